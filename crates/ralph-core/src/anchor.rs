@@ -32,7 +32,7 @@ pub struct Anchor<'a> {
     pub memories: &'a [Memory],
 }
 
-pub fn text(anchor: &Anchor<'_>, telling: &Telling<'_>) -> String {
+pub fn text(anchor: &Anchor<'_>, context: &Telling<'_>) -> String {
     let Anchor { run, state, .. } = anchor;
     let mut out = String::new();
     let counter = match state.limits(run).max_iterations {
@@ -45,7 +45,7 @@ pub fn text(anchor: &Anchor<'_>, telling: &Telling<'_>) -> String {
             "the goal, in the person's words",
             goal,
             LONGEST_GOAL,
-            telling,
+            context,
         ));
     }
     let gates: Vec<_> = run
@@ -57,7 +57,7 @@ pub fn text(anchor: &Anchor<'_>, telling: &Telling<'_>) -> String {
     if !gates.is_empty() {
         out.push_str(&format!("Gates: {}\n", text::cut(&gates.join(", "), 300)));
     }
-    out.push_str(&standing(state, telling));
+    out.push_str(&standing(state, context));
     out.push_str(
         "You may stop when all requirements are met. If only a person can decide, run `ralph ask \"…\"`; \
          to wait for something external, run `ralph wait \"…\" --for 20m`; if a requirement is wrong, \
@@ -70,14 +70,14 @@ pub fn text(anchor: &Anchor<'_>, telling: &Telling<'_>) -> String {
         let fitting = (1..=8)
             .map(|eighth| room * (9 - eighth) / 8)
             .take_while(|most| *most >= LEAST_MEMORY)
-            .map(|most| reason::fence(&label, &memory.text, most, telling))
+            .map(|most| reason::fence(&label, &memory.text, most, context))
             .find(|fenced| fenced.chars().count() <= room);
         out.extend(fitting);
     }
     text::cut(&out, LONGEST)
 }
 
-fn standing(state: &State, telling: &Telling<'_>) -> String {
+fn standing(state: &State, context: &Telling<'_>) -> String {
     let Some(report) = &state.report else {
         return String::from("Nothing has been measured yet\n");
     };
@@ -95,8 +95,8 @@ fn standing(state: &State, telling: &Telling<'_>) -> String {
             Known::Unknown => '?',
             Known::Pending | Known::Advisory => '·',
         };
-        let name = reason::say(&line.name, 80, telling.redactor);
-        let note = reason::say(&line.note, LONGEST_LINE, telling.redactor);
+        let name = reason::say(&line.name, 80, context.redactor);
+        let note = reason::say(&line.note, LONGEST_LINE, context.redactor);
         out.push_str(&format!("{mark} {name}: {note}\n"));
     }
     out

@@ -129,16 +129,16 @@ pub struct Held<'a> {
 }
 
 /// The reason that a held part reads.
-pub fn told(held: &Held<'_>, requirements: &[Requirement], telling: &Telling<'_>) -> String {
+pub fn told(held: &Held<'_>, requirements: &[Requirement], context: &Telling<'_>) -> String {
     let Held { holds, max_holds, run, .. } = held;
     let what = reason::not_met(requirements).unwrap_or_default();
     let opening =
-        format!("ralph: hold {holds} of {max_holds} — {}: {what}", title(held, telling.redactor));
+        format!("ralph: hold {holds} of {max_holds} — {}: {what}", title(held, context.redactor));
     let mut out = Bounded::new(reason::first_line(&opening, &format!(" (run {run})")), LONGEST);
-    let closing = closing(held.who.kind, requirements, telling.redactor);
+    let closing = closing(held.who.kind, requirements, context.redactor);
     out.reserve(closing.chars().count() + 2);
     out.block("\n");
-    reason::list(&mut out, (requirements, Some(run)), None, telling);
+    reason::list(&mut out, (requirements, Some(run)), None, context);
     text::cut(&out.finish(&closing), LONGEST)
 }
 
@@ -230,21 +230,21 @@ fn failure(open: &[&Requirement], agents: Tally) -> Failure {
         Standing::Unmet(failure) => Some((&one.name, failure)),
         Standing::Met(_) | Standing::Unknown(_) | Standing::Pending(_) => None,
     });
-    let mut said: Vec<String> = Vec::new();
+    let mut summaries: Vec<String> = Vec::new();
     let mut whole = Failure::default();
     for (name, failure) in failures {
-        said.push(format!("{name}: {}", failure.summary));
+        summaries.push(format!("{name}: {}", failure.summary));
         whole.findings.extend(failure.findings.iter().cloned());
         whole.unlisted = whole.unlisted.saturating_add(failure.unlisted);
         whole.log = whole.log.or_else(|| failure.log.clone());
     }
-    let more = said.len().saturating_sub(NAMED);
-    said.truncate(NAMED);
+    let more = summaries.len().saturating_sub(NAMED);
+    summaries.truncate(NAMED);
     if more > 0 {
-        said.push(format!("and {more} more"));
+        summaries.push(format!("and {more} more"));
     }
-    said.push(agents.to_string());
-    Failure { summary: said.join("; "), ..whole }
+    summaries.push(agents.to_string());
+    Failure { summary: summaries.join("; "), ..whole }
 }
 
 impl core::fmt::Display for Tally {

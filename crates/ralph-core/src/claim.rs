@@ -63,8 +63,8 @@ impl Word<'_> {
 }
 
 /// The completion marker that a message ends with, if any.
-pub fn word(said: &str) -> Option<Word<'_>> {
-    let lines = prose(said)?;
+pub fn word(message: &str) -> Option<Word<'_>> {
+    let lines = prose(message)?;
     let (last, before) = lines.split_last()?;
     let line = bare(last)?;
     if line == STATUS_ENDS {
@@ -84,8 +84,8 @@ pub fn word(said: &str) -> Option<Word<'_>> {
 }
 
 /// Whether a message ends with the agreed promise.
-pub fn promised(said: &str, promise: &str) -> bool {
-    match word(said) {
+pub fn promised(message: &str, promise: &str) -> bool {
+    match word(message) {
         Some(Word::Promise(given)) => given.split_whitespace().eq(promise.split_whitespace()),
         Some(Word::ExitSignal | Word::Plain(_)) | None => false,
     }
@@ -93,11 +93,11 @@ pub fn promised(said: &str, promise: &str) -> bool {
 
 /// The lines up to the last one that is not blank, with code replaced by blank lines; `None` if that last line is code.
 /// Blank lines are kept, because they separate paragraphs.
-fn prose(said: &str) -> Option<Vec<&str>> {
+fn prose(message: &str) -> Option<Vec<&str>> {
     let mut fence = Fence::default();
     let mut lines = Vec::new();
     let mut end = 0;
-    for line in said.lines() {
+    for line in message.lines() {
         let is_code = fence.covers(line);
         // A code block separates paragraphs, as a blank line does.
         lines.push(if is_code { "" } else { line });
@@ -247,20 +247,20 @@ mod tests {
             "LOOP_COMPLETE",
             "EXIT_SIGNAL: true",
         ];
-        for said in yes {
-            assert!(promised(said, "ALL DONE"), "{said:?}");
-            assert!(promised(said, " ALL\n DONE "), "{said:?}");
+        for message in yes {
+            assert!(promised(message, "ALL DONE"), "{message:?}");
+            assert!(promised(message, " ALL\n DONE "), "{message:?}");
         }
-        for said in no {
-            assert!(!promised(said, "ALL DONE"), "{said:?}");
+        for message in no {
+            assert!(!promised(message, "ALL DONE"), "{message:?}");
         }
     }
 
     #[test]
     fn an_empty_promise_never_matches() {
         for promise in ["", "  ", "\n"] {
-            for said in ["", "<promise></promise>", "<promise> </promise>"] {
-                assert!(!promised(said, promise), "{said:?} {promise:?}");
+            for message in ["", "<promise></promise>", "<promise> </promise>"] {
+                assert!(!promised(message, promise), "{message:?} {promise:?}");
             }
         }
     }
@@ -270,7 +270,7 @@ mod tests {
     fn markers_of_other_tools_are_recognised() {
         const LAST: &str = "---END_RALPH_STATUS---";
         let status = |body: &str| alloc::format!("Done.\n\n---RALPH_STATUS---\n{body}\n{LAST}");
-        for (said, expected) in [
+        for (message, expected) in [
             ("LOOP_COMPLETE", Some(Word::Plain("LOOP_COMPLETE"))),
             ("All 14 pass.\n\nLOOP_COMPLETE\n", Some(Word::Plain("LOOP_COMPLETE"))),
             ("**VERIFIED_DONE**", Some(Word::Plain("VERIFIED_DONE"))),
@@ -310,7 +310,7 @@ mod tests {
             ("ralph: end your message with the line <promise>DONE</promise>", None),
             ("│ <promise>DONE</promise>", None),
         ] {
-            assert_eq!(word(said), expected, "{said:?}");
+            assert_eq!(word(message), expected, "{message:?}");
         }
         for (body, expected) in [
             ("EXIT_SIGNAL: true", Some(Word::ExitSignal)),

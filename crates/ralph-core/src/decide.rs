@@ -94,26 +94,26 @@ pub fn plan(case: &Case<'_>) -> Plan {
 }
 
 /// Rows `verified` to `block`.
-pub fn conclude(case: &Case<'_>, evidence: &Evidence, telling: &Telling<'_>) -> Decision {
+pub fn conclude(case: &Case<'_>, evidence: &Evidence, context: &Telling<'_>) -> Decision {
     match case.hold {
         Hold::Files => {
-            let report = reason::report(&evidence.requirements, telling.redactor);
-            Decision { report: Some(report), ..conclude_files(case, evidence, telling) }
+            let report = reason::report(&evidence.requirements, context.redactor);
+            Decision { report: Some(report), ..conclude_files(case, evidence, context) }
         }
         Hold::Run { run, state } => {
             // Copied only if needed: there may be ten thousand requirements.
-            let said;
+            let adjusted;
             let evidence = if is_anything_said(state) {
                 let requirements = weighed(&evidence.requirements, state, case.facts.now_ms);
-                said = Evidence { requirements, ..evidence.clone() };
-                &said
+                adjusted = Evidence { requirements, ..evidence.clone() };
+                &adjusted
             } else {
                 evidence
             };
-            let mut report = reason::report(&evidence.requirements, telling.redactor);
+            let mut report = reason::report(&evidence.requirements, context.redactor);
             remember_unknown(&mut report, state);
-            let ours = Ours { case, run, state, evidence, report: &report, telling };
-            let decision = ours::conclude(&ours);
+            let stop = Ours { case, run, state, evidence, report: &report, context };
+            let decision = ours::conclude(&stop);
             Decision { report: Some(report), ..decision }
         }
     }
@@ -275,7 +275,7 @@ fn untrusted(case: &Case<'_>) -> Option<Decision> {
     })
 }
 
-fn conclude_files(case: &Case<'_>, evidence: &Evidence, telling: &Telling<'_>) -> Decision {
+fn conclude_files(case: &Case<'_>, evidence: &Evidence, context: &Telling<'_>) -> Decision {
     let unmet =
         evidence.requirements.iter().filter(|one| one.is_required() && one.is_unmet()).count();
     if unmet == 0 {
@@ -295,7 +295,7 @@ fn conclude_files(case: &Case<'_>, evidence: &Evidence, telling: &Telling<'_>) -
         tampering: None,
         room: Room::Plenty,
     };
-    block(Rule::Block, format!("{unmet} not met"), reason::held(&held, telling))
+    block(Rule::Block, format!("{unmet} not met"), reason::held(&held, context))
 }
 
 fn plural(count: u32, noun: &str) -> String {

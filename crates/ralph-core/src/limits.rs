@@ -311,7 +311,7 @@ mod tests {
             tokens: Some(999_999),
             next_micro_usd: 1_000_000,
         };
-        let said = [
+        let shown = [
             usage,
             Usage { iterations: 25, ..usage },
             Usage { elapsed_ms: 28_800_000, ..usage },
@@ -324,7 +324,7 @@ mod tests {
         ]
         .map(|usage| limits.used_up(&usage).map(|used_up| used_up.to_string()));
         assert_eq!(
-            said.each_ref().map(Option::as_deref),
+            shown.each_ref().map(Option::as_deref),
             [
                 None,
                 Some("all 25 iterations are used up"),
@@ -381,11 +381,11 @@ mod tests {
 
     #[test]
     fn durations_money_and_tokens_are_formatted() {
-        let said: alloc::vec::Vec<_> =
+        let shown: alloc::vec::Vec<_> =
             [0, 999, 59_000, 60_000, 14 * 60_000, 7_440_000, 8 * 3_600_000, 90_000_000]
                 .map(duration)
                 .into();
-        assert_eq!(said.join(", "), "0 ms, 999 ms, 59 s, 1 min, 14 min, 2 h 4 min, 8 h, 1 d 1 h");
+        assert_eq!(shown.join(", "), "0 ms, 999 ms, 59 s, 1 min, 14 min, 2 h 4 min, 8 h, 1 d 1 h");
         assert_eq!([0, 1_820_000, 20_000_000].map(money).join(", "), "$0, $1.82, $20");
         assert_eq!(
             [1, 42, 100, 996, 4_999, 4_321, 9_949, 9_999, 10_000].map(money).join(", "),

@@ -64,14 +64,14 @@ pub fn circle(chunks: &[Chunk]) -> Option<Vec<&Chunk>> {
     }
     // Every remaining chunk depends on another remaining chunk, so following the dependencies closes a cycle.
     let mut at = *chunks.iter().find_map(|chunk| bound.get(chunk.name.as_str()))?;
-    let mut way: Vec<&Chunk> = Vec::new();
+    let mut path: Vec<&Chunk> = Vec::new();
     loop {
-        if let Some(start) = way.iter().position(|seen| seen.name == at.name) {
-            let mut circle = way.split_off(start);
-            circle.push(at);
-            return Some(circle);
+        if let Some(start) = path.iter().position(|seen| seen.name == at.name) {
+            let mut cycle = path.split_off(start);
+            cycle.push(at);
+            return Some(cycle);
         }
-        way.push(at);
+        path.push(at);
         at = at.after.iter().find_map(|name| bound.get(name.as_str()))?;
     }
 }

@@ -152,7 +152,7 @@ fn command(name: &str, rest: &str) -> Result<Typed, Mistake> {
     match name {
         "goal" | "loop" | "ralph-loop" => wish(rest).map(Typed::Hold),
         "orchestrator" => {
-            wish(rest).map(|wish| Typed::Hold(Wish { kind: Kind::Orchestrator, ..wish }))
+            wish(rest).map(|request| Typed::Hold(Wish { kind: Kind::Orchestrator, ..request }))
         }
         "status" => alone(name, rest, Typed::Status),
         "why" => alone(name, rest, Typed::Why),
@@ -196,30 +196,30 @@ fn alone(name: &str, rest: &str, typed: Typed) -> Result<Typed, Mistake> {
 /// Options stand before the goal on the first line or after it on the last line. Quoted text, and everything after
 /// `--`, belongs to the goal.
 fn wish(rest: &str) -> Result<Wish, Mistake> {
-    let mut wish = Wish::default();
+    let mut request = Wish::default();
     let body = rest.trim();
-    let (front, goal) = match leading(body, &mut wish)? {
-        Rest::Literal(goal) => return finish(wish, goal),
+    let (front, goal) = match leading(body, &mut request)? {
+        Rest::Literal(goal) => return finish(request, goal),
         Rest::More(goal) => (body.len() - goal.len(), goal),
     };
-    let goal = trailing(goal, &mut wish)?;
+    let goal = trailing(goal, &mut request)?;
     let goal = goal.trim();
     stray(goal, front > 0)?;
     let goal = unquoted(goal).to_string();
-    finish(wish, &goal)
+    finish(request, &goal)
 }
 
-fn finish(mut wish: Wish, goal: &str) -> Result<Wish, Mistake> {
-    wish.goal = goal.to_string();
-    let lists = !wish.features.is_empty() || !wish.plans.is_empty();
-    let measured = wish.promise.is_some() || lists || wish.checklist || wish.tasks;
-    if wish.goal.trim().is_empty() && !measured {
+fn finish(mut request: Wish, goal: &str) -> Result<Wish, Mistake> {
+    request.goal = goal.to_string();
+    let lists = !request.features.is_empty() || !request.plans.is_empty();
+    let measured = request.promise.is_some() || lists || request.checklist || request.tasks;
+    if request.goal.trim().is_empty() && !measured {
         return Err(Mistake {
             what: "no goal given".to_string(),
             hint: "type the goal: `/ralph:goal make the parser handle nested quotes`".to_string(),
         });
     }
-    Ok(wish)
+    Ok(request)
 }
 
 /// The text after the leading options.
@@ -230,7 +230,7 @@ enum Rest<'a> {
     More(&'a str),
 }
 
-fn leading<'a>(body: &'a str, wish: &mut Wish) -> Result<Rest<'a>, Mistake> {
+fn leading<'a>(body: &'a str, request: &mut Wish) -> Result<Rest<'a>, Mistake> {
     let mut rest = body;
     loop {
         rest = rest.trim_start();
@@ -241,13 +241,13 @@ fn leading<'a>(body: &'a str, wish: &mut Wish) -> Result<Rest<'a>, Mistake> {
         if !is_option(word) {
             return Ok(Rest::More(rest));
         }
-        rest = option(rest, wish)?;
+        rest = option(rest, request)?;
     }
 }
 
 /// Takes the options at the end of the last line. They start at the first word that looks like an option, so that a
 /// misspelt one is an error and not part of the goal.
-fn trailing<'a>(goal: &'a str, wish: &mut Wish) -> Result<&'a str, Mistake> {
+fn trailing<'a>(goal: &'a str, request: &mut Wish) -> Result<&'a str, Mistake> {
     let line = goal.rfind('\n').map_or(0, |at| at + 1);
     let Some(start) = options_in(&goal[line..]).map(|at| line + at) else {
         return Ok(goal);
@@ -268,7 +268,7 @@ fn trailing<'a>(goal: &'a str, wish: &mut Wish) -> Result<&'a str, Mistake> {
                 hint: "quote the goal, or put all options before it".to_string(),
             });
         }
-        rest = option(next, wish)?;
+        rest = option(next, request)?;
     }
     Ok(&goal[..start])
 }
@@ -308,7 +308,7 @@ fn stray(goal: &str, has_front: bool) -> Result<(), Mistake> {
     Ok(())
 }
 
-fn option<'a>(rest: &'a str, wish: &mut Wish) -> Result<&'a str, Mistake> {
+fn option<'a>(rest: &'a str, request: &mut Wish) -> Result<&'a str, Mistake> {
     let first = word(rest);
     let (name, attached) = match first.split_once('=') {
         Some((name, value)) => (name, Some(unquoted(value))),
@@ -323,8 +323,8 @@ fn option<'a>(rest: &'a str, wish: &mut Wish) -> Result<&'a str, Mistake> {
         return Err(Mistake { what: format!("unknown option `{}`", text::line(name, 60)), hint });
     }
     if let "--checklist" | "--tasks" = name {
-        wish.checklist |= name == "--checklist";
-        wish.tasks |= name == "--tasks";
+        request.checklist |= name == "--checklist";
+        request.tasks |= name == "--tasks";
         return match attached {
             None => Ok(after),
             Some(_) => Err(wrong_value(name, "no value")),
@@ -340,38 +340,38 @@ fn option<'a>(rest: &'a str, wish: &mut Wish) -> Result<&'a str, Mistake> {
         }
         (unquoted(next), &after[next.len()..])
     };
-    set(wish, name, value)?;
+    set(request, name, value)?;
     Ok(after)
 }
 
-fn set(wish: &mut Wish, name: &str, value: &str) -> Result<(), Mistake> {
+fn set(request: &mut Wish, name: &str, value: &str) -> Result<(), Mistake> {
     let wrong = || wrong_value(name, wanted(name));
     let count = |value: &str| value.parse::<u32>().map_err(|_| wrong());
     match name {
-        "--max-iterations" => wish.max_iterations = Some(count(value)?),
-        "--min-iterations" => wish.min_iterations = Some(count(value)?),
-        "--stuck-after" => wish.stuck_after = Some(count(value)?),
+        "--max-iterations" => request.max_iterations = Some(count(value)?),
+        "--min-iterations" => request.min_iterations = Some(count(value)?),
+        "--stuck-after" => request.stuck_after = Some(count(value)?),
         "--max-duration" => {
-            wish.max_duration_ms = Some(match value {
+            request.max_duration_ms = Some(match value {
                 "0" => 0,
                 value => limits::parse_duration(value).ok_or_else(wrong)?,
             });
         }
         "--max-cost-usd" | "--max-cost" => {
-            wish.max_cost_micro_usd = Some(limits::parse_micro_usd(value).ok_or_else(wrong)?);
+            request.max_cost_micro_usd = Some(limits::parse_micro_usd(value).ok_or_else(wrong)?);
         }
         "--completion-promise" => {
             let fits = (1..=LONGEST_PROMISE).contains(&value.chars().count());
             if !fits || value.trim().is_empty() || value.contains(['<', '>']) {
                 return Err(wrong());
             }
-            wish.promise = Some(value.to_string());
+            request.promise = Some(value.to_string());
         }
-        "--features" => wish.features.push(value.to_string()),
-        "--plan" => wish.plans.push(value.to_string()),
+        "--features" => request.features.push(value.to_string()),
+        "--plan" => request.plans.push(value.to_string()),
         _ => {
             let complexity = value.parse().ok().filter(|complexity| *complexity <= 10);
-            wish.complexity = Some(complexity.ok_or_else(wrong)?);
+            request.complexity = Some(complexity.ok_or_else(wrong)?);
         }
     }
     Ok(())

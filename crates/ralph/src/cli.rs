@@ -153,8 +153,8 @@ Examples:
   ralph start --goal-file goal.md --checklist --max-iterations 10 --max-duration 2h
   ralph start --plan PLAN.md --tasks
 
-Inside an agent's shell `--session` defaults to its session; elsewhere it is
-required.")]
+Inside an agent's shell `--session` defaults to its session; elsewhere
+it is required.")]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct Start {
     /// Hold this session [default in an agent's shell: its own]
@@ -313,8 +313,8 @@ Examples:
   ralph checkpoint restore k7f2 3 --dry-run
 
 A checkpoint holds every file that git tracks or would track, as it was
-on disk. It is a commit on a ref of its own, `refs/ralph/RUN/NUMBER`; the
-index, `HEAD`, branches and stash are never touched.";
+on disk. It is a commit on a ref of its own, `refs/ralph/RUN/NUMBER`;
+the index, `HEAD`, branches and stash are never touched.";
 
 #[derive(Args)]
 #[command(
@@ -357,9 +357,9 @@ Examples:
   ralph checkpoint restore k7f2 3 --dry-run
   ralph checkpoint restore k7f2 3
 
-Ignored files, the index, `HEAD` and branches stay as they are. The state
-before the restore is saved as a checkpoint too, and can be restored the
-same way.")]
+Ignored files, the index, `HEAD` and branches stay as they are. The
+state before the restore is saved as a checkpoint too, and can be
+restored the same way.")]
 pub(crate) struct CheckpointRestore {
     /// Name the run, or the session it holds
     #[arg(value_name = "RUN|SESSION")]

@@ -140,7 +140,7 @@ pub(crate) fn lines(run: &Run, state: &State, phase: Phase, settled: Option<&str
     if let Some(Declared::NeedsHuman(question)) =
         state.declared.as_ref().filter(|_| phase == Phase::Active)
     {
-        lines.push(format!("asks: {}; `ralph tell {id} \"…\"` answers", safe(question)));
+        lines.push(format!("asks: {}; answer with `ralph tell {id} \"…\"`", safe(question)));
     }
     if let Some(tree) = &settings.worktree {
         lines.extend(worktree_line(tree, state, (phase, settled)));

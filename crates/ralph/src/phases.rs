@@ -67,8 +67,8 @@ pub(crate) fn line(picture: &Picture) -> String {
         }
     };
     let mut line = Phase::ALL.map(phase).join(" → ");
-    if let Some(said) = &picture.said {
-        line.push_str(&format!("  (the agent says \"{}\")", safe(said).replace('"', "'")));
+    if let Some(phase) = &picture.said {
+        line.push_str(&format!("  (the agent says \"{}\")", safe(phase).replace('"', "'")));
     }
     line
 }

@@ -160,10 +160,10 @@ impl Story {
     }
 }
 
-fn line(who: &str, agent: Option<&Lane>, what: &str) -> String {
+fn line(label: &str, agent: Option<&Lane>, what: &str) -> String {
     let agent = agent.and_then(Option::as_ref);
     let agent = agent.map(|kind| format!("({}) ", safe(kind))).unwrap_or_default();
-    format!("{} {agent}{what}\n", paint(DIM, &format!("{who:>11}")))
+    format!("{} {agent}{what}\n", paint(DIM, &format!("{label:>11}")))
 }
 
 pub(crate) fn many(count: u64, what: &str) -> String {

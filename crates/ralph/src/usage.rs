@@ -123,7 +123,7 @@ fn failure(error: &clap::Error, command: &clap::Command, first: Option<&str>) ->
             let name = plain(&text(ContextKind::InvalidArg)?);
             let what = match plain(&text(ContextKind::PriorArg)?) {
                 other if other == name => format!("`{name}` is given more than once"),
-                other => format!("`{name}` and `{other}` do not go together"),
+                other => format!("`{name}` and `{other}` cannot be used together"),
             };
             Some(Failure::new(&what, &help))
         }

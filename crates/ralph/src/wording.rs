@@ -306,10 +306,10 @@ pub(crate) fn short_duration(ms: u64) -> String {
 
 /// The chunk and the agent that a part of the run is about: `chunk parser, subagent implementer`.
 pub(crate) fn part(part: &Part) -> String {
-    let who = format!("{} {}", part.who.kind.name(), safe(&part.who.name));
+    let agent = format!("{} {}", part.who.kind.name(), safe(&part.who.name));
     match &part.chunk {
-        Some(chunk) => format!("chunk {}, {who}", safe(chunk)),
-        None => who,
+        Some(chunk) => format!("chunk {}, {agent}", safe(chunk)),
+        None => agent,
     }
 }
 

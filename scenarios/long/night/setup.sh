@@ -1,4 +1,4 @@
-# What a person does once: a repository, and the gates approved.
+# What a person does once: create a repository and approve the gates.
 set -e
 git init --quiet
 git config user.name you

@@ -1,4 +1,4 @@
-# What a person does once: the program where the plugin looks for it, and the gates approved.
+# What a person does once: install the program where the plugin expects it, and approve the gates.
 set -e
 git init -q
 git add -A

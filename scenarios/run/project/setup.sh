@@ -1,4 +1,4 @@
-# What a person does once: a policy, a repository, and the gate approved.
+# What a person does once: write a policy, create a repository and approve the gate.
 set -e
 printf '[[gate]]\nname = "tests"\nrun = ["sh", "tests.sh"]\n' > ralph.toml
 git init --quiet

@@ -1,4 +1,4 @@
-# Says the first word whose feature is open, and ticks it. Killed anywhere, it can be called again.
+# Writes the first word whose feature is open, and ticks it. It can be killed at any point and run again.
 list=.claude/data/ralph-loops/words/feature_list.json
 n=$(jq '[.features[].passes] | index(false) | select(. != null) + 1' $list)
 [ -n "$n" ] || exit 0

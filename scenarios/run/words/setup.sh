@@ -1,4 +1,4 @@
-# What a person does once: a list of so many words to be said, a repository, and the gates and checks approved.
+# What a person does once: write a list of words as features, create a repository, and approve the gates and checks.
 set -e
 list=.claude/data/ralph-loops/words
 mkdir -p $list

@@ -27,8 +27,8 @@ const PLEA: &str = "\nThe approach so far does not work, and repeating it will n
 
 /// An agent's process that is still alive can change the work tree, so a success is not final: the runner evaluates the
 /// requirements again after the process has exited.
-pub(super) fn final_look(ours: &Ours<'_>, decision: Decision) -> Decision {
-    let is_early = match ours.case.facts.driver {
+pub(super) fn final_look(stop: &Ours<'_>, decision: Decision) -> Decision {
+    let is_early = match stop.case.facts.driver {
         Driver::Runner => decision.is_success(),
         // Only verified work is landed. Claimed work ends the run here and stays in its work tree.
         Driver::Closing => decision.outcome == Outcome::Ended(Status::Verified),
@@ -38,43 +38,43 @@ pub(super) fn final_look(ours: &Ours<'_>, decision: Decision) -> Decision {
 }
 
 /// The tree changes, but the failures do not decrease.
-pub(super) fn plateau(ours: &Ours<'_>) -> Option<Decision> {
-    if ours.case.facts.driver == Driver::Person {
+pub(super) fn plateau(stop: &Ours<'_>) -> Option<Decision> {
+    if stop.case.facts.driver == Driver::Person {
         return None;
     }
-    let mark = ours.mark()?;
-    let flat = ours.state.flatness(ours.report, mark)?;
-    if flat.weight() < ours.limits().stuck_after.saturating_mul(PLATEAU) {
+    let mark = stop.mark()?;
+    let flat = stop.state.flatness(stop.report, mark)?;
+    if flat.weight() < stop.limits().stuck_after.saturating_mul(PLATEAU) {
         return None;
     }
     let because = format!(
         "the failures did not decrease in {} ({} at best, {} now), {}",
         super::plural(flat.stops, "stop"),
         flat.best.weight,
-        ours.report.weight(),
-        ours.what_is_open()
+        stop.report.weight(),
+        stop.what_is_open()
     );
-    Some(Decision { mark: Some(mark), ..end(Rule::Stuck, Status::Stuck, ours.bounded(), because) })
+    Some(Decision { mark: Some(mark), ..end(Rule::Stuck, Status::Stuck, stop.bounded(), because) })
 }
 
 /// Replaces the end of a stuck run with the next remedy, if one is left.
-pub(super) fn remedied(ours: &Ours<'_>, stuck: Decision) -> Decision {
-    if ours.case.facts.driver == Driver::Person {
+pub(super) fn remedied(stop: &Ours<'_>, stuck: Decision) -> Decision {
+    if stop.case.facts.driver == Driver::Person {
         return stuck;
     }
-    let Some(remedy) = next_remedy(ours) else {
-        let because = format!("{}{}", stuck.because, story(ours));
+    let Some(remedy) = next_remedy(stop) else {
+        let because = format!("{}{}", stuck.because, story(stop));
         return Decision {
             mark: stuck.mark,
-            ..end(Rule::Stuck, Status::Stuck, ours.bounded(), because)
+            ..end(Rule::Stuck, Status::Stuck, stop.bounded(), because)
         };
     };
     let because = format!("{}; trying {}", stuck.because, remedy.name());
     let tried = match remedy {
         Remedy::Approach => {
-            let held = hold(ours);
+            let held = hold(stop);
             let Outcome::Blocked { reason } = &held.outcome else { return held };
-            let longest = if ours.is_nearly_full() {
+            let longest = if stop.is_nearly_full() {
                 reason::LONGEST_IN_LITTLE_ROOM
             } else {
                 reason::LONGEST
@@ -96,17 +96,17 @@ pub(super) fn remedied(ours: &Ours<'_>, stuck: Decision) -> Decision {
     Decision { remedy: Some(remedy), mark: stuck.mark, ..tried }
 }
 
-fn next_remedy(ours: &Ours<'_>) -> Option<Remedy> {
-    let settings = ours.run.drive.as_ref()?;
+fn next_remedy(stop: &Ours<'_>) -> Option<Remedy> {
+    let settings = stop.run.drive.as_ref()?;
     let can = |remedy: &Remedy| match remedy {
         Remedy::Approach => true,
         Remedy::FreshSession => settings.sessions != Sessions::SameSession,
-        Remedy::StrongerModel => has_stronger(settings, ours.state),
+        Remedy::StrongerModel => has_stronger(settings, stop.state),
     };
     [Remedy::Approach, Remedy::FreshSession, Remedy::StrongerModel]
         .into_iter()
         .filter(can)
-        .find(|remedy| !ours.state.driving.tried.contains(remedy))
+        .find(|remedy| !stop.state.driving.tried.contains(remedy))
 }
 
 /// Whether a stronger model is configured and not already in use.
@@ -116,40 +116,40 @@ fn has_stronger(settings: &Settings, state: &State) -> bool {
     settings.stronger_model.as_ref().is_some_and(|stronger| current != Some(stronger))
 }
 
-fn story(ours: &Ours<'_>) -> String {
-    let tried: Vec<_> = ours.state.driving.tried.iter().map(|remedy| remedy.name()).collect();
+fn story(stop: &Ours<'_>) -> String {
+    let tried: Vec<_> = stop.state.driving.tried.iter().map(|remedy| remedy.name()).collect();
     if tried.is_empty() { String::new() } else { format!("; tried {}", tried.join(", then ")) }
 }
 
-pub(super) fn hand_over(ours: &Ours<'_>) -> Option<Decision> {
-    let settings = ours.run.drive.as_ref()?;
-    if ours.case.facts.driver == Driver::Person || settings.sessions == Sessions::SameSession {
+pub(super) fn hand_over(stop: &Ours<'_>) -> Option<Decision> {
+    let settings = stop.run.drive.as_ref()?;
+    if stop.case.facts.driver == Driver::Person || settings.sessions == Sessions::SameSession {
         return None;
     }
     // While only gates are running there is nothing to hand over.
-    if ours.only_waits() {
+    if stop.only_waits() {
         return None;
     }
-    let full = ours.case.facts.context_permille.filter(|_| ours.is_nearly_full());
+    let full = stop.case.facts.context_permille.filter(|_| stop.is_nearly_full());
     let because = match full {
         Some(permille) => {
-            format!("the context is {} % full, {}", permille / 10, ours.what_is_open())
+            format!("the context is {} % full, {}", permille / 10, stop.what_is_open())
         }
-        None if settings.sessions == Sessions::FreshPerFeature && has_met(ours) => {
+        None if settings.sessions == Sessions::FreshPerFeature && has_met(stop) => {
             format!(
                 "another requirement is met, and the next one gets a fresh session, {}",
-                ours.what_is_open()
+                stop.what_is_open()
             )
         }
         None => return None,
     };
     let decision = allow(Rule::HandOver, because);
-    Some(Decision { outcome: Outcome::HandedOver, mark: ours.mark(), ..decision })
+    Some(Decision { outcome: Outcome::HandedOver, mark: stop.mark(), ..decision })
 }
 
-fn has_met(ours: &Ours<'_>) -> bool {
-    let open = u32::try_from(ours.open()).unwrap_or(u32::MAX);
-    ours.state.driving.open_at_start.is_some_and(|at_start| open < at_start)
+fn has_met(stop: &Ours<'_>) -> bool {
+    let open = u32::try_from(stop.open()).unwrap_or(u32::MAX);
+    stop.state.driving.open_at_start.is_some_and(|at_start| open < at_start)
 }
 
 /// The expected cost of the next turn: that of the most expensive turn so far.

@@ -23,19 +23,19 @@ pub(super) struct Ours<'a> {
     pub state: &'a State,
     pub evidence: &'a Evidence,
     pub report: &'a Report,
-    pub telling: &'a Telling<'a>,
+    pub context: &'a Telling<'a>,
 }
 
-pub(super) fn conclude(ours: &Ours<'_>) -> Decision {
-    all_met(ours)
-        .map(|met| driven::final_look(ours, met))
-        .or_else(|| tampered(ours))
-        .or_else(|| disputed(ours))
-        .or_else(|| gate_broken(ours))
-        .or_else(|| limit(ours))
-        .or_else(|| stalled(ours))
-        .or_else(|| driven::hand_over(ours))
-        .unwrap_or_else(|| hold(ours))
+pub(super) fn conclude(stop: &Ours<'_>) -> Decision {
+    all_met(stop)
+        .map(|met| driven::final_look(stop, met))
+        .or_else(|| tampered(stop))
+        .or_else(|| disputed(stop))
+        .or_else(|| gate_broken(stop))
+        .or_else(|| limit(stop))
+        .or_else(|| stalled(stop))
+        .or_else(|| driven::hand_over(stop))
+        .unwrap_or_else(|| hold(stop))
 }
 
 impl<'a> Ours<'a> {
@@ -122,38 +122,38 @@ impl<'a> Ours<'a> {
     }
 }
 
-fn all_met(ours: &Ours<'_>) -> Option<Decision> {
-    let count = ours.required().count();
-    let is_bare = count == 0 && ours.waived() == 0;
-    if ours.open() > 0 || is_bare || ours.tampering().is_some() {
+fn all_met(stop: &Ours<'_>) -> Option<Decision> {
+    let count = stop.required().count();
+    let is_bare = count == 0 && stop.waived() == 0;
+    if stop.open() > 0 || is_bare || stop.tampering().is_some() {
         return None;
     }
-    let claimed = ours.required().filter(|one| one.standing == Standing::Met(Proof::Claimed));
+    let claimed = stop.required().filter(|one| one.standing == Standing::Met(Proof::Claimed));
     let claimed = claimed.count();
     let noun =
         if count == 1 { "1 requirement is" } else { &format!("all {count} requirements are") };
-    let iterations = plural(ours.state.iteration, "iteration");
-    let how = format!("after {iterations} and {}", limits::duration(ours.elapsed_ms()));
-    let backed = ours.required().filter(|one| one.standing == Standing::Met(Proof::Backed)).count();
+    let iterations = plural(stop.state.iteration, "iteration");
+    let how = format!("after {iterations} and {}", limits::duration(stop.elapsed_ms()));
+    let backed = stop.required().filter(|one| one.standing == Standing::Met(Proof::Backed)).count();
     let backed = match backed {
         0 => String::new(),
         backed => format!(", {backed} of them by claims backed by passing gates"),
     };
-    let waived = ours.and_waived();
-    Some(match (ours.state.tampered, claimed) {
+    let waived = stop.and_waived();
+    Some(match (stop.state.tampered, claimed) {
         (Tampered::Yes, _) => {
             let because =
                 format!("{noun} met {how}{waived}, but ralph's own files were changed meanwhile");
-            end(Rule::Tampered, Status::NeedsReview, ours.bounded(), because)
+            end(Rule::Tampered, Status::NeedsReview, stop.bounded(), because)
         }
         // With every requirement waived, nothing was measured.
         (Tampered::No, 0) if count == 0 => {
             let because = format!("no requirement is left {how}{waived}");
-            end(Rule::Claimed, Status::Claimed, ours.bounded(), because)
+            end(Rule::Claimed, Status::Claimed, stop.bounded(), because)
         }
         (Tampered::No, 0) => {
             let because = format!("{noun} met {how}{backed}{waived}");
-            end(Rule::Verified, Status::Verified, ours.bounded(), because)
+            end(Rule::Verified, Status::Verified, stop.bounded(), because)
         }
         (Tampered::No, claimed) => {
             let because = if claimed == count {
@@ -162,34 +162,34 @@ fn all_met(ours: &Ours<'_>) -> Option<Decision> {
                 let claims = if claimed == 1 { "a claim" } else { "claims" };
                 format!("{noun} met {how}, {claimed} of them only by {claims}{waived}")
             };
-            end(Rule::Claimed, Status::Claimed, ours.bounded(), because)
+            end(Rule::Claimed, Status::Claimed, stop.bounded(), because)
         }
     })
 }
 
-fn tampered(ours: &Ours<'_>) -> Option<Decision> {
-    match (ours.tampering()?, ours.run.on_tampering) {
+fn tampered(stop: &Ours<'_>) -> Option<Decision> {
+    match (stop.tampering()?, stop.run.on_tampering) {
         (what, OnTampering::EndInReview) => {
-            let what = reason::say(what, 300, ours.telling.redactor);
-            Some(end(Rule::Tampered, Status::NeedsReview, ours.bounded(), what))
+            let what = reason::say(what, 300, stop.context.redactor);
+            Some(end(Rule::Tampered, Status::NeedsReview, stop.bounded(), what))
         }
         (_, OnTampering::Block) => None,
     }
 }
 
 /// The agent disputes every open requirement, except those that wait for a disputed one. Only a person can decide.
-fn disputed(ours: &Ours<'_>) -> Option<Decision> {
-    if ours.open() == 0 || ours.tampering().is_some() {
+fn disputed(stop: &Ours<'_>) -> Option<Decision> {
+    if stop.open() == 0 || stop.tampering().is_some() {
         return None;
     }
-    let redactor = ours.telling.redactor;
+    let redactor = stop.context.redactor;
     let dispute = |one: &Requirement| {
         let name = reason::name(one, redactor);
-        ours.state.disputes.iter().find(|dispute| dispute.requirement == name)
+        stop.state.disputes.iter().find(|dispute| dispute.requirement == name)
     };
     let waits =
         |one: &Requirement| matches!(one.standing, Standing::Pending(Pending::NotReached(_)));
-    let open = ours.required().filter(|one| one.is_open() && !waits(one));
+    let open = stop.required().filter(|one| one.is_open() && !waits(one));
     let disputes: Option<Vec<_>> = open.map(dispute).collect();
     let disputes = disputes?;
     let first = disputes.first()?;
@@ -199,47 +199,47 @@ fn disputed(ours: &Ours<'_>) -> Option<Decision> {
         count => format!(" (and {} more)", count - 1),
     };
     let because = format!("the agent disputes {}: {why}{more}", first.requirement);
-    Some(end(Rule::NeedsHuman, Status::NeedsHuman, ours.bounded(), because))
+    Some(end(Rule::NeedsHuman, Status::NeedsHuman, stop.bounded(), because))
 }
 
-fn gate_broken(ours: &Ours<'_>) -> Option<Decision> {
-    let redactor = ours.telling.redactor;
-    ours.required().find_map(|one| match &one.standing {
-        Standing::Unknown(why) if was_unknown(ours.state, &reason::name(one, redactor)) => {
+fn gate_broken(stop: &Ours<'_>) -> Option<Decision> {
+    let redactor = stop.context.redactor;
+    stop.required().find_map(|one| match &one.standing {
+        Standing::Unknown(why) if was_unknown(stop.state, &reason::name(one, redactor)) => {
             let (name, why) = (reason::name(one, redactor), reason::say(why, 160, redactor));
             let because = format!("{name} gave no result twice in a row: {why}");
-            Some(end(Rule::GateBroken, Status::GateBroken, ours.bounded(), because))
+            Some(end(Rule::GateBroken, Status::GateBroken, stop.bounded(), because))
         }
         Standing::Unknown(_) | Standing::Pending(_) | Standing::Met(_) | Standing::Unmet(_) => None,
     })
 }
 
-fn limit(ours: &Ours<'_>) -> Option<Decision> {
-    let usage = usage(ours.case.facts, ours.run, ours.state);
-    let own = ours.limits().used_up(&usage).map(|used_up| used_up.to_string());
-    let own = own.or_else(|| driven::day(ours.run, ours.case.facts, usage.next_micro_usd));
-    let adopted = ours.evidence.own_limit.as_ref().filter(|_| ours.run.origin == Origin::Adopted);
-    let what = match (adopted, own, ours.is_capped()) {
-        (Some(limit), ..) => reason::say(limit, 120, ours.telling.redactor),
+fn limit(stop: &Ours<'_>) -> Option<Decision> {
+    let usage = usage(stop.case.facts, stop.run, stop.state);
+    let own = stop.limits().used_up(&usage).map(|used_up| used_up.to_string());
+    let own = own.or_else(|| driven::day(stop.run, stop.case.facts, usage.next_micro_usd));
+    let adopted = stop.evidence.own_limit.as_ref().filter(|_| stop.run.origin == Origin::Adopted);
+    let what = match (adopted, own, stop.is_capped()) {
+        (Some(limit), ..) => reason::say(limit, 120, stop.context.redactor),
         (None, Some(used_up), _) => used_up,
         (None, None, Some(cap)) => {
             format!("held {cap} times in a row without a tool call, the most the host allows")
         }
         (None, None, None) => return None,
     };
-    let because = format!("{what}, {}", ours.what_is_open());
-    Some(end(Rule::Limit, Status::Exhausted, ours.bounded(), because))
+    let because = format!("{what}, {}", stop.what_is_open());
+    Some(end(Rule::Limit, Status::Exhausted, stop.bounded(), because))
 }
 
-fn stalled(ours: &Ours<'_>) -> Option<Decision> {
-    let stuck = stuck(ours).or_else(|| driven::plateau(ours))?;
-    Some(driven::remedied(ours, stuck))
+fn stalled(stop: &Ours<'_>) -> Option<Decision> {
+    let stuck = stuck(stop).or_else(|| driven::plateau(stop))?;
+    Some(driven::remedied(stop, stuck))
 }
 
-fn stuck(ours: &Ours<'_>) -> Option<Decision> {
-    let mark = ours.mark()?;
-    let times = ours.state.staleness(Some(mark)).saturating_add(1);
-    if times < ours.limits().stuck_after {
+fn stuck(stop: &Ours<'_>) -> Option<Decision> {
+    let mark = stop.mark()?;
+    let times = stop.state.staleness(Some(mark)).saturating_add(1);
+    if times < stop.limits().stuck_after {
         return None;
     }
     let stops = match times.saturating_sub(1) {
@@ -249,31 +249,31 @@ fn stuck(ours: &Ours<'_>) -> Option<Decision> {
     let because = format!(
         "the last {stops} made no progress (state {}), {}",
         mark.short(),
-        ours.what_is_open()
+        stop.what_is_open()
     );
-    Some(Decision { mark: Some(mark), ..end(Rule::Stuck, Status::Stuck, ours.bounded(), because) })
+    Some(Decision { mark: Some(mark), ..end(Rule::Stuck, Status::Stuck, stop.bounded(), because) })
 }
 
-pub(super) fn hold(ours: &Ours<'_>) -> Decision {
-    let mark = ours.mark();
-    let (rule, because) = match ours.tampering() {
+pub(super) fn hold(stop: &Ours<'_>) -> Decision {
+    let mark = stop.mark();
+    let (rule, because) = match stop.tampering() {
         Some(what) => {
-            let what = reason::say(what, 200, ours.telling.redactor);
-            (Rule::Tampered, format!("{what}; {}", ours.what_is_open()))
+            let what = reason::say(what, 200, stop.context.redactor);
+            (Rule::Tampered, format!("{what}; {}", stop.what_is_open()))
         }
-        None => (Rule::Block, ours.what_is_open()),
+        None => (Rule::Block, stop.what_is_open()),
     };
     let held = Held {
-        hold: ours.case.hold,
-        requirements: &ours.evidence.requirements,
-        failures: ours.report.failures,
+        hold: stop.case.hold,
+        requirements: &stop.evidence.requirements,
+        failures: stop.report.failures,
         mark,
-        tampering: ours.tampering(),
-        room: if ours.is_nearly_full() { Room::Little } else { Room::Plenty },
+        tampering: stop.tampering(),
+        room: if stop.is_nearly_full() { Room::Little } else { Room::Plenty },
     };
-    let reason = reason::held(&held, ours.telling);
+    let reason = reason::held(&held, stop.context);
     let decision = Decision { mark, ..block(rule, because, reason.clone()) };
-    if ours.only_waits() {
+    if stop.only_waits() {
         Decision { outcome: Outcome::Awaited { reason }, ..decision }
     } else {
         decision

@@ -33,18 +33,18 @@ const HOW_TO_WAIVE: &str = "type `/ralph:waive REQUIREMENT --until 2h --why \"â€
                             `/ralph:waive --undo REQUIREMENT`, or `/ralph:waive` to list waivers";
 
 pub(super) fn tell(rest: &str) -> Result<Typed, Mistake> {
-    let said = unquoted(rest.trim()).trim();
-    if said.is_empty() {
+    let message = unquoted(rest.trim()).trim();
+    if message.is_empty() {
         return Err(Mistake {
             what: "no message given".to_string(),
             hint: "type the message for the agent's next stop: `/ralph:tell â€¦`".to_string(),
         });
     }
-    Ok(Typed::Tell(said.to_string()))
+    Ok(Typed::Tell(message.to_string()))
 }
 
 pub(super) fn limits(rest: &str) -> Result<Typed, Mistake> {
-    let mut wish = Wish::default();
+    let mut request = Wish::default();
     let mut rest = rest.trim();
     while !rest.is_empty() {
         let first = word(rest);
@@ -58,16 +58,16 @@ pub(super) fn limits(rest: &str) -> Result<Typed, Mistake> {
                 },
             });
         }
-        rest = option(rest, &mut wish)
+        rest = option(rest, &mut request)
             .map_err(|mistake| Mistake { hint: HOW_TO_LIMIT.to_string(), ..mistake })?
             .trim_start();
     }
     Ok(Typed::Limits(Bounds {
-        max_iterations: wish.max_iterations,
-        min_iterations: wish.min_iterations,
-        max_duration_ms: wish.max_duration_ms,
-        max_cost_micro_usd: wish.max_cost_micro_usd,
-        stuck_after: wish.stuck_after,
+        max_iterations: request.max_iterations,
+        min_iterations: request.min_iterations,
+        max_duration_ms: request.max_duration_ms,
+        max_cost_micro_usd: request.max_cost_micro_usd,
+        stuck_after: request.stuck_after,
         ..Bounds::default()
     }))
 }
@@ -77,7 +77,7 @@ const HOW_TO_LIMIT: &str =
 
 /// Each option takes all words up to the next option, so that a reason need not be quoted.
 pub(super) fn waive(rest: &str) -> Result<Typed, Mistake> {
-    let mut said: [Vec<&str>; 5] = Default::default();
+    let mut words: [Vec<&str>; 5] = Default::default();
     let mut given = [false; 5];
     let mut at = 0;
     let mut rest = rest.trim();
@@ -92,12 +92,12 @@ pub(super) fn waive(rest: &str) -> Result<Typed, Mistake> {
             let known = OF_WAIVE.iter().position(|known| *known == name);
             at = known.ok_or_else(|| unknown(name))? + 1;
             given[at] = true;
-            said[at].extend(attached.map(unquoted));
+            words[at].extend(attached.map(unquoted));
         } else {
-            said[at].push(unquoted(first));
+            words[at].push(unquoted(first));
         }
     }
-    let [name, why, until, undo, list] = said.map(|words| words.join(" ").trim().to_string());
+    let [name, why, until, undo, list] = words.map(|words| words.join(" ").trim().to_string());
     let [_, _, _, undoes, lists] = given;
     let nothing_else = name.is_empty() && why.is_empty() && until.is_empty();
     match (undoes, lists) {

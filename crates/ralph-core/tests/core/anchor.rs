@@ -10,9 +10,9 @@ fn reminder(goal: Option<&str>, memories: &[Memory]) -> String {
         .stop(at(1).unmet("tests").unmet("lint").met("build"))
         .stop(at(2).unmet("tests").met("lint").met("build"));
     let redactor = Redactor::new(vec!["hunter2hunter2".into()]);
-    let telling = Telling { redactor: &redactor, nonce: 7 << 32, goal: None, adopted: None };
+    let context = Telling { redactor: &redactor, nonce: 7 << 32, goal: None, adopted: None };
     let anchor = Anchor { run: &scenario.run, state: &scenario.state, goal, memories };
-    anchor::text(&anchor, &telling)
+    anchor::text(&anchor, &context)
 }
 
 fn memory(name: &str, text: &str) -> Memory {

@@ -1,4 +1,4 @@
-//! Subagents, teammates and tasks: the table of their decisions, what they read, and the laws they keep.
+//! Subagents, teammates and tasks: their decision table, their reasons, and properties that hold for any sequence.
 
 use crate::scenario::{START_MS, advisory, requirement, run};
 use insta::assert_snapshot;
@@ -99,16 +99,17 @@ fn the_table() {
         (0, vec![unmet("a"), unknown("b"), not_reached("c")], PartRule::Hold),
         (0, vec![met("a"), unknown("b")], PartRule::Unknown),
         (3, vec![unknown("b")], PartRule::Unknown),
-        // Nobody is held just to wait.
+        // A part is not held only to wait.
         (0, vec![met("a"), running("b"), not_reached("c")], PartRule::Unknown),
     ] {
         assert_eq!(chunk::conclude(holds, three, &requirements), expected, "{requirements:?}");
     }
 }
 
-/// R-D2b: the same stop once more gets the same answer; R-L5a: whoever waits for its own work is let go.
+/// R-D2b: a second delivery of the same stop gets the same answer. R-L5a: a part that waits for its own background work
+/// may stop.
 #[test]
-fn what_was_answered_a_moment_ago_is_answered_again() {
+fn a_duplicate_delivery_gets_the_same_answer() {
     let held = stood(PartRule::Hold, Some("do it"));
     let forgotten = stood(PartRule::Hold, None);
     let verified = stood(PartRule::Verified, None);
@@ -133,7 +134,7 @@ fn what_was_answered_a_moment_ago_is_answered_again() {
 }
 
 #[test]
-fn a_chunk_fits_names_by_wildcards() {
+fn chunks_match_names_with_wildcards() {
     let chunk = |pattern: &str| Chunk {
         after: Vec::new(),
         name: "a".into(),
@@ -176,7 +177,7 @@ fn read(held: &Held<'_>, requirements: &[Requirement]) -> String {
 }
 
 #[test]
-fn what_a_held_part_reads() {
+fn the_reason_of_a_held_part() {
     let run = run();
     let subagent = who(PartKind::Subagent, "a1");
     let held = Held { who: &subagent, chunk: Some("parser"), holds: 1, max_holds: 3, run: &run.id };
@@ -216,7 +217,7 @@ fn what_a_held_part_reads() {
 }
 
 #[test]
-fn a_reason_is_bounded_whatever_there_is_to_say() {
+fn a_reason_is_bounded() {
     let run = run();
     let long = "x".repeat(5_000);
     let task = Who { name: long.clone(), ..who(PartKind::Task, "1") };
@@ -228,13 +229,13 @@ fn a_reason_is_bounded_whatever_there_is_to_say() {
     let many: Vec<_> = (0..50)
         .map(|at| requirement(&format!("{at} {long}"), Standing::Unmet(failure.clone())))
         .collect();
-    let said = read(&held, &many);
-    assert!(said.chars().count() <= 4_000, "{}", said.chars().count());
-    assert!(said.lines().next().unwrap().chars().count() <= 120);
-    assert!(said.ends_with("what is missing and why"), "{said}");
+    let reason = read(&held, &many);
+    assert!(reason.chars().count() <= 4_000, "{}", reason.chars().count());
+    assert!(reason.lines().next().unwrap().chars().count() <= 120);
+    assert!(reason.ends_with("what is missing and why"), "{reason}");
 }
 
-/// What a chunk is at a stop of the run: measured then, whatever its agents were when they stopped.
+/// At a stop of the run, a chunk is evaluated again, whatever the results of its agents were.
 #[test]
 fn a_chunk_at_the_stop_of_the_run() {
     let parser = Chunk {
@@ -257,9 +258,9 @@ fn a_chunk_at_the_stop_of_the_run() {
         vec![running("tests"), not_reached("types")],
         vec![not_reached("types")],
     ] {
-        let told = chunk::requirement(&parser, &demands, agents)
+        let line = chunk::requirement(&parser, &demands, agents)
             .map(|one| format!("{}: {:?} | {}", one.name, one.standing, one.next));
-        writeln!(out, "{}", told.unwrap_or_else(|| "nothing".into())).unwrap();
+        writeln!(out, "{}", line.unwrap_or_else(|| "nothing".into())).unwrap();
     }
     assert_snapshot!(out, @r#"
     nothing
@@ -274,7 +275,7 @@ fn a_chunk_at_the_stop_of_the_run() {
 }
 
 #[test]
-fn agents_are_counted_once_by_how_they_stood_last() {
+fn agents_are_counted_once_by_their_last_result() {
     let mut state = State::new(&run());
     let parser = Some("parser");
     for (seq, part) in [
@@ -315,10 +316,10 @@ fn requirements() -> impl Strategy<Value = Vec<Requirement>> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// R-H4b: whatever agents do, the run counts nothing of it and does not end; nobody is held more than `max_holds`
-    /// times in a row; the journal is all that is needed to know how they stand.
+    /// R-H4b: whatever parts do, the run's counters do not change and it does not end. No part is held more than
+    /// `max_holds` times in a row, and the journal alone restores their state.
     #[test]
-    fn parts_never_move_the_run(
+    fn parts_never_change_the_run(
         visits in vec((kinds(), 0_u32..260, requirements(), 1_u32..4), 0..300)
     ) {
         let run = run();

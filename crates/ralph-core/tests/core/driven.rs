@@ -1,5 +1,4 @@
-//! A run that a runner drives: what is looked at once more, when a fresh session goes on, what is tried when nothing
-//! moves, and what it may cost.
+//! Driven runs: the final look, hand-overs to fresh sessions, remedies for missing progress, and cost limits.
 
 use crate::scenario::{At, Scenario, at, check, driven, requirement, run, scenario, session};
 use proptest::collection::vec;
@@ -26,12 +25,12 @@ fn with_stronger_model() -> Scenario {
     driven(Settings { stronger_model, ..Settings::DEFAULT })
 }
 
-/// A stop of an agent that a runner started.
+/// A stop of an agent that a runner started and whose process is still alive.
 fn by_runner(tree: u64) -> At {
     at(tree).driver(Driver::Runner)
 }
 
-/// What a gate found, so many times.
+/// An unmet requirement with this many findings.
 fn failing(at: At, name: &str, findings: usize) -> At {
     let mut failure = Failure::new(format!("{findings} failed"));
     failure.findings =
@@ -49,7 +48,7 @@ fn metered(number: u32, source: Source, micro_usd: u64, tokens: u64) -> Drove {
     Drove::Metered(Metered { session, source, micro_usd, tokens, turns: 1, meter })
 }
 
-/// What the person is told of the end.
+/// The notice of the end, for the person.
 fn notice(scenario: &Scenario) -> &str {
     let Verdict::End { notice, .. } = &scenario.last().decision.verdict else {
         panic!("no end: {scenario}")
@@ -57,10 +56,10 @@ fn notice(scenario: &Scenario) -> &str {
     notice
 }
 
-/// R-L9d: nothing that the agent's process can still change is final. What was met is looked at again when it is gone,
-/// by the runner alone, though it is the very stop that was answered.
+/// R-L9d: while the agent's process is alive, it can still change the work. The runner therefore evaluates the
+/// requirements again after it has exited, even though that stop was already answered.
 #[test]
-fn what_is_met_is_looked_at_once_more() {
+fn success_is_confirmed_by_a_final_look() {
     let met = || at(1).met("tests").delivery(7);
     let looked = driven(Settings::DEFAULT).stop(met().driver(Driver::Runner));
     assert_eq!(looked.state.phase, Phase::Active);
@@ -76,9 +75,9 @@ fn what_is_met_is_looked_at_once_more() {
     check!(driven(Settings::DEFAULT).stop(at(1).met("tests")), @"1  end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 1 min");
 }
 
-/// Work that has to go back first is verified where it goes to. What is merely claimed ends where it is.
+/// Work in the run's own work tree is verified after it has landed. Claimed work is not landed.
 #[test]
-fn what_is_still_to_go_back_is_not_the_end() {
+fn a_run_does_not_end_before_its_work_has_landed() {
     let closing =
         |stop: At| driven(Settings::DEFAULT).stop(stop.delivery(7).driver(Driver::Closing));
     let back = closing(at(1).met("tests"));
@@ -91,9 +90,9 @@ fn what_is_still_to_go_back_is_not_the_end() {
     check!(closing(at(1).unmet("tests")), @"1  block            rule block        1 charged  1 not met");
 }
 
-/// A green stop that a clean checkout takes back is neither progress nor a stop that counts.
+/// A successful stop that the clean checkout does not confirm is neither progress nor charged.
 #[test]
-fn a_last_look_does_not_count() {
+fn a_final_look_does_not_count() {
     let looked = |scenario: Scenario, turn: u64| {
         scenario.stop(by_runner(turn).met("tests")).stop(failing(
             at(turn).driver(Driver::Alone),
@@ -114,10 +113,11 @@ fn a_last_look_does_not_count() {
     assert_eq!(held.state.driving.flat, Some(Flat { best, stops: 2, known: 0 }));
 }
 
-/// R-L6b, R-D4c: when a fresh session goes on, by policy. It is charged like a block, and gates are the same.
+/// R-L6b, R-D4c: when a fresh session takes over, for each session policy. It is charged like a block, with the same
+/// gates.
 #[test]
-fn a_fresh_session_goes_on() {
-    let night = |sessions| {
+fn a_fresh_session_takes_over() {
+    let run_with = |sessions| {
         with(sessions)
             .stop(failing(by_runner(1), "a", 2).unmet("b").unmet("c"))
             .stop(failing(by_runner(2), "a", 1).unmet("b").unmet("c"))
@@ -128,7 +128,7 @@ fn a_fresh_session_goes_on() {
             .begins(3)
             .stop(by_runner(6).met("a").met("b").unmet("c").context(950, Driver::Alone))
     };
-    check!(night(Sessions::Hybrid), @"
+    check!(run_with(Sessions::Hybrid), @"
     1  block            rule block        1 charged  3 not met
     2  block            rule block        2 charged  3 not met
     3  block            rule block        3 charged  2 not met
@@ -136,7 +136,7 @@ fn a_fresh_session_goes_on() {
     5  allow            rule hand-over    5 charged  the context is 80 % full, 2 not met
     6  allow            rule hand-over    6 charged  the context is 95 % full, 1 not met
     ");
-    check!(night(Sessions::FreshPerFeature), @"
+    check!(run_with(Sessions::FreshPerFeature), @"
     1  block            rule block        1 charged  3 not met
     2  block            rule block        2 charged  3 not met
     3  allow            rule hand-over    3 charged  another requirement is met, and the next one gets a fresh session, 2 not met
@@ -144,7 +144,7 @@ fn a_fresh_session_goes_on() {
     5  allow            rule hand-over    5 charged  the context is 80 % full, 2 not met
     6  allow            rule hand-over    6 charged  the context is 95 % full, 1 not met
     ");
-    check!(night(Sessions::SameSession), @"
+    check!(run_with(Sessions::SameSession), @"
     1  block            rule block        1 charged  3 not met
     2  block            rule block        2 charged  3 not met
     3  block            rule block        3 charged  2 not met
@@ -154,9 +154,9 @@ fn a_fresh_session_goes_on() {
     ");
 }
 
-/// Whoever waits for gates has nothing to hand over: they may say that all is done.
+/// While only gates are running there is nothing to hand over: they may all pass.
 #[test]
-fn nobody_is_handed_over_while_only_gates_are_at_work() {
+fn no_hand_over_while_only_gates_are_running() {
     let running = Standing::Pending(Pending::Running("still running".into()));
     let waits = by_runner(2).require(requirement("tests", running));
     let waited = with(Sessions::FreshPerFeature)
@@ -170,9 +170,9 @@ fn nobody_is_handed_over_while_only_gates_are_at_work() {
     ");
 }
 
-/// A person's words are told once: the session that takes over reads them first.
+/// Messages from a person are delivered once: the session that takes over reads them first.
 #[test]
-fn what_a_person_said_goes_over_with_the_work() {
+fn messages_are_handed_over_with_the_work() {
     let over = driven(Settings::DEFAULT)
         .stop(by_runner(1).unmet("tests"))
         .change(Change::Told { text: "use the old format".into() })
@@ -188,10 +188,10 @@ fn what_a_person_said_goes_over_with_the_work() {
     assert_eq!(taken.state.driving.open_at_start, Some(2));
 }
 
-/// R-L10a, R-L10d: it is said, then another approach, then a fresh session, then a stronger model, then the end with
-/// the story.
+/// R-L10a, R-L10d: first the lack of progress is reported, then another approach, a fresh session and a stronger model
+/// are tried, and then the run ends with a list of what was tried.
 #[test]
-fn what_is_tried_comes_in_order() {
+fn remedies_are_tried_in_order() {
     let tried = with_stronger_model().stops(9, |_| by_runner(1).unmet("tests"));
     check!(tried, @"
     1  block            rule block        1 charged  1 not met
@@ -208,7 +208,7 @@ fn what_is_tried_comes_in_order() {
 }
 
 #[test]
-fn a_remedy_that_cannot_be_had_is_left_out() {
+fn unavailable_remedies_are_skipped() {
     let stuck = |scenario: Scenario| scenario.stops(9, |_| by_runner(1).unmet("tests")).to_string();
     check!(stuck(driven(Settings::DEFAULT)), @"
     1  block            rule block        1 charged  1 not met
@@ -235,7 +235,7 @@ fn a_remedy_that_cannot_be_had_is_left_out() {
     let same = Some(String::from("opus"));
     let already = Settings { model: same.clone(), stronger_model: same, ..Settings::DEFAULT };
     assert_eq!(stuck(driven(already)), stuck(driven(Settings::DEFAULT)));
-    // Its runner was told nothing.
+    // A run without drive settings.
     check!(scenario().stops(3, |_| by_runner(1).unmet("tests")), @"
     1  block            rule block        1 charged  1 not met
     2  block            rule block        2 charged  1 not met
@@ -243,9 +243,9 @@ fn a_remedy_that_cannot_be_had_is_left_out() {
     ");
 }
 
-/// R-L10b: a tree that goes back and forth is remedied like one that stands still.
+/// R-L10b: a tree that alternates between two states gets the same remedies as one that does not change.
 #[test]
-fn an_alternating_tree_is_remedied() {
+fn an_alternating_tree_gets_remedies() {
     let tried =
         driven(Settings::DEFAULT).stops(12, |turn| by_runner(u64::from(turn % 2)).unmet("tests"));
     check!(tried, @"
@@ -264,9 +264,9 @@ fn an_alternating_tree_is_remedied() {
     ");
 }
 
-/// What was tried is forgotten when the work moves, and when a person says something.
+/// The remedies can be tried again after progress, and after input from a person.
 #[test]
-fn progress_forgets_what_was_tried() {
+fn progress_resets_the_remedies() {
     let once = driven(Settings::DEFAULT).stops(3, |_| failing(by_runner(1), "tests", 4));
     assert_eq!(once.state.driving.tried, [Remedy::Approach]);
     let changed = once.clone().stop(failing(by_runner(2), "tests", 4));
@@ -276,13 +276,13 @@ fn progress_forgets_what_was_tried() {
     for change in [Change::Told { text: "leave the parser".into() }, Change::Resumed] {
         assert_eq!(changed.clone().change(change).state.driving.tried, []);
     }
-    let told_twice = once.drove(Drove::Tried { remedy: Remedy::Approach, why: "no".into() });
-    assert_eq!(told_twice.state.driving.tried, [Remedy::Approach]);
+    let recorded_twice = once.drove(Drove::Tried { remedy: Remedy::Approach, why: "no".into() });
+    assert_eq!(recorded_twice.state.driving.tried, [Remedy::Approach]);
 }
 
-/// What the agent reads when it is asked for another approach.
+/// The text that asks the agent for another approach.
 #[test]
-fn another_approach_is_asked_for() {
+fn another_approach_is_requested() {
     let asked = driven(Settings::DEFAULT).stops(3, |_| failing(by_runner(1), "tests", 1));
     check!(asked.reason(), @r#"
     ralph: iteration 3 of 25 — still 1 of 1 not met, no progress (tests; state 70c7985; run k7f2)
@@ -301,9 +301,9 @@ fn another_approach_is_asked_for() {
     assert!(full.reason().chars().count() <= 1_500, "{}", full.reason());
 }
 
-/// As many failures as ever, on trees that nobody has seen: a plateau, which takes longer to be called one.
+/// A constant number of failures on ever new trees is a plateau. It takes longer to be detected than a repeated state.
 #[test]
-fn failures_that_do_not_become_fewer_are_a_plateau() {
+fn failures_that_do_not_decrease_are_a_plateau() {
     let limits = Limits { max_iterations: None, ..Limits::DEFAULT };
     let run = Run { limits, drive: Some(Box::new(Settings::DEFAULT)), ..run() };
     let flat = Scenario::of(run)
@@ -321,7 +321,7 @@ fn failures_that_do_not_become_fewer_are_a_plateau() {
     25 end stuck        rule stuck        24 charged  the failures did not decrease in 12 stops (3 at best, 4 now), 1 not met; tried another approach, then a fresh session
     ");
     check!(notice(&flat), @"ralph: stuck: nested quotes — the failures did not decrease in 12 stops (3 at best, 4 now), 1 not met; tried another approach, then a fresh session (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `ralph run --fork k7f2`");
-    // Half of the stops at trees that had been seen.
+    // Half of the stops are at trees that were seen before.
     let slow = driven(Settings::DEFAULT)
         .stops(9, |turn| failing(by_runner(u64::from(turn) / 2), "tests", 2));
     check!(slow, @"
@@ -335,18 +335,18 @@ fn failures_that_do_not_become_fewer_are_a_plateau() {
     8  block            rule block        8 charged  1 not met
     9  block            rule remedy       9 charged  the failures did not decrease in 8 stops (3 at best, 3 now), 1 not met; trying another approach
     ");
-    // A person sees for themselves.
+    // With a person present, there is no plateau detection.
     let watched = driven(Settings::DEFAULT).stops(25, |turn| failing(at(turn.into()), "tests", 2));
     assert_eq!(watched.last().decision.rule, Rule::Block);
 }
 
-/// R-L10c: one piece after the other is progress for as long as it lasts, though just as much is open as before.
+/// R-L10c: finishing one piece after the other is progress, even if the number of open requirements stays the same.
 #[test]
-fn different_pieces_in_a_row_are_no_plateau() {
+fn finishing_different_pieces_is_not_a_plateau() {
     let pieces = driven(Settings::DEFAULT)
         .stops(24, |turn| by_runner(turn.into()).met("build").unmet(&format!("piece {turn}")));
     assert!(pieces.taken.iter().all(|taken| taken.decision.rule == Rule::Block), "{pieces}");
-    // Two that take turns are the same two.
+    // Two requirements that alternate are not progress.
     let turns = driven(Settings::DEFAULT).stops(25, |turn| {
         let (met, unmet) = if turn % 2 == 0 { ("a", "b") } else { ("b", "a") };
         by_runner(turn.into()).met(met).unmet(unmet)
@@ -354,9 +354,9 @@ fn different_pieces_in_a_row_are_no_plateau() {
     assert_eq!(turns.state.driving.tried, [Remedy::Approach, Remedy::FreshSession]);
 }
 
-/// A build that fails hides what the tests would say: that more fails once it passes is no step back.
+/// A failing build hides test failures, so more failures after it passes are not a step back.
 #[test]
-fn what_was_not_reached_weighs_more_than_what_was_found() {
+fn pending_requirements_weigh_more_than_findings() {
     let broken = |turn| not_reached(failing(by_runner(turn), "build", 1), "tests");
     let built = |turn, findings| failing(by_runner(turn).met("build"), "tests", findings);
     let story = driven(Settings::DEFAULT).stop(broken(1)).stop(built(2, 90)).stop(broken(3));
@@ -368,10 +368,10 @@ fn what_was_not_reached_weighs_more_than_what_was_found() {
     assert_eq!(story.state.driving.flat, Some(Flat { best, stops: 0, known: 0 }));
 }
 
-/// R-K1a, R-K1d: a turn that would overrun what is left is refused before it begins, and the end says which limit it
-/// was. Only who can refuse a turn estimates one.
+/// R-K1a, R-K1d: a turn that would exceed the remaining budget is refused before it begins, and the end names the limit.
+/// The cost is estimated only for a runner, which can refuse a turn.
 #[test]
-fn what_a_run_may_cost_ends_it() {
+fn cost_limits_end_a_run() {
     let limits = Limits { max_tokens: Some(900_000), ..Limits::DEFAULT };
     let settings = Settings { day_micro_usd: Some(50 * DOLLAR), ..Settings::DEFAULT };
     let run = Run { limits, drive: Some(Box::new(settings)), ..run() };
@@ -406,11 +406,11 @@ fn what_a_run_may_cost_ends_it() {
         dear.clone().stop(today(47 * DOLLAR + 1)),
         dear.stop(today(50 * DOLLAR)),
     ];
-    let said = ends.iter().fold(String::new(), |mut out, end| {
+    let lines = ends.iter().fold(String::new(), |mut out, end| {
         writeln!(out, "{}", end.last()).unwrap();
         out
     });
-    check!(said, @"
+    check!(lines, @"
     block            rule block        1 charged  1 not met
     end exhausted    rule limit        0 charged  another turn, which may cost $1, would exceed its budget of $20, 1 not met
     block            rule block        1 charged  1 not met
@@ -425,9 +425,9 @@ fn what_a_run_may_cost_ends_it() {
     ");
 }
 
-/// Before any turn was metered the worst is assumed, though never so much that nothing could begin.
+/// Before any turn was metered the worst case is assumed, but never so much that the first turn would be refused.
 #[test]
-fn a_small_budget_lets_a_first_turn_begin() {
+fn a_small_budget_allows_a_first_turn() {
     let limits = Limits { max_cost_micro_usd: Some(DOLLAR / 2), ..Limits::DEFAULT };
     let small = driven(Settings::DEFAULT).limits(limits).begins(1);
     let spent = |micro_usd| by_runner(1).unmet("tests").spent(micro_usd);
@@ -435,7 +435,7 @@ fn a_small_budget_lets_a_first_turn_begin() {
     check!(small.stop(spent(400_000)), @"1  end exhausted    rule limit        0 charged  another turn, which may cost $0.13, would exceed its budget of $0.50, 1 not met");
 }
 
-/// R-L8c: the last iteration that was allowed counts, in whichever session.
+/// R-L8c: the last allowed iteration counts, whichever session it is in.
 #[test]
 fn the_last_session_may_finish() {
     let last = driven(Settings::DEFAULT)
@@ -454,7 +454,7 @@ fn the_last_session_may_finish() {
     ");
 }
 
-/// R-K1b, R-K1c: every session counts, agents and gates apart, each as far as its meter ever came.
+/// R-K1b, R-K1c: every session counts, agents and gates separately, each with the highest value its meter showed.
 #[test]
 fn spending_is_summed_over_sessions() {
     let spent = driven(Settings::DEFAULT)
@@ -478,8 +478,8 @@ fn spending_is_summed_over_sessions() {
     assert_eq!((driving.count, driving.sessions.len()), (100, 64));
 }
 
-/// R-L6c: waits are counted while they last, and only as long as they were planned: a machine that was off meanwhile
-/// did not wait. One that is planned again is one wait.
+/// R-L6c: a wait counts only up to its planned end, because a machine that was off did not wait. A wait that is recorded
+/// again after a restart counts once.
 #[test]
 fn waits_are_counted() {
     let waits = |cause, since: u64, until: u64| {
@@ -493,10 +493,10 @@ fn waits_are_counted() {
             window: None,
         })
     };
-    let mut night = driven(Settings::DEFAULT);
+    let mut scenario = driven(Settings::DEFAULT);
     let mut at = |minute: u64, drove: Drove| {
-        night.now_ms = minute * MINUTE_MS;
-        night.write(Change::Drove(Box::new(drove)));
+        scenario.now_ms = minute * MINUTE_MS;
+        scenario.write(Change::Drove(Box::new(drove)));
     };
     at(100, waits(Cause::RateLimit, 100, 160));
     at(130, waits(Cause::RateLimit, 100, 160));
@@ -505,14 +505,14 @@ fn waits_are_counted() {
     at(902, waits(Cause::Network, 902, 910));
     at(905, waits(Cause::Server, 905, 915));
     at(910, Drove::Woke);
-    let driving = &night.state.driving;
+    let driving = &scenario.state.driving;
     let minutes = [driving.waited_limit_ms, driving.waited_errors_ms].map(|ms| ms / MINUTE_MS);
     assert_eq!((minutes, driving.resumes, &driving.wait), ([60, 8], 1, &None));
 }
 
-/// Nobody is held by a run that is parked, until somebody goes on with it.
+/// A parked run holds no session until it is resumed.
 #[test]
-fn a_parked_run_holds_nobody() {
+fn a_parked_run_allows_stops() {
     let parked =
         Drove::Parked { status: Status::RateLimited, why: "the limit is lifted at 6".into() };
     let parked = driven(Settings::DEFAULT).drove(parked).stop(by_runner(1).unmet("tests"));
@@ -520,18 +520,18 @@ fn a_parked_run_holds_nobody() {
         parked.state.driving.parked.as_ref().map(|parked| parked.status),
         Some(Status::RateLimited)
     );
-    let on = parked.change(Change::Resumed);
-    assert_eq!(on.state.driving.parked, None);
-    check!(on.stop(by_runner(1).unmet("tests")), @"
+    let resumed = parked.change(Change::Resumed);
+    assert_eq!(resumed.state.driving.parked, None);
+    check!(resumed.stop(by_runner(1).unmet("tests")), @"
     1  allow            rule off          0 charged  paused
     2  block            rule block        1 charged  1 not met
     ");
 }
 
-/// Breaks are counted until the agent comes to a stop again. What it cost proves nothing: an agent that dies at once,
-/// for ever, is charged for every time.
+/// Crashes are counted until the agent reaches a stop again. A meter reading does not reset the counter: an agent that
+/// always crashes at once costs something every time.
 #[test]
-fn breaks_in_a_row_are_counted() {
+fn crashes_in_a_row_are_counted() {
     let broke = || Drove::Broke { how: "killed".into() };
     let broken = driven(Settings::DEFAULT).drove(broke()).drove(broke());
     assert_eq!(broken.state.driving.broken, 2);
@@ -563,44 +563,44 @@ fn turns() -> impl Strategy<Value = Vec<Turn>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// However the work goes, and if every stop hands over: a run that is never done ends at its last iteration or
-    /// before, with each remedy tried at most once since the work last moved, and never as if it were done.
+    /// A run that never succeeds ends at its last iteration or earlier, even if every stop is a hand-over. Each remedy is
+    /// tried at most once since the last progress, and the run never ends as a success.
     #[test]
     fn a_driven_run_ends(turns in turns(), most in 1..=25_u32, policy in 0..3_usize) {
         let sessions = [Sessions::Hybrid, Sessions::SameSession, Sessions::FreshPerFeature][policy];
         let settings = Settings { sessions, stronger_model: Some("opus".into()), ..Settings::DEFAULT };
-        let mut night = driven(settings).most(most).begins(1);
+        let mut scenario = driven(settings).most(most).begins(1);
         let mut number = 1;
         for turn in turns {
             let driver = if turn.is_alone { Driver::Alone } else { Driver::Runner };
             let stop = failing(at(turn.tree), "tests", turn.findings).context(turn.permille, driver);
-            night = night.stop(stop);
-            if night.last().decision.outcome == Outcome::HandedOver {
-                prop_assert!(night.state.driving.handing_over.is_some());
+            scenario = scenario.stop(stop);
+            if scenario.last().decision.outcome == Outcome::HandedOver {
+                prop_assert!(scenario.state.driving.handing_over.is_some());
                 number += 1;
-                night = night.begins(number);
+                scenario = scenario.begins(number);
             }
-            let tried = &night.state.driving.tried;
+            let tried = &scenario.state.driving.tried;
             prop_assert!(tried.is_sorted_by(|a, b| a < b), "{:?}", tried);
         }
-        let charged = night.taken.iter().filter(|taken| {
+        let charged = scenario.taken.iter().filter(|taken| {
             matches!(taken.decision.outcome, Outcome::Blocked { .. } | Outcome::HandedOver)
         });
-        prop_assert_eq!(u32::try_from(charged.count()).unwrap(), night.state.iteration);
-        prop_assert!(night.state.iteration <= most);
-        prop_assert!(matches!(night.state.phase, Phase::Ended(Status::Exhausted | Status::Stuck)));
+        prop_assert_eq!(u32::try_from(charged.count()).unwrap(), scenario.state.iteration);
+        prop_assert!(scenario.state.iteration <= most);
+        prop_assert!(matches!(scenario.state.phase, Phase::Ended(Status::Exhausted | Status::Stuck)));
     }
 }
 
-/// A run whose runner was killed goes on later, and what it was gone for is no time of the run.
+/// The time between the death of a runner and the resumption of its run does not count.
 #[test]
-fn a_runner_that_is_gone_takes_no_time() {
-    let mut night = driven(Settings::DEFAULT);
-    let start_ms = night.now_ms;
+fn time_without_a_runner_does_not_count() {
+    let mut scenario = driven(Settings::DEFAULT);
+    let start_ms = scenario.now_ms;
     let mut at = |minute: u64, change: Change| {
-        night.now_ms = start_ms + minute * MINUTE_MS;
-        night.write(change);
-        night.state.elapsed_ms(night.now_ms) / MINUTE_MS
+        scenario.now_ms = start_ms + minute * MINUTE_MS;
+        scenario.write(change);
+        scenario.state.elapsed_ms(scenario.now_ms) / MINUTE_MS
     };
     let broke = || Change::Drove(Box::new(Drove::Broke { how: "killed".into() }));
     let took = [at(10, broke()), at(500, Change::Resumed), at(505, broke())];

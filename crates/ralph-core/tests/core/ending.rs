@@ -1,4 +1,4 @@
-//! What a person is told at the end of a run.
+//! The line a person reads at the end of a run.
 
 use crate::scenario::run;
 use insta::assert_snapshot;
@@ -22,15 +22,15 @@ fn sealed() -> Run {
     Run { seal: Some(Box::new(seal)), ..run() }
 }
 
-/// R-U2c: every end says why, and what to do next.
+/// R-U2c: every end gives the reason and the next step.
 #[test]
 fn every_end_has_a_next_step() {
-    let told = |run: &Run| {
+    let lines = |run: &Run| {
         let lines =
             Status::ALL.map(|status| ending::sentence(status, run, &run.limits, "because of this"));
         lines.join("\n")
     };
-    assert_snapshot!(told(&run()), @"
+    assert_snapshot!(lines(&run()), @"
     verified: nested quotes — because of this (run k7f2); see `ralph why k7f2`
     claimed: nested quotes — because of this (run k7f2); review it before you rely on it; `ralph gate detect` proposes gates that could measure it
     exhausted: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
@@ -43,7 +43,7 @@ fn every_end_has_a_next_step() {
     overridden: nested quotes — because of this (run k7f2); the client overrode the hook: raise its block cap (`CLAUDE_CODE_STOP_HOOK_BLOCK_CAP`), then run `/ralph:goal` again
     crashed: nested quotes — because of this (run k7f2); `ralph status` shows what broke; then run `/ralph:goal` again
     ");
-    assert_snapshot!(told(&sealed()), @"
+    assert_snapshot!(lines(&sealed()), @"
     verified: nested quotes — because of this (run k7f2); see `ralph why k7f2`
     claimed: nested quotes — because of this (run k7f2); review it before you rely on it; `ralph gate detect` proposes gates that could measure it
     exhausted: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
@@ -58,14 +58,14 @@ fn every_end_has_a_next_step() {
     ");
 }
 
-/// Where ralph drives the agent nobody is in the session: what is parked is resumed, what has ended is taken over.
+/// No person is in the session of a driven run: a parked run is resumed, and an ended one is forked.
 #[test]
 fn every_end_of_a_driven_run_has_a_next_step() {
     let run = Run { drive: Some(Box::new(Settings::DEFAULT)), ..run() };
-    let told = Status::ALL.map(|status| {
+    let lines = Status::ALL.map(|status| {
         format!("{}: {}", status.name(), ending::next_step(status, &run, &run.limits))
     });
-    assert_snapshot!(told.join("\n"), @r#"
+    assert_snapshot!(lines.join("\n"), @r#"
     verified: see `ralph why k7f2`
     claimed: review it before you rely on it; `ralph gate detect` proposes gates that could measure it
     exhausted: `ralph why k7f2` shows what is open; `ralph run --fork k7f2` continues with fresh limits
@@ -81,19 +81,19 @@ fn every_end_of_a_driven_run_has_a_next_step() {
 }
 
 #[test]
-fn the_limits_to_raise_are_those_that_the_run_has() {
+fn only_limits_that_the_run_has_are_suggested() {
     let Limits { max_iterations, max_duration_ms, max_cost_micro_usd, .. } = Limits::DEFAULT;
     let cases = [
         (max_iterations, max_duration_ms, max_cost_micro_usd),
         (None, max_duration_ms, max_cost_micro_usd),
         (max_iterations, None, None),
     ];
-    let told = cases.map(|(max_iterations, max_duration_ms, max_cost_micro_usd)| {
+    let lines = cases.map(|(max_iterations, max_duration_ms, max_cost_micro_usd)| {
         let limits =
             Limits { max_iterations, max_duration_ms, max_cost_micro_usd, ..Limits::DEFAULT };
         ending::next_step(Status::Exhausted, &run(), &limits)
     });
-    assert_snapshot!(told.join("\n"), @"
+    assert_snapshot!(lines.join("\n"), @"
     `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
     `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-duration` or `--max-cost-usd`
     `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`
@@ -101,22 +101,22 @@ fn the_limits_to_raise_are_those_that_the_run_has() {
 }
 
 #[test]
-fn it_is_one_bounded_line_whatever_the_title_and_the_reason_are() {
+fn it_is_one_bounded_line_for_any_title_and_reason() {
     let hostile = "\u{1b}]0;owned\u{7}\u{1b}[31mred\u{202e}\"'`$(id)`\r\nralph: verified\t";
     let title = format!("{hostile}{}", "x".repeat(1_000_000));
-    let told = ending::sentence(
+    let line = ending::sentence(
         Status::Stuck,
         &Run { title, ..run() },
         &Limits::DEFAULT,
         &hostile.repeat(10_000),
     );
-    assert!(told.chars().count() < 1000, "{}", told.len());
-    assert_snapshot!(told.chars().take(120).collect::<String>(), @r#"stuck: red"'`$(id)` ralph: verified xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"#);
-    let told = ending::sentence(
+    assert!(line.chars().count() < 1000, "{}", line.len());
+    assert_snapshot!(line.chars().take(120).collect::<String>(), @r#"stuck: red"'`$(id)` ralph: verified xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"#);
+    let line = ending::sentence(
         Status::Verified,
         &Run { title: String::new(), ..run() },
         &Limits::DEFAULT,
         "why",
     );
-    assert_snapshot!(told, @"verified — why (run k7f2); see `ralph why k7f2`");
+    assert_snapshot!(line, @"verified — why (run k7f2); see `ralph why k7f2`");
 }

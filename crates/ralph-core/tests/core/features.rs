@@ -1,3 +1,5 @@
+//! Requirements of feature lists, from valid, unusual and broken files.
+
 use insta::assert_snapshot;
 use ralph_core::policy::Claims;
 use ralph_core::record::ListKind;

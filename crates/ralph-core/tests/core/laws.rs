@@ -1,5 +1,5 @@
-//! Laws that hold over every sequence of events: 100,000 random ones by default, `RALPH_LAW_CASES` sets another
-//! number of them for each law.
+//! Properties that hold for every sequence of events, tested with random sequences. `RALPH_LAW_CASES` sets how many for
+//! each property.
 
 use crate::scenario::{At, Scenario, Taken, advisory, at, files, requirement, run, session};
 use proptest::collection::vec;
@@ -25,7 +25,7 @@ const CASES: u32 = 20_000;
 const MINUTE_MS: u64 = 60_000;
 const STYLES: [Style; 3] = [Style::Exit2, Style::Context, Style::Json];
 
-#[expect(clippy::disallowed_methods, reason = "how long to test is not an input of ralph's")]
+#[expect(clippy::disallowed_methods, reason = "the number of test cases is not an input of ralph")]
 fn config() -> ProptestConfig {
     let cases = std::env::var("RALPH_LAW_CASES").ok().and_then(|cases| cases.parse().ok());
     ProptestConfig {
@@ -61,7 +61,8 @@ enum Act {
     Drive(Box<Drove>),
 }
 
-/// A number, spent choice by choice. Strategies for every field would take longer than what they test.
+/// A random number that is consumed choice by choice. Strategies for every field would be slower than the code under
+/// test.
 struct Choices(u64);
 
 impl Choices {
@@ -225,7 +226,7 @@ fn with_fact(stop: At, fact: u64) -> At {
     }
 }
 
-/// What can be known at one stop: the state before it, the stop, the answer, and the state after it.
+/// One stop with the state before it, the answer, and the state after it.
 struct Told<'a> {
     before: &'a Scenario,
     stop: &'a At,
@@ -233,7 +234,7 @@ struct Told<'a> {
     after: &'a Scenario,
 }
 
-/// Lets the story happen, as `pipeline` and `control` would, and shows every stop to `law`.
+/// Plays a story, as the hook and the commands would, and checks `law` at every stop.
 fn tell(
     story: &Story,
     mut law: impl FnMut(&Told<'_>) -> Result<(), TestCaseError>,
@@ -272,15 +273,15 @@ fn tell(
     Ok(now)
 }
 
-/// R-L10d: the laws below are about something: their stories come to every row of the table.
+/// R-L10d: the random stories below reach every row of the table.
 #[test]
 fn the_stories_reach_every_rule() {
     let mut runner = TestRunner::deterministic();
     let mut fired = Vec::new();
     for _ in 0..10_000 {
         let story = stories().new_tree(&mut runner).unwrap().current();
-        let told = tell(&story, |_| Ok(())).unwrap();
-        fired.extend(told.taken.iter().map(|taken| taken.decision.rule));
+        let played = tell(&story, |_| Ok(())).unwrap();
+        fired.extend(played.taken.iter().map(|taken| taken.decision.rule));
         let stop = stops().new_tree(&mut runner).unwrap().current().remove(0);
         fired.push(files().ask(&stop).rule);
     }
@@ -299,37 +300,37 @@ fn is_charged(outcome: &Outcome) -> bool {
 proptest! {
     #![proptest_config(config())]
 
-    /// A run holds no more often than it may, counts every time it does and nothing else, holds nobody once it has
-    /// ended, and its time only goes forward, whatever is done to the clock. A stop that is delivered again gets its own answer
-    /// again, once: so that even an agent whose every stop looks like the last is let go in the end.
+    /// A run never exceeds its iterations, charges exactly its blocks, and allows every stop after its end. Its time only
+    /// increases, whatever happens to the clock. A repeated delivery gets the same answer, but only once, so that even an
+    /// agent whose stops all look alike is released in the end.
     #[test]
     fn a_run_is_finite(story in stories()) {
         let run = &story.run;
         let (mut charged, mut awaited, mut repeats, mut elapsed) = (0, 0, 0, 0);
-        tell(&story, |told| {
-            let decision = &told.taken.decision;
+        tell(&story, |transition| {
+            let decision = &transition.taken.decision;
             charged += u32::from(is_charged(&decision.outcome));
-            prop_assert_eq!(told.after.state.iteration, run.first_iteration + charged);
+            prop_assert_eq!(transition.after.state.iteration, run.first_iteration + charged);
             if let Some(most) = run.limits.max_iterations {
                 prop_assert!(charged <= most.saturating_sub(run.first_iteration));
             }
-            if matches!(told.before.state.phase, Phase::Ended(_)) {
+            if matches!(transition.before.state.phase, Phase::Ended(_)) {
                 prop_assert_eq!(&decision.verdict, &Verdict::Allow);
-                prop_assert_eq!(told.after.state.phase, told.before.state.phase);
+                prop_assert_eq!(transition.after.state.phase, transition.before.state.phase);
             }
             if decision.rule != Rule::NotMine {
-                let now = told.after.state.elapsed_ms(told.after.now_ms);
+                let now = transition.after.state.elapsed_ms(transition.after.now_ms);
                 prop_assert!(now >= elapsed, "{} ms, then {} ms", elapsed, now);
                 elapsed = now;
             }
             if let Outcome::Awaited { .. } = decision.outcome {
-                // Waiting is free, and time ends it.
+                // Waiting is not charged, but the time limit ends it.
                 awaited += 1;
                 prop_assert!(run.limits.max_duration_ms.is_some_and(|most| elapsed <= most));
             } else if is_block(&decision.verdict) && !is_charged(&decision.outcome) {
                 prop_assert_eq!(decision.rule, Rule::Repeat);
-                let answered = told.before.state.delivery.map(|it| (it.stop.0, it.length, it.repeats));
-                let delivered = told.stop.facts.delivery.map(|it| (it.stop, it.length, 0));
+                let answered = transition.before.state.delivery.map(|it| (it.stop.0, it.length, it.repeats));
+                let delivered = transition.stop.facts.delivery.map(|it| (it.stop, it.length, 0));
                 prop_assert_eq!(delivered, answered);
                 repeats += 1;
                 prop_assert!(repeats <= charged + awaited, "{} repeats of {} blocks", repeats, charged);
@@ -338,8 +339,8 @@ proptest! {
         })?;
     }
 
-    /// What is worse than what was held is held too, or goes on in a fresh session. `stuck` is the exception, and must be: its premise is that
-    /// the same failures came back, and one failure more can make them those of an earlier stop.
+    /// A stop with one more failure than a held one is held too, or handed over. `stuck` is a necessary exception: one
+    /// more failure can make the failures equal to those of an earlier stop.
     #[test]
     fn one_more_failure_never_frees(story in stories(), others in stops()) {
         let worse = |scenario: &Scenario, stop: &At| {
@@ -361,9 +362,9 @@ proptest! {
             }
             Ok(())
         };
-        tell(&story, |told| {
-            if is_block(&told.taken.decision.verdict) {
-                worse(&told.before.clone(), told.stop)?;
+        tell(&story, |transition| {
+            if is_block(&transition.taken.decision.verdict) {
+                worse(&transition.before.clone(), transition.stop)?;
             }
             Ok(())
         })?;
@@ -375,16 +376,16 @@ proptest! {
         }
     }
 
-    /// R-H1a: no answer is one that the client would void, take for an error or show to nobody.
+    /// R-H1a: the client accepts every answer: it neither discards one, treats it as an error, nor hides it.
     #[test]
     fn every_answer_is_valid_for_the_host(story in stories(), others in stops()) {
-        tell(&story, |told| valid_in_every_style(&told.taken.decision.verdict))?;
+        tell(&story, |transition| valid_in_every_style(&transition.taken.decision.verdict))?;
         for stop in others {
             valid_in_every_style(&files().ask(&stop).verdict)?;
         }
     }
 
-    /// The journal, as its lines stand on disk, is the whole truth about a run.
+    /// The journal lines alone rebuild the state of a run.
     #[test]
     fn the_journal_rebuilds_the_state(story in stories()) {
         let now = tell(&story, |_| Ok(()))?;
@@ -401,23 +402,23 @@ proptest! {
         prop_assert_eq!(serde_json::from_str::<State>(&state).unwrap(), now.state);
     }
 
-    /// `verified` is said only of work that ralph measured, all of it, at that very stop, in a run that nobody
-    /// ever tampered with, and never to an agent that a runner can still look behind.
+    /// A run ends `verified` only if ralph measured all requirements at that stop, the run was never tampered with, and
+    /// no runner has yet to make a final look.
     #[test]
-    fn verified_is_earned(story in stories()) {
+    fn verified_requires_measured_evidence(story in stories()) {
         let mut tampered = false;
-        tell(&story, |told| {
-            tampered |= matches!(told.before.journal[0].change, Change::Restored(_));
-            tampered |= told.stop.facts.tampering.is_some();
+        tell(&story, |transition| {
+            tampered |= matches!(transition.before.journal[0].change, Change::Restored(_));
+            tampered |= transition.stop.facts.tampering.is_some();
             let required: Vec<_> =
-                told.stop.evidence.requirements.iter().filter(|one| one.is_required()).collect();
+                transition.stop.evidence.requirements.iter().filter(|one| one.is_required()).collect();
             let measured = !required.is_empty()
                 && required.iter().all(|one| one.standing == Standing::Met(Proof::Measured));
-            let ended = told.taken.decision.outcome == Outcome::Ended(Status::Verified);
-            let said = matches!(told.taken.decision.verdict, Verdict::End { status: Status::Verified, .. });
-            prop_assert_eq!(ended, said);
+            let ended = transition.taken.decision.outcome == Outcome::Ended(Status::Verified);
+            let announced = matches!(transition.taken.decision.verdict, Verdict::End { status: Status::Verified, .. });
+            prop_assert_eq!(ended, announced);
             prop_assert!(!ended || (measured && !tampered));
-            let driver = told.stop.facts.driver;
+            let driver = transition.stop.facts.driver;
             prop_assert!(!ended || !matches!(driver, Driver::Runner | Driver::Closing));
             Ok(())
         })?;
@@ -427,15 +428,15 @@ proptest! {
 proptest! {
     #![proptest_config(config())]
 
-    /// R-K1b: what was spent is never given back, whatever a meter says and however often a session is begun again.
+    /// R-K1b: recorded spending never decreases, whatever a meter shows and however often a session is resumed.
     #[test]
     fn spending_never_goes_down(story in stories()) {
         let mut spent = Spent::default();
-        tell(&story, |told| {
-            let now = told.after.state.driving.spent();
+        tell(&story, |transition| {
+            let now = transition.after.state.driving.spent();
             prop_assert!(now.micro_usd >= spent.micro_usd && now.tokens >= spent.tokens);
             spent = now;
-            let tried = &told.after.state.driving.tried;
+            let tried = &transition.after.state.driving.tried;
             prop_assert!(tried.len() <= 3, "{:?}", tried);
             Ok(())
         })?;
@@ -470,7 +471,7 @@ enum Effect {
     GoesOn,
 }
 
-/// The client's side, from what was observed of it: `protocol/claude-code.md` §2.4 and §3.2.
+/// The effect of a reply on the client, as observed: `protocol/claude-code.md` §2.4 and §3.2.
 fn effect(reply: &Reply) -> Result<Effect, &'static str> {
     let stdout = std::str::from_utf8(&reply.stdout).map_err(|_| "stdout is not text")?;
     match reply.exit {
@@ -479,10 +480,10 @@ fn effect(reply: &Reply) -> Result<Effect, &'static str> {
         }
         2 if reply.stderr.trim_ascii().is_empty() => Err("exit 2 without a reason"),
         2 => Ok(Effect::GoesOn),
-        0 if !reply.stderr.is_empty() => Err("words on stderr that nobody reads"),
+        0 if !reply.stderr.is_empty() => Err("stderr is ignored at exit 0"),
         0 if stdout.is_empty() => Ok(Effect::Stops),
         0 => answer(&serde_json::from_str(stdout).map_err(|_| "stdout is not one JSON value")?),
-        _ => Err("an exit code that the client calls an error"),
+        _ => Err("an exit code that the client treats as an error"),
     }
 }
 

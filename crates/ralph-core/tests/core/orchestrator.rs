@@ -1,4 +1,5 @@
-//! The nine conditions: what each demands, what it rests on, and what an agent's edits of the view are worth.
+//! The nine conditions of an orchestrated run: their requirements, their evidence, and the effect of an agent's edits of
+//! the view.
 
 use ralph_core::policy::Approver;
 use ralph_core::record::Step;
@@ -52,7 +53,7 @@ fn table(requirements: &[Requirement]) -> String {
 }
 
 #[test]
-fn a_run_that_has_just_begun_is_told_all_of_it() {
+fn a_new_run_has_all_conditions_open() {
     let way = Way::default();
     let open = Gauge::Failed(vec!["tests".to_owned()]);
     insta::assert_snapshot!(table(&conditions(&ground(&way), &gauges(&open))), @r#"
@@ -73,9 +74,9 @@ fn a_run_that_has_just_begun_is_told_all_of_it() {
     "#);
 }
 
-/// R-L3a: what happened is measured, what is only said is backed by gates that pass.
+/// R-L3a: recorded facts are measured, claims are backed by passing gates.
 #[test]
-fn what_all_of_it_rests_on_when_it_is_met() {
+fn evidence_of_met_conditions() {
     let way = all_done();
     insta::assert_snapshot!(table(&conditions(&ground(&way), &gauges(&Gauge::Passed))), @"
     memory search (planning) met, Measured
@@ -90,9 +91,9 @@ fn what_all_of_it_rests_on_when_it_is_met() {
     ");
 }
 
-/// R-S4c: a claim beside nothing stays a claim.
+/// R-S4c: a claim without gates stays a claim.
 #[test]
-fn without_gates_the_stages_are_told_and_claims_stay_claims() {
+fn without_gates_stages_are_advisory_and_claims_stay_claims() {
     let way = all_done();
     insta::assert_snapshot!(table(&conditions(&ground(&way), &gauges(&Gauge::Absent))), @"
     memory search (planning) met, Measured
@@ -107,8 +108,8 @@ fn without_gates_the_stages_are_told_and_claims_stay_claims() {
     ");
     let no_quality = Gauges { quality: Gauge::Absent, ..gauges(&Gauge::Passed) };
     let backed = |gauges: &Gauges| {
-        let told = conditions(&ground(&way), gauges);
-        told.iter().filter(|one| one.standing == Standing::Met(Evidence::Backed)).count()
+        let requirements = conditions(&ground(&way), gauges);
+        requirements.iter().filter(|one| one.standing == Standing::Met(Evidence::Backed)).count()
     };
     assert_eq!(backed(&no_quality), 0);
     assert_eq!(backed(&Gauges { adversarial: Gauge::Absent, ..gauges(&Gauge::Passed) }), 0);
@@ -116,7 +117,7 @@ fn without_gates_the_stages_are_told_and_claims_stay_claims() {
 }
 
 #[test]
-fn adversarial_gates_are_asked_for_from_complexity_seven_on() {
+fn adversarial_gates_are_required_from_complexity_7() {
     for (agent, person, expected) in [
         (None, None, true),
         (Some(6), None, false),
@@ -128,9 +129,9 @@ fn adversarial_gates_are_asked_for_from_complexity_seven_on() {
     ] {
         let way = Way { complexity: agent, ..all_done() };
         let ground = Ground { said_complexity: person, ..ground(&way) };
-        let told = conditions(&ground, &gauges(&Gauge::Passed));
-        let asked = told.iter().any(|one| one.name == "adversarial passed");
-        assert_eq!(asked, expected, "agent {agent:?}, person {person:?}");
+        let requirements = conditions(&ground, &gauges(&Gauge::Passed));
+        let required = requirements.iter().any(|one| one.name == "adversarial passed");
+        assert_eq!(required, expected, "agent {agent:?}, person {person:?}");
     }
 }
 
@@ -141,38 +142,38 @@ fn each_condition_alone() {
     let forgotten = Way { learned: Some("x".to_owned()), ..Way::default() };
     let cases: [(&str, Way, Approver); 8] = [
         ("memory searched once", Way { recalled: 1, ..Way::default() }, person),
-        ("memory search said", claimed(Condition::MemorySearch), person),
-        ("classification said without a number", claimed(Condition::TaskClassified), person),
-        ("plan said, a person's", claimed(Condition::PlanApproved), person),
-        ("plan said, the agent's", claimed(Condition::PlanApproved), agent),
-        ("nothing, the agent's plan", Way::default(), agent),
-        ("retrospective said", claimed(Condition::RetrospectiveDone), person),
-        ("learned and forgotten", forgotten, person),
+        ("memory search claimed", claimed(Condition::MemorySearch), person),
+        ("classification claimed without a number", claimed(Condition::TaskClassified), person),
+        ("plan claimed, a person approves", claimed(Condition::PlanApproved), person),
+        ("plan claimed, the agent approves", claimed(Condition::PlanApproved), agent),
+        ("nothing, the agent approves", Way::default(), agent),
+        ("retrospective claimed", claimed(Condition::RetrospectiveDone), person),
+        ("learning deleted", forgotten, person),
     ];
     let plain = conditions(&ground(&Way::default()), &gauges(&Gauge::Passed));
     for (name, way, approver) in cases {
         let learned = if way.learned.is_some() { Learned::Gone } else { Learned::Nothing };
         let ground = Ground { way: &way, approver, said_complexity: None, learned };
-        let told = conditions(&ground, &gauges(&Gauge::Passed));
+        let requirements = conditions(&ground, &gauges(&Gauge::Passed));
         writeln!(out, "{name}").unwrap();
-        for one in told.iter().filter(|one| !plain.contains(one)) {
+        for one in requirements.iter().filter(|one| !plain.contains(one)) {
             writeln!(out, "    {}: {}", one.name, standing(one)).unwrap();
         }
     }
     insta::assert_snapshot!(out, @"
     memory searched once
         memory search: met, Measured
-    memory search said
+    memory search claimed
         memory search: met, Backed
-    classification said without a number
-    plan said, a person's
-    plan said, the agent's
+    classification claimed without a number
+    plan claimed, a person approves
+    plan claimed, the agent approves
         plan approved: met, Backed
-    nothing, the agent's plan
+    nothing, the agent approves
         plan approved: unmet: not marked as approved yet
-    retrospective said
+    retrospective claimed
         retrospective done: unmet: marked as done, but no learning was saved
-    learned and forgotten
+    learning deleted
         retrospective done: unmet: the saved learning no longer exists
     ");
 }
@@ -182,7 +183,7 @@ fn claimed(condition: Condition) -> Way {
 }
 
 #[test]
-fn gates_say_how_their_stage_stands() {
+fn gates_determine_the_status_of_their_stage() {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let mut out = String::new();
     for gauge in [
@@ -193,8 +194,8 @@ fn gates_say_how_their_stage_stands() {
         Gauge::Running(names(&["tests"])),
         Gauge::Untold(names(&["tests", "build"])),
     ] {
-        let told = conditions(&ground(&Way::default()), &gauges(&gauge));
-        let one = told.iter().find(|one| one.name == "correctness passed").unwrap();
+        let requirements = conditions(&ground(&Way::default()), &gauges(&gauge));
+        let one = requirements.iter().find(|one| one.name == "correctness passed").unwrap();
         writeln!(out, "{gauge:?}\n    {}", standing(one)).unwrap();
     }
     insta::assert_snapshot!(out, @r#"
@@ -214,7 +215,7 @@ fn gates_say_how_their_stage_stands() {
 }
 
 #[test]
-fn a_picture_without_a_stop_says_what_is_known() {
+fn the_view_before_the_first_stop_shows_what_is_known() {
     let way = Way { complexity: Some(3), ..Way::default() };
     let shown = picture(&ground(&way), None);
     let shown = shown.iter().fold(String::new(), |mut out, one| {
@@ -235,7 +236,7 @@ fn a_picture_without_a_stop_says_what_is_known() {
     ");
 }
 
-/// What ralph wrote last in the cases below: memory searched, nothing else, complexity 8.
+/// The version that ralph wrote last in the cases below: memory searched, nothing else, complexity 8.
 const LAST: &str = r#"{"ralph_run":"k7f2","phase":"classify","complexity":8,"verified_done":false,"conditions":{
     "memory_search":true,"task_classified":true,"must_have_answered":false,"plan_approved":false,"implementation_complete":false,
     "correctness_passed":null,"quality_passed":null,"adversarial_passed":null,"retrospective_done":false}}"#;
@@ -255,8 +256,8 @@ fn edited(file: &str, last: Option<&str>, approver: Approver) -> String {
         Step::Classified(complexity) => format!("complexity {complexity}"),
         Step::Approved { .. } => panic!("no file approves a plan"),
     });
-    let unheeded = found.ignored.iter().map(|key| format!("({key})"));
-    let all: Vec<_> = steps.chain(unheeded).collect();
+    let ignored = found.ignored.iter().map(|key| format!("({key})"));
+    let all: Vec<_> = steps.chain(ignored).collect();
     if all.is_empty() { "nothing".to_owned() } else { all.join(", ") }
 }
 
@@ -296,15 +297,15 @@ const FILES: [(&str, &str); 26] = [
     ("a condition of a wrong type", r#"{"conditions":{"plan_approved":"yes"}}"#),
     ("conditions as a list", r#"{"conditions":["plan_approved"]}"#),
     ("verified_done as a word", r#"{"verified_done":"true"}"#),
-    ("said twice", r#"{"verified_done":false,"verified_done":true}"#),
+    ("duplicate key", r#"{"verified_done":false,"verified_done":true}"#),
     ("half written", r#"{"phase":"implementation","conditions":{"memory_se"#),
     ("empty", ""),
     ("not JSON", "phase: implementation\n"),
 ];
 
-/// R-S4c: what an agent writes into `orchestrator.json` is a claim where it is the agent's to say, and nothing elsewhere.
+/// R-S4c: an agent's edit of `orchestrator.json` is a claim for the agent's own conditions, and ignored for all others.
 #[test]
-fn what_files_are_worth() {
+fn edits_of_the_view() {
     let mut out = String::new();
     for (name, file) in FILES {
         writeln!(out, "{name}\n    {}", edited(file, Some(LAST), Approver::Person)).unwrap();
@@ -354,7 +355,7 @@ fn what_files_are_worth() {
         garbled: "conditions" is a list, not an object
     verified_done as a word
         garbled: "verified_done" is a string, not true or false
-    said twice
+    duplicate key
         garbled: line 1, column 38: duplicate field `verified_done`
     half written
         garbled: line 1, column 50: EOF while parsing a string
@@ -377,9 +378,9 @@ fn hostile_files_are_bounded() {
     }
 }
 
-/// Without a copy of what was there, a no may be as old as the file.
+/// If the previous version is not known, a `false` may be as old as the file.
 #[test]
-fn only_a_yes_is_an_edit_when_nothing_is_known_of_before() {
+fn without_the_previous_version_only_true_is_an_edit() {
     for (file, expected) in [
         (
             EVERYTHING,
@@ -387,17 +388,13 @@ fn only_a_yes_is_an_edit_when_nothing_is_known_of_before() {
         ),
         (r#"{"conditions":{"memory_search":false,"plan_approved":false}}"#, "nothing"),
     ] {
-        assert_eq!(
-            edited(file, None, Approver::Agent),
-            expected,
-            "nothing is known of what was there"
-        );
+        assert_eq!(edited(file, None, Approver::Agent), expected, "without the previous version");
     }
 }
 
 #[test]
-fn what_changed_nothing_is_told_and_not_held_for() {
+fn ignored_edits_are_advisory() {
     assert_eq!(ignored(&[]), None);
-    let told = ignored(&["plan_approved", "verified_done"]).unwrap();
-    insta::assert_snapshot!(table(&[told]), @"`orchestrator.json` (planning) advisory: edits of `plan_approved`, `verified_done` were ignored: a person approves the plan, and ralph measures the rest itself");
+    let requirement = ignored(&["plan_approved", "verified_done"]).unwrap();
+    insta::assert_snapshot!(table(&[requirement]), @"`orchestrator.json` (planning) advisory: edits of `plan_approved`, `verified_done` were ignored: a person approves the plan, and ralph measures the rest itself");
 }

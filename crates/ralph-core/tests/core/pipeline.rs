@@ -1,4 +1,4 @@
-//! Pipelines: layers, circles, what chunks amount to, what comes next, and how far a run is.
+//! Pipelines: layers, cycles, requirements of chunks, next steps, and progress.
 
 use crate::scenario::{START_MS, requirement};
 use insta::assert_snapshot;
@@ -17,7 +17,7 @@ use ralph_core::requirement::{Evidence, Failure, Pending, Requirement, Standing}
 use ralph_core::run::PartState;
 use std::collections::BTreeSet;
 
-/// `parser: types, plan` is one that comes after two.
+/// `parser: types, plan` is a chunk with two prerequisites.
 fn chunks(lines: &[&str]) -> Vec<Chunk> {
     let chunk = |line: &&str| {
         let (name, after) = line.split_once(": ").unwrap_or((line, ""));
@@ -41,8 +41,8 @@ fn shown(layers: &[Vec<&Chunk>]) -> String {
 }
 
 #[test]
-fn layers_and_circles() {
-    for (lines, layers, circle) in [
+fn layers_and_cycles() {
+    for (lines, layers, cycle) in [
         (&[][..], "", ""),
         (&["a"], "a", ""),
         (&["a", "b", "c"], "a b c", ""),
@@ -53,19 +53,19 @@ fn layers_and_circles() {
         (&["a: b", "b: a"], "a b", "a b a"),
         (&["s", "a: s, c", "b: a", "c: b", "d: c"], "s | a b c d", "a c b a"),
         (&["d: a", "a: b", "b: a"], "d a b", "a b a"),
-        // Nobody is called so.
-        (&["a: nobody", "b: a"], "a | b", ""),
+        // An unknown prerequisite.
+        (&["a: unknown", "b: a"], "a | b", ""),
         (&["a", "b: a, a"], "a | b", ""),
     ] {
         let chunks = chunks(lines);
         assert_eq!(shown(&pipeline::layers(&chunks)), layers, "{lines:?}");
         let found = pipeline::circle(&chunks).unwrap_or_default();
-        assert_eq!(shown(&[found]), circle, "{lines:?}");
+        assert_eq!(shown(&[found]), cycle, "{lines:?}");
     }
 }
 
 #[test]
-fn what_comes_before() {
+fn prerequisites_are_transitive() {
     let all = chunks(&["plan", "x: plan", "y: plan", "z", "end: x"]);
     for (name, before) in [("plan", ""), ("x", "plan"), ("end", "plan x"), ("z", "")] {
         let chunk = all.iter().find(|chunk| chunk.name == name).unwrap();
@@ -98,7 +98,7 @@ fn stood(chunk: &str, id: &str, rule: PartRule) -> PartState {
 }
 
 #[test]
-fn what_a_chunk_amounts_to() {
+fn requirements_of_ready_chunks() {
     let measured = chunks(&["a"]).remove(0);
     let bare = Chunk { gates: Vec::new(), ..measured.clone() };
     let finished = [stood("a", "1", PartRule::Unmeasured)];
@@ -109,19 +109,19 @@ fn what_a_chunk_amounts_to() {
     for (what, chunk, demands, parts) in [
         ("its gate passes", &measured, vec![met("a-tests")], &[][..]),
         ("its gate fails", &measured, vec![unmet("a-tests")], &[]),
-        ("its gate fails, its agent was let go", &measured, vec![unmet("a-tests")], &spent),
-        ("its gate does not count", &measured, vec![], &[]),
-        ("nor does it, and an agent finished", &measured, vec![], &finished),
+        ("its gate fails, its agent stopped", &measured, vec![unmet("a-tests")], &spent),
+        ("its gate does not apply", &measured, vec![], &[]),
+        ("its gate does not apply, an agent finished", &measured, vec![], &finished),
         ("nothing measures it", &bare, vec![], &[]),
-        ("nothing does, and an agent finished", &bare, vec![], &finished),
-        ("the agent was verified by what it came after", &bare, vec![], &verified),
-        ("its agent was let go", &bare, vec![], &spent),
-        ("another's agent finished", &bare, vec![], &other),
+        ("nothing measures it, an agent finished", &bare, vec![], &finished),
+        ("its agent was verified by prerequisites", &bare, vec![], &verified),
+        ("its agent stopped unverified", &bare, vec![], &spent),
+        ("an agent of another chunk finished", &bare, vec![], &other),
         ("a gate for all agents passes", &bare, vec![met("lint")], &finished),
         ("a gate for all agents fails", &bare, vec![unmet("lint")], &finished),
     ] {
-        let told = pipeline::requirement(chunk, &demands, parts);
-        let standing = match &told.standing {
+        let one = pipeline::requirement(chunk, &demands, parts);
+        let standing = match &one.standing {
             Standing::Met(evidence) => format!("met, {evidence:?}"),
             Standing::Unmet(failure) => format!("unmet, {}", failure.summary),
             Standing::Unknown(why) => format!("unknown, {why}"),
@@ -132,34 +132,34 @@ fn what_a_chunk_amounts_to() {
     assert_snapshot!(shown, @"
     its gate passes: met, Measured
     its gate fails: unmet, a-tests: 1 finding; no agent has worked on it yet
-    its gate fails, its agent was let go: unmet, a-tests: 1 finding; 0 of 1 agent verified
-    its gate does not count: unmet, nothing measures it, and no agent for it has finished yet
-    nor does it, and an agent finished: met, Claimed
+    its gate fails, its agent stopped: unmet, a-tests: 1 finding; 0 of 1 agent verified
+    its gate does not apply: unmet, nothing measures it, and no agent for it has finished yet
+    its gate does not apply, an agent finished: met, Claimed
     nothing measures it: unmet, nothing measures it, and no agent for it has finished yet
-    nothing does, and an agent finished: met, Claimed
-    the agent was verified by what it came after: met, Claimed
-    its agent was let go: unmet, nothing measures it, and no agent for it has finished yet
-    another's agent finished: unmet, nothing measures it, and no agent for it has finished yet
+    nothing measures it, an agent finished: met, Claimed
+    its agent was verified by prerequisites: met, Claimed
+    its agent stopped unverified: unmet, nothing measures it, and no agent for it has finished yet
+    an agent of another chunk finished: unmet, nothing measures it, and no agent for it has finished yet
     a gate for all agents passes: met, Claimed
     a gate for all agents fails: unmet, lint: 1 finding; 0 of 1 agent verified
     ");
 }
 
 #[test]
-fn what_an_agent_is_told_of_what_its_chunk_comes_after() {
+fn requirements_of_prerequisites() {
     let all = chunks(&["types", "parser: types"]);
     let (types, parser) = (&all[0], &all[1]);
     let running = requirement("a", Standing::Pending(Pending::Running("still running".into())));
     let mut shown = String::new();
-    for told in [
+    for one in [
         met("chunk types"),
         pipeline::requirement(types, &[unmet("types-tests")], &[]),
         pipeline::waits(types, &["plan", "schema"]),
         running,
         requirement("a", Standing::Unknown("timed out after 5 min".into())),
     ] {
-        let told = pipeline::after(parser, (types, &told));
-        shown.push_str(&format!("{} {:?} [{}]\n", told.name, told.standing, told.next));
+        let one = pipeline::after(parser, (types, &one));
+        shown.push_str(&format!("{} {:?} [{}]\n", one.name, one.standing, one.next));
     }
     assert_snapshot!(shown, @r#"
     after types Met(Measured) []
@@ -171,14 +171,15 @@ fn what_an_agent_is_told_of_what_its_chunk_comes_after() {
 }
 
 fn next(weighed: Vec<(&Chunk, Requirement)>) -> String {
-    let told = pipeline::guided(weighed);
-    let lines = told.iter().map(|one| format!("{}: {}", one.name, one.next).trim_end().to_string());
+    let requirements = pipeline::guided(weighed);
+    let lines =
+        requirements.iter().map(|one| format!("{}: {}", one.name, one.next).trim_end().to_string());
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The first that is open says which can be begun, and that they can be at once.
+/// The first open chunk's next step names all chunks that can be started in parallel.
 #[test]
-fn what_comes_next() {
+fn next_steps() {
     let all = chunks(&["plan", "x: plan", "y: plan", "end: x, y"]);
     let open = |chunk: &Chunk| {
         pipeline::requirement(chunk, &[unmet(&format!("{}-tests", chunk.name))], &[])
@@ -186,12 +187,12 @@ fn what_comes_next() {
     let done =
         |chunk: &Chunk| pipeline::requirement(chunk, &[met(&format!("{}-tests", chunk.name))], &[]);
     let weigh = |states: &str| -> Vec<(&Chunk, Requirement)> {
-        let told = all.iter().zip(states.chars()).map(|(chunk, state)| match state {
+        let requirements = all.iter().zip(states.chars()).map(|(chunk, state)| match state {
             'd' => (chunk, done(chunk)),
             'o' => (chunk, open(chunk)),
             _ => (chunk, pipeline::waits(chunk, &["plan"])),
         });
-        told.collect()
+        requirements.collect()
     };
     assert_snapshot!(next(weigh("owww")), @"
     chunk plan: Do chunk `plan`, yourself or with a subagent of type `plan`: Make plan-tests pass
@@ -257,7 +258,7 @@ fn stop(requirements: &[Requirement]) -> Entry {
 }
 
 fn agent(chunk: &str, id: &str, rule: PartRule) -> Entry {
-    let told = [unmet(&format!("{chunk}-tests"))];
+    let requirements = [unmet(&format!("{chunk}-tests"))];
     entry(Change::Part(Box::new(Part {
         who: Who { kind: PartKind::Subagent, id: id.into(), name: chunk.into() },
         chunk: Some(chunk.into()),
@@ -267,16 +268,17 @@ fn agent(chunk: &str, id: &str, rule: PartRule) -> Entry {
         holds: 0,
         max_holds: 3,
         delivery: Delivered { stop: Mark(1), length: None },
-        report: (rule == PartRule::Hold).then(|| reason::report(&told, &Redactor::new(Vec::new()))),
+        report: (rule == PartRule::Hold)
+            .then(|| reason::report(&requirements, &Redactor::new(Vec::new()))),
         tampering: None,
         took_ms: 0,
     })))
 }
 
-/// What was seen last counts, and what comes after it is told from that.
+/// The latest report of each chunk counts, and waiting chunks are derived from it.
 #[test]
-#[expect(clippy::too_many_lines, reason = "one table and all that it shows")]
-fn how_far_a_run_is() {
+#[expect(clippy::too_many_lines, reason = "one table with its full output")]
+fn progress_of_a_pipeline() {
     let all = chunks(&["plan", "x: plan", "y: plan", "end: x, y"]);
     let mut bare = all.clone();
     bare[0].gates.clear();
@@ -395,14 +397,14 @@ fn how_far_a_run_is() {
     ");
 }
 
-/// Of 200 chunks a report tells 20 that are open, and it is known all the same how far each is.
+/// A report lists only the first 20 open requirements; the status of all 200 chunks is still known.
 #[test]
-fn nothing_of_a_long_pipeline_is_lost() {
+fn the_progress_of_a_long_pipeline_is_complete() {
     let names: Vec<String> = (0..200)
         .map(|at| if at == 0 { "c0".to_string() } else { format!("c{at}: c{}", at - 1) })
         .collect();
     let all = chunks(&names.iter().map(String::as_str).collect::<Vec<_>>());
-    let told: Vec<Requirement> = all
+    let requirements: Vec<Requirement> = all
         .iter()
         .enumerate()
         .map(|(at, chunk)| match at {
@@ -411,7 +413,7 @@ fn nothing_of_a_long_pipeline_is_lost() {
             _ => pipeline::waits(chunk, &["c150"]),
         })
         .collect();
-    let entries = [stop(&told)];
+    let entries = [stop(&requirements)];
     let history = History { entries: &entries, parts: &[], now_ms: START_MS };
     let nodes = pipeline::nodes(&all, &history);
     assert_eq!(pipeline::summary(&nodes).to_string(), "150 of 200 done; next: c150");
@@ -421,10 +423,10 @@ fn nothing_of_a_long_pipeline_is_lost() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever comes after what: every chunk is in one layer, after all it names unless there is a circle, and a circle
-    /// is one.
+    /// For any dependencies, every chunk is in exactly one layer, after all its prerequisites unless there is a cycle,
+    /// and a reported cycle is one.
     #[test]
-    fn layers_keep_the_order(edges in vec(vec(0_usize..12, 0..4), 0..12)) {
+    fn layers_respect_dependencies(edges in vec(vec(0_usize..12, 0..4), 0..12)) {
         let lines: Vec<String> = edges
             .iter()
             .enumerate()
@@ -448,9 +450,9 @@ proptest! {
                     earlier.extend(layer.iter().map(|chunk| &*chunk.name));
                 }
             }
-            Some(circle) => {
-                prop_assert_eq!(&circle[0].name, &circle[circle.len() - 1].name);
-                for pair in circle.windows(2) {
+            Some(cycle) => {
+                prop_assert_eq!(&cycle[0].name, &cycle[cycle.len() - 1].name);
+                for pair in cycle.windows(2) {
                     prop_assert!(pair[0].after.contains(&pair[1].name));
                 }
             }

@@ -1,4 +1,4 @@
-//! A run and its journal in memory, driven through the real table and the real fold.
+//! A test fixture: a run and its journal in memory, decided by the real table and applied by the real fold.
 
 use ralph_core::decide::{self, Case, Decision, Plan};
 use ralph_core::drive::{Drove, How, Session, Settings};
@@ -25,7 +25,7 @@ pub(crate) const START_MS: u64 = 1_000_000;
 const MINUTE_MS: u64 = 60_000;
 const NONCE: u64 = 0x5eed_0000_c0ff_ee11;
 
-/// One line per stop: what was answered, the row that fired, the iterations charged so far, what the row saw.
+/// A snapshot with one line per stop: the answer, the rule that fired, the iterations charged so far, and why.
 macro_rules! check {
     ($scenario:expr, @$expected:literal) => {
         insta::assert_snapshot!($scenario, @$expected)
@@ -61,17 +61,17 @@ pub(crate) fn run() -> Run {
     }
 }
 
-/// A stop of a session that a run of ours owns.
+/// A session that a run owns.
 pub(crate) fn scenario() -> Scenario {
     Scenario::of(run())
 }
 
-/// A stop of a session that a runner began.
+/// A session that a runner started.
 pub(crate) fn driven(settings: Settings) -> Scenario {
     Scenario::of(Run { drive: Some(Box::new(settings)), ..run() }).begins(1)
 }
 
-/// A stop of a session about which there are only files that others wrote.
+/// A session without a run, about which other tools wrote files.
 pub(crate) fn files() -> Scenario {
     Scenario { holder: SessionOwner::Files, ..scenario() }
 }
@@ -156,7 +156,7 @@ impl Scenario {
         self.change(Change::Drove(Box::new(drove)))
     }
 
-    /// The runner starts its session of this number, or goes on with it.
+    /// The runner starts its session of this number, or resumes it.
     pub(crate) fn begins(self, number: u32) -> Self {
         let model = None;
         self.drove(Drove::Session(Session {
@@ -180,7 +180,7 @@ impl Scenario {
         (0..count).fold(self, |scenario, at| scenario.stop(stop(at)))
     }
 
-    /// As `pipeline::settle` does it: decide on the state as it is, then write down what was decided.
+    /// Decides on the current state and records the decision, as the hook does.
     pub(crate) fn take(&mut self, at: At) -> &Taken {
         let facts = Facts { now_ms: self.now_ms, ..at.facts };
         let decision = self.decide(&at.stop, &facts, &at.evidence).redacted(&self.redactor);
@@ -218,19 +218,19 @@ impl Scenario {
             Plan::Answer(decision) => decision,
             Plan::Verify => {
                 let (goal, adopted) = (self.goal.as_deref(), self.adopted.as_deref());
-                let telling = Telling { redactor: &self.redactor, nonce: NONCE, goal, adopted };
-                decide::conclude(&case, evidence, &telling)
+                let context = Telling { redactor: &self.redactor, nonce: NONCE, goal, adopted };
+                decide::conclude(&case, evidence, &context)
             }
         }
     }
 
-    /// What this stop would be answered, without taking it.
+    /// The decision about this stop, without recording it.
     pub(crate) fn ask(&self, at: &At) -> Decision {
         let facts = Facts { now_ms: self.now_ms, ..at.facts.clone() };
         self.decide(&at.stop, &facts, &at.evidence)
     }
 
-    /// As `store::append` does it.
+    /// Appends an entry and applies it, as the store does.
     pub(crate) fn write(&mut self, change: Change) {
         let prev = self.journal.last().map_or_else(String::new, |last| {
             Mark::of(&[&serde_json::to_vec(last).unwrap()]).short()
@@ -254,7 +254,7 @@ impl Scenario {
         self.taken.last().unwrap()
     }
 
-    /// What the agent read at the last stop.
+    /// The reason that the agent read at the last stop.
     pub(crate) fn reason(&self) -> &str {
         let Verdict::Block { reason } = &self.last().decision.verdict else {
             panic!("not held: {self}")
@@ -292,7 +292,7 @@ impl fmt::Display for Taken {
     }
 }
 
-/// One stop and everything that is known about it. Quiet, with nothing required, unless told otherwise.
+/// One stop and everything known about it. By default without special circumstances and without requirements.
 #[derive(Clone, Debug)]
 pub(crate) struct At {
     pub(crate) stop: Stop,
@@ -381,14 +381,14 @@ impl At {
         self
     }
 
-    /// A delivery that had started before anything was answered; the transcript grew meanwhile.
+    /// A delivery that was under way before anything was answered; the transcript grew meanwhile.
     pub(crate) fn on_its_way(mut self, delivery: u64) -> Self {
         self.facts.delivery = Some(Delivery { stop: delivery, length: Some(99), arrived_ms: 0 });
         self
     }
 
     pub(crate) fn delivery(mut self, delivery: u64) -> Self {
-        // Delivered right when it is answered: two of them are two arrivals, one after the other.
+        // Arrives after any earlier answer, so that two of them are consecutive deliveries.
         self.facts.delivery =
             Some(Delivery { stop: delivery, length: Some(delivery), arrived_ms: u64::MAX });
         self

@@ -1,4 +1,4 @@
-//! What a person types: the goal to the byte, every option, and no option by mistake.
+//! Slash commands: goals are kept byte for byte, and misspelt options are errors.
 
 use proptest::prelude::*;
 use ralph_core::limits::Bounds;
@@ -9,7 +9,7 @@ fn shown(prompt: &str) -> String {
     match parse(prompt) {
         None => "not for ralph".to_owned(),
         Some(Err(Mistake { what, hint })) => format!("mistake: {what} ({hint})"),
-        Some(Ok(Typed::Hold(wish))) => wish_shown(&wish),
+        Some(Ok(Typed::Hold(request))) => wish_shown(&request),
         Some(Ok(Typed::Limits(bounds))) => bounds_shown(&bounds),
         Some(Ok(other)) => format!("{other:?}"),
     }
@@ -29,30 +29,30 @@ fn bounds_shown(bounds: &Bounds) -> String {
     format!("limits: {}", named.collect::<Vec<_>>().join(", "))
 }
 
-fn wish_shown(wish: &Wish) -> String {
-    let mut out = format!("hold to {:?}", wish.goal);
+fn wish_shown(request: &Wish) -> String {
+    let mut out = format!("hold to {:?}", request.goal);
     let numbers = [
-        ("iterations", wish.max_iterations.map(u64::from)),
-        ("ms", wish.max_duration_ms),
-        ("micro USD", wish.max_cost_micro_usd),
-        ("stuck after", wish.stuck_after.map(u64::from)),
-        ("complexity", wish.complexity.map(u64::from)),
+        ("iterations", request.max_iterations.map(u64::from)),
+        ("ms", request.max_duration_ms),
+        ("micro USD", request.max_cost_micro_usd),
+        ("stuck after", request.stuck_after.map(u64::from)),
+        ("complexity", request.complexity.map(u64::from)),
     ];
     for (name, number) in numbers {
         if let Some(number) = number {
             write!(out, ", {name} {number}").unwrap();
         }
     }
-    if let Some(promise) = &wish.promise {
+    if let Some(promise) = &request.promise {
         write!(out, ", promise {promise:?}").unwrap();
     }
-    for list in &wish.features {
+    for list in &request.features {
         write!(out, ", features {list:?}").unwrap();
     }
-    if wish.checklist {
+    if request.checklist {
         out.push_str(", checklist");
     }
-    if wish.kind == Kind::Orchestrator {
+    if request.kind == Kind::Orchestrator {
         out.push_str(", in phases");
     }
     out
@@ -66,7 +66,7 @@ fn table(prompts: &[&str]) -> String {
 }
 
 #[test]
-fn a_run_is_spoken_about_while_it_goes_on() {
+fn messages_and_limits_are_parsed() {
     insta::assert_snapshot!(table(&[
         "/ralph:tell the old format may go",
         "/ralph:tell \"the old format may go\"",
@@ -103,7 +103,7 @@ fn a_run_is_spoken_about_while_it_goes_on() {
 }
 
 #[test]
-fn a_requirement_is_waived_with_a_reason_and_an_end() {
+fn waivers_need_a_reason_and_an_end() {
     insta::assert_snapshot!(table(&[
         "/ralph:waive",
         "/ralph:waive --list",
@@ -149,7 +149,7 @@ fn a_requirement_is_waived_with_a_reason_and_an_end() {
 }
 
 #[test]
-fn commands_are_known_by_their_beginning() {
+fn commands_are_recognised_at_the_start_of_a_prompt() {
     insta::assert_snapshot!(table(&[
         "fix the parser",
         "/goal fix the parser",
@@ -219,7 +219,7 @@ fn commands_are_known_by_their_beginning() {
 }
 
 #[test]
-fn options_stand_before_or_after_the_goal() {
+fn options_may_come_before_or_after_the_goal() {
     insta::assert_snapshot!(table(&[
         "/ralph:goal make the parser handle nested quotes",
         "/ralph:goal --max-iterations 5 fix it",
@@ -270,9 +270,9 @@ fn options_stand_before_or_after_the_goal() {
     "#);
 }
 
-/// R-L2c: an option that is misspelt, unknown or without its value starts nothing and is never a part of the goal.
+/// R-L2c: an option that is misspelt, unknown or without its value is an error and never part of the goal.
 #[test]
-fn a_wrong_option_is_a_mistake() {
+fn an_invalid_option_is_an_error() {
     insta::assert_snapshot!(table(&[
         "/ralph:goal fix it --max-iteration 3",
         "/ralph:goal --max-iterations=three fix it",
@@ -326,30 +326,30 @@ fn a_wrong_option_is_a_mistake() {
     "#);
 }
 
-/// R-S1a: quotes, substitutions, newlines and whatever else a goal holds are kept to the byte, at any size.
+/// R-S1a: quotes, substitutions, newlines and anything else in a goal are kept byte for byte, at any size.
 #[test]
-fn a_goal_is_kept_to_the_byte() {
+fn a_goal_is_kept_byte_for_byte() {
     let hostile = "fix `rm -rf /`; $(touch /tmp/x) \"quoted\" 'and' \\ --- \u{202e}\n--\n\tmiddle --frob line\r\n$HOME ~ !! \u{0} end";
     for goal in [hostile.to_owned(), hostile.repeat(8_000), "x\n--verbose\ny".to_owned()] {
         let typed = parse(&format!("/ralph:goal {goal}"));
-        let Some(Ok(Typed::Hold(wish))) = typed else { panic!("{}", shown(&goal)) };
-        assert!(wish == Wish { goal, ..Wish::default() }, "{}", wish_shown(&wish));
+        let Some(Ok(Typed::Hold(request))) = typed else { panic!("{}", shown(&goal)) };
+        assert!(request == Wish { goal, ..Wish::default() }, "{}", wish_shown(&request));
     }
 }
 
 proptest! {
     #[test]
-    fn no_prompt_breaks_it(prompt in ".{0,200}", command in "(/ralph:(goal|loop|resume|ask)|/ralph-loop) ") {
+    fn no_prompt_panics(prompt in ".{0,200}", command in "(/ralph:(goal|loop|resume|ask)|/ralph-loop) ") {
         drop(parse(&prompt));
         drop(parse(&format!("{command}{prompt}")));
     }
 
     #[test]
-    fn after_two_dashes_everything_is_goal(goal in "[ -~\n]{1,200}") {
+    fn everything_after_two_dashes_is_the_goal(goal in "[ -~\n]{1,200}") {
         prop_assume!(!goal.trim().is_empty());
         let typed = parse(&format!("/ralph:goal --max-iterations 3 -- {goal}"));
-        let Some(Ok(Typed::Hold(wish))) = typed else { return Err(TestCaseError::fail(format!("{typed:?}"))) };
-        prop_assert_eq!(wish.goal, goal.trim());
-        prop_assert_eq!(wish.max_iterations, Some(3));
+        let Some(Ok(Typed::Hold(request))) = typed else { return Err(TestCaseError::fail(format!("{typed:?}"))) };
+        prop_assert_eq!(request.goal, goal.trim());
+        prop_assert_eq!(request.max_iterations, Some(3));
     }
 }

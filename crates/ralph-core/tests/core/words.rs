@@ -1,4 +1,4 @@
-//! What people and agents say about a run while it goes on, and what becomes of it.
+//! What people and agents do to a run while it is active: waivers, disputes, messages, limits and completion markers.
 
 use crate::scenario::{At, Scenario, advisory, at, requirement, run, scenario};
 use insta::assert_snapshot;
@@ -36,7 +36,7 @@ fn red() -> At {
 }
 
 #[test]
-fn a_waived_requirement_is_told_and_holds_nobody() {
+fn a_waived_requirement_is_reported_but_does_not_hold() {
     assert_snapshot!(scenario().change(waived("tests", 2)).stop(red()), @"1  end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 1 min, 1 waived by a person");
     assert_snapshot!(scenario().change(waived("tests", 2)).stop(red().unmet("lint")).reason(), @"
     ralph: iteration 1 of 25 — 1 of 2 requirements is not met (run k7f2)
@@ -55,17 +55,17 @@ fn a_waived_requirement_is_told_and_holds_nobody() {
 }
 
 #[test]
-fn a_waiver_ends() {
+fn a_waiver_expires() {
     let later = |hours: u64| scenario().change(waived("tests", 2)).later(hours * HOUR).stop(red());
     assert_snapshot!(later(1), @"1  end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 1 h 1 min, 1 waived by a person");
     assert_snapshot!(later(3), @"1  block            rule block        1 charged  1 not met");
-    let insisted = Change::Insisted { requirement: "tests".into() };
-    assert_snapshot!(scenario().change(waived("tests", 2)).change(insisted).stop(red()), @"1  block            rule block        1 charged  1 not met");
+    let revoked = Change::Insisted { requirement: "tests".into() };
+    assert_snapshot!(scenario().change(waived("tests", 2)).change(revoked).stop(red()), @"1  block            rule block        1 charged  1 not met");
 }
 
-/// A run that only waivers let go was not verified.
+/// A run that ends only because of waivers is not verified.
 #[test]
-fn what_is_waived_altogether_is_only_claimed() {
+fn a_run_with_everything_waived_ends_claimed() {
     assert_snapshot!(scenario().change(waived("tests", 2)).stop(at(1).unmet("tests")), @"1  end claimed      rule claimed      0 charged  no requirement is left after 0 iterations and 1 min, 1 waived by a person");
     let limits = Limits { max_iterations: Some(1), ..Limits::DEFAULT };
     let both = || red().unmet("lint");
@@ -76,7 +76,7 @@ fn what_is_waived_altogether_is_only_claimed() {
     ");
 }
 
-/// R-L5b: what the agent says is wrong waits for a person, and the rest goes on.
+/// R-L5b: a disputed requirement waits for a person, and the agent works on the rest.
 #[test]
 fn a_disputed_requirement_is_left_to_a_person() {
     let both = || red().unmet("lint");
@@ -104,9 +104,9 @@ fn a_disputed_requirement_is_left_to_a_person() {
     assert_snapshot!(scenario().change(disputed("tests")).stop(running), @"1  block            rule block        1 charged  1 not met, 1 pending");
 }
 
-/// A person's word reaches the agent once, also when there is nothing else to hold it for.
+/// A message reaches the agent exactly once, even if nothing else holds it.
 #[test]
-fn a_persons_word_is_delivered() {
+fn a_message_from_a_person_is_delivered() {
     let done = || at(1).met("tests");
     assert_snapshot!(scenario().change(told("the old format may go")).stop(done()).reason(), @"
     ralph: iteration 1 of 25 — 1 of 2 requirements is not met (run k7f2)
@@ -156,7 +156,7 @@ fn a_persons_word_is_delivered() {
 }
 
 #[test]
-fn other_limits_count_from_the_next_stop_on() {
+fn changed_limits_apply_from_the_next_stop() {
     let limits = |most| Limits { max_iterations: Some(most), ..Limits::DEFAULT };
     let raised = scenario().limits(limits(1)).stop(red()).change(Change::Limited(limits(2)));
     assert_snapshot!(raised.stop(at(2).unmet("tests")).reason(), @"ralph: iteration 2 of 2 — still 1 of 1 not met, same failures (tests; state 2d077d5; run k7f2)");
@@ -168,14 +168,14 @@ fn other_limits_count_from_the_next_stop_on() {
 }
 
 #[test]
-fn names_are_those_of_the_last_report() {
+fn names_are_looked_up_in_the_last_report() {
     let failure = || Standing::Unmet(Failure::new("2 failed".into()));
-    let told = [
+    let requirements = [
         requirement("tests", failure()),
         requirement("feature 4", failure()),
         advisory(requirement("style", failure())),
     ];
-    let report = reason::report(&told, &Redactor::new(Vec::new()));
+    let report = reason::report(&requirements, &Redactor::new(Vec::new()));
     let report = Report { met: vec!["build".into()], total: 3, ..report };
     for (name, expected) in [
         ("tests", Named::Open("tests".into())),
@@ -203,9 +203,9 @@ const WORDS: [&str; 6] = [
 ];
 
 proptest! {
-    /// R-L3c: whatever is said before it, a word that is shown, quoted, denied or followed by something is no claim.
+    /// R-L3c: whatever precedes it, a marker that is quoted, in a code block, negated or followed by text is not a claim.
     #[test]
-    fn a_word_counts_alone_at_the_end(before in "(?s).{0,80}", at in 0..WORDS.len(), after in "[a-zA-Z.!?*_>`'\"-]{1,8}") {
+    fn a_marker_counts_only_alone_at_the_end(before in "(?s).{0,80}", at in 0..WORDS.len(), after in "[a-zA-Z.!?*_>`'\"-]{1,8}") {
         let word = WORDS[at];
         let indented = word.replace('\n', "\n    ");
         let quoted = word.replace('\n', "\n> ");
@@ -223,9 +223,9 @@ proptest! {
         }
     }
 
-    /// What is said is foreign, and may be anything.
+    /// Messages are foreign text and may contain anything.
     #[test]
-    fn nothing_that_is_said_breaks_it(said in "(?s)[\\PC\n\t`~>*<:-]{0,200}") {
-        let _ = claim::word(&said);
+    fn no_message_panics(message in "(?s)[\\PC\n\t`~>*<:-]{0,200}") {
+        let _ = claim::word(&message);
     }
 }

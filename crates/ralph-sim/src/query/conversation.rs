@@ -372,7 +372,7 @@ pub(super) fn cap(host: &mut Host<'_>) -> Option<u32> {
     read_cap(host.variable(CAP_VARIABLE).as_deref())
 }
 
-/// Parses the value of [`CAP_VARIABLE`].
+/// Parses the value of [`BLOCK_CAP_VARIABLE`].
 pub(crate) fn read_cap(value: Option<&str>) -> Option<u32> {
     match value.map(number) {
         // Fractions are cut off, and a value below 1 means no limit.

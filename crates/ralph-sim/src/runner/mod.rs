@@ -123,8 +123,8 @@ struct Play<'a, 'b> {
     events: Receiver<Event>,
     model: Model,
     seats: Vec<Seat>,
-    /// Runners that have exited. They are kept, because dropping a [`Talk`] would kill processes that the runner left
-    /// behind, which must be detected instead.
+    /// Runners that have exited. They are kept, because dropping one would kill the processes that it left behind, which
+    /// must be detected instead.
     graves: Vec<Talk>,
     due: Vec<(Deadline, Act)>,
 }

@@ -164,7 +164,7 @@ impl Transcript {
         self.totals.total_cost
     }
 
-    /// Token usage by model, over the same period as [`Self::cost`].
+    /// Token usage by model, over the same period as [`Self::cost_usd`].
     pub fn models(&self) -> &BTreeMap<String, ModelUsed> {
         &self.totals.model_usage
     }

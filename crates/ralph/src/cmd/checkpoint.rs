@@ -29,9 +29,7 @@ use std::time::Duration;
 
 /// Long enough for a large tree on a slow disk; a person can interrupt it.
 const PATIENCE: Duration = Duration::from_mins(10);
-/// The limit on the size of a printed patch.
 const LARGEST_PATCH: usize = 4 * 1024 * 1024;
-/// How many paths are listed before the question whether to restore.
 const NAMED: usize = 20;
 const LONGEST_ANSWER: u64 = 64;
 
@@ -309,10 +307,8 @@ fn restore(env: &Env, args: &CheckpointRestore) -> Result<(), Failure> {
         control::by_person(&scene.home, &scene.run, caller(env), "rewind")?;
         if !args.yes && (args.json || !std::io::stdin().is_terminal()) {
             let what = "not a terminal, so I can't ask whether to restore";
-            return Err(Failure::new(
-                what,
-                "`--dry-run` shows what would change, `--yes` skips the question",
-            ));
+            let hint = "`--dry-run` shows what would change, `--yes` skips the question";
+            return Err(Failure::new(what, hint));
         }
     }
     if args.dry_run || !args.yes {

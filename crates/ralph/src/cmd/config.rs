@@ -68,18 +68,21 @@ pub(super) fn project(env: &Env, named: Option<&Path>) -> Result<PathBuf, Failur
 }
 
 fn explained(config: &Config, home: &Home) -> String {
-    let said: Vec<_> = config
+    let settings: Vec<_> = config
         .origins
         .iter()
         .map(|origin| (format!("{} = {}", origin.key, text::clean(&origin.value)), origin))
         .collect();
     // One long command should not push the origins of all the others out of sight.
-    let width =
-        said.iter().map(|(said, _)| said.chars().count()).filter(|width| *width <= 60).max();
+    let width = settings
+        .iter()
+        .map(|(setting, _)| setting.chars().count())
+        .filter(|width| *width <= 60)
+        .max();
     let width = width.unwrap_or_default();
-    let lines = said.iter().map(|(said, origin)| {
+    let lines = settings.iter().map(|(setting, origin)| {
         let place = term::paint(term::DIM, &place(config, home, origin));
-        format!("{said:<width$}   {place}\n")
+        format!("{setting:<width$}   {place}\n")
     });
     lines.collect()
 }

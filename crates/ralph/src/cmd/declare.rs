@@ -26,7 +26,7 @@ const LONGEST_WAIT_MS: u64 = 12 * 60 * 60 * 1000;
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph ask \"shall the old format still be read?\"\n  ralph ask --run k7f2 \"the staging password is not known here\"\n\nThe run ends as `needs_human` at the next stop, and the person gets the\nquestion."
+    after_help = "Examples:\n  ralph ask \"should the old format still be read?\"\n  ralph ask --run k7f2 \"what is the staging password?\"\n\nThe run ends as `needs_human` at the next stop, and the person gets the\nquestion."
 )]
 pub(crate) struct Ask {
     /// Ask this question
@@ -61,7 +61,7 @@ pub(crate) struct Wait {
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph dispute tests \"one of them wants the year 2025\"\n  ralph dispute \"feature 4\" \"it contradicts feature 2\"\n\nThe requirement stays open until a person has looked at it. Go on with the\nrest: when nothing else is open, the run ends as `needs_human` with your\nreason."
+    after_help = "Examples:\n  ralph dispute tests \"one of them wants the year 2025\"\n  ralph dispute \"feature 4\" \"it contradicts feature 2\"\n\nThe requirement stays open until a person has looked at it. Go on with\nthe rest: when nothing else is open, the run ends as `needs_human` with\nyour reason."
 )]
 pub(crate) struct Disputed {
     /// Name the requirement as in the reason for the hold

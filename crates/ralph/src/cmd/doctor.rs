@@ -27,14 +27,14 @@ Examples:
   ralph doctor --fix
   ralph doctor --json | jq '.checks[] | select(.status == \"bad\")'
 
-Calls every hook of ralph as the client would: through `/bin/sh`, without
-your profile, for each of its events, and for a stop of an unfinished run.
-This happens in a separate home: your runs are neither counted nor held.
-Hooks of other tools are never run.
+Calls every hook of ralph as the client would: through `/bin/sh`,
+without your profile, for each of its events, and for a stop of an
+unfinished run. This happens in a separate home: your runs are neither
+counted nor held. Hooks of other tools are never run.
 
-`--fix` makes only safe repairs: permissions of ralph's home, ralph's own
-entries in the settings, leftovers of killed gates. For everything else, the
-output says what to do.
+`--fix` makes only safe repairs: permissions of ralph's home, ralph's
+own entries in the settings, leftovers of killed gates. For everything
+else, the output says what to do.
 
 Exit codes: 0 no problems, 1 problems found, 130 interrupted")]
 pub(crate) struct Doctor {

@@ -33,8 +33,8 @@ IMPLEMENTATION_PLAN.md, tasks.md, tasks.yaml, .ralph/ralph-tasks.md,
 .ralph/tasks.yml, RALPH_TASK.md, plan-state.json, docs/plans/*.md with
 validation commands, .claude/ralph-loop.local.md, .ralphrc, ralph.yml,
 .ralphy/config.yaml and progress.txt. It changes none of them and runs
-nothing. Whatever does not fit into the new loop is kept in its NOTES.md.
-Items that are marked done become claims.")]
+nothing. Whatever does not fit into the new loop is kept in its
+NOTES.md. Items that are marked done become claims.")]
 pub(crate) struct Import {
     /// Read this project or file [default: the current directory]
     #[arg(value_name = "PATH")]
@@ -246,27 +246,27 @@ fn made(planned: &Planned) -> String {
 /// The result for one file: what was understood, kept as notes, or left out.
 fn source_shown(source: &Source) -> String {
     let path = safe(&source.path);
-    let said = match &source.said {
-        Ok(said) => said,
+    let content = match &source.said {
+        Ok(content) => content,
         Err(why) => {
             return format!("\n{} `{path}` was not read: {}\n", paint(term::BAD, "✗"), safe(why));
         }
     };
     let mut out = format!("\n{} `{path}` ({})\n", paint(term::GOOD, "✓"), source.family.name());
-    let understood = understood(said);
+    let understood = understood(content);
     if !understood.is_empty() {
         out.push_str(&format!("    understood  {understood}\n"));
     }
-    if !said.kept.is_empty() {
-        let keys = said.kept.iter().map(|kept| match kept.line {
+    if !content.kept.is_empty() {
+        let keys = content.kept.iter().map(|kept| match kept.line {
             Some(line) => format!("{} (line {line})", safe(&kept.key)),
             None => safe(&kept.key),
         });
         out.push_str(&format!("    as notes    {}\n", named(keys)));
     }
-    if !said.ignored.is_empty() {
-        let why = said.ignored.first().map(|ignored| ignored.why).unwrap_or_default();
-        let keys = said.ignored.iter().map(|ignored| safe(&ignored.key));
+    if !content.ignored.is_empty() {
+        let why = content.ignored.first().map(|ignored| ignored.why).unwrap_or_default();
+        let keys = content.ignored.iter().map(|ignored| safe(&ignored.key));
         out.push_str(&format!("    left out    {}: {why}\n", named(keys)));
     }
     out
@@ -281,33 +281,33 @@ fn named(keys: impl Iterator<Item = String>) -> String {
     shown
 }
 
-fn understood(said: &Understood) -> String {
+fn understood(content: &Understood) -> String {
     let mut parts = Vec::new();
-    if !said.features.is_empty() {
-        let done = said.features.iter().filter(|feature| feature.passes).count();
-        let checks = said.features.iter().filter(|feature| feature.verify.is_some()).count();
-        parts.push(plural(said.features.len(), "item", "items"));
+    if !content.features.is_empty() {
+        let done = content.features.iter().filter(|feature| feature.passes).count();
+        let checks = content.features.iter().filter(|feature| feature.verify.is_some()).count();
+        parts.push(plural(content.features.len(), "item", "items"));
         parts.push(format!("{done} done"));
         parts.push(plural(checks, "check", "checks"));
     }
-    if !said.commands.is_empty() {
-        parts.push(plural(said.commands.len(), "command", "commands"));
+    if !content.commands.is_empty() {
+        parts.push(plural(content.commands.len(), "command", "commands"));
     }
-    let limits = said.limits.options();
+    let limits = content.limits.options();
     if !limits.is_empty() {
         parts.push(safe(&limits.join(" ")));
     }
-    if !said.goal.is_empty() {
+    if !content.goal.is_empty() {
         parts.push("the goal".to_string());
     }
-    if !said.protect.is_empty() {
-        parts.push(plural(said.protect.len(), "path to protect", "paths to protect"));
+    if !content.protect.is_empty() {
+        parts.push(plural(content.protect.len(), "path to protect", "paths to protect"));
     }
-    if said.progress.is_some() {
+    if content.progress.is_some() {
         parts.push("progress so far".to_string());
     }
     if parts.is_empty() {
-        parts.extend(said.name.as_ref().map(|name| format!("its name, {}", safe(name))));
+        parts.extend(content.name.as_ref().map(|name| format!("its name, {}", safe(name))));
     }
     parts.join(" · ")
 }
@@ -431,10 +431,10 @@ fn json(planned: &Planned, status: Status) -> ImportJson<'_> {
 }
 
 fn source_json(source: &Source) -> SourceJson<'_> {
-    let said = source.said.as_ref().ok();
-    let features = said.map(|said| said.features.as_slice()).unwrap_or_default();
-    let kept = said.map(|said| said.kept.as_slice()).unwrap_or_default();
-    let ignored = said.map(|said| said.ignored.as_slice()).unwrap_or_default();
+    let content = source.said.as_ref().ok();
+    let features = content.map(|content| content.features.as_slice()).unwrap_or_default();
+    let kept = content.map(|content| content.kept.as_slice()).unwrap_or_default();
+    let ignored = content.map(|content| content.ignored.as_slice()).unwrap_or_default();
     SourceJson {
         path: &source.path,
         family: source.family.name(),
@@ -442,7 +442,7 @@ fn source_json(source: &Source) -> SourceJson<'_> {
         items: features.len(),
         done: features.iter().filter(|feature| feature.passes).count(),
         checks: features.iter().filter(|feature| feature.verify.is_some()).count(),
-        commands: said.map_or(0, |said| said.commands.len()),
+        commands: content.map_or(0, |content| content.commands.len()),
         kept: kept.iter().map(|kept| KeptJson { key: &kept.key, line: kept.line }).collect(),
         ignored: ignored
             .iter()

@@ -36,9 +36,9 @@ Examples:
   ralph init --yes --replace --json
 
 Shows every change and asks before it writes anything. The hooks contain
-ralph's absolute path, which is valid on one machine only, so they go into
-your personal settings of the project unless `--scope` says otherwise.
-`ralph uninstall` restores every byte.")]
+ralph's absolute path, which is valid on one machine only, so they go
+into your personal settings of the project unless `--scope` says
+otherwise. `ralph uninstall` restores every byte.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate command-line flag")]
 pub(crate) struct Init {
     /// Choose whose settings to change
@@ -175,9 +175,9 @@ pub(crate) fn run(env: &Env, args: &Init) -> Result<(), Failure> {
         print_json(&json(&plan, args, (&project, status)))?;
         return Ok(());
     }
-    let mut said: Vec<_> = noted(late.as_slice()).collect();
-    said.push(written(&plan, args, (&project, status)));
-    term::out(&said.join("\n"))?;
+    let mut lines: Vec<_> = noted(late.as_slice()).collect();
+    lines.push(written(&plan, args, (&project, status)));
+    term::out(&lines.join("\n"))?;
     Ok(())
 }
 

@@ -30,9 +30,10 @@ Examples:
   ralph learn --list
   ralph learn --forget 20261115-133802-how-releases-are-cut
 
-A learning is a Markdown file in `~/.ralph/learnings` of at most 16 KiB, with
-secrets redacted. `ralph recall` finds it. In an agent's shell it is also
-recorded for the run that holds the agent. Only a person can delete one.")]
+A learning is a Markdown file in `~/.ralph/learnings` of at most 16 KiB,
+with secrets redacted. `ralph recall` finds it. In an agent's shell it
+is also recorded for the run that holds the agent. Only a person can
+delete one.")]
 pub(crate) struct Learn {
     /// Save this text; `-` reads it from stdin
     #[arg(value_name = "TEXT", required_unless_present_any = ["list", "forget"])]

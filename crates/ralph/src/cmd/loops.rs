@@ -35,9 +35,9 @@ Examples:
   ralph loop new csv --from feature_list.json --max-iterations 30
   ralph loop new csv --goal \"A command line tool that reads and writes CSV\"
 
-A list in JSON is copied unchanged. In a text, each `- ` or `- [ ]` item is a
-feature, and the items below it are its steps. Existing files are never
-overwritten.")]
+A list in JSON is copied unchanged. In a text, each `- ` or `- [ ]` item
+is a feature, and the items below it are its steps. Existing files are
+never overwritten.")]
 pub(crate) struct LoopNew {
     /// Name the loop, in letters, digits, `.`, `_` and `-`
     #[arg(value_name = "NAME")]

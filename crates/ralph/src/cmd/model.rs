@@ -28,8 +28,8 @@ Examples:
   ANTHROPIC_BASE_URL=http://127.0.0.1:8765 ANTHROPIC_API_KEY=sk-ant-dummy-000000000000000000000000 \\
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 claude
 
-Returns the turns of the scenario in order, whatever the prompts are. Listens
-on this machine only.")]
+Returns the turns of the scenario in order, whatever the prompts are.
+Listens on this machine only.")]
 pub(crate) struct Model {
     /// Read this scenario file
     #[arg(value_name = "SCENARIO")]
@@ -86,7 +86,7 @@ pub(crate) fn run(env: &Env, args: &Model) -> Result<(), Failure> {
 
 /// `12:03:55   3  agent   7 messages  "They pass." Bash Write`
 fn line(asked: &Asked) -> String {
-    let who = match &asked.who {
+    let source = match &asked.who {
         Who::Main => "main",
         Who::Agent(_) => "agent",
         Who::Summary => "summary",
@@ -96,7 +96,7 @@ fn line(asked: &Asked) -> String {
         Nth::Retry => "  (retry)",
     };
     format!(
-        "{}  {:>4}  {who:<7}  {:>4} messages  {}{again}\n",
+        "{}  {:>4}  {source:<7}  {:>4} messages  {}{again}\n",
         clock::local_time(asked.at_ns / 1_000_000),
         asked.number,
         asked.messages.len(),

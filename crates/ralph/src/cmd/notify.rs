@@ -62,29 +62,30 @@ pub(crate) fn run(env: &Env, args: &Notify) -> Result<u8, Failure> {
         notify::deliver(&world, &run);
         return Ok(SUCCESS);
     }
-    let told = notify::test(&world).map_err(failure)?;
-    let worked = told.iter().all(|told| told.how == How::Sent) && !told.is_empty();
+    let deliveries = notify::test(&world).map_err(failure)?;
+    let worked =
+        deliveries.iter().all(|delivery| delivery.how == How::Sent) && !deliveries.is_empty();
     if args.json {
-        print_json(&ToldJson { v: 1, told: &told })?;
-    } else if told.is_empty() {
+        print_json(&ToldJson { v: 1, told: &deliveries })?;
+    } else if deliveries.is_empty() {
         let hint = format!(
             "add `[notify]` with `bell = true` to `{}`; `ralph notify --help` shows all settings",
             home.user_config().display()
         );
         return Err(Failure::new("no notification is configured", &hint));
     } else {
-        term::out(&told.iter().map(line).collect::<String>())?;
+        term::out(&deliveries.iter().map(line).collect::<String>())?;
     }
     Ok(if worked { SUCCESS } else { FAILURE })
 }
 
-fn line(told: &Told) -> String {
-    let (mark, what) = match &told.how {
+fn line(delivery: &Told) -> String {
+    let (mark, what) = match &delivery.how {
         How::Sent => (paint(term::GOOD, "✓"), "sent".to_string()),
         How::Skipped { why } => (paint(term::DIM, "·"), format!("skipped: {}", safe(why))),
         How::Failed { why } => (paint(term::BAD, "✗"), format!("failed: {}", safe(why))),
     };
-    format!("{mark} {:<8} {what}\n", told.way)
+    format!("{mark} {:<8} {what}\n", delivery.way)
 }
 
 fn failure(error: NotifyError) -> Failure {

@@ -33,8 +33,8 @@ Examples:
   ralph orchestrator start \"implement auth\" --session 5999882c-e786-462c-84d4-07d1c65b5e76
   ralph orchestrator start --goal-file goal.md --complexity 8 --max-duration 2h
 
-Inside an agent's shell `--session` defaults to its session; elsewhere it is
-required.";
+Inside an agent's shell `--session` defaults to its session; elsewhere
+it is required.";
 
 const LONGEST_PHASE: usize = 60;
 
@@ -87,8 +87,9 @@ Examples:
 
 The agent's conditions are memory_search, task_classified,
 must_have_answered, implementation_complete and retrospective_done, and
-plan_approved if the policy says so. Conditions of a person or of ralph are
-refused. A retrospective counts once `ralph learn` has saved something.")]
+plan_approved if the policy says so. Conditions of a person or of ralph
+are refused. A retrospective counts once `ralph learn` has saved
+something.")]
 pub(crate) struct Set {
     /// Name the condition, or `phase`
     #[arg(value_name = "CONDITION")]

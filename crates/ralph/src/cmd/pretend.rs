@@ -20,14 +20,14 @@ const HOUR: Duration = Duration::from_hours(1);
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  ralph pretend --scenario night.toml -- -p --input-format stream-json --output-format stream-json --verbose
-  printf '#!/bin/sh\\nexec ralph pretend --scenario night.toml --position at.json -- \"$@\"\\n' > agent
+  ralph pretend --scenario scenario.toml -- -p --input-format stream-json --output-format stream-json --verbose
+  printf '#!/bin/sh\\nexec ralph pretend --scenario scenario.toml --position at.json -- \"$@\"\\n' > agent
 
-Plays the agent's turns of the scenario in order, whatever the prompts are.
-With `--position`, all processes share one script: a resumed or fresh session
-continues where the last one stopped. After the last turn, the agent answers
-\"done\" forever. Tools really run, and the session is stored below
-`~/.claude/projects`.")]
+Plays the agent's turns of the scenario in order, whatever the prompts
+are. With `--position`, all processes share one script: a resumed or
+fresh session continues where the last one stopped. After the last turn,
+the agent answers \"done\" forever. Tools really run, and the session is
+stored below `~/.claude/projects`.")]
 pub(crate) struct Pretend {
     /// Read this scenario file
     #[arg(long, value_name = "FILE")]
@@ -61,8 +61,8 @@ pub(crate) fn run(env: &Env, args: &Pretend) -> Result<u8, Failure> {
     let mut say = |line: &[u8]| term::bytes(&[], line);
     let client = Pretended::new(&scenario, options, &mut say);
     let bell = client.bell();
-    signals::pass_on(move |told| {
-        bell.signal(match told {
+    signals::pass_on(move |received| {
+        bell.signal(match received {
             Told::Interrupt => Signal::Interrupt,
             Told::Terminate => Signal::Terminate,
         });

@@ -30,11 +30,12 @@ Examples:
   ralph recall \"why did the upload time out\" --kind learning
   ralph recall axum upgrade --everywhere --limit 3 --json | jq '.hits[].title'
 
-Searches goals, ends and obstacles of past runs, handoffs, learnings, and
-memory: `MEMORY.md`, `CLAUDE.md`, `AGENTS.md`, `docs/plans/*/MEMORY.md`,
-`.claude/memory/*.md`, progress files and the client's own memory of the
-project. Hits with every word come first, then hits with some of them, each
-by relevance. The last word may be a prefix.")]
+Searches goals, ends and obstacles of past runs, handoffs, learnings,
+and memory: `MEMORY.md`, `CLAUDE.md`, `AGENTS.md`,
+`docs/plans/*/MEMORY.md`, `.claude/memory/*.md`, progress files and the
+client's own memory of the project. Hits with every word come first,
+then hits with some of them, each by relevance. The last word may be a
+prefix.")]
 pub(crate) struct Recall {
     /// Search for these words
     #[arg(value_name = "QUERY", required = true)]

@@ -1,5 +1,4 @@
-//! `ralph start`, and the common way to start a run: `/ralph:goal`, `ralph orchestrator start` and `ralph run` use it
-//! too.
+//! `ralph start`. The session commands, `ralph orchestrator start` and `ralph run` start their runs here too.
 
 use super::home;
 use crate::cli::{LimitArgs, Start};
@@ -30,11 +29,9 @@ use std::path::{Path, PathBuf};
 /// How many notes about a plan are shown at the start of a run.
 const SHOWN_NOTES: usize = 8;
 
-/// The note for a run with neither gates nor lists.
 pub(crate) const UNMEASURED: &str =
     "nothing measures this goal: the run ends as `claimed` when the agent says so, or at a limit";
 
-/// The limit on the size of a goal in bytes.
 const LARGEST_GOAL: usize = 4 * 1024 * 1024;
 
 #[derive(Serialize)]
@@ -263,7 +260,6 @@ pub(crate) fn policy(home: &Home, demand: &Demand) -> Result<Option<Approved>, F
     Ok(Some(Approved { config, subject }))
 }
 
-/// Warnings for the person at the start of a run.
 fn notes(env: &Env, home: &Home, run: &Run) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(why) = super::off(env, home) {
@@ -377,7 +373,6 @@ fn session(env: &Env, args: &Start) -> Result<SessionId, Failure> {
     })
 }
 
-/// Reads the goal from a file or stdin.
 pub(crate) fn goal(file: Option<&Path>, here: &Path) -> Result<Vec<u8>, Failure> {
     let goal = match file {
         None => return Ok(Vec::new()),

@@ -32,10 +32,11 @@ Examples:
   ralph trust --hash 3f9a1c07d2e4
   ralph trust --revoke
 
-Without options, covers the policy and every list of the project that has
-checks. A hash covers the policy file or the checks of one list, and every
-file of the project that their commands name. A change of any of them needs
-a new approval. Exit codes: 0 approved, 3 not approved, 1 anything else.")]
+Without options, covers the policy and every list of the project that
+has checks. A hash covers the policy file or the checks of one list, and
+every file of the project that their commands name. A change of any of
+them needs a new approval. Exit codes: 0 approved, 3 not approved, 1
+anything else.")]
 pub(crate) struct Trust {
     /// Approve only the checks of the feature list in DIR (repeatable)
     #[arg(long, value_name = "DIR")]

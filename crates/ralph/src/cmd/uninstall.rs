@@ -20,9 +20,9 @@ Examples:
   ralph uninstall --scope user --yes
   ralph uninstall --dry-run --keep-policy
 
-Restores every file that you have not touched since `ralph init`, byte for
-byte. From any other file, removes only ralph's entries. Runs and their
-journals stay in `~/.ralph`.")]
+Restores every file that you have not touched since `ralph init`, byte
+for byte. From any other file, removes only ralph's entries. Runs and
+their journals stay in `~/.ralph`.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate command-line flag")]
 pub(crate) struct Uninstall {
     /// Choose whose settings [default: both files of this project]

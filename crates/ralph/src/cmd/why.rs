@@ -50,8 +50,8 @@ pub(crate) fn run(env: &Env, args: &Why) -> Result<(), Failure> {
     };
     let last = usize::try_from(args.last).unwrap_or(usize::MAX);
     if args.json {
-        for (entry, told) in history.entries.iter().filter_map(either).rev().take(last) {
-            let reader = match told {
+        for (entry, subject) in history.entries.iter().filter_map(either).rev().take(last) {
+            let reader = match subject {
                 Told::Run(decided) => super::print_json(&json(&history, entry, decided))?,
                 Told::Part(part) => super::print_json(&part_json(&history, entry, part))?,
             };
@@ -92,8 +92,8 @@ pub(crate) fn shown(history: &History, last: usize) -> String {
     if let Some(class) = history.entries.last().and_then(trouble) {
         out.push_str(&format!("the last turn ended by {}: no decision was needed\n", safe(class)));
     }
-    for (entry, told) in decisions {
-        out.push_str(&match told {
+    for (entry, subject) in decisions {
+        out.push_str(&match subject {
             Told::Run(decided) => paragraph(history, entry, decided),
             Told::Part(part) => part_paragraph(entry, part),
         });

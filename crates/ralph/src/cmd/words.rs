@@ -31,7 +31,7 @@ const LONGEST_WAIVER_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph tell k7f2 \"the old format may go\"\n  ralph tell 5999882c \"look at src/parser.rs first\"\n\nThe agent is held at its next stop and gets the message there, even when\neverything is met. Limits still end the run."
+    after_help = "Examples:\n  ralph tell k7f2 \"the old format may go\"\n  ralph tell 5999882c \"look at src/parser.rs first\"\n\nThe agent is held at its next stop and gets the message there, even\nwhen everything is met. Limits still end the run."
 )]
 pub(crate) struct Tell {
     /// Name the run, or the session it holds
@@ -47,7 +47,7 @@ pub(crate) struct Tell {
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph waive tests --until 2h --why \"the test service is down\"\n  ralph waive \"feature 4\" --until 2026-11-20 --why \"comes with the next release\" --run k7f2\n  ralph waive --list\n  ralph waive --undo tests\n\nA waived requirement is still measured, and every report shows it with your\nname and reason, but it does not block a stop until then. At most 30 days.\nIf every requirement is waived, the run ends as `claimed`."
+    after_help = "Examples:\n  ralph waive tests --until 2h --why \"the test service is down\"\n  ralph waive \"feature 4\" --until 2026-11-20 --why \"comes with the next release\" --run k7f2\n  ralph waive --list\n  ralph waive --undo tests\n\nA waived requirement is still measured, and every report shows it with\nyour name and reason, but it does not block a stop until then. At most\n30 days. If every requirement is waived, the run ends as `claimed`."
 )]
 pub(crate) struct Waive {
     /// Waive this requirement, named as in `ralph status`
@@ -75,7 +75,7 @@ pub(crate) struct Waive {
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph limits k7f2\n  ralph limits k7f2 --max-iterations 40 --max-cost 50\n\nWithout options, shows the limits. A change counts from the next stop on."
+    after_help = "Examples:\n  ralph limits k7f2\n  ralph limits k7f2 --max-iterations 40 --max-cost 50\n\nWithout options, shows the limits. Changes count from the next stop on."
 )]
 pub(crate) struct SetLimits {
     /// Name the run, or the session it holds
@@ -165,11 +165,11 @@ pub(crate) fn tell(env: &Env, args: &Tell) -> Result<(), Failure> {
     let run = run_named(&home, &args.name)?;
     let deadline = Deadline::after(super::control::PATIENCE);
     let speech = Speech { home: &home, run: &run, caller: caller(env), deadline: &deadline };
-    let said = told(env, &speech, &args.text.join(" "))?;
+    let done = told(env, &speech, &args.text.join(" "))?;
     if args.json {
         super::print_json(&Told { v: 1, run: run.as_str(), what: "told" })?;
     } else {
-        term::out(&format!("{}  {said}\n", paint(term::BOLD, run.as_str())))?;
+        term::out(&format!("{}  {done}\n", paint(term::BOLD, run.as_str())))?;
     }
     Ok(())
 }
@@ -198,7 +198,7 @@ pub(crate) fn waive(env: &Env, args: &Waive) -> Result<(), Failure> {
     }
     let run = one_run(&home, args.run.as_deref())?;
     let speech = Speech { home: &home, run: &run, caller: caller(env), deadline: &deadline };
-    let said = match (&args.undo, &args.requirement) {
+    let done = match (&args.undo, &args.requirement) {
         (Some(name), _) => insisted(&speech, name)?,
         (None, name) => {
             let name = name.as_deref().unwrap_or_default();
@@ -211,7 +211,7 @@ pub(crate) fn waive(env: &Env, args: &Waive) -> Result<(), Failure> {
         let runs = vec![RunWaivers { run: run.as_str(), waivers: counting(&opened) }];
         super::print_json(&WaivedJson { v: 1, runs })?;
     } else {
-        term::out(&format!("{}  {said}\n", paint(term::BOLD, run.as_str())))?;
+        term::out(&format!("{}  {done}\n", paint(term::BOLD, run.as_str())))?;
     }
     Ok(())
 }
@@ -361,7 +361,7 @@ pub(crate) fn limits(env: &Env, args: &SetLimits) -> Result<(), Failure> {
         stuck_after: args.stuck_after,
         ..Bounds::default()
     };
-    let (now, said) = limited(&speech, &bounds)?;
+    let (now, done) = limited(&speech, &bounds)?;
     if args.json {
         super::print_json(&LimitsJson {
             v: 1,
@@ -374,7 +374,7 @@ pub(crate) fn limits(env: &Env, args: &SetLimits) -> Result<(), Failure> {
             stuck_after: now.stuck_after,
         })?;
     } else {
-        term::out(&format!("{}  {said}\n", paint(term::BOLD, run.as_str())))?;
+        term::out(&format!("{}  {done}\n", paint(term::BOLD, run.as_str())))?;
     }
     Ok(())
 }
@@ -385,8 +385,8 @@ pub(crate) fn limited(speech: &Speech<'_>, bounds: &Bounds) -> Result<(Limits, S
         control::by_person(speech.home, speech.run, speech.caller, "change the limits of")?;
         let opened = store::load(speech.home, speech.run)?;
         let limits = opened.state.limits(&opened.run).clone();
-        let said = format!("limits  {}", wording::limits(&limits));
-        return Ok((limits, said));
+        let text = format!("limits  {}", wording::limits(&limits));
+        return Ok((limits, text));
     }
     let limits = words::limit(speech, bounds);
     let limits = limits.map_err(|error| driven::failed(speech.home, error))?;
@@ -401,9 +401,9 @@ pub(crate) fn limited(speech: &Speech<'_>, bounds: &Bounds) -> Result<(Limits, S
     };
     let used = limits.used_up(&usage);
     let used = used.map(|used| format!("; {used}, so the next stop ends the run"));
-    let said =
+    let text =
         format!("limits  {} from now on{}", wording::limits(&limits), used.unwrap_or_default());
-    Ok((limits, said))
+    Ok((limits, text))
 }
 
 fn run_named(home: &Home, name: &str) -> Result<RunId, Failure> {

@@ -191,8 +191,8 @@ fn an_agent_without_a_contract_is_let_go_uncounted() {
     assert!(subagent(&sandbox, &json!({})).is_allow(), "a cancelled run");
 }
 
-/// R-H4b: an agent is not held for ever. One that is let go unverified does not end the run unverified: the main stop
-/// measures the chunk again on the tree of that time.
+/// R-H4b: an agent is not held for ever. If it is let go unverified, the run can still be verified: the main stop
+/// measures the chunk again on the current tree.
 #[test]
 fn an_agent_at_its_limit_is_let_go_and_the_main_stop_is_held_for_its_chunk() {
     let (sandbox, run) = started(&CHUNK.replace("outputs", "max_holds = 2\noutputs"));

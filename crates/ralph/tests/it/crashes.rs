@@ -1,5 +1,5 @@
-//! Runs whose runner or agent is killed at random moments, with the fake client. `cargo xtask e2e` does the same with the
-//! real client.
+//! Runs whose runner or agent is killed at random moments, with the fake client. `cargo xtask e2e` does the same with
+//! the real client.
 
 use crate::simulate::SCENARIOS;
 use ralph_sim::check::Mismatch;

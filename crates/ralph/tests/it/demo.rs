@@ -155,7 +155,7 @@ fn json_output_ends_with_a_summary() {
       "mismatches": [],
       "ms": "[ms]",
       "run": "[run]",
-      "scenario": "An agent would rather be done.",
+      "scenario": "An agent tries to stop before its work is done.",
       "status": "verified",
       "stops": [
         {

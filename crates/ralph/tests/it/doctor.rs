@@ -1,4 +1,5 @@
-//! `ralph doctor` before and after each breakage, and `unprotected` in `ralph status`.
+//! `ralph doctor`: its output and repairs for each kind of broken setup, and the `unprotected` state that `ralph status`
+//! shows.
 
 use crate::sandbox::{Ended, SESSION, Sandbox, ended, program, write_at};
 use insta::assert_snapshot;
@@ -11,7 +12,7 @@ const LOCAL: &str = ".claude/settings.local.json";
 const POLICY: &str = "[[gate]]\nname = \"tests\"\nstage = \"correctness\"\nrun = [\"check-all\"]\ntimeout = \"5m\"\n";
 const GOAL: [&str; 2] = ["--goal-file", "-"];
 
-/// A project with an approved gate, and ralph registered by `ralph init`.
+/// A project with an approved gate, and hooks registered by `ralph init`.
 fn healthy() -> Sandbox {
     healthy_in(Sandbox::new(), &[])
 }
@@ -35,7 +36,7 @@ fn ralph_of(sandbox: &Sandbox) -> PathBuf {
     sandbox.root().join("bin/ralph")
 }
 
-/// Leaves out the note that ralph is in a temporary directory, which is true only in a sandbox.
+/// Drops the note that ralph is in a temporary directory, which applies only to sandboxes.
 fn tidy(sandbox: &Sandbox, text: &str) -> Vec<String> {
     let text = sandbox.tidy(text);
     let mut lines: Vec<String> = Vec::new();
@@ -56,14 +57,14 @@ fn examined(sandbox: &Sandbox) -> Ended {
     ended
 }
 
-/// All that is not as it was in `before`: lines that are gone, and new ones.
+/// Lines of `before` that are gone, then lines that are new in `after`.
 fn difference(before: &[String], after: &[String]) -> String {
     let gone = before.iter().filter(|line| !after.contains(line)).map(|line| format!("- {line}\n"));
     let new = after.iter().filter(|line| !before.contains(line)).map(|line| format!("+ {line}\n"));
     gone.chain(new).collect()
 }
 
-/// What `ralph doctor` says differently once something is broken, and its exit code.
+/// Exit code of `ralph doctor` after the breakage, and how its output changed.
 fn broken(sandbox: &Sandbox, break_it: impl FnOnce()) -> String {
     let before = examined(sandbox);
     assert_eq!(before.code, Some(0), "{before}");
@@ -74,7 +75,7 @@ fn broken(sandbox: &Sandbox, break_it: impl FnOnce()) -> String {
     format!("exit {code}\n{}", difference(&before, &after))
 }
 
-/// What `--fix` says that it did. Afterwards everything is as it was before the breakage.
+/// The repairs that `--fix` reports. Asserts that `ralph doctor` then prints the same as before the breakage.
 fn fixed(sandbox: &Sandbox, healthy: &[String]) -> String {
     let fixed = sandbox.ralph(["doctor", "--fix"]);
     let after = tidy(sandbox, &examined(sandbox).stdout);
@@ -102,10 +103,10 @@ fn edit(sandbox: &Sandbox, path: &str, change: impl FnOnce(&mut Value)) {
     write_at(&path, serde_json::to_string_pretty(&value).unwrap());
 }
 
-/// R-H2c: where nothing is wrong every command has fired, and a run that is not done was held. R-H3b: with blanks,
-/// quotes and umlauts in the way, too.
+/// R-H2c: in a working setup every hook command is executed and an unfinished trial run is held. R-H3b: also with
+/// spaces, quotes and umlauts in paths.
 #[test]
-fn a_set_up_that_works_is_said_to() {
+fn a_working_setup_passes_every_check() {
     let sandbox = healthy();
     settings().bind(|| {
         assert_snapshot!(now(&sandbox).join("\n"), @"
@@ -127,11 +128,11 @@ fn a_set_up_that_works_is_said_to() {
         ");
     });
     assert_eq!(examined(&sandbox).code, Some(0));
-    assert!(!sandbox.ralph_home("runs").exists(), "nothing real is charged");
+    assert!(!sandbox.ralph_home("runs").exists(), "no real run is created");
 
     let before = sandbox.snapshot();
     sandbox.write(".claude/data/ralph-loops/current/feature_list.json", r#"[{"id": 1}]"#);
-    assert_eq!(examined(&sandbox).code, Some(0), "a loop that waits to be taken up stays free");
+    assert_eq!(examined(&sandbox).code, Some(0), "a loop without an owner is not adopted");
     assert_eq!(sandbox.snapshot(), before);
 
     let odd = Sandbox::named("it's ä project/$HOME `x`");
@@ -152,9 +153,9 @@ fn a_set_up_that_works_is_said_to() {
     assert_eq!(examined(&odd).code, Some(0), "{}", examined(&odd));
 }
 
-/// R-H2c: a program that moved, or may not be executed, does not fire.
+/// R-H2c: a hook program that was moved or is not executable is reported.
 #[test]
-fn a_program_that_is_not_there() {
+fn a_missing_hook_program_is_reported() {
     let sandbox = healthy();
     let healthy = now(&sandbox);
     let (here, there) = (ralph_of(&sandbox), sandbox.root().join("other/ralph"));
@@ -201,9 +202,9 @@ fn a_program_that_is_not_there() {
     "));
 }
 
-/// R-H2c: what a host would misread is the wrong shape.
+/// R-H2c: answers that the host would misread are reported.
 #[test]
-fn an_answer_of_the_wrong_shape() {
+fn a_malformed_hook_answer_is_reported() {
     let ralph = env!("CARGO_BIN_EXE_ralph");
     let mut shown = String::new();
     for (what, text) in [
@@ -273,9 +274,9 @@ fn an_answer_of_the_wrong_shape() {
     "));
 }
 
-/// What a repository brings along is not run before a person trusts it.
+/// Hooks from the repository's settings are not executed until the person trusts the project in the client.
 #[test]
-fn a_command_of_the_repository_is_not_run_unasked() {
+fn an_untrusted_repository_hook_is_not_executed() {
     let sandbox = healthy();
     let shared = ".claude/settings.json";
     let mut shown = String::new();
@@ -309,7 +310,7 @@ fn a_command_of_the_repository_is_not_run_unasked() {
     write_at(&sandbox.home().join(".claude/settings.json"), own.to_string());
     sandbox.write(shared, r#"{"env": {"X": "1"}}"#);
     examined(&sandbox);
-    assert!(!ran.exists(), "nor does it set variables");
+    assert!(!ran.exists(), "the repository's settings do not set variables either");
     settings().bind(|| assert_snapshot!(shown, @r#"
     ? hook        not tried: `./ralph hook claude` in the project settings; the client does not trust this project
     ? hook        not tried: `$ROOT/project/ralph hook claude` in the project settings; the client does not trust this project
@@ -322,12 +323,12 @@ fn a_command_of_the_repository_is_not_run_unasked() {
         json!({"projects": {project.to_str().unwrap(): {"hasTrustDialogAccepted": true}}});
     write_at(&sandbox.home().join(".claude.json"), trusted.to_string());
     examined(&sandbox);
-    assert!(sandbox.root().join("ran").exists(), "then it is");
+    assert!(sandbox.root().join("ran").exists(), "executed once the project is trusted");
 }
 
-/// A hook that never answers is not waited for longer than the client would.
+/// `ralph doctor` waits for a hook no longer than the client would.
 #[test]
-fn a_hook_that_hangs_is_not_waited_for() {
+fn a_hanging_hook_is_reported_as_timed_out() {
     let sandbox = healthy();
     let wrapper = sandbox.root().join("bin/wrapper");
     program(&wrapper, "#!/bin/sh\nexec sleep 600 # ralph hook claude\n");
@@ -350,9 +351,9 @@ fn a_hook_that_hangs_is_not_waited_for() {
     "));
 }
 
-/// R-D3c: a timeout that is missing, in milliseconds, or less than gates and hook need.
+/// R-D3c: a timeout that is missing, given in milliseconds, or shorter than the gates need.
 #[test]
-fn a_timeout_that_does_not_fit() {
+fn an_unsuitable_timeout_is_reported_and_fixed() {
     let sandbox = healthy();
     let healthy = now(&sandbox);
     let original = fs::read(sandbox.project().join(LOCAL)).unwrap();
@@ -422,9 +423,9 @@ fn a_timeout_that_does_not_fit() {
     });
 }
 
-/// R-S4d: settings that the client ignores, or that switch hooks off.
+/// R-S4d: settings that the client ignores, and settings that disable hooks.
 #[test]
-fn settings_that_keep_hooks_from_running() {
+fn settings_that_disable_hooks_are_reported() {
     let sandbox = healthy();
     let original = fs::read_to_string(sandbox.project().join(LOCAL)).unwrap();
     let mut shown = String::new();
@@ -519,9 +520,9 @@ fn settings_that_keep_hooks_from_running() {
     "));
 }
 
-/// R-D2b: two hooks for one event are named, both of them, wherever they come from.
+/// R-D2b: if two hooks handle one event, both are named, whichever settings they come from.
 #[test]
-fn hooks_that_are_registered_twice() {
+fn duplicate_hooks_are_reported() {
     let sandbox = healthy();
     let market = sandbox.root().join("market");
     write_at(
@@ -580,9 +581,9 @@ fn hooks_that_are_registered_twice() {
     });
 }
 
-/// The plugin of this repository, with the program that it looks for and without.
+/// This repository's plugin, with and without the program that it looks for.
 #[test]
-fn the_plugin_holds_where_its_program_is() {
+fn the_plugin_works_only_with_its_program() {
     let sandbox = healthy();
     let repository = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let source = json!({"source": {"source": "directory", "path": repository}});
@@ -624,9 +625,9 @@ fn the_plugin_holds_where_its_program_is() {
     });
 }
 
-/// Events that do not reach ralph, and what is lost with them.
+/// Events without a registered hook are reported, with the features that depend on them.
 #[test]
-fn events_that_are_missing() {
+fn missing_events_are_reported_and_fixed() {
     let sandbox = healthy();
     let healthy = now(&sandbox);
     let take_out = |event: &'static str| {
@@ -687,12 +688,16 @@ fn events_that_are_missing() {
     let before = fs::read(minimal.project().join(LOCAL)).unwrap();
     let done = minimal.ralph(["doctor", "--fix"]);
     assert_eq!(done.code, Some(0), "{done}");
-    assert_eq!(fs::read(minimal.project().join(LOCAL)).unwrap(), before, "less was wanted");
+    assert_eq!(
+        fs::read(minimal.project().join(LOCAL)).unwrap(),
+        before,
+        "`--minimal` is respected"
+    );
 }
 
-/// R-L9b: a cap below what the policy or a run allows.
+/// R-L9b: the client's cap on consecutive blocks is lower than the limit of the policy or of a run.
 #[test]
-fn a_cap_that_is_too_low() {
+fn a_low_block_cap_is_reported_and_fixed() {
     let sandbox = healthy();
     let healthy = now(&sandbox);
     let set = |cap: &str| {
@@ -728,9 +733,9 @@ fn a_cap_that_is_too_low() {
     });
 }
 
-/// A path that will not be right tomorrow, or not elsewhere. R-H2b: no build and no plugin directory.
+/// Hook commands with paths that break later or in other directories. R-H2b: no build and no plugin directory.
 #[test]
-fn a_path_that_will_not_last() {
+fn a_fragile_hook_path_is_reported() {
     let sandbox = healthy();
     let original = fs::read(sandbox.project().join(LOCAL)).unwrap();
     let mut shown = String::new();
@@ -805,9 +810,9 @@ fn a_path_that_will_not_last() {
     "#));
 }
 
-/// Ralph's home: whose it is, and what was left in it.
+/// Permissions and location of ralph's home, and leftovers in it.
 #[test]
-fn a_home_that_cannot_be_used_or_has_something_to_tell() {
+fn problems_of_the_home_directory_are_reported() {
     let sandbox = healthy();
     let healthy = now(&sandbox);
     let home = sandbox.ralph_home("");
@@ -877,9 +882,9 @@ fn a_home_that_cannot_be_used_or_has_something_to_tell() {
     });
 }
 
-/// The policy: as a person approved it, readable, and with its tools.
+/// The policy must be valid and approved, and its tools must exist.
 #[test]
-fn a_policy_that_could_not_judge() {
+fn an_unusable_policy_is_reported() {
     let sandbox = healthy();
     let untrusted = broken(&sandbox, || {
         sandbox.write("ralph.toml", POLICY.replace("5m", "4m"));
@@ -940,9 +945,9 @@ fn a_policy_that_could_not_judge() {
     });
 }
 
-/// Runs that hold nobody: their session or their project is gone.
+/// Runs whose session or project no longer exists.
 #[test]
-fn runs_that_hold_nobody() {
+fn orphaned_runs_are_reported() {
     let sandbox = healthy();
     let orphaned = broken(&sandbox, || {
         let mut owner = std::process::Command::new("sleep").arg("60").spawn().unwrap();
@@ -980,9 +985,9 @@ fn runs_that_hold_nobody() {
     });
 }
 
-/// R-S4d, R-H2a: a run is `unprotected` as soon as its hooks are gone, and when nothing is ever heard of its session.
+/// R-S4d, R-H2a: a run is `unprotected` as soon as its hooks are gone, or if its session never sends an event.
 #[test]
-fn a_run_that_hears_nothing_is_unprotected() {
+fn a_run_without_hook_events_is_unprotected() {
     let sandbox = healthy();
     let run = sandbox.start([&GOAL[..], &["--no-gates"]].concat());
     assert_eq!(sandbox.standing(&run).0, "armed");
@@ -995,8 +1000,8 @@ fn a_run_that_hears_nothing_is_unprotected() {
     shown.push_str(&format!("\n{}", sandbox.tidy(&sandbox.ralph(["status"]).stdout)));
     let status = sandbox.status();
     let run_json = &status["runs"][0];
-    let told = format!("\n{} {}", run_json["status"], run_json["unprotected"]);
-    shown.push_str(&sandbox.tidy(&told));
+    let fields = format!("\n{} {}", run_json["status"], run_json["unprotected"]);
+    shown.push_str(&sandbox.tidy(&fields));
     shown.push_str(&format!("\n{}", tidy(&sandbox, &examined(&sandbox).stdout).join("\n")));
     sandbox.write(LOCAL, &original);
     assert!(sandbox.stop(SESSION, "").is_block());
@@ -1011,8 +1016,8 @@ fn a_run_that_hears_nothing_is_unprotected() {
     first["at_ms"] = then.into();
     first["change"]["started"]["started_ms"] = then.into();
     fs::write(directory.join("journal.jsonl"), format!("{first}\n")).unwrap();
-    for made_from_it in ["run.json", "state.json", "count"] {
-        fs::remove_file(directory.join(made_from_it)).unwrap();
+    for derived in ["run.json", "state.json", "count"] {
+        fs::remove_file(directory.join(derived)).unwrap();
     }
     shown.push_str(&format!("\n{}", silent.tidy(&silent.ralph(["status"]).stdout)));
     let mut settings = settings();
@@ -1059,9 +1064,9 @@ fn a_run_that_hears_nothing_is_unprotected() {
     });
 }
 
-/// One object, and `--fix` is for people.
+/// `--json` prints one object. An agent may not use `--fix`.
 #[test]
-fn as_a_program_reads_it_and_as_an_agent_may_not() {
+fn json_output_is_one_object_and_agents_cannot_fix() {
     let sandbox = healthy();
     fs::set_permissions(sandbox.ralph_home(""), fs::Permissions::from_mode(0o755)).unwrap();
     let found = sandbox.ralph(["doctor", "--json"]);

@@ -1,4 +1,4 @@
-//! Killed processes, full disks, races and edited files: nothing lost, nothing trapped.
+//! Killed processes, full disks, races and edited files. No iteration is lost and no session is held for ever.
 
 use crate::sandbox::{Ended, SESSION, Sandbox, ended, files, spawn};
 use std::fs;
@@ -16,9 +16,9 @@ fn run_file(sandbox: &Sandbox, run: &str, name: &str) -> PathBuf {
     sandbox.ralph_home("runs").join(run).join(name)
 }
 
-/// R-D2a: thirty-two processes on one run at once: every block is counted, none is lost, none is torn.
+/// R-D2a: with 32 hook processes on one run at once, every block is counted and no journal line is torn.
 #[test]
-fn thirty_two_hooks_at_once_are_all_counted() {
+fn concurrent_hooks_are_all_counted() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(ENDLESS);
     let event = sandbox.stop_event(SESSION, "");
@@ -35,8 +35,8 @@ fn thirty_two_hooks_at_once_are_all_counted() {
     assert_eq!(sandbox.rules(&run).len(), 32);
 }
 
-/// R-D2a: killed before or after any single change to a file, a run is whole, goes on, and has counted every block
-/// that was given.
+/// R-D2a: a hook killed before or after any single write leaves a consistent run that continues and has counted every
+/// block that was answered.
 #[test]
 fn a_hook_killed_at_any_write_loses_nothing() {
     let sandbox = Sandbox::new();
@@ -52,7 +52,7 @@ fn a_hook_killed_at_any_write_loses_nothing() {
         "4000000000",
     ]);
     let event = sandbox.stop_event(SESSION, "");
-    let mut given = 0;
+    let mut kills = 0;
     for point in 1.. {
         let before = iteration(&sandbox, &run);
         let mut command = sandbox.command();
@@ -70,17 +70,17 @@ fn a_hook_killed_at_any_write_loses_nothing() {
         let next = sandbox.stop(SESSION, "");
         assert!(next.is_block(), "after point {point}: {next}");
         assert_eq!(iteration(&sandbox, &run), after + 1, "after point {point}");
-        given += 1;
+        kills += 1;
     }
-    assert!(given > 8);
+    assert!(kills > 8);
     let progress = fs::read_to_string(sandbox.project().join(loops).join("progress.txt")).unwrap();
     let head: Vec<&str> = progress.lines().take(2).collect();
     let counted = format!("- Iteration: {}", iteration(&sandbox, &run));
     assert_eq!(head, [counted.as_str(), "- Status: IN_PROGRESS"]);
-    let told: Vec<&str> = progress.lines().filter(|line| line.starts_with("## ")).collect();
-    let mut once = told.clone();
-    once.dedup();
-    assert_eq!(told, once, "no iteration is told twice");
+    let entries: Vec<&str> = progress.lines().filter(|line| line.starts_with("## ")).collect();
+    let mut unique = entries.clone();
+    unique.dedup();
+    assert_eq!(entries, unique, "no iteration is logged twice");
     let status = sandbox.status();
     assert_eq!(status["runs"][0]["tampering"], serde_json::Value::Null, "a crash is not an edit");
     let report = sandbox.ralph(["why", &run, "--last", "1"]);
@@ -88,7 +88,7 @@ fn a_hook_killed_at_any_write_loses_nothing() {
 }
 
 #[test]
-fn a_start_killed_at_any_write_arms_completely_or_can_be_repeated() {
+fn a_start_killed_at_any_write_takes_effect_or_can_be_repeated() {
     for point in 1.. {
         let sandbox = Sandbox::new();
         let mut command = sandbox.command();
@@ -113,7 +113,7 @@ fn a_start_killed_at_any_write_arms_completely_or_can_be_repeated() {
 }
 
 #[test]
-fn a_cancel_killed_at_any_write_is_finished_by_the_next() {
+fn a_cancel_killed_at_any_write_is_completed_by_the_next() {
     for point in 1.. {
         let sandbox = Sandbox::new();
         let run = sandbox.start(ENDLESS);
@@ -126,22 +126,26 @@ fn a_cancel_killed_at_any_write_is_finished_by_the_next() {
             assert!(point > 8, "only {point} points");
             break;
         }
-        let buried = sandbox.ralph_home("cancelled").join(&run).exists();
+        let has_tombstone = sandbox.ralph_home("cancelled").join(&run).exists();
         let stop = sandbox.stop(SESSION, "");
-        assert_eq!((stop.is_allow(), stop.is_block()), (buried, !buried), "point {point}: {stop}");
+        assert_eq!(
+            (stop.is_allow(), stop.is_block()),
+            (has_tombstone, !has_tombstone),
+            "point {point}: {stop}"
+        );
         sandbox.ralph(["cancel", &run]);
         assert!(sandbox.stop(SESSION, "").is_allow(), "point {point}");
         assert_eq!(sandbox.standing(&run).0, "cancelled", "point {point}");
     }
 }
 
-/// A disk that fills up at any write: the agent may stop or is held, what was given is counted, nothing is torn.
+/// If the disk fills up at any write, the agent may stop or is held, every block is counted, and no file is torn.
 #[test]
-fn no_space_at_any_write_traps_nobody_and_loses_nothing() {
+fn no_space_at_any_write_neither_traps_the_agent_nor_loses_data() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(ENDLESS);
     let event = sandbox.stop_event(SESSION, "");
-    let mut told = 0;
+    let mut reported = 0;
     for step in 1..60 {
         let before = iteration(&sandbox, &run);
         let mut command = sandbox.command();
@@ -156,15 +160,15 @@ fn no_space_at_any_write_traps_nobody_and_loses_nothing() {
                 "step {step}: {hook}"
             );
             assert_eq!(after, before, "step {step}");
-            told += 1;
+            reported += 1;
         }
         assert!(sandbox.stop(SESSION, "").is_block(), "after step {step}");
     }
-    assert!(told > 0, "the journal's own write must be among them");
+    assert!(reported > 0, "the write of the journal line must be among the failing ones");
     assert_eq!(sandbox.status()["runs"][0]["tampering"], serde_json::Value::Null);
 }
 
-/// How to get mounts of one's own here: as root, or as a user who may have a namespace.
+/// Options with which `unshare` gives a mount namespace here: as root, or as a user who may create user namespaces.
 fn unshare() -> Option<&'static [&'static str]> {
     let ways: [&[&str]; 2] = [&["--mount"], &["--map-root-user", "--mount"]];
     let works = |way: &&&[&str]| {
@@ -181,7 +185,7 @@ fn unshare() -> Option<&'static [&'static str]> {
     way
 }
 
-/// Runs the hook, with ralph's home on a file system of its own, until it no longer blocks.
+/// Runs the hook, with ralph's home on a separate file system, until it no longer blocks.
 fn on_a_mount(sandbox: &Sandbox, way: &[&str], prepare: &str) -> Ended {
     let event = sandbox.write("event.json", sandbox.stop_event(SESSION, ""));
     let script = format!(
@@ -198,18 +202,18 @@ fn on_a_mount(sandbox: &Sandbox, way: &[&str], prepare: &str) -> Ended {
 }
 
 #[test]
-fn a_disk_that_is_really_full_traps_nobody() {
+fn a_full_disk_does_not_trap_the_agent() {
     let Some(way) = unshare() else { return };
     let sandbox = Sandbox::new();
     sandbox.start(ENDLESS);
     let fill = "cp -r \"$1\" /tmp/ralph-copy-$$ && mount -t tmpfs -o size=64k,mode=0700 tmpfs \"$1\" && cp -r /tmp/ralph-copy-$$/. \"$1\" && rm -r /tmp/ralph-copy-$$ && (dd if=/dev/zero of=\"$1/filler\" bs=1k count=999 2>/dev/null || true)";
     let hook = on_a_mount(&sandbox, way, fill);
     assert!(hook.notice().contains("No space left on device"), "{hook}");
-    assert!(sandbox.stop(SESSION, "").is_block(), "with space again, it holds again");
+    assert!(sandbox.stop(SESSION, "").is_block(), "it holds again once there is space");
 }
 
 #[test]
-fn a_home_that_cannot_be_written_traps_nobody() {
+fn a_read_only_home_does_not_trap_the_agent() {
     let Some(way) = unshare() else { return };
     let sandbox = Sandbox::new();
     sandbox.start(ENDLESS);
@@ -221,9 +225,9 @@ fn a_home_that_cannot_be_written_traps_nobody() {
     assert!(sandbox.stop(SESSION, "").is_block());
 }
 
-/// R-D2a: a journal cut off at any byte is read up to its last whole line, and the next block goes on from there.
+/// R-D2a: a truncated journal is read up to its last complete line, and the next block continues from there.
 #[test]
-fn a_journal_cut_at_any_byte_of_its_last_line_is_whole_again() {
+fn a_journal_truncated_in_its_last_line_is_repaired() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(ENDLESS);
     for _ in 0..3 {
@@ -249,9 +253,9 @@ fn a_journal_cut_at_any_byte_of_its_last_line_is_whole_again() {
     }
 }
 
-/// R-L4e: what cannot be read is kept under another name, the run goes on from its journal.
+/// R-L4e: an unreadable state file is kept under another name, and the run continues from its journal.
 #[test]
-fn a_state_that_cannot_be_read_is_quarantined_and_rebuilt() {
+fn an_unreadable_state_file_is_quarantined_and_rebuilt() {
     for garbage in ["", "{", "null", "\u{0}\u{0}", r#"{"v":1}"#] {
         let sandbox = Sandbox::new();
         let run = sandbox.start(ENDLESS);
@@ -270,16 +274,16 @@ fn a_state_that_cannot_be_read_is_quarantined_and_rebuilt() {
     }
 }
 
-/// R-L4e: a pointer that cannot be read frees the session; its bytes are kept.
+/// R-L4e: an unreadable pointer file frees the session; its contents are kept.
 #[test]
-fn a_session_file_that_cannot_be_read_is_quarantined_and_frees_the_session() {
+fn an_unreadable_session_file_is_quarantined_and_frees_the_session() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(ENDLESS);
     let pointer = sandbox.ralph_home("sessions").join(SESSION);
     fs::write(&pointer, "garbage").unwrap();
     let hook = sandbox.stop(SESSION, "");
     assert!(hook.notice().contains("is no longer held"), "{hook}");
-    assert!(sandbox.stop(SESSION, "").is_allow(), "told once");
+    assert!(sandbox.stop(SESSION, "").is_allow(), "reported once");
     let kept: Vec<_> =
         files(&sandbox.ralph_home("sessions")).into_iter().map(|(_, bytes)| bytes).collect();
     assert_eq!(kept, [b"garbage"]);
@@ -287,7 +291,7 @@ fn a_session_file_that_cannot_be_read_is_quarantined_and_frees_the_session() {
     assert!(sandbox.status()["faults"][0]["what"].as_str().unwrap().contains("was kept as"));
 }
 
-/// Nobody gains an iteration, or a `verified`, by editing what is not theirs.
+/// Editing ralph's files gains neither an iteration nor `verified`.
 #[test]
 fn an_edited_run_is_restored_from_its_journal_and_never_verified() {
     type Edit = fn(&Sandbox, &str);
@@ -299,7 +303,7 @@ fn an_edited_run_is_restored_from_its_journal_and_never_verified() {
             assert_ne!(text, edited);
             fs::write(path, edited).unwrap();
         }),
-        ("called verified", |sandbox, run| {
+        ("phase set to verified", |sandbox, run| {
             assert_eq!(sandbox.ralph(["pause", run]).code, Some(0));
             assert_eq!(sandbox.ralph(["resume", run]).code, Some(0));
             let path = run_file(sandbox, run, "state.json");
@@ -326,7 +330,7 @@ fn an_edited_run_is_restored_from_its_journal_and_never_verified() {
                 .unwrap();
         }),
         ("count lowered", |sandbox, run| {
-            // What a person does is written through to the state at once.
+            // A person's command writes `state.json` immediately.
             assert_eq!(sandbox.ralph(["pause", run]).code, Some(0));
             assert_eq!(sandbox.ralph(["resume", run]).code, Some(0));
             let path = run_file(sandbox, run, "state.json");
@@ -366,38 +370,38 @@ fn an_edited_run_is_restored_from_its_journal_and_never_verified() {
         let hook = sandbox.stop(SESSION, "");
         assert!(hook.is_block(), "{name}: {hook}");
         assert!(hook.stderr.contains("ralph's own files were changed"), "{name}: {hook}");
-        let told = sandbox.rules(&run);
-        assert_eq!(told.last().unwrap(), "tampered", "{name}: {told:?}");
+        let rules = sandbox.rules(&run);
+        assert_eq!(rules.last().unwrap(), "tampered", "{name}: {rules:?}");
         assert!(iteration(&sandbox, &run) >= 2, "{name}");
-        let kept = r#","last_assistant_message":"<promise>DONE</promise>""#;
-        let notice = sandbox.stop(SESSION, kept).notice();
+        let promise = r#","last_assistant_message":"<promise>DONE</promise>""#;
+        let notice = sandbox.stop(SESSION, promise).notice();
         assert!(notice.starts_with("ralph: needs_review"), "{name}: {notice}");
     }
 }
 
-/// An edit that no stop could have noticed is found when the run is about to end well.
+/// An edit that no ordinary stop checks for is found when the run is about to end `verified` or `claimed`.
 #[test]
-fn a_history_that_was_changed_in_the_middle_ends_in_review() {
+fn a_journal_edited_in_the_middle_ends_in_review() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(["--goal-file", "-", "--completion-promise", "DONE"]);
     assert!(sandbox.stop(SESSION, "").is_block());
     sandbox.write("work.txt", "more");
     assert!(sandbox.stop(SESSION, "").is_block());
-    // With the state up to date, no stop looks at the line that was changed.
+    // While `state.json` is up to date, an ordinary stop does not read the changed line.
     assert_eq!(sandbox.ralph(["pause", &run]).code, Some(0));
     assert_eq!(sandbox.ralph(["resume", &run]).code, Some(0));
     let path = run_file(&sandbox, &run, "journal.jsonl");
     let text = fs::read_to_string(&path).unwrap();
     fs::write(path, text.replacen("make it work", "make it walk", 1)).unwrap();
-    let kept = r#","last_assistant_message":"<promise>DONE</promise>""#;
-    let hook = sandbox.stop(SESSION, kept);
+    let promise = r#","last_assistant_message":"<promise>DONE</promise>""#;
+    let hook = sandbox.stop(SESSION, promise);
     assert!(hook.is_block(), "{hook}");
     assert!(hook.stderr.contains("`journal.jsonl` was changed in the middle"), "{hook}");
-    assert!(sandbox.stop(SESSION, kept).notice().starts_with("ralph: needs_review"));
+    assert!(sandbox.stop(SESSION, promise).notice().starts_with("ralph: needs_review"));
 }
 
 #[test]
-fn files_of_a_newer_ralph_are_left_alone() {
+fn files_of_a_newer_ralph_are_not_changed() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(ENDLESS);
     for name in ["run.json", "state.json", "journal.jsonl"] {
@@ -416,7 +420,7 @@ fn files_of_a_newer_ralph_are_left_alone() {
 }
 
 #[test]
-fn a_lock_that_stays_taken_is_not_waited_for_beyond_the_deadline() {
+fn a_held_lock_is_not_waited_for_beyond_the_deadline() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(ENDLESS);
     let lock = fs::File::open(run_file(&sandbox, &run, "lock")).unwrap();

@@ -1,4 +1,4 @@
-//! Feature lists: made, worked through, checked, and sealed against the agent that works through them.
+//! Feature lists: creating and editing them, checks and their approval, and edits by the agent during a run.
 
 use crate::sandbox::{Ended, SESSION, Sandbox};
 use insta::assert_snapshot;
@@ -7,7 +7,7 @@ use std::fs;
 const LOOP: &str = ".claude/data/ralph-loops/csv";
 const LIST: &str = ".claude/data/ralph-loops/csv/feature_list.json";
 
-/// Three features: the second has a check, a script in the project.
+/// Three features. The check of the second is a script in the project.
 const FEATURES: &str = r#"{
   "total_features": 3,
   "features": [
@@ -36,7 +36,7 @@ const FEATURES: &str = r#"{
 
 const GATE: &str = "[[gate]]\nname = \"build\"\nrun = [\"sh\", \"gate.sh\"]\n";
 
-/// A loop with a check that passes once the file `exported` is there.
+/// A loop with a check that passes once the file `exported` exists.
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.write(LIST, FEATURES);
@@ -61,7 +61,7 @@ fn without_check() -> String {
     FEATURES.replace("      \"verify\": [\"sh\", \"checks/export.sh\"],\n", "")
 }
 
-/// A person approves the checks of the list as they are.
+/// Approves the current checks of the list, as a person would.
 fn approve(sandbox: &Sandbox) {
     let shown = sandbox.ralph(["trust", "--json", "--features", LOOP]);
     let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
@@ -99,7 +99,7 @@ fn shown(sandbox: &Sandbox, ended: &Ended) -> String {
 }
 
 #[test]
-fn a_loop_is_made_from_a_text() {
+fn a_loop_is_created_from_a_markdown_list() {
     let sandbox = Sandbox::new();
     sandbox.write(
         "features.md",
@@ -213,21 +213,21 @@ fn a_loop_is_made_from_a_text() {
 }
 
 #[test]
-fn what_no_loop_can_be_made_of_is_said() {
+fn unusable_sources_of_a_loop_are_reported() {
     let sandbox = Sandbox::new();
     sandbox.write("empty.md", "nothing here\n");
     sandbox.write("half.json", "{\"features\": [\n  {\"id\": 1,");
     sandbox.write("none.json", "{}");
     let large = fs::File::create(sandbox.project().join("large.json")).unwrap();
     large.set_len(100 * 1024 * 1024).unwrap();
-    let mut said = String::new();
+    let mut errors = String::new();
     for from in ["empty.md", "half.json", "none.json", "large.json", "missing.md", ".", "/dev/zero"]
     {
         let ended = sandbox.ralph(["loop", "new", "csv", "--from", from]);
         assert_eq!((ended.code, &*ended.stdout), (Some(1), ""), "{ended}");
-        said.push_str(&ended.stderr);
+        errors.push_str(&ended.stderr);
     }
-    assert_snapshot!(sandbox.tidy(&said), @r#"
+    assert_snapshot!(sandbox.tidy(&errors), @r#"
     error: `$ROOT/project/empty.md` contains no items
       hint: one feature is one `- ` item, or one object in `features`
     error: cannot read `$ROOT/project/half.json`: line 2, column 11: EOF while parsing a value
@@ -247,9 +247,8 @@ fn what_no_loop_can_be_made_of_is_said() {
     assert!(!sandbox.project().join(LOOP).exists(), "nothing is left behind");
 }
 
-/// A person and an agent work through a list by hand.
 #[test]
-fn features_are_shown_added_and_claimed() {
+fn features_are_listed_added_and_claimed() {
     let sandbox = sandbox();
     let agent = |args: &[&str]| {
         let mut command = sandbox.command();
@@ -327,30 +326,30 @@ fn features_are_shown_added_and_claimed() {
 }
 
 #[test]
-fn the_loop_that_is_meant_is_found() {
+fn the_intended_loop_is_found() {
     let sandbox = Sandbox::new();
-    let mut said = vec![sandbox.ralph(["feature", "next"]).stderr];
+    let mut outputs = vec![sandbox.ralph(["feature", "next"]).stderr];
     for name in ["b", "a"] {
         sandbox.write(
             &format!(".claude/data/ralph-loops/{name}/feature_list.json"),
             format!(r#"[{{"id": "{name}", "description": "of {name}"}}]"#),
         );
-        said.push(sandbox.ralph(["feature", "next"]).to_string());
+        outputs.push(sandbox.ralph(["feature", "next"]).to_string());
     }
-    said.push(sandbox.ralph(["feature", "next", "--loop", "a"]).to_string());
-    said.push(
+    outputs.push(sandbox.ralph(["feature", "next", "--loop", "a"]).to_string());
+    outputs.push(
         sandbox
             .ralph(["feature", "next", "--loop", ".claude/data/ralph-loops/b/feature_list.json"])
             .to_string(),
     );
-    said.push(sandbox.ralph(["feature", "next", "--loop", "c"]).to_string());
+    outputs.push(sandbox.ralph(["feature", "next", "--loop", "c"]).to_string());
     sandbox.write(".claude/data/ralph-loops/current/feature_list.json", r#"[{"id": "current"}]"#);
-    said.push(sandbox.ralph(["feature", "next"]).to_string());
+    outputs.push(sandbox.ralph(["feature", "next"]).to_string());
     sandbox.start(["--features", ".claude/data/ralph-loops/b"]);
     let mut command = sandbox.command();
     command.args(["feature", "next"]).env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION);
-    said.push(crate::sandbox::ended(&mut command, b"").to_string());
-    assert_snapshot!(sandbox.tidy(&said.join("\n")), @"
+    outputs.push(crate::sandbox::ended(&mut command, b"").to_string());
+    assert_snapshot!(sandbox.tidy(&outputs.join("\n")), @"
     error: there is no loop in `$ROOT/project`
       hint: `ralph loop new NAME` creates one
 
@@ -402,12 +401,12 @@ fn the_loop_that_is_meant_is_found() {
     ");
 }
 
-/// Broken lists: a clear line, no crash, nothing written.
+/// Each command reports a broken list in one clear line and writes nothing.
 #[test]
-fn broken_lists_are_named() {
+fn broken_lists_are_reported() {
     let sandbox = Sandbox::new();
     let path = sandbox.write(LIST, "");
-    let mut said = String::new();
+    let mut lines_shown = String::new();
     let mut look = |what: &str| {
         for args in [
             &["feature", "list"][..],
@@ -419,7 +418,7 @@ fn broken_lists_are_named() {
             let ended = sandbox.ralph(args.iter().copied());
             let lines = format!("{}{}", ended.stdout, ended.stderr);
             let first = lines.lines().next().unwrap_or_default();
-            said.push_str(&format!(
+            lines_shown.push_str(&format!(
                 "{what}: {}: {:?} {first}\n",
                 args.join(" "),
                 ended.code.unwrap()
@@ -444,7 +443,7 @@ fn broken_lists_are_named() {
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
     look("a directory");
-    assert_snapshot!(sandbox.tidy(&said), @"
+    assert_snapshot!(sandbox.tidy(&lines_shown), @"
     empty: feature list: 1 error: cannot read `$ROOT/project/.claude/data/ralph-loops/csv/feature_list.json`: it is empty
     empty: feature claim 1: 1 error: cannot read `$ROOT/project/.claude/data/ralph-loops/csv/feature_list.json`: it is empty
     empty: feature add x: 1 error: cannot read `$ROOT/project/.claude/data/ralph-loops/csv/feature_list.json`: it is empty
@@ -488,9 +487,9 @@ fn broken_lists_are_named() {
     ");
 }
 
-/// R-U2b: nothing is armed with checks that nobody approved, and the way to approve them is said exactly.
+/// R-U2b: no run starts with unapproved checks, and the refusal names the exact command that approves them.
 #[test]
-fn checks_run_after_a_person_approved_them() {
+fn checks_run_only_after_approval() {
     let sandbox = sandbox();
     let start = || sandbox.ralph(["start", "--session", SESSION, "--features", LOOP]);
     let refused = start();
@@ -574,15 +573,15 @@ fn checks_run_after_a_person_approved_them() {
     });
 }
 
-/// The approval is of the commands and what they call: it does not matter how many lists a run has, or in which order.
+/// An approval covers the commands and the files they call, so the number and order of a run's lists do not matter.
 #[test]
-fn an_approval_does_not_depend_on_the_number_of_the_list() {
+fn an_approval_does_not_depend_on_the_position_of_the_list() {
     let sandbox = sandbox();
     sandbox.write("other/feature_list.json", r#"[{"id": 1, "description": "other"}]"#);
     approve(&sandbox);
     let run = sandbox.start(["--features", "other", "--features", LOOP]);
-    let said = stop(&sandbox);
-    settings().bind(|| assert_snapshot!(said, @r#"
+    let held = stop(&sandbox);
+    settings().bind(|| assert_snapshot!(held, @r#"
     ralph: iteration 1 of 25 — 5 of 9 requirements are not met (run [run])
 
     ✗ other: feature 1 (correctness): "other" does not pass yet
@@ -606,9 +605,9 @@ fn an_approval_does_not_depend_on_the_number_of_the_list() {
     assert_eq!(sandbox.standing(&run), ("held".to_string(), 1));
 }
 
-/// A policy and lists are shown together, each with a hash of its own; either can be approved by it.
+/// The policy and the lists are shown together, each with its own hash, and can be approved separately.
 #[test]
-fn trust_is_about_the_policy_and_every_list() {
+fn trust_covers_the_policy_and_every_list() {
     let sandbox = sandbox();
     sandbox.write("ralph.toml", GATE);
     sandbox.write("gate.sh", "exit 0\n");
@@ -680,13 +679,13 @@ fn trust_is_about_the_policy_and_every_list() {
         "#);
         let (policy, checks) =
             (json["hash"].as_str().unwrap(), json["lists"][0]["hash"].as_str().unwrap());
-        let mut said = String::new();
+        let mut answers = String::new();
         for hash in ["000000000000", policy, checks] {
             let ended = sandbox.ralph(["trust", "--hash", hash]);
             let last = ended.stdout.lines().last().unwrap_or_default();
-            said.push_str(&format!("{:?} {last}\n{}", ended.code, ended.stderr));
+            answers.push_str(&format!("{:?} {last}\n{}", ended.code, ended.stderr));
         }
-        assert_snapshot!(said, @"
+        assert_snapshot!(answers, @"
         Some(3) hash [hash]  not approved
         error: nothing here has that hash; nothing was approved
           hint: review the changes, then give the hash above
@@ -735,12 +734,12 @@ fn trust_is_about_the_policy_and_every_list() {
     });
 }
 
-/// What an agent does to a list.
+/// An agent's manipulation of a list.
 type Trick = fn(&Sandbox);
 
-/// R-S4c: an agent that ticks, deletes, edits, renames, replaces and adds gets nowhere.
+/// R-S4c: ticking, deleting, editing, renaming, replacing or adding features does not end the run.
 #[test]
-fn a_sealed_list_is_what_counts_whatever_the_agent_does_to_the_file() {
+fn the_sealed_list_counts_whatever_the_agent_does_to_the_file() {
     let tricks: &[(&str, Trick)] = &[
         ("ticks everything", |sandbox| drop(sandbox.write(LIST, tick(FEATURES)))),
         ("deletes what is open", |sandbox| {
@@ -1027,9 +1026,9 @@ fn a_sealed_list_is_what_counts_whatever_the_agent_does_to_the_file() {
     });
 }
 
-/// What it said when it could last be read counts; at the third stop that is a requirement of its own.
+/// The last readable version of the list counts. At the third stop the broken list is a requirement of its own.
 #[test]
-fn a_list_that_is_being_written_counts_as_it_was() {
+fn a_half_written_list_counts_as_last_read() {
     let sandbox = unchecked();
     let run = sandbox.start(["--features", LOOP]);
     sandbox.write(LIST, without_check().replacen("\"passes\": false", "\"passes\": true", 1));
@@ -1077,9 +1076,9 @@ fn a_list_that_is_being_written_counts_as_it_was() {
     assert_eq!(sandbox.standing(&run).0, "claimed");
 }
 
-/// A check that fails, then passes; and an approval that is taken back while the run goes on.
+/// A check fails, its approval is revoked during the run and given again, and then it passes.
 #[test]
-fn a_check_is_asked_at_every_stop() {
+fn a_check_runs_at_every_stop() {
     let sandbox = sandbox();
     approve(&sandbox);
     let run = sandbox.start(["--features", LOOP]);
@@ -1112,9 +1111,9 @@ fn a_check_is_asked_at_every_stop() {
     assert_eq!(sandbox.rules(&run), ["block", "untrusted", "claimed"]);
 }
 
-/// All features have checks that pass: nobody's word is needed, and the run ends verified.
+/// If every feature has a passing check, no claim is needed and the run ends verified.
 #[test]
-fn a_list_of_checks_alone_is_verified() {
+fn a_list_in_which_every_feature_has_a_check_ends_verified() {
     let sandbox = sandbox();
     sandbox.write(
         LIST,
@@ -1124,12 +1123,12 @@ fn a_list_of_checks_alone_is_verified() {
     let run = sandbox.start(["--features", LOOP]);
     assert!(sandbox.stop(SESSION, "").is_block());
     sandbox.write("exported", "");
-    let said = stop(&sandbox);
-    settings().bind(|| assert_snapshot!(said, @"ralph: verified: the features of csv — all 6 requirements are met after 1 iteration and [took] (run [run]); see `ralph why [run]`"));
+    let notice = stop(&sandbox);
+    settings().bind(|| assert_snapshot!(notice, @"ralph: verified: the features of csv — all 6 requirements are met after 1 iteration and [took] (run [run]); see `ralph why [run]`"));
     assert_eq!(sandbox.standing(&run).0, "verified");
 }
 
-/// A claim counts while gates are green, and what the run then ends as is the policy's to say.
+/// A claim counts while gates pass. The policy decides whether the run then ends `claimed` or `verified`.
 #[test]
 fn claims_count_while_gates_pass() {
     for (claims, end) in [("", "claimed"), ("\n[verify]\nclaims = \"with_gates\"\n", "verified")] {
@@ -1169,9 +1168,9 @@ fn claims_count_while_gates_pass() {
     }
 }
 
-/// R-L10c: features done one after the other are progress, even when nothing but claims changes.
+/// R-L10c: each completed feature is progress, even if only claims change.
 #[test]
-fn different_features_done_in_a_row_are_not_stuck() {
+fn completing_different_features_is_not_stuck() {
     let sandbox = unchecked();
     let features: Vec<_> =
         (1..=8).map(|id| format!(r#"{{"id": {id}, "description": "Feature {id}"}}"#)).collect();
@@ -1183,18 +1182,18 @@ fn different_features_done_in_a_row_are_not_stuck() {
         assert!(ended.is_block(), "feature {id}: {ended}");
     }
     assert_eq!(sandbox.ralph(["feature", "claim", "8"]).code, Some(0));
-    let said = stop(&sandbox);
-    settings().bind(|| assert_snapshot!(said, @"ralph: claimed: the features of csv — all 8 requirements are claimed to be met after 7 iterations and [took]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it"));
+    let notice = stop(&sandbox);
+    settings().bind(|| assert_snapshot!(notice, @"ralph: claimed: the features of csv — all 8 requirements are claimed to be met after 7 iterations and [took]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it"));
     assert_eq!(sandbox.standing(&run), ("claimed".to_string(), 7));
 }
 
-/// A loop that a session takes over by itself runs no check that nobody approved, says so, and runs them afterwards.
+/// An adopted loop does not run unapproved checks: it reports them, and runs them once they are approved.
 #[test]
-fn an_adopted_loop_with_checks_waits_for_a_person() {
+fn an_adopted_loop_runs_its_checks_only_after_approval() {
     let sandbox = sandbox();
     let current = ".claude/data/ralph-loops/current";
     fs::rename(sandbox.project().join(LOOP), sandbox.project().join(current)).unwrap();
-    let mut shown = format!("=== nobody approved it\n{}\n", stop(&sandbox));
+    let mut shown = format!("=== not approved\n{}\n", stop(&sandbox));
     let json = sandbox.ralph(["trust", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
     let ended = sandbox.ralph(["trust", "--hash", json["lists"][0]["hash"].as_str().unwrap()]);
@@ -1207,7 +1206,7 @@ fn an_adopted_loop_with_checks_waits_for_a_person() {
         fs::read_to_string(sandbox.project().join(current).join("progress.txt")).unwrap();
     shown.push_str(&format!("=== progress.txt\n{}", sandbox.tidy(&progress)));
     settings().bind(|| assert_snapshot!(shown, @r#"
-    === nobody approved it
+    === not approved
     ralph: running the checks of `.claude/data/ralph-loops/current/feature_list.json` is not approved, so nothing was run; review it, then run `ralph trust --features .claude/data/ralph-loops/current`
     === approved
     ralph: iteration 1 of 15 — 4 of 8 requirements are not met (run [run])
@@ -1246,9 +1245,9 @@ fn an_adopted_loop_with_checks_waits_for_a_person() {
     "#));
 }
 
-/// A person leaves the policy out: the checks of the list are judged all the same.
+/// With `--no-gates` the checks of the list still run.
 #[test]
-fn checks_need_no_policy() {
+fn checks_run_without_a_policy() {
     let sandbox = sandbox();
     sandbox.write("ralph.toml", "[[gate]]\nname = \"tests\"\nrun = [\"false\"]\n");
     approve(&sandbox);
@@ -1270,13 +1269,13 @@ fn checks_need_no_policy() {
     "#);
     });
     sandbox.write("exported", "");
-    let said = stop(&sandbox);
-    settings().bind(|| assert_snapshot!(said, @"ralph: claimed: the features of csv — all 8 requirements are met after 1 iteration and [took], 2 of them only by claims (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it"));
+    let notice = stop(&sandbox);
+    settings().bind(|| assert_snapshot!(notice, @"ralph: claimed: the features of csv — all 8 requirements are met after 1 iteration and [took], 2 of them only by claims (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it"));
 }
 
-/// `progress.txt` keeps what a person wrote and gains one entry for each iteration and one for the end.
+/// `progress.txt` keeps the text a person wrote and gains one entry for each iteration and one for the end.
 #[test]
-fn progress_is_told_entry_by_entry() {
+fn progress_entries_are_appended() {
     let sandbox = unchecked();
     let notes = "# Notes\r\n\r\n- Iteration: 0\r\n- Status: RUNNING\r\n\r\nmind the \u{e4}";
     sandbox.write(&format!("{LOOP}/progress.txt"), notes);
@@ -1310,9 +1309,9 @@ fn progress_is_told_entry_by_entry() {
     });
 }
 
-/// What lies beside a list is the work, and is looked at like the rest of it. A list that is destroyed ends nothing.
+/// Files beside a list belong to the work tree and are checked like all others. A destroyed list does not end the run.
 #[test]
-fn only_the_list_itself_is_left_out_of_the_tree() {
+fn only_the_list_itself_is_excluded_from_the_tree() {
     let list = |passes: bool| {
         format!(
             r#"[{{"id":1,"description":"good","verify":["grep","-q","good","pkg/a.py"],"passes":{passes}}}]"#
@@ -1333,7 +1332,7 @@ fn only_the_list_itself_is_left_out_of_the_tree() {
         let run = sandbox.start(["--features", directory, "--min-iterations", "1"]);
         sandbox.write(&file, list(true));
         let held = stop(&sandbox);
-        assert!(held.contains("✗ a change"), "ticking is no change: {held}");
+        assert!(held.contains("✗ a change"), "ticking is not a change: {held}");
         sandbox.write("pkg/a.py", "good\n");
         sandbox.write(&file, "half a list");
         let held = stop(&sandbox);
@@ -1341,7 +1340,7 @@ fn only_the_list_itself_is_left_out_of_the_tree() {
         sandbox.write(&file, list(true));
         sandbox.write("pkg/a.py", "broken\n");
         let held = stop(&sandbox);
-        assert!(held.contains("✗ feature 1"), "no result of another tree counts: {held}");
+        assert!(held.contains("✗ feature 1"), "a result of another tree does not count: {held}");
         sandbox.write("pkg/a.py", "good again\n");
         let ended = stop(&sandbox);
         assert!(ended.starts_with("ralph: verified: "), "{ended}");
@@ -1349,9 +1348,9 @@ fn only_the_list_itself_is_left_out_of_the_tree() {
     }
 }
 
-/// R-S3a: what a person approved is run, and nothing that took its place.
+/// R-S3a: only the approved content runs, not a script that replaced it.
 #[test]
-fn a_script_that_was_edited_is_not_run() {
+fn an_edited_script_is_not_run() {
     let sandbox = sandbox();
     sandbox.write("ralph.toml", GATE);
     sandbox.write("gate.sh", "exit 0\n");
@@ -1367,9 +1366,9 @@ fn a_script_that_was_edited_is_not_run() {
     assert!(!sandbox.project().join("ran").exists());
 }
 
-/// An agent that ticks everything before anybody looks has not left a loop that has checks.
+/// Ticking every feature before the first stop does not keep a loop with checks from being adopted.
 #[test]
-fn a_loop_with_checks_is_taken_up_however_it_is_ticked() {
+fn a_loop_with_checks_is_adopted_even_if_fully_ticked() {
     let sandbox = Sandbox::new();
     let list =
         r#"[{"id":1,"description":"good","verify":["grep","-q","good","a.py"],"passes":true}]"#;

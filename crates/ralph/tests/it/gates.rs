@@ -1,11 +1,11 @@
-//! Gates by hand and at a stop: real commands, real processes.
+//! Gates, run by `ralph gate run` and at stops, with real commands and processes.
 
 use crate::sandbox::{Ended, SESSION, Sandbox};
 use insta::assert_snapshot;
 use serde_json::Value;
 use std::fs;
 
-/// A gate that counts how often it ran, outside the work tree, and passes when `ok` says so.
+/// A gate that records each execution in a file outside the work tree, and passes if the file `ok` contains `yes`.
 const COUNTING: &str = r#"
 [[gate]]
 name = "check"
@@ -35,9 +35,9 @@ fn times(sandbox: &Sandbox) -> usize {
     fs::read_to_string(sandbox.root().join("ran")).unwrap_or_default().lines().count()
 }
 
-/// R-L3a, R-L3b: a claim does not end a run and a green gate does, without one.
+/// R-L3a, R-L3b: a claim does not end a run; a passing gate does, without a claim.
 #[test]
-fn a_red_gate_holds_and_a_green_one_ends_the_run_verified() {
+fn a_failing_gate_holds_and_a_passing_one_ends_the_run_verified() {
     let sandbox = with_policy(COUNTING);
     let run = sandbox.start(["--goal-file", "-"]);
     sandbox.write("work", "done\n");
@@ -72,9 +72,9 @@ fn a_red_gate_holds_and_a_green_one_ends_the_run_verified() {
     assert_eq!(sandbox.standing(&run), ("verified".to_string(), 1));
 }
 
-/// R-L10a, R-D4b: nothing is run again for a tree that was judged, and the report is one line.
+/// R-L10a, R-D4b: no gate runs again on an unchanged tree, and the report is one line.
 #[test]
-fn an_unchanged_tree_runs_nothing_and_is_told_in_one_line() {
+fn an_unchanged_tree_runs_no_gate_and_gets_a_one_line_report() {
     let sandbox = with_policy(COUNTING);
     sandbox.start(["--goal-file", "-"]);
     sandbox.write("work", "done\n");
@@ -85,9 +85,9 @@ fn an_unchanged_tree_runs_nothing_and_is_told_in_one_line() {
     assert_eq!(times(&sandbox), ran);
 }
 
-/// R-L3d: an agent that stops without having touched anything is not done, however green the gates are.
+/// R-L3d: an agent that stops without having changed anything is not done, even if all gates pass.
 #[test]
-fn nothing_changed_is_not_done() {
+fn a_stop_without_a_change_is_held() {
     let sandbox = with_policy(COUNTING);
     sandbox.write("ok", "yes\n");
     sandbox.commit();
@@ -117,13 +117,13 @@ fn a_result_of_another_tree_does_not_count() {
     let ran = times(&sandbox);
     sandbox.write("ok", "no\n");
     assert!(sandbox.stop(SESSION, "").is_block());
-    assert_eq!(times(&sandbox), ran + 2, "here, and at the base for comparison");
+    assert_eq!(times(&sandbox), ran + 2, "once here, once at the base for comparison");
     sandbox.write("ok", "yes\n");
     assert!(sandbox.stop(SESSION, "").notice().contains("verified"));
-    assert_eq!(times(&sandbox), ran + 2, "the first result is known for this content");
+    assert_eq!(times(&sandbox), ran + 2, "the first result is cached for this content");
 }
 
-/// R-L7b, R-L7c: a gate that cannot be run is nobody's failure; twice, and the run ends `gate_broken`.
+/// R-L7b, R-L7c: a gate that cannot start does not count as failed. After two such stops the run ends `gate_broken`.
 #[test]
 fn a_gate_that_cannot_start_is_unknown_and_then_broken() {
     let sandbox = with_policy("[[gate]]\nname = \"lint\"\nrun = [\"no-such-linter\", \"--all\"]\n");
@@ -146,7 +146,7 @@ fn a_gate_that_cannot_start_is_unknown_and_then_broken() {
     assert_eq!(sandbox.standing(&run).0, "gate_broken");
 }
 
-/// R-L3f: a runner that ran nothing says nothing.
+/// R-L3f: a test command that ran no tests proves nothing.
 #[test]
 fn no_tests_is_inconclusive() {
     let sandbox = with_policy(
@@ -168,10 +168,10 @@ fn no_tests_is_inconclusive() {
     ");
 }
 
-/// R-D3c: a gate that takes longer than the host waits does not make it wait: the answer comes in time, the gate
-/// goes on, and the next stop has its result.
+/// R-D3c: a gate that takes longer than the host's timeout does not delay the answer: the gate continues in the
+/// background, and the next stop uses its result.
 #[test]
-fn a_slow_gate_goes_on_in_the_background() {
+fn a_slow_gate_continues_in_the_background() {
     let policy = "[[gate]]\nname = \"slow\"\nrun = [\"./slow.sh\"]\nenv = [\"GO\", \"RAN\"]\n";
     let sandbox = Sandbox::new();
     let (go, ran) = (sandbox.root().join("go"), sandbox.root().join("ran"));
@@ -200,21 +200,21 @@ fn a_slow_gate_goes_on_in_the_background() {
     assert_eq!(times(&sandbox), 1, "the background result was used");
 }
 
-/// R-S3a: content that nobody approved is not run, whoever asks.
+/// R-S3a: unapproved content never runs, neither at a stop nor by hand.
 #[test]
-fn nothing_runs_before_a_person_approved_it() {
+fn unapproved_gates_never_run() {
     let sandbox = with_policy(COUNTING);
     sandbox.start(["--goal-file", "-"]);
     sandbox.write("work", "done\n");
     assert_eq!(sandbox.ralph(["trust", "--revoke"]).code, Some(0));
-    let told = sandbox.stop(SESSION, "");
-    assert_snapshot!(sandbox.tidy(&told.notice()), @"ralph: the policy of `$ROOT/project` is not approved, so nothing was run; review it, then run `ralph trust`");
+    let released = sandbox.stop(SESSION, "");
+    assert_snapshot!(sandbox.tidy(&released.notice()), @"ralph: the policy of `$ROOT/project` is not approved, so nothing was run; review it, then run `ralph trust`");
     assert_eq!(times(&sandbox), 0);
     let refused = sandbox.ralph(["gate", "run"]);
     assert_eq!((refused.code, times(&sandbox)), (Some(3), 0), "{refused}");
 }
 
-/// R-D1a: every stop leaves the tree where it can be had back from.
+/// R-D1a: every stop leaves a checkpoint that can be restored.
 #[test]
 fn each_stop_leaves_a_checkpoint() {
     let sandbox = with_policy(COUNTING);
@@ -231,9 +231,9 @@ fn each_stop_leaves_a_checkpoint() {
     assert_eq!(fs::read_to_string(sandbox.project().join("work")).unwrap(), "one\n");
 }
 
-/// R-D1d: an agent that clears away everything that looks like ralph's in the project frees nobody.
+/// R-D1d: an agent that deletes ralph's files from the project is still held.
 #[test]
-fn removing_the_policy_file_changes_nothing_and_is_seen() {
+fn removing_the_policy_file_is_detected_and_changes_nothing() {
     let sandbox = with_policy(COUNTING);
     sandbox.start(["--goal-file", "-"]);
     fs::remove_file(sandbox.project().join("ralph.toml")).unwrap();
@@ -252,9 +252,9 @@ fn removing_the_policy_file_changes_nothing_and_is_seen() {
     ");
 }
 
-/// R-S4b: what is protected stays, and the difference is shown.
+/// R-S4b: a changed protected file is a finding, and the difference is shown.
 #[test]
-fn a_protected_file_that_was_touched_holds() {
+fn a_changed_protected_file_holds() {
     let sandbox = with_policy(&format!("{COUNTING}\n[protect]\npaths = [\"tests/**\"]\n"));
     sandbox.write("tests/a.txt", "expected\n");
     sandbox.commit();
@@ -286,9 +286,9 @@ fn a_protected_file_that_was_touched_holds() {
     assert!(sandbox.stop(SESSION, "").notice().contains("verified"));
 }
 
-/// R-S5c: what passes only because protected files were bent, or ignored files lie about, is not verified.
+/// R-S5c: gates that pass only because of modified protected files or ignored files do not make the run verified.
 #[test]
-fn the_last_word_is_a_clean_checkout() {
+fn a_clean_checkout_decides_last() {
     let policy =
         "[verify]\ncheckout = \"clean\"\n[[gate]]\nname = \"check\"\nshell = \"ls *.cache\"\n";
     let sandbox = with_policy(policy);
@@ -315,9 +315,9 @@ fn the_last_word_is_a_clean_checkout() {
     ");
 }
 
-/// The view of the run that any tool can read.
+/// `quality-gate.json` is a view of the run for other tools.
 #[test]
-fn the_quality_gate_file_says_what_the_gates_said() {
+fn the_quality_gate_file_mirrors_the_results() {
     let sandbox = with_policy(COUNTING);
     sandbox.start(["--goal-file", "-"]);
     sandbox.write("work", "done\n");
@@ -346,9 +346,9 @@ fn reported(ended: &Ended) -> Value {
     serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended}"))
 }
 
-/// One shape for programs, whoever tells it.
+/// `gate run` and `gate explain` describe a result in the same JSON.
 #[test]
-fn what_is_known_of_a_gate_is_told_as_its_run_told_it() {
+fn gate_explain_reports_the_result_of_gate_run() {
     let sandbox = with_policy(COUNTING);
     let ran = reported(&sandbox.ralph(["gate", "run", "--format", "json"]));
     let mut known = reported(&sandbox.ralph(["gate", "explain", "check", "--json"]));
@@ -359,7 +359,7 @@ fn what_is_known_of_a_gate_is_told_as_its_run_told_it() {
 
 /// A failure that a second run does not confirm is shown as flaky.
 #[test]
-fn a_flaky_test_is_run_again_and_called_flaky() {
+fn a_flaky_test_is_rerun_and_marked_flaky() {
     let policy = "[[gate]]\nname = \"tests\"\nrun = [\"./flaky.sh\"]\nenv = [\"RAN\"]\n";
     let sandbox = with_policy(policy);
     script(
@@ -368,15 +368,15 @@ fn a_flaky_test_is_run_again_and_called_flaky() {
         "#!/bin/sh\necho ran >> \"$RAN\"\nif [ $(wc -l < \"$RAN\") -lt 2 ]; then\n  echo 'test a ... FAILED'; echo 'test result: FAILED. 1 passed; 1 failed; 0 ignored'; exit 101\nfi\necho 'test result: ok. 2 passed; 0 failed; 0 ignored'\n",
     );
     sandbox.trust();
-    let told = reported(&sandbox.ralph(["gate", "run", "--format", "json"]));
-    assert_eq!(told["gates"][0]["outcome"], "passed");
-    assert_eq!(told["gates"][0]["steadiness"], "flaky");
+    let report = reported(&sandbox.ralph(["gate", "run", "--format", "json"]));
+    assert_eq!(report["gates"][0]["outcome"], "passed");
+    assert_eq!(report["gates"][0]["steadiness"], "flaky");
     assert_eq!(times(&sandbox), 2);
 }
 
-/// R-L4b: a cancel during a gate ends the gate, and what it would have said changes nothing.
+/// R-L4b: a cancel kills a running gate, and the gate's result is not used.
 #[test]
-fn a_cancel_ends_the_gate_that_is_running() {
+fn a_cancel_kills_the_running_gate() {
     let policy = "[[gate]]\nname = \"slow\"\nrun = [\"./slow.sh\"]\nenv = [\"RAN\"]\n";
     let sandbox = with_policy(policy);
     script(&sandbox, "slow.sh", "#!/bin/sh\necho $$ >> \"$RAN\"\nexec sleep 600\n");
@@ -397,9 +397,9 @@ fn a_cancel_ends_the_gate_that_is_running() {
     assert_eq!(sandbox.standing(&run).0, "cancelled");
 }
 
-/// R-L11c: the person interrupts while a gate runs: the host kills the hook, and the gate is gone with it.
+/// R-L11c: when the person interrupts during a gate, the host kills the hook, and the gate dies with it.
 #[test]
-fn a_killed_hook_takes_its_gates_along() {
+fn gates_die_with_a_killed_hook() {
     let policy = "[[gate]]\nname = \"slow\"\nrun = [\"./slow.sh\"]\nenv = [\"RAN\"]\n";
     let sandbox = with_policy(policy);
     script(&sandbox, "slow.sh", "#!/bin/sh\necho $$ >> \"$RAN\"\nexec sleep 600\n");
@@ -422,7 +422,7 @@ fn a_killed_hook_takes_its_gates_along() {
     assert!(held.is_block(), "{held}");
 }
 
-/// R-S3c: another branch brings another policy; the run keeps the one that was approved and says so.
+/// R-S3c: after a switch to a branch with another policy, the run keeps the approved policy and reports the difference.
 #[test]
 fn a_branch_with_another_policy_changes_nothing() {
     let sandbox = with_policy(COUNTING);
@@ -453,7 +453,7 @@ fn a_branch_with_another_policy_changes_nothing() {
     assert_eq!(times(&sandbox), 2, "the sealed command, here and at the base");
 }
 
-/// R-S1a, R-S1b: what a policy or a goal holds is a word, never a line for a shell.
+/// R-S1a, R-S1b: text from a policy or a goal is passed as an argument, never as shell code.
 #[test]
 fn nothing_is_interpolated_into_a_shell() {
     let hostile = "$(touch pwned) `touch pwned`; touch pwned\n--- \"'";
@@ -477,9 +477,9 @@ fn nothing_is_interpolated_into_a_shell() {
     assert_eq!(String::from_utf8(log.unwrap().1).unwrap(), hostile);
 }
 
-/// R-D3a: a gate that works with git does so on its own repositories, whatever the host's environment says.
+/// R-D3a: the host's `GIT_*` variables do not reach gates, so a gate that uses git works on its own repositories.
 #[test]
-fn a_gate_does_not_inherit_where_git_looks() {
+fn a_gate_does_not_inherit_git_variables() {
     let policy = "[[gate]]\nname = \"check\"\nshell = \"cd $(mktemp -d) && git init -q . && git add -A && git config core.bare true\"\n";
     let sandbox = with_policy(policy);
     sandbox.start(["--goal-file", "-"]);
@@ -500,9 +500,9 @@ fn a_gate_does_not_inherit_where_git_looks() {
     );
 }
 
-/// R-S7c: a gate sees neither the host's keys nor anything else that nobody named.
+/// R-S7c: a gate's environment contains neither the host's keys nor any other variable that the policy does not name.
 #[test]
-fn a_gate_sees_what_it_is_allowed_to() {
+fn a_gate_sees_only_allowed_variables() {
     let policy = "[environment]\npass = [\"NAMED_TOKEN\"]\n[[gate]]\nname = \"env\"\nshell = \"env | cut -d= -f1 | sort; exit 1\"\n";
     let sandbox = with_policy(policy)
         .env("ANTHROPIC_API_KEY", "sk-ant-api03-secret-secret")
@@ -541,9 +541,9 @@ required = false
 shell = "exit 1"
 "#;
 
-/// R-L7a: every gate ends in one of a few ways, by stage, and the exit code says which was worst.
+/// R-L7a: gates are reported by stage with their outcome, and the exit code reflects the worst one.
 #[test]
-fn gates_run_by_hand_tell_what_they_found() {
+fn gate_run_reports_outcomes_by_stage() {
     let sandbox = with_policy(STAGES);
     let shown = |args: &[&str]| {
         let ended = sandbox.ralph(args);
@@ -611,7 +611,7 @@ fn gates_run_by_hand_tell_what_they_found() {
     ");
 }
 
-/// R-S5b: under `red_first` a change without a test that fails without it does not end the run.
+/// R-S5b: with `red_first`, a run needs a new test that fails without the change.
 #[test]
 fn a_change_without_a_red_test_is_not_verified() {
     let policy = "[tests]\nred_first = \"required\"\n[[gate]]\nname = \"tests\"\nrun = [\"python3\", \"-m\", \"unittest\", \"-v\"]\nreport = \"text\"\n";
@@ -648,9 +648,9 @@ fn a_change_without_a_red_test_is_not_verified() {
     assert!(sandbox.stop(SESSION, "").notice().contains("verified"));
 }
 
-/// An adopted loop is judged by the project's policy too: a claim in its list is not enough.
+/// The project's policy applies to an adopted loop too: ticks in its list are not enough.
 #[test]
-fn an_adopted_loop_is_judged_by_the_policy() {
+fn the_policy_applies_to_an_adopted_loop() {
     let sandbox = with_policy(COUNTING);
     let list = ".claude/data/ralph-loops/current/feature_list.json";
     let features =
@@ -665,7 +665,7 @@ fn an_adopted_loop_is_judged_by_the_policy() {
     assert!(sandbox.stop(SESSION, "").notice().contains("claimed"));
 }
 
-/// What a person sees of `ralph gate run` at a terminal of this kind, while a gate named `slow` waits to be let go.
+/// The output of `ralph gate run` on a terminal of this kind. The gate `slow` finishes once `until` has been printed.
 fn at_a_terminal(sandbox: &Sandbox, kind: &str, setup: &str, until: &str) -> String {
     let go = sandbox.root().join("go");
     script(
@@ -692,28 +692,28 @@ fn at_a_terminal(sandbox: &Sandbox, kind: &str, setup: &str, until: &str) -> Str
     command.current_dir(sandbox.project());
     command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let mut seen = Vec::new();
+    let mut output = Vec::new();
     let mut screen = child.stdout.take().unwrap();
     let mut block = [0; 4096];
-    let mut read = |seen: &mut Vec<u8>| {
+    let mut read = |output: &mut Vec<u8>| {
         let count = std::io::Read::read(&mut screen, &mut block).unwrap_or(0);
-        seen.extend_from_slice(&block[..count]);
+        output.extend_from_slice(&block[..count]);
         count
     };
-    while !String::from_utf8_lossy(&seen).contains(until) {
-        assert!(read(&mut seen) > 0, "{}", String::from_utf8_lossy(&seen));
+    while !String::from_utf8_lossy(&output).contains(until) {
+        assert!(read(&mut output) > 0, "{}", String::from_utf8_lossy(&output));
     }
     fs::write(&go, "").unwrap();
-    while read(&mut seen) > 0 {}
+    while read(&mut output) > 0 {}
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    String::from_utf8(seen).unwrap().replace('\r', "")
+    String::from_utf8(output).unwrap().replace('\r', "")
 }
 
 const SLOW_AND_QUICK: &str = "[[gate]]\nname = \"slow\"\nrun = [\"./slow.sh\"]\ntimeout = \"1m\"\n\n[[gate]]\nname = \"quick\"\nshell = \"true\"\n";
 
-/// On a terminal there is one line per gate, redrawn in place, and nothing of it is left in the end.
+/// A terminal shows one line per gate, redrawn in place and erased at the end.
 #[test]
-fn a_person_at_a_terminal_watches_the_gates() {
+fn a_terminal_shows_the_running_gates() {
     let sandbox = with_policy(SLOW_AND_QUICK);
     let seen = at_a_terminal(&sandbox, "xterm", "", "▸ slow");
     let running = seen.lines().find(|line| line.contains("▸ slow")).unwrap();
@@ -723,9 +723,9 @@ fn a_person_at_a_terminal_watches_the_gates() {
     assert_eq!(names, ["slow", "quick", "of"], "{last}");
 }
 
-/// Code that rewrites its own tests while they run is judged by what is there afterwards.
+/// If code rewrites its own tests while they run, the tree is judged as it is afterwards.
 #[test]
-fn a_gate_that_changes_what_is_judged_is_judged_again() {
+fn a_gate_that_changes_protected_files_is_held() {
     let policy =
         "[protect]\npaths = [\"expected\"]\n[[gate]]\nname = \"check\"\nrun = [\"./check.sh\"]\n";
     let sandbox = with_policy(policy);
@@ -743,33 +743,33 @@ fn a_gate_that_changes_what_is_judged_is_judged_again() {
     assert!(held.is_block() && held.stderr.contains("✗ protected files"), "{held}");
 }
 
-/// What a gate writes into the tree is part of what the next look sees; one that never settles says nothing.
+/// A gate that writes into the tree is run again on the new tree. If the tree never settles, it is inconclusive.
 #[test]
-fn a_gate_that_writes_into_the_tree_is_run_again_on_what_it_wrote() {
+fn a_gate_that_writes_into_the_tree_is_run_again() {
     let policy = "[[gate]]\nname = \"once\"\nshell = \"echo x > made\"\n\n[[gate]]\nname = \"always\"\nshell = \"echo $$ > made-$$\"\n";
     let sandbox = with_policy(policy);
-    let told = reported(&sandbox.ralph(["gate", "run", "once", "--json"]));
-    assert_eq!(told["gates"][0]["outcome"], "passed");
+    let report = reported(&sandbox.ralph(["gate", "run", "once", "--json"]));
+    assert_eq!(report["gates"][0]["outcome"], "passed");
     let ended = sandbox.ralph(["gate", "run", "once", "--json"]);
     assert_eq!(reported(&ended)["gates"][0]["cached"], true, "{ended}");
     let ended = sandbox.ralph(["gate", "run", "always", "--json"]);
-    let told = reported(&ended);
+    let report = reported(&ended);
     assert_eq!(
-        (ended.code, &told["gates"][0]["outcome"]),
+        (ended.code, &report["gates"][0]["outcome"]),
         (Some(4), &Value::from("inconclusive")),
         "{ended}"
     );
 }
 
-/// Files that git no longer lists, links out of the tree and tests that are no text any more are seen.
+/// Files that git no longer lists, symlinks out of the tree, and tests that can no longer be read as text are detected.
 #[test]
-fn nothing_is_hidden_from_the_judge() {
+fn hidden_and_unreadable_files_are_detected() {
     type Trick = fn(&Sandbox);
     let policy = "[[gate]]\nname = \"check\"\nshell = \"true\"\n";
     let names = |sandbox: &Sandbox, run: &str| {
-        let told = sandbox.ralph(["why", run, "--json", "--last", "1"]);
-        let told: Value = serde_json::from_str(&told.stdout).unwrap();
-        let open = told["open"].as_array().unwrap().iter();
+        let decision = sandbox.ralph(["why", run, "--json", "--last", "1"]);
+        let decision: Value = serde_json::from_str(&decision.stdout).unwrap();
+        let open = decision["open"].as_array().unwrap().iter();
         open.map(|line| {
             format!(
                 "{}: {}",
@@ -829,9 +829,9 @@ fn nothing_is_hidden_from_the_judge() {
     ");
 }
 
-/// While nothing but a gate is waited for nobody is charged; a newer tree makes the worker of the old one stop.
+/// No iteration is charged while the run only waits for a gate. A newer tree stops the worker of the old one.
 #[test]
-fn waiting_is_free_and_the_old_tree_is_let_go() {
+fn waiting_for_a_gate_is_free_and_a_new_tree_stops_the_old_worker() {
     let sandbox = Sandbox::new();
     let pids = sandbox.root().join("pids");
     let sandbox = sandbox.env("PIDS", pids.to_str().unwrap());
@@ -868,7 +868,7 @@ fn waiting_is_free_and_the_old_tree_is_let_go() {
     crate::sandbox::eventually(|| (!fs::exists(format!("/proc/{pid}")).unwrap()).then_some(()));
 }
 
-/// A policy without gates guards and measures nothing: such a run is not verified.
+/// A run whose policy has no gates has nothing that measures its goal, so it is not verified.
 #[test]
 fn a_policy_without_gates_measures_nothing() {
     let sandbox = with_policy("[lines]\nforbid = [\"todo\"]\n");
@@ -881,9 +881,9 @@ fn a_policy_without_gates_measures_nothing() {
     );
 }
 
-/// R-S3a: the worker of a stop asks for the approval as well: nothing runs between a revocation and the next stop.
+/// R-S3a: the worker checks the approval too, so nothing runs between a revocation and the next stop.
 #[test]
-fn a_worker_runs_nothing_that_is_not_approved() {
+fn a_worker_runs_no_unapproved_gate() {
     let sandbox = with_policy(COUNTING);
     let run = sandbox.start(["--goal-file", "-"]);
     assert_eq!(sandbox.ralph(["trust", "--revoke"]).code, Some(0));
@@ -891,9 +891,9 @@ fn a_worker_runs_nothing_that_is_not_approved() {
     assert_eq!((ended.code, times(&sandbox)), (Some(1), 0), "{ended}");
 }
 
-/// R-L7b: what could not be told is asked again at the next stop, on the same tree, and may then be told.
+/// R-L7b: a gate without a result runs again at the next stop, even on the same tree.
 #[test]
-fn a_gate_that_could_not_be_told_is_asked_again() {
+fn a_gate_without_a_result_runs_again() {
     let sandbox = Sandbox::new();
     let there = sandbox.root().join("there");
     let sandbox = sandbox.env("THERE", there.to_str().unwrap());
@@ -911,9 +911,9 @@ fn a_gate_that_could_not_be_told_is_asked_again() {
     assert!(sandbox.stop(SESSION, "").notice().contains("verified"));
 }
 
-/// R-S4c: a report that was there before the gate ran is not the gate's.
+/// R-S4c: a report file that existed before the gate ran is ignored.
 #[test]
-fn a_report_that_somebody_else_wrote_is_not_read() {
+fn a_stale_report_file_is_ignored() {
     let policy = "[[gate]]\nname = \"tests\"\nshell = \": $RALPH_REPORT\"\nreport = \"junit\"\n";
     let sandbox = with_policy(policy);
     let green = r#"<testsuite tests="1"><testcase name="a"/></testsuite>"#;
@@ -928,7 +928,7 @@ fn a_report_that_somebody_else_wrote_is_not_read() {
     );
 }
 
-/// A line that wrapped would be two, and the next frame would be drawn one too low.
+/// A wrapped line would occupy two rows, and the next frame would be drawn one row too low.
 #[test]
 fn a_narrow_terminal_gets_narrow_lines() {
     let sandbox = with_policy(&format!(
@@ -946,9 +946,9 @@ fn a_narrow_terminal_gets_narrow_lines() {
     }
 }
 
-/// Where the cursor cannot be moved, lines are printed as into a pipe.
+/// If the terminal cannot move the cursor, lines are printed as to a pipe.
 #[test]
-fn a_terminal_that_only_prints_gets_plain_lines() {
+fn a_terminal_without_cursor_control_gets_plain_lines() {
     for kind in ["dumb", ""] {
         let sandbox = with_policy(SLOW_AND_QUICK);
         let seen = at_a_terminal(&sandbox, kind, "", "✓ quick");

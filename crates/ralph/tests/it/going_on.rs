@@ -1,4 +1,4 @@
-//! What is left of a driven run: when it goes on, when another one takes its work over, and what it may do then.
+//! Continuing driven runs: `ralph run --resume` of a parked run, and `--fork` of one that has ended.
 
 use crate::sandbox::{Ended, Sandbox, program, write_at};
 use insta::assert_snapshot;
@@ -61,7 +61,7 @@ impl Scene {
             (r"at \d\d:\d\d", "at [time]"),
             (r"\d\d\d\d-\d\d-\d\d", "[day]"),
             (r"\n {8,10}", " "),
-            // Commits of the second in which a run begins may be taken for its own.
+            // A commit from the second in which a run starts may be counted as the run's own.
             (r"commits .*", "commits …"),
         ] {
             let pattern = regex::Regex::new(pattern).unwrap();
@@ -80,10 +80,10 @@ impl Scene {
     }
 }
 
-/// An end is final. What is left to be done goes on in another run, which has the session, the goal, the flags and the
-/// work tree of the one that ended, and as much again of its limits.
+/// An ended run stays ended. A fork continues its work in a new run with the same session, goal, flags and work tree,
+/// and with fresh limits.
 #[test]
-fn an_exhausted_run_goes_on_as_another() {
+fn an_exhausted_run_continues_as_a_fork() {
     let scene = Scene::new(&[LOOKS, LOOKS, WRITES].concat());
     let ended = scene.begin(&["--worktree", "--max-iterations", "1", "--max-cost", "3"]);
     assert_snapshot!(scene.tidy(&ended.to_string()), @"
@@ -98,7 +98,7 @@ fn an_exhausted_run_goes_on_as_another() {
       next    `ralph run --fork [run]`
     ");
     let run = scene.id();
-    let told = [
+    let answers = [
         scene.told(&["limits", &run, "--max-cost", "5"]),
         scene.told(&["run", "--resume", &run]),
         scene.told(&["tell", &run, "go on"]),
@@ -106,7 +106,7 @@ fn an_exhausted_run_goes_on_as_another() {
         scene.told(&["run", "--fork", &run, "--max-iterations", "5", "--dry-run"]),
         scene.told(&["run", "--fork", &run, "--max-iterations", "5", "--quiet"]),
     ];
-    assert_snapshot!(told.concat(), @r#"
+    assert_snapshot!(answers.concat(), @r#"
     $ ralph limits [run] --max-cost 5
     exit 1
     --- stderr
@@ -139,8 +139,8 @@ fn an_exhausted_run_goes_on_as_another() {
       limits    5 iterations · 8 h · $3 · stuck after 3 stops without progress
       gates     tests  grep -q goodbye main.rs
       sessions  a fresh one when the context is 80 % full
-      waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
-      worktree  one of its own, and a branch; merged when the merged tree is verified
+      waits     not for rate limits, up to 1 h for network errors; 10 min for a sign of life
+      worktree  a separate one with its own branch; merged when the merged tree is verified
       agent     $ROOT/project/../agent -p --input-format stream-json --output-format stream-json --verbose --resume [session] --fork-session --session-id NEW --max-budget-usd 3.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1005"}}' --permission-mode acceptEdits
     nothing was started
 
@@ -163,9 +163,9 @@ fn an_exhausted_run_goes_on_as_another() {
     assert_eq!(landed.unwrap(), "goodbye\n");
 }
 
-/// Only what has ended, and is not done, is taken over without a word about what is to be done.
+/// Without a new goal, `--fork` accepts only runs that have ended with work left to do.
 #[test]
-fn only_what_has_ended_and_is_not_done_is_taken_over() {
+fn only_ended_and_unfinished_runs_can_be_forked_without_a_goal() {
     let limited = "[[step]]\nrate_limit = { status = \"rejected\", resets_in_ms = 60000 }\n";
     let scene = Scene::new(&[limited, WRITES].concat());
     assert_eq!(scene.begin(&[]).code, Some(8));
@@ -185,7 +185,7 @@ fn only_what_has_ended_and_is_not_done_is_taken_over() {
     $ ralph run --fork [run]
     exit 1
     --- stderr
-    error: run `[run]` is verified: nothing of it is left to be done
+    error: run `[run]` is verified: nothing is left to do
       hint: `ralph run "…" --fork [run]` starts a new run from its last session
 
     $ ralph run --resume [run]
@@ -197,14 +197,14 @@ fn only_what_has_ended_and_is_not_done_is_taken_over() {
     $ ralph run --fork [session]
     exit 1
     --- stderr
-    error: it is not said what is to be done
-      hint: `ralph run "what is to be reached" --fork SESSION`
+    error: no goal given
+      hint: run `ralph run "your goal" --fork SESSION`
     "#);
 }
 
-/// A person who finds a run parked at a limit may let it wait for the next one, and that stays so.
+/// `--wait-for-limits` on a resume lets a run that was parked at a rate limit wait from then on.
 #[test]
-fn a_wait_for_limits_can_be_granted_later() {
+fn waiting_for_limits_can_be_allowed_on_resume() {
     let limit = |ms: u32| {
         format!("[[step]]\nrate_limit = {{ status = \"rejected\", resets_in_ms = {ms} }}\n")
     };
@@ -229,8 +229,8 @@ fn a_wait_for_limits_can_be_granted_later() {
     $ ralph run --resume [run] --quiet --idle-after 5m
     exit 1
     --- stderr
-    error: `--idle-after` was settled when the run started
-      hint: `ralph limits RUN` sets other limits; the rest of it stays
+    error: `--idle-after` cannot be changed after the start of a run
+      hint: `ralph limits RUN` changes the limits; the rest stays as it is
 
     $ ralph run --resume [run] --quiet --wait-for-limits 6h
     exit 8
@@ -242,12 +242,12 @@ fn a_wait_for_limits_can_be_granted_later() {
     $ ralph run --resume [run] --dry-run --wait-for-limits 1h
     exit 0
     --- stdout
-    [run]  goes on     Let main.rs say goodbye.
+    [run]  resumes     Let main.rs say goodbye.
       project   `$ROOT/project`
       limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
       gates     tests  grep -q goodbye main.rs
       sessions  a fresh one when the context is 80 % full
-      waits     up to 1 h for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
+      waits     up to 1 h for rate limits, up to 1 h for network errors; 10 min for a sign of life
       agent     $ROOT/project/../agent -p --input-format stream-json --output-format stream-json --verbose --resume [session] --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}' --permission-mode acceptEdits
       note      it may wait up to 1 h for rate limits from now on
     nothing was started

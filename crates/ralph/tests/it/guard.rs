@@ -1,4 +1,4 @@
-//! Tool calls that an agent may not make, through the hook.
+//! The guard: tool calls that the PreToolUse hook denies.
 
 use crate::sandbox::{Ended, SESSION, Sandbox, eventually, json};
 
@@ -39,10 +39,10 @@ fn armed(policy: &str) -> (Sandbox, String) {
     (sandbox, run)
 }
 
-/// R-S4a, R-S8b, R-L4f: state, policy, protected files, the settings that call ralph and git's hooks are out of reach,
-/// and what was tried is in the journal.
+/// R-S4a, R-S8b, R-L4f: calls that touch state, policy, protected files, the settings that register ralph, or git's
+/// hooks are denied and recorded in the journal.
 #[test]
-fn what_is_not_the_agents_is_denied_and_noted() {
+fn forbidden_calls_are_denied_and_recorded() {
     let (sandbox, run) = armed(&format!("{GATE}[protect]\npaths = [\"tests/**\"]\n"));
     let project = sandbox.project().display().to_string();
     let home = sandbox.home().display().to_string();
@@ -69,9 +69,10 @@ fn what_is_not_the_agents_is_denied_and_noted() {
     assert_eq!(log.lines().filter(|line| line.contains("  denied ")).count(), 12, "{log}");
 }
 
-/// The agent is told to read logs, to ask and to wait, and to write what it claims.
+/// The reasons that ralph gives ask the agent to read logs, to ask, to wait, and to write its claims; none of that is
+/// denied.
 #[test]
-fn honest_work_goes_on() {
+fn ordinary_work_is_not_denied() {
     let (sandbox, _) = armed(&format!("{GATE}[protect]\npaths = [\"tests/**\"]\n"));
     let project = sandbox.project().display().to_string();
     let state = sandbox.ralph_home("state").join(SESSION).join("orchestrator.json");
@@ -91,9 +92,9 @@ fn honest_work_goes_on() {
     }
 }
 
-/// The policy says whether a person is asked instead, or nobody.
+/// With `guard = "ask"` the client asks the person instead; with `off` the call is allowed.
 #[test]
-fn the_policy_says_what_becomes_of_it() {
+fn the_policy_decides_how_the_guard_answers() {
     for (guard, expected) in [("deny", "deny"), ("ask", "ask"), ("off", "none")] {
         let (sandbox, _) = armed(&format!("{GATE}[protect]\nguard = \"{guard}\"\n"));
         let (decided, _) = decision(&bash(&sandbox, SESSION, "rm ralph.toml"));
@@ -101,9 +102,9 @@ fn the_policy_says_what_becomes_of_it() {
     }
 }
 
-/// R-S4a: a session that nobody holds may touch everything but ralph's own files.
+/// R-S4a: in a session without a run only ralph's own files are guarded.
 #[test]
-fn a_session_that_nobody_holds_may_touch_everything_but_ralphs_files() {
+fn without_a_run_only_ralphs_files_are_guarded() {
     let (sandbox, run) = armed(GATE);
     for (command, expected) in [
         ("rm ralph.toml", "none"),
@@ -114,9 +115,9 @@ fn a_session_that_nobody_holds_may_touch_everything_but_ralphs_files() {
     }
 }
 
-/// After an edit the gates are run ahead of the stop, where the hook is registered for that.
+/// If the PostToolUse hook is registered, an edit starts the gates before the stop.
 #[test]
-fn an_edit_warms_the_gates() {
+fn an_edit_starts_the_gates_early() {
     let ran = "[[gate]]\nname = \"tests\"\nshell = \"echo x >> ran; echo 1 passed\"\n";
     let (sandbox, _) = armed(ran);
     sandbox.write(".gitignore", "ran\n");

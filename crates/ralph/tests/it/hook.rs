@@ -1,4 +1,4 @@
-//! What a host sends and gets.
+//! `ralph hook`: events as the host sends them, and the answers.
 
 use crate::sandbox::{SESSION, Sandbox, json, write_at};
 use insta::assert_snapshot;
@@ -17,20 +17,20 @@ fn payloads() -> Vec<PathBuf> {
     paths
 }
 
-/// R-H1a, R-U1a: with nobody held, every event the client sends gets exit 0 and not a byte.
+/// R-H1a, R-U1a: without a run, every event of the client gets exit code 0 and no output.
 #[test]
-fn every_recorded_event_of_an_idle_session_gets_nothing() {
+fn every_recorded_event_without_a_run_gets_no_output() {
     let sandbox = Sandbox::new();
     for path in payloads() {
         let ended = sandbox.hook(fs::read(&path).unwrap());
         assert!(ended.is_allow(), "{}: {ended}", path.display());
     }
-    assert!(!sandbox.ralph_home("").exists(), "and leaves no trace");
+    assert!(!sandbox.ralph_home("").exists(), "nothing is written");
 }
 
-/// R-H1a: the three ways to say the same block.
+/// R-H1a: the three output styles of a block.
 #[test]
-fn a_block_is_said_in_the_style_that_was_asked_for() {
+fn a_block_is_written_in_the_requested_style() {
     let mut shown = String::new();
     for style in ["exit2", "context", "json"] {
         let sandbox = Sandbox::new();
@@ -62,9 +62,9 @@ fn a_block_is_said_in_the_style_that_was_asked_for() {
     "#);
 }
 
-/// R-L5a, R-L6a: background work and the host's own trouble are allowed, not charged and written down.
+/// R-L5a, R-L6a: stops with background work or host errors are allowed, recorded and not charged.
 #[test]
-fn waiting_and_trouble_are_recorded_without_a_charge() {
+fn waiting_and_host_trouble_are_recorded_uncharged() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(PROMISE);
     let waiting = r#","background_tasks":[{"id":"b","type":"shell","status":"running","description":"tests"}]"#;
@@ -88,15 +88,16 @@ fn transcript(sandbox: &Sandbox, text: &str) -> String {
     format!(r#","transcript_path":{}"#, json(path.to_str().unwrap()))
 }
 
-/// R-L6a: an API error that is the very message of this stop is the host's trouble; an old one is not.
+/// R-L6a: an API error is host trouble only if it is the last message of this stop.
 #[test]
-fn an_api_error_counts_only_when_it_is_what_was_said_last() {
+fn an_api_error_counts_only_as_the_last_message() {
     let line = r#"{"type":"assistant","isApiErrorMessage":true,"message":{"model":"<synthetic>","content":[{"type":"text","text":"API Error: 529"}]}}"#;
-    for (said, rule) in [("API Error: 529", "host-trouble"), ("all good", "block")] {
+    for (message, rule) in [("API Error: 529", "host-trouble"), ("all good", "block")] {
         let sandbox = Sandbox::new();
         let run = sandbox.start(PROMISE);
         let path = transcript(&sandbox, &format!("{line}\n"));
-        let stop = sandbox.stop(SESSION, &format!(r#"{path},"last_assistant_message":"{said}""#));
+        let stop =
+            sandbox.stop(SESSION, &format!(r#"{path},"last_assistant_message":"{message}""#));
         assert_eq!(
             (stop.is_allow(), stop.is_block()),
             (rule != "block", rule == "block"),
@@ -106,25 +107,25 @@ fn an_api_error_counts_only_when_it_is_what_was_said_last() {
     }
 }
 
-/// R-L8a: with the last message in the event, the transcript decides nothing about it.
-/// R-L8b: a transcript that is missing, empty, cut off or a directory changes no decision.
+/// R-L8a: if the event contains the last message, the transcript's version of it is not used.
+/// R-L8b: a transcript that is missing, empty, truncated or a directory changes no decision.
 #[test]
-fn the_transcript_changes_no_verdict() {
+fn a_damaged_transcript_changes_no_decision() {
     let half = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"<promise>DONE</promise>"#;
     for text in ["", "\n\n\n", half, "not json\n", "\u{0}\u{1}\n"] {
         let sandbox = Sandbox::new();
         sandbox.start(PROMISE);
         let path = transcript(&sandbox, text);
         assert!(sandbox.stop(SESSION, &path).is_block(), "{text:?}");
-        let kept = format!(
+        let promise = format!(
             r#"{path},"prompt_id":"next","last_assistant_message":"<promise>DONE</promise>""#
         );
-        assert!(sandbox.stop(SESSION, &kept).notice().starts_with("ralph: claimed"), "{text:?}");
+        assert!(sandbox.stop(SESSION, &promise).notice().starts_with("ralph: claimed"), "{text:?}");
     }
     let sandbox = Sandbox::new();
     sandbox.start(PROMISE);
-    let said = r#"{"type":"assistant","message":{"model":"m","content":[{"type":"text","text":"<promise>DONE</promise>"}]}}"#;
-    let path = transcript(&sandbox, &format!("{said}\n"));
+    let line = r#"{"type":"assistant","message":{"model":"m","content":[{"type":"text","text":"<promise>DONE</promise>"}]}}"#;
+    let path = transcript(&sandbox, &format!("{line}\n"));
     assert!(
         sandbox.stop(SESSION, &format!(r#"{path},"last_assistant_message":"not yet""#)).is_block()
     );
@@ -136,7 +137,7 @@ fn the_transcript_changes_no_verdict() {
     );
 }
 
-/// R-L2f: one stop that is delivered twice is charged once, and both get the same answer.
+/// R-L2f: both deliveries get the same answer.
 #[test]
 fn a_stop_delivered_twice_is_charged_once() {
     let sandbox = Sandbox::new();
@@ -149,12 +150,12 @@ fn a_stop_delivered_twice_is_charged_once() {
     let second = sandbox.stop(SESSION, &stop);
     assert_eq!((first.code, &first.stderr), (second.code, &second.stderr));
     assert_eq!(sandbox.standing(&run).1, 1);
-    // What comes within a few milliseconds is taken for one of two hooks that were started at once.
+    // A repetition within a few milliseconds counts as one of two hooks that the host started at once.
     let later = (0..1000).position(|_| {
         assert!(sandbox.stop(SESSION, &stop).is_block());
         sandbox.standing(&run).1 == 2
     });
-    assert!(later.is_some(), "a third time is a stop like any other");
+    assert!(later.is_some(), "a third delivery is an ordinary stop");
     let grown = format!(
         r#"{},"prompt_id":"p1","last_assistant_message":"done again""#,
         transcript(&sandbox, "{}\n{}\n")
@@ -166,9 +167,9 @@ fn a_stop_delivered_twice_is_charged_once() {
     assert_eq!(rules.iter().filter(|rule| *rule == "block").count(), 3, "{rules:?}");
 }
 
-/// R-L2f: two hooks that a host starts at once answer one stop, also before there is a transcript.
+/// R-L2f: two hooks that a host starts at once handle one stop, even before a transcript exists.
 #[test]
-fn two_hooks_at_once_charge_one_stop_once() {
+fn concurrent_hooks_charge_one_stop_once() {
     for round in 0..5 {
         let sandbox = Sandbox::new();
         let run = sandbox.start(PROMISE);
@@ -182,7 +183,7 @@ fn two_hooks_at_once_charge_one_stop_once() {
                 crate::sandbox::spawn(sandbox.command().args(["hook", "claude"]), event.as_bytes())
             })
             .collect();
-        // Both are on their way once both wait for the lock.
+        // Continue once both processes wait for the lock.
         while !both.iter().all(|child| has_open(child.id(), &path)) {
             std::thread::yield_now();
         }
@@ -202,9 +203,9 @@ fn has_open(pid: u32, path: &Path) -> bool {
     descriptors.into_iter().any(|one| fs::read_link(one.path()).is_ok_and(|open| open == path))
 }
 
-/// The checklist is found where it is newest, in the message or in the transcript, and read on from there.
+/// The newest checklist counts, whether it is in the last message or in the transcript.
 #[test]
-fn unticked_items_of_the_newest_list_hold_a_run_that_asks_for_it() {
+fn unticked_items_of_the_newest_checklist_hold_the_run() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(["--goal-file", "-", "--checklist"]);
     let line = |text: &str| {
@@ -235,17 +236,17 @@ fn unticked_items_of_the_newest_list_hold_a_run_that_asks_for_it() {
         "the list is remembered"
     );
     sandbox.write("work.txt", "2");
-    let said = format!(
+    let ticked = format!(
         r#"{},"last_assistant_message":"- [x] parse\n- [x] print""#,
         transcript(&sandbox, &text)
     );
-    assert!(sandbox.stop(SESSION, &said).notice().starts_with("ralph: claimed"));
+    assert!(sandbox.stop(SESSION, &ticked).notice().starts_with("ralph: claimed"));
     assert_eq!(sandbox.standing(&run), ("claimed".to_string(), 2));
 }
 
-/// R-H3a: nothing but the binary is needed: no PATH to speak of, no git, no shell profile.
+/// R-H3a: the hook needs only the binary: no usable `PATH`, no git, no shell profile.
 #[test]
-fn a_bare_shell_is_enough() {
+fn the_hook_runs_in_a_bare_environment() {
     let sandbox = Sandbox::new();
     sandbox.start(PROMISE);
     let mut shell = std::process::Command::new("/bin/sh");
@@ -259,9 +260,9 @@ fn a_bare_shell_is_enough() {
     assert!(ended.is_block(), "{ended}");
 }
 
-/// R-H3b: paths with spaces, quotes and letters beyond ASCII are just paths.
+/// R-H3b: spaces, quotes and non-ASCII letters in paths.
 #[test]
-fn odd_paths_are_just_paths() {
+fn unusual_paths_work() {
     let sandbox = Sandbox::named("my \"pröject\" — it's 漢字 $(x) `y`");
     let home = sandbox.root().join("hömé with 'quotes' and spaces");
     let sandbox = sandbox.env("RALPH_HOME", home.to_str().unwrap());
@@ -273,7 +274,7 @@ fn odd_paths_are_just_paths() {
     assert!(sandbox.stop(SESSION, "").notice().starts_with("ralph: claimed: the features of a b"));
 }
 
-/// R-S7b: what ralph keeps is for its owner's eyes only.
+/// R-S7b: other users cannot read ralph's files.
 #[test]
 fn directories_are_0700_and_files_0600() {
     use std::os::unix::fs::PermissionsExt;
@@ -310,5 +311,5 @@ fn directories_are_0700_and_files_0600() {
         .current_dir(sandbox.project())
         .output()
         .unwrap();
-    assert_eq!(String::from_utf8(status.stdout).unwrap(), "", "nothing is left in the project");
+    assert_eq!(String::from_utf8(status.stdout).unwrap(), "", "no file is left in the project");
 }

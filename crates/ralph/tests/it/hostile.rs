@@ -1,4 +1,4 @@
-//! Whatever stdin does, the hook answers in time, and never with 2 unless it means it.
+//! Hostile and broken input to `ralph hook`. It always answers in time, and exits with code 2 only to block.
 
 use crate::sandbox::{SESSION, Sandbox, ended};
 use std::io::Write;
@@ -6,9 +6,9 @@ use std::process::Stdio;
 
 const PROMISE: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
 
-/// R-H1d, R-L7e: input that is no event is allowed with not a byte, and the fault can be found.
+/// R-H1d, R-L7e: input that is not an event is allowed without output, and a fault is recorded.
 #[test]
-fn input_that_is_no_event_is_allowed_and_noted() {
+fn invalid_input_is_allowed_and_recorded() {
     let nested = "[".repeat(200_000);
     let deep = format!(r#"{{"session_id":"{SESSION}","x":{}"#, r#"{"a":"#.repeat(100_000));
     let inputs: Vec<(&str, Vec<u8>)> = vec![
@@ -34,30 +34,30 @@ fn input_that_is_no_event_is_allowed_and_noted() {
     }
 }
 
-/// R-H1d: fields of the wrong type are fields that are not there.
+/// R-H1d: a field of the wrong type counts as missing.
 #[test]
-fn fields_of_the_wrong_type_do_not_void_the_event() {
+fn fields_of_the_wrong_type_do_not_invalidate_the_event() {
     let sandbox = Sandbox::new();
     sandbox.start(PROMISE);
     let odd = r#","stop_hook_active":"yes","transcript_path":5,"prompt_id":[],"background_tasks":{"a":1},"session_crons":"x","last_assistant_message":{"b":[1,2]},"new_field":null"#;
     assert!(sandbox.stop(SESSION, odd).is_block());
 }
 
-/// R-H1d: a hundred megabytes are read to the end and answered.
+/// R-H1d: input of 100 MB is read to the end and answered.
 #[test]
 fn a_huge_event_is_answered() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(PROMISE);
     let large = format!(r#","last_assistant_message":"{}""#, "x".repeat(11 * 1024 * 1024));
-    assert!(sandbox.stop(SESSION, &large).is_block(), "11 MB is an event like any other");
+    assert!(sandbox.stop(SESSION, &large).is_block(), "11 MB is handled like any event");
     let huge = format!(r#","last_assistant_message":"{}""#, "x".repeat(100 * 1024 * 1024));
-    assert!(sandbox.stop(SESSION, &huge).is_allow(), "100 MB is not");
+    assert!(sandbox.stop(SESSION, &huge).is_allow(), "100 MB is too large");
     assert_eq!(sandbox.standing(&run), ("held".to_string(), 1));
 }
 
-/// R-H1d: a pipe that nobody closes is answered by the deadline, or as soon as the event is whole.
+/// R-H1d: if stdin is never closed, the answer comes as soon as the event is complete, or at the deadline.
 #[test]
-fn a_pipe_that_stays_open_is_answered() {
+fn an_open_pipe_is_answered() {
     let sandbox = Sandbox::new();
     sandbox.start(PROMISE);
     for (input, code) in
@@ -78,7 +78,7 @@ fn a_pipe_that_stays_open_is_answered() {
     }
 }
 
-/// R-H1a: a mistake in the host's settings is told, and never taken for a block.
+/// R-H1a: a mistake in the registered command is reported and never blocks.
 #[test]
 fn wrong_arguments_never_exit_with_2() {
     let sandbox = Sandbox::new();
@@ -102,9 +102,9 @@ fn wrong_arguments_never_exit_with_2() {
     assert_eq!(sandbox.ralph(["hook", "--help"]).code, Some(0));
 }
 
-/// R-L7e: our own failure lets the agent go with not a byte, and is marked on the run.
+/// R-L7e: after an internal error the stop is allowed without output, and the fault names the run.
 #[test]
-fn a_panic_lets_the_agent_go_and_is_marked_on_the_run() {
+fn a_panic_allows_the_stop_and_is_recorded_for_the_run() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(PROMISE);
     let mut command = sandbox.command();
@@ -116,10 +116,10 @@ fn a_panic_lets_the_agent_go_and_is_marked_on_the_run() {
         (&status["faults"][0]["kind"], &status["faults"][0]["run"]),
         (&"controller".into(), &run.clone().into())
     );
-    assert!(sandbox.stop(SESSION, "").is_block(), "and the run goes on");
+    assert!(sandbox.stop(SESSION, "").is_block(), "the run continues");
 }
 
-/// R-S7a: secrets reach neither the agent nor the disk.
+/// R-S7a: secrets are written neither to the agent nor to disk.
 #[test]
 fn secrets_are_not_repeated() {
     let sandbox = Sandbox::new().env("MY_API_KEY", "hunter2hunter2hunter2");
@@ -143,8 +143,8 @@ fn secrets_are_not_repeated() {
 
     let sandbox = Sandbox::new();
     sandbox.start(["--goal-file", "-", "--checklist"]);
-    let said = format!(r#","last_assistant_message":"- [ ] rotate {token}""#);
-    assert!(!sandbox.stop(SESSION, &said).stderr.contains(&token));
+    let checklist = format!(r#","last_assistant_message":"- [ ] rotate {token}""#);
+    assert!(!sandbox.stop(SESSION, &checklist).stderr.contains(&token));
     let line = format!(
         r#"{{"type":"assistant","message":{{"model":"m","content":[{{"type":"text","text":"- [ ] rotate {token}"}}]}}}}"#
     );
@@ -159,9 +159,10 @@ fn secrets_are_not_repeated() {
     }
 }
 
-/// A host that closed a descriptor hears nothing, so nobody is held, and no file of ours gets its number.
+/// If the host closed a standard descriptor, it cannot read an answer, so the stop is allowed. No file that ralph opens
+/// gets the number of a standard descriptor.
 #[test]
-fn a_closed_descriptor_holds_nobody_and_spoils_nothing() {
+fn a_closed_descriptor_does_not_hold_or_corrupt_files() {
     for closed in ["<&-", ">&-", "2>&-", ">/dev/full 2>/dev/full"] {
         let sandbox = Sandbox::new();
         let run = sandbox.start(PROMISE);

@@ -1,4 +1,4 @@
-//! `ralph import`: whole directories as other tools leave them, what a person sees, and the files that are made.
+//! `ralph import`: directories as other loop tools leave them, the output, and the created files.
 
 use crate::sandbox::{Sandbox, files, program};
 use insta::assert_snapshot;
@@ -6,7 +6,7 @@ use ralph_core::source::features;
 use std::fmt::Write;
 use std::fs;
 
-/// A project on a machine that has npm, cargo and go.
+/// A project on a machine where npm, cargo and go are installed.
 fn project(sources: &[(&str, &str)]) -> Sandbox {
     let sandbox = Sandbox::named("project");
     let bin = sandbox.root().join("bin");
@@ -20,7 +20,8 @@ fn project(sources: &[(&str, &str)]) -> Sandbox {
     sandbox.env("PATH", &path)
 }
 
-/// Imports, and shows what was said and all that is new; the sources stay, nothing is run, and the list can be read.
+/// Imports, and returns the output and every new file. Asserts that the sources are unchanged, that no tool was run and
+/// that the list can be read.
 fn imported(sources: &[(&str, &str)], args: &[&str]) -> String {
     let sandbox = project(sources);
     let ended = sandbox.ralph([&["import", "--yes"], args].concat());
@@ -29,7 +30,7 @@ fn imported(sources: &[(&str, &str)], args: &[&str]) -> String {
         let name = path.strip_prefix(sandbox.project()).unwrap().to_str().unwrap();
         let text = String::from_utf8(bytes).unwrap();
         match sources.iter().find(|(source, _)| *source == name) {
-            Some((_, before)) => assert_eq!(text, *before, "{name} stays as it was"),
+            Some((_, before)) => assert_eq!(text, *before, "{name} is unchanged"),
             None => write!(out, "\n=== {name}\n{text}").unwrap(),
         }
         if name.ends_with("feature_list.json") && name.starts_with(".claude") {
@@ -52,7 +53,7 @@ const PRD: &str = r#"{
 "#;
 
 #[test]
-fn stories_and_their_progress() {
+fn a_prd_with_stories_and_progress() {
     let progress = "## Codebase Patterns\n- Use `sql`\n---\n- Status: COMPLETE\n";
     let out = imported(&[("prd.json", PRD), ("progress.txt", progress)], &[]);
     assert_snapshot!(out, @r#"
@@ -137,7 +138,7 @@ fn stories_and_their_progress() {
 }
 
 #[test]
-fn stories_that_wait_for_each_other() {
+fn a_prd_with_dependencies_between_stories() {
     let prd = r#"{"name": "Merge Outputs", "userStories": [
         {"id": "T-3", "title": "Merge", "dependsOn": ["T-1", "T-2"], "labels": ["final"]},
         {"id": "T-1", "title": "One", "completionCriteria": ["npm test -- one"]},
@@ -257,7 +258,7 @@ fn stories_that_wait_for_each_other() {
 }
 
 #[test]
-fn a_list_of_features() {
+fn a_feature_list() {
     let list = r#"[{"category": "functional", "description": "New chat", "steps": ["Open", "Click"], "passes": true},
         {"category": "style", "description": "Dark mode", "steps": [], "passes": false}]"#;
     let out = imported(
@@ -325,7 +326,7 @@ fn a_list_of_features() {
 }
 
 #[test]
-fn a_fix_plan_and_its_settings() {
+fn a_fix_plan_with_settings() {
     let plan = "# Fix Plan\n\n## High Priority\n- [ ] Parse `a`\n- [x] Write tests\n\n## Optional\n- [ ] Polish\n";
     let settings = "# Settings\nPROJECT_NAME=\"chronovault\"\nMAX_CALLS_PER_HOUR=300\nCB_NO_PROGRESS_THRESHOLD=5\n";
     let out = imported(
@@ -415,7 +416,7 @@ fn a_fix_plan_and_its_settings() {
 }
 
 #[test]
-fn the_file_of_a_loop_within_a_session() {
+fn the_state_file_of_the_official_plugin() {
     let state = "---\nactive: true\niteration: 4\nsession_id: 5999882c\nmax_iterations: 30\ncompletion_promise: \"ALL TESTS PASS\"\nstarted_at: \"2026-01-03T00:20:45Z\"\n---\n\nMake the tests pass.\n";
     assert_snapshot!(imported(&[(".claude/ralph-loop.local.md", state)], &[]), @r#"
     exit 0
@@ -454,7 +455,7 @@ fn the_file_of_a_loop_within_a_session() {
 }
 
 #[test]
-fn a_specification_under_way() {
+fn a_spec_in_progress() {
     let tasks = "---\nspec: add-export\n---\n# Tasks\n\n## Phase 1\n- [x] 1.1 Write the parser\n  - **Verify**: `cargo test parser`\n- [ ] 1.2 [VERIFY] Check all of it\n";
     let state = r#"{"phase": "execution", "taskIndex": 1, "specName": "add-export", "maxGlobalIterations": 100}"#;
     let sources =
@@ -770,7 +771,7 @@ fn a_plan_with_validation_commands() {
 }
 
 #[test]
-fn a_task_with_its_test_command_and_signs() {
+fn a_task_with_a_test_command_and_guardrails() {
     let task = "---\ntask: Build a REST API\ntest_command: \"npm test\"\nmax_iterations: 50\n---\n\n# Task\n\n1. [ ] POST /tasks\n2. [x] GET /tasks\n";
     let out = imported(
         &[("RALPH_TASK.md", task), (".ralph/guardrails.md", "### Sign: read first\n")],
@@ -884,7 +885,7 @@ fn a_task_with_its_test_command_and_signs() {
 }
 
 #[test]
-fn the_settings_of_an_orchestrator() {
+fn orchestrator_settings() {
     let settings = "event_loop:\n  prompt_file: PROMPT.md\n  completion_promise: LOOP_COMPLETE\n  max_iterations: 100\n  max_runtime_seconds: 3600\nbackpressure:\n  gates:\n    - name: tests\n      command: cargo test --all\n      on_fail: Mend them.\ncli:\n  backend: claude\n";
     let out = imported(&[("ralph.yml", settings), ("PROMPT.md", "Mend the parser.\n")], &[]);
     assert_snapshot!(out, @r#"
@@ -963,7 +964,7 @@ fn the_settings_of_an_orchestrator() {
 }
 
 #[test]
-fn the_state_of_a_plan() {
+fn a_plan_state() {
     let state = r#"{"version": "3", "plan_name": "Memory Overhaul", "phases": [{"phase_id": "w0", "phase_name": "Security"}],
         "barriers": {"tests_passing": true},
         "steps": [{"id": "W0.1", "phase": "w0", "name": "snapshot", "status": "completed", "evidence": "a.tar"},
@@ -1043,9 +1044,9 @@ fn the_state_of_a_plan() {
     "#);
 }
 
-/// One file that cannot be read does not keep the others from being read; when none can, nothing is made.
+/// An unreadable file does not prevent the import of the others. If all are unreadable, nothing is created.
 #[test]
-fn what_is_broken_is_told_and_only_if_all_is_broken_it_fails() {
+fn broken_sources_are_reported_and_fail_only_if_all_are_broken() {
     let half = &PRD[..200];
     let some = project(&[("prd.json", half), ("fix_plan.md", "- [ ] mend it\n")]);
     let shown = some.ralph(["import", "--dry-run"]);
@@ -1090,9 +1091,9 @@ fn what_is_broken_is_told_and_only_if_all_is_broken_it_fails() {
     }
 }
 
-/// Nothing is made unasked, and nothing is made over what is there.
+/// Nothing is created without `--yes`, and no existing file is overwritten.
 #[test]
-fn what_is_there_stays() {
+fn existing_files_are_not_overwritten() {
     let policy = "[[gate]]\nname = \"mine\"\nrun = [\"npm\", \"test\"]\n";
     let task = "---\ntest_command: npm run check\n---\n- [ ] one\n";
     let sandbox = project(&[("ralph.toml", policy), ("RALPH_TASK.md", task)]);
@@ -1145,9 +1146,9 @@ fn what_is_there_stays() {
     assert_eq!((refused.code, files(&outside).len()), (Some(1), 0), "{refused}");
 }
 
-/// An agent may call it: it makes files and runs nothing. A program reads what came of it.
+/// An agent may run `ralph import`, because it only creates files.
 #[test]
-fn programs_read_one_object() {
+fn json_output_is_one_object() {
     let sandbox = project(&[("prd.json", PRD)]).env("CLAUDECODE", "1");
     let shown = sandbox.ralph(["import", "--json", "--dry-run"]);
     assert_snapshot!(sandbox.tidy(&shown.to_string()), @r##"

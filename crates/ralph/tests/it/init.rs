@@ -1,4 +1,4 @@
-//! `ralph init` and `ralph uninstall`: what a person sees, and what is on disk before, between and after.
+//! `ralph init` and `ralph uninstall`: their output, and the files before, between and after.
 
 use crate::sandbox::{Ended, SESSION, Sandbox, ended, files, write_at};
 use insta::assert_snapshot;
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 const LOCAL: &str = ".claude/settings.local.json";
 const SHARED: &str = ".claude/settings.json";
 
-/// A project with one gate to propose, and ralph on `PATH` under a name that lasts.
+/// A project for which one gate is proposed, with ralph on `PATH` at a stable path.
 fn sandbox() -> Sandbox {
     let sandbox = equipped(Sandbox::new());
     sandbox.commit();
@@ -30,7 +30,7 @@ fn equipped(sandbox: Sandbox) -> Sandbox {
     sandbox.env("PATH", &path)
 }
 
-/// As typed into a terminal, `before_answer` once the question is there.
+/// Runs a command in a terminal and answers its question. `before_answer` is called when the question appears.
 fn typed(sandbox: &Sandbox, line: &str, answer: &str, before_answer: impl FnOnce()) -> Ended {
     let mut command = Command::new("script");
     let line = format!("{}/bin/ralph {line}", sandbox.root().display());
@@ -45,21 +45,21 @@ fn typed(sandbox: &Sandbox, line: &str, answer: &str, before_answer: impl FnOnce
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let mut said = Vec::new();
+    let mut output = Vec::new();
     let mut stdout = child.stdout.take().unwrap();
     let mut byte = [0];
-    while !said.ends_with(b"[y/N] ") && stdout.read(&mut byte).unwrap() == 1 {
-        said.push(byte[0]);
+    while !output.ends_with(b"[y/N] ") && stdout.read(&mut byte).unwrap() == 1 {
+        output.push(byte[0]);
     }
     before_answer();
     child.stdin.take().unwrap().write_all(answer.as_bytes()).ok();
-    stdout.read_to_end(&mut said).unwrap();
+    stdout.read_to_end(&mut output).unwrap();
     let mut ended: Ended = child.wait_with_output().unwrap().into();
-    ended.stdout = String::from_utf8(said).unwrap().replace('\r', "");
+    ended.stdout = String::from_utf8(output).unwrap().replace('\r', "");
     ended
 }
 
-/// Leaves out the note that ralph is in a temporary directory, which is true only in a sandbox.
+/// Drops the note that ralph is in a temporary directory, which applies only to sandboxes.
 fn tidy(sandbox: &Sandbox, shown: &impl ToString) -> String {
     let shown = sandbox.tidy(&shown.to_string());
     let is_doubt = |line: &str| line.contains("may disappear");
@@ -67,7 +67,7 @@ fn tidy(sandbox: &Sandbox, shown: &impl ToString) -> String {
     lines.join("\n")
 }
 
-/// Every file of the project and its bytes, and every directory.
+/// Paths and contents of the project's files, and whether `.claude` exists.
 fn tree(sandbox: &Sandbox) -> Vec<(PathBuf, Vec<u8>)> {
     let is_git = |path: &Path| path.starts_with(sandbox.project().join(".git"));
     let mut found = files(sandbox.project());
@@ -89,9 +89,9 @@ fn read(path: impl AsRef<Path>) -> String {
     fs::read_to_string(path).unwrap()
 }
 
-/// R-D2c, R-S3a: all of it is shown, with every command that a yes lets run; one question; then it is done.
+/// R-D2c, R-S3a: every change and every command to approve is shown before the one question.
 #[test]
-fn a_person_sees_everything_and_is_asked_once() {
+fn every_change_is_shown_and_confirmed_once() {
     let sandbox = sandbox();
     let before = tree(&sandbox);
     let no = typed(&sandbox, "init", "n\n", || ());
@@ -173,7 +173,7 @@ fn a_person_sees_everything_and_is_asked_once() {
     next: start `claude` in `$ROOT/project` and type `/ralph:goal …`; `ralph uninstall` removes all of it
     ");
     assert_eq!(sandbox.ralph(["trust"]).code, Some(0), "the gates are approved");
-    assert!(!sandbox.project().join("was-run").exists(), "nothing was run");
+    assert!(!sandbox.project().join("was-run").exists(), "no tool was run");
 
     assert_snapshot!(tidy(&sandbox, &sandbox.ralph(["init"])), @"
     exit 0
@@ -210,9 +210,9 @@ fn a_person_sees_everything_and_is_asked_once() {
     ");
 }
 
-/// R-D2c: whatever was there comes back, byte for byte, from every scope and with every option.
+/// R-D2c: `uninstall` restores every file byte for byte, for every scope and option.
 #[test]
-fn what_was_there_comes_back() {
+fn uninstall_restores_every_file() {
     let odd = "\u{feff}{\r\n\t// mine\r\n\t\"hooks\": {\"Stop\": [ ]},\r\n\t\"x\": 1,\r\n}";
     let options = [&[][..], &["--minimal"], &["--warm", "--statusline", "--replace"]];
     let mut options = options.into_iter().cycle();
@@ -232,20 +232,24 @@ fn what_was_there_comes_back() {
             let between = both();
             assert_ne!(between, at_first);
             done(&sandbox, &init);
-            assert_eq!(both(), between, "twice changes nothing");
+            assert_eq!(both(), between, "a second init changes nothing");
             done(&sandbox, &["uninstall", "--yes", "--scope", scope]);
             assert_eq!(both(), at_first, "{before:?} {init:?}");
             let mode = fs::metadata(&settings).ok().map(|found| found.permissions().mode() & 0o777);
             assert_eq!(mode, before.map(|_| 0o640));
             done(&sandbox, &["uninstall", "--yes", "--scope", scope]);
-            assert_eq!(files(&sandbox.ralph_home("install")).len(), 1, "only the lock");
+            assert_eq!(
+                files(&sandbox.ralph_home("install")).len(),
+                1,
+                "only the lock file is left"
+            );
         }
     }
 }
 
-/// R-D2c: out of a file that was changed since, exactly ralph's entries go; a policy that somebody changed stays.
+/// R-D2c: if a file was changed since, only ralph's entries are removed from it. A changed policy is kept.
 #[test]
-fn what_was_changed_since_stays() {
+fn uninstall_keeps_later_changes() {
     let sandbox = sandbox();
     sandbox.write(LOCAL, "{\n  \"model\": \"opus\" // mine\n}\n");
     done(&sandbox, &["init", "--yes"]);
@@ -295,7 +299,7 @@ fn what_was_changed_since_stays() {
     assert_eq!(read(sandbox.project().join(LOCAL)), "{\n  \"model\": \"haiku\" // mine\n}\n");
     assert_eq!(read(sandbox.project().join("ralph.toml")), policy);
 
-    // Also when what was remembered is lost.
+    // The same if the install record is lost.
     done(&sandbox, &["init", "--yes"]);
     fs::remove_dir_all(sandbox.ralph_home("install")).unwrap();
     done(&sandbox, &["uninstall", "--yes"]);
@@ -310,9 +314,9 @@ fn what_was_changed_since_stays() {
     "#);
 }
 
-/// An option more, or another gate: the entries are brought up to date, and the first bytes still come back.
+/// With another option or gate, `init` updates its entries, and `uninstall` still restores the original files.
 #[test]
-fn it_is_brought_up_to_date() {
+fn a_repeated_init_updates_its_entries() {
     let sandbox = sandbox();
     let before = tree(&sandbox);
     done(&sandbox, &["init", "--yes", "--minimal", "--no-gates", "--statusline"]);
@@ -360,7 +364,7 @@ fn it_is_brought_up_to_date() {
     assert_eq!(tree(&sandbox), before);
 }
 
-/// R-H3b, R-H2b: the command that was registered runs as the host runs it, wherever home and project are.
+/// R-H3b, R-H2b: the registered commands run as the host runs them, wherever home and project are.
 #[test]
 fn the_registered_command_runs_in_an_empty_environment() {
     let sandbox = Sandbox::named("my 'pröject' $HOME");
@@ -392,9 +396,9 @@ fn the_registered_command_runs_in_an_empty_environment() {
     assert_eq!(files(sandbox.project()), []);
 }
 
-/// R-D2c: what cannot be edited safely is refused with its place, and nothing is written.
+/// R-D2c: settings that cannot be edited safely are refused with the location of the problem, and nothing is written.
 #[test]
-fn odd_settings_are_refused_and_left() {
+fn unusable_settings_are_refused_and_not_changed() {
     let mut shown = String::new();
     for text in [
         &b"{\n  \"hooks\": {\n"[..],
@@ -453,7 +457,7 @@ fn odd_settings_are_refused_and_left() {
 }
 
 #[test]
-fn a_link_stays_a_link() {
+fn a_symlinked_settings_file_stays_a_symlink() {
     let sandbox = sandbox();
     let elsewhere = write_at(&sandbox.root().join("dotfiles/settings.json"), "{\n}\n");
     let link = sandbox.home().join(".claude/settings.json");
@@ -469,7 +473,7 @@ fn a_link_stays_a_link() {
 }
 
 #[test]
-fn a_change_while_the_person_reads_is_not_overwritten() {
+fn a_change_during_the_question_is_not_overwritten() {
     let sandbox = sandbox();
     let settings = sandbox.write(LOCAL, "{}\n");
     let shown = typed(&sandbox, "init", "y\n", || {
@@ -485,9 +489,9 @@ fn a_change_while_the_person_reads_is_not_overwritten() {
     assert!(!sandbox.project().join("ralph.toml").exists());
 }
 
-/// Other set-ups are told, replaced when asked for, and brought back.
+/// Setups of other tools are reported, replaced with `--replace`, and restored by `uninstall`.
 #[test]
-fn others_are_replaced_when_asked_for_and_come_back() {
+fn other_setups_are_replaced_on_request_and_restored() {
     let sandbox = sandbox();
     let settings = r#"{
   "hooks": {
@@ -548,9 +552,9 @@ fn others_are_replaced_when_asked_for_and_come_back() {
     assert_eq!(tree(&sandbox), before);
 }
 
-/// R-D2c: what is kept for the way back, as docs/files.md has it.
+/// R-D2c: the install record that `uninstall` needs, as documented in docs/files.md.
 #[test]
-fn what_was_done_is_written_down() {
+fn the_install_record_is_complete() {
     let sandbox = sandbox();
     sandbox.write(SHARED, "{\n  \"env\": {}\n}\n");
     done(&sandbox, &["init", "--yes", "--minimal", "--no-gates", "--scope", "project"]);
@@ -583,7 +587,7 @@ fn what_was_done_is_written_down() {
 
 const ORIGINAL: &str = "{\n  \"model\": \"opus\"\n}\n";
 
-/// Settings and policy, wherever the sandbox is.
+/// Settings and policy, with the sandbox's path masked.
 fn state(sandbox: &Sandbox) -> [Option<String>; 2] {
     [LOCAL, "ralph.toml"].map(|path| {
         let text = fs::read_to_string(sandbox.project().join(path)).ok()?;
@@ -591,16 +595,17 @@ fn state(sandbox: &Sandbox) -> [Option<String>; 2] {
     })
 }
 
-/// Whether the fault struck.
+/// Whether the command failed because of the failpoint.
 fn fails_at(sandbox: &Sandbox, args: &[&str], fault: &str) -> bool {
     let mut command = sandbox.command();
     command.args(args).env("RALPH_FAILPOINT", fault);
     ended(&mut command, b"").code != Some(0)
 }
 
-/// R-D2c: killed at any point, or out of space, a file is as it was or as it will be, and from there both ways lead on.
+/// R-D2c: after a kill or a full disk at any point, each file is in its old or its new state, and both `init` and
+/// `uninstall` continue from there.
 #[test]
-fn a_fault_at_any_point_leaves_one_of_two_states() {
+fn a_failure_at_any_point_leaves_the_old_or_the_new_state() {
     let whole = {
         let sandbox = equipped(Sandbox::named("project"));
         sandbox.write(LOCAL, ORIGINAL);
@@ -613,7 +618,7 @@ fn a_fault_at_any_point_leaves_one_of_two_states() {
             let sandbox = equipped(Sandbox::named("project"));
             sandbox.write(LOCAL, ORIGINAL);
             let before = tree(&sandbox);
-            let struck = fails_at(&sandbox, &["init", "--yes"], &format!("{fault}:{point}"));
+            let failed = fails_at(&sandbox, &["init", "--yes"], &format!("{fault}:{point}"));
             let [settings, policy] = state(&sandbox);
             assert!(settings.as_deref() == Some(ORIGINAL) || settings == whole[0], "{settings:?}");
             assert!(policy.is_none() || policy == whole[1], "{fault}:{point}");
@@ -623,13 +628,13 @@ fn a_fault_at_any_point_leaves_one_of_two_states() {
             fails_at(&sandbox, &["uninstall", "--yes"], &format!("{fault}:{}", point / 2 + 1));
             done(&sandbox, &["uninstall", "--yes"]);
             let mut after = tree(&sandbox);
-            // Bytes that were on their way to a name when everything ended.
+            // Temporary files of interrupted writes.
             after.retain(|(path, _)| !path.to_string_lossy().contains(".ralph-tmp-"));
             assert_eq!(after, before, "{fault}:{point}");
-            if !struck {
+            if !failed {
                 break;
             }
-            // The commands that come last are files of one kind.
+            // The later points are all writes of slash-command files, so a sample is enough.
             point += if point < 30 { 1 } else { 9 };
         }
         assert!(point > 20, "{fault}:{point}");
@@ -637,7 +642,7 @@ fn a_fault_at_any_point_leaves_one_of_two_states() {
 }
 
 #[test]
-fn what_is_told_is_one_json_object() {
+fn json_output_is_one_object() {
     let sandbox = sandbox();
     let refused = sandbox.ralph(["init", "--json"]);
     assert_snapshot!(tidy(&sandbox, &refused), @"
@@ -860,9 +865,9 @@ fn what_is_told_is_one_json_object() {
     "#);
 }
 
-/// A file that the client does not load is told, not silently filled.
+/// `init` reports settings that the client would not load or that disable hooks.
 #[test]
-fn what_keeps_hooks_from_running_is_told() {
+fn settings_that_disable_hooks_are_reported() {
     let sandbox = sandbox();
     sandbox.write(LOCAL, "{\n  // mine\n}\n");
     sandbox.write(SHARED, r#"{"disableAllHooks": true, "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "ralph hook claude"}]}]}}"#);
@@ -877,9 +882,9 @@ fn what_keeps_hooks_from_running_is_told() {
     ");
 }
 
-/// Commands are one person's: the last project that ralph leaves takes them along, and a file of somebody else's stays.
+/// Slash commands are installed per user: uninstalling the last project removes them, and a user's own file is kept.
 #[test]
-fn commands_go_with_the_last_project() {
+fn slash_commands_are_removed_with_the_last_project() {
     let sandbox = sandbox();
     let commands = sandbox.home().join(".claude/commands");
     let other = sandbox.root().join("other");
@@ -898,9 +903,9 @@ fn commands_go_with_the_last_project() {
     assert_eq!(files(&commands), [(own, b"mine\n".to_vec())]);
 }
 
-/// R-H2b: what the plugin's hooks call is a link in ralph's home, which every `init` brings up to date.
+/// R-H2b: the plugin's hooks call a symlink in ralph's home, which every `init` updates.
 #[test]
-fn with_the_plugin_only_the_rest_is_set_up() {
+fn with_the_plugin_no_hooks_are_registered() {
     let sandbox = sandbox();
     done(&sandbox, &["init", "--yes", "--plugin", "--no-gates"]);
     let text = fs::read_to_string(sandbox.project().join(LOCAL)).unwrap();

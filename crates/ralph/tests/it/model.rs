@@ -1,4 +1,4 @@
-//! `ralph model`: a scenario's model, served until Ctrl-C.
+//! `ralph model`: serves the model of a scenario until it is interrupted.
 
 use crate::sandbox::Sandbox;
 use rustix::process::{Pid, Signal, kill_process};
@@ -49,15 +49,15 @@ fn a_model_is_served_until_it_is_interrupted() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let told: Vec<String> = lines.by_ref().take(3).collect();
-    let address = told[0].strip_prefix("ANTHROPIC_BASE_URL=http://").unwrap();
+    let header: Vec<String> = lines.by_ref().take(3).collect();
+    let address = header[0].strip_prefix("ANTHROPIC_BASE_URL=http://").unwrap();
     let answers = [ask(address, "Build it"), ask(address, "And?"), ask(address, "More?")];
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let mut said = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert!(TcpStream::connect(address).is_err());
-    let shown = format!("{}\n--\n{}\n--\n{said}", told.join("\n"), answers.join("\n"))
+    let shown = format!("{}\n--\n{}\n--\n{stderr}", header.join("\n"), answers.join("\n"))
         .replace(address, "127.0.0.1:PORT");
     insta::with_settings!({filters => vec![(r"\d\d:\d\d:\d\d", "[time]")]}, {
         insta::assert_snapshot!(sandbox.tidy(&shown), @r#"
@@ -78,7 +78,7 @@ fn a_model_is_served_until_it_is_interrupted() {
 }
 
 #[test]
-fn what_cannot_be_served_is_said_at_once() {
+fn unusable_scenarios_and_ports_are_reported() {
     let sandbox = Sandbox::new();
     sandbox.write("mistaken.toml", "[[step]]\nperson = \"x\"\nfoo = 1\n");
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

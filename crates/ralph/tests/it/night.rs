@@ -1,4 +1,4 @@
-//! `ralph run` with the pretended client: what a runner does that no hook can.
+//! `ralph run` with the fake client: hand-overs, rate limits, budgets, interrupts, resuming and forking.
 
 use crate::sandbox::{Ended, Sandbox};
 use insta::assert_snapshot;
@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 pub(crate) const GOAL: &str = "Let main.sh say goodbye.";
 const BOLD: [&str; 3] = ["--allow-skip-permissions", "--", "--dangerously-skip-permissions"];
 
-/// A project whose one gate wants `main.sh` to say goodbye, and an agent that plays a scenario.
+/// A project with one gate, which passes once `main.sh` prints goodbye, and an agent program that plays a scenario.
 pub(crate) struct Night {
     pub(crate) sandbox: Sandbox,
 }
@@ -22,19 +22,20 @@ impl Night {
         Self::of(Sandbox::new(), steps, "")
     }
 
-    /// With more flags for the client, as a wrapper of somebody's might add.
+    /// With additional flags for the client, as a user's wrapper script might pass.
     pub(crate) fn of(sandbox: Sandbox, steps: &str, flags: &str) -> Self {
         sandbox.write("main.sh", "echo hello\n");
         sandbox.write("tests.sh", "[ \"$(sh main.sh)\" = goodbye ] || { echo 'main.sh:1: it says something else'; exit 1; }\n");
         let gate = "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"tests.sh\"]\n";
         sandbox.write("ralph.toml", gate);
         sandbox.commit();
-        let night = Self { sandbox };
-        let scenario = night.path("scenario.toml");
-        fs::write(&scenario, format!("name = \"a night\"\nonly = \"pretend\"\n{steps}")).unwrap();
-        let agent = night.path("agent");
+        let runner = Self { sandbox };
+        let scenario = runner.path("scenario.toml");
+        fs::write(&scenario, format!("name = \"a driven run\"\nonly = \"pretend\"\n{steps}"))
+            .unwrap();
+        let agent = runner.path("agent");
         let ralph = env!("CARGO_BIN_EXE_ralph");
-        let position = night.path("position.json");
+        let position = runner.path("position.json");
         let script = format!(
             "#!/bin/sh\nexec {ralph} pretend --scenario {} --position {} -- \"$@\" {flags}\n",
             scenario.display(),
@@ -42,10 +43,10 @@ impl Night {
         );
         fs::write(&agent, script).unwrap();
         fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).unwrap();
-        let trust = night.sandbox.ralph(["trust", "--json"]);
+        let trust = runner.sandbox.ralph(["trust", "--json"]);
         let hash = serde_json::from_str::<Value>(&trust.stdout).unwrap()["hash"].clone();
-        night.sandbox.ralph(["trust", "--hash", hash.as_str().unwrap()]);
-        night
+        runner.sandbox.ralph(["trust", "--hash", hash.as_str().unwrap()]);
+        runner
     }
 
     pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
@@ -73,14 +74,14 @@ impl Night {
         status["runs"][0]["run"].as_str().unwrap().to_string()
     }
 
-    /// The journal: outcome and rule of each decision, and what the runner did, without what differs every time.
+    /// A summary of the journal: outcome and rule of each decision, and the runner's actions, without varying details.
     fn story(&self) -> String {
         let log = self.sandbox.ralph(["log", "--json"]);
         let lines = log.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let mut story = String::new();
         for line in lines {
             let change = &line["change"];
-            let told = if let Some(decided) = change.get("decided") {
+            let entry = if let Some(decided) = change.get("decided") {
                 let outcome = &decided["outcome"];
                 let outcome = outcome.as_object().and_then(|one| one.keys().next().cloned());
                 let outcome =
@@ -99,7 +100,7 @@ impl Night {
             } else {
                 continue;
             };
-            story.push_str(&format!("{told}\n"));
+            story.push_str(&format!("{entry}\n"));
         }
         story
     }
@@ -109,7 +110,7 @@ impl Night {
         lines.filter(|line| line["event"] == name).collect()
     }
 
-    /// Starts it, and gives it back with its events once it told one of this name.
+    /// Starts the runner and waits for an event of this name. Returns the process and its remaining events.
     pub(crate) fn until(
         &self,
         args: &[&str],
@@ -126,12 +127,12 @@ impl Night {
         (child, events)
     }
 
-    /// The next event of that name.
+    /// Reads events up to the next one of this name.
     fn hear_on(events: &mut impl BufRead, name: &str) -> Value {
         let mut line = String::new();
         while !line.contains(&format!("\"event\":\"{name}\"")) {
             line.clear();
-            assert_ne!(events.read_line(&mut line).unwrap(), 0, "it ended before {name}");
+            assert_ne!(events.read_line(&mut line).unwrap(), 0, "the runner ended before {name}");
         }
         serde_json::from_str(&line).unwrap()
     }
@@ -148,14 +149,14 @@ tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
 agent = \"Now it does.\"
 ";
 
-/// R-L8c, R-S8a: held in-band and verified by the runner's own look, also when that takes the last iteration there is;
-/// the agent gets no flag that nobody asked for.
+/// R-L8c, R-S8a: the agent is held in-band, and the runner verifies after the process has exited, even in the last
+/// iteration. The agent gets only the permission flag that the person passed.
 #[test]
-fn an_agent_is_held_in_its_session_and_the_runner_has_the_last_look() {
-    let night = Night::new(EARLY_THEN_GOOD);
-    let ended = night.run(&["--max-iterations", "1"]);
+fn an_agent_is_held_in_band_and_the_runner_verifies_last() {
+    let runner = Night::new(EARLY_THEN_GOOD);
+    let ended = runner.run(&["--max-iterations", "1"]);
     assert_eq!(ended.code, Some(0), "{ended}");
-    assert_snapshot!(night.story(), @r"
+    assert_snapshot!(runner.story(), @r"
     session fresh
     1 blocked (block)
     1 allowed (final-look)
@@ -168,24 +169,24 @@ fn an_agent_is_held_in_its_session_and_the_runner_has_the_last_look() {
     assert_eq!(argv.last(), Some(&"--dangerously-skip-permissions"));
 }
 
-/// R-H2d: hooks that never reach us change nothing: the runner looks for itself, and says what a hook would have said.
+/// R-H2d: if hook callbacks never arrive, the runner verifies by itself and sends the reason as a prompt.
 #[test]
-fn a_dead_hook_makes_nothing_verified() {
-    let night = Night::of(Sandbox::new(), EARLY_THEN_GOOD, "--bare");
-    let ended = night.run(&[]);
+fn without_callbacks_the_runner_verifies_by_itself() {
+    let runner = Night::of(Sandbox::new(), EARLY_THEN_GOOD, "--bare");
+    let ended = runner.run(&[]);
     assert_eq!(ended.code, Some(0), "{ended}");
-    assert_snapshot!(night.story(), @r"
+    assert_snapshot!(runner.story(), @r"
     session fresh
     1 blocked (block)
     1 ended (verified)
     ");
 }
 
-/// R-D4c, R-H4e: a context that is nearly full is handed over to a fresh session, which begins from files with the same
-/// gates; a session is named or gone on with, never both.
+/// R-D4c, R-H4e: when the context is nearly full, a fresh session continues from files with the same gates. A session
+/// is started with either `--session-id` or `--resume`, never both.
 #[test]
 fn a_full_context_is_handed_over() {
-    let night = Night::new(
+    let runner = Night::new(
         "
 [[step]]
 agent = \"I looked around.\"
@@ -205,9 +206,9 @@ tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
 agent = \"Now it does.\"
 ",
     );
-    let ended = night.run(&[]);
+    let ended = runner.run(&[]);
     assert_eq!(ended.code, Some(0), "{ended}");
-    assert_snapshot!(night.story(), @r"
+    assert_snapshot!(runner.story(), @r"
     session fresh
     1 blocked (block)
     2 handed_over (hand-over)
@@ -221,14 +222,14 @@ agent = \"Now it does.\"
         assert_eq!(argv.contains("--session-id"), !argv.contains("--resume"), "{argv}");
     }
     let handoff =
-        fs::read_to_string(night.sandbox.ralph_home(&format!("runs/{}/handoff.md", night.id())));
+        fs::read_to_string(runner.sandbox.ralph_home(&format!("runs/{}/handoff.md", runner.id())));
     let handoff = handoff.unwrap();
     assert!(handoff.contains(GOAL) && handoff.contains("sed is a dead end"), "{handoff}");
 }
 
-/// R-K2a, R-K2c: a limit is waited for only where a person said so; otherwise the run is parked, and resumable.
+/// R-K2a, R-K2c: the runner waits for a rate limit only if allowed; otherwise it parks the run, which can be resumed.
 #[test]
-fn a_rate_limit_parks_the_run_unless_a_person_lets_it_wait() {
+fn a_rate_limit_parks_the_run_unless_waiting_is_allowed() {
     let limited = "
 [[step]]
 rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 1500 }
@@ -239,21 +240,21 @@ tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
 [[step]]
 agent = \"Now it does.\"
 ";
-    let night = Night::new(limited);
-    let ended = night.run(&[]);
+    let runner = Night::new(limited);
+    let ended = runner.run(&[]);
     assert_eq!(ended.code, Some(8), "{ended}");
-    assert_snapshot!(night.story(), @r"
+    assert_snapshot!(runner.story(), @r"
     session fresh
     parked rate_limited
     ");
-    assert_eq!(night.resume().code, Some(0));
+    assert_eq!(runner.resume().code, Some(0));
 
-    let night = Night::new(limited);
-    let config = night.sandbox.ralph_home("config.toml");
+    let runner = Night::new(limited);
+    let config = runner.sandbox.ralph_home("config.toml");
     fs::write(&config, "[runner]\nlimit_jitter = \"0s\"\n").unwrap();
-    let ended = night.run(&["--wait-for-limits", "1m"]);
+    let ended = runner.run(&["--wait-for-limits", "1m"]);
     assert_eq!(ended.code, Some(0), "{ended}");
-    assert_snapshot!(night.story(), @r"
+    assert_snapshot!(runner.story(), @r"
     session fresh
     waits rate_limit
     woke
@@ -262,10 +263,10 @@ agent = \"Now it does.\"
     ");
 }
 
-/// R-L5c: nobody answers for the person. The question parks the run, and what they say is the first thing it hears.
+/// R-L5c: a question parks the run. On resume, the person's message is the first prompt.
 #[test]
-fn a_question_parks_the_run_until_a_person_says_something() {
-    let night = Night::new(&format!(
+fn a_question_parks_the_run_until_a_person_answers() {
+    let runner = Night::new(&format!(
         "
 [[step]]
 tools = [{{ run = \"{ralph} ask 'which word?'\" }}]
@@ -281,15 +282,15 @@ agent = \"Now it does.\"
 ",
         ralph = env!("CARGO_BIN_EXE_ralph")
     ));
-    fs::write(night.sandbox.ralph_home("config.toml"), "[runner]\nquestion_after = \"1s\"\n")
+    fs::write(runner.sandbox.ralph_home("config.toml"), "[runner]\nquestion_after = \"1s\"\n")
         .unwrap();
-    let ended = night.run(&[]);
+    let ended = runner.run(&[]);
     assert_eq!(ended.code, Some(5), "{ended}");
-    let id = night.id();
-    assert_eq!(night.sandbox.ralph(["tell", &id, "goodbye is the word"]).code, Some(0));
-    let ended = night.resume();
+    let id = runner.id();
+    assert_eq!(runner.sandbox.ralph(["tell", &id, "goodbye is the word"]).code, Some(0));
+    let ended = runner.resume();
     assert_eq!(ended.code, Some(0), "{ended}");
-    assert_snapshot!(night.story(), @"
+    assert_snapshot!(runner.story(), @"
     session fresh
     0 allowed (needs-human)
     parked needs_human
@@ -300,10 +301,10 @@ agent = \"Now it does.\"
     ");
 }
 
-/// R-L11c: Ctrl-C twice ends everything now; nothing is charged, and the run goes on where it was.
+/// R-L11c: a second interrupt ends everything immediately. Nothing is charged, and a resume continues where it was.
 #[test]
-fn two_interrupts_end_it_now_and_it_goes_on_later() {
-    let night = Night::new(
+fn two_interrupts_end_the_runner_and_the_run_resumes_later() {
+    let runner = Night::new(
         "
 [[step]]
 tools = [{ run = \"sleep 600\" }]
@@ -315,15 +316,15 @@ tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
 agent = \"Now it does.\"
 ",
     );
-    let (mut child, _events) = night.until(&[], "tool");
+    let (mut child, _events) = runner.until(&[], "tool");
     let pid = Pid::from_child(&child);
-    // Two of a kind may be heard as one.
+    // Two signals of the same kind may be delivered as one.
     kill_process(pid, Signal::INT).unwrap();
     kill_process(pid, Signal::TERM).unwrap();
     let code = child.wait().unwrap().code();
     assert_eq!(code, Some(130));
-    assert_eq!(night.resume().code, Some(0));
-    assert_snapshot!(night.story(), @r"
+    assert_eq!(runner.resume().code, Some(0));
+    assert_snapshot!(runner.story(), @r"
     session fresh
     parked cancelled
     session resumed
@@ -332,10 +333,10 @@ agent = \"Now it does.\"
     ");
 }
 
-/// An agent dies with its runner, and another runner goes on without a second charge.
+/// An agent dies with its runner, and another runner continues without charging twice.
 #[test]
-fn a_killed_runner_takes_its_agent_along_and_another_goes_on() {
-    let night = Night::new(
+fn the_agent_dies_with_its_runner_and_another_runner_continues() {
+    let runner = Night::new(
         "
 [[step]]
 agent = \"Done.\"
@@ -350,12 +351,12 @@ tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
 agent = \"Now it does.\"
 ",
     );
-    let (mut child, _events) = night.until(&[], "tool");
+    let (mut child, _events) = runner.until(&[], "tool");
     child.kill().unwrap();
     child.wait().unwrap();
-    let ended = night.resume();
+    let ended = runner.resume();
     assert_eq!(ended.code, Some(0), "{ended}");
-    assert_snapshot!(night.story(), @r"
+    assert_snapshot!(runner.story(), @r"
     session fresh
     1 blocked (block)
     session resumed
@@ -364,23 +365,23 @@ agent = \"Now it does.\"
     ");
 }
 
-/// R-L9b: more blocks than the run has iterations, whatever the project's settings say.
+/// R-L9b: the client's cap on blocks is set above the run's iterations, overriding the project's settings.
 #[test]
-fn the_hosts_own_cap_is_set_above_the_runs() {
-    let night = Night::new(EARLY_THEN_GOOD);
+fn the_hosts_block_cap_is_set_above_the_runs_iterations() {
+    let runner = Night::new(EARLY_THEN_GOOD);
     let settings = "{\"env\": {\"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP\": \"1\"}}";
-    night.sandbox.write(".claude/settings.json", settings);
-    night.sandbox.commit();
-    let ended = night.run(&["--max-iterations", "7"]);
+    runner.sandbox.write(".claude/settings.json", settings);
+    runner.sandbox.commit();
+    let ended = runner.run(&["--max-iterations", "7"]);
     assert_eq!(ended.code, Some(0), "{ended}");
     let argv = Night::events(&ended, "session")[0]["argv"].to_string();
     assert!(argv.contains(r#"BLOCK_CAP\":\"1007\""#), "{argv}");
 }
 
-/// R-K1a, R-K1d: the next turn is refused before it would overrun the budget, and what is there is kept.
+/// R-K1a, R-K1d: a turn that would exceed the budget is not started, and the work so far is checkpointed.
 #[test]
-fn a_budget_ends_the_run_before_it_is_overrun() {
-    let night = Night::new(
+fn a_budget_ends_the_run_before_it_is_exceeded() {
+    let runner = Night::new(
         "
 [[step]]
 agent = \"Done.\"
@@ -388,7 +389,7 @@ usage = { input = 100000 }
 repeat = \"forever\"
 ",
     );
-    let ended = night.run(&["--max-cost", "1.2"]);
+    let ended = runner.run(&["--max-cost", "1.2"]);
     assert_eq!(ended.code, Some(2), "{ended}");
     let report = &Night::events(&ended, "ended")[0];
     assert!(report["because"].as_str().unwrap().contains("$1.2"), "{report}");
@@ -398,24 +399,24 @@ repeat = \"forever\"
 /// A second runner is refused while the first one drives.
 #[test]
 fn a_run_has_one_runner() {
-    let night = Night::new("[[step]]\ntools = [{ run = \"sleep 600\" }]\n");
-    let (mut child, _events) = night.until(&[], "tool");
-    let ended = night.resume();
+    let runner = Night::new("[[step]]\ntools = [{ run = \"sleep 600\" }]\n");
+    let (mut child, _events) = runner.until(&[], "tool");
+    let ended = runner.resume();
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(ended.code, Some(1));
     let pid = child.id().to_string();
-    let said = ended.stderr.replace(&pid, "$PID").replace(&night.id(), "$RUN");
-    assert_snapshot!(said, @"
+    let error = ended.stderr.replace(&pid, "$PID").replace(&runner.id(), "$RUN");
+    assert_snapshot!(error, @"
     error: run `$RUN` already has a runner (process $PID)
-      hint: `ralph status` shows how it stands
+      hint: `ralph status` shows its state
     ");
 }
 
-/// R-K2c: of a window that was waited for, no more is used than a person allows; then only they go on.
+/// R-K2c: after waiting for a rate-limit window, the runner uses at most the allowed share of it, then parks the run.
 #[test]
-fn a_window_that_was_waited_for_is_not_used_up() {
-    let night = Night::new(
+fn the_share_of_an_awaited_window_is_limited() {
+    let runner = Night::new(
         "
 [[step]]
 rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 1500 }
@@ -435,12 +436,12 @@ tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
 agent = \"Now it does.\"
 ",
     );
-    let config = night.sandbox.ralph_home("config.toml");
+    let config = runner.sandbox.ralph_home("config.toml");
     fs::write(&config, "[runner]\nlimit_jitter = \"0s\"\nmax_window_share = 0.5\n").unwrap();
-    let ended = night.run(&["--wait-for-limits", "1m"]);
+    let ended = runner.run(&["--wait-for-limits", "1m"]);
     assert_eq!(ended.code, Some(8), "{ended}");
-    assert_eq!(night.resume().code, Some(0));
-    assert_snapshot!(night.story(), @"
+    assert_eq!(runner.resume().code, Some(0));
+    assert_snapshot!(runner.story(), @"
     session fresh
     waits rate_limit
     woke
@@ -452,10 +453,10 @@ agent = \"Now it does.\"
     ");
 }
 
-/// A copy of a session goes on where it was: the run begins with all that it knew, and pays for its own part alone.
+/// A forked session continues with the original's context, and the new run is charged only for its own part.
 #[test]
-fn a_run_begins_with_a_copy_of_a_session() {
-    let night = Night::new(
+fn a_run_starts_from_a_forked_session() {
+    let runner = Night::new(
         "
 [[step]]
 tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
@@ -476,22 +477,22 @@ agent = \"Now it does again.\"
 usage = { input = 1000 }
 ",
     );
-    let ended = night.run(&[]);
+    let ended = runner.run(&[]);
     assert_eq!(ended.code, Some(0), "{ended}");
     let first = Night::events(&ended, "session")[0]["session"].as_str().unwrap().to_string();
     let cost =
         |ended: &Ended| Night::events(ended, "ended")[0]["standing"]["spent_usd"].as_f64().unwrap();
-    let (run, dear) = (night.id(), cost(&ended));
+    let (run, dear) = (runner.id(), cost(&ended));
 
-    night.sandbox.write("main.sh", "echo hello\n");
-    let ended = night.run(&["--fork", &run]);
+    runner.sandbox.write("main.sh", "echo hello\n");
+    let ended = runner.run(&["--fork", &run]);
     assert_eq!(ended.code, Some(0), "{ended}");
     let session = &Night::events(&ended, "session")[0];
     let argv: Vec<_> = session["argv"].as_array().unwrap().iter().skip(7).take(5).collect();
     let copy = session["session"].as_str().unwrap();
     let expected = ["--resume", &first, "--fork-session", "--session-id", copy];
     assert_eq!(argv, expected);
-    let story = night.story();
+    let story = runner.story();
     assert_snapshot!(story, @"
     session forked
     1 blocked (block)
@@ -501,15 +502,15 @@ usage = { input = 1000 }
     assert!(cost(&ended) < dear * 1.5, "{} {dear}", cost(&ended));
 }
 
-/// What there is no copy of is not begun without it.
+/// If the session to fork does not exist, no fresh session is started instead.
 #[test]
-fn a_copy_of_nothing_is_parked() {
-    let night = Night::new(EARLY_THEN_GOOD);
-    let ended = night.run(&["--fork", "0b53ac6e-53a9-4d0e-9c5d-6f1a2c9be1aa"]);
+fn forking_a_missing_session_parks_the_run() {
+    let runner = Night::new(EARLY_THEN_GOOD);
+    let ended = runner.run(&["--fork", "0b53ac6e-53a9-4d0e-9c5d-6f1a2c9be1aa"]);
     assert_eq!(ended.code, Some(5), "{ended}");
     assert_snapshot!(Night::events(&ended, "ended")[0]["because"].as_str().unwrap(), @"the agent has no session `0b53ac6e-53a9-4d0e-9c5d-6f1a2c9be1aa` to fork");
     let ended =
-        night.sandbox.ralph(["run", GOAL, "--fork", "k7f2", "--agent-program", "/bin/true"]);
+        runner.sandbox.ralph(["run", GOAL, "--fork", "k7f2", "--agent-program", "/bin/true"]);
     assert_snapshot!(ended.to_string(), @"
     exit 1
     --- stderr
@@ -518,21 +519,21 @@ fn a_copy_of_nothing_is_parked() {
     ");
 }
 
-/// R-H4e: what a person gave the agent is needed to go on, and shown without secrets; a parked run says how it goes on.
+/// R-H4e: the agent's flags are recorded for resuming, with secrets redacted. A parked run shows how to resume it.
 #[test]
-fn a_parked_run_tells_how_it_goes_on_and_no_secrets() {
-    let night = Night::new(
+fn a_parked_run_shows_how_to_resume_and_no_secrets() {
+    let runner = Night::new(
         "
 [[step]]
 rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 60000 }
 ",
     );
     let secret = "sk-ant-api03-0123456789abcdefghijklmnopqrstuvwxyz";
-    let ended = night.run(&["--max-tokens", "2M"]);
+    let ended = runner.run(&["--max-tokens", "2M"]);
     assert_eq!(ended.code, Some(8), "{ended}");
-    let run = night.id();
-    let refused = night.sandbox.ralph(["resume", &run]);
-    let limits = night.sandbox.ralph(["limits", &run, "--max-tokens", "500k", "--json"]);
+    let run = runner.id();
+    let refused = runner.sandbox.ralph(["resume", &run]);
+    let limits = runner.sandbox.ralph(["limits", &run, "--max-tokens", "500k", "--json"]);
     let shown = format!("{refused}{limits}").replace(&run, "$RUN");
     insta::with_settings!({filters => vec![(r"at \d\d:\d\d", "at [time]")]}, {
         assert_snapshot!(shown, @r#"
@@ -549,13 +550,13 @@ rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 60000
 
     let flags = ["--append-system-prompt", secret, "--permission-mode", "plan"];
     let args = [&[GOAL, "--"][..], &flags].concat();
-    let ended = crate::sandbox::ended(&mut night.command(&args), b"");
+    let ended = crate::sandbox::ended(&mut runner.command(&args), b"");
     assert_ne!(ended.code, Some(1), "{ended}");
-    let log = night.sandbox.ralph(["log", "--json"]);
+    let log = runner.sandbox.ralph(["log", "--json"]);
     assert!(log.stdout.contains("[redacted]") && !log.stdout.contains(secret), "{log}");
 }
 
-/// R-D1c: a conflict is a person's to resolve, in the work tree that was kept; then the run goes on where it was.
+/// R-D1c: a person resolves the conflict in the kept work tree; then the run resumes and lands.
 #[test]
 fn a_resolved_conflict_lands() {
     let sandbox = Sandbox::new();
@@ -572,23 +573,23 @@ tools = [{{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }}, {{ run = 
 agent = \"Now it does.\"
 "
     );
-    let night = Night::of(sandbox, &steps, "");
-    let ended = night.run(&["--worktree"]);
+    let runner = Night::of(sandbox, &steps, "");
+    let ended = runner.run(&["--worktree"]);
     assert_eq!(ended.code, Some(5), "{ended}");
-    let status = night.sandbox.ralph(["status", "--json"]);
+    let status = runner.sandbox.ralph(["status", "--json"]);
     let status: Value = serde_json::from_str(&status.stdout).unwrap();
     let tree = status["runs"][0]["driven"]["worktree"].as_str().unwrap();
     let git = |args: &[&str]| {
         let me = ["-C", tree, "-c", "user.name=t", "-c", "user.email=t@t"];
         let mut git = Command::new("git");
-        git.args(me).args(args).env_clear().env("HOME", night.sandbox.home()).output().unwrap()
+        git.args(me).args(args).env_clear().env("HOME", runner.sandbox.home()).output().unwrap()
     };
     assert!(!git(&["merge", "--quiet", "main"]).status.success());
     fs::write(std::path::Path::new(tree).join("main.sh"), "echo goodbye\n").unwrap();
     assert!(git(&["commit", "--quiet", "--all", "--message", "resolved"]).status.success());
-    let ended = night.resume();
+    let ended = runner.resume();
     assert_eq!(ended.code, Some(0), "{ended}");
-    assert_snapshot!(night.story(), @"
+    assert_snapshot!(runner.story(), @"
     session fresh
     0 allowed (final-look)
     parked needs_human
@@ -596,32 +597,32 @@ agent = \"Now it does.\"
     settled
     0 ended (verified)
     ");
-    let landed = fs::read_to_string(night.sandbox.project().join("main.sh")).unwrap();
+    let landed = fs::read_to_string(runner.sandbox.project().join("main.sh")).unwrap();
     assert_eq!(landed, "echo goodbye\n");
 }
 
-/// Nobody drives a run whose runner was killed, and nobody says otherwise; what it was gone for is no time of the run.
+/// After its runner was killed, a run is shown as not driven, and the time without a runner does not count.
 #[test]
-fn a_run_whose_runner_was_killed_says_how_it_goes_on() {
-    let night = Night::new(
+fn a_run_whose_runner_was_killed_shows_how_to_resume() {
+    let runner = Night::new(
         "
 [[step]]
 tools = [{ run = \"sleep 600\" }]
 ",
     );
-    let (mut child, _events) = night.until(&[], "tool");
-    let shown = |night: &Night| {
+    let (mut child, _events) = runner.until(&[], "tool");
+    let shown = |runner: &Night| {
         let shown =
-            night.sandbox.ralph(["status", &night.id()]).stdout.replace(&night.id(), "$RUN");
+            runner.sandbox.ralph(["status", &runner.id()]).stdout.replace(&runner.id(), "$RUN");
         let lines: Vec<_> = shown.lines().take(3).map(str::to_string).collect();
         lines.join("\n")
     };
-    let driven = shown(&night);
+    let driven = shown(&runner);
     child.kill().unwrap();
     child.wait().unwrap();
-    let told = format!("{driven}\n--\n{}", shown(&night));
+    let both = format!("{driven}\n--\n{}", shown(&runner));
     insta::with_settings!({filters => vec![(r"\d+ (ms|s) of", "[time] of"), ("claude [0-9a-f]{8}", "claude [session]")]}, {
-        assert_snapshot!(told, @"
+        assert_snapshot!(both, @"
         $RUN  armed         Let main.sh say goodbye.
               claude [session] · iteration 0 of 25 · [time] of 8 h · $0 of $20
               ? the agent runs without permission prompts, as a person requested
@@ -633,10 +634,11 @@ tools = [{ run = \"sleep 600\" }]
     });
 }
 
-/// Ctrl-C is heard at once, and it is said what another one does; a pause lets the turn end, and is said too.
+/// Ctrl-C and a pause are acknowledged immediately. The note for Ctrl-C explains the effect of a second one; a pause lets
+/// the turn end.
 #[test]
-fn a_wish_is_acknowledged() {
-    let night = Night::new(
+fn an_interrupt_and_a_pause_are_acknowledged() {
+    let runner = Night::new(
         "
 [[step]]
 tools = [{ run = \"until [ -e go ]; do sleep 0.05; done\" }]
@@ -645,45 +647,46 @@ tools = [{ run = \"until [ -e go ]; do sleep 0.05; done\" }]
 agent = \"That took a while.\"
 ",
     );
-    let (mut child, mut events) = night.until(&[], "tool");
+    let (mut child, mut events) = runner.until(&[], "tool");
     let mut note = || Night::hear_on(&mut events, "note")["text"].as_str().unwrap().to_string();
-    assert_eq!(night.sandbox.ralph(["pause", &night.id()]).code, Some(0));
+    assert_eq!(runner.sandbox.ralph(["pause", &runner.id()]).code, Some(0));
     let paused = note();
-    assert_eq!(night.sandbox.ralph(["resume", &night.id()]).code, Some(0));
+    assert_eq!(runner.sandbox.ralph(["resume", &runner.id()]).code, Some(0));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let told = format!("{paused}\n{}", note());
-    night.sandbox.write("go", "");
+    let notes = format!("{paused}\n{}", note());
+    runner.sandbox.write("go", "");
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_snapshot!(told, @"
+    assert_snapshot!(notes, @"
     pausing after this turn
     stopping after this turn; press Ctrl-C again to stop now
     ");
-    assert_snapshot!(night.story(), @"
+    assert_snapshot!(runner.story(), @"
     session fresh
     parked cancelled
     ");
 }
 
-/// R-K1a: a day whose budget is spent begins no other agent.
+/// R-K1a: once the daily budget is spent, no agent is started.
 #[test]
-fn a_spent_day_begins_nothing() {
-    let night = Night::new(EARLY_THEN_GOOD);
-    let config = night.sandbox.ralph_home("config.toml");
+fn a_spent_daily_budget_starts_no_agent() {
+    let runner = Night::new(EARLY_THEN_GOOD);
+    let config = runner.sandbox.ralph_home("config.toml");
     fs::create_dir_all(config.parent().unwrap()).unwrap();
     fs::write(&config, "[runner]\nmax_cost_per_day_usd = 0.0001\n").unwrap();
-    assert_eq!(night.run(&[]).code, Some(2));
-    let ended = night.run(&[]);
+    assert_eq!(runner.run(&[]).code, Some(2));
+    let ended = runner.run(&[]);
     assert_eq!(ended.code, Some(2), "{ended}");
-    assert_snapshot!(night.story(), @"parked exhausted");
+    assert_snapshot!(runner.story(), @"parked exhausted");
 }
 
-/// An agent is alive by what its client says: not by what it prints, nor because somebody else holds on to its output.
+/// Only messages of the client count as a sign of life: not arbitrary output, nor another process that keeps stdout
+/// open.
 #[test]
-fn whoever_is_no_client_is_not_waited_for() {
+fn a_process_that_is_not_a_client_is_not_waited_for() {
     for script in ["exec yes", "setsid sh -c 'exec sleep 600' & exit 3"] {
-        let night = Night::new("");
-        fs::write(night.path("agent"), format!("#!/bin/sh\n{script}\n")).unwrap();
-        let ended = night.run(&["--idle-after", "1s"]);
+        let runner = Night::new("");
+        fs::write(runner.path("agent"), format!("#!/bin/sh\n{script}\n")).unwrap();
+        let ended = runner.run(&["--idle-after", "1s"]);
         assert_eq!(ended.code, Some(10), "{script}: {ended}");
     }
 }
@@ -692,11 +695,11 @@ fn spent(ended: &Ended) -> f64 {
     Night::events(ended, "ended")[0]["standing"]["spent_usd"].as_f64().unwrap()
 }
 
-/// R-K1a, R-K1b: a process that is opened again counts on from where it was, a copy's from what the original cost, and
-/// none of that is charged twice, nor to anybody else.
+/// R-K1a, R-K1b: a resumed process reports its total cost so far, and a forked one starts from the original's cost; no
+/// cost is charged twice or to another run.
 #[test]
-fn a_copy_that_is_opened_again_costs_its_own() {
-    let night = Night::new(
+fn a_resumed_fork_is_charged_only_its_own_cost() {
+    let runner = Night::new(
         "
 [[step]]
 tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
@@ -718,22 +721,22 @@ tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
 agent = \"Now it does again.\"
 ",
     );
-    let ended = night.run(&[]);
+    let ended = runner.run(&[]);
     assert_eq!(ended.code, Some(0), "{ended}");
-    let (run, dear) = (night.id(), spent(&ended));
-    night.sandbox.write("main.sh", "echo hello\n");
-    let (mut child, _events) = night.until(&["--fork", &run], "tool");
+    let (run, dear) = (runner.id(), spent(&ended));
+    runner.sandbox.write("main.sh", "echo hello\n");
+    let (mut child, _events) = runner.until(&["--fork", &run], "tool");
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    let ended = night.resume();
+    let ended = runner.resume();
     assert_eq!(ended.code, Some(0), "{ended}");
     assert!(spent(&ended) < dear / 2.0, "{} {dear}", spent(&ended));
 }
 
-/// R-K1d: what a turn cost that a person cancelled is known, though the run had ended by then.
+/// R-K1d: the cost of a cancelled turn is recorded although the run has ended by then.
 #[test]
 fn a_cancelled_turn_is_billed() {
-    let night = Night::new(
+    let runner = Night::new(
         "
 [[step]]
 agent = \"I read all of it.\"
@@ -743,20 +746,20 @@ usage = { input = 500000 }
 tools = [{ run = \"sleep 600\" }]
 ",
     );
-    let (mut child, mut events) = night.until(&[], "tool");
-    assert_eq!(night.sandbox.ralph(["cancel", &night.id()]).code, Some(0));
-    let mut told = String::new();
-    std::io::Read::read_to_string(&mut events, &mut told).unwrap();
+    let (mut child, mut events) = runner.until(&[], "tool");
+    assert_eq!(runner.sandbox.ralph(["cancel", &runner.id()]).code, Some(0));
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut events, &mut rest).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    let last: Value = serde_json::from_str(told.lines().last().unwrap()).unwrap();
+    let last: Value = serde_json::from_str(rest.lines().last().unwrap()).unwrap();
     let spent = last["standing"]["spent_usd"].as_f64().unwrap();
     assert!(spent >= 2.0, "{last}");
 }
 
-/// R-K2b: killed in a wait, a run charges nothing more for it, and a pause does not make it forget what it waits for.
+/// R-K2b: a runner killed while waiting charges nothing on resume, and a pause does not cancel the wait.
 #[test]
-fn a_wait_outlives_its_runner_and_a_pause() {
-    let night = Night::new(
+fn a_wait_survives_its_runner_and_a_pause() {
+    let runner = Night::new(
         "
 [[step]]
 agent = \"I read all of it.\"
@@ -772,28 +775,28 @@ tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
 agent = \"Now it does.\"
 ",
     );
-    let config = night.sandbox.ralph_home("config.toml");
+    let config = runner.sandbox.ralph_home("config.toml");
     let settings = "[runner]\nlimit_jitter = \"0s\"\nmax_window_share = 0.5\n";
     fs::write(&config, settings).unwrap();
-    let (mut child, _events) = night.until(&["--wait-for-limits", "1m"], "waiting");
+    let (mut child, _events) = runner.until(&["--wait-for-limits", "1m"], "waiting");
     let cost = || {
-        let status = night.sandbox.ralph(["status", "--json"]);
+        let status = runner.sandbox.ralph(["status", "--json"]);
         let status: Value = serde_json::from_str(&status.stdout).unwrap();
         status["runs"][0]["spent_usd"].as_f64().unwrap()
     };
     let before = cost();
     child.kill().unwrap();
     child.wait().unwrap();
-    let resume = night.command(&["--resume", &night.id()]).stdout(Stdio::piped()).spawn();
+    let resume = runner.command(&["--resume", &runner.id()]).stdout(Stdio::piped()).spawn();
     let (mut child, mut events) = Night::hear(resume.unwrap(), "waiting");
     assert!((cost() - before).abs() < f64::EPSILON, "{} {before}", cost());
-    assert_eq!(night.sandbox.ralph(["pause", &night.id()]).code, Some(0));
+    assert_eq!(runner.sandbox.ralph(["pause", &runner.id()]).code, Some(0));
     Night::hear_on(&mut events, "note");
-    assert_eq!(night.sandbox.ralph(["resume", &night.id()]).code, Some(0));
+    assert_eq!(runner.sandbox.ralph(["resume", &runner.id()]).code, Some(0));
     let mut rest = String::new();
     std::io::Read::read_to_string(&mut events, &mut rest).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0), "{rest}");
-    assert_snapshot!(night.story(), @"
+    assert_snapshot!(runner.story(), @"
     session fresh
     1 blocked (block)
     waits rate_limit
@@ -804,40 +807,40 @@ agent = \"Now it does.\"
     ");
 }
 
-/// R-K1d: no wait outlasts the time of the run.
+/// R-K1d: a wait never exceeds the run's time limit.
 #[test]
-fn a_wait_ends_with_the_time_of_the_run() {
-    let night = Night::new(
+fn a_wait_ends_at_the_time_limit_of_the_run() {
+    let runner = Night::new(
         "
 [[step]]
 rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 600000 }
 ",
     );
-    let ended = night.run(&["--wait-for-limits", "1h", "--max-duration", "3s"]);
+    let ended = runner.run(&["--wait-for-limits", "1h", "--max-duration", "3s"]);
     assert_eq!(ended.code, Some(2), "{ended}");
-    assert_snapshot!(night.story(), @"
+    assert_snapshot!(runner.story(), @"
     session fresh
     waits rate_limit
     0 ended (limit)
     ");
 }
 
-/// R-H4e: what an agent was started with is on record, names and all, and no secret of it.
+/// R-H4e: the agent's environment is recorded with variable names and without secrets.
 #[test]
-fn the_environment_of_an_agent_is_on_record() {
-    let night = Night::new(EARLY_THEN_GOOD);
-    let mut command = night.command(&[&[GOAL], &BOLD[..]].concat());
+fn the_environment_of_an_agent_is_recorded() {
+    let runner = Night::new(EARLY_THEN_GOOD);
+    let mut command = runner.command(&[&[GOAL], &BOLD[..]].concat());
     let secret = "sk-ant-api03-0123456789abcdefghijklmnopqrstuvwxyz";
     command.env("ANTHROPIC_API_KEY", secret).env("ANTHROPIC_BASE_URL", "http://127.0.0.1:1");
     command.env("DB_PASSWORD", "correct horse battery").env("CLAUDECODE_UNRELATED", "1");
     let ended = crate::sandbox::ended(&mut command, b"");
     assert_eq!(ended.code, Some(0), "{ended}");
-    let log = night.sandbox.ralph(["log", "--json"]).stdout;
+    let log = runner.sandbox.ralph(["log", "--json"]).stdout;
     let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let mut sessions = lines.map(|line| line["change"]["drove"]["session"]["env"].clone());
     let env = sessions.find(Value::is_array).unwrap();
     let env: Vec<_> = env.as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
-    assert_snapshot!(env.join("\n").replace(&night.id(), "$RUN"), @"
+    assert_snapshot!(env.join("\n").replace(&runner.id(), "$RUN"), @"
     ANTHROPIC_API_KEY=[redacted]
     ANTHROPIC_BASE_URL=http://127.0.0.1:1
     CLAUDECODE_UNRELATED

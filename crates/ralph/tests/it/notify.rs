@@ -1,4 +1,4 @@
-//! A person is told when a run ends, and no hook waits for it.
+//! Notifications at the end of a run. They are sent in the background, so no hook waits for them.
 
 use crate::sandbox::{SESSION, Sandbox, ended, eventually, program, write_at};
 use insta::assert_snapshot;
@@ -10,14 +10,14 @@ use std::process::Command;
 const PROMISE: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
 const KEPT: &str = r#","last_assistant_message":"<promise>DONE</promise>""#;
 
-/// Writes down what it was called with, and how often.
+/// Records the arguments, input and environment of the last call, and the number of calls.
 const RECORDER: &str = r#"#!/bin/sh
 { printf '<%s>' "$@"; echo; cat; env | grep '^RALPH_[MRST][A-Z]*=' | sort; } > "$0.$$"
-mv "$0.$$" "$0.said"
+mv "$0.$$" "$0.call"
 echo once >> "$0.times"
 "#;
 
-/// With programs that record in place of the real ones, and `text` as the person's own file.
+/// A sandbox with recording programs in place of the real ones, and `text` as the user's `config.toml`.
 fn with_own_file(text: &str) -> Sandbox {
     let sandbox = Sandbox::new();
     for name in ["curl", "notify-send", "tell-me"] {
@@ -29,11 +29,11 @@ fn with_own_file(text: &str) -> Sandbox {
 }
 
 fn said(sandbox: &Sandbox, name: &str) -> String {
-    let said = fs::read_to_string(sandbox.root().join(format!("bin/{name}.said")));
-    sandbox.tidy(&said.unwrap_or_default())
+    let call = fs::read_to_string(sandbox.root().join(format!("bin/{name}.call")));
+    sandbox.tidy(&call.unwrap_or_default())
 }
 
-/// What was told of the run, as soon as somebody was.
+/// Waits until the notifications of the run have been sent, and returns their results.
 fn told(sandbox: &Sandbox, run: &str) -> Value {
     let path = sandbox.ralph_home("runs").join(run).join("notified");
     eventually(|| {
@@ -51,9 +51,9 @@ fn faults(sandbox: &Sandbox) -> String {
     sandbox.tidy(&faults.join("\n"))
 }
 
-/// R-U2c: the end of a run is told in every way that is configured, once, with the reason and the next step.
+/// R-U2c: the end of a run is announced once through every configured channel, with the reason and the next step.
 #[test]
-fn the_end_of_a_run_is_told_once_in_every_way() {
+fn the_end_of_a_run_is_announced_once_per_channel() {
     let sandbox = with_own_file(
         r#"[notify]
 desktop = true
@@ -94,20 +94,20 @@ webhook = "https://hooks.example.org/T0/s3cret?a=1"
         assert_eq!(times, "once\n", "{name}");
     }
     assert_eq!(faults(&sandbox), "");
-    // Told again, it is told nothing.
+    // A second notification for the same run sends nothing.
     assert_eq!(sandbox.ralph(["notify", "--about", &run]).code, Some(0));
     let times = fs::read_to_string(sandbox.root().join("bin/curl.times")).unwrap();
     assert_eq!(times, "once\n");
 }
 
-/// The hook answers, and its output ends, while what it started is still at it.
+/// The hook answers and closes its output while the notification command is still running.
 #[test]
-fn no_hook_waits_for_a_program_that_hangs() {
+fn no_hook_waits_for_a_hanging_command() {
     let sandbox = with_own_file("notify.command = [\"tell-me\"]\n");
     let (gate, begun) = (sandbox.root().join("gate"), sandbox.root().join("begun"));
     assert_eq!(ended(Command::new("mkfifo").arg(&gate), b"").code, Some(0));
     let script = format!(
-        "#!/bin/sh\necho > '{}'\nread line < '{}'\necho \"$line\" > \"$0.said\"\n",
+        "#!/bin/sh\necho > '{}'\nread line < '{}'\necho \"$line\" > \"$0.call\"\n",
         begun.display(),
         gate.display()
     );
@@ -123,9 +123,9 @@ fn no_hook_waits_for_a_program_that_hangs() {
     assert_eq!(said(&sandbox, "tell-me"), "let go");
 }
 
-/// Whatever cannot be done is trouble that `ralph status` shows; the run has ended all the same.
+/// A failed notification is a fault that `ralph status` shows, and does not affect the end of the run.
 #[test]
-fn what_could_not_be_told_is_a_fault() {
+fn a_failed_notification_is_a_fault() {
     let sandbox = with_own_file(
         r#"[notify]
 command = ["no-such-program"]
@@ -146,7 +146,7 @@ webhook = "https://hooks.example.org/T0/s3cret"
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_a_fault_too() {
+fn an_invalid_config_file_is_a_fault() {
     let sandbox = with_own_file("");
     let run = sandbox.start(PROMISE);
     write_at(&sandbox.ralph_home("config.toml"), "[notify]\nbel = true\n");
@@ -155,9 +155,9 @@ fn a_file_that_cannot_be_read_is_a_fault_too() {
     assert_snapshot!(faults(&sandbox), @r#""notification": "its end was not announced because of `$ROOT/home/.ralph/config.toml`: unknown key `bel`; `ralph notify --test` sends a test""#);
 }
 
-/// Nothing but the message leaves the machine, and nothing secret is in it.
+/// Only the message leaves the machine, without secrets.
 #[test]
-fn a_hostile_goal_is_told_harmlessly_and_secrets_are_not_told() {
+fn a_hostile_goal_is_escaped_and_secrets_are_redacted() {
     let sandbox = with_own_file(
         "[notify]\ndesktop = true\ncommand = [\"tell-me\"]\nwebhook = \"https://example.org\"\n",
     )
@@ -193,9 +193,9 @@ fn a_hostile_goal_is_told_harmlessly_and_secrets_are_not_told() {
     });
 }
 
-/// Not for an end that nobody asked about, not at a cancel, not in a rehearsal, and not where nothing is configured.
+/// No notification for endings that are not in `notify.on`, after a cancel, in a rehearsal, or without configuration.
 #[test]
-fn nobody_is_told_who_does_not_want_to_be() {
+fn no_notification_is_sent_unless_configured() {
     let cases = [
         ("notify.command = [\"tell-me\"]\nnotify.on = [\"verified\", \"needs_human\"]\n", "0"),
         ("notify.command = [\"tell-me\"]\n", "1"),
@@ -215,7 +215,7 @@ fn nobody_is_told_who_does_not_want_to_be() {
 }
 
 #[test]
-fn a_test_message_says_how_each_way_went() {
+fn a_test_message_reports_the_result_of_each_channel() {
     let all = "[notify]\ndesktop = true\ncommand = [\"tell-me\"]\nwebhook = \"https://example.org/s3cret\"\n";
     let sandbox = with_own_file(all);
     assert_snapshot!(sandbox.ralph(["notify", "--test"]), @"
@@ -239,7 +239,7 @@ fn a_test_message_says_how_each_way_went() {
     {"v":1,"told":[{"way":"desktop","how":"sent"},{"way":"command","how":"sent"},{"way":"webhook","how":"sent"}]}
     "#);
 
-    // None of the programs is there.
+    // None of the programs is installed.
     let empty = sandbox.root().join("empty");
     fs::create_dir(&empty).unwrap();
     symlink("/bin/sh", empty.join("sh")).unwrap();
@@ -272,9 +272,9 @@ fn a_test_message_says_how_each_way_went() {
     ");
 }
 
-/// A program that neither ends nor wants to is ended, and the others are told.
+/// A command that hangs and ignores SIGTERM is killed, and the other channels are still used.
 #[test]
-fn a_program_that_hangs_is_ended() {
+fn a_hanging_command_is_killed() {
     let sandbox =
         with_own_file("[notify]\ncommand = [\"tell-me\"]\nwebhook = \"https://example.org\"\n");
     let script =
@@ -290,9 +290,9 @@ fn a_program_that_hangs_is_ended() {
     assert!(!fs::exists(format!("/proc/{}", pid.trim())).unwrap());
 }
 
-/// A repository may neither run something nor send something to somebody by it.
+/// A repository can neither run a command nor send data anywhere through `[notify]`.
 #[test]
-fn a_project_cannot_say_who_is_told() {
+fn a_project_cannot_configure_notifications() {
     let sandbox = with_own_file("[notify]\nwebhook = \"https://hooks.example.org/T0/s3cret\"\n");
     sandbox.write("ralph.toml", "[notify]\nwebhook = \"https://evil.example.org\"\n");
     assert_snapshot!(sandbox.tidy(&sandbox.ralph(["config"]).to_string()), @"
@@ -320,9 +320,9 @@ fn a_project_cannot_say_who_is_told() {
     "#);
 }
 
-/// A hook has no terminal, so its host is asked to ring, once.
+/// A hook has no terminal, so it asks the host to ring the bell, once.
 #[test]
-fn the_bell_is_the_host_s_to_ring() {
+fn the_host_rings_the_bell() {
     let sandbox = with_own_file("[notify]\nbell = true\n");
     let run = sandbox.start(PROMISE);
     insta::with_settings!({filters => vec![(r"\b\d+ (ms|s)\b", "[duration]")]}, {
@@ -337,15 +337,15 @@ fn the_bell_is_the_host_s_to_ring() {
     assert_eq!(faults(&sandbox), "");
 }
 
-/// Whoever tries it out has a terminal of their own.
+/// `ralph notify --test` has a terminal, so it rings the bell itself.
 #[test]
-fn a_test_rings_the_bell_of_the_terminal_it_is_typed_in() {
+fn a_test_rings_the_bell_of_its_terminal() {
     let sandbox = with_own_file("[notify]\nbell = true\n");
     let ralph = sandbox.command();
     let mut terminal = Command::new("python3");
     terminal.env_clear().envs(ralph.get_envs().filter_map(|(name, value)| Some((name, value?))));
     terminal.args(["-c", "import pty, sys; pty.spawn(sys.argv[1:])"]);
     terminal.arg(ralph.get_program()).args(["notify", "--test", "--json"]);
-    let heard = ended(&mut terminal, b"").stdout;
-    assert_snapshot!(heard.escape_debug(), @r#"\u{7}{\"v\":1,\"told\":[{\"way\":\"bell\",\"how\":\"sent\"}]}\r\n"#);
+    let output = ended(&mut terminal, b"").stdout;
+    assert_snapshot!(output.escape_debug(), @r#"\u{7}{\"v\":1,\"told\":[{\"way\":\"bell\",\"how\":\"sent\"}]}\r\n"#);
 }

@@ -1,4 +1,4 @@
-//! Runs that work in phases: nine conditions, each with somebody who answers for it.
+//! Orchestrated runs: phases and nine conditions, each met by the agent, the person or the gates.
 
 use crate::sandbox::{Ended, SESSION, Sandbox, ended, write_at};
 use ralph_core::id::RunId;
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Gates of all three stages; those that try to break the work count from complexity 7 on.
+/// Gates of all three stages. The adversarial gate counts from complexity 7.
 const STAGES: &str = r#"
 [[gate]]
 name = "tests"
@@ -29,7 +29,7 @@ min_complexity = 7
 shell = "test ! -e broken && echo 1 passed"
 "#;
 
-/// A project with gates for all stages, and a run that a person asked for in the session.
+/// A project with these gates, and a run that the person started with a slash command.
 fn begun(policy: &str, prompt: &str) -> (Sandbox, String) {
     let sandbox = Sandbox::new();
     sandbox.write("ralph.toml", policy);
@@ -49,9 +49,9 @@ fn agent(sandbox: &Sandbox, args: &[&str]) -> Ended {
 }
 
 fn says(sandbox: &Sandbox, args: &[&str]) -> String {
-    let said = agent(sandbox, &[&["set"], args].concat());
-    assert_eq!(said.code, Some(0), "{said}");
-    sandbox.tidy(&said.stdout)
+    let output = agent(sandbox, &[&["set"], args].concat());
+    assert_eq!(output.code, Some(0), "{output}");
+    sandbox.tidy(&output.stdout)
 }
 
 fn view(sandbox: &Sandbox) -> PathBuf {
@@ -62,7 +62,7 @@ fn viewed(sandbox: &Sandbox) -> Value {
     serde_json::from_slice(&fs::read(view(sandbox)).unwrap()).unwrap()
 }
 
-/// The view, with what differs from run to run replaced.
+/// The view, with varying values masked.
 fn view_shown(sandbox: &Sandbox) -> String {
     let mut view = viewed(sandbox);
     view["created_at"] = "[time]".into();
@@ -70,7 +70,7 @@ fn view_shown(sandbox: &Sandbox) -> String {
     sandbox.tidy(&serde_json::to_string_pretty(&view).unwrap())
 }
 
-/// What `ralph learn` does: a file where a search finds it, and a line in the journal.
+/// Does the same as `ralph learn`: writes the learning and a line in the journal.
 fn learn(sandbox: &Sandbox, run: &str) {
     let home = Home::new(sandbox.ralph_home(""));
     let project = fs::canonicalize(sandbox.project()).unwrap();
@@ -92,9 +92,9 @@ fn held(sandbox: &Sandbox) -> String {
     sandbox.tidy(&held.stderr)
 }
 
-/// R-L3a, R-U2b: the whole way, from a stop that comes at once to `verified`.
+/// R-L3a, R-U2b: a complete run, from an immediate stop to `verified`.
 #[test]
-fn the_whole_way() {
+fn a_complete_run_ends_verified() {
     let (sandbox, run) = begun(STAGES, "/ralph:orchestrator Let main.sh say goodbye");
     insta::assert_snapshot!(view_shown(&sandbox), @r#"
     {
@@ -149,11 +149,11 @@ fn the_whole_way() {
     Next: Search earlier runs and learnings: `ralph recall "…"`
     Then stop again
     "#);
-    let mut said = says(&sandbox, &["memory_search"]);
+    let mut outputs = says(&sandbox, &["memory_search"]);
     for args in [&["classified", "--complexity", "8"][..], &["must_have"], &["phase", "planning"]] {
-        said = format!("{said}\n{}", says(&sandbox, args));
+        outputs = format!("{outputs}\n{}", says(&sandbox, args));
     }
-    insta::assert_snapshot!(said, @r#"
+    insta::assert_snapshot!(outputs, @r#"
     [run]  noted: memory search; missing: task classified, must-have questions answered, plan approved, implementation complete, correctness passed, quality passed, adversarial passed, retrospective done
     [run]  noted: complexity 8 of 10; missing: must-have questions answered, plan approved, implementation complete, correctness passed, quality passed, adversarial passed, retrospective done
     [run]  noted: must-have questions answered; missing: plan approved, implementation complete, correctness passed, quality passed, adversarial passed, retrospective done
@@ -244,9 +244,9 @@ fn the_whole_way() {
     assert_eq!(sandbox.standing(&run).0, "verified");
 }
 
-/// R-S4c: an agent that writes everything into `orchestrator.json` has claimed what is its own to claim, and nothing else.
+/// R-S4c: an agent that sets every condition in `orchestrator.json` has claimed only the conditions it may claim.
 #[test]
-fn writing_that_all_of_it_is_verified_gets_nowhere() {
+fn setting_every_condition_in_the_view_does_not_end_the_run() {
     let (sandbox, run) = begun(STAGES, "/ralph:orchestrator Let main.sh say goodbye");
     held(&sandbox);
     let mut all = viewed(&sandbox);
@@ -283,12 +283,12 @@ fn writing_that_all_of_it_is_verified_gets_nowhere() {
         fs::write(view(&sandbox), all.to_string()).unwrap();
         sandbox.stop(SESSION, "");
     }
-    assert_eq!(sandbox.standing(&run).0, "stuck", "it is not held for ever either");
+    assert_eq!(sandbox.standing(&run).0, "stuck", "it is not held for ever");
 }
 
-/// The journal is the truth: a view that is gone, garbled, or of another kind is written again.
+/// The view is derived from the journal: if it is deleted, damaged or replaced, it is written again.
 #[test]
-fn a_view_that_is_taken_away_comes_back() {
+fn a_damaged_view_is_rewritten() {
     let (sandbox, _) =
         begun(STAGES, "/ralph:orchestrator Let main.sh say goodbye --stuck-after 20");
     says(&sandbox, &["memory_search"]);
@@ -315,9 +315,9 @@ fn a_view_that_is_taken_away_comes_back() {
     held(&sandbox);
 }
 
-/// What an agent edits of its own conditions is taken before anything overwrites it.
+/// The agent's edits of its own conditions are recorded before the view is overwritten.
 #[test]
-fn an_edit_of_the_view_counts_at_the_next_word_and_at_the_next_stop() {
+fn edits_of_the_view_are_recorded_by_the_next_command_or_stop() {
     let (sandbox, run) = begun(STAGES, "/ralph:orchestrator Let main.sh say goodbye");
     let edit = |key: &str, value: bool| {
         let mut view_now = viewed(&sandbox);
@@ -342,7 +342,7 @@ fn an_edit_of_the_view_counts_at_the_next_word_and_at_the_next_stop() {
 }
 
 #[test]
-fn what_is_not_the_agents_is_refused() {
+fn an_agent_cannot_set_conditions_of_others() {
     let (sandbox, run) = begun(STAGES, "/ralph:orchestrator Let main.sh say goodbye");
     says(&sandbox, &["classified", "--complexity", "5"]);
     let mut out = String::new();
@@ -409,9 +409,9 @@ fn what_is_not_the_agents_is_refused() {
     assert_eq!(viewed(&sandbox)["conditions"]["plan_approved"], false);
 }
 
-/// A person said at the start that it is easy: then nobody has to try to break it.
+/// If the person gives a low complexity at the start, the adversarial gate does not count.
 #[test]
-fn easy_work_needs_no_adversarial_gate() {
+fn low_complexity_needs_no_adversarial_gate() {
     let (sandbox, run) =
         begun(STAGES, "/ralph:orchestrator Let main.sh say goodbye --complexity 3");
     sandbox.write("broken", "");
@@ -426,9 +426,9 @@ fn easy_work_needs_no_adversarial_gate() {
     assert_eq!(viewed(&sandbox)["conditions"]["adversarial_passed"], Value::Null);
 }
 
-/// The agent's own word does not take a gate away that a person wrote.
+/// A complexity that the agent declares cannot disable a gate of the policy.
 #[test]
-fn an_agent_that_calls_it_easy_leaves_out_no_gate() {
+fn the_agents_complexity_disables_no_gate() {
     let (sandbox, run) = begun(STAGES, "/ralph:orchestrator Let main.sh say goodbye");
     sandbox.write("broken", "");
     for args in [
@@ -460,9 +460,9 @@ fn an_agent_that_calls_it_easy_leaves_out_no_gate() {
     ");
 }
 
-/// Without gates nothing measures the stages: all that is said is a claim, and the run ends so.
+/// Without gates nothing measures the stages, so every condition is a claim and the run ends `claimed`.
 #[test]
-fn without_gates_the_best_end_is_claimed() {
+fn without_gates_the_run_ends_claimed() {
     let sandbox = Sandbox::new();
     let started = sandbox.ralph(["orchestrator", "start", "tidy", "up", "--session", SESSION]);
     assert_eq!(started.code, Some(0), "{started}");
@@ -491,18 +491,18 @@ fn without_gates_the_best_end_is_claimed() {
     assert_eq!(viewed(&sandbox)["verified_done"], false);
 }
 
-/// `[orchestrator] plan = "agent"`
+/// With `plan = "agent"` the agent approves its own plan.
 #[test]
-fn the_policy_can_leave_the_plan_to_the_agent() {
+fn the_policy_can_let_the_agent_approve_the_plan() {
     let policy = format!("[orchestrator]\nplan = \"agent\"\n{STAGES}");
     let (sandbox, _) = begun(&policy, "/ralph:orchestrator Let main.sh say goodbye");
     says(&sandbox, &["plan_approved"]);
     assert_eq!(viewed(&sandbox)["conditions"]["plan_approved"], true);
 }
 
-/// R-U2b: an agent that waits for the person is let go, and held again once they have spoken.
+/// R-U2b: an agent that waits for the person's approval may stop, and is held again once it is given.
 #[test]
-fn the_plan_is_waited_for() {
+fn an_agent_may_wait_for_the_approval_of_its_plan() {
     let (sandbox, _) = begun(STAGES, "/ralph:orchestrator Let main.sh say goodbye");
     let mut command = sandbox.command();
     command.env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION);
@@ -512,14 +512,14 @@ fn the_plan_is_waited_for() {
     assert!(sandbox.typed(SESSION, "/ralph:approve").told().0.contains("approved"));
     assert!(
         sandbox.typed(SESSION, "/ralph:approve").told().0.contains("approved"),
-        "twice is once"
+        "approving twice is harmless"
     );
     assert!(sandbox.stop(SESSION, "").is_block());
 }
 
-/// A view of a run that has ended is about nobody; a file of another tool still is.
+/// The view of an ended run holds no session; a file of another tool still does.
 #[test]
-fn the_view_of_an_ended_run_holds_nobody() {
+fn the_view_of_an_ended_run_does_not_hold() {
     let (sandbox, run) = begun(STAGES, "/ralph:orchestrator Let main.sh say goodbye");
     held(&sandbox);
     assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0));
@@ -530,9 +530,9 @@ fn the_view_of_an_ended_run_holds_nobody() {
     assert!(sandbox.stop("other", "").is_block());
 }
 
-/// What another tool left there is kept aside, and a run begins with nothing of it.
+/// A file that another tool left is moved aside, and the run does not read it.
 #[test]
-fn a_run_begins_with_a_view_of_its_own() {
+fn a_run_starts_with_its_own_view() {
     let sandbox = Sandbox::new();
     sandbox.write_state(
         &format!("{SESSION}/orchestrator.json"),
@@ -551,7 +551,7 @@ fn a_run_begins_with_a_view_of_its_own() {
 }
 
 #[test]
-fn it_can_be_read_by_programs() {
+fn json_output_matches_the_status() {
     let (sandbox, _) = begun(STAGES, "/ralph:orchestrator Let main.sh say goodbye");
     says(&sandbox, &["classified", "--complexity", "3"]);
     let shown = sandbox.ralph(["orchestrator", "show", "--json"]).stdout;

@@ -1,13 +1,13 @@
-//! Who is held, and by what: a run never reaches beyond the session it belongs to.
+//! Session ownership: a run holds only the session that owns it.
 
 use crate::sandbox::{SESSION, Sandbox, json, write_at};
 use std::fs;
 
 const PROMISE: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
 
-/// R-L1a: another session in the same directory is not touched and touches nothing.
+/// R-L1a: another session in the same directory is neither held nor changes anything.
 #[test]
-fn a_session_without_a_run_is_allowed_and_writes_not_a_byte() {
+fn a_session_without_a_run_is_allowed_and_writes_nothing() {
     let sandbox = Sandbox::new();
     sandbox.start(PROMISE);
     let before = sandbox.snapshot();
@@ -18,13 +18,13 @@ fn a_session_without_a_run_is_allowed_and_writes_not_a_byte() {
     assert_eq!(sandbox.snapshot(), before);
 }
 
-/// R-L1b: a run that names no owner, or an impossible one, holds nobody and is reported once.
+/// R-L1b: a run with a missing or invalid owner does not hold and is reported once.
 #[test]
-fn a_run_without_an_owner_holds_nobody_and_is_reported_once() {
+fn a_run_without_an_owner_does_not_hold_and_is_reported_once() {
     for owner in ["null", r#""""#, r#""../../x""#, "REMOVE"] {
         let sandbox = Sandbox::new();
         let run = sandbox.start(PROMISE);
-        // Everything that says who owns it is rewritten, as a damaged disk or an old version could leave it.
+        // Every record of the owner is changed, as a damaged disk or an old version might leave it.
         for name in ["run.json", "journal.jsonl"] {
             let path = sandbox.ralph_home("runs").join(&run).join(name);
             let text = fs::read_to_string(&path).unwrap();
@@ -53,9 +53,9 @@ fn a_run_without_an_owner_holds_nobody_and_is_reported_once() {
     }
 }
 
-/// R-H4b: a subagent, known or not, neither moves the run's counters nor is held by it.
+/// R-H4b: a subagent, known or unknown, neither changes the run's counters nor is held by the run.
 #[test]
-fn subagents_do_not_move_the_run() {
+fn subagents_do_not_change_the_run() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(PROMISE);
     assert!(sandbox.stop(SESSION, "").is_block());
@@ -83,7 +83,7 @@ fn subagents_do_not_move_the_run() {
     assert_eq!(sandbox.standing(&run), ("held".to_string(), 1));
 }
 
-/// R-H4c: the agent's `cd`, a worktree or a deleted directory change neither what is found nor where it is looked.
+/// R-H4c: the agent's `cd`, another work tree or a deleted directory do not change which run is found.
 #[test]
 fn the_agents_working_directory_does_not_matter() {
     let sandbox = Sandbox::new();
@@ -105,19 +105,19 @@ fn the_agents_working_directory_does_not_matter() {
             && !sandbox.project().join(".claude").exists()
     );
 
-    let mut from_a_deleted_directory = sandbox.command();
+    let mut from_deleted_directory = sandbox.command();
     let doomed = write_at(&sandbox.root().join("doomed/x"), "").parent().unwrap().to_path_buf();
     let script = format!("rm -rf {} && exec \"$0\" hook claude", doomed.display());
     let mut shell = std::process::Command::new("sh");
-    shell.args(["-c", &script]).arg(from_a_deleted_directory.get_program()).env_clear();
+    shell.args(["-c", &script]).arg(from_deleted_directory.get_program()).env_clear();
     shell.env("HOME", sandbox.home()).env("PATH", "/usr/bin:/bin").current_dir(&doomed);
     sandbox.write("work.txt", "more");
     let ended = crate::sandbox::ended(&mut shell, sandbox.stop_event(SESSION, "").as_bytes());
     assert!(ended.is_block(), "{ended}");
-    from_a_deleted_directory.env_clear();
+    from_deleted_directory.env_clear();
 }
 
-/// R-L4c: when the process that owned the run is gone, nobody is held until a person resumes it.
+/// R-L4c: when the process that owned the run is gone, the session is not held until a person resumes the run.
 #[test]
 fn a_run_whose_owner_died_is_orphaned_until_resumed() {
     let sandbox = Sandbox::new();
@@ -133,12 +133,12 @@ fn a_run_whose_owner_died_is_orphaned_until_resumed() {
     assert_eq!(sandbox.standing(&run).0, "held");
     owner.kill().unwrap();
     owner.wait().unwrap();
-    assert_eq!(sandbox.standing(&run).0, "orphaned", "status sees it before any stop does");
+    assert_eq!(sandbox.standing(&run).0, "orphaned", "status detects it before any stop");
 
     let mut next = std::process::Command::new("sleep").arg("600").spawn().unwrap();
-    let told = stop(next.id(), "2");
-    assert!(told.notice().contains(&format!("ralph resume {run}")), "{told}");
-    assert!(stop(next.id(), "3").is_allow(), "told once");
+    let released = stop(next.id(), "2");
+    assert!(released.notice().contains(&format!("ralph resume {run}")), "{released}");
+    assert!(stop(next.id(), "3").is_allow(), "reported once");
     assert_eq!(sandbox.standing(&run), ("orphaned".to_string(), 1));
 
     let resumed = sandbox.ralph(["resume", &run]);
@@ -149,7 +149,7 @@ fn a_run_whose_owner_died_is_orphaned_until_resumed() {
     next.wait().unwrap();
 }
 
-/// R-S2a: ids that could leave the state directory are nobody's, and nothing is touched for them.
+/// R-S2a: ids that could escape the state directory belong to no session, and no file is touched for them.
 #[test]
 fn hostile_session_ids_touch_nothing() {
     let sandbox = Sandbox::new();
@@ -181,7 +181,7 @@ fn hostile_session_ids_touch_nothing() {
     assert!(!sandbox.project().join("pwned").exists());
 }
 
-/// R-S2b: a transcript is read only where the host keeps its own.
+/// R-S2b: a transcript is read only below the host's own directory.
 #[test]
 fn a_transcript_outside_the_hosts_directory_is_not_read() {
     let list = r#"{"type":"assistant","isSidechain":false,"message":{"role":"assistant","model":"m","content":[{"type":"text","text":"- [x] all done"}]}}"#;
@@ -206,12 +206,12 @@ fn a_transcript_outside_the_hosts_directory_is_not_read() {
     let link = inside(&sandbox);
     fs::create_dir_all(link.parent().unwrap()).unwrap();
     std::os::unix::fs::symlink(outside, &link).unwrap();
-    assert!(!claimed(&sandbox, &link), "a link out of it does not count as inside");
+    assert!(!claimed(&sandbox, &link), "a symlink that leads out does not count as inside");
 }
 
-/// R-L4c: without a process to ask about, a day of silence means that nobody is there.
+/// R-L4c: if the owner's process is unknown, a day without events makes the run orphaned.
 #[test]
-fn a_run_that_was_silent_for_a_day_is_orphaned() {
+fn a_run_without_events_for_a_day_is_orphaned() {
     for (ago_ms, standing) in [(23 * 3_600_000, "unprotected"), (25 * 3_600_000, "orphaned")] {
         let sandbox = Sandbox::new();
         let run = sandbox.start(["--goal-file", "-", "--max-duration", "72h"]);
@@ -222,8 +222,8 @@ fn a_run_that_was_silent_for_a_day_is_orphaned() {
         first["at_ms"] = then.into();
         first["change"]["started"]["started_ms"] = then.into();
         fs::write(directory.join("journal.jsonl"), format!("{first}\n")).unwrap();
-        for made_from_it in ["run.json", "state.json", "count"] {
-            fs::remove_file(directory.join(made_from_it)).unwrap();
+        for derived in ["run.json", "state.json", "count"] {
+            fs::remove_file(directory.join(derived)).unwrap();
         }
         assert_eq!(sandbox.standing(&run).0, standing);
         let stop = sandbox.stop(SESSION, "");

@@ -1,6 +1,6 @@
-//! Generates a corpus for `ralph recall` of any size: runs, hand-overs, learnings and memory of one project in realistic
-//! vocabulary, always the same, with twenty records among them that answer known queries. Returns the files without
-//! writing them. The recall benchmark of `xtask` includes this file too.
+//! Generates a corpus for `ralph recall` of any size: runs, hand-overs, learnings and memory of one project in
+//! realistic vocabulary, always the same, with twenty records among them that answer known queries. Returns the files
+//! without writing them. The recall benchmark of `xtask` includes this file too.
 
 use ralph_home::journal;
 use ralph_home::paths::Home;

@@ -1,4 +1,5 @@
-//! What a person reads.
+//! Output of the commands that people type: `start`, `status`, `why`, `log`, help and usage errors, and the reference
+//! `docs/cli.md`.
 
 use crate::sandbox::{SESSION, Sandbox, ended};
 use insta::assert_snapshot;
@@ -15,9 +16,9 @@ fn settings() -> insta::Settings {
     settings
 }
 
-/// R-U2b: a start says the id, the limits, what is held for, whom, and how to cancel.
+/// R-U2b: the output of `start` names the run, its limits, its requirements, the session, and how to cancel.
 #[test]
-fn a_start_says_everything_a_person_needs() {
+fn start_reports_the_run_and_its_limits() {
     let sandbox = Sandbox::new();
     sandbox.write("loops/csv/feature_list.json", r#"[{"id":1}]"#);
     let mut command = sandbox.command();
@@ -48,9 +49,9 @@ fn a_start_says_everything_a_person_needs() {
     ");
 }
 
-/// R-U2b, R-L2a: a start that fails says what to do, exits with 1 and arms nothing.
+/// R-U2b, R-L2a: a failed start prints a hint, exits with code 1 and creates no run.
 #[test]
-fn a_start_that_fails_arms_nothing() {
+fn a_failed_start_creates_no_run() {
     let sandbox = Sandbox::new();
     sandbox.write("empty/feature_list.json", "[]");
     sandbox.write("broken/feature_list.json", "{");
@@ -128,9 +129,9 @@ fn a_second_start_for_the_same_session_is_refused() {
     ");
 }
 
-/// R-U2a: every decision can be explained afterwards: inputs, requirements, rule, counters.
+/// R-U2a: every decision can be explained later: inputs, requirements, rule, counters.
 #[test]
-fn every_decision_is_explained() {
+fn why_and_log_explain_every_decision() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(PROMISE);
     sandbox.write_state(
@@ -166,7 +167,7 @@ fn every_decision_is_explained() {
 }
 
 #[test]
-fn the_status_shows_runs_and_trouble() {
+fn status_shows_runs_and_faults() {
     let sandbox = Sandbox::new();
     assert_snapshot!(sandbox.ralph(["status"]).stdout, @"no runs; `/ralph:goal …` in a session, or `ralph start`, starts one");
     sandbox.start(PROMISE);
@@ -187,7 +188,7 @@ fn the_status_shows_runs_and_trouble() {
 }
 
 #[test]
-fn unknown_words_get_a_suggestion() {
+fn unknown_commands_and_options_get_a_suggestion() {
     let sandbox = Sandbox::new();
     let mut shown = String::new();
     for args in [
@@ -225,10 +226,10 @@ fn unknown_words_get_a_suggestion() {
 }
 
 #[test]
-fn a_followed_log_ends_with_its_run() {
+fn log_follow_ends_with_the_run() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(PROMISE);
-    // A log that does not end is a failure, not a test that hangs.
+    // With a timeout, a log that does not end fails the test instead of hanging it.
     let mut follow = std::process::Command::new("timeout");
     follow.arg("60").arg(env!("CARGO_BIN_EXE_ralph")).args(["log", &run, "--follow", "--json"]);
     follow.env_clear().env("HOME", sandbox.home()).env("PATH", "/usr/bin:/bin");
@@ -253,7 +254,7 @@ fn a_followed_log_ends_with_its_run() {
 }
 
 #[test]
-fn help_version_completions_and_manual_are_there() {
+fn help_version_completions_and_manual_are_available() {
     let sandbox = Sandbox::new();
     assert_eq!(
         sandbox.ralph(["--version"]).stdout,
@@ -290,7 +291,7 @@ fn help_version_completions_and_manual_are_there() {
 }
 
 #[test]
-fn colour_is_for_terminals() {
+fn colour_is_only_for_terminals() {
     let sandbox = Sandbox::new();
     sandbox.start(PROMISE);
     for (name, value, coloured) in
@@ -302,7 +303,7 @@ fn colour_is_for_terminals() {
     }
 }
 
-/// The reference is what `--help` says. `RALPH_GENERATE=1 cargo test` writes it anew.
+/// The reference is generated from `--help`. `RALPH_GENERATE=1 cargo test` rewrites it.
 #[test]
 fn the_command_reference_is_current() {
     let sandbox = Sandbox::new();

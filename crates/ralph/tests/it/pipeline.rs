@@ -1,4 +1,4 @@
-//! Pipelines: chunks that all have to be done, in an order, whoever does them.
+//! Pipelines: chunks that all have to be done in an order, by any agent.
 
 use crate::agents::payload;
 use crate::gates::with_policy;
@@ -6,7 +6,7 @@ use crate::sandbox::{Ended, SESSION, Sandbox, ended};
 use insta::assert_snapshot;
 use serde_json::json;
 
-/// A plan, two chunks that do not wait for each other, and an agent's look at all of it.
+/// A plan, two independent chunks, and a review of both by an agent.
 const POLICY: &str = r#"
 [[gate]]
 name = "suite"
@@ -61,8 +61,9 @@ fn started() -> (Sandbox, String) {
     (sandbox, run)
 }
 
-fn agent(sandbox: &Sandbox, kind: &str, said: &str) -> Ended {
-    let changes = json!({ "agent_type": kind, "agent_id": kind, "last_assistant_message": said });
+fn agent(sandbox: &Sandbox, kind: &str, message: &str) -> Ended {
+    let changes =
+        json!({ "agent_type": kind, "agent_id": kind, "last_assistant_message": message });
     sandbox.hook(payload(sandbox, "SubagentStop.after-block.json", &changes))
 }
 
@@ -70,9 +71,9 @@ fn show(sandbox: &Sandbox) -> String {
     sandbox.tidy(&sandbox.ralph(["pipeline", "show"]).stdout)
 }
 
-/// R-H4b, R-L3b: the whole of a pipeline: held in order, each by what is its own, and all of it at the end.
+/// R-H4b, R-L3b: each agent is held for its own chunk, in order, and the run needs all chunks.
 #[test]
-fn a_pipeline_is_done_in_order_and_all_of_it_is_demanded() {
+fn a_pipeline_is_held_in_order_until_every_chunk_is_done() {
     let (sandbox, run) = started();
     let held = sandbox.stop(SESSION, "");
     assert_snapshot!(sandbox.tidy(&held.stderr), @"
@@ -209,9 +210,9 @@ fn a_pipeline_is_done_in_order_and_all_of_it_is_demanded() {
     ");
 }
 
-/// R-L3b: what is measured is the tree, not who changed it.
+/// R-L3b: chunks are measured on the tree, whichever agent changed it.
 #[test]
-fn the_main_agent_may_do_all_of_it() {
+fn the_main_agent_may_do_every_chunk() {
     let policy = POLICY.replace("match = \"reviewer*\"\n", "outputs = [\"review.md\"]\n");
     let sandbox = with_policy(&policy);
     let run = sandbox.start(["--goal-file", "-"]);
@@ -230,9 +231,9 @@ fn the_main_agent_may_do_all_of_it() {
     assert_eq!(sandbox.standing(&run), ("verified".to_string(), 4));
 }
 
-/// A gate of a chunk whose turn has not come is not run; what was done and is broken later is seen.
+/// The gates of a blocked chunk do not run. A chunk that was done and breaks later is reported.
 #[test]
-fn what_cannot_be_begun_is_not_looked_at_and_what_breaks_is() {
+fn blocked_chunks_are_not_checked_and_broken_ones_are_reported() {
     let (sandbox, _) = started();
     let ran = sandbox.root().join("ran");
     sandbox.stop(SESSION, "");
@@ -261,14 +262,14 @@ fn what_cannot_be_begun_is_not_looked_at_and_what_breaks_is() {
     ");
 }
 
-/// R-H4b: an agent that comes too early is held no longer than any other.
+/// R-H4b: an agent whose chunk is still blocked is held at most as often as any other.
 #[test]
-fn an_agent_whose_turn_has_not_come_is_let_go_in_the_end() {
+fn an_agent_of_a_blocked_chunk_is_released_at_its_limit() {
     let (sandbox, run) = started();
     sandbox.write("part-b", "tested\n");
-    for (said, is_held) in [("a", true), ("b", true), ("c", false)] {
-        let ended = agent(&sandbox, "chunk-b", said);
-        assert_eq!((ended.is_block(), ended.is_allow()), (is_held, !is_held), "{said}: {ended}");
+    for (message, is_held) in [("a", true), ("b", true), ("c", false)] {
+        let ended = agent(&sandbox, "chunk-b", message);
+        assert_eq!((ended.is_block(), ended.is_allow()), (is_held, !is_held), "{message}: {ended}");
     }
     assert_eq!(sandbox.standing(&run), ("armed".to_string(), 0));
     let status = sandbox.tidy(&sandbox.ralph(["status", &run]).stdout);
@@ -276,9 +277,9 @@ fn an_agent_whose_turn_has_not_come_is_let_go_in_the_end() {
     assert_snapshot!(pipeline.unwrap_or_default(), @"      pipeline 0 of 4 done; next: plan");
 }
 
-/// R-L10c: chunk after chunk, each stop brings something new: twenty in a row are not stuck.
+/// R-L10c: each completed chunk is progress, so twenty stops in a row are not stuck.
 #[test]
-fn chunks_done_one_after_the_other_are_not_stuck() {
+fn completing_chunk_after_chunk_is_not_stuck() {
     let mut policy = String::from("[run]\nstuck_after = 2\n");
     for at in 0..20 {
         let after = if at == 0 { String::new() } else { format!("\"c{}\"", at - 1) };
@@ -296,9 +297,9 @@ fn chunks_done_one_after_the_other_are_not_stuck() {
     assert_eq!(sandbox.standing(&run), ("verified".to_string(), 20));
 }
 
-/// 200 chunks in a row, and 200 side by side.
+/// 200 chunks in sequence, and 200 in parallel.
 #[test]
-fn long_and_wide_pipelines_are_shown_and_demanded() {
+fn long_and_wide_pipelines_are_shown_and_required() {
     for wide in [false, true] {
         let mut policy = String::new();
         for at in 0..200 {
@@ -331,9 +332,9 @@ fn long_and_wide_pipelines_are_shown_and_demanded() {
     }
 }
 
-/// The picture of the policy alone, for a terminal that knows letters only, and what is said where there is nothing.
+/// The pipeline of the policy without a run, also in ASCII, and the errors if there is no pipeline or run.
 #[test]
-fn the_picture_without_a_run() {
+fn the_pipeline_is_shown_without_a_run() {
     let sandbox = with_policy(POLICY);
     assert_snapshot!(show(&sandbox), @"
     pipeline of 4 chunks; no run has it yet
@@ -384,9 +385,9 @@ fn the_picture_without_a_run() {
     ");
 }
 
-/// A mistake is shown where it stands.
+/// The error shows the line of the cycle.
 #[test]
-fn a_pipeline_that_goes_round_is_refused_where_it_is_written() {
+fn a_pipeline_with_a_cycle_is_refused_with_its_location() {
     let sandbox = Sandbox::new();
     sandbox.write(
         "ralph.toml",

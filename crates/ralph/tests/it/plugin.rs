@@ -1,4 +1,4 @@
-//! The plugin that stands in the repository: what it registers, what it says, and that it is silent without the program.
+//! The Claude Code plugin of this repository: its hooks, its texts, and that it does nothing without the program.
 
 use crate::sandbox::{SESSION, Sandbox, ended};
 use ralph_core::typed::{self, Typed};
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What no text to an agent has: tricks and noise.
+/// Words that no text for an agent may contain.
 const FORBIDDEN: [&str; 11] = [
     "!",
     "must",
@@ -38,13 +38,13 @@ fn hooks() -> Value {
     json("plugin/hooks/hooks.json")["hooks"].take()
 }
 
-/// The line of a session start that tells where the program is missing.
+/// The SessionStart command that reports a missing program.
 fn notice() -> String {
     hooks()["SessionStart"][1]["hooks"][0]["command"].as_str().unwrap().to_owned()
 }
 
 #[test]
-fn the_marketplace_has_the_plugin_under_one_name_and_version() {
+fn the_marketplace_lists_the_plugin_with_matching_metadata() {
     let market = json(".claude-plugin/marketplace.json");
     let plugin = json("plugin/.claude-plugin/plugin.json");
     assert_eq!(market["plugins"].as_array().unwrap().len(), 1);
@@ -61,7 +61,7 @@ fn the_marketplace_has_the_plugin_under_one_name_and_version() {
 }
 
 #[test]
-fn every_event_is_registered_with_the_one_command_and_its_time() {
+fn every_event_is_registered_with_the_hook_command_and_its_timeout() {
     let hooks = hooks();
     let program = Program::at(Path::new("/ralph")).unwrap();
     let choice = Choice { extent: Extent::Full, warming: Warming::Off, gates_ms: 0 };
@@ -78,7 +78,7 @@ fn every_event_is_registered_with_the_one_command_and_its_time() {
     assert_eq!(hooks["SessionStart"][1]["matcher"], "startup|resume");
 }
 
-/// The client runs it like this, and not in an environment of ours.
+/// Runs a command as the client does, without the sandbox's environment.
 fn by_shell(sandbox: &Sandbox, command: &str, stdin: &str) -> crate::sandbox::Ended {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", command]).env_clear().env("HOME", sandbox.home());
@@ -86,16 +86,16 @@ fn by_shell(sandbox: &Sandbox, command: &str, stdin: &str) -> crate::sandbox::En
     ended(&mut shell, stdin.as_bytes())
 }
 
-/// A plugin without its program costs nobody anything, and says once what is missing.
+/// Without the program the hooks do nothing, and the start of a session reports that it is missing.
 #[test]
-fn without_the_program_only_the_start_of_a_session_says_something() {
+fn without_the_program_only_session_start_prints_a_notice() {
     let sandbox = Sandbox::new();
     let stop = sandbox.stop_event(SESSION, "");
     let quiet = by_shell(&sandbox, link::PLUGIN_HOOK, &stop);
     assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (Some(0), "", ""));
-    let told = by_shell(&sandbox, &notice(), "{}");
-    assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""));
-    insta::assert_snapshot!(told.stdout.trim_end(), @r#"{"systemMessage": "ralph: the plugin is installed, but the program is not, so no session is held. In a checkout of ralph, run `cargo install --path crates/ralph`, then `ralph init --plugin`"}"#);
+    let reported = by_shell(&sandbox, &notice(), "{}");
+    assert_eq!((reported.code, reported.stderr.as_str()), (Some(0), ""));
+    insta::assert_snapshot!(reported.stdout.trim_end(), @r#"{"systemMessage": "ralph: the plugin is installed, but the program is not, so no session is held. In a checkout of ralph, run `cargo install --path crates/ralph`, then `ralph init --plugin`"}"#);
 }
 
 #[test]
@@ -109,18 +109,18 @@ fn with_the_program_the_plugin_holds_a_session() {
     sandbox.start(["--goal-file", "-", "--completion-promise", "DONE"]);
     let held = by_shell(&sandbox, link::PLUGIN_HOOK, &stop);
     assert!(held.is_block(), "{held}");
-    let told = by_shell(&sandbox, &notice(), "{}");
-    assert_eq!((told.code, told.stdout.as_str(), told.stderr.as_str()), (Some(0), "", ""));
+    let quiet = by_shell(&sandbox, &notice(), "{}");
+    assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (Some(0), "", ""));
 }
 
-/// The front matter by key, and the text.
+/// The front matter as key-value pairs, and the body.
 fn parts(text: &str) -> (Vec<(&str, &str)>, &str) {
     let (front, body) = text.strip_prefix("---\n").unwrap().split_once("\n---\n\n").unwrap();
     (front.lines().map(|line| line.split_once(": ").unwrap()).collect(), body)
 }
 
 #[test]
-fn every_command_of_the_plugin_can_be_written_into_settings_too() {
+fn init_installs_every_command_of_the_plugin() {
     let mut there: Vec<String> = fs::read_dir(repository("plugin/commands"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -138,9 +138,9 @@ fn every_command_of_the_plugin_can_be_written_into_settings_too() {
     }
 }
 
-/// What can be typed is known to ralph, and only a person can have it carried out.
+/// ralph parses every slash command of the plugin, and only a person can invoke it, except `ask`.
 #[test]
-fn every_command_is_one_that_ralph_knows_and_an_agent_cannot_invoke() {
+fn every_slash_command_is_known_and_only_for_people() {
     for (path, text) in commands::FILES {
         let typed = format!("/{} x", path.trim_end_matches(".md").replace('/', ":"));
         let (front, body) = parts(text);
@@ -158,12 +158,12 @@ fn every_command_is_one_that_ralph_knows_and_an_agent_cannot_invoke() {
                         && body.contains("`ralph dispute REQUIREMENT \"…\"`")
                 );
             }
-            // The others take nothing, a run, or what they are about.
+            // The others take no argument, a run, or a subject.
             Some(Ok(Typed::Resume(_) | Typed::Tell(_)) | Err(_)) => {
                 assert!(is_refused, "{path}");
                 let alone = typed.trim_end_matches(" x");
-                let is_told = matches!(typed::parse(&typed), Some(Ok(Typed::Tell(_))));
-                assert!(is_told || matches!(typed::parse(alone), Some(Ok(_))), "{path}");
+                let is_tell = matches!(typed::parse(&typed), Some(Ok(Typed::Tell(_))));
+                assert!(is_tell || matches!(typed::parse(alone), Some(Ok(_))), "{path}");
                 assert!(body.contains(&format!("`{alone}`")), "{path}");
             }
             other => panic!("{path}: {other:?}"),
@@ -173,13 +173,13 @@ fn every_command_is_one_that_ralph_knows_and_an_agent_cannot_invoke() {
 }
 
 #[test]
-fn texts_are_short_and_plain() {
+fn command_texts_are_short_and_plain() {
     for (path, text) in commands::FILES {
         let length = text.chars().count();
         assert!(length <= 1_500, "{path} has {length} characters");
         let lower = text.to_lowercase();
         for word in FORBIDDEN {
-            assert!(!lower.contains(&word.to_lowercase()), "{path} says `{word}`");
+            assert!(!lower.contains(&word.to_lowercase()), "{path} contains `{word}`");
         }
         assert!(
             !text.contains("`.\n") && !text.trim_end().ends_with("`."),

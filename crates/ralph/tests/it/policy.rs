@@ -1,4 +1,4 @@
-//! `ralph config`: the policy in force, where it comes from, and what is wrong with it.
+//! `ralph config`: the effective policy, the origin of its values, errors in policy files, and the generated reference.
 
 use crate::sandbox::{Sandbox, ended, write_at};
 use insta::assert_snapshot;
@@ -18,9 +18,9 @@ timeout = "10m"
 set = { LANG = "C" }
 "#;
 
-/// Every value says where it comes from.
+/// `--explain` shows the origin of every value.
 #[test]
-fn every_value_is_explained() {
+fn config_explains_the_origin_of_every_value() {
     let sandbox = Sandbox::new();
     sandbox.write("ralph.toml", POLICY);
     write_at(
@@ -143,7 +143,7 @@ fn every_value_is_explained() {
     assert_snapshot!(sandbox.tidy(&serde_json::to_string(&json["policy"]).unwrap()), @r#"{"baseline":"block","change":"required","environment":{"pass":[],"set":[["LANG","C"]]},"gates":[{"command":{"argv":["npx","vitest","run"]},"cwd":"","env":[],"min_complexity":0,"min_tests":"some","name":"tests","on":["stop"],"paths":[],"report":"text","rerun":"tests","stage":"correctness","timeout_ms":600000,"weight":"required","when":[]}],"limits":{"handover_at_permille":800,"max_cost_micro_usd":5000000,"max_duration_ms":28800000,"max_iterations":40,"stuck_after":3},"lines":{"exclude":[],"forbid":[],"patterns":[]},"on_tampering":"block","protect":{"paths":["ci/**"]},"tests":{"integrity":"block","paths":[],"red_first":"optional"},"verify":{"checkout":"auto","link":[]}}"#);
     assert_snapshot!(sandbox.tidy(&serde_json::to_string(&json["origins"][0]).unwrap()), @r#"{"key":"run.max_iterations","layer":"project","line":3,"value":"40"}"#);
 
-    // What is printed is a policy that means the same.
+    // The printed policy parses to the same policy.
     sandbox.write("ralph.toml", &whole.stdout);
     let again = sandbox.ralph(["config", "--json"]);
     let again: Value = serde_json::from_str(&again.stdout).unwrap();
@@ -151,7 +151,7 @@ fn every_value_is_explained() {
 }
 
 #[test]
-fn mistakes_are_shown_where_they_are() {
+fn policy_errors_are_shown_with_their_location() {
     let sandbox = Sandbox::new();
     sandbox.write(
         "ralph.toml",
@@ -237,7 +237,7 @@ fn mistakes_are_shown_where_they_are() {
 }
 
 #[test]
-fn a_policy_that_cannot_be_read_says_what_to_do() {
+fn an_unreadable_policy_is_reported_with_a_hint() {
     let mut shown = String::new();
     let sandbox = Sandbox::new();
     sandbox.write("ralph.toml", "");
@@ -256,9 +256,9 @@ fn a_policy_that_cannot_be_read_says_what_to_do() {
     ");
 }
 
-/// R-S6a: an excerpt of a hostile file neither steers the terminal nor floods it.
+/// R-S6a: an excerpt of a hostile file neither controls nor floods the terminal.
 #[test]
-fn a_hostile_file_is_shown_harmlessly() {
+fn a_hostile_policy_file_is_escaped() {
     let sandbox = Sandbox::new();
     let long = "x".repeat(500_000);
     sandbox.write(
@@ -297,7 +297,7 @@ fn a_hostile_file_is_shown_harmlessly() {
       hint: `ralph config --schema` describes every key
     "#);
 
-    // Colour is ours alone.
+    // Only ralph's own colour codes are printed.
     let mut command = sandbox.command();
     let coloured = ended(command.arg("config").env("CLICOLOR_FORCE", "1"), b"").stderr;
     assert!(coloured.contains("\u{1b}["));
@@ -327,7 +327,7 @@ fn the_schema_reference_is_current() {
     is_current("ralph.schema.json", &Sandbox::new().ralph(["config", "--schema"]).stdout);
 }
 
-/// The tables of keys are what the schema says.
+/// The tables of keys are generated from the schema.
 #[test]
 fn the_policy_reference_is_current() {
     let schema = Sandbox::new().ralph(["config", "--schema"]).stdout;
@@ -378,7 +378,7 @@ fn section(schema: &Value, heading: &str) -> String {
     format!("\n### `{title}`\n\n{about}\n\n| key | value | default | |\n|---|---|---|---|\n{rows}")
 }
 
-/// What may stand there, in few words.
+/// A short description of the values a key accepts.
 fn what(key: &Value) -> String {
     let choices = |key: &Value| {
         let choices = key["enum"].as_array()?.iter();
@@ -407,9 +407,8 @@ fn what(key: &Value) -> String {
     }
 }
 
-/// The example of the reference is a policy.
 #[test]
-fn the_example_of_the_reference_is_read() {
+fn the_example_in_the_reference_is_valid() {
     let sandbox = Sandbox::new();
     let page = std::fs::read_to_string(docs("config.md")).unwrap();
     let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();

@@ -1,4 +1,4 @@
-//! `ralph run --queue`: real runs in real work trees, with a pretended client for each.
+//! `ralph run --queue`: runs in real work trees, each with a fake client.
 
 use crate::sandbox::{Ended, Sandbox, ended, eventually, program, spawn, write_at};
 use insta::assert_snapshot;
@@ -11,7 +11,7 @@ use std::process::{Child, Command, Output};
 const POLICY: &str = "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"tests.sh\"]\n";
 const TESTS: &str = "test ! -e broken || { echo 'broken is there'; exit 1; }\n";
 
-/// A project with a policy that a person approved, and an agent that plays the scenario that its model is named after.
+/// A project with an approved policy, and an agent program that plays the scenario named like its `--model`.
 struct Scene {
     sandbox: Sandbox,
 }
@@ -26,7 +26,7 @@ impl Scene {
         Self { sandbox }
     }
 
-    /// Scenarios by the name of their model, and what the agent's program does before it is one.
+    /// Writes the scenarios, by model name, and the agent program, which runs the shell code `first` before the client.
     fn agent(&self, scenarios: &[(&str, &str)], first: &str) {
         let root = self.sandbox.root();
         for (name, steps) in scenarios {
@@ -71,7 +71,7 @@ impl Scene {
         fs::read_dir(self.sandbox.ralph_home("queues")).unwrap().next().unwrap().unwrap().path()
     }
 
-    /// What is on record of the queue: the kind of each entry, and the task.
+    /// Kind and content of each entry in the queue's record.
     fn record(&self) -> Vec<(String, Value)> {
         let Ok(mut all) = fs::read_dir(self.sandbox.ralph_home("queues")) else {
             return Vec::new();
@@ -97,7 +97,7 @@ impl Scene {
         record.iter().filter(|(kind, entry)| kind == "started" && entry["task"] == task).count()
     }
 
-    /// Waits for a file that the agent makes.
+    /// Waits for a file that the agent creates.
     fn wait_for(&self, name: &str) {
         let path = self.sandbox.root().join(name);
         eventually(|| path.exists().then_some(()));
@@ -107,7 +107,7 @@ impl Scene {
         write_at(&self.sandbox.root().join(name), "");
     }
 
-    /// The subjects of the branch, newest first.
+    /// The commit subjects of the branch, newest first.
     fn subjects(&self) -> Vec<String> {
         let output: Output = Command::new("git")
             .args(["log", "--format=%s", "main"])
@@ -125,11 +125,11 @@ impl Scene {
         let text = mask(&text, r"[0-9a-f]{40}", "[commit]");
         let text = mask(&text, r" +\$[0-9.]+", " $X");
         let text = mask(&text, r", \d+ (ms|s), ", ", [time], ");
-        // How lines are broken depends on how long the name of a directory is.
+        // Line breaks depend on the length of the temporary directory's name.
         mask(&text, r"\n {8}", " ")
     }
 
-    /// Processes of the scene that are left.
+    /// Command lines of processes that this sandbox started and that still run.
     fn left(&self) -> Vec<String> {
         let mark = self.sandbox.root().display().to_string();
         let processes = fs::read_dir("/proc").unwrap().flatten();
@@ -157,10 +157,10 @@ fn task(name: &str, more: &str) -> String {
     format!("[[task]]\nname = \"{name}\"\ngoal = \"Write {name}.\"\nmodel = \"{name}\"\n{more}\n")
 }
 
-/// R-L5c, R-D1c: what could not be done parks its task, independent ones go on, dependent ones begin when what they
-/// come after is in the branch, and nothing that landed is done again.
+/// R-L5c, R-D1c: a failed task is parked and independent tasks continue. A dependent task starts once its dependencies
+/// have landed, and landed tasks are not repeated.
 #[test]
-fn a_failure_parks_its_task_and_the_independent_ones_land() {
+fn a_failed_task_is_parked_and_independent_tasks_land() {
     let scene = Scene::new();
     let uses_a = "[[step]]\nagent = \"I go on.\"\ntools = [{ edit = \"a.txt\", old = \"a\", new = \"b\" }]\n[[step]]\nagent = \"It is done.\"\n";
     scene.agent(
@@ -188,7 +188,7 @@ fn a_failure_parks_its_task_and_the_independent_ones_land() {
     ? d        blocked $X `c` has not landed
 
     not done: queue.toml — 2 of 4 tasks landed, [time], $X
-    next    `ralph run --resume [queue]` continues with what is left a run that has ended is not repeated: other words or limits in its task begin another
+    next    `ralph run --resume [queue]` continues with what is left a run that has ended is not repeated: change the goal or limits of its task to start another
     exit Some(2)
     ");
     assert_eq!(scene.subjects(), ["Write b.", "Write a.", "c", "c"]);
@@ -198,16 +198,16 @@ fn a_failure_parks_its_task_and_the_independent_ones_land() {
     assert_eq!(again.code, Some(2), "{again}");
     let starts: Vec<_> = ["a", "b", "c", "d"].iter().map(|task| scene.starts(task)).collect();
     assert_eq!(starts, [1, 1, 1, 0]);
-    // Another limit makes it worth another try.
+    // With a changed limit the task is tried again.
     scene.queue(&tasks.concat().replace("max_iterations = 2", "max_iterations = 1"));
     assert_eq!(scene.run(&["--quiet"]).code, Some(2));
     let starts: Vec<_> = ["a", "b", "c", "d"].iter().map(|task| scene.starts(task)).collect();
     assert_eq!((starts, scene.runs_of("c").len()), (vec![1, 1, 2, 0], 2));
 }
 
-/// R-D1c: on a conflict the branch and the work tree are kept, both are told, and the task is not done.
+/// R-D1c: on a conflict the branch and the work tree are kept and named, and the task is not done.
 #[test]
-fn a_conflict_keeps_the_work_and_the_others_land() {
+fn a_conflict_keeps_the_work_and_other_tasks_land() {
     let scene = Scene::new();
     let project = scene.sandbox.project().display().to_string();
     let meanwhile = format!(
@@ -239,15 +239,15 @@ fn waits(name: &str, file: &str, root: &str) -> String {
     )
 }
 
-/// A queue that is killed leaves nobody at work, and goes on with the runs that it had.
+/// A killed queue leaves no process behind, and a resume continues its runs.
 #[test]
-fn a_killed_queue_goes_on_where_it_was() {
+fn a_killed_queue_resumes_where_it_was() {
     killed(Noted::Yes);
 }
 
-/// The same where it was killed between the beginning of a run and the line that says so.
+/// The same if the queue was killed after it started a run and before it recorded that.
 #[test]
-fn a_run_that_nobody_noted_is_found_again() {
+fn an_unrecorded_run_is_found_on_resume() {
     killed(Noted::No);
 }
 
@@ -300,10 +300,9 @@ fn killed(noted: Noted) {
     );
 }
 
-/// R-L5c: nobody answers for a person. The task is parked with its question, the others land, and with an answer it
-/// goes on.
+/// R-L5c: an unanswered question parks its task while the others land. Once answered, the task continues.
 #[test]
-fn a_question_that_nobody_answers_parks_its_task() {
+fn an_unanswered_question_parks_its_task() {
     let scene = Scene::new();
     write_at(&scene.sandbox.ralph_home("config.toml"), "[runner]\nquestion_after = \"1s\"\n");
     let asks = format!(
@@ -332,9 +331,9 @@ fn a_question_that_nobody_answers_parks_its_task() {
     assert_eq!((scene.runs_of("q"), scene.starts("z")), (vec![run], 1));
 }
 
-/// Ctrl-C: the turn ends, its task is parked, nothing else begins, and all of it can be gone on with.
+/// After Ctrl-C the turn ends, its task is parked and no other starts. A resume continues all of them.
 #[test]
-fn an_interrupted_queue_parks_what_is_at_work() {
+fn an_interrupted_queue_parks_the_active_task() {
     let scene = Scene::new();
     let root = scene.sandbox.root().display().to_string();
     scene.agent(&[("k", &waits("k", "k.txt", &root)), ("z", &writes("z.txt", "z"))], "");
@@ -346,12 +345,12 @@ fn an_interrupted_queue_parks_what_is_at_work() {
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
-    let told = (
+    let summary = (
         last["stopped"].clone(),
         last["tasks"][0]["status"].clone(),
         last["tasks"][1]["state"].clone(),
     );
-    assert_eq!(told, ("cancelled".into(), "cancelled".into(), "not_started".into()), "{text}");
+    assert_eq!(summary, ("cancelled".into(), "cancelled".into(), "not_started".into()), "{text}");
     assert_eq!(output.status.code(), Some(130));
     assert_eq!(scene.starts("z"), 0);
     let ended = scene.go_on();
@@ -363,9 +362,9 @@ fn an_interrupted_queue_parks_what_is_at_work() {
     );
 }
 
-/// Every line has its task, and the lines of a task are those of its run.
+/// Every JSON line names its task, and the lines of a task belong to one run.
 #[test]
-fn lines_for_programs_are_tagged_with_the_task() {
+fn json_lines_are_tagged_with_the_task() {
     let scene = Scene::new();
     scene.agent(&[("a", &writes("a.txt", "a")), ("b", &writes("b.txt", "b"))], "");
     scene.queue(&[task("a", ""), task("b", "")].concat());
@@ -393,18 +392,18 @@ fn lines_for_programs_are_tagged_with_the_task() {
 }
 
 #[test]
-fn mistakes_are_shown_before_anything_is_begun() {
+fn errors_are_reported_before_any_run_starts() {
     let scene = Scene::new();
     scene.agent(&[], "");
     scene.queue("[[task]]\nname = \"a\"\ngoal = \"x\"\nafter = [\"b\"]\n\n[[task]]\nname = \"b\"\ngoal = \"x\"\nafter = \"a\"\nmax_cost = 3\n");
     let ended = scene.run(&[]);
-    let mut told = scene.tidy(&ended.to_string());
+    let mut errors = scene.tidy(&ended.to_string());
     scene.queue("[[task]]\nname = \"a\"\ngoal = \"x\"\nplan = \"none.md\"\n");
-    told.push_str(&scene.tidy(&scene.run(&[]).to_string()));
+    errors.push_str(&scene.tidy(&scene.run(&[]).to_string()));
     scene.queue("[[task]]\nname = \"a\"\ngoal = \"x\"\n[[task]]\nname = \"b\"\ngoal = \"x\"\nafter = \"a\"\n");
-    told.push_str(&scene.tidy(&scene.run(&["--pr"]).to_string()));
-    told.push_str(&scene.tidy(&scene.run(&["--plan", "README.md"]).to_string()));
-    assert_snapshot!(told, @r#"
+    errors.push_str(&scene.tidy(&scene.run(&["--pr"]).to_string()));
+    errors.push_str(&scene.tidy(&scene.run(&["--plan", "README.md"]).to_string()));
+    assert_snapshot!(errors, @r#"
     exit 1
     --- stderr
     error: tasks depend on each other: `a` after `b` after `a`
@@ -430,11 +429,11 @@ fn mistakes_are_shown_before_anything_is_begun() {
       hint: name a Markdown file with `- [ ]` items
     exit 1
     --- stderr
-    error: `--pr` merges nothing, so `b` could never begin
-      hint: leave `--pr` out, or `after`
+    error: `--pr` merges nothing, so `b` could never start
+      hint: omit `--pr`, or remove `after`
     exit 1
     --- stderr
-    error: `--plan` is of one goal, and a queue has many
+    error: `--plan` is for one goal, but a queue has many
       hint: give a task its own: `plan = "…"`
     "#);
     assert!(!scene.sandbox.ralph_home("queues").exists());
@@ -445,18 +444,18 @@ fn mistakes_are_shown_before_anything_is_begun() {
       limits 25 iterations · 8 h · $X · stuck after 3 stops without progress
       agent  $ROOT/project/../agent -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 7.500000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}' --permission-mode bypassPermissions
 
-      a  begins: x
-      b  begins, after a: x
-      note   the agent asks for no permissions in this run: let it work in a container or a virtual machine, without your keys
+      a  starts: x
+      b  starts, after a: x
+      note   the agent runs without permission prompts: use a container or a virtual machine, without your keys
 
     nothing was started
     "#);
     assert!(!scene.sandbox.ralph_home("queues").exists());
 }
 
-/// A queue that is not over is seen with its tasks and their runs, and what is about a run says which ones there are.
+/// `ralph status` lists an unfinished queue with its tasks and runs. Commands that need a run list the queue's runs.
 #[test]
-fn a_queue_is_seen_like_its_runs() {
+fn a_queue_is_shown_with_its_runs() {
     let scene = Scene::new();
     scene.agent(&[("a", &writes("a.txt", "a")), ("long-one", &writes("broken", "b"))], "");
     let (a, b) = (task("a", ""), task("long-one", "max_iterations = 1"));
@@ -468,10 +467,10 @@ fn a_queue_is_seen_like_its_runs() {
     --- stdout
     [queue]  3 tasks of `$ROOT/queue.toml`
     stop    Ctrl-C lets the turns end and parks the tasks, twice ends them now; `ralph run --resume [queue]` continues
-    a         begins, at most $X
+    a         starts, at most $X
     a         is run [run]: Write a.
     a         ✓ landed: merged into `main` as [commit]
-    long-one  begins, at most $X
+    long-one  starts, at most $X
     long-one  is run [run]: Write long-one.
     long-one  held — 1 not met
     long-one  ✗ exhausted: its 1 iteration is used up, 1 not met
@@ -481,18 +480,18 @@ fn a_queue_is_seen_like_its_runs() {
     ? c               blocked $X `long-one` has not landed
 
     not done: queue.toml — 1 of 3 tasks landed, [time], $X
-    next    `ralph run --resume [queue]` continues with what is left a run that has ended is not repeated: other words or limits in its task begin another
+    next    `ralph run --resume [queue]` continues with what is left a run that has ended is not repeated: change the goal or limits of its task to start another
     ");
     let id = scene.directory().file_name().unwrap().to_str().unwrap().to_string();
-    let told = |words: &[&str]| {
+    let show = |words: &[&str]| {
         let ended = scene.sandbox.ralph(words.iter().copied());
         scene.tidy(&format!("$ ralph {}\n{ended}\n", words.join(" ")))
     };
     let names = ["why", "log", "limits", "cancel", "tell"];
     let others =
-        names.map(|name| told(&[&[name, &id], &["x"][..usize::from(name == "tell")]].concat()));
-    let seen = [told(&["status"]), told(&["status", &id]), others.concat()];
-    assert_snapshot!(seen.concat(), @"
+        names.map(|name| show(&[&[name, &id], &["x"][..usize::from(name == "tell")]].concat()));
+    let shown = [show(&["status"]), show(&["status", &id]), others.concat()];
+    assert_snapshot!(shown.concat(), @"
     $ ralph status
     exit 0
     --- stdout
@@ -502,12 +501,12 @@ fn a_queue_is_seen_like_its_runs() {
     [run]  verified      Write a.  (just now, 0 iterations, $X)
           merged into `main` as [commit]
           ? the agent runs without permission prompts, as a person requested
-    [queue]  queue  `$ROOT/queue.toml`   1 of 3 tasks landed · 0 at work · 1 open · 1 parked · $X   `ralph run --resume [queue]` continues, `ralph status [queue]` shows its tasks
+    [queue]  queue  `$ROOT/queue.toml`   1 of 3 tasks landed · 0 running · 1 open · 1 parked · $X   `ralph run --resume [queue]` continues, `ralph status [queue]` shows its tasks
 
     $ ralph status [queue]
     exit 0
     --- stdout
-    [queue]  queue  `$ROOT/queue.toml`   1 of 3 tasks landed · 0 at work · 1 open · 1 parked · $X
+    [queue]  queue  `$ROOT/queue.toml`   1 of 3 tasks landed · 0 running · 1 open · 1 parked · $X
     ✓ a         [run]  landed $X
     ✗ long-one  [run]  exhausted $X its 1 iteration is used up, 1 not met
     ? c               blocked $X `long-one` has not landed
@@ -516,31 +515,31 @@ fn a_queue_is_seen_like_its_runs() {
     $ ralph why [queue]
     exit 1
     --- stderr
-    error: `[queue]` is a queue, and no run; its runs are [run] (a), [run] (long-one)
+    error: `[queue]` is a queue, not a run; its runs are [run] (a), [run] (long-one)
       hint: name one of them; `ralph status [queue]` shows its tasks
 
     $ ralph log [queue]
     exit 1
     --- stderr
-    error: `[queue]` is a queue, and no run; its runs are [run] (a), [run] (long-one)
+    error: `[queue]` is a queue, not a run; its runs are [run] (a), [run] (long-one)
       hint: name one of them; `ralph status [queue]` shows its tasks
 
     $ ralph limits [queue]
     exit 1
     --- stderr
-    error: `[queue]` is a queue, and no run; its runs are [run] (a), [run] (long-one)
+    error: `[queue]` is a queue, not a run; its runs are [run] (a), [run] (long-one)
       hint: name one of them; `ralph status [queue]` shows its tasks
 
     $ ralph cancel [queue]
     exit 1
     --- stderr
-    error: `[queue]` is a queue, and no run; its runs are [run] (a), [run] (long-one)
+    error: `[queue]` is a queue, not a run; its runs are [run] (a), [run] (long-one)
       hint: name one of them; `ralph status [queue]` shows its tasks
 
     $ ralph tell [queue] x
     exit 1
     --- stderr
-    error: `[queue]` is a queue, and no run; its runs are [run] (a), [run] (long-one)
+    error: `[queue]` is a queue, not a run; its runs are [run] (a), [run] (long-one)
       hint: name one of them; `ralph status [queue]` shows its tasks
     ");
     let json = scene.sandbox.ralph(["status", &id, "--json"]).stdout;
@@ -574,21 +573,21 @@ fn a_queue_is_seen_like_its_runs() {
       }
     ]
     "#);
-    // What has landed altogether is over, and what nobody wants any more is no longer asked about.
-    let is_listed = || told(&["status"]).contains("[queue]");
+    // A queue whose tasks have all landed is no longer listed, nor is one whose file was deleted.
+    let is_listed = || show(&["status"]).contains("[queue]");
     scene.queue(&a);
     assert!(!is_listed());
     scene.queue(&[&*a, &b].concat());
     assert!(is_listed());
     fs::remove_file(scene.sandbox.root().join("queue.toml")).unwrap();
     assert!(!is_listed());
-    assert_snapshot!(told(&["status", &id]), @"
+    assert_snapshot!(show(&["status", &id]), @"
     $ ralph status [queue]
     exit 0
     --- stdout
-    [queue]  queue  `$ROOT/queue.toml`   1 of 2 tasks landed · 0 at work · 0 open · 1 parked · $X
+    [queue]  queue  `$ROOT/queue.toml`   1 of 2 tasks landed · 0 running · 0 open · 1 parked · $X
     ✓ a         [run]  landed $X
     ✗ long-one  [run]  exhausted $X its 1 iteration is used up, 1 not met
-    next    its file cannot be read any more
+    next    its file can no longer be read
     ");
 }

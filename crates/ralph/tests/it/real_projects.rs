@@ -1,5 +1,5 @@
-//! Gates on real projects: detected, run by the real tools, and what those say compared whole. The sources are in
-//! `fixtures/projects`; what they depend on comes from the registries, once for each lock file.
+//! Gates on real projects: detected, run with the real tools, and compared in full. The sources are in
+//! `fixtures/projects`; dependencies are downloaded from the registries, once for each lock file.
 
 use crate::sandbox::{SESSION, Sandbox, files, write_at};
 use insta::assert_snapshot;
@@ -13,10 +13,10 @@ use std::process::Command;
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/projects");
 
-/// What the tools of a person's machine need to find themselves.
+/// Variables that installed toolchains need.
 const PASSED: [&str; 4] = ["PATH", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"];
 
-/// R-L3a: a Rust package, from green to red to green.
+/// R-L3a: a Rust package, from passing to failing to passing.
 #[test]
 fn a_cargo_package_is_checked_by_its_own_tools() {
     let Some(sandbox) = cargo() else { return };
@@ -144,7 +144,7 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
     ");
 }
 
-/// R-L3a: a TypeScript package with vitest, tsc and eslint, from green to red to green.
+/// R-L3a: a TypeScript package with vitest, tsc and eslint, from passing to failing to passing.
 #[test]
 fn an_npm_package_is_checked_by_its_own_tools() {
     let Some(sandbox) = npm() else { return };
@@ -299,7 +299,7 @@ fn an_npm_package_is_checked_by_its_own_tools() {
     ");
     assert_snapshot!(verified(&sandbox, &run), @"ralph: verified: make it work — all 10 requirements are met after 1 iteration");
 
-    // A file of tests without a test is a mistake to vitest; no such file is a suite that says nothing.
+    // vitest reports a test file without tests as an error. Without any test file, the gate is inconclusive.
     sandbox.write("test/slug.test.ts", "export {};\n");
     assert_snapshot!(gates(&sandbox, &["tests"]), @"
     failed, exit 1
@@ -313,7 +313,7 @@ fn an_npm_package_is_checked_by_its_own_tools() {
     ");
 }
 
-/// R-L3a: a Python package with pytest, from green to red to green.
+/// R-L3a: a Python package with pytest, from passing to failing to passing.
 #[test]
 fn a_pytest_project_is_checked_by_its_own_tools() {
     let Some(sandbox) = pytest() else { return };
@@ -421,9 +421,9 @@ fn a_pytest_project_is_checked_by_its_own_tools() {
     ");
 }
 
-/// R-L7c: where a tool is not installed, that is what is said, and nothing is green.
+/// R-L7c: a missing tool is reported, and its gate never passes.
 #[test]
-fn a_stack_without_its_tools_is_never_green() {
+fn a_project_without_its_tools_never_passes() {
     let sandbox = bare("go");
     assert_snapshot!(adopted(&sandbox), @r#"
     exit 0
@@ -505,13 +505,13 @@ fn a_stack_without_its_tools_is_never_green() {
     "#);
     let commands =
         [r#"["./gradlew", "test"]"#, r#"["gradle", "test"]"#, r#"["mvn", "-B", "test"]"#];
-    let mut said = String::new();
+    let mut outcomes = String::new();
     for command in commands {
         sandbox.write("ralph.toml", format!("[[gate]]\nname = \"tests\"\nrun = {command}\n"));
         sandbox.trust();
-        said.push_str(&format!("{command}: {}\n", gates(&sandbox, &[])));
+        outcomes.push_str(&format!("{command}: {}\n", gates(&sandbox, &[])));
     }
-    assert_snapshot!(said, @r#"
+    assert_snapshot!(outcomes, @r#"
     ["./gradlew", "test"]: unknown, exit 4
     tests: error (exit 1: ERROR: JAVA_HOME is not set and no 'java' command could be found in your PATH.), ended with 1
       error -:-:-: JAVA_HOME is not set and no 'java' command could be found in your PATH.
@@ -522,9 +522,9 @@ fn a_stack_without_its_tools_is_never_green() {
     "#);
 }
 
-/// R-L7c: a package nobody installed has no failures, only tools that are not there.
+/// R-L7c: in a package that is not installed gates do not fail; their tools are missing.
 #[test]
-fn a_package_that_is_not_installed_is_never_green() {
+fn a_package_without_dependencies_never_passes() {
     let Some(_) = said("npm", &["--version"]) else { return };
     let sandbox = sources("npm");
     sandbox.write(".npmrc", "offline=true\n");
@@ -574,9 +574,9 @@ fn a_package_that_is_not_installed_is_never_green() {
     [protect]
     paths = ["eslint.config.*"]
     "#);
-    // npm before 10.8 says it louder.
-    let told = gates(&sandbox, &["--all"]).replace("npm ERR!", "npm error");
-    assert_snapshot!(told, @"
+    // npm before 10.8 writes `npm ERR!`.
+    let outcome = gates(&sandbox, &["--all"]).replace("npm ERR!", "npm error");
+    assert_snapshot!(outcome, @"
     unknown, exit 4
     tests: error (exit 1: npm error code ENOTCACHED), ended with 1
     types: error (exit 1: npm error code ENOTCACHED), ended with 1
@@ -584,7 +584,7 @@ fn a_package_that_is_not_installed_is_never_green() {
     ");
 }
 
-/// The policy that is proposed, approved as it is.
+/// Writes the proposed policy, approves it, and returns the output and the policy.
 fn adopted(sandbox: &Sandbox) -> String {
     let written = sandbox.ralph(["gate", "detect", "--write"]);
     assert_eq!(written.code, Some(0), "{written}");
@@ -593,14 +593,14 @@ fn adopted(sandbox: &Sandbox) -> String {
     sandbox.tidy(&format!("{written}---\n{policy}"))
 }
 
-/// How every gate ended, each finding on a line.
+/// Runs the gates. Returns the outcome of each, with its findings, one per line.
 fn gates(sandbox: &Sandbox, args: &[&str]) -> String {
     let ended = sandbox.ralph([&["gate", "run", "--format", "json"], args].concat());
-    let Ok(told) = serde_json::from_str::<Value>(&ended.stdout) else {
+    let Ok(report) = serde_json::from_str::<Value>(&ended.stdout) else {
         return sandbox.tidy(&ended.to_string());
     };
-    let mut out = format!("{}, exit {}\n", text(&told["outcome"]), ended.code.unwrap());
-    for gate in told["gates"].as_array().unwrap() {
+    let mut out = format!("{}, exit {}\n", text(&report["outcome"]), ended.code.unwrap());
+    for gate in report["gates"].as_array().unwrap() {
         out.push_str(&gate_line(gate));
         for finding in gate["findings"].as_array().unwrap() {
             out.push_str(&finding_line(finding));
@@ -644,7 +644,7 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string().replace("null", "-"), str::to_owned)
 }
 
-/// What the person is told at a stop that ends the run, without how long it took.
+/// The notice of a stop that ends the run `verified`, without the duration.
 fn verified(sandbox: &Sandbox, run: &str) -> String {
     let ended = sandbox.stop(SESSION, "");
     let notice = ended.notice();
@@ -652,7 +652,7 @@ fn verified(sandbox: &Sandbox, run: &str) -> String {
     notice.split_once(" and ").map_or(notice.clone(), |(before, _)| before.to_owned())
 }
 
-/// `$&` stands for what was there.
+/// Replaces the only occurrence of `from`. `$&` in `to` stands for the replaced text.
 fn edit(sandbox: &Sandbox, path: &str, from: &str, to: &str) {
     let path = sandbox.project().join(path);
     let text = fs::read_to_string(&path).unwrap();
@@ -698,7 +698,7 @@ fn npm() -> Option<Sandbox> {
 }
 
 fn pytest() -> Option<Sandbox> {
-    // Which one it is: an environment does not outlive the Python that made it.
+    // The version is part of the key, because a virtual environment works only with the Python that created it.
     let python = "import ensurepip, venv, sys; print(sys.version, sys.base_prefix)";
     let version = said("python3", &["-c", python])?;
     let installed = installed("pytest/requirements.txt", &version, &|place| {
@@ -713,7 +713,7 @@ fn pytest() -> Option<Sandbox> {
     Some(passed(sandbox))
 }
 
-/// On a machine that has git and a shell.
+/// A machine that has only git and a shell.
 fn bare(fixture: &str) -> Sandbox {
     let sandbox = sources(fixture);
     sandbox.commit();
@@ -727,7 +727,7 @@ fn bare(fixture: &str) -> Sandbox {
     sandbox.env("PATH", &path)
 }
 
-/// A repository with the sources of a fixture, not committed yet.
+/// A repository with the uncommitted sources of a fixture.
 fn sources(fixture: &str) -> Sandbox {
     let sandbox = Sandbox::new();
     let from = Path::new(FIXTURES).join(fixture);
@@ -746,8 +746,8 @@ fn passed(sandbox: Sandbox) -> Sandbox {
     })
 }
 
-/// What a project depends on, kept for the next time: by the content of its lock file and the tool that reads it, made
-/// by one process while others wait, and never taken half made.
+/// A directory with the installed dependencies of a project, cached by the contents of its lock file and the version of
+/// its tool. One process installs while others wait, and an incomplete installation is never used.
 fn installed(
     lock_file: &str,
     version: &str,
@@ -785,10 +785,10 @@ fn done(command: &mut Command) -> io::Result<String> {
     Err(io::Error::other(format!("{name}: {}", String::from_utf8_lossy(&output.stderr))))
 }
 
-/// What is not there lets a test be skipped, or fail where everything has to be there.
+/// On an error, skips the test, or panics if `RALPH_REQUIRE_TOOLS` is set.
 fn there(result: io::Result<String>) -> Option<String> {
     match result {
-        Ok(said) => Some(said),
+        Ok(output) => Some(output),
         Err(error) if std::env::var_os("RALPH_REQUIRE_TOOLS").is_none() => {
             eprintln!("skipped: {error}");
             None

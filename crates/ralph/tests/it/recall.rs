@@ -1,4 +1,4 @@
-//! `ralph recall` and `ralph learn`: what was once found out is found again.
+//! `ralph recall` and `ralph learn`: searching past runs, hand-overs, memory files and learnings of a project.
 
 use crate::past;
 use crate::sandbox::{SESSION, Sandbox, ended, json, spawn, write_at};
@@ -10,7 +10,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 const PROMISE: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
 const INDEX: &str = "index/recall.sqlite";
 
-/// With a past of about so many records, written as if ralph had.
+/// A sandbox with a generated corpus of about this many records.
 fn with_past(records: usize) -> Sandbox {
     let sandbox = Sandbox::named("project");
     for (path, bytes) in past::files(&sandbox.ralph_home(""), sandbox.project(), records) {
@@ -19,7 +19,7 @@ fn with_past(records: usize) -> Sandbox {
     sandbox
 }
 
-/// With one record of every kind.
+/// A sandbox with one record of every kind.
 fn with_little() -> Sandbox {
     let sandbox = Sandbox::new();
     let mut start = sandbox.command();
@@ -48,7 +48,7 @@ fn titles(answer: &Value) -> Vec<&str> {
     answer["hits"].as_array().unwrap().iter().map(|hit| hit["title"].as_str().unwrap()).collect()
 }
 
-/// Without what differs from one run of the test to the next.
+/// The output of a command with varying values masked.
 fn shown(sandbox: &Sandbox, args: &[&str]) -> String {
     sandbox.tidy(&sandbox.ralph(args).to_string())
 }
@@ -62,7 +62,7 @@ fn settings() -> insta::Settings {
 }
 
 #[test]
-fn twenty_questions_find_what_answers_them() {
+fn known_queries_find_their_records() {
     let sandbox = with_past(2_000);
     let mut second = Vec::new();
     for (question, title) in past::QUESTIONS {
@@ -77,7 +77,7 @@ fn twenty_questions_find_what_answers_them() {
 }
 
 #[test]
-fn a_person_reads_what_was_found_and_where() {
+fn recall_prints_hits_with_their_source() {
     let _filters = settings().bind_to_scope();
     let sandbox = with_little();
     assert_snapshot!(shown(&sandbox, &["recall", "nested", "quotes"]), @"
@@ -131,7 +131,7 @@ fn a_person_reads_what_was_found_and_where() {
 }
 
 #[test]
-fn a_program_reads_the_same() {
+fn json_output_has_the_same_hits() {
     let _filters = settings().bind_to_scope();
     let sandbox = with_little();
     assert_snapshot!(shown(&sandbox, &["recall", "escaped", "nest", "--json"]), @r##"
@@ -142,7 +142,7 @@ fn a_program_reads_the_same() {
 }
 
 #[test]
-fn what_is_learned_is_saved_listed_found_and_forgotten() {
+fn learnings_are_saved_listed_found_and_forgotten() {
     let _filters = settings().bind_to_scope();
     let sandbox = Sandbox::new();
     let text = "# Redis first\n\nThe integration tests need a running redis.\n";
@@ -203,7 +203,7 @@ fn what_is_learned_is_saved_listed_found_and_forgotten() {
     "#);
     assert_eq!(titles(&recall(&sandbox, &["redis"])), [""; 0]);
     let index = fs::read(sandbox.ralph_home(INDEX)).unwrap();
-    assert!(!index.windows(5).any(|part| part == b"integ"), "nothing of it is left behind");
+    assert!(!index.windows(5).any(|part| part == b"integ"), "no text of it is left in the index");
     for hostile in ["../../runs", "", "a/b", "a\nb", "."] {
         assert_eq!(sandbox.ralph(["learn", "--forget", hostile]).code, Some(1), "{hostile:?}");
     }
@@ -227,15 +227,15 @@ fn an_agent_learns_for_its_own_run_only() {
     error: that run holds another session
       hint: an agent can act only for its own session
     ");
-    let nobody: Value = serde_json::from_str(&learn("nobody", &[]).stdout).unwrap();
-    assert_eq!((&nobody["run"], &nobody["new"]), (&Value::Null, &Value::Bool(true)));
+    let without_run: Value = serde_json::from_str(&learn("no-run", &[]).stdout).unwrap();
+    assert_eq!((&without_run["run"], &without_run["new"]), (&Value::Null, &Value::Bool(true)));
     let own = learn(SESSION, &["--title", "Ports"]);
     let own: Value = serde_json::from_str(&own.stdout).unwrap();
     assert_eq!((own["run"].as_str(), own["title"].as_str()), (Some(&*run), Some("Ports")));
 }
 
 #[test]
-fn what_is_no_learning_is_refused() {
+fn empty_and_oversized_learnings_are_refused() {
     let sandbox = Sandbox::new();
     let long = "x".repeat(17 * 1024);
     let mut out = String::new();
@@ -273,7 +273,7 @@ fn what_is_no_learning_is_refused() {
 }
 
 #[test]
-fn no_question_breaks_the_search() {
+fn no_query_breaks_the_search() {
     let sandbox = with_little();
     let long = "quote ".repeat(20_000);
     for (query, found) in [
@@ -302,7 +302,7 @@ fn no_question_breaks_the_search() {
 }
 
 #[test]
-fn a_damaged_index_is_made_anew_and_one_that_cannot_be_written_is_done_without() {
+fn a_damaged_index_is_rebuilt_and_an_unwritable_one_is_kept_in_memory() {
     let sandbox = with_past(200);
     let ask = || recall(&sandbox, &["halos around logos"]);
     let first = ask();
@@ -324,7 +324,7 @@ fn a_damaged_index_is_made_anew_and_one_that_cannot_be_written_is_done_without()
     fs::write(sandbox.ralph_home("index/recall.sqlite-journal"), &good).unwrap();
     assert_eq!(ask(), first);
 
-    // A directory, or a link to somebody else's file, in its place.
+    // A directory, or a symlink to another file, in place of the index.
     let mut in_memory = first.clone();
     in_memory["index"] = "in_memory".into();
     let elsewhere = write_at(&sandbox.root().join("elsewhere"), "precious");
@@ -343,7 +343,7 @@ fn a_damaged_index_is_made_anew_and_one_that_cannot_be_written_is_done_without()
 }
 
 #[test]
-fn many_at_once_get_the_same_answer() {
+fn concurrent_searches_get_the_same_answer() {
     let sandbox = with_past(300);
     let children: Vec<_> = (0..8)
         .map(|_| {
@@ -364,7 +364,7 @@ fn many_at_once_get_the_same_answer() {
 }
 
 #[test]
-fn what_is_new_is_found_and_what_is_gone_is_not() {
+fn the_index_follows_new_changed_and_deleted_records() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(PROMISE);
     let count = |query: &str| recall(&sandbox, &[query])["hits"].as_array().unwrap().len();
@@ -385,7 +385,7 @@ fn what_is_new_is_found_and_what_is_gone_is_not() {
     fs::write(&memory, "# Rules\n\nno giraffe\n").unwrap();
     assert_eq!(titles(&recall(&sandbox, &["giraffe"])), ["Rules"]);
     fs::write(&memory, "# Rules\n\nelephants!\n").unwrap();
-    assert_eq!((count("giraffe"), count("elephant")), (0, 1), "as long as before");
+    assert_eq!((count("giraffe"), count("elephant")), (0, 1), "even if the file keeps its length");
     fs::remove_file(&memory).unwrap();
     assert_eq!(count("elephant"), 0);
 
@@ -398,7 +398,7 @@ fn json_of(text: &str) -> Value {
 }
 
 #[test]
-fn memory_is_read_wherever_agents_keep_it() {
+fn every_known_memory_file_is_searched() {
     let sandbox = Sandbox::new();
     let inside = [
         "MEMORY.md",
@@ -438,9 +438,9 @@ fn memory_is_read_wherever_agents_keep_it() {
     assert_eq!(found, expected);
 }
 
-/// R-S7a: what is secret does not get into the index, nor into a learning.
+/// R-S7a: secrets are written neither to the index nor to a learning.
 #[test]
-fn secrets_are_not_kept() {
+fn secrets_are_not_indexed() {
     let token = format!("ghp_{}", "A".repeat(36));
     let value = "correct horse battery";
     let sandbox = Sandbox::new().env("DB_PASSWORD", value);
@@ -465,7 +465,7 @@ fn secrets_are_not_kept() {
 }
 
 #[test]
-fn other_projects_are_searched_only_when_asked_for() {
+fn other_projects_are_searched_only_on_request() {
     let sandbox = Sandbox::new();
     let other = sandbox.root().join("other");
     let nearly = sandbox.root().join("project-two");
@@ -481,15 +481,23 @@ fn other_projects_are_searched_only_when_asked_for() {
     let below = sandbox.project().join("crates/one");
     fs::create_dir_all(&below).unwrap();
     assert_eq!(sandbox.ralph(["learn", "walrus", "--project", "crates/one"]).code, Some(0));
-    assert_eq!(titles(&recall(&sandbox, &["walrus"])), ["walrus"], "below is part of it");
+    assert_eq!(
+        titles(&recall(&sandbox, &["walrus"])),
+        ["walrus"],
+        "a subdirectory belongs to the project"
+    );
     let mut from_below = sandbox.command();
     from_below.current_dir(&below).args(["recall", "walrus", "--json"]);
     let answer: Value = serde_json::from_str(&ended(&mut from_below, b"").stdout).unwrap();
-    assert_eq!(titles(&answer), ["walrus"], "and asks about the whole");
+    assert_eq!(
+        titles(&answer),
+        ["walrus"],
+        "a search from a subdirectory covers the whole project"
+    );
 }
 
 #[test]
-fn the_journal_of_a_run_that_was_tampered_with_is_still_searched() {
+fn a_damaged_journal_is_still_searched() {
     let sandbox = with_past(20);
     let query = "may invoices be deleted";
     let before = recall(&sandbox, &[query]);

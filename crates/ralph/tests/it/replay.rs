@@ -1,4 +1,4 @@
-//! One captured payload through real hooks.
+//! `ralph replay`: sends one captured payload to real hooks, on a copy of the run.
 
 use crate::gates::with_policy;
 use crate::sandbox::{Ended, SESSION, Sandbox, files, json, program};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 const LOOP: &str = "loops/csv";
 
-/// What a project's settings say about one event.
+/// Settings that register these hooks for one event.
 fn settings(event: &str, hooks: &Value) -> String {
     json!({"hooks": {event: [{"hooks": hooks}]}}).to_string()
 }
@@ -34,7 +34,7 @@ fn replayed(sandbox: &Sandbox, payload: &Path, more: &[&str]) -> Value {
     serde_json::from_str(&ended.stdout).unwrap()
 }
 
-/// Without what takes as long as it takes.
+/// Masks times.
 fn timeless(text: &str) -> String {
     let mut lines = Vec::new();
     for line in text.lines() {
@@ -57,14 +57,14 @@ fn timeless(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Everything that a replay must not touch: ralph's home, the project, and its repository with refs and objects.
+/// Everything that a replay must not change: ralph's home, the project, and its repository with refs and objects.
 fn world(sandbox: &Sandbox) -> Vec<(PathBuf, Vec<u8>)> {
     let mut project = files(sandbox.project());
     project.extend(sandbox.snapshot());
     project
 }
 
-/// With a gate that fails, a feature that does not pass, and a run that was held once.
+/// A sandbox with a failing gate, an open feature, and a run that was held once.
 fn held_once() -> Sandbox {
     let policy = "[[gate]]\nname = \"check\"\nrun = [\"./check.sh\"]\nenv = [\"RAN\"]\n";
     let sandbox = with_policy(policy);
@@ -80,16 +80,16 @@ fn held_once() -> Sandbox {
     sandbox
 }
 
-/// A replayed stop is decided as the next one would be, and the run is as if nobody had asked.
+/// A replayed stop gets the decision that the next stop would get, and the run does not change.
 #[test]
-fn a_replay_tells_the_rule_and_leaves_the_run_as_it_is() {
+fn a_replay_reports_the_rule_and_does_not_change_the_run() {
     let sandbox = held_once();
     sandbox.write("work", "more of it\n");
     let payload = stop_payload(&sandbox, r#","prompt_id":"p2""#);
     let before = world(&sandbox);
     let first = replay(&sandbox, &payload, &[]);
     let second = replay(&sandbox, &payload, &[]);
-    assert!(world(&sandbox) == before, "something changed");
+    assert!(world(&sandbox) == before, "files changed");
     let shown = timeless(&sandbox.tidy(&first.to_string()));
     assert_eq!(timeless(&sandbox.tidy(&second.to_string())), shown);
     assert_snapshot!(shown, @r#"
@@ -109,14 +109,14 @@ fn a_replay_tells_the_rule_and_leaves_the_run_as_it_is() {
               ✓ a change, policy, tools, nothing hidden, test integrity
            took [time]
     "#);
-    let promised =
+    let replayed_text =
         replayed(&sandbox, &payload, &[])["reads"][0]["text"].as_str().unwrap().to_owned();
     let real = sandbox.stop(SESSION, r#","prompt_id":"p2""#).stderr;
     let real = format!("Stop hook feedback:\n[ralph hook claude]: {real}");
-    assert_eq!(sandbox.tidy(&promised), sandbox.tidy(&real));
+    assert_eq!(sandbox.tidy(&replayed_text), sandbox.tidy(&real));
 }
 
-/// A clean checkout is made of what is only in the copy.
+/// The clean checkout is made from checkpoints that exist only in the copy.
 #[test]
 fn a_replayed_stop_is_verified_in_a_clean_checkout() {
     let gate = "[[gate]]\nname = \"check\"\nrun = [\"grep\", \"-q\", \"done\", \"work\"]\n";
@@ -126,15 +126,15 @@ fn a_replayed_stop_is_verified_in_a_clean_checkout() {
     sandbox.write("work", "done\n");
     let payload = stop_payload(&sandbox, "");
     let before = world(&sandbox);
-    let told = replayed(&sandbox, &payload, &["--hook", "ralph hook claude"]);
-    let ruling = (&told["decision"], &told["ralph"]["rule"]);
-    assert_eq!(ruling, (&json!("allowed"), &json!("verified")), "{told}");
-    assert!(world(&sandbox) == before, "something changed");
+    let result = replayed(&sandbox, &payload, &["--hook", "ralph hook claude"]);
+    let ruling = (&result["decision"], &result["ralph"]["rule"]);
+    assert_eq!(ruling, (&json!("allowed"), &json!("verified")), "{result}");
+    assert!(world(&sandbox) == before, "files changed");
 }
 
-/// Where there is no repository the base is in ralph's home, and the replay finds it there.
+/// Without a repository the base is stored in ralph's home, and the replay finds it there.
 #[test]
-fn a_project_without_a_repository_is_replayed_too() {
+fn a_project_without_a_repository_can_be_replayed() {
     let sandbox = Sandbox::named("plain");
     sandbox.write("ralph.toml", "[[gate]]\nname = \"check\"\nrun = [\"false\"]\n");
     sandbox.trust();
@@ -142,18 +142,22 @@ fn a_project_without_a_repository_is_replayed_too() {
     sandbox.write("work", "begun\n");
     let before = world(&sandbox);
     let payload = stop_payload(&sandbox, "");
-    let told = replayed(&sandbox, &payload, &["--hook", "ralph hook claude"]);
-    let open: Vec<_> = told["ralph"]["facts"]["open"]
+    let result = replayed(&sandbox, &payload, &["--hook", "ralph hook claude"]);
+    let open: Vec<_> = result["ralph"]["facts"]["open"]
         .as_array()
         .unwrap()
         .iter()
         .map(|line| &line["name"])
         .collect();
-    assert_eq!((&told["ralph"]["rule"], open), (&json!("block"), vec![&json!("check")]));
-    assert!(world(&sandbox) == before, "something changed");
+    assert_eq!((&result["ralph"]["rule"], open), (&json!("block"), vec![&json!("check")]));
+    assert!(world(&sandbox) == before, "files changed");
     let listed = sandbox.ralph(["checkpoint", "list", &run, "--json"]);
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
-    assert_eq!(listed["checkpoints"].as_array().unwrap().len(), 1, "only the start");
+    assert_eq!(
+        listed["checkpoints"].as_array().unwrap().len(),
+        1,
+        "only the checkpoint of the start"
+    );
 }
 
 #[test]
@@ -166,13 +170,16 @@ fn a_loop_is_not_adopted_by_a_replay() {
     sandbox.write(&format!("{current}/progress.txt"), "- Iteration: 0\n- Status: IN_PROGRESS\n");
     let payload = stop_payload(&sandbox, "");
     let before = world(&sandbox);
-    let told = replayed(&sandbox, &payload, &["--hook", "ralph hook claude"]);
-    assert_eq!((&told["decision"], &told["ralph"]["rule"]), (&json!("blocked"), &json!("block")));
-    assert!(world(&sandbox) == before, "something changed");
+    let result = replayed(&sandbox, &payload, &["--hook", "ralph hook claude"]);
+    assert_eq!(
+        (&result["decision"], &result["ralph"]["rule"]),
+        (&json!("blocked"), &json!("block"))
+    );
+    assert!(world(&sandbox) == before, "files changed");
 }
 
 #[test]
-fn with_live_the_run_is_charged() {
+fn a_live_replay_charges_the_run() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(["--goal-file", "-", "--completion-promise", "DONE"]);
     let payload = stop_payload(&sandbox, "");
@@ -184,9 +191,9 @@ fn with_live_the_run_is_charged() {
     assert_eq!(sandbox.standing(&run), ("held".to_string(), 1));
 }
 
-/// A hook that knows better where ralph's home is rehearses all the same.
+/// A hook that sets `RALPH_HOME` itself still works on the copy.
 #[test]
-fn a_hook_with_a_home_of_its_own_charges_nobody() {
+fn a_hook_that_sets_ralph_home_charges_no_run() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(["--goal-file", "-", "--completion-promise", "DONE"]);
     let payload = stop_payload(&sandbox, "");
@@ -197,54 +204,54 @@ fn a_hook_with_a_home_of_its_own_charges_nobody() {
         "unset RALPH_HOME; ralph hook claude".to_owned(),
         "RALPH_HOME= HOME=/nowhere ralph hook claude".to_owned(),
     ] {
-        let told = replayed(&sandbox, &payload, &["--hook", &hook]);
-        assert_eq!(told["ralph"]["facts"]["iteration_after"], 1, "{hook}");
-        assert!(world(&sandbox) == before, "{hook}: something changed");
+        let result = replayed(&sandbox, &payload, &["--hook", &hook]);
+        assert_eq!(result["ralph"]["facts"]["iteration_after"], 1, "{hook}");
+        assert!(world(&sandbox) == before, "{hook}: files changed");
     }
     assert_eq!(sandbox.standing(&run), ("armed".to_string(), 0));
 }
 
 #[test]
-fn what_ralph_does_not_record_is_told_as_a_rule() {
+fn unrecorded_decisions_are_reported_with_their_rule() {
     let sandbox = Sandbox::new();
     let payload = stop_payload(&sandbox, "");
     let hook = ["--hook", "ralph hook claude"];
-    let told = |sandbox: &Sandbox, payload: &Path| {
+    let rule = |sandbox: &Sandbox, payload: &Path| {
         let ralph = &replayed(sandbox, payload, &hook)["ralph"];
         format!("{} {}", ralph["rule"].as_str().unwrap(), ralph["because"].as_str().unwrap())
     };
-    assert_eq!(told(&sandbox, &payload), "not-mine no run holds this session");
+    assert_eq!(rule(&sandbox, &payload), "not-mine no run holds this session");
     let run = sandbox.start(["--goal-file", "-", "--completion-promise", "DONE"]);
     let other = sandbox.root().join("subagent.json");
     fs::write(&other, sandbox.stop_event(SESSION, "").replace("\"Stop\"", "\"SubagentStop\""))
         .unwrap();
-    assert_eq!(told(&sandbox, &other), "not-mine no decision was recorded for SubagentStop");
+    assert_eq!(rule(&sandbox, &other), "not-mine no decision was recorded for SubagentStop");
     sandbox.ralph(["cancel", &run]);
-    assert_eq!(told(&sandbox, &payload), "not-mine the run of this session has ended");
+    assert_eq!(rule(&sandbox, &payload), "not-mine the run of this session has ended");
     let sandbox = sandbox.env("RALPH_OFF", "1");
-    assert_eq!(told(&sandbox, &payload), "off `RALPH_OFF` is set");
+    assert_eq!(rule(&sandbox, &payload), "off `RALPH_OFF` is set");
     assert_eq!(replayed(&sandbox, &payload, &["--hook", "true"])["ralph"], Value::Null);
 }
 
-/// The person's, the project's and the local file count, in the client's order; a plugin is out of reach.
+/// User, project and local settings apply in the client's order. Hooks of plugins are not replayed.
 #[test]
-fn hooks_come_from_the_settings_that_the_client_would_load() {
+fn hooks_come_from_the_settings_the_client_would_load() {
     let sandbox = Sandbox::new();
-    let said = |text: &str| command(&format!("echo {text} >&2; exit 2"));
+    let printing = |text: &str| command(&format!("echo {text} >&2; exit 2"));
     let claude = sandbox.home().join(".claude");
-    fs::write(claude.join("settings.json"), settings("Stop", &json!([said("user")]))).unwrap();
+    fs::write(claude.join("settings.json"), settings("Stop", &json!([printing("user")]))).unwrap();
     let project = json!({
         "hooks": {
-            "Stop": [{"hooks": [said("project"), {"type": "prompt", "prompt": "done?"}]}],
-            "PreToolUse": [{"matcher": "Edit", "hooks": [said("edit")]}, {"matcher": "Ba.*", "hooks": [said("bash")]}],
+            "Stop": [{"hooks": [printing("project"), {"type": "prompt", "prompt": "done?"}]}],
+            "PreToolUse": [{"matcher": "Edit", "hooks": [printing("edit")]}, {"matcher": "Ba.*", "hooks": [printing("bash")]}],
         },
         "enabledPlugins": {"demo@market": true, "off@market": false},
     });
     sandbox.write(".claude/settings.json", project.to_string());
     let exec = json!([{"type": "command", "command": "/bin/sh", "args": ["-c", "echo local >&2; exit 2"]}]);
     sandbox.write(".claude/settings.local.json", settings("Stop", &exec));
-    let sources = |told: &Value| {
-        let mut sources: Vec<_> = told["handlers"]
+    let sources = |result: &Value| {
+        let mut sources: Vec<_> = result["handlers"]
             .as_array()
             .unwrap()
             .iter()
@@ -260,10 +267,10 @@ fn hooks_come_from_the_settings_that_the_client_would_load() {
         sources
     };
     let payload = stop_payload(&sandbox, "");
-    let told = replayed(&sandbox, &payload, &[]);
-    assert_eq!(sources(&told), ["local: local", "project: project", "user: user"]);
+    let result = replayed(&sandbox, &payload, &[]);
+    assert_eq!(sources(&result), ["local: local", "project: project", "user: user"]);
     assert_eq!(
-        told["notices"],
+        result["notices"],
         json!([
             "skipped a Stop hook from project settings: its type is not simulated",
             "project settings enable plugins (demo@market): their hooks are not replayed",
@@ -281,49 +288,49 @@ fn hooks_come_from_the_settings_that_the_client_would_load() {
     let named = ["--project", elsewhere.path().to_str().unwrap()];
     assert_eq!(sources(&replayed(&sandbox, &payload, &named)), ["user: user"]);
     let file = sandbox.root().join("other.json");
-    fs::write(&file, settings("Stop", &json!([said("file")]))).unwrap();
+    fs::write(&file, settings("Stop", &json!([printing("file")]))).unwrap();
     let both = ["--settings", file.to_str().unwrap(), "--hook", "echo flag >&2; exit 2"];
     assert_eq!(sources(&replayed(&sandbox, &payload, &both)), ["flag: file", "flag: flag"]);
     let sandbox = sandbox.env("CLAUDE_CONFIG_DIR", elsewhere.path().to_str().unwrap());
     assert_eq!(sources(&replayed(&sandbox, &payload, &[])), ["local: local", "project: project"]);
 }
 
-/// Every recorded event reaches the hook as the client wrote it, on one line.
+/// Every recorded event reaches the hook on one line, as the client wrote it.
 #[test]
-fn every_recorded_payload_arrives_whole() {
+fn every_recorded_payload_arrives_unchanged() {
     let sandbox = Sandbox::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../fixtures/hosts/claude-code/2.1.325/stdin");
-    let heard = sandbox.root().join("heard");
-    let hook = format!("cat > '{}'; exit 2", heard.display());
+    let received = sandbox.root().join("received");
+    let hook = format!("cat > '{}'; exit 2", received.display());
     for entry in fs::read_dir(root).unwrap() {
         let path = entry.unwrap().path();
-        let told = replayed(&sandbox, &path, &["--hook", &hook]);
-        let line = fs::read_to_string(&heard).unwrap();
+        let result = replayed(&sandbox, &path, &["--hook", &hook]);
+        let line = fs::read_to_string(&received).unwrap();
         assert_eq!(line.find('\n'), Some(line.len() - 1), "{}", path.display());
         let sent: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
         assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), sent);
-        assert_eq!(told["event"], sent["hook_event_name"]);
-        assert_eq!(told["handlers"][0]["ended"], "exit 2");
+        assert_eq!(result["event"], sent["hook_event_name"]);
+        assert_eq!(result["handlers"][0]["ended"], "exit 2");
     }
 }
 
 #[test]
-fn a_hook_is_where_and_who_the_client_says() {
+fn a_hook_gets_the_directory_and_environment_of_the_client() {
     let sandbox = Sandbox::new().env("MINE", "kept").env("SAID", "by the person");
     sandbox.write("sub/file", "");
     let show = "pwd; for name in CLAUDE_PROJECT_DIR CLAUDECODE CLAUDE_CODE_SESSION_ID CLAUDE_EFFORT MINE SAID; do \
                 eval \"echo $name=\\$$name\"; done; kill -0 $CLAUDE_PID && echo alive; cat \"$CLAUDE_ENV_FILE\" && echo there";
     let file = sandbox.root().join("settings.json");
-    let said = json!({"env": {"SAID": "by the settings"}, "hooks": {"SessionStart": [{"hooks": [command(show)]}]}});
-    fs::write(&file, said.to_string()).unwrap();
+    let settings = json!({"env": {"SAID": "by the settings"}, "hooks": {"SessionStart": [{"hooks": [command(show)]}]}});
+    fs::write(&file, settings.to_string()).unwrap();
     let payload = sandbox.root().join("payload.json");
     let cwd = sandbox.project().join("sub");
     fs::write(&payload, json!({"session_id": SESSION, "hook_event_name": "SessionStart", "source": "startup", "cwd": cwd, "effort": {"level": "high"}}).to_string()).unwrap();
     let project = sandbox.project().to_str().unwrap();
-    let told =
+    let result =
         replayed(&sandbox, &payload, &["--project", project, "--settings", file.to_str().unwrap()]);
-    assert_snapshot!(sandbox.tidy(told["handlers"][0]["stdout"].as_str().unwrap()), @"
+    assert_snapshot!(sandbox.tidy(result["handlers"][0]["stdout"].as_str().unwrap()), @"
     $ROOT/project/sub
     CLAUDE_PROJECT_DIR=$ROOT/project
     CLAUDECODE=1
@@ -336,9 +343,9 @@ fn a_hook_is_where_and_who_the_client_says() {
     ");
 }
 
-/// Whatever a hook does, the replay ends, says so, and leaves nothing behind.
+/// Whatever a hook does, the replay ends, reports it, and leaves nothing behind.
 #[test]
-fn hostile_hooks_are_told_of() {
+fn hostile_hooks_are_reported() {
     let sandbox = Sandbox::new();
     let temporary = sandbox.root().join("tmp");
     fs::create_dir(&temporary).unwrap();
@@ -358,7 +365,7 @@ fn hostile_hooks_are_told_of() {
     fs::write(&file, settings("Stop", &hooks)).unwrap();
     let ended = replay(&sandbox, &payload, &["--settings", file.to_str().unwrap()]);
     let shown = timeless(&ended.to_string());
-    // They end in any order.
+    // The order in which hooks end varies.
     let mut lines: Vec<_> = shown.lines().collect();
     lines.sort_unstable();
     assert_snapshot!(lines.join("\n"), @r#"
@@ -385,7 +392,7 @@ fn hostile_hooks_are_told_of() {
     exit 0
     model reads as user:
     "#);
-    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0, "nothing is left");
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0, "no temporary file is left");
     let ended = replay(
         &sandbox,
         &payload,
@@ -402,7 +409,7 @@ fn hostile_hooks_are_told_of() {
 }
 
 #[test]
-fn the_exit_code_says_whether_the_decision_was_the_expected_one() {
+fn the_exit_code_tells_whether_the_decision_was_expected() {
     let sandbox = Sandbox::new();
     let payload = stop_payload(&sandbox, "");
     let rows = [
@@ -427,24 +434,24 @@ fn the_exit_code_says_whether_the_decision_was_the_expected_one() {
     }
 }
 
-/// Nobody is left to guess why nothing happened, or whether what they expected did.
+/// The output shows whether a hook was called and whether the expectation was met.
 #[test]
-fn it_is_said_when_nobody_is_asked_and_when_all_is_as_expected() {
+fn missing_hooks_and_met_expectations_are_reported() {
     let sandbox = Sandbox::new();
     let payload = stop_payload(&sandbox, "");
     let mut shown = String::new();
-    let mut tell = |more: &[&str]| {
+    let mut show = |more: &[&str]| {
         let ended = replay(&sandbox, &payload, more);
         shown.push_str(&timeless(&sandbox.tidy(&ended.to_string())));
         shown.push('\n');
     };
-    tell(&[]);
+    show(&[]);
     let sleeper = json!([{"type": "command", "command": "true", "async": true}]);
     let file = sandbox.write("later.json", settings("Stop", &sleeper));
-    tell(&["--settings", file.to_str().unwrap()]);
+    show(&["--settings", file.to_str().unwrap()]);
     let file = sandbox.write("other.json", settings("SubagentStop", &sleeper));
-    tell(&["--settings", file.to_str().unwrap(), "--expect", "allowed"]);
-    tell(&["--hook", "echo no >&2; exit 2", "--expect", "blocked"]);
+    show(&["--settings", file.to_str().unwrap(), "--expect", "allowed"]);
+    show(&["--hook", "echo no >&2; exit 2", "--expect", "blocked"]);
     assert_snapshot!(shown, @"
     exit 0
     --- stdout
@@ -473,9 +480,8 @@ fn it_is_said_when_nobody_is_asked_and_when_all_is_as_expected() {
     ");
 }
 
-/// Where temporary files cannot be, nothing is made.
 #[test]
-fn a_missing_place_for_temporary_files_is_said() {
+fn a_missing_temporary_directory_is_reported() {
     let sandbox = Sandbox::new();
     let missing = sandbox.root().join("missing");
     let sandbox = sandbox.env("TMPDIR", missing.to_str().unwrap());
@@ -491,7 +497,7 @@ fn a_missing_place_for_temporary_files_is_said() {
 }
 
 #[test]
-fn what_cannot_be_replayed_is_an_error() {
+fn unusable_payloads_and_settings_are_errors() {
     let sandbox = Sandbox::new();
     let big = format!(r#"{{"hook_event_name":"Stop","a":"{}"}}"#, "x".repeat(16 * 1024 * 1024));
     let mut shown = String::new();
@@ -554,9 +560,9 @@ fn what_cannot_be_replayed_is_an_error() {
     ");
 }
 
-/// What the payload says is data, also where a path is made of it.
+/// A session id from the payload cannot escape the directories of the copy.
 #[test]
-fn a_payload_cannot_lead_the_copy_astray() {
+fn a_session_id_cannot_escape_the_copy() {
     let sandbox = Sandbox::new();
     sandbox.write_state("mine/loop.json", "{}");
     program(
@@ -571,7 +577,7 @@ fn a_payload_cannot_lead_the_copy_astray() {
         )
         .unwrap();
         let hook = sandbox.root().join("seen.sh");
-        let told = replayed(&sandbox, &payload, &["--hook", hook.to_str().unwrap()]);
-        assert_eq!(told["handlers"][0]["stdout"], "", "{session:?}");
+        let result = replayed(&sandbox, &payload, &["--hook", hook.to_str().unwrap()]);
+        assert_eq!(result["handlers"][0]["stdout"], "", "{session:?}");
     }
 }

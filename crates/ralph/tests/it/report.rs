@@ -1,4 +1,4 @@
-//! How `ralph run` reports: what was judged, where it is, and what to type.
+//! The final report of `ralph run`: the judged commit, where unlanded work is, and the suggested next command.
 
 use crate::night::{GOAL, Night};
 use crate::sandbox::{Ended, Sandbox};
@@ -18,24 +18,24 @@ fn settings() -> insta::Settings {
     settings
 }
 
-/// What a person reads at the end.
-fn quiet(night: &Night, args: &[&str]) -> Ended {
-    let mut command = night.sandbox.command();
-    command.args(["run", "--quiet", "--agent-program"]).arg(night.path("agent")).args(args);
+/// Runs with `--quiet`, so that only the final report is printed.
+fn quiet(runner: &Night, args: &[&str]) -> Ended {
+    let mut command = runner.sandbox.command();
+    command.args(["run", "--quiet", "--agent-program"]).arg(runner.path("agent")).args(args);
     crate::sandbox::ended(&mut command, b"")
 }
 
-fn shown(night: &Night, text: &str) -> String {
-    let root = fs::canonicalize(night.sandbox.root()).unwrap();
-    // Where a long path breaks a line depends on the machine.
+fn shown(runner: &Night, text: &str) -> String {
+    let root = fs::canonicalize(runner.sandbox.root()).unwrap();
+    // The position of line breaks in long paths depends on the machine.
     let text = text.replace("\n          ", " ");
-    text.replace(root.to_str().unwrap(), "$ROOT").replace(&night.id(), "$RUN")
+    text.replace(root.to_str().unwrap(), "$ROOT").replace(&runner.id(), "$RUN")
 }
 
-/// A commit is named only where what the gates passed on is that commit, and only those are the run's that were made
-/// after it began, in whatever second.
+/// The report names a commit only if the gates passed on exactly that commit. A commit from before the start of the run
+/// is not counted as its own, even if it was made in the same second.
 #[test]
-fn a_report_names_the_commit_that_was_judged_and_no_other() {
+fn a_report_names_only_the_judged_commit() {
     let edits = format!("[[step]]\n{EDIT}\n\n[[step]]\nagent = \"Done.\"\n");
     let commits = format!(
         "[[step]]\n{EDIT}\n\n[[step]]\ntools = [{{ run = \"{COMMIT}\" }}]\n\n[[step]]\nagent = \"Done.\"\n"
@@ -43,15 +43,15 @@ fn a_report_names_the_commit_that_was_judged_and_no_other() {
     let both = format!(
         "[[step]]\n{EDIT}\n\n[[step]]\ntools = [{{ run = \"{COMMIT}; echo x > notes.txt\" }}]\n\n[[step]]\nagent = \"Done.\"\n"
     );
-    let mut told = String::new();
+    let mut reports = String::new();
     for steps in [edits, commits, both] {
-        let night = Night::new(&steps);
+        let runner = Night::new(&steps);
         let mine = ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "--allow-empty"];
-        night.sandbox.git(&[&mine[..], &["-m", "mine"]].concat());
-        let ended = quiet(&night, &[&[GOAL], &FREE[..]].concat());
-        told.push_str(&shown(&night, &format!("{ended}\n")));
+        runner.sandbox.git(&[&mine[..], &["-m", "mine"]].concat());
+        let ended = quiet(&runner, &[&[GOAL], &FREE[..]].concat());
+        reports.push_str(&shown(&runner, &format!("{ended}\n")));
     }
-    settings().bind(|| assert_snapshot!(told, @"
+    settings().bind(|| assert_snapshot!(reports, @"
     exit 0
     --- stdout
     verified: Let main.sh say goodbye. — 1 gate on the work tree, not committed, 0 iterations, [duration], [money]
@@ -84,14 +84,15 @@ fn a_report_names_the_commit_that_was_judged_and_no_other() {
     "));
 }
 
-/// An agent that may do nothing gets nowhere, and everybody is told why: before, at the end, and a program too.
+/// Missing permissions of the agent are shown in the notes before the run and in the report at the end, in text and
+/// JSON.
 #[test]
-fn what_was_not_permitted_is_told() {
+fn denied_permissions_are_reported() {
     let steps =
         format!("[[step]]\n{EDIT}\n\n[[step]]\nagent = \"I cannot.\"\nrepeat = \"forever\"\n");
-    let night = Night::new(&steps);
-    let ended = quiet(&night, &[GOAL]);
-    settings().bind(|| assert_snapshot!(shown(&night, &ended.to_string()), @"
+    let runner = Night::new(&steps);
+    let ended = quiet(&runner, &[GOAL]);
+    settings().bind(|| assert_snapshot!(shown(&runner, &ended.to_string()), @"
     exit 4
     --- stdout
     stuck: Let main.sh say goodbye. — the last 2 stops made no progress (state [id]), 2 not met; tried another approach, then a fresh session, 2 of 6 open, 6 iterations over 2 sessions, [duration], [money]
@@ -102,34 +103,34 @@ fn what_was_not_permitted_is_told() {
       saved   as checkpoint 0
       next    `ralph why $RUN`
     "));
-    let night = Night::new(&steps);
-    let ended = crate::sandbox::ended(&mut night.command(&[GOAL]), b"");
+    let runner = Night::new(&steps);
+    let ended = crate::sandbox::ended(&mut runner.command(&[GOAL]), b"");
     let (prepared, report) = (Night::events(&ended, "prepared"), Night::events(&ended, "ended"));
     assert_snapshot!(format!("{}\n{}", prepared[0]["notes"], report[0]["denied"]), @r#"
     ["no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit"]
     [{"count":1,"tool":"Edit"}]
     "#);
     let dry = [GOAL, "--dry-run", "--agent-program", "/bin/true"];
-    let dry = night.sandbox.ralph([&["run"], &dry[..]].concat());
+    let dry = runner.sandbox.ralph([&["run"], &dry[..]].concat());
     let notes: String = dry.stdout.lines().filter(|line| line.contains("note ")).collect();
     assert_snapshot!(notes, @"  note      no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit");
 }
 
-/// Work that did not land is somewhere, and whoever asks is told where and how to take it. A fresh session says why it
-/// took over.
+/// `status` and `why` show where work that did not land is and how to take it. The log shows why a fresh session took
+/// over.
 #[test]
-fn work_that_did_not_land_is_found_again() {
+fn unlanded_work_is_located() {
     let steps = "[[step]]\ntools = [{ run = \"echo 'echo hm' > main.sh\" }]\n\n[[step]]\nagent = \"Done.\"\nrepeat = \"forever\"\n";
-    let night = Night::new(steps);
-    let ended = quiet(&night, &[&[GOAL, "--worktree"], &FREE[..]].concat());
-    let id = night.id();
-    let status = night.sandbox.ralph(["status", &id]).stdout;
-    let why = night.sandbox.ralph(["why", &id, "--last", "1"]).stdout;
+    let runner = Night::new(steps);
+    let ended = quiet(&runner, &[&[GOAL, "--worktree"], &FREE[..]].concat());
+    let id = runner.id();
+    let status = runner.sandbox.ralph(["status", &id]).stdout;
+    let why = runner.sandbox.ralph(["why", &id, "--last", "1"]).stdout;
     let why = why.lines().next().unwrap_or_default();
-    let log = night.sandbox.ralph(["log", &id]).stdout;
+    let log = runner.sandbox.ralph(["log", &id]).stdout;
     let log: String = log.lines().filter(|line| line.contains("  moved ")).collect();
-    let told = shown(&night, &format!("{ended}\n{status}\n{why}\n{log}\n"));
-    settings().bind(|| assert_snapshot!(told, @"
+    let output = shown(&runner, &format!("{ended}\n{status}\n{why}\n{log}\n"));
+    settings().bind(|| assert_snapshot!(output, @"
     exit 4
     --- stdout
     stuck: Let main.sh say goodbye. — the last 2 stops made no progress (state [id]), 1 not met; tried another approach, then a fresh session, 1 of 6 open, 6 iterations over 2 sessions, [duration], [money]
@@ -149,12 +150,12 @@ fn work_that_did_not_land_is_found_again() {
     "));
 }
 
-/// What is to be typed next helps with what is in the way.
+/// The suggested next command fits the reason for the ending.
 #[test]
-fn what_to_do_next_fits_what_happened() {
+fn the_next_step_fits_the_ending() {
     let login = "[[step]]\nerror = { status = 401, type = \"authentication_error\", message = \"invalid x-api-key\" }\n";
-    let night = Night::new(login);
-    let mut told = shown(&night, &quiet(&night, &[&[GOAL], &FREE[..]].concat()).to_string());
+    let runner = Night::new(login);
+    let mut reports = shown(&runner, &quiet(&runner, &[&[GOAL], &FREE[..]].concat()).to_string());
 
     let meanwhile = "cd $PROJECT && echo 'echo bonjour' > main.sh && git -c user.name=t -c user.email=t@t commit -qam mine";
     let sandbox = Sandbox::new();
@@ -162,10 +163,10 @@ fn what_to_do_next_fits_what_happened() {
     let steps = format!(
         "[[step]]\n{EDIT}\n\n[[step]]\ntools = [{{ run = \"{meanwhile}\" }}]\n\n[[step]]\nagent = \"Done.\"\n"
     );
-    let night = Night::of(sandbox, &steps, "");
-    let ended = quiet(&night, &[&[GOAL, "--worktree"], &FREE[..]].concat());
-    told.push_str(&shown(&night, &format!("\n{ended}")));
-    settings().bind(|| assert_snapshot!(told, @"
+    let runner = Night::of(sandbox, &steps, "");
+    let ended = quiet(&runner, &[&[GOAL, "--worktree"], &FREE[..]].concat());
+    reports.push_str(&shown(&runner, &format!("\n{ended}")));
+    settings().bind(|| assert_snapshot!(reports, @"
     exit 5
     --- stdout
     needs_human: Let main.sh say goodbye. — the provider rejected the login: Failed to authenticate. API Error: 401 invalid x-api-key, 0 iterations, [duration], [money]
@@ -184,17 +185,17 @@ fn what_to_do_next_fits_what_happened() {
     "));
 }
 
-/// Nobody bills the turn of an agent that was killed with its runner.
+/// The client reports no cost for a turn in which agent and runner were killed, so its cost is estimated.
 #[test]
-fn what_is_assumed_is_told() {
-    let night = Night::new(&format!(
+fn estimated_cost_is_marked() {
+    let runner = Night::new(&format!(
         "[[step]]\nagent = \"Done.\"\n\n[[step]]\ntools = [{{ run = \"sleep 600\" }}]\n\n[[step]]\n{EDIT}\n\n[[step]]\nagent = \"Now it does.\"\n"
     ));
-    let (mut child, _events) = night.until(&[], "tool");
+    let (mut child, _events) = runner.until(&[], "tool");
     child.kill().unwrap();
     child.wait().unwrap();
-    let ended = quiet(&night, &["--resume", &night.id()]);
+    let ended = quiet(&runner, &["--resume", &runner.id()]);
     let first = ended.stdout.lines().next().unwrap_or_default();
     let (_, money) = first.split_once('$').unwrap();
-    assert_snapshot!(format!("${money}"), @"$0.0032, of it $0.0008 assumed");
+    assert_snapshot!(format!("${money}"), @"$0.0032, $0.0008 of it assumed");
 }

@@ -1,4 +1,4 @@
-//! `ralph run` before anything is started: mistakes, refusals, and what would be done.
+//! `ralph run` before an agent is started: usage errors, refusals and `--dry-run`.
 
 use crate::sandbox::{Ended, Sandbox, program, write_at};
 use insta::assert_snapshot;
@@ -12,7 +12,7 @@ report = "none"
 min_tests = 0
 "#;
 
-/// A machine with an agent that says when it was started.
+/// A machine with an agent program that leaves a file when it is started.
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
     let bin = sandbox.root().join("bin");
@@ -30,7 +30,7 @@ fn approved() -> Sandbox {
     sandbox
 }
 
-/// What was said, and that nothing else came of it.
+/// The error of a refused command. Asserts that nothing was written and no agent was started.
 fn refused(sandbox: &Sandbox, words: &[&str]) -> String {
     let before = sandbox.snapshot();
     let ended = sandbox.ralph(std::iter::once("run").chain(words.iter().copied()));
@@ -49,9 +49,9 @@ fn planned(sandbox: &Sandbox, words: &[&str]) -> Ended {
 }
 
 #[test]
-fn mistakes_are_told_with_what_to_do() {
+fn usage_errors_come_with_a_hint() {
     let sandbox = approved();
-    let told: String = [
+    let errors: String = [
         &[][..],
         &[""],
         &["a goal", "--loop", "csv"],
@@ -86,31 +86,31 @@ fn mistakes_are_told_with_what_to_do() {
     .into_iter()
     .map(|words| refused(&sandbox, words))
     .collect();
-    assert_snapshot!(told, @r#"
+    assert_snapshot!(errors, @r#"
 
-    error: it is not said what is to be done
-      hint: `ralph run "what is to be reached"`, or `--goal-file`, `--loop`, `--plan` or `--features`
+    error: no goal given
+      hint: run `ralph run "your goal"`, or use `--goal-file`, `--loop`, `--plan` or `--features`
 
     error: the goal is empty
-      hint: write what is to be reached
+      hint: describe the goal
     a goal --loop csv
-    error: `GOAL` and `--loop` do not go together
+    error: `GOAL` and `--loop` cannot be used together
       hint: run `ralph run --help`
     a goal --goal-file goal.md
-    error: `GOAL` and `--goal-file` do not go together
+    error: `GOAL` and `--goal-file` cannot be used together
       hint: run `ralph run --help`
     --resume k7f2 --queue goals
-    error: `--resume` and `--queue` do not go together
+    error: `--resume` and `--queue` cannot be used together
       hint: run `ralph run --help`
     --resume k7f2
     error: `k7f2` is neither a run nor a session that ralph knows
       hint: `ralph status --all` lists all runs
     --resume k7f2 --max-cost 5
-    error: `--max-cost` was settled when the run started
-      hint: `ralph limits RUN` sets other limits; the rest of it stays
+    error: `--max-cost` cannot be changed after the start of a run
+      hint: `ralph limits RUN` changes the limits; the rest stays as it is
     --resume k7f2 -- --debug
-    error: what comes after `--` was settled when the run started
-      hint: `ralph limits RUN` sets other limits; the rest of it stays
+    error: the part after `--` cannot be changed after the start of a run
+      hint: `ralph limits RUN` changes the limits; the rest stays as it is
     --loop csv
     error: there is no loop `csv`
       hint: `ralph loop new NAME` creates one
@@ -119,14 +119,14 @@ fn mistakes_are_told_with_what_to_do() {
       caused by: No such file or directory (os error 2)
       hint: check the path
     a goal --parallel 2
-    error: `--parallel` needs more goals than one
-      hint: `--queue` names them; one goal is worked on by one agent
+    error: `--parallel` needs a queue
+      hint: give one with `--queue`; a single goal has a single agent
     a goal --wait-for-checks 30m
     error: `--pr` is missing
       hint: run `ralph run --help`
     a goal --handover-at 80
     error: `--handover-at` cannot be `80`
-      hint: a share from 0.1 to 0.99 is needed, such as `0.8`
+      hint: expected a share from 0.1 to 0.99, such as `0.8`
     a goal --max-tokens many
     error: `--max-tokens` cannot be `many`
       hint: expected a number such as `500k` or `2M`
@@ -146,11 +146,11 @@ fn mistakes_are_told_with_what_to_do() {
     error: `--max-cost-usd` cannot be `-5`
       hint: expected a positive amount such as `20`; 0 means no limit
     a goal --pr
-    error: no pull request could be opened
+    error: cannot open a pull request
       caused by: the repository has no remote to push to
       hint: add one: `git remote add origin URL`, or run without `--pr`
     a goal --pr --dry-run
-    error: no pull request could be opened
+    error: cannot open a pull request
       caused by: the repository has no remote to push to
       hint: add one: `git remote add origin URL`, or run without `--pr`
     a goal --max-iterations 0 --max-duration 0s
@@ -158,57 +158,57 @@ fn mistakes_are_told_with_what_to_do() {
       hint: set `--max-iterations` or `--max-duration`; 0 means no limit
     a goal --idle-after 0
     error: `--idle-after` cannot be `0`
-      hint: 1s is the least
+      hint: expected at least 1s
     a goal --json --quiet
-    error: `--json` and `--quiet` do not go together
+    error: `--json` and `--quiet` cannot be used together
       hint: run `ralph run --help`
     a goal --agent-program no-such-agent
     error: the agent `no-such-agent` was not found
-      hint: name a program that can be run
+      hint: name an executable program
     a goal --agent-program ./README.md
     error: the agent `./README.md` was not found
-      hint: name a program that can be run
+      hint: name an executable program
     a goal -- fix it
-    error: `fix it` is no flag of the agent
+    error: `fix it` is not a flag of the agent
       hint: the goal comes before the `--`
     a goal -- --session-id x
     error: `--session-id` cannot be given to the agent
-      hint: ralph names its sessions itself
+      hint: ralph chooses the session ids itself
     a goal -- --max-budget-usd=3
     error: `--max-budget-usd` cannot be given to the agent
-      hint: `--max-cost` before the `--` bounds all sessions together
+      hint: give `--max-cost` before the `--`; it limits all sessions together
     a goal -- -dp
     error: `-p` cannot be given to the agent
-      hint: ralph gives it, and talks with the agent over it
+      hint: ralph sets it itself, to talk to the agent
     "#);
 }
 
-/// R-S8a: permissions are switched off by a person, in so many words, for this run, or not at all.
+/// R-S8a: permissions are skipped only if a person says so explicitly for this run.
 #[test]
-fn permissions_are_skipped_only_when_a_person_says_so_twice() {
+fn permissions_are_skipped_only_with_both_flags() {
     let sandbox = approved();
-    let mut told = String::new();
+    let mut errors = String::new();
     for flags in [
         &["--dangerously-skip-permissions"][..],
         &["--allow-dangerously-skip-permissions"],
         &["--permission-mode", "bypassPermissions"],
     ] {
-        told.push_str(&refused(&sandbox, &[&["a goal", "--"], flags].concat()));
+        errors.push_str(&refused(&sandbox, &[&["a goal", "--"], flags].concat()));
     }
-    told.push_str(&refused(&sandbox, &["a goal", "--allow-skip-permissions"]));
-    assert_snapshot!(told, @"
+    errors.push_str(&refused(&sandbox, &["a goal", "--allow-skip-permissions"]));
+    assert_snapshot!(errors, @"
     a goal -- --dangerously-skip-permissions
-    error: the agent's flags switch off its permission prompts
-      hint: `--allow-skip-permissions` before the `--` agrees to it for this run; only do so in a container or a virtual machine
+    error: the agent's flags disable its permission prompts
+      hint: add `--allow-skip-permissions` before the `--` to allow it for this run; only do so in a container or a virtual machine
     a goal -- --allow-dangerously-skip-permissions
-    error: the agent's flags switch off its permission prompts
-      hint: `--allow-skip-permissions` before the `--` agrees to it for this run; only do so in a container or a virtual machine
+    error: the agent's flags disable its permission prompts
+      hint: add `--allow-skip-permissions` before the `--` to allow it for this run; only do so in a container or a virtual machine
     a goal -- --permission-mode bypassPermissions
-    error: the agent's flags switch off its permission prompts
-      hint: `--allow-skip-permissions` before the `--` agrees to it for this run; only do so in a container or a virtual machine
+    error: the agent's flags disable its permission prompts
+      hint: add `--allow-skip-permissions` before the `--` to allow it for this run; only do so in a container or a virtual machine
     a goal --allow-skip-permissions
     error: `--allow-skip-permissions` has nothing to allow
-      hint: ralph adds no such flag itself: `-- --permission-mode bypassPermissions` asks for it
+      hint: ralph adds no such flag itself; add `-- --permission-mode bypassPermissions`
     ");
     let agreed =
         ["a goal", "--allow-skip-permissions", "--", "--permission-mode", "bypassPermissions"];
@@ -220,9 +220,9 @@ fn permissions_are_skipped_only_when_a_person_says_so_twice() {
       limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
       gates     tests  sh -c 'exit 0'
       sessions  a fresh one when the context is 80 % full
-      waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
+      waits     not for rate limits, up to 1 h for network errors; 10 min for a sign of life
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}' --permission-mode bypassPermissions
-      note      the agent asks for no permissions in this run: let it work in a container or a virtual machine, without your keys
+      note      the agent runs without permission prompts: use a container or a virtual machine, without your keys
     nothing was started
     "#);
     for words in [&["a goal"][..], &["a goal", "--yes"], &["a goal", "--", "--debug"]] {
@@ -233,7 +233,7 @@ fn permissions_are_skipped_only_when_a_person_says_so_twice() {
 }
 
 #[test]
-fn an_agent_drives_no_agents() {
+fn an_agent_cannot_start_a_runner() {
     let sandbox = approved().env("CLAUDECODE", "1");
     assert_snapshot!(refused(&sandbox, &["a goal"]), @"
     a goal
@@ -248,18 +248,18 @@ fn an_agent_drives_no_agents() {
 }
 
 #[test]
-fn nothing_begins_where_nobody_is_held() {
+fn no_run_starts_while_ralph_is_off() {
     let sandbox = approved().env("RALPH_OFF", "1");
     assert_snapshot!(refused(&sandbox, &["a goal"]), @"
     a goal
-    error: nobody would be held: `RALPH_OFF` is set
-      hint: take that back first
+    error: ralph is off: `RALPH_OFF` is set
+      hint: turn it on first
     ");
 }
 
-/// Nothing of a repository runs before a person approved exactly that.
+/// No repository command runs until a person has approved it.
 #[test]
-fn what_nobody_approved_starts_nothing() {
+fn an_unapproved_policy_starts_no_run() {
     let sandbox = sandbox();
     sandbox.write("ralph.toml", POLICY);
     assert_snapshot!(refused(&sandbox, &["a goal"]), @"
@@ -267,7 +267,7 @@ fn what_nobody_approved_starts_nothing() {
     error: this policy is not approved, so nothing was run
       hint: `ralph trust` shows what would run and asks for approval
     ");
-    // Somebody's word for gates that were found is none for a policy that is there.
+    // `--yes` accepts detected gates, but does not approve an existing policy.
     assert_snapshot!(refused(&sandbox, &["a goal", "--yes"]), @"
     a goal --yes
     error: this policy is not approved, so nothing was run
@@ -276,19 +276,19 @@ fn what_nobody_approved_starts_nothing() {
 }
 
 #[test]
-fn gates_that_were_found_are_agreed_to_first() {
+fn detected_gates_need_consent() {
     let sandbox = sandbox();
     program(&sandbox.root().join("bin/npm"), "#!/bin/sh\nexit 1\n");
     sandbox.write("package.json", r#"{"scripts": {"test": "./all.sh"}}"#);
     assert_snapshot!(refused(&sandbox, &["a goal"]), @"
     a goal
-    error: nobody approved the gates that were found: tests
-      hint: `ralph init` shows what they run, and asks; `--yes` takes them as they are, `--no-gates` does without
+    error: the detected gates are not approved: tests
+      hint: `ralph init` shows what they run and asks; `--yes` approves them, `--no-gates` runs without gates
     ");
     assert_snapshot!(refused(&sandbox, &["a goal", "--worktree", "--yes"]), @"
     a goal --worktree --yes
-    error: the project has no `ralph.toml`, and a work tree begins at a commit
-      hint: `ralph gate detect --write` makes it; commit it, and approve it with `ralph trust`
+    error: the project has no `ralph.toml`, and a work tree starts from a commit
+      hint: `ralph gate detect --write` creates it; commit it, and approve it with `ralph trust`
     ");
     assert_snapshot!(sandbox.tidy(&planned(&sandbox, &["a goal"]).to_string()), @r#"
     exit 0
@@ -298,10 +298,10 @@ fn gates_that_were_found_are_agreed_to_first() {
       limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
       gates     tests  npm test
       sessions  a fresh one when the context is 80 % full
-      waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
+      waits     not for rate limits, up to 1 h for network errors; 10 min for a sign of life
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
       note      no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit
-      note      nobody approved these gates yet: a start asks, and writes `$ROOT/project/ralph.toml`; `--yes` agrees
+      note      these gates are not approved yet: a start asks and writes `$ROOT/project/ralph.toml`; `--yes` approves
     nothing was started
     "#);
     assert_snapshot!(sandbox.tidy(&planned(&sandbox, &["a goal", "--no-gates"]).to_string()), @r#"
@@ -311,7 +311,7 @@ fn gates_that_were_found_are_agreed_to_first() {
       project   `$ROOT/project`
       limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
       sessions  a fresh one when the context is 80 % full
-      waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
+      waits     not for rate limits, up to 1 h for network errors; 10 min for a sign of life
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
       note      no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit
       note      nothing measures this goal: the run ends as `claimed` when the agent says so, or at a limit
@@ -319,10 +319,10 @@ fn gates_that_were_found_are_agreed_to_first() {
     "#);
 }
 
-/// A file that a gate names is sealed. Whoever is to change it is told before the night, and so is what a list can come
-/// to.
+/// A file that a gate's shell command names is sealed. `--dry-run` warns if the goal mentions it, and shows which
+/// statuses a list can reach.
 #[test]
-fn a_dry_run_says_what_is_sealed_and_what_can_come_of_it() {
+fn a_dry_run_shows_sealed_files_and_possible_endings() {
     let sandbox = sandbox();
     let gate = "[[gate]]\nname = \"tests\"\nshell = \"grep -q goodbye NOTES.md\"\n";
     sandbox.write("ralph.toml", gate);
@@ -331,21 +331,21 @@ fn a_dry_run_says_what_is_sealed_and_what_can_come_of_it() {
     sandbox.commit();
     sandbox.trust();
     let goal = ["Let NOTES.md say goodbye, and README.md too."];
-    let told = [planned(&sandbox, &goal), planned(&sandbox, &["--plan", "PLAN.md"])];
-    let told = told.map(|ended| ended.to_string()).concat();
-    assert_snapshot!(sandbox.tidy(&told), @r#"
+    let output = [planned(&sandbox, &goal), planned(&sandbox, &["--plan", "PLAN.md"])];
+    let output = output.map(|ended| ended.to_string()).concat();
+    assert_snapshot!(sandbox.tidy(&output), @r#"
     exit 0
     --- stdout
     would start  Let NOTES.md say goodbye, and README.md too.
       project   `$ROOT/project`
       limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
       gates     tests  /bin/sh -c 'grep -q goodbye NOTES.md'
-      sealed    `NOTES.md`; a change of any of it holds the agent
+      sealed    `NOTES.md`; any change blocks every stop
       sessions  a fresh one when the context is 80 % full
-      waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
+      waits     not for rate limits, up to 1 h for network errors; 10 min for a sign of life
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
       note      no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit
-      note      the goal is about `NOTES.md`, which is sealed, because a gate names it: a change of it holds the agent. A gate that only looks, such as `run = ["grep", …]`, seals nothing
+      note      the goal names `NOTES.md`, which is sealed because a gate names it: a change to it blocks every stop. A gate that only reads, such as `run = ["grep", …]`, seals nothing
     nothing was started
 
     exit 0
@@ -355,28 +355,28 @@ fn a_dry_run_says_what_is_sealed_and_what_can_come_of_it() {
       limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
       plan      `$ROOT/project/PLAN.md`
       gates     tests  /bin/sh -c 'grep -q goodbye NOTES.md'
-      sealed    `NOTES.md`; a change of any of it holds the agent
+      sealed    `NOTES.md`; any change blocks every stop
       sessions  a fresh one when the context is 80 % full
-      waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
+      waits     not for rate limits, up to 1 h for network errors; 10 min for a sign of life
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
       note      no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit
       note      the only item has no check, so the best result is `claimed`
     nothing was started
     "#);
-    // What only looks at a file seals nothing.
+    // An argument of a program that is not a shell is not sealed.
     let gate = "[[gate]]\nname = \"tests\"\nrun = [\"grep\", \"-q\", \"goodbye\", \"NOTES.md\"]\n";
     sandbox.write("ralph.toml", gate);
     sandbox.trust();
-    let told = planned(&sandbox, &goal).stdout;
-    let told: Vec<_> = told.lines().filter(|line| line.contains("NOTES.md")).collect();
-    assert_snapshot!(told.join("\n"), @"
+    let output = planned(&sandbox, &goal).stdout;
+    let output: Vec<_> = output.lines().filter(|line| line.contains("NOTES.md")).collect();
+    assert_snapshot!(output.join("\n"), @"
     would start  Let NOTES.md say goodbye, and README.md too.
       gates     tests  grep -q goodbye NOTES.md
     ");
 }
 
 #[test]
-fn a_dry_run_says_everything_and_does_nothing() {
+fn a_dry_run_shows_everything_and_changes_nothing() {
     let sandbox = approved().env("DEPLOY_TOKEN", "ghp_0123456789abcdef");
     let words = [
         "make the parser handle nested quotes",
@@ -400,10 +400,10 @@ fn a_dry_run_says_everything_and_does_nothing() {
       project   `$ROOT/project`
       limits    40 iterations · 8 h · $12.50 · 2 M tokens · stuck after 3 stops without progress
       gates     tests  sh -c 'exit 0'
-      sessions  a fresh one when something was met, or the context is 75 % full
-      waits     up to 6 h for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
+      sessions  a fresh one when a requirement is met, or the context is 75 % full
+      waits     up to 6 h for rate limits, up to 1 h for network errors; 10 min for a sign of life
       stuck     then `opus` is tried
-      worktree  one of its own, and a branch; merged when the merged tree is verified
+      worktree  a separate one with its own branch; merged when the merged tree is verified
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --model sonnet --max-budget-usd 12.500000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1040"}}' --append-system-prompt 'the token is [redacted]'
       note      no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit
     nothing was started
@@ -417,7 +417,7 @@ fn a_dry_run_says_everything_and_does_nothing() {
 }
 
 #[test]
-fn a_loop_is_its_prompt_and_its_list() {
+fn a_loop_provides_goal_and_feature_list() {
     let sandbox = sandbox();
     let made = sandbox.ralph(["loop", "new", "csv", "--goal", "Read and write CSV"]);
     assert_eq!(made.code, Some(0), "{made}");
@@ -439,7 +439,7 @@ fn a_loop_is_its_prompt_and_its_list() {
       limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
       list      `$ROOT/project/.claude/data/ralph-loops/csv`
       sessions  a fresh one when the context is 80 % full
-      waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
+      waits     not for rate limits, up to 1 h for network errors; 10 min for a sign of life
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
       note      no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit
       note      the only item has no check, so the best result is `claimed`
@@ -449,13 +449,13 @@ fn a_loop_is_its_prompt_and_its_list() {
     write_at(&sandbox.project().join("PLAN.md"), "- [ ] one\n");
     assert_snapshot!(refused(&sandbox, &[&plan[..], &["--dry-run"]].concat()), @"
     --plan PLAN.md --pr --wait-for-checks 30m --dry-run
-    error: no pull request could be opened
+    error: cannot open a pull request
       caused by: the repository has no remote to push to
       hint: add one: `git remote add origin URL`, or run without `--pr`
     ");
     sandbox.git(&["remote", "add", "origin", "https://github.com/you/project.git"]);
-    let said = r#"{"full_name":"you/project","default_branch":"main"}"#;
-    program(&sandbox.root().join("bin/gh"), &format!("#!/bin/sh\necho '{said}'\n"));
+    let repository = r#"{"full_name":"you/project","default_branch":"main"}"#;
+    program(&sandbox.root().join("bin/gh"), &format!("#!/bin/sh\necho '{repository}'\n"));
     assert_snapshot!(sandbox.tidy(&planned(&sandbox, &plan).to_string()), @r#"
     exit 0
     --- stdout
@@ -464,8 +464,8 @@ fn a_loop_is_its_prompt_and_its_list() {
       limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
       plan      `$ROOT/project/PLAN.md`
       sessions  a fresh one when the context is 80 % full
-      waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
-      worktree  one of its own, and a branch; then a pull request, whose checks have 30 min
+      waits     not for rate limits, up to 1 h for network errors; 10 min for a sign of life
+      worktree  a separate one with its own branch; then a pull request, with 30 min for its checks
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
       note      no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit
       note      the only item has no check, so the best result is `claimed`
@@ -477,25 +477,25 @@ fn a_loop_is_its_prompt_and_its_list() {
     assert_snapshot!(elsewhere.tidy(&refused.to_string()), @"
     exit 1
     --- stderr
-    error: `$ROOT/plain` is in no git repository, so it can have no work tree
+    error: `$ROOT/plain` is not in a git repository, so it cannot have a work tree
       hint: `git init` creates one; it needs a first commit
     ");
 }
 
-/// A run that somebody else drives is not taken from them.
+/// `--resume` refuses runs that no runner drives.
 #[test]
-fn only_driven_runs_are_gone_on_with() {
+fn only_driven_runs_can_be_resumed() {
     let sandbox = approved();
     let run = sandbox.start(["--no-gates", "--completion-promise", "DONE"]);
-    let told = refused(&sandbox, &["--resume", &run]);
-    assert_snapshot!(told.replace(&run, "$RUN"), @"
+    let error = refused(&sandbox, &["--resume", &run]);
+    assert_snapshot!(error.replace(&run, "$RUN"), @"
     --resume $RUN
-    error: run `[run]` is driven by whoever opened its session
+    error: run `[run]` is not driven by ralph but by its own session
       hint: `ralph resume [run]` resumes it
     ");
     assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0));
-    let told = refused(&sandbox, &["--resume", &run]);
-    assert_snapshot!(told.replace(&run, "$RUN"), @"
+    let error = refused(&sandbox, &["--resume", &run]);
+    assert_snapshot!(error.replace(&run, "$RUN"), @"
     --resume $RUN
     error: run `[run]` has ended: cancelled
       hint: start a new run with `ralph start`
@@ -503,138 +503,133 @@ fn only_driven_runs_are_gone_on_with() {
 }
 
 #[test]
-fn help_is_all_there_is_to_know() {
+fn help_lists_every_option() {
     let help = sandbox().ralph(["run", "--help"]);
     assert_snapshot!(help.to_string(), @r#"
     exit 0
     --- stdout
-    Drive the agent itself until the work is done: over as many sessions as it takes, through the night
+    Drive the agent until the work is done, over as many sessions as needed
 
     Usage: ralph run [OPTIONS] [GOAL] [-- <AGENT FLAGS>...]
 
     Arguments:
       [GOAL]
-              What is to be reached, in a sentence or more
+              Describe the goal in a sentence or more
 
       [AGENT FLAGS]...
-              Flags for the agent, as they are
+              Pass these flags to the agent unchanged
 
     Options:
           --goal-file <FILE>
               Read the goal from this file, or from stdin with `-`
 
           --loop <NAME>
-              Work through a loop: its `RALPH_PROMPT.md` is the goal, its list what has to be met
+              Work through a loop: its `RALPH_PROMPT.md` and its feature list
 
           --resume <RUN>
-              Go on with a run that was parked, interrupted or killed
+              Continue a run that was parked, interrupted or killed
 
           --fork <SESSION|RUN>
-              Begin with a copy of this session, or of the last one of this run; without a goal, a run
-              that has ended goes on so: with its goal, lists and flags, and as much again of its limits
+              Start from a copy of a session, or of the last session of a run
+              
+              Without a goal, continues a run that has ended: with its goal, lists and flags, and its
+              limits anew.
 
           --queue <FILE|DIR>
-              Work through a list of goals: a file, or a directory with a file for each
+              Work through a list of goals: a file, or a directory of files
 
           --parallel <N>
-              How many goals of the queue are worked on at once
+              Work on at most N goals of the queue at once
 
           --max-iterations <N>
-              How often the agent may be held; 0 is without limit [default: the policy's, or 25]
+              Hold the agent at most N times; 0: no limit [default: policy, or 25]
 
           --min-iterations <N>
-              Hold the agent at least this often, to polish, even when everything is met
+              Hold the agent at least N times, even when everything is met
 
           --max-duration <DURATION>
-              How long the run may take, such as `90m`; `0s` is without limit [default: the policy's, or
-              8h]
+              End after a time such as `90m`; 0: no limit [default: policy, or 8h]
 
           --max-cost-usd <USD>
-              How much may be spent from now on, in USD; 0 is without limit [default: the policy's, or
-              20]
+              Spend at most this from now on; 0: no limit [default: policy, or 20]
               
               [alias: --max-cost]
 
           --stuck-after <N>
-              End the run when this many stops in a row brought nothing new [default: the policy's, or
-              3]
+              End after N stops in a row without progress [default: policy, or 3]
 
           --max-tokens <N>
-              How many tokens all sessions may use together, such as `2M`; 0 is without limit
+              Use at most N tokens over all sessions, such as `2M`; 0: no limit
 
           --handover-at <SHARE>
-              How full the context is when a fresh session takes over [default: the policy's, or 0.8]
+              Hand over when the context is this full [default: policy, or 0.8]
 
           --sessions <WHEN>
-              When a fresh session takes over
+              Choose when a fresh session takes over
 
               Possible values:
               - hybrid:            When the context is nearly full
               - same-session:      Never
-              - fresh-per-feature: Also whenever something of the contract was met
+              - fresh-per-feature: Also whenever another requirement is met
 
           --model <MODEL>
-              The model; by default the agent's own choice
+              Use this model [default: the agent's own choice]
 
           --stronger-model <MODEL>
-              The model that is tried when nothing else moved the work
+              Try this model when nothing else has helped
 
           --agent <AGENT>
-              Which agent is driven
+              Drive this agent
               
               [possible values: claude]
 
           --agent-program <PATH>
-              The agent's program; by default the one on `PATH`
+              Run this program as the agent [default: the one on `PATH`]
 
           --wait-for-limits <DURATION>
-              Wait for rate limits to be lifted, all waits together no longer than this; by default not
-              at all
+              Wait this long in total for rate limits [default: not at all]
 
           --idle-after <DURATION>
-              Without a sign of life for this long the agent is asked, after as long again restarted
-              [default: 10m]
+              Nudge a silent agent after this time, then restart it [default: 10m]
 
           --plan <FILE>
-              A Markdown file whose unticked items are to be done; may be given more than once
+              Require every unticked item of this Markdown file (repeatable)
 
           --features <DIR>
-              A directory with `feature_list.json`; may be given more than once
+              Require every feature of DIR/feature_list.json (repeatable)
 
           --no-gates
-              Leave the project's policy and its gates out of this run
+              Run without the project's policy and gates
 
           --complexity <N>
-              How complex the work is, from 0 to 10: gates with a higher `min_complexity` do not count
+              Ignore gates whose `min_complexity` is higher than this (0 to 10)
 
           --worktree
-              Work in a git work tree and on a branch of its own; merged when the merged tree is
-              verified
+              Use a separate work tree; merge it when the merged tree is verified
 
           --pr
-              As `--worktree`, but open a pull request with the report instead of merging
+              Like `--worktree`, but open a pull request instead of merging
 
           --wait-for-checks <DURATION>
-              Wait so long for the checks of the pull request, and count them as a gate
+              Wait this long for the pull request's checks, and require them
 
           --project <DIR>
-              The project; by default the nearest directory upwards that has a policy, or the repository
+              Use this project [default: nearest parent with a policy, or the repo]
 
           --dry-run
-              Only show what would be done
+              Show what would be done, and start nothing
 
       -y, --yes
-              Do not ask: where the project has no policy, write the gates that were found and approve
-              them
+              Don't ask; without a policy, write and approve the detected gates
 
           --json
               Print one JSON object per event
 
       -q, --quiet
-              Print only how it ended
+              Print only the result
 
           --allow-skip-permissions
-              Let the agent's flags of this run switch off its permission prompts
+              Let the agent's flags disable its permission prompts in this run
 
       -h, --help
               Print help (see a summary with '-h')
@@ -650,10 +645,11 @@ fn help_is_all_there_is_to_know() {
       ralph run --queue goals.md --parallel 2
       ralph run "upgrade to axum 0.8" --dry-run -- --permission-mode acceptEdits
 
-    ralph starts the agent and answers its stops itself: nothing has to be installed for it. What is
-    met, spent and counted is kept over all sessions of a run. Ctrl-C once lets the turn end, twice
-    ends it now; `--resume` goes on from either. The exit code says how it ended: 0 verified,
-    2 exhausted, 3 claimed, 4 stuck, 5 needs_human, 6 needs_review, 7 gate_broken, 8 rate_limited,
-    9 overridden, 10 crashed, 130 cancelled, 1 anything else.
+    ralph starts the agent and answers its stops itself; no hook has to be
+    installed. Requirements, cost and iterations count over all sessions of
+    a run. Ctrl-C once lets the turn end, twice ends it now; `--resume`
+    continues after either. Exit codes: 0 verified, 2 exhausted, 3 claimed,
+    4 stuck, 5 needs_human, 6 needs_review, 7 gate_broken, 8 rate_limited, 9
+    overridden, 10 crashed, 130 cancelled, 1 anything else.
     "#);
 }

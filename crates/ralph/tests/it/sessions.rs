@@ -1,11 +1,11 @@
-//! A run and the sessions it goes through: opened again, cleared, copied, summed up.
+//! A run across sessions: resumed, cleared, forked and compacted ones.
 
 use crate::sandbox::{Ended, SESSION, Sandbox, json};
 use std::process::{Child, Command};
 
 const NEXT: &str = "11111111-2222-4333-8444-555555555555";
 
-/// A client that can be ended: what a hook knows of it is its number.
+/// A stand-in for a client process, which is killed on drop. Hooks know a client only by its pid.
 struct Client(Child);
 
 impl Client {
@@ -34,9 +34,9 @@ fn armed(sandbox: &Sandbox) -> String {
     sandbox.status()["runs"][0]["run"].as_str().unwrap().to_string()
 }
 
-/// R-H4a, R-L4c: a session that is opened again goes on with its run; before that the run is orphaned and blocks nobody.
+/// R-H4a, R-L4c: while the session is closed its run is orphaned and blocks no session; a resumed session continues it.
 #[test]
-fn a_session_that_is_opened_again_goes_on_with_its_run() {
+fn a_resumed_session_continues_its_run() {
     let client = Client::new();
     let sandbox = Sandbox::new().env("CLAUDE_PID", &client.id());
     let run = armed(&sandbox);
@@ -52,26 +52,26 @@ fn a_session_that_is_opened_again_goes_on_with_its_run() {
         context.starts_with(&format!("ralph holds this session: run {run}, iteration 1 of 25\n")),
         "{context}"
     );
-    assert!(begins(&sandbox, SESSION, "resume").is_allow(), "told once");
+    assert!(begins(&sandbox, SESSION, "resume").is_allow(), "announced once");
     assert!(sandbox.stop(SESSION, "").is_block());
     assert_eq!(sandbox.standing(&run), ("held".to_string(), 2));
 }
 
-/// R-H4a: after `/clear` the run waits, paused and announced, in the session that follows, and in no other.
+/// R-H4a: after `/clear` the run is paused and offered in the following session of the same client, and in no other.
 #[test]
-fn a_cleared_session_hands_its_run_on_paused() {
+fn a_cleared_session_passes_its_run_on_paused() {
     let (client, other) = (Client::new(), Client::new());
     let sandbox = Sandbox::new().env("CLAUDE_PID", &client.id());
     let run = armed(&sandbox);
     assert!(sandbox.stop(SESSION, "").is_block());
     assert!(sandbox.event("SessionEnd", SESSION, r#","reason":"clear""#).is_allow());
     let elsewhere = sandbox.env("CLAUDE_PID", &other.id());
-    assert!(begins(&elsewhere, "another", "clear").is_allow(), "another client's");
+    assert!(begins(&elsewhere, "another", "clear").is_allow(), "a session of another client");
     let sandbox = elsewhere.env("CLAUDE_PID", &client.id());
     let notice = begins(&sandbox, NEXT, "clear").notice();
     insta::assert_snapshot!(notice.replace(&run, "[run]"), @"ralph: run [run] is paused because the conversation was cleared; `/ralph:resume` continues it here, `/ralph:cancel` ends it");
-    assert!(sandbox.stop(NEXT, "").is_allow(), "nobody is held before a person says so");
-    assert!(sandbox.stop(SESSION, "").is_allow(), "and nobody in the old one");
+    assert!(sandbox.stop(NEXT, "").is_allow(), "not held until a person resumes it");
+    assert!(sandbox.stop(SESSION, "").is_allow(), "nor is the old session");
     assert_eq!(sandbox.standing(&run).0, "paused");
     sandbox.typed(NEXT, "/ralph:resume").answer();
     assert!(sandbox.stop(NEXT, "").is_block());
@@ -79,9 +79,9 @@ fn a_cleared_session_hands_its_run_on_paused() {
     assert_eq!(sandbox.status()["runs"][0]["session"], NEXT);
 }
 
-/// R-H4a: a copy of a session does not inherit its run.
+/// R-H4a: a fork of a session does not inherit its run.
 #[test]
-fn a_fork_is_free() {
+fn a_forked_session_does_not_inherit_the_run() {
     let client = Client::new();
     let sandbox = Sandbox::new().env("CLAUDE_PID", &client.id());
     let run = armed(&sandbox);
@@ -93,9 +93,9 @@ fn a_fork_is_free() {
     assert_eq!(sandbox.standing(&run).0, "held");
 }
 
-/// R-H4d: after a compaction the agent is told once where it stands, in at most two thousand characters.
+/// R-H4d: after a compaction the agent gets one reminder of goal and state, of at most 2,000 characters.
 #[test]
-fn a_compaction_tells_the_agent_again_once() {
+fn a_compaction_is_followed_by_one_reminder() {
     let sandbox = Sandbox::new();
     sandbox.write("docs/plans/quotes/MEMORY.md", "Escapes are done; quotes are next.\n");
     sandbox.write(".ralph/memory.md", "Run the tests with `make test`.\n");
@@ -124,7 +124,7 @@ fn a_compaction_tells_the_agent_again_once() {
     │ Escapes are done; quotes are next.
     └ [mark]
     "#);
-    assert!(begins(&sandbox, SESSION, "compact").is_allow(), "told once");
+    assert!(begins(&sandbox, SESSION, "compact").is_allow(), "reminded once");
     let summary = r#","trigger":"auto","compact_summary":"we fixed things""#;
     assert!(sandbox.event("PostCompact", SESSION, summary).is_allow());
     assert_eq!(sandbox.status()["faults"].as_array().unwrap().len(), 0);
@@ -132,9 +132,9 @@ fn a_compaction_tells_the_agent_again_once() {
     assert_eq!(masked(&std::fs::read_to_string(handoff).unwrap()), masked(&context));
 }
 
-/// R-H4d: where nobody was told, the next block says all of it again, and the person finds out.
+/// R-H4d: if no SessionStart followed a compaction, the next block repeats the full reminder, and a fault is recorded.
 #[test]
-fn a_compaction_that_nobody_heard_the_end_of_is_made_good() {
+fn a_missed_reminder_is_repeated_at_the_next_block() {
     let sandbox = Sandbox::new();
     let run = armed(&sandbox);
     assert!(sandbox.stop(SESSION, "").is_block());
@@ -147,9 +147,9 @@ fn a_compaction_that_nobody_heard_the_end_of_is_made_good() {
     assert!(!sandbox.stop(SESSION, "").stderr.contains("handle nested quotes"), "once");
 }
 
-/// R-L1a, R-U1a: every event of a session that nobody holds is answered with nothing, and writes nothing.
+/// R-L1a, R-U1a: every event of a session without a run gets no output and writes nothing.
 #[test]
-fn a_session_that_nobody_holds_hears_nothing() {
+fn a_session_without_a_run_gets_no_output() {
     let sandbox = Sandbox::new();
     armed(&sandbox);
     let before = sandbox.snapshot();
@@ -170,15 +170,15 @@ fn a_session_that_nobody_holds_hears_nothing() {
         ("SessionEnd", r#","reason":"other""#),
         ("SessionEnd", r#","reason":"clear""#),
     ] {
-        let ended = sandbox.event(event, "nobody", more);
+        let ended = sandbox.event(event, "no-run", more);
         assert!(ended.is_allow(), "{event}: {ended}");
         assert_eq!(sandbox.snapshot(), before, "{event}");
     }
 }
 
-/// R-H2a: what was heard of a session last is known, whichever event it was.
+/// R-H2a: every event updates the heartbeat of the run.
 #[test]
-fn any_event_is_a_sign_of_life() {
+fn every_event_updates_the_heartbeat() {
     for (event, more) in [
         ("UserPromptSubmit", r#","prompt":"hello""#),
         ("PreToolUse", r#","tool_name":"Bash","tool_input":{"command":"ls"}"#),
@@ -187,17 +187,17 @@ fn any_event_is_a_sign_of_life() {
     ] {
         let sandbox = Sandbox::new();
         let run = sandbox.start(["--goal-file", "-"]);
-        let heard = sandbox.ralph_home("heard").join(&run);
-        assert!(!heard.exists());
+        let heartbeat = sandbox.ralph_home("heard").join(&run);
+        assert!(!heartbeat.exists());
         sandbox.event(event, SESSION, more);
-        let at: u64 = std::fs::read_to_string(&heard).unwrap().trim().parse().unwrap();
+        let at: u64 = std::fs::read_to_string(&heartbeat).unwrap().trim().parse().unwrap();
         assert!(at > 1_700_000_000_000, "{event}: {at}");
     }
 }
 
-/// A person can go on with a run in another session, once the first is closed.
+/// A person can resume a run in another session once the first is closed.
 #[test]
-fn a_run_is_taken_up_in_another_session() {
+fn a_run_can_be_resumed_in_another_session() {
     let client = Client::new();
     let sandbox = Sandbox::new().env("CLAUDE_PID", &client.id());
     let run = armed(&sandbox);
@@ -213,16 +213,16 @@ fn a_run_is_taken_up_in_another_session() {
     assert!(sandbox.stop(SESSION, "").is_allow());
 }
 
-/// Fences have a random mark.
+/// Masks the random marks of fences.
 fn masked(text: &str) -> String {
     let marks: Vec<&str> =
         text.lines().filter_map(|line| line.strip_prefix("┌ ")?.split(' ').next()).collect();
     marks.iter().fold(text.to_string(), |text, mark| text.replace(mark, "[mark]"))
 }
 
-/// R-L6b: how full the context is comes from the transcript, and the reason gets short.
+/// R-L6b: the context usage is read from the transcript.
 #[test]
-fn a_context_that_is_nearly_full_is_known_from_the_transcript() {
+fn the_context_usage_is_read_from_the_transcript() {
     let sandbox = Sandbox::new();
     let run = armed(&sandbox);
     let line = |tokens: u32| {
@@ -237,9 +237,9 @@ fn a_context_that_is_nearly_full_is_known_from_the_transcript() {
     assert!(status.contains("· context 81 %"), "{status}");
 }
 
-/// R-L5c: a run that waits for a person is put aside with all it knows, and others go on; nobody answers in their place.
+/// R-L5c: a run that needs a person ends with its question and keeps its files, while other runs continue.
 #[test]
-fn a_question_parks_its_own_run_only() {
+fn a_question_ends_only_its_own_run() {
     let sandbox = Sandbox::new();
     let first = armed(&sandbox);
     sandbox.typed(NEXT, "/ralph:goal something else --stuck-after 9").told();
@@ -255,9 +255,9 @@ fn a_question_parks_its_own_run_only() {
     assert!(sandbox.ralph_home("runs").join(&first).join("goal.txt").exists());
 }
 
-/// R-L5d: while the host asks a person something, nothing is said to the agent.
+/// R-L5d: while the host shows a dialog, ralph sends nothing to the agent.
 #[test]
-fn a_dialog_that_is_open_hears_nothing_from_us() {
+fn an_open_dialog_is_not_interrupted() {
     let sandbox = Sandbox::new();
     let run = armed(&sandbox);
     for (event, more) in [
@@ -274,9 +274,9 @@ fn a_dialog_that_is_open_hears_nothing_from_us() {
     assert_eq!(sandbox.standing(&run).1, 0);
 }
 
-/// R-H2d, R-H2a: hooks that never reach us verify nothing, however green everything is.
+/// R-H2d, R-H2a: without a Stop event nothing is verified, even if all gates pass.
 #[test]
-fn a_dead_hook_never_verifies() {
+fn a_run_without_stop_events_is_never_verified() {
     let sandbox = Sandbox::new();
     sandbox.write("ralph.toml", "[[gate]]\nname = \"tests\"\nshell = \"echo 1 passed\"\n");
     sandbox.commit();
@@ -288,13 +288,13 @@ fn a_dead_hook_never_verifies() {
     assert!(sandbox.stop(SESSION, "").notice().starts_with("ralph: verified"));
 }
 
-/// R-H1b: output that looks like a missing script to the client is held all the same: there is something on stdout.
+/// R-H1b: the client takes some stderr texts for a missing hook script. With output on stdout it blocks all the same.
 #[test]
-fn a_missing_file_in_the_reason_does_not_let_go() {
+fn a_reason_about_a_missing_file_still_blocks() {
     let sandbox = Sandbox::new();
     sandbox.write("ralph.toml", "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"t.sh\"]\n");
-    let said = "a.py:3: FileNotFoundError: No such file or directory; can't open";
-    sandbox.write("t.sh", format!("echo \"{said}\"\necho '1 failed, 2 passed'\nexit 1\n"));
+    let line = "a.py:3: FileNotFoundError: No such file or directory; can't open";
+    sandbox.write("t.sh", format!("echo \"{line}\"\necho '1 failed, 2 passed'\nexit 1\n"));
     sandbox.commit();
     sandbox.trust();
     sandbox.typed(SESSION, "/ralph:goal fix it").told();
@@ -304,16 +304,16 @@ fn a_missing_file_in_the_reason_does_not_let_go() {
     assert_eq!(held.stdout, "{}");
 }
 
-/// R-D2d: what another hook answers at the same stop, before or after ours, changes nothing about our answer.
+/// R-D2d: another hook's answer at the same stop, before or after ralph's, does not change ralph's answer.
 #[test]
-fn another_hook_that_holds_too_changes_nothing() {
+fn another_blocking_hook_changes_nothing() {
     let answers = [true, false].map(|ours_first| {
         let sandbox = Sandbox::new();
         let run = armed(&sandbox);
         let other = "exec sh -c 'cat >/dev/null; echo not yet >&2; exit 2'";
         let ours = format!("{} hook claude", env!("CARGO_BIN_EXE_ralph"));
         let both = if ours_first { [&*ours, other] } else { [other, &*ours] };
-        let told = both.map(|command| {
+        let outcomes = both.map(|command| {
             let mut shell = Command::new("/bin/sh");
             shell.args(["-c", command]).env_clear();
             shell.env("HOME", sandbox.home()).env("PATH", "/usr/bin:/bin");
@@ -321,17 +321,17 @@ fn another_hook_that_holds_too_changes_nothing() {
                 sandbox.stop_event(SESSION, r#","prompt_id":"p","last_assistant_message":"x""#);
             crate::sandbox::ended(&mut shell, event.as_bytes())
         });
-        let mine = &told[usize::from(!ours_first)];
+        let mine = &outcomes[usize::from(!ours_first)];
         assert!(mine.is_block(), "{mine}");
-        let said = masked(&mine.stderr).replace(&run, "[run]");
-        (said, sandbox.standing(&run))
+        let reason = masked(&mine.stderr).replace(&run, "[run]");
+        (reason, sandbox.standing(&run))
     });
     assert_eq!(answers[0], answers[1]);
 }
 
-/// R-H4a: a second client on the session, which then ends, takes nothing from the one that the run belongs to.
+/// R-H4a: a second client that opens the session and exits does not orphan the run of the first.
 #[test]
-fn a_second_client_that_ends_orphans_nobody() {
+fn a_second_client_that_exits_does_not_orphan_the_run() {
     let (first, second) = (Client::new(), Client::new());
     let sandbox = Sandbox::new().env("CLAUDE_PID", &first.id());
     let run = armed(&sandbox);
@@ -345,9 +345,9 @@ fn a_second_client_that_ends_orphans_nobody() {
     assert_eq!(back.standing(&run), ("held".to_string(), 3));
 }
 
-/// R-L2b: a message that never comes lets one stop go, not every later one.
+/// R-L2b: a queued message that never arrives allows one stop, not every later one.
 #[test]
-fn a_message_that_never_comes_excuses_one_stop() {
+fn a_message_that_never_arrives_allows_one_stop() {
     let sandbox = Sandbox::new();
     armed(&sandbox);
     let queued = r#"{"type":"queue-operation","operation":"enqueue","content":"/ralph:status"}"#;

@@ -1,4 +1,4 @@
-//! `ralph simulate`: every shipped scenario, anybody's hooks, and what a person and a program read of them.
+//! `ralph simulate`: the repository's scenarios, other people's hooks and settings, and its output as text and JSON.
 
 use crate::sandbox::{Ended, Sandbox, ended, program, write_at};
 use insta::assert_snapshot;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 pub const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
 
-/// A sandbox whose temporary files are its own, so that whatever is left of a scenario is seen.
+/// A sandbox with a temporary directory of its own, so that leftovers of a scenario can be detected.
 pub struct Stage {
     pub sandbox: Sandbox,
     scratch: PathBuf,
@@ -37,13 +37,13 @@ impl Stage {
         ended(&mut self.command(args), b"")
     }
 
-    /// A scenario of these lines, played.
+    /// Writes a scenario and plays it.
     pub fn play(&self, scenario: &str, args: &[&str]) -> Ended {
         let path = self.sandbox.write("scenario.toml", scenario);
         self.simulate(&[&[path.to_str().unwrap()], args].concat())
     }
 
-    /// As `--json` tells it; the last is the summary.
+    /// The JSON lines of a played scenario; the last is the summary.
     pub fn told(&self, scenario: &str, args: &[&str]) -> Vec<Value> {
         let ended = self.play(scenario, &[&["--json"], args].concat());
         assert_eq!(ended.stderr, "", "{ended}");
@@ -54,10 +54,11 @@ impl Stage {
         fs::read_dir(&self.scratch).unwrap().map(|entry| entry.unwrap().path()).collect()
     }
 
-    /// Nothing in the scratch directory, and no process that was started for it: each has its home in there.
+    /// Asserts that the temporary directory is empty and no process of the scenario runs. All of them have their home
+    /// below that directory.
     pub fn assert_clear(&self, what: &str) {
         assert_eq!(self.left(), [] as [PathBuf; 0], "{what}");
-        // Who was killed is not dead at once.
+        // A killed process may take a moment to exit.
         let bound = Instant::now() + Duration::from_secs(5);
         while !self.running().is_empty() && Instant::now() < bound {}
         assert_eq!(self.running(), [] as [String; 0], "{what}");
@@ -76,7 +77,7 @@ impl Stage {
         found.collect()
     }
 
-    /// Without what differs from run to run.
+    /// Masks values that differ from one test run to the next.
     pub fn steady(&self, text: &str) -> String {
         let text = self.sandbox.tidy(text);
         text.lines().map(steady_line).collect::<Vec<_>>().join("\n")
@@ -115,7 +116,7 @@ fn shipped(directory: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Whether the peers' hooks can run here, which are written in four languages.
+/// Whether the interpreters of the peers' hooks are installed.
 fn has_tools() -> bool {
     let is_there = |tool: &&str| {
         let places = ["/usr/local/bin", "/usr/bin", "/bin"];
@@ -131,7 +132,7 @@ fn has_tools() -> bool {
     missing.is_empty()
 }
 
-/// Plays many at once, and tells which did not come true.
+/// Plays the scenarios in parallel and returns those whose expectations were not met.
 fn failures(paths: Vec<PathBuf>) -> Vec<String> {
     let waiting = Mutex::new(paths);
     let failed = Mutex::new(Vec::new());
@@ -155,9 +156,9 @@ fn failures(paths: Vec<PathBuf>) -> Vec<String> {
     failed
 }
 
-/// What the real client did with each of them is what they expect.
+/// Their expectations were recorded from the real client.
 #[test]
-fn every_shipped_scenario_comes_true() {
+fn every_scenario_of_the_client_meets_its_expectations() {
     let paths: Vec<_> =
         ["stop", "tools", "session", "agents"].into_iter().flat_map(shipped).collect();
     assert!(paths.len() >= 100, "{}", paths.len());
@@ -165,9 +166,9 @@ fn every_shipped_scenario_comes_true() {
     assert!(failed.is_empty(), "{} failed\n\n{}", failed.len(), failed.join("\n\n"));
 }
 
-/// What ralph does with each of them through the real client is what they expect.
+/// Their expectations were recorded with ralph's hook in the real client.
 #[test]
-fn every_scenario_about_ralph_comes_true() {
+fn every_scenario_of_ralph_meets_its_expectations() {
     if !has_tools() {
         return;
     }
@@ -179,7 +180,7 @@ fn every_scenario_about_ralph_comes_true() {
 }
 
 #[test]
-fn a_scenario_for_the_client_alone_is_not_simulated() {
+fn a_client_only_scenario_is_not_simulated() {
     let stage = Stage::new();
     let text = "only = \"client\"\n[[step]]\nperson = \"Go.\"\n";
     let shown = stage.play(text, &[]);
@@ -198,9 +199,9 @@ fn a_scenario_for_the_client_alone_is_not_simulated() {
     ");
 }
 
-/// Whoever pastes the example that has every key sees it come true.
+/// The example in the documentation, which has every key, works as it stands.
 #[test]
-fn the_documented_example_comes_true() {
+fn the_documented_example_meets_its_expectations() {
     let text = fs::read_to_string(Path::new(SCENARIOS).join("README.md")).unwrap();
     let (_, rest) = text.split_once("```toml\n").unwrap();
     let (example, _) = rest.split_once("```").unwrap();
@@ -214,9 +215,9 @@ fn the_documented_example_comes_true() {
     ");
 }
 
-/// The hooks of others, unchanged, with the faults they are known for.
+/// Unmodified hooks of other tools, with their known bugs.
 #[test]
-fn the_faults_of_peers_come_true() {
+fn the_bugs_of_peers_are_reproduced() {
     if !has_tools() {
         return;
     }
@@ -224,7 +225,7 @@ fn the_faults_of_peers_come_true() {
     assert!(failed.is_empty(), "{} failed\n\n{}", failed.len(), failed.join("\n\n"));
 }
 
-/// Ten thousand turns take as much memory as fifty: the hook looks at the simulator, which is its supervisor's parent.
+/// Memory stays constant over thousands of turns. The hook measures the simulator, which is its supervisor's parent.
 #[test]
 fn memory_does_not_grow_with_the_turns() {
     let peak = |turns: u32| -> u64 {
@@ -244,7 +245,7 @@ fn memory_does_not_grow_with_the_turns() {
         assert_eq!(
             parsed(&ended.stdout).last().unwrap()["counts"]["blocks"],
             turns,
-            "the long scenario has another shape"
+            "the structure of the long scenario has changed"
         );
         stage.assert_clear("long");
         let line = fs::read_to_string(peak).unwrap();
@@ -254,9 +255,8 @@ fn memory_does_not_grow_with_the_turns() {
     assert!(many < few + 1024, "{few} kB after 50 turns, {many} kB after 1000");
 }
 
-/// Why an agent was held, and what it was told.
 #[test]
-fn the_timeline_of_a_hold() {
+fn the_timeline_shows_a_block() {
     let stage = Stage::new();
     let shown = stage.simulate(&[&format!("{SCENARIOS}/stop/exit-2.toml")]);
     assert_snapshot!(stage.steady(&shown.to_string()), @r#"
@@ -281,7 +281,7 @@ fn the_timeline_of_a_hold() {
 }
 
 #[test]
-fn the_timeline_of_an_answer_that_is_void() {
+fn the_timeline_shows_an_ignored_answer() {
     let stage = Stage::new();
     let shown = stage.simulate(&[&format!("{SCENARIOS}/stop/json-reason-number.toml")]);
     assert_snapshot!(stage.steady(&shown.to_string()), @r#"
@@ -302,9 +302,9 @@ fn the_timeline_of_an_answer_that_is_void() {
     "#);
 }
 
-/// The gate says that nothing is verified, and approves all the same when it is asked a second time.
+/// The gate blocks because nothing is verified, but approves the second stop all the same.
 #[test]
-fn the_timeline_of_a_gate_that_holds_once() {
+fn the_timeline_shows_a_gate_that_blocks_once() {
     if !has_tools() {
         return;
     }
@@ -380,9 +380,9 @@ absent = ["kept.txt"]
 exit = 0
 "#;
 
-/// Paths are the project's, and what did not come true stands at the end.
+/// Paths are relative to the project, and unmet expectations are listed at the end.
 #[test]
-fn the_timeline_of_tools_subagents_and_disappointed_expectations() {
+fn the_timeline_shows_tools_subagents_and_unmet_expectations() {
     let stage = Stage::new();
     let shown = stage.play(BUSY, &[]);
     assert_snapshot!(stage.steady(&shown.to_string()), @r#"
@@ -437,12 +437,12 @@ fn the_timeline_of_tools_subagents_and_disappointed_expectations() {
     stage.assert_clear("busy");
 }
 
-/// As `docs/json.md` has it.
+/// The format is documented in `docs/json.md`.
 #[test]
-fn a_program_reads_one_object_per_line() {
+fn json_output_is_one_object_per_line() {
     let stage = Stage::new();
-    let told = stage.told(BUSY, &[]);
-    let shapes: BTreeSet<String> = told
+    let lines = stage.told(BUSY, &[]);
+    let shapes: BTreeSet<String> = lines
         .iter()
         .map(|entry| {
             let fields = entry.as_object().unwrap().keys().map(String::as_str);
@@ -463,7 +463,7 @@ fn a_program_reads_one_object_per_line() {
     summary: came_true counts exit kept kind mismatches ms path scenario v
     tool: input is_error kind name result
     ");
-    let mut summary = told.last().unwrap().clone();
+    let mut summary = lines.last().unwrap().clone();
     assert!(summary["ms"].is_u64());
     summary["ms"] = "[ms]".into();
     summary["path"] = stage.sandbox.tidy(summary["path"].as_str().unwrap()).into();
@@ -519,7 +519,7 @@ fn a_program_reads_one_object_per_line() {
       "v": 1
     }
     "#);
-    let kinds = told.iter().map(|entry| entry["kind"].as_str().unwrap());
+    let kinds = lines.iter().map(|entry| entry["kind"].as_str().unwrap());
     assert_eq!(kinds.filter(|kind| *kind == "summary").count(), 1);
 }
 
@@ -556,9 +556,9 @@ blocks = 1
 absent = ["own-hook-ran", "plugin-hook-ran"]
 "#;
 
-/// A hook is named on the command line as the person would run it, and the scenario's own stay out of it.
+/// `--hook` takes a command as a person would type it, and replaces the scenario's own hooks.
 #[test]
-fn anybodys_hook_takes_the_place_of_the_scenarios_own() {
+fn a_given_hook_replaces_those_of_the_scenario() {
     let stage = Stage::new();
     let script = "#!/bin/sh\n[ -e held ] && exit 0\ntouch held\necho \"$1 is wrong\" >&2\nexit 2\n";
     program(&stage.sandbox.project().join("hooks/my gate.sh"), script);
@@ -572,17 +572,17 @@ fn anybodys_hook_takes_the_place_of_the_scenarios_own() {
         format!("'{}' everything", path.display()),
     ];
     for command in commands {
-        let told = stage.told(PLAIN, &["--hook", &command]);
-        let summary = told.last().unwrap();
+        let lines = stage.told(PLAIN, &["--hook", &command]);
+        let summary = lines.last().unwrap();
         assert_eq!(summary["mismatches"], serde_json::json!([]), "{command}: {summary}");
-        let stop = told.iter().find(|entry| entry["event"] == "Stop").unwrap();
+        let stop = lines.iter().find(|entry| entry["event"] == "Stop").unwrap();
         assert_eq!(stop["effect"]["blocked"]["reasons"][0], "everything is wrong\n", "{command}");
     }
     let both = stage.told(PLAIN, &["--hook", "./my-gate.sh a", "--hook", "true"]);
     let stop = both.iter().find(|entry| entry["event"] == "Stop").unwrap();
     assert_eq!(stop["handlers"].as_array().unwrap().len(), 2);
 
-    // It lets go at once, and the scenario wants to see the agent held.
+    // This hook allows the stop, but the scenario expects a block.
     let shown = stage.play(PLAIN, &["--quiet", "--hook", "true"]);
     assert_snapshot!(stage.steady(&shown.to_string()), @r#"
     exit 1
@@ -595,9 +595,9 @@ fn anybodys_hook_takes_the_place_of_the_scenarios_own() {
     stage.assert_clear("hooks");
 }
 
-/// Settings of a project count with their matchers and limits, and find the scripts that stand beside them.
+/// `--settings` applies matchers and timeouts, and its commands find the scripts beside the settings file.
 #[test]
-fn anybodys_settings_take_the_place_of_the_scenarios_own() {
+fn given_settings_replace_those_of_the_scenario() {
     let stage = Stage::new();
     let hooks = stage.sandbox.project().join(".claude/hooks");
     program(
@@ -620,9 +620,9 @@ fn anybodys_settings_take_the_place_of_the_scenarios_own() {
         }
     }"#;
     stage.sandbox.write(".claude/settings.json", settings);
-    let told = stage.told(PLAIN, &["--settings", ".claude/settings.json"]);
-    assert_eq!(told.last().unwrap()["mismatches"], serde_json::json!([]));
-    let hooks = told.iter().filter(|entry| entry["kind"] == "hook");
+    let timeline = stage.told(PLAIN, &["--settings", ".claude/settings.json"]);
+    assert_eq!(timeline.last().unwrap()["mismatches"], serde_json::json!([]));
+    let hooks = timeline.iter().filter(|entry| entry["kind"] == "hook");
     let lines = hooks.flat_map(|hook| {
         let mut handlers: Vec<_> = hook["handlers"]
             .as_array()
@@ -633,7 +633,7 @@ fn anybodys_settings_take_the_place_of_the_scenarios_own() {
         handlers.sort();
         handlers
     });
-    let notices = told.iter().filter(|entry| entry["kind"] == "notice");
+    let notices = timeline.iter().filter(|entry| entry["kind"] == "notice");
     let notices = notices.map(|notice| format!("notice {}", notice["text"]));
     assert_snapshot!(lines.chain(notices).collect::<Vec<_>>().join("\n"), @r#"
     "PreToolUse" "echo '{\"systemMessage\": \"a file\"}'" "exit 0"
@@ -651,7 +651,7 @@ fn anybodys_settings_take_the_place_of_the_scenarios_own() {
 }
 
 #[test]
-fn kept_files_are_where_it_says() {
+fn kept_files_are_in_the_named_directory() {
     let stage = Stage::new();
     let shown = stage.play(BUSY, &["--keep", "--quiet"]);
     let root = shown.stdout.lines().last().unwrap().strip_prefix("the files are in ").unwrap();
@@ -660,14 +660,14 @@ fn kept_files_are_where_it_says() {
     assert_eq!(notes, "one\n");
     fs::remove_dir_all(root).unwrap();
 
-    let told = stage.told(BUSY, &["--keep"]);
-    let root = told.last().unwrap()["kept"].as_str().unwrap();
+    let lines = stage.told(BUSY, &["--keep"]);
+    let root = lines.last().unwrap()["kept"].as_str().unwrap();
     assert_eq!(stage.left(), [Path::new(root)]);
 }
 
-/// R-S7a: what a session said is played again with the same hook, and its secrets stay where they are.
+/// R-S7a: a recorded session replays with the same hook, and the recording contains no secrets.
 #[test]
-fn a_transcript_becomes_a_scenario_that_comes_true() {
+fn a_transcript_becomes_a_scenario_that_meets_its_expectations() {
     let stage = Stage::new();
     let hook = "[ -e held ] && exit 0; touch held; echo 'two tests fail' >&2; exit 2";
     let scenario = r#"
@@ -737,8 +737,8 @@ agent = "Now it is."
 
     let again = stage.told(&recorded.stdout, &["--hook", hook]);
     assert_eq!(again.last().unwrap()["mismatches"], serde_json::json!([]));
-    let decided = |told: &[Value]| -> Vec<Value> {
-        let stops = told.iter().filter(|entry| entry["event"] == "Stop");
+    let decided = |timeline: &[Value]| -> Vec<Value> {
+        let stops = timeline.iter().filter(|entry| entry["event"] == "Stop");
         stops.map(|stop| stop["effect"].clone()).collect()
     };
     assert_eq!(decided(&again), decided(&first));
@@ -747,9 +747,8 @@ agent = "Now it is."
     stage.assert_clear("record");
 }
 
-/// Mistakes are shown where they are.
 #[test]
-fn a_scenario_with_mistakes_is_refused_with_the_lines_that_have_them() {
+fn errors_in_a_scenario_are_shown_with_their_lines() {
     let stage = Stage::new();
     let rows = [
         "name = \"x.\"\n\n[[step]]\nperson = \"Go.\"\n\n[[step]]\nagnet = \"Done.\"\n",
@@ -894,7 +893,7 @@ fn a_scenario_with_mistakes_is_refused_with_the_lines_that_have_them() {
 }
 
 #[test]
-fn what_cannot_be_played_is_said_with_a_way_out() {
+fn unplayable_scenarios_are_reported_with_a_hint() {
     let stage = Stage::new();
     stage.sandbox.write("settings.json", "[]");
     stage.sandbox.write("broken.json", "{\"hooks\": ");
@@ -961,9 +960,9 @@ fn what_cannot_be_played_is_said_with_a_way_out() {
 
 const HELD_ONCE: &str = "[ -e held ] && exit 0; touch held; echo no >&2; exit 2";
 
-/// One line each in the order of their names, what did not come true below it, and a total.
+/// One line for each scenario in order of name, unmet expectations below it, and a total.
 #[test]
-fn several_scenarios_are_a_line_each_and_a_total() {
+fn several_scenarios_get_one_line_each_and_a_total() {
     let stage = Stage::new();
     stage.sandbox.write("all/b/held.toml", PLAIN.replace("touch own-hook-ran", HELD_ONCE));
     stage.sandbox.write("all/b/let-go.toml", format!("{PLAIN}\n[settings.user]\nenv = 3\n"));
@@ -1056,14 +1055,14 @@ fn several_scenarios_are_a_line_each_and_a_total() {
       hint: scenarios are files whose names end in `.toml`
     exit 1
     --- stderr
-    error: `SCENARIO` and `--record` do not go together
+    error: `SCENARIO` and `--record` cannot be used together
       hint: run `ralph simulate --help`
     "#);
     stage.assert_clear("several");
 }
 
 #[test]
-fn a_program_reads_the_summaries_of_several() {
+fn json_output_of_several_scenarios_has_their_summaries() {
     let stage = Stage::new();
     stage.sandbox.write("all/a.toml", PLAIN);
     stage.sandbox.write("all/b.toml", "nmae = \"x.\"\n");
@@ -1104,9 +1103,9 @@ fn a_scenario_can_be_piped_in() {
     ");
 }
 
-/// A project is played in as it is, with the hooks that it has, and is not touched.
+/// `--project` plays in a copy of a project, with its own hooks, and does not change it.
 #[test]
-fn a_project_is_tried_with_its_own_hooks() {
+fn a_project_is_played_with_its_own_hooks() {
     let stage = Stage::new();
     let app = stage.sandbox.root().join("app");
     let settings = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": ".claude/hooks/gate.sh"}]}]}}"#;
@@ -1170,7 +1169,7 @@ fn a_project_is_tried_with_its_own_hooks() {
 }
 
 #[test]
-fn a_hook_can_be_named_for_another_event() {
+fn a_hook_can_be_given_for_another_event() {
     let stage = Stage::new();
     let hooks =
         ["--hook", "PreToolUse=echo frozen >&2; exit 2", "--hook", "A=1; echo \"$A\" > stopped"];
@@ -1199,7 +1198,7 @@ fn a_hook_can_be_named_for_another_event() {
 }
 
 #[test]
-fn an_event_that_is_misspelt_is_no_event() {
+fn a_misspelt_event_is_part_of_the_command() {
     let stage = Stage::new();
     let shown = stage.play(PLAIN, &["--quiet", "--hook", "PreToolUes=exit 2"]);
     assert_snapshot!(stage.steady(&shown.to_string()), @r#"
@@ -1216,9 +1215,9 @@ fn an_event_that_is_misspelt_is_no_event() {
     "#);
 }
 
-/// Without the story, the settings that were not taken are the cause of what did not come true.
+/// With `--quiet` there is no timeline, and a notice about ignored settings explains unmet expectations.
 #[test]
-fn notices_are_said_though_all_else_is_quiet() {
+fn notices_are_shown_even_with_quiet() {
     let stage = Stage::new();
     stage.sandbox.write(
         "settings.json",
@@ -1239,7 +1238,7 @@ fn notices_are_said_though_all_else_is_quiet() {
 }
 
 #[test]
-fn a_session_that_goes_on_has_a_line_of_its_own() {
+fn a_resumed_session_has_its_own_line() {
     let stage = Stage::new();
     let steps = |session: &str| {
         format!(
@@ -1281,9 +1280,10 @@ fn a_session_that_goes_on_has_a_line_of_its_own() {
     ");
 }
 
-/// Every one of `scenarios/try` tells a good hook from one that has a mistake, or shows what the client does without an end.
+/// Each scenario in `scenarios/try` distinguishes a correct hook from a broken one, or shows how the client handles a
+/// hook that never stops blocking.
 #[test]
-fn scenarios_to_try_a_hook_on() {
+fn the_try_scenarios_distinguish_good_hooks_from_broken_ones() {
     let stage = Stage::new();
     let tried = format!("{SCENARIOS}/try");
     let text = fs::read_to_string(format!("{tried}/gate.sh")).unwrap();
@@ -1349,9 +1349,9 @@ fn scenarios_to_try_a_hook_on() {
     ");
 }
 
-/// What follows `--client` is a scenario; a program is named with `=`.
+/// The word after `--client` is a scenario; a program is given with `=`.
 #[test]
-fn an_option_without_a_program_does_not_take_the_scenario() {
+fn a_bare_client_option_does_not_consume_the_scenario() {
     let stage = Stage::new();
     let path = stage.sandbox.write("scenario.toml", PLAIN);
     let client = stage.sandbox.write("claude", b"\xff");

@@ -1,4 +1,4 @@
-//! Hooks and tools that would rather end the simulator than the agent's turn, and people who do not wait for it.
+//! `ralph simulate` with hooks and tools that hang, flood or kill, and with interrupts and closed output.
 
 use crate::sandbox::{Ended, ended, eventually};
 use crate::simulate::{SCENARIOS, Stage, parsed};
@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A scenario whose only hook, or only tool call, is this.
+/// A scenario whose only hook or tool call is this command.
 fn hostile(command: &str, of: &str) -> String {
     let (hook, tools) = match of {
         "hook" => (
@@ -28,7 +28,7 @@ fn hostile(command: &str, of: &str) -> String {
     )
 }
 
-/// What must neither hang nor end the simulator, nor outlive it.
+/// Commands that must neither hang nor kill the simulator, nor outlive it.
 const HOSTILE: [&str; 17] = [
     "sleep 600",
     "trap '' TERM INT HUP; while :; do sleep 600; done",
@@ -49,12 +49,12 @@ const HOSTILE: [&str; 17] = [
     "mkdir -p a/b && touch a/b/c && chmod 555 a/b && chmod 0 a . \"$HOME\"",
 ];
 
-/// How it went, in a line.
+/// Plays one command and summarizes the result in a line.
 fn fate(stage: &Stage, command: &str, of: &str) -> String {
     let shown = stage.play(&hostile(command, of), &["--json"]);
-    let told = parsed(&shown.stdout);
-    let summary = told.last().map(|summary| summary["exit"].clone()).unwrap_or_default();
-    let what = told.iter().find_map(|entry| match of {
+    let lines = parsed(&shown.stdout);
+    let summary = lines.last().map(|summary| summary["exit"].clone()).unwrap_or_default();
+    let what = lines.iter().find_map(|entry| match of {
         "hook" if entry["kind"] == "hook" && entry["event"] == "Stop" => {
             Some(format!("{} → {}", entry["handlers"][0]["ended"], entry["effect"]))
         }
@@ -82,9 +82,9 @@ fn fates(of: &'static str) -> String {
     threads.map(|thread| thread.join().unwrap()).join("\n")
 }
 
-/// A hook under test that hangs, floods or kills never hangs or kills the simulator, and nothing of it goes on.
+/// A hook that hangs, floods or kills never hangs or kills the simulator, and none of its processes survives.
 #[test]
-fn hostile_hooks_are_survived() {
+fn the_simulator_survives_hostile_hooks() {
     assert_snapshot!(fates("hook"), @r#"
     sleep 600
       "timeout" → "allowed" · client 0 · exit 0
@@ -124,7 +124,7 @@ fn hostile_hooks_are_survived() {
 }
 
 #[test]
-fn hostile_tools_are_survived() {
+fn the_simulator_survives_hostile_tools() {
     assert_snapshot!(fates("tool"), @r#"
     sleep 600
       "Command timed out after 1s" · client 0 · exit 0
@@ -163,31 +163,31 @@ fn hostile_tools_are_survived() {
     "#);
 }
 
-/// Four megabytes of reason are delivered whole; what is not text is made some.
+/// A reason of 4 MB is delivered whole. Invalid UTF-8 is replaced.
 #[test]
 fn large_and_garbled_answers_are_read() {
     let stage = Stage::new();
     let large = "[ -e held ] && exit 0; touch held; printf '{\"decision\":\"block\",\"reason\":\"'; head -c 4000000 /dev/zero | tr '\\0' x; printf '\"}'";
-    let told = stage.told(&hostile("true", "hook"), &["--hook", large]);
-    let stop = told.iter().find(|entry| entry["event"] == "Stop").unwrap();
+    let lines = stage.told(&hostile("true", "hook"), &["--hook", large]);
+    let stop = lines.iter().find(|entry| entry["event"] == "Stop").unwrap();
     assert_eq!(stop["effect"]["blocked"]["reasons"][0].as_str().unwrap().len(), 4_000_000);
-    let reads = told.iter().filter(|entry| entry["kind"] == "request").nth(1).unwrap();
+    let reads = lines.iter().filter(|entry| entry["kind"] == "request").nth(1).unwrap();
     let lengths = reads["messages"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|said| said["text"].as_str().unwrap().len() / 1000);
+        .map(|message| message["text"].as_str().unwrap().len() / 1000);
     assert_eq!(lengths.collect::<Vec<_>>(), [4000, 4000]);
     let garbled = r"[ -e held ] && exit 0; touch held; printf '\377\376 half\n' >&2; exit 2";
-    let told = stage.told(&hostile("true", "hook"), &["--hook", garbled]);
-    let stop = told.iter().find(|entry| entry["event"] == "Stop").unwrap();
+    let lines = stage.told(&hostile("true", "hook"), &["--hook", garbled]);
+    let stop = lines.iter().find(|entry| entry["event"] == "Stop").unwrap();
     assert_eq!(stop["effect"]["blocked"]["reasons"][0], "\u{fffd}\u{fffd} half\n");
     stage.assert_clear("large");
 }
 
-/// Whatever a hook, a tool, an agent or a settings file says, the terminal is not steered by it.
+/// Text from hooks, tools, agents and settings cannot control the terminal.
 #[test]
-fn foreign_text_cannot_steer_the_terminal() {
+fn foreign_text_cannot_control_the_terminal() {
     let stage = Stage::new();
     let bytes =
         r"printf '\033[2Jcleared \033]0;title\007 \342\200\256 turned \302\233 31m \r over'";
@@ -242,7 +242,7 @@ results = ["\u001B[2J\u202E"]
     assert_eq!(hidden, [], "{plain}");
 }
 
-/// Where a scenario can hang: before it begins, and wherever something of the person's runs.
+/// Places where a scenario can hang: setup, hooks, and tools in the foreground and background.
 const HANGING: [&str; 4] = [
     "setup = ['HANG']\n[[step]]\nperson = 'Go.'\n",
     "[[hook]]\nevent = 'Stop'\ncommand = 'HANG'\n[[step]]\nperson = 'Go.'\n",
@@ -250,9 +250,9 @@ const HANGING: [&str; 4] = [
     "[[step]]\nperson = 'Go.'\n[[step]]\nagent = 'x'\ntools = [{ run = 'HANG', background = true }]\n",
 ];
 
-/// Ctrl-C, or `kill`: what was started ends, and what was made goes away.
+/// After a signal all processes are killed and all files removed.
 #[test]
-fn whoever_interrupts_it_leaves_nothing_behind() {
+fn an_interrupt_leaves_nothing_behind() {
     for (hanging, signal) in
         HANGING.iter().zip([Signal::INT, Signal::INT, Signal::TERM, Signal::HUP])
     {
@@ -271,19 +271,19 @@ fn whoever_interrupts_it_leaves_nothing_behind() {
         let shown: Ended = child.wait_with_output().unwrap().into();
         assert!(watch.elapsed() < Duration::from_secs(20), "{hanging}: {:?}", watch.elapsed());
         assert_eq!((shown.code, &*shown.stderr), (Some(130), ""), "{hanging}: {shown}");
-        // What was interrupted is no answer, and nothing is summed up.
+        // An interrupted hook is not shown as an answer, and there is no summary.
         let last = shown.stdout.lines().last().unwrap_or_default();
         assert!(
-            !last.contains("settings: touch") && !last.contains("came true"),
+            !last.contains("settings: touch") && !last.contains("expectations"),
             "{hanging}: {shown}"
         );
         stage.assert_clear(hanging);
     }
 }
 
-/// `ralph simulate … | head -1`
+/// As in `ralph simulate … | head -1`.
 #[test]
-fn whoever_stops_reading_leaves_nothing_behind() {
+fn closed_stdout_leaves_nothing_behind() {
     let stage = Stage::new();
     let long = format!("{SCENARIOS}/stop/cap.toml");
     for args in [&[&*long][..], &[&long, "--json"]] {
@@ -292,6 +292,6 @@ fn whoever_stops_reading_leaves_nothing_behind() {
         stdout.read_line(&mut String::new()).unwrap();
         drop(stdout);
         assert_eq!(child.wait().unwrap().code(), Some(0));
-        stage.assert_clear("a reader who left");
+        stage.assert_clear("closed stdout");
     }
 }

@@ -1,4 +1,4 @@
-//! What the status line of a client says about the run of its session.
+//! `ralph statusline`: the line that a client shows about the run of its session.
 
 use crate::sandbox::{Ended, SESSION, Sandbox, json, write_at};
 use insta::assert_snapshot;
@@ -6,7 +6,7 @@ use std::fs;
 
 const PROMISE: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
 const KEPT: &str = r#","last_assistant_message":"<promise>DONE</promise>""#;
-/// The client's own fields, with the values that matter here.
+/// Fields that the client sends, with the values that matter here.
 const MORE: &str = r#","transcript_path":"/nowhere","model":{"id":"m","display_name":"M"},"workspace":{"current_dir":"/","project_dir":"/","added_dirs":[]},"version":"2.1.325","cost":{"total_cost_usd":0.05004,"total_duration_ms":5332},"context_window":{"context_window_size":1000000,"used_percentage":41,"remaining_percentage":59},"exceeds_200k_tokens":false"#;
 
 fn statusline(sandbox: &Sandbox, session: &str, more: &str) -> Ended {
@@ -28,7 +28,7 @@ fn a_run_is_one_line_in_every_state() {
         r#"[{"id":1,"passes":true},{"id":2},{"id":3},{"id":4}]"#,
     );
     sandbox.write("loops/json/feature_list.json", "no list");
-    let mut told = vec![format!("nobody: {}", line(&sandbox))];
+    let mut lines = vec![format!("no run: {}", line(&sandbox))];
     let run = sandbox.start([
         "--goal-file",
         "-",
@@ -37,31 +37,31 @@ fn a_run_is_one_line_in_every_state() {
         "--completion-promise",
         "DONE",
     ]);
-    told.push(format!("armed: {}", line(&sandbox)));
+    lines.push(format!("armed: {}", line(&sandbox)));
     assert!(sandbox.stop(SESSION, "").is_block());
-    told.push(format!("held: {}", line(&sandbox)));
+    lines.push(format!("held: {}", line(&sandbox)));
     fs::write(sandbox.project().join("loops/csv/feature_list.json"), "[]").unwrap();
     write_at(&sandbox.ralph_home(&format!("runs/{run}/lists/1.json")), "not the copy");
     assert!(sandbox.stop(SESSION, "").is_block());
-    told.push(format!("unknown: {}", line(&sandbox)));
+    lines.push(format!("unknown: {}", line(&sandbox)));
     assert_eq!(sandbox.ralph(["pause", &run]).code, Some(0));
-    told.push(format!("paused: {}", line(&sandbox)));
+    lines.push(format!("paused: {}", line(&sandbox)));
     assert_eq!(sandbox.ralph(["resume", &run]).code, Some(0));
     write_at(&sandbox.ralph_home("off"), "");
-    told.push(format!("off: {}", line(&sandbox)));
+    lines.push(format!("off: {}", line(&sandbox)));
     fs::remove_file(sandbox.ralph_home("off")).unwrap();
     assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0));
-    told.push(format!("cancelled: {}", line(&sandbox)));
+    lines.push(format!("cancelled: {}", line(&sandbox)));
     sandbox.start(PROMISE);
     sandbox.stop(SESSION, KEPT).notice();
-    told.push(format!("ended: {}", line(&sandbox)));
+    lines.push(format!("ended: {}", line(&sandbox)));
     sandbox.start(["--goal-file", "-", "--max-iterations", "0", "--max-cost-usd", "0"]);
-    told.push(format!("without limits: {}", line(&sandbox)));
+    lines.push(format!("without limits: {}", line(&sandbox)));
     let plain = statusline(&sandbox, SESSION, "").stdout;
-    told.push(format!("without the client's numbers: {}", sandbox.tidy(&plain)));
-    told.push(format!("another session: {}", statusline(&sandbox, "another", MORE).stdout));
-    assert_snapshot!(told.join("\n"), @"
-    nobody: 
+    lines.push(format!("without the client's numbers: {}", sandbox.tidy(&plain)));
+    lines.push(format!("another session: {}", statusline(&sandbox, "another", MORE).stdout));
+    assert_snapshot!(lines.join("\n"), @"
+    no run: 
     armed: ralph [run] · 0 of 25 · $0.05 · context 41 %
     held: ralph [run] · 1 of 25 · ✗ feature 2, feature 3 +2 ✓ 1 · $0.05 · context 41 %
     unknown: ralph [run] · 2 of 25 · ✗ promise ? feature list · $0.05 · context 41 %
@@ -76,7 +76,7 @@ fn a_run_is_one_line_in_every_state() {
 }
 
 #[test]
-fn gates_are_told_by_name() {
+fn failing_gates_are_named() {
     let sandbox = Sandbox::new().env("NO_COLOR", "1");
     let gate = |name: &str, program: &str| {
         format!(
@@ -94,9 +94,9 @@ fn gates_are_told_by_name() {
     assert_snapshot!(line(&sandbox), @"ralph [run] · 1 of 25 · ✗ tests, clippy +2 ✓ 6 · $0.05 · context 41 %");
 }
 
-/// What the run spent, by the host's records, and not what the session cost before it.
+/// The cost is that of the run, from the host's records, without the cost of the session before it.
 #[test]
-fn spend_is_that_of_the_run() {
+fn the_cost_is_that_of_the_run() {
     let sandbox = Sandbox::new().env("NO_COLOR", "1");
     let transcript = sandbox.home().join(".claude/projects/x/s.jsonl");
     let cost = |lines: &[&str]| {
@@ -116,7 +116,7 @@ fn spend_is_that_of_the_run() {
     ");
 }
 
-/// Names come from files that anybody writes.
+/// Names come from files that anyone can write.
 #[test]
 fn hostile_names_stay_on_one_line_of_120_columns() {
     let sandbox = Sandbox::new().env("NO_COLOR", "1");
@@ -137,9 +137,9 @@ fn hostile_names_stay_on_one_line_of_120_columns() {
     assert_snapshot!(line(&sandbox), @"ralph [run] · 1 of 1000000 · ✗ a宽宽宽宽宽宽宽宽宽…, b宽宽宽宽宽宽宽宽宽… ? c宽宽宽宽宽宽宽宽宽… +1 · $0.05");
 }
 
-/// Colour is for the client to show; who does not want it says so.
+/// The client renders colours, so they are on unless `NO_COLOR` is set.
 #[test]
-fn it_is_coloured_unless_somebody_objects() {
+fn the_line_is_coloured_by_default() {
     let sandbox = Sandbox::new();
     sandbox.start(PROMISE);
     assert!(sandbox.stop(SESSION, "").is_block());
@@ -147,9 +147,9 @@ fn it_is_coloured_unless_somebody_objects() {
     assert_snapshot!(coloured.escape_debug(), @r"\u{1b}[2mralph\u{1b}[0m \u{1b}[1m[run]\u{1b}[0m · 1 of 25 · \u{1b}[31m✗\u{1b}[0m promise · $0.05 · context 41 %");
 }
 
-/// Whatever it is given, it says nothing wrong, fails never and changes nothing.
+/// Invalid input never causes output, an error or a change.
 #[test]
-fn garbage_is_answered_with_nothing() {
+fn invalid_input_gets_no_output() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(PROMISE);
     let huge = format!("{{\"session_id\":\"{SESSION}\",\"x\":{}", "[".repeat(1_000_000));

@@ -1,4 +1,5 @@
-//! Commands that do not want to end. Every process that matters writes down its number, and is looked for by it.
+//! Supervision of commands that resist being ended. Scripts record the pids of their processes, and tests check that
+//! none of them survives.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -27,13 +28,13 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::sandbox::{Sandbox, files};
 
 const DEADLINE: Duration = Duration::from_millis(1500);
-/// For what ends of its own accord, on any machine.
+/// For commands that end on their own, even on a slow machine.
 const LONG: Duration = Duration::from_mins(1);
 const GRACE: Duration = Duration::from_millis(300);
 const MORE: Duration = Duration::from_secs(1);
 const KEEP: Keep = Keep { head: 64 * 1024, tail: 64 * 1024 };
 
-/// A directory where scripts write down their processes, with `note` in their `PATH`, which does so.
+/// A directory for scripts, which have a command `note` on their `PATH` that records the pid of its caller.
 struct Place {
     root: PathBuf,
     deadline: Duration,
@@ -120,7 +121,7 @@ impl Place {
         })
     }
 
-    /// Runs a script and says how it ended, having checked that it was in time and that nobody is left.
+    /// Runs a script. Asserts that it ended in time, recorded at least `processes` pids, and left no process behind.
     fn check(&self, script: &str, processes: usize) -> Finished {
         let watch = Stopwatch::start();
         let finished = self.run(script, &Cancel::new().unwrap());
@@ -132,7 +133,7 @@ impl Place {
     }
 }
 
-/// Waits, for no longer than anybody may take.
+/// Polls a condition. Panics after 20 seconds.
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let bound = Deadline::after(Duration::from_secs(20));
     while !is_so() {
@@ -155,18 +156,18 @@ fn word(how: &How) -> String {
     }
 }
 
-/// R-D3b: whatever a command starts is gone when it is over, in time, however it ended.
+/// R-D3b: every process that a command started is gone in time, however the command ended.
 #[test]
-fn nothing_is_left_of_a_command_that_does_not_want_to_end() {
+fn no_process_of_a_command_survives_it() {
     let cases: &[(&str, usize, &str, u32)] = &[
-        // A grandchild holds the output.
+        // A grandchild keeps the output open.
         ("(note; exec sleep 60) & wait", 1, "timed out", 0),
-        // It waits for input.
+        // Waits for input.
         ("note; cat; read line; exit 7", 1, "exit 7", 0),
         ("trap '' TERM; note; while :; do sleep 60; done", 1, "timed out", 0),
-        // A daemon stays on the pipe.
+        // A daemon keeps the pipe open.
         ("(note; exec sleep 60) & until [ -s notes ]; do :; done; exit 3", 1, "exit 3", 1),
-        // It escapes to a session of its own.
+        // Escapes into its own session.
         ("setsid sh -c 'note; exec sleep 60' & until [ -s notes ]; do :; done", 1, "exit 0", 1),
         (
             "nohup setsid sh -c 'note; exec sleep 60' >/dev/null 2>&1 & until [ -s notes ]; do :; done; exit 1",
@@ -174,14 +175,14 @@ fn nothing_is_left_of_a_command_that_does_not_want_to_end() {
             "exit 1",
             1,
         ),
-        // A daemon that nobody started, with everything closed, deaf.
+        // A reparented daemon that closed its descriptors and ignores signals.
         (
             "((trap '' TERM HUP; exec <&- >&- 2>&-; cd /; note; exec sleep 60) &) & until [ -s notes ]; do :; done",
             1,
             "exit 0",
             1,
         ),
-        // It answers the request to end with a process that is deaf to it.
+        // Reacts to SIGTERM by starting a process that ignores it.
         (
             r#"trap '(trap "" TERM; note; exec sleep 60) &' TERM; note; while :; do sleep 0.05; done"#,
             2,
@@ -195,9 +196,9 @@ fn nothing_is_left_of_a_command_that_does_not_want_to_end() {
             "exit 4",
             1,
         ),
-        // Parents that collect nobody.
+        // Parents that do not reap their children.
         ("(note & exec sleep 60) & (note & exec sleep 60) & wait", 2, "timed out", 0),
-        // It writes on while it is killed.
+        // Keeps writing while it is killed.
         ("trap '' TERM; note; exec yes", 1, "timed out", 0),
         (
             "for i in 1 2 3 4 5 6 7 8; do (note; sleep 60 & sleep 60 & wait) & done; wait",
@@ -206,7 +207,7 @@ fn nothing_is_left_of_a_command_that_does_not_want_to_end() {
             0,
         ),
         ("note; kill -9 $$", 1, "signal 9", 0),
-        // The last part of a pipeline may end in its own time.
+        // A background process may finish shortly after the command.
         ("(note; echo late) & until [ -s notes ]; do :; done; exit 5", 1, "exit 5", 0),
     ];
     std::thread::scope(|scope| {
@@ -220,9 +221,9 @@ fn nothing_is_left_of_a_command_that_does_not_want_to_end() {
     });
 }
 
-/// Who is asked to end is given time to do so, whether the command ended or not.
+/// After SIGTERM processes get the grace period, whether the command itself has ended or not.
 #[test]
-fn processes_that_are_asked_to_end_may_tidy_up() {
+fn processes_may_clean_up_after_sigterm() {
     let tidy = r#"(trap "echo tidy; exit" TERM; note; while :; do sleep 0.01; done) 2>/dev/null &"#;
     for (then, how) in
         [("until [ -s notes ]; do :; done", "exit 0"), ("trap : TERM; wait; wait", "timed out")]
@@ -233,9 +234,9 @@ fn processes_that_are_asked_to_end_may_tidy_up() {
     }
 }
 
-/// R-D3b: not even those who are born faster than they are looked at.
+/// R-D3b: even if processes are started faster than they can be listed.
 #[test]
-fn a_chain_of_processes_that_each_start_the_next_and_end_is_broken() {
+fn a_chain_of_short_lived_processes_is_ended() {
     for next in ["note; $0 &", "note; setsid $0 &", "trap '' TERM; note; (setsid $0 &)"] {
         let place = Place::patient();
         place.tool("chain", next);
@@ -244,7 +245,7 @@ fn a_chain_of_processes_that_each_start_the_next_and_end_is_broken() {
     }
 }
 
-/// R-D3d: the output is bounded in memory, whole in the log, without secrets; nothing is read from anywhere.
+/// R-D3d: output is bounded in memory and complete in the log, without secrets.
 #[test]
 fn output_is_kept_at_both_ends_and_logged_without_secrets() {
     let place = Place::patient();
@@ -262,9 +263,9 @@ fn output_is_kept_at_both_ends_and_logged_without_secrets() {
     assert_eq!(log.permissions().mode() & 0o777, 0o600);
 }
 
-/// R-D3d: a gate has no terminal. It leads neither its session nor ralph's.
+/// R-D3d: a gate has no controlling terminal and is not a session leader.
 #[test]
-fn a_command_is_in_a_session_without_a_terminal() {
+fn a_command_has_no_terminal() {
     let place = Place::patient();
     let script = "cat /proc/$$/stat; echo $PPID; if (: < /dev/tty) 2>/dev/null; then echo tty; fi; ls -l /proc/$$/fd/0";
     let output = String::from_utf8(place.check(script, 0).output.head).unwrap();
@@ -276,9 +277,9 @@ fn a_command_is_in_a_session_without_a_terminal() {
     assert!(stdin.ends_with("/dev/null"), "{stdin}");
 }
 
-/// R-D3a: a gate that makes a repository makes it where it is, wherever the hook's git was told to look.
+/// R-D3a: a gate that creates a repository does so in its own directory, whatever the hook's `GIT_*` variables are.
 #[test]
-fn a_gate_that_uses_git_leaves_the_repository_of_the_hook_alone() {
+fn a_gate_that_uses_git_does_not_change_the_hooks_repository() {
     let sandbox = Sandbox::new();
     let repository = sandbox.project().join(".git");
     let before = files(&repository);
@@ -332,9 +333,9 @@ fn gate(script: &str) -> Gate {
     }
 }
 
-/// R-S1b: a program is started as it is named, with its arguments as they are; it is looked for where the job looks.
+/// R-S1b: arguments are passed literally, and the program is looked up on the job's `PATH`.
 #[test]
-fn programs_are_found_in_the_path_of_the_job_and_arguments_are_not_interpreted() {
+fn programs_are_found_on_the_jobs_path_and_arguments_are_literal() {
     let place = Place::patient();
     place.tool("only-here", r#"printf '%s|' "$@""#);
     for (argv, how, output) in [
@@ -357,7 +358,7 @@ fn programs_are_found_in_the_path_of_the_job_and_arguments_are_not_interpreted()
 }
 
 #[test]
-fn a_job_without_directory_log_time_or_supervisor_says_so() {
+fn failures_to_run_a_job_are_reported() {
     let place = Place::new();
     let argv = [OsString::from("echo"), OsString::from("out")];
     let (env, log) = (place.env(), place.path("log"));
@@ -388,7 +389,7 @@ fn a_job_without_directory_log_time_or_supervisor_says_so() {
             "cannot start ralph's helper process `/no/ralph`: No such file or directory (os error 2)",
             Logged::Failed,
         ),
-        // Something that takes no orders.
+        // A program that does not speak the supervisor protocol.
         (Job { program: Path::new("/bin/true"), ..good }, "lost", Logged::Failed),
     ] {
         let finished = job::supervise(&job);
@@ -396,9 +397,9 @@ fn a_job_without_directory_log_time_or_supervisor_says_so() {
     }
 }
 
-/// R-D3b: only processes of the job itself are signalled, even while another one runs beside it.
+/// R-D3b: only processes of the job itself are signalled, even while another job runs.
 #[test]
-fn of_two_jobs_at_once_each_loses_its_own_processes_only() {
+fn concurrent_jobs_end_only_their_own_processes() {
     let (left, right) = (Place::patient(), Place::patient());
     let daemon = "setsid sh -c 'note; exec sleep 60' & until [ -s notes ]; do :; done";
     std::thread::scope(|scope| {
@@ -415,15 +416,15 @@ fn of_two_jobs_at_once_each_loses_its_own_processes_only() {
     });
 }
 
-/// R-L4b: a cancel ends the command and all of its processes, from wherever it comes.
+/// R-L4b: a cancel ends the command and all of its processes, whether requested in the process or by a file.
 #[test]
-fn a_cancel_ends_a_job_however_it_is_said() {
+fn a_cancel_ends_a_job() {
     let deaf = "trap '' TERM; (note; exec sleep 60) & (setsid sh -c 'note; sleep 60') & wait; wait";
     let tombstone = Place::patient();
     let path = tombstone.path("tombstone");
-    let left = Cancel::or_when(move || path.exists()).unwrap();
-    let said = Cancel::new().unwrap();
-    for (cancel, by_file) in [(&said, false), (&left, true)] {
+    let watching = Cancel::or_when(move || path.exists()).unwrap();
+    let requested = Cancel::new().unwrap();
+    for (cancel, by_file) in [(&requested, false), (&watching, true)] {
         let place = Place::patient();
         std::thread::scope(|scope| {
             let running = scope.spawn(|| place.run(deaf, cancel));
@@ -440,13 +441,13 @@ fn a_cancel_ends_a_job_however_it_is_said() {
         });
     }
     let place = Place::patient();
-    let finished = place.run("note; sleep 60", &said);
+    let finished = place.run("note; sleep 60", &requested);
     assert_eq!((&*word(&finished.how), place.alive().len()), ("cancelled", 0));
 }
 
-/// A command that kills its supervisor has neither passed nor failed, and is gone as well.
+/// If a command kills its supervisor, its result is unknown, and the command is killed too.
 #[test]
-fn a_supervisor_that_is_killed_is_lost_with_its_session() {
+fn a_killed_supervisor_takes_its_session_with_it() {
     let place = Place::patient();
     let script = "(note; exec sleep 60) & note; until [ $(wc -l < notes) = 2 ]; do :; done; kill -9 $PPID; exec sleep 60";
     let finished = place.run(script, &Cancel::new().unwrap());
@@ -454,9 +455,9 @@ fn a_supervisor_that_is_killed_is_lost_with_its_session() {
     until("they are gone", || place.alive().is_empty());
 }
 
-/// What is given is all there, however much it is, and whether it is read or not.
+/// Input of any allowed size is delivered completely, whether or not the hook reads it.
 #[test]
-fn a_hook_reads_its_input_as_from_a_pipe_or_not_at_all() {
+fn a_hook_gets_all_of_its_input() {
     let cases: &[(&str, usize, &str)] = &[
         ("cat", 0, ""),
         ("cat; exec cat", 5, "xxxxx"),
@@ -482,9 +483,9 @@ fn a_hook_reads_its_input_as_from_a_pipe_or_not_at_all() {
     );
 }
 
-/// Either is bounded, and a flood of one does not stop the other.
+/// Both streams are bounded, and a flood on one does not block the other.
 #[test]
-fn output_and_errors_of_a_hook_are_kept_apart() {
+fn stdout_and_stderr_of_a_hook_are_separate() {
     let flood = "head -c 10000000 /dev/zero | tr '\\0' x";
     let most = [KEEP.head, KEEP.tail];
     for (script, output, errors) in [
@@ -506,14 +507,14 @@ fn output_and_errors_of_a_hook_are_kept_apart() {
 }
 
 #[test]
-fn what_a_hook_leaves_behind_is_spared_until_nobody_wants_it() {
+fn leftover_processes_of_a_hook_run_until_dropped() {
     let scripts = [
-        // It stays on the pipes, and on the input.
+        // Keeps the pipes, or the input, open.
         "(note; exec sleep 60) & until [ -s notes ]; do :; done; exit 3",
         "(note; exec sleep 60) <&0 & until [ -s notes ]; do :; done; kill -STOP $!; exit 3",
         "setsid sh -c 'note; exec sleep 60' & until [ -s notes ]; do :; done; exit 3",
         "((trap '' TERM HUP; exec <&- >&- 2>&-; note; exec sleep 60) &) & until [ -s notes ]; do :; done; exit 3",
-        // It writes on and on.
+        // Keeps writing.
         "(note; exec yes) & until [ -s notes ]; do :; done; exit 3",
         "(note; exec yes >&2) & until [ -s notes ]; do :; done; exit 3",
     ];
@@ -534,7 +535,7 @@ fn what_a_hook_leaves_behind_is_spared_until_nobody_wants_it() {
 }
 
 #[test]
-fn what_is_spared_can_write_on_and_end_by_itself() {
+fn leftover_processes_can_write_and_exit() {
     let place = Place::patient();
     let script = "(note; until [ -e go ]; do sleep 0.01; done; head -c 1000000 /dev/zero; : > written) & \
         echo out; until [ -s notes ]; do :; done";
@@ -546,20 +547,20 @@ fn what_is_spared_can_write_on_and_end_by_itself() {
     assert_eq!((place.path("written").exists(), place.alive().len()), (true, 0));
 }
 
-/// Nothing is spared of a hook that had to be ended, nor of one that ended its supervisor.
+/// Processes are left running only if the hook ended normally: not after a timeout, a cancel or a killed supervisor.
 #[test]
-fn nothing_remains_of_a_hook_that_left_nobody_or_did_not_end_well() {
+fn no_leftovers_after_a_hook_that_did_not_end_normally() {
     let daemon = "(note; exec sleep 60) & until [ -s notes ]; do :; done";
-    let said = Cancel::new().unwrap();
-    said.wish();
-    let unsaid = Cancel::new().unwrap();
+    let requested = Cancel::new().unwrap();
+    requested.wish();
+    let idle = Cancel::new().unwrap();
     for (script, cancel, deadline, how) in [
-        ("note", &unsaid, LONG, "exit 0"),
-        ("note & wait; exit 4", &unsaid, LONG, "exit 4"),
-        ("note; kill -9 $$", &unsaid, LONG, "signal 9"),
-        (&format!("{daemon}; sleep 60"), &unsaid, DEADLINE, "timed out"),
-        (&format!("{daemon}; sleep 60"), &said, LONG, "cancelled"),
-        (&format!("{daemon}; kill -9 $PPID; sleep 60"), &unsaid, LONG, "lost"),
+        ("note", &idle, LONG, "exit 0"),
+        ("note & wait; exit 4", &idle, LONG, "exit 4"),
+        ("note; kill -9 $$", &idle, LONG, "signal 9"),
+        (&format!("{daemon}; sleep 60"), &idle, DEADLINE, "timed out"),
+        (&format!("{daemon}; sleep 60"), &requested, LONG, "cancelled"),
+        (&format!("{daemon}; kill -9 $PPID; sleep 60"), &idle, LONG, "lost"),
     ] {
         let place = Place { deadline, ..Place::new() };
         let watch = Stopwatch::start();
@@ -571,9 +572,9 @@ fn nothing_remains_of_a_hook_that_left_nobody_or_did_not_end_well() {
     }
 }
 
-/// Those who outlive their supervisor are looked for when nobody wants them any more.
+/// Processes that outlive their supervisor are still found and killed when they are no longer needed.
 #[test]
-fn what_is_spared_and_ends_its_supervisor_is_gone_in_the_end() {
+fn a_leftover_that_kills_its_supervisor_is_still_killed() {
     let place = Place::patient();
     let script = "(note; until [ -e go ]; do :; done; kill -9 $(cat supervisor); exec sleep 60) & \
         echo $PPID > supervisor; until [ -s notes ]; do :; done";
@@ -586,7 +587,7 @@ fn what_is_spared_and_ends_its_supervisor_is_gone_in_the_end() {
 }
 
 #[test]
-fn the_death_of_ralph_is_the_end_of_whom_it_spared() {
+fn leftover_processes_die_with_ralph() {
     let place = Place::new();
     let script = "echo $PPID >> notes; (note; exec sleep 60) & setsid sh -c 'note; sleep 60' & \
         until [ $(wc -l < notes) = 3 ]; do :; done";
@@ -599,12 +600,13 @@ fn the_death_of_ralph_is_the_end_of_whom_it_spared() {
     assert_gone(&place);
 }
 
-/// A gate of three processes, its supervisor among them. Two of them are deaf to requests, and one has left.
+/// A gate that records three pids, one of them its supervisor's. Two processes ignore SIGTERM, and one is in its own
+/// session.
 const DEAF: &str = "trap '' TERM; echo $PPID >> notes; (note; exec sleep 60) & setsid sh -c 'note; sleep 60' & wait; wait";
 
-/// R-D3b: a host that loses patience kills our whole group, without a word to us. Nothing of the gates stays.
+/// R-D3b: when the host kills ralph's process group with SIGKILL, no process of a gate survives.
 #[test]
-fn the_death_of_ralph_is_the_end_of_its_jobs() {
+fn jobs_die_with_ralph() {
     let place = Place::new();
     let mut runner = again("runner", &place, DEAF);
     until("the processes run", || place.noted().len() == 3);
@@ -615,7 +617,7 @@ fn the_death_of_ralph_is_the_end_of_its_jobs() {
 }
 
 #[test]
-fn a_host_that_ignores_the_end_of_its_children_does_not_hide_the_end_of_ours() {
+fn an_inherited_sigchld_disposition_does_not_hide_exits() {
     let place = Place::new();
     let program = std::env::current_exe().unwrap();
     let mut deaf = Command::new("python3");
@@ -632,9 +634,9 @@ fn a_host_that_ignores_the_end_of_its_children_does_not_hide_the_end_of_ours() {
     assert_eq!(ignored & (1 << (Signal::CHILD.as_raw() - 1)), 0);
 }
 
-/// R-L11c: Ctrl-C cancels, and the gate is gone within two seconds. A second one does not wait for that.
+/// R-L11c: after Ctrl-C the gate is gone within two seconds. A second Ctrl-C does not wait for that.
 #[test]
-fn ctrl_c_cancels_and_a_second_one_ends_at_once() {
+fn ctrl_c_cancels_and_a_second_one_exits_at_once() {
     let place = Place::new();
     let mut runner = again("runner", &place, DEAF);
     until("the processes run", || place.noted().len() == 3);
@@ -658,9 +660,9 @@ fn ctrl_c_cancels_and_a_second_one_ends_at_once() {
     assert_gone(&place);
 }
 
-/// R-L11c: ESC kills the hook and its group; the worker it waits for is gone within two seconds, with the gate.
+/// R-L11c: ESC kills the hook and its group; its worker and the gate are gone within two seconds.
 #[test]
-fn a_worker_whose_hook_is_killed_ends_with_its_gate() {
+fn a_worker_and_its_gate_die_with_the_hook() {
     let place = Place::new();
     let mut hook = again("hook", &place, DEAF);
     until("the processes run", || place.noted().len() == 4);
@@ -671,7 +673,7 @@ fn a_worker_whose_hook_is_killed_ends_with_its_gate() {
 }
 
 #[test]
-fn a_worker_that_was_let_go_outlives_its_hook() {
+fn a_released_worker_outlives_its_hook() {
     let place = Place::new();
     fs::write(place.path("let-go"), "").unwrap();
     let mut hook = again("hook", &place, "note; until [ -e go ]; do sleep 0.01; done; exit 8");
@@ -692,12 +694,12 @@ fn assert_gone(place: &Place) {
     }
 }
 
-/// To its whole group, unless that is gone.
+/// Signals the child's process group, if it still exists.
 fn signal(child: &Child, signal: Signal) {
     kill_process_group(Pid::from_child(child), signal).ok();
 }
 
-/// Starts this program once more, as one of the ignored tests below, in a group of its own.
+/// Starts this test binary again in its own process group, as one of the ignored tests below.
 fn again(role: &str, place: &Place, script: &str) -> Child {
     as_again(Command::new(std::env::current_exe().unwrap()), role, place, script)
 }
@@ -719,7 +721,7 @@ fn arguments(role: &str) -> [String; 4] {
     ["--exact", &format!("supervision::as_{role}"), "--ignored", "--quiet"].map(String::from)
 }
 
-/// Where a program that was started once more has to run what; nothing if somebody asked for all ignored tests.
+/// Directory and script for a process started by `rerun_as`. `None` if a person runs all ignored tests.
 fn told() -> Option<(Place, String)> {
     let root = PathBuf::from(std::env::var_os("SUPERVISION_PLACE")?);
     let script = std::env::var("SUPERVISION_SCRIPT").unwrap();
@@ -737,7 +739,7 @@ fn tell(place: &Place, finished: &Finished) {
 }
 
 #[test]
-#[ignore = "a program that other tests start"]
+#[ignore = "a helper process for other tests"]
 fn as_runner() {
     let Some((place, script)) = told() else { return };
     let cancel = Arc::new(Cancel::new().unwrap());
@@ -746,7 +748,7 @@ fn as_runner() {
 }
 
 #[test]
-#[ignore = "a program that other tests start"]
+#[ignore = "a helper process for other tests"]
 fn as_keeper() {
     let Some((place, script)) = told() else { return };
     let finished = place.hook(&script, b"");
@@ -755,7 +757,7 @@ fn as_keeper() {
 }
 
 #[test]
-#[ignore = "a program that other tests start"]
+#[ignore = "a helper process for other tests"]
 fn as_hook() {
     let Some((place, _)) = told() else { return };
     let program = std::env::current_exe().unwrap();
@@ -776,7 +778,7 @@ fn as_hook() {
 }
 
 #[test]
-#[ignore = "a program that other tests start"]
+#[ignore = "a helper process for other tests"]
 fn as_worker() {
     let Some((place, script)) = told() else { return };
     let cancel = Arc::new(Cancel::new().unwrap());

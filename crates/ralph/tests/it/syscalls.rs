@@ -1,4 +1,4 @@
-//! What an idle stop asks of the system: a line more here is a cost for every stop of every session.
+//! System calls of a stop in a session without a run. Each additional call is a cost for every stop of every session.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,9 +10,9 @@ const EVENT: &str = concat!(
     "/../../fixtures/hosts/claude-code/2.1.325/stdin/Stop.first.json"
 );
 
-/// R-U1a: a session without a run costs three look-ups; no child, no thread, no socket, no byte of output.
+/// R-U1a: a session without a run costs three file lookups, and no child, thread, socket or output.
 #[test]
-fn an_idle_stop_looks_for_three_files_and_nothing_else() {
+fn a_stop_without_a_run_looks_up_three_files() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path().canonicalize().unwrap();
     for directory in ["home/.ralph/sessions", "home/.ralph/state", "project"] {
@@ -66,8 +66,8 @@ fn trace(root: &Path) -> io::Result<Vec<Call>> {
         .env("CLAUDE_PROJECT_DIR", root.join("project"))
         .stdin(Stdio::from(File::open(EVENT).unwrap()))
         .output()?;
-    let said = String::from_utf8_lossy(&ran.stderr);
-    assert_eq!((ran.status.code(), &*ran.stdout, &*said), (Some(0), &b""[..], ""));
+    let stderr = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!((ran.status.code(), &*ran.stdout, &*stderr), (Some(0), &b""[..], ""));
     let log = fs::read_to_string(&log).unwrap();
     Ok(log.lines().filter_map(Call::parse).collect())
 }
@@ -94,8 +94,8 @@ impl Call {
         })
     }
 
-    /// The C library and the standard library look at the process itself before `main`, and `statx` is tried
-    /// once without a path to see whether the kernel has it. An empty path means a file that is already open.
+    /// Before `main`, the C library and the standard library inspect the process itself, and probe `statx` once without
+    /// a path to see whether the kernel supports it. An empty path refers to a file that is already open.
     fn is_of_the_runtime(&self) -> bool {
         let is_about_itself = self
             .path

@@ -1,4 +1,4 @@
-//! `ralph trust`: nothing of a repository runs before a person agreed.
+//! `ralph trust`: no repository command runs until a person approves it.
 
 use crate::sandbox::{Ended, Sandbox, ended, spawn};
 use insta::assert_snapshot;
@@ -27,7 +27,7 @@ fn hash(sandbox: &Sandbox) -> String {
     shown["hash"].as_str().unwrap().to_string()
 }
 
-/// As typed into a terminal.
+/// Runs `ralph trust` in a terminal and answers its question.
 fn typed(sandbox: &Sandbox, answer: &str) -> Ended {
     let mut command = Command::new("script");
     let line = format!("{} trust", env!("CARGO_BIN_EXE_ralph"));
@@ -41,9 +41,9 @@ fn typed(sandbox: &Sandbox, answer: &str) -> Ended {
     spawn(&mut command, answer.as_bytes()).wait_with_output().unwrap().into()
 }
 
-/// R-S3a, R-H3c: the commands are listed literally, with what they call, where their programs are and the hash.
+/// R-S3a, R-H3c: commands are listed literally, with the files they call, the paths of their programs and the hash.
 #[test]
-fn a_person_sees_what_they_approve() {
+fn commands_are_shown_before_approval() {
     let sandbox = sandbox();
     let shown = typed(&sandbox, "n\n");
     settings().bind(|| {
@@ -132,9 +132,9 @@ fn a_person_sees_what_they_approve() {
     });
 }
 
-/// R-S3a: a change of the policy or of a script asks again, and says what changed.
+/// R-S3a: after a change of the policy or of a script, the approval is asked for again and the change is shown.
 #[test]
-fn what_changed_is_said_and_asked_for_again() {
+fn changes_are_shown_and_need_a_new_approval() {
     let sandbox = sandbox();
     assert_eq!(sandbox.ralph(["trust", "--hash", &hash(&sandbox)]).code, Some(0));
     sandbox.write("check.sh", "exit 1\n");
@@ -170,9 +170,9 @@ fn what_changed_is_said_and_asked_for_again() {
     assert_eq!(sandbox.ralph(["trust"]).code, Some(3));
 }
 
-/// R-S3b: where nobody can be asked, only the hash approves, and the exit code is one of its own.
+/// R-S3b: without a terminal only `--hash` approves, and a missing approval has its own exit code.
 #[test]
-fn in_ci_only_the_hash_approves() {
+fn without_a_terminal_only_the_hash_approves() {
     let sandbox = sandbox();
     let hash = hash(&sandbox);
     let mut shown = String::new();
@@ -212,9 +212,9 @@ fn in_ci_only_the_hash_approves() {
     assert_eq!(stale.code, Some(3));
 }
 
-/// R-S3a: a person approves outside of the agent's session.
+/// R-S3a: only a person outside the agent's session can approve.
 #[test]
-fn an_agent_approves_nothing() {
+fn an_agent_cannot_approve() {
     let sandbox = sandbox();
     let hash = hash(&sandbox);
     let mut shown = String::new();
@@ -242,7 +242,7 @@ fn an_agent_approves_nothing() {
 }
 
 #[test]
-fn without_anything_of_the_repository_there_is_nothing_to_approve() {
+fn without_a_policy_there_is_nothing_to_approve() {
     let sandbox = Sandbox::new();
     assert_snapshot!(sandbox.tidy(&sandbox.ralph(["trust"]).to_string()), @"
     exit 0

@@ -1,4 +1,4 @@
-//! What a person types in a session, through the hook.
+//! Slash commands and other prompts that a person types in a session, as the hook receives them.
 
 use crate::sandbox::{Ended, SESSION, Sandbox, json, write_at};
 use std::fs;
@@ -6,7 +6,7 @@ use std::fs;
 const PROMPT: &str = "0d7f2f52-1111-4222-8333-444455556666";
 
 impl Sandbox {
-    /// One event of the session, with these fields beside the usual ones.
+    /// Sends an event of the session, with `more` fields.
     pub fn event(&self, name: &str, session: &str, more: &str) -> Ended {
         let cwd = json(&self.project().display().to_string());
         self.hook(format!(
@@ -25,7 +25,7 @@ impl Sandbox {
         self.event("UserPromptExpansion", session, &more)
     }
 
-    /// A transcript where the host keeps them.
+    /// Writes a transcript below the host's directory and returns its path.
     pub fn transcript(&self, name: &str, lines: &[&str]) -> String {
         let path = self.home().join(".claude/projects/p").join(format!("{name}.jsonl"));
         let text = [lines, &[""]].concat().join("\n");
@@ -34,7 +34,7 @@ impl Sandbox {
 }
 
 impl Ended {
-    /// What the person is shown in the place of their prompt.
+    /// The text that the client shows in place of the prompt.
     pub fn answer(&self) -> String {
         assert_eq!(self.code, Some(0), "{self}");
         let answer: serde_json::Value = serde_json::from_str(&self.stdout).unwrap();
@@ -43,12 +43,12 @@ impl Ended {
         answer["reason"].as_str().unwrap().to_string()
     }
 
-    /// What the agent gets to know, and what the person is told.
+    /// The context for the agent, and the notice for the person.
     pub fn told(&self) -> (String, Option<String>) {
         assert_eq!(self.code, Some(0), "{self}");
-        let told: serde_json::Value = serde_json::from_str(&self.stdout).unwrap();
-        let context = told["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
-        (context.to_string(), told["systemMessage"].as_str().map(str::to_string))
+        let answer: serde_json::Value = serde_json::from_str(&self.stdout).unwrap();
+        let context = answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+        (context.to_string(), answer["systemMessage"].as_str().map(str::to_string))
     }
 }
 
@@ -56,9 +56,9 @@ fn run_of(sandbox: &Sandbox) -> String {
     sandbox.status()["runs"][0]["run"].as_str().unwrap().to_string()
 }
 
-/// R-L1c, R-U2b: a goal that a person types holds the very session that they typed it in, and they are told everything.
+/// R-L1c, R-U2b: a goal holds the session it was typed in, and the notice names the run, its limits and how to cancel.
 #[test]
-fn a_goal_holds_the_session_that_it_was_typed_in() {
+fn a_goal_holds_the_session_it_was_typed_in() {
     let sandbox = Sandbox::new();
     let (context, notice) =
         sandbox.typed(SESSION, "/ralph:goal handle nested quotes --max-iterations 5").told();
@@ -84,7 +84,7 @@ fn a_goal_holds_the_session_that_it_was_typed_in() {
     );
 }
 
-/// R-D2b, R-L1c: a hook that is registered twice, or at both moments of a prompt, starts one run and says so once.
+/// R-D2b, R-L1c: a hook that is registered twice, or for both prompt events, starts one run and announces it once.
 #[test]
 fn one_prompt_starts_one_run() {
     let sandbox = Sandbox::new();
@@ -94,7 +94,7 @@ fn one_prompt_starts_one_run() {
     assert_eq!(sandbox.status()["runs"].as_array().unwrap().len(), 1);
 }
 
-/// Where only the expansion is heard, it is enough.
+/// Even if the hook is registered only for UserPromptExpansion.
 #[test]
 fn an_expansion_alone_starts_a_run() {
     let sandbox = Sandbox::new();
@@ -102,9 +102,9 @@ fn an_expansion_alone_starts_a_run() {
     assert!(sandbox.stop(SESSION, "").is_block());
 }
 
-/// R-L2c: a misspelt option starts nothing and says what was meant.
+/// R-L2c: a misspelt option starts no run and gets a suggestion.
 #[test]
-fn a_mistake_starts_nothing() {
+fn a_misspelt_option_starts_no_run() {
     let sandbox = Sandbox::new();
     let answer = sandbox.typed(SESSION, "/ralph-loop \"fix it\" --max-iteration 3").answer();
     insta::assert_snapshot!(answer, @"
@@ -115,9 +115,9 @@ fn a_mistake_starts_nothing() {
     assert!(sandbox.stop(SESSION, "").is_allow());
 }
 
-/// R-S1a: a hostile goal of a megabyte is kept to the byte, and nothing of it is run.
+/// R-S1a: no part of a hostile goal of 1 MB is executed, and it is stored unchanged.
 #[test]
-fn a_hostile_goal_of_a_megabyte_is_kept_to_the_byte() {
+fn a_hostile_goal_is_stored_unchanged() {
     let sandbox = Sandbox::new();
     let trap = sandbox.root().join("trap");
     let line = format!(
@@ -133,9 +133,9 @@ fn a_hostile_goal_of_a_megabyte_is_kept_to_the_byte() {
     assert!(!trap.exists());
 }
 
-/// A policy that nobody approved starts nothing, and the person learns what to do.
+/// An unapproved policy starts no run, and the answer contains a hint.
 #[test]
-fn an_unapproved_policy_starts_nothing() {
+fn an_unapproved_policy_starts_no_run() {
     let sandbox = Sandbox::new();
     sandbox.write("ralph.toml", "[[gate]]\nname = \"tests\"\nrun = [\"true\"]\n");
     insta::assert_snapshot!(sandbox.typed(SESSION, "/ralph:goal fix it").answer(), @"
@@ -146,9 +146,9 @@ fn an_unapproved_policy_starts_nothing() {
     sandbox.typed(SESSION, "/ralph:goal fix it").told();
 }
 
-/// R-L4a, R-U2a: status, why, pause, resume and cancel are answered in the session, and do what they say.
+/// R-L4a, R-U2a: why, verify, pause, resume and cancel work in the session.
 #[test]
-fn a_run_is_looked_at_paused_and_cancelled_from_its_session() {
+fn a_run_is_inspected_paused_and_cancelled_from_its_session() {
     let sandbox = Sandbox::new();
     sandbox.typed(SESSION, "/ralph:goal fix it").told();
     let run = run_of(&sandbox);
@@ -176,31 +176,31 @@ fn a_run_is_looked_at_paused_and_cancelled_from_its_session() {
       hint: `/ralph:goal …` starts a run, `ralph status` lists the runs
     ");
     assert_eq!(
-        sandbox.typed("nobody", "/ralph:status").answer(),
+        sandbox.typed("no-run", "/ralph:status").answer(),
         "ralph: no run holds this session; `/ralph:goal …` starts one"
     );
 }
 
-/// R-S6b, R-L4f: a prompt that the agent had scheduled looks like a person's, so from then on the session's own word does
-/// not loosen the run.
+/// R-S6b, R-L4f: a prompt that the agent scheduled looks like a person's, so once one exists, commands typed in the
+/// session no longer control the run.
 #[test]
-fn a_command_that_the_agent_scheduled_loosens_nothing() {
+fn a_command_scheduled_by_the_agent_has_no_effect() {
     let sandbox = Sandbox::new();
     sandbox.typed(SESSION, "/ralph:goal fix it").told();
     let run = run_of(&sandbox);
     let crons = r#","session_crons":[{"id":"1","schedule":"* * * * *","recurring":false,"prompt":" /ralph:cancel"}]"#;
-    assert!(sandbox.stop(SESSION, crons).is_allow(), "it waits");
+    assert!(sandbox.stop(SESSION, crons).is_allow(), "a scheduled prompt is pending");
     for command in ["/ralph:cancel", "/ralph:pause", "/cancel-ralph"] {
         let answer = sandbox.typed(SESSION, command).answer();
         assert!(answer.starts_with("ralph: the agent scheduled ralph commands"), "{answer}");
     }
     assert!(sandbox.stop(SESSION, "").is_block());
-    assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0), "a terminal still can");
+    assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0), "a terminal still can cancel it");
 }
 
-/// R-S6b: a client that the agent starts in its own shell is another process than the one the run belongs to.
+/// R-S6b: a client that the agent starts in its shell is not the process that owns the run.
 #[test]
-fn a_second_client_of_the_session_loosens_nothing() {
+fn a_second_client_of_the_session_cannot_control_the_run() {
     let host = std::process::id().to_string();
     let sandbox = Sandbox::new().env("CLAUDE_PID", &host);
     sandbox.typed(SESSION, "/ralph:goal fix it").told();
@@ -214,7 +214,7 @@ fn a_second_client_of_the_session_loosens_nothing() {
     assert!(back.stop(SESSION, "").is_allow());
 }
 
-/// R-L5b: an agent that asks a person ends its run with the question; nobody tells it to go on without an answer.
+/// R-L5b: an agent's question to a person ends its run, and the agent is not held without an answer.
 #[test]
 fn an_agent_may_ask_a_person() {
     let sandbox = Sandbox::new().env("CLAUDE_CODE_SESSION_ID", SESSION).env("CLAUDECODE", "1");
@@ -234,9 +234,9 @@ fn an_agent_may_ask_a_person() {
     assert_eq!(late.code, Some(1), "{late}");
 }
 
-/// R-L5a: a wait with a deadline is let go and not counted, until it is over.
+/// R-L5a: stops during a declared wait are allowed and not charged, until the wait is over.
 #[test]
-fn an_agent_may_wait_for_something_outside() {
+fn an_agent_may_declare_a_wait() {
     let sandbox = Sandbox::new().env("CLAUDE_CODE_SESSION_ID", SESSION).env("CLAUDECODE", "1");
     sandbox.typed(SESSION, "/ralph:goal fix it").told();
     let run = run_of(&sandbox);
@@ -252,16 +252,16 @@ fn an_agent_may_wait_for_something_outside() {
     assert!(sandbox.stop(SESSION, "").is_block());
 }
 
-/// R-L11a, R-L11b: what a person says after an interrupt pauses the run until they resume it, once for each interrupt.
+/// R-L11a, R-L11b: a person's prompt after an interrupt pauses the run until it is resumed, once for each interrupt.
 #[test]
-fn a_word_after_an_interrupt_pauses_the_run() {
+fn a_prompt_after_an_interrupt_pauses_the_run() {
     let sandbox = Sandbox::new();
     sandbox.typed(SESSION, "/ralph:goal fix it").told();
     let run = run_of(&sandbox);
-    let said =
+    let prompt_line =
         r#"{"type":"user","message":{"role":"user","content":"fix it"},"promptSource":"typed"}"#;
-    let cut = r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#;
-    let transcript = sandbox.transcript(SESSION, &[said]);
+    let interrupt_line = r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#;
+    let transcript = sandbox.transcript(SESSION, &[prompt_line]);
     let path = format!(r#","transcript_path":{}"#, json(&transcript));
     let say = |prompt: &str| {
         let more = format!(r#"{path},"prompt_id":"p","prompt":{}"#, json(prompt));
@@ -270,8 +270,8 @@ fn a_word_after_an_interrupt_pauses_the_run() {
     assert!(sandbox.stop(SESSION, &path).is_block());
     assert!(say("go on").is_allow(), "no interrupt");
     assert_eq!(sandbox.standing(&run).0, "held");
-    sandbox.transcript(SESSION, &[said, cut]);
-    assert!(say("<task-notification>\n…").is_allow(), "the host's own prompts are nobody's word");
+    sandbox.transcript(SESSION, &[prompt_line, interrupt_line]);
+    assert!(say("<task-notification>\n…").is_allow(), "prompts of the host are not a person's");
     let notice = say("do something else").notice();
     insta::assert_snapshot!(notice.replace(&run, "[run]"), @"ralph: run [run] is paused because you interrupted the agent; `/ralph:resume` continues it, `/ralph:cancel` ends it");
     assert!(sandbox.stop(SESSION, &path).is_allow());
@@ -281,9 +281,9 @@ fn a_word_after_an_interrupt_pauses_the_run() {
     assert!(sandbox.stop(SESSION, &path).is_block());
 }
 
-/// R-L9a: a turn that the host ended although it was held ends the run as overridden, never as verified.
+/// R-L9a: if the host ends a turn despite a block, the run ends `overridden`, never `verified`.
 #[test]
-fn an_override_of_the_host_ends_the_run() {
+fn an_override_by_the_host_ends_the_run() {
     let capped = r#"{"type":"system","subtype":"informational","content":"A hook blocked the turn from ending 9 consecutive times — overriding and ending turn. Set","level":"warning"}"#;
     for at_the_end in [true, false] {
         let sandbox = Sandbox::new();
@@ -307,9 +307,9 @@ fn an_override_of_the_host_ends_the_run() {
     }
 }
 
-/// R-L4a: a command that is typed while the agent is held reaches ralph only when the turn ends, so the turn may end.
+/// R-L4a: a command typed while the agent works reaches ralph only after the turn, so the turn may end.
 #[test]
-fn a_command_that_waits_lets_the_turn_end() {
+fn a_queued_command_lets_the_turn_end() {
     let sandbox = Sandbox::new();
     sandbox.typed(SESSION, "/ralph:goal fix it --stuck-after 9").told();
     let run = run_of(&sandbox);
@@ -319,23 +319,23 @@ fn a_command_that_waits_lets_the_turn_end() {
     let transcript = sandbox.transcript(SESSION, &["{}"]);
     let path = format!(r#","transcript_path":{}"#, json(&transcript));
     assert!(sandbox.stop(SESSION, &path).is_block());
-    let word = queued("use tabs");
-    sandbox.transcript(SESSION, &["{}", &word]);
-    assert!(sandbox.stop(SESSION, &path).is_block(), "it may be the prompt that is being answered");
-    sandbox.transcript(SESSION, &["{}", &word, "{}"]);
-    assert!(sandbox.stop(SESSION, &path).is_allow(), "it still waits");
+    let message = queued("use tabs");
+    sandbox.transcript(SESSION, &["{}", &message]);
+    assert!(sandbox.stop(SESSION, &path).is_block(), "it may be the prompt of this turn");
+    sandbox.transcript(SESSION, &["{}", &message, "{}"]);
+    assert!(sandbox.stop(SESSION, &path).is_allow(), "it is still queued");
     let taken = r#"{"type":"queue-operation","operation":"dequeue"}"#;
-    sandbox.transcript(SESSION, &["{}", &word, "{}", taken]);
+    sandbox.transcript(SESSION, &["{}", &message, "{}", taken]);
     assert!(sandbox.stop(SESSION, &path).is_block());
     let cancel = queued("/ralph:cancel");
-    sandbox.transcript(SESSION, &["{}", &word, "{}", taken, &cancel]);
-    assert!(sandbox.stop(SESSION, &path).is_allow(), "a command is nobody's prompt");
+    sandbox.transcript(SESSION, &["{}", &message, "{}", taken, &cancel]);
+    assert!(sandbox.stop(SESSION, &path).is_allow(), "a command is never the prompt of a turn");
     assert_eq!(sandbox.rules(&run), ["block", "block", "waiting", "block", "waiting"]);
 }
 
-/// R-S6b: the run is known by its process from the moment it is asked for, before its first stop.
+/// R-S6b: the owner's process is recorded when the run starts, before the first stop.
 #[test]
-fn a_second_client_loosens_nothing_in_the_first_turn_either() {
+fn a_second_client_cannot_control_the_run_in_its_first_turn() {
     let host = std::process::id().to_string();
     let sandbox = Sandbox::new().env("CLAUDE_PID", &host);
     sandbox.typed(SESSION, "/ralph:goal fix it").told();
@@ -349,9 +349,9 @@ fn a_second_client_loosens_nothing_in_the_first_turn_either() {
     assert_eq!(below.code, Some(1), "{below}");
 }
 
-/// R-L4f, R-S6b: an event that a program below the client sends is not the client's.
+/// R-L4f, R-S6b: an event sent by a descendant of the client is not trusted as the client's.
 #[test]
-fn a_forged_event_loosens_nothing() {
+fn a_forged_event_has_no_effect() {
     let host = std::process::id().to_string();
     let sandbox = Sandbox::new().env("CLAUDE_PID", &host);
     sandbox.typed(SESSION, "/ralph:goal fix it").told();
@@ -380,9 +380,9 @@ fn a_forged_event_loosens_nothing() {
     assert_eq!(sandbox.standing(&run).0, "held");
 }
 
-/// R-L4a, R-D2b: a cancel that is delivered twice at once is one cancel, and both say so.
+/// R-L4a, R-D2b: a cancel that is delivered twice at once takes effect once, and both answers confirm it.
 #[test]
-fn a_cancel_that_is_heard_twice_is_one() {
+fn a_cancel_delivered_twice_takes_effect_once() {
     for _ in 0..5 {
         let sandbox = Sandbox::new();
         sandbox.typed(SESSION, "/ralph:goal fix it").told();
@@ -396,21 +396,24 @@ fn a_cancel_that_is_heard_twice_is_one() {
             crate::sandbox::spawn(command.args(["hook", "claude"]), event.as_bytes())
         };
         let both = [spawn(), spawn()];
-        let said = both.map(|child| Ended::from(child.wait_with_output().unwrap()).answer());
-        for said in said {
+        let answers = both.map(|child| Ended::from(child.wait_with_output().unwrap()).answer());
+        for answer in answers {
             let done = format!(
                 "ralph: run {run} is cancelled; the session is free, and nothing was deleted"
             );
-            assert!(said == done || said.starts_with("ralph: no run holds this session"), "{said}");
+            assert!(
+                answer == done || answer.starts_with("ralph: no run holds this session"),
+                "{answer}"
+            );
         }
         assert!(sandbox.ralph_home("cancelled").join(&run).exists());
         assert!(sandbox.stop(SESSION, "").is_allow());
     }
 }
 
-/// R-L11b: a person who speaks ends the agent's wait; another agent cannot wait for it.
+/// R-L11b: a person's prompt ends the agent's wait. An agent cannot wait or ask for the run of another session.
 #[test]
-fn a_wait_ends_with_a_persons_word() {
+fn a_prompt_ends_the_agents_wait() {
     let sandbox = Sandbox::new().env("CLAUDE_CODE_SESSION_ID", SESSION).env("CLAUDECODE", "1");
     sandbox.typed(SESSION, "/ralph:goal fix it").told();
     let run = run_of(&sandbox);
@@ -431,9 +434,9 @@ fn a_wait_ends_with_a_persons_word() {
 const PASSING: &str =
     "[run]\nchange = \"optional\"\n[[gate]]\nname = \"tests\"\nshell = \"echo 1 passed\"\n";
 
-/// R-S4c: a list of features that got shorter holds, however green the rest is.
+/// R-S4c: removed features hold the run, even if everything else passes.
 #[test]
-fn a_list_of_features_that_got_shorter_holds() {
+fn a_shortened_feature_list_holds() {
     let two =
         r#"{"features":[{"description":"a","passes":true},{"description":"b","passes":false}]}"#;
     let one = r#"{"features":[{"description":"a","passes":true}]}"#;
@@ -459,12 +462,12 @@ fn a_list_of_features_that_got_shorter_holds() {
     }
 }
 
-/// R-L11a: an interrupt from before the run, or from before it was resumed, is not against it.
+/// R-L11a: an interrupt from before the start or the resume of the run does not pause it.
 #[test]
-fn an_old_interrupt_pauses_nothing() {
+fn an_old_interrupt_does_not_pause_the_run() {
     let sandbox = Sandbox::new();
-    let cut = r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#;
-    let transcript = sandbox.transcript(SESSION, &[cut]);
+    let interrupt_line = r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#;
+    let transcript = sandbox.transcript(SESSION, &[interrupt_line]);
     let say = |prompt: &str| {
         let path = json(&transcript);
         let more =
@@ -473,10 +476,10 @@ fn an_old_interrupt_pauses_nothing() {
     };
     say("/ralph:goal fix it").told();
     assert!(say("go on").is_allow());
-    sandbox.transcript(SESSION, &[cut, cut]);
+    sandbox.transcript(SESSION, &[interrupt_line, interrupt_line]);
     say("/ralph:pause").answer();
     say("/ralph:resume").answer();
     assert!(say("and on").is_allow());
-    sandbox.transcript(SESSION, &[cut, cut, cut]);
+    sandbox.transcript(SESSION, &[interrupt_line, interrupt_line, interrupt_line]);
     assert!(say("but this").notice().contains("is paused because you interrupted"));
 }

@@ -1,4 +1,4 @@
-//! What an agent may say instead of going on, and what a person may say while a run goes on.
+//! Interventions in a running run: the agent's claims and disputes, and the person's messages, waivers and limits.
 
 use crate::sandbox::{Ended, SESSION, Sandbox, ended};
 use insta::assert_snapshot;
@@ -19,7 +19,7 @@ stage = \"quality\"
 run = [\"sh\", \"-c\", \"test -e lint-passes\"]
 ";
 
-/// A run that two gates hold, one after the other.
+/// A run with two gates in successive stages.
 fn held() -> (Sandbox, String) {
     held_to(POLICY)
 }
@@ -45,7 +45,7 @@ impl Sandbox {
         ended(&mut command, b"")
     }
 
-    /// Without what differs from run to run.
+    /// Masks values that differ from one test run to the next.
     fn shown(&self, text: &str) -> String {
         let text = self.tidy(text);
         let times =
@@ -54,7 +54,7 @@ impl Sandbox {
     }
 }
 
-/// `14:02:11  ` at the beginning, `412 ms` at the end, and how long it took so far.
+/// Masks `14:02:11  ` at the beginning, `412 ms` at the end, and the elapsed time.
 fn without_time(line: &str) -> String {
     let is_time =
         |word: &&str| word.len() == 8 && word.bytes().all(|it| it.is_ascii_digit() || it == b':');
@@ -74,9 +74,9 @@ fn without_time(line: &str) -> String {
     }
 }
 
-/// R-L3a, R-L3c: a word of the agent's ends what nothing measures, as claimed; where something does, it changes nothing.
+/// R-L3a, R-L3c: the agent's claim ends an unmeasured run `claimed`. If gates measure the run, a claim changes nothing.
 #[test]
-fn a_word_ends_what_nothing_measures() {
+fn a_claim_ends_only_an_unmeasured_run() {
     for (message, ends) in [
         ("All of it works now.\n\nLOOP_COMPLETE", true),
         ("<promise>DONE</promise>", true),
@@ -128,7 +128,7 @@ fn a_word_ends_what_nothing_measures() {
 }
 
 #[test]
-fn a_run_can_be_held_to_polish() {
+fn a_minimum_of_iterations_is_enforced() {
     let sandbox = Sandbox::new();
     sandbox.write("ralph.toml", POLICY);
     sandbox.write("tests-pass", "");
@@ -206,9 +206,9 @@ fn a_run_can_be_held_to_polish() {
     assert!(sandbox.stop("s2", "").is_allow());
 }
 
-/// A pass that changes nothing is a pass: their number bounds them, and nobody is stuck whose work is done.
+/// Below `--min-iterations`, stops without a change count as iterations and never end the run `stuck`.
 #[test]
-fn passes_that_change_nothing_do_not_end_as_stuck() {
+fn unchanged_stops_below_the_minimum_are_not_stuck() {
     let sandbox = Sandbox::new();
     sandbox.write("ralph.toml", POLICY);
     sandbox.write("tests-pass", "");
@@ -223,10 +223,10 @@ fn passes_that_change_nothing_do_not_end_as_stuck() {
     assert_eq!(sandbox.standing(&run), ("verified".to_string(), 5));
 }
 
-/// R-L5b: a requirement that the agent says is wrong waits for a person, who sees it at once.
+/// R-L5b: a requirement that the agent disputes waits for a person, and `ralph status` shows it at once.
 #[test]
 fn an_agent_may_dispute_a_requirement() {
-    // Both at once: what waits for a requirement that is disputed is no work.
+    // Both gates in one stage: a gate of a later stage could not run while the first is disputed.
     let (sandbox, run) = held_to(&POLICY.replace("stage = \"quality\"\n", ""));
     let early = sandbox.by_agent(&["dispute", "tests", "too early"]);
     assert_snapshot!(sandbox.shown(&early.stderr), @"
@@ -278,10 +278,10 @@ fn an_agent_may_dispute_a_requirement() {
 }
 
 #[test]
-fn a_persons_word_reaches_the_agent_at_its_next_stop() {
+fn a_message_reaches_the_agent_at_its_next_stop() {
     let (sandbox, run) = held();
-    let said = sandbox.ralph(["tell", &run, "the old format", "may go"]);
-    assert_snapshot!(sandbox.shown(&said.stdout), @"[run]  sent; the agent gets it at its next stop");
+    let sent = sandbox.ralph(["tell", &run, "the old format", "may go"]);
+    assert_snapshot!(sandbox.shown(&sent.stdout), @"[run]  sent; the agent gets it at its next stop");
     assert_snapshot!(sandbox.shown(&sandbox.ralph(["status", &run]).stdout), @"
     [run]  armed         make it work
           claude 5999882c · iteration 0 of 25 · [span] of 8 h
@@ -306,7 +306,7 @@ fn a_persons_word_reaches_the_agent_at_its_next_stop() {
 
     Next: Do what the person asks. Then stop again
     ");
-    // Typed in the session, where a hook that is registered twice hears it twice.
+    // Typed in the session, where a hook that is registered twice receives it twice.
     let answer = || sandbox.typed(SESSION, "/ralph:tell and mind the docs").answer();
     assert_snapshot!(sandbox.shown(&answer()), @"ralph: run [run]: sent; the agent gets it at its next stop");
     assert_snapshot!(sandbox.shown(&answer()), @"ralph: run [run]: sent; the agent gets it at its next stop");
@@ -319,9 +319,9 @@ fn a_persons_word_reaches_the_agent_at_its_next_stop() {
     }
 }
 
-/// Who, why and until when is in every report.
+/// Every report shows the person, the reason and the end of the waiver.
 #[test]
-fn a_waived_requirement_holds_nobody_and_is_told_everywhere() {
+fn a_waived_requirement_does_not_hold_and_is_always_reported() {
     let (sandbox, run) = held();
     assert!(sandbox.stop(SESSION, "").is_block());
     let wrong = [
@@ -398,7 +398,7 @@ fn a_waived_requirement_holds_nobody_and_is_told_everywhere() {
 }
 
 #[test]
-fn a_waiver_is_taken_back() {
+fn a_waiver_can_be_withdrawn() {
     let (sandbox, run) = held();
     sandbox.write("lint-passes", "");
     let typed = |command: &str| sandbox.shown(&sandbox.typed(SESSION, command).answer());
@@ -417,7 +417,7 @@ fn a_waiver_is_taken_back() {
 }
 
 #[test]
-fn limits_are_changed_while_the_run_goes_on() {
+fn limits_can_be_changed_during_the_run() {
     let (sandbox, run) = held();
     let say = |args: &[&str]| {
         let ended = sandbox.ralph([&["limits", &run], args].concat());
@@ -444,9 +444,9 @@ fn limits_are_changed_while_the_run_goes_on() {
     assert_eq!(sandbox.standing(&run), ("exhausted".to_string(), 1));
 }
 
-/// R-S6b: nothing that loosens a run can be said from the agent's own shell.
+/// R-S6b: commands that relax a run do not work from the agent's shell.
 #[test]
-fn an_agent_may_not_say_what_is_a_persons() {
+fn an_agent_cannot_use_commands_for_people() {
     let (sandbox, run) = held();
     assert!(sandbox.stop(SESSION, "").is_block());
     let before = sandbox.snapshot();
@@ -468,7 +468,7 @@ fn an_agent_may_not_say_what_is_a_persons() {
             "{args:?} {refused}"
         );
     }
-    // Nor from a shell that it started without its variables, however it spells the home.
+    // Nor from a child shell without the agent's variables, whichever path to the home it uses.
     let link = sandbox.root().join("link");
     std::os::unix::fs::symlink(sandbox.home(), &link).unwrap();
     let without_variables = |home: &Path, agents: &Path| {
@@ -482,7 +482,7 @@ fn an_agent_may_not_say_what_is_a_persons() {
         let refused = without_variables(&home, &sandbox.home());
         assert!(refused.contains("a person does this"), "{refused}");
     }
-    // Whose runs are others says nothing about these.
+    // With another home these runs are unknown.
     let unknown = without_variables(sandbox.root(), &sandbox.home());
     assert!(unknown.contains("is neither a run nor a session"), "{unknown}");
     assert_eq!(sandbox.snapshot(), before);

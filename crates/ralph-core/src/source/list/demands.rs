@@ -93,19 +93,19 @@ pub fn due(list: usize, items: &[Item]) -> Vec<Gate> {
 }
 
 /// One requirement per item. Only the first open item gets a next step and its steps quoted.
-pub fn requirements(list: usize, items: &[Item], demands: &Demands<'_>) -> Vec<Requirement> {
+pub fn requirements(list: usize, items: &[Item], context: &Demands<'_>) -> Vec<Requirement> {
     let mut next_is_found = false;
     let mut requirements = Vec::with_capacity(items.len());
     for (position, item) in items.iter().enumerate() {
         let standing = match &item.check {
-            Some(argv) => checked(item, argv, demands.checked.get(&check_name(list, position))),
-            None => said(item, demands),
+            Some(argv) => checked(item, argv, context.checked.get(&check_name(list, position))),
+            None => said(item, context),
         };
         let mut one = requirement(item, standing);
         if !next_is_found && one.is_open() && !one.is_pending() {
             next_is_found = true;
             // Only one of possibly thousands is shown, so the text is not built for the others.
-            one.next = next(item, &one.standing, demands);
+            one.next = next(item, &one.standing, context);
             if let Standing::Unmet(failure) = &mut one.standing {
                 failure.quote = steps(item);
             }
@@ -137,14 +137,14 @@ fn command(argv: &[String]) -> String {
 }
 
 /// The status of an item without a check. It is only a claim, which counts while the required gates pass.
-fn said(item: &Item, demands: &Demands<'_>) -> Standing {
-    match (item.done, demands.gates, demands.claims) {
+fn said(item: &Item, context: &Demands<'_>) -> Standing {
+    match (item.done, context.gates, context.claims) {
         (false, ..) => {
-            let summary = match demands.kind {
+            let summary = match context.kind {
                 ListKind::Features => format!("{} does not pass yet", title(item)),
                 ListKind::Plan => {
                     let line = item.line.map(|line| format!(":{line}")).unwrap_or_default();
-                    format!("{} is not ticked in `{}{line}`", title(item), demands.file)
+                    format!("{} is not ticked in `{}{line}`", title(item), context.file)
                 }
             };
             Standing::Unmet(Failure::new(summary))
@@ -159,11 +159,11 @@ fn said(item: &Item, demands: &Demands<'_>) -> Standing {
 }
 
 /// The next step for an open item.
-fn next(item: &Item, standing: &Standing, demands: &Demands<'_>) -> String {
+fn next(item: &Item, standing: &Standing, context: &Demands<'_>) -> String {
     if item.weight == Weight::Advisory {
         return String::new();
     }
-    match (&item.check, standing, demands.kind) {
+    match (&item.check, standing, context.kind) {
         (Some(argv), Standing::Unknown(_), _) => format!(
             "If your changes broke `{}`, the check of {}, fix it; otherwise leave it to a person",
             command(argv),
@@ -172,10 +172,10 @@ fn next(item: &Item, standing: &Standing, demands: &Demands<'_>) -> String {
         (Some(argv), ..) => format!("Work on {} until `{}` passes", item.name, command(argv)),
         (None, _, ListKind::Features) => format!(
             "Implement {}, check it, then set its `passes` to true in `{}`",
-            item.name, demands.file
+            item.name, context.file
         ),
         (None, _, ListKind::Plan) => {
-            format!("Complete {}, check it, then tick it in `{}`", item.name, demands.file)
+            format!("Complete {}, check it, then tick it in `{}`", item.name, context.file)
         }
     }
 }

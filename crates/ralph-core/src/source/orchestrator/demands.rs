@@ -122,8 +122,8 @@ impl Gauges {
     }
 
     /// The kind of evidence a claim of the agent amounts to, given these gates.
-    fn proof(&self, ground: &Ground<'_>) -> Evidence {
-        let adversarial = !ground.is_adversarial() || self.adversarial == Gauge::Passed;
+    fn proof(&self, basis: &Ground<'_>) -> Evidence {
+        let adversarial = !basis.is_adversarial() || self.adversarial == Gauge::Passed;
         if self.correctness == Gauge::Passed && self.quality == Gauge::Passed && adversarial {
             Evidence::Backed
         } else {
@@ -132,19 +132,19 @@ impl Gauges {
     }
 
     fn are_open(&self) -> bool {
-        let open = |gauge: &Gauge| !matches!(gauge, Gauge::Absent | Gauge::Passed);
+        let open = |stage: &Gauge| !matches!(stage, Gauge::Absent | Gauge::Passed);
         open(&self.correctness) || open(&self.quality) || open(&self.adversarial)
     }
 }
 
 /// One requirement for each required condition, in working order.
-pub fn conditions(ground: &Ground<'_>, gauges: &Gauges) -> Vec<Requirement> {
+pub fn conditions(basis: &Ground<'_>, gates: &Gauges) -> Vec<Requirement> {
     let asked = Condition::ALL.into_iter().filter(|it| {
         // A policy may require its adversarial gates at any complexity. They are requirements of their own.
-        *it != Condition::AdversarialPassed || ground.is_adversarial()
+        *it != Condition::AdversarialPassed || basis.is_adversarial()
     });
     let requirement = |condition: Condition| {
-        let assessment = told(condition, ground, gauges);
+        let assessment = told(condition, basis, gates);
         Requirement {
             name: condition.name().to_owned(),
             stage: condition.stage(),
@@ -156,26 +156,26 @@ pub fn conditions(ground: &Ground<'_>, gauges: &Gauges) -> Vec<Requirement> {
     asked.map(requirement).collect()
 }
 
-fn told(condition: Condition, ground: &Ground<'_>, gauges: &Gauges) -> Told {
+fn told(condition: Condition, basis: &Ground<'_>, gates: &Gauges) -> Told {
     match condition {
-        Condition::MemorySearch => memory_search(ground, gauges),
-        Condition::TaskClassified => classified(ground),
+        Condition::MemorySearch => memory_search(basis, gates),
+        Condition::TaskClassified => classified(basis),
         Condition::MustHaveAnswered => said(
-            (condition, ground, gauges),
+            (condition, basis, gates),
             "not marked as answered yet",
             "Answer the must-have questions (use `ralph ask \"…\"` for those only a person can answer), \
              then run `ralph orchestrator set must_have_answered`",
         ),
-        Condition::PlanApproved => approved(ground, gauges),
+        Condition::PlanApproved => approved(basis, gates),
         Condition::ImplementationComplete => said(
-            (condition, ground, gauges),
+            (condition, basis, gates),
             "not marked as complete yet",
             "Do the work, then run `ralph orchestrator set implementation_complete`",
         ),
         Condition::CorrectnessPassed | Condition::QualityPassed | Condition::AdversarialPassed => {
-            measured(gauges.of(condition))
+            measured(gates.of(condition))
         }
-        Condition::RetrospectiveDone => retrospective(ground, gauges),
+        Condition::RetrospectiveDone => retrospective(basis, gates),
     }
 }
 
@@ -194,21 +194,21 @@ fn unmet(note: &str, next: &str) -> Told {
 }
 
 fn said(
-    (condition, ground, gauges): (Condition, &Ground<'_>, &Gauges),
+    (condition, basis, gates): (Condition, &Ground<'_>, &Gauges),
     missing: &str,
     next: &str,
 ) -> Told {
-    if ground.claims(condition) {
-        met(gauges.proof(ground), "claimed by the agent".to_owned())
+    if basis.claims(condition) {
+        met(gates.proof(basis), "claimed by the agent".to_owned())
     } else {
         unmet(missing, next)
     }
 }
 
-fn memory_search(ground: &Ground<'_>, gauges: &Gauges) -> Told {
-    match ground.way.recalled {
+fn memory_search(basis: &Ground<'_>, gates: &Gauges) -> Told {
+    match basis.way.recalled {
         0 => said(
-            (Condition::MemorySearch, ground, gauges),
+            (Condition::MemorySearch, basis, gates),
             "no search of earlier runs yet",
             "Search earlier runs and learnings: `ralph recall \"…\"`",
         ),
@@ -217,8 +217,8 @@ fn memory_search(ground: &Ground<'_>, gauges: &Gauges) -> Told {
     }
 }
 
-fn classified(ground: &Ground<'_>) -> Told {
-    match ground.complexity() {
+fn classified(basis: &Ground<'_>) -> Told {
+    match basis.complexity() {
         Some(complexity) => met(Evidence::Measured, format!("complexity {complexity} of 10")),
         None => unmet(
             "the complexity of the task is not set yet",
@@ -227,32 +227,32 @@ fn classified(ground: &Ground<'_>) -> Told {
     }
 }
 
-fn approved(ground: &Ground<'_>, gauges: &Gauges) -> Told {
-    if let Some(by) = &ground.way.approved_by {
+fn approved(basis: &Ground<'_>, gates: &Gauges) -> Told {
+    if let Some(by) = &basis.way.approved_by {
         return met(Evidence::Measured, format!("by {}", text::line(by, LONGEST_NOTE)));
     }
-    match ground.approver {
+    match basis.approver {
         Approver::Person => unmet(
             "no person has approved the plan yet",
             "Show the plan to the person, who approves it with `/ralph:approve`; meanwhile run \
              `ralph wait \"plan approval\" --for 2h`",
         ),
         Approver::Agent => said(
-            (Condition::PlanApproved, ground, gauges),
+            (Condition::PlanApproved, basis, gates),
             "not marked as approved yet",
             "Make a plan, review it critically, then run `ralph orchestrator set plan_approved`",
         ),
     }
 }
 
-fn measured(gauge: &Gauge) -> Told {
+fn measured(stage: &Gauge) -> Told {
     let pending = |pending: Pending| Told {
         note: pending.why().to_owned(),
         standing: Standing::Pending(pending),
         weight: Weight::Required,
         next: String::new(),
     };
-    match gauge {
+    match stage {
         Gauge::Passed => met(Evidence::Measured, "measured".to_owned()),
         Gauge::Failed(names) => unmet(&format!("not passed: {}", listed(names)), ""),
         Gauge::Running(names) => {
@@ -273,10 +273,10 @@ fn measured(gauge: &Gauge) -> Told {
 }
 
 /// A retrospective counts only if it left a learning that a search can find.
-fn retrospective(ground: &Ground<'_>, gauges: &Gauges) -> Told {
-    let missing = match (ground.learned, ground.claims(Condition::RetrospectiveDone)) {
+fn retrospective(basis: &Ground<'_>, gates: &Gauges) -> Told {
+    let missing = match (basis.learned, basis.claims(Condition::RetrospectiveDone)) {
         (Learned::Saved, _) => {
-            let id = ground.way.learned.as_deref().unwrap_or_default();
+            let id = basis.way.learned.as_deref().unwrap_or_default();
             return met(Evidence::Measured, format!("saved as {}", text::line(id, LONGEST_NOTE)));
         }
         (Learned::Gone, _) => "the saved learning no longer exists",
@@ -284,7 +284,7 @@ fn retrospective(ground: &Ground<'_>, gauges: &Gauges) -> Told {
         (Learned::Nothing, false) => "no learning was saved yet",
     };
     // Suggested only at the end: while gates fail, there is still something to learn.
-    let is_last = ground.claims(Condition::ImplementationComplete) && !gauges.are_open();
+    let is_last = basis.claims(Condition::ImplementationComplete) && !gates.are_open();
     let next = if is_last { "Save what you learned: `ralph learn \"…\"`" } else { "" };
     unmet(missing, next)
 }
@@ -299,15 +299,15 @@ fn listed(names: &[String]) -> String {
 }
 
 /// All nine conditions without evaluating anything: what ralph measures is taken from the last report.
-pub fn picture(ground: &Ground<'_>, report: Option<&Report>) -> Vec<Shown> {
+pub fn picture(basis: &Ground<'_>, report: Option<&Report>) -> Vec<Shown> {
     let unseen = || Gauge::Untold(Vec::new());
-    let gauges = Gauges { correctness: unseen(), quality: unseen(), adversarial: unseen() };
+    let gates = Gauges { correctness: unseen(), quality: unseen(), adversarial: unseen() };
     let shown = |condition: Condition| {
-        let owner = condition.owner(ground.approver);
+        let owner = condition.owner(basis.approver);
         let (seen, note) = match owner {
-            Owner::Ralph => reported(condition, ground, report),
+            Owner::Ralph => reported(condition, basis, report),
             Owner::Agent | Owner::Person => {
-                let assessment = told(condition, ground, &gauges);
+                let assessment = told(condition, basis, &gates);
                 let is_met = matches!(assessment.standing, Standing::Met(_));
                 (if is_met { Seen::Met } else { Seen::Unmet }, assessment.note)
             }
@@ -317,8 +317,8 @@ pub fn picture(ground: &Ground<'_>, report: Option<&Report>) -> Vec<Shown> {
     Condition::ALL.into_iter().map(shown).collect()
 }
 
-fn reported(condition: Condition, ground: &Ground<'_>, report: Option<&Report>) -> (Seen, String) {
-    if condition == Condition::AdversarialPassed && !ground.is_adversarial() {
+fn reported(condition: Condition, basis: &Ground<'_>, report: Option<&Report>) -> (Seen, String) {
+    if condition == Condition::AdversarialPassed && !basis.is_adversarial() {
         let note = format!("not required below complexity {ADVERSARIAL_FROM}");
         return (Seen::Idle, note);
     }

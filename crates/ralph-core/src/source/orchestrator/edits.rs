@@ -25,18 +25,18 @@ pub struct Edits {
 pub fn edits(
     now: &Orchestrator,
     last: Option<&Orchestrator>,
-    (way, approver): (&Way, Approver),
+    (progress, approver): (&Way, Approver),
 ) -> Edits {
     let mut edits = Edits::default();
     let phase = now.phase.as_deref().map(|phase| text::line(phase, LONGEST_PHASE));
     let before = last.and_then(|last| last.phase.as_deref());
     let before = before.map(|phase| text::line(phase, LONGEST_PHASE));
     if let Some(phase) = phase.filter(|phase| !phase.is_empty() && before.as_ref() != Some(phase))
-        && way.phase.as_ref() != Some(&phase)
+        && progress.phase.as_ref() != Some(&phase)
     {
         edits.steps.push(Step::Phase(phase));
     }
-    classified(&mut edits, now, last, way);
+    classified(&mut edits, now, last, progress);
     for condition in Condition::ALL {
         let (then, says) = (last.map(|last| last.says(condition)), now.says(condition));
         let is_edited = match (then, says) {
@@ -46,7 +46,7 @@ pub fn edits(
         if !is_edited {
             continue;
         }
-        let claims = way.claims.contains(&condition);
+        let claims = progress.claims.contains(&condition);
         match (condition.owner(approver), says) {
             (Owner::Agent, Tri::Yes) if !claims => edits.steps.push(Step::Claims(condition)),
             (Owner::Agent, Tri::No) if claims => edits.steps.push(Step::Withdraws(condition)),
@@ -61,12 +61,12 @@ pub fn edits(
 }
 
 /// The agent may raise the complexity but not lower it, because a low complexity disables the adversarial gates.
-fn classified(edits: &mut Edits, now: &Orchestrator, last: Option<&Orchestrator>, way: &Way) {
+fn classified(edits: &mut Edits, now: &Orchestrator, last: Option<&Orchestrator>, progress: &Way) {
     let Some(complexity) = now.complexity else { return };
     if last.and_then(|last| last.complexity) == Some(complexity) {
         return;
     }
-    match way.complexity {
+    match progress.complexity {
         Some(known) if complexity < known => edits.ignored.push("complexity"),
         Some(known) if complexity == known => {}
         Some(_) | None => edits.steps.push(Step::Classified(complexity)),

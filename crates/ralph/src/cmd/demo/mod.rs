@@ -38,10 +38,10 @@ Examples:
   ralph demo --keep
   ralph demo --json | jq 'select(.kind == \"summary\").stops'
 
-The agent is scripted. The project, its tests, the edits, the hook and the
-journal are real, in a scratch directory with a separate home: none of your
-files is read or written. It needs git. The exit code is 0 if the run ended
-`verified`, 130 if it was interrupted.")]
+The agent is scripted. The project, its tests, the edits, the hook and
+the journal are real, in a scratch directory with a separate home: none
+of your files is read or written. It needs git. The exit code is 0 if
+the run ended `verified`, 130 if it was interrupted.")]
 pub(crate) struct Demo {
     /// Print at reading speed
     #[arg(long, conflicts_with = "json")]
@@ -198,7 +198,7 @@ fn put_program(stage: &Stage, program: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Adds the history of the run, and a mismatch if it did not end as [`HAPPY_END`].
+/// Adds the history of the run, and a mismatch if it did not end as [`EXPECTED_STATUS`].
 fn judged(stage: &Stage, mut end: End) -> Result<End, Failure> {
     let home = Home::new(stage.home.join(".ralph"));
     end.history = overview::history(&home, None)?;

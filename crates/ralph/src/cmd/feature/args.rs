@@ -42,8 +42,8 @@ Examples:
   ralph feature add \"Export as CSV\" --id csv-4 --verify -- cargo test csv_export
 
 The list keeps its formatting. With `--verify`, only the result of that
-command counts, once a person approves it with `ralph trust`. A run that is
-already in progress treats the new feature as a claim.")]
+command counts, once a person approves it with `ralph trust`. A run that
+is already in progress treats the new feature as a claim.")]
 pub(crate) struct FeatureAdd {
     /// Describe what a user can do once it is done
     #[arg(value_name = "DESCRIPTION")]

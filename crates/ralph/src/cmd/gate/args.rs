@@ -32,8 +32,8 @@ Examples:
   ralph gate run --changed --format sarif > findings.sarif
   ralph gate run --trust-hash 3f9a1c07d2e4 --format github
 
-Exit codes: 0 every required gate passed, 1 a gate failed, 3 the policy is
-not approved, 4 a gate gave no result, 130 interrupted.")]
+Exit codes: 0 every required gate passed, 1 a gate failed, 3 the policy
+is not approved, 4 a gate gave no result, 130 interrupted.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate command-line flag")]
 pub(crate) struct GateRun {
     /// Run only these gates [default: all that run at a stop]
@@ -114,8 +114,8 @@ Examples:
   ralph gate warm types
 
 Meant for an asynchronous hook after edits: the next stop reuses the
-results. If another `ralph gate warm` is running in the project, exits at
-once.")]
+results. If another `ralph gate warm` is running in the project, exits
+at once.")]
 pub(crate) struct GateWarm {
     /// Run only these gates [default: all that run at a stop]
     #[arg(value_name = "NAME")]

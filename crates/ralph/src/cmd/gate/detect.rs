@@ -23,9 +23,9 @@ Examples:
   ralph gate detect --write
   ralph gate detect --project services/api --json | jq '.gates[].name'
 
-Reads files (manifests, CI, settings of other tools) and runs nothing. A gate
-whose tool is not installed is written as a comment. `--write` creates
-`ralph.toml` and never changes an existing one.")]
+Reads files (manifests, CI, settings of other tools) and runs nothing. A
+gate whose tool is not installed is written as a comment. `--write`
+creates `ralph.toml` and never changes an existing one.")]
 pub(crate) struct Detect {
     /// Write the proposal to `ralph.toml` in the project
     #[arg(long)]

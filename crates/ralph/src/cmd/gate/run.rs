@@ -145,17 +145,17 @@ pub(crate) fn plain_line(seen: Seen<'_>) {
 }
 
 fn show(env: &Env, format: GateFormat, ran: &[Ran]) -> Result<(), Failure> {
-    let told: Vec<write::Ran<'_>> = ran.iter().map(told).collect();
+    let results: Vec<write::Ran<'_>> = ran.iter().map(told).collect();
     let out = match format {
         GateFormat::Human if env.is_github() => {
-            format!("{}{}", human(ran, "gate"), write::github(&told))
+            format!("{}{}", human(ran, "gate"), write::github(&results))
         }
         GateFormat::Human => human(ran, "gate"),
-        GateFormat::Json => write::json(&told),
-        GateFormat::Junit => write::junit(&told),
-        GateFormat::Sarif => write::sarif(&told),
-        GateFormat::Github => write::github(&told),
-        GateFormat::Markdown => write::markdown(&told),
+        GateFormat::Json => write::json(&results),
+        GateFormat::Junit => write::junit(&results),
+        GateFormat::Sarif => write::sarif(&results),
+        GateFormat::Github => write::github(&results),
+        GateFormat::Markdown => write::markdown(&results),
     };
     term::out(&out)?;
     Ok(())

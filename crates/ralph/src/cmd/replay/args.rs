@@ -11,12 +11,13 @@ Examples:
   ralph replay stop.json --hook ./my-stop-hook.sh --expect blocked
   ralph replay - --project ~/site --json < stop.json | jq .reads
 
-The hooks really run, with your permissions and all their effects; processes
-that they leave running are killed. Only ralph's own hooks decide about a copy
-of the run: nothing is charged, and neither the run nor the project changes.
+The hooks really run, with your permissions and all their effects;
+processes that they leave running are killed. Only ralph's own hooks
+decide about a copy of the run: nothing is charged, and neither the run
+nor the project changes.
 
-A payload is what a hook reads on stdin. The exit code is 0 if it could be
-replayed and, with `--expect`, if the client would do that; 1 if not.")]
+A payload is what a hook reads on stdin. The exit code is 0 if it could
+be replayed and, with `--expect`, if the client would do that; 1 if not.")]
 pub(crate) struct Replay {
     /// Read this payload, a JSON file; `-` is stdin
     #[arg(value_name = "PAYLOAD")]

@@ -137,8 +137,8 @@ fn name(decision: Decision) -> &'static str {
     }
 }
 
-fn line(who: &str, what: &str) -> String {
-    format!("{} {what}\n", paint(DIM, &format!("{who:>11}")))
+fn line(label: &str, what: &str) -> String {
+    format!("{} {what}\n", paint(DIM, &format!("{label:>11}")))
 }
 
 /// The whole text, with control and invisible characters spelled out.

@@ -26,11 +26,11 @@ Examples:
   ralph run \"upgrade to axum 0.8\" --dry-run -- --permission-mode acceptEdits
 
 ralph starts the agent and answers its stops itself; no hook has to be
-installed. Requirements, cost and iterations count over all sessions of a
-run. Ctrl-C once lets the turn end, twice ends it now; `--resume` continues
-after either. Exit codes: 0 verified, 2 exhausted, 3 claimed, 4 stuck,
-5 needs_human, 6 needs_review, 7 gate_broken, 8 rate_limited, 9 overridden,
-10 crashed, 130 cancelled, 1 anything else.")]
+installed. Requirements, cost and iterations count over all sessions of
+a run. Ctrl-C once lets the turn end, twice ends it now; `--resume`
+continues after either. Exit codes: 0 verified, 2 exhausted, 3 claimed,
+4 stuck, 5 needs_human, 6 needs_review, 7 gate_broken, 8 rate_limited, 9
+overridden, 10 crashed, 130 cancelled, 1 anything else.")]
 #[expect(
     clippy::struct_excessive_bools,
     clippy::struct_field_names,

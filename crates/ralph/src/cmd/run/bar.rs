@@ -169,25 +169,25 @@ mod tests {
         let mut bar = Bar::default();
         assert_eq!(bar.line(0, 100), "");
         bar.stand(&standing(), 1_000);
-        let mut told = String::new();
+        let mut output = String::new();
         for columns in [140, 100, 60, 40, 20, 10, 0] {
             let line = term::plain(&bar.line(61_000, columns));
             assert!(width(&line) < columns.max(1), "{columns}: {line}");
-            told.push_str(&format!("{columns:>3} {line}\n"));
+            output.push_str(&format!("{columns:>3} {line}\n"));
         }
         bar.gate_started("tests", 50_000);
         bar.gate_started("clippy", 51_000);
-        told.push_str(&format!("    {}\n", term::plain(&bar.line(62_500, 60))));
+        output.push_str(&format!("    {}\n", term::plain(&bar.line(62_500, 60))));
         bar.gate_ended("tests");
-        told.push_str(&format!("    {}\n", term::plain(&bar.line(62_500, 60))));
+        output.push_str(&format!("    {}\n", term::plain(&bar.line(62_500, 60))));
         bar.wait(Some(("waits", 3_907_000)));
-        told.push_str(&format!("    {}\n", term::plain(&bar.line(62_500, 60))));
+        output.push_str(&format!("    {}\n", term::plain(&bar.line(62_500, 60))));
         bar.wait(Some(("asks", 1)));
-        told.push_str(&format!("    {}\n", term::plain(&bar.line(62_500, 60))));
+        output.push_str(&format!("    {}\n", term::plain(&bar.line(62_500, 60))));
         bar = Bar::default();
         bar.stand(&Standing { open: Some(0), total: Some(5), ..Standing::default() }, 0);
-        told.push_str(&format!("    {}\n", term::plain(&bar.line(0, 60))));
-        insta::assert_snapshot!(told, @"
+        output.push_str(&format!("    {}\n", term::plain(&bar.line(0, 60))));
+        insta::assert_snapshot!(output, @"
         140 iteration 3 of 25 · context 41 % · $1.82 of $20 · 15 min of 8 h · 2 of 5 open · 1.2M of 2M tokens · session 2
         100 iteration 3 of 25 · context 41 % · $1.82 of $20 · 15 min of 8 h · 2 of 5 open · 1.2M of 2M tokens
          60 iteration 3 of 25 · context 41 % · $1.82 of $20

@@ -1,4 +1,4 @@
-//! `ralph run --dry-run`: everything that would happen, and nothing that does.
+//! `ralph run --dry-run`: shows what would happen, and starts nothing.
 
 use super::policy::Judge;
 use super::prepare::{New, Place, Plan, Work};
@@ -38,9 +38,9 @@ pub(super) struct PlannedJson {
     max_tokens: Option<u64>,
     handover_at: f64,
     gates: Vec<GateJson>,
-    /// Whether a person has still to agree to them.
+    /// Whether the gates are approved.
     approved: bool,
-    /// Files that decide what the gates do.
+    /// Sealed files, which decide what the gates do.
     sealed: Vec<String>,
     argv: Vec<String>,
     worktree: Option<&'static str>,
@@ -53,13 +53,13 @@ struct GateJson {
     command: String,
 }
 
-/// What there is to say about a plan.
+/// The description of a plan.
 struct Planned {
     run: Option<String>,
     title: String,
     project: String,
     bounds: Limits,
-    /// Name and command of each gate.
+    /// The name and the command of each gate.
     gates: Vec<(String, String)>,
     is_approved: bool,
     sealed: Vec<String>,
@@ -99,7 +99,7 @@ pub(super) fn json(env: &Env, plan: &Plan) -> PlannedJson {
 pub(super) fn shown(env: &Env, plan: &Plan) -> String {
     let planned = planned(env, plan);
     let mut out = match &planned.run {
-        Some(run) => format!("{}  goes on     {}\n", paint(term::BOLD, run), planned.title),
+        Some(run) => format!("{}  resumes     {}\n", paint(term::BOLD, run), planned.title),
         None => format!("{}  {}\n", paint(term::BOLD, "would start"), planned.title),
     };
     let mut line = |label: &str, value: &str| {
@@ -120,10 +120,7 @@ pub(super) fn shown(env: &Env, plan: &Plan) -> String {
         let files = planned.sealed.iter().take(MOST_SEALED);
         let files: Vec<_> = files.map(|file| format!("`{}`", safe(file))).collect();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        line(
-            "sealed",
-            &format!("{}{more}; a change of any of it holds the agent", files.join(", ")),
-        );
+        line("sealed", &format!("{}{more}; any change blocks every stop", files.join(", ")));
     }
     if let Some(settings) = plan.settings() {
         line("sessions", &sessions(settings, &planned.bounds));
@@ -156,14 +153,14 @@ fn planned(env: &Env, plan: &Plan) -> Planned {
     planned
 }
 
-/// What the person should know before it begins, and what can come of it.
+/// Warnings about the plan and its possible results.
 pub(super) fn notes(plan: &Plan) -> Vec<String> {
     let mut notes = plan.notes.clone();
     let Work::New(new) = &plan.work else { return notes };
     if let Judge::Proposed(proposed) = &new.judge {
         let path = safe(&proposed.path.to_string_lossy());
         notes.push(format!(
-            "nobody approved these gates yet: a start asks, and writes `{path}`; `--yes` agrees"
+            "these gates are not approved yet: a start asks and writes `{path}`; `--yes` approves"
         ));
     }
     let (policy, has_gates) = match &new.judge {
@@ -228,7 +225,7 @@ pub(super) fn of_policy(config: &Config) -> Vec<(String, String)> {
     gates.map(|gate| (gate.name.clone(), trust::literal(&gate.command))).collect()
 }
 
-/// The lists that a run would be held to.
+/// The lists whose items the run would require.
 fn named_lists(demand: &Demand) -> Vec<Named> {
     let features = demand.features.iter().map(|directory| Named {
         path: directory.join(loop_directory::FEATURES),
@@ -248,9 +245,9 @@ fn sessions(settings: &Settings, bounds: &Limits) -> String {
     let full = format!("{} % full", bounds.handover_at_permille / 10);
     match settings.sessions {
         Sessions::Hybrid => format!("a fresh one when the context is {full}"),
-        Sessions::SameSession => "one, as long as it lasts".to_string(),
+        Sessions::SameSession => "one for the whole run".to_string(),
         Sessions::FreshPerFeature => {
-            format!("a fresh one when something was met, or the context is {full}")
+            format!("a fresh one when a requirement is met, or the context is {full}")
         }
     }
 }
@@ -262,25 +259,26 @@ fn waits(settings: &Settings) -> String {
         ms => format!("up to {} for rate limits", limits::duration(ms)),
     };
     let idle = limits::duration(settings.idle_ms);
-    format!("{limit}, up to {errors} for errors of the network; {idle} for a sign of life")
+    format!("{limit}, up to {errors} for network errors; {idle} for a sign of life")
 }
 
 fn worktree(then: Then, checks_ms: Option<u64>) -> String {
     match (then, checks_ms) {
         (Then::Merge, _) => {
-            "one of its own, and a branch; merged when the merged tree is verified".to_string()
+            "a separate one with its own branch; merged when the merged tree is verified"
+                .to_string()
         }
         (Then::PullRequest, None) => {
-            "one of its own, and a branch; then a pull request".to_string()
+            "a separate one with its own branch; then a pull request".to_string()
         }
         (Then::PullRequest, Some(ms)) => format!(
-            "one of its own, and a branch; then a pull request, whose checks have {}",
+            "a separate one with its own branch; then a pull request, with {} for its checks",
             limits::duration(ms)
         ),
     }
 }
 
-/// What the agent would be started with next, as it is typed.
+/// The command line of the agent's next session, without secrets.
 pub(super) fn command_line(env: &Env, plan: &Plan, bounds: &Limits) -> Vec<String> {
     let redactor = Redactor::new(env.secrets());
     argv(plan, bounds).iter().map(|word| redactor.redact(word)).collect()

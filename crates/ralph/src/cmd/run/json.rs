@@ -1,4 +1,4 @@
-//! A run as a program reads it: one object per line, as `docs/json.md` promises.
+//! The JSON output of a run: one object per line, as documented in `docs/json.md`.
 
 use super::view::Output;
 use crate::wording::usd;
@@ -12,7 +12,7 @@ pub(super) struct Lines<O> {
     output: O,
     now_ms: fn() -> u64,
     run: Option<String>,
-    /// The wait that was told, and its attempt.
+    /// The end and the attempt of the wait that was written last.
     waiting: Option<(u64, u32)>,
 }
 
@@ -25,7 +25,7 @@ struct Line<'a> {
     told: Body<'a>,
 }
 
-/// What is written otherwise than it is told: money in USD, moments as RFC 3339, and the run only once.
+/// An event as it is, or rewritten: amounts in USD, times in RFC 3339, and the run only in the line itself.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Body<'a> {
@@ -115,12 +115,12 @@ impl<O: Output> Lines<O> {
         self.output
     }
 
-    pub(super) fn tell(&mut self, told: &Told) {
-        if let Told::Prepared { run, .. } = told {
+    pub(super) fn tell(&mut self, event: &Told) {
+        if let Told::Prepared { run, .. } = event {
             self.run = Some(run.to_string());
         }
-        // Told every second, written once.
-        let wait = if let Told::Waiting { until_ms, attempt, .. } = told {
+        // The event repeats every second; it is written once.
+        let wait = if let Told::Waiting { until_ms, attempt, .. } = event {
             Some((*until_ms, *attempt))
         } else {
             None
@@ -128,20 +128,20 @@ impl<O: Output> Lines<O> {
         if wait.is_some() && self.waiting == wait {
             return;
         }
-        if wait.is_some() || matches!(told, Told::Woke) {
+        if wait.is_some() || matches!(event, Told::Woke) {
             self.waiting = wait;
         }
         let at = clock::rfc3339((self.now_ms)());
-        let line = Line { v: 1, at, run: self.run.as_deref(), told: body(told) };
-        // Strings, numbers and lists of them; serialising it cannot fail.
+        let line = Line { v: 1, at, run: self.run.as_deref(), told: body(event) };
+        // The types consist of strings, numbers and lists; serialising them cannot fail.
         let mut line = serde_json::to_string(&line).unwrap_or_default();
         line.push('\n');
         self.output.print(&line);
     }
 }
 
-fn body(told: &Told) -> Body<'_> {
-    Body::Other(match told {
+fn body(event: &Told) -> Body<'_> {
+    Body::Other(match event {
         Told::Prepared { title, project, gates, notes, .. } => {
             let project = project.to_string_lossy().into_owned();
             Other::Prepared { title, project, gates, notes }
@@ -177,7 +177,7 @@ fn body(told: &Told) -> Body<'_> {
         | Told::Woke
         | Told::Silent { .. }
         | Told::Tried { .. }
-        | Told::Note { .. } => return Body::As(told),
+        | Told::Note { .. } => return Body::As(event),
     })
 }
 

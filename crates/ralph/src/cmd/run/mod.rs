@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! run_args ─ run_plan (gate_source) ─▶ RunPlan ─▶ dry_run: what would be done
-//!   └─ queue: many of them               └─▶ drive_run ─ RunEvent ─▶ drive_view: run_screen (status_bar, run_report) · run_json
+//!   └─ queue: many of them               └─▶ drive_run ─ RunEvent ─▶ drive_view: run_screen · run_json
 //! ```
 
 mod again;

@@ -1,5 +1,5 @@
-//! What judges the run: the project's policy, or gates that were found and that a person agreed to. Nothing of a
-//! repository runs before.
+//! Chooses the gates of a run: those of the approved policy, or detected gates that a person approves. No repository
+//! command runs before the approval.
 
 use super::args::Run;
 use crate::cmd::init::{self, Asking};
@@ -17,25 +17,25 @@ use ralph_sys::fs;
 use std::io::IsTerminal;
 
 pub(crate) enum Judge {
-    /// Approved, and in force.
+    /// The approved policy.
     Policy(Box<Config>),
-    /// Found, and still to be agreed to; only where nothing is to be started.
+    /// Detected gates that are not approved yet; only for a dry run.
     Proposed(Proposed),
-    /// Nothing that could be run, or a person left it out.
+    /// No gates were detected, or a person left them out.
     Nothing,
 }
 
 impl Judge {
-    /// Files that decide what the gates do, beside the policy itself: whoever changes them holds the agent up.
+    /// Files besides the policy that decide what the gates do. They are sealed: an agent that changes one is held.
     pub(super) fn sealed(&self) -> Vec<String> {
         let Self::Policy(config) = self else { return Vec::new() };
-        // What cannot be listed was no reason to refuse the policy, which a person approved.
+        // A failure is ignored here: the policy has been approved already.
         let called = trust::subject(config).map(|subject| subject.called).unwrap_or_default();
         let names = called.into_iter().map(|called| called.name);
         names.filter(|name| !config::NAMES.contains(&name.as_str())).collect()
     }
 
-    /// What a goal would run into: a file that it names and that is sealed.
+    /// Warns about sealed files that the goal names.
     pub(super) fn about(&self, goal: &[u8]) -> Vec<String> {
         let goal = String::from_utf8_lossy(goal);
         let is_between = |char: char| char.is_whitespace() || "`\"'()[]<>,;:!?".contains(char);
@@ -50,7 +50,7 @@ impl Judge {
         let note = |file: &String| {
             let file = safe(file);
             format!(
-                "the goal is about `{file}`, which is sealed, because a gate names it: a change of it holds the agent. A gate that only looks, such as `run = [\"grep\", …]`, seals nothing"
+                "the goal names `{file}`, which is sealed because a gate names it: a change to it blocks every stop. A gate that only reads, such as `run = [\"grep\", …]`, seals nothing"
             )
         };
         self.sealed().iter().filter(is_named).map(note).collect()
@@ -71,26 +71,26 @@ pub(super) fn settle(
         return Ok(Judge::Proposed(proposed));
     }
     if args.worktree || args.pr {
-        let what = "the project has no `ralph.toml`, and a work tree begins at a commit";
+        let what = "the project has no `ralph.toml`, and a work tree starts from a commit";
         let hint =
-            "`ralph gate detect --write` makes it; commit it, and approve it with `ralph trust`";
+            "`ralph gate detect --write` creates it; commit it, and approve it with `ralph trust`";
         return Err(Failure::new(what, hint));
     }
     agree(&proposed, args)?;
     let ground = Ground { env, home, project: &demand.project };
     if !fs::create_new_ordinary(&proposed.path, proposed.text.as_bytes())? {
-        let what = format!("`{}` was made by somebody else just now", proposed.path.display());
-        return Err(Failure::new(&what, "`ralph trust` shows what it runs, and asks"));
+        let what = format!("`{}` was just created by another process", proposed.path.display());
+        return Err(Failure::new(&what, "`ralph trust` shows what it runs and asks for approval"));
     }
     plan::approve(&ground, &proposed)?;
     let approved = start::policy(home, demand)?;
     Ok(approved.map_or(Judge::Nothing, |approved| Judge::Policy(Box::new(approved.config))))
 }
 
-/// What could judge a project that has no policy.
+/// Detects gates for a project without a policy.
 fn found(env: &Env, demand: &Demand, args: &Run) -> Option<Proposed> {
     let project = &demand.project;
-    // Somebody's home is no project, whatever lies in it.
+    // A home directory is not a project, whatever it contains.
     let is_home = env.home().and_then(|home| fs::resolve(&home)).as_deref() == Some(project);
     if args.no_gates || is_home {
         return None;
@@ -99,24 +99,24 @@ fn found(env: &Env, demand: &Demand, args: &Run) -> Option<Proposed> {
     (!proposed.gates.is_empty()).then_some(proposed)
 }
 
-/// The one question. A person who is not there, and said nothing beforehand, agreed to nothing.
+/// Shows the gates and asks a person to approve them. Without a terminal and without `--yes`, nothing is approved.
 fn agree(proposed: &Proposed, args: &Run) -> Result<(), Failure> {
     let is_watched = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     if !args.yes && (args.json || !is_watched) {
         let names: Vec<_> = proposed.gates.iter().map(|(name, ..)| name.as_str()).collect();
-        let what = format!("nobody approved the gates that were found: {}", names.join(", "));
-        let hint = "`ralph init` shows what they run, and asks; `--yes` takes them as they are, `--no-gates` does without";
+        let what = format!("the detected gates are not approved: {}", names.join(", "));
+        let hint = "`ralph init` shows what they run and asks; `--yes` approves them, `--no-gates` runs without gates";
         return Err(Failure::new(&what, hint));
     }
     if !args.json && !args.quiet {
         let path = proposed.path.display();
         term::out(&format!(
-            "no policy yet; `{path}` would be\n{}\n",
+            "no policy yet; I would create `{path}`\n{}\n",
             init::gates(proposed).trim_start_matches('\n')
         ))?;
     }
     let asking = Asking { yes: args.yes, json: args.json, command: "run" };
-    init::confirm(&asking, "write it, and let these gates run? [y/N] ")
+    init::confirm(&asking, "write it and approve these gates? [y/N] ")
 }
 
 #[cfg(test)]
@@ -124,13 +124,10 @@ mod tests {
     use super::*;
     use ralph_core::id::SessionId;
 
-    /// A yes writes exactly what was shown and approves exactly that.
+    /// A yes writes exactly the gates that were shown, and approves exactly them.
     #[test]
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "tests make the world that the doors look out on"
-    )]
-    fn a_yes_is_for_the_gates_that_were_shown() {
+    #[expect(clippy::disallowed_methods, reason = "tests prepare files without ralph-sys")]
+    fn a_yes_approves_exactly_the_shown_gates() {
         let root = tempfile::tempdir().unwrap();
         let project = fs::resolve(root.path()).unwrap().join("project");
         let bin = root.path().join("bin");
@@ -145,19 +142,19 @@ mod tests {
         let demand = Demand::of_goal(session, (project.clone(), project.clone()), b"goal".to_vec());
         let args = Run { yes: true, quiet: true, ..Run::default() };
         let Judge::Policy(config) = settle(&env, &home, &demand, &args).unwrap() else {
-            panic!("no policy came of it")
+            panic!("no policy was written")
         };
         let names: Vec<_> = config.policy.gates.iter().map(|gate| gate.name.as_str()).collect();
         assert_eq!(names, ["tests"]);
         let expected = Proposed::from(&project, &detect::survey(&project, &env)).text;
         assert_eq!(std::fs::read_to_string(project.join("ralph.toml")).unwrap(), expected);
-        // From now on it is a policy like any other, and needs nobody's yes.
+        // From now on it is a policy like any other, and needs no question.
         let again = Run::default();
         assert!(matches!(settle(&env, &home, &demand, &again), Ok(Judge::Policy(_))));
         std::fs::write(project.join("ralph.toml"), format!("{expected}# changed\n")).unwrap();
         assert!(
             settle(&env, &home, &demand, &args).is_err(),
-            "a yes approves no file that is there"
+            "a yes does not approve an existing file"
         );
     }
 }

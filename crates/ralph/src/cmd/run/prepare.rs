@@ -1,4 +1,4 @@
-//! All that is looked at before anything is started. What can be wrong is wrong here, and nothing has been touched.
+//! Prepares a run: checks everything before anything is started or changed, and returns a [`RunPlan`].
 
 use super::again;
 use super::args::{self, Permissions, Run};
@@ -26,49 +26,49 @@ use ralph_sys::fs;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// As long are the names that the agent gives its sessions.
+/// The length of a complete session id of the agent.
 pub(super) const WHOLE: usize = 36;
 
-/// What is to be driven, and with what.
+/// The run to drive, and the agent that drives it.
 pub(crate) struct Plan {
     pub work: Work,
-    /// The agent's program, found.
+    /// The path of the agent's program.
     pub program: PathBuf,
-    /// How long it may wait for limits from now on, where a person says so about a run that is there.
+    /// A new limit on waiting for rate limits, if a person gives one for a resumed run.
     pub granted_ms: Option<u64>,
-    /// What the person should know before it begins.
+    /// Warnings to show before the start.
     pub notes: Vec<String>,
 }
 
 pub(crate) enum Work {
     New(Box<New>),
-    /// A run that is there, and how it is: its own record says how it is driven.
+    /// An existing run. Its own record has the settings.
     Resumed(Box<Opened>),
 }
 
-/// A run that is still to be begun.
+/// A run that has not started yet.
 pub(crate) struct New {
-    /// Its `drive` is set; only a work tree of its own is still to be made.
+    /// Its `drive` is set; only a separate work tree is not created yet.
     pub demand: Demand,
-    /// What it will be called.
+    /// The title that the run will have.
     pub title: String,
     pub judge: Judge,
     pub place: Place,
 }
 
-/// Where the work is done, and what becomes of it.
+/// Where the agent works, and how the work gets back to the project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Project,
     Worktree {
         then: Then,
-        /// How long the checks of the pull request are waited for.
+        /// How long to wait for the checks of the pull request.
         checks_ms: Option<u64>,
     },
 }
 
 impl Plan {
-    /// How it is driven, now or when the run began.
+    /// The settings of the new run, or those on record.
     pub(crate) fn settings(&self) -> Option<&Settings> {
         match &self.work {
             Work::New(new) => new.demand.drive.as_deref(),
@@ -85,8 +85,8 @@ pub(crate) fn prepare(env: &Env, args: &Run) -> Result<Plan, Failure> {
     args.check()?;
     let home = home(env)?;
     if let Some(why) = off(env, &home) {
-        let what = format!("nobody would be held: {why}");
-        return Err(Failure::new(&what, "take that back first"));
+        let what = format!("ralph is off: {why}");
+        return Err(Failure::new(&what, "turn it on first"));
     }
     let here = env.current_dir().ok_or_else(|| {
         Failure::new("the current directory no longer exists", "change to a directory that exists")
@@ -108,7 +108,7 @@ pub(crate) fn prepare(env: &Env, args: &Run) -> Result<Plan, Failure> {
     new.judge = policy::settle(env, &home, &new.demand, args)?;
     let order = start::order(env, &home, &new.demand)?;
     control::check(&home, &order)?;
-    // By the names that they have for everybody.
+    // The order has the resolved paths.
     new.title = control::title(&order);
     (new.demand.features, new.demand.plans) = (order.features, order.plans);
     let mut notes = notes(permissions, args);
@@ -117,7 +117,7 @@ pub(crate) fn prepare(env: &Env, args: &Run) -> Result<Plan, Failure> {
     Ok(Plan { work: Work::New(Box::new(new)), program, granted_ms: None, notes })
 }
 
-/// `usual` is how a run was driven whose work is gone on with.
+/// `usual` are the settings of an ended run that is continued; otherwise the policy's settings are used.
 fn new(
     env: &Env,
     home: &Home,
@@ -144,7 +144,7 @@ fn new(
         (None, None) => start::goal(args.goal_file.as_deref(), &here)?,
     };
     let session = agent::new_session().ok_or_else(|| {
-        let what = "the system gives no random numbers, so no session can be named";
+        let what = "the system provides no random numbers for a session id";
         Failure::new(what, "try again in a moment")
     })?;
     let demand = Demand {
@@ -161,7 +161,7 @@ fn new(
     Ok(New { demand, title: String::new(), judge: Judge::Nothing, place })
 }
 
-/// The session to begin with a copy of. Whether it is there is the agent's to know.
+/// The session to fork. Only the agent knows whether it exists.
 fn copied(home: &Home, args: &Run) -> Result<Option<SessionId>, Failure> {
     let Some(name) = &args.fork else { return Ok(None) };
     let whole = SessionId::parse(name).filter(|session| session.as_str().len() == WHOLE);
@@ -176,7 +176,7 @@ fn copied(home: &Home, args: &Run) -> Result<Option<SessionId>, Failure> {
     let session = opened.state.driven_session().cloned().or(opened.run.owner);
     session.map(Some).ok_or_else(|| {
         let what = format!("run `{run}` has no session to copy");
-        Failure::new(&what, "`ralph status --all` lists the runs")
+        Failure::new(&what, "`ralph status --all` lists all runs")
     })
 }
 
@@ -188,13 +188,13 @@ fn place(args: &Run, project: &Path) -> Result<Place, Failure> {
     };
     if git::root(project).is_none() {
         let place = safe(&project.to_string_lossy());
-        let what = format!("`{place}` is in no git repository, so it can have no work tree");
+        let what = format!("`{place}` is not in a git repository, so it cannot have a work tree");
         return Err(Failure::new(&what, "`git init` creates one; it needs a first commit"));
     }
     Ok(Place::Worktree { then, checks_ms: args.wait_for_checks })
 }
 
-/// What the person said, and nothing else: no flag of the agent is ever added here.
+/// Overrides the usual settings with the given arguments. Never adds a flag of the agent by itself.
 fn settings(args: &Run, usual: Settings) -> Settings {
     Settings {
         agent: args.agent.map_or(usual.agent, Into::into),
@@ -219,9 +219,8 @@ fn resumed(
     let run = match crate::cmd::named(home, name)? {
         Named::Run(run) => run,
         Named::Session(session) => {
-            let what =
-                format!("no run owns session `{session}`, so there is nothing to go on with");
-            return Err(Failure::new(&what, "`ralph status --all` lists the runs"));
+            let what = format!("no run owns session `{session}`, so there is nothing to continue");
+            return Err(Failure::new(&what, "`ralph status --all` lists all runs"));
         }
     };
     let mut opened = store::load(home, &run)?;
@@ -229,7 +228,7 @@ fn resumed(
         return Err(driven::failed(home, ControlError::HasEnded { run, status }));
     }
     let Some(mut settings) = opened.state.settings(&opened.run) else {
-        let what = format!("run `{run}` is driven by whoever opened its session");
+        let what = format!("run `{run}` is not driven by ralph but by its own session");
         return Err(Failure::new(&what, &format!("`ralph resume {run}` resumes it")));
     };
     let mut notes = skipped(args::permissions(&settings.arguments));
@@ -246,12 +245,13 @@ fn resumed(
 
 fn granted(ms: u64) -> String {
     match ms {
-        0 => "it waits for no rate limits from now on".to_string(),
+        0 => "it does not wait for rate limits from now on".to_string(),
         ms => format!("it may wait up to {} for rate limits from now on", limits::duration(ms)),
     }
 }
 
-/// The agent's program: what was named, or what `PATH` has. A relative entry of it would be the repository's.
+/// The agent's program: the given one, or the one on `PATH`. Relative entries of `PATH` are not searched, because the
+/// repository could put a program there.
 fn program(env: &Env, args: &Run, here: &Path) -> Result<PathBuf, Failure> {
     let usual = match args.agent.map_or(Settings::DEFAULT.agent, Into::into) {
         Agent::Claude => "claude",
@@ -265,13 +265,13 @@ fn program(env: &Env, args: &Run, here: &Path) -> Result<PathBuf, Failure> {
         let what = format!("the agent `{}` was not found", safe(&named.to_string_lossy()));
         let hint = match args.agent_program {
             None => "install it, or name it with `--agent-program PATH`",
-            Some(_) => "name a program that can be run",
+            Some(_) => "name an executable program",
         };
         Failure::new(&what, hint)
     })
 }
 
-/// The program that a run began with, as long as it is there and no other is named.
+/// The program of the run's last session, if it still exists and no other is given.
 fn same_program(env: &Env, (args, here): (&Run, &Path), past: &Opened) -> Result<PathBuf, Failure> {
     let last = past.state.driving.latest().and_then(|driven| driven.session.argv.first());
     match (&args.agent_program, last.map(Path::new)) {
@@ -287,17 +287,17 @@ fn is_program(path: &Path) -> bool {
 fn notes(permissions: Permissions, args: &Run) -> Vec<String> {
     let mut notes = skipped(permissions);
     if args.stronger_model.is_some() && args.stronger_model == args.model {
-        notes.push("`--stronger-model` is the model that it begins with".to_string());
+        notes.push("`--stronger-model` is the model that it starts with".to_string());
     }
     notes
 }
 
-/// What a person who agreed to it is told at every start.
+/// The warning at every start without permission prompts.
 fn skipped(permissions: Permissions) -> Vec<String> {
     match permissions {
         Permissions::Asked => Vec::new(),
         Permissions::Skipped => vec![
-            "the agent asks for no permissions in this run: let it work in a container or a virtual machine, without your keys".to_string(),
+            "the agent runs without permission prompts: use a container or a virtual machine, without your keys".to_string(),
         ],
     }
 }

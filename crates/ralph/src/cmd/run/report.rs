@@ -1,4 +1,4 @@
-//! How it ended: one line that a person can forward, then what it rests on and what to do next.
+//! The report at the end of a run: one line that a person can forward, then the evidence and the next step.
 
 use super::bar::{of_most, open};
 use super::grants;
@@ -10,27 +10,27 @@ use ralph_core::status::Status;
 use ralph_core::text;
 use ralph_drive::told::Report;
 
-/// So many files, commits or open requirements are named, the rest is counted.
+/// How many files, commits or open requirements are named; the rest is counted.
 const SHOWN: usize = 6;
-/// Of what is met: names are short, and which of them were measured matters.
+/// How many met requirements are named.
 const SHOWN_MET: usize = 16;
-/// Where the first line goes on.
+/// Indents the continuation of the first line.
 const INDENT: &str = "  ";
 const LONGEST_TITLE: usize = 200;
 const LONGEST_REASON: usize = 400;
-/// Paths in it are there to be copied.
+/// Long enough for paths, which must stay complete to be copied.
 const LONGEST_ADVICE: usize = 2_000;
 
-/// How the line that is there to be forwarded is printed.
+/// How the first line is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum First {
-    /// For a terminal, which would break words.
+    /// Wrapped at words, for a terminal.
     Wrapped,
-    /// For whoever reads lines.
+    /// On one line, for pipes and files.
     Whole,
 }
 
-/// `gates` are those that the run began with.
+/// Renders the report. `gates` are the names of the run's gates.
 pub(super) fn told(report: &Report, gates: &[String], (columns, first): (usize, First)) -> String {
     let mut out = head(report, gates, (columns, first));
     let met: Vec<_> = report.met.iter().map(|name| safe(name)).collect();
@@ -59,7 +59,7 @@ pub(super) fn told(report: &Report, gates: &[String], (columns, first): (usize, 
     out
 }
 
-/// What it left behind, and what to do with it.
+/// The results of the run, and the next step.
 fn lines(report: &Report) -> Vec<(&'static str, String)> {
     let files: Vec<_> = report.files.iter().map(|path| format!("`{}`", safe(path))).collect();
     let commits: Vec<_> = report.commits.iter().map(|commit| safe(commit)).collect();
@@ -76,7 +76,7 @@ fn lines(report: &Report) -> Vec<(&'static str, String)> {
     lines.into_iter().filter_map(|(label, text)| Some((label, text?))).collect()
 }
 
-/// Told where the work is the person's own tree; what is elsewhere is told with where it is.
+/// Shown only for work in the person's own tree; for a separate work tree, its own line has it.
 fn uncommitted(report: &Report) -> Option<String> {
     let count = report.uncommitted.filter(|count| *count > 0 && report.unmerged.is_none())?;
     let differ = if count == 1 { "differs" } else { "differ" };
@@ -84,7 +84,7 @@ fn uncommitted(report: &Report) -> Option<String> {
     Some(format!("{paths} {differ} from the last commit"))
 }
 
-/// The first line, at words where a terminal would break it anywhere.
+/// The first line, wrapped for a terminal.
 fn head(report: &Report, gates: &[String], (columns, first): (usize, First)) -> String {
     let sentence = sentence(report, gates);
     let name = report.status.name();
@@ -121,7 +121,7 @@ fn sentence(report: &Report, gates: &[String]) -> String {
             facts.push(evidence(report, passed));
             facts.extend(effort(report));
         }
-        // How long it took is what the rule says then.
+        // The reason already has the number of iterations and the time.
         Status::Verified | Status::Claimed => facts.push(because(report)),
         Status::Exhausted
         | Status::Stuck
@@ -142,7 +142,7 @@ fn sentence(report: &Report, gates: &[String]) -> String {
     facts.push(match report.assumed_micro_usd {
         0 => spent,
         assumed if assumed >= standing.spent_micro_usd => format!("{spent}, all of it assumed"),
-        assumed => format!("{spent}, of it {} assumed", money(assumed)),
+        assumed => format!("{spent}, {} of it assumed", money(assumed)),
     });
     let title = text::line(&report.title, LONGEST_TITLE);
     format!("{}: {title} — {}", report.status.name(), facts.join(", "))
@@ -162,7 +162,7 @@ fn effort(report: &Report) -> [String; 2] {
     [iterations, duration(standing.elapsed_ms)]
 }
 
-/// What a good end rests on. A commit is named only where what passed is that commit.
+/// The evidence for a verified end. Names a commit only if the gates passed on exactly that commit.
 fn evidence(report: &Report, passed: usize) -> String {
     let gates = counted(passed, "gate");
     match (&report.commit, report.uncommitted) {
@@ -177,7 +177,7 @@ fn counted(count: usize, noun: &str) -> String {
     text::counted(u64::try_from(count).unwrap_or(u64::MAX), noun)
 }
 
-/// Never "and 1 more": its name takes no more room.
+/// Joins names. Never ends with "and 1 more", because the name would take no more room.
 fn listed(names: &[String], most: usize) -> String {
     let most = if names.len() == most + 1 { names.len() } else { most };
     let shown = names.get(..most).unwrap_or(names).join(", ");
@@ -187,7 +187,7 @@ fn listed(names: &[String], most: usize) -> String {
     }
 }
 
-/// As something to copy, unless it is a sentence with commands in it.
+/// Puts backticks around a command, unless it is a sentence that already has some.
 fn command(next: &str) -> String {
     if next.contains('`') { next.to_string() } else { format!("`{next}`") }
 }

@@ -1,4 +1,4 @@
-//! A run as a person at the terminal sees it: what the agent says and does, how it is judged, and a line at the bottom.
+//! The text output of a run: the agent's messages and tool calls, gates, decisions, and a status bar at the bottom.
 
 use super::bar::Bar;
 use super::report;
@@ -12,11 +12,11 @@ use ralph_core::text;
 use ralph_drive::told::{Missing, Speaker, Told};
 use std::path::PathBuf;
 
-/// Where the text of labelled lines begins.
+/// The column where the text of labelled lines begins.
 const LABEL: usize = 8;
-/// Longer lines are hard to read, however wide the terminal is.
+/// The maximum width: longer lines are hard to read.
 const WIDEST: usize = 100;
-/// As many lines of one message are shown, and of what was missing.
+/// How many lines of one message are shown.
 const MOST_LINES: usize = 60;
 const MOST_MISSING: usize = 6;
 
@@ -26,7 +26,7 @@ pub(super) struct Look {
     pub is_quiet: bool,
     pub first_line: report::First,
     pub now_ms: fn() -> u64,
-    /// A moment as the person's clock shows it.
+    /// Formats a time in the local time zone.
     pub when: fn(u64) -> String,
 }
 
@@ -36,7 +36,7 @@ pub(super) enum Signs {
     Ascii,
 }
 
-/// What was printed last: a change of it is an empty line.
+/// The kind of the last printed lines. An empty line separates different kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Nothing,
@@ -50,12 +50,12 @@ pub(super) struct Screen<O> {
     output: O,
     look: Look,
     bar: Bar,
-    /// As it is drawn, without its line break.
+    /// The bar as it is drawn, without its line break.
     drawn: String,
     last: Kind,
     run: String,
     gates: Vec<String>,
-    /// The wait that was told, and its attempt.
+    /// The end and the attempt of the wait that was printed last.
     waiting: Option<(u64, u32)>,
 }
 
@@ -73,19 +73,19 @@ impl<O: Output> Screen<O> {
         }
     }
 
-    /// Leaves the terminal as a shell wants it.
+    /// Erases the bar.
     pub(super) fn close(mut self) -> O {
         self.erase();
         self.output
     }
 
-    pub(super) fn tell(&mut self, told: &Told) {
-        self.note(told);
-        let is_end = matches!(told, Told::Ended(_));
+    pub(super) fn tell(&mut self, event: &Told) {
+        self.note(event);
+        let is_end = matches!(event, Told::Ended(_));
         if self.look.is_quiet && !is_end {
             return;
         }
-        let (kind, text) = self.drawn(told);
+        let (kind, text) = self.drawn(event);
         if text.is_empty() {
             self.tick();
             return;
@@ -130,10 +130,10 @@ impl<O: Output> Screen<O> {
         spelled(self.look.signs, text)
     }
 
-    /// What has to be remembered of it.
-    fn note(&mut self, told: &Told) {
+    /// Updates the state from an event.
+    fn note(&mut self, event: &Told) {
         let now_ms = (self.look.now_ms)();
-        match told {
+        match event {
             Told::Prepared { run, gates, .. } => {
                 self.run = run.to_string();
                 self.gates.clone_from(gates);
@@ -161,9 +161,9 @@ impl<O: Output> Screen<O> {
         }
     }
 
-    /// Empty where there is nothing to print.
-    fn drawn(&mut self, told: &Told) -> (Kind, String) {
-        match told {
+    /// The text of an event; empty if it prints nothing.
+    fn drawn(&mut self, event: &Told) -> (Kind, String) {
+        match event {
             Told::Said { by, text } => (Kind::Text, said(*by, text, self.columns())),
             Told::Tool { by, name, what } => (Kind::Tool, tool(*by, (name, what), self.columns())),
             Told::ToolFailed { by, text } => {
@@ -189,23 +189,23 @@ impl<O: Output> Screen<O> {
             | Told::Silent { .. }
             | Told::Tried { .. }
             | Told::Question { .. }
-            | Told::Note { .. } => (Kind::Label, self.labelled(told)),
+            | Told::Note { .. } => (Kind::Label, self.labelled(event)),
         }
     }
 
-    /// What ralph has to say itself.
-    fn labelled(&mut self, told: &Told) -> String {
+    /// The text of an event of ralph itself.
+    fn labelled(&mut self, event: &Told) -> String {
         let columns = self.columns();
         let line = |label: &str, text: &str| label_line(label, text, columns);
-        match told {
+        match event {
             Told::Prepared { title, project, gates, notes, run } => {
                 prepared((run.as_str(), title, project), (gates, notes), columns)
             }
             Told::Session { session, how, number, model, .. } => {
                 let how = match how {
-                    How::Fresh => "begins",
-                    How::Resumed => "goes on",
-                    How::Forked => "is a copy that goes on",
+                    How::Fresh => "starts",
+                    How::Resumed => "resumes",
+                    How::Forked => "starts as a fork",
                 };
                 let model = model.as_ref().map(|model| format!(", {}", safe(model)));
                 let model = model.unwrap_or_default();
@@ -234,11 +234,11 @@ impl<O: Output> Screen<O> {
                 text => line("trouble", &format!("{}: {text}", safe(class))),
             },
             Told::Waiting { why, until_ms, attempt } => self.wait(why, (*until_ms, *attempt)),
-            Told::Woke => line("goes on", "the wait is over"),
+            Told::Woke => line("resumes", "the wait is over"),
             Told::Silent { after_ms, done } => {
                 let done = match done {
-                    Silence::Nudged => "the agent is asked whether it is there",
-                    Silence::Restarted => "the agent is started again",
+                    Silence::Nudged => "the agent is asked for a sign of life",
+                    Silence::Restarted => "the agent is restarted",
                 };
                 line("silent", &format!("for {}; {done}", duration(*after_ms)))
             }
@@ -249,7 +249,7 @@ impl<O: Output> Screen<O> {
                 let until = (self.look.when)(*until_ms);
                 let run = &self.run;
                 let answer = format!(
-                    "`ralph tell {run} \"…\"` answers; parked at {until} without an answer"
+                    "answer with `ralph tell {run} \"…\"`; parked at {until} without an answer"
                 );
                 line("asks", &safe(text)) + &line("", &answer)
             }
@@ -264,7 +264,7 @@ impl<O: Output> Screen<O> {
         }
     }
 
-    /// Told once, however often it is heard of.
+    /// A wait is printed once, although its event repeats every second.
     fn wait(&mut self, why: &str, wait: (u64, u32)) -> String {
         if self.waiting.replace(wait) == Some(wait) {
             return String::new();
@@ -277,7 +277,7 @@ impl<O: Output> Screen<O> {
         label_line("waits", &text, self.columns())
     }
 
-    /// The first of what is not met.
+    /// The first requirements that are not met.
     fn missing(&self, open: &[Missing]) -> String {
         let mut out = String::new();
         for one in open.iter().take(MOST_MISSING) {
@@ -302,7 +302,7 @@ impl<O: Output> Screen<O> {
     }
 }
 
-/// With letters where there is nothing better.
+/// Replaces signs by letters where there is no UTF-8.
 pub(super) fn spelled(signs: Signs, text: &str) -> String {
     match signs {
         Signs::Unicode => text.to_string(),
@@ -374,7 +374,7 @@ fn gate(name: &str, outcome: &str, took_ms: u64) -> String {
     }
 }
 
-/// What subagents say and do stands further in.
+/// Output of subagents is indented further.
 fn indent(by: Speaker) -> String {
     match by {
         Speaker::Agent => "  ".to_string(),
@@ -386,13 +386,13 @@ fn label_line(label: &str, text: &str, columns: usize) -> String {
     let style = match label {
         "held" | "trouble" | "silent" => term::BAD,
         "asks" | "waits" | "note" | "tries" => term::ODD,
-        "over" | "session" | "goes on" => term::BOLD,
+        "over" | "session" | "resumes" => term::BOLD,
         _ => term::DIM,
     };
     line_of("", &paint(style, label), text, columns)
 }
 
-/// A label, and a text that goes on below itself; with a mark in front all of it stands further in.
+/// A label and a text that wraps below itself, with an optional mark in front.
 pub(super) fn line_of(mark: &str, label: &str, text: &str, columns: usize) -> String {
     let head = if mark.is_empty() { label.to_string() } else { format!("{mark} {label}") };
     let column = if mark.is_empty() { LABEL } else { LABEL + 2 };
@@ -402,7 +402,7 @@ pub(super) fn line_of(mark: &str, label: &str, text: &str, columns: usize) -> St
     format!("{head}{gap}{}", body.get(column..).unwrap_or_default())
 }
 
-/// Cut to the terminal, so that it stays one.
+/// Cuts a line to the terminal, so that it does not wrap.
 fn one_line(line: &str, columns: usize) -> String {
     let is_whole = width(&term::plain(line)) < columns;
     if is_whole {
@@ -411,8 +411,8 @@ fn one_line(line: &str, columns: usize) -> String {
     format!("{}…\n", term::fit(line, columns.saturating_sub(2)))
 }
 
-/// One line of text as lines that fit, each behind `indent` and the line's own. A word that is wider than that is
-/// left whole: the terminal breaks it, and it can still be copied.
+/// Wraps one line of text, each line with `indent` and the line's own indentation. A word that is too wide is not
+/// broken, so that it can be copied.
 pub(super) fn wrapped(indent: &str, line: &str, columns: usize) -> String {
     let own: String = line.chars().take_while(|char| *char == ' ').take(columns / 3).collect();
     let room = columns.saturating_sub(width(indent) + width(&own) + 1).max(20);
@@ -438,7 +438,7 @@ pub(super) fn wrapped(indent: &str, line: &str, columns: usize) -> String {
     out
 }
 
-/// What stands between two spaces, or between two backticks as long as there is room: commands are there to be copied.
+/// Splits at spaces, but not between two backticks as long as there is room, so that commands can be copied.
 fn words(line: &str, room: usize) -> impl Iterator<Item = &str> {
     let mut rest = line.trim_start_matches(' ');
     std::iter::from_fn(move || {

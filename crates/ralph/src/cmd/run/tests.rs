@@ -1,4 +1,4 @@
-//! A short night, as a person, a narrow terminal, a pipe and a program see it.
+//! A short run, as text on a wide and a narrow terminal, for a pipe, and as JSON.
 
 use super::*;
 use crate::cmd::run::json::Lines;
@@ -50,8 +50,8 @@ fn look(has_bar: bool) -> Look {
 
 fn shown(look: Look, columns: usize, story: &[Told]) -> String {
     let mut screen = Screen::new(Paper { text: String::new(), columns }, look);
-    for told in story {
-        screen.tell(told);
+    for event in story {
+        screen.tell(event);
         screen.tick();
     }
     screen.close().text
@@ -105,7 +105,7 @@ fn beginning() -> Vec<Told> {
             project: "/srv/parser".into(),
             gates: vec![text("build"), text("tests"), text("lint")],
             notes: vec![text(
-                "the agent asks for no permissions in this run: let it work in a container or a virtual machine, without your keys",
+                "the agent runs without permission prompts: use a container or a virtual machine, without your keys",
             )],
         },
         Told::Session {
@@ -167,7 +167,7 @@ fn missing(name: &str, note: &str, first: Option<&str>) -> Missing {
     Missing { name, standing: Known::Unmet, note, first }
 }
 
-fn weather() -> Vec<Told> {
+fn interruptions() -> Vec<Told> {
     let text = |text: &str| text.to_string();
     let wait = Told::Waiting {
         why: text("rate limit of the five-hour window"),
@@ -262,16 +262,16 @@ fn cancelled() -> Report {
 }
 
 #[test]
-fn a_pipe_gets_all_of_it_and_no_bar() {
-    let told = term::plain(&shown(look(false), 100, &[beginning(), weather()].concat()));
-    insta::assert_snapshot!(told, @r#"
+fn pipe_gets_all_text_and_no_bar() {
+    let output = term::plain(&shown(look(false), 100, &[beginning(), interruptions()].concat()));
+    insta::assert_snapshot!(output, @r#"
     k7f2    make the parser handle nested quotes
     project `/srv/parser`
     gates   build, tests, lint
-    note    the agent asks for no permissions in this run: let it work in a container or a virtual
-            machine, without your keys
+    note    the agent runs without permission prompts: use a container or a virtual machine, without
+            your keys
     stop    Ctrl-C lets the turn end, twice ends it now; `ralph run --resume k7f2` continues
-    session 1: 5999882c begins, opus
+    session 1: 5999882c starts, opus
 
       I will look at the parser first, because the quotes are read there and nowhere else.
 
@@ -294,41 +294,40 @@ fn a_pipe_gets_all_of_it_and_no_bar() {
             ? lint: timed out after 10 min
     trouble rate_limit: the five-hour limit is reached
     waits   12 min until 720 s: rate limit of the five-hour window
-    goes on the wait is over
+    resumes the wait is over
     waits   40 s until 40 s: overload
     waits   40 s until 40 s, attempt 2: overload
-    goes on the wait is over
-    silent  for 10 min; the agent is asked whether it is there
-    silent  for 10 min; the agent is started again
-    session 1: 5999882c goes on
+    resumes the wait is over
+    silent  for 10 min; the agent is asked for a sign of life
+    silent  for 10 min; the agent is restarted
+    session 1: 5999882c resumes
     tries   another approach: the same 2 failed three times
     over    context 81 %: the context is nearly full; the next session reads
             `/home/user/.ralph/runs/k7f2/handoff.md`
     asks    May the parser reject empty input?
-            `ralph tell k7f2 "…"` answers; parked at 1800 s without an answer
+            answer with `ralph tell k7f2 "…"`; parked at 1800 s without an answer
     let go  all 5 requirements are met; a last look follows
     note    `gh` is not logged in
     "#);
 }
 
-/// Every `⌫` takes back the bar that is marked with `▁` before anything else is printed.
+/// Every `⌫` erases the bar marked with `▁` before anything else is printed.
 #[test]
-fn a_narrow_terminal_has_a_bar_and_no_line_that_is_too_long() {
-    let story = [beginning(), weather(), vec![Told::Ended(Box::new(cancelled()))]].concat();
-    let told = term::plain(&shown(look(true), 60, &story));
-    // The line that people forward is one line.
-    let widest = told.lines().filter(|line| !line.starts_with("cancelled: ")).map(width).max();
+fn narrow_terminal_has_a_bar_and_no_line_that_is_too_long() {
+    let story = [beginning(), interruptions(), vec![Told::Ended(Box::new(cancelled()))]].concat();
+    let output = term::plain(&shown(look(true), 60, &story));
+    // The first line of the report is wrapped by other rules.
+    let widest = output.lines().filter(|line| !line.starts_with("cancelled: ")).map(width).max();
     assert_eq!(widest, Some(59));
-    insta::assert_snapshot!(told, @r#"
+    insta::assert_snapshot!(output, @r#"
     k7f2    make the parser handle nested quotes
     project `/srv/parser`
     gates   build, tests, lint
-    note    the agent asks for no permissions in this run: let
-            it work in a container or a virtual machine,
-            without your keys
+    note    the agent runs without permission prompts: use a
+            container or a virtual machine, without your keys
     stop    Ctrl-C lets the turn end, twice ends it now;
             `ralph run --resume k7f2` continues
-    session 1: 5999882c begins, opus
+    session 1: 5999882c starts, opus
     ▁ iteration 0 of 25 · context 41 % · $1.82 of $20
     ⌫
 
@@ -384,7 +383,7 @@ fn a_narrow_terminal_has_a_bar_and_no_line_that_is_too_long() {
             window
     ▁ waits 12:00 · iteration 3 of 25 · context 41 %
     ⌫
-    goes on the wait is over
+    resumes the wait is over
     ▁ iteration 3 of 25 · context 41 % · $1.82 of $20
     ⌫
     waits   40 s until 40 s: overload
@@ -393,16 +392,16 @@ fn a_narrow_terminal_has_a_bar_and_no_line_that_is_too_long() {
     waits   40 s until 40 s, attempt 2: overload
     ▁ waits 0:40 · iteration 3 of 25 · context 41 %
     ⌫
-    goes on the wait is over
+    resumes the wait is over
     ▁ iteration 3 of 25 · context 41 % · $1.82 of $20
     ⌫
-    silent  for 10 min; the agent is asked whether it is there
+    silent  for 10 min; the agent is asked for a sign of life
     ▁ iteration 3 of 25 · context 41 % · $1.82 of $20
     ⌫
-    silent  for 10 min; the agent is started again
+    silent  for 10 min; the agent is restarted
     ▁ iteration 3 of 25 · context 41 % · $1.82 of $20
     ⌫
-    session 1: 5999882c goes on
+    session 1: 5999882c resumes
     ▁ iteration 3 of 25 · context 41 % · $1.82 of $20
     ⌫
     tries   another approach: the same 2 failed three times
@@ -414,7 +413,7 @@ fn a_narrow_terminal_has_a_bar_and_no_line_that_is_too_long() {
     ▁ iteration 3 of 25 · context 41 % · $1.82 of $20
     ⌫
     asks    May the parser reject empty input?
-            `ralph tell k7f2 "…"` answers; parked at 1800 s
+            answer with `ralph tell k7f2 "…"`; parked at 1800 s
             without an answer
     ▁ asks 30:00 · iteration 3 of 25 · context 41 %
     ⌫
@@ -436,7 +435,7 @@ fn a_narrow_terminal_has_a_bar_and_no_line_that_is_too_long() {
 }
 
 #[test]
-fn colour_says_nothing_that_the_words_do_not() {
+fn colour_carries_no_information_of_its_own() {
     let story = &beginning()[10..];
     insta::assert_snapshot!(shown(look(false), 100, story).replace('\u{1b}', "␛"), @r#"
       ␛[32m✓␛[0m build  0.4 s
@@ -450,16 +449,16 @@ fn colour_says_nothing_that_the_words_do_not() {
 }
 
 #[test]
-fn letters_stand_for_signs_where_there_is_no_utf8() {
+fn letters_replace_signs_without_utf8() {
     let story = [beginning(), vec![Told::Ended(Box::new(verified()))]].concat();
-    let told = term::plain(&shown(Look { signs: Signs::Ascii, ..look(true) }, 100, &story));
-    let ours = told.replace(['⌫', '▁'], "");
+    let output = term::plain(&shown(Look { signs: Signs::Ascii, ..look(true) }, 100, &story));
+    let ours = output.replace(['⌫', '▁'], "");
     assert!(ours.is_ascii(), "{ours}");
 }
 
 #[test]
-fn quiet_is_only_the_end() {
-    let story = [beginning(), weather(), vec![Told::Ended(Box::new(verified()))]].concat();
+fn quiet_prints_only_the_report() {
+    let story = [beginning(), interruptions(), vec![Told::Ended(Box::new(verified()))]].concat();
     let quiet = Look { is_quiet: true, first_line: report::First::Whole, ..look(false) };
     insta::assert_snapshot!(term::plain(&shown(quiet, 100, &story)), @"
     verified: make the parser handle nested quotes — 3 gates on 3f1c2ab, 11 iterations over 3 sessions, 2 h 4 min, $4.10
@@ -470,8 +469,8 @@ fn quiet_is_only_the_end() {
       saved   as checkpoint 11
       tree    merged into `main`; the branch `ralph/k7f2` is kept
     ");
-    let told = term::plain(&report::told(&cancelled(), &[], (100, report::First::Whole)));
-    insta::assert_snapshot!(told, @"
+    let output = term::plain(&report::told(&cancelled(), &[], (100, report::First::Whole)));
+    insta::assert_snapshot!(output, @"
     cancelled: make the parser handle nested quotes — a person pressed Ctrl-C, 2 of 5 open, 3 iterations, 14 min, $1.82
     ✗ open    tests: 2 of 148 failed
     ✗ open    lint
@@ -480,9 +479,9 @@ fn quiet_is_only_the_end() {
     ");
 }
 
-/// What is told at the end is told once, names no commit that was not judged, and breaks at words.
+/// The report repeats nothing, names only the commit that was verified, and wraps at words.
 #[test]
-fn a_report_says_what_was_judged_and_where_it_is() {
+fn report_names_what_was_verified_and_where_it_is() {
     let text = |text: &str| text.to_string();
     let gates = [text("tests"), text("tests (clean checkout)")];
     let met = ["a change", "policy", "tools", "nothing hidden", "test integrity"];
@@ -522,16 +521,16 @@ fn a_report_says_what_was_judged_and_where_it_is() {
         assumed_micro_usd: 1_820_000,
         ..cancelled()
     };
-    let told = |report, first| term::plain(&report::told(report, &gates, (60, first)));
-    let told = [
-        told(&uncommitted, report::First::Wrapped),
-        told(&claimed, report::First::Whole),
-        told(&stuck, report::First::Wrapped),
+    let output = |report, first| term::plain(&report::told(report, &gates, (60, first)));
+    let output = [
+        output(&uncommitted, report::First::Wrapped),
+        output(&claimed, report::First::Whole),
+        output(&stuck, report::First::Wrapped),
     ];
-    insta::assert_snapshot!(told.join("\n"), @"
+    insta::assert_snapshot!(output.join("\n"), @"
     verified: make the parser handle nested quotes — 2 gates
       on the work tree, not committed, 11 iterations over 3
-      sessions, 2 h 4 min, $4.10, of it $1 assumed
+      sessions, 2 h 4 min, $4.10, $1 of it assumed
     ✓ met     a change, policy, tools, nothing hidden, test
               integrity, tests, tests (clean checkout)
       files   `src/part1.rs`, `src/part2.rs`, `src/part3.rs`,
@@ -563,13 +562,13 @@ fn a_report_says_what_was_judged_and_where_it_is() {
     ");
 }
 
-/// Whatever an agent says, no line of it steers the terminal.
+/// No control character from an agent reaches the terminal.
 #[test]
-fn nothing_foreign_reaches_the_terminal_as_it_is() {
+fn foreign_control_characters_do_not_reach_the_terminal() {
     let foreign = "\u{1b}[2J\u{1b}]0;title\u{7}a\r\u{8}b\u{202e}c\u{9b}31m";
     let hostile = |text: &str| text.replace("foreign", foreign);
     let story: Vec<Told> =
-        [beginning(), weather(), vec![Told::Ended(Box::new(cancelled()))]].concat();
+        [beginning(), interruptions(), vec![Told::Ended(Box::new(cancelled()))]].concat();
     let said = Told::Said { by: Speaker::Agent, text: foreign.repeat(50) };
     let held = Told::Held {
         iteration: 1,
@@ -583,27 +582,27 @@ fn nothing_foreign_reaches_the_terminal_as_it_is() {
         Told::Tool { by: Speaker::Agent, name: hostile("foreign"), what: hostile("foreign") };
     let gate =
         Told::GateEnded { name: hostile("foreign"), outcome: hostile("foreign"), took_ms: 1 };
-    let told = shown(look(true), 80, &[story, vec![said, held, tool, gate]].concat());
-    let bare = term::plain(&told);
+    let output = shown(look(true), 80, &[story, vec![said, held, tool, gate]].concat());
+    let bare = term::plain(&output);
     let hidden: Vec<_> =
         bare.chars().filter(|char| *char != '\n' && text::is_hidden(*char)).collect();
     assert_eq!(hidden, Vec::<char>::new());
 }
 
 #[test]
-fn a_program_reads_one_object_per_line() {
+fn json_output_has_one_object_per_line() {
     let mut lines = Lines::new(Paper { text: String::new(), columns: 0 }, now);
-    let story = [beginning(), weather(), vec![Told::Ended(Box::new(verified()))]].concat();
-    for told in &story {
-        lines.tell(told);
+    let story = [beginning(), interruptions(), vec![Told::Ended(Box::new(verified()))]].concat();
+    for event in &story {
+        lines.tell(event);
     }
-    let told = lines.close().text;
-    for line in told.lines() {
+    let output = lines.close().text;
+    for line in output.lines() {
         let read: serde_json::Value = serde_json::from_str(line).unwrap();
         assert_eq!((&read["v"], &read["run"]), (&1.into(), &"k7f2".into()), "{line}");
     }
-    insta::assert_snapshot!(told.replace('\u{202e}', ""), @r#"
-    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"prepared","title":"make the parser handle nested quotes","project":"/srv/parser","gates":["build","tests","lint"],"notes":["the agent asks for no permissions in this run: let it work in a container or a virtual machine, without your keys"]}
+    insta::assert_snapshot!(output.replace('\u{202e}', ""), @r#"
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"prepared","title":"make the parser handle nested quotes","project":"/srv/parser","gates":["build","tests","lint"],"notes":["the agent runs without permission prompts: use a container or a virtual machine, without your keys"]}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"session","session":"5999882c-e786-462c-84d4-07d1c65b5e76","how":"fresh","number":1,"model":"opus","argv":["claude","-p"]}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"standing","iteration":0,"max_iterations":25,"context":0.41,"spent_usd":1.82,"max_cost_usd":20.0,"tokens":812000,"max_tokens":null,"elapsed_ms":840000,"max_duration_ms":28800000,"sessions":1,"open":null,"total":null}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"said","by":"agent","text":"I will look at the parser first, because the quotes are read there and nowhere else.\n\n- read `src/parser.rs`\n- run the tests that fail and see what they say about nested quotes, one by one\n"}

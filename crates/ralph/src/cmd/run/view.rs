@@ -98,13 +98,13 @@ impl View {
 }
 
 impl Watcher for View {
-    fn tell(&mut self, told: &Told) {
-        if let Told::Ended(report) = told {
+    fn tell(&mut self, event: &Told) {
+        if let Told::Ended(report) = event {
             self.ended = Some(report.status);
         }
         match &mut self.kind {
-            Kind::Screen(screen) => screen.tell(told),
-            Kind::Json(lines) => lines.tell(told),
+            Kind::Screen(screen) => screen.tell(event),
+            Kind::Json(lines) => lines.tell(event),
         }
     }
 

@@ -11,13 +11,14 @@ Examples:
   ralph simulate scenarios/try/too-early.toml --project ~/my-app
   ralph simulate scenarios/try/edits-and-stops.toml --hook PreToolUse=./my-guard.sh
   ralph simulate scenarios/stop/exit-2.toml --client
-  ralph simulate --record ~/.claude/projects/-home-you-app/5999882c.jsonl > night.toml
-  ralph simulate night.toml --settings .claude/settings.json --json \\
+  ralph simulate --record ~/.claude/projects/-home-you-app/5999882c.jsonl > scenario.toml
+  ralph simulate scenario.toml --settings .claude/settings.json --json \\
     | jq 'select(.kind == \"hook\")'
 
-A scenario runs its commands and hooks with your permissions, in a scratch
-directory. `~` and `$HOME` are a scratch home there, in hooks too: yours is
-not visible. The exit code is 0 if all expectations are met.")]
+A scenario runs its commands and hooks with your permissions, in a
+scratch directory. `~` and `$HOME` are a scratch home there, in hooks
+too: yours is not visible. The exit code is 0 if all expectations are
+met.")]
 pub(crate) struct Simulate {
     /// Play these scenarios, or all `*.toml` in a directory; `-` is stdin
     #[arg(value_name = "SCENARIO", required_unless_present = "record")]

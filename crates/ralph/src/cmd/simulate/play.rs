@@ -58,7 +58,7 @@ pub(super) struct World<'a> {
 pub(super) struct Played {
     pub name: String,
     pub counts: Counts,
-    /// In the order of [`KEYS`].
+    /// In the order of [`EXPECT_KEYS`].
     pub mismatches: Vec<Mismatch>,
     pub exit: i32,
     pub ms: u64,
@@ -228,7 +228,7 @@ fn not_set_up(error: &StageError) -> Failure {
     }
 }
 
-/// The position of the key of `reasons[0]` or `files.a.txt` in [`KEYS`].
+/// The position of the key of `reasons[0]` or `files.a.txt` in [`EXPECT_KEYS`].
 fn place(what: &str) -> usize {
     let key = what.split(['[', '.']).next().unwrap_or_default();
     KEYS.iter().position(|known| *known == key).unwrap_or(KEYS.len())

@@ -1,4 +1,4 @@
-//! Who watches a queue: a person, or a program.
+//! The output of a queue: a screen for a person, or JSON lines for a program.
 
 use super::super::args::Run;
 use super::super::screen::Signs;

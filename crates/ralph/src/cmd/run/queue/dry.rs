@@ -1,4 +1,4 @@
-//! What would be done, without anything being begun.
+//! `ralph run --queue --dry-run`: shows what would be done, and starts nothing.
 
 use super::json::names;
 use super::prepare::Prepared;
@@ -86,8 +86,8 @@ fn title(goal: &str) -> String {
 pub(super) fn shown(prepared: &Prepared, known: &[Known]) -> String {
     let queue = &prepared.queue;
     let project = safe(&prepared.project.to_string_lossy());
-    let mut out =
-        format!("{} tasks, {} at once, in `{project}`\n", queue.tasks.len(), prepared.parallel);
+    let tasks = text::counted(u64::try_from(queue.tasks.len()).unwrap_or(u64::MAX), "task");
+    let mut out = format!("{tasks}, {} at once, in `{project}`\n", prepared.parallel);
     let mut line = |label: &str, value: &str| {
         out.push_str(&format!("  {} {value}\n", paint(term::DIM, &format!("{label:<6}"))));
     };
@@ -109,8 +109,8 @@ pub(super) fn shown(prepared: &Prepared, known: &[Known]) -> String {
         let then = match then(known) {
             "landed" => "has landed".to_string(),
             "parked" => format!("stays parked{run}"),
-            "goes_on" => format!("goes on{run}"),
-            _ => "begins".to_string(),
+            "goes_on" => format!("resumes{run}"),
+            _ => "starts".to_string(),
         };
         let after = names(queue, task);
         let after =

@@ -1,4 +1,4 @@
-//! A queue as a program reads it: what its runs say, with the task, and what becomes of each.
+//! The JSON output of a queue: the events of its runs, each with its task, and the events of the queue itself.
 
 use super::super::view::Output;
 use super::report;
@@ -94,15 +94,15 @@ impl<'a, O: Output> Lines<'a, O> {
     }
 
     pub(super) fn started(&mut self, task: usize, how: &Order) {
-        let told = Told::TaskStarted {
+        let event = Told::TaskStarted {
             run: how.run.as_ref().map(RunId::as_str),
             max_cost_usd: how.max_cost_micro_usd.map(usd),
             max_duration_ms: how.max_duration_ms,
         };
-        self.say(Some(task), told);
+        self.say(Some(task), event);
     }
 
-    /// Its own line, with where it belongs.
+    /// The line of a run, with the queue and the task added.
     pub(super) fn heard(&mut self, task: usize, heard: &Heard) {
         let Value::Object(fields) = &heard.line else { return };
         let mut fields = fields.clone();
@@ -116,8 +116,8 @@ impl<'a, O: Output> Lines<'a, O> {
 
     pub(super) fn ended(&mut self, task: usize, end: &End) {
         let landed = end.how == Ending::Landed;
-        let told = EndJson { landed, status: end.status, because: &end.why };
-        self.say(Some(task), Told::TaskEnded(told));
+        let event = EndJson { landed, status: end.status, because: &end.why };
+        self.say(Some(task), Told::TaskEnded(event));
     }
 
     pub(super) fn close(mut self, outcome: &Outcome) -> O {
@@ -129,26 +129,26 @@ impl<'a, O: Output> Lines<'a, O> {
             because: report::why(self.queue, became, outcome.stopped),
             spent_usd: usd(became.spent_micro_usd),
         });
-        let told = Told::QueueEnded {
+        let event = Told::QueueEnded {
             exit_code: report::exit_code(outcome),
             stopped: outcome.stopped.map(report::stopped),
             spent_usd: usd(outcome.spent_micro_usd),
             tasks: tasks.collect(),
         };
-        self.say(None, told);
+        self.say(None, event);
         self.output
     }
 
-    fn say(&mut self, task: Option<usize>, told: Told<'_>) {
+    fn say(&mut self, task: Option<usize>, event: Told<'_>) {
         let task = task.and_then(|task| self.queue.tasks.get(task));
         let line = Line {
             v: 1,
             at: clock::rfc3339((self.now_ms)()),
             queue: self.id.as_str(),
             task: task.map(|task| task.name.as_str()),
-            told,
+            told: event,
         };
-        // Strings, numbers and lists of them; serialising it cannot fail.
+        // The types consist of strings, numbers and lists; serialising them cannot fail.
         let mut line = serde_json::to_string(&line).unwrap_or_default();
         line.push('\n');
         self.output.print(&line);

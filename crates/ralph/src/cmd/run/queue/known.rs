@@ -1,4 +1,4 @@
-//! What is known of the tasks of a queue: from its record, and from the records of the runs themselves.
+//! The state of the tasks of a queue, from its own record and from the records of their runs.
 
 use ralph_core::id::RunId;
 use ralph_core::run::Phase;
@@ -46,12 +46,12 @@ fn of(home: &Home, task: &Task, (tried, past): (&Tried, &Past)) -> Known {
         run: Some(run),
     };
     match (phase, &tried.end) {
-        // What the queue's own record says has to be what the run says, too.
+        // Landed only if both the queue's record and the run's record agree.
         (Phase::Ended(Status::Verified), Some(end)) if end.how == Ending::Landed => {
             Known { end: Some(end.clone()), ..gone_on_with }
         }
         _ if tried.terms != task.terms() && !is_verified => afresh,
-        // Still at it, or verified and still to be landed.
+        // Still in progress, or verified but not landed yet.
         (
             Phase::Active | Phase::Orphaned | Phase::Paused { .. } | Phase::Ended(Status::Verified),
             _,
@@ -64,8 +64,8 @@ fn of(home: &Home, task: &Task, (tried, past): (&Tried, &Past)) -> Known {
     }
 }
 
-/// The run that was begun for a task just before whoever watched was killed: it has the task's goal, began after the
-/// task was started, and no other task has it.
+/// The run of a task that is missing in the record, because the queue was killed just after the run started: it has
+/// the task's goal, started after the task, and belongs to no other task.
 fn unnoticed(home: &Home, task: &Task, (tried, past): (&Tried, &Past)) -> Option<RunId> {
     if tried.end.is_some() {
         return None;

@@ -1,8 +1,8 @@
-//! `ralph run --queue`: many goals, each a run of its own in a work tree of its own, within one budget.
+//! `ralph run --queue`: many goals, each with its own run and work tree, within one budget.
 //!
 //! ```text
-//! args, queue.toml ─ prepare ─▶ Prepared ─ record: what is done ─▶ queue::work ─ worker: `ralph run --json` for each
-//!                                   └─▶ dry: what would be done          └─ board: screen · json ─▶ report, exit code
+//! run_args, queue.toml ─ queue_prepare ─▶ PreparedQueue ─▶ queue::work ─ task_process: `ralph run --json` for each
+//!                                             └─▶ queue_dry_run  └─ queue_view: queue_screen · queue_json
 //! ```
 
 mod board;
@@ -30,18 +30,18 @@ use ralph_sys::env::Env;
 use ralph_sys::proc::signals;
 use worker::Processes;
 
-/// The queue that a name stands for, if there is one.
+/// The id of the queue with this name, if there is one.
 pub(super) fn named(env: &Env, name: &str) -> Result<Option<QueueId>, Failure> {
     let Some(id) = QueueId::parse(name) else { return Ok(None) };
     Ok(Book::look(&home(env)?, &id).map_err(failed)?.map(|_| id))
 }
 
-/// Goes on with a queue as it was last asked for.
+/// Continues a queue with its recorded arguments.
 pub(super) fn resume(env: &Env, id: &QueueId, args: &Run) -> Result<u8, Failure> {
     let past = Book::look(&home(env)?, id).map_err(failed)?;
     let opening = past.and_then(|past| past.opening).ok_or_else(|| {
-        let what = format!("nothing is known of how queue `{}` was begun", id.as_str());
-        Failure::new(&what, "`ralph run --queue FILE` begins it")
+        let what = format!("there is no record of how queue `{}` was started", id.as_str());
+        Failure::new(&what, "`ralph run --queue FILE` starts it")
     })?;
     run(env, &words::again(&opening, args)?)
 }
@@ -100,9 +100,9 @@ pub(super) fn run(env: &Env, args: &Run) -> Result<u8, Failure> {
 fn failed(error: BookError) -> Failure {
     match error {
         BookError::File(error) => error.into(),
-        BookError::Busy(_) => Failure::because("the queue cannot be worked through", &error)
-            .with_hint("`ralph status` shows what goes on"),
-        BookError::Newer(_) => Failure::because("the queue cannot be gone on with", &error)
+        BookError::Busy(_) => Failure::because("cannot work through the queue", &error)
+            .with_hint("`ralph status` shows what is running"),
+        BookError::Newer(_) => Failure::because("cannot continue the queue", &error)
             .with_hint("use that version, or a newer one"),
     }
 }

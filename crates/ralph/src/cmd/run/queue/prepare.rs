@@ -1,4 +1,4 @@
-//! All that is looked at before anything of a queue is started.
+//! Prepares a queue: checks the queue and all its tasks before anything is started.
 
 use super::super::args::Run;
 use super::super::policy::Judge;
@@ -14,30 +14,30 @@ use ralph_drive::queue::{self, Queue, QueueError, Task};
 use ralph_sys::env::Env;
 use std::path::{Path, PathBuf};
 
-/// What is not said is done one after the other.
+/// Without `--parallel`, tasks run one after the other.
 const USUAL_PARALLEL: usize = 1;
 
 pub(super) struct Prepared {
     pub queue: Queue,
     pub project: PathBuf,
-    /// Of all tasks together, as far as cost and duration go.
+    /// Cost and duration are limits on all tasks together.
     pub limits: Limits,
     pub least_micro_usd: u64,
     pub parallel: usize,
-    /// What every run is started with.
+    /// The arguments of every run.
     pub arguments: Vec<String>,
-    /// What goes on with the queue.
+    /// The arguments that are recorded to continue the queue.
     pub asked: Vec<String>,
-    /// Flags for the agent, as they are.
+    /// Flags for the agent, passed on unchanged.
     pub flags: Vec<String>,
     pub model: Option<String>,
     pub complexity: Option<u8>,
     pub max_iterations: Option<u32>,
-    /// What becomes of work that is verified.
+    /// What happens with verified work.
     pub then: Then,
-    /// Name and command of each.
+    /// The name and the command of each gate.
     pub gates: Vec<(String, String)>,
-    /// What an agent is started with, but for what a task says itself.
+    /// The agent's command line, without the settings of single tasks.
     pub argv: Vec<String>,
     pub notes: Vec<String>,
 }
@@ -47,7 +47,7 @@ pub(super) fn prepare(env: &Env, args: &Run) -> Result<Prepared, Failure> {
         [(!args.plan.is_empty(), "--plan"), (!args.features.is_empty(), "--features")]
     {
         if is_given {
-            let what = format!("`{option}` is of one goal, and a queue has many");
+            let what = format!("`{option}` is for one goal, but a queue has many");
             let key = option.trim_start_matches('-');
             return Err(Failure::new(&what, &format!("give a task its own: `{key} = \"…\"`")));
         }
@@ -61,8 +61,8 @@ pub(super) fn prepare(env: &Env, args: &Run) -> Result<Prepared, Failure> {
     if then == Then::PullRequest
         && let Some(task) = queue.tasks.iter().find(|task| !task.after.is_empty())
     {
-        let what = format!("`--pr` merges nothing, so `{}` could never begin", task.name);
-        return Err(Failure::new(&what, "leave `--pr` out, or `after`"));
+        let what = format!("`--pr` merges nothing, so `{}` could never start", task.name);
+        return Err(Failure::new(&what, "omit `--pr`, or remove `after`"));
     }
     let project = init::project(env, args.project.as_deref())?;
     let any = Task { goal: "any".to_string(), ..Task::default() };
@@ -98,7 +98,7 @@ pub(super) fn prepare(env: &Env, args: &Run) -> Result<Prepared, Failure> {
     })
 }
 
-/// What the person or the policy says that a run may cost and take holds for all of them together.
+/// The limits and gates of the queue. The limits of a single run apply to all tasks together.
 fn terms(plan: &Plan) -> (Limits, Vec<(String, String)>) {
     let Work::New(new) = &plan.work else { return (Limits::DEFAULT, Vec::new()) };
     let config = match &new.judge {
@@ -109,7 +109,7 @@ fn terms(plan: &Plan) -> (Limits, Vec<(String, String)>) {
     (new.demand.limits(config), gates)
 }
 
-/// What is to be known of every task once, and the rest with the task that it is about.
+/// Notes about every task once, and the other notes with the name of their task.
 fn together(notes: &[(&str, Vec<String>)]) -> Vec<String> {
     let is_common = |note: &String| notes.iter().all(|(_, others)| others.contains(note));
     let common = notes.first().map(|(_, first)| first.as_slice()).unwrap_or_default();
@@ -121,7 +121,7 @@ fn together(notes: &[(&str, Vec<String>)]) -> Vec<String> {
     common.chain(single).collect()
 }
 
-/// What a task names is there.
+/// Checks that the lists of a task exist.
 fn lists(task: &Task, project: &Path) -> Result<(), Failure> {
     for features in &task.features {
         start::list_directory(features, project)?;
@@ -144,7 +144,7 @@ fn unreadable(error: QueueError) -> Failure {
             &error.to_string(),
             "write a `[[task]]` with `name` and `goal`, or a directory with a `*.md` for each",
         ),
-        QueueError::TooMany(_) => Failure::new(&error.to_string(), "make several queues of it"),
+        QueueError::TooMany(_) => Failure::new(&error.to_string(), "split it into several queues"),
         QueueError::NoText(_) => Failure::new(&error.to_string(), "save it as UTF-8"),
     }
 }

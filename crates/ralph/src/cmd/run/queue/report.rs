@@ -1,4 +1,4 @@
-//! How a queue ended: a line for each task, and one for all of it.
+//! The report at the end of a queue: a line for each task, and one for the queue.
 
 use super::super::screen::line_of;
 use crate::term::{self, paint};
@@ -10,8 +10,8 @@ use ralph_drive::queue::{Became, Outcome, Queue, QueueId, Stand, Stopped};
 
 const LONGEST_REASON: usize = 400;
 
-/// 0 only when everything landed. Otherwise 130 where a person ended it, and else what the first task says that did
-/// not land, in the order of the queue.
+/// 0 only if every task landed. Otherwise 130 if a person ended the queue, or else the exit code of the first task that
+/// did not land, in the order of the queue.
 pub(super) fn exit_code(outcome: &Outcome) -> u8 {
     if outcome.tasks.iter().all(|task| task.stand == Stand::Done) {
         return 0;
@@ -23,7 +23,7 @@ pub(super) fn exit_code(outcome: &Outcome) -> u8 {
     let mut parked = outcome.tasks.iter().filter(|task| task.stand == Stand::Parked);
     let first = parked.find_map(|task| task.end.as_ref());
     match first.map(|end| end.status) {
-        // Verified and not landed: somebody has to look at it.
+        // Verified but not landed: a person has to look at it.
         Some(Some(Status::Verified)) => Status::NeedsHuman.exit_code(),
         Some(Some(status)) => status.exit_code(),
         Some(None) => crate::FAILURE,
@@ -49,7 +49,7 @@ pub(super) fn stopped(why: Stopped) -> &'static str {
     }
 }
 
-/// Why a task is where it is.
+/// The reason for the state of a task.
 pub(super) fn why(queue: &Queue, became: &Became, stopped: Option<Stopped>) -> String {
     let name = |task: usize| queue.tasks.get(task).map_or("?", |task| task.name.as_str());
     match (became.stand, &became.end) {
@@ -59,14 +59,14 @@ pub(super) fn why(queue: &Queue, became: &Became, stopped: Option<Stopped>) -> S
         (Stand::Ready, _) => match stopped {
             Some(Stopped::Cancelled) => "a person ended the queue".to_string(),
             Some(Stopped::OutOfBudget) => "the budget is used up".to_string(),
-            Some(Stopped::OutOfTime) => "the time is over".to_string(),
+            Some(Stopped::OutOfTime) => "the time is up".to_string(),
             None => String::new(),
         },
         (Stand::Done | Stand::Parked | Stand::Running, _) => String::new(),
     }
 }
 
-/// The table, and the line that a person can forward.
+/// Renders the table of tasks, and the line that a person can forward.
 pub(super) fn told(
     (id, queue): (&QueueId, &Queue),
     outcome: &Outcome,
@@ -91,14 +91,13 @@ pub(super) fn told(
         out.push_str(&line_of("", &paint(term::DIM, "next"), &next, columns));
     }
     if outcome.tasks.iter().any(|task| task.stand == Stand::Parked && is_over(task)) {
-        let next =
-            "a run that has ended is not repeated: other words or limits in its task begin another";
+        let next = "a run that has ended is not repeated: change the goal or limits of its task to start another";
         out.push_str(&line_of("", "", next, columns));
     }
     out
 }
 
-/// A line for each task, and why it is where it is.
+/// A line for each task, with the reason for its state.
 pub(super) fn rows(queue: &Queue, outcome: &Outcome, columns: usize) -> String {
     let mut out = String::new();
     let widest = queue.tasks.iter().map(|task| task.name.len()).max().unwrap_or(0).min(40);
@@ -108,8 +107,8 @@ pub(super) fn rows(queue: &Queue, outcome: &Outcome, columns: usize) -> String {
             Stand::Done => (paint(term::GOOD, "✓"), "landed"),
             Stand::Parked => (paint(term::BAD, "✗"), status.unwrap_or("failed")),
             Stand::Blocked(_) => (paint(term::ODD, "?"), "blocked"),
-            Stand::Running => (paint(term::ODD, "▸"), "at work"),
-            Stand::Ready | Stand::Waits(_) => (paint(term::DIM, "·"), "not begun"),
+            Stand::Running => (paint(term::ODD, "▸"), "running"),
+            Stand::Ready | Stand::Waits(_) => (paint(term::DIM, "·"), "not started"),
         };
         let run = became.run.as_ref().map_or("", |run| run.as_str());
         let spent = money(became.spent_micro_usd);
@@ -126,7 +125,7 @@ pub(super) fn rows(queue: &Queue, outcome: &Outcome, columns: usize) -> String {
     out
 }
 
-/// Ends that only the decision about the work brings. Whatever else parks a run can be gone on with.
+/// Whether a decision about the work ended the run. A run that was parked for another reason can be continued.
 fn is_over(task: &Became) -> bool {
     match task.end.as_ref().and_then(|end| end.status) {
         Some(

@@ -1,4 +1,4 @@
-//! A queue as a person watches it: a line for each task that moves, and below it a board that does not scroll away.
+//! The text output of a queue: a line for each event of a task, and a board at the bottom with the running tasks.
 
 use super::super::bar::{fitting, of_most};
 use super::super::screen::{Signs, line_of};
@@ -13,7 +13,7 @@ use ralph_drive::queue::{
 };
 use serde_json::Value;
 
-/// More lines than this would push everything else out of the window.
+/// The limit on the lines of the board, so that it does not fill the window.
 const MOST_LINES: usize = 16;
 const LONGEST: usize = 400;
 const WIDEST: usize = 100;
@@ -32,17 +32,17 @@ pub(super) struct Screen<'a, O> {
     queue: &'a Queue,
     look: Look,
     rows: Vec<Row>,
-    /// As it is drawn.
+    /// The board as it is drawn.
     drawn: String,
     since_ms: u64,
 }
 
-/// What is known of a task between two events.
+/// The state of a task between two events.
 #[derive(Clone, Debug, Default)]
 struct Row {
     iteration: u64,
     most: Option<u64>,
-    /// What it is at.
+    /// Its current activity.
     at: String,
 }
 
@@ -58,7 +58,8 @@ impl<'a, O: Output> Screen<'a, O> {
         let landed = known.iter().filter_map(|known| known.end.as_ref());
         let landed = landed.filter(|end| end.how == Ending::Landed).count();
         let source = safe(&self.queue.source.to_string_lossy());
-        let mut text = format!("{}  {} tasks of `{source}`", paint(term::BOLD, id), known.len());
+        let tasks = text::counted(u64::try_from(known.len()).unwrap_or(u64::MAX), "task");
+        let mut text = format!("{}  {tasks} of `{source}`", paint(term::BOLD, id));
         if landed > 0 {
             text.push_str(&format!(", {landed} landed already"));
         }
@@ -72,8 +73,8 @@ impl<'a, O: Output> Screen<'a, O> {
 
     pub(super) fn started(&mut self, task: usize, how: &Order) {
         let mut facts = match &how.run {
-            Some(run) => format!("goes on with {run}"),
-            None => "begins".to_string(),
+            Some(run) => format!("resumes {run}"),
+            None => "starts".to_string(),
         };
         if let Some(most) = how.max_cost_micro_usd {
             facts.push_str(&format!(", at most {}", money(most)));
@@ -82,7 +83,7 @@ impl<'a, O: Output> Screen<'a, O> {
         self.tell(task, &facts);
     }
 
-    /// Only what a person who watches many at once wants to know.
+    /// Shows only the events that matter to a person who watches many tasks at once.
     pub(super) fn heard(&mut self, task: usize, heard: &Heard) {
         let line = &heard.line;
         let text = |name: &str| {
@@ -116,7 +117,7 @@ impl<'a, O: Output> Screen<'a, O> {
             "trouble" => self.tell(task, &format!("trouble — {}: {}", text("class"), text("text"))),
             "question" => {
                 let run = text("run");
-                let asks = format!("asks: {} (`ralph tell {run} \"…\"` answers)", text("text"));
+                let asks = format!("asks: {} (answer with `ralph tell {run} \"…\"`)", text("text"));
                 self.tell(task, &asks);
             }
             _ => {}
@@ -191,7 +192,7 @@ impl<'a, O: Output> Screen<'a, O> {
         let all = self.queue.tasks.len();
         let summary = [
             format!("{done} of {all} landed"),
-            format!("{running} at work"),
+            format!("{running} running"),
             format!("{open} to come"),
             format!("{parked} parked"),
             spent,
@@ -218,7 +219,7 @@ impl<'a, O: Output> Screen<'a, O> {
         self.say(&line);
     }
 
-    /// As wide as the widest, so that what follows stands in one column.
+    /// The name, padded to the widest one.
     fn named(&self, name: &str) -> String {
         let widest = self.queue.tasks.iter().map(|task| task.name.chars().count()).max();
         let widest = widest.unwrap_or(0).min(LONGEST_NAME);
@@ -245,7 +246,7 @@ impl<'a, O: Output> Screen<'a, O> {
         self.output.columns().min(WIDEST)
     }
 
-    /// With letters where there is nothing better.
+    /// Replaces signs by letters where there is no UTF-8.
     fn spelled(&self, text: &str) -> String {
         super::super::screen::spelled(self.look.signs, text)
     }
@@ -260,7 +261,7 @@ mod tests {
     use serde_json::json;
     use std::path::Path;
 
-    /// What stays on a terminal, and what was drawn over.
+    /// Records what is printed and what is redrawn.
     struct Paper {
         text: String,
         columns: usize,
@@ -303,9 +304,9 @@ mod tests {
         Order { task, run: None, max_cost_micro_usd: Some(3_000_000), max_duration_ms: None }
     }
 
-    /// `$0 of $2` would be another budget than `$0 of $20`.
+    /// Parts are never cut: `$0 of $2` would be another budget than `$0 of $20`.
     #[test]
-    fn what_does_not_fit_is_left_out_whole() {
+    fn parts_that_do_not_fit_are_left_out() {
         let queue = queue(&[("parser", &[])]);
         let id = QueueId::of(Path::new("/srv/queue.toml"), Path::new("/srv"));
         let look = || Look {
@@ -314,28 +315,28 @@ mod tests {
             is_quiet: false,
             now_ms: || 1_794_000_000_000,
         };
-        let mut told = String::new();
+        let mut output_text = String::new();
         for columns in [80, 66, 60, 59, 40, 12] {
             let paper = Paper { text: String::new(), columns };
             let mut screen = Screen::new(paper, (&id, &queue), look());
             let purse = Purse::new(Some(20_000_000), 0, &[(0, None)]);
             screen.tick(&Schedule::new(&queue.tasks, 1), &purse);
             let bar = screen.output.text.lines().last().unwrap_or_default();
-            told.push_str(&format!("{columns:>2} {bar}\n"));
+            output_text.push_str(&format!("{columns:>2} {bar}\n"));
         }
-        insta::assert_snapshot!(told, @"
-        80 0 of 1 landed · 0 at work · 1 to come · 0 parked · $0 of $20 · 0 ms
-        66 0 of 1 landed · 0 at work · 1 to come · 0 parked · $0 of $20
-        60 0 of 1 landed · 0 at work · 1 to come · 0 parked
-        59 0 of 1 landed · 0 at work · 1 to come · 0 parked
-        40 0 of 1 landed · 0 at work · 1 to come
+        insta::assert_snapshot!(output_text, @"
+        80 0 of 1 landed · 0 running · 1 to come · 0 parked · $0 of $20 · 0 ms
+        66 0 of 1 landed · 0 running · 1 to come · 0 parked · $0 of $20
+        60 0 of 1 landed · 0 running · 1 to come · 0 parked
+        59 0 of 1 landed · 0 running · 1 to come · 0 parked
+        40 0 of 1 landed · 0 running · 1 to come
         12
         ");
     }
 
-    /// A line for each that is at work, one for all of it, and no line wider than the terminal whatever an agent says.
+    /// One line for each running task and one for the queue, none wider than the terminal whatever an agent prints.
     #[test]
-    fn a_board_shows_what_is_at_work() {
+    fn board_shows_the_running_tasks() {
         let queue = queue(&[("parser", &[]), ("lexer", &[]), ("docs", &[0]), ("site", &[])]);
         let id = QueueId::of(Path::new("/q"), Path::new("/p"));
         let look =
@@ -376,28 +377,28 @@ mod tests {
         ];
         let stopped = Some(Stopped::OutOfBudget);
         let outcome = Outcome { tasks, stopped, spent_micro_usd: 1_200_000 };
-        let told = screen.close(&outcome).text.replace(id.as_str(), "[queue]");
-        insta::assert_snapshot!(told, @"
-        parser  begins, at most $3
+        let output_text = screen.close(&outcome).text.replace(id.as_str(), "[queue]");
+        insta::assert_snapshot!(output_text, @"
+        parser  starts, at most $3
         <up 0>
         ▸ parser  iteration 3 of 25 · $1.20 · Bash cargo test
         ▸ lexer   iteration 0 · $0 · xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
         · site    is next
-        0 of 4 landed · 2 at work · 2 to come · 0 parked · $1.20 of $20 · 0 ms
+        0 of 4 landed · 2 running · 2 to come · 0 parked · $1.20 of $20 · 0 ms
         <up 4>
         parser  ✓ landed: merged into `main` as 3f1c2ab
         lexer   ✗ needs_human: nobody answered
         <up 0>
         · docs    is next
         · site    is next
-        1 of 4 landed · 0 at work · 2 to come · 1 parked · $1.20 of $20 · 0 ms
+        1 of 4 landed · 0 running · 2 to come · 1 parked · $1.20 of $20 · 0 ms
         <up 3>
 
         ✓ parser  k7f2  landed            $0
         ✗ lexer   9qd1  failed            $0
-        · docs          not begun         $0
+        · docs          not started       $0
                 the budget is used up
-        · site          not begun         $0
+        · site          not started       $0
                 the budget is used up
 
         not done: queue.toml — 1 of 4 tasks landed, 0 ms, $1.20

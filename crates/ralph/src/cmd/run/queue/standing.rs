@@ -1,4 +1,4 @@
-//! How queues stand, from their records and from those of their runs, whoever works at them.
+//! The status of queues, from their records and those of their runs, for `ralph status`.
 
 use super::super::screen::line_of;
 use super::{known, report};
@@ -29,7 +29,7 @@ pub(crate) struct Standing {
     queue: Queue,
     project: PathBuf,
     tasks: Outcome,
-    /// Whether its file still says what is to be done.
+    /// Whether its file can still be read.
     is_there: bool,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct QueueJson<'a> {
     parked: usize,
     spent_usd: f64,
     tasks: Vec<TaskJson<'a>>,
-    /// What goes on with it, while anything is left.
+    /// The command that continues it, while anything is left.
     resume: Option<String>,
 }
 
@@ -66,15 +66,15 @@ struct Count {
     parked: usize,
 }
 
-/// Those that somebody may want to go on with: not everything has landed, and the file that says what is to be done
-/// is there. What cannot be read is passed over here, and told to whoever asks for it.
+/// Queues that can be continued: not everything has landed, and their file exists. Queues with an unreadable record are
+/// skipped here; the error appears when such a queue is named.
 fn unfinished(home: &Home) -> Vec<Standing> {
     let mut all = every(home);
     all.retain(|one| one.is_there && one.count().done < one.tasks.tasks.len());
     all
 }
 
-/// What `ralph status` is about: the one that was named, or those of interest.
+/// The queues that `ralph status` shows: the named one, all, or the unfinished ones.
 pub(crate) fn of_status(home: &Home, named: Option<Standing>, args: &cli::Status) -> Vec<Standing> {
     match (named, &args.name) {
         (Some(queue), _) => vec![queue],
@@ -109,7 +109,7 @@ fn of(home: &Home, id: QueueId) -> Result<Option<Standing>, Failure> {
     Ok(Some(Standing { id, queue, project, tasks, is_there }))
 }
 
-/// A task of a queue whose file cannot be read any more.
+/// A task of a queue whose file can no longer be read.
 fn recorded((name, tried): (&String, &Tried)) -> (Task, Known) {
     let task = Task { name: name.clone(), ..Task::default() };
     (task, Known { end: tried.end.clone(), run: tried.run.clone(), ..Known::default() })
@@ -145,12 +145,12 @@ fn outcome(home: &Home, (queue, known): (&Queue, Vec<Known>), past: &Past) -> Ou
     Outcome { tasks: became, stopped: None, spent_micro_usd }
 }
 
-/// A run that has not ended and that nobody drives.
+/// The end of a task whose run has not ended but has no runner.
 fn left(tried: Option<&Tried>) -> End {
     tried.and_then(|tried| tried.end.clone()).unwrap_or_else(|| End {
         how: Ending::Parked,
         status: Some(Status::Crashed),
-        why: "nobody drives it any more".to_string(),
+        why: "no runner drives it any more".to_string(),
     })
 }
 
@@ -168,7 +168,7 @@ impl Standing {
         count
     }
 
-    /// Only its runs.
+    /// Keeps only the runs of this queue.
     pub(crate) fn keep(&self, runs: &mut Vec<RunView>, unreadable: &mut Vec<Unreadable>) {
         runs.retain(|view| self.has(&view.opened.run.id));
         unreadable.retain(|one| self.has(&one.run));
@@ -178,7 +178,7 @@ impl Standing {
         self.tasks.tasks.iter().any(|task| task.run.as_ref() == Some(run))
     }
 
-    /// Its name, how far it is, and how it goes on.
+    /// Its id, its progress, and how to continue it.
     pub(crate) fn paragraph(&self) -> String {
         let id = self.id.as_str();
         let more = format!("`ralph status {id}` shows its tasks");
@@ -189,7 +189,7 @@ impl Standing {
         format!("{}          {next}\n", self.head())
     }
 
-    /// The same, with every task.
+    /// Like [`Self::paragraph`], with every task.
     pub(crate) fn shown(&self) -> String {
         let columns = term::columns().min(WIDEST);
         let rows = report::rows(&self.queue, &self.tasks, columns);
@@ -204,7 +204,7 @@ impl Standing {
         let spent = money(self.tasks.spent_micro_usd);
         let id = paint(term::BOLD, self.id.as_str());
         format!(
-            "{id}  queue  `{source}`\n          {done} of {all} tasks landed · {at_work} at work · {open} open · {parked} parked · {spent}\n"
+            "{id}  queue  `{source}`\n          {done} of {all} tasks landed · {at_work} running · {open} open · {parked} parked · {spent}\n"
         )
     }
 
@@ -216,7 +216,7 @@ impl Standing {
         Some(if self.is_there {
             format!("`ralph run --resume {}` continues", self.id.as_str())
         } else {
-            "its file cannot be read any more".to_string()
+            "its file can no longer be read".to_string()
         })
     }
 
@@ -253,15 +253,15 @@ impl Standing {
             .collect();
         let shown = runs.get(..SHOWN_RUNS).unwrap_or(&runs).join(", ");
         let what = match runs.len().saturating_sub(SHOWN_RUNS) {
-            _ if runs.is_empty() => format!("`{id}` is a queue, and no run of it has begun"),
-            0 => format!("`{id}` is a queue, and no run; its runs are {shown}"),
-            more => format!("`{id}` is a queue, and no run; its runs are {shown} and {more} more"),
+            _ if runs.is_empty() => format!("`{id}` is a queue, and none of its runs has started"),
+            0 => format!("`{id}` is a queue, not a run; its runs are {shown}"),
+            more => format!("`{id}` is a queue, not a run; its runs are {shown} and {more} more"),
         };
         Failure::new(&what, &format!("name one of them; `ralph status {id}` shows its tasks"))
     }
 }
 
-/// What a person named is no run: perhaps it is a queue, which has some.
+/// Turns the error about an unknown name into a hint, if the name is that of a queue.
 pub(crate) fn unknown(home: &Home, error: ControlError) -> Failure {
     let ControlError::Unknown(name) = &error else { return error.into() };
     match named(home, name) {

@@ -1,4 +1,4 @@
-//! The command line of a queue as words: for each of its runs, and for whoever goes on with it.
+//! The arguments of a queue as words: for each of its runs, and for the record from which it can be continued.
 
 use super::super::args::{Run, Sessions};
 use crate::report::Failure;
@@ -6,7 +6,7 @@ use clap::{Args, FromArgMatches};
 use ralph_drive::queue::{Opening, Task};
 use std::path::Path;
 
-/// The arguments of a run that works at this task, as far as they can be wrong.
+/// The arguments of the run for a task, to check them in advance.
 pub(super) fn of_task(args: &Run, task: &Task) -> Run {
     let mut of = args.clone();
     of.queue = None;
@@ -22,7 +22,7 @@ pub(super) fn of_task(args: &Run, task: &Task) -> Run {
     of
 }
 
-/// What all runs of a queue have in common. What is of one task, or shared by all, comes after it.
+/// The arguments that all runs of a queue share. Those of a single task, and the shared limits, are added later.
 pub(super) fn common(args: &Run, here: &Path) -> Vec<String> {
     let mut words = Vec::new();
     let mut add = |option: &str, value: Option<String>| {
@@ -38,7 +38,7 @@ pub(super) fn common(args: &Run, here: &Path) -> Vec<String> {
     add("--sessions", args.sessions.map(|it| sessions(it).to_string()));
     add("--stronger-model", args.stronger_model.clone());
     add("--agent", args.agent.map(|_| "claude".to_string()));
-    // Whoever goes on with it may be somewhere else.
+    // Absolute, because the queue may be continued from another directory.
     add("--agent-program", args.agent_program.as_deref().map(|path| program(path, here)));
     add("--wait-for-limits", args.wait_for_limits.map(milliseconds));
     add("--idle-after", args.idle_after.map(milliseconds));
@@ -55,7 +55,7 @@ pub(super) fn common(args: &Run, here: &Path) -> Vec<String> {
     words
 }
 
-/// All that was said, but how it is to be shown.
+/// All arguments of the queue except those about its output.
 pub(super) fn of(args: &Run, here: &Path) -> Vec<String> {
     let mut words = common(args, here);
     let mut add = |option: &str, value: Option<String>| {
@@ -76,15 +76,15 @@ pub(super) fn of(args: &Run, here: &Path) -> Vec<String> {
     words
 }
 
-/// As it was asked for the last time, and shown as it is asked for this time.
+/// The recorded arguments, with the output options of the current call.
 pub(super) fn again(opening: &Opening, now: &Run) -> Result<Run, Failure> {
     let command = Run::augment_args(clap::Command::new("ralph").no_binary_name(true));
     let queue = ["--queue".into(), opening.source.clone().into_os_string()];
     let words = queue.into_iter().chain(opening.arguments.iter().map(Into::into));
     let parsed = command.try_get_matches_from(words).and_then(|it| Run::from_arg_matches(&it));
     let mut run = parsed.map_err(|error| {
-        let what = "what is on record of the queue is no command line any more";
-        Failure::because(what, &error).with_hint("`ralph run --queue FILE` goes on with it")
+        let what = "the recorded arguments of the queue are no longer valid";
+        Failure::because(what, &error).with_hint("`ralph run --queue FILE` continues it")
     })?;
     run.project = Some(opening.project.clone());
     run.json = now.json;
@@ -113,7 +113,7 @@ fn sessions(sessions: Sessions) -> &'static str {
     }
 }
 
-/// A bare name is looked for on `PATH`.
+/// Makes a path absolute. A bare name is looked up on `PATH` later.
 fn program(path: &Path, here: &Path) -> String {
     let is_path = path.components().count() > 1;
     let path = if is_path { here.join(path) } else { path.to_path_buf() };

@@ -1,4 +1,4 @@
-//! Runs as processes: each task is a `ralph run --json` of its own, which is killed when we are.
+//! The processes of a queue: each task is a separate `ralph run --json`, which dies with this process.
 
 use super::prepare::Prepared;
 use super::words;
@@ -25,12 +25,12 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-/// Lines that wait to be looked at: who says more waits itself.
+/// How many unread lines are buffered. When the buffer is full, the writers block.
 const MOST_WAITING: usize = 1_000;
 const LONGEST_REASON: usize = 500;
-/// How long a process that said all it had to say may take to end.
+/// How long a process may take to exit after it closed its output.
 const LAST_BREATH: Duration = Duration::from_secs(30);
-/// The same for those that a person wants to end now.
+/// How long processes may take to exit after a person asked to end them now.
 const GRACE: Duration = Duration::from_mins(1);
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_mins(1);
@@ -44,9 +44,9 @@ pub(super) struct Processes<'a> {
     said: Receiver<(usize, Said)>,
     at_work: BTreeMap<usize, Process>,
     wish: Wish,
-    /// Whether those at work are still to be told a second time: two signals at once are one.
+    /// Whether a second interrupt is due. Two signals sent at once would arrive as one.
     owes_word: bool,
-    /// When those that did not end are ended.
+    /// When the remaining processes are killed.
     bound: Option<Deadline>,
 }
 
@@ -54,7 +54,7 @@ struct Process {
     talk: Option<Talk>,
     errors: PathBuf,
     run: Option<RunId>,
-    /// The last line, if it came.
+    /// The `ended` event, if it was received.
     ended: Option<Value>,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Processes<'a> {
         talks.for_each(Talk::interrupt);
     }
 
-    /// The command line of a run that begins.
+    /// The command line that starts a run.
     fn begin(&self, task: &Task, order: &Order) -> Result<Vec<String>, String> {
         let goal = self.book.file(&task.name, "goal.md");
         fs::replace(&goal, task.goal.as_bytes(), Durability::Cached)
@@ -117,7 +117,7 @@ impl<'a> Processes<'a> {
         Ok(words)
     }
 
-    /// The same of one that goes on: what it may spend and take is as much as is left now.
+    /// The command line that resumes a run. Sets its limits to what is left of the queue's budget.
     fn go_on(&self, run: &RunId, order: &Order) -> Vec<String> {
         let elapsed = store::load(self.home, run)
             .map_or(0, |opened| opened.state.elapsed_ms(clock::now_ms()));
@@ -178,7 +178,7 @@ impl<'a> Processes<'a> {
             .talk
             .as_mut()
             .and_then(|talk| talk.wait(Deadline::after(LAST_BREATH)).ok().flatten());
-        // Whoever is left of it is ended with it.
+        // Kills the processes that it left behind.
         process.talk = None;
         Some(Event::Ended(self.became(&process, code)))
     }
@@ -211,16 +211,16 @@ impl<'a> Processes<'a> {
         }
     }
 
-    /// R-D1c: by what git says. Where it is kept instead, otherwise.
+    /// R-D1c: asks git whether the work has landed. The error names where the work is kept.
     fn landed(&self, process: &Process) -> Result<(), String> {
         if self.prepared.then == Then::PullRequest {
             return Ok(());
         }
-        let run = process.run.as_ref().ok_or("its run is not known")?;
+        let run = process.run.as_ref().ok_or("its run is unknown")?;
         let opened = store::load(self.home, run).map_err(|error| error.to_string())?;
         let settings = opened.run.drive.as_deref();
         let worktree = settings.and_then(|settings| settings.worktree.as_ref());
-        let worktree = worktree.ok_or("it had no work tree of its own")?;
+        let worktree = worktree.ok_or("it had no separate work tree")?;
         let kept = || {
             let kept = worktree::kept(worktree);
             format!("kept on branch `{}` in `{}`", kept.branch, kept.path)
@@ -257,8 +257,8 @@ impl Worker for Processes<'_> {
             tie: Tie::Tight(&this),
         };
         let sender = self.sender.clone();
-        // Nobody listens any more once the queue has ended.
-        let hear = move |said| drop(sender.send((place, said)));
+        // Sending fails only after the queue has ended.
+        let hear = move |message| drop(sender.send((place, message)));
         let mut child = talk::start(&spec, hear).map_err(|error| error.to_string())?;
         child.hang_up();
         let run = order.run.clone();
@@ -271,12 +271,12 @@ impl Worker for Processes<'_> {
         if self.bound.as_ref().is_some_and(Deadline::is_over) {
             self.at_work.values_mut().for_each(|process| process.talk = None);
         }
-        let said = self.said.recv_timeout(wait).ok();
+        let received = self.said.recv_timeout(wait).ok();
         if std::mem::take(&mut self.owes_word) {
             self.ask_to_end();
         }
-        let (task, said) = said?;
-        let event = match said {
+        let (task, message) = received?;
+        let event = match message {
             Said::Line(line) => self.hear(task, &line),
             Said::End => self.end(task),
         };
@@ -292,7 +292,7 @@ impl Worker for Processes<'_> {
     }
 
     fn wish(&mut self, wish: Wish) {
-        // Each of them counts what it is told: once after the turn, twice now.
+        // Each run counts the interrupts: one ends it after the turn, two end it now.
         self.ask_to_end();
         self.owes_word = self.wish == Wish::None && wish == Wish::Now;
         self.wish = wish;
@@ -302,24 +302,24 @@ impl Worker for Processes<'_> {
     }
 }
 
-/// What a run that came to no end of its own said on standard error.
+/// The error of a run without a result, from its stderr.
 fn complaint(process: &Process, code: Option<i32>) -> String {
     const LARGEST: usize = 64 * 1024;
-    let said = fs::read(&process.errors, LARGEST).unwrap_or_default();
-    let said = String::from_utf8_lossy(&said);
-    let lines: Vec<&str> = said.lines().collect();
+    let stderr = fs::read(&process.errors, LARGEST).unwrap_or_default();
+    let stderr = String::from_utf8_lossy(&stderr);
+    let lines: Vec<&str> = stderr.lines().collect();
     let error = lines.iter().position(|line| line.starts_with("error: "));
-    let told: Vec<_> = match error {
+    let shown: Vec<_> = match error {
         Some(at) => lines.iter().skip(at).take(4).map(|line| line.trim()).collect(),
         None => {
             lines.iter().rev().find(|line| !line.trim().is_empty()).copied().into_iter().collect()
         }
     };
-    let told = told.join("; ");
-    let told = told.strip_prefix("error: ").unwrap_or(&told);
-    match (told, code) {
-        ("", Some(code)) => format!("its process ended with {code} and said nothing"),
-        ("", None) => "its process was ended".to_string(),
-        (told, _) => text::line(told, LONGEST_REASON),
+    let shown = shown.join("; ");
+    let shown = shown.strip_prefix("error: ").unwrap_or(&shown);
+    match (shown, code) {
+        ("", Some(code)) => format!("its process exited with code {code} and no output"),
+        ("", None) => "its process was killed".to_string(),
+        (shown, _) => text::line(shown, LONGEST_REASON),
     }
 }
