@@ -1,55 +1,55 @@
 //! Finds assertions, by language. Assertions that always hold are not counted.
 
-use super::cases::{self, Definition};
-use super::dead::Dead;
-use super::language::{Dialect, Language};
-use super::source::Source;
-use super::words::{self, Fingerprint};
+use super::dead_code::DeadCode;
+use super::language::{Language, TestLanguage};
+use super::source_text::SourceText;
+use super::test_cases::{self, FunctionDefinition};
+use super::word_search::{self, FnvHash};
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
 /// How many levels of helper functions to follow. Real tests do not nest them deeper.
-const ROUNDS: usize = 3;
+const MAX_HELPER_DEPTH: usize = 3;
 
 /// The assertions of a file, in ascending order.
 #[derive(Debug)]
-pub(crate) struct Assertions {
+pub(crate) struct AssertionIndex {
     positions: Vec<usize>,
     /// A hash of each assertion's line, to recognise the assertion elsewhere.
-    lines: Vec<u64>,
+    hashes: Vec<u64>,
 }
 
-impl Assertions {
+impl AssertionIndex {
     /// A call of an asserting function in the same file counts as an assertion too, so that moving assertions into a
     /// helper is not a loss.
-    pub(crate) fn of(source: &Source<'_>) -> Self {
-        let dead = Dead::of(source);
-        let mut positions: Vec<usize> = words::words(&source.code)
+    pub(crate) fn find(source: &SourceText<'_>) -> Self {
+        let dead = DeadCode::find(source);
+        let mut positions: Vec<usize> = word_search::split_words(&source.code)
             .filter(|(at, word)| is_assertion(source, *at, word) && !is_trivial(source, *at, word))
             .filter(|(at, _)| !dead.contains(*at))
             .map(|(at, _)| at)
             .collect();
-        let definitions = cases::definitions(source);
+        let definitions = test_cases::find_definitions(source);
         let mut asserting: BTreeSet<&str> = BTreeSet::new();
-        for _ in 0..ROUNDS {
-            let direct = Self { positions: positions.clone(), lines: Vec::new() };
-            let is_new = |one: &&Definition<'_>| {
+        for _ in 0..MAX_HELPER_DEPTH {
+            let direct = Self { positions: positions.clone(), hashes: Vec::new() };
+            let is_new = |one: &&FunctionDefinition<'_>| {
                 !asserting.contains(one.name)
                     && one.name.len() > 1
                     && !one.name.to_ascii_lowercase().starts_with("test")
-                    && direct.within(&one.body) > 0
+                    && direct.count_within(&one.body) > 0
             };
             let more: BTreeSet<&str> =
                 definitions.iter().filter(is_new).map(|one| one.name).collect();
             if more.is_empty() {
                 break;
             }
-            let calls = words::words(&source.code).filter(|(at, word)| {
+            let calls = word_search::split_words(&source.code).filter(|(at, word)| {
                 more.contains(word)
-                    && calls(source, at + word.len())
-                    && !is_defined(source, *at)
+                    && is_called_at(source, at + word.len())
+                    && !is_definition(source, *at)
                     && !dead.contains(*at)
             });
             positions.extend(calls.map(|(at, _)| at));
@@ -61,26 +61,26 @@ impl Assertions {
             let line = source.line(source.line_of(*at));
             // A minified line may contain a whole program.
             let end = line.end.min(at + 200);
-            let mut hash = Fingerprint::EMPTY;
+            let mut hash = FnvHash::EMPTY;
             hash.add(source.text.as_bytes().get(*at..end).unwrap_or_default().trim_ascii());
             hash.value()
         });
         let lines = lines.collect();
-        Self { positions, lines }
+        Self { positions, hashes: lines }
     }
 
-    pub(crate) fn within(&self, range: &Range<usize>) -> usize {
+    pub(crate) fn count_within(&self, range: &Range<usize>) -> usize {
         let indices = self.indices(range);
         indices.end - indices.start
     }
 
     /// The hashes of the assertions in a range.
-    pub(crate) fn lines_within(&self, range: &Range<usize>) -> &[u64] {
-        self.lines.get(self.indices(range)).unwrap_or_default()
+    pub(crate) fn hashes_within(&self, range: &Range<usize>) -> &[u64] {
+        self.hashes.get(self.indices(range)).unwrap_or_default()
     }
 
-    pub(crate) fn lines(&self) -> &[u64] {
-        &self.lines
+    pub(crate) fn hashes(&self) -> &[u64] {
+        &self.hashes
     }
 
     fn indices(&self, range: &Range<usize>) -> Range<usize> {
@@ -90,20 +90,20 @@ impl Assertions {
     }
 }
 
-fn calls(source: &Source<'_>, at: usize) -> bool {
+fn is_called_at(source: &SourceText<'_>, at: usize) -> bool {
     matches!(source.code.as_bytes().get(at), Some(b'(' | b'!'))
 }
 
-fn is_defined(source: &Source<'_>, at: usize) -> bool {
+fn is_definition(source: &SourceText<'_>, at: usize) -> bool {
     let before = source.code.get(at.saturating_sub(40)..at).unwrap_or_default();
     matches!(
-        words::last_word(before),
+        word_search::last_word(before),
         "fn" | "def" | "func" | "fun" | "function" | "void" | "const"
     )
 }
 
 /// A word of code and the bytes around it.
-struct Word<'a> {
+struct WordInContext<'a> {
     text: &'a str,
     /// Up to 40 bytes of code before it.
     lead: &'a str,
@@ -111,7 +111,7 @@ struct Word<'a> {
     after: u8,
 }
 
-impl Word<'_> {
+impl WordInContext<'_> {
     fn is_call(&self) -> bool {
         self.after == b'('
     }
@@ -125,43 +125,43 @@ impl Word<'_> {
     }
 }
 
-fn is_assertion(source: &Source<'_>, at: usize, word: &str) -> bool {
+fn is_assertion(source: &SourceText<'_>, at: usize, word: &str) -> bool {
     let code = source.code.as_bytes();
-    let word = Word {
+    let word = WordInContext {
         text: word,
         lead: source.code.get(at.saturating_sub(40)..at).unwrap_or_default(),
         before: at.checked_sub(1).and_then(|at| code.get(at)).copied().unwrap_or(b' '),
         after: code.get(at + word.len()).copied().unwrap_or(b' '),
     };
-    let asserts = match source.language.dialect() {
+    let asserts = match source.language.test_language() {
         None => false,
-        Some(Dialect::Rust) => in_rust(&word),
-        Some(Dialect::JavaScript) => in_javascript(&word),
-        Some(Dialect::Python) => in_python(&word),
-        Some(Dialect::Go) => in_go(&word),
-        Some(Dialect::Java) => in_java(&word),
+        Some(TestLanguage::Rust) => is_rust_assertion(&word),
+        Some(TestLanguage::JavaScript) => is_javascript_assertion(&word),
+        Some(TestLanguage::Python) => is_python_assertion(&word),
+        Some(TestLanguage::Go) => is_go_assertion(&word),
+        Some(TestLanguage::Java) => is_java_assertion(&word),
     };
-    asserts && !is_defined(source, at)
+    asserts && !is_definition(source, at)
 }
 
-fn in_rust(word: &Word<'_>) -> bool {
+fn is_rust_assertion(word: &WordInContext<'_>) -> bool {
     let by_name = matches!(word.text, "panic" | "check" | "expect_that" | "verify_that");
     (word.after == b'!' && (by_name || word.text.contains("assert")))
         || (word.is_call() && word.starts_with_any(&["assert", "check_", "expect_", "verify_"]))
 }
 
-fn in_python(word: &Word<'_>) -> bool {
+fn is_python_assertion(word: &WordInContext<'_>) -> bool {
     let by_name = matches!(word.text, "raises" | "warns" | "deprecated_call" | "fail");
     (word.text == "assert" && !word.is_method())
         || (word.is_call() && word.starts_with_any(&["assert", "check_", "verify_", "expect"]))
         || (word.is_call() && word.is_method() && by_name)
 }
 
-fn in_javascript(word: &Word<'_>) -> bool {
+fn is_javascript_assertion(word: &WordInContext<'_>) -> bool {
     // `t.is(…)` of AVA and tap.
     let is_on_t = word.is_method()
         && word.lead.ends_with("t.")
-        && words::last_word(word.lead.trim_end_matches('.')) == "t";
+        && word_search::last_word(word.lead.trim_end_matches('.')) == "t";
     let by_name = matches!(
         word.text,
         "is" | "not"
@@ -189,8 +189,8 @@ fn in_javascript(word: &Word<'_>) -> bool {
     }
 }
 
-fn in_go(word: &Word<'_>) -> bool {
-    let receiver = words::last_word(word.lead.trim_end_matches('.'));
+fn is_go_assertion(word: &WordInContext<'_>) -> bool {
+    let receiver = word_search::last_word(word.lead.trim_end_matches('.'));
     let is_on_test =
         matches!(receiver, "t" | "b" | "f" | "tb" | "T" | "tt") || word.lead.ends_with("T().");
     let fails = matches!(word.text, "Error" | "Errorf" | "Fatal" | "Fatalf" | "Fail" | "FailNow");
@@ -202,15 +202,15 @@ fn in_go(word: &Word<'_>) -> bool {
             && word.starts_with_any(&["assert", "check", "must", "require", "verify", "expect"]))
 }
 
-fn in_java(word: &Word<'_>) -> bool {
+fn is_java_assertion(word: &WordInContext<'_>) -> bool {
     let calls = word.is_call()
         && word.starts_with_any(&["assert", "verify", "expect", "andExpect", "fail"]);
     word.before != b'@' && (calls || word.text.starts_with("should"))
 }
 
 /// Whether the assertion always holds: `assert!(true)`, `expect(1).toBe(1)`, `assert x or True`.
-fn is_trivial(source: &Source<'_>, at: usize, word: &str) -> bool {
-    let Some((argument, method)) = argument(source, at, word) else {
+fn is_trivial(source: &SourceText<'_>, at: usize, word: &str) -> bool {
+    let Some((argument, method)) = asserted_argument(source, at, word) else {
         return false;
     };
     let mut squeezed: String = argument.chars().filter(|char| !char.is_whitespace()).collect();
@@ -238,7 +238,11 @@ fn is_trivial(source: &Source<'_>, at: usize, word: &str) -> bool {
 }
 
 /// The asserted expression and the asserting method: `x` and `ok` for `assert.ok(x)`.
-fn argument<'a>(source: &Source<'a>, at: usize, word: &'a str) -> Option<(&'a str, &'a str)> {
+fn asserted_argument<'a>(
+    source: &SourceText<'a>,
+    at: usize,
+    word: &'a str,
+) -> Option<(&'a str, &'a str)> {
     const LONGEST: usize = 400;
     let from = at + word.len();
     if source.language == Language::Python && word == "assert" {
@@ -251,7 +255,7 @@ fn argument<'a>(source: &Source<'a>, at: usize, word: &'a str) -> Option<(&'a st
         [b'!', b'(' | b'[', ..] => (word, from + 1),
         [b'(', ..] => (word, from),
         [b'.', ..] => {
-            let length = words::word_at(&source.code, from + 1).len();
+            let length = word_search::word_at(&source.code, from + 1).len();
             (source.text.get(from + 1..from + 1 + length)?, from + 1 + length)
         }
         _ => return None,

@@ -29,7 +29,7 @@ pub enum Language {
 
 /// A language whose tests can be analysed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Dialect {
+pub(crate) enum TestLanguage {
     Rust,
     JavaScript,
     Python,
@@ -61,7 +61,7 @@ impl Language {
         Self::Prose,
     ];
 
-    pub fn of(path: &str) -> Self {
+    pub fn from_path(path: &str) -> Self {
         let name = file_name(path);
         if is_generated(path) {
             return Self::Prose;
@@ -108,13 +108,13 @@ impl Language {
 }
 
 impl Language {
-    pub(crate) fn dialect(self) -> Option<Dialect> {
+    pub(crate) fn test_language(self) -> Option<TestLanguage> {
         match self {
-            Self::Rust => Some(Dialect::Rust),
-            Self::JavaScript => Some(Dialect::JavaScript),
-            Self::Python => Some(Dialect::Python),
-            Self::Go => Some(Dialect::Go),
-            Self::Java | Self::Kotlin => Some(Dialect::Java),
+            Self::Rust => Some(TestLanguage::Rust),
+            Self::JavaScript => Some(TestLanguage::JavaScript),
+            Self::Python => Some(TestLanguage::Python),
+            Self::Go => Some(TestLanguage::Go),
+            Self::Java | Self::Kotlin => Some(TestLanguage::Java),
             Self::CSharp
             | Self::C
             | Self::Swift
@@ -135,7 +135,7 @@ impl Language {
 /// Whether the test runner of its language looks for tests in a file of this name. Any Rust file may contain tests.
 pub fn is_test_file(path: &str) -> bool {
     let name = file_name(path);
-    match Language::of(path) {
+    match Language::from_path(path) {
         Language::Rust => true,
         Language::Python => {
             name.starts_with("test_") || name.ends_with("_test.py") || name == "tests.py"
@@ -143,14 +143,14 @@ pub fn is_test_file(path: &str) -> bool {
         Language::JavaScript => {
             let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
             [".test", ".spec", ".cy", ".e2e"].iter().any(|end| stem.ends_with(end))
-                || lies_in(path, &["__tests__", "test", "tests", "spec", "e2e"])
+                || is_below_dir(path, &["__tests__", "test", "tests", "spec", "e2e"])
         }
         Language::Go => name.ends_with("_test.go"),
         Language::Java | Language::Kotlin | Language::CSharp | Language::Scala => {
             let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
             ["Test", "Tests", "IT", "Spec", "TestCase"].iter().any(|end| stem.ends_with(end))
                 || stem.starts_with("Test")
-                || lies_in(path, &["test", "androidTest"])
+                || is_below_dir(path, &["test", "androidTest"])
         }
         Language::Ruby => name.ends_with("_spec.rb") || name.ends_with("_test.rb"),
         Language::Php => name.ends_with("Test.php"),
@@ -167,12 +167,12 @@ pub fn is_test_file(path: &str) -> bool {
 }
 
 /// Whether a file of this name contains only tests, so that it can be run without the change to the code.
-pub fn holds_only_tests(path: &str) -> bool {
-    if Language::of(path) != Language::Rust {
+pub fn contains_only_tests(path: &str) -> bool {
+    if Language::from_path(path) != Language::Rust {
         return is_test_file(path);
     }
     let name = file_name(path);
-    lies_in(path, &["tests"])
+    is_below_dir(path, &["tests"])
         || name == "tests.rs"
         || name.ends_with("_tests.rs")
         || name.ends_with("_test.rs")
@@ -185,7 +185,7 @@ pub(crate) fn is_script(path: &str, text: &str) -> bool {
     text.starts_with("#!")
         || matches!(stem, "cli" | "main" | "__main__" | "manage" | "gulpfile" | "gruntfile")
         || stem.ends_with("cli")
-        || lies_in(
+        || is_below_dir(
             path,
             &["bin", "scripts", "script", "cli", "cmd", "tools", "examples", "example"],
         )
@@ -195,14 +195,14 @@ pub(crate) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-pub(crate) fn lies_in(path: &str, directories: &[&str]) -> bool {
+pub(crate) fn is_below_dir(path: &str, directories: &[&str]) -> bool {
     let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
     parent.split('/').any(|part| directories.contains(&part))
 }
 
 fn is_generated(path: &str) -> bool {
     let name = file_name(path);
-    lies_in(path, &["node_modules", "vendor", "third_party", "dist", "__snapshots__"])
+    is_below_dir(path, &["node_modules", "vendor", "third_party", "dist", "__snapshots__"])
         || [".min.js", ".min.css", ".bundle.js", ".pb.go", "_pb2.py", ".d.ts.map", ".js.map"]
             .iter()
             .any(|end| name.ends_with(end))
@@ -226,7 +226,7 @@ mod tests {
             ("src/a.test.ts", true),
             ("a_test.go", true),
         ] {
-            assert_eq!(holds_only_tests(path), expected, "{path}");
+            assert_eq!(contains_only_tests(path), expected, "{path}");
         }
     }
 
@@ -246,7 +246,7 @@ mod tests {
             ("web/app.min.js", Language::Prose),
             ("", Language::Unknown),
         ] {
-            assert_eq!(Language::of(path), language, "{path}");
+            assert_eq!(Language::from_path(path), language, "{path}");
         }
     }
 

@@ -6,26 +6,26 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-mod allow;
+pub mod added_lines;
+mod allow_marker;
 mod assertions;
-mod cases;
-mod collection;
-mod constructs;
-mod dead;
-mod disarmed;
-pub mod integrity;
+mod dead_code;
+mod disarmed_tests;
+mod forbidden_constructs;
 mod language;
-mod lexer;
-pub mod lines;
+mod language_syntax;
+mod measured_tests;
 mod placeholder;
-pub mod settings;
-mod source;
-mod syntax;
-mod tested;
-mod words;
+mod source_lexer;
+mod source_text;
+mod test_cases;
+mod test_collection;
+pub mod test_integrity;
+pub mod tool_settings;
+mod word_search;
 
-pub use language::{Language, holds_only_tests, is_test_file};
-pub use lexer::{Kind, Span, spans};
+pub use language::{Language, contains_only_tests, is_test_file};
+pub use source_lexer::{SourceSpan, SourceSpanKind, split_into_spans};
 
 /// One changed file, at the base and now.
 #[derive(Clone, Copy, Debug)]

@@ -2,11 +2,11 @@
 //! claim that still has to be verified. It counts only as the last line of the last message, alone on its line, and
 //! not if it is quoted, in a code block, or negated.
 
-use crate::source::fence::Fence;
+use crate::source::code_fence::CodeFence;
 use alloc::vec::Vec;
 
 /// Markers of other tools that stand on a line of their own.
-const WORDS: [&str; 6] = [
+const PLAIN_MARKERS: [&str; 6] = [
     "LOOP_COMPLETE",
     "VERIFIED_DONE",
     "ALL_TASKS_COMPLETE",
@@ -16,7 +16,7 @@ const WORDS: [&str; 6] = [
 ];
 
 /// Promises that mean the whole work is done. Other promises mean that one task is done, or that the agent is blocked.
-const PROMISES: [&str; 9] = [
+const DONE_PROMISES: [&str; 9] = [
     "DONE",
     "ALL DONE",
     "COMPLETE",
@@ -29,19 +29,19 @@ const PROMISES: [&str; 9] = [
 ];
 
 const EXIT_SIGNAL: &str = "EXIT_SIGNAL";
-const STATUS_BEGINS: &str = "---RALPH_STATUS---";
-const STATUS_ENDS: &str = "---END_RALPH_STATUS---";
+const STATUS_BEGIN: &str = "---RALPH_STATUS---";
+const STATUS_END: &str = "---END_RALPH_STATUS---";
 /// A status block usually has a dozen lines.
-const LONGEST_STATUS: usize = 64;
+const MAX_STATUS_LINES: usize = 64;
 
 /// Words that negate a sentence.
 const NEGATIONS: [&str; 6] = ["not", "never", "cannot", "without", "unless", "until"];
 
 /// A longer sentence before the marker is not searched for negations; the marker is then ignored.
-const LONGEST_LEAD: usize = 2_000;
+const MAX_LEAD_BYTES: usize = 2_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word<'a> {
+pub enum CompletionMarker<'a> {
     /// `<promise>…</promise>`, with its content.
     Promise(&'a str),
     /// `EXIT_SIGNAL: true`, alone or in a status block.
@@ -50,51 +50,54 @@ pub enum Word<'a> {
     Plain(&'static str),
 }
 
-impl Word<'_> {
+impl CompletionMarker<'_> {
     /// Whether it means that the whole work is done.
     pub fn means_done(&self) -> bool {
         match self {
-            Self::Promise(promise) => {
-                PROMISES.iter().any(|known| promise.split_whitespace().eq(known.split_whitespace()))
-            }
+            Self::Promise(promise) => DONE_PROMISES
+                .iter()
+                .any(|known| promise.split_whitespace().eq(known.split_whitespace())),
             Self::ExitSignal | Self::Plain(_) => true,
         }
     }
 }
 
 /// The completion marker that a message ends with, if any.
-pub fn word(message: &str) -> Option<Word<'_>> {
-    let lines = prose(message)?;
+pub fn find_marker(message: &str) -> Option<CompletionMarker<'_>> {
+    let lines = prose_lines(message)?;
     let (last, before) = lines.split_last()?;
-    let line = bare(last)?;
-    if line == STATUS_ENDS {
-        return status(before);
+    let line = strip_bold(last)?;
+    if line == STATUS_END {
+        return parse_status_block(before);
     }
-    if leads_away(before) || is_in_status(before) {
+    if is_quoted_or_denied(before) || is_inside_status_block(before) {
         return None;
     }
-    if is_exit_signal(line) == Some(true) {
-        return Some(Word::ExitSignal);
+    if parse_exit_signal(line) == Some(true) {
+        return Some(CompletionMarker::ExitSignal);
     }
-    if let Some(word) = WORDS.into_iter().find(|word| *word == line) {
-        return Some(Word::Plain(word));
+    if let Some(word) = PLAIN_MARKERS.into_iter().find(|word| *word == line) {
+        return Some(CompletionMarker::Plain(word));
     }
     let inner = line.strip_prefix("<promise>")?.strip_suffix("</promise>")?;
-    (!inner.trim().is_empty() && !inner.contains("promise>")).then(|| Word::Promise(inner.trim()))
+    (!inner.trim().is_empty() && !inner.contains("promise>"))
+        .then(|| CompletionMarker::Promise(inner.trim()))
 }
 
 /// Whether a message ends with the agreed promise.
-pub fn promised(message: &str, promise: &str) -> bool {
-    match word(message) {
-        Some(Word::Promise(given)) => given.split_whitespace().eq(promise.split_whitespace()),
-        Some(Word::ExitSignal | Word::Plain(_)) | None => false,
+pub fn is_promised(message: &str, promise: &str) -> bool {
+    match find_marker(message) {
+        Some(CompletionMarker::Promise(given)) => {
+            given.split_whitespace().eq(promise.split_whitespace())
+        }
+        Some(CompletionMarker::ExitSignal | CompletionMarker::Plain(_)) | None => false,
     }
 }
 
 /// The lines up to the last one that is not blank, with code replaced by blank lines; `None` if that last line is code.
 /// Blank lines are kept, because they separate paragraphs.
-fn prose(message: &str) -> Option<Vec<&str>> {
-    let mut fence = Fence::default();
+fn prose_lines(message: &str) -> Option<Vec<&str>> {
+    let mut fence = CodeFence::default();
     let mut lines = Vec::new();
     let mut end = 0;
     for line in message.lines() {
@@ -110,7 +113,7 @@ fn prose(message: &str) -> Option<Vec<&str>> {
 }
 
 /// The line without surrounding blanks and `**`; `None` if its indentation makes it code.
-fn bare(line: &str) -> Option<&str> {
+fn strip_bold(line: &str) -> Option<&str> {
     let text = line.trim_start();
     let indent = line.get(..line.len() - text.len()).unwrap_or_default();
     if indent.contains('\t') || indent.chars().count() >= 4 {
@@ -122,7 +125,7 @@ fn bare(line: &str) -> Option<&str> {
 }
 
 /// Whether the text before the marker quotes or negates it.
-fn leads_away(before: &[&str]) -> bool {
+fn is_quoted_or_denied(before: &[&str]) -> bool {
     let Some(last) = before.iter().rev().find(|line| !line.trim().is_empty()) else {
         return false;
     };
@@ -140,33 +143,33 @@ fn leads_away(before: &[&str]) -> bool {
         return false;
     }
     let sentence = lead.rsplit(['.', '!', '?', ';']).next().unwrap_or(lead);
-    sentence.len() > LONGEST_LEAD || sentence.split_whitespace().any(denies)
+    sentence.len() > MAX_LEAD_BYTES || sentence.split_whitespace().any(is_negation)
 }
 
-fn denies(word: &str) -> bool {
+fn is_negation(word: &str) -> bool {
     let word = word.trim_matches(|it: char| !it.is_alphanumeric() && it != '\'' && it != '’');
     NEGATIONS.iter().any(|known| word.eq_ignore_ascii_case(known))
         || ["n't", "n’t", "N'T", "N’T"].iter().any(|end| word.ends_with(end))
 }
 
 /// Whether a status block was opened and not closed.
-fn is_in_status(before: &[&str]) -> bool {
-    let marks = |line: &&&str| matches!(line.trim(), STATUS_BEGINS | STATUS_ENDS);
-    let last = before.iter().rev().take(LONGEST_STATUS).find(marks);
-    last.is_some_and(|line| line.trim() == STATUS_BEGINS)
+fn is_inside_status_block(before: &[&str]) -> bool {
+    let marks = |line: &&&str| matches!(line.trim(), STATUS_BEGIN | STATUS_END);
+    let last = before.iter().rev().take(MAX_STATUS_LINES).find(marks);
+    last.is_some_and(|line| line.trim() == STATUS_BEGIN)
 }
 
 /// Parses the status block that ends a message. It is a claim only if it signals an exit and reports nothing unfinished.
-fn status(before: &[&str]) -> Option<Word<'static>> {
+fn parse_status_block(before: &[&str]) -> Option<CompletionMarker<'static>> {
     let begin = before
         .iter()
         .rev()
-        .take(LONGEST_STATUS)
-        .position(|line| matches!(line.trim(), STATUS_BEGINS | STATUS_ENDS))?;
+        .take(MAX_STATUS_LINES)
+        .position(|line| matches!(line.trim(), STATUS_BEGIN | STATUS_END))?;
     let at = before.len().checked_sub(begin + 1)?;
     let (ahead, block) = before.split_at_checked(at)?;
     let (first, block) = block.split_first()?;
-    if bare(first)? != STATUS_BEGINS || leads_away(ahead) {
+    if strip_bold(first)? != STATUS_BEGIN || is_quoted_or_denied(ahead) {
         return None;
     }
     let mut exits = false;
@@ -180,11 +183,11 @@ fn status(before: &[&str]) -> Option<Word<'static>> {
             _ => {}
         }
     }
-    exits.then_some(Word::ExitSignal)
+    exits.then_some(CompletionMarker::ExitSignal)
 }
 
 /// The value of an `EXIT_SIGNAL:` line; `None` for any other line.
-fn is_exit_signal(line: &str) -> Option<bool> {
+fn parse_exit_signal(line: &str) -> Option<bool> {
     let (key, value) = line.split_once(':')?;
     (key == EXIT_SIGNAL).then(|| value.trim() == "true")
 }
@@ -248,11 +251,11 @@ mod tests {
             "EXIT_SIGNAL: true",
         ];
         for message in yes {
-            assert!(promised(message, "ALL DONE"), "{message:?}");
-            assert!(promised(message, " ALL\n DONE "), "{message:?}");
+            assert!(is_promised(message, "ALL DONE"), "{message:?}");
+            assert!(is_promised(message, " ALL\n DONE "), "{message:?}");
         }
         for message in no {
-            assert!(!promised(message, "ALL DONE"), "{message:?}");
+            assert!(!is_promised(message, "ALL DONE"), "{message:?}");
         }
     }
 
@@ -260,7 +263,7 @@ mod tests {
     fn an_empty_promise_never_matches() {
         for promise in ["", "  ", "\n"] {
             for message in ["", "<promise></promise>", "<promise> </promise>"] {
-                assert!(!promised(message, promise), "{message:?} {promise:?}");
+                assert!(!is_promised(message, promise), "{message:?} {promise:?}");
             }
         }
     }
@@ -271,20 +274,23 @@ mod tests {
         const LAST: &str = "---END_RALPH_STATUS---";
         let status = |body: &str| alloc::format!("Done.\n\n---RALPH_STATUS---\n{body}\n{LAST}");
         for (message, expected) in [
-            ("LOOP_COMPLETE", Some(Word::Plain("LOOP_COMPLETE"))),
-            ("All 14 pass.\n\nLOOP_COMPLETE\n", Some(Word::Plain("LOOP_COMPLETE"))),
-            ("**VERIFIED_DONE**", Some(Word::Plain("VERIFIED_DONE"))),
-            ("ALL_TASKS_COMPLETE", Some(Word::Plain("ALL_TASKS_COMPLETE"))),
-            ("TASK_COMPLETE", Some(Word::Plain("TASK_COMPLETE"))),
-            ("<<<RALPHEX:ALL_TASKS_DONE>>>", Some(Word::Plain("<<<RALPHEX:ALL_TASKS_DONE>>>"))),
+            ("LOOP_COMPLETE", Some(CompletionMarker::Plain("LOOP_COMPLETE"))),
+            ("All 14 pass.\n\nLOOP_COMPLETE\n", Some(CompletionMarker::Plain("LOOP_COMPLETE"))),
+            ("**VERIFIED_DONE**", Some(CompletionMarker::Plain("VERIFIED_DONE"))),
+            ("ALL_TASKS_COMPLETE", Some(CompletionMarker::Plain("ALL_TASKS_COMPLETE"))),
+            ("TASK_COMPLETE", Some(CompletionMarker::Plain("TASK_COMPLETE"))),
+            (
+                "<<<RALPHEX:ALL_TASKS_DONE>>>",
+                Some(CompletionMarker::Plain("<<<RALPHEX:ALL_TASKS_DONE>>>")),
+            ),
             (
                 "CONTINUOUS_CLAUDE_PROJECT_COMPLETE",
-                Some(Word::Plain("CONTINUOUS_CLAUDE_PROJECT_COMPLETE")),
+                Some(CompletionMarker::Plain("CONTINUOUS_CLAUDE_PROJECT_COMPLETE")),
             ),
-            ("EXIT_SIGNAL: true", Some(Word::ExitSignal)),
-            ("EXIT_SIGNAL:true", Some(Word::ExitSignal)),
-            ("<promise>COMPLETE</promise>", Some(Word::Promise("COMPLETE"))),
-            ("<promise> BLOCKED </promise>", Some(Word::Promise("BLOCKED"))),
+            ("EXIT_SIGNAL: true", Some(CompletionMarker::ExitSignal)),
+            ("EXIT_SIGNAL:true", Some(CompletionMarker::ExitSignal)),
+            ("<promise>COMPLETE</promise>", Some(CompletionMarker::Promise("COMPLETE"))),
+            ("<promise> BLOCKED </promise>", Some(CompletionMarker::Promise("BLOCKED"))),
             ("COMPLETE", None),
             ("DONE", None),
             ("EXIT_SIGNAL: false", None),
@@ -310,13 +316,13 @@ mod tests {
             ("ralph: end your message with the line <promise>DONE</promise>", None),
             ("│ <promise>DONE</promise>", None),
         ] {
-            assert_eq!(word(message), expected, "{message:?}");
+            assert_eq!(find_marker(message), expected, "{message:?}");
         }
         for (body, expected) in [
-            ("EXIT_SIGNAL: true", Some(Word::ExitSignal)),
+            ("EXIT_SIGNAL: true", Some(CompletionMarker::ExitSignal)),
             (
                 "STATUS: COMPLETE\nTESTS_STATUS: PASSING\nEXIT_SIGNAL: true\nRECOMMENDATION: none",
-                Some(Word::ExitSignal),
+                Some(CompletionMarker::ExitSignal),
             ),
             ("STATUS: COMPLETE\nEXIT_SIGNAL: false", None),
             ("STATUS: IN_PROGRESS\nEXIT_SIGNAL: true", None),
@@ -325,26 +331,33 @@ mod tests {
             ("STATUS: COMPLETE", None),
             ("EXIT_SIGNAL: true\nwhatever", None),
         ] {
-            assert_eq!(word(&status(body)), expected, "{body:?}");
+            assert_eq!(find_marker(&status(body)), expected, "{body:?}");
             let quoted = status(body).replace('\n', "\n> ");
-            assert_eq!(word(&quoted), None, "{quoted:?}");
-            assert_eq!(word(&alloc::format!("```\n{}\n```", status(body))), None, "{body:?}");
+            assert_eq!(find_marker(&quoted), None, "{quoted:?}");
+            assert_eq!(
+                find_marker(&alloc::format!("```\n{}\n```", status(body))),
+                None,
+                "{body:?}"
+            );
         }
         for odd in [
             LAST,
             "---END_RALPH_STATUS---\n---END_RALPH_STATUS---",
             "EXIT_SIGNAL: true\n---END_RALPH_STATUS---",
         ] {
-            assert_eq!(word(odd), None, "{odd:?}");
+            assert_eq!(find_marker(odd), None, "{odd:?}");
         }
-        assert_eq!(word("---RALPH_STATUS---\nSTATUS: IN_PROGRESS\nEXIT_SIGNAL: true"), None);
+        assert_eq!(find_marker("---RALPH_STATUS---\nSTATUS: IN_PROGRESS\nEXIT_SIGNAL: true"), None);
     }
 
     #[test]
     fn some_promises_mean_that_all_is_done() {
-        let done = |promise| Word::Promise(promise).means_done();
+        let done = |promise| CompletionMarker::Promise(promise).means_done();
         assert!(["DONE", "COMPLETE", "ALL  DONE", "VERIFIED_DONE"].into_iter().all(done));
         assert!(!["BLOCKED", "READY_FOR_NEXT_TASK", "done", "not DONE", ""].into_iter().any(done));
-        assert!(Word::ExitSignal.means_done() && Word::Plain("LOOP_COMPLETE").means_done());
+        assert!(
+            CompletionMarker::ExitSignal.means_done()
+                && CompletionMarker::Plain("LOOP_COMPLETE").means_done()
+        );
     }
 }

@@ -3,64 +3,67 @@
 //! [`plan`] decides from the cheap facts. Only if they do not settle the stop is the evidence gathered and [`conclude`]
 //! called. Each row is a function that returns `None` if it does not match.
 
-mod driven;
-mod ours;
+mod driven_rows;
+mod run_rows;
 
+use crate::digest64::Digest64;
 use crate::dispute;
 use crate::drive::Remedy;
 use crate::ending;
-use crate::event::{Pending, PendingKind, Stop, Trouble};
-use crate::facts::{Declared, Driver, Evidence, Facts, Off, Owner, Prompt, Queued, Trust};
+use crate::event::{HostTrouble, PendingWork, PendingWorkKind, StopEvent};
+use crate::facts::{
+    DeclaredPause, OffReason, OwnerPresence, PolicyTrust, PromptHold, QueuedInput, StopDriver,
+    StopEvidence, StopFacts,
+};
 use crate::hint;
-use crate::hold::Hold;
-use crate::limits::{Limits, Usage};
-use crate::mark::Mark;
-use crate::reason::{self, Held, Room, Telling};
-use crate::record::{Outcome, Report, Rule, Run};
+use crate::hold::StopHold;
+use crate::limits::{LimitUsage, RunLimits};
+use crate::reason::{self, HeldStop, ReasonContext, ReasonSize};
+use crate::record::{DecisionRule, RunRecord, StopOutcome, StopReport};
 use crate::redact::Redactor;
 use crate::requirement::Requirement;
-use crate::run::{Phase, State};
-use crate::status::Status;
+use crate::run::{RunPhase, RunState};
+use crate::status::RunStatus;
 use crate::text;
-use crate::verdict::{Bell, Verdict};
+use crate::verdict::{TerminalBell, Verdict};
 use crate::waiver;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use ours::{Ours, remember_unknown};
+use run_rows::{RunStop, remember_unknown};
 
 /// One stop and what is known about it before any evidence is gathered.
 #[derive(Clone, Copy, Debug)]
-pub struct Case<'a> {
-    pub stop: &'a Stop,
-    pub hold: Hold<'a>,
-    pub facts: &'a Facts,
+pub struct StopCase<'a> {
+    pub stop: &'a StopEvent,
+    pub hold: StopHold<'a>,
+    pub facts: &'a StopFacts,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Plan {
-    Answer(Decision),
+pub enum StopPlan {
+    Answer(StopDecision),
     Verify,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decision {
-    pub rule: Rule,
+pub struct StopDecision {
+    pub rule: DecisionRule,
     pub verdict: Verdict,
-    pub outcome: Outcome,
+    pub outcome: StopOutcome,
     /// Why the rule fired, in one line.
     pub because: String,
     /// Digest of the tree and the failures; `None` if the stop must not count as a state seen.
-    pub mark: Option<Mark>,
-    pub report: Option<Report>,
+    pub mark: Option<Digest64>,
+    pub report: Option<StopReport>,
     /// The remedy that is tried because the run makes no progress.
     pub remedy: Option<Remedy>,
 }
 
-impl Decision {
+impl StopDecision {
     /// Whether the run ends `verified` or `claimed`.
     pub fn is_success(&self) -> bool {
-        matches!(self.outcome, Outcome::Ended(Status::Verified | Status::Claimed))
+        matches!(self.outcome, StopOutcome::Ended(RunStatus::Verified | RunStatus::Claimed))
     }
 
     /// Removes secrets from what the person sees and the journal stores. The reason of a block is already redacted
@@ -68,103 +71,112 @@ impl Decision {
     pub fn redacted(mut self, redactor: &Redactor) -> Self {
         self.because = redactor.redact(&self.because);
         match &mut self.verdict {
-            Verdict::AllowNoting(notice) | Verdict::End { notice, .. } => {
+            Verdict::AllowWithNotice(notice) | Verdict::EndRun { notice, .. } => {
                 *notice = redactor.redact(notice);
             }
             Verdict::Allow
             | Verdict::Block { .. }
-            | Verdict::Answer { .. }
-            | Verdict::Tell { .. }
-            | Verdict::Deny { .. }
-            | Verdict::Ask { .. } => {}
+            | Verdict::AnswerPrompt { .. }
+            | Verdict::AddContext { .. }
+            | Verdict::DenyTool { .. }
+            | Verdict::AskPerson { .. } => {}
         }
         self
     }
 }
 
 /// Rows `off` to `untrusted`.
-pub fn plan(case: &Case<'_>) -> Plan {
+pub fn plan(case: &StopCase<'_>) -> StopPlan {
     let answer = switched_off(case)
         .or_else(|| repeated(case))
         .or_else(|| host_trouble(case))
         .or_else(|| waiting(case))
         .or_else(|| needs_human(case))
         .or_else(|| untrusted(case));
-    answer.map_or(Plan::Verify, Plan::Answer)
+    answer.map_or(StopPlan::Verify, StopPlan::Answer)
 }
 
 /// Rows `verified` to `block`.
-pub fn conclude(case: &Case<'_>, evidence: &Evidence, context: &Telling<'_>) -> Decision {
+pub fn conclude(
+    case: &StopCase<'_>,
+    evidence: &StopEvidence,
+    context: &ReasonContext<'_>,
+) -> StopDecision {
     match case.hold {
-        Hold::Files => {
-            let report = reason::report(&evidence.requirements, context.redactor);
-            Decision { report: Some(report), ..conclude_files(case, evidence, context) }
+        StopHold::Files => {
+            let report = reason::build_stop_report(&evidence.requirements, context.redactor);
+            StopDecision { report: Some(report), ..conclude_files(case, evidence, context) }
         }
-        Hold::Run { run, state } => {
+        StopHold::Run { run, state } => {
             // Copied only if needed: there may be ten thousand requirements.
             let adjusted;
-            let evidence = if is_anything_said(state) {
-                let requirements = weighed(&evidence.requirements, state, case.facts.now_ms);
-                adjusted = Evidence { requirements, ..evidence.clone() };
+            let evidence = if has_interventions(state) {
+                let requirements =
+                    apply_interventions(&evidence.requirements, state, case.facts.now_ms);
+                adjusted = StopEvidence { requirements, ..evidence.clone() };
                 &adjusted
             } else {
                 evidence
             };
-            let mut report = reason::report(&evidence.requirements, context.redactor);
+            let mut report = reason::build_stop_report(&evidence.requirements, context.redactor);
             remember_unknown(&mut report, state);
-            let stop = Ours { case, run, state, evidence, report: &report, context };
-            let decision = ours::conclude(&stop);
-            Decision { report: Some(report), ..decision }
+            let stop = RunStop { case, run, state, evidence, report: &report, context };
+            let decision = run_rows::conclude(&stop);
+            StopDecision { report: Some(report), ..decision }
         }
     }
 }
 
-fn is_anything_said(state: &State) -> bool {
+fn has_interventions(state: &RunState) -> bool {
     !state.waivers.is_empty() || !state.disputes.is_empty() || !state.hints.is_empty()
 }
 
 /// Applies waivers, disputes and hints to the requirements. Uses the current state, because these may have been
 /// recorded while the requirements were being evaluated.
-pub fn weighed(requirements: &[Requirement], state: &State, now_ms: u64) -> Vec<Requirement> {
-    let waived = waiver::applied(requirements, &state.waivers, now_ms);
-    let disputed = dispute::applied(waived, &state.disputes);
-    hint::requirement(&state.hints).into_iter().chain(disputed).collect()
+pub fn apply_interventions(
+    requirements: &[Requirement],
+    state: &RunState,
+    now_ms: u64,
+) -> Vec<Requirement> {
+    let waived = waiver::apply_waivers(requirements, &state.waivers, now_ms);
+    let disputed = dispute::apply_disputes(waived, &state.disputes);
+    hint::hint_requirement(&state.hints).into_iter().chain(disputed).collect()
 }
 
-fn switched_off(case: &Case<'_>) -> Option<Decision> {
-    if let Hold::Run { state, .. } = case.hold
-        && let Phase::Ended(status) = state.phase
+fn switched_off(case: &StopCase<'_>) -> Option<StopDecision> {
+    if let StopHold::Run { state, .. } = case.hold
+        && let RunPhase::Ended(status) = state.phase
     {
-        return Some(allow(Rule::NotMine, format!("the run has ended: {}", status.name())));
+        return Some(allow(DecisionRule::NotMine, format!("the run has ended: {}", status.name())));
     }
     if let Some(off) = case.facts.off {
-        return Some(allow(Rule::Off, Off::why(off).to_string()));
+        return Some(allow(DecisionRule::Off, OffReason::why(off).to_string()));
     }
-    let Hold::Run { run, state } = case.hold else {
+    let StopHold::Run { run, state } = case.hold else {
         return None;
     };
     match (state.phase, case.facts.owner) {
-        (Phase::Active, Owner::Present) | (Phase::Ended(_), _) => None,
-        (Phase::Active, Owner::Gone) => Some(Decision {
-            outcome: Outcome::Orphaned,
-            verdict: Verdict::AllowNoting(format!(
+        (RunPhase::Active, OwnerPresence::Present) | (RunPhase::Ended(_), _) => None,
+        (RunPhase::Active, OwnerPresence::Gone) => Some(StopDecision {
+            outcome: StopOutcome::Orphaned,
+            verdict: Verdict::AllowWithNotice(format!(
                 "ralph: run {} is orphaned: the process that owned it is gone; `ralph resume {}` takes it over",
                 run.id, run.id
             )),
-            ..allow(Rule::Off, "the process that owned the run is gone".to_string())
+            ..allow(DecisionRule::Off, "the process that owned the run is gone".to_string())
         }),
-        (Phase::Paused { .. }, _) => Some(allow(Rule::Off, "paused".to_string())),
-        (Phase::Orphaned, _) => Some(allow(Rule::Off, "orphaned".to_string())),
+        (RunPhase::Paused { .. }, _) => Some(allow(DecisionRule::Off, "paused".to_string())),
+        (RunPhase::Orphaned, _) => Some(allow(DecisionRule::Off, "orphaned".to_string())),
     }
 }
 
 /// A hook that is registered twice delivers each stop twice. Both deliveries get the same answer, charged once.
-fn repeated(case: &Case<'_>) -> Option<Decision> {
-    let Hold::Run { state, .. } = case.hold else {
+fn repeated(case: &StopCase<'_>) -> Option<StopDecision> {
+    let StopHold::Run { state, .. } = case.hold else {
         return None;
     };
     // A runner delivers each stop once, so the same message again is a new stop.
-    if case.facts.driver != Driver::Person {
+    if case.facts.driver != StopDriver::Person {
         return None;
     }
     if !state.is_repeat(case.facts.delivery.as_ref()?) {
@@ -175,138 +187,167 @@ fn repeated(case: &Case<'_>) -> Option<Decision> {
         None => Verdict::Allow,
     };
     let because = "the same stop was delivered again".to_string();
-    Some(Decision { verdict, outcome: Outcome::Repeated, ..allow(Rule::Repeat, because) })
+    Some(StopDecision {
+        verdict,
+        outcome: StopOutcome::Repeated,
+        ..allow(DecisionRule::Repeat, because)
+    })
 }
 
-fn host_trouble(case: &Case<'_>) -> Option<Decision> {
+fn host_trouble(case: &StopCase<'_>) -> Option<StopDecision> {
     let trouble = case.stop.trouble.as_ref().or(case.facts.trouble.as_ref())?;
-    let Trouble::Unknown(word) = trouble else {
-        return Some(allow(Rule::HostTrouble, format!("the turn ended with {}", trouble.name())));
+    let HostTrouble::Unknown(word) = trouble else {
+        return Some(allow(
+            DecisionRule::HostTrouble,
+            format!("the turn ended with {}", trouble.name()),
+        ));
     };
-    let already = matches!(case.hold, Hold::Run { state, .. } if state.odd_stops > 0);
+    let already = matches!(case.hold, StopHold::Run { state, .. } if state.odd_stops > 0);
     (!already).then(|| {
         allow(
-            Rule::OddStop,
+            DecisionRule::OddStop,
             format!(
                 "the turn ended with \"{}\", which this version does not know",
-                text::line(word, 60)
+                text::clean_line(word, 60)
             ),
         )
     })
 }
 
-fn waiting(case: &Case<'_>) -> Option<Decision> {
+fn waiting(case: &StopCase<'_>) -> Option<StopDecision> {
     // Waiting never extends a limit.
-    if is_used_up(case) {
+    if is_limit_reached(case) {
         return None;
     }
-    if let Some(Declared::Waiting { until_ms, why }) = &case.facts.declared
+    if let Some(DeclaredPause::Waiting { until_ms, why }) = &case.facts.declared
         && case.facts.now_ms < *until_ms
     {
-        return Some(allow(Rule::Waiting, format!("the agent waits: {}", text::line(why, 120))));
+        return Some(allow(
+            DecisionRule::Waiting,
+            format!("the agent waits: {}", text::clean_line(why, 120)),
+        ));
     }
-    if case.facts.queued == Queued::Something {
-        return Some(allow(Rule::Waiting, "a message is queued until the turn ends".to_string()));
+    if case.facts.queued == QueuedInput::Something {
+        return Some(allow(
+            DecisionRule::Waiting,
+            "a message is queued until the turn ends".to_string(),
+        ));
     }
     // Background work that is unchanged since the last stop, such as a server, will not wake the agent.
-    let background = case.stop.background();
-    let is_idle = matches!(case.hold, Hold::Run { state, .. } if state.background == background);
-    let excuses = |pending: &&Pending| pending.kind == PendingKind::WakeUp || !is_idle;
+    let background = case.stop.background_digest();
+    let is_idle =
+        matches!(case.hold, StopHold::Run { state, .. } if state.background == background);
+    let excuses = |pending: &&PendingWork| pending.kind == PendingWorkKind::WakeUp || !is_idle;
     let pending: Vec<_> = case.stop.pending.iter().filter(excuses).collect();
     let first = pending.first()?;
     let noun = match (first.kind, pending.len()) {
-        (PendingKind::Background, 1) => "1 background task".to_string(),
-        (PendingKind::WakeUp, 1) => "1 wake-up".to_string(),
-        (PendingKind::Background | PendingKind::WakeUp, count) => {
+        (PendingWorkKind::Background, 1) => "1 background task".to_string(),
+        (PendingWorkKind::WakeUp, 1) => "1 wake-up".to_string(),
+        (PendingWorkKind::Background | PendingWorkKind::WakeUp, count) => {
             format!("{count} tasks or wake-ups")
         }
     };
-    Some(allow(Rule::Waiting, format!("{noun} pending: {}", first.what)))
+    Some(allow(DecisionRule::Waiting, format!("{noun} pending: {}", first.what)))
 }
 
-fn is_used_up(case: &Case<'_>) -> bool {
-    let Hold::Run { run, state } = case.hold else { return false };
-    let usage = usage(case.facts, run, state);
-    let is_day_over = driven::day(run, case.facts, usage.next_micro_usd).is_some();
-    is_day_over || state.limits(run).used_up(&usage).is_some()
+fn is_limit_reached(case: &StopCase<'_>) -> bool {
+    let StopHold::Run { run, state } = case.hold else { return false };
+    let usage = current_usage(case.facts, run, state);
+    let is_day_over =
+        driven_rows::daily_limit_reached(run, case.facts, usage.next_micro_usd).is_some();
+    is_day_over || state.limits(run).reached(&usage).is_some()
 }
 
 /// The cost of the next turn counts only for a runner, which can refuse to start it.
-fn usage(facts: &Facts, run: &Run, state: &State) -> Usage {
-    Usage {
+fn current_usage(facts: &StopFacts, run: &RunRecord, state: &RunState) -> LimitUsage {
+    LimitUsage {
         iterations: state.iteration,
         elapsed_ms: state.elapsed_ms(facts.now_ms),
         micro_usd: facts.spent_micro_usd,
         tokens: facts.spent_tokens,
         next_micro_usd: match facts.driver {
-            Driver::Person => 0,
-            Driver::Runner | Driver::Alone | Driver::Closing => driven::next_turn(run, state),
+            StopDriver::Person => 0,
+            StopDriver::Runner | StopDriver::RunnerAlone | StopDriver::RunnerLanding => {
+                driven_rows::next_turn_cost(run, state)
+            }
         },
     }
 }
 
-fn needs_human(case: &Case<'_>) -> Option<Decision> {
-    let Hold::Run { run, state } = case.hold else {
+fn needs_human(case: &StopCase<'_>) -> Option<StopDecision> {
+    let StopHold::Run { run, state } = case.hold else {
         return None;
     };
-    let Some(Declared::NeedsHuman(why)) = &case.facts.declared else {
+    let Some(DeclaredPause::NeedsHuman(why)) = &case.facts.declared else {
         return None;
     };
     // A runner waits for the person's answer, and parks the run if none comes.
-    if case.facts.driver != Driver::Person {
-        return Some(allow(Rule::NeedsHuman, text::line(why, 300)));
+    if case.facts.driver != StopDriver::Person {
+        return Some(allow(DecisionRule::NeedsHuman, text::clean_line(why, 300)));
     }
     let bounds = state.limits(run);
-    Some(end(Rule::NeedsHuman, Status::NeedsHuman, (run, bounds), text::line(why, 300)))
+    Some(end(
+        DecisionRule::NeedsHuman,
+        RunStatus::NeedsHuman,
+        (run, bounds),
+        text::clean_line(why, 300),
+    ))
 }
 
-fn untrusted(case: &Case<'_>) -> Option<Decision> {
-    let Trust::Missing { what, how } = &case.facts.trust else {
+fn untrusted(case: &StopCase<'_>) -> Option<StopDecision> {
+    let PolicyTrust::Missing { what, how } = &case.facts.trust else {
         return None;
     };
     let notice = format!(
         "ralph: {} is not approved, so nothing was run; review it, then run `{}`",
-        text::line(what, 200),
-        text::line(how, 300)
+        text::clean_line(what, 200),
+        text::clean_line(how, 300)
     );
-    Some(Decision {
-        verdict: Verdict::AllowNoting(notice),
-        ..allow(Rule::Untrusted, text::line(what, 200))
+    Some(StopDecision {
+        verdict: Verdict::AllowWithNotice(notice),
+        ..allow(DecisionRule::Untrusted, text::clean_line(what, 200))
     })
 }
 
-fn conclude_files(case: &Case<'_>, evidence: &Evidence, context: &Telling<'_>) -> Decision {
+fn conclude_files(
+    case: &StopCase<'_>,
+    evidence: &StopEvidence,
+    context: &ReasonContext<'_>,
+) -> StopDecision {
     let unmet =
         evidence.requirements.iter().filter(|one| one.is_required() && one.is_unmet()).count();
     if unmet == 0 {
-        return allow(Rule::Claimed, "nothing is open in the files about this session".to_string());
-    }
-    if case.stop.continuing || case.facts.prompt == Prompt::HeldAlready {
         return allow(
-            Rule::HoldOnce,
+            DecisionRule::Claimed,
+            "nothing is open in the files about this session".to_string(),
+        );
+    }
+    if case.stop.continuing || case.facts.prompt == PromptHold::HeldAlready {
+        return allow(
+            DecisionRule::HoldOnce,
             format!("{unmet} not met, and the files already held this prompt once"),
         );
     }
-    let held = Held {
+    let held = HeldStop {
         hold: case.hold,
         requirements: &evidence.requirements,
-        failures: Mark::default(),
-        mark: None,
+        failures_digest: Digest64::default(),
+        state_digest: None,
         tampering: None,
-        room: Room::Plenty,
+        size: ReasonSize::Full,
     };
-    block(Rule::Block, format!("{unmet} not met"), reason::held(&held, context))
+    block(DecisionRule::Block, format!("{unmet} not met"), reason::render_reason(&held, context))
 }
 
 fn plural(count: u32, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-fn allow(rule: Rule, because: String) -> Decision {
-    Decision {
+fn allow(rule: DecisionRule, because: String) -> StopDecision {
+    StopDecision {
         rule,
         verdict: Verdict::Allow,
-        outcome: Outcome::Allowed,
+        outcome: StopOutcome::Allowed,
         because,
         mark: None,
         report: None,
@@ -314,16 +355,21 @@ fn allow(rule: Rule, because: String) -> Decision {
     }
 }
 
-fn block(rule: Rule, because: String, reason: String) -> Decision {
+fn block(rule: DecisionRule, because: String, reason: String) -> StopDecision {
     let verdict = Verdict::Block { reason: reason.clone() };
-    Decision { verdict, outcome: Outcome::Blocked { reason }, ..allow(rule, because) }
+    StopDecision { verdict, outcome: StopOutcome::Blocked { reason }, ..allow(rule, because) }
 }
 
-fn end(rule: Rule, status: Status, (run, bounds): (&Run, &Limits), because: String) -> Decision {
-    let notice = format!("ralph: {}", ending::sentence(status, run, bounds, &because));
-    Decision {
-        verdict: Verdict::End { status, notice, bell: Bell::Silent },
-        outcome: Outcome::Ended(status),
+fn end(
+    rule: DecisionRule,
+    status: RunStatus,
+    (run, bounds): (&RunRecord, &RunLimits),
+    because: String,
+) -> StopDecision {
+    let notice = format!("ralph: {}", ending::describe_end(status, run, bounds, &because));
+    StopDecision {
+        verdict: Verdict::EndRun { status, notice, bell: TerminalBell::Silent },
+        outcome: StopOutcome::Ended(status),
         ..allow(rule, because)
     }
 }

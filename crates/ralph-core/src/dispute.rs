@@ -1,25 +1,25 @@
 //! Requirements that the agent disputes. They stay open until a person decides, and the agent works on the rest.
 
 use crate::reason;
-use crate::record::{Dispute, Known, Report};
-use crate::requirement::{Failure, Requirement, Standing};
+use crate::record::{Dispute, ReportedStatus, StopReport};
+use crate::requirement::{Requirement, RequirementFailure, RequirementStatus};
 use crate::text;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-const TOLD: &str = "disputed, a person will decide, continue with the rest";
+const DISPUTED_NOTE: &str = "disputed, a person will decide, continue with the rest";
 
 /// Marks the open requirements that are disputed. They keep their status but lose their next step, so that the agent is
 /// not sent back to them.
-pub fn applied(requirements: Vec<Requirement>, disputes: &[Dispute]) -> Vec<Requirement> {
+pub fn apply_disputes(requirements: Vec<Requirement>, disputes: &[Dispute]) -> Vec<Requirement> {
     if disputes.is_empty() {
         return requirements;
     }
     let weighed = |one: Requirement| {
-        let name = text::line(&one.name, reason::LONGEST_NAME);
+        let name = text::clean_line(&one.name, reason::MAX_NAME_CHARS);
         if one.is_open() && disputes.iter().any(|dispute| dispute.requirement == name) {
-            disputed(one)
+            mark_disputed(one)
         } else {
             one
         }
@@ -27,21 +27,23 @@ pub fn applied(requirements: Vec<Requirement>, disputes: &[Dispute]) -> Vec<Requ
     requirements.into_iter().map(weighed).collect()
 }
 
-fn disputed(one: Requirement) -> Requirement {
-    let standing = match &one.standing {
-        Standing::Unmet(failure) => Standing::Unmet(Failure {
-            summary: format!("{TOLD}; {}", failure.summary),
+fn mark_disputed(one: Requirement) -> Requirement {
+    let standing = match &one.status {
+        RequirementStatus::Unmet(failure) => RequirementStatus::Unmet(RequirementFailure {
+            summary: format!("{DISPUTED_NOTE}; {}", failure.summary),
             ..failure.clone()
         }),
-        Standing::Unknown(why) => Standing::Unknown(format!("{TOLD}; {why}")),
-        standing @ (Standing::Met(_) | Standing::Pending(_)) => standing.clone(),
+        RequirementStatus::Unknown(why) => {
+            RequirementStatus::Unknown(format!("{DISPUTED_NOTE}; {why}"))
+        }
+        standing @ (RequirementStatus::Met(_) | RequirementStatus::Pending(_)) => standing.clone(),
     };
-    Requirement { standing, next: String::new(), ..one }
+    Requirement { status: standing, next: String::new(), ..one }
 }
 
 /// The requirement that a name given by a person or an agent refers to, according to the report of the last stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Named {
+pub enum NamedRequirement {
     /// Open, under this exact name.
     Open(String),
     /// Reported, but it does not hold the agent.
@@ -50,30 +52,32 @@ pub enum Named {
     /// Not in the report, but the report is incomplete, so the requirement may still exist.
     Unlisted,
     /// No requirement has this name. Holds the most similar name, if one is close.
-    Nothing(Option<String>),
+    NotFound(Option<String>),
 }
 
 /// Looks a name up in a report: exact first, then ignoring ASCII case.
-pub fn named(name: &str, report: &Report) -> Named {
-    let name = text::line(name, reason::LONGEST_NAME);
+pub fn find_named(name: &str, report: &StopReport) -> NamedRequirement {
+    let name = text::clean_line(name, reason::MAX_NAME_CHARS);
     let is_it = |known: &&str| known.eq_ignore_ascii_case(&name);
     let line = report.lines.iter().find(|line| line.name == name);
     let line = line.or_else(|| report.lines.iter().find(|line| is_it(&line.name.as_str())));
     if let Some(line) = line {
         return match line.standing {
-            Known::Advisory => Named::Advisory(line.name.clone()),
-            Known::Unmet | Known::Unknown | Known::Pending => Named::Open(line.name.clone()),
+            ReportedStatus::Advisory => NamedRequirement::Advisory(line.name.clone()),
+            ReportedStatus::Unmet | ReportedStatus::Unknown | ReportedStatus::Pending => {
+                NamedRequirement::Open(line.name.clone())
+            }
         };
     }
     let met = report.met.iter().map(String::as_str);
     if let Some(met) = met.clone().find(is_it) {
-        return Named::Met(met.to_string());
+        return NamedRequirement::Met(met.to_string());
     }
-    let open = report.lines.iter().filter(|line| line.standing != Known::Advisory).count();
+    let open = report.lines.iter().filter(|line| line.standing != ReportedStatus::Advisory).count();
     let listed = open.saturating_add(report.met.len());
     if usize::try_from(report.total).is_ok_and(|total| total > listed) {
-        return Named::Unlisted;
+        return NamedRequirement::Unlisted;
     }
     let known = report.lines.iter().map(|line| line.name.as_str()).chain(met);
-    Named::Nothing(text::nearest(&name, known).map(ToString::to_string))
+    NamedRequirement::NotFound(text::nearest(&name, known).map(ToString::to_string))
 }

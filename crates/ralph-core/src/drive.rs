@@ -4,19 +4,19 @@
 //! the remedies that were tried.
 
 use crate::id::SessionId;
-use crate::status::Status;
+use crate::status::RunStatus;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-const MINUTE: u64 = 60 * 1000;
+const MINUTE_MS: u64 = 60 * 1000;
 
 /// How a run is driven. Stored when the run starts, so that it can be resumed without repeating any flags.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
-    pub agent: Agent,
-    pub sessions: Sessions,
+pub struct DriveSettings {
+    pub agent: AgentKind,
+    pub sessions: SessionPolicy,
     /// `None` leaves the choice to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -33,7 +33,7 @@ pub struct Settings {
     pub idle_ms: u64,
     /// How long to wait for a person's answer to a question.
     pub question_ms: u64,
-    pub waits: Waits,
+    pub waits: WaitLimits,
     /// The assumed cost of a turn before any was metered.
     pub worst_turn_micro_usd: u64,
     /// The budget of all runs of a day together.
@@ -44,12 +44,12 @@ pub struct Settings {
     pub head: Option<String>,
     /// The run's own work tree; `None` if it works in the project itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub worktree: Option<Worktree>,
+    pub worktree: Option<RunWorktree>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Agent {
+pub enum AgentKind {
     #[default]
     Claude,
 }
@@ -57,7 +57,7 @@ pub enum Agent {
 /// When a fresh session takes over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Sessions {
+pub enum SessionPolicy {
     /// When the context is nearly full.
     #[default]
     Hybrid,
@@ -69,7 +69,7 @@ pub enum Sessions {
 
 /// How long a runner waits for rate limits to reset and for the network to recover.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Waits {
+pub struct WaitLimits {
     /// Maximum total wait for rate limits; 0 disables waiting.
     pub limit_ms: u64,
     /// How many rate limits are waited out.
@@ -88,7 +88,7 @@ pub struct Waits {
 
 /// The run's own work tree and branch, and where its work lands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Worktree {
+pub struct RunWorktree {
     pub path: String,
     pub branch: String,
     /// The repository it was created from.
@@ -98,7 +98,7 @@ pub struct Worktree {
     pub into: Option<String>,
     /// The commit it started from.
     pub base: String,
-    pub then: Then,
+    pub then: LandingMode,
     /// How long to wait for the required checks of a pull request; `None` does not wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checks_ms: Option<u64>,
@@ -107,7 +107,7 @@ pub struct Worktree {
 /// How verified work in the run's own work tree lands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Then {
+pub enum LandingMode {
     /// It is merged once the merged tree is verified.
     #[default]
     Merge,
@@ -118,18 +118,18 @@ pub enum Then {
 /// Something a runner did, recorded in the journal. Variant names are part of the disk format.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Drove {
+pub enum RunnerEvent {
     /// An agent was started.
-    Session(Session),
+    Session(RunnerSession),
     /// The cost of a session so far, from the host's records.
-    Metered(Metered),
+    Metered(MeterReading),
     /// The work is handed over to a fresh session.
     HandsOver {
         why: String,
         /// How full the context was, in thousandths.
         permille: Option<u16>,
     },
-    Waits(Wait),
+    Waits(PlannedWait),
     /// The wait ended, and the agent was resumed.
     Woke,
     /// The agent declared too many waits, so its requirements are evaluated instead.
@@ -144,7 +144,7 @@ pub enum Drove {
     /// The agent sent no event for too long.
     Silent {
         after_ms: u64,
-        done: Silence,
+        done: SilenceResponse,
     },
     /// The agent's process ended unexpectedly.
     Broke {
@@ -152,7 +152,7 @@ pub enum Drove {
     },
     /// The runner gave up for now. The run is paused and shown with this status until a person resumes it.
     Parked {
-        status: Status,
+        status: RunStatus,
         why: String,
     },
     /// The work tree was merged, kept or removed.
@@ -169,9 +169,9 @@ pub enum Drove {
 
 /// One session that the runner started, resumed or forked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Session {
+pub struct RunnerSession {
     pub id: SessionId,
-    pub how: How,
+    pub how: SessionOrigin,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The whole command line, redacted.
@@ -186,29 +186,29 @@ pub struct Session {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum How {
+pub enum SessionOrigin {
     Fresh,
     Resumed,
     Forked,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Metered {
+pub struct MeterReading {
     pub session: SessionId,
-    pub source: Source,
+    pub source: CostSource,
     /// The session's total so far, not the difference to the previous reading.
     pub micro_usd: u64,
     pub tokens: u64,
     /// Turns of this session so far.
     pub turns: u32,
     /// Whether the host reported the cost or the worst case is assumed.
-    #[serde(default, skip_serializing_if = "Meter::is_told")]
-    pub meter: Meter,
+    #[serde(default, skip_serializing_if = "MeterBasis::is_told")]
+    pub meter: MeterBasis,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum CostSource {
     /// The agent and its subagents.
     Agent,
     /// A gate that calls a model.
@@ -217,13 +217,13 @@ pub enum Source {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Meter {
+pub enum MeterBasis {
     #[default]
     Told,
     Assumed,
 }
 
-impl Meter {
+impl MeterBasis {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
     fn is_told(&self) -> bool {
         *self == Self::Told
@@ -232,8 +232,8 @@ impl Meter {
 
 /// A wait and its end. Recorded before the wait begins, so that it survives a reboot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wait {
-    pub cause: Cause,
+pub struct PlannedWait {
+    pub cause: WaitCause,
     pub since_ms: u64,
     pub until_ms: u64,
     /// How many waits there were in a row.
@@ -246,7 +246,7 @@ pub struct Wait {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cause {
+pub enum WaitCause {
     /// The provider announced when it resets.
     RateLimit,
     Overload,
@@ -270,12 +270,12 @@ pub enum Remedy {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Silence {
+pub enum SilenceResponse {
     Nudged,
     Restarted,
 }
 
-impl Settings {
+impl DriveSettings {
     /// The commit that the work started from.
     pub fn base(&self) -> Option<&str> {
         let apart = self.worktree.as_ref().map(|worktree| worktree.base.as_str());
@@ -283,19 +283,19 @@ impl Settings {
     }
 
     pub const DEFAULT: Self = Self {
-        agent: Agent::Claude,
-        sessions: Sessions::Hybrid,
+        agent: AgentKind::Claude,
+        sessions: SessionPolicy::Hybrid,
         model: None,
         stronger_model: None,
         from: None,
         arguments: Vec::new(),
-        idle_ms: 10 * MINUTE,
-        question_ms: 30 * MINUTE,
-        waits: Waits {
+        idle_ms: 10 * MINUTE_MS,
+        question_ms: 30 * MINUTE_MS,
+        waits: WaitLimits {
             limit_ms: 0,
             resumes: 3,
-            jitter_ms: 5 * MINUTE,
-            errors_ms: 60 * MINUTE,
+            jitter_ms: 5 * MINUTE_MS,
+            errors_ms: 60 * MINUTE_MS,
             quiet: None,
             share_permille: None,
         },
@@ -307,21 +307,21 @@ impl Settings {
 }
 
 /// A searchable line about an event; `None` if it is not worth finding later.
-pub fn remark(drove: &Drove) -> Option<String> {
+pub fn describe_event(drove: &RunnerEvent) -> Option<String> {
     match drove {
-        Drove::HandsOver { why, .. } => Some(format!("handed over: {why}")),
-        Drove::Tried { remedy, why } => Some(format!("tried {}: {why}", remedy.name())),
-        Drove::Broke { how } => Some(format!("the agent ended unexpectedly: {how}")),
-        Drove::Parked { why, .. } => Some(format!("parked: {why}")),
-        Drove::Settled { how } => Some(how.clone()),
-        Drove::Session(_)
-        | Drove::Metered(_)
-        | Drove::Waits(_)
-        | Drove::Woke
-        | Drove::WaitedEnough { .. }
-        | Drove::PassedOn
-        | Drove::Granted { .. }
-        | Drove::Silent { .. } => None,
+        RunnerEvent::HandsOver { why, .. } => Some(format!("handed over: {why}")),
+        RunnerEvent::Tried { remedy, why } => Some(format!("tried {}: {why}", remedy.name())),
+        RunnerEvent::Broke { how } => Some(format!("the agent ended unexpectedly: {how}")),
+        RunnerEvent::Parked { why, .. } => Some(format!("parked: {why}")),
+        RunnerEvent::Settled { how } => Some(how.clone()),
+        RunnerEvent::Session(_)
+        | RunnerEvent::Metered(_)
+        | RunnerEvent::Waits(_)
+        | RunnerEvent::Woke
+        | RunnerEvent::WaitedEnough { .. }
+        | RunnerEvent::PassedOn
+        | RunnerEvent::Granted { .. }
+        | RunnerEvent::Silent { .. } => None,
     }
 }
 
@@ -335,7 +335,7 @@ impl Remedy {
     }
 }
 
-impl Cause {
+impl WaitCause {
     pub fn name(self) -> &'static str {
         match self {
             Self::RateLimit => "rate limit",

@@ -1,42 +1,42 @@
 //! Hook events in a host-independent form. The `ralph-host` crate parses each host's payloads into these types.
 
+use crate::digest64::Digest64;
 use crate::id::SessionId;
-use crate::mark::Mark;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde_json::value::RawValue;
 
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum HookEvent {
     /// The agent wants to stop.
-    Stop(Stop),
+    Stop(StopEvent),
     /// A subagent of the session wants to stop.
-    SubagentStop(SubagentStop),
+    SubagentStop(SubagentStopEvent),
     /// The turn ended because the host or its API failed. It cannot be held.
-    StopFailure(StopFailure),
+    StopFailure(StopFailureEvent),
     /// A prompt is about to reach the agent.
-    Prompt(Prompt),
-    SessionStart(SessionStart),
-    SessionEnd(SessionEnd),
+    Prompt(PromptEvent),
+    SessionStart(SessionStartEvent),
+    SessionEnd(SessionEndEvent),
     /// The conversation is about to be compacted, or was.
-    Compaction(Compaction),
+    Compaction(CompactionEvent),
     /// The agent is about to use a tool.
-    ToolCall(ToolCall),
+    ToolCall(ToolCallEvent),
     /// A tool call finished.
-    ToolDone(ToolDone),
+    ToolDone(ToolDoneEvent),
     /// A task of the agent's list was created, or is about to be completed.
-    Task(Task),
+    Task(TaskEvent),
     /// A teammate considers its work done.
-    Idle(Idle),
+    Idle(TeammateIdleEvent),
     /// A known event that ralph does not act on.
-    Noted(Noted),
+    Ignored(IgnoredEvent),
     /// An event name this version does not know.
     Unknown,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stop {
+pub struct StopEvent {
     /// `None` if the host sent no id, or one that is not safe in a path.
     pub session: Option<SessionId>,
     pub cwd: Option<String>,
@@ -46,15 +46,15 @@ pub struct Stop {
     /// The host's flag that this turn already continues because of an earlier block. It is not a counter.
     pub continuing: bool,
     /// The agent's last message.
-    pub said: Option<String>,
+    pub last_message: Option<String>,
     /// Set if the event itself shows that the agent did not end the turn.
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<HostTrouble>,
     /// Background work and scheduled wake-ups that will wake the agent again.
-    pub pending: Vec<Pending>,
+    pub pending: Vec<PendingWork>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SubagentStop {
+pub struct SubagentStopEvent {
     pub session: Option<SessionId>,
     pub cwd: Option<String>,
     pub prompt: Option<String>,
@@ -64,13 +64,13 @@ pub struct SubagentStop {
     pub transcript: Option<String>,
     pub continuing: bool,
     /// The subagent's last message.
-    pub said: Option<String>,
+    pub last_message: Option<String>,
     /// Background work that will wake it. The host lists the subagent itself too; that entry is removed.
-    pub pending: Vec<Pending>,
+    pub pending: Vec<PendingWork>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Prompt {
+pub struct PromptEvent {
     pub session: Option<SessionId>,
     pub cwd: Option<String>,
     pub transcript: Option<String>,
@@ -88,16 +88,16 @@ pub enum PromptMoment {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionStart {
+pub struct SessionStartEvent {
     pub session: Option<SessionId>,
     pub cwd: Option<String>,
     pub transcript: Option<String>,
-    pub source: Source,
+    pub source: SessionStartSource,
 }
 
 /// Why a session starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum SessionStartSource {
     Startup,
     Resume,
     /// The conversation was cleared; the session has a new id.
@@ -109,14 +109,14 @@ pub enum Source {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionEnd {
+pub struct SessionEndEvent {
     pub session: Option<SessionId>,
     pub transcript: Option<String>,
     pub reason: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Compaction {
+pub struct CompactionEvent {
     pub session: Option<SessionId>,
     pub moment: CompactionMoment,
 }
@@ -128,7 +128,7 @@ pub enum CompactionMoment {
 }
 
 #[derive(Clone, Debug)]
-pub struct ToolCall {
+pub struct ToolCallEvent {
     pub session: Option<SessionId>,
     pub cwd: Option<String>,
     pub transcript: Option<String>,
@@ -139,13 +139,13 @@ pub struct ToolCall {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolDone {
+pub struct ToolDoneEvent {
     pub session: Option<SessionId>,
     pub tool: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Task {
+pub struct TaskEvent {
     pub session: Option<SessionId>,
     pub moment: TaskMoment,
     pub id: Option<String>,
@@ -161,29 +161,29 @@ pub enum TaskMoment {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Idle {
+pub struct TeammateIdleEvent {
     pub session: Option<SessionId>,
     pub teammate: Option<String>,
     pub agent: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StopFailure {
+pub struct StopFailureEvent {
     pub session: Option<SessionId>,
-    pub class: Trouble,
+    pub class: HostTrouble,
     /// The subagent that failed, if any (compaction runs in one). The session itself continues.
     pub agent: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Noted {
+pub struct IgnoredEvent {
     pub session: Option<SessionId>,
     pub name: &'static str,
 }
 
 /// The kind of event that a verdict answers. Hosts encode the same verdict differently for different events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Occasion {
+pub enum ReplyOccasion {
     Stop,
     SubagentStop,
     Prompt,
@@ -198,7 +198,7 @@ pub enum Occasion {
     Other,
 }
 
-impl Event {
+impl HookEvent {
     /// The session the event belongs to, if the host named a valid one.
     pub fn session(&self) -> Option<&SessionId> {
         match self {
@@ -213,62 +213,66 @@ impl Event {
             Self::SubagentStop(stop) => stop.session.as_ref(),
             Self::Task(task) => task.session.as_ref(),
             Self::Idle(idle) => idle.session.as_ref(),
-            Self::Noted(noted) => noted.session.as_ref(),
+            Self::Ignored(noted) => noted.session.as_ref(),
             Self::Unknown => None,
         }
     }
 
-    pub fn occasion(&self) -> Occasion {
+    pub fn occasion(&self) -> ReplyOccasion {
         match self {
-            Self::Stop(_) => Occasion::Stop,
-            Self::SubagentStop(_) => Occasion::SubagentStop,
-            Self::Prompt(Prompt { moment: PromptMoment::Submitted, .. }) => Occasion::Prompt,
-            Self::Prompt(Prompt { moment: PromptMoment::Expanded, .. }) => Occasion::Expansion,
-            Self::SessionStart(_) => Occasion::SessionStart,
-            Self::ToolCall(_) => Occasion::ToolCall,
-            Self::Task(_) => Occasion::Task,
-            Self::Idle(_) => Occasion::Idle,
-            Self::Compaction(Compaction { moment: CompactionMoment::Before, .. }) => {
-                Occasion::Compaction
+            Self::Stop(_) => ReplyOccasion::Stop,
+            Self::SubagentStop(_) => ReplyOccasion::SubagentStop,
+            Self::Prompt(PromptEvent { moment: PromptMoment::Submitted, .. }) => {
+                ReplyOccasion::Prompt
+            }
+            Self::Prompt(PromptEvent { moment: PromptMoment::Expanded, .. }) => {
+                ReplyOccasion::Expansion
+            }
+            Self::SessionStart(_) => ReplyOccasion::SessionStart,
+            Self::ToolCall(_) => ReplyOccasion::ToolCall,
+            Self::Task(_) => ReplyOccasion::Task,
+            Self::Idle(_) => ReplyOccasion::Idle,
+            Self::Compaction(CompactionEvent { moment: CompactionMoment::Before, .. }) => {
+                ReplyOccasion::Compaction
             }
             Self::StopFailure(_)
             | Self::SessionEnd(_)
             | Self::Compaction(_)
             | Self::ToolDone(_)
-            | Self::Noted(_)
-            | Self::Unknown => Occasion::Other,
+            | Self::Ignored(_)
+            | Self::Unknown => ReplyOccasion::Other,
         }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pending {
-    pub kind: PendingKind,
+pub struct PendingWork {
+    pub kind: PendingWorkKind,
     pub what: String,
     /// Whether its prompt, when it fires, would look like a ralph command typed by a person.
-    pub poses: bool,
+    pub impersonates_person: bool,
 }
 
-impl Stop {
+impl StopEvent {
     /// Digest of the background work, to detect whether it has changed since the last stop; `None` if there is none.
-    pub fn background(&self) -> Option<Mark> {
-        let background = |pending: &&Pending| pending.kind == PendingKind::Background;
+    pub fn background_digest(&self) -> Option<Digest64> {
+        let background = |pending: &&PendingWork| pending.kind == PendingWorkKind::Background;
         let mut names: Vec<&[u8]> =
             self.pending.iter().filter(background).map(|one| one.what.as_bytes()).collect();
         names.sort_unstable();
-        (!names.is_empty()).then(|| Mark::of(&names))
+        (!names.is_empty()).then(|| Digest64::of_parts(&names))
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PendingKind {
+pub enum PendingWorkKind {
     Background,
     WakeUp,
 }
 
 /// Why a turn ended although the agent did not end it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum HostTrouble {
     RateLimit,
     Overloaded,
     Authentication,
@@ -282,7 +286,7 @@ pub enum Trouble {
     Unknown(String),
 }
 
-impl Trouble {
+impl HostTrouble {
     pub fn name(&self) -> &str {
         match self {
             Self::RateLimit => "rate_limit",

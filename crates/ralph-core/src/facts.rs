@@ -1,7 +1,7 @@
 //! Everything a decision may depend on, as plain values gathered beforehand: the cheap [`StopFacts`], and the
 //! [`StopEvidence`] that takes time to collect.
 
-use crate::event::Trouble;
+use crate::event::HostTrouble;
 use crate::requirement::Requirement;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 
 /// Facts that are cheap to gather: from the environment, the state directory and the end of the transcript.
 #[derive(Clone, Debug)]
-pub struct Facts {
+pub struct StopFacts {
     pub now_ms: u64,
-    pub off: Option<Off>,
-    pub owner: Owner,
+    pub off: Option<OffReason>,
+    pub owner: OwnerPresence,
     /// `None` if a repeated delivery of one stop cannot be distinguished from a second stop.
-    pub delivery: Option<Delivery>,
+    pub delivery: Option<StopDelivery>,
     /// Whether files alone have already held this prompt once.
-    pub prompt: Prompt,
-    pub trouble: Option<Trouble>,
-    pub declared: Option<Declared>,
-    pub trust: Trust,
+    pub prompt: PromptHold,
+    pub trouble: Option<HostTrouble>,
+    pub declared: Option<DeclaredPause>,
+    pub trust: PolicyTrust,
     /// Which of ralph's own files were changed by something else, in one line.
     pub tampering: Option<String>,
     pub spent_micro_usd: Option<u64>,
@@ -27,30 +27,30 @@ pub struct Facts {
     /// The cost of all runs of today; only known if there is a daily limit.
     pub spent_today_micro_usd: Option<u64>,
     pub context_permille: Option<u16>,
-    pub driver: Driver,
+    pub driver: StopDriver,
     /// Whether a person typed something that is delivered only when the turn ends.
-    pub queued: Queued,
+    pub queued: QueuedInput,
     /// How often the agent was held since its last tool call.
-    pub in_a_row: u32,
-    pub cap: Cap,
+    pub consecutive_blocks: u32,
+    pub block_cap: BlockCap,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Queued {
+pub enum QueuedInput {
     Nothing,
     Something,
 }
 
 /// How many consecutive blocks without a tool call in between the host allows before it ends the turn itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cap {
+pub enum BlockCap {
     At(u32),
     None,
 }
 
-impl Cap {
+impl BlockCap {
     /// The host's default.
-    pub const USUAL: Self = Self::At(8);
+    pub const DEFAULT: Self = Self::At(8);
 
     /// Parses the host's setting the way the host does: a leading number counts, zero or a negative number means no
     /// cap, and anything else is the default.
@@ -62,14 +62,14 @@ impl Cap {
             Ok(0) => Self::None,
             Ok(_) if setting.starts_with('-') => Self::None,
             Ok(most) => Self::At(most),
-            Err(_) => Self::USUAL,
+            Err(_) => Self::DEFAULT,
         }
     }
 }
 
 /// One delivery of a stop to a hook process. A hook that is registered twice delivers every stop twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivery {
+pub struct StopDelivery {
     /// Hash of the prompt, the last message and the host's flag: the same for two deliveries of one stop.
     pub stop: u64,
     /// The length of the transcript, if there is one. It grows when the conversation continues, but not immediately.
@@ -79,26 +79,26 @@ pub struct Delivery {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Prompt {
+pub enum PromptHold {
     Fresh,
     HeldAlready,
 }
 
 /// Facts that are expensive to gather, needed only if [`StopFacts`] do not settle the stop.
 #[derive(Clone, Debug)]
-pub struct Evidence {
+pub struct StopEvidence {
     pub requirements: Vec<Requirement>,
-    pub tree: Tree,
+    pub tree: TreeIdentity,
     /// The limit that an adopted loop's own file sets, if it is reached.
-    pub own_limit: Option<String>,
+    pub adopted_limit: Option<String>,
     /// What the agent changed that the policy protects, in one line, if the policy asks for a person's review.
     pub tampering: Option<String>,
     /// Lists that do not parse; their last parsed version was used instead.
-    pub garbled: Vec<String>,
+    pub unparsable_lists: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tree {
+pub enum TreeIdentity {
     /// Content identity of the work tree.
     Known(u64),
     /// Not a repository, or git failed. Two unknown trees never count as equal.
@@ -106,14 +106,14 @@ pub enum Tree {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Off {
+pub enum OffReason {
     Environment,
     KillSwitch,
     Cancelled,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owner {
+pub enum OwnerPresence {
     Present,
     /// The process that owned the run has exited, or has shown no sign of life for too long.
     Gone,
@@ -122,13 +122,13 @@ pub enum Owner {
 /// A reason to stop that the agent recorded beforehand with `ralph ask` or `ralph wait`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Declared {
+pub enum DeclaredPause {
     NeedsHuman(String),
     Waiting { until_ms: u64, why: String },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trust {
+pub enum PolicyTrust {
     Approved,
     Missing {
         what: String,
@@ -139,43 +139,43 @@ pub enum Trust {
 
 /// What drives the agent, and so what a decision can do besides blocking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Driver {
+pub enum StopDriver {
     /// A person works with the agent interactively.
     Person,
     /// A runner started the agent, whose process is still alive and may still change the work tree.
     Runner,
     /// The runner evaluates the work by itself: the agent's process has exited, or its host did not call the hook.
-    Alone,
+    RunnerAlone,
     /// Like [`Self::RunnerAlone`], but the work has not landed in its target branch yet.
-    Closing,
+    RunnerLanding,
 }
 
-impl Facts {
+impl StopFacts {
     /// An ordinary stop with no special circumstances.
     pub fn quiet(now_ms: u64) -> Self {
         Self {
             now_ms,
             off: None,
-            owner: Owner::Present,
+            owner: OwnerPresence::Present,
             delivery: None,
-            prompt: Prompt::Fresh,
+            prompt: PromptHold::Fresh,
             trouble: None,
             declared: None,
-            trust: Trust::Approved,
+            trust: PolicyTrust::Approved,
             tampering: None,
             spent_micro_usd: None,
             spent_tokens: None,
             spent_today_micro_usd: None,
             context_permille: None,
-            driver: Driver::Person,
-            queued: Queued::Nothing,
-            in_a_row: 0,
-            cap: Cap::USUAL,
+            driver: StopDriver::Person,
+            queued: QueuedInput::Nothing,
+            consecutive_blocks: 0,
+            block_cap: BlockCap::DEFAULT,
         }
     }
 }
 
-impl Off {
+impl OffReason {
     pub fn why(self) -> &'static str {
         match self {
             Self::Environment => "`RALPH_OFF` is set",

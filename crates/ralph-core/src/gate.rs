@@ -2,9 +2,10 @@
 //! crate runs them.
 
 use crate::limits;
-use crate::policy::Baseline;
+use crate::policy::BaselineMode;
 use crate::requirement::{
-    Evidence, Failure, Finding, Pending, Requirement, Since, Stage, Standing, Weight,
+    EvidenceKind, Finding, FindingAge, PendingReason, Requirement, RequirementFailure,
+    RequirementStage, RequirementStatus, RequirementWeight,
 };
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -15,8 +16,8 @@ use serde::{Deserialize, Serialize};
 pub struct Gate {
     /// Unique in its policy: 1 to 60 letters, digits, `-`, `_` or `.`
     pub name: String,
-    pub stage: Stage,
-    pub command: Command,
+    pub stage: RequirementStage,
+    pub command: GateInvocation,
     /// Working directory relative to the project; empty is the project itself.
     pub cwd: String,
     pub timeout_ms: u64,
@@ -24,20 +25,20 @@ pub struct Gate {
     pub paths: Vec<String>,
     /// Globs: the gate applies only if a matching file was changed since the run began. If empty, it always applies.
     pub when: Vec<String>,
-    pub on: Vec<Moment>,
+    pub on: Vec<GateTrigger>,
     /// It applies only to runs of at least this complexity, from 0 to 10.
     pub min_complexity: u8,
-    pub weight: Weight,
-    pub report: Format,
+    pub weight: RequirementWeight,
+    pub report: ReportFormat,
     pub min_tests: MinTests,
-    pub rerun: Rerun,
+    pub rerun: RerunPolicy,
     /// Environment variables it gets in addition to those every gate gets.
     pub env: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Command {
+pub enum GateInvocation {
     /// A program and its arguments. `{report}` in an argument is replaced by the path that the report is read from.
     Argv(Vec<String>),
     /// A line for `/bin/sh -c`, written by the person as `shell = "…"`. Nothing is ever substituted in it; the report's
@@ -48,7 +49,7 @@ pub enum Command {
 /// The events at which a gate runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Moment {
+pub enum GateTrigger {
     Stop,
     Subagent,
     Task,
@@ -58,7 +59,7 @@ pub enum Moment {
 /// The format of a gate's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Format {
+pub enum ReportFormat {
     /// Plain text: whatever findings can be recognised in it.
     #[default]
     Text,
@@ -89,7 +90,7 @@ pub enum MinTests {
 /// Whether a failure is confirmed by a second run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rerun {
+pub enum RerunPolicy {
     /// Only if tests failed: compilers and linters are not flaky.
     #[default]
     Tests,
@@ -100,16 +101,16 @@ pub enum Rerun {
 /// The result of a gate. Only `Failed` is work for the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum GateOutcome {
     Passed,
     Failed,
-    Unknown(Unknown),
+    Unknown(UnknownReason),
 }
 
 /// Why a gate neither passed nor failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Unknown {
+pub enum UnknownReason {
     /// It could not be run or crashed: no such program, killed, an unreadable report.
     Error(String),
     Timeout {
@@ -124,7 +125,7 @@ pub enum Unknown {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tests {
+pub struct TestCounts {
     pub run: u32,
     pub failed: u32,
     pub skipped: u32,
@@ -134,17 +135,17 @@ pub struct Tests {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateReport {
     pub name: String,
-    pub outcome: Outcome,
+    pub outcome: GateOutcome,
     /// The first findings.
     pub findings: Vec<Finding>,
     /// The total number of findings.
     pub finding_count: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tests: Option<Tests>,
+    pub tests: Option<TestCounts>,
     /// The exit code; `None` if it did not run to completion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<i32>,
-    pub steadiness: Steadiness,
+    pub steadiness: ResultStability,
     pub took_ms: u64,
     pub at_ms: u64,
     /// Path of the log with its full output.
@@ -155,7 +156,7 @@ pub struct GateReport {
 /// Whether a result was confirmed by a second run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Steadiness {
+pub enum ResultStability {
     /// It ran once.
     #[default]
     Once,
@@ -167,19 +168,19 @@ pub enum Steadiness {
 
 /// What was parsed from a gate's report or output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reading {
+pub struct ParsedReport {
     /// At most [`MAX_FINDINGS`].
     pub findings: Vec<Finding>,
     pub finding_count: u32,
-    pub tests: Option<Tests>,
+    pub tests: Option<TestCounts>,
     /// Set if the result is not reliable, with the reason: empty, truncated, another format, "no tests found".
     pub doubt: Option<String>,
 }
 
 /// How many findings of one execution are kept. The log has all of them.
-pub const MOST_FINDINGS: usize = 200;
+pub const MAX_FINDINGS: usize = 200;
 
-impl Outcome {
+impl GateOutcome {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -189,7 +190,7 @@ impl Outcome {
     }
 }
 
-impl Unknown {
+impl UnknownReason {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Error(_) => "error",
@@ -201,7 +202,7 @@ impl Unknown {
     }
 }
 
-impl Format {
+impl ReportFormat {
     pub const ALL: [Self; 10] = [
         Self::Text,
         Self::Junit,
@@ -231,7 +232,7 @@ impl Format {
     }
 }
 
-impl Moment {
+impl GateTrigger {
     pub const ALL: [Self; 4] = [Self::Stop, Self::Subagent, Self::Task, Self::Teammate];
 
     pub fn name(self) -> &'static str {
@@ -246,54 +247,62 @@ impl Moment {
 
 impl Gate {
     /// The command as a person would type it. For display only.
-    pub fn shown(&self) -> String {
+    pub fn command_line(&self) -> String {
         match &self.command {
-            Command::Shell(line) => line.clone(),
-            Command::Argv(words) => {
-                words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+            GateInvocation::Shell(line) => line.clone(),
+            GateInvocation::Argv(words) => {
+                words.iter().map(|word| shell_quote(word)).collect::<Vec<_>>().join(" ")
             }
         }
     }
 
     /// The requirement that a result of this gate amounts to.
-    pub fn requirement(&self, report: &GateReport, baseline: Baseline) -> Requirement {
+    pub fn requirement(&self, report: &GateReport, baseline: BaselineMode) -> Requirement {
         let standing = match &report.outcome {
-            Outcome::Passed => Standing::Met(Evidence::Measured),
-            Outcome::Failed if baseline == Baseline::Ratchet && report.is_old() => {
-                Standing::Met(Evidence::Measured)
+            GateOutcome::Passed => RequirementStatus::Met(EvidenceKind::Measured),
+            GateOutcome::Failed if baseline == BaselineMode::Ratchet && report.is_preexisting() => {
+                RequirementStatus::Met(EvidenceKind::Measured)
             }
-            Outcome::Failed => Standing::Unmet(report.failure()),
-            Outcome::Unknown(unknown) => match unknown {
-                Unknown::Skipped(why) => Standing::Pending(Pending::NotReached(why.clone())),
-                Unknown::Untrusted => Standing::Unknown("not approved yet".to_string()),
-                Unknown::Error(why) | Unknown::Inconclusive(why) => Standing::Unknown(why.clone()),
-                Unknown::Timeout { after_ms } => {
-                    Standing::Unknown(format!("timed out after {}", limits::duration(*after_ms)))
+            GateOutcome::Failed => RequirementStatus::Unmet(report.failure()),
+            GateOutcome::Unknown(unknown) => match unknown {
+                UnknownReason::Skipped(why) => {
+                    RequirementStatus::Pending(PendingReason::NotReached(why.clone()))
                 }
+                UnknownReason::Untrusted => {
+                    RequirementStatus::Unknown("not approved yet".to_string())
+                }
+                UnknownReason::Error(why) | UnknownReason::Inconclusive(why) => {
+                    RequirementStatus::Unknown(why.clone())
+                }
+                UnknownReason::Timeout { after_ms } => RequirementStatus::Unknown(format!(
+                    "timed out after {}",
+                    limits::format_duration(*after_ms)
+                )),
             },
         };
-        self.standing(standing)
+        self.requirement_with(standing)
     }
 
     /// The gate's requirement with this status, and the next step that goes with it.
-    pub fn standing(&self, standing: Standing) -> Requirement {
+    pub fn requirement_with(&self, standing: RequirementStatus) -> Requirement {
         let next = match &standing {
-            Standing::Met(_) | Standing::Pending(Pending::NotReached(_)) => String::new(),
-            Standing::Unmet(_) => format!("Make {} pass", self.name),
-            Standing::Unknown(_) => {
+            RequirementStatus::Met(_)
+            | RequirementStatus::Pending(PendingReason::NotReached(_)) => String::new(),
+            RequirementStatus::Unmet(_) => format!("Make {} pass", self.name),
+            RequirementStatus::Unknown(_) => {
                 format!(
                     "If your changes broke {}, fix it; otherwise leave it to a person",
                     self.name
                 )
             }
-            Standing::Pending(Pending::Running(_)) => {
+            RequirementStatus::Pending(PendingReason::Running(_)) => {
                 "Wait for the gates with `ralph gate wait`".to_string()
             }
         };
         Requirement {
             name: self.name.clone(),
             stage: self.stage,
-            standing,
+            status: standing,
             weight: self.weight,
             next,
         }
@@ -302,15 +311,15 @@ impl Gate {
 
 impl GateReport {
     /// The report of a gate that was not run.
-    pub fn unknown(gate: &Gate, unknown: Unknown, at_ms: u64) -> Self {
+    pub fn unknown(gate: &Gate, unknown: UnknownReason, at_ms: u64) -> Self {
         Self {
             name: gate.name.clone(),
-            outcome: Outcome::Unknown(unknown),
+            outcome: GateOutcome::Unknown(unknown),
             findings: Vec::new(),
             finding_count: 0,
             tests: None,
             exit: None,
-            steadiness: Steadiness::Once,
+            steadiness: ResultStability::Once,
             took_ms: 0,
             at_ms,
             log: None,
@@ -318,16 +327,16 @@ impl GateReport {
     }
 
     /// Whether the base has all findings too. Only true if no finding was dropped.
-    pub fn is_old(&self) -> bool {
+    pub fn is_preexisting(&self) -> bool {
         !self.findings.is_empty()
             && usize::try_from(self.finding_count) == Ok(self.findings.len())
-            && self.findings.iter().all(|finding| finding.since == Since::PreExisting)
+            && self.findings.iter().all(|finding| finding.since == FindingAge::PreExisting)
     }
 
     /// `2 of 148 tests failed`, `3 findings`, `exit code 1`.
     pub fn summary(&self) -> String {
         let counted = match (self.tests, self.finding_count) {
-            (Some(Tests { run, failed, .. }), _) if failed > 0 => {
+            (Some(TestCounts { run, failed, .. }), _) if failed > 0 => {
                 let noun = if run == 1 { "test" } else { "tests" };
                 format!("{failed} of {run} {noun} failed")
             }
@@ -338,16 +347,16 @@ impl GateReport {
             (_, 1) => "1 finding".to_string(),
             (_, count) => format!("{count} findings"),
         };
-        let old = self.findings.iter().filter(|one| one.since == Since::PreExisting).count();
+        let old = self.findings.iter().filter(|one| one.since == FindingAge::PreExisting).count();
         if old == 0 { counted } else { format!("{counted}, {old} pre-existing") }
     }
 
-    fn failure(&self) -> Failure {
+    fn failure(&self) -> RequirementFailure {
         let mut findings = self.findings.clone();
         // New findings first: the agent caused them and can fix them.
-        findings.sort_by_key(|finding| finding.since == Since::PreExisting);
+        findings.sort_by_key(|finding| finding.since == FindingAge::PreExisting);
         let count = usize::try_from(self.finding_count).unwrap_or(usize::MAX);
-        Failure {
+        RequirementFailure {
             summary: self.summary(),
             unlisted: count.saturating_sub(findings.len()),
             findings,
@@ -358,7 +367,7 @@ impl GateReport {
 }
 
 /// Quotes a word for a POSIX shell, if necessary.
-pub fn quoted(word: &str) -> String {
+pub fn shell_quote(word: &str) -> String {
     let is_plain = !word.is_empty()
         && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./=:,@%+{}".contains(&byte));
     if is_plain { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }

@@ -4,11 +4,11 @@ use alloc::borrow::ToOwned;
 use alloc::string::String;
 use core::fmt;
 
-const LONGEST: usize = 128;
+const MAX_ID_LEN: usize = 128;
 
-fn is_plain(text: &str) -> bool {
+fn is_valid_id(text: &str) -> bool {
     !text.is_empty()
-        && text.len() <= LONGEST
+        && text.len() <= MAX_ID_LEN
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
@@ -23,7 +23,7 @@ pub struct RunId(String);
 impl SessionId {
     /// `None` for anything but 1 to 128 ASCII letters, digits, `_` and `-`. Ralph ignores such sessions.
     pub fn parse(text: &str) -> Option<Self> {
-        is_plain(text).then(|| Self(text.to_owned()))
+        is_valid_id(text).then(|| Self(text.to_owned()))
     }
 
     pub fn as_str(&self) -> &str {
@@ -38,7 +38,7 @@ impl SessionId {
 
 impl RunId {
     pub fn parse(text: &str) -> Option<Self> {
-        is_plain(text).then(|| Self(text.to_owned()))
+        is_valid_id(text).then(|| Self(text.to_owned()))
     }
 
     pub fn as_str(&self) -> &str {

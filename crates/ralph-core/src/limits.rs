@@ -7,7 +7,7 @@ use core::fmt::{self, Write};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct RunLimits {
     /// `None` is unlimited, which requires a time limit.
     pub max_iterations: Option<u32>,
     pub max_duration_ms: Option<u64>,
@@ -26,7 +26,7 @@ pub struct Limits {
 
 /// How much of each limit is used. `None` is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct LimitUsage {
     pub iterations: u32,
     pub elapsed_ms: u64,
     pub micro_usd: Option<u64>,
@@ -37,7 +37,7 @@ pub struct Usage {
 
 /// Limits that a person sets explicitly. 0 means unlimited; `None` keeps the current value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bounds {
+pub struct LimitOverrides {
     pub max_iterations: Option<u32>,
     pub min_iterations: Option<u32>,
     pub max_duration_ms: Option<u64>,
@@ -47,16 +47,16 @@ pub struct Bounds {
     pub handover_at_permille: Option<u16>,
 }
 
-impl Bounds {
+impl LimitOverrides {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    pub fn on(&self, limits: &Limits) -> Limits {
+    pub fn apply_to(&self, limits: &RunLimits) -> RunLimits {
         let finite = |given: Option<u64>, else_: Option<u64>| {
             given.map_or(else_, |most| (most > 0).then_some(most))
         };
-        Limits {
+        RunLimits {
             max_iterations: self
                 .max_iterations
                 .map_or(limits.max_iterations, |most| (most > 0).then_some(most)),
@@ -72,7 +72,7 @@ impl Bounds {
 
 /// A limit that forbids the next iteration. Displayed as text for the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum UsedUp {
+pub enum ReachedLimit {
     Iterations(u32),
     Duration(u64),
     Cost(u64),
@@ -85,16 +85,16 @@ pub enum UsedUp {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Invalid {
+pub enum InvalidLimits {
     /// Neither iterations nor time is limited. A cost limit is not enough, because the cost may be unknown.
-    NothingEndsIt,
+    Unbounded,
     /// Below 2, the first stop would already count as a repetition.
     StuckTooSoon(u32),
     /// `min_iterations` is greater than `max_iterations`.
-    MorePasses { least: u32, most: u32 },
+    MinExceedsMax { least: u32, most: u32 },
 }
 
-impl Limits {
+impl RunLimits {
     pub const DEFAULT: Self = Self {
         max_iterations: Some(25),
         max_duration_ms: Some(8 * 60 * 60 * 1000),
@@ -105,56 +105,58 @@ impl Limits {
         max_tokens: None,
     };
 
-    pub fn check(&self) -> Result<(), Invalid> {
+    pub fn validate(&self) -> Result<(), InvalidLimits> {
         if self.max_iterations.is_none() && self.max_duration_ms.is_none() {
-            return Err(Invalid::NothingEndsIt);
+            return Err(InvalidLimits::Unbounded);
         }
         if self.stuck_after < 2 {
-            return Err(Invalid::StuckTooSoon(self.stuck_after));
+            return Err(InvalidLimits::StuckTooSoon(self.stuck_after));
         }
         if let Some(most) = self.max_iterations.filter(|most| self.min_iterations > *most) {
-            return Err(Invalid::MorePasses { least: self.min_iterations, most });
+            return Err(InvalidLimits::MinExceedsMax { least: self.min_iterations, most });
         }
         Ok(())
     }
 
     /// The first limit that is reached. A limit forbids the *next* iteration; it never fails the one that just ended.
-    pub fn used_up(&self, usage: &Usage) -> Option<UsedUp> {
-        let Usage { iterations, elapsed_ms, micro_usd, tokens, next_micro_usd: next } = *usage;
+    pub fn reached(&self, usage: &LimitUsage) -> Option<ReachedLimit> {
+        let LimitUsage { iterations, elapsed_ms, micro_usd, tokens, next_micro_usd: next } = *usage;
         if let Some(most) = self.max_iterations.filter(|most| iterations >= *most) {
-            return Some(UsedUp::Iterations(most));
+            return Some(ReachedLimit::Iterations(most));
         }
         if let Some(most) = self.max_duration_ms.filter(|most| elapsed_ms >= *most) {
-            return Some(UsedUp::Duration(most));
+            return Some(ReachedLimit::Duration(most));
         }
         if let (Some(most), Some(used)) = (self.max_tokens, tokens)
             && used >= most
         {
-            return Some(UsedUp::Tokens(most));
+            return Some(ReachedLimit::Tokens(most));
         }
         match (self.max_cost_micro_usd, micro_usd) {
-            (Some(most), Some(spent)) if spent >= most => Some(UsedUp::Cost(most)),
+            (Some(most), Some(spent)) if spent >= most => Some(ReachedLimit::Cost(most)),
             (Some(most), Some(spent)) if spent.saturating_add(next) > most => {
-                Some(UsedUp::NextTurn { most, next })
+                Some(ReachedLimit::NextTurn { most, next })
             }
             (Some(_), Some(_)) | (None, _) | (_, None) => None,
         }
     }
 }
 
-impl fmt::Display for UsedUp {
+impl fmt::Display for ReachedLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Iterations(1) => f.write_str("its 1 iteration is used up"),
             Self::Iterations(most) => write!(f, "all {most} iterations are used up"),
-            Self::Duration(most) => write!(f, "its time limit of {} is reached", duration(*most)),
-            Self::Cost(most) => write!(f, "its budget of {} is spent", money(*most)),
-            Self::Tokens(most) => write!(f, "its limit of {} is reached", tokens(*most)),
+            Self::Duration(most) => {
+                write!(f, "its time limit of {} is reached", format_duration(*most))
+            }
+            Self::Cost(most) => write!(f, "its budget of {} is spent", format_usd(*most)),
+            Self::Tokens(most) => write!(f, "its limit of {} is reached", format_tokens(*most)),
             Self::NextTurn { most, next } => write!(
                 f,
                 "another turn, which may cost {}, would exceed its budget of {}",
-                money(*next),
-                money(*most)
+                format_usd(*next),
+                format_usd(*most)
             ),
         }
     }
@@ -202,7 +204,7 @@ pub fn parse_micro_usd(text: &str) -> Option<u64> {
 }
 
 /// A duration for people: `14 min`, `2 h 4 min`.
-pub fn duration(ms: u64) -> String {
+pub fn format_duration(ms: u64) -> String {
     let seconds = ms / 1000;
     let parts = match (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60) {
         (0, 0, 0) if ms < 1000 => return format!("{ms} ms"),
@@ -222,9 +224,9 @@ pub fn duration(ms: u64) -> String {
 }
 
 /// An amount of money for people: `$20`, `$1.82`. Below a cent, with as many digits as needed to differ from zero.
-pub fn money(micro_usd: u64) -> String {
+pub fn format_usd(micro_usd: u64) -> String {
     if (1..10_000).contains(&micro_usd) {
-        return small_money(micro_usd);
+        return format_small_usd(micro_usd);
     }
     let cents = micro_usd.saturating_add(5000) / 10_000;
     if cents.is_multiple_of(100) {
@@ -235,7 +237,7 @@ pub fn money(micro_usd: u64) -> String {
 }
 
 /// Rounded to two significant digits.
-fn small_money(micro_usd: u64) -> String {
+fn format_small_usd(micro_usd: u64) -> String {
     let step = if micro_usd < 100 {
         1
     } else if micro_usd < 1_000 {
@@ -249,7 +251,7 @@ fn small_money(micro_usd: u64) -> String {
 }
 
 /// `900 tokens`, `41 k tokens`, `1.2 M tokens`.
-pub fn tokens(count: u64) -> String {
+pub fn format_tokens(count: u64) -> String {
     let (tenths, unit) = match count {
         1 => return "1 token".into(),
         0..1_000 => return format!("{count} tokens"),
@@ -271,40 +273,42 @@ mod tests {
     /// rejected.
     #[test]
     fn unbounded_limits_are_rejected() {
-        assert_eq!(Limits::DEFAULT.check(), Ok(()));
-        let Limits { max_iterations, max_duration_ms, max_cost_micro_usd, .. } = Limits::DEFAULT;
+        assert_eq!(RunLimits::DEFAULT.validate(), Ok(()));
+        let RunLimits { max_iterations, max_duration_ms, max_cost_micro_usd, .. } =
+            RunLimits::DEFAULT;
         assert!(
             max_iterations.is_some() && max_duration_ms.is_some() && max_cost_micro_usd.is_some()
         );
         for (max_iterations, max_duration_ms, expected) in [
             (None, Some(1), Ok(())),
             (Some(1), None, Ok(())),
-            (None, None, Err(Invalid::NothingEndsIt)),
+            (None, None, Err(InvalidLimits::Unbounded)),
         ] {
             assert_eq!(
-                Limits { max_iterations, max_duration_ms, ..Limits::DEFAULT }.check(),
+                RunLimits { max_iterations, max_duration_ms, ..RunLimits::DEFAULT }.validate(),
                 expected
             );
         }
         assert_eq!(
-            Limits { stuck_after: 1, ..Limits::DEFAULT }.check(),
-            Err(Invalid::StuckTooSoon(1))
+            RunLimits { stuck_after: 1, ..RunLimits::DEFAULT }.validate(),
+            Err(InvalidLimits::StuckTooSoon(1))
         );
         for (least, most, expected) in [
             (25, Some(25), Ok(())),
             (26, None, Ok(())),
-            (26, Some(25), Err(Invalid::MorePasses { least: 26, most: 25 })),
+            (26, Some(25), Err(InvalidLimits::MinExceedsMax { least: 26, most: 25 })),
         ] {
-            let limits = Limits { min_iterations: least, max_iterations: most, ..Limits::DEFAULT };
-            assert_eq!(limits.check(), expected);
+            let limits =
+                RunLimits { min_iterations: least, max_iterations: most, ..RunLimits::DEFAULT };
+            assert_eq!(limits.validate(), expected);
         }
     }
 
     /// R-K1a: each limit alone forbids the next iteration, and the cost limit does so before it is exceeded.
     #[test]
     fn every_limit_can_be_reached() {
-        let limits = Limits { max_tokens: Some(1_000_000), ..Limits::DEFAULT };
-        let usage = Usage {
+        let limits = RunLimits { max_tokens: Some(1_000_000), ..RunLimits::DEFAULT };
+        let usage = LimitUsage {
             iterations: 24,
             elapsed_ms: 28_799_999,
             micro_usd: Some(19_000_000),
@@ -313,16 +317,16 @@ mod tests {
         };
         let shown = [
             usage,
-            Usage { iterations: 25, ..usage },
-            Usage { elapsed_ms: 28_800_000, ..usage },
-            Usage { tokens: Some(1_000_000), ..usage },
-            Usage { tokens: None, ..usage },
-            Usage { next_micro_usd: 1_000_001, ..usage },
-            Usage { micro_usd: Some(20_000_000), ..usage },
-            Usage { micro_usd: Some(u64::MAX), next_micro_usd: u64::MAX, ..usage },
-            Usage { micro_usd: None, next_micro_usd: u64::MAX, ..usage },
+            LimitUsage { iterations: 25, ..usage },
+            LimitUsage { elapsed_ms: 28_800_000, ..usage },
+            LimitUsage { tokens: Some(1_000_000), ..usage },
+            LimitUsage { tokens: None, ..usage },
+            LimitUsage { next_micro_usd: 1_000_001, ..usage },
+            LimitUsage { micro_usd: Some(20_000_000), ..usage },
+            LimitUsage { micro_usd: Some(u64::MAX), next_micro_usd: u64::MAX, ..usage },
+            LimitUsage { micro_usd: None, next_micro_usd: u64::MAX, ..usage },
         ]
-        .map(|usage| limits.used_up(&usage).map(|used_up| used_up.to_string()));
+        .map(|usage| limits.reached(&usage).map(|used_up| used_up.to_string()));
         assert_eq!(
             shown.each_ref().map(Option::as_deref),
             [
@@ -341,20 +345,20 @@ mod tests {
 
     #[test]
     fn overrides_change_only_what_they_set() {
-        let bounds = Bounds {
+        let bounds = LimitOverrides {
             max_tokens: Some(5),
             handover_at_permille: Some(500),
             max_cost_micro_usd: Some(0),
-            ..Bounds::default()
+            ..LimitOverrides::default()
         };
-        let expected = Limits {
+        let expected = RunLimits {
             max_tokens: Some(5),
             handover_at_permille: 500,
             max_cost_micro_usd: None,
-            ..Limits::DEFAULT
+            ..RunLimits::DEFAULT
         };
-        assert_eq!(bounds.on(&Limits::DEFAULT), expected);
-        assert!(!bounds.is_empty() && Bounds::default().is_empty());
+        assert_eq!(bounds.apply_to(&RunLimits::DEFAULT), expected);
+        assert!(!bounds.is_empty() && LimitOverrides::default().is_empty());
     }
 
     #[test]
@@ -383,18 +387,21 @@ mod tests {
     fn durations_money_and_tokens_are_formatted() {
         let shown: alloc::vec::Vec<_> =
             [0, 999, 59_000, 60_000, 14 * 60_000, 7_440_000, 8 * 3_600_000, 90_000_000]
-                .map(duration)
+                .map(format_duration)
                 .into();
         assert_eq!(shown.join(", "), "0 ms, 999 ms, 59 s, 1 min, 14 min, 2 h 4 min, 8 h, 1 d 1 h");
-        assert_eq!([0, 1_820_000, 20_000_000].map(money).join(", "), "$0, $1.82, $20");
+        assert_eq!([0, 1_820_000, 20_000_000].map(format_usd).join(", "), "$0, $1.82, $20");
         assert_eq!(
-            [1, 42, 100, 996, 4_999, 4_321, 9_949, 9_999, 10_000].map(money).join(", "),
+            [1, 42, 100, 996, 4_999, 4_321, 9_949, 9_999, 10_000].map(format_usd).join(", "),
             "$0.000001, $0.000042, $0.0001, $0.001, $0.005, $0.0043, $0.0099, $0.01, $0.01"
         );
         assert_eq!(
-            [0, 1, 999, 1_000, 41_900, 999_999, 1_000_000, 1_240_000].map(tokens).join(", "),
+            [0, 1, 999, 1_000, 41_900, 999_999, 1_000_000, 1_240_000].map(format_tokens).join(", "),
             "0 tokens, 1 token, 999 tokens, 1 k tokens, 41.9 k tokens, 999.9 k tokens, 1 M tokens, 1.2 M tokens"
         );
-        assert_eq!(UsedUp::Duration(28_800_000).to_string(), "its time limit of 8 h is reached");
+        assert_eq!(
+            ReachedLimit::Duration(28_800_000).to_string(),
+            "its time limit of 8 h is reached"
+        );
     }
 }

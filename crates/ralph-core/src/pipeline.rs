@@ -1,25 +1,30 @@
 //! The user's chunk pipeline: the order in which its chunks can be done, the requirement each chunk adds to a stop, and
 //! the next step for the agent. A single chunk's contract is in [`crate::chunk`].
 
-mod progress;
+mod pipeline_progress;
 
 use crate::chunk;
 use crate::policy::Chunk;
 use crate::record::{PartKind, PartRule};
-use crate::requirement::{Evidence, Failure, Pending, Requirement, Stage, Standing, Weight};
+use crate::requirement::{
+    EvidenceKind, PendingReason, Requirement, RequirementFailure, RequirementStage,
+    RequirementStatus, RequirementWeight,
+};
 use crate::run::PartState;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-pub use progress::{History, Node, Summary, Where, nodes, summary};
+pub use pipeline_progress::{
+    ChunkStatus, PipelineHistory, PipelineNode, PipelineSummary, pipeline_nodes, summarize_nodes,
+};
 
 /// How many chunks a sentence names; the others are counted as "and 4 more".
-const NAMED: usize = 6;
+const MAX_NAMED: usize = 6;
 
 /// The name of a chunk's requirement.
-pub fn name(chunk: &Chunk) -> String {
+pub fn requirement_name(chunk: &Chunk) -> String {
     format!("chunk {}", chunk.name)
 }
 
@@ -48,7 +53,7 @@ pub fn layers(chunks: &[Chunk]) -> Vec<Vec<&Chunk>> {
 }
 
 /// The first dependency cycle, starting and ending with the same chunk.
-pub fn circle(chunks: &[Chunk]) -> Option<Vec<&Chunk>> {
+pub fn find_cycle(chunks: &[Chunk]) -> Option<Vec<&Chunk>> {
     let mut bound: BTreeMap<&str, &Chunk> =
         chunks.iter().map(|chunk| (chunk.name.as_str(), chunk)).collect();
     loop {
@@ -77,7 +82,7 @@ pub fn circle(chunks: &[Chunk]) -> Option<Vec<&Chunk>> {
 }
 
 /// All direct and transitive prerequisites of a chunk, without the chunk itself.
-pub fn before<'a>(chunks: &'a [Chunk], chunk: &Chunk) -> Vec<Chunk> {
+pub fn prerequisites<'a>(chunks: &'a [Chunk], chunk: &Chunk) -> Vec<Chunk> {
     let known: BTreeMap<&str, &'a Chunk> =
         chunks.iter().map(|chunk| (chunk.name.as_str(), chunk)).collect();
     let mut found: BTreeSet<&str> = BTreeSet::new();
@@ -95,76 +100,101 @@ pub fn before<'a>(chunks: &'a [Chunk], chunk: &Chunk) -> Vec<Chunk> {
 
 /// The requirement of a chunk whose prerequisites are done. A chunk that nothing measures is done once an agent of its
 /// own finished, which is only a claim.
-pub fn requirement(chunk: &Chunk, demands: &[Requirement], parts: &[PartState]) -> Requirement {
-    let tally = chunk::tally(parts, Some(&chunk.name));
+pub fn ready_chunk_requirement(
+    chunk: &Chunk,
+    demands: &[Requirement],
+    parts: &[PartState],
+) -> Requirement {
+    let tally = chunk::tally_agents(parts, Some(&chunk.name));
     let is_own = |one: &Requirement| {
         let is_output = |glob: &String| one.name.strip_prefix("output ") == Some(glob);
         chunk.gates.contains(&one.name) || chunk.outputs.iter().any(is_output)
     };
     let is_measured = demands.iter().any(|one| one.is_required() && is_own(one));
-    match chunk::requirement(chunk, demands, tally) {
+    match chunk::chunk_requirement(chunk, demands, tally) {
         Some(requirement) if is_measured || requirement.is_open() => requirement,
-        Some(_) | None => by_agent(chunk, parts),
+        Some(_) | None => unmeasured_requirement(chunk, parts),
     }
 }
 
-fn by_agent(chunk: &Chunk, parts: &[PartState]) -> Requirement {
+fn unmeasured_requirement(chunk: &Chunk, parts: &[PartState]) -> Requirement {
     let has_finished = |part: &PartState| {
         part.chunk.as_ref() == Some(&chunk.name)
             && part.who.kind != PartKind::Task
             && matches!(part.rule, PartRule::Verified | PartRule::Unmeasured)
     };
     if parts.iter().any(has_finished) {
-        return stands(chunk, Standing::Met(Evidence::Claimed), String::new());
+        return build_requirement(
+            chunk,
+            RequirementStatus::Met(EvidenceKind::Claimed),
+            String::new(),
+        );
     }
     let why = "nothing measures it, and no agent for it has finished yet";
-    let next = format!("Give chunk `{}` to {}", chunk.name, agent(chunk));
-    stands(chunk, Standing::Unmet(Failure::new(why.to_string())), next)
+    let next = format!("Give chunk `{}` to {}", chunk.name, describe_agent(chunk));
+    build_requirement(
+        chunk,
+        RequirementStatus::Unmet(RequirementFailure::new(why.to_string())),
+        next,
+    )
 }
 
 /// The requirement of a chunk that waits for prerequisites.
-pub fn waits(chunk: &Chunk, undone: &[&str]) -> Requirement {
+pub fn waiting_chunk_requirement(chunk: &Chunk, undone: &[&str]) -> Requirement {
     // `pipeline_progress` recognises this prefix in stored reports.
-    let why = format!("comes after {}", named(undone, ToString::to_string));
-    stands(chunk, Standing::Pending(Pending::NotReached(why)), String::new())
+    let why = format!("comes after {}", join_names(undone, ToString::to_string));
+    build_requirement(
+        chunk,
+        RequirementStatus::Pending(PendingReason::NotReached(why)),
+        String::new(),
+    )
 }
 
 /// The requirement that a prerequisite adds to the contract of an agent that works on a later chunk.
-pub fn after(chunk: &Chunk, (earlier, known): (&Chunk, &Requirement)) -> Requirement {
+pub fn prerequisite_requirement(
+    chunk: &Chunk,
+    (earlier, known): (&Chunk, &Requirement),
+) -> Requirement {
     let (this, that) = (&chunk.name, &earlier.name);
     let undone = |why: &str| {
         let summary = format!("`{this}` comes after `{that}`, which is not done: {why}");
-        Standing::Unmet(Failure::new(summary))
+        RequirementStatus::Unmet(RequirementFailure::new(summary))
     };
-    let standing = match &known.standing {
-        Standing::Met(evidence) => Standing::Met(*evidence),
-        Standing::Unmet(failure) => undone(&failure.summary),
-        Standing::Pending(Pending::NotReached(why)) => undone(&format!("it {why}")),
-        Standing::Pending(Pending::Running(why)) => {
-            Standing::Pending(Pending::Running(format!("`{that}`: {why}")))
+    let standing = match &known.status {
+        RequirementStatus::Met(evidence) => RequirementStatus::Met(*evidence),
+        RequirementStatus::Unmet(failure) => undone(&failure.summary),
+        RequirementStatus::Pending(PendingReason::NotReached(why)) => undone(&format!("it {why}")),
+        RequirementStatus::Pending(PendingReason::Running(why)) => {
+            RequirementStatus::Pending(PendingReason::Running(format!("`{that}`: {why}")))
         }
-        Standing::Unknown(why) => Standing::Unknown(format!("`{that}`: {why}")),
+        RequirementStatus::Unknown(why) => RequirementStatus::Unknown(format!("`{that}`: {why}")),
     };
     let next = match &standing {
-        Standing::Unmet(_) if known.next.is_empty() => format!("Get chunk `{that}` done first"),
-        Standing::Unmet(_) => format!("Get chunk `{that}` done first: {}", known.next),
-        Standing::Met(_) | Standing::Unknown(_) | Standing::Pending(_) => String::new(),
+        RequirementStatus::Unmet(_) if known.next.is_empty() => {
+            format!("Get chunk `{that}` done first")
+        }
+        RequirementStatus::Unmet(_) => format!("Get chunk `{that}` done first: {}", known.next),
+        RequirementStatus::Met(_)
+        | RequirementStatus::Unknown(_)
+        | RequirementStatus::Pending(_) => String::new(),
     };
-    Requirement { name: format!("after {that}"), ..stands(chunk, standing, next) }
+    Requirement { name: format!("after {that}"), ..build_requirement(chunk, standing, next) }
 }
 
 /// Adds next steps to the chunks' requirements. If several chunks can be started, the first one's next step names all
 /// of them, so that the agent works on them in parallel.
-pub fn guided(chunks: Vec<(&Chunk, Requirement)>) -> Vec<Requirement> {
+pub fn add_next_steps(chunks: Vec<(&Chunk, Requirement)>) -> Vec<Requirement> {
     let open: Vec<&Chunk> =
         chunks.iter().filter(|(_, one)| one.is_unmet()).map(|(chunk, _)| *chunk).collect();
     let mut parallel = match open.as_slice() {
         [] | [_] => None,
-        several => Some(side_by_side(several)),
+        several => Some(parallel_next_step(several)),
     };
-    let with_next = |(chunk, one): (&Chunk, Requirement)| match (&one.standing, parallel.take()) {
-        (Standing::Unmet(_), Some(all)) => Requirement { next: all, ..one },
-        (Standing::Unmet(_), None) => Requirement { next: alone(chunk, &one.next), ..one },
+    let with_next = |(chunk, one): (&Chunk, Requirement)| match (&one.status, parallel.take()) {
+        (RequirementStatus::Unmet(_), Some(all)) => Requirement { next: all, ..one },
+        (RequirementStatus::Unmet(_), None) => {
+            Requirement { next: single_next_step(chunk, &one.next), ..one }
+        }
         (_, all) => {
             parallel = all;
             one
@@ -173,31 +203,31 @@ pub fn guided(chunks: Vec<(&Chunk, Requirement)>) -> Vec<Requirement> {
     chunks.into_iter().map(with_next).collect()
 }
 
-fn side_by_side(open: &[&Chunk]) -> String {
-    let chunks = named(open, |chunk| format!("`{}`", chunk.name));
-    let agents = named(open, |chunk| format!("`{}`", chunk.r#match));
-    let types = if open.len() <= NAMED { format!(" (types: {agents})") } else { String::new() };
+fn parallel_next_step(open: &[&Chunk]) -> String {
+    let chunks = join_names(open, |chunk| format!("`{}`", chunk.name));
+    let agents = join_names(open, |chunk| format!("`{}`", chunk.r#match));
+    let types = if open.len() <= MAX_NAMED { format!(" (types: {agents})") } else { String::new() };
     format!(
         "Do chunks {chunks}. They do not depend on each other: give each to its own subagent, in parallel{types}"
     )
 }
 
-fn alone(chunk: &Chunk, next: &str) -> String {
+fn single_next_step(chunk: &Chunk, next: &str) -> String {
     if next.starts_with("Give chunk") || next.is_empty() {
         return next.to_string();
     }
-    format!("Do chunk `{}`, yourself or with {}: {next}", chunk.name, agent(chunk))
+    format!("Do chunk `{}`, yourself or with {}: {next}", chunk.name, describe_agent(chunk))
 }
 
-fn agent(chunk: &Chunk) -> String {
+fn describe_agent(chunk: &Chunk) -> String {
     let how = if chunk.r#match.contains(['*', '?']) { "whose type matches" } else { "of type" };
     format!("a subagent {how} `{}`", chunk.r#match)
 }
 
 /// `a, b and c`; beyond a few `a, b, c and 4 more`.
-fn named<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
-    let mut names: Vec<String> = all.iter().take(NAMED).map(name).collect();
-    let more = all.len().saturating_sub(NAMED);
+fn join_names<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
+    let mut names: Vec<String> = all.iter().take(MAX_NAMED).map(name).collect();
+    let more = all.len().saturating_sub(MAX_NAMED);
     if more > 0 {
         names.push(format!("{more} more"));
     }
@@ -208,12 +238,12 @@ fn named<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
     }
 }
 
-fn stands(chunk: &Chunk, standing: Standing, next: String) -> Requirement {
+fn build_requirement(chunk: &Chunk, standing: RequirementStatus, next: String) -> Requirement {
     Requirement {
-        name: name(chunk),
-        stage: Stage::Correctness,
-        standing,
-        weight: Weight::Required,
+        name: requirement_name(chunk),
+        stage: RequirementStage::Correctness,
+        status: standing,
+        weight: RequirementWeight::Required,
         next,
     }
 }

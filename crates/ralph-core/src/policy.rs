@@ -2,16 +2,16 @@
 //! the file is up to the `ralph-policy` crate.
 
 use crate::gate::Gate;
-use crate::limits::Limits;
+use crate::limits::RunLimits;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
-    pub limits: Limits,
-    pub baseline: Baseline,
-    pub change: Change,
+    pub limits: RunLimits,
+    pub baseline: BaselineMode,
+    pub change: ChangePolicy,
     pub on_tampering: OnTampering,
     pub gates: Vec<Gate>,
     /// Fields that were added later are left out while they have their default, so that a seal written by an older
@@ -21,13 +21,13 @@ pub struct Policy {
     /// `[[pipeline.chunk]]`: chunks that must all be done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pipeline: Vec<Chunk>,
-    #[serde(default, skip_serializing_if = "Approver::is_person")]
-    pub plan_approver: Approver,
-    pub lines: Lines,
-    pub protect: Protect,
-    pub tests: TestIntegrity,
-    pub verify: Verify,
-    pub environment: Environment,
+    #[serde(default, skip_serializing_if = "PlanApprover::is_person")]
+    pub plan_approver: PlanApprover,
+    pub lines: LinePolicy,
+    pub protect: ProtectPolicy,
+    pub tests: TestPolicy,
+    pub verify: VerifyPolicy,
+    pub environment: GateEnvironment,
 }
 
 /// How failures that existed before the run are treated.
@@ -42,7 +42,7 @@ pub enum OnTampering {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Baseline {
+pub enum BaselineMode {
     /// They must be fixed too; they are only labelled.
     #[default]
     Block,
@@ -53,7 +53,7 @@ pub enum Baseline {
 /// Whether a run must change the work tree to end successfully.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum ChangePolicy {
     #[default]
     Required,
     Optional,
@@ -79,13 +79,13 @@ pub struct Chunk {
 /// The party that approves the plan of an orchestrated run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Approver {
+pub enum PlanApprover {
     #[default]
     Person,
     Agent,
 }
 
-impl Approver {
+impl PlanApprover {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
     fn is_person(&self) -> bool {
         *self == Self::Person
@@ -94,7 +94,7 @@ impl Approver {
 
 /// `[lines]`: fast checks of added lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lines {
+pub struct LinePolicy {
     pub forbid: Vec<LineCheck>,
     /// The user's own patterns.
     pub patterns: Vec<LinePattern>,
@@ -124,16 +124,16 @@ pub struct LinePattern {
 
 /// `[protect]`: files the agent must not change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Protect {
+pub struct ProtectPolicy {
     pub paths: Vec<String>,
-    #[serde(default, skip_serializing_if = "Objection::is_deny")]
-    pub guard: Objection,
+    #[serde(default, skip_serializing_if = "GuardAction::is_deny")]
+    pub guard: GuardAction,
 }
 
 /// What happens to a tool call that would change a protected file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Objection {
+pub enum GuardAction {
     #[default]
     Deny,
     /// The person decides, if one is present.
@@ -142,7 +142,7 @@ pub enum Objection {
     Off,
 }
 
-impl Objection {
+impl GuardAction {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
     fn is_deny(&self) -> bool {
         *self == Self::Deny
@@ -151,8 +151,8 @@ impl Objection {
 
 /// `[tests]`: how the test suite is protected from being weakened.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TestIntegrity {
-    pub integrity: Guard,
+pub struct TestPolicy {
+    pub integrity: IntegrityMode,
     #[serde(default)]
     pub red_first: RedFirst,
     /// Globs of test files in addition to those recognised by name.
@@ -171,7 +171,7 @@ pub enum RedFirst {
 /// How weakened tests are treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Guard {
+pub enum IntegrityMode {
     /// They hold the agent.
     #[default]
     Block,
@@ -182,18 +182,18 @@ pub enum Guard {
 
 /// `[verify]`: what is required for a run to end `verified`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verify {
-    pub checkout: Checkout,
+pub struct VerifyPolicy {
+    pub checkout: CheckoutMode,
     /// Ignored directories to link into a clean checkout, such as `node_modules`.
     pub link: Vec<String>,
-    #[serde(default, skip_serializing_if = "Claims::are_claims")]
-    pub claims: Claims,
+    #[serde(default, skip_serializing_if = "ClaimPolicy::are_claims")]
+    pub claims: ClaimPolicy,
 }
 
 /// What a ticked item without its own check counts for when every required gate passes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Claims {
+pub enum ClaimPolicy {
     /// Only a claim: the run ends `claimed`.
     #[default]
     Claimed,
@@ -201,7 +201,7 @@ pub enum Claims {
     WithGates,
 }
 
-impl Claims {
+impl ClaimPolicy {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
     fn are_claims(&self) -> bool {
         *self == Self::Claimed
@@ -211,7 +211,7 @@ impl Claims {
 /// Where gates must pass for a run to end `verified`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Checkout {
+pub enum CheckoutMode {
     /// `Clean` for a driven run, `Tree` otherwise.
     #[default]
     Auto,
@@ -223,7 +223,7 @@ pub enum Checkout {
 
 /// `[environment]`: which of the person's environment variables gates see.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Environment {
+pub struct GateEnvironment {
     /// Names in addition to those every gate gets. Secrets are passed only if named here.
     pub pass: Vec<String>,
     pub set: Vec<(String, String)>,
@@ -232,19 +232,19 @@ pub struct Environment {
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            limits: Limits::DEFAULT,
-            baseline: Baseline::default(),
-            change: Change::default(),
+            limits: RunLimits::DEFAULT,
+            baseline: BaselineMode::default(),
+            change: ChangePolicy::default(),
             on_tampering: OnTampering::Block,
             gates: Vec::new(),
             chunks: Vec::new(),
             pipeline: Vec::new(),
-            plan_approver: Approver::default(),
-            lines: Lines::default(),
-            protect: Protect::default(),
-            tests: TestIntegrity::default(),
-            verify: Verify::default(),
-            environment: Environment::default(),
+            plan_approver: PlanApprover::default(),
+            lines: LinePolicy::default(),
+            protect: ProtectPolicy::default(),
+            tests: TestPolicy::default(),
+            verify: VerifyPolicy::default(),
+            environment: GateEnvironment::default(),
         }
     }
 }

@@ -4,15 +4,15 @@
 mod change;
 mod part;
 
-use crate::drive::{Remedy, Settings};
+use crate::digest64::Digest64;
+use crate::drive::{DriveSettings, Remedy};
 use crate::id::{RunId, SessionId};
-use crate::limits::Limits;
-use crate::mark::Mark;
+use crate::limits::RunLimits;
 use crate::policy::{OnTampering, Policy};
-use crate::run::State;
-use crate::serde_skip::{is_nowhere, is_zero};
+use crate::run::RunState;
+use crate::serde_skip::{is_zero, is_zero_offset};
 use crate::source::checklist::Checklist;
-use crate::status::Status;
+use crate::status::RunStatus;
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -20,15 +20,15 @@ use alloc::vec::Vec;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub use change::{Change, Dispute, Move, Step, Waiver};
-pub use part::{Part, PartKind, PartRule, Who};
+pub use change::{Dispute, MoveReason, OrchestratorStep, RunChange, Waiver};
+pub use part::{PartIdentity, PartKind, PartRecord, PartRule};
 
-pub const VERSION: u8 = 1;
+pub const FORMAT_VERSION: u8 = 1;
 
 /// `run.json`: what a run was started with. The journal's first entry holds a copy, so that an edit can be detected and
 /// undone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Run {
+pub struct RunRecord {
     pub v: u8,
     pub id: RunId,
     /// The session it holds. `None` if the file names none or an invalid id; then the run holds no session.
@@ -36,13 +36,13 @@ pub struct Run {
     pub owner: Option<SessionId>,
     pub started_ms: u64,
     pub project: String,
-    pub origin: Origin,
+    pub origin: RunOrigin,
     /// The count to start from: an adopted loop has already used some of its iterations.
     pub first_iteration: u32,
-    pub limits: Limits,
+    pub limits: RunLimits,
     pub features: Vec<String>,
     pub promise: Option<String>,
-    pub checklist: Asked,
+    pub checklist: OptIn,
     pub goal_bytes: u64,
     /// The goal as one cleaned line, for lists of runs.
     pub title: String,
@@ -57,23 +57,23 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lists: Vec<ListSeal>,
     /// Whether the client's own task list has to be completed.
-    #[serde(default, skip_serializing_if = "Asked::is_no")]
-    pub tasks: Asked,
+    #[serde(default, skip_serializing_if = "OptIn::is_no")]
+    pub tasks: OptIn,
     /// Whether the agent reports phases in `orchestrator.json`, which must then exist.
-    #[serde(default, skip_serializing_if = "Asked::is_no")]
-    pub phases: Asked,
+    #[serde(default, skip_serializing_if = "OptIn::is_no")]
+    pub phases: OptIn,
     /// The length of the transcript at the start. Earlier entries do not concern the run.
-    #[serde(default, skip_serializing_if = "is_nowhere")]
+    #[serde(default, skip_serializing_if = "is_zero_offset")]
     pub transcript_length: u64,
     /// The host process it was started in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub process: Option<Process>,
+    pub process: Option<ProcessIdentity>,
     /// `None` for a run without a policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seal: Option<Box<Seal>>,
+    pub seal: Option<Box<PolicySeal>>,
     /// `None` for a run whose agent is started by a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub drive: Option<Box<Settings>>,
+    pub drive: Option<Box<DriveSettings>>,
 }
 
 /// A list as sealed when the run began. A copy of its items is stored with the run; the digest verifies that copy.
@@ -98,7 +98,7 @@ pub enum ListKind {
 
 /// The policy as it was when the run began. Later edits of its file are detected, but do not change the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seal {
+pub struct PolicySeal {
     pub policy: Policy,
     /// The directory of the policy. Gates run in it or below.
     pub project: String,
@@ -107,13 +107,13 @@ pub struct Seal {
     pub hash: String,
     /// `None` if git could not record it; requirements that depend on it are then unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub base: Option<Base>,
+    pub base: Option<RunBase>,
     /// The `PATH` that gates run with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// The program that each gate resolved to, with a hash of its content.
     #[serde(default)]
-    pub tools: Vec<Tool>,
+    pub tools: Vec<GateTool>,
     /// The stated complexity of the work, from 0 to 10; `None` requires every gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complexity: Option<u8>,
@@ -121,7 +121,7 @@ pub struct Seal {
 
 /// The work tree before the agent touched it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Base {
+pub struct RunBase {
     /// The commit of its checkpoint.
     pub commit: String,
     /// Fingerprint of its content, in hexadecimal digits.
@@ -129,7 +129,7 @@ pub struct Base {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tool {
+pub struct GateTool {
     pub gate: String,
     pub path: String,
     pub content: String,
@@ -137,7 +137,7 @@ pub struct Tool {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Origin {
+pub enum RunOrigin {
     /// A person started it.
     Started,
     /// Created from an unclaimed loop directory, or from the one that `RALPH_LOOP_DIR` names.
@@ -147,13 +147,13 @@ pub enum Origin {
 /// Whether a person asked for an optional requirement when starting the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Asked {
+pub enum OptIn {
     Yes,
     #[default]
     No,
 }
 
-impl Asked {
+impl OptIn {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
     fn is_no(&self) -> bool {
         *self == Self::No
@@ -162,7 +162,7 @@ impl Asked {
 
 /// One line of `journal.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct JournalEntry {
     pub v: u8,
     pub seq: u64,
     pub at_ms: u64,
@@ -173,40 +173,40 @@ pub struct Entry {
     /// Hash of the state after this entry is applied. A state with another hash was edited.
     #[serde(default)]
     pub after: String,
-    pub change: Change,
+    pub change: RunChange,
 }
 
 /// What was known when a lost or damaged journal was replaced by a new one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Restored {
-    pub run: Run,
-    pub state: State,
+pub struct RestoredRun {
+    pub run: RunRecord,
+    pub state: RunState,
 }
 
 /// One decided stop, as the journal records it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Decided {
-    pub rule: Rule,
-    pub outcome: Outcome,
+pub struct StopRecord {
+    pub rule: DecisionRule,
+    pub outcome: StopOutcome,
     /// Why the rule fired, in one line.
     pub because: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mark: Option<Mark>,
+    pub mark: Option<Digest64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delivery: Option<Delivered>,
+    pub delivery: Option<DeliveryId>,
     /// `None` if the stop was settled before any requirement was evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub report: Option<Report>,
+    pub report: Option<StopReport>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub observed: Option<Observed>,
+    pub observed: Option<TranscriptReading>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub process: Option<Process>,
+    pub process: Option<ProcessIdentity>,
     /// Which of ralph's own files were changed by something else, whichever rule fired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tampering: Option<String>,
     /// Digest of the background work that was running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub background: Option<Mark>,
+    pub background: Option<Digest64>,
     /// Blocks since the agent's last tool call, including this one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_a_row: u32,
@@ -221,15 +221,15 @@ pub struct Decided {
 
 /// Identifies a stop, to recognise a second delivery of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Delivered {
-    pub stop: Mark,
+pub struct DeliveryId {
+    pub stop: Digest64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum StopOutcome {
     Allowed,
     /// Charged. The full reason is stored, because a second delivery of the same stop must get the same answer.
     Blocked {
@@ -244,13 +244,13 @@ pub enum Outcome {
     /// The previous answer again, because the same stop was delivered again. Never charged.
     Repeated,
     Orphaned,
-    Ended(Status),
+    Ended(RunStatus),
 }
 
 /// The row of the decision table that fired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Rule {
+pub enum DecisionRule {
     NotMine,
     Off,
     Repeat,
@@ -274,41 +274,41 @@ pub enum Rule {
 
 /// The requirements of one stop, short enough to keep forever.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
+pub struct StopReport {
     pub total: u32,
     pub unmet: u32,
     pub unknown: u32,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub pending: u32,
     /// Changes when any unmet or unknown requirement changes.
-    pub failures: Mark,
+    pub failures: Digest64,
     /// The first requirements that are not met, most useful first.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ReportLine>,
     /// The names of the first requirements that are met.
     pub met: Vec<String>,
 }
 
 /// A requirement that is not met, as a report keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct ReportLine {
     pub name: String,
     pub stage: String,
-    pub standing: Known,
+    pub standing: ReportedStatus,
     /// Its previous status, kept while its gate runs again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub was: Option<Known>,
+    pub was: Option<ReportedStatus>,
     pub note: String,
     /// The first finding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<String>,
     pub findings: u32,
-    pub signature: Mark,
+    pub signature: Digest64,
 }
 
 /// The status of a requirement that is not met, as a report keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Known {
+pub enum ReportedStatus {
     Unmet,
     Unknown,
     Pending,
@@ -317,7 +317,7 @@ pub enum Known {
 
 /// What was read from the transcript so far, and up to which offset.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Observed {
+pub struct TranscriptReading {
     pub inode: u64,
     pub offset: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -339,13 +339,13 @@ pub struct Observed {
 /// Identifies a process. A pid alone can be reused, so its start time is part of the identity. Comparable only within
 /// one boot and one process namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Process {
+pub struct ProcessIdentity {
     pub pid: u32,
     /// In clock ticks since boot; 0 if the system does not report it.
     pub started: u64,
 }
 
-impl Observed {
+impl TranscriptReading {
     /// How full the context is, in thousandths; `None` if unknown.
     pub fn context_permille(&self) -> Option<u16> {
         let permille =
@@ -359,20 +359,20 @@ impl Observed {
     }
 }
 
-impl Report {
+impl StopReport {
     /// How many required requirements are not met.
-    pub fn open(&self) -> u32 {
+    pub fn open_count(&self) -> u32 {
         self.unmet.saturating_add(self.unknown).saturating_add(self.pending)
     }
 
     /// A measure of how much is wrong: the open requirements plus the findings of the unmet ones.
-    pub fn weight(&self) -> u32 {
-        let lines = self.lines.iter().filter(|line| line.standing == Known::Unmet);
-        lines.fold(self.open(), |sum, line| sum.saturating_add(line.findings))
+    pub fn failure_weight(&self) -> u32 {
+        let lines = self.lines.iter().filter(|line| line.standing == ReportedStatus::Unmet);
+        lines.fold(self.open_count(), |sum, line| sum.saturating_add(line.findings))
     }
 }
 
-impl Rule {
+impl DecisionRule {
     pub const ALL: [Self; 19] = [
         Self::NotMine,
         Self::Off,
@@ -420,13 +420,13 @@ impl Rule {
     }
 }
 
-impl Serialize for Status {
+impl Serialize for RunStatus {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
     }
 }
 
-impl<'de> Deserialize<'de> for Status {
+impl<'de> Deserialize<'de> for RunStatus {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Cow::<str>::deserialize(deserializer)?;
         Self::parse(&text).ok_or_else(|| D::Error::custom("not a status"))

@@ -6,57 +6,57 @@ use alloc::vec::Vec;
 pub const REDACTED: &str = "[redacted]";
 
 /// How a token is recognised: a fixed prefix followed by at least `min_len` token characters.
-struct Shape {
+struct TokenShape {
     prefix: &'static str,
-    least: usize,
+    min_len: usize,
 }
 
-const SHAPES: &[Shape] = &[
-    Shape { prefix: "sk-ant-", least: 16 },
-    Shape { prefix: "sk-proj-", least: 16 },
-    Shape { prefix: "sk-", least: 20 },
-    Shape { prefix: "sk_live_", least: 16 },
-    Shape { prefix: "rk_live_", least: 16 },
-    Shape { prefix: "whsec_", least: 16 },
-    Shape { prefix: "ghp_", least: 20 },
-    Shape { prefix: "gho_", least: 20 },
-    Shape { prefix: "ghu_", least: 20 },
-    Shape { prefix: "ghs_", least: 20 },
-    Shape { prefix: "ghr_", least: 20 },
-    Shape { prefix: "github_pat_", least: 20 },
-    Shape { prefix: "glpat-", least: 16 },
-    Shape { prefix: "xoxb-", least: 10 },
-    Shape { prefix: "xoxp-", least: 10 },
-    Shape { prefix: "xoxa-", least: 10 },
-    Shape { prefix: "xoxs-", least: 10 },
-    Shape { prefix: "xapp-", least: 10 },
-    Shape { prefix: "AKIA", least: 16 },
-    Shape { prefix: "ASIA", least: 16 },
-    Shape { prefix: "AIza", least: 30 },
-    Shape { prefix: "ya29.", least: 20 },
-    Shape { prefix: "npm_", least: 30 },
-    Shape { prefix: "pypi-", least: 30 },
-    Shape { prefix: "hf_", least: 20 },
-    Shape { prefix: "dop_v1_", least: 30 },
-    Shape { prefix: "SG.", least: 30 },
-    Shape { prefix: "eyJ", least: 40 },
+const TOKEN_SHAPES: &[TokenShape] = &[
+    TokenShape { prefix: "sk-ant-", min_len: 16 },
+    TokenShape { prefix: "sk-proj-", min_len: 16 },
+    TokenShape { prefix: "sk-", min_len: 20 },
+    TokenShape { prefix: "sk_live_", min_len: 16 },
+    TokenShape { prefix: "rk_live_", min_len: 16 },
+    TokenShape { prefix: "whsec_", min_len: 16 },
+    TokenShape { prefix: "ghp_", min_len: 20 },
+    TokenShape { prefix: "gho_", min_len: 20 },
+    TokenShape { prefix: "ghu_", min_len: 20 },
+    TokenShape { prefix: "ghs_", min_len: 20 },
+    TokenShape { prefix: "ghr_", min_len: 20 },
+    TokenShape { prefix: "github_pat_", min_len: 20 },
+    TokenShape { prefix: "glpat-", min_len: 16 },
+    TokenShape { prefix: "xoxb-", min_len: 10 },
+    TokenShape { prefix: "xoxp-", min_len: 10 },
+    TokenShape { prefix: "xoxa-", min_len: 10 },
+    TokenShape { prefix: "xoxs-", min_len: 10 },
+    TokenShape { prefix: "xapp-", min_len: 10 },
+    TokenShape { prefix: "AKIA", min_len: 16 },
+    TokenShape { prefix: "ASIA", min_len: 16 },
+    TokenShape { prefix: "AIza", min_len: 30 },
+    TokenShape { prefix: "ya29.", min_len: 20 },
+    TokenShape { prefix: "npm_", min_len: 30 },
+    TokenShape { prefix: "pypi-", min_len: 30 },
+    TokenShape { prefix: "hf_", min_len: 20 },
+    TokenShape { prefix: "dop_v1_", min_len: 30 },
+    TokenShape { prefix: "SG.", min_len: 30 },
+    TokenShape { prefix: "eyJ", min_len: 40 },
 ];
 
 const PEM_BEGIN: &str = "-----BEGIN ";
 const PEM_KEY: &str = "PRIVATE KEY-----";
 const PEM_END: &str = "-----END ";
-const IN_URL: &str = "://";
+const URL_AUTHORITY: &str = "://";
 
 /// Prefixes after which any token is a secret.
-const ANNOUNCED: &[&str] = &["Bearer ", "bearer "];
+const SECRET_PREFIXES: &[&str] = &["Bearer ", "bearer "];
 
 #[derive(Clone, Debug)]
 pub struct Redactor {
     /// Longest first, so that a secret that contains another is removed whole.
-    known: Vec<String>,
+    known_secrets: Vec<String>,
     /// A bit set of the first two bytes of every secret. It is tested at every position of every text, and rules out
     /// nearly all of them.
-    beginnings: Vec<u64>,
+    first_pairs: Vec<u64>,
 }
 
 impl Default for Redactor {
@@ -72,27 +72,27 @@ impl Redactor {
         known.retain(|secret| secret.len() >= 8);
         known.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         known.dedup();
-        let shapes = SHAPES.iter().map(|shape| shape.prefix);
+        let shapes = TOKEN_SHAPES.iter().map(|shape| shape.prefix);
         let all = shapes.chain(known.iter().map(String::as_str));
         let mut beginnings = alloc::vec![0; (1 << 16) / 64];
-        for text in all.chain(ANNOUNCED.iter().copied()).chain([PEM_BEGIN, IN_URL]) {
+        for text in all.chain(SECRET_PREFIXES.iter().copied()).chain([PEM_BEGIN, URL_AUTHORITY]) {
             if let [first, second, ..] = text.as_bytes() {
-                let (word, bit) = place(*first, *second);
+                let (word, bit) = pair_bit(*first, *second);
                 if let Some(word) = beginnings.get_mut(word) {
                     *word |= bit;
                 }
             }
         }
-        Self { known, beginnings }
+        Self { known_secrets: known, first_pairs: beginnings }
     }
 
     pub fn redact(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut shown = 0;
         let mut from = 0;
-        while let Some(at) = self.next_beginning(text.as_bytes(), from) {
+        while let Some(at) = self.next_candidate(text.as_bytes(), from) {
             let before = text[..at].chars().next_back();
-            let hidden = self.secret_at(&text[at..], before);
+            let hidden = self.secret_len_at(&text[at..], before);
             if hidden > 0 {
                 out.push_str(&text[shown..at]);
                 out.push_str(REDACTED);
@@ -105,12 +105,12 @@ impl Redactor {
     }
 
     /// The next position where a secret may begin. No secret begins inside a character, so it is a character boundary.
-    fn next_beginning(&self, text: &[u8], from: usize) -> Option<usize> {
+    fn next_candidate(&self, text: &[u8], from: usize) -> Option<usize> {
         let rest = text.get(from..)?;
         let found = rest.windows(2).position(|pair| match pair {
             [first, second] => {
-                let (word, bit) = place(*first, *second);
-                self.beginnings.get(word).is_some_and(|word| word & bit != 0)
+                let (word, bit) = pair_bit(*first, *second);
+                self.first_pairs.get(word).is_some_and(|word| word & bit != 0)
             }
             _ => false,
         });
@@ -118,31 +118,33 @@ impl Redactor {
     }
 
     /// The length of the secret at the start of `rest`; 0 if there is none.
-    fn secret_at(&self, rest: &str, before: Option<char>) -> usize {
-        if let Some(secret) = self.known.iter().find(|secret| rest.starts_with(secret.as_str())) {
+    fn secret_len_at(&self, rest: &str, before: Option<char>) -> usize {
+        if let Some(secret) =
+            self.known_secrets.iter().find(|secret| rest.starts_with(secret.as_str()))
+        {
             return secret.len();
         }
-        if let Some(password) = password_in_url(rest) {
+        if let Some(password) = url_credentials_len(rest) {
             return password;
         }
         // A token starts at the start of a word: `task-12` does not contain `sk-12`.
         if before.is_some_and(|char| char.is_ascii_alphanumeric()) {
             return 0;
         }
-        let shaped = SHAPES.iter().find_map(|shape| {
-            let token = token_length(rest.strip_prefix(shape.prefix)?);
-            (token >= shape.least).then_some(shape.prefix.len() + token)
+        let shaped = TOKEN_SHAPES.iter().find_map(|shape| {
+            let token = token_len(rest.strip_prefix(shape.prefix)?);
+            (token >= shape.min_len).then_some(shape.prefix.len() + token)
         });
-        shaped.or_else(|| announced(rest)).or_else(|| private_key(rest)).unwrap_or(0)
+        shaped.or_else(|| announced_secret_len(rest)).or_else(|| private_key_len(rest)).unwrap_or(0)
     }
 }
 
-fn place(first: u8, second: u8) -> (usize, u64) {
+fn pair_bit(first: u8, second: u8) -> (usize, u64) {
     let number = usize::from(first) << 8 | usize::from(second);
     (number / 64, 1 << (number % 64))
 }
 
-fn token_length(text: &str) -> usize {
+fn token_len(text: &str) -> usize {
     text.bytes()
         .take_while(|byte| {
             byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'/' | b'=')
@@ -150,14 +152,14 @@ fn token_length(text: &str) -> usize {
         .count()
 }
 
-fn announced(rest: &str) -> Option<usize> {
-    ANNOUNCED.iter().find_map(|word| {
-        let token = token_length(rest.strip_prefix(word)?);
+fn announced_secret_len(rest: &str) -> Option<usize> {
+    SECRET_PREFIXES.iter().find_map(|word| {
+        let token = token_len(rest.strip_prefix(word)?);
         (token >= 16).then_some(word.len() + token)
     })
 }
 
-fn private_key(rest: &str) -> Option<usize> {
+fn private_key_len(rest: &str) -> Option<usize> {
     let body = rest.strip_prefix(PEM_BEGIN)?;
     // The key type in between is short. Searching further would take quadratic time on a text of repeated prefixes.
     let mut near = body.len().min(64);
@@ -175,13 +177,13 @@ fn private_key(rest: &str) -> Option<usize> {
 }
 
 /// `://user:password@`: everything up to the at sign is hidden.
-fn password_in_url(rest: &str) -> Option<usize> {
-    let user = rest.strip_prefix(IN_URL)?;
+fn url_credentials_len(rest: &str) -> Option<usize> {
+    let user = rest.strip_prefix(URL_AUTHORITY)?;
     let end = user
         .find(|char: char| char.is_whitespace() || matches!(char, '/' | '"' | '\'' | '<' | '>'));
     let authority = &user[..end.unwrap_or(user.len())];
     let at = authority.rfind('@')?;
-    authority[..at].contains(':').then_some(IN_URL.len() + at + 1)
+    authority[..at].contains(':').then_some(URL_AUTHORITY.len() + at + 1)
 }
 
 #[cfg(test)]

@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 pub struct Requirement {
     /// Unique in a run and stable during it: `feature 4`, `orchestrator`, `uncommitted changes`.
     pub name: String,
-    pub stage: Stage,
-    pub standing: Standing,
-    pub weight: Weight,
+    pub stage: RequirementStage,
+    pub status: RequirementStatus,
+    pub weight: RequirementWeight,
     /// One imperative sentence for the agent, from a template of ours: what to do to meet the requirement.
     pub next: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stage {
+pub enum RequirementStage {
     Planning,
     Correctness,
     Quality,
@@ -27,17 +27,17 @@ pub enum Stage {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
-    Met(Evidence),
-    Unmet(Failure),
+pub enum RequirementStatus {
+    Met(EvidenceKind),
+    Unmet(RequirementFailure),
     /// Neither met nor unmet: its gate or file could not be run or read.
     Unknown(String),
     /// Not evaluated yet. This is not an error.
-    Pending(Pending),
+    Pending(PendingReason),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Pending {
+pub enum PendingReason {
     /// Its gate is still running. A run is never `stuck` meanwhile.
     Running(String),
     /// It is evaluated once earlier requirements are met.
@@ -46,7 +46,7 @@ pub enum Pending {
 
 /// The evidence that a requirement is met. A claim never makes a run `verified`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Evidence {
+pub enum EvidenceKind {
     /// Ralph measured it.
     Measured,
     /// The agent or a file claims it.
@@ -56,7 +56,7 @@ pub enum Evidence {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Failure {
+pub struct RequirementFailure {
     /// One line of our own: `phase "implementation" is not complete`. May contain quoted foreign text.
     pub summary: String,
     /// The first findings.
@@ -64,13 +64,13 @@ pub struct Failure {
     /// How many findings are not in `findings`.
     pub unlisted: usize,
     /// Foreign text worth showing in full (the steps of a feature). Fenced wherever it is shown.
-    pub quote: Option<Quote>,
+    pub quote: Option<QuotedText>,
     /// Path of the full log. The agent can read it.
     pub log: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Quote {
+pub struct QuotedText {
     pub label: String,
     pub text: String,
 }
@@ -80,19 +80,19 @@ pub struct Quote {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<Place>,
+    pub place: Option<FindingLocation>,
     /// The tool's name for it: `E0308`, `no-unused-vars`, `tests::nested_quotes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
     pub message: String,
     #[serde(default)]
-    pub severity: Severity,
+    pub severity: FindingSeverity,
     #[serde(default)]
-    pub since: Since,
+    pub since: FindingAge,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct FindingLocation {
     /// Relative to the project if possible.
     pub file: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,7 +103,7 @@ pub struct Place {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Severity {
+pub enum FindingSeverity {
     #[default]
     Error,
     Warning,
@@ -113,7 +113,7 @@ pub enum Severity {
 /// Whether a finding existed at the base of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Since {
+pub enum FindingAge {
     /// The base was not checked, or its gate gave no result there.
     #[default]
     Unknown,
@@ -125,7 +125,7 @@ pub enum Since {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Weight {
+pub enum RequirementWeight {
     Required,
     /// Reported, but it never holds the agent.
     Advisory,
@@ -133,28 +133,28 @@ pub enum Weight {
 
 impl Requirement {
     pub fn is_required(&self) -> bool {
-        self.weight == Weight::Required
+        self.weight == RequirementWeight::Required
     }
 
     pub fn is_unmet(&self) -> bool {
-        matches!(self.standing, Standing::Unmet(_))
+        matches!(self.status, RequirementStatus::Unmet(_))
     }
 
     pub fn is_unknown(&self) -> bool {
-        matches!(self.standing, Standing::Unknown(_))
+        matches!(self.status, RequirementStatus::Unknown(_))
     }
 
     pub fn is_pending(&self) -> bool {
-        matches!(self.standing, Standing::Pending(_))
+        matches!(self.status, RequirementStatus::Pending(_))
     }
 
     pub fn is_running(&self) -> bool {
-        matches!(self.standing, Standing::Pending(Pending::Running(_)))
+        matches!(self.status, RequirementStatus::Pending(PendingReason::Running(_)))
     }
 
     /// Whether it keeps the run from ending: required and not met.
     pub fn is_open(&self) -> bool {
-        self.is_required() && !matches!(self.standing, Standing::Met(_))
+        self.is_required() && !matches!(self.status, RequirementStatus::Met(_))
     }
 }
 
@@ -164,13 +164,13 @@ impl Finding {
             place: None,
             rule: None,
             message,
-            severity: Severity::default(),
-            since: Since::default(),
+            severity: FindingSeverity::default(),
+            since: FindingAge::default(),
         }
     }
 }
 
-impl Pending {
+impl PendingReason {
     pub fn why(&self) -> &str {
         match self {
             Self::Running(why) | Self::NotReached(why) => why,
@@ -178,15 +178,15 @@ impl Pending {
     }
 }
 
-impl Failure {
+impl RequirementFailure {
     pub fn new(summary: String) -> Self {
         Self { summary, ..Self::default() }
     }
 }
 
-impl Stage {
+impl RequirementStage {
     /// The stages that gates can have, in the order they run.
-    pub const OF_GATES: [Self; 4] =
+    pub const GATE_STAGES: [Self; 4] =
         [Self::Correctness, Self::Quality, Self::Security, Self::Adversarial];
 
     pub fn name(self) -> &'static str {

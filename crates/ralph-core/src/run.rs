@@ -1,47 +1,48 @@
 //! The mutable state of a run, computed by folding its journal and from nothing else.
 
-mod driven;
-mod said;
-mod time;
+mod drive_state;
+mod interventions;
+mod run_clock;
 
-use crate::facts::{Declared, Delivery};
+use crate::digest64::Digest64;
+use crate::facts::{DeclaredPause, StopDelivery};
 use crate::id::SessionId;
-use crate::limits::Limits;
-use crate::mark::Mark;
+use crate::limits::RunLimits;
 use crate::record::{
-    Change, Decided, Delivered, Dispute, Entry, Move, Observed, Outcome, Part, PartKind, PartRule,
-    Process, Report, Rule, Run, Waiver, Who,
+    DecisionRule, DeliveryId, Dispute, JournalEntry, MoveReason, PartIdentity, PartKind,
+    PartRecord, PartRule, ProcessIdentity, RunChange, RunRecord, StopOutcome, StopRecord,
+    StopReport, TranscriptReading, Waiver,
 };
-use crate::serde_skip::is_nowhere;
 use crate::serde_skip::is_zero;
-use crate::status::Status;
+use crate::serde_skip::is_zero_offset;
+use crate::status::RunStatus;
 use alloc::string::String;
 use alloc::vec::Vec;
+use run_clock::ClockEffect;
 use serde::{Deserialize, Serialize};
-use time::Clock;
 
-pub use driven::{Driven, Driving, Flat, Parked, Spent, Wrong};
-pub use said::{Garbling, Way};
+pub use drive_state::{DriveState, DrivenSession, FailureScore, ParkedRun, Plateau, Spending};
+pub use interventions::{OrchestratorProgress, UnparsableList};
 
 /// A host that calls two hooks for one stop starts them within this time. No model answers that fast.
-pub(crate) const AT_ONCE_MS: u64 = 30;
+pub(crate) const DUPLICATE_GRACE_MS: u64 = 30;
 
 /// How many different (tree, failures) digests a run remembers.
-const REMEMBERED: usize = 4096;
+const MAX_SEEN: usize = 4096;
 
 /// How many of the most recent subagents, teammates and tasks it remembers.
-const PARTS: usize = 200;
+const MAX_PARTS: usize = 200;
 
 /// For how many of them the reason is kept, to answer a second delivery of the same stop.
-const ANSWERED_PARTS: usize = 8;
+const MAX_ANSWERED_PARTS: usize = 8;
 
 /// The serialised form is hashed into the journal, so the order and names of the fields must not change. A field that
 /// was added later is left out while it has its default, so that a state written by an older ralph keeps its hash.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct State {
+pub struct RunState {
     /// Entries applied so far.
     pub seq: u64,
-    pub phase: Phase,
+    pub phase: RunPhase,
     /// Charged blocks. Ralph counts them itself; no counter of the host ever changes it.
     pub iteration: u32,
     pub started_ms: u64,
@@ -51,38 +52,38 @@ pub struct State {
     /// The system time of the last entry.
     pub clock_ms: u64,
     /// Digest of every (tree, failures) pair a stop was held at, oldest first.
-    pub seen: Vec<Mark>,
+    pub seen: Vec<Digest64>,
     /// How many stops in a row were in a state seen before.
     pub stale: u32,
     /// Stops that were allowed because this version did not know their stop reason.
     pub odd_stops: u32,
-    pub delivery: Option<Answered>,
+    pub delivery: Option<AnsweredStop>,
     /// The reason of the last answer; `None` if that stop was allowed.
     pub answer: Option<String>,
-    pub report: Option<Report>,
-    pub observed: Option<Observed>,
-    pub process: Option<Process>,
+    pub report: Option<StopReport>,
+    pub observed: Option<TranscriptReading>,
+    pub process: Option<ProcessIdentity>,
     pub trouble: Option<String>,
     /// Whether ralph's own files were edited. Once set, the run cannot end `verified`.
-    pub tampered: Tampered,
+    pub tampered: TamperFlag,
     /// The session that owns the run since it moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<SessionId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub declared: Option<Declared>,
+    pub declared: Option<DeclaredPause>,
     /// Blocks since the agent's last tool call. The host counts these too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_a_row: u32,
     /// Digest of the background work that was running at the last stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub background: Option<Mark>,
-    #[serde(default, skip_serializing_if = "Memory::is_whole")]
-    pub memory: Memory,
+    pub background: Option<Digest64>,
+    #[serde(default, skip_serializing_if = "AgentMemory::is_whole")]
+    pub memory: AgentMemory,
     /// When the agent last got a reminder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchored_ms: Option<u64>,
     /// Interrupts before this offset of the transcript have already taken effect.
-    #[serde(default, skip_serializing_if = "is_nowhere")]
+    #[serde(default, skip_serializing_if = "is_zero_offset")]
     pub heeded: u64,
     /// Subagents, teammates and tasks after their last stop, most recent last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -97,26 +98,26 @@ pub struct State {
     pub disputes: Vec<Dispute>,
     /// Limits that a person set after the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limits: Option<Limits>,
-    #[serde(default, skip_serializing_if = "Way::is_untrodden")]
-    pub way: Way,
+    pub limits: Option<RunLimits>,
+    #[serde(default, skip_serializing_if = "OrchestratorProgress::is_default")]
+    pub way: OrchestratorProgress,
     /// Lists that did not parse at the last stop, and for how many stops in a row.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub garbled: Vec<Garbling>,
-    #[serde(default, skip_serializing_if = "Driving::is_nothing")]
-    pub driving: Driving,
+    pub garbled: Vec<UnparsableList>,
+    #[serde(default, skip_serializing_if = "DriveState::is_default")]
+    pub driving: DriveState,
 }
 
 /// A subagent, teammate or task after its last stop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartState {
-    pub who: Who,
+    pub who: PartIdentity,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chunk: Option<String>,
     pub rule: PartRule,
     /// Holds in a row. Reset when the part is verified.
     pub holds: u32,
-    pub delivery: Delivered,
+    pub delivery: DeliveryId,
     pub at_ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
@@ -125,14 +126,14 @@ pub struct PartState {
 /// Whether the agent still has the earlier reasons in its context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Memory {
+pub enum AgentMemory {
     #[default]
     Whole,
     /// The conversation was compacted since.
     Lost,
 }
 
-impl Memory {
+impl AgentMemory {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
     fn is_whole(&self) -> bool {
         *self == Self::Whole
@@ -141,8 +142,8 @@ impl Memory {
 
 /// The last stop that was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answered {
-    pub stop: Mark,
+pub struct AnsweredStop {
+    pub stop: Digest64,
     pub length: Option<u64>,
     pub at_ms: u64,
     /// How often the answer was repeated since.
@@ -151,25 +152,25 @@ pub struct Answered {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Phase {
+pub enum RunPhase {
     Active,
     Paused { since_ms: u64 },
     Orphaned,
-    Ended(Status),
+    Ended(RunStatus),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Tampered {
+pub enum TamperFlag {
     No,
     Yes,
 }
 
-impl State {
-    pub fn new(run: &Run) -> Self {
+impl RunState {
+    pub fn new(run: &RunRecord) -> Self {
         Self {
             seq: 0,
-            phase: Phase::Active,
+            phase: RunPhase::Active,
             iteration: run.first_iteration,
             started_ms: run.started_ms,
             last_seen_ms: run.started_ms,
@@ -184,12 +185,12 @@ impl State {
             observed: None,
             process: run.process,
             trouble: None,
-            tampered: Tampered::No,
+            tampered: TamperFlag::No,
             owner: None,
             declared: None,
             in_a_row: 0,
             background: None,
-            memory: Memory::Whole,
+            memory: AgentMemory::Whole,
             anchored_ms: None,
             heeded: run.transcript_length,
             parts: Vec::new(),
@@ -197,132 +198,135 @@ impl State {
             waivers: Vec::new(),
             disputes: Vec::new(),
             limits: None,
-            way: Way::default(),
+            way: OrchestratorProgress::default(),
             garbled: Vec::new(),
-            driving: Driving::default(),
+            driving: DriveState::default(),
         }
     }
 
     /// The limits in force.
-    pub fn limits<'a>(&'a self, run: &'a Run) -> &'a Limits {
+    pub fn limits<'a>(&'a self, run: &'a RunRecord) -> &'a RunLimits {
         self.limits.as_ref().unwrap_or(&run.limits)
     }
 
     /// The session that the run holds, if any.
-    pub fn owner<'a>(&'a self, run: &'a Run) -> Option<&'a SessionId> {
+    pub fn owner<'a>(&'a self, run: &'a RunRecord) -> Option<&'a SessionId> {
         self.owner.as_ref().or(run.owner.as_ref())
     }
 
     /// Rebuilds the run and its state from the journal. `None` if the first entry is not one a journal starts with.
-    pub fn replay<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Option<(Run, Self)> {
+    pub fn replay<'a>(
+        entries: impl IntoIterator<Item = &'a JournalEntry>,
+    ) -> Option<(RunRecord, Self)> {
         let mut entries = entries.into_iter();
         let first = entries.next()?;
         let (run, mut state) = match &first.change {
-            Change::Started(run) => (run.as_ref(), Self::new(run)),
-            Change::Restored(known) => (&known.run, known.state.clone()),
-            Change::Decided(_)
-            | Change::Trouble { .. }
-            | Change::Paused
-            | Change::Interrupted { .. }
-            | Change::Resumed
-            | Change::Cancelled
-            | Change::Asked { .. }
-            | Change::Waits { .. }
-            | Change::Moved { .. }
-            | Change::Compacted
-            | Change::Anchored
-            | Change::Denied { .. }
-            | Change::Overridden { .. }
-            | Change::Part(_)
-            | Change::Told { .. }
-            | Change::Waived(_)
-            | Change::Insisted { .. }
-            | Change::Disputed(_)
-            | Change::Limited(_)
-            | Change::Stepped(_)
-            | Change::Recalled { .. }
-            | Change::Learned { .. }
-            | Change::Drove(_) => return None,
+            RunChange::Started(run) => (run.as_ref(), Self::new(run)),
+            RunChange::Restored(known) => (&known.run, known.state.clone()),
+            RunChange::Decided(_)
+            | RunChange::Trouble { .. }
+            | RunChange::Paused
+            | RunChange::Interrupted { .. }
+            | RunChange::Resumed
+            | RunChange::Cancelled
+            | RunChange::Asked { .. }
+            | RunChange::Waits { .. }
+            | RunChange::Moved { .. }
+            | RunChange::Compacted
+            | RunChange::Anchored
+            | RunChange::Denied { .. }
+            | RunChange::Overridden { .. }
+            | RunChange::Part(_)
+            | RunChange::HintGiven { .. }
+            | RunChange::Waived(_)
+            | RunChange::WaiverRevoked { .. }
+            | RunChange::Disputed(_)
+            | RunChange::Limited(_)
+            | RunChange::Stepped(_)
+            | RunChange::Recalled { .. }
+            | RunChange::Learned { .. }
+            | RunChange::Drove(_) => return None,
         };
         state.apply(first);
         entries.for_each(|entry| state.apply(entry));
         Some((run.clone(), state))
     }
 
-    pub fn apply(&mut self, entry: &Entry) {
+    pub fn apply(&mut self, entry: &JournalEntry) {
         self.seq = entry.seq.saturating_add(1);
         // An end is final, even for entries that were being written at the time. Only the agent's bill may come later.
-        if let Phase::Ended(_) = self.phase {
-            self.billed(&entry.change);
+        if let RunPhase::Ended(_) = self.phase {
+            self.apply_late_bill(&entry.change);
             return;
         }
-        match Clock::of(&entry.change).filter(|_| self.driving.count > 0) {
+        match ClockEffect::of_change(&entry.change).filter(|_| self.driving.count > 0) {
             None => {
                 self.ran_ms = self.elapsed_ms(entry.at_ms);
                 self.clock_ms = entry.at_ms;
             }
-            Some(Clock::StartsAgain) => self.clock_ms = entry.at_ms,
-            Some(Clock::AsItIs) => {}
+            Some(ClockEffect::Restart) => self.clock_ms = entry.at_ms,
+            Some(ClockEffect::Unchanged) => {}
         }
         self.last_seen_ms = self.last_seen_ms.max(entry.at_ms);
         match &entry.change {
-            Change::Started(_) | Change::Denied { .. } => {}
-            Change::Restored(_) => self.tampered = Tampered::Yes,
-            Change::Decided(decided) => self.decided(decided, entry.at_ms),
-            Change::Trouble { class } => self.trouble = Some(class.clone()),
-            Change::Paused => self.paused(entry.at_ms),
-            Change::Interrupted { seen } => {
+            RunChange::Started(_) | RunChange::Denied { .. } => {}
+            RunChange::Restored(_) => self.tampered = TamperFlag::Yes,
+            RunChange::Decided(decided) => self.apply_decision(decided, entry.at_ms),
+            RunChange::Trouble { class } => self.trouble = Some(class.clone()),
+            RunChange::Paused => self.pause(entry.at_ms),
+            RunChange::Interrupted { seen } => {
                 self.heeded = *seen;
-                self.paused(entry.at_ms);
+                self.pause(entry.at_ms);
             }
-            Change::Asked { question } => {
-                self.declared = Some(Declared::NeedsHuman(question.clone()));
+            RunChange::Asked { question } => {
+                self.declared = Some(DeclaredPause::NeedsHuman(question.clone()));
             }
-            Change::Waits { until_ms, why } => {
-                self.declared = Some(Declared::Waiting { until_ms: *until_ms, why: why.clone() });
+            RunChange::Waits { until_ms, why } => {
+                self.declared =
+                    Some(DeclaredPause::Waiting { until_ms: *until_ms, why: why.clone() });
             }
-            Change::Moved { to, how, process, seen } => {
-                self.moved(to, *how, entry.at_ms);
+            RunChange::Moved { to, how, process, seen } => {
+                self.apply_move(to, *how, entry.at_ms);
                 self.process = *process;
                 self.heeded = self.heeded.max(*seen);
             }
-            Change::Compacted => self.memory = Memory::Lost,
-            Change::Anchored => {
-                self.memory = Memory::Whole;
+            RunChange::Compacted => self.memory = AgentMemory::Lost,
+            RunChange::Anchored => {
+                self.memory = AgentMemory::Whole;
                 self.anchored_ms = Some(entry.at_ms);
             }
-            Change::Overridden { .. } => self.phase = Phase::Ended(Status::Overridden),
-            Change::Part(part) => self.parted(part, entry.at_ms),
-            Change::Told { text } => self.told(text),
-            Change::Waived(waiver) => {
+            RunChange::Overridden { .. } => self.phase = RunPhase::Ended(RunStatus::Overridden),
+            RunChange::Part(part) => self.apply_part(part, entry.at_ms),
+            RunChange::HintGiven { text } => self.add_hint(text),
+            RunChange::Waived(waiver) => {
                 self.waivers.retain(|known| known.requirement != waiver.requirement);
                 self.waivers.push(waiver.clone());
             }
-            Change::Insisted { requirement } => {
+            RunChange::WaiverRevoked { requirement } => {
                 self.waivers.retain(|known| known.requirement != *requirement);
             }
-            Change::Disputed(dispute) => self.disputed(dispute),
-            Change::Limited(limits) => self.limits = Some(limits.clone()),
-            Change::Stepped(step) => self.stepped(step),
-            Change::Recalled { .. } => self.way.recalled = self.way.recalled.saturating_add(1),
-            Change::Learned { id, .. } => self.way.learned = Some(id.clone()),
-            Change::Drove(drove) => self.drove(drove, entry.at_ms),
-            Change::Resumed => {
-                self.resumed();
+            RunChange::Disputed(dispute) => self.add_dispute(dispute),
+            RunChange::Limited(limits) => self.limits = Some(limits.clone()),
+            RunChange::Stepped(step) => self.apply_step(step),
+            RunChange::Recalled { .. } => self.way.recalled = self.way.recalled.saturating_add(1),
+            RunChange::Learned { id, .. } => self.way.learned = Some(id.clone()),
+            RunChange::Drove(drove) => self.apply_runner_event(drove, entry.at_ms),
+            RunChange::Resumed => {
+                self.resume();
                 // It may be resumed from a new process of the owner. The next stop records which one.
                 self.process = None;
             }
-            Change::Cancelled => self.phase = Phase::Ended(Status::Cancelled),
+            RunChange::Cancelled => self.phase = RunPhase::Ended(RunStatus::Cancelled),
         }
     }
 
-    pub fn part(&self, kind: PartKind, id: &str) -> Option<&PartState> {
+    pub fn find_part(&self, kind: PartKind, id: &str) -> Option<&PartState> {
         self.parts.iter().find(|part| part.who.kind == kind && part.who.id == id)
     }
 
-    fn parted(&mut self, part: &Part, at_ms: u64) {
+    fn apply_part(&mut self, part: &PartRecord, at_ms: u64) {
         if part.tampering.is_some() {
-            self.tampered = Tampered::Yes;
+            self.tampered = TamperFlag::Yes;
         }
         let is_it =
             |known: &PartState| known.who.kind == part.who.kind && known.who.id == part.who.id;
@@ -343,86 +347,88 @@ impl State {
             at_ms,
             answer: part.reason.clone(),
         });
-        if self.parts.len() > PARTS {
+        if self.parts.len() > MAX_PARTS {
             self.parts.remove(0);
         }
-        for old in self.parts.iter_mut().rev().skip(ANSWERED_PARTS) {
+        for old in self.parts.iter_mut().rev().skip(MAX_ANSWERED_PARTS) {
             old.answer = None;
         }
     }
 
-    fn paused(&mut self, at_ms: u64) {
-        self.phase = Phase::Paused { since_ms: at_ms };
+    fn pause(&mut self, at_ms: u64) {
+        self.phase = RunPhase::Paused { since_ms: at_ms };
         self.declared = None;
     }
 
-    fn resumed(&mut self) {
-        self.phase = Phase::Active;
+    fn resume(&mut self) {
+        self.phase = RunPhase::Active;
         self.declared = None;
         self.in_a_row = 0;
-        self.driving.goes_on();
-        self.starts_anew();
+        self.driving.unpark();
+        self.reset_progress();
     }
 
-    fn moved(&mut self, to: &SessionId, how: Move, at_ms: u64) {
+    fn apply_move(&mut self, to: &SessionId, how: MoveReason, at_ms: u64) {
         self.owner = Some(to.clone());
         // What was read from the old transcript does not apply to the new one.
         self.delivery = None;
         self.in_a_row = 0;
         self.phase = match (how, self.phase) {
-            (Move::Cleared, Phase::Active | Phase::Orphaned) => Phase::Paused { since_ms: at_ms },
-            (Move::Reopened, Phase::Orphaned)
+            (MoveReason::Cleared, RunPhase::Active | RunPhase::Orphaned) => {
+                RunPhase::Paused { since_ms: at_ms }
+            }
+            (MoveReason::Reopened, RunPhase::Orphaned)
             | (
-                Move::TakenUp | Move::Resumed | Move::HandedOver,
-                Phase::Orphaned | Phase::Paused { .. },
-            ) => Phase::Active,
+                MoveReason::TakenUp | MoveReason::Resumed | MoveReason::HandedOver,
+                RunPhase::Orphaned | RunPhase::Paused { .. },
+            ) => RunPhase::Active,
             (_, phase) => phase,
         };
         match how {
             // Queued input was lost with the process that kept it.
-            Move::Reopened => {
+            MoveReason::Reopened => {
                 if let Some(observed) = &mut self.observed {
                     observed.queued = 0;
                 }
             }
-            Move::Resumed => self.resumed(),
-            Move::Cleared | Move::TakenUp => {
+            MoveReason::Resumed => self.resume(),
+            MoveReason::Cleared | MoveReason::TakenUp => {
                 self.observed = None;
                 self.heeded = 0;
-                self.memory = Memory::Lost;
+                self.memory = AgentMemory::Lost;
             }
             // The fresh session starts with a hand-over text that contains everything.
-            Move::HandedOver => {
+            MoveReason::HandedOver => {
                 self.observed = None;
                 self.heeded = 0;
                 self.answer = None;
                 self.background = None;
-                self.memory = Memory::Whole;
+                self.memory = AgentMemory::Whole;
             }
         }
     }
 
-    fn decided(&mut self, decided: &Decided, at_ms: u64) {
+    fn apply_decision(&mut self, decided: &StopRecord, at_ms: u64) {
         if decided.tampering.is_some() {
-            self.tampered = Tampered::Yes;
+            self.tampered = TamperFlag::Yes;
         }
         match &decided.outcome {
-            Outcome::Repeated => {
+            StopOutcome::Repeated => {
                 if let Some(answered) = &mut self.delivery {
                     answered.repeats = answered.repeats.saturating_add(1);
                 }
                 return;
             }
-            Outcome::Allowed => self.answer = None,
-            Outcome::Blocked { reason } => {
+            StopOutcome::Allowed => self.answer = None,
+            StopOutcome::Blocked { reason } => {
                 self.iteration = self.iteration.saturating_add(1);
                 self.answer = Some(reason.clone());
                 // The reason repeats what the agent may have lost, and ends a declared wait.
-                self.memory = Memory::Whole;
+                self.memory = AgentMemory::Whole;
                 self.declared = None;
                 self.hints.clear();
             }
-            Outcome::HandedOver => {
+            StopOutcome::HandedOver => {
                 self.iteration = self.iteration.saturating_add(1);
                 self.answer = None;
                 self.declared = None;
@@ -430,24 +436,25 @@ impl State {
                 self.hints.clear();
                 self.driving.handing_over = Some(decided.because.clone());
             }
-            Outcome::Awaited { reason } => self.answer = Some(reason.clone()),
-            Outcome::Orphaned => {
-                self.phase = Phase::Orphaned;
+            StopOutcome::Awaited { reason } => self.answer = Some(reason.clone()),
+            StopOutcome::Orphaned => {
+                self.phase = RunPhase::Orphaned;
                 self.answer = None;
             }
-            Outcome::Ended(status) => {
-                self.phase = Phase::Ended(*status);
+            StopOutcome::Ended(status) => {
+                self.phase = RunPhase::Ended(*status);
                 self.answer = None;
             }
         }
         self.in_a_row = decided.in_a_row;
         self.background = decided.background;
-        self.odd_stops = self.odd_stops.saturating_add(u32::from(decided.rule == Rule::OddStop));
+        self.odd_stops =
+            self.odd_stops.saturating_add(u32::from(decided.rule == DecisionRule::OddStop));
         self.trouble = None;
-        self.progressed(decided);
-        self.remember(decided.mark);
-        self.remedied(decided);
-        self.delivery = decided.delivery.map(|Delivered { stop, length }| Answered {
+        self.track_progress(decided);
+        self.remember_digest(decided.mark);
+        self.apply_remedy(decided);
+        self.delivery = decided.delivery.map(|DeliveryId { stop, length }| AnsweredStop {
             stop,
             length,
             at_ms,
@@ -455,7 +462,7 @@ impl State {
         });
         if decided.report.is_some() {
             self.report.clone_from(&decided.report);
-            self.garbling(&decided.garbled);
+            self.count_unparsable_lists(&decided.garbled);
         }
         if decided.observed.is_some() {
             self.observed.clone_from(&decided.observed);
@@ -465,12 +472,12 @@ impl State {
         }
     }
 
-    fn remember(&mut self, mark: Option<Mark>) {
+    fn remember_digest(&mut self, mark: Option<Digest64>) {
         let Some(mark) = mark else { return };
         self.stale = self.staleness(Some(mark));
         if self.stale == 0 {
             self.seen.push(mark);
-            if self.seen.len() > REMEMBERED {
+            if self.seen.len() > MAX_SEEN {
                 self.seen.remove(0);
             }
         }
@@ -478,7 +485,7 @@ impl State {
 
     /// How many stops in a row, including this one, were in a state seen before. It is checked against all earlier
     /// states and not only the last one, because a tree that alternates between two states makes no progress either.
-    pub fn staleness(&self, mark: Option<Mark>) -> u32 {
+    pub fn staleness(&self, mark: Option<Digest64>) -> u32 {
         match mark {
             Some(mark) if self.seen.contains(&mark) => self.stale.saturating_add(1),
             Some(_) | None => 0,
@@ -488,14 +495,14 @@ impl State {
     /// Whether this is another delivery of the stop that was answered last: either it was already under way when that
     /// answer was given, or it is the second delivery and the transcript has not grown since. A third delivery counts
     /// as a new stop, so that an agent cannot be held forever without being charged.
-    pub fn is_repeat(&self, delivery: &Delivery) -> bool {
+    pub fn is_repeat(&self, delivery: &StopDelivery) -> bool {
         self.delivery.is_some_and(|answered| {
             // Without a transcript, a second hook cannot be distinguished from a second stop, so there is no grace.
-            let grace_ms = if delivery.length.is_some() { AT_ONCE_MS } else { 0 };
+            let grace_ms = if delivery.length.is_some() { DUPLICATE_GRACE_MS } else { 0 };
             let on_its_way = delivery.arrived_ms <= answered.at_ms.saturating_add(grace_ms);
             let same_length = delivery.length.is_some() && delivery.length == answered.length;
             let once_more = same_length && answered.repeats == 0;
-            answered.stop == Mark(delivery.stop) && (on_its_way || once_more)
+            answered.stop == Digest64(delivery.stop) && (on_its_way || once_more)
         })
     }
 }

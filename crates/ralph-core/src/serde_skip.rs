@@ -2,7 +2,7 @@
 //! versions.
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
-pub(crate) fn is_nowhere(offset: &u64) -> bool {
+pub(crate) fn is_zero_offset(offset: &u64) -> bool {
     *offset == 0
 }
 

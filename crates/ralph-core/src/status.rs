@@ -1,7 +1,7 @@
 //! The statuses a run can end with: a closed set, each with its own exit code.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum RunStatus {
     Verified,
     Claimed,
     Exhausted,
@@ -15,7 +15,7 @@ pub enum Status {
     Crashed,
 }
 
-impl Status {
+impl RunStatus {
     pub const ALL: [Self; 11] = [
         Self::Verified,
         Self::Claimed,
@@ -77,13 +77,13 @@ mod tests {
     /// R-L9c: every status has a unique name and a unique exit code.
     #[test]
     fn names_and_exit_codes_are_unique() {
-        let names: BTreeSet<_> = Status::ALL.iter().map(|status| status.name()).collect();
-        let codes: BTreeSet<_> = Status::ALL.iter().map(|status| status.exit_code()).collect();
-        assert_eq!((names.len(), codes.len()), (Status::ALL.len(), Status::ALL.len()));
+        let names: BTreeSet<_> = RunStatus::ALL.iter().map(|status| status.name()).collect();
+        let codes: BTreeSet<_> = RunStatus::ALL.iter().map(|status| status.exit_code()).collect();
+        assert_eq!((names.len(), codes.len()), (RunStatus::ALL.len(), RunStatus::ALL.len()));
         assert!(!codes.contains(&1), "1 means that ralph itself failed");
-        for status in Status::ALL {
-            assert_eq!(Status::parse(status.name()), Some(status));
-            assert_eq!(status.exit_code() == 0, status == Status::Verified);
+        for status in RunStatus::ALL {
+            assert_eq!(RunStatus::parse(status.name()), Some(status));
+            assert_eq!(status.exit_code() == 0, status == RunStatus::Verified);
         }
     }
 }

@@ -83,9 +83,9 @@ pub fn is_hidden(char: char) -> bool {
 }
 
 /// Cleans text and joins it to one line of at most `most` characters.
-pub fn line(text: &str, most: usize) -> String {
+pub fn clean_line(text: &str, most: usize) -> String {
     // Truncate first: cleaning megabytes to keep a hundred characters would be slow.
-    let enough = cut_at(text, most.saturating_mul(8).saturating_add(256));
+    let enough = byte_offset_of(text, most.saturating_mul(8).saturating_add(256));
     let cleaned = clean(&text[..enough]);
     let mut out = String::new();
     for word in cleaned.split_whitespace() {
@@ -97,20 +97,20 @@ pub fn line(text: &str, most: usize) -> String {
     if enough < text.len() && out.chars().count() <= most {
         out.push('…');
     }
-    cut(&out, most)
+    truncate(&out, most)
 }
 
 /// `1 path`, `3 paths`.
-pub fn counted(count: u64, noun: &str) -> String {
+pub fn count_noun(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 /// Truncates to at most `most` characters. If something is left out, the last one is `…`.
-pub fn cut(text: &str, most: usize) -> String {
-    if cut_at(text, most) == text.len() {
+pub fn truncate(text: &str, most: usize) -> String {
+    if byte_offset_of(text, most) == text.len() {
         return text.into();
     }
-    let mut out = String::from(&text[..cut_at(text, most.saturating_sub(1))]);
+    let mut out = String::from(&text[..byte_offset_of(text, most.saturating_sub(1))]);
     out.push('…');
     out
 }
@@ -118,10 +118,10 @@ pub fn cut(text: &str, most: usize) -> String {
 /// The candidate that starts with `word`, or else the one with the smallest edit distance, if that is at most 2.
 pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // No candidate is longer, and the comparison takes time proportional to the product of both lengths.
-    let word = line(word, 40).to_lowercase();
+    let word = clean_line(word, 40).to_lowercase();
     let is_beginning = |candidate: &str| word.len() >= 3 && candidate.starts_with(&word);
     candidates
-        .map(|candidate| (!is_beginning(candidate), distance(&word, candidate), candidate))
+        .map(|candidate| (!is_beginning(candidate), edit_distance(&word, candidate), candidate))
         .filter(|(is_other, distance, candidate)| {
             !is_other || *distance <= 2 && *distance < candidate.len().min(word.len())
         })
@@ -129,7 +129,7 @@ pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
         .map(|(_, _, candidate)| candidate)
 }
 
-fn distance(from: &str, to: &str) -> usize {
+fn edit_distance(from: &str, to: &str) -> usize {
     let mut row: Vec<usize> = (0..=to.chars().count()).collect();
     for (at, char) in from.chars().enumerate() {
         let mut diagonal = at;
@@ -151,7 +151,7 @@ fn distance(from: &str, to: &str) -> usize {
 }
 
 /// The byte position after `most` characters, or the end of a shorter text.
-fn cut_at(text: &str, most: usize) -> usize {
+fn byte_offset_of(text: &str, most: usize) -> usize {
     text.char_indices().nth(most).map_or(text.len(), |(at, _)| at)
 }
 
@@ -181,12 +181,12 @@ mod tests {
 
     #[test]
     fn a_line_is_one_line_and_truncated_at_a_character() {
-        assert_eq!(line("a\n  b\t c\u{1b}[2J", 10), "a b c");
-        assert_eq!(line("äöüäöü", 4), "äöü…");
-        assert_eq!(line("äöü", 3), "äöü");
-        assert_eq!(cut("äöü", 0), "…");
+        assert_eq!(clean_line("a\n  b\t c\u{1b}[2J", 10), "a b c");
+        assert_eq!(clean_line("äöüäöü", 4), "äöü…");
+        assert_eq!(clean_line("äöü", 3), "äöü");
+        assert_eq!(truncate("äöü", 0), "…");
         let long = "x".repeat(10_000_000);
-        assert_eq!(line(&long, 3), "xx…");
+        assert_eq!(clean_line(&long, 3), "xx…");
     }
 
     /// R-S3a: a command shown for approval hides nothing.

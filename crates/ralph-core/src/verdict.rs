@@ -1,6 +1,6 @@
 //! Ralph's answer to a hook event. How a verdict is encoded for a particular host is up to the `ralph-host` crate.
 
-use crate::status::Status;
+use crate::status::RunStatus;
 use alloc::string::String;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -8,33 +8,33 @@ pub enum Verdict {
     /// Allow the event, without output.
     Allow,
     /// Allow the stop and show the person one line.
-    AllowNoting(String),
+    AllowWithNotice(String),
     /// Block the stop; the agent continues with this reason.
     Block { reason: String },
     /// Answer the prompt here; it does not reach the agent.
-    Answer { text: String },
+    AnswerPrompt { text: String },
     /// Add context for the agent, and optionally show the person one line.
-    Tell { context: String, notice: Option<String> },
+    AddContext { context: String, notice: Option<String> },
     /// Deny the tool call.
-    Deny { reason: String },
+    DenyTool { reason: String },
     /// Ask the person before the tool call.
-    Ask { reason: String },
+    AskPerson { reason: String },
     /// End the run: allow the stop and show the person one line.
-    End { status: Status, notice: String, bell: Bell },
+    EndRun { status: RunStatus, notice: String, bell: TerminalBell },
 }
 
 /// Whether the end of a run rings the terminal bell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Bell {
+pub enum TerminalBell {
     #[default]
     Silent,
-    Rings,
+    Ring,
 }
 
 impl Verdict {
     /// Sets the bell of an end; other verdicts stay as they are.
-    pub fn with_bell(mut self, wanted: Bell) -> Self {
-        if let Self::End { bell, .. } = &mut self {
+    pub fn with_bell(mut self, wanted: TerminalBell) -> Self {
+        if let Self::EndRun { bell, .. } = &mut self {
             *bell = wanted;
         }
         self

@@ -1,6 +1,6 @@
 //! Learnings: notes that people and agents save for later sessions. Each is a small Markdown file.
 
-use crate::ground::Ground;
+use crate::recall_context::RecallContext;
 use ralph_core::id::RunId;
 use ralph_core::text;
 use ralph_sys::clock;
@@ -34,7 +34,7 @@ pub struct Learning {
 
 /// A learning to save.
 #[derive(Clone, Copy, Debug)]
-pub struct Draft<'a> {
+pub struct LearningDraft<'a> {
     pub text: &'a str,
     /// Defaults to the first line of the text.
     pub title: Option<&'a str>,
@@ -43,7 +43,7 @@ pub struct Draft<'a> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Novelty {
+pub enum LearningNovelty {
     New,
     /// The same text was saved before; nothing was written.
     Known,
@@ -62,23 +62,27 @@ pub enum LearnError {
 }
 
 /// Saves a learning for the project.
-pub fn save(context: &Ground, draft: &Draft<'_>) -> Result<(Learning, Novelty), LearnError> {
+pub fn save(
+    context: &RecallContext,
+    draft: &LearningDraft<'_>,
+) -> Result<(Learning, LearningNovelty), LearnError> {
     if draft.text.len() > LARGEST {
         return Err(LearnError::TooLong(draft.text.len()));
     }
-    let body = context.safe(draft.text.as_bytes()).trim().to_string();
+    let body = context.clean_and_redact(draft.text.as_bytes()).trim().to_string();
     let named = draft.title.unwrap_or_default();
-    let title = [named, body.as_str()].into_iter().map(|text| heading(context, text));
+    let title = [named, body.as_str()].into_iter().map(|text| title_line(context, text));
     let Some(title) = title.into_iter().find(|title| !title.is_empty()) else {
         return Err(LearnError::Empty);
     };
     if body.is_empty() {
         return Err(LearnError::Empty);
     }
-    let directory = context.home.learnings_of(&context.project);
-    let known = files(&directory).into_iter().filter_map(|path| read(context, &path));
+    let directory = context.home.project_learnings(&context.project);
+    let known =
+        learning_files(&directory).into_iter().filter_map(|path| read_learning(context, &path));
     if let Some(known) = known.into_iter().find(|one| one.text == body && one.title == title) {
-        return Ok((known, Novelty::Known));
+        return Ok((known, LearningNovelty::Known));
     }
     let mut learning = Learning {
         id: String::new(),
@@ -89,15 +93,15 @@ pub fn save(context: &Ground, draft: &Draft<'_>) -> Result<(Learning, Novelty), 
         at_ms: clock::now_ms(),
         text: body,
     };
-    fs::create_dir(&directory)?;
-    let bytes = written(&learning);
-    let stem = format!("{}-{}", stamp(learning.at_ms), slug(&learning.title));
+    fs::create_private_dir(&directory)?;
+    let bytes = render_learning(&learning);
+    let stem = format!("{}-{}", file_timestamp(learning.at_ms), slug(&learning.title));
     for attempt in 1..=NAME_ATTEMPTS {
         let id = if attempt == 1 { stem.clone() } else { format!("{stem}-{attempt}") };
         let path = directory.join(format!("{id}.md"));
         if fs::create_new(&path, bytes.as_bytes())? {
             (learning.id, learning.path) = (id, path);
-            return Ok((learning, Novelty::New));
+            return Ok((learning, LearningNovelty::New));
         }
     }
     let path = directory.join(format!("{stem}.md"));
@@ -105,53 +109,53 @@ pub fn save(context: &Ground, draft: &Draft<'_>) -> Result<(Learning, Novelty), 
 }
 
 /// The learnings of the project, newest first.
-pub fn list(context: &Ground) -> Vec<Learning> {
-    let files = files(&context.home.learnings_of(&context.project));
-    let mut found: Vec<_> = files.iter().filter_map(|path| read(context, path)).collect();
+pub fn list(context: &RecallContext) -> Vec<Learning> {
+    let files = learning_files(&context.home.project_learnings(&context.project));
+    let mut found: Vec<_> = files.iter().filter_map(|path| read_learning(context, path)).collect();
     found.sort_by(|a, b| b.at_ms.cmp(&a.at_ms).then_with(|| a.id.cmp(&b.id)));
     found
 }
 
 /// Deletes a learning of the project.
-pub fn forget(context: &Ground, id: &str) -> Result<Learning, LearnError> {
-    let unknown = || LearnError::Unknown(text::line(id, LONGEST_ID));
-    let path = path_of(context, id).ok_or_else(unknown)?;
-    let learning = read(context, &path).ok_or_else(unknown)?;
+pub fn forget(context: &RecallContext, id: &str) -> Result<Learning, LearnError> {
+    let unknown = || LearnError::Unknown(text::clean_line(id, LONGEST_ID));
+    let path = learning_path(context, id).ok_or_else(unknown)?;
+    let learning = read_learning(context, &path).ok_or_else(unknown)?;
     fs::remove_file(&path)?;
     Ok(learning)
 }
 
 /// The path of a learning of the project; `None` if `id` cannot be an id.
-pub(crate) fn path_of(context: &Ground, id: &str) -> Option<PathBuf> {
+pub(crate) fn learning_path(context: &RecallContext, id: &str) -> Option<PathBuf> {
     let is_id = !id.is_empty()
         && id.len() <= LONGEST_ID
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    is_id.then(|| context.home.learnings_of(&context.project).join(format!("{id}.md")))
+    is_id.then(|| context.home.project_learnings(&context.project).join(format!("{id}.md")))
 }
 
 /// The learning directories of all projects.
-pub(crate) fn directories(context: &Ground) -> Vec<PathBuf> {
+pub(crate) fn learning_directories(context: &RecallContext) -> Vec<PathBuf> {
     let root = context.home.learnings();
     let names = fs::list(&root, MOST_PROJECTS).unwrap_or_default();
     names.into_iter().map(|name| root.join(name)).collect()
 }
 
-pub(crate) fn files(directory: &Path) -> Vec<PathBuf> {
+pub(crate) fn learning_files(directory: &Path) -> Vec<PathBuf> {
     let names = fs::list(directory, MOST).unwrap_or_default();
     let paths = names.into_iter().map(|name| directory.join(name));
     paths.filter(|path| path.extension().is_some_and(|ending| ending == "md")).collect()
 }
 
 /// Reads a learning leniently, because people may write the files by hand.
-pub(crate) fn read(context: &Ground, path: &Path) -> Option<Learning> {
+pub(crate) fn read_learning(context: &RecallContext, path: &Path) -> Option<Learning> {
     let id = path.file_stem()?.to_str()?.to_string();
     let bytes = fs::read(path, LARGEST_FILE).ok()?;
-    let text = context.safe(&bytes);
+    let text = context.clean_and_redact(&bytes);
     let (front, body) = front_matter(&text);
     let value = |key: &str| front.iter().find(|(found, _)| *found == key).map(|(_, value)| *value);
     let body = body.trim();
     let title = value("title").map(unquoted).unwrap_or_default();
-    let title = [title.as_str(), body].map(|text| heading(context, text));
+    let title = [title.as_str(), body].map(|text| title_line(context, text));
     let modified_ms = || fs::stat(path).map_or(0, |stat| stat.modified_ns / 1_000_000);
     Some(Learning {
         project: value("project").map(unquoted).unwrap_or_default(),
@@ -164,13 +168,17 @@ pub(crate) fn read(context: &Ground, path: &Path) -> Option<Learning> {
     })
 }
 
-fn written(learning: &Learning) -> String {
+fn render_learning(learning: &Learning) -> String {
     let mut out = format!("---\nv: {VERSION}\nproject: {}\n", quoted(&learning.project));
     if let Some(run) = &learning.run {
         out.push_str(&format!("run: {run}\n"));
     }
     out.push_str(&format!("title: {}\n", quoted(&learning.title)));
-    out.push_str(&format!("at: {}\n---\n\n{}\n", clock::rfc3339(learning.at_ms), learning.text));
+    out.push_str(&format!(
+        "at: {}\n---\n\n{}\n",
+        clock::format_rfc3339(learning.at_ms),
+        learning.text
+    ));
     out
 }
 
@@ -195,15 +203,15 @@ fn unquoted(value: &str) -> String {
 }
 
 /// The first non-empty line, without heading marks.
-fn heading(context: &Ground, text: &str) -> String {
+fn title_line(context: &RecallContext, text: &str) -> String {
     let lines = text.lines().map(|line| line.trim().trim_start_matches('#').trim_start());
     let first = lines.into_iter().find(|line| !line.is_empty()).unwrap_or_default();
-    text::line(&context.safe(first.as_bytes()), LONGEST_TITLE)
+    text::clean_line(&context.clean_and_redact(first.as_bytes()), LONGEST_TITLE)
 }
 
 /// `20261115-133802`
-fn stamp(at_ms: u64) -> String {
-    let digits = clock::rfc3339(at_ms);
+fn file_timestamp(at_ms: u64) -> String {
+    let digits = clock::format_rfc3339(at_ms);
     let digits = digits.chars().filter(char::is_ascii_digit).take(14).enumerate();
     digits.fold(String::new(), |mut out, (at, digit)| {
         if at == 8 {

@@ -4,15 +4,18 @@
 //! goals and handoffs of runs, learnings, and the memory that agents keep in a project. Every search first indexes the
 //! files that changed. The index is a cache and can be deleted at any time.
 
-mod ground;
 mod index;
 pub mod learning;
-mod past;
-mod record;
-mod words;
+mod query_words;
+mod recall_context;
+mod recall_record;
+mod record_sources;
 
-pub use ground::Ground;
-pub use index::{Answer, Asked, Coverage, Hit, Kept, Match, Piece, RecallError, Scope, Searched};
-pub use index::{finds, search};
-pub use past::memory::READ as MEMORY_FILES;
-pub use record::Kind;
+pub use index::{
+    IndexCoverage, IndexStorage, MatchExtent, RecallAnswer, RecallError, RecallHit, RecallQuery,
+    RecallScope, SearchedCounts, TextPiece,
+};
+pub use index::{finds_learning, search};
+pub use recall_context::RecallContext;
+pub use recall_record::RecallKind;
+pub use record_sources::memory::MEMORY_FILE_NAMES as MEMORY_FILES;

@@ -13,21 +13,21 @@
 //! decides how to show it.
 
 pub mod agent;
-pub mod ending;
+pub mod backoff;
 pub mod forge;
 pub mod handoff;
 pub mod meter;
-mod night;
 pub mod queue;
 #[cfg(test)]
-mod recorded;
-mod ride;
+mod recordings;
+mod run_context;
+pub mod run_event;
+mod run_loop;
 mod session;
-pub mod told;
-pub mod weather;
+mod stop_requests;
+pub mod turn_ending;
 pub mod wire;
-mod wishes;
 
-pub use night::{DriveError, Plan, drive};
+pub use run_loop::{DriveError, DrivePlan, drive};
 pub use session::SessionError;
-pub use wishes::{Wish, Wishes};
+pub use stop_requests::{StopRequest, StopRequests};

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
 use ralph_core::gate::Gate;
-use ralph_core::policy::Environment;
+use ralph_core::policy::GateEnvironment;
 
 use ralph_sys::env::{Env, is_secret_name};
 
 /// The user, the system and the language.
-const SYSTEM: &[&str] = &[
+const SYSTEM_VARIABLES: &[&str] = &[
     "HOME",
     "LANG",
     "LANGUAGE",
@@ -36,7 +36,7 @@ const SYSTEM: &[&str] = &[
 ];
 
 /// Proxies and certificates.
-const NETWORK: &[&str] = &[
+const NETWORK_VARIABLES: &[&str] = &[
     "ALL_PROXY",
     "CURL_CA_BUNDLE",
     "DOCKER_HOST",
@@ -51,7 +51,7 @@ const NETWORK: &[&str] = &[
 ];
 
 /// Locations of tools and their caches, and build options.
-const TOOLS: &[&str] = &[
+const TOOL_VARIABLES: &[&str] = &[
     "ANDROID_HOME",
     "ANDROID_SDK_ROOT",
     "AR",
@@ -132,18 +132,18 @@ const TOOLS: &[&str] = &[
 ];
 
 /// Prefixes of further tool variables. Names that look like a secret are left out.
-const FAMILIES: &[&str] =
+const TOOL_PREFIXES: &[&str] =
     &["ASDF_", "GRADLE_", "LC_", "MAVEN_", "MISE_", "NIX_", "POETRY_", "PYENV_", "UV_"];
 
 /// Set for every gate, so that it neither prompts nor prints colours.
-const TOLD: &[(&str, &str)] = &[("CI", "true"), ("NO_COLOR", "1"), ("TERM", "dumb")];
+const FIXED_VARIABLES: &[(&str, &str)] = &[("CI", "true"), ("NO_COLOR", "1"), ("TERM", "dumb")];
 
 /// Holds the name of the gate.
-pub const GATE: &str = "RALPH_GATE";
+pub const GATE_NAME_VARIABLE: &str = "RALPH_GATE";
 
 /// Variables that tell git where a repository, its index, objects and configuration are. They would make a gate work on
 /// another repository than the one it runs in, so they are never passed, even if the policy names them.
-const LOCATIONS: &[&str] = &[
+const GIT_LOCATION_VARIABLES: &[&str] = &[
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_ATTR_SOURCE",
     "GIT_COMMON_DIR",
@@ -164,27 +164,28 @@ const LOCATIONS: &[&str] = &[
     "GIT_SHALLOW_FILE",
     "GIT_WORK_TREE",
 ];
-const LOCATION_FAMILIES: &[&str] = &["GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"];
+const GIT_LOCATION_PREFIXES: &[&str] = &["GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"];
 
 /// Variables that differ between a user's shells and do not affect a result.
-const INDIFFERENT: &[&str] = &["LOGNAME", "SHELL", "TMPDIR", "USER", "XDG_RUNTIME_DIR", GATE];
+const IRRELEVANT_VARIABLES: &[&str] =
+    &["LOGNAME", "SHELL", "TMPDIR", "USER", "XDG_RUNTIME_DIR", GATE_NAME_VARIABLE];
 
 /// The complete environment of a gate, sorted by name. `path` is the `PATH` of the terminal in which the user approved
 /// the policy or started the run; the hook's own may be shorter.
-pub fn for_gate(
+pub fn gate_environment(
     env: &Env,
-    policy: &Environment,
+    policy: &GateEnvironment,
     gate: &Gate,
     path: Option<&OsStr>,
 ) -> Vec<(OsString, OsString)> {
     let named: Vec<&OsStr> =
         policy.pass.iter().chain(&gate.env).map(|name| OsStr::new(name.as_str())).collect();
     let mut variables = BTreeMap::new();
-    for (name, value) in TOLD {
+    for (name, value) in FIXED_VARIABLES {
         variables.insert(OsString::from(name), OsString::from(value));
     }
-    env.each(|name, value| {
-        if is_for_all(name) || named.contains(&name) {
+    env.for_each_variable(|name, value| {
+        if is_always_passed(name) || named.contains(&name) {
             variables.insert(name.to_owned(), value.to_owned());
         }
     });
@@ -194,67 +195,71 @@ pub fn for_gate(
     for (name, value) in &policy.set {
         variables.insert(name.into(), value.into());
     }
-    variables.insert(GATE.into(), gate.name.as_str().into());
-    variables.retain(|name, _| is_name(name) && !is_location(name));
+    variables.insert(GATE_NAME_VARIABLE.into(), gate.name.as_str().into());
+    variables.retain(|name, _| is_valid_name(name) && !is_git_location(name));
     variables.into_iter().collect()
 }
 
 /// The variables that may affect a gate's result. They are part of the key of its cached result.
-pub fn decisive(
+pub fn relevant_variables(
     variables: &[(OsString, OsString)],
 ) -> impl Iterator<Item = (&OsStr, &OsStr)> + Clone {
     variables
         .iter()
         .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
-        .filter(|(name, _)| !INDIFFERENT.iter().any(|indifferent| name == indifferent))
+        .filter(|(name, _)| !IRRELEVANT_VARIABLES.iter().any(|indifferent| name == indifferent))
 }
 
 /// Whether the variable redirects git to another repository. No policy can pass or set such a variable.
-pub fn is_location(name: &OsStr) -> bool {
-    LOCATIONS.iter().any(|location| name == *location) || is_of(name, LOCATION_FAMILIES)
+pub fn is_git_location(name: &OsStr) -> bool {
+    GIT_LOCATION_VARIABLES.iter().any(|location| name == *location)
+        || has_prefix(name, GIT_LOCATION_PREFIXES)
 }
 
-fn is_for_all(name: &OsStr) -> bool {
-    let is_listed = [SYSTEM, NETWORK, TOOLS].into_iter().flatten().any(|listed| name == *listed);
-    is_listed || is_of(name, FAMILIES) && !is_secret_name(name)
+fn is_always_passed(name: &OsStr) -> bool {
+    let is_listed = [SYSTEM_VARIABLES, NETWORK_VARIABLES, TOOL_VARIABLES]
+        .into_iter()
+        .flatten()
+        .any(|listed| name == *listed);
+    is_listed || has_prefix(name, TOOL_PREFIXES) && !is_secret_name(name)
 }
 
-fn is_of(name: &OsStr, families: &[&str]) -> bool {
+fn has_prefix(name: &OsStr, families: &[&str]) -> bool {
     families.iter().any(|family| name.as_encoded_bytes().starts_with(family.as_bytes()))
 }
 
 /// A name that contains `=` would set another variable.
-fn is_name(name: &OsStr) -> bool {
+fn is_valid_name(name: &OsStr) -> bool {
     !name.is_empty() && !name.as_encoded_bytes().contains(&b'=')
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ralph_core::gate::{Command, Format, MinTests, Rerun};
-    use ralph_core::requirement::{Stage, Weight};
+    use ralph_core::gate::{GateInvocation, MinTests, ReportFormat, RerunPolicy};
+    use ralph_core::requirement::{RequirementStage, RequirementWeight};
 
     fn gate(pass: &[&str]) -> Gate {
         Gate {
             name: "types".to_string(),
-            stage: Stage::Correctness,
-            command: Command::Argv(vec!["true".to_string()]),
+            stage: RequirementStage::Correctness,
+            command: GateInvocation::Argv(vec!["true".to_string()]),
             cwd: String::new(),
             timeout_ms: 1000,
             paths: Vec::new(),
             when: Vec::new(),
             on: Vec::new(),
             min_complexity: 0,
-            weight: Weight::Required,
-            report: Format::Text,
+            weight: RequirementWeight::Required,
+            report: ReportFormat::Text,
             min_tests: MinTests::Some,
-            rerun: Rerun::Tests,
+            rerun: RerunPolicy::Tests,
             env: pass.iter().map(ToString::to_string).collect(),
         }
     }
 
-    fn policy(pass: &[&str], set: &[(&str, &str)]) -> Environment {
-        Environment {
+    fn policy(pass: &[&str], set: &[(&str, &str)]) -> GateEnvironment {
+        GateEnvironment {
             pass: pass.iter().map(ToString::to_string).collect(),
             set: set.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
         }
@@ -266,7 +271,7 @@ mod tests {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    const SESSION: &[(&str, &str)] = &[
+    const SESSION_VARIABLES: &[(&str, &str)] = &[
         ("ANTHROPIC_API_KEY", "sk-ant-1"),
         ("ANTHROPIC_BASE_URL", "https://host"),
         ("AWS_SECRET_ACCESS_KEY", "aws"),
@@ -297,8 +302,8 @@ mod tests {
     /// R-D3a: no variable that redirects git to another repository is passed.
     #[test]
     fn a_gate_gets_only_listed_variables() {
-        let env = Env::from_pairs(SESSION.iter().copied(), None, Vec::new());
-        let variables = for_gate(&env, &policy(&[], &[]), &gate(&[]), None);
+        let env = Env::from_pairs(SESSION_VARIABLES.iter().copied(), None, Vec::new());
+        let variables = gate_environment(&env, &policy(&[], &[]), &gate(&[]), None);
         insta::assert_snapshot!(shown(&variables), @"
         CARGO_HOME=/home/u/.cargo
         CI=true
@@ -315,7 +320,7 @@ mod tests {
 
     #[test]
     fn named_and_set_variables_are_passed_except_git_locations() {
-        let env = Env::from_pairs(SESSION.iter().copied(), None, Vec::new());
+        let env = Env::from_pairs(SESSION_VARIABLES.iter().copied(), None, Vec::new());
         let policy = policy(
             &["OPENAI_API_KEY", "GIT_AUTHOR_NAME", "GIT_DIR", "NOT_SET"],
             &[
@@ -328,7 +333,7 @@ mod tests {
         );
         let gate = gate(&["UV_PUBLISH_TOKEN"]);
         let path = Some(OsStr::new("/home/u/bin:/usr/bin"));
-        let variables = for_gate(&env, &policy, &gate, path);
+        let variables = gate_environment(&env, &policy, &gate, path);
         insta::assert_snapshot!(shown(&variables), @"
         CARGO_HOME=/home/u/.cargo
         CI=
@@ -346,13 +351,13 @@ mod tests {
         UV_PUBLISH_TOKEN=pypi
         ");
         let decisive: Vec<_> =
-            decisive(&variables).map(|(name, _)| name.display().to_string()).collect();
+            relevant_variables(&variables).map(|(name, _)| name.display().to_string()).collect();
         insta::assert_snapshot!(decisive.join(" "), @"CARGO_HOME CI GIT_AUTHOR_NAME HOME LC_ALL NO_COLOR OPENAI_API_KEY PATH RUST_BACKTRACE TERM UV_CACHE_DIR UV_PUBLISH_TOKEN");
     }
 
     #[test]
     fn no_listed_name_looks_like_a_secret() {
-        for name in [SYSTEM, NETWORK, TOOLS].into_iter().flatten() {
+        for name in [SYSTEM_VARIABLES, NETWORK_VARIABLES, TOOL_VARIABLES].into_iter().flatten() {
             assert!(!is_secret_name(OsStr::new(name)), "{name}");
         }
     }

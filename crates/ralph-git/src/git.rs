@@ -7,16 +7,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use ralph_sys::clock::Deadline;
-use ralph_sys::fs::{self, Kind};
-use ralph_sys::proc::{self, Ended, Limits, Spec};
+use ralph_sys::fs::{self, FileKind};
+use ralph_sys::proc::{self, ProgramEnd, ProgramLimits, ProgramSpec};
 
 /// Enough for some hundred thousand changed paths.
-const OUTPUT_CAP: usize = 32 * 1024 * 1024;
-const CHANGED_NAMED: usize = 20;
-const MOST_COMMITS: usize = 200;
-const LONGEST_SUBJECT: usize = 160;
+const MAX_OUTPUT_BYTES: usize = 32 * 1024 * 1024;
+const MAX_NAMED_CHANGES: usize = 20;
+const MAX_COMMITS: usize = 200;
+const MAX_SUBJECT_CHARS: usize = 160;
 /// Options for every query: no file system monitor and no hooks.
-const BEFORE: [&str; 6] =
+const QUERY_PREFIX: [&str; 6] =
     ["git", "--no-pager", "-c", "core.fsmonitor=", "-c", "core.hooksPath=/dev/null"];
 /// The command line of `git status`. A repository's configuration must not make ralph run a program; `git status` could
 /// run one in these ways:
@@ -33,7 +33,7 @@ const BEFORE: [&str; 6] =
 /// size and time do not show whether the file changed. Git has no option to disable all filters, and without
 /// legitimate ones (LFS) unchanged files would look changed. They run in the child's process group, under its
 /// deadline, without secrets.
-pub const STATUS: [&str; 19] = [
+pub const STATUS_ARGV: [&str; 19] = [
     "git",
     "--no-pager",
     "--no-optional-locks",
@@ -57,7 +57,7 @@ pub const STATUS: [&str; 19] = [
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GitState {
-    Known(Work),
+    Known(RepositoryStatus),
     NotARepository,
     /// Why git could not report the state.
     Unavailable(String),
@@ -65,7 +65,7 @@ pub enum GitState {
 
 /// The state of a whole repository. Submodules and nested repositories count by their commit or their presence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Work {
+pub struct RepositoryStatus {
     /// The commit that is checked out; `None` before the first commit.
     pub head: Option<String>,
     /// The first paths that differ from the commit, relative to the repository.
@@ -75,19 +75,21 @@ pub struct Work {
 
 /// Reports the state of the repository that contains `project`, without the files below the absolute directories in
 /// `exclude`.
-pub fn status(project: &Path, exclude: &[PathBuf], deadline: &Deadline) -> GitState {
+pub fn repository_status(project: &Path, exclude: &[PathBuf], deadline: &Deadline) -> GitState {
     let Some(project) = fs::resolve(project) else {
         return GitState::Unavailable(format!("cannot find `{}`", project.display()));
     };
-    let Some(root) = root(&project) else { return GitState::NotARepository };
-    match ask(root, deadline).and_then(|output| work(root, &output, &excluded(exclude))) {
+    let Some(root) = work_tree_root(&project) else { return GitState::NotARepository };
+    match run_status(root, deadline)
+        .and_then(|output| parse_status(root, &output, &resolve_excluded(exclude)))
+    {
         Ok(work) => GitState::Known(work),
         Err(why) => GitState::Unavailable(why),
     }
 }
 
 /// The root of the work tree that contains `directory`.
-pub fn root(directory: &Path) -> Option<&Path> {
+pub fn work_tree_root(directory: &Path) -> Option<&Path> {
     directory.ancestors().find(|ancestor| is_repository(ancestor))
 }
 
@@ -95,17 +97,19 @@ pub fn root(directory: &Path) -> Option<&Path> {
 pub fn changed_paths(project: &Path, deadline: &Deadline) -> Result<Vec<String>, String> {
     let project =
         fs::resolve(project).ok_or_else(|| format!("cannot find `{}`", project.display()))?;
-    let root = root(&project).ok_or("not a git repository")?;
-    let output = ask(root, deadline)?;
-    records(&output)
+    let root = work_tree_root(&project).ok_or("not a git repository")?;
+    let output = run_status(root, deadline)?;
+    split_records(&output)
         .filter(|record| !record.starts_with(b"#"))
-        .map(|record| path_of(record).map(lossy).ok_or_else(|| odd(record)))
+        .map(|record| {
+            record_path(record).map(to_lossy_string).ok_or_else(|| unexpected_record(record))
+        })
         .collect()
 }
 
 /// Where [`commits_since`] starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Since<'a> {
+pub enum CommitsSince<'a> {
     /// Commits that are not reachable from this one.
     Commit(&'a str),
     /// Commits made after this time, if the commit is not known. The whole second is left out: a commit made within it
@@ -115,36 +119,40 @@ pub enum Since<'a> {
 
 /// Commits on the current branch since then, oldest first, as `id subject`. A merge counts as one commit. Empty if git
 /// cannot answer.
-pub fn commits_since(project: &Path, since: Since<'_>, deadline: &Deadline) -> Vec<String> {
+pub fn commits_since(project: &Path, since: CommitsSince<'_>, deadline: &Deadline) -> Vec<String> {
     let Some(project) = fs::resolve(project) else { return Vec::new() };
-    let Some(root) = root(&project) else { return Vec::new() };
+    let Some(root) = work_tree_root(&project) else { return Vec::new() };
     let (bound, range) = match since {
-        Since::Commit(commit) if is_id(commit) => (None, format!("{commit}..HEAD")),
-        Since::Commit(_) => return Vec::new(),
-        Since::Ms(ms) => (Some(format!("--since=@{}", ms / 1000 + 1)), "HEAD".to_owned()),
+        CommitsSince::Commit(commit) if is_object_id(commit) => (None, format!("{commit}..HEAD")),
+        CommitsSince::Commit(_) => return Vec::new(),
+        CommitsSince::Ms(ms) => (Some(format!("--since=@{}", ms / 1000 + 1)), "HEAD".to_owned()),
     };
-    let most = format!("--max-count={MOST_COMMITS}");
+    let most = format!("--max-count={MAX_COMMITS}");
     let mut log = vec!["log", "--first-parent", "--no-show-signature", "--no-color"];
     log.extend(["--format=%h %s", &most]);
     log.extend(bound.as_deref());
     log.extend([range.as_str(), "--"]);
-    let Ok(output) = told(root, &[&BEFORE[..], &log].concat(), deadline) else { return Vec::new() };
+    let Ok(output) = run_query(root, &[&QUERY_PREFIX[..], &log].concat(), deadline) else {
+        return Vec::new();
+    };
     let text = String::from_utf8_lossy(&output);
-    let lines = text.lines().map(|line| ralph_core::text::line(line, LONGEST_SUBJECT));
+    let lines = text.lines().map(|line| ralph_core::text::clean_line(line, MAX_SUBJECT_CHARS));
     lines.rev().collect()
 }
 
 /// The commit that is checked out. `None` before the first commit, or if git cannot answer.
-pub fn head(project: &Path, deadline: &Deadline) -> Option<String> {
+pub fn head_commit(project: &Path, deadline: &Deadline) -> Option<String> {
     rev_parse(project, "HEAD^{commit}", deadline)
 }
 
 fn rev_parse(project: &Path, name: &str, deadline: &Deadline) -> Option<String> {
     let project = fs::resolve(project)?;
     let question = ["rev-parse", "--verify", "--quiet", name];
-    let output = told(root(&project)?, &[&BEFORE[..], &question].concat(), deadline).ok()?;
-    let id = lossy(&output).trim().to_owned();
-    is_id(&id).then_some(id)
+    let output =
+        run_query(work_tree_root(&project)?, &[&QUERY_PREFIX[..], &question].concat(), deadline)
+            .ok()?;
+    let id = to_lossy_string(&output).trim().to_owned();
+    is_object_id(&id).then_some(id)
 }
 
 /// The tree of the commit that is checked out.
@@ -153,37 +161,38 @@ pub fn head_tree(project: &Path, deadline: &Deadline) -> Option<String> {
 }
 
 /// Whether `text` can only be an object id, and not an option or another name to git.
-fn is_id(text: &str) -> bool {
+fn is_object_id(text: &str) -> bool {
     (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Whether `HEAD` is on a branch. `false` if git cannot answer.
 pub fn is_on_branch(project: &Path, deadline: &Deadline) -> bool {
     let Some(project) = fs::resolve(project) else { return false };
-    let Some(root) = root(&project) else { return false };
-    told(root, &[&BEFORE[..], &["symbolic-ref", "--quiet", "HEAD"]].concat(), deadline).is_ok()
+    let Some(root) = work_tree_root(&project) else { return false };
+    run_query(root, &[&QUERY_PREFIX[..], &["symbolic-ref", "--quiet", "HEAD"]].concat(), deadline)
+        .is_ok()
 }
 
 /// Whether the directory has a `.git` directory or, as linked work trees and submodules do, a `.git` file.
 pub(crate) fn is_repository(directory: &Path) -> bool {
     let git = directory.join(".git");
     match fs::stat(&git).map(|stat| stat.kind) {
-        Some(Kind::File) => true,
-        Some(Kind::Directory) => fs::stat_link(&git.join("HEAD")).is_some(),
-        Some(Kind::Symlink | Kind::Other) | None => false,
+        Some(FileKind::File) => true,
+        Some(FileKind::Directory) => fs::stat_no_follow(&git.join("HEAD")).is_some(),
+        Some(FileKind::Symlink | FileKind::Other) | None => false,
     }
 }
 
-fn excluded(exclude: &[PathBuf]) -> Vec<PathBuf> {
+fn resolve_excluded(exclude: &[PathBuf]) -> Vec<PathBuf> {
     let canonical = exclude.iter().filter_map(|path| fs::resolve(path));
     exclude.iter().cloned().chain(canonical).collect()
 }
 
-fn ask(root: &Path, deadline: &Deadline) -> Result<Vec<u8>, String> {
-    told(root, &STATUS, deadline)
+fn run_status(root: &Path, deadline: &Deadline) -> Result<Vec<u8>, String> {
+    run_query(root, &STATUS_ARGV, deadline)
 }
 
-fn told(root: &Path, question: &[&str], deadline: &Deadline) -> Result<Vec<u8>, String> {
+fn run_query(root: &Path, question: &[&str], deadline: &Deadline) -> Result<Vec<u8>, String> {
     // The configuration may name another work tree, and git would search the parent directories of a broken `.git`.
     let mut work_tree = OsStr::new("--work-tree=").to_owned();
     work_tree.push(root);
@@ -197,46 +206,53 @@ fn told(root: &Path, question: &[&str], deadline: &Deadline) -> Result<Vec<u8>, 
         ("GIT_NO_REPLACE_OBJECTS", OsStr::new("1")),
     ]
     .map(|(name, value)| (OsStr::new(name), value));
-    let spec = Spec { argv: &argv, cwd: None, env: &env };
-    match proc::run(&spec, &Limits { deadline: *deadline, keep: OUTPUT_CAP }) {
-        Ended::Exited { code: 0, stdout, truncated: false } => Ok(stdout),
-        ended @ (Ended::Exited { .. }
-        | Ended::Signalled
-        | Ended::TimedOut
-        | Ended::CouldNotStart(_)) => Err(why_not(&ended)),
+    let spec = ProgramSpec { argv: &argv, cwd: None, env: &env };
+    match proc::run_program(
+        &spec,
+        &ProgramLimits { deadline: *deadline, max_output_bytes: MAX_OUTPUT_BYTES },
+    ) {
+        ProgramEnd::Exited { code: 0, stdout, truncated: false } => Ok(stdout),
+        ended @ (ProgramEnd::Exited { .. }
+        | ProgramEnd::Signalled
+        | ProgramEnd::TimedOut
+        | ProgramEnd::CouldNotStart(_)) => Err(describe_query_failure(&ended)),
     }
 }
 
-fn why_not(ended: &Ended) -> String {
+fn describe_query_failure(ended: &ProgramEnd) -> String {
     match ended {
-        Ended::Exited { code: 0, .. } => "too many changes to list".to_owned(),
-        Ended::Exited { code, .. } => format!("`git status` exited with {code}"),
-        Ended::Signalled => "`git status` was killed".to_owned(),
-        Ended::TimedOut => out_of_time(),
-        Ended::CouldNotStart(error) if error.kind() == io::ErrorKind::NotFound => {
+        ProgramEnd::Exited { code: 0, .. } => "too many changes to list".to_owned(),
+        ProgramEnd::Exited { code, .. } => format!("`git status` exited with {code}"),
+        ProgramEnd::Signalled => "`git status` was killed".to_owned(),
+        ProgramEnd::TimedOut => query_timeout_message(),
+        ProgramEnd::CouldNotStart(error) if error.kind() == io::ErrorKind::NotFound => {
             "git is not installed".to_owned()
         }
-        Ended::CouldNotStart(error) => format!("cannot start git: {error}"),
+        ProgramEnd::CouldNotStart(error) => format!("cannot start git: {error}"),
     }
 }
 
-fn out_of_time() -> String {
+fn query_timeout_message() -> String {
     "`git status` timed out".to_owned()
 }
 
-fn work(root: &Path, output: &[u8], excluded: &[PathBuf]) -> Result<Work, String> {
-    let mut work = Work { head: None, changed: Vec::new(), changed_count: 0 };
-    for record in records(output) {
+fn parse_status(
+    root: &Path,
+    output: &[u8],
+    excluded: &[PathBuf],
+) -> Result<RepositoryStatus, String> {
+    let mut work = RepositoryStatus { head: None, changed: Vec::new(), changed_count: 0 };
+    for record in split_records(output) {
         if let Some(head) = record.strip_prefix(b"# branch.oid ") {
-            work.head = (head != b"(initial)").then(|| lossy(head));
+            work.head = (head != b"(initial)").then(|| to_lossy_string(head));
         } else if !record.starts_with(b"#") {
-            let path = path_of(record).ok_or_else(|| odd(record))?;
+            let path = record_path(record).ok_or_else(|| unexpected_record(record))?;
             let absolute = root.join(OsStr::from_bytes(path));
             if excluded.iter().any(|directory| absolute.starts_with(directory)) {
                 continue;
             }
-            if work.changed.len() < CHANGED_NAMED {
-                work.changed.push(lossy(path));
+            if work.changed.len() < MAX_NAMED_CHANGES {
+                work.changed.push(to_lossy_string(path));
             }
             work.changed_count += 1;
         }
@@ -244,17 +260,17 @@ fn work(root: &Path, output: &[u8], excluded: &[PathBuf]) -> Result<Work, String
     Ok(work)
 }
 
-fn records(output: &[u8]) -> impl Iterator<Item = &[u8]> {
+fn split_records(output: &[u8]) -> impl Iterator<Item = &[u8]> {
     output.split(|&byte| byte == 0).filter(|record| !record.is_empty())
 }
 
-fn odd(record: &[u8]) -> String {
+fn unexpected_record(record: &[u8]) -> String {
     format!("unexpected output of `git status`: `{}`", record.escape_ascii())
 }
 
 /// The path is the last field, and the only one that can contain spaces. The first byte determines how many fields
 /// precede it.
-fn path_of(record: &[u8]) -> Option<&[u8]> {
+fn record_path(record: &[u8]) -> Option<&[u8]> {
     let fields = match record.first()? {
         b'?' => 2,
         b'1' => 9,
@@ -264,7 +280,7 @@ fn path_of(record: &[u8]) -> Option<&[u8]> {
     record.splitn(fields, |&byte| byte == b' ').nth(fields - 1).filter(|path| !path.is_empty())
 }
 
-fn lossy(bytes: &[u8]) -> String {
+fn to_lossy_string(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
@@ -278,11 +294,11 @@ mod tests {
     use ralph_sys::fs::Durability;
     use ralph_sys::proc::testing;
 
-    struct Repository {
+    struct StatusRepository {
         dir: tempfile::TempDir,
     }
 
-    impl Repository {
+    impl StatusRepository {
         fn empty() -> Self {
             let repository = Self { dir: tempfile::tempdir().unwrap() };
             repository.git(&["init", "--quiet"]);
@@ -308,7 +324,7 @@ mod tests {
                 argv.extend(["-c", setting]);
             }
             argv.extend(arguments);
-            testing::succeed(self.path(), &argv);
+            testing::run_successfully(self.path(), &argv);
         }
 
         fn commit(&self) {
@@ -318,20 +334,20 @@ mod tests {
 
         fn write(&self, name: impl AsRef<Path>, text: &str) {
             let path = self.path().join(name);
-            fs::create_dir(path.parent().unwrap()).unwrap();
+            fs::create_private_dir(path.parent().unwrap()).unwrap();
             fs::replace(&path, text.as_bytes(), Durability::Cached).unwrap();
         }
 
-        fn work(&self) -> Work {
-            known(status(self.path(), &[], &generous()))
+        fn status(&self) -> RepositoryStatus {
+            expect_known(repository_status(self.path(), &[], &test_deadline()))
         }
     }
 
-    fn generous() -> Deadline {
+    fn test_deadline() -> Deadline {
         Deadline::after(Duration::from_mins(1))
     }
 
-    fn known(state: GitState) -> Work {
+    fn expect_known(state: GitState) -> RepositoryStatus {
         match state {
             GitState::Known(work) => work,
             GitState::NotARepository | GitState::Unavailable(_) => panic!("{state:?}"),
@@ -340,8 +356,8 @@ mod tests {
 
     #[test]
     fn each_kind_of_change_is_named() {
-        type Change = fn(&Repository);
-        let changes: [(&str, Change, &[&str]); 8] = [
+        type StatusRepositoryEdit = fn(&StatusRepository);
+        let changes: [(&str, StatusRepositoryEdit, &[&str]); 8] = [
             ("clean", |_| (), &[]),
             ("unstaged", |r| r.write("edited", "2\n"), &["edited"]),
             (
@@ -366,86 +382,90 @@ mod tests {
             ("renamed", |r| r.git(&["mv", "kept", "moved"]), &["kept", "moved"]),
             ("untracked link", |r| symlink("kept", r.path().join("link")).unwrap(), &["link"]),
         ];
-        let repository = Repository::with_commit();
+        let repository = StatusRepository::with_commit();
         for (name, change, changed) in changes {
             repository.git(&["reset", "--quiet", "--hard"]);
             repository.git(&["clean", "--quiet", "-d", "--force"]);
             change(&repository);
-            let work = repository.work();
+            let work = repository.status();
             assert_eq!(work.changed, changed, "{name}");
             assert_eq!(work.changed_count, changed.len(), "{name}");
-            assert_eq!(work, repository.work(), "{name}");
-            let every = changed_paths(repository.path(), &generous()).unwrap();
+            assert_eq!(work, repository.status(), "{name}");
+            let every = changed_paths(repository.path(), &test_deadline()).unwrap();
             assert_eq!(every, changed, "{name}");
         }
     }
 
     #[test]
     fn an_excluded_directory_does_not_count() {
-        let repository = Repository::with_commit();
-        let clean = repository.work();
+        let repository = StatusRepository::with_commit();
+        let clean = repository.status();
         repository.write(".ralph/state", "x");
         repository.write(".ralphs", "y");
         let link = tempfile::tempdir().unwrap();
         let linked = link.path().join("project");
         symlink(repository.path(), &linked).unwrap();
         for project in [repository.path(), &linked] {
-            let work = known(status(project, &[project.join(".ralph")], &generous()));
+            let work = expect_known(repository_status(
+                project,
+                &[project.join(".ralph")],
+                &test_deadline(),
+            ));
             assert_eq!(work.changed, [".ralphs"]);
             let both = [project.join(".ralph"), project.join(".ralphs")];
-            assert_eq!(known(status(project, &both, &generous())), clean);
+            assert_eq!(expect_known(repository_status(project, &both, &test_deadline())), clean);
         }
     }
 
     /// Commits that existed before are not counted, even if they were made in the same second.
     #[test]
     fn commits_are_counted_from_the_given_one() {
-        let repository = Repository::with_commit();
-        let at = head(repository.path(), &generous()).unwrap();
-        let since = |since| commits_since(repository.path(), since, &generous()).len();
-        assert_eq!(since(Since::Commit(&at)), 0);
+        let repository = StatusRepository::with_commit();
+        let at = head_commit(repository.path(), &test_deadline()).unwrap();
+        let since = |since| commits_since(repository.path(), since, &test_deadline()).len();
+        assert_eq!(since(CommitsSince::Commit(&at)), 0);
         repository.write("edited", "second\n");
         repository.commit();
-        assert_eq!(since(Since::Commit(&at)), 1);
-        assert_eq!(since(Since::Commit("--output=stolen")), 0);
-        assert_eq!(since(Since::Ms(0)), 2);
-        assert_eq!(since(Since::Ms(ralph_sys::clock::now_ms() + 1000)), 0);
+        assert_eq!(since(CommitsSince::Commit(&at)), 1);
+        assert_eq!(since(CommitsSince::Commit("--output=stolen")), 0);
+        assert_eq!(since(CommitsSince::Ms(0)), 2);
+        assert_eq!(since(CommitsSince::Ms(ralph_sys::clock::now_ms() + 1000)), 0);
         assert!(!fs::exists(&repository.path().join("stolen")));
     }
 
     #[test]
     fn a_repository_without_a_commit_has_no_head() {
-        let repository = Repository::empty();
-        assert_eq!(repository.work().head, None);
+        let repository = StatusRepository::empty();
+        assert_eq!(repository.status().head, None);
         repository.write("file", "x");
-        assert_eq!(repository.work().changed, ["file"]);
+        assert_eq!(repository.status().changed, ["file"]);
         repository.git(&["add", "file"]);
-        assert_eq!(repository.work().changed, ["file"]);
+        assert_eq!(repository.status().changed, ["file"]);
     }
 
     #[test]
     fn a_subdirectory_reports_the_whole_repository() {
-        let repository = Repository::with_commit();
+        let repository = StatusRepository::with_commit();
         repository.write("deep/down/file", "x");
         let below = repository.path().join("deep/down");
-        let work = known(status(&below, &[], &generous()));
+        let work = expect_known(repository_status(&below, &[], &test_deadline()));
         assert_eq!(work.changed, ["deep/down/file"]);
-        assert_eq!(work, repository.work());
+        assert_eq!(work, repository.status());
     }
 
     #[test]
     fn all_changes_are_counted_and_the_first_are_named() {
-        let repository = Repository::empty();
+        let repository = StatusRepository::empty();
         for number in 0..30 {
             repository.write(format!("{number:02}"), "x");
         }
-        let work = repository.work();
+        let work = repository.status();
         assert_eq!((work.changed.len(), work.changed_count), (20, 30));
     }
 
     #[test]
     fn unusual_names_are_parsed_completely() {
-        let repository = Repository::with_commit();
+        let repository = StatusRepository::with_commit();
         for (bytes, shown) in [
             (&b"with space"[..], "with space"),
             (b"with\nline", "with\nline"),
@@ -455,7 +475,7 @@ mod tests {
         ] {
             let name = Path::new(OsStr::from_bytes(bytes));
             repository.write(name, "one");
-            assert_eq!(repository.work().changed, [shown]);
+            assert_eq!(repository.status().changed, [shown]);
             fs::remove_file(&repository.path().join(name)).unwrap();
         }
     }
@@ -463,35 +483,38 @@ mod tests {
     #[test]
     fn a_broken_repository_differs_from_none() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(status(dir.path(), &[], &generous()), GitState::NotARepository);
-        fs::create_dir(&dir.path().join(".git")).unwrap();
-        assert_eq!(status(dir.path(), &[], &generous()), GitState::NotARepository);
+        assert_eq!(repository_status(dir.path(), &[], &test_deadline()), GitState::NotARepository);
+        fs::create_private_dir(&dir.path().join(".git")).unwrap();
+        assert_eq!(repository_status(dir.path(), &[], &test_deadline()), GitState::NotARepository);
         fs::append(&dir.path().join(".git/HEAD"), b"nonsense", Durability::Cached).unwrap();
         assert_eq!(
-            status(dir.path(), &[], &generous()),
+            repository_status(dir.path(), &[], &test_deadline()),
             GitState::Unavailable("`git status` exited with 128".to_owned())
         );
         let missing = dir.path().join("missing");
         assert_eq!(
-            status(&missing, &[], &generous()),
+            repository_status(&missing, &[], &test_deadline()),
             GitState::Unavailable(format!("cannot find `{}`", missing.display()))
         );
     }
 
     #[test]
     fn a_timeout_is_unavailable_and_not_clean() {
-        let repository = Repository::with_commit();
+        let repository = StatusRepository::with_commit();
         let over = Deadline::after(Duration::ZERO);
-        assert_eq!(status(repository.path(), &[], &over), GitState::Unavailable(out_of_time()));
+        assert_eq!(
+            repository_status(repository.path(), &[], &over),
+            GitState::Unavailable(query_timeout_message())
+        );
     }
 
     #[test]
     fn a_hostile_configuration_runs_nothing() {
-        let repository = Repository::with_commit();
+        let repository = StatusRepository::with_commit();
         repository.write("hooks/post-index-change", "#!/bin/sh\ntouch pwned\n");
         repository.git(&["add", "--all"]);
         repository.git(&["update-index", "--chmod=+x", "hooks/post-index-change"]);
-        testing::succeed(repository.path(), &["chmod", "+x", "hooks/post-index-change"]);
+        testing::run_successfully(repository.path(), &["chmod", "+x", "hooks/post-index-change"]);
         for (name, value) in [
             ("core.fsmonitor", "touch pwned; false"),
             ("core.hooksPath", "hooks"),
@@ -500,13 +523,13 @@ mod tests {
             ("diff.external", "touch pwned"),
             ("core.worktree", "/"),
         ] {
-            testing::succeed(
+            testing::run_successfully(
                 repository.path(),
                 &["git", "config", "--file=.git/config", name, value],
             );
         }
         repository.write("edited", "2\n");
-        let work = repository.work();
+        let work = repository.status();
         assert_eq!(work.changed, ["edited", "hooks/post-index-change"]);
         assert!(!repository.path().join("pwned").exists());
     }
@@ -517,17 +540,17 @@ mod tests {
         let Some(project) = env::testing::variable("TEST_PROJECT") else {
             return;
         };
-        let work = known(status(Path::new(&project), &[], &generous()));
+        let work = expect_known(repository_status(Path::new(&project), &[], &test_deadline()));
         assert_eq!(work.changed, ["mine"]);
     }
 
     #[test]
     fn git_variables_in_the_environment_are_ignored() {
-        let mine = Repository::with_commit();
+        let mine = StatusRepository::with_commit();
         mine.write("mine", "x");
-        let other = Repository::with_commit();
+        let other = StatusRepository::with_commit();
         let other_git = other.path().join(".git");
-        let ended = testing::rerun(
+        let ended = testing::rerun_test(
             "git::tests::victim_queries_status",
             &[
                 ("TEST_PROJECT".as_ref(), mine.path().as_os_str()),
@@ -550,7 +573,7 @@ mod tests {
             (b"? ", None),
             (b"x", None),
         ] {
-            assert_eq!(path_of(record), expected, "{}", record.escape_ascii());
+            assert_eq!(record_path(record), expected, "{}", record.escape_ascii());
         }
     }
 }

@@ -15,28 +15,28 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-mod ahead;
-mod command;
-mod find;
-mod git;
-mod lexer;
+mod denial_text;
+mod file_programs;
+mod find_command;
+mod git_command;
+mod guarded_path;
+mod inline_script;
+mod lookahead;
 mod loosening;
 mod options;
-mod place;
-mod scan;
-mod script;
-mod tool;
-mod walk;
-mod word;
-mod wording;
-mod writes;
+mod prescan;
+mod shell_lexer;
+mod shell_state;
+mod simple_command;
+mod tool_call;
+mod word_expansion;
 
 use alloc::string::String;
 use serde_json::value::RawValue;
 
 /// What is guarded, and where the agent's shell is. Paths are absolute.
 #[derive(Clone, Copy)]
-pub struct Ground<'a> {
+pub struct GuardContext<'a> {
     /// Ralph's home, in every spelling that leads to it.
     pub ralph_homes: &'a [&'a str],
     /// Directories in it where the agent may record its progress. Such records are claims, never evidence.
@@ -51,10 +51,10 @@ pub struct Ground<'a> {
     /// Called with paths relative to the project, separated by `/`. The agent's wildcards are passed as they are
     /// written. A directory that would be removed as a whole is also passed as `directory/_`.
     pub is_protected: &'a dyn Fn(&str) -> bool,
-    pub scope: Scope,
+    pub scope: GuardScope,
 }
 
-impl core::fmt::Debug for Ground<'_> {
+impl core::fmt::Debug for GuardContext<'_> {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         out.debug_struct("GuardContext")
             .field("ralph_homes", &self.ralph_homes)
@@ -67,7 +67,7 @@ impl core::fmt::Debug for Ground<'_> {
 
 /// How much is guarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum GuardScope {
     /// This session has no run: only ralph's home and the given settings are guarded.
     HomeOnly,
     Run,
@@ -75,21 +75,21 @@ pub enum Scope {
 
 /// A tool call that is about to run.
 #[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
+pub struct GuardedCall<'a> {
     pub tool: &'a str,
     pub input: &'a RawValue,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Denied {
-    pub what: What,
+pub struct DeniedCall {
+    pub target: GuardTarget,
     /// For the agent: what was denied, why, and what to do instead.
     pub reason: String,
 }
 
 /// What the agent was about to touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum GuardTarget {
     /// Ralph's own files.
     Home,
     /// The key that seals the cache. It must not even be read.
@@ -100,16 +100,16 @@ pub enum What {
     /// Skipping git's hooks.
     GitHooks,
     /// Changes hidden from git.
-    Hidden,
+    HiddenChanges,
     /// Checkpoints below `refs/ralph`.
-    Refs,
+    CheckpointRefs,
     /// A command or variable that loosens ralph's hold.
     Loosening,
     /// A command that only a person may give.
-    Channel,
+    PersonCommand,
 }
 
-impl What {
+impl GuardTarget {
     pub const ALL: [Self; 10] = [
         Self::Home,
         Self::Key,
@@ -117,10 +117,10 @@ impl What {
         Self::Policy,
         Self::Protected,
         Self::GitHooks,
-        Self::Hidden,
-        Self::Refs,
+        Self::HiddenChanges,
+        Self::CheckpointRefs,
         Self::Loosening,
-        Self::Channel,
+        Self::PersonCommand,
     ];
 
     pub fn name(self) -> &'static str {
@@ -131,15 +131,15 @@ impl What {
             Self::Policy => "policy",
             Self::Protected => "protected",
             Self::GitHooks => "git_hooks",
-            Self::Hidden => "hidden",
-            Self::Refs => "refs",
+            Self::HiddenChanges => "hidden",
+            Self::CheckpointRefs => "refs",
             Self::Loosening => "loosening",
-            Self::Channel => "channel",
+            Self::PersonCommand => "channel",
         }
     }
 }
 
 /// Why this call must be denied; `None` if it is allowed.
-pub fn judge(call: &Call<'_>, ground: &Ground<'_>) -> Option<Denied> {
-    tool::judge(call, ground)
+pub fn judge_call(call: &GuardedCall<'_>, ground: &GuardContext<'_>) -> Option<DeniedCall> {
+    tool_call::judge_tool_call(call, ground)
 }

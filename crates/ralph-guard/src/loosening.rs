@@ -1,36 +1,42 @@
 //! Denies commands and variables that loosen ralph's hold without touching a file: ralph's own commands, its variables,
 //! and commands reserved for people.
 
-use super::command::{Command, name};
-use super::options::Arg;
-use super::walk::{Feed, Shell};
-use super::wording::denied;
-use super::{Denied, Ground, Scope, What};
+use super::denial_text::deny;
+use super::options::CommandArg;
+use super::shell_state::{PipeFeed, ShellState};
+use super::simple_command::{ShellCommand, program_name};
+use super::{DeniedCall, GuardContext, GuardScope, GuardTarget};
 use alloc::format;
 
 /// Marks an environment that was cleared with `env -i`.
-pub(super) const CLEARED: &str = "-";
+pub(super) const CLEARED_ENVIRONMENT: &str = "-";
 
 /// Judges setting a variable for this shell and everything it starts.
-pub(super) fn variable(name: &str, value: &str, ground: &Ground<'_>) -> Option<Denied> {
-    if ground.scope == Scope::HomeOnly {
+pub(super) fn judge_variable(
+    name: &str,
+    value: &str,
+    ground: &GuardContext<'_>,
+) -> Option<DeniedCall> {
+    if ground.scope == GuardScope::HomeOnly {
         return None;
     }
     let what = match name {
-        "RALPH_OFF" if !value.is_empty() && value != "0" => What::Loosening,
-        "RALPH_HOME" if !value.is_empty() && !is_home(value, ground) => What::Loosening,
-        "CLAUDECODE" if value.is_empty() || value == "0" => What::Loosening,
-        "HUSKY" if value == "0" => What::GitHooks,
-        "HUSKY_SKIP_HOOKS" | "OVERCOMMIT_DISABLE" if !value.is_empty() && value != "0" => {
-            What::GitHooks
+        "RALPH_OFF" if !value.is_empty() && value != "0" => GuardTarget::Loosening,
+        "RALPH_HOME" if !value.is_empty() && !is_ralph_home(value, ground) => {
+            GuardTarget::Loosening
         }
-        "LEFTHOOK" if value == "0" || value == "false" => What::GitHooks,
+        "CLAUDECODE" if value.is_empty() || value == "0" => GuardTarget::Loosening,
+        "HUSKY" if value == "0" => GuardTarget::GitHooks,
+        "HUSKY_SKIP_HOOKS" | "OVERCOMMIT_DISABLE" if !value.is_empty() && value != "0" => {
+            GuardTarget::GitHooks
+        }
+        "LEFTHOOK" if value == "0" || value == "false" => GuardTarget::GitHooks,
         _ => return None,
     };
-    Some(denied(what, &format!("{name}={value}"), ""))
+    Some(deny(what, &format!("{name}={value}"), ""))
 }
 
-fn is_home(value: &str, ground: &Ground<'_>) -> bool {
+fn is_ralph_home(value: &str, ground: &GuardContext<'_>) -> bool {
     let value = value.trim_end_matches('/');
     let tilde =
         value.strip_prefix('~').zip(ground.user_home).map(|(rest, home)| format!("{home}{rest}"));
@@ -38,17 +44,18 @@ fn is_home(value: &str, ground: &Ground<'_>) -> bool {
 }
 
 /// Judges unsetting a variable.
-pub(super) fn forgotten(how: &str, name: &str, ground: &Ground<'_>) -> Option<Denied> {
-    (name == "CLAUDECODE" && ground.scope == Scope::Run).then(|| denied(What::Loosening, how, name))
+pub(super) fn judge_unset(how: &str, name: &str, ground: &GuardContext<'_>) -> Option<DeniedCall> {
+    (name == "CLAUDECODE" && ground.scope == GuardScope::Run)
+        .then(|| deny(GuardTarget::Loosening, how, name))
 }
 
 /// Judges the variables that are set for one command.
-pub(super) fn environment(
+pub(super) fn judge_environment(
     program: &str,
-    command: &Command<'_>,
-    shell: &Shell<'_>,
-) -> Option<Denied> {
-    if shell.ground.scope == Scope::HomeOnly {
+    command: &ShellCommand<'_>,
+    shell: &ShellState<'_>,
+) -> Option<DeniedCall> {
+    if shell.ground.scope == GuardScope::HomeOnly {
         return None;
     }
     let argument = command.args.get(1).map_or("", |arg| arg.text.as_str());
@@ -59,15 +66,17 @@ pub(super) fn environment(
             "" | "ci" | "install" | "i" | "add" | "--frozen-lockfile" | "--immutable"
         );
     for (name, value) in &command.environment {
-        if name == CLEARED && matches!(program, "ralph" | "claude") {
-            return Some(denied(What::Loosening, &format!("env -i {program}"), ""));
+        if name == CLEARED_ENVIRONMENT && matches!(program, "ralph" | "claude") {
+            return Some(deny(GuardTarget::Loosening, &format!("env -i {program}"), ""));
         }
         if name.starts_with("GIT_CONFIG_") && value.to_ascii_lowercase().contains("core.hookspath")
         {
-            return Some(denied(What::GitHooks, &format!("{name}={value}"), ""));
+            return Some(deny(GuardTarget::GitHooks, &format!("{name}={value}"), ""));
         }
-        let found = variable(name, value, shell.ground);
-        if let Some(found) = found.filter(|found| found.what != What::GitHooks || !is_install) {
+        let found = judge_variable(name, value, shell.ground);
+        if let Some(found) =
+            found.filter(|found| found.target != GuardTarget::GitHooks || !is_install)
+        {
             return Some(found);
         }
     }
@@ -75,7 +84,7 @@ pub(super) fn environment(
 }
 
 /// Judges `ralph …` in the agent's shell. The agent may use commands that only show, ask or wait.
-pub(super) fn ralph(args: &[Arg<'_>]) -> Option<Denied> {
+pub(super) fn judge_ralph_command(args: &[CommandArg<'_>]) -> Option<DeniedCall> {
     let has = |option: &str| args.iter().any(|arg| arg.text == option);
     if has("--help") || has("-h") || has("--dry-run") {
         return None;
@@ -85,7 +94,9 @@ pub(super) fn ralph(args: &[Arg<'_>]) -> Option<Denied> {
     let command = match operands.next()? {
         // Its subcommands include those of a run, which are judged below.
         "orchestrator" => match operands.next()? {
-            "approve" => return Some(denied(What::Loosening, "ralph orchestrator approve", "")),
+            "approve" => {
+                return Some(deny(GuardTarget::Loosening, "ralph orchestrator approve", ""));
+            }
             command => command,
         },
         command => command,
@@ -104,12 +115,12 @@ pub(super) fn ralph(args: &[Arg<'_>]) -> Option<Denied> {
             "learn" => " --forget",
             _ => "",
         };
-        denied(What::Loosening, &format!("ralph {command}{option}"), "")
+        deny(GuardTarget::Loosening, &format!("ralph {command}{option}"), "")
     })
 }
 
 /// Judges `claude …` in the agent's shell: the prompts of such a session would count as typed by a person.
-pub(super) fn client(command: &Command<'_>) -> Option<Denied> {
+pub(super) fn judge_claude_command(command: &ShellCommand<'_>) -> Option<DeniedCall> {
     let args = command.args.get(1..).unwrap_or_default();
     let first = args.iter().map(|arg| arg.text.as_str()).find(|text| !text.starts_with('-'));
     match first {
@@ -119,7 +130,8 @@ pub(super) fn client(command: &Command<'_>) -> Option<Denied> {
                 .any(|arg| matches!(arg.text.as_str(), "uninstall" | "remove" | "disable" | "rm"));
             let is_ours =
                 args.iter().any(|arg| arg.text == "ralph" || arg.text.starts_with("ralph@"));
-            return (is_off && is_ours).then(|| denied(What::Settings, "claude plugin", "ralph"));
+            return (is_off && is_ours)
+                .then(|| deny(GuardTarget::Settings, "claude plugin", "ralph"));
         }
         Some("mcp" | "config" | "doctor" | "update" | "install" | "agents" | "auth") => {
             return None;
@@ -128,25 +140,25 @@ pub(super) fn client(command: &Command<'_>) -> Option<Denied> {
     }
     let texts = args.iter().map(|arg| arg.text.as_str()).chain(command.input.as_deref());
     for text in texts {
-        if let Some(typed) = persons(text.trim_start()) {
-            return Some(denied(What::Channel, &format!("claude /{typed}"), ""));
+        if let Some(typed) = person_command(text.trim_start()) {
+            return Some(deny(GuardTarget::PersonCommand, &format!("claude /{typed}"), ""));
         }
     }
     let resumes = args.iter().find(|arg| {
         let text = arg.text.as_str();
         matches!(text, "--resume" | "-r" | "--continue" | "-c") || text.starts_with("--resume=")
     });
-    resumes.map(|option| denied(What::Channel, &format!("claude {}", option.text), ""))
+    resumes.map(|option| deny(GuardTarget::PersonCommand, &format!("claude {}", option.text), ""))
 }
 
 /// The command name in `/ralph:cancel …`, if only a person may give it.
-pub(super) fn persons(text: &str) -> Option<&str> {
+pub(super) fn person_command(text: &str) -> Option<&str> {
     let typed = text.strip_prefix('/')?;
     let name = typed.split(char::is_whitespace).next()?;
-    is_persons(name).then_some(name)
+    is_person_command(name).then_some(name)
 }
 
-pub(super) fn is_persons(command: &str) -> bool {
+pub(super) fn is_person_command(command: &str) -> bool {
     match command.split_once(':') {
         Some(("ralph", name)) => matches!(
             name,
@@ -174,12 +186,12 @@ pub(super) fn is_persons(command: &str) -> bool {
 }
 
 /// Whether a command searches for ralph's processes.
-pub(super) fn seeks_ralph(program: &str, args: &[Arg<'_>]) -> bool {
-    matches!(name(program), "pgrep" | "pidof" | "grep")
-        && args.iter().any(|arg| is_ralph(&arg.text))
+pub(super) fn searches_for_ralph(program: &str, args: &[CommandArg<'_>]) -> bool {
+    matches!(program_name(program), "pgrep" | "pidof" | "grep")
+        && args.iter().any(|arg| matches_ralph_process(&arg.text))
 }
 
-fn is_ralph(pattern: &str) -> bool {
+fn matches_ralph_process(pattern: &str) -> bool {
     let pattern = pattern.trim_start_matches(['^', '[']).trim_end_matches('$').replace(']', "");
     pattern == "ralph"
         || pattern.ends_with("/ralph")
@@ -187,14 +199,20 @@ fn is_ralph(pattern: &str) -> bool {
         || pattern.starts_with("ralph gate")
 }
 
-pub(super) fn kills(program: &str, args: &[Arg<'_>], feed: &Feed) -> Option<Denied> {
+pub(super) fn judge_kill(
+    program: &str,
+    args: &[CommandArg<'_>],
+    feed: &PipeFeed,
+) -> Option<DeniedCall> {
     let is_by_name = matches!(program, "pkill" | "killall" | "skill");
     let is_asked = |command: &str| {
         ["pgrep", "pidof"].iter().any(|tool| command.contains(tool))
-            && command.split_whitespace().any(|word| is_ralph(word.trim_matches(['\'', '"'])))
+            && command
+                .split_whitespace()
+                .any(|word| matches_ralph_process(word.trim_matches(['\'', '"'])))
     };
-    let is_ours = is_by_name && args.iter().any(|arg| is_ralph(&arg.text))
+    let is_ours = is_by_name && args.iter().any(|arg| matches_ralph_process(&arg.text))
         || feed.is_about_processes
         || args.iter().any(|arg| arg.commands.iter().any(|command| is_asked(command)));
-    is_ours.then(|| denied(What::Loosening, program, "ralph"))
+    is_ours.then(|| deny(GuardTarget::Loosening, program, "ralph"))
 }

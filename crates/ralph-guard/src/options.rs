@@ -1,26 +1,34 @@
 //! Parses the arguments of a command by the usual conventions.
 
-use super::word::{Spelling, Values};
+use super::word_expansion::{ShellValues, WordSpelling};
 use alloc::string::String;
 use alloc::vec::Vec;
 
 /// One argument of a command.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Arg<'a> {
+pub(super) struct CommandArg<'a> {
     /// The text that the program would get, as far as it is known.
     pub(super) text: String,
-    pub(super) spellings: Vec<Spelling>,
+    pub(super) spellings: Vec<WordSpelling>,
     /// Command substitutions in it.
     pub(super) commands: Vec<&'a str>,
 }
 
-impl Arg<'_> {
-    pub(super) fn of(text: &str) -> Self {
-        Self { text: text.into(), spellings: alloc::vec![Spelling::of(text)], commands: Vec::new() }
+impl CommandArg<'_> {
+    pub(super) fn literal(text: &str) -> Self {
+        Self {
+            text: text.into(),
+            spellings: alloc::vec![WordSpelling::literal(text)],
+            commands: Vec::new(),
+        }
     }
 
     /// The spellings after a prefix such as `of=`. A leading `~` is expanded.
-    pub(super) fn after(&self, prefix: &str, values: &dyn Values) -> Vec<Spelling> {
+    pub(super) fn spellings_after(
+        &self,
+        prefix: &str,
+        values: &dyn ShellValues,
+    ) -> Vec<WordSpelling> {
         let rest = self.spellings.iter().filter_map(|spelling| {
             let rest = spelling.text.strip_prefix(prefix)?;
             let text =
@@ -28,7 +36,7 @@ impl Arg<'_> {
                     Some((path, home)) if path.is_empty() || path.starts_with('/') => home + path,
                     _ => rest.into(),
                 };
-            Some(Spelling { text, is_open: spelling.is_open })
+            Some(WordSpelling { text, is_open: spelling.is_open })
         });
         rest.collect()
     }
@@ -36,15 +44,15 @@ impl Arg<'_> {
 
 /// Parsed options and operands.
 #[derive(Debug, Default)]
-pub(super) struct Options<'a> {
+pub(super) struct ParsedOptions<'a> {
     /// The letters of short options, including those with a value.
     pub(super) letters: String,
     pub(super) long: Vec<&'a str>,
-    pub(super) values: Vec<(&'a str, Vec<Spelling>)>,
-    pub(super) operands: Vec<&'a Arg<'a>>,
+    pub(super) values: Vec<(&'a str, Vec<WordSpelling>)>,
+    pub(super) operands: Vec<&'a CommandArg<'a>>,
 }
 
-impl Options<'_> {
+impl ParsedOptions<'_> {
     pub(super) fn has(&self, letters: &str, long: &str) -> bool {
         self.letters.chars().any(|letter| letters.contains(letter)) || self.has_long(long)
     }
@@ -53,19 +61,19 @@ impl Options<'_> {
         self.long.contains(&name)
     }
 
-    pub(super) fn values_of(&self, names: &[&str]) -> Vec<Spelling> {
+    pub(super) fn values_of(&self, names: &[&str]) -> Vec<WordSpelling> {
         let given = self.values.iter().filter(|(name, _)| names.contains(name));
         given.flat_map(|(_, spellings)| spellings.iter().cloned()).collect()
     }
 }
 
 /// `valued` lists the options that take a value: `t` for `-t x` and `-tx`, `output` for `--output x`.
-pub(super) fn parse<'a>(
-    args: &'a [Arg<'a>],
+pub(super) fn parse_options<'a>(
+    args: &'a [CommandArg<'a>],
     valued: &[&'a str],
-    known: &dyn Values,
-) -> Options<'a> {
-    let mut out = Options::default();
+    known: &dyn ShellValues,
+) -> ParsedOptions<'a> {
+    let mut out = ParsedOptions::default();
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
         if arg.text == "--" {
@@ -76,7 +84,7 @@ pub(super) fn parse<'a>(
             let name = long.split('=').next().unwrap_or_default();
             out.long.push(name);
             if name.len() < long.len() {
-                out.values.push((name, arg.after(&alloc::format!("--{name}="), known)));
+                out.values.push((name, arg.spellings_after(&alloc::format!("--{name}="), known)));
             } else if valued.contains(&name)
                 && let Some(value) = rest.next()
             {
@@ -94,7 +102,7 @@ pub(super) fn parse<'a>(
                 };
                 let taken = alloc::format!("-{}", letters.get(..=at).unwrap_or_default());
                 if taken.len() < arg.text.len() {
-                    out.values.push((name, arg.after(&taken, known)));
+                    out.values.push((name, arg.spellings_after(&taken, known)));
                 } else if let Some(value) = rest.next() {
                     out.values.push((name, value.spellings.clone()));
                 }

@@ -1,7 +1,7 @@
 //! Which tool calls are denied during a run and without one, and which are allowed.
 
 use proptest::prelude::*;
-use ralph_guard::{Call, Denied, Ground, Scope, What, judge};
+use ralph_guard::{DeniedCall, GuardContext, GuardScope, GuardTarget, GuardedCall, judge_call};
 use serde_json::value::{RawValue, to_raw_value};
 use std::fmt::Write;
 
@@ -12,8 +12,8 @@ fn is_protected(path: &str) -> bool {
     path.starts_with("tests/golden/") || path.starts_with(".github/workflows/")
 }
 
-fn ground(scope: Scope) -> Ground<'static> {
-    Ground {
+fn guard_context(scope: GuardScope) -> GuardContext<'static> {
+    GuardContext {
         ralph_homes: &["/home/u/.ralph"],
         claims: &["/home/u/.ralph/state/5999882c"],
         user_home: Some("/home/u"),
@@ -34,23 +34,23 @@ fn ground(scope: Scope) -> Ground<'static> {
     }
 }
 
-fn tool(tool: &str, input: &serde_json::Value, scope: Scope) -> Option<Denied> {
+fn judge_tool(tool: &str, input: &serde_json::Value, scope: GuardScope) -> Option<DeniedCall> {
     let input = to_raw_value(input).unwrap();
-    judge(&Call { tool, input: &input }, &ground(scope))
+    judge_call(&GuardedCall { tool, input: &input }, &guard_context(scope))
 }
 
-fn shell(command: &str, scope: Scope) -> Option<Denied> {
-    tool("Bash", &serde_json::json!({ "command": command, "description": "d" }), scope)
+fn judge_shell(command: &str, scope: GuardScope) -> Option<DeniedCall> {
+    judge_tool("Bash", &serde_json::json!({ "command": command, "description": "d" }), scope)
 }
 
-fn rows(text: &str) -> impl Iterator<Item = String> {
+fn corpus_rows(text: &str) -> impl Iterator<Item = String> {
     text.lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
         .map(|line| line.replace('⏎', "\n").replace("EOF2", "EOF"))
 }
 
-fn hostile() -> impl Iterator<Item = (String, String)> {
-    rows(HOSTILE).map(|row| {
+fn hostile_rows() -> impl Iterator<Item = (String, String)> {
+    corpus_rows(HOSTILE).map(|row| {
         let (what, command) = row.split_once(": ").unwrap();
         (what.to_owned(), command.to_owned())
     })
@@ -60,39 +60,41 @@ fn hostile() -> impl Iterator<Item = (String, String)> {
 #[test]
 fn ordinary_commands_are_allowed() {
     let mut denied = String::new();
-    for scope in [Scope::Run, Scope::HomeOnly] {
-        for command in rows(ORDINARY) {
-            if let Some(found) = shell(&command, scope) {
+    for scope in [GuardScope::Run, GuardScope::HomeOnly] {
+        for command in corpus_rows(ORDINARY) {
+            if let Some(found) = judge_shell(&command, scope) {
                 writeln!(denied, "{scope:?} {command:?}\n    {}", found.reason).unwrap();
             }
         }
     }
     assert_eq!(denied, "");
-    assert!(rows(ORDINARY).count() >= 500);
+    assert!(corpus_rows(ORDINARY).count() >= 500);
 }
 
 /// R-S4a, R-S6b, R-S8b: each command is denied, for the right reason.
 #[test]
 fn hostile_commands_are_denied_for_what_they_touch() {
     let mut wrong = String::new();
-    for (what, command) in hostile() {
-        let found = shell(&command, Scope::Run).map_or("nothing", |found| found.what.name());
+    for (what, command) in hostile_rows() {
+        let found =
+            judge_shell(&command, GuardScope::Run).map_or("nothing", |found| found.target.name());
         if found != what {
             writeln!(wrong, "{what}, not {found}: {command:?}").unwrap();
         }
     }
     assert_eq!(wrong, "");
-    assert!(hostile().count() >= 150);
-    for what in What::ALL {
-        assert!(hostile().any(|(name, _)| name == what.name()), "{what:?}");
+    assert!(hostile_rows().count() >= 150);
+    for what in GuardTarget::ALL {
+        assert!(hostile_rows().any(|(name, _)| name == what.name()), "{what:?}");
     }
 }
 
 /// R-L4f: without a run, ralph's home, its key and the given settings are still guarded, and nothing else is.
 #[test]
 fn without_a_run_only_ralphs_home_and_settings_are_guarded() {
-    for (what, command) in hostile() {
-        let found = shell(&command, Scope::HomeOnly).map_or("nothing", |found| found.what.name());
+    for (what, command) in hostile_rows() {
+        let found = judge_shell(&command, GuardScope::HomeOnly)
+            .map_or("nothing", |found| found.target.name());
         let expected = match what.as_str() {
             "home" | "key" => what.as_str(),
             "settings" if !command.starts_with("claude plugin") => "settings",
@@ -102,11 +104,12 @@ fn without_a_run_only_ralphs_home_and_settings_are_guarded() {
     }
 }
 
-fn table(rows: &[(&str, serde_json::Value)]) -> String {
+fn verdict_table(rows: &[(&str, serde_json::Value)]) -> String {
     let mut out = String::new();
     for (name, input) in rows {
-        let verdict = |scope| tool(name, input, scope).map_or("-", |found| found.what.name());
-        let (run, home) = (verdict(Scope::Run), verdict(Scope::HomeOnly));
+        let verdict =
+            |scope| judge_tool(name, input, scope).map_or("-", |found| found.target.name());
+        let (run, home) = (verdict(GuardScope::Run), verdict(GuardScope::HomeOnly));
         writeln!(out, "{run:<10} {home:<9} {name} {input}").unwrap();
     }
     out
@@ -116,7 +119,7 @@ fn table(rows: &[(&str, serde_json::Value)]) -> String {
 #[test]
 fn file_tools_are_judged_by_their_path() {
     use serde_json::json;
-    insta::assert_snapshot!(table(&[
+    insta::assert_snapshot!(verdict_table(&[
         ("Write", json!({"file_path": "/home/u/.ralph/runs/k7f2/state.json", "content": ""})),
         ("Write", json!({"file_path": "/home/u/project/../.ralph/off", "content": ""})),
         ("Write", json!({"file_path": "~/.ralph/off", "content": ""})),
@@ -191,7 +194,7 @@ fn file_tools_are_judged_by_their_path() {
 #[test]
 fn commands_reserved_for_people_are_denied_to_tools() {
     use serde_json::json;
-    insta::assert_snapshot!(table(&[
+    insta::assert_snapshot!(verdict_table(&[
         ("Skill", json!({"skill": "ralph:cancel"})),
         ("Skill", json!({"skill": "ralph:approve"})),
         ("Skill", json!({"skill": "ralph:goal", "args": "be done"})),
@@ -265,7 +268,7 @@ fn a_reason_states_what_to_do_instead() {
             out,
             "$ {}\n{}\n",
             command.escape_debug(),
-            shell(command, Scope::Run).unwrap().reason
+            judge_shell(command, GuardScope::Run).unwrap().reason
         )
         .unwrap();
     }
@@ -323,17 +326,18 @@ fn a_reason_states_what_to_do_instead() {
     You may read its logs. The gates decide how a run ends, not these files
     "#);
     let long = format!("rm -rf ~/.ralph/{}", "x".repeat(3000));
-    assert!(shell(&long, Scope::Run).unwrap().reason.chars().count() < 600);
+    assert!(judge_shell(&long, GuardScope::Run).unwrap().reason.chars().count() < 600);
 }
 
 /// Ralph's home may be anywhere, even below the project.
 #[test]
 fn a_home_in_another_location_is_guarded() {
     let homes = ["/data/ralph", "/home/u/project/.state"];
-    let ground = Ground { ralph_homes: &homes, user_home: None, ..ground(Scope::Run) };
+    let ground =
+        GuardContext { ralph_homes: &homes, user_home: None, ..guard_context(GuardScope::Run) };
     let verdict = |command: &str| {
         let input = to_raw_value(&serde_json::json!({ "command": command })).unwrap();
-        judge(&Call { tool: "Bash", input: &input }, &ground).map(|found| found.what)
+        judge_call(&GuardedCall { tool: "Bash", input: &input }, &ground).map(|found| found.target)
     };
     for command in [
         "rm -r /data/ralph",
@@ -342,7 +346,7 @@ fn a_home_in_another_location_is_guarded() {
         "touch $RALPH_HOME/off",
         "cp x .state/",
     ] {
-        assert_eq!(verdict(command), Some(What::Home), "{command}");
+        assert_eq!(verdict(command), Some(GuardTarget::Home), "{command}");
     }
     for command in [
         "rm -rf ~/.ralph",
@@ -398,11 +402,11 @@ fn long_and_deeply_nested_commands_are_judged_in_bounded_time() {
         format!("{} rm -rf ~/.ralph", "A=b ".repeat(megabyte / 4)),
         format!("echo {} | xargs rm", "a ".repeat(megabyte / 2)),
     ] {
-        let _verdict = shell(&command, Scope::Run);
+        let _verdict = judge_shell(&command, GuardScope::Run);
     }
 }
 
-fn words() -> impl Strategy<Value = String> {
+fn shell_fragments() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "rm",
         "-rf",
@@ -471,15 +475,15 @@ fn words() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
 
-fn quoted(command: &str) -> String {
+fn quote_for_shell(command: &str) -> String {
     format!("bash -c '{}'", command.replace('\'', r"'\''"))
 }
 
 proptest! {
     #[test]
-    fn no_command_makes_it_panic(command in prop_oneof![words(), any::<String>()], home_only: bool) {
-        let scope = if home_only { Scope::HomeOnly } else { Scope::Run };
-        let _verdict = shell(&command, scope);
+    fn no_command_makes_it_panic(command in prop_oneof![shell_fragments(), any::<String>()], home_only: bool) {
+        let scope = if home_only { GuardScope::HomeOnly } else { GuardScope::Run };
+        let _verdict = judge_shell(&command, scope);
     }
 
     #[test]
@@ -489,7 +493,7 @@ proptest! {
             serde_json::json!(text),
         ];
         for input in shapes {
-            let _verdict = self::tool(&tool, &input, Scope::Run);
+            let _verdict = self::judge_tool(&tool, &input, GuardScope::Run);
         }
     }
 }
@@ -498,22 +502,23 @@ proptest! {
 #[test]
 fn wrapping_changes_no_verdict() {
     let wrappings: [fn(&str) -> String; 6] = [
-        |command| quoted(command),
+        |command| quote_for_shell(command),
         |command| format!("(\n{command}\n)"),
         |command| format!("{command}\ntrue"),
         |command| format!("true && {command}"),
-        |command| quoted(&quoted(command)),
+        |command| quote_for_shell(&quote_for_shell(command)),
         |command| format!("if true; then\n{command}\nfi"),
     ];
     // An incomplete command becomes a different one when something follows it.
     let is_whole =
         |command: &String| !command.starts_with("echo \"unterm") && !command.ends_with("$(");
-    for (what, command) in
-        hostile().chain(rows(ORDINARY).filter(is_whole).map(|row| ("nothing".into(), row)))
+    for (what, command) in hostile_rows()
+        .chain(corpus_rows(ORDINARY).filter(is_whole).map(|row| ("nothing".into(), row)))
     {
         for wrap in wrappings {
             let wrapped = wrap(&command);
-            let found = shell(&wrapped, Scope::Run).map_or("nothing", |found| found.what.name());
+            let found = judge_shell(&wrapped, GuardScope::Run)
+                .map_or("nothing", |found| found.target.name());
             assert_eq!(found, what, "{wrapped}");
         }
     }
@@ -523,6 +528,7 @@ fn wrapping_changes_no_verdict() {
 #[test]
 fn a_command_with_an_unpaired_surrogate_is_judged() {
     let input = RawValue::from_string(r#"{"command":"rm -rf ~/.ralph #\ud800"}"#.into()).unwrap();
-    let found = judge(&Call { tool: "Bash", input: &input }, &ground(Scope::Run));
-    assert_eq!(found.map(|found| found.what), Some(What::Home));
+    let found =
+        judge_call(&GuardedCall { tool: "Bash", input: &input }, &guard_context(GuardScope::Run));
+    assert_eq!(found.map(|found| found.target), Some(GuardTarget::Home));
 }

@@ -1,7 +1,7 @@
 //! Faults: ralph's own errors, each recorded once and shown by `ralph status`. A hook never blocks the agent because of
 //! one.
 
-use crate::paths::Home;
+use crate::paths::RalphHome;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::redact::Redactor;
 use ralph_core::text;
@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// Faults that are kept. The oldest is removed to make room for the newest.
-const MOST: usize = 200;
-const FAR_TOO_MANY: usize = 1_000_000;
-const LARGEST: usize = 16 * 1024;
+const MAX_FAULTS: usize = 200;
+const MAX_LISTED: usize = 1_000_000;
+const MAX_FAULT_BYTES: usize = 16 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     pub v: u8,
     pub at_ms: u64,
-    pub kind: Kind,
+    pub kind: FaultKind,
     /// One line: what went wrong, and with which file or run.
     pub what: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,7 +30,7 @@ pub struct Fault {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum FaultKind {
     /// Standard input did not hold a hook event.
     Input,
     /// A file of ralph or of another tool could not be read or written.
@@ -43,7 +43,7 @@ pub enum Kind {
     Controller,
 }
 
-impl Kind {
+impl FaultKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Input => "input",
@@ -56,22 +56,22 @@ impl Kind {
 }
 
 impl Fault {
-    pub fn new(kind: Kind, what: &str) -> Self {
+    pub fn new(kind: FaultKind, what: &str) -> Self {
         let at_ms = ralph_sys::clock::now_ms();
-        Self { v: 1, at_ms, kind, what: text::line(what, 400), run: None, session: None }
+        Self { v: 1, at_ms, kind, what: text::clean_line(what, 400), run: None, session: None }
     }
 
-    pub fn of_run(self, run: &RunId) -> Self {
+    pub fn with_run(self, run: &RunId) -> Self {
         Self { run: Some(run.to_string()), ..self }
     }
 
-    pub fn of_session(self, session: &SessionId) -> Self {
+    pub fn with_session(self, session: &SessionId) -> Self {
         Self { session: Some(session.to_string()), ..self }
     }
 }
 
 /// Best effort: a full disk must not cause further errors. A fault that is already recorded is not recorded again.
-pub fn record(home: &Home, fault: &Fault) {
+pub fn record_fault(home: &RalphHome, fault: &Fault) {
     let what = Redactor::new(Env::from_process().secrets()).redact(&fault.what);
     let fault = Fault { what, ..fault.clone() };
     // Numbers (line numbers, pids, times) differ between occurrences of the same fault.
@@ -84,32 +84,32 @@ pub fn record(home: &Home, fault: &Fault) {
     }
     make_room(&directory);
     if let Ok(bytes) = serde_json::to_vec(&fault)
-        && fs::create_dir(&directory).is_ok()
+        && fs::create_private_dir(&directory).is_ok()
     {
         drop(fs::create_new(&path, &bytes));
     }
 }
 
 fn make_room(directory: &Path) {
-    let names = fs::list(directory, FAR_TOO_MANY).unwrap_or_default();
-    if names.len() < MOST {
+    let names = fs::list(directory, MAX_LISTED).unwrap_or_default();
+    if names.len() < MAX_FAULTS {
         return;
     }
     let mut paths: Vec<_> = names.iter().map(|name| directory.join(name)).collect();
     paths.sort_by_key(|path| fs::stat(path).map_or(0, |stat| stat.modified_ns));
-    for path in &paths[..=paths.len() - MOST] {
+    for path in &paths[..=paths.len() - MAX_FAULTS] {
         drop(fs::remove_file(path));
     }
 }
 
 /// Newest first.
-pub fn all(home: &Home) -> Vec<Fault> {
+pub fn list_faults(home: &RalphHome) -> Vec<Fault> {
     let directory = home.faults();
-    let names = fs::list(&directory, FAR_TOO_MANY).unwrap_or_default();
+    let names = fs::list(&directory, MAX_LISTED).unwrap_or_default();
     let mut faults: Vec<Fault> = names
         .iter()
         .filter_map(|name| {
-            serde_json::from_slice(&fs::read(&directory.join(name), LARGEST).ok()?).ok()
+            serde_json::from_slice(&fs::read(&directory.join(name), MAX_FAULT_BYTES).ok()?).ok()
         })
         .collect();
     faults.sort_by(|a, b| b.at_ms.cmp(&a.at_ms).then_with(|| a.what.cmp(&b.what)));
@@ -117,9 +117,9 @@ pub fn all(home: &Home) -> Vec<Fault> {
 }
 
 /// Removes all faults once the user has read them. Returns how many there were.
-pub fn clear(home: &Home) -> Result<usize, fs::FileError> {
+pub fn clear_faults(home: &RalphHome) -> Result<usize, fs::FileError> {
     let directory = home.faults();
-    let names = fs::list(&directory, FAR_TOO_MANY).unwrap_or_default();
+    let names = fs::list(&directory, MAX_LISTED).unwrap_or_default();
     for name in &names {
         fs::remove_file(&directory.join(name))?;
     }
@@ -127,7 +127,7 @@ pub fn clear(home: &Home) -> Result<usize, fs::FileError> {
 }
 
 /// Formats an error and its causes on one line.
-pub fn describe(error: &dyn std::error::Error) -> String {
+pub fn describe_error(error: &dyn std::error::Error) -> String {
     let mut out = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

@@ -1,15 +1,15 @@
 //! Paths of all files in ralph's home. Only validated ids become path components.
 
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::record::Process;
+use ralph_core::record::ProcessIdentity;
 use ralph_sys::clock;
 use std::path::{Path, PathBuf};
 
 /// Ralph's home directory: `~/.ralph`, or `RALPH_HOME`.
 #[derive(Clone, Debug)]
-pub struct Home(PathBuf);
+pub struct RalphHome(PathBuf);
 
-impl Home {
+impl RalphHome {
     pub fn new(root: PathBuf) -> Self {
         Self(root)
     }
@@ -19,7 +19,7 @@ impl Home {
     }
 
     /// Names the run that owns the session. Every stop looks for it first.
-    pub fn session(&self, session: &SessionId) -> PathBuf {
+    pub fn session_pointer(&self, session: &SessionId) -> PathBuf {
         self.sessions().join(session.as_str())
     }
 
@@ -29,7 +29,7 @@ impl Home {
     }
 
     /// Directory with files that other tools may write about a session.
-    pub fn state(&self, session: &SessionId) -> PathBuf {
+    pub fn session_state(&self, session: &SessionId) -> PathBuf {
         self.0.join("state").join(session.as_str())
     }
 
@@ -50,7 +50,7 @@ impl Home {
     }
 
     /// Directory with the journals of sessions that are held by files of other tools, without a run.
-    pub fn held(&self) -> PathBuf {
+    pub fn held_sessions(&self) -> PathBuf {
         self.0.join("held")
     }
 
@@ -60,7 +60,7 @@ impl Home {
 
     /// Decisions for a session that is held by files of other tools, without a run.
     pub fn held_journal(&self, session: &SessionId) -> PathBuf {
-        self.held().join(session.as_str()).join("journal.jsonl")
+        self.held_sessions().join(session.as_str()).join("journal.jsonl")
     }
 
     /// Marks a run or session as cancelled. Tombstones have a directory of their own, so that re-creating a run does
@@ -85,12 +85,12 @@ impl Home {
     }
 
     /// How long the project's gates took in the past.
-    pub fn history(&self, project: &Path) -> PathBuf {
+    pub fn gate_history(&self, project: &Path) -> PathBuf {
         self.cache().join("history").join(short_hash(project))
     }
 
     /// Locked by the process that runs a project's gates in advance.
-    pub fn warming(&self, project: &Path) -> PathBuf {
+    pub fn warming_lock(&self, project: &Path) -> PathBuf {
         self.cache().join("warming").join(short_hash(project))
     }
 
@@ -100,7 +100,7 @@ impl Home {
     }
 
     /// The secret key that seals cache entries, so that a hand-written entry is detected.
-    pub fn key(&self) -> PathBuf {
+    pub fn seal_key(&self) -> PathBuf {
         self.0.join("key")
     }
 
@@ -124,28 +124,28 @@ impl Home {
     }
 
     /// When the session that the run owns last showed activity.
-    pub fn heard(&self, run: &RunId) -> PathBuf {
+    pub fn heartbeat(&self, run: &RunId) -> PathBuf {
         self.0.join("heard").join(run.as_str())
     }
 
     /// Names the run that a host process released when it cleared its conversation; the next session of that process
     /// takes it over.
-    pub fn cleared(&self, process: &Process) -> PathBuf {
+    pub fn cleared_session(&self, process: &ProcessIdentity) -> PathBuf {
         self.0.join("cleared").join(format!("{}-{}", process.pid, process.started))
     }
 
     /// Locked by the run that is landing its work in the repository.
-    pub fn landing(&self, repository: &Path) -> PathBuf {
+    pub fn landing_lock(&self, repository: &Path) -> PathBuf {
         self.0.join("landing").join(short_hash(repository))
     }
 
     /// Changes made to other programs' files, and their previous content.
-    pub fn install(&self) -> PathBuf {
+    pub fn install_records(&self) -> PathBuf {
         self.0.join("install")
     }
 
-    pub fn installed(&self, file: &Path) -> PathBuf {
-        self.install().join(short_hash(file))
+    pub fn install_record(&self, file: &Path) -> PathBuf {
+        self.install_records().join(short_hash(file))
     }
 
     /// Search index over past runs, learnings and memory. It is rebuilt from them if it is missing.
@@ -167,12 +167,12 @@ impl Home {
     }
 
     /// Learnings from runs in a project.
-    pub fn learnings_of(&self, project: &Path) -> PathBuf {
+    pub fn project_learnings(&self, project: &Path) -> PathBuf {
         self.learnings().join(short_hash(project))
     }
 
     /// Spending of all runs on the local day that contains `ms`.
-    pub fn spend(&self, ms: u64) -> PathBuf {
+    pub fn spending_ledger(&self, ms: u64) -> PathBuf {
         self.0.join("spend").join(format!("{}.jsonl", clock::local_date(ms)))
     }
 
@@ -210,7 +210,7 @@ impl RunPaths {
         &self.0
     }
 
-    pub fn run(&self) -> PathBuf {
+    pub fn run_record(&self) -> PathBuf {
         self.0.join("run.json")
     }
 
@@ -237,17 +237,17 @@ impl RunPaths {
     }
 
     /// Copy of the same list from the last time it parsed.
-    pub fn list_now(&self, number: usize) -> PathBuf {
+    pub fn list_latest(&self, number: usize) -> PathBuf {
         self.0.join("lists").join(format!("{}.now.json", number + 1))
     }
 
     /// Locked while gates of the run are running.
-    pub fn working(&self) -> PathBuf {
+    pub fn worker_lock(&self) -> PathBuf {
         self.0.join("working")
     }
 
     /// Mark of the task that is currently wanted. A worker with another mark may stop.
-    pub fn task(&self) -> PathBuf {
+    pub fn worker_task(&self) -> PathBuf {
         self.0.join("task")
     }
 
@@ -257,7 +257,7 @@ impl RunPaths {
     }
 
     /// The notification about the run's end. Whichever process creates the file sends it, so it is sent once.
-    pub fn notified(&self) -> PathBuf {
+    pub fn notification(&self) -> PathBuf {
         self.0.join("notified")
     }
 
@@ -282,7 +282,7 @@ impl RunPaths {
     }
 
     /// Live progress of the gates, for display.
-    pub fn progress(&self) -> PathBuf {
+    pub fn gates_log(&self) -> PathBuf {
         self.0.join("gates.log")
     }
 
@@ -292,7 +292,7 @@ impl RunPaths {
     }
 
     /// Exists if the agent scheduled a prompt that would look like one typed by the user.
-    pub fn posed(&self) -> PathBuf {
+    pub fn impersonation_mark(&self) -> PathBuf {
         self.0.join("posed")
     }
 
@@ -307,7 +307,7 @@ impl RunPaths {
     }
 
     /// Git data of checkpoints that does not belong in the user's repository, or all of it if there is no repository.
-    pub fn shadow(&self) -> PathBuf {
+    pub fn shadow_repository(&self) -> PathBuf {
         self.0.join("shadow.git")
     }
 

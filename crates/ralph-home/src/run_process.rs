@@ -1,35 +1,40 @@
 //! The processes behind a run: the host that owns its session, and the runner that drives it.
 
-use crate::paths::Home;
-use crate::store::Opened;
-use ralph_core::facts::Owner;
+use crate::paths::RalphHome;
+use crate::store::LoadedRun;
+use ralph_core::facts::OwnerPresence;
 use ralph_core::id::RunId;
-use ralph_core::record::Process;
+use ralph_core::record::ProcessIdentity;
 use ralph_sys::fs;
-use ralph_sys::owner::{self, Alive};
+use ralph_sys::process_identity::{self, Liveness};
 
-const LARGEST: usize = 256;
+const MAX_RUNNER_BYTES: usize = 256;
 /// A run without a known process counts as orphaned after this much silence.
-const SILENCE_MS: u64 = 24 * 60 * 60 * 1000;
+const OWNER_SILENCE_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// Whether the process that owns the run still exists.
-pub fn owner_of(opened: &Opened, now_ms: u64, caller: Option<Process>) -> Owner {
+pub fn owner_status(
+    opened: &LoadedRun,
+    now_ms: u64,
+    caller: Option<ProcessIdentity>,
+) -> OwnerPresence {
     match (opened.state.process, caller) {
-        (Some(known), Some(caller)) if known == caller => Owner::Present,
-        (Some(known), _) => match owner::is_alive(&known) {
-            Alive::Yes | Alive::Unknown => Owner::Present,
-            Alive::No => Owner::Gone,
+        (Some(known), Some(caller)) if known == caller => OwnerPresence::Present,
+        (Some(known), _) => match process_identity::check_liveness(&known) {
+            Liveness::Alive | Liveness::Unknown => OwnerPresence::Present,
+            Liveness::Dead => OwnerPresence::Gone,
         },
-        (None, None) if now_ms.saturating_sub(opened.state.last_seen_ms) > SILENCE_MS => {
-            Owner::Gone
+        (None, None) if now_ms.saturating_sub(opened.state.last_seen_ms) > OWNER_SILENCE_MS => {
+            OwnerPresence::Gone
         }
-        (None, None | Some(_)) => Owner::Present,
+        (None, None | Some(_)) => OwnerPresence::Present,
     }
 }
 
 /// The runner process of the run, if one is alive.
-pub fn runner(home: &Home, run: &RunId) -> Option<Process> {
-    let bytes = fs::read_opt(&home.run(run).runner(), LARGEST).ok().flatten()?;
-    let process: Process = serde_json::from_slice::<Option<Process>>(&bytes).ok().flatten()?;
-    (owner::is_alive(&process) == Alive::Yes).then_some(process)
+pub fn live_runner(home: &RalphHome, run: &RunId) -> Option<ProcessIdentity> {
+    let bytes = fs::read_if_exists(&home.run(run).runner(), MAX_RUNNER_BYTES).ok().flatten()?;
+    let process: ProcessIdentity =
+        serde_json::from_slice::<Option<ProcessIdentity>>(&bytes).ok().flatten()?;
+    (process_identity::check_liveness(&process) == Liveness::Alive).then_some(process)
 }

@@ -1,82 +1,95 @@
 //! The file `sessions/<session>`, which names the run that owns a session. Every stop looks for it first.
 
-use crate::faults::{self, Fault, Kind};
-use crate::paths::Home;
+use crate::faults::{self, Fault, FaultKind};
+use crate::paths::RalphHome;
 use crate::world::World;
 use ralph_core::id::{RunId, SessionId};
 use ralph_sys::clock::Deadline;
-use ralph_sys::fs::{self, Durability, FileError, Lock, LockError};
+use ralph_sys::fs::{self, Durability, FileError, FileLock, LockError};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-const LARGEST: usize = 4096;
+const MAX_POINTER_BYTES: usize = 4096;
 
 #[derive(Debug, thiserror::Error)]
-pub enum HolderError {
+pub enum SessionPointerError {
     #[error(transparent)]
     File(#[from] FileError),
     #[error(transparent)]
     Lock(#[from] LockError),
     #[error("`{}` could not be parsed and was moved to `{}`", path.display(), kept.display())]
-    Garbled { path: PathBuf, kept: PathBuf },
+    Quarantined { path: PathBuf, kept: PathBuf },
 }
 
 /// Content of `sessions/<session>`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pointer {
+pub struct SessionPointer {
     pub v: u8,
     pub run: RunId,
     /// Recorded here as well, so that later stops of the session need not load a run that has ended.
-    pub ended: Ended,
+    pub ended: PointerEnded,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ended {
+pub enum PointerEnded {
     Yes,
     No,
 }
 
 /// Returns `None` if no run owns the session. Moves a file that does not parse to quarantine.
-pub fn pointer(home: &Home, session: &SessionId) -> Result<Option<Pointer>, HolderError> {
-    let path = home.session(session);
-    let Some(bytes) = fs::read_opt(&path, LARGEST)? else { return Ok(None) };
+pub fn read_pointer(
+    home: &RalphHome,
+    session: &SessionId,
+) -> Result<Option<SessionPointer>, SessionPointerError> {
+    let path = home.session_pointer(session);
+    let Some(bytes) = fs::read_if_exists(&path, MAX_POINTER_BYTES)? else { return Ok(None) };
     if let Ok(pointer) = serde_json::from_slice(&bytes) {
         return Ok(Some(pointer));
     }
     let kept = fs::quarantine(&path, ralph_sys::clock::now_ms())?;
-    Err(HolderError::Garbled { path, kept })
+    Err(SessionPointerError::Quarantined { path, kept })
 }
 
 /// Must be held while changing which run a session points to, so that concurrent changes do not undo each other.
-pub fn lock(home: &Home, session: &SessionId, deadline: &Deadline) -> Result<Lock, LockError> {
+pub fn lock_session(
+    home: &RalphHome,
+    session: &SessionId,
+    deadline: &Deadline,
+) -> Result<FileLock, LockError> {
     let path = home.session_lock(session);
     if let Some(parent) = path.parent() {
-        fs::create_dir(parent).map_err(LockError::File)?;
+        fs::create_private_dir(parent).map_err(LockError::File)?;
     }
-    fs::lock(&path, deadline)
+    fs::acquire_lock(&path, deadline)
 }
 
 /// Records that the run has ended, unless the session points to another run by now.
-pub fn end(
-    home: &Home,
+pub fn mark_run_ended(
+    home: &RalphHome,
     session: &SessionId,
     run: &RunId,
     deadline: &Deadline,
-) -> Result<(), HolderError> {
-    let _lock = lock(home, session, deadline)?;
-    match pointer(home, session)? {
-        Some(pointer) if pointer.run == *run => {
-            Ok(point(home, session, &Pointer { ended: Ended::Yes, ..pointer })?)
-        }
+) -> Result<(), SessionPointerError> {
+    let _lock = lock_session(home, session, deadline)?;
+    match read_pointer(home, session)? {
+        Some(pointer) if pointer.run == *run => Ok(write_pointer(
+            home,
+            session,
+            &SessionPointer { ended: PointerEnded::Yes, ..pointer },
+        )?),
         Some(_) | None => Ok(()),
     }
 }
 
-pub fn point(home: &Home, session: &SessionId, pointer: &Pointer) -> Result<(), FileError> {
-    let path = home.session(session);
+pub fn write_pointer(
+    home: &RalphHome,
+    session: &SessionId,
+    pointer: &SessionPointer,
+) -> Result<(), FileError> {
+    let path = home.session_pointer(session);
     if let Some(parent) = path.parent() {
-        fs::create_dir(parent)?;
+        fs::create_private_dir(parent)?;
     }
     let bytes = serde_json::to_vec(pointer).unwrap_or_default();
     fs::replace(&path, &bytes, Durability::Synced)
@@ -84,8 +97,9 @@ pub fn point(home: &Home, session: &SessionId, pointer: &Pointer) -> Result<(), 
 
 /// Marks the session's run as ended. A failure is recorded as a fault, since the run itself has ended either way.
 pub fn end_session(world: &World, session: &SessionId, run: &RunId) {
-    if let Err(error) = end(&world.home, session, run, &world.deadline()) {
-        let fault = Fault::new(Kind::File, &faults::describe(&error)).of_session(session);
-        faults::record(&world.home, &fault);
+    if let Err(error) = mark_run_ended(&world.home, session, run, &world.step_deadline()) {
+        let fault =
+            Fault::new(FaultKind::File, &faults::describe_error(&error)).with_session(session);
+        faults::record_fault(&world.home, &fault);
     }
 }

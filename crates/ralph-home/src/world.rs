@@ -1,9 +1,9 @@
 //! The process's environment: variables, ralph's home and the deadline. It is built once in `main` and passed on
 //! instead of being static, so that tests and the simulator can have several in one process.
 
-use crate::paths::Home;
-use crate::store::Transaction;
-use ralph_core::facts::{Cap, Driver};
+use crate::paths::RalphHome;
+use crate::store::RunTransaction;
+use ralph_core::facts::{BlockCap, StopDriver};
 use ralph_core::id::RunId;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
@@ -11,46 +11,53 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Everything but a gate finishes within this time unless something is wrong.
-const STEP: Duration = Duration::from_secs(5);
+const STEP_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub struct World {
     pub env: Env,
-    pub home: Home,
+    pub home: RalphHome,
     /// When the answer must be written, even if evidence is still missing.
-    pub end: Deadline,
+    pub answer_deadline: Deadline,
     /// When this process started. A stop that the host delivers twice is recognised by it.
     pub arrived_ms: u64,
     /// The run being decided about, so that an error or a panic can be recorded against it.
-    pub in_hand: Arc<OnceLock<RunId>>,
+    pub current_run: Arc<OnceLock<RunId>>,
     /// Facts from the runner about the agent it started; `None` if no runner drives the agent.
-    pub driven: Option<Driven>,
+    pub driven: Option<RunnerFacts>,
 }
 
 /// Facts about the agent that only the runner that drives it has, partly from the host's stream.
 #[derive(Clone, Copy, Debug)]
-pub struct Driven {
-    pub driver: Driver,
+pub struct RunnerFacts {
+    pub driver: StopDriver,
     pub context_permille: Option<u16>,
-    pub cap: Cap,
+    pub cap: BlockCap,
     pub spent_today_micro_usd: Option<u64>,
 }
 
 impl World {
     /// Returns `None` if neither `RALPH_HOME` nor `HOME` is set.
     pub fn new(env: Env, end: Deadline) -> Option<Self> {
-        let home = Home::new(env.ralph_home()?);
+        let home = RalphHome::new(env.ralph_home()?);
         let arrived_ms = clock::now_ms();
-        Some(Self { env, home, end, arrived_ms, in_hand: Arc::default(), driven: None })
+        Some(Self {
+            env,
+            home,
+            answer_deadline: end,
+            arrived_ms,
+            current_run: Arc::default(),
+            driven: None,
+        })
     }
 
     /// The deadline for one quick step. Only gates may use all the time there is.
-    pub fn deadline(&self) -> Deadline {
-        Deadline::after(STEP).min(self.end)
+    pub fn step_deadline(&self) -> Deadline {
+        Deadline::after(STEP_TIMEOUT).min(self.answer_deadline)
     }
 
     /// A transaction on `run` that has to finish within [`World::step_deadline`].
-    pub fn on<'a>(&'a self, run: &'a RunId) -> Transaction<'a> {
-        Transaction { home: &self.home, run, deadline: self.deadline(), seen: None }
+    pub fn transaction<'a>(&'a self, run: &'a RunId) -> RunTransaction<'a> {
+        RunTransaction { home: &self.home, run, deadline: self.step_deadline(), loaded: None }
     }
 }

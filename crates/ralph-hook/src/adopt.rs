@@ -1,21 +1,21 @@
 //! Adopts loop directories (`feature_list.json`, `progress.txt`), which name no owner. The first session to stop in the
 //! project takes one over, exactly once; no second session is ever held by it.
 
-use crate::contract::{self, Sealing};
+use crate::contract::{self, SealRequest};
 use crate::control;
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::limits::Limits;
+use ralph_core::limits::RunLimits;
 use ralph_core::policy::OnTampering;
-use ralph_core::record::{Asked, ListKind, Origin, Run, Seal, VERSION};
-use ralph_core::run::Phase;
-use ralph_core::source::{features, list, progress};
+use ralph_core::record::{FORMAT_VERSION, ListKind, OptIn, PolicySeal, RunOrigin, RunRecord};
+use ralph_core::run::RunPhase;
+use ralph_core::source::{features, progress_file, work_list};
 use ralph_core::text;
-use ralph_home::faults::{self, Fault, Kind, describe};
-use ralph_home::session_pointer::{self, Ended, Pointer};
-use ralph_home::store::{self, Papers, StoreError};
+use ralph_home::faults::{self, Fault, FaultKind, describe_error};
+use ralph_home::session_pointer::{self, PointerEnded, SessionPointer};
+use ralph_home::store::{self, RunFiles, StoreError};
 use ralph_home::world::World;
-use ralph_lists::lists;
 use ralph_lists::loop_directory;
+use ralph_lists::run_lists;
 use ralph_policy::config;
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, Durability, FileError};
@@ -23,16 +23,16 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const LARGEST_CLAIM: usize = 4096;
+const MAX_CLAIM_BYTES: usize = 4096;
 /// Sealing lists the whole tree, once per loop.
-const SEALING: Duration = Duration::from_mins(1);
+const LOOP_SEAL_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The iteration limit if `progress.txt` names none.
-const DEFAULT_ITERATIONS: u32 = 15;
+const DEFAULT_LOOP_ITERATIONS: u32 = 15;
 
 /// A loop directory, and how it was found.
 #[derive(Clone, Debug)]
-pub enum Binding {
+pub enum LoopBinding {
     /// A person named it in `RALPH_LOOP_DIR`.
     Named(PathBuf),
     /// It is at the default location.
@@ -41,7 +41,7 @@ pub enum Binding {
 
 /// The file in `adopted/` that records which session took a loop directory.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Claim {
+struct AdoptionClaim {
     v: u8,
     run: RunId,
     session: String,
@@ -57,7 +57,7 @@ pub enum AdoptError {
     Garbled { path: PathBuf, why: String },
 }
 
-impl Binding {
+impl LoopBinding {
     pub fn directory(&self) -> &Path {
         match self {
             Self::Named(path) | Self::Found(path) => path,
@@ -67,9 +67,9 @@ impl Binding {
 
 /// Adopts a loop directory for the session and returns the run. Returns `None` if another session has claimed it or no
 /// work is open.
-pub fn take(
+pub fn adopt_loop(
     world: &World,
-    binding: &Binding,
+    binding: &LoopBinding,
     session: &SessionId,
     project: &Path,
 ) -> Result<Option<RunId>, AdoptError> {
@@ -78,107 +78,128 @@ pub fn take(
     };
     let claim_path = world.home.adoption(&directory);
     // Checked without the lock first, because most calls find the directory already claimed.
-    if let Owner::Another = owner(world, binding, session, &claim_path)? {
+    if let ClaimOwner::OtherSession = claim_owner(world, binding, session, &claim_path)? {
         return Ok(None);
     }
-    let state = LoopState::read(&directory)?;
+    let state = LoopFiles::read(&directory)?;
     if let Some(parent) = claim_path.parent() {
-        fs::create_dir(parent)?;
+        fs::create_private_dir(parent)?;
     }
-    let _lock = fs::lock(&claim_path.with_extension("lock"), &world.deadline())
+    let _lock = fs::acquire_lock(&claim_path.with_extension("lock"), &world.step_deadline())
         .map_err(StoreError::from)?;
-    let claim = match owner(world, binding, session, &claim_path)? {
-        Owner::Another => return Ok(None),
-        Owner::Us(claim) => claim,
-        Owner::Nobody if matches!(binding, Binding::Found(_)) && !state.has_something_to_hold() => {
+    let claim = match claim_owner(world, binding, session, &claim_path)? {
+        ClaimOwner::OtherSession => return Ok(None),
+        ClaimOwner::ThisSession(claim) => claim,
+        ClaimOwner::Unclaimed
+            if matches!(binding, LoopBinding::Found(_)) && !state.has_open_work() =>
+        {
             return Ok(None);
         }
-        Owner::Nobody => {
-            let run = control::new_id(&world.home);
-            let claim = Claim { v: VERSION, run, session: session.to_string() };
+        ClaimOwner::Unclaimed => {
+            let run = control::new_run_id(&world.home);
+            let claim = AdoptionClaim { v: FORMAT_VERSION, run, session: session.to_string() };
             let bytes = serde_json::to_vec(&claim).unwrap_or_default();
             fs::replace(&claim_path, &bytes, Durability::Synced)?;
             claim
         }
     };
-    let mut run = state.run(&claim, session, project);
+    let mut run = state.to_run(&claim, session, project);
     let mut copies = Vec::new();
     if !fs::exists(&world.home.run(&run.id).journal()) {
-        let named = lists::Named {
-            path: directory.join(loop_directory::FEATURES),
+        let named = run_lists::ListFile {
+            path: directory.join(loop_directory::FEATURES_FILE),
             kind: ListKind::Features,
         };
-        match lists::seal(&config::find_project(project), &named) {
+        match run_lists::seal_list(&config::find_project(project), &named) {
             Ok(list) => {
-                copies.push(lists::copy(&list.items));
+                copies.push(run_lists::serialize_items(&list.items));
                 run.lists.push(list.seal.clone());
-                run.seal = sealed(world, &run, &list);
+                run.seal = seal_loop_policy(world, &run, &list);
             }
             Err(error) => {
-                let what = format!("cannot seal the loop's feature list: {}", describe(&error));
-                faults::record(&world.home, &Fault::new(Kind::File, &what).of_run(&run.id));
+                let what =
+                    format!("cannot seal the loop's feature list: {}", describe_error(&error));
+                faults::record_fault(
+                    &world.home,
+                    &Fault::new(FaultKind::File, &what).with_run(&run.id),
+                );
                 run.seal = None;
             }
         }
     }
     // A claim of this session may remain from before a crash. Creating a run that exists changes nothing.
-    let papers = Papers { goal: b"", lists: &copies };
-    store::create(&world.home, &run, &papers, &world.deadline())?;
-    let _pointing =
-        session_pointer::lock(&world.home, session, &world.deadline()).map_err(StoreError::from)?;
-    let pointer = Pointer { v: VERSION, run: claim.run.clone(), ended: Ended::No };
-    session_pointer::point(&world.home, session, &pointer)?;
+    let papers = RunFiles { goal: b"", lists: &copies };
+    store::create_run(&world.home, &run, &papers, &world.step_deadline())?;
+    let _pointing = session_pointer::lock_session(&world.home, session, &world.step_deadline())
+        .map_err(StoreError::from)?;
+    let pointer =
+        SessionPointer { v: FORMAT_VERSION, run: claim.run.clone(), ended: PointerEnded::No };
+    session_pointer::write_pointer(&world.home, session, &pointer)?;
     Ok(Some(claim.run))
 }
 
 /// Seals the project's policy into the run. An unapproved policy is sealed too: none of its commands run, and every
 /// stop reports that.
-fn sealed(world: &World, run: &Run, list: &lists::Sealed) -> Option<Box<Seal>> {
-    let sealing = Sealing {
+fn seal_loop_policy(
+    world: &World,
+    run: &RunRecord,
+    list: &run_lists::SealedList,
+) -> Option<Box<PolicySeal>> {
+    let sealing = SealRequest {
         home: &world.home,
         env: &world.env,
         run: &run.id,
-        exclude: &lists::excluded(&world.home, run),
+        exclude: &run_lists::excluded_paths(&world.home, run),
         complexity: None,
-        programs: &lists::programs(&list::checks(0, &list.items)),
-        deadline: Deadline::after(SEALING).min(world.end),
+        programs: &run_lists::one_check_per_program(&work_list::check_gates(0, &list.items)),
+        deadline: Deadline::after(LOOP_SEAL_TIMEOUT).min(world.answer_deadline),
     };
     let project = Path::new(&run.project);
-    let policy = contract::policy(&world.home, project).and_then(|policy| match policy {
-        // Checks of the list need a policy even if the project has none.
-        None if !list.seal.approval.is_empty() => contract::bare(&world.home, project).map(Some),
-        policy => Ok(policy),
-    });
+    let policy =
+        contract::load_project_policy(&world.home, project).and_then(|policy| match policy {
+            // Checks of the list need a policy even if the project has none.
+            None if !list.seal.approval.is_empty() => {
+                contract::load_default_policy(&world.home, project).map(Some)
+            }
+            policy => Ok(policy),
+        });
     let sealed = policy.and_then(|policy| {
-        policy.map(|(config, subject)| contract::seal(&sealing, &config, &subject)).transpose()
+        policy
+            .map(|(config, subject)| contract::seal_policy(&sealing, &config, &subject))
+            .transpose()
     });
     match sealed {
         Ok(seal) => seal.map(Box::new),
         Err(error) => {
-            let what = format!("the loop runs without a policy: {}", describe(&error));
-            faults::record(&world.home, &Fault::new(Kind::File, &what).of_run(&run.id));
+            let what = format!("the loop runs without a policy: {}", describe_error(&error));
+            faults::record_fault(
+                &world.home,
+                &Fault::new(FaultKind::File, &what).with_run(&run.id),
+            );
             None
         }
     }
 }
 
-enum Owner {
-    Nobody,
-    Us(Claim),
-    Another,
+enum ClaimOwner {
+    Unclaimed,
+    ThisSession(AdoptionClaim),
+    OtherSession,
 }
 
-fn owner(
+fn claim_owner(
     world: &World,
-    binding: &Binding,
+    binding: &LoopBinding,
     session: &SessionId,
     path: &Path,
-) -> Result<Owner, AdoptError> {
-    let Some(bytes) = fs::read_opt(path, LARGEST_CLAIM)? else { return Ok(Owner::Nobody) };
-    match serde_json::from_slice::<Claim>(&bytes) {
-        Ok(claim) if claim.session == session.as_str() => Ok(Owner::Us(claim)),
-        Ok(claim) if is_free(world, binding, &claim) => Ok(Owner::Nobody),
-        Ok(_) => Ok(Owner::Another),
+) -> Result<ClaimOwner, AdoptError> {
+    let Some(bytes) = fs::read_if_exists(path, MAX_CLAIM_BYTES)? else {
+        return Ok(ClaimOwner::Unclaimed);
+    };
+    match serde_json::from_slice::<AdoptionClaim>(&bytes) {
+        Ok(claim) if claim.session == session.as_str() => Ok(ClaimOwner::ThisSession(claim)),
+        Ok(claim) if is_claim_released(world, binding, &claim) => Ok(ClaimOwner::Unclaimed),
+        Ok(_) => Ok(ClaimOwner::OtherSession),
         Err(error) => {
             let why = error.to_string();
             Err(AdoptError::Garbled { path: path.to_path_buf(), why })
@@ -187,12 +208,15 @@ fn owner(
 }
 
 /// Whether another session may take the directory: only if a person named it again and its last run is over.
-fn is_free(world: &World, binding: &Binding, claim: &Claim) -> bool {
+fn is_claim_released(world: &World, binding: &LoopBinding, claim: &AdoptionClaim) -> bool {
     match binding {
-        Binding::Found(_) => false,
-        Binding::Named(_) => match store::load(&world.home, &claim.run) {
+        LoopBinding::Found(_) => false,
+        LoopBinding::Named(_) => match store::load_run(&world.home, &claim.run) {
             Ok(opened) => {
-                matches!(control::phase(&world.home, &opened), Phase::Ended(_) | Phase::Orphaned)
+                matches!(
+                    control::effective_phase(&world.home, &opened),
+                    RunPhase::Ended(_) | RunPhase::Orphaned
+                )
             }
             Err(StoreError::NoSuchRun(_)) => true,
             Err(_) => false,
@@ -202,24 +226,26 @@ fn is_free(world: &World, binding: &Binding, claim: &Claim) -> bool {
 
 /// The content of the two files.
 #[derive(Debug)]
-pub struct LoopState {
+pub struct LoopFiles {
     directory: PathBuf,
     pub list: features::FeatureList,
-    pub progress: progress::Progress,
+    pub progress: progress_file::ProgressFile,
 }
 
-impl LoopState {
+impl LoopFiles {
     pub fn read(directory: &Path) -> Result<Self, AdoptError> {
-        let path = directory.join(loop_directory::FEATURES);
-        let bytes = fs::read(&path, loop_directory::LARGEST_LIST)?;
-        let list = features::read(&bytes)
+        let path = directory.join(loop_directory::FEATURES_FILE);
+        let bytes = fs::read(&path, loop_directory::MAX_LIST_BYTES)?;
+        let list = features::read_features(&bytes)
             .map_err(|garbled| AdoptError::Garbled { path, why: garbled.why })?;
-        let progress =
-            fs::read_opt(&directory.join(loop_directory::PROGRESS), loop_directory::LARGEST_LIST)?;
+        let progress = fs::read_if_exists(
+            &directory.join(loop_directory::PROGRESS_FILE),
+            loop_directory::MAX_LIST_BYTES,
+        )?;
         Ok(Self {
             directory: directory.to_path_buf(),
             list,
-            progress: progress::read(&progress.unwrap_or_default()),
+            progress: progress_file::read_progress(&progress.unwrap_or_default()),
         })
     }
 
@@ -227,39 +253,39 @@ impl LoopState {
         self.progress.status.as_deref() == Some("COMPLETE")
     }
 
-    pub fn limit(&self) -> u32 {
-        self.progress.max_iterations.unwrap_or(DEFAULT_ITERATIONS)
+    pub fn iteration_limit(&self) -> u32 {
+        self.progress.max_iterations.unwrap_or(DEFAULT_LOOP_ITERATIONS)
     }
 
-    fn has_something_to_hold(&self) -> bool {
+    fn has_open_work(&self) -> bool {
         // A feature with a check is verified even if the list marks it as passing.
         let is_checked = self.list.features.iter().any(|feature| feature.verify.is_some());
-        let is_open = !self.is_complete() && self.list.next().is_some();
-        (is_open || is_checked) && self.progress.iteration < self.limit()
+        let is_open = !self.is_complete() && self.list.next_feature().is_some();
+        (is_open || is_checked) && self.progress.iteration < self.iteration_limit()
     }
 
-    fn run(&self, claim: &Claim, session: &SessionId, project: &Path) -> Run {
+    fn to_run(&self, claim: &AdoptionClaim, session: &SessionId, project: &Path) -> RunRecord {
         let directory = &self.directory;
         let name = directory.file_name().unwrap_or_default().to_string_lossy();
-        Run {
-            v: VERSION,
+        RunRecord {
+            v: FORMAT_VERSION,
             id: claim.run.clone(),
             owner: Some(session.clone()),
             started_ms: ralph_sys::clock::now_ms(),
             project: project.to_string_lossy().into_owned(),
-            origin: Origin::Adopted,
+            origin: RunOrigin::Adopted,
             first_iteration: self.progress.iteration,
-            limits: Limits {
-                max_iterations: Some(self.limit()),
+            limits: RunLimits {
+                max_iterations: Some(self.iteration_limit()),
                 // The loop's own iteration limit bounds it, so it never counts as stuck.
                 stuck_after: u32::MAX,
-                ..Limits::DEFAULT
+                ..RunLimits::DEFAULT
             },
             features: vec![directory.to_string_lossy().into_owned()],
             promise: None,
-            checklist: Asked::No,
+            checklist: OptIn::No,
             goal_bytes: 0,
-            title: text::line(
+            title: text::clean_line(
                 &match self.list.features.len() {
                     1 => format!("the feature of loop {name}"),
                     count => format!("the {count} features of loop {name}"),
@@ -270,8 +296,8 @@ impl LoopState {
             prompt: None,
             listed: Vec::new(),
             lists: Vec::new(),
-            tasks: Asked::No,
-            phases: Asked::No,
+            tasks: OptIn::No,
+            phases: OptIn::No,
             transcript_length: 0,
             process: None,
             seal: None,

@@ -2,25 +2,31 @@
 //!
 //! Each is held by its own chunk or gates, or not at all. None of this changes the run's own counters.
 
-use crate::contract::{self, Checks, Contract, Demand};
-use crate::surroundings;
-use ralph_core::chunk::{self, Arrival, Plan};
-use ralph_core::event::{Idle, PendingKind, SubagentStop, Task, TaskMoment};
-use ralph_core::gate::Moment;
+use crate::contract::{self, AgentDemand, ContractContext, ListChecks};
+use crate::facts;
+use ralph_core::chunk::{self, PartPlan, PartStop};
+use ralph_core::digest64::Digest64;
+use ralph_core::event::{
+    PendingWorkKind, SubagentStopEvent, TaskEvent, TaskMoment, TeammateIdleEvent,
+};
+use ralph_core::gate::GateTrigger;
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::mark::Mark;
 use ralph_core::policy::Policy;
-use ralph_core::reason::{self, Telling};
-use ralph_core::record::{Change, Delivered, Part, PartKind, PartRule, Seal, Who};
+use ralph_core::reason::{self, ReasonContext};
+use ralph_core::record::{
+    DeliveryId, PartIdentity, PartKind, PartRecord, PartRule, PolicySeal, RunChange,
+};
 use ralph_core::redact::Redactor;
-use ralph_core::requirement::{Requirement, Stage, Standing, Weight};
-use ralph_core::run::{Phase, State};
+use ralph_core::requirement::{
+    Requirement, RequirementStage, RequirementStatus, RequirementWeight,
+};
+use ralph_core::run::{RunPhase, RunState};
 use ralph_core::text;
 use ralph_core::verdict::Verdict;
 use ralph_core::waiver;
-use ralph_home::faults::{self, Fault, Kind, describe};
-use ralph_home::session_pointer::{self, Ended, Pointer};
-use ralph_home::store::{self, Opened, Step, StoreError};
+use ralph_home::faults::{self, Fault, FaultKind, describe_error};
+use ralph_home::session_pointer::{self, PointerEnded, SessionPointer};
+use ralph_home::store::{self, LoadedRun, StoreError, TransactionStep};
 use ralph_home::world::World;
 use ralph_policy::trust;
 use ralph_sys::clock::{self, Deadline};
@@ -28,30 +34,30 @@ use ralph_sys::fs::{self, Durability, LockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const LONGEST_ID: usize = 200;
-const LONGEST_NAME: usize = 120;
+const MAX_AGENT_ID_CHARS: usize = 200;
+const MAX_AGENT_NAME_CHARS: usize = 120;
 
 /// Time reserved for the answer when another agent's gates use up the rest.
-const MARGIN: Duration = Duration::from_secs(5);
+const ANSWER_MARGIN: Duration = Duration::from_secs(5);
 
-pub fn on_subagent(world: &World, stop: &SubagentStop) -> Verdict {
+pub fn on_subagent(world: &World, stop: &SubagentStopEvent) -> Verdict {
     let named = (&stop.session, stop.agent.as_deref(), stop.agent_type.as_deref());
     let (Some(session), Some(id), Some(name)) = named else { return Verdict::Allow };
-    let Some(run) = run_of(world, session) else { return Verdict::Allow };
-    let said = stop.said.as_deref().unwrap_or_default();
+    let Some(run) = find_agent_run(world, session) else { return Verdict::Allow };
+    let said = stop.last_message.as_deref().unwrap_or_default();
     let prompt = stop.prompt.as_deref().unwrap_or_default();
     let flag: &[u8] = if stop.continuing { b"again" } else { b"first" };
     let transcript = stop.transcript.as_deref().map(Path::new);
-    let background = stop.pending.iter().find(|one| one.kind == PendingKind::Background);
-    seen(&Visit {
+    let background = stop.pending.iter().find(|one| one.kind == PendingWorkKind::Background);
+    handle_agent_stop(&AgentStop {
         world,
         session,
         run,
-        who: who(PartKind::Subagent, id, name),
-        called: name,
-        moment: Moment::Subagent,
-        delivery: Delivered {
-            stop: Mark::of(&[prompt.as_bytes(), said.as_bytes(), flag]),
+        identity: agent_identity(PartKind::Subagent, id, name),
+        match_name: name,
+        moment: GateTrigger::Subagent,
+        delivery: DeliveryId {
+            stop: Digest64::of_parts(&[prompt.as_bytes(), said.as_bytes(), flag]),
             length: transcript.and_then(fs::stat).map(|stat| stat.len),
         },
         // A wake-up resumes the session, not the subagent.
@@ -61,165 +67,186 @@ pub fn on_subagent(world: &World, stop: &SubagentStop) -> Verdict {
 }
 
 /// Only completed tasks are judged; a new task has no work to check yet.
-pub fn on_task(world: &World, task: &Task) -> Verdict {
+pub fn on_task(world: &World, task: &TaskEvent) -> Verdict {
     let Some(session) = &task.session else { return Verdict::Allow };
-    let Some(run) = run_of(world, session) else { return Verdict::Allow };
+    let Some(run) = find_agent_run(world, session) else { return Verdict::Allow };
     let (Some(id), TaskMoment::Completed) = (task.id.as_deref(), task.moment) else {
         return Verdict::Allow;
     };
     let subject = task.subject.as_deref().unwrap_or(id);
-    seen(&Visit {
+    handle_agent_stop(&AgentStop {
         world,
         session,
         run,
-        who: who(PartKind::Task, id, subject),
-        called: "",
-        moment: Moment::Task,
-        delivery: Delivered { stop: Mark::of(&[subject.as_bytes()]), length: None },
+        identity: agent_identity(PartKind::Task, id, subject),
+        match_name: "",
+        moment: GateTrigger::Task,
+        delivery: DeliveryId { stop: Digest64::of_parts(&[subject.as_bytes()]), length: None },
         waits_for: None,
         cwd: None,
     })
 }
 
-pub fn on_idle(world: &World, idle: &Idle) -> Verdict {
+pub fn on_idle(world: &World, idle: &TeammateIdleEvent) -> Verdict {
     let named = (&idle.session, idle.agent.as_deref(), idle.teammate.as_deref());
     let (Some(session), Some(id), Some(name)) = named else { return Verdict::Allow };
-    let Some(run) = run_of(world, session) else { return Verdict::Allow };
-    seen(&Visit {
+    let Some(run) = find_agent_run(world, session) else { return Verdict::Allow };
+    handle_agent_stop(&AgentStop {
         world,
         session,
         run,
-        who: who(PartKind::Teammate, id, name),
-        called: name,
-        moment: Moment::Teammate,
-        delivery: Delivered { stop: Mark::of(&[name.as_bytes()]), length: None },
+        identity: agent_identity(PartKind::Teammate, id, name),
+        match_name: name,
+        moment: GateTrigger::Teammate,
+        delivery: DeliveryId { stop: Digest64::of_parts(&[name.as_bytes()]), length: None },
         waits_for: None,
         cwd: None,
     })
 }
 
 /// The run that the session points to. Records no heartbeat: the tool calls of these agents already do.
-fn run_of(world: &World, session: &SessionId) -> Option<RunId> {
-    match session_pointer::pointer(&world.home, session) {
-        Ok(Some(Pointer { run, ended: Ended::No, .. })) => Some(run),
-        Ok(Some(Pointer { ended: Ended::Yes, .. }) | None) | Err(_) => None,
+fn find_agent_run(world: &World, session: &SessionId) -> Option<RunId> {
+    match session_pointer::read_pointer(&world.home, session) {
+        Ok(Some(SessionPointer { run, ended: PointerEnded::No, .. })) => Some(run),
+        Ok(Some(SessionPointer { ended: PointerEnded::Yes, .. }) | None) | Err(_) => None,
     }
 }
 
-fn who(kind: PartKind, id: &str, name: &str) -> Who {
-    Who { kind, id: text::line(id, LONGEST_ID), name: text::line(name, LONGEST_NAME) }
+fn agent_identity(kind: PartKind, id: &str, name: &str) -> PartIdentity {
+    PartIdentity {
+        kind,
+        id: text::clean_line(id, MAX_AGENT_ID_CHARS),
+        name: text::clean_line(name, MAX_AGENT_NAME_CHARS),
+    }
 }
 
 /// A subagent, teammate or task that wants to finish.
 #[derive(Debug)]
-struct Visit<'a> {
+struct AgentStop<'a> {
     world: &'a World,
     session: &'a SessionId,
     run: RunId,
-    who: Who,
+    identity: PartIdentity,
     /// The name that chunk patterns are matched against.
-    called: &'a str,
-    moment: Moment,
-    delivery: Delivered,
+    match_name: &'a str,
+    moment: GateTrigger,
+    delivery: DeliveryId,
     waits_for: Option<&'a str>,
     cwd: Option<PathBuf>,
 }
 
-fn seen(visit: &Visit<'_>) -> Verdict {
-    let Visit { world, run, .. } = visit;
-    if visit.who.id.is_empty() {
+fn handle_agent_stop(visit: &AgentStop<'_>) -> Verdict {
+    let AgentStop { world, run, .. } = visit;
+    if visit.identity.id.is_empty() {
         return Verdict::Allow;
     }
-    world.in_hand.get_or_init(|| run.clone());
-    answered(visit).unwrap_or_else(|error| {
+    world.current_run.get_or_init(|| run.clone());
+    decide_agent_stop(visit).unwrap_or_else(|error| {
         // An error of ralph's own holds no agent; the run's own stop measures everything again.
-        let fault = Fault::new(Kind::File, &describe(&error)).of_run(run);
-        faults::record(&world.home, &fault);
+        let fault = Fault::new(FaultKind::File, &describe_error(&error)).with_run(run);
+        faults::record_fault(&world.home, &fault);
         Verdict::Allow
     })
 }
 
-fn answered(visit: &Visit<'_>) -> Result<Verdict, StoreError> {
-    let Visit { world, run, .. } = visit;
-    let known = store::load(&world.home, run)?;
-    if demand(visit, &known).is_none() {
+fn decide_agent_stop(visit: &AgentStop<'_>) -> Result<Verdict, StoreError> {
+    let AgentStop { world, run, .. } = visit;
+    let known = store::load_run(&world.home, run)?;
+    if find_demand(visit, &known).is_none() {
         return Ok(Verdict::Allow);
     }
     // The second call of a hook registered twice waits here, then finds the recorded answer.
-    let until = Deadline::after(world.end.remaining().saturating_sub(MARGIN));
-    let turn = match fs::lock(&world.home.run(run).parts_lock(), &until) {
+    let until = Deadline::after(world.answer_deadline.remaining().saturating_sub(ANSWER_MARGIN));
+    let turn = match fs::acquire_lock(&world.home.run(run).parts_lock(), &until) {
         Ok(lock) => Some(lock),
         Err(LockError::Busy { .. }) => None,
         Err(error @ LockError::File(_)) => return Err(error.into()),
     };
-    let now = store::load(&world.home, run)?;
-    let requirements = match (demand(visit, &now), chunk::plan(&visit.arrival(&now))) {
-        (Some((demand, seal)), Plan::Verify) => match turn {
-            Some(_) => looked(visit, &now, (&demand, seal)),
-            None => vec![crowded_out()],
+    let now = store::load_run(&world.home, run)?;
+    let requirements = match (find_demand(visit, &now), chunk::plan(&visit.arrival(&now))) {
+        (Some((demand, seal)), PartPlan::Verify) => match turn {
+            Some(_) => gather_requirements(visit, &now, (&demand, seal)),
+            None => vec![out_of_time_requirement()],
         },
-        (Some(_), Plan::Again(_) | Plan::Waiting) | (None, _) => Vec::new(),
+        (Some(_), PartPlan::Repeat(_) | PartPlan::Waiting) | (None, _) => Vec::new(),
     };
-    settle(visit, &requirements)
+    record_agent_decision(visit, &requirements)
 }
 
-fn looked(
-    visit: &Visit<'_>,
-    now: &Opened,
-    (demand, seal): (&Demand<'_>, &Seal),
+fn gather_requirements(
+    visit: &AgentStop<'_>,
+    now: &LoadedRun,
+    (demand, seal): (&AgentDemand<'_>, &PolicySeal),
 ) -> Vec<Requirement> {
     let project = Path::new(&seal.project);
-    if visit.cwd.as_deref().is_some_and(|cwd| contract::is_elsewhere(project, cwd)) {
+    if visit.cwd.as_deref().is_some_and(|cwd| contract::is_other_work_tree(project, cwd)) {
         return Vec::new();
     }
-    let State { iteration, parts, waivers, .. } = &now.state;
-    let (world, run, checks) = (visit.world, &now.run, &Checks::default());
-    let contract = Contract { world, run, seal, iteration: *iteration, parts, checks, waivers };
-    contract::judge_part(&contract, demand)
+    let RunState { iteration, parts, waivers, .. } = &now.state;
+    let (world, run, checks) = (visit.world, &now.run, &ListChecks::default());
+    let contract =
+        ContractContext { world, run, seal, iteration: *iteration, parts, checks, waivers };
+    contract::judge_agent(&contract, demand)
 }
 
 /// Decides again under the lock and records the result.
-fn settle(visit: &Visit<'_>, requirements: &[Requirement]) -> Result<Verdict, StoreError> {
-    let Visit { world, run, .. } = visit;
+fn record_agent_decision(
+    visit: &AgentStop<'_>,
+    requirements: &[Requirement],
+) -> Result<Verdict, StoreError> {
+    let AgentStop { world, run, .. } = visit;
     let redactor = Redactor::new(world.env.secrets());
-    store::transact(&world.on(run), |now| {
-        let Some((demand, _)) = demand(visit, now) else { return Step::Leave(Verdict::Allow) };
+    store::transact(&world.transaction(run), |now| {
+        let Some((demand, _)) = find_demand(visit, now) else {
+            return TransactionStep::Leave(Verdict::Allow);
+        };
         let arrival = visit.arrival(now);
-        let requirements = &waiver::applied(requirements, &now.state.waivers, world.arrived_ms);
-        let max_holds = demand.chunk.map_or(chunk::USUAL_HOLDS, |chunk| chunk.max_holds);
+        let requirements =
+            &waiver::apply_waivers(requirements, &now.state.waivers, world.arrived_ms);
+        let max_holds = demand.chunk.map_or(chunk::DEFAULT_MAX_HOLDS, |chunk| chunk.max_holds);
         let before = arrival.before.map_or(0, |before| before.holds);
         let rule = match chunk::plan(&arrival) {
-            Plan::Again(answer) => {
+            PartPlan::Repeat(answer) => {
                 let block = |reason: &str| Verdict::Block { reason: reason.to_string() };
-                return Step::Leave(answer.map_or(Verdict::Allow, block));
+                return TransactionStep::Leave(answer.map_or(Verdict::Allow, block));
             }
-            Plan::Waiting => PartRule::Waiting,
-            Plan::Verify => chunk::conclude(before, max_holds, requirements),
+            PartPlan::Waiting => PartRule::Waiting,
+            PartPlan::Verify => chunk::conclude(before, max_holds, requirements),
         };
         let holds = if rule == PartRule::Hold { before.saturating_add(1) } else { before };
         let chunk = demand.chunk.map(|chunk| chunk.name.clone());
         let reason = (rule == PartRule::Hold).then(|| {
-            let held =
-                chunk::Held { who: &visit.who, chunk: chunk.as_deref(), holds, max_holds, run };
+            let held = chunk::HeldPart {
+                part: &visit.identity,
+                chunk: chunk.as_deref(),
+                holds,
+                max_holds,
+                run,
+            };
             let nonce = clock::nonce();
-            let telling = Telling { redactor: &redactor, nonce, goal: None, adopted: None };
-            chunk::told(&held, requirements, &telling)
+            let telling =
+                ReasonContext { redactor: &redactor, nonce, goal: None, adoption_notice: None };
+            chunk::render_part_reason(&held, requirements, &telling)
         });
-        let part = Part {
-            who: Who { name: redactor.redact(&visit.who.name), ..visit.who.clone() },
+        let part = PartRecord {
+            who: PartIdentity {
+                name: redactor.redact(&visit.identity.name),
+                ..visit.identity.clone()
+            },
             chunk,
             rule,
-            because: redactor.redact(&chunk::because(rule, &arrival, requirements)),
+            because: redactor.redact(&chunk::explain_rule(rule, &arrival, requirements)),
             reason: reason.clone(),
             holds,
             max_holds,
             delivery: visit.delivery,
-            report: (!requirements.is_empty()).then(|| reason::report(requirements, &redactor)),
+            report: (!requirements.is_empty())
+                .then(|| reason::build_stop_report(requirements, &redactor)),
             tampering: now.tampering.clone(),
             took_ms: clock::now_ms().saturating_sub(world.arrived_ms),
         };
-        Step::Write {
-            change: Change::Part(Box::new(part)),
+        TransactionStep::Write {
+            change: RunChange::Part(Box::new(part)),
             durability: Durability::Cached,
             answer: reason.map_or(Verdict::Allow, |reason| Verdict::Block { reason }),
         }
@@ -227,45 +254,48 @@ fn settle(visit: &Visit<'_>, requirements: &[Requirement]) -> Result<Verdict, St
 }
 
 /// The requirements for this agent; `None` if there are none, or if the run does not hold this session now.
-fn demand<'a>(visit: &Visit<'_>, opened: &'a Opened) -> Option<(Demand<'a>, &'a Seal)> {
-    let Opened { run, state, .. } = opened;
+fn find_demand<'a>(
+    visit: &AgentStop<'_>,
+    opened: &'a LoadedRun,
+) -> Option<(AgentDemand<'a>, &'a PolicySeal)> {
+    let LoadedRun { run, state, .. } = opened;
     let seal = run.seal.as_deref()?;
     let is_held = state.owner(run) == Some(visit.session)
-        && state.phase == Phase::Active
-        && surroundings::off(visit.world, run.id.as_str()).is_none();
+        && state.phase == RunPhase::Active
+        && facts::find_off_switch(visit.world, run.id.as_str()).is_none();
     if !is_held {
         return None;
     }
-    let demand = demanded(visit, &seal.policy)?;
+    let demand = policy_demand(visit, &seal.policy)?;
     trust::is_seal_approved(&visit.world.home, seal).then_some((demand, seal))
 }
 
-fn demanded<'a>(visit: &Visit<'_>, policy: &'a Policy) -> Option<Demand<'a>> {
+fn policy_demand<'a>(visit: &AgentStop<'_>, policy: &'a Policy) -> Option<AgentDemand<'a>> {
     let mut chunks = policy.pipeline.iter().chain(&policy.chunks);
-    let chunk = chunks.find(|chunk| chunk.fits(visit.called));
-    let demand = Demand { moment: visit.moment, chunk };
+    let chunk = chunks.find(|chunk| chunk.matches(visit.match_name));
+    let demand = AgentDemand { moment: visit.moment, chunk };
     match visit.moment {
         // A subagent without a chunk is not held, even if gates exist for other moments.
-        Moment::Subagent | Moment::Stop => chunk.map(|_| demand),
-        Moment::Task | Moment::Teammate => (!demand.is_empty(policy)).then_some(demand),
+        GateTrigger::Subagent | GateTrigger::Stop => chunk.map(|_| demand),
+        GateTrigger::Task | GateTrigger::Teammate => (!demand.is_empty(policy)).then_some(demand),
     }
 }
 
-fn crowded_out() -> Requirement {
+fn out_of_time_requirement() -> Requirement {
     let why = "gates of other agents used all the available time".to_string();
     Requirement {
         name: "gates".to_string(),
-        stage: Stage::Correctness,
-        standing: Standing::Unknown(why),
-        weight: Weight::Required,
+        stage: RequirementStage::Correctness,
+        status: RequirementStatus::Unknown(why),
+        weight: RequirementWeight::Required,
         next: String::new(),
     }
 }
 
-impl Visit<'_> {
-    fn arrival<'a>(&'a self, opened: &'a Opened) -> Arrival<'a> {
-        Arrival {
-            before: opened.state.part(self.who.kind, &self.who.id),
+impl AgentStop<'_> {
+    fn arrival<'a>(&'a self, opened: &'a LoadedRun) -> PartStop<'a> {
+        PartStop {
+            before: opened.state.find_part(self.identity.kind, &self.identity.id),
             delivery: self.delivery,
             arrived_ms: self.world.arrived_ms,
             waits_for: self.waits_for,

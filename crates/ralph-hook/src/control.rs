@@ -6,33 +6,33 @@ mod start;
 use crate::adopt;
 use crate::contract::SealError;
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::limits::Invalid;
-use ralph_core::record::Change;
-use ralph_core::run::Phase;
-use ralph_core::status::Status;
+use ralph_core::limits::InvalidLimits;
+use ralph_core::record::RunChange;
+use ralph_core::run::RunPhase;
+use ralph_core::status::RunStatus;
 use ralph_core::text;
-use ralph_home::paths::Home;
+use ralph_home::paths::RalphHome;
 use ralph_home::run_process;
-use ralph_home::session_pointer::{self, Ended, HolderError, Pointer};
-use ralph_home::store::{self, Opened, Step, StoreError, Transaction};
-use ralph_lists::lists::ListError;
+use ralph_home::session_pointer::{self, PointerEnded, SessionPointer, SessionPointerError};
+use ralph_home::store::{self, LoadedRun, RunTransaction, StoreError, TransactionStep};
+use ralph_lists::run_lists::ListError;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::{self, Durability, FileError};
-use ralph_sys::owner;
+use ralph_sys::process_identity;
 use std::path::{Path, PathBuf};
 
-pub use start::{Approved, Order, check, new_id, start, title};
+pub use start::{ApprovedPolicy, RunStartRequest, check_request, new_run_id, run_title, start_run};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     #[error("run `{0}` already exists")]
-    Taken(RunId),
+    RunExists(RunId),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
     File(#[from] FileError),
     #[error(transparent)]
-    SessionOwner(#[from] HolderError),
+    SessionOwner(#[from] SessionPointerError),
     #[error(transparent)]
     Features(#[from] adopt::AdoptError),
     #[error(transparent)]
@@ -40,11 +40,11 @@ pub enum ControlError {
     #[error("session `{session}` is already held by run `{run}`")]
     AlreadyHeld { session: SessionId, run: RunId },
     #[error("a run needs a limit on iterations or on time")]
-    Endless,
+    NoLimit,
     #[error("`--stuck-after {0}` would end the run at its first stop")]
     StuckTooSoon(u32),
     #[error("the minimum of {least} iterations exceeds the maximum of {most}")]
-    MorePasses { least: u32, most: u32 },
+    MinimumAboveMaximum { least: u32, most: u32 },
     #[error("there is nothing to hold the agent to")]
     NothingToHold,
     #[error(transparent)]
@@ -56,25 +56,25 @@ pub enum ControlError {
         trust: String,
     },
     #[error("run `{run}` has ended: {status}", status = status.name())]
-    HasEnded { run: RunId, status: Status },
+    HasEnded { run: RunId, status: RunStatus },
     #[error("run `{run}` is {phase}; there is nothing to {action}")]
     NothingToDo { run: RunId, phase: &'static str, action: &'static str },
     #[error("run `{run}` has no phases")]
     WithoutPhases { run: RunId },
     #[error("`{0}` is neither a run nor a session that ralph knows")]
-    Unknown(String),
+    UnknownName(String),
     #[error("`{name}` is ambiguous: it could be `{first}` or `{second}`")]
     Ambiguous { name: String, first: SessionId, second: SessionId },
     #[error("`{name}` is not waived in run `{run}`")]
     NotWaived { run: RunId, name: String },
     #[error("the agent may not {action} the run that holds it")]
-    FromTheAgent { action: &'static str },
+    CallerIsAgent { action: &'static str },
     #[error("run `{run}` belongs to session `{session}`, which is open in another process")]
-    Elsewhere { run: RunId, session: SessionId },
+    OwnedElsewhere { run: RunId, session: SessionId },
     #[error("no run of this project is paused or orphaned")]
-    NoneWaits,
+    NoResumableRun,
     #[error("several runs of this project are paused or orphaned: {}", names.join(", "))]
-    ManyWait { names: Vec<String> },
+    SeveralResumableRuns { names: Vec<String> },
     #[error(
         "run `{run}` is cancelled and its session is free, but its journal could not be written"
     )]
@@ -83,114 +83,120 @@ pub enum ControlError {
     NotCancelled { run: String, path: PathBuf },
 }
 
-impl From<Invalid> for ControlError {
-    fn from(invalid: Invalid) -> Self {
+impl From<InvalidLimits> for ControlError {
+    fn from(invalid: InvalidLimits) -> Self {
         match invalid {
-            Invalid::NothingEndsIt => Self::Endless,
-            Invalid::StuckTooSoon(times) => Self::StuckTooSoon(times),
-            Invalid::MorePasses { least, most } => Self::MorePasses { least, most },
+            InvalidLimits::Unbounded => Self::NoLimit,
+            InvalidLimits::StuckTooSoon(times) => Self::StuckTooSoon(times),
+            InvalidLimits::MinExceedsMax { least, most } => {
+                Self::MinimumAboveMaximum { least, most }
+            }
         }
     }
 }
 
 /// The origin of a command. Only a person may loosen a run; the agent's own shell is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Caller {
+pub enum CommandCaller {
     Person,
     /// A person, through a prompt in the session, which arrives as an event of the host.
     Session,
     Agent,
 }
 
-pub fn pause(
-    home: &Home,
+pub fn pause_run(
+    home: &RalphHome,
     run: &RunId,
-    caller: Caller,
+    caller: CommandCaller,
     deadline: &Deadline,
 ) -> Result<(), ControlError> {
-    by_person(home, run, caller, "pause")?;
-    change(home, run, deadline, |phase| match phase {
-        Phase::Active | Phase::Orphaned => Ok(Change::Paused),
-        Phase::Paused { .. } => Err(ControlError::NothingToDo {
+    require_person_caller(home, run, caller, "pause")?;
+    change_phase(home, run, deadline, |phase| match phase {
+        RunPhase::Active | RunPhase::Orphaned => Ok(RunChange::Paused),
+        RunPhase::Paused { .. } => Err(ControlError::NothingToDo {
             run: run.clone(),
             phase: "already paused",
             action: "pause",
         }),
-        Phase::Ended(status) => Err(ControlError::HasEnded { run: run.clone(), status }),
+        RunPhase::Ended(status) => Err(ControlError::HasEnded { run: run.clone(), status }),
     })
 }
 
-pub fn resume(
-    home: &Home,
+pub fn resume_held_run(
+    home: &RalphHome,
     run: &RunId,
-    caller: Caller,
+    caller: CommandCaller,
     deadline: &Deadline,
 ) -> Result<(), ControlError> {
-    by_person(home, run, caller, "resume")?;
-    change(home, run, deadline, |phase| match phase {
-        Phase::Paused { .. } | Phase::Orphaned => Ok(Change::Resumed),
-        Phase::Active => {
+    require_person_caller(home, run, caller, "resume")?;
+    change_phase(home, run, deadline, |phase| match phase {
+        RunPhase::Paused { .. } | RunPhase::Orphaned => Ok(RunChange::Resumed),
+        RunPhase::Active => {
             Err(ControlError::NothingToDo { run: run.clone(), phase: "active", action: "resume" })
         }
-        Phase::Ended(status) => Err(ControlError::HasEnded { run: run.clone(), status }),
+        RunPhase::Ended(status) => Err(ControlError::HasEnded { run: run.clone(), status }),
     })
 }
 
-pub(crate) fn change(
-    home: &Home,
+pub(crate) fn change_phase(
+    home: &RalphHome,
     run: &RunId,
     deadline: &Deadline,
-    change: impl FnOnce(Phase) -> Result<Change, ControlError>,
+    change: impl FnOnce(RunPhase) -> Result<RunChange, ControlError>,
 ) -> Result<(), ControlError> {
-    store::load(home, run)?;
-    store::transact(&Transaction { home, run, deadline: *deadline, seen: None }, |opened| {
-        match change(phase(home, opened)) {
-            Ok(change) => Step::Write { change, durability: Durability::Synced, answer: Ok(()) },
-            Err(error) => Step::Leave(Err(error)),
+    store::load_run(home, run)?;
+    store::transact(&RunTransaction { home, run, deadline: *deadline, loaded: None }, |opened| {
+        match change(effective_phase(home, opened)) {
+            Ok(change) => {
+                TransactionStep::Write { change, durability: Durability::Synced, answer: Ok(()) }
+            }
+            Err(error) => TransactionStep::Leave(Err(error)),
         }
     })?
 }
 
 /// The phase now. A run whose owner, or runner, is gone counts as orphaned even if no stop has recorded that yet.
-pub fn phase(home: &Home, opened: &Opened) -> Phase {
+pub fn effective_phase(home: &RalphHome, opened: &LoadedRun) -> RunPhase {
     let gone = if opened.run.drive.is_some() {
-        run_process::runner(home, &opened.run.id).is_none()
+        run_process::live_runner(home, &opened.run.id).is_none()
     } else {
-        let owner = run_process::owner_of(opened, clock::now_ms(), None);
-        owner == ralph_core::facts::Owner::Gone
+        let owner = run_process::owner_status(opened, clock::now_ms(), None);
+        owner == ralph_core::facts::OwnerPresence::Gone
     };
     match opened.state.phase {
-        ended @ Phase::Ended(_) => ended,
-        _ if fs::exists(&home.tombstone(opened.run.id.as_str())) => Phase::Ended(Status::Cancelled),
-        Phase::Active if gone || opened.state.owner(&opened.run).is_none() => Phase::Orphaned,
-        phase @ (Phase::Active | Phase::Paused { .. } | Phase::Orphaned) => phase,
+        ended @ RunPhase::Ended(_) => ended,
+        _ if fs::exists(&home.tombstone(opened.run.id.as_str())) => {
+            RunPhase::Ended(RunStatus::Cancelled)
+        }
+        RunPhase::Active if gone || opened.state.owner(&opened.run).is_none() => RunPhase::Orphaned,
+        phase @ (RunPhase::Active | RunPhase::Paused { .. } | RunPhase::Orphaned) => phase,
     }
 }
 
 /// A name on the command line, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Named {
+pub enum RunOrSession {
     Run(RunId),
     /// A session that only adopted files hold.
     Session(SessionId),
 }
 
 /// Resolves the id of a run, or of a session to the run that owns it. An unambiguous prefix of a session id is enough.
-pub fn named(home: &Home, name: &str) -> Result<Named, ControlError> {
-    let unknown = || ControlError::Unknown(text::line(name, 130));
+pub fn resolve_name(home: &RalphHome, name: &str) -> Result<RunOrSession, ControlError> {
+    let unknown = || ControlError::UnknownName(text::clean_line(name, 130));
     let lower = name.to_ascii_lowercase();
     for run in [name, &lower].into_iter().filter_map(RunId::parse) {
         if fs::exists(home.run(&run).directory()) {
-            return Ok(Named::Run(run));
+            return Ok(RunOrSession::Run(run));
         }
     }
     let session = SessionId::parse(name).ok_or_else(unknown)?;
-    if let Some(named) = of_session(home, &session)? {
+    if let Some(named) = resolve_session(home, &session)? {
         return Ok(named);
     }
-    match beginning(home, name).as_slice() {
+    match sessions_with_prefix(home, name).as_slice() {
         [] => Err(unknown()),
-        [one] => of_session(home, one)?.ok_or_else(unknown),
+        [one] => resolve_session(home, one)?.ok_or_else(unknown),
         [first, second, ..] => Err(ControlError::Ambiguous {
             name: name.to_string(),
             first: first.clone(),
@@ -199,23 +205,28 @@ pub fn named(home: &Home, name: &str) -> Result<Named, ControlError> {
     }
 }
 
-fn of_session(home: &Home, session: &SessionId) -> Result<Option<Named>, ControlError> {
-    Ok(match session_pointer::pointer(home, session)? {
-        Some(pointer) => Some(Named::Run(pointer.run)),
-        None if fs::exists(&home.state(session)) || fs::exists(&home.held_journal(session)) => {
-            Some(Named::Session(session.clone()))
+fn resolve_session(
+    home: &RalphHome,
+    session: &SessionId,
+) -> Result<Option<RunOrSession>, ControlError> {
+    Ok(match session_pointer::read_pointer(home, session)? {
+        Some(pointer) => Some(RunOrSession::Run(pointer.run)),
+        None if fs::exists(&home.session_state(session))
+            || fs::exists(&home.held_journal(session)) =>
+        {
+            Some(RunOrSession::Session(session.clone()))
         }
         None => None,
     })
 }
 
-fn beginning(home: &Home, name: &str) -> Vec<SessionId> {
+fn sessions_with_prefix(home: &RalphHome, name: &str) -> Vec<SessionId> {
     const LEAST: usize = 4;
     const MOST: usize = 100_000;
     if name.len() < LEAST {
         return Vec::new();
     }
-    let mut found: Vec<_> = [home.sessions(), home.held()]
+    let mut found: Vec<_> = [home.sessions(), home.held_sessions()]
         .into_iter()
         .flat_map(|directory| fs::list(&directory, MOST).unwrap_or_default())
         .filter_map(|known| SessionId::parse(known.to_str()?))
@@ -228,42 +239,44 @@ fn beginning(home: &Home, name: &str) -> Vec<SessionId> {
 
 /// Cancels a run or releases a session. The tombstone is written first: from then on the session is free, even if a
 /// later step fails.
-pub fn cancel(
-    home: &Home,
-    name: &Named,
-    caller: Caller,
+pub fn cancel_run_or_session(
+    home: &RalphHome,
+    name: &RunOrSession,
+    caller: CommandCaller,
     deadline: &Deadline,
 ) -> Result<(), ControlError> {
     match name {
-        Named::Session(session) => {
-            if caller == Caller::Agent {
-                return Err(ControlError::FromTheAgent { action: "cancel" });
+        RunOrSession::Session(session) => {
+            if caller == CommandCaller::Agent {
+                return Err(ControlError::CallerIsAgent { action: "cancel" });
             }
-            bury(home, session.as_str())
+            write_tombstone(home, session.as_str())
         }
-        Named::Run(run) => {
-            by_person(home, run, caller, "cancel")?;
-            let opened = store::load(home, run)?;
+        RunOrSession::Run(run) => {
+            require_person_caller(home, run, caller, "cancel")?;
+            let opened = store::load_run(home, run)?;
             match opened.state.phase {
                 // The second call of a hook registered twice.
-                Phase::Ended(Status::Cancelled) if caller == Caller::Session => return Ok(()),
-                Phase::Ended(status) => {
+                RunPhase::Ended(RunStatus::Cancelled) if caller == CommandCaller::Session => {
+                    return Ok(());
+                }
+                RunPhase::Ended(status) => {
                     return Err(ControlError::HasEnded { run: run.clone(), status });
                 }
-                Phase::Active | Phase::Paused { .. } | Phase::Orphaned => {}
+                RunPhase::Active | RunPhase::Paused { .. } | RunPhase::Orphaned => {}
             }
-            bury(home, run.as_str())?;
-            let transaction = Transaction { home, run, deadline: *deadline, seen: None };
+            write_tombstone(home, run.as_str())?;
+            let transaction = RunTransaction { home, run, deadline: *deadline, loaded: None };
             let ended = store::transact(&transaction, |now| match now.state.phase {
-                Phase::Ended(status) => Step::Leave(Some(status)),
-                Phase::Active | Phase::Paused { .. } | Phase::Orphaned => {
-                    let (change, durability) = (Change::Cancelled, Durability::Synced);
-                    Step::Write { change, durability, answer: None }
+                RunPhase::Ended(status) => TransactionStep::Leave(Some(status)),
+                RunPhase::Active | RunPhase::Paused { .. } | RunPhase::Orphaned => {
+                    let (change, durability) = (RunChange::Cancelled, Durability::Synced);
+                    TransactionStep::Write { change, durability, answer: None }
                 }
             });
             match ended {
                 // `Cancelled`: another process cancelled it at the same time.
-                Ok(None | Some(Status::Cancelled)) => {}
+                Ok(None | Some(RunStatus::Cancelled)) => {}
                 // The run ended by itself a moment earlier, and that end stands.
                 Ok(Some(status)) => {
                     fs::remove_file(&home.tombstone(run.as_str()))?;
@@ -274,55 +287,57 @@ pub fn cancel(
                 }
             }
             if let Some(session) = opened.state.owner(&opened.run) {
-                let _lock =
-                    session_pointer::lock(home, session, deadline).map_err(StoreError::from)?;
-                if let Some(pointer) = session_pointer::pointer(home, session)?
+                let _lock = session_pointer::lock_session(home, session, deadline)
+                    .map_err(StoreError::from)?;
+                if let Some(pointer) = session_pointer::read_pointer(home, session)?
                     && pointer.run == *run
                 {
-                    bury(home, session.as_str())?;
-                    session_pointer::point(
+                    write_tombstone(home, session.as_str())?;
+                    session_pointer::write_pointer(
                         home,
                         session,
-                        &Pointer { ended: Ended::Yes, ..pointer },
+                        &SessionPointer { ended: PointerEnded::Yes, ..pointer },
                     )?;
                 }
             }
-            is_cancelled(home, run)
+            verify_cancelled(home, run)
         }
     }
 }
 
-fn bury(home: &Home, id: &str) -> Result<(), ControlError> {
+fn write_tombstone(home: &RalphHome, id: &str) -> Result<(), ControlError> {
     let path = home.tombstone(id);
     if let Some(parent) = path.parent() {
-        fs::create_dir(parent)?;
+        fs::create_private_dir(parent)?;
     }
     fs::replace(
         &path,
-        format!("{}\n", clock::rfc3339(clock::now_ms())).as_bytes(),
+        format!("{}\n", clock::format_rfc3339(clock::now_ms())).as_bytes(),
         Durability::Synced,
     )?;
     Ok(())
 }
 
 /// Reads everything back: a cancellation counts only once every file shows it, not because the writes succeeded.
-fn is_cancelled(home: &Home, run: &RunId) -> Result<(), ControlError> {
+fn verify_cancelled(home: &RalphHome, run: &RunId) -> Result<(), ControlError> {
     let paths = home.run(run);
     let remains = |path: PathBuf| Err(ControlError::NotCancelled { run: run.to_string(), path });
     if !fs::exists(&home.tombstone(run.as_str())) {
         return remains(home.tombstone(run.as_str()));
     }
-    let opened = store::load(home, run)?;
+    let opened = store::load_run(home, run)?;
     match opened.state.phase {
-        Phase::Ended(Status::Cancelled) => {}
+        RunPhase::Ended(RunStatus::Cancelled) => {}
         // The run ended by itself a moment earlier.
-        Phase::Ended(status) => return Err(ControlError::HasEnded { run: run.clone(), status }),
-        Phase::Active | Phase::Paused { .. } | Phase::Orphaned => return remains(paths.state()),
+        RunPhase::Ended(status) => return Err(ControlError::HasEnded { run: run.clone(), status }),
+        RunPhase::Active | RunPhase::Paused { .. } | RunPhase::Orphaned => {
+            return remains(paths.state());
+        }
     }
     match opened.state.owner(&opened.run) {
-        Some(session) => match session_pointer::pointer(home, session)? {
-            Some(pointer) if pointer.run == *run && pointer.ended == Ended::No => {
-                remains(home.session(session))
+        Some(session) => match session_pointer::read_pointer(home, session)? {
+            Some(pointer) if pointer.run == *run && pointer.ended == PointerEnded::No => {
+                remains(home.session_pointer(session))
             }
             Some(_) | None => Ok(()),
         },
@@ -331,29 +346,30 @@ fn is_cancelled(home: &Home, run: &RunId) -> Result<(), ControlError> {
 }
 
 /// Whether the run has no stop and no declaration yet.
-pub fn is_untouched(home: &Home, run: &RunId) -> Result<bool, ControlError> {
-    let opened = store::load(home, run)?;
-    Ok(opened.state.seq <= 1 && opened.state.phase == Phase::Active)
+pub fn is_untouched(home: &RalphHome, run: &RunId) -> Result<bool, ControlError> {
+    let opened = store::load_run(home, run)?;
+    Ok(opened.state.seq <= 1 && opened.state.phase == RunPhase::Active)
 }
 
 /// Refuses an action that only a person may take, if the caller is an agent or runs below the run's own client.
-pub fn by_person(
-    home: &Home,
+pub fn require_person_caller(
+    home: &RalphHome,
     run: &RunId,
-    caller: Caller,
+    caller: CommandCaller,
     action: &'static str,
 ) -> Result<(), ControlError> {
-    let opened = store::load(home, run)?;
-    let below = || opened.state.process.is_some_and(|process| owner::is_ancestor(process.pid));
+    let opened = store::load_run(home, run)?;
+    let below =
+        || opened.state.process.is_some_and(|process| process_identity::is_ancestor(process.pid));
     match caller {
-        Caller::Session => Ok(()),
-        Caller::Person if !below() => Ok(()),
-        Caller::Person | Caller::Agent => Err(ControlError::FromTheAgent { action }),
+        CommandCaller::Session => Ok(()),
+        CommandCaller::Person if !below() => Ok(()),
+        CommandCaller::Person | CommandCaller::Agent => Err(ControlError::CallerIsAgent { action }),
     }
 }
 
 /// Makes a path absolute, so that it stays valid for commands run from other directories.
-pub fn absolute(path: &Path, cwd: &Path) -> PathBuf {
+pub fn absolute_path(path: &Path, cwd: &Path) -> PathBuf {
     fs::resolve(&cwd.join(path)).unwrap_or_else(|| cwd.join(path))
 }
 
@@ -367,12 +383,12 @@ mod tests {
     #[test]
     fn a_cancel_succeeds_only_when_every_file_shows_it() {
         let directory = tempfile::tempdir().unwrap();
-        let home = Home::new(directory.path().join("home"));
+        let home = RalphHome::new(directory.path().join("home"));
         let deadline = Deadline::after(Duration::from_mins(1));
         let session = SessionId::parse("s1").unwrap();
-        let order = Order::of_goal(&session, directory.path(), b"goal");
-        let run = start(&home, &Env::from_process(), &order, &deadline).unwrap().id;
-        let remains = || match is_cancelled(&home, &run) {
+        let order = RunStartRequest::from_goal(&session, directory.path(), b"goal");
+        let run = start_run(&home, &Env::from_process(), &order, &deadline).unwrap().id;
+        let remains = || match verify_cancelled(&home, &run) {
             Err(ControlError::NotCancelled { path, .. }) => Some(path),
             other => {
                 other.unwrap();
@@ -380,13 +396,18 @@ mod tests {
             }
         };
         assert_eq!(remains(), Some(home.tombstone(run.as_str())));
-        bury(&home, run.as_str()).unwrap();
+        write_tombstone(&home, run.as_str()).unwrap();
         assert_eq!(remains(), Some(home.run(&run).state()));
-        let transaction = Transaction { home: &home, run: &run, deadline, seen: None };
-        let (change, durability) = (Change::Cancelled, Durability::Synced);
-        store::transact(&transaction, |_| Step::Write { change, durability, answer: () }).unwrap();
-        assert_eq!(remains(), Some(home.session(&order.session)));
-        session_pointer::end(&home, &order.session, &run, &deadline).unwrap();
+        let transaction = RunTransaction { home: &home, run: &run, deadline, loaded: None };
+        let (change, durability) = (RunChange::Cancelled, Durability::Synced);
+        store::transact(&transaction, |_| TransactionStep::Write {
+            change,
+            durability,
+            answer: (),
+        })
+        .unwrap();
+        assert_eq!(remains(), Some(home.session_pointer(&order.session)));
+        session_pointer::mark_run_ended(&home, &order.session, &run, &deadline).unwrap();
         assert_eq!(remains(), None);
     }
 }

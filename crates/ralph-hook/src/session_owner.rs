@@ -1,11 +1,11 @@
 //! Finds what owns a session: one of ralph's runs, a loop directory that no session has claimed yet, files of other
 //! tools, or nothing.
 
-use crate::adopt::{self, Binding};
-use ralph_core::event::Stop;
+use crate::adopt::{self, LoopBinding};
+use ralph_core::event::StopEvent;
 use ralph_core::id::{RunId, SessionId};
-use ralph_home::faults::{self, Fault, Kind, describe};
-use ralph_home::session_pointer::{self, Ended, HolderError, Pointer};
+use ralph_home::faults::{self, Fault, FaultKind, describe_error};
+use ralph_home::session_pointer::{self, PointerEnded, SessionPointer, SessionPointerError};
 use ralph_home::world::World;
 use ralph_lists::loop_directory;
 use ralph_sys::fs;
@@ -23,42 +23,56 @@ pub enum SessionOwner {
 }
 
 /// Finds the owner, and adopts an unclaimed loop directory of the project on the way.
-pub fn find_owner(world: &World, stop: &Stop, session: &SessionId) -> SessionOwner {
-    match session_pointer::pointer(&world.home, session) {
-        Ok(Some(Pointer { run, ended: Ended::No, .. })) => return SessionOwner::Run(run),
+pub fn find_owner(world: &World, stop: &StopEvent, session: &SessionId) -> SessionOwner {
+    match session_pointer::read_pointer(&world.home, session) {
+        Ok(Some(SessionPointer { run, ended: PointerEnded::No, .. })) => {
+            return SessionOwner::Run(run);
+        }
         // An ended run stays ended: only a person starts another in this session.
-        Ok(Some(Pointer { ended: Ended::Yes, .. })) => {}
+        Ok(Some(SessionPointer { ended: PointerEnded::Yes, .. })) => {}
         Ok(None) => {
             if let Some(run) = adopt_loop_directory(world, stop, session) {
                 return SessionOwner::Run(run);
             }
         }
         Err(error) => {
-            let what = describe(&error);
-            faults::record(&world.home, &Fault::new(Kind::File, &what).of_session(session));
+            let what = describe_error(&error);
+            faults::record_fault(
+                &world.home,
+                &Fault::new(FaultKind::File, &what).with_session(session),
+            );
             return match error {
-                HolderError::Garbled { .. } => SessionOwner::Unreadable(what),
-                HolderError::File(_) | HolderError::Lock(_) => SessionOwner::Nothing,
+                SessionPointerError::Quarantined { .. } => SessionOwner::Unreadable(what),
+                SessionPointerError::File(_) | SessionPointerError::Lock(_) => {
+                    SessionOwner::Nothing
+                }
             };
         }
     }
-    if fs::exists(&world.home.state(session)) { SessionOwner::Files } else { SessionOwner::Nothing }
+    if fs::exists(&world.home.session_state(session)) {
+        SessionOwner::Files
+    } else {
+        SessionOwner::Nothing
+    }
 }
 
-fn adopt_loop_directory(world: &World, stop: &Stop, session: &SessionId) -> Option<RunId> {
+fn adopt_loop_directory(world: &World, stop: &StopEvent, session: &SessionId) -> Option<RunId> {
     let project = project_directory(world, stop)?;
     let binding = match world.env.loop_dir() {
-        Some(named) => Binding::Named(project.join(named)),
-        None => Binding::Found(project.join(loop_directory::DEFAULT_DIRECTORY)),
+        Some(named) => LoopBinding::Named(project.join(named)),
+        None => LoopBinding::Found(project.join(loop_directory::DEFAULT_DIRECTORY)),
     };
-    let list = binding.directory().join(loop_directory::FEATURES);
+    let list = binding.directory().join(loop_directory::FEATURES_FILE);
     if !fs::exists(&list) {
-        if let Binding::Named(_) = binding {
+        if let LoopBinding::Named(_) = binding {
             let what = format!(
                 "`RALPH_LOOP_DIR` points to `{}`, which does not exist; no session is held",
                 list.display()
             );
-            faults::record(&world.home, &Fault::new(Kind::File, &what).of_session(session));
+            faults::record_fault(
+                &world.home,
+                &Fault::new(FaultKind::File, &what).with_session(session),
+            );
         }
         return None;
     }
@@ -66,18 +80,21 @@ fn adopt_loop_directory(world: &World, stop: &Stop, session: &SessionId) -> Opti
     {
         return None;
     }
-    match adopt::take(world, &binding, session, &project) {
+    match adopt::adopt_loop(world, &binding, session, &project) {
         Ok(run) => run,
         Err(error) => {
-            let what = describe(&error);
-            faults::record(&world.home, &Fault::new(Kind::File, &what).of_session(session));
+            let what = describe_error(&error);
+            faults::record_fault(
+                &world.home,
+                &Fault::new(FaultKind::File, &what).with_session(session),
+            );
             None
         }
     }
 }
 
 /// The project directory, which is not necessarily the agent's current directory.
-pub fn project_directory(world: &World, stop: &Stop) -> Option<PathBuf> {
+pub fn project_directory(world: &World, stop: &StopEvent) -> Option<PathBuf> {
     let directory = world.env.project_dir().or_else(|| stop.cwd.as_deref().map(PathBuf::from))?;
     directory.is_absolute().then_some(directory)
 }

@@ -2,106 +2,109 @@
 //!
 //! The rules themselves are in `ralph-guard`; this file supplies them with the paths.
 
-use crate::heard;
-use crate::surroundings;
-use ralph_core::event::{ToolCall, ToolDone};
-use ralph_core::policy::Objection;
-use ralph_core::record::Change;
+use crate::facts;
+use crate::heartbeat;
+use ralph_core::event::{ToolCallEvent, ToolDoneEvent};
+use ralph_core::policy::GuardAction;
+use ralph_core::record::RunChange;
 use ralph_core::redact::Redactor;
-use ralph_core::run::Phase;
+use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_core::verdict::Verdict;
-use ralph_gates::gates::key::globs_of;
-use ralph_guard::{Call, Denied, Ground, Scope};
-use ralph_home::faults::{self, Fault, Kind, describe};
-use ralph_home::store::{self, Opened, Step};
+use ralph_gates::gates::result_key::compile_globs;
+use ralph_guard::{DeniedCall, GuardContext, GuardScope, GuardedCall};
+use ralph_home::faults::{self, Fault, FaultKind, describe_error};
+use ralph_home::store::{self, LoadedRun, TransactionStep};
 use ralph_home::world::World;
 use ralph_policy::config;
 use ralph_sys::env;
 use ralph_sys::fs::{self, Durability};
-use ralph_sys::proc::worker::{self, SpawnError};
+use ralph_sys::proc::worker::{self, WorkerSpawnError};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// Tools after which gate results may change.
-const EDITS: [&str; 4] = ["Edit", "MultiEdit", "NotebookEdit", "Write"];
+const EDIT_TOOLS: [&str; 4] = ["Edit", "MultiEdit", "NotebookEdit", "Write"];
 
-const LONGEST_CALL: usize = 300;
+const MAX_RECORDED_CALL_CHARS: usize = 300;
 
-pub fn on_call(world: &World, call: &ToolCall) -> Verdict {
+pub fn on_call(world: &World, call: &ToolCallEvent) -> Verdict {
     let Some(session) = &call.session else { return Verdict::Allow };
-    let held = heard::run_of(world, session)
-        .and_then(|run| store::load(&world.home, &run).ok())
+    let held = heartbeat::find_run_and_beat(world, session)
+        .and_then(|run| store::load_run(&world.home, &run).ok())
         .filter(|opened| opened.state.owner(&opened.run) == Some(session))
-        .filter(|opened| opened.state.phase == Phase::Active);
-    let objection = held.as_ref().map_or(Objection::Deny, |opened| {
-        opened.run.seal.as_ref().map_or(Objection::Deny, |seal| seal.policy.protect.guard)
+        .filter(|opened| opened.state.phase == RunPhase::Active);
+    let objection = held.as_ref().map_or(GuardAction::Deny, |opened| {
+        opened.run.seal.as_ref().map_or(GuardAction::Deny, |seal| seal.policy.protect.guard)
     });
-    if objection == Objection::Off {
+    if objection == GuardAction::Off {
         return Verdict::Allow;
     }
-    let Some(denied) = judge(world, call, held.as_ref()) else { return Verdict::Allow };
+    let Some(denied) = guard_call(world, call, held.as_ref()) else { return Verdict::Allow };
     if let Some(opened) = &held {
-        note(world, opened, call, &denied);
+        record_denial(world, opened, call, &denied);
     }
     let reason = Redactor::new(world.env.secrets()).redact(&denied.reason);
     match objection {
-        Objection::Ask => Verdict::Ask { reason },
-        Objection::Deny | Objection::Off => Verdict::Deny { reason },
+        GuardAction::Ask => Verdict::AskPerson { reason },
+        GuardAction::Deny | GuardAction::Off => Verdict::DenyTool { reason },
     }
 }
 
 /// Starts the gates in the background after an edit, so that results are ready at the next stop. Happens only if a
 /// person registered the hook for this event.
-pub fn on_done(world: &World, done: &ToolDone) -> Verdict {
-    let run = done.session.as_ref().and_then(|session| heard::run_of(world, session));
-    let Some(run) = run.filter(|_| EDITS.contains(&done.tool.as_str())) else {
+pub fn on_done(world: &World, done: &ToolDoneEvent) -> Verdict {
+    let run =
+        done.session.as_ref().and_then(|session| heartbeat::find_run_and_beat(world, session));
+    let Some(run) = run.filter(|_| EDIT_TOOLS.contains(&done.tool.as_str())) else {
         return Verdict::Allow;
     };
-    if let Ok(Opened { run, state, .. }) = store::load(&world.home, &run)
-        && state.phase == Phase::Active
+    if let Ok(LoadedRun { run, state, .. }) = store::load_run(&world.home, &run)
+        && state.phase == RunPhase::Active
         && let Some(seal) = &run.seal
-        && let Err(error) = warm(Path::new(&seal.project))
+        && let Err(error) = start_gate_worker(Path::new(&seal.project))
     {
-        let fault = Fault::new(Kind::File, &describe(&error)).of_run(&run.id);
-        faults::record(&world.home, &fault);
+        let fault = Fault::new(FaultKind::File, &describe_error(&error)).with_run(&run.id);
+        faults::record_fault(&world.home, &fault);
     }
     Verdict::Allow
 }
 
 /// Starts a background worker. It takes a lock, so a second worker exits immediately.
-fn warm(project: &Path) -> Result<(), SpawnError> {
-    let program = env::this_program();
+fn start_gate_worker(project: &Path) -> Result<(), WorkerSpawnError> {
+    let program = env::own_executable();
     let arguments = ["gate", "warm", "--project"].map(OsStr::new);
-    let worker = worker::spawn(&worker::Spec {
+    let worker = worker::spawn_worker(&worker::WorkerSpec {
         program: &program,
         arguments: &[&arguments[..], &[project.as_os_str()]].concat(),
         env: &[],
         log: None,
     })?;
     // The worker is running in any case; a failure here only means that it may end with this process.
-    drop(worker.let_go());
+    drop(worker.detach());
     Ok(())
 }
 
-fn judge(world: &World, call: &ToolCall, held: Option<&Opened>) -> Option<Denied> {
+fn guard_call(world: &World, call: &ToolCallEvent, held: Option<&LoadedRun>) -> Option<DeniedCall> {
     let project = held.map(|opened| PathBuf::from(&opened.run.project));
     let cwd = call.cwd.as_deref().map(PathBuf::from).filter(|cwd| cwd.is_absolute());
     let project = project.or_else(|| world.env.project_dir()).or_else(|| cwd.clone())?;
-    let homes = spellings(world.home.root());
-    let claims = call.session.iter().flat_map(|session| spellings(&world.home.state(session)));
+    let homes = path_spellings(world.home.root());
+    let claims =
+        call.session.iter().flat_map(|session| path_spellings(&world.home.session_state(session)));
     let claims: Vec<String> = claims.collect();
     let (settings, policies) = match held {
         Some(opened) => {
-            let transcript = call.transcript.iter().flat_map(|path| spellings(Path::new(path)));
-            let settings = settings(world, &project).into_iter().chain(transcript).collect();
-            (settings, policies(opened, &project))
+            let transcript =
+                call.transcript.iter().flat_map(|path| path_spellings(Path::new(path)));
+            let settings = settings_paths(world, &project).into_iter().chain(transcript).collect();
+            (settings, policy_paths(opened, &project))
         }
         None => (Vec::new(), Vec::new()),
     };
-    let protected = held
-        .and_then(|opened| opened.run.seal.as_ref())
-        .map(|seal| (globs_of(&seal.policy.protect.paths), inside(&seal.project, &project)));
+    let protected = held.and_then(|opened| opened.run.seal.as_ref()).map(|seal| {
+        (compile_globs(&seal.policy.protect.paths), policy_directory(&seal.project, &project))
+    });
     let is_protected = |path: &str| {
         protected.as_ref().is_some_and(|(globs, below)| {
             let path = Path::new(path);
@@ -110,26 +113,26 @@ fn judge(world: &World, call: &ToolCall, held: Option<&Opened>) -> Option<Denied
     };
     let cwd = cwd.unwrap_or_else(|| project.clone());
     let user_home = world.env.home().map(|home| home.to_string_lossy().into_owned());
-    let ground = Ground {
-        ralph_homes: &texts(&homes),
-        claims: &texts(&claims),
+    let ground = GuardContext {
+        ralph_homes: &as_strs(&homes),
+        claims: &as_strs(&claims),
         user_home: user_home.as_deref(),
         project: &project.to_string_lossy(),
         cwd: &cwd.to_string_lossy(),
-        settings: &texts(&settings),
-        policy_files: &texts(&policies),
+        settings: &as_strs(&settings),
+        policy_files: &as_strs(&policies),
         is_protected: &is_protected,
-        scope: if held.is_some() { Scope::Run } else { Scope::HomeOnly },
+        scope: if held.is_some() { GuardScope::Run } else { GuardScope::HomeOnly },
     };
-    ralph_guard::judge(&Call { tool: &call.tool, input: &call.input }, &ground)
+    ralph_guard::judge_call(&GuardedCall { tool: &call.tool, input: &call.input }, &ground)
 }
 
-fn texts(paths: &[String]) -> Vec<&str> {
+fn as_strs(paths: &[String]) -> Vec<&str> {
     paths.iter().map(String::as_str).collect()
 }
 
 /// A path as written and as resolved: an agent may use either.
-fn spellings(path: &Path) -> Vec<String> {
+fn path_spellings(path: &Path) -> Vec<String> {
     // The root or a relative path would match every path.
     if !path.is_absolute() || path.parent().is_none() {
         return Vec::new();
@@ -145,43 +148,45 @@ fn spellings(path: &Path) -> Vec<String> {
 }
 
 /// Files that determine whether the host still calls ralph.
-fn settings(world: &World, project: &Path) -> Vec<String> {
+fn settings_paths(world: &World, project: &Path) -> Vec<String> {
     let user = world.env.claude_config_dir().into_iter().flat_map(|directory| {
         ["settings.json", "settings.local.json", "plugins"].map(|name| directory.join(name))
     });
     let own = world.env.home().map(|home| home.join(".claude.json"));
     let local =
         ["settings.json", "settings.local.json"].map(|name| project.join(".claude").join(name));
-    user.chain(own).chain(local).flat_map(|path| spellings(&path)).collect()
+    user.chain(own).chain(local).flat_map(|path| path_spellings(&path)).collect()
 }
 
-fn policies(opened: &Opened, project: &Path) -> Vec<String> {
+fn policy_paths(opened: &LoadedRun, project: &Path) -> Vec<String> {
     let sealed = opened.run.seal.as_ref().map(|seal| PathBuf::from(&seal.project));
     let places = [Some(project.to_path_buf()), sealed].into_iter().flatten();
     places
-        .flat_map(|place| config::NAMES.map(|name| place.join(name)))
-        .flat_map(|path| spellings(&path))
+        .flat_map(|place| config::POLICY_FILE_NAMES.map(|name| place.join(name)))
+        .flat_map(|path| path_spellings(&path))
         .collect()
 }
 
 /// The directory of the policy, relative to the project that the agent works in.
-fn inside(sealed: &str, project: &Path) -> PathBuf {
+fn policy_directory(sealed: &str, project: &Path) -> PathBuf {
     Path::new(sealed).strip_prefix(project).map(Path::to_path_buf).unwrap_or_default()
 }
 
 /// Records the denied call in the journal.
-fn note(world: &World, opened: &Opened, call: &ToolCall, denied: &Denied) {
+fn record_denial(world: &World, opened: &LoadedRun, call: &ToolCallEvent, denied: &DeniedCall) {
     let redactor = Redactor::new(world.env.secrets());
-    let shorten = |text: &str, most| text::cut(&redactor.redact(&text::line(text, most * 2)), most);
-    let change = Change::Denied {
+    let shorten = |text: &str, most| {
+        text::truncate(&redactor.redact(&text::clean_line(text, most * 2)), most)
+    };
+    let change = RunChange::Denied {
         tool: shorten(&call.tool, 60),
-        what: denied.what.name().to_string(),
-        call: shorten(call.input.get(), LONGEST_CALL),
+        what: denied.target.name().to_string(),
+        call: shorten(call.input.get(), MAX_RECORDED_CALL_CHARS),
     };
     let run = &opened.run.id;
     let durability = Durability::Cached;
-    let step = |_: &Opened| Step::Write { change, durability, answer: () };
-    if let Err(error) = store::transact(&world.on(run), step) {
-        surroundings::trouble(world, run, &error);
+    let step = |_: &LoadedRun| TransactionStep::Write { change, durability, answer: () };
+    if let Err(error) = store::transact(&world.transaction(run), step) {
+        facts::record_run_fault(world, run, &error);
     }
 }

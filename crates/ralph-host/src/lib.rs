@@ -10,7 +10,7 @@ pub mod claude;
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use ralph_core::event::{Event, Occasion};
+use ralph_core::event::{HookEvent, ReplyOccasion};
 use ralph_core::verdict::Verdict;
 
 /// A coding agent's program that calls ralph.
@@ -21,7 +21,7 @@ pub enum Host {
 
 /// How a block is reported to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub enum BlockStyle {
     /// Exit 2, the reason on stderr, `{}` on stdout.
     Exit2,
     /// `additionalContext`: the agent continues, and the host shows no error.
@@ -32,7 +32,7 @@ pub enum Style {
 
 /// The exact output of a hook process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reply {
+pub struct HookReply {
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
     pub exit: u8,
@@ -40,7 +40,7 @@ pub struct Reply {
 
 /// Input that is not an event. `why` describes where parsing failed and never quotes the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Malformed {
+pub struct MalformedEvent {
     pub why: String,
 }
 
@@ -52,20 +52,25 @@ impl Host {
         }
     }
 
-    pub fn parse(self, input: &[u8]) -> Result<Event, Malformed> {
+    pub fn parse(self, input: &[u8]) -> Result<HookEvent, MalformedEvent> {
         match self {
-            Self::Claude => claude::event::parse(input),
+            Self::Claude => claude::event::parse_event(input),
         }
     }
 
-    pub fn render(self, style: Style, occasion: Occasion, verdict: &Verdict) -> Reply {
+    pub fn render(
+        self,
+        style: BlockStyle,
+        occasion: ReplyOccasion,
+        verdict: &Verdict,
+    ) -> HookReply {
         match self {
-            Self::Claude => claude::event::render(style, occasion, verdict),
+            Self::Claude => claude::event::render_verdict(style, occasion, verdict),
         }
     }
 }
 
-impl Style {
+impl BlockStyle {
     pub fn parse_name(name: &str) -> Option<Self> {
         match name {
             "exit2" => Some(Self::Exit2),

@@ -2,7 +2,7 @@
 
 pub mod features;
 pub mod import;
-pub mod lists;
 pub mod loop_directory;
 pub mod plan;
+pub mod run_lists;
 pub mod tasks;

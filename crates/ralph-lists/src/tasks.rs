@@ -4,68 +4,68 @@ use ralph_core::id::SessionId;
 use ralph_core::requirement::Requirement;
 use ralph_core::source::client_tasks;
 use ralph_core::text;
-use ralph_home::faults::{self, Fault, Kind};
+use ralph_home::faults::{self, Fault, FaultKind};
 use ralph_home::world::World;
 use ralph_sys::fs;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-const LARGEST: usize = 4 * 1024 * 1024;
-const MOST: usize = 5_000;
-const MOST_BYTES: u64 = 16 * 1024 * 1024;
+const MAX_TASK_BYTES: usize = 4 * 1024 * 1024;
+const MAX_TASKS: usize = 5_000;
+const MAX_TOTAL_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The requirement that every task of a session's list is completed; `None` if there is no list. An unreadable file is
 /// recorded as a fault but never holds the agent, because the client may be writing it.
-pub fn of_client(world: &World, session: &SessionId) -> Option<Requirement> {
-    let directory = directory(world, session)?;
+pub fn client_task_requirement(world: &World, session: &SessionId) -> Option<Requirement> {
+    let directory = task_directory(world, session)?;
     if !fs::exists(&directory) {
         return None;
     }
     let tell = |what: &str| {
-        faults::record(&world.home, &Fault::new(Kind::File, what).of_session(session));
+        faults::record_fault(&world.home, &Fault::new(FaultKind::File, what).with_session(session));
     };
-    let names = match fs::list(&directory, MOST) {
+    let names = match fs::list(&directory, MAX_TASKS) {
         Ok(names) => names,
         Err(error) => {
-            tell(&faults::describe(&error));
+            tell(&faults::describe_error(&error));
             return None;
         }
     };
     let mut tasks = Vec::new();
-    let mut room = MOST_BYTES;
-    for path in names.iter().filter(|name| is_task(name)).map(|name| directory.join(name)) {
+    let mut room = MAX_TOTAL_BYTES;
+    for path in names.iter().filter(|name| is_task_file(name)).map(|name| directory.join(name)) {
         let length = fs::stat(&path).map_or(0, |stat| stat.len);
-        if length > room || world.end.is_over() {
+        if length > room || world.answer_deadline.has_passed() {
             tell(&format!("`{}` has more tasks than can be read in time", directory.display()));
             break;
         }
         room -= length;
-        match fs::read_opt(&path, LARGEST) {
+        match fs::read_if_exists(&path, MAX_TASK_BYTES) {
             Ok(None) => {}
-            Ok(Some(bytes)) => match client_tasks::read(&bytes) {
+            Ok(Some(bytes)) => match client_tasks::read_client_task(&bytes) {
                 Ok(task) => tasks.extend(task),
                 Err(garbled) => {
                     tell(&format!("cannot read `{}`: {}", path.display(), garbled.why));
                 }
             },
-            Err(error) => tell(&faults::describe(&error)),
+            Err(error) => tell(&faults::describe_error(&error)),
         }
     }
-    client_tasks::requirement(tasks)
+    client_tasks::client_tasks_requirement(tasks)
 }
 
 /// The directory of a session's list. Sessions can share a list, which then has its own name.
-fn directory(world: &World, session: &SessionId) -> Option<PathBuf> {
+fn task_directory(world: &World, session: &SessionId) -> Option<PathBuf> {
     let shared = world.env.claude_task_list();
     let list = shared.as_deref().unwrap_or(session.as_str());
-    let list = text::cut(list, 200);
+    let list = text::truncate(list, 200);
     // Sanitized in the same way as the client does, so that no name leads outside the directory.
     let is_plain = |char: char| char.is_ascii_alphanumeric() || char == '_' || char == '-';
     let list: String = list.chars().map(|char| if is_plain(char) { char } else { '-' }).collect();
     Some(world.env.claude_config_dir()?.join("tasks").join(list))
 }
 
-fn is_task(name: &OsString) -> bool {
+fn is_task_file(name: &OsString) -> bool {
     let is_hidden = name.as_encoded_bytes().starts_with(b".");
     !is_hidden && Path::new(name).extension().is_some_and(|extension| extension == "json")
 }
@@ -73,15 +73,15 @@ fn is_task(name: &OsString) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ralph_core::requirement::Standing;
+    use ralph_core::requirement::RequirementStatus;
     use ralph_sys::clock::Deadline;
     use ralph_sys::env::Env;
     use ralph_sys::fs::Durability;
     use std::os::unix::fs::symlink;
     use std::time::Duration;
 
-    fn put(directory: &Path, name: &str, bytes: &[u8]) {
-        fs::create_dir(directory).unwrap();
+    fn write_file(directory: &Path, name: &str, bytes: &[u8]) {
+        fs::create_private_dir(directory).unwrap();
         fs::replace(&directory.join(name), bytes, Durability::Cached).unwrap();
     }
 
@@ -93,17 +93,17 @@ mod tests {
     }
 
     /// The requirement, followed by the recorded faults.
-    fn told(world: &World, session: &str) -> String {
-        let requirement = of_client(world, &SessionId::parse(session).unwrap());
-        let mut lines = match requirement.map(|requirement| requirement.standing) {
+    fn requirement_and_faults(world: &World, session: &str) -> String {
+        let requirement = client_task_requirement(world, &SessionId::parse(session).unwrap());
+        let mut lines = match requirement.map(|requirement| requirement.status) {
             None => vec!["nothing".to_string()],
-            Some(Standing::Unmet(failure)) => {
+            Some(RequirementStatus::Unmet(failure)) => {
                 let messages = failure.findings.into_iter().map(|finding| finding.message);
                 [failure.summary].into_iter().chain(messages).collect()
             }
             Some(other) => vec![format!("{other:?}")],
         };
-        let mut faults: Vec<String> = faults::all(&world.home)
+        let mut faults: Vec<String> = faults::list_faults(&world.home)
             .into_iter()
             .map(|fault| format!("fault: {}", fault.what))
             .collect();
@@ -113,7 +113,7 @@ mod tests {
         lines.join("\n").replace(&home, "~")
     }
 
-    fn task(id: u32, status: &str) -> String {
+    fn task_json(id: u32, status: &str) -> String {
         format!(
             r#"{{"id":"{id}","subject":"do {id}","status":"{status}","blocks":[],"blockedBy":[]}}"#
         )
@@ -126,14 +126,14 @@ mod tests {
         let tasks = home.path().join(".claude/tasks");
         let session = |name: &str, files: &[(&str, &[u8])]| {
             for (file, bytes) in files {
-                put(&tasks.join(name), file, bytes);
+                write_file(&tasks.join(name), file, bytes);
             }
         };
-        let (pending, completed) = (task(1, "pending"), task(2, "completed"));
+        let (pending, completed) = (task_json(1, "pending"), task_json(2, "completed"));
         let (pending, completed) = (pending.as_bytes(), completed.as_bytes());
         session("open", &[("1.json", pending), ("2.json", completed)]);
         session("done", &[("2.json", completed)]);
-        session("deleted", &[("3.json", task(3, "deleted").as_bytes())]);
+        session("deleted", &[("3.json", task_json(3, "deleted").as_bytes())]);
         session(
             "others",
             &[
@@ -155,26 +155,26 @@ mod tests {
         session("list", &[("1.json", b"[]")]);
         session("deep", &[("1.json", &b"[".repeat(100_000))]);
         session("twice", &[("1.json", pending), ("01.json", pending)]);
-        session("new-word", &[("1.json", task(1, "blocked").as_bytes())]);
+        session("new-word", &[("1.json", task_json(1, "blocked").as_bytes())]);
         session(
             "big",
             &[(
                 "1.json",
                 &[
                     b"{\"status\":\"pending\",\"id\":\"1\",\"description\":\"",
-                    &b"x".repeat(LARGEST)[..],
+                    &b"x".repeat(MAX_TASK_BYTES)[..],
                     b"\"}",
                 ]
                 .concat(),
             )],
         );
-        fs::create_dir(&tasks.join("directory/1.json")).unwrap();
-        fs::create_dir(&tasks.join("empty")).unwrap();
-        fs::create_dir(&tasks.join("circle")).unwrap();
+        fs::create_private_dir(&tasks.join("directory/1.json")).unwrap();
+        fs::create_private_dir(&tasks.join("empty")).unwrap();
+        fs::create_private_dir(&tasks.join("circle")).unwrap();
         symlink("1.json", tasks.join("circle/1.json")).unwrap();
-        fs::create_dir(&tasks.join("pipe")).unwrap();
-        ralph_sys::proc::testing::succeed(&tasks.join("pipe"), &["mkfifo", "1.json"]);
-        put(&tasks, "file", b"");
+        fs::create_private_dir(&tasks.join("pipe")).unwrap();
+        ralph_sys::proc::testing::run_successfully(&tasks.join("pipe"), &["mkfifo", "1.json"]);
+        write_file(&tasks, "file", b"");
         let sessions = [
             "none",
             "open",
@@ -201,8 +201,8 @@ mod tests {
             .iter()
             .map(|session| {
                 let world = world(home.path(), &[]);
-                let result = told(&world, session);
-                faults::clear(&world.home).unwrap();
+                let result = requirement_and_faults(&world, session);
+                faults::clear_faults(&world.home).unwrap();
                 format!("== {session}\n{result}")
             })
             .collect();
@@ -271,39 +271,42 @@ mod tests {
     fn the_configuration_directory_and_the_list_can_be_elsewhere() {
         let home = tempfile::tempdir().unwrap();
         let config = home.path().join("config");
-        put(&config.join("tasks/s1"), "1.json", task(1, "pending").as_bytes());
-        put(&config.join("tasks/a-list-"), "1.json", task(2, "in_progress").as_bytes());
-        put(&config.join("tasks/---"), "1.json", task(3, "pending").as_bytes());
+        write_file(&config.join("tasks/s1"), "1.json", task_json(1, "pending").as_bytes());
+        write_file(&config.join("tasks/a-list-"), "1.json", task_json(2, "in_progress").as_bytes());
+        write_file(&config.join("tasks/---"), "1.json", task_json(3, "pending").as_bytes());
         let config = config.to_str().unwrap();
         let shared = |list| {
             world(home.path(), &[("CLAUDE_CONFIG_DIR", config), ("CLAUDE_CODE_TASK_LIST_ID", list)])
         };
-        assert_eq!(told(&world(home.path(), &[]), "s1"), "nothing");
+        assert_eq!(requirement_and_faults(&world(home.path(), &[]), "s1"), "nothing");
         assert_eq!(
-            told(&world(home.path(), &[("CLAUDE_CONFIG_DIR", config)]), "s1"),
+            requirement_and_faults(&world(home.path(), &[("CLAUDE_CONFIG_DIR", config)]), "s1"),
             "1 of 1 task is open\n#1 do 1"
         );
-        assert_eq!(told(&shared("a list!"), "s1"), "1 of 1 task is open\n#2 do 2 (in progress)");
-        assert_eq!(told(&shared("../"), "s1"), "1 of 1 task is open\n#3 do 3");
+        assert_eq!(
+            requirement_and_faults(&shared("a list!"), "s1"),
+            "1 of 1 task is open\n#2 do 2 (in progress)"
+        );
+        assert_eq!(requirement_and_faults(&shared("../"), "s1"), "1 of 1 task is open\n#3 do 3");
     }
 
     #[test]
     fn at_most_5000_tasks_are_read() {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path().join(".claude/tasks/s1");
-        fs::create_dir(&directory).unwrap();
+        fs::create_private_dir(&directory).unwrap();
         for id in 0..=5_000 {
             let path = directory.join(format!("{id}.json"));
-            fs::create_new(&path, task(id, "pending").as_bytes()).unwrap();
+            fs::create_new(&path, task_json(id, "pending").as_bytes()).unwrap();
         }
         let world = world(home.path(), &[]);
-        let refused = told(&world, "s1");
+        let refused = requirement_and_faults(&world, "s1");
         assert_eq!(
             refused,
             "nothing\nfault: cannot list `~/.claude/tasks/s1`: it has more than 5000 entries"
         );
         fs::remove_file(&directory.join("0.json")).unwrap();
-        let read = told(&world, "s1");
+        let read = requirement_and_faults(&world, "s1");
         assert_eq!(read.lines().next(), Some("5000 of 5000 tasks are open"));
     }
 }

@@ -1,17 +1,17 @@
 //! The `[notify]` section: how a person is notified that a run ended, and for which statuses.
 
-use ralph_core::status::Status;
+use ralph_core::status::RunStatus;
 
 /// `[notify]`
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notify {
-    pub ways: Vec<Way>,
+pub struct NotifySettings {
+    pub channels: Vec<NotifyChannel>,
     /// The final statuses that send a notification.
-    pub on: Vec<Status>,
+    pub statuses: Vec<RunStatus>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum NotifyChannel {
     /// The terminal bell. A hook has no terminal, so the host rings it.
     Bell,
     Desktop,
@@ -21,7 +21,7 @@ pub enum Way {
     Webhook(String),
 }
 
-impl Way {
+impl NotifyChannel {
     /// The key in `[notify]`.
     pub fn name(&self) -> &'static str {
         match self {

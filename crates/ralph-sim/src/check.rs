@@ -1,20 +1,20 @@
 //! Compares a timeline with the expectations of its scenario. Entries are checked as they happen and only mismatches are
 //! kept, so memory use does not grow with the length of the scenario.
 
-use crate::scenario::Expect;
-use crate::stage::Stage;
-use crate::timeline::{Effect, Entry, Hook};
+use crate::scenario::ScenarioExpectations;
+use crate::stage::ScratchProject;
+use crate::timeline::{HookEffect, TimelineEntry, TimelineHook};
 use ralph_sys::fs;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-const LARGEST: usize = 16 * 1024 * 1024;
+const MAX_FILE_BYTES: usize = 16 * 1024 * 1024;
 /// Mismatches kept for each expectation.
-const MOST: usize = 5;
+const MAX_PER_EXPECTATION: usize = 5;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct TimelineCounts {
     /// Requests to the model, from all agents together.
     pub requests: u64,
     /// `Stop` events.
@@ -28,106 +28,120 @@ pub struct Counts {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Mismatch {
+pub struct ExpectationMismatch {
     /// The key of the expectation, with an index if it is a list.
     pub what: String,
     pub expected: String,
     pub found: String,
 }
 
-/// What the events of the runners reported.
+/// Values collected from the events of the runners.
 #[derive(Debug, Default)]
-struct Driven {
+struct RunnerReports {
     status: Option<String>,
     iterations: Option<u64>,
     sessions: Option<u64>,
-    told: BTreeMap<String, u64>,
-    /// What each runner has spent, in USD.
+    event_counts: BTreeMap<String, u64>,
+    /// Cost of each runner so far, in USD.
     spent: BTreeMap<usize, f64>,
 }
 
 #[derive(Debug)]
-pub struct Check<'a> {
-    expect: &'a Expect,
-    pub counts: Counts,
+pub struct ExpectationWatcher<'a> {
+    expect: &'a ScenarioExpectations,
+    pub counts: TimelineCounts,
     endings: usize,
     events: usize,
     exit: Option<i32>,
-    run: Driven,
-    mismatches: Vec<Mismatch>,
+    run: RunnerReports,
+    mismatches: Vec<ExpectationMismatch>,
 }
 
-impl<'a> Check<'a> {
-    pub fn new(expect: &'a Expect) -> Self {
+impl<'a> ExpectationWatcher<'a> {
+    pub fn new(expect: &'a ScenarioExpectations) -> Self {
         Self {
             expect,
-            counts: Counts::default(),
+            counts: TimelineCounts::default(),
             endings: 0,
             events: 0,
             exit: None,
-            run: Driven::default(),
+            run: RunnerReports::default(),
             mismatches: Vec::new(),
         }
     }
 
-    pub fn watch(&mut self, entry: &Entry) {
+    pub fn watch(&mut self, entry: &TimelineEntry) {
         match entry {
-            Entry::Request(_) => self.counts.requests += 1,
-            Entry::Hook(hook) => self.hook(hook),
-            Entry::Tool(_) => self.counts.tools += 1,
-            Entry::Ending(ending) => {
+            TimelineEntry::Request(_) => self.counts.requests += 1,
+            TimelineEntry::Hook(hook) => self.watch_hook(hook),
+            TimelineEntry::Tool(_) => self.counts.tools += 1,
+            TimelineEntry::Ending(ending) => {
                 let place = self.endings;
                 self.endings += 1;
-                self.compare(("endings", self.expect.endings.as_ref()), place, &ending.reason);
-                self.compare(("results", self.expect.results.as_ref()), place, &ending.result);
+                self.compare_list_item(
+                    ("endings", self.expect.endings.as_ref()),
+                    place,
+                    &ending.reason,
+                );
+                self.compare_list_item(
+                    ("results", self.expect.results.as_ref()),
+                    place,
+                    &ending.result,
+                );
             }
-            Entry::Run { runner, told } => self.told(*runner, told),
-            Entry::Exit { code } => self.exit = Some(*code),
-            Entry::Prompt { .. } | Entry::Reply(_) | Entry::Notice { .. } => {}
+            TimelineEntry::Run { runner, told } => self.watch_runner_event(*runner, told),
+            TimelineEntry::Exit { code } => self.exit = Some(*code),
+            TimelineEntry::Prompt { .. }
+            | TimelineEntry::Reply(_)
+            | TimelineEntry::Notice { .. } => {}
         }
     }
 
-    fn hook(&mut self, hook: &Hook) {
+    fn watch_hook(&mut self, hook: &TimelineHook) {
         self.counts.hooks += hook.handlers.len() as u64;
         let place = self.events;
         self.events += 1;
-        self.compare(("events", self.expect.events.as_ref()), place, &hook.event);
+        self.compare_list_item(("events", self.expect.events.as_ref()), place, &hook.event);
         if hook.event != "Stop" {
             return;
         }
         self.counts.stops += 1;
         match &hook.effect {
-            Effect::Blocked { reasons } => self.held(&reasons.join("\n")),
-            Effect::Continued { context } => self.held(&context.join("\n")),
-            Effect::Overridden { .. } => self.counts.overridden += 1,
-            Effect::Allowed | Effect::Stopped { .. } => {}
+            HookEffect::Blocked { reasons } => self.watch_block(&reasons.join("\n")),
+            HookEffect::Continued { context } => self.watch_block(&context.join("\n")),
+            HookEffect::Overridden { .. } => self.counts.overridden += 1,
+            HookEffect::Allowed | HookEffect::Stopped { .. } => {}
         }
     }
 
-    fn told(&mut self, runner: usize, told: &Value) {
-        let event = told["event"].as_str().unwrap_or_default();
-        let count = self.run.told.entry(event.to_owned()).or_default();
+    fn watch_runner_event(&mut self, runner: usize, line: &Value) {
+        let event = line["event"].as_str().unwrap_or_default();
+        let count = self.run.event_counts.entry(event.to_owned()).or_default();
         *count = count.saturating_add(1);
-        let standing = if event == "ended" { &told["standing"] } else { told };
+        let standing = if event == "ended" { &line["standing"] } else { line };
         if let Some(now) = standing["spent_usd"].as_f64() {
             let before = self.run.spent.insert(runner, now).unwrap_or_default();
             if now < before {
-                self.miss("spent".to_owned(), format!("at least {before}"), now.to_string());
+                self.add_mismatch(
+                    "spent".to_owned(),
+                    format!("at least {before}"),
+                    now.to_string(),
+                );
             }
         }
         match event {
-            "held" => self.held(told["reason"].as_str().unwrap_or_default()),
+            "held" => self.watch_block(line["reason"].as_str().unwrap_or_default()),
             "tool" => self.counts.tools += 1,
             "ended" if runner == 0 => {
-                self.run.status = told["status"].as_str().map(str::to_owned);
-                self.run.iterations = told["standing"]["iteration"].as_u64();
-                self.run.sessions = told["standing"]["sessions"].as_u64();
+                self.run.status = line["status"].as_str().map(str::to_owned);
+                self.run.iterations = line["standing"]["iteration"].as_u64();
+                self.run.sessions = line["standing"]["sessions"].as_u64();
             }
             _ => {}
         }
     }
 
-    fn held(&mut self, reason: &str) {
+    fn watch_block(&mut self, reason: &str) {
         let place = usize::try_from(self.counts.blocks).unwrap_or(usize::MAX);
         self.counts.blocks += 1;
         let Some(part) = self.expect.reasons.as_ref().and_then(|parts| parts.get(place)) else {
@@ -135,31 +149,36 @@ impl<'a> Check<'a> {
         };
         if !reason.contains(part.as_str()) {
             let expected = format!("text containing {part:?}");
-            self.miss(format!("reasons[{place}]"), expected, format!("{reason:?}"));
+            self.add_mismatch(format!("reasons[{place}]"), expected, format!("{reason:?}"));
         }
     }
 
-    fn compare(&mut self, expected: (&str, Option<&Vec<String>>), place: usize, found: &str) {
+    fn compare_list_item(
+        &mut self,
+        expected: (&str, Option<&Vec<String>>),
+        place: usize,
+        found: &str,
+    ) {
         let (what, Some(expected)) = expected else { return };
         let wanted = expected.get(place);
         if wanted.is_none_or(|wanted| wanted != found) {
             let expected = wanted.map_or_else(|| "nothing more".to_owned(), |it| format!("{it:?}"));
-            self.miss(format!("{what}[{place}]"), expected, format!("{found:?}"));
+            self.add_mismatch(format!("{what}[{place}]"), expected, format!("{found:?}"));
         }
     }
 
-    fn miss(&mut self, what: String, expected: String, found: String) {
+    fn add_mismatch(&mut self, what: String, expected: String, found: String) {
         let kind = |what: &str| what.split('[').next().unwrap_or_default().to_owned();
         let same = self.mismatches.iter().filter(|other| kind(&other.what) == kind(&what));
-        if same.count() < MOST {
-            self.mismatches.push(Mismatch { what, expected, found });
+        if same.count() < MAX_PER_EXPECTATION {
+            self.mismatches.push(ExpectationMismatch { what, expected, found });
         }
     }
 
     /// Checks the expectations that depend on the whole timeline, and returns every mismatch.
-    pub fn finish(mut self, stage: &Stage) -> (Counts, Vec<Mismatch>) {
+    pub fn finish(mut self, stage: &ScratchProject) -> (TimelineCounts, Vec<ExpectationMismatch>) {
         let expect = self.expect;
-        let Counts { requests, stops, blocks, .. } = self.counts;
+        let TimelineCounts { requests, stops, blocks, .. } = self.counts;
         let numbers = [
             ("stops", expect.stops, stops),
             ("blocks", expect.blocks, blocks),
@@ -167,7 +186,7 @@ impl<'a> Check<'a> {
         ];
         for (what, expected, found) in numbers {
             if let Some(expected) = expected.filter(|expected| *expected != found) {
-                self.miss(what.to_owned(), expected.to_string(), found.to_string());
+                self.add_mismatch(what.to_owned(), expected.to_string(), found.to_string());
             }
         }
         let lists = [
@@ -179,7 +198,7 @@ impl<'a> Check<'a> {
         for (what, expected, found) in lists {
             let missing = expected.and_then(|expected| expected.get(found));
             if let Some(missing) = missing {
-                self.miss(
+                self.add_mismatch(
                     format!("{what}[{found}]"),
                     format!("{missing:?}"),
                     "nothing more".to_owned(),
@@ -190,19 +209,19 @@ impl<'a> Check<'a> {
             && found != Some(expected)
         {
             let found = found.map_or_else(|| "nothing".to_owned(), |code| code.to_string());
-            self.miss("exit".to_owned(), expected.to_string(), found);
+            self.add_mismatch("exit".to_owned(), expected.to_string(), found);
         }
-        self.driven();
-        self.files(stage);
+        self.check_runner();
+        self.check_files(stage);
         (self.counts, self.mismatches)
     }
 
-    fn driven(&mut self) {
+    fn check_runner(&mut self) {
         let expect = self.expect;
         if expect.status.is_some() && expect.status != self.run.status {
             let shown = |status: &Option<String>| status.clone().unwrap_or("nothing".to_owned());
             let (expected, found) = (shown(&expect.status), shown(&self.run.status));
-            self.miss("status".to_owned(), expected, found);
+            self.add_mismatch("status".to_owned(), expected, found);
         }
         let counts = [
             ("iterations", expect.iterations, self.run.iterations),
@@ -211,44 +230,48 @@ impl<'a> Check<'a> {
         for (what, expected, found) in counts {
             if let Some(expected) = expected.filter(|expected| found != Some(*expected)) {
                 let found = found.map_or_else(|| "nothing".to_owned(), |found| found.to_string());
-                self.miss(what.to_owned(), expected.to_string(), found);
+                self.add_mismatch(what.to_owned(), expected.to_string(), found);
             }
         }
         for (event, expected) in &expect.told {
-            let found = self.run.told.get(event).copied().unwrap_or_default();
+            let found = self.run.event_counts.get(event).copied().unwrap_or_default();
             if found != *expected {
-                self.miss(format!("told.{event}"), expected.to_string(), found.to_string());
+                self.add_mismatch(format!("told.{event}"), expected.to_string(), found.to_string());
             }
         }
     }
 
     /// Reports processes that outlived the scenario.
-    pub fn left(&mut self, alive: &[String]) {
+    pub fn check_leftover_processes(&mut self, alive: &[String]) {
         for process in alive {
-            self.miss("processes".to_owned(), "none left".to_owned(), process.clone());
+            self.add_mismatch("processes".to_owned(), "none left".to_owned(), process.clone());
         }
     }
 
     /// Runs the commands under `says` through `said` and compares their output.
-    pub fn ask(&mut self, said: impl Fn(&str) -> String) {
+    pub fn check_command_output(&mut self, said: impl Fn(&str) -> String) {
         for (command, expected) in &self.expect.says {
             let found = said(command);
             if found != *expected {
-                self.miss(format!("says.{command}"), format!("{expected:?}"), format!("{found:?}"));
+                self.add_mismatch(
+                    format!("says.{command}"),
+                    format!("{expected:?}"),
+                    format!("{found:?}"),
+                );
             }
         }
     }
 
     /// Compares the final terminal screen with `screen`: each part must appear below the previous one. Line breaks and
     /// repeated spaces do not count.
-    pub fn see(&mut self, screen: &str) {
+    pub fn check_screen(&mut self, screen: &str) {
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let screen = words(screen);
         let mut below = screen.as_str();
         for (place, part) in self.expect.screen.iter().enumerate() {
             match below.split_once(&words(part)) {
                 Some((_, rest)) => below = rest,
-                None => self.miss(
+                None => self.add_mismatch(
                     format!("screen[{place}]"),
                     format!("{part:?}"),
                     "not on the screen".to_owned(),
@@ -257,19 +280,19 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn files(&mut self, stage: &Stage) {
+    fn check_files(&mut self, stage: &ScratchProject) {
         for (name, text) in &self.expect.files {
-            let found = match fs::read_opt(&stage.project.join(name), LARGEST) {
+            let found = match fs::read_if_exists(&stage.project.join(name), MAX_FILE_BYTES) {
                 Ok(Some(bytes)) if bytes == text.as_bytes() => continue,
                 Ok(Some(bytes)) => format!("{:?}", String::from_utf8_lossy(&bytes)),
                 Ok(None) => "no such file".to_owned(),
                 Err(error) => error.to_string(),
             };
-            self.miss(format!("files.{name}"), format!("{text:?}"), found);
+            self.add_mismatch(format!("files.{name}"), format!("{text:?}"), found);
         }
         for name in &self.expect.absent {
-            if fs::stat_link(&stage.project.join(name)).is_some() {
-                self.miss(
+            if fs::stat_no_follow(&stage.project.join(name)).is_some() {
+                self.add_mismatch(
                     format!("absent.{name}"),
                     "no such file".to_owned(),
                     "it exists".to_owned(),
@@ -284,15 +307,15 @@ mod tests {
     use super::*;
     use crate::scenario::Scenario;
     use crate::stage;
-    use crate::timeline::{Ending, Handled, Request, Tool};
+    use crate::timeline::{HandlerResult, TimelineEnding, TimelineRequest, TimelineTool};
     use serde_json::json;
 
-    fn request() -> Entry {
-        Entry::Request(Request { agent: None, messages: Vec::new() })
+    fn request() -> TimelineEntry {
+        TimelineEntry::Request(TimelineRequest { agent: None, messages: Vec::new() })
     }
 
-    fn hook(event: &str, effect: Effect) -> Entry {
-        let handler = Handled {
+    fn hook(event: &str, effect: HookEffect) -> TimelineEntry {
+        let handler = HandlerResult {
             command: "./gate.sh".to_owned(),
             source: "project".to_owned(),
             ended: "exit 0".to_owned(),
@@ -302,7 +325,7 @@ mod tests {
             remark: None,
             ms: 1,
         };
-        Entry::Hook(Hook {
+        TimelineEntry::Hook(TimelineHook {
             event: event.to_owned(),
             agent: None,
             input: Value::Null,
@@ -311,18 +334,18 @@ mod tests {
         })
     }
 
-    fn blocked(reasons: &[&str]) -> Effect {
-        Effect::Blocked { reasons: texts(reasons) }
+    fn blocked(reasons: &[&str]) -> HookEffect {
+        HookEffect::Blocked { reasons: texts(reasons) }
     }
 
-    fn ending(reason: &str, result: &str) -> Entry {
+    fn ending(reason: &str, result: &str) -> TimelineEntry {
         let (reason, result) = (reason.to_owned(), result.to_owned());
-        Entry::Ending(Ending { reason, result, is_error: false })
+        TimelineEntry::Ending(TimelineEnding { reason, result, is_error: false })
     }
 
     /// One prompt with three stops: blocked, continued by context alone, and overridden.
-    fn story() -> Vec<Entry> {
-        let tool = Tool {
+    fn story() -> Vec<TimelineEntry> {
+        let tool = TimelineTool {
             agent: None,
             name: "Bash".to_owned(),
             input: Value::Null,
@@ -330,19 +353,19 @@ mod tests {
             is_error: false,
         };
         vec![
-            Entry::Prompt { text: "Go.".to_owned() },
+            TimelineEntry::Prompt { text: "Go.".to_owned() },
             request(),
-            Entry::Tool(tool),
+            TimelineEntry::Tool(tool),
             hook("PostToolUse", blocked(&["not counted"])),
             request(),
             hook("Stop", blocked(&["two tests fail", "and the linter"])),
             request(),
-            hook("Stop", Effect::Continued { context: vec!["mind the docs".to_owned()] }),
+            hook("Stop", HookEffect::Continued { context: vec!["mind the docs".to_owned()] }),
             hook("SubagentStop", blocked(&["not counted either"])),
             request(),
-            hook("Stop", Effect::Overridden { reasons: vec!["once more".to_owned()] }),
+            hook("Stop", HookEffect::Overridden { reasons: vec!["once more".to_owned()] }),
             ending("completed", "Done."),
-            Entry::Exit { code: 0 },
+            TimelineEntry::Exit { code: 0 },
         ]
     }
 
@@ -350,18 +373,21 @@ mod tests {
         texts.iter().map(|&text| text.to_owned()).collect()
     }
 
-    fn judged(expect: &Expect, entries: &[Entry]) -> (Counts, String) {
+    fn judged(
+        expect: &ScenarioExpectations,
+        entries: &[TimelineEntry],
+    ) -> (TimelineCounts, String) {
         let directory = tempfile::tempdir().unwrap();
         let files = [("there.txt", "as it is\n"), ("sub/other.txt", "x")];
         let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
         let scenario = Scenario { files: files.into(), ..Scenario::default() };
         let stage = stage::build(&scenario, directory.path()).unwrap();
-        let mut check = Check::new(expect);
+        let mut check = ExpectationWatcher::new(expect);
         for entry in entries {
             check.watch(entry);
         }
         let (counts, mismatches) = check.finish(&stage);
-        let lines = mismatches.iter().map(|Mismatch { what, expected, found }| {
+        let lines = mismatches.iter().map(|ExpectationMismatch { what, expected, found }| {
             format!("{what}: {expected}, not {found}")
                 .replace(&stage.root.display().to_string(), "ROOT")
         });
@@ -370,7 +396,7 @@ mod tests {
 
     #[test]
     fn met_expectations_are_counted_and_give_no_mismatch() {
-        let expect = Expect {
+        let expect = ScenarioExpectations {
             endings: Some(texts(&["completed"])),
             results: Some(texts(&["Done."])),
             stops: Some(3),
@@ -381,19 +407,19 @@ mod tests {
             exit: Some(0),
             files: [("there.txt".to_owned(), "as it is\n".to_owned())].into(),
             absent: vec!["missing.txt".to_owned()],
-            ..Expect::default()
+            ..ScenarioExpectations::default()
         };
         let (counts, missed) = judged(&expect, &story());
         assert_eq!(missed, "");
         let expected =
-            Counts { requests: 4, stops: 3, blocks: 2, overridden: 1, tools: 1, hooks: 5 };
+            TimelineCounts { requests: 4, stops: 3, blocks: 2, overridden: 1, tools: 1, hooks: 5 };
         assert_eq!(counts, expected);
-        assert_eq!(judged(&Expect::default(), &story()).1, "");
+        assert_eq!(judged(&ScenarioExpectations::default(), &story()).1, "");
     }
 
     #[test]
     fn every_kind_of_mismatch_has_its_text() {
-        let expect = Expect {
+        let expect = ScenarioExpectations {
             endings: Some(texts(&["api_error"])),
             results: Some(texts(&["Well done."])),
             stops: Some(2),
@@ -406,7 +432,7 @@ mod tests {
                 .map(|(name, text)| (name.to_owned(), text.to_owned()))
                 .into(),
             absent: ["there.txt", "sub", "missing.txt"].map(str::to_owned).into(),
-            ..Expect::default()
+            ..ScenarioExpectations::default()
         };
         insta::assert_snapshot!(judged(&expect, &story()).1, @r#"
         reasons[0]: text containing "three tests", not "two tests fail\nand the linter"
@@ -427,12 +453,12 @@ mod tests {
 
     #[test]
     fn reports_where_a_list_is_too_short_or_too_long() {
-        let short = Expect {
+        let short = ScenarioExpectations {
             endings: Some(texts(&[])),
             results: Some(texts(&[])),
             events: Some(texts(&["PostToolUse"])),
             reasons: Some(texts(&[])),
-            ..Expect::default()
+            ..ScenarioExpectations::default()
         };
         insta::assert_snapshot!(judged(&short, &story()).1, @r#"
         events[1]: nothing more, not "Stop"
@@ -442,7 +468,7 @@ mod tests {
         endings[0]: nothing more, not "completed"
         results[0]: nothing more, not "Done."
         "#);
-        let long = Expect {
+        let long = ScenarioExpectations {
             endings: Some(texts(&["completed", "completed"])),
             results: Some(texts(&["Done.", "And done."])),
             events: Some(texts(&[
@@ -454,7 +480,7 @@ mod tests {
                 "SessionEnd",
             ])),
             reasons: Some(texts(&["two", "docs", "more", "still more"])),
-            ..Expect::default()
+            ..ScenarioExpectations::default()
         };
         insta::assert_snapshot!(judged(&long, &story()).1, @r#"
         endings[1]: "completed", not nothing more
@@ -468,9 +494,9 @@ mod tests {
     #[test]
     fn the_screen_is_read_from_top_to_bottom() {
         let screen = texts(&["held: two tests", "verified", "held: two", "verified"]);
-        let expect = Expect { screen, ..Expect::default() };
-        let mut check = Check::new(&expect);
-        check.see("  held:\n   two  tests fail\n● verified\n");
+        let expect = ScenarioExpectations { screen, ..ScenarioExpectations::default() };
+        let mut check = ExpectationWatcher::new(&expect);
+        check.check_screen("  held:\n   two  tests fail\n● verified\n");
         let missed: Vec<_> = check.mismatches.iter().map(|missed| missed.what.as_str()).collect();
         assert_eq!(missed, ["screen[2]", "screen[3]"]);
     }
@@ -479,9 +505,9 @@ mod tests {
     fn compares_the_output_of_commands() {
         let says = [("echo one", "one\n"), ("echo two", "2\n")];
         let says = says.map(|(command, said)| (command.to_owned(), said.to_owned())).into();
-        let expect = Expect { says, ..Expect::default() };
-        let mut check = Check::new(&expect);
-        check.ask(|command| format!("{}\n", command.trim_start_matches("echo ")));
+        let expect = ScenarioExpectations { says, ..ScenarioExpectations::default() };
+        let mut check = ExpectationWatcher::new(&expect);
+        check.check_command_output(|command| format!("{}\n", command.trim_start_matches("echo ")));
         let missed: Vec<_> = check
             .mismatches
             .iter()
@@ -493,26 +519,26 @@ mod tests {
     /// A loop of ten thousand turns gives five mismatches, not ten thousand.
     #[test]
     fn keeps_only_the_first_mismatches_of_a_kind() {
-        let expect = Expect {
+        let expect = ScenarioExpectations {
             events: Some(texts(&[])),
             reasons: Some(vec!["never".to_owned(); 20]),
             exit: Some(0),
-            ..Expect::default()
+            ..ScenarioExpectations::default()
         };
         let entries = vec![hook("Stop", blocked(&["no"])); 20];
         let (counts, missed) = judged(&expect, &entries);
         assert_eq!(counts.blocks, 20);
         let kinds = missed.lines().map(|line| line.split(['[', ':']).next().unwrap());
         let kinds: Vec<_> = kinds.collect();
-        assert_eq!(kinds.iter().filter(|kind| **kind == "events").count(), MOST);
-        assert_eq!(kinds.iter().filter(|kind| **kind == "reasons").count(), MOST);
+        assert_eq!(kinds.iter().filter(|kind| **kind == "events").count(), MAX_PER_EXPECTATION);
+        assert_eq!(kinds.iter().filter(|kind| **kind == "reasons").count(), MAX_PER_EXPECTATION);
         // A client that never exited has no exit code.
         assert_eq!(missed.lines().last(), Some("exit: 0, not nothing"));
     }
 
     #[test]
     fn counts_events_of_all_runners_and_keeps_the_last_status_of_the_first() {
-        let told = |runner: usize, told: Value| Entry::Run { runner, told };
+        let told = |runner: usize, told: Value| TimelineEntry::Run { runner, told };
         let ended = |status: &str| json!({"event": "ended", "status": status, "standing": {"iteration": 2, "sessions": 3}});
         let story = [
             told(0, json!({"event": "held", "reason": "the tests fail"})),
@@ -524,9 +550,9 @@ mod tests {
             told(1, json!({"event": "standing", "spent_usd": 0.5})),
             told(0, json!({"event": "standing", "spent_usd": 0.1})),
             told(0, json!({"event": "standing", "spent_usd": 0.1})),
-            Entry::Exit { code: 0 },
+            TimelineEntry::Exit { code: 0 },
         ];
-        let true_of_it = Expect {
+        let true_of_it = ScenarioExpectations {
             status: Some("verified".to_owned()),
             iterations: Some(2),
             sessions: Some(3),
@@ -535,15 +561,15 @@ mod tests {
             told: [("held", 1), ("ended", 3), ("waiting", 0)]
                 .map(|(name, count)| (name.to_owned(), count))
                 .into(),
-            ..Expect::default()
+            ..ScenarioExpectations::default()
         };
         assert_eq!(judged(&true_of_it, &story).1, "");
-        let wrong = Expect {
+        let wrong = ScenarioExpectations {
             status: Some("claimed".to_owned()),
             iterations: Some(1),
             sessions: Some(1),
             told: [("held".to_owned(), 2)].into(),
-            ..Expect::default()
+            ..ScenarioExpectations::default()
         };
         insta::assert_snapshot!(judged(&wrong, &story).1, @"
         status: claimed, not verified
@@ -552,7 +578,7 @@ mod tests {
         told.held: 2, not 1
         ");
         let less = [told(0, json!({"event": "standing", "spent_usd": 0.2})), story[8].clone()];
-        insta::assert_snapshot!(judged(&Expect::default(), &less).1, @"spent: at least 0.2, not 0.1");
+        insta::assert_snapshot!(judged(&ScenarioExpectations::default(), &less).1, @"spent: at least 0.2, not 0.1");
         insta::assert_snapshot!(judged(&wrong, &[]).1, @"
         status: claimed, not nothing
         iterations: 1, not nothing

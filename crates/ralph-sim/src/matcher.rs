@@ -7,32 +7,32 @@ use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
 /// Size limit of a compiled matcher, in bytes. Matchers come from a repository and are not trusted.
-const WEIGHT: usize = 1 << 20;
+const COMPILED_SIZE_LIMIT: usize = 1 << 20;
 
 #[derive(Clone, Debug)]
-pub enum Matcher {
+pub enum HookMatcher {
     All,
     Names(Vec<String>),
     Pattern(Regex),
     /// An invalid or unsupported regular expression, with the reason. It matches nothing.
-    Nothing(String),
+    Unsupported(String),
 }
 
 /// `Regex` does not implement `PartialEq`; two regular expressions are equal if their source text is.
-impl PartialEq for Matcher {
+impl PartialEq for HookMatcher {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::All, Self::All) => true,
             (Self::Names(a), Self::Names(b)) => a == b,
             (Self::Pattern(a), Self::Pattern(b)) => a.as_str() == b.as_str(),
-            (Self::Nothing(a), Self::Nothing(b)) => a == b,
-            (Self::All | Self::Names(_) | Self::Pattern(_) | Self::Nothing(_), _) => false,
+            (Self::Unsupported(a), Self::Unsupported(b)) => a == b,
+            (Self::All | Self::Names(_) | Self::Pattern(_) | Self::Unsupported(_), _) => false,
         }
     }
 }
 
-impl Matcher {
-    pub fn read(text: &str) -> Self {
+impl HookMatcher {
+    pub fn parse(text: &str) -> Self {
         if text.is_empty() || text == "*" {
             return Self::All;
         }
@@ -42,15 +42,15 @@ impl Matcher {
                 text.split(['|', ',']).map(|name| name.trim().to_owned()).collect(),
             );
         }
-        if let Some(foreign) = foreign_to_the_client(text) {
-            return Self::Nothing(foreign.to_owned());
+        if let Some(foreign) = unsupported_syntax(text) {
+            return Self::Unsupported(foreign.to_owned());
         }
-        match RegexBuilder::new(text).size_limit(WEIGHT).build() {
+        match RegexBuilder::new(text).size_limit(COMPILED_SIZE_LIMIT).build() {
             Ok(pattern) => Self::Pattern(pattern),
             Err(_) if ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|look| text.contains(look)) => {
-                Self::Nothing("look-around is not simulated".to_owned())
+                Self::Unsupported("look-around is not simulated".to_owned())
             }
-            Err(_) => Self::Nothing("not a regular expression".to_owned()),
+            Err(_) => Self::Unsupported("not a regular expression".to_owned()),
         }
     }
 
@@ -59,13 +59,13 @@ impl Matcher {
             Self::All => true,
             Self::Names(names) => names.iter().any(|name| name == subject),
             Self::Pattern(pattern) => pattern.is_match(subject),
-            Self::Nothing(_) => false,
+            Self::Unsupported(_) => false,
         }
     }
 }
 
 /// Names syntax that the `regex` crate accepts and the client (JavaScript) does not.
-fn foreign_to_the_client(text: &str) -> Option<&'static str> {
+fn unsupported_syntax(text: &str) -> Option<&'static str> {
     let mut rest = text;
     while let Some((_, flags)) = rest.split_once("(?") {
         let letters = flags.chars().take_while(char::is_ascii_alphabetic).count();
@@ -85,18 +85,18 @@ fn foreign_to_the_client(text: &str) -> Option<&'static str> {
 
 /// Whether a rule such as `Bash(git *)` matches a call. Only the pattern is tested, against the command or file path of
 /// the call; `*` stands for any text.
-pub fn is_meant(rule: &str, input: &Value) -> bool {
+pub fn rule_matches(rule: &str, input: &Value) -> bool {
     let Some((tool, pattern)) = rule.split_once('(') else { return true };
     let pattern = pattern.strip_suffix(')').unwrap_or(pattern);
     let field = if tool == "Bash" { "command" } else { "file_path" };
     let subject = input.get(field).and_then(Value::as_str).unwrap_or_default();
     match pattern.strip_suffix(":*") {
         Some(beginning) => subject.starts_with(beginning),
-        None => fits(pattern, subject),
+        None => wildcard_matches(pattern, subject),
     }
 }
 
-fn fits(pattern: &str, subject: &str) -> bool {
+fn wildcard_matches(pattern: &str, subject: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = subject.strip_prefix(first) else { return false };
@@ -134,7 +134,7 @@ pub fn subject_field(event: &str) -> Option<&'static str> {
 }
 
 /// The names that a matcher may use for a subject. The `Agent` tool also matches under its old name, `Task`.
-pub fn names_of<'a>(event: &str, subject: &'a str) -> impl Iterator<Item = &'a str> {
+pub fn subject_names<'a>(event: &str, subject: &'a str) -> impl Iterator<Item = &'a str> {
     let old = (subject_field(event) == Some("tool_name") && subject == "Agent").then_some("Task");
     // Files are matched by their base name.
     let subject = if event == "FileChanged" {
@@ -244,7 +244,9 @@ mod tests {
         .flat_map(|(subject, matchers, wanted)| {
             matchers.iter().map(move |matcher| (subject, *matcher, wanted))
         })
-        .filter(|(subject, matcher, wanted)| Matcher::read(matcher).matches(subject) != *wanted)
+        .filter(|(subject, matcher, wanted)| {
+            HookMatcher::parse(matcher).matches(subject) != *wanted
+        })
         .collect();
         assert_eq!(wrong, []);
     }
@@ -259,7 +261,11 @@ mod tests {
             ("[[:alpha:]]+", "the client does not support named character classes"),
             ("(a{1000}){1000}.", "not a regular expression"),
         ] {
-            assert_eq!(Matcher::read(matcher), Matcher::Nothing(why.to_owned()), "{matcher}");
+            assert_eq!(
+                HookMatcher::parse(matcher),
+                HookMatcher::Unsupported(why.to_owned()),
+                "{matcher}"
+            );
         }
     }
 
@@ -278,10 +284,10 @@ mod tests {
             ("Bash(npm * test)", "npm run tests", false),
         ];
         for (rule, text, expected) in rows {
-            assert_eq!(is_meant(rule, &command(text)), expected, "{rule}: {text}");
+            assert_eq!(rule_matches(rule, &command(text)), expected, "{rule}: {text}");
         }
         let file = serde_json::json!({"file_path": "/project/src/main.rs"});
-        assert!(is_meant("Edit(*.rs)", &file));
-        assert!(!is_meant("Edit(*.py)", &file));
+        assert!(rule_matches("Edit(*.rs)", &file));
+        assert!(!rule_matches("Edit(*.py)", &file));
     }
 }

@@ -8,15 +8,15 @@ mod tests;
 use crate::answer;
 use crate::id;
 use crate::matcher;
-use crate::query::hooks::{self, Asynchronous, Ground, Telling};
-use crate::query::input::Input;
-use crate::query::told::{Answered, Told};
-use crate::settings::{EVENTS, Loaded};
-use crate::timeline::{Effect, Hook, Said};
+use crate::query::hooks::{self, AsyncHook, DispatchedEvent, HookLaunchContext};
+use crate::query::input::HookInput;
+use crate::query::told::{EventOutcome, HandlerAnswer};
+use crate::settings::{CLIENT_EVENTS, LoadedHookSettings};
+use crate::timeline::{HookEffect, TimelineHook, TimelineMessage};
 use ralph_sys::clock::{self, Deadline};
-use ralph_sys::proc::cancel::Cancel;
+use ralph_sys::proc::cancel::CancelToken;
+use ralph_sys::proc::decoy::{self, DecoyProcess};
 use ralph_sys::proc::job;
-use ralph_sys::proc::stand_in::{self, StandIn};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -26,14 +26,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Size limit of a payload.
-pub const LARGEST: usize = job::LARGEST_INPUT;
+pub const MAX_PAYLOAD_BYTES: usize = job::LARGEST_INPUT;
 
 /// How long asynchronous hooks may continue after the others have finished.
-const PATIENCE: Duration = Duration::from_secs(1);
-const LOOK: Duration = Duration::from_millis(10);
+const ASYNC_HOOK_GRACE: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 #[derive(Debug, thiserror::Error)]
-pub enum PayloadError {
+pub enum HookPayloadError {
     #[error("not valid JSON")]
     NotJson(#[source] serde_json::Error),
     #[error("not a JSON object")]
@@ -46,25 +46,25 @@ pub enum PayloadError {
 
 /// A captured event: the JSON that a hook once read on standard input.
 #[derive(Clone, Debug)]
-pub struct Payload {
+pub struct HookPayload {
     event: &'static str,
     fields: Map<String, Value>,
     /// The payload in the client's format: on one line, with its fields in their original order.
     line: Vec<u8>,
 }
 
-impl Payload {
-    pub fn read(bytes: &[u8]) -> Result<Self, PayloadError> {
+impl HookPayload {
+    pub fn parse(bytes: &[u8]) -> Result<Self, HookPayloadError> {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-        let read = serde_json::from_slice(bytes).map_err(PayloadError::NotJson)?;
-        let Value::Object(fields) = read else { return Err(PayloadError::NotAnObject) };
+        let read = serde_json::from_slice(bytes).map_err(HookPayloadError::NotJson)?;
+        let Value::Object(fields) = read else { return Err(HookPayloadError::NotAnObject) };
         let Some(Value::String(name)) = fields.get("hook_event_name") else {
-            return Err(PayloadError::NoEvent);
+            return Err(HookPayloadError::NoEvent);
         };
-        let Some(event) = EVENTS.into_iter().find(|event| event == name) else {
-            return Err(PayloadError::UnknownEvent(name.clone()));
+        let Some(event) = CLIENT_EVENTS.into_iter().find(|event| event == name) else {
+            return Err(HookPayloadError::UnknownEvent(name.clone()));
         };
-        Ok(Self { event, line: on_one_line(bytes), fields })
+        Ok(Self { event, line: minify_json(bytes), fields })
     }
 
     pub fn event(&self) -> &'static str {
@@ -76,33 +76,33 @@ impl Payload {
         self.fields.get(field)?.as_str()
     }
 
-    pub fn session(&self) -> &str {
+    pub fn session_id(&self) -> &str {
         self.text("session_id").unwrap_or_default()
     }
 
-    fn telling(&self) -> Telling {
+    fn dispatched_event(&self) -> DispatchedEvent {
         let subject = matcher::subject_field(self.event).and_then(|field| self.text(field));
         let agent = self.text("agent_id").and_then(|_| self.text("agent_type"));
-        Telling {
+        DispatchedEvent {
             event: self.event,
             subject: subject.map(str::to_owned),
             agent: agent.map(str::to_owned),
-            input: Input::from(self.fields.clone()),
+            input: HookInput::from(self.fields.clone()),
         }
     }
 
     /// The context that a hook adds, as the model would read it. The file that would hold a long text is named but not
     /// written, because it would lie beside a real transcript.
-    fn delivered(&self, text: &str) -> String {
+    fn delivered_context(&self, text: &str) -> String {
         let transcript = PathBuf::from(self.text("transcript_path").unwrap_or_default());
-        let name = format!("hook-{}-{}-additionalContext.txt", id::uuid(), self.event);
+        let name = format!("hook-{}-{}-additionalContext.txt", id::new_uuid(), self.event);
         let path = transcript.with_extension("").join("tool-results").join(name);
-        answer::deliver(text).wording(&path.to_string_lossy())
+        answer::deliver(text).delivered_text(&path.to_string_lossy())
     }
 }
 
 /// Removes the white space between the tokens of valid JSON and ends it with a newline if there is room.
-fn on_one_line(json: &[u8]) -> Vec<u8> {
+fn minify_json(json: &[u8]) -> Vec<u8> {
     let mut line = Vec::with_capacity(json.len() + 1);
     let (mut is_string, mut is_escaped) = (false, false);
     for byte in json {
@@ -115,7 +115,7 @@ fn on_one_line(json: &[u8]) -> Vec<u8> {
         }
         line.push(*byte);
     }
-    if line.len() < LARGEST {
+    if line.len() < MAX_PAYLOAD_BYTES {
         line.push(b'\n');
     }
     line
@@ -123,33 +123,33 @@ fn on_one_line(json: &[u8]) -> Vec<u8> {
 
 /// The surroundings in which hooks are replayed: program, environment and directories.
 #[derive(Debug)]
-pub struct Scene<'a> {
+pub struct ReplayContext<'a> {
     /// The `ralph` binary, which supervises the hooks.
     pub program: &'a Path,
-    pub cancel: &'a Cancel,
+    pub cancel: &'a CancelToken,
     /// The client's environment, inherited by every hook.
     pub env: Vec<(OsString, OsString)>,
     /// Variables that override those of the settings.
-    pub forced: Vec<(OsString, OsString)>,
+    pub env_overrides: Vec<(OsString, OsString)>,
     pub project: &'a Path,
     pub cwd: &'a Path,
     pub plugin_data: PathBuf,
-    pub client: Client,
+    pub client: ReplayClientProcess,
 }
 
 /// The process that hooks see as the client in `CLAUDE_PID`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Client {
+pub enum ReplayClientProcess {
     /// An idle process that a hook may kill.
     StandIn,
     /// No process: a hook that stores the pid would later find the process dead.
     Unnamed,
 }
 
-/// What the client does after the hooks have answered.
+/// The client's decision after the hooks have answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Decision {
+pub enum ReplayDecision {
     /// Proceeds as if there were no hooks; at a stop the agent stops.
     Allowed,
     /// The agent has to continue, a call is denied, a prompt is dropped, or a task stays open.
@@ -161,11 +161,11 @@ pub enum Decision {
 }
 
 #[derive(Clone, Debug)]
-pub struct Replayed {
-    pub decision: Decision,
-    pub hook: Hook,
+pub struct ReplayReport {
+    pub decision: ReplayDecision,
+    pub hook: TimelineHook,
     /// Messages that reach the model because of the hooks.
-    pub reads: Vec<Said>,
+    pub reads: Vec<TimelineMessage>,
     /// Messages shown to the user.
     pub person: Vec<String>,
     /// Hooks that did not run, and other remarks about the settings.
@@ -180,66 +180,83 @@ pub enum ReplayError {
 
 /// Runs the hooks of the settings on a payload. Processes that the hooks leave behind are killed.
 pub fn run(
-    payload: &Payload,
-    settings: &Loaded,
-    scene: Scene<'_>,
-) -> Result<Replayed, ReplayError> {
+    payload: &HookPayload,
+    settings: &LoadedHookSettings,
+    scene: ReplayContext<'_>,
+) -> Result<ReplayReport, ReplayError> {
     // A hook may kill the client whose pid it reads.
     let client = match scene.client {
-        Client::StandIn => Some(stand_in::start(scene.program).map_err(ReplayError::StandIn)?),
-        Client::Unnamed => None,
+        ReplayClientProcess::StandIn => {
+            Some(decoy::start_decoy(scene.program).map_err(ReplayError::StandIn)?)
+        }
+        ReplayClientProcess::Unnamed => None,
     };
-    let ground = ground(payload, settings, scene, client.as_ref().map(StandIn::pid));
-    let telling = payload.telling();
-    let orders = hooks::orders(settings, &telling, &ground);
+    let ground = launch_context(payload, settings, scene, client.as_ref().map(DecoyProcess::pid));
+    let telling = payload.dispatched_event();
+    let orders = hooks::plan_launches(settings, &telling, &ground);
     let mut notices: Vec<String> =
         settings.notices.iter().map(|notice| format!("settings, {notice}")).collect();
-    notices.extend(orders.complaints);
+    notices.extend(orders.skipped);
     let unheard = orders.detached.len();
-    let start = |order| hooks::start(&ground, order, payload.line.clone());
-    let detached: Vec<Asynchronous> = orders.detached.into_iter().filter_map(start).collect();
+    let start = |order| hooks::start_async(&ground, order, payload.line.clone());
+    let detached: Vec<AsyncHook> = orders.detached.into_iter().filter_map(start).collect();
     if unheard > 0 {
         notices.push(format!(
             "asynchronous hooks started: {unheard}; the client does not wait for them and ignores their answers"
         ));
     }
-    let (answers, remains): (Vec<Answered>, Vec<_>) =
-        hooks::ask(&ground, payload.event, orders.awaited, &payload.line).into_iter().unzip();
-    end(detached, ground.cancel);
+    let (answers, remains): (Vec<HandlerAnswer>, Vec<_>) =
+        hooks::run_and_wait(&ground, payload.event, orders.awaited, &payload.line)
+            .into_iter()
+            .unzip();
+    stop_async_hooks(detached, ground.cancel);
     drop(remains);
-    let mut replayed = judged(payload, telling, answers);
+    let mut replayed = assess_answers(payload, telling, answers);
     replayed.notices = notices;
-    if client.is_some_and(|client| client.is_gone()) {
-        replayed.decision = Decision::Killed;
-        replayed.hook.effect = Effect::Allowed;
+    if client.is_some_and(|client| client.was_killed()) {
+        replayed.decision = ReplayDecision::Killed;
+        replayed.hook.effect = HookEffect::Allowed;
         replayed.reads.clear();
         replayed.person.clear();
     }
     Ok(replayed)
 }
 
-fn judged(payload: &Payload, telling: Telling, mut answers: Vec<Answered>) -> Replayed {
+fn assess_answers(
+    payload: &HookPayload,
+    telling: DispatchedEvent,
+    mut answers: Vec<HandlerAnswer>,
+) -> ReplayReport {
     for answered in &mut answers {
-        answered.added = answered.context().map(|text| payload.delivered(text));
+        answered.delivered_context = answered.context().map(|text| payload.delivered_context(text));
     }
-    let told = Told::new(telling, answers);
-    let consequence = consequence::of(payload, &told);
-    Replayed {
+    let outcome = EventOutcome::new(telling, answers);
+    let consequence = consequence::derive_consequence(payload, &outcome);
+    ReplayReport {
         decision: consequence.decision,
-        hook: told.entry(consequence.effect),
+        hook: outcome.timeline_hook(consequence.effect),
         reads: consequence.reads,
         person: consequence.person,
         notices: Vec::new(),
     }
 }
 
-fn ground<'a>(
-    payload: &Payload,
-    settings: &Loaded,
-    scene: Scene<'a>,
+fn launch_context<'a>(
+    payload: &HookPayload,
+    settings: &LoadedHookSettings,
+    scene: ReplayContext<'a>,
     pid: Option<u32>,
-) -> Ground<'a> {
-    let Scene { program, cancel, env, forced, project, cwd, plugin_data, .. } = scene;
+) -> HookLaunchContext<'a> {
+    let ReplayContext {
+        program,
+        cancel,
+        env,
+        env_overrides: forced,
+        project,
+        cwd,
+        plugin_data,
+        ..
+    } = scene;
     let effort = payload.fields.get("effort").and_then(|effort| effort.get("level"));
     let effort = effort.and_then(Value::as_str).map(|level| ("CLAUDE_EFFORT".into(), level.into()));
     let said = settings.env.iter().map(|(name, value)| (name.into(), value.into()));
@@ -247,22 +264,30 @@ fn ground<'a>(
     let mut all: BTreeMap<OsString, OsString> = env
         .into_iter()
         .chain(said)
-        .chain(hooks::variables(project, payload.session(), pid.unwrap_or_default()))
+        .chain(hooks::client_variables(project, payload.session_id(), pid.unwrap_or_default()))
         .chain(effort)
         .chain(forced)
         .collect();
     if pid.is_none() {
         all.remove(OsStr::new("CLAUDE_PID"));
     }
-    Ground { program, cancel, env: all.into_iter().collect(), cwd: cwd.to_owned(), plugin_data }
+    HookLaunchContext {
+        program,
+        cancel,
+        env: all.into_iter().collect(),
+        cwd: cwd.to_owned(),
+        plugin_data,
+    }
 }
 
 /// Waits briefly before it kills asynchronous hooks, so that a hook that only writes a file can finish.
-fn end(detached: Vec<Asynchronous>, cancel: &Cancel) {
-    let deadline = Deadline::after(PATIENCE);
-    while !detached.iter().all(Asynchronous::is_over) && !deadline.is_over() && !cancel.is_wished()
+fn stop_async_hooks(detached: Vec<AsyncHook>, cancel: &CancelToken) {
+    let deadline = Deadline::after(ASYNC_HOOK_GRACE);
+    while !detached.iter().all(AsyncHook::is_finished)
+        && !deadline.has_passed()
+        && !cancel.is_cancelled()
     {
-        clock::pause(LOOK);
+        clock::sleep(POLL_INTERVAL);
     }
-    detached.into_iter().for_each(Asynchronous::end);
+    detached.into_iter().for_each(AsyncHook::kill);
 }

@@ -1,6 +1,6 @@
 //! The scripted answers of the model, in order: one queue for the main conversation and one for each subagent.
 
-use crate::scenario::{AgentTurn, Repeat, Scenario, Step};
+use crate::scenario::{Scenario, ScenarioStep, ScriptedTurn, TurnRepeat};
 use std::collections::VecDeque;
 
 /// The answer when a scenario has no turn left: visible, and without a tool call. It is numbered from the second time
@@ -8,50 +8,50 @@ use std::collections::VecDeque;
 pub const EXHAUSTED: &str = "(The scenario has no more turns.)";
 
 #[derive(Clone, Debug)]
-pub struct Script {
+pub struct ModelScript {
     /// The turns after each prompt; the front queue belongs to the current prompt.
-    prompts: VecDeque<Queue>,
-    agents: Vec<(String, Queue)>,
+    prompts: VecDeque<TurnQueue>,
+    agents: Vec<(String, TurnQueue)>,
     /// How often a turn was requested and none was left.
-    missed: u32,
+    exhausted_count: u32,
     /// The summary that the model returns when the conversation is compacted.
     pub summary: String,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Queue {
-    turns: VecDeque<AgentTurn>,
+struct TurnQueue {
+    turns: VecDeque<ScriptedTurn>,
     /// How often the front turn was used.
-    given: u32,
+    times_used: u32,
 }
 
-impl Script {
+impl ModelScript {
     pub fn new(scenario: &Scenario) -> Self {
         // Turns before the first prompt belong to it.
-        let mut prompts = VecDeque::from([Queue::default()]);
+        let mut prompts = VecDeque::from([TurnQueue::default()]);
         let mut is_first = true;
         for step in &scenario.steps {
             match step {
-                Step::Agent(turn) => {
+                ScenarioStep::Agent(turn) => {
                     if let Some(queue) = prompts.back_mut() {
                         queue.turns.push_back(turn.clone());
                     }
                 }
-                Step::Person(_) if is_first => is_first = false,
-                Step::Person(_) => prompts.push_back(Queue::default()),
-                Step::Session(_) | Step::Screen(_) => {}
+                ScenarioStep::Person(_) if is_first => is_first = false,
+                ScenarioStep::Person(_) => prompts.push_back(TurnQueue::default()),
+                ScenarioStep::Session(_) | ScenarioStep::Screen(_) => {}
             }
         }
         let agents = scenario.subagents.iter().map(|agent| {
             let turns = agent.turns.iter().cloned().collect();
-            (agent.prompt.clone(), Queue { turns, given: 0 })
+            (agent.prompt.clone(), TurnQueue { turns, times_used: 0 })
         });
         let summary = scenario.summary.clone();
-        Self { prompts, agents: agents.collect(), missed: 0, summary }
+        Self { prompts, agents: agents.collect(), exhausted_count: 0, summary }
     }
 
     /// Moves on to the next prompt and skips the turns left over from the previous one.
-    pub fn next_prompt(&mut self) {
+    pub fn start_next_prompt(&mut self) {
         if self.prompts.len() > 1 {
             self.prompts.pop_front();
         } else if let Some(queue) = self.prompts.front_mut() {
@@ -60,51 +60,51 @@ impl Script {
     }
 
     /// The next turn of the conversation.
-    pub fn answer(&mut self) -> AgentTurn {
-        let turn = self.prompts.front_mut().and_then(Queue::next);
-        turn.unwrap_or_else(|| self.exhausted())
+    pub fn next_turn(&mut self) -> ScriptedTurn {
+        let turn = self.prompts.front_mut().and_then(TurnQueue::next_turn);
+        turn.unwrap_or_else(|| self.exhausted_turn())
     }
 
     /// The next turn of the first subagent whose `prompt` is a substring of this task.
-    pub fn agent_answer(&mut self, task: &str) -> AgentTurn {
+    pub fn next_subagent_turn(&mut self, task: &str) -> ScriptedTurn {
         let mut agents = self.agents.iter_mut();
         let agent = agents.find(|(prompt, _)| task.contains(prompt.as_str()));
-        let turn = agent.and_then(|(_, queue)| queue.next());
-        turn.unwrap_or_else(|| self.exhausted())
+        let turn = agent.and_then(|(_, queue)| queue.next_turn());
+        turn.unwrap_or_else(|| self.exhausted_turn())
     }
 
     /// Whether the scenario has a subagent for this task.
-    pub fn is_agent(&self, task: &str) -> bool {
+    pub fn has_subagent(&self, task: &str) -> bool {
         self.agents.iter().any(|(prompt, _)| task.contains(prompt.as_str()))
     }
 
-    fn exhausted(&mut self) -> AgentTurn {
-        self.missed += 1;
-        let text = match self.missed {
+    fn exhausted_turn(&mut self) -> ScriptedTurn {
+        self.exhausted_count += 1;
+        let text = match self.exhausted_count {
             1 => EXHAUSTED.to_owned(),
             count => format!("{EXHAUSTED} ({count})"),
         };
-        AgentTurn { text, ..AgentTurn::default() }
+        ScriptedTurn { text, ..ScriptedTurn::default() }
     }
 
     /// Whether the conversation has turns left.
-    pub fn has_more(&self) -> bool {
+    pub fn has_turns(&self) -> bool {
         self.prompts.front().is_some_and(|queue| !queue.turns.is_empty())
     }
 }
 
-impl Queue {
-    fn next(&mut self) -> Option<AgentTurn> {
+impl TurnQueue {
+    fn next_turn(&mut self) -> Option<ScriptedTurn> {
         let turn = self.turns.front()?;
-        self.given += 1;
+        self.times_used += 1;
         let is_over = match turn.repeat {
-            Repeat::Times(most) => self.given >= most,
-            Repeat::Forever => false,
+            TurnRepeat::Times(most) => self.times_used >= most,
+            TurnRepeat::Forever => false,
         };
         if !is_over {
             return Some(turn.clone());
         }
-        self.given = 0;
+        self.times_used = 0;
         self.turns.pop_front()
     }
 }
@@ -112,44 +112,44 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{SessionStep, Subagent};
+    use crate::scenario::{ScriptedSubagent, SessionStep};
 
-    fn says(text: &str, repeat: Repeat) -> AgentTurn {
-        AgentTurn { text: text.to_owned(), repeat, ..AgentTurn::default() }
+    fn says(text: &str, repeat: TurnRepeat) -> ScriptedTurn {
+        ScriptedTurn { text: text.to_owned(), repeat, ..ScriptedTurn::default() }
     }
 
-    fn once(text: &str) -> Step {
-        Step::Agent(says(text, Repeat::Times(1)))
+    fn once(text: &str) -> ScenarioStep {
+        ScenarioStep::Agent(says(text, TurnRepeat::Times(1)))
     }
 
-    fn person() -> Step {
-        Step::Person("Go.".to_owned())
+    fn person() -> ScenarioStep {
+        ScenarioStep::Person("Go.".to_owned())
     }
 
-    fn script(steps: Vec<Step>) -> Script {
-        Script::new(&Scenario { steps, ..Scenario::default() })
+    fn script(steps: Vec<ScenarioStep>) -> ModelScript {
+        ModelScript::new(&Scenario { steps, ..Scenario::default() })
     }
 
-    fn next(script: &mut Script, count: usize) -> Vec<String> {
-        (0..count).map(|_| script.answer().text).collect()
+    fn next(script: &mut ModelScript, count: usize) -> Vec<String> {
+        (0..count).map(|_| script.next_turn().text).collect()
     }
 
     #[test]
     fn turns_come_in_order_and_repeat_as_configured() {
-        let twice = Step::Agent(says("again", Repeat::Times(2)));
+        let twice = ScenarioStep::Agent(says("again", TurnRepeat::Times(2)));
         let mut script = script(vec![person(), once("one"), twice, once("last")]);
-        assert!(script.has_more());
+        assert!(script.has_turns());
         assert_eq!(next(&mut script, 4), ["one", "again", "again", "last"]);
-        assert!(!script.has_more());
+        assert!(!script.has_turns());
         assert_eq!(next(&mut script, 2), [EXHAUSTED.to_owned(), format!("{EXHAUSTED} (2)")]);
     }
 
     #[test]
     fn forever_ends_with_the_next_prompt() {
-        let forever = Step::Agent(says("still here", Repeat::Forever));
+        let forever = ScenarioStep::Agent(says("still here", TurnRepeat::Forever));
         let mut script = script(vec![person(), forever, once("never"), person(), once("two")]);
         assert_eq!(next(&mut script, 500), vec!["still here"; 500]);
-        script.next_prompt();
+        script.start_next_prompt();
         assert_eq!(next(&mut script, 2), ["two", EXHAUSTED]);
     }
 
@@ -159,49 +159,49 @@ mod tests {
             person(),
             once("one"),
             once("skipped"),
-            Step::Session(SessionStep::Resume),
+            ScenarioStep::Session(SessionStep::Resume),
             person(),
             person(),
             once("three"),
         ];
         let mut script = script(steps);
         assert_eq!(next(&mut script, 1), ["one"]);
-        script.next_prompt();
+        script.start_next_prompt();
         // The second prompt has no turns of its own.
         assert_eq!(next(&mut script, 1), [EXHAUSTED]);
-        script.next_prompt();
+        script.start_next_prompt();
         assert_eq!(next(&mut script, 1), ["three"]);
-        script.next_prompt();
+        script.start_next_prompt();
         assert_eq!(next(&mut script, 1), [format!("{EXHAUSTED} (2)")]);
     }
 
     #[test]
     fn a_prompt_resets_the_repeat_count() {
-        let thrice = |text: &str| Step::Agent(says(text, Repeat::Times(3)));
+        let thrice = |text: &str| ScenarioStep::Agent(says(text, TurnRepeat::Times(3)));
         let mut script = script(vec![person(), thrice("a"), person(), thrice("b"), once("c")]);
         assert_eq!(next(&mut script, 2), ["a", "a"]);
-        script.next_prompt();
+        script.start_next_prompt();
         assert_eq!(next(&mut script, 4), ["b", "b", "b", "c"]);
     }
 
     #[test]
     fn subagents_are_selected_by_a_substring_of_their_task() {
-        let agent = |prompt: &str, texts: &[&str]| Subagent {
+        let agent = |prompt: &str, texts: &[&str]| ScriptedSubagent {
             prompt: prompt.to_owned(),
-            turns: texts.iter().map(|text| says(text, Repeat::Times(1))).collect(),
+            turns: texts.iter().map(|text| says(text, TurnRepeat::Times(1))).collect(),
         };
-        let mut script = Script::new(&Scenario {
+        let mut script = ModelScript::new(&Scenario {
             steps: vec![person(), once("main")],
             subagents: vec![agent("count the files", &["one", "two"]), agent("count", &["other"])],
             ..Scenario::default()
         });
-        assert_eq!(script.agent_answer("Please count the files below src").text, "one");
-        assert_eq!(script.agent_answer("count the lines").text, "other");
+        assert_eq!(script.next_subagent_turn("Please count the files below src").text, "one");
+        assert_eq!(script.next_subagent_turn("count the lines").text, "other");
         assert_eq!(next(&mut script, 1), ["main"]);
-        assert_eq!(script.agent_answer("count the files").text, "two");
-        assert_eq!(script.agent_answer("count the files").text, EXHAUSTED);
-        assert_eq!(script.agent_answer("sing").text, format!("{EXHAUSTED} (2)"));
-        assert!(script.is_agent("count the words"));
-        assert!(!script.is_agent("sing"));
+        assert_eq!(script.next_subagent_turn("count the files").text, "two");
+        assert_eq!(script.next_subagent_turn("count the files").text, EXHAUSTED);
+        assert_eq!(script.next_subagent_turn("sing").text, format!("{EXHAUSTED} (2)"));
+        assert!(script.has_subagent("count the words"));
+        assert!(!script.has_subagent("sing"));
     }
 }

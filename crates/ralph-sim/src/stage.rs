@@ -11,23 +11,23 @@
 //! If the scenario names the project's directory, the project is in that directory below `project`.
 //! ```
 
-use crate::scenario::{Hook, Layer, Run, Scenario};
+use crate::scenario::{Scenario, ScenarioHook, ScenarioHookCommand, ScenarioSettingsLayer};
 use ralph_sys::clock::Deadline;
-use ralph_sys::fs::{self, FileError, Kind};
-use ralph_sys::proc::cancel::Cancel;
-use ralph_sys::proc::job::{self, How, Job, Keep};
+use ralph_sys::fs::{self, FileError, FileKind};
+use ralph_sys::proc::cancel::CancelToken;
+use ralph_sys::proc::job::{self, CaptureLimits, JobEnd, JobSpec};
 use serde_json::{Map, Value, json};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const LONGEST_COMMAND: Duration = Duration::from_mins(2);
+const COMMAND_TIMEOUT: Duration = Duration::from_mins(2);
 /// Most files that a copied project may have.
-const MOST_COPIED: usize = 10_000;
-const LARGEST_COPIED: usize = 64 * 1024 * 1024;
+const MAX_COPIED_FILES: usize = 10_000;
+const MAX_COPIED_BYTES: usize = 64 * 1024 * 1024;
 
 #[derive(Clone, Debug)]
-pub struct Stage {
+pub struct ScratchProject {
     pub root: PathBuf,
     pub home: PathBuf,
     pub project: PathBuf,
@@ -37,102 +37,119 @@ pub struct Stage {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum StageError {
+pub enum ScratchError {
     #[error(transparent)]
     File(#[from] FileError),
-    #[error("`{}` has more than {MOST_COPIED} files", .0.display())]
+    #[error("`{}` has more than {MAX_COPIED_FILES} files", .0.display())]
     TooMany(PathBuf),
     #[error("setup command `{command}` failed ({how})\n{output}")]
     SetUp { command: String, how: String, output: String },
 }
 
-/// What `setup` and `says` commands need to run.
+/// The environment of `setup` and `says` commands.
 #[derive(Clone, Copy, Debug)]
-pub struct Tools<'a> {
+pub struct ScenarioCommandContext<'a> {
     /// The `ralph` binary, which supervises the commands.
     pub program: &'a Path,
     pub search_path: &'a OsStr,
-    pub cancel: &'a Cancel,
+    pub cancel: &'a CancelToken,
 }
 
 /// Runs the scenario's `setup` commands in the project before the client starts.
-pub fn set_up(scenario: &Scenario, stage: &Stage, tools: &Tools<'_>) -> Result<(), StageError> {
+pub fn run_setup(
+    scenario: &Scenario,
+    stage: &ScratchProject,
+    tools: &ScenarioCommandContext<'_>,
+) -> Result<(), ScratchError> {
     for command in &scenario.setup {
-        let (failed, output) = run(command, scenario, stage, tools);
+        let (failed, output) = run_command(command, scenario, stage, tools);
         if let Some(how) = failed {
             let output = output.trim_end().to_owned();
-            return Err(StageError::SetUp { command: command.clone(), how, output });
+            return Err(ScratchError::SetUp { command: command.clone(), how, output });
         }
     }
     Ok(())
 }
 
 /// The output of a command, followed by how it failed, if it did.
-pub fn said(command: &str, scenario: &Scenario, stage: &Stage, tools: &Tools<'_>) -> String {
-    let (failed, output) = run(command, scenario, stage, tools);
+pub fn command_output(
+    command: &str,
+    scenario: &Scenario,
+    stage: &ScratchProject,
+    tools: &ScenarioCommandContext<'_>,
+) -> String {
+    let (failed, output) = run_command(command, scenario, stage, tools);
     match failed {
         None => output,
         Some(how) => format!("{output}({how})\n"),
     }
 }
 
-fn run(
+fn run_command(
     command: &str,
     scenario: &Scenario,
-    stage: &Stage,
-    tools: &Tools<'_>,
+    stage: &ScratchProject,
+    tools: &ScenarioCommandContext<'_>,
 ) -> (Option<String>, String) {
     let mut env: Vec<(OsString, OsString)> = vec![("PATH".into(), tools.search_path.to_owned())];
     env.extend(scenario.env.iter().map(|(name, value)| (name.into(), value.into())));
     // The last value of a variable wins: commands never see the user's own home.
     env.push(("HOME".into(), stage.home.clone().into()));
     let argv = ["/bin/sh", "-c", command].map(OsString::from);
-    let finished = job::supervise(&Job {
+    let finished = job::run_job(&JobSpec {
         program: tools.program,
         argv: &argv,
         cwd: &stage.project,
         env: &env,
-        keep: Keep { head: 2000, tail: 2000 },
-        deadline: Deadline::after(LONGEST_COMMAND),
-        ..Job::blank(tools.cancel)
+        capture_limits: CaptureLimits { head: 2000, tail: 2000 },
+        deadline: Deadline::after(COMMAND_TIMEOUT),
+        ..JobSpec::with_defaults(tools.cancel)
     });
-    let how = match finished.how {
-        How::Exited(0) => None,
-        How::Exited(code) => Some(format!("exit code {code}")),
-        How::Signalled(signal) => Some(format!("signal {signal}")),
-        How::TimedOut => Some("timed out".to_owned()),
-        How::Cancelled => Some("cancelled".to_owned()),
-        How::CouldNotStart(error) => Some(error.to_string()),
-        How::Lost => Some("it killed its parent".to_owned()),
+    let how = match finished.end {
+        JobEnd::Exited(0) => None,
+        JobEnd::Exited(code) => Some(format!("exit code {code}")),
+        JobEnd::Signalled(signal) => Some(format!("signal {signal}")),
+        JobEnd::TimedOut => Some("timed out".to_owned()),
+        JobEnd::Cancelled => Some("cancelled".to_owned()),
+        JobEnd::CouldNotStart(error) => Some(error.to_string()),
+        JobEnd::Lost => Some("it killed its parent".to_owned()),
     };
     let output = [finished.output.head, finished.output.tail].concat();
     (how, String::from_utf8_lossy(&output).into_owned())
 }
 
 /// Creates the files of a scenario below `root`, which must exist and be empty.
-pub fn build(scenario: &Scenario, root: &Path) -> Result<Stage, StageError> {
+pub fn build(scenario: &Scenario, root: &Path) -> Result<ScratchProject, ScratchError> {
     let root = fs::resolve(root).unwrap_or_else(|| root.to_owned());
     let home = root.join("home");
     let mut project = root.join("project");
     project.extend(&scenario.client.directory);
-    fs::create_dir(&home)?;
-    fs::create_dir(&project)?;
+    fs::create_private_dir(&home)?;
+    fs::create_private_dir(&project)?;
     if let Some(from) = &scenario.copy {
-        copy(from, &project, &mut 0)?;
+        copy_tree(from, &project, &mut 0)?;
     }
     for (name, text) in &scenario.files {
-        put(&project.join(name), text)?;
+        write_file(&project.join(name), text)?;
     }
     for (name, text) in &scenario.home {
-        put(&home.join(name), text)?;
+        write_file(&home.join(name), text)?;
     }
-    let mut scripts = Scripts { directory: project.join(".claude/hooks"), count: 0 };
+    let mut scripts = ScriptDirectory { directory: project.join(".claude/hooks"), count: 0 };
     let mut flag = None;
     let layers = [
-        (Layer::User, home.join(".claude/settings.json"), &scenario.settings.user),
-        (Layer::Project, project.join(".claude/settings.json"), &scenario.settings.project),
-        (Layer::Local, project.join(".claude/settings.local.json"), &scenario.settings.local),
-        (Layer::Flag, root.join("flag.json"), &None),
+        (ScenarioSettingsLayer::User, home.join(".claude/settings.json"), &scenario.settings.user),
+        (
+            ScenarioSettingsLayer::Project,
+            project.join(".claude/settings.json"),
+            &scenario.settings.project,
+        ),
+        (
+            ScenarioSettingsLayer::Local,
+            project.join(".claude/settings.local.json"),
+            &scenario.settings.local,
+        ),
+        (ScenarioSettingsLayer::Flag, root.join("flag.json"), &None),
     ];
     for (layer, path, settings) in layers {
         let mut settings =
@@ -140,65 +157,65 @@ pub fn build(scenario: &Scenario, root: &Path) -> Result<Stage, StageError> {
         let own = scenario.hooks.iter().filter(|hook| hook.layer == layer);
         add_hooks(&mut settings, own, &mut scripts)?;
         if !settings.is_empty() {
-            if layer == Layer::Flag {
+            if layer == ScenarioSettingsLayer::Flag {
                 flag = Some(path.clone());
             }
-            put(&path, &pretty(&Value::Object(settings)))?;
+            write_file(&path, &pretty_json(&Value::Object(settings)))?;
         }
     }
     let mut plugins = Vec::new();
     for plugin in &scenario.plugins {
         let directory = root.join("plugins").join(&plugin.name);
         if let Some(from) = &plugin.copy {
-            fs::create_dir(&directory)?;
-            copy(from, &directory, &mut 0)?;
+            fs::create_private_dir(&directory)?;
+            copy_tree(from, &directory, &mut 0)?;
             plugins.push(directory);
             continue;
         }
         let manifest = json!({"name": plugin.name, "version": "1.0.0", "description": "a plugin"});
-        put(&directory.join(".claude-plugin/plugin.json"), &pretty(&manifest))?;
-        let mut scripts = Scripts { directory: directory.join("hooks"), count: 0 };
+        write_file(&directory.join(".claude-plugin/plugin.json"), &pretty_json(&manifest))?;
+        let mut scripts = ScriptDirectory { directory: directory.join("hooks"), count: 0 };
         let mut hooks = Map::new();
         add_hooks(&mut hooks, plugin.hooks.iter(), &mut scripts)?;
-        put(&directory.join("hooks/hooks.json"), &pretty(&Value::Object(hooks)))?;
+        write_file(&directory.join("hooks/hooks.json"), &pretty_json(&Value::Object(hooks)))?;
         plugins.push(directory);
     }
-    Ok(Stage { root, home, project, flag, plugins })
+    Ok(ScratchProject { root, home, project, flag, plugins })
 }
 
 /// Copies the scripts that accompany a user's settings file to both places where its commands may look for them: the
 /// project's and the home's `.claude/hooks`.
-pub fn lend(stage: &Stage, scripts: &Path) -> Result<(), StageError> {
+pub fn copy_user_scripts(stage: &ScratchProject, scripts: &Path) -> Result<(), ScratchError> {
     for place in [&stage.project, &stage.home] {
         let directory = place.join(".claude/hooks");
-        fs::create_dir(&directory)?;
-        copy(scripts, &directory, &mut 0)?;
+        fs::create_private_dir(&directory)?;
+        copy_tree(scripts, &directory, &mut 0)?;
     }
     Ok(())
 }
 
-struct Scripts {
+struct ScriptDirectory {
     directory: PathBuf,
     count: usize,
 }
 
 fn add_hooks<'a>(
     settings: &mut Map<String, Value>,
-    hooks: impl Iterator<Item = &'a Hook>,
-    scripts: &mut Scripts,
+    hooks: impl Iterator<Item = &'a ScenarioHook>,
+    scripts: &mut ScriptDirectory,
 ) -> Result<(), FileError> {
     for hook in hooks {
         let mut handler = json!({"type": "command"});
         match &hook.run {
-            Run::Command(command) => handler["command"] = json!(command),
-            Run::Program { command, args } => {
+            ScenarioHookCommand::Command(command) => handler["command"] = json!(command),
+            ScenarioHookCommand::Program { command, args } => {
                 handler["command"] = json!(command);
                 handler["args"] = json!(args);
             }
-            Run::Script(text) => {
+            ScenarioHookCommand::Script(text) => {
                 scripts.count += 1;
                 let name = format!("{}.sh", scripts.count);
-                put(&scripts.directory.join(&name), text)?;
+                write_file(&scripts.directory.join(&name), text)?;
                 let place = if scripts.directory.ends_with(".claude/hooks") {
                     "$CLAUDE_PROJECT_DIR/.claude/hooks"
                 } else {
@@ -218,13 +235,13 @@ fn add_hooks<'a>(
             group["matcher"] = json!(matcher);
         }
         let events = settings.entry("hooks").or_insert_with(|| json!({}));
-        push(events, &hook.event, group);
+        add_hook_group(events, &hook.event, group);
     }
     Ok(())
 }
 
 /// Appends a hook group for an event. A value of the wrong type under `hooks` is replaced.
-fn push(events: &mut Value, event: &str, group: Value) {
+fn add_hook_group(events: &mut Value, event: &str, group: Value) {
     if !events.is_object() {
         *events = json!({});
     }
@@ -242,47 +259,54 @@ fn interpreter(script: &str) -> &'static str {
     if script.starts_with("#!") { "" } else { "sh " }
 }
 
-fn pretty(value: &Value) -> String {
+fn pretty_json(value: &Value) -> String {
     let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
     text.push('\n');
     text
 }
 
 /// Writes a file, executable if it starts with `#!`, and creates its parent directory.
-fn put(path: &Path, text: &str) -> Result<(), FileError> {
+fn write_file(path: &Path, text: &str) -> Result<(), FileError> {
     if let Some(directory) = path.parent() {
-        fs::create_dir(directory)?;
+        fs::create_private_dir(directory)?;
     }
-    fs::put(path, text.as_bytes(), mode(text.as_bytes()))
+    fs::replace_with_mode(path, text.as_bytes(), file_mode(text.as_bytes()))
 }
 
-fn mode(bytes: &[u8]) -> fs::Mode {
-    if bytes.starts_with(b"#!") { fs::Mode::Program } else { fs::Mode::Ordinary }
+fn file_mode(bytes: &[u8]) -> fs::SharedFileMode {
+    if bytes.starts_with(b"#!") {
+        fs::SharedFileMode::Executable
+    } else {
+        fs::SharedFileMode::Ordinary
+    }
 }
 
 /// Copies files and directories. Symlinks and `.git` are skipped.
-fn copy(from: &Path, to: &Path, count: &mut usize) -> Result<(), StageError> {
-    for name in fs::list(from, MOST_COPIED)? {
+fn copy_tree(from: &Path, to: &Path, count: &mut usize) -> Result<(), ScratchError> {
+    for name in fs::list(from, MAX_COPIED_FILES)? {
         if name == ".git" {
             continue;
         }
         *count += 1;
-        if *count > MOST_COPIED {
-            return Err(StageError::TooMany(from.to_owned()));
+        if *count > MAX_COPIED_FILES {
+            return Err(ScratchError::TooMany(from.to_owned()));
         }
         let (source, target) = (from.join(&name), to.join(&name));
-        let Some(found) = fs::stat_link(&source) else { continue };
+        let Some(found) = fs::stat_no_follow(&source) else { continue };
         match found.kind {
-            Kind::Directory => {
-                fs::create_dir(&target)?;
-                copy(&source, &target, count)?;
+            FileKind::Directory => {
+                fs::create_private_dir(&target)?;
+                copy_tree(&source, &target, count)?;
             }
-            Kind::File => {
-                let mode =
-                    if found.mode & 0o111 == 0 { fs::Mode::Ordinary } else { fs::Mode::Program };
-                fs::put(&target, &fs::read(&source, LARGEST_COPIED)?, mode)?;
+            FileKind::File => {
+                let mode = if found.mode & 0o111 == 0 {
+                    fs::SharedFileMode::Ordinary
+                } else {
+                    fs::SharedFileMode::Executable
+                };
+                fs::replace_with_mode(&target, &fs::read(&source, MAX_COPIED_BYTES)?, mode)?;
             }
-            Kind::Symlink | Kind::Other => {}
+            FileKind::Symlink | FileKind::Other => {}
         }
     }
     Ok(())
@@ -291,7 +315,7 @@ fn copy(from: &Path, to: &Path, count: &mut usize) -> Result<(), StageError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Client, Plugin, Settings};
+    use crate::scenario::{ScenarioClient, ScenarioPlugin, ScenarioSettings};
     use std::os::unix::fs::symlink;
 
     /// Every file below `root` with its content; `*` marks executables.
@@ -301,17 +325,17 @@ mod tests {
         while let Some(directory) = waiting.pop() {
             for name in fs::list(&directory, 1000).unwrap() {
                 let path = directory.join(name);
-                let found = fs::stat_link(&path).unwrap();
+                let found = fs::stat_no_follow(&path).unwrap();
                 let shown = path.strip_prefix(root).unwrap().display();
                 match found.kind {
-                    Kind::Directory => waiting.push(path),
-                    Kind::File => {
+                    FileKind::Directory => waiting.push(path),
+                    FileKind::File => {
                         let text = String::from_utf8(fs::read(&path, 10_000).unwrap()).unwrap();
                         let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
                         let mark = if found.mode & 0o100 == 0 { "" } else { "*" };
                         lines.push(format!("{shown}{mark}: {text}"));
                     }
-                    Kind::Symlink | Kind::Other => lines.push(format!("{shown}: no file")),
+                    FileKind::Symlink | FileKind::Other => lines.push(format!("{shown}: no file")),
                 }
             }
         }
@@ -319,12 +343,12 @@ mod tests {
         lines.join("\n")
     }
 
-    fn hook(run: Run, layer: Layer) -> Hook {
-        Hook { event: "Stop".to_owned(), run, layer, ..Hook::default() }
+    fn hook(run: ScenarioHookCommand, layer: ScenarioSettingsLayer) -> ScenarioHook {
+        ScenarioHook { event: "Stop".to_owned(), run, layer, ..ScenarioHook::default() }
     }
 
-    fn script(text: &str) -> Run {
-        Run::Script(text.to_owned())
+    fn script(text: &str) -> ScenarioHookCommand {
+        ScenarioHookCommand::Script(text.to_owned())
     }
 
     fn files(files: &[(&str, &str)]) -> std::collections::BTreeMap<String, String> {
@@ -335,27 +359,30 @@ mod tests {
     #[test]
     fn hooks_are_written_to_the_settings_of_their_layer() {
         let root = tempfile::tempdir().unwrap();
-        let program = Run::Program { command: "gate".to_owned(), args: vec!["-x".to_owned()] };
-        let matched = Hook {
+        let program = ScenarioHookCommand::Program {
+            command: "gate".to_owned(),
+            args: vec!["-x".to_owned()],
+        };
+        let matched = ScenarioHook {
             event: "PreToolUse".to_owned(),
             matcher: Some("Write|Edit".to_owned()),
             timeout: Some(0.5),
             is_async: true,
-            ..hook(script("#!/usr/bin/perl\nexit 2"), Layer::Local)
+            ..hook(script("#!/usr/bin/perl\nexit 2"), ScenarioSettingsLayer::Local)
         };
         let user = json!({"env": {"A": "1"}, "hooks": {"Stop": [{"hooks": []}], "Other": 3}});
         let scenario = Scenario {
-            settings: Settings {
+            settings: ScenarioSettings {
                 user: Some(user),
                 project: Some(json!({"hooks": 3})),
                 local: None,
             },
             hooks: vec![
-                hook(Run::Command("one".to_owned()), Layer::User),
-                hook(script("exit 0"), Layer::Project),
-                hook(script("exit 2"), Layer::Project),
+                hook(ScenarioHookCommand::Command("one".to_owned()), ScenarioSettingsLayer::User),
+                hook(script("exit 0"), ScenarioSettingsLayer::Project),
+                hook(script("exit 2"), ScenarioSettingsLayer::Project),
                 matched,
-                hook(program, Layer::Flag),
+                hook(program, ScenarioSettingsLayer::Flag),
             ],
             ..Scenario::default()
         };
@@ -392,9 +419,9 @@ mod tests {
     #[test]
     fn a_plugin_gets_a_manifest_hooks_and_scripts() {
         let root = tempfile::tempdir().unwrap();
-        let hooks = vec![hook(script("exit 2"), Layer::Project)];
+        let hooks = vec![hook(script("exit 2"), ScenarioSettingsLayer::Project)];
         let scenario = Scenario {
-            plugins: vec![Plugin { name: "keeper".to_owned(), copy: None, hooks }],
+            plugins: vec![ScenarioPlugin { name: "keeper".to_owned(), copy: None, hooks }],
             ..Scenario::default()
         };
         let stage = build(&scenario, root.path()).unwrap();
@@ -410,13 +437,13 @@ mod tests {
     fn copies_a_whole_plugin_and_names_the_project_directory() {
         let from = tempfile::tempdir().unwrap();
         let root = tempfile::tempdir().unwrap();
-        put(&from.path().join("commands/go.md"), "Go.").unwrap();
-        put(&from.path().join("hooks/hooks.json"), "{}").unwrap();
+        write_file(&from.path().join("commands/go.md"), "Go.").unwrap();
+        write_file(&from.path().join("hooks/hooks.json"), "{}").unwrap();
         let copy = Some(from.path().to_owned());
-        let plugins = vec![Plugin { name: "keeper".to_owned(), copy, hooks: Vec::new() }];
+        let plugins = vec![ScenarioPlugin { name: "keeper".to_owned(), copy, hooks: Vec::new() }];
         let directory = Some("Übung mit 'Leerzeichen'".to_owned());
         let scenario = Scenario {
-            client: Client { directory, ..Client::default() },
+            client: ScenarioClient { directory, ..ScenarioClient::default() },
             files: files(&[("a.txt", "x")]),
             plugins,
             ..Scenario::default()
@@ -436,7 +463,7 @@ mod tests {
     fn a_project_is_copied_without_git_and_without_symlinks() {
         let from = tempfile::tempdir().unwrap();
         let root = tempfile::tempdir().unwrap();
-        let given = |name: &str, text: &str| put(&from.path().join(name), text).unwrap();
+        let given = |name: &str, text: &str| write_file(&from.path().join(name), text).unwrap();
         given("a.txt", "theirs");
         given("b.txt", "theirs");
         given("tool.sh", "#!/bin/sh\ntrue");
@@ -472,10 +499,10 @@ mod tests {
     fn scripts_beside_settings_are_copied_to_the_project_and_the_home() {
         let from = tempfile::tempdir().unwrap();
         let root = tempfile::tempdir().unwrap();
-        put(&from.path().join("lib/common.sh"), "true").unwrap();
-        put(&from.path().join("gate.sh"), "#!/bin/sh\ntrue").unwrap();
+        write_file(&from.path().join("lib/common.sh"), "true").unwrap();
+        write_file(&from.path().join("gate.sh"), "#!/bin/sh\ntrue").unwrap();
         let stage = build(&Scenario::default(), root.path()).unwrap();
-        lend(&stage, from.path()).unwrap();
+        copy_user_scripts(&stage, from.path()).unwrap();
         insta::assert_snapshot!(listed(root.path()), @"
         home/.claude/hooks/gate.sh*: #!/bin/sh true
         home/.claude/hooks/lib/common.sh: true

@@ -5,25 +5,25 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Called with each entry as it happens.
-pub type Watcher<'a> = dyn FnMut(&Entry) + 'a;
+pub type TimelineWatcher<'a> = dyn FnMut(&TimelineEntry) + 'a;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Entry {
+pub enum TimelineEntry {
     /// The user sent a prompt, or the client sent one on their behalf (the notification of a background task).
     Prompt { text: String },
     /// The client sent a request to the model.
-    Request(Request),
+    Request(TimelineRequest),
     /// The model answered.
-    Reply(Reply),
+    Reply(TimelineReply),
     /// An event fired, and its hooks answered.
-    Hook(Hook),
+    Hook(TimelineHook),
     /// A tool call ended.
-    Tool(Tool),
+    Tool(TimelineTool),
     /// The client showed the user a message.
     Notice { text: String },
     /// The prompt was finished or given up: the client is idle again.
-    Ending(Ending),
+    Ending(TimelineEnding),
     /// An event that a runner printed, unchanged from the output of `ralph run --json`.
     Run {
         /// Index of the runner; 0 is the first.
@@ -35,25 +35,25 @@ pub enum Entry {
 }
 
 /// `None` for the main conversation, otherwise the type of a subagent.
-pub type Lane = Option<String>;
+pub type AgentLane = Option<String>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Request {
+pub struct TimelineRequest {
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub agent: Lane,
+    pub agent: AgentLane,
     /// The messages added since the previous request, without the client's own standing context.
-    pub messages: Vec<Said>,
+    pub messages: Vec<TimelineMessage>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Said {
-    pub role: Role,
+pub struct TimelineMessage {
+    pub role: MessageRole,
     pub text: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum MessageRole {
     User,
     System,
     /// The result of a tool call.
@@ -61,9 +61,9 @@ pub enum Role {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Reply {
+pub struct TimelineReply {
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub agent: Lane,
+    pub agent: AgentLane,
     pub text: String,
     /// Names of the tools that the reply calls.
     pub tools: Vec<String>,
@@ -73,20 +73,20 @@ pub struct Reply {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Hook {
+pub struct TimelineHook {
     pub event: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub agent: Lane,
+    pub agent: AgentLane,
     /// The JSON that its hooks read on standard input.
     pub input: Value,
     /// In the order in which they finished.
-    pub handlers: Vec<Handled>,
-    pub effect: Effect,
+    pub handlers: Vec<HandlerResult>,
+    pub effect: HookEffect,
 }
 
 /// One hook and its answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Handled {
+pub struct HandlerResult {
     pub command: String,
     /// The settings that registered it: `user`, `project`, `local`, `flag`, or `plugin NAME`.
     pub source: String,
@@ -105,7 +105,7 @@ pub struct Handled {
 /// The combined effect of all hook answers to one event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Effect {
+pub enum HookEffect {
     /// No effect: the client proceeds.
     Allowed,
     /// At a stop the agent has to continue; elsewhere a tool call is denied, a prompt is dropped, or a task stays open.
@@ -119,9 +119,9 @@ pub enum Effect {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Tool {
+pub struct TimelineTool {
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub agent: Lane,
+    pub agent: AgentLane,
     pub name: String,
     pub input: Value,
     pub result: String,
@@ -129,7 +129,7 @@ pub struct Tool {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ending {
+pub struct TimelineEnding {
     /// The client's word for it: `completed`, `stop_hook_prevented`, `hook_stopped`, `api_error`, `max_turns`,
     /// `aborted_streaming`, `aborted_tools`, `prompt_blocked`.
     pub reason: String,

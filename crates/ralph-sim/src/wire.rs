@@ -1,50 +1,50 @@
 //! The model's answers in the format of the Messages API. The simulator and the model server share this code, so both
 //! produce the same ids, tool calls and stop reasons.
 
-use crate::scenario::{AgentTurn, ToolCall};
+use crate::scenario::{ScriptedToolCall, ScriptedTurn};
 use serde_json::{Value, json};
 use std::path::Path;
 
 /// The `description` of a shell command; the client requires one.
-const COMMAND: &str = "Run a command";
+const COMMAND_DESCRIPTION: &str = "Run a command";
 /// Length of a subagent's title, in characters.
-const TITLE: usize = 30;
+const TITLE_LENGTH: usize = 30;
 
 /// The client's name for the tool, and its input. Relative paths are resolved against the project.
-pub fn tool_use(call: &ToolCall, project: &Path) -> (String, Value) {
+pub fn tool_use(call: &ScriptedToolCall, project: &Path) -> (String, Value) {
     let place = |path: &str| project.join(path).to_string_lossy().into_owned();
     let (name, input) = match call {
-        ToolCall::Bash { command, background } => {
-            let mut input = json!({"command": command, "description": COMMAND});
+        ScriptedToolCall::Bash { command, background } => {
+            let mut input = json!({"command": command, "description": COMMAND_DESCRIPTION});
             if *background {
                 input["run_in_background"] = json!(true);
             }
             ("Bash", input)
         }
-        ToolCall::Write { path, text } => {
+        ScriptedToolCall::Write { path, text } => {
             ("Write", json!({"file_path": place(path), "content": text}))
         }
-        ToolCall::Edit { path, old, new } => {
+        ScriptedToolCall::Edit { path, old, new } => {
             ("Edit", json!({"file_path": place(path), "old_string": old, "new_string": new}))
         }
-        ToolCall::Read { path } => ("Read", json!({"file_path": place(path)})),
-        ToolCall::Agent { prompt, kind, background } => {
+        ScriptedToolCall::Read { path } => ("Read", json!({"file_path": place(path)})),
+        ScriptedToolCall::Agent { prompt, kind, background } => {
             let input = json!({
-                "description": title(prompt),
+                "description": subagent_title(prompt),
                 "prompt": prompt,
                 "subagent_type": kind,
                 "run_in_background": background,
             });
             ("Agent", input)
         }
-        ToolCall::Other { name, input } => (name.as_str(), input.clone()),
+        ScriptedToolCall::Other { name, input } => (name.as_str(), input.clone()),
     };
     (name.to_owned(), input)
 }
 
 /// The title of a subagent: the beginning of its task.
-pub fn title(task: &str) -> String {
-    task.lines().next().unwrap_or_default().chars().take(TITLE).collect()
+pub fn subagent_title(task: &str) -> String {
+    task.lines().next().unwrap_or_default().chars().take(TITLE_LENGTH).collect()
 }
 
 /// The id of the answer to a request. Requests are counted from 1.
@@ -63,7 +63,7 @@ pub fn tool_use_id(request: u64, place: usize) -> String {
 }
 
 /// The content blocks of an answer.
-pub fn content(turn: &AgentTurn, request: u64, project: &Path) -> Vec<Value> {
+pub fn content_blocks(turn: &ScriptedTurn, request: u64, project: &Path) -> Vec<Value> {
     let text = (!turn.text.is_empty()).then(|| json!({"type": "text", "text": turn.text}));
     let calls = turn.tools.iter().enumerate().map(|(place, call)| {
         let (name, input) = tool_use(call, project);
@@ -74,7 +74,7 @@ pub fn content(turn: &AgentTurn, request: u64, project: &Path) -> Vec<Value> {
 }
 
 /// The `stop_reason` of the answer: the scripted one, or the usual one for its content.
-pub fn stop_reason(turn: &AgentTurn) -> &str {
+pub fn stop_reason(turn: &ScriptedTurn) -> &str {
     let usual = if turn.tools.is_empty() { "end_turn" } else { "tool_use" };
     turn.stop_reason.as_deref().unwrap_or(usual)
 }
@@ -86,21 +86,24 @@ mod tests {
     #[test]
     fn maps_every_call_to_the_clients_tool_name_and_input() {
         let calls = [
-            ToolCall::Bash { command: "make".to_owned(), background: false },
-            ToolCall::Bash { command: "make serve".to_owned(), background: true },
-            ToolCall::Write { path: "a/b.txt".to_owned(), text: "x\n".to_owned() },
-            ToolCall::Edit {
+            ScriptedToolCall::Bash { command: "make".to_owned(), background: false },
+            ScriptedToolCall::Bash { command: "make serve".to_owned(), background: true },
+            ScriptedToolCall::Write { path: "a/b.txt".to_owned(), text: "x\n".to_owned() },
+            ScriptedToolCall::Edit {
                 path: "/etc/hosts".to_owned(),
                 old: "a".to_owned(),
                 new: "b".to_owned(),
             },
-            ToolCall::Read { path: "a".to_owned() },
-            ToolCall::Agent {
+            ScriptedToolCall::Read { path: "a".to_owned() },
+            ScriptedToolCall::Agent {
                 prompt: "Count the files below `src`, all of them\nand report".to_owned(),
                 kind: "Explore".to_owned(),
                 background: true,
             },
-            ToolCall::Other { name: "TaskUpdate".to_owned(), input: json!({"taskId": "1"}) },
+            ScriptedToolCall::Other {
+                name: "TaskUpdate".to_owned(),
+                input: json!({"taskId": "1"}),
+            },
         ];
         let lines = calls.iter().map(|call| {
             let (name, input) = tool_use(call, Path::new("/project"));

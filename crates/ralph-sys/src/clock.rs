@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 /// The longest wait a deadline can have. Keeps the arithmetic from overflowing.
-const LONGEST: Duration = Duration::from_hours(365 * 24);
+const MAX_WAIT: Duration = Duration::from_hours(365 * 24);
 
 /// Unix time in milliseconds, for display and for records; measure waits with a [`Deadline`]. Returns 0 if the
 /// machine's clock is set before 1970.
@@ -44,7 +44,7 @@ pub struct Deadline(Instant);
 impl Deadline {
     #[expect(clippy::disallowed_methods, reason = "only this module may call it")]
     pub fn after(wait: Duration) -> Self {
-        Self(Instant::now() + wait.min(LONGEST))
+        Self(Instant::now() + wait.min(MAX_WAIT))
     }
 
     #[expect(clippy::disallowed_methods, reason = "only this module may call it")]
@@ -52,7 +52,7 @@ impl Deadline {
         self.0.saturating_duration_since(Instant::now())
     }
 
-    pub fn is_over(&self) -> bool {
+    pub fn has_passed(&self) -> bool {
         self.remaining().is_zero()
     }
 }
@@ -74,13 +74,13 @@ impl Stopwatch {
 
 /// Sleeps. Callers that sleep repeatedly bound the total with a [`Deadline`].
 #[expect(clippy::disallowed_methods, reason = "only this module may call it")]
-pub fn pause(wait: Duration) {
+pub fn sleep(wait: Duration) {
     std::thread::sleep(wait);
 }
 
 /// Formats a time as `2026-11-15T13:38:02.123Z`. Times beyond the calendar's range become its last time.
-pub fn rfc3339(ms: u64) -> String {
-    format!("{:.3}", timestamp(ms))
+pub fn format_rfc3339(ms: u64) -> String {
+    format!("{:.3}", timestamp_from_ms(ms))
 }
 
 /// Parses an RFC 3339 timestamp; `None` for anything else and for times before 1970.
@@ -90,25 +90,25 @@ pub fn parse_rfc3339(text: &str) -> Option<u64> {
 
 /// Formats a time as `14:02:11` in the user's time zone. Reads the zone database, which is too slow for hooks.
 pub fn local_time(ms: u64) -> String {
-    let local = timestamp(ms).to_zoned(TimeZone::system());
+    let local = timestamp_from_ms(ms).to_zoned(TimeZone::system());
     format!("{:02}:{:02}:{:02}", local.hour(), local.minute(), local.second())
 }
 
 /// Seconds since midnight in the user's time zone.
 pub fn local_second_of_day(ms: u64) -> u32 {
-    let local = timestamp(ms).to_zoned(TimeZone::system());
+    let local = timestamp_from_ms(ms).to_zoned(TimeZone::system());
     let part = |part: i8| u32::try_from(part).unwrap_or(0);
     part(local.hour()) * 3600 + part(local.minute()) * 60 + part(local.second())
 }
 
 /// Formats the date as `2026-11-15` in the user's time zone.
 pub fn local_date(ms: u64) -> String {
-    timestamp(ms).to_zoned(TimeZone::system()).date().to_string()
+    timestamp_from_ms(ms).to_zoned(TimeZone::system()).date().to_string()
 }
 
 /// Parses a time as people write it: `2026-11-20T18:00:00Z`, or `2026-11-20` for the end of that day in the user's
 /// time zone.
-pub fn parse_moment(text: &str) -> Option<u64> {
+pub fn parse_timestamp_or_date(text: &str) -> Option<u64> {
     let moment = text.parse::<Timestamp>().ok().or_else(|| end_of_day(text))?;
     u64::try_from(moment.as_millisecond()).ok()
 }
@@ -124,7 +124,7 @@ fn whole_ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn timestamp(ms: u64) -> Timestamp {
+fn timestamp_from_ms(ms: u64) -> Timestamp {
     i64::try_from(ms)
         .ok()
         .and_then(|ms| Timestamp::from_millisecond(ms).ok())
@@ -147,10 +147,10 @@ mod tests {
             ("", None),
             ("9999-12-31", None),
         ] {
-            assert_eq!(parse_moment(text), expected, "{text}");
+            assert_eq!(parse_timestamp_or_date(text), expected, "{text}");
         }
         // The end of that day, in the local time zone.
-        let end = parse_moment("2023-11-14").unwrap();
+        let end = parse_timestamp_or_date("2023-11-14").unwrap();
         assert_eq!(local_date(end - 1), "2023-11-14");
         assert_eq!(local_date(end), "2023-11-15");
     }
@@ -163,7 +163,7 @@ mod tests {
             (253_402_300_799_999, "9999-12-30T22:00:00.999Z"),
             (u64::MAX, "9999-12-30T22:00:00.999Z"),
         ] {
-            assert_eq!(rfc3339(ms), expected, "{ms}");
+            assert_eq!(format_rfc3339(ms), expected, "{ms}");
         }
     }
 
@@ -182,9 +182,9 @@ mod tests {
     fn deadlines_pass_and_the_earlier_one_is_the_minimum() {
         let over = Deadline::after(Duration::ZERO);
         let later = Deadline::after(Duration::MAX);
-        assert!(over.is_over());
+        assert!(over.has_passed());
         assert_eq!(over.remaining(), Duration::ZERO);
-        assert!(!later.is_over());
+        assert!(!later.has_passed());
         assert!(later.remaining() > Duration::from_hours(1));
         assert_eq!(later.min(over), over);
     }

@@ -7,16 +7,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// A variable whose name contains one of these holds a secret.
-const SECRET_NAMES: [&[u8]; 6] =
+const SECRET_NAME_PARTS: [&[u8]; 6] =
     [b"KEY", b"TOKEN", b"SECRET", b"PASSWORD", b"PASSWD", b"CREDENTIAL"];
 /// Shorter values are too likely to occur in innocent text.
-const SHORTEST_SECRET: usize = 8;
+const MIN_SECRET_CHARS: usize = 8;
 /// All-digit values up to this length are counts and limits (`MAX_THINKING_TOKENS=10000000`), not secrets.
-const LONGEST_NUMBER: usize = 10;
+const MAX_NUMBER_DIGITS: usize = 10;
 /// A longer run of path characters without a `/` is encoded data rather than a file name.
-const LONGEST_PATH_PART: usize = 32;
+const MAX_PATH_COMPONENT: usize = 32;
 /// Common setting values that are long enough to be a secret but are not.
-const WORDS: [&str; 10] = [
+const PLAIN_SETTING_VALUES: [&str; 10] = [
     "disabled",
     "external",
     "internal",
@@ -30,16 +30,16 @@ const WORDS: [&str; 10] = [
 ];
 
 /// More than the system passes to any program.
-const LARGEST_ENVIRONMENT: usize = 8 << 20;
+const MAX_ENVIRON_BYTES: usize = 8 << 20;
 
 /// Access to variables, arguments and the working directory. Each is looked up on every call.
 #[derive(Clone, Debug)]
 pub struct Env {
-    source: Source,
+    source: EnvSource,
 }
 
 #[derive(Clone, Debug)]
-enum Source {
+enum EnvSource {
     Process,
     Pairs {
         variables: Vec<(OsString, OsString)>,
@@ -55,13 +55,13 @@ pub const RUNNER_VARIABLE: &str = "RALPH_DRIVEN";
 
 impl Env {
     pub fn from_process() -> Self {
-        Self { source: Source::Process }
+        Self { source: EnvSource::Process }
     }
 
     /// The environment another process was started with; empty if it cannot be read.
     pub fn of_process(pid: u32) -> Self {
         let path = format!("/proc/{pid}/environ");
-        let environ = fs::read(Path::new(&path), LARGEST_ENVIRONMENT).unwrap_or_default();
+        let environ = fs::read(Path::new(&path), MAX_ENVIRON_BYTES).unwrap_or_default();
         let pair = |entry: &[u8]| {
             let at = memchr::memchr(b'=', entry)?;
             let text = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
@@ -79,7 +79,7 @@ impl Env {
     ) -> Self {
         let variables =
             variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        Self { source: Source::Pairs { variables, current_dir, args } }
+        Self { source: EnvSource::Pairs { variables, current_dir, args } }
     }
 
     /// `$HOME`, when it is absolute.
@@ -107,7 +107,7 @@ impl Env {
     }
 
     /// Whether the user turned ralph off for this process: `RALPH_OFF` is set to anything but `0`.
-    pub fn is_off(&self) -> bool {
+    pub fn is_ralph_off(&self) -> bool {
         self.get("RALPH_OFF").is_some_and(|value| value != "0")
     }
 
@@ -120,7 +120,7 @@ impl Env {
     /// All variables, for a program that must run as if it had been started without ralph.
     pub fn variables(&self) -> Vec<(OsString, OsString)> {
         let mut variables = Vec::new();
-        self.each(|name, value| variables.push((name.to_owned(), value.to_owned())));
+        self.for_each_variable(|name, value| variables.push((name.to_owned(), value.to_owned())));
         variables
     }
 
@@ -152,7 +152,7 @@ impl Env {
     }
 
     /// The run whose runner started this process, directly or through an agent.
-    pub fn driven(&self) -> Option<String> {
+    pub fn driving_run(&self) -> Option<String> {
         self.get(RUNNER_VARIABLE)?.into_string().ok()
     }
 
@@ -183,7 +183,7 @@ impl Env {
     }
 
     /// Whether this runs as a step of GitHub Actions, which turns certain output lines into annotations.
-    pub fn is_github(&self) -> bool {
+    pub fn is_github_actions(&self) -> bool {
         self.get("GITHUB_ACTIONS").is_some_and(|value| value == "true")
     }
 
@@ -193,7 +193,7 @@ impl Env {
     }
 
     /// Whether the locale is UTF-8. True if no locale is set.
-    pub fn speaks_utf8(&self) -> bool {
+    pub fn supports_utf8(&self) -> bool {
         let set = |name: &str| self.get(name).filter(|value| !value.is_empty());
         let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
         locale.is_none_or(|locale| {
@@ -209,23 +209,23 @@ impl Env {
     #[expect(clippy::disallowed_methods, reason = "only this module may call it")]
     pub fn current_dir(&self) -> Option<PathBuf> {
         match &self.source {
-            Source::Process => std::env::current_dir().ok(),
-            Source::Pairs { current_dir, .. } => current_dir.clone(),
+            EnvSource::Process => std::env::current_dir().ok(),
+            EnvSource::Pairs { current_dir, .. } => current_dir.clone(),
         }
     }
 
     /// The arguments after the program's name.
     pub fn args(&self) -> Vec<OsString> {
         match &self.source {
-            Source::Process => std::env::args_os().skip(1).collect(),
-            Source::Pairs { args, .. } => args.clone(),
+            EnvSource::Process => std::env::args_os().skip(1).collect(),
+            EnvSource::Pairs { args, .. } => args.clone(),
         }
     }
 
     /// Values of secret variables, which must not reach a log, a prompt or a terminal.
     pub fn secrets(&self) -> Vec<String> {
         let mut secrets = Vec::new();
-        self.each(|name, value| {
+        self.for_each_variable(|name, value| {
             if is_secret_name(name)
                 && let Some(value) = value.to_str()
                 && is_secret_value(value)
@@ -238,9 +238,9 @@ impl Env {
 
     /// Names of the variables a child must not inherit: git's, because they redirect git to another repository;
     /// ralph's, because a child is not part of the run; and secrets.
-    pub fn withheld(&self) -> Vec<OsString> {
+    pub fn withheld_names(&self) -> Vec<OsString> {
         let mut withheld = Vec::new();
-        self.each(|name, _| {
+        self.for_each_variable(|name, _| {
             let bytes = name.as_encoded_bytes();
             if bytes.starts_with(b"GIT_") || bytes.starts_with(b"RALPH_") || is_secret_name(name) {
                 withheld.push(name.to_owned());
@@ -253,8 +253,8 @@ impl Env {
     #[expect(clippy::disallowed_methods, reason = "only this module may call it")]
     fn get(&self, name: &str) -> Option<OsString> {
         match &self.source {
-            Source::Process => std::env::var_os(name),
-            Source::Pairs { variables, .. } => variables
+            EnvSource::Process => std::env::var_os(name),
+            EnvSource::Pairs { variables, .. } => variables
                 .iter()
                 .find(|(candidate, _)| candidate == name)
                 .map(|(_, value)| value.clone()),
@@ -267,10 +267,12 @@ impl Env {
     }
 
     #[expect(clippy::disallowed_methods, reason = "only this module may call it")]
-    pub fn each(&self, mut visit: impl FnMut(&OsStr, &OsStr)) {
+    pub fn for_each_variable(&self, mut visit: impl FnMut(&OsStr, &OsStr)) {
         match &self.source {
-            Source::Process => std::env::vars_os().for_each(|(name, value)| visit(&name, &value)),
-            Source::Pairs { variables, .. } => {
+            EnvSource::Process => {
+                std::env::vars_os().for_each(|(name, value)| visit(&name, &value))
+            }
+            EnvSource::Pairs { variables, .. } => {
                 for (name, value) in variables {
                     visit(name, value);
                 }
@@ -281,12 +283,12 @@ impl Env {
 
 /// The value of `RALPH_FAILPOINT`, which release builds ignore.
 #[cfg(debug_assertions)]
-pub(crate) fn failpoint() -> Option<String> {
+pub(crate) fn failpoint_setting() -> Option<String> {
     Env::from_process().get("RALPH_FAILPOINT")?.into_string().ok()
 }
 
 /// A path to the running executable that stays valid when the file is replaced on disk.
-pub fn this_program() -> PathBuf {
+pub fn own_executable() -> PathBuf {
     if cfg!(target_os = "linux") {
         PathBuf::from("/proc/self/exe")
     } else {
@@ -297,22 +299,22 @@ pub fn this_program() -> PathBuf {
 /// Whether a variable with this name is assumed to hold a secret.
 pub fn is_secret_name(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes().to_ascii_uppercase();
-    SECRET_NAMES.iter().any(|part| memchr::memmem::find(&name, part).is_some())
+    SECRET_NAME_PARTS.iter().any(|part| memchr::memmem::find(&name, part).is_some())
 }
 
 /// Errs on the side of hiding: only values that are obviously settings are not secrets.
 fn is_secret_value(value: &str) -> bool {
     let is_number =
-        value.len() <= LONGEST_NUMBER && value.bytes().all(|byte| byte.is_ascii_digit());
-    let is_word = WORDS.iter().any(|word| value.eq_ignore_ascii_case(word));
-    value.chars().count() >= SHORTEST_SECRET && !is_number && !is_word && !is_plain_path(value)
+        value.len() <= MAX_NUMBER_DIGITS && value.bytes().all(|byte| byte.is_ascii_digit());
+    let is_word = PLAIN_SETTING_VALUES.iter().any(|word| value.eq_ignore_ascii_case(word));
+    value.chars().count() >= MIN_SECRET_CHARS && !is_number && !is_word && !is_plain_path(value)
 }
 
 fn is_plain_path(value: &str) -> bool {
     let is_rooted = ["/", "~/", "./", "../"].iter().any(|start| value.starts_with(start));
     is_rooted
         && value.split('/').all(|part| {
-            part.len() <= LONGEST_PATH_PART
+            part.len() <= MAX_PATH_COMPONENT
                 && part
                     .bytes()
                     .all(|byte| byte.is_ascii_alphanumeric() || b"._-~ @".contains(&byte))
@@ -373,9 +375,9 @@ mod tests {
         for (value, expected) in
             [("1", true), ("yes", true), ("00", true), ("0", false), ("", false)]
         {
-            assert_eq!(env(&[("RALPH_OFF", value)]).is_off(), expected, "{value:?}");
+            assert_eq!(env(&[("RALPH_OFF", value)]).is_ralph_off(), expected, "{value:?}");
         }
-        assert!(!env(&[]).is_off());
+        assert!(!env(&[]).is_ralph_off());
     }
 
     #[test]
@@ -438,7 +440,7 @@ mod tests {
             ("OPENAI_API_KEY", "x"),
             ("LANG", "C"),
         ])
-        .withheld();
+        .withheld_names();
         assert_eq!(withheld, ["GIT_DIR", "GIT_CONFIG_COUNT", "RALPH_HOME", "OPENAI_API_KEY"]);
     }
 

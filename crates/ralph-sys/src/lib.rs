@@ -6,8 +6,8 @@
 pub mod clock;
 pub mod env;
 pub mod fs;
-pub mod owner;
 pub mod proc;
+pub mod process_identity;
 pub mod stdin;
 pub mod stdio;
 pub mod tail;

@@ -10,12 +10,12 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 /// More than any real event. Beyond this, input is read and dropped so that the host can finish writing.
-pub const LARGEST: usize = 32 * 1024 * 1024;
+pub const MAX_EVENT_BYTES: usize = 32 * 1024 * 1024;
 
 /// How long to wait for more input after a complete event when the host keeps the pipe open.
-const QUIET: Duration = Duration::from_millis(100);
+const IDLE_TIMEOUT: Duration = Duration::from_millis(100);
 /// Size of the buffer on the stack. Most events fit, and touching more pages would slow down every stop.
-const BLOCK: usize = 4 * 1024;
+const READ_BUFFER_BYTES: usize = 4 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StdinError {
@@ -28,19 +28,19 @@ pub enum StdinError {
 }
 
 /// Reads one event: until the end of the input, or until the bytes are a complete JSON value and no more arrive.
-pub fn read(input: impl AsFd, deadline: &Deadline) -> Result<Vec<u8>, StdinError> {
+pub fn read_event(input: impl AsFd, deadline: &Deadline) -> Result<Vec<u8>, StdinError> {
     let mut bytes = Vec::new();
     let mut dropped = false;
-    let mut block = [0; BLOCK];
+    let mut block = [0; READ_BUFFER_BYTES];
     loop {
-        match wait(&input, &bytes, deadline)? {
-            Waited::Ready => {}
-            Waited::Whole => return Ok(bytes),
+        match wait_for_input(&input, &bytes, deadline)? {
+            StdinWait::Readable => {}
+            StdinWait::EventComplete => return Ok(bytes),
         }
         match rustix::io::read(&input, &mut block) {
-            Ok(0) if dropped => return Err(StdinError::TooLarge { most: LARGEST }),
+            Ok(0) if dropped => return Err(StdinError::TooLarge { most: MAX_EVENT_BYTES }),
             Ok(0) => return Ok(bytes),
-            Ok(count) if dropped || bytes.len() + count > LARGEST => {
+            Ok(count) if dropped || bytes.len() + count > MAX_EVENT_BYTES => {
                 dropped = true;
                 bytes = Vec::new();
             }
@@ -59,26 +59,30 @@ pub fn read_all(input: impl Read, most: usize) -> Result<Vec<u8>, StdinError> {
     if bytes.len() > most { Err(StdinError::TooLarge { most }) } else { Ok(bytes) }
 }
 
-enum Waited {
-    Ready,
-    Whole,
+enum StdinWait {
+    Readable,
+    EventComplete,
 }
 
-fn wait(input: &impl AsFd, so_far: &[u8], deadline: &Deadline) -> Result<Waited, StdinError> {
+fn wait_for_input(
+    input: &impl AsFd,
+    so_far: &[u8],
+    deadline: &Deadline,
+) -> Result<StdinWait, StdinError> {
     loop {
         let remaining = deadline.remaining();
         if remaining.is_zero() {
             return Err(StdinError::TimedOut);
         }
         let may_be_whole = so_far.trim_ascii_end().ends_with(b"}");
-        let patience = if may_be_whole { remaining.min(QUIET) } else { remaining };
+        let patience = if may_be_whole { remaining.min(IDLE_TIMEOUT) } else { remaining };
         let timeout = Timespec::try_from(patience).ok();
         match poll(&mut [PollFd::new(input, PollFlags::IN)], timeout.as_ref()) {
             Ok(0) if may_be_whole && serde_json::from_slice::<IgnoredAny>(so_far).is_ok() => {
-                return Ok(Waited::Whole);
+                return Ok(StdinWait::EventComplete);
             }
             Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => return Ok(Waited::Ready),
+            Ok(_) => return Ok(StdinWait::Readable),
             Err(errno) => return Err(StdinError::Failed(errno.into())),
         }
     }
@@ -95,8 +99,8 @@ mod tests {
         let deadline = Deadline::after(Duration::from_mins(1));
         let (reader, mut writer) = std::io::pipe().unwrap();
         writer.write_all(b"{\"a\":1}\n").unwrap();
-        assert_eq!(read(&reader, &deadline).unwrap(), b"{\"a\":1}\n");
-        assert!(!deadline.is_over());
+        assert_eq!(read_event(&reader, &deadline).unwrap(), b"{\"a\":1}\n");
+        assert!(!deadline.has_passed());
         drop(writer);
     }
 
@@ -104,7 +108,7 @@ mod tests {
     fn a_partial_event_times_out_at_the_deadline() {
         let (reader, mut writer) = std::io::pipe().unwrap();
         writer.write_all(b"{\"a\":{}").unwrap();
-        let ended = read(&reader, &Deadline::after(Duration::from_millis(150)));
+        let ended = read_event(&reader, &Deadline::after(Duration::from_millis(150)));
         assert!(matches!(ended, Err(StdinError::TimedOut)), "{ended:?}");
         drop(writer);
     }
@@ -113,6 +117,6 @@ mod tests {
     fn an_empty_pipe_reads_as_no_bytes() {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(writer);
-        assert_eq!(read(&reader, &Deadline::after(Duration::from_mins(1))).unwrap(), b"");
+        assert_eq!(read_event(&reader, &Deadline::after(Duration::from_mins(1))).unwrap(), b"");
     }
 }

@@ -7,20 +7,20 @@ use std::os::fd::IntoRawFd;
 
 /// Whether the process started with all three standard streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Descriptors {
-    Whole,
+pub enum StandardStreams {
+    AllOpen,
     /// At least one was closed and is now `/dev/null`.
-    Missing,
+    SomeWereClosed,
 }
 
 /// Opens `/dev/null` in place of every closed standard stream. Otherwise the next file that ralph opens would get that
 /// descriptor number, and output meant for the stream would go into the file.
-pub fn secure() -> Descriptors {
+pub fn ensure_streams_open() -> StandardStreams {
     let mut polled = [stdin(), stdout(), stderr()]
         .map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::empty()));
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     if poll(&mut polled, Some(&now)).is_err() {
-        return Descriptors::Whole;
+        return StandardStreams::AllOpen;
     }
     let missing = polled.iter().filter(|one| one.revents().contains(PollFlags::NVAL)).count();
     for _ in 0..missing {
@@ -29,5 +29,5 @@ pub fn secure() -> Descriptors {
             let _ = nowhere.into_raw_fd();
         }
     }
-    if missing == 0 { Descriptors::Whole } else { Descriptors::Missing }
+    if missing == 0 { StandardStreams::AllOpen } else { StandardStreams::SomeWereClosed }
 }

@@ -4,14 +4,14 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use crate::fs::{FileError, Regular};
+use crate::fs::{FileError, RegularFile};
 
 /// A longer line is an error; its end is not searched for.
-const LONGEST_LINE: u64 = 256 * 1024 * 1024;
+const MAX_LINE_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Complete lines of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chunk {
+pub struct LineChunk {
     pub bytes: Vec<u8>,
     /// The offset of the next chunk: just past the last complete line.
     pub end: u64,
@@ -19,7 +19,7 @@ pub struct Chunk {
     pub len: u64,
 }
 
-impl Chunk {
+impl LineChunk {
     /// The lines, without their line feeds.
     pub fn lines(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = &self.bytes[..];
@@ -34,8 +34,8 @@ impl Chunk {
 
 /// Reads complete lines from offset `from`, at most `cap` bytes. An incomplete last line is left for the next call.
 /// A line of more than `cap` bytes is skipped: its chunk is empty and ends just past it.
-pub fn forward(path: &Path, from: u64, cap: usize) -> Result<Chunk, FileError> {
-    let file = Regular::open(path)?;
+pub fn read_lines_from(path: &Path, from: u64, cap: usize) -> Result<LineChunk, FileError> {
+    let file = RegularFile::open(path)?;
     let len = file.len();
     let mut bytes = file.read_at(from, cap)?;
     let mut end = from.min(len);
@@ -44,18 +44,18 @@ pub fn forward(path: &Path, from: u64, cap: usize) -> Result<Chunk, FileError> {
         end = from + to_u64(bytes.len());
     } else {
         let is_too_long = !bytes.is_empty() && bytes.len() == cap;
-        if is_too_long && let Some(behind) = end_of_line(&file, from, cap)? {
+        if is_too_long && let Some(behind) = find_line_end(&file, from, cap)? {
             end = behind;
         }
         bytes.clear();
     }
-    Ok(Chunk { bytes, end, len })
+    Ok(LineChunk { bytes, end, len })
 }
 
 /// The offset just past the line that starts at `from`; `None` if its line feed is not written yet.
-fn end_of_line(file: &Regular<'_>, from: u64, step: usize) -> Result<Option<u64>, FileError> {
+fn find_line_end(file: &RegularFile<'_>, from: u64, step: usize) -> Result<Option<u64>, FileError> {
     let mut at = from;
-    while at - from < LONGEST_LINE {
+    while at - from < MAX_LINE_BYTES {
         let block = file.read_at(at, step)?;
         if let Some(found) = memchr::memchr(b'\n', &block) {
             return Ok(Some(at + to_u64(found) + 1));
@@ -70,7 +70,7 @@ fn end_of_line(file: &Regular<'_>, from: u64, step: usize) -> Result<Option<u64>
 
 /// The part of a file to read backwards.
 #[derive(Clone, Copy, Debug)]
-pub struct Window {
+pub struct TailWindow {
     /// The offset to start from, usually the file's length.
     pub end: u64,
     /// Bytes to read at a time.
@@ -81,26 +81,26 @@ pub struct Window {
 
 /// Why reading backwards ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reached {
+pub enum BackwardEnd {
     /// The visitor returned `Break`.
-    Enough,
+    VisitorStopped,
     /// Every complete line was visited.
-    Start,
+    FileStart,
     /// The window was exhausted; there may be lines before it.
-    Limit,
+    WindowLimit,
 }
 
 /// Visits complete lines, without their line feeds, from the end towards the start. Bytes after the last line feed are
 /// not a line yet, and a line that begins before the window is not visited.
-pub fn backward(
+pub fn visit_lines_backward(
     path: &Path,
-    window: &Window,
+    window: &TailWindow,
     mut visit: impl FnMut(&[u8]) -> ControlFlow<()>,
-) -> Result<Reached, FileError> {
-    let file = Regular::open(path)?;
+) -> Result<BackwardEnd, FileError> {
+    let file = RegularFile::open(path)?;
     let mut position = window.end.min(file.len());
     let floor = position.saturating_sub(window.most);
-    let mut line = Line::Unterminated;
+    let mut line = PartialLine::Unterminated;
     while position > floor {
         let step =
             usize::try_from(position - floor).map_or(window.step, |left| left.min(window.step));
@@ -112,39 +112,39 @@ pub fn backward(
         position -= to_u64(step);
         let mut rest = &block[..];
         while let Some(at) = memchr::memrchr(b'\n', rest) {
-            if line.complete(&rest[at + 1..], &mut visit).is_break() {
-                return Ok(Reached::Enough);
+            if line.visit_complete(&rest[at + 1..], &mut visit).is_break() {
+                return Ok(BackwardEnd::VisitorStopped);
             }
-            line = Line::Terminated(Vec::new());
+            line = PartialLine::Terminated(Vec::new());
             rest = &rest[..at];
         }
-        line.extend(rest);
+        line.prepend(rest);
     }
     if position > 0 {
-        return Ok(Reached::Limit);
+        return Ok(BackwardEnd::WindowLimit);
     }
-    match line.complete(&[], &mut visit) {
-        ControlFlow::Break(()) => Ok(Reached::Enough),
-        ControlFlow::Continue(()) => Ok(Reached::Start),
+    match line.visit_complete(&[], &mut visit) {
+        ControlFlow::Break(()) => Ok(BackwardEnd::VisitorStopped),
+        ControlFlow::Continue(()) => Ok(BackwardEnd::FileStart),
     }
 }
 
 /// The line whose start has not been reached yet.
-enum Line {
+enum PartialLine {
     Unterminated,
     /// Its pieces so far, the last one first. A line can span many blocks, and joining them once keeps that linear.
     Terminated(Vec<Vec<u8>>),
 }
 
-impl Line {
-    fn extend(&mut self, piece: &[u8]) {
+impl PartialLine {
+    fn prepend(&mut self, piece: &[u8]) {
         match self {
             Self::Terminated(pieces) if !piece.is_empty() => pieces.push(piece.to_vec()),
             Self::Terminated(_) | Self::Unterminated => {}
         }
     }
 
-    fn complete(
+    fn visit_complete(
         &self,
         first: &[u8],
         visit: &mut impl FnMut(&[u8]) -> ControlFlow<()>,
@@ -196,25 +196,25 @@ mod tests {
             (b"\n\n", 0, 99, b"\n\n", 2),
         ] {
             let (_dir, path) = file(bytes);
-            let chunk = forward(&path, from, cap).unwrap();
+            let chunk = read_lines_from(&path, from, cap).unwrap();
             let len = to_u64(bytes.len());
-            let expected = Chunk { bytes: expected.to_vec(), end, len };
+            let expected = LineChunk { bytes: expected.to_vec(), end, len };
             assert_eq!(chunk, expected, "{:?} from {from}", bytes.escape_ascii());
         }
-        assert!(forward(Path::new("/no/such/file"), 0, 9).unwrap_err().is_missing());
+        assert!(read_lines_from(Path::new("/no/such/file"), 0, 9).unwrap_err().is_missing());
     }
 
     #[test]
     fn a_chunk_splits_into_its_lines() {
         let (_dir, path) = file(b"one\n\nthree\nhal");
-        let chunk = forward(&path, 0, 99).unwrap();
+        let chunk = read_lines_from(&path, 0, 99).unwrap();
         assert_eq!(chunk.lines().collect::<Vec<_>>(), [&b"one"[..], b"", b"three"]);
     }
 
-    fn visited(bytes: &[u8], window: &Window) -> (String, Reached) {
+    fn visited(bytes: &[u8], window: &TailWindow) -> (String, BackwardEnd) {
         let (_dir, path) = file(bytes);
         let mut lines = Vec::new();
-        let reached = backward(&path, window, |line| {
+        let reached = visit_lines_backward(&path, window, |line| {
             lines.push(String::from_utf8(line.to_vec()).unwrap());
             match line {
                 b"stop" => ControlFlow::Break(()),
@@ -228,17 +228,17 @@ mod tests {
     #[test]
     fn backward_reading_visits_the_same_lines_for_any_block_size() {
         for (bytes, expected, reached) in [
-            (&b""[..], "", Reached::Start),
-            (b"half", "", Reached::Start),
-            (b"one\n", "one", Reached::Start),
-            (b"one\ntwo\nhalf", "two|one", Reached::Start),
-            (b"\n\none\n", "one||", Reached::Start),
-            (b"a line of many blocks\nx\n", "x|a line of many blocks", Reached::Start),
-            (b"one\nstop\nthree\n", "three|stop", Reached::Enough),
-            (b"stop\n", "stop", Reached::Enough),
+            (&b""[..], "", BackwardEnd::FileStart),
+            (b"half", "", BackwardEnd::FileStart),
+            (b"one\n", "one", BackwardEnd::FileStart),
+            (b"one\ntwo\nhalf", "two|one", BackwardEnd::FileStart),
+            (b"\n\none\n", "one||", BackwardEnd::FileStart),
+            (b"a line of many blocks\nx\n", "x|a line of many blocks", BackwardEnd::FileStart),
+            (b"one\nstop\nthree\n", "three|stop", BackwardEnd::VisitorStopped),
+            (b"stop\n", "stop", BackwardEnd::VisitorStopped),
         ] {
             for step in 0..=bytes.len() + 1 {
-                let window = Window { end: u64::MAX, step, most: u64::MAX };
+                let window = TailWindow { end: u64::MAX, step, most: u64::MAX };
                 let expected = (expected.to_owned(), reached);
                 assert_eq!(
                     visited(bytes, &window),
@@ -254,17 +254,17 @@ mod tests {
     fn backward_reading_stays_in_its_window() {
         let bytes = b"one\ntwo\nthree\n";
         for (end, most, expected, reached) in [
-            (14, 14, "three|two|one", Reached::Start),
-            (14, 13, "three|two", Reached::Limit),
-            (14, 7, "three", Reached::Limit),
-            (14, 6, "", Reached::Limit),
-            (14, 0, "", Reached::Limit),
-            (13, 14, "two|one", Reached::Start),
-            (8, 99, "two|one", Reached::Start),
-            (0, 99, "", Reached::Start),
+            (14, 14, "three|two|one", BackwardEnd::FileStart),
+            (14, 13, "three|two", BackwardEnd::WindowLimit),
+            (14, 7, "three", BackwardEnd::WindowLimit),
+            (14, 6, "", BackwardEnd::WindowLimit),
+            (14, 0, "", BackwardEnd::WindowLimit),
+            (13, 14, "two|one", BackwardEnd::FileStart),
+            (8, 99, "two|one", BackwardEnd::FileStart),
+            (0, 99, "", BackwardEnd::FileStart),
         ] {
             for step in 1..=bytes.len() {
-                let window = Window { end, step, most };
+                let window = TailWindow { end, step, most };
                 let expected = (expected.to_owned(), reached);
                 assert_eq!(visited(bytes, &window), expected, "{window:?}");
             }

@@ -1,7 +1,9 @@
 //! The command line: every command with its options and help texts. Larger commands define theirs in `cmd/`.
 
-use crate::report::Failure;
-use crate::values::{at_least_one, complexity, count, duration, micro_usd};
+use crate::failure::CommandFailure;
+use crate::value_parsers::{
+    parse_complexity, parse_count, parse_duration, parse_micro_usd, parse_positive_count,
+};
 use crate::{SUCCESS, cmd};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -48,87 +50,87 @@ Examples:
 #[derive(Parser)]
 #[command(name = "ralph", version, about = ABOUT, long_about = LONG_ABOUT, after_help = EXAMPLES)]
 #[command(arg_required_else_help = true)]
-pub(crate) struct Cli {
+pub(crate) struct RalphCli {
     #[command(subcommand)]
-    command: Command,
+    command: RalphCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum RalphCommand {
     /// Install ralph's hooks and propose gates; shows every change first
-    Init(cmd::init::Init),
+    Init(cmd::init::InitArgs),
     /// Remove ralph's hooks and restore the files it changed
-    Uninstall(cmd::uninstall::Uninstall),
+    Uninstall(cmd::uninstall::UninstallArgs),
     /// Check that ralph works here; repair what is safe to repair
-    Doctor(cmd::doctor::Doctor),
+    Doctor(cmd::doctor::DoctorArgs),
     /// Import the loop files of another tool: tasks, checks, limits, notes
-    Import(cmd::import::Import),
+    Import(cmd::import::ImportArgs),
     /// Start a run that holds a session until its requirements are met
-    Start(Start),
+    Start(StartArgs),
     /// Drive the agent until the work is done, over as many sessions as needed
-    Run(Box<cmd::run::args::Run>),
+    Run(Box<cmd::run::run_args::RunArgs>),
     /// List runs and their state
-    Status(Status),
+    Status(StatusArgs),
     /// Explain every decision of a run or session, newest first
-    Why(Why),
+    Why(WhyArgs),
     /// Show the journal of a run
-    Log(Log),
+    Log(LogArgs),
     /// Pause a run; the agent may stop freely until it is resumed
-    Pause(OneRun),
+    Pause(RunNameArgs),
     /// Resume a paused or orphaned run
-    Resume(OneRun),
+    Resume(RunNameArgs),
     /// End a run and release its session
-    Cancel(OneRun),
+    Cancel(RunNameArgs),
     /// Ask a person to decide; the run ends at the next stop (for agents)
-    Ask(cmd::declare::Ask),
+    Ask(cmd::declare::AskArgs),
     /// Wait for something external; until then stops are allowed (for agents)
-    Wait(cmd::declare::Wait),
+    Wait(cmd::declare::WaitArgs),
     /// Dispute a requirement; a person decides, the rest goes on (for agents)
-    Dispute(cmd::declare::Disputed),
+    Dispute(cmd::declare::DisputeArgs),
     /// Send a message to the agent of a run; it arrives at the next stop
-    Tell(cmd::words::Tell),
+    Tell(cmd::adjust::TellArgs),
     /// Temporarily waive a requirement; every report shows the waiver
-    Waive(cmd::words::Waive),
+    Waive(cmd::adjust::WaiveArgs),
     /// Show the limits of a run, or change them while it is active
-    Limits(cmd::words::SetLimits),
+    Limits(cmd::adjust::SetLimitsArgs),
     /// Search past runs, learnings and the memory of this project
-    Recall(cmd::recall::Recall),
+    Recall(cmd::recall::RecallArgs),
     /// Record a learning, so that `ralph recall` finds it
-    Learn(cmd::learn::Learn),
+    Learn(cmd::learn::LearnArgs),
     /// Run a session in phases, from clarify to retrospect
     #[command(subcommand, arg_required_else_help = true, after_help = cmd::orchestrator::EXAMPLES)]
-    Orchestrator(cmd::orchestrator::Orchestrator),
+    Orchestrator(cmd::orchestrator::OrchestratorCommand),
     /// Create and list loop directories with a feature list
     #[command(subcommand, arg_required_else_help = true, after_help = LOOP_EXAMPLES)]
     Loop(cmd::loops::LoopCommand),
     /// Work through a feature list: show, add, check and claim features
     #[command(subcommand, arg_required_else_help = true, after_help = FEATURE_EXAMPLES)]
-    Feature(cmd::feature::args::Feature),
+    Feature(cmd::feature::feature_args::FeatureCommand),
     /// Run gates by hand or in CI; list, explain and propose them
     #[command(subcommand, arg_required_else_help = true, after_help = GATE_EXAMPLES)]
-    Gate(cmd::gate::args::Gate),
+    Gate(cmd::gate::gate_args::GateSubcommand),
     /// Show the pipeline of a run: its chunks, their order and their progress
     #[command(subcommand, arg_required_else_help = true, after_help = cmd::pipeline::EXAMPLES)]
-    Pipeline(cmd::pipeline::Pipeline),
+    Pipeline(cmd::pipeline::PipelineCommand),
     /// Show the policy in force and where each value comes from
-    Config(Config),
+    Config(ConfigArgs),
     /// Approve the commands of the project's policy and lists; none runs before
-    Trust(cmd::trust::Trust),
+    Trust(cmd::trust::TrustArgs),
     /// List, compare and restore checkpoints of the work tree
     #[command(subcommand, arg_required_else_help = true, after_help = CHECKPOINT_EXAMPLES)]
-    Checkpoint(Checkpoint),
+    Checkpoint(CheckpointCommand),
     /// Watch ralph hold an agent that stops too early (offline, about 1 s)
-    Demo(cmd::demo::Demo),
+    Demo(cmd::demo::DemoArgs),
     /// Play a scenario offline: simulated client and model, real hooks
-    Simulate(cmd::simulate::args::Simulate),
+    Simulate(cmd::simulate::simulate_args::SimulateArgs),
     /// Send a captured hook payload through the configured hooks
-    Replay(cmd::replay::args::Replay),
-    Model(cmd::model::Model),
-    Pretend(cmd::pretend::Pretend),
-    Notify(cmd::notify::Notify),
-    Statusline(cmd::statusline::Statusline),
+    Replay(cmd::replay::replay_args::ReplayArgs),
+    Model(cmd::model::ModelArgs),
+    Pretend(cmd::pretend::PretendArgs),
+    Notify(cmd::notify::NotifyArgs),
+    Statusline(cmd::statusline::StatuslineArgs),
     /// Answer one hook event of a coding agent (called by the agent's host)
-    Hook(Hook),
+    Hook(HookArgs),
     /// Print a completion script for a shell
     #[command(
         after_help = "Examples:\n  ralph completions bash > ~/.local/share/bash-completion/completions/ralph\n  ralph completions zsh > ~/.zfunc/_ralph"
@@ -156,7 +158,7 @@ Examples:
 Inside an agent's shell `--session` defaults to its session; elsewhere
 it is required.")]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
-pub(crate) struct Start {
+pub(crate) struct StartArgs {
     /// Hold this session [default in an agent's shell: its own]
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
@@ -184,7 +186,7 @@ pub(crate) struct Start {
     #[arg(long)]
     pub no_gates: bool,
     /// Ignore gates whose `min_complexity` is higher than this (0 to 10)
-    #[arg(long, value_name = "N", value_parser = complexity)]
+    #[arg(long, value_name = "N", value_parser = parse_complexity)]
     pub complexity: Option<u8>,
     /// Use this project directory [default: the current directory]
     #[arg(long, value_name = "DIR")]
@@ -198,13 +200,13 @@ pub(crate) struct Start {
 #[derive(Args, Clone, Default)]
 pub(crate) struct LimitArgs {
     /// Hold the agent at most N times; 0: no limit [default: policy, or 25]
-    #[arg(long, value_name = "N", value_parser = count)]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     pub max_iterations: Option<u32>,
     /// Hold the agent at least N times, even when everything is met
-    #[arg(long, value_name = "N", value_parser = count)]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     pub min_iterations: Option<u32>,
     /// End after a time such as `90m`; 0: no limit [default: policy, or 8h]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub max_duration: Option<u64>,
     /// Spend at most this from now on; 0: no limit [default: policy, or 20]
     #[arg(
@@ -212,11 +214,11 @@ pub(crate) struct LimitArgs {
         visible_alias = "max-cost",
         value_name = "USD",
         allow_negative_numbers = true,
-        value_parser = micro_usd
+        value_parser = parse_micro_usd
     )]
     pub max_cost_usd: Option<u64>,
     /// End after N stops in a row without progress [default: policy, or 3]
-    #[arg(long, value_name = "N", value_parser = count)]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     pub stuck_after: Option<u32>,
 }
 
@@ -224,7 +226,7 @@ pub(crate) struct LimitArgs {
 #[command(
     after_help = "Examples:\n  ralph status\n  ralph status --all --json | jq '.runs[].status'"
 )]
-pub(crate) struct Status {
+pub(crate) struct StatusArgs {
     /// Show only this run, session or queue
     #[arg(value_name = "RUN|SESSION|QUEUE")]
     pub name: Option<String>,
@@ -243,12 +245,12 @@ pub(crate) struct Status {
 #[command(
     after_help = "Examples:\n  ralph why\n  ralph why k7f2 --last 1\n  ralph why 5999882c-e786-462c-84d4-07d1c65b5e76 --json"
 )]
-pub(crate) struct Why {
+pub(crate) struct WhyArgs {
     /// Show this run or session [default: the most recent decision's]
     #[arg(value_name = "RUN|SESSION")]
     pub name: Option<String>,
     /// Show at most this many decisions
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = at_least_one)]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = parse_positive_count)]
     pub last: u32,
     /// Print one JSON object per decision
     #[arg(long)]
@@ -259,7 +261,7 @@ pub(crate) struct Why {
 #[command(
     after_help = "Examples:\n  ralph log k7f2\n  ralph log --follow\n  ralph log k7f2 --json | jq .change"
 )]
-pub(crate) struct Log {
+pub(crate) struct LogArgs {
     /// Show this run or session [default: the most recent decision's]
     #[arg(value_name = "RUN|SESSION")]
     pub name: Option<String>,
@@ -277,7 +279,7 @@ Examples:
   ralph config
   ralph config --explain | grep timeout
   ralph config --schema > ralph.schema.json")]
-pub(crate) struct Config {
+pub(crate) struct ConfigArgs {
     /// Print each value with the file and line that set it
     #[arg(long, conflicts_with_all = ["json", "schema"])]
     pub explain: bool,
@@ -293,17 +295,17 @@ pub(crate) struct Config {
 }
 
 #[derive(Subcommand)]
-pub(crate) enum Checkpoint {
+pub(crate) enum CheckpointCommand {
     /// List the checkpoints of a run
-    List(CheckpointList),
+    List(CheckpointListArgs),
     /// Show what changed between two checkpoints, or since one
-    Diff(CheckpointDiff),
+    Diff(CheckpointDiffArgs),
     /// Restore files to a checkpoint (the current state is saved first)
-    Restore(CheckpointRestore),
+    Restore(CheckpointRestoreArgs),
     /// Create a checkpoint now
-    Make(CheckpointOf),
+    Make(CheckpointRunArgs),
     /// Delete the checkpoints of a run that has ended
-    Prune(CheckpointOf),
+    Prune(CheckpointRunArgs),
 }
 
 const CHECKPOINT_EXAMPLES: &str = "\
@@ -320,7 +322,7 @@ the index, `HEAD`, branches and stash are never touched.";
 #[command(
     after_help = "Examples:\n  ralph checkpoint list\n  ralph checkpoint list k7f2 --json | jq '.checkpoints[].why'"
 )]
-pub(crate) struct CheckpointList {
+pub(crate) struct CheckpointListArgs {
     /// Show this run or session [default: the run active last]
     #[arg(value_name = "RUN|SESSION")]
     pub name: Option<String>,
@@ -333,15 +335,15 @@ pub(crate) struct CheckpointList {
 #[command(
     after_help = "Examples:\n  ralph checkpoint diff k7f2\n  ralph checkpoint diff k7f2 3 4 --stat\n  ralph checkpoint diff k7f2 3 --json | jq '.files[].path'"
 )]
-pub(crate) struct CheckpointDiff {
+pub(crate) struct CheckpointDiffArgs {
     /// Name the run, or the session it holds
     #[arg(value_name = "RUN|SESSION")]
     pub name: String,
     /// Compare from this checkpoint [default: the first]
-    #[arg(value_parser = count)]
+    #[arg(value_parser = parse_count)]
     pub from: Option<u32>,
     /// Compare to this checkpoint [default: the current files]
-    #[arg(value_parser = count)]
+    #[arg(value_parser = parse_count)]
     pub to: Option<u32>,
     /// Show only the number of changed lines
     #[arg(long)]
@@ -360,12 +362,12 @@ Examples:
 Ignored files, the index, `HEAD` and branches stay as they are. The
 state before the restore is saved as a checkpoint too, and can be
 restored the same way.")]
-pub(crate) struct CheckpointRestore {
+pub(crate) struct CheckpointRestoreArgs {
     /// Name the run, or the session it holds
     #[arg(value_name = "RUN|SESSION")]
     pub name: String,
     /// Restore this checkpoint, numbered as in `ralph checkpoint list`
-    #[arg(value_parser = count)]
+    #[arg(value_parser = parse_count)]
     pub number: u32,
     /// Show what would change, and change nothing
     #[arg(long)]
@@ -380,7 +382,7 @@ pub(crate) struct CheckpointRestore {
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  ralph checkpoint make k7f2\n  ralph checkpoint prune k7f2")]
-pub(crate) struct CheckpointOf {
+pub(crate) struct CheckpointRunArgs {
     /// Name the run, or the session it holds
     #[arg(value_name = "RUN|SESSION")]
     pub name: String,
@@ -391,7 +393,7 @@ pub(crate) struct CheckpointOf {
 
 /// Exists only for the help and the completions: `hook.rs` parses these arguments before clap is set up.
 #[derive(Args)]
-struct Hook {
+struct HookArgs {
     /// Name the host that calls
     #[arg(value_name = "HOST", value_parser = ["claude"])]
     host: String,
@@ -407,7 +409,7 @@ struct Hook {
 #[command(
     after_help = "Examples:\n  ralph pause k7f2\n  ralph resume k7f2\n  ralph cancel 5999882c"
 )]
-pub(crate) struct OneRun {
+pub(crate) struct RunNameArgs {
     /// Name the run, or the session it holds
     #[arg(value_name = "RUN|SESSION")]
     pub name: String,
@@ -417,62 +419,72 @@ pub(crate) struct OneRun {
 }
 
 pub(crate) fn run(env: &Env) -> u8 {
-    let cli = match Cli::try_parse_from(std::iter::once("ralph".into()).chain(env.args())) {
+    let cli = match RalphCli::try_parse_from(std::iter::once("ralph".into()).chain(env.args())) {
         Ok(cli) => cli,
         Err(error) => {
             let first = env.args().first().map(|first| first.to_string_lossy().into_owned());
-            return crate::usage::answer(&error, &Cli::command(), first.as_deref());
+            return crate::usage_error::report_parse_error(
+                &error,
+                &RalphCli::command(),
+                first.as_deref(),
+            );
         }
     };
     let done = match cli.command {
-        Command::Gate(gate) => return ended(cmd::gate::run(env, &gate)),
-        Command::Feature(feature) => return ended(cmd::feature::run(env, &feature)),
-        Command::Run(run) => return ended(cmd::run::run(env, &run)),
-        Command::Demo(demo) => return ended(cmd::demo::run(env, &demo)),
-        Command::Simulate(simulate) => return ended(cmd::simulate::run(env, &simulate)),
-        Command::Replay(replay) => return ended(cmd::replay::run(env, &replay)),
-        Command::Notify(notify) => return ended(cmd::notify::run(env, &notify)),
-        Command::Statusline(cmd::statusline::Statusline {}) => return cmd::statusline::run(env),
-        Command::Pretend(pretend) => return ended(cmd::pretend::run(env, &pretend)),
-        Command::Doctor(doctor) => return ended(cmd::doctor::run(env, &doctor)),
-        Command::Init(init) => cmd::init::run(env, &init),
-        Command::Import(import) => cmd::import::run(env, &import),
-        Command::Uninstall(uninstall) => cmd::uninstall::run(env, &uninstall),
-        Command::Start(start) => cmd::start::run(env, &start),
-        Command::Status(status) => cmd::status::run(env, &status),
-        Command::Why(why) => cmd::why::run(env, &why),
-        Command::Log(log) => cmd::log::run(env, &log),
-        Command::Pause(run) => cmd::control::pause(env, &run),
-        Command::Resume(run) => cmd::control::resume(env, &run),
-        Command::Cancel(run) => cmd::control::cancel(env, &run),
-        Command::Ask(args) => cmd::declare::ask(env, &args),
-        Command::Wait(args) => cmd::declare::wait(env, &args),
-        Command::Dispute(args) => cmd::declare::dispute(env, &args),
-        Command::Tell(args) => cmd::words::tell(env, &args),
-        Command::Waive(args) => cmd::words::waive(env, &args),
-        Command::Limits(args) => cmd::words::limits(env, &args),
-        Command::Recall(args) => cmd::recall::run(env, &args),
-        Command::Learn(args) => cmd::learn::run(env, &args),
-        Command::Orchestrator(asked) => cmd::orchestrator::run(env, &asked),
-        Command::Loop(asked) => cmd::loops::run(env, &asked),
-        Command::Checkpoint(asked) => cmd::checkpoint::run(env, &asked),
-        Command::Pipeline(asked) => cmd::pipeline::run(env, &asked),
-        Command::Config(config) => cmd::config::run(env, &config),
-        Command::Trust(trust) => cmd::trust::run(env, &trust),
-        Command::Model(model) => cmd::model::run(env, &model),
-        Command::Completions { shell } => cmd::generate::completions(shell, &mut Cli::command()),
-        Command::Man { command } => cmd::generate::man(Cli::command(), command.as_deref()),
+        RalphCommand::Gate(gate) => return exit_code(cmd::gate::run(env, &gate)),
+        RalphCommand::Feature(feature) => return exit_code(cmd::feature::run(env, &feature)),
+        RalphCommand::Run(run) => return exit_code(cmd::run::run(env, &run)),
+        RalphCommand::Demo(demo) => return exit_code(cmd::demo::run(env, &demo)),
+        RalphCommand::Simulate(simulate) => return exit_code(cmd::simulate::run(env, &simulate)),
+        RalphCommand::Replay(replay) => return exit_code(cmd::replay::run(env, &replay)),
+        RalphCommand::Notify(notify) => return exit_code(cmd::notify::run(env, &notify)),
+        RalphCommand::Statusline(cmd::statusline::StatuslineArgs {}) => {
+            return cmd::statusline::run(env);
+        }
+        RalphCommand::Pretend(pretend) => return exit_code(cmd::pretend::run(env, &pretend)),
+        RalphCommand::Doctor(doctor) => return exit_code(cmd::doctor::run(env, &doctor)),
+        RalphCommand::Init(init) => cmd::init::run(env, &init),
+        RalphCommand::Import(import) => cmd::import::run(env, &import),
+        RalphCommand::Uninstall(uninstall) => cmd::uninstall::run(env, &uninstall),
+        RalphCommand::Start(start) => cmd::start::run(env, &start),
+        RalphCommand::Status(status) => cmd::status::run(env, &status),
+        RalphCommand::Why(why) => cmd::why::run(env, &why),
+        RalphCommand::Log(log) => cmd::log::run(env, &log),
+        RalphCommand::Pause(run) => cmd::control::pause(env, &run),
+        RalphCommand::Resume(run) => cmd::control::resume(env, &run),
+        RalphCommand::Cancel(run) => cmd::control::cancel(env, &run),
+        RalphCommand::Ask(args) => cmd::declare::ask(env, &args),
+        RalphCommand::Wait(args) => cmd::declare::wait(env, &args),
+        RalphCommand::Dispute(args) => cmd::declare::dispute(env, &args),
+        RalphCommand::Tell(args) => cmd::adjust::tell(env, &args),
+        RalphCommand::Waive(args) => cmd::adjust::waive(env, &args),
+        RalphCommand::Limits(args) => cmd::adjust::limits(env, &args),
+        RalphCommand::Recall(args) => cmd::recall::run(env, &args),
+        RalphCommand::Learn(args) => cmd::learn::run(env, &args),
+        RalphCommand::Orchestrator(asked) => cmd::orchestrator::run(env, &asked),
+        RalphCommand::Loop(asked) => cmd::loops::run(env, &asked),
+        RalphCommand::Checkpoint(asked) => cmd::checkpoint::run(env, &asked),
+        RalphCommand::Pipeline(asked) => cmd::pipeline::run(env, &asked),
+        RalphCommand::Config(config) => cmd::config::run(env, &config),
+        RalphCommand::Trust(trust) => cmd::trust::run(env, &trust),
+        RalphCommand::Model(model) => cmd::model::run(env, &model),
+        RalphCommand::Completions { shell } => {
+            cmd::generate::completions(shell, &mut RalphCli::command())
+        }
+        RalphCommand::Man { command } => {
+            cmd::generate::man(RalphCli::command(), command.as_deref())
+        }
         // `main` handles it before clap is set up; clap knows it only for the help.
-        Command::Hook(Hook { .. }) => Ok(()),
+        RalphCommand::Hook(HookArgs { .. }) => Ok(()),
     };
-    ended(done.map(|()| SUCCESS))
+    exit_code(done.map(|()| SUCCESS))
 }
 
-fn ended(done: Result<u8, Failure>) -> u8 {
+fn exit_code(done: Result<u8, CommandFailure>) -> u8 {
     match done {
         Ok(code) => code,
         Err(failure) => {
-            Failure::print(&failure);
+            CommandFailure::print(&failure);
             failure.code()
         }
     }

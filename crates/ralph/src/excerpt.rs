@@ -2,14 +2,14 @@
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use ralph_core::text;
-use ralph_policy::config::Problem;
+use ralph_policy::config::ConfigProblem;
 use std::ops::Range;
 
 /// How many characters of a line are shown on either side of the problem.
-const REACH: usize = 100;
+const CONTEXT_CHARS: usize = 100;
 
 /// The shown part of a file: one line, or a part of it.
-struct Window {
+struct ExcerptWindow {
     text: String,
     mark: Range<usize>,
     /// The line number, from 1.
@@ -17,7 +17,7 @@ struct Window {
 }
 
 /// Renders all problems, styled for [`crate::term::err`].
-pub(crate) fn render(problems: &[Problem], more: usize) -> String {
+pub(crate) fn render(problems: &[ConfigProblem], more: usize) -> String {
     let renderer = Renderer::styled();
     let mut out = String::new();
     for problem in problems {
@@ -30,11 +30,11 @@ pub(crate) fn render(problems: &[Problem], more: usize) -> String {
     out
 }
 
-fn group(problem: &Problem) -> Group<'static> {
+fn group(problem: &ConfigProblem) -> Group<'static> {
     let window = window(&problem.source, &problem.span);
     let snippet = Snippet::source(window.text)
         .line_start(window.line)
-        .path(text::line(&problem.path.to_string_lossy(), 500))
+        .path(text::clean_line(&problem.path.to_string_lossy(), 500))
         .annotation(AnnotationKind::Primary.span(window.mark));
     let group = Level::ERROR.primary_title(problem.message.clone()).element(snippet);
     match &problem.hint {
@@ -45,25 +45,25 @@ fn group(problem: &Problem) -> Group<'static> {
 
 /// The line where the span begins, with control characters replaced. A span over several lines is marked to the end
 /// of the first.
-fn window(source: &str, span: &Range<usize>) -> Window {
-    let start = floor(source, span.start);
+fn window(source: &str, span: &Range<usize>) -> ExcerptWindow {
+    let start = floor_boundary(source, span.start);
     let (before, after) = source.split_at(start);
     let line = before.matches('\n').count() + 1;
     let head = before.rsplit('\n').next().unwrap_or_default();
     let tail = after.split('\n').next().unwrap_or_default();
     let tail = tail.strip_suffix('\r').unwrap_or(tail);
-    let marked = floor(tail, span.end.saturating_sub(start));
+    let marked = floor_boundary(tail, span.end.saturating_sub(start));
     let (marked, rest) = tail.split_at(marked);
-    let head_from = head.char_indices().rev().nth(REACH).map_or(0, |(at, _)| at);
+    let head_from = head.char_indices().rev().nth(CONTEXT_CHARS).map_or(0, |(at, _)| at);
     let mut text = visible(&head[head_from..]);
     let from = text.len();
-    text.push_str(&visible(&first(marked, REACH)));
+    text.push_str(&visible(&first_chars(marked, CONTEXT_CHARS)));
     let to = text.len();
-    text.push_str(&visible(&first(rest, REACH)));
-    Window { text, mark: from..to, line }
+    text.push_str(&visible(&first_chars(rest, CONTEXT_CHARS)));
+    ExcerptWindow { text, mark: from..to, line }
 }
 
-fn first(text: &str, most: usize) -> String {
+fn first_chars(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
 }
 
@@ -78,6 +78,6 @@ fn visible(text: &str) -> String {
 }
 
 /// The nearest character boundary at or before `at`.
-fn floor(text: &str, at: usize) -> usize {
+fn floor_boundary(text: &str, at: usize) -> usize {
     text.floor_char_boundary(at)
 }

@@ -1,18 +1,18 @@
 //! `ralph hook`: reads one event from stdin and writes the answer. Exits 2 only to block a stop, and always answers
 //! before the deadline. Parses its own arguments, because setting up clap would cost time at every stop.
 
-use crate::{FAILURE, SUCCESS, person, report, term};
+use crate::{FAILURE, SUCCESS, failure, prompt_commands, term};
 use ralph_core::id::RunId;
 use ralph_core::limits;
-use ralph_home::faults::{self, Fault, Kind};
-use ralph_home::paths::Home;
+use ralph_home::faults::{self, Fault, FaultKind};
+use ralph_home::paths::RalphHome;
 use ralph_home::world::World;
-use ralph_hook::pipeline::{self, Call};
-use ralph_host::{Host, Reply, Style};
+use ralph_hook::dispatch::{self, HookCall};
+use ralph_host::{BlockStyle, HookReply, Host};
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use ralph_sys::stdin;
-use ralph_sys::stdio::Descriptors;
+use ralph_sys::stdio::StandardStreams;
 use std::ffi::OsString;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -48,60 +48,60 @@ Examples:
   echo '{\"hook_event_name\":\"Stop\",\"session_id\":\"abc\"}' | ralph hook claude --style json
 ";
 
-struct Options {
-    call: Call,
+struct HookOptions {
+    call: HookCall,
     deadline: Duration,
 }
 
-enum Parsed {
-    Run(Options),
+enum ParsedHookArgs {
+    Run(HookOptions),
     Help,
     Wrong(String),
 }
 
-pub(crate) fn run(env: Env, args: &[OsString], descriptors: Descriptors) -> u8 {
-    match parse(args) {
+pub(crate) fn run(env: Env, args: &[OsString], descriptors: StandardStreams) -> u8 {
+    match parse_args(args) {
         // Without stdin there is no event, and without stdout no answer: allow the stop.
-        Parsed::Run(_) if descriptors == Descriptors::Missing => SUCCESS,
-        Parsed::Run(options) => answer(env, &options),
-        Parsed::Help => {
+        ParsedHookArgs::Run(_) if descriptors == StandardStreams::SomeWereClosed => SUCCESS,
+        ParsedHookArgs::Run(options) => answer_event(env, &options),
+        ParsedHookArgs::Help => {
             // A failed write of the help text is not worth an error.
             drop(term::out(HELP));
             SUCCESS
         }
         // Not 2, which means "block" to the host: a mistake in its settings must not hold an agent forever.
-        Parsed::Wrong(why) => {
-            term::err(&report::plain(&why, "run `ralph hook --help`"));
+        ParsedHookArgs::Wrong(why) => {
+            term::err(&failure::plain_usage_error(&why, "run `ralph hook --help`"));
             FAILURE
         }
     }
 }
 
-fn answer(env: Env, options: &Options) -> u8 {
+fn answer_event(env: Env, options: &HookOptions) -> u8 {
     let Some(world) = World::new(env, Deadline::after(options.deadline)) else {
         return SUCCESS;
     };
-    contain_panics(world.home.clone(), world.in_hand.clone());
-    let reply = match stdin::read(std::io::stdin(), &world.deadline()) {
-        Ok(input) => pipeline::run(&world, options.call, &input),
+    contain_panics(world.home.clone(), world.current_run.clone());
+    let reply = match stdin::read_event(std::io::stdin(), &world.step_deadline()) {
+        Ok(input) => dispatch::handle_event(&world, options.call, &input),
         Err(error) => {
             let what = format!("the event on stdin could not be read: {error}");
-            faults::record(&world.home, &Fault::new(Kind::Input, &what));
-            Reply::default()
+            faults::record_fault(&world.home, &Fault::new(FaultKind::Input, &what));
+            HookReply::default()
         }
     };
     // A block whose reason was not written would hold the agent without an explanation.
-    if term::bytes(&reply.stderr, &reply.stdout) { reply.exit } else { SUCCESS }
+    if term::write_bytes(&reply.stderr, &reply.stdout) { reply.exit } else { SUCCESS }
 }
 
 /// Records a panic as a fault and exits 0: a bug of ours must not hold the agent.
-fn contain_panics(home: Home, in_hand: Arc<OnceLock<RunId>>) {
+fn contain_panics(home: RalphHome, in_hand: Arc<OnceLock<RunId>>) {
     std::panic::set_hook(Box::new(move |panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
         let message = panic.payload_as_str().unwrap_or("no message");
         let what = format!("ralph itself failed at {place}: {message}");
         let run = in_hand.get().map(ToString::to_string);
-        faults::record(&home, &Fault { run, ..Fault::new(Kind::Controller, &what) });
+        faults::record_fault(&home, &Fault { run, ..Fault::new(FaultKind::Controller, &what) });
         #[expect(
             clippy::exit,
             clippy::disallowed_methods,
@@ -111,9 +111,9 @@ fn contain_panics(home: Home, in_hand: Arc<OnceLock<RunId>>) {
     }));
 }
 
-fn parse(args: &[OsString]) -> Parsed {
+fn parse_args(args: &[OsString]) -> ParsedHookArgs {
     let mut host = None;
-    let mut style = Style::Exit2;
+    let mut style = BlockStyle::Exit2;
     let mut deadline = DEADLINE;
     let mut args = args.iter().map(|arg| arg.to_string_lossy());
     while let Some(arg) = args.next() {
@@ -122,37 +122,40 @@ fn parse(args: &[OsString]) -> Parsed {
             Some(_) | None => (arg.as_ref(), None),
         };
         match name {
-            "-h" | "--help" => return Parsed::Help,
+            "-h" | "--help" => return ParsedHookArgs::Help,
             "--style" => match attached.or_else(|| args.next().map(Into::into)) {
-                Some(value) => match Style::parse_name(&value) {
+                Some(value) => match BlockStyle::parse_name(&value) {
                     Some(known) => style = known,
-                    None => return wrong("the style must be exit2, context or json, not", &value),
+                    None => {
+                        return usage_error("the style must be exit2, context or json, not", &value);
+                    }
                 },
-                None => return wrong("no value for", "--style"),
+                None => return usage_error("no value for", "--style"),
             },
             "--deadline" => match attached.or_else(|| args.next().map(Into::into)) {
                 Some(value) => match limits::parse_duration(&value) {
                     Some(ms) if ms > 0 => deadline = Duration::from_millis(ms),
-                    Some(_) | None => return wrong("not a duration such as `5s`:", &value),
+                    Some(_) | None => return usage_error("not a duration such as `5s`:", &value),
                 },
-                None => return wrong("no value for", "--deadline"),
+                None => return usage_error("no value for", "--deadline"),
             },
-            _ if name.starts_with('-') => return wrong("unknown option", name),
+            _ if name.starts_with('-') => return usage_error("unknown option", name),
             name if host.is_none() => match Host::parse_name(name) {
                 Some(known) => host = Some(known),
-                None => return wrong("the host must be claude, not", name),
+                None => return usage_error("the host must be claude, not", name),
             },
-            _ => return wrong("unexpected argument", name),
+            _ => return usage_error("unexpected argument", name),
         }
     }
     match host {
-        Some(host) => {
-            Parsed::Run(Options { call: Call { host, style, person: person::answer }, deadline })
-        }
-        None => Parsed::Wrong("the host is missing".to_string()),
+        Some(host) => ParsedHookArgs::Run(HookOptions {
+            call: HookCall { host, style, execute_command: prompt_commands::run_prompt_command },
+            deadline,
+        }),
+        None => ParsedHookArgs::Wrong("the host is missing".to_string()),
     }
 }
 
-fn wrong(what: &str, word: &str) -> Parsed {
-    Parsed::Wrong(format!("{what} `{}`", ralph_core::text::line(word, 80)))
+fn usage_error(what: &str, word: &str) -> ParsedHookArgs {
+    ParsedHookArgs::Wrong(format!("{what} `{}`", ralph_core::text::clean_line(word, 80)))
 }

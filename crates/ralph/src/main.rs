@@ -3,21 +3,21 @@
 
 mod cli;
 mod cmd;
-mod driven;
+mod describe;
+mod driven_status;
 mod excerpt;
+mod failure;
+mod gate_progress;
 mod hook;
-mod live;
-mod person;
-mod phases;
-mod report;
-mod story;
+mod orchestrator_view;
+mod prompt_commands;
 mod term;
-mod usage;
-mod values;
-mod wording;
+mod timeline_view;
+mod usage_error;
+mod value_parsers;
 
 use ralph_sys::env::Env;
-use ralph_sys::proc::{supervisor, talk};
+use ralph_sys::proc::{line_process, supervisor};
 use ralph_sys::stdio;
 
 const SUCCESS: u8 = 0;
@@ -45,14 +45,18 @@ fn main() -> std::process::ExitCode {
 }
 
 fn run() -> u8 {
-    let descriptors = stdio::secure();
+    let descriptors = stdio::ensure_streams_open();
     let env = Env::from_process();
     let args = env.args();
     // Before anything else is set up: a hook runs at every stop of every session.
     match args.split_first() {
         Some((first, rest)) if first == "hook" => hook::run(env, rest, descriptors),
-        Some((first, _)) if first == supervisor::ARGUMENT => supervisor::serve(),
-        Some((first, rest)) if first == talk::ARGUMENT => talk::become_tied(rest),
+        Some((first, _)) if first == supervisor::SUPERVISOR_ARGUMENT => {
+            supervisor::run_supervisor()
+        }
+        Some((first, rest)) if first == line_process::TIED_ARGUMENT => {
+            line_process::exec_tied_to_parent(rest)
+        }
         Some(_) | None => cli::run(&env),
     }
 }

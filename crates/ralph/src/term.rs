@@ -1,6 +1,6 @@
 //! Output to stdout and stderr. No other module prints.
 
-use crate::report::Failure;
+use crate::failure::CommandFailure;
 use anstyle::{AnsiColor, Style};
 use ralph_sys::env::Env;
 use std::io::Write;
@@ -9,25 +9,25 @@ pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
-pub(crate) const ODD: Style = AnsiColor::Yellow.on_default();
+pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
 
 /// The width of a terminal that does not report it.
-const USUAL_COLUMNS: usize = 80;
+const DEFAULT_COLUMNS: usize = 80;
 
 /// Whether stdout still has a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reader {
-    There,
-    Gone,
+pub(crate) enum OutputReader {
+    Open,
+    Closed,
 }
 
 /// Prints to stdout, without colour for pipes and with `NO_COLOR`. A closed pipe is not an error; a full disk is.
-pub(crate) fn out(text: &str) -> Result<Reader, Failure> {
+pub(crate) fn out(text: &str) -> Result<OutputReader, CommandFailure> {
     let mut stdout = anstream::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Ok(()) => Ok(Reader::There),
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
-        Err(error) => Err(Failure::because("cannot write the output", &error)),
+        Ok(()) => Ok(OutputReader::Open),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(OutputReader::Closed),
+        Err(error) => Err(CommandFailure::caused_by("cannot write the output", &error)),
     }
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn redraw(lines: usize, text: &str) {
 
 /// Writes exactly these bytes, for a host. stderr, with the reason, goes first: a host may act as soon as stdout ends.
 /// Returns `false` if not all bytes could be written.
-pub(crate) fn bytes(stderr: &[u8], stdout: &[u8]) -> bool {
+pub(crate) fn write_bytes(stderr: &[u8], stdout: &[u8]) -> bool {
     let mut is_written = true;
     if !stderr.is_empty() {
         is_written &= std::io::stderr().lock().write_all(stderr).is_ok();
@@ -64,7 +64,7 @@ pub(crate) fn paint(style: Style, text: &str) -> String {
 }
 
 /// Removes the styles that [`paint`] added, for output that does not go to a terminal.
-pub(crate) fn plain(text: &str) -> String {
+pub(crate) fn strip_styles(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn is_terminal() -> bool {
 pub(crate) fn columns() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stderr());
     let known = size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
-    known.unwrap_or(USUAL_COLUMNS)
+    known.unwrap_or(DEFAULT_COLUMNS)
 }
 
 /// Cuts a line to `columns`, so that it does not wrap. The styles of [`paint`] take no room and are kept.

@@ -14,20 +14,20 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("cannot read `{}`", path.display()))
 }
 
-pub(crate) fn text(path: &Path) -> Result<String> {
+pub(crate) fn read_text(path: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&read(path)?).into_owned())
 }
 
 /// Writes a file and creates its parent directories.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(crate) fn write_with_parents(path: &Path, bytes: &[u8]) -> Result<()> {
     if let Some(parent) = path.parent() {
-        directory(parent)?;
+        create_directory(parent)?;
     }
-    write_here(path, bytes)
+    write_file(path, bytes)
 }
 
 /// Writes a file into an existing directory.
-pub(crate) fn write_here(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
     fs::write(path, bytes).with_context(|| format!("cannot write `{}`", path.display()))
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn append(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 /// The length in bytes; 0 if the file does not exist.
-pub(crate) fn length(path: &Path) -> Result<u64> {
+pub(crate) fn file_length(path: &Path) -> Result<u64> {
     match fs::metadata(path) {
         Ok(found) => Ok(found.len()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
@@ -48,12 +48,12 @@ pub(crate) fn length(path: &Path) -> Result<u64> {
     }
 }
 
-pub(crate) fn directory(path: &Path) -> Result<()> {
+pub(crate) fn create_directory(path: &Path) -> Result<()> {
     fs::create_dir_all(path).with_context(|| format!("cannot create `{}`", path.display()))
 }
 
 /// Moves a directory into place. If the target already exists, the target is kept and `from` is removed.
-pub(crate) fn settle(from: &Path, to: &Path) -> Result<()> {
+pub(crate) fn move_into_place(from: &Path, to: &Path) -> Result<()> {
     if fs::rename(from, to).is_ok() {
         return Ok(());
     }
@@ -67,7 +67,7 @@ pub(crate) fn open(path: &Path) -> Result<File> {
 
 pub(crate) fn create(path: &Path) -> Result<BufWriter<File>> {
     if let Some(parent) = path.parent() {
-        directory(parent)?;
+        create_directory(parent)?;
     }
     let file = File::create(path).with_context(|| format!("cannot create `{}`", path.display()))?;
     Ok(BufWriter::with_capacity(4 * 1024 * 1024, file))
@@ -89,7 +89,7 @@ pub(crate) fn list(path: &Path) -> Result<Vec<std::path::PathBuf>> {
     Ok(paths)
 }
 
-pub(crate) fn make_program(path: &Path) -> Result<()> {
+pub(crate) fn make_executable(path: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let permissions = fs::Permissions::from_mode(0o755);
     fs::set_permissions(path, permissions)

@@ -1,6 +1,6 @@
 //! Runs libFuzzer on a stable toolchain, with the compiler's own coverage pass and the runtime from `libfuzzer-sys`.
 
-use crate::{Fuzz, disk, say, shell};
+use crate::{FuzzOptions, disk, print, shell};
 use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -31,19 +31,19 @@ const FLAGS: &str = "-C passes=sancov-module \
 const LONGEST: usize = 16 * 1024;
 const SECONDS_PER_INPUT: u32 = 10;
 
-pub(crate) fn run(options: &Fuzz) -> Result<()> {
+pub(crate) fn run(options: &FuzzOptions) -> Result<()> {
     ensure!(
-        shell::find("g++").is_some(),
+        shell::find_program("g++").is_some(),
         "fuzzing needs g++ for libFuzzer's runtime; install it first"
     );
-    let directory = build()?;
+    let directory = build_targets()?;
     let named: Vec<_> = options.targets.iter().map(String::as_str).collect();
     let targets = if named.is_empty() { TARGETS.to_vec() } else { named };
     for target in targets {
-        let corpus = shell::root().join("fuzz/corpus").join(target);
-        plant(target, &corpus)?;
-        let executions = attack(&directory.join(target), &corpus, options.seconds)?;
-        say::out(&format!(
+        let corpus = shell::repository_root().join("fuzz/corpus").join(target);
+        fill_corpus(target, &corpus)?;
+        let executions = run_target(&directory.join(target), &corpus, options.seconds)?;
+        print::print_line(&format!(
             "{target}: {executions} executions in {} s without a failure",
             options.seconds
         ));
@@ -51,22 +51,22 @@ pub(crate) fn run(options: &Fuzz) -> Result<()> {
     Ok(())
 }
 
-fn build() -> Result<PathBuf> {
+fn build_targets() -> Result<PathBuf> {
     let target_directory = shell::target_directory().join("fuzz");
     let mut cargo = shell::cargo();
     cargo.args(["build", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target-dir"]);
     cargo.arg(&target_directory).env("RUSTFLAGS", FLAGS).env_remove("CARGO_ENCODED_RUSTFLAGS");
     ensure!(cargo.status()?.success(), "the fuzz targets do not build");
-    let version = shell::output(shell::command("rustc").arg("-vV"))?;
+    let version = shell::command_output(shell::command("rustc").arg("-vV"))?;
     let version = String::from_utf8(version)?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(target_directory.join(host.context("rustc did not report its host")?).join("release"))
 }
 
 /// Fills the corpus with recorded events, transcripts and reports, and with the files in `fuzz/seeds`.
-fn plant(target: &str, corpus: &Path) -> Result<()> {
-    disk::directory(corpus)?;
-    let recorded = shell::root().join("fixtures/hosts/claude-code");
+fn fill_corpus(target: &str, corpus: &Path) -> Result<()> {
+    disk::create_directory(corpus)?;
+    let recorded = shell::repository_root().join("fixtures/hosts/claude-code");
     let mut seeds = Vec::new();
     for version in disk::list(&recorded)? {
         match target {
@@ -75,40 +75,42 @@ fn plant(target: &str, corpus: &Path) -> Result<()> {
             _ => {}
         }
     }
-    let written_for_it = shell::root().join("fuzz/seeds").join(target);
+    let written_for_it = shell::repository_root().join("fuzz/seeds").join(target);
     if written_for_it.is_dir() {
         seeds.extend(disk::list(&written_for_it)?);
     }
     if target == "stream_line" {
-        seeds.extend(disk::list(&shell::root().join("crates/ralph-drive/fixtures/stream"))?);
+        seeds.extend(disk::list(
+            &shell::repository_root().join("crates/ralph-drive/fixtures/stream"),
+        )?);
     }
     if target == "findings" {
-        plant_reports(corpus)?;
+        add_report_seeds(corpus)?;
     }
     if target == "scenario" {
         for directory in ["stop", "tools", "session", "agents"] {
-            seeds.extend(disk::list(&shell::root().join("scenarios").join(directory))?);
+            seeds.extend(disk::list(&shell::repository_root().join("scenarios").join(directory))?);
         }
     }
     for seed in seeds {
         let name = seed.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let bytes = disk::read(&seed)?;
         if bytes.len() <= LONGEST {
-            disk::write(&corpus.join(format!("seed-{name}")), &bytes)?;
+            disk::write_with_parents(&corpus.join(format!("seed-{name}")), &bytes)?;
             continue;
         }
         let lines =
             bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.len() <= LONGEST);
         for (number, line) in lines.enumerate() {
-            disk::write(&corpus.join(format!("seed-{name}-{number}")), line)?;
+            disk::write_with_parents(&corpus.join(format!("seed-{name}-{number}")), line)?;
         }
     }
     Ok(())
 }
 
 /// Each report is preceded by a line with its format, as the target expects.
-fn plant_reports(corpus: &Path) -> Result<()> {
-    for directory in disk::list(&shell::root().join("fixtures/reports"))? {
+fn add_report_seeds(corpus: &Path) -> Result<()> {
+    for directory in disk::list(&shell::repository_root().join("fixtures/reports"))? {
         let format = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if !directory.is_dir() {
             continue;
@@ -116,16 +118,16 @@ fn plant_reports(corpus: &Path) -> Result<()> {
         for report in disk::list(&directory)? {
             let name = report.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let seed = [format.as_bytes(), b"\n", &disk::read(&report)?].concat();
-            disk::write(&corpus.join(format!("seed-{format}-{name}")), &seed)?;
+            disk::write_with_parents(&corpus.join(format!("seed-{format}-{name}")), &seed)?;
         }
     }
     Ok(())
 }
 
-fn attack(program: &Path, corpus: &Path, seconds: u32) -> Result<u64> {
+fn run_target(program: &Path, corpus: &Path, seconds: u32) -> Result<u64> {
     let target = program.file_name().unwrap_or_default();
-    let artifacts = shell::root().join("fuzz/artifacts").join(target);
-    disk::directory(&artifacts)?;
+    let artifacts = shell::repository_root().join("fuzz/artifacts").join(target);
+    disk::create_directory(&artifacts)?;
     let mut fuzzer = shell::command(program);
     fuzzer.arg(format!("-max_total_time={seconds}"));
     fuzzer.arg(format!("-timeout={SECONDS_PER_INPUT}"));

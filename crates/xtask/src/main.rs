@@ -5,7 +5,7 @@ mod disk;
 mod e2e;
 mod fuzz;
 mod picture;
-mod say;
+mod print;
 mod shell;
 mod tidy;
 
@@ -19,59 +19,59 @@ use std::process::ExitCode;
     about = "Benchmarks, fuzzing, end-to-end tests and checks of the repository",
     arg_required_else_help = true
 )]
-struct Cli {
+struct XtaskCli {
     #[command(subcommand)]
-    verb: Verb,
+    command: XtaskCommand,
 }
 
 #[derive(Subcommand)]
-enum Verb {
+enum XtaskCommand {
     /// Benchmark ralph against other commands, as ratios within one run
     #[command(subcommand)]
-    Bench(Bench),
+    Bench(BenchCommand),
     /// Fuzz the parsers of foreign input (needs g++)
     #[command(
         after_help = "Examples:\n  cargo xtask fuzz\n  cargo xtask fuzz --seconds 600 event sources"
     )]
-    Fuzz(Fuzz),
+    Fuzz(FuzzOptions),
     /// Run the scenarios in the simulator and in the real client, and compare
     #[command(
         after_help = "Examples:\n  cargo xtask e2e\n  cargo xtask e2e scenarios/stop/exit-2.toml\n  cargo xtask e2e --client ~/.local/bin/claude --latest\n  cargo xtask e2e --write"
     )]
-    E2e(E2e),
+    E2e(E2eOptions),
     /// Render the output of `ralph demo` as `docs/demo.svg`
     #[command(after_help = "Examples:\n  cargo xtask picture\n  cargo xtask picture --check")]
-    Picture(Picture),
+    Picture(PictureOptions),
     /// Check sizes, words, names and links, and that each requirement has a test
     Tidy,
 }
 
 #[derive(Subcommand)]
-enum Bench {
+enum BenchCommand {
     /// Time `ralph hook` against `/bin/true`, `git status` and scripts
     #[command(
         after_help = "Examples:\n  cargo xtask bench hook\n  cargo xtask bench hook --rounds 1000 --markdown\n  cargo xtask bench hook --check"
     )]
-    Hook(Hook),
+    Hook(HookBenchOptions),
     /// Time gates against `xargs -P` and fingerprints against `git status`
     #[command(
         after_help = "Examples:\n  cargo xtask bench gates\n  cargo xtask bench gates --only fingerprint --rounds 30\n  cargo xtask bench gates --check"
     )]
-    Gates(Gates),
+    Gates(GatesBenchOptions),
     /// Time `ralph recall` over 10,000 records, and check twenty queries
     #[command(
         after_help = "Examples:\n  cargo xtask bench recall\n  cargo xtask bench recall --rounds 200 --markdown\n  cargo xtask bench recall --check"
     )]
-    Recall(Recall),
+    Recall(RecallBenchOptions),
     /// Time turns and hand-overs of `ralph run`, and measure its memory
     #[command(
         after_help = "Examples:\n  cargo xtask bench run\n  cargo xtask bench run --client ~/.local/bin/claude --rounds 100\n  cargo xtask bench run --check"
     )]
-    Run(Drive),
+    Run(RunBenchOptions),
 }
 
 #[derive(Args)]
-struct Drive {
+struct RunBenchOptions {
     /// Number of timed turns; expensive parts run less often
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u32).range(10..))]
     rounds: u32,
@@ -79,47 +79,47 @@ struct Drive {
     #[arg(long, value_name = "PROGRAM")]
     client: Option<PathBuf>,
     #[command(flatten)]
-    manner: Manner,
+    output: BenchOutputOptions,
 }
 
 #[derive(Args)]
-struct Recall {
+struct RecallBenchOptions {
     /// Number of runs per command
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u32).range(5..))]
     rounds: u32,
     #[command(flatten)]
-    manner: Manner,
+    output: BenchOutputOptions,
 }
 
 #[derive(Args)]
-struct Hook {
+struct HookBenchOptions {
     /// Number of runs per cheap command; expensive ones run less often
     #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(20..))]
     rounds: u32,
     #[command(flatten)]
-    manner: Manner,
+    output: BenchOutputOptions,
 }
 
 #[derive(Args)]
-struct Gates {
+struct GatesBenchOptions {
     /// Number of runs per command
     #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u32).range(5..))]
     rounds: u32,
     /// Run only one part
     #[arg(long, value_name = "PART")]
-    only: Option<Part>,
+    only: Option<GatesBenchPart>,
     #[command(flatten)]
-    manner: Manner,
+    output: BenchOutputOptions,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Part {
+enum GatesBenchPart {
     Gates,
     Fingerprint,
 }
 
 #[derive(Args)]
-struct Manner {
+struct BenchOutputOptions {
     /// Print Markdown, for the README
     #[arg(long)]
     markdown: bool,
@@ -129,7 +129,7 @@ struct Manner {
 }
 
 #[derive(Args)]
-struct Fuzz {
+struct FuzzOptions {
     /// Seconds per target
     #[arg(long, value_name = "N", default_value_t = 60)]
     seconds: u32,
@@ -139,7 +139,7 @@ struct Fuzz {
 }
 
 #[derive(Args)]
-struct E2e {
+struct E2eOptions {
     /// Only these scenarios; all of them by default
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<PathBuf>,
@@ -155,27 +155,27 @@ struct E2e {
 }
 
 #[derive(Args)]
-struct Picture {
+struct PictureOptions {
     /// Fail if the picture's text differs from the demo's output, except for times
     #[arg(long)]
     check: bool,
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().verb {
-        Verb::Bench(Bench::Hook(options)) => bench::hook(&options),
-        Verb::Bench(Bench::Gates(options)) => bench::gates(&options),
-        Verb::Bench(Bench::Recall(options)) => bench::recall(&options),
-        Verb::Bench(Bench::Run(options)) => bench::run(&options),
-        Verb::E2e(options) => e2e::run(&options),
-        Verb::Fuzz(options) => fuzz::run(&options),
-        Verb::Picture(options) => picture::run(&options),
-        Verb::Tidy => tidy::run(),
+    let done = match XtaskCli::parse().command {
+        XtaskCommand::Bench(BenchCommand::Hook(options)) => bench::bench_hook(&options),
+        XtaskCommand::Bench(BenchCommand::Gates(options)) => bench::bench_gates(&options),
+        XtaskCommand::Bench(BenchCommand::Recall(options)) => bench::bench_recall(&options),
+        XtaskCommand::Bench(BenchCommand::Run(options)) => bench::bench_run(&options),
+        XtaskCommand::E2e(options) => e2e::run(&options),
+        XtaskCommand::Fuzz(options) => fuzz::run(&options),
+        XtaskCommand::Picture(options) => picture::run(&options),
+        XtaskCommand::Tidy => tidy::run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say::err(&format!("error: {error:#}"));
+            print::print_error_line(&format!("error: {error:#}"));
             ExitCode::FAILURE
         }
     }

@@ -1,18 +1,18 @@
 //! Renders the picture in the README: `ralph demo` in a terminal.
 
-use crate::{Picture, disk, say, shell};
+use crate::{PictureOptions, disk, print, shell};
 use anstyle::{Color, RgbColor};
 use anstyle_svg::{Palette, Term};
 use anyhow::{Result, bail};
 
-const PLACE: &str = "docs/demo.svg";
+const PICTURE_PATH: &str = "docs/demo.svg";
 const PROMPT: &str = "$ ralph demo\n\n";
 
 /// Colours of a dark terminal theme.
-const GROUND: RgbColor = RgbColor(0x16, 0x1b, 0x22);
+const BACKGROUND: RgbColor = RgbColor(0x16, 0x1b, 0x22);
 const TEXT: RgbColor = RgbColor(0xe6, 0xed, 0xf3);
 const PALETTE: Palette = Palette([
-    GROUND,
+    BACKGROUND,
     RgbColor(0xff, 0x7b, 0x72),
     RgbColor(0x56, 0xd3, 0x64),
     RgbColor(0xe3, 0xb3, 0x41),
@@ -30,18 +30,18 @@ const PALETTE: Palette = Palette([
     RgbColor(0xff, 0xff, 0xff),
 ]);
 
-pub(crate) fn run(options: &Picture) -> Result<()> {
-    let picture = draw(&shown()?);
-    let path = shell::root().join(PLACE);
+pub(crate) fn run(options: &PictureOptions) -> Result<()> {
+    let picture = render_picture(&demo_output()?);
+    let path = shell::repository_root().join(PICTURE_PATH);
     if !options.check {
-        disk::write(&path, picture.as_bytes())?;
-        say::out(&format!("wrote `{PLACE}`"));
+        disk::write_with_parents(&path, picture.as_bytes())?;
+        print::print_line(&format!("wrote `{PICTURE_PATH}`"));
         return Ok(());
     }
-    let (stored, drawn) = (words(&disk::text(&path)?), words(&picture));
+    let (stored, drawn) = (picture_words(&disk::read_text(&path)?), picture_words(&picture));
     let differ = stored.iter().zip(&drawn).take_while(|(old, new)| old == new).count();
     if differ == stored.len().max(drawn.len()) {
-        say::out(&format!("`{PLACE}` shows what `ralph demo` prints"));
+        print::print_line(&format!("`{PICTURE_PATH}` shows what `ralph demo` prints"));
         return Ok(());
     }
     let around = |words: &[String]| {
@@ -49,7 +49,7 @@ pub(crate) fn run(options: &Picture) -> Result<()> {
         words.iter().skip(from).take(8).cloned().collect::<Vec<_>>().join(" ")
     };
     bail!(
-        "`{PLACE}` is out of date: it shows `… {} …`, and `ralph demo` prints `… {} …`; \
+        "`{PICTURE_PATH}` is out of date: it shows `… {} …`, and `ralph demo` prints `… {} …`; \
          run `cargo xtask picture`",
         around(&stored),
         around(&drawn)
@@ -57,17 +57,17 @@ pub(crate) fn run(options: &Picture) -> Result<()> {
 }
 
 /// The demo's output with colours, at the default width of eighty columns.
-fn shown() -> Result<String> {
-    let mut demo = shell::command(shell::built("release", "ralph", "--bin", "ralph")?);
+fn demo_output() -> Result<String> {
+    let mut demo = shell::command(shell::build_program("release", "ralph", "--bin", "ralph")?);
     demo.arg("demo").env_clear().env("PATH", shell::path_variable()).env("CLICOLOR_FORCE", "1");
-    Ok(String::from_utf8(shell::output(&mut demo)?)?)
+    Ok(String::from_utf8(shell::command_output(&mut demo)?)?)
 }
 
-fn draw(shown: &str) -> String {
+fn render_picture(shown: &str) -> String {
     let term = Term::new()
         .palette(PALETTE)
         .fg_color(Color::Rgb(TEXT))
-        .bg_color(Color::Rgb(GROUND))
+        .bg_color(Color::Rgb(BACKGROUND))
         .min_width_px(0);
     let picture = term.render_svg(&format!("{PROMPT}{}", shown.trim_end()));
     // Browsers ignore `opacity` on a `tspan`.
@@ -75,7 +75,7 @@ fn draw(shown: &str) -> String {
 }
 
 /// The words of a picture, with times masked because they differ, and without line breaks because those move with them.
-fn words(picture: &str) -> Vec<String> {
+fn picture_words(picture: &str) -> Vec<String> {
     let text = picture.split_once("<text").map_or("", |(_, text)| text);
     let text: String =
         text.split('<').map(|part| part.split_once('>').map_or("", |(_, text)| text)).collect();
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn only_times_may_differ_between_pictures() {
-        let words = |shown: &str| words(&draw(shown));
+        let words = |shown: &str| picture_words(&render_picture(shown));
         let one = words(
             "\u{1b}[31mheld\u{1b}[0m & gone  1 of 25 · 78 ms\n19:57:08  after 3\n    iterations",
         );

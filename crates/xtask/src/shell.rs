@@ -14,7 +14,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
 /// The root of the repository. Determined at run time, because a target directory can be shared by several checkouts.
-pub(crate) fn root() -> PathBuf {
+pub(crate) fn repository_root() -> PathBuf {
     let here =
         std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     let here = PathBuf::from(here);
@@ -23,14 +23,14 @@ pub(crate) fn root() -> PathBuf {
 
 pub(crate) fn target_directory() -> PathBuf {
     let named = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    named.map_or_else(|| root().join("target"), |named| root().join(named))
+    named.map_or_else(|| repository_root().join("target"), |named| repository_root().join(named))
 }
 
 pub(crate) fn path_variable() -> OsString {
     std::env::var_os("PATH").unwrap_or_default()
 }
 
-pub(crate) fn find(program: &str) -> Option<PathBuf> {
+pub(crate) fn find_program(program: &str) -> Option<PathBuf> {
     let path = path_variable();
     std::env::split_paths(&path)
         .map(|directory| directory.join(program))
@@ -51,7 +51,7 @@ pub(crate) fn cores() -> usize {
 
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(root());
+    command.current_dir(repository_root());
     command
 }
 
@@ -60,12 +60,12 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
 }
 
 /// The stdout of a command that must succeed.
-pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>> {
-    output_of(command, 0)
+pub(crate) fn command_output(command: &mut Command) -> Result<Vec<u8>> {
+    command_output_with_code(command, 0)
 }
 
 /// The stdout of a command that must exit with `code`.
-pub(crate) fn output_of(command: &mut Command, code: i32) -> Result<Vec<u8>> {
+pub(crate) fn command_output_with_code(command: &mut Command, code: i32) -> Result<Vec<u8>> {
     let Output { status, stdout, stderr } = command
         .stdin(Stdio::null())
         .output()
@@ -77,7 +77,12 @@ pub(crate) fn output_of(command: &mut Command, code: i32) -> Result<Vec<u8>> {
 }
 
 /// Builds a binary or example of the workspace (`flag` is `--bin` or `--example`) and returns its path.
-pub(crate) fn built(profile: &str, package: &str, flag: &str, program: &str) -> Result<PathBuf> {
+pub(crate) fn build_program(
+    profile: &str,
+    package: &str,
+    flag: &str,
+    program: &str,
+) -> Result<PathBuf> {
     let args = [
         "build",
         "--profile",
@@ -88,7 +93,7 @@ pub(crate) fn built(profile: &str, package: &str, flag: &str, program: &str) -> 
         program,
         "--message-format=json",
     ];
-    let messages = output(cargo().args(args))?;
+    let messages = command_output(cargo().args(args))?;
     let messages = messages.split(|byte| *byte == b'\n');
     let built = messages.filter_map(|line| serde_json::from_slice::<Value>(line).ok()).find_map(
         |message| {
@@ -100,7 +105,7 @@ pub(crate) fn built(profile: &str, package: &str, flag: &str, program: &str) -> 
 }
 
 /// Exit code, stdout and stderr of a command that may fail.
-pub(crate) fn outcome(command: &mut Command) -> Result<(i32, String, String)> {
+pub(crate) fn run_command(command: &mut Command) -> Result<(i32, String, String)> {
     let output = command.stdin(Stdio::null()).output();
     let Output { status, stdout, stderr } =
         output.with_context(|| format!("cannot start {command:?}"))?;
@@ -119,7 +124,7 @@ pub(crate) fn cache_directory() -> Result<PathBuf> {
 
 /// One command to time, with its complete environment.
 #[derive(Clone, Debug)]
-pub(crate) struct Errand {
+pub(crate) struct RacerCommand {
     /// Absolute, because the standard library does not use `posix_spawn` if it has to search `PATH`.
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<OsString>,
@@ -128,7 +133,7 @@ pub(crate) struct Errand {
 }
 
 /// Runs a command and returns its duration and exit code.
-pub(crate) fn time(errand: &Errand) -> Result<(Duration, i32)> {
+pub(crate) fn time_command(errand: &RacerCommand) -> Result<(Duration, i32)> {
     ensure!(errand.program.is_absolute(), "`{}` is not absolute", errand.program.display());
     let mut command = Command::new(&errand.program);
     command

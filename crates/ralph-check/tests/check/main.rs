@@ -1,6 +1,6 @@
 //! Tests of the checks on the text of a change.
 
 #[cfg(test)]
-mod integrity;
+mod added_lines;
 #[cfg(test)]
-mod lines;
+mod test_integrity;

@@ -1,22 +1,22 @@
 //! The changes a journal entry can record. Variant names are part of the disk format.
 
-use super::{Decided, Part, Process, Restored, Run};
-use crate::drive::Drove;
+use super::{PartRecord, ProcessIdentity, RestoredRun, RunRecord, StopRecord};
+use crate::drive::RunnerEvent;
 use crate::id::SessionId;
-use crate::limits::Limits;
-use crate::serde_skip::is_nowhere;
-use crate::source::orchestrator::Condition;
+use crate::limits::RunLimits;
+use crate::serde_skip::is_zero_offset;
+use crate::source::orchestrator::OrchestratorCondition;
 use alloc::boxed::Box;
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
-    Started(Box<Run>),
+pub enum RunChange {
+    Started(Box<RunRecord>),
     /// The journal was lost or damaged. A new one starts with what was known.
-    Restored(Box<Restored>),
-    Decided(Box<Decided>),
+    Restored(Box<RestoredRun>),
+    Decided(Box<StopRecord>),
     Trouble {
         class: String,
     },
@@ -39,12 +39,12 @@ pub enum Change {
     },
     Moved {
         to: SessionId,
-        how: Move,
+        how: MoveReason,
         /// The host process of the new session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        process: Option<Process>,
+        process: Option<ProcessIdentity>,
         /// The length of the transcript then. Earlier interrupts have already taken effect.
-        #[serde(default, skip_serializing_if = "is_nowhere")]
+        #[serde(default, skip_serializing_if = "is_zero_offset")]
         seen: u64,
     },
     /// The conversation was compacted, so earlier reasons are lost to the agent.
@@ -63,23 +63,23 @@ pub enum Change {
         how: String,
     },
     /// The stop of a subagent, teammate or task was decided. It never changes the run's own counters.
-    Part(Box<Part>),
+    Part(Box<PartRecord>),
     /// A person sent the agent a message, delivered with the reason of its next stop.
-    Told {
+    HintGiven {
         text: String,
     },
     /// A person waived a requirement for a while.
     Waived(Waiver),
     /// A person revoked a waiver.
-    Insisted {
+    WaiverRevoked {
         requirement: String,
     },
     /// The agent disputed a requirement. A person has to decide.
     Disputed(Dispute),
     /// A person changed the limits.
-    Limited(Limits),
+    Limited(RunLimits),
     /// A step of an orchestrated run.
-    Stepped(Step),
+    Stepped(OrchestratorStep),
     /// The agent searched earlier runs and learnings.
     Recalled {
         query: String,
@@ -91,13 +91,13 @@ pub enum Change {
         title: String,
     },
     /// Something the runner did.
-    Drove(Box<Drove>),
+    Drove(Box<RunnerEvent>),
 }
 
 /// Why a run moved to another session, or to another process of the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Move {
+pub enum MoveReason {
     /// The same session was reopened.
     Reopened,
     /// A new session replaced one that was cleared. The run is paused until a person resumes it.
@@ -131,13 +131,13 @@ pub struct Dispute {
 /// A statement about an orchestrated run by the agent or a person. Conditions that ralph measures are not recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+pub enum OrchestratorStep {
     /// The phase the agent reports.
     Phase(String),
     /// The agent claims one of its own conditions.
-    Claims(Condition),
+    Claims(OrchestratorCondition),
     /// The agent withdraws such a claim.
-    Withdraws(Condition),
+    Withdraws(OrchestratorCondition),
     /// The stated complexity of the work, from 1 to 10.
     Classified(u8),
     /// The plan was approved.

@@ -1,12 +1,12 @@
 //! What the journal records about subagents, teammates and tasks, together called parts.
 
-use super::{Delivered, Report};
+use super::{DeliveryId, StopReport};
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
 /// A subagent, teammate or task, with the host's id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Who {
+pub struct PartIdentity {
     pub kind: PartKind,
     pub id: String,
     /// One line: a subagent's type, a teammate's name, or a task's subject.
@@ -23,8 +23,8 @@ pub enum PartKind {
 
 /// One decided stop of a part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
-    pub who: Who,
+pub struct PartRecord {
+    pub who: PartIdentity,
     /// Its chunk; `None` if only the gates and checks for this kind of event apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chunk: Option<String>,
@@ -37,9 +37,9 @@ pub struct Part {
     /// How often it was held in a row, including this time.
     pub holds: u32,
     pub max_holds: u32,
-    pub delivery: Delivered,
+    pub delivery: DeliveryId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub report: Option<Report>,
+    pub report: Option<StopReport>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tampering: Option<String>,
     pub took_ms: u64,
@@ -77,7 +77,7 @@ impl PartRule {
     }
 
     /// The outcome in words, for people.
-    pub fn outcome(self) -> &'static str {
+    pub fn outcome_label(self) -> &'static str {
         match self {
             Self::Hold => "held",
             Self::Verified => "verified",

@@ -1,8 +1,11 @@
 //! Checklists: what an agent ticked off in a Markdown task list or with its todo tool.
 
-use super::fence::Fence;
-use super::{findings, part_of};
-use crate::requirement::{Evidence, Failure, Requirement, Stage, Standing, Weight};
+use super::code_fence::CodeFence;
+use super::{count_of_total, to_findings};
+use crate::requirement::{
+    EvidenceKind, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
+    RequirementWeight,
+};
 use crate::text;
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -10,30 +13,30 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-const LONGEST_ITEM: usize = 2_000;
+const MAX_ITEM_CHARS: usize = 2_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checklist {
-    pub items: Vec<Item>,
+    pub items: Vec<ChecklistItem>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Item {
+pub struct ChecklistItem {
     pub text: String,
     pub done: bool,
 }
 
 /// A checkbox at the beginning of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct Checkbox {
     pub done: bool,
-    pub weight: Weight,
+    pub weight: RequirementWeight,
     /// The length of the checkbox in bytes.
     pub length: usize,
 }
 
 /// Parses `[ ]`, `[x]`, the marks people use for work in progress, and `[ ]*`, which marks an optional item in Kiro.
-pub fn mark(text: &str) -> Option<Mark> {
+pub fn parse_checkbox(text: &str) -> Option<Checkbox> {
     let mut chars = text.chars();
     let (open, mark, close) = (chars.next()?, chars.next()?, chars.next()?);
     if (open, close) != ('[', ']') {
@@ -46,29 +49,32 @@ pub fn mark(text: &str) -> Option<Mark> {
     };
     let rest = chars.as_str();
     let starred = rest.strip_prefix('*').or_else(|| rest.strip_prefix("\\*"));
-    let weight = if starred.is_some() { Weight::Advisory } else { Weight::Required };
+    let weight =
+        if starred.is_some() { RequirementWeight::Advisory } else { RequirementWeight::Required };
     let rest = starred.unwrap_or(rest);
     // `[x](address)` is a link.
     let ends = rest.is_empty() || rest.starts_with(char::is_whitespace);
-    ends.then(|| Mark { done, weight, length: text.len() - rest.len() })
+    ends.then(|| Checkbox { done, weight, length: text.len() - rest.len() })
 }
 
 /// The last task list of a text. A later list supersedes an earlier one.
 pub fn from_markdown(markdown: &str) -> Option<Checklist> {
     let mut items = Vec::new();
-    let mut fence = Fence::default();
-    let mut comment = Comment::Closed;
+    let mut fence = CodeFence::default();
+    let mut comment = CommentState::Closed;
     let mut list_goes_on = false;
     // Includes lists of plain items: indented text below one is not code.
     let mut any_list_goes_on = false;
     for line in markdown.lines() {
-        if comment == Comment::Open || !fence.is_open() && line.trim_start().starts_with("<!--") {
+        if comment == CommentState::Open
+            || !fence.is_open() && line.trim_start().starts_with("<!--")
+        {
             // A comment is invisible, so it does not end a list.
-            comment = if line.contains("-->") { Comment::Closed } else { Comment::Open };
+            comment = if line.contains("-->") { CommentState::Closed } else { CommentState::Open };
             continue;
         }
         let is_shown = fence.covers(line) || !any_list_goes_on && is_indented_code(line);
-        if !is_shown && let Some(item) = task_item(line) {
+        if !is_shown && let Some(item) = parse_task_item(line) {
             if !list_goes_on {
                 items.clear();
             }
@@ -78,13 +84,13 @@ pub fn from_markdown(markdown: &str) -> Option<Checklist> {
             list_goes_on &= is_inside_list(line);
         }
         any_list_goes_on &= is_inside_list(line);
-        any_list_goes_on |= !is_shown && after_marker(line.trim_start()).is_some();
+        any_list_goes_on |= !is_shown && strip_list_marker(line.trim_start()).is_some();
     }
     (!items.is_empty()).then_some(Checklist { items })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Comment {
+enum CommentState {
     Open,
     Closed,
 }
@@ -96,21 +102,24 @@ fn is_indented_code(line: &str) -> bool {
 
 /// From pairs of content and status.
 pub fn from_todos<'a>(todos: impl IntoIterator<Item = (&'a str, &'a str)>) -> Checklist {
-    let items = todos.into_iter().map(|(content, status)| Item {
-        text: text::line(content, LONGEST_ITEM),
+    let items = todos.into_iter().map(|(content, status)| ChecklistItem {
+        text: text::clean_line(content, MAX_ITEM_CHARS),
         done: status == "completed",
     });
     Checklist { items: items.collect() }
 }
 
-fn task_item(line: &str) -> Option<Item> {
-    let rest = after_marker(line.trim_start())?;
-    let mark = mark(rest).filter(|mark| mark.weight == Weight::Required)?;
-    Some(Item { text: text::line(&rest[mark.length..], LONGEST_ITEM), done: mark.done })
+fn parse_task_item(line: &str) -> Option<ChecklistItem> {
+    let rest = strip_list_marker(line.trim_start())?;
+    let mark = parse_checkbox(rest).filter(|mark| mark.weight == RequirementWeight::Required)?;
+    Some(ChecklistItem {
+        text: text::clean_line(&rest[mark.length..], MAX_ITEM_CHARS),
+        done: mark.done,
+    })
 }
 
 /// What follows `- `, `* `, `+ `, `1. ` or `1) `.
-fn after_marker(line: &str) -> Option<&str> {
+fn strip_list_marker(line: &str) -> Option<&str> {
     let digits = line.bytes().take(10).take_while(u8::is_ascii_digit).count();
     let rest = match digits {
         0 => line.strip_prefix(['-', '*', '+'])?,
@@ -126,28 +135,31 @@ fn is_inside_list(line: &str) -> bool {
     line.trim().is_empty()
         || line.starts_with("  ")
         || line.starts_with('\t')
-        || after_marker(line).is_some()
+        || strip_list_marker(line).is_some()
 }
 
 impl Checklist {
     pub fn requirement(&self) -> Requirement {
         let open = || self.items.iter().filter(|item| !item.done);
         let (standing, next) = match open().count() {
-            0 => (Standing::Met(Evidence::Claimed), ""),
+            0 => (RequirementStatus::Met(EvidenceKind::Claimed), ""),
             count => (
-                Standing::Unmet(Failure {
-                    summary: format!("{} not ticked", part_of(count, self.items.len(), "item")),
-                    findings: findings(open().map(|item| &item.text)),
-                    ..Failure::default()
+                RequirementStatus::Unmet(RequirementFailure {
+                    summary: format!(
+                        "{} not ticked",
+                        count_of_total(count, self.items.len(), "item")
+                    ),
+                    findings: to_findings(open().map(|item| &item.text)),
+                    ..RequirementFailure::default()
                 }),
                 "Do what the open items say, then show the list again with every item ticked",
             ),
         };
         Requirement {
             name: "checklist".to_owned(),
-            stage: Stage::Planning,
-            standing,
-            weight: Weight::Required,
+            stage: RequirementStage::Planning,
+            status: standing,
+            weight: RequirementWeight::Required,
             next: next.to_owned(),
         }
     }
@@ -257,13 +269,13 @@ mod tests {
     #[test]
     fn a_ticked_list_is_a_claim() {
         let list = from_markdown("- [x] a").unwrap();
-        assert_eq!(list.requirement().standing, Standing::Met(Evidence::Claimed));
+        assert_eq!(list.requirement().status, RequirementStatus::Met(EvidenceKind::Claimed));
     }
 
     #[test]
     fn the_summary_counts_every_item_and_findings_are_limited_to_50() {
         let list = from_markdown(&"- [ ] a\n".repeat(1000)).unwrap();
-        let Standing::Unmet(failure) = list.requirement().standing else {
+        let RequirementStatus::Unmet(failure) = list.requirement().status else {
             panic!("nothing is ticked")
         };
         assert_eq!(failure.summary, "1000 of 1000 items are not ticked");

@@ -1,8 +1,11 @@
 //! Reads Claude Code's own task files, one JSON object each.
 
-use super::json::{self, Json};
-use super::{Garbled, part_of};
-use crate::requirement::{Evidence, Failure, Finding, Requirement, Stage, Standing, Weight};
+use super::lenient_json::{self, LenientJson};
+use super::{SourceError, count_of_total};
+use crate::requirement::{
+    EvidenceKind, Finding, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
+    RequirementWeight,
+};
 use crate::text;
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
@@ -11,144 +14,155 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::Deserialize;
 
-const LONGEST_SUBJECT: usize = 400;
-const LONGEST_ID: usize = 40;
-const LONGEST_STATUS: usize = 40;
-const MOST_FINDINGS: usize = 50;
-const MOST_BLOCKERS: usize = 5;
+const MAX_SUBJECT_CHARS: usize = 400;
+const MAX_ID_CHARS: usize = 40;
+const MAX_STATUS_CHARS: usize = 40;
+const MAX_FINDINGS: usize = 50;
+const MAX_BLOCKERS: usize = 5;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientTask {
     pub id: String,
     pub subject: String,
-    pub status: Status,
+    pub status: ClientTaskStatus,
     /// Ids of tasks that come first.
     pub blocked_by: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum ClientTaskStatus {
     Pending,
     InProgress,
     Completed,
 }
 
 #[derive(Deserialize)]
-struct Wire<'a> {
+struct ClientTaskWire<'a> {
     #[serde(borrow, default)]
-    id: Json<'a>,
+    id: LenientJson<'a>,
     #[serde(borrow, default)]
-    subject: Json<'a>,
+    subject: LenientJson<'a>,
     #[serde(borrow, default)]
-    description: Json<'a>,
+    description: LenientJson<'a>,
     #[serde(borrow, default)]
-    status: Json<'a>,
+    status: LenientJson<'a>,
     #[serde(borrow, default, rename = "blockedBy")]
-    blocked_by: Json<'a, serde::de::IgnoredAny, Vec<Json<'a>>>,
+    blocked_by: LenientJson<'a, serde::de::IgnoredAny, Vec<LenientJson<'a>>>,
     #[serde(borrow, default)]
-    metadata: Json<'a, Metadata<'a>>,
+    metadata: LenientJson<'a, ClientTaskMetadata<'a>>,
 }
 
 #[derive(Default, Deserialize)]
-struct Metadata<'a> {
+struct ClientTaskMetadata<'a> {
     #[serde(borrow, default, rename = "_internal")]
-    internal: Json<'a>,
+    internal: LenientJson<'a>,
 }
 
 /// `None` for a task that need not be done: deleted, or internal to the client.
-pub fn read(bytes: &[u8]) -> Result<Option<ClientTask>, Garbled> {
-    let wire: Wire<'_> = json::read_object(bytes)?;
-    let status = match wire.status.text("status")? {
-        Some("pending") => Status::Pending,
-        Some("in_progress") => Status::InProgress,
-        Some("completed") => Status::Completed,
+pub fn read_client_task(bytes: &[u8]) -> Result<Option<ClientTask>, SourceError> {
+    let wire: ClientTaskWire<'_> = lenient_json::read_object(bytes)?;
+    let status = match wire.status.as_text("status")? {
+        Some("pending") => ClientTaskStatus::Pending,
+        Some("in_progress") => ClientTaskStatus::InProgress,
+        Some("completed") => ClientTaskStatus::Completed,
         Some("deleted") => return Ok(None),
         // Another version of the client may mean either by it, so the task is neither open nor done.
         Some(other) => {
-            let other = text::line(other, LONGEST_STATUS);
-            return Err(Garbled::new(&format!("\"status\" is \"{other}\", which is not known")));
+            let other = text::clean_line(other, MAX_STATUS_CHARS);
+            return Err(SourceError::new(&format!(
+                "\"status\" is \"{other}\", which is not known"
+            )));
         }
-        None => return Err(Garbled::new("it has no \"status\"")),
+        None => return Err(SourceError::new("it has no \"status\"")),
     };
     let is_internal = match wire.metadata {
-        Json::Object(metadata) => matches!(metadata.internal, Json::Flag(true)),
-        Json::Null | Json::Flag(_) | Json::Number(_) | Json::Text(_) | Json::List(_) => false,
+        LenientJson::Object(metadata) => matches!(metadata.internal, LenientJson::Flag(true)),
+        LenientJson::Null
+        | LenientJson::Flag(_)
+        | LenientJson::Number(_)
+        | LenientJson::Text(_)
+        | LenientJson::List(_) => false,
     };
     if is_internal {
         return Ok(None);
     }
     let subject = [&wire.subject, &wire.description]
         .into_iter()
-        .filter_map(Json::word)
-        .map(|word| text::line(&word, LONGEST_SUBJECT))
+        .filter_map(LenientJson::as_label)
+        .map(|word| text::clean_line(&word, MAX_SUBJECT_CHARS))
         .find(|subject| !subject.is_empty());
     let blocked_by = match wire.blocked_by {
-        Json::List(ids) => ids.iter().filter_map(Json::word).map(|id| id_of(&id)).collect(),
-        Json::Null | Json::Flag(_) | Json::Number(_) | Json::Text(_) | Json::Object(_) => {
-            Vec::new()
+        LenientJson::List(ids) => {
+            ids.iter().filter_map(LenientJson::as_label).map(|id| clean_id(&id)).collect()
         }
+        LenientJson::Null
+        | LenientJson::Flag(_)
+        | LenientJson::Number(_)
+        | LenientJson::Text(_)
+        | LenientJson::Object(_) => Vec::new(),
     };
     Ok(Some(ClientTask {
-        id: wire.id.word().map_or_else(|| "?".to_owned(), |id| id_of(&id)),
+        id: wire.id.as_label().map_or_else(|| "?".to_owned(), |id| clean_id(&id)),
         subject: subject.unwrap_or_else(|| "a task without a subject".to_owned()),
         status,
         blocked_by,
     }))
 }
 
-fn id_of(word: &str) -> String {
-    text::line(word, LONGEST_ID)
+fn clean_id(word: &str) -> String {
+    text::clean_line(word, MAX_ID_CHARS)
 }
 
 /// One requirement for the whole list; `None` if it is empty.
-pub fn requirement(mut tasks: Vec<ClientTask>) -> Option<Requirement> {
+pub fn client_tasks_requirement(mut tasks: Vec<ClientTask>) -> Option<Requirement> {
     if tasks.is_empty() {
         return None;
     }
-    tasks.sort_by(|a, b| in_order(&a.id).cmp(&in_order(&b.id)));
+    tasks.sort_by(|a, b| id_sort_key(&a.id).cmp(&id_sort_key(&b.id)));
     let open: BTreeMap<&str, &ClientTask> = tasks
         .iter()
-        .filter(|task| task.status != Status::Completed)
+        .filter(|task| task.status != ClientTaskStatus::Completed)
         .map(|task| (task.id.as_str(), task))
         .collect();
-    let is_open = |task: &&ClientTask| task.status != Status::Completed;
+    let is_open = |task: &&ClientTask| task.status != ClientTaskStatus::Completed;
     let count = tasks.iter().filter(is_open).count();
     let (standing, next) = if count == 0 {
-        (Standing::Met(Evidence::Claimed), "")
+        (RequirementStatus::Met(EvidenceKind::Claimed), "")
     } else {
-        let shown = tasks.iter().filter(is_open).take(MOST_FINDINGS);
-        let findings: Vec<Finding> = shown.map(|task| Finding::new(message(task, &open))).collect();
-        let failure = Failure {
-            summary: format!("{} open", part_of(count, tasks.len(), "task")),
+        let shown = tasks.iter().filter(is_open).take(MAX_FINDINGS);
+        let findings: Vec<Finding> =
+            shown.map(|task| Finding::new(describe_task(task, &open))).collect();
+        let failure = RequirementFailure {
+            summary: format!("{} open", count_of_total(count, tasks.len(), "task")),
             unlisted: count - findings.len(),
             findings,
-            ..Failure::default()
+            ..RequirementFailure::default()
         };
-        (Standing::Unmet(failure), "Finish the open tasks and mark each one completed")
+        (RequirementStatus::Unmet(failure), "Finish the open tasks and mark each one completed")
     };
     Some(Requirement {
         name: "client tasks".to_owned(),
-        stage: Stage::Planning,
-        standing,
-        weight: Weight::Required,
+        stage: RequirementStage::Planning,
+        status: standing,
+        weight: RequirementWeight::Required,
         next: next.to_owned(),
     })
 }
 
 /// Sorts numeric ids by value and before all others.
-fn in_order(id: &str) -> (u64, &str) {
+fn id_sort_key(id: &str) -> (u64, &str) {
     (id.parse().unwrap_or(u64::MAX), id)
 }
 
 /// `#3 Wire it in (in progress, blocked by #1, #2)`
-fn message(task: &ClientTask, open: &BTreeMap<&str, &ClientTask>) -> String {
+fn describe_task(task: &ClientTask, open: &BTreeMap<&str, &ClientTask>) -> String {
     let mut remarks = Vec::new();
-    if task.status == Status::InProgress {
+    if task.status == ClientTaskStatus::InProgress {
         remarks.push("in progress".to_owned());
     }
     let mut blockers: Vec<&str> = Vec::new();
     for id in &task.blocked_by {
-        if blockers.len() < MOST_BLOCKERS && open.contains_key(id.as_str()) && *id != task.id {
+        if blockers.len() < MAX_BLOCKERS && open.contains_key(id.as_str()) && *id != task.id {
             blockers.push(id);
         }
     }
@@ -213,7 +227,7 @@ mod tests {
                 "line 1, column 28: duplicate field `status`",
             ),
         ] {
-            let shown = match read(json.as_bytes()) {
+            let shown = match read_client_task(json.as_bytes()) {
                 Ok(Some(task)) => {
                     let before = task.blocked_by.iter().map(|id| format!(" {id}"));
                     let before: String = before.collect();
@@ -226,33 +240,33 @@ mod tests {
         }
     }
 
-    fn task(id: &str, status: Status, blocked_by: &[&str]) -> ClientTask {
+    fn task(id: &str, status: ClientTaskStatus, blocked_by: &[&str]) -> ClientTask {
         let blocked_by = blocked_by.iter().map(|id| (*id).to_owned()).collect();
         ClientTask { id: id.to_owned(), subject: format!("do {id}"), status, blocked_by }
     }
 
     fn shown(tasks: Vec<ClientTask>) -> String {
-        match requirement(tasks).map(|requirement| requirement.standing) {
+        match client_tasks_requirement(tasks).map(|requirement| requirement.status) {
             None => "none".to_owned(),
-            Some(Standing::Met(evidence)) => format!("{evidence:?}"),
-            Some(Standing::Unmet(failure)) => {
+            Some(RequirementStatus::Met(evidence)) => format!("{evidence:?}"),
+            Some(RequirementStatus::Unmet(failure)) => {
                 let lines: Vec<_> =
                     failure.findings.into_iter().map(|finding| finding.message).collect();
                 format!("{}\n{}\n+{}", failure.summary, lines.join("\n"), failure.unlisted)
             }
-            Some(Standing::Unknown(why)) => why,
-            Some(Standing::Pending(pending)) => pending.why().to_owned(),
+            Some(RequirementStatus::Unknown(why)) => why,
+            Some(RequirementStatus::Pending(pending)) => pending.why().to_owned(),
         }
     }
 
     #[test]
     fn open_tasks_are_listed_in_order_with_their_blockers() {
         let tasks = [
-            task("10", Status::Pending, &["2", "1", "99", "10"]),
-            task("x", Status::Pending, &[]),
-            task("2", Status::InProgress, &["1"]),
-            task("1", Status::Completed, &[]),
-            task("3", Status::Completed, &["2"]),
+            task("10", ClientTaskStatus::Pending, &["2", "1", "99", "10"]),
+            task("x", ClientTaskStatus::Pending, &[]),
+            task("2", ClientTaskStatus::InProgress, &["1"]),
+            task("1", ClientTaskStatus::Completed, &[]),
+            task("3", ClientTaskStatus::Completed, &["2"]),
         ];
         insta::assert_snapshot!(shown(tasks.to_vec()), @"
         3 of 5 tasks are open
@@ -267,12 +281,13 @@ mod tests {
     #[test]
     fn completed_tasks_are_a_claim_and_an_empty_list_is_no_requirement() {
         assert_eq!(shown(Vec::new()), "none");
-        assert_eq!(shown([task("1", Status::Completed, &[])].to_vec()), "Claimed");
+        assert_eq!(shown([task("1", ClientTaskStatus::Completed, &[])].to_vec()), "Claimed");
     }
 
     #[test]
     fn all_tasks_are_counted_and_the_first_are_listed() {
-        let tasks = (0..1_000).map(|id| task(&format!("{id}"), Status::Pending, &[])).collect();
+        let tasks =
+            (0..1_000).map(|id| task(&format!("{id}"), ClientTaskStatus::Pending, &[])).collect();
         let shown = shown(tasks);
         assert_eq!(shown.lines().count(), 52);
         assert_eq!(shown.lines().next(), Some("1000 of 1000 tasks are open"));

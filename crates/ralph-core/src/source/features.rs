@@ -1,9 +1,9 @@
 //! Reads `feature_list.json`: the features a loop works through, in order.
 
-use super::Garbled;
-use super::json::{self, Json};
-use super::list::Item;
-use crate::requirement::Weight;
+use super::SourceError;
+use super::lenient_json::{self, LenientJson};
+use super::work_list::ListItem;
+use crate::requirement::RequirementWeight;
 use crate::text;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -13,13 +13,13 @@ use core::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, IgnoredAny, SeqAccess, Visitor};
 
-const LONGEST_ID: usize = 40;
-const LONGEST_DESCRIPTION: usize = 20_000;
-const LONGEST_STEP: usize = 4_000;
+const MAX_ID_LEN: usize = 40;
+const MAX_DESCRIPTION_CHARS: usize = 20_000;
+const MAX_WORD_BYTES: usize = 4_000;
 // A feature takes thirty times the memory of the `{},` that declares it.
-const MOST_FEATURES: usize = 20_000;
-const MOST_STEPS: usize = 1_000;
-const MOST_WORDS: usize = 64;
+const MAX_FEATURES: usize = 20_000;
+const MAX_STEPS: usize = 1_000;
+const MAX_WORDS: usize = 64;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeatureList {
@@ -38,68 +38,79 @@ pub struct Feature {
 }
 
 #[derive(Deserialize)]
-struct Wire<'a> {
+struct FeatureFileWire<'a> {
     #[serde(borrow, default)]
-    features: Json<'a, IgnoredAny, FeatureList>,
+    features: LenientJson<'a, IgnoredAny, FeatureList>,
 }
 
 #[derive(Deserialize)]
-struct WireFeature<'a> {
+struct FeatureEntryWire<'a> {
     #[serde(borrow, default)]
-    id: Json<'a>,
+    id: LenientJson<'a>,
     #[serde(borrow, default)]
-    description: Json<'a>,
+    description: LenientJson<'a>,
     #[serde(borrow, default)]
-    steps: Json<'a, IgnoredAny, Steps>,
+    steps: LenientJson<'a, IgnoredAny, FeatureSteps>,
     #[serde(borrow, default)]
-    passes: Json<'a>,
+    passes: LenientJson<'a>,
     #[serde(borrow, default)]
-    verify: Json<'a, IgnoredAny, Words>,
+    verify: LenientJson<'a, IgnoredAny, CommandWords>,
 }
 
 /// A program and its arguments, kept byte for byte.
-struct Words(Vec<String>);
+struct CommandWords(Vec<String>);
 
-struct Steps(Vec<String>);
+struct FeatureSteps(Vec<String>);
 
-pub fn read(bytes: &[u8]) -> Result<FeatureList, Garbled> {
-    let file = json::read::<Wire<'_>, FeatureList>(bytes)?;
+pub fn read_features(bytes: &[u8]) -> Result<FeatureList, SourceError> {
+    let file = lenient_json::read_json::<FeatureFileWire<'_>, FeatureList>(bytes)?;
     let wire = match file {
-        Json::List(list) => return Ok(list),
-        Json::Object(wire) => wire,
-        Json::Null | Json::Flag(_) | Json::Number(_) | Json::Text(_) => {
-            return Err(Garbled::new(&format!(
+        LenientJson::List(list) => return Ok(list),
+        LenientJson::Object(wire) => wire,
+        LenientJson::Null
+        | LenientJson::Flag(_)
+        | LenientJson::Number(_)
+        | LenientJson::Text(_) => {
+            return Err(SourceError::new(&format!(
                 "the file is {}, not an object or a list",
                 file.kind()
             )));
         }
     };
     match wire.features {
-        Json::Null => Ok(FeatureList::default()),
-        Json::List(list) => Ok(list),
-        other @ (Json::Flag(_) | Json::Number(_) | Json::Text(_) | Json::Object(_)) => {
-            Err(other.is_not("features", "a list"))
-        }
+        LenientJson::Null => Ok(FeatureList::default()),
+        LenientJson::List(list) => Ok(list),
+        other @ (LenientJson::Flag(_)
+        | LenientJson::Number(_)
+        | LenientJson::Text(_)
+        | LenientJson::Object(_)) => Err(other.type_error("features", "a list")),
     }
 }
 
 /// Whether a word can be used as an id unchanged.
-pub fn is_plain(id: &str) -> bool {
+pub fn is_plain_id(id: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-    (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(plain)
+    (1..=MAX_ID_LEN).contains(&id.len()) && id.bytes().all(plain)
 }
 
-fn feature(position: usize, wire: Json<'_, WireFeature<'_>>) -> Result<Feature, String> {
+fn parse_feature(
+    position: usize,
+    wire: LenientJson<'_, FeatureEntryWire<'_>>,
+) -> Result<Feature, String> {
     let kind = wire.kind();
-    let Json::Object(wire) = wire else {
+    let LenientJson::Object(wire) = wire else {
         return Err(format!("feature {position} is {kind}, not an object"));
     };
     // An id is embedded in the agent's next step, so it must not be able to form a sentence itself.
-    let id = wire.id.word().filter(|id| is_plain(id)).unwrap_or_else(|| position.to_string());
+    let id =
+        wire.id.as_label().filter(|id| is_plain_id(id)).unwrap_or_else(|| position.to_string());
     let passes = match wire.passes {
-        Json::Null => false,
-        Json::Flag(passes) => passes,
-        other @ (Json::Number(_) | Json::Text(_) | Json::List(_) | Json::Object(_)) => {
+        LenientJson::Null => false,
+        LenientJson::Flag(passes) => passes,
+        other @ (LenientJson::Number(_)
+        | LenientJson::Text(_)
+        | LenientJson::List(_)
+        | LenientJson::Object(_)) => {
             return Err(format!(
                 "\"passes\" of feature {id} is {}, not true or false",
                 other.kind()
@@ -107,12 +118,17 @@ fn feature(position: usize, wire: Json<'_, WireFeature<'_>>) -> Result<Feature, 
         }
     };
     let verify = match wire.verify {
-        Json::Null => None,
-        Json::List(Words(words)) if words.first().is_some_and(|program| !program.is_empty()) => {
+        LenientJson::Null => None,
+        LenientJson::List(CommandWords(words))
+            if words.first().is_some_and(|program| !program.is_empty()) =>
+        {
             Some(words)
         }
-        Json::List(_) => return Err(format!("\"verify\" of feature {id} names no program")),
-        other @ (Json::Flag(_) | Json::Number(_) | Json::Text(_) | Json::Object(_)) => {
+        LenientJson::List(_) => return Err(format!("\"verify\" of feature {id} names no program")),
+        other @ (LenientJson::Flag(_)
+        | LenientJson::Number(_)
+        | LenientJson::Text(_)
+        | LenientJson::Object(_)) => {
             return Err(format!(
                 "\"verify\" of feature {id} is {}, not a list of a program and its arguments",
                 other.kind()
@@ -122,11 +138,11 @@ fn feature(position: usize, wire: Json<'_, WireFeature<'_>>) -> Result<Feature, 
     Ok(Feature {
         verify,
         id,
-        description: wire.description.word().unwrap_or_default(),
-        steps: if let Json::List(steps) = wire.steps {
+        description: wire.description.as_label().unwrap_or_default(),
+        steps: if let LenientJson::List(steps) = wire.steps {
             steps.0
         } else {
-            wire.steps.word().into_iter().collect()
+            wire.steps.as_label().into_iter().collect()
         },
         passes,
     })
@@ -150,16 +166,16 @@ impl<'de> Visitor<'de> for FeaturesVisitor {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<FeatureList, A::Error> {
         let mut features = Vec::new();
         while let Some(wire) = list.next_element()? {
-            if features.len() == MOST_FEATURES {
-                return Err(A::Error::custom(format!("more than {MOST_FEATURES} features")));
+            if features.len() == MAX_FEATURES {
+                return Err(A::Error::custom(format!("more than {MAX_FEATURES} features")));
             }
-            features.push(feature(features.len() + 1, wire).map_err(A::Error::custom)?);
+            features.push(parse_feature(features.len() + 1, wire).map_err(A::Error::custom)?);
         }
         Ok(FeatureList { features })
     }
 }
 
-impl<'de> Deserialize<'de> for Words {
+impl<'de> Deserialize<'de> for CommandWords {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_seq(WordsVisitor)
     }
@@ -168,25 +184,25 @@ impl<'de> Deserialize<'de> for Words {
 struct WordsVisitor;
 
 impl<'de> Visitor<'de> for WordsVisitor {
-    type Value = Words;
+    type Value = CommandWords;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of strings")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Words, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<CommandWords, A::Error> {
         let mut words = Vec::new();
         while let Some(word) = list.next_element::<String>()? {
-            if words.len() == MOST_WORDS || word.len() > LONGEST_STEP || word.contains('\0') {
+            if words.len() == MAX_WORDS || word.len() > MAX_WORD_BYTES || word.contains('\0') {
                 return Err(A::Error::custom("\"verify\" is not a runnable command"));
             }
             words.push(word);
         }
-        Ok(Words(words))
+        Ok(CommandWords(words))
     }
 }
 
-impl<'de> Deserialize<'de> for Steps {
+impl<'de> Deserialize<'de> for FeatureSteps {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_seq(StepsVisitor)
     }
@@ -195,46 +211,46 @@ impl<'de> Deserialize<'de> for Steps {
 struct StepsVisitor;
 
 impl<'de> Visitor<'de> for StepsVisitor {
-    type Value = Steps;
+    type Value = FeatureSteps;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("steps")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Steps, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<FeatureSteps, A::Error> {
         let mut steps = Vec::new();
-        while let Some(step) = list.next_element::<Json<'de>>()? {
-            if steps.len() < MOST_STEPS {
-                steps.extend(step.word());
+        while let Some(step) = list.next_element::<LenientJson<'de>>()? {
+            if steps.len() < MAX_STEPS {
+                steps.extend(step.as_label());
             }
         }
-        Ok(Steps(steps))
+        Ok(FeatureSteps(steps))
     }
 }
 
 impl FeatureList {
     /// The feature to work on next: the first that does not pass.
-    pub fn next(&self) -> Option<&Feature> {
+    pub fn next_feature(&self) -> Option<&Feature> {
         self.features.iter().find(|feature| !feature.passes)
     }
 
     /// The features as items of a work list.
-    pub fn items(&self) -> Vec<Item> {
-        let mut names = Names::default();
-        let item = |feature| Feature::item(feature, names.unique(&feature.id));
+    pub fn items(&self) -> Vec<ListItem> {
+        let mut names = UniqueFeatureNames::default();
+        let item = |feature| Feature::to_item(feature, names.unique(&feature.id));
         self.features.iter().map(item).collect()
     }
 }
 
 impl Feature {
-    fn item(&self, name: String) -> Item {
-        Item {
+    fn to_item(&self, name: String) -> ListItem {
+        ListItem {
             name,
-            text: text::line(&self.description, LONGEST_DESCRIPTION),
+            text: text::clean_line(&self.description, MAX_DESCRIPTION_CHARS),
             steps: self.steps.clone(),
             done: self.passes,
             check: self.verify.clone(),
-            weight: Weight::Required,
+            weight: RequirementWeight::Required,
             line: None,
             names: Vec::new(),
         }
@@ -243,12 +259,12 @@ impl Feature {
 
 /// Makes names of requirements unique, because ids may repeat.
 #[derive(Default)]
-struct Names<'a> {
+struct UniqueFeatureNames<'a> {
     taken: BTreeSet<String>,
     repeats: BTreeMap<&'a str, usize>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> UniqueFeatureNames<'a> {
     fn unique(&mut self, id: &'a str) -> String {
         let repeats = self.repeats.entry(id).or_default();
         loop {
@@ -267,25 +283,25 @@ impl<'a> Names<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::Claims;
+    use crate::policy::ClaimPolicy;
     use crate::record::ListKind;
-    use crate::requirement::{Requirement, Standing};
-    use crate::source::list::{self, Demands, Gates};
+    use crate::requirement::{Requirement, RequirementStatus};
+    use crate::source::work_list::{self, ListContext, RequiredGates};
     use alloc::vec;
 
     fn requirements(list: &FeatureList) -> Vec<Requirement> {
-        let demands = Demands {
+        let demands = ListContext {
             file: "feature_list.json",
             kind: ListKind::Features,
-            gates: Gates::None,
-            claims: Claims::Claimed,
+            gates: RequiredGates::None,
+            claims: ClaimPolicy::Claimed,
             checked: &BTreeMap::new(),
         };
-        list::requirements(0, &list.items(), &demands)
+        work_list::item_requirements(0, &list.items(), &demands)
     }
 
     fn shown(json: &str) -> Vec<String> {
-        match read(json.as_bytes()) {
+        match read_features(json.as_bytes()) {
             Ok(list) => list
                 .features
                 .iter()
@@ -333,7 +349,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_field() {
-        let many = format!("[{}{{}}]", "{},".repeat(MOST_FEATURES));
+        let many = format!("[{}{{}}]", "{},".repeat(MAX_FEATURES));
         for (json, expected) in [
             (
                 r#"[{"id": 4, "passes": "true"}]"#,
@@ -371,8 +387,8 @@ mod tests {
             {"id": 4, "description": "Export as CSV", "steps": ["Open the\nmenu", "Click \u001b[1mExport"]},
             {"id": 5, "description": "", "steps": ["never shown"], "passes": false}
         ]}"#;
-        let list = read(json).unwrap();
-        assert_eq!(list.next().unwrap().id, "4");
+        let list = read_features(json).unwrap();
+        assert_eq!(list.next_feature().unwrap().id, "4");
         insta::assert_debug_snapshot!(requirements(&list), @r#"
         [
             Requirement {
@@ -430,7 +446,7 @@ mod tests {
             (&["4", "4", "4 (2)"], &["feature 4", "feature 4 (2)", "feature 4 (2) (2)"]),
             (&["4 (2)", "4", "4"], &["feature 4 (2)", "feature 4", "feature 4 (3)"]),
         ] {
-            let mut names = Names::default();
+            let mut names = UniqueFeatureNames::default();
             let found: Vec<_> = ids.iter().map(|id| names.unique(id)).collect();
             assert_eq!(found, expected);
         }
@@ -442,14 +458,16 @@ mod tests {
         let feature =
             format!(r#"{{"id": 1, "description": {step}, "steps": [{}]}}"#, [&*step; 10].join(","));
         let json = format!("[{}]", vec![feature; 10_000].join(","));
-        let requirements = requirements(&read(json.as_bytes()).unwrap());
+        let requirements = requirements(&read_features(json.as_bytes()).unwrap());
         let names: BTreeSet<_> = requirements.iter().map(|requirement| &requirement.name).collect();
         assert_eq!(names.len(), 10_000);
         let quoted: Vec<_> = requirements
             .iter()
-            .filter_map(|requirement| match &requirement.standing {
-                Standing::Unmet(failure) => failure.quote.as_ref(),
-                Standing::Met(_) | Standing::Unknown(_) | Standing::Pending(_) => None,
+            .filter_map(|requirement| match &requirement.status {
+                RequirementStatus::Unmet(failure) => failure.quote.as_ref(),
+                RequirementStatus::Met(_)
+                | RequirementStatus::Unknown(_)
+                | RequirementStatus::Pending(_) => None,
             })
             .collect();
         assert_eq!(quoted.len(), 1);

@@ -1,14 +1,17 @@
 //! Reads `loop.json`, as the `/loop` skill writes it.
 
-use super::json::{self, Json};
-use super::{Garbled, findings};
-use crate::requirement::{Evidence, Failure, Requirement, Stage, Standing, Weight};
+use super::lenient_json::{self, LenientJson};
+use super::{SourceError, to_findings};
+use crate::requirement::{
+    EvidenceKind, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
+    RequirementWeight,
+};
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
 use serde::Deserialize;
 
-const USUAL_MAX_ITERATIONS: u32 = 25;
+const DEFAULT_MAX_ITERATIONS: u32 = 25;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopFile {
@@ -22,33 +25,33 @@ pub struct LoopFile {
 }
 
 #[derive(Deserialize)]
-struct Wire<'a> {
+struct LoopFileWire<'a> {
     #[serde(borrow, default)]
-    task: Json<'a>,
+    task: LenientJson<'a>,
     #[serde(borrow, default)]
-    iteration: Json<'a>,
+    iteration: LenientJson<'a>,
     #[serde(borrow, default)]
-    max_iterations: Json<'a>,
+    max_iterations: LenientJson<'a>,
     #[serde(borrow, default)]
-    verified_done: Json<'a>,
+    verified_done: LenientJson<'a>,
     #[serde(borrow, default)]
-    last_error: Json<'a>,
+    last_error: LenientJson<'a>,
     #[serde(borrow, default)]
-    ralph_run: Json<'a>,
+    ralph_run: LenientJson<'a>,
 }
 
-pub fn read(bytes: &[u8]) -> Result<LoopFile, Garbled> {
-    let wire: Wire<'_> = json::read_object(bytes)?;
+pub fn read_loop_file(bytes: &[u8]) -> Result<LoopFile, SourceError> {
+    let wire: LoopFileWire<'_> = lenient_json::read_object(bytes)?;
     Ok(LoopFile {
-        task: wire.task.text("task")?.unwrap_or_default().to_owned(),
-        iteration: wire.iteration.count("iteration")?.unwrap_or(0),
+        task: wire.task.as_text("task")?.unwrap_or_default().to_owned(),
+        iteration: wire.iteration.as_count("iteration")?.unwrap_or(0),
         max_iterations: wire
             .max_iterations
-            .count("max_iterations")?
-            .unwrap_or(USUAL_MAX_ITERATIONS),
-        verified_done: wire.verified_done.flag("verified_done")?.unwrap_or(false),
-        last_error: wire.last_error.text("last_error")?.map(ToOwned::to_owned),
-        ralph_run: wire.ralph_run.text("ralph_run")?.map(ToOwned::to_owned),
+            .as_count("max_iterations")?
+            .unwrap_or(DEFAULT_MAX_ITERATIONS),
+        verified_done: wire.verified_done.as_flag("verified_done")?.unwrap_or(false),
+        last_error: wire.last_error.as_text("last_error")?.map(ToOwned::to_owned),
+        ralph_run: wire.ralph_run.as_text("ralph_run")?.map(ToOwned::to_owned),
     })
 }
 
@@ -59,33 +62,33 @@ impl LoopFile {
             return None;
         }
         let (standing, next) = if self.verified_done {
-            (Standing::Met(Evidence::Claimed), "")
+            (RequirementStatus::Met(EvidenceKind::Claimed), "")
         } else if self.iteration >= self.max_iterations {
             return None;
         } else {
             (
-                Standing::Unmet(self.failure()),
+                RequirementStatus::Unmet(self.failure()),
                 "Finish the task in `loop.json`, validate it, then set its `verified_done` to true",
             )
         };
         Some(Requirement {
             name: "loop".to_owned(),
-            stage: Stage::Correctness,
-            standing,
-            weight: Weight::Required,
+            stage: RequirementStage::Correctness,
+            status: standing,
+            weight: RequirementWeight::Required,
             next: next.to_owned(),
         })
     }
 
-    fn failure(&self) -> Failure {
+    fn failure(&self) -> RequirementFailure {
         let last_error = self.last_error.as_deref().filter(|error| !error.trim().is_empty());
-        Failure {
+        RequirementFailure {
             summary: format!(
                 "iteration {} of {} and not verified",
                 self.iteration, self.max_iterations
             ),
-            findings: findings(last_error),
-            ..Failure::default()
+            findings: to_findings(last_error),
+            ..RequirementFailure::default()
         }
     }
 }
@@ -95,16 +98,16 @@ mod tests {
     use super::*;
 
     fn shown(json: &str) -> String {
-        let file = match read(json.as_bytes()) {
+        let file = match read_loop_file(json.as_bytes()) {
             Ok(file) => file,
             Err(garbled) => return format!("garbled: {}", garbled.why),
         };
-        match file.requirement().map(|requirement| requirement.standing) {
+        match file.requirement().map(|requirement| requirement.status) {
             None => "none".to_owned(),
-            Some(Standing::Met(evidence)) => format!("met {evidence:?}"),
-            Some(Standing::Unmet(failure)) => failure.summary,
-            Some(Standing::Unknown(why)) => why,
-            Some(Standing::Pending(pending)) => pending.why().to_owned(),
+            Some(RequirementStatus::Met(evidence)) => format!("met {evidence:?}"),
+            Some(RequirementStatus::Unmet(failure)) => failure.summary,
+            Some(RequirementStatus::Unknown(why)) => why,
+            Some(RequirementStatus::Pending(pending)) => pending.why().to_owned(),
         }
     }
 
@@ -153,7 +156,7 @@ mod tests {
             "last_error": "src/auth.ts:42 - Type 'string' is not assignable to type 'number'",
             "verified_done": false
         }"#;
-        insta::assert_debug_snapshot!(read(json).unwrap().requirement(), @r#"
+        insta::assert_debug_snapshot!(read_loop_file(json).unwrap().requirement(), @r#"
         Some(
             Requirement {
                 name: "loop",

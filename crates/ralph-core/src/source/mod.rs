@@ -9,34 +9,34 @@ use alloc::vec::Vec;
 
 pub mod checklist;
 pub mod client_tasks;
+pub mod code_fence;
 pub mod features;
-pub mod fence;
-pub mod json;
-pub mod list;
+pub mod lenient_json;
 pub mod loop_file;
 pub mod orchestrator;
-pub mod progress;
+pub mod progress_file;
 pub mod quality_gate;
-pub mod tasks;
+pub mod state_tasks;
+pub mod work_list;
 
-const LONGEST_WHY: usize = 160;
-const LONGEST_FINDING: usize = 2_000;
-const MOST_FINDINGS: usize = 50;
+const MAX_WHY_CHARS: usize = 160;
+const MAX_FINDING_CHARS: usize = 2_000;
+const MAX_FINDINGS: usize = 50;
 
 /// Why a file could not be read. Its requirements are then unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Garbled {
+pub struct SourceError {
     /// One cleaned line: `line 3, column 5: expected value`.
     pub why: String,
 }
 
-impl Garbled {
+impl SourceError {
     fn new(why: &str) -> Self {
-        Self { why: text::line(why, LONGEST_WHY) }
+        Self { why: text::clean_line(why, MAX_WHY_CHARS) }
     }
 }
 
-impl From<serde_json::Error> for Garbled {
+impl From<serde_json::Error> for SourceError {
     fn from(error: serde_json::Error) -> Self {
         let (line, column) = (error.line(), error.column());
         let message = error.to_string();
@@ -47,16 +47,16 @@ impl From<serde_json::Error> for Garbled {
     }
 }
 
-fn findings<Message: AsRef<str>>(messages: impl IntoIterator<Item = Message>) -> Vec<Finding> {
+fn to_findings<Message: AsRef<str>>(messages: impl IntoIterator<Item = Message>) -> Vec<Finding> {
     messages
         .into_iter()
-        .take(MOST_FINDINGS)
-        .map(|message| Finding::new(text::line(message.as_ref(), LONGEST_FINDING)))
+        .take(MAX_FINDINGS)
+        .map(|message| Finding::new(text::clean_line(message.as_ref(), MAX_FINDING_CHARS)))
         .collect()
 }
 
 /// `1 of 5 items is`, `2 of 5 items are`: the start of a sentence about the items that are not done.
-fn part_of(part: usize, whole: usize, noun: &str) -> String {
+fn count_of_total(part: usize, whole: usize, noun: &str) -> String {
     let verb = if part == 1 { "is" } else { "are" };
     let ending = if whole == 1 { "" } else { "s" };
     format!("{part} of {whole} {noun}{ending} {verb}")
@@ -66,13 +66,13 @@ fn part_of(part: usize, whole: usize, noun: &str) -> String {
 mod tests {
     use super::*;
 
-    fn read_all(bytes: &[u8]) -> [Option<Garbled>; 5] {
+    fn read_all(bytes: &[u8]) -> [Option<SourceError>; 5] {
         [
-            orchestrator::read(bytes).err(),
-            loop_file::read(bytes).err(),
-            quality_gate::read(bytes).err(),
-            tasks::read(bytes).err(),
-            features::read(bytes).err(),
+            orchestrator::read_orchestrator(bytes).err(),
+            loop_file::read_loop_file(bytes).err(),
+            quality_gate::read_quality_gate(bytes).err(),
+            state_tasks::read_task(bytes).err(),
+            features::read_features(bytes).err(),
         ]
     }
 
@@ -138,7 +138,7 @@ mod tests {
                 let mut changed = good.to_vec();
                 changed[length] = byte;
                 for found in read_all(&changed).into_iter().flatten() {
-                    assert!(found.why.chars().count() <= LONGEST_WHY);
+                    assert!(found.why.chars().count() <= MAX_WHY_CHARS);
                 }
             }
         }

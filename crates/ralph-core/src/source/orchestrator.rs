@@ -5,31 +5,35 @@
 //! is authoritative, and only the agent's edits of its own conditions are taken from the file.
 
 mod condition;
-mod demands;
-mod edits;
+mod condition_requirements;
+mod view_edits;
 
-use super::json::{self, Json};
-use super::{Garbled, findings};
-use crate::requirement::{Evidence, Failure, Requirement, Stage, Standing, Weight};
+use super::lenient_json::{self, LenientJson};
+use super::{SourceError, to_findings};
+use crate::requirement::{
+    EvidenceKind, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
+    RequirementWeight,
+};
 use crate::text;
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
 use serde::Deserialize;
 
-pub use condition::{Condition, Owner, Phase};
-pub use demands::{
-    ADVERSARIAL_FROM, Gauge, Gauges, Ground, Learned, Seen, Shown, conditions, current, picture,
+pub use condition::{ConditionOwner, OrchestratorCondition, OrchestratorPhase};
+pub use condition_requirements::{
+    ADVERSARIAL_MIN_COMPLEXITY, ConditionBasis, ConditionStatus, ConditionView, GatesByStage,
+    LearningStatus, StageGates, condition_requirements, condition_views, current_phase,
 };
-pub use edits::{Edits, edits, ignored};
+pub use view_edits::{ViewEdits, find_view_edits, ignored_edits_requirement};
 
-const LONGEST_PHASE: usize = 400;
+const MAX_PHASE_CHARS: usize = 400;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Orchestrator {
+pub struct OrchestratorFile {
     pub phase: Option<String>,
     pub verified_done: bool,
-    pub conditions: [(Condition, Tri); 9],
+    pub conditions: [(OrchestratorCondition, ConditionAnswer); 9],
     /// From 1 to 10; `None` for any other value.
     pub complexity: Option<u8>,
     /// The run that ralph wrote this file for, if ralph wrote it.
@@ -38,97 +42,106 @@ pub struct Orchestrator {
 
 /// The value of a condition in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tri {
+pub enum ConditionAnswer {
     Yes,
     No,
     Unknown,
 }
 
 #[derive(Deserialize)]
-struct Wire<'a> {
+struct OrchestratorWire<'a> {
     #[serde(borrow, default)]
-    phase: Json<'a>,
+    phase: LenientJson<'a>,
     #[serde(borrow, default)]
-    verified_done: Json<'a>,
+    verified_done: LenientJson<'a>,
     #[serde(borrow, default)]
-    conditions: Json<'a, WireConditions<'a>>,
+    conditions: LenientJson<'a, OrchestratorConditionsWire<'a>>,
     #[serde(borrow, default)]
-    complexity: Json<'a>,
+    complexity: LenientJson<'a>,
     #[serde(borrow, default)]
-    ralph_run: Json<'a>,
+    ralph_run: LenientJson<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct WireConditions<'a> {
+struct OrchestratorConditionsWire<'a> {
     #[serde(borrow)]
-    memory_search: Json<'a>,
+    memory_search: LenientJson<'a>,
     #[serde(borrow)]
-    task_classified: Json<'a>,
+    task_classified: LenientJson<'a>,
     #[serde(borrow)]
-    must_have_answered: Json<'a>,
+    must_have_answered: LenientJson<'a>,
     #[serde(borrow)]
-    plan_approved: Json<'a>,
+    plan_approved: LenientJson<'a>,
     #[serde(borrow)]
-    implementation_complete: Json<'a>,
+    implementation_complete: LenientJson<'a>,
     #[serde(borrow)]
-    correctness_passed: Json<'a>,
+    correctness_passed: LenientJson<'a>,
     #[serde(borrow)]
-    quality_passed: Json<'a>,
+    quality_passed: LenientJson<'a>,
     #[serde(borrow)]
-    adversarial_passed: Json<'a>,
+    adversarial_passed: LenientJson<'a>,
     #[serde(borrow)]
-    retrospective_done: Json<'a>,
+    retrospective_done: LenientJson<'a>,
 }
 
-pub fn read(bytes: &[u8]) -> Result<Orchestrator, Garbled> {
-    let wire: Wire<'_> = json::read_object(bytes)?;
-    let conditions = wire.conditions.object("conditions")?.unwrap_or_default();
-    Ok(Orchestrator {
-        phase: wire.phase.text("phase")?.map(ToOwned::to_owned),
-        verified_done: wire.verified_done.flag("verified_done")?.unwrap_or(false),
-        complexity: complexity(&wire.complexity),
-        ralph_run: wire.ralph_run.text("ralph_run")?.map(ToOwned::to_owned),
+pub fn read_orchestrator(bytes: &[u8]) -> Result<OrchestratorFile, SourceError> {
+    let wire: OrchestratorWire<'_> = lenient_json::read_object(bytes)?;
+    let conditions = wire.conditions.into_object("conditions")?.unwrap_or_default();
+    Ok(OrchestratorFile {
+        phase: wire.phase.as_text("phase")?.map(ToOwned::to_owned),
+        verified_done: wire.verified_done.as_flag("verified_done")?.unwrap_or(false),
+        complexity: parse_complexity(&wire.complexity),
+        ralph_run: wire.ralph_run.as_text("ralph_run")?.map(ToOwned::to_owned),
         conditions: [
-            answer(Condition::MemorySearch, &conditions.memory_search)?,
-            answer(Condition::TaskClassified, &conditions.task_classified)?,
-            answer(Condition::MustHaveAnswered, &conditions.must_have_answered)?,
-            answer(Condition::PlanApproved, &conditions.plan_approved)?,
-            answer(Condition::ImplementationComplete, &conditions.implementation_complete)?,
-            answer(Condition::CorrectnessPassed, &conditions.correctness_passed)?,
-            answer(Condition::QualityPassed, &conditions.quality_passed)?,
-            answer(Condition::AdversarialPassed, &conditions.adversarial_passed)?,
-            answer(Condition::RetrospectiveDone, &conditions.retrospective_done)?,
+            parse_answer(OrchestratorCondition::MemorySearch, &conditions.memory_search)?,
+            parse_answer(OrchestratorCondition::TaskClassified, &conditions.task_classified)?,
+            parse_answer(OrchestratorCondition::MustHaveAnswered, &conditions.must_have_answered)?,
+            parse_answer(OrchestratorCondition::PlanApproved, &conditions.plan_approved)?,
+            parse_answer(
+                OrchestratorCondition::ImplementationComplete,
+                &conditions.implementation_complete,
+            )?,
+            parse_answer(OrchestratorCondition::CorrectnessPassed, &conditions.correctness_passed)?,
+            parse_answer(OrchestratorCondition::QualityPassed, &conditions.quality_passed)?,
+            parse_answer(OrchestratorCondition::AdversarialPassed, &conditions.adversarial_passed)?,
+            parse_answer(OrchestratorCondition::RetrospectiveDone, &conditions.retrospective_done)?,
         ],
     })
 }
 
-fn answer(condition: Condition, found: &Json<'_>) -> Result<(Condition, Tri), Garbled> {
+fn parse_answer(
+    condition: OrchestratorCondition,
+    found: &LenientJson<'_>,
+) -> Result<(OrchestratorCondition, ConditionAnswer), SourceError> {
     let tri = match found {
-        Json::Flag(true) => Tri::Yes,
-        Json::Flag(false) => Tri::No,
-        Json::Null => Tri::Unknown,
-        Json::Number(_) | Json::Text(_) | Json::List(_) | Json::Object(_) => {
-            return Err(found.is_not(condition.name(), "true, false or null"));
+        LenientJson::Flag(true) => ConditionAnswer::Yes,
+        LenientJson::Flag(false) => ConditionAnswer::No,
+        LenientJson::Null => ConditionAnswer::Unknown,
+        LenientJson::Number(_)
+        | LenientJson::Text(_)
+        | LenientJson::List(_)
+        | LenientJson::Object(_) => {
+            return Err(found.type_error(condition.name(), "true, false or null"));
         }
     };
     Ok((condition, tri))
 }
 
 /// Other tools use this key for other values, so a wrong type is not an error.
-fn complexity(found: &Json<'_>) -> Option<u8> {
-    let count = found.count("complexity").ok()??;
+fn parse_complexity(found: &LenientJson<'_>) -> Option<u8> {
+    let count = found.as_count("complexity").ok()??;
     u8::try_from(count).ok().filter(|complexity| (1..=10).contains(complexity))
 }
 
-impl Orchestrator {
+impl OrchestratorFile {
     pub fn is_ours(&self) -> bool {
         self.ralph_run.is_some()
     }
 
-    pub fn says(&self, condition: Condition) -> Tri {
+    pub fn answer(&self, condition: OrchestratorCondition) -> ConditionAnswer {
         let found = self.conditions.iter().find(|(known, _)| *known == condition);
-        found.map_or(Tri::Unknown, |(_, tri)| *tri)
+        found.map_or(ConditionAnswer::Unknown, |(_, tri)| *tri)
     }
 
     /// `None` if the file is ralph's own view of a run and not a claim.
@@ -137,36 +150,36 @@ impl Orchestrator {
             return None;
         }
         let (standing, next) = if self.verified_done {
-            (Standing::Met(Evidence::Claimed), "")
+            (RequirementStatus::Met(EvidenceKind::Claimed), "")
         } else {
             (
-                Standing::Unmet(self.failure()),
+                RequirementStatus::Unmet(self.failure()),
                 "Finish what is open in `orchestrator.json`, then set its `verified_done` to true",
             )
         };
         Some(Requirement {
             name: "orchestrator".to_owned(),
-            stage: Stage::Planning,
-            standing,
-            weight: Weight::Required,
+            stage: RequirementStage::Planning,
+            status: standing,
+            weight: RequirementWeight::Required,
             next: next.to_owned(),
         })
     }
 
-    fn failure(&self) -> Failure {
+    fn failure(&self) -> RequirementFailure {
         let open = self.conditions.iter().filter_map(|(condition, tri)| match tri {
-            Tri::Yes => None,
-            Tri::No => Some(format!("{}: not done", condition.name())),
-            Tri::Unknown => Some(format!("{}: not known yet", condition.name())),
+            ConditionAnswer::Yes => None,
+            ConditionAnswer::No => Some(format!("{}: not done", condition.name())),
+            ConditionAnswer::Unknown => Some(format!("{}: not known yet", condition.name())),
         });
-        Failure {
+        RequirementFailure {
             summary: format!(
                 "phase \"{}\" is not complete",
-                text::line(self.phase.as_deref().unwrap_or("unknown"), LONGEST_PHASE)
+                text::clean_line(self.phase.as_deref().unwrap_or("unknown"), MAX_PHASE_CHARS)
                     .replace('"', "'")
             ),
-            findings: findings(open),
-            ..Failure::default()
+            findings: to_findings(open),
+            ..RequirementFailure::default()
         }
     }
 }
@@ -196,12 +209,12 @@ mod tests {
     }"#;
 
     fn shown(json: &str) -> String {
-        match read(json.as_bytes()) {
+        match read_orchestrator(json.as_bytes()) {
             Ok(found) => {
                 let answers = found.conditions.iter().map(|(_, tri)| match tri {
-                    Tri::Yes => 'y',
-                    Tri::No => 'n',
-                    Tri::Unknown => '?',
+                    ConditionAnswer::Yes => 'y',
+                    ConditionAnswer::No => 'n',
+                    ConditionAnswer::Unknown => '?',
                 });
                 format!(
                     "{} {} {}",
@@ -252,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_real_file_names_every_open_condition() {
-        insta::assert_debug_snapshot!(read(REAL_FILE).unwrap().requirement().unwrap(), @r#"
+        insta::assert_debug_snapshot!(read_orchestrator(REAL_FILE).unwrap().requirement().unwrap(), @r#"
         Requirement {
             name: "orchestrator",
             stage: Planning,
@@ -309,8 +322,10 @@ mod tests {
 
     #[test]
     fn verified_done_is_a_claim() {
-        let found =
-            read(br#"{"verified_done": true, "conditions": {"plan_approved": false}}"#).unwrap();
+        let found = read_orchestrator(
+            br#"{"verified_done": true, "conditions": {"plan_approved": false}}"#,
+        )
+        .unwrap();
         insta::assert_debug_snapshot!(found.requirement().unwrap(), @r#"
         Requirement {
             name: "orchestrator",
@@ -327,14 +342,14 @@ mod tests {
     #[test]
     fn a_hostile_phase_stays_on_one_short_line() {
         let json = format!(r#"{{"phase": "\u001b[2Ja\nb{}"}}"#, "x".repeat(1000));
-        let Standing::Unmet(failure) =
-            read(json.as_bytes()).unwrap().requirement().unwrap().standing
+        let RequirementStatus::Unmet(failure) =
+            read_orchestrator(json.as_bytes()).unwrap().requirement().unwrap().status
         else {
             panic!("not verified")
         };
         assert_eq!(
             failure.summary,
-            format!("phase \"a b{}…\" is not complete", "x".repeat(LONGEST_PHASE - 4))
+            format!("phase \"a b{}…\" is not complete", "x".repeat(MAX_PHASE_CHARS - 4))
         );
     }
 }

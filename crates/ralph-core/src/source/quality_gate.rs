@@ -1,8 +1,11 @@
 //! Reads `quality-gate.json`: the last result of another tool's quality gate.
 
-use super::json::{self, Json};
-use super::{Garbled, LONGEST_FINDING, MOST_FINDINGS, findings};
-use crate::requirement::{Evidence, Failure, Requirement, Stage, Standing, Weight};
+use super::lenient_json::{self, LenientJson};
+use super::{MAX_FINDING_CHARS, MAX_FINDINGS, SourceError, to_findings};
+use crate::requirement::{
+    EvidenceKind, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
+    RequirementWeight,
+};
 use crate::text;
 use alloc::borrow::{Cow, ToOwned};
 use alloc::format;
@@ -12,19 +15,19 @@ use core::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
-const LONGEST_NAME: usize = 60;
+const MAX_STAGE_NAME_CHARS: usize = 60;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QualityGate {
-    pub last_result: LastResult,
+pub struct QualityGateFile {
+    pub last_result: QualityGateResult,
     /// Whether the file is ralph's own view of a run.
-    ours: bool,
+    is_ours: bool,
     /// The first failed stages. They only explain the last result.
     pub failed_stages: Vec<FailedStage>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LastResult {
+pub enum QualityGateResult {
     Passed,
     Failed,
     /// Missing, or any other value.
@@ -38,40 +41,40 @@ pub struct FailedStage {
 }
 
 #[derive(Deserialize)]
-struct Wire<'a> {
+struct QualityGateWire<'a> {
     #[serde(borrow, default)]
-    ralph_run: Json<'a>,
+    ralph_run: LenientJson<'a>,
     #[serde(borrow, default)]
-    last_result: Json<'a>,
+    last_result: LenientJson<'a>,
     #[serde(borrow, default)]
-    stages: Json<'a, WireStages>,
+    stages: LenientJson<'a, QualityStagesWire>,
 }
 
 #[derive(Default)]
-struct WireStages(Vec<FailedStage>);
+struct QualityStagesWire(Vec<FailedStage>);
 
 #[derive(Deserialize)]
-struct WireStage<'a> {
+struct QualityStageWire<'a> {
     #[serde(borrow, default)]
-    status: Json<'a>,
+    status: LenientJson<'a>,
     #[serde(borrow, default)]
-    details: Json<'a>,
+    details: LenientJson<'a>,
 }
 
-pub fn read(bytes: &[u8]) -> Result<QualityGate, Garbled> {
-    let wire: Wire<'_> = json::read_object(bytes)?;
-    Ok(QualityGate {
-        ours: wire.ralph_run.text("ralph_run")?.is_some(),
-        last_result: match wire.last_result.text("last_result")? {
-            Some("passed") => LastResult::Passed,
-            Some("failed") => LastResult::Failed,
-            Some(_) | None => LastResult::Other,
+pub fn read_quality_gate(bytes: &[u8]) -> Result<QualityGateFile, SourceError> {
+    let wire: QualityGateWire<'_> = lenient_json::read_object(bytes)?;
+    Ok(QualityGateFile {
+        is_ours: wire.ralph_run.as_text("ralph_run")?.is_some(),
+        last_result: match wire.last_result.as_text("last_result")? {
+            Some("passed") => QualityGateResult::Passed,
+            Some("failed") => QualityGateResult::Failed,
+            Some(_) | None => QualityGateResult::Other,
         },
-        failed_stages: wire.stages.object("stages")?.unwrap_or_default().0,
+        failed_stages: wire.stages.into_object("stages")?.unwrap_or_default().0,
     })
 }
 
-impl<'de> Deserialize<'de> for WireStages {
+impl<'de> Deserialize<'de> for QualityStagesWire {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(StagesVisitor)
     }
@@ -80,81 +83,81 @@ impl<'de> Deserialize<'de> for WireStages {
 struct StagesVisitor;
 
 impl<'de> Visitor<'de> for StagesVisitor {
-    type Value = WireStages;
+    type Value = QualityStagesWire;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("stages by name")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut stages: A) -> Result<WireStages, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut stages: A) -> Result<QualityStagesWire, A::Error> {
         let mut failed = Vec::new();
-        while let Some((Name(name), stage)) =
-            stages.next_entry::<Name<'de>, Json<'de, WireStage<'de>>>()?
+        while let Some((StageName(name), stage)) =
+            stages.next_entry::<StageName<'de>, LenientJson<'de, QualityStageWire<'de>>>()?
         {
-            if failed.len() < MOST_FINDINGS {
+            if failed.len() < MAX_FINDINGS {
                 failed.extend(failed_stage(&name, &stage));
             }
         }
-        Ok(WireStages(failed))
+        Ok(QualityStagesWire(failed))
     }
 }
 
 #[derive(Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+struct StageName<'a>(#[serde(borrow)] Cow<'a, str>);
 
-fn failed_stage(name: &str, stage: &Json<'_, WireStage<'_>>) -> Option<FailedStage> {
+fn failed_stage(name: &str, stage: &LenientJson<'_, QualityStageWire<'_>>) -> Option<FailedStage> {
     let details = match stage {
-        Json::Object(stage) if stage.status.is_text("failed") => stage.details.word(),
-        Json::Text(status) if status == "failed" => None,
-        Json::Null
-        | Json::Flag(_)
-        | Json::Number(_)
-        | Json::Text(_)
-        | Json::List(_)
-        | Json::Object(_) => return None,
+        LenientJson::Object(stage) if stage.status.is_text("failed") => stage.details.as_label(),
+        LenientJson::Text(status) if status == "failed" => None,
+        LenientJson::Null
+        | LenientJson::Flag(_)
+        | LenientJson::Number(_)
+        | LenientJson::Text(_)
+        | LenientJson::List(_)
+        | LenientJson::Object(_) => return None,
     };
     Some(FailedStage {
-        name: text::line(name, LONGEST_NAME),
-        details: details.map(|details| text::line(&details, LONGEST_FINDING)),
+        name: text::clean_line(name, MAX_STAGE_NAME_CHARS),
+        details: details.map(|details| text::clean_line(&details, MAX_FINDING_CHARS)),
     })
 }
 
-impl QualityGate {
+impl QualityGateFile {
     pub fn is_ours(&self) -> bool {
-        self.ours
+        self.is_ours
     }
 
     /// `None` if the file is ralph's own view, which contains nothing new, or has no result.
     pub fn requirement(&self) -> Option<Requirement> {
-        if self.ours {
+        if self.is_ours {
             return None;
         }
         let (standing, next) = match self.last_result {
-            LastResult::Other => return None,
-            LastResult::Passed => (Standing::Met(Evidence::Claimed), ""),
-            LastResult::Failed => (
-                Standing::Unmet(self.failure()),
+            QualityGateResult::Other => return None,
+            QualityGateResult::Passed => (RequirementStatus::Met(EvidenceKind::Claimed), ""),
+            QualityGateResult::Failed => (
+                RequirementStatus::Unmet(self.failure()),
                 "Fix what the quality gate found and run it again until `quality-gate.json` reports `passed`",
             ),
         };
         Some(Requirement {
             name: "quality gate".to_owned(),
-            stage: Stage::Quality,
-            standing,
-            weight: Weight::Required,
+            stage: RequirementStage::Quality,
+            status: standing,
+            weight: RequirementWeight::Required,
             next: next.to_owned(),
         })
     }
 
-    fn failure(&self) -> Failure {
+    fn failure(&self) -> RequirementFailure {
         let failed = self.failed_stages.iter().map(|stage| {
             let details = stage.details.as_deref().filter(|details| !details.is_empty());
             format!("{}: {}", stage.name, details.unwrap_or("failed"))
         });
-        Failure {
+        RequirementFailure {
             summary: "the last result is \"failed\"".to_owned(),
-            findings: findings(failed),
-            ..Failure::default()
+            findings: to_findings(failed),
+            ..RequirementFailure::default()
         }
     }
 }
@@ -164,20 +167,20 @@ mod tests {
     use super::*;
 
     fn shown(bytes: &[u8]) -> String {
-        let gate = match read(bytes) {
+        let gate = match read_quality_gate(bytes) {
             Ok(gate) => gate,
             Err(garbled) => return format!("garbled: {}", garbled.why),
         };
-        match gate.requirement().map(|requirement| requirement.standing) {
+        match gate.requirement().map(|requirement| requirement.status) {
             None => "none".to_owned(),
-            Some(Standing::Met(evidence)) => format!("met {evidence:?}"),
-            Some(Standing::Unmet(failure)) => {
+            Some(RequirementStatus::Met(evidence)) => format!("met {evidence:?}"),
+            Some(RequirementStatus::Unmet(failure)) => {
                 let findings: Vec<_> =
                     failure.findings.into_iter().map(|finding| finding.message).collect();
                 format!("unmet {findings:?}")
             }
-            Some(Standing::Unknown(why)) => format!("unknown {why}"),
-            Some(Standing::Pending(pending)) => pending.why().to_owned(),
+            Some(RequirementStatus::Unknown(why)) => format!("unknown {why}"),
+            Some(RequirementStatus::Pending(pending)) => pending.why().to_owned(),
         }
     }
 
@@ -232,7 +235,7 @@ mod tests {
     fn findings_are_limited_to_50() {
         let stages: Vec<_> = (0..1000).map(|number| format!(r#""{number}": "failed""#)).collect();
         let json = format!(r#"{{"last_result": "failed", "stages": {{{}}}}}"#, stages.join(","));
-        assert_eq!(read(json.as_bytes()).unwrap().failed_stages.len(), MOST_FINDINGS);
+        assert_eq!(read_quality_gate(json.as_bytes()).unwrap().failed_stages.len(), MAX_FINDINGS);
     }
 
     #[test]
@@ -247,7 +250,7 @@ mod tests {
             },
             "last_updated": "2026-02-14T12:00:00Z"
         }"#;
-        insta::assert_debug_snapshot!(read(json).unwrap().requirement(), @r#"
+        insta::assert_debug_snapshot!(read_quality_gate(json).unwrap().requirement(), @r#"
         Some(
             Requirement {
                 name: "quality gate",

@@ -4,48 +4,57 @@ use crate::scenario::{START_MS, advisory, requirement, run};
 use insta::assert_snapshot;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use ralph_core::chunk::{self, Arrival, Held, Plan, Tally};
-use ralph_core::mark::Mark;
+use ralph_core::chunk::{self, AgentTally, HeldPart, PartPlan, PartStop};
+use ralph_core::digest64::Digest64;
 use ralph_core::policy::Chunk;
-use ralph_core::reason::Telling;
-use ralph_core::record::{Change, Delivered, Entry, Part, PartKind, PartRule, VERSION, Who};
+use ralph_core::reason::ReasonContext;
+use ralph_core::record::{
+    DeliveryId, FORMAT_VERSION, JournalEntry, PartIdentity, PartKind, PartRecord, PartRule,
+    RunChange,
+};
 use ralph_core::redact::Redactor;
-use ralph_core::requirement::{Evidence, Failure, Finding, Pending, Place, Requirement, Standing};
-use ralph_core::run::{PartState, State};
+use ralph_core::requirement::{
+    EvidenceKind, Finding, FindingLocation, PendingReason, Requirement, RequirementFailure,
+    RequirementStatus,
+};
+use ralph_core::run::{PartState, RunState};
 use std::fmt::Write;
 
 fn met(name: &str) -> Requirement {
-    requirement(name, Standing::Met(Evidence::Measured))
+    requirement(name, RequirementStatus::Met(EvidenceKind::Measured))
 }
 
 fn unmet(name: &str) -> Requirement {
-    let failure = Failure::new("2 of 148 tests failed".into());
-    Requirement { next: format!("Make {name} pass"), ..requirement(name, Standing::Unmet(failure)) }
+    let failure = RequirementFailure::new("2 of 148 tests failed".into());
+    Requirement {
+        next: format!("Make {name} pass"),
+        ..requirement(name, RequirementStatus::Unmet(failure))
+    }
 }
 
 fn unknown(name: &str) -> Requirement {
-    requirement(name, Standing::Unknown("timed out after 5 min".into()))
+    requirement(name, RequirementStatus::Unknown("timed out after 5 min".into()))
 }
 
 fn running(name: &str) -> Requirement {
-    requirement(name, Standing::Pending(Pending::Running("still running".into())))
+    requirement(name, RequirementStatus::Pending(PendingReason::Running("still running".into())))
 }
 
 fn not_reached(name: &str) -> Requirement {
-    requirement(name, Standing::Pending(Pending::NotReached("comes later".into())))
+    requirement(name, RequirementStatus::Pending(PendingReason::NotReached("comes later".into())))
 }
 
-fn who(kind: PartKind, id: &str) -> Who {
-    Who { kind, id: id.into(), name: "implementer".into() }
+fn part_identity(kind: PartKind, id: &str) -> PartIdentity {
+    PartIdentity { kind, id: id.into(), name: "implementer".into() }
 }
 
-fn delivery(stop: u64, length: Option<u64>) -> Delivered {
-    Delivered { stop: Mark(stop), length }
+fn delivery(stop: u64, length: Option<u64>) -> DeliveryId {
+    DeliveryId { stop: Digest64(stop), length }
 }
 
-fn stood(rule: PartRule, answer: Option<&str>) -> PartState {
+fn part_state(rule: PartRule, answer: Option<&str>) -> PartState {
     PartState {
-        who: who(PartKind::Subagent, "a1"),
+        who: part_identity(PartKind::Subagent, "a1"),
         chunk: Some("parser".into()),
         rule,
         holds: 1,
@@ -55,9 +64,9 @@ fn stood(rule: PartRule, answer: Option<&str>) -> PartState {
     }
 }
 
-fn part(kind: PartKind, id: &str, chunk: Option<&str>, rule: PartRule) -> Part {
-    Part {
-        who: who(kind, id),
+fn part(kind: PartKind, id: &str, chunk: Option<&str>, rule: PartRule) -> PartRecord {
+    PartRecord {
+        who: part_identity(kind, id),
         chunk: chunk.map(Into::into),
         rule,
         reason: (rule == PartRule::Hold).then(|| format!("hold {id}")),
@@ -71,9 +80,9 @@ fn part(kind: PartKind, id: &str, chunk: Option<&str>, rule: PartRule) -> Part {
     }
 }
 
-fn entry(seq: u64, change: Change) -> Entry {
-    Entry {
-        v: VERSION,
+fn entry(seq: u64, change: RunChange) -> JournalEntry {
+    JournalEntry {
+        v: FORMAT_VERSION,
         seq,
         at_ms: START_MS + seq,
         prev: String::new(),
@@ -110,25 +119,25 @@ fn the_table() {
 /// may stop.
 #[test]
 fn a_duplicate_delivery_gets_the_same_answer() {
-    let held = stood(PartRule::Hold, Some("do it"));
-    let forgotten = stood(PartRule::Hold, None);
-    let verified = stood(PartRule::Verified, None);
-    let again = Plan::Again(Some("do it"));
+    let held = part_state(PartRule::Hold, Some("do it"));
+    let forgotten = part_state(PartRule::Hold, None);
+    let verified = part_state(PartRule::Verified, None);
+    let again = PartPlan::Repeat(Some("do it"));
     for (before, stop, arrived_ms, waits_for, expected) in [
-        (None, delivery(7, Some(100)), 900, None, Plan::Verify),
-        (None, delivery(7, Some(100)), 900, Some("a shell"), Plan::Waiting),
+        (None, delivery(7, Some(100)), 900, None, PartPlan::Verify),
+        (None, delivery(7, Some(100)), 900, Some("a shell"), PartPlan::Waiting),
         (Some(&held), delivery(7, Some(100)), 900, None, again),
         (Some(&held), delivery(7, None), 900, None, again),
         (Some(&held), delivery(7, Some(100)), 900, Some("a shell"), again),
         (Some(&held), delivery(7, Some(100)), 1_030, None, again),
-        (Some(&held), delivery(7, Some(100)), 1_031, None, Plan::Verify),
-        (Some(&held), delivery(7, Some(101)), 1_001, None, Plan::Verify),
-        (Some(&held), delivery(7, None), 1_001, None, Plan::Verify),
-        (Some(&held), delivery(8, Some(100)), 900, None, Plan::Verify),
-        (Some(&verified), delivery(7, Some(100)), 900, None, Plan::Again(None)),
-        (Some(&forgotten), delivery(7, Some(100)), 900, None, Plan::Verify),
+        (Some(&held), delivery(7, Some(100)), 1_031, None, PartPlan::Verify),
+        (Some(&held), delivery(7, Some(101)), 1_001, None, PartPlan::Verify),
+        (Some(&held), delivery(7, None), 1_001, None, PartPlan::Verify),
+        (Some(&held), delivery(8, Some(100)), 900, None, PartPlan::Verify),
+        (Some(&verified), delivery(7, Some(100)), 900, None, PartPlan::Repeat(None)),
+        (Some(&forgotten), delivery(7, Some(100)), 900, None, PartPlan::Verify),
     ] {
-        let arrival = Arrival { before, delivery: stop, arrived_ms, waits_for };
+        let arrival = PartStop { before, delivery: stop, arrived_ms, waits_for };
         assert_eq!(chunk::plan(&arrival), expected, "{arrival:?}");
     }
 }
@@ -160,35 +169,38 @@ fn chunks_match_names_with_wildcards() {
         ("Implementer", "implementer", false),
         ("[a]", "[a]", true),
     ] {
-        assert_eq!(chunk(pattern).fits(name), expected, "{pattern} {name}");
+        assert_eq!(chunk(pattern).matches(name), expected, "{pattern} {name}");
     }
     let (long, name) = ("*a".repeat(100), "a".repeat(50_000) + "b");
-    assert!(!chunk(&long).fits(&name));
+    assert!(!chunk(&long).matches(&name));
 }
 
-fn read(held: &Held<'_>, requirements: &[Requirement]) -> String {
+fn read(held: &HeldPart<'_>, requirements: &[Requirement]) -> String {
     let redactor = Redactor::new(vec!["hunter2-hunter2".into()]);
     let nonce = 0x5eed_0000_c0ff_ee11;
-    chunk::told(
+    chunk::render_part_reason(
         held,
         requirements,
-        &Telling { redactor: &redactor, nonce, goal: None, adopted: None },
+        &ReasonContext { redactor: &redactor, nonce, goal: None, adoption_notice: None },
     )
 }
 
 #[test]
 fn the_reason_of_a_held_part() {
     let run = run();
-    let subagent = who(PartKind::Subagent, "a1");
-    let held = Held { who: &subagent, chunk: Some("parser"), holds: 1, max_holds: 3, run: &run.id };
-    let place = Place { file: "src/parser.rs".into(), line: Some(88), column: None };
+    let subagent = part_identity(PartKind::Subagent, "a1");
+    let held =
+        HeldPart { part: &subagent, chunk: Some("parser"), holds: 1, max_holds: 3, run: &run.id };
+    let place = FindingLocation { file: "src/parser.rs".into(), line: Some(88), column: None };
     let finding =
         Finding { place: Some(place), ..Finding::new("left `hunter2-hunter2`, right `b`".into()) };
-    let failure =
-        Failure { findings: vec![finding], ..Failure::new("1 of 148 tests failed".into()) };
+    let failure = RequirementFailure {
+        findings: vec![finding],
+        ..RequirementFailure::new("1 of 148 tests failed".into())
+    };
     let tests = Requirement {
         next: "Make tests pass".into(),
-        ..requirement("tests", Standing::Unmet(failure))
+        ..requirement("tests", RequirementStatus::Unmet(failure))
     };
     assert_snapshot!(read(&held, &[running("types"), tests, met("output docs/report.md")]), @"
     ralph: hold 1 of 3 — chunk parser: 1 of 3 requirements is not met (run k7f2)
@@ -204,8 +216,11 @@ fn the_reason_of_a_held_part() {
     If it cannot be done here, say in your report what is missing and why
     ");
 
-    let task = Who { name: "write \u{1b}[31mthe parser".into(), ..who(PartKind::Task, "1") };
-    let held = Held { who: &task, chunk: None, holds: 3, ..held };
+    let task = PartIdentity {
+        name: "write \u{1b}[31mthe parser".into(),
+        ..part_identity(PartKind::Task, "1")
+    };
+    let held = HeldPart { part: &task, chunk: None, holds: 3, ..held };
     assert_snapshot!(read(&held, &[unmet("types")]), @r#"
     ralph: hold 3 of 3 — task "write the parser": 1 of 1 requirement is not met (run k7f2)
 
@@ -220,14 +235,14 @@ fn the_reason_of_a_held_part() {
 fn a_reason_is_bounded() {
     let run = run();
     let long = "x".repeat(5_000);
-    let task = Who { name: long.clone(), ..who(PartKind::Task, "1") };
-    let held = Held { who: &task, chunk: Some(&long), holds: 1, max_holds: 3, run: &run.id };
-    let failure = Failure {
+    let task = PartIdentity { name: long.clone(), ..part_identity(PartKind::Task, "1") };
+    let held = HeldPart { part: &task, chunk: Some(&long), holds: 1, max_holds: 3, run: &run.id };
+    let failure = RequirementFailure {
         findings: (0..100).map(|at| Finding::new(format!("{at} {long}"))).collect(),
-        ..Failure::new(long.clone())
+        ..RequirementFailure::new(long.clone())
     };
     let many: Vec<_> = (0..50)
-        .map(|at| requirement(&format!("{at} {long}"), Standing::Unmet(failure.clone())))
+        .map(|at| requirement(&format!("{at} {long}"), RequirementStatus::Unmet(failure.clone())))
         .collect();
     let reason = read(&held, &many);
     assert!(reason.chars().count() <= 4_000, "{}", reason.chars().count());
@@ -246,7 +261,7 @@ fn a_chunk_at_the_stop_of_the_run() {
         outputs: Vec::new(),
         max_holds: 3,
     };
-    let agents = Tally { verified: 3, all: 4 };
+    let agents = AgentTally { verified: 3, all: 4 };
     let mut out = String::new();
     for demands in [
         vec![],
@@ -258,8 +273,8 @@ fn a_chunk_at_the_stop_of_the_run() {
         vec![running("tests"), not_reached("types")],
         vec![not_reached("types")],
     ] {
-        let line = chunk::requirement(&parser, &demands, agents)
-            .map(|one| format!("{}: {:?} | {}", one.name, one.standing, one.next));
+        let line = chunk::chunk_requirement(&parser, &demands, agents)
+            .map(|one| format!("{}: {:?} | {}", one.name, one.status, one.next));
         writeln!(out, "{}", line.unwrap_or_else(|| "nothing".into())).unwrap();
     }
     assert_snapshot!(out, @r#"
@@ -276,7 +291,7 @@ fn a_chunk_at_the_stop_of_the_run() {
 
 #[test]
 fn agents_are_counted_once_by_their_last_result() {
-    let mut state = State::new(&run());
+    let mut state = RunState::new(&run());
     let parser = Some("parser");
     for (seq, part) in [
         part(PartKind::Subagent, "a", parser, PartRule::Hold),
@@ -290,11 +305,11 @@ fn agents_are_counted_once_by_their_last_result() {
     .into_iter()
     .enumerate()
     {
-        state.apply(&entry(seq as u64, Change::Part(Box::new(part))));
+        state.apply(&entry(seq as u64, RunChange::Part(Box::new(part))));
     }
-    assert_eq!(chunk::tally(&state.parts, None), Tally { verified: 1, all: 3 });
-    assert_eq!(chunk::tally(&state.parts, parser), Tally { verified: 1, all: 2 });
-    assert_eq!(chunk::tally(&state.parts, Some("docs")), Tally { verified: 0, all: 1 });
+    assert_eq!(chunk::tally_agents(&state.parts, None), AgentTally { verified: 1, all: 3 });
+    assert_eq!(chunk::tally_agents(&state.parts, parser), AgentTally { verified: 1, all: 2 });
+    assert_eq!(chunk::tally_agents(&state.parts, Some("docs")), AgentTally { verified: 0, all: 1 });
 }
 
 fn kinds() -> impl Strategy<Value = PartKind> {
@@ -323,28 +338,28 @@ proptest! {
         visits in vec((kinds(), 0_u32..260, requirements(), 1_u32..4), 0..300)
     ) {
         let run = run();
-        let first = entry(0, Change::Started(Box::new(run.clone())));
+        let first = entry(0, RunChange::Started(Box::new(run.clone())));
         let mut journal = vec![first];
-        let mut state = State::replay(&journal).unwrap().1;
+        let mut state = RunState::replay(&journal).unwrap().1;
         let before = state.clone();
         for (kind, agent, requirements, max_holds) in visits {
             let id = format!("a{}", agent % 230);
-            let holds = state.part(kind, &id).map_or(0, |known| known.holds);
+            let holds = state.find_part(kind, &id).map_or(0, |known| known.holds);
             let rule = chunk::conclude(holds, max_holds, &requirements);
             prop_assert!(rule != PartRule::Hold || holds < max_holds);
             let verified = !requirements.iter().any(Requirement::is_open)
                 && requirements.iter().any(Requirement::is_required);
             prop_assert_eq!(rule == PartRule::Verified, verified);
-            let change = Change::Part(Box::new(part(kind, &id, Some("parser"), rule)));
+            let change = RunChange::Part(Box::new(part(kind, &id, Some("parser"), rule)));
             let entry = entry(state.seq, change);
             state.apply(&entry);
             journal.push(entry);
         }
         prop_assert!(state.parts.len() <= 200);
         prop_assert!(state.parts.iter().filter(|part| part.answer.is_some()).count() <= 8);
-        let (_, replayed) = State::replay(&journal).unwrap();
+        let (_, replayed) = RunState::replay(&journal).unwrap();
         prop_assert_eq!(&replayed, &state);
-        let unmoved = State {
+        let unmoved = RunState {
             seq: before.seq,
             last_seen_ms: before.last_seen_ms,
             ran_ms: before.ran_ms,

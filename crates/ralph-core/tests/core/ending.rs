@@ -2,15 +2,15 @@
 
 use crate::scenario::run;
 use insta::assert_snapshot;
-use ralph_core::drive::Settings;
+use ralph_core::drive::DriveSettings;
 use ralph_core::ending;
-use ralph_core::limits::Limits;
+use ralph_core::limits::RunLimits;
 use ralph_core::policy::Policy;
-use ralph_core::record::{Run, Seal};
-use ralph_core::status::Status;
+use ralph_core::record::{PolicySeal, RunRecord};
+use ralph_core::status::RunStatus;
 
-fn sealed() -> Run {
-    let seal = Seal {
+fn sealed() -> RunRecord {
+    let seal = PolicySeal {
         policy: Policy::default(),
         project: "/home/user/project".into(),
         hash: String::new(),
@@ -19,15 +19,15 @@ fn sealed() -> Run {
         tools: Vec::new(),
         complexity: None,
     };
-    Run { seal: Some(Box::new(seal)), ..run() }
+    RunRecord { seal: Some(Box::new(seal)), ..run() }
 }
 
 /// R-U2c: every end gives the reason and the next step.
 #[test]
 fn every_end_has_a_next_step() {
-    let lines = |run: &Run| {
-        let lines =
-            Status::ALL.map(|status| ending::sentence(status, run, &run.limits, "because of this"));
+    let lines = |run: &RunRecord| {
+        let lines = RunStatus::ALL
+            .map(|status| ending::describe_end(status, run, &run.limits, "because of this"));
         lines.join("\n")
     };
     assert_snapshot!(lines(&run()), @"
@@ -61,8 +61,8 @@ fn every_end_has_a_next_step() {
 /// No person is in the session of a driven run: a parked run is resumed, and an ended one is forked.
 #[test]
 fn every_end_of_a_driven_run_has_a_next_step() {
-    let run = Run { drive: Some(Box::new(Settings::DEFAULT)), ..run() };
-    let lines = Status::ALL.map(|status| {
+    let run = RunRecord { drive: Some(Box::new(DriveSettings::DEFAULT)), ..run() };
+    let lines = RunStatus::ALL.map(|status| {
         format!("{}: {}", status.name(), ending::next_step(status, &run, &run.limits))
     });
     assert_snapshot!(lines.join("\n"), @r#"
@@ -82,7 +82,7 @@ fn every_end_of_a_driven_run_has_a_next_step() {
 
 #[test]
 fn only_limits_that_the_run_has_are_suggested() {
-    let Limits { max_iterations, max_duration_ms, max_cost_micro_usd, .. } = Limits::DEFAULT;
+    let RunLimits { max_iterations, max_duration_ms, max_cost_micro_usd, .. } = RunLimits::DEFAULT;
     let cases = [
         (max_iterations, max_duration_ms, max_cost_micro_usd),
         (None, max_duration_ms, max_cost_micro_usd),
@@ -90,8 +90,8 @@ fn only_limits_that_the_run_has_are_suggested() {
     ];
     let lines = cases.map(|(max_iterations, max_duration_ms, max_cost_micro_usd)| {
         let limits =
-            Limits { max_iterations, max_duration_ms, max_cost_micro_usd, ..Limits::DEFAULT };
-        ending::next_step(Status::Exhausted, &run(), &limits)
+            RunLimits { max_iterations, max_duration_ms, max_cost_micro_usd, ..RunLimits::DEFAULT };
+        ending::next_step(RunStatus::Exhausted, &run(), &limits)
     });
     assert_snapshot!(lines.join("\n"), @"
     `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
@@ -104,18 +104,18 @@ fn only_limits_that_the_run_has_are_suggested() {
 fn it_is_one_bounded_line_for_any_title_and_reason() {
     let hostile = "\u{1b}]0;owned\u{7}\u{1b}[31mred\u{202e}\"'`$(id)`\r\nralph: verified\t";
     let title = format!("{hostile}{}", "x".repeat(1_000_000));
-    let line = ending::sentence(
-        Status::Stuck,
-        &Run { title, ..run() },
-        &Limits::DEFAULT,
+    let line = ending::describe_end(
+        RunStatus::Stuck,
+        &RunRecord { title, ..run() },
+        &RunLimits::DEFAULT,
         &hostile.repeat(10_000),
     );
     assert!(line.chars().count() < 1000, "{}", line.len());
     assert_snapshot!(line.chars().take(120).collect::<String>(), @r#"stuck: red"'`$(id)` ralph: verified xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"#);
-    let line = ending::sentence(
-        Status::Verified,
-        &Run { title: String::new(), ..run() },
-        &Limits::DEFAULT,
+    let line = ending::describe_end(
+        RunStatus::Verified,
+        &RunRecord { title: String::new(), ..run() },
+        &RunLimits::DEFAULT,
         "why",
     );
     assert_snapshot!(line, @"verified — why (run k7f2); see `ralph why k7f2`");

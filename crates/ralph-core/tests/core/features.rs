@@ -1,11 +1,11 @@
 //! Requirements of feature lists, from valid, unusual and broken files.
 
 use insta::assert_snapshot;
-use ralph_core::policy::Claims;
+use ralph_core::policy::ClaimPolicy;
 use ralph_core::record::ListKind;
-use ralph_core::requirement::{Evidence, Pending, Requirement, Standing};
+use ralph_core::requirement::{EvidenceKind, PendingReason, Requirement, RequirementStatus};
 use ralph_core::source::features;
-use ralph_core::source::list::{self, Demands, Gates};
+use ralph_core::source::work_list::{self, ListContext, RequiredGates};
 use std::collections::BTreeMap;
 
 /// Lists as people and agents write them: valid, unusual and broken.
@@ -88,27 +88,29 @@ const FILES: &[(&str, &str)] = &[
     ("Markdown", "- [ ] Import\n"),
 ];
 
-fn demands(gates: Gates, checked: &BTreeMap<String, Requirement>) -> Demands<'_> {
-    Demands {
+fn demands(gates: RequiredGates, checked: &BTreeMap<String, Requirement>) -> ListContext<'_> {
+    ListContext {
         file: "csv/feature_list.json",
         kind: ListKind::Features,
         gates,
-        claims: Claims::default(),
+        claims: ClaimPolicy::default(),
         checked,
     }
 }
 
 fn line(one: &Requirement) -> String {
-    let (mark, note) = match &one.standing {
-        Standing::Met(Evidence::Measured) => ("✓", "measured".to_string()),
-        Standing::Met(Evidence::Claimed) => ("✓", "claimed".to_string()),
-        Standing::Met(Evidence::Backed) => ("✓", "claimed, with gates".to_string()),
-        Standing::Unmet(failure) => {
+    let (mark, note) = match &one.status {
+        RequirementStatus::Met(EvidenceKind::Measured) => ("✓", "measured".to_string()),
+        RequirementStatus::Met(EvidenceKind::Claimed) => ("✓", "claimed".to_string()),
+        RequirementStatus::Met(EvidenceKind::Backed) => ("✓", "claimed, with gates".to_string()),
+        RequirementStatus::Unmet(failure) => {
             let steps = failure.quote.as_ref().map(|quote| format!(" [{}]", quote.text));
             ("✗", format!("{}{}", failure.summary, steps.unwrap_or_default().replace('\n', " / ")))
         }
-        Standing::Unknown(why) => ("?", why.clone()),
-        Standing::Pending(Pending::NotReached(why) | Pending::Running(why)) => ("·", why.clone()),
+        RequirementStatus::Unknown(why) => ("?", why.clone()),
+        RequirementStatus::Pending(
+            PendingReason::NotReached(why) | PendingReason::Running(why),
+        ) => ("·", why.clone()),
     };
     let next =
         if one.next.is_empty() { String::new() } else { format!("\n      → {}", one.next) };
@@ -123,10 +125,11 @@ fn requirements_of_lists() {
     let mut shown = String::new();
     for (name, file) in FILES {
         shown.push_str(&format!("{name}\n"));
-        match features::read(file.as_bytes()) {
+        match features::read_features(file.as_bytes()) {
             Ok(list) => {
                 let items = list.items();
-                let requirements = list::requirements(0, &items, &demands(Gates::None, &none));
+                let requirements =
+                    work_list::item_requirements(0, &items, &demands(RequiredGates::None, &none));
                 shown.extend(requirements.iter().map(line));
                 if requirements.is_empty() {
                     shown.push_str("  nothing\n");
@@ -235,18 +238,18 @@ fn claims_count_only_while_gates_pass() {
     let file = br#"[{"id": 1, "description": "a", "passes": true},
         {"id": 2, "description": "b", "passes": true, "verify": ["check"]},
         {"id": 3, "description": "c", "passes": false}]"#;
-    let items = features::read(file).unwrap().items();
+    let items = features::read_features(file).unwrap().items();
     let none = BTreeMap::new();
     let mut shown = String::new();
     for (name, gates, claims) in [
-        ("no gates", Gates::None, Claims::default()),
-        ("gates pass", Gates::Pass, Claims::default()),
-        ("gates pass, and the policy accepts claims", Gates::Pass, Claims::WithGates),
-        ("gates are open", Gates::Open, Claims::WithGates),
+        ("no gates", RequiredGates::None, ClaimPolicy::default()),
+        ("gates pass", RequiredGates::Pass, ClaimPolicy::default()),
+        ("gates pass, and the policy accepts claims", RequiredGates::Pass, ClaimPolicy::WithGates),
+        ("gates are open", RequiredGates::Open, ClaimPolicy::WithGates),
     ] {
         shown.push_str(&format!("{name}\n"));
-        let demands = Demands { claims, ..demands(gates, &none) };
-        let requirements = list::requirements(0, &items, &demands);
+        let demands = ListContext { claims, ..demands(gates, &none) };
+        let requirements = work_list::item_requirements(0, &items, &demands);
         shown.extend(requirements.iter().map(line));
     }
     assert_snapshot!(shown, @r#"
@@ -277,11 +280,14 @@ fn claims_count_only_while_gates_pass() {
 #[test]
 fn names_of_checks_round_trip() {
     for found in [(0, 0), (0, 9_999), (3, 41)] {
-        assert_eq!(list::position(&list::check_name(found.0, found.1)), Some(found));
+        assert_eq!(
+            work_list::parse_check_name(&work_list::check_name(found.0, found.1)),
+            Some(found)
+        );
     }
     for other in
         ["check-0-1", "check-1-0", "check-1", "check-01-1", "check-+1-1", "tests", "check--1-1", ""]
     {
-        assert_eq!(list::position(other), None, "{other}");
+        assert_eq!(work_list::parse_check_name(other), None, "{other}");
     }
 }

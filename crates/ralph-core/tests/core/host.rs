@@ -2,19 +2,20 @@
 
 use crate::scenario::check;
 use ralph_core::event::{
-    Compaction, CompactionMoment, Event, Idle, Noted, Occasion, Pending, PendingKind, Prompt,
-    SessionEnd, SessionStart, Stop, StopFailure, SubagentStop, Task, ToolCall, ToolDone,
+    CompactionEvent, CompactionMoment, HookEvent, IgnoredEvent, PendingWork, PendingWorkKind,
+    PromptEvent, ReplyOccasion, SessionEndEvent, SessionStartEvent, StopEvent, StopFailureEvent,
+    SubagentStopEvent, TaskEvent, TeammateIdleEvent, ToolCallEvent, ToolDoneEvent,
 };
 use ralph_core::id::SessionId;
-use ralph_core::status::Status;
-use ralph_core::verdict::{Bell, Verdict};
-use ralph_host::{Host, Malformed, Reply, Style};
+use ralph_core::status::RunStatus;
+use ralph_core::verdict::{TerminalBell, Verdict};
+use ralph_host::{BlockStyle, HookReply, Host, MalformedEvent};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-const STYLES: [Style; 3] = [Style::Exit2, Style::Context, Style::Json];
+const STYLES: [BlockStyle; 3] = [BlockStyle::Exit2, BlockStyle::Context, BlockStyle::Json];
 
-fn parse(input: &[u8]) -> Result<Event, Malformed> {
+fn parse(input: &[u8]) -> Result<HookEvent, MalformedEvent> {
     Host::Claude.parse(input)
 }
 
@@ -32,55 +33,61 @@ fn read(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-fn shown(parsed: &Result<Event, Malformed>) -> String {
+fn shown(parsed: &Result<HookEvent, MalformedEvent>) -> String {
     let session = |id: &Option<SessionId>| {
         id.as_ref().map_or_else(|| "no session".to_owned(), |id| id.short().to_owned())
     };
     match parsed {
         Err(malformed) => format!("malformed: {}", malformed.why),
-        Ok(Event::Unknown) => "unknown".to_owned(),
-        Ok(Event::Noted(Noted { session: id, name })) => format!("{name} of {}", session(id)),
-        Ok(Event::StopFailure(StopFailure { session: id, class, agent })) => {
+        Ok(HookEvent::Unknown) => "unknown".to_owned(),
+        Ok(HookEvent::Ignored(IgnoredEvent { session: id, name })) => {
+            format!("{name} of {}", session(id))
+        }
+        Ok(HookEvent::StopFailure(StopFailureEvent { session: id, class, agent })) => {
             let of =
                 agent.as_ref().map_or_else(|| session(id), |agent| format!("subagent {agent}"));
             format!("StopFailure of {of}: {class:?}")
         }
-        Ok(Event::SubagentStop(stop)) => subagent_shown(stop, &session(&stop.session)),
-        Ok(Event::Stop(stop)) => stop_shown(stop, &session(&stop.session)),
-        Ok(Event::Prompt(Prompt { session: id, id: prompt, text, moment, .. })) => {
+        Ok(HookEvent::SubagentStop(stop)) => subagent_shown(stop, &session(&stop.session)),
+        Ok(HookEvent::Stop(stop)) => stop_shown(stop, &session(&stop.session)),
+        Ok(HookEvent::Prompt(PromptEvent { session: id, id: prompt, text, moment, .. })) => {
             let prompt = if prompt.is_some() { " with an id" } else { "" };
             format!("{moment:?} in {}: {text:?}{prompt}", session(id))
         }
-        Ok(Event::SessionStart(SessionStart { session: id, source, .. })) => {
+        Ok(HookEvent::SessionStart(SessionStartEvent { session: id, source, .. })) => {
             format!("SessionStart of {}: {source:?}", session(id))
         }
-        Ok(Event::SessionEnd(SessionEnd { session: id, reason, .. })) => {
+        Ok(HookEvent::SessionEnd(SessionEndEvent { session: id, reason, .. })) => {
             format!("SessionEnd of {}: {reason}", session(id))
         }
-        Ok(Event::Compaction(Compaction { session: id, moment })) => match moment {
+        Ok(HookEvent::Compaction(CompactionEvent { session: id, moment })) => match moment {
             CompactionMoment::Before => format!("before a compaction of {}", session(id)),
             CompactionMoment::After { summary } => {
-                let summary = ralph_core::text::cut(summary, 40);
+                let summary = ralph_core::text::truncate(summary, 40);
                 format!("after a compaction of {}: {summary:?}", session(id))
             }
         },
-        Ok(Event::ToolCall(ToolCall { session: id, agent, tool, input, .. })) => {
+        Ok(HookEvent::ToolCall(ToolCallEvent { session: id, agent, tool, input, .. })) => {
             let agent = agent.as_ref().map(|agent| format!(" by {agent}")).unwrap_or_default();
-            format!("{tool} in {}{agent}: {}", session(id), ralph_core::text::cut(input.get(), 60))
+            format!(
+                "{tool} in {}{agent}: {}",
+                session(id),
+                ralph_core::text::truncate(input.get(), 60)
+            )
         }
-        Ok(Event::ToolDone(ToolDone { session: id, tool })) => {
+        Ok(HookEvent::ToolDone(ToolDoneEvent { session: id, tool })) => {
             format!("{tool} done in {}", session(id))
         }
-        Ok(Event::Task(Task { session: id, moment, id: task, subject, teammate })) => {
+        Ok(HookEvent::Task(TaskEvent { session: id, moment, id: task, subject, teammate })) => {
             format!("{moment:?} in {}: {task:?} {subject:?} {teammate:?}", session(id))
         }
-        Ok(Event::Idle(Idle { session: id, teammate, agent })) => {
+        Ok(HookEvent::Idle(TeammateIdleEvent { session: id, teammate, agent })) => {
             format!("Idle in {}: {teammate:?} {agent:?}", session(id))
         }
     }
 }
 
-fn subagent_shown(stop: &SubagentStop, session: &str) -> String {
+fn subagent_shown(stop: &SubagentStopEvent, session: &str) -> String {
     let kind = stop.agent_type.as_deref().unwrap_or("?");
     let mut out = format!(
         "SubagentStop of {} ({kind}) in {session}{}",
@@ -93,11 +100,11 @@ fn subagent_shown(stop: &SubagentStop, session: &str) -> String {
     out
 }
 
-fn stop_shown(stop: &Stop, session: &str) -> String {
+fn stop_shown(stop: &StopEvent, session: &str) -> String {
     let mut out = format!("Stop of {session}");
-    for (name, value) in [("in", &stop.cwd), ("said", &stop.said)] {
+    for (name, value) in [("in", &stop.cwd), ("said", &stop.last_message)] {
         if let Some(value) = value {
-            write!(out, ", {name} {:?}", ralph_core::text::cut(value, 40)).unwrap();
+            write!(out, ", {name} {:?}", ralph_core::text::truncate(value, 40)).unwrap();
         }
     }
     for (name, is_there) in [
@@ -112,10 +119,10 @@ fn stop_shown(stop: &Stop, session: &str) -> String {
     if let Some(trouble) = &stop.trouble {
         write!(out, ", {trouble:?}").unwrap();
     }
-    for Pending { kind, what, .. } in &stop.pending {
+    for PendingWork { kind, what, .. } in &stop.pending {
         let kind = match kind {
-            PendingKind::Background => "background",
-            PendingKind::WakeUp => "wake-up",
+            PendingWorkKind::Background => "background",
+            PendingWorkKind::WakeUp => "wake-up",
         };
         write!(out, ", {kind}: {what}").unwrap();
     }
@@ -393,7 +400,7 @@ fn deeply_nested_and_long_input_is_parsed() {
             for event in ["Stop", "SubagentStop", "StopFailure"] {
                 let payload = format!(r#"{{"{field}":{value},"hook_event_name":"{event}"}}"#);
                 let Ok(event) = parse(payload.as_bytes()) else { panic!("{field}") };
-                if let Event::Stop(stop) = event {
+                if let HookEvent::Stop(stop) = event {
                     assert!(stop.pending.len() <= 100, "{field}");
                     assert!(stop.pending.iter().all(|one| one.what.chars().count() <= 120));
                 }
@@ -423,7 +430,7 @@ fn no_prefix_and_no_changed_byte_of_a_payload_panics() {
     }
 }
 
-fn bytes(reply: &Reply) -> String {
+fn bytes(reply: &HookReply) -> String {
     format!(
         "exit {} stdout {:?} stderr {:?}",
         reply.exit,
@@ -432,8 +439,8 @@ fn bytes(reply: &Reply) -> String {
     )
 }
 
-fn end(status: Status, notice: &str) -> Verdict {
-    Verdict::End { status, notice: notice.into(), bell: Bell::Silent }
+fn end(status: RunStatus, notice: &str) -> Verdict {
+    Verdict::EndRun { status, notice: notice.into(), bell: TerminalBell::Silent }
 }
 
 /// R-H1a, R-U1c: every verdict in every style, to the byte. A plain allow is zero bytes.
@@ -441,17 +448,17 @@ fn end(status: Status, notice: &str) -> Verdict {
 fn every_verdict_in_every_style() {
     let verdicts = [
         Verdict::Allow,
-        Verdict::AllowNoting("ralph: run k7f2 is orphaned".into()),
+        Verdict::AllowWithNotice("ralph: run k7f2 is orphaned".into()),
         Verdict::Block { reason: "1 of 2 — \"tests\"\nno such file\u{1}".into() },
-        end(Status::Verified, "ralph: verified (run k7f2)"),
-        end(Status::Stuck, "ralph: stuck \\ (run k7f2)"),
-        end(Status::Stuck, "ralph: stuck (run k7f2)").with_bell(Bell::Rings),
-        Verdict::Allow.with_bell(Bell::Rings),
+        end(RunStatus::Verified, "ralph: verified (run k7f2)"),
+        end(RunStatus::Stuck, "ralph: stuck \\ (run k7f2)"),
+        end(RunStatus::Stuck, "ralph: stuck (run k7f2)").with_bell(TerminalBell::Ring),
+        Verdict::Allow.with_bell(TerminalBell::Ring),
     ];
     let mut listed = String::new();
     for verdict in &verdicts {
         for style in STYLES {
-            let reply = Host::Claude.render(style, Occasion::Stop, verdict);
+            let reply = Host::Claude.render(style, ReplyOccasion::Stop, verdict);
             writeln!(listed, "{style:?}: {}", bytes(&reply)).unwrap();
         }
     }
@@ -479,10 +486,13 @@ fn every_verdict_in_every_style() {
     Json: exit 0 stdout "" stderr ""
     "#);
     for style in STYLES {
-        assert_eq!(Host::Claude.render(style, Occasion::Stop, &Verdict::Allow), Reply::default());
-        for status in Status::ALL {
+        assert_eq!(
+            Host::Claude.render(style, ReplyOccasion::Stop, &Verdict::Allow),
+            HookReply::default()
+        );
+        for status in RunStatus::ALL {
             let end = end(status, "ralph");
-            let reply = Host::Claude.render(style, Occasion::Stop, &end);
+            let reply = Host::Claude.render(style, ReplyOccasion::Stop, &end);
             assert_eq!(bytes(&reply), r#"exit 0 stdout "{\"systemMessage\":\"ralph\"}" stderr """#);
         }
     }
@@ -492,8 +502,8 @@ fn every_verdict_in_every_style() {
 #[test]
 fn a_context_is_never_longer_than_the_client_shows() {
     let reply = Host::Claude.render(
-        Style::Context,
-        Occasion::Stop,
+        BlockStyle::Context,
+        ReplyOccasion::Stop,
         &Verdict::Block { reason: "ä".repeat(20_000) },
     );
     let value: serde_json::Value = serde_json::from_slice(&reply.stdout).unwrap();
@@ -503,8 +513,9 @@ fn a_context_is_never_longer_than_the_client_shows() {
 
 #[test]
 fn hosts_and_styles_have_names() {
-    let styles = ["exit2", "context", "json", "Exit2", ""].map(Style::parse_name);
-    let expected = [Some(Style::Exit2), Some(Style::Context), Some(Style::Json), None, None];
+    let styles = ["exit2", "context", "json", "Exit2", ""].map(BlockStyle::parse_name);
+    let expected =
+        [Some(BlockStyle::Exit2), Some(BlockStyle::Context), Some(BlockStyle::Json), None, None];
     assert_eq!(styles, expected);
     assert_eq!(["claude", "codex", ""].map(Host::parse_name), [Some(Host::Claude), None, None]);
 }

@@ -2,19 +2,20 @@
 //! of events.
 
 #[cfg(test)]
-mod anchor;
-#[cfg(test)]
 mod chunk;
 #[cfg(test)]
-mod disk;
+mod decision_table;
 #[cfg(test)]
-mod driven;
+mod disk_format;
+#[cfg(test)]
+mod driven_runs;
 #[cfg(test)]
 mod ending;
 #[cfg(test)]
 mod features;
 #[cfg(test)]
 mod host;
+mod interventions;
 #[cfg(test)]
 mod laws;
 #[cfg(test)]
@@ -24,9 +25,8 @@ mod pipeline;
 #[cfg(test)]
 mod reason;
 #[cfg(test)]
+mod reminder;
+#[cfg(test)]
 mod scenario;
 #[cfg(test)]
-mod table;
-#[cfg(test)]
-mod typed;
-mod words;
+mod slash_command;

@@ -1,28 +1,39 @@
 //! The nine conditions of an orchestrated run: their requirements, their evidence, and the effect of an agent's edits of
 //! the view.
 
-use ralph_core::policy::Approver;
-use ralph_core::record::Step;
-use ralph_core::requirement::{Evidence, Requirement, Standing, Weight};
-use ralph_core::run::Way;
+use ralph_core::policy::PlanApprover;
+use ralph_core::record::OrchestratorStep;
+use ralph_core::requirement::{EvidenceKind, Requirement, RequirementStatus, RequirementWeight};
+use ralph_core::run::OrchestratorProgress;
 use ralph_core::source::orchestrator::{
-    Condition, Gauge, Gauges, Ground, Learned, conditions, edits, ignored, picture, read,
+    ConditionBasis, GatesByStage, LearningStatus, OrchestratorCondition, StageGates,
+    condition_requirements, condition_views, find_view_edits, ignored_edits_requirement,
+    read_orchestrator,
 };
 use std::fmt::Write;
 
-fn gauges(gauge: &Gauge) -> Gauges {
-    Gauges { correctness: gauge.clone(), quality: gauge.clone(), adversarial: gauge.clone() }
+fn gauges(gauge: &StageGates) -> GatesByStage {
+    GatesByStage { correctness: gauge.clone(), quality: gauge.clone(), adversarial: gauge.clone() }
 }
 
-fn ground(way: &Way) -> Ground<'_> {
-    let learned = if way.learned.is_some() { Learned::Saved } else { Learned::Nothing };
-    Ground { way, approver: Approver::Person, said_complexity: None, learned }
+fn ground(way: &OrchestratorProgress) -> ConditionBasis<'_> {
+    let learned =
+        if way.learned.is_some() { LearningStatus::Saved } else { LearningStatus::Nothing };
+    ConditionBasis {
+        progress: way,
+        approver: PlanApprover::Person,
+        person_complexity: None,
+        learned,
+    }
 }
 
-fn all_done() -> Way {
-    Way {
+fn all_done() -> OrchestratorProgress {
+    OrchestratorProgress {
         phase: None,
-        claims: vec![Condition::MustHaveAnswered, Condition::ImplementationComplete],
+        claims: vec![
+            OrchestratorCondition::MustHaveAnswered,
+            OrchestratorCondition::ImplementationComplete,
+        ],
         complexity: Some(8),
         approved_by: Some("a person, in the session".to_owned()),
         recalled: 2,
@@ -31,14 +42,14 @@ fn all_done() -> Way {
 }
 
 fn standing(one: &Requirement) -> String {
-    match &one.standing {
-        Standing::Met(evidence) => format!("met, {evidence:?}"),
-        Standing::Unmet(failure) if one.weight == Weight::Advisory => {
+    match &one.status {
+        RequirementStatus::Met(evidence) => format!("met, {evidence:?}"),
+        RequirementStatus::Unmet(failure) if one.weight == RequirementWeight::Advisory => {
             format!("advisory: {}", failure.summary)
         }
-        Standing::Unmet(failure) => format!("unmet: {}", failure.summary),
-        Standing::Unknown(why) => format!("unknown: {why}"),
-        Standing::Pending(pending) => format!("pending: {}", pending.why()),
+        RequirementStatus::Unmet(failure) => format!("unmet: {}", failure.summary),
+        RequirementStatus::Unknown(why) => format!("unknown: {why}"),
+        RequirementStatus::Pending(pending) => format!("pending: {}", pending.why()),
     }
 }
 
@@ -54,9 +65,9 @@ fn table(requirements: &[Requirement]) -> String {
 
 #[test]
 fn a_new_run_has_all_conditions_open() {
-    let way = Way::default();
-    let open = Gauge::Failed(vec!["tests".to_owned()]);
-    insta::assert_snapshot!(table(&conditions(&ground(&way), &gauges(&open))), @r#"
+    let way = OrchestratorProgress::default();
+    let open = StageGates::Failed(vec!["tests".to_owned()]);
+    insta::assert_snapshot!(table(&condition_requirements(&ground(&way), &gauges(&open))), @r#"
     memory search (planning) unmet: no search of earlier runs yet
         Search earlier runs and learnings: `ralph recall "…"`
     task classified (planning) unmet: the complexity of the task is not set yet
@@ -78,7 +89,7 @@ fn a_new_run_has_all_conditions_open() {
 #[test]
 fn evidence_of_met_conditions() {
     let way = all_done();
-    insta::assert_snapshot!(table(&conditions(&ground(&way), &gauges(&Gauge::Passed))), @"
+    insta::assert_snapshot!(table(&condition_requirements(&ground(&way), &gauges(&StageGates::Passed))), @"
     memory search (planning) met, Measured
     task classified (planning) met, Measured
     must-have questions answered (planning) met, Backed
@@ -95,7 +106,7 @@ fn evidence_of_met_conditions() {
 #[test]
 fn without_gates_stages_are_advisory_and_claims_stay_claims() {
     let way = all_done();
-    insta::assert_snapshot!(table(&conditions(&ground(&way), &gauges(&Gauge::Absent))), @"
+    insta::assert_snapshot!(table(&condition_requirements(&ground(&way), &gauges(&StageGates::Absent))), @"
     memory search (planning) met, Measured
     task classified (planning) met, Measured
     must-have questions answered (planning) met, Claimed
@@ -106,14 +117,20 @@ fn without_gates_stages_are_advisory_and_claims_stay_claims() {
     adversarial passed (adversarial) advisory: nothing measures it: the policy has no gate of this stage that applies here
     retrospective done (planning) met, Measured
     ");
-    let no_quality = Gauges { quality: Gauge::Absent, ..gauges(&Gauge::Passed) };
-    let backed = |gauges: &Gauges| {
-        let requirements = conditions(&ground(&way), gauges);
-        requirements.iter().filter(|one| one.standing == Standing::Met(Evidence::Backed)).count()
+    let no_quality = GatesByStage { quality: StageGates::Absent, ..gauges(&StageGates::Passed) };
+    let backed = |gauges: &GatesByStage| {
+        let requirements = condition_requirements(&ground(&way), gauges);
+        requirements
+            .iter()
+            .filter(|one| one.status == RequirementStatus::Met(EvidenceKind::Backed))
+            .count()
     };
     assert_eq!(backed(&no_quality), 0);
-    assert_eq!(backed(&Gauges { adversarial: Gauge::Absent, ..gauges(&Gauge::Passed) }), 0);
-    assert_eq!(backed(&gauges(&Gauge::Passed)), 2);
+    assert_eq!(
+        backed(&GatesByStage { adversarial: StageGates::Absent, ..gauges(&StageGates::Passed) }),
+        0
+    );
+    assert_eq!(backed(&gauges(&StageGates::Passed)), 2);
 }
 
 #[test]
@@ -127,9 +144,9 @@ fn adversarial_gates_are_required_from_complexity_7() {
         (Some(3), Some(7), true),
         (Some(1), Some(0), false),
     ] {
-        let way = Way { complexity: agent, ..all_done() };
-        let ground = Ground { said_complexity: person, ..ground(&way) };
-        let requirements = conditions(&ground, &gauges(&Gauge::Passed));
+        let way = OrchestratorProgress { complexity: agent, ..all_done() };
+        let ground = ConditionBasis { person_complexity: person, ..ground(&way) };
+        let requirements = condition_requirements(&ground, &gauges(&StageGates::Passed));
         let required = requirements.iter().any(|one| one.name == "adversarial passed");
         assert_eq!(required, expected, "agent {agent:?}, person {person:?}");
     }
@@ -138,23 +155,36 @@ fn adversarial_gates_are_required_from_complexity_7() {
 #[test]
 fn each_condition_alone() {
     let mut out = String::new();
-    let (person, agent) = (Approver::Person, Approver::Agent);
-    let forgotten = Way { learned: Some("x".to_owned()), ..Way::default() };
-    let cases: [(&str, Way, Approver); 8] = [
-        ("memory searched once", Way { recalled: 1, ..Way::default() }, person),
-        ("memory search claimed", claimed(Condition::MemorySearch), person),
-        ("classification claimed without a number", claimed(Condition::TaskClassified), person),
-        ("plan claimed, a person approves", claimed(Condition::PlanApproved), person),
-        ("plan claimed, the agent approves", claimed(Condition::PlanApproved), agent),
-        ("nothing, the agent approves", Way::default(), agent),
-        ("retrospective claimed", claimed(Condition::RetrospectiveDone), person),
+    let (person, agent) = (PlanApprover::Person, PlanApprover::Agent);
+    let forgotten =
+        OrchestratorProgress { learned: Some("x".to_owned()), ..OrchestratorProgress::default() };
+    let cases: [(&str, OrchestratorProgress, PlanApprover); 8] = [
+        (
+            "memory searched once",
+            OrchestratorProgress { recalled: 1, ..OrchestratorProgress::default() },
+            person,
+        ),
+        ("memory search claimed", claimed(OrchestratorCondition::MemorySearch), person),
+        (
+            "classification claimed without a number",
+            claimed(OrchestratorCondition::TaskClassified),
+            person,
+        ),
+        ("plan claimed, a person approves", claimed(OrchestratorCondition::PlanApproved), person),
+        ("plan claimed, the agent approves", claimed(OrchestratorCondition::PlanApproved), agent),
+        ("nothing, the agent approves", OrchestratorProgress::default(), agent),
+        ("retrospective claimed", claimed(OrchestratorCondition::RetrospectiveDone), person),
         ("learning deleted", forgotten, person),
     ];
-    let plain = conditions(&ground(&Way::default()), &gauges(&Gauge::Passed));
+    let plain = condition_requirements(
+        &ground(&OrchestratorProgress::default()),
+        &gauges(&StageGates::Passed),
+    );
     for (name, way, approver) in cases {
-        let learned = if way.learned.is_some() { Learned::Gone } else { Learned::Nothing };
-        let ground = Ground { way: &way, approver, said_complexity: None, learned };
-        let requirements = conditions(&ground, &gauges(&Gauge::Passed));
+        let learned =
+            if way.learned.is_some() { LearningStatus::Gone } else { LearningStatus::Nothing };
+        let ground = ConditionBasis { progress: &way, approver, person_complexity: None, learned };
+        let requirements = condition_requirements(&ground, &gauges(&StageGates::Passed));
         writeln!(out, "{name}").unwrap();
         for one in requirements.iter().filter(|one| !plain.contains(one)) {
             writeln!(out, "    {}: {}", one.name, standing(one)).unwrap();
@@ -178,8 +208,8 @@ fn each_condition_alone() {
     ");
 }
 
-fn claimed(condition: Condition) -> Way {
-    Way { claims: vec![condition], ..Way::default() }
+fn claimed(condition: OrchestratorCondition) -> OrchestratorProgress {
+    OrchestratorProgress { claims: vec![condition], ..OrchestratorProgress::default() }
 }
 
 #[test]
@@ -187,14 +217,15 @@ fn gates_determine_the_status_of_their_stage() {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let mut out = String::new();
     for gauge in [
-        Gauge::Absent,
-        Gauge::Passed,
-        Gauge::Failed(names(&["tests"])),
-        Gauge::Failed(names(&["a", "b", "c", "d", "e", "f"])),
-        Gauge::Running(names(&["tests"])),
-        Gauge::Untold(names(&["tests", "build"])),
+        StageGates::Absent,
+        StageGates::Passed,
+        StageGates::Failed(names(&["tests"])),
+        StageGates::Failed(names(&["a", "b", "c", "d", "e", "f"])),
+        StageGates::Running(names(&["tests"])),
+        StageGates::Unknown(names(&["tests", "build"])),
     ] {
-        let requirements = conditions(&ground(&Way::default()), &gauges(&gauge));
+        let requirements =
+            condition_requirements(&ground(&OrchestratorProgress::default()), &gauges(&gauge));
         let one = requirements.iter().find(|one| one.name == "correctness passed").unwrap();
         writeln!(out, "{gauge:?}\n    {}", standing(one)).unwrap();
     }
@@ -216,11 +247,11 @@ fn gates_determine_the_status_of_their_stage() {
 
 #[test]
 fn the_view_before_the_first_stop_shows_what_is_known() {
-    let way = Way { complexity: Some(3), ..Way::default() };
-    let shown = picture(&ground(&way), None);
+    let way = OrchestratorProgress { complexity: Some(3), ..OrchestratorProgress::default() };
+    let shown = condition_views(&ground(&way), None);
     let shown = shown.iter().fold(String::new(), |mut out, one| {
         let (owner, name) = (one.owner.name(), one.condition.key());
-        writeln!(out, "{name} {owner} {:?}: {}", one.seen, one.note).unwrap();
+        writeln!(out, "{name} {owner} {:?}: {}", one.status, one.note).unwrap();
         out
     });
     insta::assert_snapshot!(shown, @"
@@ -241,20 +272,24 @@ const LAST: &str = r#"{"ralph_run":"k7f2","phase":"classify","complexity":8,"ver
     "memory_search":true,"task_classified":true,"must_have_answered":false,"plan_approved":false,"implementation_complete":false,
     "correctness_passed":null,"quality_passed":null,"adversarial_passed":null,"retrospective_done":false}}"#;
 
-fn edited(file: &str, last: Option<&str>, approver: Approver) -> String {
-    let now = match read(file.as_bytes()) {
+fn edited(file: &str, last: Option<&str>, approver: PlanApprover) -> String {
+    let now = match read_orchestrator(file.as_bytes()) {
         Ok(now) => now,
         Err(garbled) => return format!("garbled: {}", garbled.why),
     };
-    let way = Way { claims: vec![Condition::MemorySearch], complexity: Some(8), ..Way::default() };
-    let last = last.map(|last| read(last.as_bytes()).unwrap());
-    let found = edits(&now, last.as_ref(), (&way, approver));
+    let way = OrchestratorProgress {
+        claims: vec![OrchestratorCondition::MemorySearch],
+        complexity: Some(8),
+        ..OrchestratorProgress::default()
+    };
+    let last = last.map(|last| read_orchestrator(last.as_bytes()).unwrap());
+    let found = find_view_edits(&now, last.as_ref(), (&way, approver));
     let steps = found.steps.iter().map(|step| match step {
-        Step::Phase(phase) => format!("phase {phase:?}"),
-        Step::Claims(condition) => format!("claims {}", condition.key()),
-        Step::Withdraws(condition) => format!("withdraws {}", condition.key()),
-        Step::Classified(complexity) => format!("complexity {complexity}"),
-        Step::Approved { .. } => panic!("no file approves a plan"),
+        OrchestratorStep::Phase(phase) => format!("phase {phase:?}"),
+        OrchestratorStep::Claims(condition) => format!("claims {}", condition.key()),
+        OrchestratorStep::Withdraws(condition) => format!("withdraws {}", condition.key()),
+        OrchestratorStep::Classified(complexity) => format!("complexity {complexity}"),
+        OrchestratorStep::Approved { .. } => panic!("no file approves a plan"),
     });
     let ignored = found.ignored.iter().map(|key| format!("({key})"));
     let all: Vec<_> = steps.chain(ignored).collect();
@@ -308,7 +343,7 @@ const FILES: [(&str, &str); 26] = [
 fn edits_of_the_view() {
     let mut out = String::new();
     for (name, file) in FILES {
-        writeln!(out, "{name}\n    {}", edited(file, Some(LAST), Approver::Person)).unwrap();
+        writeln!(out, "{name}\n    {}", edited(file, Some(LAST), PlanApprover::Person)).unwrap();
     }
     insta::assert_snapshot!(out, @r#"
     as ralph wrote it
@@ -374,7 +409,7 @@ fn hostile_files_are_bounded() {
         (long, format!("phase \"{}…\"", "p".repeat(59))),
         (deep, "garbled: line 1, column 5014: EOF while parsing a list".to_owned()),
     ] {
-        assert_eq!(edited(&file, Some(LAST), Approver::Person), expected);
+        assert_eq!(edited(&file, Some(LAST), PlanApprover::Person), expected);
     }
 }
 
@@ -388,13 +423,17 @@ fn without_the_previous_version_only_true_is_an_edit() {
         ),
         (r#"{"conditions":{"memory_search":false,"plan_approved":false}}"#, "nothing"),
     ] {
-        assert_eq!(edited(file, None, Approver::Agent), expected, "without the previous version");
+        assert_eq!(
+            edited(file, None, PlanApprover::Agent),
+            expected,
+            "without the previous version"
+        );
     }
 }
 
 #[test]
 fn ignored_edits_are_advisory() {
-    assert_eq!(ignored(&[]), None);
-    let requirement = ignored(&["plan_approved", "verified_done"]).unwrap();
+    assert_eq!(ignored_edits_requirement(&[]), None);
+    let requirement = ignored_edits_requirement(&["plan_approved", "verified_done"]).unwrap();
     insta::assert_snapshot!(table(&[requirement]), @"`orchestrator.json` (planning) advisory: edits of `plan_approved`, `verified_done` were ignored: a person approves the plan, and ralph measures the rest itself");
 }

@@ -4,16 +4,18 @@ use crate::scenario::{START_MS, requirement};
 use insta::assert_snapshot;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use ralph_core::mark::Mark;
-use ralph_core::pipeline::{self, History, Where};
+use ralph_core::digest64::Digest64;
+use ralph_core::pipeline::{self, ChunkStatus, PipelineHistory};
 use ralph_core::policy::Chunk;
 use ralph_core::reason;
 use ralph_core::record::{
-    Change, Decided, Delivered, Entry, Outcome, Part, PartKind, PartRule, Rule, VERSION, Waiver,
-    Who,
+    DecisionRule, DeliveryId, FORMAT_VERSION, JournalEntry, PartIdentity, PartKind, PartRecord,
+    PartRule, RunChange, StopOutcome, StopRecord, Waiver,
 };
 use ralph_core::redact::Redactor;
-use ralph_core::requirement::{Evidence, Failure, Pending, Requirement, Standing};
+use ralph_core::requirement::{
+    EvidenceKind, PendingReason, Requirement, RequirementFailure, RequirementStatus,
+};
 use ralph_core::run::PartState;
 use std::collections::BTreeSet;
 
@@ -59,7 +61,7 @@ fn layers_and_cycles() {
     ] {
         let chunks = chunks(lines);
         assert_eq!(shown(&pipeline::layers(&chunks)), layers, "{lines:?}");
-        let found = pipeline::circle(&chunks).unwrap_or_default();
+        let found = pipeline::find_cycle(&chunks).unwrap_or_default();
         assert_eq!(shown(&[found]), cycle, "{lines:?}");
     }
 }
@@ -69,29 +71,32 @@ fn prerequisites_are_transitive() {
     let all = chunks(&["plan", "x: plan", "y: plan", "z", "end: x"]);
     for (name, before) in [("plan", ""), ("x", "plan"), ("end", "plan x"), ("z", "")] {
         let chunk = all.iter().find(|chunk| chunk.name == name).unwrap();
-        let found = pipeline::before(&all, chunk);
+        let found = pipeline::prerequisites(&all, chunk);
         assert_eq!(shown(&[found.iter().collect()]), before, "{name}");
     }
     let ring = chunks(&["a: b", "b: c", "c: a"]);
-    assert_eq!(shown(&[pipeline::before(&ring, &ring[0]).iter().collect()]), "b c");
+    assert_eq!(shown(&[pipeline::prerequisites(&ring, &ring[0]).iter().collect()]), "b c");
 }
 
 fn met(name: &str) -> Requirement {
-    requirement(name, Standing::Met(Evidence::Measured))
+    requirement(name, RequirementStatus::Met(EvidenceKind::Measured))
 }
 
 fn unmet(name: &str) -> Requirement {
     let next = format!("Make {name} pass");
-    Requirement { next, ..requirement(name, Standing::Unmet(Failure::new("1 finding".into()))) }
+    Requirement {
+        next,
+        ..requirement(name, RequirementStatus::Unmet(RequirementFailure::new("1 finding".into())))
+    }
 }
 
-fn stood(chunk: &str, id: &str, rule: PartRule) -> PartState {
+fn part_state(chunk: &str, id: &str, rule: PartRule) -> PartState {
     PartState {
-        who: Who { kind: PartKind::Subagent, id: id.into(), name: chunk.into() },
+        who: PartIdentity { kind: PartKind::Subagent, id: id.into(), name: chunk.into() },
         chunk: Some(chunk.into()),
         rule,
         holds: 0,
-        delivery: Delivered { stop: Mark(1), length: None },
+        delivery: DeliveryId { stop: Digest64(1), length: None },
         at_ms: START_MS,
         answer: None,
     }
@@ -101,10 +106,10 @@ fn stood(chunk: &str, id: &str, rule: PartRule) -> PartState {
 fn requirements_of_ready_chunks() {
     let measured = chunks(&["a"]).remove(0);
     let bare = Chunk { gates: Vec::new(), ..measured.clone() };
-    let finished = [stood("a", "1", PartRule::Unmeasured)];
-    let verified = [stood("a", "1", PartRule::Verified)];
-    let spent = [stood("a", "1", PartRule::Spent)];
-    let other = [stood("b", "1", PartRule::Verified)];
+    let finished = [part_state("a", "1", PartRule::Unmeasured)];
+    let verified = [part_state("a", "1", PartRule::Verified)];
+    let spent = [part_state("a", "1", PartRule::Spent)];
+    let other = [part_state("b", "1", PartRule::Verified)];
     let mut shown = String::new();
     for (what, chunk, demands, parts) in [
         ("its gate passes", &measured, vec![met("a-tests")], &[][..]),
@@ -120,12 +125,12 @@ fn requirements_of_ready_chunks() {
         ("a gate for all agents passes", &bare, vec![met("lint")], &finished),
         ("a gate for all agents fails", &bare, vec![unmet("lint")], &finished),
     ] {
-        let one = pipeline::requirement(chunk, &demands, parts);
-        let standing = match &one.standing {
-            Standing::Met(evidence) => format!("met, {evidence:?}"),
-            Standing::Unmet(failure) => format!("unmet, {}", failure.summary),
-            Standing::Unknown(why) => format!("unknown, {why}"),
-            Standing::Pending(pending) => format!("pending, {}", pending.why()),
+        let one = pipeline::ready_chunk_requirement(chunk, &demands, parts);
+        let standing = match &one.status {
+            RequirementStatus::Met(evidence) => format!("met, {evidence:?}"),
+            RequirementStatus::Unmet(failure) => format!("unmet, {}", failure.summary),
+            RequirementStatus::Unknown(why) => format!("unknown, {why}"),
+            RequirementStatus::Pending(pending) => format!("pending, {}", pending.why()),
         };
         shown.push_str(&format!("{what}: {standing}\n"));
     }
@@ -149,17 +154,20 @@ fn requirements_of_ready_chunks() {
 fn requirements_of_prerequisites() {
     let all = chunks(&["types", "parser: types"]);
     let (types, parser) = (&all[0], &all[1]);
-    let running = requirement("a", Standing::Pending(Pending::Running("still running".into())));
+    let running = requirement(
+        "a",
+        RequirementStatus::Pending(PendingReason::Running("still running".into())),
+    );
     let mut shown = String::new();
     for one in [
         met("chunk types"),
-        pipeline::requirement(types, &[unmet("types-tests")], &[]),
-        pipeline::waits(types, &["plan", "schema"]),
+        pipeline::ready_chunk_requirement(types, &[unmet("types-tests")], &[]),
+        pipeline::waiting_chunk_requirement(types, &["plan", "schema"]),
         running,
-        requirement("a", Standing::Unknown("timed out after 5 min".into())),
+        requirement("a", RequirementStatus::Unknown("timed out after 5 min".into())),
     ] {
-        let one = pipeline::after(parser, (types, &one));
-        shown.push_str(&format!("{} {:?} [{}]\n", one.name, one.standing, one.next));
+        let one = pipeline::prerequisite_requirement(parser, (types, &one));
+        shown.push_str(&format!("{} {:?} [{}]\n", one.name, one.status, one.next));
     }
     assert_snapshot!(shown, @r#"
     after types Met(Measured) []
@@ -171,7 +179,7 @@ fn requirements_of_prerequisites() {
 }
 
 fn next(weighed: Vec<(&Chunk, Requirement)>) -> String {
-    let requirements = pipeline::guided(weighed);
+    let requirements = pipeline::add_next_steps(weighed);
     let lines =
         requirements.iter().map(|one| format!("{}: {}", one.name, one.next).trim_end().to_string());
     lines.collect::<Vec<_>>().join("\n")
@@ -182,15 +190,16 @@ fn next(weighed: Vec<(&Chunk, Requirement)>) -> String {
 fn next_steps() {
     let all = chunks(&["plan", "x: plan", "y: plan", "end: x, y"]);
     let open = |chunk: &Chunk| {
-        pipeline::requirement(chunk, &[unmet(&format!("{}-tests", chunk.name))], &[])
+        pipeline::ready_chunk_requirement(chunk, &[unmet(&format!("{}-tests", chunk.name))], &[])
     };
-    let done =
-        |chunk: &Chunk| pipeline::requirement(chunk, &[met(&format!("{}-tests", chunk.name))], &[]);
+    let done = |chunk: &Chunk| {
+        pipeline::ready_chunk_requirement(chunk, &[met(&format!("{}-tests", chunk.name))], &[])
+    };
     let weigh = |states: &str| -> Vec<(&Chunk, Requirement)> {
         let requirements = all.iter().zip(states.chars()).map(|(chunk, state)| match state {
             'd' => (chunk, done(chunk)),
             'o' => (chunk, open(chunk)),
-            _ => (chunk, pipeline::waits(chunk, &["plan"])),
+            _ => (chunk, pipeline::waiting_chunk_requirement(chunk, &["plan"])),
         });
         requirements.collect()
     };
@@ -220,15 +229,15 @@ fn next_steps() {
     ");
     let many: Vec<String> = (0..200).map(|at| format!("c{at}")).collect();
     let many = chunks(&many.iter().map(String::as_str).collect::<Vec<_>>());
-    let first = pipeline::guided(many.iter().map(|chunk| (chunk, open(chunk))).collect());
+    let first = pipeline::add_next_steps(many.iter().map(|chunk| (chunk, open(chunk))).collect());
     assert_snapshot!(first[0].next, @"Do chunks `c0`, `c1`, `c2`, `c3`, `c4`, `c5` and 194 more. They do not depend on each other: give each to its own subagent, in parallel");
     let bare = Chunk { gates: Vec::new(), r#match: "rev*".into(), ..all[0].clone() };
-    assert_snapshot!(next(vec![(&bare, pipeline::requirement(&bare, &[], &[]))]), @"chunk plan: Give chunk `plan` to a subagent whose type matches `rev*`");
+    assert_snapshot!(next(vec![(&bare, pipeline::ready_chunk_requirement(&bare, &[], &[]))]), @"chunk plan: Give chunk `plan` to a subagent whose type matches `rev*`");
 }
 
-fn entry(change: Change) -> Entry {
-    Entry {
-        v: VERSION,
+fn entry(change: RunChange) -> JournalEntry {
+    JournalEntry {
+        v: FORMAT_VERSION,
         seq: 1,
         at_ms: START_MS,
         prev: String::new(),
@@ -238,13 +247,13 @@ fn entry(change: Change) -> Entry {
     }
 }
 
-fn stop(requirements: &[Requirement]) -> Entry {
-    entry(Change::Decided(Box::new(Decided {
-        rule: Rule::Block,
+fn stop(requirements: &[Requirement]) -> JournalEntry {
+    entry(RunChange::Decided(Box::new(StopRecord {
+        rule: DecisionRule::Block,
         because: String::new(),
-        outcome: Outcome::Blocked { reason: String::new() },
+        outcome: StopOutcome::Blocked { reason: String::new() },
         delivery: None,
-        report: Some(reason::report(requirements, &Redactor::new(Vec::new()))),
+        report: Some(reason::build_stop_report(requirements, &Redactor::new(Vec::new()))),
         mark: None,
         tampering: None,
         observed: None,
@@ -257,19 +266,19 @@ fn stop(requirements: &[Requirement]) -> Entry {
     })))
 }
 
-fn agent(chunk: &str, id: &str, rule: PartRule) -> Entry {
+fn agent(chunk: &str, id: &str, rule: PartRule) -> JournalEntry {
     let requirements = [unmet(&format!("{chunk}-tests"))];
-    entry(Change::Part(Box::new(Part {
-        who: Who { kind: PartKind::Subagent, id: id.into(), name: chunk.into() },
+    entry(RunChange::Part(Box::new(PartRecord {
+        who: PartIdentity { kind: PartKind::Subagent, id: id.into(), name: chunk.into() },
         chunk: Some(chunk.into()),
         rule,
         reason: None,
         because: "its requirement is met".into(),
         holds: 0,
         max_holds: 3,
-        delivery: Delivered { stop: Mark(1), length: None },
+        delivery: DeliveryId { stop: Digest64(1), length: None },
         report: (rule == PartRule::Hold)
-            .then(|| reason::report(&requirements, &Redactor::new(Vec::new()))),
+            .then(|| reason::build_stop_report(&requirements, &Redactor::new(Vec::new()))),
         tampering: None,
         took_ms: 0,
     })))
@@ -284,25 +293,26 @@ fn progress_of_a_pipeline() {
     bare[0].gates.clear();
     let first = stop(&[
         unmet("chunk plan"),
-        pipeline::waits(&all[1], &["plan"]),
-        pipeline::waits(&all[2], &["plan"]),
-        pipeline::waits(&all[3], &["x", "y"]),
+        pipeline::waiting_chunk_requirement(&all[1], &["plan"]),
+        pipeline::waiting_chunk_requirement(&all[2], &["plan"]),
+        pipeline::waiting_chunk_requirement(&all[3], &["x", "y"]),
     ]);
     let second = stop(&[
         met("chunk plan"),
         unmet("chunk x"),
-        requirement("chunk y", Standing::Unknown("timed out after 5 min".into())),
-        pipeline::waits(&all[3], &["x", "y"]),
+        requirement("chunk y", RequirementStatus::Unknown("timed out after 5 min".into())),
+        pipeline::waiting_chunk_requirement(&all[3], &["x", "y"]),
     ]);
     let waived = |until_ms| {
-        entry(Change::Waived(Waiver {
+        entry(RunChange::Waived(Waiver {
             requirement: "chunk plan".into(),
             by: "kim".into(),
             why: "later".into(),
             until_ms,
         }))
     };
-    let over = stop(&all.iter().map(|chunk| met(&pipeline::name(chunk))).collect::<Vec<_>>());
+    let over =
+        stop(&all.iter().map(|chunk| met(&pipeline::requirement_name(chunk))).collect::<Vec<_>>());
     let mut shown = String::new();
     for (what, chunks, entries) in [
         ("nothing yet", &all, vec![]),
@@ -332,14 +342,14 @@ fn progress_of_a_pipeline() {
         ("no longer", &all, vec![first, waived(START_MS - 1)]),
         ("all done", &all, vec![over]),
     ] {
-        let history = History { entries: &entries, parts: &[], now_ms: START_MS };
-        let nodes = pipeline::nodes(chunks, &history);
-        shown.push_str(&format!("{what}: {}\n", pipeline::summary(&nodes)));
+        let history = PipelineHistory { entries: &entries, parts: &[], now_ms: START_MS };
+        let nodes = pipeline::pipeline_nodes(chunks, &history);
+        shown.push_str(&format!("{what}: {}\n", pipeline::summarize_nodes(&nodes)));
         for node in &nodes {
-            let (name, working) = (&node.chunk.name, node.working);
+            let (name, working) = (&node.chunk.name, node.working_agents);
             shown.push_str(&format!(
                 "  {} {name} {:?} ({}) {working}\n",
-                node.layer, node.at, node.note
+                node.layer, node.status, node.note
             ));
         }
     }
@@ -408,16 +418,16 @@ fn the_progress_of_a_long_pipeline_is_complete() {
         .iter()
         .enumerate()
         .map(|(at, chunk)| match at {
-            0..150 => met(&pipeline::name(chunk)),
-            150 => unmet(&pipeline::name(chunk)),
-            _ => pipeline::waits(chunk, &["c150"]),
+            0..150 => met(&pipeline::requirement_name(chunk)),
+            150 => unmet(&pipeline::requirement_name(chunk)),
+            _ => pipeline::waiting_chunk_requirement(chunk, &["c150"]),
         })
         .collect();
     let entries = [stop(&requirements)];
-    let history = History { entries: &entries, parts: &[], now_ms: START_MS };
-    let nodes = pipeline::nodes(&all, &history);
-    assert_eq!(pipeline::summary(&nodes).to_string(), "150 of 200 done; next: c150");
-    assert!(nodes[151..].iter().all(|node| node.at == Where::Waits));
+    let history = PipelineHistory { entries: &entries, parts: &[], now_ms: START_MS };
+    let nodes = pipeline::pipeline_nodes(&all, &history);
+    assert_eq!(pipeline::summarize_nodes(&nodes).to_string(), "150 of 200 done; next: c150");
+    assert!(nodes[151..].iter().all(|node| node.status == ChunkStatus::Waits));
 }
 
 proptest! {
@@ -440,7 +450,7 @@ proptest! {
         let names: Vec<&str> = layers.iter().flatten().map(|chunk| &*chunk.name).collect();
         prop_assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), all.len());
         let known = |name: &str| all.iter().any(|chunk| chunk.name == name);
-        match pipeline::circle(&all) {
+        match pipeline::find_cycle(&all) {
             None => {
                 let mut earlier: BTreeSet<&str> = BTreeSet::new();
                 for layer in &layers {

@@ -1,23 +1,28 @@
 //! A test fixture: a run and its journal in memory, decided by the real table and applied by the real fold.
 
-use ralph_core::decide::{self, Case, Decision, Plan};
-use ralph_core::drive::{Drove, How, Session, Settings};
-use ralph_core::event::{Pending, PendingKind, Stop, Trouble};
+use ralph_core::decide::{self, StopCase, StopDecision, StopPlan};
+use ralph_core::digest64::Digest64;
+use ralph_core::drive::{DriveSettings, RunnerEvent, RunnerSession, SessionOrigin};
+use ralph_core::event::{HostTrouble, PendingWork, PendingWorkKind, StopEvent};
 use ralph_core::facts::{
-    Cap, Declared, Delivery, Driver, Evidence, Facts, Off, Owner, Queued, Tree, Trust,
+    BlockCap, DeclaredPause, OffReason, OwnerPresence, PolicyTrust, QueuedInput, StopDelivery,
+    StopDriver, StopEvidence, StopFacts, TreeIdentity,
 };
-use ralph_core::hold::Hold;
+use ralph_core::hold::StopHold;
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::limits::Limits;
-use ralph_core::mark::Mark;
+use ralph_core::limits::RunLimits;
 use ralph_core::policy::OnTampering;
-use ralph_core::reason::Telling;
+use ralph_core::reason::ReasonContext;
 use ralph_core::record::{
-    Asked, Change, Decided, Delivered, Entry, Observed, Origin, Process, Rule, Run, VERSION,
+    DecisionRule, DeliveryId, FORMAT_VERSION, JournalEntry, OptIn, ProcessIdentity, RunChange,
+    RunOrigin, RunRecord, StopRecord, TranscriptReading,
 };
 use ralph_core::redact::Redactor;
-use ralph_core::requirement::{Evidence as Proof, Failure, Requirement, Stage, Standing, Weight};
-use ralph_core::run::State;
+use ralph_core::requirement::{
+    EvidenceKind as Proof, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
+    RequirementWeight,
+};
+use ralph_core::run::RunState;
 use ralph_core::verdict::Verdict;
 use std::fmt;
 
@@ -33,27 +38,27 @@ macro_rules! check {
 }
 pub(crate) use check;
 
-pub(crate) fn run() -> Run {
-    Run {
-        v: VERSION,
+pub(crate) fn run() -> RunRecord {
+    RunRecord {
+        v: FORMAT_VERSION,
         id: RunId::parse("k7f2").unwrap(),
         owner: SessionId::parse("5999882c-e786-462c-84d4-07d1c65b5e76"),
         started_ms: START_MS,
         project: "/home/user/project".into(),
-        origin: Origin::Started,
+        origin: RunOrigin::Started,
         first_iteration: 0,
-        limits: Limits::DEFAULT,
+        limits: RunLimits::DEFAULT,
         features: Vec::new(),
         promise: None,
-        checklist: Asked::No,
+        checklist: OptIn::No,
         goal_bytes: 0,
         title: "nested quotes".into(),
         on_tampering: OnTampering::Block,
         prompt: None,
         listed: Vec::new(),
         lists: Vec::new(),
-        tasks: Asked::No,
-        phases: Asked::No,
+        tasks: OptIn::No,
+        phases: OptIn::No,
         transcript_length: 0,
         process: None,
         seal: None,
@@ -62,69 +67,69 @@ pub(crate) fn run() -> Run {
 }
 
 /// A session that a run owns.
-pub(crate) fn scenario() -> Scenario {
-    Scenario::of(run())
+pub(crate) fn test_run() -> TestRun {
+    TestRun::of(run())
 }
 
 /// A session that a runner started.
-pub(crate) fn driven(settings: Settings) -> Scenario {
-    Scenario::of(Run { drive: Some(Box::new(settings)), ..run() }).begins(1)
+pub(crate) fn driven_run(settings: DriveSettings) -> TestRun {
+    TestRun::of(RunRecord { drive: Some(Box::new(settings)), ..run() }).begin_session(1)
 }
 
 /// A session without a run, about which other tools wrote files.
-pub(crate) fn files() -> Scenario {
-    Scenario { holder: SessionOwner::Files, ..scenario() }
+pub(crate) fn files_only() -> TestRun {
+    TestRun { holder: TestHold::Files, ..test_run() }
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Scenario {
-    pub(crate) run: Run,
-    pub(crate) state: State,
-    pub(crate) journal: Vec<Entry>,
-    pub(crate) taken: Vec<Taken>,
+pub(crate) struct TestRun {
+    pub(crate) run: RunRecord,
+    pub(crate) state: RunState,
+    pub(crate) journal: Vec<JournalEntry>,
+    pub(crate) taken: Vec<TakenStop>,
     pub(crate) now_ms: u64,
-    holder: SessionOwner,
+    holder: TestHold,
     goal: Option<String>,
     adopted: Option<String>,
     redactor: Redactor,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SessionOwner {
+enum TestHold {
     Run,
     Files,
 }
 
 /// A stop, the answer to it, and how many iterations were charged after it.
 #[derive(Clone, Debug)]
-pub(crate) struct Taken {
-    pub(crate) decision: Decision,
+pub(crate) struct TakenStop {
+    pub(crate) decision: StopDecision,
     pub(crate) iteration: u32,
 }
 
-impl Scenario {
-    pub(crate) fn of(run: Run) -> Self {
+impl TestRun {
+    pub(crate) fn of(run: RunRecord) -> Self {
         let mut scenario = Self {
-            state: State::new(&run),
+            state: RunState::new(&run),
             journal: Vec::new(),
             taken: Vec::new(),
             now_ms: run.started_ms,
-            holder: SessionOwner::Run,
+            holder: TestHold::Run,
             goal: None,
             adopted: None,
             redactor: Redactor::default(),
             run,
         };
-        scenario.write(Change::Started(Box::new(scenario.run.clone())));
+        scenario.write(RunChange::Started(Box::new(scenario.run.clone())));
         scenario
     }
 
-    pub(crate) fn limits(self, limits: Limits) -> Self {
-        Self::of(Run { limits, ..self.run })
+    pub(crate) fn limits(self, limits: RunLimits) -> Self {
+        Self::of(RunRecord { limits, ..self.run })
     }
 
-    pub(crate) fn most(self, iterations: u32) -> Self {
-        let limits = Limits { max_iterations: Some(iterations), ..self.run.limits.clone() };
+    pub(crate) fn max_iterations(self, iterations: u32) -> Self {
+        let limits = RunLimits { max_iterations: Some(iterations), ..self.run.limits.clone() };
         self.limits(limits)
     }
 
@@ -146,22 +151,22 @@ impl Scenario {
         self
     }
 
-    pub(crate) fn change(mut self, change: Change) -> Self {
+    pub(crate) fn change(mut self, change: RunChange) -> Self {
         self.write(change);
         self
     }
 
     /// A runner did something.
-    pub(crate) fn drove(self, drove: Drove) -> Self {
-        self.change(Change::Drove(Box::new(drove)))
+    pub(crate) fn drove(self, drove: RunnerEvent) -> Self {
+        self.change(RunChange::Drove(Box::new(drove)))
     }
 
     /// The runner starts its session of this number, or resumes it.
-    pub(crate) fn begins(self, number: u32) -> Self {
+    pub(crate) fn begin_session(self, number: u32) -> Self {
         let model = None;
-        self.drove(Drove::Session(Session {
+        self.drove(RunnerEvent::Session(RunnerSession {
             id: session(number),
-            how: How::Fresh,
+            how: SessionOrigin::Fresh,
             model,
             argv: vec!["claude".into()],
             env: Vec::new(),
@@ -170,74 +175,79 @@ impl Scenario {
     }
 
     /// A stop a minute after the last one.
-    pub(crate) fn stop(mut self, stop: At) -> Self {
+    pub(crate) fn stop(mut self, stop: TestStop) -> Self {
         self.now_ms += MINUTE_MS;
         self.take(stop);
         self
     }
 
-    pub(crate) fn stops(self, count: u32, stop: impl Fn(u32) -> At) -> Self {
+    pub(crate) fn stops(self, count: u32, stop: impl Fn(u32) -> TestStop) -> Self {
         (0..count).fold(self, |scenario, at| scenario.stop(stop(at)))
     }
 
     /// Decides on the current state and records the decision, as the hook does.
-    pub(crate) fn take(&mut self, at: At) -> &Taken {
-        let facts = Facts { now_ms: self.now_ms, ..at.facts };
+    pub(crate) fn take(&mut self, at: TestStop) -> &TakenStop {
+        let facts = StopFacts { now_ms: self.now_ms, ..at.facts };
         let decision = self.decide(&at.stop, &facts, &at.evidence).redacted(&self.redactor);
-        if self.holder == SessionOwner::Run && decision.rule != Rule::NotMine {
-            self.write(Change::Decided(Box::new(Decided {
+        if self.holder == TestHold::Run && decision.rule != DecisionRule::NotMine {
+            self.write(RunChange::Decided(Box::new(StopRecord {
                 rule: decision.rule,
                 outcome: decision.outcome.clone(),
                 because: decision.because.clone(),
                 mark: decision.mark,
                 delivery: facts
                     .delivery
-                    .map(|it| Delivered { stop: Mark(it.stop), length: it.length }),
+                    .map(|it| DeliveryId { stop: Digest64(it.stop), length: it.length }),
                 report: decision.report.clone(),
                 observed: at.observed,
                 process: at.process,
                 tampering: facts.tampering,
-                in_a_row: facts.in_a_row,
-                background: at.stop.background(),
+                in_a_row: facts.consecutive_blocks,
+                background: at.stop.background_digest(),
                 remedy: decision.remedy,
-                garbled: at.evidence.garbled.clone(),
+                garbled: at.evidence.unparsable_lists.clone(),
                 took_ms: 0,
             })));
         }
-        self.taken.push(Taken { decision, iteration: self.state.iteration });
+        self.taken.push(TakenStop { decision, iteration: self.state.iteration });
         self.last()
     }
 
-    fn decide(&self, stop: &Stop, facts: &Facts, evidence: &Evidence) -> Decision {
+    fn decide(&self, stop: &StopEvent, facts: &StopFacts, evidence: &StopEvidence) -> StopDecision {
         let hold = match self.holder {
-            SessionOwner::Run => Hold::Run { run: &self.run, state: &self.state },
-            SessionOwner::Files => Hold::Files,
+            TestHold::Run => StopHold::Run { run: &self.run, state: &self.state },
+            TestHold::Files => StopHold::Files,
         };
-        let case = Case { stop, hold, facts };
+        let case = StopCase { stop, hold, facts };
         match decide::plan(&case) {
-            Plan::Answer(decision) => decision,
-            Plan::Verify => {
+            StopPlan::Answer(decision) => decision,
+            StopPlan::Verify => {
                 let (goal, adopted) = (self.goal.as_deref(), self.adopted.as_deref());
-                let context = Telling { redactor: &self.redactor, nonce: NONCE, goal, adopted };
+                let context = ReasonContext {
+                    redactor: &self.redactor,
+                    nonce: NONCE,
+                    goal,
+                    adoption_notice: adopted,
+                };
                 decide::conclude(&case, evidence, &context)
             }
         }
     }
 
     /// The decision about this stop, without recording it.
-    pub(crate) fn ask(&self, at: &At) -> Decision {
-        let facts = Facts { now_ms: self.now_ms, ..at.facts.clone() };
+    pub(crate) fn ask(&self, at: &TestStop) -> StopDecision {
+        let facts = StopFacts { now_ms: self.now_ms, ..at.facts.clone() };
         self.decide(&at.stop, &facts, &at.evidence)
     }
 
     /// Appends an entry and applies it, as the store does.
-    pub(crate) fn write(&mut self, change: Change) {
+    pub(crate) fn write(&mut self, change: RunChange) {
         let prev = self.journal.last().map_or_else(String::new, |last| {
-            Mark::of(&[&serde_json::to_vec(last).unwrap()]).short()
+            Digest64::of_parts(&[&serde_json::to_vec(last).unwrap()]).short()
         });
         let seq = self.state.seq;
-        let mut entry = Entry {
-            v: VERSION,
+        let mut entry = JournalEntry {
+            v: FORMAT_VERSION,
             seq,
             at_ms: self.now_ms,
             prev,
@@ -250,7 +260,7 @@ impl Scenario {
         self.journal.push(entry);
     }
 
-    pub(crate) fn last(&self) -> &Taken {
+    pub(crate) fn last(&self) -> &TakenStop {
         self.taken.last().unwrap()
     }
 
@@ -263,7 +273,7 @@ impl Scenario {
     }
 }
 
-impl fmt::Display for Scenario {
+impl fmt::Display for TestRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, taken) in self.taken.iter().enumerate() {
             if at > 0 {
@@ -275,18 +285,18 @@ impl fmt::Display for Scenario {
     }
 }
 
-impl fmt::Display for Taken {
+impl fmt::Display for TakenStop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { decision: Decision { rule, verdict, because, .. }, iteration } = self;
+        let Self { decision: StopDecision { rule, verdict, because, .. }, iteration } = self;
         let word = match verdict {
             Verdict::Allow => "allow".to_owned(),
-            Verdict::AllowNoting(_) => "allow, noting".to_owned(),
+            Verdict::AllowWithNotice(_) => "allow, noting".to_owned(),
             Verdict::Block { .. } => "block".to_owned(),
-            Verdict::End { status, .. } => format!("end {}", status.name()),
-            Verdict::Answer { .. }
-            | Verdict::Tell { .. }
-            | Verdict::Deny { .. }
-            | Verdict::Ask { .. } => panic!("no answer to a stop: {verdict:?}"),
+            Verdict::EndRun { status, .. } => format!("end {}", status.name()),
+            Verdict::AnswerPrompt { .. }
+            | Verdict::AddContext { .. }
+            | Verdict::DenyTool { .. }
+            | Verdict::AskPerson { .. } => panic!("no answer to a stop: {verdict:?}"),
         };
         write!(f, "{word:<16} rule {:<12} {iteration} charged  {because}", rule.name())
     }
@@ -294,56 +304,56 @@ impl fmt::Display for Taken {
 
 /// One stop and everything known about it. By default without special circumstances and without requirements.
 #[derive(Clone, Debug)]
-pub(crate) struct At {
-    pub(crate) stop: Stop,
-    pub(crate) facts: Facts,
-    pub(crate) evidence: Evidence,
-    pub(crate) observed: Option<Observed>,
-    pub(crate) process: Option<Process>,
+pub(crate) struct TestStop {
+    pub(crate) stop: StopEvent,
+    pub(crate) facts: StopFacts,
+    pub(crate) evidence: StopEvidence,
+    pub(crate) observed: Option<TranscriptReading>,
+    pub(crate) process: Option<ProcessIdentity>,
 }
 
-pub(crate) fn at(tree: u64) -> At {
-    let stop = Stop {
+pub(crate) fn stop_at(tree: u64) -> TestStop {
+    let stop = StopEvent {
         session: SessionId::parse("5999882c-e786-462c-84d4-07d1c65b5e76"),
         cwd: None,
         transcript: None,
         prompt: None,
         continuing: false,
-        said: None,
+        last_message: None,
         trouble: None,
         pending: Vec::new(),
     };
-    let evidence = Evidence {
+    let evidence = StopEvidence {
         requirements: Vec::new(),
-        tree: Tree::Known(tree),
-        own_limit: None,
+        tree: TreeIdentity::Known(tree),
+        adopted_limit: None,
         tampering: None,
-        garbled: Vec::new(),
+        unparsable_lists: Vec::new(),
     };
-    At { stop, facts: Facts::quiet(0), evidence, observed: None, process: None }
+    TestStop { stop, facts: StopFacts::quiet(0), evidence, observed: None, process: None }
 }
 
-impl At {
+impl TestStop {
     pub(crate) fn require(mut self, requirement: Requirement) -> Self {
         self.evidence.requirements.push(requirement);
         self
     }
 
     pub(crate) fn met(self, name: &str) -> Self {
-        self.require(requirement(name, Standing::Met(Proof::Measured)))
+        self.require(requirement(name, RequirementStatus::Met(Proof::Measured)))
     }
 
     pub(crate) fn claimed(self, name: &str) -> Self {
-        self.require(requirement(name, Standing::Met(Proof::Claimed)))
+        self.require(requirement(name, RequirementStatus::Met(Proof::Claimed)))
     }
 
     pub(crate) fn unmet(self, name: &str) -> Self {
-        let failure = Failure::new("it fails".into());
-        self.require(requirement(name, Standing::Unmet(failure)))
+        let failure = RequirementFailure::new("it fails".into());
+        self.require(requirement(name, RequirementStatus::Unmet(failure)))
     }
 
     pub(crate) fn unknown(self, name: &str) -> Self {
-        self.require(requirement(name, Standing::Unknown("timed out after 5 min".into())))
+        self.require(requirement(name, RequirementStatus::Unknown("timed out after 5 min".into())))
     }
 
     pub(crate) fn nothing_required(mut self) -> Self {
@@ -351,13 +361,13 @@ impl At {
         self
     }
 
-    pub(crate) fn tree(mut self, tree: Tree) -> Self {
+    pub(crate) fn tree(mut self, tree: TreeIdentity) -> Self {
         self.evidence.tree = tree;
         self
     }
 
     pub(crate) fn own_limit(mut self, limit: &str) -> Self {
-        self.evidence.own_limit = Some(limit.into());
+        self.evidence.adopted_limit = Some(limit.into());
         self
     }
 
@@ -366,13 +376,13 @@ impl At {
         self
     }
 
-    pub(crate) fn trouble(mut self, trouble: impl Into<Option<Trouble>>) -> Self {
+    pub(crate) fn trouble(mut self, trouble: impl Into<Option<HostTrouble>>) -> Self {
         self.stop.trouble = trouble.into();
         self
     }
 
-    pub(crate) fn pending(mut self, kind: PendingKind, what: &str) -> Self {
-        self.stop.pending.push(Pending { kind, what: what.into(), poses: false });
+    pub(crate) fn pending(mut self, kind: PendingWorkKind, what: &str) -> Self {
+        self.stop.pending.push(PendingWork { kind, what: what.into(), impersonates_person: false });
         self
     }
 
@@ -383,44 +393,45 @@ impl At {
 
     /// A delivery that was under way before anything was answered; the transcript grew meanwhile.
     pub(crate) fn on_its_way(mut self, delivery: u64) -> Self {
-        self.facts.delivery = Some(Delivery { stop: delivery, length: Some(99), arrived_ms: 0 });
+        self.facts.delivery =
+            Some(StopDelivery { stop: delivery, length: Some(99), arrived_ms: 0 });
         self
     }
 
     pub(crate) fn delivery(mut self, delivery: u64) -> Self {
         // Arrives after any earlier answer, so that two of them are consecutive deliveries.
         self.facts.delivery =
-            Some(Delivery { stop: delivery, length: Some(delivery), arrived_ms: u64::MAX });
+            Some(StopDelivery { stop: delivery, length: Some(delivery), arrived_ms: u64::MAX });
         self
     }
 
-    pub(crate) fn declared(mut self, declared: impl Into<Option<Declared>>) -> Self {
+    pub(crate) fn declared(mut self, declared: impl Into<Option<DeclaredPause>>) -> Self {
         self.facts.declared = declared.into();
         self
     }
 
     pub(crate) fn queued(mut self) -> Self {
-        self.facts.queued = Queued::Something;
+        self.facts.queued = QueuedInput::Something;
         self
     }
 
-    pub(crate) fn in_a_row(mut self, times: u32, cap: Cap) -> Self {
-        self.facts.in_a_row = times;
-        self.facts.cap = cap;
+    pub(crate) fn in_a_row(mut self, times: u32, cap: BlockCap) -> Self {
+        self.facts.consecutive_blocks = times;
+        self.facts.block_cap = cap;
         self
     }
 
-    pub(crate) fn off(mut self, off: impl Into<Option<Off>>) -> Self {
+    pub(crate) fn off(mut self, off: impl Into<Option<OffReason>>) -> Self {
         self.facts.off = off.into();
         self
     }
 
-    pub(crate) fn owner(mut self, owner: Owner) -> Self {
+    pub(crate) fn owner(mut self, owner: OwnerPresence) -> Self {
         self.facts.owner = owner;
         self
     }
 
-    pub(crate) fn trust(mut self, trust: Trust) -> Self {
+    pub(crate) fn trust(mut self, trust: PolicyTrust) -> Self {
         self.facts.trust = trust;
         self
     }
@@ -435,12 +446,12 @@ impl At {
         self
     }
 
-    pub(crate) fn driver(mut self, driver: Driver) -> Self {
+    pub(crate) fn driver(mut self, driver: StopDriver) -> Self {
         self.facts.driver = driver;
         self
     }
 
-    pub(crate) fn context(mut self, permille: u16, driver: Driver) -> Self {
+    pub(crate) fn context(mut self, permille: u16, driver: StopDriver) -> Self {
         self.facts.context_permille = Some(permille);
         self.facts.driver = driver;
         self
@@ -451,21 +462,23 @@ pub(crate) fn session(number: u32) -> SessionId {
     SessionId::parse(&format!("00000000-0000-4000-8000-{number:012}")).unwrap()
 }
 
-pub(crate) fn requirement(name: &str, standing: Standing) -> Requirement {
+pub(crate) fn requirement(name: &str, standing: RequirementStatus) -> Requirement {
     Requirement {
         name: name.into(),
-        stage: Stage::Correctness,
+        stage: RequirementStage::Correctness,
         next: match &standing {
-            Standing::Met(_) => String::new(),
-            Standing::Unmet(_) | Standing::Unknown(_) | Standing::Pending(_) => {
+            RequirementStatus::Met(_) => String::new(),
+            RequirementStatus::Unmet(_)
+            | RequirementStatus::Unknown(_)
+            | RequirementStatus::Pending(_) => {
                 format!("Make {name} pass")
             }
         },
-        standing,
-        weight: Weight::Required,
+        status: standing,
+        weight: RequirementWeight::Required,
     }
 }
 
 pub(crate) fn advisory(requirement: Requirement) -> Requirement {
-    Requirement { weight: Weight::Advisory, ..requirement }
+    Requirement { weight: RequirementWeight::Advisory, ..requirement }
 }

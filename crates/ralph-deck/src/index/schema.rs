@@ -6,7 +6,7 @@ use rusqlite::{Connection, Transaction};
 const FORMAT: i64 = 1;
 
 /// Words are stemmed, so that `failing` finds `failed`; accents are ignored.
-const LAYOUT: &str = "
+const CREATE_TABLES: &str = "
 CREATE TABLE project (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE);
 CREATE TABLE source (
     id INTEGER PRIMARY KEY,
@@ -35,7 +35,7 @@ CREATE VIRTUAL TABLE words USING fts5 (title, body, tokenize = 'porter unicode61
 ";
 
 /// In an order that respects foreign keys.
-const DROP: &str = "
+const DROP_TABLES: &str = "
 DROP TABLE words;
 DROP TABLE record;
 DROP TABLE past;
@@ -44,7 +44,7 @@ DROP TABLE project;
 ";
 
 /// `secure_delete` overwrites deleted text instead of leaving it in unused pages.
-const MANNER: &str = "
+const PRAGMAS: &str = "
 PRAGMA secure_delete = ON;
 PRAGMA journal_mode = TRUNCATE;
 PRAGMA synchronous = NORMAL;
@@ -54,37 +54,37 @@ PRAGMA trusted_schema = OFF;
 
 /// Whether an index file can be used as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layout {
+pub(super) enum IndexLayout {
     Ours,
     Absent,
     /// Another version of the index, or a foreign database.
     Other,
 }
 
-pub(super) fn manner(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(MANNER)
+pub(super) fn set_pragmas(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(PRAGMAS)
 }
 
-pub(super) fn layout(connection: &Connection) -> rusqlite::Result<Layout> {
+pub(super) fn check_layout(connection: &Connection) -> rusqlite::Result<IndexLayout> {
     let format: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let tables: i64 =
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     Ok(match (format, tables) {
-        (FORMAT, 1..) => Layout::Ours,
-        (0, 0) => Layout::Absent,
-        _ => Layout::Other,
+        (FORMAT, 1..) => IndexLayout::Ours,
+        (0, 0) => IndexLayout::Absent,
+        _ => IndexLayout::Other,
     })
 }
 
 /// Empties the index. Dropping the tables is far cheaper than deleting the records one by one.
-pub(super) fn clear(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
-    transaction.execute_batch(DROP)?;
-    transaction.execute_batch(LAYOUT)
+pub(super) fn recreate_tables(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    transaction.execute_batch(DROP_TABLES)?;
+    transaction.execute_batch(CREATE_TABLES)
 }
 
-pub(super) fn make(connection: &mut Connection) -> rusqlite::Result<()> {
+pub(super) fn create_tables(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
-    transaction.execute_batch(LAYOUT)?;
+    transaction.execute_batch(CREATE_TABLES)?;
     transaction.pragma_update(None, "user_version", FORMAT)?;
     transaction.commit()
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use ralph_core::text;
 use serde::Deserialize;
 
-use super::request::link;
-use super::tool::{Method, Tool, api};
+use super::forge_tool::{ForgeMethod, ForgeTool, call_api};
+use super::pull_request::safe_link;
 use super::{Forge, ForgeError};
 use ralph_sys::clock::Deadline;
 
@@ -19,7 +19,7 @@ const LONGEST_NAME: usize = 120;
 
 /// The combined result for exactly one commit, whatever was pushed since.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Checks {
+pub enum ForgeChecks {
     /// There are no checks, none have started yet, or all were skipped.
     None,
     Pending {
@@ -30,24 +30,24 @@ pub enum Checks {
     },
     /// Other checks may still be running.
     Failed {
-        failed: Vec<Failed>,
+        failed: Vec<FailedCheck>,
     },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failed {
+pub struct FailedCheck {
     pub name: String,
     pub url: Option<String>,
 }
 
-struct Check {
+struct ForgeCheck {
     name: String,
     url: Option<String>,
-    state: State,
+    state: ForgeCheckState,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ForgeCheckState {
     Pending,
     Passed,
     Failed,
@@ -55,51 +55,56 @@ enum State {
 }
 
 /// Reads the checks of a commit. The caller polls while they are pending or absent.
-pub fn checks(forge: &Forge, commit: &str, deadline: &Deadline) -> Result<Checks, ForgeError> {
+pub fn read_checks(
+    forge: &Forge,
+    commit: &str,
+    deadline: &Deadline,
+) -> Result<ForgeChecks, ForgeError> {
     let is_commit =
         matches!(commit.len(), 40 | 64) && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !is_commit {
-        return Err(ForgeError::Odd { tool: forge.tool, what: WHAT });
+        return Err(ForgeError::UnexpectedAnswer { tool: forge.tool, what: WHAT });
     }
     let all = match forge.tool {
-        Tool::GitHub => on_github(forge, commit, deadline)?,
-        Tool::GitLab => on_gitlab(forge, commit, deadline)?,
+        ForgeTool::GitHub => github_checks(forge, commit, deadline)?,
+        ForgeTool::GitLab => gitlab_checks(forge, commit, deadline)?,
     };
-    Ok(together(&all))
+    Ok(combine_checks(&all))
 }
 
-fn together(all: &[Check]) -> Checks {
-    let of = |state: State| all.iter().filter(move |check| check.state == state);
-    if of(State::Failed).next().is_some() {
-        let failed = of(State::Failed).take(NAMED);
+fn combine_checks(all: &[ForgeCheck]) -> ForgeChecks {
+    let of = |state: ForgeCheckState| all.iter().filter(move |check| check.state == state);
+    if of(ForgeCheckState::Failed).next().is_some() {
+        let failed = of(ForgeCheckState::Failed).take(NAMED);
         let failed =
-            failed.map(|check| Failed { name: check.name.clone(), url: check.url.clone() });
-        return Checks::Failed { failed: failed.collect() };
+            failed.map(|check| FailedCheck { name: check.name.clone(), url: check.url.clone() });
+        return ForgeChecks::Failed { failed: failed.collect() };
     }
-    let pending: BTreeSet<&str> = of(State::Pending).map(|check| check.name.as_str()).collect();
+    let pending: BTreeSet<&str> =
+        of(ForgeCheckState::Pending).map(|check| check.name.as_str()).collect();
     if !pending.is_empty() {
         let names = pending.into_iter().take(NAMED).map(str::to_owned).collect();
-        return Checks::Pending { names };
+        return ForgeChecks::Pending { names };
     }
-    match of(State::Passed).count() {
-        0 => Checks::None,
-        count => Checks::Passed { count },
+    match of(ForgeCheckState::Passed).count() {
+        0 => ForgeChecks::None,
+        count => ForgeChecks::Passed { count },
     }
 }
 
 #[derive(Deserialize)]
-struct CheckRuns {
-    check_runs: Vec<Run>,
+struct GithubCheckRuns {
+    check_runs: Vec<GithubRun>,
 }
 
 #[derive(Deserialize)]
-struct WorkflowRuns {
-    workflow_runs: Vec<Run>,
+struct GithubWorkflowRuns {
+    workflow_runs: Vec<GithubRun>,
 }
 
 /// The fields that a check run and a workflow run have in common.
 #[derive(Deserialize)]
-struct Run {
+struct GithubRun {
     name: Option<String>,
     head_sha: Option<String>,
     status: Option<String>,
@@ -108,12 +113,12 @@ struct Run {
 }
 
 #[derive(Deserialize)]
-struct CombinedStatus {
-    statuses: Vec<Status>,
+struct GithubCombinedStatus {
+    statuses: Vec<GithubStatus>,
 }
 
 #[derive(Deserialize)]
-struct Status {
+struct GithubStatus {
     context: Option<String>,
     state: Option<String>,
     target_url: Option<String>,
@@ -121,40 +126,52 @@ struct Status {
 
 /// Check runs, and statuses set by other services. A job that waits for another one has no check run until that one has
 /// ended, so workflow runs are read as well.
-fn on_github(forge: &Forge, commit: &str, deadline: &Deadline) -> Result<Vec<Check>, ForgeError> {
-    let project = forge.tool.project(&forge.project);
+fn github_checks(
+    forge: &Forge,
+    commit: &str,
+    deadline: &Deadline,
+) -> Result<Vec<ForgeCheck>, ForgeError> {
+    let project = forge.tool.project_endpoint(&forge.project);
     let mut all = Vec::new();
-    pages(PAGES, |page| {
+    each_page(PAGES, |page| {
         let endpoint =
             format!("{project}/commits/{commit}/check-runs?per_page={PER_PAGE}&page={page}");
-        let answer: CheckRuns = api(forge, &Method::Get.call(endpoint, WHAT), deadline)?;
+        let answer: GithubCheckRuns =
+            call_api(forge, &ForgeMethod::Get.call(endpoint, WHAT), deadline)?;
         let count = answer.check_runs.len();
-        all.extend(answer.check_runs.into_iter().filter(|run| run.is_of(commit)).map(Run::check));
+        all.extend(
+            answer
+                .check_runs
+                .into_iter()
+                .filter(|run| run.is_of(commit))
+                .map(GithubRun::into_check),
+        );
         Ok(count)
     })
-    .map_err(|error| error.unwrap_or(too_many(forge)))?;
-    pages(PAGES, |page| {
+    .map_err(|error| error.unwrap_or(too_many_checks(forge)))?;
+    each_page(PAGES, |page| {
         let endpoint = format!("{project}/commits/{commit}/status?per_page={PER_PAGE}&page={page}");
-        let answer: CombinedStatus = api(forge, &Method::Get.call(endpoint, WHAT), deadline)?;
+        let answer: GithubCombinedStatus =
+            call_api(forge, &ForgeMethod::Get.call(endpoint, WHAT), deadline)?;
         let count = answer.statuses.len();
-        all.extend(answer.statuses.into_iter().map(Status::check));
+        all.extend(answer.statuses.into_iter().map(GithubStatus::into_check));
         Ok(count)
     })
-    .map_err(|error| error.unwrap_or(too_many(forge)))?;
+    .map_err(|error| error.unwrap_or(too_many_checks(forge)))?;
     let endpoint = format!("{project}/actions/runs?head_sha={commit}&per_page={PER_PAGE}");
-    let runs = match api(forge, &Method::Get.call(endpoint, WHAT), deadline) {
-        Ok(WorkflowRuns { workflow_runs }) => workflow_runs,
+    let runs = match call_api(forge, &ForgeMethod::Get.call(endpoint, WHAT), deadline) {
+        Ok(GithubWorkflowRuns { workflow_runs }) => workflow_runs,
         // The server does not support Actions.
         Err(ForgeError::Refused { status: Some(404), .. }) => Vec::new(),
         Err(error) => return Err(error),
     };
     let runs = runs.into_iter().filter(|run| run.is_of(commit));
-    all.extend(runs.filter(Run::tells_more_than_its_jobs).map(Run::check));
+    all.extend(runs.filter(GithubRun::adds_to_its_jobs).map(GithubRun::into_check));
     Ok(all)
 }
 
 /// Requests pages until one is not full. The error is `None` if there are too many.
-fn pages(
+fn each_page(
     most: usize,
     mut ask: impl FnMut(usize) -> Result<usize, ForgeError>,
 ) -> Result<(), Option<ForgeError>> {
@@ -166,64 +183,64 @@ fn pages(
     Err(None)
 }
 
-fn too_many(forge: &Forge) -> ForgeError {
+fn too_many_checks(forge: &Forge) -> ForgeError {
     let why = format!("there are more than {}", PAGES * PER_PAGE);
     ForgeError::Refused { tool: forge.tool, what: WHAT, status: None, why }
 }
 
-impl Run {
+impl GithubRun {
     fn is_of(&self, commit: &str) -> bool {
         self.head_sha.as_deref().is_none_or(|head| head.eq_ignore_ascii_case(commit))
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> ForgeCheckState {
         if self.status.as_deref() != Some("completed") {
-            return State::Pending;
+            return ForgeCheckState::Pending;
         }
         match self.conclusion.as_deref() {
-            Some("success") => State::Passed,
-            Some("neutral" | "skipped") => State::Skipped,
-            Some(_) | None => State::Failed,
+            Some("success") => ForgeCheckState::Passed,
+            Some("neutral" | "skipped") => ForgeCheckState::Skipped,
+            Some(_) | None => ForgeCheckState::Failed,
         }
     }
 
     /// Whether the run adds information to its jobs: it is still running, or it ended before any job started.
-    fn tells_more_than_its_jobs(&self) -> bool {
-        self.state() == State::Pending
+    fn adds_to_its_jobs(&self) -> bool {
+        self.state() == ForgeCheckState::Pending
             || matches!(self.conclusion.as_deref(), Some("startup_failure" | "action_required"))
     }
 
-    fn check(self) -> Check {
+    fn into_check(self) -> ForgeCheck {
         let state = self.state();
-        Check {
-            name: name(self.name.as_deref()),
-            url: self.html_url.as_deref().and_then(link),
+        ForgeCheck {
+            name: check_name(self.name.as_deref()),
+            url: self.html_url.as_deref().and_then(safe_link),
             state,
         }
     }
 }
 
-impl Status {
-    fn check(self) -> Check {
+impl GithubStatus {
+    fn into_check(self) -> ForgeCheck {
         let state = match self.state.as_deref() {
-            Some("success") => State::Passed,
-            Some("pending") => State::Pending,
-            Some(_) | None => State::Failed,
+            Some("success") => ForgeCheckState::Passed,
+            Some("pending") => ForgeCheckState::Pending,
+            Some(_) | None => ForgeCheckState::Failed,
         };
-        Check {
-            name: name(self.context.as_deref()),
-            url: self.target_url.as_deref().and_then(link),
+        ForgeCheck {
+            name: check_name(self.context.as_deref()),
+            url: self.target_url.as_deref().and_then(safe_link),
             state,
         }
     }
 }
 
-fn name(name: Option<&str>) -> String {
-    text::line(name.unwrap_or("unnamed check"), LONGEST_NAME)
+fn check_name(name: Option<&str>) -> String {
+    text::clean_line(name.unwrap_or("unnamed check"), LONGEST_NAME)
 }
 
 #[derive(Deserialize)]
-struct Pipeline {
+struct GitlabPipeline {
     id: Option<u64>,
     sha: Option<String>,
     r#ref: Option<String>,
@@ -233,7 +250,7 @@ struct Pipeline {
 }
 
 #[derive(Deserialize)]
-struct Job {
+struct GitlabJob {
     name: Option<String>,
     #[serde(default)]
     allow_failure: bool,
@@ -242,11 +259,16 @@ struct Job {
 
 /// The newest pipeline of each kind counts, because older ones were superseded. Results of other services are part of
 /// the pipelines.
-fn on_gitlab(forge: &Forge, commit: &str, deadline: &Deadline) -> Result<Vec<Check>, ForgeError> {
-    let project = forge.tool.project(&forge.project);
+fn gitlab_checks(
+    forge: &Forge,
+    commit: &str,
+    deadline: &Deadline,
+) -> Result<Vec<ForgeCheck>, ForgeError> {
+    let project = forge.tool.project_endpoint(&forge.project);
     let endpoint =
         format!("{project}/pipelines?sha={commit}&order_by=id&sort=desc&per_page={PER_PAGE}");
-    let pipelines: Vec<Pipeline> = api(forge, &Method::Get.call(endpoint, WHAT), deadline)?;
+    let pipelines: Vec<GitlabPipeline> =
+        call_api(forge, &ForgeMethod::Get.call(endpoint, WHAT), deadline)?;
     let mut seen = BTreeSet::new();
     let mut all = Vec::new();
     for pipeline in pipelines {
@@ -255,17 +277,17 @@ fn on_gitlab(forge: &Forge, commit: &str, deadline: &Deadline) -> Result<Vec<Che
         if is_other || !seen.insert((pipeline.r#ref.clone(), pipeline.source.clone())) {
             continue;
         }
-        let check = pipeline.check();
+        let check = pipeline.to_check();
         let failed = match (check.state, pipeline.id) {
-            (State::Failed, Some(id)) => {
+            (ForgeCheckState::Failed, Some(id)) => {
                 let scope = "scope%5B%5D=failed";
                 let endpoint = format!("{project}/pipelines/{id}/jobs?{scope}&per_page={PER_PAGE}");
-                api::<Vec<Job>>(forge, &Method::Get.call(endpoint, WHAT), deadline)?
+                call_api::<Vec<GitlabJob>>(forge, &ForgeMethod::Get.call(endpoint, WHAT), deadline)?
             }
             _ => Vec::new(),
         };
         let before = all.len();
-        all.extend(failed.into_iter().filter(|job| !job.allow_failure).map(Job::check));
+        all.extend(failed.into_iter().filter(|job| !job.allow_failure).map(GitlabJob::into_check));
         if all.len() == before {
             all.push(check);
         }
@@ -273,10 +295,10 @@ fn on_gitlab(forge: &Forge, commit: &str, deadline: &Deadline) -> Result<Vec<Che
     Ok(all)
 }
 
-fn gitlab_state(status: Option<&str>) -> State {
+fn gitlab_state(status: Option<&str>) -> ForgeCheckState {
     match status {
-        Some("success") => State::Passed,
-        Some("skipped") => State::Skipped,
+        Some("success") => ForgeCheckState::Passed,
+        Some("skipped") => ForgeCheckState::Skipped,
         Some(
             "created"
             | "waiting_for_resource"
@@ -287,22 +309,26 @@ fn gitlab_state(status: Option<&str>) -> State {
             | "manual"
             | "canceling"
             | "waiting_for_callback",
-        ) => State::Pending,
-        Some(_) | None => State::Failed,
+        ) => ForgeCheckState::Pending,
+        Some(_) | None => ForgeCheckState::Failed,
     }
 }
 
-impl Pipeline {
-    fn check(&self) -> Check {
+impl GitlabPipeline {
+    fn to_check(&self) -> ForgeCheck {
         let number = self.id.map(|id| format!("pipeline {id}"));
         let state = gitlab_state(self.status.as_deref());
-        Check { name: name(number.as_deref()), url: self.web_url.as_deref().and_then(link), state }
+        ForgeCheck {
+            name: check_name(number.as_deref()),
+            url: self.web_url.as_deref().and_then(safe_link),
+            state,
+        }
     }
 }
 
-impl Job {
-    fn check(self) -> Check {
-        let url = self.web_url.as_deref().and_then(link);
-        Check { name: name(self.name.as_deref()), url, state: State::Failed }
+impl GitlabJob {
+    fn into_check(self) -> ForgeCheck {
+        let url = self.web_url.as_deref().and_then(safe_link);
+        ForgeCheck { name: check_name(self.name.as_deref()), url, state: ForgeCheckState::Failed }
     }
 }

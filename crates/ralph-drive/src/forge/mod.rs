@@ -3,11 +3,11 @@
 //! Both tools are used only for raw calls of the forge's API, with argument lists and JSON. Their own commands depend on
 //! the repository's configuration, which the agent can edit, and that must not decide where a request goes.
 
-mod body;
 mod checks;
+mod forge_tool;
+mod pull_request;
 mod remote;
-mod request;
-mod tool;
+mod request_body;
 
 #[cfg(test)]
 mod tests;
@@ -17,32 +17,34 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use ralph_git::git;
-use ralph_git::worktree::GitError;
-use ralph_git::worktree::door::{At, Call};
+use ralph_git::worktree::GitCommandError;
+use ralph_git::worktree::git_command::{GitCommand, GitLocation};
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 
-pub use body::{Body, Line, MOST_CHARACTERS, Mark, body};
-pub use checks::{Checks, Failed, checks};
-pub use remote::{Pushed, push};
-pub use request::{Opened, Request, open};
-pub use tool::Tool;
+pub use checks::{FailedCheck, ForgeChecks, read_checks};
+pub use forge_tool::ForgeTool;
+pub use pull_request::{OpenedRequest, PullRequest, open_request};
+pub use remote::{PushOutcome, push_branch};
+pub use request_body::{
+    MOST_CHARACTERS, RequestBody, RequirementLine, RequirementMark, render_body,
+};
 
-use remote::Remote;
-use tool::{Method, api};
+use forge_tool::{ForgeMethod, call_api};
+use remote::ForgeRemote;
 
 /// The project that pull requests are opened on. Contains no secrets.
 #[derive(Clone, Debug)]
 pub struct Forge {
-    pub tool: Tool,
+    pub tool: ForgeTool,
     pub host: String,
     /// `owner/name`, or longer on GitLab.
     pub project: String,
     pub remote: String,
     /// The default target of a request.
     pub default_branch: Option<String>,
-    addresses: remote::Addresses,
+    addresses: remote::PushAddresses,
     env: Env,
 }
 
@@ -53,15 +55,15 @@ pub enum ForgeError {
     #[error("the repository has no remote to push to")]
     NoRemote,
     #[error("the repository has several remotes, none is `origin`, and the branch has no upstream")]
-    WhichRemote,
+    AmbiguousRemote,
     #[error("remote `{0}` is not on a forge that supports pull requests")]
     NoForge(String),
     #[error("neither `gh` nor `glab` is logged in to `{0}`")]
     UnknownHost(String),
     #[error("`{}` is not installed; it is needed to open requests on `{host}`", tool.program())]
-    NoTool { tool: Tool, host: String },
+    NoTool { tool: ForgeTool, host: String },
     #[error("`{}` is not logged in to `{host}`", tool.program())]
-    NotLoggedIn { tool: Tool, host: String },
+    NotLoggedIn { tool: ForgeTool, host: String },
     #[error("cannot access `{project}` on `{host}`: {why}")]
     NoAccess { project: String, host: String, why: String },
     #[error("`{project}` on `{host}` is read-only for this login")]
@@ -73,13 +75,13 @@ pub enum ForgeError {
     #[error("a run may not push `{commit}` to `{branch}`")]
     NotPushable { branch: String, commit: String },
     #[error("`{}` could not {what}: {why}", tool.program())]
-    Refused { tool: Tool, what: &'static str, status: Option<u16>, why: String },
+    Refused { tool: ForgeTool, what: &'static str, status: Option<u16>, why: String },
     #[error("`{}` did not {what} in time", tool.program())]
-    OutOfTime { tool: Tool, what: &'static str },
+    OutOfTime { tool: ForgeTool, what: &'static str },
     #[error("`{}` gave an unexpected answer when asked to {what}", tool.program())]
-    Odd { tool: Tool, what: &'static str },
+    UnexpectedAnswer { tool: ForgeTool, what: &'static str },
     #[error(transparent)]
-    Git(#[from] GitError),
+    Git(#[from] GitCommandError),
 }
 
 impl ForgeError {
@@ -89,14 +91,14 @@ impl ForgeError {
         Some(match self {
             Self::NotARepository(_) => format!("run it in a git repository, {WITHOUT}"),
             Self::NoRemote => format!("add one: `git remote add origin URL`, {WITHOUT}"),
-            Self::WhichRemote => {
+            Self::AmbiguousRemote => {
                 format!("choose one: `git branch --set-upstream-to=REMOTE/BRANCH`, {WITHOUT}")
             }
             Self::NoForge(_) => format!("push it to GitHub or GitLab, {WITHOUT}"),
             Self::UnknownHost(host) => format!(
                 "`gh auth login --hostname {host}` or `glab auth login --hostname {host}`, {WITHOUT}"
             ),
-            Self::NoTool { tool, .. } => format!("install it from {}, {WITHOUT}", tool.home()),
+            Self::NoTool { tool, .. } => format!("install it from {}, {WITHOUT}", tool.home_page()),
             Self::NotLoggedIn { tool, host } => {
                 format!("`{} auth login --hostname {host}`, {WITHOUT}", tool.program())
             }
@@ -111,11 +113,11 @@ impl ForgeError {
             Self::PushRefused { remote, branch, .. } => {
                 format!("run `git push {remote} {branch}` for details")
             }
-            Self::Git(GitError::Missing) => "install git".to_owned(),
+            Self::Git(GitCommandError::Missing) => "install git".to_owned(),
             Self::NotPushable { .. }
             | Self::Refused { .. }
             | Self::OutOfTime { .. }
-            | Self::Odd { .. }
+            | Self::UnexpectedAnswer { .. }
             | Self::Git(_) => return None,
         })
     }
@@ -123,27 +125,28 @@ impl ForgeError {
 
 /// Finds the forge and checks everything that a pull request needs, before any work is done. `tool` overrides the
 /// detection.
-pub fn check(
+pub fn find_forge(
     project: &Path,
     env: &Env,
-    tool: Option<Tool>,
+    tool: Option<ForgeTool>,
     deadline: &Deadline,
 ) -> Result<Forge, ForgeError> {
     let nowhere = || ForgeError::NotARepository(project.to_owned());
     let project = fs::resolve(project).ok_or_else(nowhere)?;
-    let root = git::root(&project).ok_or_else(nowhere)?;
-    let at = At::Theirs(root.to_owned());
-    let Remote { name, address, addresses } = remote::find(&Call::new(&at, deadline))?;
-    let named = tool.or_else(|| Tool::of(&address.host));
+    let root = git::work_tree_root(&project).ok_or_else(nowhere)?;
+    let at = GitLocation::UserRepository(root.to_owned());
+    let ForgeRemote { name, address, addresses } =
+        remote::find_remote(&GitCommand::new(&at, deadline))?;
+    let named = tool.or_else(|| ForgeTool::for_host(&address.host));
     let tool = match named {
         Some(tool) => tool,
-        None => logged_in(&address.host, env, deadline)?,
+        None => logged_in_tool(&address.host, env, deadline)?,
     };
     let host = address.host;
-    if !tool::is_there(tool, env, deadline)? {
+    if !forge_tool::is_installed(tool, env, deadline)? {
         return Err(ForgeError::NoTool { tool, host });
     }
-    if !tool.takes(&address.path) {
+    if !tool.accepts_path(&address.path) {
         return Err(ForgeError::NoForge(name));
     }
     let mut forge = Forge {
@@ -155,13 +158,15 @@ pub fn check(
         addresses,
         env: env.clone(),
     };
-    look_up(&mut forge, deadline)?;
+    look_up_project(&mut forge, deadline)?;
     Ok(forge)
 }
 
-fn logged_in(host: &str, env: &Env, deadline: &Deadline) -> Result<Tool, ForgeError> {
-    for tool in [Tool::GitHub, Tool::GitLab] {
-        if tool::is_there(tool, env, deadline)? && tool::knows(tool, env, host, deadline)? {
+fn logged_in_tool(host: &str, env: &Env, deadline: &Deadline) -> Result<ForgeTool, ForgeError> {
+    for tool in [ForgeTool::GitHub, ForgeTool::GitLab] {
+        if forge_tool::is_installed(tool, env, deadline)?
+            && forge_tool::is_logged_in(tool, env, host, deadline)?
+        {
             return Ok(tool);
         }
     }
@@ -169,30 +174,30 @@ fn logged_in(host: &str, env: &Env, deadline: &Deadline) -> Result<Tool, ForgeEr
 }
 
 #[derive(Deserialize)]
-struct Found {
+struct ForgeProject {
     #[serde(alias = "path_with_namespace")]
     full_name: Option<String>,
     default_branch: Option<String>,
     #[serde(default)]
     archived: bool,
     /// Used for GitHub only: GitLab's value leaves out indirect group memberships.
-    permissions: Option<Permissions>,
+    permissions: Option<ForgePermissions>,
 }
 
 #[derive(Deserialize)]
-struct Permissions {
+struct ForgePermissions {
     push: Option<bool>,
 }
 
 /// Completes the project from the forge's answer. Its name may have changed if the project was moved.
-fn look_up(forge: &mut Forge, deadline: &Deadline) -> Result<(), ForgeError> {
+fn look_up_project(forge: &mut Forge, deadline: &Deadline) -> Result<(), ForgeError> {
     const WHAT: &str = "find the project";
-    let call = Method::Get.call(forge.tool.project(&forge.project), WHAT);
-    let found: Found = match api(forge, &call, deadline) {
+    let call = ForgeMethod::Get.call(forge.tool.project_endpoint(&forge.project), WHAT);
+    let found: ForgeProject = match call_api(forge, &call, deadline) {
         Ok(found) => found,
         Err(ForgeError::Refused { why, .. }) => {
             let (tool, host) = (forge.tool, forge.host.clone());
-            return Err(if tool::knows(tool, &forge.env, &host, deadline)? {
+            return Err(if forge_tool::is_logged_in(tool, &forge.env, &host, deadline)? {
                 ForgeError::NoAccess { project: forge.project.clone(), host, why }
             } else {
                 ForgeError::NotLoggedIn { tool, host }
@@ -200,10 +205,10 @@ fn look_up(forge: &mut Forge, deadline: &Deadline) -> Result<(), ForgeError> {
         }
         Err(error) => return Err(error),
     };
-    if let Some(name) = found.full_name.filter(|name| forge.tool.takes(name)) {
+    if let Some(name) = found.full_name.filter(|name| forge.tool.accepts_path(name)) {
         forge.project = name;
     }
-    forge.default_branch = found.default_branch.filter(|name| remote::is_branch(name));
+    forge.default_branch = found.default_branch.filter(|name| remote::is_plain_name(name));
     if found.archived || found.permissions.and_then(|can| can.push) == Some(false) {
         let (project, host) = (forge.project.clone(), forge.host.clone());
         return Err(ForgeError::ReadOnly { project, host });

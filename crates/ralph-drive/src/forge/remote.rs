@@ -1,11 +1,11 @@
 //! Selects the remote, parses its address and pushes the branch.
 
-use ralph_core::drive::Worktree;
+use ralph_core::drive::RunWorktree;
 use ralph_core::id::RunId;
 use ralph_core::text;
 
-use super::{Forge, ForgeError, tool};
-use ralph_git::worktree::door::{At, Call};
+use super::{Forge, ForgeError, forge_tool};
+use ralph_git::worktree::git_command::{GitCommand, GitLocation};
 use ralph_sys::clock::Deadline;
 
 const LONGEST_WHY: usize = 300;
@@ -16,55 +16,59 @@ const ALIASES: [(&str, &str); 3] = [
     ("altssh.gitlab.com", "gitlab.com"),
 ];
 
-pub(super) struct Remote {
+pub(super) struct ForgeRemote {
     pub(super) name: String,
-    pub(super) address: Address,
-    pub(super) addresses: Addresses,
+    pub(super) address: RemoteAddress,
+    pub(super) addresses: PushAddresses,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Address {
+pub(super) struct RemoteAddress {
     pub(super) host: String,
     pub(super) path: String,
 }
 
 /// A hash of the push addresses, to detect changes. The addresses themselves may contain a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Addresses(blake3::Hash);
+pub(super) struct PushAddresses(blake3::Hash);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Pushed {
+pub enum PushOutcome {
     Pushed,
     /// The remote already had the commit.
     UpToDate,
 }
 
 /// The upstream remote of the current branch, else `origin`, else the only remote.
-pub(super) fn find(call: &Call<'_>) -> Result<Remote, ForgeError> {
-    let listed = String::from_utf8_lossy(&call.git(&["remote"])?).into_owned();
-    let names: Vec<&str> = listed.lines().filter(|name| is_branch(name)).collect();
-    let on = call.line_opt(&["symbolic-ref", "--quiet", "--short", "HEAD"])?;
+pub(super) fn find_remote(call: &GitCommand<'_>) -> Result<ForgeRemote, ForgeError> {
+    let listed = String::from_utf8_lossy(&call.run_checked(&["remote"])?).into_owned();
+    let names: Vec<&str> = listed.lines().filter(|name| is_plain_name(name)).collect();
+    let on = call.run_line(&["symbolic-ref", "--quiet", "--short", "HEAD"])?;
     let upstream = match on {
-        Some(branch) => call.line_opt(&["config", "--get", &format!("branch.{branch}.remote")])?,
+        Some(branch) => call.run_line(&["config", "--get", &format!("branch.{branch}.remote")])?,
         None => None,
     };
     let known = |name: &str| names.iter().find(|known| **known == name).copied();
     let only = || if let [only] = names.as_slice() { Some(*only) } else { None };
     let name = upstream.as_deref().and_then(known).or_else(|| known("origin")).or_else(only);
     let Some(name) = name else {
-        return Err(if names.is_empty() { ForgeError::NoRemote } else { ForgeError::WhichRemote });
+        return Err(if names.is_empty() {
+            ForgeError::NoRemote
+        } else {
+            ForgeError::AmbiguousRemote
+        });
     };
-    let url = call.line_opt(&["remote", "get-url", name])?.unwrap_or_default();
-    let address = Address::parse(&url).ok_or_else(|| ForgeError::NoForge(name.to_owned()))?;
-    Ok(Remote { name: name.to_owned(), address, addresses: addresses(call, name)? })
+    let url = call.run_line(&["remote", "get-url", name])?.unwrap_or_default();
+    let address = RemoteAddress::parse(&url).ok_or_else(|| ForgeError::NoForge(name.to_owned()))?;
+    Ok(ForgeRemote { name: name.to_owned(), address, addresses: push_addresses(call, name)? })
 }
 
-fn addresses(call: &Call<'_>, name: &str) -> Result<Addresses, ForgeError> {
-    let urls = call.git(&["remote", "get-url", "--push", "--all", name])?;
-    Ok(Addresses(blake3::hash(&urls)))
+fn push_addresses(call: &GitCommand<'_>, name: &str) -> Result<PushAddresses, ForgeError> {
+    let urls = call.run_checked(&["remote", "get-url", "--push", "--all", name])?;
+    Ok(PushAddresses(blake3::hash(&urls)))
 }
 
-impl Address {
+impl RemoteAddress {
     /// `None` for a directory and for anything that is not an address.
     pub(super) fn parse(url: &str) -> Option<Self> {
         let (authority, path, keeps_port) = if let Some((scheme, rest)) = url.split_once("://") {
@@ -99,7 +103,7 @@ impl Address {
 }
 
 /// A name that cannot be taken for an option and needs no escaping in an address.
-pub(super) fn is_branch(name: &str) -> bool {
+pub(super) fn is_plain_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 400
         && !name.starts_with('-')
@@ -110,48 +114,48 @@ pub(super) fn is_branch(name: &str) -> bool {
 }
 
 /// Pushes exactly this commit to the run's branch on the remote, never with force.
-pub fn push(
+pub fn push_branch(
     forge: &Forge,
-    worktree: &Worktree,
+    worktree: &RunWorktree,
     commit: &str,
     deadline: &Deadline,
-) -> Result<Pushed, ForgeError> {
+) -> Result<PushOutcome, ForgeError> {
     let branch = worktree.branch.as_str();
     let run = branch.strip_prefix("ralph/").and_then(RunId::parse);
     let is_commit =
         matches!(commit.len(), 40 | 64) && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
     if run.is_none() || !is_commit {
-        let (branch, commit) = (text::line(branch, 100), text::line(commit, 100));
+        let (branch, commit) = (text::clean_line(branch, 100), text::clean_line(commit, 100));
         return Err(ForgeError::NotPushable { branch, commit });
     }
-    let at = At::Theirs(worktree.from.clone().into());
-    let given = tool::given(&forge.env);
-    let call = Call { abroad: Some(&given), ..Call::new(&at, deadline) };
+    let at = GitLocation::UserRepository(worktree.from.clone().into());
+    let given = forge_tool::login_environment(&forge.env);
+    let call = GitCommand { network_env: Some(&given), ..GitCommand::new(&at, deadline) };
     // The agent can edit the repository's configuration and must not choose where the person's credentials go.
-    if addresses(&call, &forge.remote)? != forge.addresses {
+    if push_addresses(&call, &forge.remote)? != forge.addresses {
         return Err(ForgeError::RemoteChanged(forge.remote.clone()));
     }
     let refspec = format!("{commit}:refs/heads/{branch}");
     let options = ["push", "--porcelain", "--no-verify", "--no-signed", "--no-force-with-lease"];
     let said =
-        call.ask(&[&options[..], &["--no-follow-tags", "--", &forge.remote, &refspec]].concat())?;
+        call.run(&[&options[..], &["--no-follow-tags", "--", &forge.remote, &refspec]].concat())?;
     let output = String::from_utf8_lossy(&said.stdout);
-    let line = output.lines().find_map(|line| outcome(line, branch));
+    let line = output.lines().find_map(|line| parse_push_line(line, branch));
     match (said.code, line) {
-        (0, Some(('=', _))) => Ok(Pushed::UpToDate),
-        (0, _) => Ok(Pushed::Pushed),
+        (0, Some(('=', _))) => Ok(PushOutcome::UpToDate),
+        (0, _) => Ok(PushOutcome::Pushed),
         (_, Some((_, why))) => Err(push_refused(forge, branch, &why)),
         (code, None) => Err(push_refused(forge, branch, &format!("git exited with {code}"))),
     }
 }
 
 fn push_refused(forge: &Forge, branch: &str, why: &str) -> ForgeError {
-    let why = text::line(why, LONGEST_WHY);
+    let why = text::clean_line(why, LONGEST_WHY);
     ForgeError::PushRefused { remote: forge.remote.clone(), branch: branch.to_owned(), why }
 }
 
 /// Parses a line such as `!\t<from>:<to>\t[rejected] (non-fast-forward)` into its flag and summary.
-fn outcome(line: &str, branch: &str) -> Option<(char, String)> {
+fn parse_push_line(line: &str, branch: &str) -> Option<(char, String)> {
     let mut fields = line.splitn(3, '\t');
     let flag = fields.next()?.chars().next()?;
     let (_, to) = fields.next()?.split_once(':')?;

@@ -4,27 +4,27 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
-use ralph_core::drive::{Then, Worktree};
+use ralph_core::drive::{LandingMode, RunWorktree};
 use ralph_core::redact::Redactor;
 use serde_json::{Value, json};
 
-use super::remote::Address;
+use super::remote::RemoteAddress;
 use super::*;
 use ralph_sys::fs::Durability;
-use ralph_sys::proc::testing::succeed;
+use ralph_sys::proc::testing::run_successfully;
 
 /// A project with a bare repository as its remote, and fake tools with configurable answers.
-struct Scene {
+struct ForgeScene {
     dir: tempfile::TempDir,
 }
 
 const GITHUB: &str = "https://github.com/acme/rocket.git";
 const GITLAB: &str = "git@gitlab.example.com:space/team/rocket.git";
 
-impl Scene {
+impl ForgeScene {
     fn at(url: &str) -> Self {
         let scene = Self::without_remote();
-        succeed(scene.dir.path(), &["git", "init", "--quiet", "--bare", "remote.git"]);
+        run_successfully(scene.dir.path(), &["git", "init", "--quiet", "--bare", "remote.git"]);
         scene.git(&["remote", "add", "origin", url]);
         let remote = scene.dir.path().join("remote.git");
         scene.git(&["remote", "set-url", "--push", "origin", remote.to_str().unwrap()]);
@@ -33,8 +33,8 @@ impl Scene {
 
     fn without_remote() -> Self {
         let scene = Self { dir: tempfile::tempdir().unwrap() };
-        fs::create_dir(&scene.project()).unwrap();
-        fs::create_dir(&scene.dir.path().join("answers")).unwrap();
+        fs::create_private_dir(&scene.project()).unwrap();
+        fs::create_private_dir(&scene.dir.path().join("answers")).unwrap();
         scene.git(&["init", "--quiet", "--initial-branch=main"]);
         scene.commit();
         scene
@@ -43,11 +43,13 @@ impl Scene {
     /// A scene whose tool answers for an ordinary project.
     fn ready(url: &str) -> (Self, Forge) {
         let scene = Self::at(url);
-        let tool = if url == GITHUB { Tool::GitHub } else { Tool::GitLab };
+        let tool = if url == GITHUB { ForgeTool::GitHub } else { ForgeTool::GitLab };
         scene.install(tool);
         match tool {
-            Tool::GitHub => scene.answer("GET repos/acme/rocket", &github_project()),
-            Tool::GitLab => scene.answer("GET projects/space%2Fteam%2Frocket", &gitlab_project()),
+            ForgeTool::GitHub => scene.answer("GET repos/acme/rocket", &github_project()),
+            ForgeTool::GitLab => {
+                scene.answer("GET projects/space%2Fteam%2Frocket", &gitlab_project())
+            }
         }
         let forge = scene.check().unwrap();
         scene.forget();
@@ -61,7 +63,7 @@ impl Scene {
     fn git(&self, arguments: &[&str]) -> String {
         let mut argv = vec!["git", "-c", "user.name=t", "-c", "user.email=t@t"];
         argv.extend(arguments);
-        let output = succeed(&self.project(), &argv);
+        let output = run_successfully(&self.project(), &argv);
         String::from_utf8(output).unwrap().trim().to_owned()
     }
 
@@ -70,9 +72,9 @@ impl Scene {
         self.git(&["rev-parse", "HEAD"])
     }
 
-    fn install(&self, tool: Tool) {
+    fn install(&self, tool: ForgeTool) {
         let path = self.dir.path().join("bin").join(tool.program());
-        fs::create_dir(path.parent().unwrap()).unwrap();
+        fs::create_private_dir(path.parent().unwrap()).unwrap();
         let script = r#"#!/bin/sh
             for word; do printf ' %s' "$word"; done >>DIR/log; echo >>DIR/log
             pwd >DIR/cwd
@@ -122,7 +124,7 @@ impl Scene {
     }
 
     fn check(&self) -> Result<Forge, ForgeError> {
-        check(&self.project(), &self.env(), None, &generous())
+        find_forge(&self.project(), &self.env(), None, &generous())
     }
 
     fn error(&self) -> String {
@@ -143,27 +145,27 @@ impl Scene {
     }
 
     fn read(&self, name: &str) -> String {
-        let bytes = fs::read_opt(&self.dir.path().join(name), 1 << 20).unwrap();
+        let bytes = fs::read_if_exists(&self.dir.path().join(name), 1 << 20).unwrap();
         String::from_utf8(bytes.unwrap_or_default()).unwrap()
     }
 
-    fn worktree(&self) -> Worktree {
-        Worktree {
+    fn worktree(&self) -> RunWorktree {
+        RunWorktree {
             path: "/elsewhere".to_owned(),
             branch: "ralph/k7f2".to_owned(),
             from: self.project().display().to_string(),
             into: Some("main".to_owned()),
             base: self.git(&["rev-parse", "HEAD"]),
-            then: Then::PullRequest,
+            then: LandingMode::PullRequest,
             checks_ms: None,
         }
     }
 
-    fn open(&self, forge: &Forge) -> Result<Opened, ForgeError> {
+    fn open(&self, forge: &Forge) -> Result<OpenedRequest, ForgeError> {
         let body = self.dir.path().join("body.md");
         let title = "Fix @bob's parser, closes #12";
-        let request = Request { title, body: &body, head: "ralph/k7f2", base: "main" };
-        open(forge, &request, &generous())
+        let request = PullRequest { title, body: &body, head: "ralph/k7f2", base: "main" };
+        open_request(forge, &request, &generous())
     }
 }
 
@@ -192,13 +194,13 @@ fn commit_of(char: char) -> String {
 
 #[test]
 fn a_forge_is_found_by_the_remote_and_checked_for_access() {
-    let (scene, forge) = Scene::ready(GITHUB);
+    let (scene, forge) = ForgeScene::ready(GITHUB);
     let shown = |forge: &Forge| {
         let Forge { tool, host, project, remote, default_branch, .. } = forge;
         format!("{tool:?} {host} {project} {remote} {default_branch:?}")
     };
     insta::assert_snapshot!(shown(&forge), @r#"GitHub github.com acme/rocket origin Some("main")"#);
-    let (other, forge) = Scene::ready(GITLAB);
+    let (other, forge) = ForgeScene::ready(GITLAB);
     insta::assert_snapshot!(shown(&forge), @r#"GitLab gitlab.example.com space/team/rocket origin Some("trunk")"#);
     // It gets only its own token, and runs outside of any repository.
     assert_eq!(scene.read("credentials"), "gh-secret none\n");
@@ -216,8 +218,8 @@ fn missing_prerequisites_are_reported_before_any_work() {
     let mut report = String::new();
     let mut add = |what: &str, error: String| report.push_str(&format!("{what}:\n{error}\n"));
     let none = tempfile::tempdir().unwrap();
-    let scene = Scene::without_remote();
-    let error = check(none.path(), &scene.env(), None, &generous()).unwrap_err();
+    let scene = ForgeScene::without_remote();
+    let error = find_forge(none.path(), &scene.env(), None, &generous()).unwrap_err();
     add("no repository", scene.describe(&error).replace(none.path().to_str().unwrap(), "/none"));
     add("no remote", scene.error());
     scene.git(&["remote", "add", "one", GITHUB]);
@@ -232,7 +234,7 @@ fn missing_prerequisites_are_reported_before_any_work() {
         "https://user:hunter2secret@github.com/acme/rocket",
     ]);
     add("no tool", scene.error());
-    scene.install(Tool::GitHub);
+    scene.install(ForgeTool::GitHub);
     add("no access", scene.error());
     scene.logged_out();
     add("not logged in", scene.error());
@@ -284,19 +286,19 @@ fn missing_prerequisites_are_reported_before_any_work() {
 
 #[test]
 fn a_tool_that_hangs_times_out() {
-    let scene = Scene::at(GITHUB);
-    scene.install(Tool::GitHub);
+    let scene = ForgeScene::at(GITHUB);
+    scene.install(ForgeTool::GitHub);
     let path = scene.dir.path().join("bin/gh");
     fs::overwrite(&path, b"#!/bin/sh\nexec sleep 60\n").unwrap();
     let soon = Deadline::after(Duration::from_millis(500));
-    let error = check(&scene.project(), &scene.env(), None, &soon).unwrap_err();
+    let error = find_forge(&scene.project(), &scene.env(), None, &soon).unwrap_err();
     assert_eq!(scene.describe(&error), "`gh` did not answer in time");
 }
 
 #[test]
 fn the_upstream_of_the_branch_takes_precedence_over_origin() {
-    let scene = Scene::at(GITHUB);
-    scene.install(Tool::GitHub);
+    let scene = ForgeScene::at(GITHUB);
+    scene.install(ForgeTool::GitHub);
     scene.git(&["remote", "add", "upstream", "ssh://git@ssh.github.com:443/up/stream.git"]);
     scene.git(&["config", "branch.main.remote", "upstream"]);
     let project = json!({ "full_name": "up/renamed", "default_branch": "-x" });
@@ -327,7 +329,7 @@ fn addresses_are_parsed_like_git_parses_them() {
         ("https://a b/c/d", None),
         ("", None),
     ] {
-        let found = Address::parse(url);
+        let found = RemoteAddress::parse(url);
         let found = found.as_ref().map(|one| (one.host.as_str(), one.path.as_str()));
         assert_eq!(found, expected, "{url}");
     }
@@ -335,33 +337,35 @@ fn addresses_are_parsed_like_git_parses_them() {
 
 #[test]
 fn a_branch_is_pushed_and_never_by_force() {
-    let (scene, forge) = Scene::ready(GITHUB);
+    let (scene, forge) = ForgeScene::ready(GITHUB);
     let worktree = scene.worktree();
     let first = scene.commit();
-    assert_eq!(push(&forge, &worktree, &first, &generous()).unwrap(), Pushed::Pushed);
-    assert_eq!(push(&forge, &worktree, &first, &generous()).unwrap(), Pushed::UpToDate);
+    assert_eq!(push_branch(&forge, &worktree, &first, &generous()).unwrap(), PushOutcome::Pushed);
+    assert_eq!(push_branch(&forge, &worktree, &first, &generous()).unwrap(), PushOutcome::UpToDate);
     let remote = scene.dir.path().join("remote.git");
     let refs = || {
-        let output =
-            succeed(&remote, &["git", "for-each-ref", "--format=%(refname) %(objectname)"]);
+        let output = run_successfully(
+            &remote,
+            &["git", "for-each-ref", "--format=%(refname) %(objectname)"],
+        );
         String::from_utf8(output).unwrap()
     };
     assert_eq!(refs(), format!("refs/heads/ralph/k7f2 {first}\n"));
     let second = scene.commit();
-    assert_eq!(push(&forge, &worktree, &second, &generous()).unwrap(), Pushed::Pushed);
+    assert_eq!(push_branch(&forge, &worktree, &second, &generous()).unwrap(), PushOutcome::Pushed);
     // A history that diverged from the remote's.
     scene.git(&["reset", "--quiet", "--hard", &worktree.base]);
     scene.git(&["commit", "--quiet", "--allow-empty", "-mother"]);
     let other = scene.git(&["rev-parse", "HEAD"]);
-    let error = push(&forge, &worktree, &other, &generous()).unwrap_err();
+    let error = push_branch(&forge, &worktree, &other, &generous()).unwrap_err();
     insta::assert_snapshot!(scene.describe(&error), @"
     remote `origin` rejected `ralph/k7f2`: [rejected] (non-fast-forward)
       hint: run `git push origin ralph/k7f2` for details
     ");
     assert_eq!(refs(), format!("refs/heads/ralph/k7f2 {second}\n"));
     for (branch, commit) in [("main", &*other), ("ralph/../main", &other), ("ralph/k7f2", "main")] {
-        let forged = Worktree { branch: branch.to_owned(), ..worktree.clone() };
-        let error = push(&forge, &forged, commit, &generous()).unwrap_err();
+        let forged = RunWorktree { branch: branch.to_owned(), ..worktree.clone() };
+        let error = push_branch(&forge, &forged, commit, &generous()).unwrap_err();
         assert!(matches!(error, ForgeError::NotPushable { .. }), "{branch} {commit}: {error}");
     }
 }
@@ -369,7 +373,7 @@ fn a_branch_is_pushed_and_never_by_force() {
 /// The agent can edit the repository's configuration.
 #[test]
 fn nothing_is_pushed_to_a_changed_remote() {
-    let (scene, forge) = Scene::ready(GITHUB);
+    let (scene, forge) = ForgeScene::ready(GITHUB);
     let mark = scene.dir.path().join("pwned");
     let hook = scene.project().join(".git/hooks/pre-push");
     fs::replace(
@@ -380,10 +384,10 @@ fn nothing_is_pushed_to_a_changed_remote() {
     .unwrap();
     std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
     let worktree = scene.worktree();
-    push(&forge, &worktree, &worktree.base, &generous()).unwrap();
+    push_branch(&forge, &worktree, &worktree.base, &generous()).unwrap();
     let command = format!("ext::touch {}", mark.display());
     scene.git(&["remote", "set-url", "--push", "origin", &command]);
-    let error = push(&forge, &worktree, &worktree.base, &generous()).unwrap_err();
+    let error = push_branch(&forge, &worktree, &worktree.base, &generous()).unwrap_err();
     insta::assert_snapshot!(scene.describe(&error), @"
     the push address of remote `origin` changed since the run began
       hint: check `git remote get-url --push origin`, and push manually if it is right
@@ -393,7 +397,7 @@ fn nothing_is_pushed_to_a_changed_remote() {
 
 #[test]
 fn a_pull_request_is_opened_once_and_updated_later() {
-    let (scene, forge) = Scene::ready(GITHUB);
+    let (scene, forge) = ForgeScene::ready(GITHUB);
     let found = "GET repos/acme/rocket/pulls?state=open&head=acme:ralph%2Fk7f2&per_page=50";
     let fork = json!({
         "number": 6, "html_url": "https://github.com/acme/rocket/pull/6", "state": "open",
@@ -406,10 +410,10 @@ fn a_pull_request_is_opened_once_and_updated_later() {
     });
     scene.answer("POST repos/acme/rocket/pulls", &made);
     let url = "https://github.com/acme/rocket/pull/7".to_owned();
-    assert_eq!(scene.open(&forge).unwrap(), Opened::Opened { url: url.clone() });
+    assert_eq!(scene.open(&forge).unwrap(), OpenedRequest::Opened { url: url.clone() });
     scene.answer(found, &json!([fork, made]));
     scene.answer("PATCH repos/acme/rocket/pulls/7", &made);
-    assert_eq!(scene.open(&forge).unwrap(), Opened::Updated { url });
+    assert_eq!(scene.open(&forge).unwrap(), OpenedRequest::Updated { url });
     insta::assert_snapshot!(scene.asked().replace('\u{2060}', "·"), @"
     api --hostname github.com --method GET repos/acme/rocket/pulls?state=open&head=acme:ralph%2Fk7f2&per_page=50
     api --hostname github.com --method POST repos/acme/rocket/pulls --raw-field head=ralph/k7f2 --raw-field base=main --raw-field title=Fix @·bob's parser, closes #·12 --field body=@/dir/body.md
@@ -420,7 +424,7 @@ fn a_pull_request_is_opened_once_and_updated_later() {
 
 #[test]
 fn a_merge_request_is_opened_once_and_updated_later() {
-    let (scene, forge) = Scene::ready(GITLAB);
+    let (scene, forge) = ForgeScene::ready(GITLAB);
     let project = "projects/space%2Fteam%2Frocket";
     let found =
         format!("GET {project}/merge_requests?state=opened&source_branch=ralph%2Fk7f2&per_page=50");
@@ -431,10 +435,10 @@ fn a_merge_request_is_opened_once_and_updated_later() {
         "source_branch": "ralph/k7f2", "web_url": url
     });
     scene.answer(&format!("POST {project}/merge_requests"), &made);
-    assert_eq!(scene.open(&forge).unwrap(), Opened::Opened { url: url.clone() });
+    assert_eq!(scene.open(&forge).unwrap(), OpenedRequest::Opened { url: url.clone() });
     scene.answer(&found, &json!([made]));
     scene.answer(&format!("PUT {project}/merge_requests/7"), &made);
-    assert_eq!(scene.open(&forge).unwrap(), Opened::Updated { url });
+    assert_eq!(scene.open(&forge).unwrap(), OpenedRequest::Updated { url });
     insta::assert_snapshot!(scene.asked().replace('\u{2060}', "·"), @"
     api --hostname gitlab.example.com --method GET projects/space%2Fteam%2Frocket/merge_requests?state=opened&source_branch=ralph%2Fk7f2&per_page=50
     api --hostname gitlab.example.com --method POST projects/space%2Fteam%2Frocket/merge_requests --raw-field source_branch=ralph/k7f2 --raw-field target_branch=main --raw-field title=Fix @·bob's parser, closes #·12 --field description=@/dir/body.md
@@ -445,7 +449,7 @@ fn a_merge_request_is_opened_once_and_updated_later() {
 
 #[test]
 fn refusals_have_the_forges_message_cleaned() {
-    let (scene, forge) = Scene::ready(GITHUB);
+    let (scene, forge) = ForgeScene::ready(GITHUB);
     let found = "GET repos/acme/rocket/pulls?state=open&head=acme:ralph%2Fk7f2&per_page=50";
     scene.answer(found, &json!([]));
     let refused = json!({
@@ -474,7 +478,7 @@ fn refusals_have_the_forges_message_cleaned() {
 }
 
 /// Configures GitHub's answers about a commit.
-fn on_github(scene: &Scene, runs: &Value, statuses: &Value, workflows: &Value) {
+fn on_github(scene: &ForgeScene, runs: &Value, statuses: &Value, workflows: &Value) {
     let commit = commit_of('c');
     let total = runs.as_array().unwrap().len();
     scene.answer(
@@ -509,17 +513,17 @@ fn status(state: &str) -> Value {
 
 /// The results for combinations of check runs, statuses and workflow runs.
 fn come_to(cases: &[(&str, [Value; 3])]) -> String {
-    let (scene, forge) = Scene::ready(GITHUB);
+    let (scene, forge) = ForgeScene::ready(GITHUB);
     let mut report = String::new();
     for (name, [runs, statuses, workflows]) in cases {
         on_github(&scene, runs, statuses, workflows);
-        let found = checks(&forge, &commit_of('c'), &generous()).unwrap();
+        let found = read_checks(&forge, &commit_of('c'), &generous()).unwrap();
         report.push_str(&format!("{name}: {found:?}\n"));
     }
     // An unknown commit is an error, not "passed".
-    let error = checks(&forge, &commit_of('e'), &generous()).unwrap_err();
+    let error = read_checks(&forge, &commit_of('e'), &generous()).unwrap_err();
     assert_eq!(scene.describe(&error), "`gh` could not read the checks: Not Found");
-    assert!(checks(&forge, "../../user", &generous()).is_err());
+    assert!(read_checks(&forge, "../../user", &generous()).is_err());
     report
 }
 
@@ -578,7 +582,7 @@ fn checks_end_failed_passed_or_without_any() {
 
 #[test]
 fn more_checks_than_fit_on_a_page_are_all_read() {
-    let (scene, forge) = Scene::ready(GITHUB);
+    let (scene, forge) = ForgeScene::ready(GITHUB);
     let commit = commit_of('c');
     let many: Vec<Value> = (0..100).map(|_| run("ok", "completed", Some("success"))).collect();
     on_github(&scene, &json!(many), &json!([]), &json!([]));
@@ -588,13 +592,15 @@ fn more_checks_than_fit_on_a_page_are_all_read() {
         &format!("GET repos/acme/rocket/commits/{commit}/check-runs?per_page=100&page=2"),
         &last,
     );
-    let Checks::Failed { failed } = checks(&forge, &commit, &generous()).unwrap() else { panic!() };
+    let ForgeChecks::Failed { failed } = read_checks(&forge, &commit, &generous()).unwrap() else {
+        panic!()
+    };
     assert_eq!(failed.len(), 1);
 }
 
 #[test]
 fn the_newest_pipeline_of_a_commit_counts() {
-    let (scene, forge) = Scene::ready(GITLAB);
+    let (scene, forge) = ForgeScene::ready(GITLAB);
     let (project, commit) = ("projects/space%2Fteam%2Frocket", commit_of('c'));
     let pipeline = |id: u64, status: &str| {
         json!({
@@ -621,7 +627,10 @@ fn the_newest_pipeline_of_a_commit_counts() {
             &format!("GET {project}/pipelines?sha={commit}&order_by=id&sort=desc&per_page=100"),
             &pipelines,
         );
-        report.push_str(&format!("{name}: {:?}\n", checks(&forge, &commit, &generous()).unwrap()));
+        report.push_str(&format!(
+            "{name}: {:?}\n",
+            read_checks(&forge, &commit, &generous()).unwrap()
+        ));
     }
     insta::assert_snapshot!(report, @r#"
     nothing yet: None
@@ -637,10 +646,10 @@ fn the_newest_pipeline_of_a_commit_counts() {
 fn report<'a>(
     foreign: &'a str,
     lists: &'a [String],
-    lines: &'a [Line<'a>],
+    lines: &'a [RequirementLine<'a>],
     redactor: &'a Redactor,
-) -> Body<'a> {
-    Body {
+) -> RequestBody<'a> {
+    RequestBody {
         goal: foreign,
         outcome: foreign,
         commit: foreign,
@@ -655,12 +664,12 @@ fn report<'a>(
 #[test]
 fn the_body_is_a_report_for_reviewers() {
     let lines = [
-        Line { mark: Mark::Met, name: "tests", detail: "148 passed" },
-        Line { mark: Mark::Waived, name: "coverage", detail: "" },
-        Line { mark: Mark::Unknown, name: "a `name`", detail: "never ran" },
+        RequirementLine { mark: RequirementMark::Met, name: "tests", detail: "148 passed" },
+        RequirementLine { mark: RequirementMark::Waived, name: "coverage", detail: "" },
+        RequirementLine { mark: RequirementMark::Unknown, name: "a `name`", detail: "never ran" },
     ];
     let redactor = Redactor::new(vec!["hunter2hunter2".to_owned()]);
-    let body = body(&Body {
+    let body = render_body(&RequestBody {
         goal: "handle nested quotes\nas @alice asked in #12",
         outcome: "verified: handle nested quotes — 6 gates on 3f1c2ab, 11 iterations, 2 h 4 min, $4.10",
         commit: "3f1c2ab",
@@ -712,18 +721,20 @@ fn the_body_is_a_report_for_reviewers() {
 fn the_body_is_bounded_and_counts_omitted_parts() {
     let long = "x".repeat(100_000);
     let items: Vec<String> = (0..1000).map(|number| format!("{number} {long}")).collect();
-    let lines: Vec<Line<'_>> =
-        items.iter().map(|item| Line { mark: Mark::Unmet, name: item, detail: item }).collect();
+    let lines: Vec<RequirementLine<'_>> = items
+        .iter()
+        .map(|item| RequirementLine { mark: RequirementMark::Unmet, name: item, detail: item })
+        .collect();
     let redactor = Redactor::default();
-    let text = body(&report(&long, &items[..3], &lines, &redactor));
+    let text = render_body(&report(&long, &items[..3], &lines, &redactor));
     assert!((50_000..=MOST_CHARACTERS).contains(&text.chars().count()));
     assert_eq!(text.lines().last().unwrap(), "920 more omitted for length.");
     let secret = "hunter2".repeat(20);
     let redactor = Redactor::new(vec![secret.clone()]);
-    let text = body(&report(&secret.repeat(10_000), &[], &[], &redactor));
+    let text = render_body(&report(&secret.repeat(10_000), &[], &[], &redactor));
     assert!(!text.contains("hunter2"));
     let wide = "\u{1f600}".repeat(100_000);
-    let text = body(&report(&wide, &[], &[], &redactor));
+    let text = render_body(&report(&wide, &[], &[], &redactor));
     assert!(text.chars().count() <= MOST_CHARACTERS);
 }
 
@@ -760,8 +771,8 @@ proptest! {
         let foreign = format!("x{foreign}");
         let written = |text: &str| {
             let lists = [text.to_owned()];
-            let lines = [Line { mark: Mark::Met, name: text, detail: text }];
-            body(&report(text, &lists, &lines, &redactor))
+            let lines = [RequirementLine { mark: RequirementMark::Met, name: text, detail: text }];
+            render_body(&report(text, &lists, &lines, &redactor))
         };
         let text = written(&foreign);
         prop_assert_eq!(skeleton(&text), skeleton(&written(&plain)), "{}", text);

@@ -1,7 +1,7 @@
 //! Builds a bounded text section by section, and reserves room for its closing part.
 
-use super::LONGEST;
-use ralph_core::reason::{self, Telling};
+use super::LONGEST_HANDOFF;
+use ralph_core::reason::{self, ReasonContext};
 use ralph_core::redact::Redactor;
 
 /// Reserved for the line with the number of omitted items.
@@ -9,15 +9,19 @@ const MORE: usize = 40;
 /// A shorter quotation is not worth its marks.
 const LEAST_QUOTE: usize = 80;
 
-pub(super) struct Page<'a> {
+pub(super) struct HandoffPage<'a> {
     text: String,
     length: usize,
-    telling: &'a Telling<'a>,
+    telling: &'a ReasonContext<'a>,
     closing: &'static str,
 }
 
-impl<'a> Page<'a> {
-    pub(super) fn new(opening: String, telling: &'a Telling<'a>, closing: &'static str) -> Self {
+impl<'a> HandoffPage<'a> {
+    pub(super) fn new(
+        opening: String,
+        telling: &'a ReasonContext<'a>,
+        closing: &'static str,
+    ) -> Self {
         let length = opening.chars().count() + closing.chars().count();
         Self { text: opening, length, telling, closing }
     }
@@ -27,7 +31,7 @@ impl<'a> Page<'a> {
     }
 
     fn room(&self) -> usize {
-        LONGEST.saturating_sub(self.length)
+        LONGEST_HANDOFF.saturating_sub(self.length)
     }
 
     fn push(&mut self, block: &str) {
@@ -82,7 +86,7 @@ impl<'a> Page<'a> {
         let fitting = (1..=16)
             .map(|part| most * (17 - part) / 16)
             .take_while(|most| *most >= LEAST_QUOTE)
-            .map(|most| reason::fence(label, foreign.trim(), most, self.telling))
+            .map(|most| reason::fence_text(label, foreign.trim(), most, self.telling))
             .find(|fenced| fenced.chars().count() <= room);
         if let Some(fenced) = fitting {
             self.push(&heading);

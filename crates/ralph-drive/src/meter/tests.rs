@@ -1,22 +1,22 @@
 use super::*;
-use crate::wire::{self, Line, Usage};
+use crate::wire::{self, StreamLine, TokenUsage};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn opening() -> Opening {
-    Opening {
+fn opening() -> TallyStart {
+    TallyStart {
         session: SessionId::parse("5999882c").unwrap(),
-        source: Source::Agent,
-        known: Spent::default(),
+        source: CostSource::Agent,
+        known: Spending::default(),
         turns: 0,
-        carried: Spent::default(),
+        carried: Spending::default(),
         worst_turn_micro_usd: 1_000_000,
     }
 }
 
-fn resumed(micro_usd: u64, tokens: u64, turns: u32) -> Opening {
-    let known = Spent { micro_usd, tokens };
-    Opening { known, turns, carried: known, ..opening() }
+fn resumed(micro_usd: u64, tokens: u64, turns: u32) -> TallyStart {
+    let known = Spending { micro_usd, tokens };
+    TallyStart { known, turns, carried: known, ..opening() }
 }
 
 fn model(input: u64, output: u64, usd: f64) -> Value {
@@ -26,17 +26,17 @@ fn model(input: u64, output: u64, usd: f64) -> Value {
     } })
 }
 
-fn outcome(line: &Value) -> Outcome {
+fn outcome(line: &Value) -> TurnResult {
     let mut line = line.clone();
     line["type"] = json!("result");
-    let Line::Result(outcome) = wire::read(line.to_string().as_bytes()) else {
+    let StreamLine::Result(outcome) = wire::parse_line(line.to_string().as_bytes()) else {
         panic!("{line} is a result");
     };
     *outcome
 }
 
 /// A result line with the cost figures that a real client sends.
-fn result(total: (u64, u64, f64), since: (u64, u64, f64)) -> Outcome {
+fn result(total: (u64, u64, f64), since: (u64, u64, f64)) -> TurnResult {
     outcome(&json!({
         "type": "result", "subtype": "success", "num_turns": 1, "total_cost_usd": total.2,
         "usage": { "input_tokens": since.0, "output_tokens": since.1, "cache_read_input_tokens": 0,
@@ -46,21 +46,25 @@ fn result(total: (u64, u64, f64), since: (u64, u64, f64)) -> Outcome {
     }))
 }
 
-fn without_since(outcome: Outcome) -> Outcome {
-    Outcome { since: Vec::new(), ..outcome }
+fn without_since(outcome: TurnResult) -> TurnResult {
+    TurnResult { since: Vec::new(), ..outcome }
 }
 
-fn call(id: &str, tokens: u64) -> Assistant {
-    let usage = Usage { cache_read: tokens, ..Usage::default() };
-    Assistant { message: Some(id.to_string()), usage: Some(usage), ..Assistant::default() }
+fn call(id: &str, tokens: u64) -> StreamAssistant {
+    let usage = TokenUsage { cache_read: tokens, ..TokenUsage::default() };
+    StreamAssistant {
+        message: Some(id.to_string()),
+        usage: Some(usage),
+        ..StreamAssistant::default()
+    }
 }
 
 /// The figures that reach the journal: cost, tokens, turns, and whether the host reported or ralph assumed them.
-fn figures(metered: &Metered) -> (u64, u64, u32, Meter) {
+fn figures(metered: &MeterReading) -> (u64, u64, u32, MeterBasis) {
     (metered.micro_usd, metered.tokens, metered.turns, metered.meter)
 }
 
-use Meter::{Assumed, Told};
+use MeterBasis::{Assumed, Told};
 
 /// R-K1b: figures from a session of the real client, with a subagent in the second turn, resumed for the fourth.
 #[test]
@@ -72,13 +76,13 @@ fn a_session_is_metered_from_its_results() {
     ];
     let fourth = result((30_000, 300, 0.126), (5000, 50, 0.021));
     // An older client reports only its totals.
-    for forget in [|bill: Outcome| bill, without_since] {
-        let mut tally = Tally::open(opening());
-        let seen = bills.clone().map(|bill| figures(&tally.billed(&forget(bill))));
+    for forget in [|bill: TurnResult| bill, without_since] {
+        let mut tally = CostTally::new(opening());
+        let seen = bills.clone().map(|bill| figures(&tally.bill_turn(&forget(bill))));
         let third = (105_000, 25_250, 3, Told);
         assert_eq!(seen, [(4200, 1010, 1, Told), (88_200, 21_210, 2, Told), third]);
-        let mut tally = Tally::open(resumed(105_000, 25_250, 3));
-        assert_eq!(figures(&tally.billed(&forget(fourth.clone()))), (126_000, 30_300, 4, Told));
+        let mut tally = CostTally::new(resumed(105_000, 25_250, 3));
+        assert_eq!(figures(&tally.bill_turn(&forget(fourth.clone()))), (126_000, 30_300, 4, Told));
     }
 }
 
@@ -87,19 +91,22 @@ fn a_session_is_metered_from_its_results() {
 fn totals_that_restart_add_up() {
     let after = result((5000, 50, 0.021), (5000, 50, 0.021));
     for bill in [after.clone(), without_since(after)] {
-        let mut tally = Tally::open(resumed(105_000, 25_250, 3));
-        assert_eq!(figures(&tally.billed(&bill)), (126_000, 30_300, 4, Told));
+        let mut tally = CostTally::new(resumed(105_000, 25_250, 3));
+        assert_eq!(figures(&tally.bill_turn(&bill)), (126_000, 30_300, 4, Told));
     }
     // `/clear` does the same within a process.
-    let mut tally = Tally::open(opening());
-    tally.billed(&without_since(result((1000, 0, 0.5), (1000, 0, 0.5))));
+    let mut tally = CostTally::new(opening());
+    tally.bill_turn(&without_since(result((1000, 0, 0.5), (1000, 0, 0.5))));
     let cleared = without_since(result((300, 0, 0.1), (300, 0, 0.1)));
-    assert_eq!(figures(&tally.billed(&cleared)), (600_000, 1300, 2, Told));
+    assert_eq!(figures(&tally.bill_turn(&cleared)), (600_000, 1300, 2, Told));
     // A fork continues its parent's totals, but is a session of its own.
-    let forked = Opening { known: Spent::default(), turns: 0, ..resumed(126_000, 30_300, 0) };
+    let forked = TallyStart { known: Spending::default(), turns: 0, ..resumed(126_000, 30_300, 0) };
     let bill = result((35_000, 350, 0.147), (5000, 50, 0.021));
     for bill in [bill.clone(), without_since(bill)] {
-        assert_eq!(figures(&Tally::open(forked.clone()).billed(&bill)), (21_000, 5050, 1, Told));
+        assert_eq!(
+            figures(&CostTally::new(forked.clone()).bill_turn(&bill)),
+            (21_000, 5050, 1, Told)
+        );
     }
 }
 
@@ -129,8 +136,8 @@ fn unknown_usage_is_the_worst_case() {
         ("no such session", json!({ "num_turns": 0, "is_error": true }), (0, 0, 0, Told)),
         ("a summary", json!({ "num_turns": 0, "total_cost_usd": 0.48 }), (480_000, 0, 0, Told)),
     ] {
-        let mut tally = Tally::open(opening());
-        assert_eq!(figures(&tally.billed(&outcome(&line))), expected, "{name}");
+        let mut tally = CostTally::new(opening());
+        assert_eq!(figures(&tally.bill_turn(&outcome(&line))), expected, "{name}");
     }
 }
 
@@ -138,52 +145,61 @@ fn unknown_usage_is_the_worst_case() {
 /// own figure, else estimated at the highest price, else the worst case.
 #[test]
 fn a_turn_in_flight_is_counted() {
-    let mut tally = Tally::open(opening());
-    tally.asked();
-    tally.called(&call("msg_1", 1000));
-    tally.called(&call("msg_1", 1001));
-    tally.called(&call("msg_1", 1000));
-    assert_eq!(figures(&tally.so_far()), (1_000_000, 1001, 0, Assumed));
-    tally.told(4000);
-    assert_eq!(figures(&tally.so_far()), (4000, 1001, 0, Told));
-    tally.billed(&result((1000, 10, 0.0042), (1000, 10, 0.0042)));
-    assert_eq!(figures(&tally.so_far()), (4200, 1010, 1, Told));
-    tally.called(&call("msg_2", 2020));
-    assert_eq!(figures(&tally.so_far()), (4200 + 8400, 3030, 1, Assumed));
+    let mut tally = CostTally::new(opening());
+    tally.turn_started();
+    tally.count_call(&call("msg_1", 1000));
+    tally.count_call(&call("msg_1", 1001));
+    tally.count_call(&call("msg_1", 1000));
+    assert_eq!(figures(&tally.estimate_so_far()), (1_000_000, 1001, 0, Assumed));
+    tally.set_turn_total(4000);
+    assert_eq!(figures(&tally.estimate_so_far()), (4000, 1001, 0, Told));
+    tally.bill_turn(&result((1000, 10, 0.0042), (1000, 10, 0.0042)));
+    assert_eq!(figures(&tally.estimate_so_far()), (4200, 1010, 1, Told));
+    tally.count_call(&call("msg_2", 2020));
+    assert_eq!(figures(&tally.estimate_so_far()), (4200 + 8400, 3030, 1, Assumed));
     // The bill replaces the estimate.
     let cheap = result((3000, 30, 0.005), (2000, 20, 0.0008));
-    assert_eq!(figures(&tally.billed(&cheap)), (5000, 3030, 2, Told));
+    assert_eq!(figures(&tally.bill_turn(&cheap)), (5000, 3030, 2, Told));
     // The highest price is used.
-    tally.called(&call("msg_3", 1010));
-    assert_eq!(figures(&tally.so_far()), (5000 + 4200, 4040, 2, Assumed));
+    tally.count_call(&call("msg_3", 1010));
+    assert_eq!(figures(&tally.estimate_so_far()), (5000 + 4200, 4040, 2, Assumed));
 }
 
 /// R-K1b: an unbilled turn is not free.
 #[test]
 fn an_unfinished_turn_is_charged() {
-    let mut tally = Tally::open(opening());
-    assert_eq!(tally.broken_off(), None);
-    tally.asked();
-    assert_eq!(tally.broken_off().as_ref().map(figures), Some((1_000_000, 0, 0, Assumed)));
-    assert_eq!(tally.broken_off(), None);
+    let mut tally = CostTally::new(opening());
+    assert_eq!(tally.charge_unfinished_turn(), None);
+    tally.turn_started();
+    assert_eq!(
+        tally.charge_unfinished_turn().as_ref().map(figures),
+        Some((1_000_000, 0, 0, Assumed))
+    );
+    assert_eq!(tally.charge_unfinished_turn(), None);
     // The recorded cost is no price, because it may be assumed; the client's own total continues from it.
-    let mut tally = Tally::open(resumed(10_000, 1000, 1));
-    tally.asked();
-    tally.called(&call("msg_1", 50));
-    tally.told(12_000);
-    assert_eq!(tally.broken_off().as_ref().map(figures), Some((12_000, 1050, 1, Assumed)));
+    let mut tally = CostTally::new(resumed(10_000, 1000, 1));
+    tally.turn_started();
+    tally.count_call(&call("msg_1", 50));
+    tally.set_turn_total(12_000);
+    assert_eq!(
+        tally.charge_unfinished_turn().as_ref().map(figures),
+        Some((12_000, 1050, 1, Assumed))
+    );
     // After a kill the total starts at zero.
-    let mut tally = Tally::open(resumed(10_000, 1000, 1));
-    tally.asked();
-    tally.called(&call("msg_1", 50));
-    tally.told(500);
-    assert_eq!(tally.broken_off().as_ref().map(figures), Some((10_500, 1050, 1, Assumed)));
+    let mut tally = CostTally::new(resumed(10_000, 1000, 1));
+    tally.turn_started();
+    tally.count_call(&call("msg_1", 50));
+    tally.set_turn_total(500);
+    assert_eq!(
+        tally.charge_unfinished_turn().as_ref().map(figures),
+        Some((10_500, 1050, 1, Assumed))
+    );
 }
 
 /// R-K1b: only messages with usage figures count, and only up to the maximum number.
 #[test]
 fn only_messages_with_usage_count() {
-    let mut tally = Tally::open(opening());
+    let mut tally = CostTally::new(opening());
     for message in [
         json!({ "id": "a", "model": "<synthetic>", "usage": { "input_tokens": 5 } }),
         json!({ "id": "b", "content": [{ "type": "text", "text": "usage: {\"input_tokens\": 9}" }] }),
@@ -191,25 +207,25 @@ fn only_messages_with_usage_count() {
         json!({ "id": "c", "usage": { "input_tokens": -5, "output_tokens": "7" } }),
     ] {
         let line = json!({ "type": "assistant", "message": message });
-        if let Line::Assistant(line) = wire::read(line.to_string().as_bytes()) {
-            tally.called(&line);
+        if let StreamLine::Assistant(line) = wire::parse_line(line.to_string().as_bytes()) {
+            tally.count_call(&line);
         }
     }
-    assert_eq!(tally.so_far().tokens, 0);
+    assert_eq!(tally.estimate_so_far().tokens, 0);
     for number in 0..2 * MOST_CALLS {
-        tally.called(&call(&number.to_string(), 1));
+        tally.count_call(&call(&number.to_string(), 1));
     }
-    tally.called(&call(&"x".repeat(LONGEST_ID + 1), 1));
+    tally.count_call(&call(&"x".repeat(LONGEST_ID + 1), 1));
     // One slot is taken by the message with zero tokens.
-    assert_eq!(tally.so_far().tokens, 9999);
+    assert_eq!(tally.estimate_so_far().tokens, 9999);
 }
 
 /// R-K1a: the client's own cap is the remaining budget of the run or of the day.
 #[test]
 fn the_client_is_capped_at_the_remaining_budget() {
     let caps = |most: Option<u64>, spent, today| {
-        let limits = Limits { max_cost_micro_usd: most, ..Limits::DEFAULT };
-        native_caps(&limits, Spent { micro_usd: spent, tokens: 0 }, today).max_budget_usd
+        let limits = RunLimits { max_cost_micro_usd: most, ..RunLimits::DEFAULT };
+        native_caps(&limits, Spending { micro_usd: spent, tokens: 0 }, today).max_budget_usd
     };
     for (most, spent, today, expected) in [
         (Some(20_000_000), 0, None, Some("20.000000")),
@@ -226,9 +242,9 @@ fn the_client_is_capped_at_the_remaining_budget() {
 #[test]
 fn the_worst_turn_is_the_most_expensive_so_far() {
     let of = |seen| {
-        worst_turn(
-            &Driving { worst_turn_micro_usd: seen, ..Driving::default() },
-            &Settings::DEFAULT,
+        worst_turn_cost(
+            &DriveState { worst_turn_micro_usd: seen, ..DriveState::default() },
+            &DriveSettings::DEFAULT,
         )
     };
     assert_eq!((of(0), of(3)), (1_000_000, 3));
@@ -245,26 +261,26 @@ proptest! {
         ),
         calls in proptest::collection::vec(any::<u64>(), 0..20),
     ) {
-        let mut tally = Tally::open(resumed(known.0, known.1, 0));
+        let mut tally = CostTally::new(resumed(known.0, known.1, 0));
         let mut before = tally.spent();
         for (total_micro_usd, total_tokens, since, turns) in bills {
             for (number, tokens) in calls.iter().enumerate() {
-                tally.called(&call(&number.to_string(), *tokens));
+                tally.count_call(&call(&number.to_string(), *tokens));
             }
-            let so_far = tally.so_far();
+            let so_far = tally.estimate_so_far();
             prop_assert!(so_far.micro_usd >= before.micro_usd && so_far.tokens >= before.tokens);
-            let model = |(micro_usd, input)| wire::ModelUsage {
+            let model = |(micro_usd, input)| wire::StreamModelUsage {
                 model: String::new(),
-                usage: Usage { input, ..Usage::default() },
+                usage: TokenUsage { input, ..TokenUsage::default() },
                 micro_usd,
                 window: None,
             };
-            let now = tally.billed(&Outcome {
+            let now = tally.bill_turn(&TurnResult {
                 micro_usd: total_micro_usd,
                 models: total_tokens.map(|tokens| model((0, tokens))).into_iter().collect(),
                 since: since.map(model).into_iter().collect(),
                 num_turns: turns,
-                ..Outcome::default()
+                ..TurnResult::default()
             });
             prop_assert!(now.micro_usd >= before.micro_usd && now.tokens >= before.tokens);
             before = tally.spent();

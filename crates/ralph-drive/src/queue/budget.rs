@@ -3,41 +3,44 @@
 
 /// A budget in micro-USD.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Purse {
+pub struct QueueBudget {
     /// `None` means no limit.
     total: Option<u64>,
     /// No task is started with less than this.
-    least: u64,
-    accounts: Vec<Account>,
+    least_to_start: u64,
+    accounts: Vec<BudgetAccount>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Account {
+struct BudgetAccount {
     /// Cost of all runs of the task.
     spent: u64,
     /// While the task runs, its reservation: the most that it may spend in total.
     cap: Option<u64>,
     /// The task's own limit.
-    own: Option<u64>,
+    own_limit: Option<u64>,
 }
 
-impl Account {
-    fn held(&self) -> u64 {
+impl BudgetAccount {
+    fn reserved(&self) -> u64 {
         self.cap.map_or(self.spent, |cap| cap.max(self.spent))
     }
 
     fn room(&self) -> u64 {
-        self.own.map_or(u64::MAX, |own| own.saturating_sub(self.spent))
+        self.own_limit.map_or(u64::MAX, |own| own.saturating_sub(self.spent))
     }
 }
 
-impl Purse {
+impl QueueBudget {
     /// `tasks` holds the cost so far and the own limit of each task.
     pub fn new(total: Option<u64>, least: u64, tasks: &[(u64, Option<u64>)]) -> Self {
         let least = total.map_or(least, |total| least.min(total));
-        let accounts =
-            tasks.iter().map(|(spent, own)| Account { spent: *spent, cap: None, own: *own });
-        Self { total, least, accounts: accounts.collect() }
+        let accounts = tasks.iter().map(|(spent, own)| BudgetAccount {
+            spent: *spent,
+            cap: None,
+            own_limit: *own,
+        });
+        Self { total, least_to_start: least, accounts: accounts.collect() }
     }
 
     pub fn total(&self) -> Option<u64> {
@@ -55,26 +58,26 @@ impl Purse {
     /// The part that is neither spent nor reserved.
     fn free(&self) -> Option<u64> {
         let held =
-            self.accounts.iter().fold(0_u64, |sum, account| sum.saturating_add(account.held()));
+            self.accounts.iter().fold(0_u64, |sum, account| sum.saturating_add(account.reserved()));
         self.total.map(|total| total.saturating_sub(held))
     }
 
     /// Whether enough is free to start a task.
-    pub fn suffices(&self) -> bool {
-        self.free().is_none_or(|free| free >= self.least.max(1))
+    pub fn can_start_task(&self) -> bool {
+        self.free().is_none_or(|free| free >= self.least_to_start.max(1))
     }
 
     /// Reserves the share of a task that starts now, as one of `beside` tasks that could. Returns the most that it may
     /// spend in total; `None` means no limit.
-    pub fn allot(&mut self, task: usize, beside: usize) -> Option<u64> {
+    pub fn reserve(&mut self, task: usize, beside: usize) -> Option<u64> {
         let free = self.free();
-        let least = self.least;
+        let least = self.least_to_start;
         let account = self.accounts.get_mut(task)?;
         let share = free.map(|free| {
             let equal = free / u64::try_from(beside.max(1)).unwrap_or(u64::MAX);
             equal.max(least).min(free)
         });
-        let cap = match (share, account.own) {
+        let cap = match (share, account.own_limit) {
             (None, own) => own,
             (Some(share), _) => Some(account.spent.saturating_add(share.min(account.room()))),
         };
@@ -82,7 +85,7 @@ impl Purse {
         cap
     }
 
-    pub fn note(&mut self, task: usize, spent: u64) {
+    pub fn record_spent(&mut self, task: usize, spent: u64) {
         if let Some(account) = self.accounts.get_mut(task) {
             account.spent = account.spent.max(spent);
         }
@@ -98,15 +101,15 @@ impl Purse {
     /// Divides the free part among the running tasks that can use it, and returns their new totals.
     pub fn share_out(&mut self) -> Vec<(usize, u64)> {
         let Some(free) = self.free() else { return Vec::new() };
-        let wants = |account: &Account| {
-            account
-                .cap
-                .is_some_and(|cap| cap >= account.spent && account.own.is_none_or(|own| own > cap))
+        let wants = |account: &BudgetAccount| {
+            account.cap.is_some_and(|cap| {
+                cap >= account.spent && account.own_limit.is_none_or(|own| own > cap)
+            })
         };
         let count = self.accounts.iter().filter(|account| wants(account)).count();
         let share = free.checked_div(u64::try_from(count).unwrap_or(u64::MAX)).unwrap_or(0);
         // A few cents are not worth an entry in a run's journal.
-        if share < self.least.max(1) {
+        if share < self.least_to_start.max(1) {
             return Vec::new();
         }
         let mut raised = Vec::new();
@@ -115,7 +118,7 @@ impl Purse {
                 continue;
             }
             let more = account.cap.unwrap_or(0).saturating_add(share);
-            let cap = account.own.map_or(more, |own| own.min(more));
+            let cap = account.own_limit.map_or(more, |own| own.min(more));
             account.cap = Some(cap);
             raised.push((task, cap));
         }

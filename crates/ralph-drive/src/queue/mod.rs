@@ -11,40 +11,44 @@
 //! branch.
 
 mod budget;
-mod markdown;
-mod read;
-mod record;
+mod markdown_queue;
+mod queue_file;
+mod queue_loop;
+mod queue_record;
 mod schedule;
-mod table;
-mod work;
+mod toml_queue;
 
 #[cfg(test)]
 mod tests;
 
 use std::path::PathBuf;
 
-use ralph_core::status::Status;
+use ralph_core::status::RunStatus;
 use serde::{Deserialize, Serialize};
 
-pub use budget::Purse;
-pub use read::{QueueError, read};
-pub use record::{Book, BookError, Entry, Opening, Past, QueueId, Tried};
-pub use schedule::{Schedule, Stand};
-pub use work::{
-    Became, Board, Desk, Event, Heard, Known, Order, Outcome, Plan, Stopped, Worker, work,
+pub use budget::QueueBudget;
+pub use queue_file::{QueueError, read_queue};
+pub use queue_loop::{
+    KnownQueueTask, QueueContext, QueueOutcome, QueuePlan, QueueStopReason, QueueTaskEvent,
+    QueueTaskOrder, QueueTaskOutcome, QueueTaskOutput, QueueWatcher, QueueWorker, run_queue,
 };
+pub use queue_record::{
+    QueueHistory, QueueId, QueueOpening, QueueRecord, QueueRecordEntry, QueueRecordError,
+    QueueTaskHistory,
+};
+pub use schedule::{QueueTaskState, TaskSchedule};
 
 /// The tasks of a queue, in file order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Queue {
+pub struct TaskQueue {
     /// The file or directory that defines the queue, with symbolic links resolved.
     pub source: PathBuf,
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<QueueTask>,
 }
 
 /// One task of a queue: its goal, dependencies and limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Task {
+pub struct QueueTask {
     pub name: String,
     pub goal: String,
     /// Indices of the tasks that have to be done first.
@@ -57,14 +61,14 @@ pub struct Task {
     pub max_cost_micro_usd: Option<u64>,
 }
 
-impl Task {
+impl QueueTask {
     /// A digest of the goal and lists: if it changes, the task counts as a different one.
-    pub fn asks(&self) -> String {
+    pub fn goal_digest(&self) -> String {
         self.digest(false)
     }
 
     /// A digest that also covers the model and the limits.
-    pub fn terms(&self) -> String {
+    pub fn terms_digest(&self) -> String {
         self.digest(true)
     }
 
@@ -81,17 +85,17 @@ impl Task {
 
 /// How a task ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct End {
-    pub how: Ending,
+pub struct QueueTaskEnd {
+    pub how: QueueTaskEnding,
     /// The status of the run; `None` if the task could not be started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<Status>,
+    pub status: Option<RunStatus>,
     pub why: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ending {
+pub enum QueueTaskEnding {
     /// Verified and merged into the branch that it came from.
     Landed,
     /// Not landed, for any reason. The work is kept.

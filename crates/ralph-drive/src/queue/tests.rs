@@ -4,22 +4,22 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use ralph_core::id::RunId;
-use ralph_core::status::Status;
-use ralph_home::paths::Home;
+use ralph_core::status::RunStatus;
+use ralph_home::paths::RalphHome;
 use ralph_sys::fs::{self, Durability};
 
 use super::*;
-use crate::wishes::{Wish, Wishes};
+use crate::stop_requests::{StopRequest, StopRequests};
 
 // --- parsing
 
 fn write(directory: &Path, name: &str, text: &str) {
     let path = directory.join(name);
-    fs::create_dir(path.parent().unwrap()).unwrap();
+    fs::create_private_dir(path.parent().unwrap()).unwrap();
     fs::replace(&path, text.as_bytes(), Durability::Cached).unwrap();
 }
 
-fn describe(directory: &Path, read: Result<Queue, QueueError>) -> String {
+fn describe(directory: &Path, read: Result<TaskQueue, QueueError>) -> String {
     let root = fs::resolve(directory).unwrap();
     let text = match read {
         Ok(queue) => {
@@ -60,7 +60,7 @@ fn of_table(text: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
     write(directory.path(), "goal.md", "Export it\nas CSV.\n");
     write(directory.path(), "queue.toml", text);
-    describe(directory.path(), read(&directory.path().join("queue.toml")))
+    describe(directory.path(), read_queue(&directory.path().join("queue.toml")))
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_directory_has_one_file_per_task() {
     write(&all, "30-docs.md", terms);
     write(&all, ".hidden.md", "x");
     write(&all, "notes.txt", "x");
-    insta::assert_snapshot!(describe(&all, read(&all)), @r##"
+    insta::assert_snapshot!(describe(&all, read_queue(&all)), @r##"
     10-parser after []: "# Parser\n\nHandle nested quotes.\n" [] [] None None None None
     20-export after ["10-parser"]: "\nExport as CSV.\n" [] [] None None None None
     30-docs after ["10-parser", "20-export"]: "Document it.\n" [] ["a.md", "b.md"] None Some("opus[1m]") None Some(2500000)
@@ -204,7 +204,7 @@ fn a_directory_has_one_file_per_task() {
     write(&wrong, "b.md", "---\nafter: a\n");
     write(&wrong, "c d.md", "x");
     write(&wrong, "e.md", "after: a\n");
-    insta::assert_snapshot!(describe(&wrong, read(&wrong)), @"
+    insta::assert_snapshot!(describe(&wrong, read_queue(&wrong)), @"
     a.md:2 `c`: unknown task `c` (`after` names other tasks of the queue)
     a.md:3 `max_cost: 3`: unknown key `max_cost` (did you mean `max_cost_usd`?)
     a.md:4 `nothing`: `nothing` is not `key: value` (text belongs below the front matter)
@@ -218,11 +218,11 @@ fn a_directory_has_one_file_per_task() {
 
     write(&wrong, "secret", "x");
     let leads_out = directory.path().join("out");
-    fs::create_dir(&leads_out).unwrap();
+    fs::create_private_dir(&leads_out).unwrap();
     std::os::unix::fs::symlink(wrong.join("secret"), leads_out.join("a.md")).unwrap();
-    let mut all = describe(&leads_out, read(&leads_out));
-    all.push_str(&describe(directory.path(), read(&directory.path().join("nowhere"))));
-    all.push_str(&describe(directory.path(), read(directory.path())));
+    let mut all = describe(&leads_out, read_queue(&leads_out));
+    all.push_str(&describe(directory.path(), read_queue(&directory.path().join("nowhere"))));
+    all.push_str(&describe(directory.path(), read_queue(directory.path())));
     insta::assert_snapshot!(all, @"
     `/dir/a.md` links to a file outside the queue
     cannot find `/dir/nowhere`
@@ -238,7 +238,7 @@ proptest! {
         write(directory.path(), "queue.toml", &text);
         write(directory.path(), "all/a.md", &text);
         for path in ["queue.toml", "all"] {
-            if let Err(QueueError::Problems { first, .. }) = read(&directory.path().join(path)) {
+            if let Err(QueueError::Problems { first, .. }) = read_queue(&directory.path().join(path)) {
                 for problem in first {
                     prop_assert!(problem.source.get(problem.span).is_some());
                 }
@@ -250,19 +250,19 @@ proptest! {
 // --- execution
 
 /// A worker whose tasks end as configured, in a pseudo-random order.
-struct Fake {
+struct FakeQueueWorker {
     /// How each task ends, and how much it would spend.
-    fates: Vec<(Ending, u64)>,
+    fates: Vec<(QueueTaskEnding, u64)>,
     chance: u64,
     at_work: Vec<(usize, u64)>,
     log: Vec<String>,
     most: usize,
-    pending: Vec<(usize, Event)>,
-    wish: Wish,
+    pending: Vec<(usize, QueueTaskEvent)>,
+    wish: StopRequest,
 }
 
-impl Fake {
-    fn new(fates: Vec<(Ending, u64)>, chance: u64) -> Self {
+impl FakeQueueWorker {
+    fn new(fates: Vec<(QueueTaskEnding, u64)>, chance: u64) -> Self {
         Self {
             fates,
             chance,
@@ -270,7 +270,7 @@ impl Fake {
             log: Vec::new(),
             most: 0,
             pending: Vec::new(),
-            wish: Wish::None,
+            wish: StopRequest::None,
         }
     }
 
@@ -280,15 +280,15 @@ impl Fake {
     }
 }
 
-impl Worker for Fake {
-    fn start(&mut self, order: &Order) -> Result<(), String> {
+impl QueueWorker for FakeQueueWorker {
+    fn start(&mut self, order: &QueueTaskOrder) -> Result<(), String> {
         self.log.push(format!("start {}", order.task));
         self.at_work.push((order.task, order.max_cost_micro_usd.unwrap_or(u64::MAX)));
         self.most = self.most.max(self.at_work.len());
         Ok(())
     }
 
-    fn poll(&mut self, _wait: Duration) -> Option<(usize, Event)> {
+    fn poll(&mut self, _wait: Duration) -> Option<(usize, QueueTaskEvent)> {
         if let Some(event) = self.pending.pop() {
             return Some(event);
         }
@@ -299,16 +299,23 @@ impl Worker for Fake {
         let (task, limit) = self.at_work.swap_remove(place);
         let (how, wants) = self.fates[task];
         let is_short = wants > limit;
-        let how = if is_short || self.wish > Wish::None { Ending::Parked } else { how };
+        let how =
+            if is_short || self.wish > StopRequest::None { QueueTaskEnding::Parked } else { how };
         self.log.push(format!("{how:?} {task}"));
         let run = RunId::parse(&format!("run{task}"));
         let line = serde_json::Value::Null;
         let spent_micro_usd = Some(wants.min(limit));
-        self.pending.push((task, Event::Ended(End { how, status: None, why: String::new() })));
-        Some((task, Event::Heard(Box::new(Heard { run, spent_micro_usd, line }))))
+        self.pending.push((
+            task,
+            QueueTaskEvent::Ended(QueueTaskEnd { how, status: None, why: String::new() }),
+        ));
+        Some((
+            task,
+            QueueTaskEvent::Output(Box::new(QueueTaskOutput { run, spent_micro_usd, line })),
+        ))
     }
 
-    fn raise(&mut self, task: usize, max_cost_micro_usd: u64) {
+    fn raise_cost_limit(&mut self, task: usize, max_cost_micro_usd: u64) {
         for (at, limit) in &mut self.at_work {
             if *at == task {
                 assert!(*limit <= max_cost_micro_usd, "a limit was lowered");
@@ -317,25 +324,25 @@ impl Worker for Fake {
         }
     }
 
-    fn wish(&mut self, wish: Wish) {
+    fn request_stop(&mut self, wish: StopRequest) {
         self.wish = wish;
         self.log.push(format!("{wish:?}"));
     }
 }
 
-struct Nobody;
+struct SilentQueueWatcher;
 
-impl Board for Nobody {
-    fn started(&mut self, _: usize, _: &Order) {}
-    fn heard(&mut self, _: usize, _: &Heard) {}
-    fn ended(&mut self, _: usize, _: &End) {}
-    fn tick(&mut self, _: &Schedule, _: &Purse) {}
+impl QueueWatcher for SilentQueueWatcher {
+    fn started(&mut self, _: usize, _: &QueueTaskOrder) {}
+    fn output(&mut self, _: usize, _: &QueueTaskOutput) {}
+    fn ended(&mut self, _: usize, _: &QueueTaskEnd) {}
+    fn tick(&mut self, _: &TaskSchedule, _: &QueueBudget) {}
 }
 
-fn plan(tasks: &[Task], parallel: usize, total: Option<u64>) -> Plan<'_> {
-    Plan {
+fn plan(tasks: &[QueueTask], parallel: usize, total: Option<u64>) -> QueuePlan<'_> {
+    QueuePlan {
         tasks,
-        known: vec![Known::default(); tasks.len()],
+        known: vec![KnownQueueTask::default(); tasks.len()],
         parallel,
         max_cost_micro_usd: total,
         least_micro_usd: 10,
@@ -343,32 +350,41 @@ fn plan(tasks: &[Task], parallel: usize, total: Option<u64>) -> Plan<'_> {
     }
 }
 
-fn play(plan: Plan<'_>, fake: &mut Fake, wishes: &Wishes) -> (Outcome, Vec<Entry>) {
+fn play(
+    plan: QueuePlan<'_>,
+    fake: &mut FakeQueueWorker,
+    wishes: &StopRequests,
+) -> (QueueOutcome, Vec<QueueRecordEntry>) {
     let mut entries = Vec::new();
-    let mut note = |entry: Entry| {
+    let mut note = |entry: QueueRecordEntry| {
         entries.push(entry);
         Ok(())
     };
-    let mut ctx =
-        Desk { worker: fake, board: &mut Nobody, note: &mut note, wishes, now_ms: || 1_000 };
-    let outcome = work(plan, &mut ctx).unwrap();
+    let mut ctx = QueueContext {
+        worker: fake,
+        watcher: &mut SilentQueueWatcher,
+        note: &mut note,
+        stop_requests: wishes,
+        now_ms: || 1_000,
+    };
+    let outcome = run_queue(plan, &mut ctx).unwrap();
     (outcome, entries)
 }
 
-fn tasks(after: &[Vec<usize>]) -> Vec<Task> {
-    let task = |(place, after): (usize, &Vec<usize>)| Task {
+fn tasks(after: &[Vec<usize>]) -> Vec<QueueTask> {
+    let task = |(place, after): (usize, &Vec<usize>)| QueueTask {
         name: format!("t{place}"),
         goal: "x".to_owned(),
         after: after.clone(),
-        ..Task::default()
+        ..QueueTask::default()
     };
     after.iter().enumerate().map(task).collect()
 }
 
-type Case = (Vec<Task>, Vec<(Ending, u64)>, usize, u64);
+type QueueCase = (Vec<QueueTask>, Vec<(QueueTaskEnding, u64)>, usize, u64);
 
 /// Tasks that depend on some of the earlier ones, and how each ends.
-fn cases() -> impl Strategy<Value = Case> {
+fn cases() -> impl Strategy<Value = QueueCase> {
     let one =
         (proptest::collection::vec(any::<prop::sample::Index>(), 0..3), any::<bool>(), 0..60_u64);
     (proptest::collection::vec(one, 1..12), 1..5_usize, any::<u64>()).prop_map(
@@ -381,16 +397,20 @@ fn cases() -> impl Strategy<Value = Case> {
                     place => needed.iter().map(|index| index.index(place)).collect(),
                 };
                 after.push(needed.into_iter().collect());
-                fates.push((if is_good { Ending::Landed } else { Ending::Parked }, wants));
+                fates.push((
+                    if is_good { QueueTaskEnding::Landed } else { QueueTaskEnding::Parked },
+                    wants,
+                ));
             }
             (tasks(&after), fates, parallel, chance)
         },
     )
 }
 
-fn behind(tasks: &[Task], fates: &[(Ending, u64)], task: usize) -> bool {
-    let is_bad =
-        |needed: &usize| fates[*needed].0 == Ending::Parked || behind(tasks, fates, *needed);
+fn behind(tasks: &[QueueTask], fates: &[(QueueTaskEnding, u64)], task: usize) -> bool {
+    let is_bad = |needed: &usize| {
+        fates[*needed].0 == QueueTaskEnding::Parked || behind(tasks, fates, *needed)
+    };
     tasks[task].after.iter().any(is_bad)
 }
 
@@ -399,8 +419,8 @@ proptest! {
     /// dependencies have landed. Never more tasks run than allowed, and the queue always ends.
     #[test]
     fn only_dependent_tasks_wait((tasks, fates, parallel, chance) in cases()) {
-        let mut fake = Fake::new(fates.clone(), chance);
-        let (outcome, entries) = play(plan(&tasks, parallel, None), &mut fake, &Wishes::default());
+        let mut fake = FakeQueueWorker::new(fates.clone(), chance);
+        let (outcome, entries) = play(plan(&tasks, parallel, None), &mut fake, &StopRequests::default());
         prop_assert!(fake.most <= parallel);
         let mut landed = BTreeSet::new();
         for line in &fake.log {
@@ -415,20 +435,20 @@ proptest! {
         for (task, became) in outcome.tasks.iter().enumerate() {
             let expected = match (behind(&tasks, &fates, task), fates[task].0) {
                 (true, _) => None,
-                (false, Ending::Landed) => Some(Stand::Done),
-                (false, Ending::Parked) => Some(Stand::Parked),
+                (false, QueueTaskEnding::Landed) => Some(QueueTaskState::Done),
+                (false, QueueTaskEnding::Parked) => Some(QueueTaskState::Parked),
             };
             match expected {
-                Some(stand) => prop_assert_eq!(became.stand, stand),
-                None => prop_assert!(matches!(became.stand, Stand::Blocked(_))),
+                Some(stand) => prop_assert_eq!(became.state, stand),
+                None => prop_assert!(matches!(became.state, QueueTaskState::Blocked(_))),
             }
         }
         prop_assert_eq!(outcome.stopped, None);
-        let starts = entries.iter().filter(|entry| matches!(entry, Entry::Started { .. })).count();
-        let ends = entries.iter().filter(|entry| matches!(entry, Entry::Ended { .. })).count();
+        let starts = entries.iter().filter(|entry| matches!(entry, QueueRecordEntry::Started { .. })).count();
+        let ends = entries.iter().filter(|entry| matches!(entry, QueueRecordEntry::Ended { .. })).count();
         prop_assert_eq!(starts, ends);
-        let mut again = Fake::new(fates, chance);
-        let (same, same_entries) = play(plan(&tasks, parallel, None), &mut again, &Wishes::default());
+        let mut again = FakeQueueWorker::new(fates, chance);
+        let (same, same_entries) = play(plan(&tasks, parallel, None), &mut again, &StopRequests::default());
         prop_assert_eq!((outcome, entries, fake.log), (same, same_entries, again.log));
     }
 
@@ -442,13 +462,13 @@ proptest! {
         for task in tasks.iter_mut().step_by(2) {
             task.max_cost_micro_usd = own;
         }
-        let mut fake = Fake::new(fates.clone(), chance);
-        let (outcome, _) = play(plan(&tasks, parallel, Some(total)), &mut fake, &Wishes::default());
+        let mut fake = FakeQueueWorker::new(fates.clone(), chance);
+        let (outcome, _) = play(plan(&tasks, parallel, Some(total)), &mut fake, &StopRequests::default());
         prop_assert!(outcome.spent_micro_usd <= total, "{} of {total}", outcome.spent_micro_usd);
         for (task, became) in tasks.iter().zip(&outcome.tasks) {
             prop_assert!(became.spent_micro_usd <= task.max_cost_micro_usd.unwrap_or(u64::MAX));
-            if became.stand == Stand::Ready {
-                prop_assert_eq!(outcome.stopped, Some(Stopped::OutOfBudget));
+            if became.state == QueueTaskState::Ready {
+                prop_assert_eq!(outcome.stopped, Some(QueueStopReason::OutOfBudget));
                 prop_assert!(total - outcome.spent_micro_usd < 10.min(total).max(1));
             }
         }
@@ -464,34 +484,34 @@ proptest! {
     #[test]
     fn a_killed_queue_resumes((tasks, fates, parallel, chance) in cases(), cut in 0..200_usize) {
         let home = tempfile::tempdir().unwrap();
-        let home = Home::new(home.path().to_owned());
-        let id = QueueId::of(Path::new("/q.toml"), Path::new("/p"));
-        let mut fake = Fake::new(fates.clone(), chance);
-        let (whole, entries) = play(plan(&tasks, parallel, None), &mut fake, &Wishes::default());
+        let home = RalphHome::new(home.path().to_owned());
+        let id = QueueId::for_queue(Path::new("/q.toml"), Path::new("/p"));
+        let mut fake = FakeQueueWorker::new(fates.clone(), chance);
+        let (whole, entries) = play(plan(&tasks, parallel, None), &mut fake, &StopRequests::default());
         {
-            let (book, past) = Book::open(&home, &id).unwrap();
-            prop_assert_eq!(past, Past::default());
+            let (book, past) = QueueRecord::open(&home, &id).unwrap();
+            prop_assert_eq!(past, QueueHistory::default());
             for entry in entries.iter().take(cut) {
-                book.add(entry.clone()).unwrap();
+                book.append(entry.clone()).unwrap();
             }
-            prop_assert!(Book::look(&home, &id).is_ok());
+            prop_assert!(QueueRecord::read(&home, &id).is_ok());
         }
         let path = home.queues().join(id.as_str()).join("queue.jsonl");
         fs::append(&path, b"{\"v\":1,\"at_ms\":17,\"ended\":{\"ta", Durability::Cached).unwrap();
-        let (book, past) = Book::open(&home, &id).unwrap();
-        book.add(Entry::Closed {}).unwrap();
+        let (book, past) = QueueRecord::open(&home, &id).unwrap();
+        book.append(QueueRecordEntry::Closed {}).unwrap();
         let known = tasks.iter().map(|task| {
             let tried = past.tasks.get(&task.name).cloned().unwrap_or_default();
-            Known { end: tried.end, run: tried.run, ..Known::default() }
+            KnownQueueTask { end: tried.end, run: tried.run, ..KnownQueueTask::default() }
         });
-        let known: Vec<Known> = known.collect();
+        let known: Vec<KnownQueueTask> = known.collect();
         let ended: BTreeSet<usize> =
             known.iter().enumerate().filter(|(_, known)| known.end.is_some()).map(|(at, _)| at).collect();
-        let mut fake = Fake::new(fates, chance.wrapping_add(1));
-        let plan = Plan { known, ..plan(&tasks, parallel, None) };
-        let (after, _) = play(plan, &mut fake, &Wishes::default());
-        let stands = |outcome: &Outcome| {
-            outcome.tasks.iter().map(|task| std::mem::discriminant(&task.stand)).collect::<Vec<_>>()
+        let mut fake = FakeQueueWorker::new(fates, chance.wrapping_add(1));
+        let plan = QueuePlan { known, ..plan(&tasks, parallel, None) };
+        let (after, _) = play(plan, &mut fake, &StopRequests::default());
+        let stands = |outcome: &QueueOutcome| {
+            outcome.tasks.iter().map(|task| std::mem::discriminant(&task.state)).collect::<Vec<_>>()
         };
         prop_assert_eq!(stands(&after), stands(&whole));
         for line in fake.log.iter().filter_map(|line| line.strip_prefix("start ")) {
@@ -503,76 +523,83 @@ proptest! {
 /// After the first request, running tasks finish and no new ones start.
 #[test]
 fn a_stop_request_starts_nothing_new() {
-    let wishes = Wishes::default();
+    let wishes = StopRequests::default();
     wishes.add();
     let tasks = tasks(&[vec![], vec![]]);
-    let mut fake = Fake::new(vec![(Ending::Landed, 0); 2], 1);
+    let mut fake = FakeQueueWorker::new(vec![(QueueTaskEnding::Landed, 0); 2], 1);
     let (outcome, _) = play(plan(&tasks, 2, None), &mut fake, &wishes);
     assert_eq!(fake.log, ["AfterTurn"]);
-    assert_eq!(outcome.stopped, Some(Stopped::Cancelled));
-    assert_eq!(outcome.tasks[0].stand, Stand::Ready);
-    let late = Plan { until_ms: Some(1_000), ..plan(&tasks, 2, None) };
-    let (outcome, _) = play(late, &mut Fake::new(Vec::new(), 1), &Wishes::default());
-    assert_eq!(outcome.stopped, Some(Stopped::OutOfTime));
+    assert_eq!(outcome.stopped, Some(QueueStopReason::Cancelled));
+    assert_eq!(outcome.tasks[0].state, QueueTaskState::Ready);
+    let late = QueuePlan { until_ms: Some(1_000), ..plan(&tasks, 2, None) };
+    let (outcome, _) =
+        play(late, &mut FakeQueueWorker::new(Vec::new(), 1), &StopRequests::default());
+    assert_eq!(outcome.stopped, Some(QueueStopReason::OutOfTime));
 }
 
 /// Each task that could start gets a share, the rest is divided again, and no task gets more than its own limit.
 #[test]
 fn a_budget_is_divided_and_refilled() {
-    let mut purse = Purse::new(Some(100), 10, &[(0, None), (0, Some(20)), (4, None), (0, Some(3))]);
-    let caps = [purse.allot(0, 3), purse.allot(1, 2), purse.allot(2, 1)];
+    let mut purse =
+        QueueBudget::new(Some(100), 10, &[(0, None), (0, Some(20)), (4, None), (0, Some(3))]);
+    let caps = [purse.reserve(0, 3), purse.reserve(1, 2), purse.reserve(2, 1)];
     assert_eq!(caps, [Some(32), Some(20), Some(48)]);
-    assert!(!purse.suffices());
-    purse.note(1, 8);
+    assert!(!purse.can_start_task());
+    purse.record_spent(1, 8);
     purse.release(1);
-    assert!(purse.suffices());
+    assert!(purse.can_start_task());
     assert_eq!(purse.share_out(), []);
-    purse.note(0, 2);
+    purse.record_spent(0, 2);
     purse.release(0);
     assert_eq!(purse.share_out(), [(2, 90)]);
     assert_eq!(purse.spent(), 14);
-    let mut endless = Purse::new(None, 10, &[(0, None), (5, Some(7))]);
-    assert_eq!((endless.allot(0, 1), endless.allot(1, 1)), (None, Some(7)));
-    assert_eq!((endless.share_out(), endless.suffices()), (Vec::new(), true));
+    let mut endless = QueueBudget::new(None, 10, &[(0, None), (5, Some(7))]);
+    assert_eq!((endless.reserve(0, 1), endless.reserve(1, 1)), (None, Some(7)));
+    assert_eq!((endless.share_out(), endless.can_start_task()), (Vec::new(), true));
 }
 
 #[test]
 fn a_queue_record_survives_a_round_trip() {
     let directory = tempfile::tempdir().unwrap();
-    let home = Home::new(directory.path().to_owned());
-    let id = QueueId::of(Path::new("/srv/queue.toml"), Path::new("/srv"));
+    let home = RalphHome::new(directory.path().to_owned());
+    let id = QueueId::for_queue(Path::new("/srv/queue.toml"), Path::new("/srv"));
     assert_eq!(QueueId::parse(&id.as_str().to_uppercase()), Some(id.clone()));
     for wrong in ["", "q", "q123456", "q12345678", "q../../.", "k7f2", "q12345g7"] {
         assert_eq!(QueueId::parse(wrong), None, "{wrong}");
     }
-    assert_eq!(Book::look(&home, &id).unwrap(), None);
+    assert_eq!(QueueRecord::read(&home, &id).unwrap(), None);
     let run = RunId::parse("k7f2").unwrap();
-    let opening = Opening {
+    let opening = QueueOpening {
         source: "/srv/queue.toml".into(),
         project: "/srv".into(),
         arguments: vec!["--max-cost-usd".to_owned(), "20".to_owned()],
     };
     let (task, asks, terms) = ("parser".to_owned(), "a".to_owned(), "t".to_owned());
     let why = "the merged tree is verified".to_owned();
-    let end = End { how: Ending::Landed, status: Some(Status::Verified), why };
+    let end = QueueTaskEnd { how: QueueTaskEnding::Landed, status: Some(RunStatus::Verified), why };
     let entries = [
-        Entry::Opened(opening.clone()),
-        Entry::Started { task: task.clone(), asks: asks.clone(), terms: terms.clone(), run: None },
-        Entry::Runs { task: task.clone(), run: run.clone() },
-        Entry::Ended { task: task.clone(), end: end.clone() },
-        Entry::Closed {},
+        QueueRecordEntry::Opened(opening.clone()),
+        QueueRecordEntry::Started {
+            task: task.clone(),
+            asks: asks.clone(),
+            terms: terms.clone(),
+            run: None,
+        },
+        QueueRecordEntry::Runs { task: task.clone(), run: run.clone() },
+        QueueRecordEntry::Ended { task: task.clone(), end: end.clone() },
+        QueueRecordEntry::Closed {},
     ];
     {
-        let (book, _) = Book::open(&home, &id).unwrap();
+        let (book, _) = QueueRecord::open(&home, &id).unwrap();
         for entry in entries {
-            book.add(entry).unwrap();
+            book.append(entry).unwrap();
         }
         assert_eq!(
-            Book::open(&home, &id).unwrap_err().to_string(),
+            QueueRecord::open(&home, &id).unwrap_err().to_string(),
             format!("queue `{}` is already running", id.as_str())
         );
     }
-    let past = Book::look(&home, &id).unwrap().unwrap();
+    let past = QueueRecord::read(&home, &id).unwrap().unwrap();
     let tried = past.tasks["parser"].clone();
     assert!(tried.has_landed());
     assert_eq!(past.opening, Some(opening));
@@ -596,29 +623,32 @@ fn a_queue_record_survives_a_round_trip() {
     {"v":1,"closed":{}}
     "#);
     fs::append(&path, b"[]\n\xff\n{\"v\":1,\"at_ms\":1,\"new\":{}}\n", Durability::Cached).unwrap();
-    assert_eq!(Book::look(&home, &id).unwrap(), Some(past));
+    assert_eq!(QueueRecord::read(&home, &id).unwrap(), Some(past));
     fs::append(&path, b"{\"v\":2,\"at_ms\":1}\n", Durability::Cached).unwrap();
-    assert!(matches!(Book::open(&home, &id), Err(BookError::Newer(_))));
+    assert!(matches!(QueueRecord::open(&home, &id), Err(QueueRecordError::Newer(_))));
 }
 
 /// The cost of a task includes all of its runs, however often it was restarted.
 #[test]
 fn every_run_of_a_task_is_remembered() {
     let directory = tempfile::tempdir().unwrap();
-    let home = Home::new(directory.path().to_owned());
-    let id = QueueId::of(Path::new("/q"), Path::new("/p"));
-    let (book, _) = Book::open(&home, &id).unwrap();
-    let started = |run: Option<&str>| Entry::Started {
+    let home = RalphHome::new(directory.path().to_owned());
+    let id = QueueId::for_queue(Path::new("/q"), Path::new("/p"));
+    let (book, _) = QueueRecord::open(&home, &id).unwrap();
+    let started = |run: Option<&str>| QueueRecordEntry::Started {
         task: "a".to_owned(),
         asks: String::new(),
         terms: String::new(),
         run: run.and_then(RunId::parse),
     };
-    let runs = |run: &str| Entry::Runs { task: "a".to_owned(), run: RunId::parse(run).unwrap() };
+    let runs = |run: &str| QueueRecordEntry::Runs {
+        task: "a".to_owned(),
+        run: RunId::parse(run).unwrap(),
+    };
     for entry in [started(None), runs("one"), started(None), runs("two"), started(Some("six"))] {
-        book.add(entry).unwrap();
+        book.append(entry).unwrap();
     }
-    let past = Book::look(&home, &id).unwrap().unwrap();
+    let past = QueueRecord::read(&home, &id).unwrap().unwrap();
     let known: Vec<&str> = past.tasks["a"].runs.iter().map(RunId::as_str).collect();
     assert_eq!((known, &past.tasks["a"].run), (vec!["one", "two", "six"], &RunId::parse("six")));
 }
@@ -626,14 +656,22 @@ fn every_run_of_a_task_is_remembered() {
 /// A changed goal makes a different task; changed limits only make it run again.
 #[test]
 fn tasks_are_identified_by_their_goal() {
-    let task = Task { name: "a".to_owned(), goal: "x".to_owned(), ..Task::default() };
-    let renamed = Task { name: "b".to_owned(), after: vec![1], ..task.clone() };
-    let dearer = Task { max_cost_micro_usd: Some(1), ..task.clone() };
-    let other = Task { goal: "y".to_owned(), ..task.clone() };
+    let task = QueueTask { name: "a".to_owned(), goal: "x".to_owned(), ..QueueTask::default() };
+    let renamed = QueueTask { name: "b".to_owned(), after: vec![1], ..task.clone() };
+    let dearer = QueueTask { max_cost_micro_usd: Some(1), ..task.clone() };
+    let other = QueueTask { goal: "y".to_owned(), ..task.clone() };
     let digests: BTreeMap<&str, (bool, bool)> =
         [("renamed", &renamed), ("dearer", &dearer), ("other", &other)]
             .into_iter()
-            .map(|(name, it)| (name, (it.asks() == task.asks(), it.terms() == task.terms())))
+            .map(|(name, it)| {
+                (
+                    name,
+                    (
+                        it.goal_digest() == task.goal_digest(),
+                        it.terms_digest() == task.terms_digest(),
+                    ),
+                )
+            })
             .collect();
     let expected =
         [("renamed", (true, true)), ("dearer", (true, false)), ("other", (false, false))];

@@ -1,102 +1,102 @@
 //! One process of the agent: the conversation with it, from its start to its exit.
 
-mod answer;
-mod asked;
-mod leave;
-mod mind;
-mod open;
-mod watch;
+mod emit_events;
+mod hook_answer;
+mod hook_callback;
+mod launch;
+mod shutdown;
+mod watchdog;
 
-pub(crate) use watch::{tell_decision, tell_gates};
+pub(crate) use emit_events::{emit_decision, emit_gate_progress};
 
-use crate::ending::{self, Ending, TurnFacts};
-use crate::meter::Tally;
-use crate::ride::{Ride, Word};
-use crate::wire::{self, Line};
-use answer::{Answer, What};
-use ralph_core::decide::Decision;
-use ralph_core::drive::{Drove, How};
-use ralph_core::event::Stop;
+use crate::meter::CostTally;
+use crate::run_context::{HintDelivery, RunContext};
+use crate::turn_ending::{self, TurnEnding, TurnFacts};
+use crate::wire::{self, StreamLine};
+use hook_answer::{CallbackAnswer, CallbackKind};
+use ralph_core::decide::StopDecision;
+use ralph_core::drive::{RunnerEvent, SessionOrigin};
+use ralph_core::event::StopEvent;
 use ralph_core::id::SessionId;
-use ralph_core::run::Spent;
+use ralph_core::run::Spending;
 use ralph_core::text;
 use ralph_home::store::StoreError;
-use ralph_hook::contract::work;
-use ralph_hook::driven::DrivenError;
+use ralph_hook::contract::gate_worker;
+use ralph_hook::runner::RunnerStateError;
 use ralph_sys::clock::{Deadline, Stopwatch};
-use ralph_sys::proc::talk::{Talk, TalkError};
+use ralph_sys::proc::line_process::{LineProcess, LineProcessError};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
 /// Capacity of the event queue. A client that writes faster blocks.
-const QUEUE: usize = 32;
+const EVENT_QUEUE: usize = 32;
 const TICK: Duration = Duration::from_millis(100);
 /// Interval between checks for changes by other processes, such as a pause or a hint.
-const LOOK: Duration = Duration::from_secs(1);
-const SAY: Duration = Duration::from_secs(5);
-const FAREWELL: Duration = Duration::from_secs(10);
-const LAST_WORDS: Duration = Duration::from_secs(3);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
+const KILL_GRACE: Duration = Duration::from_secs(3);
 /// Time limit for the agent's notes at a hand-over.
-const NOTES: Duration = Duration::from_mins(5);
+const NOTES_TIMEOUT: Duration = Duration::from_mins(5);
 /// Context use from which the size of the context window is queried.
-const ASK_FROM: u64 = 50_000;
+const QUERY_WINDOW_FROM: u64 = 50_000;
 const MOST_WINDOWS: usize = 16;
 const MOST_ANSWERS: usize = 64;
 const SHOWN_ERRORS: usize = 600;
 /// Prefix of the ids of requests for the session cost.
-const COST: &str = "cost";
+const COST_REQUEST: &str = "cost";
 /// Id of the request for the value that the process's cost counter starts from, sent before any message. The counter
 /// starts at zero after a kill, and at the cost of the original in a fork.
-const CARRIED: &str = "carried";
+const CARRIED_COST_REQUEST: &str = "carried";
 /// A client that supports the request answers within milliseconds.
-const COST_PATIENCE: Duration = Duration::from_secs(3);
+const COST_TIMEOUT: Duration = Duration::from_secs(3);
 
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     #[error(transparent)]
-    Talk(#[from] TalkError),
+    Talk(#[from] LineProcessError),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
-    Driven(#[from] DrivenError),
+    Driven(#[from] RunnerStateError),
     #[error("the system provides no random bytes for a session id")]
     NoChance,
 }
 
 /// The session that a process is started for.
 #[derive(Clone, Debug)]
-pub(crate) struct Start {
+pub(crate) struct SessionLaunch {
     pub session: SessionId,
-    pub how: How,
+    pub how: SessionOrigin,
     pub model: Option<String>,
 }
 
-enum Event {
+enum ConversationEvent {
     Line(Vec<u8>),
     End,
-    Answered(Box<Answer>),
+    Answered(Box<CallbackAnswer>),
 }
 
 /// Why [`listen`](AgentConversation::listen) returned.
 #[derive(Debug)]
-pub(crate) enum Pause {
+pub(crate) enum ListenEnd {
     /// A turn is over, and the process is ready for another message.
-    Turn(Turn),
+    Turn(FinishedTurn),
     /// The process has exited.
-    Gone(Turn),
+    Exited(FinishedTurn),
     /// The agent sent nothing, even after a nudge.
     Silent,
     /// A person did not answer the agent's question in time.
     Unanswered(String),
     /// The rate-limit window is used up to the share that a person allows.
-    UsedUp(String),
+    WindowExhausted(String),
     /// The agent was allowed to stop for good but keeps working, because another hook holds it.
-    Settled(Box<Decision>),
+    Settled(Box<StopDecision>),
     /// A person requested a stop.
-    Wished,
+    StopRequested,
     /// The run's time limit was reached in the middle of a turn.
-    OverTime,
+    TimeLimit,
     /// A person paused the run, and the turn does not end.
     Paused,
     /// Another process ended the run.
@@ -104,95 +104,95 @@ pub(crate) enum Pause {
 }
 
 #[derive(Debug)]
-pub(crate) struct Turn {
-    pub ending: Ending,
+pub(crate) struct FinishedTurn {
+    pub ending: TurnEnding,
     /// The last decision about a stop of the agent, if the client asked.
-    pub decision: Option<Decision>,
+    pub decision: Option<StopDecision>,
     /// The last stop that the client asked about.
-    pub stop: Option<Box<Stop>>,
+    pub stop: Option<Box<StopEvent>>,
 }
 
 /// A running process of the agent and everything known about its current turn.
-pub(crate) struct Conversation {
-    talk: Talk,
-    events: Receiver<Event>,
-    sender: SyncSender<Event>,
+pub(crate) struct AgentConversation {
+    talk: LineProcess,
+    events: Receiver<ConversationEvent>,
+    sender: SyncSender<ConversationEvent>,
     session: SessionId,
-    tally: Tally,
+    tally: CostTally,
     /// The part of this process's cost that is already booked in the day's ledger.
-    booked: Spent,
+    booked: Spending,
     facts: TurnFacts,
-    decision: Option<Decision>,
-    said: Option<String>,
+    decision: Option<StopDecision>,
+    last_text: Option<String>,
     model: Option<String>,
     windows: BTreeMap<String, u64>,
     /// Context use of the agent itself, after its last answer.
     context_tokens: Option<u64>,
-    context: Context,
+    context_query: ContextQuery,
     /// Use of the provider's rate-limit windows, in thousandths.
-    used: BTreeMap<String, u16>,
-    activity: Activity,
+    window_use: BTreeMap<String, u16>,
+    activity: ClientActivity,
     /// Callbacks that are being decided, by request id.
-    answering: BTreeMap<String, What>,
-    question: Option<Question>,
+    answering: BTreeMap<String, CallbackKind>,
+    question: Option<PendingQuestion>,
     progress: u64,
-    heard: Stopwatch,
-    looked: Stopwatch,
-    nudge: Nudge,
+    since_activity: Stopwatch,
+    since_poll: Stopwatch,
+    nudge: NudgeState,
     /// Started when a person paused the run.
-    paused: Option<Stopwatch>,
-    manner: Manner,
+    since_pause: Option<Stopwatch>,
+    stop_handling: StopHandling,
     /// The last stop that the client asked about.
-    stop: Option<Box<Stop>>,
+    last_stop: Option<Box<StopEvent>>,
     /// A stop whose decision waits for the client's cost so far.
-    asking: Option<Asking>,
+    pending_stop: Option<PendingStop>,
     /// Started when the process was found to have exited.
-    died: Option<Stopwatch>,
+    since_exit: Option<Stopwatch>,
     /// Started when the agent was allowed to stop for good.
-    settled: Option<Stopwatch>,
+    since_settled: Option<Stopwatch>,
     requests: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Context {
-    Unasked,
-    Asked,
+enum ContextQuery {
+    NotSent,
+    Sent,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Nudge {
-    No,
-    Given,
+enum NudgeState {
+    NotSent,
+    Sent,
 }
 
 /// How stops of the agent are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Manner {
+enum StopHandling {
     /// Every stop is decided.
-    Usual,
+    Decide,
     /// Every stop is allowed: the agent was only asked for notes.
-    Quiet,
+    Allow,
 }
 
 /// The client's activity, according to its own messages.
 #[derive(Debug, Default)]
-struct Activity {
+struct ClientActivity {
     /// A result arrived since the last message.
     has_result: bool,
     /// The state that the client reports, if it does.
-    state: Option<wire::State>,
+    state: Option<wire::ClientState>,
     background: usize,
 }
 
 #[derive(Debug)]
-struct Asking {
+struct PendingStop {
     request: String,
     input: String,
     since: Stopwatch,
 }
 
 #[derive(Debug)]
-struct Question {
+struct PendingQuestion {
     request: String,
     text: String,
     until_ms: u64,
@@ -200,9 +200,9 @@ struct Question {
     hints: usize,
 }
 
-impl Conversation {
+impl AgentConversation {
     /// Takes the last decision about a stop of the current turn.
-    pub(crate) fn decided(&mut self) -> Option<Decision> {
+    pub(crate) fn take_decision(&mut self) -> Option<StopDecision> {
         self.decision.take()
     }
 
@@ -211,41 +211,51 @@ impl Conversation {
     }
 
     /// Sends a message to the agent and listens until its turn is over.
-    pub(crate) fn say(&mut self, ctx: &mut Ride<'_>, text: &str) -> Result<Pause, SessionError> {
-        self.facts = self.facts.next();
+    pub(crate) fn send_and_listen(
+        &mut self,
+        ctx: &mut RunContext<'_>,
+        text: &str,
+    ) -> Result<ListenEnd, SessionError> {
+        self.facts = self.facts.next_turn();
         self.decision = None;
-        self.settled = None;
+        self.since_settled = None;
         self.activity.has_result = false;
-        self.nudge = Nudge::No;
-        self.paused = None;
-        self.heard = Stopwatch::start();
+        self.nudge = NudgeState::NotSent;
+        self.since_pause = None;
+        self.since_activity = Stopwatch::start();
         // A leading slash would make it a command of the client, which never reaches the model.
         let padding = if text.starts_with('/') { " " } else { "" };
-        self.send(&wire::user(&format!("{padding}{text}"), None));
+        self.send(&wire::user_message(&format!("{padding}{text}"), None));
         self.listen(ctx)
     }
 
     /// Terminates the process if the line cannot be written in time: half of it may be in the pipe, and the process
     /// would take the next line for the rest.
     fn send(&mut self, bytes: &[u8]) {
-        if self.talk.say(bytes, Deadline::after(SAY)).is_err() {
-            self.talk.ask_to_end();
+        if self.talk.send(bytes, Deadline::after(SEND_TIMEOUT)).is_err() {
+            self.talk.terminate();
         }
     }
 
-    pub(crate) fn listen(&mut self, ctx: &mut Ride<'_>) -> Result<Pause, SessionError> {
+    pub(crate) fn listen(&mut self, ctx: &mut RunContext<'_>) -> Result<ListenEnd, SessionError> {
         loop {
             match self.events.recv_timeout(TICK) {
-                Ok(Event::Line(line)) => self.hear(ctx, &line)?,
-                Ok(Event::Answered(answer)) => self.answered(ctx, *answer)?,
-                Ok(Event::End) | Err(RecvTimeoutError::Disconnected) => return self.gone(ctx),
+                Ok(ConversationEvent::Line(line)) => self.handle_line(ctx, &line)?,
+                Ok(ConversationEvent::Answered(answer)) => self.handle_answer(ctx, *answer)?,
+                Ok(ConversationEvent::End) | Err(RecvTimeoutError::Disconnected) => {
+                    return self.after_exit(ctx);
+                }
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if self.is_over() {
-                return Ok(Pause::Turn(self.turn()));
+            if self.is_turn_over() {
+                return Ok(ListenEnd::Turn(self.finish_turn()));
             }
-            if self.asking.as_ref().is_some_and(|asking| asking.since.elapsed() > COST_PATIENCE) {
-                self.go_on_asking(ctx)?;
+            if self
+                .pending_stop
+                .as_ref()
+                .is_some_and(|asking| asking.since.elapsed() > COST_TIMEOUT)
+            {
+                self.decide_pending_stop(ctx)?;
             }
             if let Some(pause) = self.tick(ctx)? {
                 return Ok(pause);
@@ -254,196 +264,211 @@ impl Conversation {
     }
 
     /// A result alone does not end the turn: background tasks report in turns of their own.
-    fn is_over(&self) -> bool {
-        let Activity { has_result, state, background } = &self.activity;
-        let is_idle = state.is_none_or(|state| state == wire::State::Idle);
-        let is_answered = self.answering.is_empty() && self.asking.is_none();
+    fn is_turn_over(&self) -> bool {
+        let ClientActivity { has_result, state, background } = &self.activity;
+        let is_idle = state.is_none_or(|state| state == wire::ClientState::Idle);
+        let is_answered = self.answering.is_empty() && self.pending_stop.is_none();
         *has_result && is_idle && *background == 0 && is_answered
     }
 
-    fn turn(&mut self) -> Turn {
-        Turn {
-            ending: ending::of(&self.facts),
+    fn finish_turn(&mut self) -> FinishedTurn {
+        FinishedTurn {
+            ending: turn_ending::classify_turn(&self.facts),
             decision: self.decision.take(),
-            stop: self.stop.clone(),
+            stop: self.last_stop.clone(),
         }
     }
 
-    fn gone(&mut self, ctx: &mut Ride<'_>) -> Result<Pause, SessionError> {
-        let code = self.talk.wait(Deadline::after(FAREWELL)).ok().flatten();
-        self.settle(ctx)?;
+    fn after_exit(&mut self, ctx: &mut RunContext<'_>) -> Result<ListenEnd, SessionError> {
+        let code = self.talk.wait(Deadline::after(EXIT_TIMEOUT)).ok().flatten();
+        self.drain_answers(ctx)?;
         if !self.activity.has_result {
-            self.facts.exit = Some(exit(code));
-            let metered = self.tally.broken_off();
-            self.meter(ctx, metered)?;
+            self.facts.exit = Some(exit_from_code(code));
+            let metered = self.tally.charge_unfinished_turn();
+            self.record_cost(ctx, metered)?;
         }
-        Ok(Pause::Gone(self.turn()))
+        Ok(ListenEnd::Exited(self.finish_turn()))
     }
 
     /// Waits for decisions that are still being made: they belong to the turn.
-    fn settle(&mut self, ctx: &mut Ride<'_>) -> Result<(), SessionError> {
+    fn drain_answers(&mut self, ctx: &mut RunContext<'_>) -> Result<(), SessionError> {
         if self.answering.is_empty() {
             return Ok(());
         }
-        drop(work::call_off(ctx.home, &ctx.run));
+        drop(gate_worker::cancel_task(ctx.home, &ctx.run));
         while !self.answering.is_empty() {
-            match self.events.recv_timeout(FAREWELL) {
-                Ok(Event::Answered(answer)) => self.answered(ctx, *answer)?,
-                Ok(Event::Line(_) | Event::End) => {}
+            match self.events.recv_timeout(EXIT_TIMEOUT) {
+                Ok(ConversationEvent::Answered(answer)) => self.handle_answer(ctx, *answer)?,
+                Ok(ConversationEvent::Line(_) | ConversationEvent::End) => {}
                 Err(_) => break,
             }
         }
         Ok(())
     }
 
-    fn hear(&mut self, ctx: &mut Ride<'_>, bytes: &[u8]) -> Result<(), SessionError> {
-        let line = wire::read(bytes);
+    fn handle_line(&mut self, ctx: &mut RunContext<'_>, bytes: &[u8]) -> Result<(), SessionError> {
+        let line = wire::parse_line(bytes);
         // Arbitrary output is not a sign of life.
-        if line != Line::Other || wire::is_sign_of_life(bytes) {
-            self.heard = Stopwatch::start();
+        if line != StreamLine::Other || wire::is_sign_of_life(bytes) {
+            self.since_activity = Stopwatch::start();
         }
-        self.facts.see(&line);
-        watch::watch(ctx, &line);
+        self.facts.observe(&line);
+        emit_events::emit_line(ctx, &line);
         match line {
-            Line::Init(init) => {
+            StreamLine::Init(init) => {
                 // From here on a request may be sent to a model, so an unfinished turn may cost something.
-                self.tally.asked();
+                self.tally.turn_started();
                 self.model = init.model.or(self.model.take());
             }
-            Line::Assistant(said) => {
+            StreamLine::Assistant(said) => {
                 // An answer proves that the message arrived.
-                if std::mem::replace(&mut ctx.word, Word::None) == Word::ToBePassedOn {
-                    ctx.record(Drove::PassedOn)?;
+                if std::mem::replace(&mut ctx.hint_delivery, HintDelivery::None)
+                    == HintDelivery::Pending
+                {
+                    ctx.record(RunnerEvent::PassedOn)?;
                 }
-                self.took_in(ctx, &said);
+                self.record_usage(ctx, &said);
             }
-            Line::Result(outcome) => self.ended(ctx, &outcome)?,
-            Line::Callback { request, callback, input } => {
-                self.ask(ctx, answer::kind(&callback), (request, input));
+            StreamLine::Result(outcome) => self.handle_result(ctx, &outcome)?,
+            StreamLine::Callback { request, callback, input } => {
+                self.handle_callback(ctx, hook_answer::callback_kind(&callback), (request, input));
             }
-            Line::Answered { request, answer } if request.starts_with(COST) => {
-                if let Some(micro_usd) = answer.ok().as_deref().and_then(wire::cost) {
-                    self.tally.told(micro_usd);
+            StreamLine::Answered { request, answer } if request.starts_with(COST_REQUEST) => {
+                if let Some(micro_usd) = answer.ok().as_deref().and_then(wire::parse_session_cost) {
+                    self.tally.set_turn_total(micro_usd);
                 }
-                self.go_on_asking(ctx)?;
+                self.decide_pending_stop(ctx)?;
             }
-            Line::Answered { request, answer: Ok(answer) } if request == CARRIED => {
-                if let Some(micro_usd) = wire::cost(&answer) {
-                    self.tally.carries(micro_usd);
+            StreamLine::Answered { request, answer: Ok(answer) }
+                if request == CARRIED_COST_REQUEST =>
+            {
+                if let Some(micro_usd) = wire::parse_session_cost(&answer) {
+                    self.tally.set_carried(micro_usd);
                 }
             }
-            Line::Permission(permission) => self.asked_person(ctx, permission)?,
-            Line::Asked { request, subtype } => {
-                let why = format!("`{}` is not supported here", text::line(&subtype, 60));
-                self.send(&wire::refuse(&request, &why));
+            StreamLine::Permission(permission) => self.ask_person(ctx, permission)?,
+            StreamLine::Asked { request, subtype } => {
+                let why = format!("`{}` is not supported here", text::clean_line(&subtype, 60));
+                self.send(&wire::error_response(&request, &why));
             }
-            Line::Cancelled { request } => {
+            StreamLine::Cancelled { request } => {
                 self.question.take_if(|question| question.request == request);
             }
-            Line::Answered { request, answer: Ok(answer) } if request.starts_with("context") => {
+            StreamLine::Answered { request, answer: Ok(answer) }
+                if request.starts_with("context") =>
+            {
                 let model = self.model.clone().unwrap_or_default();
                 // Only the window size is used: the model's last answer may have newer figures for its use.
-                if let Some(context) = wire::context(&answer) {
+                if let Some(context) = wire::parse_context_usage(&answer) {
                     self.windows.insert(model, context.most);
                 }
             }
-            Line::State(state) => self.activity.state = Some(state),
-            Line::Background(tasks) => self.activity.background = tasks.len(),
-            Line::RateLimit(limit) => self.uses(limit),
-            Line::ToolResults { .. }
-            | Line::Overridden { .. }
-            | Line::Retry(_)
-            | Line::Answered { .. }
-            | Line::Compacted { .. }
-            | Line::HookFailed { .. }
-            | Line::Task(_)
-            | Line::Fallback { .. }
-            | Line::Denied { .. }
-            | Line::Other => {}
+            StreamLine::State(state) => self.activity.state = Some(state),
+            StreamLine::Background(tasks) => self.activity.background = tasks.len(),
+            StreamLine::RateLimit(limit) => self.update_window_use(limit),
+            StreamLine::ToolResults { .. }
+            | StreamLine::Overridden { .. }
+            | StreamLine::Retry(_)
+            | StreamLine::Answered { .. }
+            | StreamLine::Compacted { .. }
+            | StreamLine::HookFailed { .. }
+            | StreamLine::Task(_)
+            | StreamLine::Fallback { .. }
+            | StreamLine::Denied { .. }
+            | StreamLine::Other => {}
         }
         Ok(())
     }
 
     /// Records the use of a rate-limit window. A rejected window is removed: after the wait it starts at zero.
-    fn uses(&mut self, limit: wire::RateLimit) {
+    fn update_window_use(&mut self, limit: wire::RateLimitEvent) {
         let kind = limit.kind.unwrap_or_default();
-        let used = limit.used_permille.filter(|_| limit.status != wire::LimitStatus::Rejected);
+        let used = limit.used_permille.filter(|_| limit.status != wire::RateLimitStatus::Rejected);
         match used {
-            None => drop(self.used.remove(&kind)),
-            Some(used) if self.used.len() < MOST_WINDOWS || self.used.contains_key(&kind) => {
-                self.used.insert(kind, used);
+            None => drop(self.window_use.remove(&kind)),
+            Some(used)
+                if self.window_use.len() < MOST_WINDOWS || self.window_use.contains_key(&kind) =>
+            {
+                self.window_use.insert(kind, used);
             }
             Some(_) => {}
         }
     }
 
     /// Counts the tokens of a message, and updates the context use if it comes from the agent itself.
-    fn took_in(&mut self, ctx: &mut Ride<'_>, said: &wire::Assistant) {
-        self.tally.called(said);
+    fn record_usage(&mut self, ctx: &mut RunContext<'_>, said: &wire::StreamAssistant) {
+        self.tally.count_call(said);
         let Some(usage) = &said.usage else { return };
         if said.parent.is_some() || said.model.is_none() {
             return;
         }
         self.context_tokens = Some(usage.total());
         self.model.clone_from(&said.model);
-        let is_known = self.window().is_some();
-        if !is_known && self.context == Context::Unasked && usage.total() >= ASK_FROM {
-            self.context = Context::Asked;
-            let request = self.request("context");
-            self.send(&wire::context_usage(&request));
+        let is_known = self.context_window().is_some();
+        if !is_known
+            && self.context_query == ContextQuery::NotSent
+            && usage.total() >= QUERY_WINDOW_FROM
+        {
+            self.context_query = ContextQuery::Sent;
+            let request = self.next_request_id("context");
+            self.send(&wire::context_usage_request(&request));
         }
-        drop(ctx.stands(self.permille()));
+        drop(ctx.emit_progress(self.context_permille()));
     }
 
-    fn request(&mut self, what: &str) -> String {
+    fn next_request_id(&mut self, what: &str) -> String {
         self.requests = self.requests.saturating_add(1);
         format!("{what}-{}", self.requests)
     }
 
-    fn window(&self) -> Option<u64> {
+    fn context_window(&self) -> Option<u64> {
         self.windows.get(self.model.as_deref().unwrap_or_default()).copied()
     }
 
-    pub(crate) fn permille(&self) -> Option<u16> {
-        Some(wire::permille(self.context_tokens?, self.window()?))
+    pub(crate) fn context_permille(&self) -> Option<u16> {
+        Some(wire::usage_permille(self.context_tokens?, self.context_window()?))
     }
 
-    fn ended(&mut self, ctx: &mut Ride<'_>, outcome: &wire::Outcome) -> Result<(), SessionError> {
+    fn handle_result(
+        &mut self,
+        ctx: &mut RunContext<'_>,
+        outcome: &wire::TurnResult,
+    ) -> Result<(), SessionError> {
         for model in &outcome.models {
             if let Some(window) = model.window {
                 self.windows.insert(model.model.clone(), window);
             }
         }
-        let metered = self.tally.billed(outcome);
-        self.meter(ctx, Some(metered))?;
-        self.said =
-            outcome.text.clone().filter(|text| !text.trim().is_empty()).or(self.said.take());
+        let metered = self.tally.bill_turn(outcome);
+        self.record_cost(ctx, Some(metered))?;
+        self.last_text =
+            outcome.text.clone().filter(|text| !text.trim().is_empty()).or(self.last_text.take());
         self.activity.has_result = true;
         Ok(())
     }
 
     /// Records the cost in the journal and in the day's ledger.
-    fn meter(
+    fn record_cost(
         &mut self,
-        ctx: &mut Ride<'_>,
-        metered: Option<ralph_core::drive::Metered>,
+        ctx: &mut RunContext<'_>,
+        metered: Option<ralph_core::drive::MeterReading>,
     ) -> Result<(), SessionError> {
         let Some(metered) = metered else { return Ok(()) };
-        let now = Spent { micro_usd: metered.micro_usd, tokens: metered.tokens };
+        let now = Spending { micro_usd: metered.micro_usd, tokens: metered.tokens };
         let opened = ctx.charge(self.booked, metered)?;
-        self.booked = Spent {
+        self.booked = Spending {
             micro_usd: self.booked.micro_usd.max(now.micro_usd),
             tokens: self.booked.tokens.max(now.tokens),
         };
-        ctx.stands_as(&opened, self.permille());
+        ctx.emit_progress_of(&opened, self.context_permille());
         Ok(())
     }
 }
 
 /// As in a shell, a code above 128 is a signal.
-fn exit(code: Option<i32>) -> ending::Exit {
+fn exit_from_code(code: Option<i32>) -> turn_ending::AgentExit {
     match code {
-        Some(code) if code > 128 => ending::Exit { code: None, signal: Some(code - 128) },
-        code => ending::Exit { code, signal: None },
+        Some(code) if code > 128 => turn_ending::AgentExit { code: None, signal: Some(code - 128) },
+        code => turn_ending::AgentExit { code, signal: None },
     }
 }

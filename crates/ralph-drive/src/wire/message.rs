@@ -1,7 +1,7 @@
 //! Parsers for messages of the agent and for tool results.
 
-use super::call::{self, Gist};
-use super::fields::{self, Fields};
+use super::json_fields::{self, JsonFields};
+use super::tool_gist::{self, ToolGist};
 use ralph_core::text;
 
 const LONGEST_TEXT: usize = 20_000;
@@ -13,34 +13,34 @@ const SYNTHETIC: &str = "<synthetic>";
 
 /// A message of the agent. The client usually writes one line per content block; lines of one message share its id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Assistant {
+pub struct StreamAssistant {
     /// The tool call that started the subagent; `None` for the agent itself.
     pub parent: Option<String>,
     pub message: Option<String>,
     /// `None` for messages that the client itself generated.
     pub model: Option<String>,
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<AssistantBlock>,
     /// Input tokens are final, output tokens are not: those are reported with the result.
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     /// The client's name for the error, if this is an error instead of an answer.
     pub error: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Block {
+pub enum AssistantBlock {
     Text(String),
-    Call(Call),
+    Call(AssistantToolCall),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct AssistantToolCall {
     pub id: Option<String>,
     pub name: String,
-    pub gist: Gist,
+    pub gist: ToolGist,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct TokenUsage {
     pub input: u64,
     pub cache_read: u64,
     pub cache_creation: u64,
@@ -48,13 +48,13 @@ pub struct Usage {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolResult {
+pub struct StreamToolResult {
     pub call: Option<String>,
     pub is_error: bool,
     pub text: String,
 }
 
-impl Usage {
+impl TokenUsage {
     /// Input tokens, cached ones included: the context in use.
     pub fn context(&self) -> u64 {
         self.input.saturating_add(self.cache_read).saturating_add(self.cache_creation)
@@ -65,27 +65,27 @@ impl Usage {
     }
 }
 
-pub(super) fn assistant(line: &Fields<'_>) -> Option<Assistant> {
+pub(super) fn parse_assistant(line: &JsonFields<'_>) -> Option<StreamAssistant> {
     let message = line.object("message")?;
     let model = message.line("model", LONGEST_NAME);
     let is_synthetic = model.as_deref() == Some(SYNTHETIC);
     let is_error = line.flag("is_api_error_message") == Some(true)
         || line.flag("isApiErrorMessage") == Some(true);
     let error = line.line("error", LONGEST_NAME);
-    Some(Assistant {
+    Some(StreamAssistant {
         parent: line.id("parent_tool_use_id"),
         message: message.id("id"),
         model: model.filter(|_| !is_synthetic),
-        blocks: blocks(&message),
-        usage: message.object("usage").as_ref().map(usage).filter(|_| !is_synthetic),
+        blocks: parse_blocks(&message),
+        usage: message.object("usage").as_ref().map(parse_usage).filter(|_| !is_synthetic),
         error: (is_error || is_synthetic && error.is_some())
             .then(|| error.unwrap_or_else(|| "unknown".to_owned())),
     })
 }
 
-pub(super) fn usage(fields: &Fields<'_>) -> Usage {
+pub(super) fn parse_usage(fields: &JsonFields<'_>) -> TokenUsage {
     let count = |key| fields.count(key).unwrap_or_default();
-    Usage {
+    TokenUsage {
         input: count("input_tokens"),
         cache_read: count("cache_read_input_tokens"),
         cache_creation: count("cache_creation_input_tokens"),
@@ -93,31 +93,31 @@ pub(super) fn usage(fields: &Fields<'_>) -> Usage {
     }
 }
 
-fn blocks(message: &Fields<'_>) -> Vec<Block> {
+fn parse_blocks(message: &JsonFields<'_>) -> Vec<AssistantBlock> {
     if let Some(text) = message.text("content", LONGEST_TEXT) {
-        return vec![Block::Text(text)];
+        return vec![AssistantBlock::Text(text)];
     }
-    message.objects("content").iter().filter_map(block).take(MOST_BLOCKS).collect()
+    message.objects("content").iter().filter_map(parse_block).take(MOST_BLOCKS).collect()
 }
 
-fn block(fields: &Fields<'_>) -> Option<Block> {
+fn parse_block(fields: &JsonFields<'_>) -> Option<AssistantBlock> {
     match &*fields.string("type")? {
-        "text" => fields.text("text", LONGEST_TEXT).map(Block::Text),
+        "text" => fields.text("text", LONGEST_TEXT).map(AssistantBlock::Text),
         "tool_use" => {
             let name = fields.line("name", LONGEST_NAME)?;
-            let gist = call::gist(&name, fields.raw("input").unwrap_or_default());
-            Some(Block::Call(Call { id: fields.id("id"), name, gist }))
+            let gist = tool_gist::parse_gist(&name, fields.raw("input").unwrap_or_default());
+            Some(AssistantBlock::Call(AssistantToolCall { id: fields.id("id"), name, gist }))
         }
         _ => None,
     }
 }
 
 /// Empty for messages of a person or of the client.
-pub(super) fn tool_results(line: &Fields<'_>) -> Vec<ToolResult> {
+pub(super) fn parse_tool_results(line: &JsonFields<'_>) -> Vec<StreamToolResult> {
     let blocks = line.object("message").map(|message| message.objects("content"));
     let blocks = blocks.unwrap_or_default();
     let results = blocks.iter().filter(|block| block.is("type", "tool_result"));
-    let result = |block: &Fields<'_>| ToolResult {
+    let result = |block: &JsonFields<'_>| StreamToolResult {
         call: block.id("tool_use_id"),
         is_error: block.flag("is_error") == Some(true),
         text: result_text(block),
@@ -125,12 +125,12 @@ pub(super) fn tool_results(line: &Fields<'_>) -> Vec<ToolResult> {
     results.map(result).take(MOST_BLOCKS).collect()
 }
 
-fn result_text(block: &Fields<'_>) -> String {
+fn result_text(block: &JsonFields<'_>) -> String {
     if let Some(text) = block.string("content") {
-        return fields::shown(&text, LONGEST_RESULT);
+        return json_fields::clean_text(&text, LONGEST_RESULT);
     }
     let parts = block.objects("content");
     let texts: Vec<_> =
         parts.iter().filter_map(|part| part.text("text", LONGEST_RESULT)).take(20).collect();
-    text::cut(&texts.join("\n"), LONGEST_RESULT)
+    text::truncate(&texts.join("\n"), LONGEST_RESULT)
 }

@@ -3,25 +3,28 @@
 //! All of its input is foreign. Text is cleaned and bounded here, but not redacted. Parsing never fails: an unknown
 //! line is [`StreamLine::Other`].
 
-mod answers;
-mod call;
-mod fields;
+mod json_fields;
 mod message;
-mod outcome;
-mod say;
+mod outgoing;
+mod query_answers;
+mod tool_gist;
+mod turn_result;
 
 #[cfg(test)]
 mod tests;
 
-pub use answers::{Context, context, cost, permille};
-pub use call::{Gist, what};
-pub use message::{Assistant, Block, Call, ToolResult, Usage};
-pub use outcome::{LimitStatus, ModelUsage, Outcome, RateLimit};
-pub use say::{
-    Hook, Permit, answer, context_usage, initialize, permission, refuse, session_cost, user,
+pub use message::{
+    AssistantBlock, AssistantToolCall, StreamAssistant, StreamToolResult, TokenUsage,
 };
+pub use outgoing::{
+    CallbackHook, PermissionReply, callback_answer, context_usage_request, error_response,
+    initialize_request, permission_response, session_cost_request, user_message,
+};
+pub use query_answers::{ContextUsage, parse_context_usage, parse_session_cost, usage_permille};
+pub use tool_gist::{ToolGist, describe_call};
+pub use turn_result::{RateLimitEvent, RateLimitStatus, StreamModelUsage, TurnResult};
 
-use fields::Fields;
+use json_fields::JsonFields;
 use ralph_core::id::SessionId;
 
 const LONGEST_WORD: usize = 120;
@@ -35,19 +38,19 @@ const HOOK_FAILED: &str = "hook_callback_failed";
 
 /// One line of the client's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum StreamLine {
     /// Sent before every turn, not only the first.
-    Init(Init),
-    Assistant(Assistant),
+    Init(StreamInit),
+    Assistant(StreamAssistant),
     ToolResults {
         /// The tool call that started the subagent.
         parent: Option<String>,
-        results: Vec<ToolResult>,
+        results: Vec<StreamToolResult>,
     },
-    Result(Box<Outcome>),
-    RateLimit(RateLimit),
+    Result(Box<TurnResult>),
+    RateLimit(RateLimitEvent),
     /// The client retries an API request by itself.
-    Retry(Retry),
+    Retry(ApiRetry),
     /// A hook callback. `input` is the JSON that a command hook would read from stdin.
     Callback {
         request: String,
@@ -55,7 +58,7 @@ pub enum Line {
         input: String,
     },
     /// The client asks a person for permission.
-    Permission(Permission),
+    Permission(ToolPermissionRequest),
     /// Any other request that waits for an answer.
     Asked {
         request: String,
@@ -83,10 +86,10 @@ pub enum Line {
         text: String,
     },
     /// Sent only if the environment enables it.
-    State(State),
+    State(ClientState),
     /// All background tasks, sent whenever the list changes.
-    Background(Vec<Task>),
-    Task(TaskMoment),
+    Background(Vec<StreamTask>),
+    Task(StreamTaskEvent),
     /// The client switched to another model by itself.
     Fallback {
         from: String,
@@ -101,7 +104,7 @@ pub enum Line {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Init {
+pub struct StreamInit {
     pub session: Option<SessionId>,
     pub model: Option<String>,
     pub permission_mode: Option<String>,
@@ -111,7 +114,7 @@ pub struct Init {
 
 /// An API request that the client retries.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Retry {
+pub struct ApiRetry {
     pub attempt: Option<u64>,
     pub of: Option<u64>,
     pub delay_ms: Option<u64>,
@@ -122,10 +125,10 @@ pub struct Retry {
 
 /// A tool call that needs a person's permission.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Permission {
+pub struct ToolPermissionRequest {
     pub request: String,
     pub tool: String,
-    pub gist: Gist,
+    pub gist: ToolGist,
     /// Has to be returned when the call is allowed.
     pub input: String,
     /// The question to the person, if the agent asks one.
@@ -134,7 +137,7 @@ pub struct Permission {
 
 /// The client's own state, as it reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ClientState {
     Running,
     Idle,
     RequiresAction,
@@ -142,140 +145,147 @@ pub enum State {
 
 /// A background task of the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Task {
+pub struct StreamTask {
     pub id: String,
     pub what: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TaskMoment {
-    Started { id: String, what: String, place: Place },
+pub enum StreamTaskEvent {
+    Started { id: String, what: String, place: TaskPlacement },
     Ended { id: String, status: String },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum TaskPlacement {
     Foreground,
     Background,
 }
 
 /// Parses one line of the client.
-pub fn read(line: &[u8]) -> Line {
+pub fn parse_line(line: &[u8]) -> StreamLine {
     let line = String::from_utf8_lossy(line);
-    let Some(fields) = fields::object(&line) else { return Line::Other };
+    let Some(fields) = json_fields::parse_object(&line) else { return StreamLine::Other };
     let read = match fields.string("type").as_deref() {
-        Some("system") => system(&fields),
-        Some("assistant") => message::assistant(&fields).map(Line::Assistant),
+        Some("system") => parse_system(&fields),
+        Some("assistant") => message::parse_assistant(&fields).map(StreamLine::Assistant),
         Some("user") => {
-            let results = message::tool_results(&fields);
+            let results = message::parse_tool_results(&fields);
             let parent = fields.id("parent_tool_use_id");
-            (!results.is_empty()).then_some(Line::ToolResults { parent, results })
+            (!results.is_empty()).then_some(StreamLine::ToolResults { parent, results })
         }
-        Some("result") => Some(Line::Result(Box::new(outcome::outcome(&fields)))),
-        Some("rate_limit_event") => outcome::rate_limit(&fields).map(Line::RateLimit),
-        Some("control_request") => request(&fields),
-        Some("control_response") => response(&fields),
+        Some("result") => Some(StreamLine::Result(Box::new(turn_result::parse_result(&fields)))),
+        Some("rate_limit_event") => {
+            turn_result::parse_rate_limit(&fields).map(StreamLine::RateLimit)
+        }
+        Some("control_request") => parse_request(&fields),
+        Some("control_response") => parse_response(&fields),
         Some("control_cancel_request") => {
-            fields.id("request_id").map(|request| Line::Cancelled { request })
+            fields.id("request_id").map(|request| StreamLine::Cancelled { request })
         }
         Some(_) | None => None,
     };
-    read.unwrap_or(Line::Other)
+    read.unwrap_or(StreamLine::Other)
 }
 
 /// Whether the line comes from the client at all: it is a JSON object with a `type`.
 pub fn is_sign_of_life(line: &[u8]) -> bool {
     let line = String::from_utf8_lossy(line);
-    fields::object(&line).is_some_and(|fields| fields.string("type").is_some())
+    json_fields::parse_object(&line).is_some_and(|fields| fields.string("type").is_some())
 }
 
-fn system(line: &Fields<'_>) -> Option<Line> {
+fn parse_system(line: &JsonFields<'_>) -> Option<StreamLine> {
     let text = |key| line.line(key, LONGEST_NOTICE).unwrap_or_default();
     Some(match &*line.string("subtype")? {
-        "init" => Line::Init(Init {
+        "init" => StreamLine::Init(StreamInit {
             session: line.string("session_id").and_then(|id| SessionId::parse(&id)),
             model: line.line("model", LONGEST_WORD),
             permission_mode: line.line("permissionMode", LONGEST_WORD),
             version: line.line("claude_code_version", LONGEST_WORD),
-            tools: line.raw("tools").map(fields::list).unwrap_or_default().len(),
+            tools: line.raw("tools").map(json_fields::parse_list).unwrap_or_default().len(),
         }),
-        "api_retry" => Line::Retry(Retry {
+        "api_retry" => StreamLine::Retry(ApiRetry {
             attempt: line.count("attempt"),
             of: line.count("max_retries"),
             delay_ms: line.count("retry_delay_ms"),
             status: line.count("error_status").and_then(|status| u16::try_from(status).ok()),
             error: line.line("error", LONGEST_WORD),
         }),
-        "notification" if line.is("key", CAP_NOTICE) => Line::Overridden { text: text("text") },
+        "notification" if line.is("key", CAP_NOTICE) => {
+            StreamLine::Overridden { text: text("text") }
+        }
         "informational" if line.is("tag", HOOK_FAILED) => {
-            Line::HookFailed { text: text("content") }
+            StreamLine::HookFailed { text: text("content") }
         }
         "compact_boundary" => {
             let tokens = line.object("compact_metadata").unwrap_or_default();
-            Line::Compacted {
+            StreamLine::Compacted {
                 before: tokens.count("pre_tokens"),
                 after: tokens.count("post_tokens"),
             }
         }
-        "session_state_changed" => Line::State(match &*line.string("state")? {
-            "running" => State::Running,
-            "idle" => State::Idle,
-            "requires_action" => State::RequiresAction,
+        "session_state_changed" => StreamLine::State(match &*line.string("state")? {
+            "running" => ClientState::Running,
+            "idle" => ClientState::Idle,
+            "requires_action" => ClientState::RequiresAction,
             _ => return None,
         }),
         "background_tasks_changed" => {
             line.raw("tasks")?;
             let tasks = line.objects("tasks");
-            Line::Background(tasks.iter().filter_map(task).take(MOST_TASKS).collect())
+            StreamLine::Background(tasks.iter().filter_map(parse_task).take(MOST_TASKS).collect())
         }
         "task_started" => {
-            let Task { id, what } = task(line)?;
+            let StreamTask { id, what } = parse_task(line)?;
             let is_background = line.flag("is_backgrounded") == Some(true);
-            let place = if is_background { Place::Background } else { Place::Foreground };
-            Line::Task(TaskMoment::Started { id, what, place })
+            let place =
+                if is_background { TaskPlacement::Background } else { TaskPlacement::Foreground };
+            StreamLine::Task(StreamTaskEvent::Started { id, what, place })
         }
         "task_notification" => {
             let status = line.line("status", LONGEST_WORD).unwrap_or_default();
-            Line::Task(TaskMoment::Ended { id: line.id("task_id")?, status })
+            StreamLine::Task(StreamTaskEvent::Ended { id: line.id("task_id")?, status })
         }
         "model_fallback" => {
-            Line::Fallback { from: text("original_model"), to: text("fallback_model") }
+            StreamLine::Fallback { from: text("original_model"), to: text("fallback_model") }
         }
-        "permission_denied" => Line::Denied { tool: text("tool_name"), text: text("message") },
+        "permission_denied" => {
+            StreamLine::Denied { tool: text("tool_name"), text: text("message") }
+        }
         _ => return None,
     })
 }
 
-fn task(fields: &Fields<'_>) -> Option<Task> {
+fn parse_task(fields: &JsonFields<'_>) -> Option<StreamTask> {
     let what = fields.line("description", LONGEST_WORD).unwrap_or_default();
-    Some(Task { id: fields.id("task_id")?, what })
+    Some(StreamTask { id: fields.id("task_id")?, what })
 }
 
-fn request(line: &Fields<'_>) -> Option<Line> {
+fn parse_request(line: &JsonFields<'_>) -> Option<StreamLine> {
     let request = line.id("request_id")?;
     let asked = line.object("request").unwrap_or_default();
     let subtype = asked.line("subtype", LONGEST_WORD).unwrap_or_default();
     Some(match (&*subtype, asked.id("callback_id"), asked.line("tool_name", LONGEST_WORD)) {
         ("hook_callback", Some(callback), _) => {
             let input = asked.raw("input").unwrap_or_default().to_owned();
-            Line::Callback { request, callback, input }
+            StreamLine::Callback { request, callback, input }
         }
         ("can_use_tool", _, Some(tool)) => {
             let input = asked.raw("input").unwrap_or_default().to_owned();
-            let question = question(&tool, &input);
-            let gist = call::gist(&tool, &input);
-            Line::Permission(Permission { request, tool, gist, input, question })
+            let question = question_text(&tool, &input);
+            let gist = tool_gist::parse_gist(&tool, &input);
+            StreamLine::Permission(ToolPermissionRequest { request, tool, gist, input, question })
         }
-        _ => Line::Asked { request, subtype },
+        _ => StreamLine::Asked { request, subtype },
     })
 }
 
 /// The questions of one call, one per line, each with its options.
-fn question(tool: &str, input: &str) -> Option<String> {
+fn question_text(tool: &str, input: &str) -> Option<String> {
     if tool != "AskUserQuestion" {
         return None;
     }
-    let input = fields::object(input)?;
+    let input = json_fields::parse_object(input)?;
     let lines = input.objects("questions").into_iter().take(10).map(|asked| {
         let question = asked.line("question", LONGEST_NOTICE).unwrap_or_default();
         let options = asked.objects("options");
@@ -284,10 +294,10 @@ fn question(tool: &str, input: &str) -> Option<String> {
         if labels.is_empty() { question } else { format!("{question} ({})", labels.join(" / ")) }
     });
     let lines: Vec<_> = lines.collect();
-    Some(ralph_core::text::cut(&lines.join("\n"), LONGEST_QUESTION))
+    Some(ralph_core::text::truncate(&lines.join("\n"), LONGEST_QUESTION))
 }
 
-fn response(line: &Fields<'_>) -> Option<Line> {
+fn parse_response(line: &JsonFields<'_>) -> Option<StreamLine> {
     let response = line.object("response")?;
     let request = response.id("request_id")?;
     let answer = if response.is("subtype", "success") {
@@ -295,5 +305,5 @@ fn response(line: &Fields<'_>) -> Option<Line> {
     } else {
         Err(response.line("error", LONGEST_NOTICE).unwrap_or_else(|| "no reason given".to_owned()))
     };
-    Some(Line::Answered { request, answer })
+    Some(StreamLine::Answered { request, answer })
 }

@@ -1,28 +1,31 @@
 use super::*;
-use crate::recorded::{OVERAGE, RECORDED, REJECTED, WARNING, recorded, said};
+use crate::recordings::{
+    LIMIT_OVERAGE, LIMIT_REJECTED, LIMIT_WARNING, RECORDINGS, client_lines, recording,
+};
 use proptest::prelude::*;
 
 /// The parsed lines of a recording, one per line.
 fn shown(name: &str) -> String {
-    let lines: Vec<_> = said(recorded(name)).map(|line| brief(&read(line.as_bytes()))).collect();
+    let lines: Vec<_> =
+        client_lines(recording(name)).map(|line| brief(&parse_line(line.as_bytes()))).collect();
     lines.join("\n")
 }
 
 /// A line without ids and inputs that differ each time.
-fn brief(line: &Line) -> String {
-    if let Line::Callback { callback, .. } = line {
+fn brief(line: &StreamLine) -> String {
+    if let StreamLine::Callback { callback, .. } = line {
         return format!("Callback {callback}");
     }
-    if let Line::Result(end) = line {
+    if let StreamLine::Result(end) = line {
         return format!(
             "Result {:?} {:?} {:?} {:?}",
             end.index, end.text, end.micro_usd, end.origin
         );
     }
-    if let Line::Answered { answer: Ok(answer), .. } = line {
-        return format!("Answered {}", ralph_core::text::cut(answer, 60));
+    if let StreamLine::Answered { answer: Ok(answer), .. } = line {
+        return format!("Answered {}", ralph_core::text::truncate(answer, 60));
     }
-    ralph_core::text::cut(&format!("{line:?}"), 320)
+    ralph_core::text::truncate(&format!("{line:?}"), 320)
 }
 
 #[test]
@@ -120,18 +123,18 @@ fn states_denials_fallbacks_retries_and_failed_hooks_are_parsed() {
         "hook-answer-invalid",
         "cap",
     ] {
-        for line in said(recorded(name)) {
-            let line = read(line.as_bytes());
+        for line in client_lines(recording(name)) {
+            let line = parse_line(line.as_bytes());
             let is_one = matches!(
                 line,
-                Line::State(_)
-                    | Line::Background(_)
-                    | Line::Task(_)
-                    | Line::Denied { .. }
-                    | Line::Fallback { .. }
-                    | Line::Retry(_)
-                    | Line::HookFailed { .. }
-                    | Line::Overridden { .. }
+                StreamLine::State(_)
+                    | StreamLine::Background(_)
+                    | StreamLine::Task(_)
+                    | StreamLine::Denied { .. }
+                    | StreamLine::Fallback { .. }
+                    | StreamLine::Retry(_)
+                    | StreamLine::HookFailed { .. }
+                    | StreamLine::Overridden { .. }
             );
             if is_one {
                 seen.push(format!("{line:?}"));
@@ -165,8 +168,9 @@ fn states_denials_fallbacks_retries_and_failed_hooks_are_parsed() {
 
 #[test]
 fn all_fields_of_a_result_are_parsed() {
-    let results = said(recorded("background-agent")).map(|line| read(line.as_bytes()));
-    let last = results.filter(|line| matches!(line, Line::Result(_))).last();
+    let results =
+        client_lines(recording("background-agent")).map(|line| parse_line(line.as_bytes()));
+    let last = results.filter(|line| matches!(line, StreamLine::Result(_))).last();
     insta::assert_snapshot!(format!("{last:?}").replace(", ", "\n"), @r#"
     Some(Result(TurnResult { session: Some(SessionId("2a7ec8a1-983f-46c6-96e7-cfd9924a2c8e"))
     subtype: "success"
@@ -208,8 +212,9 @@ fn all_fields_of_a_result_are_parsed() {
 
 #[test]
 fn rate_limits_are_parsed() {
-    let lines: Vec<_> =
-        [REJECTED, OVERAGE, WARNING].map(|line| format!("{:?}", read(line.as_bytes()))).into();
+    let lines: Vec<_> = [LIMIT_REJECTED, LIMIT_OVERAGE, LIMIT_WARNING]
+        .map(|line| format!("{:?}", parse_line(line.as_bytes())))
+        .into();
     insta::assert_snapshot!(lines.join("\n"), @r#"
     RateLimit(RateLimitEvent { status: Rejected, resets_at_ms: Some(1794812400000), kind: Some("five_hour"), used_permille: Some(1000), is_overage: false })
     RateLimit(RateLimitEvent { status: Rejected, resets_at_ms: Some(1794812400000), kind: Some("five_hour"), used_permille: Some(1000), is_overage: true })
@@ -220,9 +225,9 @@ fn rate_limits_are_parsed() {
 #[test]
 fn answers_are_parsed() {
     let mut seen = Vec::new();
-    for line in said(recorded("context-usage")) {
-        if let Line::Answered { answer: Ok(answer), .. } = read(line.as_bytes()) {
-            seen.push(format!("{:?}", (context(&answer), cost(&answer))));
+    for line in client_lines(recording("context-usage")) {
+        if let StreamLine::Answered { answer: Ok(answer), .. } = parse_line(line.as_bytes()) {
+            seen.push(format!("{:?}", (parse_context_usage(&answer), parse_session_cost(&answer))));
         }
     }
     insta::assert_snapshot!(seen.join("\n"), @"
@@ -239,10 +244,13 @@ fn answers_are_parsed() {
         (r#"{"text":"Total cost: $..,"}"#, None),
         ("[]", None),
     ] {
-        assert_eq!(cost(answer), expected, "{answer}");
+        assert_eq!(parse_session_cost(answer), expected, "{answer}");
     }
-    assert_eq!((permille(1, 0), permille(u64::MAX, 1), permille(419, 1000)), (1000, 1000, 419));
-    assert_eq!(context(r#"{"totalTokens":5,"maxTokens":0}"#), None);
+    assert_eq!(
+        (usage_permille(1, 0), usage_permille(u64::MAX, 1), usage_permille(419, 1000)),
+        (1000, 1000, 419)
+    );
+    assert_eq!(parse_context_usage(r#"{"totalTokens":5,"maxTokens":0}"#), None);
 }
 
 fn written(lines: &[Vec<u8>]) -> String {
@@ -252,31 +260,36 @@ fn written(lines: &[Vec<u8>]) -> String {
 #[test]
 fn every_sent_message_is_one_line() {
     let hooks = [
-        Hook { event: "Stop", matcher: None, callback: "stop", timeout_s: Some(600) },
-        Hook { event: "PreToolUse", matcher: Some("Bash"), callback: "bash", timeout_s: None },
-        Hook { event: "PreToolUse", matcher: None, callback: "tool", timeout_s: None },
+        CallbackHook { event: "Stop", matcher: None, callback: "stop", timeout_s: Some(600) },
+        CallbackHook {
+            event: "PreToolUse",
+            matcher: Some("Bash"),
+            callback: "bash",
+            timeout_s: None,
+        },
+        CallbackHook { event: "PreToolUse", matcher: None, callback: "tool", timeout_s: None },
     ];
     let deep = format!("{}1{}", "[".repeat(500), "]".repeat(500));
     let lines = [
-        initialize("1", &hooks),
-        user("two\nlines \"quoted\" \u{2028}", None),
-        user("again", Some("0b6f3d5e-6c9b-4a55-9d0e-0c3b8f0e2b11")),
-        answer("2", b"{ \"decision\":\n \"block\" }\n"),
-        answer("3", b""),
-        answer("4", b"[1]"),
-        answer("5\"\n", b"not json"),
-        refuse("6", "no such thing"),
-        permission("7", Permit::Allow { input: r#"{"b":1,"a":2}"# }),
-        permission("8", Permit::Allow { input: "nonsense" }),
-        permission("9", Permit::Deny { message: "no person is here" }),
-        context_usage("11"),
-        session_cost("12"),
+        initialize_request("1", &hooks),
+        user_message("two\nlines \"quoted\" \u{2028}", None),
+        user_message("again", Some("0b6f3d5e-6c9b-4a55-9d0e-0c3b8f0e2b11")),
+        callback_answer("2", b"{ \"decision\":\n \"block\" }\n"),
+        callback_answer("3", b""),
+        callback_answer("4", b"[1]"),
+        callback_answer("5\"\n", b"not json"),
+        error_response("6", "no such thing"),
+        permission_response("7", PermissionReply::Allow { input: r#"{"b":1,"a":2}"# }),
+        permission_response("8", PermissionReply::Allow { input: "nonsense" }),
+        permission_response("9", PermissionReply::Deny { message: "no person is here" }),
+        context_usage_request("11"),
+        session_cost_request("12"),
     ];
     for line in &lines {
         assert_eq!(line.iter().position(|byte| *byte == b'\n'), Some(line.len() - 1));
         serde_json::from_slice::<serde_json::Value>(line).unwrap();
     }
-    let allowed = permission("14", Permit::Allow { input: &deep });
+    let allowed = permission_response("14", PermissionReply::Allow { input: &deep });
     assert_eq!(String::from_utf8(allowed).unwrap().matches('[').count(), 500);
     insta::assert_snapshot!(written(&lines), @r#"
     {"request":{"hooks":{"PreToolUse":[{"hookCallbackIds":["bash"],"matcher":"Bash"},{"hookCallbackIds":["tool"]}],"Stop":[{"hookCallbackIds":["stop"],"timeout":600}]},"subtype":"initialize"},"request_id":"1","type":"control_request"}
@@ -304,15 +317,15 @@ fn odd_callbacks_are_still_callbacks() {
             r#"{{"type":"control_request","request_id":"r","request":{{"subtype":"hook_callback","callback_id":"c","input":{input}}}}}"#
         );
         let callback =
-            Line::Callback { request: "r".into(), callback: "c".into(), input: input.into() };
-        assert_eq!(read(line.as_bytes()), callback);
+            StreamLine::Callback { request: "r".into(), callback: "c".into(), input: input.into() };
+        assert_eq!(parse_line(line.as_bytes()), callback);
     }
     let unknown =
         r#"{"type":"control_request","request_id":"r","request":{"subtype":"brand_new"}}"#;
-    let asked = Line::Asked { request: "r".into(), subtype: "brand_new".into() };
-    assert_eq!(read(unknown.as_bytes()), asked);
+    let asked = StreamLine::Asked { request: "r".into(), subtype: "brand_new".into() };
+    assert_eq!(parse_line(unknown.as_bytes()), asked);
     let without_id = r#"{"type":"control_request","request":{"subtype":"hook_callback"}}"#;
-    assert_eq!(read(without_id.as_bytes()), Line::Other);
+    assert_eq!(parse_line(without_id.as_bytes()), StreamLine::Other);
 }
 
 #[test]
@@ -321,34 +334,36 @@ fn broken_characters_do_not_spoil_the_rest() {
     let broken =
         [br#"{"type":"assistant","message":{"content":"a"#, &b"\xff"[..], br#"b"}}"#].concat();
     for (line, text) in [(half.as_bytes(), "a\u{fffd}\u{fffd}\u{fffd}b"), (&broken, "a\u{fffd}b")] {
-        let Line::Assistant(said) = read(line) else { panic!() };
-        assert_eq!(said.blocks, [Block::Text(text.into())]);
+        let StreamLine::Assistant(said) = parse_line(line) else { panic!() };
+        assert_eq!(said.blocks, [AssistantBlock::Text(text.into())]);
     }
 }
 
 /// Maximum length of any text of a line, except for input that is passed through unparsed.
 const LONGEST: usize = 20_000;
 
-fn is_bounded(line: &Line) {
+fn is_bounded(line: &StreamLine) {
     let passed_on = match line {
-        Line::Callback { .. } | Line::Permission(_) | Line::Answered { .. } => return,
-        Line::Assistant(said) => said.blocks.len(),
-        Line::ToolResults { results, .. } => results.len(),
-        Line::Background(tasks) => tasks.len(),
-        Line::Init(_)
-        | Line::Result(_)
-        | Line::RateLimit(_)
-        | Line::Retry(_)
-        | Line::Asked { .. }
-        | Line::Cancelled { .. }
-        | Line::Compacted { .. }
-        | Line::Overridden { .. }
-        | Line::HookFailed { .. }
-        | Line::State(_)
-        | Line::Task(_)
-        | Line::Fallback { .. }
-        | Line::Denied { .. }
-        | Line::Other => 1,
+        StreamLine::Callback { .. } | StreamLine::Permission(_) | StreamLine::Answered { .. } => {
+            return;
+        }
+        StreamLine::Assistant(said) => said.blocks.len(),
+        StreamLine::ToolResults { results, .. } => results.len(),
+        StreamLine::Background(tasks) => tasks.len(),
+        StreamLine::Init(_)
+        | StreamLine::Result(_)
+        | StreamLine::RateLimit(_)
+        | StreamLine::Retry(_)
+        | StreamLine::Asked { .. }
+        | StreamLine::Cancelled { .. }
+        | StreamLine::Compacted { .. }
+        | StreamLine::Overridden { .. }
+        | StreamLine::HookFailed { .. }
+        | StreamLine::State(_)
+        | StreamLine::Task(_)
+        | StreamLine::Fallback { .. }
+        | StreamLine::Denied { .. }
+        | StreamLine::Other => 1,
     };
     assert!(passed_on <= 200);
     // Debug output escapes, so a character may take ten.
@@ -375,8 +390,8 @@ fn large_lines_are_bounded() {
             r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","content":"{big}"}}]}}}}"#
         ),
     ] {
-        let line = read(line.as_bytes());
-        assert_ne!(line, Line::Other);
+        let line = parse_line(line.as_bytes());
+        assert_ne!(line, StreamLine::Other);
         is_bounded(&line);
     }
 }
@@ -384,13 +399,13 @@ fn large_lines_are_bounded() {
 proptest! {
     #[test]
     fn any_bytes_are_parsed(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-        is_bounded(&read(&bytes));
+        is_bounded(&parse_line(&bytes));
     }
 
     /// Recorded lines with bytes removed, inserted or duplicated.
     #[test]
     fn damaged_lines_are_parsed(
-        (recording, line) in (0..RECORDED.len(), any::<prop::sample::Index>()),
+        (recording, line) in (0..RECORDINGS.len(), any::<prop::sample::Index>()),
         (from, to) in (any::<prop::sample::Index>(), any::<prop::sample::Index>()),
         put in prop_oneof![
             Just(Vec::new()),
@@ -402,31 +417,31 @@ proptest! {
             proptest::collection::vec(any::<u8>(), 0..8),
         ],
     ) {
-        let lines: Vec<_> = said(RECORDED[recording].1).collect();
+        let lines: Vec<_> = client_lines(RECORDINGS[recording].1).collect();
         let bytes = line.get(&lines).as_bytes();
         let (from, to) = (from.index(bytes.len()), to.index(bytes.len()));
         let (from, to) = (from.min(to), from.max(to));
         for to in [to, (from + 4).min(bytes.len())] {
             let damaged = [&bytes[..from], &put, &bytes[to..]].concat();
-            is_bounded(&read(&damaged));
+            is_bounded(&parse_line(&damaged));
         }
     }
 
     /// A value of an unexpected type counts as absent.
     #[test]
     fn values_of_unexpected_types_are_ignored(
-        (recording, line) in (0..RECORDED.len(), any::<prop::sample::Index>()),
+        (recording, line) in (0..RECORDINGS.len(), any::<prop::sample::Index>()),
         field in any::<prop::sample::Index>(),
         value in prop_oneof![
             Just("null"), Just("7"), Just("-1"), Just("1e300"), Just("\"\""), Just("[]"), Just("{}"), Just("true"),
             Just("[[7]]"), Just("{\"type\":7}")
         ],
     ) {
-        let lines: Vec<_> = said(RECORDED[recording].1).collect();
+        let lines: Vec<_> = client_lines(RECORDINGS[recording].1).collect();
         let mut object: serde_json::Map<String, serde_json::Value> =
             serde_json::from_str(lines[line.index(lines.len())]).unwrap();
         let keys: Vec<_> = object.keys().filter(|key| *key != "type").cloned().collect();
         object.insert(field.get(&keys).clone(), serde_json::from_str(value).unwrap());
-        is_bounded(&read(serde_json::Value::Object(object).to_string().as_bytes()));
+        is_bounded(&parse_line(serde_json::Value::Object(object).to_string().as_bytes()));
     }
 }

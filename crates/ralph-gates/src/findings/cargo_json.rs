@@ -1,18 +1,18 @@
 //! Reads `cargo --message-format=json`, rustc's own JSON messages, and the test runner's output between them.
 
-use super::libtest::Libtest;
-use super::locate::{self, Spot};
-use super::tally::Tally;
-use super::{Context, Draft, Found, lines};
-use ralph_core::gate::{Reading, Tests};
-use ralph_core::requirement::Severity;
+use super::libtest::LibtestReader;
+use super::source_location::{self, RawLocation};
+use super::test_counter::TestCounter;
+use super::{FindingCollector, FindingDraft, ReportContext, clean_lines};
+use ralph_core::gate::{ParsedReport, TestCounts};
+use ralph_core::requirement::FindingSeverity;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 /// A line of cargo (`reason`), of rustc (`$message_type`) or of the test runner (`type`).
 #[derive(Deserialize)]
-struct Line<'a> {
+struct CargoLineWire<'a> {
     #[serde(borrow, default)]
     reason: Option<Cow<'a, str>>,
     #[serde(borrow, default, rename = "$message_type")]
@@ -36,31 +36,31 @@ struct Line<'a> {
 }
 
 #[derive(Deserialize)]
-struct Wrapped<'a> {
+struct CompilerMessageWire<'a> {
     #[serde(borrow)]
-    message: Diagnostic<'a>,
+    message: RustcDiagnosticWire<'a>,
 }
 
 #[derive(Deserialize)]
-struct Diagnostic<'a> {
+struct RustcDiagnosticWire<'a> {
     #[serde(borrow)]
     message: Cow<'a, str>,
     #[serde(borrow)]
     level: Cow<'a, str>,
     #[serde(borrow, default)]
-    code: Option<Code<'a>>,
+    code: Option<RustcCodeWire<'a>>,
     #[serde(borrow, default)]
-    spans: Vec<Span<'a>>,
+    spans: Vec<RustcSpanWire<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Code<'a> {
+struct RustcCodeWire<'a> {
     #[serde(borrow)]
     code: Cow<'a, str>,
 }
 
 #[derive(Deserialize)]
-struct Span<'a> {
+struct RustcSpanWire<'a> {
     #[serde(borrow)]
     file_name: Cow<'a, str>,
     line_start: u32,
@@ -70,58 +70,66 @@ struct Span<'a> {
     label: Option<Cow<'a, str>>,
 }
 
-pub(super) fn read(text: &str, context: &Context<'_>) -> Reading {
-    let mut found = Found::new(context);
-    let mut tally = Tally::default();
-    let mut libtest = Libtest::default();
+pub(super) fn read_cargo_json(text: &str, context: &ReportContext<'_>) -> ParsedReport {
+    let mut found = FindingCollector::new(context);
+    let mut tally = TestCounter::default();
+    let mut libtest = LibtestReader::default();
     let mut messages = 0_u64;
     let mut plain = String::new();
     for line in text.split('\n') {
         if line.starts_with('{')
-            && let Ok(known) = serde_json::from_str::<Line<'_>>(line)
+            && let Ok(known) = serde_json::from_str::<CargoLineWire<'_>>(line)
         {
             let is_known =
                 [&known.reason, &known.message_type, &known.kind].iter().any(|key| key.is_some());
             messages += u64::from(is_known);
-            message(line, &known, &mut found, &mut tally);
+            read_message(line, &known, &mut found, &mut tally);
             continue;
         }
         // Cleaned like all other output, but one line at a time, to need no copy of the whole output.
-        for line in lines(line) {
-            tally.line(&line);
-            libtest.line(&line, &mut found);
-            if line.starts_with("error: ") && plain.is_empty() && !is_consequence(&line) {
+        for line in clean_lines(line) {
+            tally.read_line(&line);
+            libtest.read_line(&line, &mut found);
+            if line.starts_with("error: ") && plain.is_empty() && !is_summary_message(&line) {
                 plain = line.into_owned();
             }
         }
     }
-    libtest.end(&mut found);
+    libtest.finish(&mut found);
     if found.is_empty() && !plain.is_empty() {
-        found.add(&Draft { message: plain.trim_start_matches("error: "), ..Draft::default() });
+        found.add(&FindingDraft {
+            message: plain.trim_start_matches("error: "),
+            ..FindingDraft::default()
+        });
     }
-    let is_silent = messages == 0 && tally.tests().is_none();
+    let is_silent = messages == 0 && tally.counts().is_none();
     let doubt =
         tally.doubt(context.extent).or(is_silent.then_some("the output contains no cargo message"));
-    found.into_reading(tally.tests(), doubt)
+    found.into_report(tally.counts(), doubt)
 }
 
-fn message(line: &str, known: &Line<'_>, found: &mut Found<'_>, tally: &mut Tally) {
+fn read_message(
+    line: &str,
+    known: &CargoLineWire<'_>,
+    found: &mut FindingCollector<'_>,
+    tally: &mut TestCounter,
+) {
     match (known.reason.as_deref(), known.message_type.as_deref(), known.kind.as_deref()) {
         (Some("compiler-message"), ..) => {
-            if let Ok(wrapped) = serde_json::from_str::<Wrapped<'_>>(line) {
-                diagnostic(&wrapped.message, known.manifest_path.as_deref(), found);
+            if let Ok(wrapped) = serde_json::from_str::<CompilerMessageWire<'_>>(line) {
+                add_diagnostic(&wrapped.message, known.manifest_path.as_deref(), found);
             }
         }
         (None, Some("diagnostic"), _) => {
-            if let Ok(bare) = serde_json::from_str::<Diagnostic<'_>>(line) {
-                diagnostic(&bare, None, found);
+            if let Ok(bare) = serde_json::from_str::<RustcDiagnosticWire<'_>>(line) {
+                add_diagnostic(&bare, None, found);
             }
         }
         (None, None, Some("test")) if known.event.as_deref() == Some("failed") => {
-            failed_test(known, found);
+            add_failed_test(known, found);
         }
         (None, None, Some("suite")) if matches!(known.event.as_deref(), Some("ok" | "failed")) => {
-            tally.count(Tests {
+            tally.add_counts(TestCounts {
                 run: known.passed.saturating_add(known.failed),
                 failed: known.failed,
                 skipped: known.ignored,
@@ -131,37 +139,41 @@ fn message(line: &str, known: &Line<'_>, found: &mut Found<'_>, tally: &mut Tall
     }
 }
 
-fn failed_test(known: &Line<'_>, found: &mut Found<'_>) {
+fn add_failed_test(known: &CargoLineWire<'_>, found: &mut FindingCollector<'_>) {
     let name = known.name.as_deref().unwrap_or_default();
     let stdout = known.stdout.as_deref().unwrap_or_default();
-    let mut panics = Libtest::default();
+    let mut panics = LibtestReader::default();
     let header = format!("---- {name} stdout ----");
-    panics.line(&header, found);
-    for line in lines(stdout) {
-        panics.line(&line, found);
+    panics.read_line(&header, found);
+    for line in clean_lines(stdout) {
+        panics.read_line(&line, found);
     }
-    panics.end(found);
+    panics.finish(found);
 }
 
-fn diagnostic(diagnostic: &Diagnostic<'_>, manifest: Option<&str>, found: &mut Found<'_>) {
+fn add_diagnostic(
+    diagnostic: &RustcDiagnosticWire<'_>,
+    manifest: Option<&str>,
+    found: &mut FindingCollector<'_>,
+) {
     let severity = match &*diagnostic.level {
-        "error" | "error: internal compiler error" => Severity::Error,
-        "warning" => Severity::Warning,
+        "error" | "error: internal compiler error" => FindingSeverity::Error,
+        "warning" => FindingSeverity::Warning,
         _ => return,
     };
-    if diagnostic.spans.is_empty() && is_consequence(&diagnostic.message) {
+    if diagnostic.spans.is_empty() && is_summary_message(&diagnostic.message) {
         return;
     }
     let span = diagnostic.spans.iter().find(|span| span.is_primary);
-    let file = span.map(|span| path(&span.file_name, manifest));
+    let file = span.map(|span| absolute_path(&span.file_name, manifest));
     let label = span.and_then(|span| span.label.as_deref()).unwrap_or_default();
     let message = if label.is_empty() || diagnostic.message.contains(label) {
         diagnostic.message.clone()
     } else {
         Cow::Owned(format!("{}: {label}", diagnostic.message))
     };
-    found.add(&Draft {
-        spot: file.as_deref().zip(span).map(|(file, span)| Spot {
+    found.add(&FindingDraft {
+        location: file.as_deref().zip(span).map(|(file, span)| RawLocation {
             file,
             line: Some(span.line_start),
             column: Some(span.column_start),
@@ -173,7 +185,7 @@ fn diagnostic(diagnostic: &Diagnostic<'_>, manifest: Option<&str>, found: &mut F
 }
 
 /// Whether the message only sums up earlier ones.
-fn is_consequence(message: &str) -> bool {
+fn is_summary_message(message: &str) -> bool {
     let message = message.trim_start_matches("error: ");
     message.starts_with("aborting due to ")
         || message.starts_with("could not compile ")
@@ -188,11 +200,11 @@ fn is_consequence(message: &str) -> bool {
 /// Makes a file name absolute. Cargo names files relative to the workspace root, which is not in its messages. It
 /// follows from the package's directory: if that ends with the first components of the file name, the workspace is
 /// above them.
-fn path(file: &str, manifest: Option<&str>) -> String {
+fn absolute_path(file: &str, manifest: Option<&str>) -> String {
     let Some(package) = manifest.map(Path::new).and_then(Path::parent) else {
         return file.to_owned();
     };
-    if Path::new(file).is_absolute() || !locate::is_file(file) {
+    if Path::new(file).is_absolute() || !source_location::is_source_file(file) {
         return file.to_owned();
     }
     let shared = Path::new(file)
@@ -216,8 +228,8 @@ mod tests {
             ("a/src/x/y.rs", "/project/rust/a/Cargo.toml", "/project/rust/a/src/x/y.rs"),
             ("/rustc/5/core.rs", "/project/Cargo.toml", "/rustc/5/core.rs"),
         ] {
-            assert_eq!(path(file, Some(manifest)), expected, "{file} of {manifest}");
+            assert_eq!(absolute_path(file, Some(manifest)), expected, "{file} of {manifest}");
         }
-        assert_eq!(path("src/lib.rs", None), "src/lib.rs");
+        assert_eq!(absolute_path("src/lib.rs", None), "src/lib.rs");
     }
 }

@@ -1,22 +1,22 @@
 //! Reads the output of `eslint --format json`.
 
-use super::locate::Spot;
-use super::{Context, Draft, Found, doubtful, json};
-use ralph_core::gate::Reading;
-use ralph_core::requirement::Severity;
+use super::source_location::RawLocation;
+use super::{FindingCollector, FindingDraft, ReportContext, doubtful_report, json_document};
+use ralph_core::gate::ParsedReport;
+use ralph_core::requirement::FindingSeverity;
 use serde::Deserialize;
 use std::borrow::Cow;
 
 #[derive(Deserialize)]
-struct File<'a> {
+struct EslintFileWire<'a> {
     #[serde(borrow, rename = "filePath")]
     path: Cow<'a, str>,
     #[serde(borrow, rename = "messages")]
-    problems: Vec<Problem<'a>>,
+    problems: Vec<EslintProblemWire<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Problem<'a> {
+struct EslintProblemWire<'a> {
     #[serde(borrow, default, rename = "ruleId")]
     rule: Option<Cow<'a, str>>,
     severity: u8,
@@ -28,25 +28,29 @@ struct Problem<'a> {
     column: Option<u32>,
 }
 
-pub(super) fn read(text: &str, context: &Context<'_>) -> Reading {
-    let files: Vec<File<'_>> = match json::document(text, '[') {
+pub(super) fn read_eslint(text: &str, context: &ReportContext<'_>) -> ParsedReport {
+    let files: Vec<EslintFileWire<'_>> = match json_document::parse_document(text, '[') {
         Ok(files) => files,
-        Err(unread) => return doubtful(unread.why()),
+        Err(unread) => return doubtful_report(unread.doubt()),
     };
-    let mut found = Found::new(context);
+    let mut found = FindingCollector::new(context);
     for file in &files {
         for problem in &file.problems {
-            found.add(&Draft {
-                spot: Some(Spot {
+            found.add(&FindingDraft {
+                location: Some(RawLocation {
                     file: &file.path,
                     line: problem.line.filter(|line| *line > 0),
                     column: problem.column.filter(|column| *column > 0),
                 }),
                 rule: problem.rule.as_deref().unwrap_or_default(),
                 message: &problem.message,
-                severity: if problem.severity >= 2 { Severity::Error } else { Severity::Warning },
+                severity: if problem.severity >= 2 {
+                    FindingSeverity::Error
+                } else {
+                    FindingSeverity::Warning
+                },
             });
         }
     }
-    found.into_reading(None, files.is_empty().then_some("no files were checked"))
+    found.into_report(None, files.is_empty().then_some("no files were checked"))
 }

@@ -1,23 +1,23 @@
 //! Reads the output of JavaScript test runners for people: jest, vitest, mocha, and node's own.
 
-use super::Found;
-use super::blocks::{Block, Heard, Prefer};
-use super::locate::{self, Spot};
+use super::FindingCollector;
+use super::failure_block::{FailureBlock, LineMatch, LocationPreference};
+use super::source_location::{self, RawLocation};
 
-const LONGEST_TITLE: usize = 400;
+const MAX_TITLE_BYTES: usize = 400;
 
 #[derive(Debug, Default)]
-pub(super) struct JavaScript {
-    block: Option<Block>,
-    part: Part,
-    body: Body,
+pub(super) struct JavascriptReader {
+    block: Option<FailureBlock>,
+    part: FailurePart,
+    body: FailureBody,
     /// jest prints the file name once, then the file's tests.
     file: String,
-    chapter: Chapter,
+    mocha_phase: MochaPhase,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Part {
+enum FailurePart {
     /// mocha: the title continues over several lines and ends with a colon.
     Title,
     #[default]
@@ -28,100 +28,105 @@ enum Part {
 
 /// How the description of a failure is delimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Body {
+enum FailureBody {
     #[default]
     Indented,
     /// vitest prints a ruler after it instead.
-    Free,
+    Delimited,
 }
 
 /// mocha describes the failures at the end. Before that, it prints only names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Chapter {
+enum MochaPhase {
     #[default]
     Running,
     MochaFailures,
 }
 
-impl JavaScript {
-    pub(super) fn line(&mut self, line: &str, found: &mut Found<'_>) -> Heard {
+impl JavascriptReader {
+    pub(super) fn read_line(&mut self, line: &str, found: &mut FindingCollector<'_>) -> LineMatch {
         let trimmed = line.trim();
-        if self.opens(line, trimmed, found) {
-            return Heard::Mine;
+        if self.open_block(line, trimmed, found) {
+            return LineMatch::Recognised;
         }
         let Some(block) = &mut self.block else {
-            return Heard::Other;
+            return LineMatch::Unrecognised;
         };
-        let is_outside =
-            self.body == Body::Indented && !trimmed.is_empty() && !line.starts_with([' ', '\t']);
-        if is_outside || is_end(line, trimmed) || block.is_endless() {
-            self.close(found);
-            return Heard::Other;
+        let is_outside = self.body == FailureBody::Indented
+            && !trimmed.is_empty()
+            && !line.starts_with([' ', '\t']);
+        if is_outside || ends_block(line, trimmed) || block.is_too_long() {
+            self.close_block(found);
+            return LineMatch::Unrecognised;
         }
         match self.part {
-            Part::Title => {
+            FailurePart::Title => {
                 let (title, is_last) = match trimmed.strip_suffix(':') {
                     Some(title) => (title, true),
                     None => (trimmed, false),
                 };
-                if !title.is_empty() && block.rule.len() < LONGEST_TITLE {
+                if !title.is_empty() && block.rule.len() < MAX_TITLE_BYTES {
                     block.rule.push_str(" > ");
                     block.rule.push_str(title);
                 }
                 if is_last {
-                    self.part = Part::Message;
+                    self.part = FailurePart::Message;
                 }
             }
-            Part::Message if trimmed.is_empty() && block.message.is_empty() => {}
-            Part::Message if is_frame(trimmed) || is_excerpt(trimmed) => {
-                self.part = Part::Trace;
+            FailurePart::Message if trimmed.is_empty() && block.message.is_empty() => {}
+            FailurePart::Message if is_frame(trimmed) || is_excerpt(trimmed) => {
+                self.part = FailurePart::Trace;
                 if is_frame(trimmed) {
-                    block.look(line, Prefer::First, found.context);
+                    block.find_location(line, LocationPreference::First, found.context);
                 }
             }
-            Part::Message if trimmed == "+ expected - actual" || trimmed == "- Expected" => {
-                self.part = Part::Trace;
+            FailurePart::Message if trimmed == "+ expected - actual" || trimmed == "- Expected" => {
+                self.part = FailurePart::Trace;
             }
-            Part::Message => block.say(trimmed),
-            Part::Trace => {
+            FailurePart::Message => block.add_message(trimmed),
+            FailurePart::Trace => {
                 if is_frame(trimmed) {
-                    block.look(line, Prefer::First, found.context);
+                    block.find_location(line, LocationPreference::First, found.context);
                 }
             }
         }
-        Heard::Mine
+        LineMatch::Recognised
     }
 
-    pub(super) fn end(mut self, found: &mut Found<'_>) {
-        self.close(found);
+    pub(super) fn finish(mut self, found: &mut FindingCollector<'_>) {
+        self.close_block(found);
     }
 
-    fn opens(&mut self, line: &str, trimmed: &str, found: &mut Found<'_>) -> bool {
+    fn open_block(&mut self, line: &str, trimmed: &str, found: &mut FindingCollector<'_>) -> bool {
         if let Some(rest) = trimmed.strip_prefix("FAIL ") {
-            return self.opens_file(rest.trim(), found);
+            return self.open_file(rest.trim(), found);
         }
         if let Some(title) = trimmed.strip_prefix("✖ ") {
-            return self.opens_node(title, found);
+            return self.open_node_failure(title, found);
         }
         if trimmed.ends_with(" failing") && trimmed.split(' ').count() == 2 {
-            self.close(found);
-            self.chapter = Chapter::MochaFailures;
+            self.close_block(found);
+            self.mocha_phase = MochaPhase::MochaFailures;
             return true;
         }
         if let Some(title) = line.strip_prefix("  ● ")
             && !self.file.is_empty()
         {
-            self.close(found);
-            let mut block = Block::open(title);
-            block.see(file(&self.file), Prefer::First, found.context);
+            self.close_block(found);
+            let mut block = FailureBlock::new(title);
+            block.offer_location(
+                file_location(&self.file),
+                LocationPreference::First,
+                found.context,
+            );
             self.block = Some(block);
-            self.part = Part::Message;
-            self.body = Body::Indented;
+            self.part = FailurePart::Message;
+            self.body = FailureBody::Indented;
             return true;
         }
-        match self.chapter {
-            Chapter::Running => false,
-            Chapter::MochaFailures => {
+        match self.mocha_phase {
+            MochaPhase::Running => false,
+            MochaPhase::MochaFailures => {
                 let title = trimmed.split_once(") ").filter(|(number, _)| {
                     number.parse::<u32>().is_ok()
                         && line.starts_with("  ")
@@ -130,72 +135,73 @@ impl JavaScript {
                 let Some((_, title)) = title else {
                     return false;
                 };
-                self.close(found);
-                self.part = if title.ends_with(':') { Part::Message } else { Part::Title };
-                self.block = Some(Block::open(title.trim_end_matches(':')));
-                self.body = Body::Indented;
+                self.close_block(found);
+                self.part =
+                    if title.ends_with(':') { FailurePart::Message } else { FailurePart::Title };
+                self.block = Some(FailureBlock::new(title.trim_end_matches(':')));
+                self.body = FailureBody::Indented;
                 true
             }
         }
     }
 
     /// jest: `FAIL test/cart.test.js`; vitest: ` FAIL  test/cart.test.js > cart > adds`.
-    fn opens_file(&mut self, rest: &str, found: &mut Found<'_>) -> bool {
+    fn open_file(&mut self, rest: &str, found: &mut FindingCollector<'_>) -> bool {
         // In a workspace, vitest prints `|name|` before the file.
         let rest = rest
             .strip_prefix('|')
             .and_then(|rest| rest.split_once('|'))
             .map_or(rest, |(_, rest)| rest.trim());
         let (name, title) = rest.split_once(' ').unwrap_or((rest, ""));
-        if !locate::is_file(name) {
+        if !source_location::is_source_file(name) {
             return false;
         }
-        self.close(found);
+        self.close_block(found);
         name.clone_into(&mut self.file);
         let title = title.trim();
         let title = title.strip_prefix("> ").or(title.starts_with('[').then_some(name));
         if let Some(title) = title {
-            let mut block = Block::open(title);
-            block.see(file(name), Prefer::First, found.context);
+            let mut block = FailureBlock::new(title);
+            block.offer_location(file_location(name), LocationPreference::First, found.context);
             self.block = Some(block);
-            self.part = Part::Message;
-            self.body = Body::Free;
+            self.part = FailurePart::Message;
+            self.body = FailureBody::Delimited;
         }
         true
     }
 
     /// node: `✖ adds more (1.03ms)`. With a remark after it, the failure is expected.
-    fn opens_node(&mut self, title: &str, found: &mut Found<'_>) -> bool {
+    fn open_node_failure(&mut self, title: &str, found: &mut FindingCollector<'_>) -> bool {
         let Some((title, rest)) = title.rsplit_once(" (") else {
-            self.close(found);
+            self.close_block(found);
             return false;
         };
         let Some((_, remark)) = rest.split_once("ms)") else {
             return false;
         };
-        self.close(found);
-        self.block = Some(Block::open(if remark.is_empty() { title } else { "" }));
-        self.part = Part::Message;
-        self.body = Body::Indented;
+        self.close_block(found);
+        self.block = Some(FailureBlock::new(if remark.is_empty() { title } else { "" }));
+        self.part = FailurePart::Message;
+        self.body = FailureBody::Indented;
         true
     }
 
-    fn close(&mut self, found: &mut Found<'_>) {
+    fn close_block(&mut self, found: &mut FindingCollector<'_>) {
         // A block without a title is an expected failure; one without a message only summarises others.
         if let Some(block) = self.block.take()
             && !block.rule.is_empty()
             && !block.message.is_empty()
         {
-            block.close(found);
+            block.emit(found);
         }
     }
 }
 
-fn file(name: &str) -> Spot<'_> {
-    Spot { file: name, line: None, column: None }
+fn file_location(name: &str) -> RawLocation<'_> {
+    RawLocation { file: name, line: None, column: None }
 }
 
-fn is_end(line: &str, trimmed: &str) -> bool {
+fn ends_block(line: &str, trimmed: &str) -> bool {
     const MARKS: [&str; 6] = ["⎯⎯", "✔ ", "﹣ ", "▶ ", "ℹ ", "test at "];
     MARKS.iter().any(|mark| trimmed.starts_with(mark))
         || line.starts_with("PASS ")

@@ -2,17 +2,19 @@
 //! that fails for any reason other than the work is `unknown`, and only an undoubted success is a pass.
 
 use super::words;
-use ralph_core::gate::{Command, Format, Gate, MinTests, Outcome, Reading, Unknown};
-use ralph_core::requirement::{Finding, Severity};
+use ralph_core::gate::{
+    Gate, GateInvocation, GateOutcome, MinTests, ParsedReport, ReportFormat, UnknownReason,
+};
+use ralph_core::requirement::{Finding, FindingSeverity};
 
-const LONGEST_WHY: usize = 200;
+const MAX_REASON_CHARS: usize = 200;
 /// Lines quoted from the end of an output without findings.
-const LAST_LINES: usize = 4;
-const LONGEST_TAIL: usize = 16 * 1024;
+const QUOTED_LINES: usize = 4;
+const MAX_TAIL_CHARS: usize = 16 * 1024;
 
 /// How the gate's process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum GateProcessEnd {
     Exited(i32),
     Signalled(i32),
     TimedOut {
@@ -24,163 +26,181 @@ pub enum How {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Judged {
-    pub outcome: Outcome,
+pub struct GateJudgement {
+    pub outcome: GateOutcome,
     /// The parsed report, with a finding added if the tool reported none.
-    pub reading: Reading,
+    pub report: ParsedReport,
 }
 
 /// Judges a gate. `tail` is the end of its output, in which missing commands are found.
-pub fn judge(gate: &Gate, how: &How, reading: Reading, tail: &str) -> Judged {
+pub fn judge_gate(
+    gate: &Gate,
+    how: &GateProcessEnd,
+    reading: ParsedReport,
+    tail: &str,
+) -> GateJudgement {
     let code = match how {
-        How::Exited(code) => *code,
-        How::Signalled(signal) => return error(&signalled(*signal), reading),
-        How::TimedOut { after_ms } => {
-            let outcome = Outcome::Unknown(Unknown::Timeout { after_ms: *after_ms });
-            return Judged { outcome, reading };
+        GateProcessEnd::Exited(code) => *code,
+        GateProcessEnd::Signalled(signal) => {
+            return error_outcome(&describe_signal(*signal), reading);
         }
-        How::Cancelled => {
-            let outcome = Outcome::Unknown(Unknown::Skipped("it was cancelled".into()));
-            return Judged { outcome, reading };
+        GateProcessEnd::TimedOut { after_ms } => {
+            let outcome = GateOutcome::Unknown(UnknownReason::Timeout { after_ms: *after_ms });
+            return GateJudgement { outcome, report: reading };
         }
-        How::CouldNotStart(why) => {
-            return error(&format!("it could not be started: {why}"), reading);
+        GateProcessEnd::Cancelled => {
+            let outcome = GateOutcome::Unknown(UnknownReason::Skipped("it was cancelled".into()));
+            return GateJudgement { outcome, report: reading };
+        }
+        GateProcessEnd::CouldNotStart(why) => {
+            return error_outcome(&format!("it could not be started: {why}"), reading);
         }
     };
-    if code == 0 { succeeded(gate, reading) } else { failed(gate, code, reading, tail) }
+    if code == 0 { judge_success(gate, reading) } else { judge_failure(gate, code, reading, tail) }
 }
 
-fn succeeded(gate: &Gate, mut reading: Reading) -> Judged {
+fn judge_success(gate: &Gate, mut reading: ParsedReport) -> GateJudgement {
     let failed_tests = reading.tests.map_or(0, |tests| tests.failed);
     // Output for people may quote errors; a report contains only real ones.
-    let is_report = !matches!(gate.report, Format::Text | Format::None);
-    let has_errors = reading.findings.iter().any(|finding| finding.severity == Severity::Error);
+    let is_report = !matches!(gate.report, ReportFormat::Text | ReportFormat::None);
+    let has_errors =
+        reading.findings.iter().any(|finding| finding.severity == FindingSeverity::Error);
     if is_report && failed_tests > 0 || has_errors && (is_report || failed_tests > 0) {
         if !has_errors {
-            let failed = tests(failed_tests, "failed");
-            add(&mut reading, format!("it exited with 0, but reports that {failed}"));
+            let failed = format_test_count(failed_tests, "failed");
+            prepend_finding(&mut reading, format!("it exited with 0, but reports that {failed}"));
         }
-        return Judged { outcome: Outcome::Failed, reading };
+        return GateJudgement { outcome: GateOutcome::Failed, report: reading };
     }
     if failed_tests > 0 {
         let why = format!(
             "it exited with 0, but its output reports that {}",
-            tests(failed_tests, "failed")
+            format_test_count(failed_tests, "failed")
         );
-        return inconclusive(&why, reading);
+        return inconclusive_outcome(&why, reading);
     }
     if let Some(doubt) = reading.doubt.clone() {
-        return inconclusive(&doubt, reading);
+        return inconclusive_outcome(&doubt, reading);
     }
     match (gate.min_tests, reading.tests) {
-        (MinTests::AtLeast(_), None) => {
-            inconclusive("a minimum number of tests is required, but none were counted", reading)
-        }
+        (MinTests::AtLeast(_), None) => inconclusive_outcome(
+            "a minimum number of tests is required, but none were counted",
+            reading,
+        ),
         (MinTests::AtLeast(least), Some(counted)) if counted.run < least => {
             let verb = if least == 1 { "is" } else { "are" };
-            add(
+            prepend_finding(
                 &mut reading,
-                format!("only {}, {least} {verb} required", tests(counted.run, "ran")),
+                format!("only {}, {least} {verb} required", format_test_count(counted.run, "ran")),
             );
-            Judged { outcome: Outcome::Failed, reading }
+            GateJudgement { outcome: GateOutcome::Failed, report: reading }
         }
         (MinTests::AtLeast(_) | MinTests::Some | MinTests::Baseline, _) => {
-            Judged { outcome: Outcome::Passed, reading }
+            GateJudgement { outcome: GateOutcome::Passed, report: reading }
         }
     }
 }
 
-fn failed(gate: &Gate, code: i32, mut reading: Reading, tail: &str) -> Judged {
-    let tail = &words::clean(end_of(tail));
+fn judge_failure(gate: &Gate, code: i32, mut reading: ParsedReport, tail: &str) -> GateJudgement {
+    let tail = &words::clean(last_chars(tail));
     let has_run = reading.tests.is_some_and(|tests| tests.run > 0);
-    let has_places = reading.findings.iter().any(is_about_the_work);
+    let has_places = reading.findings.iter().any(points_into_project);
     if matches!(code, 126 | 127) {
         let unnamed =
             if code == 127 { "a command was not found" } else { "a command could not be executed" };
-        let why = missing(tail).unwrap_or(unnamed);
-        return error(&format!("exit {code}: {why}"), reading);
+        let why = find_missing_command(tail).unwrap_or(unnamed);
+        return error_outcome(&format!("exit {code}: {why}"), reading);
     }
     if !has_run
         && !has_places
-        && let Some(why) = missing(tail)
+        && let Some(why) = find_missing_command(tail)
     {
-        return error(&format!("exit {code}: {why}"), reading);
+        return error_outcome(&format!("exit {code}: {why}"), reading);
     }
-    if let Some(signal) = signal_behind(code).filter(|_| reading.findings.is_empty() && !has_run) {
-        return error(&signalled(signal), reading);
+    if let Some(signal) =
+        signal_from_exit_code(code).filter(|_| reading.findings.is_empty() && !has_run)
+    {
+        return error_outcome(&describe_signal(signal), reading);
     }
-    if is_pytest(gate) && !has_run {
+    if runs_pytest(gate) && !has_run {
         let why = match code {
             2 => Some("pytest was interrupted"),
             3 => Some("pytest had an internal error"),
             4 => Some("pytest was called with invalid arguments"),
-            5 => return inconclusive("pytest collected no tests", reading),
+            5 => return inconclusive_outcome("pytest collected no tests", reading),
             _ => None,
         };
         // A finding with a location is a file of the project that pytest could not collect.
         if let Some(why) = why.filter(|_| !has_places) {
-            return error(&said(&format!("exit {code}: {why}"), tail), reading);
+            return error_outcome(&with_last_lines(&format!("exit {code}: {why}"), tail), reading);
         }
     }
     let failed_tests = reading.tests.map_or(0, |tests| tests.failed);
-    let has_errors = reading.findings.iter().any(|finding| finding.severity == Severity::Error);
+    let has_errors =
+        reading.findings.iter().any(|finding| finding.severity == FindingSeverity::Error);
     if !has_errors && failed_tests == 0 {
-        if let Some(doubt) = reading.doubt.clone().filter(|doubt| doubt != super::BROKEN_OFF) {
-            return inconclusive(&said(&format!("exit {code}: {doubt}"), tail), reading);
+        if let Some(doubt) = reading.doubt.clone().filter(|doubt| doubt != super::UNFINISHED_TESTS)
+        {
+            return inconclusive_outcome(
+                &with_last_lines(&format!("exit {code}: {doubt}"), tail),
+                reading,
+            );
         }
         if reading.findings.is_empty() {
-            add(&mut reading, said(&format!("exit {code}"), tail));
+            prepend_finding(&mut reading, with_last_lines(&format!("exit {code}"), tail));
         }
     }
-    Judged { outcome: Outcome::Failed, reading }
+    GateJudgement { outcome: GateOutcome::Failed, report: reading }
 }
 
-fn error(why: &str, reading: Reading) -> Judged {
-    let outcome = Outcome::Unknown(Unknown::Error(words::line(why, LONGEST_WHY)));
-    Judged { outcome, reading }
+fn error_outcome(why: &str, reading: ParsedReport) -> GateJudgement {
+    let outcome =
+        GateOutcome::Unknown(UnknownReason::Error(words::clean_line(why, MAX_REASON_CHARS)));
+    GateJudgement { outcome, report: reading }
 }
 
-fn inconclusive(why: &str, reading: Reading) -> Judged {
-    let outcome = Outcome::Unknown(Unknown::Inconclusive(words::line(why, LONGEST_WHY)));
-    Judged { outcome, reading }
+fn inconclusive_outcome(why: &str, reading: ParsedReport) -> GateJudgement {
+    let outcome =
+        GateOutcome::Unknown(UnknownReason::Inconclusive(words::clean_line(why, MAX_REASON_CHARS)));
+    GateJudgement { outcome, report: reading }
 }
 
 /// Whether the finding points into a file, and not only to the place where a missing command was called.
-fn is_about_the_work(finding: &Finding) -> bool {
+fn points_into_project(finding: &Finding) -> bool {
     const MISSING: [&str; 4] =
         ["not found", "No such file or directory", "] Error 127", "] Error 126"];
     finding.place.is_some() && !MISSING.iter().any(|end| finding.message.ends_with(end))
 }
 
-fn add(reading: &mut Reading, message: String) {
+fn prepend_finding(reading: &mut ParsedReport, message: String) {
     reading.findings.insert(0, Finding::new(message));
     reading.finding_count = reading.finding_count.saturating_add(1);
 }
 
-fn tests(number: u32, what: &str) -> String {
+fn format_test_count(number: u32, what: &str) -> String {
     format!("{number} {} {what}", if number == 1 { "test" } else { "tests" })
 }
 
 /// The last [`MAX_TAIL_CHARS`] of the tail.
-fn end_of(tail: &str) -> &str {
-    let start = tail.char_indices().rev().nth(LONGEST_TAIL).map_or(0, |(at, _)| at);
+fn last_chars(tail: &str) -> &str {
+    let start = tail.char_indices().rev().nth(MAX_TAIL_CHARS).map_or(0, |(at, _)| at);
     tail.get(start..).unwrap_or_default()
 }
 
 /// Appends the last lines of the output that contain words.
-fn said(what: &str, tail: &str) -> String {
+fn with_last_lines(what: &str, tail: &str) -> String {
     let mut last: Vec<_> = tail
         .lines()
         .rev()
         .map(str::trim)
         .filter(|line| line.contains(char::is_alphanumeric) && !is_boilerplate(line))
-        .take(LAST_LINES)
+        .take(QUOTED_LINES)
         .collect();
     last.reverse();
     if last.is_empty() {
         return format!("{what}, no output");
     }
-    words::line(&format!("{what}: {}", last.join(" / ")), super::LONGEST_MESSAGE)
+    words::clean_line(&format!("{what}: {}", last.join(" / ")), super::MAX_MESSAGE_CHARS)
 }
 
 fn is_boilerplate(line: &str) -> bool {
@@ -195,11 +215,11 @@ fn is_boilerplate(line: &str) -> bool {
 
 /// The line that reports a missing command. Only complete patterns match, because a test may print `command not found`
 /// about something else.
-fn missing(tail: &str) -> Option<&str> {
-    tail.lines().rev().take(60).map(str::trim).find(|line| says_missing(line))
+fn find_missing_command(tail: &str) -> Option<&str> {
+    tail.lines().rev().take(60).map(str::trim).find(|line| is_missing_command(line))
 }
 
-fn says_missing(line: &str) -> bool {
+fn is_missing_command(line: &str) -> bool {
     const STARTS: [&str; 23] = [
         "npm error Missing script:",
         "npm ERR! Missing script:",
@@ -238,7 +258,7 @@ fn says_missing(line: &str) -> bool {
         .any(|end| line.ends_with(end))
             || line.contains(": bad interpreter: ")
     };
-    if STARTS.iter().any(|start| line.starts_with(start)) || is_out_of_reach(line) {
+    if STARTS.iter().any(|start| line.starts_with(start)) || is_registry_unreachable(line) {
         return true;
     }
     let head = line.split_once(": ").map_or("", |(head, _)| head);
@@ -264,25 +284,25 @@ fn says_missing(line: &str) -> bool {
 }
 
 /// npx looks up a tool that is not installed in the registry, and fails with these codes if there is no network.
-fn is_out_of_reach(line: &str) -> bool {
+fn is_registry_unreachable(line: &str) -> bool {
     const CODES: [&str; 5] = ["ENOTCACHED", "ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ETIMEDOUT"];
     let code = line.strip_prefix("npm error code ").or_else(|| line.strip_prefix("npm ERR! code "));
     code.is_some_and(|code| CODES.contains(&code))
 }
 
-fn signalled(signal: i32) -> String {
-    match name(signal) {
+fn describe_signal(signal: i32) -> String {
+    match signal_name(signal) {
         Some(name) => format!("it was killed by signal {signal} ({name})"),
         None => format!("it was killed by signal {signal}"),
     }
 }
 
 /// A shell exits with 128 plus the signal that killed its child.
-fn signal_behind(code: i32) -> Option<i32> {
-    code.checked_sub(128).filter(|signal| name(*signal).is_some())
+fn signal_from_exit_code(code: i32) -> Option<i32> {
+    code.checked_sub(128).filter(|signal| signal_name(*signal).is_some())
 }
 
-fn name(signal: i32) -> Option<&'static str> {
+fn signal_name(signal: i32) -> Option<&'static str> {
     Some(match signal {
         1 => "SIGHUP",
         2 => "SIGINT",
@@ -302,15 +322,15 @@ fn name(signal: i32) -> Option<&'static str> {
     })
 }
 
-fn is_pytest(gate: &Gate) -> bool {
+fn runs_pytest(gate: &Gate) -> bool {
     let is_name = |word: &str| {
         let program = word.rsplit('/').next().unwrap_or_default();
         program == "pytest" || program == "py.test"
     };
-    gate.report == Format::Pytest
+    gate.report == ReportFormat::Pytest
         || match &gate.command {
-            Command::Argv(words) => words.iter().any(|word| is_name(word)),
-            Command::Shell(line) => line.split_whitespace().any(is_name),
+            GateInvocation::Argv(words) => words.iter().any(|word| is_name(word)),
+            GateInvocation::Shell(line) => line.split_whitespace().any(is_name),
         }
 }
 

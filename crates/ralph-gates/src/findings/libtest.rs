@@ -1,93 +1,93 @@
 //! Reads the output of Rust's test runner, and panics of any Rust program.
 
-use super::blocks::{Block, Heard, Prefer};
-use super::{Draft, Found};
+use super::failure_block::{FailureBlock, LineMatch, LocationPreference};
+use super::{FindingCollector, FindingDraft};
 
-const MOST_NAMES: usize = 300;
+const MAX_NAMES: usize = 300;
 
 #[derive(Debug, Default)]
-pub(super) struct Libtest {
-    block: Option<Block>,
-    within: Within,
+pub(super) struct LibtestReader {
+    block: Option<FailureBlock>,
+    state: LibtestState,
     /// Failed tests that have no finding yet.
     failed: Vec<String>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Within {
+enum LibtestState {
     #[default]
-    Nothing,
+    Outside,
     /// Between `---- name stdout ----` and the next such line.
     Output,
     Message,
     Backtrace,
 }
 
-impl Libtest {
-    pub(super) fn line(&mut self, line: &str, found: &mut Found<'_>) -> Heard {
-        if let Some(name) = failed_test(line) {
-            if self.failed.len() < MOST_NAMES {
+impl LibtestReader {
+    pub(super) fn read_line(&mut self, line: &str, found: &mut FindingCollector<'_>) -> LineMatch {
+        if let Some(name) = failed_test_name(line) {
+            if self.failed.len() < MAX_NAMES {
                 self.failed.push(name.to_owned());
             }
-            return Heard::Mine;
+            return LineMatch::Recognised;
         }
-        if let Some(name) = header(line) {
-            self.close(found);
-            self.block = Some(Block::open(name));
-            self.within = Within::Output;
-            return Heard::Mine;
+        if let Some(name) = output_header(line) {
+            self.close_block(found);
+            self.block = Some(FailureBlock::new(name));
+            self.state = LibtestState::Output;
+            return LineMatch::Recognised;
         }
         if line.contains("panicked at ") {
-            return self.panic(line, found);
+            return self.read_panic(line, found);
         }
         if line == "failures:" || line.starts_with("test result: ") {
-            self.close(found);
+            self.close_block(found);
             if line.starts_with("test result: ") {
-                self.tell_the_rest(found);
+                self.report_remaining(found);
             }
-            return Heard::Mine;
+            return LineMatch::Recognised;
         }
-        self.inside(line, found)
+        self.continue_block(line, found)
     }
 
-    pub(super) fn end(mut self, found: &mut Found<'_>) {
-        self.close(found);
-        self.tell_the_rest(found);
+    pub(super) fn finish(mut self, found: &mut FindingCollector<'_>) {
+        self.close_block(found);
+        self.report_remaining(found);
     }
 
-    fn inside(&mut self, line: &str, found: &mut Found<'_>) -> Heard {
+    fn continue_block(&mut self, line: &str, found: &mut FindingCollector<'_>) -> LineMatch {
         let Some(block) = &mut self.block else {
-            return Heard::Other;
+            return LineMatch::Unrecognised;
         };
         let trimmed = line.trim();
-        if block.is_endless() {
-            self.close(found);
-            return Heard::Other;
+        if block.is_too_long() {
+            self.close_block(found);
+            return LineMatch::Unrecognised;
         }
-        match self.within {
-            Within::Nothing => return Heard::Other,
-            Within::Output => {
+        match self.state {
+            LibtestState::Outside => return LineMatch::Unrecognised,
+            LibtestState::Output => {
                 if let Some(rest) = trimmed.strip_prefix("note: test did not panic") {
-                    block.say("test did not panic");
-                    block.look(rest, Prefer::First, found.context);
+                    block.add_message("test did not panic");
+                    block.find_location(rest, LocationPreference::First, found.context);
                     if let Some((words, _)) = rest.split_once(" at ") {
-                        block.say(words);
+                        block.add_message(words);
                     }
                 } else if trimmed.starts_with("Error: ") {
-                    block.say(trimmed);
+                    block.add_message(trimmed);
                 }
             }
-            Within::Message => {
+            LibtestState::Message => {
                 let is_over = trimmed.is_empty()
                     || trimmed == "stack backtrace:"
                     || trimmed.starts_with("note: run with `RUST_BACKTRACE");
                 if is_over {
-                    self.within = Within::Backtrace;
+                    self.state = LibtestState::Backtrace;
                 } else {
-                    block.say(trimmed);
+                    block.add_message(trimmed);
                 }
             }
-            Within::Backtrace => {
+            LibtestState::Backtrace => {
                 let is_frame = line.starts_with(' ')
                     || trimmed.is_empty()
                     || trimmed == "stack backtrace:"
@@ -95,74 +95,78 @@ impl Libtest {
                 if !is_frame {
                     // A panic outside of a test's captured output ends with its backtrace.
                     if !block.rule.is_empty() && self.failed.contains(&block.rule) {
-                        return Heard::Mine;
+                        return LineMatch::Recognised;
                     }
-                    self.close(found);
-                    return Heard::Other;
+                    self.close_block(found);
+                    return LineMatch::Unrecognised;
                 }
             }
         }
-        Heard::Mine
+        LineMatch::Recognised
     }
 
-    fn panic(&mut self, line: &str, found: &mut Found<'_>) -> Heard {
+    fn read_panic(&mut self, line: &str, found: &mut FindingCollector<'_>) -> LineMatch {
         let Some((thread, rest)) = line.split_once("panicked at ") else {
-            return Heard::Other;
+            return LineMatch::Unrecognised;
         };
         let Some(thread) = thread.trim().strip_prefix("thread '") else {
-            return Heard::Other;
+            return LineMatch::Unrecognised;
         };
         let thread = thread.rsplit_once('\'').map_or("", |(name, _)| name);
         // The first panic of a test is the reason for its failure. Later ones are mostly consequences, such as poisoned
         // locks.
-        let is_follow_up = self.within == Within::Backtrace
+        let is_follow_up = self.state == LibtestState::Backtrace
             && self.block.as_ref().is_some_and(|b| b.rule == thread);
         if is_follow_up {
-            return Heard::Mine;
+            return LineMatch::Recognised;
         }
-        if self.within != Within::Output {
-            self.close(found);
+        if self.state != LibtestState::Output {
+            self.close_block(found);
         }
         let block = self.block.get_or_insert_with(|| {
-            Block::open(if thread == "main" || thread == "<unnamed>" { "" } else { thread })
+            FailureBlock::new(if thread == "main" || thread == "<unnamed>" { "" } else { thread })
         });
         // Before Rust 1.73: `panicked at 'message', src/lib.rs:1:2`.
         if let Some((message, place)) = rest.strip_prefix('\'').and_then(|r| r.rsplit_once("', ")) {
-            block.say(message);
-            block.look(place, Prefer::First, found.context);
-            self.within = Within::Backtrace;
+            block.add_message(message);
+            block.find_location(place, LocationPreference::First, found.context);
+            self.state = LibtestState::Backtrace;
         } else {
-            block.look(rest, Prefer::First, found.context);
-            self.within = Within::Message;
+            block.find_location(rest, LocationPreference::First, found.context);
+            self.state = LibtestState::Message;
         }
-        Heard::Mine
+        LineMatch::Recognised
     }
 
-    fn close(&mut self, found: &mut Found<'_>) {
-        self.within = Within::Nothing;
+    fn close_block(&mut self, found: &mut FindingCollector<'_>) {
+        self.state = LibtestState::Outside;
         if let Some(mut block) = self.block.take() {
             self.failed.retain(|name| *name != block.rule);
             if block.message.is_empty() {
-                block.say("the test failed");
+                block.add_message("the test failed");
             }
-            block.close(found);
+            block.emit(found);
         }
     }
 
-    fn tell_the_rest(&mut self, found: &mut Found<'_>) {
+    fn report_remaining(&mut self, found: &mut FindingCollector<'_>) {
         for name in self.failed.drain(..) {
-            found.add(&Draft { rule: &name, message: "the test failed", ..Draft::default() });
+            found.add(&FindingDraft {
+                rule: &name,
+                message: "the test failed",
+                ..FindingDraft::default()
+            });
         }
     }
 }
 
 /// `test a::b ... FAILED`
-fn failed_test(line: &str) -> Option<&str> {
+fn failed_test_name(line: &str) -> Option<&str> {
     let (name, state) = line.strip_prefix("test ")?.rsplit_once(" ... ")?;
     (state == "FAILED").then(|| name.strip_suffix(" - should panic").unwrap_or(name))
 }
 
 /// `---- a::b stdout ----`
-fn header(line: &str) -> Option<&str> {
+fn output_header(line: &str) -> Option<&str> {
     line.strip_prefix("---- ")?.strip_suffix(" stdout ----")
 }

@@ -4,114 +4,118 @@
 //! All input is untrusted. A reader never fails and never panics: input that it cannot parse results in a doubt, and a
 //! doubt is never a pass. Findings are bounded in number and length, and contain no terminal control sequences.
 
-mod begun;
-mod blocks;
 mod cargo_json;
 mod eslint;
+mod failure_block;
 mod go_test;
 mod javascript;
-mod json;
+mod json_document;
 mod judge;
 mod junit;
 mod libtest;
-mod locate;
-mod place;
+mod plain_text;
+mod project_file;
 mod pytest;
 mod sarif;
 mod signature;
-mod tally;
+mod source_location;
 mod tap;
-mod text;
+mod test_counter;
 mod tsc;
+mod unfinished_tests;
 mod unittest;
 pub mod write;
 
-pub use judge::{How, Judged, judge};
-pub use signature::signature;
+pub use judge::{GateJudgement, GateProcessEnd, judge_gate};
+pub use signature::finding_signature;
 
-use locate::Spot;
-use ralph_core::gate::{Format, MOST_FINDINGS, Reading, Tests};
-use ralph_core::requirement::{Finding, Severity};
+use ralph_core::gate::{MAX_FINDINGS, ParsedReport, ReportFormat, TestCounts};
+use ralph_core::requirement::{Finding, FindingSeverity};
 use ralph_core::text as words;
+use source_location::RawLocation;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 
-const LONGEST_MESSAGE: usize = 1_000;
-const LONGEST_RULE: usize = 200;
-const LONGEST_DOUBT: usize = 160;
+const MAX_MESSAGE_CHARS: usize = 1_000;
+const MAX_RULE_CHARS: usize = 200;
+const MAX_DOUBT_CHARS: usize = 160;
 /// Not a reason for doubt if the exit code already indicates a failure.
-const BROKEN_OFF: &str = "tests started, but no result was reported";
+const UNFINISHED_TESTS: &str = "tests started, but no result was reported";
 /// Number of findings that are checked for duplicates. Beyond it, the same finding may be counted twice.
-const MOST_SEEN: usize = 50_000;
+const MAX_DEDUPLICATED: usize = 50_000;
 /// Longer lines are data; the rest of them is ignored.
-const LONGEST_LINE: usize = 4_096;
+const MAX_LINE_CHARS: usize = 4_096;
 
 /// Where the tool ran, and whether its output is complete.
 #[derive(Clone, Copy, Debug)]
-pub struct Context<'a> {
+pub struct ReportContext<'a> {
     /// The project. Files inside it are named relative to it.
     pub root: &'a Path,
     /// Where the tool ran. Relative file names in its output are relative to it.
     pub cwd: &'a Path,
-    pub extent: Extent,
+    pub extent: OutputExtent,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
-    Whole,
+pub enum OutputExtent {
+    Complete,
     /// The output was longer than the caller keeps.
-    CutOff,
+    Truncated,
 }
 
 /// The report file of a gate.
 #[derive(Clone, Copy, Debug)]
 pub enum ReportFile<'a> {
     /// The command has no report file: its output is the report.
-    NotAsked,
+    NoReportFile,
     Missing,
-    There(&'a [u8]),
+    Written(&'a [u8]),
 }
 
 /// Parses a report or an output in the given format. Other text may surround it.
-pub fn read(format: Format, input: &[u8], context: &Context<'_>) -> Reading {
+pub fn read_report(
+    format: ReportFormat,
+    input: &[u8],
+    context: &ReportContext<'_>,
+) -> ParsedReport {
     let text = String::from_utf8_lossy(input);
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     match format {
-        Format::Text => text::read(text, context),
-        Format::Junit => junit::read(text, context),
-        Format::Sarif => sarif::read(text, context),
-        Format::CargoJson => cargo_json::read(text, context),
-        Format::EslintJson => eslint::read(text, context),
-        Format::GoTestJson => go_test::read(text, context),
-        Format::Tap => tap::read(text, context),
-        Format::Pytest => pytest::read(text, context),
-        Format::Tsc => tsc::read(text, context),
-        Format::None => Reading::default(),
+        ReportFormat::Text => plain_text::read_plain_text(text, context),
+        ReportFormat::Junit => junit::read_junit(text, context),
+        ReportFormat::Sarif => sarif::read_sarif(text, context),
+        ReportFormat::CargoJson => cargo_json::read_cargo_json(text, context),
+        ReportFormat::EslintJson => eslint::read_eslint(text, context),
+        ReportFormat::GoTestJson => go_test::read_go_test(text, context),
+        ReportFormat::Tap => tap::read_tap(text, context),
+        ReportFormat::Pytest => pytest::read_pytest(text, context),
+        ReportFormat::Tsc => tsc::read_tsc(text, context),
+        ReportFormat::None => ParsedReport::default(),
     }
 }
 
 /// Parses the report and the output of one execution of a gate. If the report has no findings and is doubtful, the
 /// output is used too: a runner that cannot load its tests often writes an empty report, and the reason to its
 /// output.
-pub fn read_run(
-    format: Format,
+pub fn read_execution(
+    format: ReportFormat,
     report: ReportFile<'_>,
     output: &[u8],
-    context: &Context<'_>,
-) -> Reading {
+    context: &ReportContext<'_>,
+) -> ParsedReport {
     let reading = match report {
-        ReportFile::NotAsked => read(format, output, context),
-        ReportFile::Missing => doubtful("the report was not written"),
-        ReportFile::There(bytes) => read(format, bytes, context),
+        ReportFile::NoReportFile => read_report(format, output, context),
+        ReportFile::Missing => doubtful_report("the report was not written"),
+        ReportFile::Written(bytes) => read_report(format, bytes, context),
     };
     let says_nothing = reading.doubt.is_some() && reading.findings.is_empty();
-    if !says_nothing || matches!(format, Format::Text | Format::None) {
+    if !says_nothing || matches!(format, ReportFormat::Text | ReportFormat::None) {
         return reading;
     }
-    let output = read(Format::Text, output, context);
-    Reading {
+    let output = read_report(ReportFormat::Text, output, context);
+    ParsedReport {
         findings: output.findings,
         finding_count: output.finding_count,
         tests: reading.tests.or(output.tests),
@@ -119,17 +123,17 @@ pub fn read_run(
     }
 }
 
-fn doubtful(why: &str) -> Reading {
-    Reading { doubt: Some(words::line(why, LONGEST_DOUBT)), ..Reading::default() }
+fn doubtful_report(why: &str) -> ParsedReport {
+    ParsedReport { doubt: Some(words::clean_line(why, MAX_DOUBT_CHARS)), ..ParsedReport::default() }
 }
 
 /// The lines of an output, without terminal control sequences and cut at [`MAX_LINE_CHARS`].
-fn lines(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
+fn clean_lines(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
     text.split('\n').map(|line| {
         // A progress bar overwrites itself; only the text after the last carriage return stays visible.
         let line = line.strip_suffix('\r').unwrap_or(line);
         let line = line.rsplit_once('\r').map_or(line, |(_, visible)| visible);
-        let line = match line.char_indices().nth(LONGEST_LINE) {
+        let line = match line.char_indices().nth(MAX_LINE_CHARS) {
             Some((at, _)) => line.get(..at).unwrap_or_default(),
             None => line,
         };
@@ -143,17 +147,17 @@ fn lines(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
 
 /// A finding whose texts have not been cleaned yet.
 #[derive(Clone, Copy, Debug, Default)]
-struct Draft<'a> {
-    spot: Option<Spot<'a>>,
+struct FindingDraft<'a> {
+    location: Option<RawLocation<'a>>,
     rule: &'a str,
     message: &'a str,
-    severity: Severity,
+    severity: FindingSeverity,
 }
 
 /// Collects findings: keeps the first ones of each severity and counts all. Errors come before warnings, because a
 /// failing build has often printed a hundred warnings first.
-struct Found<'a> {
-    context: &'a Context<'a>,
+struct FindingCollector<'a> {
+    context: &'a ReportContext<'a>,
     errors: Vec<Finding>,
     others: Vec<Finding>,
     count: u32,
@@ -161,8 +165,8 @@ struct Found<'a> {
     hasher: RandomState,
 }
 
-impl<'a> Found<'a> {
-    fn new(context: &'a Context<'a>) -> Self {
+impl<'a> FindingCollector<'a> {
+    fn new(context: &'a ReportContext<'a>) -> Self {
         Self {
             context,
             errors: Vec::new(),
@@ -173,10 +177,13 @@ impl<'a> Found<'a> {
         }
     }
 
-    fn add(&mut self, draft: &Draft<'_>) {
-        let place = draft.spot.as_ref().and_then(|spot| place::of(spot, self.context));
-        let rule = words::line(draft.rule, LONGEST_RULE);
-        let mut message = words::line(draft.message, LONGEST_MESSAGE);
+    fn add(&mut self, draft: &FindingDraft<'_>) {
+        let place = draft
+            .location
+            .as_ref()
+            .and_then(|spot| project_file::finding_location(spot, self.context));
+        let rule = words::clean_line(draft.rule, MAX_RULE_CHARS);
+        let mut message = words::clean_line(draft.message, MAX_MESSAGE_CHARS);
         if message.is_empty() {
             message = if rule.is_empty() { "no message".into() } else { rule.clone() };
         }
@@ -190,15 +197,15 @@ impl<'a> Found<'a> {
             &finding.rule,
             &finding.message,
         ));
-        if self.seen.len() < MOST_SEEN && !self.seen.insert(key) {
+        if self.seen.len() < MAX_DEDUPLICATED && !self.seen.insert(key) {
             return;
         }
         self.count = self.count.saturating_add(1);
         let kept = match finding.severity {
-            Severity::Error => &mut self.errors,
-            Severity::Warning | Severity::Note => &mut self.others,
+            FindingSeverity::Error => &mut self.errors,
+            FindingSeverity::Warning | FindingSeverity::Note => &mut self.others,
         };
-        if kept.len() < MOST_FINDINGS {
+        if kept.len() < MAX_FINDINGS {
             kept.push(finding);
         }
     }
@@ -207,25 +214,25 @@ impl<'a> Found<'a> {
         self.count == 0
     }
 
-    fn into_reading(self, tests: Option<Tests>, doubt: Option<&str>) -> Reading {
+    fn into_report(self, tests: Option<TestCounts>, doubt: Option<&str>) -> ParsedReport {
         let mut findings = self.errors;
         findings.extend(self.others);
-        findings.truncate(MOST_FINDINGS);
-        Reading {
+        findings.truncate(MAX_FINDINGS);
+        ParsedReport {
             findings,
             finding_count: self.count,
             tests,
-            doubt: doubt.map(|why| words::line(why, LONGEST_DOUBT)),
+            doubt: doubt.map(|why| words::clean_line(why, MAX_DOUBT_CHARS)),
         }
     }
 }
 
 /// The reason why the counted tests prove nothing, if there is one.
-fn doubt_about(tests: Tests) -> Option<&'static str> {
+fn doubt_about_tests(tests: TestCounts) -> Option<&'static str> {
     match tests {
-        Tests { run: 0, failed: 0, skipped: 0 } => Some("no tests ran"),
-        Tests { run: 0, failed: 0, .. } => Some("every test was skipped"),
-        Tests { .. } => None,
+        TestCounts { run: 0, failed: 0, skipped: 0 } => Some("no tests ran"),
+        TestCounts { run: 0, failed: 0, .. } => Some("every test was skipped"),
+        TestCounts { .. } => None,
     }
 }
 

@@ -1,26 +1,26 @@
 //! Reads the output of pytest, with any `--tb` style.
 
-use super::blocks::{Block, Heard, Prefer};
-use super::locate::{self, Spot};
-use super::tally::Tally;
-use super::{Context, Draft, Found, lines};
-use ralph_core::gate::Reading;
-use ralph_core::requirement::Severity;
+use super::failure_block::{FailureBlock, LineMatch, LocationPreference};
+use super::source_location::{self, RawLocation};
+use super::test_counter::TestCounter;
+use super::{FindingCollector, FindingDraft, ReportContext, clean_lines};
+use ralph_core::gate::ParsedReport;
+use ralph_core::requirement::FindingSeverity;
 
 /// How many failures are matched with their lines in the summary.
-const MOST_BLOCKS: usize = 300;
+const MAX_BLOCKS: usize = 300;
 
 #[derive(Debug, Default)]
-pub(super) struct Pytest {
-    section: Section,
-    block: Option<Block>,
-    closed: Vec<Block>,
+pub(super) struct PytestReader {
+    section: PytestSection,
+    block: Option<FailureBlock>,
+    closed: Vec<FailureBlock>,
     /// Node ids and messages from the short summary.
     summary: Vec<(String, String)>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Section {
+enum PytestSection {
     /// Before or after pytest's output.
     #[default]
     Outside,
@@ -30,148 +30,159 @@ enum Section {
     Summary,
 }
 
-pub(super) fn read(text: &str, context: &Context<'_>) -> Reading {
-    let mut pytest = Pytest::default();
-    let mut tally = Tally::default();
-    let mut found = Found::new(context);
+pub(super) fn read_pytest(text: &str, context: &ReportContext<'_>) -> ParsedReport {
+    let mut pytest = PytestReader::default();
+    let mut tally = TestCounter::default();
+    let mut found = FindingCollector::new(context);
     let mut was_seen = false;
-    for line in lines(text) {
-        tally.line(&line);
-        was_seen |= pytest.line(&line, &mut found) == Heard::Mine;
+    for line in clean_lines(text) {
+        tally.read_line(&line);
+        was_seen |= pytest.read_line(&line, &mut found) == LineMatch::Recognised;
     }
-    was_seen |= tally.tests().is_some();
-    pytest.end(&mut found);
+    was_seen |= tally.counts().is_some();
+    pytest.finish(&mut found);
     let doubt = tally.doubt(context.extent).or((!was_seen).then_some("the output is not pytest's"));
-    found.into_reading(tally.tests(), doubt)
+    found.into_report(tally.counts(), doubt)
 }
 
-impl Pytest {
-    pub(super) fn line(&mut self, line: &str, found: &mut Found<'_>) -> Heard {
-        if let Some(title) = framed(line, '=') {
-            self.close();
+impl PytestReader {
+    pub(super) fn read_line(&mut self, line: &str, found: &mut FindingCollector<'_>) -> LineMatch {
+        if let Some(title) = frame_title(line, '=') {
+            self.close_block();
             self.section = match title {
-                "FAILURES" | "ERRORS" => Section::Failures,
-                "short test summary info" => Section::Summary,
-                _ if title == "test session starts" || self.section != Section::Outside => {
-                    Section::Session
+                "FAILURES" | "ERRORS" => PytestSection::Failures,
+                "short test summary info" => PytestSection::Summary,
+                _ if title == "test session starts" || self.section != PytestSection::Outside => {
+                    PytestSection::Session
                 }
-                _ => Section::Outside,
+                _ => PytestSection::Outside,
             };
             return match self.section {
-                Section::Outside => Heard::Other,
-                Section::Session | Section::Failures | Section::Summary => Heard::Mine,
+                PytestSection::Outside => LineMatch::Unrecognised,
+                PytestSection::Session | PytestSection::Failures | PytestSection::Summary => {
+                    LineMatch::Recognised
+                }
             };
         }
         if line.starts_with("ImportError while loading conftest '") {
-            self.close();
-            self.section = Section::Failures;
-            self.block = Some(Block::open("conftest"));
-            return Heard::Mine;
+            self.close_block();
+            self.section = PytestSection::Failures;
+            self.block = Some(FailureBlock::new("conftest"));
+            return LineMatch::Recognised;
         }
         match self.section {
-            Section::Outside | Section::Session => Heard::Other,
-            Section::Failures => {
-                self.failure(line, found);
-                Heard::Mine
+            PytestSection::Outside | PytestSection::Session => LineMatch::Unrecognised,
+            PytestSection::Failures => {
+                self.read_failure(line, found);
+                LineMatch::Recognised
             }
-            Section::Summary => self.summarised(line),
+            PytestSection::Summary => self.read_summary(line),
         }
     }
 
-    fn failure(&mut self, line: &str, found: &mut Found<'_>) {
-        if let Some(title) = framed(line, '_').filter(|title| *title != "_") {
-            self.close();
-            self.block = Some(Block::open(title));
+    fn read_failure(&mut self, line: &str, found: &mut FindingCollector<'_>) {
+        if let Some(title) = frame_title(line, '_').filter(|title| *title != "_") {
+            self.close_block();
+            self.block = Some(FailureBlock::new(title));
             return;
         }
         let Some(block) = &mut self.block else {
             // `--tb=line` prints only locations.
-            if let Some(located) = locate::first(line).filter(|located| located.before.is_empty()) {
-                found.add(&Draft {
-                    spot: Some(located.spot),
+            if let Some(located) =
+                source_location::first_location(line).filter(|located| located.before.is_empty())
+            {
+                found.add(&FindingDraft {
+                    location: Some(located.location),
                     message: located.after.trim_start_matches([':', ' ']),
-                    ..Draft::default()
+                    ..FindingDraft::default()
                 });
             }
             return;
         };
-        if is_place(line) {
-            block.look(line, Prefer::Last, found.context);
+        if is_location_line(line) {
+            block.find_location(line, LocationPreference::Last, found.context);
         } else if let Some(message) = line.strip_prefix("E  ") {
-            block.say(message);
+            block.add_message(message);
         }
     }
 
-    fn summarised(&mut self, line: &str) -> Heard {
+    fn read_summary(&mut self, line: &str) -> LineMatch {
         let rest = line.strip_prefix("FAILED ").or_else(|| line.strip_prefix("ERROR "));
         let Some(rest) = rest else {
-            return Heard::Other;
+            return LineMatch::Unrecognised;
         };
         let (id, message) = rest.split_once(" - ").unwrap_or((rest, ""));
-        if self.summary.len() < MOST_BLOCKS {
+        if self.summary.len() < MAX_BLOCKS {
             self.summary.push((id.to_owned(), message.to_owned()));
         }
-        Heard::Mine
+        LineMatch::Recognised
     }
 
-    fn close(&mut self) {
+    fn close_block(&mut self) {
         if let Some(block) = self.block.take()
-            && self.closed.len() < MOST_BLOCKS
+            && self.closed.len() < MAX_BLOCKS
         {
             self.closed.push(block);
         }
     }
 
-    pub(super) fn end(mut self, found: &mut Found<'_>) {
-        self.close();
+    pub(super) fn finish(mut self, found: &mut FindingCollector<'_>) {
+        self.close_block();
         let mut matched = Vec::new();
         for mut block in self.closed {
             let named = self
                 .summary
                 .iter()
                 .enumerate()
-                .find(|(at, (id, _))| !matched.contains(at) && is_of(&block.rule, id));
+                .find(|(at, (id, _))| !matched.contains(at) && title_matches(&block.rule, id));
             if let Some((at, (id, message))) = named {
                 matched.push(at);
                 block.rule.clone_from(id);
                 if block.message.is_empty() {
-                    block.say(message);
+                    block.add_message(message);
                 }
-                if !block.has_place() {
-                    block.see(file_of(id), Prefer::First, found.context);
+                if !block.has_location() {
+                    block.offer_location(
+                        file_of_node(id),
+                        LocationPreference::First,
+                        found.context,
+                    );
                 }
             }
-            block.close(found);
+            block.emit(found);
         }
         let rest = self.summary.iter().enumerate().filter(|(at, _)| !matched.contains(at));
         for (_, (id, message)) in rest {
-            found.add(&Draft {
-                spot: Some(file_of(id)).filter(|spot| locate::is_file(spot.file)),
+            found.add(&FindingDraft {
+                location: Some(file_of_node(id))
+                    .filter(|spot| source_location::is_source_file(spot.file)),
                 rule: id,
                 message,
-                severity: Severity::Error,
+                severity: FindingSeverity::Error,
             });
         }
     }
 }
 
 /// Whether a line of a failure is a stack frame, or names the file of a syntax error, which has no frame.
-pub(super) fn is_place(line: &str) -> bool {
-    locate::first(line).is_some_and(|located| match located.before.strip_prefix("E  ") {
-        Some(before) => before.trim_start().is_empty() && line.contains("File \""),
-        None => located.before.is_empty() || located.before == "  ",
+pub(super) fn is_location_line(line: &str) -> bool {
+    source_location::first_location(line).is_some_and(|located| {
+        match located.before.strip_prefix("E  ") {
+            Some(before) => before.trim_start().is_empty() && line.contains("File \""),
+            None => located.before.is_empty() || located.before == "  ",
+        }
     })
 }
 
 /// `==== title ====`
-fn framed(line: &str, frame: char) -> Option<&str> {
+fn frame_title(line: &str, frame: char) -> Option<&str> {
     let title = line.trim_matches(frame);
     let title = title.strip_prefix(' ')?.strip_suffix(' ')?;
     (line.starts_with(frame) && line.ends_with(frame) && !title.is_empty()).then_some(title)
 }
 
 /// Whether the title of a failure, `TestFirst.test_empty` or `ERROR at setup of test_stores`, belongs to a node id.
-fn is_of(title: &str, id: &str) -> bool {
+fn title_matches(title: &str, id: &str) -> bool {
     if let Some(file) = title.strip_prefix("ERROR collecting ") {
         return id == file;
     }
@@ -185,7 +196,7 @@ fn is_of(title: &str, id: &str) -> bool {
     })
 }
 
-fn file_of(id: &str) -> Spot<'_> {
+fn file_of_node(id: &str) -> RawLocation<'_> {
     let file = id.split_once("::").map_or(id, |(file, _)| file);
-    Spot { file, line: None, column: None }
+    RawLocation { file, line: None, column: None }
 }

@@ -1,167 +1,167 @@
 //! Reads SARIF 2.1.0, the format of static analysers.
 
-use super::locate::Spot;
-use super::{Context, Draft, Found, doubtful, json};
-use ralph_core::gate::Reading;
-use ralph_core::requirement::Severity;
+use super::source_location::RawLocation;
+use super::{FindingCollector, FindingDraft, ReportContext, doubtful_report, json_document};
+use ralph_core::gate::ParsedReport;
+use ralph_core::requirement::FindingSeverity;
 use serde::Deserialize;
 use std::borrow::Cow;
 
-type Text<'a> = Option<Cow<'a, str>>;
+type SarifText<'a> = Option<Cow<'a, str>>;
 
 #[derive(Deserialize)]
-struct Log<'a> {
+struct SarifLogWire<'a> {
     #[serde(borrow)]
-    runs: Vec<Run<'a>>,
+    runs: Vec<SarifRunWire<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Run<'a> {
+struct SarifRunWire<'a> {
     /// Missing if the tool did not analyse anything.
     #[serde(borrow, default)]
-    results: Option<Vec<Outcome<'a>>>,
+    results: Option<Vec<SarifResultWire<'a>>>,
     #[serde(borrow, default)]
-    tool: Tool<'a>,
+    tool: SarifToolWire<'a>,
     #[serde(borrow, default)]
-    artifacts: Vec<Artifact<'a>>,
+    artifacts: Vec<SarifArtifactWire<'a>>,
     #[serde(borrow, default)]
-    invocations: Vec<Invocation<'a>>,
+    invocations: Vec<SarifInvocationWire<'a>>,
 }
 
 #[derive(Default, Deserialize)]
-struct Tool<'a> {
+struct SarifToolWire<'a> {
     #[serde(borrow, default)]
-    driver: Driver<'a>,
+    driver: SarifDriverWire<'a>,
 }
 
 #[derive(Default, Deserialize)]
-struct Driver<'a> {
+struct SarifDriverWire<'a> {
     #[serde(borrow, default)]
-    rules: Vec<Rule<'a>>,
+    rules: Vec<SarifRuleWire<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Rule<'a> {
+struct SarifRuleWire<'a> {
     #[serde(borrow, default)]
-    id: Text<'a>,
+    id: SarifText<'a>,
     #[serde(borrow, default)]
-    default_configuration: Option<Configuration<'a>>,
+    default_configuration: Option<SarifConfigurationWire<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Configuration<'a> {
+struct SarifConfigurationWire<'a> {
     #[serde(borrow, default)]
-    level: Text<'a>,
+    level: SarifText<'a>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Invocation<'a> {
+struct SarifInvocationWire<'a> {
     #[serde(default)]
     execution_successful: Option<bool>,
     #[serde(borrow, default)]
-    tool_execution_notifications: Vec<Notification<'a>>,
+    tool_execution_notifications: Vec<SarifNotificationWire<'a>>,
     #[serde(borrow, default)]
-    tool_configuration_notifications: Vec<Notification<'a>>,
+    tool_configuration_notifications: Vec<SarifNotificationWire<'a>>,
 }
 
 /// A message of the tool about itself, such as that it could not parse a file.
 #[derive(Deserialize)]
-struct Notification<'a> {
+struct SarifNotificationWire<'a> {
     #[serde(borrow, default)]
-    level: Text<'a>,
+    level: SarifText<'a>,
     #[serde(borrow, default)]
-    message: Message<'a>,
+    message: SarifMessageWire<'a>,
     #[serde(borrow, default)]
-    locations: Vec<Location<'a>>,
+    locations: Vec<SarifLocationWire<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Outcome<'a> {
+struct SarifResultWire<'a> {
     #[serde(borrow, default)]
-    rule_id: Text<'a>,
+    rule_id: SarifText<'a>,
     #[serde(default)]
     rule_index: Option<i64>,
     #[serde(borrow, default)]
-    level: Text<'a>,
+    level: SarifText<'a>,
     #[serde(borrow, default)]
-    kind: Text<'a>,
+    kind: SarifText<'a>,
     #[serde(borrow, default)]
-    baseline_state: Text<'a>,
+    baseline_state: SarifText<'a>,
     #[serde(borrow, default)]
-    message: Message<'a>,
+    message: SarifMessageWire<'a>,
     #[serde(borrow, default)]
-    locations: Vec<Location<'a>>,
+    locations: Vec<SarifLocationWire<'a>>,
     #[serde(borrow, default)]
-    suppressions: Option<Vec<Suppression<'a>>>,
+    suppressions: Option<Vec<SarifSuppressionWire<'a>>>,
 }
 
 #[derive(Default, Deserialize)]
-struct Message<'a> {
+struct SarifMessageWire<'a> {
     #[serde(borrow, default)]
-    text: Text<'a>,
+    text: SarifText<'a>,
     #[serde(borrow, default)]
-    markdown: Text<'a>,
+    markdown: SarifText<'a>,
     #[serde(borrow, default)]
-    id: Text<'a>,
+    id: SarifText<'a>,
 }
 
 #[derive(Deserialize)]
-struct Suppression<'a> {
+struct SarifSuppressionWire<'a> {
     #[serde(borrow, default)]
-    status: Text<'a>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Location<'a> {
-    #[serde(borrow, default)]
-    physical_location: Option<Physical<'a>>,
+    status: SarifText<'a>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Physical<'a> {
+struct SarifLocationWire<'a> {
     #[serde(borrow, default)]
-    artifact_location: Option<ArtifactLocation<'a>>,
+    physical_location: Option<SarifPhysicalWire<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SarifPhysicalWire<'a> {
+    #[serde(borrow, default)]
+    artifact_location: Option<SarifArtifactLocationWire<'a>>,
     #[serde(default)]
-    region: Option<Region>,
+    region: Option<SarifRegionWire>,
 }
 
 #[derive(Deserialize)]
-struct ArtifactLocation<'a> {
+struct SarifArtifactLocationWire<'a> {
     #[serde(borrow, default)]
-    uri: Text<'a>,
+    uri: SarifText<'a>,
     #[serde(default)]
     index: Option<i64>,
 }
 
 #[derive(Deserialize)]
-struct Artifact<'a> {
+struct SarifArtifactWire<'a> {
     #[serde(borrow, default)]
-    location: Option<ArtifactLocation<'a>>,
+    location: Option<SarifArtifactLocationWire<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Region {
+struct SarifRegionWire {
     #[serde(default)]
     start_line: Option<u32>,
     #[serde(default)]
     start_column: Option<u32>,
 }
 
-pub(super) fn read(text: &str, context: &Context<'_>) -> Reading {
-    let log: Log<'_> = match json::document(text, '{') {
+pub(super) fn read_sarif(text: &str, context: &ReportContext<'_>) -> ParsedReport {
+    let log: SarifLogWire<'_> = match json_document::parse_document(text, '{') {
         Ok(log) => log,
-        Err(unread) => return doubtful(unread.why()),
+        Err(unread) => return doubtful_report(unread.doubt()),
     };
-    let mut found = Found::new(context);
+    let mut found = FindingCollector::new(context);
     for run in &log.runs {
         for outcome in run.results.iter().flatten() {
-            tell(outcome, run, &mut found);
+            add_result(outcome, run, &mut found);
         }
         for invocation in &run.invocations {
             let configuration = &invocation.tool_configuration_notifications;
@@ -171,7 +171,12 @@ pub(super) fn read(text: &str, context: &Context<'_>) -> Reading {
                 if notification.level.as_deref() == Some("error")
                     && !notification.locations.is_empty()
                 {
-                    add(&notification.locations, run, notification.draft(), &mut found);
+                    add_at_first_location(
+                        &notification.locations,
+                        run,
+                        notification.draft(),
+                        &mut found,
+                    );
                 }
             }
         }
@@ -180,64 +185,75 @@ pub(super) fn read(text: &str, context: &Context<'_>) -> Reading {
         Some("the report contains no run")
     } else if log.runs.iter().any(|run| run.results.is_none()) {
         Some("a run in the report has no results")
-    } else if log.runs.iter().flat_map(|run| &run.invocations).any(Invocation::is_failure) {
+    } else if log.runs.iter().flat_map(|run| &run.invocations).any(SarifInvocationWire::is_failure)
+    {
         Some("the report marks the tool's run as failed")
     } else {
         None
     };
-    found.into_reading(None, doubt)
+    found.into_report(None, doubt)
 }
 
-fn tell(outcome: &Outcome<'_>, run: &Run<'_>, found: &mut Found<'_>) {
+fn add_result(
+    outcome: &SarifResultWire<'_>,
+    run: &SarifRunWire<'_>,
+    found: &mut FindingCollector<'_>,
+) {
     let rule = outcome.rule(run);
     let level = outcome
         .level
         .as_deref()
         .or_else(|| rule.and_then(|rule| rule.default_configuration.as_ref()?.level.as_deref()));
     let severity = match level {
-        Some("error") => Severity::Error,
-        Some("note") => Severity::Note,
+        Some("error") => FindingSeverity::Error,
+        Some("note") => FindingSeverity::Note,
         Some("none") => return,
-        Some(_) | None => Severity::Warning,
+        Some(_) | None => FindingSeverity::Warning,
     };
-    if outcome.is_settled() {
+    if outcome.is_dismissed() {
         return;
     }
     let id = outcome.rule_id.as_deref().or_else(|| rule.and_then(|rule| rule.id.as_deref()));
     let rule = id.unwrap_or_default();
-    let draft = Draft { spot: None, rule, message: outcome.message.words(), severity };
-    add(&outcome.locations, run, draft, found);
+    let draft =
+        FindingDraft { location: None, rule, message: outcome.message.text_or_id(), severity };
+    add_at_first_location(&outcome.locations, run, draft, found);
 }
 
 /// Adds a finding with the first of its locations.
-fn add(locations: &[Location<'_>], run: &Run<'_>, draft: Draft<'_>, found: &mut Found<'_>) {
+fn add_at_first_location(
+    locations: &[SarifLocationWire<'_>],
+    run: &SarifRunWire<'_>,
+    draft: FindingDraft<'_>,
+    found: &mut FindingCollector<'_>,
+) {
     let physical = locations.first().and_then(|location| location.physical_location.as_ref());
     let file = physical.and_then(|physical| physical.file(run));
     let region = physical.and_then(|physical| physical.region.as_ref());
-    let spot = file.as_deref().map(|file| Spot {
+    let spot = file.as_deref().map(|file| RawLocation {
         file,
         line: region.and_then(|region| region.start_line).filter(|line| *line > 0),
         column: region.and_then(|region| region.start_column).filter(|column| *column > 0),
     });
-    found.add(&Draft { spot, ..draft });
+    found.add(&FindingDraft { location: spot, ..draft });
 }
 
-impl Message<'_> {
-    fn words(&self) -> &str {
+impl SarifMessageWire<'_> {
+    fn text_or_id(&self) -> &str {
         let words = self.text.as_deref().or(self.markdown.as_deref()).or(self.id.as_deref());
         words.unwrap_or_default()
     }
 }
 
-impl Notification<'_> {
-    fn draft(&self) -> Draft<'_> {
-        Draft { message: self.message.words(), ..Draft::default() }
+impl SarifNotificationWire<'_> {
+    fn draft(&self) -> FindingDraft<'_> {
+        FindingDraft { message: self.message.text_or_id(), ..FindingDraft::default() }
     }
 }
 
-impl Outcome<'_> {
+impl SarifResultWire<'_> {
     /// Whether the result is suppressed, absent since the baseline, or not a failure.
-    fn is_settled(&self) -> bool {
+    fn is_dismissed(&self) -> bool {
         let is_suppressed = self.suppressions.iter().flatten().any(|suppression| {
             !matches!(suppression.status.as_deref(), Some("rejected" | "underReview"))
         });
@@ -246,7 +262,7 @@ impl Outcome<'_> {
             || !matches!(self.kind.as_deref(), None | Some("fail" | "open" | "review"))
     }
 
-    fn rule<'r, 'a>(&self, run: &'r Run<'a>) -> Option<&'r Rule<'a>> {
+    fn rule<'r, 'a>(&self, run: &'r SarifRunWire<'a>) -> Option<&'r SarifRuleWire<'a>> {
         let rules = &run.tool.driver.rules;
         if let Some(index) = self.rule_index {
             return usize::try_from(index).ok().and_then(|index| rules.get(index));
@@ -257,30 +273,31 @@ impl Outcome<'_> {
     }
 }
 
-impl Physical<'_> {
-    fn file(&self, run: &Run<'_>) -> Option<String> {
+impl SarifPhysicalWire<'_> {
+    fn file(&self, run: &SarifRunWire<'_>) -> Option<String> {
         let location = self.artifact_location.as_ref()?;
         if let Some(uri) = location.uri.as_deref() {
-            return Some(percent_decoded(uri));
+            return Some(percent_decode(uri));
         }
         let index = usize::try_from(location.index?).ok()?;
         let uri = run.artifacts.get(index)?.location.as_ref()?.uri.as_deref()?;
-        Some(percent_decoded(uri))
+        Some(percent_decode(uri))
     }
 }
 
-impl Invocation<'_> {
+impl SarifInvocationWire<'_> {
     fn is_failure(&self) -> bool {
         self.execution_successful == Some(false)
     }
 }
 
-fn percent_decoded(uri: &str) -> String {
+fn percent_decode(uri: &str) -> String {
     let mut bytes = Vec::with_capacity(uri.len());
     let mut rest = uri.bytes();
     while let Some(byte) = rest.next() {
         let mut ahead = rest.clone();
-        let digits = (byte == b'%').then(|| Some((digit(ahead.next()?)?, digit(ahead.next()?)?)));
+        let digits =
+            (byte == b'%').then(|| Some((hex_digit(ahead.next()?)?, hex_digit(ahead.next()?)?)));
         if let Some(Some((high, low))) = digits {
             bytes.push(high << 4 | low);
             rest = ahead;
@@ -291,6 +308,6 @@ fn percent_decoded(uri: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn digit(byte: u8) -> Option<u8> {
+fn hex_digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }

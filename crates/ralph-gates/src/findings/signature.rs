@@ -1,6 +1,6 @@
 //! The signature of a finding, which recognises the same finding in a later run and on another line.
 
-use ralph_core::mark::Mark;
+use ralph_core::digest64::Digest64;
 use ralph_core::requirement::Finding;
 
 /// Hashes the file, the rule and the message, without parts that vary between runs: line and column, other numbers,
@@ -9,13 +9,13 @@ use ralph_core::requirement::Finding;
 /// The hash is cryptographic because the judged agent could exploit collisions: with another message of the same
 /// signature, a new failure would pass for an old one. For the same reason, a finding without file and rule is
 /// identified by every character of its message.
-pub fn signature(finding: &Finding) -> Mark {
+pub fn finding_signature(finding: &Finding) -> Digest64 {
     let file = finding.place.as_ref().map_or("", |place| place.file.as_str());
     let rule = finding.rule.as_deref().unwrap_or_default();
     let message = if file.is_empty() && rule.is_empty() {
         finding.message.clone()
     } else {
-        normal(&finding.message)
+        normalise_message(&finding.message)
     };
     let mut hash = blake3::Hasher::new();
     for part in [file, rule, &message] {
@@ -24,18 +24,18 @@ pub fn signature(finding: &Finding) -> Mark {
     }
     let mut first = [0; 8];
     hash.finalize_xof().fill(&mut first);
-    Mark(u64::from_le_bytes(first))
+    Digest64(u64::from_le_bytes(first))
 }
 
 /// Replaces numbers, ids and temporary paths by `#`. A count at the start of the message is kept, because `3 errors`
 /// differ from `700 errors`.
-fn normal(message: &str) -> String {
+fn normalise_message(message: &str) -> String {
     let (count, mut rest) = message.split_at(leading_count(message));
     let mut out = String::with_capacity(message.len());
     out.push_str(count);
     while let Some(char) = rest.chars().next() {
-        let word = rest.split(|char: char| !is_of_word(char)).next().unwrap_or_default();
-        if let Some(after) = temporary(rest) {
+        let word = rest.split(|char: char| !is_word_char(char)).next().unwrap_or_default();
+        if let Some(after) = strip_temporary_directory(rest) {
             out.push_str("#/");
             rest = after;
         } else if word.is_empty() {
@@ -60,7 +60,7 @@ fn leading_count(message: &str) -> usize {
     if is_count { message.len() - words.len() } else { 0 }
 }
 
-fn is_of_word(char: char) -> bool {
+fn is_word_char(char: char) -> bool {
     char.is_alphanumeric() || char == '_'
 }
 
@@ -71,7 +71,7 @@ fn push_word(out: &mut String, word: &str) {
     if !has_digit {
         out.push_str(word);
     } else if is_hex && (hex.len() >= 7 || hex.len() < word.len()) || is_amount(word) {
-        number(out);
+        push_placeholder(out);
     } else {
         // `u32`, `x2`, `TS2322` are names.
         out.push_str(word);
@@ -79,7 +79,7 @@ fn push_word(out: &mut String, word: &str) {
 }
 
 /// Pushes one `#` for `1.25` as for `3`, so that a duration does not change when it becomes a round number.
-fn number(out: &mut String) {
+fn push_placeholder(out: &mut String) {
     if out.ends_with("#.") {
         out.pop();
     } else {
@@ -98,7 +98,7 @@ fn is_amount(word: &str) -> bool {
 }
 
 /// The rest of the text after a temporary directory and the random name in it.
-fn temporary(text: &str) -> Option<&str> {
+fn strip_temporary_directory(text: &str) -> Option<&str> {
     let rest = ["/private/tmp/", "/tmp/", "/var/tmp/", "/var/folders/", "/dev/shm/"]
         .iter()
         .find_map(|directory| text.strip_prefix(directory))?;
@@ -113,7 +113,7 @@ fn temporary(text: &str) -> Option<&str> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use ralph_core::requirement::Place;
+    use ralph_core::requirement::FindingLocation;
 
     #[test]
     fn parts_that_vary_between_runs_are_replaced() {
@@ -135,14 +135,14 @@ mod tests {
             ("`deadbeef` is a word, facade too", "`deadbeef` is a word, facade too"),
             ("id 1b4e28ba-2fa1-11d2-883f-0016d3cca427", "id #-2fa1-11d2-883f-#"),
         ] {
-            assert_eq!(normal(message), expected, "{message}");
+            assert_eq!(normalise_message(message), expected, "{message}");
         }
     }
 
     /// R-L7d: a new finding is not taken for an old one that differs only in a number.
     #[test]
     fn counts_and_bare_messages_differ_by_every_character() {
-        let place = || Some(Place { file: "a.py".into(), line: Some(1), column: None });
+        let place = || Some(FindingLocation { file: "a.py".into(), line: Some(1), column: None });
         let rule = || Some("E501".to_owned());
         for (place, rule, one, other, is_same) in [
             (None, None, "3 problems found", "3 problems found", true),
@@ -158,18 +158,18 @@ mod tests {
                 let mut finding = Finding::new(message.to_owned());
                 finding.place.clone_from(&place);
                 finding.rule.clone_from(&rule);
-                signature(&finding)
+                finding_signature(&finding)
             };
             assert_eq!(of(one) == of(other), is_same, "{place:?} {rule:?} {one} / {other}");
         }
     }
 
-    fn finding() -> impl Strategy<Value = Finding> {
+    fn any_finding() -> impl Strategy<Value = Finding> {
         ("[a-z/.]{0,12}", ".{0,60}", proptest::option::of("[a-z0-9]{0,8}")).prop_map(
             |(file, message, rule)| {
                 let mut finding = Finding::new(message);
                 finding.rule = rule;
-                finding.place = Some(Place { file, line: None, column: None });
+                finding.place = Some(FindingLocation { file, line: None, column: None });
                 finding
             },
         )
@@ -179,7 +179,7 @@ mod tests {
         /// R-L7d: a failure that only moved is the same failure.
         #[test]
         fn moving_a_finding_changes_nothing(
-            finding in finding(),
+            finding in any_finding(),
             line in proptest::option::of(1_u32..),
             column in proptest::option::of(1_u32..),
         ) {
@@ -188,19 +188,19 @@ mod tests {
                 place.line = line;
                 place.column = column;
             }
-            prop_assert_eq!(signature(&finding), signature(&moved));
+            prop_assert_eq!(finding_signature(&finding), finding_signature(&moved));
         }
 
         #[test]
-        fn another_file_or_rule_is_another_finding(finding in finding()) {
+        fn another_file_or_rule_is_another_finding(finding in any_finding()) {
             let mut other = finding.clone();
             other.rule = Some(format!("{}!", finding.rule.clone().unwrap_or_default()));
-            prop_assert_ne!(signature(&finding), signature(&other));
+            prop_assert_ne!(finding_signature(&finding), finding_signature(&other));
             let mut other = finding.clone();
             if let Some(place) = &mut other.place {
                 place.file.push('!');
             }
-            prop_assert_ne!(signature(&finding), signature(&other));
+            prop_assert_ne!(finding_signature(&finding), finding_signature(&other));
         }
     }
 }

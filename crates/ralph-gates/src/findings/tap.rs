@@ -1,80 +1,84 @@
 //! Reads TAP 13 and 14, with subtests and the YAML block that follows a failure.
 
-use super::locate::{self, Spot};
-use super::{Context, Draft, Extent, Found, doubt_about, doubtful, lines};
-use ralph_core::gate::{Reading, Tests};
+use super::source_location::{self, RawLocation};
+use super::{
+    FindingCollector, FindingDraft, OutputExtent, ReportContext, clean_lines, doubt_about_tests,
+    doubtful_report,
+};
+use ralph_core::gate::{ParsedReport, TestCounts};
 
-const LONGEST_DETAIL: usize = 8 * 1024;
-const DEEPEST: usize = 32;
+const MAX_DETAIL_BYTES: usize = 8 * 1024;
+const MAX_DEPTH: usize = 32;
 
 #[derive(Default)]
-struct Course {
+struct TapParser {
     /// For each depth, the test points since the last point above it, and how many of them failed.
-    levels: [Level; DEEPEST],
-    pending: Option<Failure>,
-    tests: Tests,
+    levels: [TapLevel; MAX_DEPTH],
+    pending: Option<TapFailure>,
+    tests: TestCounts,
     plan: Option<u32>,
-    was_seen: bool,
+    is_tap: bool,
     /// Between `---` and `...`.
     is_yaml: bool,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Level {
+struct TapLevel {
     points: u32,
     failed: u32,
 }
 
-struct Failure {
+struct TapFailure {
     name: String,
     /// The lines up to the next test point.
     detail: String,
 }
 
-enum Point<'a> {
+enum TapPoint<'a> {
     Passed,
     Failed(&'a str),
     /// Skipped, or expected to fail (`TODO`).
-    Beside,
+    Skipped,
 }
 
-pub(super) fn read(text: &str, context: &Context<'_>) -> Reading {
+pub(super) fn read_tap(text: &str, context: &ReportContext<'_>) -> ParsedReport {
     if text.trim().is_empty() {
-        return doubtful("the report is empty");
+        return doubtful_report("the report is empty");
     }
-    let mut found = Found::new(context);
-    let mut course = Course::default();
-    for line in lines(text) {
+    let mut found = FindingCollector::new(context);
+    let mut course = TapParser::default();
+    for line in clean_lines(text) {
         let trimmed = line.trim_start();
         match trimmed.trim_end() {
-            "---" if course.was_seen => course.is_yaml = true,
+            "---" if course.is_tap => course.is_yaml = true,
             "..." => course.is_yaml = false,
             _ => {}
         }
         let depth = (line.len() - trimmed.len()) / 4;
-        let is_aligned = (line.len() - trimmed.len()).is_multiple_of(4) && depth < DEEPEST;
-        match point(trimmed).filter(|_| is_aligned && !course.is_yaml) {
-            Some(point) => course.point(&point, depth, &mut found),
-            None => course.other(&line, depth, &mut found),
+        let is_aligned = (line.len() - trimmed.len()).is_multiple_of(4) && depth < MAX_DEPTH;
+        match parse_point(trimmed).filter(|_| is_aligned && !course.is_yaml) {
+            Some(point) => course.read_point(&point, depth, &mut found),
+            None => course.read_other(&line, depth, &mut found),
         }
     }
-    course.tell(&mut found);
+    course.report_pending(&mut found);
     let doubt = course.doubt(context);
-    found.into_reading(course.was_seen.then_some(course.tests), doubt.as_deref())
+    found.into_report(course.is_tap.then_some(course.tests), doubt.as_deref())
 }
 
-impl Course {
-    fn point(&mut self, point: &Point<'_>, depth: usize, found: &mut Found<'_>) {
-        self.tell(found);
-        self.was_seen = true;
-        let below = self.levels.iter_mut().skip(depth + 1).fold(Level::default(), |sum, level| {
-            let level = std::mem::take(level);
-            Level {
-                points: sum.points.saturating_add(level.points),
-                failed: sum.failed.saturating_add(level.failed),
-            }
-        });
-        let failed = u32::from(matches!(point, Point::Failed(_)));
+impl TapParser {
+    fn read_point(&mut self, point: &TapPoint<'_>, depth: usize, found: &mut FindingCollector<'_>) {
+        self.report_pending(found);
+        self.is_tap = true;
+        let below =
+            self.levels.iter_mut().skip(depth + 1).fold(TapLevel::default(), |sum, level| {
+                let level = std::mem::take(level);
+                TapLevel {
+                    points: sum.points.saturating_add(level.points),
+                    failed: sum.failed.saturating_add(level.failed),
+                }
+            });
+        let failed = u32::from(matches!(point, TapPoint::Failed(_)));
         if let Some(level) = self.levels.get_mut(depth) {
             level.points = level.points.saturating_add(1);
             level.failed = level.failed.saturating_add(failed);
@@ -82,29 +86,32 @@ impl Course {
         // The point of a test with subtests only summarises them.
         let is_sum = below.points > 0;
         match point {
-            Point::Beside if !is_sum => self.tests.skipped = self.tests.skipped.saturating_add(1),
-            Point::Passed if !is_sum => self.tests.run = self.tests.run.saturating_add(1),
-            Point::Failed(name) if !is_sum || below.failed == 0 => {
+            TapPoint::Skipped if !is_sum => {
+                self.tests.skipped = self.tests.skipped.saturating_add(1)
+            }
+            TapPoint::Passed if !is_sum => self.tests.run = self.tests.run.saturating_add(1),
+            TapPoint::Failed(name) if !is_sum || below.failed == 0 => {
                 self.tests.run = self.tests.run.saturating_add(1);
                 self.tests.failed = self.tests.failed.saturating_add(1);
-                self.pending = Some(Failure { name: (*name).to_owned(), detail: String::new() });
+                self.pending = Some(TapFailure { name: (*name).to_owned(), detail: String::new() });
             }
-            Point::Beside | Point::Passed | Point::Failed(_) => {}
+            TapPoint::Skipped | TapPoint::Passed | TapPoint::Failed(_) => {}
         }
     }
 
-    fn other(&mut self, line: &str, depth: usize, found: &mut Found<'_>) {
+    fn read_other(&mut self, line: &str, depth: usize, found: &mut FindingCollector<'_>) {
         let trimmed = line.trim();
         if !self.is_yaml {
             if let Some(reason) = trimmed.strip_prefix("Bail out!") {
-                self.tell(found);
-                self.was_seen = true;
+                self.report_pending(found);
+                self.is_tap = true;
                 let message = format!("bailed out: {}", reason.trim());
-                found.add(&Draft { message: &message, ..Draft::default() });
+                found.add(&FindingDraft { message: &message, ..FindingDraft::default() });
                 return;
             }
-            if let Some(plan) = plan(trimmed).filter(|_| depth == 0 && !line.starts_with(' ')) {
-                self.was_seen = true;
+            if let Some(plan) = parse_plan(trimmed).filter(|_| depth == 0 && !line.starts_with(' '))
+            {
+                self.is_tap = true;
                 self.plan = Some(self.plan.unwrap_or(0).saturating_add(plan));
                 return;
             }
@@ -113,46 +120,50 @@ impl Course {
             }
         }
         if let Some(failure) = &mut self.pending
-            && failure.detail.len() < LONGEST_DETAIL
+            && failure.detail.len() < MAX_DETAIL_BYTES
         {
             failure.detail.push_str(line);
             failure.detail.push('\n');
         }
     }
 
-    fn tell(&mut self, found: &mut Found<'_>) {
-        let Some(Failure { name, detail }) = self.pending.take() else {
+    fn report_pending(&mut self, found: &mut FindingCollector<'_>) {
+        let Some(TapFailure { name, detail }) = self.pending.take() else {
             return;
         };
-        let file = field(&detail, "fileName").or_else(|| field(&detail, "file"));
-        let line = field(&detail, "lineNumber").or_else(|| field(&detail, "line"));
-        let column = field(&detail, "columnNumber").or_else(|| field(&detail, "column"));
+        let file = yaml_field(&detail, "fileName").or_else(|| yaml_field(&detail, "file"));
+        let line = yaml_field(&detail, "lineNumber").or_else(|| yaml_field(&detail, "line"));
+        let column = yaml_field(&detail, "columnNumber").or_else(|| yaml_field(&detail, "column"));
         let number = |text: Option<String>| text.and_then(|text| text.parse().ok());
-        let named =
-            file.as_deref().map(|file| Spot { file, line: number(line), column: number(column) });
+        let named = file.as_deref().map(|file| RawLocation {
+            file,
+            line: number(line),
+            column: number(column),
+        });
         // The detail starts with the location of the test; the location of the failure is in the stack.
         let stack = detail.split_once("stack:").map(|(_, stack)| stack);
-        let traced = stack.and_then(|stack| locate::best_in(stack, found.context));
-        let spot = named.or(traced).or_else(|| locate::best_in(&detail, found.context));
+        let traced = stack.and_then(|stack| source_location::best_location(stack, found.context));
+        let spot =
+            named.or(traced).or_else(|| source_location::best_location(&detail, found.context));
         let message = ["message", "error", "diff", "found"]
             .iter()
-            .find_map(|key| field(&detail, key))
-            .or_else(|| plain(&detail));
-        found.add(&Draft {
-            spot,
+            .find_map(|key| yaml_field(&detail, key))
+            .or_else(|| plain_message(&detail));
+        found.add(&FindingDraft {
+            location: spot,
             rule: &name,
             message: message.as_deref().unwrap_or("not ok"),
-            ..Draft::default()
+            ..FindingDraft::default()
         });
     }
 
-    fn doubt(&self, context: &Context<'_>) -> Option<String> {
+    fn doubt(&self, context: &ReportContext<'_>) -> Option<String> {
         let points = self.levels.first().map_or(0, |level| level.points);
-        if !self.was_seen {
+        if !self.is_tap {
             Some("the output is not TAP".into())
-        } else if context.extent == Extent::CutOff {
+        } else if context.extent == OutputExtent::Truncated {
             Some("the report is truncated".into())
-        } else if let Some(doubt) = doubt_about(self.tests) {
+        } else if let Some(doubt) = doubt_about_tests(self.tests) {
             Some(doubt.into())
         } else {
             match self.plan {
@@ -167,7 +178,7 @@ impl Course {
 }
 
 /// Parses `ok 1 - name # SKIP why`.
-fn point(line: &str) -> Option<Point<'_>> {
+fn parse_point(line: &str) -> Option<TapPoint<'_>> {
     let (is_ok, rest) = match line.strip_prefix("not ok") {
         Some(rest) => (false, rest),
         None => (true, line.strip_prefix("ok")?),
@@ -186,21 +197,21 @@ fn point(line: &str) -> Option<Point<'_>> {
         directive.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word))
     };
     Some(if is("skip") || is("todo") {
-        Point::Beside
+        TapPoint::Skipped
     } else if is_ok {
-        Point::Passed
+        TapPoint::Passed
     } else {
-        Point::Failed(name.trim_end_matches('{').trim())
+        TapPoint::Failed(name.trim_end_matches('{').trim())
     })
 }
 
 /// Parses `1..4`.
-fn plan(line: &str) -> Option<u32> {
+fn parse_plan(line: &str) -> Option<u32> {
     line.strip_prefix("1..")?.split(' ').next()?.parse().ok()
 }
 
 /// A value of the YAML block. The lines of a multi-line value are joined.
-fn field(detail: &str, key: &str) -> Option<String> {
+fn yaml_field(detail: &str, key: &str) -> Option<String> {
     let mut rest = detail.lines();
     let (indent, value) = rest.by_ref().find_map(|line| {
         let trimmed = line.trim_start();
@@ -220,7 +231,7 @@ fn field(detail: &str, key: &str) -> Option<String> {
 }
 
 /// The first line below a test point that is not YAML, as mocha writes it.
-fn plain(detail: &str) -> Option<String> {
+fn plain_message(detail: &str) -> Option<String> {
     let line = detail.lines().map(str::trim).find(|line| !line.is_empty())?;
     (line != "---").then(|| line.to_owned())
 }

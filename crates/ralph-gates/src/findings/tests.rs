@@ -2,18 +2,18 @@ use super::*;
 use std::fmt::Write as _;
 
 /// Reads a recorded report and formats the findings as lines: `location | rule | severity | message`.
-fn recorded(format: Format, file: &str) -> String {
+fn read_recorded(format: ReportFormat, file: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/reports").join(file);
     let bytes = ralph_sys::fs::read(&path, 1 << 20).unwrap();
-    shown(&read(format, &bytes, &whole()))
+    format_report(&read_report(format, &bytes, &complete_context()))
 }
 
-fn whole() -> Context<'static> {
+fn complete_context() -> ReportContext<'static> {
     let project = Path::new("/project");
-    Context { root: project, cwd: project, extent: Extent::Whole }
+    ReportContext { root: project, cwd: project, extent: OutputExtent::Complete }
 }
 
-fn shown(reading: &Reading) -> String {
+fn format_report(reading: &ParsedReport) -> String {
     let mut out = String::new();
     for finding in &reading.findings {
         let place = finding.place.as_ref().map_or("-".into(), |place| {
@@ -24,9 +24,10 @@ fn shown(reading: &Reading) -> String {
         let severity = format!("{:?}", finding.severity).to_lowercase();
         writeln!(out, "{place} | {rule} | {severity} | {}", finding.message).unwrap();
     }
-    let tests = reading.tests.map_or("not counted".into(), |Tests { run, failed, skipped }| {
-        format!("{run} run, {failed} failed, {skipped} skipped")
-    });
+    let tests =
+        reading.tests.map_or("not counted".into(), |TestCounts { run, failed, skipped }| {
+            format!("{run} run, {failed} failed, {skipped} skipped")
+        });
     let doubt = reading.doubt.as_deref().unwrap_or("none");
     write!(out, "{} findings; tests: {tests}; doubt: {doubt}", reading.finding_count).unwrap();
     out
@@ -34,37 +35,37 @@ fn shown(reading: &Reading) -> String {
 
 #[test]
 fn recorded_junit_is_read() {
-    insta::assert_snapshot!(recorded(Format::Junit, "junit/mocha-xunit.xml"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Junit, "junit/mocha-xunit.xml"), @"
     mochat/cart.spec.cjs:5:12 | cart::adds more | error | 2 == 3
     1 findings; tests: 2 run, 1 failed, 1 skipped; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::Junit, "junit/node.xml"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Junit, "junit/node.xml"), @"
     nodet/cart.test.mjs:5:11 | adds more | error | Expected values to be strictly equal:2 !== 3
     1 findings; tests: 2 run, 1 failed, 2 skipped; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::Junit, "junit/pytest-collection.xml"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Junit, "junit/pytest-collection.xml"), @"
     broken/test_import.py:1 | broken.test_import | error | ImportError: cannot import name 'missing' from 'shop.cart' (/project/shop/cart.py)
     1 findings; tests: 1 run, 1 failed, 0 skipped; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::Junit, "junit/pytest-none.xml"), @"0 findings; tests: 0 run, 0 failed, 0 skipped; doubt: no tests ran");
-    insta::assert_snapshot!(recorded(Format::Junit, "junit/pytest-syntax.xml"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Junit, "junit/pytest-none.xml"), @"0 findings; tests: 0 run, 0 failed, 0 skipped; doubt: no tests ran");
+    insta::assert_snapshot!(read_recorded(ReportFormat::Junit, "junit/pytest-syntax.xml"), @"
     tally/__init__.py:10 | tests.test_tally | error | SyntaxError: '(' was never closed
     1 findings; tests: 1 run, 1 failed, 0 skipped; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::Junit, "junit/pytest.xml"), @r#"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Junit, "junit/pytest.xml"), @r#"
     tests/test_cart.py:12 | tests.test_cart::test_multiplies[3-7] | error | AssertionError: 3 of them assert 6 == 7
     shop/cart.py:11 | tests.test_cart.TestFirst::test_empty | error | IndexError: list index out of range
     tests/test_cart.py:22 | tests.test_cart::test_stores | error | failed on setup with "RuntimeError: no database: <down> & out"
     3 findings; tests: 5 run, 3 failed, 2 skipped; doubt: none
     "#);
-    insta::assert_snapshot!(recorded(Format::Junit, "junit/ruff.xml"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Junit, "junit/ruff.xml"), @"
     shop/cart.py:1:1 | org.ruff.I001 | error | Import block is un-sorted or un-formatted
     shop/cart.py:1:8 | org.ruff.F401 | error | `os` imported but unused
     shop/cart.py:2:8 | org.ruff.F401 | error | `json` imported but unused
     shop/cart.py:6:5 | org.ruff.F841 | error | Local variable `unused` is assigned to but never used
     4 findings; tests: 4 run, 4 failed, 0 skipped; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::Junit, "junit/vitest.xml"), @r#"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Junit, "junit/vitest.xml"), @r#"
     test/cart.test.js:9:48 | cart > multiplies <quantities> & "quotes" | error | expected 6 to be 7 // Object.is equality
     src/cart.js:10:46 | cart > finds the first | error | Cannot read properties of undefined (reading 'price')
     test/other.test.js:2:1 | test/other.test.js | error | Cannot find module '../src/missing.js' imported from /project/test/other.test.js
@@ -74,7 +75,7 @@ fn recorded_junit_is_read() {
 
 #[test]
 fn recorded_sarif_is_read() {
-    insta::assert_snapshot!(recorded(Format::Sarif, "sarif/eslint.sarif"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Sarif, "sarif/eslint.sarif"), @"
     src/cart.js:2:7 | no-unused-vars | error | 'unused' is assigned a value but never used.
     src/cart.js:5:11 | eqeqeq | error | Expected '===' and instead saw '=='.
     src/cart.js:5:25 | no-debugger | error | Unexpected 'debugger' statement.
@@ -83,8 +84,8 @@ fn recorded_sarif_is_read() {
     src/cart.js:3:3 | no-var | warning | Unexpected var, use let or const instead.
     6 findings; tests: not counted; doubt: the report marks the tool's run as failed
     ");
-    insta::assert_snapshot!(recorded(Format::Sarif, "sarif/ruff-clean.sarif"), @"0 findings; tests: not counted; doubt: none");
-    insta::assert_snapshot!(recorded(Format::Sarif, "sarif/ruff.sarif"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Sarif, "sarif/ruff-clean.sarif"), @"0 findings; tests: not counted; doubt: none");
+    insta::assert_snapshot!(read_recorded(ReportFormat::Sarif, "sarif/ruff.sarif"), @"
     shop/cart.py:1:1 | I001 | error | Import block is un-sorted or un-formatted
     shop/cart.py:1:8 | F401 | error | `os` imported but unused
     shop/cart.py:2:8 | F401 | error | `json` imported but unused
@@ -95,13 +96,13 @@ fn recorded_sarif_is_read() {
 
 #[test]
 fn recorded_cargo_json_is_read() {
-    insta::assert_snapshot!(recorded(Format::CargoJson, "cargo-json/build-broken.jsonl"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::CargoJson, "cargo-json/build-broken.jsonl"), @"
     broken/src/lib.rs:2:22 | E0308 | error | mismatched types: expected `&str`, found `u32`
     broken/src/lib.rs:3:5 | E0425 | error | cannot find function `undefined_function` in this scope: not found in this scope
     broken/src/lib.rs:4:5 | E0308 | error | mismatched types: expected `String`, found `u32`
     3 findings; tests: not counted; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::CargoJson, "cargo-json/clippy.jsonl"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::CargoJson, "cargo-json/clippy.jsonl"), @"
     src/lib.rs:9:9 | unused_variables | warning | unused variable: `unused`
     src/lib.rs:8:8 | clippy::must_use_candidate | warning | this function could have a `#[must_use]` attribute
     src/lib.rs:10:23 | clippy::redundant_closure_for_method_calls | warning | redundant closure
@@ -109,7 +110,7 @@ fn recorded_cargo_json_is_read() {
     src/lib.rs:10:31 | clippy::clone_on_copy | warning | using `clone` on type `u32` which implements the `Copy` trait
     5 findings; tests: not counted; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::CargoJson, "cargo-json/test.txt"), @r#"
+    insta::assert_snapshot!(read_recorded(ReportFormat::CargoJson, "cargo-json/test.txt"), @r#"
     src/lib.rs:32:23 | tests::indexes | error | index out of bounds: the len is 0 but the index is 3
     src/lib.rs:24:9 | tests::adds_more | error | assertion `left == right` failed: prices are wrong left: 3 right: 4
     src/lib.rs:41:8 | tests::panics | error | test did not panic as expected
@@ -121,7 +122,7 @@ fn recorded_cargo_json_is_read() {
 
 #[test]
 fn recorded_eslint_json_is_read() {
-    insta::assert_snapshot!(recorded(Format::EslintJson, "eslint-json/eslint.json"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::EslintJson, "eslint-json/eslint.json"), @"
     src/broken.js:2:3 | - | error | Parsing error: Unexpected keyword 'return'
     src/cart.js:2:7 | no-unused-vars | error | 'unused' is assigned a value but never used.
     src/cart.js:5:11 | eqeqeq | error | Expected '===' and instead saw '=='.
@@ -134,27 +135,27 @@ fn recorded_eslint_json_is_read() {
 
 #[test]
 fn recorded_go_test_json_is_read() {
-    insta::assert_snapshot!(recorded(Format::GoTestJson, "go-test-json/fail.jsonl"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::GoTestJson, "go-test-json/fail.jsonl"), @"
     cart/cart_test.go:19 | TestTotal/two_items | error | Total() = 5, want 6
     cart/cart.go:14 | TestFirst | error | panic: runtime error: index out of range [0] with length 0 [recovered]
     store/store.go:7:9 | - | error | undefined: missing
     3 findings; tests: 4 run, 3 failed, 1 skipped; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::GoTestJson, "go-test-json/none.jsonl"), @"0 findings; tests: 0 run, 0 failed, 0 skipped; doubt: no tests ran");
+    insta::assert_snapshot!(read_recorded(ReportFormat::GoTestJson, "go-test-json/none.jsonl"), @"0 findings; tests: 0 run, 0 failed, 0 skipped; doubt: no tests ran");
 }
 
 #[test]
 fn recorded_tap_is_read() {
-    insta::assert_snapshot!(recorded(Format::Tap, "tap/mocha.tap"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Tap, "tap/mocha.tap"), @"
     mochat/cart.spec.cjs:5:12 | cart adds more | error | 2 == 3
     1 findings; tests: 2 run, 1 failed, 1 skipped; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::Tap, "tap/node-none.tap"), @"0 findings; tests: 0 run, 0 failed, 0 skipped; doubt: no tests ran");
-    insta::assert_snapshot!(recorded(Format::Tap, "tap/node-tap.tap"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Tap, "tap/node-none.tap"), @"0 findings; tests: 0 run, 0 failed, 0 skipped; doubt: no tests ran");
+    insta::assert_snapshot!(read_recorded(ReportFormat::Tap, "tap/node-tap.tap"), @"
     tapt/cart.test.mjs:3:28 | adds more | error | --- expected +++ actual @@ -1,1 +1,1 @@ -3 +2
     1 findings; tests: 2 run, 1 failed, 2 skipped; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::Tap, "tap/node.tap"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Tap, "tap/node.tap"), @"
     nodet/cart.test.mjs:6:12 | adds more | error | Expected values to be strictly equal: 2 !== 3
     1 findings; tests: 2 run, 1 failed, 2 skipped; doubt: none
     ");
@@ -162,41 +163,41 @@ fn recorded_tap_is_read() {
 
 #[test]
 fn recorded_pytest_is_read() {
-    insta::assert_snapshot!(recorded(Format::Pytest, "pytest/collection.txt"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Pytest, "pytest/collection.txt"), @"
     broken/test_import.py:1 | broken/test_import.py | error | ImportError: cannot import name 'missing' from 'shop.cart' (/project/shop/cart.py)
     1 findings; tests: 1 run, 1 failed, 0 skipped; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::Pytest, "pytest/failures.txt"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Pytest, "pytest/failures.txt"), @"
     tests/test_cart.py:22 | tests/test_cart.py::test_stores | error | RuntimeError: no database: <down> & out
     tests/test_cart.py:12 | tests/test_cart.py::test_multiplies[3-7] | error | AssertionError: 3 of them assert 6 == 7
     shop/cart.py:11 | tests/test_cart.py::TestFirst::test_empty | error | IndexError: list index out of range
     3 findings; tests: 5 run, 3 failed, 2 skipped; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::Pytest, "pytest/none.txt"), @"0 findings; tests: 0 run, 0 failed, 0 skipped; doubt: no tests ran");
-    insta::assert_snapshot!(recorded(Format::Pytest, "pytest/passed.txt"), @"0 findings; tests: 1 run, 0 failed, 0 skipped; doubt: none");
-    insta::assert_snapshot!(recorded(Format::Pytest, "pytest/quiet-colour.txt"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Pytest, "pytest/none.txt"), @"0 findings; tests: 0 run, 0 failed, 0 skipped; doubt: no tests ran");
+    insta::assert_snapshot!(read_recorded(ReportFormat::Pytest, "pytest/passed.txt"), @"0 findings; tests: 1 run, 0 failed, 0 skipped; doubt: none");
+    insta::assert_snapshot!(read_recorded(ReportFormat::Pytest, "pytest/quiet-colour.txt"), @"
     tests/test_cart.py:22 | tests/test_cart.py::test_stores | error | RuntimeError: no database: <down> & out
     tests/test_cart.py:12 | tests/test_cart.py::test_multiplies[3-7] | error | AssertionError: 3 of them assert 6 == 7
     shop/cart.py:11 | tests/test_cart.py::TestFirst::test_empty | error | IndexError: list index out of range
     3 findings; tests: 5 run, 3 failed, 2 skipped; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::Pytest, "pytest/syntax.txt"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Pytest, "pytest/syntax.txt"), @"
     tally/__init__.py:10 | tests/test_tally.py | error | def winner(votes: ^ SyntaxError: '(' was never closed
     1 findings; tests: 1 run, 1 failed, 0 skipped; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::Pytest, "pytest/usage.txt"), @"0 findings; tests: 0 run, 0 failed, 0 skipped; doubt: no tests ran");
+    insta::assert_snapshot!(read_recorded(ReportFormat::Pytest, "pytest/usage.txt"), @"0 findings; tests: 0 run, 0 failed, 0 skipped; doubt: no tests ran");
 }
 
 #[test]
 fn recorded_tsc_is_read() {
-    insta::assert_snapshot!(recorded(Format::Tsc, "tsc/plain.txt"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Tsc, "tsc/plain.txt"), @"
     src/cart.ts:4:7 | TS2322 | error | Type 'number' is not assignable to type 'string'.
     src/cart.ts:5:54 | TS2551 | error | Property 'quantiy' does not exist on type 'Item'. Did you mean 'quantity'?
     src/cart.ts:6:3 | TS2322 | error | Type 'string' is not assignable to type 'number'.
     src/cart.ts:10:3 | TS2322 | error | Type 'Item | undefined' is not assignable to type 'Item'. Type 'undefined' is not assignable to type 'Item'.
     4 findings; tests: not counted; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::Tsc, "tsc/pretty.txt"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Tsc, "tsc/pretty.txt"), @"
     src/cart.ts:4:7 | TS2322 | error | Type 'number' is not assignable to type 'string'.
     src/cart.ts:5:54 | TS2551 | error | Property 'quantiy' does not exist on type 'Item'. Did you mean 'quantity'?
     src/cart.ts:6:3 | TS2322 | error | Type 'string' is not assignable to type 'number'.
@@ -207,26 +208,26 @@ fn recorded_tsc_is_read() {
 
 #[test]
 fn recorded_text_of_rust_and_c_is_read() {
-    insta::assert_snapshot!(recorded(Format::Text, "text/rustfmt.txt"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/rustfmt.txt"), @"
     src/lib.rs:11 | rustfmt | error | is not formatted
     src/lib.rs:18 | rustfmt | error | is not formatted
     2 findings; tests: not counted; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::Text, "text/cargo-build-broken.txt"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/cargo-build-broken.txt"), @"
     src/lib.rs:2:22 | E0308 | error | mismatched types
     src/lib.rs:3:5 | E0425 | error | cannot find function `undefined_function` in this scope
     src/lib.rs:4:5 | E0308 | error | mismatched types
     3 findings; tests: not counted; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::Text, "text/cargo-no-such-command.txt"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/cargo-no-such-command.txt"), @"
     - | - | error | no such command: `nosuchcommand`
     1 findings; tests: not counted; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::Text, "text/cargo-test-none.txt"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/cargo-test-none.txt"), @"
     src/lib.rs:9:9 | - | warning | unused variable: `unused`
     1 findings; tests: 0 run, 0 failed, 0 skipped; doubt: no tests ran
     ");
-    insta::assert_snapshot!(recorded(Format::Text, "text/cargo-test.txt"), @r#"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/cargo-test.txt"), @r#"
     src/lib.rs:24:9 | tests::adds_more | error | assertion `left == right` failed: prices are wrong left: 3 right: 4
     src/lib.rs:41:8 | tests::panics | error | test did not panic as expected
     src/lib.rs:32:23 | tests::indexes | error | index out of bounds: the len is 0 but the index is 3
@@ -234,13 +235,13 @@ fn recorded_text_of_rust_and_c_is_read() {
     src/lib.rs:9:9 | - | warning | unused variable: `unused`
     5 findings; tests: 7 run, 4 failed, 1 skipped; doubt: none
     "#);
-    insta::assert_snapshot!(recorded(Format::Text, "text/clippy.txt"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/clippy.txt"), @"
     src/lib.rs:9:9 | - | error | unused variable: `unused`
     src/lib.rs:10:5 | - | error | you are using an explicit closure for copying elements
     src/lib.rs:10:31 | - | error | using `clone` on type `u32` which implements the `Copy` trait
     3 findings; tests: not counted; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::Text, "text/gcc.txt"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/gcc.txt"), @"
     x.c:5:10 | - | error | ‘undefined’ undeclared (first use in this function)
     x.c:4:12 | -Wformat= | warning | format ‘%s’ expects argument of type ‘char *’, but argument 2 has type ‘int’
     x.c:3:7 | -Wunused-variable | warning | unused variable ‘unused’
@@ -250,33 +251,33 @@ fn recorded_text_of_rust_and_c_is_read() {
 
 #[test]
 fn recorded_text_of_python_is_read() {
-    insta::assert_snapshot!(recorded(Format::Text, "text/flake8.txt"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/flake8.txt"), @"
     shop/cart.py:1:1 | F401 | error | 'os' imported but unused
     shop/cart.py:2:1 | F401 | error | 'json' imported but unused
     shop/cart.py:6:5 | F841 | error | local variable 'unused' is assigned to but never used
     3 findings; tests: not counted; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::Text, "text/mypy.txt"), @r#"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/mypy.txt"), @r#"
     shop/cart.py:15 | return-value | error | Incompatible return value type (got "float", expected "str")
     1 findings; tests: not counted; doubt: none
     "#);
-    insta::assert_snapshot!(recorded(Format::Text, "text/no-module.txt"), @"0 findings; tests: not counted; doubt: none");
-    insta::assert_snapshot!(recorded(Format::Text, "text/ruff-concise.txt"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/no-module.txt"), @"0 findings; tests: not counted; doubt: none");
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/ruff-concise.txt"), @"
     shop/cart.py:1:1 | I001 | error | Import block is un-sorted or un-formatted
     shop/cart.py:1:8 | F401 | error | `os` imported but unused
     shop/cart.py:2:8 | F401 | error | `json` imported but unused
     shop/cart.py:6:5 | F841 | error | Local variable `unused` is assigned to but never used
     4 findings; tests: not counted; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::Text, "text/ruff-full.txt"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/ruff-full.txt"), @"
     shop/cart.py:1:1 | I001 | error | Import block is un-sorted or un-formatted
     shop/cart.py:1:8 | F401 | error | `os` imported but unused
     shop/cart.py:2:8 | F401 | error | `json` imported but unused
     shop/cart.py:6:5 | F841 | error | Local variable `unused` is assigned to but never used
     4 findings; tests: not counted; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::Text, "text/unittest-none.txt"), @"0 findings; tests: 0 run, 0 failed, 0 skipped; doubt: no tests ran");
-    insta::assert_snapshot!(recorded(Format::Text, "text/unittest.txt"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/unittest-none.txt"), @"0 findings; tests: 0 run, 0 failed, 0 skipped; doubt: no tests ran");
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/unittest.txt"), @"
     shop/cart.py:11 | tests.test_unit.CartCase.test_first | error | IndexError: list index out of range
     tests/test_unit.py:7 | tests.test_unit.CartCase.test_adds | error | AssertionError: 6 != 7
     2 findings; tests: 2 run, 2 failed, 1 skipped; doubt: none
@@ -285,7 +286,7 @@ fn recorded_text_of_python_is_read() {
 
 #[test]
 fn recorded_text_of_javascript_is_read() {
-    insta::assert_snapshot!(recorded(Format::Text, "text/eslint-stylish.txt"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/eslint-stylish.txt"), @"
     src/broken.js:2:3 | - | error | Parsing error: Unexpected keyword 'return'
     src/cart.js:2:7 | no-unused-vars | error | 'unused' is assigned a value but never used
     src/cart.js:5:11 | eqeqeq | error | Expected '===' and instead saw '=='
@@ -294,37 +295,37 @@ fn recorded_text_of_javascript_is_read() {
     src/cart.js:3:3 | no-var | warning | Unexpected var, use let or const instead
     6 findings; tests: not counted; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::Text, "text/jest-none-pass.txt"), @"0 findings; tests: not counted; doubt: no tests were found");
-    insta::assert_snapshot!(recorded(Format::Text, "text/jest-none.txt"), @"0 findings; tests: not counted; doubt: no tests were found");
-    insta::assert_snapshot!(recorded(Format::Text, "text/jest.txt"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/jest-none-pass.txt"), @"0 findings; tests: not counted; doubt: no tests were found");
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/jest-none.txt"), @"0 findings; tests: not counted; doubt: no tests were found");
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/jest.txt"), @"
     jestt/cart.test.cjs:5:49 | cart › adds more | error | expect(received).toBe(expected) // Object.is equality Expected: 6 Received: 5
     jestt/cart.test.cjs:1:32 | cart › throws | error | TypeError: Cannot read properties of undefined (reading 'reduce')
     2 findings; tests: 3 run, 2 failed, 1 skipped; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::Text, "text/mocha-none.txt"), @"0 findings; tests: 0 run, 0 failed, 0 skipped; doubt: no tests ran");
-    insta::assert_snapshot!(recorded(Format::Text, "text/mocha.txt"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/mocha-none.txt"), @"0 findings; tests: 0 run, 0 failed, 0 skipped; doubt: no tests ran");
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/mocha.txt"), @"
     mochat/cart.spec.cjs:5:12 | cart > adds more | error | AssertionError [ERR_ASSERTION]: 2 == 3
     1 findings; tests: 2 run, 1 failed, 1 skipped; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::Text, "text/node-crash.txt"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/node-crash.txt"), @"
     crash.cjs:2:9 | - | error | TypeError: boom: it broke
     1 findings; tests: not counted; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::Text, "text/node-spec.txt"), @"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/node-spec.txt"), @"
     nodet/cart.test.mjs:6:12 | adds more | error | AssertionError [ERR_ASSERTION]: Expected values to be strictly equal: 2 !== 3
     1 findings; tests: 3 run, 2 failed, 2 skipped; doubt: none
     ");
-    insta::assert_snapshot!(recorded(Format::Text, "text/npm-missing-script.txt"), @"0 findings; tests: not counted; doubt: none");
-    insta::assert_snapshot!(recorded(Format::Text, "text/npx-missing.txt"), @"0 findings; tests: not counted; doubt: none");
-    insta::assert_snapshot!(recorded(Format::Text, "text/vitest-colour.txt"), @r#"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/npm-missing-script.txt"), @"0 findings; tests: not counted; doubt: none");
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/npx-missing.txt"), @"0 findings; tests: not counted; doubt: none");
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/vitest-colour.txt"), @r#"
     test/other.test.js:2:1 | test/other.test.js | error | Error: Cannot find module '../src/missing.js' imported from /project/test/other.test.js
     test/cart.test.js:9:48 | cart > multiplies <quantities> & "quotes" | error | AssertionError: expected 6 to be 7 // Object.is equality
     src/cart.js:10:46 | cart > finds the first | error | TypeError: Cannot read properties of undefined (reading 'price')
     3 findings; tests: 3 run, 2 failed, 2 skipped; doubt: none
     "#);
-    insta::assert_snapshot!(recorded(Format::Text, "text/vitest-none-pass.txt"), @"0 findings; tests: not counted; doubt: no tests were found");
-    insta::assert_snapshot!(recorded(Format::Text, "text/vitest-none.txt"), @"0 findings; tests: not counted; doubt: no tests were found");
-    insta::assert_snapshot!(recorded(Format::Text, "text/vitest.txt"), @r#"
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/vitest-none-pass.txt"), @"0 findings; tests: not counted; doubt: no tests were found");
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/vitest-none.txt"), @"0 findings; tests: not counted; doubt: no tests were found");
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/vitest.txt"), @r#"
     test/other.test.js:2:1 | test/other.test.js | error | Error: Cannot find module '../src/missing.js' imported from /project/test/other.test.js
     test/cart.test.js:9:48 | cart > multiplies <quantities> & "quotes" | error | AssertionError: expected 6 to be 7 // Object.is equality
     src/cart.js:10:46 | cart > finds the first | error | TypeError: Cannot read properties of undefined (reading 'price')
@@ -343,10 +344,10 @@ fn an_empty_truncated_or_unrelated_report_is_doubted() {
         "[{\"filePath\": \"a.js\", \"mess",
     ];
     let mut doubts = String::new();
-    for format in Format::ALL {
+    for format in ReportFormat::ALL {
         writeln!(doubts, "{}", format.name()).unwrap();
         for input in inputs {
-            let reading = read(format, input.as_bytes(), &whole());
+            let reading = read_report(format, input.as_bytes(), &complete_context());
             assert_eq!(reading.finding_count, 0, "{format:?} {input}");
             if let Some(doubt) = reading.doubt {
                 writeln!(doubts, "  {input:?}: {doubt}").unwrap();
@@ -424,10 +425,17 @@ fn tap_that_does_not_match_its_plan_is_doubted() {
             "- | - | error | bailed out: no disk\n1 findings; tests: 1 run, 0 failed, 0 skipped; doubt: 1 of 2 planned tests ran",
         ),
     ] {
-        assert_eq!(shown(&read(Format::Tap, input.as_bytes(), &whole())), expected, "{input}");
+        assert_eq!(
+            format_report(&read_report(ReportFormat::Tap, input.as_bytes(), &complete_context())),
+            expected,
+            "{input}"
+        );
     }
-    let cut = Context { extent: Extent::CutOff, ..whole() };
-    assert_eq!(read(Format::Tap, b"1..1\nok 1\n", &cut).doubt.unwrap(), "the report is truncated");
+    let cut = ReportContext { extent: OutputExtent::Truncated, ..complete_context() };
+    assert_eq!(
+        read_report(ReportFormat::Tap, b"1..1\nok 1\n", &cut).doubt.unwrap(),
+        "the report is truncated"
+    );
 }
 
 #[test]
@@ -435,43 +443,51 @@ fn an_empty_report_does_not_hide_findings_in_the_output() {
     let output = b"src/a.ts:3:5: error: it is wrong\n";
     for (report, expected) in [
         (ReportFile::Missing, "the report was not written"),
-        (ReportFile::There(b""), "the report is empty"),
+        (ReportFile::Written(b""), "the report is empty"),
     ] {
-        let reading = read_run(Format::Junit, report, output, &whole());
+        let reading = read_execution(ReportFormat::Junit, report, output, &complete_context());
         assert_eq!(
-            shown(&reading),
+            format_report(&reading),
             format!(
                 "src/a.ts:3:5 | - | error | it is wrong\n1 findings; tests: not counted; doubt: {expected}"
             )
         );
     }
     let report = b"<testsuite><testcase name=\"a\"/></testsuite>";
-    let reading = read_run(Format::Junit, ReportFile::There(report), output, &whole());
-    assert_eq!(shown(&reading), "0 findings; tests: 1 run, 0 failed, 0 skipped; doubt: none");
+    let reading = read_execution(
+        ReportFormat::Junit,
+        ReportFile::Written(report),
+        output,
+        &complete_context(),
+    );
+    assert_eq!(
+        format_report(&reading),
+        "0 findings; tests: 1 run, 0 failed, 0 skipped; doubt: none"
+    );
 }
 
 #[test]
 fn a_report_is_found_among_other_text() {
-    insta::assert_snapshot!(shown(&read(
-        Format::EslintJson,
+    insta::assert_snapshot!(format_report(&read_report(
+        ReportFormat::EslintJson,
         b"\n> shop@1.0.0 lint\n> eslint . -f json\n\n[{\"filePath\":\"/project/a.js\",\"messages\":[{\"ruleId\":\"r\",\"severity\":2,\"message\":\"m\",\"line\":1,\"column\":2}]}]\nnpm notice new version\n",
-        &whole(),
+        &complete_context(),
     )), @"
     a.js:1:2 | r | error | m
     1 findings; tests: not counted; doubt: none
     ");
-    insta::assert_snapshot!(shown(&read(
-        Format::Junit,
+    insta::assert_snapshot!(format_report(&read_report(
+        ReportFormat::Junit,
         b"starting\n<testsuite name=\"s\"><testcase name=\"a\"><failure message=\"m\"/></testcase></testsuite>\ndone <3\n",
-        &whole(),
+        &complete_context(),
     )), @"
     - | a | error | m
     1 findings; tests: 1 run, 1 failed, 0 skipped; doubt: none
     ");
-    insta::assert_snapshot!(shown(&read(
-        Format::Sarif,
+    insta::assert_snapshot!(format_report(&read_report(
+        ReportFormat::Sarif,
         b"scanning {2 files}\n{\"runs\":[{\"results\":[{\"message\":{\"text\":\"m\"},\"suppressions\":[{}]},{\"level\":\"none\",\"message\":{\"text\":\"n\"}},{\"message\":{\"text\":\"o\"},\"ruleIndex\":0,\"locations\":[{\"physicalLocation\":{\"artifactLocation\":{\"index\":0}}}]}],\"tool\":{\"driver\":{\"rules\":[{\"id\":\"r\",\"defaultConfiguration\":{\"level\":\"error\"}}]}},\"artifacts\":[{\"location\":{\"uri\":\"src/my%20file.js\"}}]}]}\n",
-        &whole(),
+        &complete_context(),
     )), @"
     src/my file.js | r | error | o
     1 findings; tests: not counted; doubt: none
@@ -482,22 +498,26 @@ fn a_report_is_found_among_other_text() {
 #[test]
 fn foreign_text_is_cleaned_and_bounded() {
     let bomb = b"<!DOCTYPE x [<!ENTITY a \"aaaa\"><!ENTITY b \"&a;&a;\">]><testsuite name=\"s\"><testcase name=\"t\x1b[31m\xe2\x80\xae\"><failure message=\"&b;&#27;[2Jx\">&b; &lt;&#x202e;</failure></testcase></testsuite>";
-    let reading = read(Format::Junit, bomb, &whole());
-    insta::assert_snapshot!(shown(&reading), @"
+    let reading = read_report(ReportFormat::Junit, bomb, &complete_context());
+    insta::assert_snapshot!(format_report(&reading), @"
     - | t | error | &b;&#27;[2Jx
     1 findings; tests: 1 run, 1 failed, 0 skipped; doubt: none
     ");
     let long = format!("src/a.rs:1:1: error: {}\n", "x".repeat(100_000));
-    let reading = read(Format::Text, long.as_bytes(), &whole());
+    let reading = read_report(ReportFormat::Text, long.as_bytes(), &complete_context());
     assert_eq!(reading.findings[0].message.chars().count(), 1_000);
     let deep = "<testsuite>".repeat(100_000);
     assert_eq!(
-        read(Format::Junit, deep.as_bytes(), &whole()).doubt.unwrap(),
+        read_report(ReportFormat::Junit, deep.as_bytes(), &complete_context()).doubt.unwrap(),
         "the report is nested too deeply"
     );
-    let invalid = read(Format::Text, b"\xff\xfe\nsrc/\xff.rs:1: error: \xff\n", &whole());
+    let invalid = read_report(
+        ReportFormat::Text,
+        b"\xff\xfe\nsrc/\xff.rs:1: error: \xff\n",
+        &complete_context(),
+    );
     assert_eq!(
-        shown(&invalid),
+        format_report(&invalid),
         "src/\u{fffd}.rs:1 | - | error | \u{fffd}\n1 findings; tests: not counted; doubt: none"
     );
 }
@@ -515,11 +535,11 @@ fn twenty_megabytes_are_counted_and_not_kept() {
     }
     junit.push_str("</testsuite></testsuites>");
     assert!(junit.len() + cargo.len() > 40_000_000);
-    let reading = read(Format::Junit, junit.as_bytes(), &whole());
-    assert_eq!((reading.finding_count, reading.findings.len()), (CASES, MOST_FINDINGS));
-    assert_eq!(reading.tests, Some(Tests { run: CASES, failed: CASES, skipped: 0 }));
-    let reading = read(Format::CargoJson, cargo.as_bytes(), &whole());
-    assert_eq!((reading.finding_count, reading.findings.len()), (CASES, MOST_FINDINGS));
+    let reading = read_report(ReportFormat::Junit, junit.as_bytes(), &complete_context());
+    assert_eq!((reading.finding_count, reading.findings.len()), (CASES, MAX_FINDINGS));
+    assert_eq!(reading.tests, Some(TestCounts { run: CASES, failed: CASES, skipped: 0 }));
+    let reading = read_report(ReportFormat::CargoJson, cargo.as_bytes(), &complete_context());
+    assert_eq!((reading.finding_count, reading.findings.len()), (CASES, MAX_FINDINGS));
 }
 
 #[test]
@@ -529,7 +549,7 @@ fn errors_come_before_earlier_warnings() {
         writeln!(output, "a.c:{number}:1: warning: old").unwrap();
     }
     output.push_str("a.c:7:1: error: new\n");
-    let reading = read(Format::Text, output.as_bytes(), &whole());
-    assert_eq!((reading.finding_count, reading.findings.len()), (501, MOST_FINDINGS));
+    let reading = read_report(ReportFormat::Text, output.as_bytes(), &complete_context());
+    assert_eq!((reading.finding_count, reading.findings.len()), (501, MAX_FINDINGS));
     assert_eq!(reading.findings[0].message, "new");
 }

@@ -1,64 +1,64 @@
 //! Reads the output of the TypeScript compiler: `a.ts(3,5): error TS2322: …`, or `a.ts:3:5 - error TS2322: …` with
 //! `--pretty`.
 
-use super::blocks::Heard;
-use super::locate::{self, Spot};
-use super::{Context, Draft, Found, lines};
-use ralph_core::gate::Reading;
-use ralph_core::requirement::Severity;
+use super::failure_block::LineMatch;
+use super::source_location::{self, RawLocation};
+use super::{FindingCollector, FindingDraft, ReportContext, clean_lines};
+use ralph_core::gate::ParsedReport;
+use ralph_core::requirement::FindingSeverity;
 
 #[derive(Debug, Default)]
-pub(super) struct Tsc {
+pub(super) struct TscReader {
     /// The last diagnostic. Indented lines that belong to it may follow.
-    pending: Option<Pending>,
+    pending: Option<TscDiagnostic>,
 }
 
 #[derive(Debug)]
-struct Pending {
+struct TscDiagnostic {
     place: Option<(String, Option<u32>, Option<u32>)>,
     code: String,
     message: String,
-    severity: Severity,
+    severity: FindingSeverity,
 }
 
-pub(super) fn read(text: &str, context: &Context<'_>) -> Reading {
-    let mut tsc = Tsc::default();
-    let mut found = Found::new(context);
-    for line in lines(text) {
-        tsc.line(&line, &mut found);
+pub(super) fn read_tsc(text: &str, context: &ReportContext<'_>) -> ParsedReport {
+    let mut tsc = TscReader::default();
+    let mut found = FindingCollector::new(context);
+    for line in clean_lines(text) {
+        tsc.read_line(&line, &mut found);
     }
-    tsc.end(&mut found);
-    found.into_reading(None, None)
+    tsc.finish(&mut found);
+    found.into_report(None, None)
 }
 
-impl Tsc {
-    pub(super) fn line(&mut self, line: &str, found: &mut Found<'_>) -> Heard {
-        if let Some(pending) = diagnostic(line) {
-            self.close(found);
+impl TscReader {
+    pub(super) fn read_line(&mut self, line: &str, found: &mut FindingCollector<'_>) -> LineMatch {
+        if let Some(pending) = parse_diagnostic(line) {
+            self.report_pending(found);
             self.pending = Some(pending);
-            return Heard::Mine;
+            return LineMatch::Recognised;
         }
         if let Some(pending) = &mut self.pending {
             if line.starts_with("  ") && !line.trim().is_empty() && pending.message.len() < 1_200 {
                 pending.message.push(' ');
                 pending.message.push_str(line.trim());
-                return Heard::Mine;
+                return LineMatch::Recognised;
             }
-            self.close(found);
+            self.report_pending(found);
         }
-        Heard::Other
+        LineMatch::Unrecognised
     }
 
-    pub(super) fn end(mut self, found: &mut Found<'_>) {
-        self.close(found);
+    pub(super) fn finish(mut self, found: &mut FindingCollector<'_>) {
+        self.report_pending(found);
     }
 
-    fn close(&mut self, found: &mut Found<'_>) {
+    fn report_pending(&mut self, found: &mut FindingCollector<'_>) {
         let Some(pending) = self.pending.take() else {
             return;
         };
-        found.add(&Draft {
-            spot: pending.place.as_ref().map(|(file, line, column)| Spot {
+        found.add(&FindingDraft {
+            location: pending.place.as_ref().map(|(file, line, column)| RawLocation {
                 file,
                 line: *line,
                 column: *column,
@@ -70,25 +70,30 @@ impl Tsc {
     }
 }
 
-fn diagnostic(line: &str) -> Option<Pending> {
-    let located = locate::first(line).filter(|located| located.before.is_empty());
+fn parse_diagnostic(line: &str) -> Option<TscDiagnostic> {
+    let located = source_location::first_location(line).filter(|located| located.before.is_empty());
     let (place, rest) = match located {
         Some(located) => {
             let rest =
                 located.after.strip_prefix(": ").or_else(|| located.after.strip_prefix(" - "))?;
-            let spot = located.spot;
+            let spot = located.location;
             (Some((spot.file.to_owned(), spot.line, spot.column)), rest)
         }
         None => (None, line),
     };
     let (severity, rest) = match rest.split_once(' ')? {
-        ("error", rest) => (Severity::Error, rest),
-        ("warning", rest) => (Severity::Warning, rest),
+        ("error", rest) => (FindingSeverity::Error, rest),
+        ("warning", rest) => (FindingSeverity::Warning, rest),
         _ => return None,
     };
     let (code, message) = rest.split_once(": ")?;
     let is_code = code
         .strip_prefix("TS")
         .is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
-    is_code.then(|| Pending { place, code: code.to_owned(), message: message.to_owned(), severity })
+    is_code.then(|| TscDiagnostic {
+        place,
+        code: code.to_owned(),
+        message: message.to_owned(),
+        severity,
+    })
 }

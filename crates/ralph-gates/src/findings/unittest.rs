@@ -1,20 +1,20 @@
 //! Reads the output of Python's unittest, and tracebacks of any Python program.
 
-use super::Found;
-use super::blocks::{Block, Heard, Prefer};
+use super::FindingCollector;
+use super::failure_block::{FailureBlock, LineMatch, LocationPreference};
 
 #[derive(Debug, Default)]
-pub(super) struct Unittest {
+pub(super) struct UnittestReader {
     /// Whether the previous line was a ruler of `=`.
     was_ruled: bool,
-    block: Option<Block>,
-    within: Within,
+    block: Option<FailureBlock>,
+    state: UnittestState,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Within {
+enum UnittestState {
     #[default]
-    Nothing,
+    Outside,
     /// After `FAIL: …` and before the traceback.
     Head,
     Traceback,
@@ -22,71 +22,71 @@ enum Within {
     Raised,
 }
 
-impl Unittest {
-    pub(super) fn line(&mut self, line: &str, found: &mut Found<'_>) -> Heard {
+impl UnittestReader {
+    pub(super) fn read_line(&mut self, line: &str, found: &mut FindingCollector<'_>) -> LineMatch {
         let was_ruled = self.was_ruled;
         self.was_ruled = is_ruler(line, '=');
         if self.was_ruled {
-            self.close(found);
-            return Heard::Other;
+            self.close_block(found);
+            return LineMatch::Unrecognised;
         }
         let title = line.strip_prefix("FAIL: ").or_else(|| line.strip_prefix("ERROR: "));
         if let Some(title) = title.filter(|_| was_ruled) {
-            self.close(found);
-            self.block = Some(Block::open(name(title)));
-            self.within = Within::Head;
-            return Heard::Mine;
+            self.close_block(found);
+            self.block = Some(FailureBlock::new(full_test_name(title)));
+            self.state = UnittestState::Head;
+            return LineMatch::Recognised;
         }
         if line == "Traceback (most recent call last):" {
-            if self.within != Within::Head {
-                self.close(found);
+            if self.state != UnittestState::Head {
+                self.close_block(found);
             }
             let block = self.block.get_or_insert_default();
             // An exception raised while handling another one is printed last, and replaces it.
             block.message.clear();
-            self.within = Within::Traceback;
-            return Heard::Mine;
+            self.state = UnittestState::Traceback;
+            return LineMatch::Recognised;
         }
-        self.inside(line, found)
+        self.continue_block(line, found)
     }
 
-    pub(super) fn end(mut self, found: &mut Found<'_>) {
-        self.close(found);
+    pub(super) fn finish(mut self, found: &mut FindingCollector<'_>) {
+        self.close_block(found);
     }
 
-    fn inside(&mut self, line: &str, found: &mut Found<'_>) -> Heard {
+    fn continue_block(&mut self, line: &str, found: &mut FindingCollector<'_>) -> LineMatch {
         let Some(block) = &mut self.block else {
-            return Heard::Other;
+            return LineMatch::Unrecognised;
         };
-        if block.is_endless() {
-            self.close(found);
-            return Heard::Other;
+        if block.is_too_long() {
+            self.close_block(found);
+            return LineMatch::Unrecognised;
         }
-        match self.within {
-            Within::Nothing => return Heard::Other,
-            Within::Head => {}
-            Within::Traceback if line.starts_with(' ') => {
-                block.look(line, Prefer::Last, found.context);
+        match self.state {
+            UnittestState::Outside => return LineMatch::Unrecognised,
+            UnittestState::Head => {}
+            UnittestState::Traceback if line.starts_with(' ') => {
+                block.find_location(line, LocationPreference::Last, found.context);
             }
-            Within::Traceback => {
-                block.say(line);
-                self.within = Within::Raised;
+            UnittestState::Traceback => {
+                block.add_message(line);
+                self.state = UnittestState::Raised;
             }
-            Within::Raised => {
+            UnittestState::Raised => {
                 if line.trim().is_empty() || is_ruler(line, '-') {
-                    self.close(found);
-                    return Heard::Mine;
+                    self.close_block(found);
+                    return LineMatch::Recognised;
                 }
-                block.say(line);
+                block.add_message(line);
             }
         }
-        Heard::Mine
+        LineMatch::Recognised
     }
 
-    fn close(&mut self, found: &mut Found<'_>) {
-        self.within = Within::Nothing;
+    fn close_block(&mut self, found: &mut FindingCollector<'_>) {
+        self.state = UnittestState::Outside;
         if let Some(block) = self.block.take() {
-            block.close(found);
+            block.emit(found);
         }
     }
 }
@@ -96,7 +96,7 @@ fn is_ruler(line: &str, char: char) -> bool {
 }
 
 /// The full name in parentheses of `test_first (tests.test_unit.CartCase.test_first)`.
-fn name(title: &str) -> &str {
+fn full_test_name(title: &str) -> &str {
     match title.split_once(" (") {
         Some((test, rest)) => match rest.split_once(')') {
             Some((full, "")) if full.contains(test) => full,

@@ -3,42 +3,42 @@
 //! Running gates never fails: a gate that cannot be run has the result `unknown`, and the caller decides what that
 //! means.
 
-mod attempt;
-pub mod cache;
-mod explain;
-pub mod history;
-pub mod key;
+mod execution;
+mod explanation;
+pub mod gate_history;
+pub mod gate_tools;
+pub mod result_cache;
+pub mod result_key;
 mod schedule;
-pub mod tools;
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use ralph_core::gate::{Gate, GateReport, Outcome, Unknown};
-use ralph_core::policy::Environment;
+use ralph_core::gate::{Gate, GateOutcome, GateReport, UnknownReason};
+use ralph_core::policy::GateEnvironment;
 
 use crate::environment;
-use cache::{Cache, Claim, Taken};
-pub use explain::{ExplainError, Explained, explain};
-use history::History;
-use key::{Key, Setting};
-use ralph_git::tree::{self, Listing, Survey, TreeError};
-use ralph_home::faults::describe;
-use ralph_home::paths::Home;
+pub use explanation::{GateExplainError, GateExplanation, explain_gate};
+use gate_history::GateHistory;
+use ralph_git::tree::{self, ListingError, ListingRequest, WorkTreeListing};
+use ralph_home::faults::describe_error;
+use ralph_home::paths::RalphHome;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
-use ralph_sys::proc::cancel::Cancel;
+use ralph_sys::proc::cancel::CancelToken;
+use result_cache::{ClaimOutcome, ResultCache, ResultClaim};
+use result_key::{ResultKey, ResultKeyInputs};
 
 /// The directory, content and environment that gates run with.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
-    pub home: &'a Home,
+pub struct GateContext<'a> {
+    pub home: &'a RalphHome,
     pub env: &'a Env,
     /// The directory of the policy. Gates run here or below.
     pub project: &'a Path,
-    pub content: Content<'a>,
-    pub environment: &'a Environment,
+    pub content: GateContent<'a>,
+    pub environment: &'a GateEnvironment,
     /// The `PATH` from when the user approved the policy; `None` for ralph's own.
     pub path: Option<&'a OsStr>,
     /// Deadline for listing the files.
@@ -47,21 +47,21 @@ pub struct Place<'a> {
 
 /// Which gates to run, and how.
 #[derive(Clone, Copy)]
-pub struct Course<'a> {
-    pub place: Place<'a>,
+pub struct GateRunRequest<'a> {
+    pub context: GateContext<'a>,
     pub gates: &'a [&'a Gate],
-    pub order: Order,
-    pub reuse: Reuse,
-    pub cancel: &'a Cancel,
+    pub order: GateOrder,
+    pub reuse: ResultReuse,
+    pub cancel: &'a CancelToken,
     /// Whether the next stage may start after this result.
-    pub accepts: &'a (dyn Fn(&Ran) -> bool + Sync),
+    pub accepts: &'a (dyn Fn(&GateResult) -> bool + Sync),
     /// Called when a gate starts or ends.
-    pub watch: &'a (dyn Fn(Seen<'_>) + Sync),
+    pub watch: &'a (dyn Fn(GateEvent<'_>) + Sync),
 }
 
 /// The files that gates run on.
 #[derive(Clone, Copy, Debug)]
-pub enum Content<'a> {
+pub enum GateContent<'a> {
     /// The work tree that contains the project, in its current state, without the absolute directories in `exclude`.
     Tree { exclude: &'a [PathBuf] },
     /// A checkout in which nothing else runs, with the fingerprint of its content.
@@ -69,7 +69,7 @@ pub enum Content<'a> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum GateOrder {
     /// A stage starts when the previous one has passed.
     Staged,
     /// All gates run, whatever the results of the others.
@@ -77,94 +77,95 @@ pub enum Order {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reuse {
+pub enum ResultReuse {
     /// Cached results for this content are used.
-    Known,
-    Nothing,
+    Cached,
+    Never,
 }
 
 /// Reported while gates run.
 #[derive(Clone, Copy, Debug)]
-pub enum Seen<'a> {
+pub enum GateEvent<'a> {
     Started(&'a Gate),
-    Ended(&'a Ran),
+    Ended(&'a GateResult),
 }
 
 #[derive(Clone, Debug)]
-pub struct Ran {
+pub struct GateResult {
     pub gate: Gate,
     pub report: GateReport,
-    pub source: Source,
-    key: Option<Key>,
+    pub source: ResultSource,
+    key: Option<ResultKey>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum ResultSource {
     Fresh,
     Cached,
     NotRun,
 }
 
-impl std::fmt::Debug for Course<'_> {
+impl std::fmt::Debug for GateRunRequest<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("GateRunRequest").field("context", &self.place).finish_non_exhaustive()
+        f.debug_struct("GateRunRequest").field("context", &self.context).finish_non_exhaustive()
     }
 }
 
 /// Runs gates and returns the results in the order of the gates.
-pub fn run(course: &Course<'_>) -> Vec<Ran> {
-    let (cache, view) = match (Cache::open(course.place.home), View::of(&course.place)) {
-        (Ok(cache), Ok(view)) => (cache, view),
-        (Err(error), _) => return cannot(course, &describe(&error)),
-        (_, Err(error)) => return cannot(course, &describe(&error)),
-    };
-    let mut ran = schedule::all(course, &Bench { cache: &cache, view: &view });
+pub fn run_gates(course: &GateRunRequest<'_>) -> Vec<GateResult> {
+    let (cache, view) =
+        match (ResultCache::open(course.context.home), ContentView::read(&course.context)) {
+            (Ok(cache), Ok(view)) => (cache, view),
+            (Err(error), _) => return none_can_run(course, &describe_error(&error)),
+            (_, Err(error)) => return none_can_run(course, &describe_error(&error)),
+        };
+    let mut ran = schedule::run_stages(course, &ResultLookup { cache: &cache, view: &view });
     for last in [false, true] {
-        let Some((now, moved)) = moved(course, &ran) else { break };
-        let bench = Bench { cache: &cache, view: &now };
+        let Some((now, moved)) = find_changed_inputs(course, &ran) else { break };
+        let bench = ResultLookup { cache: &cache, view: &now };
         for at in moved {
             ran[at] = if last {
-                unsteady(course, &bench, &ran[at])
+                unsteady_result(course, &bench, &ran[at])
             } else {
-                one(course, &bench, &ran[at].gate)
+                run_gate(course, &bench, &ran[at].gate)
             };
-            (course.watch)(Seen::Ended(&ran[at]));
+            (course.watch)(GateEvent::Ended(&ran[at]));
         }
     }
     // A gate that could not be run has no meaningful duration.
     let fresh = ran.iter().filter(|ran| {
-        ran.source == Source::Fresh && !matches!(ran.report.outcome, Outcome::Unknown(_))
+        ran.source == ResultSource::Fresh && !matches!(ran.report.outcome, GateOutcome::Unknown(_))
     });
     let took: Vec<_> = fresh.map(|ran| (ran.gate.name.clone(), ran.report.took_ms)).collect();
     if !took.is_empty() {
-        History::write(course.place.home, course.place.project, took);
-        cache.tidy();
+        GateHistory::write(course.context.home, course.context.project, took);
+        cache.remove_old();
     }
     ran
 }
 
 /// The cache and the content that results are looked up with.
 #[derive(Clone, Copy)]
-struct Bench<'a> {
-    cache: &'a Cache,
-    view: &'a View<'a>,
+struct ResultLookup<'a> {
+    cache: &'a ResultCache,
+    view: &'a ContentView<'a>,
 }
 
 /// The content at one point in time.
 #[derive(Debug)]
-pub enum View<'a> {
-    Tree(Cow<'a, Listing>),
+pub enum ContentView<'a> {
+    Tree(Cow<'a, WorkTreeListing>),
     Checkout([u8; 32]),
 }
 
-impl View<'_> {
-    pub fn of(place: &Place<'_>) -> Result<Self, TreeError> {
+impl ContentView<'_> {
+    pub fn read(place: &GateContext<'_>) -> Result<Self, ListingError> {
         let exclude = match place.content {
-            Content::Checkout(known) => return Ok(Self::Checkout(known)),
-            Content::Tree { exclude } => exclude,
+            GateContent::Checkout(known) => return Ok(Self::Checkout(known)),
+            GateContent::Tree { exclude } => exclude,
         };
-        let cache = tree::cache(place.home, place.project);
-        tree::list(&Survey {
+        let cache = tree::stat_cache_path(place.home, place.project);
+        tree::list_work_tree(&ListingRequest {
             project: place.project,
             exclude,
             cache: Some(&cache),
@@ -173,101 +174,121 @@ impl View<'_> {
         .map(|listing| Self::Tree(Cow::Owned(listing)))
     }
 
-    pub fn key(&self, place: &Place<'_>, gate: &Gate) -> Key {
-        let environment = place.environment_of(gate);
+    pub fn key(&self, place: &GateContext<'_>, gate: &Gate) -> ResultKey {
+        let environment = place.gate_environment(gate);
         let content = match self {
-            Self::Tree(listing) => key::content(gate, place.project, listing),
+            Self::Tree(listing) => result_key::input_fingerprint(gate, place.project, listing),
             Self::Checkout(known) => *known,
         };
-        key::of(gate, &Setting { project: place.project, environment: &environment, content })
+        result_key::compute_key(
+            gate,
+            &ResultKeyInputs { project: place.project, environment: &environment, content },
+        )
     }
 }
 
-impl Place<'_> {
-    pub(crate) fn environment_of(&self, gate: &Gate) -> Vec<(OsString, OsString)> {
-        environment::for_gate(self.env, self.environment, gate, self.path)
+impl GateContext<'_> {
+    pub(crate) fn gate_environment(&self, gate: &Gate) -> Vec<(OsString, OsString)> {
+        environment::gate_environment(self.env, self.environment, gate, self.path)
     }
 }
 
 /// Finds the gates whose files changed while they ran. A result counts only for the tree it was measured on, so they
 /// are run again.
-fn moved(course: &Course<'_>, ran: &[Ran]) -> Option<(View<'static>, Vec<usize>)> {
-    if course.cancel.is_wished() || ran.iter().all(|ran| ran.source != Source::Fresh) {
+fn find_changed_inputs(
+    course: &GateRunRequest<'_>,
+    ran: &[GateResult],
+) -> Option<(ContentView<'static>, Vec<usize>)> {
+    if course.cancel.is_cancelled() || ran.iter().all(|ran| ran.source != ResultSource::Fresh) {
         return None;
     }
-    let now = View::of(&course.place).ok()?;
+    let now = ContentView::read(&course.context).ok()?;
     let moved: Vec<usize> = (0..ran.len())
-        .filter(|at| ran[*at].source == Source::Fresh)
-        .filter(|at| ran[*at].key.is_some_and(|key| key != now.key(&course.place, &ran[*at].gate)))
+        .filter(|at| ran[*at].source == ResultSource::Fresh)
+        .filter(|at| {
+            ran[*at].key.is_some_and(|key| key != now.key(&course.context, &ran[*at].gate))
+        })
         .collect();
     (!moved.is_empty()).then_some((now, moved))
 }
 
-fn unsteady(course: &Course<'_>, bench: &Bench<'_>, ran: &Ran) -> Ran {
+fn unsteady_result(
+    course: &GateRunRequest<'_>,
+    bench: &ResultLookup<'_>,
+    ran: &GateResult,
+) -> GateResult {
     let why = "files it reads changed twice while it ran; ignore the files it writes, or list the files it reads in `paths`";
-    let unknown = Unknown::Inconclusive(why.to_string());
+    let unknown = UnknownReason::Inconclusive(why.to_string());
     let report = GateReport {
         log: ran.report.log.clone(),
         ..GateReport::unknown(&ran.gate, unknown, clock::now_ms())
     };
-    let key = bench.view.key(&course.place, &ran.gate);
-    if let Ok(Taken::Ours(claim)) = bench.cache.take_anew(&key, &|| false) {
-        drop(claim.settle(&report));
+    let key = bench.view.key(&course.context, &ran.gate);
+    if let Ok(ClaimOutcome::Claimed(claim)) = bench.cache.claim_fresh(&key, &|| false) {
+        drop(claim.fill(&report));
     }
-    Ran { gate: ran.gate.clone(), report, source: Source::Fresh, key: None }
+    GateResult { gate: ran.gate.clone(), report, source: ResultSource::Fresh, key: None }
 }
 
-fn one(course: &Course<'_>, bench: &Bench<'_>, gate: &Gate) -> Ran {
-    (course.watch)(Seen::Started(gate));
-    let key = bench.view.key(&course.place, gate);
-    let patient = || !course.cancel.is_wished();
+fn run_gate(course: &GateRunRequest<'_>, bench: &ResultLookup<'_>, gate: &Gate) -> GateResult {
+    (course.watch)(GateEvent::Started(gate));
+    let key = bench.view.key(&course.context, gate);
+    let patient = || !course.cancel.is_cancelled();
     let taken = match course.reuse {
-        Reuse::Known => bench.cache.take(&key, &patient),
-        Reuse::Nothing => bench.cache.take_anew(&key, &patient),
+        ResultReuse::Cached => bench.cache.claim(&key, &patient),
+        ResultReuse::Never => bench.cache.claim_fresh(&key, &patient),
     };
     let (report, source) = match taken {
-        Ok(Taken::Result(report)) => (*report, Source::Cached),
-        Ok(Taken::Ours(claim)) => (measured(course, bench, &key, (gate, claim)), Source::Fresh),
-        Ok(Taken::Busy) => {
+        Ok(ClaimOutcome::Cached(report)) => (*report, ResultSource::Cached),
+        Ok(ClaimOutcome::Claimed(claim)) => {
+            (run_claimed(course, bench, &key, (gate, claim)), ResultSource::Fresh)
+        }
+        Ok(ClaimOutcome::Busy) => {
             let unknown =
-                Unknown::Error("cancelled while another ralph was running it".to_string());
-            (GateReport::unknown(gate, unknown, clock::now_ms()), Source::NotRun)
+                UnknownReason::Error("cancelled while another ralph was running it".to_string());
+            (GateReport::unknown(gate, unknown, clock::now_ms()), ResultSource::NotRun)
         }
         Err(error) => {
-            let unknown = Unknown::Error(describe(&error));
-            (GateReport::unknown(gate, unknown, clock::now_ms()), Source::NotRun)
+            let unknown = UnknownReason::Error(describe_error(&error));
+            (GateReport::unknown(gate, unknown, clock::now_ms()), ResultSource::NotRun)
         }
     };
-    let key = (source == Source::Fresh).then_some(key);
-    Ran { gate: gate.clone(), report, source, key }
+    let key = (source == ResultSource::Fresh).then_some(key);
+    GateResult { gate: gate.clone(), report, source, key }
 }
 
-fn measured(
-    course: &Course<'_>,
-    bench: &Bench<'_>,
-    key: &Key,
-    (gate, claim): (&Gate, Claim),
+fn run_claimed(
+    course: &GateRunRequest<'_>,
+    bench: &ResultLookup<'_>,
+    key: &ResultKey,
+    (gate, claim): (&Gate, ResultClaim),
 ) -> GateReport {
-    let report = attempt::settled(course, gate, |attempt| bench.cache.log(gate, key, attempt));
+    let report = execution::run_with_confirmation(course, gate, |attempt| {
+        bench.cache.log_path(gate, key, attempt)
+    });
     // A cancelled gate has no meaningful result.
-    if !course.cancel.is_wished() {
-        drop(claim.settle(&report));
+    if !course.cancel.is_cancelled() {
+        drop(claim.fill(&report));
     }
     report
 }
 
-fn cannot(course: &Course<'_>, why: &str) -> Vec<Ran> {
-    course.gates.iter().map(|gate| not_run(gate, Unknown::Error(why.to_string()))).collect()
+fn none_can_run(course: &GateRunRequest<'_>, why: &str) -> Vec<GateResult> {
+    course
+        .gates
+        .iter()
+        .map(|gate| not_run_result(gate, UnknownReason::Error(why.to_string())))
+        .collect()
 }
 
-fn not_run(gate: &Gate, unknown: Unknown) -> Ran {
+fn not_run_result(gate: &Gate, unknown: UnknownReason) -> GateResult {
     let report = GateReport::unknown(gate, unknown, clock::now_ms());
-    Ran { gate: gate.clone(), report, source: Source::NotRun, key: None }
+    GateResult { gate: gate.clone(), report, source: ResultSource::NotRun, key: None }
 }
 
-impl Ran {
+impl GateResult {
     pub fn passed(&self) -> bool {
-        self.report.outcome == Outcome::Passed
+        self.report.outcome == GateOutcome::Passed
     }
 }
 
@@ -280,11 +301,12 @@ impl Ran {
 )]
 pub mod testing {
     use ralph_core::gate::{
-        Command, Format, Gate, GateReport, MinTests, Moment, Outcome, Rerun, Steadiness,
+        Gate, GateInvocation, GateOutcome, GateReport, GateTrigger, MinTests, ReportFormat,
+        RerunPolicy, ResultStability,
     };
-    use ralph_core::requirement::{Stage, Weight};
+    use ralph_core::requirement::{RequirementStage, RequirementWeight};
 
-    pub fn report(name: &str, outcome: Outcome) -> GateReport {
+    pub fn sample_report(name: &str, outcome: GateOutcome) -> GateReport {
         GateReport {
             name: name.to_string(),
             outcome,
@@ -292,28 +314,28 @@ pub mod testing {
             finding_count: 0,
             tests: None,
             exit: Some(0),
-            steadiness: Steadiness::Once,
+            steadiness: ResultStability::Once,
             took_ms: 3,
             at_ms: 4,
             log: None,
         }
     }
 
-    pub fn gate(name: &str, argv: &[&str]) -> Gate {
+    pub fn sample_gate(name: &str, argv: &[&str]) -> Gate {
         Gate {
             name: name.to_string(),
-            stage: Stage::Correctness,
-            command: Command::Argv(argv.iter().map(ToString::to_string).collect()),
+            stage: RequirementStage::Correctness,
+            command: GateInvocation::Argv(argv.iter().map(ToString::to_string).collect()),
             cwd: String::new(),
             timeout_ms: 60_000,
             paths: Vec::new(),
             when: Vec::new(),
-            on: vec![Moment::Stop],
+            on: vec![GateTrigger::Stop],
             min_complexity: 0,
-            weight: Weight::Required,
-            report: Format::Text,
+            weight: RequirementWeight::Required,
+            report: ReportFormat::Text,
             min_tests: MinTests::Some,
-            rerun: Rerun::Tests,
+            rerun: RerunPolicy::Tests,
             env: Vec::new(),
         }
     }

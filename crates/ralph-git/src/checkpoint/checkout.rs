@@ -11,34 +11,39 @@ use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::diff::Changed;
-use super::make::Draft;
-use super::materialise::{Piece, put_for};
-use super::message::Remarks;
-use super::objects::{self, At, Call, index_line, mode_digits, odd};
-use super::{Checkpoint, CheckpointError, Keeper, NO_CONVERSION, Repository, Why};
+use super::commit_message::CheckpointRemarks;
+use super::create_checkpoint::CommitDraft;
+use super::diff::ChangedPath;
+use super::plumbing::{
+    self, PlumbingCommand, PlumbingContext, index_info_record, mode_digits, unexpected_git_output,
+};
+use super::staging::{CheckpointFile, put_kind};
+use super::{
+    Checkpoint, CheckpointError, CheckpointReason, CheckpointRepository, CheckpointStore,
+    NO_CONVERSION,
+};
 use crate::tree::ObjectId;
 use ralph_sys::clock::Deadline;
-use ralph_sys::fs::{self, Durability, Inside, Kind, Lock};
+use ralph_sys::fs::{self, ConfinedDir, Durability, FileKind, FileLock};
 
 /// Index of the files that ralph wrote to the checkout.
-const INDEX: &str = "checkout.index";
-const LARGEST_INDEX: usize = 1024 * 1024 * 1024;
+const CHECKOUT_INDEX: &str = "checkout.index";
+const MAX_INDEX_BYTES: usize = 1024 * 1024 * 1024;
 
 /// What to check out.
-pub struct Verification<'a> {
+pub struct CheckoutRequest<'a> {
     pub candidate: &'a Checkpoint,
     /// The source of protected files. A protected file that it does not have is left out.
     pub base: &'a Checkpoint,
     pub is_protected: &'a dyn Fn(&OsStr) -> bool,
     /// Directories and files of the project to link into the checkout unless it has them, such as `node_modules`.
     pub links: &'a [PathBuf],
-    pub leftovers: Leftovers,
+    pub leftovers: CheckoutLeftovers,
 }
 
 /// How to treat ignored files that an earlier verification left behind, such as a build cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leftovers {
+pub enum CheckoutLeftovers {
     /// Keeping them is fast, but they are only as trustworthy as the commands that created them.
     Keep,
     Remove,
@@ -46,15 +51,15 @@ pub enum Leftovers {
 
 /// A checkout. It stays locked against other verifications until it is dropped.
 #[derive(Debug)]
-pub struct Checkout {
+pub struct VerificationCheckout {
     pub dir: PathBuf,
     pub tree: ObjectId,
     /// Protected files that differ from the candidate; `before` is the candidate's version.
-    pub restored: Vec<Changed>,
-    _lock: Lock,
+    pub restored: Vec<ChangedPath>,
+    _lock: FileLock,
 }
 
-impl fmt::Debug for Verification<'_> {
+impl fmt::Debug for CheckoutRequest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { candidate, base, links, leftovers, is_protected: _ } = self;
         f.debug_struct("CheckoutRequest")
@@ -66,86 +71,99 @@ impl fmt::Debug for Verification<'_> {
     }
 }
 
-impl Repository {
+impl CheckpointRepository {
     pub fn checkout(
         &self,
-        what: &Verification<'_>,
+        what: &CheckoutRequest<'_>,
         deadline: &Deadline,
-    ) -> Result<Checkout, CheckpointError> {
-        let alone = fs::lock(&self.shadow.join("checkout.lock"), deadline)?;
-        let _lock = self.lock(deadline)?;
+    ) -> Result<VerificationCheckout, CheckpointError> {
+        let alone = fs::acquire_lock(&self.shadow.join("checkout.lock"), deadline)?;
+        let _lock = self.lock_shadow(deadline)?;
         let mut restored = self.diff(what.candidate, what.base, deadline)?;
         restored.retain(|changed| (what.is_protected)(&changed.path));
-        let tree = self.mixed(what.candidate, &restored, deadline)?;
-        let index = self.shadow.join(INDEX);
-        objects::unlock(&index)?;
-        let is_reusable = what.leftovers == Leftovers::Keep
-            && fs::stat_link(&self.checkout).is_some_and(|stat| stat.kind == Kind::Directory);
+        let tree = self.tree_with_changes(what.candidate, &restored, deadline)?;
+        let index = self.shadow.join(CHECKOUT_INDEX);
+        plumbing::remove_index_lock(&index)?;
+        let is_reusable = what.leftovers == CheckoutLeftovers::Keep
+            && fs::stat_no_follow(&self.checkout)
+                .is_some_and(|stat| stat.kind == FileKind::Directory);
         if !is_reusable {
-            fs::remove_made_dir(&self.checkout)?;
+            fs::remove_own_dir_tree(&self.checkout)?;
             fs::remove_file(&index)?;
         }
-        fs::create_dir(&self.checkout)?;
-        fs::remove_made_dir(&self.checkout.join(".git"))?;
+        fs::create_private_dir(&self.checkout)?;
+        fs::remove_own_dir_tree(&self.checkout.join(".git"))?;
         let hex = self.hex(&tree);
         let arguments = ["read-tree", "--reset", "-u", &hex];
-        self.git(&self.in_checkout(&index, &arguments), deadline)?;
+        self.run_git(&self.checkout_command(&index, &arguments), deadline)?;
         if is_reusable {
             self.remove_strays(&index, deadline)?;
         }
-        let filtered = self.smudge(what, &restored, deadline)?;
-        let linked = self.link(what.links)?;
-        self.make_git(&tree, (&filtered, &linked), deadline)?;
-        Ok(Checkout { dir: self.checkout.clone(), tree, restored, _lock: alone })
+        let filtered = self.write_filtered_files(what, &restored, deadline)?;
+        let linked = self.create_links(what.links)?;
+        self.create_git_dir(&tree, (&filtered, &linked), deadline)?;
+        Ok(VerificationCheckout { dir: self.checkout.clone(), tree, restored, _lock: alone })
     }
 
-    fn in_checkout<'a>(&'a self, index: &'a Path, arguments: &[&'a str]) -> Call<'a> {
-        let call = Call::new(At::ShadowOnly, arguments.iter().copied());
-        call.on_index(index).in_work_tree(&self.checkout)
+    fn checkout_command<'a>(
+        &'a self,
+        index: &'a Path,
+        arguments: &[&'a str],
+    ) -> PlumbingCommand<'a> {
+        let call = PlumbingCommand::new(PlumbingContext::ShadowOnly, arguments.iter().copied());
+        call.with_index(index).with_work_tree(&self.checkout)
     }
 
     /// The candidate's tree after applying `changes`.
-    fn mixed(
+    fn tree_with_changes(
         &self,
         candidate: &Checkpoint,
-        changes: &[Changed],
+        changes: &[ChangedPath],
         deadline: &Deadline,
     ) -> Result<ObjectId, CheckpointError> {
         if changes.is_empty() {
             return Ok(candidate.tree);
         }
-        let index = self.fresh_index("mixed.index")?;
+        let index = self.new_index("mixed.index")?;
         let hex = self.hex(&candidate.tree);
-        let read = Call::new(At::ShadowOnly, ["read-tree", &hex]).on_index(&index);
-        self.git(&read, deadline)?;
-        let (mut input, zero) = (Vec::new(), self.format.zero());
+        let read = PlumbingCommand::new(PlumbingContext::ShadowOnly, ["read-tree", &hex])
+            .with_index(&index);
+        self.run_git(&read, deadline)?;
+        let (mut input, zero) = (Vec::new(), self.format.zero_id());
         for changed in changes.iter().filter(|changed| changed.after.is_none()) {
-            input.extend(index_line("0", &zero, &changed.path));
+            input.extend(index_info_record("0", &zero, &changed.path));
         }
         for changed in changes {
             if let Some(side) = changed.after {
                 let id = self.hex(&side.id);
-                input.extend(index_line(mode_digits(side.mode), &id, &changed.path));
+                input.extend(index_info_record(mode_digits(side.mode), &id, &changed.path));
             }
         }
-        let feed = Call::new(At::ShadowOnly, ["update-index", "-z", "--index-info"]);
-        self.git(&feed.on_index(&index).reading(&input), deadline)?;
-        let write = Call::new(At::ShadowOnly, ["write-tree", "--missing-ok"]).on_index(&index);
-        let output = self.git(&write, deadline)?;
+        let feed = PlumbingCommand::new(
+            PlumbingContext::ShadowOnly,
+            ["update-index", "-z", "--index-info"],
+        );
+        self.run_git(&feed.with_index(&index).with_input(&input), deadline)?;
+        let write =
+            PlumbingCommand::new(PlumbingContext::ShadowOnly, ["write-tree", "--missing-ok"])
+                .with_index(&index);
+        let output = self.run_git(&write, deadline)?;
         fs::remove_file(&index)?;
-        self.format.parse(output.trim_ascii_end()).ok_or_else(|| odd("write-tree"))
+        self.format
+            .parse(output.trim_ascii_end())
+            .ok_or_else(|| unexpected_git_output("write-tree"))
     }
 
     /// Removes files that are neither in the tree nor ignored.
     fn remove_strays(&self, index: &Path, deadline: &Deadline) -> Result<(), CheckpointError> {
         let arguments = ["ls-files", "-z", "--others", "--exclude-standard"];
-        let listed = self.git(&self.in_checkout(index, &arguments), deadline)?;
-        let inside = Inside::open(&self.checkout)?;
+        let listed = self.run_git(&self.checkout_command(index, &arguments), deadline)?;
+        let inside = ConfinedDir::open(&self.checkout)?;
         for path in listed.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {
             // A nested repository is listed as one entry with a trailing slash.
             match path.strip_suffix(b"/") {
-                Some(path) if fs::is_plain(OsStr::from_bytes(path)) => {
-                    fs::remove_made_dir(&self.checkout.join(OsStr::from_bytes(path)))?;
+                Some(path) if fs::is_safe_tree_path(OsStr::from_bytes(path)) => {
+                    fs::remove_own_dir_tree(&self.checkout.join(OsStr::from_bytes(path)))?;
                 }
                 Some(_) => {}
                 None => inside.remove(Path::new(OsStr::from_bytes(path)))?,
@@ -155,32 +173,32 @@ impl Repository {
     }
 
     /// Writes the files that are stored filtered, through their filter.
-    fn smudge(
+    fn write_filtered_files(
         &self,
-        what: &Verification<'_>,
-        restored: &[Changed],
+        what: &CheckoutRequest<'_>,
+        restored: &[ChangedPath],
         deadline: &Deadline,
     ) -> Result<Vec<OsString>, CheckpointError> {
         let replaced: BTreeSet<_> = restored.iter().map(|changed| &changed.path).collect();
-        let inside = Inside::open(&self.checkout)?;
+        let inside = ConfinedDir::open(&self.checkout)?;
         let mut written = Vec::new();
         for of in [what.candidate, what.base] {
-            let Remarks { filtered, .. } = self.remarks(of, deadline)?;
+            let CheckpointRemarks { filtered, .. } = self.read_remarks(of, deadline)?;
             if filtered.is_empty() {
                 continue;
             }
             let is_base = of == what.base && of != what.candidate;
-            let pieces: Vec<Piece> = self
-                .pieces(of, deadline)?
+            let pieces: Vec<CheckpointFile> = self
+                .checkpoint_files(of, deadline)?
                 .into_iter()
                 .filter(|piece| filtered.contains(&piece.path))
                 .filter(|piece| replaced.contains(&piece.path) == is_base)
                 .collect();
-            let stage = self.materialise(&pieces, (of, &filtered), deadline)?;
+            let stage = self.stage_files(&pieces, (of, &filtered), deadline)?;
             for piece in pieces {
-                if let Some(put) = put_for(piece.side.mode) {
+                if let Some(put) = put_kind(piece.version.mode) {
                     let path = Path::new(&piece.path);
-                    inside.put(path, &stage.original(&piece.path), put)?;
+                    inside.put_copy(path, &stage.staged_path(&piece.path), put)?;
                     written.push(piece.path);
                 }
             }
@@ -188,44 +206,45 @@ impl Repository {
         Ok(written)
     }
 
-    fn link(&self, links: &[PathBuf]) -> Result<Vec<PathBuf>, CheckpointError> {
-        let inside = Inside::open(&self.checkout)?;
+    fn create_links(&self, links: &[PathBuf]) -> Result<Vec<PathBuf>, CheckpointError> {
+        let inside = ConfinedDir::open(&self.checkout)?;
         let mut made = Vec::new();
         for path in links {
-            if !fs::is_plain(path.as_os_str()) {
+            if !fs::is_safe_tree_path(path.as_os_str()) {
                 return Err(CheckpointError::BadLink(path.clone()));
             }
             let target = self.root.join(path);
             let found = inside.stat(path)?.map(|stat| stat.kind);
-            if !fs::exists(&target) || !matches!(found, None | Some(Kind::Symlink)) {
+            if !fs::exists(&target) || !matches!(found, None | Some(FileKind::Symlink)) {
                 continue;
             }
-            inside.link(path, &target)?;
+            inside.put_link(path, &target)?;
             made.push(path.clone());
         }
         Ok(made)
     }
 
-    fn make_git(
+    fn create_git_dir(
         &self,
         tree: &ObjectId,
         (filtered, linked): (&[OsString], &[PathBuf]),
         deadline: &Deadline,
     ) -> Result<(), CheckpointError> {
-        let why = Why::Other("the tree that is verified".to_owned());
+        let why = CheckpointReason::Other("the tree that is verified".to_owned());
         let (number, tree, at_ms) = (0, *tree, 0);
-        let checkpoint = Checkpoint { number, commit: tree, tree, at_ms, why };
-        let draft = Draft { at: At::ShadowOnly, of: &checkpoint, parent: None };
-        let commit = self.commit(&draft, &Remarks::default(), deadline)?;
+        let checkpoint = Checkpoint { number, commit: tree, tree, at_ms, reason: why };
+        let draft =
+            CommitDraft { at: PlumbingContext::ShadowOnly, checkpoint: &checkpoint, parent: None };
+        let commit = self.write_commit(&draft, &CheckpointRemarks::default(), deadline)?;
         let git = self.checkout.join(".git");
-        let mut alternates = objects::alternate(&self.shadow.join("objects"));
-        if let Keeper::Project { objects } = &self.keeper {
-            alternates.extend(objects::alternate(objects));
+        let mut alternates = plumbing::alternates_line(&self.shadow.join("objects"));
+        if let CheckpointStore::Project { objects } = &self.store {
+            alternates.extend(plumbing::alternates_line(objects));
         }
         let mut exclude = Vec::new();
         for link in linked {
             exclude.push(b'/');
-            exclude.extend(escaped(link.as_os_str().as_bytes()));
+            exclude.extend(escape_pattern(link.as_os_str().as_bytes()));
             exclude.push(b'\n');
         }
         let config = format!(
@@ -233,7 +252,7 @@ impl Repository {
             self.format.name()
         );
         let head = format!("{}\n", self.hex(&commit));
-        let index = fs::read(&self.shadow.join(INDEX), LARGEST_INDEX)?;
+        let index = fs::read(&self.shadow.join(CHECKOUT_INDEX), MAX_INDEX_BYTES)?;
         for (name, bytes) in [
             ("config", config.as_bytes()),
             ("info/attributes", NO_CONVERSION),
@@ -244,7 +263,7 @@ impl Repository {
             ("HEAD", b"ref: refs/heads/main\n"),
         ] {
             let path = git.join(name);
-            fs::create_dir(path.parent().unwrap_or(&git))?;
+            fs::create_private_dir(path.parent().unwrap_or(&git))?;
             fs::replace(&path, bytes, Durability::Cached)?;
         }
         if filtered.is_empty() {
@@ -258,13 +277,13 @@ impl Repository {
         }
         let own = git.join("index");
         let arguments = ["update-index", "--assume-unchanged", "-z", "--stdin"];
-        self.git(&self.in_checkout(&own, &arguments).reading(&input), deadline)?;
+        self.run_git(&self.checkout_command(&own, &arguments).with_input(&input), deadline)?;
         Ok(())
     }
 }
 
 /// Escapes a path for use as an ignore pattern.
-fn escaped(path: &[u8]) -> Vec<u8> {
+fn escape_pattern(path: &[u8]) -> Vec<u8> {
     let special = |byte: &u8| b"*?[]\\ !#".contains(byte);
     path.iter().flat_map(|byte| special(byte).then_some(b'\\').into_iter().chain([*byte])).collect()
 }

@@ -3,23 +3,25 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 
-use super::objects::{At, Call, Cut, mode_named, odd};
-use super::{Checkpoint, CheckpointError, Repository};
-use crate::tree::{Mode, ObjectId};
+use super::plumbing::{
+    OutputTruncated, PlumbingCommand, PlumbingContext, mode_from_digits, unexpected_git_output,
+};
+use super::{Checkpoint, CheckpointError, CheckpointRepository};
+use crate::tree::{ObjectId, TreeEntryMode};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs;
 
 /// A path that differs between two checkpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Changed {
+pub struct ChangedPath {
     pub path: OsString,
-    pub status: Status,
-    pub before: Option<Side>,
-    pub after: Option<Side>,
+    pub status: ChangeStatus,
+    pub before: Option<PathVersion>,
+    pub after: Option<PathVersion>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum ChangeStatus {
     Added,
     Deleted,
     /// The content or the executable bit changed.
@@ -29,14 +31,14 @@ pub enum Status {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Side {
-    pub mode: Mode,
+pub struct PathVersion {
+    pub mode: TreeEntryMode,
     pub id: ObjectId,
 }
 
 /// Added and removed lines of a file; `None` if the file is not text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lines {
+pub struct LineCounts {
     pub path: OsString,
     pub added: Option<u64>,
     pub removed: Option<u64>,
@@ -44,65 +46,68 @@ pub struct Lines {
 
 /// A patch for display. Its bytes are untrusted: clean them before printing them to a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Patch {
+pub struct CheckpointPatch {
     pub bytes: Vec<u8>,
-    pub cut: Cut,
+    pub truncated: OutputTruncated,
 }
 
-impl Repository {
+impl CheckpointRepository {
     pub fn diff(
         &self,
         before: &Checkpoint,
         after: &Checkpoint,
         deadline: &Deadline,
-    ) -> Result<Vec<Changed>, CheckpointError> {
-        let output = self.compare((before, after), &["--raw", "--no-abbrev", "-z"], deadline)?;
+    ) -> Result<Vec<ChangedPath>, CheckpointError> {
+        let output =
+            self.run_diff_tree((before, after), &["--raw", "--no-abbrev", "-z"], deadline)?;
         let mut fields = output.split(|byte| *byte == 0).filter(|field| !field.is_empty());
         let mut found = Vec::new();
         while let Some(meta) = fields.next() {
-            let changed = fields.next().and_then(|path| self.changed(meta, path));
-            found.push(changed.ok_or_else(|| odd("diff-tree"))?);
+            let changed = fields.next().and_then(|path| self.parse_changed_path(meta, path));
+            found.push(changed.ok_or_else(|| unexpected_git_output("diff-tree"))?);
         }
-        if let Some(forged) = found.iter().find(|changed| !fs::is_plain(&changed.path)) {
-            let path = ralph_core::text::line(&forged.path.to_string_lossy(), 200);
-            return Err(CheckpointError::Forged { number: after.number, path });
+        if let Some(forged) = found.iter().find(|changed| !fs::is_safe_tree_path(&changed.path)) {
+            let path = ralph_core::text::clean_line(&forged.path.to_string_lossy(), 200);
+            return Err(CheckpointError::InvalidPath { number: after.number, path });
         }
         Ok(found)
     }
 
     /// Parses `:100644 100755 <id> <id> M`.
-    fn changed(&self, meta: &[u8], path: &[u8]) -> Option<Changed> {
+    fn parse_changed_path(&self, meta: &[u8], path: &[u8]) -> Option<ChangedPath> {
         let mut fields = meta.strip_prefix(b":")?.split(|byte| *byte == b' ');
-        let (before, after) = (mode_named(fields.next()?), mode_named(fields.next()?));
+        let (before, after) = (mode_from_digits(fields.next()?), mode_from_digits(fields.next()?));
         let (old, new) = (self.format.parse(fields.next()?)?, self.format.parse(fields.next()?)?);
         let status = match fields.next()?.first()? {
-            b'A' => Status::Added,
-            b'D' => Status::Deleted,
-            b'M' => Status::Modified,
-            b'T' => Status::TypeChanged,
+            b'A' => ChangeStatus::Added,
+            b'D' => ChangeStatus::Deleted,
+            b'M' => ChangeStatus::Modified,
+            b'T' => ChangeStatus::TypeChanged,
             _ => return None,
         };
-        let before = before.map(|mode| Side { mode, id: old });
-        let after = after.map(|mode| Side { mode, id: new });
-        Some(Changed { path: OsString::from_vec(path.to_vec()), status, before, after })
+        let before = before.map(|mode| PathVersion { mode, id: old });
+        let after = after.map(|mode| PathVersion { mode, id: new });
+        Some(ChangedPath { path: OsString::from_vec(path.to_vec()), status, before, after })
     }
 
-    pub fn lines(
+    pub fn line_counts(
         &self,
         before: &Checkpoint,
         after: &Checkpoint,
         deadline: &Deadline,
-    ) -> Result<Vec<Lines>, CheckpointError> {
-        let output = self.compare((before, after), &["--numstat", "-z"], deadline)?;
+    ) -> Result<Vec<LineCounts>, CheckpointError> {
+        let output = self.run_diff_tree((before, after), &["--numstat", "-z"], deadline)?;
         let records = output.split(|byte| *byte == 0).filter(|record| !record.is_empty());
         let number = |field: Option<&[u8]>| std::str::from_utf8(field?).ok()?.parse().ok();
         let parse = |record: &[u8]| {
             let mut fields = record.splitn(3, |byte| *byte == b'\t');
             let (added, removed) = (number(fields.next()), number(fields.next()));
             let path = OsString::from_vec(fields.next()?.to_vec());
-            Some(Lines { path, added, removed })
+            Some(LineCounts { path, added, removed })
         };
-        records.map(|record| parse(record).ok_or_else(|| odd("diff-tree"))).collect()
+        records
+            .map(|record| parse(record).ok_or_else(|| unexpected_git_output("diff-tree")))
+            .collect()
     }
 
     /// The patch between two checkpoints, truncated to `most` bytes.
@@ -111,29 +116,29 @@ impl Repository {
         between: (&Checkpoint, &Checkpoint),
         most: usize,
         deadline: &Deadline,
-    ) -> Result<Patch, CheckpointError> {
-        let mut call = self.comparison(between, &["--patch", "--no-color"]);
-        call.keep = most;
-        let (bytes, cut) = self.git_cut(&call, deadline)?;
-        Ok(Patch { bytes, cut })
+    ) -> Result<CheckpointPatch, CheckpointError> {
+        let mut call = self.diff_tree_command(between, &["--patch", "--no-color"]);
+        call.max_output = most;
+        let (bytes, cut) = self.run_git_truncated(&call, deadline)?;
+        Ok(CheckpointPatch { bytes, truncated: cut })
     }
 
-    fn compare(
+    fn run_diff_tree(
         &self,
         between: (&Checkpoint, &Checkpoint),
         options: &[&'static str],
         deadline: &Deadline,
     ) -> Result<Vec<u8>, CheckpointError> {
-        self.git(&self.comparison(between, options), deadline)
+        self.run_git(&self.diff_tree_command(between, options), deadline)
     }
 
-    fn comparison(
+    fn diff_tree_command(
         &self,
         (before, after): (&Checkpoint, &Checkpoint),
         options: &[&'static str],
-    ) -> Call<'static> {
+    ) -> PlumbingCommand<'static> {
         let fixed = ["diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv"];
-        let mut call = Call::new(At::Shadow, fixed);
+        let mut call = PlumbingCommand::new(PlumbingContext::Shadow, fixed);
         call.arguments.extend(options.iter().map(|option| OsStr::new(*option).into()));
         let trees = [&before.tree, &after.tree].map(|tree| OsString::from(self.hex(tree)));
         call.arguments.extend(trees.map(Into::into));

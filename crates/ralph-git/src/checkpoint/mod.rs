@@ -10,13 +10,13 @@
 //! stash and branches are not involved. For a project without a repository, the shadow stores objects and refs too.
 
 mod checkout;
+mod commit_message;
+mod create_checkpoint;
 mod diff;
-mod examine;
-mod make;
-mod materialise;
-mod message;
-mod objects;
+mod plumbing;
+mod resolve_objects;
 mod restore;
+mod staging;
 
 #[cfg(test)]
 mod tests;
@@ -29,45 +29,45 @@ use ralph_core::id::RunId;
 
 use crate::git;
 use crate::tree::ObjectId;
-use ralph_home::paths::Home;
+use ralph_home::paths::RalphHome;
 use ralph_sys::clock::Deadline;
-use ralph_sys::fs::{self, Durability, FileError, Lock, LockError};
+use ralph_sys::fs::{self, Durability, FileError, FileLock, LockError};
 
-pub use checkout::{Checkout, Leftovers, Verification};
-pub use diff::{Changed, Lines, Patch, Side, Status};
-pub use make::{Fresh, Made, Snapshot};
-pub use message::Why;
-pub use objects::{Blob, Cut};
-pub use restore::{Failed, Plan, Restored};
+pub use checkout::{CheckoutLeftovers, CheckoutRequest, VerificationCheckout};
+pub use commit_message::CheckpointReason;
+pub use create_checkpoint::{CheckpointNovelty, CheckpointSnapshot, CreatedCheckpoint};
+pub use diff::{ChangeStatus, ChangedPath, CheckpointPatch, LineCounts, PathVersion};
+pub use plumbing::{BlobContent, OutputTruncated};
+pub use restore::{RestoreFailure, RestorePlan, RestoreResult};
 
-use objects::{At, Call, Format};
+use plumbing::{PlumbingCommand, PlumbingContext, StoreObjectFormat};
 
 /// Limit for the output of `for-each-ref`, far more than the checkpoints of any run need.
-const LISTED_BYTES: usize = 16 * 1024 * 1024;
-const LONGEST_PATH: usize = 64 * 1024;
+const MAX_LISTING_BYTES: usize = 16 * 1024 * 1024;
+const MAX_PATH_BYTES: usize = 64 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
     #[error("git is not installed, and checkpoints need it")]
-    NoGit,
+    GitMissing,
     #[error("cannot find `{}`", .0.display())]
     NoProject(PathBuf),
     #[error("the listed files are in `{}`, but the checkpoints belong to `{}`", listed.display(), root.display())]
-    Elsewhere { listed: PathBuf, root: PathBuf },
+    WrongRoot { listed: PathBuf, root: PathBuf },
     #[error("the repository of `{}` has moved its objects since the run started", .0.display())]
-    Moved(PathBuf),
+    ObjectsMoved(PathBuf),
     #[error("`git {what}` {why}")]
     Git { what: String, why: String },
     #[error("`git {what}` timed out")]
-    OutOfTime { what: String },
+    TimedOut { what: String },
     #[error("run `{run}` has no checkpoint {number}")]
-    NoSuch { run: RunId, number: u32 },
+    NotFound { run: RunId, number: u32 },
     #[error("checkpoint {number} is not the one that the run started with")]
     Replaced { number: u32 },
     #[error("checkpoint {number} contains `{path}`, which is not a valid path in a work tree")]
-    Forged { number: u32, path: String },
+    InvalidPath { number: u32, path: String },
     #[error("`{}` has changed since it was checkpointed", .0.display())]
-    Changed(PathBuf),
+    FileChanged(PathBuf),
     #[error("cannot link `{}` into a checkout", .0.display())]
     BadLink(PathBuf),
     #[error(transparent)]
@@ -85,42 +85,42 @@ pub struct Checkpoint {
     pub tree: ObjectId,
     /// Rounded to the second.
     pub at_ms: u64,
-    pub why: Why,
+    pub reason: CheckpointReason,
 }
 
 /// The checkpoints of one run.
 #[derive(Debug)]
-pub struct Repository {
+pub struct CheckpointRepository {
     run: RunId,
     /// The work tree.
     root: PathBuf,
     /// Ralph's bare repository.
     shadow: PathBuf,
     checkout: PathBuf,
-    keeper: Keeper,
-    format: Format,
-    purpose: Purpose,
+    store: CheckpointStore,
+    format: StoreObjectFormat,
+    purpose: RepositoryPurpose,
 }
 
 /// Whether a repository may write to the project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purpose {
-    Keeping,
+enum RepositoryPurpose {
+    Recording,
     /// Objects are written to the shadow only, and no ref of the project changes.
-    Rehearsal,
+    Comparison,
 }
 
 /// Where objects and refs are stored. Fixed when the run's first checkpoint is created.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Keeper {
+enum CheckpointStore {
     Project { objects: PathBuf },
     Shadow,
 }
 
-impl Repository {
+impl CheckpointRepository {
     /// Opens the checkpoints of a run without writing anything.
     pub fn open(
-        home: &Home,
+        home: &RalphHome,
         run: &RunId,
         project: &Path,
         deadline: &Deadline,
@@ -128,30 +128,30 @@ impl Repository {
         let found =
             fs::resolve(project).ok_or_else(|| CheckpointError::NoProject(project.to_owned()))?;
         let paths = home.run(run);
-        let shadow = paths.shadow();
+        let shadow = paths.shadow_repository();
         let top = found.ancestors().find(|ancestor| git::is_repository(ancestor));
         let mut repository = Self {
             run: run.clone(),
             root: top.unwrap_or(&found).to_owned(),
             shadow,
             checkout: paths.checkout(),
-            keeper: Keeper::Shadow,
-            format: Format::Sha1,
-            purpose: Purpose::Keeping,
+            store: CheckpointStore::Shadow,
+            format: StoreObjectFormat::Sha1,
+            purpose: RepositoryPurpose::Recording,
         };
-        let recorded = fs::read_opt(&repository.shadow.join(KEEPER), LONGEST_PATH)?;
+        let recorded = fs::read_if_exists(&repository.shadow.join(STORE_FILE), MAX_PATH_BYTES)?;
         match (recorded, top) {
             // The project became a repository, or part of one, during the run; the shadow keeps the checkpoints.
             (Some(recorded), _) if recorded.is_empty() => repository.root = found,
             (recorded, Some(_)) => {
-                let (objects, format) = repository.ask(deadline)?;
+                let (objects, format) = repository.read_object_store(deadline)?;
                 if recorded.is_some_and(|recorded| recorded != objects.as_os_str().as_bytes()) {
-                    return Err(CheckpointError::Moved(repository.root));
+                    return Err(CheckpointError::ObjectsMoved(repository.root));
                 }
-                repository.keeper = Keeper::Project { objects };
+                repository.store = CheckpointStore::Project { objects };
                 repository.format = format;
             }
-            (Some(_), None) => return Err(CheckpointError::Moved(repository.root)),
+            (Some(_), None) => return Err(CheckpointError::ObjectsMoved(repository.root)),
             (None, None) => {}
         }
         Ok(repository)
@@ -159,8 +159,8 @@ impl Repository {
 
     /// Makes the repository write nothing to the project, for comparisons only.
     #[must_use]
-    pub fn rehearsing(mut self) -> Self {
-        self.purpose = Purpose::Rehearsal;
+    pub fn for_comparison(mut self) -> Self {
+        self.purpose = RepositoryPurpose::Comparison;
         self
     }
 
@@ -175,25 +175,26 @@ impl Repository {
 
     /// All checkpoints, sorted by number.
     pub fn list(&self, deadline: &Deadline) -> Result<Vec<Checkpoint>, CheckpointError> {
-        if self.keeper == Keeper::Shadow && !self.is_prepared() {
+        if self.store == CheckpointStore::Shadow && !self.has_shadow() {
             return Ok(Vec::new());
         }
-        let prefix = self.prefix();
+        let prefix = self.ref_prefix();
         // One line per ref, because a subject has no line break.
         let format = "--format=%(refname)%09%(objectname)%09%(tree)%09%(committerdate:unix)%09%(contents:subject)";
-        let mut call = Call::new(At::Refs, ["for-each-ref", format, prefix.as_str()]);
-        call.keep = LISTED_BYTES;
-        let listed = self.git(&call, deadline)?;
+        let mut call =
+            PlumbingCommand::new(PlumbingContext::Refs, ["for-each-ref", format, prefix.as_str()]);
+        call.max_output = MAX_LISTING_BYTES;
+        let listed = self.run_git(&call, deadline)?;
         let mut found: Vec<_> = listed
             .split(|byte| *byte == b'\n')
-            .filter_map(|line| self.listed(&String::from_utf8_lossy(line), &prefix))
+            .filter_map(|line| self.parse_checkpoint_line(&String::from_utf8_lossy(line), &prefix))
             .collect();
         found.sort_by_key(|checkpoint| checkpoint.number);
         Ok(found)
     }
 
     /// Returns `None` for a ref that ralph did not create.
-    fn listed(&self, line: &str, prefix: &str) -> Option<Checkpoint> {
+    fn parse_checkpoint_line(&self, line: &str, prefix: &str) -> Option<Checkpoint> {
         let mut fields = line.splitn(5, '\t');
         let name = fields.next()?.strip_prefix(prefix)?;
         let number: u32 = name.parse().ok()?;
@@ -202,107 +203,116 @@ impl Repository {
         let commit = self.format.parse(fields.next()?.as_bytes())?;
         let tree = self.format.parse(fields.next()?.as_bytes())?;
         let seconds: u64 = fields.next()?.parse().ok()?;
-        let why = Why::parse(fields.next()?);
-        Some(Checkpoint { number, commit, tree, at_ms: seconds.saturating_mul(1000), why })
+        let why = CheckpointReason::parse(fields.next()?);
+        Some(Checkpoint { number, commit, tree, at_ms: seconds.saturating_mul(1000), reason: why })
     }
 
     pub fn find(&self, number: u32, deadline: &Deadline) -> Result<Checkpoint, CheckpointError> {
         let found = self.list(deadline)?.into_iter().find(|one| one.number == number);
-        found.ok_or_else(|| CheckpointError::NoSuch { run: self.run.clone(), number })
+        found.ok_or_else(|| CheckpointError::NotFound { run: self.run.clone(), number })
     }
 
     /// Deletes the refs and leaves their objects to git's garbage collection. Returns how many there were.
     pub fn prune(&self, deadline: &Deadline) -> Result<usize, CheckpointError> {
-        let _lock = self.lock(deadline)?;
+        let _lock = self.lock_shadow(deadline)?;
         let found = self.list(deadline)?;
         let mut input = Vec::new();
         for one in &found {
-            let name = self.name(one.number);
+            let name = self.checkpoint_ref(one.number);
             input.extend(format!("delete {name}\0{}\0", self.hex(&one.commit)).into_bytes());
         }
-        let now = self.now();
+        let now = self.present_ref();
         input.extend(format!("delete {now}\0\0").into_bytes());
         if !found.is_empty() {
-            let call = Call::new(At::Refs, ["update-ref", "--no-deref", "-z", "--stdin"]);
-            self.git(&call.reading(&input), deadline)?;
+            let call = PlumbingCommand::new(
+                PlumbingContext::Refs,
+                ["update-ref", "--no-deref", "-z", "--stdin"],
+            );
+            self.run_git(&call.with_input(&input), deadline)?;
         }
         Ok(found.len())
     }
 
-    fn prefix(&self) -> String {
+    fn ref_prefix(&self) -> String {
         format!("refs/ralph/{}/", self.run)
     }
 
-    fn name(&self, number: u32) -> String {
-        format!("{}{number}", self.prefix())
+    fn checkpoint_ref(&self, number: u32) -> String {
+        format!("{}{number}", self.ref_prefix())
     }
 
     /// The ref that keeps the present state from garbage collection while it is compared.
-    fn now(&self) -> String {
-        format!("{}now", self.prefix())
+    fn present_ref(&self) -> String {
+        format!("{}now", self.ref_prefix())
     }
 
     /// Must be held while changing the shadow. Creates the shadow if necessary.
-    fn lock(&self, deadline: &Deadline) -> Result<Lock, CheckpointError> {
-        fs::create_dir(&self.shadow)?;
-        let lock = fs::lock(&self.shadow.join("ralph.lock"), deadline)?;
-        if !self.is_prepared() {
-            self.prepare(deadline)?;
+    fn lock_shadow(&self, deadline: &Deadline) -> Result<FileLock, CheckpointError> {
+        fs::create_private_dir(&self.shadow)?;
+        let lock = fs::acquire_lock(&self.shadow.join("ralph.lock"), deadline)?;
+        if !self.has_shadow() {
+            self.create_shadow(deadline)?;
         }
         Ok(lock)
     }
 
-    fn is_prepared(&self) -> bool {
-        fs::exists(&self.shadow.join(KEEPER))
+    fn has_shadow(&self) -> bool {
+        fs::exists(&self.shadow.join(STORE_FILE))
     }
 
     /// The object directory and object format of the project's repository.
-    fn ask(&self, deadline: &Deadline) -> Result<(PathBuf, Format), CheckpointError> {
+    fn read_object_store(
+        &self,
+        deadline: &Deadline,
+    ) -> Result<(PathBuf, StoreObjectFormat), CheckpointError> {
         let arguments =
             ["rev-parse", "--show-object-format", "--path-format=absolute", "--git-common-dir"];
-        let output = self.git(&Call::new(At::Project, arguments), deadline)?;
+        let output =
+            self.run_git(&PlumbingCommand::new(PlumbingContext::Project, arguments), deadline)?;
         let output = output.strip_suffix(b"\n").unwrap_or(&output);
         let Some(end) = output.iter().position(|byte| *byte == b'\n') else {
-            return Err(objects::odd("rev-parse"));
+            return Err(plumbing::unexpected_git_output("rev-parse"));
         };
         let (format, directory) = (output.get(..end), output.get(end + 1..).unwrap_or_default());
-        let format = format.and_then(Format::named).ok_or_else(|| objects::odd("rev-parse"))?;
+        let format = format
+            .and_then(StoreObjectFormat::from_name)
+            .ok_or_else(|| plumbing::unexpected_git_output("rev-parse"))?;
         let directory = PathBuf::from(OsString::from_vec(directory.to_vec()));
         Ok((directory.join("objects"), format))
     }
 
-    fn prepare(&self, deadline: &Deadline) -> Result<(), CheckpointError> {
+    fn create_shadow(&self, deadline: &Deadline) -> Result<(), CheckpointError> {
         let format = format!("--object-format={}", self.format.name());
         let init = ["init", "--bare", "--quiet", "--template="].map(OsStr::new);
-        let mut call = Call::new(At::Nowhere, init);
+        let mut call = PlumbingCommand::new(PlumbingContext::NoRepository, init);
         call.arguments.extend([OsStr::new(&format).into(), self.shadow.as_os_str().into()]);
-        self.git(&call, deadline)?;
+        self.run_git(&call, deadline)?;
         for (name, bytes) in [("info/attributes", NO_CONVERSION), ("info/exclude", b"")] {
             let path = self.shadow.join(name);
-            fs::create_dir(path.parent().unwrap_or(&self.shadow))?;
+            fs::create_private_dir(path.parent().unwrap_or(&self.shadow))?;
             fs::replace(&path, bytes, Durability::Cached)?;
         }
-        let kept = match &self.keeper {
-            Keeper::Project { objects } => {
+        let kept = match &self.store {
+            CheckpointStore::Project { objects } => {
                 borrow_objects(&self.shadow, objects)?;
                 objects.as_os_str().as_bytes()
             }
-            Keeper::Shadow => b"",
+            CheckpointStore::Shadow => b"",
         };
-        Ok(fs::replace(&self.shadow.join(KEEPER), kept, Durability::Cached)?)
+        Ok(fs::replace(&self.shadow.join(STORE_FILE), kept, Durability::Cached)?)
     }
 }
 
 /// Lets a bare repository read the objects of another repository.
 pub fn borrow_objects(shadow: &Path, objects: &Path) -> Result<(), FileError> {
     let info = shadow.join("objects/info");
-    fs::create_dir(&info)?;
-    fs::replace(&info.join("alternates"), &objects::alternate(objects), Durability::Cached)
+    fs::create_private_dir(&info)?;
+    fs::replace(&info.join("alternates"), &plumbing::alternates_line(objects), Durability::Cached)
 }
 
 /// File in the shadow with the object directory of the project's repository; empty if the shadow stores everything. It
 /// is written last: a shadow without it is incomplete and is created again.
-pub const KEEPER: &str = "ralph-keeper";
+pub const STORE_FILE: &str = "ralph-keeper";
 
 /// Overrides the `.gitattributes` of the tree, so that git never converts content.
 const NO_CONVERSION: &[u8] = b"* -text -eol -ident -filter -working-tree-encoding\n";

@@ -15,20 +15,20 @@ use std::time::Duration;
 use ralph_core::id::RunId;
 
 use super::*;
-use crate::tree::{Entry, Listing, Mode};
-use ralph_sys::fs::Kind;
-use ralph_sys::proc::testing::succeed;
+use crate::tree::{TreeEntry, TreeEntryMode, WorkTreeListing};
+use ralph_sys::fs::FileKind;
+use ralph_sys::proc::testing::run_successfully;
 
-struct Scene {
+struct CheckpointScene {
     dir: tempfile::TempDir,
     project: PathBuf,
     excluded: Vec<PathBuf>,
 }
 
 /// Every file and link below a directory, with mode and content.
-type Files = BTreeMap<PathBuf, (u32, Vec<u8>)>;
+type FileContents = BTreeMap<PathBuf, (u32, Vec<u8>)>;
 
-fn generous() -> Deadline {
+fn test_deadline() -> Deadline {
     Deadline::after(Duration::from_mins(2))
 }
 
@@ -39,8 +39,8 @@ fn write(path: &Path, bytes: impl AsRef<[u8]>) {
     std::io::Write::write_all(&mut file, bytes.as_ref()).unwrap();
 }
 
-fn files_but(directory: &Path, skip: &dyn Fn(&Path) -> bool) -> Files {
-    let mut found = Files::new();
+fn files_except(directory: &Path, skip: &dyn Fn(&Path) -> bool) -> FileContents {
+    let mut found = FileContents::new();
     let mut waiting = vec![directory.to_path_buf()];
     while let Some(next) = waiting.pop() {
         for entry in std::fs::read_dir(next).unwrap() {
@@ -49,14 +49,14 @@ fn files_but(directory: &Path, skip: &dyn Fn(&Path) -> bool) -> Files {
             if skip(&name) {
                 continue;
             }
-            let stat = fs::stat_link(&path).unwrap();
+            let stat = fs::stat_no_follow(&path).unwrap();
             match stat.kind {
-                Kind::Directory => waiting.push(path),
-                Kind::Symlink => {
+                FileKind::Directory => waiting.push(path),
+                FileKind::Symlink => {
                     let target = fs::read_link(&path).unwrap().into_os_string().into_vec();
                     found.insert(name, (0o120_000, target));
                 }
-                Kind::File | Kind::Other => {
+                FileKind::File | FileKind::Other => {
                     found.insert(name, (stat.mode, fs::read(&path, 1 << 30).unwrap()));
                 }
             }
@@ -66,11 +66,11 @@ fn files_but(directory: &Path, skip: &dyn Fn(&Path) -> bool) -> Files {
 }
 
 /// Whether checkpoints write this path in the repository.
-fn is_ours(path: &Path) -> bool {
+fn is_checkpoint_data(path: &Path) -> bool {
     path.starts_with(".git/objects") || path.starts_with(".git/refs/ralph")
 }
 
-impl Scene {
+impl CheckpointScene {
     fn bare() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = fs::resolve(dir.path()).unwrap();
@@ -115,45 +115,50 @@ impl Scene {
     }
 
     /// The files of the work tree, without `.git`.
-    fn files(&self) -> Files {
-        files_but(&self.project, &|path| path.ends_with(".git"))
+    fn files(&self) -> FileContents {
+        files_except(&self.project, &|path| path.ends_with(".git"))
     }
 
-    fn open(&self) -> Repository {
-        let home = Home::new(self.root().join("home"));
+    fn open(&self) -> CheckpointRepository {
+        let home = RalphHome::new(self.root().join("home"));
         let run = RunId::parse("r1").unwrap();
-        Repository::open(&home, &run, &self.project, &generous()).unwrap()
+        CheckpointRepository::open(&home, &run, &self.project, &test_deadline()).unwrap()
     }
 
-    fn listing(&self) -> Listing {
-        listing(self.open().root())
+    fn listing(&self) -> WorkTreeListing {
+        list_with_git(self.open().root())
     }
 
-    fn made(&self, why: Why) -> Made {
+    fn create_with_reason(&self, why: CheckpointReason) -> CreatedCheckpoint {
         let listing = self.listing();
-        let snapshot = Snapshot { listing: &listing, excluded: &self.excluded, why };
-        self.open().make(&snapshot, &generous()).unwrap()
+        let snapshot =
+            CheckpointSnapshot { listing: &listing, excluded: &self.excluded, reason: why };
+        self.open().create(&snapshot, &test_deadline()).unwrap()
     }
 
-    fn make(&self) -> Checkpoint {
-        self.made(Why::Asked).checkpoint
+    fn create(&self) -> Checkpoint {
+        self.create_with_reason(CheckpointReason::Requested).checkpoint
     }
 
-    fn try_restore(&self, number: u32, listing: &Listing) -> Result<Restored, CheckpointError> {
-        let why = Why::Restore(number);
-        let snapshot = Snapshot { listing, excluded: &self.excluded, why };
-        self.open().restore(number, &snapshot, &generous())
+    fn try_restore(
+        &self,
+        number: u32,
+        listing: &WorkTreeListing,
+    ) -> Result<RestoreResult, CheckpointError> {
+        let why = CheckpointReason::Restore(number);
+        let snapshot = CheckpointSnapshot { listing, excluded: &self.excluded, reason: why };
+        self.open().restore(number, &snapshot, &test_deadline())
     }
 
     /// Restores a checkpoint and expects no failures.
-    fn restore(&self, number: u32) -> Restored {
+    fn restore(&self, number: u32) -> RestoreResult {
         let restored = self.try_restore(number, &self.listing()).unwrap();
         assert_eq!(restored.failed, []);
         restored
     }
 
-    fn checkout(&self, what: &Verification<'_>) -> Checkout {
-        self.open().checkout(what, &generous()).unwrap()
+    fn checkout(&self, what: &CheckoutRequest<'_>) -> VerificationCheckout {
+        self.open().checkout(what, &test_deadline()).unwrap()
     }
 }
 
@@ -169,27 +174,27 @@ fn git_in(directory: &Path, arguments: &[&str]) -> Vec<u8> {
         argv.extend(["-c", setting]);
     }
     argv.extend(arguments);
-    succeed(directory, &argv)
+    run_successfully(directory, &argv)
 }
 
-fn hash(directory: &Path, path: &Path) -> Vec<u8> {
+fn hash_with_git(directory: &Path, path: &Path) -> Vec<u8> {
     let argv: Vec<&OsStr> = ["git", "hash-object", "--no-filters", "--"]
         .map(OsStr::new)
         .into_iter()
         .chain([path.as_os_str()])
         .collect();
-    succeed(directory, &argv).trim_ascii_end().to_vec()
+    run_successfully(directory, &argv).trim_ascii_end().to_vec()
 }
 
 /// Lists a work tree: index ids for files that are unchanged since they were added, ids of the bytes on disk for all
 /// others.
-fn listing(root: &Path) -> Listing {
+fn list_with_git(root: &Path) -> WorkTreeListing {
     let is_repository = root.join(".git").exists();
     let (mut clean, mut names) = (BTreeMap::new(), Vec::new());
-    let mut format = Format::Sha1;
+    let mut format = StoreObjectFormat::Sha1;
     if is_repository {
         let output = git_in(root, &["rev-parse", "--show-object-format"]);
-        format = Format::named(output.trim_ascii_end()).unwrap();
+        format = StoreObjectFormat::from_name(output.trim_ascii_end()).unwrap();
         let dirty = git_in(root, &["diff-files", "--name-only", "-z"]);
         let dirty: Vec<&[u8]> = dirty.split(|byte| *byte == 0).collect();
         for record in git_in(root, &["ls-files", "-s", "-z"]).split(|byte| *byte == 0) {
@@ -198,7 +203,10 @@ fn listing(root: &Path) -> Listing {
                 let fields: Vec<_> = record[..tab].split(|byte| *byte == b' ').collect();
                 if !dirty.contains(&path) && fields[2] == b"0" {
                     let id = format.parse(fields[1]).unwrap();
-                    clean.insert(path.to_vec(), (objects::mode_named(fields[0]).unwrap(), id));
+                    clean.insert(
+                        path.to_vec(),
+                        (plumbing::mode_from_digits(fields[0]).unwrap(), id),
+                    );
                 }
             }
         }
@@ -206,38 +214,40 @@ fn listing(root: &Path) -> Listing {
             git_in(root, &["ls-files", "-z", "-c", "-o", "--exclude-standard", "--deduplicate"]);
         names.extend(listed.split(|byte| *byte == 0).map(<[u8]>::to_vec));
     } else {
-        let files = files_but(root, &|_| false);
+        let files = files_except(root, &|_| false);
         names.extend(files.into_keys().map(|path| path.into_os_string().into_vec()));
     }
     let scratch = tempfile::tempdir().unwrap();
     let entries = names.into_iter().filter(|name| !name.is_empty()).filter_map(|name| {
         let path = OsString::from_vec(name.clone());
         if let Some((mode, id)) = clean.get(&name) {
-            return Some(Entry { path, mode: *mode, id: *id });
+            return Some(TreeEntry { path, mode: *mode, id: *id });
         }
         let full = root.join(&path);
-        let stat = fs::stat_link(&full)?;
+        let stat = fs::stat_no_follow(&full)?;
         let (mode, hex) = match stat.kind {
-            Kind::File if stat.mode & 0o100 != 0 => (Mode::Executable, hash(root, &full)),
-            Kind::File => (Mode::File, hash(root, &full)),
-            Kind::Symlink => {
+            FileKind::File if stat.mode & 0o100 != 0 => {
+                (TreeEntryMode::Executable, hash_with_git(root, &full))
+            }
+            FileKind::File => (TreeEntryMode::File, hash_with_git(root, &full)),
+            FileKind::Symlink => {
                 let target = fs::read_link(&full).unwrap();
                 write(&scratch.path().join("link"), target.as_os_str().as_bytes());
-                (Mode::Symlink, hash(root, &scratch.path().join("link")))
+                (TreeEntryMode::Symlink, hash_with_git(root, &scratch.path().join("link")))
             }
-            Kind::Directory | Kind::Other => return None,
+            FileKind::Directory | FileKind::Other => return None,
         };
-        Some(Entry { path, mode, id: format.parse(&hex).unwrap() })
+        Some(TreeEntry { path, mode, id: format.parse(&hex).unwrap() })
     });
     let mut entries: Vec<_> = entries.collect();
     entries.sort_by(|one, other| one.path.cmp(&other.path));
-    Listing { root: root.to_path_buf(), head: None, entries }
+    WorkTreeListing { root: root.to_path_buf(), head: None, entries }
 }
 
 /// R-D1a: all tracked and untracked files are restored byte for byte, and so is the state before a restore.
 #[test]
 fn a_restore_restores_every_byte() {
-    let scene = Scene::new();
+    let scene = CheckpointScene::new();
     scene.write(".gitignore", "ignored\n/cache/\n");
     scene.write("ignored", "mine");
     scene.write("empty", "");
@@ -260,7 +270,7 @@ fn a_restore_restores_every_byte() {
     scene.git(&["add", "script"]);
     scene.write("edited", "second, unstaged\n");
     let first = scene.files();
-    assert_eq!(scene.make().number, 0);
+    assert_eq!(scene.create().number, 0);
 
     scene.write("ignored", "still mine");
     scene.write("cache/x", "a cache");
@@ -283,7 +293,10 @@ fn a_restore_restores_every_byte() {
     let second = scene.files();
 
     let restored = scene.restore(0);
-    assert_eq!((restored.before.checkpoint.number, restored.before.fresh), (1, Fresh::New));
+    assert_eq!(
+        (restored.before.checkpoint.number, restored.before.novelty),
+        (1, CheckpointNovelty::New)
+    );
     let mut expected = first.clone();
     expected.insert("ignored".into(), second[Path::new("ignored")].clone());
     expected.insert("cache/x".into(), second[Path::new("cache/x")].clone());
@@ -293,14 +306,17 @@ fn a_restore_restores_every_byte() {
     scene.restore(1);
     assert_eq!(scene.files(), second);
     let why: Vec<_> =
-        scene.open().list(&generous()).unwrap().into_iter().map(|one| one.why).collect();
-    assert_eq!(why, [Why::Asked, Why::Restore(0), Why::Restore(1)]);
+        scene.open().list(&test_deadline()).unwrap().into_iter().map(|one| one.reason).collect();
+    assert_eq!(
+        why,
+        [CheckpointReason::Requested, CheckpointReason::Restore(0), CheckpointReason::Restore(1)]
+    );
 }
 
 /// R-D1b: with uncommitted changes at the start, no byte changes in the user's tree or in git.
 #[test]
 fn nothing_of_the_users_is_touched() {
-    let scene = Scene::new();
+    let scene = CheckpointScene::new();
     scene.git(&["branch", "other"]);
     scene.write("edited", "stashed\n");
     scene.git(&["stash", "--quiet"]);
@@ -309,23 +325,23 @@ fn nothing_of_the_users_is_touched() {
     scene.write("edited", "unstaged\n");
     scene.write("untracked", "x");
     scene.remove("kept");
-    let before = files_but(&scene.project, &is_ours);
-    let base = scene.make();
+    let before = files_except(&scene.project, &is_checkpoint_data);
+    let base = scene.create();
     scene.write("untracked", "y");
-    let candidate = scene.make();
-    scene.open().diff(&base, &candidate, &generous()).unwrap();
-    drop(scene.checkout(&Verification {
+    let candidate = scene.create();
+    scene.open().diff(&base, &candidate, &test_deadline()).unwrap();
+    drop(scene.checkout(&CheckoutRequest {
         candidate: &candidate,
         base: &base,
         is_protected: &|_| true,
         links: &[],
-        leftovers: Leftovers::Keep,
+        leftovers: CheckoutLeftovers::Keep,
     }));
     scene.restore(0);
-    assert!(files_but(&scene.project, &is_ours) == before);
-    assert_eq!(scene.open().prune(&generous()).unwrap(), 2);
-    assert!(files_but(&scene.project, &is_ours) == before);
-    assert!(scene.open().list(&generous()).unwrap().is_empty());
+    assert!(files_except(&scene.project, &is_checkpoint_data) == before);
+    assert_eq!(scene.open().prune(&test_deadline()).unwrap(), 2);
+    assert!(files_except(&scene.project, &is_checkpoint_data) == before);
+    assert!(scene.open().list(&test_deadline()).unwrap().is_empty());
 }
 
 /// R-D1a: files that git converts are stored as on disk, and restored so even if the attributes have changed.
@@ -345,15 +361,23 @@ fn conversions_do_not_change_a_byte() {
         ("rot", &["config", "filter.rot.clean", "tr a-y b-z"], "file filter=rot\n", b"abc\n"),
     ];
     for (name, config, attributes, bytes) in cases {
-        let scene = Scene::new();
+        let scene = CheckpointScene::new();
         scene.git(config);
         scene.git(&["config", "filter.rot.smudge", "tr b-z a-y"]);
         scene.write(".gitattributes", attributes);
         scene.write("file", bytes);
         scene.commit();
         let first = scene.files();
-        assert_eq!(scene.made(Why::Start).unsettled, [""; 0], "{name}");
-        assert_eq!(scene.made(Why::Asked).fresh, Fresh::Same, "{name}");
+        assert_eq!(
+            scene.create_with_reason(CheckpointReason::Start).changed_meanwhile,
+            [""; 0],
+            "{name}"
+        );
+        assert_eq!(
+            scene.create_with_reason(CheckpointReason::Requested).novelty,
+            CheckpointNovelty::Unchanged,
+            "{name}"
+        );
         scene.write("file", "changed\n");
         scene.write(".gitattributes", "* -text\n");
         scene.restore(0);
@@ -364,14 +388,14 @@ fn conversions_do_not_change_a_byte() {
 /// Git reports no change if only line endings differ, but the bytes have changed.
 #[test]
 fn other_line_endings_are_another_checkpoint() {
-    let scene = Scene::new();
+    let scene = CheckpointScene::new();
     scene.git(&["config", "core.autocrlf", "true"]);
     scene.write("file", "one\r\n");
     scene.commit();
-    scene.make();
+    scene.create();
     scene.write("file", "one\n");
     let changed = scene.files();
-    assert_eq!(scene.make().number, 1);
+    assert_eq!(scene.create().number, 1);
     scene.restore(0);
     scene.restore(1);
     assert_eq!(scene.files(), changed);
@@ -380,7 +404,7 @@ fn other_line_endings_are_another_checkpoint() {
 /// Large files that a filter stores elsewhere are not copied into the repository, and are restored through the filter.
 #[test]
 fn filtered_files_are_restored_through_their_filter() {
-    let scene = Scene::new();
+    let scene = CheckpointScene::new();
     let store = scene.root().join("store");
     std::fs::create_dir(&store).unwrap();
     let clean = format!("tee {}/large > /dev/null; echo pointer", store.display());
@@ -391,18 +415,18 @@ fn filtered_files_are_restored_through_their_filter() {
     scene.write("media/a.bin", "large content\n".repeat(1000));
     scene.commit();
     let first = scene.files();
-    let base = scene.make();
+    let base = scene.create();
     let kept = scene.git(&["show", "refs/ralph/r1/0:media/a.bin"]);
     assert_eq!(kept, b"pointer\n");
     scene.remove("media/a.bin");
     scene.write("media/b.bin", "not added yet");
-    let candidate = scene.make();
-    let checkout = scene.checkout(&Verification {
+    let candidate = scene.create();
+    let checkout = scene.checkout(&CheckoutRequest {
         candidate: &candidate,
         base: &base,
         is_protected: &|path| path == "media/a.bin",
         links: &[],
-        leftovers: Leftovers::Keep,
+        leftovers: CheckoutLeftovers::Keep,
     });
     let content = fs::read(&checkout.dir.join("media/a.bin"), 1 << 20).unwrap();
     assert_eq!(content, first[Path::new("media/a.bin")].1);
@@ -415,8 +439,8 @@ fn filtered_files_are_restored_through_their_filter() {
 /// Checkpoints can be created and restored in all kinds of repositories, and without one.
 #[test]
 fn checkpoints_work_in_every_kind_of_repository() {
-    type Setup = fn(&mut Scene);
-    let places: [(&str, Setup); 9] = [
+    type SceneSetup = fn(&mut CheckpointScene);
+    let places: [(&str, SceneSetup); 9] = [
         ("a repository", |scene| {
             scene.git(&["init", "--quiet"]);
             scene.write("a", "x");
@@ -464,27 +488,27 @@ fn checkpoints_work_in_every_kind_of_repository() {
         }),
     ];
     for (name, setup) in places {
-        let mut scene = Scene::bare();
+        let mut scene = CheckpointScene::bare();
         setup(&mut scene);
         scene.write("file", "first");
         symlink("file", scene.project.join("link")).unwrap();
         let first = scene.files();
-        let base = scene.make();
+        let base = scene.create();
         scene.write("file", "second");
         scene.remove("link");
         scene.write("new", "x");
-        let candidate = scene.make();
+        let candidate = scene.create();
         let restored = scene.restore(0);
-        assert_eq!(restored.before.fresh, Fresh::Same, "{name}");
+        assert_eq!(restored.before.novelty, CheckpointNovelty::Unchanged, "{name}");
         assert_eq!(scene.files(), first, "{name}");
-        let checkout = scene.checkout(&Verification {
+        let checkout = scene.checkout(&CheckoutRequest {
             candidate: &candidate,
             base: &base,
             is_protected: &|path| Path::new(path).ends_with("file"),
             links: &[],
-            leftovers: Leftovers::Keep,
+            leftovers: CheckoutLeftovers::Keep,
         });
-        let mut found = files_but(&checkout.dir, &|path| path.starts_with(".git"));
+        let mut found = files_except(&checkout.dir, &|path| path.starts_with(".git"));
         found.retain(|path, _| !path.ends_with("a"));
         let found: Vec<_> = found.into_iter().map(|(path, (_, bytes))| (path, bytes)).collect();
         let at = |path: &str| {
@@ -499,7 +523,7 @@ fn checkpoints_work_in_every_kind_of_repository() {
 
 #[test]
 fn a_conflict_is_checkpointed_as_it_is_on_disk() {
-    let scene = Scene::new();
+    let scene = CheckpointScene::new();
     scene.git(&["checkout", "--quiet", "-b", "other"]);
     scene.write("edited", "theirs\n");
     scene.commit();
@@ -507,10 +531,10 @@ fn a_conflict_is_checkpointed_as_it_is_on_disk() {
     scene.write("edited", "ours\n");
     scene.commit();
     let merge = "git -c user.name=t -c user.email=t@t merge --quiet other > /dev/null; true";
-    succeed(&scene.project, &["sh", "-c", merge]);
+    run_successfully(&scene.project, &["sh", "-c", merge]);
     let first = scene.files();
     let index = fs::read(&scene.project.join(".git/index"), 1 << 20).unwrap();
-    scene.make();
+    scene.create();
     scene.write("edited", "resolved\n");
     scene.restore(0);
     assert_eq!(scene.files(), first);
@@ -519,12 +543,12 @@ fn a_conflict_is_checkpointed_as_it_is_on_disk() {
 
 #[test]
 fn files_outside_a_sparse_checkout_stay_outside() {
-    let scene = Scene::new();
+    let scene = CheckpointScene::new();
     scene.write("far/away", "x");
     scene.commit();
     scene.git(&["sparse-checkout", "set", "--no-cone", "/kept", "/edited"]);
     assert!(!scene.project.join("far").exists());
-    scene.make();
+    scene.create();
     scene.write("edited", "2");
     scene.restore(0);
     assert!(!scene.project.join("far").exists());
@@ -534,7 +558,7 @@ fn files_outside_a_sparse_checkout_stay_outside() {
 
 #[test]
 fn a_nested_repository_is_reported_and_left_alone() {
-    let scene = Scene::new();
+    let scene = CheckpointScene::new();
     let other = scene.root().join("other");
     std::fs::create_dir(&other).unwrap();
     git_in(&other, &["init", "--quiet"]);
@@ -543,7 +567,7 @@ fn a_nested_repository_is_reported_and_left_alone() {
     git_in(&other, &["commit", "--quiet", "--message=x"]);
     scene.git(&["submodule", "--quiet", "add", "../other", "module"]);
     scene.commit();
-    scene.make();
+    scene.create();
     scene.git(&["rm", "--quiet", "--cached", "module"]);
     scene.write("edited", "2");
     let restored = scene.restore(0);
@@ -556,7 +580,7 @@ fn a_nested_repository_is_reported_and_left_alone() {
 /// No program that the repository's configuration names is run.
 #[test]
 fn a_hostile_configuration_runs_nothing() {
-    let scene = Scene::new();
+    let scene = CheckpointScene::new();
     let pwned = scene.root().join("pwned");
     let run = format!("touch {}; false", pwned.display());
     for hook in ["reference-transaction", "post-index-change", "post-checkout", "pre-auto-gc"] {
@@ -597,63 +621,64 @@ fn a_hostile_configuration_runs_nothing() {
         let scratch = tempfile::tempdir().unwrap();
         let entries = contents.iter().map(|(path, text)| {
             write(&scratch.path().join("x"), text);
-            let id = hash(scratch.path(), &scratch.path().join("x"));
-            let id = Format::Sha1.parse(&id).unwrap();
-            Entry { path: path.into(), mode: Mode::File, id }
+            let id = hash_with_git(scratch.path(), &scratch.path().join("x"));
+            let id = StoreObjectFormat::Sha1.parse(&id).unwrap();
+            TreeEntry { path: path.into(), mode: TreeEntryMode::File, id }
         });
-        Listing { root: scene.project.clone(), head: None, entries: entries.collect() }
+        WorkTreeListing { root: scene.project.clone(), head: None, entries: entries.collect() }
     };
     std::fs::remove_file(&pwned).ok();
     let first = listed(&ids);
-    let snapshot = Snapshot { listing: &first, excluded: &[], why: Why::Start };
-    let base = scene.open().make(&snapshot, &generous()).unwrap().checkpoint;
+    let snapshot =
+        CheckpointSnapshot { listing: &first, excluded: &[], reason: CheckpointReason::Start };
+    let base = scene.open().create(&snapshot, &test_deadline()).unwrap().checkpoint;
     scene.write("edited", "2");
     let second = listed(&ids.into_iter().chain([("edited", "2")]).collect());
     let restored = scene.try_restore(0, &second).unwrap();
     assert_eq!(restored.failed, []);
     let now = restored.before.checkpoint;
     let open = scene.open();
-    open.patch((&base, &now), 1 << 20, &generous()).unwrap();
-    let checkout = scene.checkout(&Verification {
+    open.patch((&base, &now), 1 << 20, &test_deadline()).unwrap();
+    let checkout = scene.checkout(&CheckoutRequest {
         candidate: &now,
         base: &base,
         is_protected: &|_| true,
         links: &[],
-        leftovers: Leftovers::Remove,
+        leftovers: CheckoutLeftovers::Remove,
     });
     git_in(&checkout.dir, &["status"]);
     drop(checkout);
-    open.prune(&generous()).unwrap();
+    open.prune(&test_deadline()).unwrap();
     assert!(!pwned.exists());
     assert_eq!(fs::read(&scene.project.join("edited"), 9).unwrap(), b"first\n");
 }
 
 #[test]
 fn a_directory_that_became_a_link_is_not_followed() {
-    let scene = Scene::new();
+    let scene = CheckpointScene::new();
     scene.write("dir/file", "first");
-    scene.make();
+    scene.create();
     scene.write("dir/file", "second");
     scene.write("dir/new", "x");
     let listing = scene.listing();
     let outside = scene.root().join("outside");
     std::fs::rename(scene.project.join("dir"), &outside).unwrap();
     symlink(&outside, scene.project.join("dir")).unwrap();
-    let before = files_but(&outside, &|_| false);
+    let before = files_except(&outside, &|_| false);
     let restored = scene.try_restore(0, &listing).unwrap();
     assert_eq!(restored.failed.len(), 1, "{:?}", restored.failed);
-    assert_eq!(files_but(&outside, &|_| false), before);
+    assert_eq!(files_except(&outside, &|_| false), before);
 }
 
 /// A restore does not overwrite content that is not in a checkpoint.
 #[test]
 fn a_restore_refuses_what_changed_since_the_listing() {
-    let scene = Scene::new();
-    scene.make();
+    let scene = CheckpointScene::new();
+    scene.create();
     scene.write("edited", "second\n");
     scene.write("new", "x");
     let listing = scene.listing();
-    scene.make();
+    scene.create();
     for name in ["edited", "new"] {
         let bytes = fs::read(&scene.project.join(name), 99).unwrap();
         scene.write(name, "in between");
@@ -677,68 +702,70 @@ fn a_restore_refuses_what_changed_since_the_listing() {
     scene.write("kept", "ignored now");
     let restored = scene.try_restore(0, &scene.listing()).unwrap();
     let why = "a file that is not in any checkpoint is in its place".to_owned();
-    assert_eq!(restored.failed, [Failed { path: "kept".into(), why }]);
+    assert_eq!(restored.failed, [RestoreFailure { path: "kept".into(), why }]);
     assert_eq!(fs::read(&scene.project.join("kept"), 99).unwrap(), b"ignored now");
 }
 
 #[test]
 fn files_that_change_while_they_are_stored_are_reported() {
-    let scene = Scene::new();
+    let scene = CheckpointScene::new();
     for name in ["stays", "changes", "goes"] {
         scene.write(name, name);
     }
     let listing = scene.listing();
     scene.write("changes", "other");
     scene.remove("goes");
-    let snapshot = Snapshot { listing: &listing, excluded: &[], why: Why::Start };
-    let made = scene.open().make(&snapshot, &generous()).unwrap();
-    assert_eq!(made.unsettled, ["changes", "goes"]);
+    let snapshot =
+        CheckpointSnapshot { listing: &listing, excluded: &[], reason: CheckpointReason::Start };
+    let made = scene.open().create(&snapshot, &test_deadline()).unwrap();
+    assert_eq!(made.changed_meanwhile, ["changes", "goes"]);
     assert_eq!(scene.git(&["show", "refs/ralph/r1/0:changes"]), b"other");
 }
 
 #[test]
 fn numbers_go_up_only_when_something_changed() {
-    let scene = Scene::new();
+    let scene = CheckpointScene::new();
     let mut seen = Vec::new();
     for text in ["a", "a", "b", "a"] {
         scene.write("edited", text);
-        let made = scene.made(Why::Iteration(u32::try_from(seen.len()).unwrap()));
-        seen.push((made.checkpoint.number, made.fresh, made.checkpoint.why));
+        let made = scene
+            .create_with_reason(CheckpointReason::Iteration(u32::try_from(seen.len()).unwrap()));
+        seen.push((made.checkpoint.number, made.novelty, made.checkpoint.reason));
     }
     assert_eq!(
         seen,
         [
-            (0, Fresh::New, Why::Iteration(0)),
-            (0, Fresh::Same, Why::Iteration(0)),
-            (1, Fresh::New, Why::Iteration(2)),
-            (2, Fresh::New, Why::Iteration(3)),
+            (0, CheckpointNovelty::New, CheckpointReason::Iteration(0)),
+            (0, CheckpointNovelty::Unchanged, CheckpointReason::Iteration(0)),
+            (1, CheckpointNovelty::New, CheckpointReason::Iteration(2)),
+            (2, CheckpointNovelty::New, CheckpointReason::Iteration(3)),
         ]
     );
-    let listed = scene.open().list(&generous()).unwrap();
+    let listed = scene.open().list(&test_deadline()).unwrap();
     assert_eq!(listed[2].tree, listed[0].tree);
     assert_eq!(scene.git(&["rev-list", "--count", "refs/ralph/r1/2"]), b"3\n");
     let author = scene.git(&["log", "-1", "--format=%an <%ae> %s", "refs/ralph/r1/2"]);
     assert_eq!(author, b"ralph <ralph@localhost> iteration 3\n");
 
     // Deleted refs and collected objects are not relied on.
-    scene.open().prune(&generous()).unwrap();
+    scene.open().prune(&test_deadline()).unwrap();
     scene.git(&["gc", "--quiet", "--prune=now"]);
-    assert_eq!(scene.make().number, 0);
+    assert_eq!(scene.create().number, 0);
     scene.git(&["fsck", "--strict"]);
 }
 
 #[test]
 fn foreign_refs_are_not_checkpoints() {
-    let scene = Scene::new();
-    scene.make();
+    let scene = CheckpointScene::new();
+    scene.create();
     for name in ["refs/ralph/r1/+1", "refs/ralph/r1/01", "refs/ralph/r1/x", "refs/ralph/r2/7"] {
         scene.git(&["update-ref", name, "HEAD"]);
     }
     scene.git(&["update-ref", "refs/ralph/r1/3", "HEAD:kept"]);
     let numbers: Vec<_> =
-        scene.open().list(&generous()).unwrap().iter().map(|one| one.number).collect();
+        scene.open().list(&test_deadline()).unwrap().iter().map(|one| one.number).collect();
     assert_eq!(numbers, [0]);
-    let missing = scene.open().find(3, &generous()).unwrap_err();
+    let missing = scene.open().find(3, &test_deadline()).unwrap_err();
     assert_eq!(missing.to_string(), "run `r1` has no checkpoint 3");
 }
 
@@ -746,8 +773,8 @@ fn foreign_refs_are_not_checkpoints() {
 #[test]
 fn a_forged_tree_is_refused() {
     for name in ["..", ".git"] {
-        let scene = Scene::new();
-        scene.make();
+        let scene = CheckpointScene::new();
+        scene.create();
         let forge = format!(
             "blob=$(echo evil | git hash-object -w --stdin); \
              tree=$(printf '100644 blob %s\\thooks\\n' $blob | git mktree); \
@@ -755,8 +782,8 @@ fn a_forged_tree_is_refused() {
              commit=$(echo x | git -c user.name=t -c user.email=t@t commit-tree $tree); \
              git update-ref refs/ralph/r1/7 $commit"
         );
-        succeed(&scene.project, &["sh", "-c", &forge]);
-        let before = files_but(&scene.project, &is_ours);
+        run_successfully(&scene.project, &["sh", "-c", &forge]);
+        let before = files_except(&scene.project, &is_checkpoint_data);
         let error = scene.try_restore(7, &scene.listing()).unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -764,14 +791,14 @@ fn a_forged_tree_is_refused() {
                 "checkpoint 7 contains `{name}/hooks`, which is not a valid path in a work tree"
             )
         );
-        assert!(files_but(&scene.project, &is_ours) == before);
+        assert!(files_except(&scene.project, &is_checkpoint_data) == before);
     }
 }
 
 #[test]
 fn excluded_directories_are_left_alone() {
-    let mut scene = Scene::new();
-    scene.make();
+    let mut scene = CheckpointScene::new();
+    scene.create();
     scene.write("apart/x", "x");
     scene.excluded = vec![scene.project.join("apart")];
     scene.restore(0);
@@ -780,77 +807,80 @@ fn excluded_directories_are_left_alone() {
 
 #[test]
 fn a_difference_is_reported_by_path_by_line_and_by_byte() {
-    let scene = Scene::new();
+    let scene = CheckpointScene::new();
     scene.write("gone", "1\n2\n");
     scene.write("typed", "x");
-    let base = scene.make();
+    let base = scene.create();
     scene.remove("gone");
     scene.remove("typed");
     symlink("kept", scene.project.join("typed")).unwrap();
     scene.write("edited", "first\nmore\n");
     scene.write("new\n☃", [0, 1, 2]);
-    let now = scene.make();
+    let now = scene.create();
     let open = scene.open();
-    let changes = open.diff(&base, &now, &generous()).unwrap();
+    let changes = open.diff(&base, &now, &test_deadline()).unwrap();
     let statuses: Vec<_> =
         changes.iter().map(|one| (one.path.to_str().unwrap(), one.status)).collect();
     assert_eq!(
         statuses,
         [
-            ("edited", Status::Modified),
-            ("gone", Status::Deleted),
-            ("new\n☃", Status::Added),
-            ("typed", Status::TypeChanged),
+            ("edited", ChangeStatus::Modified),
+            ("gone", ChangeStatus::Deleted),
+            ("new\n☃", ChangeStatus::Added),
+            ("typed", ChangeStatus::TypeChanged),
         ]
     );
-    let lines = open.lines(&base, &now, &generous()).unwrap();
+    let lines = open.line_counts(&base, &now, &test_deadline()).unwrap();
     let counts: Vec<_> = lines.iter().map(|one| (one.added, one.removed)).collect();
     assert_eq!(counts, [(Some(1), Some(0)), (Some(0), Some(2)), (None, None), (Some(1), Some(1))]);
 
     let ids: Vec<_> = changes.iter().filter_map(|one| Some(one.after?.id)).collect();
     let missing = crate::tree::ObjectId([1; 32]);
     let wanted = [ids[0], ids[1], missing, ids[2], ids[0]];
-    let blobs = open.blobs(&wanted, (10, 100), &generous()).unwrap();
-    assert_eq!(blobs[&ids[0]], Blob::TooLarge(11));
-    assert_eq!(blobs[&ids[1]], Blob::Content(vec![0, 1, 2]));
-    assert_eq!(blobs[&ids[2]], Blob::Content(b"kept".to_vec()));
-    assert_eq!(blobs[&crate::tree::ObjectId([1; 32])], Blob::Missing);
-    let blobs = open.blobs(&ids, (100, 14), &generous()).unwrap();
-    assert_eq!(blobs[&ids[2]], Blob::TooLarge(4), "all together are bounded too");
+    let blobs = open.read_blobs(&wanted, (10, 100), &test_deadline()).unwrap();
+    assert_eq!(blobs[&ids[0]], BlobContent::TooLarge(11));
+    assert_eq!(blobs[&ids[1]], BlobContent::Content(vec![0, 1, 2]));
+    assert_eq!(blobs[&ids[2]], BlobContent::Content(b"kept".to_vec()));
+    assert_eq!(blobs[&crate::tree::ObjectId([1; 32])], BlobContent::Missing);
+    let blobs = open.read_blobs(&ids, (100, 14), &test_deadline()).unwrap();
+    assert_eq!(blobs[&ids[2]], BlobContent::TooLarge(4), "all together are bounded too");
 
-    let patch = open.patch((&base, &now), 1 << 20, &generous()).unwrap();
-    assert_eq!(patch.cut, Cut::No);
-    let short = open.patch((&base, &now), 20, &generous()).unwrap();
-    assert_eq!((short.bytes.as_slice(), short.cut), (&patch.bytes[..20], Cut::Yes));
+    let patch = open.patch((&base, &now), 1 << 20, &test_deadline()).unwrap();
+    assert_eq!(patch.truncated, OutputTruncated::No);
+    let short = open.patch((&base, &now), 20, &test_deadline()).unwrap();
+    assert_eq!(
+        (short.bytes.as_slice(), short.truncated),
+        (&patch.bytes[..20], OutputTruncated::Yes)
+    );
 }
 
 /// R-S5c: the candidate in a clean directory, with the protected files of the base.
 #[test]
 fn a_checkout_is_the_candidate_with_protected_files_of_the_base() {
-    let scene = Scene::new();
+    let scene = CheckpointScene::new();
     scene.write(".gitignore", "node_modules/\ntarget/\n");
     scene.write("tests/old", "assert");
     scene.write("tests/deleted", "assert too");
     scene.write("src/main", "1");
     scene.commit();
-    let base = scene.make();
+    let base = scene.create();
     scene.write("tests/old", "pass");
     scene.remove("tests/deleted");
     scene.write("tests/added", "weaker");
     scene.write("src/main", "2");
     scene.write("node_modules/x", "dependency");
-    let candidate = scene.make();
+    let candidate = scene.create();
     let links = [PathBuf::from("node_modules"), PathBuf::from("src"), PathBuf::from("absent")];
-    let mut what = Verification {
+    let mut what = CheckoutRequest {
         candidate: &candidate,
         base: &base,
         is_protected: &|path| path.as_bytes().starts_with(b"tests/"),
         links: &links,
-        leftovers: Leftovers::Keep,
+        leftovers: CheckoutLeftovers::Keep,
     };
     let checkout = scene.checkout(&what);
     let dir = checkout.dir.clone();
-    let shown = |files: Files| -> Vec<(String, String)> {
+    let shown = |files: FileContents| -> Vec<(String, String)> {
         let text = |bytes| String::from_utf8(bytes).unwrap();
         files.into_iter().map(|(p, (_, bytes))| (p.display().to_string(), text(bytes))).collect()
     };
@@ -867,7 +897,7 @@ fn a_checkout_is_the_candidate_with_protected_files_of_the_base() {
     ]
     .map(|(path, text)| (path.to_owned(), text.to_owned()))
     .into();
-    assert_eq!(shown(files_but(&dir, &in_git)), expected);
+    assert_eq!(shown(files_except(&dir, &in_git)), expected);
     let restored: Vec<_> = checkout.restored.iter().map(|one| one.path.clone()).collect();
     assert_eq!(restored, ["tests/added", "tests/deleted", "tests/old"]);
     assert_eq!(git_in(&dir, &["status", "--porcelain"]), b"");
@@ -894,7 +924,7 @@ fn a_checkout_is_the_candidate_with_protected_files_of_the_base() {
     symlink(&scene.project, dir.join("tests")).unwrap();
     let before = scene.files();
     drop(scene.checkout(&what));
-    let mut found = shown(files_but(&dir, &in_git));
+    let mut found = shown(files_except(&dir, &in_git));
     let cache = ("target/cache".to_owned(), "built".to_owned());
     assert!(found.contains(&cache));
     found.retain(|file| *file != cache);
@@ -904,48 +934,54 @@ fn a_checkout_is_the_candidate_with_protected_files_of_the_base() {
     assert_eq!(git_in(&dir, &["status", "--porcelain"]), b"");
     assert_eq!(scene.files(), before);
 
-    what.leftovers = Leftovers::Remove;
+    what.leftovers = CheckoutLeftovers::Remove;
     drop(scene.checkout(&what));
-    assert_eq!(shown(files_but(&dir, &in_git)), expected);
+    assert_eq!(shown(files_except(&dir, &in_git)), expected);
     for bad in ["../x", "/etc", "a/../../b", ".git", ""] {
         let links = [PathBuf::from(bad)];
-        let error = scene.open().checkout(&Verification { links: &links, ..what }, &generous());
+        let error =
+            scene.open().checkout(&CheckoutRequest { links: &links, ..what }, &test_deadline());
         assert!(matches!(error, Err(CheckpointError::BadLink(_))), "{bad}");
     }
 }
 
 #[test]
 fn a_project_that_moves_to_another_repository_is_reported() {
-    let scene = Scene::bare();
+    let scene = CheckpointScene::bare();
     scene.write("a", "1");
-    scene.make();
+    scene.create();
     // The project becomes a repository, but the run's checkpoints stay in the shadow.
     scene.git(&["init", "--quiet"]);
     scene.write("a", "2");
-    assert_eq!(scene.make().number, 1);
+    assert_eq!(scene.create().number, 1);
     scene.restore(0);
     assert_eq!(fs::read(&scene.project.join("a"), 9).unwrap(), b"1");
     assert_eq!(scene.git(&["for-each-ref"]), b"");
 
-    let scene = Scene::new();
-    scene.make();
+    let scene = CheckpointScene::new();
+    scene.create();
     std::fs::rename(scene.project.join(".git"), scene.root().join("gone")).unwrap();
-    let home = Home::new(scene.root().join("home"));
+    let home = RalphHome::new(scene.root().join("home"));
     let run = RunId::parse("r1").unwrap();
-    let error = Repository::open(&home, &run, &scene.project, &generous()).unwrap_err();
-    assert!(matches!(error, CheckpointError::Moved(_)), "{error}");
+    let error =
+        CheckpointRepository::open(&home, &run, &scene.project, &test_deadline()).unwrap_err();
+    assert!(matches!(error, CheckpointError::ObjectsMoved(_)), "{error}");
 }
 
 #[test]
 fn a_timeout_changes_nothing() {
-    let scene = Scene::new();
-    scene.make();
+    let scene = CheckpointScene::new();
+    scene.create();
     scene.write("edited", "2");
     let listing = scene.listing();
     let (open, over) = (scene.open(), Deadline::after(Duration::ZERO));
-    let snapshot = Snapshot { listing: &listing, excluded: &[], why: Why::Asked };
-    assert!(open.make(&snapshot, &over).is_err());
+    let snapshot = CheckpointSnapshot {
+        listing: &listing,
+        excluded: &[],
+        reason: CheckpointReason::Requested,
+    };
+    assert!(open.create(&snapshot, &over).is_err());
     assert!(open.restore(0, &snapshot, &over).is_err());
     assert_eq!(fs::read(&scene.project.join("edited"), 9).unwrap(), b"2");
-    assert_eq!(open.list(&generous()).unwrap().len(), 1);
+    assert_eq!(open.list(&test_deadline()).unwrap().len(), 1);
 }

@@ -3,20 +3,20 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-use super::{Entry, Mode, ObjectId, identity};
+use super::{ObjectId, TreeEntry, TreeEntryMode, fingerprint_entries};
 
 /// The listing of one directory.
 #[derive(Default)]
-pub(super) struct Listed {
-    pub(super) items: Vec<Item>,
+pub(super) struct DirectoryListing {
+    pub(super) items: Vec<DirectoryItem>,
     /// The commit that is checked out, if the directory is the root of a repository.
     pub(super) head: Option<String>,
 }
 
-pub(super) enum Item {
-    Entry(Entry),
+pub(super) enum DirectoryItem {
+    Entry(TreeEntry),
     /// A subdirectory, by the slot of its listing.
-    Below(usize),
+    Subdirectory(usize),
     Repository {
         path: Vec<u8>,
         slot: usize,
@@ -25,40 +25,47 @@ pub(super) enum Item {
 }
 
 /// Joins the directories' entries in the order of their paths. `about` is the expected number of entries.
-pub(super) fn assemble(slots: &mut [Option<Listed>], about: usize) -> Vec<Entry> {
+pub(super) fn assemble_entries(
+    slots: &mut [Option<DirectoryListing>],
+    about: usize,
+) -> Vec<TreeEntry> {
     let mut entries = Vec::with_capacity(about);
-    gather(slots, 0, &mut entries);
+    gather_entries(slots, 0, &mut entries);
     entries
 }
 
-fn gather(slots: &mut [Option<Listed>], slot: usize, entries: &mut Vec<Entry>) -> Option<String> {
+fn gather_entries(
+    slots: &mut [Option<DirectoryListing>],
+    slot: usize,
+    entries: &mut Vec<TreeEntry>,
+) -> Option<String> {
     let listed = slots.get_mut(slot).and_then(Option::take).unwrap_or_default();
     for item in listed.items {
         match item {
-            Item::Entry(entry) => entries.push(entry),
-            Item::Below(slot) => {
-                gather(slots, slot, entries);
+            DirectoryItem::Entry(entry) => entries.push(entry),
+            DirectoryItem::Subdirectory(slot) => {
+                gather_entries(slots, slot, entries);
             }
-            Item::Repository { path, slot, linked } => {
+            DirectoryItem::Repository { path, slot, linked } => {
                 let mut inner = Vec::new();
-                let head = gather(slots, slot, &mut inner);
+                let head = gather_entries(slots, slot, &mut inner);
                 let id = match linked {
                     // A submodule that is not checked out counts by its id in the index.
                     Some(linked) if head.is_none() && inner.is_empty() => linked,
                     Some(_) | None => repository_id(head.as_deref(), &inner),
                 };
                 let path = OsString::from_vec(path);
-                entries.push(Entry { path, mode: Mode::Repository, id });
+                entries.push(TreeEntry { path, mode: TreeEntryMode::Repository, id });
             }
         }
     }
     listed.head
 }
 
-fn repository_id(head: Option<&str>, entries: &[Entry]) -> ObjectId {
+fn repository_id(head: Option<&str>, entries: &[TreeEntry]) -> ObjectId {
     let mut hasher = blake3::Hasher::new_derive_key("ralph tree repository");
     hasher.update(head.unwrap_or_default().as_bytes());
     hasher.update(b"\0");
-    hasher.update(&identity(entries.iter()));
+    hasher.update(&fingerprint_entries(entries.iter()));
     ObjectId(hasher.finalize().into())
 }

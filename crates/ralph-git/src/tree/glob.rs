@@ -3,18 +3,18 @@
 
 /// A compiled pattern.
 #[derive(Debug)]
-pub(super) struct Glob(Vec<Token>);
+pub(super) struct GitGlob(Vec<GlobToken>);
 
 #[derive(Debug)]
-enum Token {
+enum GlobToken {
     Byte(u8),
     /// `?`
     Any,
-    Set(Box<Set>),
+    Set(Box<ByteSet>),
     /// `*`: any bytes without a slash.
     Star,
     /// `**`: any bytes.
-    Wide,
+    DoubleStar,
     /// `**/`: nothing, or any bytes that end in a slash.
     Directories,
     /// An invalid pattern, which matches nothing.
@@ -22,9 +22,9 @@ enum Token {
 }
 
 #[derive(Debug, Default)]
-struct Set([u64; 4]);
+struct ByteSet([u64; 4]);
 
-impl Set {
+impl ByteSet {
     fn add(&mut self, from: u8, to: u8) {
         for byte in from..=to {
             self.0[usize::from(byte >> 6)] |= 1 << (byte & 63);
@@ -36,42 +36,42 @@ impl Set {
     }
 }
 
-impl Token {
+impl GlobToken {
     fn accepts(&self, byte: u8) -> bool {
         match self {
             Self::Byte(expected) => *expected == byte,
             Self::Any => byte != b'/',
             Self::Set(set) => byte != b'/' && set.has(byte),
-            Self::Star | Self::Wide | Self::Directories | Self::Never => false,
+            Self::Star | Self::DoubleStar | Self::Directories | Self::Never => false,
         }
     }
 }
 
-impl Glob {
+impl GitGlob {
     pub(super) fn new(pattern: &[u8]) -> Self {
         let mut tokens = Vec::new();
         let mut at = 0;
         while let Some(&byte) = pattern.get(at) {
             let token = match byte {
-                b'?' => Token::Any,
+                b'?' => GlobToken::Any,
                 b'*' => {
-                    let (token, next) = stars(pattern, at);
+                    let (token, next) = parse_stars(pattern, at);
                     tokens.push(token);
                     at = next;
                     continue;
                 }
-                b'[' => match set(pattern, at + 1) {
+                b'[' => match parse_set(pattern, at + 1) {
                     Some((set, last)) => {
                         at = last;
-                        Token::Set(Box::new(set))
+                        GlobToken::Set(Box::new(set))
                     }
-                    None => return Self(vec![Token::Never]),
+                    None => return Self(vec![GlobToken::Never]),
                 },
                 b'\\' => {
                     at += 1;
-                    pattern.get(at).map_or(Token::Never, |byte| Token::Byte(*byte))
+                    pattern.get(at).map_or(GlobToken::Never, |byte| GlobToken::Byte(*byte))
                 }
-                byte => Token::Byte(byte),
+                byte => GlobToken::Byte(byte),
             };
             tokens.push(token);
             at += 1;
@@ -81,20 +81,20 @@ impl Glob {
 
     pub(super) fn matches(&self, text: &[u8]) -> bool {
         let (mut token, mut at) = (0, 0);
-        let mut star: Option<Resume> = None;
-        let mut wide: Option<Resume> = None;
+        let mut star: Option<GlobBacktrack> = None;
+        let mut wide: Option<GlobBacktrack> = None;
         loop {
             match self.0.get(token) {
                 None if at == text.len() => return true,
-                Some(Token::Star) => {
+                Some(GlobToken::Star) => {
                     token += 1;
-                    star = Some(Resume { token, at, only_after_slash: false });
+                    star = Some(GlobBacktrack { token, at, only_after_slash: false });
                     continue;
                 }
-                Some(wider @ (Token::Wide | Token::Directories)) => {
-                    let only_after_slash = matches!(wider, Token::Directories);
+                Some(wider @ (GlobToken::DoubleStar | GlobToken::Directories)) => {
+                    let only_after_slash = matches!(wider, GlobToken::Directories);
                     token += 1;
-                    wide = Some(Resume { token, at, only_after_slash });
+                    wide = Some(GlobBacktrack { token, at, only_after_slash });
                     star = None;
                     continue;
                 }
@@ -123,13 +123,13 @@ impl Glob {
 }
 
 /// Where to resume after a mismatch: the wildcard before `token` takes more of the text.
-struct Resume {
+struct GlobBacktrack {
     token: usize,
     at: usize,
     only_after_slash: bool,
 }
 
-impl Resume {
+impl GlobBacktrack {
     fn advance(&mut self, text: &[u8]) -> bool {
         let Some(rest) = text.get(self.at..) else { return false };
         let taken = if self.only_after_slash {
@@ -143,25 +143,25 @@ impl Resume {
 }
 
 /// Parses the stars at `first`. Returns their token and where the pattern continues.
-fn stars(pattern: &[u8], first: usize) -> (Token, usize) {
+fn parse_stars(pattern: &[u8], first: usize) -> (GlobToken, usize) {
     let rest = pattern.get(first..).unwrap_or_default();
     let count = rest.iter().take_while(|byte| **byte == b'*').count();
     let next = first + count;
     let follows = pattern.get(next..).unwrap_or_default();
     let begins_a_part = first == 0 || pattern.get(first - 1) == Some(&b'/');
     let token = match follows {
-        _ if count < 2 || !begins_a_part => Token::Star,
-        [] | [b'\\', b'/', ..] => Token::Wide,
-        [b'/', ..] => return (Token::Directories, next + 1),
-        _ => Token::Star,
+        _ if count < 2 || !begins_a_part => GlobToken::Star,
+        [] | [b'\\', b'/', ..] => GlobToken::DoubleStar,
+        [b'/', ..] => return (GlobToken::Directories, next + 1),
+        _ => GlobToken::Star,
     };
     (token, next)
 }
 
 /// Parses the set that starts after a bracket. Returns it and the position of its closing bracket, or `None` if there
 /// is none.
-fn set(pattern: &[u8], start: usize) -> Option<(Set, usize)> {
-    let mut set = Set::default();
+fn parse_set(pattern: &[u8], start: usize) -> Option<(ByteSet, usize)> {
+    let mut set = ByteSet::default();
     let mut at = start;
     let is_negated = matches!(pattern.get(at)?, b'!' | b'^');
     at += usize::from(is_negated);
@@ -190,7 +190,7 @@ fn set(pattern: &[u8], start: usize) -> Option<(Set, usize)> {
                 let name = at + 2;
                 let close = name + memchr::memchr(b']', pattern.get(name..)?)?;
                 if let Some(class) = pattern.get(name..close)?.strip_suffix(b":") {
-                    add_class(&mut set, class)?;
+                    add_character_class(&mut set, class)?;
                     at = close;
                     None
                 } else {
@@ -214,7 +214,7 @@ fn set(pattern: &[u8], start: usize) -> Option<(Set, usize)> {
     Some((set, at))
 }
 
-fn add_class(set: &mut Set, name: &[u8]) -> Option<()> {
+fn add_character_class(set: &mut ByteSet, name: &[u8]) -> Option<()> {
     let is_member: fn(&u8) -> bool = match name {
         b"alnum" => u8::is_ascii_alphanumeric,
         b"alpha" => u8::is_ascii_alphabetic,
@@ -262,7 +262,7 @@ mod tests {
             ("*a*b*c", &["abc", "xaxbxc"], &["acb", "ab/c"]),
             ("**/x*y/**/z", &["xy/z", "a/xby/c/d/z"], &["xy/az", "x/y/z"]),
         ] {
-            let glob = Glob::new(pattern.as_bytes());
+            let glob = GitGlob::new(pattern.as_bytes());
             for text in fits {
                 assert!(glob.matches(text.as_bytes()), "{pattern} {text}");
             }
@@ -274,9 +274,9 @@ mod tests {
 
     #[test]
     fn hostile_patterns_do_not_take_exponential_time() {
-        let glob = Glob::new(&b"*a".repeat(2000));
+        let glob = GitGlob::new(&b"*a".repeat(2000));
         assert!(!glob.matches(&[b'a'; 1999]));
-        let glob = Glob::new(&[b"**/a*".repeat(500), b"z".to_vec()].concat());
+        let glob = GitGlob::new(&[b"**/a*".repeat(500), b"z".to_vec()].concat());
         assert!(!glob.matches(&b"aaaa/".repeat(500)));
     }
 }

@@ -12,17 +12,17 @@
 //! in the commit, but it is always the same for the same bytes.
 
 mod assemble;
+mod directory_names;
+mod git_index;
 mod glob;
-mod ground;
-mod ignores;
-mod index;
-mod names;
-mod object;
-mod order;
-mod queue;
+mod ignore_rules;
+mod object_id;
 mod repository;
-mod statcache;
+mod repository_context;
+mod sorted_paths;
+mod stat_cache;
 mod walk;
+mod walk_queue;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -30,29 +30,29 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use crate::git;
-use ground::Ground;
-use ralph_home::paths::Home;
+use ralph_home::paths::RalphHome;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs;
-use repository::Repository;
-use statcache::{Cache, Extent};
-use walk::{Failure, Plan};
+use repository::GitRepository;
+use repository_context::RepositoryContext;
+use stat_cache::{StatCache, WalkExtent};
+use walk::{WalkFailure, WalkPlan};
 
-const HASHED_AT_ONCE: usize = 64 * 1024;
+const HASH_BATCH_BYTES: usize = 64 * 1024;
 
 #[derive(Debug, thiserror::Error)]
-pub enum TreeError {
+pub enum ListingError {
     #[error("cannot find `{}`", .0.display())]
     NoSuchProject(PathBuf),
     #[error("cannot list the files in `{}`: {why}", root.display())]
     Failed { root: PathBuf, why: String },
     #[error("timed out listing the files in `{}`", .0.display())]
-    OutOfTime(PathBuf),
+    TimedOut(PathBuf),
 }
 
 /// Which work tree to list, and how.
 #[derive(Clone, Copy, Debug)]
-pub struct Survey<'a> {
+pub struct ListingRequest<'a> {
     /// Any directory in the work tree.
     pub project: &'a Path,
     /// Absolute paths of directories to leave out.
@@ -64,26 +64,26 @@ pub struct Survey<'a> {
 
 /// The files of a work tree at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listing {
+pub struct WorkTreeListing {
     /// Root of the repository's work tree, or the project itself if there is no repository.
     pub root: PathBuf,
     /// The commit that is checked out; `None` before the first commit and without git.
     pub head: Option<String>,
     /// Sorted by path, without duplicates.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<TreeEntry>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct TreeEntry {
     /// Relative to the root, as on disk.
     pub path: OsString,
-    pub mode: Mode,
+    pub mode: TreeEntryMode,
     /// Git's id of the unfiltered bytes on disk. For a file that a sparse checkout leaves out, the id in the index.
     pub id: ObjectId,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum TreeEntryMode {
     File,
     Executable,
     Symlink,
@@ -97,14 +97,14 @@ pub struct ObjectId(pub [u8; 32]);
 
 /// The hash function of a repository's object ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
+enum ObjectFormat {
     Sha1,
     Sha256,
 }
 
-impl Format {
+impl ObjectFormat {
     /// Length of an id in bytes.
-    fn len(self) -> usize {
+    fn id_len(self) -> usize {
         match self {
             Self::Sha1 => 20,
             Self::Sha256 => 32,
@@ -115,8 +115,8 @@ impl Format {
 impl ObjectId {
     /// Formats the id as git does: 40 hex digits, or 64 for SHA-256.
     pub fn hex(&self) -> String {
-        let is_short = self.0.iter().skip(Format::Sha1.len()).all(|byte| *byte == 0);
-        let len = if is_short { Format::Sha1 } else { Format::Sha256 }.len();
+        let is_short = self.0.iter().skip(ObjectFormat::Sha1.id_len()).all(|byte| *byte == 0);
+        let len = if is_short { ObjectFormat::Sha1 } else { ObjectFormat::Sha256 }.id_len();
         self.0.iter().take(len).fold(String::with_capacity(2 * len), |mut hex, byte| {
             hex.push_str(&format!("{byte:02x}"));
             hex
@@ -142,40 +142,40 @@ impl ObjectId {
     }
 }
 
-impl Listing {
+impl WorkTreeListing {
     /// Depends on paths, modes and contents only, not on commits.
-    pub fn identity(&self) -> [u8; 32] {
-        identity(self.entries.iter())
+    pub fn fingerprint(&self) -> [u8; 32] {
+        fingerprint_entries(self.entries.iter())
     }
 }
 
 /// Path of the stat cache for a project's work tree.
-pub fn cache(home: &Home, project: &Path) -> PathBuf {
-    home.stat_cache(git::root(project).unwrap_or(project))
+pub fn stat_cache_path(home: &RalphHome, project: &Path) -> PathBuf {
+    home.stat_cache(git::work_tree_root(project).unwrap_or(project))
 }
 
-impl Listing {
+impl WorkTreeListing {
     /// A number that identifies content and commit together, so that committing existing content counts as a change.
-    pub fn mark(&self) -> u64 {
+    pub fn content_and_commit_mark(&self) -> u64 {
         let mut hasher = blake3::Hasher::new();
-        hasher.update(&self.identity());
+        hasher.update(&self.fingerprint());
         hasher.update(self.head.as_deref().unwrap_or_default().as_bytes());
         hasher.finalize().as_bytes().first_chunk().map_or(0, |first| u64::from_le_bytes(*first))
     }
 }
 
 /// The fingerprint of the given entries.
-pub fn identity<'a>(entries: impl Iterator<Item = &'a Entry>) -> [u8; 32] {
+pub fn fingerprint_entries<'a>(entries: impl Iterator<Item = &'a TreeEntry>) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     // BLAKE3 hashes large inputs in parallel, which is several times as fast as many small updates.
-    let mut gathered = Vec::with_capacity(2 * HASHED_AT_ONCE);
+    let mut gathered = Vec::with_capacity(2 * HASH_BATCH_BYTES);
     for entry in entries {
         let path = entry.path.as_bytes();
         gathered.extend_from_slice(&(path.len() as u64).to_le_bytes());
         gathered.extend_from_slice(path);
         gathered.push(entry.mode as u8);
         gathered.extend_from_slice(&entry.id.0);
-        if gathered.len() >= HASHED_AT_ONCE {
+        if gathered.len() >= HASH_BATCH_BYTES {
             hasher.update(&gathered);
             gathered.clear();
         }
@@ -185,54 +185,59 @@ pub fn identity<'a>(entries: impl Iterator<Item = &'a Entry>) -> [u8; 32] {
 }
 
 /// Lists the work tree that contains the project.
-pub fn list(survey: &Survey<'_>) -> Result<Listing, TreeError> {
+pub fn list_work_tree(survey: &ListingRequest<'_>) -> Result<WorkTreeListing, ListingError> {
     // Taken before anything is read: files that change from here on are not cached.
     let now_ns = i64::try_from(clock::now_ms()).unwrap_or(0).saturating_mul(1_000_000);
-    list_at(survey, now_ns)
+    list_work_tree_at(survey, now_ns)
 }
 
-fn list_at(survey: &Survey<'_>, taken_ns: i64) -> Result<Listing, TreeError> {
+fn list_work_tree_at(
+    survey: &ListingRequest<'_>,
+    taken_ns: i64,
+) -> Result<WorkTreeListing, ListingError> {
     let project = fs::resolve(survey.project)
-        .ok_or_else(|| TreeError::NoSuchProject(survey.project.to_path_buf()))?;
-    let root = repository::root_of(&project);
-    let repository = Repository::open(root);
+        .ok_or_else(|| ListingError::NoSuchProject(survey.project.to_path_buf()))?;
+    let root = repository::nearest_work_tree(&project);
+    let repository = GitRepository::open(root);
     let (cache, ground) = thread::scope(|scope| {
-        let load = || survey.cache.map(Cache::load).unwrap_or_default();
+        let load = || survey.cache.map(StatCache::load).unwrap_or_default();
         let loading = thread::Builder::new().spawn_scoped(scope, load);
-        let ground = Ground::new(repository.as_ref(), survey.deadline);
+        let ground = RepositoryContext::new(repository.as_ref(), survey.deadline);
         (loading.map_or_else(|_| load(), |cache| cache.join().unwrap_or_default()), ground)
     });
-    let plan = Plan {
+    let plan = WalkPlan {
         root,
-        excluded: excluded(survey.exclude, root, &project),
+        excluded: excluded_below_root(survey.exclude, root, &project),
         cache: &cache,
-        taken_ns,
+        started_ns: taken_ns,
         deadline: survey.deadline,
     };
-    let mut walked = walk::walk(&plan, ground);
+    let mut walked = walk::walk_tree(&plan, ground);
     if let Some(path) = survey.cache {
-        let extent = if walked.failure.is_some() { Extent::Part } else { Extent::Whole };
-        statcache::save(path, &cache, &walked.visits, extent);
+        let extent = if walked.failure.is_some() { WalkExtent::Partial } else { WalkExtent::Whole };
+        stat_cache::save_cache(path, &cache, &walked.visits, extent);
     }
     match walked.failure {
-        Some(Failure::OutOfTime) => Err(TreeError::OutOfTime(root.to_path_buf())),
-        Some(Failure::Other(why)) => Err(TreeError::Failed { root: root.to_path_buf(), why }),
+        Some(WalkFailure::TimedOut) => Err(ListingError::TimedOut(root.to_path_buf())),
+        Some(WalkFailure::Other(why)) => {
+            Err(ListingError::Failed { root: root.to_path_buf(), why })
+        }
         None => {
-            let entries = assemble::assemble(&mut walked.slots, walked.files);
-            let head = repository.and_then(|repository| repository.head(survey.deadline));
-            Ok(Listing { root: root.to_path_buf(), head, entries })
+            let entries = assemble::assemble_entries(&mut walked.slots, walked.files);
+            let head = repository.and_then(|repository| repository.read_head(survey.deadline));
+            Ok(WorkTreeListing { root: root.to_path_buf(), head, entries })
         }
     }
 }
 
 /// The host writes this file while it runs, and makes git ignore it from then on. Its changes are not the agent's work.
-const OF_THE_CLIENT: &str = ".claude/settings.local.json";
+const HOST_SETTINGS_FILE: &str = ".claude/settings.local.json";
 
 /// The excluded paths, relative to the root.
-fn excluded(exclude: &[PathBuf], root: &Path, project: &Path) -> Vec<Vec<u8>> {
+fn excluded_below_root(exclude: &[PathBuf], root: &Path, project: &Path) -> Vec<Vec<u8>> {
     let canonical = exclude.iter().filter_map(|path| fs::resolve(path));
     let all = exclude.iter().cloned().chain(canonical);
-    let all = all.chain([root, project].map(|place| place.join(OF_THE_CLIENT)));
+    let all = all.chain([root, project].map(|place| place.join(HOST_SETTINGS_FILE)));
     all.filter_map(|path| Some(path.strip_prefix(root).ok()?.as_os_str().as_bytes().to_vec()))
         .collect()
 }

@@ -4,22 +4,22 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::Format;
-use super::index::Index;
+use super::ObjectFormat;
+use super::git_index::GitIndex;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
-use ralph_sys::fs::{self, Kind};
-use ralph_sys::proc::{self, Ended, Limits, Spec};
+use ralph_sys::fs::{self, FileKind};
+use ralph_sys::proc::{self, ProgramEnd, ProgramLimits, ProgramSpec};
 
-const SMALL_CAP: usize = 4 * 1024 * 1024;
-const INDEX_CAP: usize = 1 << 30;
-const PACKED_REFS_CAP: usize = 256 * 1024 * 1024;
+const MAX_SMALL_FILE_BYTES: usize = 4 * 1024 * 1024;
+const MAX_INDEX_BYTES: usize = 1 << 30;
+const MAX_PACKED_REFS_BYTES: usize = 256 * 1024 * 1024;
 /// How many symbolic references are followed.
-const SYMBOLIC_HOPS: usize = 5;
+const MAX_SYMBOLIC_HOPS: usize = 5;
 const SYSTEM_CONFIGS: [&str; 3] =
     ["/etc/gitconfig", "/usr/local/etc/gitconfig", "/opt/homebrew/etc/gitconfig"];
 /// Configuration cannot make the commands below run other programs, but `core.fsmonitor` could start git's own daemon.
-const QUIET: [&str; 6] = [
+const GIT_OPTIONS: [&str; 6] = [
     "--no-pager",
     "--no-optional-locks",
     "-c",
@@ -29,65 +29,66 @@ const QUIET: [&str; 6] = [
 ];
 
 #[derive(Debug)]
-pub(super) struct Repository {
+pub(super) struct GitRepository {
     work_tree: PathBuf,
     git_dir: PathBuf,
     /// The directory that linked work trees share; otherwise the same as `git_dir`.
     common_dir: PathBuf,
-    pub(super) format: Format,
+    pub(super) format: ObjectFormat,
 }
 
 /// The root of the work tree that contains `project`: the nearest directory with a `.git`, or the project itself.
-pub(super) fn root_of(project: &Path) -> &Path {
+pub(super) fn nearest_work_tree(project: &Path) -> &Path {
     let has_git = |directory: &&Path| {
         let git = directory.join(".git");
         match fs::stat(&git).map(|stat| stat.kind) {
-            Some(Kind::File) => true,
-            Some(Kind::Directory) => fs::stat_link(&git.join("HEAD")).is_some(),
-            Some(Kind::Symlink | Kind::Other) | None => false,
+            Some(FileKind::File) => true,
+            Some(FileKind::Directory) => fs::stat_no_follow(&git.join("HEAD")).is_some(),
+            Some(FileKind::Symlink | FileKind::Other) | None => false,
         }
     };
     project.ancestors().find(has_git).unwrap_or(project)
 }
 
-impl Repository {
+impl GitRepository {
     /// Opens the repository whose work tree is at `work_tree`, if there is one.
     pub(super) fn open(work_tree: &Path) -> Option<Self> {
         let git = work_tree.join(".git");
         let git_dir = match fs::stat(&git)?.kind {
-            Kind::Directory => git,
-            Kind::File => {
-                let text = fs::read(&git, SMALL_CAP).ok()?;
+            FileKind::Directory => git,
+            FileKind::File => {
+                let text = fs::read(&git, MAX_SMALL_FILE_BYTES).ok()?;
                 let named = text.strip_prefix(b"gitdir:")?.trim_ascii();
                 work_tree.join(OsStr::from_bytes(named))
             }
-            Kind::Symlink | Kind::Other => return None,
+            FileKind::Symlink | FileKind::Other => return None,
         };
-        fs::stat_link(&git_dir.join("HEAD"))?;
-        let common_dir = match fs::read_opt(&git_dir.join("commondir"), SMALL_CAP).ok()? {
-            Some(text) => git_dir.join(OsStr::from_bytes(text.trim_ascii())),
-            None => git_dir.clone(),
-        };
-        let config = fs::read(&common_dir.join("config"), SMALL_CAP).unwrap_or_default();
-        let format = object_format(&config);
+        fs::stat_no_follow(&git_dir.join("HEAD"))?;
+        let common_dir =
+            match fs::read_if_exists(&git_dir.join("commondir"), MAX_SMALL_FILE_BYTES).ok()? {
+                Some(text) => git_dir.join(OsStr::from_bytes(text.trim_ascii())),
+                None => git_dir.clone(),
+            };
+        let config = fs::read(&common_dir.join("config"), MAX_SMALL_FILE_BYTES).unwrap_or_default();
+        let format = parse_object_format(&config);
         Some(Self { work_tree: work_tree.to_path_buf(), git_dir, common_dir, format })
     }
 
     /// The commit that is checked out; `None` before the first commit.
-    pub(super) fn head(&self, deadline: &Deadline) -> Option<String> {
+    pub(super) fn read_head(&self, deadline: &Deadline) -> Option<String> {
         let mut name = b"HEAD".to_vec();
-        for _ in 0..SYMBOLIC_HOPS {
-            let text = self.reference(&name)?;
+        for _ in 0..MAX_SYMBOLIC_HOPS {
+            let text = self.read_reference(&name)?;
             let Some(next) = text.strip_prefix(b"ref:") else {
                 let id = std::str::from_utf8(&text).ok()?;
-                let is_id = id.len() == 2 * self.format.len()
+                let is_id = id.len() == 2 * self.format.id_len()
                     && id.bytes().all(|byte| byte.is_ascii_hexdigit());
                 return is_id.then(|| id.to_owned());
             };
             let next = next.trim_ascii();
             // A repository that uses reftable has this placeholder instead of a file.
             if next == b"refs/heads/.invalid" {
-                let id = self.ask(&["rev-parse", "--verify", "--quiet", "HEAD"], deadline)?;
+                let id = self.run_git(&["rev-parse", "--verify", "--quiet", "HEAD"], deadline)?;
                 return Some(std::str::from_utf8(id.trim_ascii()).ok()?.to_owned());
             }
             if !next.starts_with(b"refs/") || next.split(|byte| *byte == b'/').any(|p| p == b"..") {
@@ -98,44 +99,46 @@ impl Repository {
         None
     }
 
-    fn reference(&self, name: &[u8]) -> Option<Vec<u8>> {
+    fn read_reference(&self, name: &[u8]) -> Option<Vec<u8>> {
         let name_path = OsStr::from_bytes(name);
         for directory in [&self.git_dir, &self.common_dir] {
-            if let Ok(text) = fs::read(&directory.join(name_path), SMALL_CAP) {
+            if let Ok(text) = fs::read(&directory.join(name_path), MAX_SMALL_FILE_BYTES) {
                 return Some(text.trim_ascii().to_vec());
             }
         }
-        let packed = fs::read(&self.common_dir.join("packed-refs"), PACKED_REFS_CAP).ok()?;
+        let packed = fs::read(&self.common_dir.join("packed-refs"), MAX_PACKED_REFS_BYTES).ok()?;
         let mut lines = packed.split(|byte| *byte == b'\n');
         lines.find_map(|line| line.strip_suffix(name)?.strip_suffix(b" ")).map(<[u8]>::to_vec)
     }
 
     /// The tracked paths; `None` if neither ralph nor git can read the index.
-    pub(super) fn index(&self, deadline: &Deadline) -> Option<Index> {
-        let expand = |tree: &str| self.ask(&["ls-tree", "-r", "-z", "--full-tree", tree], deadline);
-        match fs::read_opt(&self.git_dir.join("index"), INDEX_CAP) {
-            Ok(None) => return Some(Index::default()),
+    pub(super) fn read_index(&self, deadline: &Deadline) -> Option<GitIndex> {
+        let expand =
+            |tree: &str| self.run_git(&["ls-tree", "-r", "-z", "--full-tree", tree], deadline);
+        match fs::read_if_exists(&self.git_dir.join("index"), MAX_INDEX_BYTES) {
+            Ok(None) => return Some(GitIndex::default()),
             Ok(Some(bytes)) => {
-                if let Some(index) = Index::parse(&bytes, self.format, &expand) {
+                if let Some(index) = GitIndex::parse(&bytes, self.format, &expand) {
                     return Some(index);
                 }
             }
             Err(_) => {}
         }
-        let listing = self.ask(&["ls-files", "-t", "--stage", "-z"], deadline)?;
-        Index::from_listing(&listing, &expand)
+        let listing = self.run_git(&["ls-files", "-t", "--stage", "-z"], deadline)?;
+        GitIndex::from_listing(&listing, &expand)
     }
 
     /// Ignore patterns for the whole work tree, lowest precedence first: the user's, then the repository's.
-    pub(super) fn excludes(&self, deadline: &Deadline) -> [Vec<u8>; 2] {
+    pub(super) fn exclude_patterns(&self, deadline: &Deadline) -> [Vec<u8>; 2] {
         let own = self.common_dir.join("info/exclude");
-        let user = self.user_excludes(deadline);
-        [user, Some(own)]
-            .map(|path| path.and_then(|path| fs::read(&path, SMALL_CAP).ok()).unwrap_or_default())
+        let user = self.user_excludes_file(deadline);
+        [user, Some(own)].map(|path| {
+            path.and_then(|path| fs::read(&path, MAX_SMALL_FILE_BYTES).ok()).unwrap_or_default()
+        })
     }
 
     /// Git is asked only if some configuration file mentions the setting or includes another file.
-    fn user_excludes(&self, deadline: &Deadline) -> Option<PathBuf> {
+    fn user_excludes_file(&self, deadline: &Deadline) -> Option<PathBuf> {
         let env = Env::from_process();
         let config_home = env.config_home();
         let mut configs: Vec<PathBuf> = SYSTEM_CONFIGS.iter().map(PathBuf::from).collect();
@@ -143,9 +146,9 @@ impl Repository {
         configs.extend(config_home.iter().map(|config| config.join("git/config")));
         configs.push(self.common_dir.join("config"));
         configs.push(self.git_dir.join("config.worktree"));
-        if configs.iter().any(|config| is_telling(config)) {
+        if configs.iter().any(|config| mentions_excludes_file(config)) {
             let question = ["config", "--type=path", "--null", "--get", "core.excludesFile"];
-            if let Some(answer) = self.ask(&question, deadline) {
+            if let Some(answer) = self.run_git(&question, deadline) {
                 let path = answer.split(|byte| *byte == 0).next()?;
                 return Some(self.work_tree.join(OsStr::from_bytes(path)));
             }
@@ -153,13 +156,13 @@ impl Repository {
         Some(config_home?.join("git/ignore"))
     }
 
-    fn ask(&self, question: &[&str], deadline: &Deadline) -> Option<Vec<u8>> {
+    fn run_git(&self, question: &[&str], deadline: &Deadline) -> Option<Vec<u8>> {
         // The configuration may name another work tree, and git would search the parent directories of a broken `.git`.
         let mut work_tree = OsString::from("--work-tree=");
         work_tree.push(&self.work_tree);
         let mut argv = vec![OsStr::new("git"), OsStr::new("-C"), self.work_tree.as_os_str()];
         argv.push(&work_tree);
-        argv.extend(QUIET.iter().chain(question).map(OsStr::new));
+        argv.extend(GIT_OPTIONS.iter().chain(question).map(OsStr::new));
         let ceiling = self.work_tree.parent().unwrap_or(&self.work_tree);
         let env = [
             ("GIT_CEILING_DIRECTORIES", ceiling.as_os_str()),
@@ -167,25 +170,29 @@ impl Repository {
             ("GIT_ALLOW_PROTOCOL", OsStr::new("none")),
         ]
         .map(|(name, value)| (OsStr::new(name), value));
-        let spec = Spec { argv: &argv, cwd: None, env: &env };
-        match proc::run(&spec, &Limits { deadline: *deadline, keep: INDEX_CAP }) {
-            Ended::Exited { code: 0, stdout, truncated: false } => Some(stdout),
-            Ended::Exited { .. } | Ended::Signalled | Ended::TimedOut | Ended::CouldNotStart(_) => {
-                None
-            }
+        let spec = ProgramSpec { argv: &argv, cwd: None, env: &env };
+        match proc::run_program(
+            &spec,
+            &ProgramLimits { deadline: *deadline, max_output_bytes: MAX_INDEX_BYTES },
+        ) {
+            ProgramEnd::Exited { code: 0, stdout, truncated: false } => Some(stdout),
+            ProgramEnd::Exited { .. }
+            | ProgramEnd::Signalled
+            | ProgramEnd::TimedOut
+            | ProgramEnd::CouldNotStart(_) => None,
         }
     }
 }
 
-fn is_telling(config: &Path) -> bool {
-    let text = fs::read(config, SMALL_CAP).unwrap_or_default().to_ascii_lowercase();
+fn mentions_excludes_file(config: &Path) -> bool {
+    let text = fs::read(config, MAX_SMALL_FILE_BYTES).unwrap_or_default().to_ascii_lowercase();
     [&b"excludesfile"[..], b"include"]
         .iter()
         .any(|word| memchr::memmem::find(&text, word).is_some())
 }
 
 /// The value of `extensions.objectFormat`. Git reads it from this file only, without includes.
-fn object_format(config: &[u8]) -> Format {
+fn parse_object_format(config: &[u8]) -> ObjectFormat {
     let mut is_inside = false;
     for line in config.split(|byte| *byte == b'\n') {
         let line = line.trim_ascii().to_ascii_lowercase();
@@ -197,8 +204,8 @@ fn object_format(config: &[u8]) -> Format {
             && let Some(value) = line.strip_prefix(b"objectformat")
             && memchr::memmem::find(value, b"sha256").is_some()
         {
-            return Format::Sha256;
+            return ObjectFormat::Sha256;
         }
     }
-    Format::Sha1
+    ObjectFormat::Sha1
 }

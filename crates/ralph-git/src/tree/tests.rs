@@ -13,16 +13,16 @@ use ralph_sys::proc::testing;
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 
-struct Scratch {
+struct ListingScratch {
     dir: tempfile::TempDir,
     root: PathBuf,
 }
 
-impl Scratch {
+impl ListingScratch {
     fn bare() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = fs::resolve(dir.path()).unwrap().join("work");
-        fs::create_dir(&root).unwrap();
+        fs::create_private_dir(&root).unwrap();
         Self { dir, root }
     }
 
@@ -62,7 +62,7 @@ impl Scratch {
             argv.extend(["-c", setting]);
         }
         argv.extend(arguments);
-        testing::succeed(directory, &argv)
+        testing::run_successfully(directory, &argv)
     }
 
     fn commit(&self) {
@@ -76,28 +76,28 @@ impl Scratch {
     }
 
     fn remove(&self, name: &str) {
-        testing::succeed(&self.root, &["sh", "-c", "rm -rf -- \"$0\" || :", name]);
+        testing::run_successfully(&self.root, &["sh", "-c", "rm -rf -- \"$0\" || :", name]);
     }
 
     fn run(&self, argv: &[&str]) {
-        testing::succeed(&self.root, argv);
+        testing::run_successfully(&self.root, argv);
     }
 
     fn cache(&self) -> PathBuf {
         self.dir.path().join("cache")
     }
 
-    fn list(&self) -> Listing {
-        list_of(&self.root, None, Moment::Now)
+    fn list(&self) -> WorkTreeListing {
+        list_at_time(&self.root, None, ListingTime::Now)
     }
 
     /// Lists with a cache that keeps everything, as if no file had changed for an hour.
-    fn list_remembering(&self) -> Listing {
-        list_of(&self.root, Some(&self.cache()), Moment::InAnHour)
+    fn list_cached(&self) -> WorkTreeListing {
+        list_at_time(&self.root, Some(&self.cache()), ListingTime::InAnHour)
     }
 
-    fn identity(&self) -> [u8; 32] {
-        self.list_remembering().identity()
+    fn fingerprint(&self) -> [u8; 32] {
+        self.list_cached().fingerprint()
     }
 
     /// Waits until the clock of the file system has advanced, so that later changes have a later time.
@@ -112,30 +112,30 @@ impl Scratch {
     }
 }
 
-type Change = fn(&Scratch);
-type ChangeWithin = fn(&Scratch, &Path);
+type ScratchEdit = fn(&ListingScratch);
+type ScratchEditWithin = fn(&ListingScratch, &Path);
 
 #[derive(Clone, Copy)]
-enum Moment {
+enum ListingTime {
     Now,
     InAnHour,
 }
 
-fn list_of(project: &Path, cache: Option<&Path>, moment: Moment) -> Listing {
+fn list_at_time(project: &Path, cache: Option<&Path>, moment: ListingTime) -> WorkTreeListing {
     let deadline = Deadline::after(Duration::from_mins(1));
-    let survey = Survey { project, exclude: &[], cache, deadline: &deadline };
+    let survey = ListingRequest { project, exclude: &[], cache, deadline: &deadline };
     match moment {
-        Moment::Now => list(&survey),
-        Moment::InAnHour => {
+        ListingTime::Now => list_work_tree(&survey),
+        ListingTime::InAnHour => {
             let now = i64::try_from(clock::now_ms()).unwrap() * 1_000_000;
-            list_at(&survey, now + HOUR_NS)
+            list_work_tree_at(&survey, now + HOUR_NS)
         }
     }
     .unwrap()
 }
 
-fn lines(listing: &Listing) -> Vec<String> {
-    let line = |entry: &Entry| {
+fn listing_lines(listing: &WorkTreeListing) -> Vec<String> {
+    let line = |entry: &TreeEntry| {
         let path = entry.path.as_bytes().escape_ascii();
         format!("{:?} {} {path}", entry.mode, entry.id.hex())
     };
@@ -143,11 +143,11 @@ fn lines(listing: &Listing) -> Vec<String> {
 }
 
 /// The mode and id of a file that the index leaves out of the work tree.
-type Sparse = Option<(String, String)>;
+type SparseEntry = Option<(String, String)>;
 
 /// The files that git lists and their ids from `git hash-object`, without submodules.
-fn lines_by_git(scratch: &Scratch, root: &Path) -> Vec<String> {
-    let mut paths: Vec<(Vec<u8>, Sparse)> = Vec::new();
+fn git_lines(scratch: &ListingScratch, root: &Path) -> Vec<String> {
+    let mut paths: Vec<(Vec<u8>, SparseEntry)> = Vec::new();
     let staged = scratch.git_in(root, &["ls-files", "-t", "--stage", "-z"]);
     for record in staged.split(|byte| *byte == 0).filter(|record| !record.is_empty()) {
         let tab = record.iter().position(|byte| *byte == b'\t').unwrap();
@@ -163,10 +163,10 @@ fn lines_by_git(scratch: &Scratch, root: &Path) -> Vec<String> {
     paths.extend(others.filter(|name| !name.ends_with(b"/")).map(|name| (name.to_vec(), None)));
     paths.sort();
     paths.dedup_by(|one, other| one.0 == other.0);
-    paths.iter().filter_map(|(path, sparse)| line_by_git(root, path, sparse.as_ref())).collect()
+    paths.iter().filter_map(|(path, sparse)| git_line(root, path, sparse.as_ref())).collect()
 }
 
-fn line_by_git(root: &Path, path: &[u8], sparse: Option<&(String, String)>) -> Option<String> {
+fn git_line(root: &Path, path: &[u8], sparse: Option<&(String, String)>) -> Option<String> {
     let shown = path.escape_ascii();
     let full = root.join(OsStr::from_bytes(path));
     let mut above = full.ancestors().skip(1).take_while(|above| above.starts_with(root));
@@ -174,11 +174,11 @@ fn line_by_git(root: &Path, path: &[u8], sparse: Option<&(String, String)>) -> O
         return None;
     }
     let hash = |argv: &[&OsStr]| {
-        String::from_utf8(testing::succeed(root, argv)).unwrap().trim().to_owned()
+        String::from_utf8(testing::run_successfully(root, argv)).unwrap().trim().to_owned()
     };
     let Ok(metadata) = std::fs::symlink_metadata(&full) else {
         let (mode, id) = sparse?;
-        let mode = if mode == "100755" { Mode::Executable } else { Mode::File };
+        let mode = if mode == "100755" { TreeEntryMode::Executable } else { TreeEntryMode::File };
         return Some(format!("{mode:?} {id} {shown}"));
     };
     if metadata.is_symlink() {
@@ -194,35 +194,35 @@ fn line_by_git(root: &Path, path: &[u8], sparse: Option<&(String, String)>) -> O
     let argv = ["git", "hash-object", "--no-filters", "--"].map(OsStr::new);
     let id = hash(&[&argv[..], &[OsStr::from_bytes(path)]].concat());
     let is_executable = metadata.permissions().mode() & 0o100 != 0;
-    let mode = if is_executable { Mode::Executable } else { Mode::File };
+    let mode = if is_executable { TreeEntryMode::Executable } else { TreeEntryMode::File };
     Some(format!("{mode:?} {id} {shown}"))
 }
 
 /// Every file below `.git`, with its size and times. The shared part of a split index is left out, because git touches
 /// it whenever it reads it.
-fn state_of_git(scratch: &Scratch) -> String {
+fn git_directory_state(scratch: &ListingScratch) -> String {
     let find = "find .git -type f ! -name 'sharedindex.*' -printf '%p %s %T@ %C@\\n'";
     let find = ["sh", "-c", find];
-    let mut files = String::from_utf8(testing::succeed(&scratch.root, &find)).unwrap();
+    let mut files = String::from_utf8(testing::run_successfully(&scratch.root, &find)).unwrap();
     files.push_str(&String::from_utf8_lossy(&scratch.git(&["stash", "list"])));
     files
 }
 
 #[track_caller]
-fn assert_as_git_says(scratch: &Scratch, situation: &str) {
-    let before = state_of_git(scratch);
+fn assert_agrees_with_git(scratch: &ListingScratch, situation: &str) {
+    let before = git_directory_state(scratch);
     let plain = scratch.list();
-    assert_eq!(state_of_git(scratch), before, "{situation}: something was written");
-    assert_eq!(lines(&plain), lines_by_git(scratch, &scratch.root), "{situation}");
+    assert_eq!(git_directory_state(scratch), before, "{situation}: something was written");
+    assert_eq!(listing_lines(&plain), git_lines(scratch, &scratch.root), "{situation}");
     for _ in 0..2 {
-        assert_eq!(scratch.list_remembering(), plain, "{situation}, remembering");
+        assert_eq!(scratch.list_cached(), plain, "{situation}, remembering");
     }
 }
 
 /// R-L10a: tracked, staged, unstaged and untracked files count as they are on disk, ignored ones do not.
 #[test]
 fn a_listing_agrees_with_git() {
-    let changes: [(&str, Change); 24] = [
+    let changes: [(&str, ScratchEdit); 24] = [
         ("clean", |_| ()),
         ("unstaged", |s| s.write("a", "changed\n")),
         ("staged", |s| {
@@ -320,29 +320,29 @@ fn a_listing_agrees_with_git() {
         }),
     ];
     for (situation, change) in changes {
-        let scratch = Scratch::committed();
-        let clean = scratch.identity();
+        let scratch = ListingScratch::committed();
+        let clean = scratch.fingerprint();
         change(&scratch);
         if situation == "pipes and sockets" {
             // `git ls-files --others` lists sockets and pipes, which have no content.
             assert_eq!(scratch.list().entries.len(), 4);
             continue;
         }
-        assert_as_git_says(&scratch, situation);
+        assert_agrees_with_git(&scratch, situation);
         let harmless =
             ["clean", "staged and undone", "untracked and ignored", "removed from the index only"];
-        assert_eq!(scratch.identity() == clean, harmless.contains(&situation), "{situation}");
+        assert_eq!(scratch.fingerprint() == clean, harmless.contains(&situation), "{situation}");
     }
 }
 
 #[test]
 fn a_repository_without_a_commit_has_files_and_no_head() {
-    let scratch = Scratch::empty();
-    assert_as_git_says(&scratch, "empty");
+    let scratch = ListingScratch::empty();
+    assert_agrees_with_git(&scratch, "empty");
     scratch.write("staged", "x");
     scratch.git(&["add", "staged"]);
     scratch.write("untracked", "y");
-    assert_as_git_says(&scratch, "not committed");
+    assert_agrees_with_git(&scratch, "not committed");
     assert_eq!(scratch.list().head, None);
     scratch.commit();
     let head = String::from_utf8(scratch.git(&["rev-parse", "HEAD"])).unwrap();
@@ -355,20 +355,20 @@ fn a_repository_without_a_commit_has_files_and_no_head() {
 
 #[test]
 fn a_sha256_repository_has_sha256_ids() {
-    let scratch = Scratch::bare();
+    let scratch = ListingScratch::bare();
     scratch.git(&["init", "--quiet", "--object-format=sha256"]);
     scratch.write("a", "x");
     scratch.git(&["add", "a"]);
     scratch.write("b", "y");
     scratch.commit();
-    assert_as_git_says(&scratch, "sha256");
+    assert_agrees_with_git(&scratch, "sha256");
     let head = String::from_utf8(scratch.git(&["rev-parse", "HEAD"])).unwrap();
     assert_eq!(scratch.list().head.as_deref(), Some(head.trim()));
 }
 
 #[test]
 fn reftable_references_are_read_by_git() {
-    let scratch = Scratch::bare();
+    let scratch = ListingScratch::bare();
     scratch.git(&["init", "--quiet", "--ref-format=reftable"]);
     assert_eq!(scratch.list().head, None);
     scratch.commit();
@@ -380,58 +380,58 @@ fn reftable_references_are_read_by_git() {
 #[test]
 fn files_outside_a_sparse_checkout_count_by_the_index() {
     for kind in ["--no-sparse-index", "--sparse-index"] {
-        let scratch = Scratch::committed();
+        let scratch = ListingScratch::committed();
         scratch.write("other/d/e", "x");
         scratch.write("other/f", "y");
         scratch.git(&["add", "--all"]);
         scratch.commit();
-        let whole = scratch.identity();
+        let whole = scratch.fingerprint();
         scratch.git(&["sparse-checkout", "set", "--cone", kind, "dir"]);
         assert!(!fs::exists(&scratch.path("other")));
-        assert_as_git_says(&scratch, kind);
-        assert_eq!(scratch.identity(), whole, "{kind}");
+        assert_agrees_with_git(&scratch, kind);
+        assert_eq!(scratch.fingerprint(), whole, "{kind}");
         scratch.write("other/f", "changed");
-        assert_as_git_says(&scratch, kind);
-        assert_ne!(scratch.identity(), whole, "{kind}");
+        assert_agrees_with_git(&scratch, kind);
+        assert_ne!(scratch.fingerprint(), whole, "{kind}");
     }
 }
 
 #[test]
 fn a_linked_work_tree_is_a_work_tree() {
-    let scratch = Scratch::committed();
-    let identity = scratch.identity();
+    let scratch = ListingScratch::committed();
+    let identity = scratch.fingerprint();
     scratch.git(&["worktree", "add", "--quiet", "../linked"]);
     let linked = scratch.root.parent().unwrap().join("linked");
     scratch.write(".git/info/exclude", "excluded\n");
     fs::overwrite(&linked.join("excluded"), b"x").unwrap();
-    let listing = list_of(&linked, None, Moment::Now);
-    assert_eq!(listing.identity(), identity);
+    let listing = list_at_time(&linked, None, ListingTime::Now);
+    assert_eq!(listing.fingerprint(), identity);
     assert_eq!(listing.root, linked);
     assert_eq!(listing.head, scratch.list().head);
     fs::overwrite(&linked.join("new"), b"x").unwrap();
-    let listing = list_of(&linked, None, Moment::Now);
-    assert_eq!(lines(&listing), lines_by_git(&scratch, &linked));
-    assert_ne!(listing.identity(), identity);
+    let listing = list_at_time(&linked, None, ListingTime::Now);
+    assert_eq!(listing_lines(&listing), git_lines(&scratch, &linked));
+    assert_ne!(listing.fingerprint(), identity);
 }
 
 #[test]
 fn any_directory_in_the_tree_lists_all_of_it() {
-    let scratch = Scratch::committed();
+    let scratch = ListingScratch::committed();
     let whole = scratch.list();
-    assert_eq!(list_of(&scratch.path("dir/deep"), None, Moment::Now), whole);
+    assert_eq!(list_at_time(&scratch.path("dir/deep"), None, ListingTime::Now), whole);
     let link = scratch.dir.path().join("link");
     symlink(scratch.path("dir"), &link).unwrap();
-    assert_eq!(list_of(&link, None, Moment::Now), whole);
+    assert_eq!(list_at_time(&link, None, ListingTime::Now), whole);
     assert_eq!(whole.root, scratch.root);
 }
 
 /// R-L10a: changes to git's own records do not change the fingerprint; every change of a file does.
 #[test]
 fn only_content_changes_the_fingerprint() {
-    let scratch = Scratch::committed();
+    let scratch = ListingScratch::committed();
     scratch.write("dir/b", "changed\n");
     scratch.write("new", "new\n");
-    let identity = scratch.identity();
+    let identity = scratch.fingerprint();
     for command in [
         &["add", "--all"][..],
         &["reset", "--quiet"],
@@ -448,11 +448,11 @@ fn only_content_changes_the_fingerprint() {
         &["reset", "--quiet", "--soft", "HEAD^"],
     ] {
         scratch.git(command);
-        assert_eq!(scratch.identity(), identity, "git {command:?}");
+        assert_eq!(scratch.fingerprint(), identity, "git {command:?}");
     }
     scratch.run(&["touch", "a", "dir", "dir/b"]);
-    assert_eq!(scratch.identity(), identity, "touch");
-    let changes: [(&str, Change, Change); 5] = [
+    assert_eq!(scratch.fingerprint(), identity, "touch");
+    let changes: [(&str, ScratchEdit, ScratchEdit); 5] = [
         ("one byte", |s| s.write("dir/deep/c", "threE\n"), |s| s.write("dir/deep/c", "three\n")),
         ("mode", |s| s.run(&["chmod", "+x", "new"]), |s| s.run(&["chmod", "-x", "new"])),
         ("name", |s| s.run(&["mv", "a", "A"]), |s| s.run(&["mv", "A", "a"])),
@@ -462,61 +462,61 @@ fn only_content_changes_the_fingerprint() {
     for (what, change, undo) in changes {
         scratch.tick();
         change(&scratch);
-        assert_ne!(scratch.identity(), identity, "{what}");
+        assert_ne!(scratch.fingerprint(), identity, "{what}");
         scratch.tick();
         undo(&scratch);
-        assert_eq!(scratch.identity(), identity, "{what}, undone");
+        assert_eq!(scratch.fingerprint(), identity, "{what}, undone");
     }
 }
 
 /// A filter makes git report a changed file as unchanged.
 #[test]
 fn a_clean_filter_hides_nothing() {
-    let scratch = Scratch::committed();
-    let identity = scratch.identity();
+    let scratch = ListingScratch::committed();
+    let identity = scratch.fingerprint();
     scratch.tick();
     scratch.git(&["config", "filter.liar.clean", "echo one"]);
     scratch.write(".git/info/attributes", "a filter=liar\n");
     scratch.write("a", "two\n");
     scratch.git(&["add", "--all"]);
     assert_eq!(scratch.git(&["status", "--porcelain"]), b"");
-    assert_ne!(scratch.identity(), identity);
-    assert_as_git_says(&scratch, "filtered");
+    assert_ne!(scratch.fingerprint(), identity);
+    assert_agrees_with_git(&scratch, "filtered");
 }
 
 #[test]
 fn an_edit_that_restores_size_and_time_is_detected() {
-    let scratch = Scratch::committed();
-    let identity = scratch.identity();
+    let scratch = ListingScratch::committed();
+    let identity = scratch.fingerprint();
     scratch.tick();
     let file = scratch.path("dir/b");
     let modified = std::fs::metadata(&file).unwrap().modified().unwrap();
     scratch.write("dir/b", "TWO\n");
     let opened = std::fs::OpenOptions::new().write(true).open(&file).unwrap();
     opened.set_modified(modified).unwrap();
-    assert_ne!(scratch.identity(), identity);
-    assert_as_git_says(&scratch, "time restored");
+    assert_ne!(scratch.fingerprint(), identity);
+    assert_agrees_with_git(&scratch, "time restored");
 }
 
 /// A file written during a listing could change again within the same clock tick, so it is read again.
 #[test]
 fn files_just_written_are_not_cached() {
-    let scratch = Scratch::committed();
+    let scratch = ListingScratch::committed();
     for text in ["one\n", "two\n", "six\n", "ten\n"] {
         scratch.write("a", text);
-        let listing = list_of(&scratch.root, Some(&scratch.cache()), Moment::Now);
-        assert_eq!(lines(&listing), lines_by_git(&scratch, &scratch.root));
+        let listing = list_at_time(&scratch.root, Some(&scratch.cache()), ListingTime::Now);
+        assert_eq!(listing_lines(&listing), git_lines(&scratch, &scratch.root));
     }
     assert!(!fs::exists(&scratch.cache()));
 }
 
 #[test]
 fn cached_files_are_not_read_again() {
-    let scratch = Scratch::bare();
+    let scratch = ListingScratch::bare();
     for number in 0..30 {
         scratch.write(format!("{number:02}"), "x");
     }
-    let listing = scratch.list_remembering();
+    let listing = scratch.list_cached();
     let mut bytes = fs::read(&scratch.cache(), 1 << 20).unwrap();
     // The cache ends in the id of the last file. With a matching checksum, the changed id is accepted.
     *bytes.last_mut().unwrap() ^= 1;
@@ -525,52 +525,53 @@ fn cached_files_are_not_read_again() {
     fs::overwrite(&scratch.cache(), &bytes).unwrap();
     let mut expected = listing.clone();
     expected.entries.last_mut().unwrap().id.0[31] ^= 1;
-    assert_eq!(scratch.list_remembering(), expected);
+    assert_eq!(scratch.list_cached(), expected);
     scratch.run(&["touch", "29"]);
-    assert_eq!(scratch.list_remembering(), listing);
+    assert_eq!(scratch.list_cached(), listing);
 }
 
 #[test]
 fn a_damaged_cache_is_ignored() {
-    let scratch = Scratch::committed();
+    let scratch = ListingScratch::committed();
     for number in 0..30 {
         scratch.write(format!("new/{number:02}"), "x");
     }
-    let listing = scratch.list_remembering();
+    let listing = scratch.list_cached();
     let bytes = fs::read(&scratch.cache(), 1 << 20).unwrap();
     for at in (0..bytes.len()).step_by(97) {
         let mut damaged = bytes.clone();
         damaged[at] ^= 0x55;
         fs::overwrite(&scratch.cache(), &damaged).unwrap();
-        assert_eq!(scratch.list_remembering(), listing, "{at} changed");
+        assert_eq!(scratch.list_cached(), listing, "{at} changed");
         fs::overwrite(&scratch.cache(), &bytes[..at]).unwrap();
-        assert_eq!(scratch.list_remembering(), listing, "{at} bytes");
+        assert_eq!(scratch.list_cached(), listing, "{at} bytes");
     }
 }
 
 #[test]
 fn a_submodule_counts_by_its_commit_and_its_files() {
-    let other = Scratch::committed();
-    let scratch = Scratch::committed();
+    let other = ListingScratch::committed();
+    let scratch = ListingScratch::committed();
     scratch.write("sub.x", "between");
     let url = other.root.to_str().unwrap();
     scratch.git(&["submodule", "--quiet", "add", url, "sub"]);
     scratch.git(&["add", "--all"]);
     scratch.commit();
     let sub = scratch.path("sub");
-    let clean = scratch.identity();
-    let of_sub = |listing: &Listing| {
-        let entries = listing.entries.iter().filter(|entry| entry.mode == Mode::Repository);
+    let clean = scratch.fingerprint();
+    let of_sub = |listing: &WorkTreeListing| {
+        let entries =
+            listing.entries.iter().filter(|entry| entry.mode == TreeEntryMode::Repository);
         entries.map(|entry| (entry.path.clone(), entry.id)).collect::<Vec<_>>()
     };
     let listing = scratch.list();
     assert_eq!(of_sub(&listing).len(), 1);
     assert_eq!(of_sub(&listing)[0].0, "sub");
-    let others = lines(&listing).into_iter().filter(|line| !line.starts_with("Repository"));
-    assert_eq!(others.collect::<Vec<_>>(), lines_by_git(&scratch, &scratch.root));
+    let others = listing_lines(&listing).into_iter().filter(|line| !line.starts_with("Repository"));
+    assert_eq!(others.collect::<Vec<_>>(), git_lines(&scratch, &scratch.root));
     assert!(listing.entries.is_sorted_by(|one, other| one.path < other.path));
 
-    let changes: [(&str, ChangeWithin); 4] = [
+    let changes: [(&str, ScratchEditWithin); 4] = [
         ("edited", |s, _| s.write("sub/a", "changed\n")),
         ("staged", |s, sub| drop(s.git_in(sub, &["add", "--all"]))),
         ("committed", |s, sub| drop(s.git_in(sub, &["commit", "--quiet", "--message=x"]))),
@@ -580,14 +581,14 @@ fn a_submodule_counts_by_its_commit_and_its_files() {
     for (what, change) in changes {
         scratch.tick();
         change(&scratch, &sub);
-        let next = scratch.identity();
+        let next = scratch.fingerprint();
         assert_eq!(next == last, what == "staged", "{what}");
-        assert_eq!(scratch.list().identity(), next, "{what}, read again");
+        assert_eq!(scratch.list().fingerprint(), next, "{what}, read again");
         last = next;
     }
     scratch.git(&["add", "sub"]);
     scratch.commit();
-    assert_eq!(scratch.identity(), last, "the outer commit");
+    assert_eq!(scratch.fingerprint(), last, "the outer commit");
 
     scratch.git(&["submodule", "--quiet", "deinit", "--force", "sub"]);
     let staged = String::from_utf8(scratch.git(&["rev-parse", ":sub"])).unwrap();
@@ -598,49 +599,49 @@ fn a_submodule_counts_by_its_commit_and_its_files() {
 
 #[test]
 fn a_nested_repository_hides_nothing() {
-    let scratch = Scratch::committed();
+    let scratch = ListingScratch::committed();
     scratch.write("nested/file", "x");
     scratch.write("nested-too", "x");
     scratch.git_in(&scratch.path("nested"), &["init", "--quiet"]);
-    let first = scratch.identity();
+    let first = scratch.fingerprint();
     scratch.tick();
     scratch.write("nested/file", "y");
-    let second = scratch.identity();
+    let second = scratch.fingerprint();
     assert_ne!(first, second);
-    let modes: Vec<Mode> = scratch.list().entries.iter().map(|entry| entry.mode).collect();
-    assert_eq!(modes.iter().filter(|mode| **mode == Mode::Repository).count(), 1);
+    let modes: Vec<TreeEntryMode> = scratch.list().entries.iter().map(|entry| entry.mode).collect();
+    assert_eq!(modes.iter().filter(|mode| **mode == TreeEntryMode::Repository).count(), 1);
 
     scratch.tick();
     scratch.git_in(&scratch.path("dir"), &["init", "--quiet"]);
-    assert_eq!(scratch.identity(), second, "tracked files stay where they are");
+    assert_eq!(scratch.fingerprint(), second, "tracked files stay where they are");
     scratch.write("dir/new", "x");
-    assert_ne!(scratch.identity(), second);
+    assert_ne!(scratch.fingerprint(), second);
 }
 
 #[test]
 fn without_git_the_ignore_files_apply() {
-    let scratch = Scratch::bare();
+    let scratch = ListingScratch::bare();
     scratch.write(".gitignore", "*.log\n");
     scratch.write("x.log", "x");
     scratch.write("dir/.gitignore", "/made\n");
     scratch.write("dir/made/file", "x");
     scratch.write("dir/file", "hello\n");
-    let listing = scratch.list_remembering();
+    let listing = scratch.list_cached();
     assert_eq!(listing.head, None);
     assert_eq!(listing.root, scratch.root);
     let hello = "File ce013625030ba8dba906f756967f9e9ca394464a dir/file";
     let names: Vec<_> = listing.entries.iter().map(|entry| &*entry.path).collect();
     assert_eq!(names, [".gitignore", "dir/.gitignore", "dir/file"]);
-    assert_eq!(lines(&listing)[2], hello);
-    let identity = listing.identity();
+    assert_eq!(listing_lines(&listing)[2], hello);
+    let identity = listing.fingerprint();
     scratch.git(&["init", "--quiet"]);
     scratch.git(&["add", "--all"]);
-    assert_eq!(scratch.identity(), identity);
+    assert_eq!(scratch.fingerprint(), identity);
 }
 
 #[test]
 fn an_unreadable_index_leaves_the_untracked_files() {
-    let scratch = Scratch::committed();
+    let scratch = ListingScratch::committed();
     let whole = scratch.list();
     scratch.write(".git/index", "garbage");
     let without: Vec<_> =
@@ -650,21 +651,25 @@ fn an_unreadable_index_leaves_the_untracked_files() {
 
 #[test]
 fn excluded_directories_do_not_count() {
-    let scratch = Scratch::committed();
+    let scratch = ListingScratch::committed();
     let whole = scratch.list();
     scratch.write(".ralph/state", "x");
     scratch.write(".ralphs", "y");
     let deadline = Deadline::after(Duration::from_mins(1));
     let exclude = [scratch.path(".ralph"), scratch.path(".ralphs"), PathBuf::from("/elsewhere")];
-    let survey =
-        Survey { project: &scratch.root, exclude: &exclude, cache: None, deadline: &deadline };
-    assert_eq!(list(&survey).unwrap(), whole);
+    let survey = ListingRequest {
+        project: &scratch.root,
+        exclude: &exclude,
+        cache: None,
+        deadline: &deadline,
+    };
+    assert_eq!(list_work_tree(&survey).unwrap(), whole);
 }
 
 /// R-L3d: the host's own settings file is not part of the work, whether git tracks it or not.
 #[test]
 fn the_hosts_settings_file_does_not_count() {
-    let scratch = Scratch::committed();
+    let scratch = ListingScratch::committed();
     let whole = scratch.list();
     scratch.write(".claude/settings.local.json", "{}");
     assert_eq!(scratch.list(), whole);
@@ -674,9 +679,10 @@ fn the_hosts_settings_file_does_not_count() {
 
 #[test]
 fn a_timeout_and_a_missing_project_are_errors() {
-    let scratch = Scratch::committed();
+    let scratch = ListingScratch::committed();
     let survey = |project, deadline| {
-        list(&Survey { project, exclude: &[], cache: None, deadline }).map_err(|e| e.to_string())
+        list_work_tree(&ListingRequest { project, exclude: &[], cache: None, deadline })
+            .map_err(|e| e.to_string())
     };
     let over = Deadline::after(Duration::ZERO);
     let root = scratch.root.display();
@@ -691,19 +697,19 @@ fn a_timeout_and_a_missing_project_are_errors() {
 #[ignore = "`the_users_own_ignore_file_counts` runs it in a separate process"]
 fn victim_lists() {
     let Some(project) = env::testing::variable("TEST_PROJECT") else { return };
-    let listing = list_of(Path::new(&project), None, Moment::Now);
+    let listing = list_at_time(Path::new(&project), None, ListingTime::Now);
     let names: Vec<_> = listing.entries.iter().map(|entry| entry.path.to_str().unwrap()).collect();
     assert_eq!(names.join(" "), env::testing::variable("TEST_EXPECTED").unwrap().to_str().unwrap());
 }
 
 #[test]
 fn the_users_own_ignore_file_counts() {
-    let scratch = Scratch::empty();
+    let scratch = ListingScratch::empty();
     for name in ["by-default", "by-name", "kept"] {
         scratch.write(name, "x");
     }
     let home = scratch.dir.path().join("home");
-    fs::create_dir(&home.join(".config/git")).unwrap();
+    fs::create_private_dir(&home.join(".config/git")).unwrap();
     fs::overwrite(&home.join(".config/git/ignore"), b"by-default\n").unwrap();
     fs::overwrite(&home.join("named"), b"by-name\n").unwrap();
     for (config, expected) in [
@@ -712,7 +718,7 @@ fn the_users_own_ignore_file_counts() {
         ("[include]\n\tpath = none\n", "by-name kept"),
     ] {
         fs::overwrite(&home.join(".gitconfig"), config.as_bytes()).unwrap();
-        let ended = testing::rerun(
+        let ended = testing::rerun_test(
             "tree::tests::victim_lists",
             &[
                 ("HOME".as_ref(), home.as_os_str()),
@@ -761,7 +767,7 @@ proptest! {
         rules in prop::collection::vec((file_path(), prop::collection::vec(pattern(), 1..4)), 1..4),
         tracked in 0..3usize,
     ) {
-        let scratch = Scratch::empty();
+        let scratch = ListingScratch::empty();
         let put = |name: &str, text: &str| {
             let path = scratch.path(name);
             if std::fs::create_dir_all(path.parent().unwrap()).is_ok() && !path.is_dir() {
@@ -793,7 +799,7 @@ proptest! {
 }
 
 #[derive(Clone, Debug)]
-enum Act {
+enum ScratchAction {
     Write(String, u8),
     Remove(String),
     Rename(String, String),
@@ -805,23 +811,23 @@ enum Act {
     Forget(String),
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn scratch_action() -> impl Strategy<Value = ScratchAction> {
     prop_oneof![
-        5 => (file_path(), 0..4u8).prop_map(|(path, text)| Act::Write(path, text)),
-        2 => file_path().prop_map(Act::Remove),
-        1 => (file_path(), file_path()).prop_map(|(from, to)| Act::Rename(from, to)),
-        1 => file_path().prop_map(Act::Link),
-        1 => file_path().prop_map(Act::Mode),
-        1 => pattern().prop_map(Act::Ignore),
-        2 => Just(Act::Add),
-        1 => Just(Act::Commit),
-        1 => file_path().prop_map(Act::Forget),
+        5 => (file_path(), 0..4u8).prop_map(|(path, text)| ScratchAction::Write(path, text)),
+        2 => file_path().prop_map(ScratchAction::Remove),
+        1 => (file_path(), file_path()).prop_map(|(from, to)| ScratchAction::Rename(from, to)),
+        1 => file_path().prop_map(ScratchAction::Link),
+        1 => file_path().prop_map(ScratchAction::Mode),
+        1 => pattern().prop_map(ScratchAction::Ignore),
+        2 => Just(ScratchAction::Add),
+        1 => Just(ScratchAction::Commit),
+        1 => file_path().prop_map(ScratchAction::Forget),
     ]
 }
 
-impl Act {
+impl ScratchAction {
     /// Actions that are not possible are skipped.
-    fn perform(&self, scratch: &Scratch) {
+    fn perform(&self, scratch: &ListingScratch) {
         let parent =
             |path: &str| std::fs::create_dir_all(scratch.path(path).parent().unwrap()).is_ok();
         match self {
@@ -851,13 +857,13 @@ proptest! {
 
     /// R-L10a: a listing with the cache equals one without it, after any sequence of changes.
     #[test]
-    fn the_cache_changes_no_listing(acts in prop::collection::vec(act(), 1..25)) {
-        let scratch = Scratch::empty();
+    fn the_cache_changes_no_listing(acts in prop::collection::vec(scratch_action(), 1..25)) {
+        let scratch = ListingScratch::empty();
         for act in acts {
             scratch.tick();
             act.perform(&scratch);
-            prop_assert_eq!(lines(&scratch.list_remembering()), lines(&scratch.list()), "{:?}", act);
+            prop_assert_eq!(listing_lines(&scratch.list_cached()), listing_lines(&scratch.list()), "{:?}", act);
         }
-        prop_assert_eq!(lines(&scratch.list()), lines_by_git(&scratch, &scratch.root));
+        prop_assert_eq!(listing_lines(&scratch.list()), git_lines(&scratch, &scratch.root));
     }
 }

@@ -3,25 +3,25 @@
 //! The user's files, index, `HEAD`, stash and branches do not change until verified work is landed. Then git
 //! fast-forwards the user's branch, and refuses to overwrite uncommitted changes.
 
-pub mod door;
-mod make;
-mod settle;
-mod site;
+mod create_worktree;
+pub mod git_command;
+mod landing;
+mod open_worktree;
 
 #[cfg(test)]
 mod tests;
 
 use std::path::PathBuf;
 
-use ralph_core::drive::Worktree;
+use ralph_core::drive::RunWorktree;
 
 use ralph_sys::fs::FileError;
 
-pub use door::GitError;
-pub use make::{Created, create};
-pub use settle::{
-    Committed, Landed, Merged, Removed, check_out_anew, commit, has_landed, head, land, merge,
-    remove,
+pub use create_worktree::{CreatedWorktree, create_worktree};
+pub use git_command::GitCommandError;
+pub use landing::{
+    CommitResult, LandingResult, MergeResult, RemovalResult, branch_tip, commit_work, has_landed,
+    land_commit, merge_target, remove_worktree, rewrite_files,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -33,30 +33,30 @@ pub enum WorktreeError {
     #[error("the repository of `{}` has no commit yet", .0.display())]
     NoCommit(PathBuf),
     #[error("the path `{}` is not valid UTF-8", .0.display())]
-    OddName(PathBuf),
+    NotUtf8(PathBuf),
     #[error("{what} `{name}` already exists")]
     Exists { what: &'static str, name: String },
     #[error("cannot create branch `{branch}` because there is a branch `ralph`")]
-    InTheWay { branch: String },
+    BranchBlocked { branch: String },
     #[error("`{}` is no longer the run's work tree", .0.display())]
-    NotOurs(PathBuf),
+    NotRunWorktree(PathBuf),
     #[error("the work tree is on {on}, which does not contain the commits of `{branch}`")]
-    Strayed { on: String, branch: String },
-    #[error("the work tree has unresolved conflicts: {}", listed(.0))]
+    OtherHistory { on: String, branch: String },
+    #[error("the work tree has unresolved conflicts: {}", join_names(.0))]
     Unmerged(Vec<String>),
-    #[error("the work tree contains repositories, whose files would not be committed: {}", listed(.0))]
-    Nested(Vec<String>),
-    #[error("the work tree has uncommitted changes: {}", listed(.0))]
+    #[error("the work tree contains repositories, whose files would not be committed: {}", join_names(.0))]
+    NestedRepositories(Vec<String>),
+    #[error("the work tree has uncommitted changes: {}", join_names(.0))]
     Dirty(Vec<String>),
     #[error("`HEAD` was detached when the run started, so there is no branch to merge into")]
-    NoTarget,
+    NoTargetBranch,
     #[error("branch `{0}` no longer exists")]
-    TargetGone(String),
+    TargetBranchMissing(String),
     /// A fast-forward would bring back commits that the user removed from the branch.
     #[error("branch `{0}` no longer contains the commit that the run started from")]
-    Rewritten(String),
+    TargetBranchRewritten(String),
     #[error(transparent)]
-    Git(#[from] GitError),
+    Git(#[from] GitCommandError),
     #[error(transparent)]
     File(#[from] FileError),
 }
@@ -76,23 +76,27 @@ impl WorktreeError {
                 "`git log {name}` shows its commits, `git branch -d {name}` deletes it if it is merged"
             ),
             Self::Exists { name, .. } => format!("`git worktree remove {name}` removes it"),
-            Self::InTheWay { .. } => "rename it: `git branch -m ralph another-name`".to_owned(),
-            Self::Strayed { branch, .. } => {
+            Self::BranchBlocked { .. } => {
+                "rename it: `git branch -m ralph another-name`".to_owned()
+            }
+            Self::OtherHistory { branch, .. } => {
                 format!("compare the two, then move `{branch}` to the commit with the work")
             }
             Self::Unmerged(_) => {
                 "resolve them in the work tree, or run `git merge --abort` there".to_owned()
             }
-            Self::Nested(_) => {
+            Self::NestedRepositories(_) => {
                 "remove their `.git`, or add them with `git submodule add`".to_owned()
             }
-            Self::Rewritten(into) => format!("rebase the run's branch onto `{into}` manually"),
-            Self::NoTarget => "merge the run's branch manually".to_owned(),
-            Self::Git(GitError::Missing) => "install git".to_owned(),
-            Self::OddName(_)
-            | Self::NotOurs(_)
+            Self::TargetBranchRewritten(into) => {
+                format!("rebase the run's branch onto `{into}` manually")
+            }
+            Self::NoTargetBranch => "merge the run's branch manually".to_owned(),
+            Self::Git(GitCommandError::Missing) => "install git".to_owned(),
+            Self::NotUtf8(_)
+            | Self::NotRunWorktree(_)
             | Self::Dirty(_)
-            | Self::TargetGone(_)
+            | Self::TargetBranchMissing(_)
             | Self::Git(_)
             | Self::File(_) => return None,
         })
@@ -101,33 +105,33 @@ impl WorktreeError {
 
 /// Work that was kept instead of landed, described for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptWorktree {
     pub path: String,
     pub branch: String,
     /// Commands to inspect, compare and merge it, ready to paste.
     pub commands: Vec<String>,
 }
 
-pub fn kept(worktree: &Worktree) -> Kept {
-    let Worktree { path, branch, from, base, .. } = worktree;
-    let since = quoted(&format!("{base}..{branch}"));
-    let changes = quoted(&format!("{base}...{branch}"));
+pub fn describe_kept(worktree: &RunWorktree) -> KeptWorktree {
+    let RunWorktree { path, branch, from, base, .. } = worktree;
+    let since = shell_quote(&format!("{base}..{branch}"));
+    let changes = shell_quote(&format!("{base}...{branch}"));
     let commands = vec![
-        format!("{} log --oneline {since}", git_at(from)),
-        format!("{} diff {changes}", git_at(from)),
-        format!("{} status", git_at(path)),
-        format!("{} merge {}", git_at(from), quoted(branch)),
+        format!("{} log --oneline {since}", git_command_in(from)),
+        format!("{} diff {changes}", git_command_in(from)),
+        format!("{} status", git_command_in(path)),
+        format!("{} merge {}", git_command_in(from), shell_quote(branch)),
     ];
-    Kept { path: path.clone(), branch: branch.clone(), commands }
+    KeptWorktree { path: path.clone(), branch: branch.clone(), commands }
 }
 
 /// Describes where work is that did not land, and the commands to inspect and merge it. `changed` is the number of
 /// uncommitted paths there, if known.
-pub fn unmerged(worktree: &Worktree, changed: Option<usize>) -> String {
-    let Worktree { path, branch, from, base, .. } = worktree;
-    let (there, here) = (git_at(path), git_at(from));
-    let base = quoted(base.get(..SHOWN_ID).unwrap_or(base));
-    let merge = format!("`{here} merge {}`", quoted(branch));
+pub fn describe_unmerged(worktree: &RunWorktree, changed: Option<usize>) -> String {
+    let RunWorktree { path, branch, from, base, .. } = worktree;
+    let (there, here) = (git_command_in(path), git_command_in(from));
+    let base = shell_quote(base.get(..SHORT_ID_CHARS).unwrap_or(base));
+    let merge = format!("`{here} merge {}`", shell_quote(branch));
     let look = format!("`{there} diff {base}`");
     let how = match changed {
         Some(0) => format!("{look} shows it, {merge} merges it"),
@@ -143,28 +147,28 @@ pub fn unmerged(worktree: &Worktree, changed: Option<usize>) -> String {
 }
 
 /// The command that starts resolving a conflict in the run's work tree.
-pub fn resolve(worktree: &Worktree) -> String {
+pub fn conflict_command(worktree: &RunWorktree) -> String {
     let into = worktree.into.as_deref().unwrap_or("HEAD");
-    format!("{} merge {}", git_at(&worktree.path), quoted(into))
+    format!("{} merge {}", git_command_in(&worktree.path), shell_quote(into))
 }
 
 /// The start of a git command that works from any directory.
-pub fn git_at(directory: &str) -> String {
-    format!("git -C {}", quoted(directory))
+pub fn git_command_in(directory: &str) -> String {
+    format!("git -C {}", shell_quote(directory))
 }
 
 /// Quotes a word for a shell. A word that cannot be quoted (it has a NUL) stays as it is.
-fn quoted(word: &str) -> String {
+fn shell_quote(word: &str) -> String {
     shlex::try_quote(word).map_or_else(|_| word.to_owned(), std::borrow::Cow::into_owned)
 }
 
-const NAMED: usize = 5;
-const SHOWN_ID: usize = 10;
+const MAX_NAMES: usize = 5;
+const SHORT_ID_CHARS: usize = 10;
 
 /// Formats names as `` `a`, `b` and 7 more ``.
-pub(crate) fn listed(names: &[String]) -> String {
-    let shown: Vec<String> = names.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
-    let more = names.len().saturating_sub(NAMED);
+pub(crate) fn join_names(names: &[String]) -> String {
+    let shown: Vec<String> = names.iter().take(MAX_NAMES).map(|name| format!("`{name}`")).collect();
+    let more = names.len().saturating_sub(MAX_NAMES);
     let list = shown.join(", ");
     if more == 0 { list } else { format!("{list} and {more} more") }
 }

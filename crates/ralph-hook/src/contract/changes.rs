@@ -5,120 +5,135 @@ use std::path::Path;
 use imara_diff::{Algorithm, Diff, InternedInput};
 use ralph_check::FileChange;
 
-use ralph_git::checkpoint::{Blob, Changed, Checkpoint, CheckpointError, Repository, Side, Status};
-use ralph_git::tree::Mode;
+use ralph_git::checkpoint::{
+    BlobContent, ChangeStatus, ChangedPath, Checkpoint, CheckpointError, CheckpointRepository,
+    PathVersion,
+};
+use ralph_git::tree::TreeEntryMode;
 use ralph_sys::clock::Deadline;
 
 /// A larger file is data rather than text that a person wrote.
-const LARGEST_TEXT: usize = 2 * 1024 * 1024;
+const MAX_TEXT_BYTES: usize = 2 * 1024 * 1024;
 /// Limit for all texts of one change together. More than any deliberate change.
-const ALL_TEXT: usize = 64 * 1024 * 1024;
-const LONGEST_PATCH: usize = 4_000;
+const MAX_TOTAL_TEXT_BYTES: usize = 64 * 1024 * 1024;
+const MAX_PATCH_CHARS: usize = 4_000;
 
 #[derive(Debug, Default)]
-pub(super) struct Changes {
-    pub all: Vec<Change>,
+pub(super) struct RunChanges {
+    pub all: Vec<ChangedFile>,
     /// The number of files left out because the change is too large.
     pub left_out: usize,
 }
 
 #[derive(Debug)]
-pub(super) struct Change {
+pub(super) struct ChangedFile {
     /// Relative to the project.
     pub path: String,
-    pub touched: Touched,
+    pub kind: FileChangeKind,
     /// Deleted from the tree, or a symlink: the file at this path, if any, is not covered by the tree's fingerprint.
-    pub is_elusive: bool,
-    text: Option<Text>,
+    pub is_unfingerprinted: bool,
+    text: Option<ChangedText>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Touched {
+pub(super) enum FileChangeKind {
     Added,
     Modified,
     Deleted,
 }
 
 #[derive(Debug)]
-struct Text {
+struct ChangedText {
     before: Option<String>,
     after: Option<String>,
     added: Vec<u32>,
 }
 
-impl Change {
+impl ChangedFile {
     /// Whether it was modified and is not readable as text.
     pub(super) fn is_unreadable(&self) -> bool {
-        self.text.is_none() && self.touched == Touched::Modified
+        self.text.is_none() && self.kind == FileChangeKind::Modified
     }
 
     fn as_text(&self) -> Option<FileChange<'_>> {
-        let Text { before, after, added } = self.text.as_ref()?;
+        let ChangedText { before, after, added } = self.text.as_ref()?;
         let (before, after) = (before.as_deref(), after.as_deref());
         Some(FileChange { path: &self.path, before, after, added })
     }
 }
 
-impl Changes {
+impl RunChanges {
     /// The differences between two checkpoints, limited to the project.
     pub(super) fn between(
-        repository: &Repository,
+        repository: &CheckpointRepository,
         (base, now): (&Checkpoint, &Checkpoint),
         project: &Path,
         deadline: &Deadline,
     ) -> Result<Self, CheckpointError> {
         let below = project.strip_prefix(repository.root()).unwrap_or(Path::new(""));
-        let changed: Vec<Changed> = repository
+        let changed: Vec<ChangedPath> = repository
             .diff(base, now, deadline)?
             .into_iter()
             .filter(|one| Path::new(&one.path).starts_with(below))
             .collect();
-        let is_text = |side: &&Side| matches!(side.mode, Mode::File | Mode::Executable);
+        let is_text = |side: &&PathVersion| {
+            matches!(side.mode, TreeEntryMode::File | TreeEntryMode::Executable)
+        };
         let sides = changed.iter().flat_map(|one| [one.before, one.after]).flatten();
         let ids: Vec<_> = sides.filter(|side| is_text(&side)).map(|side| side.id).collect();
-        let blobs = repository.blobs(&ids, (LARGEST_TEXT, ALL_TEXT), deadline)?;
-        let text = |side: Option<Side>| {
+        let blobs =
+            repository.read_blobs(&ids, (MAX_TEXT_BYTES, MAX_TOTAL_TEXT_BYTES), deadline)?;
+        let text = |side: Option<PathVersion>| {
             let side = side.as_ref().filter(is_text)?;
-            let Blob::Content(bytes) = blobs.get(&side.id)? else { return None };
+            let BlobContent::Content(bytes) = blobs.get(&side.id)? else { return None };
             // Other encodings are text too. The checks look only at ASCII, so a lossy conversion is enough.
             (!bytes.contains(&0)).then(|| String::from_utf8_lossy(bytes).into_owned())
         };
-        let all = changed.into_iter().map(|one| {
-            let path = Path::new(&one.path).strip_prefix(below).unwrap_or(Path::new(&one.path));
-            let (before, after) = (text(one.before), text(one.after));
-            // If one side exists but is not text, the whole change is not text.
-            let readable =
-                one.before.is_some() == before.is_some() && one.after.is_some() == after.is_some();
-            Change {
-                path: path.to_string_lossy().into_owned(),
-                is_elusive: match one.after {
-                    None | Some(Side { mode: Mode::Symlink, .. }) => true,
-                    Some(Side {
-                        mode: Mode::File | Mode::Executable | Mode::Repository, ..
-                    }) => false,
-                },
-                touched: match one.status {
-                    Status::Added => Touched::Added,
-                    Status::Deleted => Touched::Deleted,
-                    Status::Modified | Status::TypeChanged => Touched::Modified,
-                },
-                text: readable.then(|| Text {
-                    added: added(before.as_deref(), after.as_deref()),
-                    before,
-                    after,
-                }),
+        let all =
+            changed.into_iter().map(|one| {
+                let path = Path::new(&one.path).strip_prefix(below).unwrap_or(Path::new(&one.path));
+                let (before, after) = (text(one.before), text(one.after));
+                // If one side exists but is not text, the whole change is not text.
+                let readable = one.before.is_some() == before.is_some()
+                    && one.after.is_some() == after.is_some();
+                ChangedFile {
+                    path: path.to_string_lossy().into_owned(),
+                    is_unfingerprinted: match one.after {
+                        None | Some(PathVersion { mode: TreeEntryMode::Symlink, .. }) => true,
+                        Some(PathVersion {
+                            mode:
+                                TreeEntryMode::File
+                                | TreeEntryMode::Executable
+                                | TreeEntryMode::Repository,
+                            ..
+                        }) => false,
+                    },
+                    kind: match one.status {
+                        ChangeStatus::Added => FileChangeKind::Added,
+                        ChangeStatus::Deleted => FileChangeKind::Deleted,
+                        ChangeStatus::Modified | ChangeStatus::TypeChanged => {
+                            FileChangeKind::Modified
+                        }
+                    },
+                    text: readable.then(|| ChangedText {
+                        added: added_lines(before.as_deref(), after.as_deref()),
+                        before,
+                        after,
+                    }),
+                }
+            });
+        let is_left_out = |blob: &&BlobContent| match blob {
+            BlobContent::TooLarge(size) => {
+                usize::try_from(*size).is_ok_and(|size| size <= MAX_TEXT_BYTES)
             }
-        });
-        let is_left_out = |blob: &&Blob| match blob {
-            Blob::TooLarge(size) => usize::try_from(*size).is_ok_and(|size| size <= LARGEST_TEXT),
-            Blob::Content(_) | Blob::Missing => false,
+            BlobContent::Content(_) | BlobContent::Missing => false,
         };
         let left_out = blobs.values().filter(is_left_out).count();
         Ok(Self { all: all.collect(), left_out })
     }
 
     pub(super) fn texts(&self) -> Vec<FileChange<'_>> {
-        self.all.iter().filter_map(Change::as_text).collect()
+        self.all.iter().filter_map(ChangedFile::as_text).collect()
     }
 
     /// A unified diff of one file, for display.
@@ -135,12 +150,12 @@ impl Changes {
                 &input,
             )
             .to_string();
-        Some(ralph_core::text::cut(&format!("--- {path}\n{printed}"), LONGEST_PATCH))
+        Some(ralph_core::text::truncate(&format!("--- {path}\n{printed}"), MAX_PATCH_CHARS))
     }
 }
 
 /// The line numbers, from 1, of lines added in `after`.
-fn added(before: Option<&str>, after: Option<&str>) -> Vec<u32> {
+fn added_lines(before: Option<&str>, after: Option<&str>) -> Vec<u32> {
     let input = InternedInput::new(before.unwrap_or(""), after.unwrap_or(""));
     let diff = Diff::compute(Algorithm::Histogram, &input);
     diff.hunks().flat_map(|hunk| hunk.after).map(|line| line.saturating_add(1)).collect()
@@ -161,7 +176,7 @@ mod tests {
             (Some("a\nb"), Some("a\nb\n"), &[2]),
         ];
         for (before, after, expected) in lines {
-            assert_eq!(added(before, after), expected, "{before:?} → {after:?}");
+            assert_eq!(added_lines(before, after), expected, "{before:?} → {after:?}");
         }
     }
 }

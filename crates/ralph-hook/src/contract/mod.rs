@@ -3,69 +3,72 @@
 //! Checks run in order of cost: the change alone, then cached gate results, then the gates themselves. Gates run in a
 //! separate process, so that they can continue after the host's deadline.
 
+mod agent_contract;
 mod baseline;
+mod change_checks;
+mod change_summary;
 mod changes;
 mod checkout;
-mod checks;
-mod gates;
-mod look;
-mod part;
-mod pipeline;
-pub mod progress;
-mod red;
+pub mod gate_log;
+mod gate_query;
+pub mod gate_worker;
+mod pipeline_contract;
+mod red_first;
 mod seal;
-pub mod work;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use ralph_core::facts::{Driver, Tree};
-use ralph_core::gate::{Gate, Moment};
+use ralph_core::facts::{StopDriver, TreeIdentity};
+use ralph_core::gate::{Gate, GateTrigger};
 use ralph_core::policy::OnTampering;
-use ralph_core::policy::{Change, Checkout};
-use ralph_core::record::{Run, Seal, Waiver};
-use ralph_core::requirement::{Evidence, Failure, Finding, Requirement, Stage, Standing, Weight};
+use ralph_core::policy::{ChangePolicy, CheckoutMode};
+use ralph_core::record::{PolicySeal, RunRecord, Waiver};
+use ralph_core::requirement::{
+    EvidenceKind, Finding, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
+    RequirementWeight,
+};
 use ralph_core::run::PartState;
 use ralph_core::waiver;
 
-use gates::Inquiry;
-use look::Candidate;
-use part::Chunks;
-use pipeline::{Site, Weighed};
-use ralph_gates::gates::{Content, Place, View};
-use ralph_git::tree::Listing;
-use ralph_home::faults::describe;
+use agent_contract::WorkedChunks;
+use change_summary::CandidateCheckpoint;
+use gate_query::GateQuery;
+use gate_worker::GateSite;
+use pipeline_contract::{PipelineJudgement, PipelineSite};
+use ralph_gates::gates::{ContentView, GateContent, GateContext};
+use ralph_git::tree::WorkTreeListing;
+use ralph_home::faults::describe_error;
 use ralph_home::world::World;
-use ralph_lists::lists;
-use work::Where;
+use ralph_lists::run_lists;
 
-pub use part::{Demand, is_elsewhere, judge_part};
-pub use seal::{SealError, Sealing, bare, policy, seal};
+pub use agent_contract::{AgentDemand, is_other_work_tree, judge_agent};
+pub use seal::{SealError, SealRequest, load_default_policy, load_project_policy, seal_policy};
 
 /// How often the tree is judged again because it changed meanwhile.
-const ROUNDS: usize = 3;
+const MAX_ROUNDS: usize = 3;
 
 /// Name of the requirement from `[lines]`.
-const LINES: &str = "added lines";
+const LINES_REQUIREMENT: &str = "added lines";
 
 /// A run with a sealed policy, and everything needed to judge it.
 #[derive(Clone, Copy, Debug)]
-pub struct Contract<'a> {
+pub struct ContractContext<'a> {
     pub world: &'a World,
-    pub run: &'a Run,
-    pub seal: &'a Seal,
+    pub run: &'a RunRecord,
+    pub seal: &'a PolicySeal,
     /// Blocks charged so far.
     pub iteration: u32,
     /// Subagents, teammates and tasks that were judged so far.
     pub parts: &'a [PartState],
-    pub checks: &'a Checks,
+    pub checks: &'a ListChecks,
     /// Requirements that a person has waived.
     pub waivers: &'a [Waiver],
 }
 
 /// Checks of list items. Each runs like a gate and counts for its item alone.
 #[derive(Clone, Debug, Default)]
-pub struct Checks {
+pub struct ListChecks {
     /// The checks to run now.
     pub due: Vec<Gate>,
     /// One gate for each program that any check runs.
@@ -74,7 +77,7 @@ pub struct Checks {
 
 /// The result of judging one state of the tree.
 #[derive(Debug)]
-pub struct Judged {
+pub struct ContractJudgement {
     pub requirements: Vec<Requirement>,
     /// Whether one of them is open and not waived.
     pub holds: bool,
@@ -86,90 +89,110 @@ pub struct Judged {
     pub tampering: Option<String>,
     /// Identity of the judged tree; `None` if the tree could not be listed.
     mark: Option<u64>,
-    candidate: Option<Candidate>,
+    candidate: Option<CandidateCheckpoint>,
     /// Names of tests that the base does not have.
     new_tests: Vec<String>,
 }
 
 /// Judges one state of the tree. Gates take time, so before a tree is called good it is listed again and must be
 /// unchanged.
-pub fn judge(contract: &Contract<'_>) -> Judged {
-    let judged = settled(contract);
+pub fn judge_tree(contract: &ContractContext<'_>) -> ContractJudgement {
+    let judged = judge_until_stable(contract);
     let holds = judged.requirements.iter().any(|one| contract.holds(one));
-    Judged { holds, ..judged }
+    ContractJudgement { holds, ..judged }
 }
 
-fn settled(contract: &Contract<'_>) -> Judged {
+fn judge_until_stable(contract: &ContractContext<'_>) -> ContractJudgement {
     let mut judged = judge_once(contract);
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         let mut all = judged.requirements.iter().chain(&judged.checks);
-        if all.any(|one| contract.holds(one)) || is_current(contract, &judged) {
+        if all.any(|one| contract.holds(one)) || is_tree_unchanged(contract, &judged) {
             return judged;
         }
         judged = judge_once(contract);
     }
-    judged.requirements.push(untold("work tree", "it keeps changing while it is judged"));
+    judged
+        .requirements
+        .push(unknown_requirement("work tree", "it keeps changing while it is judged"));
     judged
 }
 
-fn is_current(contract: &Contract<'_>, judged: &Judged) -> bool {
-    let now = marked(contract);
+fn is_tree_unchanged(contract: &ContractContext<'_>, judged: &ContractJudgement) -> bool {
+    let now = current_tree_mark(contract);
     now.is_some() && now == judged.mark
 }
 
 /// The identity of the current tree; `None` if it cannot be listed.
-fn marked(contract: &Contract<'_>) -> Option<u64> {
+fn current_tree_mark(contract: &ContractContext<'_>) -> Option<u64> {
     let exclude = contract.exclude();
-    match View::of(&contract.place(Content::Tree { exclude: &exclude })) {
-        Ok(View::Tree(listing)) => Some(listing.mark()),
-        Ok(View::Checkout(_)) | Err(_) => None,
+    match ContentView::read(&contract.gate_place(GateContent::Tree { exclude: &exclude })) {
+        Ok(ContentView::Tree(listing)) => Some(listing.content_and_commit_mark()),
+        Ok(ContentView::Checkout(_)) | Err(_) => None,
     }
 }
 
-fn judge_once(contract: &Contract<'_>) -> Judged {
+fn judge_once(contract: &ContractContext<'_>) -> ContractJudgement {
     let exclude = contract.exclude();
-    let place = contract.place(Content::Tree { exclude: &exclude });
-    let listing = match View::of(&place) {
-        Ok(View::Tree(listing)) => listing.into_owned(),
-        Ok(View::Checkout(_)) => return Judged::nothing(Vec::new()),
-        Err(error) => return Judged::nothing(vec![untold("work tree", &describe(&error))]),
+    let place = contract.gate_place(GateContent::Tree { exclude: &exclude });
+    let listing = match ContentView::read(&place) {
+        Ok(ContentView::Tree(listing)) => listing.into_owned(),
+        Ok(ContentView::Checkout(_)) => return ContractJudgement::without_tree(Vec::new()),
+        Err(error) => {
+            return ContractJudgement::without_tree(vec![unknown_requirement(
+                "work tree",
+                &describe_error(&error),
+            )]);
+        }
     };
-    let look = look::at(contract, &listing);
-    let mut requirements: Vec<_> = something_changed(contract, &listing).into_iter().collect();
-    let mut guards = seal::kept(contract);
-    guards.push(checks::nothing_hidden(contract.project(), &look.elusive));
+    let look = change_summary::summarise_change(contract, &listing);
+    let mut requirements: Vec<_> = change_requirement(contract, &listing).into_iter().collect();
+    let mut guards = seal::seal_requirements(contract);
+    guards.push(change_checks::hidden_files_requirement(contract.project(), &look.unfingerprinted));
     guards.extend(look.requirements);
     let tampering = match contract.seal.policy.on_tampering {
         OnTampering::Block => None,
-        OnTampering::EndInReview => guards.iter().find_map(breach),
+        OnTampering::EndInReview => guards.iter().find_map(describe_breach),
     };
     requirements.append(&mut guards);
-    let chunks = Chunks::of(contract);
-    let asks = |gate: &Gate| gate.on.contains(&Moment::Stop) || chunks.ask(gate);
-    let wanted = gates::wanted(contract, &look.touched, &asks);
-    let inquiry = Inquiry {
+    let chunks = WorkedChunks::from_contract(contract);
+    let asks = |gate: &Gate| gate.on.contains(&GateTrigger::Stop) || chunks.asks(gate);
+    let wanted = gate_query::select_gates(contract, &look.touched, &asks);
+    let inquiry = GateQuery {
         contract,
         wanted: &wanted,
         place: &place,
-        site: Where::Tree,
+        site: GateSite::Tree,
         listing: Some(&listing),
     };
-    let results = gates::told(&inquiry);
-    let site = Site { inquiry: &inquiry, listing: &listing, touched: &look.touched };
-    let Weighed { requirements: mut weighed, is_busy } = pipeline::weigh(&site, &results);
-    let checks = gates::checked(&inquiry, is_busy);
+    let results = gate_query::gate_requirements(&inquiry);
+    let site = PipelineSite { inquiry: &inquiry, listing: &listing, touched: &look.touched };
+    let PipelineJudgement { requirements: mut weighed, is_busy } =
+        pipeline_contract::judge_pipeline(&site, &results);
+    let checks = gate_query::list_check_requirements(&inquiry, is_busy);
     requirements.append(&mut weighed);
-    requirements.extend(chunks.weigh(contract, (&listing, &look.touched), results));
+    requirements.extend(chunks.requirements(contract, (&listing, &look.touched), results));
     // The first open requirement becomes the agent's next step.
     requirements.sort_by_key(|one| one.stage);
     let (candidate, new_tests, touched) = (look.candidate, look.new_tests, look.touched);
-    let mark = Some(listing.mark());
+    let mark = Some(listing.content_and_commit_mark());
     let holds = false;
-    Judged { requirements, holds, checks, touched, tampering, mark, candidate, new_tests }
+    ContractJudgement {
+        requirements,
+        holds,
+        checks,
+        touched,
+        tampering,
+        mark,
+        candidate,
+        new_tests,
+    }
 }
 
 /// The checks that need checkouts. Run only when everything else is met, before a run may end `verified`.
-pub fn confirm(contract: &Contract<'_>, judged: &Judged) -> Vec<Requirement> {
+pub fn confirm_in_checkouts(
+    contract: &ContractContext<'_>,
+    judged: &ContractJudgement,
+) -> Vec<Requirement> {
     let Some(candidate) = &judged.candidate else { return Vec::new() };
     let policy = &contract.seal.policy;
     let has_counted = |gate: &Gate| {
@@ -177,39 +200,46 @@ pub fn confirm(contract: &Contract<'_>, judged: &Judged) -> Vec<Requirement> {
             || policy.pipeline.iter().any(|chunk| chunk.gates.contains(&gate.name));
         is_asked && !contract.is_waived(&gate.name)
     };
-    let mut wanted = gates::wanted(contract, &judged.touched, &has_counted);
-    let mut found = red::requirement(contract, candidate, (&wanted, &judged.new_tests));
+    let mut wanted = gate_query::select_gates(contract, &judged.touched, &has_counted);
+    let mut found =
+        red_first::red_first_requirement(contract, candidate, (&wanted, &judged.new_tests));
     wanted.extend(contract.checks.due.iter().filter(|gate| !contract.is_waived(&gate.name)));
     let is_clean = match policy.verify.checkout {
-        Checkout::Clean => true,
+        CheckoutMode::Clean => true,
         // A runner verifies in a clean checkout once the agent's process is gone.
-        Checkout::Auto => {
+        CheckoutMode::Auto => {
             let driver = contract.world.driven.map(|driven| driven.driver);
-            matches!(driver, Some(Driver::Alone | Driver::Closing))
+            matches!(driver, Some(StopDriver::RunnerAlone | StopDriver::RunnerLanding))
         }
-        Checkout::Tree => false,
+        CheckoutMode::Tree => false,
     };
     if is_clean {
-        found.extend(clean(contract, candidate, &wanted));
+        found.extend(clean_checkout_requirements(contract, candidate, &wanted));
     }
-    if !found.is_empty() && !is_current(contract, judged) {
-        found.push(untold("work tree", "it changed while it was verified"));
+    if !found.is_empty() && !is_tree_unchanged(contract, judged) {
+        found.push(unknown_requirement("work tree", "it changed while it was verified"));
     }
     found
 }
 
 /// Runs every gate again in a clean checkout, with protected files as at the base.
-fn clean(contract: &Contract<'_>, candidate: &Candidate, wanted: &[&Gate]) -> Vec<Requirement> {
-    let Some(content) = checkout::content_of(contract, Where::Clean, candidate) else {
+fn clean_checkout_requirements(
+    contract: &ContractContext<'_>,
+    candidate: &CandidateCheckpoint,
+    wanted: &[&Gate],
+) -> Vec<Requirement> {
+    let Some(content) = checkout::candidate_content_hash(contract, GateSite::Clean, candidate)
+    else {
         return Vec::new();
     };
-    let project = checkout::project(contract);
-    let place = Place { project: &project, ..contract.place(Content::Checkout(content)) };
-    let results = gates::told(&Inquiry {
+    let project = checkout::checkout_project(contract);
+    let place =
+        GateContext { project: &project, ..contract.gate_place(GateContent::Checkout(content)) };
+    let results = gate_query::gate_requirements(&GateQuery {
         contract,
         wanted,
         place: &place,
-        site: Where::Clean,
+        site: GateSite::Clean,
         listing: None,
     });
     let rename =
@@ -218,60 +248,66 @@ fn clean(contract: &Contract<'_>, candidate: &Candidate, wanted: &[&Gate]) -> Ve
 }
 
 /// Requires that the tree differs from the base: an agent that changed nothing is not done.
-fn something_changed(contract: &Contract<'_>, listing: &Listing) -> Option<Requirement> {
+fn change_requirement(
+    contract: &ContractContext<'_>,
+    listing: &WorkTreeListing,
+) -> Option<Requirement> {
     let base = contract.seal.base.as_ref()?;
-    if contract.seal.policy.change == Change::Optional {
+    if contract.seal.policy.change == ChangePolicy::Optional {
         return None;
     }
-    let now = blake3::Hash::from_bytes(listing.identity()).to_hex();
+    let now = blake3::Hash::from_bytes(listing.fingerprint()).to_hex();
     let standing = if now.as_str() == base.identity {
-        Standing::Unmet(Failure::new(
+        RequirementStatus::Unmet(RequirementFailure::new(
             "the work tree has not changed since the run began".to_string(),
         ))
     } else {
-        Standing::Met(Evidence::Measured)
+        RequirementStatus::Met(EvidenceKind::Measured)
     };
     // A pipeline names a more specific next step.
     let has_pipeline = !contract.seal.policy.pipeline.is_empty();
-    let next =
-        if has_pipeline || matches!(standing, Standing::Met(_)) { "" } else { "Do the work" };
-    Some(requirement("a change", standing, next))
+    let next = if has_pipeline || matches!(standing, RequirementStatus::Met(_)) {
+        ""
+    } else {
+        "Do the work"
+    };
+    Some(contract_requirement("a change", standing, next))
 }
 
 /// Describes a failed guard in one line.
-fn breach(requirement: &Requirement) -> Option<String> {
-    let Standing::Unmet(failure) = &requirement.standing else { return None };
-    let first = failure.findings.first().map(shown).unwrap_or_default();
+fn describe_breach(requirement: &Requirement) -> Option<String> {
+    let RequirementStatus::Unmet(failure) = &requirement.status else { return None };
+    let first = failure.findings.first().map(describe_finding).unwrap_or_default();
     requirement.is_required().then(|| format!("{}: {}{first}", requirement.name, failure.summary))
 }
 
-fn shown(finding: &Finding) -> String {
+fn describe_finding(finding: &Finding) -> String {
     match &finding.place {
         Some(place) => format!(" (`{}`: {})", place.file, finding.message),
         None => format!(" ({})", finding.message),
     }
 }
 
-fn requirement(name: &str, standing: Standing, next: &str) -> Requirement {
+fn contract_requirement(name: &str, standing: RequirementStatus, next: &str) -> Requirement {
     Requirement {
         name: name.to_string(),
-        stage: Stage::Correctness,
-        standing,
-        weight: Weight::Required,
+        stage: RequirementStage::Correctness,
+        status: standing,
+        weight: RequirementWeight::Required,
         next: next.to_string(),
     }
 }
 
-fn untold(name: &str, why: &str) -> Requirement {
-    requirement(name, Standing::Unknown(why.to_string()), "")
+fn unknown_requirement(name: &str, why: &str) -> Requirement {
+    contract_requirement(name, RequirementStatus::Unknown(why.to_string()), "")
 }
 
-impl Judged {
-    pub fn tree(&self) -> Tree {
-        self.mark.map_or(Tree::Unknown, Tree::Known)
+impl ContractJudgement {
+    pub fn tree_identity(&self) -> TreeIdentity {
+        self.mark.map_or(TreeIdentity::Unknown, TreeIdentity::Known)
     }
 
-    fn nothing(requirements: Vec<Requirement>) -> Self {
+    fn without_tree(requirements: Vec<Requirement>) -> Self {
         let (checks, touched, new_tests) = (Vec::new(), Vec::new(), Vec::new());
         let (tampering, mark, candidate) = (None, None, None);
         let holds = false;
@@ -279,7 +315,7 @@ impl Judged {
     }
 }
 
-impl<'a> Contract<'a> {
+impl<'a> ContractContext<'a> {
     /// The directory of the policy.
     pub fn project(&self) -> &'a Path {
         Path::new(&self.seal.project)
@@ -287,11 +323,11 @@ impl<'a> Contract<'a> {
 
     /// Whether the requirement is open and not waived.
     pub(crate) fn holds(&self, requirement: &Requirement) -> bool {
-        waiver::holds(requirement, self.waivers, self.world.arrived_ms)
+        waiver::blocks_end(requirement, self.waivers, self.world.arrived_ms)
     }
 
     fn is_waived(&self, name: &str) -> bool {
-        waiver::of(name, self.waivers, self.world.arrived_ms).is_some()
+        waiver::find_waiver(name, self.waivers, self.world.arrived_ms).is_some()
     }
 
     /// Whether this is a gate of the policy rather than a check of a list.
@@ -301,18 +337,18 @@ impl<'a> Contract<'a> {
 
     /// Paths outside the judged work, such as lists that ralph itself writes to.
     pub(crate) fn exclude(&self) -> Vec<PathBuf> {
-        lists::excluded(&self.world.home, self.run)
+        run_lists::excluded_paths(&self.world.home, self.run)
     }
 
-    pub(crate) fn place<'b>(&'b self, content: Content<'b>) -> Place<'b> {
-        Place {
+    pub(crate) fn gate_place<'b>(&'b self, content: GateContent<'b>) -> GateContext<'b> {
+        GateContext {
             home: &self.world.home,
             env: &self.world.env,
             project: self.project(),
             content,
             environment: &self.seal.policy.environment,
             path: self.seal.path.as_deref().map(OsStr::new),
-            deadline: self.world.end,
+            deadline: self.world.answer_deadline,
         }
     }
 }

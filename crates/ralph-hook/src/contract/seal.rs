@@ -5,19 +5,23 @@ use std::path::{Path, PathBuf};
 
 use ralph_core::gate::Gate;
 use ralph_core::id::RunId;
-use ralph_core::policy::{Checkout, Guard, RedFirst};
-use ralph_core::record::{Base, Seal, Tool};
-use ralph_core::requirement::{Evidence, Failure, Finding, Requirement, Standing, Weight};
+use ralph_core::policy::{CheckoutMode, IntegrityMode, RedFirst};
+use ralph_core::record::{GateTool, PolicySeal, RunBase};
+use ralph_core::requirement::{
+    EvidenceKind, Finding, Requirement, RequirementFailure, RequirementStatus, RequirementWeight,
+};
 use ralph_core::text;
 
-use super::{Contract, requirement};
-use ralph_gates::gates::tools;
-use ralph_git::checkpoint::{CheckpointError, Repository, Snapshot, Why};
-use ralph_git::tree::{self, Survey, TreeError};
-use ralph_home::faults::describe;
-use ralph_home::paths::Home;
-use ralph_policy::config::{self, Config, ConfigError};
-use ralph_policy::trust::{self, Subject, TrustError};
+use super::{ContractContext, contract_requirement};
+use ralph_gates::gates::gate_tools;
+use ralph_git::checkpoint::{
+    CheckpointError, CheckpointReason, CheckpointRepository, CheckpointSnapshot,
+};
+use ralph_git::tree::{self, ListingError, ListingRequest};
+use ralph_home::faults::describe_error;
+use ralph_home::paths::RalphHome;
+use ralph_policy::config::{self, ConfigError, ProjectConfig};
+use ralph_policy::trust::{self, ApprovalSubject, TrustError};
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 
@@ -30,15 +34,15 @@ pub enum SealError {
     #[error("git is not installed, but the policy compares the work with its base")]
     NeedsGit,
     #[error(transparent)]
-    Tree(#[from] TreeError),
+    Tree(#[from] ListingError),
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
 }
 
 /// The run to seal a policy into.
 #[derive(Clone, Copy, Debug)]
-pub struct Sealing<'a> {
-    pub home: &'a Home,
+pub struct SealRequest<'a> {
+    pub home: &'a RalphHome,
     pub env: &'a Env,
     pub run: &'a RunId,
     /// Absolute directories that are not part of the work.
@@ -50,34 +54,44 @@ pub struct Sealing<'a> {
 }
 
 /// The policy of a project; `None` if it has none.
-pub fn policy(home: &Home, project: &Path) -> Result<Option<(Config, Subject)>, SealError> {
+pub fn load_project_policy(
+    home: &RalphHome,
+    project: &Path,
+) -> Result<Option<(ProjectConfig, ApprovalSubject)>, SealError> {
     let config = config::load(&config::find_project(project), home)?;
     let demands_nothing = config.policy.gates.is_empty() && config.policy.pipeline.is_empty();
     if config.file.is_none() && demands_nothing {
         return Ok(None);
     }
-    let subject = trust::subject(&config)?;
+    let subject = trust::policy_subject(&config)?;
     Ok(Some((config, subject)))
 }
 
 /// The defaults for a project without a policy, which are enough to judge list checks.
-pub fn bare(home: &Home, project: &Path) -> Result<(Config, Subject), SealError> {
+pub fn load_default_policy(
+    home: &RalphHome,
+    project: &Path,
+) -> Result<(ProjectConfig, ApprovalSubject), SealError> {
     let config = config::load(&config::find_project(project), home)?;
-    let subject = trust::subject(&config)?;
+    let subject = trust::policy_subject(&config)?;
     Ok((config, subject))
 }
 
 /// Seals a policy into a run: its requirements, the tools of its gates, and the base tree.
-pub fn seal(sealing: &Sealing<'_>, config: &Config, subject: &Subject) -> Result<Seal, SealError> {
+pub fn seal_policy(
+    sealing: &SealRequest<'_>,
+    config: &ProjectConfig,
+    subject: &ApprovalSubject,
+) -> Result<PolicySeal, SealError> {
     let path = trust::recorded_path(sealing.home, subject).or_else(|| sealing.env.search_path());
     let search = path.as_deref().unwrap_or(OsStr::new(""));
     let gates = config.policy.gates.iter().chain(sealing.programs);
-    let tools = gates.flat_map(|gate| tools::sealed(gate, &config.project, search));
-    Ok(Seal {
+    let tools = gates.flat_map(|gate| gate_tools::sealed_tools(gate, &config.project, search));
+    Ok(PolicySeal {
         policy: config.policy.clone(),
         project: config.project.to_string_lossy().into_owned(),
         hash: sealed_hash(subject),
-        base: base(sealing, config)?,
+        base: seal_base(sealing, config)?,
         tools: tools.collect(),
         path: path.and_then(|path| path.into_string().ok()),
         complexity: sealing.complexity,
@@ -85,58 +99,67 @@ pub fn seal(sealing: &Sealing<'_>, config: &Config, subject: &Subject) -> Result
 }
 
 /// Empty if no part of the policy comes from the repository.
-fn sealed_hash(subject: &Subject) -> String {
+fn sealed_hash(subject: &ApprovalSubject) -> String {
     if subject.needs_approval() { subject.hash.clone() } else { String::new() }
 }
 
 /// Checkpoints the base. Without git there is none, which is an error if the policy depends on one.
-fn base(sealing: &Sealing<'_>, config: &Config) -> Result<Option<Base>, SealError> {
+fn seal_base(
+    sealing: &SealRequest<'_>,
+    config: &ProjectConfig,
+) -> Result<Option<RunBase>, SealError> {
     let (project, policy) = (config.project.as_path(), &config.policy);
-    let cache = tree::cache(sealing.home, project);
-    let listing = tree::list(&Survey {
+    let cache = tree::stat_cache_path(sealing.home, project);
+    let listing = tree::list_work_tree(&ListingRequest {
         project,
         exclude: sealing.exclude,
         cache: Some(&cache),
         deadline: &sealing.deadline,
     })?;
-    let identity = blake3::Hash::from_bytes(listing.identity()).to_hex().to_string();
-    let made = Repository::open(sealing.home, sealing.run, project, &sealing.deadline).and_then(
-        |repository| {
-            let snapshot =
-                Snapshot { listing: &listing, excluded: sealing.exclude, why: Why::Start };
-            let made = repository.make(&snapshot, &sealing.deadline)?;
+    let identity = blake3::Hash::from_bytes(listing.fingerprint()).to_hex().to_string();
+    let made = CheckpointRepository::open(sealing.home, sealing.run, project, &sealing.deadline)
+        .and_then(|repository| {
+            let snapshot = CheckpointSnapshot {
+                listing: &listing,
+                excluded: sealing.exclude,
+                reason: CheckpointReason::Start,
+            };
+            let made = repository.create(&snapshot, &sealing.deadline)?;
             Ok(repository.hex(&made.checkpoint.commit))
-        },
-    );
+        });
     match made {
-        Ok(commit) => Ok(Some(Base { commit, identity })),
-        Err(CheckpointError::NoGit)
+        Ok(commit) => Ok(Some(RunBase { commit, identity })),
+        Err(CheckpointError::GitMissing)
             if policy.protect.paths.is_empty()
-                && policy.tests.integrity == Guard::Off
+                && policy.tests.integrity == IntegrityMode::Off
                 && policy.tests.red_first == RedFirst::Optional
-                && policy.verify.checkout != Checkout::Clean =>
+                && policy.verify.checkout != CheckoutMode::Clean =>
         {
             Ok(None)
         }
-        Err(CheckpointError::NoGit) => Err(SealError::NeedsGit),
+        Err(CheckpointError::GitMissing) => Err(SealError::NeedsGit),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Guards: the policy and the tools must be the ones that were sealed.
-pub(super) fn kept(contract: &Contract<'_>) -> Vec<Requirement> {
-    vec![policy_kept(contract), tools_kept(contract)]
+pub(super) fn seal_requirements(contract: &ContractContext<'_>) -> Vec<Requirement> {
+    vec![policy_requirement(contract), tools_requirement(contract)]
 }
 
-fn policy_kept(contract: &Contract<'_>) -> Requirement {
+fn policy_requirement(contract: &ContractContext<'_>) -> Requirement {
     let home = &contract.world.home;
     // The run has no policy, or a person left it out; only lists have checks.
     if contract.seal.hash.is_empty() && contract.seal.policy.gates.is_empty() {
-        return requirement("policy", Standing::Met(Evidence::Measured), "");
+        return contract_requirement("policy", RequirementStatus::Met(EvidenceKind::Measured), "");
     }
-    let (summary, approved) = match policy(home, contract.project()) {
+    let (summary, approved) = match load_project_policy(home, contract.project()) {
         Ok(Some((_, now))) if sealed_hash(&now) == contract.seal.hash => {
-            return requirement("policy", Standing::Met(Evidence::Measured), "");
+            return contract_requirement(
+                "policy",
+                RequirementStatus::Met(EvidenceKind::Measured),
+                "",
+            );
         }
         Ok(Some((_, now))) => {
             let approved = trust::is_approved(home, &now);
@@ -144,7 +167,7 @@ fn policy_kept(contract: &Contract<'_>) -> Requirement {
                 Some(then) => now
                     .differences(&then)
                     .iter()
-                    .map(|one| one.what.clone())
+                    .map(|one| one.item.clone())
                     .collect::<Vec<_>>()
                     .join(", "),
                 None => "the policy".to_string(),
@@ -155,56 +178,60 @@ fn policy_kept(contract: &Contract<'_>) -> Requirement {
             )
         }
         Ok(None) => ("the policy file is gone; the sealed policy still applies".to_string(), false),
-        Err(error) => (format!("the policy can no longer be read: {}", describe(&error)), false),
+        Err(error) => {
+            (format!("the policy can no longer be read: {}", describe_error(&error)), false)
+        }
     };
-    let failure = Failure::new(summary);
+    let failure = RequirementFailure::new(summary);
     let next = "Restore the policy and the scripts it calls";
-    let mut changed = requirement("policy", Standing::Unmet(failure), next);
+    let mut changed = contract_requirement("policy", RequirementStatus::Unmet(failure), next);
     // A person who approved the new content knows about the change.
     if approved {
-        changed.weight = Weight::Advisory;
+        changed.weight = RequirementWeight::Advisory;
     }
     changed
 }
 
 /// The first script of the sealed gates whose current content was not approved.
-pub(super) fn unapproved(contract: &Contract<'_>) -> Option<String> {
+pub(super) fn find_unapproved_script(contract: &ContractContext<'_>) -> Option<String> {
     let (home, seal) = (&contract.world.home, contract.seal);
     let then = trust::seal_approval(home, seal)?;
     let changed = trust::changed_scripts(contract.project(), &seal.policy.gates, &then);
     let first = changed.into_iter().next()?;
-    let is_approved_now = policy(home, contract.project())
+    let is_approved_now = load_project_policy(home, contract.project())
         .is_ok_and(|now| now.is_some_and(|(_, now)| trust::is_approved(home, &now)));
     (!is_approved_now).then_some(first)
 }
 
-fn tools_kept(contract: &Contract<'_>) -> Requirement {
+fn tools_requirement(contract: &ContractContext<'_>) -> Requirement {
     let seal = contract.seal;
     let search =
         seal.path.as_deref().map(OsString::from).or_else(|| contract.world.env.search_path());
     let search = search.unwrap_or_default();
     let gates: Vec<&Gate> = seal.policy.gates.iter().chain(&contract.checks.programs).collect();
-    let now: Vec<Tool> =
-        gates.iter().flat_map(|gate| tools::sealed(gate, contract.project(), &search)).collect();
-    let new: Vec<&Tool> = now.iter().filter(|tool| !seal.tools.contains(tool)).collect();
-    let gone: Vec<&Tool> = seal.tools.iter().filter(|tool| !now.contains(tool)).collect();
+    let now: Vec<GateTool> = gates
+        .iter()
+        .flat_map(|gate| gate_tools::sealed_tools(gate, contract.project(), &search))
+        .collect();
+    let new: Vec<&GateTool> = now.iter().filter(|tool| !seal.tools.contains(tool)).collect();
+    let gone: Vec<&GateTool> = seal.tools.iter().filter(|tool| !now.contains(tool)).collect();
     if new.is_empty() && gone.is_empty() {
-        return requirement("tools", Standing::Met(Evidence::Measured), "");
+        return contract_requirement("tools", RequirementStatus::Met(EvidenceKind::Measured), "");
     }
     let other = |gate: &str| {
         let path = new.iter().find(|tool| tool.gate == gate).map_or("nothing", |tool| &tool.path);
         Finding::new(format!(
             "{gate} runs a different program than at the start: `{}`",
-            text::line(path, 200)
+            text::clean_line(path, 200)
         ))
     };
     let has_other = |gate: &&&Gate| new.iter().chain(&gone).any(|tool| tool.gate == gate.name);
-    let failure = Failure {
+    let failure = RequirementFailure {
         summary: "programs that gates run were replaced".to_string(),
         findings: gates.iter().filter(has_other).map(|gate| other(&gate.name)).collect(),
-        ..Failure::default()
+        ..RequirementFailure::default()
     };
     let next =
         "Restore the programs that the gates run; to replace them on purpose, start a new run";
-    requirement("tools", Standing::Unmet(failure), next)
+    contract_requirement("tools", RequirementStatus::Unmet(failure), next)
 }

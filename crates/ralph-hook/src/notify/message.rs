@@ -1,22 +1,22 @@
 //! The notification text: cleaned, bounded and redacted, because it leaves the machine.
 
 use ralph_core::ending;
-use ralph_core::record::Run;
+use ralph_core::record::RunRecord;
 use ralph_core::redact::Redactor;
-use ralph_core::status::Status;
+use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_sys::clock;
 use ralph_sys::env::Env;
 use serde::{Deserialize, Serialize};
 
-const LONGEST_TITLE: usize = 200;
-const LONGEST_REASON: usize = 600;
+const MAX_TITLE_CHARS: usize = 200;
+const MAX_REASON_CHARS: usize = 600;
 /// Cleaning scans the whole text, so longer text is cut first. The rest would be cut off later anyway.
-const LOOKED_AT: usize = 16 * 1024;
+const MAX_CLEANED_CHARS: usize = 16 * 1024;
 
 /// The JSON that a command reads on stdin and a webhook receives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Message {
+pub struct NotificationMessage {
     pub v: u8,
     pub run: String,
     /// The final status of the run, or `test`.
@@ -29,26 +29,26 @@ pub struct Message {
     pub at: String,
 }
 
-impl Message {
-    pub(super) fn of(env: &Env, run: &Run, status: Status, because: &str) -> Self {
+impl NotificationMessage {
+    pub(super) fn for_run(env: &Env, run: &RunRecord, status: RunStatus, because: &str) -> Self {
         let redactor = Redactor::new(env.secrets());
         // Cleaned first, so that no invisible character splits a secret; cut last, so that no part of one remains.
         let safe = |foreign: &str, most: usize| {
-            let cleaned = text::clean(&text::cut(foreign, LOOKED_AT));
-            text::line(&redactor.redact(&cleaned), most)
+            let cleaned = text::clean(&text::truncate(foreign, MAX_CLEANED_CHARS));
+            text::clean_line(&redactor.redact(&cleaned), most)
         };
-        let title = safe(&run.title, LONGEST_TITLE);
-        let because = safe(because, LONGEST_REASON);
-        let run = Run { title: title.clone(), ..run.clone() };
+        let title = safe(&run.title, MAX_TITLE_CHARS);
+        let because = safe(because, MAX_REASON_CHARS);
+        let run = RunRecord { title: title.clone(), ..run.clone() };
         Self {
             v: 1,
             run: run.id.to_string(),
             status: status.name().to_string(),
             next: ending::next_step(status, &run, &run.limits),
-            message: ending::sentence(status, &run, &run.limits, &because),
+            message: ending::describe_end(status, &run, &run.limits, &because),
             title,
             because,
-            at: clock::rfc3339(clock::now_ms()),
+            at: clock::format_rfc3339(clock::now_ms()),
         }
     }
 
@@ -63,7 +63,7 @@ impl Message {
             because: because.to_string(),
             next: next.to_string(),
             message: format!("test: a test message — {because}; {next}"),
-            at: clock::rfc3339(clock::now_ms()),
+            at: clock::format_rfc3339(clock::now_ms()),
         }
     }
 

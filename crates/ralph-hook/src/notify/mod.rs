@@ -3,31 +3,31 @@
 //! The hook calls [`announce_end`], which records the message and starts a worker. The worker calls
 //! [`deliver_notification`], so a slow program or server never delays the hook's answer.
 
+mod channels;
 mod message;
-mod way;
 
 use ralph_core::id::RunId;
-use ralph_core::record::Run;
-use ralph_core::status::Status;
-use ralph_core::verdict::Bell;
-use ralph_home::faults::{self, Fault, Kind};
+use ralph_core::record::RunRecord;
+use ralph_core::status::RunStatus;
+use ralph_core::verdict::TerminalBell;
+use ralph_home::faults::{self, Fault, FaultKind};
 use ralph_home::world::World;
 use ralph_policy::config::{self, ConfigError};
-use ralph_policy::notify_config::{Notify, Way};
+use ralph_policy::notify_config::{NotifyChannel, NotifySettings};
 use ralph_sys::env;
 use ralph_sys::fs::{self, Durability, FileError};
-use ralph_sys::proc::cancel::Cancel;
-use ralph_sys::proc::worker::{self, Leash, SpawnError};
+use ralph_sys::proc::cancel::CancelToken;
+use ralph_sys::proc::worker::{self, ParentLink, WorkerSpawnError};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::sync::Arc;
 
-pub use message::Message;
-pub use way::{How, Told};
+pub use channels::{NotificationResult, NotificationStatus};
+pub use message::NotificationMessage;
 
 /// The subcommand and option that start the worker.
-const WORKER: [&str; 2] = ["notify", "--about"];
-const LARGEST: usize = 64 * 1024;
+const WORKER_COMMAND: [&str; 2] = ["notify", "--about"];
+const MAX_RECORD_BYTES: usize = 64 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum NotifyError {
@@ -36,7 +36,7 @@ pub enum NotifyError {
     #[error(transparent)]
     File(#[from] FileError),
     #[error(transparent)]
-    Spawn(#[from] SpawnError),
+    Spawn(#[from] WorkerSpawnError),
     #[error("`{0}` is not a valid notification record")]
     Garbled(std::path::PathBuf),
     #[error("cannot set up the notification worker")]
@@ -45,122 +45,146 @@ pub enum NotifyError {
 
 /// `runs/<run>/notified`
 #[derive(Debug, Serialize, Deserialize)]
-struct Record {
+struct NotificationRecord {
     #[serde(flatten)]
-    message: Message,
+    message: NotificationMessage,
     /// The result of each channel; `None` until the worker has tried them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    told: Option<Vec<Told>>,
+    told: Option<Vec<NotificationResult>>,
 }
 
 /// Announces the end of a run after it is recorded. Returns immediately; errors become faults.
 ///
 /// The returned [`TerminalBell`] is for the caller to pass to the host: a hook has no terminal, but its host does.
-pub fn about(world: &World, run: &Run, status: Status, because: &str) -> Bell {
+pub fn announce_end(
+    world: &World,
+    run: &RunRecord,
+    status: RunStatus,
+    because: &str,
+) -> TerminalBell {
     // A rehearsal sends nothing, and notifications need a user configuration file.
     if world.env.is_rehearsal() || !fs::exists(&world.home.user_config()) {
-        return Bell::Silent;
+        return TerminalBell::Silent;
     }
-    let begun = config::notify(&world.home).map_err(NotifyError::from).and_then(|notify| {
-        if notify.ways.is_empty() || !notify.on.contains(&status) {
-            return Ok(Bell::Silent);
+    let begun = config::load_notify(&world.home).map_err(NotifyError::from).and_then(|notify| {
+        if notify.channels.is_empty() || !notify.statuses.contains(&status) {
+            return Ok(TerminalBell::Silent);
         }
-        begin(world, run, &notify, &Message::of(&world.env, run, status, because))
+        start_delivery(
+            world,
+            run,
+            &notify,
+            &NotificationMessage::for_run(&world.env, run, status, because),
+        )
     });
     begun.unwrap_or_else(|error| {
-        record(world, &run.id, &describe(&error));
-        Bell::Silent
+        record_failure(world, &run.id, &describe_notify_error(&error));
+        TerminalBell::Silent
     })
 }
 
-fn begin(
+fn start_delivery(
     world: &World,
-    run: &Run,
-    notify: &Notify,
-    message: &Message,
-) -> Result<Bell, NotifyError> {
-    let bytes = bytes(&Record { message: message.clone(), told: None });
-    if !fs::create_new(&world.home.run(&run.id).notified(), &bytes)? {
-        return Ok(Bell::Silent);
+    run: &RunRecord,
+    notify: &NotifySettings,
+    message: &NotificationMessage,
+) -> Result<TerminalBell, NotifyError> {
+    let bytes = record_bytes(&NotificationRecord { message: message.clone(), told: None });
+    if !fs::create_new(&world.home.run(&run.id).notification(), &bytes)? {
+        return Ok(TerminalBell::Silent);
     }
-    let bell = if notify.ways.contains(&Way::Bell) { Bell::Rings } else { Bell::Silent };
-    if notify.ways.iter().all(|way| *way == Way::Bell) {
+    let bell = if notify.channels.contains(&NotifyChannel::Bell) {
+        TerminalBell::Ring
+    } else {
+        TerminalBell::Silent
+    };
+    if notify.channels.iter().all(|way| *way == NotifyChannel::Bell) {
         return Ok(bell);
     }
     if let Err(error) = start_worker(run) {
-        record(world, &run.id, &describe(&error));
+        record_failure(world, &run.id, &describe_notify_error(&error));
     }
     Ok(bell)
 }
 
-fn start_worker(run: &Run) -> Result<(), NotifyError> {
-    let program = env::this_program();
-    let [command, option] = WORKER.map(OsStr::new);
-    let worker = worker::spawn(&worker::Spec {
+fn start_worker(run: &RunRecord) -> Result<(), NotifyError> {
+    let program = env::own_executable();
+    let [command, option] = WORKER_COMMAND.map(OsStr::new);
+    let worker = worker::spawn_worker(&worker::WorkerSpec {
         program: &program,
         arguments: &[command, option, run.id.as_str().as_ref()],
         env: &[],
         log: None,
     })?;
-    worker.let_go().map_err(NotifyError::Start)
+    worker.detach().map_err(NotifyError::Start)
 }
 
 /// Runs in the worker: sends the recorded message. Errors become faults.
-pub fn deliver(world: &World, run: &RunId) {
+pub fn deliver_notification(world: &World, run: &RunId) {
     if let Err(error) = try_deliver(world, run) {
-        record(world, run, &describe(&error));
+        record_failure(world, run, &describe_notify_error(&error));
     }
 }
 
 fn try_deliver(world: &World, run: &RunId) -> Result<(), NotifyError> {
-    let path = world.home.run(run).notified();
-    let Record { message, told } = serde_json::from_slice(&fs::read(&path, LARGEST)?)
-        .map_err(|_| NotifyError::Garbled(path.clone()))?;
+    let path = world.home.run(run).notification();
+    let NotificationRecord { message, told } =
+        serde_json::from_slice(&fs::read(&path, MAX_RECORD_BYTES)?)
+            .map_err(|_| NotifyError::Garbled(path.clone()))?;
     if told.is_some() {
         return Ok(());
     }
-    let cancel = Cancel::new().map(Arc::new).map_err(NotifyError::Start)?;
-    Leash::follow(&cancel).map_err(NotifyError::Start)?;
-    let ways = config::notify(&world.home)?.ways;
-    let others = ways.iter().filter(|way| **way != Way::Bell);
-    let results: Vec<Told> =
-        others.map(|way| way::send(&world.env, way, &message, &cancel)).collect();
-    for Told { way, how } in &results {
+    let cancel = CancelToken::new().map(Arc::new).map_err(NotifyError::Start)?;
+    ParentLink::attach(&cancel).map_err(NotifyError::Start)?;
+    let ways = config::load_notify(&world.home)?.channels;
+    let others = ways.iter().filter(|way| **way != NotifyChannel::Bell);
+    let results: Vec<NotificationResult> =
+        others.map(|way| channels::send_by_channel(&world.env, way, &message, &cancel)).collect();
+    for NotificationResult { way, how } in &results {
         match how {
-            How::Sent | How::Skipped { .. } => {}
-            How::Failed { why } => record(world, run, &format!("by {way}: {why}")),
+            NotificationStatus::Sent | NotificationStatus::Skipped { .. } => {}
+            NotificationStatus::Failed { why } => {
+                record_failure(world, run, &format!("by {way}: {why}"))
+            }
         }
     }
-    fs::replace(&path, &bytes(&Record { message, told: Some(results) }), Durability::Cached)?;
+    fs::replace(
+        &path,
+        &record_bytes(&NotificationRecord { message, told: Some(results) }),
+        Durability::Cached,
+    )?;
     Ok(())
 }
 
 /// Sends a test message by every configured channel, one after the other.
-pub fn test(world: &World) -> Result<Vec<Told>, NotifyError> {
-    let ways = config::notify(&world.home)?.ways;
-    let cancel = Cancel::new().map_err(NotifyError::Start)?;
-    let message = Message::test();
-    Ok(ways.iter().map(|way| way::send(&world.env, way, &message, &cancel)).collect())
+pub fn send_test_message(world: &World) -> Result<Vec<NotificationResult>, NotifyError> {
+    let ways = config::load_notify(&world.home)?.channels;
+    let cancel = CancelToken::new().map_err(NotifyError::Start)?;
+    let message = NotificationMessage::test();
+    Ok(ways
+        .iter()
+        .map(|way| channels::send_by_channel(&world.env, way, &message, &cancel))
+        .collect())
 }
 
-fn bytes(record: &Record) -> Vec<u8> {
+fn record_bytes(record: &NotificationRecord) -> Vec<u8> {
     let mut bytes = serde_json::to_vec(record).unwrap_or_default();
     bytes.push(b'\n');
     bytes
 }
 
-fn record(world: &World, run: &RunId, why: &str) {
+fn record_failure(world: &World, run: &RunId, why: &str) {
     let what = format!("its end was not announced {why}; `ralph notify --test` sends a test");
-    faults::record(&world.home, &Fault::new(Kind::Notification, &what).of_run(run));
+    faults::record_fault(&world.home, &Fault::new(FaultKind::Notification, &what).with_run(run));
 }
 
-fn describe(error: &NotifyError) -> String {
+fn describe_notify_error(error: &NotifyError) -> String {
     if let NotifyError::Config(ConfigError::Problems { first, .. }) = error
         && let Some(problem) = first.first()
     {
         return format!("because of `{}`: {}", problem.path.display(), problem.message);
     }
-    format!("because of an error: {}", faults::describe(error))
+    format!("because of an error: {}", faults::describe_error(error))
 }
 
 #[cfg(test)]

@@ -1,32 +1,32 @@
 use super::*;
 use insta::assert_snapshot;
 use ralph_core::id::SessionId;
-use ralph_core::limits::Limits;
+use ralph_core::limits::RunLimits;
 use ralph_core::policy::OnTampering;
-use ralph_core::record::{Asked, Origin, VERSION};
+use ralph_core::record::{FORMAT_VERSION, OptIn, RunOrigin};
 use ralph_sys::env::Env;
 
-fn run(title: &str) -> Run {
-    Run {
-        v: VERSION,
+fn sample_run(title: &str) -> RunRecord {
+    RunRecord {
+        v: FORMAT_VERSION,
         id: RunId::parse("k7f2").unwrap(),
         owner: SessionId::parse("5999882c"),
         started_ms: 0,
         project: "/home/user/project".into(),
-        origin: Origin::Started,
+        origin: RunOrigin::Started,
         first_iteration: 0,
-        limits: Limits::DEFAULT,
+        limits: RunLimits::DEFAULT,
         features: Vec::new(),
         promise: None,
-        checklist: Asked::No,
+        checklist: OptIn::No,
         goal_bytes: 0,
         title: title.into(),
         on_tampering: OnTampering::Block,
         prompt: None,
         listed: Vec::new(),
         lists: Vec::new(),
-        tasks: Asked::No,
-        phases: Asked::No,
+        tasks: OptIn::No,
+        phases: OptIn::No,
         transcript_length: 0,
         process: None,
         seal: None,
@@ -34,10 +34,11 @@ fn run(title: &str) -> Run {
     }
 }
 
-fn message(title: &str, because: &str) -> Message {
+fn sample_message(title: &str, because: &str) -> NotificationMessage {
     let env = Env::from_pairs([("DEPLOY_TOKEN", "correct-horse-battery")], None, Vec::new());
-    let message = Message::of(&env, &run(title), Status::NeedsHuman, because);
-    Message { at: String::new(), ..message }
+    let message =
+        NotificationMessage::for_run(&env, &sample_run(title), RunStatus::NeedsHuman, because);
+    NotificationMessage { at: String::new(), ..message }
 }
 
 #[test]
@@ -47,7 +48,7 @@ fn a_message_contains_no_secret_or_part_of_one() {
     for secret in [key, "correct-horse-battery", split] {
         for at in [0, 150, 180, 190, 195, 580, 595] {
             let text = format!("{} {secret} which?", "x".repeat(at));
-            let json = serde_json::to_string(&message(&text, &text)).unwrap();
+            let json = serde_json::to_string(&sample_message(&text, &text)).unwrap();
             for part in ["sk-ant-api03", "abcdef", "correct-", "horse", "battery"] {
                 assert!(!json.contains(part), "{at}: {json}");
             }
@@ -58,9 +59,9 @@ fn a_message_contains_no_secret_or_part_of_one() {
 #[test]
 fn a_message_is_one_clean_bounded_line() {
     let hostile = "\u{1b}]0;owned\u{7}\u{1b}[31mred\u{202e} \"'`$(id)`\r\nralph: verified\t\0<b>&";
-    let cleaned = message(hostile, hostile);
+    let cleaned = sample_message(hostile, hostile);
     assert_snapshot!(cleaned.to_json(), @r#"{"v":1,"run":"k7f2","status":"needs_human","title":"red \"'`$(id)` ralph: verified <b>&","because":"red \"'`$(id)` ralph: verified <b>&","next":"answer in the session with `/ralph:goal` and what to do next","message":"needs_human: red \"'`$(id)` ralph: verified <b>& — red \"'`$(id)` ralph: verified <b>& (run k7f2); answer in the session with `/ralph:goal` and what to do next","at":""}"#);
-    let long = message(&hostile.repeat(100_000), &hostile.repeat(100_000));
+    let long = sample_message(&hostile.repeat(100_000), &hostile.repeat(100_000));
     assert_eq!((long.title.chars().count(), long.because.chars().count()), (200, 600));
     assert!(long.message.chars().count() < 1000, "{}", long.message);
 }

@@ -1,20 +1,21 @@
 //! Hook events and answers of Claude Code. Parsing is tolerant: a field of an unexpected type counts as absent. Answers
 //! are exact: the client ignores an answer with one wrongly typed field and lets the agent stop.
 
-use crate::{Malformed, Reply, Style};
+use crate::{BlockStyle, HookReply, MalformedEvent};
 use alloc::borrow::{Cow, ToOwned};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use ralph_core::event::{
-    Compaction, CompactionMoment, Event, Idle, Noted, Occasion, Pending, PendingKind, Prompt,
-    PromptMoment, SessionEnd, SessionStart, Source, Stop, StopFailure, SubagentStop, Task,
-    TaskMoment, ToolCall, ToolDone, Trouble,
+    CompactionEvent, CompactionMoment, HookEvent, HostTrouble, IgnoredEvent, PendingWork,
+    PendingWorkKind, PromptEvent, PromptMoment, ReplyOccasion, SessionEndEvent, SessionStartEvent,
+    SessionStartSource, StopEvent, StopFailureEvent, SubagentStopEvent, TaskEvent, TaskMoment,
+    TeammateIdleEvent, ToolCallEvent, ToolDoneEvent,
 };
 use ralph_core::id::SessionId;
+use ralph_core::slash_command;
 use ralph_core::text;
-use ralph_core::typed;
-use ralph_core::verdict::{Bell, Verdict};
+use ralph_core::verdict::{TerminalBell, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -22,10 +23,10 @@ use serde_json::value::RawValue;
 const CONTEXT_LIMIT: usize = 10_000;
 
 /// Most pending tasks and wake-ups to report. The client clips their texts at a thousand characters.
-const MOST_PENDING: usize = 100;
+const MAX_PENDING: usize = 100;
 
 /// Events of which ralph uses only the name and the session.
-const NOTED: [&str; 19] = [
+const NAME_ONLY_EVENTS: [&str; 19] = [
     "ConfigChange",
     "CwdChanged",
     "DirectoryAdded",
@@ -49,204 +50,232 @@ const NOTED: [&str; 19] = [
 
 /// All fields, unparsed. Each is parsed separately, so that an unexpected type in one does not affect the others.
 #[derive(Deserialize)]
-struct Wire<'a> {
+struct HookEventWire<'a> {
     #[serde(borrow)]
-    hook_event_name: Field<'a>,
+    hook_event_name: HookEventField<'a>,
     #[serde(borrow)]
-    session_id: Field<'a>,
+    session_id: HookEventField<'a>,
     #[serde(borrow)]
-    transcript_path: Field<'a>,
+    transcript_path: HookEventField<'a>,
     #[serde(borrow)]
-    cwd: Field<'a>,
+    cwd: HookEventField<'a>,
     #[serde(borrow)]
-    prompt_id: Field<'a>,
+    prompt_id: HookEventField<'a>,
     #[serde(borrow)]
-    agent_id: Field<'a>,
+    agent_id: HookEventField<'a>,
     #[serde(borrow)]
-    agent_type: Field<'a>,
+    agent_type: HookEventField<'a>,
     #[serde(borrow)]
-    agent_transcript_path: Field<'a>,
+    agent_transcript_path: HookEventField<'a>,
     #[serde(borrow)]
-    stop_hook_active: Field<'a>,
+    stop_hook_active: HookEventField<'a>,
     #[serde(borrow)]
-    last_assistant_message: Field<'a>,
+    last_assistant_message: HookEventField<'a>,
     #[serde(borrow)]
-    stop_reason: Field<'a>,
+    stop_reason: HookEventField<'a>,
     #[serde(borrow)]
-    error: Field<'a>,
+    error: HookEventField<'a>,
     #[serde(borrow)]
-    error_details: Field<'a>,
+    error_details: HookEventField<'a>,
     #[serde(borrow)]
-    background_tasks: Field<'a>,
+    background_tasks: HookEventField<'a>,
     #[serde(borrow)]
-    session_crons: Field<'a>,
+    session_crons: HookEventField<'a>,
     #[serde(borrow)]
-    prompt: Field<'a>,
+    prompt: HookEventField<'a>,
     #[serde(borrow)]
-    source: Field<'a>,
+    source: HookEventField<'a>,
     #[serde(borrow)]
-    reason: Field<'a>,
+    reason: HookEventField<'a>,
     #[serde(borrow)]
-    compact_summary: Field<'a>,
+    compact_summary: HookEventField<'a>,
     #[serde(borrow)]
-    tool_name: Field<'a>,
+    tool_name: HookEventField<'a>,
     #[serde(borrow)]
-    tool_input: Field<'a>,
+    tool_input: HookEventField<'a>,
     #[serde(borrow)]
-    task_id: Field<'a>,
+    task_id: HookEventField<'a>,
     #[serde(borrow)]
-    task_subject: Field<'a>,
+    task_subject: HookEventField<'a>,
     #[serde(borrow)]
-    teammate_name: Field<'a>,
+    teammate_name: HookEventField<'a>,
 }
 
-type Field<'a> = Option<&'a RawValue>;
+type HookEventField<'a> = Option<&'a RawValue>;
 
 #[derive(Deserialize)]
-struct BackgroundTask<'a> {
+struct BackgroundTaskWire<'a> {
     #[serde(borrow)]
-    status: Field<'a>,
+    status: HookEventField<'a>,
     #[serde(borrow)]
-    r#type: Field<'a>,
+    r#type: HookEventField<'a>,
     #[serde(borrow)]
-    description: Field<'a>,
+    description: HookEventField<'a>,
 }
 
 #[derive(Deserialize)]
-struct Cron<'a> {
+struct CronWire<'a> {
     #[serde(borrow)]
-    schedule: Field<'a>,
+    schedule: HookEventField<'a>,
     #[serde(borrow)]
-    prompt: Field<'a>,
+    prompt: HookEventField<'a>,
 }
 
-fn read<'a, T: Deserialize<'a>>(field: Field<'a>) -> Option<T> {
+fn read_field<'a, T: Deserialize<'a>>(field: HookEventField<'a>) -> Option<T> {
     serde_json::from_str(field?.get()).ok()
 }
 
-pub fn parse(input: &[u8]) -> Result<Event, Malformed> {
+pub fn parse_event(input: &[u8]) -> Result<HookEvent, MalformedEvent> {
     let input = input.strip_prefix(b"\xef\xbb\xbf").unwrap_or(input);
     // serde would accept a list as the fields in order.
     if input.trim_ascii_start().first() == Some(&b'[') {
-        return Err(Malformed { why: "it is a JSON list, not an object".to_string() });
+        return Err(MalformedEvent { why: "it is a JSON list, not an object".to_string() });
     }
-    let wire: Wire = serde_json::from_slice(input).map_err(|error| malformed(input, &error))?;
-    let name: Option<Cow<str>> = read(wire.hook_event_name);
-    let session = read::<String>(wire.session_id).and_then(|id| SessionId::parse(&id));
+    let wire: HookEventWire =
+        serde_json::from_slice(input).map_err(|error| malformed_event(input, &error))?;
+    let name: Option<Cow<str>> = read_field(wire.hook_event_name);
+    let session = read_field::<String>(wire.session_id).and_then(|id| SessionId::parse(&id));
     Ok(match name.as_deref() {
-        Some("Stop") => Event::Stop(stop(&wire, session)),
+        Some("Stop") => HookEvent::Stop(parse_stop(&wire, session)),
         // Old clients, and people who test a hook by hand, send only the flag.
-        None if wire.stop_hook_active.is_some() => Event::Stop(stop(&wire, session)),
-        Some(name) => other(name, &wire, session),
-        None => Event::Unknown,
+        None if wire.stop_hook_active.is_some() => HookEvent::Stop(parse_stop(&wire, session)),
+        Some(name) => parse_other_event(name, &wire, session),
+        None => HookEvent::Unknown,
     })
 }
 
-fn other(name: &str, wire: &Wire<'_>, session: Option<SessionId>) -> Event {
+fn parse_other_event(
+    name: &str,
+    wire: &HookEventWire<'_>,
+    session: Option<SessionId>,
+) -> HookEvent {
     match name {
-        "SubagentStop" => Event::SubagentStop(subagent_stop(wire, session)),
+        "SubagentStop" => HookEvent::SubagentStop(parse_subagent_stop(wire, session)),
         "StopFailure" => {
-            let details: Option<String> = read(wire.error_details);
-            let class =
-                trouble(&read::<String>(wire.error).unwrap_or_default(), details.as_deref());
-            Event::StopFailure(StopFailure { session, class, agent: read(wire.agent_id) })
+            let details: Option<String> = read_field(wire.error_details);
+            let class = parse_trouble(
+                &read_field::<String>(wire.error).unwrap_or_default(),
+                details.as_deref(),
+            );
+            HookEvent::StopFailure(StopFailureEvent {
+                session,
+                class,
+                agent: read_field(wire.agent_id),
+            })
         }
-        "UserPromptSubmit" => Event::Prompt(prompt(wire, session, PromptMoment::Submitted)),
-        "UserPromptExpansion" => Event::Prompt(prompt(wire, session, PromptMoment::Expanded)),
-        "SessionStart" => Event::SessionStart(SessionStart {
+        "UserPromptSubmit" => {
+            HookEvent::Prompt(parse_prompt(wire, session, PromptMoment::Submitted))
+        }
+        "UserPromptExpansion" => {
+            HookEvent::Prompt(parse_prompt(wire, session, PromptMoment::Expanded))
+        }
+        "SessionStart" => HookEvent::SessionStart(SessionStartEvent {
             session,
-            cwd: read(wire.cwd),
-            transcript: read(wire.transcript_path),
-            source: source(&read::<String>(wire.source).unwrap_or_default()),
+            cwd: read_field(wire.cwd),
+            transcript: read_field(wire.transcript_path),
+            source: parse_session_source(&read_field::<String>(wire.source).unwrap_or_default()),
         }),
-        "SessionEnd" => Event::SessionEnd(SessionEnd {
+        "SessionEnd" => HookEvent::SessionEnd(SessionEndEvent {
             session,
-            transcript: read(wire.transcript_path),
-            reason: text::line(&read::<String>(wire.reason).unwrap_or_default(), 60),
+            transcript: read_field(wire.transcript_path),
+            reason: text::clean_line(&read_field::<String>(wire.reason).unwrap_or_default(), 60),
         }),
-        "PreCompact" => Event::Compaction(Compaction { session, moment: CompactionMoment::Before }),
+        "PreCompact" => {
+            HookEvent::Compaction(CompactionEvent { session, moment: CompactionMoment::Before })
+        }
         "PostCompact" => {
-            let summary = read(wire.compact_summary).unwrap_or_default();
-            Event::Compaction(Compaction { session, moment: CompactionMoment::After { summary } })
+            let summary = read_field(wire.compact_summary).unwrap_or_default();
+            HookEvent::Compaction(CompactionEvent {
+                session,
+                moment: CompactionMoment::After { summary },
+            })
         }
         "PreToolUse" => match wire.tool_input {
-            Some(input) => Event::ToolCall(ToolCall {
+            Some(input) => HookEvent::ToolCall(ToolCallEvent {
                 session,
-                cwd: read(wire.cwd),
-                transcript: read(wire.transcript_path),
-                agent: read(wire.agent_id),
-                tool: read(wire.tool_name).unwrap_or_default(),
+                cwd: read_field(wire.cwd),
+                transcript: read_field(wire.transcript_path),
+                agent: read_field(wire.agent_id),
+                tool: read_field(wire.tool_name).unwrap_or_default(),
                 input: input.to_owned(),
             }),
-            None => Event::Noted(Noted { session, name: "PreToolUse" }),
+            None => HookEvent::Ignored(IgnoredEvent { session, name: "PreToolUse" }),
         },
         "PostToolUse" => {
-            let tool = read(wire.tool_name).unwrap_or_default();
-            Event::ToolDone(ToolDone { session, tool })
+            let tool = read_field(wire.tool_name).unwrap_or_default();
+            HookEvent::ToolDone(ToolDoneEvent { session, tool })
         }
-        "TaskCreated" => Event::Task(task(wire, session, TaskMoment::Created)),
-        "TaskCompleted" => Event::Task(task(wire, session, TaskMoment::Completed)),
-        "TeammateIdle" => Event::Idle(Idle {
+        "TaskCreated" => HookEvent::Task(parse_task(wire, session, TaskMoment::Created)),
+        "TaskCompleted" => HookEvent::Task(parse_task(wire, session, TaskMoment::Completed)),
+        "TeammateIdle" => HookEvent::Idle(TeammateIdleEvent {
             session,
-            teammate: read(wire.teammate_name),
-            agent: read(wire.agent_id),
+            teammate: read_field(wire.teammate_name),
+            agent: read_field(wire.agent_id),
         }),
-        name => match NOTED.iter().find(|known| **known == name) {
-            Some(name) => Event::Noted(Noted { session, name }),
-            None => Event::Unknown,
+        name => match NAME_ONLY_EVENTS.iter().find(|known| **known == name) {
+            Some(name) => HookEvent::Ignored(IgnoredEvent { session, name }),
+            None => HookEvent::Unknown,
         },
     }
 }
 
-fn subagent_stop(wire: &Wire<'_>, session: Option<SessionId>) -> SubagentStop {
-    let agent: Option<String> = read(wire.agent_id);
-    SubagentStop {
+fn parse_subagent_stop(wire: &HookEventWire<'_>, session: Option<SessionId>) -> SubagentStopEvent {
+    let agent: Option<String> = read_field(wire.agent_id);
+    SubagentStopEvent {
         session,
-        cwd: read(wire.cwd),
-        prompt: read(wire.prompt_id),
-        agent_type: read(wire.agent_type),
-        transcript: read(wire.agent_transcript_path),
-        continuing: read(wire.stop_hook_active) == Some(true),
-        said: read(wire.last_assistant_message),
-        pending: pending(wire, agent.as_deref()).collect(),
+        cwd: read_field(wire.cwd),
+        prompt: read_field(wire.prompt_id),
+        agent_type: read_field(wire.agent_type),
+        transcript: read_field(wire.agent_transcript_path),
+        continuing: read_field(wire.stop_hook_active) == Some(true),
+        last_message: read_field(wire.last_assistant_message),
+        pending: parse_pending(wire, agent.as_deref()).collect(),
         agent,
     }
 }
 
-fn prompt(wire: &Wire<'_>, session: Option<SessionId>, moment: PromptMoment) -> Prompt {
-    Prompt {
+fn parse_prompt(
+    wire: &HookEventWire<'_>,
+    session: Option<SessionId>,
+    moment: PromptMoment,
+) -> PromptEvent {
+    PromptEvent {
         session,
-        cwd: read(wire.cwd),
-        transcript: read(wire.transcript_path),
-        id: read(wire.prompt_id),
-        text: read(wire.prompt).unwrap_or_default(),
+        cwd: read_field(wire.cwd),
+        transcript: read_field(wire.transcript_path),
+        id: read_field(wire.prompt_id),
+        text: read_field(wire.prompt).unwrap_or_default(),
         moment,
     }
 }
 
-fn task(wire: &Wire<'_>, session: Option<SessionId>, moment: TaskMoment) -> Task {
-    Task {
+fn parse_task(
+    wire: &HookEventWire<'_>,
+    session: Option<SessionId>,
+    moment: TaskMoment,
+) -> TaskEvent {
+    TaskEvent {
         session,
         moment,
-        id: read(wire.task_id),
-        subject: read(wire.task_subject),
-        teammate: read(wire.teammate_name),
+        id: read_field(wire.task_id),
+        subject: read_field(wire.task_subject),
+        teammate: read_field(wire.teammate_name),
     }
 }
 
-fn source(word: &str) -> Source {
+fn parse_session_source(word: &str) -> SessionStartSource {
     match word {
-        "startup" => Source::Startup,
-        "resume" => Source::Resume,
-        "clear" => Source::Clear,
-        "compact" => Source::Compact,
-        "fork" => Source::Fork,
-        _ => Source::Unknown,
+        "startup" => SessionStartSource::Startup,
+        "resume" => SessionStartSource::Resume,
+        "clear" => SessionStartSource::Clear,
+        "compact" => SessionStartSource::Compact,
+        "fork" => SessionStartSource::Fork,
+        _ => SessionStartSource::Unknown,
     }
 }
 
-fn malformed(input: &[u8], error: &serde_json::Error) -> Malformed {
-    Malformed {
+fn malformed_event(input: &[u8], error: &serde_json::Error) -> MalformedEvent {
+    MalformedEvent {
         why: if input.iter().all(u8::is_ascii_whitespace) {
             "it is empty".to_string()
         } else if error.is_eof() {
@@ -263,87 +292,97 @@ fn malformed(input: &[u8], error: &serde_json::Error) -> Malformed {
 
 /// Tasks and wake-ups that will resume the agent by themselves. At a subagent's stop the host also lists the subagent
 /// itself, under a different id, so agents are skipped there.
-fn pending<'a>(wire: &'a Wire<'_>, agent: Option<&'a str>) -> impl Iterator<Item = Pending> + 'a {
-    let background = items(wire.background_tasks).filter_map(move |task| {
-        let task: Option<BackgroundTask> = read(Some(task));
-        let status = task.as_ref().and_then(|task| read::<String>(task.status));
+fn parse_pending<'a>(
+    wire: &'a HookEventWire<'_>,
+    agent: Option<&'a str>,
+) -> impl Iterator<Item = PendingWork> + 'a {
+    let background = list_items(wire.background_tasks).filter_map(move |task| {
+        let task: Option<BackgroundTaskWire> = read_field(Some(task));
+        let status = task.as_ref().and_then(|task| read_field::<String>(task.status));
         if matches!(status.as_deref(), Some("completed" | "failed" | "killed" | "stopped")) {
             return None;
         }
         let (kind, what) = task.map_or((None, None), |task| {
-            (read::<String>(task.r#type), read::<String>(task.description))
+            (read_field::<String>(task.r#type), read_field::<String>(task.description))
         });
         if agent.is_some() && matches!(kind.as_deref(), Some("subagent" | "teammate")) {
             return None;
         }
-        let what = named(kind, what, "background task");
-        Some(Pending { kind: PendingKind::Background, what, poses: false })
+        let what = describe_pending(kind, what, "background task");
+        Some(PendingWork { kind: PendingWorkKind::Background, what, impersonates_person: false })
     });
-    let wake_ups = items(wire.session_crons).map(|cron| {
-        let cron: Option<Cron> = read(Some(cron));
+    let wake_ups = list_items(wire.session_crons).map(|cron| {
+        let cron: Option<CronWire> = read_field(Some(cron));
         let (when, what) = cron.map_or((None, None), |cron| {
-            (read::<String>(cron.schedule), read::<String>(cron.prompt))
+            (read_field::<String>(cron.schedule), read_field::<String>(cron.prompt))
         });
-        let poses = what.as_deref().is_some_and(typed::poses);
-        Pending { kind: PendingKind::WakeUp, what: named(when, what, "wake-up"), poses }
+        let poses = what.as_deref().is_some_and(slash_command::impersonates_person);
+        PendingWork {
+            kind: PendingWorkKind::WakeUp,
+            what: describe_pending(when, what, "wake-up"),
+            impersonates_person: poses,
+        }
     });
     background.chain(wake_ups)
 }
 
-fn stop(wire: &Wire<'_>, session: Option<SessionId>) -> Stop {
-    Stop {
+fn parse_stop(wire: &HookEventWire<'_>, session: Option<SessionId>) -> StopEvent {
+    StopEvent {
         session,
-        pending: pending(wire, None).collect(),
-        cwd: read(wire.cwd),
-        transcript: read(wire.transcript_path),
-        prompt: read(wire.prompt_id),
-        continuing: read(wire.stop_hook_active) == Some(true),
-        said: read(wire.last_assistant_message),
-        trouble: read::<String>(wire.stop_reason).and_then(|word| stop_trouble(&word)),
+        pending: parse_pending(wire, None).collect(),
+        cwd: read_field(wire.cwd),
+        transcript: read_field(wire.transcript_path),
+        prompt: read_field(wire.prompt_id),
+        continuing: read_field(wire.stop_hook_active) == Some(true),
+        last_message: read_field(wire.last_assistant_message),
+        trouble: read_field::<String>(wire.stop_reason)
+            .and_then(|word| trouble_from_stop_reason(&word)),
     }
 }
 
-fn items(field: Field<'_>) -> impl Iterator<Item = &RawValue> {
-    read::<Vec<&RawValue>>(field).unwrap_or_default().into_iter().take(MOST_PENDING)
+fn list_items(field: HookEventField<'_>) -> impl Iterator<Item = &RawValue> {
+    read_field::<Vec<&RawValue>>(field).unwrap_or_default().into_iter().take(MAX_PENDING)
 }
 
-fn named(kind: Option<String>, what: Option<String>, otherwise: &str) -> String {
+fn describe_pending(kind: Option<String>, what: Option<String>, otherwise: &str) -> String {
     match (kind, what) {
-        (Some(kind), Some(what)) => text::line(&format!("{kind} \"{what}\""), 120),
-        (Some(one), None) | (None, Some(one)) => text::line(&one, 120),
+        (Some(kind), Some(what)) => text::clean_line(&format!("{kind} \"{what}\""), 120),
+        (Some(one), None) | (None, Some(one)) => text::clean_line(&one, 120),
         (None, None) => otherwise.to_string(),
     }
 }
 
 /// Maps the client's error classes, as observed in `StopFailure` and in `stop_reason`.
-fn trouble(word: &str, details: Option<&str>) -> Trouble {
+fn parse_trouble(word: &str, details: Option<&str>) -> HostTrouble {
     let too_long = details.is_some_and(|details| details.contains("prompt is too long"));
     match word {
-        "rate_limit" => Trouble::RateLimit,
-        "overloaded" | "overloaded_error" => Trouble::Overloaded,
-        "authentication_failed" => Trouble::Authentication,
-        "billing_error" => Trouble::Billing,
-        "invalid_request" if too_long => Trouble::ContextFull,
-        "model_context_window_exceeded" | "prompt_too_long" => Trouble::ContextFull,
-        "max_output_tokens" | "max_tokens" => Trouble::OutputLimit,
-        "invalid_request" | "model_not_found" => Trouble::InvalidRequest,
-        "server_error" | "api_error" => Trouble::Server,
-        "interrupted" | "aborted" | "aborted_streaming" | "aborted_tools" => Trouble::Interrupted,
-        "" => Trouble::Unknown("unknown".to_string()),
-        other => Trouble::Unknown(text::line(other, 60)),
+        "rate_limit" => HostTrouble::RateLimit,
+        "overloaded" | "overloaded_error" => HostTrouble::Overloaded,
+        "authentication_failed" => HostTrouble::Authentication,
+        "billing_error" => HostTrouble::Billing,
+        "invalid_request" if too_long => HostTrouble::ContextFull,
+        "model_context_window_exceeded" | "prompt_too_long" => HostTrouble::ContextFull,
+        "max_output_tokens" | "max_tokens" => HostTrouble::OutputLimit,
+        "invalid_request" | "model_not_found" => HostTrouble::InvalidRequest,
+        "server_error" | "api_error" => HostTrouble::Server,
+        "interrupted" | "aborted" | "aborted_streaming" | "aborted_tools" => {
+            HostTrouble::Interrupted
+        }
+        "" => HostTrouble::Unknown("unknown".to_string()),
+        other => HostTrouble::Unknown(text::clean_line(other, 60)),
     }
 }
 
 /// `None` for the stop reasons of an ordinary end of a turn.
-fn stop_trouble(stop_reason: &str) -> Option<Trouble> {
+fn trouble_from_stop_reason(stop_reason: &str) -> Option<HostTrouble> {
     match stop_reason {
         "" | "end_turn" | "stop_sequence" | "tool_use" | "pause_turn" | "refusal" => None,
-        other => Some(trouble(other, None)),
+        other => Some(parse_trouble(other, None)),
     }
 }
 
 #[derive(Serialize)]
-struct Noting<'a> {
+struct NoticeWire<'a> {
     #[serde(rename = "systemMessage")]
     system_message: &'a str,
     /// A hook has no terminal, so the client writes this to its own.
@@ -352,19 +391,19 @@ struct Noting<'a> {
 }
 
 #[derive(Serialize)]
-struct Blocking<'a> {
+struct BlockWire<'a> {
     decision: &'static str,
     reason: &'a str,
 }
 
 #[derive(Serialize)]
-struct Continuing<'a> {
+struct ContextBlockWire<'a> {
     #[serde(rename = "hookSpecificOutput")]
-    hook_specific_output: Additional<'a>,
+    hook_specific_output: AdditionalContextWire<'a>,
 }
 
 #[derive(Serialize)]
-struct Additional<'a> {
+struct AdditionalContextWire<'a> {
     #[serde(rename = "hookEventName")]
     hook_event_name: &'static str,
     #[serde(rename = "additionalContext")]
@@ -372,23 +411,23 @@ struct Additional<'a> {
 }
 
 #[derive(Serialize)]
-struct Telling<'a> {
+struct ContextNoticeWire<'a> {
     #[serde(rename = "systemMessage", skip_serializing_if = "Option::is_none")]
     system_message: Option<&'a str>,
     #[serde(rename = "hookSpecificOutput")]
-    hook_specific_output: Additional<'a>,
+    hook_specific_output: AdditionalContextWire<'a>,
 }
 
 #[derive(Serialize)]
-struct Answering<'a> {
+struct PromptAnswerWire<'a> {
     decision: &'static str,
     reason: &'a str,
     #[serde(rename = "hookSpecificOutput")]
-    hook_specific_output: Suppressing,
+    hook_specific_output: SuppressPromptWire,
 }
 
 #[derive(Serialize)]
-struct Suppressing {
+struct SuppressPromptWire {
     #[serde(rename = "hookEventName")]
     hook_event_name: &'static str,
     #[serde(rename = "suppressOriginalPrompt")]
@@ -396,13 +435,13 @@ struct Suppressing {
 }
 
 #[derive(Serialize)]
-struct Permitting<'a> {
+struct PermissionAnswerWire<'a> {
     #[serde(rename = "hookSpecificOutput")]
-    hook_specific_output: Permission<'a>,
+    hook_specific_output: HookPermissionWire<'a>,
 }
 
 #[derive(Serialize)]
-struct Permission<'a> {
+struct HookPermissionWire<'a> {
     #[serde(rename = "hookEventName")]
     hook_event_name: &'static str,
     #[serde(rename = "permissionDecision")]
@@ -412,74 +451,85 @@ struct Permission<'a> {
 }
 
 /// The client's name of the event, which answers must repeat.
-fn event_name(occasion: Occasion) -> &'static str {
+fn event_name(occasion: ReplyOccasion) -> &'static str {
     match occasion {
-        Occasion::SubagentStop => "SubagentStop",
-        Occasion::Prompt => "UserPromptSubmit",
-        Occasion::Expansion => "UserPromptExpansion",
-        Occasion::SessionStart => "SessionStart",
-        Occasion::ToolCall => "PreToolUse",
-        Occasion::Stop
-        | Occasion::Task
-        | Occasion::Idle
-        | Occasion::Compaction
-        | Occasion::Other => "Stop",
+        ReplyOccasion::SubagentStop => "SubagentStop",
+        ReplyOccasion::Prompt => "UserPromptSubmit",
+        ReplyOccasion::Expansion => "UserPromptExpansion",
+        ReplyOccasion::SessionStart => "SessionStart",
+        ReplyOccasion::ToolCall => "PreToolUse",
+        ReplyOccasion::Stop
+        | ReplyOccasion::Task
+        | ReplyOccasion::Idle
+        | ReplyOccasion::Compaction
+        | ReplyOccasion::Other => "Stop",
     }
 }
 
-pub fn render(style: Style, occasion: Occasion, verdict: &Verdict) -> Reply {
+pub fn render_verdict(style: BlockStyle, occasion: ReplyOccasion, verdict: &Verdict) -> HookReply {
     let hook_event_name = event_name(occasion);
     match (verdict, style) {
-        (Verdict::Allow, _) => Reply::default(),
-        (Verdict::AllowNoting(notice) | Verdict::End { notice, bell: Bell::Silent, .. }, _) => {
-            object(&Noting { system_message: notice, terminal_sequence: None })
+        (Verdict::Allow, _) => HookReply::default(),
+        (
+            Verdict::AllowWithNotice(notice)
+            | Verdict::EndRun { notice, bell: TerminalBell::Silent, .. },
+            _,
+        ) => json_reply(&NoticeWire { system_message: notice, terminal_sequence: None }),
+        (Verdict::EndRun { notice, bell: TerminalBell::Ring, .. }, _) => {
+            json_reply(&NoticeWire { system_message: notice, terminal_sequence: Some("\u{7}") })
         }
-        (Verdict::End { notice, bell: Bell::Rings, .. }, _) => {
-            object(&Noting { system_message: notice, terminal_sequence: Some("\u{7}") })
-        }
-        (Verdict::Answer { text }, _) => object(&Answering {
+        (Verdict::AnswerPrompt { text }, _) => json_reply(&PromptAnswerWire {
             decision: "block",
             reason: text,
-            hook_specific_output: Suppressing { hook_event_name, suppress_original_prompt: true },
+            hook_specific_output: SuppressPromptWire {
+                hook_event_name,
+                suppress_original_prompt: true,
+            },
         }),
         // For compaction the client reads plain text.
-        (Verdict::Tell { context, .. }, _) if occasion == Occasion::Compaction => {
-            Reply { stdout: context.as_bytes().to_vec(), ..Reply::default() }
+        (Verdict::AddContext { context, .. }, _) if occasion == ReplyOccasion::Compaction => {
+            HookReply { stdout: context.as_bytes().to_vec(), ..HookReply::default() }
         }
-        (Verdict::Tell { context, notice }, _) => {
-            let additional_context = &text::cut(context, CONTEXT_LIMIT);
-            let hook_specific_output = Additional { hook_event_name, additional_context };
-            object(&Telling { system_message: notice.as_deref(), hook_specific_output })
+        (Verdict::AddContext { context, notice }, _) => {
+            let additional_context = &text::truncate(context, CONTEXT_LIMIT);
+            let hook_specific_output =
+                AdditionalContextWire { hook_event_name, additional_context };
+            json_reply(&ContextNoticeWire {
+                system_message: notice.as_deref(),
+                hook_specific_output,
+            })
         }
-        (Verdict::Deny { reason } | Verdict::Ask { reason }, _) => {
-            let decision = if matches!(verdict, Verdict::Deny { .. }) { "deny" } else { "ask" };
-            object(&Permitting {
-                hook_specific_output: Permission { hook_event_name, decision, reason },
+        (Verdict::DenyTool { reason } | Verdict::AskPerson { reason }, _) => {
+            let decision = if matches!(verdict, Verdict::DenyTool { .. }) { "deny" } else { "ask" };
+            json_reply(&PermissionAnswerWire {
+                hook_specific_output: HookPermissionWire { hook_event_name, decision, reason },
             })
         }
         // With any text on stdout the client does not mistake "no such file" in the reason for a missing script.
-        (Verdict::Block { reason }, style) if style == Style::Exit2 || is_exit_only(occasion) => {
+        (Verdict::Block { reason }, style)
+            if style == BlockStyle::Exit2 || blocks_by_exit_code_only(occasion) =>
+        {
             let stderr = format!("{}\n", reason.trim_end()).into_bytes();
-            Reply { stdout: b"{}".to_vec(), stderr, exit: 2 }
+            HookReply { stdout: b"{}".to_vec(), stderr, exit: 2 }
         }
-        (Verdict::Block { reason }, Style::Context) => {
-            let additional_context = &text::cut(reason, CONTEXT_LIMIT);
-            object(&Continuing {
-                hook_specific_output: Additional { hook_event_name, additional_context },
+        (Verdict::Block { reason }, BlockStyle::Context) => {
+            let additional_context = &text::truncate(reason, CONTEXT_LIMIT);
+            json_reply(&ContextBlockWire {
+                hook_specific_output: AdditionalContextWire { hook_event_name, additional_context },
             })
         }
-        (Verdict::Block { reason }, Style::Json | Style::Exit2) => {
-            object(&Blocking { decision: "block", reason })
+        (Verdict::Block { reason }, BlockStyle::Json | BlockStyle::Exit2) => {
+            json_reply(&BlockWire { decision: "block", reason })
         }
     }
 }
 
 /// For tasks and teammates, every version of the client blocks on exit code 2 only.
-fn is_exit_only(occasion: Occasion) -> bool {
-    matches!(occasion, Occasion::Task | Occasion::Idle)
+fn blocks_by_exit_code_only(occasion: ReplyOccasion) -> bool {
+    matches!(occasion, ReplyOccasion::Task | ReplyOccasion::Idle)
 }
 
-fn object(value: &impl Serialize) -> Reply {
+fn json_reply(value: &impl Serialize) -> HookReply {
     // Strings and maps of strings cannot fail to serialise. If they did, an empty answer would let the agent stop.
-    Reply { stdout: serde_json::to_vec(value).unwrap_or_default(), ..Reply::default() }
+    HookReply { stdout: serde_json::to_vec(value).unwrap_or_default(), ..HookReply::default() }
 }

@@ -8,65 +8,66 @@ use serde_json::value::RawValue;
 
 /// The state of a session as its client reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Glance {
+pub struct StatusLineInput {
     pub session: SessionId,
     /// Cost of the whole session so far.
     pub cost_micro_usd: Option<u64>,
     pub context_percent: Option<u8>,
 }
 
-type Field<'a> = Option<&'a RawValue>;
+type StatusLineField<'a> = Option<&'a RawValue>;
 
 #[derive(Deserialize)]
-struct Wire<'a> {
+struct StatusLineWire<'a> {
     #[serde(borrow)]
-    session_id: Field<'a>,
+    session_id: StatusLineField<'a>,
     #[serde(borrow)]
-    cost: Field<'a>,
+    cost: StatusLineField<'a>,
     #[serde(borrow)]
-    context_window: Field<'a>,
+    context_window: StatusLineField<'a>,
 }
 
 #[derive(Deserialize)]
-struct Cost<'a> {
+struct StatusLineCostWire<'a> {
     #[serde(borrow)]
-    total_cost_usd: Field<'a>,
+    total_cost_usd: StatusLineField<'a>,
 }
 
 #[derive(Deserialize)]
-struct Context<'a> {
+struct StatusLineContextWire<'a> {
     #[serde(borrow)]
-    used_percentage: Field<'a>,
+    used_percentage: StatusLineField<'a>,
 }
 
 /// `None` if the input contains no valid session id.
-pub fn parse(input: &[u8]) -> Option<Glance> {
+pub fn parse_status_line(input: &[u8]) -> Option<StatusLineInput> {
     let input = input.strip_prefix(b"\xef\xbb\xbf").unwrap_or(input);
     // serde would accept a list as the fields in order.
     if input.trim_ascii_start().first() != Some(&b'{') {
         return None;
     }
-    let wire: Wire = serde_json::from_slice(input).ok()?;
-    let session = SessionId::parse(&read::<String>(wire.session_id)?)?;
-    let cost = read::<Cost>(wire.cost).and_then(|cost| number(cost.total_cost_usd, 1e9));
-    let context = read::<Context>(wire.context_window)
-        .and_then(|context| number(context.used_percentage, 1e3));
-    Some(Glance {
+    let wire: StatusLineWire = serde_json::from_slice(input).ok()?;
+    let session = SessionId::parse(&read_field::<String>(wire.session_id)?)?;
+    let cost = read_field::<StatusLineCostWire>(wire.cost)
+        .and_then(|cost| read_number(cost.total_cost_usd, 1e9));
+    let context = read_field::<StatusLineContextWire>(wire.context_window)
+        .and_then(|context| read_number(context.used_percentage, 1e3));
+    Some(StatusLineInput {
         session,
-        cost_micro_usd: cost.map(|usd| whole(usd * 1e6)),
-        context_percent: context.map(|percent| u8::try_from(whole(percent)).unwrap_or(u8::MAX)),
+        cost_micro_usd: cost.map(|usd| round(usd * 1e6)),
+        context_percent: context.map(|percent| u8::try_from(round(percent)).unwrap_or(u8::MAX)),
     })
 }
 
 /// Rejects lists, which serde would accept in place of a struct.
-fn read<'a, T: Deserialize<'a>>(field: Field<'a>) -> Option<T> {
+fn read_field<'a, T: Deserialize<'a>>(field: StatusLineField<'a>) -> Option<T> {
     let text = field?.get();
     if text.starts_with('[') { None } else { serde_json::from_str(text).ok() }
 }
 
 /// A number from 0 to `most`.
-fn number(field: Field<'_>, most: f64) -> Option<f64> {
-    read::<f64>(field).filter(|number| (0.0..=most).contains(number))
+fn read_number(field: StatusLineField<'_>, most: f64) -> Option<f64> {
+    read_field::<f64>(field).filter(|number| (0.0..=most).contains(number))
 }
 
 #[expect(
@@ -74,7 +75,7 @@ fn number(field: Field<'_>, most: f64) -> Option<f64> {
     clippy::cast_sign_loss,
     reason = "checked to be between 0 and 1e15"
 )]
-fn whole(number: f64) -> u64 {
+fn round(number: f64) -> u64 {
     // `round` is not part of `core`.
     (number + 0.5) as u64
 }
@@ -85,9 +86,10 @@ mod tests {
 
     const SESSION: &str = "387efd9b-f5d1-4d5e-b749-ea1a460fcfe8";
 
-    fn glance(more: &str) -> Option<(Option<u64>, Option<u8>)> {
+    fn parse_cost_and_context(more: &str) -> Option<(Option<u64>, Option<u8>)> {
         let input = alloc::format!(r#"{{"session_id":"{SESSION}"{more}}}"#);
-        parse(input.as_bytes()).map(|glance| (glance.cost_micro_usd, glance.context_percent))
+        parse_status_line(input.as_bytes())
+            .map(|glance| (glance.cost_micro_usd, glance.context_percent))
     }
 
     #[test]
@@ -111,7 +113,7 @@ mod tests {
             (r#","cost":[1],"context_window":"full""#, (None, None)),
             (r#","context_window":{"used_percentage":999}"#, (None, Some(255))),
         ] {
-            assert_eq!(glance(more), Some(expected), "{more}");
+            assert_eq!(parse_cost_and_context(more), Some(expected), "{more}");
         }
     }
 
@@ -127,7 +129,7 @@ mod tests {
             b"{\"session_id\":\"abc\"",
             b"\xff\xfe{}",
         ] {
-            assert_eq!(parse(input), None, "{input:?}");
+            assert_eq!(parse_status_line(input), None, "{input:?}");
         }
     }
 }

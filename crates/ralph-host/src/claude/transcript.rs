@@ -6,17 +6,17 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use memchr::memmem;
+use ralph_core::slash_command;
 use ralph_core::source::checklist::{self, Checklist};
-use ralph_core::source::json::Json;
-use ralph_core::typed;
+use ralph_core::source::lenient_json::LenientJson;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 
 /// The meaning of one transcript line.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Line {
+pub enum TranscriptLine {
     /// One content block of the main thread; subagents are [`TranscriptLine::Other`].
-    Assistant(Assistant),
+    Assistant(TranscriptAssistant),
     Cost {
         usd: f64,
     },
@@ -25,18 +25,18 @@ pub enum Line {
     /// The host ended a turn because hooks had blocked its end too often.
     Overridden,
     /// A hook blocked a stop. Later lines follow that block.
-    Held,
+    StopBlocked,
     /// A person typed something during the agent's turn; it waits until the turn ends.
     Queued {
         is_command: bool,
     },
     /// A queued message was delivered or removed.
-    Unqueued,
+    Dequeued,
     Other,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Assistant {
+pub struct TranscriptAssistant {
     pub context_tokens: Option<u64>,
     /// The model's context window in tokens, if the model's name determines it.
     pub context_window: Option<u64>,
@@ -49,30 +49,30 @@ pub struct Assistant {
 
 /// The combined content of the lines so far.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Observed {
+pub struct TranscriptSummary {
     pub context_tokens: Option<u64>,
     pub context_window: Option<u64>,
     pub cost_usd: Option<f64>,
-    pub last_assistant: Option<LastAssistant>,
+    pub last_assistant: Option<LastAssistantMessage>,
     /// Counted since the last blocked stop, if there was one.
     pub tool_calls: u32,
-    pub has_held: bool,
+    pub saw_blocked_stop: bool,
     pub checklist: Option<Checklist>,
     pub interrupted: bool,
     pub overridden: bool,
-    pub queue: Queue,
+    pub queue: TypedMessageQueue,
 }
 
 /// Messages that a person typed and that have not reached the agent yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Queue {
+pub struct TypedMessageQueue {
     /// The number of messages that an earlier observation already saw.
     pub old: u32,
     /// For each newer message, whether it is a command for ralph.
     pub new: Vec<bool>,
 }
 
-impl Queue {
+impl TypedMessageQueue {
     const MOST: usize = 1000;
 
     pub fn len(&self) -> u32 {
@@ -85,7 +85,7 @@ impl Queue {
 
     /// Whether a message waits for the turn to end. The prompt that started the current turn may still be listed, so
     /// anything but a command counts only if an earlier observation saw it.
-    pub fn is_waited_for(&self) -> bool {
+    pub fn has_waiting_message(&self) -> bool {
         self.old > 0 || self.new.contains(&true)
     }
 
@@ -95,7 +95,7 @@ impl Queue {
         }
     }
 
-    fn take(&mut self) {
+    fn remove_first(&mut self) {
         if self.old > 0 {
             self.old -= 1;
         } else if !self.new.is_empty() {
@@ -105,112 +105,122 @@ impl Queue {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LastAssistant {
+pub struct LastAssistantMessage {
     pub text: Option<String>,
     pub api_error: bool,
 }
 
-impl Observed {
-    pub fn add(&mut self, line: Line) {
+impl TranscriptSummary {
+    pub fn add(&mut self, line: TranscriptLine) {
         match line {
-            Line::Assistant(assistant) => {
+            TranscriptLine::Assistant(assistant) => {
                 self.context_tokens = assistant.context_tokens.or(self.context_tokens);
                 self.context_window = assistant.context_window.or(self.context_window);
                 self.tool_calls = self.tool_calls.saturating_add(assistant.tool_calls);
-                self.last_assistant =
-                    Some(LastAssistant { text: assistant.text, api_error: assistant.api_error });
+                self.last_assistant = Some(LastAssistantMessage {
+                    text: assistant.text,
+                    api_error: assistant.api_error,
+                });
                 if let Some(checklist) = assistant.checklist {
                     self.checklist =
                         Some(checklist).filter(|checklist| !checklist.items.is_empty());
                 }
             }
-            Line::Cost { usd } => self.cost_usd = Some(usd),
-            Line::Held => {
-                self.has_held = true;
+            TranscriptLine::Cost { usd } => self.cost_usd = Some(usd),
+            TranscriptLine::StopBlocked => {
+                self.saw_blocked_stop = true;
                 self.tool_calls = 0;
             }
-            Line::Interrupted => self.interrupted = true,
-            Line::Overridden => self.overridden = true,
-            Line::Queued { is_command } => self.queue.add(is_command),
-            Line::Unqueued => self.queue.take(),
-            Line::Other => {}
+            TranscriptLine::Interrupted => self.interrupted = true,
+            TranscriptLine::Overridden => self.overridden = true,
+            TranscriptLine::Queued { is_command } => self.queue.add(is_command),
+            TranscriptLine::Dequeued => self.queue.remove_first(),
+            TranscriptLine::Other => {}
         }
     }
 }
 
-pub fn observe(line: &[u8]) -> Line {
+pub fn parse_transcript_line(line: &[u8]) -> TranscriptLine {
     // Quotes inside a JSON string are escaped, so these bytes occur only as a whole string. This skips tool results of
     // several megabytes without parsing them.
     if memmem::find(line, b"\"assistant\"").is_none()
         && memmem::find(line, b"\"cost-state\"").is_none()
     {
-        return noticed(line);
+        return parse_host_notice(line);
     }
-    let Ok(wire) = serde_json::from_slice::<Wire<'_>>(line) else {
-        return Line::Other;
+    let Ok(wire) = serde_json::from_slice::<TranscriptWire<'_>>(line) else {
+        return TranscriptLine::Other;
     };
     match (&*wire.kind, wire.message, wire.total_cost_usd) {
         ("assistant", Some(message), _) if wire.is_sidechain != Some(true) => {
-            Line::Assistant(Assistant {
+            TranscriptLine::Assistant(TranscriptAssistant {
                 api_error: wire.is_api_error_message == Some(true),
-                ..assistant(message)
+                ..parse_assistant(message)
             })
         }
-        ("cost-state", _, Some(usd)) if usd >= 0.0 => Line::Cost { usd },
-        _ => Line::Other,
+        ("cost-state", _, Some(usd)) if usd >= 0.0 => TranscriptLine::Cost { usd },
+        _ => TranscriptLine::Other,
     }
 }
 
 const INTERRUPTED: &str = "[Request interrupted by user";
-const HELD: &str = "Stop hook feedback:";
+const STOP_HOOK_FEEDBACK: &str = "Stop hook feedback:";
 const OVERRIDDEN: &str = "consecutive times \u{2014} overriding and ending turn";
 
 /// Recognises lines that the host itself writes. A tool result that quotes such a line does not count: there the text
 /// is part of the result, not of the line.
-fn noticed(line: &[u8]) -> Line {
-    let signs = [INTERRUPTED, HELD, "overriding and ending turn", "\"queue-operation\""];
+fn parse_host_notice(line: &[u8]) -> TranscriptLine {
+    let signs =
+        [INTERRUPTED, STOP_HOOK_FEEDBACK, "overriding and ending turn", "\"queue-operation\""];
     let is_noted = signs.iter().any(|sign| memmem::find(line, sign.as_bytes()).is_some());
     if !is_noted {
-        return Line::Other;
+        return TranscriptLine::Other;
     }
-    let Ok(wire) = serde_json::from_slice::<Notice<'_>>(line) else { return Line::Other };
-    let is_text =
-        |blocks: &Blocks| blocks.text.as_deref().is_some_and(|text| text.starts_with(INTERRUPTED));
+    let Ok(wire) = serde_json::from_slice::<HostNoticeWire<'_>>(line) else {
+        return TranscriptLine::Other;
+    };
+    let is_text = |blocks: &ContentBlocks| {
+        blocks.text.as_deref().is_some_and(|text| text.starts_with(INTERRUPTED))
+    };
     match (&*wire.kind, wire.message, wire.content) {
         ("user", Some(message), _) if wire.is_sidechain != Some(true) => match message.content {
-            Json::List(blocks) if wire.is_meta != Some(true) && is_text(&blocks) => {
-                Line::Interrupted
+            LenientJson::List(blocks) if wire.is_meta != Some(true) && is_text(&blocks) => {
+                TranscriptLine::Interrupted
             }
-            Json::Text(text) if wire.is_meta == Some(true) && text.starts_with(HELD) => Line::Held,
-            Json::List(_)
-            | Json::Text(_)
-            | Json::Null
-            | Json::Flag(_)
-            | Json::Number(_)
-            | Json::Object(_) => Line::Other,
+            LenientJson::Text(text)
+                if wire.is_meta == Some(true) && text.starts_with(STOP_HOOK_FEEDBACK) =>
+            {
+                TranscriptLine::StopBlocked
+            }
+            LenientJson::List(_)
+            | LenientJson::Text(_)
+            | LenientJson::Null
+            | LenientJson::Flag(_)
+            | LenientJson::Number(_)
+            | LenientJson::Object(_) => TranscriptLine::Other,
         },
         ("queue-operation", _, content) => match content {
-            Json::Text(content) if wire.operation.is_text("enqueue") => {
-                Line::Queued { is_command: typed::is_ours(&content) }
+            LenientJson::Text(content) if wire.operation.is_text("enqueue") => {
+                TranscriptLine::Queued { is_command: slash_command::is_ralph_command(&content) }
             }
-            Json::Text(_)
-            | Json::Null
-            | Json::Flag(_)
-            | Json::Number(_)
-            | Json::List(_)
-            | Json::Object(_) => Line::Unqueued,
+            LenientJson::Text(_)
+            | LenientJson::Null
+            | LenientJson::Flag(_)
+            | LenientJson::Number(_)
+            | LenientJson::List(_)
+            | LenientJson::Object(_) => TranscriptLine::Dequeued,
         },
-        ("system", _, Json::Text(content))
+        ("system", _, LenientJson::Text(content))
             if wire.subtype.is_text("informational") && content.contains(OVERRIDDEN) =>
         {
-            Line::Overridden
+            TranscriptLine::Overridden
         }
-        _ => Line::Other,
+        _ => TranscriptLine::Other,
     }
 }
 
 /// The context window of a model, as the client reports it. A window that was configured smaller is not recorded.
-fn window(model: &str) -> Option<u64> {
+fn context_window_of(model: &str) -> Option<u64> {
     let is_large = ["opus-5", "sonnet-5", "[1m]"].iter().any(|part| model.contains(part));
     match model {
         _ if !model.starts_with("claude-") => None,
@@ -220,34 +230,41 @@ fn window(model: &str) -> Option<u64> {
 }
 
 #[derive(Deserialize)]
-struct Notice<'a> {
+struct HostNoticeWire<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
     #[serde(borrow, default)]
-    subtype: Json<'a>,
+    subtype: LenientJson<'a>,
     #[serde(borrow, default)]
-    operation: Json<'a>,
+    operation: LenientJson<'a>,
     #[serde(rename = "isSidechain")]
     is_sidechain: Option<bool>,
     #[serde(rename = "isMeta")]
     is_meta: Option<bool>,
     #[serde(borrow)]
-    message: Option<Message<'a>>,
+    message: Option<TranscriptMessageWire<'a>>,
     #[serde(borrow, default)]
-    content: Json<'a>,
+    content: LenientJson<'a>,
 }
 
-fn assistant(message: Message<'_>) -> Assistant {
+fn parse_assistant(message: TranscriptMessageWire<'_>) -> TranscriptAssistant {
     let (text, todos, tool_calls) = match message.content {
-        Json::Text(text) => (Some(text.into_owned()), None, 0),
-        Json::List(blocks) => (blocks.text, blocks.todos, blocks.tool_calls),
-        Json::Null | Json::Flag(_) | Json::Number(_) | Json::Object(_) => (None, None, 0),
+        LenientJson::Text(text) => (Some(text.into_owned()), None, 0),
+        LenientJson::List(blocks) => (blocks.text, blocks.todos, blocks.tool_calls),
+        LenientJson::Null
+        | LenientJson::Flag(_)
+        | LenientJson::Number(_)
+        | LenientJson::Object(_) => (None, None, 0),
     };
     let is_synthetic = message.model.is_text("<synthetic>");
-    Assistant {
+    TranscriptAssistant {
         context_window: match &message.model {
-            Json::Text(model) => window(model),
-            Json::Null | Json::Flag(_) | Json::Number(_) | Json::List(_) | Json::Object(_) => None,
+            LenientJson::Text(model) => context_window_of(model),
+            LenientJson::Null
+            | LenientJson::Flag(_)
+            | LenientJson::Number(_)
+            | LenientJson::List(_)
+            | LenientJson::Object(_) => None,
         },
         context_tokens: message
             .usage
@@ -261,7 +278,7 @@ fn assistant(message: Message<'_>) -> Assistant {
 }
 
 #[derive(Deserialize)]
-struct Wire<'a> {
+struct TranscriptWire<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
     #[serde(rename = "isSidechain")]
@@ -269,22 +286,22 @@ struct Wire<'a> {
     #[serde(rename = "isApiErrorMessage")]
     is_api_error_message: Option<bool>,
     #[serde(borrow)]
-    message: Option<Message<'a>>,
+    message: Option<TranscriptMessageWire<'a>>,
     #[serde(rename = "totalCostUSD")]
     total_cost_usd: Option<f64>,
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
+struct TranscriptMessageWire<'a> {
     #[serde(borrow, default)]
-    model: Json<'a>,
-    usage: Option<Usage>,
+    model: LenientJson<'a>,
+    usage: Option<TranscriptUsageWire>,
     #[serde(borrow, default)]
-    content: Json<'a, IgnoredAny, Blocks>,
+    content: LenientJson<'a, IgnoredAny, ContentBlocks>,
 }
 
 #[derive(Deserialize)]
-struct Usage {
+struct TranscriptUsageWire {
     #[serde(rename = "input_tokens")]
     input: Option<u64>,
     #[serde(rename = "cache_read_input_tokens")]
@@ -296,32 +313,32 @@ struct Usage {
 }
 
 #[derive(Deserialize)]
-struct Block<'a> {
+struct ContentBlockWire<'a> {
     #[serde(borrow, default, rename = "type")]
-    kind: Json<'a>,
+    kind: LenientJson<'a>,
     #[serde(borrow, default)]
-    text: Json<'a>,
+    text: LenientJson<'a>,
     #[serde(borrow, default)]
-    name: Json<'a>,
+    name: LenientJson<'a>,
     #[serde(borrow, default)]
-    input: Json<'a, Input<'a>>,
+    input: LenientJson<'a, TodoInputWire<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Input<'a> {
+struct TodoInputWire<'a> {
     #[serde(borrow, default)]
-    todos: Json<'a, IgnoredAny, Todos<'a>>,
+    todos: LenientJson<'a, IgnoredAny, TodoPairs<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Todo<'a> {
+struct TodoWire<'a> {
     #[serde(borrow, default)]
-    content: Json<'a>,
+    content: LenientJson<'a>,
     #[serde(borrow, default)]
-    status: Json<'a>,
+    status: LenientJson<'a>,
 }
 
-impl Usage {
+impl TranscriptUsageWire {
     fn context_tokens(&self) -> Option<u64> {
         let others = [self.cache_read, self.cache_creation, self.output];
         Some(others.into_iter().flatten().fold(self.input?, u64::saturating_add))
@@ -329,31 +346,31 @@ impl Usage {
 }
 
 #[derive(Default)]
-struct Blocks {
+struct ContentBlocks {
     text: Option<String>,
     todos: Option<Checklist>,
     tool_calls: u32,
 }
 
-impl<'de> Deserialize<'de> for Blocks {
+impl<'de> Deserialize<'de> for ContentBlocks {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(BlocksVisitor)
+        deserializer.deserialize_seq(ContentBlocksVisitor)
     }
 }
 
-struct BlocksVisitor;
+struct ContentBlocksVisitor;
 
-impl<'de> Visitor<'de> for BlocksVisitor {
-    type Value = Blocks;
+impl<'de> Visitor<'de> for ContentBlocksVisitor {
+    type Value = ContentBlocks;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("content blocks")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Blocks, A::Error> {
-        let mut blocks = Blocks::default();
-        while let Some(block) = list.next_element::<Json<'de, Block<'de>>>()? {
-            if let Json::Object(block) = block {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<ContentBlocks, A::Error> {
+        let mut blocks = ContentBlocks::default();
+        while let Some(block) = list.next_element::<LenientJson<'de, ContentBlockWire<'de>>>()? {
+            if let LenientJson::Object(block) = block {
                 blocks.add(block);
             }
         }
@@ -361,11 +378,11 @@ impl<'de> Visitor<'de> for BlocksVisitor {
     }
 }
 
-impl Blocks {
-    fn add(&mut self, block: Block<'_>) {
+impl ContentBlocks {
+    fn add(&mut self, block: ContentBlockWire<'_>) {
         self.tool_calls += u32::from(block.kind.is_text("tool_use"));
         if block.kind.is_text("text")
-            && let Json::Text(text) = block.text
+            && let LenientJson::Text(text) = block.text
         {
             match &mut self.text {
                 Some(before) => {
@@ -376,8 +393,8 @@ impl Blocks {
             }
         } else if block.kind.is_text("tool_use")
             && block.name.is_text("TodoWrite")
-            && let Json::Object(input) = block.input
-            && let Json::List(todos) = input.todos
+            && let LenientJson::Object(input) = block.input
+            && let LenientJson::List(todos) = input.todos
         {
             let todos = todos.0.iter().map(|(content, status)| (&**content, &**status));
             self.todos = Some(checklist::from_todos(todos));
@@ -386,35 +403,38 @@ impl Blocks {
 }
 
 /// Pairs of content and status.
-struct Todos<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+struct TodoPairs<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Todos<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for TodoPairs<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(TodosVisitor)
+        deserializer.deserialize_seq(TodoPairsVisitor)
     }
 }
 
-struct TodosVisitor;
+struct TodoPairsVisitor;
 
-impl<'de> Visitor<'de> for TodosVisitor {
-    type Value = Todos<'de>;
+impl<'de> Visitor<'de> for TodoPairsVisitor {
+    type Value = TodoPairs<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("todos")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Todos<'de>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<TodoPairs<'de>, A::Error> {
         let mut todos = Vec::new();
-        while let Some(todo) = list.next_element::<Json<'de, Todo<'de>>>()? {
-            if let Json::Object(todo) = todo
-                && let Json::Text(content) = todo.content
+        while let Some(todo) = list.next_element::<LenientJson<'de, TodoWire<'de>>>()? {
+            if let LenientJson::Object(todo) = todo
+                && let LenientJson::Text(content) = todo.content
             {
-                let status =
-                    if let Json::Text(status) = todo.status { status } else { Cow::default() };
+                let status = if let LenientJson::Text(status) = todo.status {
+                    status
+                } else {
+                    Cow::default()
+                };
                 todos.push((content, status));
             }
         }
-        Ok(Todos(todos))
+        Ok(TodoPairs(todos))
     }
 }
 
@@ -423,7 +443,7 @@ mod tests {
     use super::*;
     use alloc::format;
 
-    fn listed(checklist: &Checklist) -> String {
+    fn show_checklist(checklist: &Checklist) -> String {
         let items = checklist.items.iter();
         let items: Vec<_> = items
             .map(|item| format!("{}{}", if item.done { '+' } else { '-' }, item.text))
@@ -431,26 +451,26 @@ mod tests {
         format!("[{}]", items.join(" "))
     }
 
-    fn shown(line: &str) -> String {
-        match observe(line.as_bytes()) {
-            Line::Assistant(assistant) => {
+    fn show_line(line: &str) -> String {
+        match parse_transcript_line(line.as_bytes()) {
+            TranscriptLine::Assistant(assistant) => {
                 let parts = [
                     Some("assistant".into()),
                     assistant.api_error.then(|| "api error".into()),
                     assistant.context_tokens.map(|tokens| format!("{tokens} tokens")),
                     assistant.text.map(|text| format!("{text:?}")),
-                    assistant.checklist.as_ref().map(listed),
+                    assistant.checklist.as_ref().map(show_checklist),
                 ];
                 parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
             }
-            Line::Cost { usd } => format!("${usd}"),
-            Line::Interrupted => "interrupted".into(),
-            Line::Held => "held".into(),
-            Line::Overridden => "overridden".into(),
-            Line::Queued { is_command: true } => "queued, a command".into(),
-            Line::Queued { is_command: false } => "queued".into(),
-            Line::Unqueued => "unqueued".into(),
-            Line::Other => "other".into(),
+            TranscriptLine::Cost { usd } => format!("${usd}"),
+            TranscriptLine::Interrupted => "interrupted".into(),
+            TranscriptLine::StopBlocked => "held".into(),
+            TranscriptLine::Overridden => "overridden".into(),
+            TranscriptLine::Queued { is_command: true } => "queued, a command".into(),
+            TranscriptLine::Queued { is_command: false } => "queued".into(),
+            TranscriptLine::Dequeued => "unqueued".into(),
+            TranscriptLine::Other => "other".into(),
         }
     }
 
@@ -481,10 +501,10 @@ mod tests {
                 format!(r#"{{"isSidechain": false, "message": {message}, "type": "assistant"}}"#);
             let failed =
                 format!(r#"{{"isApiErrorMessage":true,"type":"assistant","message":{message}}}"#);
-            assert_eq!(shown(&compact), expected, "{message}");
-            assert_eq!(shown(&spaced), expected, "{message}");
+            assert_eq!(show_line(&compact), expected, "{message}");
+            assert_eq!(show_line(&spaced), expected, "{message}");
             assert_eq!(
-                shown(&failed),
+                show_line(&failed),
                 expected.replacen("assistant", "assistant, api error", 1),
                 "{message}"
             );
@@ -535,7 +555,7 @@ mod tests {
             (r#"{"type":"queue-operation","operation":"dequeue"}"#.into(), "unqueued"),
             (r#"{"type":"queue-operation","operation":"remove","content":"x"}"#.into(), "unqueued"),
         ] {
-            assert_eq!(shown(&line), expected, "{line}");
+            assert_eq!(show_line(&line), expected, "{line}");
         }
     }
 
@@ -565,7 +585,7 @@ mod tests {
             (r#"{"usage":7}"#, "other"),
         ] {
             let line = format!(r#"{{"type":"assistant","message":{message}}}"#);
-            assert_eq!(shown(&line), expected, "{message}");
+            assert_eq!(show_line(&line), expected, "{message}");
         }
     }
 
@@ -589,7 +609,7 @@ mod tests {
             (r#"[{"type":"tool_use","name":"TodoWrite"}]"#, "assistant"),
         ] {
             let line = format!(r#"{{"type":"assistant","message":{{"content":{content}}}}}"#);
-            assert_eq!(shown(&line), expected, "{content}");
+            assert_eq!(show_line(&line), expected, "{content}");
         }
     }
 
@@ -604,7 +624,7 @@ mod tests {
             (r#"{"type":"cost-state","totalCostUSD":NaN}"#, "other"),
             (r#"{"type":"cost-state","totalCostUSD":1e999}"#, "other"),
         ] {
-            assert_eq!(shown(line), expected, "{line}");
+            assert_eq!(show_line(line), expected, "{line}");
         }
     }
 
@@ -632,37 +652,42 @@ mod tests {
             &long,
             &deep,
         ] {
-            assert_eq!(observe(line.as_bytes()), Line::Other, "{:?}", &line[..line.len().min(120)]);
+            assert_eq!(
+                parse_transcript_line(line.as_bytes()),
+                TranscriptLine::Other,
+                "{:?}",
+                &line[..line.len().min(120)]
+            );
         }
         assert_eq!(
-            observe(b"{\"type\":\"assistant\",\"message\":{\"content\":\"\xff\"}}"),
-            Line::Other
+            parse_transcript_line(b"{\"type\":\"assistant\",\"message\":{\"content\":\"\xff\"}}"),
+            TranscriptLine::Other
         );
     }
 
     #[test]
     fn later_lines_override_earlier_ones() {
         let assistant_line = |text: &str, items: Option<&[(&str, &str)]>| {
-            Line::Assistant(Assistant {
+            TranscriptLine::Assistant(TranscriptAssistant {
                 text: Some(text.into()),
                 checklist: items.map(|items| checklist::from_todos(items.iter().copied())),
-                ..Assistant::default()
+                ..TranscriptAssistant::default()
             })
         };
-        let mut observed = Observed::default();
+        let mut observed = TranscriptSummary::default();
         for (line, expected) in [
             (assistant_line("a", Some(&[("a", "pending")])), "[-a]"),
             (assistant_line("b", None), "[-a]"),
             (assistant_line("c", Some(&[("b", "completed")])), "[+b]"),
-            (Line::Cost { usd: 0.5 }, "[+b]"),
-            (Line::Other, "[+b]"),
+            (TranscriptLine::Cost { usd: 0.5 }, "[+b]"),
+            (TranscriptLine::Other, "[+b]"),
             (assistant_line("d", Some(&[])), "none"),
             (assistant_line("e", Some(&[("c", "pending")])), "[-c]"),
-            (Line::Cost { usd: 1.5 }, "[-c]"),
+            (TranscriptLine::Cost { usd: 1.5 }, "[-c]"),
             (assistant_line("f", None), "[-c]"),
         ] {
             observed.add(line.clone());
-            let found = observed.checklist.as_ref().map_or("none".into(), listed);
+            let found = observed.checklist.as_ref().map_or("none".into(), show_checklist);
             assert_eq!(found, expected, "{line:?}");
         }
         assert_eq!(observed.cost_usd, Some(1.5));
@@ -671,9 +696,12 @@ mod tests {
 
     #[test]
     fn a_line_without_usage_keeps_the_earlier_context_size() {
-        let mut observed = Observed::default();
+        let mut observed = TranscriptSummary::default();
         for context_tokens in [Some(7), Some(9), None] {
-            observed.add(Line::Assistant(Assistant { context_tokens, ..Assistant::default() }));
+            observed.add(TranscriptLine::Assistant(TranscriptAssistant {
+                context_tokens,
+                ..TranscriptAssistant::default()
+            }));
         }
         assert_eq!(observed.context_tokens, Some(9));
     }
@@ -696,13 +724,13 @@ mod tests {
             (recorded!("todowrite"), ("0.0024", "leaving", "[+a -b]")),
             (recorded!("tool-and-stop"), ("0.0016", "All finished.", "none")),
         ] {
-            let mut observed = Observed::default();
+            let mut observed = TranscriptSummary::default();
             for line in recording.split(|byte| *byte == b'\n') {
-                observed.add(observe(line));
+                observed.add(parse_transcript_line(line));
             }
             let last = observed.last_assistant.unwrap();
             let cost = format!("{:.4}", observed.cost_usd.unwrap());
-            let checklist = observed.checklist.as_ref().map_or("none".into(), listed);
+            let checklist = observed.checklist.as_ref().map_or("none".into(), show_checklist);
             assert_eq!((&*cost, last.text.as_deref().unwrap(), &*checklist), expected);
             assert_eq!((observed.context_tokens, last.api_error), (Some(120), false));
         }

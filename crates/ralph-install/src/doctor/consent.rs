@@ -3,67 +3,71 @@
 
 use std::path::{Path, PathBuf};
 
-use super::registered::{From, Registered, Whose};
-use super::{Scene, command};
-use crate::install::command::Program;
-use crate::install::layers::LayerKind;
+use super::registered_hooks::{HookOwner, HookSource, RegisteredHook};
+use super::{DoctorContext, hook_command};
+use crate::install::program_path::RalphProgram;
+use crate::install::settings_layers::SettingsLayerKind;
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 use serde_json::Value;
 
 /// `.claude.json` can become large.
-const LARGEST: usize = 64 * 1024 * 1024;
+const MAX_CLIENT_STATE_BYTES: usize = 64 * 1024 * 1024;
 
 /// Whether the command is from the person's own settings, calls a program outside the project directly, or belongs to a
 /// project that the client trusts.
-pub(super) fn is_given(scene: &Scene<'_>, one: &Registered) -> bool {
-    is_of_person(scene, &one.from)
-        || is_harmless(scene, one)
-        || is_trusted(scene.env, scene.project)
+pub(super) fn may_run(scene: &DoctorContext<'_>, one: &RegisteredHook) -> bool {
+    is_personal(scene, &one.from)
+        || is_safe_command(scene, one)
+        || is_trusted_project(scene.env, scene.project)
 }
 
 /// Whether variables from this settings file may be set. Some variables name programs or libraries to load.
-pub(super) fn may_set(scene: &Scene<'_>, file: &Path) -> bool {
-    is_outside(scene.project, file) || is_trusted(scene.env, scene.project)
+pub(super) fn may_set_variables(scene: &DoctorContext<'_>, file: &Path) -> bool {
+    is_outside(scene.project, file) || is_trusted_project(scene.env, scene.project)
 }
 
-fn is_of_person(scene: &Scene<'_>, from: &From) -> bool {
+fn is_personal(scene: &DoctorContext<'_>, from: &HookSource) -> bool {
     match from {
-        From::Layer { kind: LayerKind::User | LayerKind::Managed, .. } => true,
-        From::Layer { kind: LayerKind::Project | LayerKind::Local, .. } => false,
-        From::Plugin { root, .. } => is_outside(scene.project, root),
+        HookSource::Layer {
+            kind: SettingsLayerKind::User | SettingsLayerKind::Managed, ..
+        } => true,
+        HookSource::Layer {
+            kind: SettingsLayerKind::Project | SettingsLayerKind::Local, ..
+        } => false,
+        HookSource::Plugin { root, .. } => is_outside(scene.project, root),
     }
 }
 
 /// Whether the command runs a program outside the project with plain literal arguments.
-fn is_harmless(scene: &Scene<'_>, one: &Registered) -> bool {
-    let words = command::spelt(scene.env, &one.from, &one.hook);
+fn is_safe_command(scene: &DoctorContext<'_>, one: &RegisteredHook) -> bool {
+    let words = hook_command::expand_words(scene.env, &one.from, &one.hook);
     let Some(program) = words.first().map(PathBuf::from) else { return false };
-    let is_alone = match one.whose {
-        Whose::Ours => true,
+    let is_alone = match one.owner {
+        HookOwner::Ralph => true,
         // With arguments it could be a shell or an interpreter.
-        Whose::Wrapped => words.len() == 1,
-        Whose::Others => false,
+        HookOwner::Wrapper => words.len() == 1,
+        HookOwner::OtherTool => false,
     };
-    let is_literal = one.hook.args.is_some() || is_literal(&one.hook.command, &program);
+    let is_literal = one.hook.args.is_some() || is_literal_command(&one.hook.command, &program);
     // A bare name is looked up in the system directories only.
-    let is_theirs = is_outside(scene.project, &program) && !is_below(&program);
+    let is_theirs = is_outside(scene.project, &program) && !is_relative_path(&program);
     is_alone && is_literal && is_theirs
 }
 
 /// Whether this is a relative path with directories, which points into the project.
-fn is_below(program: &Path) -> bool {
+fn is_relative_path(program: &Path) -> bool {
     !program.is_absolute() && program.components().count() > 1
 }
 
-fn is_literal(line: &str, program: &Path) -> bool {
+fn is_literal_command(line: &str, program: &Path) -> bool {
     const PLAIN: &[u8] = b"/._-+:@,=% '\"~";
     let is_plain = |text: &str| {
         let mut bytes = text.bytes();
         bytes.all(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii() || PLAIN.contains(&byte))
     };
     let without_home = line.replace("${HOME}", "").replace("$HOME", "");
-    let ours = Program::at(program).map(|program| program.hook(None));
+    let ours = RalphProgram::from_path(program).map(|program| program.hook_command(None));
     let rest = ours.ok().and_then(|ours| line.strip_prefix(&ours).map(str::to_string));
     is_plain(&without_home) || rest.is_some_and(|rest| is_plain(&rest))
 }
@@ -76,11 +80,11 @@ fn is_outside(project: &Path, path: &Path) -> bool {
 }
 
 /// Whether a person has accepted the client's trust dialog for this project.
-fn is_trusted(env: &Env, project: &Path) -> bool {
+fn is_trusted_project(env: &Env, project: &Path) -> bool {
     let named = env.claude_config_dir().map(|directory| directory.join(".claude.json"));
     let usual = env.home().map(|home| home.join(".claude.json"));
     let accepted = |path: PathBuf| {
-        let bytes = fs::read_opt(&path, LARGEST).ok().flatten()?;
+        let bytes = fs::read_if_exists(&path, MAX_CLIENT_STATE_BYTES).ok().flatten()?;
         let known: Value = serde_json::from_slice(&bytes).ok()?;
         let of_project = known.get("projects")?.get(project.to_str()?)?;
         of_project.get("hasTrustDialogAccepted")?.as_bool()
@@ -108,9 +112,9 @@ mod tests {
             ("/opt/ralph hook claude\nid", false),
             ("$HOMELESS/ralph hook claude | id", false),
         ] {
-            let words = crate::install::command::words(line);
+            let words = crate::install::program_path::split_command_words(line);
             let program = PathBuf::from(&words[0]);
-            assert_eq!(is_literal(line, &program), expected, "{line}");
+            assert_eq!(is_literal_command(line, &program), expected, "{line}");
         }
     }
 }

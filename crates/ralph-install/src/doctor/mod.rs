@@ -3,48 +3,48 @@
 //! [`examine_setup`] changes none of the person's files: hooks run with a temporary home. [`repair`] makes the few
 //! changes that are safe.
 
-mod client;
-mod command;
+mod client_limits;
+mod client_version;
 mod consent;
-mod fire;
-mod hooks;
-mod limits;
-mod payload;
+mod home_checks;
+mod hook_checks;
+mod hook_command;
+mod hook_trial;
 mod plugins;
-mod project;
+mod project_checks;
 pub mod protection;
-mod registered;
+mod registered_hooks;
 pub mod repair;
-mod runs;
-mod settings;
-mod state;
+mod run_checks;
+mod sample_event;
+mod settings_checks;
 
 use std::path::Path;
 
-use crate::install::layers;
-use crate::install::plan::Scope;
-use ralph_home::paths::Home;
+use crate::install::install_plan::InstallScope;
+use crate::install::settings_layers;
+use ralph_home::paths::RalphHome;
 use ralph_sys::env::Env;
-use ralph_sys::proc::cancel::Cancel;
+use ralph_sys::proc::cancel::CancelToken;
 use serde::Serialize;
 
 /// The setup to examine.
 #[derive(Clone, Copy, Debug)]
-pub struct Scene<'a> {
+pub struct DoctorContext<'a> {
     pub env: &'a Env,
-    pub home: &'a Home,
+    pub home: &'a RalphHome,
     pub project: &'a Path,
     /// This program, which supervises the hooks under test, and its version.
     pub program: &'a Path,
     pub version: &'a str,
     /// A temporary directory for this examination only; the caller removes it.
     pub scratch: &'a Path,
-    pub cancel: &'a Cancel,
+    pub cancel: &'a CancelToken,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum CheckStatus {
     Good,
     /// It does not work, or will stop working soon.
     Bad,
@@ -56,75 +56,75 @@ pub enum Standing {
 
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
+pub struct DoctorCheck {
     pub name: &'static str,
-    pub standing: Standing,
+    pub standing: CheckStatus,
     pub what: String,
     /// How a person can fix it.
     pub fix: Option<String>,
     /// The safe repair that [`repair`] would make.
-    pub repair: Option<Repair>,
+    pub repair: Option<SafeRepair>,
 }
 
 /// A repair that is safe to make without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Repair {
+pub enum SafeRepair {
     /// Remove other users' access to ralph's home.
     PrivateHome,
     /// Rewrite ralph's own entries in these settings, as `ralph init` would.
-    Settings(Scope),
+    Settings(InstallScope),
     /// Remove temporary directories of killed gates.
     Scratch,
 }
 
-impl Check {
-    fn new(name: &'static str, standing: Standing, what: impl Into<String>) -> Self {
+impl DoctorCheck {
+    fn new(name: &'static str, standing: CheckStatus, what: impl Into<String>) -> Self {
         Self { name, standing, what: what.into(), fix: None, repair: None }
     }
 
     fn good(name: &'static str, what: impl Into<String>) -> Self {
-        Self::new(name, Standing::Good, what)
+        Self::new(name, CheckStatus::Good, what)
     }
 
     fn bad(name: &'static str, what: impl Into<String>) -> Self {
-        Self::new(name, Standing::Bad, what)
+        Self::new(name, CheckStatus::Bad, what)
     }
 
     fn unclear(name: &'static str, what: impl Into<String>) -> Self {
-        Self::new(name, Standing::Unclear, what)
+        Self::new(name, CheckStatus::Unclear, what)
     }
 
     fn note(name: &'static str, what: impl Into<String>) -> Self {
-        Self::new(name, Standing::Note, what)
+        Self::new(name, CheckStatus::Note, what)
     }
 
     fn fix(self, fix: impl Into<String>) -> Self {
         Self { fix: Some(fix.into()), ..self }
     }
 
-    fn repair(self, repair: Option<Repair>) -> Self {
+    fn repair(self, repair: Option<SafeRepair>) -> Self {
         Self { repair, ..self }
     }
 }
 
 /// Runs every check, in the order of likely causes: settings, hooks, ralph's home, the project.
-pub fn examine(scene: &Scene<'_>) -> Vec<Check> {
-    let layers = layers::read(scene.env, scene.project);
-    let registered = registered::read(scene.env, &layers);
-    let policy = project::load(scene);
-    let mut checks = settings::layers(&layers);
-    checks.extend(settings::switches(&layers));
-    checks.extend(settings::variables(scene, &layers));
-    checks.extend(hooks::registration(&layers, &registered));
-    checks.extend(hooks::duplicates(&registered));
-    checks.extend(hooks::tried(scene, &layers, &registered));
-    checks.extend(limits::timeouts(&registered, policy.gates_ms()));
-    checks.extend(limits::cap(scene, &layers, (&registered, &policy)));
-    checks.extend(hooks::of_others(&registered));
-    checks.extend(state::home(scene));
-    checks.extend(state::inside(scene));
-    checks.extend(runs::all(scene));
-    checks.extend(project::checks(scene, &policy));
-    checks.push(client::version(scene));
+pub fn examine_setup(scene: &DoctorContext<'_>) -> Vec<DoctorCheck> {
+    let layers = settings_layers::read_layers(scene.env, scene.project);
+    let registered = registered_hooks::read_registered_hooks(scene.env, &layers);
+    let policy = project_checks::load_doctor_policy(scene);
+    let mut checks = settings_checks::check_layers(&layers);
+    checks.extend(settings_checks::check_switches(&layers));
+    checks.extend(settings_checks::check_variables(scene, &layers));
+    checks.extend(hook_checks::check_registration(&layers, &registered));
+    checks.extend(hook_checks::check_duplicates(&registered));
+    checks.extend(hook_checks::try_hooks(scene, &layers, &registered));
+    checks.extend(client_limits::check_timeouts(&registered, policy.gates_ms()));
+    checks.extend(client_limits::check_block_cap(scene, &layers, (&registered, &policy)));
+    checks.extend(hook_checks::list_foreign_hooks(&registered));
+    checks.extend(home_checks::check_home(scene));
+    checks.extend(home_checks::check_home_content(scene));
+    checks.extend(run_checks::check_runs(scene));
+    checks.extend(project_checks::check_project(scene, &policy));
+    checks.push(client_version::check_client_version(scene));
     checks
 }

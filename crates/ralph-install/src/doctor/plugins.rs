@@ -4,24 +4,24 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::install::layers::{self, Hook, Layer, State};
+use crate::install::settings_layers::{self, HookSetting, SettingsLayer, SettingsLayerState};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 
-const LARGEST: usize = 4 * 1024 * 1024;
-const MOST: usize = 200;
+const MAX_PLUGIN_FILE_BYTES: usize = 4 * 1024 * 1024;
+const MAX_PLUGINS: usize = 200;
 
-pub(super) struct Plugin {
+pub(super) struct EnabledPlugin {
     pub(super) name: String,
     pub(super) root: PathBuf,
-    pub(super) hooks: Vec<Hook>,
+    pub(super) hooks: Vec<HookSetting>,
 }
 
 /// Every plugin that the combined settings enable and that exists on disk.
-pub(super) fn enabled(env: &Env, layers: &[Layer]) -> Vec<Plugin> {
+pub(super) fn enabled_plugins(env: &Env, layers: &[SettingsLayer]) -> Vec<EnabledPlugin> {
     let mut names: Vec<(&str, bool)> = Vec::new();
     for layer in layers {
-        let State::Read(settings) = &layer.state else { continue };
+        let SettingsLayerState::Read(settings) = &layer.state else { continue };
         if settings.ignored.is_some() {
             continue;
         }
@@ -30,33 +30,33 @@ pub(super) fn enabled(env: &Env, layers: &[Layer]) -> Vec<Plugin> {
             names.push((name, *is_on));
         }
     }
-    let names = names.into_iter().filter(|(_, is_on)| *is_on).take(MOST);
-    let places = Places::read(env, layers);
+    let names = names.into_iter().filter(|(_, is_on)| *is_on).take(MAX_PLUGINS);
+    let places = PluginLocations::read(env, layers);
     names
         .filter_map(|(name, _)| {
             let root = places.root(name)?;
-            Some(Plugin { name: name.to_string(), hooks: hooks(&root), root })
+            Some(EnabledPlugin { name: name.to_string(), hooks: plugin_hooks(&root), root })
         })
         .collect()
 }
 
 /// The client's records of where plugins are installed.
-struct Places {
+struct PluginLocations {
     /// `extraKnownMarketplaces` of every layer, highest precedence first; then the client's own list.
     marketplaces: Vec<Value>,
     installed: Value,
 }
 
-impl Places {
-    fn read(env: &Env, layers: &[Layer]) -> Self {
+impl PluginLocations {
+    fn read(env: &Env, layers: &[SettingsLayer]) -> Self {
         let extra = layers.iter().rev().map(|layer| {
-            json(&layer.path).get("extraKnownMarketplaces").cloned().unwrap_or_default()
+            read_plugin_json(&layer.path).get("extraKnownMarketplaces").cloned().unwrap_or_default()
         });
         let directory = env.claude_config_dir().unwrap_or_default().join("plugins");
-        let known = json(&directory.join("known_marketplaces.json"));
+        let known = read_plugin_json(&directory.join("known_marketplaces.json"));
         Self {
             marketplaces: extra.chain([known]).collect(),
-            installed: json(&directory.join("installed_plugins.json")),
+            installed: read_plugin_json(&directory.join("installed_plugins.json")),
         }
     }
 
@@ -69,7 +69,7 @@ impl Places {
             let path = PathBuf::from(source.get("path")?.as_str()?);
             (is_directory && path.is_absolute()).then_some(path)
         });
-        let live = live.and_then(|directory| in_marketplace(&directory, plugin));
+        let live = live.and_then(|directory| find_in_marketplace(&directory, plugin));
         let copies =
             self.installed.get("plugins").and_then(|plugins| plugins.get(name)?.as_array());
         let mut copy = copies.into_iter().flatten().rev().filter_map(|copy| {
@@ -80,54 +80,61 @@ impl Places {
     }
 }
 
-fn in_marketplace(directory: &Path, plugin: &str) -> Option<PathBuf> {
-    let listed = json(&directory.join(".claude-plugin/marketplace.json"));
+fn find_in_marketplace(directory: &Path, plugin: &str) -> Option<PathBuf> {
+    let listed = read_plugin_json(&directory.join(".claude-plugin/marketplace.json"));
     let plugins = listed.get("plugins")?.as_array()?;
     let found =
         plugins.iter().find(|one| one.get("name").and_then(Value::as_str) == Some(plugin))?;
-    inside(directory, found.get("source")?.as_str()?)
+    join_inside(directory, found.get("source")?.as_str()?)
 }
 
 /// Joins a relative path; `None` if it would leave the directory.
-fn inside(directory: &Path, path: &str) -> Option<PathBuf> {
+fn join_inside(directory: &Path, path: &str) -> Option<PathBuf> {
     let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     Path::new(path).components().all(is_plain).then(|| directory.join(path))
 }
 
 /// Hooks from `hooks/hooks.json`, and from `plugin.json`, which may name another file or contain hooks inline.
-fn hooks(root: &Path) -> Vec<Hook> {
-    let mut hooks = of_file(&root.join("hooks/hooks.json"));
-    let manifest = json(&root.join(".claude-plugin/plugin.json"));
+fn plugin_hooks(root: &Path) -> Vec<HookSetting> {
+    let mut hooks = read_hooks(&root.join("hooks/hooks.json"));
+    let manifest = read_plugin_json(&root.join(".claude-plugin/plugin.json"));
     match manifest.get("hooks") {
         Some(Value::String(path)) => {
-            let path = inside(root, path).filter(|path| *path != root.join("hooks/hooks.json"));
-            hooks.extend(path.map(|path| of_file(&path)).unwrap_or_default());
+            let path =
+                join_inside(root, path).filter(|path| *path != root.join("hooks/hooks.json"));
+            hooks.extend(path.map(|path| read_hooks(&path)).unwrap_or_default());
         }
         Some(inline @ Value::Object(_)) => {
             let whole = inline
                 .get("hooks")
                 .map_or_else(|| serde_json::json!({ "hooks": inline }), |_| inline.clone());
-            hooks.extend(of_bytes(whole.to_string().as_bytes()));
+            hooks.extend(parse_hooks(whole.to_string().as_bytes()));
         }
         Some(_) | None => {}
     }
     hooks
 }
 
-fn of_file(path: &Path) -> Vec<Hook> {
-    fs::read_opt(path, LARGEST).ok().flatten().map(|bytes| of_bytes(&bytes)).unwrap_or_default()
+fn read_hooks(path: &Path) -> Vec<HookSetting> {
+    fs::read_if_exists(path, MAX_PLUGIN_FILE_BYTES)
+        .ok()
+        .flatten()
+        .map(|bytes| parse_hooks(&bytes))
+        .unwrap_or_default()
 }
 
-fn of_bytes(bytes: &[u8]) -> Vec<Hook> {
-    match layers::parse(bytes) {
-        State::Read(settings) if settings.ignored.is_none() => settings.hooks,
-        State::Read(_) | State::Missing | State::Broken(_) => Vec::new(),
+fn parse_hooks(bytes: &[u8]) -> Vec<HookSetting> {
+    match settings_layers::parse_client_settings(bytes) {
+        SettingsLayerState::Read(settings) if settings.ignored.is_none() => settings.hooks,
+        SettingsLayerState::Read(_)
+        | SettingsLayerState::Missing
+        | SettingsLayerState::Broken(_) => Vec::new(),
     }
 }
 
 /// Reads JSON; a missing or malformed file counts as `null`.
-fn json(path: &Path) -> Value {
-    let bytes = fs::read_opt(path, LARGEST).ok().flatten().unwrap_or_default();
+fn read_plugin_json(path: &Path) -> Value {
+    let bytes = fs::read_if_exists(path, MAX_PLUGIN_FILE_BYTES).ok().flatten().unwrap_or_default();
     serde_json::from_slice(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes))
         .unwrap_or_default()
 }

@@ -2,45 +2,45 @@
 
 use std::path::{Path, PathBuf};
 
-use super::registered;
-use crate::install::layers::{self, Mode};
-use ralph_core::limits::duration;
-use ralph_core::run::Phase;
-use ralph_home::paths::Home;
-use ralph_hook::heard;
+use super::registered_hooks;
+use crate::install::settings_layers::{self, HookMode};
+use ralph_core::limits::format_duration;
+use ralph_core::run::RunPhase;
+use ralph_home::paths::RalphHome;
+use ralph_hook::heartbeat;
 use ralph_hook::overview::RunView;
 use ralph_policy::config;
 use ralph_sys::clock;
 use ralph_sys::env::Env;
 use ralph_sys::fs;
-use ralph_sys::owner::{self, Alive};
+use ralph_sys::process_identity::{self, Liveness};
 
 /// A session that started or sent an event this recently is not reported: it may have sent none yet, or its hooks work.
 const GRACE_MS: u64 = 2 * 60 * 1000;
 /// A held agent keeps working, and its tool calls are events; longer silence means that the hooks are gone.
-const SILENCE_MS: u64 = 30 * 60 * 1000;
+const MAX_SILENCE_MS: u64 = 30 * 60 * 1000;
 
 /// Why an active run holds nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unprotected {
+pub enum UnprotectedReason {
     /// This file disables all hooks.
-    Off(PathBuf),
+    HooksDisabled(PathBuf),
     /// No hook calls ralph at a stop.
     NoHook,
     /// No event has arrived since the run started.
-    NeverHeard,
+    NoEvents,
     /// No event for a long time, although the agent was held and its process is alive.
     Silent { since_ms: u64 },
 }
 
-impl Unprotected {
-    pub fn in_words(&self, now_ms: u64) -> String {
+impl UnprotectedReason {
+    pub fn describe(&self, now_ms: u64) -> String {
         match self {
-            Self::Off(path) => format!("`disableAllHooks` in `{}`", path.display()),
+            Self::HooksDisabled(path) => format!("`disableAllHooks` in `{}`", path.display()),
             Self::NoHook => "no settings file or plugin calls ralph at a stop".to_string(),
-            Self::NeverHeard => "no event of its session has ever arrived".to_string(),
+            Self::NoEvents => "no event of its session has ever arrived".to_string(),
             Self::Silent { since_ms } => {
-                let span = duration(now_ms.saturating_sub(*since_ms));
+                let span = format_duration(now_ms.saturating_sub(*since_ms));
                 format!("silent for {span}, though it was held")
             }
         }
@@ -48,9 +48,11 @@ impl Unprotected {
 
     pub fn remedy(&self) -> String {
         match self {
-            Self::Off(path) => format!("remove `disableAllHooks` from `{}`", path.display()),
+            Self::HooksDisabled(path) => {
+                format!("remove `disableAllHooks` from `{}`", path.display())
+            }
             Self::NoHook => "`ralph init` in its project".to_string(),
-            Self::NeverHeard | Self::Silent { .. } => {
+            Self::NoEvents | Self::Silent { .. } => {
                 "`ralph doctor` in its project tests the hooks".to_string()
             }
         }
@@ -59,113 +61,124 @@ impl Unprotected {
 
 /// The facts about an active run that decide whether it is protected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Seen {
+struct ProtectionFacts {
     started_ms: u64,
     /// When an event of its session last arrived.
-    heard_ms: Option<u64>,
-    last: Last,
-    owner: Alive,
-    hooks: Hooks,
+    last_event_ms: Option<u64>,
+    last: LastAnswer,
+    owner: Liveness,
+    hooks: HookState,
     /// When the settings were last modified.
     changed_ms: u64,
 }
 
 /// How the last stop was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Last {
+enum LastAnswer {
     Held,
     Otherwise,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Hooks {
+enum HookState {
     Registered,
     Missing,
     Off(PathBuf),
 }
 
-fn judge(seen: &Seen, now_ms: u64) -> Option<Unprotected> {
+fn judge_protection(seen: &ProtectionFacts, now_ms: u64) -> Option<UnprotectedReason> {
     let since = |ms: u64| now_ms.saturating_sub(ms);
-    let last_ms = seen.heard_ms.unwrap_or(seen.started_ms);
+    let last_ms = seen.last_event_ms.unwrap_or(seen.started_ms);
     // Hooks may be registered in a place that cannot be inspected; a recent event is the better evidence.
     let is_fresh = since(last_ms) <= GRACE_MS && last_ms >= seen.changed_ms;
     match &seen.hooks {
-        Hooks::Off(path) if !is_fresh => return Some(Unprotected::Off(path.clone())),
-        Hooks::Missing if !is_fresh => return Some(Unprotected::NoHook),
-        Hooks::Off(_) | Hooks::Missing | Hooks::Registered => {}
+        HookState::Off(path) if !is_fresh => {
+            return Some(UnprotectedReason::HooksDisabled(path.clone()));
+        }
+        HookState::Missing if !is_fresh => return Some(UnprotectedReason::NoHook),
+        HookState::Off(_) | HookState::Missing | HookState::Registered => {}
     }
-    match seen.heard_ms {
-        None if since(seen.started_ms) > GRACE_MS => Some(Unprotected::NeverHeard),
+    match seen.last_event_ms {
+        None if since(seen.started_ms) > GRACE_MS => Some(UnprotectedReason::NoEvents),
         Some(since_ms)
-            if since(since_ms) > SILENCE_MS
-                && seen.last == Last::Held
-                && seen.owner == Alive::Yes =>
+            if since(since_ms) > MAX_SILENCE_MS
+                && seen.last == LastAnswer::Held
+                && seen.owner == Liveness::Alive =>
         {
-            Some(Unprotected::Silent { since_ms })
+            Some(UnprotectedReason::Silent { since_ms })
         }
         None | Some(_) => None,
     }
 }
 
 /// For each run, why it is unprotected; `None` if it is protected or not active.
-pub fn of_runs(env: &Env, home: &Home, views: &[RunView]) -> Vec<Option<Unprotected>> {
+pub fn find_unprotected(
+    env: &Env,
+    home: &RalphHome,
+    views: &[RunView],
+) -> Vec<Option<UnprotectedReason>> {
     let now_ms = clock::now_ms();
-    let mut known: Vec<(&str, Hooks, u64)> = Vec::new();
+    let mut known: Vec<(&str, HookState, u64)> = Vec::new();
     let mut found = Vec::new();
     for view in views {
         // API errors are reported separately.
-        if view.phase != Phase::Active || view.opened.state.trouble.is_some() {
+        if view.phase != RunPhase::Active || view.opened.state.trouble.is_some() {
             found.push(None);
             continue;
         }
         let project = view.opened.run.project.as_str();
         if !known.iter().any(|(one, ..)| *one == project) {
-            let (hooks, changed_ms) = hooks(env, Path::new(project));
+            let (hooks, changed_ms) = project_hook_state(env, Path::new(project));
             known.push((project, hooks, changed_ms));
         }
         let place = known.iter().find(|(one, ..)| *one == project);
         found.push(place.and_then(|(_, hooks, changed_ms)| {
-            judge(&seen(home, view, (hooks.clone(), *changed_ms)), now_ms)
+            judge_protection(&protection_facts(home, view, (hooks.clone(), *changed_ms)), now_ms)
         }));
     }
     found
 }
 
-fn seen(home: &Home, view: &RunView, (hooks, changed_ms): (Hooks, u64)) -> Seen {
+fn protection_facts(
+    home: &RalphHome,
+    view: &RunView,
+    (hooks, changed_ms): (HookState, u64),
+) -> ProtectionFacts {
     let (run, state) = (&view.opened.run, &view.opened.state);
     let answered = state.delivery.map(|delivery| delivery.at_ms);
-    Seen {
+    ProtectionFacts {
         started_ms: run.started_ms,
-        heard_ms: heard::last_ms(home, &run.id).max(answered),
-        last: if state.answer.is_some() { Last::Held } else { Last::Otherwise },
-        owner: state.process.as_ref().map_or(Alive::Unknown, owner::is_alive),
+        last_event_ms: heartbeat::last_heartbeat_ms(home, &run.id).max(answered),
+        last: if state.answer.is_some() { LastAnswer::Held } else { LastAnswer::Otherwise },
+        owner: state.process.as_ref().map_or(Liveness::Unknown, process_identity::check_liveness),
         hooks,
         changed_ms,
     }
 }
 
 /// Whether the settings of a project call ralph at a stop, and when they were last modified.
-fn hooks(env: &Env, project: &Path) -> (Hooks, u64) {
+fn project_hook_state(env: &Env, project: &Path) -> (HookState, u64) {
     let mut places = vec![project.to_path_buf()];
     // The client may have been started at the root of the repository or in a subdirectory.
     let above = config::find_project(project);
     if above != project {
         places.push(above);
     }
-    let mut found = Hooks::Missing;
+    let mut found = HookState::Missing;
     let mut changed_ms = 0;
     for place in places {
-        let layers = layers::read(env, &place);
+        let layers = settings_layers::read_layers(env, &place);
         let stats = layers.iter().filter_map(|layer| fs::stat(&layer.path));
         changed_ms = stats.map(|stat| stat.modified_ns / 1_000_000).fold(changed_ms, u64::max);
-        if let Some(path) = registered::off(&layers) {
-            return (Hooks::Off(path), changed_ms);
+        if let Some(path) = registered_hooks::find_disabling_file(&layers) {
+            return (HookState::Off(path), changed_ms);
         }
-        let is_registered = registered::read(env, &layers)
-            .iter()
-            .any(|one| one.is_ours() && one.hook.event == "Stop" && one.hook.mode == Mode::Waits);
+        let is_registered =
+            registered_hooks::read_registered_hooks(env, &layers).iter().any(|one| {
+                one.calls_ralph() && one.hook.event == "Stop" && one.hook.mode == HookMode::Waits
+            });
         if is_registered {
-            found = Hooks::Registered;
+            found = HookState::Registered;
         }
     }
     (found, changed_ms)
@@ -180,47 +193,72 @@ mod tests {
     fn a_run_without_events_is_unprotected() {
         const MINUTE: u64 = 60_000;
         let start = 1_000 * MINUTE;
-        let off = || Hooks::Off(PathBuf::from("/s"));
-        let silent = |since_ms| Some(Unprotected::Silent { since_ms });
-        let gone = Some(Unprotected::Off(PathBuf::from("/s")));
-        let base = Seen {
+        let off = || HookState::Off(PathBuf::from("/s"));
+        let silent = |since_ms| Some(UnprotectedReason::Silent { since_ms });
+        let gone = Some(UnprotectedReason::HooksDisabled(PathBuf::from("/s")));
+        let base = ProtectionFacts {
             started_ms: start,
-            heard_ms: None,
-            last: Last::Otherwise,
-            owner: Alive::Yes,
-            hooks: Hooks::Registered,
+            last_event_ms: None,
+            last: LastAnswer::Otherwise,
+            owner: Liveness::Alive,
+            hooks: HookState::Registered,
             changed_ms: 0,
         };
-        let never = Some(Unprotected::NeverHeard);
-        let no_hook = Some(Unprotected::NoHook);
-        let active = Seen { heard_ms: Some(start + MINUTE), ..base.clone() };
-        let held = Seen { last: Last::Held, ..active.clone() };
-        let missing = Seen { hooks: Hooks::Missing, ..active.clone() };
+        let never = Some(UnprotectedReason::NoEvents);
+        let no_hook = Some(UnprotectedReason::NoHook);
+        let active = ProtectionFacts { last_event_ms: Some(start + MINUTE), ..base.clone() };
+        let held = ProtectionFacts { last: LastAnswer::Held, ..active.clone() };
+        let missing = ProtectionFacts { hooks: HookState::Missing, ..active.clone() };
         for (what, seen, minutes, expected) in [
             ("just started", base.clone(), 2, None),
             ("no event ever", base.clone(), 3, never),
             ("one event", active.clone(), 600, None),
             ("held, a long turn", held.clone(), 31, None),
             ("held, and silent", held.clone(), 32, silent(start + MINUTE)),
-            ("held, its process gone", Seen { owner: Alive::No, ..held.clone() }, 600, None),
-            ("held, its process unknown", Seen { owner: Alive::Unknown, ..held }, 600, None),
-            ("started without a hook", Seen { hooks: Hooks::Missing, ..base.clone() }, 2, None),
-            ("no hook came", Seen { hooks: Hooks::Missing, ..base }, 3, no_hook.clone()),
+            (
+                "held, its process gone",
+                ProtectionFacts { owner: Liveness::Dead, ..held.clone() },
+                600,
+                None,
+            ),
+            (
+                "held, its process unknown",
+                ProtectionFacts { owner: Liveness::Unknown, ..held },
+                600,
+                None,
+            ),
+            (
+                "started without a hook",
+                ProtectionFacts { hooks: HookState::Missing, ..base.clone() },
+                2,
+                None,
+            ),
+            (
+                "no hook came",
+                ProtectionFacts { hooks: HookState::Missing, ..base },
+                3,
+                no_hook.clone(),
+            ),
             ("an event without a hook", missing.clone(), 3, None),
             ("no event any more", missing.clone(), 4, no_hook.clone()),
-            ("taken out since", Seen { changed_ms: start + 2 * MINUTE, ..missing }, 2, no_hook),
-            ("switched off before", Seen { hooks: off(), ..active.clone() }, 2, None),
+            (
+                "taken out since",
+                ProtectionFacts { changed_ms: start + 2 * MINUTE, ..missing },
+                2,
+                no_hook,
+            ),
+            ("switched off before", ProtectionFacts { hooks: off(), ..active.clone() }, 2, None),
             (
                 "switched off since",
-                Seen { hooks: off(), changed_ms: start + 2 * MINUTE, ..active },
+                ProtectionFacts { hooks: off(), changed_ms: start + 2 * MINUTE, ..active },
                 2,
                 gone,
             ),
         ] {
-            assert_eq!(judge(&seen, start + minutes * MINUTE), expected, "{what}");
+            assert_eq!(judge_protection(&seen, start + minutes * MINUTE), expected, "{what}");
         }
         assert_eq!(
-            Unprotected::Silent { since_ms: start }.in_words(start + 45 * MINUTE),
+            UnprotectedReason::Silent { since_ms: start }.describe(start + 45 * MINUTE),
             "silent for 45 min, though it was held"
         );
     }

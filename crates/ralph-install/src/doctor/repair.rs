@@ -1,11 +1,14 @@
 //! The few repairs that are safe without asking. All of them change only ralph's own files and entries.
 
-use super::{Check, Repair, Scene, hooks, registered, state};
-use crate::install::command::{Doubt, Program};
-use crate::install::layers::{self, Mode};
-use crate::install::plan::{self, Gates, Ground, Order, Others, Scope, StatusLine};
-use crate::install::registration::{Extent, Warming};
-use crate::install::{InstallError, change};
+use super::{DoctorCheck, DoctorContext, SafeRepair, home_checks, hook_checks, registered_hooks};
+use crate::install::install_plan::{
+    self, ForeignSetupChoice, GateSetupChoice, InstallContext, InstallRequest, InstallScope,
+    StatusLineChoice,
+};
+use crate::install::program_path::{PathDoubt, RalphProgram};
+use crate::install::registration::{GateWarming, HookExtent};
+use crate::install::settings_layers::{self, HookMode};
+use crate::install::{InstallError, file_change};
 use ralph_sys::fs;
 
 #[derive(Debug, thiserror::Error)]
@@ -19,57 +22,62 @@ pub enum RepairError {
 }
 
 /// Makes each repair that the checks ask for once, and describes what was done.
-pub fn all(scene: &Scene<'_>, checks: &[Check]) -> Vec<Result<String, RepairError>> {
-    let mut wanted: Vec<Repair> = Vec::new();
+pub fn apply_repairs(
+    scene: &DoctorContext<'_>,
+    checks: &[DoctorCheck],
+) -> Vec<Result<String, RepairError>> {
+    let mut wanted: Vec<SafeRepair> = Vec::new();
     for repair in checks.iter().filter_map(|check| check.repair) {
         if !wanted.contains(&repair) {
             wanted.push(repair);
         }
     }
-    wanted.into_iter().map(|repair| one(scene, repair)).collect()
+    wanted.into_iter().map(|repair| apply_repair(scene, repair)).collect()
 }
 
-fn one(scene: &Scene<'_>, repair: Repair) -> Result<String, RepairError> {
+fn apply_repair(scene: &DoctorContext<'_>, repair: SafeRepair) -> Result<String, RepairError> {
     match repair {
-        Repair::PrivateHome => {
-            fs::make_private(scene.home.root())?;
+        SafeRepair::PrivateHome => {
+            fs::make_dir_private(scene.home.root())?;
             Ok(format!("made `{}` private", scene.home.root().display()))
         }
-        Repair::Scratch => {
-            let stale = state::stale(scene);
+        SafeRepair::Scratch => {
+            let stale = home_checks::stale_scratch(scene);
             for directory in &stale {
-                fs::remove_made_dir(directory)?;
+                fs::remove_own_dir_tree(directory)?;
             }
             Ok(format!("removed directories of killed gates: {}", stale.len()))
         }
-        Repair::Settings(scope) => settings(scene, scope),
+        SafeRepair::Settings(scope) => repair_settings(scene, scope),
     }
 }
 
 /// Rewrites the settings as `ralph init` would, with the same set of events as before.
-fn settings(scene: &Scene<'_>, scope: Scope) -> Result<String, RepairError> {
-    let program = Program::find(scene.env).map_err(InstallError::from)?;
-    if let Some(doubt @ (Doubt::BuildDirectory | Doubt::PluginDirectory)) = program.doubt {
-        return Err(RepairError::Doubtful { path: program.path, why: doubt.in_words() });
+fn repair_settings(scene: &DoctorContext<'_>, scope: InstallScope) -> Result<String, RepairError> {
+    let program = RalphProgram::find(scene.env).map_err(InstallError::from)?;
+    if let Some(doubt @ (PathDoubt::BuildDirectory | PathDoubt::PluginDirectory)) = program.doubt {
+        return Err(RepairError::Doubtful { path: program.path, why: doubt.describe() });
     }
-    let layers = layers::read(scene.env, scene.project);
-    let registered = registered::read(scene.env, &layers);
-    let ours: Vec<_> =
-        registered.iter().filter(|one| one.is_ours() && one.from.scope() == Some(scope)).collect();
-    let is_least = |event: &str| hooks::LEAST.contains(&event);
-    let is_warm = ours.iter().any(|one| one.hook.mode == Mode::Async);
+    let layers = settings_layers::read_layers(scene.env, scene.project);
+    let registered = registered_hooks::read_registered_hooks(scene.env, &layers);
+    let ours: Vec<_> = registered
+        .iter()
+        .filter(|one| one.calls_ralph() && one.from.scope() == Some(scope))
+        .collect();
+    let is_least = |event: &str| hook_checks::MINIMAL_EVENTS.contains(&event);
+    let is_warm = ours.iter().any(|one| one.hook.mode == HookMode::Async);
     let is_minimal = !is_warm && ours.iter().all(|one| is_least(&one.hook.event));
-    let order = Order {
+    let order = InstallRequest {
         scope,
-        extent: if is_minimal { Extent::Minimal } else { Extent::Full },
-        warming: if is_warm { Warming::AfterEdits } else { Warming::Off },
-        status_line: StatusLine::Leave,
-        gates: Gates::Leave,
-        others: Others::Leave,
+        extent: if is_minimal { HookExtent::Minimal } else { HookExtent::Full },
+        warming: if is_warm { GateWarming::AfterEdits } else { GateWarming::Off },
+        status_line: StatusLineChoice::Leave,
+        gates: GateSetupChoice::Leave,
+        others: ForeignSetupChoice::Leave,
     };
-    let ground = Ground { env: scene.env, home: scene.home, project: scene.project };
-    let plan = plan::install(&ground, &order)?;
-    change::apply(scene.home, &plan.changes)?;
+    let ground = InstallContext { env: scene.env, home: scene.home, project: scene.project };
+    let plan = install_plan::plan_install(&ground, &order)?;
+    file_change::apply_changes(scene.home, &plan.changes)?;
     let mut paths = plan.changes.iter().map(|change| change.path.display().to_string());
     Ok(match paths.next() {
         Some(path) => format!("updated the registration in `{path}`"),

@@ -3,23 +3,23 @@
 //! [`install_plan`] computes the changes, and [`file_change::apply_changes`] makes them. [`settings_edit`] is the core:
 //! it maps the bytes of a settings file to the bytes with ralph, and back.
 
-pub mod change;
-pub mod command;
-pub mod commands;
-mod document;
-pub mod edit;
-pub mod foreign;
+pub mod file_change;
+pub mod foreign_setups;
+pub mod install_notes;
+pub mod install_plan;
+mod install_record;
 mod jsonc;
-pub mod layers;
-pub mod link;
-pub mod notes;
-pub mod plan;
-mod record;
+pub mod program_link;
+pub mod program_path;
 pub mod registration;
+mod settings_document;
+pub mod settings_edit;
+pub mod settings_layers;
+pub mod slash_commands;
 
 use std::path::PathBuf;
 
-pub use jsonc::Fault;
+pub use jsonc::SettingsTextError;
 
 use ralph_policy::config::ConfigError;
 use ralph_policy::trust::TrustError;
@@ -33,18 +33,18 @@ pub enum InstallError {
     Damaged {
         path: PathBuf,
         #[source]
-        fault: Fault,
+        fault: SettingsTextError,
     },
     #[error("`{}` is read-only", .0.display())]
     ReadOnly(PathBuf),
     #[error("`{}` is a broken symlink", .0.display())]
-    LeadsNowhere(PathBuf),
+    BrokenLink(PathBuf),
     #[error("`{}` changed after it was shown", .0.display())]
     Changed(PathBuf),
     #[error("only some of the changes were written")]
-    Halfway(#[source] Box<InstallError>),
+    PartlyWritten(#[source] Box<InstallError>),
     #[error(transparent)]
-    Program(#[from] command::ProgramError),
+    Program(#[from] program_path::ProgramPathError),
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]

@@ -1,23 +1,23 @@
 //! The table of events that ralph registers with a client, with their timeouts.
 
-use super::command::Program;
-use super::layers::Mode;
+use super::program_path::RalphProgram;
+use super::settings_layers::HookMode;
 
 /// The client's default timeout, in seconds. The default deadline of `ralph hook` fits into it.
-const USUAL: u32 = 600;
+const DEFAULT_TIMEOUT_SECS: u32 = 600;
 /// The longest timeout that is registered, in seconds.
-const LONGEST: u32 = 3600;
+const MAX_TIMEOUT_SECS: u32 = 3600;
 /// Time for everything that is not a gate, in seconds: the tree, the checks, the answer.
-const MARGIN: u32 = 30;
+const ANSWER_MARGIN_SECS: u32 = 30;
 
-pub const BLOCK_CAP: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
+pub const BLOCK_CAP_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
 /// Room for blocks that ralph does not count.
 const CAP_MARGIN: u32 = 5;
-const LEAST_CAP: u32 = 25;
+const MIN_CAP: u32 = 25;
 
 /// How many events are registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub enum HookExtent {
     Full,
     /// Only the events needed to start a run in a session and to hold it.
     Minimal,
@@ -27,7 +27,7 @@ pub enum Extent {
 
 /// Whether gates run ahead of the next stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Warming {
+pub enum GateWarming {
     Off,
     /// Gates start after each edit, while the agent keeps working.
     AfterEdits,
@@ -35,124 +35,128 @@ pub enum Warming {
 
 /// The timeout of a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Patience {
+enum HookTimeout {
     /// As long as the gates.
     Gates,
     Seconds(u32),
 }
 
-struct Row {
+struct EventRow {
     event: &'static str,
-    patience: Patience,
-    extent: Extent,
+    timeout: HookTimeout,
+    extent: HookExtent,
 }
 
-const fn row(event: &'static str, patience: Patience, extent: Extent) -> Row {
-    Row { event, patience, extent }
+const fn event_row(event: &'static str, patience: HookTimeout, extent: HookExtent) -> EventRow {
+    EventRow { event, timeout: patience, extent }
 }
 
-const TABLE: [Row; 13] = [
-    row("Stop", Patience::Gates, Extent::Minimal),
-    row("SubagentStop", Patience::Gates, Extent::Minimal),
-    row("TaskCompleted", Patience::Gates, Extent::Full),
-    row("TeammateIdle", Patience::Gates, Extent::Full),
-    row("TaskCreated", Patience::Seconds(30), Extent::Full),
-    row("StopFailure", Patience::Seconds(10), Extent::Minimal),
-    row("SessionStart", Patience::Seconds(30), Extent::Minimal),
-    row("SessionEnd", Patience::Seconds(5), Extent::Full),
-    row("UserPromptSubmit", Patience::Seconds(USUAL), Extent::Minimal),
-    row("UserPromptExpansion", Patience::Seconds(USUAL), Extent::Minimal),
-    row("PreToolUse", Patience::Seconds(10), Extent::Full),
-    row("PreCompact", Patience::Seconds(30), Extent::Full),
-    row("PostCompact", Patience::Seconds(30), Extent::Full),
+const EVENT_TABLE: [EventRow; 13] = [
+    event_row("Stop", HookTimeout::Gates, HookExtent::Minimal),
+    event_row("SubagentStop", HookTimeout::Gates, HookExtent::Minimal),
+    event_row("TaskCompleted", HookTimeout::Gates, HookExtent::Full),
+    event_row("TeammateIdle", HookTimeout::Gates, HookExtent::Full),
+    event_row("TaskCreated", HookTimeout::Seconds(30), HookExtent::Full),
+    event_row("StopFailure", HookTimeout::Seconds(10), HookExtent::Minimal),
+    event_row("SessionStart", HookTimeout::Seconds(30), HookExtent::Minimal),
+    event_row("SessionEnd", HookTimeout::Seconds(5), HookExtent::Full),
+    event_row("UserPromptSubmit", HookTimeout::Seconds(DEFAULT_TIMEOUT_SECS), HookExtent::Minimal),
+    event_row(
+        "UserPromptExpansion",
+        HookTimeout::Seconds(DEFAULT_TIMEOUT_SECS),
+        HookExtent::Minimal,
+    ),
+    event_row("PreToolUse", HookTimeout::Seconds(10), HookExtent::Full),
+    event_row("PreCompact", HookTimeout::Seconds(30), HookExtent::Full),
+    event_row("PostCompact", HookTimeout::Seconds(30), HookExtent::Full),
 ];
 
-const EDITS: &str = "Edit|Write|MultiEdit|NotebookEdit";
-const WARMING: u32 = 30;
+const EDIT_TOOLS_MATCHER: &str = "Edit|Write|MultiEdit|NotebookEdit";
+const WARMING_TIMEOUT_SECS: u32 = 30;
 
 /// One hook to write into the settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct HookEntry {
     pub event: &'static str,
     pub matcher: Option<&'static str>,
     pub command: String,
     /// In seconds.
     pub timeout: u32,
-    pub mode: Mode,
+    pub mode: HookMode,
 }
 
 /// The person's choices, and the time that gates need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choice {
-    pub extent: Extent,
-    pub warming: Warming,
+pub struct RegistrationChoice {
+    pub extent: HookExtent,
+    pub warming: GateWarming,
     /// The timeouts of all gates together.
     pub gates_ms: u64,
 }
 
-pub fn entries(program: &Program, choice: Choice) -> Vec<Entry> {
-    let gates = gates_timeout(choice.gates_ms);
-    let rows = TABLE.iter().filter(|row| match choice.extent {
-        Extent::Full => true,
-        Extent::Minimal => row.extent == Extent::Minimal,
-        Extent::Plugin => false,
+pub fn hook_entries(program: &RalphProgram, choice: RegistrationChoice) -> Vec<HookEntry> {
+    let gates = gate_timeout_secs(choice.gates_ms);
+    let rows = EVENT_TABLE.iter().filter(|row| match choice.extent {
+        HookExtent::Full => true,
+        HookExtent::Minimal => row.extent == HookExtent::Minimal,
+        HookExtent::Plugin => false,
     });
     let mut entries: Vec<_> = rows
         .map(|row| {
-            let timeout = match row.patience {
-                Patience::Gates => gates,
-                Patience::Seconds(seconds) => seconds,
+            let timeout = match row.timeout {
+                HookTimeout::Gates => gates,
+                HookTimeout::Seconds(seconds) => seconds,
             };
-            let deadline = (timeout > USUAL).then(|| timeout - MARGIN);
-            Entry {
+            let deadline = (timeout > DEFAULT_TIMEOUT_SECS).then(|| timeout - ANSWER_MARGIN_SECS);
+            HookEntry {
                 event: row.event,
                 matcher: None,
-                command: program.hook(deadline),
+                command: program.hook_command(deadline),
                 timeout,
-                mode: Mode::Waits,
+                mode: HookMode::Waits,
             }
         })
         .collect();
-    if choice.warming == Warming::AfterEdits {
-        entries.push(Entry {
+    if choice.warming == GateWarming::AfterEdits {
+        entries.push(HookEntry {
             event: "PostToolUse",
-            matcher: Some(EDITS),
-            command: program.hook(None),
-            timeout: WARMING,
-            mode: Mode::Async,
+            matcher: Some(EDIT_TOOLS_MATCHER),
+            command: program.hook_command(None),
+            timeout: WARMING_TIMEOUT_SECS,
+            mode: HookMode::Async,
         });
     }
     entries
 }
 
 /// The timeout for a hook that waits for gates, in seconds.
-pub fn gates_timeout(gates_ms: u64) -> u32 {
+pub fn gate_timeout_secs(gates_ms: u64) -> u32 {
     let seconds = u32::try_from(gates_ms.div_ceil(1000)).unwrap_or(u32::MAX);
-    seconds.saturating_add(MARGIN).clamp(USUAL, LONGEST)
+    seconds.saturating_add(ANSWER_MARGIN_SECS).clamp(DEFAULT_TIMEOUT_SECS, MAX_TIMEOUT_SECS)
 }
 
 /// The setting for how many consecutive blocks the client allows before it overrides the hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cap {
+pub struct BlockCapSetting {
     /// `None` for a run without a limit.
     max_iterations: Option<u32>,
 }
 
-impl Cap {
+impl BlockCapSetting {
     pub fn for_limit(max_iterations: Option<u32>) -> Self {
         Self { max_iterations }
     }
 
     /// The value to write; `0` means no cap.
     pub fn value(self) -> String {
-        let cap = self.max_iterations.map(|most| most.max(LEAST_CAP).saturating_add(CAP_MARGIN));
+        let cap = self.max_iterations.map(|most| most.max(MIN_CAP).saturating_add(CAP_MARGIN));
         cap.unwrap_or(0).to_string()
     }
 
     /// Whether a run reaches its own limit first. A value that is not a number counts as the client's default of 8.
     pub fn is_met_by(self, value: &str) -> bool {
-        const USUAL: i64 = 8;
-        match (value.trim().parse::<i64>().unwrap_or(USUAL), self.max_iterations) {
+        const DEFAULT_TIMEOUT_SECS: i64 = 8;
+        match (value.trim().parse::<i64>().unwrap_or(DEFAULT_TIMEOUT_SECS), self.max_iterations) {
             (..=0, _) => true,
             (_, None) => false,
             (cap, Some(most)) => cap > i64::from(most),
@@ -168,23 +172,26 @@ mod tests {
 
     use super::*;
 
-    fn shown(choice: Choice) -> String {
-        let program = Program::at(Path::new("/home/u/.cargo/bin/ralph")).unwrap();
-        let line = |entry: Entry| {
+    fn shown(choice: RegistrationChoice) -> String {
+        let program = RalphProgram::from_path(Path::new("/home/u/.cargo/bin/ralph")).unwrap();
+        let line = |entry: HookEntry| {
             let matcher = entry.matcher.unwrap_or("");
             format!(
                 "{} {matcher} {} {} {:?}\n",
                 entry.event, entry.command, entry.timeout, entry.mode
             )
         };
-        entries(&program, choice).into_iter().map(line).collect()
+        hook_entries(&program, choice).into_iter().map(line).collect()
     }
 
     /// R-D3c: the timeouts exceed the time that gates may take.
     #[test]
     fn the_event_table() {
-        let choice =
-            Choice { extent: Extent::Full, warming: Warming::AfterEdits, gates_ms: 900_001 };
+        let choice = RegistrationChoice {
+            extent: HookExtent::Full,
+            warming: GateWarming::AfterEdits,
+            gates_ms: 900_001,
+        };
         assert_snapshot!(shown(choice), @"
         Stop  /home/u/.cargo/bin/ralph hook claude --deadline 901s 931 Waits
         SubagentStop  /home/u/.cargo/bin/ralph hook claude --deadline 901s 931 Waits
@@ -201,7 +208,11 @@ mod tests {
         PostCompact  /home/u/.cargo/bin/ralph hook claude 30 Waits
         PostToolUse Edit|Write|MultiEdit|NotebookEdit /home/u/.cargo/bin/ralph hook claude 30 Async
         ");
-        let choice = Choice { extent: Extent::Minimal, warming: Warming::Off, gates_ms: 0 };
+        let choice = RegistrationChoice {
+            extent: HookExtent::Minimal,
+            warming: GateWarming::Off,
+            gates_ms: 0,
+        };
         assert_snapshot!(shown(choice), @"
         Stop  /home/u/.cargo/bin/ralph hook claude 600 Waits
         SubagentStop  /home/u/.cargo/bin/ralph hook claude 600 Waits
@@ -222,7 +233,7 @@ mod tests {
             (3_600_000, 3600),
             (u64::MAX, 3600),
         ] {
-            assert_eq!(gates_timeout(gates_ms), expected, "{gates_ms}");
+            assert_eq!(gate_timeout_secs(gates_ms), expected, "{gates_ms}");
         }
     }
 
@@ -236,7 +247,7 @@ mod tests {
             (Some(u32::MAX), "4294967295", &["0"], &["8"]),
             (None, "0", &["0"], &["8", "1000000"]),
         ] {
-            let cap = Cap::for_limit(most);
+            let cap = BlockCapSetting::for_limit(most);
             assert_eq!(cap.value(), value, "{most:?}");
             assert!(met.iter().all(|value| cap.is_met_by(value)), "{most:?} {met:?}");
             assert!(!not_met.iter().any(|value| cap.is_met_by(value)), "{most:?} {not_met:?}");

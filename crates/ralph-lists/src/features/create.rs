@@ -1,18 +1,18 @@
 //! Creates a loop directory with its list, progress file and instructions.
 
-use super::{Draft, FeatureError, Loop, PLACE, PROMPT, draft};
-use crate::lists::ListError;
+use super::{FeatureDraft, FeatureError, FeatureLoop, LOOPS_DIR, PROMPT_FILE, feature_draft};
 use crate::loop_directory;
+use crate::run_lists::ListError;
 use ralph_core::source::features;
 use ralph_core::text;
 use ralph_sys::fs;
 use std::path::{Path, PathBuf};
 
-const LONGEST_GOAL: usize = 16 * 1024;
+const MAX_GOAL_CHARS: usize = 16 * 1024;
 
 /// Where the initial list comes from.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum InitialList {
     /// One feature that explains how to write others.
     Example,
     /// A file: a feature list, which is copied, or a text with items.
@@ -21,67 +21,67 @@ pub enum Source {
 
 /// The parameters of a new loop.
 #[derive(Clone, Debug)]
-pub struct New<'a> {
+pub struct NewLoop<'a> {
     pub name: &'a str,
-    pub source: &'a Source,
+    pub source: &'a InitialList,
     pub goal: Option<&'a str>,
     pub max_iterations: u32,
 }
 
 /// Creates the directory and its three files. Existing files are never changed.
-pub fn create(project: &Path, new: &New<'_>) -> Result<Loop, FeatureError> {
-    if !super::is_name(new.name) {
-        return Err(FeatureError::NoName(text::line(new.name, 80)));
+pub fn create_loop(project: &Path, new: &NewLoop<'_>) -> Result<FeatureLoop, FeatureError> {
+    if !super::is_loop_name(new.name) {
+        return Err(FeatureError::InvalidLoopName(text::clean_line(new.name, 80)));
     }
-    let list = list(new.source)?;
-    let directory = project.join(PLACE).join(new.name);
-    if fs::stat_link(&directory).is_some() {
-        return Err(FeatureError::IsThere(directory));
+    let list = initial_list_bytes(new.source)?;
+    let directory = project.join(LOOPS_DIR).join(new.name);
+    if fs::stat_no_follow(&directory).is_some() {
+        return Err(FeatureError::AlreadyExists(directory));
     }
     let is_inside = |path: &Path| fs::resolve(path).is_none_or(|path| path.starts_with(project));
     // A symbolic link in the path would create the files somewhere else.
-    let above = [".claude", ".claude/data", PLACE].map(|part| project.join(part));
-    let dangling = |path: &&PathBuf| fs::stat_link(path).is_some() && !fs::exists(path);
+    let above = [".claude", ".claude/data", LOOPS_DIR].map(|part| project.join(part));
+    let dangling = |path: &&PathBuf| fs::stat_no_follow(path).is_some() && !fs::exists(path);
     if let Some(out) = above.iter().find(|path| !is_inside(path) || dangling(path)) {
-        return Err(FeatureError::LeadsOut(out.clone()));
+        return Err(FeatureError::OutsideProject(out.clone()));
     }
-    fs::create_dir_ordinary(&directory)?;
-    let progress = progress(new);
+    fs::create_user_dir(&directory)?;
+    let progress = progress_text(new);
     let files = [
-        (loop_directory::FEATURES, list.as_slice()),
-        (loop_directory::PROGRESS, progress.as_bytes()),
-        (PROMPT, prompt(new).as_bytes()),
+        (loop_directory::FEATURES_FILE, list.as_slice()),
+        (loop_directory::PROGRESS_FILE, progress.as_bytes()),
+        (PROMPT_FILE, prompt_text(new).as_bytes()),
     ]
     .map(|(name, bytes)| (directory.join(name), bytes.to_vec()));
     for (path, bytes) in files {
-        if !fs::create_new_ordinary(&path, &bytes)? {
-            return Err(FeatureError::IsThere(path));
+        if !fs::create_new_user_file(&path, &bytes)? {
+            return Err(FeatureError::AlreadyExists(path));
         }
     }
     let directory = fs::resolve(&directory).unwrap_or(directory);
-    Ok(Loop { name: new.name.to_string(), directory })
+    Ok(FeatureLoop { name: new.name.to_string(), directory })
 }
 
-fn list(source: &Source) -> Result<Vec<u8>, FeatureError> {
+fn initial_list_bytes(source: &InitialList) -> Result<Vec<u8>, FeatureError> {
     let path = match source {
-        Source::Example => return Ok(draft::file(&[example()])),
-        Source::File(path) => path,
+        InitialList::Example => return Ok(feature_draft::serialize_list(&[example_feature()])),
+        InitialList::File(path) => path,
     };
-    let bytes = fs::read(path, loop_directory::LARGEST_LIST)?;
+    let bytes = fs::read(path, loop_directory::MAX_LIST_BYTES)?;
     if is_json(path, &bytes) {
-        let list = features::read(&bytes)
-            .map_err(|garbled| ListError::Garbled { path: path.clone(), why: garbled.why })?;
+        let list = features::read_features(&bytes)
+            .map_err(|garbled| ListError::Invalid { path: path.clone(), why: garbled.why })?;
         let has_some = !list.features.is_empty();
-        return has_some.then_some(bytes).ok_or_else(|| FeatureError::ListsNothing(path.clone()));
+        return has_some.then_some(bytes).ok_or_else(|| FeatureError::EmptyList(path.clone()));
     }
-    let drafts = draft::list_of(&bytes);
+    let drafts = feature_draft::parse_features(&bytes);
     if drafts.is_empty() {
-        return Err(FeatureError::ListsNothing(path.clone()));
+        return Err(FeatureError::EmptyList(path.clone()));
     }
-    let list = draft::file(&drafts);
+    let list = feature_draft::serialize_list(&drafts);
     // The generated list must be readable again.
-    features::read(&list)
-        .map_err(|garbled| ListError::Garbled { path: path.clone(), why: garbled.why })?;
+    features::read_features(&list)
+        .map_err(|garbled| ListError::Invalid { path: path.clone(), why: garbled.why })?;
     Ok(list)
 }
 
@@ -95,8 +95,8 @@ fn is_json(path: &Path, bytes: &[u8]) -> bool {
     }
 }
 
-fn example() -> Draft {
-    Draft {
+fn example_feature() -> FeatureDraft {
+    FeatureDraft {
         description: "Replace this with what a user can do once it is done, in one sentence"
             .to_string(),
         steps: vec![
@@ -104,19 +104,19 @@ fn example() -> Draft {
             "Add `\"verify\": [\"cargo\", \"test\", \"csv_export\"]` if a command can check it; then only its result counts"
                 .to_string(),
         ],
-        ..Draft::default()
+        ..FeatureDraft::default()
     }
 }
 
-fn progress(new: &New<'_>) -> String {
+fn progress_text(new: &NewLoop<'_>) -> String {
     format!(
         "# Progress of {}\n\n- Iteration: 0\n- Max Iterations: {}\n- Status: RUNNING\n",
         new.name, new.max_iterations
     )
 }
 
-fn prompt(new: &New<'_>) -> String {
-    let goal = new.goal.map(|goal| text::cut(text::clean(goal).trim(), LONGEST_GOAL));
+fn prompt_text(new: &NewLoop<'_>) -> String {
+    let goal = new.goal.map(|goal| text::truncate(text::clean(goal).trim(), MAX_GOAL_CHARS));
     let goal = goal.filter(|goal| !goal.is_empty());
     let goal = goal.map(|goal| format!("{goal}\n\n")).unwrap_or_default();
     let name = new.name;

@@ -1,28 +1,28 @@
 //! Loop directories: listing and creating them, and changing their feature lists on behalf of people and agents.
 
 mod create;
-mod draft;
-mod edit;
+mod feature_draft;
+mod list_edit;
 
-use crate::lists::{ListError, Named};
 use crate::loop_directory;
+use crate::run_lists::{ListError, ListFile};
 use ralph_core::record::ListKind;
 use ralph_core::source::features::{self, FeatureList};
 use ralph_core::text;
-use ralph_home::paths::Home;
+use ralph_home::paths::RalphHome;
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, FileError, LockError};
 use std::path::{Path, PathBuf};
 
-pub use create::{New, Source, create};
-pub use draft::{Draft, list_of};
+pub use create::{InitialList, NewLoop, create_loop};
+pub use feature_draft::{FeatureDraft, parse_features};
 
 /// The directory of all loops, relative to the project.
-pub const PLACE: &str = ".claude/data/ralph-loops";
+pub const LOOPS_DIR: &str = ".claude/data/ralph-loops";
 /// The file with the instructions for the agent.
-pub const PROMPT: &str = "RALPH_PROMPT.md";
-const MOST_LOOPS: usize = 1000;
-const LONGEST_NAME: usize = 64;
+pub const PROMPT_FILE: &str = "RALPH_PROMPT.md";
+const MAX_LOOPS: usize = 1000;
+const MAX_LOOP_NAME_BYTES: usize = 64;
 
 #[derive(Debug, thiserror::Error)]
 pub enum FeatureError {
@@ -33,26 +33,26 @@ pub enum FeatureError {
     #[error(transparent)]
     Lock(#[from] LockError),
     #[error("`{0}` is not a valid loop name")]
-    NoName(String),
+    InvalidLoopName(String),
     #[error("`{}` already exists and was not changed", .0.display())]
-    IsThere(PathBuf),
+    AlreadyExists(PathBuf),
     #[error("`{}` leads outside the project", .0.display())]
-    LeadsOut(PathBuf),
+    OutsideProject(PathBuf),
     #[error("`{}` contains no items", .0.display())]
-    ListsNothing(PathBuf),
+    EmptyList(PathBuf),
     #[error("there is no feature `{id}` in `{}`", path.display())]
     NoSuchFeature { path: PathBuf, id: String, near: Option<String> },
     #[error("feature `{0}` already exists")]
     IdIsTaken(String),
     #[error("`{0}` is not a valid feature id")]
-    NoId(String),
+    InvalidId(String),
     #[error("cannot change `{}`: {why}", path.display())]
     CannotChange { path: PathBuf, why: String },
 }
 
 /// A directory with a feature list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loop {
+pub struct FeatureLoop {
     pub name: String,
     /// Absolute, without symbolic links.
     pub directory: PathBuf,
@@ -60,45 +60,49 @@ pub struct Loop {
 
 /// Whether a claim is made or withdrawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Claim {
+pub enum ClaimAction {
     Made,
-    Undone,
+    Withdrawn,
 }
 
 /// Whether a claim changed the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Changed {
-    Yes,
+pub enum ClaimResult {
+    Changed,
     /// The feature already had this value, so nothing was written.
-    No,
+    Unchanged,
 }
 
-impl Loop {
-    pub fn at(directory: &Path) -> Self {
+impl FeatureLoop {
+    pub fn from_directory(directory: &Path) -> Self {
         let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Self { name, directory: directory.to_path_buf() }
     }
 
-    pub fn list(&self) -> Named {
-        Named { path: self.directory.join(loop_directory::FEATURES), kind: ListKind::Features }
+    pub fn list(&self) -> ListFile {
+        ListFile {
+            path: self.directory.join(loop_directory::FEATURES_FILE),
+            kind: ListKind::Features,
+        }
     }
 }
 
 /// The loops of a project, sorted by name.
-pub fn loops(project: &Path) -> Result<Vec<Loop>, FileError> {
-    let place = project.join(PLACE);
-    let names = match fs::list(&place, MOST_LOOPS) {
+pub fn find_loops(project: &Path) -> Result<Vec<FeatureLoop>, FileError> {
+    let place = project.join(LOOPS_DIR);
+    let names = match fs::list(&place, MAX_LOOPS) {
         Ok(names) => names,
         Err(error) if error.is_missing() => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    let mut loops: Vec<Loop> = names
+    let mut loops: Vec<FeatureLoop> = names
         .into_iter()
         .filter_map(|name| {
             let name = name.into_string().ok()?;
             let directory = fs::resolve(&place.join(&name))?;
-            let has_list = fs::stat_link(&directory.join(loop_directory::FEATURES)).is_some();
-            (directory.to_str().is_some() && has_list).then_some(Loop { name, directory })
+            let has_list =
+                fs::stat_no_follow(&directory.join(loop_directory::FEATURES_FILE)).is_some();
+            (directory.to_str().is_some() && has_list).then_some(FeatureLoop { name, directory })
         })
         .collect();
     loops.sort_by(|one, other| one.name.cmp(&other.name));
@@ -106,63 +110,65 @@ pub fn loops(project: &Path) -> Result<Vec<Loop>, FileError> {
 }
 
 /// Whether a word is a valid loop name. It becomes part of a path.
-pub fn is_name(name: &str) -> bool {
+pub fn is_loop_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-    (1..=LONGEST_NAME).contains(&name.len())
+    (1..=MAX_LOOP_NAME_BYTES).contains(&name.len())
         && name.bytes().all(plain)
         && name.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
 }
 
 /// Sets `passes` of a feature and changes nothing else.
-pub fn claim(
-    home: &Home,
-    of: &Loop,
-    (name, claim): (&str, Claim),
+pub fn set_claim(
+    home: &RalphHome,
+    of: &FeatureLoop,
+    (name, claim): (&str, ClaimAction),
     deadline: &Deadline,
-) -> Result<Changed, FeatureError> {
+) -> Result<ClaimResult, FeatureError> {
     let path = of.list().path;
-    change(home, of, deadline, |bytes, list| {
-        let position = position(&path, list, name)?;
-        let wanted = claim == Claim::Made;
+    edit_list(home, of, deadline, |bytes, list| {
+        let position = feature_position(&path, list, name)?;
+        let wanted = claim == ClaimAction::Made;
         let Some(feature) = list.features.get(position).filter(|known| known.passes != wanted)
         else {
-            return Ok((None, Changed::No));
+            return Ok((None, ClaimResult::Unchanged));
         };
-        let after = edit::with_passes(bytes, position, wanted);
+        let after = list_edit::with_passes(bytes, position, wanted);
         let mut expected = list.clone();
         expected.features[position] = features::Feature { passes: wanted, ..feature.clone() };
-        let after = is_just(&path, after, &expected)?;
-        Ok((Some(after), Changed::Yes))
+        let after = check_edit(&path, after, &expected)?;
+        Ok((Some(after), ClaimResult::Changed))
     })
 }
 
 /// Appends a feature to a list and returns its id.
-pub fn add(
-    home: &Home,
-    of: &Loop,
-    draft: &Draft,
+pub fn add_feature(
+    home: &RalphHome,
+    of: &FeatureLoop,
+    draft: &FeatureDraft,
     deadline: &Deadline,
 ) -> Result<String, FeatureError> {
     let path = of.list().path;
-    change(home, of, deadline, |bytes, list| {
+    edit_list(home, of, deadline, |bytes, list| {
         let id = match &draft.id {
-            Some(id) if !features::is_plain(id) => return Err(FeatureError::NoId(id.clone())),
+            Some(id) if !features::is_plain_id(id) => {
+                return Err(FeatureError::InvalidId(id.clone()));
+            }
             Some(id) if list.features.iter().any(|feature| feature.id == *id) => {
                 return Err(FeatureError::IdIsTaken(id.clone()));
             }
             Some(id) => id.clone(),
-            None => free_id(list),
+            None => next_free_id(list),
         };
-        let draft = Draft { id: Some(id.clone()), ..draft.clone() };
+        let draft = FeatureDraft { id: Some(id.clone()), ..draft.clone() };
         let mut expected = list.clone();
-        expected.features.push(draft.feature(&id));
-        let after = is_just(&path, edit::with_feature(bytes, list, &draft), &expected)?;
+        expected.features.push(draft.to_feature(&id));
+        let after = check_edit(&path, list_edit::with_feature(bytes, list, &draft), &expected)?;
         Ok((Some(after), id))
     })
 }
 
 /// One more than the highest number, so that a new feature does not reuse the id of a removed one.
-fn free_id(list: &FeatureList) -> String {
+fn next_free_id(list: &FeatureList) -> String {
     let numbers = list.features.iter().filter_map(|feature| feature.id.parse::<u64>().ok());
     let highest = numbers.max().unwrap_or(0).max(list.features.len() as u64);
     let mut next = highest.saturating_add(1);
@@ -173,7 +179,11 @@ fn free_id(list: &FeatureList) -> String {
 }
 
 /// The index of the named feature: `4`, or `4 (2)` for the second one with that id, optionally prefixed with `feature`.
-pub fn position(path: &Path, list: &FeatureList, name: &str) -> Result<usize, FeatureError> {
+pub fn feature_position(
+    path: &Path,
+    list: &FeatureList,
+    name: &str,
+) -> Result<usize, FeatureError> {
     let wanted = if name.starts_with("feature ") { name } else { &format!("feature {name}") };
     let items = list.items();
     items.iter().position(|item| item.name == wanted).ok_or_else(|| {
@@ -181,45 +191,49 @@ pub fn position(path: &Path, list: &FeatureList, name: &str) -> Result<usize, Fe
         let names: Vec<String> = items.iter().map(|item| bare(&item.name)).collect();
         let near = text::nearest(&bare(name), names.iter().map(String::as_str));
         let near = near.map(str::to_string);
-        FeatureError::NoSuchFeature { path: path.to_path_buf(), id: text::line(name, 80), near }
+        FeatureError::NoSuchFeature {
+            path: path.to_path_buf(),
+            id: text::clean_line(name, 80),
+            near,
+        }
     })
 }
 
 /// Reads a list; returns its bytes too.
-pub fn read(path: &Path) -> Result<(Vec<u8>, FeatureList), ListError> {
-    let bytes = fs::read(path, loop_directory::LARGEST_LIST)?;
-    let list = features::read(&bytes)
-        .map_err(|garbled| ListError::Garbled { path: path.to_path_buf(), why: garbled.why })?;
+pub fn read_feature_list(path: &Path) -> Result<(Vec<u8>, FeatureList), ListError> {
+    let bytes = fs::read(path, loop_directory::MAX_LIST_BYTES)?;
+    let list = features::read_features(&bytes)
+        .map_err(|garbled| ListError::Invalid { path: path.to_path_buf(), why: garbled.why })?;
     Ok((bytes, list))
 }
 
 /// Checks that the edited bytes parse to exactly the intended list, so that nothing else can be written.
-fn is_just(
+fn check_edit(
     path: &Path,
     after: Result<Vec<u8>, String>,
     expected: &FeatureList,
 ) -> Result<Vec<u8>, FeatureError> {
     let cannot = |why: String| FeatureError::CannotChange { path: path.to_path_buf(), why };
     let after = after.map_err(cannot)?;
-    match features::read(&after) {
+    match features::read_features(&after) {
         Ok(list) if list == *expected => Ok(after),
         Ok(_) | Err(_) => Err(cannot("it does not have the format of a feature list".to_string())),
     }
 }
 
 /// Changes a list under a lock, which serializes concurrent changes.
-fn change<T>(
-    home: &Home,
-    of: &Loop,
+fn edit_list<T>(
+    home: &RalphHome,
+    of: &FeatureLoop,
     deadline: &Deadline,
     edit: impl FnOnce(&[u8], &FeatureList) -> Result<(Option<Vec<u8>>, T), FeatureError>,
 ) -> Result<T, FeatureError> {
     let path = of.list().path;
     let lock = home.adoption(&of.directory).with_extension("lock");
     if let Some(parent) = lock.parent() {
-        fs::create_dir(parent)?;
+        fs::create_private_dir(parent)?;
     }
-    let _lock = fs::lock(&lock, deadline)?;
+    let _lock = fs::acquire_lock(&lock, deadline)?;
     if fs::resolve(&path).is_some_and(|resolved| !resolved.starts_with(&of.directory)) {
         return Err(FileError::refused(
             &path,
@@ -227,10 +241,10 @@ fn change<T>(
         )
         .into());
     }
-    let (bytes, list) = read(&path)?;
+    let (bytes, list) = read_feature_list(&path)?;
     let (after, answer) = edit(&bytes, &list)?;
     if let Some(after) = after {
-        fs::replace_keeping_mode(&path, &after)?;
+        fs::replace_user_file(&path, &after)?;
     }
     Ok(answer)
 }

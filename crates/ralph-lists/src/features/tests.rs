@@ -4,8 +4,8 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 use std::time::Duration;
 
-fn feature(id: Option<&str>) -> Draft {
-    Draft {
+fn example_draft(id: Option<&str>) -> FeatureDraft {
+    FeatureDraft {
         id: id.map(str::to_string),
         description: "Export as \"CSV\"".to_string(),
         steps: vec!["Open".to_string()],
@@ -14,45 +14,45 @@ fn feature(id: Option<&str>) -> Draft {
     }
 }
 
-struct Place {
+struct LoopSandbox {
     root: tempfile::TempDir,
 }
 
-impl Place {
+impl LoopSandbox {
     fn new(list: &[u8]) -> Self {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("csv")).unwrap();
-        put(&root.path().join("csv").join(loop_directory::FEATURES), list);
+        write_file(&root.path().join("csv").join(loop_directory::FEATURES_FILE), list);
         Self { root }
     }
 
-    fn home(&self) -> Home {
-        Home::new(self.root.path().join("home"))
+    fn home(&self) -> RalphHome {
+        RalphHome::new(self.root.path().join("home"))
     }
 
-    fn of(&self) -> Loop {
-        Loop::at(&fs::resolve(&self.root.path().join("csv")).unwrap())
+    fn loop_under_test(&self) -> FeatureLoop {
+        FeatureLoop::from_directory(&fs::resolve(&self.root.path().join("csv")).unwrap())
     }
 
     fn list(&self) -> Vec<u8> {
-        bytes(&self.of().list().path)
+        read_file(&self.loop_under_test().list().path)
     }
 
-    fn claim(&self, name: &str, claim: Claim) -> Result<Changed, FeatureError> {
-        super::claim(&self.home(), &self.of(), (name, claim), &deadline())
+    fn claim(&self, name: &str, claim: ClaimAction) -> Result<ClaimResult, FeatureError> {
+        super::set_claim(&self.home(), &self.loop_under_test(), (name, claim), &deadline())
     }
 
-    fn add(&self, draft: &Draft) -> Result<String, FeatureError> {
-        super::add(&self.home(), &self.of(), draft, &deadline())
+    fn add(&self, draft: &FeatureDraft) -> Result<String, FeatureError> {
+        super::add_feature(&self.home(), &self.loop_under_test(), draft, &deadline())
     }
 }
 
-fn put(path: &Path, bytes: &[u8]) {
-    fs::put(path, bytes, fs::Mode::Ordinary).unwrap();
+fn write_file(path: &Path, bytes: &[u8]) {
+    fs::replace_with_mode(path, bytes, fs::SharedFileMode::Ordinary).unwrap();
 }
 
-fn bytes(path: &Path) -> Vec<u8> {
-    fs::read(path, loop_directory::LARGEST_LIST).unwrap()
+fn read_file(path: &Path) -> Vec<u8> {
+    fs::read(path, loop_directory::MAX_LIST_BYTES).unwrap()
 }
 
 fn deadline() -> Deadline {
@@ -78,11 +78,11 @@ fn a_claim_changes_one_value() {
             r#"{"x": {"passes": false}, "features": [{"pa\u0073ses": true, "id": 1}]}"#,
         ),
     ] {
-        let place = Place::new(before.as_bytes());
-        assert_eq!(place.claim("1", Claim::Made).unwrap(), Changed::Yes, "{before}");
+        let place = LoopSandbox::new(before.as_bytes());
+        assert_eq!(place.claim("1", ClaimAction::Made).unwrap(), ClaimResult::Changed, "{before}");
         assert_eq!(String::from_utf8(place.list()).unwrap(), after);
-        assert_eq!(place.claim("feature 1", Claim::Made).unwrap(), Changed::No);
-        assert_eq!(place.claim("1", Claim::Undone).unwrap(), Changed::Yes);
+        assert_eq!(place.claim("feature 1", ClaimAction::Made).unwrap(), ClaimResult::Unchanged);
+        assert_eq!(place.claim("1", ClaimAction::Withdrawn).unwrap(), ClaimResult::Changed);
         assert_eq!(
             String::from_utf8(place.list()).unwrap(),
             after.replace(": true", ": false").replace(":true", ":false")
@@ -92,8 +92,8 @@ fn a_claim_changes_one_value() {
 
 #[test]
 fn features_with_the_same_id_are_named_by_number() {
-    let place = Place::new(br#"[{"id": 4}, {"id": 4}]"#);
-    assert_eq!(place.claim("4 (2)", Claim::Made).unwrap(), Changed::Yes);
+    let place = LoopSandbox::new(br#"[{"id": 4}, {"id": 4}]"#);
+    assert_eq!(place.claim("4 (2)", ClaimAction::Made).unwrap(), ClaimResult::Changed);
     assert_eq!(place.list(), br#"[{"id": 4}, {"id": 4, "passes": true}]"#);
 }
 
@@ -110,9 +110,9 @@ fn unusable_lists_are_not_changed() {
             "cannot change `$PATH`: Maximum nesting depth exceeded on line 1 column 526",
         ),
     ] {
-        let place = Place::new(list);
-        let error = place.claim("1", Claim::Made).unwrap_err().to_string();
-        let path = place.of().list().path.display().to_string();
+        let place = LoopSandbox::new(list);
+        let error = place.claim("1", ClaimAction::Made).unwrap_err().to_string();
+        let path = place.loop_under_test().list().path.display().to_string();
         assert_eq!(error.replace(&path, "$PATH"), expected);
         assert_eq!(place.list(), list);
     }
@@ -120,22 +120,22 @@ fn unusable_lists_are_not_changed() {
 
 #[test]
 fn a_link_is_not_followed_out_of_the_loop() {
-    let place = Place::new(b"[]");
+    let place = LoopSandbox::new(b"[]");
     let elsewhere = place.root.path().join("elsewhere.json");
-    put(&elsewhere, b"[{\"id\": 1}]");
-    std::fs::remove_file(place.of().list().path).unwrap();
-    std::os::unix::fs::symlink(&elsewhere, place.of().list().path).unwrap();
-    let error = place.claim("1", Claim::Made).unwrap_err();
+    write_file(&elsewhere, b"[{\"id\": 1}]");
+    std::fs::remove_file(place.loop_under_test().list().path).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, place.loop_under_test().list().path).unwrap();
+    let error = place.claim("1", ClaimAction::Made).unwrap_err();
     assert!(matches!(error, FeatureError::File(_)), "{error}");
-    assert_eq!(bytes(&elsewhere), b"[{\"id\": 1}]");
+    assert_eq!(read_file(&elsewhere), b"[{\"id\": 1}]");
 }
 
 /// Each list after a feature was added.
-fn added(lists: &[&str]) -> String {
+fn lists_with_added_feature(lists: &[&str]) -> String {
     let mut shown = String::new();
     for list in lists {
-        let place = Place::new(list.as_bytes());
-        let id = place.add(&feature(None)).unwrap();
+        let place = LoopSandbox::new(list.as_bytes());
+        let id = place.add(&example_draft(None)).unwrap();
         let after = String::from_utf8(place.list()).unwrap().replace('\r', "␍");
         shown.push_str(&format!("--- {id}\n{}\n", after.trim_end()));
     }
@@ -145,7 +145,7 @@ fn added(lists: &[&str]) -> String {
 /// A new feature is formatted like the existing ones.
 #[test]
 fn a_feature_is_added_on_one_line_if_the_others_are() {
-    let shown = added(&[
+    let shown = lists_with_added_feature(&[
         "[]",
         "{}",
         "{\"features\": null}",
@@ -175,7 +175,7 @@ fn a_feature_is_added_on_one_line_if_the_others_are() {
 
 #[test]
 fn a_feature_is_added_with_the_indentation_of_the_others() {
-    let shown = added(&[
+    let shown = lists_with_added_feature(&[
         "{\r\n\t\"features\": [\r\n\t\t{\r\n\t\t\t\"id\": 7\r\n\t\t}\r\n\t],\r\n\t\"total_features\": 1\r\n}",
         "{\n    \"features\": [{\n        \"id\": 3\n    }, {\n        \"id\": 9\n    }]\n}\n",
         "{\n  \"total_features\": 40,\n  \"features\": [\n    {\n      \"id\": 3\n    }\n  ]\n}\n",
@@ -235,7 +235,10 @@ fn a_feature_is_added_with_the_indentation_of_the_others() {
 
 #[test]
 fn the_first_feature_of_an_empty_list_is_indented() {
-    let shown = added(&["{\n  \"total_features\": 0,\n  \"features\": []\n}\n", "[\n]\n"]);
+    let shown = lists_with_added_feature(&[
+        "{\n  \"total_features\": 0,\n  \"features\": []\n}\n",
+        "[\n]\n",
+    ]);
     assert_snapshot!(shown, @r#"
     --- 1
     {
@@ -267,23 +270,23 @@ fn the_first_feature_of_an_empty_list_is_indented() {
 
 #[test]
 fn ids_are_unique_and_plain() {
-    let place = Place::new(br#"[{"id": 4}, {"id": "csv-1"}]"#);
+    let place = LoopSandbox::new(br#"[{"id": 4}, {"id": "csv-1"}]"#);
     for (id, expected) in [
         ("4", "feature `4` already exists"),
         ("csv-1", "feature `csv-1` already exists"),
         ("a b", "`a b` is not a valid feature id"),
         ("", "`` is not a valid feature id"),
     ] {
-        assert_eq!(place.add(&feature(Some(id))).unwrap_err().to_string(), expected);
+        assert_eq!(place.add(&example_draft(Some(id))).unwrap_err().to_string(), expected);
     }
-    assert_eq!(place.add(&feature(Some("csv-2"))).unwrap(), "csv-2");
-    assert_eq!(place.add(&feature(None)).unwrap(), "5");
+    assert_eq!(place.add(&example_draft(Some("csv-2"))).unwrap(), "csv-2");
+    assert_eq!(place.add(&example_draft(None)).unwrap(), "5");
 }
 
 #[test]
 fn items_of_a_text_become_features() {
     let text = "\u{feff}# Loop\r\n\r\nIntro - not an item\n\n- [ ] Import a CSV file,\n  also a large one\n  - Open it\n    slowly\n  1. See rows\n* [x] Export\n+ Quote \u{1b}[1mfields\n\n```\n- not this\n```\n\n1. First\n2) Second\n-no item\n- \n   text that belongs to nothing\n- [link](x) last\n";
-    assert_snapshot!(format!("{:#?}", list_of(text.as_bytes())), @r#"
+    assert_snapshot!(format!("{:#?}", parse_features(text.as_bytes())), @r#"
     [
         Draft {
             id: None,
@@ -340,7 +343,7 @@ fn items_of_a_text_become_features() {
     ]
     "#);
     for nothing in [&b""[..], b"just text\n", b"\xff\xfe", b"```\n- open fence"] {
-        assert_eq!(list_of(nothing), []);
+        assert_eq!(parse_features(nothing), []);
     }
 }
 
@@ -348,21 +351,22 @@ fn items_of_a_text_become_features() {
 fn a_loop_is_created_once_and_only_in_the_project() {
     let root = tempfile::tempdir().unwrap();
     let project = fs::resolve(root.path()).unwrap();
-    let new = New { name: "csv", source: &Source::Example, goal: None, max_iterations: 15 };
-    let made = create(&project, &new).unwrap();
-    assert_eq!(loops(&project).unwrap(), std::slice::from_ref(&made));
-    let before = bytes(&made.list().path);
-    assert!(matches!(create(&project, &new), Err(FeatureError::IsThere(_))));
-    assert_eq!(bytes(&made.list().path), before);
+    let new =
+        NewLoop { name: "csv", source: &InitialList::Example, goal: None, max_iterations: 15 };
+    let made = create_loop(&project, &new).unwrap();
+    assert_eq!(find_loops(&project).unwrap(), std::slice::from_ref(&made));
+    let before = read_file(&made.list().path);
+    assert!(matches!(create_loop(&project, &new), Err(FeatureError::AlreadyExists(_))));
+    assert_eq!(read_file(&made.list().path), before);
     for name in ["", ".", "..", "a/b", "-x", ".x", "a b", "ä", &"x".repeat(65)] {
-        let wrong = create(&project, &New { name, ..new.clone() });
-        assert!(matches!(wrong, Err(FeatureError::NoName(_))), "{name}");
+        let wrong = create_loop(&project, &NewLoop { name, ..new.clone() });
+        assert!(matches!(wrong, Err(FeatureError::InvalidLoopName(_))), "{name}");
     }
     let other = tempfile::tempdir().unwrap();
     let outside = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(outside.path(), other.path().join(".claude")).unwrap();
     let project = fs::resolve(other.path()).unwrap();
-    assert!(matches!(create(&project, &new), Err(FeatureError::LeadsOut(_))));
+    assert!(matches!(create_loop(&project, &new), Err(FeatureError::OutsideProject(_))));
     assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
 }
 
@@ -386,23 +390,23 @@ proptest! {
         } else {
             serde_json::to_vec(&features).unwrap()
         };
-        let list = features::read(&bytes).unwrap();
+        let list = features::read_features(&bytes).unwrap();
         let at = at % list.features.len();
         for wanted in [true, false] {
-            let after = edit::with_passes(&bytes, at, wanted).unwrap();
+            let after = list_edit::with_passes(&bytes, at, wanted).unwrap();
             let mut expected = list.clone();
             expected.features[at].passes = wanted;
-            prop_assert_eq!(features::read(&after).unwrap(), expected);
+            prop_assert_eq!(features::read_features(&after).unwrap(), expected);
         }
     }
 
     /// No input makes parsing or editing panic.
     #[test]
     fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), at in 0_usize..3) {
-        drop(list_of(&bytes));
-        drop(edit::with_passes(&bytes, at, true));
-        if let Ok(list) = features::read(&bytes) {
-            drop(edit::with_feature(&bytes, &list, &feature(Some("x"))));
+        drop(parse_features(&bytes));
+        drop(list_edit::with_passes(&bytes, at, true));
+        if let Ok(list) = features::read_features(&bytes) {
+            drop(list_edit::with_feature(&bytes, &list, &example_draft(Some("x"))));
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use ralph_core::{limits, text};
 
-use super::tree::{Fields, Node};
+use super::data_tree::{DataNode, UnreadFields};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct ImportedLimits {
     pub iterations: Option<u32>,
     pub duration_ms: Option<u64>,
     pub micro_usd: Option<u64>,
@@ -13,34 +13,34 @@ pub struct Limits {
     pub promise: Option<String>,
 }
 
-const LONGEST_PROMISE: usize = 200;
+const MAX_PROMISE_CHARS: usize = 200;
 
 /// A phrase that `--completion-promise` takes.
-pub(super) fn promise(text: &str) -> Option<String> {
+pub(super) fn parse_promise(text: &str) -> Option<String> {
     let text = text.trim();
     let is_one = !text.is_empty()
         && text != "null"
-        && text.chars().count() <= LONGEST_PROMISE
+        && text.chars().count() <= MAX_PROMISE_CHARS
         // It becomes part of a command that a person copies into a shell.
         && text.chars().all(|char| char.is_alphanumeric() || " _-.,:/".contains(char))
         && text::clean(text) == text;
     is_one.then(|| text.to_string())
 }
 
-pub(super) fn money(text: &str) -> Option<u64> {
+pub(super) fn parse_money(text: &str) -> Option<u64> {
     limits::parse_micro_usd(text.trim()).filter(|amount| *amount > 0)
 }
 
-impl Limits {
+impl ImportedLimits {
     /// Takes limits out of a map of settings. Values that ralph does not support stay in the map.
-    pub(super) fn take(&mut self, fields: &mut Fields<'_>) {
-        self.iterations = fields.number(&["maxIterations", "maxLoops"]).or(self.iterations);
-        let seconds = fields.number(&["maxRuntimeSeconds", "maxRuntime"]);
+    pub(super) fn take_from(&mut self, fields: &mut UnreadFields<'_>) {
+        self.iterations = fields.take_number(&["maxIterations", "maxLoops"]).or(self.iterations);
+        let seconds = fields.take_number(&["maxRuntimeSeconds", "maxRuntime"]);
         self.duration_ms = seconds.map(|seconds| u64::from(seconds) * 1000).or(self.duration_ms);
-        if let Some(promise) = fields.pick(&["completionPromise"], promise) {
+        if let Some(promise) = fields.take_parsed(&["completionPromise"], parse_promise) {
             self.promise = Some(promise);
         }
-        if let Some(amount) = fields.pick(&["maxCostUsd", "maxCost"], money) {
+        if let Some(amount) = fields.take_parsed(&["maxCostUsd", "maxCost"], parse_money) {
             self.micro_usd = Some(amount);
         }
     }
@@ -57,7 +57,7 @@ impl Limits {
     }
 
     /// The limits as options of `ralph start` and `/ralph:goal`.
-    pub fn options(&self) -> Vec<String> {
+    pub fn to_options(&self) -> Vec<String> {
         let mut out = Vec::new();
         out.extend(self.iterations.map(|count| format!("--max-iterations {count}")));
         out.extend(self.duration_ms.map(|ms| format!("--max-duration {}s", ms / 1000)));
@@ -75,10 +75,10 @@ impl Limits {
     }
 }
 
-impl Fields<'_> {
+impl UnreadFields<'_> {
     /// Takes the entry with one of these names if `read` can parse its text; any other stays.
-    fn pick<T>(&mut self, names: &[&str], read: fn(&str) -> Option<T>) -> Option<T> {
-        let value = self.peek(names).and_then(Node::text).and_then(read)?;
+    fn take_parsed<T>(&mut self, names: &[&str], read: fn(&str) -> Option<T>) -> Option<T> {
+        let value = self.peek(names).and_then(DataNode::text).and_then(read)?;
         self.take(names);
         Some(value)
     }

@@ -4,65 +4,70 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use ralph_core::requirement::Weight;
-use ralph_core::source::list::Item;
+use ralph_core::requirement::RequirementWeight;
+use ralph_core::source::work_list::ListItem;
 use ralph_core::text;
 
-use super::tree::Fields;
-use super::{Command, Feature, Understood, front_matter, work, yaml};
+use super::data_tree::UnreadFields;
+use super::{
+    ImportedContent, ImportedFeature, ProjectCommand, front_matter, work_item, yaml_files,
+};
 use crate::plan;
 use ralph_policy::detect;
 
-const LONGEST_TEXT: usize = 2000;
-const VALIDATION: &str = "validation commands";
+const MAX_TEXT_CHARS: usize = 2000;
+const VALIDATION_HEADING: &str = "validation commands";
 
 /// The items of a plan.
-pub(super) fn items_of_markdown(bytes: &[u8]) -> Vec<Item> {
-    Reader::default().read(&String::from_utf8_lossy(bytes))
+pub(super) fn parse_task_items(bytes: &[u8]) -> Vec<ListItem> {
+    TaskItemReader::default().read(&String::from_utf8_lossy(bytes))
 }
 
-pub(super) fn read(text: &str) -> Result<Understood, String> {
+pub(super) fn import_plan(text: &str) -> Result<ImportedContent, String> {
     if text.trim().is_empty() {
         return Err("it is empty".to_string());
     }
-    let mut understood = Understood::default();
-    let (front, body, before) = front_matter::split(text).unwrap_or(("", text, 0));
-    let node = front_matter::settings(front);
-    let mut fields = Fields::of(&node);
-    let name = fields.text(&["spec", "name", "title", "plan"]);
+    let mut understood = ImportedContent::default();
+    let (front, body, before) = front_matter::split_front_matter(text).unwrap_or(("", text, 0));
+    let node = front_matter::parse_settings(front);
+    let mut fields = UnreadFields::from_node(&node);
+    let name = fields.take_text(&["spec", "name", "title", "plan"]);
     understood.name = name.map(str::to_string);
-    understood.limits.take(&mut fields);
+    understood.limits.take_from(&mut fields);
     let counts = ["totalTasks", "created", "generated", "phase", "updated"];
     understood.ignore_state(&mut fields, &counts);
     understood.keep_rest(text, fields);
-    yaml::keep_beside(front, &mut understood);
+    yaml_files::keep_dropped_text(front, &mut understood);
     let rest = take_items(body, &mut understood);
     let first = rest.first().map(|(number, _)| number.saturating_add(before));
     let rest: Vec<&str> = rest.into_iter().map(|(_, line)| line).collect();
-    understood.keep("text", first, &rest.join("\n"));
+    understood.keep_text("text", first, &rest.join("\n"));
     Ok(understood)
 }
 
 /// Takes tasks and validation commands, and returns all other lines with their numbers.
-pub(super) fn take_items<'t>(body: &'t str, understood: &mut Understood) -> Vec<(u32, &'t str)> {
+pub(super) fn take_items<'t>(
+    body: &'t str,
+    understood: &mut ImportedContent,
+) -> Vec<(u32, &'t str)> {
     let validation = validation_commands(body);
     for command in &validation.commands {
-        understood.commands.push(Command { label: String::new(), text: command.clone() });
+        understood.commands.push(ProjectCommand { label: String::new(), text: command.clone() });
     }
-    let is_task = |item: &Item| {
+    let is_task = |item: &ListItem| {
         let line = item.line.unwrap_or_default();
-        item.weight == Weight::Required && !validation.lines.contains(&line)
+        item.weight == RequirementWeight::Required && !validation.lines.contains(&line)
     };
-    let items = items_of_markdown(body.as_bytes());
-    let items: Vec<Item> = items.into_iter().filter(is_task).collect();
-    let rest = rest_of(body, &items, &validation);
-    understood.features.extend(items.into_iter().map(feature));
+    let items = parse_task_items(body.as_bytes());
+    let items: Vec<ListItem> = items.into_iter().filter(is_task).collect();
+    let rest = unused_lines(body, &items, &validation);
+    understood.features.extend(items.into_iter().map(to_feature));
     rest
 }
 
-fn feature(mut item: Item) -> Feature {
+fn to_feature(mut item: ListItem) -> ImportedFeature {
     item.check = item.check.or_else(|| plan::named_check(&item.text).map(|(_, argv)| argv));
-    let category = heading(&item).map(str::to_string);
+    let category = item_heading(&item).map(str::to_string);
     let (id, _) = item.text.split_once(' ').unwrap_or_default();
     let id = id.trim_matches(['*', ':', '.', '`']);
     let is_id = id.bytes().any(|byte| byte.is_ascii_digit())
@@ -70,25 +75,25 @@ fn feature(mut item: Item) -> Feature {
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'))
         && id.bytes().filter(u8::is_ascii_alphabetic).count() <= 8;
-    Feature {
+    ImportedFeature {
         id: if is_id { id.to_string() } else { String::new() },
-        verify: item.check.or_else(|| work::check_of(&item.steps)),
+        verify: item.check.or_else(|| work_item::check_in_steps(&item.steps)),
         description: item.text,
         steps: item.steps,
         passes: item.done,
         category,
-        ..Feature::default()
+        ..ImportedFeature::default()
     }
 }
 
 /// The heading above an item, which its name starts with.
-fn heading(item: &Item) -> Option<&str> {
+fn item_heading(item: &ListItem) -> Option<&str> {
     item.name.split_once(&format!(": {}", item.text)).map(|(heading, _)| heading)
 }
 
 /// The section `## Validation Commands`.
 #[derive(Default)]
-struct Validation {
+struct ValidationSection {
     commands: Vec<String>,
     /// The lines of the section.
     lines: Range<u32>,
@@ -97,8 +102,8 @@ struct Validation {
 }
 
 /// Reads the listed or fenced commands under `## Validation Commands`.
-fn validation_commands(body: &str) -> Validation {
-    let mut found = Validation::default();
+fn validation_commands(body: &str) -> ValidationSection {
+    let mut found = ValidationSection::default();
     let mut is_there = false;
     let mut is_fenced = false;
     for (number, line) in (1..).zip(body.lines()) {
@@ -112,7 +117,7 @@ fn validation_commands(body: &str) -> Validation {
             if is_there {
                 break;
             }
-            is_there = line.trim_start_matches('#').trim().eq_ignore_ascii_case(VALIDATION);
+            is_there = line.trim_start_matches('#').trim().eq_ignore_ascii_case(VALIDATION_HEADING);
             if is_there {
                 found.lines.start = number;
             }
@@ -121,7 +126,7 @@ fn validation_commands(body: &str) -> Validation {
             continue;
         }
         found.lines.end = number.saturating_add(1);
-        let command = if is_fenced { fenced(line) } else { listed(line) };
+        let command = if is_fenced { fenced_command(line) } else { listed_command(line) };
         if let Some(command) = command {
             if command.len().saturating_add(16) > line.len() {
                 found.taken.insert(number);
@@ -132,31 +137,35 @@ fn validation_commands(body: &str) -> Validation {
     found
 }
 
-fn fenced(line: &str) -> Option<&str> {
+fn fenced_command(line: &str) -> Option<&str> {
     let line = line.trim_start_matches("$ ").trim();
     (!line.is_empty() && !line.starts_with('#')).then_some(line)
 }
 
 /// The part of an item in backticks, or the whole item if it is a command.
-fn listed(line: &str) -> Option<&str> {
+fn listed_command(line: &str) -> Option<&str> {
     let item = line.strip_prefix("- ").or_else(|| line.strip_prefix("* "))?;
     let item = item.trim_start_matches("[ ] ").trim_start_matches("[x] ");
     match item.split_once('`').and_then(|(_, rest)| rest.split_once('`')) {
         Some((command, _)) => Some(command),
-        None => work::is_command(item).then_some(item),
+        None => work_item::is_command(item).then_some(item),
     }
 }
 
 /// All non-empty lines that belong to no item, heading of an item, or command.
-fn rest_of<'t>(body: &'t str, items: &[Item], validation: &Validation) -> Vec<(u32, &'t str)> {
-    let mut by_line: BTreeMap<u32, &Item> = BTreeMap::new();
+fn unused_lines<'t>(
+    body: &'t str,
+    items: &[ListItem],
+    validation: &ValidationSection,
+) -> Vec<(u32, &'t str)> {
+    let mut by_line: BTreeMap<u32, &ListItem> = BTreeMap::new();
     let mut headings: BTreeSet<&str> = BTreeSet::new();
     for item in items {
         by_line.insert(item.line.unwrap_or_default(), item);
-        headings.extend(heading(item));
+        headings.extend(item_heading(item));
     }
     let is_imported = |number: u32, line: &str| {
-        let plain = plain(line);
+        let plain = strip_markers(line);
         if plain.is_empty() {
             return true;
         }
@@ -177,16 +186,16 @@ fn rest_of<'t>(body: &'t str, items: &[Item], validation: &Validation) -> Vec<(u
 }
 
 /// A line without the markers of an item or a heading.
-fn plain(line: &str) -> String {
+fn strip_markers(line: &str) -> String {
     let line = line.trim().trim_start_matches('#').trim_start();
     let line = after_marker(line).unwrap_or(line);
     let line = after_box(line).map_or(line, |(_, rest)| rest);
-    text::line(line, LONGEST_TEXT)
+    text::clean_line(line, MAX_TEXT_CHARS)
 }
 
 #[derive(Default)]
-struct Reader {
-    items: Vec<Item>,
+struct TaskItemReader {
+    items: Vec<ListItem>,
     taken: BTreeMap<String, u32>,
     heading: String,
     is_optional: bool,
@@ -194,8 +203,8 @@ struct Reader {
     open: Option<usize>,
 }
 
-impl Reader {
-    fn read(mut self, markdown: &str) -> Vec<Item> {
+impl TaskItemReader {
+    fn read(mut self, markdown: &str) -> Vec<ListItem> {
         let mut fence: Option<String> = None;
         for (number, line) in (1..).zip(markdown.lines()) {
             let trimmed = line.trim();
@@ -205,13 +214,13 @@ impl Reader {
                 Some(open) if marks.starts_with(open.as_str()) => fence = None,
                 Some(_) => {}
                 None if marks.len() >= 3 => fence = Some(marks),
-                None => self.line(number, line),
+                None => self.read_line(number, line),
             }
         }
         self.items
     }
 
-    fn line(&mut self, number: u32, line: &str) {
+    fn read_line(&mut self, number: u32, line: &str) {
         let indent = line.len().saturating_sub(line.trim_start().len());
         let trimmed = line.trim();
         if trimmed.is_empty() {
@@ -220,7 +229,7 @@ impl Reader {
         let hashes = trimmed.bytes().take_while(|byte| *byte == b'#').count();
         let heading = trimmed.get(hashes..).unwrap_or_default();
         if (1..=6).contains(&hashes) && heading.starts_with(' ') {
-            self.heading = text::line(heading, LONGEST_TEXT);
+            self.heading = text::clean_line(heading, MAX_TEXT_CHARS);
             self.is_optional = self.heading.to_lowercase().contains("optional");
             self.open = None;
             return;
@@ -228,7 +237,7 @@ impl Reader {
         let after = after_marker(trimmed);
         if let Some((is_done, text)) = after.and_then(after_box) {
             self.open = Some(indent);
-            self.item(number, is_done, text);
+            self.add_item(number, is_done, text);
             return;
         }
         let Some(item) = self.open.filter(|open| indent > *open).and(self.items.last_mut()) else {
@@ -236,19 +245,22 @@ impl Reader {
             return;
         };
         match (after, item.steps.last_mut()) {
-            (Some(step), _) => item.steps.push(text::line(step, LONGEST_TEXT)),
-            (None, Some(step)) => step.push_str(&format!(" {}", text::line(trimmed, LONGEST_TEXT))),
+            (Some(step), _) => item.steps.push(text::clean_line(step, MAX_TEXT_CHARS)),
+            (None, Some(step)) => {
+                step.push_str(&format!(" {}", text::clean_line(trimmed, MAX_TEXT_CHARS)))
+            }
             (None, None) => {
-                item.text.push_str(&format!(" {}", text::line(trimmed, LONGEST_TEXT)));
-                item.name.push_str(&format!(" {}", text::line(trimmed, LONGEST_TEXT)));
+                item.text.push_str(&format!(" {}", text::clean_line(trimmed, MAX_TEXT_CHARS)));
+                item.name.push_str(&format!(" {}", text::clean_line(trimmed, MAX_TEXT_CHARS)));
             }
         }
     }
 
-    fn item(&mut self, number: u32, done: bool, text: &str) {
-        let text = text::line(text, LONGEST_TEXT);
+    fn add_item(&mut self, number: u32, done: bool, text: &str) {
+        let text = text::clean_line(text, MAX_TEXT_CHARS);
         let check = text.split_once("(verify:").and_then(|(_, rest)| rest.split_once(')'));
-        let check = check.and_then(|(command, _)| detect::simple(command.trim_matches([' ', '`'])));
+        let check = check
+            .and_then(|(command, _)| detect::simple_check_words(command.trim_matches([' ', '`'])));
         let name = match self.heading.as_str() {
             "" => text.clone(),
             heading => format!("{heading}: {text}"),
@@ -256,13 +268,17 @@ impl Reader {
         let count = self.taken.entry(name.clone()).or_default();
         *count = count.saturating_add(1);
         let name = if *count == 1 { name } else { format!("{name} ({count})") };
-        self.items.push(Item {
+        self.items.push(ListItem {
             name,
             text,
             steps: Vec::new(),
             done,
             check,
-            weight: if self.is_optional { Weight::Advisory } else { Weight::Required },
+            weight: if self.is_optional {
+                RequirementWeight::Advisory
+            } else {
+                RequirementWeight::Required
+            },
             line: Some(number),
             names: Vec::new(),
         });

@@ -2,57 +2,57 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Command, Feature, Limits, Source, Understood};
+use super::{ImportSource, ImportedContent, ImportedFeature, ImportedLimits, ProjectCommand};
 
 /// Maximum number of features that the reader of a feature list accepts.
-const MOST_FEATURES: usize = 20_000;
-const MOST_TROUBLES: usize = 20;
-const LONGEST_ID: usize = 40;
-const LONGEST_NAME: usize = 48;
+const MAX_FEATURES: usize = 20_000;
+const MAX_CONFLICTS: usize = 20;
+const MAX_ID_BYTES: usize = 40;
+const MAX_LOOP_NAME_BYTES: usize = 48;
 /// A loop of this name would be adopted by the first session that stops, so an import never uses it.
-const TAKEN_OVER: &str = "current";
+const ADOPTED_LOOP_NAME: &str = "current";
 
 /// The merged content of all files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Merged {
+pub struct MergedImport {
     /// Letters, digits and `-`.
     pub name: Option<String>,
     pub goal: Vec<String>,
-    pub features: Vec<Feature>,
+    pub features: Vec<ImportedFeature>,
     /// Each with the file that declares it.
-    pub commands: Vec<(String, Command)>,
-    pub limits: Limits,
+    pub commands: Vec<(String, ProjectCommand)>,
+    pub limits: ImportedLimits,
     pub protect: Vec<String>,
     /// Each with the file that contains it.
     pub progress: Vec<(String, String)>,
     /// Conflicts between or within the files, as text.
-    pub troubles: Vec<String>,
+    pub conflicts: Vec<String>,
 }
 
-pub fn merge(sources: &[Source]) -> Merged {
-    let mut merged = Merged::default();
+pub fn merge_sources(sources: &[ImportSource]) -> MergedImport {
+    let mut merged = MergedImport::default();
     for source in sources {
-        if let Ok(content) = &source.said {
-            add(&mut merged, &source.path, content);
+        if let Ok(content) = &source.content {
+            add_source(&mut merged, &source.path, content);
         }
     }
-    if merged.features.len() > MOST_FEATURES {
-        let more = merged.features.len().saturating_sub(MOST_FEATURES);
-        merged.features.truncate(MOST_FEATURES);
-        merged.troubles.push(format!(
-            "a list can have {MOST_FEATURES} features; {more} more were not imported"
+    if merged.features.len() > MAX_FEATURES {
+        let more = merged.features.len().saturating_sub(MAX_FEATURES);
+        merged.features.truncate(MAX_FEATURES);
+        merged.conflicts.push(format!(
+            "a list can have {MAX_FEATURES} features; {more} more were not imported"
         ));
     }
-    if merged.troubles.len() > MOST_TROUBLES {
-        let more = merged.troubles.len().saturating_sub(MOST_TROUBLES);
-        merged.troubles.truncate(MOST_TROUBLES);
-        merged.troubles.push(format!("and {more} more"));
+    if merged.conflicts.len() > MAX_CONFLICTS {
+        let more = merged.conflicts.len().saturating_sub(MAX_CONFLICTS);
+        merged.conflicts.truncate(MAX_CONFLICTS);
+        merged.conflicts.push(format!("and {more} more"));
     }
     merged
 }
 
-fn add(merged: &mut Merged, path: &str, content: &Understood) {
-    let name = content.name.as_deref().and_then(slug);
+fn add_source(merged: &mut MergedImport, path: &str, content: &ImportedContent) {
+    let name = content.name.as_deref().and_then(loop_slug);
     merged.name = merged.name.take().or(name);
     for paragraph in &content.goal {
         if !merged.goal.contains(paragraph) {
@@ -60,19 +60,19 @@ fn add(merged: &mut Merged, path: &str, content: &Understood) {
         }
     }
     let mut features = content.features.clone();
-    by_priority(&mut features);
-    let same = drop_known(&mut features, merged);
+    sort_by_priority(&mut features);
+    let same = drop_duplicates(&mut features, merged);
     if !same.is_empty() {
         let items = match same.len() {
             1 => "1 of its items is".to_string(),
             count => format!("{count} of its items are"),
         };
-        merged.troubles.push(format!("`{path}`: {items} also in an earlier file"));
+        merged.conflicts.push(format!("`{path}`: {items} also in an earlier file"));
     }
-    name_apart(&mut features, (merged, path), same);
+    assign_unique_ids(&mut features, (merged, path), same);
     let known = merged.features.iter().map(|feature| feature.id.clone()).collect();
-    let troubles = order(&mut features, &known);
-    merged.troubles.extend(troubles.into_iter().map(|what| format!("`{path}`: {what}")));
+    let troubles = sort_by_dependencies(&mut features, &known);
+    merged.conflicts.extend(troubles.into_iter().map(|what| format!("`{path}`: {what}")));
     merged.features.extend(features);
     let commands = content.commands.iter().map(|command| (path.to_string(), command.clone()));
     merged.commands.extend(commands);
@@ -86,7 +86,7 @@ fn add(merged: &mut Merged, path: &str, content: &Understood) {
 }
 
 /// Derives a loop name of letters, digits and `-` from the name of the work; of a branch only the last part is used.
-pub fn slug(name: &str) -> Option<String> {
+pub fn loop_slug(name: &str) -> Option<String> {
     let name = name.trim().rsplit('/').next().unwrap_or(name);
     let mut out = String::new();
     for char in name.chars() {
@@ -96,28 +96,31 @@ pub fn slug(name: &str) -> Option<String> {
             out.push('-');
         }
     }
-    out.truncate(LONGEST_NAME);
+    out.truncate(MAX_LOOP_NAME_BYTES);
     let out = out.trim_matches('-');
-    (!out.is_empty() && out != TAKEN_OVER).then(|| out.to_string())
+    (!out.is_empty() && out != ADOPTED_LOOP_NAME).then(|| out.to_string())
 }
 
 /// Sorts by priority, 1 first. If any feature has none, the author's order is kept.
-fn by_priority(features: &mut [Feature]) {
-    let rank = |feature: &Feature| feature.priority.as_ref()?.trim().parse::<i64>().ok();
+fn sort_by_priority(features: &mut [ImportedFeature]) {
+    let rank = |feature: &ImportedFeature| feature.priority.as_ref()?.trim().parse::<i64>().ok();
     if features.iter().all(|feature| rank(feature).is_some()) {
         features.sort_by_key(rank);
     }
 }
 
-fn is_plain(id: &str) -> bool {
+fn is_plain_id(id: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-    (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(plain)
+    (1..=MAX_ID_BYTES).contains(&id.len()) && id.bytes().all(plain)
 }
 
 /// Removes features that another file has with the same text, and returns the map from their ids to the known ids. Such
 /// a feature is done only if both files say so.
-fn drop_known(features: &mut Vec<Feature>, merged: &mut Merged) -> BTreeMap<String, String> {
-    let words = |feature: &Feature| (feature.description.clone(), feature.steps.clone());
+fn drop_duplicates(
+    features: &mut Vec<ImportedFeature>,
+    merged: &mut MergedImport,
+) -> BTreeMap<String, String> {
+    let words = |feature: &ImportedFeature| (feature.description.clone(), feature.steps.clone());
     let places = merged.features.iter().enumerate();
     let known: BTreeMap<_, usize> = places.map(|(place, it)| (words(it), place)).collect();
     let mut same = BTreeMap::new();
@@ -138,22 +141,25 @@ fn drop_known(features: &mut Vec<Feature>, merged: &mut Merged) -> BTreeMap<Stri
 }
 
 /// Gives every feature a unique id, and updates the dependencies on it.
-fn name_apart(
-    features: &mut [Feature],
-    (merged, path): (&mut Merged, &str),
+fn assign_unique_ids(
+    features: &mut [ImportedFeature],
+    (merged, path): (&mut MergedImport, &str),
     mut new_names: BTreeMap<String, String>,
 ) {
     let known = merged.features.len();
-    let mut taken = Taken(merged.features.iter().map(|feature| (feature.id.clone(), 0)).collect());
+    let mut taken =
+        UsedIds(merged.features.iter().map(|feature| (feature.id.clone(), 0)).collect());
     for (number, feature) in (1..).zip(features.iter_mut()) {
         let position = known.saturating_add(number);
         let wanted = match feature.id.trim() {
-            id if is_plain(id) => id.to_string(),
-            id => slug(id).filter(|id| is_plain(id)).unwrap_or_else(|| position.to_string()),
+            id if is_plain_id(id) => id.to_string(),
+            id => {
+                loop_slug(id).filter(|id| is_plain_id(id)).unwrap_or_else(|| position.to_string())
+            }
         };
-        let id = free(&wanted, &mut taken);
+        let id = take_free_id(&wanted, &mut taken);
         if id != wanted && !feature.id.trim().is_empty() {
-            merged.troubles.push(format!(
+            merged.conflicts.push(format!(
                 "`{path}`: the id `{wanted}` is used twice; one was renamed to `{id}`"
             ));
         }
@@ -171,9 +177,9 @@ fn name_apart(
 
 /// The names in use, with how often each was requested.
 #[derive(Default)]
-struct Taken(BTreeMap<String, u32>);
+struct UsedIds(BTreeMap<String, u32>);
 
-fn free(wanted: &str, taken: &mut Taken) -> String {
+fn take_free_id(wanted: &str, taken: &mut UsedIds) -> String {
     let mut name = wanted.to_string();
     while taken.0.contains_key(&name) {
         let count = taken.0.entry(wanted.to_string()).or_default();
@@ -185,11 +191,14 @@ fn free(wanted: &str, taken: &mut Taken) -> String {
 }
 
 /// Sorts features after their dependencies, and drops impossible dependencies. Returns a message for each of those.
-fn order(features: &mut Vec<Feature>, known: &BTreeSet<String>) -> Vec<String> {
+fn sort_by_dependencies(
+    features: &mut Vec<ImportedFeature>,
+    known: &BTreeSet<String>,
+) -> Vec<String> {
     let mut troubles = Vec::new();
     let ids: BTreeSet<String> = features.iter().map(|feature| feature.id.clone()).collect();
     for feature in features.iter_mut() {
-        let Feature { id, after, .. } = feature;
+        let ImportedFeature { id, after, .. } = feature;
         after.retain(|other| {
             let is_there = (ids.contains(other) || known.contains(other)) && other != id;
             if !is_there {
@@ -203,7 +212,8 @@ fn order(features: &mut Vec<Feature>, known: &BTreeSet<String>) -> Vec<String> {
     }
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut followers: Vec<Vec<usize>> = vec![Vec::new(); features.len()];
-    let here = |feature: &Feature| feature.after.iter().filter(|id| ids.contains(*id)).count();
+    let here =
+        |feature: &ImportedFeature| feature.after.iter().filter(|id| ids.contains(*id)).count();
     let mut missing: Vec<usize> = features.iter().map(here).collect();
     for (place, feature) in features.iter().enumerate() {
         places.insert(feature.id.clone(), place);
@@ -224,7 +234,7 @@ fn order(features: &mut Vec<Feature>, known: &BTreeSet<String>) -> Vec<String> {
             && let Some(feature) = features.get_mut(place)
         {
             let is_later = |id: &String| places.get(id).is_some_and(|it| waiting.contains(it));
-            troubles.push(break_open(feature, is_later));
+            troubles.push(break_cycle(feature, is_later));
         }
         sorted.push(place);
         for follower in followers.get(place).into_iter().flatten() {
@@ -236,13 +246,14 @@ fn order(features: &mut Vec<Feature>, known: &BTreeSet<String>) -> Vec<String> {
             }
         }
     }
-    let mut taken: Vec<Option<Feature>> = std::mem::take(features).into_iter().map(Some).collect();
+    let mut taken: Vec<Option<ImportedFeature>> =
+        std::mem::take(features).into_iter().map(Some).collect();
     features.extend(sorted.into_iter().filter_map(|place| taken.get_mut(place)?.take()));
     troubles
 }
 
 /// Drops the dependencies of a feature that are part of a cycle, so that it can come first.
-fn break_open(feature: &mut Feature, is_later: impl Fn(&String) -> bool) -> String {
+fn break_cycle(feature: &mut ImportedFeature, is_later: impl Fn(&String) -> bool) -> String {
     let (dropped, kept): (Vec<_>, Vec<_>) =
         std::mem::take(&mut feature.after).into_iter().partition(is_later);
     feature.after = kept;

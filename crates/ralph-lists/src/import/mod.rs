@@ -3,55 +3,55 @@
 //! Each family of files has its own parser from text to [`ImportedContent`]. No content is lost: what has no counterpart
 //! in ralph is kept as notes. The imported files are never changed.
 
-mod features;
-mod find;
+mod data_tree;
+mod feature_list;
 mod front_matter;
+mod import_sources;
 mod limits;
+pub mod loop_files;
 mod markdown;
 mod merge;
 mod plan_state;
 mod prd;
 mod shell_rc;
-mod tree;
-mod work;
-pub mod write;
-mod yaml;
+mod work_item;
+mod yaml_files;
 
 #[cfg(test)]
 mod tests;
 
 use serde::{Serialize, Serializer};
 
-pub use find::{Family, Source, gather};
-pub use limits::Limits;
-pub use merge::{Merged, merge, slug};
+pub use import_sources::{FileFamily, ImportSource, find_sources};
+pub use limits::ImportedLimits;
+pub use merge::{MergedImport, loop_slug, merge_sources};
 
 /// The content of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Understood {
+pub struct ImportedContent {
     /// The author's name for the work.
     pub name: Option<String>,
     /// Instructions for the agent, in paragraphs.
     pub goal: Vec<String>,
-    pub features: Vec<Feature>,
+    pub features: Vec<ImportedFeature>,
     /// Commands that check the whole project.
-    pub commands: Vec<Command>,
-    pub limits: Limits,
+    pub commands: Vec<ProjectCommand>,
+    pub limits: ImportedLimits,
     /// Globs of files that an agent should not change.
     pub protect: Vec<String>,
     /// The progress so far.
     pub progress: Option<String>,
     /// Files that belong to it, by their paths relative to the project.
-    pub reads: Vec<String>,
+    pub referenced_files: Vec<String>,
     /// Texts that have no counterpart in ralph.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<KeptText>,
     /// Entries that are deliberately not imported.
-    pub ignored: Vec<Ignored>,
+    pub ignored: Vec<IgnoredEntry>,
 }
 
 /// A feature as it is written to `feature_list.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Feature {
+pub struct ImportedFeature {
     pub id: String,
     pub description: String,
     pub steps: Vec<String>,
@@ -82,7 +82,7 @@ fn number_or_text<S: Serializer>(text: &Option<String>, serializer: S) -> Result
 
 /// A command that checks the whole project.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
+pub struct ProjectCommand {
     /// The author's name for it; may be empty.
     pub label: String,
     pub text: String,
@@ -90,7 +90,7 @@ pub struct Command {
 
 /// A text that is kept as a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptText {
     /// Its key in the file, or a description of it.
     pub key: String,
     /// Counted from 1.
@@ -101,7 +101,7 @@ pub struct Kept {
 
 /// An entry that is not imported, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ignored {
+pub struct IgnoredEntry {
     pub key: String,
     pub text: String,
     pub why: &'static str,

@@ -1,29 +1,31 @@
 //! `.ralphrc`: shell assignments, which are parsed and never executed.
 
-use super::Understood;
+use super::ImportedContent;
 use super::limits;
 
-pub(super) fn read(text: &str) -> Result<Understood, String> {
-    let mut understood = Understood::default();
+pub(super) fn import_shell_rc(text: &str) -> Result<ImportedContent, String> {
+    let mut understood = ImportedContent::default();
     let mut rest: Vec<&str> = Vec::new();
     let mut first = None;
     for (number, line) in (1..).zip(text.lines()) {
-        let is_taken =
-            assignment(line).is_some_and(|(name, value)| take(name, value, &mut understood));
+        let is_taken = parse_assignment(line)
+            .is_some_and(|(name, value)| take_setting(name, value, &mut understood));
         if !is_taken && !line.trim().is_empty() {
             first = first.or(Some(number));
             rest.push(line);
         }
     }
-    if understood == Understood::default() && !rest.iter().any(|line| assignment(line).is_some()) {
+    if understood == ImportedContent::default()
+        && !rest.iter().any(|line| parse_assignment(line).is_some())
+    {
         return Err("it has no settings".to_string());
     }
-    understood.keep("settings", first, &rest.join("\n"));
+    understood.keep_text("settings", first, &rest.join("\n"));
     Ok(understood)
 }
 
 /// Parses `NAME=value`, and strips quotes, a trailing comment and a surrounding `${NAME:-…}`.
-fn assignment(line: &str) -> Option<(&str, &str)> {
+fn parse_assignment(line: &str) -> Option<(&str, &str)> {
     let line = line.trim().trim_start_matches("export ").trim_start();
     let (name, value) = line.split_once('=')?;
     let is_name = |name: &str| {
@@ -42,7 +44,7 @@ fn assignment(line: &str) -> Option<(&str, &str)> {
 }
 
 /// Takes a setting; returns whether ralph has a counterpart for it.
-fn take(name: &str, value: &str, understood: &mut Understood) -> bool {
+fn take_setting(name: &str, value: &str, understood: &mut ImportedContent) -> bool {
     let limits = &mut understood.limits;
     let number = || value.parse::<u32>().ok().filter(|number| *number > 0);
     match name {
@@ -59,19 +61,19 @@ fn take(name: &str, value: &str, understood: &mut Understood) -> bool {
             limits.stuck_after.is_some()
         }
         "MAX_COST" | "MAX_COST_USD" => {
-            limits.micro_usd = limits::money(value);
+            limits.micro_usd = limits::parse_money(value);
             limits.micro_usd.is_some()
         }
         "COMPLETION_PROMISE" => {
-            limits.promise = limits::promise(value);
+            limits.promise = limits::parse_promise(value);
             limits.promise.is_some()
         }
-        _ => command(name, value, understood),
+        _ => take_command(name, value, understood),
     }
 }
 
 /// Takes `TEST_COMMAND` and similar settings.
-fn command(name: &str, value: &str, understood: &mut Understood) -> bool {
+fn take_command(name: &str, value: &str, understood: &mut ImportedContent) -> bool {
     let label = name.strip_suffix("_COMMAND").or_else(|| name.strip_suffix("_CMD"));
     let label = label.map(str::to_ascii_lowercase).filter(|label| {
         matches!(
@@ -80,6 +82,6 @@ fn command(name: &str, value: &str, understood: &mut Understood) -> bool {
         )
     });
     let Some(label) = label.filter(|_| !value.trim().is_empty()) else { return false };
-    understood.commands.push(super::Command { label, text: value.trim().to_string() });
+    understood.commands.push(super::ProjectCommand { label, text: value.trim().to_string() });
     true
 }

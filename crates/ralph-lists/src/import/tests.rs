@@ -11,16 +11,16 @@ use std::path::Path;
 use insta::assert_snapshot;
 use ralph_core::source::features as list;
 
-use super::find::decoded;
-use super::tree::{self, Node};
-use super::{Family, Source, Understood, gather, merge, write};
+use super::data_tree::{self, DataNode};
+use super::import_sources::decode_text;
+use super::{FileFamily, ImportSource, ImportedContent, find_sources, loop_files, merge_sources};
 
-fn read(family: Family, bytes: &[u8]) -> Result<Understood, String> {
-    decoded(bytes).and_then(|text| family.read(&text))
+fn read(family: FileFamily, bytes: &[u8]) -> Result<ImportedContent, String> {
+    decode_text(bytes).and_then(|text| family.parse(&text))
 }
 
 /// A compact rendering of the imported content.
-fn shown(content: &Result<Understood, String>) -> String {
+fn render_content(content: &Result<ImportedContent, String>) -> String {
     let content = match content {
         Ok(content) => content,
         Err(why) => return format!("not read: {why}"),
@@ -50,12 +50,12 @@ fn shown(content: &Result<Understood, String>) -> String {
     for command in &content.commands {
         put(format!("command {}: {}", command.label, command.text));
     }
-    if !content.limits.options().is_empty() {
-        put(format!("limits {}", content.limits.options().join(" ")));
+    if !content.limits.to_options().is_empty() {
+        put(format!("limits {}", content.limits.to_options().join(" ")));
     }
     content.protect.iter().for_each(|glob| put(format!("protect {glob}")));
     content.progress.iter().for_each(|text| put(format!("progress {text:?}")));
-    content.reads.iter().for_each(|path| put(format!("reads {path}")));
+    content.referenced_files.iter().for_each(|path| put(format!("reads {path}")));
     for kept in &content.kept {
         let line = kept.line.map_or("?".to_string(), |line| line.to_string());
         put(format!("kept {}@{line} {:?}", kept.key, kept.text));
@@ -140,38 +140,38 @@ const PLAN_STATE_BY_ID: &str = r#"{"task": "Upgrade", "steps": {"1": {"name": "a
 
 const SPEC_STATE: &str = r#"{"phase": "execution", "taskIndex": 2, "totalTasks": 5, "specName": "test-spec", "maxGlobalIterations": 100, "source": "plan"}"#;
 
-fn good() -> Vec<(&'static str, Family, &'static str)> {
+fn sample_files() -> Vec<(&'static str, FileFamily, &'static str)> {
     vec![
-        ("prd.json", Family::Stories, STORIES),
-        ("deps/prd.json", Family::Stories, WITH_DEPENDENCIES),
-        ("list/prd.json", Family::Stories, PLAIN_LIST),
-        ("feature_list.json", Family::Features, FEATURES),
-        ("fix_plan.md", Family::Plan, FIX_PLAN),
-        ("tasks.md", Family::Plan, SPEC_TASKS),
-        (".ralph/ralph-tasks.md", Family::Plan, RALPH_TASKS),
-        ("docs/plans/a.md", Family::Plan, PLAN),
-        ("docs/plans/b.md", Family::Plan, PLAN_WITH_FENCE),
-        ("RALPH_TASK.md", Family::Task, TASK),
-        ("other/RALPH_TASK.md", Family::Task, TASK_WITHOUT_BOXES),
-        (".claude/ralph-loop.local.md", Family::LoopFile, LOOP_FILE),
-        ("other/ralph-loop.local.md", Family::LoopFile, LOOP_FILE_UNLIMITED),
-        ("tasks.yaml", Family::Tasks, RALPHY_TASKS),
-        (".ralph/tasks.yml", Family::Tasks, NESTED_TASKS),
-        (".ralphrc", Family::Settings, RC),
-        ("ralph.yml", Family::Orchestrator, ORCHESTRATOR),
-        (".ralphy/config.yaml", Family::Ralphy, RALPHY),
-        ("plan-state.json", Family::PlanState, PLAN_STATE),
-        ("other/plan-state.json", Family::PlanState, PLAN_STATE_BY_ID),
-        (".ralph-state.json", Family::PlanState, SPEC_STATE),
-        ("progress.txt", Family::Progress, "## Codebase Patterns\n- Status: COMPLETE\n"),
+        ("prd.json", FileFamily::Stories, STORIES),
+        ("deps/prd.json", FileFamily::Stories, WITH_DEPENDENCIES),
+        ("list/prd.json", FileFamily::Stories, PLAIN_LIST),
+        ("feature_list.json", FileFamily::Features, FEATURES),
+        ("fix_plan.md", FileFamily::Plan, FIX_PLAN),
+        ("tasks.md", FileFamily::Plan, SPEC_TASKS),
+        (".ralph/ralph-tasks.md", FileFamily::Plan, RALPH_TASKS),
+        ("docs/plans/a.md", FileFamily::Plan, PLAN),
+        ("docs/plans/b.md", FileFamily::Plan, PLAN_WITH_FENCE),
+        ("RALPH_TASK.md", FileFamily::Task, TASK),
+        ("other/RALPH_TASK.md", FileFamily::Task, TASK_WITHOUT_BOXES),
+        (".claude/ralph-loop.local.md", FileFamily::LoopFile, LOOP_FILE),
+        ("other/ralph-loop.local.md", FileFamily::LoopFile, LOOP_FILE_UNLIMITED),
+        ("tasks.yaml", FileFamily::Tasks, RALPHY_TASKS),
+        (".ralph/tasks.yml", FileFamily::Tasks, NESTED_TASKS),
+        (".ralphrc", FileFamily::Settings, RC),
+        ("ralph.yml", FileFamily::Orchestrator, ORCHESTRATOR),
+        (".ralphy/config.yaml", FileFamily::Ralphy, RALPHY),
+        ("plan-state.json", FileFamily::PlanState, PLAN_STATE),
+        ("other/plan-state.json", FileFamily::PlanState, PLAN_STATE_BY_ID),
+        (".ralph-state.json", FileFamily::PlanState, SPEC_STATE),
+        ("progress.txt", FileFamily::Progress, "## Codebase Patterns\n- Status: COMPLETE\n"),
     ]
 }
 
 #[test]
 fn files_of_other_tools_are_imported() {
     let mut out = String::new();
-    for (name, family, text) in good() {
-        out.push_str(&format!("== {name}\n{}\n", shown(&read(family, text.as_bytes()))));
+    for (name, family, text) in sample_files() {
+        out.push_str(&format!("== {name}\n{}\n", render_content(&read(family, text.as_bytes()))));
     }
     assert_snapshot!(out, @r###"
     == prd.json
@@ -332,26 +332,26 @@ fn unreadable_files_give_a_one_line_reason() {
     let deep = "[".repeat(100_000);
     let mut out = String::new();
     for (what, family, bytes) in [
-        ("half", Family::Stories, half.as_bytes()),
-        ("empty", Family::Stories, b""),
-        ("a number", Family::Stories, b"42"),
-        ("a string", Family::Features, b"\"x\""),
-        ("deep", Family::Features, deep.as_bytes()),
-        ("UTF-16", Family::Stories, &utf16),
-        ("binary", Family::Plan, b"- [ ] a\n- [ ] \xff\n"),
-        ("empty plan", Family::Plan, b"\n \n"),
-        ("bomb", Family::Tasks, bomb.as_bytes()),
-        ("a scalar", Family::Tasks, b"hello"),
-        ("a list", Family::Orchestrator, b"- a"),
-        ("tabs", Family::Ralphy, b"a:\n\t- b: ]"),
-        ("no settings", Family::LoopFile, b"Just text\n"),
-        ("never ends", Family::LoopFile, b"---\nactive: true\n"),
-        ("prose", Family::Settings, b"hello world\n"),
-        ("a list", Family::PlanState, b"[]"),
-        ("empty", Family::Task, b""),
-        ("empty", Family::Progress, b"\n"),
+        ("half", FileFamily::Stories, half.as_bytes()),
+        ("empty", FileFamily::Stories, b""),
+        ("a number", FileFamily::Stories, b"42"),
+        ("a string", FileFamily::Features, b"\"x\""),
+        ("deep", FileFamily::Features, deep.as_bytes()),
+        ("UTF-16", FileFamily::Stories, &utf16),
+        ("binary", FileFamily::Plan, b"- [ ] a\n- [ ] \xff\n"),
+        ("empty plan", FileFamily::Plan, b"\n \n"),
+        ("bomb", FileFamily::Tasks, bomb.as_bytes()),
+        ("a scalar", FileFamily::Tasks, b"hello"),
+        ("a list", FileFamily::Orchestrator, b"- a"),
+        ("tabs", FileFamily::Ralphy, b"a:\n\t- b: ]"),
+        ("no settings", FileFamily::LoopFile, b"Just text\n"),
+        ("never ends", FileFamily::LoopFile, b"---\nactive: true\n"),
+        ("prose", FileFamily::Settings, b"hello world\n"),
+        ("a list", FileFamily::PlanState, b"[]"),
+        ("empty", FileFamily::Task, b""),
+        ("empty", FileFamily::Progress, b"\n"),
     ] {
-        out.push_str(&format!("{what}: {}\n", shown(&read(family, bytes))));
+        out.push_str(&format!("{what}: {}\n", render_content(&read(family, bytes))));
     }
     assert_snapshot!(out, @"
     half: not read: line 8, column 11: EOF while parsing a string
@@ -377,7 +377,7 @@ fn unreadable_files_give_a_one_line_reason() {
 
 #[test]
 fn byte_order_marks_and_line_endings_do_not_matter() {
-    for (name, family, text) in good() {
+    for (name, family, text) in sample_files() {
         let plain = read(family, text.as_bytes());
         let other = format!("\u{feff}{}", text.replace('\n', "\r\n"));
         assert_eq!(read(family, other.as_bytes()), plain, "{name}");
@@ -387,28 +387,28 @@ fn byte_order_marks_and_line_endings_do_not_matter() {
 /// No part of a file makes a parser panic.
 #[test]
 fn truncated_files_do_not_panic() {
-    for (_, family, text) in good() {
+    for (_, family, text) in sample_files() {
         for end in (0..text.len()).step_by(5).filter(|end| text.is_char_boundary(*end)) {
             let (head, tail) = text.split_at(end);
-            let _ = (family.read(head).is_ok(), family.read(tail).is_ok());
+            let _ = (family.parse(head).is_ok(), family.parse(tail).is_ok());
         }
     }
 }
 
-fn source(name: &str, family: Family, text: &str) -> Source {
-    Source { path: name.to_string(), family, said: read(family, text.as_bytes()) }
+fn parse_source(name: &str, family: FileFamily, text: &str) -> ImportSource {
+    ImportSource { path: name.to_string(), family, content: read(family, text.as_bytes()) }
 }
 
 #[test]
 fn many_files_are_merged_into_one_loop() {
     let sources = [
-        source("prd.json", Family::Stories, STORIES),
-        source("deps/prd.json", Family::Stories, WITH_DEPENDENCIES),
-        source("again/prd.json", Family::Stories, STORIES),
-        source(".ralphrc", Family::Settings, RC),
-        source("loop.md", Family::LoopFile, LOOP_FILE),
+        parse_source("prd.json", FileFamily::Stories, STORIES),
+        parse_source("deps/prd.json", FileFamily::Stories, WITH_DEPENDENCIES),
+        parse_source("again/prd.json", FileFamily::Stories, STORIES),
+        parse_source(".ralphrc", FileFamily::Settings, RC),
+        parse_source("loop.md", FileFamily::LoopFile, LOOP_FILE),
     ];
-    let merged = merge(&sources);
+    let merged = merge_sources(&sources);
     let ids: Vec<_> = merged
         .features
         .iter()
@@ -421,7 +421,11 @@ fn many_files_are_merged_into_one_loop() {
         })
         .collect();
     let mut out = format!("{:?}\n{}\n", merged.name, ids.join(" "));
-    out.push_str(&format!("{}\n{}", merged.limits.options().join(" "), merged.troubles.join("\n")));
+    out.push_str(&format!(
+        "{}\n{}",
+        merged.limits.to_options().join(" "),
+        merged.conflicts.join("\n")
+    ));
     assert_snapshot!(out, @r#"
     Some("task-priority")
     US-001 US-002 B A<B C<A D<C
@@ -443,9 +447,9 @@ fn loop_names_are_derived_from_the_name_of_the_work() {
         ("…", None),
         ("", None),
     ] {
-        assert_eq!(super::slug(name).as_deref(), expected, "{name}");
+        assert_eq!(super::loop_slug(name).as_deref(), expected, "{name}");
     }
-    let long = super::slug(&"a-".repeat(100)).unwrap();
+    let long = super::loop_slug(&"a-".repeat(100)).unwrap();
     assert!(long.len() <= 48 && !long.ends_with('-'), "{long}");
 }
 
@@ -454,37 +458,37 @@ const STATES: [&str; 8] =
     ["true", "false", "null", "completed", "complete", "pending", "done", "verified"];
 
 /// Every meaningful text of a file.
-fn said_in(family: Family, text: &str) -> Vec<String> {
-    fn scalars(node: &Node, out: &mut Vec<String>) {
+fn texts_in(family: FileFamily, text: &str) -> Vec<String> {
+    fn scalars(node: &DataNode, out: &mut Vec<String>) {
         match node {
-            Node::Text(text) => out.extend(text.lines().map(str::to_string)),
-            Node::List(items) => items.iter().for_each(|item| scalars(item, out)),
-            Node::Map(entries) => entries.iter().for_each(|(_, node)| scalars(node, out)),
+            DataNode::Text(text) => out.extend(text.lines().map(str::to_string)),
+            DataNode::List(items) => items.iter().for_each(|item| scalars(item, out)),
+            DataNode::Map(entries) => entries.iter().for_each(|(_, node)| scalars(node, out)),
         }
     }
     let mut out = Vec::new();
     match family {
-        Family::Stories | Family::Features | Family::PlanState => {
-            scalars(&tree::json(text).unwrap(), &mut out);
+        FileFamily::Stories | FileFamily::Features | FileFamily::PlanState => {
+            scalars(&data_tree::parse_json_tree(text).unwrap(), &mut out);
         }
-        Family::Tasks | Family::Orchestrator | Family::Ralphy => {
-            scalars(&tree::yaml(text).unwrap(), &mut out);
+        FileFamily::Tasks | FileFamily::Orchestrator | FileFamily::Ralphy => {
+            scalars(&data_tree::parse_yaml_tree(text).unwrap(), &mut out);
             out.extend(
                 text.lines().filter_map(|line| line.split_once(" #")).map(|(_, it)| it.to_string()),
             );
         }
-        Family::Settings => {
+        FileFamily::Settings => {
             let values =
                 text.lines().map(|line| line.split_once('=').map_or(line, |(_, value)| value));
             let value = |value: &str| value.rsplit(":-").next().unwrap_or(value).to_string();
             out.extend(values.map(value));
         }
-        Family::Plan
-        | Family::Task
-        | Family::LoopFile
-        | Family::Progress
-        | Family::Prompt
-        | Family::Notes => {
+        FileFamily::Plan
+        | FileFamily::Task
+        | FileFamily::LoopFile
+        | FileFamily::Progress
+        | FileFamily::Prompt
+        | FileFamily::Notes => {
             let lines = text.lines().map(|line| {
                 line.trim_start_matches(['#', '-', ' ', '*'])
                     .trim_start_matches("[ ] ")
@@ -512,12 +516,12 @@ fn said_in(family: Family, text: &str) -> Vec<String> {
 #[test]
 fn no_text_is_lost() {
     let mut lost = Vec::new();
-    for (name, family, text) in good() {
-        let sources = [source(name, family, text)];
-        let merged = merge(&sources);
-        let commands = write::declared(&merged);
-        let notes = write::notes(&sources, &merged, &[]);
-        let files = write::files("x", &merged, &notes);
+    for (name, family, text) in sample_files() {
+        let sources = [parse_source(name, family, text)];
+        let merged = merge_sources(&sources);
+        let commands = loop_files::declared_commands(&merged);
+        let notes = loop_files::render_notes(&sources, &merged, &[]);
+        let files = loop_files::render_files("x", &merged, &notes);
         let mut all: String = files.iter().map(|file| file.text.clone()).collect();
         for feature in &merged.features {
             let texts =
@@ -528,16 +532,16 @@ fn no_text_is_lost() {
         commands
             .iter()
             .for_each(|command| all.push_str(&format!(" {} {}", command.label, command.command)));
-        all.push_str(&merged.limits.options().join(" "));
+        all.push_str(&merged.limits.to_options().join(" "));
         all.push_str(
             &merged.limits.duration_ms.map_or(String::new(), |ms| (ms / 1000).to_string()),
         );
         all.push_str(&format!(
             "{:?} {:?}",
-            sources[0].said.as_ref().unwrap().name,
-            sources[0].said.as_ref().unwrap().reads
+            sources[0].content.as_ref().unwrap().name,
+            sources[0].content.as_ref().unwrap().referenced_files
         ));
-        for missing in said_in(family, text).into_iter().filter(|text| !all.contains(text)) {
+        for missing in texts_in(family, text).into_iter().filter(|text| !all.contains(text)) {
             lost.push(format!("{name}: {missing}"));
         }
     }
@@ -547,14 +551,14 @@ fn no_text_is_lost() {
 /// The reader of feature lists can read the written list.
 #[test]
 fn the_written_list_is_readable() {
-    for (name, family, text) in good() {
-        let merged = merge(&[source(name, family, text)]);
-        let files = write::files("x", &merged, "");
+    for (name, family, text) in sample_files() {
+        let merged = merge_sources(&[parse_source(name, family, text)]);
+        let files = loop_files::render_files("x", &merged, "");
         let Some(file) = files.iter().find(|file| file.path.ends_with("feature_list.json")) else {
             assert_eq!(merged.features, [], "{name}");
             continue;
         };
-        let read = list::read(file.text.as_bytes()).unwrap();
+        let read = list::read_features(file.text.as_bytes()).unwrap();
         let ids: Vec<_> =
             read.features.iter().map(|feature| (&feature.id, feature.passes)).collect();
         let expected: Vec<_> =
@@ -566,16 +570,21 @@ fn the_written_list_is_readable() {
 #[test]
 fn large_lists_and_long_dependency_chains_are_fast() {
     let same = vec![r#"{"id": "a", "description": "d"}"#; 15_000].join(",");
-    let merged = merge(&[source("prd.json", Family::Stories, &format!("[{same}]"))]);
+    let merged =
+        merge_sources(&[parse_source("prd.json", FileFamily::Stories, &format!("[{same}]"))]);
     let last = merged.features.last().unwrap();
     assert_eq!((merged.features.len(), last.id.as_str()), (15_000, "a-15000"));
-    assert_eq!(merged.troubles.last().unwrap(), "and 14979 more");
+    assert_eq!(merged.conflicts.last().unwrap(), "and 14979 more");
     let chain: Vec<_> =
         (0..15_000).map(|n| format!(r#"{{"id": "i{n}", "dependsOn": ["i{}"]}}"#, n + 1)).collect();
-    let merged = merge(&[source("prd.json", Family::Stories, &format!("[{}]", chain.join(",")))]);
+    let merged = merge_sources(&[parse_source(
+        "prd.json",
+        FileFamily::Stories,
+        &format!("[{}]", chain.join(",")),
+    )]);
     assert_eq!(merged.features.first().unwrap().id, "i14999");
     assert_eq!(
-        merged.troubles,
+        merged.conflicts,
         [
             "`prd.json`: `i14999` depends on a missing feature (`i15000`); the dependency was dropped"
         ]
@@ -589,7 +598,12 @@ fn files_are_found_by_name_and_links_out_of_the_project_are_not_followed() {
     let put = |path: &str, text: &str| {
         let path = dir.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        ralph_sys::fs::put(&path, text.as_bytes(), ralph_sys::fs::Mode::Ordinary).unwrap();
+        ralph_sys::fs::replace_with_mode(
+            &path,
+            text.as_bytes(),
+            ralph_sys::fs::SharedFileMode::Ordinary,
+        )
+        .unwrap();
     };
     put("secret.md", "- [ ] secret\n");
     put("p/.ralph/fix_plan.md", FIX_PLAN);
@@ -607,10 +621,10 @@ fn files_are_found_by_name_and_links_out_of_the_project_are_not_followed() {
     link("prd.json", "prd.json");
     link("nowhere", ".ralphrc");
     std::fs::create_dir(project.join("features.json")).unwrap();
-    let found = gather(&project, &project);
+    let found = find_sources(&project, &project);
     let lines: Vec<_> = found
         .iter()
-        .map(|source| match &source.said {
+        .map(|source| match &source.content {
             Ok(content) => format!("{}: {} features", source.path, content.features.len()),
             Err(why) => format!("{}: {why}", source.path),
         })
@@ -627,11 +641,15 @@ fn files_are_found_by_name_and_links_out_of_the_project_are_not_followed() {
     specs/a/tasks.md: 3 features
     PROMPT.md: 0 features
     ");
-    let one = gather(&project, &project.join("docs/plans/a.md"));
+    let one = find_sources(&project, &project.join("docs/plans/a.md"));
     assert_eq!((one.len(), one[0].path.as_str()), (1, "docs/plans/a.md"));
     let large = project.join("tasks.yaml");
-    ralph_sys::fs::put(&large, &vec![b' '; 9 * 1024 * 1024], ralph_sys::fs::Mode::Ordinary)
-        .unwrap();
-    let content = &gather(&project, Path::new(&large))[0].said;
+    ralph_sys::fs::replace_with_mode(
+        &large,
+        &vec![b' '; 9 * 1024 * 1024],
+        ralph_sys::fs::SharedFileMode::Ordinary,
+    )
+    .unwrap();
+    let content = &find_sources(&project, Path::new(&large))[0].content;
     assert_eq!(content, &Err("it is larger than 8388608 bytes".to_string()));
 }

@@ -4,43 +4,43 @@
 //! names as its check is only split into words. Content below an item that has no box of its own may change freely: the
 //! item's check and paths are taken from it, but it is not part of the item's text.
 
-mod check;
-mod compare;
 mod document;
-mod find;
+mod item_check;
 mod paths;
+mod plan_compare;
+mod plan_files;
+mod plan_parser;
 mod section;
 #[cfg(test)]
 mod tests;
-mod walk;
 
-pub use check::named as named_check;
-pub use compare::{Compared, discrepancies};
-pub use find::find;
+pub use item_check::split_trailing_check as named_check;
+pub use plan_compare::{PlanComparison, plan_discrepancies};
+pub use plan_files::find_plans;
 
-use ralph_core::source::Garbled;
-use ralph_core::source::list::Item;
+use ralph_core::source::SourceError;
+use ralph_core::source::work_list::ListItem;
 use ralph_core::text;
 use ralph_sys::fs;
 use std::path::{Path, PathBuf};
 
-pub const LARGEST: usize = 4 * 1024 * 1024;
-pub const MOST_ITEMS: usize = 20_000;
-const LONGEST_WHY: usize = 160;
+pub const MAX_PLAN_BYTES: usize = 4 * 1024 * 1024;
+pub const MAX_PLAN_ITEMS: usize = 20_000;
+const MAX_REASON_CHARS: usize = 160;
 
 /// A parsed plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct MarkdownPlan {
     /// The first heading, if it is of level 1.
     pub title: Option<String>,
-    pub headings: Vec<Heading>,
-    pub items: Vec<Item>,
+    pub headings: Vec<PlanHeading>,
+    pub items: Vec<ListItem>,
     /// Places where the author may have meant something else.
-    pub notes: Vec<Note>,
+    pub notes: Vec<PlanNote>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Heading {
+pub struct PlanHeading {
     /// 1 to 6.
     pub level: u8,
     /// A single sanitized line.
@@ -50,19 +50,19 @@ pub struct Heading {
 
 /// A remark about a part of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct PlanNote {
     /// `None` if it is about the whole file.
     pub line: Option<u32>,
-    pub what: &'static str,
+    pub message: &'static str,
 }
 
-impl Note {
+impl PlanNote {
     /// Formats the note for people: `PLAN.md:12` in backticks, then the message.
-    pub fn at(&self, file: &str) -> String {
-        let file = text::line(file, 200).replace('`', "'");
+    pub fn format_for(&self, file: &str) -> String {
+        let file = text::clean_line(file, 200).replace('`', "'");
         match self.line {
-            Some(line) => format!("`{file}:{line}`: {}", self.what),
-            None => format!("`{file}`: {}", self.what),
+            Some(line) => format!("`{file}:{line}`: {}", self.message),
+            None => format!("`{file}`: {}", self.message),
         }
     }
 }
@@ -74,24 +74,24 @@ pub enum PlanError {
     #[error("cannot read plan `{}`: it resolves to a path outside the project", path.display())]
     Outside { path: PathBuf },
     #[error("cannot read plan `{}`: {why}", path.display())]
-    Garbled { path: PathBuf, why: String },
+    Invalid { path: PathBuf, why: String },
 }
 
 /// Parses a plan, in time linear in its length.
-pub fn read(bytes: &[u8]) -> Result<Plan, Garbled> {
-    walk::read(document::prepare(bytes)?)
+pub fn parse_plan(bytes: &[u8]) -> Result<MarkdownPlan, SourceError> {
+    plan_parser::parse_document(document::prepare_document(bytes)?)
 }
 
 /// Reads a plan; `file` is relative to the project. A symbolic link out of the project is not followed.
-pub fn load(project: &Path, file: &Path) -> Result<Plan, PlanError> {
+pub fn load_plan(project: &Path, file: &Path) -> Result<MarkdownPlan, PlanError> {
     let path = project.join(file);
-    if find::leaves(project, &path) {
+    if plan_files::leads_outside(project, &path) {
         return Err(PlanError::Outside { path });
     }
-    let bytes = fs::read(&path, LARGEST)?;
-    read(&bytes).map_err(|garbled| PlanError::Garbled { path, why: garbled.why })
+    let bytes = fs::read(&path, MAX_PLAN_BYTES)?;
+    parse_plan(&bytes).map_err(|garbled| PlanError::Invalid { path, why: garbled.why })
 }
 
-fn garbled(why: &str) -> Garbled {
-    Garbled { why: text::line(why, LONGEST_WHY) }
+fn invalid_plan(why: &str) -> SourceError {
+    SourceError { why: text::clean_line(why, MAX_REASON_CHARS) }
 }

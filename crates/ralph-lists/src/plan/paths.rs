@@ -1,8 +1,8 @@
 //! Finds paths in prose. The guess is conservative: a missed path does no harm, a made-up one would cause a false report.
 
-const MOST: usize = 16;
-const LONGEST: usize = 200;
-const EXTENSIONS: [&str; 66] = [
+const MAX_PATHS: usize = 16;
+const MAX_PATH_BYTES: usize = 200;
+const FILE_EXTENSIONS: [&str; 66] = [
     "bash", "bats", "c", "cc", "cfg", "cjs", "clj", "cpp", "cs", "css", "csv", "dart", "env",
     "erl", "ex", "exs", "fs", "go", "gradle", "graphql", "h", "hpp", "hs", "html", "ini", "ipynb",
     "java", "jl", "js", "json", "jsonl", "jsx", "kt", "kts", "less", "lock", "lua", "md", "mdx",
@@ -10,10 +10,10 @@ const EXTENSIONS: [&str; 66] = [
     "sh", "snap", "sol", "sql", "svelte", "swift", "tf", "toml", "ts", "tsx", "txt", "vue", "yaml",
     "yml",
 ];
-const FILES: [&str; 7] =
+const FILES_WITHOUT_EXTENSION: [&str; 7] =
     ["Dockerfile", "Gemfile", "Jenkinsfile", "Justfile", "Makefile", "Procfile", "Rakefile"];
 /// Directories that make a word a path even without an extension: `src/parser`, unlike `read/write`.
-const DIRECTORIES: [&str; 28] = [
+const TOP_DIRECTORIES: [&str; 28] = [
     ".claude",
     ".github",
     "app",
@@ -50,12 +50,12 @@ const PRODUCTS: [&str; 17] = [
 ];
 
 /// Adds the paths among the words of a text.
-pub(super) fn add_from(text: &str, names: &mut Vec<String>) {
+pub(super) fn add_paths_from(text: &str, names: &mut Vec<String>) {
     for word in text.split_whitespace() {
-        if names.len() >= MOST {
+        if names.len() >= MAX_PATHS {
             return;
         }
-        if let Some(path) = path(word)
+        if let Some(path) = parse_path(word)
             && !names.contains(&path)
         {
             names.push(path);
@@ -63,15 +63,15 @@ pub(super) fn add_from(text: &str, names: &mut Vec<String>) {
     }
 }
 
-fn path(word: &str) -> Option<String> {
+fn parse_path(word: &str) -> Option<String> {
     let word = word
         .trim_start_matches(['(', '[', '"', '\'', '*', '_', '`'])
         .trim_end_matches([')', ',', '.', ';', ':', '!', '?', '"', '\'', '*', '`']);
-    let word = without_line(word);
+    let word = strip_line_reference(word);
     let word = word.strip_prefix("./").unwrap_or(word);
     let is_plain = |char: char| char.is_alphanumeric() || "_-./+[]*{},?".contains(char);
     if word.is_empty()
-        || word.len() > LONGEST
+        || word.len() > MAX_PATH_BYTES
         || word.starts_with(['/', '-'])
         || word.contains("//")
         || word.contains("..")
@@ -88,7 +88,7 @@ fn path(word: &str) -> Option<String> {
 }
 
 /// Strips a line reference: `:88`, `:88-97`, `:88:5` or `#L88`.
-fn without_line(word: &str) -> &str {
+fn strip_line_reference(word: &str) -> &str {
     let at = word.find([':', '#']).unwrap_or(word.len());
     let (path, line) = word.split_at(at);
     let is_line = |char: char| char.is_ascii_digit() || ":-#L".contains(char);
@@ -97,16 +97,16 @@ fn without_line(word: &str) -> &str {
 
 fn looks_like_path(word: &str) -> bool {
     let (parent, last) = word.rsplit_once('/').unwrap_or(("", word));
-    if FILES.contains(&last) {
+    if FILES_WITHOUT_EXTENSION.contains(&last) {
         return true;
     }
     let is_file = last.rsplit_once('.').is_some_and(|(stem, extension)| {
         let is_product = extension == "js" && PRODUCTS.contains(&stem.to_lowercase().as_str());
         let is_bare = stem.is_empty() || is_product;
-        EXTENSIONS.contains(&extension) && !(is_bare && parent.is_empty())
+        FILE_EXTENSIONS.contains(&extension) && !(is_bare && parent.is_empty())
     });
     let first = word.split('/').next().unwrap_or_default();
-    let is_directory = !parent.is_empty() && (last.is_empty() || DIRECTORIES.contains(&first));
+    let is_directory = !parent.is_empty() && (last.is_empty() || TOP_DIRECTORIES.contains(&first));
     is_file || is_directory
 }
 
@@ -135,12 +135,12 @@ mod tests {
             ("äöü/straße.rs", "äöü/straße.rs"),
         ] {
             let mut names = Vec::new();
-            add_from(text, &mut names);
+            add_paths_from(text, &mut names);
             assert_eq!(names.join(" "), expected, "{text}");
         }
         let mut names = Vec::new();
         let many: Vec<_> = (0..100).map(|number| format!("src/{number}.rs")).collect();
-        add_from(&many.join(" "), &mut names);
-        assert_eq!(names.len(), MOST);
+        add_paths_from(&many.join(" "), &mut names);
+        assert_eq!(names.len(), MAX_PATHS);
     }
 }

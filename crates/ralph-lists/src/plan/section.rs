@@ -3,17 +3,18 @@
 //! It errs on the strict side: `Optional arguments` is ordinary work. A heading counts as optional only if one of its
 //! parts, as separated by brackets and colons, consists of nothing but the words below.
 
-use ralph_core::requirement::Weight;
+use ralph_core::requirement::RequirementWeight;
 
-const WORDS: [&str; 6] = ["optional", "optionals", "future", "later", "backlog", "deferred"];
-const PHRASES: [(&str, &str); 4] = [
+const OPTIONAL_WORDS: [&str; 6] =
+    ["optional", "optionals", "future", "later", "backlog", "deferred"];
+const OPTIONAL_PHRASES: [(&str, &str); 4] = [
     ("nice to have", "optional"),
     ("nice to haves", "optional"),
     ("out of scope", "optional"),
     ("not in scope", "optional"),
 ];
 /// Words that do not describe work.
-const FILLERS: [&str; 35] = [
+const FILLER_WORDS: [&str; 35] = [
     "a",
     "additions",
     "and",
@@ -50,20 +51,20 @@ const FILLERS: [&str; 35] = [
     "versions",
     "work",
 ];
-const SEPARATORS: [char; 14] =
+const PART_SEPARATORS: [char; 14] =
     [':', '(', ')', '[', ']', '–', '—', ',', ';', '|', '/', '.', '!', '\u{b7}'];
 
 /// The heading above an item.
 #[derive(Debug)]
-pub(super) struct Section {
+pub(super) struct PlanSection {
     pub(super) level: u8,
     pub(super) title: String,
-    pub(super) weight: Weight,
+    pub(super) weight: RequirementWeight,
 }
 
 /// Whether a heading marks its section as optional.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Says {
+pub(super) enum OptionalHint {
     Nothing,
     /// It contains the word `optional`, but along with others.
     Perhaps,
@@ -71,29 +72,29 @@ pub(super) enum Says {
 }
 
 /// Judges whether a heading marks its section as optional.
-pub(super) fn says(heading: &str) -> Says {
+pub(super) fn optional_hint(heading: &str) -> OptionalHint {
     let heading = heading.to_lowercase().replace(" - ", ":");
-    if heading.split(SEPARATORS).any(is_optional) {
-        return Says::Optional;
+    if heading.split(PART_SEPARATORS).any(is_optional_part) {
+        return OptionalHint::Optional;
     }
     let mut words = heading.split(|char: char| !char.is_alphanumeric());
-    if words.any(|word| word == "optional") { Says::Perhaps } else { Says::Nothing }
+    if words.any(|word| word == "optional") { OptionalHint::Perhaps } else { OptionalHint::Nothing }
 }
 
-fn is_optional(part: &str) -> bool {
+fn is_optional_part(part: &str) -> bool {
     let words: Vec<&str> =
         part.split(|char: char| !char.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let mut part = words.join(" ");
-    for (phrase, word) in PHRASES {
+    for (phrase, word) in OPTIONAL_PHRASES {
         if part.contains(phrase) {
             part = part.replace(phrase, word);
         }
     }
     let mut is_said = false;
     for word in part.split(' ') {
-        let is_word = WORDS.contains(&word);
+        let is_word = OPTIONAL_WORDS.contains(&word);
         let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
-        if !is_word && !is_number && !FILLERS.contains(&word) {
+        if !is_word && !is_number && !FILLER_WORDS.contains(&word) {
             return false;
         }
         is_said |= is_word;
@@ -102,7 +103,7 @@ fn is_optional(part: &str) -> bool {
 }
 
 /// Whether an item is marked as optional at its beginning or end.
-pub(super) fn is_marked(text: &str) -> bool {
+pub(super) fn is_marked_optional(text: &str) -> bool {
     let text = text.trim().trim_end_matches('.').to_lowercase();
     let is_tag = |word: &str| {
         word.starts_with('[')
@@ -125,34 +126,37 @@ mod tests {
     #[test]
     fn only_clear_headings_make_a_section_optional() {
         for (heading, expected) in [
-            ("Optional", Says::Optional),
-            ("OPTIONAL", Says::Optional),
-            ("Optional Tasks", Says::Optional),
-            ("Phase 4 (Optional)", Says::Optional),
-            ("Phase 4: Polish — optional", Says::Optional),
-            ("Phase 4 - Optional", Says::Optional),
-            ("[OPTIONAL] Dark mode", Says::Optional),
-            ("Tests for User Story 1 (OPTIONAL - only if tests requested) ⚠️", Says::Optional),
-            ("Nice-to-have", Says::Optional),
-            ("Nice to haves", Says::Optional),
-            ("Future work", Says::Optional),
-            ("Future Enhancements (Post-MVP)", Says::Optional),
-            ("Out of Scope", Says::Optional),
-            ("Low priority / later", Says::Optional),
-            ("5. Backlog", Says::Optional),
-            ("Optional arguments", Says::Perhaps),
-            ("Make the e-mail optional", Says::Perhaps),
-            ("Not optional", Says::Perhaps),
-            ("Non-optional", Says::Perhaps),
-            ("Implement Future for Job", Says::Nothing),
-            ("Backlog page", Says::Nothing),
-            ("No later than May", Says::Nothing),
-            ("Optionality", Says::Nothing),
-            ("Low Priority", Says::Nothing),
-            ("", Says::Nothing),
-            ("4", Says::Nothing),
+            ("Optional", OptionalHint::Optional),
+            ("OPTIONAL", OptionalHint::Optional),
+            ("Optional Tasks", OptionalHint::Optional),
+            ("Phase 4 (Optional)", OptionalHint::Optional),
+            ("Phase 4: Polish — optional", OptionalHint::Optional),
+            ("Phase 4 - Optional", OptionalHint::Optional),
+            ("[OPTIONAL] Dark mode", OptionalHint::Optional),
+            (
+                "Tests for User Story 1 (OPTIONAL - only if tests requested) ⚠️",
+                OptionalHint::Optional,
+            ),
+            ("Nice-to-have", OptionalHint::Optional),
+            ("Nice to haves", OptionalHint::Optional),
+            ("Future work", OptionalHint::Optional),
+            ("Future Enhancements (Post-MVP)", OptionalHint::Optional),
+            ("Out of Scope", OptionalHint::Optional),
+            ("Low priority / later", OptionalHint::Optional),
+            ("5. Backlog", OptionalHint::Optional),
+            ("Optional arguments", OptionalHint::Perhaps),
+            ("Make the e-mail optional", OptionalHint::Perhaps),
+            ("Not optional", OptionalHint::Perhaps),
+            ("Non-optional", OptionalHint::Perhaps),
+            ("Implement Future for Job", OptionalHint::Nothing),
+            ("Backlog page", OptionalHint::Nothing),
+            ("No later than May", OptionalHint::Nothing),
+            ("Optionality", OptionalHint::Nothing),
+            ("Low Priority", OptionalHint::Nothing),
+            ("", OptionalHint::Nothing),
+            ("4", OptionalHint::Nothing),
         ] {
-            assert_eq!(says(heading), expected, "{heading}");
+            assert_eq!(optional_hint(heading), expected, "{heading}");
         }
     }
 
@@ -171,7 +175,7 @@ mod tests {
             ("T012 Dark mode", false),
             ("", false),
         ] {
-            assert_eq!(is_marked(text), expected, "{text}");
+            assert_eq!(is_marked_optional(text), expected, "{text}");
         }
     }
 }

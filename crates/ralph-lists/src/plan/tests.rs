@@ -2,11 +2,11 @@
 
 use super::*;
 use proptest::prelude::*;
-use ralph_core::requirement::{Standing, Weight};
+use ralph_core::requirement::{RequirementStatus, RequirementWeight};
 use std::os::unix::fs::symlink;
 
-fn shown(bytes: &[u8]) -> String {
-    let plan = match read(bytes) {
+fn render_plan(bytes: &[u8]) -> String {
+    let plan = match parse_plan(bytes) {
         Ok(plan) => plan,
         Err(garbled) => return format!("garbled: {}", garbled.why),
     };
@@ -18,7 +18,7 @@ fn shown(bytes: &[u8]) -> String {
         if !item.name.ends_with(&item.text) {
             lines.push(format!("    text: {}", item.text));
         }
-        if item.weight == Weight::Advisory {
+        if item.weight == RequirementWeight::Advisory {
             lines.push("    optional".to_string());
         }
         if let Some(check) = &item.check {
@@ -28,14 +28,14 @@ fn shown(bytes: &[u8]) -> String {
             lines.push(format!("    names: {}", item.names.join(" ")));
         }
     }
-    lines.extend(plan.notes.iter().map(|note| note.at("PLAN.md")));
+    lines.extend(plan.notes.iter().map(|note| note.format_for("PLAN.md")));
     lines.join("\n")
 }
 
 macro_rules! check_file {
     ($file:literal, @$snapshot:literal) => {
         let bytes = include_bytes!(concat!("../../../../fixtures/plans/", $file));
-        insta::assert_snapshot!(shown(bytes), @$snapshot);
+        insta::assert_snapshot!(render_plan(bytes), @$snapshot);
     };
 }
 
@@ -282,7 +282,7 @@ fn checks_that_items_name() {
 #[expect(clippy::too_many_lines, reason = "a table and its results")]
 fn unusual_files() {
     let utf16: Vec<u8> = "\u{feff}- [ ] a".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    let huge = b"- [ ] a\n".repeat(LARGEST / 8 + 1);
+    let huge = b"- [ ] a\n".repeat(MAX_PLAN_BYTES / 8 + 1);
     let cases: [(&str, &[u8]); 28] = [
         ("empty", b""),
         ("blank", b" \n\t\r\n"),
@@ -314,7 +314,7 @@ fn unusual_files() {
         ("other marks", "- [✓] a\n- [✔] b\n- [>] c\n- [!] d\n- [?] e\n- [y] f\n- [\u{a0}] g\n".as_bytes()),
     ];
     let all: Vec<String> =
-        cases.iter().map(|(name, bytes)| format!("== {name}\n{}", shown(bytes))).collect();
+        cases.iter().map(|(name, bytes)| format!("== {name}\n{}", render_plan(bytes))).collect();
     insta::assert_snapshot!(all.join("\n"), @r#"
     == empty
 
@@ -415,7 +415,7 @@ fn unusual_files() {
 #[test]
 fn names_and_texts_are_cut() {
     let long = format!("# {}\n- [ ] {}\n", "h".repeat(5_000), "word ".repeat(5_000));
-    let plan = read(long.as_bytes()).unwrap();
+    let plan = parse_plan(long.as_bytes()).unwrap();
     let item = &plan.items[0];
     let lengths =
         [plan.title.as_ref().unwrap(), &item.name, &item.text].map(|it| it.chars().count());
@@ -425,26 +425,26 @@ fn names_and_texts_are_cut() {
 /// R-S4c: a tick only sets `done`; everything else about the item stays the same.
 #[test]
 fn a_tick_is_a_claim() {
-    let before = read(b"# A\n- [ ] src/a.rs parses (verify: cargo test)\n").unwrap();
-    let after = read(b"# A\n- [x] src/a.rs parses (verify: cargo test)\n").unwrap();
-    let claimed: Vec<Item> =
-        before.items.iter().map(|item| Item { done: true, ..item.clone() }).collect();
+    let before = parse_plan(b"# A\n- [ ] src/a.rs parses (verify: cargo test)\n").unwrap();
+    let after = parse_plan(b"# A\n- [x] src/a.rs parses (verify: cargo test)\n").unwrap();
+    let claimed: Vec<ListItem> =
+        before.items.iter().map(|item| ListItem { done: true, ..item.clone() }).collect();
     assert_eq!(after.items, claimed);
 }
 
 #[test]
 fn items_and_nesting_are_bounded() {
     for (text, expected) in [
-        ("- [ ] a\n".repeat(MOST_ITEMS), "20000 items"),
-        ("- [ ] a\n".repeat(MOST_ITEMS + 1), "it has more than 20,000 items or headings"),
-        ("# a\n".repeat(MOST_ITEMS + 1), "it has more than 20,000 items or headings"),
+        ("- [ ] a\n".repeat(MAX_PLAN_ITEMS), "20000 items"),
+        ("- [ ] a\n".repeat(MAX_PLAN_ITEMS + 1), "it has more than 20,000 items or headings"),
+        ("# a\n".repeat(MAX_PLAN_ITEMS + 1), "it has more than 20,000 items or headings"),
         (format!("a\n{}[ ] a\n", "- ".repeat(64)), "1 items"),
         (format!("a\n{}[ ] a\n", "- ".repeat(65)), "line 2 starts more than 64 nested lists"),
         (format!("{}\n- [ ] a\n", "- ".repeat(100)), "1 items"),
         (format!("{}- [ ] a\n", "> ".repeat(100)), "line 1 starts more than 64 nested lists"),
         (format!("- [ ] a\n\n{}b\n- [ ] c\n", " ".repeat(100_000)), "2 items"),
     ] {
-        let found = match read(text.as_bytes()) {
+        let found = match parse_plan(text.as_bytes()) {
             Ok(plan) => format!("{} items", plan.items.len()),
             Err(garbled) => garbled.why,
         };
@@ -460,13 +460,13 @@ fn nested_boxes(lines: usize) -> String {
 #[test]
 fn a_megabyte_of_brackets_or_of_nested_boxes_is_read() {
     let brackets = "[".repeat(1024 * 1024);
-    assert_eq!(read(brackets.as_bytes()).unwrap().items.len(), 0);
-    assert_eq!(read(nested_boxes(15_000).as_bytes()).unwrap().items.len(), 15_000);
+    assert_eq!(parse_plan(brackets.as_bytes()).unwrap().items.len(), 0);
+    assert_eq!(parse_plan(nested_boxes(15_000).as_bytes()).unwrap().items.len(), 15_000);
 }
 
 /// A measure of the work that the Markdown parser does for a text.
-fn steps(text: &str) -> usize {
-    let document = document::prepare(text.as_bytes()).unwrap();
+fn parser_work(text: &str) -> usize {
+    let document = document::prepare_document(text.as_bytes()).unwrap();
     let events = pulldown_cmark::Parser::new(&document.text);
     events.map(|event| 1 + format!("{event:?}").len() / 64).sum()
 }
@@ -497,7 +497,7 @@ fn parsing_takes_linear_time() {
         ("indentation", &|size| " ".repeat(size)),
     ];
     for (name, shape) in shapes {
-        let (small, large) = (steps(&shape(8 * 1024)), steps(&shape(128 * 1024)));
+        let (small, large) = (parser_work(&shape(8 * 1024)), parser_work(&shape(128 * 1024)));
         assert!(large <= 20 * small.max(64), "{name}: {small} steps, then {large}");
     }
 }
@@ -507,13 +507,13 @@ proptest! {
 
     #[test]
     fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-        holds(&bytes);
+        assert_plan_is_valid(&bytes);
     }
 
     #[test]
     fn no_pieces_of_plans_panic(pieces in proptest::collection::vec(0..PIECES.len(), 0..60)) {
         let text: String = pieces.iter().map(|piece| PIECES[*piece]).collect();
-        holds(text.as_bytes());
+        assert_plan_is_valid(text.as_bytes());
     }
 }
 
@@ -560,8 +560,8 @@ const PIECES: [&str; 40] = [
     "|",
 ];
 
-fn holds(bytes: &[u8]) {
-    let Ok(plan) = read(bytes) else { return };
+fn assert_plan_is_valid(bytes: &[u8]) {
+    let Ok(plan) = parse_plan(bytes) else { return };
     let lines = u32::try_from(bytes.len()).unwrap() + 1;
     let mut names: Vec<&str> = plan.items.iter().map(|item| item.name.as_str()).collect();
     names.sort_unstable();
@@ -582,7 +582,7 @@ fn project(files: &[&str]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     for file in files {
         let path = directory.path().join(file);
-        fs::create_dir(path.parent().unwrap()).unwrap();
+        fs::create_private_dir(path.parent().unwrap()).unwrap();
         fs::replace(&path, b"- [ ] a\n", fs::Durability::Cached).unwrap();
     }
     directory
@@ -610,7 +610,7 @@ fn plans_are_found_in_conventional_locations() {
         "docs/plans/completed/old.md",
     ]);
     let found: Vec<_> =
-        find(project.path()).iter().map(|path| path.display().to_string()).collect();
+        find_plans(project.path()).iter().map(|path| path.display().to_string()).collect();
     insta::assert_snapshot!(found.join("\n"), @"
     PLAN.md
     IMPLEMENTATION_PLAN.md
@@ -624,7 +624,7 @@ fn plans_are_found_in_conventional_locations() {
     docs/plans/b/PLAN.md
     docs/plans/2026-01-csv.md
     ");
-    assert_eq!(find(&project.path().join("none")), Vec::<PathBuf>::new());
+    assert_eq!(find_plans(&project.path().join("none")), Vec::<PathBuf>::new());
 }
 
 #[test]
@@ -637,10 +637,11 @@ fn symbolic_links_are_not_followed_out_of_the_project_or_in_cycles() {
     symlink("fix_plan.md", at("fix_plan.md")).unwrap();
     symlink(outside.path(), at("docs/plans/away")).unwrap();
     symlink(at("docs/plans"), at("docs/plans/loop")).unwrap();
-    assert_eq!(find(project.path()), [PathBuf::from("tasks.md")]);
+    assert_eq!(find_plans(project.path()), [PathBuf::from("tasks.md")]);
     let why = |file: &str| {
-        let error = load(project.path(), Path::new(file)).unwrap_err();
-        ralph_home::faults::describe(&error).replace(&project.path().display().to_string(), "…")
+        let error = load_plan(project.path(), Path::new(file)).unwrap_err();
+        ralph_home::faults::describe_error(&error)
+            .replace(&project.path().display().to_string(), "…")
     };
     let all =
         ["PLAN.md", "fix_plan.md", "docs/plans", "none.md", "docs/plans/away/secret.md"].map(why);
@@ -651,17 +652,21 @@ fn symbolic_links_are_not_followed_out_of_the_project_or_in_cycles() {
     cannot read `…/none.md`: No such file or directory (os error 2)
     cannot read plan `…/docs/plans/away/secret.md`: it resolves to a path outside the project
     ");
-    assert_eq!(load(project.path(), Path::new("tasks.md")).unwrap().items.len(), 1);
+    assert_eq!(load_plan(project.path(), Path::new("tasks.md")).unwrap().items.len(), 1);
 }
 
 #[test]
 fn large_and_binary_files_are_rejected() {
     let project = project(&["PLAN.md", "binary.md"]);
-    ralph_sys::proc::testing::succeed(project.path(), &["truncate", "-s", "100M", "PLAN.md"]);
+    ralph_sys::proc::testing::run_successfully(
+        project.path(),
+        &["truncate", "-s", "100M", "PLAN.md"],
+    );
     fs::replace(&project.path().join("binary.md"), b"a\0", fs::Durability::Cached).unwrap();
     let why = |file: &str| {
-        let error = load(project.path(), Path::new(file)).unwrap_err();
-        ralph_home::faults::describe(&error).replace(&project.path().display().to_string(), "…")
+        let error = load_plan(project.path(), Path::new(file)).unwrap_err();
+        ralph_home::faults::describe_error(&error)
+            .replace(&project.path().display().to_string(), "…")
     };
     insta::assert_snapshot!(["PLAN.md", "binary.md"].map(why).join("\n"), @"
     cannot read `…/PLAN.md`: it is larger than 4194304 bytes
@@ -672,14 +677,20 @@ fn large_and_binary_files_are_rejected() {
 /// R-S4c: an item that is ticked although nothing that it names changed is reported.
 #[test]
 fn a_tick_without_work_is_reported() {
-    let then = read(b"# P\n- [ ] a: src/a.rs\n- [ ] b: src/b/\n- [ ] c\n- [x] d: src/d.rs\n- [ ] e: e.rs\n- [ ] f: src/f.rs\n").unwrap();
-    let now = read(b"# P\n- [x] a: src/a.rs\n- [x] b: src/b/\n- [x] c\n- [x] d: src/d.rs\n- [x] e: e.rs\n- [ ] f: src/f.rs\n- [x] new: `src/g.rs` src/h.rs src/i.rs src/j.rs src/k.rs\n").unwrap();
+    let then = parse_plan(b"# P\n- [ ] a: src/a.rs\n- [ ] b: src/b/\n- [ ] c\n- [x] d: src/d.rs\n- [ ] e: e.rs\n- [ ] f: src/f.rs\n").unwrap();
+    let now = parse_plan(b"# P\n- [x] a: src/a.rs\n- [x] b: src/b/\n- [x] c\n- [x] d: src/d.rs\n- [x] e: e.rs\n- [ ] f: src/f.rs\n- [x] new: `src/g.rs` src/h.rs src/i.rs src/j.rs src/k.rs\n").unwrap();
     let report = |touched: &[&str]| {
         let touched: Vec<String> = touched.iter().map(ToString::to_string).collect();
-        let list = Compared { file: "PLAN.md", then: &then.items, now: &now.items };
-        discrepancies(&[list], &touched).map_or("nothing".to_string(), |requirement| {
-            assert_eq!(requirement.weight, Weight::Advisory);
-            let Standing::Unmet(failure) = requirement.standing else { panic!("it is unmet") };
+        let list = PlanComparison {
+            file: "PLAN.md",
+            sealed_items: &then.items,
+            current_items: &now.items,
+        };
+        plan_discrepancies(&[list], &touched).map_or("nothing".to_string(), |requirement| {
+            assert_eq!(requirement.weight, RequirementWeight::Advisory);
+            let RequirementStatus::Unmet(failure) = requirement.status else {
+                panic!("it is unmet")
+            };
             let lines = failure.findings.iter().map(|finding| {
                 let place = finding.place.as_ref().unwrap();
                 format!("{}:{} {}", place.file, place.line.unwrap(), finding.message)
@@ -715,11 +726,11 @@ fn a_tick_without_work_is_reported() {
 
 #[test]
 fn only_the_first_ticks_without_work_are_listed() {
-    let now = read("- [x] a src/a.rs\n".repeat(MOST_ITEMS).as_bytes()).unwrap();
+    let now = parse_plan("- [x] a src/a.rs\n".repeat(MAX_PLAN_ITEMS).as_bytes()).unwrap();
     let touched: Vec<String> = (0..50_000).map(|number| format!("src/b/{number}.rs")).collect();
-    let list = Compared { file: "PLAN.md", then: &[], now: &now.items };
-    let requirement = discrepancies(&[list], &touched).unwrap();
-    let Standing::Unmet(failure) = requirement.standing else { panic!("it is unmet") };
-    assert_eq!((failure.findings.len(), failure.unlisted), (50, MOST_ITEMS - 50));
+    let list = PlanComparison { file: "PLAN.md", sealed_items: &[], current_items: &now.items };
+    let requirement = plan_discrepancies(&[list], &touched).unwrap();
+    let RequirementStatus::Unmet(failure) = requirement.status else { panic!("it is unmet") };
+    assert_eq!((failure.findings.len(), failure.unlisted), (50, MAX_PLAN_ITEMS - 50));
     assert_eq!(failure.summary, "20000 items are ticked, but nothing that they name changed");
 }

@@ -1,26 +1,26 @@
 //! The table of keys that a policy file may have. The parser, the JSON schema and the reference in `docs/` are derived
 //! from it.
 
-mod checks;
-mod runner;
+mod runner_keys;
+mod sections;
 
 /// One key of a table.
 #[derive(Debug)]
-pub(super) struct Key {
+pub(super) struct ConfigKey {
     pub(super) name: &'static str,
-    pub(super) kind: Kind,
+    pub(super) kind: ValueKind,
     /// One or two sentences for the reference.
-    pub(super) about: &'static str,
+    pub(super) description: &'static str,
 }
 
 /// The kind of value that a key takes.
 #[derive(Debug)]
-pub(super) enum Kind {
-    Table(&'static [Key]),
+pub(super) enum ValueKind {
+    Table(&'static [ConfigKey]),
     /// A table that only the person's own file may have: with it a repository could run programs or send data.
-    Own(&'static [Key]),
+    UserOnly(&'static [ConfigKey]),
     /// `[[…]]`, each with a `name`; a later layer replaces the whole entry of the same name.
-    Named(&'static [Key]),
+    NamedEntries(&'static [ConfigKey]),
     /// A table of environment variables.
     Variables,
     Flag,
@@ -29,7 +29,7 @@ pub(super) enum Kind {
         most: u32,
     },
     /// US dollars.
-    Amount,
+    Usd,
     /// More than 0 and at most 1.
     Share,
     Duration {
@@ -44,7 +44,7 @@ pub(super) enum Kind {
     Choice(&'static [&'static str]),
     Choices(&'static [&'static str]),
     /// `baseline`, `some` or a number.
-    Tests,
+    MinTests,
     Argv,
     /// A line for `/bin/sh`.
     Shell,
@@ -62,180 +62,192 @@ pub(super) enum Kind {
     /// `22:00-06:00`
     Hours,
     /// An `https://` URL. Knowing it may be enough to post there, so it is never shown in full.
-    Address,
+    Url,
 }
 
-use checks::{ENVIRONMENT, LINES, NOTIFY, ORCHESTRATOR, PROTECT, TESTS, VERIFY};
-use runner::RUNNER;
+use runner_keys::RUNNER;
+use sections::{ENVIRONMENT, LINES, NOTIFY, ORCHESTRATOR, PROTECT, TESTS, VERIFY};
 
-const HOUR: u64 = 60 * 60 * 1000;
+const HOUR_MS: u64 = 60 * 60 * 1000;
 
 /// The longest timeout that a gate may have.
-pub const LONGEST_GATE_MS: u64 = 24 * HOUR;
+pub const MAX_GATE_TIMEOUT_MS: u64 = 24 * HOUR_MS;
 
-pub(super) static ROOT: &[Key] = &[
-    Key { name: "run", kind: Kind::Table(RUN), about: "Limits of a run, and what counts as done." },
-    Key {
-        name: "gate",
-        kind: Kind::Named(GATE),
-        about: "A command whose result is evidence. Requires `name`, and either `run` or `shell`.",
-    },
-    Key {
-        name: "chunk",
-        kind: Kind::Named(CHUNK),
-        about: "What a subagent or teammate must have done before it may stop. Requires `match`; the first chunk that matches applies.",
-    },
-    Key {
-        name: "pipeline",
-        kind: Kind::Table(PIPELINE),
-        about: "Chunks that must all be done before the run is; each may depend on others.",
-    },
-    Key {
-        name: "lines",
-        kind: Kind::Table(LINES),
-        about: "Instant checks of added lines; other lines are not checked.",
-    },
-    Key { name: "protect", kind: Kind::Table(PROTECT), about: "What the agent may not change." },
-    Key { name: "tests", kind: Kind::Table(TESTS), about: "Tests must not get weaker." },
-    Key {
-        name: "verify",
-        kind: Kind::Table(VERIFY),
-        about: "What must happen before a run ends `verified`.",
-    },
-    Key {
-        name: "orchestrator",
-        kind: Kind::Table(ORCHESTRATOR),
-        about: "Runs that work in phases.",
-    },
-    Key {
-        name: "environment",
-        kind: Kind::Table(ENVIRONMENT),
-        about: "Which environment variables gates get.",
-    },
-    Key {
-        name: "runner",
-        kind: Kind::Own(RUNNER),
-        about: "How `ralph run` drives an agent. Allowed only in your own `~/.ralph/config.toml`.",
-    },
-    Key {
-        name: "notify",
-        kind: Kind::Own(NOTIFY),
-        about: "How you are notified when a run ends. Allowed only in your own `~/.ralph/config.toml`.",
-    },
-];
-
-static RUN: &[Key] = &[
-    Key {
-        name: "max_iterations",
-        kind: Kind::Count { least: 0, most: 1_000_000 },
-        about: "How often the agent may be held; 0 means no limit.",
-    },
-    Key {
-        name: "min_iterations",
-        kind: Kind::Count { least: 0, most: 1_000_000 },
-        about: "How often the agent is held at least, to polish, even if every requirement is met.",
-    },
-    Key {
-        name: "max_duration",
-        kind: Kind::Duration { least_ms: 0, most_ms: 365 * 24 * HOUR },
-        about: "How long the run may take; `0s` means no limit.",
-    },
-    Key {
-        name: "max_cost_usd",
-        kind: Kind::Amount,
-        about: "How much the session may cost, metered from the host's records; 0 means no limit.",
-    },
-    Key {
-        name: "max_tokens",
-        kind: Kind::Count { least: 0, most: 4_000_000_000 },
-        about: "How many tokens, including cached ones, all sessions that `ralph run` drives may use together; 0 means no limit.",
-    },
-    Key {
-        name: "stuck_after",
-        kind: Kind::Count { least: 2, most: 1000 },
-        about: "The run ends after this many consecutive stops without progress.",
-    },
-    Key {
-        name: "handover_at",
-        kind: Kind::Share,
-        about: "The used share of the context at which a runner starts a fresh session.",
-    },
-    Key {
-        name: "baseline",
-        kind: Kind::Choice(&["block", "ratchet"]),
-        about: "Failures that existed before the run: `block` holds the agent for them too, `ratchet` only for new ones.",
-    },
-    Key {
-        name: "change",
-        kind: Kind::Choice(&["required", "optional"]),
-        about: "Whether a run has to change something to be done.",
-    },
-    Key {
-        name: "on_tampering",
-        kind: Kind::Choice(&["block", "review"]),
-        about: "When ralph's files, the policy or protected files were changed: `block` keeps holding and never verifies, `review` ends the run for review.",
-    },
-];
-
-static GATE: &[Key] = &[
-    Key {
-        name: "name",
-        kind: Kind::Name,
-        about: "Unique; 1 to 60 characters of `A-Z a-z 0-9 . _ -`.",
-    },
-    Key {
-        name: "stage",
-        kind: Kind::Choice(&["correctness", "quality", "security", "adversarial"]),
-        about: "A stage runs once the stage before it has passed.",
-    },
-    Key {
+pub(super) static ROOT: &[ConfigKey] = &[
+    ConfigKey {
         name: "run",
-        kind: Kind::Argv,
-        about: "The program and its arguments. `{report}` is replaced with the path of the file that the report is read from.",
+        kind: ValueKind::Table(RUN),
+        description: "Limits of a run, and what counts as done.",
     },
-    Key {
+    ConfigKey {
+        name: "gate",
+        kind: ValueKind::NamedEntries(GATE),
+        description: "A command whose result is evidence. Requires `name`, and either `run` or `shell`.",
+    },
+    ConfigKey {
+        name: "chunk",
+        kind: ValueKind::NamedEntries(CHUNK),
+        description: "What a subagent or teammate must have done before it may stop. Requires `match`; the first chunk that matches applies.",
+    },
+    ConfigKey {
+        name: "pipeline",
+        kind: ValueKind::Table(PIPELINE),
+        description: "Chunks that must all be done before the run is; each may depend on others.",
+    },
+    ConfigKey {
+        name: "lines",
+        kind: ValueKind::Table(LINES),
+        description: "Instant checks of added lines; other lines are not checked.",
+    },
+    ConfigKey {
+        name: "protect",
+        kind: ValueKind::Table(PROTECT),
+        description: "What the agent may not change.",
+    },
+    ConfigKey {
+        name: "tests",
+        kind: ValueKind::Table(TESTS),
+        description: "Tests must not get weaker.",
+    },
+    ConfigKey {
+        name: "verify",
+        kind: ValueKind::Table(VERIFY),
+        description: "What must happen before a run ends `verified`.",
+    },
+    ConfigKey {
+        name: "orchestrator",
+        kind: ValueKind::Table(ORCHESTRATOR),
+        description: "Runs that work in phases.",
+    },
+    ConfigKey {
+        name: "environment",
+        kind: ValueKind::Table(ENVIRONMENT),
+        description: "Which environment variables gates get.",
+    },
+    ConfigKey {
+        name: "runner",
+        kind: ValueKind::UserOnly(RUNNER),
+        description: "How `ralph run` drives an agent. Allowed only in your own `~/.ralph/config.toml`.",
+    },
+    ConfigKey {
+        name: "notify",
+        kind: ValueKind::UserOnly(NOTIFY),
+        description: "How you are notified when a run ends. Allowed only in your own `~/.ralph/config.toml`.",
+    },
+];
+
+static RUN: &[ConfigKey] = &[
+    ConfigKey {
+        name: "max_iterations",
+        kind: ValueKind::Count { least: 0, most: 1_000_000 },
+        description: "How often the agent may be held; 0 means no limit.",
+    },
+    ConfigKey {
+        name: "min_iterations",
+        kind: ValueKind::Count { least: 0, most: 1_000_000 },
+        description: "How often the agent is held at least, to polish, even if every requirement is met.",
+    },
+    ConfigKey {
+        name: "max_duration",
+        kind: ValueKind::Duration { least_ms: 0, most_ms: 365 * 24 * HOUR_MS },
+        description: "How long the run may take; `0s` means no limit.",
+    },
+    ConfigKey {
+        name: "max_cost_usd",
+        kind: ValueKind::Usd,
+        description: "How much the session may cost, metered from the host's records; 0 means no limit.",
+    },
+    ConfigKey {
+        name: "max_tokens",
+        kind: ValueKind::Count { least: 0, most: 4_000_000_000 },
+        description: "How many tokens, including cached ones, all sessions that `ralph run` drives may use together; 0 means no limit.",
+    },
+    ConfigKey {
+        name: "stuck_after",
+        kind: ValueKind::Count { least: 2, most: 1000 },
+        description: "The run ends after this many consecutive stops without progress.",
+    },
+    ConfigKey {
+        name: "handover_at",
+        kind: ValueKind::Share,
+        description: "The used share of the context at which a runner starts a fresh session.",
+    },
+    ConfigKey {
+        name: "baseline",
+        kind: ValueKind::Choice(&["block", "ratchet"]),
+        description: "Failures that existed before the run: `block` holds the agent for them too, `ratchet` only for new ones.",
+    },
+    ConfigKey {
+        name: "change",
+        kind: ValueKind::Choice(&["required", "optional"]),
+        description: "Whether a run has to change something to be done.",
+    },
+    ConfigKey {
+        name: "on_tampering",
+        kind: ValueKind::Choice(&["block", "review"]),
+        description: "When ralph's files, the policy or protected files were changed: `block` keeps holding and never verifies, `review` ends the run for review.",
+    },
+];
+
+static GATE: &[ConfigKey] = &[
+    ConfigKey {
+        name: "name",
+        kind: ValueKind::Name,
+        description: "Unique; 1 to 60 characters of `A-Z a-z 0-9 . _ -`.",
+    },
+    ConfigKey {
+        name: "stage",
+        kind: ValueKind::Choice(&["correctness", "quality", "security", "adversarial"]),
+        description: "A stage runs once the stage before it has passed.",
+    },
+    ConfigKey {
+        name: "run",
+        kind: ValueKind::Argv,
+        description: "The program and its arguments. `{report}` is replaced with the path of the file that the report is read from.",
+    },
+    ConfigKey {
         name: "shell",
-        kind: Kind::Shell,
-        about: "Instead of `run`: a command line for `/bin/sh -c`. Nothing is substituted in it; the report's path is in `$RALPH_REPORT`.",
+        kind: ValueKind::Shell,
+        description: "Instead of `run`: a command line for `/bin/sh -c`. Nothing is substituted in it; the report's path is in `$RALPH_REPORT`.",
     },
-    Key {
+    ConfigKey {
         name: "cwd",
-        kind: Kind::Directory,
-        about: "The working directory, relative to the project.",
+        kind: ValueKind::Directory,
+        description: "The working directory, relative to the project.",
     },
-    Key {
+    ConfigKey {
         name: "timeout",
-        kind: Kind::Duration { least_ms: 1, most_ms: LONGEST_GATE_MS },
-        about: "A gate that takes longer is stopped and gives no result. At most `24h`.",
+        kind: ValueKind::Duration { least_ms: 1, most_ms: MAX_GATE_TIMEOUT_MS },
+        description: "A gate that takes longer is stopped and gives no result. At most `24h`.",
     },
-    Key {
+    ConfigKey {
         name: "paths",
-        kind: Kind::Globs,
-        about: "The files it reads: once it has passed, it is not run again until one of them changes. Empty means all files.",
+        kind: ValueKind::Globs,
+        description: "The files it reads: once it has passed, it is not run again until one of them changes. Empty means all files.",
     },
-    Key {
+    ConfigKey {
         name: "when",
-        kind: Kind::Globs,
-        about: "The gate counts only once the run has changed one of these files. Empty means always.",
+        kind: ValueKind::Globs,
+        description: "The gate counts only once the run has changed one of these files. Empty means always.",
     },
-    Key {
+    ConfigKey {
         name: "on",
-        kind: Kind::Choices(&["stop", "subagent", "task", "teammate"]),
-        about: "The events at which it runs.",
+        kind: ValueKind::Choices(&["stop", "subagent", "task", "teammate"]),
+        description: "The events at which it runs.",
     },
-    Key {
+    ConfigKey {
         name: "min_complexity",
-        kind: Kind::Count { least: 0, most: 10 },
-        about: "The gate counts only for runs that are at least this complex.",
+        kind: ValueKind::Count { least: 0, most: 10 },
+        description: "The gate counts only for runs that are at least this complex.",
     },
-    Key {
+    ConfigKey {
         name: "required",
-        kind: Kind::Flag,
-        about: "`false` makes the gate advisory: its result is reported but holds no agent.",
+        kind: ValueKind::Flag,
+        description: "`false` makes the gate advisory: its result is reported but holds no agent.",
     },
-    Key {
+    ConfigKey {
         name: "report",
-        kind: Kind::Choice(&[
+        kind: ValueKind::Choice(&[
             "text",
             "junit",
             "sarif",
@@ -247,103 +259,103 @@ static GATE: &[Key] = &[
             "tsc",
             "none",
         ]),
-        about: "The format of its report; with `none` only the exit code counts.",
+        description: "The format of its report; with `none` only the exit code counts.",
     },
-    Key {
+    ConfigKey {
         name: "min_tests",
-        kind: Kind::Tests,
-        about: "How many tests must run: a number, `baseline` for no fewer than at the start, or `some` for at least one if the report counts tests.",
+        kind: ValueKind::MinTests,
+        description: "How many tests must run: a number, `baseline` for no fewer than at the start, or `some` for at least one if the report counts tests.",
     },
-    Key {
+    ConfigKey {
         name: "rerun",
-        kind: Kind::Choice(&["tests", "always", "never"]),
-        about: "Which failures must occur twice to count.",
+        kind: ValueKind::Choice(&["tests", "always", "never"]),
+        description: "Which failures must occur twice to count.",
     },
-    Key {
+    ConfigKey {
         name: "env",
-        kind: Kind::VariableNames,
-        about: "Environment variables it gets in addition to those that every gate gets.",
+        kind: ValueKind::VariableNames,
+        description: "Environment variables it gets in addition to those that every gate gets.",
     },
 ];
 
-static CHUNK: &[Key] = &[
-    Key {
+static CHUNK: &[ConfigKey] = &[
+    ConfigKey {
         name: "name",
-        kind: Kind::Name,
-        about: "Unique; 1 to 60 characters of `A-Z a-z 0-9 . _ -`. Defaults to the value of `match`.",
+        kind: ValueKind::Name,
+        description: "Unique; 1 to 60 characters of `A-Z a-z 0-9 . _ -`. Defaults to the value of `match`.",
     },
-    Key {
+    ConfigKey {
         name: "match",
-        kind: Kind::Wildcard,
-        about: "The type of the subagents, or the name of the teammate; `*` matches anything, `?` one character.",
+        kind: ValueKind::Wildcard,
+        description: "The type of the subagents, or the name of the teammate; `*` matches anything, `?` one character.",
     },
-    Key {
+    ConfigKey {
         name: "gates",
-        kind: Kind::Names,
-        about: "Names of gates that must pass, regardless of their `on`.",
+        kind: ValueKind::Names,
+        description: "Names of gates that must pass, regardless of their `on`.",
     },
-    Key {
+    ConfigKey {
         name: "outputs",
-        kind: Kind::Globs,
-        about: "For each glob there must be a non-empty file that was created or changed since the run began.",
+        kind: ValueKind::Globs,
+        description: "For each glob there must be a non-empty file that was created or changed since the run began.",
     },
-    Key {
+    ConfigKey {
         name: "max_holds",
-        kind: Kind::Count { least: 1, most: 100 },
-        about: "How often one agent is held in a row; after that it may stop, unverified.",
+        kind: ValueKind::Count { least: 1, most: 100 },
+        description: "How often one agent is held in a row; after that it may stop, unverified.",
     },
 ];
 
-static PIPELINE: &[Key] = &[Key {
+static PIPELINE: &[ConfigKey] = &[ConfigKey {
     name: "chunk",
-    kind: Kind::Named(PIPELINE_CHUNK),
-    about: "One chunk. Requires `name`. The first one that matches an agent applies to it, before any `[[chunk]]`.",
+    kind: ValueKind::NamedEntries(PIPELINE_CHUNK),
+    description: "One chunk. Requires `name`. The first one that matches an agent applies to it, before any `[[chunk]]`.",
 }];
 
-static PIPELINE_CHUNK: &[Key] = &[
-    Key {
+static PIPELINE_CHUNK: &[ConfigKey] = &[
+    ConfigKey {
         name: "name",
-        kind: Kind::Name,
-        about: "Unique, also among `[[chunk]]`; 1 to 60 characters of `A-Z a-z 0-9 . _ -`.",
+        kind: ValueKind::Name,
+        description: "Unique, also among `[[chunk]]`; 1 to 60 characters of `A-Z a-z 0-9 . _ -`.",
     },
-    Key {
+    ConfigKey {
         name: "match",
-        kind: Kind::Wildcard,
-        about: "The type of the subagents, or the name of the teammate; `*` matches anything, `?` one character. Defaults to the name.",
+        kind: ValueKind::Wildcard,
+        description: "The type of the subagents, or the name of the teammate; `*` matches anything, `?` one character. Defaults to the name.",
     },
-    Key {
+    ConfigKey {
         name: "gates",
-        kind: Kind::Names,
-        about: "Names of gates that must pass, regardless of their `on`.",
+        kind: ValueKind::Names,
+        description: "Names of gates that must pass, regardless of their `on`.",
     },
-    Key {
+    ConfigKey {
         name: "outputs",
-        kind: Kind::Globs,
-        about: "For each glob there must be a non-empty file that was created or changed since the run began.",
+        kind: ValueKind::Globs,
+        description: "For each glob there must be a non-empty file that was created or changed since the run began.",
     },
-    Key {
+    ConfigKey {
         name: "max_holds",
-        kind: Kind::Count { least: 1, most: 100 },
-        about: "How often one agent is held in a row; after that it may stop, unverified.",
+        kind: ValueKind::Count { least: 1, most: 100 },
+        description: "How often one agent is held in a row; after that it may stop, unverified.",
     },
-    Key {
+    ConfigKey {
         name: "after",
-        kind: Kind::Names,
-        about: "Names of pipeline chunks that must be done first.",
+        kind: ValueKind::Names,
+        description: "Names of pipeline chunks that must be done first.",
     },
 ];
 
 /// The keys of the table at `path` (`gate`, `pipeline.chunk`).
-pub(super) fn table(path: &str) -> &'static [Key] {
+pub(super) fn keys_of_table(path: &str) -> &'static [ConfigKey] {
     path.split('.').fold(ROOT, |keys, name| {
         keys.iter().find(|key| key.name == name).map_or(&[], |key| key.kind.keys())
     })
 }
 
-impl Key {
+impl ConfigKey {
     /// `[run]`, `[[gate]]`
     pub(super) fn heading(&self) -> String {
-        if let Kind::Named(_) = self.kind {
+        if let ValueKind::NamedEntries(_) = self.kind {
             format!("[[{}]]", self.name)
         } else {
             format!("[{}]", self.name)
@@ -351,14 +363,14 @@ impl Key {
     }
 }
 
-impl Kind {
-    pub(super) fn keys(&self) -> &'static [Key] {
+impl ValueKind {
+    pub(super) fn keys(&self) -> &'static [ConfigKey] {
         match self {
-            Self::Table(keys) | Self::Own(keys) | Self::Named(keys) => keys,
+            Self::Table(keys) | Self::UserOnly(keys) | Self::NamedEntries(keys) => keys,
             Self::Variables
             | Self::Flag
             | Self::Count { .. }
-            | Self::Amount
+            | Self::Usd
             | Self::Share
             | Self::Duration { .. }
             | Self::Name
@@ -366,7 +378,7 @@ impl Kind {
             | Self::Wildcard
             | Self::Choice(_)
             | Self::Choices(_)
-            | Self::Tests
+            | Self::MinTests
             | Self::Argv
             | Self::Shell
             | Self::Text
@@ -378,15 +390,15 @@ impl Kind {
             | Self::Arguments
             | Self::Model
             | Self::Hours
-            | Self::Address => &[],
+            | Self::Url => &[],
         }
     }
 
     /// Describes the expected value, for a hint.
     pub(super) fn expected(&self) -> String {
         match self {
-            Self::Table(_) | Self::Own(_) => "expected a table".to_string(),
-            Self::Named(_) => "write one `[[…]]` per entry".to_string(),
+            Self::Table(_) | Self::UserOnly(_) => "expected a table".to_string(),
+            Self::NamedEntries(_) => "write one `[[…]]` per entry".to_string(),
             Self::Variables => {
                 "expected a table of variables: `set = { LANG = \"C\" }`".to_string()
             }
@@ -394,9 +406,9 @@ impl Kind {
             Self::Count { least, most } => {
                 format!("expected a whole number from {least} to {most}")
             }
-            Self::Amount => "expected an amount such as `20` or `1.50`".to_string(),
+            Self::Usd => "expected an amount such as `20` or `1.50`".to_string(),
             Self::Share => "expected a number above 0 and up to 1, such as `0.8`".to_string(),
-            Self::Duration { most_ms: LONGEST_GATE_MS, .. } => {
+            Self::Duration { most_ms: MAX_GATE_TIMEOUT_MS, .. } => {
                 "expected a duration such as `\"90s\"` or `\"5m\"`, at most `\"24h\"`".to_string()
             }
             Self::Duration { .. } => {
@@ -407,9 +419,9 @@ impl Kind {
             Self::Wildcard => {
                 "expected 1 to 200 bytes on one line, such as `\"implementer*\"`".to_string()
             }
-            Self::Choice(choices) => format!("expected one of {}", list(choices)),
-            Self::Choices(choices) => format!("expected a list of any of {}", list(choices)),
-            Self::Tests => "expected `\"baseline\"`, `\"some\"` or a whole number".to_string(),
+            Self::Choice(choices) => format!("expected one of {}", quoted_list(choices)),
+            Self::Choices(choices) => format!("expected a list of any of {}", quoted_list(choices)),
+            Self::MinTests => "expected `\"baseline\"`, `\"some\"` or a whole number".to_string(),
             Self::Argv => {
                 "expected a list of words: `[\"npx\", \"tsc\", \"--noEmit\"]`".to_string()
             }
@@ -430,11 +442,11 @@ impl Kind {
             Self::Hours => {
                 "expected two different times of day, such as `\"22:00-06:00\"`".to_string()
             }
-            Self::Address => "expected a URL such as `\"https://example.org/hook\"`".to_string(),
+            Self::Url => "expected a URL such as `\"https://example.org/hook\"`".to_string(),
         }
     }
 }
 
-fn list(choices: &[&str]) -> String {
+fn quoted_list(choices: &[&str]) -> String {
     choices.iter().map(|choice| format!("`\"{choice}\"`")).collect::<Vec<_>>().join(", ")
 }

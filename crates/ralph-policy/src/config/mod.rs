@@ -4,47 +4,47 @@
 //! replaces values and whole lists; gates, chunks and patterns are replaced one by one, by name.
 
 mod apply;
-mod chunks;
+mod chunk_check;
 mod keys;
-mod read;
+mod parse;
 mod schema;
 mod value;
 
-use crate::notify_config::Notify;
-use keys::Kind;
-use ralph_core::drive::Settings;
-use ralph_core::limits::Invalid;
+use crate::notify_config::NotifySettings;
+use keys::ValueKind;
+use parse::{ConfigEntry, ConfigProblems, ConfigSetting, ParsedLayer};
+use ralph_core::drive::DriveSettings;
+use ralph_core::limits::InvalidLimits;
 use ralph_core::policy::Policy;
-use ralph_home::paths::Home;
-use ralph_sys::fs::{self, FileError, Kind as FileKind};
-use read::{Entry, Problems, Setting, Sheet};
+use ralph_home::paths::RalphHome;
+use ralph_sys::fs::{self, FileError, FileKind};
 use serde::Serialize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use keys::LONGEST_GATE_MS;
-pub use schema::schema;
+pub use keys::MAX_GATE_TIMEOUT_MS;
+pub use schema::json_schema;
 
 /// File names of a project's policy. Having both is an error.
-pub const NAMES: [&str; 2] = ["ralph.toml", ".ralph.toml"];
+pub const POLICY_FILE_NAMES: [&str; 2] = ["ralph.toml", ".ralph.toml"];
 
-const DEFAULTS: &str = include_str!("defaults.toml");
-const LARGEST: usize = 1024 * 1024;
+const DEFAULTS_TOML: &str = include_str!("defaults.toml");
+const MAX_POLICY_BYTES: usize = 1024 * 1024;
 
 /// The policy in effect for a project, and where each value came from.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct ProjectConfig {
     pub policy: Policy,
     /// How a runner drives the agent: the defaults, overridden by the person's own file.
-    pub runner: Settings,
+    pub runner: DriveSettings,
     /// Absolute, without symbolic links.
     pub project: PathBuf,
     /// The project's policy file, if it has one.
     pub file: Option<PolicyFile>,
     /// One for every value in effect, in the order of the reference.
-    pub origins: Vec<Origin>,
-    effective: String,
+    pub origins: Vec<SettingOrigin>,
+    effective_toml: String,
 }
 
 /// A policy file with the text that was read, so that the approved text is the one in effect.
@@ -56,18 +56,18 @@ pub struct PolicyFile {
 
 /// One value and where it was set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub struct SettingOrigin {
     /// `run.max_iterations`, `gate.tests.timeout`
     pub key: String,
     /// Rendered as TOML.
     pub value: String,
-    pub place: Place,
+    pub location: ConfigLocation,
 }
 
 /// Where a value was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    pub layer: Layer,
+pub struct ConfigLocation {
+    pub layer: ConfigLayer,
     /// Counted from 1; meaningless for a built-in value.
     pub line: u32,
 }
@@ -75,7 +75,7 @@ pub struct Place {
 /// The layers, weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Layer {
+pub enum ConfigLayer {
     #[serde(rename = "default")]
     BuiltIn,
     User,
@@ -84,7 +84,7 @@ pub enum Layer {
 
 /// One mistake in a policy file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct ConfigProblem {
     pub path: PathBuf,
     pub source: Arc<str>,
     /// Byte range in `source`.
@@ -95,30 +95,30 @@ pub struct Problem {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    #[error("{} in the policy", problems(.first.len() + .more))]
+    #[error("{} in the policy", problem_count(.first.len() + .more))]
     Problems {
-        first: Vec<Problem>,
+        first: Vec<ConfigProblem>,
         /// How many problems there are beyond `first`.
         more: usize,
     },
     #[error("cannot find `{}`", .0.display())]
     NoSuchProject(PathBuf),
-    #[error("`{}` has both `{}` and `{}`", .0.display(), NAMES[0], NAMES[1])]
-    Both(PathBuf),
+    #[error("`{}` has both `{}` and `{}`", .0.display(), POLICY_FILE_NAMES[0], POLICY_FILE_NAMES[1])]
+    BothNames(PathBuf),
     #[error("`{}` is a symbolic link to a file outside the project", .0.display())]
-    LeadsOut(PathBuf),
+    LinkOutsideProject(PathBuf),
     #[error(transparent)]
     File(#[from] FileError),
 }
 
-fn problems(count: usize) -> String {
+fn problem_count(count: usize) -> String {
     if count == 1 { "1 problem".to_string() } else { format!("{count} problems") }
 }
 
 /// The text of one layer.
 #[derive(Debug)]
-struct Source {
-    layer: Layer,
+struct ConfigSource {
+    layer: ConfigLayer,
     path: PathBuf,
     text: Arc<str>,
 }
@@ -133,8 +133,9 @@ pub fn find_project(cwd: &Path) -> PathBuf {
     else {
         return cwd.to_path_buf();
     };
-    let has_policy =
-        |directory: &&Path| NAMES.iter().any(|name| fs::stat_link(&directory.join(name)).is_some());
+    let has_policy = |directory: &&Path| {
+        POLICY_FILE_NAMES.iter().any(|name| fs::stat_no_follow(&directory.join(name)).is_some())
+    };
     cwd.ancestors()
         .take_while(|directory| directory.starts_with(repository))
         .find(has_policy)
@@ -143,52 +144,58 @@ pub fn find_project(cwd: &Path) -> PathBuf {
 }
 
 /// Loads the policy of a project. Without a policy file it is the defaults, overridden by the person's own file.
-pub fn load(project: &Path, home: &Home) -> Result<Config, ConfigError> {
+pub fn load(project: &Path, home: &RalphHome) -> Result<ProjectConfig, ConfigError> {
     let project =
         fs::resolve(project).ok_or_else(|| ConfigError::NoSuchProject(project.to_path_buf()))?;
-    let mut problems = Problems::default();
-    let mut sources = own_sources(home, &mut problems)?;
+    let mut problems = ConfigProblems::default();
+    let mut sources = sources_without_project(home, &mut problems)?;
     let mut file = None;
-    if let Some(path) = policy_file(&project)? {
-        let bytes = fs::read(&path, LARGEST)?;
-        if let Some(source) = source(Layer::Project, path, bytes, &mut problems) {
+    if let Some(path) = find_policy_file(&project)? {
+        let bytes = fs::read(&path, MAX_POLICY_BYTES)?;
+        if let Some(source) = decode_source(ConfigLayer::Project, path, bytes, &mut problems) {
             file = Some(PolicyFile { path: source.path.clone(), text: source.text.clone() });
             sources.push(source);
         }
     }
-    let merged = merge(&sources, problems)?;
-    let policy = apply::policy(&merged.settings, &merged.entries);
-    let runner = apply::runner(&merged.settings);
+    let merged = merge_layers(&sources, problems)?;
+    let policy = apply::build_policy(&merged.settings, &merged.entries);
+    let runner = apply::build_runner(&merged.settings);
     let origins = merged.origins();
     let effective = merged.to_toml();
-    Ok(Config { policy, runner, project, file, origins, effective })
+    Ok(ProjectConfig { policy, runner, project, file, origins, effective_toml: effective })
 }
 
 /// Loads the notification settings: the defaults, overridden by the person's own file. Projects cannot set them.
-pub fn notify(home: &Home) -> Result<Notify, ConfigError> {
-    let mut problems = Problems::default();
-    let sources = own_sources(home, &mut problems)?;
-    Ok(apply::notify(&merge(&sources, problems)?.settings))
+pub fn load_notify(home: &RalphHome) -> Result<NotifySettings, ConfigError> {
+    let mut problems = ConfigProblems::default();
+    let sources = sources_without_project(home, &mut problems)?;
+    Ok(apply::build_notify(&merge_layers(&sources, problems)?.settings))
 }
 
 /// All layers except the project's.
-fn own_sources(home: &Home, problems: &mut Problems) -> Result<Vec<Source>, ConfigError> {
-    let mut sources = vec![Source {
-        layer: Layer::BuiltIn,
+fn sources_without_project(
+    home: &RalphHome,
+    problems: &mut ConfigProblems,
+) -> Result<Vec<ConfigSource>, ConfigError> {
+    let mut sources = vec![ConfigSource {
+        layer: ConfigLayer::BuiltIn,
         path: PathBuf::from("defaults.toml"),
-        text: Arc::from(DEFAULTS),
+        text: Arc::from(DEFAULTS_TOML),
     }];
     let user = home.user_config();
-    if let Some(bytes) = fs::read_opt(&user, LARGEST)? {
-        sources.extend(source(Layer::User, user, bytes, problems));
+    if let Some(bytes) = fs::read_if_exists(&user, MAX_POLICY_BYTES)? {
+        sources.extend(decode_source(ConfigLayer::User, user, bytes, problems));
     }
     Ok(sources)
 }
 
-fn merge(sources: &[Source], mut problems: Problems) -> Result<Merged, ConfigError> {
-    let mut layers = sources.iter().map(|source| read::read(source, &mut problems));
+fn merge_layers(
+    sources: &[ConfigSource],
+    mut problems: ConfigProblems,
+) -> Result<MergedLayers, ConfigError> {
+    let mut layers = sources.iter().map(|source| parse::parse_layer(source, &mut problems));
     let defaults = layers.next().unwrap_or_default();
-    let merged = layers.fold(Merged::new(defaults), Merged::under);
+    let merged = layers.fold(MergedLayers::new(defaults), MergedLayers::overlay);
     merged.check(sources, &mut problems);
     if problems.first.is_empty() {
         Ok(merged)
@@ -197,38 +204,43 @@ fn merge(sources: &[Source], mut problems: Problems) -> Result<Merged, ConfigErr
     }
 }
 
-impl Config {
+impl ProjectConfig {
     /// The policy in effect as one TOML file. Loading that file gives the same policy.
     pub fn to_toml(&self) -> &str {
-        &self.effective
+        &self.effective_toml
     }
 }
 
-fn policy_file(project: &Path) -> Result<Option<PathBuf>, ConfigError> {
+fn find_policy_file(project: &Path) -> Result<Option<PathBuf>, ConfigError> {
     let mut found = None;
-    for name in NAMES {
+    for name in POLICY_FILE_NAMES {
         let path = project.join(name);
-        let Some(stat) = fs::stat_link(&path) else { continue };
+        let Some(stat) = fs::stat_no_follow(&path) else { continue };
         if found.is_some() {
-            return Err(ConfigError::Both(project.to_path_buf()));
+            return Err(ConfigError::BothNames(project.to_path_buf()));
         }
         let leads_out = || fs::resolve(&path).is_some_and(|target| !target.starts_with(project));
         if stat.kind == FileKind::Symlink && leads_out() {
-            return Err(ConfigError::LeadsOut(path));
+            return Err(ConfigError::LinkOutsideProject(path));
         }
         found = Some(path);
     }
     Ok(found)
 }
 
-fn source(layer: Layer, path: PathBuf, bytes: Vec<u8>, problems: &mut Problems) -> Option<Source> {
+fn decode_source(
+    layer: ConfigLayer,
+    path: PathBuf,
+    bytes: Vec<u8>,
+    problems: &mut ConfigProblems,
+) -> Option<ConfigSource> {
     match String::from_utf8(bytes) {
-        Ok(text) => Some(Source { layer, path, text: text.into() }),
+        Ok(text) => Some(ConfigSource { layer, path, text: text.into() }),
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
             // The lossy conversion keeps the offsets of all bytes before the first invalid one.
             let text = String::from_utf8_lossy(error.as_bytes()).into();
-            let source = Source { layer, path, text };
+            let source = ConfigSource { layer, path, text };
             problems.add(&source, at..at, ("not valid UTF-8".to_string(), None));
             None
         }
@@ -236,19 +248,19 @@ fn source(layer: Layer, path: PathBuf, bytes: Vec<u8>, problems: &mut Problems) 
 }
 
 /// All layers merged so far.
-struct Merged {
-    settings: Vec<Setting>,
+struct MergedLayers {
+    settings: Vec<ConfigSetting>,
     /// The defaults of `[[gate]]` and the other named tables.
-    templates: Vec<Entry>,
-    entries: Vec<Entry>,
+    templates: Vec<ConfigEntry>,
+    entries: Vec<ConfigEntry>,
 }
 
-impl Merged {
-    fn new(defaults: Sheet) -> Self {
+impl MergedLayers {
+    fn new(defaults: ParsedLayer) -> Self {
         Self { settings: defaults.settings, templates: defaults.entries, entries: Vec::new() }
     }
 
-    fn under(mut self, later: Sheet) -> Self {
+    fn overlay(mut self, later: ParsedLayer) -> Self {
         for setting in later.settings {
             match self.settings.iter_mut().find(|earlier| earlier.key == setting.key) {
                 Some(earlier) => *earlier = setting,
@@ -263,12 +275,13 @@ impl Merged {
                 }
             }
             // In the order of the reference, like the other settings.
-            let keys = keys::table(entry.table);
+            let keys = keys::keys_of_table(entry.table);
             entry
                 .settings
                 .sort_by_key(|setting| keys.iter().position(|key| key.name == setting.key));
-            let same =
-                |earlier: &&mut Entry| earlier.table == entry.table && earlier.name == entry.name;
+            let same = |earlier: &&mut ConfigEntry| {
+                earlier.table == entry.table && earlier.name == entry.name
+            };
             match self.entries.iter_mut().find(same) {
                 Some(earlier) => *earlier = entry,
                 None => self.entries.push(entry),
@@ -278,36 +291,37 @@ impl Merged {
     }
 
     /// Reports problems that involve more than one setting.
-    fn check(&self, sources: &[Source], problems: &mut Problems) {
-        let policy = apply::policy(&self.settings, &[]);
-        let (keys, message, hint): (&[&str], _, _) = match policy.limits.check() {
+    fn check(&self, sources: &[ConfigSource], problems: &mut ConfigProblems) {
+        let policy = apply::build_policy(&self.settings, &[]);
+        let (keys, message, hint): (&[&str], _, _) = match policy.limits.validate() {
             Ok(()) => (&[], String::new(), ""),
-            Err(Invalid::MorePasses { least, most }) => (
+            Err(InvalidLimits::MinExceedsMax { least, most }) => (
                 &["run.min_iterations", "run.max_iterations"],
                 format!("`min_iterations` ({least}) is greater than `max_iterations` ({most})"),
                 "lower `min_iterations` or raise `max_iterations`",
             ),
-            Err(Invalid::NothingEndsIt | Invalid::StuckTooSoon(_)) => (
+            Err(InvalidLimits::Unbounded | InvalidLimits::StuckTooSoon(_)) => (
                 &["run.max_duration", "run.max_iterations"],
                 "a run needs a limit on iterations or on time".to_string(),
                 "set `max_iterations` or `max_duration`; 0 means no limit",
             ),
         };
         let settings = self.settings.iter().filter(|setting| keys.contains(&&*setting.key));
-        let last = settings.max_by_key(|setting| setting.place.layer as u8);
+        let last = settings.max_by_key(|setting| setting.location.layer as u8);
         if let Some(setting) = last
-            && let Some(source) = sources.iter().find(|source| source.layer == setting.place.layer)
+            && let Some(source) =
+                sources.iter().find(|source| source.layer == setting.location.layer)
         {
             problems.add(source, setting.span.clone(), (message, Some(hint.to_string())));
         }
-        chunks::check(&self.entries, sources, problems);
+        chunk_check::check_chunks(&self.entries, sources, problems);
     }
 
-    fn origins(&self) -> Vec<Origin> {
-        let origin = |key: String, setting: &Setting| Origin {
+    fn origins(&self) -> Vec<SettingOrigin> {
+        let origin = |key: String, setting: &ConfigSetting| SettingOrigin {
             key,
             value: setting.value.to_toml(),
-            place: setting.place,
+            location: setting.location,
         };
         let plain = self.settings.iter().map(|setting| origin(setting.key.clone(), setting));
         let entries = self.entries.iter().flat_map(|entry| {
@@ -317,14 +331,16 @@ impl Merged {
         });
         let mut origins: Vec<_> = plain.chain(entries).collect();
         // The sort is stable, so the order within a section is kept.
-        origins.sort_by_key(|origin| section_of(&origin.key));
+        origins.sort_by_key(|origin| section_index(&origin.key));
         origins
     }
 
     fn to_toml(&self) -> String {
         let mut blocks = Vec::new();
         // Sections that only the person's own file may set are not part of the policy.
-        for section in keys::ROOT.iter().filter(|section| !matches!(section.kind, Kind::Own(_))) {
+        for section in
+            keys::ROOT.iter().filter(|section| !matches!(section.kind, ValueKind::UserOnly(_)))
+        {
             let prefix = format!("{}.", section.name);
             let mut block = String::new();
             for setting in &self.settings {
@@ -335,7 +351,7 @@ impl Merged {
             if !block.is_empty() {
                 blocks.push(format!("[{}]\n{block}", section.name));
             }
-            let within = |entry: &&Entry| entry.table.split('.').next() == Some(section.name);
+            let within = |entry: &&ConfigEntry| entry.table.split('.').next() == Some(section.name);
             for entry in self.entries.iter().filter(within) {
                 let lines = entry
                     .settings
@@ -348,7 +364,7 @@ impl Merged {
     }
 }
 
-fn section_of(key: &str) -> Option<usize> {
+fn section_index(key: &str) -> Option<usize> {
     let name = key.split('.').next();
     keys::ROOT.iter().position(|section| Some(section.name) == name)
 }

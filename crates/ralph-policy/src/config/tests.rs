@@ -1,21 +1,21 @@
-use super::keys::{Key, Kind, ROOT};
+use super::keys::{ConfigKey, ROOT, ValueKind};
 use super::*;
-use crate::notify_config::Way;
+use crate::notify_config::NotifyChannel;
 use insta::assert_snapshot;
 use proptest::prelude::*;
 use ralph_core::policy::Chunk;
 use ralph_sys::fs::Durability;
 use serde_json::Value as Json;
 
-struct Place {
+struct ConfigSandbox {
     root: tempfile::TempDir,
 }
 
-impl Place {
+impl ConfigSandbox {
     fn new() -> Self {
         let place = Self { root: tempfile::tempdir().unwrap() };
         for directory in ["home", "project/.git", "project/web/src"] {
-            fs::create_dir(&place.path(directory)).unwrap();
+            fs::create_private_dir(&place.path(directory)).unwrap();
         }
         place
     }
@@ -29,17 +29,17 @@ impl Place {
         self
     }
 
-    fn load(&self) -> Result<Config, ConfigError> {
-        load(&self.path("project"), &Home::new(self.path("home")))
+    fn load(&self) -> Result<ProjectConfig, ConfigError> {
+        load(&self.path("project"), &RalphHome::new(self.path("home")))
     }
 }
 
-fn project(text: impl AsRef<[u8]>) -> Result<Config, ConfigError> {
-    Place::new().write("project/ralph.toml", text).load()
+fn load_project(text: impl AsRef<[u8]>) -> Result<ProjectConfig, ConfigError> {
+    ConfigSandbox::new().write("project/ralph.toml", text).load()
 }
 
 /// `line: message (hint)` for every problem.
-fn told(error: &ConfigError) -> String {
+fn format_problems(error: &ConfigError) -> String {
     let ConfigError::Problems { first, more } = error else { return error.to_string() };
     let mut out = String::new();
     for problem in first {
@@ -58,11 +58,11 @@ fn told(error: &ConfigError) -> String {
 
 #[test]
 fn built_in_toml_equals_the_default_policy() {
-    let config = Place::new().load().unwrap();
+    let config = ConfigSandbox::new().load().unwrap();
     assert_eq!(config.policy, Policy::default());
-    assert_eq!(config.runner, Settings::DEFAULT);
+    assert_eq!(config.runner, DriveSettings::DEFAULT);
     assert!(config.file.is_none());
-    assert!(config.origins.iter().all(|origin| origin.place.layer == Layer::BuiltIn));
+    assert!(config.origins.iter().all(|origin| origin.location.layer == ConfigLayer::BuiltIn));
     // `ralph config` prints the built-in file without comments, templates and the person's own sections.
     let written = |text: &str| {
         let lines =
@@ -73,38 +73,40 @@ fn built_in_toml_equals_the_default_policy() {
         };
         blocks.filter(|block| !block.is_empty() && is_policy(block)).collect::<Vec<_>>()
     };
-    assert_eq!(written(config.to_toml()), written(DEFAULTS));
+    assert_eq!(written(config.to_toml()), written(DEFAULTS_TOML));
 }
 
 /// A TOML value other than the key's default.
-fn sample(key: &Key) -> String {
+fn sample(key: &ConfigKey) -> String {
     match &key.kind {
-        Kind::Table(_) | Kind::Own(_) | Kind::Named(_) => unreachable!("{}", key.name),
-        Kind::Variables => "{ LANG = \"C\" }".to_string(),
-        Kind::Flag => "false".to_string(),
-        Kind::Count { .. } => "7".to_string(),
-        Kind::Tests => "\"baseline\"".to_string(),
-        Kind::Amount => "1.5".to_string(),
-        Kind::Share => "0.5".to_string(),
-        Kind::Duration { .. } => "\"1h30m\"".to_string(),
-        Kind::Name => "\"other\"".to_string(),
-        Kind::Wildcard => "\"other*\"".to_string(),
-        Kind::Choice(choices) => format!("\"{}\"", choices.last().unwrap()),
-        Kind::Choices(choices) => format!("[\"{}\"]", choices.last().unwrap()),
-        Kind::Model => "\"claude-opus-5-5[1m]\"".to_string(),
-        Kind::Hours => "\"22:00-06:30\"".to_string(),
-        Kind::Argv | Kind::Arguments | Kind::Names => "[\"other\"]".to_string(),
-        Kind::Shell | Kind::Text | Kind::Regex => "\"some text\"".to_string(),
-        Kind::Globs => "[\"**/*.rs\"]".to_string(),
-        Kind::Directory => "\"web/\"".to_string(),
-        Kind::Directories => "[\"node_modules\"]".to_string(),
-        Kind::VariableNames => "[\"DATABASE_URL\"]".to_string(),
-        Kind::Address => "\"https://example.org/hook\"".to_string(),
+        ValueKind::Table(_) | ValueKind::UserOnly(_) | ValueKind::NamedEntries(_) => {
+            unreachable!("{}", key.name)
+        }
+        ValueKind::Variables => "{ LANG = \"C\" }".to_string(),
+        ValueKind::Flag => "false".to_string(),
+        ValueKind::Count { .. } => "7".to_string(),
+        ValueKind::MinTests => "\"baseline\"".to_string(),
+        ValueKind::Usd => "1.5".to_string(),
+        ValueKind::Share => "0.5".to_string(),
+        ValueKind::Duration { .. } => "\"1h30m\"".to_string(),
+        ValueKind::Name => "\"other\"".to_string(),
+        ValueKind::Wildcard => "\"other*\"".to_string(),
+        ValueKind::Choice(choices) => format!("\"{}\"", choices.last().unwrap()),
+        ValueKind::Choices(choices) => format!("[\"{}\"]", choices.last().unwrap()),
+        ValueKind::Model => "\"claude-opus-5-5[1m]\"".to_string(),
+        ValueKind::Hours => "\"22:00-06:30\"".to_string(),
+        ValueKind::Argv | ValueKind::Arguments | ValueKind::Names => "[\"other\"]".to_string(),
+        ValueKind::Shell | ValueKind::Text | ValueKind::Regex => "\"some text\"".to_string(),
+        ValueKind::Globs => "[\"**/*.rs\"]".to_string(),
+        ValueKind::Directory => "\"web/\"".to_string(),
+        ValueKind::Directories => "[\"node_modules\"]".to_string(),
+        ValueKind::VariableNames => "[\"DATABASE_URL\"]".to_string(),
+        ValueKind::Url => "\"https://example.org/hook\"".to_string(),
     }
 }
 
 /// A complete file that sets `key` under `heading`, with all that the entry requires.
-fn saying(heading: &str, key: Option<&Key>) -> String {
+fn file_with(heading: &str, key: Option<&ConfigKey>) -> String {
     let name = key.map(|key| key.name);
     let beside: &[(&str, &str)] = match heading {
         "[[gate]]" if name == Some("shell") => &[("name", "\"a\"")],
@@ -131,11 +133,11 @@ fn saying(heading: &str, key: Option<&Key>) -> String {
 }
 
 /// Every key that a project's file may set.
-fn all_keys() -> Vec<(String, &'static Key)> {
+fn all_keys() -> Vec<(String, &'static ConfigKey)> {
     let mut all = Vec::new();
-    for section in ROOT.iter().filter(|section| !matches!(section.kind, Kind::Own(_))) {
+    for section in ROOT.iter().filter(|section| !matches!(section.kind, ValueKind::UserOnly(_))) {
         for key in section.kind.keys() {
-            if let Kind::Named(keys) = key.kind {
+            if let ValueKind::NamedEntries(keys) = key.kind {
                 let heading = format!("[[{}.{}]]", section.name, key.name);
                 all.extend(keys.iter().map(|key| (heading.clone(), key)));
             } else {
@@ -148,46 +150,50 @@ fn all_keys() -> Vec<(String, &'static Key)> {
 
 #[test]
 fn every_key_changes_the_policy_and_is_printed_and_is_in_the_schema() {
-    let schema = schema();
+    let schema = json_schema();
     for (heading, key) in all_keys() {
-        let before = project(saying(&heading, None)).unwrap();
-        let text = saying(&heading, Some(key));
-        let after = project(&text).unwrap_or_else(|error| panic!("{text}{}", told(&error)));
+        let before = load_project(file_with(&heading, None)).unwrap();
+        let text = file_with(&heading, Some(key));
+        let after =
+            load_project(&text).unwrap_or_else(|error| panic!("{text}{}", format_problems(&error)));
         assert_ne!(before.policy, after.policy, "{text}");
 
-        let again = project(after.to_toml()).unwrap_or_else(|error| panic!("{}", told(&error)));
+        let again = load_project(after.to_toml())
+            .unwrap_or_else(|error| panic!("{}", format_problems(&error)));
         assert_eq!(again.policy, after.policy, "{text}");
         assert_eq!(again.to_toml(), after.to_toml());
-        assert!(agrees(&schema, &json(&text)), "{text}");
+        assert!(matches_schema(&schema, &toml_to_json(&text)), "{text}");
     }
 }
 
 /// Sections such as `[notify]` belong to the person, not to the policy.
 #[test]
 fn user_only_sections_are_accepted_only_in_the_persons_own_file() {
-    let (schema, place) = (schema(), Place::new());
-    let home = Home::new(place.path("home"));
+    let (schema, place) = (json_schema(), ConfigSandbox::new());
+    let home = RalphHome::new(place.path("home"));
     let policy = place.load().unwrap();
-    let own = ROOT.iter().filter(|section| matches!(section.kind, Kind::Own(_)));
+    let own = ROOT.iter().filter(|section| matches!(section.kind, ValueKind::UserOnly(_)));
     for (section, key) in
         own.flat_map(|section| section.kind.keys().iter().map(move |key| (section, key)))
     {
-        let before = (notify(&Home::new(place.path("elsewhere"))).unwrap(), &policy.runner);
-        let text = saying(&section.heading(), Some(key)).replace("= false", "= true");
+        let before =
+            (load_notify(&RalphHome::new(place.path("elsewhere"))).unwrap(), &policy.runner);
+        let text = file_with(&section.heading(), Some(key)).replace("= false", "= true");
         place.write("home/config.toml", &text);
-        let config = place.load().unwrap_or_else(|error| panic!("{text}{}", told(&error)));
-        assert_ne!((notify(&home).unwrap(), &config.runner), before, "{text}");
+        let config =
+            place.load().unwrap_or_else(|error| panic!("{text}{}", format_problems(&error)));
+        assert_ne!((load_notify(&home).unwrap(), &config.runner), before, "{text}");
         assert_eq!(
             (&config.policy, config.to_toml()),
             (&policy.policy, policy.to_toml()),
             "{text}"
         );
-        assert!(agrees(&schema, &json(&text)), "{text}");
-        assert!(project(&text).is_err(), "{text}");
+        assert!(matches_schema(&schema, &toml_to_json(&text)), "{text}");
+        assert!(load_project(&text).is_err(), "{text}");
     }
     let refused =
-        project("[run]\nstuck_after = 4\n\n[notify]\ncommand = ['curl', 'evil']\nbel = 1\n");
-    assert_snapshot!(told(&refused.unwrap_err()), @"
+        load_project("[run]\nstuck_after = 4\n\n[notify]\ncommand = ['curl', 'evil']\nbel = 1\n");
+    assert_snapshot!(format_problems(&refused.unwrap_err()), @"
     4: `[notify]` cannot be set by a project  [notify]
          it can run programs, send data or spend money on your behalf: set it in your own `~/.ralph/config.toml`
     ");
@@ -196,7 +202,7 @@ fn user_only_sections_are_accepted_only_in_the_persons_own_file() {
 /// R-K2c: a person decides whether and how long a run waits for limits.
 #[test]
 fn runner_settings_come_from_the_persons_own_file() {
-    let place = Place::new();
+    let place = ConfigSandbox::new();
     place.write(
         "home/config.toml",
         r#"
@@ -246,7 +252,7 @@ max_cost_per_day_usd = 40
 
 #[test]
 fn mistakes_in_runner_settings_are_reported() {
-    let place = Place::new();
+    let place = ConfigSandbox::new();
     place.write(
         "home/config.toml",
         r#"
@@ -264,7 +270,7 @@ max_window_share = 0
 max_cost_per_day = 3
 "#,
     );
-    assert_snapshot!(told(&place.load().unwrap_err()), @r#"
+    assert_snapshot!(format_problems(&place.load().unwrap_err()), @r#"
     3: unknown key `session`  [session]
          did you mean `sessions`?
     4: `runner.sessions` cannot be `"fresh"`  ["fresh"]
@@ -304,8 +310,8 @@ max_cost_per_day = 3
 
 #[test]
 fn webhook_urls_are_https_and_only_their_host_is_shown() {
-    let place = Place::new();
-    let home = Home::new(place.path("home"));
+    let place = ConfigSandbox::new();
+    let home = RalphHome::new(place.path("home"));
     for address in [
         "http://example.org",
         "https://",
@@ -317,7 +323,7 @@ fn webhook_urls_are_https_and_only_their_host_is_shown() {
         "",
     ] {
         place.write("home/config.toml", format!("notify.webhook = \"{address}\"\n"));
-        assert!(notify(&home).is_err(), "{address}");
+        assert!(load_notify(&home).is_err(), "{address}");
     }
     for (address, shown) in [
         ("https://hooks.example.org/T0/B0/s3cret", "https://hooks.example.org/…"),
@@ -325,13 +331,16 @@ fn webhook_urls_are_https_and_only_their_host_is_shown() {
         ("https://[::1]:8443/s3cret", "https://[::1]:8443/…"),
     ] {
         place.write("home/config.toml", format!("notify.webhook = \"{address}\"\n"));
-        assert_eq!(notify(&home).unwrap().ways, [Way::Webhook(address.to_string())]);
+        assert_eq!(
+            load_notify(&home).unwrap().channels,
+            [NotifyChannel::Webhook(address.to_string())]
+        );
         let config = place.load().unwrap();
         let origin = config.origins.iter().find(|origin| origin.key == "notify.webhook").unwrap();
         assert_eq!(origin.value, format!("\"{shown}\""));
     }
     place.write("home/config.toml", "notify.webhook = 'http://example.org/s3cret'\n");
-    assert_snapshot!(told(&notify(&home).unwrap_err()), @r#"
+    assert_snapshot!(format_problems(&load_notify(&home).unwrap_err()), @r#"
     1: `notify.webhook` is not an `https://` URL  ['http://example.org/s3cret']
          expected a URL such as `"https://example.org/hook"`
     "#);
@@ -340,13 +349,13 @@ fn webhook_urls_are_https_and_only_their_host_is_shown() {
 #[test]
 fn every_listed_choice_gives_a_distinct_policy() {
     for (heading, key) in all_keys() {
-        let (Kind::Choice(choices) | Kind::Choices(choices)) = key.kind else { continue };
-        let is_list = matches!(key.kind, Kind::Choices(_));
+        let (ValueKind::Choice(choices) | ValueKind::Choices(choices)) = key.kind else { continue };
+        let is_list = matches!(key.kind, ValueKind::Choices(_));
         let mut policies = Vec::new();
         for choice in choices {
             let value = if is_list { format!("[\"{choice}\"]") } else { format!("\"{choice}\"") };
-            let text = saying(&heading, Some(key)).replace(&sample(key), &value);
-            let policy = project(text).unwrap().policy;
+            let text = file_with(&heading, Some(key)).replace(&sample(key), &value);
+            let policy = load_project(text).unwrap().policy;
             assert!(!policies.contains(&policy), "{heading} {} = {choice}", key.name);
             policies.push(policy);
         }
@@ -355,7 +364,7 @@ fn every_listed_choice_gives_a_distinct_policy() {
 
 #[test]
 fn later_layers_replace_values_and_lists_and_gates_by_name() {
-    let place = Place::new();
+    let place = ConfigSandbox::new();
     place.write(
         "home/config.toml",
         r#"
@@ -394,12 +403,13 @@ run = ["npm", "test"]
 "#,
     );
     let config = place.load().unwrap();
-    let changed = config.origins.iter().filter(|origin| origin.place.layer != Layer::BuiltIn);
+    let changed =
+        config.origins.iter().filter(|origin| origin.location.layer != ConfigLayer::BuiltIn);
     let changed: Vec<_> = changed
         .map(|origin| {
             format!(
                 "{} = {}  {:?}:{}",
-                origin.key, origin.value, origin.place.layer, origin.place.line
+                origin.key, origin.value, origin.location.layer, origin.location.line
             )
         })
         .collect();
@@ -420,7 +430,7 @@ run = ["npm", "test"]
 
 #[test]
 fn every_problem_is_reported_with_its_location_and_a_hint() {
-    let error = project(
+    let error = load_project(
         r#"max_iterations = 3
 [run]
 max_iterations = -1
@@ -447,7 +457,7 @@ on = ["stop", "stopp", 3]
 "#,
     )
     .unwrap_err();
-    assert_snapshot!(told(&error), @r#"
+    assert_snapshot!(format_problems(&error), @r#"
     1: unknown key `max_iterations`  [max_iterations]
          it belongs under `[run]`
     3: `run.max_iterations` cannot be `-1`  [-1]
@@ -495,7 +505,7 @@ on = ["stop", "stopp", 3]
 /// A gate with the name of one of ralph's own requirements could be mistaken for it.
 #[test]
 fn reserved_gate_names_are_rejected() {
-    let error = project(
+    let error = load_project(
         r#"
 [[gate]]
 name = "policy"
@@ -512,7 +522,7 @@ pattern = "x"
 "#,
     )
     .unwrap_err();
-    assert_snapshot!(told(&error), @r#"
+    assert_snapshot!(format_problems(&error), @r#"
     3: `gate.name` cannot be `"policy"`  ["policy"]
          ralph uses that name for a requirement of its own: try `"policy-gate"`
     6: `gate.name` cannot be `"Promise"`  ["Promise"]
@@ -523,7 +533,7 @@ pattern = "x"
 /// Variables that are never passed to a gate are rejected in the policy, not dropped silently.
 #[test]
 fn variables_that_redirect_git_are_rejected() {
-    let error = project(
+    let error = load_project(
         r#"
 [environment]
 pass = ["GIT_AUTHOR_NAME", "GIT_DIR"]
@@ -535,7 +545,7 @@ env = ["GIT_INDEX_FILE", "CI"]
 "#,
     )
     .unwrap_err();
-    assert_snapshot!(told(&error), @r#"
+    assert_snapshot!(format_problems(&error), @r#"
     3: `environment.pass` cannot be `"GIT_DIR"`  ["GIT_DIR"]
          it would point git at another repository, so no gate gets it
     4: `environment.set.GIT_WORK_TREE` cannot be set  ["/x"]
@@ -550,7 +560,7 @@ env = ["GIT_INDEX_FILE", "CI"]
 /// R-S1b: a command is a list of words, or a line written for a shell, in which nothing is substituted.
 #[test]
 fn every_kind_of_value_is_checked() {
-    let error = project(
+    let error = load_project(
         r#"
 run = 3
 verify = { checkout = "clean", link = ["/etc"] }
@@ -578,7 +588,7 @@ set = { "A B" = "c", C = 3, D = "\u0000" }
 "#,
     )
     .unwrap_err();
-    assert_snapshot!(told(&error), @r#"
+    assert_snapshot!(format_problems(&error), @r#"
     2: `run` must be a table  [3]
          write it as `[run]`
     3: `verify.link` cannot be `"/etc"`  ["/etc"]
@@ -620,8 +630,8 @@ set = { "A B" = "c", C = 3, D = "\u0000" }
     24: `environment.set.D` cannot be `""`  ["\u0000"]
          expected a string without NUL
     "#);
-    let error = project("[lines]\n[[lines.pattern]]\nname = 'x'\npattern = '(a'\n[[lines.pattern]]\npaths = []\n[[lines.pattern]]\nname = 'y'\npattern = '(((a{100}){100}){100})'\n").unwrap_err();
-    assert_snapshot!(told(&error), @r#"
+    let error = load_project("[lines]\n[[lines.pattern]]\nname = 'x'\npattern = '(a'\n[[lines.pattern]]\npaths = []\n[[lines.pattern]]\nname = 'y'\npattern = '(((a{100}){100}){100})'\n").unwrap_err();
+    assert_snapshot!(format_problems(&error), @r#"
     4: `lines.pattern.pattern` cannot be `"(a"`  ['(a']
          unclosed group
     5: `[[lines.pattern]]` is missing `name`  [[[lines.pattern]]]
@@ -637,7 +647,9 @@ set = { "A B" = "c", C = 3, D = "\u0000" }
 fn toml_syntax_errors_are_reported_with_their_location() {
     let mut shown = String::new();
     for text in [&b"[[gate]\nname = \n"[..], b"name = \"\xff\"", b"a = 1\na = 2\n", b"\x00"] {
-        shown.push_str(&ralph_core::text::reveal(&told(&project(text).unwrap_err())));
+        shown.push_str(&ralph_core::text::reveal(&format_problems(
+            &load_project(text).unwrap_err(),
+        )));
     }
     assert_snapshot!(shown, @r"
     1: unclosed array table, expected `]`  []
@@ -650,14 +662,14 @@ fn toml_syntax_errors_are_reported_with_their_location() {
 
 #[test]
 fn a_run_without_any_limit_is_rejected_across_layers() {
-    let place = Place::new();
+    let place = ConfigSandbox::new();
     place.write("home/config.toml", "run.max_duration = \"0s\"\n");
     assert_eq!(place.load().unwrap().policy.limits.max_duration_ms, None);
     place.write("project/ralph.toml", "run.max_iterations = 0\n");
     let error = place.load().unwrap_err();
     let ConfigError::Problems { first, .. } = &error else { panic!("{error}") };
     assert_eq!(first[0].path, fs::resolve(&place.path("project")).unwrap().join("ralph.toml"));
-    assert_snapshot!(told(&error), @"
+    assert_snapshot!(format_problems(&error), @"
     1: a run needs a limit on iterations or on time  [0]
          set `max_iterations` or `max_duration`; 0 means no limit
     ");
@@ -666,12 +678,12 @@ fn a_run_without_any_limit_is_rejected_across_layers() {
 #[test]
 fn problems_beyond_the_limit_are_only_counted() {
     let lines: Vec<_> = (0..20_000).map(|number| format!("k{number} = 1")).collect();
-    let error = project(lines.join("\n")).unwrap_err();
+    let error = load_project(lines.join("\n")).unwrap_err();
     let ConfigError::Problems { first, more } = &error else { panic!("{error}") };
     assert_eq!((first.len(), *more), (20, 19_980));
     assert_eq!(error.to_string(), "20000 problems in the policy");
     let gates = "[[gate]]\nname='a'\nrun=['x']\n".repeat(201);
-    assert_snapshot!(told(&project(gates).unwrap_err()), @"
+    assert_snapshot!(format_problems(&load_project(gates).unwrap_err()), @"
     1: more than 200 `[[gate]]` entries  [[[gate]]]
          combine several checks in one command
     ");
@@ -679,15 +691,15 @@ fn problems_beyond_the_limit_are_only_counted() {
 
 #[test]
 fn a_policy_file_is_one_regular_file_of_the_project() {
-    let place = Place::new();
+    let place = ConfigSandbox::new();
     let file = place.path("project/ralph.toml");
     let cases: [(&str, &dyn Fn()); 6] = [
         ("a link to nothing", &|| std::os::unix::fs::symlink("nowhere", &file).unwrap()),
         ("a link out", &|| std::os::unix::fs::symlink("../home/other.toml", &file).unwrap()),
         ("a link inside", &|| std::os::unix::fs::symlink("web/ralph.toml", &file).unwrap()),
-        ("a directory", &|| fs::create_dir(&file).unwrap()),
+        ("a directory", &|| fs::create_private_dir(&file).unwrap()),
         ("too large", &|| {
-            place.write("project/ralph.toml", vec![b'#'; LARGEST + 1]);
+            place.write("project/ralph.toml", vec![b'#'; MAX_POLICY_BYTES + 1]);
         }),
         ("both names", &|| {
             place.write("project/ralph.toml", "").write("project/.ralph.toml", "");
@@ -720,7 +732,7 @@ fn a_policy_file_is_one_regular_file_of_the_project() {
 
 #[test]
 fn the_project_is_the_nearest_policy_within_the_repository() {
-    let place = Place::new();
+    let place = ConfigSandbox::new();
     let find = |from: &str| {
         let found = find_project(&place.path(from));
         found.strip_prefix(place.root.path()).unwrap().to_str().unwrap().to_string()
@@ -735,7 +747,7 @@ fn the_project_is_the_nearest_policy_within_the_repository() {
 }
 
 /// Validates a value against the subset of JSON schema that ours uses.
-fn agrees(schema: &Json, value: &Json) -> bool {
+fn matches_schema(schema: &Json, value: &Json) -> bool {
     let Some(rules) = schema.as_object() else { return false };
     rules.iter().all(|(rule, wanted)| match (rule.as_str(), value) {
         ("type", _) => match wanted.as_str().unwrap() {
@@ -747,15 +759,15 @@ fn agrees(schema: &Json, value: &Json) -> bool {
             "number" => value.is_number(),
             other => panic!("{other}"),
         },
-        ("properties", Json::Object(fields)) => fields
-            .iter()
-            .all(|(name, field)| wanted.get(name).is_none_or(|wanted| agrees(wanted, field))),
+        ("properties", Json::Object(fields)) => fields.iter().all(|(name, field)| {
+            wanted.get(name).is_none_or(|wanted| matches_schema(wanted, field))
+        }),
         ("additionalProperties", Json::Object(fields)) => fields.iter().all(|(name, field)| {
             rules.get("properties").is_some_and(|known| known.get(name).is_some())
-                || (wanted.is_object() && agrees(wanted, field))
+                || (wanted.is_object() && matches_schema(wanted, field))
         }),
         ("propertyNames", Json::Object(fields)) => {
-            fields.keys().all(|name| agrees(wanted, &Json::from(name.as_str())))
+            fields.keys().all(|name| matches_schema(wanted, &Json::from(name.as_str())))
         }
         ("required", Json::Object(fields)) => wanted
             .as_array()
@@ -763,17 +775,17 @@ fn agrees(schema: &Json, value: &Json) -> bool {
             .iter()
             .all(|name| fields.contains_key(name.as_str().unwrap())),
         ("oneOf", _) => {
-            wanted.as_array().unwrap().iter().filter(|one| agrees(one, value)).count() == 1
+            wanted.as_array().unwrap().iter().filter(|one| matches_schema(one, value)).count() == 1
         }
-        ("anyOf", _) => wanted.as_array().unwrap().iter().any(|one| agrees(one, value)),
-        ("not", _) => !agrees(wanted, value),
+        ("anyOf", _) => wanted.as_array().unwrap().iter().any(|one| matches_schema(one, value)),
+        ("not", _) => !matches_schema(wanted, value),
         ("enum", _) => wanted.as_array().unwrap().contains(value),
         ("pattern", Json::String(text)) => {
             regex::Regex::new(wanted.as_str().unwrap()).unwrap().is_match(text)
         }
         ("minLength", Json::String(text)) => text.len() as u64 >= wanted.as_u64().unwrap(),
         ("maxLength", Json::String(text)) => text.len() as u64 <= wanted.as_u64().unwrap(),
-        ("items", Json::Array(items)) => items.iter().all(|item| agrees(wanted, item)),
+        ("items", Json::Array(items)) => items.iter().all(|item| matches_schema(wanted, item)),
         ("minItems", Json::Array(items)) => items.len() as u64 >= wanted.as_u64().unwrap(),
         ("maxItems", Json::Array(items)) => items.len() as u64 <= wanted.as_u64().unwrap(),
         ("maxProperties", Json::Object(fields)) => fields.len() as u64 <= wanted.as_u64().unwrap(),
@@ -807,7 +819,7 @@ fn agrees(schema: &Json, value: &Json) -> bool {
     })
 }
 
-fn json(text: &str) -> Json {
+fn toml_to_json(text: &str) -> Json {
     fn value(found: &toml::de::DeValue) -> Json {
         use toml::de::DeValue;
         match found {
@@ -831,12 +843,12 @@ fn json(text: &str) -> Json {
 
 #[test]
 fn schema_and_parser_reject_the_same_files() {
-    let schema = schema();
+    let schema = json_schema();
     let many = |count: usize| format!("protect.paths = [{}]", "'a',".repeat(count));
     for (text, is_fine) in [
         (&*many(1000), true),
         (&many(1001), false),
-        (DEFAULTS.split("# The defaults of every gate").next().unwrap(), true),
+        (DEFAULTS_TOML.split("# The defaults of every gate").next().unwrap(), true),
         ("run.max_iterations = 0", true),
         ("run.max_iterations = -1", false),
         ("run.max_iterations = 1.5", false),
@@ -890,15 +902,15 @@ fn schema_and_parser_reject_the_same_files() {
         ("[[lines.pattern]]\nname = 'a'", false),
         ("[[lines.pattern]]\nname = 'a'\npattern = 'a'", true),
     ] {
-        assert_eq!(project(text).is_ok(), is_fine, "reader: {text}");
-        assert_eq!(agrees(&schema, &json(text)), is_fine, "schema: {text}");
+        assert_eq!(load_project(text).is_ok(), is_fine, "reader: {text}");
+        assert_eq!(matches_schema(&schema, &toml_to_json(text)), is_fine, "schema: {text}");
     }
 }
 
 /// A chunk that names an unknown gate, or requires nothing, would never hold an agent.
 #[test]
 fn a_chunk_must_name_existing_gates_and_require_something() {
-    let error = project(
+    let error = load_project(
         r#"
 [[gate]]
 name = "tests"
@@ -922,7 +934,7 @@ outputs = ["a"]
 "#,
     )
     .unwrap_err();
-    assert_snapshot!(told(&error), @r#"
+    assert_snapshot!(format_problems(&error), @r#"
     16: there is already a `[[chunk]]` named `tester`  ["tester"]
          names must be unique within a file
     19: `[[chunk]]` is missing `match`  [[[chunk]]]
@@ -934,7 +946,7 @@ outputs = ["a"]
     10: chunk `reviewer` requires nothing  ["reviewer"]
          add `gates = ["tests"]` or `outputs = ["docs/parser.md"]`
     "#);
-    let fine = project(
+    let fine = load_project(
         r#"
 [[gate]]
 name = "tests"
@@ -956,8 +968,8 @@ match = "implementer*"
             max_holds: 3,
         }]
     );
-    let error = project("[[chunk]]\nmatch = \"a\"\ngates = [\"tests\"]\n").unwrap_err();
-    assert_snapshot!(told(&error), @r#"
+    let error = load_project("[[chunk]]\nmatch = \"a\"\ngates = [\"tests\"]\n").unwrap_err();
+    assert_snapshot!(format_problems(&error), @r#"
     3: there is no gate named `tests`  [["tests"]]
          no gates are defined
     "#);
@@ -965,7 +977,7 @@ match = "implementer*"
 
 #[test]
 fn pipeline_names_are_unique_and_after_names_pipeline_chunks() {
-    let error = project(
+    let error = load_project(
         r#"
 [[gate]]
 name = "tests"
@@ -994,7 +1006,7 @@ atfer = []
 "#,
     )
     .unwrap_err();
-    assert_snapshot!(told(&error), @r#"
+    assert_snapshot!(format_problems(&error), @r#"
     18: there is already a `[[pipeline.chunk]]` named `types`  ["types"]
          names must be unique within a file
     21: `[[pipeline.chunk]]` is missing `name`  [[[pipeline.chunk]]]
@@ -1017,7 +1029,7 @@ fn a_cycle_in_the_pipeline_is_rejected() {
         for (name, after) in edges {
             text.push_str(&format!("[[pipeline.chunk]]\nname = \"{name}\"\nafter = [{after}]\n"));
         }
-        told(&project(&text).unwrap_err())
+        format_problems(&load_project(&text).unwrap_err())
     };
     assert_snapshot!(chain(&[("a", "\"a\"")]), @r#"
     3: chunk `a` comes after itself  [["a"]]
@@ -1050,14 +1062,14 @@ fn a_pipeline_has_at_most_200_chunks_in_file_order() {
         let after = if at == 0 { String::new() } else { format!("\"c{}\"", at - 1) };
         format!("[[pipeline.chunk]]\nname = \"c{at}\"\nafter = [{after}]\n")
     };
-    let many = |count: usize| project((0..count).map(chunk).collect::<String>());
+    let many = |count: usize| load_project((0..count).map(chunk).collect::<String>());
     assert_eq!(many(200).unwrap().policy.pipeline.len(), 200);
-    assert_snapshot!(told(&many(201).unwrap_err()), @"
+    assert_snapshot!(format_problems(&many(201).unwrap_err()), @"
     1: more than 200 `[[pipeline.chunk]]` entries  [[[pipeline.chunk]]]
          merge some of them
     ");
 
-    let fine = project(
+    let fine = load_project(
         "[[pipeline.chunk]]\nname = \"a\"\n[[pipeline.chunk]]\nname = \"b\"\nmatch = \"b*\"\nafter = [\"a\"]\n",
     );
     let chunk = |name: &str, fits: &str, after: &[&str]| Chunk {
@@ -1074,13 +1086,13 @@ fn a_pipeline_has_at_most_200_chunks_in_file_order() {
 /// The person's own chunks and the project's form one pipeline.
 #[test]
 fn a_pipeline_is_checked_over_all_layers() {
-    let place = Place::new();
+    let place = ConfigSandbox::new();
     place.write("home/config.toml", "[[chunk]]\nname = \"docs\"\nmatch = \"w\"\noutputs = [\"a\"]\n[[pipeline.chunk]]\nname = \"a\"\nafter = [\"b\"]\n");
     place.write(
         "project/ralph.toml",
         "[[pipeline.chunk]]\nname = \"b\"\nafter = [\"a\"]\n[[pipeline.chunk]]\nname = \"docs\"\n",
     );
-    assert_snapshot!(told(&place.load().unwrap_err()), @r#"
+    assert_snapshot!(format_problems(&place.load().unwrap_err()), @r#"
     5: there is also a `[[chunk]]` named `docs`  ["docs"]
          requirements of a chunk are reported by its name: rename one of the two
     7: the pipeline has a cycle: `a → b → a`  [["b"]]
@@ -1091,19 +1103,19 @@ fn a_pipeline_is_checked_over_all_layers() {
 /// A file that sets every key.
 fn everything() -> String {
     let mut text = String::new();
-    for section in ROOT.iter().filter(|section| !matches!(section.kind, Kind::Own(_))) {
+    for section in ROOT.iter().filter(|section| !matches!(section.kind, ValueKind::UserOnly(_))) {
         for key in section.kind.keys() {
-            if !matches!(key.kind, Kind::Named(_) | Kind::Shell)
-                && !matches!(section.kind, Kind::Named(_))
+            if !matches!(key.kind, ValueKind::NamedEntries(_) | ValueKind::Shell)
+                && !matches!(section.kind, ValueKind::NamedEntries(_))
             {
                 text.push_str(&format!("{}.{} = {}\n", section.name, key.name, sample(key)));
             }
         }
     }
     for heading in ["gate", "chunk", "pipeline.chunk", "lines.pattern"] {
-        let keys = keys::table(heading);
+        let keys = keys::keys_of_table(heading);
         text.push_str(&format!("[[{heading}]]\n"));
-        for key in keys.iter().filter(|key| !matches!(key.kind, Kind::Shell)) {
+        for key in keys.iter().filter(|key| !matches!(key.kind, ValueKind::Shell)) {
             text.push_str(&format!("{} = {}\n", key.name, sample(key)));
         }
     }
@@ -1127,24 +1139,24 @@ proptest! {
             let new = new.map(|byte| if byte < 200 { signs[usize::from(byte) % signs.len()] } else { byte });
             bytes.splice(at..to, new);
         }
-        let mut problems = Problems::default();
-        let Some(source) = source(Layer::Project, PathBuf::from("ralph.toml"), bytes, &mut problems) else {
+        let mut problems = ConfigProblems::default();
+        let Some(source) = decode_source(ConfigLayer::Project, PathBuf::from("ralph.toml"), bytes, &mut problems) else {
             return Ok(());
         };
-        let sheet = read::read(&source, &mut problems);
+        let sheet = parse::parse_layer(&source, &mut problems);
         for problem in &problems.first {
             prop_assert!(problem.source.get(problem.span.clone()).is_some(), "{problem:?}");
         }
         if problems.first.is_empty() {
-            let merged = Merged::new(Sheet::default()).under(sheet);
+            let merged = MergedLayers::new(ParsedLayer::default()).overlay(sheet);
             let printed = merged.to_toml();
-            let again = Source { layer: Layer::Project, path: PathBuf::new(), text: printed.into() };
-            let sheet = read::read(&again, &mut problems);
+            let again = ConfigSource { layer: ConfigLayer::Project, path: PathBuf::new(), text: printed.into() };
+            let sheet = parse::parse_layer(&again, &mut problems);
             prop_assert!(problems.first.is_empty(), "{}\n{:?}", again.text, problems.first);
-            let again = Merged::new(Sheet::default()).under(sheet);
+            let again = MergedLayers::new(ParsedLayer::default()).overlay(sheet);
             let (one, other) = (
-                apply::policy(&merged.settings, &merged.entries),
-                apply::policy(&again.settings, &again.entries),
+                apply::build_policy(&merged.settings, &merged.entries),
+                apply::build_policy(&again.settings, &again.entries),
             );
             prop_assert_eq!(one, other);
         }

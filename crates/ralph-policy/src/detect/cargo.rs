@@ -1,20 +1,20 @@
 //! Rust: `Cargo.toml`.
 
-use ralph_core::gate::Format;
+use ralph_core::gate::ReportFormat;
 
-use super::draft::{Aspect, Draft};
-use super::place::{Notes, Place};
-use super::{Tool, place};
+use super::gate_draft::{GateAspect, GateDraft};
+use super::project_dir::{DetectionNotes, ProjectDir};
+use super::{ToolLookup, project_dir};
 
 /// The files that the formatter reads.
-const FORMATTED: [&str; 4] = ["**/*.rs", "**/Cargo.toml", "**/rustfmt.toml", "**/.rustfmt.toml"];
+const FMT_PATHS: [&str; 4] = ["**/*.rs", "**/Cargo.toml", "**/rustfmt.toml", "**/.rustfmt.toml"];
 
-pub(super) fn look(place: &Place<'_>, notes: &mut Notes) -> Vec<Draft> {
-    if !place.has("Cargo.toml") {
+pub(super) fn cargo_gates(place: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Vec<GateDraft> {
+    if !place.has_entry("Cargo.toml") {
         return Vec::new();
     }
     let source = place.relative("Cargo.toml");
-    let Some(text) = place.text("Cargo.toml", notes) else { return Vec::new() };
+    let Some(text) = place.read_text("Cargo.toml", notes) else { return Vec::new() };
     let Ok(manifest) = text.parse::<toml::Table>() else {
         notes.add(&format!("`{source}` is not valid TOML"));
         return Vec::new();
@@ -29,71 +29,78 @@ pub(super) fn look(place: &Place<'_>, notes: &mut Notes) -> Vec<Draft> {
     let why = format!("`{source}` defines a {kind}");
     let clippy = ["--all-targets", "--message-format=json", "--", "-D", "warnings"];
     let mut drafts = vec![
-        tests(place, scope, notes).because(&source, why.clone()),
-        Draft::argv(
+        test_gate(place, scope, notes).with_reason(&source, why.clone()),
+        GateDraft::from_words(
             place,
             "clippy",
-            Aspect::Lint,
+            GateAspect::Lint,
             &[&["cargo", "clippy"], scope, &clippy].concat(),
         )
-        .report(Format::CargoJson)
-        .needs(place.tools(&["cargo", "cargo-clippy"]))
-        .covers(&["cargo clippy", "cargo check"])
-        .because(&source, why.clone()),
-        Draft::argv(place, "fmt", Aspect::Format, &["cargo", "fmt", "--all", "--check"])
-            .paths(&FORMATTED)
-            .needs(place.tools(&["cargo", "cargo-fmt"]))
-            .covers(&["cargo fmt"])
-            .because(&source, why),
+        .with_report(ReportFormat::CargoJson)
+        .with_tool(place.find_tools(&["cargo", "cargo-clippy"]))
+        .covering(&["cargo clippy", "cargo check"])
+        .with_reason(&source, why.clone()),
+        GateDraft::from_words(
+            place,
+            "fmt",
+            GateAspect::Format,
+            &["cargo", "fmt", "--all", "--check"],
+        )
+        .with_paths(&FMT_PATHS)
+        .with_tool(place.find_tools(&["cargo", "cargo-fmt"]))
+        .covering(&["cargo fmt"])
+        .with_reason(&source, why),
     ];
-    drafts.extend(audits(place));
+    drafts.extend(audit_gates(place));
     drafts
 }
 
-fn tests(place: &Place<'_>, scope: &[&str], notes: &mut Notes) -> Draft {
+fn test_gate(place: &ProjectDir<'_>, scope: &[&str], notes: &mut DetectionNotes) -> GateDraft {
     let covered = ["cargo test", "cargo nextest", "cargo build", "cargo check"];
     let nextest = place.path(".config/nextest.toml");
-    if ralph_sys::fs::exists(&nextest) && matches!(place.tool("cargo-nextest"), Tool::Found(_)) {
-        let shown = place::join(&place.cwd, ".config/nextest.toml");
+    if ralph_sys::fs::exists(&nextest)
+        && matches!(place.find_tool("cargo-nextest"), ToolLookup::Found(_))
+    {
+        let shown = project_dir::join_relative(&place.cwd, ".config/nextest.toml");
         notes.add(&format!(
             "`{shown}`: nextest does not run doc tests; add a gate with `cargo test --doc` for them"
         ));
-        return Draft::argv(
+        return GateDraft::from_words(
             place,
             "tests",
-            Aspect::Test,
+            GateAspect::Test,
             &[&["cargo", "nextest", "run"], scope].concat(),
         )
-        .counting()
-        .covers(&covered);
+        .with_counted_tests()
+        .covering(&covered);
     }
-    Draft::argv(place, "tests", Aspect::Test, &[&["cargo", "test"], scope].concat())
-        .counting()
-        .covers(&covered)
+    GateDraft::from_words(place, "tests", GateAspect::Test, &[&["cargo", "test"], scope].concat())
+        .with_counted_tests()
+        .covering(&covered)
 }
 
 /// Advisory gates: an advisory published about a dependency is not the agent's fault.
-fn audits(place: &Place<'_>) -> Vec<Draft> {
+fn audit_gates(place: &ProjectDir<'_>) -> Vec<GateDraft> {
     let mut drafts = Vec::new();
-    if place.has("deny.toml") {
+    if place.has_entry("deny.toml") {
         let source = place.relative("deny.toml");
         drafts.push(
-            Draft::argv(place, "deny", Aspect::Audit, &["cargo", "deny", "check"])
-                .needs(place.tools(&["cargo", "cargo-deny"]))
-                .covers(&["cargo deny"])
-                .advisory()
-                .because(&source, format!("`{source}` sets up cargo-deny")),
+            GateDraft::from_words(place, "deny", GateAspect::Audit, &["cargo", "deny", "check"])
+                .with_tool(place.find_tools(&["cargo", "cargo-deny"]))
+                .covering(&["cargo deny"])
+                .as_advisory()
+                .with_reason(&source, format!("`{source}` sets up cargo-deny")),
         );
     }
     let audit = ".cargo/audit.toml";
     if ralph_sys::fs::exists(&place.path(audit)) {
         let source = place.relative(audit);
         drafts.push(
-            Draft::argv(place, "audit", Aspect::Audit, &["cargo", "audit"])
-                .needs(place.tools(&["cargo", "cargo-audit"]))
-                .covers(&["cargo audit"])
-                .advisory()
-                .because(&source, format!("`{source}` sets up cargo-audit")),
+            GateDraft::from_words(place, "audit", GateAspect::Audit, &["cargo", "audit"])
+                .with_tool(place.find_tools(&["cargo", "cargo-audit"]))
+                .covering(&["cargo audit"])
+                .as_advisory()
+                .with_reason(&source, format!("`{source}` sets up cargo-audit")),
         );
     }
     drafts

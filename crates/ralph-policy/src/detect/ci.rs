@@ -1,16 +1,16 @@
 //! Gates from the configuration of GitHub Actions, GitLab CI, CircleCI, Azure Pipelines, Travis, Bitbucket Pipelines
 //! and pre-commit.
 
-use super::command::{self, Origin, Script};
-use super::draft::{Aspect, Draft};
-use super::place::{Notes, Place};
-use super::yaml::{self, Node};
+use super::command_import::{self, CommandOrigin, ImportedScript};
+use super::gate_draft::{GateAspect, GateDraft};
+use super::project_dir::{DetectionNotes, ProjectDir};
+use super::yaml::{self, DataNode};
 
-const MOST_WORKFLOWS: usize = 40;
-const WORKFLOWS: &str = ".github/workflows";
+const MAX_WORKFLOWS: usize = 40;
+const WORKFLOWS_DIR: &str = ".github/workflows";
 
 /// Events that a change triggers. A job that runs only for releases or on a schedule is not a gate.
-const CHANGES: [&str; 6] = [
+const CHANGE_EVENTS: [&str; 6] = [
     "push",
     "pull_request",
     "pull_request_target",
@@ -20,7 +20,7 @@ const CHANGES: [&str; 6] = [
 ];
 
 /// Top-level keys of `.gitlab-ci.yml` that are not jobs.
-const GITLAB_GLOBAL: [&str; 12] = [
+const GITLAB_NON_JOBS: [&str; 12] = [
     "after_script",
     "before_script",
     "cache",
@@ -35,41 +35,51 @@ const GITLAB_GLOBAL: [&str; 12] = [
     "workflow",
 ];
 
-pub(super) fn look(root: &Place<'_>, known: &[Draft], notes: &mut Notes) -> Vec<Draft> {
-    let mut scripts = github(root, notes);
-    let others: [(&str, Reader); 6] = [
-        (".gitlab-ci.yml", gitlab),
-        (".circleci/config.yml", circle),
-        ("azure-pipelines.yml", azure),
-        (".azure-pipelines.yml", azure),
-        (".travis.yml", travis),
-        ("bitbucket-pipelines.yml", bitbucket),
+pub(super) fn ci_gates(
+    root: &ProjectDir<'_>,
+    known: &[GateDraft],
+    notes: &mut DetectionNotes,
+) -> Vec<GateDraft> {
+    let mut scripts = github_scripts(root, notes);
+    let others: [(&str, CiScriptReader); 6] = [
+        (".gitlab-ci.yml", gitlab_scripts),
+        (".circleci/config.yml", circleci_scripts),
+        ("azure-pipelines.yml", azure_scripts),
+        (".azure-pipelines.yml", azure_scripts),
+        (".travis.yml", travis_scripts),
+        ("bitbucket-pipelines.yml", bitbucket_scripts),
     ];
     for (file, read) in others {
-        if let Some(node) = parsed(root, file, notes) {
+        if let Some(node) = parse_yaml_file(root, file, notes) {
             let found = read(&node);
-            scripts.extend(found.into_iter().filter_map(|found| script(root, file, &found)));
+            scripts.extend(
+                found.into_iter().filter_map(|found| to_imported_script(root, file, &found)),
+            );
         }
     }
-    let mut drafts = command::import(root, scripts, known, notes);
-    drafts.extend(hooks(root, notes));
+    let mut drafts = command_import::import_scripts(root, scripts, known, notes);
+    drafts.extend(pre_commit_gate(root, notes));
     drafts
 }
 
-type Reader = fn(&Node) -> Vec<Found<'_>>;
+type CiScriptReader = fn(&DataNode) -> Vec<CiScript<'_>>;
 
 /// A script and the working directory configured for it.
-struct Found<'n> {
+struct CiScript<'n> {
     text: String,
     cwd: &'n str,
 }
 
-fn parsed(root: &Place<'_>, file: &str, notes: &mut Notes) -> Option<Node> {
+fn parse_yaml_file(
+    root: &ProjectDir<'_>,
+    file: &str,
+    notes: &mut DetectionNotes,
+) -> Option<DataNode> {
     if !ralph_sys::fs::exists(&root.path(file)) {
         return None;
     }
-    let text = root.text(file, notes)?;
-    match yaml::read(&text) {
+    let text = root.read_text(file, notes)?;
+    match yaml::parse_yaml(&text) {
         Ok(node) => Some(node),
         Err(why) => {
             notes.add(&format!("`{file}` was not read: {why}"));
@@ -78,165 +88,175 @@ fn parsed(root: &Place<'_>, file: &str, notes: &mut Notes) -> Option<Node> {
     }
 }
 
-fn script(root: &Place<'_>, source: &str, found: &Found<'_>) -> Option<Script> {
-    let cwd = command::directory(root, "", found.cwd)?;
-    Some(Script {
+fn to_imported_script(
+    root: &ProjectDir<'_>,
+    source: &str,
+    found: &CiScript<'_>,
+) -> Option<ImportedScript> {
+    let cwd = command_import::resolve_directory(root, "", found.cwd)?;
+    Some(ImportedScript {
         source: source.to_string(),
         text: found.text.clone(),
         cwd,
         label: None,
-        origin: Origin::Ci,
+        origin: CommandOrigin::Ci,
     })
 }
 
-fn github(root: &Place<'_>, notes: &mut Notes) -> Vec<Script> {
+fn github_scripts(root: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Vec<ImportedScript> {
     let mut scripts = Vec::new();
     let is_workflow = |name: &String| {
         let lower = name.to_ascii_lowercase();
         [".yml", ".yaml"].iter().any(|end| lower.ends_with(end))
     };
-    for name in root.list(WORKFLOWS).into_iter().filter(is_workflow).take(MOST_WORKFLOWS) {
-        let file = format!("{WORKFLOWS}/{name}");
-        let Some(node) = parsed(root, &file, notes) else { continue };
+    for name in root.list_names(WORKFLOWS_DIR).into_iter().filter(is_workflow).take(MAX_WORKFLOWS) {
+        let file = format!("{WORKFLOWS_DIR}/{name}");
+        let Some(node) = parse_yaml_file(root, &file, notes) else { continue };
         if !runs_on_changes(&node) {
             continue;
         }
-        let found = workflow(&node);
-        scripts.extend(found.into_iter().filter_map(|found| script(root, &file, &found)));
+        let found = workflow_scripts(&node);
+        scripts
+            .extend(found.into_iter().filter_map(|found| to_imported_script(root, &file, &found)));
     }
     scripts
 }
 
-fn runs_on_changes(workflow: &Node) -> bool {
+fn runs_on_changes(workflow: &DataNode) -> bool {
     let Some(on) = workflow.get("on") else { return false };
     let keys = on.entries().iter().map(|(key, _)| key.as_str());
     let mut events = on.texts().into_iter().chain(keys);
-    events.any(|event| CHANGES.contains(&event)) && !is_for_tags_only(on)
+    events.any(|event| CHANGE_EVENTS.contains(&event)) && !is_for_tags_only(on)
 }
 
 /// A workflow triggered only by pushed tags is a release.
-fn is_for_tags_only(on: &Node) -> bool {
+fn is_for_tags_only(on: &DataNode) -> bool {
     on.entries().len() == 1
         && on
             .get("push")
             .is_some_and(|push| push.get("tags").is_some() && push.get("branches").is_none())
 }
 
-fn workflow(node: &Node) -> Vec<Found<'_>> {
+fn workflow_scripts(node: &DataNode) -> Vec<CiScript<'_>> {
     let mut found = Vec::new();
-    for (_, job) in node.get("jobs").map(Node::entries).unwrap_or_default() {
-        let runner = job.get("runs-on").and_then(Node::text).unwrap_or_default();
+    for (_, job) in node.get("jobs").map(DataNode::entries).unwrap_or_default() {
+        let runner = job.get("runs-on").and_then(DataNode::text).unwrap_or_default();
         if runner.starts_with("windows") || job.get("environment").is_some() {
             continue;
         }
-        for step in job.get("steps").map(Node::items).unwrap_or_default() {
-            let shell = step.get("shell").and_then(Node::text).unwrap_or("sh");
-            let Some(run) = step.get("run").and_then(Node::text) else { continue };
+        for step in job.get("steps").map(DataNode::items).unwrap_or_default() {
+            let shell = step.get("shell").and_then(DataNode::text).unwrap_or("sh");
+            let Some(run) = step.get("run").and_then(DataNode::text) else { continue };
             if !matches!(shell, "sh" | "bash") {
                 continue;
             }
-            let own = step.get("working-directory").and_then(Node::text);
+            let own = step.get("working-directory").and_then(DataNode::text);
             let cwd = own.or_else(|| working_directory(job)).or_else(|| working_directory(node));
             let cwd = cwd.unwrap_or_default();
-            found.push(Found { text: run.to_string(), cwd });
+            found.push(CiScript { text: run.to_string(), cwd });
         }
     }
     found
 }
 
-fn working_directory(node: &Node) -> Option<&str> {
+fn working_directory(node: &DataNode) -> Option<&str> {
     node.get("defaults")?.get("run")?.get("working-directory")?.text()
 }
 
-fn gitlab(node: &Node) -> Vec<Found<'_>> {
+fn gitlab_scripts(node: &DataNode) -> Vec<CiScript<'_>> {
     let jobs = node
         .entries()
         .iter()
-        .filter(|(name, _)| !name.starts_with('.') && !GITLAB_GLOBAL.contains(&name.as_str()));
+        .filter(|(name, _)| !name.starts_with('.') && !GITLAB_NON_JOBS.contains(&name.as_str()));
     jobs.map(|(_, job)| job)
         .filter(|job| {
-            let stage = job.get("stage").and_then(Node::text).unwrap_or_default();
+            let stage = job.get("stage").and_then(DataNode::text).unwrap_or_default();
             job.get("environment").is_none() && !matches!(stage, "deploy" | "release" | "publish")
         })
         .filter_map(|job| job.get("script"))
-        .map(lines)
+        .map(join_lines)
         .collect()
 }
 
 /// Joins a list of commands into one script, because a `cd` affects the commands after it.
-fn lines(node: &Node) -> Found<'_> {
-    Found { text: node.texts().join("\n"), cwd: "" }
+fn join_lines(node: &DataNode) -> CiScript<'_> {
+    CiScript { text: node.texts().join("\n"), cwd: "" }
 }
 
-fn circle(node: &Node) -> Vec<Found<'_>> {
-    let jobs = node.get("jobs").map(Node::entries).unwrap_or_default();
-    let steps = jobs.iter().filter_map(|(_, job)| job.get("steps")).flat_map(Node::items);
+fn circleci_scripts(node: &DataNode) -> Vec<CiScript<'_>> {
+    let jobs = node.get("jobs").map(DataNode::entries).unwrap_or_default();
+    let steps = jobs.iter().filter_map(|(_, job)| job.get("steps")).flat_map(DataNode::items);
     steps
         .filter_map(|step| step.get("run"))
         .filter_map(|run| {
             let text = run.text().or_else(|| run.get("command")?.text())?;
-            let cwd = run.get("working_directory").and_then(Node::text).unwrap_or_default();
-            Some(Found { text: text.to_string(), cwd })
+            let cwd = run.get("working_directory").and_then(DataNode::text).unwrap_or_default();
+            Some(CiScript { text: text.to_string(), cwd })
         })
         .collect()
 }
 
-fn azure(node: &Node) -> Vec<Found<'_>> {
-    let stages = node.get("stages").map(Node::items).unwrap_or_default();
+fn azure_scripts(node: &DataNode) -> Vec<CiScript<'_>> {
+    let stages = node.get("stages").map(DataNode::items).unwrap_or_default();
     let jobs = std::iter::once(node)
         .chain(stages)
         .filter_map(|scope| scope.get("jobs"))
-        .flat_map(Node::items);
+        .flat_map(DataNode::items);
     let steps = std::iter::once(node)
         .chain(jobs)
         .filter_map(|scope| scope.get("steps"))
-        .flat_map(Node::items);
+        .flat_map(DataNode::items);
     steps
         .filter_map(|step| {
             let text = step.get("script").or_else(|| step.get("bash"))?.text()?;
-            let cwd = step.get("workingDirectory").and_then(Node::text).unwrap_or_default();
-            Some(Found { text: text.to_string(), cwd })
+            let cwd = step.get("workingDirectory").and_then(DataNode::text).unwrap_or_default();
+            Some(CiScript { text: text.to_string(), cwd })
         })
         .collect()
 }
 
-fn travis(node: &Node) -> Vec<Found<'_>> {
-    node.get("script").map(lines).into_iter().collect()
+fn travis_scripts(node: &DataNode) -> Vec<CiScript<'_>> {
+    node.get("script").map(join_lines).into_iter().collect()
 }
 
-fn bitbucket(node: &Node) -> Vec<Found<'_>> {
+fn bitbucket_scripts(node: &DataNode) -> Vec<CiScript<'_>> {
     let Some(pipelines) = node.get("pipelines") else { return Vec::new() };
-    let always = pipelines.get("default").map(Node::items).unwrap_or_default();
-    let requests = pipelines.get("pull-requests").map(Node::entries).unwrap_or_default();
+    let always = pipelines.get("default").map(DataNode::items).unwrap_or_default();
+    let requests = pipelines.get("pull-requests").map(DataNode::entries).unwrap_or_default();
     let requests = requests.iter().flat_map(|(_, list)| list.items());
     always
         .iter()
         .chain(requests)
         .filter_map(|item| item.get("step")?.get("script"))
-        .map(lines)
+        .map(join_lines)
         .collect()
 }
 
 /// The pre-commit gate. Its hooks may change files, so it is advisory.
-fn hooks(root: &Place<'_>, notes: &mut Notes) -> Option<Draft> {
+fn pre_commit_gate(root: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Option<GateDraft> {
     let managers = [
         ("lefthook.yml", "lefthook"),
         (".lefthook.yml", "lefthook"),
         ("lefthook.yaml", "lefthook"),
         (".husky", "husky"),
     ];
-    for (file, manager) in managers.into_iter().filter(|(file, _)| root.has(file)) {
+    for (file, manager) in managers.into_iter().filter(|(file, _)| root.has_entry(file)) {
         notes.add(&format!(
             "`{file}`: {manager} runs checks before each commit; consider making them gates"
         ));
     }
     let file = ".pre-commit-config.yaml";
-    root.has(file).then(|| {
-        Draft::argv(root, "pre-commit", Aspect::Lint, &["pre-commit", "run", "--all-files"])
-            .advisory()
-            .because(
-                file,
-                format!("`{file}` exists; its hooks may change files, so the gate is advisory"),
-            )
+    root.has_entry(file).then(|| {
+        GateDraft::from_words(
+            root,
+            "pre-commit",
+            GateAspect::Lint,
+            &["pre-commit", "run", "--all-files"],
+        )
+        .as_advisory()
+        .with_reason(
+            file,
+            format!("`{file}` exists; its hooks may change files, so the gate is advisory"),
+        )
     })
 }

@@ -1,17 +1,17 @@
 //! JavaScript and TypeScript: `package.json`, run with the package manager of its lock file. Tools are started in ways
 //! that never download anything.
 
-use ralph_core::gate::{Command, Format};
+use ralph_core::gate::{GateInvocation, ReportFormat};
 use serde_json::Value;
 
-use super::Tool;
-use super::command::{aspect_of_name, is_seen};
-use super::draft::{Aspect, Draft};
-use super::place::{Notes, Place};
-use super::shell::{self, Shape};
+use super::ToolLookup;
+use super::command_import::{is_visible, name_aspect};
+use super::gate_draft::{GateAspect, GateDraft};
+use super::project_dir::{DetectionNotes, ProjectDir};
+use super::shell_text::{self, CommandShape};
 
 /// Names of scripts that become gates, in order of preference.
-const SCRIPTS: [&str; 12] = [
+const GATE_SCRIPTS: [&str; 12] = [
     "test",
     "test:unit",
     "typecheck",
@@ -27,22 +27,22 @@ const SCRIPTS: [&str; 12] = [
 ];
 
 #[derive(Clone, Copy)]
-enum Client {
+enum PackageManager {
     Npm,
     Pnpm,
     Yarn,
     Bun,
 }
 
-struct Package<'a> {
-    place: &'a Place<'a>,
+struct NodePackage<'a> {
+    place: &'a ProjectDir<'a>,
     source: String,
-    client: Client,
+    manager: PackageManager,
     json: Value,
 }
 
-impl Client {
-    fn of(place: &Place<'_>, json: &Value) -> Self {
+impl PackageManager {
+    fn detect(place: &ProjectDir<'_>, json: &Value) -> Self {
         let named = json.get("packageManager").and_then(Value::as_str).unwrap_or_default();
         let named = named.split('@').next().unwrap_or_default();
         let locks = [
@@ -73,7 +73,7 @@ impl Client {
     }
 
     /// The words that start an installed tool, and fail if it is not installed.
-    fn exec(self) -> &'static [&'static str] {
+    fn exec_words(self) -> &'static [&'static str] {
         match self {
             Self::Npm => &["npx", "--no-install"],
             Self::Pnpm => &["pnpm", "exec"],
@@ -82,7 +82,7 @@ impl Client {
         }
     }
 
-    fn install(self) -> &'static str {
+    fn install_command(self) -> &'static str {
         match self {
             Self::Npm => "npm ci",
             Self::Pnpm => "pnpm install",
@@ -92,45 +92,47 @@ impl Client {
     }
 }
 
-pub(super) fn look(place: &Place<'_>, notes: &mut Notes) -> Vec<Draft> {
-    if !place.has("package.json") {
+pub(super) fn node_gates(place: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Vec<GateDraft> {
+    if !place.has_entry("package.json") {
         return Vec::new();
     }
     let source = place.relative("package.json");
-    let Some(text) = place.text("package.json", notes) else { return Vec::new() };
+    let Some(text) = place.read_text("package.json", notes) else { return Vec::new() };
     let Ok(json) = serde_json::from_str::<Value>(&text) else {
         notes.add(&format!("`{source}` is not valid JSON"));
         return Vec::new();
     };
-    let package = Package { place, client: Client::of(place, &json), source, json };
-    let mut drafts: Vec<Draft> = Vec::new();
-    for name in SCRIPTS {
+    let package =
+        NodePackage { place, manager: PackageManager::detect(place, &json), source, json };
+    let mut drafts: Vec<GateDraft> = Vec::new();
+    for name in GATE_SCRIPTS {
         let Some(script) = package.script(name) else { continue };
-        let Some(draft) = package.gate(name, script, notes) else { continue };
+        let Some(draft) = package.script_gate(name, script, notes) else { continue };
         // One script per aspect; the first name in the list is the most common one.
         if !drafts.iter().any(|known| known.aspect == draft.aspect) {
             drafts.push(draft);
         }
     }
-    let has = |aspect| move |drafts: &[Draft]| drafts.iter().any(|draft| draft.aspect == aspect);
-    if !has(Aspect::Types)(&drafts) {
-        drafts.extend(package.types());
+    let has =
+        |aspect| move |drafts: &[GateDraft]| drafts.iter().any(|draft| draft.aspect == aspect);
+    if !has(GateAspect::Types)(&drafts) {
+        drafts.extend(package.types_gate());
     }
-    if !has(Aspect::Lint)(&drafts) {
-        drafts.extend(package.lint());
+    if !has(GateAspect::Lint)(&drafts) {
+        drafts.extend(package.lint_gate());
     }
     let is_installed = ["node_modules", ".pnp.cjs"].iter().any(|name| place.is_here_or_above(name));
     if !drafts.is_empty() && !is_installed {
         notes.add(&format!(
             "`{}`: dependencies are not installed; its gates need `{}` first",
             package.source,
-            package.client.install()
+            package.manager.install_command()
         ));
     }
     drafts
 }
 
-impl Package<'_> {
+impl NodePackage<'_> {
     fn script(&self, name: &str) -> Option<&str> {
         self.json.get("scripts")?.get(name)?.as_str()
     }
@@ -143,70 +145,75 @@ impl Package<'_> {
 
     /// A gate that runs a dependency without downloading it. An installed tool is started by its path, because a launcher
     /// that does not find it exits with 1, just like a failed check.
-    fn tool(&self, name: &str, aspect: Aspect, words: &[String]) -> Draft {
+    fn tool_gate(&self, name: &str, aspect: GateAspect, words: &[String]) -> GateDraft {
         let (program, rest) =
             words.split_first().map_or(("", words), |(first, rest)| (first, rest));
         let installed = format!("node_modules/.bin/{program}");
-        let mut argv = match self.place.tool(&installed) {
-            Tool::Found(_) => vec![installed],
-            Tool::Missing(_) => {
-                let start = self.client.exec().iter().copied();
+        let mut argv = match self.place.find_tool(&installed) {
+            ToolLookup::Found(_) => vec![installed],
+            ToolLookup::Missing(_) => {
+                let start = self.manager.exec_words().iter().copied();
                 start.chain([program]).map(str::to_owned).collect()
             }
         };
         argv.extend(rest.iter().cloned());
-        Draft::new(self.place, name, aspect, Command::Argv(argv))
+        GateDraft::new(self.place, name, aspect, GateInvocation::Argv(argv))
     }
 
-    fn gate(&self, name: &str, script: &str, notes: &mut Notes) -> Option<Draft> {
+    fn script_gate(
+        &self,
+        name: &str,
+        script: &str,
+        notes: &mut DetectionNotes,
+    ) -> Option<GateDraft> {
         let shown = format!("`{}` has a script `{name}`", self.source);
         if script.contains("no test specified") {
             notes.add(&format!("{shown} that is only the placeholder of `npm init`"));
             return None;
         }
-        if !is_seen(script) {
+        if !is_visible(script) {
             notes.add(&format!("{shown} with invisible characters; it was left out"));
             return None;
         }
-        let aspect = aspect_of_name(name)?;
-        let words = match shell::shape(script) {
-            Shape::Words(words) => words,
-            Shape::Shell(_) | Shape::Unclear => Vec::new(),
+        let aspect = name_aspect(name)?;
+        let words = match shell_text::command_shape(script) {
+            CommandShape::Words(words) => words,
+            CommandShape::Shell(_) | CommandShape::Unclear => Vec::new(),
         };
         let direct = match words.split_first() {
-            Some((program, rest)) => self.direct(program, rest),
+            Some((program, rest)) => self.known_tool_gate(program, rest),
             None => None,
         };
         let own = format!("script {name}");
         if let Some(draft) = direct {
-            return Some(draft.covers(&[&own]).because(&self.source, shown));
+            return Some(draft.covering(&[&own]).with_reason(&self.source, shown));
         }
         let changes = ["--fix", "--write", "--watch", "--watchAll", "--apply"];
         if script.split_whitespace().any(|word| changes.contains(&word)) {
             notes.add(&format!("{shown} that changes files or never ends; it was left out"));
             return None;
         }
-        let client = self.client.name();
+        let client = self.manager.name();
         let started: &[&str] = if name == "test" && client != "bun" {
             &[client, name]
         } else {
             &[client, "run", name]
         };
         let label = match aspect {
-            Aspect::Test => "tests",
-            Aspect::Types => "types",
-            Aspect::Format => "format",
-            Aspect::Build | Aspect::Lint | Aspect::Audit | Aspect::Whole => name,
+            GateAspect::Test => "tests",
+            GateAspect::Types => "types",
+            GateAspect::Format => "format",
+            GateAspect::Build | GateAspect::Lint | GateAspect::Audit | GateAspect::Whole => name,
         };
         Some(
-            Draft::argv(self.place, label, aspect, started)
-                .covers(&[&own])
-                .because(&self.source, shown),
+            GateDraft::from_words(self.place, label, aspect, started)
+                .covering(&[&own])
+                .with_reason(&self.source, shown),
         )
     }
 
     /// A script that only runs a known tool becomes a gate that runs this tool with a machine-readable report.
-    fn direct(&self, program: &str, rest: &[String]) -> Option<Draft> {
+    fn known_tool_gate(&self, program: &str, rest: &[String]) -> Option<GateDraft> {
         let package = if program == "tsc" { "typescript" } else { program };
         let is_own = matches!(program, "node" | "bun");
         if !is_own && !self.depends_on(package) {
@@ -222,36 +229,46 @@ impl Package<'_> {
             "vitest" if !has_reporter => {
                 let mut words = vec!["vitest".to_string(), "run".to_string()];
                 words.extend(without(&["run", "watch", "--watch", "-w", "--ui", "dev"]));
-                words.extend(strings(&["--reporter=junit", "--outputFile={report}"]));
-                let draft = self.tool("tests", Aspect::Test, &words);
-                Some(draft.report(Format::Junit).covers(&["vitest"]))
+                words.extend(to_strings(&["--reporter=junit", "--outputFile={report}"]));
+                let draft = self.tool_gate("tests", GateAspect::Test, &words);
+                Some(draft.with_report(ReportFormat::Junit).covering(&["vitest"]))
             }
             "jest" if !has_reporter => {
-                Some(self.jest(&without(&["--watch", "--watchAll", "--ci"])))
+                Some(self.jest_gate(&without(&["--watch", "--watchAll", "--ci"])))
             }
             "mocha" if !has_reporter => {
                 let mut words = vec!["mocha".to_string()];
                 words.extend(without(&["--watch", "-w"]));
                 words.push("--reporter=tap".to_string());
-                let draft = self.tool("tests", Aspect::Test, &words);
-                Some(draft.report(Format::Tap).covers(&["mocha"]))
+                let draft = self.tool_gate("tests", GateAspect::Test, &words);
+                Some(draft.with_report(ReportFormat::Tap).covering(&["mocha"]))
             }
             "node" if rest.first().is_some_and(|word| word == "--test") && !has_reporter => {
-                let mut words = strings(&["node", "--test", "--test-reporter=junit"]);
+                let mut words = to_strings(&["node", "--test", "--test-reporter=junit"]);
                 words.push("--test-reporter-destination={report}".to_string());
                 words.extend(without(&["--test", "--watch"]));
-                let draft = Draft::new(self.place, "tests", Aspect::Test, Command::Argv(words));
-                Some(draft.report(Format::Junit))
+                let draft = GateDraft::new(
+                    self.place,
+                    "tests",
+                    GateAspect::Test,
+                    GateInvocation::Argv(words),
+                );
+                Some(draft.with_report(ReportFormat::Junit))
             }
             "bun" if rest.first().is_some_and(|word| word == "test") && !has_reporter => {
-                let mut words = strings(&["bun", "test"]);
+                let mut words = to_strings(&["bun", "test"]);
                 words.extend(without(&["test", "--watch"]));
-                words.extend(strings(&["--reporter=junit", "--reporter-outfile={report}"]));
-                let draft = Draft::new(self.place, "tests", Aspect::Test, Command::Argv(words));
-                Some(draft.report(Format::Junit).covers(&["bun test"]))
+                words.extend(to_strings(&["--reporter=junit", "--reporter-outfile={report}"]));
+                let draft = GateDraft::new(
+                    self.place,
+                    "tests",
+                    GateAspect::Test,
+                    GateInvocation::Argv(words),
+                );
+                Some(draft.with_report(ReportFormat::Junit).covering(&["bun test"]))
             }
             "eslint" if !has_reporter && !rest.iter().any(|word| word == "-f" || word == "-o") => {
-                Some(self.eslint(&without(&["--fix"])))
+                Some(self.eslint_gate(&without(&["--fix"])))
             }
             "tsc" => {
                 let mut words = vec!["tsc".to_string()];
@@ -261,51 +278,54 @@ impl Package<'_> {
                     words.push("--noEmit".to_string());
                 }
                 if !rest.iter().any(|word| word == "--pretty") {
-                    words.extend(strings(&["--pretty", "false"]));
+                    words.extend(to_strings(&["--pretty", "false"]));
                 }
-                let draft = self.tool("types", Aspect::Types, &words);
-                Some(draft.report(Format::Tsc).covers(&["tsc"]))
+                let draft = self.tool_gate("types", GateAspect::Types, &words);
+                Some(draft.with_report(ReportFormat::Tsc).covering(&["tsc"]))
             }
             _ => None,
         }
     }
 
-    fn jest(&self, rest: &[String]) -> Draft {
-        let mut words = strings(&["jest", "--ci"]);
+    fn jest_gate(&self, rest: &[String]) -> GateDraft {
+        let mut words = to_strings(&["jest", "--ci"]);
         words.extend(rest.iter().cloned());
         if !self.depends_on("jest-junit") {
-            return self.tool("tests", Aspect::Test, &words).covers(&["jest"]);
+            return self.tool_gate("tests", GateAspect::Test, &words).covering(&["jest"]);
         }
-        words.extend(strings(&["--reporters=default", "--reporters=jest-junit"]));
-        let started = self.tool("tests", Aspect::Test, &words);
+        words.extend(to_strings(&["--reporters=default", "--reporters=jest-junit"]));
+        let started = self.tool_gate("tests", GateAspect::Test, &words);
         let tool = started.tool.clone();
-        let mut argv = strings(&["env", "JEST_JUNIT_OUTPUT_FILE={report}"]);
-        if let Command::Argv(words) = started.gate.command {
+        let mut argv = to_strings(&["env", "JEST_JUNIT_OUTPUT_FILE={report}"]);
+        if let GateInvocation::Argv(words) = started.gate.command {
             argv.extend(words);
         }
-        Draft::new(self.place, "tests", Aspect::Test, Command::Argv(argv))
-            .needs(tool)
-            .report(Format::Junit)
-            .covers(&["jest"])
+        GateDraft::new(self.place, "tests", GateAspect::Test, GateInvocation::Argv(argv))
+            .with_tool(tool)
+            .with_report(ReportFormat::Junit)
+            .covering(&["jest"])
     }
 
-    fn eslint(&self, rest: &[String]) -> Draft {
+    fn eslint_gate(&self, rest: &[String]) -> GateDraft {
         let mut words = vec!["eslint".to_string()];
         words.extend(rest.iter().cloned());
         if rest.iter().all(|word| word.starts_with('-')) {
             words.push(".".to_string());
         }
-        words.extend(strings(&["-f", "json", "-o", "{report}"]));
-        let draft = self.tool("lint", Aspect::Lint, &words);
-        draft.report(Format::EslintJson).covers(&["eslint"])
+        words.extend(to_strings(&["-f", "json", "-o", "{report}"]));
+        let draft = self.tool_gate("lint", GateAspect::Lint, &words);
+        draft.with_report(ReportFormat::EslintJson).covering(&["eslint"])
     }
 
-    fn types(&self) -> Option<Draft> {
-        if !self.place.has("tsconfig.json") || !self.depends_on("typescript") {
+    fn types_gate(&self) -> Option<GateDraft> {
+        if !self.place.has_entry("tsconfig.json") || !self.depends_on("typescript") {
             return None;
         }
         let source = self.place.relative("tsconfig.json");
-        let text = self.place.text("tsconfig.json", &mut Notes::default()).unwrap_or_default();
+        let text = self
+            .place
+            .read_text("tsconfig.json", &mut DetectionNotes::default())
+            .unwrap_or_default();
         let checker = if self.depends_on("vue-tsc") { "vue-tsc" } else { "tsc" };
         // A configuration that only references others checks nothing without `--build`, and would always pass.
         let words: &[&str] = if text.contains("\"references\"") {
@@ -313,16 +333,16 @@ impl Package<'_> {
         } else {
             &[checker, "--noEmit", "--pretty", "false"]
         };
-        let draft = self.tool("types", Aspect::Types, &strings(words));
+        let draft = self.tool_gate("types", GateAspect::Types, &to_strings(words));
         Some(
             draft
-                .report(Format::Tsc)
-                .covers(&[checker])
-                .because(&source, format!("`{source}` exists, and {checker} is a dependency")),
+                .with_report(ReportFormat::Tsc)
+                .covering(&[checker])
+                .with_reason(&source, format!("`{source}` exists, and {checker} is a dependency")),
         )
     }
 
-    fn lint(&self) -> Option<Draft> {
+    fn lint_gate(&self) -> Option<GateDraft> {
         let is_config =
             |name: &&String| name.starts_with("eslint.config.") || name.starts_with(".eslintrc");
         let config = self.place.names().iter().find(is_config)?;
@@ -330,10 +350,10 @@ impl Package<'_> {
             return None;
         }
         let source = self.place.relative(config);
-        Some(self.eslint(&[]).because(&source, format!("`{source}` sets up eslint")))
+        Some(self.eslint_gate(&[]).with_reason(&source, format!("`{source}` sets up eslint")))
     }
 }
 
-fn strings(words: &[&str]) -> Vec<String> {
+fn to_strings(words: &[&str]) -> Vec<String> {
     words.iter().map(ToString::to_string).collect()
 }

@@ -1,11 +1,11 @@
 //! Python: pytest, type checkers and linters that are configured, run through uv, poetry, pdm, pipenv or a virtual
 //! environment. tox and nox are proposed only if nothing else is.
 
-use ralph_core::gate::Format;
+use ralph_core::gate::ReportFormat;
 
-use super::Tool;
-use super::draft::{Aspect, Draft};
-use super::place::{Notes, Place};
+use super::ToolLookup;
+use super::gate_draft::{GateAspect, GateDraft};
+use super::project_dir::{DetectionNotes, ProjectDir};
 
 const RUFF_PATHS: [&str; 7] = [
     "**/*.py",
@@ -17,7 +17,7 @@ const RUFF_PATHS: [&str; 7] = [
     "**/.gitignore",
 ];
 
-const MARKERS: [&str; 10] = [
+const PROJECT_FILES: [&str; 10] = [
     "pyproject.toml",
     "setup.py",
     "setup.cfg",
@@ -30,42 +30,43 @@ const MARKERS: [&str; 10] = [
     ".flake8",
 ];
 
-struct Settings<'a> {
-    place: &'a Place<'a>,
+struct PythonProject<'a> {
+    place: &'a ProjectDir<'a>,
     pyproject: toml::Table,
     setup_cfg: String,
     tox_ini: String,
     /// The text of all files that list dependencies.
     dependencies: String,
-    runner: Runner,
+    launcher: PythonLauncher,
 }
 
 #[derive(Clone, Copy)]
-enum Runner {
+enum PythonLauncher {
     /// A tool that manages the environment, as the words before the program.
-    Through(&'static [&'static str]),
+    Manager(&'static [&'static str]),
     Venv,
     Plain,
 }
 
-pub(super) fn look(place: &Place<'_>, notes: &mut Notes) -> Vec<Draft> {
-    if place.first(&MARKERS).is_none() {
+pub(super) fn python_gates(place: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Vec<GateDraft> {
+    if place.first_present(&PROJECT_FILES).is_none() {
         return Vec::new();
     }
-    let settings = Settings::read(place, notes);
-    let mut drafts: Vec<Draft> = settings.tests(notes).into_iter().collect();
-    drafts.extend(settings.types());
-    drafts.extend(settings.linters());
+    let settings = PythonProject::read(place, notes);
+    let mut drafts: Vec<GateDraft> = settings.tests_gate(notes).into_iter().collect();
+    drafts.extend(settings.types_gate());
+    drafts.extend(settings.lint_gates());
     if drafts.is_empty() {
-        drafts.extend(settings.environments());
+        drafts.extend(settings.tox_or_nox_gate());
     }
     drafts
 }
 
-impl<'a> Settings<'a> {
-    fn read(place: &'a Place<'a>, notes: &mut Notes) -> Self {
+impl<'a> PythonProject<'a> {
+    fn read(place: &'a ProjectDir<'a>, notes: &mut DetectionNotes) -> Self {
         let mut text = |name: &str| {
-            if place.has(name) { place.text(name, notes) } else { None }.unwrap_or_default()
+            if place.has_entry(name) { place.read_text(name, notes) } else { None }
+                .unwrap_or_default()
         };
         let manifest = text("pyproject.toml");
         let setup_cfg = text("setup.cfg");
@@ -79,19 +80,19 @@ impl<'a> Settings<'a> {
         });
         let runner = if place.is_here_or_above("uv.lock") {
             // `--frozen` keeps the check from changing the lock file.
-            Runner::Through(&["uv", "run", "--frozen"])
-        } else if place.has("poetry.lock") {
-            Runner::Through(&["poetry", "run"])
-        } else if place.has("pdm.lock") {
-            Runner::Through(&["pdm", "run"])
-        } else if place.has("Pipfile.lock") {
-            Runner::Through(&["pipenv", "run"])
-        } else if matches!(place.tool(".venv/bin/python"), Tool::Found(_)) {
-            Runner::Venv
+            PythonLauncher::Manager(&["uv", "run", "--frozen"])
+        } else if place.has_entry("poetry.lock") {
+            PythonLauncher::Manager(&["poetry", "run"])
+        } else if place.has_entry("pdm.lock") {
+            PythonLauncher::Manager(&["pdm", "run"])
+        } else if place.has_entry("Pipfile.lock") {
+            PythonLauncher::Manager(&["pipenv", "run"])
+        } else if matches!(place.find_tool(".venv/bin/python"), ToolLookup::Found(_)) {
+            PythonLauncher::Venv
         } else {
-            Runner::Plain
+            PythonLauncher::Plain
         };
-        Self { place, pyproject, setup_cfg, tox_ini, dependencies, runner }
+        Self { place, pyproject, setup_cfg, tox_ini, dependencies, launcher: runner }
     }
 
     /// `[tool.NAME]` in `pyproject.toml`.
@@ -100,7 +101,7 @@ impl<'a> Settings<'a> {
     }
 
     /// The file that configures a tool: its own file, or a shared one with a section for it.
-    fn set_up(&self, own: &[&str], table: &str, section: &str) -> Option<String> {
+    fn config_file_of(&self, own: &[&str], table: &str, section: &str) -> Option<String> {
         let shared = || {
             if self.has_tool(table) {
                 Some("pyproject.toml")
@@ -112,34 +113,38 @@ impl<'a> Settings<'a> {
                 None
             }
         };
-        self.place.first(own).or_else(shared).map(|file| self.place.relative(file))
+        self.place.first_present(own).or_else(shared).map(|file| self.place.relative(file))
     }
 
     /// The words that run a module of the project's environment.
-    fn start(&self, module: &'static str) -> Vec<&'static str> {
-        match self.runner {
-            Runner::Through(words) => [words, &[module]].concat(),
-            Runner::Venv => vec![".venv/bin/python", "-m", module],
-            Runner::Plain => vec!["python3", "-m", module],
+    fn module_command(&self, module: &'static str) -> Vec<&'static str> {
+        match self.launcher {
+            PythonLauncher::Manager(words) => [words, &[module]].concat(),
+            PythonLauncher::Venv => vec![".venv/bin/python", "-m", module],
+            PythonLauncher::Plain => vec!["python3", "-m", module],
         }
     }
 
     /// The words that run a tool that may also be installed outside the environment.
-    fn start_tool(&self, name: &'static str, in_venv: &'static str) -> Vec<&'static str> {
-        match self.runner {
-            Runner::Through(words) => [words, &[name]].concat(),
-            Runner::Venv if matches!(self.place.tool(in_venv), Tool::Found(_)) => vec![in_venv],
-            Runner::Venv | Runner::Plain => vec![name],
+    fn tool_command(&self, name: &'static str, in_venv: &'static str) -> Vec<&'static str> {
+        match self.launcher {
+            PythonLauncher::Manager(words) => [words, &[name]].concat(),
+            PythonLauncher::Venv
+                if matches!(self.place.find_tool(in_venv), ToolLookup::Found(_)) =>
+            {
+                vec![in_venv]
+            }
+            PythonLauncher::Venv | PythonLauncher::Plain => vec![name],
         }
     }
 
-    fn tests(&self, notes: &mut Notes) -> Option<Draft> {
+    fn tests_gate(&self, notes: &mut DetectionNotes) -> Option<GateDraft> {
         let own = ["pytest.ini", ".pytest.ini"];
-        let configured = self.set_up(&own, "pytest", "tool:pytest").or_else(|| {
+        let configured = self.config_file_of(&own, "pytest", "tool:pytest").or_else(|| {
             has_section(&self.tox_ini, "pytest").then(|| self.place.relative("tox.ini"))
         });
-        let directory = test_directory(self.place);
-        let mentions = self.dependencies.contains("pytest") || self.place.has("conftest.py");
+        let directory = find_tests(self.place);
+        let mentions = self.dependencies.contains("pytest") || self.place.has_entry("conftest.py");
         let (source, why, certain) = match (configured, &directory, mentions) {
             (Some(file), ..) => (file.clone(), format!("`{file}` sets up pytest"), true),
             (None, Some(found), true) => (
@@ -147,45 +152,46 @@ impl<'a> Settings<'a> {
                 format!("`{found}` contains tests, and pytest is a dependency"),
                 true,
             ),
-            (None, Some(found), false) => return Some(self.unittest(found)),
+            (None, Some(found), false) => return Some(self.unittest_gate(found)),
             (None, None, _) => return None,
         };
-        if matches!(self.runner, Runner::Plain)
-            && matches!(self.place.tool("pytest"), Tool::Missing(_))
+        if matches!(self.launcher, PythonLauncher::Plain)
+            && matches!(self.place.find_tool("pytest"), ToolLookup::Missing(_))
         {
             notes.add(&format!(
                 "`{source}`: pytest is not on PATH and there is no `.venv`; it may not be installed"
             ));
         }
-        let words = [self.start("pytest"), vec!["-q", "--junitxml={report}"]].concat();
-        let draft = Draft::argv(self.place, "tests", Aspect::Test, &words)
-            .report(Format::Junit)
-            .covers(&["pytest", "tox", "nox"])
-            .because(&source, why);
-        Some(if certain { draft } else { draft.likely() })
+        let words = [self.module_command("pytest"), vec!["-q", "--junitxml={report}"]].concat();
+        let draft = GateDraft::from_words(self.place, "tests", GateAspect::Test, &words)
+            .with_report(ReportFormat::Junit)
+            .covering(&["pytest", "tox", "nox"])
+            .with_reason(&source, why);
+        Some(if certain { draft } else { draft.as_likely() })
     }
 
-    fn unittest(&self, found: &str) -> Draft {
+    fn unittest_gate(&self, found: &str) -> GateDraft {
         let directory = if found.ends_with('/') { found.trim_end_matches('/') } else { "." };
         let below = directory.rsplit('/').next().unwrap_or(".");
-        let words = [self.start_python(), vec!["-m", "unittest", "discover", "-s", below]].concat();
-        Draft::argv(self.place, "tests", Aspect::Test, &words)
-            .covers(&["unittest"])
-            .because(found, format!("`{found}` contains tests, and nothing mentions pytest"))
-            .likely()
+        let words =
+            [self.python_command(), vec!["-m", "unittest", "discover", "-s", below]].concat();
+        GateDraft::from_words(self.place, "tests", GateAspect::Test, &words)
+            .covering(&["unittest"])
+            .with_reason(found, format!("`{found}` contains tests, and nothing mentions pytest"))
+            .as_likely()
     }
 
-    fn start_python(&self) -> Vec<&'static str> {
-        match self.runner {
-            Runner::Through(words) => [words, &["python"]].concat(),
-            Runner::Venv => vec![".venv/bin/python"],
-            Runner::Plain => vec!["python3"],
+    fn python_command(&self) -> Vec<&'static str> {
+        match self.launcher {
+            PythonLauncher::Manager(words) => [words, &["python"]].concat(),
+            PythonLauncher::Venv => vec![".venv/bin/python"],
+            PythonLauncher::Plain => vec!["python3"],
         }
     }
 
-    fn types(&self) -> Option<Draft> {
-        if let Some(source) = self.set_up(&["mypy.ini", ".mypy.ini"], "mypy", "mypy") {
-            let mut words = self.start_tool("mypy", ".venv/bin/mypy");
+    fn types_gate(&self) -> Option<GateDraft> {
+        if let Some(source) = self.config_file_of(&["mypy.ini", ".mypy.ini"], "mypy", "mypy") {
+            let mut words = self.tool_command("mypy", ".venv/bin/mypy");
             let mypy = self.pyproject.get("tool").and_then(|tools| tools.get("mypy"));
             let names_files = mypy.is_some_and(|mypy| {
                 ["files", "packages", "modules"].iter().any(|key| mypy.get(key).is_some())
@@ -194,73 +200,78 @@ impl<'a> Settings<'a> {
                 words.push(".");
             }
             return Some(
-                Draft::argv(self.place, "types", Aspect::Types, &words)
-                    .covers(&["mypy"])
-                    .because(&source, format!("`{source}` sets up mypy")),
+                GateDraft::from_words(self.place, "types", GateAspect::Types, &words)
+                    .covering(&["mypy"])
+                    .with_reason(&source, format!("`{source}` sets up mypy")),
             );
         }
-        let source = self.set_up(&["pyrightconfig.json"], "pyright", "pyright")?;
-        let words = self.start_tool("pyright", ".venv/bin/pyright");
+        let source = self.config_file_of(&["pyrightconfig.json"], "pyright", "pyright")?;
+        let words = self.tool_command("pyright", ".venv/bin/pyright");
         Some(
-            Draft::argv(self.place, "types", Aspect::Types, &words)
-                .covers(&["pyright"])
-                .because(&source, format!("`{source}` sets up pyright")),
+            GateDraft::from_words(self.place, "types", GateAspect::Types, &words)
+                .covering(&["pyright"])
+                .with_reason(&source, format!("`{source}` sets up pyright")),
         )
     }
 
-    fn linters(&self) -> Vec<Draft> {
+    fn lint_gates(&self) -> Vec<GateDraft> {
         let mut drafts = Vec::new();
-        if let Some(source) = self.set_up(&["ruff.toml", ".ruff.toml"], "ruff", "ruff") {
-            let start = self.start_tool("ruff", ".venv/bin/ruff");
+        if let Some(source) = self.config_file_of(&["ruff.toml", ".ruff.toml"], "ruff", "ruff") {
+            let start = self.tool_command("ruff", ".venv/bin/ruff");
             let check = ["check", "--output-format=sarif", "--output-file={report}"];
             drafts.push(
-                Draft::argv(self.place, "lint", Aspect::Lint, &[&start[..], &check].concat())
-                    .report(Format::Sarif)
-                    .paths(&RUFF_PATHS)
-                    .covers(&["ruff check", "ruff"])
-                    .because(&source, format!("`{source}` sets up ruff")),
+                GateDraft::from_words(
+                    self.place,
+                    "lint",
+                    GateAspect::Lint,
+                    &[&start[..], &check].concat(),
+                )
+                .with_report(ReportFormat::Sarif)
+                .with_paths(&RUFF_PATHS)
+                .covering(&["ruff check", "ruff"])
+                .with_reason(&source, format!("`{source}` sets up ruff")),
             );
             let ruff = self.pyproject.get("tool").and_then(|tools| tools.get("ruff"));
             if ruff.is_some_and(|ruff| ruff.get("format").is_some()) {
                 drafts.push(
-                    Draft::argv(
+                    GateDraft::from_words(
                         self.place,
                         "format",
-                        Aspect::Format,
+                        GateAspect::Format,
                         &[&start[..], &["format", "--check"]].concat(),
                     )
-                    .paths(&RUFF_PATHS)
-                    .covers(&["ruff format"])
-                    .because(&source, format!("`{source}` sets up ruff's formatter")),
+                    .with_paths(&RUFF_PATHS)
+                    .covering(&["ruff format"])
+                    .with_reason(&source, format!("`{source}` sets up ruff's formatter")),
                 );
             }
         }
-        if let Some(source) = self.set_up(&[".flake8"], "flake8", "flake8") {
-            let words = self.start_tool("flake8", ".venv/bin/flake8");
+        if let Some(source) = self.config_file_of(&[".flake8"], "flake8", "flake8") {
+            let words = self.tool_command("flake8", ".venv/bin/flake8");
             drafts.push(
-                Draft::argv(self.place, "flake8", Aspect::Lint, &words)
-                    .covers(&["flake8"])
-                    .because(&source, format!("`{source}` sets up flake8")),
+                GateDraft::from_words(self.place, "flake8", GateAspect::Lint, &words)
+                    .covering(&["flake8"])
+                    .with_reason(&source, format!("`{source}` sets up flake8")),
             );
         }
         drafts
     }
 
     /// tox and nox create environments of their own, which takes minutes, so they are the last resort.
-    fn environments(&self) -> Option<Draft> {
+    fn tox_or_nox_gate(&self) -> Option<GateDraft> {
         let (file, program) =
             if has_section(&self.tox_ini, "tox") || has_section(&self.tox_ini, "testenv") {
                 ("tox.ini", "tox")
-            } else if self.place.has("noxfile.py") {
+            } else if self.place.has_entry("noxfile.py") {
                 ("noxfile.py", "nox")
             } else {
                 return None;
             };
         let source = self.place.relative(file);
         Some(
-            Draft::argv(self.place, "tests", Aspect::Test, &[program])
-                .covers(&[program])
-                .because(&source, format!("`{source}` sets up {program}")),
+            GateDraft::from_words(self.place, "tests", GateAspect::Test, &[program])
+                .covering(&[program])
+                .with_reason(&source, format!("`{source}` sets up {program}")),
         )
     }
 }
@@ -272,20 +283,19 @@ fn has_section(text: &str, name: &str) -> bool {
 }
 
 /// The directory that contains tests, with a trailing `/`, or else a test file next to the manifest.
-fn test_directory(place: &Place<'_>) -> Option<String> {
+fn find_tests(place: &ProjectDir<'_>) -> Option<String> {
     let is_test = |name: &String| {
         name.strip_suffix(".py")
             .is_some_and(|stem| stem.starts_with("test_") || stem.ends_with("_test"))
     };
     let directory = ["tests", "test"].into_iter().find(|directory| {
-        place.has(directory) && {
-            let names = place.list(directory);
+        place.has_entry(directory) && {
+            let names = place.list_names(directory);
             // Tests are often in subdirectories such as `tests/unit`.
             names.iter().any(is_test)
-                || names
-                    .iter()
-                    .take(50)
-                    .any(|name| place.list(&format!("{directory}/{name}")).iter().any(is_test))
+                || names.iter().take(50).any(|name| {
+                    place.list_names(&format!("{directory}/{name}")).iter().any(is_test)
+                })
         }
     });
     directory.map(|directory| format!("{}/", place.relative(directory))).or_else(|| {

@@ -9,20 +9,20 @@ use insta::assert_snapshot;
 
 use super::*;
 use crate::config;
-use ralph_home::paths::Home;
+use ralph_home::paths::RalphHome;
 
-struct Sample {
+struct SampleProject {
     root: tempfile::TempDir,
 }
 
-impl Sample {
+impl SampleProject {
     /// A project with these files, on a machine with these tools.
     fn new(tools: &[&str], files: &[(&str, &str)]) -> Self {
         let sample = Self { root: tempfile::tempdir().unwrap() };
         fs::create_dir_all(sample.project()).unwrap();
         fs::create_dir_all(sample.root.path().join("bin")).unwrap();
         for tool in tools {
-            program(&sample.root.path().join("bin").join(tool));
+            write_program(&sample.root.path().join("bin").join(tool));
         }
         for (path, text) in files {
             sample.write(path, text.as_bytes());
@@ -38,26 +38,26 @@ impl Sample {
         write_at(&self.project().join(path), bytes);
     }
 
-    fn survey(&self) -> Detected {
+    fn survey(&self) -> DetectedGates {
         let path = self.root.path().join("bin");
-        survey(&self.project(), &Env::from_pairs([("PATH", path)], None, Vec::new()))
+        detect_gates(&self.project(), &Env::from_pairs([("PATH", path)], None, Vec::new()))
     }
 
     /// The gates of a policy, loaded the way every other command does.
     fn policy(&self, text: &str) -> Vec<Gate> {
         let project = self.root.path().join("approved");
         write_at(&project.join("ralph.toml"), text.as_bytes());
-        let home = Home::new(self.root.path().join("home"));
+        let home = RalphHome::new(self.root.path().join("home"));
         config::load(&project, &home).expect("the proposal is a valid policy").policy.gates
     }
 
     /// The proposed file, followed by the missing tools and the notes.
     fn proposal(&self) -> String {
         let detected = self.survey();
-        let mut out = write::render(&detected);
-        assert_eq!(self.policy(&out), active(&detected), "{out}");
+        let mut out = render_policy::render(&detected);
+        assert_eq!(self.policy(&out), active_gates(&detected), "{out}");
         for missing in &detected.missing {
-            out.push_str(&format!("\nmissing: {} for {}", missing.tool, missing.for_what));
+            out.push_str(&format!("\nmissing: {} for {}", missing.tool, missing.gates));
         }
         for note in &detected.notes {
             out.push_str(&format!("\nnote: {note}"));
@@ -66,12 +66,12 @@ impl Sample {
     }
 }
 
-fn active(detected: &Detected) -> Vec<Gate> {
-    let found = detected.gates.iter().filter(|one| matches!(one.tool, Tool::Found(_)));
+fn active_gates(detected: &DetectedGates) -> Vec<Gate> {
+    let found = detected.gates.iter().filter(|one| matches!(one.tool, ToolLookup::Found(_)));
     found.map(|one| one.gate.clone()).collect()
 }
 
-fn program(path: &Path) {
+fn write_program(path: &Path) {
     write_at(path, b"#!/bin/sh\n");
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
@@ -88,7 +88,7 @@ const PACKAGE: &str = "[package]\nname = \"a\"\n";
 #[test]
 fn a_rust_package() {
     let files = [("Cargo.toml", PACKAGE), ("tests/it.rs", ""), ("clippy.toml", "")];
-    assert_snapshot!(Sample::new(&RUST, &files).proposal(), @r#"
+    assert_snapshot!(SampleProject::new(&RUST, &files).proposal(), @r#"
     # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `Cargo.toml` defines a package
@@ -135,7 +135,7 @@ fn a_rust_workspace_covers_its_members() {
         (".cargo/audit.toml", ""),
     ];
     let tools = [&RUST[..], &["cargo-nextest", "cargo-deny"]].concat();
-    assert_snapshot!(Sample::new(&tools, &files).proposal(), @r#"
+    assert_snapshot!(SampleProject::new(&tools, &files).proposal(), @r#"
     # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `Cargo.toml` defines a workspace
@@ -205,7 +205,7 @@ fn npm_with_vitest_eslint_and_typescript() {
         ("node_modules/.keep", ""),
         (".husky/pre-commit", ""),
     ];
-    assert_snapshot!(Sample::new(&["npm", "npx"], &files).proposal(), @r#"
+    assert_snapshot!(SampleProject::new(&["npm", "npx"], &files).proposal(), @r#"
     # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `package.json` has a script `test`
@@ -272,7 +272,7 @@ fn pnpm_with_jest() {
         ),
         ("tsconfig.json", "{}"),
     ];
-    assert_snapshot!(Sample::new(&["pnpm", "env"], &files).proposal(), @r#"
+    assert_snapshot!(SampleProject::new(&["pnpm", "env"], &files).proposal(), @r#"
     # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `package.json` has a script `test`
@@ -313,7 +313,7 @@ fn other_scripts_are_run_through_the_package_manager() {
         ),
         ("yarn.lock", ""),
     ];
-    assert_snapshot!(Sample::new(&["yarn"], &files).proposal(), @r#"
+    assert_snapshot!(SampleProject::new(&["yarn"], &files).proposal(), @r#"
     # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `package.json` has a script `test`
@@ -351,15 +351,15 @@ fn other_scripts_are_run_through_the_package_manager() {
 #[test]
 fn an_installed_tool_is_started_by_its_path() {
     let package = r#"{"scripts": {"test": "jest"}, "devDependencies": {"jest": "29", "jest-junit": "16", "typescript": "5"}}"#;
-    let sample = Sample::new(
+    let sample = SampleProject::new(
         &["env"],
         &[("package.json", package), ("tsconfig.json", "{\"references\": []}")],
     );
-    program(&sample.project().join("node_modules/.bin/jest"));
-    program(&sample.project().join("node_modules/.bin/tsc"));
+    write_program(&sample.project().join("node_modules/.bin/jest"));
+    write_program(&sample.project().join("node_modules/.bin/tsc"));
     let mut shown = String::new();
     for proposal in sample.survey().gates {
-        assert!(matches!(proposal.tool, Tool::Found(_)), "{proposal:?}");
+        assert!(matches!(proposal.tool, ToolLookup::Found(_)), "{proposal:?}");
         shown.push_str(&format!("{:?}\n", proposal.gate.command));
     }
     assert_snapshot!(shown, @r#"
@@ -376,7 +376,7 @@ fn mocha_and_node_are_run_with_a_report() {
     let mut shown = String::new();
     let jest = r#"{"scripts": {"test": "jest"}, "devDependencies": {"jest": "29"}}"#;
     for package in [mocha, node, jest] {
-        let sample = Sample::new(&["npm", "npx", "node"], &[("package.json", package)]);
+        let sample = SampleProject::new(&["npm", "npx", "node"], &[("package.json", package)]);
         for proposal in sample.survey().gates {
             shown.push_str(&format!("{:?} {:?}\n", proposal.gate.command, proposal.gate.report));
         }
@@ -392,7 +392,7 @@ fn mocha_and_node_are_run_with_a_report() {
 #[test]
 fn the_npm_init_placeholder_is_not_a_gate() {
     let script = r#"{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}"#;
-    assert_snapshot!(Sample::new(&["npm"], &[("package.json", script)]).proposal(), @r#"
+    assert_snapshot!(SampleProject::new(&["npm"], &[("package.json", script)]).proposal(), @r#"
     # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # [[gate]]
@@ -420,7 +420,7 @@ fn bun() {
         ("bun.lock", ""),
         ("node_modules/.keep", ""),
     ];
-    assert_snapshot!(Sample::new(&["bun", "bunx"], &files).proposal(), @r#"
+    assert_snapshot!(SampleProject::new(&["bun", "bunx"], &files).proposal(), @r#"
     # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `package.json` has a script `test`
@@ -462,7 +462,7 @@ fn pytest_through_uv() {
         ("uv.lock", ""),
         ("tests/test_a.py", ""),
     ];
-    assert_snapshot!(Sample::new(&["uv"], &files).proposal(), @r#"
+    assert_snapshot!(SampleProject::new(&["uv"], &files).proposal(), @r#"
     # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `pyproject.toml` sets up pytest
@@ -516,14 +516,14 @@ fn python_tools_run_in_the_environment_of_the_project() {
         (vec![("setup.py", ""), ("tests/test_a.py", "")], vec!["python3"]),
         (vec![("setup.cfg", "[tool:pytest]\n[flake8]\n[mypy]\n")], vec!["python3", "flake8"]),
     ] {
-        for proposal in Sample::new(&tools, &files).survey().gates {
-            let Proposal { gate, why, tool, .. } = proposal;
-            let there = if matches!(tool, Tool::Found(_)) { "found" } else { "missing" };
+        for proposal in SampleProject::new(&tools, &files).survey().gates {
+            let ProposedGate { gate, why, tool, .. } = proposal;
+            let there = if matches!(tool, ToolLookup::Found(_)) { "found" } else { "missing" };
             shown.push_str(&format!("{:?}: {why} ({there})\n", gate.command));
         }
     }
-    let sample = Sample::new(&["python3"], &[("pytest.ini", "")]);
-    program(&sample.project().join(".venv/bin/python"));
+    let sample = SampleProject::new(&["python3"], &[("pytest.ini", "")]);
+    write_program(&sample.project().join(".venv/bin/python"));
     shown.push_str(&sample.proposal());
     assert_snapshot!(shown, @r#"
     Argv(["poetry", "run", "pytest", "-q", "--junitxml={report}"]): `pytest.ini` sets up pytest (found)
@@ -559,7 +559,7 @@ fn python_tools_run_in_the_environment_of_the_project() {
 #[test]
 fn tox_is_the_last_resort() {
     let files = [("tox.ini", "[tox]\nenvlist = py3\n[testenv]\ncommands = x\n"), ("setup.py", "")];
-    assert_snapshot!(Sample::new(&["tox"], &files).proposal(), @r#"
+    assert_snapshot!(SampleProject::new(&["tox"], &files).proposal(), @r#"
     # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `tox.ini` sets up tox
@@ -582,7 +582,7 @@ fn tox_is_the_last_resort() {
 #[test]
 fn go_gates_are_inactive_without_go() {
     let files = [("go.mod", "module a\n"), (".golangci.yml", ""), ("tools/go.mod", "module b\n")];
-    assert_snapshot!(Sample::new(&[], &files).proposal(), @r#"
+    assert_snapshot!(SampleProject::new(&[], &files).proposal(), @r#"
     # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `go.mod` defines a module
@@ -646,7 +646,7 @@ fn go_gates_are_inactive_without_go() {
 #[test]
 fn maven_and_gradle_need_java() {
     let files = [("pom.xml", "<artifactId>maven-failsafe-plugin</artifactId>"), ("mvnw", "")];
-    assert_snapshot!(Sample::new(&["java", "sh"], &files).proposal(), @r#"
+    assert_snapshot!(SampleProject::new(&["java", "sh"], &files).proposal(), @r#"
     # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `pom.xml` defines a Maven project
@@ -665,8 +665,8 @@ fn maven_and_gradle_need_java() {
 
     note: `pom.xml`: Maven writes one report per test class to `target/surefire-reports`; the gate reads Maven's output instead
     "#);
-    let sample = Sample::new(&[], &[("build.gradle.kts", "")]);
-    program(&sample.project().join("gradlew"));
+    let sample = SampleProject::new(&[], &[("build.gradle.kts", "")]);
+    write_program(&sample.project().join("gradlew"));
     assert_snapshot!(sample.proposal(), @r#"
     # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
@@ -695,7 +695,7 @@ fn make_and_just_fill_the_gaps() {
         ("Makefile", ".PHONY: test\ntest: build\n\t./run\nlint:\n\t./lint\n"),
         ("justfile", "ci: test\ntypecheck:\n  tsc\n"),
     ];
-    assert_snapshot!(Sample::new(&["make", "just"], &files).proposal(), @r#"
+    assert_snapshot!(SampleProject::new(&["make", "just"], &files).proposal(), @r#"
     # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # Likely: `Makefile` defines `test`
@@ -729,7 +729,7 @@ fn make_and_just_fill_the_gaps() {
     note: `justfile` also defines `just ci`, which other gates cover
     "#);
     let files = [("Cargo.toml", PACKAGE), ("Makefile", "test:\n\tcargo test\ncheck: test\n")];
-    let notes = Sample::new(&[&RUST[..], &["make"]].concat(), &files).survey().notes;
+    let notes = SampleProject::new(&[&RUST[..], &["make"]].concat(), &files).survey().notes;
     assert_snapshot!(notes.join("\n"), @"`Makefile` also defines `make test`, `make check`, which other gates cover");
 }
 
@@ -772,7 +772,7 @@ fn commands_of_ci_are_imported() {
         (".pre-commit-config.yaml", "repos: []\n"),
     ];
     let tools = ["mix", "rubocop", "sh", "shellcheck", "bash"];
-    assert_snapshot!(Sample::new(&tools, &files).proposal(), @r#"
+    assert_snapshot!(SampleProject::new(&tools, &files).proposal(), @r#"
     # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # Likely: `.github/workflows/ci.yml` runs it
@@ -850,8 +850,8 @@ ship: {stage: deploy, script: make test}
         ("sub/README", ""),
     ];
     let mut shown = String::new();
-    for proposal in Sample::new(&[], &files).survey().gates {
-        let Proposal { gate, source, .. } = proposal;
+    for proposal in SampleProject::new(&[], &files).survey().gates {
+        let ProposedGate { gate, source, .. } = proposal;
         shown.push_str(&format!("{} {:?} {:?}\n", source.display(), gate.cwd, gate.command));
     }
     assert_snapshot!(shown, @r#"
@@ -871,7 +871,7 @@ ship: {stage: deploy, script: make test}
 fn commands_of_ci_that_gates_cover_are_left_out() {
     let workflow = "on: push\njobs: {a: {steps: [{run: cargo fmt --all --check}, {run: cargo +nightly clippy}, {run: cargo test --all-features}, {run: cargo test --verbose}, {run: cargo check}, {run: make check}, {run: typos}]}}\n";
     let files = [("Cargo.toml", PACKAGE), (".github/workflows/ci.yml", workflow)];
-    let detected = Sample::new(&RUST, &files).survey();
+    let detected = SampleProject::new(&RUST, &files).survey();
     let names: Vec<_> = detected.gates.iter().map(|one| one.gate.name.as_str()).collect();
     assert_eq!(names, ["tests", "clippy", "fmt", "typos"]);
     assert_snapshot!(detected.notes.join("\n"), @"gate `tests` covers `cargo test --all-features`, but without those flags");
@@ -906,7 +906,7 @@ fn checks_of_other_tools_are_imported() {
         ("web/README", ""),
     ];
     let tools = ["phpunit", "bats", "rspec", "rubocop", "ctest"];
-    assert_snapshot!(Sample::new(&tools, &files).proposal(), @r#"
+    assert_snapshot!(SampleProject::new(&tools, &files).proposal(), @r#"
     # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `RALPH_TASK.md` declares it as a check
@@ -1024,7 +1024,7 @@ fn checks_of_other_tools_are_imported() {
 #[test]
 fn pairs_of_names_and_words_are_gates_too() {
     let gates = r#"{"gates": [["typecheck", ["npm", "run", "typecheck"]], ["odd", ["sh", "-c", "a b"]], 7]}"#;
-    let detected = Sample::new(&["npm"], &[(".claude/gates.json", gates)]).survey();
+    let detected = SampleProject::new(&["npm"], &[(".claude/gates.json", gates)]).survey();
     let names: Vec<_> = detected.gates.iter().map(|one| one.gate.name.as_str()).collect();
     assert_eq!(names, ["typecheck"]);
 }
@@ -1042,7 +1042,7 @@ fn a_monorepo_of_two_stacks() {
         ("pyproject.toml", ""),
     ];
     let tools = [&RUST[..], &["pnpm"]].concat();
-    assert_snapshot!(Sample::new(&tools, &files).proposal(), @r#"
+    assert_snapshot!(SampleProject::new(&tools, &files).proposal(), @r#"
     # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `server/Cargo.toml` defines a package
@@ -1098,7 +1098,7 @@ fn a_monorepo_of_two_stacks() {
 #[test]
 fn gates_of_two_stacks_in_one_directory_have_different_names() {
     let files = [("Cargo.toml", PACKAGE), ("pytest.ini", ""), ("ruff.toml", "")];
-    let detected = Sample::new(&RUST, &files).survey();
+    let detected = SampleProject::new(&RUST, &files).survey();
     let names: Vec<_> = detected.gates.iter().map(|one| one.gate.name.as_str()).collect();
     assert_eq!(names, ["rust-tests", "python-tests", "clippy", "fmt", "lint"]);
 }
@@ -1107,14 +1107,14 @@ fn gates_of_two_stacks_in_one_directory_have_different_names() {
 fn projects_side_by_side_do_not_cover_each_other() {
     let files =
         [("a/Cargo.toml", PACKAGE), ("a/b/Cargo.toml", PACKAGE), ("ab/Cargo.toml", PACKAGE)];
-    let detected = Sample::new(&RUST, &files).survey();
+    let detected = SampleProject::new(&RUST, &files).survey();
     let names: Vec<_> = detected.gates.iter().map(|one| one.gate.name.as_str()).collect();
     assert_eq!(names, ["a-tests", "ab-tests", "a-clippy", "a-fmt", "ab-clippy", "ab-fmt"]);
 }
 
 #[test]
 fn an_empty_project() {
-    assert_snapshot!(Sample::new(&[], &[]).proposal(), @r#"
+    assert_snapshot!(SampleProject::new(&[], &[]).proposal(), @r#"
     # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # [[gate]]
@@ -1132,7 +1132,7 @@ fn an_empty_project() {
 
     note: no gate was found, and without one a run ends only at its limits: docs/gates.md shows how to write one
     "#);
-    let gone = Sample::new(&[], &[]);
+    let gone = SampleProject::new(&[], &[]);
     fs::remove_dir(gone.project()).unwrap();
     assert_snapshot!(gone.proposal(), @r#"
     # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
@@ -1158,7 +1158,7 @@ fn an_empty_project() {
 /// Nothing in a repository makes detection panic, hang, show hidden text, or read outside the project.
 #[test]
 fn hostile_files_are_noted_and_left_out() {
-    let sample = Sample::new(
+    let sample = SampleProject::new(
         &["npm", "make", "sh"],
         &[
             (".gitlab-ci.yml", "a: &a [*a]\n"),
@@ -1183,7 +1183,7 @@ fn hostile_files_are_noted_and_left_out() {
     sample.write("pom.xml", &vec![b'<'; 2 * 1024 * 1024]);
     sample.write(".circleci/config.yml", "- ".repeat(10_000).as_bytes());
     let outside = sample.root.path().join("outside.toml");
-    program(&outside);
+    write_program(&outside);
     symlink(&outside, sample.project().join("Cargo.toml")).unwrap();
     symlink(sample.project(), sample.project().join("round")).unwrap();
     symlink("/dev/zero", sample.project().join("go.mod")).unwrap();

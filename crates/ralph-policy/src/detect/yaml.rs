@@ -7,22 +7,22 @@ use std::collections::BTreeMap;
 
 use granit_parser::{Event, Parser};
 
-const LARGEST_TEXT: usize = 256 * 1024;
-const DEEPEST: usize = 64;
+const MAX_YAML_BYTES: usize = 256 * 1024;
+const MAX_YAML_DEPTH: usize = 64;
 /// Maximum size of expanded aliases: the bytes of text, plus sixteen per node.
-const BUDGET: usize = 2 * 1024 * 1024;
+const ALIAS_BUDGET: usize = 2 * 1024 * 1024;
 
 /// A YAML or JSON value; every scalar is kept as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Node {
+pub enum DataNode {
     Text(String),
-    List(Vec<Node>),
-    Map(Vec<(String, Node)>),
+    List(Vec<DataNode>),
+    Map(Vec<(String, DataNode)>),
 }
 
 /// A collection that has not ended yet.
-struct Open {
-    node: Node,
+struct OpenCollection {
+    node: DataNode,
     /// The key whose value comes next.
     key: Option<String>,
     anchor: usize,
@@ -31,7 +31,7 @@ struct Open {
     is_foreign: bool,
 }
 
-impl Node {
+impl DataNode {
     pub fn get(&self, key: &str) -> Option<&Self> {
         self.entries().iter().find(|(name, _)| name == key).map(|(_, node)| node)
     }
@@ -68,34 +68,34 @@ impl Node {
 }
 
 /// Parses the first document; the error is the reason as text.
-pub fn read(text: &str) -> Result<Node, &'static str> {
-    if text.len() > LARGEST_TEXT {
+pub fn parse_yaml(text: &str) -> Result<DataNode, &'static str> {
+    if text.len() > MAX_YAML_BYTES {
         return Err("it is too large");
     }
-    let mut anchors: BTreeMap<usize, (Node, usize)> = BTreeMap::new();
-    let mut open: Vec<Open> = Vec::new();
-    let mut budget = BUDGET;
+    let mut anchors: BTreeMap<usize, (DataNode, usize)> = BTreeMap::new();
+    let mut open: Vec<OpenCollection> = Vec::new();
+    let mut budget = ALIAS_BUDGET;
     for event in Parser::new_from_str(text) {
         let (event, _) = event.map_err(|_| "it is not valid YAML")?;
         let (node, cost, anchor) = match event {
             Event::SequenceStart(_, anchor, tag) => {
                 let is_foreign = tag.is_some_and(|tag| !tag.is_yaml_core_schema());
-                start(&mut open, Node::List(Vec::new()), anchor, is_foreign)?;
+                open_collection(&mut open, DataNode::List(Vec::new()), anchor, is_foreign)?;
                 continue;
             }
             Event::MappingStart(_, anchor, tag) => {
                 let is_foreign = tag.is_some_and(|tag| !tag.is_yaml_core_schema());
-                start(&mut open, Node::Map(Vec::new()), anchor, is_foreign)?;
+                open_collection(&mut open, DataNode::Map(Vec::new()), anchor, is_foreign)?;
                 continue;
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 let Some(ended) = open.pop() else { return Err("it is not valid YAML") };
-                let node = if ended.is_foreign { Node::List(Vec::new()) } else { ended.node };
-                (merged(node), ended.cost, ended.anchor)
+                let node = if ended.is_foreign { DataNode::List(Vec::new()) } else { ended.node };
+                (apply_merge_keys(node), ended.cost, ended.anchor)
             }
             Event::Scalar(text, _, anchor, _) => {
                 let cost = 16 + text.len();
-                (Node::Text(text.into_owned()), cost, anchor)
+                (DataNode::Text(text.into_owned()), cost, anchor)
             }
             Event::Alias(id) => {
                 let Some((node, cost)) = anchors.get(&id) else {
@@ -114,58 +114,58 @@ pub fn read(text: &str) -> Result<Node, &'static str> {
             anchors.insert(anchor, (node.clone(), cost));
         }
         match open.last_mut() {
-            Some(parent) => put(parent, node, cost),
+            Some(parent) => add_child(parent, node, cost),
             None => return Ok(node),
         }
     }
     Err("it is empty")
 }
 
-fn start(
-    open: &mut Vec<Open>,
-    node: Node,
+fn open_collection(
+    open: &mut Vec<OpenCollection>,
+    node: DataNode,
     anchor: usize,
     is_foreign: bool,
 ) -> Result<(), &'static str> {
-    if open.len() == DEEPEST {
+    if open.len() == MAX_YAML_DEPTH {
         return Err("it is nested too deeply");
     }
-    open.push(Open { node, key: None, anchor, cost: 16, is_foreign });
+    open.push(OpenCollection { node, key: None, anchor, cost: 16, is_foreign });
     Ok(())
 }
 
-fn put(parent: &mut Open, node: Node, cost: usize) {
+fn add_child(parent: &mut OpenCollection, node: DataNode, cost: usize) {
     parent.cost = parent.cost.saturating_add(cost);
     match &mut parent.node {
-        Node::List(items) => items.push(node),
-        Node::Map(entries) => match parent.key.take() {
+        DataNode::List(items) => items.push(node),
+        DataNode::Map(entries) => match parent.key.take() {
             Some(key) => entries.push((key, node)),
             // A key that is a list or a map is of no use here; its value gets an empty key.
             None => parent.key = Some(node.text().unwrap_or_default().to_string()),
         },
-        Node::Text(_) => {}
+        DataNode::Text(_) => {}
     }
 }
 
 /// Applies merge keys: `<<: *defaults` adds entries whose keys the map lacks.
-fn merged(node: Node) -> Node {
-    let Node::Map(entries) = node else { return node };
+fn apply_merge_keys(node: DataNode) -> DataNode {
+    let DataNode::Map(entries) = node else { return node };
     if !entries.iter().any(|(key, _)| key == "<<") {
-        return Node::Map(entries);
+        return DataNode::Map(entries);
     }
     let (defaults, mut own): (Vec<_>, Vec<_>) = entries.into_iter().partition(|(k, _)| k == "<<");
     for (_, node) in defaults {
         let sources = match node {
-            Node::List(items) => items,
-            Node::Map(_) | Node::Text(_) => vec![node],
+            DataNode::List(items) => items,
+            DataNode::Map(_) | DataNode::Text(_) => vec![node],
         };
-        for (key, value) in sources.iter().flat_map(Node::entries) {
+        for (key, value) in sources.iter().flat_map(DataNode::entries) {
             if !own.iter().any(|(known, _)| known == key) {
                 own.push((key.clone(), value.clone()));
             }
         }
     }
-    Node::Map(own)
+    DataNode::Map(own)
 }
 
 #[cfg(test)]
@@ -175,12 +175,12 @@ mod tests {
 
     #[test]
     fn anchors_merge_keys_and_custom_tags_are_handled() {
-        let node = read(
+        let node = parse_yaml(
             "base: &base {image: a, script: [x]}\njob:\n  <<: *base\n  image: b\nother:\n  script: !reference [.setup, script]\n",
         )
         .unwrap();
         let job = node.get("job").unwrap();
-        assert_eq!(job.get("image").and_then(Node::text), Some("b"));
+        assert_eq!(job.get("image").and_then(DataNode::text), Some("b"));
         assert_eq!(job.get("script").unwrap().texts(), ["x"]);
         assert!(node.get("other").unwrap().get("script").unwrap().texts().is_empty());
     }
@@ -189,7 +189,7 @@ mod tests {
     fn flow_collections_may_span_lines() {
         let matrix = "a:\n  b: [\n    { \"os\": \"x\", \"name\": \"y\" },\n  ]\n  c: d\n";
         assert_eq!(
-            read(matrix).unwrap().get("a").unwrap().get("c").and_then(Node::text),
+            parse_yaml(matrix).unwrap().get("a").unwrap().get("c").and_then(DataNode::text),
             Some("d")
         );
     }
@@ -211,14 +211,14 @@ mod tests {
             ("? ".repeat(100_000), "it is nested too deeply"),
             ("- ".repeat(100_000), "it is nested too deeply"),
             ("{".repeat(1000), "it is not valid YAML"),
-            ("x".repeat(LARGEST_TEXT + 1), "it is too large"),
+            ("x".repeat(MAX_YAML_BYTES + 1), "it is too large"),
             ("a: &a [*a]".to_string(), "an alias refers to itself"),
             ("a: [".to_string(), "it is not valid YAML"),
             ("\u{0}\u{1}".to_string(), "it is not valid YAML"),
             (String::new(), "it is empty"),
         ] {
             let shown: String = text.chars().take(20).collect();
-            assert_eq!(read(&text).err(), Some(expected), "{shown}");
+            assert_eq!(parse_yaml(&text).err(), Some(expected), "{shown}");
         }
     }
 }

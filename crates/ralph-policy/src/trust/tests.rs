@@ -3,11 +3,11 @@ use crate::config;
 use insta::assert_snapshot;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-struct Place {
+struct TrustSandbox {
     root: tempfile::TempDir,
 }
 
-impl Place {
+impl TrustSandbox {
     fn new(policy: &str) -> Self {
         let place = Self { root: tempfile::tempdir().unwrap() };
         place.write("project/ralph.toml", policy)
@@ -19,41 +19,42 @@ impl Place {
 
     fn write(self, path: &str, text: &str) -> Self {
         let path = self.path(path);
-        fs::create_dir(path.parent().unwrap()).unwrap();
+        fs::create_private_dir(path.parent().unwrap()).unwrap();
         fs::replace(&path, text.as_bytes(), Durability::Cached).unwrap();
         self
     }
 
-    fn home(&self) -> Home {
-        Home::new(self.path("home"))
+    fn home(&self) -> RalphHome {
+        RalphHome::new(self.path("home"))
     }
 
-    fn config(&self) -> Config {
+    fn config(&self) -> ProjectConfig {
         config::load(&self.path("project"), &self.home()).unwrap()
     }
 
-    fn subject(&self) -> Subject {
-        subject(&self.config()).unwrap()
+    fn subject(&self) -> ApprovalSubject {
+        policy_subject(&self.config()).unwrap()
     }
 
-    fn called(&self) -> String {
-        let names: Vec<_> = self.subject().called.into_iter().map(|called| called.name).collect();
+    fn reference_names(&self) -> String {
+        let names: Vec<_> =
+            self.subject().references.into_iter().map(|called| called.name).collect();
         names.join(", ").replace(&*self.path("").to_string_lossy(), "/")
     }
 
     fn approve(&self) {
-        let search_path = search_path(&self.config(), Some(OsStr::new("/bin")));
+        let search_path = find_programs(&self.config(), Some(OsStr::new("/bin")));
         approve(&self.home(), &self.subject(), &search_path).unwrap();
     }
 }
 
-fn gate(command: &str) -> String {
+fn gate_toml(command: &str) -> String {
     format!("[[gate]]\nname = \"a\"\n{command}\n")
 }
 
 /// A project with scripts of every kind.
-fn shop(command: &str) -> Place {
-    let place = Place::new(&gate(command))
+fn project_with_scripts(command: &str) -> TrustSandbox {
+    let place = TrustSandbox::new(&gate_toml(command))
         .write("outside.sh", "")
         .write("elsewhere/x.sh", "")
         .write("project/check.sh", "")
@@ -110,8 +111,12 @@ fn every_file_that_a_command_names_is_hashed() {
         "run = ['grep', '-f', 'web/a b.txt', 'check.sh']",
         "run = ['eslint', '-c', 'eslint.config.js', 'web/a.ts']",
     ] {
-        let place = shop(command);
-        shown.push_str(&format!("{}\n    {}\n", command.replace('\n', "; "), place.called()));
+        let place = project_with_scripts(command);
+        shown.push_str(&format!(
+            "{}\n    {}\n",
+            command.replace('\n', "; "),
+            place.reference_names()
+        ));
     }
     assert_snapshot!(shown, @r#"
     run = ['cargo', 'test']
@@ -168,9 +173,9 @@ fn every_file_that_a_command_names_is_hashed() {
 /// R-S3a: new or changed content never counts as approved.
 #[test]
 fn any_change_needs_a_new_approval_and_reverting_does_not() {
-    let policy = gate("run = ['npm', 'test', 'data.json']");
+    let policy = gate_toml("run = ['npm', 'test', 'data.json']");
     let package = |test: &str| format!(r#"{{"scripts":{{"test":"{test}","dev":"{test}x"}}}}"#);
-    let mut place = Place::new(&policy)
+    let mut place = TrustSandbox::new(&policy)
         .write("project/package.json", &package("a"))
         .write("project/data.json", "1");
     assert!(!is_approved(&place.home(), &place.subject()));
@@ -195,7 +200,7 @@ fn any_change_needs_a_new_approval_and_reverting_does_not() {
         let last = last_approval(&place.home(), &now).unwrap().unwrap();
         let differences = now.differences(&last);
         let differences: Vec<_> =
-            differences.iter().map(|one| format!("{:?} {}", one.how, one.what)).collect();
+            differences.iter().map(|one| format!("{:?} {}", one.kind, one.item)).collect();
         let approved = is_approved(&place.home(), &now);
         assert_eq!(approved, now.hash == first.hash, "{path} {text}");
         shown.push_str(&format!("{path}: approved {approved}; {}\n", differences.join(", ")));
@@ -218,11 +223,12 @@ fn any_change_needs_a_new_approval_and_reverting_does_not() {
 /// R-S3b: an approval is for this content in this project; it is neither inherited nor accepted when damaged.
 #[test]
 fn the_same_content_elsewhere_is_not_approved() {
-    let place =
-        Place::new(&gate("run = ['true']")).write("other/ralph.toml", &gate("run = ['true']"));
+    let place = TrustSandbox::new(&gate_toml("run = ['true']"))
+        .write("other/ralph.toml", &gate_toml("run = ['true']"));
     place.approve();
     let here = place.subject();
-    let there = subject(&config::load(&place.path("other"), &place.home()).unwrap()).unwrap();
+    let there =
+        policy_subject(&config::load(&place.path("other"), &place.home()).unwrap()).unwrap();
     assert_eq!(here.hash, there.hash);
     assert!(is_approved(&place.home(), &here) && !is_approved(&place.home(), &there));
 
@@ -238,28 +244,28 @@ fn the_same_content_elsewhere_is_not_approved() {
     }
 
     place.approve();
-    assert_eq!(revoke(&place.home(), &here.project).unwrap(), 2);
+    assert_eq!(revoke_approvals(&place.home(), &here.project).unwrap(), 2);
     assert!(!is_approved(&place.home(), &here));
-    assert_eq!(revoke(&place.home(), &here.project).unwrap(), 0);
+    assert_eq!(revoke_approvals(&place.home(), &here.project).unwrap(), 0);
 }
 
 #[test]
 fn content_from_outside_the_repository_needs_no_approval() {
-    let place = Place::new("").write("project/check.sh", "");
+    let place = TrustSandbox::new("").write("project/check.sh", "");
     std::fs::remove_file(place.path("project/ralph.toml")).unwrap();
     assert!(!place.subject().needs_approval());
-    let place = place.write("home/config.toml", &gate("run = ['typos']"));
+    let place = place.write("home/config.toml", &gate_toml("run = ['typos']"));
     assert!(!place.subject().needs_approval());
     assert!(is_approved(&place.home(), &place.subject()));
     // The person's own gate, but the repository's script.
-    let place = place.write("home/config.toml", &gate("run = ['./check.sh']"));
+    let place = place.write("home/config.toml", &gate_toml("run = ['./check.sh']"));
     assert!(place.subject().needs_approval());
     assert!(!is_approved(&place.home(), &place.subject()));
 }
 
 #[test]
 fn a_long_enough_prefix_identifies_a_hash() {
-    let subject = Place::new("").subject();
+    let subject = TrustSandbox::new("").subject();
     for (given, expected) in [
         (subject.hash.clone(), true),
         (subject.hash.to_uppercase(), true),
@@ -270,7 +276,7 @@ fn a_long_enough_prefix_identifies_a_hash() {
         (String::new(), false),
         ("ä".repeat(12), false),
     ] {
-        assert_eq!(subject.is_meant_by(&given), expected, "{given}");
+        assert_eq!(subject.matches_hash(&given), expected, "{given}");
     }
 }
 
@@ -284,7 +290,7 @@ fn programs_are_looked_up_on_the_path() {
         "[[gate]]\nname = 'relative'\ncwd = 'web'\nrun = ['./tool']",
         "[[gate]]\nname = 'shell'\nshell = 'go test'",
     ];
-    let place = Place::new(&policy.join("\n"))
+    let place = TrustSandbox::new(&policy.join("\n"))
         .write("bin/tool", "")
         .write("bin/text", "")
         .write("project/web/tool", "");
@@ -292,7 +298,7 @@ fn programs_are_looked_up_on_the_path() {
         std::fs::set_permissions(place.path(path), std::fs::Permissions::from_mode(0o755)).unwrap();
     }
     let path = format!("web:{}:/nowhere", place.path("bin").display());
-    let found = search_path(&place.config(), Some(OsStr::new(&path)));
+    let found = find_programs(&place.config(), Some(OsStr::new(&path)));
     let root = place.path("").display().to_string();
     let lines = found.programs.iter().map(|program| {
         format!("{}: {} → {:?}\n", program.gate, program.program, program.found)
@@ -306,31 +312,32 @@ fn programs_are_looked_up_on_the_path() {
     shell: /bin/sh → Some("/bin/sh")
     "#);
     assert_eq!(found.path, Some(path.replace("web:", "")));
-    assert!(search_path(&place.config(), None).programs[0].found.is_none());
+    assert!(find_programs(&place.config(), None).programs[0].found.is_none());
 }
 
 #[test]
 fn displayed_commands_show_word_boundaries() {
-    let argv = |words: &[&str]| Command::Argv(words.iter().map(ToString::to_string).collect());
+    let argv =
+        |words: &[&str]| GateInvocation::Argv(words.iter().map(ToString::to_string).collect());
     for (command, expected) in [
         (argv(&["npx", "tsc", "--noEmit"]), "npx tsc --noEmit"),
         (argv(&["sh", "-c", "rm -rf $X", ""]), "sh -c 'rm -rf $X' ''"),
         (argv(&["echo", "it's"]), r"echo 'it'\''s'"),
-        (Command::Shell("a | b".to_string()), "/bin/sh -c 'a | b'"),
+        (GateInvocation::Shell("a | b".to_string()), "/bin/sh -c 'a | b'"),
         (argv(&["a\u{202e}b\u{1b}[2K"]), r"'a\u{202e}b\u{1b}[2K'"),
     ] {
-        assert_eq!(literal(&command), expected);
+        assert_eq!(display_command(&command), expected);
     }
 }
 
 #[test]
 fn commands_with_too_many_references_are_rejected() {
     let words: Vec<_> = (0..6000).map(|word| format!("'{word}'")).collect();
-    let place = Place::new(&gate(&format!("run = [{}]", words.join(","))));
-    assert!(matches!(subject(&place.config()), Err(TrustError::TooMuch(_))));
+    let place = TrustSandbox::new(&gate_toml(&format!("run = [{}]", words.join(","))));
+    assert!(matches!(policy_subject(&place.config()), Err(TrustError::TooManyReferences(_))));
     let scripts: Vec<_> =
         (0..5000).map(|at| format!("\"s{at}\":\"npm run s{}\"", at + 1)).collect();
-    let place = Place::new(&gate("run = ['npm', 'run', 's0']"))
+    let place = TrustSandbox::new(&gate_toml("run = ['npm', 'run', 's0']"))
         .write("project/package.json", &format!("{{\"scripts\":{{{}}}}}", scripts.join(",")));
-    assert!(matches!(subject(&place.config()), Err(TrustError::TooMuch(_))));
+    assert!(matches!(policy_subject(&place.config()), Err(TrustError::TooManyReferences(_))));
 }

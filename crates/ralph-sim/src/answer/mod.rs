@@ -6,12 +6,12 @@
 mod schema;
 mod spill;
 
-pub use spill::{Delivery, deliver};
+pub use spill::{TextDelivery, deliver};
 
-use schema::{Said, filled};
+use schema::{HookJson, non_empty};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub enum HookExit {
     Code(i32),
     /// A signal killed the hook's own process. If a shell ran the hook, the shell reports an exit code instead.
     Signal(i32),
@@ -23,41 +23,41 @@ pub enum Exit {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Output<'a> {
+pub struct FinishedHookOutput<'a> {
     pub event: &'a str,
-    pub exit: &'a Exit,
+    pub exit: &'a HookExit,
     pub stdout: &'a str,
     pub stderr: &'a str,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
-    pub verdict: Verdict,
+pub struct HookAnswer {
+    pub verdict: HookVerdict,
     /// Set if the hook returned `continue: false`.
-    pub stop: Option<Stop>,
-    pub context: Option<Context>,
+    pub stop: Option<ContinueFalse>,
+    pub context: Option<AddedContext>,
     pub system_message: Option<String>,
-    pub permission: Option<Permission>,
+    pub permission: Option<HookPermission>,
     pub updated_input: Option<serde_json::Value>,
     /// A prompt that a `SessionStart` hook submits. It becomes a separate turn.
     pub initial_user_message: Option<String>,
-    pub original_prompt: Prompt,
-    pub label: Label,
+    pub original_prompt: PromptVisibility,
+    pub label: HookOutcomeLabel,
     /// The exit code that the client reports, which is not always that of the process.
     pub exit_code: i32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum HookVerdict {
     Allow,
     Block {
         reason: String,
-        form: Form,
+        form: BlockForm,
     },
     /// Does not block; the user sees a hook error.
-    Failed(Failure),
+    Failed(HookFailure),
     /// The answer is invalid. Does not block; the user sees a hook error.
-    Void(Fault),
+    Invalid(InvalidHookAnswer),
     /// Does not block, and nothing is shown.
     TimedOut,
     /// The hook asked to run asynchronously; its answer is ignored.
@@ -66,7 +66,7 @@ pub enum Verdict {
 
 /// How a block reaches the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum BlockForm {
     /// Once, prefixed with the command of the hook.
     ExitTwo,
     /// Twice, unchanged.
@@ -74,7 +74,7 @@ pub enum Form {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum HookFailure {
     /// An exit code other than 0 and 2.
     Status {
         stderr: String,
@@ -84,9 +84,9 @@ pub enum Failure {
         stderr: String,
     },
     /// A block at an event that cannot be blocked.
-    Powerless {
+    CannotBlock {
         reason: String,
-        form: Form,
+        form: BlockForm,
     },
     NotStarted {
         why: String,
@@ -95,23 +95,23 @@ pub enum Failure {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum InvalidHookAnswer {
     /// Starts with `{` and ends with `}`, but is not JSON.
     NotJson,
     /// A known field has the wrong type; `why` is the client's message.
     Schema { why: String },
     /// `hookSpecificOutput` names another event. Does not block, even on exit 2.
-    Foreign { expected: String, found: String },
+    OtherEvent { expected: String, found: String },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stop {
+pub struct ContinueFalse {
     pub reason: Option<String>,
 }
 
 /// Text that a hook adds to the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Context {
+pub enum AddedContext {
     /// `additionalContext`.
     Additional(String),
     /// Plain standard output, at the events where the client uses it.
@@ -119,14 +119,14 @@ pub enum Context {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Permission {
-    pub choice: Choice,
+pub struct HookPermission {
+    pub choice: PermissionChoice,
     pub reason: Option<String>,
 }
 
 /// In order of increasing precedence: the greatest wins if hooks disagree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Choice {
+pub enum PermissionChoice {
     Allow,
     Ask,
     /// The decision is left to the program that runs the client.
@@ -134,8 +134,8 @@ pub enum Choice {
     Deny,
 }
 
-impl Choice {
-    fn read(word: &str) -> Option<Self> {
+impl PermissionChoice {
+    fn parse(word: &str) -> Option<Self> {
         Some(match word {
             "allow" => Self::Allow,
             "ask" => Self::Ask,
@@ -148,20 +148,20 @@ impl Choice {
 
 /// Whether the text of a blocked prompt is shown to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Prompt {
+pub enum PromptVisibility {
     Shown,
     Hidden,
 }
 
 /// The client's name for the outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Label {
+pub enum HookOutcomeLabel {
     Success,
     Error,
     Cancelled,
 }
 
-impl Label {
+impl HookOutcomeLabel {
     pub fn name(self) -> &'static str {
         match self {
             Self::Success => "success",
@@ -171,25 +171,28 @@ impl Label {
     }
 }
 
-pub fn read(output: &Output<'_>) -> Answer {
+pub fn interpret(output: &FinishedHookOutput<'_>) -> HookAnswer {
     match output.exit {
         // The client reports exit code 1 for a process killed by a signal.
-        Exit::Signal(_) => read_ended(output, 1),
-        Exit::Code(code) => read_ended(output, *code),
-        Exit::TimedOut => Answer { label: Label::Cancelled, ..answer(Verdict::TimedOut, 1) },
-        Exit::NotStarted(why) => {
-            answer(Verdict::Failed(Failure::NotStarted { why: why.clone() }), 1)
+        HookExit::Signal(_) => interpret_exited(output, 1),
+        HookExit::Code(code) => interpret_exited(output, *code),
+        HookExit::TimedOut => HookAnswer {
+            label: HookOutcomeLabel::Cancelled,
+            ..bare_answer(HookVerdict::TimedOut, 1)
+        },
+        HookExit::NotStarted(why) => {
+            bare_answer(HookVerdict::Failed(HookFailure::NotStarted { why: why.clone() }), 1)
         }
-        Exit::Lost => answer(Verdict::Failed(Failure::Lost), 1),
+        HookExit::Lost => bare_answer(HookVerdict::Failed(HookFailure::Lost), 1),
     }
 }
 
-fn answer(verdict: Verdict, exit_code: i32) -> Answer {
-    Answer {
-        label: if exit_code == 0 && !matches!(verdict, Verdict::Void(_)) {
-            Label::Success
+fn bare_answer(verdict: HookVerdict, exit_code: i32) -> HookAnswer {
+    HookAnswer {
+        label: if exit_code == 0 && !matches!(verdict, HookVerdict::Invalid(_)) {
+            HookOutcomeLabel::Success
         } else {
-            Label::Error
+            HookOutcomeLabel::Error
         },
         verdict,
         stop: None,
@@ -198,40 +201,42 @@ fn answer(verdict: Verdict, exit_code: i32) -> Answer {
         permission: None,
         updated_input: None,
         initial_user_message: None,
-        original_prompt: Prompt::Shown,
+        original_prompt: PromptVisibility::Shown,
         exit_code,
     }
 }
 
-fn read_ended(output: &Output<'_>, code: i32) -> Answer {
+fn interpret_exited(output: &FinishedHookOutput<'_>, code: i32) -> HookAnswer {
     let text = trim(output.stdout);
-    if schema::is_detaching(text) || text.lines().next().is_some_and(schema::is_detaching) {
-        return answer(Verdict::Detached, code);
+    if schema::is_async_request(text) || text.lines().next().is_some_and(schema::is_async_request) {
+        return bare_answer(HookVerdict::Detached, code);
     }
     if !text.starts_with('{') {
-        return read_plain(output, code, text);
+        return interpret_plain(output, code, text);
     }
-    let fault = match schema::read(text) {
-        Ok(Ok(said)) => match &said.about {
+    let fault = match schema::parse_hook_json(text) {
+        Ok(Ok(said)) => match &said.event {
             Some(found) if found != output.event => {
-                let fault =
-                    Fault::Foreign { expected: output.event.to_owned(), found: found.clone() };
-                return answer(Verdict::Void(fault), 1);
+                let fault = InvalidHookAnswer::OtherEvent {
+                    expected: output.event.to_owned(),
+                    found: found.clone(),
+                };
+                return bare_answer(HookVerdict::Invalid(fault), 1);
             }
-            _ => return read_said(output, code, said),
+            _ => return interpret_json(output, code, said),
         },
-        Ok(Err(why)) => Fault::Schema { why },
-        Err(_) if text.ends_with('}') => Fault::NotJson,
-        Err(_) => return read_plain(output, code, text),
+        Ok(Err(why)) => InvalidHookAnswer::Schema { why },
+        Err(_) if text.ends_with('}') => InvalidHookAnswer::NotJson,
+        Err(_) => return interpret_plain(output, code, text),
     };
     if code == 2 {
-        with_denial(output.event, answer(by_exit(output), code))
+        with_denial(output.event, bare_answer(exit_two_verdict(output), code))
     } else {
-        answer(Verdict::Void(fault), code)
+        bare_answer(HookVerdict::Invalid(fault), code)
     }
 }
 
-fn read_plain(output: &Output<'_>, code: i32, text: &str) -> Answer {
+fn interpret_plain(output: &FinishedHookOutput<'_>, code: i32, text: &str) -> HookAnswer {
     match code {
         0 => {
             let counts = matches!(
@@ -242,84 +247,94 @@ fn read_plain(output: &Output<'_>, code: i32, text: &str) -> Answer {
                     | "PreCompact"
                     | "WorktreeCreate"
             );
-            let context = (counts && !text.is_empty()).then(|| Context::Stdout(text.to_owned()));
-            Answer { context, ..answer(Verdict::Allow, code) }
+            let context =
+                (counts && !text.is_empty()).then(|| AddedContext::Stdout(text.to_owned()));
+            HookAnswer { context, ..bare_answer(HookVerdict::Allow, code) }
         }
-        2 => with_denial(output.event, answer(by_exit(output), code)),
-        _ => answer(
-            Verdict::Failed(Failure::Status { stderr: trim(output.stderr).to_owned() }),
+        2 => with_denial(output.event, bare_answer(exit_two_verdict(output), code)),
+        _ => bare_answer(
+            HookVerdict::Failed(HookFailure::Status { stderr: trim(output.stderr).to_owned() }),
             code,
         ),
     }
 }
 
-fn read_said(output: &Output<'_>, code: i32, said: Said) -> Answer {
+fn interpret_json(output: &FinishedHookOutput<'_>, code: i32, said: HookJson) -> HookAnswer {
     // Other events have no permission to decide.
     let is_asked = matches!(output.event, "PreToolUse" | "PermissionRequest");
     let permission = said.permission.filter(|_| is_asked);
     let by_permission = permission
         .clone()
-        .filter(|asked| asked.choice == Choice::Deny && output.event == "PreToolUse");
-    let reason = filled(said.reason);
+        .filter(|asked| asked.choice == PermissionChoice::Deny && output.event == "PreToolUse");
+    let reason = non_empty(said.reason);
     let verdict = if said.decision.as_deref() == Some("block") || by_permission.is_some() {
         let reason = by_permission.and_then(|denied| denied.reason).or_else(|| reason.clone());
-        powerful(output.event, reason.unwrap_or_else(|| "Blocked by hook".to_owned()), Form::Json)
+        block_if_possible(
+            output.event,
+            reason.unwrap_or_else(|| "Blocked by hook".to_owned()),
+            BlockForm::Json,
+        )
     } else if code == 2 {
-        by_exit(output)
+        exit_two_verdict(output)
     } else {
-        Verdict::Allow
+        HookVerdict::Allow
     };
     let approved = said.decision.is_some() && output.event == "PreToolUse";
-    let permission =
-        permission.or(approved.then_some(Permission { choice: Choice::Allow, reason: None }));
     let permission = permission
-        .map(|asked| Permission { reason: asked.reason.or_else(|| reason.clone()), ..asked });
+        .or(approved.then_some(HookPermission { choice: PermissionChoice::Allow, reason: None }));
+    let permission = permission
+        .map(|asked| HookPermission { reason: asked.reason.or_else(|| reason.clone()), ..asked });
     let stop = (said.continues == Some(false) && can_block(output.event))
-        .then(|| Stop { reason: filled(said.stop_reason) });
-    let parts = Answer {
+        .then(|| ContinueFalse { reason: non_empty(said.stop_reason) });
+    let parts = HookAnswer {
         stop,
-        context: filled(said.context).map(Context::Additional),
-        system_message: filled(said.system_message),
+        context: non_empty(said.context).map(AddedContext::Additional),
+        system_message: non_empty(said.system_message),
         permission,
         updated_input: said.updated_input,
-        initial_user_message: filled(said.initial_user_message),
-        original_prompt: if said.suppress_original_prompt { Prompt::Hidden } else { Prompt::Shown },
-        ..answer(verdict, code)
+        initial_user_message: non_empty(said.initial_user_message),
+        original_prompt: if said.suppress_original_prompt {
+            PromptVisibility::Hidden
+        } else {
+            PromptVisibility::Shown
+        },
+        ..bare_answer(verdict, code)
     };
     with_denial(output.event, parts)
 }
 
 /// A blocked tool call is denied, with the reason of the block.
-fn with_denial(event: &str, mut answer: Answer) -> Answer {
+fn with_denial(event: &str, mut answer: HookAnswer) -> HookAnswer {
     if event == "PreToolUse"
-        && let Verdict::Block { reason, .. } = &answer.verdict
+        && let HookVerdict::Block { reason, .. } = &answer.verdict
     {
-        answer.permission = Some(Permission { choice: Choice::Deny, reason: Some(reason.clone()) });
+        answer.permission =
+            Some(HookPermission { choice: PermissionChoice::Deny, reason: Some(reason.clone()) });
     }
     answer
 }
 
 /// The verdict for exit 2 when the JSON on stdout has no block of its own.
-fn by_exit(output: &Output<'_>) -> Verdict {
+fn exit_two_verdict(output: &FinishedHookOutput<'_>) -> HookVerdict {
     let heuristic =
         matches!(output.event, "Stop" | "SubagentStop" | "TaskCompleted" | "TeammateIdle");
     if heuristic && trim(output.stdout).is_empty() {
         let stderr = output.stderr.to_lowercase();
         if stderr.contains("no such file") || stderr.contains("can't open") {
-            return Verdict::Failed(Failure::ScriptMissing {
+            return HookVerdict::Failed(HookFailure::ScriptMissing {
                 stderr: trim(output.stderr).to_owned(),
             });
         }
     }
     let reason = if output.stderr.is_empty() { "No stderr output" } else { output.stderr };
-    powerful(output.event, reason.to_owned(), Form::ExitTwo)
+    block_if_possible(output.event, reason.to_owned(), BlockForm::ExitTwo)
 }
 
-fn powerful(event: &str, reason: String, form: Form) -> Verdict {
+fn block_if_possible(event: &str, reason: String, form: BlockForm) -> HookVerdict {
     if can_block(event) {
-        Verdict::Block { reason, form }
+        HookVerdict::Block { reason, form }
     } else {
-        Verdict::Failed(Failure::Powerless { reason, form })
+        HookVerdict::Failed(HookFailure::CannotBlock { reason, form })
     }
 }
 
@@ -347,14 +362,14 @@ fn can_block(event: &str) -> bool {
 }
 
 /// The text of a block as the client passes it on.
-pub fn worded(reason: &str, form: Form, command: &str) -> String {
+pub fn block_text(reason: &str, form: BlockForm, command: &str) -> String {
     match form {
-        Form::ExitTwo => format!("[{command}]: {reason}"),
-        Form::Json => reason.to_owned(),
+        BlockForm::ExitTwo => format!("[{command}]: {reason}"),
+        BlockForm::Json => reason.to_owned(),
     }
 }
 
-impl Failure {
+impl HookFailure {
     /// The client's message to the user.
     pub fn message(&self, command: &str) -> String {
         match self {
@@ -366,7 +381,7 @@ impl Failure {
                 "Hook script appears to be missing — \"{command}\" exited 2 with: {stderr}. Treating as \
                  non-blocking. If this is a plugin hook, check the plugin install (run /plugin)."
             ),
-            Self::Powerless { reason, form } => worded(reason, *form, command),
+            Self::CannotBlock { reason, form } => block_text(reason, *form, command),
             Self::NotStarted { why } => format!(
                 "Failed with non-blocking status code: Error occurred while executing hook command: {why}"
             ),
@@ -375,7 +390,7 @@ impl Failure {
     }
 }
 
-impl Fault {
+impl InvalidHookAnswer {
     /// The client's message to the user, without the schema that the client appends.
     pub fn message(&self) -> String {
         match self {
@@ -383,7 +398,7 @@ impl Fault {
                 "Hook output looks like a JSON object but is not valid JSON".to_owned()
             }
             Self::Schema { why } => format!("Hook JSON output validation failed — {why}"),
-            Self::Foreign { expected, found } => {
+            Self::OtherEvent { expected, found } => {
                 format!(
                     "Hook returned incorrect event name: expected '{expected}' but got '{found}'"
                 )

@@ -4,31 +4,31 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-use super::{Choice, Permission};
+use super::{HookPermission, PermissionChoice};
 
 /// An object whose values are parsed only if they are known, so that an oversized number or an unpaired surrogate in an
 /// unknown field does not invalidate the rest.
-type Raw<'a> = BTreeMap<String, &'a RawValue>;
+type RawObject<'a> = BTreeMap<String, &'a RawValue>;
 
 /// The known fields of a hook's JSON, after type checks.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Said {
+pub(super) struct HookJson {
     pub(super) continues: Option<bool>,
     pub(super) stop_reason: Option<String>,
     pub(super) decision: Option<String>,
     pub(super) reason: Option<String>,
     pub(super) system_message: Option<String>,
     /// `hookEventName` of its `hookSpecificOutput`.
-    pub(super) about: Option<String>,
+    pub(super) event: Option<String>,
     pub(super) context: Option<String>,
-    pub(super) permission: Option<Permission>,
+    pub(super) permission: Option<HookPermission>,
     pub(super) updated_input: Option<serde_json::Value>,
     pub(super) initial_user_message: Option<String>,
     pub(super) suppress_original_prompt: bool,
 }
 
 #[derive(Clone, Copy)]
-enum Shape {
+enum FieldShape {
     Text,
     Flag,
     Record,
@@ -40,151 +40,155 @@ enum Shape {
     Required,
 }
 
-const TOP: [(&str, Shape); 7] = [
-    ("continue", Shape::Flag),
-    ("suppressOutput", Shape::Flag),
-    ("stopReason", Shape::Text),
-    ("decision", Shape::OneOf(&["approve", "block"])),
-    ("reason", Shape::Text),
-    ("systemMessage", Shape::Text),
-    ("terminalSequence", Shape::Text),
+const TOP_LEVEL_FIELDS: [(&str, FieldShape); 7] = [
+    ("continue", FieldShape::Flag),
+    ("suppressOutput", FieldShape::Flag),
+    ("stopReason", FieldShape::Text),
+    ("decision", FieldShape::OneOf(&["approve", "block"])),
+    ("reason", FieldShape::Text),
+    ("systemMessage", FieldShape::Text),
+    ("terminalSequence", FieldShape::Text),
 ];
 
-const CONTEXT: (&str, Shape) = ("additionalContext", Shape::Text);
-const ACTION: &[&str] = &["accept", "decline", "cancel"];
+const CONTEXT_FIELD: (&str, FieldShape) = ("additionalContext", FieldShape::Text);
+const ELICITATION_ACTIONS: &[&str] = &["accept", "decline", "cancel"];
 
 /// The fields that the client checks in the `hookSpecificOutput` of an event, or `None` if the event has no such part.
-fn specific(event: &str) -> Option<&'static [(&'static str, Shape)]> {
+fn specific_fields(event: &str) -> Option<&'static [(&'static str, FieldShape)]> {
     Some(match event {
         "PreToolUse" => &[
-            ("permissionDecision", Shape::OneOf(&["allow", "deny", "ask", "defer"])),
-            ("permissionDecisionReason", Shape::Text),
-            ("updatedInput", Shape::Record),
-            CONTEXT,
+            ("permissionDecision", FieldShape::OneOf(&["allow", "deny", "ask", "defer"])),
+            ("permissionDecisionReason", FieldShape::Text),
+            ("updatedInput", FieldShape::Record),
+            CONTEXT_FIELD,
         ],
-        "UserPromptSubmit" => {
-            &[CONTEXT, ("sessionTitle", Shape::Text), ("suppressOriginalPrompt", Shape::Flag)]
-        }
-        "UserPromptExpansion" => &[CONTEXT, ("suppressOriginalPrompt", Shape::Flag)],
+        "UserPromptSubmit" => &[
+            CONTEXT_FIELD,
+            ("sessionTitle", FieldShape::Text),
+            ("suppressOriginalPrompt", FieldShape::Flag),
+        ],
+        "UserPromptExpansion" => &[CONTEXT_FIELD, ("suppressOriginalPrompt", FieldShape::Flag)],
         "SessionStart" => &[
-            CONTEXT,
-            ("initialUserMessage", Shape::Text),
-            ("sessionTitle", Shape::Text),
-            ("watchPaths", Shape::Texts),
-            ("reloadSkills", Shape::Flag),
+            CONTEXT_FIELD,
+            ("initialUserMessage", FieldShape::Text),
+            ("sessionTitle", FieldShape::Text),
+            ("watchPaths", FieldShape::Texts),
+            ("reloadSkills", FieldShape::Flag),
         ],
         "PostToolUse" | "PostToolUseFailure" | "PostToolBatch" | "Notification" | "Setup"
-        | "Stop" | "SubagentStart" | "SubagentStop" | "PostModelSwitch" => &[CONTEXT],
+        | "Stop" | "SubagentStart" | "SubagentStop" | "PostModelSwitch" => &[CONTEXT_FIELD],
         "PreModelSwitch" => &[
-            ("permissionDecision", Shape::OneOf(&["allow", "deny", "ask"])),
-            ("permissionDecisionReason", Shape::Text),
+            ("permissionDecision", FieldShape::OneOf(&["allow", "deny", "ask"])),
+            ("permissionDecisionReason", FieldShape::Text),
         ],
-        "PermissionRequest" => &[("decision", Shape::Decision)],
-        "PermissionDenied" => &[("retry", Shape::Flag)],
+        "PermissionRequest" => &[("decision", FieldShape::Decision)],
+        "PermissionDenied" => &[("retry", FieldShape::Flag)],
         "Elicitation" | "ElicitationResult" => {
-            &[("action", Shape::OneOf(ACTION)), ("content", Shape::Record)]
+            &[("action", FieldShape::OneOf(ELICITATION_ACTIONS)), ("content", FieldShape::Record)]
         }
-        "WorktreeCreate" => &[("worktreePath", Shape::Required)],
-        "CwdChanged" | "FileChanged" => &[("watchPaths", Shape::Texts)],
-        "MessageDisplay" => &[("displayContent", Shape::Text)],
+        "WorktreeCreate" => &[("worktreePath", FieldShape::Required)],
+        "CwdChanged" | "FileChanged" => &[("watchPaths", FieldShape::Texts)],
+        "MessageDisplay" => &[("displayContent", FieldShape::Text)],
         _ => return None,
     })
 }
 
 /// The outer `Err` means that the text is not JSON; the inner one is the client's message for JSON that it rejects.
-pub(super) fn read(text: &str) -> Result<Result<Said, String>, serde_json::Error> {
-    let raw: Raw<'_> = serde_json::from_str(text)?;
-    Ok(check(&raw))
+pub(super) fn parse_hook_json(text: &str) -> Result<Result<HookJson, String>, serde_json::Error> {
+    let raw: RawObject<'_> = serde_json::from_str(text)?;
+    Ok(check_fields(&raw))
 }
 
 /// Whether this is `{"async": true}`, by which a hook asks the client not to wait for it.
-pub(super) fn is_detaching(text: &str) -> bool {
-    serde_json::from_str::<Raw<'_>>(text)
+pub(super) fn is_async_request(text: &str) -> bool {
+    serde_json::from_str::<RawObject<'_>>(text)
         .is_ok_and(|raw| raw.get("async").is_some_and(|value| value.get() == "true"))
 }
 
-fn check(raw: &Raw<'_>) -> Result<Said, String> {
-    for (field, shape) in TOP {
-        fits(field, raw.get(field).copied(), shape)?;
+fn check_fields(raw: &RawObject<'_>) -> Result<HookJson, String> {
+    for (field, shape) in TOP_LEVEL_FIELDS {
+        check_shape(field, raw.get(field).copied(), shape)?;
     }
-    let mut said = Said {
+    let mut said = HookJson {
         continues: raw.get("continue").map(|value| value.get() == "true"),
-        stop_reason: text(raw, "stopReason"),
-        decision: text(raw, "decision"),
-        reason: text(raw, "reason"),
-        system_message: text(raw, "systemMessage"),
-        ..Said::default()
+        stop_reason: text_field(raw, "stopReason"),
+        decision: text_field(raw, "decision"),
+        reason: text_field(raw, "reason"),
+        system_message: text_field(raw, "systemMessage"),
+        ..HookJson::default()
     };
     if let Some(value) = raw.get("hookSpecificOutput") {
-        let inner = object(value).ok_or_else(|| {
-            format!("hookSpecificOutput: expected object, received {}", kind(value.get()))
+        let inner = parse_object(value).ok_or_else(|| {
+            format!("hookSpecificOutput: expected object, received {}", json_type(value.get()))
         })?;
         add_specific(&mut said, &inner)?;
     }
     Ok(said)
 }
 
-fn add_specific(said: &mut Said, inner: &Raw<'_>) -> Result<(), String> {
+fn add_specific(said: &mut HookJson, inner: &RawObject<'_>) -> Result<(), String> {
     if !inner.contains_key("hookEventName") {
         return Err("hookSpecificOutput is missing required field \"hookEventName\"".to_owned());
     }
-    let name = text(inner, "hookEventName").unwrap_or_default();
-    let Some(fields) = specific(&name) else {
+    let name = text_field(inner, "hookEventName").unwrap_or_default();
+    let Some(fields) = specific_fields(&name) else {
         return Err("hookSpecificOutput.hookEventName: expected one of \"PreToolUse\" | \"UserPromptSubmit\" | \
                     \"UserPromptExpansion\" | \"SessionStart\" | \"Setup\" | \"PreModelSwitch\" | …"
             .to_owned());
     };
     for &(field, shape) in fields {
-        fits(&format!("hookSpecificOutput.{field}"), inner.get(field).copied(), shape)?;
+        check_shape(&format!("hookSpecificOutput.{field}"), inner.get(field).copied(), shape)?;
     }
-    said.context = text(inner, "additionalContext");
-    said.initial_user_message = text(inner, "initialUserMessage");
+    said.context = text_field(inner, "additionalContext");
+    said.initial_user_message = text_field(inner, "initialUserMessage");
     said.suppress_original_prompt =
         inner.get("suppressOriginalPrompt").is_some_and(|value| value.get() == "true");
-    said.updated_input = record(inner, "updatedInput");
-    said.permission = text(inner, "permissionDecision").and_then(|word| {
-        let choice = Choice::read(&word)?;
-        Some(Permission { choice, reason: filled(text(inner, "permissionDecisionReason")) })
+    said.updated_input = record_field(inner, "updatedInput");
+    said.permission = text_field(inner, "permissionDecision").and_then(|word| {
+        let choice = PermissionChoice::parse(&word)?;
+        Some(HookPermission {
+            choice,
+            reason: non_empty(text_field(inner, "permissionDecisionReason")),
+        })
     });
     if name == "PermissionRequest"
-        && let Some(decision) = inner.get("decision").and_then(|value| object(value))
+        && let Some(decision) = inner.get("decision").and_then(|value| parse_object(value))
     {
-        said.permission = text(&decision, "behavior").and_then(|word| {
-            Some(Permission {
-                choice: Choice::read(&word)?,
-                reason: filled(text(&decision, "message")),
+        said.permission = text_field(&decision, "behavior").and_then(|word| {
+            Some(HookPermission {
+                choice: PermissionChoice::parse(&word)?,
+                reason: non_empty(text_field(&decision, "message")),
             })
         });
-        said.updated_input = record(&decision, "updatedInput");
+        said.updated_input = record_field(&decision, "updatedInput");
     }
-    said.about = Some(name);
+    said.event = Some(name);
     Ok(())
 }
 
-fn fits(path: &str, value: Option<&RawValue>, shape: Shape) -> Result<(), String> {
-    let received = value.map_or("undefined", |value| kind(value.get()));
+fn check_shape(path: &str, value: Option<&RawValue>, shape: FieldShape) -> Result<(), String> {
+    let received = value.map_or("undefined", |value| json_type(value.get()));
     let wanted = |wanted: &str| match received {
         "undefined" => Ok(()),
         received if received == wanted => Ok(()),
         received => Err(format!("{path}: expected {wanted}, received {received}")),
     };
     match shape {
-        Shape::Text => wanted("string"),
-        Shape::Flag => wanted("boolean"),
-        Shape::Record if received == "object" || received == "undefined" => Ok(()),
-        Shape::Record => Err(format!("{path}: expected record, received {received}")),
-        Shape::Texts => {
+        FieldShape::Text => wanted("string"),
+        FieldShape::Flag => wanted("boolean"),
+        FieldShape::Record if received == "object" || received == "undefined" => Ok(()),
+        FieldShape::Record => Err(format!("{path}: expected record, received {received}")),
+        FieldShape::Texts => {
             wanted("array")?;
             let items: Vec<&RawValue> =
-                value.and_then(|value| parse(value.get())).unwrap_or_default();
-            items
-                .iter()
-                .enumerate()
-                .try_for_each(|(n, item)| fits(&format!("{path}.{n}"), Some(item), Shape::Text))
+                value.and_then(|value| parse_json(value.get())).unwrap_or_default();
+            items.iter().enumerate().try_for_each(|(n, item)| {
+                check_shape(&format!("{path}.{n}"), Some(item), FieldShape::Text)
+            })
         }
-        Shape::OneOf(words) => {
+        FieldShape::OneOf(words) => {
             let known = value.is_none_or(|value| {
-                string(value).is_some_and(|word| words.contains(&word.as_str()))
+                parse_string(value).is_some_and(|word| words.contains(&word.as_str()))
             });
             let words: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
             if known {
@@ -193,55 +197,55 @@ fn fits(path: &str, value: Option<&RawValue>, shape: Shape) -> Result<(), String
                 Err(format!("{path}: Invalid option: expected one of {}", words.join("|")))
             }
         }
-        Shape::Decision => fits_decision(path, value),
-        Shape::Required if received == "string" => Ok(()),
-        Shape::Required => Err(format!("{path}: expected string, received {received}")),
+        FieldShape::Decision => check_decision(path, value),
+        FieldShape::Required if received == "string" => Ok(()),
+        FieldShape::Required => Err(format!("{path}: expected string, received {received}")),
     }
 }
 
-fn fits_decision(path: &str, value: Option<&RawValue>) -> Result<(), String> {
-    let Some(decision) = value.and_then(object) else {
-        let received = value.map_or("undefined", |value| kind(value.get()));
+fn check_decision(path: &str, value: Option<&RawValue>) -> Result<(), String> {
+    let Some(decision) = value.and_then(parse_object) else {
+        let received = value.map_or("undefined", |value| json_type(value.get()));
         return Err(format!("{path}: expected object, received {received}"));
     };
-    let fields: &[(&str, Shape)] = match text(&decision, "behavior").as_deref() {
-        Some("allow") => &[("updatedInput", Shape::Record)],
-        Some("deny") => &[("message", Shape::Text), ("interrupt", Shape::Flag)],
+    let fields: &[(&str, FieldShape)] = match text_field(&decision, "behavior").as_deref() {
+        Some("allow") => &[("updatedInput", FieldShape::Record)],
+        Some("deny") => &[("message", FieldShape::Text), ("interrupt", FieldShape::Flag)],
         _ => return Err(format!("{path}.behavior: expected one of \"allow\" | \"deny\"")),
     };
     fields.iter().try_for_each(|&(field, shape)| {
-        fits(&format!("{path}.{field}"), decision.get(field).copied(), shape)
+        check_shape(&format!("{path}.{field}"), decision.get(field).copied(), shape)
     })
 }
 
-pub(super) fn filled(text: Option<String>) -> Option<String> {
+pub(super) fn non_empty(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }
 
-fn text(raw: &Raw<'_>, field: &str) -> Option<String> {
-    string(raw.get(field)?)
+fn text_field(raw: &RawObject<'_>, field: &str) -> Option<String> {
+    parse_string(raw.get(field)?)
 }
 
-fn record(raw: &Raw<'_>, field: &str) -> Option<serde_json::Value> {
-    parse(raw.get(field)?.get())
+fn record_field(raw: &RawObject<'_>, field: &str) -> Option<serde_json::Value> {
+    parse_json(raw.get(field)?.get())
 }
 
-fn object(value: &RawValue) -> Option<Raw<'_>> {
-    parse(value.get())
+fn parse_object(value: &RawValue) -> Option<RawObject<'_>> {
+    parse_json(value.get())
 }
 
-fn parse<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Option<T> {
+fn parse_json<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Option<T> {
     serde_json::from_str(text).ok()
 }
 
 /// Parses a JSON string. The client accepts unpaired surrogates, which Rust strings cannot hold; they are replaced with
 /// U+FFFD.
-fn string(value: &RawValue) -> Option<String> {
+fn parse_string(value: &RawValue) -> Option<String> {
     let written = value.get();
     if !written.starts_with('"') {
         return None;
     }
-    parse(written).or_else(|| parse(&without_surrogates(written)))
+    parse_json(written).or_else(|| parse_json(&without_surrogates(written)))
 }
 
 fn without_surrogates(written: &str) -> String {
@@ -261,7 +265,7 @@ fn without_surrogates(written: &str) -> String {
     out + rest
 }
 
-fn kind(value: &str) -> &'static str {
+fn json_type(value: &str) -> &'static str {
     match value.as_bytes().first() {
         Some(b'"') => "string",
         Some(b'{') => "object",

@@ -1,11 +1,11 @@
 //! The client's limit on hook texts: the model receives a preview of a long text and the path of a file that holds the
 //! whole. Lengths are in UTF-16 code units, because the client is written in JavaScript.
 
-const INLINE: usize = 10_000;
-const PREVIEW: usize = 2_000;
+const INLINE_LIMIT: usize = 10_000;
+const PREVIEW_LENGTH: usize = 2_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Delivery {
+pub enum TextDelivery {
     Inline(String),
     /// The text is written to a file; the model reads its path, size and beginning.
     Spilled {
@@ -14,17 +14,17 @@ pub enum Delivery {
     },
 }
 
-pub fn deliver(text: &str) -> Delivery {
+pub fn deliver(text: &str) -> TextDelivery {
     let units = text.encode_utf16().count();
-    if units <= INLINE {
-        return Delivery::Inline(text.to_owned());
+    if units <= INLINE_LIMIT {
+        return TextDelivery::Inline(text.to_owned());
     }
-    Delivery::Spilled { preview: preview(text).to_owned(), size: size(units) }
+    TextDelivery::Spilled { preview: preview(text).to_owned(), size: display_size(units) }
 }
 
-impl Delivery {
+impl TextDelivery {
     /// The text that the model reads; `path` is the file that holds the whole text.
-    pub fn wording(&self, path: &str) -> String {
+    pub fn delivered_text(&self, path: &str) -> String {
         match self {
             Self::Inline(text) => text.clone(),
             Self::Spilled { preview, size } => format!(
@@ -40,10 +40,10 @@ fn preview(text: &str) -> &str {
     let mut units = 0;
     let mut line = None;
     for (at, c) in text.char_indices() {
-        if units + c.len_utf16() > PREVIEW {
+        if units + c.len_utf16() > PREVIEW_LENGTH {
             return text.get(..line.unwrap_or(at)).unwrap_or(text);
         }
-        if c == '\n' && units > PREVIEW / 2 {
+        if c == '\n' && units > PREVIEW_LENGTH / 2 {
             line = Some(at);
         }
         units += c.len_utf16();
@@ -51,7 +51,7 @@ fn preview(text: &str) -> &str {
     text
 }
 
-fn size(units: usize) -> String {
+fn display_size(units: usize) -> String {
     let (unit, name) = if units < 1 << 20 { (1 << 10, "KB") } else { (1 << 20, "MB") };
     let tenths = (units * 20 + unit) / (unit * 2);
     match (tenths / 10, tenths % 10) {
@@ -88,8 +88,8 @@ mod tests {
         ];
         for (text, wanted) in rows {
             let wanted = wanted.map_or_else(
-                || Delivery::Inline(text.clone()),
-                |(size, characters)| Delivery::Spilled {
+                || TextDelivery::Inline(text.clone()),
+                |(size, characters)| TextDelivery::Spilled {
                     preview: text.chars().take(characters).collect(),
                     size: size.to_owned(),
                 },
@@ -104,7 +104,7 @@ mod tests {
         let text = "HEAD ".to_owned() + &"0123456789abcdef".repeat(6250);
         let spilled = deliver(&text);
         assert_eq!(
-            spilled.wording("/home/user/out.txt"),
+            spilled.delivered_text("/home/user/out.txt"),
             format!(
                 "<persisted-output>\nOutput too large (97.7KB). Full output saved to: /home/user/out.txt\n\nPreview \
                  (first 2KB):\n{}\n...\n</persisted-output>",

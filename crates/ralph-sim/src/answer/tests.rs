@@ -3,8 +3,8 @@
 use super::*;
 
 /// All fields of an answer in one line.
-fn told(answer: &Answer) -> String {
-    let Answer {
+fn describe(answer: &HookAnswer) -> String {
+    let HookAnswer {
         verdict,
         stop,
         context,
@@ -17,19 +17,21 @@ fn told(answer: &Answer) -> String {
         exit_code,
     } = answer;
     let verdict = match verdict {
-        Verdict::Allow => "allow".to_owned(),
-        Verdict::Block { reason, form } => format!("block {}", worded(reason, *form, "cmd")),
-        Verdict::Failed(failure) => format!("failed {}", failure.message("cmd")),
-        Verdict::Void(fault) => format!("void {}", fault.message()),
-        Verdict::TimedOut => "timed out".to_owned(),
-        Verdict::Detached => "detached".to_owned(),
+        HookVerdict::Allow => "allow".to_owned(),
+        HookVerdict::Block { reason, form } => {
+            format!("block {}", block_text(reason, *form, "cmd"))
+        }
+        HookVerdict::Failed(failure) => format!("failed {}", failure.message("cmd")),
+        HookVerdict::Invalid(fault) => format!("void {}", fault.message()),
+        HookVerdict::TimedOut => "timed out".to_owned(),
+        HookVerdict::Detached => "detached".to_owned(),
     };
     let parts = [
         Some(verdict),
         stop.as_ref().map(|stop| format!("stop {}", stop.reason.as_deref().unwrap_or("-"))),
         context.as_ref().map(|context| match context {
-            Context::Additional(text) => format!("context {text}"),
-            Context::Stdout(text) => format!("stdout {text}"),
+            AddedContext::Additional(text) => format!("context {text}"),
+            AddedContext::Stdout(text) => format!("stdout {text}"),
         }),
         system_message.as_ref().map(|text| format!("says {text}")),
         permission.as_ref().map(|asked| {
@@ -37,27 +39,32 @@ fn told(answer: &Answer) -> String {
         }),
         updated_input.as_ref().map(|input| format!("input {input}")),
         initial_user_message.as_ref().map(|text| format!("first {text}")),
-        (*original_prompt == Prompt::Hidden).then(|| "hidden".to_owned()),
+        (*original_prompt == PromptVisibility::Hidden).then(|| "hidden".to_owned()),
         Some(format!("{} {exit_code}", label.name())),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" / ").replace('\n', "\\n")
 }
 
-type Row = (i32, &'static str, &'static str, &'static str);
+type AnswerRow = (i32, &'static str, &'static str, &'static str);
 
-fn check(event: &str, rows: &[Row]) {
+fn check(event: &str, rows: &[AnswerRow]) {
     let wrong: Vec<_> = rows
         .iter()
         .map(|&(code, stdout, stderr, wanted)| {
-            let answer = read(&Output { event, exit: &Exit::Code(code), stdout, stderr });
-            (code, stdout, stderr, told(&answer), wanted)
+            let answer = interpret(&FinishedHookOutput {
+                event,
+                exit: &HookExit::Code(code),
+                stdout,
+                stderr,
+            });
+            (code, stdout, stderr, describe(&answer), wanted)
         })
         .filter(|(.., found, wanted)| found != wanted)
         .collect();
     assert!(wrong.is_empty(), "{event}: {wrong:#?}");
 }
 
-const EXIT_TWO: &[Row] = &[
+const EXIT_TWO: &[AnswerRow] = &[
     (2, "", "E", "block [cmd]: E / error 2"),
     (2, "", "a\n\n", "block [cmd]: a\\n\\n / error 2"),
     (2, "", " \n ", "block [cmd]:  \\n  / error 2"),
@@ -96,7 +103,7 @@ fn exit_two_blocks_with_stderr_as_the_reason() {
 
 #[test]
 fn exit_two_does_not_block_if_the_script_looks_missing() {
-    const MISSING: [Row; 9] = [
+    const MISSING: [AnswerRow; 9] = [
         (2, "", "X NO SUCH FILE y", "no"),
         (2, "", "x no such file y", "no"),
         (2, "", "CAN'T OPEN y", "no"),
@@ -110,7 +117,12 @@ fn exit_two_does_not_block_if_the_script_looks_missing() {
     // The last two are known from a report and were not verified.
     for event in ["Stop", "SubagentStop", "TaskCompleted", "TeammateIdle"] {
         for (code, stdout, stderr, wanted) in MISSING {
-            let answer = read(&Output { event, exit: &Exit::Code(code), stdout, stderr });
+            let answer = interpret(&FinishedHookOutput {
+                event,
+                exit: &HookExit::Code(code),
+                stdout,
+                stderr,
+            });
             let wanted = match wanted {
                 "no" => format!(
                     "failed Hook script appears to be missing — \"cmd\" exited 2 with: {stderr}. Treating as \
@@ -118,14 +130,14 @@ fn exit_two_does_not_block_if_the_script_looks_missing() {
                 ),
                 _ => format!("block [cmd]: {stderr} / error 2"),
             };
-            assert_eq!(told(&answer), wanted, "{event} {stdout} {stderr}");
+            assert_eq!(describe(&answer), wanted, "{event} {stdout} {stderr}");
         }
     }
     check("PostToolUse", &[(2, "", "no such file", "block [cmd]: no such file / error 2")]);
     check("UserPromptSubmit", &[(2, "", "no such file", "block [cmd]: no such file / error 2")]);
 }
 
-const JSON: &[Row] = &[
+const JSON: &[AnswerRow] = &[
     (0, r#"{"decision":"block","reason":"R"}"#, "", "block R / success 0"),
     (1, r#"{"decision":"block","reason":"R"}"#, "E", "block R / error 1"),
     (143, r#"{"decision":"block","reason":"R"}"#, "Terminated\n", "block R / error 143"),
@@ -292,9 +304,14 @@ fn one_wrong_type_invalidates_the_answer() {
         ],
     );
     for &(stdout, why) in WRONG {
-        let answer = read(&Output { event: "Stop", exit: &Exit::Code(0), stdout, stderr: "" });
+        let answer = interpret(&FinishedHookOutput {
+            event: "Stop",
+            exit: &HookExit::Code(0),
+            stdout,
+            stderr: "",
+        });
         assert_eq!(
-            told(&answer),
+            describe(&answer),
             format!("void Hook JSON output validation failed — {why} / error 0"),
             "{stdout}"
         );
@@ -385,8 +402,8 @@ fn permission_answers_for_tool_calls() {
              expected one of \"allow\"|\"deny\"|\"ask\"|\"defer\" / error 0",
         ),
     ] {
-        let answer = read(&Output { event: "PreToolUse", exit: &Exit::Code(code), stdout: &stdout, stderr: "E" });
-        assert_eq!(told(&answer), wanted, "{stdout}");
+        let answer = interpret(&FinishedHookOutput { event: "PreToolUse", exit: &HookExit::Code(code), stdout: &stdout, stderr: "E" });
+        assert_eq!(describe(&answer), wanted, "{stdout}");
     }
 }
 
@@ -453,11 +470,11 @@ fn answers_to_other_events() {
 fn a_hook_without_an_exit_code_blocks_only_by_json() {
     let stdout = r#"{"decision":"block","reason":"R"}"#;
     for (exit, stdout, wanted) in [
-        (Exit::TimedOut, stdout, "timed out / cancelled 1"),
-        (Exit::Signal(9), "", "failed Failed with non-blocking status code: E / error 1"),
-        (Exit::Signal(15), stdout, "block R / error 1"),
+        (HookExit::TimedOut, stdout, "timed out / cancelled 1"),
+        (HookExit::Signal(9), "", "failed Failed with non-blocking status code: E / error 1"),
+        (HookExit::Signal(15), stdout, "block R / error 1"),
         (
-            Exit::NotStarted(
+            HookExit::NotStarted(
                 "ENOENT: no such file or directory, posix_spawn '/nonexistent/x'".to_owned(),
             ),
             "",
@@ -465,9 +482,10 @@ fn a_hook_without_an_exit_code_blocks_only_by_json() {
              file or directory, posix_spawn '/nonexistent/x' / error 1",
         ),
         // Not verified: no client survives to verify it with.
-        (Exit::Lost, stdout, "failed the hook killed the process that supervised it / error 1"),
+        (HookExit::Lost, stdout, "failed the hook killed the process that supervised it / error 1"),
     ] {
-        let answer = read(&Output { event: "Stop", exit: &exit, stdout, stderr: "E" });
-        assert_eq!(told(&answer), wanted, "{exit:?}");
+        let answer =
+            interpret(&FinishedHookOutput { event: "Stop", exit: &exit, stdout, stderr: "E" });
+        assert_eq!(describe(&answer), wanted, "{exit:?}");
     }
 }

@@ -1,20 +1,23 @@
 //! Determines which hooks the client runs for an event, in order. The client's output names only the event, not the
 //! hooks.
 
-use super::tap::Tap;
+use super::tap::HookTap;
 use crate::matcher;
-use crate::query::hooks::with_root;
-use crate::settings::{self, Hook, Kind, Layer, Loaded, Mode, Source};
-use crate::stage::Stage;
+use crate::query::hooks::expand_plugin_root;
+use crate::settings::{
+    self, HandlerKind, HandlerMode, HookSettingsFile, HookSettingsSource, LoadedHookSettings,
+    RegisteredHandler,
+};
+use crate::stage::ScratchProject;
 use ralph_sys::fs;
 use serde_json::Value;
 use std::path::Path;
 
-const LARGEST_SETTINGS: usize = 4 * 1024 * 1024;
+const MAX_SETTINGS_BYTES: usize = 4 * 1024 * 1024;
 
 /// A hook that the client should run for an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Answering {
+pub(super) struct ExpectedHandler {
     pub(super) command: String,
     pub(super) source: String,
     pub(super) is_tap: bool,
@@ -23,53 +26,65 @@ pub(super) struct Answering {
 }
 
 /// Loads the hooks of the scratch project, including the tap.
-pub(super) fn load(stage: &Stage, tap: &Tap) -> Loaded {
+pub(super) fn load_hook_settings(stage: &ScratchProject, tap: &HookTap) -> LoadedHookSettings {
     let mut files = vec![
-        (Source::User, stage.home.join(".claude/settings.json")),
-        (Source::Project, stage.project.join(".claude/settings.json")),
-        (Source::Local, stage.project.join(".claude/settings.local.json")),
-        (Source::Flag, tap.settings.clone()),
+        (HookSettingsSource::User, stage.home.join(".claude/settings.json")),
+        (HookSettingsSource::Project, stage.project.join(".claude/settings.json")),
+        (HookSettingsSource::Local, stage.project.join(".claude/settings.local.json")),
+        (HookSettingsSource::Flag, tap.settings.clone()),
     ];
     for root in &stage.plugins {
         let name = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let marketplace = "inline".to_owned();
-        let source =
-            Source::Plugin { name, marketplace, root: root.to_string_lossy().into_owned() };
+        let source = HookSettingsSource::Plugin {
+            name,
+            marketplace,
+            root: root.to_string_lossy().into_owned(),
+        };
         files.push((source, root.join("hooks/hooks.json")));
     }
     let texts = files.into_iter().filter_map(|(source, path)| {
-        let bytes = fs::read(&path, LARGEST_SETTINGS).ok()?;
+        let bytes = fs::read(&path, MAX_SETTINGS_BYTES).ok()?;
         Some((source, String::from_utf8_lossy(&bytes).into_owned()))
     });
     let texts: Vec<_> = texts.collect();
-    let layers = texts.iter().map(|(source, text)| Layer { source: source.clone(), text });
+    let layers =
+        texts.iter().map(|(source, text)| HookSettingsFile { source: source.clone(), text });
     settings::load(&layers.collect::<Vec<_>>())
 }
 
 /// The hooks for an event with this input.
-pub(super) fn answering(loaded: &Loaded, tap: &Path, event: &str, input: &Value) -> Vec<Answering> {
+pub(super) fn handlers_for_event(
+    loaded: &LoadedHookSettings,
+    tap: &Path,
+    event: &str,
+    input: &Value,
+) -> Vec<ExpectedHandler> {
     let subject = matcher::subject_field(event).and_then(|name| input.get(name));
     let hooks = loaded.handlers(event, subject.and_then(Value::as_str));
     let hooks = hooks.into_iter().map(|hook| {
-        let command = command(hook);
+        let command = shown_command(hook);
         let is_tap = command == format!("{} {event}", tap.display());
-        Answering {
+        ExpectedHandler {
             command,
             source: hook.source.to_string(),
             is_tap,
-            is_async: hook.mode == Mode::Async,
+            is_async: hook.mode == HandlerMode::Async,
         }
     });
     hooks.collect()
 }
 
-fn command(hook: &Hook) -> String {
-    let Kind::Command { command, args } = &hook.kind else { return String::new() };
+fn shown_command(hook: &RegisteredHandler) -> String {
+    let HandlerKind::Command { command, args } = &hook.kind else { return String::new() };
     let mut words = vec![command.clone()];
     words.extend(args.iter().flatten().cloned());
     let command = words.join(" ");
     match &hook.source {
-        Source::Plugin { root, .. } => with_root(&command, root),
-        Source::User | Source::Project | Source::Local | Source::Flag => command,
+        HookSettingsSource::Plugin { root, .. } => expand_plugin_root(&command, root),
+        HookSettingsSource::User
+        | HookSettingsSource::Project
+        | HookSettingsSource::Local
+        | HookSettingsSource::Flag => command,
     }
 }

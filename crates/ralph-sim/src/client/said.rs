@@ -1,11 +1,11 @@
 //! Extracts the new messages of a request: prompts, tool results, hook texts and notifications, without the standing
 //! context that the client adds on its own.
 
-use crate::timeline::{Role, Said};
+use crate::timeline::{MessageRole, TimelineMessage};
 use serde_json::Value;
 
 /// Prefixes of paragraphs that the client adds on its own.
-const STANDING: [&str; 21] = [
+const STANDING_PREFIXES: [&str; 21] = [
     "Attribution for git",
     "# Environment",
     "Today's date is",
@@ -29,36 +29,36 @@ const STANDING: [&str; 21] = [
     "The task tools haven't been used recently",
 ];
 /// Prefixes of notifications.
-const NEWS: [&str; 2] =
+const NOTIFICATION_PREFIXES: [&str; 2] =
     ["The user sent a new message while you were working", "[SYSTEM NOTIFICATION"];
-const HOOK_WORDS: [&str; 4] = [
+const HOOK_TEXT_MARKS: [&str; 4] = [
     " hook success: ",
     " hook additional context: ",
     " hook blocking error from command: ",
     " hook stopped continuation: ",
 ];
 /// Prefix of a compacted conversation.
-const SUMMED_UP: &str = "This session is being continued from a previous conversation";
-const INSTRUCTIONS: (&str, &str) = ("Additional Instructions:\n", "\n\nREMINDER:");
-const REMINDER: (&str, &str) = ("<system-reminder>\n", "\n</system-reminder>");
+const COMPACTED_PREFIX: &str = "This session is being continued from a previous conversation";
+const INSTRUCTION_MARKS: (&str, &str) = ("Additional Instructions:\n", "\n\nREMINDER:");
+const REMINDER_TAGS: (&str, &str) = ("<system-reminder>\n", "\n</system-reminder>");
 
 /// All messages of one conversation so far, including the model's.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Lane {
-    before: Vec<Block>,
+pub(super) struct ConversationHistory {
+    before: Vec<HistoryBlock>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Block {
+struct HistoryBlock {
     /// `None` for the model.
-    role: Option<Role>,
+    role: Option<MessageRole>,
     text: String,
 }
 
-impl Lane {
+impl ConversationHistory {
     /// The messages that were added since the previous request.
-    pub(super) fn news(&mut self, messages: &[Value]) -> Vec<Said> {
-        let blocks: Vec<Block> = messages.iter().flat_map(blocks).collect();
+    pub(super) fn new_messages(&mut self, messages: &[Value]) -> Vec<TimelineMessage> {
+        let blocks: Vec<HistoryBlock> = messages.iter().flat_map(message_blocks).collect();
         let pairs = self.before.iter().zip(&blocks);
         let common = pairs.take_while(|(old, new)| old == new).count();
         let is_continued = common == self.before.len();
@@ -68,9 +68,13 @@ impl Lane {
             .skip(from)
             // After a compaction, old messages may remain behind the summary.
             .filter(|block| {
-                is_continued || block.text.starts_with(SUMMED_UP) || !self.before.contains(block)
+                is_continued
+                    || block.text.starts_with(COMPACTED_PREFIX)
+                    || !self.before.contains(block)
             })
-            .filter_map(|block| Some(Said { role: block.role?, text: block.text.clone() }))
+            .filter_map(|block| {
+                Some(TimelineMessage { role: block.role?, text: block.text.clone() })
+            })
             .collect();
         self.before = blocks;
         said
@@ -78,23 +82,23 @@ impl Lane {
 }
 
 /// The instructions for a summary, from a person or a hook.
-pub(super) fn instructions(messages: &[Value]) -> Vec<Said> {
+pub(super) fn summary_instructions(messages: &[Value]) -> Vec<TimelineMessage> {
     let mut latest = messages.iter().rev();
     let last = latest.find(|message| message["role"] == "user");
-    let last = last.map(blocks).unwrap_or_default().pop();
+    let last = last.map(message_blocks).unwrap_or_default().pop();
     let text = last.and_then(|block| {
-        let (_, after) = block.text.rsplit_once(INSTRUCTIONS.0)?;
-        let (wanted, _) = after.rsplit_once(INSTRUCTIONS.1)?;
+        let (_, after) = block.text.rsplit_once(INSTRUCTION_MARKS.0)?;
+        let (wanted, _) = after.rsplit_once(INSTRUCTION_MARKS.1)?;
         Some(wanted.to_owned())
     });
-    text.map(|text| Said { role: Role::User, text }).into_iter().collect()
+    text.map(|text| TimelineMessage { role: MessageRole::User, text }).into_iter().collect()
 }
 
-fn blocks(message: &Value) -> Vec<Block> {
+fn message_blocks(message: &Value) -> Vec<HistoryBlock> {
     let role = match message.get("role").and_then(Value::as_str) {
         Some("assistant") => None,
-        Some("system") => Some(Role::System),
-        _ => Some(Role::User),
+        Some("system") => Some(MessageRole::System),
+        _ => Some(MessageRole::User),
     };
     let whole = |text: &str| vec![(role, text.to_owned())];
     let parts = match message.get("content") {
@@ -111,27 +115,29 @@ fn blocks(message: &Value) -> Vec<Block> {
                     };
                     (role, text.to_owned())
                 }
-                Some("tool_result") => (Some(Role::Tool), result_text(&part["content"])),
-                _ => (role, without_marks(part)),
+                Some("tool_result") => (Some(MessageRole::Tool), result_text(&part["content"])),
+                _ => (role, strip_cache_mark(part)),
             });
             parts.collect()
         }
         _ => Vec::new(),
     };
     let kept = parts.into_iter().flat_map(|(role, text)| match role {
-        Some(Role::System) => told(&text),
-        Some(Role::User) => match in_reminder(&text) {
-            Some(inner) if inner.split("\n\n").any(is_standing) => told(inner),
-            _ if is_standing(&text) => Vec::new(),
-            _ => vec![Block { role, text }],
+        Some(MessageRole::System) => texts_without_standing_context(&text),
+        Some(MessageRole::User) => match strip_reminder_tags(&text) {
+            Some(inner) if inner.split("\n\n").any(is_standing_context) => {
+                texts_without_standing_context(inner)
+            }
+            _ if is_standing_context(&text) => Vec::new(),
+            _ => vec![HistoryBlock { role, text }],
         },
-        Some(Role::Tool) | None => vec![Block { role, text }],
+        Some(MessageRole::Tool) | None => vec![HistoryBlock { role, text }],
     });
     kept.collect()
 }
 
 /// Removes the cache mark, which moves with every request.
-fn without_marks(part: &Value) -> String {
+fn strip_cache_mark(part: &Value) -> String {
     let mut part = part.clone();
     if let Some(fields) = part.as_object_mut() {
         fields.remove("cache_control");
@@ -150,17 +156,17 @@ pub(super) fn result_text(content: &Value) -> String {
     }
 }
 
-fn in_reminder(text: &str) -> Option<&str> {
-    text.trim_end_matches('\n').strip_prefix(REMINDER.0)?.strip_suffix(REMINDER.1)
+fn strip_reminder_tags(text: &str) -> Option<&str> {
+    text.trim_end_matches('\n').strip_prefix(REMINDER_TAGS.0)?.strip_suffix(REMINDER_TAGS.1)
 }
 
-fn is_standing(paragraph: &str) -> bool {
-    STANDING.iter().any(|beginning| paragraph.starts_with(beginning))
+fn is_standing_context(paragraph: &str) -> bool {
+    STANDING_PREFIXES.iter().any(|beginning| paragraph.starts_with(beginning))
 }
 
 /// The texts in a system message that are not the client's standing context. They are joined by empty lines, which they
 /// may also contain.
-fn told(text: &str) -> Vec<Block> {
+fn texts_without_standing_context(text: &str) -> Vec<HistoryBlock> {
     let mut texts: Vec<String> = Vec::new();
     let mut is_kept = true;
     for paragraph in text.split("\n\n") {
@@ -170,9 +176,9 @@ fn told(text: &str) -> Vec<Block> {
         if is_kept && let Some(last) = texts.last_mut() {
             last.push_str(more);
         }
-        let is_news =
-            is_hook_text(beginning) || NEWS.iter().any(|news| beginning.starts_with(news));
-        if is_standing(beginning) {
+        let is_news = is_hook_text(beginning)
+            || NOTIFICATION_PREFIXES.iter().any(|news| beginning.starts_with(news));
+        if is_standing_context(beginning) {
             is_kept = false;
         } else if is_news || is_kept && texts.is_empty() {
             is_kept = true;
@@ -183,13 +189,13 @@ fn told(text: &str) -> Vec<Block> {
         }
     }
     texts.retain(|text| !text.is_empty());
-    texts.into_iter().map(|text| Block { role: Some(Role::System), text }).collect()
+    texts.into_iter().map(|text| HistoryBlock { role: Some(MessageRole::System), text }).collect()
 }
 
 /// Whether a paragraph is a hook text such as `PreToolUse:Bash hook additional context: …`.
 fn is_hook_text(paragraph: &str) -> bool {
     let first = paragraph.lines().next().unwrap_or_default();
-    HOOK_WORDS.iter().any(|words| {
+    HOOK_TEXT_MARKS.iter().any(|words| {
         first.find(words).is_some_and(|place| {
             let name = first.get(..place).unwrap_or_default();
             !name.is_empty() && !name.contains(' ')
@@ -205,7 +211,7 @@ mod tests {
     const ATTRIBUTION: &str =
         "<system-reminder>\nAttribution for git commits:\n\n- none\n</system-reminder>\n";
 
-    fn show(said: &[Said]) -> String {
+    fn show(said: &[TimelineMessage]) -> String {
         let lines = said.iter().map(|said| format!("{:?} {:?}", said.role, said.text));
         lines.collect::<Vec<_>>().join("\n")
     }
@@ -225,13 +231,13 @@ mod tests {
             {"type": "text", "text": "<system-reminder>\n<tools-used-before-summary>Bash</tools-used-before-summary>\n</system-reminder>\n"},
             {"type": "text", "text": "<system-reminder>\n[SYSTEM NOTIFICATION - NOT USER INPUT]\nThis\n\n<task-notification>\n</task-notification>\n</system-reminder>"},
         ]});
-        let mut lane = Lane::default();
+        let mut lane = ConversationHistory::default();
         let mut messages = vec![first, environment];
-        let mut told = vec![show(&lane.news(&messages))];
+        let mut shown = vec![show(&lane.new_messages(&messages))];
         messages.extend([reply, result, hooks]);
-        told.push(show(&lane.news(&messages)));
+        shown.push(show(&lane.new_messages(&messages)));
         messages.push(feedback);
-        told.push(show(&lane.news(&messages)));
+        shown.push(show(&lane.new_messages(&messages)));
         let compacted = [
             json!({"role": "user", "content": "This session is being continued from a previous conversation"}),
             json!({"role": "system", "content": "Today's date is 2026-11-15."}),
@@ -239,8 +245,8 @@ mod tests {
             messages[3].clone(),
             json!({"role": "user", "content": [{"type": "text", "text": ATTRIBUTION}, {"type": "text", "text": "next"}]}),
         ];
-        told.push(show(&lane.news(&compacted)));
-        insta::assert_snapshot!(told.join("\n--\n"), @r#"
+        shown.push(show(&lane.new_messages(&compacted)));
+        insta::assert_snapshot!(shown.join("\n--\n"), @r#"
         User "go"
         System "SessionStart:startup hook success: words\n\nof mine"
         System "UserPromptSubmit hook additional context: more"
@@ -262,16 +268,19 @@ mod tests {
         let ask = |more: &str| {
             let text = format!("CRITICAL: Respond with TEXT ONLY.{more}\n\nREMINDER: Do NOT");
             let message = json!({"role": "user", "content": [{"type": "text", "text": text}]});
-            show(&instructions(&[message, json!({"role": "system", "content": "late"})]))
+            show(&summary_instructions(&[message, json!({"role": "system", "content": "late"})]))
         };
         assert_eq!(ask(""), "");
         assert_eq!(ask("\n\nAdditional Instructions:\nkeep\nnames"), r#"User "keep\nnames""#);
-        assert_eq!(show(&instructions(&[])), "");
+        assert_eq!(show(&summary_instructions(&[])), "");
     }
 
     #[test]
     fn tolerates_malformed_messages() {
         let odd = [json!(null), json!({"role": 7, "content": [1, {"type": "text"}]}), json!([])];
-        assert_eq!(show(&Lane::default().news(&odd)), "User \"1\"\nUser \"\"");
+        assert_eq!(
+            show(&ConversationHistory::default().new_messages(&odd)),
+            "User \"1\"\nUser \"\""
+        );
     }
 }

@@ -1,66 +1,68 @@
 //! Handles the lines of the driver: prompts, answers and control requests.
 
-use super::client::{Break, Client, Heard, Priority, Prompt, resolved};
-use super::hooks::Registered;
-use crate::transcript::VERSION;
+use super::client::{
+    FakeClientProcess, PromptPriority, QueuedPrompt, ReceivedInput, TurnBreak, resolve_model,
+};
+use super::hooks::RegisteredCallback;
+use crate::transcript::CLIENT_VERSION;
 use serde_json::{Value, json};
 
 /// Context window of the client's models, in tokens.
-pub(super) const WINDOW: u64 = 1_000_000;
+pub(super) const CONTEXT_WINDOW: u64 = 1_000_000;
 
-impl Client<'_> {
-    pub(super) fn line(&mut self, mut line: Value) -> Result<Heard, Break> {
+impl FakeClientProcess<'_> {
+    pub(super) fn handle_line(&mut self, mut line: Value) -> Result<ReceivedInput, TurnBreak> {
         match line["type"].as_str() {
             Some("user") => {
                 let priority = match line["priority"].as_str() {
-                    Some("later") => Priority::Later,
-                    Some(_) | None => Priority::Next,
+                    Some("later") => PromptPriority::Later,
+                    Some(_) | None => PromptPriority::Next,
                 };
-                let text = words(&line["message"]["content"]);
+                let text = content_text(&line["message"]["content"]);
                 let id = line["uuid"].as_str().map(str::to_owned);
-                let prompt = Prompt { text, priority, task: None, id };
-                self.tell_lifecycle(&prompt, "queued")?;
+                let prompt = QueuedPrompt { text, priority, task_run_id: None, id };
+                self.write_lifecycle(&prompt, "queued")?;
                 self.queue.push_back(prompt);
-                Ok(Heard::Nothing)
+                Ok(ReceivedInput::Handled)
             }
             Some("control_response") => {
                 let response = &mut line["response"];
                 let id = response["request_id"].as_str().unwrap_or_default().to_owned();
                 let answer = match response["subtype"].as_str() {
                     Some("success") => Ok(response["response"].take()),
-                    Some(_) | None => Err(words(&response["error"])),
+                    Some(_) | None => Err(content_text(&response["error"])),
                 };
-                Ok(Heard::Answer(id, answer))
+                Ok(ReceivedInput::Answer(id, answer))
             }
-            Some("control_request") => self.obey(&line),
+            Some("control_request") => self.handle_control_request(&line),
             // The client ignores unknown lines.
-            Some(_) | None => Ok(Heard::Nothing),
+            Some(_) | None => Ok(ReceivedInput::Handled),
         }
     }
 
-    fn obey(&mut self, line: &Value) -> Result<Heard, Break> {
+    fn handle_control_request(&mut self, line: &Value) -> Result<ReceivedInput, TurnBreak> {
         let request = &line["request"];
         let id = line["request_id"].as_str().unwrap_or_default();
         let kind = request["subtype"].as_str().unwrap_or_default();
         let answer = match kind {
-            "initialize" => match Registered::read(&request["hooks"]) {
+            "initialize" => match RegisteredCallback::parse_all(&request["hooks"]) {
                 Ok(hooks) => {
                     self.hooks = hooks;
-                    self.initialized()
+                    self.initialize_response()
                 }
-                Err(why) => return self.refuse(id, why),
+                Err(why) => return self.reject_control_request(id, why),
             },
             "interrupt" => {
-                self.cancel_asked()?;
+                self.cancel_open_requests()?;
                 json!({"still_queued": []})
             }
             "get_context_usage" => self.context_usage(),
-            "get_session_cost" => json!({"text": self.session_cost()}),
+            "get_session_cost" => json!({"text": self.session_cost_text()}),
             "set_model" => {
-                self.model = resolved(request["model"].as_str().unwrap_or("default"));
+                self.model = resolve_model(request["model"].as_str().unwrap_or("default"));
                 let text = format!("Set model to `{}`", self.model);
                 let content = format!("<local-command-stdout>{text}</local-command-stdout>");
-                self.tell(json!({
+                self.write_message(json!({
                     "type": "user",
                     "message": {"role": "user", "content": content},
                     "parent_tool_use_id": null,
@@ -70,12 +72,15 @@ impl Client<'_> {
             }
             "set_permission_mode" => {
                 let mode = request["mode"].as_str().unwrap_or("default").to_owned();
-                self.options.flags.mode = Some(mode.clone());
+                self.options.flags.permission_mode = Some(mode.clone());
                 json!({"mode": mode})
             }
             "end_session" => json!({}),
             other => {
-                return self.refuse(id, &format!("Unsupported control request subtype: {other}"));
+                return self.reject_control_request(
+                    id,
+                    &format!("Unsupported control request subtype: {other}"),
+                );
             }
         };
         let mut response = json!({
@@ -86,19 +91,19 @@ impl Client<'_> {
             response["response"]["pending_permission_requests"] = json!([]);
             response["response"]["pending_user_dialog_requests"] = json!([]);
         }
-        self.write(&response)?;
-        Ok(if kind == "interrupt" { Heard::Interrupt } else { Heard::Nothing })
+        self.write_line(&response)?;
+        Ok(if kind == "interrupt" { ReceivedInput::Interrupt } else { ReceivedInput::Handled })
     }
 
-    fn refuse(&mut self, id: &str, why: &str) -> Result<Heard, Break> {
-        self.write(&json!({
+    fn reject_control_request(&mut self, id: &str, why: &str) -> Result<ReceivedInput, TurnBreak> {
+        self.write_line(&json!({
             "type": "control_response",
             "response": {"subtype": "error", "request_id": id, "error": why},
         }))?;
-        Ok(Heard::Nothing)
+        Ok(ReceivedInput::Handled)
     }
 
-    fn initialized(&self) -> Value {
+    fn initialize_response(&self) -> Value {
         let styles = self.options.home.join(".claude/output-styles");
         json!({
             "commands": [{"name": "compact", "description": "", "argumentHint": "", "builtin": true}],
@@ -108,14 +113,14 @@ impl Client<'_> {
             "user_output_styles_dir": styles.to_string_lossy(),
             "models": [{
                 "value": "default",
-                "resolvedModel": crate::transcript::MODEL,
+                "resolvedModel": crate::transcript::DEFAULT_MODEL,
                 "displayName": "Default (recommended)",
                 "description": "",
             }],
             "account": {"tokenSource": "none", "apiKeySource": "ANTHROPIC_API_KEY", "apiProvider": "firstParty"},
             "pid": self.options.pid,
-            "claude_code_version": VERSION,
-            "current_permission_mode": self.mode(),
+            "claude_code_version": CLIENT_VERSION,
+            "current_permission_mode": self.permission_mode(),
             "hooks_applied": true,
             "hook_on_failure_supported": true,
             "other_hook_ask_outranks_host": true,
@@ -134,27 +139,27 @@ impl Client<'_> {
     }
 
     /// Cancels all requests that the driver has not answered.
-    pub(super) fn cancel_asked(&mut self) -> Result<(), Break> {
-        for id in std::mem::take(&mut self.asked) {
-            self.write(&json!({"type": "control_cancel_request", "request_id": id}))?;
+    pub(super) fn cancel_open_requests(&mut self) -> Result<(), TurnBreak> {
+        for id in std::mem::take(&mut self.open_requests) {
+            self.write_line(&json!({"type": "control_cancel_request", "request_id": id}))?;
         }
         Ok(())
     }
 
     #[expect(clippy::integer_division, reason = "the client reports whole percents")]
     fn context_usage(&self) -> Value {
-        let used = self.context.min(WINDOW);
+        let used = self.context.min(CONTEXT_WINDOW);
         let category = |id: &str, name: &str, tokens: u64, kind: &str| json!({"id": id, "name": name, "tokens": tokens, "color": "inactive", "kind": kind});
         json!({
             "categories": [
                 category("messages", "Messages", used, "used"),
-                category("free_space", "Free space", WINDOW - used, "free"),
+                category("free_space", "Free space", CONTEXT_WINDOW - used, "free"),
             ],
             "totalTokens": used,
-            "maxTokens": WINDOW,
-            "rawMaxTokens": WINDOW,
+            "maxTokens": CONTEXT_WINDOW,
+            "rawMaxTokens": CONTEXT_WINDOW,
             "autocompactSource": "model-default",
-            "percentage": used * 100 / WINDOW,
+            "percentage": used * 100 / CONTEXT_WINDOW,
             "gridRows": [],
             "model": self.model,
         })
@@ -162,7 +167,7 @@ impl Client<'_> {
 }
 
 /// The text of a message: a string, or its text blocks joined by newlines.
-fn words(content: &Value) -> String {
+fn content_text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
         Value::Array(blocks) => {

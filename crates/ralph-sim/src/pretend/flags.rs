@@ -3,33 +3,33 @@
 use std::ffi::OsString;
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Flags {
-    pub start: Start,
+pub struct FakeClientFlags {
+    pub session: RequestedSession,
     pub model: Option<String>,
     pub max_turns: Option<u32>,
     pub max_budget_usd: Option<f64>,
     /// Inline JSON, or the path of a JSON file.
     pub settings: Option<String>,
     /// The permission mode.
-    pub mode: Option<String>,
+    pub permission_mode: Option<String>,
     /// Tools that need no permission, from `--allowedTools`.
-    pub allowed: Vec<String>,
-    pub asks: Asks,
-    pub dress: Dress,
+    pub allowed_tools: Vec<String>,
+    pub permission_prompter: PermissionPrompter,
+    pub client_mode: FakeClientMode,
 }
 
 /// Whether the client ignores configured hooks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Dress {
+pub enum FakeClientMode {
     #[default]
-    Usual,
+    Normal,
     /// `--bare`
     Bare,
 }
 
 /// The session that the process opens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Start {
+pub enum RequestedSession {
     /// A new session, with the given or a generated id.
     New(Option<String>),
     Resumed(String),
@@ -39,7 +39,7 @@ pub enum Start {
     },
 }
 
-impl Default for Start {
+impl Default for RequestedSession {
     fn default() -> Self {
         Self::New(None)
     }
@@ -47,15 +47,15 @@ impl Default for Start {
 
 /// Where permission prompts go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Asks {
+pub enum PermissionPrompter {
     #[default]
-    Nobody,
+    Unavailable,
     /// `--permission-prompt-tool stdio`
     Driver,
 }
 
-impl Flags {
-    pub fn read(args: &[OsString]) -> Self {
+impl FakeClientFlags {
+    pub fn parse(args: &[OsString]) -> Self {
         let mut flags = Self::default();
         let (mut id, mut resumed, mut is_fork) = (None, None, false);
         let mut words = args.iter().map(|word| word.to_string_lossy().into_owned()).peekable();
@@ -70,7 +70,7 @@ impl Flags {
             match name.as_str() {
                 "--session-id" => id = value(),
                 "--resume" | "-r" => resumed = value(),
-                "--bare" => flags.dress = Dress::Bare,
+                "--bare" => flags.client_mode = FakeClientMode::Bare,
                 "--fork-session" => is_fork = true,
                 "--model" => flags.model = value(),
                 "--max-turns" => flags.max_turns = value().and_then(|text| text.parse().ok()),
@@ -78,22 +78,24 @@ impl Flags {
                     flags.max_budget_usd = value().and_then(|text| text.parse().ok());
                 }
                 "--settings" => flags.settings = value(),
-                "--permission-mode" => flags.mode = value(),
-                "--dangerously-skip-permissions" => flags.mode = Some(super::BYPASS.to_owned()),
+                "--permission-mode" => flags.permission_mode = value(),
+                "--dangerously-skip-permissions" => {
+                    flags.permission_mode = Some(super::BYPASS_MODE.to_owned())
+                }
                 "--allowedTools" | "--allowed-tools" => {
                     let list = value().unwrap_or_default();
-                    flags.allowed.extend(list.split(',').map(|name| name.trim().to_owned()));
+                    flags.allowed_tools.extend(list.split(',').map(|name| name.trim().to_owned()));
                 }
                 "--permission-prompt-tool" if value().as_deref() == Some("stdio") => {
-                    flags.asks = Asks::Driver;
+                    flags.permission_prompter = PermissionPrompter::Driver;
                 }
                 _ => {}
             }
         }
-        flags.start = match (resumed, is_fork) {
-            (Some(from), true) => Start::Forked { from, to: id },
-            (Some(session), false) => Start::Resumed(session),
-            (None, _) => Start::New(id),
+        flags.session = match (resumed, is_fork) {
+            (Some(from), true) => RequestedSession::Forked { from, to: id },
+            (Some(session), false) => RequestedSession::Resumed(session),
+            (None, _) => RequestedSession::New(id),
         };
         flags
     }
@@ -103,9 +105,9 @@ impl Flags {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Flags {
+    fn read(line: &str) -> FakeClientFlags {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        Flags::read(&words)
+        FakeClientFlags::parse(&words)
     }
 
     #[test]
@@ -115,24 +117,29 @@ mod tests {
             --permission-prompt-tool stdio --append-system-prompt x --unheard-of --bare";
         assert_eq!(
             read(line),
-            Flags {
-                start: Start::New(Some("A".to_owned())),
+            FakeClientFlags {
+                session: RequestedSession::New(Some("A".to_owned())),
                 model: Some("m".to_owned()),
                 max_turns: Some(3),
                 max_budget_usd: Some(0.5),
                 settings: Some("{}".to_owned()),
-                mode: Some("acceptEdits".to_owned()),
-                allowed: vec!["Bash".to_owned(), "Read".to_owned()],
-                asks: Asks::Driver,
-                dress: Dress::Bare,
+                permission_mode: Some("acceptEdits".to_owned()),
+                allowed_tools: vec!["Bash".to_owned(), "Read".to_owned()],
+                permission_prompter: PermissionPrompter::Driver,
+                client_mode: FakeClientMode::Bare,
             }
         );
-        assert_eq!(read("-p"), Flags::default());
-        assert_eq!(read("--resume A").start, Start::Resumed("A".to_owned()));
-        let fork =
-            |to: Option<&str>| Start::Forked { from: "A".to_owned(), to: to.map(str::to_owned) };
-        assert_eq!(read("--fork-session --resume A").start, fork(None));
-        assert_eq!(read("--resume=A --fork-session --session-id B").start, fork(Some("B")));
-        assert_eq!(read("--max-turns many --permission-prompt-tool mcp__x").asks, Asks::Nobody);
+        assert_eq!(read("-p"), FakeClientFlags::default());
+        assert_eq!(read("--resume A").session, RequestedSession::Resumed("A".to_owned()));
+        let fork = |to: Option<&str>| RequestedSession::Forked {
+            from: "A".to_owned(),
+            to: to.map(str::to_owned),
+        };
+        assert_eq!(read("--fork-session --resume A").session, fork(None));
+        assert_eq!(read("--resume=A --fork-session --session-id B").session, fork(Some("B")));
+        assert_eq!(
+            read("--max-turns many --permission-prompt-tool mcp__x").permission_prompter,
+            PermissionPrompter::Unavailable
+        );
     }
 }

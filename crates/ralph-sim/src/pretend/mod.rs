@@ -26,22 +26,22 @@ mod turn;
 #[cfg(test)]
 mod tests;
 
-pub use flags::{Asks, Dress, Flags, Start};
-pub use inbox::{Bell, Signal};
-pub use position::PositionError;
+pub use flags::{FakeClientFlags, FakeClientMode, PermissionPrompter, RequestedSession};
+pub use inbox::{ExitSignal, InboxSender};
+pub use position::ScriptPositionError;
 
 use crate::scenario::Scenario;
-use client::Client;
+use client::FakeClientProcess;
 use ralph_sys::fs::FileError;
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::PathBuf;
 
-pub(crate) const BYPASS: &str = "bypassPermissions";
+pub(crate) const BYPASS_MODE: &str = "bypassPermissions";
 
 /// How the process was started.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct FakeClientOptions {
     /// The `ralph` binary, which supervises tools.
     pub program: PathBuf,
     pub pid: u32,
@@ -52,12 +52,12 @@ pub struct Options {
     pub env: Vec<(OsString, OsString)>,
     /// The file that stores the position in the script. Without it every process starts the script from the beginning.
     pub position: Option<PathBuf>,
-    pub flags: Flags,
+    pub flags: FakeClientFlags,
 }
 
 /// How the process is to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub enum FakeClientExit {
     /// With a code and a message on stderr.
     Code { code: u8, said: Option<String> },
     /// By SIGKILL, because the scenario has a crash here.
@@ -67,9 +67,9 @@ pub enum Exit {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum PretendError {
+pub enum FakeClientError {
     #[error(transparent)]
-    Position(#[from] PositionError),
+    Position(#[from] ScriptPositionError),
     #[error(transparent)]
     File(#[from] FileError),
     #[error("cannot start commands")]
@@ -77,30 +77,37 @@ pub enum PretendError {
 }
 
 /// Receives the output of the client. Returns `false` if it is closed.
-pub type Say<'a> = dyn FnMut(&[u8]) -> bool + 'a;
+pub type FakeClientOutput<'a> = dyn FnMut(&[u8]) -> bool + 'a;
 
 /// A fake client before its first output.
-pub struct Pretended<'a>(Client<'a>);
+pub struct FakeClient<'a>(FakeClientProcess<'a>);
 
-impl std::fmt::Debug for Pretended<'_> {
+impl std::fmt::Debug for FakeClient<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_tuple("Pretended").field(&self.0.options).finish()
     }
 }
 
-impl<'a> Pretended<'a> {
-    pub fn new(scenario: &'a Scenario, options: Options, say: &'a mut Say<'a>) -> Self {
-        Self(Client::new(scenario, options, say))
+impl<'a> FakeClient<'a> {
+    pub fn new(
+        scenario: &'a Scenario,
+        options: FakeClientOptions,
+        say: &'a mut FakeClientOutput<'a>,
+    ) -> Self {
+        Self(FakeClientProcess::new(scenario, options, say))
     }
 
     /// A handle to deliver signals with.
-    pub fn bell(&self) -> Bell {
-        self.0.inbox.bell()
+    pub fn event_sender(&self) -> InboxSender {
+        self.0.inbox.sender()
     }
 
     /// Runs until the process is to end.
-    pub fn run(mut self, input: impl Read + Send + 'static) -> Result<Exit, PretendError> {
-        inbox::listen(input, self.0.inbox.bell());
-        self.0.live()
+    pub fn run(
+        mut self,
+        input: impl Read + Send + 'static,
+    ) -> Result<FakeClientExit, FakeClientError> {
+        inbox::spawn_reader(input, self.0.inbox.sender());
+        self.0.run()
     }
 }

@@ -1,6 +1,6 @@
 //! The position in the script. Processes that are started with the same position file share one queue of turns.
 
-use crate::scenario::{AgentTurn, Repeat, Scenario, Step};
+use crate::scenario::{Scenario, ScenarioStep, ScriptedTurn, TurnRepeat};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, Durability, FileError, LockError};
 use serde::{Deserialize, Serialize};
@@ -8,33 +8,33 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The answer when the script is exhausted.
-const DONE: &str = "done";
-const PATIENCE: Duration = Duration::from_secs(30);
-const LARGEST: usize = 1024 * 1024;
-const VERSION: u32 = 1;
+const EXHAUSTED_TEXT: &str = "done";
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_FILE_BYTES: usize = 1024 * 1024;
+const FILE_VERSION: u32 = 1;
 
 #[derive(Debug, thiserror::Error)]
-pub enum PositionError {
+pub enum ScriptPositionError {
     #[error(transparent)]
     File(#[from] FileError),
     #[error(transparent)]
     Lock(#[from] LockError),
     #[error("`{}` is not a valid script position file", .0.display())]
-    Garbled(PathBuf),
+    Invalid(PathBuf),
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Position {
+struct ScriptPosition {
     v: u32,
     /// Number of requests to the model.
     requests: u64,
-    script: Place,
+    script: QueuePosition,
     /// Positions of the subagents, in the scenario's order.
-    agents: Vec<Place>,
+    agents: Vec<QueuePosition>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Place {
+struct QueuePosition {
     /// Number of finished turns.
     turn: usize,
     /// How often the next turn was already taken.
@@ -42,71 +42,80 @@ struct Place {
 }
 
 #[derive(Debug)]
-pub(super) struct Turns {
-    script: Vec<AgentTurn>,
-    agents: Vec<(String, Vec<AgentTurn>)>,
+pub(super) struct SharedScript {
+    script: Vec<ScriptedTurn>,
+    agents: Vec<(String, Vec<ScriptedTurn>)>,
     file: Option<PathBuf>,
-    at: Position,
+    at: ScriptPosition,
 }
 
-impl Turns {
+impl SharedScript {
     pub(super) fn new(scenario: &Scenario, file: Option<PathBuf>) -> Self {
         let script = scenario.steps.iter().filter_map(|step| match step {
-            Step::Agent(turn) => Some(turn.clone()),
-            Step::Person(_) | Step::Session(_) | Step::Screen(_) => None,
+            ScenarioStep::Agent(turn) => Some(turn.clone()),
+            ScenarioStep::Person(_) | ScenarioStep::Session(_) | ScenarioStep::Screen(_) => None,
         });
         let agents =
             scenario.subagents.iter().map(|agent| (agent.prompt.clone(), agent.turns.clone()));
-        let at = Position { v: VERSION, requests: 0, script: Place::default(), agents: Vec::new() };
+        let at = ScriptPosition {
+            v: FILE_VERSION,
+            requests: 0,
+            script: QueuePosition::default(),
+            agents: Vec::new(),
+        };
         Self { script: script.collect(), agents: agents.collect(), file, at }
     }
 
     /// Takes the next turn. Returns the number of the request and the turn.
-    pub(super) fn next(&mut self, task: Option<&str>) -> Result<(u64, AgentTurn), PositionError> {
-        let Some(file) = self.file.clone() else { return Ok(self.take(task)) };
+    pub(super) fn next_turn(
+        &mut self,
+        task: Option<&str>,
+    ) -> Result<(u64, ScriptedTurn), ScriptPositionError> {
+        let Some(file) = self.file.clone() else { return Ok(self.take_turn(task)) };
         let mut beside = file.clone().into_os_string();
         beside.push(".lock");
-        let _lock = fs::lock(&PathBuf::from(beside), &Deadline::after(PATIENCE))?;
-        if let Some(bytes) = fs::read_opt(&file, LARGEST)? {
-            let at = serde_json::from_slice::<Position>(&bytes).ok();
-            self.at =
-                at.filter(|at| at.v == VERSION).ok_or(PositionError::Garbled(file.clone()))?;
+        let _lock = fs::acquire_lock(&PathBuf::from(beside), &Deadline::after(LOCK_TIMEOUT))?;
+        if let Some(bytes) = fs::read_if_exists(&file, MAX_FILE_BYTES)? {
+            let at = serde_json::from_slice::<ScriptPosition>(&bytes).ok();
+            self.at = at
+                .filter(|at| at.v == FILE_VERSION)
+                .ok_or(ScriptPositionError::Invalid(file.clone()))?;
         }
-        let taken = self.take(task);
+        let taken = self.take_turn(task);
         let bytes = serde_json::to_vec(&self.at).unwrap_or_default();
         fs::replace(&file, &bytes, Durability::Cached)?;
         Ok(taken)
     }
 
-    fn take(&mut self, task: Option<&str>) -> (u64, AgentTurn) {
+    fn take_turn(&mut self, task: Option<&str>) -> (u64, ScriptedTurn) {
         self.at.requests += 1;
         let agent = task
             .map(|task| self.agents.iter().position(|(prompt, _)| task.contains(prompt.as_str())));
         let turn = match agent {
-            None => advance(&self.script, &mut self.at.script),
+            None => advance_queue(&self.script, &mut self.at.script),
             Some(None) => None,
             Some(Some(number)) => {
                 let places = self.at.agents.len().max(number + 1);
-                self.at.agents.resize(places, Place::default());
+                self.at.agents.resize(places, QueuePosition::default());
                 let turns = self.agents.get(number).map(|(_, turns)| turns.as_slice());
                 let place = self.at.agents.get_mut(number);
-                place.zip(turns).and_then(|(place, turns)| advance(turns, place))
+                place.zip(turns).and_then(|(place, turns)| advance_queue(turns, place))
             }
         };
-        let done = || AgentTurn { text: DONE.to_owned(), ..AgentTurn::default() };
+        let done = || ScriptedTurn { text: EXHAUSTED_TEXT.to_owned(), ..ScriptedTurn::default() };
         (self.at.requests, turn.unwrap_or_else(done))
     }
 }
 
-fn advance(turns: &[AgentTurn], place: &mut Place) -> Option<AgentTurn> {
+fn advance_queue(turns: &[ScriptedTurn], place: &mut QueuePosition) -> Option<ScriptedTurn> {
     let turn = turns.get(place.turn)?;
     place.given += 1;
     let is_over = match turn.repeat {
-        Repeat::Times(most) => place.given >= most,
-        Repeat::Forever => false,
+        TurnRepeat::Times(most) => place.given >= most,
+        TurnRepeat::Forever => false,
     };
     if is_over {
-        *place = Place { turn: place.turn + 1, given: 0 };
+        *place = QueuePosition { turn: place.turn + 1, given: 0 };
     }
     Some(turn.clone())
 }
@@ -114,29 +123,29 @@ fn advance(turns: &[AgentTurn], place: &mut Place) -> Option<AgentTurn> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Subagent;
+    use crate::scenario::ScriptedSubagent;
 
-    fn says(text: &str, repeat: Repeat) -> AgentTurn {
-        AgentTurn { text: text.to_owned(), repeat, ..AgentTurn::default() }
+    fn says(text: &str, repeat: TurnRepeat) -> ScriptedTurn {
+        ScriptedTurn { text: text.to_owned(), repeat, ..ScriptedTurn::default() }
     }
 
     fn scenario() -> Scenario {
         Scenario {
             steps: vec![
-                Step::Agent(says("one", Repeat::Times(1))),
-                Step::Person("Go on.".to_owned()),
-                Step::Agent(says("twice", Repeat::Times(2))),
+                ScenarioStep::Agent(says("one", TurnRepeat::Times(1))),
+                ScenarioStep::Person("Go on.".to_owned()),
+                ScenarioStep::Agent(says("twice", TurnRepeat::Times(2))),
             ],
-            subagents: vec![Subagent {
+            subagents: vec![ScriptedSubagent {
                 prompt: "count".to_owned(),
-                turns: vec![says("three files", Repeat::Times(1))],
+                turns: vec![says("three files", TurnRepeat::Times(1))],
             }],
             ..Scenario::default()
         }
     }
 
-    fn next(turns: &mut Turns, task: Option<&str>) -> (u64, String) {
-        let (number, turn) = turns.next(task).unwrap();
+    fn next(turns: &mut SharedScript, task: Option<&str>) -> (u64, String) {
+        let (number, turn) = turns.next_turn(task).unwrap();
         (number, turn.text)
     }
 
@@ -144,7 +153,7 @@ mod tests {
     fn a_process_continues_where_the_last_one_stopped() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("position");
-        let process = || Turns::new(&scenario(), Some(file.clone()));
+        let process = || SharedScript::new(&scenario(), Some(file.clone()));
         let taken = [
             next(&mut process(), None),
             next(&mut process(), None),
@@ -154,11 +163,19 @@ mod tests {
             next(&mut process(), Some("please count the files")),
             next(&mut process(), Some("sing")),
         ];
-        let texts = ["one", "twice", "three files", "twice", DONE, DONE, DONE];
+        let texts = [
+            "one",
+            "twice",
+            "three files",
+            "twice",
+            EXHAUSTED_TEXT,
+            EXHAUSTED_TEXT,
+            EXHAUSTED_TEXT,
+        ];
         let expected: Vec<(u64, String)> = (1..).zip(texts.map(str::to_owned)).collect();
         assert_eq!(taken.as_slice(), expected);
         insta::assert_snapshot!(
-            String::from_utf8(fs::read(&file, LARGEST).unwrap()).unwrap(),
+            String::from_utf8(fs::read(&file, MAX_FILE_BYTES).unwrap()).unwrap(),
             @r#"{"v":1,"requests":7,"script":{"turn":2,"given":0},"agents":[{"turn":1,"given":0}]}"#
         );
     }
@@ -167,12 +184,13 @@ mod tests {
     fn concurrent_processes_never_take_the_same_turn() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("position");
-        let turn = |number: u32| Step::Agent(says(&number.to_string(), Repeat::Times(1)));
+        let turn =
+            |number: u32| ScenarioStep::Agent(says(&number.to_string(), TurnRepeat::Times(1)));
         let scenario = Scenario { steps: (0..200).map(turn).collect(), ..Scenario::default() };
         let mut taken: Vec<u32> = std::thread::scope(|scope| {
             let workers = [(); 4].map(|()| {
                 scope.spawn(|| {
-                    let mut turns = Turns::new(&scenario, Some(file.clone()));
+                    let mut turns = SharedScript::new(&scenario, Some(file.clone()));
                     let texts = (0..50).map(|_| next(&mut turns, None).1);
                     texts.map(|text| text.parse().unwrap()).collect::<Vec<u32>>()
                 })
@@ -190,12 +208,13 @@ mod tests {
         for text in ["", "{}", r#"{"v":2,"requests":1,"script":{"turn":0,"given":0},"agents":[]}"#]
         {
             fs::overwrite(&file, text.as_bytes()).unwrap();
-            let error = Turns::new(&scenario(), Some(file.clone())).next(None).unwrap_err();
+            let error =
+                SharedScript::new(&scenario(), Some(file.clone())).next_turn(None).unwrap_err();
             assert_eq!(
                 error.to_string(),
                 format!("`{}` is not a valid script position file", file.display())
             );
-            assert_eq!(fs::read(&file, LARGEST).unwrap(), text.as_bytes());
+            assert_eq!(fs::read(&file, MAX_FILE_BYTES).unwrap(), text.as_bytes());
         }
     }
 }

@@ -1,33 +1,34 @@
 //! The usage of a turn and a session, and the result line that ends a turn.
 
-use super::client::{Break, Client};
-use super::control::WINDOW;
-use super::turn::{Over, Turn, name_messages};
-use crate::scenario::Usage;
+use super::client::{FakeClientProcess, TurnBreak};
+use super::control::CONTEXT_WINDOW;
+use super::turn::{FakeTurn, FakeTurnOutcome, add_message_ids};
+use crate::scenario::ScriptedUsage;
 use crate::transcript::ModelUsed;
 use ralph_sys::clock::Stopwatch;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-const LONGEST_ANSWER: u64 = 128_000;
+const MAX_OUTPUT_TOKENS: u64 = 128_000;
 
-pub(super) const NONE: Usage = Usage { input: 0, output: 0, cache_read: 0, cache_creation: 0 };
+pub(super) const NO_USAGE: ScriptedUsage =
+    ScriptedUsage { input: 0, output: 0, cache_read: 0, cache_creation: 0 };
 
-type Models = BTreeMap<String, ModelUsed>;
+type ModelTotalsByName = BTreeMap<String, ModelUsed>;
 
 /// Usage counters of the process.
 #[derive(Debug, Default)]
-pub(super) struct Metered {
+pub(super) struct UsageMeter {
     /// Cost of the session when the process started.
     before: f64,
     /// Usage at the last result.
-    models: Models,
+    models: ModelTotalsByName,
     results: u64,
     turn: Option<Stopwatch>,
 }
 
-impl Metered {
-    pub(super) fn begin(&mut self, before: f64, models: Models) {
+impl UsageMeter {
+    pub(super) fn begin(&mut self, before: f64, models: ModelTotalsByName) {
         self.before = before;
         self.models = models;
     }
@@ -41,25 +42,29 @@ impl Metered {
     }
 }
 
-impl Client<'_> {
+impl FakeClientProcess<'_> {
     /// Cost of this process, in USD.
-    pub(super) fn spent(&mut self) -> Result<f64, Break> {
-        let before = self.metered.before;
-        Ok(self.transcript()?.cost() - before)
+    pub(super) fn process_cost_usd(&mut self) -> Result<f64, TurnBreak> {
+        let before = self.meter.before;
+        Ok(self.transcript()?.cost_usd() - before)
     }
 
-    pub(super) fn report(&mut self, turn: &Turn, over: &Over) -> Result<(), Break> {
+    pub(super) fn write_result(
+        &mut self,
+        turn: &FakeTurn,
+        over: &FakeTurnOutcome,
+    ) -> Result<(), TurnBreak> {
         let transcript = self.transcript()?;
-        let (cost, models) = (transcript.cost(), transcript.models().clone());
-        let watch = self.metered.turn.take();
+        let (cost, models) = (transcript.cost_usd(), transcript.usage_by_model().clone());
+        let watch = self.meter.turn.take();
         let ms = watch.map_or(0, |watch| watch.elapsed().as_millis());
         let ms = u64::try_from(ms).unwrap_or(u64::MAX);
         let since = models.iter().filter_map(|(name, used)| {
-            let before = self.metered.models.get(name).copied().unwrap_or_default();
+            let before = self.meter.models.get(name).copied().unwrap_or_default();
             let since = used.since(&before);
             (*used != before).then(|| (name.clone(), since))
         });
-        let since = since.collect::<Models>();
+        let since = since.collect::<ModelTotalsByName>();
         let mut line = json!({
             "type": "result",
             "subtype": over.subtype,
@@ -68,37 +73,37 @@ impl Client<'_> {
             "stop_reason": turn.stop_reason,
             "num_turns": over.num_turns.unwrap_or(turn.num_turns),
             "total_cost_usd": cost,
-            "usage": usage(turn.usage),
-            "modelUsage": model_usage(&models),
+            "usage": usage_json(turn.usage),
+            "modelUsage": model_usage_json(&models),
             "permission_denials": turn.denials,
             "duration_ms": ms,
             "duration_api_ms": 0,
             "fast_mode_state": "off",
             "fast_mode_disabled_reason": "sdk_opt_in_required",
-            "subagent_stats": super::background::subagent_stats(),
-            "model_usage_since_last_result": model_usage(&since),
+            "subagent_stats": super::background::empty_subagent_stats(),
+            "model_usage_since_last_result": model_usage_json(&since),
             "safety_stops": 0,
             "queued_turn_count": 0,
-            "result_index": self.metered.results,
+            "result_index": self.meter.results,
         });
         if let Value::Object(fields) = &mut line {
             fields.extend(over.fields.clone());
         }
-        if let Some(run) = &turn.run {
+        if let Some(run) = &turn.task_run_id {
             line["origin"] =
                 json!({"kind": "task-notification", "producer": "session-task", "runId": run});
         }
-        name_messages(&mut line, &turn.messages);
-        self.metered.models = models;
-        self.metered.results += 1;
-        self.tell(line)
+        add_message_ids(&mut line, &turn.message_ids);
+        self.meter.models = models;
+        self.meter.results += 1;
+        self.write_message(line)
     }
 
-    pub(super) fn session_cost(&self) -> String {
-        let Some(transcript) = self.written() else {
+    pub(super) fn session_cost_text(&self) -> String {
+        let Some(transcript) = self.opened_transcript() else {
             return "Total cost:            $0.0000".to_owned();
         };
-        let models = transcript.models().iter().map(|(name, used)| {
+        let models = transcript.usage_by_model().iter().map(|(name, used)| {
             format!(
                 "\n     {name}:  {} input, {} output, {} cache read, {} cache write (${:.4})",
                 used.input_tokens,
@@ -109,12 +114,12 @@ impl Client<'_> {
             )
         });
         let models = models.collect::<String>();
-        format!("Total cost:            ${:.4}\nUsage by model:{models}", transcript.cost())
+        format!("Total cost:            ${:.4}\nUsage by model:{models}", transcript.cost_usd())
     }
 }
 
 /// The `usage` field of a result.
-pub(super) fn usage(usage: Usage) -> Value {
+pub(super) fn usage_json(usage: ScriptedUsage) -> Value {
     json!({
         "input_tokens": usage.input,
         "cache_creation_input_tokens": usage.cache_creation,
@@ -134,11 +139,11 @@ pub(super) fn usage(usage: Usage) -> Value {
     })
 }
 
-fn model_usage(models: &Models) -> Value {
+fn model_usage_json(models: &ModelTotalsByName) -> Value {
     let listed = models.iter().map(|(name, used)| {
         let mut used = serde_json::to_value(used).unwrap_or_default();
-        used["contextWindow"] = json!(WINDOW);
-        used["maxOutputTokens"] = json!(LONGEST_ANSWER);
+        used["contextWindow"] = json!(CONTEXT_WINDOW);
+        used["maxOutputTokens"] = json!(MAX_OUTPUT_TOKENS);
         used["canonicalModel"] = json!(name);
         used["provider"] = json!("firstParty");
         used["costBasis"] = json!("list");

@@ -1,67 +1,74 @@
 //! Handles an attempted stop: runs the stop hooks and applies their answers.
 
-use super::client::{Break, Client, Fields};
-use super::turn::{Over, Turn, crash};
+use super::client::{FakeClientProcess, FakeInputFields, TurnBreak};
+use super::turn::{FakeTurn, FakeTurnOutcome, crash_at};
 use crate::id;
-use crate::query::conversation::{CAP_VARIABLE, overriding, read_cap};
-use crate::query::told::Told;
-use crate::scenario::{Mishap, Point};
-use crate::transcript::{Answered, Attached, HookInfo, Stop};
+use crate::query::conversation::{BLOCK_CAP_VARIABLE, override_warning, parse_block_cap};
+use crate::query::told::EventOutcome;
+use crate::scenario::{TurnMishap, TurnPoint};
+use crate::transcript::{HookAttachment, HookAttachmentKind, StopHookInfo, StopHookSummary};
 use serde_json::json;
 
-impl Client<'_> {
+impl FakeClientProcess<'_> {
     /// Returns `None` if the agent has to continue.
-    pub(super) fn stop(&mut self, turn: &mut Turn) -> Result<Option<Over>, Break> {
+    pub(super) fn attempt_stop(
+        &mut self,
+        turn: &mut FakeTurn,
+    ) -> Result<Option<FakeTurnOutcome>, TurnBreak> {
         let event = "Stop";
         let last = Some(turn.last_text.clone()).filter(|text| !text.is_empty());
         let input = self
-            .input_of(event, Fields::Turn)
+            .hook_input(event, FakeInputFields::Turn)
             .with("stop_hook_active", turn.stops.is_active)
-            .with_some("last_assistant_message", last)
-            .with("background_tasks", self.listed_tasks())
+            .with_opt("last_assistant_message", last)
+            .with("background_tasks", self.background_tasks_json())
             .with("session_crons", json!([]));
-        if matches!(turn.mishap, Mishap::Crash { at: Point::Stop, .. }) {
-            self.send(event, None, &input)?;
-            crash(turn.mishap, Point::Stop)?;
+        if matches!(turn.mishap, TurnMishap::Crash { at: TurnPoint::Stop, .. }) {
+            self.send_callbacks(event, None, &input)?;
+            crash_at(turn.mishap, TurnPoint::Stop)?;
         }
-        let told = match self.ask(event, None, input) {
+        let outcome = match self.run_callbacks(event, None, input) {
             // An interrupt while the hooks run ends the turn.
-            Err(Break::Interrupted) => {
-                return Ok(Some(Over::success("completed", &turn.last_text)));
+            Err(TurnBreak::Interrupted) => {
+                return Ok(Some(FakeTurnOutcome::success("completed", &turn.last_text)));
             }
-            told => told?,
+            outcome => outcome?,
         };
-        self.note_stop(&told)?;
-        self.decide(turn, &told)
+        self.record_stop_summary(&outcome)?;
+        self.apply_stop_answers(turn, &outcome)
     }
 
-    fn decide(&mut self, turn: &mut Turn, told: &Told) -> Result<Option<Over>, Break> {
-        let feedback = told.feedback();
+    fn apply_stop_answers(
+        &mut self,
+        turn: &mut FakeTurn,
+        outcome: &EventOutcome,
+    ) -> Result<Option<FakeTurnOutcome>, TurnBreak> {
+        let feedback = outcome.feedback_texts();
         for text in &feedback {
-            self.remind(turn, text)?;
+            self.write_feedback(turn, text)?;
         }
-        self.pass_on(told)?;
+        self.write_system_messages(outcome)?;
         if !feedback.is_empty() {
-            self.notify_once()?;
+            self.write_first_block_notice()?;
         }
-        self.add_contexts(told)?;
+        self.record_contexts(outcome)?;
         let kept = if feedback.is_empty() { turn.last_text.as_str() } else { "" };
-        if told.stop().is_some() {
-            return Ok(Some(Over::success("stop_hook_prevented", kept)));
+        if outcome.continue_false().is_some() {
+            return Ok(Some(FakeTurnOutcome::success("stop_hook_prevented", kept)));
         }
-        if feedback.is_empty() && told.contexts().is_empty() {
-            return Ok(Some(Over::success("completed", kept)));
+        if feedback.is_empty() && outcome.contexts().is_empty() {
+            return Ok(Some(FakeTurnOutcome::success("completed", kept)));
         }
         turn.stops.is_active = true;
         turn.stops.blocks += 1;
-        let cap = read_cap(self.variable(CAP_VARIABLE).as_deref());
+        let cap = parse_block_cap(self.variable(BLOCK_CAP_VARIABLE).as_deref());
         if cap.is_none_or(|cap| turn.stops.blocks <= cap) {
             return Ok(None);
         }
-        let text = overriding(turn.stops.blocks);
-        self.transcript()?.warning(&text)?;
-        self.inform(&text, "warning", None)?;
-        self.tell(json!({
+        let text = override_warning(turn.stops.blocks);
+        self.transcript()?.write_warning(&text)?;
+        self.write_informational(&text, "warning", None)?;
+        self.write_message(json!({
             "type": "system",
             "subtype": "notification",
             "key": "stop-hook-block-cap",
@@ -69,17 +76,17 @@ impl Client<'_> {
             "priority": "high",
             "color": "warning",
         }))?;
-        Ok(Some(Over::success("completed", kept)))
+        Ok(Some(FakeTurnOutcome::success("completed", kept)))
     }
 
     /// Writes the client's notification of a block, which appears once per process.
-    fn notify_once(&mut self) -> Result<(), Break> {
+    fn write_first_block_notice(&mut self) -> Result<(), TurnBreak> {
         const KEY: &str = "stop-hook-error";
-        if self.said.contains(&KEY) {
+        if self.shown_notices.contains(&KEY) {
             return Ok(());
         }
-        self.said.push(KEY);
-        self.tell(json!({
+        self.shown_notices.push(KEY);
+        self.write_message(json!({
             "type": "system",
             "subtype": "notification",
             "key": KEY,
@@ -89,34 +96,37 @@ impl Client<'_> {
     }
 
     /// Writes added context to the transcript. It is not sent to the driver.
-    pub(super) fn add_contexts(&mut self, told: &Told) -> Result<(), Break> {
-        for text in told.contexts() {
-            self.transcript()?.attach(&Answered {
-                event: told.event(),
-                name: told.name(),
-                tool_use_id: &id::uuid(),
-                attached: Attached::AdditionalContext { content: &[text] },
+    pub(super) fn record_contexts(&mut self, outcome: &EventOutcome) -> Result<(), TurnBreak> {
+        for text in outcome.contexts() {
+            self.transcript()?.write_attachment(&HookAttachment {
+                event: outcome.event(),
+                name: outcome.name(),
+                tool_use_id: &id::new_uuid(),
+                kind: HookAttachmentKind::AdditionalContext { content: &[text] },
             })?;
         }
         Ok(())
     }
 
-    fn note_stop(&mut self, told: &Told) -> Result<(), Break> {
-        if told.answers.is_empty() {
+    fn record_stop_summary(&mut self, outcome: &EventOutcome) -> Result<(), TurnBreak> {
+        if outcome.answers.is_empty() {
             return Ok(());
         }
-        let errors: Vec<String> = told.blocks().iter().map(|block| block.feedback()).collect();
-        let infos = told.answers.iter().map(|answered| HookInfo {
+        let errors: Vec<String> =
+            outcome.blocking_answers().iter().map(|block| block.feedback()).collect();
+        let infos = outcome.answers.iter().map(|answered| StopHookInfo {
             command: answered.command.clone(),
-            duration_ms: Some(answered.handled.ms),
+            duration_ms: Some(answered.result.ms),
         });
-        let (infos, contexts) = (infos.collect::<Vec<_>>(), told.contexts());
-        Ok(self.transcript()?.stop_summary(&Stop {
-            tool_use_id: &id::uuid(),
+        let (infos, contexts) = (infos.collect::<Vec<_>>(), outcome.contexts());
+        Ok(self.transcript()?.write_stop_summary(&StopHookSummary {
+            tool_use_id: &id::new_uuid(),
             infos: &infos,
             errors: &errors,
             context: &contexts,
-            stopped: told.stop().map(|stop| stop.reason.as_deref().unwrap_or_default()),
+            stopped: outcome
+                .continue_false()
+                .map(|stop| stop.reason.as_deref().unwrap_or_default()),
             has_output: !errors.is_empty() || !contexts.is_empty(),
         })?)
     }

@@ -8,32 +8,32 @@ use std::path::Path;
 use std::thread::JoinHandle;
 
 /// A fake client with its driver.
-struct Driven {
+struct DrivenFakeClient {
     to: Option<PipeWriter>,
     from: BufReader<PipeReader>,
-    client: JoinHandle<Exit>,
+    client: JoinHandle<FakeClientExit>,
 }
 
-impl Driven {
+impl DrivenFakeClient {
     fn start(directory: &Path, script: &str, args: &[&str]) -> Self {
         let text = format!("only = \"pretend\"\n{script}");
         let scenario = scenario::parse(&text, Path::new("test.toml")).unwrap();
         let args: Vec<OsString> = BYPASSING.iter().chain(args).map(OsString::from).collect();
-        let options = Options {
+        let options = FakeClientOptions {
             program: PathBuf::new(),
             pid: 7,
             project: directory.join("project"),
             home: directory.join("home"),
             env: Vec::new(),
             position: Some(directory.join("position")),
-            flags: Flags::read(&args),
+            flags: FakeClientFlags::parse(&args),
         };
-        ralph_sys::fs::create_dir(&options.project).unwrap();
+        ralph_sys::fs::create_private_dir(&options.project).unwrap();
         let (input, to) = std::io::pipe().unwrap();
         let (from, mut output) = std::io::pipe().unwrap();
         let client = std::thread::spawn(move || {
             let mut say = |line: &[u8]| output.write_all(line).is_ok();
-            Pretended::new(&scenario, options, &mut say).run(input).unwrap()
+            FakeClient::new(&scenario, options, &mut say).run(input).unwrap()
         });
         let mut driven = Self { to: Some(to), from: BufReader::new(from), client };
         let hooks = json!({"Stop": [{"matcher": null, "hookCallbackIds": ["stop"]}]});
@@ -71,17 +71,17 @@ impl Driven {
     fn until(&mut self, kind: &str) -> Value {
         loop {
             let line = self.hear().unwrap();
-            if told(&line).starts_with(kind) {
+            if summarize_line(&line).starts_with(kind) {
                 return line;
             }
         }
     }
 
     /// Answers every stop with `answer`, and returns the remaining lines and how the client ends.
-    fn rest(mut self, answer: &Value) -> (Vec<String>, Exit) {
+    fn rest(mut self, answer: &Value) -> (Vec<String>, FakeClientExit) {
         let mut lines = Vec::new();
         while let Some(line) = self.hear() {
-            lines.push(told(&line));
+            lines.push(summarize_line(&line));
             match line["type"].as_str() {
                 Some("control_request") => self.answer(&line, answer),
                 Some("result") => drop(self.to.take()),
@@ -92,10 +92,10 @@ impl Driven {
     }
 }
 
-const BYPASSING: [&str; 2] = ["--permission-mode", BYPASS];
+const BYPASSING: [&str; 2] = ["--permission-mode", BYPASS_MODE];
 
 /// A line in one or two words.
-fn told(line: &Value) -> String {
+fn summarize_line(line: &Value) -> String {
     let text = line["message"]["content"][0]["text"].as_str();
     match line["type"].as_str().unwrap() {
         "control_request" => line["request"]["callback_id"].as_str().unwrap().to_owned(),
@@ -117,7 +117,7 @@ fn crashes_at_the_scripted_point() {
             "[[step]]\nagent = 'a'\ncrash = '{point}'\ntools = [{{ write = 'made', text = 'x' }}]\n\
              [[step]]\nagent = 'b'\ncrash = {{ at = '{point}', exit = 3 }}"
         );
-        let mut client = Driven::start(directory.path(), &script, &[]);
+        let mut client = DrivenFakeClient::start(directory.path(), &script, &[]);
         client.prompt("go");
         let (lines, exit) = client.rest(&json!({}));
         let made = directory.path().join("project/made").exists();
@@ -136,12 +136,13 @@ fn crashes_at_the_scripted_point() {
 fn a_hanging_model_can_be_interrupted_and_a_hanging_client_cannot() {
     let directory = tempfile::tempdir().unwrap();
     let script = "[[step]]\nhang = 'answer'\n[[step]]\nagent = 'b'\nhang = 'client'";
-    let mut client = Driven::start(directory.path(), script, &[]);
+    let mut client = DrivenFakeClient::start(directory.path(), script, &[]);
     client.prompt("go");
     client.until("init");
     client.order("interrupt", &json!({}));
-    let mut lines = vec![told(&client.hear().unwrap()), told(&client.hear().unwrap())];
-    lines.push(told(&client.hear().unwrap()));
+    let mut lines =
+        vec![summarize_line(&client.hear().unwrap()), summarize_line(&client.hear().unwrap())];
+    lines.push(summarize_line(&client.hear().unwrap()));
     client.prompt("again");
     let (rest, exit) = client.rest(&json!({}));
     insta::assert_snapshot!(
@@ -159,7 +160,7 @@ fn a_hanging_model_can_be_interrupted_and_a_hanging_client_cannot() {
 fn control_requests_are_answered_while_a_stop_hook_runs() {
     let directory = tempfile::tempdir().unwrap();
     let script = "[[step]]\nagent = 'a'\nusage = { input = 250000 }\n[[step]]\nagent = 'b'";
-    let mut client = Driven::start(directory.path(), script, &["--model", "sonnet"]);
+    let mut client = DrivenFakeClient::start(directory.path(), script, &["--model", "sonnet"]);
     client.prompt("go");
     let stop = client.until("stop");
     client.order("get_context_usage", &json!({}));
@@ -193,12 +194,12 @@ fn control_requests_are_answered_while_a_stop_hook_runs() {
 fn the_cap_in_flag_settings_overrides_the_projects() {
     let directory = tempfile::tempdir().unwrap();
     let claude = directory.path().join("project/.claude");
-    ralph_sys::fs::create_dir(&claude).unwrap();
+    ralph_sys::fs::create_private_dir(&claude).unwrap();
     let env = |cap: &str| json!({"env": {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": cap}}).to_string();
     ralph_sys::fs::overwrite(&claude.join("settings.json"), env("1").as_bytes()).unwrap();
     let script = "[[step]]\nagent = 'still here'\nrepeat = 'forever'";
     let settings = env("2");
-    let mut client = Driven::start(directory.path(), script, &["--settings", &settings]);
+    let mut client = DrivenFakeClient::start(directory.path(), script, &["--settings", &settings]);
     client.prompt("go");
     let (lines, exit) = client.rest(&json!({"decision": "block", "reason": "no"}));
     insta::assert_snapshot!(format!("{}\n{exit:?}", lines.join("\n")), @"
@@ -229,7 +230,7 @@ fn a_rate_limit_is_reported_before_its_error() {
     let directory = tempfile::tempdir().unwrap();
     let script = "[[step]]\nagent = 'near'\nrate_limit = { status = 'allowed_warning', type = 'seven_day', used_percent = 91 }\n\
         [[step]]\nrate_limit = { resets_in_ms = 60000 }";
-    let mut client = Driven::start(directory.path(), script, &[]);
+    let mut client = DrivenFakeClient::start(directory.path(), script, &[]);
     let mut infos = Vec::new();
     for _ in 0..2 {
         client.prompt("go");
@@ -246,7 +247,7 @@ fn a_rate_limit_is_reported_before_its_error() {
             client.answer(&stop, &json!({}));
         }
         let result = client.until("result");
-        infos.push(format!("{} {}", told(&result), result["api_error_status"]));
+        infos.push(format!("{} {}", summarize_line(&result), result["api_error_status"]));
     }
     insta::assert_snapshot!(infos.join("\n"), @r#"
     {"rateLimitType":"seven_day","status":"allowed_warning","utilization":0.91}
@@ -261,7 +262,7 @@ fn a_rate_limit_is_reported_before_its_error() {
 fn totals_are_correct_after_a_thousand_turns() {
     let directory = tempfile::tempdir().unwrap();
     let script = "[[step]]\nagent = 'a'\nrepeat = 1000";
-    let mut client = Driven::start(directory.path(), script, &["--session-id", "s"]);
+    let mut client = DrivenFakeClient::start(directory.path(), script, &["--session-id", "s"]);
     let mut last = Value::Null;
     for _ in 0..1000 {
         client.prompt("go");
@@ -271,8 +272,8 @@ fn totals_are_correct_after_a_thousand_turns() {
     }
     drop(client.to.take());
     let (_, exit) = client.rest(&json!({}));
-    assert_eq!(exit, Exit::Code { code: 0, said: None });
-    let mut next = Driven::start(directory.path(), script, &["--resume", "s"]);
+    assert_eq!(exit, FakeClientExit::Code { code: 0, said: None });
+    let mut next = DrivenFakeClient::start(directory.path(), script, &["--resume", "s"]);
     next.prompt("go");
     let stop = next.until("stop");
     next.answer(&stop, &json!({}));

@@ -1,113 +1,118 @@
 //! Runs the tool calls of one answer, with hooks and permissions. The tools really run.
 
-use super::client::{Break, Client, Fields, Heard};
-use super::flags::Asks;
-use super::inbox::Event;
-use super::turn::{Over, Turn, aborted, crash};
-use super::{PretendError, permission};
-use crate::query::hooks::variables;
-use crate::query::input::Input;
-use crate::query::tools::shell::{self, Order};
-use crate::query::tools::{Call, Done, REJECTED, STOPPED_RUNNING, files, schema};
-use crate::scenario::{AgentTurn, Interrupt, Point};
-use crate::transcript::{Outcome, ToolResult};
+use super::client::{FakeClientProcess, FakeInputFields, ReceivedInput, TurnBreak};
+use super::flags::PermissionPrompter;
+use super::inbox::InboxEvent;
+use super::turn::{FakeTurn, FakeTurnOutcome, aborted_outcome, crash_at};
+use super::{FakeClientError, permission};
+use crate::query::hooks::client_variables;
+use crate::query::input::HookInput;
+use crate::query::tools::shell::{self, ShellLaunch};
+use crate::query::tools::{
+    REJECTED_TEXT, STOPPED_WHILE_RUNNING_TEXT, ToolInvocation, ToolOutcome, files, schema,
+};
+use crate::scenario::{ScriptedTurn, TurnInterrupt, TurnPoint};
+use crate::transcript::{WrittenToolOutcome, WrittenToolResult};
 use crate::wire;
-use permission::{Denier, Granted};
+use permission::{DenialSource, PermissionOutcome};
 use ralph_sys::clock::{Deadline, Stopwatch};
 use ralph_sys::fs;
-use ralph_sys::proc::cancel::Cancel;
-use ralph_sys::proc::job::How;
+use ralph_sys::proc::cancel::CancelToken;
+use ralph_sys::proc::job::JobEnd;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-const FOR_TOOL: &str = "[Request interrupted by user for tool use]";
+const INTERRUPTED_TOOL_TEXT: &str = "[Request interrupted by user for tool use]";
 
 /// A completed call: its outcome and its permission.
-struct Made {
-    call: Call,
-    done: Done,
-    granted: Granted,
+struct CompletedCall {
+    call: ToolInvocation,
+    done: ToolOutcome,
+    granted: PermissionOutcome,
     took: Duration,
 }
 
-impl Client<'_> {
+impl FakeClientProcess<'_> {
     /// Runs all calls. Returns `None` if the model gets another request.
     pub(super) fn run_tools(
         &mut self,
-        turn: &mut Turn,
-        answer: &AgentTurn,
+        turn: &mut FakeTurn,
+        answer: &ScriptedTurn,
         number: u64,
-    ) -> Result<Option<Over>, Break> {
+    ) -> Result<Option<FakeTurnOutcome>, TurnBreak> {
         let calls = answer.tools.iter().enumerate().map(|(place, call)| {
             let (name, input) = wire::tool_use(call, &self.options.project);
             let name = if name == "Task" { "Agent".to_owned() } else { name };
-            Call { name, input, id: wire::tool_use_id(number, place) }
+            ToolInvocation { name, input, id: wire::tool_use_id(number, place) }
         });
-        let calls: Vec<Call> = calls.collect();
+        let calls: Vec<ToolInvocation> = calls.collect();
         let mut is_stopped = false;
         for (place, call) in calls.iter().enumerate() {
             let rest = calls.get(place + 1..).unwrap_or_default();
-            if answer.interrupt == Interrupt::Tools {
-                return self.abort(turn, call, rest).map(Some);
+            if answer.interrupt == TurnInterrupt::Tools {
+                return self.abort_calls(turn, call, rest).map(Some);
             }
-            let made = match self.make(turn, call) {
-                Err(Break::Interrupted) => return self.abort(turn, call, rest).map(Some),
+            let made = match self.run_call(turn, call) {
+                Err(TurnBreak::Interrupted) => return self.abort_calls(turn, call, rest).map(Some),
                 made => made?,
             };
             if rest.is_empty() {
-                crash(turn.mishap, Point::Tools)?;
+                crash_at(turn.mishap, TurnPoint::Tools)?;
             }
-            is_stopped |= self.after(&made)?;
-            self.tell_result(turn, &made)?;
+            is_stopped |= self.fire_event_after_call(&made)?;
+            self.write_tool_result(turn, &made)?;
         }
-        Ok(is_stopped.then(|| Over::success("hook_stopped", "")))
+        Ok(is_stopped.then(|| FakeTurnOutcome::success("hook_stopped", "")))
     }
 
     /// Runs one call, if hooks and permissions allow it.
-    fn make(&mut self, turn: &mut Turn, call: &Call) -> Result<Made, Break> {
-        let made = |call: &Call, done: Done, granted: Granted| Made {
-            call: call.clone(),
-            done,
-            granted,
-            took: Duration::ZERO,
+    fn run_call(
+        &mut self,
+        turn: &mut FakeTurn,
+        call: &ToolInvocation,
+    ) -> Result<CompletedCall, TurnBreak> {
+        let made = |call: &ToolInvocation, done: ToolOutcome, granted: PermissionOutcome| {
+            CompletedCall { call: call.clone(), done, granted, took: Duration::ZERO }
         };
-        let refusal = self.absent(call).or_else(|| schema::mistake(call));
-        if let Some(text) = refusal.or_else(|| files::refusal(&self.cwd, call)) {
-            return Ok(made(call, Done::Refused { text }, Granted::Unasked));
+        let refusal = self.unavailable_tool_error(call).or_else(|| schema::call_error(call));
+        if let Some(text) = refusal.or_else(|| files::edit_refusal(&self.cwd, call)) {
+            return Ok(made(call, ToolOutcome::Refused { text }, PermissionOutcome::NotChecked));
         }
         let event = "PreToolUse";
         let input = self.tool_input(event, call).with("tool_use_id", call.id.clone());
-        let told = self.ask(event, Some(&call.name), input)?;
-        self.pass_on(&told)?;
-        if let Some(text) = told.denial(&format!("{event}:{}", call.name)) {
-            turn.denials.push(denial(call));
-            return Ok(made(call, Done::Denied { text }, Granted::Unasked));
+        let outcome = self.run_callbacks(event, Some(&call.name), input)?;
+        self.write_system_messages(&outcome)?;
+        if let Some(text) = outcome.denial_text(&format!("{event}:{}", call.name)) {
+            turn.denials.push(denial_json(call));
+            return Ok(made(call, ToolOutcome::Denied { text }, PermissionOutcome::NotChecked));
         }
-        let input = told.updated_input().unwrap_or_else(|| call.input.clone());
-        let mut call = Call { input, ..call.clone() };
-        let granted = self.permit(&call, &told)?;
+        let input = outcome.updated_input().unwrap_or_else(|| call.input.clone());
+        let mut call = ToolInvocation { input, ..call.clone() };
+        let granted = self.request_permission(&call, &outcome)?;
         match &granted {
-            Granted::Not { text, .. } => {
-                turn.denials.push(denial(&call));
+            PermissionOutcome::Denied { text, .. } => {
+                turn.denials.push(denial_json(&call));
                 let text = text.clone();
-                return Ok(made(&call, Done::Denied { text }, granted));
+                return Ok(made(&call, ToolOutcome::Denied { text }, granted));
             }
-            Granted::Interrupted => return Err(Break::Interrupted),
-            Granted::ByDriver(Some(input)) => call.input = input.clone(),
-            Granted::ByDriver(None) | Granted::ByMode | Granted::Unasked => {}
+            PermissionOutcome::Interrupted => return Err(TurnBreak::Interrupted),
+            PermissionOutcome::ByDriver(Some(input)) => call.input = input.clone(),
+            PermissionOutcome::ByDriver(None)
+            | PermissionOutcome::ByMode
+            | PermissionOutcome::NotChecked => {}
         }
         let watch = Stopwatch::start();
-        let done = self.execute(&call)?;
-        Ok(Made { took: watch.elapsed(), ..made(&call, done, granted) })
+        let done = self.execute_tool(&call)?;
+        Ok(CompletedCall { took: watch.elapsed(), ..made(&call, done, granted) })
     }
 
     /// The error for a tool that needs a permission prompt, if there is none.
-    fn absent(&self, call: &Call) -> Option<String> {
+    fn unavailable_tool_error(&self, call: &ToolInvocation) -> Option<String> {
         let name = &call.name;
         let is_asking = matches!(name.as_str(), "AskUserQuestion" | "ExitPlanMode");
-        (is_asking && self.options.flags.asks == Asks::Nobody).then(|| {
+        (is_asking && self.options.flags.permission_prompter == PermissionPrompter::Unavailable).then(|| {
             format!(
                 "<tool_use_error>Error: No such tool available: {name}. {name} is disabled for this session.\
                  </tool_use_error>"
@@ -115,85 +120,95 @@ impl Client<'_> {
         })
     }
 
-    fn execute(&mut self, call: &Call) -> Result<Done, Break> {
+    fn execute_tool(&mut self, call: &ToolInvocation) -> Result<ToolOutcome, TurnBreak> {
         let is_background =
             call.input.get("run_in_background").and_then(Value::as_bool).unwrap_or_default();
         Ok(match call.name.as_str() {
-            "Bash" if is_background => self.start_task(call)?,
-            "Bash" => self.shell(call)?,
-            "Write" => files::write(&self.cwd, &mut self.seen, call),
-            "Edit" => files::edit(&self.cwd, &self.seen, call),
-            "Read" => files::read(&self.cwd, &mut self.seen, call),
-            "AskUserQuestion" => permission::answered(&call.input),
-            name => Done::Ran { response: json!({}), text: format!("(`{name}` is not simulated)") },
+            "Bash" if is_background => self.start_background_command(call)?,
+            "Bash" => self.run_command(call)?,
+            "Write" => files::write_file(&self.cwd, &mut self.seen, call),
+            "Edit" => files::edit_file(&self.cwd, &self.seen, call),
+            "Read" => files::read_file(&self.cwd, &mut self.seen, call),
+            "AskUserQuestion" => permission::question_result(&call.input),
+            name => ToolOutcome::Ran {
+                response: json!({}),
+                text: format!("(`{name}` is not simulated)"),
+            },
         })
     }
 
-    pub(super) fn order(&self, call: &Call) -> Result<Order, Break> {
+    pub(super) fn shell_launch(&self, call: &ToolInvocation) -> Result<ShellLaunch, TurnBreak> {
         let place = self.cwd_file();
-        place.parent().map_or(Ok(()), fs::create_dir)?;
+        place.parent().map_or(Ok(()), fs::create_private_dir)?;
         let mut env = self.options.env.clone();
-        let settings = self.settings().env;
+        let settings = self.load_settings().env;
         env.extend(settings.into_iter().map(|(name, value)| (name.into(), value.into())));
-        env.extend(variables(&self.options.project, &self.session, self.options.pid));
-        Ok(Order {
+        env.extend(client_variables(&self.options.project, &self.session, self.options.pid));
+        Ok(ShellLaunch {
             program: self.options.program.clone(),
-            argv: shell::argv(call, &place, &place.with_extension("env")),
+            argv: shell::command_argv(call, &place, &place.with_extension("env")),
             env,
             cwd: self.cwd.clone(),
-            place,
+            cwd_file: place,
         })
     }
 
     fn cwd_file(&self) -> PathBuf {
-        self.scratch().join(format!("cwd-{}", self.options.pid))
+        self.session_directory().join(format!("cwd-{}", self.options.pid))
     }
 
     /// Runs a command and handles the driver's input meanwhile.
-    fn shell(&mut self, call: &Call) -> Result<Done, Break> {
-        let order = self.order(call)?;
-        let cancel = Cancel::new().map(Arc::new);
-        let cancel = cancel.map_err(|error| Break::Trouble(PretendError::Cancel(error)))?;
-        let (bell, theirs) = (self.inbox.bell(), Arc::clone(&cancel));
-        let (place, limit) = (order.place.clone(), shell::limit(call));
+    fn run_command(&mut self, call: &ToolInvocation) -> Result<ToolOutcome, TurnBreak> {
+        let order = self.shell_launch(call)?;
+        let cancel = CancelToken::new().map(Arc::new);
+        let cancel = cancel.map_err(|error| TurnBreak::Error(FakeClientError::Cancel(error)))?;
+        let (bell, theirs) = (self.inbox.sender(), Arc::clone(&cancel));
+        let (place, limit) = (order.cwd_file.clone(), shell::command_timeout(call));
         std::thread::spawn(move || {
-            let finished = shell::supervise(&order, Deadline::after(limit), &theirs);
-            bell.ring(Event::Tool(Box::new(finished)));
+            let finished = shell::supervise_command(&order, Deadline::after(limit), &theirs);
+            bell.send(InboxEvent::Tool(Box::new(finished)));
         });
         let mut ends = None;
         let finished = loop {
-            match self.hear(None) {
-                Ok(Heard::Tool(finished)) => break finished,
-                Ok(Heard::Interrupt) => {
-                    ends.get_or_insert(Break::Interrupted);
-                    cancel.wish();
+            match self.receive(None) {
+                Ok(ReceivedInput::Tool(finished)) => break finished,
+                Ok(ReceivedInput::Interrupt) => {
+                    ends.get_or_insert(TurnBreak::Interrupted);
+                    cancel.cancel();
                 }
-                Ok(Heard::Task(id, finished)) => self.note_task(&id, &finished)?,
-                Ok(Heard::Nothing | Heard::Answer(..) | Heard::Closed | Heard::Late) => {}
+                Ok(ReceivedInput::Task(id, finished)) => {
+                    self.report_finished_task(&id, &finished)?
+                }
+                Ok(
+                    ReceivedInput::Handled
+                    | ReceivedInput::Answer(..)
+                    | ReceivedInput::Closed
+                    | ReceivedInput::TimedOut,
+                ) => {}
                 Err(reason) => {
                     ends = Some(reason);
-                    cancel.wish();
+                    cancel.cancel();
                 }
             }
         };
-        let note = shell::follow(&mut self.cwd, &self.options.project, &place);
+        let note = shell::follow_cwd(&mut self.cwd, &self.options.project, &place);
         match ends {
             Some(reason) => Err(reason),
-            None if matches!(finished.how, How::Lost) => {
-                Ok(Done::Failed { text: "Exit code 137".to_owned() })
+            None if matches!(finished.end, JobEnd::Lost) => {
+                Ok(ToolOutcome::Failed { text: "Exit code 137".to_owned() })
             }
-            None => Ok(shell::understand(&finished, note, call)),
+            None => Ok(shell::command_outcome(&finished, note, call)),
         }
     }
 
-    fn tool_input(&self, event: &str, call: &Call) -> Input {
-        self.input_of(event, Fields::Turn)
+    fn tool_input(&self, event: &str, call: &ToolInvocation) -> HookInput {
+        self.hook_input(event, FakeInputFields::Turn)
             .with("tool_name", call.name.clone())
-            .with("tool_input", self.shown(call))
+            .with("tool_input", self.hook_tool_input(call))
     }
 
     /// The input as hooks receive it: with absolute paths and defaults.
-    fn shown(&self, call: &Call) -> Value {
+    fn hook_tool_input(&self, call: &ToolInvocation) -> Value {
         let mut input = call.input.clone();
         if let Some(path) = input.get("file_path").and_then(Value::as_str) {
             let absolute = self.cwd.join(path).to_string_lossy().into_owned();
@@ -206,102 +221,133 @@ impl Client<'_> {
     }
 
     /// Fires the event after a call. Returns whether a hook ended the turn.
-    fn after(&mut self, made: &Made) -> Result<bool, Break> {
-        let Made { call, done, took, .. } = made;
+    fn fire_event_after_call(&mut self, made: &CompletedCall) -> Result<bool, TurnBreak> {
+        let CompletedCall { call, done, took, .. } = made;
         let (event, input) = match done {
-            Done::Ran { response, .. } => {
+            ToolOutcome::Ran { response, .. } => {
                 let input = self.tool_input("PostToolUse", call);
                 ("PostToolUse", input.with("tool_response", response.clone()))
             }
-            Done::Failed { text } => {
+            ToolOutcome::Failed { text } => {
                 let input = self.tool_input("PostToolUseFailure", call);
                 let input = input.with("error", text.clone()).with("is_interrupt", false);
                 ("PostToolUseFailure", input)
             }
-            Done::Refused { .. } | Done::Denied { .. } | Done::Interrupted { .. } => {
+            ToolOutcome::Refused { .. }
+            | ToolOutcome::Denied { .. }
+            | ToolOutcome::Interrupted { .. } => {
                 return Ok(false);
             }
         };
         let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         let input = input.with("tool_use_id", call.id.clone()).with("duration_ms", ms);
-        let told = self.ask(event, Some(&call.name), input)?;
-        self.pass_on(&told)?;
-        self.add_contexts(&told)?;
-        Ok(told.stop().is_some() && event == "PostToolUse")
+        let outcome = self.run_callbacks(event, Some(&call.name), input)?;
+        self.write_system_messages(&outcome)?;
+        self.record_contexts(&outcome)?;
+        Ok(outcome.continue_false().is_some() && event == "PostToolUse")
     }
 
-    fn tell_result(&mut self, turn: &mut Turn, made: &Made) -> Result<(), Break> {
-        let Made { call, done, granted, .. } = made;
+    fn write_tool_result(
+        &mut self,
+        turn: &mut FakeTurn,
+        made: &CompletedCall,
+    ) -> Result<(), TurnBreak> {
+        let CompletedCall { call, done, granted, .. } = made;
         turn.num_turns += 1;
         let text = done.text();
         let (outcome, result) = match done {
-            Done::Ran { response, .. } => (Outcome::Done(response), response.clone()),
-            Done::Failed { .. } => (Outcome::Failed, json!(format!("Error: {text}"))),
-            Done::Refused { .. } => (Outcome::Wrong, json!(format!("Error: {}", bare(text)))),
-            Done::Denied { .. } => (Outcome::Denied, json!(format!("Error: {text}"))),
-            Done::Interrupted { .. } => (Outcome::Interrupted, json!("User rejected tool use")),
+            ToolOutcome::Ran { response, .. } => {
+                (WrittenToolOutcome::Done(response), response.clone())
+            }
+            ToolOutcome::Failed { .. } => {
+                (WrittenToolOutcome::Failed, json!(format!("Error: {text}")))
+            }
+            ToolOutcome::Refused { .. } => (
+                WrittenToolOutcome::InvalidCall,
+                json!(format!("Error: {}", strip_error_mark(text))),
+            ),
+            ToolOutcome::Denied { .. } => {
+                (WrittenToolOutcome::Denied, json!(format!("Error: {text}")))
+            }
+            ToolOutcome::Interrupted { .. } => {
+                (WrittenToolOutcome::Interrupted, json!("User rejected tool use"))
+            }
         };
         let cwd = self.cwd.clone();
         let transcript = self.transcript()?;
-        transcript.tool_result(&ToolResult { id: &call.id, name: &call.name, text, outcome })?;
+        transcript.write_tool_result(&WrittenToolResult {
+            id: &call.id,
+            name: &call.name,
+            text,
+            outcome,
+        })?;
         transcript.set_cwd(&cwd);
-        let is_error = !matches!(done, Done::Ran { .. });
+        let is_error = !matches!(done, ToolOutcome::Ran { .. });
         let mut block = json!({"type": "tool_result", "tool_use_id": call.id, "content": text});
         if is_error || call.name == "Bash" {
             block["is_error"] = json!(is_error);
         }
         let mut more = Map::new();
         more.insert("tool_use_result".to_owned(), result);
-        more.insert("tool_result_meta".to_owned(), json!([meta(call, done, granted)]));
-        self.tell_user(&json!([block]), more)
+        more.insert("tool_result_meta".to_owned(), json!([tool_result_meta(call, done, granted)]));
+        self.write_user_line(&json!([block]), more)
     }
 
     /// Ends an interrupted turn: `call` was running, and `rest` had not started.
-    fn abort(&mut self, turn: &mut Turn, call: &Call, rest: &[Call]) -> Result<Over, Break> {
-        let texts = std::iter::once(format!("{REJECTED}{STOPPED_RUNNING}"))
-            .chain(std::iter::repeat(REJECTED.to_owned()));
+    fn abort_calls(
+        &mut self,
+        turn: &mut FakeTurn,
+        call: &ToolInvocation,
+        rest: &[ToolInvocation],
+    ) -> Result<FakeTurnOutcome, TurnBreak> {
+        let texts = std::iter::once(format!("{REJECTED_TEXT}{STOPPED_WHILE_RUNNING_TEXT}"))
+            .chain(std::iter::repeat(REJECTED_TEXT.to_owned()));
         for (call, text) in std::iter::once(call).chain(rest).zip(texts) {
-            let done = Done::Interrupted { text };
-            let (call, granted) = (call.clone(), Granted::Unasked);
-            let made = Made { call, done, granted, took: Duration::ZERO };
-            self.tell_result(turn, &made)?;
+            let done = ToolOutcome::Interrupted { text };
+            let (call, granted) = (call.clone(), PermissionOutcome::NotChecked);
+            let made = CompletedCall { call, done, granted, took: Duration::ZERO };
+            self.write_tool_result(turn, &made)?;
         }
         turn.num_turns += 1;
-        self.say_interrupted(FOR_TOOL)?;
-        Ok(aborted("aborted_tools", "tool_use"))
+        self.write_interruption(INTERRUPTED_TOOL_TEXT)?;
+        Ok(aborted_outcome("aborted_tools", "tool_use"))
     }
 }
 
 /// An entry of `permission_denials` in the result.
-fn denial(call: &Call) -> Value {
+fn denial_json(call: &ToolInvocation) -> Value {
     json!({"tool_name": call.name, "tool_use_id": call.id, "tool_input": call.input})
 }
 
 /// The metadata of a tool result: why the call ran or did not.
-fn meta(call: &Call, done: &Done, granted: &Granted) -> Value {
+fn tool_result_meta(
+    call: &ToolInvocation,
+    done: &ToolOutcome,
+    granted: &PermissionOutcome,
+) -> Value {
     let mut meta = json!({"id": call.id});
     match (done, granted) {
-        (Done::Interrupted { .. }, _) => meta["non_execution_kind"] = json!("user-rejected"),
-        (Done::Denied { .. }, Granted::Not { by, .. }) => {
+        (ToolOutcome::Interrupted { .. }, _) => meta["non_execution_kind"] = json!("user-rejected"),
+        (ToolOutcome::Denied { .. }, PermissionOutcome::Denied { by, .. }) => {
             let (kind, decision) = match by {
-                Denier::Nobody => ("user-rejected", json!({"source": "config"})),
-                Denier::Mode => {
+                DenialSource::NoPrompter => ("user-rejected", json!({"source": "config"})),
+                DenialSource::Mode => {
                     ("permission-rule", json!({"source": "config", "reason_type": "mode"}))
                 }
-                Denier::Driver => ("permission-rule", json!({"source": "user_reject"})),
-                Denier::Hook => ("permission-rule", json!({"source": "hook"})),
+                DenialSource::Driver => ("permission-rule", json!({"source": "user_reject"})),
+                DenialSource::Hook => ("permission-rule", json!({"source": "hook"})),
             };
             meta["non_execution_kind"] = json!(kind);
             meta["permission_decision"] = decision;
             meta["permission_decision"]["decision"] = json!("reject");
         }
-        (Done::Denied { .. }, _) => {
+        (ToolOutcome::Denied { .. }, _) => {
             meta["non_execution_kind"] = json!("permission-rule");
             meta["permission_decision"] =
                 json!({"decision": "reject", "source": "hook", "reason_type": "hook"});
         }
-        (Done::Refused { .. }, _) => {}
-        (_, Granted::ByDriver(_)) => {
+        (ToolOutcome::Refused { .. }, _) => {}
+        (_, PermissionOutcome::ByDriver(_)) => {
             meta["permission_decision"] = json!({"decision": "accept", "source": "user_temporary"});
         }
         (_, _) => {
@@ -313,7 +359,7 @@ fn meta(call: &Call, done: &Done, granted: &Granted) -> Value {
 }
 
 /// Removes the mark that some errors carry for the model.
-fn bare(text: &str) -> &str {
+fn strip_error_mark(text: &str) -> &str {
     let inner = text.strip_prefix("<tool_use_error>");
     inner.and_then(|text| text.strip_suffix("</tool_use_error>")).unwrap_or(text)
 }

@@ -1,44 +1,50 @@
 //! Runs one turn, from the driver's prompt to the result line.
 
-use super::Exit;
-use super::client::{Break, Client, Fields, Heard, Prompt};
-use super::report::NONE;
+use super::FakeClientExit;
+use super::client::{FakeClientProcess, FakeInputFields, QueuedPrompt, ReceivedInput, TurnBreak};
+use super::report::NO_USAGE;
 use crate::query::conversation::{api_error_text, error_class};
-use crate::scenario::{AgentTurn, ApiError, Hang, Interrupt, Mishap, Point, RateLimit, Usage};
-use crate::transcript::{Answer, Block, Failure, Origin, VERSION};
+use crate::scenario::{
+    ScriptedApiError, ScriptedRateLimit, ScriptedTurn, ScriptedUsage, TurnHang, TurnInterrupt,
+    TurnMishap, TurnPoint,
+};
+use crate::transcript::{
+    AnswerBlock, CLIENT_VERSION, WrittenAnswer, WrittenApiError, WrittenPromptOrigin,
+};
 use crate::{id, wire};
 use ralph_sys::clock::{self, Deadline};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-const NETWORK: &str = "API Error: Connection dropped (ECONNRESET). Check the gateway set in ANTHROPIC_BASE_URL, then try \
+const CONNECTION_ERROR: &str = "API Error: Connection dropped (ECONNRESET). Check the gateway set in ANTHROPIC_BASE_URL, then try \
     again.";
-const LIMIT: &str = "This request would exceed your account's rate limit. Please try again later.";
-const SILENT: &str = "[Your previous response had no visible output. Please continue and produce a user-visible response.]";
+const RATE_LIMIT_MESSAGE: &str =
+    "This request would exceed your account's rate limit. Please try again later.";
+const EMPTY_ANSWER_PROMPT: &str = "[Your previous response had no visible output. Please continue and produce a user-visible response.]";
 
 /// The state of a running turn.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct FakeTurn {
     /// `num_turns` of the result, by the client's rules.
     pub(super) num_turns: u32,
     /// Number of requests to the model.
     pub(super) rounds: u32,
-    pub(super) stops: Stops,
+    pub(super) stops: FakeTurnStops,
     pub(super) last_text: String,
     pub(super) stop_reason: Option<String>,
-    pub(super) usage: Usage,
+    pub(super) usage: ScriptedUsage,
     pub(super) denials: Vec<Value>,
     /// The scripted failure of the last answer.
-    pub(super) mishap: Mishap,
+    pub(super) mishap: TurnMishap,
     /// The run id of the background task that the turn reports.
-    pub(super) run: Option<String>,
+    pub(super) task_run_id: Option<String>,
     /// The driver's ids of the messages that the turn answers.
-    pub(super) messages: Vec<String>,
+    pub(super) message_ids: Vec<String>,
     is_nudged: bool,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Stops {
+pub(super) struct FakeTurnStops {
     /// `stop_hook_active`
     pub(super) is_active: bool,
     /// Consecutive blocks, without a tool call between them.
@@ -47,7 +53,7 @@ pub(super) struct Stops {
 
 /// How a turn ended.
 #[derive(Debug)]
-pub(super) struct Over {
+pub(super) struct FakeTurnOutcome {
     pub(super) subtype: &'static str,
     pub(super) reason: &'static str,
     pub(super) is_error: bool,
@@ -57,7 +63,7 @@ pub(super) struct Over {
     pub(super) fields: Map<String, Value>,
 }
 
-impl Over {
+impl FakeTurnOutcome {
     pub(super) fn success(reason: &'static str, result: &str) -> Self {
         let fields = [("result", json!(result)), ("api_error_status", Value::Null)];
         Self::new("success", reason, fields)
@@ -83,129 +89,141 @@ impl Over {
     }
 }
 
-impl Client<'_> {
+impl FakeClientProcess<'_> {
     /// Runs a turn. Returns the exit code if the process exited now, and the scripted failure of the last answer.
-    pub(super) fn turn(&mut self, prompt: &Prompt) -> Result<(u8, Mishap), Break> {
-        self.metered.start_turn();
-        self.tell_lifecycle(prompt, "started")?;
-        let mut turn = Turn {
+    pub(super) fn run_turn(
+        &mut self,
+        prompt: &QueuedPrompt,
+    ) -> Result<(u8, TurnMishap), TurnBreak> {
+        self.meter.start_turn();
+        self.write_lifecycle(prompt, "started")?;
+        let mut turn = FakeTurn {
             num_turns: 1,
             rounds: 0,
-            stops: Stops::default(),
+            stops: FakeTurnStops::default(),
             last_text: String::new(),
             stop_reason: None,
-            usage: NONE,
+            usage: NO_USAGE,
             denials: Vec::new(),
-            mishap: Mishap::None,
-            run: prompt.task.clone(),
-            messages: prompt.id.iter().cloned().collect(),
+            mishap: TurnMishap::None,
+            task_run_id: prompt.task_run_id.clone(),
+            message_ids: prompt.id.iter().cloned().collect(),
             is_nudged: false,
         };
-        let over = match self.play(prompt, &mut turn) {
+        let over = match self.play_turn(prompt, &mut turn) {
             Ok(over) => over,
-            Err(Break::Interrupted) => self.interrupted(&mut turn)?,
+            Err(TurnBreak::Interrupted) => self.interrupt_answer(&mut turn)?,
             Err(reason) => return Err(reason),
         };
-        crash(turn.mishap, Point::Result)?;
-        self.report(&turn, &over)?;
-        self.tell_lifecycle(prompt, "completed")?;
+        crash_at(turn.mishap, TurnPoint::Result)?;
+        self.write_result(&turn, &over)?;
+        self.write_lifecycle(prompt, "completed")?;
         Ok((u8::from(over.is_error), turn.mishap))
     }
 
-    fn play(&mut self, prompt: &Prompt, turn: &mut Turn) -> Result<Over, Break> {
+    fn play_turn(
+        &mut self,
+        prompt: &QueuedPrompt,
+        turn: &mut FakeTurn,
+    ) -> Result<FakeTurnOutcome, TurnBreak> {
         let transcript = self.transcript()?;
-        transcript.queue(&prompt.text)?;
-        self.prompt_id = Some(transcript.begin());
-        if let Some(refusal) = self.submit(prompt)? {
-            self.introduce()?;
-            return Ok(Over::success("completed", &refusal));
+        transcript.write_queued_prompt(&prompt.text)?;
+        self.prompt_id = Some(transcript.begin_prompt());
+        if let Some(refusal) = self.submit_prompt(prompt)? {
+            self.write_init()?;
+            return Ok(FakeTurnOutcome::success("completed", &refusal));
         }
-        self.introduce()?;
-        if let Some(over) = self.out_of_budget()? {
+        self.write_init()?;
+        if let Some(over) = self.check_max_budget()? {
             return Ok(over);
         }
         loop {
-            let (number, answer) = self.turns.next(None)?;
+            let (number, answer) = self.script.next_turn(None)?;
             turn.rounds += 1;
             turn.mishap = answer.mishap;
             self.await_answer(&answer)?;
             if let Some(limit) = &answer.rate_limit {
-                self.tell_limit(limit)?;
+                self.write_rate_limit(limit)?;
             }
             let rejected = answer.rate_limit.as_ref().filter(|limit| limit.status == "rejected");
-            let error = answer.error.clone().or_else(|| rejected.map(|_| too_many()));
+            let error = answer.error.clone().or_else(|| rejected.map(|_| rate_limit_error()));
             if let Some(error) = error {
-                return self.failed(turn, &error, number);
+                return self.fail_with_api_error(turn, &error, number);
             }
             let before = turn.usage;
-            self.answer(turn, &answer, number)?;
+            self.write_answer(turn, &answer, number)?;
             let over = if !answer.tools.is_empty() {
                 turn.stops.blocks = 0;
                 match self.run_tools(turn, &answer, number)? {
                     Some(over) => Some(over),
-                    None => self.out_of_budget()?,
+                    None => self.check_max_budget()?,
                 }
-            } else if let Some(over) = self.out_of_budget()? {
+            } else if let Some(over) = self.check_max_budget()? {
                 // The answer that exceeded the budget counts for the session but not for the turn.
                 turn.usage = before;
                 Some(over)
             } else if answer.text.is_empty() && !std::mem::replace(&mut turn.is_nudged, true) {
-                self.remind(turn, SILENT)?;
+                self.write_feedback(turn, EMPTY_ANSWER_PROMPT)?;
                 None
             } else {
-                self.stop(turn)?
+                self.attempt_stop(turn)?
             };
-            if let Some(over) = over.or_else(|| self.out_of_turns(turn)) {
+            if let Some(over) = over.or_else(|| self.check_max_turns(turn)) {
                 return Ok(over);
             }
             if !answer.tools.is_empty() {
-                self.overhear(turn)?;
+                self.take_queued_prompts(turn)?;
             }
         }
     }
 
     /// Fires `UserPromptSubmit`. Returns the message for the driver if a hook blocks the prompt.
-    fn submit(&mut self, prompt: &Prompt) -> Result<Option<String>, Break> {
+    fn submit_prompt(&mut self, prompt: &QueuedPrompt) -> Result<Option<String>, TurnBreak> {
         let event = "UserPromptSubmit";
-        let input = self.input_of(event, Fields::Mode).with("prompt", prompt.text.clone());
-        let told = self.ask(event, None, input)?;
-        self.pass_on(&told)?;
-        let refusal = told.refused_prompt(&prompt.text);
+        let input =
+            self.hook_input(event, FakeInputFields::Mode).with("prompt", prompt.text.clone());
+        let outcome = self.run_callbacks(event, None, input)?;
+        self.write_system_messages(&outcome)?;
+        let refusal = outcome.prompt_refusal(&prompt.text);
         if refusal.is_none() {
-            let origin = if prompt.task.is_some() { Origin::Task } else { Origin::Person };
-            self.transcript()?.prompt(&prompt.text, origin)?;
-            self.add_contexts(&told)?;
+            let origin = if prompt.task_run_id.is_some() {
+                WrittenPromptOrigin::Task
+            } else {
+                WrittenPromptOrigin::Person
+            };
+            self.transcript()?.write_prompt(&prompt.text, origin)?;
+            self.record_contexts(&outcome)?;
         }
         Ok(refusal)
     }
 
     /// Adds messages that arrived while a tool ran to this turn.
-    fn overhear(&mut self, turn: &mut Turn) -> Result<(), Break> {
-        use super::client::Priority;
-        while self.queue.front().is_some_and(|prompt| prompt.priority == Priority::Next) {
+    fn take_queued_prompts(&mut self, turn: &mut FakeTurn) -> Result<(), TurnBreak> {
+        use super::client::PromptPriority;
+        while self.queue.front().is_some_and(|prompt| prompt.priority == PromptPriority::Next) {
             let Some(prompt) = self.queue.pop_front() else { break };
-            self.tell_lifecycle(&prompt, "started")?;
-            self.submit(&prompt)?;
-            self.tell_lifecycle(&prompt, "completed")?;
-            turn.messages.extend(prompt.id);
+            self.write_lifecycle(&prompt, "started")?;
+            self.submit_prompt(&prompt)?;
+            self.write_lifecycle(&prompt, "completed")?;
+            turn.message_ids.extend(prompt.id);
         }
         Ok(())
     }
 
-    fn introduce(&mut self) -> Result<(), Break> {
+    fn write_init(&mut self) -> Result<(), TurnBreak> {
         let tools = ["Task", "Bash", "Edit", "Read", "Write"];
         let cwd = self.options.project.to_string_lossy().into_owned();
-        self.tell(json!({
+        self.write_message(json!({
             "type": "system",
             "subtype": "init",
             "cwd": cwd,
             "tools": tools,
             "mcp_servers": [],
             "model": self.model,
-            "permissionMode": self.mode(),
+            "permissionMode": self.permission_mode(),
             "slash_commands": ["clear", "compact"],
             "apiKeySource": "ANTHROPIC_API_KEY",
-            "claude_code_version": VERSION,
+            "claude_code_version": CLIENT_VERSION,
             "output_style": "default",
             "agents": ["general-purpose"],
             "skills": [],
@@ -219,37 +237,44 @@ impl Client<'_> {
     }
 
     /// Waits for the delay of an answer, and plays its scripted crash or hang.
-    fn await_answer(&mut self, answer: &AgentTurn) -> Result<(), Break> {
-        crash(answer.mishap, Point::Answer)?;
+    fn await_answer(&mut self, answer: &ScriptedTurn) -> Result<(), TurnBreak> {
+        crash_at(answer.mishap, TurnPoint::Answer)?;
         let deadline = match answer.mishap {
-            Mishap::Hang(Hang::Client) => return Err(Break::Ends(Exit::Never)),
-            Mishap::Hang(Hang::Answer) => None,
-            Mishap::None | Mishap::Crash { .. } => {
+            TurnMishap::Hang(TurnHang::Client) => {
+                return Err(TurnBreak::Exit(FakeClientExit::Never));
+            }
+            TurnMishap::Hang(TurnHang::Answer) => None,
+            TurnMishap::None | TurnMishap::Crash { .. } => {
                 Some(Deadline::after(Duration::from_millis(answer.delay_ms)))
             }
         };
-        if answer.interrupt == Interrupt::Answer {
-            return Err(Break::Interrupted);
+        if answer.interrupt == TurnInterrupt::Answer {
+            return Err(TurnBreak::Interrupted);
         }
-        while deadline.is_none_or(|deadline| !deadline.is_over()) {
-            match self.hear(deadline.as_ref())? {
-                Heard::Interrupt => return Err(Break::Interrupted),
-                Heard::Task(id, finished) => self.note_task(&id, &finished)?,
+        while deadline.is_none_or(|deadline| !deadline.has_passed()) {
+            match self.receive(deadline.as_ref())? {
+                ReceivedInput::Interrupt => return Err(TurnBreak::Interrupted),
+                ReceivedInput::Task(id, finished) => self.report_finished_task(&id, &finished)?,
                 // Without a driver, nothing could end the wait.
-                Heard::Closed if deadline.is_none() => return Err(Break::Interrupted),
-                Heard::Nothing
-                | Heard::Answer(..)
-                | Heard::Tool(_)
-                | Heard::Closed
-                | Heard::Late => {}
+                ReceivedInput::Closed if deadline.is_none() => return Err(TurnBreak::Interrupted),
+                ReceivedInput::Handled
+                | ReceivedInput::Answer(..)
+                | ReceivedInput::Tool(_)
+                | ReceivedInput::Closed
+                | ReceivedInput::TimedOut => {}
             }
         }
         Ok(())
     }
 
     /// Writes an answer: one line for each block.
-    fn answer(&mut self, turn: &mut Turn, answer: &AgentTurn, number: u64) -> Result<(), Break> {
-        let Usage { input, output, cache_read, cache_creation } = answer.usage;
+    fn write_answer(
+        &mut self,
+        turn: &mut FakeTurn,
+        answer: &ScriptedTurn,
+        number: u64,
+    ) -> Result<(), TurnBreak> {
+        let ScriptedUsage { input, output, cache_read, cache_creation } = answer.usage;
         let read = [input, cache_read, cache_creation];
         self.context = read.into_iter().fold(0, u64::saturating_add);
         for (sum, more) in [
@@ -262,8 +287,8 @@ impl Client<'_> {
         }
         turn.last_text.clone_from(&answer.text);
         turn.stop_reason = Some(wire::stop_reason(answer).to_owned());
-        let content = wire::content(answer, number, &self.options.project);
-        self.write_down(answer, &content, number)?;
+        let content = wire::content_blocks(answer, number, &self.options.project);
+        self.record_answer(answer, &content, number)?;
         for block in content {
             let mut line = json!({
                 "type": "assistant",
@@ -284,32 +309,32 @@ impl Client<'_> {
                     "context_management": null,
                 },
                 "parent_tool_use_id": null,
-                "timestamp": clock::rfc3339(clock::now_ms()),
+                "timestamp": clock::format_rfc3339(clock::now_ms()),
                 "request_id": wire::request_id(number),
             });
-            name_messages(&mut line, &turn.messages);
-            self.tell(line)?;
+            add_message_ids(&mut line, &turn.message_ids);
+            self.write_message(line)?;
         }
         Ok(())
     }
 
-    fn write_down(
+    fn record_answer(
         &mut self,
-        answer: &AgentTurn,
+        answer: &ScriptedTurn,
         content: &[Value],
         number: u64,
-    ) -> Result<(), Break> {
+    ) -> Result<(), TurnBreak> {
         let blocks = content.iter().map(|block| match block["text"].as_str() {
-            Some(text) => Block::Text { text },
-            None => Block::ToolUse {
+            Some(text) => AnswerBlock::Text { text },
+            None => AnswerBlock::ToolUse {
                 id: block["id"].as_str().unwrap_or_default(),
                 name: block["name"].as_str().unwrap_or_default(),
                 input: &block["input"],
             },
         });
-        let blocks: Vec<Block<'_>> = blocks.collect();
+        let blocks: Vec<AnswerBlock<'_>> = blocks.collect();
         let model = self.model.clone();
-        Ok(self.transcript()?.answer(&Answer {
+        Ok(self.transcript()?.write_answer(&WrittenAnswer {
             id: &wire::message_id(number),
             request: &wire::request_id(number),
             model: &model,
@@ -319,7 +344,7 @@ impl Client<'_> {
         })?)
     }
 
-    fn tell_limit(&mut self, limit: &RateLimit) -> Result<(), Break> {
+    fn write_rate_limit(&mut self, limit: &ScriptedRateLimit) -> Result<(), TurnBreak> {
         let mut info = json!({"status": limit.status, "rateLimitType": limit.kind});
         if let Some(wait) = limit.resets_in_ms {
             // In whole seconds, rounded up so that the reset is never reported too early.
@@ -329,13 +354,18 @@ impl Client<'_> {
         if let Some(percent) = limit.used_percent {
             info["utilization"] = json!(f64::from(percent) / 100.0);
         }
-        self.tell(json!({"type": "rate_limit_event", "rate_limit_info": info}))
+        self.write_message(json!({"type": "rate_limit_event", "rate_limit_info": info}))
     }
 
     /// Ends the turn with an API error that retries did not resolve.
-    fn failed(&mut self, turn: &mut Turn, error: &ApiError, number: u64) -> Result<Over, Break> {
+    fn fail_with_api_error(
+        &mut self,
+        turn: &mut FakeTurn,
+        error: &ScriptedApiError,
+        number: u64,
+    ) -> Result<FakeTurnOutcome, TurnBreak> {
         let is_unreached = error.status == 0;
-        let text = if is_unreached { NETWORK.to_owned() } else { api_error_text(error) };
+        let text = if is_unreached { CONNECTION_ERROR.to_owned() } else { api_error_text(error) };
         let class = if is_unreached { "server_error" } else { error_class(error) };
         turn.stop_reason = Some("stop_sequence".to_owned());
         let mut about = Map::new();
@@ -345,120 +375,128 @@ impl Client<'_> {
             about.insert("api_error_status".to_owned(), json!(error.status));
             about.insert("api_error_type".to_owned(), json!(error.kind));
         }
-        self.transcript()?.api_error(&Failure {
+        self.transcript()?.write_api_error(&WrittenApiError {
             status: (!is_unreached).then_some(error.status),
             kind: (!is_unreached).then_some(&*error.kind),
             error: class,
             request: &wire::request_id(number),
             text: &text,
         })?;
-        self.tell(synthetic(&text, class, &about))?;
+        self.write_message(synthetic_message(&text, class, &about))?;
         let input = self
-            .input_of("StopFailure", Fields::Effort)
+            .hook_input("StopFailure", FakeInputFields::Effort)
             .with("error", class)
             .with("last_assistant_message", text.clone());
         // The client does not wait for the answer.
-        self.send("StopFailure", Some(class), &input)?;
-        self.asked.clear();
-        let mut over = Over::success("api_error", &text);
+        self.send_callbacks("StopFailure", Some(class), &input)?;
+        self.open_requests.clear();
+        let mut over = FakeTurnOutcome::success("api_error", &text);
         over.fields.extend(about);
-        Ok(Over { is_error: true, ..over })
+        Ok(FakeTurnOutcome { is_error: true, ..over })
     }
 
     /// Ends a turn that was interrupted while the answer was streaming.
-    fn interrupted(&mut self, turn: &mut Turn) -> Result<Over, Break> {
+    fn interrupt_answer(&mut self, turn: &mut FakeTurn) -> Result<FakeTurnOutcome, TurnBreak> {
         turn.num_turns += 1;
         turn.stop_reason = None;
-        self.say_interrupted("[Request interrupted by user]")?;
-        Ok(aborted("aborted_streaming", "null"))
+        self.write_interruption("[Request interrupted by user]")?;
+        Ok(aborted_outcome("aborted_streaming", "null"))
     }
 
-    pub(super) fn say_interrupted(&mut self, text: &str) -> Result<(), Break> {
-        self.transcript()?.interruption(text)?;
-        self.tell_user(&json!([{"type": "text", "text": text}]), Map::new())
+    pub(super) fn write_interruption(&mut self, text: &str) -> Result<(), TurnBreak> {
+        self.transcript()?.write_interruption(text)?;
+        self.write_user_line(&json!([{"type": "text", "text": text}]), Map::new())
     }
 
     /// Writes a user message that no person sent, to the transcript and to the driver.
-    pub(super) fn remind(&mut self, turn: &mut Turn, text: &str) -> Result<(), Break> {
+    pub(super) fn write_feedback(
+        &mut self,
+        turn: &mut FakeTurn,
+        text: &str,
+    ) -> Result<(), TurnBreak> {
         turn.num_turns += 1;
-        self.transcript()?.feedback(text)?;
+        self.transcript()?.write_feedback(text)?;
         let mut more = Map::new();
         more.insert("isSynthetic".to_owned(), json!(true));
-        self.tell_user(&json!([{"type": "text", "text": text}]), more)
+        self.write_user_line(&json!([{"type": "text", "text": text}]), more)
     }
 
-    pub(super) fn tell_user(
+    pub(super) fn write_user_line(
         &mut self,
         content: &Value,
         more: Map<String, Value>,
-    ) -> Result<(), Break> {
+    ) -> Result<(), TurnBreak> {
         let mut line = json!({
             "type": "user",
             "message": {"role": "user", "content": content},
             "parent_tool_use_id": null,
-            "timestamp": clock::rfc3339(clock::now_ms()),
+            "timestamp": clock::format_rfc3339(clock::now_ms()),
         });
         if let Value::Object(fields) = &mut line {
             fields.extend(more);
         }
-        self.tell(line)
+        self.write_message(line)
     }
 
-    fn out_of_budget(&mut self) -> Result<Option<Over>, Break> {
+    fn check_max_budget(&mut self) -> Result<Option<FakeTurnOutcome>, TurnBreak> {
         let Some(most) = self.options.flags.max_budget_usd else { return Ok(None) };
-        if self.spent()? < most {
+        if self.process_cost_usd()? < most {
             return Ok(None);
         }
         let error = format!("Reached maximum budget (${most})");
-        Ok(Some(Over::error("error_max_budget_usd", "budget_exhausted", &error)))
+        Ok(Some(FakeTurnOutcome::error("error_max_budget_usd", "budget_exhausted", &error)))
     }
 
-    fn out_of_turns(&self, turn: &Turn) -> Option<Over> {
+    fn check_max_turns(&self, turn: &FakeTurn) -> Option<FakeTurnOutcome> {
         let most = self.options.flags.max_turns.or(self.scenario.client.max_turns)?;
         (turn.rounds >= most).then(|| {
             let error = format!("Reached maximum number of turns ({most})");
-            let over = Over::error("error_max_turns", "max_turns", &error);
-            Over { num_turns: Some(turn.rounds + 1), ..over }
+            let over = FakeTurnOutcome::error("error_max_turns", "max_turns", &error);
+            FakeTurnOutcome { num_turns: Some(turn.rounds + 1), ..over }
         })
     }
 }
 
 /// Ends the process if the scenario has a crash at this point.
-pub(super) fn crash(mishap: Mishap, here: Point) -> Result<(), Break> {
+pub(super) fn crash_at(mishap: TurnMishap, here: TurnPoint) -> Result<(), TurnBreak> {
     match mishap {
-        Mishap::Crash { at, exit } if at == here => Err(Break::Ends(match exit {
-            Some(code) => Exit::Code { code, said: None },
-            None => Exit::Killed,
+        TurnMishap::Crash { at, exit } if at == here => Err(TurnBreak::Exit(match exit {
+            Some(code) => FakeClientExit::Code { code, said: None },
+            None => FakeClientExit::Killed,
         })),
-        Mishap::None | Mishap::Crash { .. } | Mishap::Hang(_) => Ok(()),
+        TurnMishap::None | TurnMishap::Crash { .. } | TurnMishap::Hang(_) => Ok(()),
     }
 }
 
 /// Adds the ids of the messages that a line answers, if the driver gave any.
-pub(super) fn name_messages(line: &mut Value, messages: &[String]) {
+pub(super) fn add_message_ids(line: &mut Value, messages: &[String]) {
     if let Some(last) = messages.last() {
         line["user_message_uuid"] = json!(last);
         line["user_message_uuids"] = json!(messages);
     }
 }
 
-pub(super) fn aborted(reason: &'static str, stop_reason: &str) -> Over {
+pub(super) fn aborted_outcome(reason: &'static str, stop_reason: &str) -> FakeTurnOutcome {
     let error = format!(
         "[ede_diagnostic] result_type=user last_content_type=n/a stop_reason={stop_reason}"
     );
-    Over::error("error_during_execution", reason, &error)
+    FakeTurnOutcome::error("error_during_execution", reason, &error)
 }
 
-fn too_many() -> ApiError {
-    ApiError { status: 429, kind: "rate_limit_error".to_owned(), message: LIMIT.to_owned() }
+fn rate_limit_error() -> ScriptedApiError {
+    ScriptedApiError {
+        status: 429,
+        kind: "rate_limit_error".to_owned(),
+        message: RATE_LIMIT_MESSAGE.to_owned(),
+    }
 }
 
 /// An assistant message that the client makes up.
-fn synthetic(text: &str, class: &str, about: &Map<String, Value>) -> Value {
+fn synthetic_message(text: &str, class: &str, about: &Map<String, Value>) -> Value {
     let mut line = json!({
         "type": "assistant",
         "message": {
-            "id": id::uuid(),
+            "id": id::new_uuid(),
             "type": "message",
             "role": "assistant",
             "model": "<synthetic>",
@@ -481,7 +519,7 @@ fn synthetic(text: &str, class: &str, about: &Map<String, Value>) -> Value {
             },
         },
         "parent_tool_use_id": null,
-        "timestamp": clock::rfc3339(clock::now_ms()),
+        "timestamp": clock::format_rfc3339(clock::now_ms()),
         "error": class,
         "is_api_error_message": true,
     });

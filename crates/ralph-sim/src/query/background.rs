@@ -3,83 +3,87 @@
 //! A background subagent runs when the main conversation is idle, because its turns come from the script. That is the
 //! order of a slow subagent in the real client. A command really runs in the background.
 
-use super::agents::{self, Report, Task};
-use super::conversation::Conversation;
-use super::host::Host;
-use super::tools::shell::{self, Order};
-use super::tools::{Call, Done};
+use super::agents::{self, SubagentReport, SubagentTask};
+use super::conversation::SimulatedConversation;
+use super::host::SimulatedClient;
+use super::tools::shell::{self, ShellLaunch};
+use super::tools::{ToolInvocation, ToolOutcome};
 use super::{prompts, teammates};
 use crate::id;
 use ralph_sys::clock::Deadline;
-use ralph_sys::fs::{self, Mode};
-use ralph_sys::proc::cancel::Cancel;
-use ralph_sys::proc::job::{Finished, How};
+use ralph_sys::fs::{self, SharedFileMode};
+use ralph_sys::proc::cancel::CancelToken;
+use ralph_sys::proc::job::{JobEnd, JobResult};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-const LONGEST: Duration = Duration::from_mins(10);
+const MAX_RUN_TIME: Duration = Duration::from_mins(10);
 
-pub(super) struct Background {
+pub(super) struct SimulatedBackgroundTask {
     id: String,
     /// The id of the tool call that started it.
-    call: String,
+    call_id: String,
     description: String,
     output: PathBuf,
-    work: Work,
+    work: BackgroundWork,
 }
 
-enum Work {
+enum BackgroundWork {
     Agent {
-        task: Task,
+        task: SubagentTask,
         /// Taken when the subagent runs.
-        own: Option<Box<Conversation>>,
+        own: Option<Box<SimulatedConversation>>,
     },
-    Teammate(Option<Box<Conversation>>),
+    Teammate(Option<Box<SimulatedConversation>>),
     Shell {
         command: String,
-        cancel: Arc<Cancel>,
-        thread: JoinHandle<Finished>,
+        cancel: Arc<CancelToken>,
+        thread: JoinHandle<JobResult>,
     },
 }
 
-/// What happens when background work is done.
-pub(super) enum Woken {
+/// The consequence of finished background work.
+pub(super) enum BackgroundCompletion {
     /// The agent is woken with this notification.
-    Agent(String),
-    Nobody,
+    NotifyAgent(String),
+    Silent,
 }
 
-impl Background {
-    pub(super) fn teammate(call: &Call, task: &Task, own: Conversation) -> Self {
+impl SimulatedBackgroundTask {
+    pub(super) fn teammate(
+        call: &ToolInvocation,
+        task: &SubagentTask,
+        own: SimulatedConversation,
+    ) -> Self {
         Self {
-            id: id::teammate(),
-            call: call.id.clone(),
+            id: id::new_teammate_id(),
+            call_id: call.id.clone(),
             description: task.description.clone(),
             output: PathBuf::new(),
-            work: Work::Teammate(Some(Box::new(own))),
+            work: BackgroundWork::Teammate(Some(Box::new(own))),
         }
     }
 
     /// Its entry in the `background_tasks` field of `Stop`.
-    pub(super) fn listed(&self) -> Value {
+    pub(super) fn to_json(&self) -> Value {
         match &self.work {
-            Work::Agent { task, .. } => json!({
+            BackgroundWork::Agent { task, .. } => json!({
                 "id": self.id,
                 "type": "subagent",
                 "status": "running",
                 "description": self.description,
                 "agent_type": task.agent.kind,
             }),
-            Work::Teammate(_) => json!({
+            BackgroundWork::Teammate(_) => json!({
                 "id": self.id,
                 "type": "teammate",
                 "status": "running",
                 "description": self.description,
             }),
-            Work::Shell { command, .. } => json!({
+            BackgroundWork::Shell { command, .. } => json!({
                 "id": self.id,
                 "type": "shell",
                 "status": "running",
@@ -90,30 +94,34 @@ impl Background {
     }
 
     pub(super) fn end(self) {
-        if let Work::Shell { cancel, thread, .. } = self.work {
-            cancel.wish();
+        if let BackgroundWork::Shell { cancel, thread, .. } = self.work {
+            cancel.cancel();
             // The output is discarded.
             drop(thread.join());
         }
     }
 }
 
-fn output(host: &Host<'_>, id: &str) -> PathBuf {
+fn output_path(host: &SimulatedClient<'_>, id: &str) -> PathBuf {
     host.stage.root.join("tasks").join(format!("{id}.output"))
 }
 
-fn description(call: &Call) -> String {
+fn call_description(call: &ToolInvocation) -> String {
     call.input.get("description").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-pub(super) fn agent(host: &mut Host<'_>, chat: &mut Conversation, call: &Call) -> Done {
-    let task = Task::of(call, true);
-    let own = match agents::begin(host, chat, &task) {
+pub(super) fn start_agent(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+    call: &ToolInvocation,
+) -> ToolOutcome {
+    let task = SubagentTask::from_call(call, true);
+    let own = match agents::begin_subagent(host, chat, &task) {
         Ok(own) => Some(Box::new(own)),
-        Err(error) => return host.cannot_write(error),
+        Err(error) => return host.fail_write(error),
     };
     let id = task.agent.id.clone();
-    let output = output(host, &id);
+    let output = output_path(host, &id);
     let text = format!(
         "Async agent launched successfully. (This tool result is internal metadata — never quote or paste any part of \
          it, including the agentId below, into a user-facing reply.)\nagentId: {id} (internal ID - do not mention to \
@@ -136,27 +144,30 @@ pub(super) fn agent(host: &mut Host<'_>, chat: &mut Conversation, call: &Call) -
         "canReadOutputFile": true,
         "canContinueAgent": true,
     });
-    host.background.push(Background {
+    host.background.push(SimulatedBackgroundTask {
         id,
-        call: call.id.clone(),
+        call_id: call.id.clone(),
         description: task.description.clone(),
         output,
-        work: Work::Agent { task, own },
+        work: BackgroundWork::Agent { task, own },
     });
-    Done::Ran { response, text }
+    ToolOutcome::Ran { response, text }
 }
 
-pub(super) fn shell(host: &mut Host<'_>, call: &Call) -> Done {
-    let id = id::task();
-    let output = output(host, &id);
-    let order = Order::new(host, call);
+pub(super) fn start_command(host: &mut SimulatedClient<'_>, call: &ToolInvocation) -> ToolOutcome {
+    let id = id::new_task_id();
+    let output = output_path(host, &id);
+    let order = ShellLaunch::new(host, call);
     let everything = Arc::clone(&host.cancel);
-    let Ok(cancel) = Cancel::or_when(move || everything.is_wished()).map(Arc::new) else {
-        return Done::Failed { text: "the command could not be started".to_owned() };
+    let Ok(cancel) =
+        CancelToken::with_external_check(move || everything.is_cancelled()).map(Arc::new)
+    else {
+        return ToolOutcome::Failed { text: "the command could not be started".to_owned() };
     };
     let theirs = Arc::clone(&cancel);
-    let thread =
-        std::thread::spawn(move || shell::supervise(&order, Deadline::after(LONGEST), &theirs));
+    let thread = std::thread::spawn(move || {
+        shell::supervise_command(&order, Deadline::after(MAX_RUN_TIME), &theirs)
+    });
     let command = call.input.get("command").and_then(Value::as_str).unwrap_or_default().to_owned();
     let text = format!(
         "Command running in background with ID: {id}. Output is being written to: {}. You will be notified when it \
@@ -171,78 +182,97 @@ pub(super) fn shell(host: &mut Host<'_>, call: &Call) -> Done {
         "noOutputExpected": false,
         "backgroundTaskId": id,
     });
-    host.background.push(Background {
+    host.background.push(SimulatedBackgroundTask {
         id,
-        call: call.id.clone(),
-        description: description(call),
+        call_id: call.id.clone(),
+        description: call_description(call),
         output,
-        work: Work::Shell { command, cancel, thread },
+        work: BackgroundWork::Shell { command, cancel, thread },
     });
-    Done::Ran { response, text }
+    ToolOutcome::Ran { response, text }
 }
 
 /// Waits for the oldest background work. Returns `None` if there is none.
-pub(super) fn next(host: &mut Host<'_>, chat: &mut Conversation) -> Option<Woken> {
+pub(super) fn finish_oldest(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+) -> Option<BackgroundCompletion> {
     let own = match &mut host.background.first_mut()?.work {
-        Work::Agent { own, .. } => own.take(),
-        Work::Teammate(own) => {
+        BackgroundWork::Agent { own, .. } => own.take(),
+        BackgroundWork::Teammate(own) => {
             let own = own.take();
-            return Some(rest(host, chat, own));
+            return Some(finish_teammate(host, chat, own));
         }
-        Work::Shell { .. } => None,
+        BackgroundWork::Shell { .. } => None,
     };
     // The subagent stays in the list, and so counts as running, until its stop hooks have answered.
     let report = own.map(|mut own| {
-        let report = agents::finish(host, &mut own);
-        let wrote = chat.transcript.finish(&own.transcript);
-        host.wrote(wrote);
+        let report = agents::run_subagent(host, &mut own);
+        let wrote = chat.transcript.finish_sidechain(&own.transcript);
+        host.note_write(wrote);
         report
     });
     let done = host.background.remove(0);
     let status = match (done.work, report) {
-        (Work::Agent { .. }, report) => agent_status(host, &done.description, report.as_ref()),
-        (Work::Shell { thread, .. }, _) => {
+        (BackgroundWork::Agent { .. }, report) => {
+            agent_status(host, &done.description, report.as_ref())
+        }
+        (BackgroundWork::Shell { thread, .. }, _) => {
             let finished = thread.join().ok();
             shell_status(&done.description, &done.output, finished.as_ref())
         }
-        (Work::Teammate(_), _) => return Some(Woken::Nobody),
+        (BackgroundWork::Teammate(_), _) => return Some(BackgroundCompletion::Silent),
     };
-    Some(Woken::Agent(format!(
+    Some(BackgroundCompletion::NotifyAgent(format!(
         "<task-notification>\n<task-id>{}</task-id>\n<tool-use-id>{}</tool-use-id>\n<output-file>{}</output-file>\n\
          {status}\n</task-notification>",
         done.id,
-        done.call,
+        done.call_id,
         done.output.display()
     )))
 }
 
 /// Reports finished commands to the agent in the middle of its turn.
-pub(super) fn tell_of_ended(host: &mut Host<'_>, chat: &mut Conversation) {
-    let is_ended = |background: &Background| match &background.work {
-        Work::Shell { thread, .. } => thread.is_finished(),
-        Work::Agent { .. } | Work::Teammate(_) => false,
+pub(super) fn report_finished_commands(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+) {
+    let is_ended = |background: &SimulatedBackgroundTask| match &background.work {
+        BackgroundWork::Shell { thread, .. } => thread.is_finished(),
+        BackgroundWork::Agent { .. } | BackgroundWork::Teammate(_) => false,
     };
     while let Some(place) = host.background.iter().position(is_ended) {
         let done = host.background.remove(place);
         host.background.insert(0, done);
-        let Some(Woken::Agent(notification)) = next(host, chat) else { return };
-        prompts::mention(host, chat, &notification);
+        let Some(BackgroundCompletion::NotifyAgent(notification)) = finish_oldest(host, chat)
+        else {
+            return;
+        };
+        prompts::notify_during_turn(host, chat, &notification);
     }
 }
 
-fn rest(host: &mut Host<'_>, chat: &mut Conversation, own: Option<Box<Conversation>>) -> Woken {
+fn finish_teammate(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+    own: Option<Box<SimulatedConversation>>,
+) -> BackgroundCompletion {
     if let Some(mut own) = own {
-        teammates::work(host, &mut own);
-        let wrote = chat.transcript.finish(&own.transcript);
-        host.wrote(wrote);
+        teammates::run_until_idle(host, &mut own);
+        let wrote = chat.transcript.finish_sidechain(&own.transcript);
+        host.note_write(wrote);
     }
     host.background.remove(0);
-    Woken::Nobody
+    BackgroundCompletion::Silent
 }
 
-fn agent_status(host: &Host<'_>, description: &str, report: Option<&Report>) -> String {
-    let Some(report) = report.filter(|report| !report.over.is_error) else {
-        let error = report.map(|report| agents::terminated(host, report)).unwrap_or_default();
+fn agent_status(
+    host: &SimulatedClient<'_>,
+    description: &str,
+    report: Option<&SubagentReport>,
+) -> String {
+    let Some(report) = report.filter(|report| !report.outcome.is_error) else {
+        let error = report.map(|report| agents::termination_text(host, report)).unwrap_or_default();
         return format!(
             "<status>failed</status>\n<summary>Agent \"{description}\" failed: {error}</summary>"
         );
@@ -252,22 +282,24 @@ fn agent_status(host: &Host<'_>, description: &str, report: Option<&Report>) -> 
          fires each time this agent stops with no live background children of its own. The user can send it another \
          message and resume it, so the same task-id may notify more than once.</note>\n<result>{}</result>\n\
          <usage><subagent_tokens>{}</subagent_tokens><tool_uses>{}</tool_uses><duration_ms>{}</duration_ms></usage>",
-        report.over.result, report.tokens, report.tools, report.ms
+        report.outcome.result, report.tokens, report.call_count, report.ms
     )
 }
 
-fn shell_status(description: &str, output: &Path, finished: Option<&Finished>) -> String {
-    let code = finished.and_then(|finished| match finished.how {
-        How::Exited(code) => Some(code),
-        How::Signalled(_) | How::TimedOut | How::Cancelled | How::CouldNotStart(_) | How::Lost => {
-            None
-        }
+fn shell_status(description: &str, output: &Path, finished: Option<&JobResult>) -> String {
+    let code = finished.and_then(|finished| match finished.end {
+        JobEnd::Exited(code) => Some(code),
+        JobEnd::Signalled(_)
+        | JobEnd::TimedOut
+        | JobEnd::Cancelled
+        | JobEnd::CouldNotStart(_)
+        | JobEnd::Lost => None,
     });
     if let Some(finished) = finished {
         let text = [finished.output.head.as_slice(), &finished.output.tail].concat();
         // The agent only learns the path. A write error, such as a full disk, is not part of the scenario.
-        output.parent().map(fs::create_dir);
-        drop(fs::put(output, &text, Mode::Ordinary));
+        output.parent().map(fs::create_private_dir);
+        drop(fs::replace_with_mode(output, &text, SharedFileMode::Ordinary));
     }
     match code {
         Some(0) => format!(
@@ -283,12 +315,12 @@ fn shell_status(description: &str, output: &Path, finished: Option<&Finished>) -
 }
 
 /// The text of a notification that wakes the model.
-pub(super) fn announced(notification: &str) -> String {
-    format!("<system-reminder>\n{}\n</system-reminder>", mentioned(notification))
+pub(super) fn wake_up_text(notification: &str) -> String {
+    format!("<system-reminder>\n{}\n</system-reminder>", notification_text(notification))
 }
 
 /// The text of a notification in the middle of a turn.
-pub(super) fn mentioned(notification: &str) -> String {
+pub(super) fn notification_text(notification: &str) -> String {
     format!(
         "[SYSTEM NOTIFICATION - NOT USER INPUT]\nThis is an automated background-task event, NOT a \
          message from the user.\nDo NOT interpret this as user acknowledgement, confirmation, or response to any pending \

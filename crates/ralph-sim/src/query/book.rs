@@ -2,70 +2,77 @@
 //!
 //! A write error ends the simulation, but not in the middle of a turn: [`SimulatedClient`] keeps the first one.
 
-use super::conversation::Conversation;
-use super::host::Host;
-use super::told::{Answered, Told};
-use super::tools::{Call, Done};
-use crate::answer::{Context, Form, Verdict};
+use super::conversation::SimulatedConversation;
+use super::host::SimulatedClient;
+use super::told::{EventOutcome, HandlerAnswer};
+use super::tools::{ToolInvocation, ToolOutcome};
+use crate::answer::{AddedContext, BlockForm, HookVerdict};
 use crate::id;
-use crate::scenario::AgentTurn;
+use crate::scenario::ScriptedTurn;
 use crate::transcript::{
-    self, Answer, Attached, Block, Ended, HookInfo, Outcome, Stop, ToolResult,
+    self, AnswerBlock, AttachedHookOutput, HookAttachmentKind, StopHookInfo, StopHookSummary,
+    WrittenAnswer, WrittenToolOutcome, WrittenToolResult,
 };
 use crate::wire;
 use serde_json::Value;
 
 /// Writes the attachments for all hook answers to an event.
-pub(super) fn hooks(host: &mut Host<'_>, chat: &mut Conversation, told: &Told) {
-    let id = id::uuid();
-    for answered in &told.answers {
-        for attached in attached(answered) {
-            let answered = transcript::Answered {
-                event: told.event(),
-                name: told.name(),
+pub(super) fn record_hooks(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+    outcome: &EventOutcome,
+) {
+    let id = id::new_uuid();
+    for answered in &outcome.answers {
+        for attached in hook_attachments(answered) {
+            let answered = transcript::HookAttachment {
+                event: outcome.event(),
+                name: outcome.name(),
                 tool_use_id: &id,
-                attached: attached.borrow(),
+                kind: attached.to_attachment(),
             };
-            let wrote = chat.transcript.attach(&answered);
-            host.wrote(wrote);
+            let wrote = chat.transcript.write_attachment(&answered);
+            host.note_write(wrote);
         }
     }
 }
 
-enum Owned<'a> {
-    Success(&'a str, Ended<'a>),
+enum OwnedAttachment<'a> {
+    Success(&'a str, AttachedHookOutput<'a>),
     Blocking(&'a str, &'a str),
     /// With the client's error message.
-    Failed(String, Ended<'a>),
+    Failed(String, AttachedHookOutput<'a>),
     Cancelled(&'a str, u64),
     Stopped(&'a str),
     Context([String; 1]),
     Message(&'a str),
 }
 
-impl Owned<'_> {
-    fn borrow(&self) -> Attached<'_> {
+impl OwnedAttachment<'_> {
+    fn to_attachment(&self) -> HookAttachmentKind<'_> {
         match self {
-            Self::Success(content, ended) => Attached::Success { content, ended: *ended },
-            Self::Blocking(reason, command) => Attached::BlockingError { reason, command },
-            Self::Failed(stderr, ended) => {
-                Attached::NonBlockingError { ended: Ended { stderr, ..*ended } }
+            Self::Success(content, ended) => HookAttachmentKind::Success { content, ended: *ended },
+            Self::Blocking(reason, command) => {
+                HookAttachmentKind::BlockingError { reason, command }
             }
-            Self::Cancelled(command, duration_ms) => Attached::Cancelled {
+            Self::Failed(stderr, ended) => HookAttachmentKind::NonBlockingError {
+                ended: AttachedHookOutput { stderr, ..*ended },
+            },
+            Self::Cancelled(command, duration_ms) => HookAttachmentKind::Cancelled {
                 command,
                 duration_ms: *duration_ms,
                 timeout_ms: Some(*duration_ms),
             },
-            Self::Stopped(message) => Attached::StoppedContinuation { message },
-            Self::Context(content) => Attached::AdditionalContext { content },
-            Self::Message(content) => Attached::SystemMessage { content },
+            Self::Stopped(message) => HookAttachmentKind::StoppedContinuation { message },
+            Self::Context(content) => HookAttachmentKind::AdditionalContext { content },
+            Self::Message(content) => HookAttachmentKind::SystemMessage { content },
         }
     }
 }
 
-fn attached(answered: &Answered) -> Vec<Owned<'_>> {
-    let handled = &answered.handled;
-    let ended = Ended {
+fn hook_attachments(answered: &HandlerAnswer) -> Vec<OwnedAttachment<'_>> {
+    let handled = &answered.result;
+    let ended = AttachedHookOutput {
         command: &answered.command,
         stdout: &handled.stdout,
         stderr: &handled.stderr,
@@ -74,55 +81,72 @@ fn attached(answered: &Answered) -> Vec<Owned<'_>> {
     };
     let mut list = Vec::new();
     match &answered.answer.verdict {
-        Verdict::Block { reason, form: Form::Json } => {
-            list.push(Owned::Blocking(reason, &answered.command));
+        HookVerdict::Block { reason, form: BlockForm::Json } => {
+            list.push(OwnedAttachment::Blocking(reason, &answered.command));
         }
-        Verdict::Failed(failure) => {
-            list.push(Owned::Failed(failure.message(&answered.command), ended));
+        HookVerdict::Failed(failure) => {
+            list.push(OwnedAttachment::Failed(failure.message(&answered.command), ended));
         }
-        Verdict::Void(fault) => list.push(Owned::Failed(fault.message(), ended)),
-        Verdict::TimedOut => list.push(Owned::Cancelled(&answered.command, handled.ms)),
-        Verdict::Block { form: Form::ExitTwo, .. } | Verdict::Allow | Verdict::Detached => {}
+        HookVerdict::Invalid(fault) => list.push(OwnedAttachment::Failed(fault.message(), ended)),
+        HookVerdict::TimedOut => {
+            list.push(OwnedAttachment::Cancelled(&answered.command, handled.ms))
+        }
+        HookVerdict::Block { form: BlockForm::ExitTwo, .. }
+        | HookVerdict::Allow
+        | HookVerdict::Detached => {}
     }
     if let Some(stop) = &answered.answer.stop {
-        list.push(Owned::Stopped(stop.reason.as_deref().unwrap_or_default()));
+        list.push(OwnedAttachment::Stopped(stop.reason.as_deref().unwrap_or_default()));
     }
-    match (&answered.answer.context, &answered.added) {
-        (Some(Context::Stdout(_)), Some(text)) => list.push(Owned::Success(text, ended)),
-        (Some(Context::Additional(_)), Some(text)) => list.push(Owned::Context([text.clone()])),
+    match (&answered.answer.context, &answered.delivered_context) {
+        (Some(AddedContext::Stdout(_)), Some(text)) => {
+            list.push(OwnedAttachment::Success(text, ended))
+        }
+        (Some(AddedContext::Additional(_)), Some(text)) => {
+            list.push(OwnedAttachment::Context([text.clone()]))
+        }
         (Some(_), None) | (None, _) => {}
     }
     if let Some(text) = &answered.answer.system_message {
-        list.push(Owned::Message(text));
+        list.push(OwnedAttachment::Message(text));
     }
     list
 }
 
 /// Writes the hook answers of a stop and, as the client does for the main conversation, their summary.
-pub(super) fn stop(host: &mut Host<'_>, chat: &mut Conversation, told: &Told) {
-    hooks(host, chat, told);
-    if chat.agent.is_some() || told.answers.is_empty() {
+pub(super) fn record_stop(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+    outcome: &EventOutcome,
+) {
+    record_hooks(host, chat, outcome);
+    if chat.agent.is_some() || outcome.answers.is_empty() {
         return;
     }
-    let errors: Vec<String> = told.blocks().iter().map(|answered| answered.feedback()).collect();
-    let infos = told.answers.iter().map(|answered| HookInfo {
+    let errors: Vec<String> =
+        outcome.blocking_answers().iter().map(|answered| answered.feedback()).collect();
+    let infos = outcome.answers.iter().map(|answered| StopHookInfo {
         command: answered.command.clone(),
-        duration_ms: Some(answered.handled.ms),
+        duration_ms: Some(answered.result.ms),
     });
-    let infos: Vec<HookInfo> = infos.collect();
-    let contexts = told.contexts();
-    let wrote = chat.transcript.stop_summary(&Stop {
-        tool_use_id: &id::uuid(),
+    let infos: Vec<StopHookInfo> = infos.collect();
+    let contexts = outcome.contexts();
+    let wrote = chat.transcript.write_stop_summary(&StopHookSummary {
+        tool_use_id: &id::new_uuid(),
         infos: &infos,
         errors: &errors,
         context: &contexts,
-        stopped: told.stop().map(|stop| stop.reason.as_deref().unwrap_or_default()),
+        stopped: outcome.continue_false().map(|stop| stop.reason.as_deref().unwrap_or_default()),
         has_output: !errors.is_empty() || !contexts.is_empty(),
     });
-    host.wrote(wrote);
+    host.note_write(wrote);
 }
 
-pub(super) fn answer(host: &mut Host<'_>, chat: &mut Conversation, turn: &AgentTurn) {
+pub(super) fn record_answer(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+    turn: &ScriptedTurn,
+) {
     let calls: Vec<(String, (String, Value))> = turn
         .tools
         .iter()
@@ -131,11 +155,11 @@ pub(super) fn answer(host: &mut Host<'_>, chat: &mut Conversation, turn: &AgentT
             (wire::tool_use_id(host.requests, place), wire::tool_use(call, &host.stage.project))
         })
         .collect();
-    let text = (!turn.text.is_empty()).then_some(Block::Text { text: &turn.text });
-    let uses = calls.iter().map(|(id, (name, input))| Block::ToolUse { id, name, input });
-    let blocks: Vec<Block<'_>> = text.into_iter().chain(uses).collect();
+    let text = (!turn.text.is_empty()).then_some(AnswerBlock::Text { text: &turn.text });
+    let uses = calls.iter().map(|(id, (name, input))| AnswerBlock::ToolUse { id, name, input });
+    let blocks: Vec<AnswerBlock<'_>> = text.into_iter().chain(uses).collect();
     let model = host.model();
-    let wrote = chat.transcript.answer(&Answer {
+    let wrote = chat.transcript.write_answer(&WrittenAnswer {
         id: &wire::message_id(host.requests),
         request: &wire::request_id(host.requests),
         model: &model,
@@ -143,19 +167,28 @@ pub(super) fn answer(host: &mut Host<'_>, chat: &mut Conversation, turn: &AgentT
         stop_reason: wire::stop_reason(turn),
         usage: turn.usage,
     });
-    host.wrote(wrote);
+    host.note_write(wrote);
 }
 
-pub(super) fn tool(host: &mut Host<'_>, chat: &mut Conversation, call: &Call, done: &Done) {
+pub(super) fn record_tool_result(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+    call: &ToolInvocation,
+    done: &ToolOutcome,
+) {
     let (text, outcome) = match done {
-        Done::Ran { response, text } => (text, Outcome::Done(response)),
-        Done::Failed { text } => (text, Outcome::Failed),
-        Done::Denied { text } => (text, Outcome::Denied),
-        Done::Refused { text } => (text, Outcome::Wrong),
-        Done::Interrupted { text } => (text, Outcome::Interrupted),
+        ToolOutcome::Ran { response, text } => (text, WrittenToolOutcome::Done(response)),
+        ToolOutcome::Failed { text } => (text, WrittenToolOutcome::Failed),
+        ToolOutcome::Denied { text } => (text, WrittenToolOutcome::Denied),
+        ToolOutcome::Refused { text } => (text, WrittenToolOutcome::InvalidCall),
+        ToolOutcome::Interrupted { text } => (text, WrittenToolOutcome::Interrupted),
     };
-    let wrote =
-        chat.transcript.tool_result(&ToolResult { id: &call.id, name: &call.name, text, outcome });
-    host.wrote(wrote);
+    let wrote = chat.transcript.write_tool_result(&WrittenToolResult {
+        id: &call.id,
+        name: &call.name,
+        text,
+        outcome,
+    });
+    host.note_write(wrote);
     chat.transcript.set_cwd(&host.cwd);
 }

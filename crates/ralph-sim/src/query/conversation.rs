@@ -2,63 +2,63 @@
 
 use super::book;
 use super::compaction;
-use super::hooks::{Telling, tell};
-use super::host::{Agent, Host, Shared, lane};
-use super::pending::Pending;
-use super::told::Told;
-use super::tools::files::Seen;
-use super::tools::{self, Round};
-use crate::scenario::{AgentTurn, ApiError, Interrupt};
-use crate::timeline::{Effect, Entry, Lane, Reply, Request};
-use crate::transcript::{Failure, Transcript};
+use super::hooks::{DispatchedEvent, fire_event};
+use super::host::{SharedInputFields, SimulatedClient, SubagentIdentity, agent_lane};
+use super::pending::PendingMessages;
+use super::told::EventOutcome;
+use super::tools::files::SeenFiles;
+use super::tools::{self, ToolRoundOutcome};
+use crate::scenario::{ScriptedApiError, ScriptedTurn, TurnInterrupt};
+use crate::timeline::{AgentLane, HookEffect, TimelineEntry, TimelineReply, TimelineRequest};
+use crate::transcript::{TranscriptWriter, WrittenApiError};
 use crate::wire;
 use serde_json::json;
 
 /// Default number of consecutive blocks that the client allows.
-const CAP: u32 = 8;
-pub(crate) const CAP_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
+const DEFAULT_BLOCK_CAP: u32 = 8;
+pub(crate) const BLOCK_CAP_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
 
 /// How often a cut-off answer is continued.
-const CUT_OFF_MOST: u32 = 3;
-const CONTINUE: &str = "Output token limit hit. Resume directly — no apology, no recap of what you were doing. Pick up \
+const MAX_CONTINUATIONS: u32 = 3;
+const CONTINUE_PROMPT: &str = "Output token limit hit. Resume directly — no apology, no recap of what you were doing. Pick up \
     mid-thought if that is where the cut happened. Break remaining work into smaller pieces.";
-const TOO_LONG: &str = "API Error: Claude's response exceeded the 128000 output token maximum. To configure this behavior, set \
+const OUTPUT_LIMIT_ERROR: &str = "API Error: Claude's response exceeded the 128000 output token maximum. To configure this behavior, set \
     the CLAUDE_CODE_MAX_OUTPUT_TOKENS environment variable.";
-const TOO_LARGE: &str = "Request too large (max 32MB). Accumulated images and attachments in the conversation pushed the \
+const REQUEST_TOO_LARGE_ERROR: &str = "Request too large (max 32MB). Accumulated images and attachments in the conversation pushed the \
     request over the limit. Remove older images or compact the conversation.";
-const REFUSED: &str = "Your response above was stopped by a safety classifier — this is not a tool or API error. The rest of \
+const REFUSAL_PROMPT: &str = "Your response above was stopped by a safety classifier — this is not a tool or API error. The rest of \
     it was withheld, and tool calls in it that had not finished did not run. Do not produce that content again, even \
     reworded.";
-const SILENT: &str = "[Your previous response had no visible output. Please continue and produce a user-visible response.]";
+const EMPTY_ANSWER_PROMPT: &str = "[Your previous response had no visible output. Please continue and produce a user-visible response.]";
 
 /// The main conversation, or that of a subagent.
-pub(super) struct Conversation {
-    pub(super) agent: Option<Agent>,
+pub(super) struct SimulatedConversation {
+    pub(super) agent: Option<SubagentIdentity>,
     /// The task of a subagent.
     pub(super) task: Option<String>,
-    pub(super) pending: Pending,
-    pub(super) transcript: Transcript,
+    pub(super) pending: PendingMessages,
+    pub(super) transcript: TranscriptWriter,
     /// Files whose current content the model has read.
-    pub(super) seen: Seen,
+    pub(super) seen: SeenFiles,
     /// Size of the context at the last answer, in tokens.
-    pub(super) context: u64,
+    pub(super) context_tokens: u64,
     /// Number of turns, by the client's rules for `--max-turns`.
     pub(super) turns: u32,
     /// Names of the tools called so far, without duplicates.
-    pub(super) calls: Vec<String>,
+    pub(super) called_tools: Vec<String>,
     pub(super) call_count: u32,
     /// Context that `SessionStart` hooks have added.
-    pub(super) greetings: Vec<String>,
+    pub(super) start_contexts: Vec<String>,
     /// Number of answers since the last compaction.
     pub(super) answers: u32,
-    stops: Stops,
+    stops: StopCounters,
     cut_off: u32,
     last_text: String,
 }
 
 /// The client's record of stops since the last prompt.
 #[derive(Debug, Default)]
-struct Stops {
+struct StopCounters {
     /// `stop_hook_active`
     is_active: bool,
     /// Consecutive blocks, without a tool call between them.
@@ -68,7 +68,7 @@ struct Stops {
 
 /// How a prompt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Over {
+pub(super) struct PromptOutcome {
     pub(super) reason: &'static str,
     pub(super) result: String,
     pub(super) is_error: bool,
@@ -76,7 +76,7 @@ pub(super) struct Over {
     pub(super) failure: Option<(&'static str, u16)>,
 }
 
-impl Over {
+impl PromptOutcome {
     pub(super) fn new(reason: &'static str, result: impl Into<String>) -> Self {
         Self { reason, result: result.into(), is_error: false, failure: None }
     }
@@ -86,43 +86,43 @@ impl Over {
     }
 }
 
-impl Conversation {
-    pub(super) fn new(agent: Option<Agent>, transcript: Transcript) -> Self {
+impl SimulatedConversation {
+    pub(super) fn new(agent: Option<SubagentIdentity>, transcript: TranscriptWriter) -> Self {
         Self {
             agent,
             task: None,
-            pending: Pending::default(),
+            pending: PendingMessages::default(),
             transcript,
-            seen: Seen::new(),
-            context: 0,
+            seen: SeenFiles::new(),
+            context_tokens: 0,
             turns: 0,
-            calls: Vec::new(),
+            called_tools: Vec::new(),
             call_count: 0,
-            greetings: Vec::new(),
+            start_contexts: Vec::new(),
             answers: 0,
-            stops: Stops::default(),
+            stops: StopCounters::default(),
             cut_off: 0,
             last_text: String::new(),
         }
     }
 
-    pub(super) fn lane(&self) -> Lane {
-        lane(self.agent.as_ref())
+    pub(super) fn lane(&self) -> AgentLane {
+        agent_lane(self.agent.as_ref())
     }
 
     /// Records tool calls. The list has each tool once, because the client reports only which tools were called.
     fn note_calls(&mut self, calls: &[String]) {
         self.call_count += u32::try_from(calls.len()).unwrap_or_default();
         for call in calls {
-            if !self.calls.contains(call) {
-                self.calls.push(call.clone());
+            if !self.called_tools.contains(call) {
+                self.called_tools.push(call.clone());
             }
         }
     }
 
     /// Resets the per-prompt state.
-    pub(super) fn begin(&mut self) {
-        self.stops = Stops::default();
+    pub(super) fn begin_prompt(&mut self) {
+        self.stops = StopCounters::default();
         self.cut_off = 0;
         self.turns = 1;
         self.last_text.clear();
@@ -130,72 +130,82 @@ impl Conversation {
 }
 
 /// Runs the query loop until the prompt is finished.
-pub(super) fn converse(host: &mut Host<'_>, chat: &mut Conversation) -> Over {
+pub(super) fn run_query_loop(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+) -> PromptOutcome {
     loop {
-        if host.is_over() {
-            return Over::new("aborted_streaming", "");
+        if host.should_stop() {
+            return PromptOutcome::new("aborted_streaming", "");
         }
-        compaction::when_full(host, chat);
-        let turn = ask(host, chat);
-        if turn.interrupt == Interrupt::Answer {
-            return interrupted(host, chat);
+        compaction::compact_if_full(host, chat);
+        let turn = request_answer(host, chat);
+        if turn.interrupt == TurnInterrupt::Answer {
+            return interrupt_answer(host, chat);
         }
         if let Some(error) = &turn.error {
-            return failed(host, chat, error);
+            return fail_with_api_error(host, chat, error);
         }
-        answered(host, chat, &turn);
+        record_reply(host, chat, &turn);
         if turn.stop_reason.as_deref() == Some("max_tokens") {
-            if let Some(over) = cut_off(host, chat) {
+            if let Some(over) = continue_cut_off_answer(host, chat) {
                 return over;
             }
         } else if turn.stop_reason.as_deref() == Some("refusal") {
             chat.turns += 1;
-            chat.pending.text(REFUSED.to_owned());
+            chat.pending.add_user_text(REFUSAL_PROMPT.to_owned());
         } else if turn.tools.is_empty() && turn.text.is_empty() {
             chat.turns += 1;
-            chat.pending.text(SILENT.to_owned());
+            chat.pending.add_user_text(EMPTY_ANSWER_PROMPT.to_owned());
         } else if turn.tools.is_empty() {
-            if let Some(over) = stop(host, chat) {
+            if let Some(over) = handle_stop(host, chat) {
                 return over;
             }
         } else {
             chat.stops.blocks = 0;
-            match tools::run(host, chat, &turn) {
-                Round::On => {}
+            match tools::run_calls(host, chat, &turn) {
+                ToolRoundOutcome::Continue => {}
                 // The report of a subagent is its last text.
-                Round::Over(over) if chat.agent.is_some() && !over.is_error => {
-                    return Over { result: chat.last_text.clone(), ..over };
+                ToolRoundOutcome::Finished(over) if chat.agent.is_some() && !over.is_error => {
+                    return PromptOutcome { result: chat.last_text.clone(), ..over };
                 }
-                Round::Over(over) => return over,
+                ToolRoundOutcome::Finished(over) => return over,
             }
-            if let Some(over) = out_of_turns(host, chat) {
+            if let Some(over) = check_max_turns(host, chat) {
                 return over;
             }
         }
     }
 }
 
-fn ask(host: &mut Host<'_>, chat: &mut Conversation) -> AgentTurn {
-    let request = Request { agent: chat.lane(), messages: chat.pending.take() };
+fn request_answer(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+) -> ScriptedTurn {
+    let request = TimelineRequest { agent: chat.lane(), messages: chat.pending.take() };
     host.requests += 1;
-    host.emit(&Entry::Request(request));
+    host.emit(&TimelineEntry::Request(request));
     match &chat.task {
-        Some(task) => host.script.agent_answer(task),
-        None => host.script.answer(),
+        Some(task) => host.script.next_subagent_turn(task),
+        None => host.script.next_turn(),
     }
 }
 
-fn answered(host: &mut Host<'_>, chat: &mut Conversation, turn: &AgentTurn) {
+fn record_reply(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+    turn: &ScriptedTurn,
+) {
     let calls: Vec<String> =
         turn.tools.iter().map(|call| wire::tool_use(call, &host.stage.project).0).collect();
     let usage = turn.usage;
     let tokens = [usage.input, usage.cache_read, usage.cache_creation, usage.output];
-    chat.context = tokens.into_iter().fold(0, u64::saturating_add);
+    chat.context_tokens = tokens.into_iter().fold(0, u64::saturating_add);
     chat.note_calls(&calls);
     chat.answers += 1;
     chat.last_text.clone_from(&turn.text);
-    book::answer(host, chat, turn);
-    host.emit(&Entry::Reply(Reply {
+    book::record_answer(host, chat, turn);
+    host.emit(&TimelineEntry::Reply(TimelineReply {
         agent: chat.lane(),
         text: turn.text.clone(),
         tools: calls,
@@ -204,65 +214,86 @@ fn answered(host: &mut Host<'_>, chat: &mut Conversation, turn: &AgentTurn) {
 }
 
 /// The person presses Esc before the answer arrives.
-fn interrupted(host: &mut Host<'_>, chat: &mut Conversation) -> Over {
+fn interrupt_answer(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+) -> PromptOutcome {
     let text = "[Request interrupted by user]";
-    let wrote = chat.transcript.interruption(text);
-    host.wrote(wrote);
-    chat.pending.text(text.to_owned());
+    let wrote = chat.transcript.write_interruption(text);
+    host.note_write(wrote);
+    chat.pending.add_user_text(text.to_owned());
     // After a block, the client reports an interrupt as a prevented stop, not as an error.
-    Over { is_error: !chat.stops.is_active, ..Over::error("aborted_streaming", "") }
+    PromptOutcome {
+        is_error: !chat.stops.is_active,
+        ..PromptOutcome::error("aborted_streaming", "")
+    }
 }
 
-fn failed(host: &mut Host<'_>, chat: &mut Conversation, error: &ApiError) -> Over {
+fn fail_with_api_error(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+    error: &ScriptedApiError,
+) -> PromptOutcome {
     let text = api_error_text(error);
-    let wrote = chat.transcript.api_error(&Failure {
+    let wrote = chat.transcript.write_api_error(&WrittenApiError {
         status: Some(error.status),
         kind: Some(&error.kind),
         error: error_class(error),
         request: &wire::request_id(host.requests),
         text: &text,
     });
-    host.wrote(wrote);
-    host.emit(&Entry::Reply(Reply {
+    host.note_write(wrote);
+    host.emit(&TimelineEntry::Reply(TimelineReply {
         agent: chat.lane(),
         text: String::new(),
         tools: Vec::new(),
         error: Some(text.clone()),
     }));
-    tell_failure(host, chat, error_class(error), &text);
+    fire_stop_failure(host, chat, error_class(error), &text);
     let reason = if error.status == 413 { "image_error" } else { "api_error" };
-    Over { failure: Some((error_class(error), error.status)), ..Over::error(reason, text) }
+    PromptOutcome {
+        failure: Some((error_class(error), error.status)),
+        ..PromptOutcome::error(reason, text)
+    }
 }
 
 /// Asks the model to continue a cut-off answer, at most three times in a row.
-fn cut_off(host: &mut Host<'_>, chat: &mut Conversation) -> Option<Over> {
-    if chat.cut_off < CUT_OFF_MOST {
+fn continue_cut_off_answer(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+) -> Option<PromptOutcome> {
+    if chat.cut_off < MAX_CONTINUATIONS {
         chat.cut_off += 1;
         chat.turns += 1;
-        chat.pending.text(CONTINUE.to_owned());
+        chat.pending.add_user_text(CONTINUE_PROMPT.to_owned());
         return None;
     }
     chat.cut_off = 0;
-    tell_failure(host, chat, "max_output_tokens", TOO_LONG);
-    Some(Over::error("api_error", TOO_LONG))
+    fire_stop_failure(host, chat, "max_output_tokens", OUTPUT_LIMIT_ERROR);
+    Some(PromptOutcome::error("api_error", OUTPUT_LIMIT_ERROR))
 }
 
-fn tell_failure(host: &mut Host<'_>, chat: &Conversation, class: &str, text: &str) {
+fn fire_stop_failure(
+    host: &mut SimulatedClient<'_>,
+    chat: &SimulatedConversation,
+    class: &str,
+    text: &str,
+) {
     let event = "StopFailure";
     let input = host
-        .input(event, Shared::Effort, chat.agent.as_ref())
+        .hook_input(event, SharedInputFields::Effort, chat.agent.as_ref())
         .with("error", class)
         .with("last_assistant_message", text);
     let subject = Some(class.to_owned());
-    let told = tell(host, Telling { event, subject, agent: chat.lane(), input });
-    host.show(&told, Effect::Allowed);
+    let outcome = fire_event(host, DispatchedEvent { event, subject, agent: chat.lane(), input });
+    host.emit_hook(&outcome, HookEffect::Allowed);
 }
 
-pub(crate) fn api_error_text(error: &ApiError) -> String {
-    let ApiError { status, message, .. } = error;
+pub(crate) fn api_error_text(error: &ScriptedApiError) -> String {
+    let ScriptedApiError { status, message, .. } = error;
     match status {
         401 | 403 => format!("Failed to authenticate. API Error: {status} {message}"),
-        413 => TOO_LARGE.to_owned(),
+        413 => REQUEST_TOO_LARGE_ERROR.to_owned(),
         429 => format!("API Error: Request rejected (429) · {message}"),
         500..=599 => format!(
             "API Error: {status} {message}. This is a server-side issue, usually temporary — try again in a moment. If it \
@@ -273,7 +304,7 @@ pub(crate) fn api_error_text(error: &ApiError) -> String {
 }
 
 /// The client's class of an API error.
-pub(crate) fn error_class(error: &ApiError) -> &'static str {
+pub(crate) fn error_class(error: &ScriptedApiError) -> &'static str {
     match error.status {
         429 => "rate_limit",
         401 | 403 => "authentication_failed",
@@ -286,99 +317,109 @@ pub(crate) fn error_class(error: &ApiError) -> &'static str {
 }
 
 /// Handles an attempted stop. Returns `None` if the agent has to continue.
-fn stop(host: &mut Host<'_>, chat: &mut Conversation) -> Option<Over> {
-    let told = ask_hooks(host, chat);
-    let over = decide(host, chat, &told);
-    book::stop(host, chat, &told);
-    if chat.agent.is_none() && !chat.stops.was_noticed && told.has_error() {
+fn handle_stop(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+) -> Option<PromptOutcome> {
+    let outcome = fire_stop_event(host, chat);
+    let over = apply_stop_answers(host, chat, &outcome);
+    book::record_stop(host, chat, &outcome);
+    if chat.agent.is_none() && !chat.stops.was_noticed && outcome.has_error() {
         chat.stops.was_noticed = true;
         host.notice("Stop hook error occurred".to_owned());
     }
-    over.or_else(|| out_of_turns(host, chat))
+    over.or_else(|| check_max_turns(host, chat))
 }
 
-fn decide(host: &mut Host<'_>, chat: &mut Conversation, told: &Told) -> Option<Over> {
-    let reasons = told.reasons();
-    let contexts = told.contexts();
-    for text in told.feedback() {
-        let wrote = chat.transcript.feedback(&text);
-        host.wrote(wrote);
-        chat.pending.text(text);
+fn apply_stop_answers(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+    outcome: &EventOutcome,
+) -> Option<PromptOutcome> {
+    let reasons = outcome.reasons();
+    let contexts = outcome.contexts();
+    for text in outcome.feedback_texts() {
+        let wrote = chat.transcript.write_feedback(&text);
+        host.note_write(wrote);
+        chat.pending.add_user_text(text);
         chat.turns += 1;
     }
-    for text in told.stops() {
-        chat.pending.context(text);
+    for text in outcome.stop_texts() {
+        chat.pending.add_context(text);
     }
-    for text in told.asides() {
-        chat.pending.context(text);
+    for text in outcome.side_texts() {
+        chat.pending.add_context(text);
     }
-    if let Some(stop) = told.stop() {
+    if let Some(stop) = outcome.continue_false() {
         let reason = stop.reason.clone();
         let result = if reasons.is_empty() { chat.last_text.clone() } else { String::new() };
-        host.show(told, Effect::Stopped { reason });
-        return Some(Over::new("stop_hook_prevented", result));
+        host.emit_hook(outcome, HookEffect::Stopped { reason });
+        return Some(PromptOutcome::new("stop_hook_prevented", result));
     }
     if reasons.is_empty() && contexts.is_empty() {
-        host.show(told, Effect::Allowed);
-        return Some(Over::new("completed", chat.last_text.clone()));
+        host.emit_hook(outcome, HookEffect::Allowed);
+        return Some(PromptOutcome::new("completed", chat.last_text.clone()));
     }
     chat.stops.is_active = true;
     chat.stops.blocks += 1;
-    if let Some(cap) = cap(host)
+    if let Some(cap) = block_cap(host)
         && chat.stops.blocks > cap
     {
         // The report of a subagent is its last text.
         let is_kept = reasons.is_empty() || chat.agent.is_some();
         let result = if is_kept { chat.last_text.clone() } else { String::new() };
-        host.show(told, Effect::Overridden { reasons });
+        host.emit_hook(outcome, HookEffect::Overridden { reasons });
         if chat.agent.is_none() {
-            let text = overriding(chat.stops.blocks);
-            let wrote = chat.transcript.warning(&text);
-            host.wrote(wrote);
+            let text = override_warning(chat.stops.blocks);
+            let wrote = chat.transcript.write_warning(&text);
+            host.note_write(wrote);
             host.notice(text);
         }
-        return Some(Over::new("completed", result));
+        return Some(PromptOutcome::new("completed", result));
     }
     let effect = if reasons.is_empty() {
-        Effect::Continued { context: contexts }
+        HookEffect::Continued { context: contexts }
     } else {
-        Effect::Blocked { reasons }
+        HookEffect::Blocked { reasons }
     };
-    host.show(told, effect);
+    host.emit_hook(outcome, effect);
     None
 }
 
-fn event(chat: &Conversation) -> &'static str {
+fn stop_event(chat: &SimulatedConversation) -> &'static str {
     if chat.agent.is_some() { "SubagentStop" } else { "Stop" }
 }
 
-fn ask_hooks(host: &mut Host<'_>, chat: &mut Conversation) -> Told {
-    let event = event(chat);
+fn fire_stop_event(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+) -> EventOutcome {
+    let event = stop_event(chat);
     let agent_transcript =
         chat.agent.is_some().then(|| chat.transcript.path().to_string_lossy().into_owned());
     let input = host
-        .input(event, Shared::Turn, chat.agent.as_ref())
+        .hook_input(event, SharedInputFields::Turn, chat.agent.as_ref())
         .with("stop_hook_active", chat.stops.is_active)
-        .with_some("agent_transcript_path", agent_transcript)
+        .with_opt("agent_transcript_path", agent_transcript)
         .with("last_assistant_message", chat.last_text.clone())
         .with("background_tasks", host.background_tasks())
         .with("session_crons", json!([]));
     let subject = chat.agent.as_ref().map(|agent| agent.kind.clone());
-    tell(host, Telling { event, subject, agent: chat.lane(), input })
+    fire_event(host, DispatchedEvent { event, subject, agent: chat.lane(), input })
 }
 
 /// The cap on consecutive blocks; `None` means no limit.
-pub(super) fn cap(host: &mut Host<'_>) -> Option<u32> {
-    read_cap(host.variable(CAP_VARIABLE).as_deref())
+pub(super) fn block_cap(host: &mut SimulatedClient<'_>) -> Option<u32> {
+    parse_block_cap(host.variable(BLOCK_CAP_VARIABLE).as_deref())
 }
 
 /// Parses the value of [`BLOCK_CAP_VARIABLE`].
-pub(crate) fn read_cap(value: Option<&str>) -> Option<u32> {
-    match value.map(number) {
+pub(crate) fn parse_block_cap(value: Option<&str>) -> Option<u32> {
+    match value.map(parse_js_number) {
         // Fractions are cut off, and a value below 1 means no limit.
         Some(Some(number)) if number >= 1.0 => Some(to_count(number)),
         Some(Some(_)) => None,
-        Some(None) | None => Some(CAP),
+        Some(None) | None => Some(DEFAULT_BLOCK_CAP),
     }
 }
 
@@ -392,7 +433,7 @@ fn to_count(number: f64) -> u32 {
 }
 
 /// Parses the number at the start of a text, as JavaScript's `parseFloat` does.
-fn number(text: &str) -> Option<f64> {
+fn parse_js_number(text: &str) -> Option<f64> {
     let text = text.trim_start();
     let ends = (1..=text.len()).rev().filter(|end| text.is_char_boundary(*end));
     let beginnings = ends.filter_map(|end| text.get(..end));
@@ -400,18 +441,21 @@ fn number(text: &str) -> Option<f64> {
     beginnings.filter(is_number).find_map(|text| text.parse().ok())
 }
 
-pub(crate) fn overriding(blocks: u32) -> String {
+pub(crate) fn override_warning(blocks: u32) -> String {
     format!(
         "A hook blocked the turn from ending {blocks} consecutive times — overriding and ending turn. For \
          Stop/SubagentStop hooks, check stop_hook_active in the input and return success while it's true. Set \
-         {CAP_VARIABLE} to raise this limit."
+         {BLOCK_CAP_VARIABLE} to raise this limit."
     )
 }
 
-fn out_of_turns(host: &Host<'_>, chat: &Conversation) -> Option<Over> {
+fn check_max_turns(
+    host: &SimulatedClient<'_>,
+    chat: &SimulatedConversation,
+) -> Option<PromptOutcome> {
     let most = host.scenario.client.max_turns?;
     let is_out = chat.agent.is_none() && chat.turns > most;
-    is_out.then(|| Over::error("max_turns", ""))
+    is_out.then(|| PromptOutcome::error("max_turns", ""))
 }
 
 #[cfg(test)]
@@ -436,6 +480,6 @@ mod tests {
             None,
             None,
         ];
-        assert_eq!(texts.map(number), expected);
+        assert_eq!(texts.map(parse_js_number), expected);
     }
 }

@@ -1,16 +1,20 @@
 //! Runs the hooks of one event: all at once, each under its own supervisor, with answers in order of completion.
 
-use super::host::Host;
-use super::input::Input;
-use super::remark::remark;
-use super::told::{Answered, Told};
-use crate::answer::{self, Exit, Output};
+use super::host::SimulatedClient;
+use super::input::HookInput;
+use super::remark::remark_on_answer;
+use super::told::{EventOutcome, HandlerAnswer};
+use crate::answer::{self, FinishedHookOutput, HookExit};
 use crate::matcher;
-use crate::settings::{Hook, Kind, Loaded, Mode, Source};
-use crate::timeline::{Handled, Lane};
+use crate::settings::{
+    HandlerKind, HandlerMode, HookSettingsSource, LoadedHookSettings, RegisteredHandler,
+};
+use crate::timeline::{AgentLane, HandlerResult};
 use ralph_sys::clock::Deadline;
-use ralph_sys::proc::cancel::Cancel;
-use ralph_sys::proc::job::{self, Errors, Finished, How, Job, Keep, Leftovers, Remains};
+use ralph_sys::proc::cancel::CancelToken;
+use ralph_sys::proc::job::{
+    self, CaptureLimits, JobEnd, JobResult, JobSpec, LeftoverPolicy, SparedProcesses, StderrCapture,
+};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
@@ -18,27 +22,27 @@ use std::thread;
 use std::time::Duration;
 
 /// Kept bytes of each output. The client has no limit for a reason, so this is far above any real one.
-const KEEP: Keep = Keep { head: 4 * 1024 * 1024, tail: 0 };
+const KEPT_OUTPUT: CaptureLimits = CaptureLimits { head: 4 * 1024 * 1024, tail: 0 };
 /// Time between SIGTERM and SIGKILL after a timeout.
-const GRACE: Duration = Duration::from_millis(500);
+const KILL_GRACE: Duration = Duration::from_millis(500);
 
 /// Replaces a timeout that is not a valid duration.
-const LONGEST: Duration = Duration::from_mins(10);
+const FALLBACK_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// An event to run hooks for.
-pub(crate) struct Telling {
+pub(crate) struct DispatchedEvent {
     pub(crate) event: &'static str,
     /// Matchers are compared with this.
     pub(crate) subject: Option<String>,
-    pub(crate) agent: Lane,
-    pub(crate) input: Input,
+    pub(crate) agent: AgentLane,
+    pub(crate) input: HookInput,
 }
 
-/// What every hook of an event is launched with.
-pub(crate) struct Ground<'a> {
+/// The program, environment and directories for all hooks of an event.
+pub(crate) struct HookLaunchContext<'a> {
     /// The `ralph` binary, which supervises the hooks.
     pub(crate) program: &'a Path,
-    pub(crate) cancel: &'a Cancel,
+    pub(crate) cancel: &'a CancelToken,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cwd: PathBuf,
     /// Parent of the plugins' data directories.
@@ -46,7 +50,11 @@ pub(crate) struct Ground<'a> {
 }
 
 /// The variables that the client sets for every process it starts.
-pub(crate) fn variables(project: &Path, session: &str, pid: u32) -> [(OsString, OsString); 6] {
+pub(crate) fn client_variables(
+    project: &Path,
+    session: &str,
+    pid: u32,
+) -> [(OsString, OsString); 6] {
     [
         ("CLAUDE_PROJECT_DIR", project.into()),
         ("CLAUDECODE", "1".into()),
@@ -60,59 +68,59 @@ pub(crate) fn variables(project: &Path, session: &str, pid: u32) -> [(OsString, 
 
 /// A running hook that the client does not wait for.
 #[derive(Debug)]
-pub(crate) struct Asynchronous {
-    cancel: Arc<Cancel>,
+pub(crate) struct AsyncHook {
+    cancel: Arc<CancelToken>,
     thread: thread::JoinHandle<()>,
 }
 
-impl Asynchronous {
-    pub(crate) fn is_over(&self) -> bool {
+impl AsyncHook {
+    pub(crate) fn is_finished(&self) -> bool {
         self.thread.is_finished()
     }
 
     /// Kills the hook and waits for its thread.
-    pub(crate) fn end(self) {
-        self.cancel.wish();
+    pub(crate) fn kill(self) {
+        self.cancel.cancel();
         // The thread returns nothing.
         drop(self.thread.join());
     }
 }
 
-pub(super) fn tell(host: &mut Host<'_>, telling: Telling) -> Told {
-    let settings = host.settings();
+pub(super) fn fire_event(host: &mut SimulatedClient<'_>, telling: DispatchedEvent) -> EventOutcome {
+    let settings = host.load_settings();
     let event = telling.event;
-    let bytes = telling.input.bytes();
+    let bytes = telling.input.to_line();
     let cancel = Arc::clone(&host.cancel);
-    let ground = Ground {
+    let ground = HookLaunchContext {
         program: host.program,
         cancel: &cancel,
         env: host.hook_environment(&settings, event),
         cwd: host.cwd.clone(),
         plugin_data: host.stage.home.join(".claude/plugins/data"),
     };
-    let orders = orders(&settings, &telling, &ground);
+    let orders = plan_launches(&settings, &telling, &ground);
     for order in orders.detached {
-        host.asynchronous.extend(start(&ground, order, bytes.clone()));
+        host.async_hooks.extend(start_async(&ground, order, bytes.clone()));
     }
-    for complaint in orders.complaints {
-        host.complain(complaint);
+    for complaint in orders.skipped {
+        host.notice_once(complaint);
     }
     let mut answers = Vec::new();
-    for (mut answered, remains) in ask(&ground, event, orders.awaited, &bytes) {
-        host.keep(remains);
-        host.was_killed |= answered.has_killed();
-        answered.added =
-            answered.answer.context.as_ref().map(|context| host.deliver(event, context));
+    for (mut answered, remains) in run_and_wait(&ground, event, orders.awaited, &bytes) {
+        host.keep_leftovers(remains);
+        host.was_killed |= answered.killed_client();
+        answered.delivered_context =
+            answered.answer.context.as_ref().map(|context| host.deliver_context(event, context));
         answers.push(answered);
     }
-    let mut told = Told::new(telling, answers);
-    told.is_heard = !settings.disabled;
-    told
+    let mut outcome = EventOutcome::new(telling, answers);
+    outcome.hooks_enabled = !settings.disabled;
+    outcome
 }
 
 /// Identifies a hook.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct HookIdentity {
     /// The command, as the client shows it.
     pub(crate) command: String,
     pub(crate) source: String,
@@ -120,8 +128,8 @@ pub(crate) struct Asked {
 }
 
 /// A hook process to start.
-pub(crate) struct Order {
-    asked: Asked,
+pub(crate) struct HookLaunch {
+    identity: HookIdentity,
     argv: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
     cwd: PathBuf,
@@ -129,26 +137,30 @@ pub(crate) struct Order {
 }
 
 /// The hook processes of an event.
-pub(crate) struct Orders {
-    pub(crate) awaited: Vec<Order>,
-    pub(crate) detached: Vec<Order>,
+pub(crate) struct HookLaunches {
+    pub(crate) awaited: Vec<HookLaunch>,
+    pub(crate) detached: Vec<HookLaunch>,
     /// Hooks that are skipped, with the reason.
-    pub(crate) complaints: Vec<String>,
+    pub(crate) skipped: Vec<String>,
 }
 
-pub(crate) fn orders(settings: &Loaded, telling: &Telling, ground: &Ground<'_>) -> Orders {
+pub(crate) fn plan_launches(
+    settings: &LoadedHookSettings,
+    telling: &DispatchedEvent,
+    ground: &HookLaunchContext<'_>,
+) -> HookLaunches {
     let event = telling.event;
-    let mut all = Orders { awaited: Vec::new(), detached: Vec::new(), complaints: Vec::new() };
-    let input = telling.input.value();
+    let mut all = HookLaunches { awaited: Vec::new(), detached: Vec::new(), skipped: Vec::new() };
+    let input = telling.input.to_value();
     let call = input.get("tool_input").cloned().unwrap_or_default();
     for handler in settings.handlers(event, telling.subject.as_deref()) {
-        if handler.condition.as_ref().is_some_and(|rule| !matcher::is_meant(rule, &call)) {
+        if handler.condition.as_ref().is_some_and(|rule| !matcher::rule_matches(rule, &call)) {
             continue;
         }
-        match order(settings, handler, ground) {
-            Some(order) if handler.mode == Mode::Async => all.detached.push(order),
+        match plan_launch(settings, handler, ground) {
+            Some(order) if handler.mode == HandlerMode::Async => all.detached.push(order),
             Some(order) => all.awaited.push(order),
-            None => all.complaints.push(format!(
+            None => all.skipped.push(format!(
                 "skipped a {event} hook from {} settings: its type is not simulated",
                 handler.source
             )),
@@ -157,41 +169,45 @@ pub(crate) fn orders(settings: &Loaded, telling: &Telling, ground: &Ground<'_>) 
     all
 }
 
-fn order(settings: &Loaded, handler: &Hook, ground: &Ground<'_>) -> Option<Order> {
-    let Kind::Command { command, args } = &handler.kind else { return None };
+fn plan_launch(
+    settings: &LoadedHookSettings,
+    handler: &RegisteredHandler,
+    ground: &HookLaunchContext<'_>,
+) -> Option<HookLaunch> {
+    let HandlerKind::Command { command, args } = &handler.kind else { return None };
     let mut env = ground.env.clone();
     let mut command = command.clone();
     let mut plugin = None;
-    if let Source::Plugin { name, marketplace, root } = &handler.source {
-        command = with_root(&command, root);
+    if let HookSettingsSource::Plugin { name, marketplace, root } = &handler.source {
+        command = expand_plugin_root(&command, root);
         env.push(("CLAUDE_PLUGIN_ROOT".into(), root.into()));
         env.push(("CLAUDE_PLUGIN_DATA".into(), ground.plugin_data.join(name).into()));
         plugin = Some(format!("{name}@{marketplace}"));
     }
     let (argv, command) = match args {
-        None => (shell(&command), command),
+        None => (shell_argv(&command), command),
         Some(rest) => {
             // Without a shell, the client expands these variables itself.
             let words = std::iter::once(&command).chain(rest);
             let shown = words.clone().map(String::as_str).collect::<Vec<_>>().join(" ");
-            (words.map(|word| fill(word, &env).into()).collect(), shown)
+            (words.map(|word| expand_variables(word, &env).into()).collect(), shown)
         }
     };
-    Some(Order {
-        asked: Asked { command, source: handler.source.to_string(), plugin },
+    Some(HookLaunch {
+        identity: HookIdentity { command, source: handler.source.to_string(), plugin },
         argv,
         env,
         cwd: ground.cwd.clone(),
-        timeout: Duration::try_from_secs_f64(settings.limit(handler)).unwrap_or(LONGEST),
+        timeout: Duration::try_from_secs_f64(settings.timeout(handler)).unwrap_or(FALLBACK_TIMEOUT),
     })
 }
 
 /// Expands `CLAUDE_PLUGIN_ROOT` as the client does before it shows and runs a command.
-pub(crate) fn with_root(command: &str, root: &str) -> String {
+pub(crate) fn expand_plugin_root(command: &str, root: &str) -> String {
     command.replace("${CLAUDE_PLUGIN_ROOT}", root).replace("$CLAUDE_PLUGIN_ROOT", root)
 }
 
-fn fill(word: &str, env: &[(OsString, OsString)]) -> String {
+fn expand_variables(word: &str, env: &[(OsString, OsString)]) -> String {
     let mut word = word.to_owned();
     for name in ["CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_ROOT"] {
         let value = env.iter().rev().find(|(known, _)| known == name);
@@ -202,27 +218,31 @@ fn fill(word: &str, env: &[(OsString, OsString)]) -> String {
     word
 }
 
-fn shell(command: &str) -> Vec<OsString> {
+fn shell_argv(command: &str) -> Vec<OsString> {
     vec!["/bin/sh".into(), "-c".into(), command.into()]
 }
 
 /// Runs hooks and waits for all of them. Returns answers in order of completion, each with the processes that the hook
 /// left running.
-pub(crate) fn ask(
-    ground: &Ground<'_>,
+pub(crate) fn run_and_wait(
+    ground: &HookLaunchContext<'_>,
     event: &str,
-    orders: Vec<Order>,
+    orders: Vec<HookLaunch>,
     input: &[u8],
-) -> Vec<(Answered, Option<Remains>)> {
-    let ran = run_all(ground, orders, input);
-    ran.into_iter().map(|(order, finished)| understand(event, order, finished)).collect()
+) -> Vec<(HandlerAnswer, Option<SparedProcesses>)> {
+    let ran = run_concurrently(ground, orders, input);
+    ran.into_iter().map(|(order, finished)| interpret_finished(event, order, finished)).collect()
 }
 
-fn run_all(ground: &Ground<'_>, orders: Vec<Order>, input: &[u8]) -> Vec<(Order, Finished)> {
+fn run_concurrently(
+    ground: &HookLaunchContext<'_>,
+    orders: Vec<HookLaunch>,
+    input: &[u8],
+) -> Vec<(HookLaunch, JobResult)> {
     let (program, cancel) = (ground.program, ground.cancel);
     if orders.len() < 2 {
         let ran = orders.into_iter().map(|order| {
-            let finished = run(program, &order, input, cancel);
+            let finished = run_hook(program, &order, input, cancel);
             (order, finished)
         });
         return ran.collect();
@@ -232,7 +252,7 @@ fn run_all(ground: &Ground<'_>, orders: Vec<Order>, input: &[u8]) -> Vec<(Order,
         for order in orders {
             let sender = sender.clone();
             scope.spawn(move || {
-                let finished = run(program, &order, input, cancel);
+                let finished = run_hook(program, &order, input, cancel);
                 // The receiver outlives all senders.
                 sender.send((order, finished)).ok();
             });
@@ -242,80 +262,103 @@ fn run_all(ground: &Ground<'_>, orders: Vec<Order>, input: &[u8]) -> Vec<(Order,
     })
 }
 
-fn run(program: &Path, order: &Order, input: &[u8], cancel: &Cancel) -> Finished {
-    job::supervise(&Job {
+fn run_hook(program: &Path, order: &HookLaunch, input: &[u8], cancel: &CancelToken) -> JobResult {
+    job::run_job(&JobSpec {
         program,
         argv: &order.argv,
         cwd: &order.cwd,
         env: &order.env,
-        input: job::Input::Bytes(input),
-        errors: Errors::Apart,
-        keep: KEEP,
+        input: job::CommandInput::Bytes(input),
+        stderr: StderrCapture::Separate,
+        capture_limits: KEPT_OUTPUT,
         deadline: Deadline::after(order.timeout),
-        grace: GRACE,
-        leftovers: Leftovers::Spare,
-        ..Job::blank(cancel)
+        grace: KILL_GRACE,
+        leftovers: LeftoverPolicy::Spare,
+        ..JobSpec::with_defaults(cancel)
     })
 }
 
 /// Starts a hook without waiting for it.
-pub(crate) fn start(ground: &Ground<'_>, order: Order, input: Vec<u8>) -> Option<Asynchronous> {
-    let cancel = Cancel::new().map(Arc::new).ok()?;
+pub(crate) fn start_async(
+    ground: &HookLaunchContext<'_>,
+    order: HookLaunch,
+    input: Vec<u8>,
+) -> Option<AsyncHook> {
+    let cancel = CancelToken::new().map(Arc::new).ok()?;
     let program = ground.program.to_owned();
     let theirs = Arc::clone(&cancel);
-    let thread = thread::spawn(move || drop(run(&program, &order, &input, &theirs)));
-    Some(Asynchronous { cancel, thread })
+    let thread = thread::spawn(move || drop(run_hook(&program, &order, &input, &theirs)));
+    Some(AsyncHook { cancel, thread })
 }
 
-fn understand(event: &str, order: Order, finished: Finished) -> (Answered, Option<Remains>) {
-    let exit = match finished.how {
-        How::Exited(code) => Exit::Code(code),
-        How::Signalled(signal) => Exit::Signal(signal),
-        How::TimedOut | How::Cancelled => Exit::TimedOut,
-        How::CouldNotStart(error) => Exit::NotStarted(error.to_string()),
-        How::Lost => Exit::Lost,
+fn interpret_finished(
+    event: &str,
+    order: HookLaunch,
+    finished: JobResult,
+) -> (HandlerAnswer, Option<SparedProcesses>) {
+    let exit = match finished.end {
+        JobEnd::Exited(code) => HookExit::Code(code),
+        JobEnd::Signalled(signal) => HookExit::Signal(signal),
+        JobEnd::TimedOut | JobEnd::Cancelled => HookExit::TimedOut,
+        JobEnd::CouldNotStart(error) => HookExit::NotStarted(error.to_string()),
+        JobEnd::Lost => HookExit::Lost,
     };
-    let ended = Ended {
+    let ended = FinishedHookProcess {
         exit,
         stdout: String::from_utf8_lossy(&finished.output.head).into_owned(),
-        stderr: String::from_utf8_lossy(&finished.errors.head).into_owned(),
+        stderr: String::from_utf8_lossy(&finished.stderr.head).into_owned(),
         ms: u64::try_from(finished.took.as_millis()).unwrap_or(u64::MAX),
     };
-    (answered(event, order.asked, ended), finished.remains)
+    (handler_answer(event, order.identity, ended), finished.spared)
 }
 
 /// Exit status and output of a finished hook process.
 #[derive(Clone, Debug)]
-pub(crate) struct Ended {
-    pub(crate) exit: Exit,
+pub(crate) struct FinishedHookProcess {
+    pub(crate) exit: HookExit,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     pub(crate) ms: u64,
 }
 
-pub(crate) fn answered(event: &str, asked: Asked, ended: Ended) -> Answered {
-    let Ended { exit, stdout, stderr, ms } = ended;
-    let answer = answer::read(&Output { event, exit: &exit, stdout: &stdout, stderr: &stderr });
-    let remark = remark(event, &answer, &stdout);
-    let handled = Handled {
+pub(crate) fn handler_answer(
+    event: &str,
+    asked: HookIdentity,
+    ended: FinishedHookProcess,
+) -> HandlerAnswer {
+    let FinishedHookProcess { exit, stdout, stderr, ms } = ended;
+    let answer = answer::interpret(&FinishedHookOutput {
+        event,
+        exit: &exit,
+        stdout: &stdout,
+        stderr: &stderr,
+    });
+    let remark = remark_on_answer(event, &answer, &stdout);
+    let handled = HandlerResult {
         command: asked.command.clone(),
         source: asked.source,
-        ended: ending(&exit),
+        ended: describe_exit(&exit),
         stdout,
         stderr,
         outcome: answer.label.name().to_owned(),
         remark,
         ms,
     };
-    Answered { command: asked.command, plugin: asked.plugin, answer, added: None, handled }
+    HandlerAnswer {
+        command: asked.command,
+        plugin: asked.plugin,
+        answer,
+        delivered_context: None,
+        result: handled,
+    }
 }
 
-fn ending(exit: &Exit) -> String {
+fn describe_exit(exit: &HookExit) -> String {
     match exit {
-        Exit::Code(code) => format!("exit {code}"),
-        Exit::Signal(signal) => format!("signal {signal}"),
-        Exit::TimedOut => "timeout".to_owned(),
-        Exit::NotStarted(why) => format!("not started: {why}"),
-        Exit::Lost => "killed its parent".to_owned(),
+        HookExit::Code(code) => format!("exit {code}"),
+        HookExit::Signal(signal) => format!("signal {signal}"),
+        HookExit::TimedOut => "timeout".to_owned(),
+        HookExit::NotStarted(why) => format!("not started: {why}"),
+        HookExit::Lost => "killed its parent".to_owned(),
     }
 }

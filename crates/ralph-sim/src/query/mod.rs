@@ -17,35 +17,35 @@ pub(crate) mod told;
 pub(crate) mod tools;
 
 use crate::id;
-use crate::scenario::{Scenario, Step};
-use crate::stage::Stage;
-use crate::timeline::{Ending, Entry, Watcher};
-use crate::transcript::{Ids, Place, Transcript};
-use conversation::{Conversation, Over};
-use hooks::{Telling, tell};
-use host::{Host, Shared};
-use open::Open;
+use crate::scenario::{Scenario, ScenarioStep};
+use crate::stage::ScratchProject;
+use crate::timeline::{TimelineEnding, TimelineEntry, TimelineWatcher};
+use crate::transcript::{ClientSessionPaths, IdGenerator, TranscriptWriter};
+use conversation::{PromptOutcome, SimulatedConversation};
+use hooks::{DispatchedEvent, fire_event};
+use host::{SharedInputFields, SimulatedClient};
+use open::OpenClients;
 use ralph_sys::fs::FileError;
-use ralph_sys::proc::cancel::Cancel;
+use ralph_sys::proc::cancel::CancelToken;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The exit code of a client that was killed.
-const KILLED: i32 = 137;
+const KILLED_EXIT_CODE: i32 = 137;
 
-/// What the simulator needs from its caller.
+/// Inputs of the simulator besides the scenario.
 #[derive(Clone, Debug)]
-pub struct Options<'a> {
+pub struct SimulatorOptions<'a> {
     /// The `ralph` binary, which supervises hooks and tools.
     pub program: &'a Path,
     /// `PATH` of hooks and tools.
     pub search_path: OsString,
-    pub cancel: Arc<Cancel>,
+    pub cancel: Arc<CancelToken>,
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum PlayError {
+pub enum SimulatorError {
     #[error("cannot start the stand-in process for the client")]
     StandIn(#[source] std::io::Error),
     #[error(transparent)]
@@ -54,7 +54,7 @@ pub enum PlayError {
 
 /// The result of a simulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct SimulationOutcome {
     /// Exit code of the client.
     pub exit: i32,
     /// Transcripts of all sessions, in order.
@@ -63,14 +63,14 @@ pub struct Outcome {
 
 /// Why a session starts: the `source` of `SessionStart`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
+enum SimulatedSessionSource {
     Startup,
     Resume,
     Fork,
     Clear,
 }
 
-impl Source {
+impl SimulatedSessionSource {
     fn name(self) -> &'static str {
         match self {
             Self::Startup => "startup",
@@ -84,113 +84,123 @@ impl Source {
 /// Plays a scenario to its end.
 pub fn play<'a>(
     scenario: &'a Scenario,
-    stage: &'a Stage,
-    options: &Options<'a>,
-    watcher: &'a mut Watcher<'a>,
-) -> Result<Outcome, PlayError> {
-    let mut host = Host::new(scenario, stage, options, watcher);
-    let first = scenario.client.session.clone().unwrap_or_else(id::uuid);
-    let mut open = Open::first(&mut host, options.program, first)?;
+    stage: &'a ScratchProject,
+    options: &SimulatorOptions<'a>,
+    watcher: &'a mut TimelineWatcher<'a>,
+) -> Result<SimulationOutcome, SimulatorError> {
+    let mut host = SimulatedClient::new(scenario, stage, options, watcher);
+    let first = scenario.client.session.clone().unwrap_or_else(id::new_uuid);
+    let mut open = OpenClients::start_first(&mut host, options.program, first)?;
     let mut transcripts = vec![host.transcript_path.clone()];
     let mut is_first = true;
     for step in &scenario.steps {
         match step {
             // Agent turns come from the script.
-            Step::Agent(_) | Step::Screen(_) => {}
-            Step::Person(text) => {
+            ScenarioStep::Agent(_) | ScenarioStep::Screen(_) => {}
+            ScenarioStep::Person(text) => {
                 if !is_first {
-                    host.script.next_prompt();
+                    host.script.start_next_prompt();
                 }
                 is_first = false;
-                open.hear(&mut host, text)?;
+                open.submit_prompt(&mut host, text)?;
             }
-            Step::Session(step) => open.start(&mut host, options.program, *step)?,
+            ScenarioStep::Session(step) => open.start_session(&mut host, options.program, *step)?,
         }
         if !transcripts.contains(&host.transcript_path) {
             transcripts.push(host.transcript_path.clone());
         }
-        if let Some(error) = host.trouble.take() {
-            host.end_all();
+        if let Some(error) = host.write_error.take() {
+            host.end_children();
             return Err(error.into());
         }
         if host.is_killed() {
             host.notice("a hook or a tool killed the client".to_owned());
-            host.end_all();
-            host.emit(&Entry::Exit { code: KILLED });
-            return Ok(Outcome { exit: KILLED, transcripts });
+            host.end_children();
+            host.emit(&TimelineEntry::Exit { code: KILLED_EXIT_CODE });
+            return Ok(SimulationOutcome { exit: KILLED_EXIT_CODE, transcripts });
         }
-        if host.cancel.is_wished() {
+        if host.cancel.is_cancelled() {
             break;
         }
     }
-    let exit = open.end(&mut host);
-    match host.trouble.take() {
+    let exit = open.close_all(&mut host);
+    match host.write_error.take() {
         Some(error) => Err(error.into()),
-        None => Ok(Outcome { exit, transcripts }),
+        None => Ok(SimulationOutcome { exit, transcripts }),
     }
 }
 
 /// Emits the ending of a prompt and returns the exit code of the client if it exited now.
-fn end(host: &mut Host<'_>, over: Over) -> i32 {
-    let Over { reason, result, is_error, .. } = over;
+fn emit_ending(host: &mut SimulatedClient<'_>, over: PromptOutcome) -> i32 {
+    let PromptOutcome { reason, result, is_error, .. } = over;
     if host.is_killed() {
         // A killed client reports no ending.
-        return KILLED;
+        return KILLED_EXIT_CODE;
     }
-    host.emit(&Entry::Ending(Ending { reason: reason.to_owned(), result, is_error }));
+    host.emit(&TimelineEntry::Ending(TimelineEnding {
+        reason: reason.to_owned(),
+        result,
+        is_error,
+    }));
     i32::from(is_error)
 }
 
 /// Starts a session, or continues the one in `before`, and fires `SessionStart`.
-fn begin(
-    host: &mut Host<'_>,
+fn begin_session(
+    host: &mut SimulatedClient<'_>,
     session: String,
-    source: Source,
-    before: Option<&mut Conversation>,
-) -> Result<Conversation, FileError> {
+    source: SimulatedSessionSource,
+    before: Option<&mut SimulatedConversation>,
+) -> Result<SimulatedConversation, FileError> {
     let (home, project) = (&host.stage.home, &host.stage.project);
     let transcript = match source {
-        Source::Fork => {
-            let from = Place { home, project, session: &host.session };
-            Transcript::fork(&from, &session, Ids::random())?
+        SimulatedSessionSource::Fork => {
+            let from = ClientSessionPaths { home, project, session: &host.session };
+            TranscriptWriter::fork(&from, &session, IdGenerator::random())?
         }
-        Source::Startup | Source::Resume | Source::Clear => {
-            Transcript::open(&Place { home, project, session: &session }, Ids::random())?
-        }
+        SimulatedSessionSource::Startup
+        | SimulatedSessionSource::Resume
+        | SimulatedSessionSource::Clear => TranscriptWriter::open(
+            &ClientSessionPaths { home, project, session: &session },
+            IdGenerator::random(),
+        )?,
     };
     host.session = session;
     transcript.path().clone_into(&mut host.transcript_path);
-    if source != Source::Clear {
+    if source != SimulatedSessionSource::Clear {
         host.cwd.clone_from(&host.stage.project);
     }
-    let mut chat = Conversation::new(None, transcript);
+    let mut chat = SimulatedConversation::new(None, transcript);
     let event = "SessionStart";
     // Neither a new process nor a cleared conversation has a prompt id yet.
-    host.prompt = None;
-    let mut input = host.input(event, Shared::Neither, None).with("source", source.name());
-    if let (Source::Resume | Source::Fork, Some(before)) = (source, before) {
-        chat.greetings = std::mem::take(&mut before.greetings);
+    host.prompt_id = None;
+    let mut input =
+        host.hook_input(event, SharedInputFields::Neither, None).with("source", source.name());
+    if let (SimulatedSessionSource::Resume | SimulatedSessionSource::Fork, Some(before)) =
+        (source, before)
+    {
+        chat.start_contexts = std::mem::take(&mut before.start_contexts);
         chat.answers = before.answers;
-        if before.context > 0 {
+        if before.context_tokens > 0 {
             input = input
                 .with("seconds_since_last_response", 0)
-                .with("context_tokens", before.context)
+                .with("context_tokens", before.context_tokens)
                 .with("prompt_cache_likely_expired", false)
-                .with("estimated_cache_write_usd", cache_cost(before.context));
+                .with("estimated_cache_write_usd", cache_write_cost(before.context_tokens));
         }
-        chat.context = before.context;
+        chat.context_tokens = before.context_tokens;
         chat.pending = std::mem::take(&mut before.pending);
         chat.seen = std::mem::take(&mut before.seen);
     }
     let subject = Some(source.name().to_owned());
-    let told = host.inform(Telling { event, subject, agent: None, input });
-    book::hooks(host, &mut chat, &told);
-    for text in told.additions() {
+    let outcome = host.fire_context_event(DispatchedEvent { event, subject, agent: None, input });
+    book::record_hooks(host, &mut chat, &outcome);
+    for text in outcome.context_texts() {
         // The client drops context that an earlier start of the session already added.
         let words = text.split_once(": ").map_or(text.as_str(), |(_, words)| words).to_owned();
-        if !chat.greetings.contains(&words) {
-            chat.greetings.push(words);
-            chat.pending.context(text);
+        if !chat.start_contexts.contains(&words) {
+            chat.start_contexts.push(words);
+            chat.pending.add_context(text);
         }
     }
     Ok(chat)
@@ -198,17 +208,21 @@ fn begin(
 
 /// The cost of writing this many tokens to the cache, in USD.
 #[expect(clippy::cast_precision_loss, reason = "no context has 2⁵² tokens")]
-fn cache_cost(tokens: u64) -> f64 {
+fn cache_write_cost(tokens: u64) -> f64 {
     const PER_TOKEN: f64 = 0.000_005;
     (tokens as f64 * PER_TOKEN * 10_000.0).round() / 10_000.0
 }
 
-fn close(host: &mut Host<'_>, chat: &mut Conversation, reason: &'static str) {
+fn close_session(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+    reason: &'static str,
+) {
     let event = "SessionEnd";
-    let input = host.input(event, Shared::Neither, None).with("reason", reason);
+    let input = host.hook_input(event, SharedInputFields::Neither, None).with("reason", reason);
     let subject = Some(reason.to_owned());
-    let told = tell(host, Telling { event, subject, agent: None, input });
-    host.show(&told, crate::timeline::Effect::Allowed);
+    let outcome = fire_event(host, DispatchedEvent { event, subject, agent: None, input });
+    host.emit_hook(&outcome, crate::timeline::HookEffect::Allowed);
     let wrote = chat.transcript.close();
-    host.wrote(wrote);
+    host.note_write(wrote);
 }

@@ -1,84 +1,90 @@
 //! The open clients: the active one and those that stay idle meanwhile.
 
-use super::background::{self, Woken};
-use super::conversation::Conversation;
-use super::host::Host;
-use super::{PlayError, Source, begin, close, end, prompts};
+use super::background::{self, BackgroundCompletion};
+use super::conversation::SimulatedConversation;
+use super::host::SimulatedClient;
+use super::{
+    SimulatedSessionSource, SimulatorError, begin_session, close_session, emit_ending, prompts,
+};
 use crate::id;
 use crate::scenario::SessionStep;
-use crate::timeline::Entry;
+use crate::timeline::TimelineEntry;
 use ralph_sys::fs::FileError;
-use ralph_sys::proc::stand_in::{self, StandIn};
+use ralph_sys::proc::decoy::{self, DecoyProcess};
 use std::path::{Path, PathBuf};
 
-pub(super) struct Open {
-    chat: Conversation,
+pub(super) struct OpenClients {
+    chat: SimulatedConversation,
     /// The exit code of the active client if it exited now.
     exit: i32,
-    silent: Vec<Silent>,
+    idle: Vec<IdleClient>,
 }
 
-struct Silent {
-    chat: Conversation,
+struct IdleClient {
+    chat: SimulatedConversation,
     exit: i32,
     session: String,
     transcript: PathBuf,
     prompt: Option<String>,
-    client: StandIn,
+    client: DecoyProcess,
 }
 
-impl Open {
-    pub(super) fn first(
-        host: &mut Host<'_>,
+impl OpenClients {
+    pub(super) fn start_first(
+        host: &mut SimulatedClient<'_>,
         program: &Path,
         session: String,
-    ) -> Result<Self, PlayError> {
-        start(host, program)?;
-        let chat = begin(host, session, Source::Startup, None)?;
-        Ok(Self { chat, exit: 0, silent: Vec::new() })
+    ) -> Result<Self, SimulatorError> {
+        start_stand_in(host, program)?;
+        let chat = begin_session(host, session, SimulatedSessionSource::Startup, None)?;
+        Ok(Self { chat, exit: 0, idle: Vec::new() })
     }
 
-    pub(super) fn hear(&mut self, host: &mut Host<'_>, text: &str) -> Result<(), FileError> {
-        let over = prompts::say(host, &mut self.chat, text)?;
-        self.exit = end(host, over);
-        while !host.is_over()
-            && let Some(woken) = background::next(host, &mut self.chat)
+    pub(super) fn submit_prompt(
+        &mut self,
+        host: &mut SimulatedClient<'_>,
+        text: &str,
+    ) -> Result<(), FileError> {
+        let over = prompts::submit_prompt(host, &mut self.chat, text)?;
+        self.exit = emit_ending(host, over);
+        while !host.should_stop()
+            && let Some(woken) = background::finish_oldest(host, &mut self.chat)
         {
-            if let Woken::Agent(notification) = woken {
-                let over = prompts::notify(host, &mut self.chat, &notification);
-                self.exit = end(host, over);
+            if let BackgroundCompletion::NotifyAgent(notification) = woken {
+                let over = prompts::wake_agent(host, &mut self.chat, &notification);
+                self.exit = emit_ending(host, over);
             }
         }
         Ok(())
     }
 
     /// Starts another client process, which replaces the active one or runs beside it.
-    pub(super) fn start(
+    pub(super) fn start_session(
         &mut self,
-        host: &mut Host<'_>,
+        host: &mut SimulatedClient<'_>,
         program: &Path,
         step: SessionStep,
-    ) -> Result<(), PlayError> {
+    ) -> Result<(), SimulatorError> {
         let (session, source) = match step {
-            SessionStep::Resume => (host.session.clone(), Source::Resume),
-            SessionStep::Fork => (id::uuid(), Source::Fork),
-            SessionStep::New => (id::uuid(), Source::Startup),
+            SessionStep::Resume => (host.session.clone(), SimulatedSessionSource::Resume),
+            SessionStep::Fork => (id::new_uuid(), SimulatedSessionSource::Fork),
+            SessionStep::New => (id::new_uuid(), SimulatedSessionSource::Startup),
         };
         let aside = match step {
             SessionStep::Resume | SessionStep::Fork => {
-                self.close(host);
+                self.close_active(host);
                 None
             }
             SessionStep::New => host.client.take(),
         };
         let (before, transcript) = (host.session.clone(), host.transcript_path.clone());
-        let prompt = host.prompt.clone();
-        start(host, program)?;
+        let prompt = host.prompt_id.clone();
+        start_stand_in(host, program)?;
         // A fork copies the session that `host` still points to.
-        let chat = begin(host, session, source, Some(&mut self.chat))?;
+        let chat = begin_session(host, session, source, Some(&mut self.chat))?;
         let left = std::mem::replace(&mut self.chat, chat);
         if let Some(client) = aside {
-            self.silent.push(Silent {
+            self.idle.push(IdleClient {
                 chat: left,
                 exit: self.exit,
                 session: before,
@@ -91,30 +97,30 @@ impl Open {
         Ok(())
     }
 
-    fn close(&mut self, host: &mut Host<'_>) {
-        close(host, &mut self.chat, "other");
-        host.emit(&Entry::Exit { code: self.exit });
+    fn close_active(&mut self, host: &mut SimulatedClient<'_>) {
+        close_session(host, &mut self.chat, "other");
+        host.emit(&TimelineEntry::Exit { code: self.exit });
     }
 
     /// Ends all clients, the newest first. Returns the exit code of the oldest.
-    pub(super) fn end(mut self, host: &mut Host<'_>) -> i32 {
-        close(host, &mut self.chat, "other");
-        host.end_all();
-        host.emit(&Entry::Exit { code: self.exit });
-        while let Some(silent) = self.silent.pop() {
+    pub(super) fn close_all(mut self, host: &mut SimulatedClient<'_>) -> i32 {
+        close_session(host, &mut self.chat, "other");
+        host.end_children();
+        host.emit(&TimelineEntry::Exit { code: self.exit });
+        while let Some(silent) = self.idle.pop() {
             (host.session, host.transcript_path) = (silent.session, silent.transcript);
-            (host.prompt, host.pid) = (silent.prompt, silent.client.pid());
+            (host.prompt_id, host.pid) = (silent.prompt, silent.client.pid());
             host.client = Some(silent.client);
             (self.chat, self.exit) = (silent.chat, silent.exit);
-            self.close(host);
+            self.close_active(host);
         }
         self.exit
     }
 }
 
 /// Starts the stand-in process, which a hook may kill instead of a real client.
-fn start(host: &mut Host<'_>, program: &Path) -> Result<(), PlayError> {
-    let client = stand_in::start(program).map_err(PlayError::StandIn)?;
+fn start_stand_in(host: &mut SimulatedClient<'_>, program: &Path) -> Result<(), SimulatorError> {
+    let client = decoy::start_decoy(program).map_err(SimulatorError::StandIn)?;
     host.pid = client.pid();
     host.client = Some(client);
     Ok(())

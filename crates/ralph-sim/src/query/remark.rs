@@ -1,10 +1,10 @@
 //! Explains why a hook's answer probably does not have the intended effect.
 
-use crate::answer::{Answer, Failure, Fault, Form, Verdict};
+use crate::answer::{BlockForm, HookAnswer, HookFailure, HookVerdict, InvalidHookAnswer};
 use serde_json::{Map, Value};
 
 /// Fields that have an effect. An answer without any of them does nothing.
-const HEEDED: [&str; 6] = [
+const EFFECTIVE_FIELDS: [&str; 6] = [
     "continue",
     "decision",
     "hookSpecificOutput",
@@ -14,27 +14,27 @@ const HEEDED: [&str; 6] = [
 ];
 
 /// Returns a remark for the author of the hook, if there is one. `stdout` is the whole output of the hook.
-pub(crate) fn remark(event: &str, answer: &Answer, stdout: &str) -> Option<String> {
+pub(crate) fn remark_on_answer(event: &str, answer: &HookAnswer, stdout: &str) -> Option<String> {
     let text = match &answer.verdict {
-        Verdict::Allow => unheeded(event, answer, stdout.trim())?,
-        Verdict::Block { reason, form } => unexplained(reason, *form)?,
-        Verdict::TimedOut => "timed out: the client ignores the hook and reports nothing",
-        Verdict::Detached => "asynchronous: the client does not wait and ignores the answer",
-        Verdict::Failed(failure) => match failure {
-            Failure::Status { .. } => "neither exit 0 nor exit 2: an error that does not block",
-            Failure::ScriptMissing { .. } => {
+        HookVerdict::Allow => ignored_output_remark(event, answer, stdout.trim())?,
+        HookVerdict::Block { reason, form } => missing_reason_remark(reason, *form)?,
+        HookVerdict::TimedOut => "timed out: the client ignores the hook and reports nothing",
+        HookVerdict::Detached => "asynchronous: the client does not wait and ignores the answer",
+        HookVerdict::Failed(failure) => match failure {
+            HookFailure::Status { .. } => "neither exit 0 nor exit 2: an error that does not block",
+            HookFailure::ScriptMissing { .. } => {
                 "exit 2, but the client assumes a missing script, because stderr mentions one and stdout is blank"
             }
-            Failure::Powerless { .. } => "this event cannot be blocked",
-            Failure::NotStarted { why } => return Some(format!("could not be started: {why}")),
-            Failure::Lost => "the hook killed its parent, which would be the client",
+            HookFailure::CannotBlock { .. } => "this event cannot be blocked",
+            HookFailure::NotStarted { why } => return Some(format!("could not be started: {why}")),
+            HookFailure::Lost => "the hook killed its parent, which would be the client",
         },
-        Verdict::Void(fault) => match fault {
-            Fault::NotJson => "the whole answer is ignored: not valid JSON",
-            Fault::Schema { why } => {
+        HookVerdict::Invalid(fault) => match fault {
+            InvalidHookAnswer::NotJson => "the whole answer is ignored: not valid JSON",
+            InvalidHookAnswer::Schema { why } => {
                 return Some(format!("the whole answer is ignored: one field is invalid, {why}"));
             }
-            Fault::Foreign { expected, found } => {
+            InvalidHookAnswer::OtherEvent { expected, found } => {
                 return Some(format!(
                     "the whole answer is ignored: it is for `{found}`, but the event is `{expected}`"
                 ));
@@ -44,20 +44,20 @@ pub(crate) fn remark(event: &str, answer: &Answer, stdout: &str) -> Option<Strin
     Some(text.to_owned())
 }
 
-fn unexplained(reason: &str, form: Form) -> Option<&'static str> {
+fn missing_reason_remark(reason: &str, form: BlockForm) -> Option<&'static str> {
     match (form, reason) {
-        (Form::ExitTwo, "No stderr output") => {
+        (BlockForm::ExitTwo, "No stderr output") => {
             Some("exit 2 with empty stderr: the agent does not learn why")
         }
-        (Form::Json, "Blocked by hook") => {
+        (BlockForm::Json, "Blocked by hook") => {
             Some("a block without a reason: the agent does not learn why")
         }
-        (Form::ExitTwo | Form::Json, _) => None,
+        (BlockForm::ExitTwo | BlockForm::Json, _) => None,
     }
 }
 
 /// Why printed output has no effect.
-fn unheeded(event: &str, answer: &Answer, text: &str) -> Option<&'static str> {
+fn ignored_output_remark(event: &str, answer: &HookAnswer, text: &str) -> Option<&'static str> {
     let is_heeded = answer.stop.is_some()
         || answer.context.is_some()
         || answer.system_message.is_some()
@@ -69,7 +69,10 @@ fn unheeded(event: &str, answer: &Answer, text: &str) -> Option<&'static str> {
     }
     let is_stop = matches!(event, "Stop" | "SubagentStop" | "TeammateIdle");
     match serde_json::from_str::<Map<String, Value>>(text) {
-        Ok(fields) if fields.is_empty() || HEEDED.iter().any(|name| fields.contains_key(*name)) => {
+        Ok(fields)
+            if fields.is_empty()
+                || EFFECTIVE_FIELDS.iter().any(|name| fields.contains_key(*name)) =>
+        {
             None
         }
         Ok(fields) if fields.contains_key("reason") => {
@@ -87,7 +90,7 @@ fn unheeded(event: &str, answer: &Answer, text: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer::{self, Exit, Output};
+    use crate::answer::{self, FinishedHookOutput, HookExit};
 
     /// None of these has the effect that its author intended.
     #[test]
@@ -110,11 +113,11 @@ mod tests {
             (2, "", ""),
             (2, "", "tests.sh: No such file or directory"),
         ];
-        let told = rows.map(|(code, stdout, stderr)| {
+        let lines = rows.map(|(code, stdout, stderr)| {
             let shown = format!("{stdout}{stderr}").replace('\n', "⏎");
-            format!("{code} {shown}\n  {}", told("Stop", code, stdout, stderr))
+            format!("{code} {shown}\n  {}", remark_text("Stop", code, stdout, stderr))
         });
-        insta::assert_snapshot!(told.join("\n"), @r#"
+        insta::assert_snapshot!(lines.join("\n"), @r#"
         0 {"decision": "block", "reason": 42}
           the whole answer is ignored: one field is invalid, reason: expected string, received number
         0 {"decision": "deny", "reason": "no"}
@@ -167,13 +170,17 @@ mod tests {
             ("SessionStart", 0, "{ \"not\": json", ""),
         ];
         for (event, code, stdout, stderr) in rows {
-            assert_eq!(told(event, code, stdout, stderr), "-", "{event} {code} {stdout}{stderr}");
+            assert_eq!(
+                remark_text(event, code, stdout, stderr),
+                "-",
+                "{event} {code} {stdout}{stderr}"
+            );
         }
     }
 
-    fn told(event: &str, code: i32, stdout: &str, stderr: &str) -> String {
-        let exit = Exit::Code(code);
-        let answer = answer::read(&Output { event, exit: &exit, stdout, stderr });
-        remark(event, &answer, stdout).unwrap_or_else(|| "-".to_owned())
+    fn remark_text(event: &str, code: i32, stdout: &str, stderr: &str) -> String {
+        let exit = HookExit::Code(code);
+        let answer = answer::interpret(&FinishedHookOutput { event, exit: &exit, stdout, stderr });
+        remark_on_answer(event, &answer, stdout).unwrap_or_else(|| "-".to_owned())
     }
 }

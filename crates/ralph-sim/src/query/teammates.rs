@@ -2,84 +2,89 @@
 //!
 //! The real client has teammates only in its terminal. Headless, it treats a named agent like any other.
 
-use super::agents::{self, Task};
-use super::background::Background;
-use super::conversation::{Conversation, cap, converse};
-use super::hooks::{Telling, tell};
-use super::host::{Agent, Host, Shared};
-use super::tools::{Call, Done};
+use super::agents::{self, SubagentTask};
+use super::background::SimulatedBackgroundTask;
+use super::conversation::{SimulatedConversation, block_cap, run_query_loop};
+use super::hooks::{DispatchedEvent, fire_event};
+use super::host::{SharedInputFields, SimulatedClient, SubagentIdentity};
+use super::tools::{ToolInvocation, ToolOutcome};
 use crate::id;
-use crate::timeline::Effect;
+use crate::timeline::HookEffect;
 use serde_json::{Value, json};
 
-const VARIABLE: &str = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS";
+const TEAMS_VARIABLE: &str = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS";
 
-fn name(call: &Call) -> Option<&str> {
+fn teammate_name(call: &ToolInvocation) -> Option<&str> {
     call.input.get("name").and_then(Value::as_str)
 }
 
 /// Whether the call starts a teammate.
-pub(super) fn is_wanted(host: &mut Host<'_>, call: &Call) -> bool {
-    name(call).is_some() && host.variable(VARIABLE).is_some_and(|value| value == "1")
+pub(super) fn is_teammate_call(host: &mut SimulatedClient<'_>, call: &ToolInvocation) -> bool {
+    teammate_name(call).is_some() && host.variable(TEAMS_VARIABLE).is_some_and(|value| value == "1")
 }
 
-pub(super) fn start(host: &mut Host<'_>, chat: &mut Conversation, call: &Call) -> Done {
-    let name = name(call).unwrap_or_default().to_owned();
-    let mut task = Task::of(call, true);
-    let tail = id::agent();
+pub(super) fn spawn_teammate(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+    call: &ToolInvocation,
+) -> ToolOutcome {
+    let name = teammate_name(call).unwrap_or_default().to_owned();
+    let mut task = SubagentTask::from_call(call, true);
+    let tail = id::new_agent_id();
     let tail = tail.trim_start_matches('a');
-    task.agent = Agent { id: format!("a{name}-{tail}"), kind: name.clone() };
-    let own = match agents::begin(host, chat, &task) {
+    task.agent = SubagentIdentity { id: format!("a{name}-{tail}"), kind: name.clone() };
+    let own = match agents::begin_subagent(host, chat, &task) {
         Ok(own) => own,
-        Err(error) => return host.cannot_write(error),
+        Err(error) => return host.fail_write(error),
     };
-    let team = team(host);
+    let team = team_name(host);
     let text = format!(
         "Spawned successfully.\nagent_id: {}\nname: {name}\nteam_name: {team}\nThe agent is now running and will receive \
          instructions via mailbox.",
         task.agent.id
     );
     let response = json!({"status": "teammate_spawned", "agentId": task.agent.id, "name": name, "team_name": team});
-    host.background.push(Background::teammate(call, &task, own));
-    Done::Ran { response, text }
+    host.background.push(SimulatedBackgroundTask::teammate(call, &task, own));
+    ToolOutcome::Ran { response, text }
 }
 
 /// The name of the session's default team.
-fn team(host: &Host<'_>) -> String {
+fn team_name(host: &SimulatedClient<'_>) -> String {
     format!("session-{}", host.session.get(..8).unwrap_or(&host.session))
 }
 
 /// Runs a teammate until its hooks let it become idle.
-pub(super) fn work(host: &mut Host<'_>, own: &mut Conversation) {
+pub(super) fn run_until_idle(host: &mut SimulatedClient<'_>, own: &mut SimulatedConversation) {
     let mut held = 0;
     loop {
-        let over = converse(host, own);
-        if over.is_error || host.is_over() {
+        let over = run_query_loop(host, own);
+        if over.is_error || host.should_stop() {
             return;
         }
         let Some(agent) = own.agent.clone() else { return };
         let event = "TeammateIdle";
         let input = host
-            .input(event, Shared::Mode, Some(&agent))
+            .hook_input(event, SharedInputFields::Mode, Some(&agent))
             .with("teammate_name", agent.kind.clone())
-            .with("team_name", team(host));
-        let told = tell(host, Telling { event, subject: None, agent: own.lane(), input });
-        let reasons = told.reasons();
-        if reasons.is_empty() || told.stop().is_some() {
-            host.show(&told, Effect::Allowed);
+            .with("team_name", team_name(host));
+        let outcome =
+            fire_event(host, DispatchedEvent { event, subject: None, agent: own.lane(), input });
+        let reasons = outcome.reasons();
+        if reasons.is_empty() || outcome.continue_false().is_some() {
+            host.emit_hook(&outcome, HookEffect::Allowed);
             return;
         }
         held += 1;
-        if cap(host).is_some_and(|cap| held > cap) {
-            host.show(&told, Effect::Overridden { reasons });
+        if block_cap(host).is_some_and(|cap| held > cap) {
+            host.emit_hook(&outcome, HookEffect::Overridden { reasons });
             return;
         }
-        for text in told.feedback() {
-            own.pending.text(text);
+        for text in outcome.feedback_texts() {
+            own.pending.add_user_text(text);
         }
-        for text in told.asides() {
-            own.pending.context(text);
+        for text in outcome.side_texts() {
+            own.pending.add_context(text);
         }
-        host.show(&told, Effect::Blocked { reasons });
+        host.emit_hook(&outcome, HookEffect::Blocked { reasons });
     }
 }

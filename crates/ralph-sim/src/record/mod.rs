@@ -12,22 +12,22 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-use crate::scenario::{Scenario, Step, Subagent};
+use crate::scenario::{Scenario, ScenarioStep, ScriptedSubagent};
 use ralph_sys::fs::{self, FileError};
 use ralph_sys::tail;
-use session::{Lane, Session};
+use session::{RecordedLane, SessionRecorder};
 use std::path::{Path, PathBuf};
 
 /// Bytes read at a time, which also limits the length of a line.
-const LONGEST_LINE: usize = 16 * 1024 * 1024;
-const LARGEST: u64 = 1024 * 1024 * 1024;
-const MOST_AGENTS: usize = 1000;
+const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
+const MAX_TRANSCRIPT_BYTES: u64 = 1024 * 1024 * 1024;
+const MAX_SUBAGENTS: usize = 1000;
 
 #[derive(Debug)]
-pub struct Recording {
+pub struct RecordedScenario {
     pub scenario: Scenario,
     /// Number of lines that could not be parsed.
-    pub broken: usize,
+    pub unreadable_lines: usize,
     /// Remarks for the user, for example about parts of the session that a scenario cannot reproduce.
     pub notes: Vec<String>,
 }
@@ -39,25 +39,25 @@ pub enum RecordError {
     #[error("`{}` is larger than 1 GiB", .0.display())]
     TooLarge(PathBuf),
     #[error("`{}` is not a transcript: none of its lines can be parsed", .0.display())]
-    NoTranscript(PathBuf),
+    NotATranscript(PathBuf),
     #[error("`{}` contains no prompt", .0.display())]
     NoPrompt(PathBuf),
 }
 
 /// Reads a transcript and those of its subagents, which the client stores beside it.
-pub fn record(path: &Path) -> Result<Recording, RecordError> {
-    let mut session = Session::new(Lane::Main);
-    each_line(path, &mut session)?;
+pub fn record_transcript(path: &Path) -> Result<RecordedScenario, RecordError> {
+    let mut session = SessionRecorder::new(RecordedLane::Main);
+    read_lines(path, &mut session)?;
     if session.lines == 0 {
-        return Err(RecordError::NoTranscript(path.to_owned()));
+        return Err(RecordError::NotATranscript(path.to_owned()));
     }
     let mut agents = Vec::new();
     let mut broken = session.broken;
-    for file in agent_files(path) {
-        let mut agent = Session::new(Lane::Agent);
-        agent.go_on_from(&session);
-        if each_line(&file, &mut agent).is_ok() {
-            session.spend(&agent);
+    for file in subagent_files(path) {
+        let mut agent = SessionRecorder::new(RecordedLane::Agent);
+        agent.continue_from(&session);
+        if read_lines(&file, &mut agent).is_ok() {
+            session.add_subagent_size(&agent);
             broken += agent.broken;
             agents.extend(agent.into_subagent());
         } else {
@@ -66,24 +66,24 @@ pub fn record(path: &Path) -> Result<Recording, RecordError> {
     }
     let notes = session.notes(broken);
     let mut scenario = session.into_scenario();
-    scenario.subagents = merged(agents);
-    if !scenario.steps.iter().any(|step| matches!(step, Step::Person(_))) {
+    scenario.subagents = merge_subagents(agents);
+    if !scenario.steps.iter().any(|step| matches!(step, ScenarioStep::Person(_))) {
         return Err(RecordError::NoPrompt(path.to_owned()));
     }
-    Ok(Recording { scenario, broken, notes })
+    Ok(RecordedScenario { scenario, unreadable_lines: broken, notes })
 }
 
 /// The files `SESSION/subagents/agent-ID.jsonl` beside `SESSION.jsonl`, if there are any.
-fn agent_files(path: &Path) -> Vec<PathBuf> {
+fn subagent_files(path: &Path) -> Vec<PathBuf> {
     let directory = path.with_extension("").join("subagents");
-    let names = fs::list(&directory, MOST_AGENTS).unwrap_or_default();
+    let names = fs::list(&directory, MAX_SUBAGENTS).unwrap_or_default();
     let files = names.into_iter().map(|name| directory.join(name));
     files.filter(|file| file.extension().is_some_and(|end| end == "jsonl")).collect()
 }
 
 /// Merges subagents with the same task, because a scenario distinguishes subagents only by their task.
-fn merged(agents: Vec<Subagent>) -> Vec<Subagent> {
-    let mut merged: Vec<Subagent> = Vec::new();
+fn merge_subagents(agents: Vec<ScriptedSubagent>) -> Vec<ScriptedSubagent> {
+    let mut merged: Vec<ScriptedSubagent> = Vec::new();
     for agent in agents {
         match merged.iter_mut().find(|known| known.prompt == agent.prompt) {
             Some(known) => known.turns.extend(agent.turns),
@@ -93,15 +93,15 @@ fn merged(agents: Vec<Subagent>) -> Vec<Subagent> {
     merged
 }
 
-fn each_line(path: &Path, session: &mut Session) -> Result<(), RecordError> {
+fn read_lines(path: &Path, session: &mut SessionRecorder) -> Result<(), RecordError> {
     let mut from = 0;
     loop {
-        let chunk = tail::forward(path, from, LONGEST_LINE)?;
-        if chunk.len > LARGEST {
+        let chunk = tail::read_lines_from(path, from, MAX_LINE_BYTES)?;
+        if chunk.len > MAX_TRANSCRIPT_BYTES {
             return Err(RecordError::TooLarge(path.to_owned()));
         }
         for line in chunk.lines() {
-            session.line(line);
+            session.read_line(line);
         }
         if chunk.bytes.is_empty() && chunk.end > from {
             session.broken += 1;
@@ -111,7 +111,7 @@ fn each_line(path: &Path, session: &mut Session) -> Result<(), RecordError> {
         }
         if chunk.end == from {
             // The last line of a killed session may lack its newline and still be complete.
-            session.line(&fs::read_range(path, chunk.end, LONGEST_LINE)?);
+            session.read_line(&fs::read_range(path, chunk.end, MAX_LINE_BYTES)?);
             return Ok(());
         }
         from = chunk.end;

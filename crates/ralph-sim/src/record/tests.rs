@@ -1,7 +1,8 @@
 use super::*;
-use crate::scenario::{self, ToolCall};
+use crate::scenario::{self, ScriptedToolCall};
 use crate::transcript::{
-    Answer, Block, HookInfo, Ids, MODEL, Origin, Outcome, Place, Stop, ToolResult, Transcript,
+    AnswerBlock, ClientSessionPaths, DEFAULT_MODEL, IdGenerator, StopHookInfo, StopHookSummary,
+    TranscriptWriter, WrittenAnswer, WrittenPromptOrigin, WrittenToolOutcome, WrittenToolResult,
 };
 use serde_json::json;
 use std::fmt::Write as _;
@@ -11,8 +12,8 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 /// The text of the scenario and the notes. Checks that the text parses to the same scenario.
-fn shown(path: &Path) -> String {
-    match record(path) {
+fn show_recording(path: &Path) -> String {
+    match record_transcript(path) {
         Ok(recording) => {
             let text = scenario::write(&recording.scenario);
             let read = scenario::parse(&text, Path::new("recorded.toml"));
@@ -27,28 +28,28 @@ fn shown(path: &Path) -> String {
     }
 }
 
-fn recorded(lines: &[serde_json::Value]) -> String {
+fn shown_lines(lines: &[serde_json::Value]) -> String {
     let lines: Vec<_> = lines.iter().map(ToString::to_string).collect();
-    played(lines.join("\n").as_bytes())
+    shown_bytes(lines.join("\n").as_bytes())
 }
 
-fn played(bytes: &[u8]) -> String {
+fn shown_bytes(bytes: &[u8]) -> String {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("session.jsonl");
-    fs::put(&path, bytes, fs::Mode::Ordinary).unwrap();
-    shown(&path).replace(&*directory.path().to_string_lossy(), "DIR")
+    fs::replace_with_mode(&path, bytes, fs::SharedFileMode::Ordinary).unwrap();
+    show_recording(&path).replace(&*directory.path().to_string_lossy(), "DIR")
 }
 
 /// Several recorded sessions, one after another.
-fn all(names: &[&str]) -> String {
+fn shown_fixtures(names: &[&str]) -> String {
     let shown: Vec<_> =
-        names.iter().map(|name| shown(&fixture(&format!("{name}.jsonl")))).collect();
+        names.iter().map(|name| show_recording(&fixture(&format!("{name}.jsonl")))).collect();
     shown.join("\n\n# ———\n")
 }
 
 #[test]
 fn stops_and_block_reasons_become_expectations() {
-    insta::assert_snapshot!(all(&["stop-exit2", "stop-json-block"]), @r#"
+    insta::assert_snapshot!(shown_fixtures(&["stop-exit2", "stop-json-block"]), @r#"
     name = "hello"
 
     [client]
@@ -100,7 +101,7 @@ fn stops_and_block_reasons_become_expectations() {
 
 #[test]
 fn a_stop_that_was_not_blocked_is_expected_not_to_be_blocked() {
-    insta::assert_snapshot!(all(&["stop-continue-false", "stop-exit1", "stop-timeout"]), @r#"
+    insta::assert_snapshot!(shown_fixtures(&["stop-continue-false", "stop-exit1", "stop-timeout"]), @r#"
     name = "hello"
 
     [client]
@@ -158,7 +159,7 @@ fn a_stop_that_was_not_blocked_is_expected_not_to_be_blocked() {
 
 #[test]
 fn context_alone_counts_as_a_block() {
-    insta::assert_snapshot!(all(&["stop-additionalContext"]), @r#"
+    insta::assert_snapshot!(shown_fixtures(&["stop-additionalContext"]), @r#"
     name = "hello"
 
     [client]
@@ -184,7 +185,7 @@ fn context_alone_counts_as_a_block() {
 
 #[test]
 fn an_overridden_block_does_not_count() {
-    let recording = record(&fixture("stop-cap.jsonl")).unwrap();
+    let recording = record_transcript(&fixture("stop-cap.jsonl")).unwrap();
     insta::assert_debug_snapshot!(recording.scenario.expect, @r#"
     Expect {
         endings: None,
@@ -224,7 +225,7 @@ fn an_overridden_block_does_not_count() {
 
 #[test]
 fn tool_calls_use_the_shorthand() {
-    insta::assert_snapshot!(all(&["tools-and-hooks"]), @r#"
+    insta::assert_snapshot!(shown_fixtures(&["tools-and-hooks"]), @r#"
     name = "hello"
 
     [client]
@@ -271,7 +272,7 @@ fn tool_calls_use_the_shorthand() {
 
 #[test]
 fn other_tool_calls_keep_their_input() {
-    insta::assert_snapshot!(all(&["task-tools"]), @r#"
+    insta::assert_snapshot!(shown_fixtures(&["task-tools"]), @r#"
     name = "hello"
 
     [client]
@@ -312,7 +313,7 @@ fn other_tool_calls_keep_their_input() {
 #[test]
 fn errors_and_interruptions_become_steps() {
     let names = ["api-error-529", "interrupted-tools", "interrupted-answer"];
-    insta::assert_snapshot!(all(&names), @r#"
+    insta::assert_snapshot!(shown_fixtures(&names), @r#"
     name = "hello"
 
     [[step]]
@@ -350,7 +351,7 @@ fn errors_and_interruptions_become_steps() {
 
 #[test]
 fn a_continued_session_becomes_a_resume_step() {
-    insta::assert_snapshot!(all(&["resumed", "sigkill-then-resume"]), @r#"
+    insta::assert_snapshot!(shown_fixtures(&["resumed", "sigkill-then-resume"]), @r#"
     name = "one"
 
     [client]
@@ -420,7 +421,7 @@ fn a_continued_session_becomes_a_resume_step() {
 
 #[test]
 fn the_summary_of_a_compaction_is_kept() {
-    insta::assert_snapshot!(all(&["manual-compaction", "auto-compaction"]), @r#"
+    insta::assert_snapshot!(shown_fixtures(&["manual-compaction", "auto-compaction"]), @r#"
     name = "message one"
     summary = "<summary>THE SUMMARY</summary>"
 
@@ -498,7 +499,7 @@ fn the_summary_of_a_compaction_is_kept() {
 
 #[test]
 fn a_task_notification_is_not_a_prompt() {
-    insta::assert_snapshot!(all(&["background-shell"]), @r#"
+    insta::assert_snapshot!(shown_fixtures(&["background-shell"]), @r#"
     name = "hello"
 
     [client]
@@ -530,14 +531,19 @@ fn subagents_are_recorded() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("s.jsonl");
     let agents = directory.path().join("s/subagents");
-    fs::create_dir(&agents).unwrap();
+    fs::create_private_dir(&agents).unwrap();
     let copy = |from: &str, to: &Path| {
-        fs::put(to, &fs::read(&fixture(from), 1 << 20).unwrap(), fs::Mode::Ordinary).unwrap();
+        fs::replace_with_mode(
+            to,
+            &fs::read(&fixture(from), 1 << 20).unwrap(),
+            fs::SharedFileMode::Ordinary,
+        )
+        .unwrap();
     };
     copy("subagent-foreground-blocked.jsonl", &path);
     copy("subagent-foreground-blocked.subagent.jsonl", &agents.join("agent-a1.jsonl"));
     copy("subagent-foreground-blocked.subagent.meta.json", &agents.join("agent-a1.meta.json"));
-    insta::assert_snapshot!(shown(&path), @r#"
+    insta::assert_snapshot!(show_recording(&path), @r#"
     name = "hello"
 
     [client]
@@ -606,7 +612,7 @@ fn hostile_and_broken_lines_are_handled() {
         json!([]),
         json!({"type": "assistant", "isSidechain": true, "message": {"id": "9", "model": "m", "content": "not ours"}}),
     ];
-    insta::assert_snapshot!(recorded(&lines), @r#"
+    insta::assert_snapshot!(shown_lines(&lines), @r#"
     name = "\u001b]0;title\u0007\u0000 \u202erm -rf"
 
     [client]
@@ -644,7 +650,7 @@ fn hostile_and_broken_lines_are_handled() {
         ),
         (b"{\"type\":\"mode\"}", "`DIR/session.jsonl` contains no prompt"),
     ] {
-        assert_eq!(played(bytes), expected, "{}", bytes.escape_ascii());
+        assert_eq!(shown_bytes(bytes), expected, "{}", bytes.escape_ascii());
     }
 }
 
@@ -662,10 +668,10 @@ fn paths_of_the_project_become_relative() {
         ("/home/u/p/.git", ".git"),
         ("ä/home/u/p/x", "ä/home/u/p/x"),
     ] {
-        assert_eq!(tools::relative(text, "/home/u/p"), expected, "{text}");
+        assert_eq!(tools::make_paths_relative(text, "/home/u/p"), expected, "{text}");
     }
     for cwd in ["", "/", "//", "relative"] {
-        assert_eq!(tools::relative("/a//b relative", cwd), "/a//b relative", "{cwd}");
+        assert_eq!(tools::make_paths_relative("/a//b relative", cwd), "/a//b relative", "{cwd}");
     }
 }
 
@@ -685,8 +691,8 @@ fn a_call_that_the_shorthand_cannot_express_keeps_its_input() {
         ("Agent", json!({"prompt": "x", "description": "y", "model": "haiku"}), true),
         ("Glob", json!({"pattern": "*"}), true),
     ] {
-        let call = tools::call(name, &input, "/p");
-        assert_eq!(matches!(call, ToolCall::Other { .. }), is_other, "{name} {input}");
+        let call = tools::scenario_call(name, &input, "/p");
+        assert_eq!(matches!(call, ScriptedToolCall::Other { .. }), is_other, "{name} {input}");
     }
 }
 
@@ -697,11 +703,12 @@ fn a_session_that_is_too_long_is_cut_and_still_parses() {
     let lines: Vec<_> = (0..20).map(|_| line(&long)).collect();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("session.jsonl");
-    fs::put(&path, lines.join("\n").as_bytes(), fs::Mode::Ordinary).unwrap();
-    let recording = record(&path).unwrap();
+    fs::replace_with_mode(&path, lines.join("\n").as_bytes(), fs::SharedFileMode::Ordinary)
+        .unwrap();
+    let recording = record_transcript(&path).unwrap();
     let text = scenario::write(&recording.scenario);
     assert!(text.len() < 4 * 1024 * 1024, "{}", text.len());
-    assert_eq!((recording.scenario.steps.len(), recording.broken), (6, 0));
+    assert_eq!((recording.scenario.steps.len(), recording.unreadable_lines), (6, 0));
     assert_eq!(recording.notes, ["the session is too long for a scenario; its end was cut off"]);
 }
 
@@ -712,7 +719,7 @@ fn feedback_beside_continue_false_is_not_a_block() {
         json!({"type": "user", "isMeta": true, "message": {"content": "Stop hook feedback:\nnot yet"}}),
         json!({"type": "system", "subtype": "stop_hook_summary", "preventedContinuation": true}),
     ];
-    insta::assert_snapshot!(recorded(&lines), @r#"
+    insta::assert_snapshot!(shown_lines(&lines), @r#"
     name = "go"
 
     [[step]]
@@ -723,7 +730,7 @@ fn feedback_beside_continue_false_is_not_a_block() {
     blocks = 0
     "#);
     // Without stop summaries (older clients), feedback is counted instead.
-    insta::assert_snapshot!(recorded(&lines[..2]), @r#"
+    insta::assert_snapshot!(shown_lines(&lines[..2]), @r#"
     name = "go"
 
     [[step]]
@@ -739,38 +746,38 @@ fn feedback_beside_continue_false_is_not_a_block() {
 #[test]
 fn a_simulated_session_can_be_recorded() {
     let home = tempfile::tempdir().unwrap();
-    let place = Place { home: home.path(), project: Path::new("/p"), session: "s-1" };
-    let mut transcript = Transcript::open(&place, Ids::seeded(1)).unwrap();
-    transcript.queue("go").unwrap();
-    transcript.begin();
-    transcript.prompt("go", Origin::Person).unwrap();
+    let place = ClientSessionPaths { home: home.path(), project: Path::new("/p"), session: "s-1" };
+    let mut transcript = TranscriptWriter::open(&place, IdGenerator::seeded(1)).unwrap();
+    transcript.write_queued_prompt("go").unwrap();
+    transcript.begin_prompt();
+    transcript.write_prompt("go", WrittenPromptOrigin::Person).unwrap();
     let input = json!({"file_path": "/p/a", "content": "x"});
     let blocks = [
-        Block::Text { text: "writing" },
-        Block::ToolUse { id: "t1", name: "Write", input: &input },
+        AnswerBlock::Text { text: "writing" },
+        AnswerBlock::ToolUse { id: "t1", name: "Write", input: &input },
     ];
-    let answer = Answer {
+    let answer = WrittenAnswer {
         id: "m1",
         request: "r1",
-        model: MODEL,
+        model: DEFAULT_MODEL,
         blocks: &blocks,
         stop_reason: "tool_use",
-        usage: scenario::Usage::default(),
+        usage: scenario::ScriptedUsage::default(),
     };
-    transcript.answer(&answer).unwrap();
+    transcript.write_answer(&answer).unwrap();
     let done = json!({});
-    let outcome = Outcome::Done(&done);
+    let outcome = WrittenToolOutcome::Done(&done);
     transcript
-        .tool_result(&ToolResult { id: "t1", name: "Write", text: "written", outcome })
+        .write_tool_result(&WrittenToolResult { id: "t1", name: "Write", text: "written", outcome })
         .unwrap();
-    let blocks = [Block::Text { text: "done" }];
-    let answer = Answer { id: "m2", blocks: &blocks, stop_reason: "end_turn", ..answer };
-    transcript.answer(&answer).unwrap();
-    transcript.feedback("Stop hook feedback:\n[check]: not yet").unwrap();
+    let blocks = [AnswerBlock::Text { text: "done" }];
+    let answer = WrittenAnswer { id: "m2", blocks: &blocks, stop_reason: "end_turn", ..answer };
+    transcript.write_answer(&answer).unwrap();
+    transcript.write_feedback("Stop hook feedback:\n[check]: not yet").unwrap();
     transcript
-        .stop_summary(&Stop {
+        .write_stop_summary(&StopHookSummary {
             tool_use_id: "s",
-            infos: &[HookInfo { command: "check".to_owned(), duration_ms: None }],
+            infos: &[StopHookInfo { command: "check".to_owned(), duration_ms: None }],
             errors: &["[check]: not yet".to_owned()],
             context: &[],
             stopped: None,
@@ -778,7 +785,7 @@ fn a_simulated_session_can_be_recorded() {
         })
         .unwrap();
     transcript.close().unwrap();
-    insta::assert_snapshot!(shown(transcript.path()), @r#"
+    insta::assert_snapshot!(show_recording(transcript.path()), @r#"
     name = "go"
 
     [client]

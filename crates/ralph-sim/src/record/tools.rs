@@ -1,19 +1,21 @@
 //! Converts recorded tool calls to those of a scenario, with paths relative to its project.
 
-use crate::scenario::ToolCall;
+use crate::scenario::ScriptedToolCall;
 use serde_json::{Map, Value};
 
 /// Deeper values are converted to strings, because the TOML parser limits the nesting depth.
-const DEEPEST: usize = 24;
+const MAX_DEPTH: usize = 24;
 
 /// The shorthand form if it expresses the whole call, otherwise the call with its full input.
-pub(super) fn call(name: &str, input: &Value, cwd: &str) -> ToolCall {
-    let input = local(input, cwd, 0);
-    shorthand(name, &input)
-        .unwrap_or_else(|| ToolCall::Other { name: name.to_owned(), input: object(input) })
+pub(super) fn scenario_call(name: &str, input: &Value, cwd: &str) -> ScriptedToolCall {
+    let input = localize_input(input, cwd, 0);
+    shorthand_call(name, &input).unwrap_or_else(|| ScriptedToolCall::Other {
+        name: name.to_owned(),
+        input: object_or_empty(input),
+    })
 }
 
-fn shorthand(name: &str, input: &Value) -> Option<ToolCall> {
+fn shorthand_call(name: &str, input: &Value) -> Option<ScriptedToolCall> {
     let fields = input.as_object()?;
     let has_only = |known: &[&str]| fields.keys().all(|key| known.contains(&&**key));
     let text = |key: &str| fields.get(key)?.as_str().map(str::to_owned);
@@ -21,50 +23,53 @@ fn shorthand(name: &str, input: &Value) -> Option<ToolCall> {
     match name {
         "Bash" if has_only(&["command", "description", "timeout", "run_in_background"]) => {
             let background = flag("run_in_background").unwrap_or_default();
-            Some(ToolCall::Bash { command: text("command")?, background })
+            Some(ScriptedToolCall::Bash { command: text("command")?, background })
         }
         "Write" if has_only(&["file_path", "content"]) => {
-            Some(ToolCall::Write { path: text("file_path")?, text: text("content")? })
+            Some(ScriptedToolCall::Write { path: text("file_path")?, text: text("content")? })
         }
         "Edit"
             if has_only(&["file_path", "old_string", "new_string", "replace_all"])
                 && flag("replace_all") != Some(true) =>
         {
             let (old, new) = (text("old_string")?, text("new_string")?);
-            Some(ToolCall::Edit { path: text("file_path")?, old, new })
+            Some(ScriptedToolCall::Edit { path: text("file_path")?, old, new })
         }
-        "Read" if has_only(&["file_path"]) => Some(ToolCall::Read { path: text("file_path")? }),
+        "Read" if has_only(&["file_path"]) => {
+            Some(ScriptedToolCall::Read { path: text("file_path")? })
+        }
         "Agent" | "Task"
             if has_only(&["description", "prompt", "subagent_type", "run_in_background"]) =>
         {
             let kind = text("subagent_type").unwrap_or_else(|| "general-purpose".to_owned());
             // Older clients, which called the tool `Task`, ran it in the foreground by default.
             let background = flag("run_in_background").unwrap_or(name == "Agent");
-            Some(ToolCall::Agent { prompt: text("prompt")?, kind, background })
+            Some(ScriptedToolCall::Agent { prompt: text("prompt")?, kind, background })
         }
         _ => None,
     }
 }
 
 /// Replaces an input that is not an object with an empty one.
-fn object(input: Value) -> Value {
+fn object_or_empty(input: Value) -> Value {
     if input.is_object() { input } else { Value::Object(Map::new()) }
 }
 
 /// Removes nulls, which TOML lacks, and makes paths of the project relative.
-fn local(value: &Value, cwd: &str, depth: usize) -> Value {
-    if depth > DEEPEST {
+fn localize_input(value: &Value, cwd: &str, depth: usize) -> Value {
+    if depth > MAX_DEPTH {
         return Value::String(value.to_string());
     }
     match value {
-        Value::String(text) => Value::String(relative(text, cwd)),
+        Value::String(text) => Value::String(make_paths_relative(text, cwd)),
         Value::Array(items) => {
             let items = items.iter().filter(|item| !item.is_null());
-            items.map(|item| local(item, cwd, depth + 1)).collect()
+            items.map(|item| localize_input(item, cwd, depth + 1)).collect()
         }
         Value::Object(fields) => {
             let fields = fields.iter().filter(|(_, value)| !value.is_null());
-            let fields = fields.map(|(key, value)| (key.clone(), local(value, cwd, depth + 1)));
+            let fields =
+                fields.map(|(key, value)| (key.clone(), localize_input(value, cwd, depth + 1)));
             Value::Object(fields.collect())
         }
         // TOML integers are signed.
@@ -76,7 +81,7 @@ fn local(value: &Value, cwd: &str, depth: usize) -> Value {
 }
 
 /// Makes every path below the directory relative, also inside a command.
-pub(super) fn relative(text: &str, cwd: &str) -> String {
+pub(super) fn make_paths_relative(text: &str, cwd: &str) -> String {
     let is_name = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | '~');
     if !cwd.starts_with('/') || cwd.trim_end_matches('/').is_empty() || !text.contains(cwd) {
         return text.to_owned();
@@ -109,32 +114,36 @@ pub(super) fn relative(text: &str, cwd: &str) -> String {
 }
 
 /// Whether a call names a file outside the project.
-pub(super) fn leads_out(call: &ToolCall) -> bool {
+pub(super) fn is_outside_project(call: &ScriptedToolCall) -> bool {
     let is_out =
         |path: &str| path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..");
     match call {
-        ToolCall::Write { path, .. } | ToolCall::Edit { path, .. } | ToolCall::Read { path } => {
-            is_out(path)
-        }
-        ToolCall::Other { input, .. } => input["file_path"].as_str().is_some_and(is_out),
-        ToolCall::Bash { .. } | ToolCall::Agent { .. } => false,
+        ScriptedToolCall::Write { path, .. }
+        | ScriptedToolCall::Edit { path, .. }
+        | ScriptedToolCall::Read { path } => is_out(path),
+        ScriptedToolCall::Other { input, .. } => input["file_path"].as_str().is_some_and(is_out),
+        ScriptedToolCall::Bash { .. } | ScriptedToolCall::Agent { .. } => false,
     }
 }
 
 /// The approximate size of the call in the scenario file, in bytes.
-pub(super) fn size(call: &ToolCall) -> usize {
+pub(super) fn estimated_size(call: &ScriptedToolCall) -> usize {
     let texts = match call {
-        ToolCall::Bash { command: one, .. } | ToolCall::Read { path: one } => escaped(one),
-        ToolCall::Write { path, text } => escaped(path) + escaped(text),
-        ToolCall::Edit { path, old, new } => escaped(path) + escaped(old) + escaped(new),
-        ToolCall::Agent { prompt, kind, .. } => escaped(prompt) + escaped(kind),
+        ScriptedToolCall::Bash { command: one, .. } | ScriptedToolCall::Read { path: one } => {
+            escaped_len(one)
+        }
+        ScriptedToolCall::Write { path, text } => escaped_len(path) + escaped_len(text),
+        ScriptedToolCall::Edit { path, old, new } => {
+            escaped_len(path) + escaped_len(old) + escaped_len(new)
+        }
+        ScriptedToolCall::Agent { prompt, kind, .. } => escaped_len(prompt) + escaped_len(kind),
         // Characters that JSON escapes are escaped in TOML too; a doubled length covers the rest.
-        ToolCall::Other { name, input } => escaped(name) + 2 * input.to_string().len(),
+        ScriptedToolCall::Other { name, input } => escaped_len(name) + 2 * input.to_string().len(),
     };
     texts + 64
 }
 
-pub(super) fn escaped(text: &str) -> usize {
+pub(super) fn escaped_len(text: &str) -> usize {
     let plain = |char: char| !char.is_control() || char == '\n' || char == '\t';
     text.chars().map(|char| if plain(char) { char.len_utf8() + 1 } else { 6 }).sum()
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Line {
+pub(super) struct RecordedLineWire {
     #[serde(rename = "type", default)]
     pub(super) kind: Value,
     #[serde(default)]
@@ -39,7 +39,7 @@ pub(super) struct Line {
 }
 
 /// The text of a message: a string, or the text blocks joined by newlines.
-pub(super) fn text(content: &Value) -> Option<String> {
+pub(super) fn message_text(content: &Value) -> Option<String> {
     match content {
         Value::String(text) => Some(text.clone()),
         Value::Array(blocks) => {
@@ -55,7 +55,7 @@ pub(super) fn text(content: &Value) -> Option<String> {
 }
 
 /// The text between two marks.
-pub(super) fn between<'a>(text: &'a str, from: &str, to: &str) -> Option<&'a str> {
+pub(super) fn text_between<'a>(text: &'a str, from: &str, to: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(from)?;
     rest.split_once(to).map(|(inner, _)| inner)
 }

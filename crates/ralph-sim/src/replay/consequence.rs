@@ -1,49 +1,56 @@
 //! Derives what the client does with the hook answers to one event, and which messages reach the model and the user.
 
-use super::{Decision, Payload};
-use crate::query::pending::Pending;
-use crate::query::told::Told;
-use crate::timeline::{Effect, Role, Said};
+use super::{HookPayload, ReplayDecision};
+use crate::query::pending::PendingMessages;
+use crate::query::told::EventOutcome;
+use crate::timeline::{HookEffect, MessageRole, TimelineMessage};
 
-pub(super) struct Consequence {
-    pub(super) decision: Decision,
-    pub(super) effect: Effect,
-    pub(super) reads: Vec<Said>,
+pub(super) struct ReplayConsequence {
+    pub(super) decision: ReplayDecision,
+    pub(super) effect: HookEffect,
+    pub(super) reads: Vec<TimelineMessage>,
     pub(super) person: Vec<String>,
 }
 
 /// The messages that reach the model and the user because of the hooks.
 #[derive(Default)]
-struct Words {
-    reads: Vec<Said>,
+struct ReplayMessages {
+    reads: Vec<TimelineMessage>,
     person: Vec<String>,
 }
 
-pub(super) fn of(payload: &Payload, told: &Told) -> Consequence {
+pub(super) fn derive_consequence(
+    payload: &HookPayload,
+    outcome: &EventOutcome,
+) -> ReplayConsequence {
     let event = payload.event;
     let (effect, words) = match event {
-        event if is_stop(event) => at_stop(told),
-        "PreToolUse" => before_call(told),
-        "PostToolUse" | "PostToolUseFailure" => (usual(told), beside(told.asides())),
-        "PostToolBatch" => after_calls(told),
-        "UserPromptSubmit" | "UserPromptExpansion" => at_prompt(payload, told),
-        "SessionStart" | "SubagentStart" => (usual(told), beside(told.additions())),
-        "PreCompact" => before_compaction(told),
-        "TaskCreated" | "TaskCompleted" => at_task(told),
-        _ => (usual(told), Words::default()),
+        event if is_stop(event) => stop_consequence(outcome),
+        "PreToolUse" => pre_tool_consequence(outcome),
+        "PostToolUse" | "PostToolUseFailure" => {
+            (default_effect(outcome), accompanying_context(outcome.side_texts()))
+        }
+        "PostToolBatch" => tool_batch_consequence(outcome),
+        "UserPromptSubmit" | "UserPromptExpansion" => prompt_consequence(payload, outcome),
+        "SessionStart" | "SubagentStart" => {
+            (default_effect(outcome), accompanying_context(outcome.context_texts()))
+        }
+        "PreCompact" => compaction_consequence(outcome),
+        "TaskCreated" | "TaskCompleted" => task_consequence(outcome),
+        _ => (default_effect(outcome), ReplayMessages::default()),
     };
-    let Words { reads, mut person } = words;
-    person.extend(told.messages());
-    Consequence { decision: decision(event, &effect), effect, reads, person }
+    let ReplayMessages { reads, mut person } = words;
+    person.extend(outcome.system_messages());
+    ReplayConsequence { decision: decision(event, &effect), effect, reads, person }
 }
 
-fn decision(event: &str, effect: &Effect) -> Decision {
+fn decision(event: &str, effect: &HookEffect) -> ReplayDecision {
     match effect {
-        Effect::Blocked { .. } | Effect::Overridden { .. } => Decision::Blocked,
-        Effect::Stopped { .. } => Decision::Stopped,
+        HookEffect::Blocked { .. } | HookEffect::Overridden { .. } => ReplayDecision::Blocked,
+        HookEffect::Stopped { .. } => ReplayDecision::Stopped,
         // Context at a stop makes the agent continue.
-        Effect::Continued { .. } if is_stop(event) => Decision::Blocked,
-        Effect::Continued { .. } | Effect::Allowed => Decision::Allowed,
+        HookEffect::Continued { .. } if is_stop(event) => ReplayDecision::Blocked,
+        HookEffect::Continued { .. } | HookEffect::Allowed => ReplayDecision::Allowed,
     }
 }
 
@@ -51,44 +58,44 @@ fn is_stop(event: &str) -> bool {
     matches!(event, "Stop" | "SubagentStop" | "TeammateIdle")
 }
 
-fn usual(told: &Told) -> Effect {
-    match told.stop() {
-        Some(stop) => Effect::Stopped { reason: stop.reason.clone() },
-        None => objections(told),
+fn default_effect(outcome: &EventOutcome) -> HookEffect {
+    match outcome.continue_false() {
+        Some(stop) => HookEffect::Stopped { reason: stop.reason.clone() },
+        None => effect_without_stop(outcome),
     }
 }
 
-fn objections(told: &Told) -> Effect {
-    match (told.reasons(), told.contexts()) {
-        (reasons, _) if !reasons.is_empty() => Effect::Blocked { reasons },
-        (_, context) if !context.is_empty() => Effect::Continued { context },
-        _ => Effect::Allowed,
+fn effect_without_stop(outcome: &EventOutcome) -> HookEffect {
+    match (outcome.reasons(), outcome.contexts()) {
+        (reasons, _) if !reasons.is_empty() => HookEffect::Blocked { reasons },
+        (_, context) if !context.is_empty() => HookEffect::Continued { context },
+        _ => HookEffect::Allowed,
     }
 }
 
-fn at_stop(told: &Told) -> (Effect, Words) {
-    let effect = usual(told);
-    if let Effect::Stopped { .. } = effect {
+fn stop_consequence(outcome: &EventOutcome) -> (HookEffect, ReplayMessages) {
+    let effect = default_effect(outcome);
+    if let HookEffect::Stopped { .. } = effect {
         // The feedback is written to the transcript, but no request to the model follows.
-        return (effect, Words::default());
+        return (effect, ReplayMessages::default());
     }
-    let mut pending = Pending::default();
-    for text in told.feedback() {
-        pending.text(text);
+    let mut pending = PendingMessages::default();
+    for text in outcome.feedback_texts() {
+        pending.add_user_text(text);
     }
-    for text in told.asides() {
-        pending.context(text);
+    for text in outcome.side_texts() {
+        pending.add_context(text);
     }
-    (effect, Words { reads: pending.take(), person: Vec::new() })
+    (effect, ReplayMessages { reads: pending.take(), person: Vec::new() })
 }
 
-fn before_call(told: &Told) -> (Effect, Words) {
-    let Some(denial) = told.denial(told.name()) else {
-        return (usual(told), beside(told.asides()));
+fn pre_tool_consequence(outcome: &EventOutcome) -> (HookEffect, ReplayMessages) {
+    let Some(denial) = outcome.denial_text(outcome.name()) else {
+        return (default_effect(outcome), accompanying_context(outcome.side_texts()));
     };
-    let mut words = beside(told.asides());
-    words.reads.insert(0, Said { role: Role::Tool, text: denial.clone() });
-    let reasons = match told.reasons() {
+    let mut words = accompanying_context(outcome.side_texts());
+    words.reads.insert(0, TimelineMessage { role: MessageRole::Tool, text: denial.clone() });
+    let reasons = match outcome.reasons() {
         reasons if reasons.is_empty() => {
             words
                 .person
@@ -97,50 +104,54 @@ fn before_call(told: &Told) -> (Effect, Words) {
         }
         reasons => reasons,
     };
-    (Effect::Blocked { reasons }, words)
+    (HookEffect::Blocked { reasons }, words)
 }
 
 /// A block of `PostToolBatch` has the same effect as `continue: false`.
-fn after_calls(told: &Told) -> (Effect, Words) {
-    match told.end_of_turn() {
-        Some(reason) => (Effect::Stopped { reason: Some(reason) }, Words::default()),
-        None => (usual(told), beside(told.asides())),
+fn tool_batch_consequence(outcome: &EventOutcome) -> (HookEffect, ReplayMessages) {
+    match outcome.turn_end_reason() {
+        Some(reason) => (HookEffect::Stopped { reason: Some(reason) }, ReplayMessages::default()),
+        None => (default_effect(outcome), accompanying_context(outcome.side_texts())),
     }
 }
 
-fn at_prompt(payload: &Payload, told: &Told) -> (Effect, Words) {
-    let words = match told.refused_prompt(payload.text("prompt").unwrap_or_default()) {
-        Some(text) => Words { reads: Vec::new(), person: vec![text] },
-        None => beside(told.additions()),
+fn prompt_consequence(
+    payload: &HookPayload,
+    outcome: &EventOutcome,
+) -> (HookEffect, ReplayMessages) {
+    let words = match outcome.prompt_refusal(payload.text("prompt").unwrap_or_default()) {
+        Some(text) => ReplayMessages { reads: Vec::new(), person: vec![text] },
+        None => accompanying_context(outcome.context_texts()),
     };
-    (usual(told), words)
+    (default_effect(outcome), words)
 }
 
 /// The output of the hooks is added to the request for the summary, which the replay does not show.
-fn before_compaction(told: &Told) -> (Effect, Words) {
-    let person = told.refused_compaction().into_iter().collect();
-    (objections(told), Words { reads: Vec::new(), person })
+fn compaction_consequence(outcome: &EventOutcome) -> (HookEffect, ReplayMessages) {
+    let person = outcome.compaction_refusal().into_iter().collect();
+    (effect_without_stop(outcome), ReplayMessages { reads: Vec::new(), person })
 }
 
 /// Outside a team the client ignores `continue: false` at this event.
-fn at_task(told: &Told) -> (Effect, Words) {
-    let reads = told.objection().map(|text| Said { role: Role::Tool, text });
-    let words = Words { reads: reads.into_iter().collect(), person: Vec::new() };
-    let effect = match told.reasons() {
-        reasons if reasons.is_empty() => Effect::Allowed,
-        reasons => Effect::Blocked { reasons },
+fn task_consequence(outcome: &EventOutcome) -> (HookEffect, ReplayMessages) {
+    let reads =
+        outcome.task_objection().map(|text| TimelineMessage { role: MessageRole::Tool, text });
+    let words = ReplayMessages { reads: reads.into_iter().collect(), person: Vec::new() };
+    let effect = match outcome.reasons() {
+        reasons if reasons.is_empty() => HookEffect::Allowed,
+        reasons => HookEffect::Blocked { reasons },
     };
     (effect, words)
 }
 
 /// Context that accompanies a message the model receives anyway: a prompt or a tool result.
-fn beside(contexts: Vec<String>) -> Words {
-    let mut pending = Pending::default();
-    pending.tool(String::new());
+fn accompanying_context(contexts: Vec<String>) -> ReplayMessages {
+    let mut pending = PendingMessages::default();
+    pending.add_tool_result(String::new());
     for context in contexts {
-        pending.context(context);
+        pending.add_context(context);
     }
     let mut reads = pending.take();
-    reads.retain(|said| said.role != Role::Tool);
-    Words { reads, person: Vec::new() }
+    reads.retain(|said| said.role != MessageRole::Tool);
+    ReplayMessages { reads, person: Vec::new() }
 }

@@ -1,7 +1,7 @@
 use super::*;
-use crate::answer::Exit;
-use crate::query::hooks::{Asked, Ended, answered};
-use crate::timeline::Role;
+use crate::answer::HookExit;
+use crate::query::hooks::{FinishedHookProcess, HookIdentity, handler_answer};
+use crate::timeline::MessageRole;
 use insta::assert_snapshot;
 use ralph_sys::fs;
 
@@ -10,40 +10,40 @@ fn fixtures(kind: &str) -> PathBuf {
     root.join("../../fixtures/hosts/claude-code/2.1.325").join(kind)
 }
 
-fn payload(name: &str) -> Payload {
+fn payload(name: &str) -> HookPayload {
     let path = fixtures("stdin").join(name).with_added_extension("json");
-    Payload::read(&fs::read(&path, LARGEST).unwrap()).unwrap()
+    HookPayload::parse(&fs::read(&path, MAX_PAYLOAD_BYTES).unwrap()).unwrap()
 }
 
 /// A finished hook: its command, its plugin, and its output.
-struct Over<'a> {
+struct FinishedHook<'a> {
     command: &'a str,
     plugin: Option<&'a str>,
-    exit: Exit,
+    exit: HookExit,
     stdout: &'a str,
     stderr: &'a str,
 }
 
-fn said<'a>(code: i32, stdout: &'a str, stderr: &'a str) -> Over<'a> {
-    Over { command: "hook", plugin: None, exit: Exit::Code(code), stdout, stderr }
+fn said<'a>(code: i32, stdout: &'a str, stderr: &'a str) -> FinishedHook<'a> {
+    FinishedHook { command: "hook", plugin: None, exit: HookExit::Code(code), stdout, stderr }
 }
 
-fn replay(payload: &Payload, hooks: &[Over<'_>]) -> Replayed {
+fn replay(payload: &HookPayload, hooks: &[FinishedHook<'_>]) -> ReplayReport {
     let answers = hooks.iter().map(|over| {
-        let asked = Asked {
+        let asked = HookIdentity {
             command: over.command.to_owned(),
             source: "project".to_owned(),
             plugin: over.plugin.map(str::to_owned),
         };
-        let ended = Ended {
+        let ended = FinishedHookProcess {
             exit: over.exit.clone(),
             stdout: over.stdout.replace("EVENT", payload.event()),
             stderr: over.stderr.to_owned(),
             ms: 0,
         };
-        answered(payload.event(), asked, ended)
+        handler_answer(payload.event(), asked, ended)
     });
-    judged(payload, payload.telling(), answers.collect())
+    assess_answers(payload, payload.dispatched_event(), answers.collect())
 }
 
 const GONE: &str = "FileNotFoundError: [Errno 2] No such file or directory: 'a'";
@@ -51,7 +51,7 @@ const BLOCK: &str = r#"{"decision":"block","reason":"R"}"#;
 const CONTEXT: &str = r#"{"hookSpecificOutput":{"hookEventName":"EVENT","additionalContext":"C"}}"#;
 
 /// Every hook answer that was tried on the client at a stop, with the observed decision.
-fn answers() -> Vec<(&'static str, Vec<Over<'static>>, char)> {
+fn answers() -> Vec<(&'static str, Vec<FinishedHook<'static>>, char)> {
     let foreign = r#"{"decision":"block","hookSpecificOutput":{"hookEventName":"Elsewhere"}}"#;
     let nameless = r#"{"decision":"block","hookSpecificOutput":{"additionalContext":"C"}}"#;
     vec![
@@ -99,7 +99,7 @@ fn answers() -> Vec<(&'static str, Vec<Over<'static>>, char)> {
         ("exit 2 and approve", vec![said(2, r#"{"decision":"approve"}"#, "no")], 'B'),
         ("exit 2 and a wrong field", vec![said(2, r#"{"decision":null}"#, "no")], 'B'),
         ("exit 2 and continue: false", vec![said(2, r#"{"continue":false}"#, "no")], 'S'),
-        ("timeout", vec![Over { exit: Exit::TimedOut, ..said(0, "", "") }], '.'),
+        ("timeout", vec![FinishedHook { exit: HookExit::TimedOut, ..said(0, "", "") }], '.'),
         (
             "one blocks, one approves",
             vec![said(2, "", "no"), said(0, r#"{"decision":"approve"}"#, "")],
@@ -111,12 +111,12 @@ fn answers() -> Vec<(&'static str, Vec<Over<'static>>, char)> {
     ]
 }
 
-fn letter(decision: Decision) -> char {
+fn letter(decision: ReplayDecision) -> char {
     match decision {
-        Decision::Allowed => '.',
-        Decision::Blocked => 'B',
-        Decision::Stopped => 'S',
-        Decision::Killed => 'K',
+        ReplayDecision::Allowed => '.',
+        ReplayDecision::Blocked => 'B',
+        ReplayDecision::Stopped => 'S',
+        ReplayDecision::Killed => 'K',
     }
 }
 
@@ -200,12 +200,14 @@ fn decides_recorded_events_as_the_client_did() {
 }
 
 /// The texts of a recorded request.
-fn recorded(name: &str) -> Vec<(Role, String)> {
+fn recorded(name: &str) -> Vec<(MessageRole, String)> {
     let path = fixtures("api").join(name).with_added_extension("json");
-    let messages: Vec<Value> = serde_json::from_slice(&fs::read(&path, LARGEST).unwrap()).unwrap();
+    let messages: Vec<Value> =
+        serde_json::from_slice(&fs::read(&path, MAX_PAYLOAD_BYTES).unwrap()).unwrap();
     let mut texts = Vec::new();
     for message in messages {
-        let role = if message["role"] == "system" { Role::System } else { Role::User };
+        let role =
+            if message["role"] == "system" { MessageRole::System } else { MessageRole::User };
         if let Value::String(text) = &message["content"] {
             texts.push((role, text.clone()));
             continue;
@@ -224,7 +226,7 @@ fn messages_to_the_model_equal_those_of_recorded_requests() {
     const IDLE: &str = "/usr/bin/python3 /home/user/lab/hook.py TeammateIdle";
     const PLUGIN: &str =
         "/usr/bin/python3 /home/user/lab/plug/market/plugins/demo/hooks/h.py PluginStop";
-    let by = |command, over| Over { command, ..over };
+    let by = |command, over| FinishedHook { command, ..over };
     let context =
         CONTEXT.replace('C', "ADDCTX-K3").replace("additionalADDCTX-K3ontext", "additionalContext");
     let both = r#"{"decision":"block","reason":"REASON-K4","hookSpecificOutput":{"hookEventName":"Stop","additionalContext":"ADDCTX-K4"}}"#;
@@ -235,7 +237,8 @@ fn messages_to_the_model_equal_those_of_recorded_requests() {
         by("/usr/bin/python3 /home/user/lab/hook.py B", said(0, &jb, "")),
         by("/usr/bin/python3 /home/user/lab/hook.py A", said(2, "", "REASON-JA")),
     ];
-    let plugin = Over { plugin: Some("demo@inline"), ..by(PLUGIN, said(2, "", "PLUGIN-EXIT2")) };
+    let plugin =
+        FinishedHook { plugin: Some("demo@inline"), ..by(PLUGIN, said(2, "", "PLUGIN-EXIT2")) };
     let rows = [
         ("stop-exit2", "Stop.first", vec![by(STOP, said(2, "", "REASON-A line1\nline2"))]),
         ("stop-json-block", "Stop.first", vec![by(STOP, said(0, &b, ""))]),
@@ -264,16 +267,16 @@ fn messages_to_the_model_equal_those_of_recorded_requests() {
 
 /// Joins texts as the client does: consecutive system texts become one, and a user text ends with a newline if another
 /// follows.
-fn merged(reads: Vec<Said>) -> Vec<(Role, String)> {
-    let mut merged: Vec<(Role, String)> = Vec::new();
+fn merged(reads: Vec<TimelineMessage>) -> Vec<(MessageRole, String)> {
+    let mut merged: Vec<(MessageRole, String)> = Vec::new();
     for said in reads {
         match merged.last_mut() {
-            Some((Role::System, text)) if said.role == Role::System => {
+            Some((MessageRole::System, text)) if said.role == MessageRole::System => {
                 text.push_str("\n\n");
                 text.push_str(&said.text);
                 continue;
             }
-            Some((Role::User, text)) if said.role == Role::User => text.push('\n'),
+            Some((MessageRole::User, text)) if said.role == MessageRole::User => text.push('\n'),
             Some(_) | None => {}
         }
         merged.push((said.role, said.text));
@@ -307,7 +310,7 @@ fn messages_of_other_events() {
     ];
     let mut shown = String::new();
     for (name, hooks) in rows {
-        let Replayed { decision, reads, person, .. } = replay(&payload(name), &hooks);
+        let ReplayReport { decision, reads, person, .. } = replay(&payload(name), &hooks);
         shown.push_str(&format!("{name}: {decision:?}\n"));
         for said in reads {
             shown.push_str(&format!("  {:?}: {:?}\n", said.role, said.text));
@@ -347,7 +350,7 @@ fn messages_of_other_events() {
 #[test]
 fn a_payload_is_sent_on_one_line_with_its_fields_in_order() {
     let text = "\u{feff}{\n  \"z\": \"a \\\" b\\\\\",\r\n\t\"hook_event_name\" : \"Stop\",\n \"n\": 1.50e3 }\n\n";
-    let payload = Payload::read(text.as_bytes()).unwrap();
+    let payload = HookPayload::parse(text.as_bytes()).unwrap();
     let line = String::from_utf8(payload.line).unwrap();
     assert_eq!(line, "{\"z\":\"a \\\" b\\\\\",\"hook_event_name\":\"Stop\",\"n\":1.50e3}\n");
 }
@@ -364,7 +367,7 @@ fn rejects_payloads_that_are_not_events() {
         (r#"{"hook_event_name":"stop"}"#, "`stop` is not an event of the client"),
     ];
     for (text, wanted) in rows {
-        assert_eq!(Payload::read(text.as_bytes()).unwrap_err().to_string(), wanted);
+        assert_eq!(HookPayload::parse(text.as_bytes()).unwrap_err().to_string(), wanted);
     }
 }
 

@@ -2,76 +2,79 @@
 
 use super::agent;
 use crate::scenario::Scenario;
-use crate::script::Script;
-use crate::server::{self, Happened, Options, Pace, Server, ServerError};
-use crate::stage::Stage;
+use crate::script::ModelScript;
+use crate::server::{
+    self, ModelEvent, ModelServer, ModelServerError, ModelServerOptions, ScriptPace,
+};
+use crate::stage::ScratchProject;
 use ralph_sys::fs;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const LARGEST: usize = 1024 * 1024;
+const MAX_FILE_BYTES: usize = 1024 * 1024;
 
-pub(super) struct Model {
-    source: Source,
+pub(super) struct RequestCounter {
+    source: RequestSource,
     /// Number of requests that were already reported.
-    told: u64,
+    reported: u64,
 }
 
-enum Source {
+enum RequestSource {
     /// The model server for the real client.
-    Server { server: Server, asked: Arc<AtomicU64> },
+    Server { server: ModelServer, asked: Arc<AtomicU64> },
     /// The position file of the fake client, which needs no server and counts its own requests.
     Position(PathBuf),
 }
 
-impl Model {
-    pub(super) fn serve(
+impl RequestCounter {
+    pub(super) fn start(
         scenario: &Scenario,
-        stage: &Stage,
+        stage: &ScratchProject,
         client: Option<&Path>,
-    ) -> Result<Self, ServerError> {
+    ) -> Result<Self, ModelServerError> {
         if client.is_none() {
-            let source = Source::Position(agent::position(stage));
-            return Ok(Self { source, told: 0 });
+            let source = RequestSource::Position(agent::position_path(stage));
+            return Ok(Self { source, reported: 0 });
         }
         let asked = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&asked);
-        let options = Options {
+        let options = ModelServerOptions {
             port: 0,
             project: stage.project.clone(),
-            pace: Pace::Driven,
+            pace: ScriptPace::Driven,
             observer: Box::new(move |happened| {
-                let is_asked = matches!(happened, Happened::Asked(_));
+                let is_asked = matches!(happened, ModelEvent::Requested(_));
                 counter.fetch_add(u64::from(is_asked), Ordering::SeqCst);
             }),
         };
-        let server = server::serve(Script::new(scenario), options)?;
-        let source = Source::Server { server, asked };
-        Ok(Self { source, told: 0 })
+        let server = server::serve(ModelScript::new(scenario), options)?;
+        let source = RequestSource::Server { server, asked };
+        Ok(Self { source, reported: 0 })
     }
 
     pub(super) fn port(&self) -> Option<u16> {
         match &self.source {
-            Source::Server { server, .. } => Some(server.address().port()),
-            Source::Position(_) => None,
+            RequestSource::Server { server, .. } => Some(server.address().port()),
+            RequestSource::Position(_) => None,
         }
     }
 
     /// The numbers of the requests since the last call.
-    pub(super) fn news(&mut self) -> std::ops::RangeInclusive<u64> {
+    pub(super) fn new_requests(&mut self) -> std::ops::RangeInclusive<u64> {
         let asked = match &self.source {
-            Source::Server { asked, .. } => asked.load(Ordering::SeqCst),
-            Source::Position(path) => {
-                let bytes = fs::read_opt(path, LARGEST).ok().flatten().unwrap_or_default();
+            RequestSource::Server { asked, .. } => asked.load(Ordering::SeqCst),
+            RequestSource::Position(path) => {
+                let bytes =
+                    fs::read_if_exists(path, MAX_FILE_BYTES).ok().flatten().unwrap_or_default();
                 let at = serde_json::from_slice::<Value>(&bytes).unwrap_or_default();
                 // The file is replaced atomically, but does not exist before the first request.
-                at["requests"].as_u64().unwrap_or(self.told)
+                at["requests"].as_u64().unwrap_or(self.reported)
             }
         };
-        let first = self.told + 1;
-        self.told = asked.max(self.told);
-        first..=self.told
+        let first = self.reported + 1;
+        self.reported = asked.max(self.reported);
+        first..=self.reported
     }
 }

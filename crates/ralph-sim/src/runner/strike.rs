@@ -1,16 +1,16 @@
 //! Adds random crashes to a scenario, reproducible by seed.
 
-use crate::scenario::{Act, Moment, Scenario};
+use crate::scenario::{InterventionAction, RunnerIntervention, Scenario};
 
 /// Maximum delay of a crash after a request. By then the answer, its tools, the stop and the gates are done.
-const LONGEST_MS: u64 = 400;
+const MAX_DELAY_MS: u64 = 400;
 
 /// The same scenario with random crashes. The final status and exit code are not expected: a runner that is killed after
 /// the run has ended leaves nothing to resume.
-pub fn struck(scenario: &Scenario, seed: u64, requests: u64) -> Scenario {
+pub fn with_random_crashes(scenario: &Scenario, seed: u64, requests: u64) -> Scenario {
     let mut scenario = scenario.clone();
     if let Some(runner) = &mut scenario.runner {
-        runner.moments = strike(seed, requests);
+        runner.interventions = random_kills(seed, requests);
     }
     scenario.expect.status = None;
     scenario.expect.exit = None;
@@ -18,23 +18,27 @@ pub fn struck(scenario: &Scenario, seed: u64, requests: u64) -> Scenario {
 }
 
 /// One or two kills of the runner or its agent, after one of the first `requests`.
-fn strike(seed: u64, requests: u64) -> Vec<Moment> {
-    let mut chance = Chance(seed);
+fn random_kills(seed: u64, requests: u64) -> Vec<RunnerIntervention> {
+    let mut chance = CrashRng(seed);
     let kills = 1 + chance.below(2);
     let moments = (0..kills).map(|_| {
-        let act = if chance.below(2) == 0 { Act::KillRunner } else { Act::KillAgent };
+        let act = if chance.below(2) == 0 {
+            InterventionAction::KillRunner
+        } else {
+            InterventionAction::KillAgent
+        };
         let request = 1 + chance.below(requests);
         // Short delays are more likely, because most events follow a request quickly.
-        let within = LONGEST_MS >> chance.below(6);
-        Moment { request, after_ms: chance.below(within), act }
+        let within = MAX_DELAY_MS >> chance.below(6);
+        RunnerIntervention { request, after_ms: chance.below(within), action: act }
     });
     moments.collect()
 }
 
 /// Sebastiano Vigna's splitmix64.
-struct Chance(u64);
+struct CrashRng(u64);
 
-impl Chance {
+impl CrashRng {
     fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

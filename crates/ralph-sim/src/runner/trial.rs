@@ -1,31 +1,31 @@
 //! Runs a whole scenario with a runner, from an empty directory to the list of mismatches, for tests that repeat it often.
 
-use super::{RunnerError, play};
-use crate::check::{Check, Mismatch};
+use super::{RunnerPlayError, play};
+use crate::check::{ExpectationMismatch, ExpectationWatcher};
 use crate::scenario::Scenario;
-use crate::stage::{self, StageError, Tools};
+use crate::stage::{self, ScenarioCommandContext, ScratchError};
 use std::path::Path;
 
 #[derive(Debug, thiserror::Error)]
-pub enum TrialError {
+pub enum ScenarioTrialError {
     #[error(transparent)]
-    Stage(#[from] StageError),
+    Stage(#[from] ScratchError),
     #[error(transparent)]
-    Runner(#[from] RunnerError),
+    Runner(#[from] RunnerPlayError),
 }
 
 /// Runs the scenario below `root`, which must exist and be empty.
-pub fn attempt(
+pub fn run_trial(
     scenario: &Scenario,
     root: &Path,
-    (tools, client): (&Tools<'_>, Option<&Path>),
-) -> Result<Vec<Mismatch>, TrialError> {
+    (tools, client): (&ScenarioCommandContext<'_>, Option<&Path>),
+) -> Result<Vec<ExpectationMismatch>, ScenarioTrialError> {
     let stage = stage::build(scenario, root)?;
-    stage::set_up(scenario, &stage, tools)?;
-    let mut check = Check::new(&scenario.expect);
+    stage::run_setup(scenario, &stage, tools)?;
+    let mut check = ExpectationWatcher::new(&scenario.expect);
     let outcome = play(scenario, &stage, (tools, client), &mut |entry| check.watch(entry))?;
-    check.left(&outcome.alive);
-    check.ask(|command| stage::said(command, scenario, &stage, tools));
+    check.check_leftover_processes(&outcome.leftover_processes);
+    check.check_command_output(|command| stage::command_output(command, scenario, &stage, tools));
     let (_, mismatches) = check.finish(&stage);
     Ok(mismatches)
 }

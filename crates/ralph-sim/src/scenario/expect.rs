@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// The hook events that the simulator fires.
-pub const EVENTS: [&str; 18] = [
+pub const SIMULATED_EVENTS: [&str; 18] = [
     "SessionStart",
     "UserPromptSubmit",
     "UserPromptExpansion",
@@ -25,7 +25,7 @@ pub const EVENTS: [&str; 18] = [
 ];
 
 /// The client's names for how a prompt ends.
-pub const ENDINGS: [&str; 10] = [
+pub const PROMPT_ENDINGS: [&str; 10] = [
     "completed",
     "stop_hook_prevented",
     "hook_stopped",
@@ -39,7 +39,7 @@ pub const ENDINGS: [&str; 10] = [
 ];
 
 /// Statuses of a run that has ended or was left to a person.
-pub(super) const STATUSES: [&str; 11] = [
+pub(super) const RUN_STATUSES: [&str; 11] = [
     "verified",
     "claimed",
     "exhausted",
@@ -54,7 +54,7 @@ pub(super) const STATUSES: [&str; 11] = [
 ];
 
 /// The events of `ralph run --json`.
-pub(super) const TOLD: [&str; 19] = [
+pub(super) const RUNNER_EVENTS: [&str; 19] = [
     "prepared",
     "session",
     "said",
@@ -78,7 +78,7 @@ pub(super) const TOLD: [&str; 19] = [
 
 /// Expectations that are not set allow any value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Expect {
+pub struct ScenarioExpectations {
     /// How each prompt ends.
     pub endings: Option<Vec<String>>,
     /// The final text of each prompt.

@@ -16,9 +16,9 @@ mod shipped;
 #[cfg(test)]
 mod tests;
 
-pub use expect::{ENDINGS, EVENTS, Expect};
-pub use read::{Mistakes, parse, read, read_to_pretend};
-pub use runner::{Act, Moment, Runner};
+pub use expect::{PROMPT_ENDINGS, SIMULATED_EVENTS, ScenarioExpectations};
+pub use read::{ScenarioError, parse, read, read_for_fake_client};
+pub use runner::{InterventionAction, RunnerIntervention, ScenarioRunner};
 pub use write::write;
 
 use serde_json::Value;
@@ -30,10 +30,10 @@ pub struct Scenario {
     /// One sentence that describes what the scenario shows.
     pub name: String,
     /// The only player that can run the scenario, if not all can.
-    pub only: Option<Player>,
-    pub client: Client,
+    pub only: Option<ScenarioPlayer>,
+    pub client: ScenarioClient,
     /// If set, `ralph run` drives the client instead of a person.
-    pub runner: Option<Box<Runner>>,
+    pub runner: Option<Box<ScenarioRunner>>,
     /// Environment variables of the client, inherited by its hooks.
     pub env: BTreeMap<String, String>,
     /// A directory that is copied into the project, resolved against the directory of the scenario file.
@@ -44,17 +44,17 @@ pub struct Scenario {
     pub home: BTreeMap<String, String>,
     /// Commands that prepare the project, run by `sh` before the client starts.
     pub setup: Vec<String>,
-    pub settings: Settings,
-    pub hooks: Vec<Hook>,
-    pub plugins: Vec<Plugin>,
-    pub steps: Vec<Step>,
-    pub subagents: Vec<Subagent>,
+    pub settings: ScenarioSettings,
+    pub hooks: Vec<ScenarioHook>,
+    pub plugins: Vec<ScenarioPlugin>,
+    pub steps: Vec<ScenarioStep>,
+    pub subagents: Vec<ScriptedSubagent>,
     pub summary: String,
-    pub expect: Expect,
+    pub expect: ScenarioExpectations,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Player {
+pub enum ScenarioPlayer {
     Simulator,
     Client,
     /// The real client in a terminal, with typed input.
@@ -65,7 +65,7 @@ pub enum Player {
 
 /// How the client is started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Client {
+pub struct ScenarioClient {
     /// The session id; generated if it is not given.
     pub session: Option<String>,
     /// The name of the project's directory, if not the default.
@@ -78,25 +78,25 @@ pub struct Client {
 
 /// Contents of settings files, to which the hooks are added.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Settings {
+pub struct ScenarioSettings {
     pub user: Option<Value>,
     pub project: Option<Value>,
     pub local: Option<Value>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Hook {
+pub struct ScenarioHook {
     pub event: String,
     pub matcher: Option<String>,
-    pub run: Run,
+    pub run: ScenarioHookCommand,
     /// In seconds.
     pub timeout: Option<f64>,
     pub is_async: bool,
-    pub layer: Layer,
+    pub layer: ScenarioSettingsLayer,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Run {
+pub enum ScenarioHookCommand {
     /// Run by a shell.
     Command(String),
     /// Run without a shell.
@@ -105,14 +105,14 @@ pub enum Run {
     Script(String),
 }
 
-impl Default for Run {
+impl Default for ScenarioHookCommand {
     fn default() -> Self {
         Self::Command(String::new())
     }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Layer {
+pub enum ScenarioSettingsLayer {
     User,
     #[default]
     Project,
@@ -122,17 +122,17 @@ pub enum Layer {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Plugin {
+pub struct ScenarioPlugin {
     pub name: String,
     /// A directory with a whole plugin, resolved like the scenario's `copy`. Excludes `hooks`.
     pub copy: Option<PathBuf>,
-    pub hooks: Vec<Hook>,
+    pub hooks: Vec<ScenarioHook>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+pub enum ScenarioStep {
     Person(String),
-    Agent(AgentTurn),
+    Agent(ScriptedTurn),
     Session(SessionStep),
     /// Waits until the terminal shows this text. The next input is then typed at once, even in the middle of a turn.
     Screen(String),
@@ -149,37 +149,37 @@ pub enum SessionStep {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct AgentTurn {
+pub struct ScriptedTurn {
     pub text: String,
-    pub tools: Vec<ToolCall>,
-    pub usage: Usage,
+    pub tools: Vec<ScriptedToolCall>,
+    pub usage: ScriptedUsage,
     /// An API error instead of an answer.
-    pub error: Option<ApiError>,
+    pub error: Option<ScriptedApiError>,
     pub delay_ms: u64,
-    pub repeat: Repeat,
+    pub repeat: TurnRepeat,
     pub stop_reason: Option<String>,
-    pub interrupt: Interrupt,
-    pub mishap: Mishap,
+    pub interrupt: TurnInterrupt,
+    pub mishap: TurnMishap,
     /// The rate limit that the client reports before this answer.
-    pub rate_limit: Option<Box<RateLimit>>,
+    pub rate_limit: Option<Box<ScriptedRateLimit>>,
 }
 
 /// A failure of the fake client in this turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mishap {
+pub enum TurnMishap {
     #[default]
     None,
     /// Its process exits with this code, or is killed if there is none.
     Crash {
-        at: Point,
+        at: TurnPoint,
         exit: Option<u8>,
     },
-    Hang(Hang),
+    Hang(TurnHang),
 }
 
 /// The progress of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Point {
+pub enum TurnPoint {
     /// The request was sent, and no part of the answer has arrived.
     Answer,
     /// The tools have run, and their results are not reported yet.
@@ -193,7 +193,7 @@ pub enum Point {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hang {
+pub enum TurnHang {
     /// The model never answers; the client still reads its input.
     Answer,
     /// The client no longer reads input or writes output.
@@ -201,7 +201,7 @@ pub enum Hang {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RateLimit {
+pub struct ScriptedRateLimit {
     /// `allowed`, `allowed_warning` or `rejected`. If `rejected`, the answer is an error.
     pub status: String,
     /// For example `five_hour`.
@@ -213,12 +213,12 @@ pub struct RateLimit {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Repeat {
+pub enum TurnRepeat {
     Times(u32),
     Forever,
 }
 
-impl Default for Repeat {
+impl Default for TurnRepeat {
     fn default() -> Self {
         Self::Times(1)
     }
@@ -226,7 +226,7 @@ impl Default for Repeat {
 
 /// Whether the person interrupts the agent in this turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Interrupt {
+pub enum TurnInterrupt {
     #[default]
     No,
     /// While the answer is streaming.
@@ -237,7 +237,7 @@ pub enum Interrupt {
 
 /// A tool call. Relative paths are resolved against the project.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ToolCall {
+pub enum ScriptedToolCall {
     Bash {
         command: String,
         background: bool,
@@ -268,21 +268,21 @@ pub enum ToolCall {
 
 /// Tokens, as the API reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Usage {
+pub struct ScriptedUsage {
     pub input: u64,
     pub output: u64,
     pub cache_read: u64,
     pub cache_creation: u64,
 }
 
-impl Default for Usage {
+impl Default for ScriptedUsage {
     fn default() -> Self {
         Self { input: 100, output: 20, cache_read: 0, cache_creation: 0 }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ApiError {
+pub struct ScriptedApiError {
     /// The HTTP status, or 0 if the connection breaks before there is one.
     pub status: u16,
     /// For example `overloaded_error`.
@@ -291,8 +291,8 @@ pub struct ApiError {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Subagent {
+pub struct ScriptedSubagent {
     /// A substring of its task that identifies it.
     pub prompt: String,
-    pub turns: Vec<AgentTurn>,
+    pub turns: Vec<ScriptedTurn>,
 }

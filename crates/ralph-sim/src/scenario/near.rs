@@ -1,19 +1,22 @@
 //! Suggests the known word closest to a misspelt one.
 
 /// Longer words are cut: no known word is this long, and the comparison takes time proportional to both lengths.
-const LONGEST: usize = 40;
+const MAX_WORD_LENGTH: usize = 40;
 
 /// The closest of `words`, if it is at most two edits away.
-pub(super) fn meant<'a>(written: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let written: Vec<char> = written.to_lowercase().chars().take(LONGEST).collect();
-    let far = |word: &str| changes(&written, &word.to_lowercase());
+pub(super) fn closest_word<'a>(
+    written: &str,
+    words: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let written: Vec<char> = written.to_lowercase().chars().take(MAX_WORD_LENGTH).collect();
+    let far = |word: &str| edit_distance(&written, &word.to_lowercase());
     let near = words.map(|word| (far(word), word)).min()?;
     let is_near = near.0 <= 2 && near.0 < written.len().min(near.1.chars().count());
     is_near.then_some(near.1)
 }
 
 /// The Levenshtein distance.
-fn changes(from: &[char], to: &str) -> usize {
+fn edit_distance(from: &[char], to: &str) -> usize {
     let mut row: Vec<usize> = (0..=from.len()).collect();
     for (at, wanted) in to.chars().enumerate() {
         let mut next = vec![at + 1];
@@ -43,7 +46,7 @@ mod tests {
             ("in_seconds", None),
         ] {
             let words = ["event", "timeout", "command", "in"];
-            assert_eq!(meant(written, words.into_iter()), expected, "{written}");
+            assert_eq!(closest_word(written, words.into_iter()), expected, "{written}");
         }
     }
 }

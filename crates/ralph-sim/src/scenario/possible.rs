@@ -1,13 +1,16 @@
 //! Finds expectations that contradict each other.
 
-use super::{Step, ToolCall, raw};
+use super::{ScenarioStep, ScriptedToolCall, raw};
 use std::ops::Range;
 use toml::Spanned;
 
 /// Expectations that no hook could meet. They are an error in the scenario, not in the hook under test.
-pub(super) fn impossible(expect: &raw::Expect, steps: &[Step]) -> Vec<(Range<usize>, String)> {
+pub(super) fn find_contradictions(
+    expect: &raw::ScenarioExpectationsToml,
+    steps: &[ScenarioStep],
+) -> Vec<(Range<usize>, String)> {
     let mut impossible = Vec::new();
-    let prompts = steps.iter().filter(|step| matches!(step, Step::Person(_))).count();
+    let prompts = steps.iter().filter(|step| matches!(step, ScenarioStep::Person(_))).count();
     let mut more = |span: Range<usize>, what: &str, [many, few]: [u64; 2]| {
         let (many_of, few_of) = what.split_once('/').unwrap_or_default();
         let message = format!("there cannot be more {many_of} ({many}) than {few_of} ({few})");
@@ -34,7 +37,7 @@ pub(super) fn impossible(expect: &raw::Expect, steps: &[Step]) -> Vec<(Range<usi
     if let Some(endings @ [.., last]) = expect.endings.as_deref()
         && endings.len() > prompts
         // A finished background task starts a turn without a prompt.
-        && !has_background(steps)
+        && !has_background_work(steps)
     {
         more(last.span(), "endings/prompts", [endings.len() as u64, prompts as u64]);
     }
@@ -47,16 +50,18 @@ pub(super) fn impossible(expect: &raw::Expect, steps: &[Step]) -> Vec<(Range<usi
     impossible
 }
 
-fn has_background(steps: &[Step]) -> bool {
+fn has_background_work(steps: &[ScenarioStep]) -> bool {
     let turns = steps.iter().filter_map(|step| match step {
-        Step::Agent(turn) => Some(turn),
-        Step::Person(_) | Step::Session(_) | Step::Screen(_) => None,
+        ScenarioStep::Agent(turn) => Some(turn),
+        ScenarioStep::Person(_) | ScenarioStep::Session(_) | ScenarioStep::Screen(_) => None,
     });
     turns.flat_map(|turn| &turn.tools).any(|tool| match tool {
-        ToolCall::Bash { background, .. } | ToolCall::Agent { background, .. } => *background,
-        ToolCall::Write { .. }
-        | ToolCall::Edit { .. }
-        | ToolCall::Read { .. }
-        | ToolCall::Other { .. } => false,
+        ScriptedToolCall::Bash { background, .. } | ScriptedToolCall::Agent { background, .. } => {
+            *background
+        }
+        ScriptedToolCall::Write { .. }
+        | ScriptedToolCall::Edit { .. }
+        | ScriptedToolCall::Read { .. }
+        | ScriptedToolCall::Other { .. } => false,
     })
 }

@@ -1,20 +1,20 @@
 //! Reads the keys that only the fake client supports: crashes, hangs and rate limits.
 
-use super::read::Reader;
-use super::{Hang, Mishap, Point, RateLimit, raw};
+use super::read::ScenarioReader;
+use super::{ScriptedRateLimit, TurnHang, TurnMishap, TurnPoint, raw};
 use toml::Spanned;
 
 /// Default type and status of a rate limit.
-pub(super) const USUAL_LIMIT: &str = "five_hour";
-pub(super) const REJECTED: &str = "rejected";
-const STATUSES: [&str; 3] = ["allowed", "allowed_warning", REJECTED];
+pub(super) const DEFAULT_LIMIT_TYPE: &str = "five_hour";
+pub(super) const DEFAULT_LIMIT_STATUS: &str = "rejected";
+const LIMIT_STATUSES: [&str; 3] = ["allowed", "allowed_warning", DEFAULT_LIMIT_STATUS];
 
-impl Reader {
-    pub(super) fn nothing_of_a_pretended_client(&mut self, file: &raw::File) {
+impl ScenarioReader {
+    pub(super) fn reject_fake_client_keys(&mut self, file: &raw::ScenarioFile) {
         let is_silent = file.step.iter().all(|step| step.as_ref().person.is_none());
         if is_silent && file.runner.is_none() {
             let hint = "begin with a `[[step]]` that has `person = \"…\"`";
-            self.problem(0..0, "this scenario has no prompt".to_owned(), Some(hint));
+            self.add_problem(0..0, "this scenario has no prompt".to_owned(), Some(hint));
         }
         let inner = file.subagent.iter().flat_map(|agent| &agent.step);
         for step in file.step.iter().chain(inner).map(Spanned::as_ref) {
@@ -29,48 +29,55 @@ impl Reader {
             ];
             for span in spans.into_iter().flatten() {
                 let message = "only the fake client supports this".to_owned();
-                self.problem(span, message, Some("set `only = \"pretend\"`"));
+                self.add_problem(span, message, Some("set `only = \"pretend\"`"));
             }
         }
     }
 
-    pub(super) fn mishap(
+    pub(super) fn read_mishap(
         &mut self,
-        crash: Option<&Spanned<raw::Crash>>,
-        hang: Option<&Spanned<raw::Hang>>,
-    ) -> Mishap {
-        let point = |point: raw::Point| match point {
-            raw::Point::Answer => Point::Answer,
-            raw::Point::Tools => Point::Tools,
-            raw::Point::Stop => Point::Stop,
-            raw::Point::Result => Point::Result,
-            raw::Point::Idle => Point::Idle,
+        crash: Option<&Spanned<raw::TurnCrashToml>>,
+        hang: Option<&Spanned<raw::TurnHangToml>>,
+    ) -> TurnMishap {
+        let point = |point: raw::TurnPointToml| match point {
+            raw::TurnPointToml::Answer => TurnPoint::Answer,
+            raw::TurnPointToml::Tools => TurnPoint::Tools,
+            raw::TurnPointToml::Stop => TurnPoint::Stop,
+            raw::TurnPointToml::Result => TurnPoint::Result,
+            raw::TurnPointToml::Idle => TurnPoint::Idle,
         };
         match (crash.map(Spanned::as_ref), hang) {
-            (None, None) => Mishap::None,
-            (Some(raw::Crash::Killed(at)), None) => Mishap::Crash { at: point(*at), exit: None },
-            (Some(raw::Crash::Exits(exits)), None) => {
-                Mishap::Crash { at: point(exits.at), exit: Some(exits.exit) }
+            (None, None) => TurnMishap::None,
+            (Some(raw::TurnCrashToml::Killed(at)), None) => {
+                TurnMishap::Crash { at: point(*at), exit: None }
             }
-            (None, Some(hang)) => Mishap::Hang(match hang.as_ref() {
-                raw::Hang::Answer => Hang::Answer,
-                raw::Hang::Client => Hang::Client,
+            (Some(raw::TurnCrashToml::Exits(exits)), None) => {
+                TurnMishap::Crash { at: point(exits.at), exit: Some(exits.exit) }
+            }
+            (None, Some(hang)) => TurnMishap::Hang(match hang.as_ref() {
+                raw::TurnHangToml::Answer => TurnHang::Answer,
+                raw::TurnHangToml::Client => TurnHang::Client,
             }),
             (Some(_), Some(hang)) => {
                 let message = "a turn cannot both crash and hang".to_owned();
-                self.problem(hang.span(), message, Some("use either `crash` or `hang`"));
-                Mishap::None
+                self.add_problem(hang.span(), message, Some("use either `crash` or `hang`"));
+                TurnMishap::None
             }
         }
     }
 
-    pub(super) fn rate_limit(&mut self, limit: raw::RateLimit) -> RateLimit {
+    pub(super) fn read_rate_limit(
+        &mut self,
+        limit: raw::ScriptedRateLimitToml,
+    ) -> ScriptedRateLimit {
         if let Some(status) = &limit.status {
-            self.one_of(status, &STATUSES, "rate limit status");
+            self.require_one_of(status, &LIMIT_STATUSES, "rate limit status");
         }
-        RateLimit {
-            status: limit.status.map_or_else(|| REJECTED.to_owned(), Spanned::into_inner),
-            kind: limit.r#type.unwrap_or_else(|| USUAL_LIMIT.to_owned()),
+        ScriptedRateLimit {
+            status: limit
+                .status
+                .map_or_else(|| DEFAULT_LIMIT_STATUS.to_owned(), Spanned::into_inner),
+            kind: limit.r#type.unwrap_or_else(|| DEFAULT_LIMIT_TYPE.to_owned()),
             resets_in_ms: limit.resets_in_ms,
             used_percent: limit.used_percent,
         }

@@ -7,12 +7,12 @@ use toml::Spanned;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct File {
+pub(super) struct ScenarioFile {
     pub(super) name: Option<String>,
-    pub(super) only: Option<Player>,
+    pub(super) only: Option<ScenarioPlayerToml>,
     #[serde(default)]
-    pub(super) client: Client,
-    pub(super) runner: Option<Spanned<Runner>>,
+    pub(super) client: ScenarioClientToml,
+    pub(super) runner: Option<Spanned<ScenarioRunnerToml>>,
     #[serde(default)]
     pub(super) env: BTreeMap<String, String>,
     pub(super) copy: Option<Spanned<String>>,
@@ -23,23 +23,23 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) setup: Vec<String>,
     #[serde(default)]
-    pub(super) settings: Settings,
+    pub(super) settings: ScenarioSettingsToml,
     #[serde(default)]
-    pub(super) hook: Vec<Hook>,
+    pub(super) hook: Vec<ScenarioHookToml>,
     #[serde(default)]
-    pub(super) plugin: Vec<Plugin>,
+    pub(super) plugin: Vec<ScenarioPluginToml>,
     #[serde(default)]
-    pub(super) step: Vec<Spanned<Step>>,
+    pub(super) step: Vec<Spanned<ScenarioStepToml>>,
     #[serde(default)]
-    pub(super) subagent: Vec<Subagent>,
+    pub(super) subagent: Vec<ScriptedSubagentToml>,
     pub(super) summary: Option<String>,
     #[serde(default)]
-    pub(super) expect: Expect,
+    pub(super) expect: ScenarioExpectationsToml,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Player {
+pub(super) enum ScenarioPlayerToml {
     Simulator,
     Client,
     Terminal,
@@ -48,7 +48,7 @@ pub(super) enum Player {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Client {
+pub(super) struct ScenarioClientToml {
     pub(super) session: Option<Spanned<String>>,
     pub(super) directory: Option<Spanned<String>>,
     pub(super) model: Option<String>,
@@ -58,7 +58,7 @@ pub(super) struct Client {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Runner {
+pub(super) struct ScenarioRunnerToml {
     pub(super) args: Spanned<Vec<String>>,
     #[serde(default)]
     pub(super) beside: Vec<Spanned<Vec<String>>>,
@@ -67,37 +67,37 @@ pub(super) struct Runner {
     #[serde(default)]
     pub(super) resumes: u32,
     #[serde(default)]
-    pub(super) at: Vec<Spanned<Moment>>,
+    pub(super) at: Vec<Spanned<RunnerInterventionToml>>,
 }
 
 /// Has exactly one of `kill`, `press` and `run`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Moment {
+pub(super) struct RunnerInterventionToml {
     pub(super) request: Spanned<u64>,
     #[serde(default)]
     pub(super) after_ms: u64,
-    pub(super) kill: Option<Killed>,
-    pub(super) press: Option<Key>,
+    pub(super) kill: Option<KillTargetToml>,
+    pub(super) press: Option<PressedKeyToml>,
     pub(super) run: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Killed {
+pub(super) enum KillTargetToml {
     Runner,
     Agent,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
-pub(super) enum Key {
+pub(super) enum PressedKeyToml {
     #[serde(rename = "ctrl-c")]
     CtrlC,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Settings {
+pub(super) struct ScenarioSettingsToml {
     pub(super) user: Option<Value>,
     pub(super) project: Option<Value>,
     pub(super) local: Option<Value>,
@@ -105,7 +105,7 @@ pub(super) struct Settings {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Hook {
+pub(super) struct ScenarioHookToml {
     pub(super) event: Spanned<String>,
     pub(super) matcher: Option<String>,
     pub(super) command: Option<String>,
@@ -115,12 +115,12 @@ pub(super) struct Hook {
     #[serde(default)]
     pub(super) r#async: bool,
     #[serde(default)]
-    pub(super) r#in: Layer,
+    pub(super) r#in: ScenarioSettingsLayerToml,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Layer {
+pub(super) enum ScenarioSettingsLayerToml {
     User,
     #[default]
     Project,
@@ -130,51 +130,51 @@ pub(super) enum Layer {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Plugin {
+pub(super) struct ScenarioPluginToml {
     pub(super) name: Spanned<String>,
     pub(super) copy: Option<Spanned<String>>,
     #[serde(default)]
-    pub(super) hook: Vec<Hook>,
+    pub(super) hook: Vec<ScenarioHookToml>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Step {
+pub(super) struct ScenarioStepToml {
     pub(super) person: Option<String>,
-    pub(super) session: Option<SessionStep>,
+    pub(super) session: Option<SessionStepToml>,
     pub(super) screen: Option<String>,
     pub(super) agent: Option<String>,
     #[serde(default)]
-    pub(super) tools: Vec<Spanned<Call>>,
-    pub(super) usage: Option<Usage>,
-    pub(super) error: Option<ApiError>,
+    pub(super) tools: Vec<Spanned<ScriptedToolCallToml>>,
+    pub(super) usage: Option<ScriptedUsageToml>,
+    pub(super) error: Option<ScriptedApiErrorToml>,
     #[serde(default)]
     pub(super) delay_ms: u64,
-    pub(super) repeat: Option<Spanned<Repeat>>,
+    pub(super) repeat: Option<Spanned<TurnRepeatToml>>,
     pub(super) stop_reason: Option<String>,
-    pub(super) interrupt: Option<Interrupt>,
-    pub(super) crash: Option<Spanned<Crash>>,
-    pub(super) hang: Option<Spanned<Hang>>,
-    pub(super) rate_limit: Option<Spanned<RateLimit>>,
+    pub(super) interrupt: Option<TurnInterruptToml>,
+    pub(super) crash: Option<Spanned<TurnCrashToml>>,
+    pub(super) hang: Option<Spanned<TurnHangToml>>,
+    pub(super) rate_limit: Option<Spanned<ScriptedRateLimitToml>>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(untagged, expecting = "expected a point in a turn, or { at = \"…\", exit = 1 }")]
-pub(super) enum Crash {
-    Killed(Point),
-    Exits(Exits),
+pub(super) enum TurnCrashToml {
+    Killed(TurnPointToml),
+    Exits(TurnCrashExitToml),
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Exits {
-    pub(super) at: Point,
+pub(super) struct TurnCrashExitToml {
+    pub(super) at: TurnPointToml,
     pub(super) exit: u8,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Point {
+pub(super) enum TurnPointToml {
     Answer,
     Tools,
     Stop,
@@ -184,14 +184,14 @@ pub(super) enum Point {
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Hang {
+pub(super) enum TurnHangToml {
     Answer,
     Client,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RateLimit {
+pub(super) struct ScriptedRateLimitToml {
     pub(super) status: Option<Spanned<String>>,
     pub(super) r#type: Option<String>,
     pub(super) resets_in_ms: Option<u64>,
@@ -200,7 +200,7 @@ pub(super) struct RateLimit {
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum SessionStep {
+pub(super) enum SessionStepToml {
     Resume,
     Fork,
     New,
@@ -208,28 +208,28 @@ pub(super) enum SessionStep {
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Interrupt {
+pub(super) enum TurnInterruptToml {
     Answer,
     Tools,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged, expecting = "expected a number of times, or \"forever\"")]
-pub(super) enum Repeat {
+pub(super) enum TurnRepeatToml {
     Times(u32),
-    Forever(Forever),
+    Forever(ForeverToml),
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Forever {
+pub(super) enum ForeverToml {
     Forever,
 }
 
 /// Has exactly one of `run`, `write`, `edit`, `read`, `agent` and `tool`, with the keys that belong to it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Call {
+pub(super) struct ScriptedToolCallToml {
     pub(super) run: Option<String>,
     pub(super) write: Option<String>,
     pub(super) text: Option<String>,
@@ -246,7 +246,7 @@ pub(super) struct Call {
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Usage {
+pub(super) struct ScriptedUsageToml {
     pub(super) input: Option<u64>,
     pub(super) output: Option<u64>,
     pub(super) cache_read: Option<u64>,
@@ -255,7 +255,7 @@ pub(super) struct Usage {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ApiError {
+pub(super) struct ScriptedApiErrorToml {
     pub(super) status: Spanned<u16>,
     pub(super) r#type: String,
     pub(super) message: String,
@@ -263,15 +263,15 @@ pub(super) struct ApiError {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Subagent {
+pub(super) struct ScriptedSubagentToml {
     pub(super) prompt: String,
     #[serde(default)]
-    pub(super) step: Vec<Spanned<Step>>,
+    pub(super) step: Vec<Spanned<ScenarioStepToml>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Expect {
+pub(super) struct ScenarioExpectationsToml {
     pub(super) endings: Option<Vec<Spanned<String>>>,
     pub(super) results: Option<Spanned<Vec<String>>>,
     pub(super) stops: Option<Spanned<u64>>,

@@ -1,14 +1,14 @@
 //! The `[runner]` section of a scenario: `ralph run` drives the client instead of a person, and its events form the
 //! timeline.
 
-use super::expect::{STATUSES, TOLD};
+use super::expect::{RUN_STATUSES, RUNNER_EVENTS};
 use super::raw;
-use super::read::Reader;
+use super::read::ScenarioReader;
 use std::ops::Range;
 use toml::Spanned;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Runner {
+pub struct ScenarioRunner {
     /// Arguments of `ralph run`: a goal, limits, and flags of the agent after `--`.
     pub args: Vec<String>,
     /// Arguments of further runs in the same project, started at the same time.
@@ -17,21 +17,21 @@ pub struct Runner {
     pub wrapper: Vec<String>,
     /// How often the run is resumed after its runner was killed or left the run to a person.
     pub resumes: u32,
-    pub moments: Vec<Moment>,
+    pub interventions: Vec<RunnerIntervention>,
 }
 
 /// An action on the runner or its agent while the run is going on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moment {
+pub struct RunnerIntervention {
     /// Number of the request to the model that triggers the action, counted over all sessions.
     pub request: u64,
     /// Delay after that request.
     pub after_ms: u64,
-    pub act: Act,
+    pub action: InterventionAction,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum InterventionAction {
     /// Sends SIGKILL to the runner.
     KillRunner,
     /// Sends SIGKILL to the latest process of the client.
@@ -43,74 +43,84 @@ pub enum Act {
 }
 
 /// Options of `ralph run` that `ralph simulate` sets.
-const OURS: [&str; 3] = ["--agent-program", "--json", "--resume"];
+const RESERVED_OPTIONS: [&str; 3] = ["--agent-program", "--json", "--resume"];
 
-impl Reader {
-    pub(super) fn runner(&mut self, runner: raw::Runner) -> Runner {
+impl ScenarioReader {
+    pub(super) fn read_runner(&mut self, runner: raw::ScenarioRunnerToml) -> ScenarioRunner {
         for args in std::iter::once(&runner.args).chain(&runner.beside) {
-            self.arguments(args);
+            self.check_runner_args(args);
         }
-        Runner {
+        ScenarioRunner {
             args: runner.args.into_inner(),
             beside: runner.beside.into_iter().map(Spanned::into_inner).collect(),
             wrapper: runner.wrapper,
             resumes: runner.resumes,
-            moments: runner.at.into_iter().filter_map(|moment| self.moment(moment)).collect(),
+            interventions: runner
+                .at
+                .into_iter()
+                .filter_map(|moment| self.read_intervention(moment))
+                .collect(),
         }
     }
 
-    fn arguments(&mut self, args: &Spanned<Vec<String>>) {
+    fn check_runner_args(&mut self, args: &Spanned<Vec<String>>) {
         let own = args.as_ref().iter().take_while(|word| *word != "--");
         let name = |word: &String| word.split('=').next().unwrap_or_default().to_owned();
-        for word in own.map(name).filter(|word| OURS.contains(&word.as_str())) {
+        for word in own.map(name).filter(|word| RESERVED_OPTIONS.contains(&word.as_str())) {
             let message = format!("`{word}` is set by `ralph simulate`");
-            self.problem(args.span(), message, None);
+            self.add_problem(args.span(), message, None);
         }
     }
 
-    fn moment(&mut self, moment: Spanned<raw::Moment>) -> Option<Moment> {
+    fn read_intervention(
+        &mut self,
+        moment: Spanned<raw::RunnerInterventionToml>,
+    ) -> Option<RunnerIntervention> {
         let span = moment.span();
         let moment = moment.into_inner();
         if *moment.request.as_ref() == 0 {
             let message = "requests are counted from 1".to_owned();
-            self.problem(moment.request.span(), message, None);
+            self.add_problem(moment.request.span(), message, None);
         }
         let act = match (moment.kill, moment.press, moment.run) {
-            (Some(raw::Killed::Runner), None, None) => Act::KillRunner,
-            (Some(raw::Killed::Agent), None, None) => Act::KillAgent,
-            (None, Some(raw::Key::CtrlC), None) => Act::CtrlC,
-            (None, None, Some(command)) => Act::Command(command),
+            (Some(raw::KillTargetToml::Runner), None, None) => InterventionAction::KillRunner,
+            (Some(raw::KillTargetToml::Agent), None, None) => InterventionAction::KillAgent,
+            (None, Some(raw::PressedKeyToml::CtrlC), None) => InterventionAction::CtrlC,
+            (None, None, Some(command)) => InterventionAction::Command(command),
             _ => {
                 let hint = "use one of `kill`, `press` and `run`";
-                self.problem(span, "expected exactly one action".to_owned(), Some(hint));
+                self.add_problem(span, "expected exactly one action".to_owned(), Some(hint));
                 return None;
             }
         };
         let request = moment.request.into_inner();
-        Some(Moment { request, after_ms: moment.after_ms, act })
+        Some(RunnerIntervention { request, after_ms: moment.after_ms, action: act })
     }
 
     /// Rejects keys for a person if a runner drives the client, and keys for a runner otherwise.
-    pub(super) fn nothing_of_another_driver(&mut self, file: &raw::File) {
+    pub(super) fn check_driver_keys(&mut self, file: &raw::ScenarioFile) {
         if file.runner.is_some() {
-            self.nothing_of_a_person(file);
+            self.reject_person_keys(file);
         } else {
-            self.nothing_of_a_runner(&file.expect);
+            self.reject_runner_keys(&file.expect);
         }
         for name in file.expect.told.keys() {
-            self.one_of(name, &TOLD, "runner event");
+            self.require_one_of(name, &RUNNER_EVENTS, "runner event");
         }
         if let Some(status) = &file.expect.status {
-            self.one_of(status, &STATUSES, "status");
+            self.require_one_of(status, &RUN_STATUSES, "status");
         }
     }
 
-    fn nothing_of_a_person(&mut self, file: &raw::File) {
+    fn reject_person_keys(&mut self, file: &raw::ScenarioFile) {
         let runner = file.runner.as_ref().map(Spanned::span).unwrap_or_default();
-        if matches!(file.only, Some(raw::Player::Simulator | raw::Player::Terminal)) {
+        if matches!(
+            file.only,
+            Some(raw::ScenarioPlayerToml::Simulator | raw::ScenarioPlayerToml::Terminal)
+        ) {
             let message = "a runner can drive neither the simulator nor a terminal";
             let hint = "set `only` to `client` or `pretend`, or leave it out";
-            self.problem(runner.clone(), message.to_owned(), Some(hint));
+            self.add_problem(runner.clone(), message.to_owned(), Some(hint));
         }
         let client = &file.client;
         let is_started = client.session.is_some()
@@ -120,7 +130,7 @@ impl Reader {
         if is_started {
             let hint = "use `args` of the runner; options of the client follow `--`";
             let message = "a runner does not use these options of `[client]`".to_owned();
-            self.problem(runner, message, Some(hint));
+            self.add_problem(runner, message, Some(hint));
         }
         let steps = file.step.iter().filter(|step| {
             let step = step.as_ref();
@@ -132,24 +142,24 @@ impl Reader {
         for span in steps.map(Spanned::span) {
             let hint = "use `[[runner.at]]` for what a person does during the run";
             let message = "this step is not allowed with a runner".to_owned();
-            self.problem(span, message, Some(hint));
+            self.add_problem(span, message, Some(hint));
         }
         let expect = &file.expect;
         let foreign = [
-            ("endings", first(expect.endings.as_ref())),
+            ("endings", first_span(expect.endings.as_ref())),
             ("results", expect.results.as_ref().map(Spanned::span)),
             ("stops", expect.stops.as_ref().map(Spanned::span)),
-            ("events", first(expect.events.as_ref())),
+            ("events", first_span(expect.events.as_ref())),
             ("screen", expect.screen.as_ref().map(Spanned::span)),
         ];
         for (key, span) in foreign {
             let Some(span) = span else { continue };
             let hint = "use `status`, `exit`, `iterations`, `sessions` or `told`";
-            self.problem(span, format!("`{key}` is not available with a runner"), Some(hint));
+            self.add_problem(span, format!("`{key}` is not available with a runner"), Some(hint));
         }
     }
 
-    fn nothing_of_a_runner(&mut self, expect: &raw::Expect) {
+    fn reject_runner_keys(&mut self, expect: &raw::ScenarioExpectationsToml) {
         let spans = [
             expect.status.as_ref().map(Spanned::span),
             expect.iterations.as_ref().map(Spanned::span),
@@ -158,19 +168,21 @@ impl Reader {
         ];
         for span in spans.into_iter().flatten() {
             let message = "this needs a runner".to_owned();
-            self.problem(span, message, Some("add `[runner]` with `args`"));
+            self.add_problem(span, message, Some("add `[runner]` with `args`"));
         }
     }
 }
 
-fn first(list: Option<&Vec<Spanned<String>>>) -> Option<Range<usize>> {
+fn first_span(list: Option<&Vec<Spanned<String>>>) -> Option<Range<usize>> {
     list.map(|list| list.first().map(Spanned::span).unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::tests::mistakes;
-    use super::super::{AgentTurn, Expect, RateLimit, Scenario, Step, parse, write};
+    use super::super::{
+        Scenario, ScenarioExpectations, ScenarioStep, ScriptedRateLimit, ScriptedTurn, parse, write,
+    };
     use super::*;
     use std::path::Path;
 
@@ -275,8 +287,8 @@ mod tests {
     #[test]
     fn a_runner_section_round_trips() {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-        let moment = |request, after_ms, act| Moment { request, after_ms, act };
-        let limit = RateLimit {
+        let moment = |request, after_ms, act| RunnerIntervention { request, after_ms, action: act };
+        let limit = ScriptedRateLimit {
             status: "rejected".to_owned(),
             kind: "five_hour".to_owned(),
             resets_in_ms: Some(10),
@@ -284,29 +296,29 @@ mod tests {
         };
         let scenario = Scenario {
             name: "a long run".to_owned(),
-            runner: Some(Box::new(Runner {
+            runner: Some(Box::new(ScenarioRunner {
                 args: words(&["go \"on\"", "--", "--permission-mode", "plan"]),
                 beside: vec![words(&["another"])],
                 wrapper: words(&["--bare"]),
                 resumes: 2,
-                moments: vec![
-                    moment(1, 0, Act::KillRunner),
-                    moment(2, 30, Act::KillAgent),
-                    moment(3, 0, Act::CtrlC),
-                    moment(4, 0, Act::Command("ralph status".to_owned())),
+                interventions: vec![
+                    moment(1, 0, InterventionAction::KillRunner),
+                    moment(2, 30, InterventionAction::KillAgent),
+                    moment(3, 0, InterventionAction::CtrlC),
+                    moment(4, 0, InterventionAction::Command("ralph status".to_owned())),
                 ],
             })),
-            steps: vec![Step::Agent(AgentTurn {
+            steps: vec![ScenarioStep::Agent(ScriptedTurn {
                 rate_limit: Some(Box::new(limit)),
-                ..AgentTurn::default()
+                ..ScriptedTurn::default()
             })],
-            summary: super::super::read::SUMMARY.to_owned(),
-            expect: Expect {
+            summary: super::super::read::DEFAULT_SUMMARY.to_owned(),
+            expect: ScenarioExpectations {
                 status: Some("verified".to_owned()),
                 iterations: Some(3),
                 sessions: Some(2),
                 told: [("held".to_owned(), 1)].into(),
-                ..Expect::default()
+                ..ScenarioExpectations::default()
             },
             ..Scenario::default()
         };

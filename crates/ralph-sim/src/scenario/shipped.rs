@@ -1,6 +1,6 @@
 //! Tests of the repository's own scenarios, under `scenarios/`.
 
-use super::{Mistakes, Scenario, Step, parse, read};
+use super::{Scenario, ScenarioError, ScenarioStep, parse, read};
 use ralph_sys::fs;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,19 @@ use std::path::{Path, PathBuf};
 fn shipped_scenarios_are_complete() {
     let mut names = BTreeMap::new();
     let mut faults = Vec::new();
-    let paths = shipped();
+    let paths = scenario_paths();
     assert!(paths.len() >= 25, "only {} scenarios are shipped", paths.len());
     for path in &paths {
         match read(path) {
             Ok(scenario) => {
-                faults.extend(faults_of(&scenario).map(|fault| (path.clone(), fault.to_owned())));
+                faults.extend(
+                    scenario_flaws(&scenario).map(|fault| (path.clone(), fault.to_owned())),
+                );
                 if let Some(other) = names.insert(scenario.name, path) {
                     faults.push((path.clone(), format!("is named like {}", other.display())));
                 }
             }
-            Err(Mistakes::Found(problems)) => {
+            Err(ScenarioError::Invalid(problems)) => {
                 faults.extend(problems.into_iter().map(|problem| (path.clone(), problem.message)));
             }
             Err(error) => faults.push((path.clone(), error.to_string())),
@@ -32,17 +34,17 @@ fn shipped_scenarios_are_complete() {
 /// The example in the README, which has every key, parses.
 #[test]
 fn example_is_a_scenario() {
-    let place = root().join("README.md");
+    let place = scenarios_directory().join("README.md");
     let text = String::from_utf8(fs::read(&place, 1024 * 1024).unwrap()).unwrap();
     let (_, rest) = text.split_once("```toml\n").unwrap();
     let (example, _) = rest.split_once("```").unwrap();
-    parse(example, &root().join("peers/example.toml")).unwrap();
+    parse(example, &scenarios_directory().join("peers/example.toml")).unwrap();
 }
 
-fn faults_of(scenario: &Scenario) -> impl Iterator<Item = &'static str> {
+fn scenario_flaws(scenario: &Scenario) -> impl Iterator<Item = &'static str> {
     let Scenario { name, expect, .. } = scenario;
     let is_sentence = name.ends_with('.') && name.contains(' ') && !name.contains('\n');
-    let has_person = matches!(scenario.steps.first(), Some(Step::Person(_)));
+    let has_person = matches!(scenario.steps.first(), Some(ScenarioStep::Person(_)));
     let has_person = has_person || scenario.runner.is_some();
     let expects = expect.endings.is_some()
         || expect.events.is_some()
@@ -56,9 +58,9 @@ fn faults_of(scenario: &Scenario) -> impl Iterator<Item = &'static str> {
     faults.into_iter().filter(|(is_fault, _)| *is_fault).map(|(_, fault)| fault)
 }
 
-fn shipped() -> Vec<PathBuf> {
+fn scenario_paths() -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut places = vec![root()];
+    let mut places = vec![scenarios_directory()];
     while let Some(place) = places.pop() {
         for name in fs::list(&place, 10_000).unwrap() {
             let path = place.join(name);
@@ -75,6 +77,6 @@ fn shipped() -> Vec<PathBuf> {
     found
 }
 
-fn root() -> PathBuf {
+fn scenarios_directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
 }

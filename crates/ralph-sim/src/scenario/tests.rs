@@ -8,7 +8,7 @@ use std::path::Path;
 pub(super) fn mistakes(text: &str) -> String {
     match parse(text, Path::new("/scenarios/one.toml")) {
         Ok(_) => "no mistake".to_owned(),
-        Err(Mistakes::Found(problems)) => {
+        Err(ScenarioError::Invalid(problems)) => {
             let shown = problems.iter().map(|problem| {
                 let before = problem.source.get(..problem.span.start).unwrap_or_default();
                 let line = before.matches('\n').count() + 1;
@@ -24,7 +24,7 @@ pub(super) fn mistakes(text: &str) -> String {
 }
 
 /// A scenario with the required prompt on its first line.
-fn told(rest: &str) -> String {
+fn with_prompt(rest: &str) -> String {
     format!("step = [{{ person = \"go\" }}]\n{rest}")
 }
 
@@ -51,7 +51,7 @@ fn keys_and_types_are_checked() {
         "[expect]\nstop = 1",
         "[expect]\nfiles = 'a'",
     ];
-    let shown = cases.map(|case| format!("{}\n", mistakes(&told(case))));
+    let shown = cases.map(|case| format!("{}\n", mistakes(&with_prompt(case))));
     insta::assert_snapshot!(shown.join("\n"), @r#"
     2: "nmae"
        unknown key `nmae`
@@ -130,7 +130,7 @@ fn events_and_hooks_are_checked() {
         "[[hook]]\nevent = 'Stop'\nscript = 'y'\nargs = ['z']",
         "[[plugin]]\nname = 'p'\nhook = [{ event = 'Stop' }]",
     ];
-    let shown = cases.map(|case| format!("{}\n", mistakes(&told(case))));
+    let shown = cases.map(|case| format!("{}\n", mistakes(&with_prompt(case))));
     insta::assert_snapshot!(shown.join("\n"), @r#"
     3: "'Stopp'"
        unknown event `Stopp`
@@ -251,7 +251,7 @@ fn limits_of_prompts_directories_and_plugins() {
        the path is relative to the scenario file
     "#);
     let scenario = parse("[[step]]\nperson = \"Go.\"\nrepeat = 3", Path::new("one.toml")).unwrap();
-    assert_eq!(scenario.steps, [Step::Person("Go.Go.Go.".to_owned())]);
+    assert_eq!(scenario.steps, [ScenarioStep::Person("Go.Go.Go.".to_owned())]);
 }
 
 #[test]
@@ -344,7 +344,8 @@ fn contradictory_expectations_are_errors() {
         "absent = ['a']\nfiles = { a = 'x' }",
         "stops = 1\nblocks = 2\nreasons = ['a', 'b', 'c']\nrequests = 0",
     ];
-    let shown = cases.map(|case| format!("{}\n", mistakes(&told(&format!("[expect]\n{case}")))));
+    let shown =
+        cases.map(|case| format!("{}\n", mistakes(&with_prompt(&format!("[expect]\n{case}")))));
     insta::assert_snapshot!(shown.join("\n"), @r#"
     4: "2"
        there cannot be more blocks (2) than stops (1)
@@ -394,7 +395,7 @@ fn files_stay_inside_the_scratch_directory() {
         "[home]\n\"\" = ''",
         "[expect]\nabsent = ['a/../../b']\nfiles = { \"./x\" = '' }",
     ];
-    let shown = cases.map(|case| format!("{}\n", mistakes(&told(case))));
+    let shown = cases.map(|case| format!("{}\n", mistakes(&with_prompt(case))));
     insta::assert_snapshot!(shown.join("\n"), @r#"
     2: "'nowhere'"
        directory `/scenarios/nowhere` does not exist
@@ -462,7 +463,8 @@ fn errors_of_unreadable_files() {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, bytes: &[u8]| {
         let path = directory.path().join(name);
-        ralph_sys::fs::put(&path, bytes, ralph_sys::fs::Mode::Ordinary).unwrap();
+        ralph_sys::fs::replace_with_mode(&path, bytes, ralph_sys::fs::SharedFileMode::Ordinary)
+            .unwrap();
         path
     };
     let cases = [
@@ -485,22 +487,25 @@ fn errors_of_unreadable_files() {
     ");
 }
 
-fn turn(text: &str) -> AgentTurn {
-    AgentTurn { text: text.to_owned(), ..AgentTurn::default() }
+fn turn(text: &str) -> ScriptedTurn {
+    ScriptedTurn { text: text.to_owned(), ..ScriptedTurn::default() }
 }
 
 fn rich() -> Scenario {
     let map = |pairs: &[(&str, &str)]| {
         pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
     };
-    let error =
-        ApiError { status: 529, kind: "overloaded_error".to_owned(), message: "Busy".to_owned() };
+    let error = ScriptedApiError {
+        status: 529,
+        kind: "overloaded_error".to_owned(),
+        message: "Busy".to_owned(),
+    };
     let script = "#!/bin/sh\nprintf \"a\\n\" >&2\nexit 2\n";
-    let hook = |run| Hook { event: "Stop".to_owned(), run, ..Hook::default() };
+    let hook = |run| ScenarioHook { event: "Stop".to_owned(), run, ..ScenarioHook::default() };
     Scenario {
         name: "An agent is held".to_owned(),
-        only: Some(Player::Terminal),
-        client: Client {
+        only: Some(ScenarioPlayer::Terminal),
+        client: ScenarioClient {
             session: Some("5999882c-e786-462c-84d4-07d1c65b5e76".to_owned()),
             directory: Some("my \"ö\" project".to_owned()),
             model: Some("claude-sonnet-5".to_owned()),
@@ -513,7 +518,7 @@ fn rich() -> Scenario {
         files: map(&[("src/a.rs", "fn main() {}\n"), ("check.sh", script), ("empty", "")]),
         home: map(&[(".gitconfig", "[user]\n\tname = \"x\"\n")]),
         setup: vec!["git init".to_owned(), "true".to_owned()],
-        settings: Settings {
+        settings: ScenarioSettings {
             user: Some(
                 json!({"env": {"A": "1"}, "n": [1, 2.5, true, {}], "deep": {"x y": "z\nw"}}),
             ),
@@ -521,71 +526,88 @@ fn rich() -> Scenario {
             local: Some(json!({})),
         },
         hooks: vec![
-            Hook { timeout: Some(2.0), layer: Layer::User, ..hook(Run::Script(script.to_owned())) },
-            Hook {
+            ScenarioHook {
+                timeout: Some(2.0),
+                layer: ScenarioSettingsLayer::User,
+                ..hook(ScenarioHookCommand::Script(script.to_owned()))
+            },
+            ScenarioHook {
                 matcher: Some("Bash|Edit".to_owned()),
                 is_async: true,
                 timeout: Some(0.25),
-                layer: Layer::Flag,
-                ..hook(Run::Program { command: "x".to_owned(), args: vec!["a b".to_owned()] })
+                layer: ScenarioSettingsLayer::Flag,
+                ..hook(ScenarioHookCommand::Program {
+                    command: "x".to_owned(),
+                    args: vec!["a b".to_owned()],
+                })
             },
-            hook(Run::Command("exit 2".to_owned())),
+            hook(ScenarioHookCommand::Command("exit 2".to_owned())),
         ],
-        plugins: vec![Plugin {
+        plugins: vec![ScenarioPlugin {
             name: "p-1".to_owned(),
             copy: None,
-            hooks: vec![hook(Run::Command("y".to_owned()))],
+            hooks: vec![hook(ScenarioHookCommand::Command("y".to_owned()))],
         }],
         steps: vec![
-            Step::Person("Make it work.\nThen stop.".to_owned()),
-            Step::Agent(AgentTurn {
+            ScenarioStep::Person("Make it work.\nThen stop.".to_owned()),
+            ScenarioStep::Agent(ScriptedTurn {
                 tools: vec![
-                    ToolCall::Bash { command: "make 'x' \"y\"".to_owned(), background: true },
-                    ToolCall::Write {
+                    ScriptedToolCall::Bash {
+                        command: "make 'x' \"y\"".to_owned(),
+                        background: true,
+                    },
+                    ScriptedToolCall::Write {
                         path: "a".to_owned(),
                         text: "one\n\"\"\"two\"\n'''".to_owned(),
                     },
-                    ToolCall::Edit {
+                    ScriptedToolCall::Edit {
                         path: "a".to_owned(),
                         old: "x".to_owned(),
                         new: "\t\u{1b}[1m\r\u{202e}".to_owned(),
                     },
-                    ToolCall::Read { path: "C:\\a".to_owned() },
-                    ToolCall::Agent {
+                    ScriptedToolCall::Read { path: "C:\\a".to_owned() },
+                    ScriptedToolCall::Agent {
                         prompt: "look".to_owned(),
                         kind: "Explore".to_owned(),
                         background: false,
                     },
-                    ToolCall::Other {
+                    ScriptedToolCall::Other {
                         name: "Glob".to_owned(),
                         input: json!({"pattern": "**/*.rs", "n": 3}),
                     },
                 ],
-                usage: Usage { input: 5, output: 6, cache_read: 7, cache_creation: 0 },
+                usage: ScriptedUsage { input: 5, output: 6, cache_read: 7, cache_creation: 0 },
                 delay_ms: 10,
-                ..AgentTurn::default()
+                ..ScriptedTurn::default()
             }),
-            Step::Agent(AgentTurn { repeat: Repeat::Forever, ..turn("still at it") }),
-            Step::Agent(AgentTurn { error: Some(error), repeat: Repeat::Times(3), ..turn("") }),
-            Step::Session(SessionStep::Resume),
-            Step::Person("\n".to_owned()),
-            Step::Agent(turn("")),
-            Step::Agent(AgentTurn { interrupt: Interrupt::Answer, ..turn("") }),
-            Step::Session(SessionStep::Fork),
-            Step::Session(SessionStep::New),
-            Step::Screen("a \"b\"".to_owned()),
-            Step::Agent(AgentTurn {
+            ScenarioStep::Agent(ScriptedTurn {
+                repeat: TurnRepeat::Forever,
+                ..turn("still at it")
+            }),
+            ScenarioStep::Agent(ScriptedTurn {
+                error: Some(error),
+                repeat: TurnRepeat::Times(3),
+                ..turn("")
+            }),
+            ScenarioStep::Session(SessionStep::Resume),
+            ScenarioStep::Person("\n".to_owned()),
+            ScenarioStep::Agent(turn("")),
+            ScenarioStep::Agent(ScriptedTurn { interrupt: TurnInterrupt::Answer, ..turn("") }),
+            ScenarioStep::Session(SessionStep::Fork),
+            ScenarioStep::Session(SessionStep::New),
+            ScenarioStep::Screen("a \"b\"".to_owned()),
+            ScenarioStep::Agent(ScriptedTurn {
                 stop_reason: Some("max_tokens".to_owned()),
-                interrupt: Interrupt::Tools,
+                interrupt: TurnInterrupt::Tools,
                 ..turn("cut")
             }),
         ],
-        subagents: vec![Subagent {
+        subagents: vec![ScriptedSubagent {
             prompt: "look".to_owned(),
             turns: vec![turn("looked"), turn("again")],
         }],
         summary: "<summary>short</summary>".to_owned(),
-        expect: Expect {
+        expect: ScenarioExpectations {
             endings: Some(vec!["completed".to_owned(), "api_error".to_owned()]),
             results: Some(vec![String::new()]),
             stops: Some(3),
@@ -598,7 +620,7 @@ fn rich() -> Scenario {
             says: map(&[("git log | wc -l", "0\n")]),
             absent: vec!["b".to_owned()],
             screen: vec!["held".to_owned()],
-            ..Expect::default()
+            ..ScenarioExpectations::default()
         },
     }
 }
@@ -614,8 +636,8 @@ fn read_back(scenario: &Scenario) -> Scenario {
 fn writes_readable_toml() {
     let small = Scenario {
         name: "small".to_owned(),
-        steps: vec![Step::Person("go".to_owned()), Step::Agent(turn("Done."))],
-        summary: read::SUMMARY.to_owned(),
+        steps: vec![ScenarioStep::Person("go".to_owned()), ScenarioStep::Agent(turn("Done."))],
+        summary: read::DEFAULT_SUMMARY.to_owned(),
         ..Scenario::default()
     };
     for scenario in [&small, &rich()] {
@@ -835,27 +857,27 @@ proptest! {
         let scenario = Scenario {
             name: first.clone(),
             env: BTreeMap::from([(second.clone(), third.clone())]),
-            hooks: vec![Hook {
+            hooks: vec![ScenarioHook {
                 event: "Stop".to_owned(),
-                run: Run::Script(fourth.clone()),
+                run: ScenarioHookCommand::Script(fourth.clone()),
                 timeout,
-                ..Hook::default()
+                ..ScenarioHook::default()
             }],
-            settings: Settings { local: Some(input.clone()), ..Settings::default() },
+            settings: ScenarioSettings { local: Some(input.clone()), ..ScenarioSettings::default() },
             steps: vec![
-                Step::Person(fifth.clone()),
-                Step::Agent(AgentTurn {
+                ScenarioStep::Person(fifth.clone()),
+                ScenarioStep::Agent(ScriptedTurn {
                     text: second.clone(),
                     tools: vec![
-                        ToolCall::Other { name: third.clone(), input },
-                        ToolCall::Edit { path: first, old: fourth, new: fifth },
+                        ScriptedToolCall::Other { name: third.clone(), input },
+                        ScriptedToolCall::Edit { path: first, old: fourth, new: fifth },
                     ],
-                    usage: Usage { input: input_tokens, output, cache_read, cache_creation },
-                    ..AgentTurn::default()
+                    usage: ScriptedUsage { input: input_tokens, output, cache_read, cache_creation },
+                    ..ScriptedTurn::default()
                 }),
             ],
             summary: third,
-            expect: Expect { reasons: Some(vec![second]), ..Expect::default() },
+            expect: ScenarioExpectations { reasons: Some(vec![second]), ..ScenarioExpectations::default() },
             ..Scenario::default()
         };
         prop_assert_eq!(read_back(&scenario), scenario);

@@ -3,11 +3,11 @@
 use super::near;
 
 /// Returns a message and an optional hint.
-pub(super) fn explain(message: &str) -> (String, Option<String>) {
-    if let Some((name, known)) = unknown(message, "unknown field ") {
+pub(super) fn explain_serde_error(message: &str) -> (String, Option<String>) {
+    if let Some((name, known)) = parse_unknown(message, "unknown field ") {
         return (format!("unknown key `{name}`"), Some(suggest(name, &known)));
     }
-    if let Some((name, known)) = unknown(message, "unknown variant ") {
+    if let Some((name, known)) = parse_unknown(message, "unknown variant ") {
         return (format!("unknown value `{name}`"), Some(suggest(name, &known)));
     }
     if let Some(name) = message.strip_prefix("missing field ") {
@@ -20,7 +20,7 @@ pub(super) fn explain(message: &str) -> (String, Option<String>) {
 }
 
 /// ``unknown field `x`, expected one of `a`, `b` `` and its two shorter forms.
-fn unknown<'a>(message: &'a str, begins: &str) -> Option<(&'a str, Vec<&'a str>)> {
+fn parse_unknown<'a>(message: &'a str, begins: &str) -> Option<(&'a str, Vec<&'a str>)> {
     let (name, rest) = message
         .strip_prefix(begins)?
         .strip_prefix('`')?
@@ -31,7 +31,7 @@ fn unknown<'a>(message: &'a str, begins: &str) -> Option<(&'a str, Vec<&'a str>)
 }
 
 fn suggest(written: &str, known: &[&str]) -> String {
-    if let Some(meant) = near::meant(written, known.iter().copied()) {
+    if let Some(meant) = near::closest_word(written, known.iter().copied()) {
         return format!("did you mean `{meant}`?");
     }
     let known: Vec<_> = known.iter().map(|name| format!("`{name}`")).collect();
@@ -54,11 +54,11 @@ fn found_and_expected(message: &str) -> Option<(String, &str)> {
         _ if found == "sequence" => "a list".to_owned(),
         _ => found.to_owned(),
     };
-    Some((found, plainly(expected)))
+    Some((found, toml_type_name(expected)))
 }
 
 /// Replaces Rust type names and serde's terms with those of TOML.
-fn plainly(expected: &str) -> &str {
+fn toml_type_name(expected: &str) -> &str {
     match expected {
         "u16" | "u32" | "u64" => "a non-negative integer",
         "i32" => "an integer",

@@ -1,21 +1,21 @@
 //! Parses a request to the Messages API and determines which conversation it belongs to.
 
-use super::http::Request;
-use crate::script::Script;
+use super::http::HttpRequest;
+use crate::script::ModelScript;
 use serde::Deserialize;
 use serde_json::Value;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Part of the client's request for a summary before a compaction.
-const SUMMARY: &str = "create a detailed summary of";
+const SUMMARY_REQUEST: &str = "create a detailed summary of";
 /// Header of every request of a client that also sends [`AGENT_HEADER`] for subagents.
-const SESSION: &str = "x-claude-code-session-id";
+const SESSION_HEADER: &str = "x-claude-code-session-id";
 /// Header of a subagent's requests.
-const AGENT: &str = "x-claude-code-agent-id";
+const AGENT_HEADER: &str = "x-claude-code-agent-id";
 
 /// The conversation that a request belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum RequestOrigin {
     Main,
     /// A subagent, with the client's id if it is sent.
     Agent(Option<String>),
@@ -24,22 +24,22 @@ pub enum Who {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stream {
+pub(super) enum AnswerFormat {
     Events,
     Whole,
 }
 
 #[derive(Debug)]
-pub(super) struct Asking {
+pub(super) struct MessagesRequest {
     pub(super) model: String,
-    pub(super) stream: Stream,
+    pub(super) stream: AnswerFormat,
     pub(super) messages: Vec<Value>,
     agent: Option<String>,
     names_agents: bool,
 }
 
 #[derive(Deserialize)]
-struct Body {
+struct MessagesRequestWire {
     #[serde(default)]
     model: String,
     #[serde(default)]
@@ -48,39 +48,39 @@ struct Body {
 }
 
 /// Parses the body. The error is a message for the client.
-pub(super) fn read(request: &Request) -> Result<Asking, String> {
-    let body: Body = serde_json::from_slice(&request.body)
+pub(super) fn parse_messages_request(request: &HttpRequest) -> Result<MessagesRequest, String> {
+    let body: MessagesRequestWire = serde_json::from_slice(&request.body)
         .map_err(|error| format!("the body is not a Messages API request: {error}"))?;
-    Ok(Asking {
+    Ok(MessagesRequest {
         model: body.model,
-        stream: if body.stream { Stream::Events } else { Stream::Whole },
+        stream: if body.stream { AnswerFormat::Events } else { AnswerFormat::Whole },
         messages: body.messages,
-        agent: request.header(AGENT).map(str::to_owned),
-        names_agents: request.header(SESSION).is_some(),
+        agent: request.header(AGENT_HEADER).map(str::to_owned),
+        names_agents: request.header(SESSION_HEADER).is_some(),
     })
 }
 
-impl Asking {
-    pub(super) fn who(&self, script: &Script) -> Who {
+impl MessagesRequest {
+    pub(super) fn origin(&self, script: &ModelScript) -> RequestOrigin {
         let mut latest = self.messages.iter().rev();
         let last = latest.find(|message| message["role"] == "user");
-        if last.is_some_and(|last| text(last).contains(SUMMARY)) {
-            return Who::Summary;
+        if last.is_some_and(|last| message_text(last).contains(SUMMARY_REQUEST)) {
+            return RequestOrigin::Summary;
         }
         if self.agent.is_some() {
-            return Who::Agent(self.agent.clone());
+            return RequestOrigin::Agent(self.agent.clone());
         }
-        // Without the headers a subagent is recognized by its task, so a person who sends the same text is mistaken for it.
-        if !self.names_agents && script.is_agent(&self.task()) {
-            return Who::Agent(None);
+        // Without these headers a subagent is recognized by its task, so an equal prompt of a person is mistaken for it.
+        if !self.names_agents && script.has_subagent(&self.first_user_text()) {
+            return RequestOrigin::Agent(None);
         }
-        Who::Main
+        RequestOrigin::Main
     }
 
     /// The first user message, which for a subagent is its task.
-    pub(super) fn task(&self) -> String {
+    pub(super) fn first_user_text(&self) -> String {
         let first = self.messages.iter().find(|message| message["role"] == "user");
-        first.map(text).unwrap_or_default()
+        first.map(message_text).unwrap_or_default()
     }
 
     /// A hash that is equal for a retry of the same request. The client moves its cache marks and changes its system
@@ -91,27 +91,27 @@ impl Asking {
         let said = self.messages.iter().filter(|message| message["role"] != "system");
         for message in said {
             message["role"].as_str().hash(&mut hasher);
-            text(message).hash(&mut hasher);
+            message_text(message).hash(&mut hasher);
         }
         hasher.finish()
     }
 }
 
 /// All text of a message, including tool results.
-fn text(message: &Value) -> String {
+fn message_text(message: &Value) -> String {
     let mut texts = Vec::new();
-    collect(&message["content"], &mut texts);
+    collect_texts(&message["content"], &mut texts);
     texts.join("\n")
 }
 
-fn collect<'a>(content: &'a Value, texts: &mut Vec<&'a str>) {
+fn collect_texts<'a>(content: &'a Value, texts: &mut Vec<&'a str>) {
     match content {
         Value::String(text) => texts.push(text),
         Value::Array(blocks) => {
             for block in blocks {
                 match block.get("text").and_then(Value::as_str) {
                     Some(text) => texts.push(text),
-                    None => collect(block.get("content").unwrap_or(&Value::Null), texts),
+                    None => collect_texts(block.get("content").unwrap_or(&Value::Null), texts),
                 }
             }
         }

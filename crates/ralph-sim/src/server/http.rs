@@ -1,70 +1,70 @@
 //! The part of HTTP/1.1 that clients of the Messages API use. Every size and every wait has a limit.
 
-use super::room::{Room, SMALL, Taken};
+use super::room::{LargeBodyPermit, LargeBodySlot, SMALL_BODY_BYTES};
 use ralph_sys::clock::Deadline;
 use serde_json::{Value, json};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-const LARGEST_HEAD: usize = 64 * 1024;
-const MOST_HEADERS: usize = 100;
-pub(super) const LARGEST_BODY: usize = 64 * 1024 * 1024;
-const BLOCK: usize = 64 * 1024;
+const MAX_HEAD_BYTES: usize = 64 * 1024;
+const MAX_HEADERS: usize = 100;
+pub(super) const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
+const READ_BLOCK_BYTES: usize = 64 * 1024;
 /// How long a connection may stay open without a request.
-const IDLE: Duration = Duration::from_mins(5);
+const IDLE_TIMEOUT: Duration = Duration::from_mins(5);
 /// How long a request may take to arrive after its first byte.
-const ARRIVAL: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a client may take to accept a part of an answer.
-const SEND: Duration = Duration::from_secs(30);
+const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct HttpRequest {
     pub(super) method: String,
     /// Without the query string.
     pub(super) path: String,
-    version: Version,
+    version: HttpMinorVersion,
     /// Names in lower case.
     headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
     /// Held as long as a large body, or the data parsed from it, is in memory.
-    pub(super) room: Option<Taken>,
+    pub(super) permit: Option<LargeBodyPermit>,
 }
 
 /// The minor version of HTTP/1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Version {
+enum HttpMinorVersion {
     /// Supports neither chunked encoding nor persistent connections.
     Zero,
     One,
 }
 
-impl Request {
+impl HttpRequest {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+    fn header_values(&self, name: &str) -> impl Iterator<Item = &str> {
         let found = self.headers.iter().filter(move |(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
     }
 
     /// Whether the client expects the connection to be closed after the answer.
     fn is_last(&self) -> bool {
-        let mut tokens = self.all("connection").flat_map(|value| value.split(','));
-        self.version == Version::Zero
+        let mut tokens = self.header_values("connection").flat_map(|value| value.split(','));
+        self.version == HttpMinorVersion::Zero
             || tokens.any(|token| token.trim().eq_ignore_ascii_case("close"))
     }
 
     /// Whether the request comes from a page in a browser, which can reach this server and would consume a turn of the
     /// script. A browser sends `Origin`, or a `Host` under which the page was loaded.
-    fn is_foreign(&self) -> bool {
-        self.header("origin").is_some() || !self.all("host").all(is_this_machine)
+    fn is_from_browser(&self) -> bool {
+        self.header("origin").is_some() || !self.header_values("host").all(is_local_host)
     }
 }
 
-fn is_this_machine(host: &str) -> bool {
+fn is_local_host(host: &str) -> bool {
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
     let name = match host.split_once(':') {
         Some((name, port)) if is_port(port) => name,
@@ -74,65 +74,65 @@ fn is_this_machine(host: &str) -> bool {
 }
 
 #[derive(Debug)]
-pub(super) enum Received {
-    Whole(Request),
+pub(super) enum ReceivedRequest {
+    Complete(HttpRequest),
     /// An invalid request. The connection must be closed after the error is sent.
-    Wrong(Wrong),
+    Invalid(HttpRejection),
     /// The client closed the connection or sent nothing in time.
-    Gone,
+    Disconnected,
 }
 
 #[derive(Debug)]
-pub(super) struct Wrong {
+pub(super) struct HttpRejection {
     pub(super) status: u16,
     /// The API's error type.
     pub(super) kind: &'static str,
     pub(super) message: String,
 }
 
-fn wrong(message: &str) -> Wrong {
-    Wrong { status: 400, kind: "invalid_request_error", message: message.to_owned() }
+fn invalid_request(message: &str) -> HttpRejection {
+    HttpRejection { status: 400, kind: "invalid_request_error", message: message.to_owned() }
 }
 
-pub(super) struct Connection {
+pub(super) struct HttpConnection {
     stream: TcpStream,
     /// Received bytes that are not consumed yet.
     buffer: Vec<u8>,
-    room: Room,
-    answering: Answering,
+    slot: LargeBodySlot,
+    answering: HttpAnswerMode,
 }
 
 /// How to answer the last request.
 #[derive(Clone, Copy, Debug)]
-struct Answering {
-    version: Version,
+struct HttpAnswerMode {
+    version: HttpMinorVersion,
     is_last: bool,
 }
 
-struct Head {
-    request: Request,
+struct HttpRequestHead {
+    request: HttpRequest,
     /// Length of the head in bytes.
-    len: usize,
+    head_len: usize,
     /// Length of the body in bytes.
-    body: usize,
-    expects_go_ahead: bool,
+    body_len: usize,
+    expects_continue: bool,
 }
 
-impl Connection {
-    pub(super) fn new(stream: TcpStream, room: Room) -> io::Result<Self> {
+impl HttpConnection {
+    pub(super) fn new(stream: TcpStream, room: LargeBodySlot) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(SEND))?;
-        let answering = Answering { version: Version::One, is_last: false };
-        Ok(Self { stream, buffer: Vec::new(), room, answering })
+        stream.set_write_timeout(Some(SEND_TIMEOUT))?;
+        let answering = HttpAnswerMode { version: HttpMinorVersion::One, is_last: false };
+        Ok(Self { stream, buffer: Vec::new(), slot: room, answering })
     }
 
-    pub(super) fn receive(&mut self) -> Received {
+    pub(super) fn receive(&mut self) -> ReceivedRequest {
         match self.try_receive() {
-            Ok(Some(request)) => Received::Whole(request),
-            Ok(None) => Received::Gone,
+            Ok(Some(request)) => ReceivedRequest::Complete(request),
+            Ok(None) => ReceivedRequest::Disconnected,
             Err(wrong) => {
                 self.answering.is_last = true;
-                Received::Wrong(wrong)
+                ReceivedRequest::Invalid(wrong)
             }
         }
     }
@@ -142,58 +142,62 @@ impl Connection {
         self.answering.is_last
     }
 
-    fn try_receive(&mut self) -> Result<Option<Request>, Wrong> {
-        if self.buffer.is_empty() && !self.fill(Deadline::after(IDLE)) {
+    fn try_receive(&mut self) -> Result<Option<HttpRequest>, HttpRejection> {
+        if self.buffer.is_empty() && !self.read_more(Deadline::after(IDLE_TIMEOUT)) {
             return Ok(None);
         }
-        let deadline = Deadline::after(ARRIVAL);
+        let deadline = Deadline::after(REQUEST_TIMEOUT);
         let head = loop {
-            let arrived = self.buffer.get(..LARGEST_HEAD).unwrap_or(&self.buffer);
-            if let Some(head) = head(arrived)? {
+            let arrived = self.buffer.get(..MAX_HEAD_BYTES).unwrap_or(&self.buffer);
+            if let Some(head) = parse_head(arrived)? {
                 break head;
             }
-            if arrived.len() == LARGEST_HEAD {
-                return Err(wrong("the request head is too large"));
+            if arrived.len() == MAX_HEAD_BYTES {
+                return Err(invalid_request("the request head is too large"));
             }
-            if !self.fill(deadline) {
-                return Err(wrong("incomplete request"));
+            if !self.read_more(deadline) {
+                return Err(invalid_request("incomplete request"));
             }
         };
-        if head.request.is_foreign() {
+        if head.request.is_from_browser() {
             let message = "requests from browser pages are refused: `Origin` is set, or `Host` is \
                            neither 127.0.0.1 nor localhost";
             let (status, kind) = (403, "permission_error");
-            return Err(Wrong { status, kind, message: message.to_owned() });
+            return Err(HttpRejection { status, kind, message: message.to_owned() });
         }
         let request = &head.request;
-        self.answering = Answering { version: request.version, is_last: request.is_last() };
-        let room = if head.body > SMALL { Some(self.take_room(deadline)?) } else { None };
-        if head.expects_go_ahead {
+        self.answering = HttpAnswerMode { version: request.version, is_last: request.is_last() };
+        let room = if head.body_len > SMALL_BODY_BYTES {
+            Some(self.acquire_permit(deadline)?)
+        } else {
+            None
+        };
+        if head.expects_continue {
             // A failed write shows up as a failed read below.
             self.stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").ok();
         }
-        let end = head.len + head.body;
+        let end = head.head_len + head.body_len;
         while self.buffer.len() < end {
-            if !self.fill(deadline) {
-                return Err(wrong("incomplete request"));
+            if !self.read_more(deadline) {
+                return Err(invalid_request("incomplete request"));
             }
         }
         let rest = self.buffer.split_off(end);
         let mut taken = std::mem::replace(&mut self.buffer, rest);
-        let body = taken.split_off(head.len);
-        Ok(Some(Request { body, room, ..head.request }))
+        let body = taken.split_off(head.head_len);
+        Ok(Some(HttpRequest { body, permit: room, ..head.request }))
     }
 
-    fn take_room(&self, deadline: Deadline) -> Result<Taken, Wrong> {
-        self.room.take(deadline).ok_or_else(|| {
+    fn acquire_permit(&self, deadline: Deadline) -> Result<LargeBodyPermit, HttpRejection> {
+        self.slot.acquire(deadline).ok_or_else(|| {
             let message = "another large request is being read".to_owned();
-            Wrong { status: 529, kind: "overloaded_error", message }
+            HttpRejection { status: 529, kind: "overloaded_error", message }
         })
     }
 
     /// Reads more bytes into the buffer. Returns `false` if none arrive before the deadline.
-    fn fill(&mut self, deadline: Deadline) -> bool {
-        let mut block = vec![0; BLOCK];
+    fn read_more(&mut self, deadline: Deadline) -> bool {
+        let mut block = vec![0; READ_BLOCK_BYTES];
         loop {
             let left = deadline.remaining();
             if left.is_zero() || self.stream.set_read_timeout(Some(left)).is_err() {
@@ -212,7 +216,7 @@ impl Connection {
     }
 
     /// Waits, and returns whether the client closed the connection. Bytes that it sends meanwhile are kept.
-    pub(super) fn hangs_up_within(&mut self, wait: Duration) -> bool {
+    pub(super) fn disconnects_within(&mut self, wait: Duration) -> bool {
         let mut block = [0; 1];
         if wait.is_zero() || self.stream.set_read_timeout(Some(wait)).is_err() {
             return false;
@@ -221,7 +225,7 @@ impl Connection {
             Ok(0) => true,
             Ok(_) => {
                 // The next request is already there, so `peek` no longer waits.
-                ralph_sys::clock::pause(wait);
+                ralph_sys::clock::sleep(wait);
                 false
             }
             Err(error) => {
@@ -239,20 +243,20 @@ impl Connection {
         self.stream.write_all(bytes)
     }
 
-    pub(super) fn send_json(&mut self, answer: &Answer<'_>) -> io::Result<()> {
+    pub(super) fn send_json(&mut self, answer: &HttpAnswer<'_>) -> io::Result<()> {
         let body = answer.body.to_string();
         let mut bytes = format!(
             "HTTP/1.1 {} {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n",
             answer.status,
-            phrase(answer.status),
+            status_phrase(answer.status),
             body.len()
         );
         for (name, value) in answer.headers {
             bytes.push_str(&format!("{name}: {value}\r\n"));
         }
-        bytes.push_str(self.farewell());
+        bytes.push_str(self.close_header());
         bytes.push_str("\r\n");
-        if answer.with == With::Body {
+        if answer.body_mode == HttpBodyMode::Body {
             bytes.push_str(&body);
         }
         self.send(bytes.as_bytes())
@@ -265,10 +269,10 @@ impl Connection {
         events: &[String],
     ) -> io::Result<()> {
         let framing = match self.answering.version {
-            Version::One => "transfer-encoding: chunked\r\n",
-            Version::Zero => "",
+            HttpMinorVersion::One => "transfer-encoding: chunked\r\n",
+            HttpMinorVersion::Zero => "",
         };
-        let farewell = self.farewell();
+        let farewell = self.close_header();
         let named = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
         let named: String = named.collect();
         let head = format!(
@@ -278,17 +282,17 @@ impl Connection {
         self.send(head.as_bytes())?;
         for event in events {
             match self.answering.version {
-                Version::One => self.send(chunk(event).as_bytes())?,
-                Version::Zero => self.send(event.as_bytes())?,
+                HttpMinorVersion::One => self.send(format_chunk(event).as_bytes())?,
+                HttpMinorVersion::Zero => self.send(event.as_bytes())?,
             }
         }
         match self.answering.version {
-            Version::One => self.send(b"0\r\n\r\n"),
-            Version::Zero => Ok(()),
+            HttpMinorVersion::One => self.send(b"0\r\n\r\n"),
+            HttpMinorVersion::Zero => Ok(()),
         }
     }
 
-    fn farewell(&self) -> &'static str {
+    fn close_header(&self) -> &'static str {
         if self.is_last() { "connection: close\r\n" } else { "" }
     }
 
@@ -297,8 +301,8 @@ impl Connection {
     pub(super) fn close(mut self) {
         self.stream.shutdown(std::net::Shutdown::Write).ok();
         let deadline = Deadline::after(Duration::from_millis(200));
-        for _ in 0..LARGEST_BODY / BLOCK {
-            if !self.fill(deadline) {
+        for _ in 0..MAX_BODY_BYTES / READ_BLOCK_BYTES {
+            if !self.read_more(deadline) {
                 return;
             }
             self.buffer.clear();
@@ -307,38 +311,38 @@ impl Connection {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum With {
+pub(super) enum HttpBodyMode {
     Body,
     /// For the method `HEAD`.
     HeadOnly,
 }
 
 #[derive(Debug)]
-pub(super) struct Answer<'a> {
+pub(super) struct HttpAnswer<'a> {
     pub(super) status: u16,
     pub(super) body: &'a Value,
     pub(super) headers: &'a [(&'a str, &'a str)],
-    pub(super) with: With,
+    pub(super) body_mode: HttpBodyMode,
 }
 
 /// An error in the format of the API.
-pub(super) fn error(kind: &str, message: &str) -> Value {
+pub(super) fn error_body(kind: &str, message: &str) -> Value {
     json!({"type": "error", "error": {"type": kind, "message": message}})
 }
 
 /// One chunk of the chunked transfer encoding.
-fn chunk(text: &str) -> String {
+fn format_chunk(text: &str) -> String {
     format!("{:x}\r\n{text}\r\n", text.len())
 }
 
 /// Parses the head of a request. Returns `None` if it is incomplete.
-fn head(bytes: &[u8]) -> Result<Option<Head>, Wrong> {
-    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+fn parse_head(bytes: &[u8]) -> Result<Option<HttpRequestHead>, HttpRejection> {
+    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
     let len = match parsed.parse(bytes) {
         Ok(httparse::Status::Complete(len)) => len,
         Ok(httparse::Status::Partial) => return Ok(None),
-        Err(error) => return Err(wrong(&format!("not an HTTP request: {error}"))),
+        Err(error) => return Err(invalid_request(&format!("not an HTTP request: {error}"))),
     };
     let headers: Vec<(String, String)> = parsed
         .headers
@@ -351,42 +355,48 @@ fn head(bytes: &[u8]) -> Result<Option<Head>, Wrong> {
     let target = parsed.path.unwrap_or_default();
     let path = target.split_once('?').map_or(target, |(path, _)| path).to_owned();
     let method = parsed.method.unwrap_or_default().to_owned();
-    let version = if parsed.version == Some(0) { Version::Zero } else { Version::One };
-    let request = Request { method, path, version, headers, body: Vec::new(), room: None };
-    let body = body_len(&request)?;
+    let version =
+        if parsed.version == Some(0) { HttpMinorVersion::Zero } else { HttpMinorVersion::One };
+    let request = HttpRequest { method, path, version, headers, body: Vec::new(), permit: None };
+    let body = parse_body_len(&request)?;
     let expects_go_ahead =
         request.header("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue"));
-    Ok(Some(Head { request, len, body, expects_go_ahead }))
+    Ok(Some(HttpRequestHead {
+        request,
+        head_len: len,
+        body_len: body,
+        expects_continue: expects_go_ahead,
+    }))
 }
 
-fn body_len(request: &Request) -> Result<usize, Wrong> {
+fn parse_body_len(request: &HttpRequest) -> Result<usize, HttpRejection> {
     if request.header("transfer-encoding").is_some() {
-        return Err(wrong("`transfer-encoding` is not supported, use `content-length`"));
+        return Err(invalid_request("`transfer-encoding` is not supported, use `content-length`"));
     }
     let mut lengths = request.headers.iter().filter(|(name, _)| name == "content-length");
     let Some((_, length)) = lengths.next() else {
         return match request.method.as_str() {
             "GET" | "HEAD" => Ok(0),
-            _ => Err(wrong("`content-length` is missing")),
+            _ => Err(invalid_request("`content-length` is missing")),
         };
     };
     if lengths.any(|(_, other)| other != length) {
-        return Err(wrong("conflicting `content-length` headers"));
+        return Err(invalid_request("conflicting `content-length` headers"));
     }
     let is_number = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number {
-        return Err(wrong("`content-length` is not a number"));
+        return Err(invalid_request("`content-length` is not a number"));
     }
     match length.parse() {
-        Ok(length) if length <= LARGEST_BODY => Ok(length),
+        Ok(length) if length <= MAX_BODY_BYTES => Ok(length),
         _ => {
             let message = "the request is larger than 64 MB".to_owned();
-            Err(Wrong { status: 413, kind: "request_too_large", message })
+            Err(HttpRejection { status: 413, kind: "request_too_large", message })
         }
     }
 }
 
-fn phrase(status: u16) -> &'static str {
+fn status_phrase(status: u16) -> &'static str {
     match status {
         200 => "OK",
         400 => "Bad Request",

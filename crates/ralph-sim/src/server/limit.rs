@@ -1,28 +1,32 @@
 //! The response headers and the error by which the API reports an account's rate limit. The client passes them on only
 //! if it is logged in (`CLAUDE_CODE_OAUTH_TOKEN`), not with an API key.
 
-use crate::scenario::{ApiError, RateLimit};
+use crate::scenario::{ScriptedApiError, ScriptedRateLimit};
 use ralph_sys::clock;
 
 const REJECTED: &str = "rejected";
-const MESSAGE: &str =
+const REJECTION_MESSAGE: &str =
     "This request would exceed your account's rate limit. Please try again later.";
 /// Default utilization of a window that rejects requests.
-const USED_UP: &str = "1.0";
+const FULL_UTILIZATION: &str = "1.0";
 /// Default utilization of any other window.
-const NEARLY: &str = "0.9";
+const DEFAULT_UTILIZATION: &str = "0.9";
 
-pub(super) fn is_rejected(limit: &RateLimit) -> bool {
+pub(super) fn is_rejected(limit: &ScriptedRateLimit) -> bool {
     limit.status == REJECTED
 }
 
 /// The API error for a rejected request.
-pub(super) fn rejection(limit: &RateLimit) -> Option<ApiError> {
+pub(super) fn rejection_error(limit: &ScriptedRateLimit) -> Option<ScriptedApiError> {
     let (status, kind) = (429, "rate_limit_error".to_owned());
-    is_rejected(limit).then(|| ApiError { status, kind, message: MESSAGE.to_owned() })
+    is_rejected(limit).then(|| ScriptedApiError {
+        status,
+        kind,
+        message: REJECTION_MESSAGE.to_owned(),
+    })
 }
 
-pub(super) fn headers(limit: &RateLimit) -> Vec<(&'static str, String)> {
+pub(super) fn rate_limit_headers(limit: &ScriptedRateLimit) -> Vec<(&'static str, String)> {
     let mut headers = vec![
         ("anthropic-ratelimit-unified-status", limit.status.clone()),
         ("anthropic-ratelimit-unified-representative-claim", limit.kind.clone()),
@@ -39,7 +43,7 @@ pub(super) fn headers(limit: &RateLimit) -> Vec<(&'static str, String)> {
         headers.push(("anthropic-ratelimit-unified-reset", reset));
     }
     if let Some(window) = window {
-        let usual = if is_rejected(limit) { USED_UP } else { NEARLY };
+        let usual = if is_rejected(limit) { FULL_UTILIZATION } else { DEFAULT_UTILIZATION };
         let used = limit.used_percent.map(|percent| (f64::from(percent) / 100.0).to_string());
         headers.push((window.status, limit.status.clone()));
         headers.push((window.utilization, used.unwrap_or_else(|| usual.to_owned())));
@@ -48,19 +52,19 @@ pub(super) fn headers(limit: &RateLimit) -> Vec<(&'static str, String)> {
 }
 
 #[derive(Clone, Copy)]
-struct Window {
+struct RateLimitWindowHeaders {
     status: &'static str,
     reset: &'static str,
     utilization: &'static str,
 }
 
-const FIVE_HOURS: Window = Window {
+const FIVE_HOURS: RateLimitWindowHeaders = RateLimitWindowHeaders {
     status: "anthropic-ratelimit-unified-5h-status",
     reset: "anthropic-ratelimit-unified-5h-reset",
     utilization: "anthropic-ratelimit-unified-5h-utilization",
 };
 
-const SEVEN_DAYS: Window = Window {
+const SEVEN_DAYS: RateLimitWindowHeaders = RateLimitWindowHeaders {
     status: "anthropic-ratelimit-unified-7d-status",
     reset: "anthropic-ratelimit-unified-7d-reset",
     utilization: "anthropic-ratelimit-unified-7d-utilization",

@@ -4,10 +4,10 @@ use ralph_sys::clock::Deadline;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// Bodies up to this size need no permit.
-pub(super) const SMALL: usize = 1024 * 1024;
+pub(super) const SMALL_BODY_BYTES: usize = 1024 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum LargeBodySlotState {
     Free,
     Taken,
     /// The server is shutting down; no more permits are given.
@@ -15,48 +15,48 @@ enum State {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Room(Arc<(Mutex<State>, Condvar)>);
+pub(super) struct LargeBodySlot(Arc<(Mutex<LargeBodySlotState>, Condvar)>);
 
 /// Holds the slot until it is dropped.
 #[derive(Debug)]
-pub(super) struct Taken(Room);
+pub(super) struct LargeBodyPermit(LargeBodySlot);
 
-impl Room {
+impl LargeBodySlot {
     pub(super) fn new() -> Self {
-        Self(Arc::new((Mutex::new(State::Free), Condvar::new())))
+        Self(Arc::new((Mutex::new(LargeBodySlotState::Free), Condvar::new())))
     }
 
     /// Waits for the slot. Returns `None` if it does not become free before the deadline, or is closed.
-    pub(super) fn take(&self, deadline: Deadline) -> Option<Taken> {
+    pub(super) fn acquire(&self, deadline: Deadline) -> Option<LargeBodyPermit> {
         let (state, changed) = &*self.0;
         let state = state.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_taken = |state: &mut State| *state == State::Taken;
+        let is_taken = |state: &mut LargeBodySlotState| *state == LargeBodySlotState::Taken;
         let waited = changed.wait_timeout_while(state, deadline.remaining(), is_taken);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if *state != State::Free {
+        if *state != LargeBodySlotState::Free {
             return None;
         }
-        *state = State::Taken;
-        Some(Taken(self.clone()))
+        *state = LargeBodySlotState::Taken;
+        Some(LargeBodyPermit(self.clone()))
     }
 
     pub(super) fn close(&self) {
-        self.set(State::Closed);
+        self.set(LargeBodySlotState::Closed);
     }
 
-    fn set(&self, next: State) {
+    fn set(&self, next: LargeBodySlotState) {
         let (state, changed) = &*self.0;
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-        if *state != State::Closed {
+        if *state != LargeBodySlotState::Closed {
             *state = next;
         }
         changed.notify_all();
     }
 }
 
-impl Drop for Taken {
+impl Drop for LargeBodyPermit {
     fn drop(&mut self) {
-        self.0.set(State::Free);
+        self.0.set(LargeBodySlotState::Free);
     }
 }
 
@@ -68,12 +68,12 @@ mod tests {
 
     #[test]
     fn gives_one_permit_at_a_time_and_none_after_close() {
-        let room = Room::new();
-        let first = room.take(Deadline::after(Duration::ZERO)).unwrap();
-        assert!(room.take(Deadline::after(Duration::from_millis(1))).is_none());
+        let room = LargeBodySlot::new();
+        let first = room.acquire(Deadline::after(Duration::ZERO)).unwrap();
+        assert!(room.acquire(Deadline::after(Duration::from_millis(1))).is_none());
         let patient = || {
             let room = room.clone();
-            thread::spawn(move || room.take(Deadline::after(Duration::from_mins(5))))
+            thread::spawn(move || room.acquire(Deadline::after(Duration::from_mins(5))))
         };
         let second = patient();
         drop(first);
@@ -83,6 +83,6 @@ mod tests {
         room.close();
         assert!(third.join().unwrap().is_none());
         drop(second);
-        assert!(room.take(Deadline::after(Duration::ZERO)).is_none());
+        assert!(room.acquire(Deadline::after(Duration::ZERO)).is_none());
     }
 }

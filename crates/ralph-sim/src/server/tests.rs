@@ -27,20 +27,20 @@ const SCENARIO: &str = r#"
     step = [{ agent = "Three." }]
 "#;
 
-fn start(pace: Pace) -> (Server, mpsc::Receiver<Happened>) {
+fn start(pace: ScriptPace) -> (ModelServer, mpsc::Receiver<ModelEvent>) {
     let scenario = scenario::parse(SCENARIO, Path::new("s.toml")).unwrap();
     let (sender, receiver) = mpsc::channel();
-    let options = Options {
+    let options = ModelServerOptions {
         port: 0,
         project: PathBuf::from("/project"),
         pace,
         observer: Box::new(move |happened| drop(sender.send(happened))),
     };
-    (serve(Script::new(&scenario), options).unwrap(), receiver)
+    (serve(ModelScript::new(&scenario), options).unwrap(), receiver)
 }
 
 /// Sends bytes and returns the answer up to the end of the connection.
-fn talk(server: &Server, bytes: &[u8]) -> String {
+fn talk(server: &ModelServer, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
     // The server may close the connection before it has read everything.
@@ -59,7 +59,7 @@ fn post(path: &str, headers: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-fn ask(server: &Server, headers: &str, text: &str) -> String {
+fn ask(server: &ModelServer, headers: &str, text: &str) -> String {
     let body = json!({"model": "m", "messages": [{"role": "user", "content": text}]});
     let answer = talk(server, &post("/v1/messages?beta=true", headers, &body.to_string()));
     let (_, body) = answer.split_once("\n\n").unwrap();
@@ -70,7 +70,7 @@ fn ask(server: &Server, headers: &str, text: &str) -> String {
 
 #[test]
 fn streams_a_turn_in_the_format_of_the_api() {
-    let (server, _seen) = start(Pace::Driven);
+    let (server, _seen) = start(ScriptPace::Driven);
     let body = r#"{"model":"claude-x","stream":true,"messages":[{"role":"user","content":[{"type":"text","text":"Build it"}]}]}"#;
     let answer = talk(&server, &post("/v1/messages?beta=true", "", body));
     insta::assert_snapshot!(answer, @r#"
@@ -146,7 +146,7 @@ fn streams_a_turn_in_the_format_of_the_api() {
 
 #[test]
 fn sends_whole_messages_and_marks_errors_as_not_retryable() {
-    let (server, seen) = start(Pace::Driven);
+    let (server, seen) = start(ScriptPace::Driven);
     let ask = |text: &str| {
         let body = json!({"model": "m", "messages": [{"role": "user", "content": text}]});
         talk(&server, &post("/v1/messages", "", &body.to_string()))
@@ -191,19 +191,19 @@ fn sends_whole_messages_and_marks_errors_as_not_retryable() {
     {"content":[{"text":"Again.","type":"text"}],"id":"msg_sim_000005","model":"m","role":"assistant","stop_reason":"end_turn","stop_sequence":null,"type":"message","usage":{"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"input_tokens":100,"output_tokens":20}}
     "#);
     drop(server);
-    let told: Vec<_> = seen
+    let lines: Vec<_> = seen
         .iter()
         .map(|happened| match happened {
-            Happened::Asked(asked) => format!(
+            ModelEvent::Requested(asked) => format!(
                 "{} {:?} {:?} {}",
-                asked.number, asked.who, asked.nth, asked.messages[0]["content"]
+                asked.number, asked.origin, asked.attempt, asked.messages[0]["content"]
             ),
-            Happened::Answered(answered) => {
-                format!("{} answered, received: {}", answered.number, answered.is_heard)
+            ModelEvent::Answered(answered) => {
+                format!("{} answered, received: {}", answered.number, answered.is_received)
             }
         })
         .collect();
-    insta::assert_snapshot!(told.join("\n"), @r#"
+    insta::assert_snapshot!(lines.join("\n"), @r#"
     1 Main First "a"
     1 answered, received: true
     2 Main First "b"
@@ -219,7 +219,7 @@ fn sends_whole_messages_and_marks_errors_as_not_retryable() {
 
 #[test]
 fn each_conversation_has_its_own_turns() {
-    let (server, _seen) = start(Pace::Driven);
+    let (server, _seen) = start(ScriptPace::Driven);
     let session = "x-claude-code-session-id: s\r\n";
     let agent = "x-claude-code-session-id: s\r\nx-claude-code-agent-id: a1\r\n";
     let summary = "Your task is to create a detailed summary of the conversation so far";
@@ -248,12 +248,12 @@ fn each_conversation_has_its_own_turns() {
     Now this.
     (The scenario has no more turns.) (3)
     ");
-    assert!(!server.has_more());
+    assert!(!server.has_turns());
 }
 
 #[test]
 fn in_order_the_turns_of_the_next_prompt_follow() {
-    let (server, _seen) = start(Pace::InOrder);
+    let (server, _seen) = start(ScriptPace::InOrder);
     let said: Vec<_> = (0..6).map(|n| ask(&server, "", &format!("{n}"))).collect();
     insta::assert_snapshot!(said.join("\n"), @"
     I begin.
@@ -267,7 +267,7 @@ fn in_order_the_turns_of_the_next_prompt_follow() {
 
 #[test]
 fn invalid_and_hostile_requests_are_answered_with_errors() {
-    let (server, _seen) = start(Pace::Driven);
+    let (server, _seen) = start(ScriptPace::Driven);
     let long = "x".repeat(100_000);
     let deep = format!(r#"{{"messages":[{}"#, "[".repeat(100_000));
     let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(101));
@@ -339,7 +339,7 @@ fn invalid_and_hostile_requests_are_answered_with_errors() {
 /// A web page must not consume a turn of the script.
 #[test]
 fn requests_from_browser_pages_are_refused() {
-    let (server, _seen) = start(Pace::Driven);
+    let (server, _seen) = start(ScriptPace::Driven);
     let body = r#"{"messages":[]}"#;
     let mut lines = Vec::new();
     for headers in [
@@ -390,7 +390,7 @@ fn requests_from_browser_pages_are_refused() {
 /// HTTP/1.0 clients, and those that send `connection: close`, wait for the end of the connection.
 #[test]
 fn closes_the_connection_after_the_last_answer() {
-    let (server, _seen) = start(Pace::Driven);
+    let (server, _seen) = start(ScriptPace::Driven);
     for head in [
         "GET / HTTP/1.0\r\n",
         "GET / HTTP/1.1\r\nconnection: close\r\n",
@@ -428,8 +428,8 @@ fn closes_the_connection_after_the_last_answer() {
 
 #[test]
 fn large_bodies_are_read_one_at_a_time() {
-    let (server, _seen) = start(Pace::Driven);
-    let large = format!(r#"{{"messages":[],"x":"{}"}}"#, "x".repeat(room::SMALL));
+    let (server, _seen) = start(ScriptPace::Driven);
+    let large = format!(r#"{{"messages":[],"x":"{}"}}"#, "x".repeat(room::SMALL_BODY_BYTES));
     let request = post("/v1/messages", "expect: 100-continue\r\n", &large);
     let (head, rest) = request.split_at(request.len() - large.len());
     let mut first = TcpStream::connect(server.address()).unwrap();
@@ -452,7 +452,7 @@ fn large_bodies_are_read_one_at_a_time() {
 
 #[test]
 fn one_connection_serves_many_requests_and_malformed_messages() {
-    let (server, _seen) = start(Pace::Driven);
+    let (server, _seen) = start(ScriptPace::Driven);
     let mut bytes = post(
         "/v1/messages",
         "",
@@ -472,10 +472,10 @@ fn one_connection_serves_many_requests_and_malformed_messages() {
 
 #[test]
 fn excess_connections_are_closed_and_dropping_the_server_closes_all() {
-    let (server, _seen) = start(Pace::Driven);
+    let (server, _seen) = start(ScriptPace::Driven);
     let address = server.address();
     let mut open: Vec<_> =
-        (0..=MOST_CONNECTIONS).map(|_| TcpStream::connect(address).unwrap()).collect();
+        (0..=MAX_CONNECTIONS).map(|_| TcpStream::connect(address).unwrap()).collect();
     let mut last = open.pop().unwrap();
     last.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
     assert!(matches!(last.read(&mut [0]), Ok(0) | Err(_)));
@@ -491,17 +491,17 @@ fn a_delayed_answer_is_abandoned_when_the_client_disconnects() {
     let text = "[[step]]\nperson = \"a\"\n[[step]]\nagent = \"late\"\ndelay_ms = 3600000";
     let scenario = scenario::parse(text, Path::new("s.toml")).unwrap();
     let (sender, seen) = mpsc::channel();
-    let options = Options {
+    let options = ModelServerOptions {
         port: 0,
         project: PathBuf::new(),
-        pace: Pace::Driven,
+        pace: ScriptPace::Driven,
         observer: Box::new(move |happened| drop(sender.send(happened))),
     };
-    let server = serve(Script::new(&scenario), options).unwrap();
+    let server = serve(ModelScript::new(&scenario), options).unwrap();
     let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.write_all(&post("/v1/messages", "", r#"{"messages":[]}"#)).unwrap();
-    assert!(matches!(seen.recv().unwrap(), Happened::Asked(_)));
+    assert!(matches!(seen.recv().unwrap(), ModelEvent::Requested(_)));
     drop(stream);
-    let Happened::Answered(answered) = seen.recv().unwrap() else { panic!("asked twice") };
-    assert!(!answered.is_heard);
+    let ModelEvent::Answered(answered) = seen.recv().unwrap() else { panic!("asked twice") };
+    assert!(!answered.is_received);
 }

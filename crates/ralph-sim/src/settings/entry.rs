@@ -3,19 +3,19 @@
 
 use serde_json::{Map, Value};
 
-use super::{Kind, Mode};
+use super::{HandlerKind, HandlerMode};
 
 /// The fields of the entry itself, without its event, matcher and source.
 #[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) kind: Kind,
+pub(super) struct HandlerEntry {
+    pub(super) kind: HandlerKind,
     pub(super) timeout: Option<f64>,
-    pub(super) mode: Mode,
+    pub(super) mode: HandlerMode,
     pub(super) condition: Option<String>,
 }
 
 /// The fields that must be strings, by type of handler. `None` for an unknown type.
-fn required(kind: &str) -> Option<&'static [&'static str]> {
+fn required_fields(kind: &str) -> Option<&'static [&'static str]> {
     Some(match kind {
         "command" => &["command"],
         "prompt" | "agent" => &["prompt"],
@@ -25,41 +25,41 @@ fn required(kind: &str) -> Option<&'static [&'static str]> {
     })
 }
 
-pub(super) fn read(value: &Value) -> Result<Entry, String> {
+pub(super) fn parse_handler(value: &Value) -> Result<HandlerEntry, String> {
     let Value::Object(fields) = value else {
         return Err("is not an object".to_owned());
     };
     let kind = fields.get("type").and_then(Value::as_str).ok_or("has no `type`")?;
-    let required = required(kind).ok_or_else(|| format!("has the unknown type `{kind}`"))?;
+    let required = required_fields(kind).ok_or_else(|| format!("has the unknown type `{kind}`"))?;
     for field in required {
         if !fields.get(*field).is_some_and(Value::is_string) {
             return Err(format!("has no `{field}` string"));
         }
     }
     for field in ["if", "statusMessage", "rewakeMessage"] {
-        wrong(fields, field, Value::is_string, "a string")?;
+        check_field(fields, field, Value::is_string, "a string")?;
     }
     for field in ["async", "asyncRewake", "once"] {
-        wrong(fields, field, Value::is_boolean, "true or false")?;
+        check_field(fields, field, Value::is_boolean, "true or false")?;
     }
-    wrong(
+    check_field(
         fields,
         "timeout",
         |value| value.as_f64().is_some_and(|seconds| seconds > 0.0),
         "a positive number",
     )?;
-    wrong(fields, "args", is_strings, "a list of strings")?;
-    wrong(
+    check_field(fields, "args", is_string_list, "a list of strings")?;
+    check_field(
         fields,
         "shell",
         |value| matches!(value.as_str(), Some("bash" | "powershell")),
         "`bash` or `powershell`",
     )?;
-    wrong(fields, "onFailure", |value| value.as_str() == Some("block"), "`block`")?;
-    Ok(Entry {
-        kind: kind_of(kind, fields),
+    check_field(fields, "onFailure", |value| value.as_str() == Some("block"), "`block`")?;
+    Ok(HandlerEntry {
+        kind: handler_kind(kind, fields),
         timeout: fields.get("timeout").and_then(Value::as_f64),
-        mode: mode_of(fields),
+        mode: handler_mode(fields),
         condition: fields
             .get("if")
             .and_then(Value::as_str)
@@ -68,33 +68,33 @@ pub(super) fn read(value: &Value) -> Result<Entry, String> {
     })
 }
 
-fn kind_of(kind: &str, fields: &Map<String, Value>) -> Kind {
+fn handler_kind(kind: &str, fields: &Map<String, Value>) -> HandlerKind {
     match (kind, fields.get("command").and_then(Value::as_str)) {
-        ("command", Some(command)) => Kind::Command {
+        ("command", Some(command)) => HandlerKind::Command {
             command: command.to_owned(),
             args: fields
                 .get("args")
                 .and_then(Value::as_array)
                 .map(|args| args.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
         },
-        _ => Kind::Unsupported(kind.to_owned()),
+        _ => HandlerKind::Unsupported(kind.to_owned()),
     }
 }
 
-fn mode_of(fields: &Map<String, Value>) -> Mode {
+fn handler_mode(fields: &Map<String, Value>) -> HandlerMode {
     let is_set = |field: &str| fields.get(field) == Some(&Value::Bool(true));
     match (is_set("asyncRewake"), is_set("async")) {
-        (true, _) => Mode::Rewakes,
-        (false, true) => Mode::Async,
-        (false, false) => Mode::Waits,
+        (true, _) => HandlerMode::Rewakes,
+        (false, true) => HandlerMode::Async,
+        (false, false) => HandlerMode::Awaited,
     }
 }
 
-fn is_strings(value: &Value) -> bool {
+fn is_string_list(value: &Value) -> bool {
     value.as_array().is_some_and(|items| items.iter().all(Value::is_string))
 }
 
-fn wrong(
+fn check_field(
     fields: &Map<String, Value>,
     field: &str,
     fits: impl Fn(&Value) -> bool,

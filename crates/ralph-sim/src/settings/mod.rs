@@ -11,16 +11,16 @@ use std::fmt;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::matcher::{self, Matcher};
+use crate::matcher::{self, HookMatcher};
 
 /// Default timeout of a handler, in seconds.
-const TIMEOUT: f64 = 600.0;
+const DEFAULT_TIMEOUT: f64 = 600.0;
 const PROMPT_TIMEOUT: f64 = 30.0;
 const DISPLAY_TIMEOUT: f64 = 10.0;
 /// Total time for all `SessionEnd` handlers, in seconds.
-const END_BUDGET: f64 = 1.5;
+const SESSION_END_BUDGET: f64 = 1.5;
 
-pub const EVENTS: [&str; 33] = [
+pub const CLIENT_EVENTS: [&str; 33] = [
     "PreToolUse",
     "PostToolUse",
     "PostToolUseFailure",
@@ -58,14 +58,14 @@ pub const EVENTS: [&str; 33] = [
 
 /// One file of settings, or a plugin's `hooks/hooks.json`.
 #[derive(Clone, Debug)]
-pub struct Layer<'a> {
-    pub source: Source,
+pub struct HookSettingsFile<'a> {
+    pub source: HookSettingsSource,
     pub text: &'a str,
 }
 
 /// In the order in which the client reads them: later settings win, and later handlers start later.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Source {
+pub enum HookSettingsSource {
     User,
     Project,
     Local,
@@ -79,7 +79,7 @@ pub enum Source {
     },
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for HookSettingsSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::User => f.write_str("user"),
@@ -92,20 +92,20 @@ impl fmt::Display for Source {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Hook {
+pub struct RegisteredHandler {
     pub event: String,
-    pub kind: Kind,
+    pub kind: HandlerKind,
     /// In seconds, if the settings set it.
     pub timeout: Option<f64>,
-    pub mode: Mode,
-    pub source: Source,
-    pub matcher: Matcher,
+    pub mode: HandlerMode,
+    pub source: HookSettingsSource,
+    pub matcher: HookMatcher,
     /// `if`: a permission rule for the tool call. Only its tool name is compared here.
     pub condition: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum HandlerKind {
     Command {
         command: String,
         /// If set, the command runs without a shell.
@@ -116,8 +116,8 @@ pub enum Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    Waits,
+pub enum HandlerMode {
+    Awaited,
     /// The client does not wait, and ignores the answer.
     Async,
     /// Like `Async`, but exit 2 wakes an idle session. If there is no session to wake, the client waits.
@@ -125,29 +125,29 @@ pub enum Mode {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Loaded {
-    handlers: Vec<Hook>,
+pub struct LoadedHookSettings {
+    handlers: Vec<RegisteredHandler>,
     /// Variables that the settings add; they override the client's environment.
     pub env: BTreeMap<String, String>,
     pub disabled: bool,
-    pub notices: Vec<Notice>,
+    pub notices: Vec<SettingsNotice>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{source_of}: {problem}")]
-pub struct Notice {
-    pub source_of: Source,
-    pub problem: Problem,
+#[error("{settings_source}: {problem}")]
+pub struct SettingsNotice {
+    pub settings_source: HookSettingsSource,
+    pub problem: SettingsProblem,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Problem {
+pub enum SettingsProblem {
     #[error("not a JSON object ({0}); the client ignores the whole file")]
     NotJson(String),
     #[error("`{setting}` is not {wanted}; the client ignores the whole file")]
     Rejected { setting: &'static str, wanted: &'static str },
     #[error("no `hooks` object, so there are no hooks")]
-    Hooks,
+    NoHooksObject,
     #[error("`{0}` is not an event")]
     UnknownEvent(String),
     #[error("{place} {why}; the client ignores it")]
@@ -159,26 +159,29 @@ pub enum Problem {
 }
 
 /// Loads all layers, given in any order.
-pub fn load(layers: &[Layer<'_>]) -> Loaded {
+pub fn load(layers: &[HookSettingsFile<'_>]) -> LoadedHookSettings {
     let mut layers: Vec<_> = layers.iter().collect();
     // The sort is stable, so that plugins keep their order.
     layers.sort_by_key(|layer| match layer.source {
-        Source::User => 0,
-        Source::Project => 1,
-        Source::Local => 2,
-        Source::Flag => 3,
-        Source::Plugin { .. } => 4,
+        HookSettingsSource::User => 0,
+        HookSettingsSource::Project => 1,
+        HookSettingsSource::Local => 2,
+        HookSettingsSource::Flag => 3,
+        HookSettingsSource::Plugin { .. } => 4,
     });
-    let mut loaded = Loaded::default();
+    let mut loaded = LoadedHookSettings::default();
     let mut disabled_by = None;
     for layer in layers {
-        let read = file(layer.text).and_then(|fields| match layer.source {
-            Source::Plugin { .. } => Ok(fields),
-            Source::User | Source::Project | Source::Local | Source::Flag => acceptable(fields),
+        let read = parse_settings(layer.text).and_then(|fields| match layer.source {
+            HookSettingsSource::Plugin { .. } => Ok(fields),
+            HookSettingsSource::User
+            | HookSettingsSource::Project
+            | HookSettingsSource::Local
+            | HookSettingsSource::Flag => check_setting_types(fields),
         });
         match read {
             Ok(fields) => {
-                if !matches!(layer.source, Source::Plugin { .. }) {
+                if !matches!(layer.source, HookSettingsSource::Plugin { .. }) {
                     if let Some(Value::Bool(disable)) = fields.get("disableAllHooks") {
                         disabled_by = disable.then(|| layer.source.clone());
                     }
@@ -187,31 +190,34 @@ pub fn load(layers: &[Layer<'_>]) -> Loaded {
                 loaded.add_hooks(&layer.source, &fields);
             }
             Err(problem) => {
-                loaded.note(&layer.source, problem);
+                loaded.add_notice(&layer.source, problem);
             }
         }
     }
     loaded.disabled = disabled_by.is_some();
-    loaded
-        .notices
-        .extend(disabled_by.map(|source_of| Notice { source_of, problem: Problem::Disabled }));
+    loaded.notices.extend(disabled_by.map(|source_of| SettingsNotice {
+        settings_source: source_of,
+        problem: SettingsProblem::Disabled,
+    }));
     loaded
 }
 
-impl Loaded {
+impl LoadedHookSettings {
     /// The handlers of an event, in the order in which the client starts them. Matchers are compared with the subject
     /// ([`matcher::subject_field`]).
-    pub fn handlers(&self, event: &str, subject: Option<&str>) -> Vec<&Hook> {
+    pub fn handlers(&self, event: &str, subject: Option<&str>) -> Vec<&RegisteredHandler> {
         if self.disabled {
             return Vec::new();
         }
         let subject = subject.filter(|_| matcher::subject_field(event).is_some());
-        let mut chosen: Vec<&Hook> = Vec::new();
-        for handler in
-            self.handlers.iter().filter(|handler| handler.event == event && handler.wants(subject))
+        let mut chosen: Vec<&RegisteredHandler> = Vec::new();
+        for handler in self
+            .handlers
+            .iter()
+            .filter(|handler| handler.event == event && handler.matches_subject(subject))
         {
             // Of identical handlers, the first determines the position and the last the settings.
-            match chosen.iter_mut().find(|earlier| earlier.is_same_as(handler)) {
+            match chosen.iter_mut().find(|earlier| earlier.is_duplicate_of(handler)) {
                 Some(earlier) => *earlier = handler,
                 None => chosen.push(handler),
             }
@@ -220,49 +226,52 @@ impl Loaded {
     }
 
     /// The timeout of a handler, in seconds.
-    pub fn limit(&self, handler: &Hook) -> f64 {
+    pub fn timeout(&self, handler: &RegisteredHandler) -> f64 {
         let usual = match handler.event.as_str() {
             "UserPromptSubmit" => PROMPT_TIMEOUT,
             "MessageDisplay" => DISPLAY_TIMEOUT,
-            "SessionEnd" => return handler.timeout.unwrap_or(TIMEOUT).min(self.end_budget()),
-            _ => TIMEOUT,
+            "SessionEnd" => {
+                return handler.timeout.unwrap_or(DEFAULT_TIMEOUT).min(self.session_end_budget());
+            }
+            _ => DEFAULT_TIMEOUT,
         };
         handler.timeout.unwrap_or(usual)
     }
 
     /// How long the client waits for all `SessionEnd` handlers together. A plugin cannot raise it.
-    fn end_budget(&self) -> f64 {
+    fn session_end_budget(&self) -> f64 {
         self.handlers
             .iter()
             .filter(|handler| {
-                handler.event == "SessionEnd" && !matches!(handler.source, Source::Plugin { .. })
+                handler.event == "SessionEnd"
+                    && !matches!(handler.source, HookSettingsSource::Plugin { .. })
             })
             .filter_map(|handler| handler.timeout)
-            .fold(END_BUDGET, f64::max)
+            .fold(SESSION_END_BUDGET, f64::max)
     }
 
     fn add_env(&mut self, fields: &Map<String, Value>) {
         if let Some(Value::Object(env)) = fields.get("env") {
-            self.env.extend(env.iter().map(|(name, value)| (name.clone(), written(value))));
+            self.env.extend(env.iter().map(|(name, value)| (name.clone(), to_js_string(value))));
         }
     }
 
-    fn add_hooks(&mut self, source: &Source, fields: &Map<String, Value>) {
+    fn add_hooks(&mut self, source: &HookSettingsSource, fields: &Map<String, Value>) {
         let groups = match fields.get("hooks") {
-            None if matches!(source, Source::Plugin { .. }) => {
-                return self.note(source, Problem::Hooks);
+            None if matches!(source, HookSettingsSource::Plugin { .. }) => {
+                return self.add_notice(source, SettingsProblem::NoHooksObject);
             }
             None => return,
             Some(Value::Object(groups)) => groups,
-            Some(_) => return self.note(source, Problem::Hooks),
+            Some(_) => return self.add_notice(source, SettingsProblem::NoHooksObject),
         };
         for (event, groups) in groups {
-            if !EVENTS.contains(&event.as_str()) {
-                self.note(source, Problem::UnknownEvent(event.clone()));
+            if !CLIENT_EVENTS.contains(&event.as_str()) {
+                self.add_notice(source, SettingsProblem::UnknownEvent(event.clone()));
                 continue;
             }
             let Value::Array(groups) = groups else {
-                self.drop(source, event.clone(), "is not a list");
+                self.note_dropped(source, event.clone(), "is not a list");
                 continue;
             };
             for (n, group) in groups.iter().enumerate() {
@@ -271,29 +280,34 @@ impl Loaded {
         }
     }
 
-    fn add_group(&mut self, source: &Source, event: &str, (n, group): (usize, &Value)) {
+    fn add_group(&mut self, source: &HookSettingsSource, event: &str, (n, group): (usize, &Value)) {
         let place = format!("{event}[{n}]");
         let Value::Object(fields) = group else {
-            return self.drop(source, place, "is not an object");
+            return self.note_dropped(source, place, "is not an object");
         };
         let Some(Value::Array(entries)) = fields.get("hooks") else {
-            return self.drop(source, place, "has no `hooks` list");
+            return self.note_dropped(source, place, "has no `hooks` list");
         };
         let matcher = match fields.get("matcher") {
-            None => Matcher::All,
-            Some(Value::String(text)) => Matcher::read(text),
+            None => HookMatcher::All,
+            Some(Value::String(text)) => HookMatcher::parse(text),
             Some(_) => {
-                return self.drop(source, place, "has an invalid `matcher` (expected a string)");
+                return self.note_dropped(
+                    source,
+                    place,
+                    "has an invalid `matcher` (expected a string)",
+                );
             }
         };
-        if let (Matcher::Nothing(why), Some(_)) = (&matcher, matcher::subject_field(event)) {
+        if let (HookMatcher::Unsupported(why), Some(_)) = (&matcher, matcher::subject_field(event))
+        {
             let matcher =
                 fields.get("matcher").and_then(Value::as_str).unwrap_or_default().to_owned();
-            self.note(source, Problem::Matcher { matcher, why: why.clone() });
+            self.add_notice(source, SettingsProblem::Matcher { matcher, why: why.clone() });
         }
         for (n, entry) in entries.iter().enumerate() {
-            match entry::read(entry) {
-                Ok(entry) => self.handlers.push(Hook {
+            match entry::parse_handler(entry) {
+                Ok(entry) => self.handlers.push(RegisteredHandler {
                     event: event.to_owned(),
                     kind: entry.kind,
                     timeout: entry.timeout,
@@ -302,27 +316,28 @@ impl Loaded {
                     matcher: matcher.clone(),
                     condition: entry.condition,
                 }),
-                Err(why) => self.drop(source, format!("{place}.hooks[{n}]"), &why),
+                Err(why) => self.note_dropped(source, format!("{place}.hooks[{n}]"), &why),
             }
         }
     }
 
-    fn drop(&mut self, source: &Source, place: String, why: &str) {
-        self.note(source, Problem::Dropped { place, why: why.to_owned() });
+    fn note_dropped(&mut self, source: &HookSettingsSource, place: String, why: &str) {
+        self.add_notice(source, SettingsProblem::Dropped { place, why: why.to_owned() });
     }
 
-    fn note(&mut self, source: &Source, problem: Problem) {
-        self.notices.push(Notice { source_of: source.clone(), problem });
+    fn add_notice(&mut self, source: &HookSettingsSource, problem: SettingsProblem) {
+        self.notices.push(SettingsNotice { settings_source: source.clone(), problem });
     }
 }
 
-impl Hook {
-    fn wants(&self, subject: Option<&str>) -> bool {
+impl RegisteredHandler {
+    fn matches_subject(&self, subject: Option<&str>) -> bool {
         let Some(subject) = subject else {
             return self.condition.is_none();
         };
-        let named =
-            |wanted: &dyn Fn(&str) -> bool| matcher::names_of(&self.event, subject).any(wanted);
+        let named = |wanted: &dyn Fn(&str) -> bool| {
+            matcher::subject_names(&self.event, subject).any(wanted)
+        };
         let by_matcher = named(&|name| self.matcher.matches(name));
         let by_condition = self.condition.as_ref().is_none_or(|rule| {
             let tool = rule.split('(').next().unwrap_or_default();
@@ -332,12 +347,15 @@ impl Hook {
     }
 
     /// Whether the client treats the two as one handler and runs them once.
-    fn is_same_as(&self, other: &Self) -> bool {
+    fn is_duplicate_of(&self, other: &Self) -> bool {
         let root = |handler: &Self| match &handler.source {
-            Source::Plugin { root, .. } => Some(root.clone()),
-            Source::User | Source::Project | Source::Local | Source::Flag => None,
+            HookSettingsSource::Plugin { root, .. } => Some(root.clone()),
+            HookSettingsSource::User
+            | HookSettingsSource::Project
+            | HookSettingsSource::Local
+            | HookSettingsSource::Flag => None,
         };
-        matches!(self.kind, Kind::Command { .. })
+        matches!(self.kind, HandlerKind::Command { .. })
             && self.kind == other.kind
             && self.condition == other.condition
             && root(self) == root(other)
@@ -345,22 +363,22 @@ impl Hook {
 }
 
 /// Parses a settings file. An empty file is valid.
-fn file(text: &str) -> Result<Map<String, Value>, Problem> {
+fn parse_settings(text: &str) -> Result<Map<String, Value>, SettingsProblem> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {
         return Ok(Map::new());
     }
     match serde_json::from_str(text) {
         Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(Problem::NotJson("another type".to_owned())),
-        Err(error) => Err(Problem::NotJson(error.to_string())),
+        Ok(_) => Err(SettingsProblem::NotJson("another type".to_owned())),
+        Err(error) => Err(SettingsProblem::NotJson(error.to_string())),
     }
 }
 
 /// Rejects a file for a setting of a wrong type. The list has the settings that were tested; the client checks more.
-fn acceptable(fields: Map<String, Value>) -> Result<Map<String, Value>, Problem> {
-    type Rule = (&'static str, fn(&Value) -> bool, &'static str);
-    let rules: [Rule; 5] = [
+fn check_setting_types(fields: Map<String, Value>) -> Result<Map<String, Value>, SettingsProblem> {
+    type SettingTypeRule = (&'static str, fn(&Value) -> bool, &'static str);
+    let rules: [SettingTypeRule; 5] = [
         ("disableAllHooks", Value::is_boolean, "true or false"),
         ("env", Value::is_object, "an object"),
         ("permissions", is_permissions, "an object of lists"),
@@ -369,7 +387,7 @@ fn acceptable(fields: Map<String, Value>) -> Result<Map<String, Value>, Problem>
     ];
     for (setting, fits, wanted) in rules {
         if fields.get(setting).is_some_and(|value| !fits(value)) {
-            return Err(Problem::Rejected { setting, wanted });
+            return Err(SettingsProblem::Rejected { setting, wanted });
         }
     }
     Ok(fields)
@@ -382,10 +400,10 @@ fn is_permissions(value: &Value) -> bool {
 }
 
 /// Converts a value to a string as JavaScript does.
-fn written(value: &Value) -> String {
+fn to_js_string(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Array(items) => items.iter().map(written).collect::<Vec<_>>().join(","),
+        Value::Array(items) => items.iter().map(to_js_string).collect::<Vec<_>>().join(","),
         Value::Object(_) => "[object Object]".to_owned(),
         Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
     }

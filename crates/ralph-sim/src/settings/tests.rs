@@ -4,17 +4,19 @@ use serde_json::json;
 
 use super::*;
 
-fn plugin(name: &str) -> Source {
-    Source::Plugin {
+fn plugin(name: &str) -> HookSettingsSource {
+    HookSettingsSource::Plugin {
         name: name.to_owned(),
         marketplace: "inline".to_owned(),
         root: format!("/plugins/{name}"),
     }
 }
 
-fn load_texts(layers: &[(Source, String)]) -> Loaded {
-    let layers: Vec<_> =
-        layers.iter().map(|(source, text)| Layer { source: source.clone(), text }).collect();
+fn load_texts(layers: &[(HookSettingsSource, String)]) -> LoadedHookSettings {
+    let layers: Vec<_> = layers
+        .iter()
+        .map(|(source, text)| HookSettingsFile { source: source.clone(), text })
+        .collect();
     load(&layers)
 }
 
@@ -38,20 +40,20 @@ fn stop_with(entries: &Value) -> String {
     stop(&json!([{"hooks": entries}]))
 }
 
-fn commands(handlers: &[&Hook]) -> Vec<String> {
+fn commands(handlers: &[&RegisteredHandler]) -> Vec<String> {
     handlers
         .iter()
         .map(|handler| match &handler.kind {
-            Kind::Command { command, args } => {
+            HandlerKind::Command { command, args } => {
                 args.iter().fold(command.clone(), |line, args| format!("{line} {}", args.join(" ")))
             }
-            Kind::Unsupported(kind) => format!("({kind})"),
+            HandlerKind::Unsupported(kind) => format!("({kind})"),
         })
         .collect()
 }
 
-fn notices(loaded: &Loaded) -> Vec<String> {
-    loaded.notices.iter().map(Notice::to_string).collect()
+fn notices(loaded: &LoadedHookSettings) -> Vec<String> {
+    loaded.notices.iter().map(SettingsNotice::to_string).collect()
 }
 
 #[test]
@@ -61,24 +63,27 @@ fn a_handler_has_all_fields_of_its_entry() {
          "once": true, "statusMessage": "s", "unknown": 1},
         {"type": "prompt", "prompt": "is it so?"},
     ]}]}});
-    let loaded = load_texts(&[(Source::Local, text.to_string())]);
-    let handler = Hook {
+    let loaded = load_texts(&[(HookSettingsSource::Local, text.to_string())]);
+    let handler = RegisteredHandler {
         event: "PreToolUse".to_owned(),
-        kind: Kind::Command { command: "/a".to_owned(), args: Some(vec!["b".to_owned()]) },
+        kind: HandlerKind::Command { command: "/a".to_owned(), args: Some(vec!["b".to_owned()]) },
         timeout: Some(0.5),
-        mode: Mode::Async,
-        source: Source::Local,
-        matcher: Matcher::Names(vec!["Edit".to_owned(), "Write".to_owned()]),
+        mode: HandlerMode::Async,
+        source: HookSettingsSource::Local,
+        matcher: HookMatcher::Names(vec!["Edit".to_owned(), "Write".to_owned()]),
         condition: Some("Edit(*.rs)".to_owned()),
     };
-    let prompt = Hook {
-        kind: Kind::Unsupported("prompt".to_owned()),
+    let prompt = RegisteredHandler {
+        kind: HandlerKind::Unsupported("prompt".to_owned()),
         timeout: None,
-        mode: Mode::Waits,
+        mode: HandlerMode::Awaited,
         condition: None,
         ..handler.clone()
     };
-    assert_eq!(loaded, Loaded { handlers: vec![handler, prompt], ..Loaded::default() });
+    assert_eq!(
+        loaded,
+        LoadedHookSettings { handlers: vec![handler, prompt], ..LoadedHookSettings::default() }
+    );
 }
 
 #[test]
@@ -86,13 +91,13 @@ fn handlers_start_in_the_order_of_their_layers() {
     let loaded = load_texts(&[
         (plugin("b"), stop_with(&json!([run("plugin b")]))),
         (plugin("a"), stop_with(&json!([run("plugin a")]))),
-        (Source::Flag, stop_with(&json!([run("flag")]))),
-        (Source::Local, stop_with(&json!([run("local")]))),
+        (HookSettingsSource::Flag, stop_with(&json!([run("flag")]))),
+        (HookSettingsSource::Local, stop_with(&json!([run("local")]))),
         (
-            Source::Project,
+            HookSettingsSource::Project,
             stop(&json!([{"hooks": [run("project 1")]}, {"hooks": [run("project 2")]}])),
         ),
-        (Source::User, stop_with(&json!([run("user")]))),
+        (HookSettingsSource::User, stop_with(&json!([run("user")]))),
     ]);
     assert_eq!(
         commands(&loaded.handlers("Stop", None)),
@@ -170,8 +175,8 @@ fn an_invalid_file_is_ignored() {
         ),
     ] {
         let loaded = load_texts(&[
-            (Source::User, stop_with(&json!([run("user")]))),
-            (Source::Project, text.clone()),
+            (HookSettingsSource::User, stop_with(&json!([run("user")]))),
+            (HookSettingsSource::Project, text.clone()),
         ]);
         assert_eq!(commands(&loaded.handlers("Stop", None)), ran, "{text}");
         assert_eq!(notices(&loaded), wanted, "{text}");
@@ -231,7 +236,7 @@ fn only_the_invalid_entry_is_ignored() {
         (with("x", &json!({"onFailure": "x"})), "has an invalid `onFailure` (expected `block`)"),
     ] {
         let text = stop(&json!([{"hooks": [entry, run("p1")]}, {"hooks": [run("p2")]}]));
-        for source in [Source::Flag, plugin("a")] {
+        for source in [HookSettingsSource::Flag, plugin("a")] {
             let loaded = load_texts(&[(source.clone(), text.clone())]);
             assert_eq!(commands(&loaded.handlers("Stop", None)), ["p1", "p2"], "{text}");
             assert_eq!(
@@ -257,8 +262,10 @@ fn only_the_invalid_group_is_ignored() {
             "has an invalid `matcher` (expected a string)",
         ),
     ] {
-        let loaded =
-            load_texts(&[(Source::Project, stop(&json!([group, {"hooks": [run("p2")]}])))]);
+        let loaded = load_texts(&[(
+            HookSettingsSource::Project,
+            stop(&json!([group, {"hooks": [run("p2")]}])),
+        )]);
         assert_eq!(commands(&loaded.handlers("Stop", None)), ["p2"], "{group}");
         assert_eq!(notices(&loaded), [format!("project: Stop[0] {why}; the client ignores it")]);
     }
@@ -277,7 +284,7 @@ fn only_the_invalid_group_is_ignored() {
         ),
         (json!({"hooks": {"Nope": 4}, "env": {"A": "1"}}), "project: `Nope` is not an event"),
     ] {
-        let loaded = load_texts(&[(Source::Project, text.to_string())]);
+        let loaded = load_texts(&[(HookSettingsSource::Project, text.to_string())]);
         assert_eq!(notices(&loaded), [wanted]);
         assert_eq!(loaded.env, BTreeMap::from([("A".to_owned(), "1".to_owned())]));
     }
@@ -292,13 +299,13 @@ fn a_plugin_without_hooks_gives_a_notice() {
 #[test]
 fn the_last_layer_that_sets_it_disables_all_hooks() {
     for (layers, ran) in [
-        (&[(Source::Project, true)][..], 0),
-        (&[(Source::User, true)], 0),
-        (&[(Source::Local, true)], 0),
-        (&[(Source::Flag, true)], 0),
-        (&[(Source::Project, true), (Source::Local, false)], 2),
-        (&[(Source::User, true), (Source::Project, false)], 2),
-        (&[(Source::Project, true), (Source::Flag, false)], 2),
+        (&[(HookSettingsSource::Project, true)][..], 0),
+        (&[(HookSettingsSource::User, true)], 0),
+        (&[(HookSettingsSource::Local, true)], 0),
+        (&[(HookSettingsSource::Flag, true)], 0),
+        (&[(HookSettingsSource::Project, true), (HookSettingsSource::Local, false)], 2),
+        (&[(HookSettingsSource::User, true), (HookSettingsSource::Project, false)], 2),
+        (&[(HookSettingsSource::Project, true), (HookSettingsSource::Flag, false)], 2),
         (&[(plugin("x"), true)], 2),
     ] {
         let mut texts: Vec<_> = layers
@@ -307,28 +314,34 @@ fn the_last_layer_that_sets_it_disables_all_hooks() {
                 (source.clone(), json!({"disableAllHooks": disable}).to_string())
             })
             .collect();
-        texts.push((Source::Flag, stop_with(&json!([run("flag")]))));
+        texts.push((HookSettingsSource::Flag, stop_with(&json!([run("flag")]))));
         texts.push((plugin("a"), stop_with(&json!([run("plugin")]))));
         let loaded = load_texts(&texts);
         assert_eq!(loaded.handlers("Stop", None).len(), ran, "{layers:?}");
         assert_eq!(loaded.disabled, ran == 0);
-        let disabled =
-            loaded.notices.iter().filter(|notice| notice.problem == Problem::Disabled).count();
+        let disabled = loaded
+            .notices
+            .iter()
+            .filter(|notice| notice.problem == SettingsProblem::Disabled)
+            .count();
         assert_eq!(disabled, usize::from(ran == 0));
     }
 }
 
 #[test]
 fn identical_handlers_run_once() {
-    let same = |entries: &Value| vec![(Source::Project, stop_with(entries))];
+    let same = |entries: &Value| vec![(HookSettingsSource::Project, stop_with(entries))];
     let x = stop_with(&json!([run("x")]));
     for (layers, ran) in [
         (same(&json!([run("x"), run("x")])), &["x"][..]),
-        (vec![(Source::User, x.clone()), (Source::Project, x.clone())], &["x"]),
+        (
+            vec![(HookSettingsSource::User, x.clone()), (HookSettingsSource::Project, x.clone())],
+            &["x"],
+        ),
         (same(&json!([run("x"), with("x", &json!({"timeout": 5}))])), &["x"]),
         (same(&json!([run("x"), with("x", &json!({"statusMessage": "s"}))])), &["x"]),
         (same(&json!([run("x"), with("x", &json!({"async": true}))])), &["x"]),
-        (vec![(Source::Project, x.clone()), (plugin("a"), x.clone())], &["x", "x"]),
+        (vec![(HookSettingsSource::Project, x.clone()), (plugin("a"), x.clone())], &["x", "x"]),
         (vec![(plugin("a"), x.clone()), (plugin("b"), x.clone())], &["x", "x"]),
         (vec![(plugin("a"), stop_with(&json!([run("x"), run("x")])))], &["x"]),
         (
@@ -353,11 +366,11 @@ fn the_last_of_identical_handlers_wins() {
         run("y"),
         with("x", &json!({"timeout": 2}))
     ]));
-    let loaded = load_texts(&[(Source::User, text)]);
+    let loaded = load_texts(&[(HookSettingsSource::User, text)]);
     let limits: Vec<_> = loaded
         .handlers("Stop", None)
         .iter()
-        .map(|handler| (commands(&[handler]), loaded.limit(handler)))
+        .map(|handler| (commands(&[handler]), loaded.timeout(handler)))
         .collect();
     assert_eq!(limits, [(vec!["x".to_owned()], 2.0), (vec!["y".to_owned()], 600.0)]);
 }
@@ -367,7 +380,7 @@ fn matchers_apply_only_to_events_with_a_subject() {
     let chosen = |event: &str, matcher: &str, subject: &str| {
         let text =
             json!({"hooks": {event: [{"matcher": matcher, "hooks": [run("x")]}]}}).to_string();
-        load_texts(&[(Source::Project, text)]).handlers(event, Some(subject)).len() == 1
+        load_texts(&[(HookSettingsSource::Project, text)]).handlers(event, Some(subject)).len() == 1
     };
     for (event, subject, yes, no) in [
         ("PreToolUse", "Agent", &["Agent", "Task", "Task|x", "^Task$"][..], &["Agen"][..]),
@@ -402,7 +415,7 @@ fn matchers_apply_only_to_events_with_a_subject() {
 fn an_unsupported_matcher_gives_a_notice() {
     let text = json!({"hooks": {"PreToolUse": [{"matcher": "*Bash", "hooks": [run("x")]}],
                                 "Stop": [{"matcher": "*Bash", "hooks": [run("x")]}]}});
-    let loaded = load_texts(&[(Source::Project, text.to_string())]);
+    let loaded = load_texts(&[(HookSettingsSource::Project, text.to_string())]);
     assert_eq!(
         notices(&loaded),
         ["project: matcher `*Bash` matches nothing: not a regular expression"]
@@ -415,7 +428,7 @@ fn a_condition_needs_a_tool_call() {
     let chosen = |event: &str, rule: &str, subject: Option<&str>| {
         let text =
             json!({"hooks": {event: [{"hooks": [with("x", &json!({"if": rule}))]}]}}).to_string();
-        load_texts(&[(Source::Project, text)]).handlers(event, subject).len()
+        load_texts(&[(HookSettingsSource::Project, text)]).handlers(event, subject).len()
     };
     for (event, rule, subject, ran) in [
         ("Stop", "Bash(echo *)", None, 0),
@@ -432,10 +445,10 @@ fn a_condition_needs_a_tool_call() {
 #[test]
 fn settings_add_to_the_environment() {
     let loaded = load_texts(&[
-        (Source::Project, json!({"env": {"A": "project"}}).to_string()),
-        (Source::User, json!({"env": {"A": "user", "B": "user"}}).to_string()),
+        (HookSettingsSource::Project, json!({"env": {"A": "project"}}).to_string()),
+        (HookSettingsSource::User, json!({"env": {"A": "user", "B": "user"}}).to_string()),
         (
-            Source::Local,
+            HookSettingsSource::Local,
             json!({"env": {"B": "local", "D": 7, "E": null, "F": true, "G": {}, "H": [1, 2], "I": 1.5}}).to_string(),
         ),
         (plugin("a"), json!({"hooks": {}, "env": {"A": "plugin"}}).to_string()),
@@ -451,20 +464,33 @@ fn settings_add_to_the_environment() {
 #[test]
 fn the_default_timeout_depends_on_the_event() {
     for (event, source, timeouts, wanted) in [
-        ("Stop", Source::User, [json!({}), json!({"timeout": 5})], [600.0, 5.0]),
-        ("UserPromptSubmit", Source::User, [json!({}), json!({"timeout": 60})], [30.0, 60.0]),
-        ("MessageDisplay", Source::User, [json!({}), json!({"timeout": 5})], [10.0, 5.0]),
-        ("SessionEnd", Source::User, [json!({}), json!({})], [1.5, 1.5]),
-        ("SessionEnd", Source::User, [json!({}), json!({"timeout": 10})], [10.0, 10.0]),
-        ("SessionEnd", Source::User, [json!({}), json!({"timeout": 1})], [1.5, 1.0]),
+        ("Stop", HookSettingsSource::User, [json!({}), json!({"timeout": 5})], [600.0, 5.0]),
+        (
+            "UserPromptSubmit",
+            HookSettingsSource::User,
+            [json!({}), json!({"timeout": 60})],
+            [30.0, 60.0],
+        ),
+        (
+            "MessageDisplay",
+            HookSettingsSource::User,
+            [json!({}), json!({"timeout": 5})],
+            [10.0, 5.0],
+        ),
+        ("SessionEnd", HookSettingsSource::User, [json!({}), json!({})], [1.5, 1.5]),
+        ("SessionEnd", HookSettingsSource::User, [json!({}), json!({"timeout": 10})], [10.0, 10.0]),
+        ("SessionEnd", HookSettingsSource::User, [json!({}), json!({"timeout": 1})], [1.5, 1.0]),
         ("SessionEnd", plugin("a"), [json!({}), json!({"timeout": 10})], [1.5, 1.5]),
     ] {
         let entries: Vec<_> =
             ["x", "y"].iter().zip(&timeouts).map(|(name, more)| with(name, more)).collect();
         let text = json!({"hooks": {event: [{"hooks": entries}]}}).to_string();
         let loaded = load_texts(&[(source, text)]);
-        let limits: Vec<_> =
-            loaded.handlers(event, None).into_iter().map(|handler| loaded.limit(handler)).collect();
+        let limits: Vec<_> = loaded
+            .handlers(event, None)
+            .into_iter()
+            .map(|handler| loaded.timeout(handler))
+            .collect();
         assert_eq!(limits, wanted, "{event} {timeouts:?}");
     }
 }

@@ -4,22 +4,22 @@ use serde::Serialize;
 
 /// One hook's answer to one event.
 #[derive(Clone, Copy, Debug)]
-pub struct Answered<'a> {
+pub struct HookAttachment<'a> {
     /// For example `Stop`.
     pub event: &'a str,
     /// The event with its subject, if it has one: `Stop`, `PostToolUse:Write`, `SessionStart:compact`.
     pub name: &'a str,
     /// The id of the tool call, or an id shared by all hooks of one event.
     pub tool_use_id: &'a str,
-    pub attached: Attached<'a>,
+    pub kind: HookAttachmentKind<'a>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub enum Attached<'a> {
+pub enum HookAttachmentKind<'a> {
     /// Exit code 0. `content` is the part of the output that the model reads, which may be empty.
     Success {
         content: &'a str,
-        ended: Ended<'a>,
+        ended: AttachedHookOutput<'a>,
     },
     /// A block by JSON.
     BlockingError {
@@ -28,7 +28,7 @@ pub enum Attached<'a> {
     },
     /// A failure that does not block. `stderr` starts with the client's message.
     NonBlockingError {
-        ended: Ended<'a>,
+        ended: AttachedHookOutput<'a>,
     },
     /// The hook was cancelled, by its timeout if `timeout_ms` is set.
     Cancelled {
@@ -49,7 +49,7 @@ pub enum Attached<'a> {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Ended<'a> {
+pub struct AttachedHookOutput<'a> {
     pub command: &'a str,
     pub stdout: &'a str,
     pub stderr: &'a str,
@@ -59,35 +59,35 @@ pub struct Ended<'a> {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Body<'a> {
+pub(super) struct AttachmentLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) agent_id: Option<&'a str>,
-    attachment: Wire<'a>,
+    attachment: AttachmentWire<'a>,
     #[serde(rename = "type")]
     kind: &'static str,
     pub(super) uuid: &'a str,
     pub(super) timestamp: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    rendered: Option<[Rendered; 1]>,
+    rendered: Option<[RenderedAttachment; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rendered_role: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
-struct Rendered {
+struct RenderedAttachment {
     content: String,
 }
 
 /// One struct for all kinds. Some keys appear in two positions, because their order depends on the kind.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Wire<'a> {
+struct AttachmentWire<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a str>,
     #[serde(rename = "content", skip_serializing_if = "Option::is_none")]
-    first_content: Option<Content<'a>>,
+    first_content: Option<AttachmentContent<'a>>,
     hook_name: &'a str,
     #[serde(rename = "toolUseID")]
     tool_use_id: &'a str,
@@ -95,9 +95,9 @@ struct Wire<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    blocking_error: Option<Blocking<'a>>,
+    blocking_error: Option<BlockingErrorWire<'a>>,
     #[serde(flatten)]
-    ended: Option<WireEnded<'a>>,
+    ended: Option<HookStreamsWire<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,28 +110,28 @@ struct Wire<'a> {
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum Content<'a> {
+enum AttachmentContent<'a> {
     One(&'a str),
     Many(&'a [String]),
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Blocking<'a> {
+struct BlockingErrorWire<'a> {
     blocking_error: &'a str,
     command: &'a str,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum WireEnded<'a> {
-    Well(OutFirst<'a>),
-    Badly(ErrFirst<'a>),
+enum HookStreamsWire<'a> {
+    StdoutFirst(StdoutFirstWire<'a>),
+    StderrFirst(StderrFirstWire<'a>),
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct OutFirst<'a> {
+struct StdoutFirstWire<'a> {
     stdout: &'a str,
     stderr: &'a str,
     exit_code: i32,
@@ -139,48 +139,52 @@ struct OutFirst<'a> {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ErrFirst<'a> {
+struct StderrFirstWire<'a> {
     stderr: &'a str,
     stdout: &'a str,
     exit_code: i32,
 }
 
-impl<'a> Body<'a> {
-    pub(super) fn new(answered: &Answered<'a>) -> Self {
-        let rendered = rendered(answered);
+impl<'a> AttachmentLine<'a> {
+    pub(super) fn new(answered: &HookAttachment<'a>) -> Self {
+        let rendered = render_attachment(answered);
         Self {
             agent_id: None,
-            attachment: wire(answered),
+            attachment: attachment_wire(answered),
             kind: "attachment",
             uuid: "",
             timestamp: String::new(),
             rendered_role: rendered.is_some().then_some("system"),
-            rendered: rendered.map(|content| [Rendered { content }]),
+            rendered: rendered.map(|content| [RenderedAttachment { content }]),
         }
     }
 }
 
 /// The text that the model reads, if any.
-fn rendered(answered: &Answered<'_>) -> Option<String> {
-    let text = match answered.attached {
-        Attached::Success { content, .. } if !content.is_empty() => format!("success: {content}"),
-        Attached::BlockingError { reason, command } => {
+fn render_attachment(answered: &HookAttachment<'_>) -> Option<String> {
+    let text = match answered.kind {
+        HookAttachmentKind::Success { content, .. } if !content.is_empty() => {
+            format!("success: {content}")
+        }
+        HookAttachmentKind::BlockingError { reason, command } => {
             format!("blocking error from command: \"{command}\": {reason}")
         }
-        Attached::StoppedContinuation { message } => format!("stopped continuation: {message}"),
-        Attached::AdditionalContext { content } => {
+        HookAttachmentKind::StoppedContinuation { message } => {
+            format!("stopped continuation: {message}")
+        }
+        HookAttachmentKind::AdditionalContext { content } => {
             format!("additional context: {}", content.join("\n"))
         }
-        Attached::Success { .. }
-        | Attached::NonBlockingError { .. }
-        | Attached::Cancelled { .. }
-        | Attached::SystemMessage { .. } => return None,
+        HookAttachmentKind::Success { .. }
+        | HookAttachmentKind::NonBlockingError { .. }
+        | HookAttachmentKind::Cancelled { .. }
+        | HookAttachmentKind::SystemMessage { .. } => return None,
     };
     Some(format!("<system-reminder>\n{} hook {text}\n</system-reminder>", answered.name))
 }
 
-fn wire<'a>(answered: &Answered<'a>) -> Wire<'a> {
-    let wire = Wire {
+fn attachment_wire<'a>(answered: &HookAttachment<'a>) -> AttachmentWire<'a> {
+    let wire = AttachmentWire {
         kind: "",
         message: None,
         first_content: None,
@@ -195,11 +199,11 @@ fn wire<'a>(answered: &Answered<'a>) -> Wire<'a> {
         timed_out: None,
         timeout_ms: None,
     };
-    match answered.attached {
-        Attached::Success { content, ended } => Wire {
+    match answered.kind {
+        HookAttachmentKind::Success { content, ended } => AttachmentWire {
             kind: "hook_success",
             content: Some(content),
-            ended: Some(WireEnded::Well(OutFirst {
+            ended: Some(HookStreamsWire::StdoutFirst(StdoutFirstWire {
                 stdout: ended.stdout,
                 stderr: ended.stderr,
                 exit_code: ended.exit_code,
@@ -208,9 +212,9 @@ fn wire<'a>(answered: &Answered<'a>) -> Wire<'a> {
             duration_ms: Some(ended.duration_ms),
             ..wire
         },
-        Attached::NonBlockingError { ended } => Wire {
+        HookAttachmentKind::NonBlockingError { ended } => AttachmentWire {
             kind: "hook_non_blocking_error",
-            ended: Some(WireEnded::Badly(ErrFirst {
+            ended: Some(HookStreamsWire::StderrFirst(StderrFirstWire {
                 stderr: ended.stderr,
                 stdout: ended.stdout,
                 exit_code: ended.exit_code,
@@ -219,12 +223,12 @@ fn wire<'a>(answered: &Answered<'a>) -> Wire<'a> {
             duration_ms: Some(ended.duration_ms),
             ..wire
         },
-        Attached::BlockingError { reason, command } => Wire {
+        HookAttachmentKind::BlockingError { reason, command } => AttachmentWire {
             kind: "hook_blocking_error",
-            blocking_error: Some(Blocking { blocking_error: reason, command }),
+            blocking_error: Some(BlockingErrorWire { blocking_error: reason, command }),
             ..wire
         },
-        Attached::Cancelled { command, duration_ms, timeout_ms } => Wire {
+        HookAttachmentKind::Cancelled { command, duration_ms, timeout_ms } => AttachmentWire {
             kind: "hook_cancelled",
             command: Some(command),
             duration_ms: Some(duration_ms),
@@ -232,16 +236,18 @@ fn wire<'a>(answered: &Answered<'a>) -> Wire<'a> {
             timeout_ms,
             ..wire
         },
-        Attached::StoppedContinuation { message } => {
-            Wire { kind: "hook_stopped_continuation", message: Some(message), ..wire }
+        HookAttachmentKind::StoppedContinuation { message } => {
+            AttachmentWire { kind: "hook_stopped_continuation", message: Some(message), ..wire }
         }
-        Attached::AdditionalContext { content } => Wire {
+        HookAttachmentKind::AdditionalContext { content } => AttachmentWire {
             kind: "hook_additional_context",
-            first_content: Some(Content::Many(content)),
+            first_content: Some(AttachmentContent::Many(content)),
             ..wire
         },
-        Attached::SystemMessage { content } => {
-            Wire { kind: "hook_system_message", first_content: Some(Content::One(content)), ..wire }
-        }
+        HookAttachmentKind::SystemMessage { content } => AttachmentWire {
+            kind: "hook_system_message",
+            first_content: Some(AttachmentContent::One(content)),
+            ..wire
+        },
     }
 }

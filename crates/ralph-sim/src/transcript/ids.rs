@@ -4,9 +4,9 @@ use ralph_sys::clock;
 
 /// A generator of ids: the same seed gives the same ids.
 #[derive(Clone, Debug)]
-pub struct Ids(u64);
+pub struct IdGenerator(u64);
 
-impl Ids {
+impl IdGenerator {
     pub fn random() -> Self {
         Self(clock::nonce())
     }
@@ -16,13 +16,13 @@ impl Ids {
     }
 
     /// Derives an independent generator.
-    pub fn branch(&mut self) -> Self {
-        Self(self.number())
+    pub fn derive(&mut self) -> Self {
+        Self(self.next_u64())
     }
 
     /// A version 4 UUID.
     pub fn uuid(&mut self) -> String {
-        let (high, low) = (self.number(), self.number());
+        let (high, low) = (self.next_u64(), self.next_u64());
         format!(
             "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
             high >> 32,
@@ -34,12 +34,12 @@ impl Ids {
     }
 
     /// A subagent id such as `a992fcbb72ecc398e`.
-    pub fn agent(&mut self) -> String {
-        format!("a{:016x}", self.number())
+    pub fn agent_id(&mut self) -> String {
+        format!("a{:016x}", self.next_u64())
     }
 
     /// `SplitMix64`.
-    fn number(&mut self) -> u64 {
+    fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -53,10 +53,10 @@ mod tests {
 
     #[test]
     fn a_seed_gives_reproducible_and_distinct_ids() {
-        let mut ids = Ids::seeded(1);
-        let mut other = ids.branch();
+        let mut ids = IdGenerator::seeded(1);
+        let mut other = ids.derive();
         insta::assert_snapshot!(
-            [ids.uuid(), ids.uuid(), ids.agent(), other.uuid()].join("\n"),
+            [ids.uuid(), ids.uuid(), ids.agent_id(), other.uuid()].join("\n"),
             @"
         beeb8da1-658e-4c67-b893-a2eefb32555e
         71c18690-ee42-490b-b1bb-54d8d101b5b9

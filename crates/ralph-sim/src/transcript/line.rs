@@ -1,15 +1,15 @@
 //! Formats of the conversation lines. The order of the fields is the order of the client's keys.
 
-use crate::scenario::Usage;
+use crate::scenario::ScriptedUsage;
 use serde::Serialize;
 use serde_json::Value;
 
 /// Serializes as JSON null.
-type Null = Option<()>;
+type JsonNull = Option<()>;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Line<'a, B> {
+pub(super) struct ChainedLine<'a, B> {
     pub(super) parent_uuid: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) logical_parent_uuid: Option<&'a str>,
@@ -17,12 +17,12 @@ pub(super) struct Line<'a, B> {
     #[serde(flatten)]
     pub(super) body: B,
     #[serde(flatten)]
-    pub(super) tail: Tail<'a>,
+    pub(super) tail: ChainedLineTail<'a>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Tail<'a> {
+pub(super) struct ChainedLineTail<'a> {
     pub(super) user_type: &'static str,
     pub(super) entrypoint: &'static str,
     pub(super) cwd: &'a str,
@@ -36,14 +36,14 @@ pub(super) struct Tail<'a> {
 /// A prompt, a tool result, hook feedback, or a summary.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct User<'a> {
+pub(super) struct UserLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) prompt_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) agent_id: Option<&'a str>,
     #[serde(rename = "type")]
-    pub(super) kind: UserType,
-    pub(super) message: UserMessage<'a>,
+    pub(super) kind: UserLineType,
+    pub(super) message: UserLineMessage<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) is_visible_in_transcript_only: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,17 +55,17 @@ pub(super) struct User<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) permission_mode: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) origin: Option<TaskOrigin<'a>>,
+    pub(super) origin: Option<TaskOriginWire<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) prompt_source: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) turn_origin: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) turn_position: Option<TurnPosition>,
+    pub(super) turn_position: Option<TurnPositionWire>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) queue_skip_attachments: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) tool_use_result: Option<Structured<'a>>,
+    pub(super) tool_use_result: Option<StructuredToolResult<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) sandboxed: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,69 +73,69 @@ pub(super) struct User<'a> {
     #[serde(rename = "sourceToolAssistantUUID", skip_serializing_if = "Option::is_none")]
     pub(super) source_tool_assistant: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) permission_decision: Option<Permission>,
+    pub(super) permission_decision: Option<PermissionDecisionWire>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum UserType {
+pub(super) enum UserLineType {
     #[default]
     User,
 }
 
 #[derive(Debug, Default, Serialize)]
-pub(super) struct UserMessage<'a> {
-    pub(super) role: UserType,
-    pub(super) content: UserContent<'a>,
+pub(super) struct UserLineMessage<'a> {
+    pub(super) role: UserLineType,
+    pub(super) content: UserLineContent<'a>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum UserContent<'a> {
+pub(super) enum UserLineContent<'a> {
     Text(&'a str),
-    Texts([TextBlock<'a>; 1]),
-    Answer([ToolAnswer<'a>; 1]),
-    Failure([ToolFailure<'a>; 1]),
+    Texts([TextBlockWire<'a>; 1]),
+    Answer([ToolSuccessBlock<'a>; 1]),
+    Failure([ToolErrorBlock<'a>; 1]),
 }
 
-impl Default for UserContent<'_> {
+impl Default for UserLineContent<'_> {
     fn default() -> Self {
         Self::Text("")
     }
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct TextBlock<'a> {
+pub(super) struct TextBlockWire<'a> {
     #[serde(rename = "type")]
     pub(super) kind: &'static str,
     pub(super) text: &'a str,
 }
 
-impl<'a> TextBlock<'a> {
+impl<'a> TextBlockWire<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self { kind: "text", text }
     }
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct ToolAnswer<'a> {
+pub(super) struct ToolSuccessBlock<'a> {
     pub(super) tool_use_id: &'a str,
     #[serde(rename = "type")]
     pub(super) kind: &'static str,
-    pub(super) content: AnswerContent<'a>,
+    pub(super) content: ToolSuccessContent<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) is_error: Option<bool>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum AnswerContent<'a> {
+pub(super) enum ToolSuccessContent<'a> {
     Text(&'a str),
-    Blocks([TextBlock<'a>; 1]),
+    Blocks([TextBlockWire<'a>; 1]),
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct ToolFailure<'a> {
+pub(super) struct ToolErrorBlock<'a> {
     #[serde(rename = "type")]
     pub(super) kind: &'static str,
     pub(super) content: &'a str,
@@ -145,14 +145,14 @@ pub(super) struct ToolFailure<'a> {
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum Structured<'a> {
+pub(super) enum StructuredToolResult<'a> {
     Value(&'a Value),
     Text(String),
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct TaskOrigin<'a> {
+pub(super) struct TaskOriginWire<'a> {
     pub(super) kind: &'static str,
     pub(super) producer: &'static str,
     pub(super) run_id: &'a str,
@@ -160,14 +160,14 @@ pub(super) struct TaskOrigin<'a> {
 
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct TurnPosition {
+pub(super) struct TurnPositionWire {
     pub(super) prompt_index: u64,
     pub(super) turn_index: u64,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Permission {
+pub(super) struct PermissionDecisionWire {
     pub(super) decision: &'static str,
     pub(super) source: &'static str,
     pub(super) reason_type: &'static str,
@@ -178,10 +178,10 @@ pub(super) struct Permission {
 /// A line with one content block of an answer.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Assistant<'a> {
+pub(super) struct AssistantLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) agent_id: Option<&'a str>,
-    pub(super) message: Message<'a>,
+    pub(super) message: AssistantLineMessage<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tool_input_stream_ms: Option<u64>,
     pub(super) api_block_index: usize,
@@ -201,71 +201,71 @@ pub(super) struct Assistant<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Message<'a> {
+pub(super) struct AssistantLineMessage<'a> {
     pub(super) id: &'a str,
     #[serde(rename = "type")]
     pub(super) kind: &'static str,
     pub(super) role: &'static str,
     pub(super) model: &'a str,
-    pub(super) content: [Block<'a>; 1],
+    pub(super) content: [AnswerBlock<'a>; 1],
     pub(super) stop_reason: &'a str,
-    pub(super) stop_sequence: Null,
-    pub(super) usage: Used,
-    pub(super) stop_details: Null,
+    pub(super) stop_sequence: JsonNull,
+    pub(super) usage: AssistantLineUsage,
+    pub(super) stop_details: JsonNull,
 }
 
 /// One content block of an answer.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Block<'a> {
+pub enum AnswerBlock<'a> {
     Text { text: &'a str },
     ToolUse { id: &'a str, name: &'a str, input: &'a Value },
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Used {
+pub(super) struct AssistantLineUsage {
     input_tokens: u64,
     cache_creation_input_tokens: u64,
     cache_read_input_tokens: u64,
     output_tokens: u64,
-    output_tokens_details: Thinking,
-    server_tool_use: ServerTools,
+    output_tokens_details: ThinkingUsageWire,
+    server_tool_use: ServerToolUsageWire,
     service_tier: &'static str,
-    cache_creation: CacheCreation,
+    cache_creation: CacheCreationWire,
     inference_geo: &'static str,
     iterations: [(); 0],
     speed: &'static str,
-    fallback_credit: Null,
+    fallback_credit: JsonNull,
 }
 
 #[derive(Debug, Default, Serialize)]
-struct Thinking {
+struct ThinkingUsageWire {
     thinking_tokens: u64,
 }
 
 #[derive(Debug, Default, Serialize)]
-struct ServerTools {
+struct ServerToolUsageWire {
     web_search_requests: u64,
     web_fetch_requests: u64,
 }
 
 #[derive(Debug, Default, Serialize)]
-struct CacheCreation {
+struct CacheCreationWire {
     ephemeral_1h_input_tokens: u64,
     ephemeral_5m_input_tokens: u64,
 }
 
-impl From<Usage> for Used {
-    fn from(usage: Usage) -> Self {
+impl From<ScriptedUsage> for AssistantLineUsage {
+    fn from(usage: ScriptedUsage) -> Self {
         Self {
             input_tokens: usage.input,
             cache_creation_input_tokens: usage.cache_creation,
             cache_read_input_tokens: usage.cache_read,
             output_tokens: usage.output,
-            output_tokens_details: Thinking::default(),
-            server_tool_use: ServerTools::default(),
+            output_tokens_details: ThinkingUsageWire::default(),
+            server_tool_use: ServerToolUsageWire::default(),
             service_tier: "standard",
-            cache_creation: CacheCreation {
+            cache_creation: CacheCreationWire {
                 ephemeral_1h_input_tokens: 0,
                 ephemeral_5m_input_tokens: usage.cache_creation,
             },
@@ -280,14 +280,14 @@ impl From<Usage> for Used {
 /// An answer made up by the client.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Synthetic<'a> {
+pub(super) struct SyntheticLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) agent_id: Option<&'a str>,
     #[serde(rename = "type")]
     pub(super) kind: &'static str,
     pub(super) uuid: &'a str,
     pub(super) timestamp: String,
-    pub(super) message: SyntheticMessage<'a>,
+    pub(super) message: SyntheticLineMessage<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) request_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -305,39 +305,39 @@ pub(super) struct Synthetic<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct SyntheticMessage<'a> {
-    diagnostics: Null,
+pub(super) struct SyntheticLineMessage<'a> {
+    diagnostics: JsonNull,
     id: &'a str,
-    container: Null,
+    container: JsonNull,
     model: &'static str,
     role: &'static str,
-    stop_details: Null,
+    stop_details: JsonNull,
     stop_reason: &'static str,
     stop_sequence: &'static str,
     #[serde(rename = "type")]
     kind: &'static str,
-    usage: Unused,
-    content: [TextBlock<'a>; 1],
-    context_management: Null,
+    usage: SyntheticLineUsage,
+    content: [TextBlockWire<'a>; 1],
+    context_management: JsonNull,
 }
 
 #[derive(Debug, Default, Serialize)]
-struct Unused {
-    output_tokens_details: Null,
+struct SyntheticLineUsage {
+    output_tokens_details: JsonNull,
     input_tokens: u64,
     output_tokens: u64,
     cache_creation_input_tokens: u64,
     cache_read_input_tokens: u64,
-    server_tool_use: ServerTools,
-    service_tier: Null,
-    cache_creation: CacheCreation,
-    inference_geo: Null,
-    iterations: Null,
-    speed: Null,
-    fallback_credit: Null,
+    server_tool_use: ServerToolUsageWire,
+    service_tier: JsonNull,
+    cache_creation: CacheCreationWire,
+    inference_geo: JsonNull,
+    iterations: JsonNull,
+    speed: JsonNull,
+    fallback_credit: JsonNull,
 }
 
-impl<'a> SyntheticMessage<'a> {
+impl<'a> SyntheticLineMessage<'a> {
     pub(super) fn new(id: &'a str, text: &'a str) -> Self {
         Self {
             diagnostics: None,
@@ -349,8 +349,8 @@ impl<'a> SyntheticMessage<'a> {
             stop_reason: "stop_sequence",
             stop_sequence: "",
             kind: "message",
-            usage: Unused::default(),
-            content: [TextBlock::new(text)],
+            usage: SyntheticLineUsage::default(),
+            content: [TextBlockWire::new(text)],
             context_management: None,
         }
     }

@@ -18,51 +18,51 @@ mod totals;
 #[cfg(test)]
 mod tests;
 
-pub use attached::{Answered, Attached, Ended};
-pub use ids::Ids;
-pub use line::Block;
-pub use place::Place;
-pub use session::{Compaction, Failure, Stop, Trigger};
-pub use system::HookInfo;
-pub use tool::{Outcome, ToolResult};
-pub use totals::Model as ModelUsed;
+pub use attached::{AttachedHookOutput, HookAttachment, HookAttachmentKind};
+pub use ids::IdGenerator;
+pub use line::AnswerBlock;
+pub use place::ClientSessionPaths;
+pub use session::{CompactionTrigger, StopHookSummary, WrittenApiError, WrittenCompaction};
+pub use system::StopHookInfo;
+pub use tool::{WrittenToolOutcome, WrittenToolResult};
+pub use totals::ModelTotals as ModelUsed;
 
-use crate::scenario::Usage;
+use crate::scenario::ScriptedUsage;
 use line::{
-    Assistant, Line, Message, Tail, TaskOrigin, TextBlock, TurnPosition, User, UserContent,
-    UserMessage, UserType,
+    AssistantLine, AssistantLineMessage, ChainedLine, ChainedLineTail, TaskOriginWire,
+    TextBlockWire, TurnPositionWire, UserLine, UserLineContent, UserLineMessage, UserLineType,
 };
 use ralph_sys::clock::{self, Stopwatch};
-use ralph_sys::fs::{self, FileError, Lines};
+use ralph_sys::fs::{self, FileError, LineAppender};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use system::{Meta, Queued};
-use totals::Totals;
+use system::{QueueOperationLine, SubagentMetaFile};
+use totals::SessionTotals;
 
-pub const VERSION: &str = "2.1.325";
+pub const CLIENT_VERSION: &str = "2.1.325";
 /// The client's default model.
-pub const MODEL: &str = "claude-opus-5-5";
+pub const DEFAULT_MODEL: &str = "claude-opus-5-5";
 pub const PERMISSION_MODE: &str = "bypassPermissions";
 const EFFORT: &str = "medium";
 
 /// Writes one transcript file, which stays open as long as the session. Keeps no line in memory.
 #[derive(Debug)]
-pub struct Transcript {
-    lines: Lines,
+pub struct TranscriptWriter {
+    lines: LineAppender,
     session: String,
     cwd: String,
     branch: String,
-    agent: Option<Agent>,
+    agent: Option<SidechainAgent>,
     /// The uuid of the last line, which becomes the parent of the next one.
-    chain: Option<String>,
+    last_uuid: Option<String>,
     prompt: Option<String>,
     turns: u64,
     last_prompt: String,
     /// The tool calls of the last answer, each with the uuid of its line.
     calls: Vec<(String, String)>,
-    ids: Ids,
-    totals: Totals,
+    ids: IdGenerator,
+    totals: SessionTotals,
     before_ms: u64,
     watch: Stopwatch,
     slug: Option<&'static str>,
@@ -71,7 +71,7 @@ pub struct Transcript {
 
 /// A subagent. Its transcript is a separate file.
 #[derive(Clone, Debug)]
-pub struct Agent {
+pub struct SidechainAgent {
     pub id: String,
     /// For example `general-purpose`.
     pub kind: String,
@@ -82,7 +82,7 @@ pub struct Agent {
 
 /// The origin of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum WrittenPromptOrigin {
     Person,
     /// The notification of a finished background task.
     Task,
@@ -92,45 +92,53 @@ pub enum Origin {
 
 /// One answer of the model. Each block becomes a line; all of them share the id and usage of the answer.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer<'a> {
+pub struct WrittenAnswer<'a> {
     pub id: &'a str,
     pub request: &'a str,
     pub model: &'a str,
-    pub blocks: &'a [Block<'a>],
+    pub blocks: &'a [AnswerBlock<'a>],
     pub stop_reason: &'a str,
-    pub usage: Usage,
+    pub usage: ScriptedUsage,
 }
 
-impl Transcript {
+impl TranscriptWriter {
     /// Opens or creates a transcript; an existing one is continued.
-    pub fn open(place: &Place<'_>, ids: Ids) -> Result<Self, FileError> {
+    pub fn open(place: &ClientSessionPaths<'_>, ids: IdGenerator) -> Result<Self, FileError> {
         let path = place.transcript();
         let cwd = place.project.to_string_lossy().into_owned();
-        Self::at(&path, place.session, (cwd, ids))
+        Self::open_at(&path, place.session, (cwd, ids))
     }
 
     /// Copies a session under a new id and opens the copy.
-    pub fn fork(from: &Place<'_>, session: &str, ids: Ids) -> Result<Self, FileError> {
-        let to = Place { session, ..*from };
-        check(session, &to.transcript())?;
-        fs::create_dir(&to.directory())?;
-        let original = from.find().unwrap_or_else(|| from.transcript());
-        resume::copy(&original, &to.transcript(), (from.session, session))?;
+    pub fn fork(
+        from: &ClientSessionPaths<'_>,
+        session: &str,
+        ids: IdGenerator,
+    ) -> Result<Self, FileError> {
+        let to = ClientSessionPaths { session, ..*from };
+        check_id(session, &to.transcript())?;
+        fs::create_private_dir(&to.directory())?;
+        let original = from.find_transcript().unwrap_or_else(|| from.transcript());
+        resume::copy_conversation(&original, &to.transcript(), (from.session, session))?;
         let mut fork = Self::open(&to, ids)?;
-        let found = resume::find(&original)?;
+        let found = resume::read_resume_point(&original)?;
         fork.before_ms = found.totals.total_duration;
         fork.totals = found.totals;
         fork.last_prompt = found.last_prompt;
         Ok(fork)
     }
 
-    fn at(path: &Path, session: &str, (cwd, ids): (String, Ids)) -> Result<Self, FileError> {
-        check(session, path)?;
+    fn open_at(
+        path: &Path,
+        session: &str,
+        (cwd, ids): (String, IdGenerator),
+    ) -> Result<Self, FileError> {
+        check_id(session, path)?;
         if let Some(directory) = path.parent() {
-            fs::create_dir(directory)?;
+            fs::create_private_dir(directory)?;
         }
-        let found = resume::find(path)?;
-        let lines = Lines::open(path)?;
+        let found = resume::read_resume_point(path)?;
+        let lines = LineAppender::open(path)?;
         let mut totals = found.totals;
         if totals.start_time == 0 {
             totals.start_time = clock::now_ms();
@@ -141,7 +149,7 @@ impl Transcript {
             cwd,
             branch: "HEAD".to_owned(),
             agent: None,
-            chain: found.chain,
+            last_uuid: found.last_uuid,
             prompt: None,
             turns: found.turns,
             last_prompt: found.last_prompt,
@@ -160,12 +168,12 @@ impl Transcript {
     }
 
     /// The cost of the session in USD, including the cost recorded when its client last exited normally.
-    pub fn cost(&self) -> f64 {
+    pub fn cost_usd(&self) -> f64 {
         self.totals.total_cost
     }
 
     /// Token usage by model, over the same period as [`Self::cost_usd`].
-    pub fn models(&self) -> &BTreeMap<String, ModelUsed> {
+    pub fn usage_by_model(&self) -> &BTreeMap<String, ModelUsed> {
         &self.totals.model_usage
     }
 
@@ -184,63 +192,73 @@ impl Transcript {
     }
 
     /// Records that a prompt was queued and taken from the queue.
-    pub fn queue(&mut self, text: &str) -> Result<(), FileError> {
+    pub fn write_queued_prompt(&mut self, text: &str) -> Result<(), FileError> {
         for (operation, content) in [("enqueue", Some(text)), ("dequeue", None)] {
-            let timestamp = now();
+            let timestamp = timestamp_now();
             let session_id = &self.session;
-            let queued =
-                Queued { kind: "queue-operation", operation, timestamp, session_id, content };
-            add(&mut self.lines, &queued)?;
+            let queued = QueueOperationLine {
+                kind: "queue-operation",
+                operation,
+                timestamp,
+                session_id,
+                content,
+            };
+            write_line(&mut self.lines, &queued)?;
         }
         Ok(())
     }
 
     /// Starts a new prompt and returns its id, which hooks receive before the line of the prompt is written.
-    pub fn begin(&mut self) -> String {
+    pub fn begin_prompt(&mut self) -> String {
         let id = self.ids.uuid();
         self.prompt = Some(id.clone());
         id
     }
 
-    pub fn prompt(&mut self, text: &str, origin: Origin) -> Result<(), FileError> {
-        let run = self.ids.agent();
-        let user = User { message: says(UserContent::Text(text)), ..User::default() };
-        if origin == Origin::Agent {
-            return self.user(user);
+    pub fn write_prompt(
+        &mut self,
+        text: &str,
+        origin: WrittenPromptOrigin,
+    ) -> Result<(), FileError> {
+        let run = self.ids.agent_id();
+        let user =
+            UserLine { message: user_message(UserLineContent::Text(text)), ..UserLine::default() };
+        if origin == WrittenPromptOrigin::Agent {
+            return self.write_user_line(user);
         }
         self.turns += 1;
-        let is_task = origin == Origin::Task;
+        let is_task = origin == WrittenPromptOrigin::Task;
         if !is_task {
             text.clone_into(&mut self.last_prompt);
         }
-        self.user(User {
+        self.write_user_line(UserLine {
             permission_mode: Some(PERMISSION_MODE),
-            origin: is_task.then_some(TaskOrigin {
+            origin: is_task.then_some(TaskOriginWire {
                 kind: "task-notification",
                 producer: "session-task",
                 run_id: &run,
             }),
             prompt_source: Some(if is_task { "system" } else { "sdk" }),
             turn_origin: Some(if is_task { "task_notification" } else { "sdk" }),
-            turn_position: Some(TurnPosition { prompt_index: 0, turn_index: self.turns }),
+            turn_position: Some(TurnPositionWire { prompt_index: 0, turn_index: self.turns }),
             queue_skip_attachments: is_task.then_some(true),
             ..user
         })
     }
 
     /// Writes a user message that no person typed, such as `Stop hook feedback:\n…`.
-    pub fn feedback(&mut self, text: &str) -> Result<(), FileError> {
-        let message = says(UserContent::Text(text));
-        self.user(User { message, is_meta: Some(true), ..User::default() })
+    pub fn write_feedback(&mut self, text: &str) -> Result<(), FileError> {
+        let message = user_message(UserLineContent::Text(text));
+        self.write_user_line(UserLine { message, is_meta: Some(true), ..UserLine::default() })
     }
 
     /// Writes a message such as `[Request interrupted by user]`.
-    pub fn interruption(&mut self, text: &str) -> Result<(), FileError> {
-        let message = says(UserContent::Texts([TextBlock::new(text)]));
-        self.user(User { message, ..User::default() })
+    pub fn write_interruption(&mut self, text: &str) -> Result<(), FileError> {
+        let message = user_message(UserLineContent::Texts([TextBlockWire::new(text)]));
+        self.write_user_line(UserLine { message, ..UserLine::default() })
     }
 
-    pub fn answer(&mut self, answer: &Answer<'_>) -> Result<(), FileError> {
+    pub fn write_answer(&mut self, answer: &WrittenAnswer<'_>) -> Result<(), FileError> {
         self.totals.add(answer.model, answer.usage);
         self.calls.clear();
         let request_ref = self.ids.uuid();
@@ -248,15 +266,15 @@ impl Transcript {
         for (index, block) in answer.blocks.iter().enumerate() {
             let uuid = self.ids.uuid();
             let is_call = match block {
-                Block::ToolUse { id, .. } => {
+                AnswerBlock::ToolUse { id, .. } => {
                     self.calls.push(((*id).to_owned(), uuid.clone()));
                     true
                 }
-                Block::Text { .. } => false,
+                AnswerBlock::Text { .. } => false,
             };
-            let body = Assistant {
+            let body = AssistantLine {
                 agent_id: agent.as_ref().map(|agent| &*agent.id),
-                message: Message {
+                message: AssistantLineMessage {
                     id: answer.id,
                     kind: "message",
                     role: "assistant",
@@ -276,48 +294,48 @@ impl Transcript {
                 attribution_agent: agent.as_ref().map(|agent| &*agent.kind),
                 kind: "assistant",
                 uuid: &uuid,
-                timestamp: now(),
+                timestamp: timestamp_now(),
                 effort: EFFORT,
                 per_turn_effort: EFFORT,
                 made_by: "model",
             };
-            self.follow(&uuid, body)?;
+            self.write_chained(&uuid, body)?;
         }
         Ok(())
     }
 
-    pub fn tool_result(&mut self, result: &ToolResult<'_>) -> Result<(), FileError> {
+    pub fn write_tool_result(&mut self, result: &WrittenToolResult<'_>) -> Result<(), FileError> {
         let source = self.calls.iter().find(|(call, _)| call == result.id);
         let source = source.map(|(_, line)| line.clone());
         if source.is_some() {
             // The parent of a result is its call, even if several calls were made at once.
-            self.chain.clone_from(&source);
+            self.last_uuid.clone_from(&source);
         }
-        let mut user = result.line();
+        let mut user = result.user_line();
         user.source_tool_assistant = source.as_deref();
         if self.agent.is_some() {
             user.tool_use_result = None;
         }
-        self.user(user)
+        self.write_user_line(user)
     }
 
-    pub fn attach(&mut self, answered: &Answered<'_>) -> Result<(), FileError> {
+    pub fn write_attachment(&mut self, answered: &HookAttachment<'_>) -> Result<(), FileError> {
         let uuid = self.ids.uuid();
         let agent = self.agent_id();
-        let mut body = attached::Body::new(answered);
+        let mut body = attached::AttachmentLine::new(answered);
         body.agent_id = agent.as_deref();
         body.uuid = &uuid;
-        body.timestamp = now();
-        self.follow(&uuid, body)
+        body.timestamp = timestamp_now();
+        self.write_chained(&uuid, body)
     }
 
     /// Opens the transcript of a subagent and writes its metadata file.
-    pub fn sidechain(&mut self, agent: Agent) -> Result<Self, FileError> {
-        check(&agent.id, self.path())?;
+    pub fn open_sidechain(&mut self, agent: SidechainAgent) -> Result<Self, FileError> {
+        check_id(&agent.id, self.path())?;
         let directory = self.path().with_extension("").join("subagents");
         let path = directory.join(format!("agent-{}.jsonl", agent.id));
-        let ids = self.ids.branch();
-        let mut sidechain = Self::at(&path, &self.session, (self.cwd.clone(), ids))?;
+        let ids = self.ids.derive();
+        let mut sidechain = Self::open_at(&path, &self.session, (self.cwd.clone(), ids))?;
         sidechain.branch.clone_from(&self.branch);
         sidechain.prompt.clone_from(&self.prompt);
         sidechain.agent = Some(agent);
@@ -326,14 +344,14 @@ impl Transcript {
     }
 
     /// Marks a subagent as finished and adds its usage to the session's.
-    pub fn finish(&mut self, sidechain: &Self) -> Result<(), FileError> {
+    pub fn finish_sidechain(&mut self, sidechain: &Self) -> Result<(), FileError> {
         self.totals.absorb(&sidechain.totals);
         sidechain.write_meta(Some(true))
     }
 
     fn write_meta(&self, finished: Option<bool>) -> Result<(), FileError> {
         let Some(agent) = &self.agent else { return Ok(()) };
-        let meta = Meta {
+        let meta = SubagentMetaFile {
             agent_type: &agent.kind,
             is_built_in: true,
             launched_with_defaults: agent.background.then_some(true),
@@ -342,80 +360,80 @@ impl Transcript {
             spawn_depth: 1,
             request_shape: if agent.background { "background" } else { "foreground" },
             request_non_interactive: true,
-            picked_effort_model: MODEL,
+            picked_effort_model: DEFAULT_MODEL,
             finished,
         };
         let path: PathBuf = self.path().with_extension("meta.json");
-        fs::overwrite(&path, &json(&meta))
+        fs::overwrite(&path, &to_json(&meta))
     }
 
     fn agent_id(&self) -> Option<String> {
         self.agent.as_ref().map(|agent| agent.id.clone())
     }
 
-    fn user(&mut self, user: User<'_>) -> Result<(), FileError> {
+    fn write_user_line(&mut self, user: UserLine<'_>) -> Result<(), FileError> {
         let (uuid, prompt, agent) = (self.ids.uuid(), self.prompt.clone(), self.agent_id());
-        let user = User {
+        let user = UserLine {
             prompt_id: prompt.as_deref(),
             agent_id: agent.as_deref(),
             uuid: &uuid,
-            timestamp: now(),
+            timestamp: timestamp_now(),
             ..user
         };
-        self.follow(&uuid, user)
+        self.write_chained(&uuid, user)
     }
 
-    fn follow<B: Serialize>(&mut self, uuid: &str, body: B) -> Result<(), FileError> {
-        self.write((uuid, None), body)
+    fn write_chained<B: Serialize>(&mut self, uuid: &str, body: B) -> Result<(), FileError> {
+        self.write_with_logical_parent((uuid, None), body)
     }
 
-    fn write<B: Serialize>(
+    fn write_with_logical_parent<B: Serialize>(
         &mut self,
         (uuid, logical_parent_uuid): (&str, Option<&str>),
         body: B,
     ) -> Result<(), FileError> {
-        let line = Line {
-            parent_uuid: self.chain.as_deref(),
+        let line = ChainedLine {
+            parent_uuid: self.last_uuid.as_deref(),
             logical_parent_uuid,
             is_sidechain: self.agent.is_some(),
             body,
-            tail: Tail {
+            tail: ChainedLineTail {
                 user_type: "external",
                 entrypoint: "sdk-cli",
                 cwd: &self.cwd,
                 session_id: &self.session,
-                version: VERSION,
+                version: CLIENT_VERSION,
                 git_branch: &self.branch,
                 slug: self.slug,
             },
         };
-        add(&mut self.lines, &line)?;
-        self.chain = Some(uuid.to_owned());
+        write_line(&mut self.lines, &line)?;
+        self.last_uuid = Some(uuid.to_owned());
         Ok(())
     }
 }
 
-fn says(content: UserContent<'_>) -> UserMessage<'_> {
-    UserMessage { role: UserType::User, content }
+fn user_message(content: UserLineContent<'_>) -> UserLineMessage<'_> {
+    UserLineMessage { role: UserLineType::User, content }
 }
 
-fn add<T: Serialize>(lines: &mut Lines, line: &T) -> Result<(), FileError> {
-    lines.add(&json(line))
+fn write_line<T: Serialize>(lines: &mut LineAppender, line: &T) -> Result<(), FileError> {
+    lines.append_line(&to_json(line))
 }
 
 /// Serialization fails only for maps with non-string keys, and no type here has one.
-fn json<T: Serialize>(value: &T) -> Vec<u8> {
+fn to_json<T: Serialize>(value: &T) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
 
-fn check(id: &str, path: &Path) -> Result<(), FileError> {
-    if place::is_plain(id) {
+fn check_id(id: &str, path: &Path) -> Result<(), FileError> {
+    if place::is_safe_id(id) {
         Ok(())
     } else {
         Err(FileError::refused(path, "the id may contain only letters, digits and `-`"))
     }
 }
 
-fn now() -> String {
-    clock::rfc3339(clock::now_ms())
+fn timestamp_now() -> String {
+    clock::format_rfc3339(clock::now_ms())
 }

@@ -4,11 +4,11 @@ use ralph_sys::fs;
 use std::path::{Path, PathBuf};
 
 /// The client truncates longer directory names and appends a hash.
-const LONGEST: usize = 200;
-const MOST_PROJECTS: usize = 10_000;
+const MAX_SLUG_LENGTH: usize = 200;
+const MAX_PROJECTS: usize = 10_000;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct ClientSessionPaths<'a> {
     /// The user's home, which contains the client's directory `.claude`.
     pub home: &'a Path,
     /// The directory in which the client was started.
@@ -16,10 +16,10 @@ pub struct Place<'a> {
     pub session: &'a str,
 }
 
-impl Place<'_> {
+impl ClientSessionPaths<'_> {
     /// `~/.claude/projects/-home-user-project`
     pub fn directory(&self) -> PathBuf {
-        self.home.join(".claude/projects").join(slug(&self.project.to_string_lossy()))
+        self.home.join(".claude/projects").join(project_slug(&self.project.to_string_lossy()))
     }
 
     /// `~/.claude/projects/-home-user-project/SESSION.jsonl`
@@ -28,30 +28,30 @@ impl Place<'_> {
     }
 }
 
-impl Place<'_> {
+impl ClientSessionPaths<'_> {
     /// Finds the transcript of the session in this project or in any other. The client searches all projects for a
     /// session to fork.
-    pub fn find(&self) -> Option<PathBuf> {
+    pub fn find_transcript(&self) -> Option<PathBuf> {
         let here = self.transcript();
         if fs::exists(&here) {
             return Some(here);
         }
         let projects = self.home.join(".claude/projects");
-        let names = fs::list(&projects, MOST_PROJECTS).unwrap_or_default();
+        let names = fs::list(&projects, MAX_PROJECTS).unwrap_or_default();
         let file = format!("{}.jsonl", self.session);
         let mut places = names.into_iter().map(|name| projects.join(name).join(&file));
-        places.find(|place| is_plain(self.session) && fs::exists(place))
+        places.find(|place| is_safe_id(self.session) && fs::exists(place))
     }
 }
 
 /// Whether an id is safe to use in a path.
-pub(super) fn is_plain(id: &str) -> bool {
+pub(super) fn is_safe_id(id: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     !id.is_empty() && id.len() <= 64 && id.bytes().all(is_plain)
 }
 
 /// Replaces every UTF-16 code unit that is not an ASCII letter or digit with a dash, as the client does.
-fn slug(path: &str) -> String {
+fn project_slug(path: &str) -> String {
     let mut name = String::new();
     for char in path.chars() {
         if char.is_ascii_alphanumeric() {
@@ -60,15 +60,15 @@ fn slug(path: &str) -> String {
             name.extend(std::iter::repeat_n('-', char.len_utf16()));
         }
     }
-    if name.len() > LONGEST {
-        name.truncate(LONGEST);
-        name.push_str(&format!("-{:x}", hash(path)));
+    if name.len() > MAX_SLUG_LENGTH {
+        name.truncate(MAX_SLUG_LENGTH);
+        name.push_str(&format!("-{:x}", fnv1a(path)));
     }
     name
 }
 
 /// FNV-1a. The client uses another hash, but the value only has to distinguish long paths.
-fn hash(text: &str) -> u64 {
+fn fnv1a(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
@@ -85,9 +85,10 @@ mod tests {
             ("/tmp/.a_b c/ä", "-tmp--a-b-c--"),
             ("/😀", "---"),
         ] {
-            assert_eq!(slug(path), expected, "{path}");
+            assert_eq!(project_slug(path), expected, "{path}");
         }
-        let (one, other) = (slug(&format!("/{}a", "x/".repeat(200))), slug(&"/x".repeat(200)));
+        let (one, other) =
+            (project_slug(&format!("/{}a", "x/".repeat(200))), project_slug(&"/x".repeat(200)));
         assert_ne!(one, other);
         assert!(one.len() < 255 && other.len() < 255);
     }
@@ -102,8 +103,8 @@ mod tests {
             ("a/b", false),
             ("a\n", false),
         ] {
-            assert_eq!(is_plain(id), expected, "{id:?}");
+            assert_eq!(is_safe_id(id), expected, "{id:?}");
         }
-        assert!(!is_plain(&"a".repeat(65)));
+        assert!(!is_safe_id(&"a".repeat(65)));
     }
 }

@@ -1,11 +1,13 @@
 //! Writes the lines about a session: stops, compactions, errors and its end.
 
-use super::line::{Synthetic, SyntheticMessage, TurnPosition, User, UserContent};
-use super::system::{
-    Boundary, Compacted, CostState, Empty, HookInfo, Informational, LastPrompt, Preserved, Segment,
-    StopSummary,
+use super::line::{
+    SyntheticLine, SyntheticLineMessage, TurnPositionWire, UserLine, UserLineContent,
 };
-use super::{EFFORT, Transcript, add, now, says};
+use super::system::{
+    CompactBoundaryLine, CompactMetadataWire, CostStateLine, EmptyObjectWire, InformationalLine,
+    LastPromptLine, PreservedMessagesWire, PreservedSegmentWire, StopHookInfo, StopSummaryLine,
+};
+use super::{EFFORT, TranscriptWriter, timestamp_now, user_message, write_line};
 use ralph_sys::fs::FileError;
 
 /// The client assigns a session its slug at the first compaction.
@@ -13,9 +15,9 @@ const SLUG: &str = "patient-waiting-heron";
 
 /// The combined results of all hooks of one stop.
 #[derive(Clone, Copy, Debug)]
-pub struct Stop<'a> {
+pub struct StopHookSummary<'a> {
     pub tool_use_id: &'a str,
-    pub infos: &'a [HookInfo],
+    pub infos: &'a [StopHookInfo],
     pub errors: &'a [String],
     pub context: &'a [String],
     /// `stopReason`, if a hook returned `continue: false`.
@@ -24,8 +26,8 @@ pub struct Stop<'a> {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Compaction<'a> {
-    pub trigger: Trigger,
+pub struct WrittenCompaction<'a> {
+    pub trigger: CompactionTrigger,
     pub tokens_before: u64,
     pub tokens_after: u64,
     pub duration_ms: u64,
@@ -34,13 +36,13 @@ pub struct Compaction<'a> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trigger {
+pub enum CompactionTrigger {
     Auto,
     Manual,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Failure<'a> {
+pub struct WrittenApiError<'a> {
     /// `None` if the server was not reached.
     pub status: Option<u16>,
     /// The API's error type, such as `overloaded_error`.
@@ -52,11 +54,11 @@ pub struct Failure<'a> {
     pub text: &'a str,
 }
 
-impl Transcript {
+impl TranscriptWriter {
     /// The client writes this line after every stop of the main conversation that has hooks, and never for a subagent.
-    pub fn stop_summary(&mut self, stop: &Stop<'_>) -> Result<(), FileError> {
+    pub fn write_stop_summary(&mut self, stop: &StopHookSummary<'_>) -> Result<(), FileError> {
         let uuid = self.ids.uuid();
-        let body = StopSummary {
+        let body = StopSummaryLine {
             kind: "system",
             subtype: "stop_hook_summary",
             hook_count: stop.infos.len(),
@@ -67,78 +69,85 @@ impl Transcript {
             stop_reason: stop.stopped.unwrap_or_default(),
             has_output: stop.has_output,
             level: "suggestion",
-            timestamp: now(),
+            timestamp: timestamp_now(),
             uuid: &uuid,
             tool_use_id: stop.tool_use_id,
         };
-        self.follow(&uuid, body)
+        self.write_chained(&uuid, body)
     }
 
     /// Writes a warning to the user, for example that hooks blocked too often.
-    pub fn warning(&mut self, text: &str) -> Result<(), FileError> {
+    pub fn write_warning(&mut self, text: &str) -> Result<(), FileError> {
         let uuid = self.ids.uuid();
-        let body = Informational {
+        let body = InformationalLine {
             kind: "system",
             subtype: "informational",
             content: text,
             is_meta: false,
-            timestamp: now(),
+            timestamp: timestamp_now(),
             uuid: &uuid,
             level: "warning",
         };
-        self.follow(&uuid, body)
+        self.write_chained(&uuid, body)
     }
 
     /// Writes the boundary of a compaction and the summary after it.
-    pub fn compact(&mut self, compaction: &Compaction<'_>) -> Result<(), FileError> {
+    pub fn write_compaction(
+        &mut self,
+        compaction: &WrittenCompaction<'_>,
+    ) -> Result<(), FileError> {
         let (uuid, anchor) = (self.ids.uuid(), self.ids.uuid());
-        let last = self.chain.take().unwrap_or_default();
+        let last = self.last_uuid.take().unwrap_or_default();
         self.slug = Some(SLUG);
         self.dropped += compaction.tokens_before.saturating_sub(compaction.tokens_after);
-        let is_auto = compaction.trigger == Trigger::Auto;
-        let body = Boundary {
+        let is_auto = compaction.trigger == CompactionTrigger::Auto;
+        let body = CompactBoundaryLine {
             kind: "system",
             subtype: "compact_boundary",
             content: "Conversation compacted",
             is_meta: (!is_auto).then_some(false),
             level: "info",
-            compact_metadata: Compacted {
+            compact_metadata: CompactMetadataWire {
                 trigger: if is_auto { "auto" } else { "manual" },
                 pre_tokens: compaction.tokens_before,
                 post_tokens: compaction.tokens_after,
                 cumulative_dropped_tokens: self.dropped,
                 duration_ms: compaction.duration_ms,
-                preserved_segment: Segment { head: &last, anchor: &anchor, tail: &last },
-                preserved_messages: Preserved {
+                preserved_segment: PreservedSegmentWire {
+                    head: &last,
+                    anchor: &anchor,
+                    tail: &last,
+                },
+                preserved_messages: PreservedMessagesWire {
                     anchor_uuid: &anchor,
                     uuids: [&last],
                     all_uuids: [&last],
                 },
-                running_turn_prompt: is_auto.then_some(Empty {}),
+                running_turn_prompt: is_auto.then_some(EmptyObjectWire {}),
             },
             uuid: &uuid,
-            timestamp: now(),
+            timestamp: timestamp_now(),
         };
-        self.write((&uuid, Some(&last)), body)?;
+        self.write_with_logical_parent((&uuid, Some(&last)), body)?;
         let prompt = self.prompt.clone();
-        let summary = User {
+        let summary = UserLine {
             prompt_id: prompt.as_deref(),
-            message: says(UserContent::Text(compaction.summary)),
+            message: user_message(UserLineContent::Text(compaction.summary)),
             is_visible_in_transcript_only: Some(true),
             is_compact_summary: Some(true),
             uuid: &anchor,
-            timestamp: now(),
+            timestamp: timestamp_now(),
             turn_origin: is_auto.then_some("sdk"),
-            turn_position: Some(TurnPosition { prompt_index: 0, turn_index: self.turns }),
-            ..User::default()
+            turn_position: Some(TurnPositionWire { prompt_index: 0, turn_index: self.turns }),
+            ..UserLine::default()
         };
-        self.follow(&anchor, summary)
+        self.write_chained(&anchor, summary)
     }
 
     /// Writes the answer that the client makes up when the API failed.
-    pub fn api_error(&mut self, failure: &Failure<'_>) -> Result<(), FileError> {
+    pub fn write_api_error(&mut self, failure: &WrittenApiError<'_>) -> Result<(), FileError> {
         let (uuid, id, agent) = (self.ids.uuid(), self.ids.uuid(), self.agent_id());
-        let body = Synthetic {
+        let body = SyntheticLine {
             request_id: Some(failure.request),
             error: Some(failure.error),
             is_api_error_message: true,
@@ -149,39 +158,39 @@ impl Transcript {
             made_by: "model",
             ..synthetic((&uuid, &id), failure.text)
         };
-        self.follow(&uuid, Synthetic { agent_id: agent.as_deref(), ..body })
+        self.write_chained(&uuid, SyntheticLine { agent_id: agent.as_deref(), ..body })
     }
 
     /// Writes the answer that the client makes up for an unanswered prompt when the session continues.
-    pub fn no_response(&mut self) -> Result<(), FileError> {
+    pub fn write_no_response(&mut self) -> Result<(), FileError> {
         let (uuid, id) = (self.ids.uuid(), self.ids.uuid());
-        self.follow(&uuid, synthetic((&uuid, &id), "No response requested."))
+        self.write_chained(&uuid, synthetic((&uuid, &id), "No response requested."))
     }
 
     /// Writes the last lines, as the client does when it exits.
     pub fn close(&mut self) -> Result<(), FileError> {
         let elapsed = u64::try_from(self.watch.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.totals.total_duration = self.before_ms.saturating_add(elapsed);
-        let last = LastPrompt {
+        let last = LastPromptLine {
             kind: "last-prompt",
             text: &self.last_prompt,
-            leaf_uuid: self.chain.as_deref().unwrap_or_default(),
+            leaf_uuid: self.last_uuid.as_deref().unwrap_or_default(),
             session_id: &self.session,
         };
-        add(&mut self.lines, &last)?;
+        write_line(&mut self.lines, &last)?;
         let cost =
-            CostState { kind: "cost-state", session_id: &self.session, totals: &self.totals };
-        add(&mut self.lines, &cost)
+            CostStateLine { kind: "cost-state", session_id: &self.session, totals: &self.totals };
+        write_line(&mut self.lines, &cost)
     }
 }
 
-fn synthetic<'a>((uuid, id): (&'a str, &'a str), text: &'a str) -> Synthetic<'a> {
-    Synthetic {
+fn synthetic<'a>((uuid, id): (&'a str, &'a str), text: &'a str) -> SyntheticLine<'a> {
+    SyntheticLine {
         agent_id: None,
         kind: "assistant",
         uuid,
-        timestamp: now(),
-        message: SyntheticMessage::new(id, text),
+        timestamp: timestamp_now(),
+        message: SyntheticLineMessage::new(id, text),
         request_id: None,
         error: None,
         is_api_error_message: false,

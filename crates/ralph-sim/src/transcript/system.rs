@@ -1,16 +1,16 @@
 //! Formats of the lines about the session, as opposed to those of the conversation.
 
-use super::totals::Totals;
+use super::totals::SessionTotals;
 use serde::Serialize;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct StopSummary<'a> {
+pub(super) struct StopSummaryLine<'a> {
     #[serde(rename = "type")]
     pub(super) kind: &'static str,
     pub(super) subtype: &'static str,
     pub(super) hook_count: usize,
-    pub(super) hook_infos: &'a [HookInfo],
+    pub(super) hook_infos: &'a [StopHookInfo],
     pub(super) hook_errors: &'a [String],
     pub(super) hook_additional_context: &'a [String],
     pub(super) prevented_continuation: bool,
@@ -26,7 +26,7 @@ pub(super) struct StopSummary<'a> {
 /// A hook of a stop and its duration. The client omits the duration of a hook that blocked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct HookInfo {
+pub struct StopHookInfo {
     pub command: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
@@ -34,7 +34,7 @@ pub struct HookInfo {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Informational<'a> {
+pub(super) struct InformationalLine<'a> {
     #[serde(rename = "type")]
     pub(super) kind: &'static str,
     pub(super) subtype: &'static str,
@@ -47,7 +47,7 @@ pub(super) struct Informational<'a> {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Boundary<'a> {
+pub(super) struct CompactBoundaryLine<'a> {
     #[serde(rename = "type")]
     pub(super) kind: &'static str,
     pub(super) subtype: &'static str,
@@ -55,27 +55,27 @@ pub(super) struct Boundary<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) is_meta: Option<bool>,
     pub(super) level: &'static str,
-    pub(super) compact_metadata: Compacted<'a>,
+    pub(super) compact_metadata: CompactMetadataWire<'a>,
     pub(super) uuid: &'a str,
     pub(super) timestamp: String,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Compacted<'a> {
+pub(super) struct CompactMetadataWire<'a> {
     pub(super) trigger: &'static str,
     pub(super) pre_tokens: u64,
     pub(super) post_tokens: u64,
     pub(super) cumulative_dropped_tokens: u64,
     pub(super) duration_ms: u64,
-    pub(super) preserved_segment: Segment<'a>,
-    pub(super) preserved_messages: Preserved<'a>,
+    pub(super) preserved_segment: PreservedSegmentWire<'a>,
+    pub(super) preserved_messages: PreservedMessagesWire<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) running_turn_prompt: Option<Empty>,
+    pub(super) running_turn_prompt: Option<EmptyObjectWire>,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Segment<'a> {
+pub(super) struct PreservedSegmentWire<'a> {
     #[serde(rename = "headUuid")]
     pub(super) head: &'a str,
     #[serde(rename = "anchorUuid")]
@@ -86,18 +86,18 @@ pub(super) struct Segment<'a> {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Preserved<'a> {
+pub(super) struct PreservedMessagesWire<'a> {
     pub(super) anchor_uuid: &'a str,
     pub(super) uuids: [&'a str; 1],
     pub(super) all_uuids: [&'a str; 1],
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Empty {}
+pub(super) struct EmptyObjectWire {}
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Queued<'a> {
+pub(super) struct QueueOperationLine<'a> {
     #[serde(rename = "type")]
     pub(super) kind: &'static str,
     pub(super) operation: &'static str,
@@ -109,7 +109,7 @@ pub(super) struct Queued<'a> {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct LastPrompt<'a> {
+pub(super) struct LastPromptLine<'a> {
     #[serde(rename = "type")]
     pub(super) kind: &'static str,
     #[serde(rename = "lastPrompt")]
@@ -120,18 +120,18 @@ pub(super) struct LastPrompt<'a> {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct CostState<'a> {
+pub(super) struct CostStateLine<'a> {
     #[serde(rename = "type")]
     pub(super) kind: &'static str,
     pub(super) session_id: &'a str,
     #[serde(flatten)]
-    pub(super) totals: &'a Totals,
+    pub(super) totals: &'a SessionTotals,
 }
 
 /// `agent-ID.meta.json` beside a subagent's transcript.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Meta<'a> {
+pub(super) struct SubagentMetaFile<'a> {
     pub(super) agent_type: &'a str,
     pub(super) is_built_in: bool,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,24 +1,25 @@
 //! Lines for the results of tool calls.
 
 use super::line::{
-    AnswerContent, Permission, Structured, TextBlock, ToolAnswer, ToolFailure, User, UserContent,
+    PermissionDecisionWire, StructuredToolResult, TextBlockWire, ToolErrorBlock, ToolSuccessBlock,
+    ToolSuccessContent, UserLine, UserLineContent,
 };
-use super::says;
+use super::user_message;
 use serde_json::Value;
 
 #[derive(Clone, Copy, Debug)]
-pub struct ToolResult<'a> {
+pub struct WrittenToolResult<'a> {
     /// The id of the call.
     pub id: &'a str,
     /// The name of the tool.
     pub name: &'a str,
     /// The text that the model reads.
     pub text: &'a str,
-    pub outcome: Outcome<'a>,
+    pub outcome: WrittenToolOutcome<'a>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub enum Outcome<'a> {
+pub enum WrittenToolOutcome<'a> {
     /// The tool succeeded, with its structured result (`toolUseResult`).
     Done(&'a Value),
     /// The tool ran and failed.
@@ -26,68 +27,76 @@ pub enum Outcome<'a> {
     /// A hook denied the call.
     Denied,
     /// The tool is unknown or its input is invalid.
-    Wrong,
+    InvalidCall,
     /// The user interrupted the call.
     Interrupted,
     /// The client died during the call.
     Lost,
 }
 
-const ACCEPTED: Permission =
-    Permission { decision: "accept", source: "config", reason_type: "mode", reason_code: None };
-const DENIED: Permission = Permission {
+const ACCEPTED: PermissionDecisionWire = PermissionDecisionWire {
+    decision: "accept",
+    source: "config",
+    reason_type: "mode",
+    reason_code: None,
+};
+const DENIED: PermissionDecisionWire = PermissionDecisionWire {
     decision: "reject",
     source: "hook",
     reason_type: "hook",
     reason_code: Some("hook:PreToolUse"),
 };
 
-impl<'a> ToolResult<'a> {
-    pub(super) fn line(&self) -> User<'a> {
+impl<'a> WrittenToolResult<'a> {
+    pub(super) fn user_line(&self) -> UserLine<'a> {
         let is_shell = self.name == "Bash";
         let sandboxed = is_shell.then_some(false);
-        let failed = User { message: says(self.failure()), ..User::default() };
-        let error = || Some(Structured::Text(format!("Error: {}", unwrapped(self.text))));
+        let failed =
+            UserLine { message: user_message(self.failure_content()), ..UserLine::default() };
+        let error =
+            || Some(StructuredToolResult::Text(format!("Error: {}", strip_error_marks(self.text))));
         match self.outcome {
-            Outcome::Done(result) => User {
-                message: says(self.success(is_shell)),
-                tool_use_result: Some(Structured::Value(result)),
+            WrittenToolOutcome::Done(result) => UserLine {
+                message: user_message(self.success_content(is_shell)),
+                tool_use_result: Some(StructuredToolResult::Value(result)),
                 sandboxed,
                 permission_decision: Some(ACCEPTED),
-                ..User::default()
+                ..UserLine::default()
             },
-            Outcome::Failed => User {
+            WrittenToolOutcome::Failed => UserLine {
                 tool_use_result: error(),
                 sandboxed,
                 permission_decision: Some(ACCEPTED),
                 ..failed
             },
-            Outcome::Denied => User {
+            WrittenToolOutcome::Denied => UserLine {
                 tool_use_result: error(),
                 tool_denial_kind: Some("permission-rule"),
                 permission_decision: Some(DENIED),
                 ..failed
             },
-            Outcome::Wrong => User { tool_use_result: error(), ..failed },
-            Outcome::Interrupted => User {
-                tool_use_result: Some(Structured::Text("User rejected tool use".to_owned())),
+            WrittenToolOutcome::InvalidCall => UserLine { tool_use_result: error(), ..failed },
+            WrittenToolOutcome::Interrupted => UserLine {
+                tool_use_result: Some(StructuredToolResult::Text(
+                    "User rejected tool use".to_owned(),
+                )),
                 tool_denial_kind: Some("user-rejected"),
                 ..failed
             },
-            Outcome::Lost => User {
-                tool_use_result: Some(Structured::Text(self.text.to_owned())),
+            WrittenToolOutcome::Lost => UserLine {
+                tool_use_result: Some(StructuredToolResult::Text(self.text.to_owned())),
                 tool_denial_kind: Some("interrupted"),
                 ..failed
             },
         }
     }
 
-    fn success(&self, is_shell: bool) -> UserContent<'a> {
+    fn success_content(&self, is_shell: bool) -> UserLineContent<'a> {
         let content = match self.name {
-            "Agent" | "Task" => AnswerContent::Blocks([TextBlock::new(self.text)]),
-            _ => AnswerContent::Text(self.text),
+            "Agent" | "Task" => ToolSuccessContent::Blocks([TextBlockWire::new(self.text)]),
+            _ => ToolSuccessContent::Text(self.text),
         };
-        UserContent::Answer([ToolAnswer {
+        UserLineContent::Answer([ToolSuccessBlock {
             tool_use_id: self.id,
             kind: "tool_result",
             content,
@@ -95,8 +104,8 @@ impl<'a> ToolResult<'a> {
         }])
     }
 
-    fn failure(&self) -> UserContent<'a> {
-        UserContent::Failure([ToolFailure {
+    fn failure_content(&self) -> UserLineContent<'a> {
+        UserLineContent::Failure([ToolErrorBlock {
             kind: "tool_result",
             content: self.text,
             is_error: true,
@@ -106,7 +115,7 @@ impl<'a> ToolResult<'a> {
 }
 
 /// Removes the marks that some errors carry for the model.
-fn unwrapped(text: &str) -> &str {
+fn strip_error_marks(text: &str) -> &str {
     let inner = text
         .strip_prefix("<tool_use_error>")
         .and_then(|text| text.strip_suffix("</tool_use_error>"))

@@ -1,20 +1,20 @@
 //! The usage and cost of a session, as the client records them when it exits.
 
-use crate::scenario::Usage;
+use crate::scenario::ScriptedUsage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Prices of the client's default model in USD per million tokens. All but `CACHE_CREATION` follow from recorded
 /// sessions; it was never observed and is assumed to be a quarter more than `INPUT`.
-const INPUT: f64 = 4.0;
-const OUTPUT: f64 = 20.0;
-const CACHE_READ: f64 = 0.2;
-const CACHE_CREATION: f64 = 5.0;
+const INPUT_PRICE: f64 = 4.0;
+const OUTPUT_PRICE: f64 = 20.0;
+const CACHE_READ_PRICE: f64 = 0.2;
+const CACHE_CREATION_PRICE: f64 = 5.0;
 const MILLION: f64 = 1e6;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Totals {
+pub(super) struct SessionTotals {
     #[serde(rename = "totalCostUSD")]
     pub(super) total_cost: f64,
     #[serde(rename = "totalAPIDuration")]
@@ -26,14 +26,14 @@ pub(super) struct Totals {
     total_lines_removed: u64,
     pub(super) total_duration: u64,
     pub(super) start_time: u64,
-    pub(super) model_usage: BTreeMap<String, Model>,
+    pub(super) model_usage: BTreeMap<String, ModelTotals>,
     has_unknown_model_cost: bool,
 }
 
 /// Usage of one model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Model {
+pub struct ModelTotals {
     pub input_tokens: u64,
     pub output_tokens: u64,
     pub thinking_tokens: u64,
@@ -46,7 +46,7 @@ pub struct Model {
     pub cost: f64,
 }
 
-impl Model {
+impl ModelTotals {
     /// The usage since an earlier state.
     pub fn since(&self, before: &Self) -> Self {
         Self {
@@ -73,16 +73,16 @@ impl Model {
     }
 }
 
-impl Totals {
-    pub(super) fn add(&mut self, model: &str, usage: Usage) {
-        let cost = cost(usage) * share(model);
+impl SessionTotals {
+    pub(super) fn add(&mut self, model: &str, usage: ScriptedUsage) {
+        let cost = usage_cost(usage) * price_factor(model);
         self.total_cost += cost;
         let model = self.model_usage.entry(model.to_owned()).or_default();
-        add(&mut model.input_tokens, usage.input);
-        add(&mut model.output_tokens, usage.output);
-        add(&mut model.cache_read_input_tokens, usage.cache_read);
-        add(&mut model.cache_creation_input_tokens, usage.cache_creation);
-        add(&mut model.cache_creation_ephemeral5m_input_tokens, usage.cache_creation);
+        add_saturating(&mut model.input_tokens, usage.input);
+        add_saturating(&mut model.output_tokens, usage.output);
+        add_saturating(&mut model.cache_read_input_tokens, usage.cache_read);
+        add_saturating(&mut model.cache_creation_input_tokens, usage.cache_creation);
+        add_saturating(&mut model.cache_creation_ephemeral5m_input_tokens, usage.cache_creation);
         model.cost += cost;
     }
 
@@ -91,11 +91,14 @@ impl Totals {
         self.total_cost += other.total_cost;
         for (name, used) in &other.model_usage {
             let model = self.model_usage.entry(name.clone()).or_default();
-            add(&mut model.input_tokens, used.input_tokens);
-            add(&mut model.output_tokens, used.output_tokens);
-            add(&mut model.cache_read_input_tokens, used.cache_read_input_tokens);
-            add(&mut model.cache_creation_input_tokens, used.cache_creation_input_tokens);
-            add(
+            add_saturating(&mut model.input_tokens, used.input_tokens);
+            add_saturating(&mut model.output_tokens, used.output_tokens);
+            add_saturating(&mut model.cache_read_input_tokens, used.cache_read_input_tokens);
+            add_saturating(
+                &mut model.cache_creation_input_tokens,
+                used.cache_creation_input_tokens,
+            );
+            add_saturating(
                 &mut model.cache_creation_ephemeral5m_input_tokens,
                 used.cache_creation_ephemeral5m_input_tokens,
             );
@@ -104,20 +107,20 @@ impl Totals {
     }
 }
 
-fn add(sum: &mut u64, more: u64) {
+fn add_saturating(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }
 
 /// The price of a model relative to the default one. Only these two were observed.
-fn share(model: &str) -> f64 {
+fn price_factor(model: &str) -> f64 {
     if model.contains("sonnet") { 0.5 } else { 1.0 }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "money is rounded anyway")]
-fn cost(usage: Usage) -> f64 {
-    (usage.input as f64 * INPUT
-        + usage.output as f64 * OUTPUT
-        + usage.cache_read as f64 * CACHE_READ
-        + usage.cache_creation as f64 * CACHE_CREATION)
+fn usage_cost(usage: ScriptedUsage) -> f64 {
+    (usage.input as f64 * INPUT_PRICE
+        + usage.output as f64 * OUTPUT_PRICE
+        + usage.cache_read as f64 * CACHE_READ_PRICE
+        + usage.cache_creation as f64 * CACHE_CREATION_PRICE)
         / MILLION
 }

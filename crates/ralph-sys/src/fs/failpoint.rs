@@ -9,17 +9,17 @@ use std::io;
 
 /// Performs one change to the file system. Every change goes through here.
 #[cfg(debug_assertions)]
-pub(super) fn step<T>(change: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    debug::before()?;
+pub(super) fn failpoint_step<T>(change: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    debug::before_step()?;
     let changed = change();
-    debug::after();
+    debug::after_step();
     changed
 }
 
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "must cost nothing in a release build")]
-pub(super) fn step<T>(change: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+pub(super) fn failpoint_step<T>(change: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     change()
 }
 
@@ -35,7 +35,7 @@ mod debug {
     use crate::env;
 
     #[derive(Clone, Copy)]
-    enum Fault {
+    enum InjectedFailure {
         Kill { point: u32 },
         NoSpace { step: u32 },
         Panic { point: u32 },
@@ -43,48 +43,53 @@ mod debug {
 
     static POINTS: AtomicU32 = AtomicU32::new(0);
 
-    fn fault() -> Option<Fault> {
-        static FAULT: OnceLock<Option<Fault>> = OnceLock::new();
+    fn injected_failure() -> Option<InjectedFailure> {
+        static FAULT: OnceLock<Option<InjectedFailure>> = OnceLock::new();
         *FAULT.get_or_init(|| {
-            let text = env::failpoint()?;
+            let text = env::failpoint_setting()?;
             let (kind, number) = text.split_once(':')?;
             let number = number.parse().ok()?;
             match kind {
-                "kill" => Some(Fault::Kill { point: number }),
-                "enospc" => Some(Fault::NoSpace { step: number }),
-                "panic" => Some(Fault::Panic { point: number }),
+                "kill" => Some(InjectedFailure::Kill { point: number }),
+                "enospc" => Some(InjectedFailure::NoSpace { step: number }),
+                "panic" => Some(InjectedFailure::Panic { point: number }),
                 _ => None,
             }
         })
     }
 
-    pub(super) fn before() -> io::Result<()> {
-        let point = reach();
-        match fault() {
-            Some(Fault::NoSpace { step }) if step == point.div_ceil(2) => {
+    pub(super) fn before_step() -> io::Result<()> {
+        let point = reach_point();
+        match injected_failure() {
+            Some(InjectedFailure::NoSpace { step }) if step == point.div_ceil(2) => {
                 // The step is skipped, but must still count as two points.
-                reach();
+                reach_point();
                 Err(Errno::NOSPC.into())
             }
-            Some(Fault::NoSpace { .. } | Fault::Kill { .. } | Fault::Panic { .. }) | None => Ok(()),
+            Some(
+                InjectedFailure::NoSpace { .. }
+                | InjectedFailure::Kill { .. }
+                | InjectedFailure::Panic { .. },
+            )
+            | None => Ok(()),
         }
     }
 
-    pub(super) fn after() {
-        reach();
+    pub(super) fn after_step() {
+        reach_point();
     }
 
-    fn reach() -> u32 {
+    fn reach_point() -> u32 {
         let reached = POINTS.fetch_add(1, Ordering::Relaxed) + 1;
-        match fault() {
+        match injected_failure() {
             // If this fails the process simply continues, and the test notices.
-            Some(Fault::Kill { point }) if point == reached => {
+            Some(InjectedFailure::Kill { point }) if point == reached => {
                 kill_process(getpid(), Signal::KILL).ok();
             }
-            Some(Fault::Panic { point }) => {
+            Some(InjectedFailure::Panic { point }) => {
                 assert_ne!(point, reached, "a failure injected by a test");
             }
-            Some(Fault::Kill { .. } | Fault::NoSpace { .. }) | None => {}
+            Some(InjectedFailure::Kill { .. } | InjectedFailure::NoSpace { .. }) | None => {}
         }
         reached
     }

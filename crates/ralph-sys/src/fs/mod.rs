@@ -3,13 +3,13 @@
 //! Reads are bounded and never block: anything but a regular file is an error immediately. Changes are atomic unless
 //! their documentation states otherwise: a reader sees the old bytes or the new ones.
 
-pub mod at;
-pub mod bell;
+mod confined_dir;
+pub mod dir_handle;
 mod failpoint;
-mod inside;
-mod lines;
-mod lock;
-pub mod slot;
+pub mod file_slot;
+mod line_appender;
+mod lock_file;
+pub mod terminal_bell;
 mod write;
 
 use std::ffi::OsString;
@@ -21,14 +21,15 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-pub use inside::is_plain;
-pub use inside::{Inside, Put};
-pub use lines::Lines;
-pub use lock::{Lock, LockError, lock};
+pub use confined_dir::is_safe_tree_path;
+pub use confined_dir::{ConfinedDir, CopyKind};
+pub use line_appender::LineAppender;
+pub use lock_file::{FileLock, LockError, acquire_lock};
 pub use write::{
-    Durability, Mode, append, create_dir, create_dir_ordinary, create_new, create_new_ordinary,
-    make_private, overwrite, patch, put, quarantine, remove_empty_dir, remove_file,
-    remove_made_dir, replace, replace_keeping_mode, replace_link, scratch, stream, truncate,
+    Durability, SharedFileMode, append, create_new, create_new_user_file, create_output_file,
+    create_private_dir, create_unnamed_file, create_user_dir, make_dir_private, overwrite, patch,
+    quarantine, remove_empty_dir, remove_file, remove_own_dir_tree, replace, replace_link,
+    replace_user_file, replace_with_mode, truncate,
 };
 
 /// The operation that failed and its path; the source is the reason.
@@ -60,7 +61,7 @@ impl FileError {
     }
 
     /// The disk is full or the quota is exhausted.
-    pub fn is_full(&self) -> bool {
+    pub fn is_disk_full(&self) -> bool {
         matches!(self.source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
     }
 
@@ -79,7 +80,7 @@ fn is_missing(error: &io::Error) -> bool {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     File,
     Directory,
     Symlink,
@@ -87,8 +88,8 @@ pub enum Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stat {
-    pub kind: Kind,
+pub struct FileStat {
+    pub kind: FileKind,
     pub len: u64,
     pub device: u64,
     pub inode: u64,
@@ -98,20 +99,20 @@ pub struct Stat {
     pub mode: u32,
 }
 
-impl From<Metadata> for Stat {
+impl From<Metadata> for FileStat {
     fn from(metadata: Metadata) -> Self {
         let kind = metadata.file_type();
         let seconds = u64::try_from(metadata.mtime()).unwrap_or(0);
         let nanoseconds = u64::try_from(metadata.mtime_nsec()).unwrap_or(0);
         Self {
             kind: if kind.is_file() {
-                Kind::File
+                FileKind::File
             } else if kind.is_dir() {
-                Kind::Directory
+                FileKind::Directory
             } else if kind.is_symlink() {
-                Kind::Symlink
+                FileKind::Symlink
             } else {
-                Kind::Other
+                FileKind::Other
             },
             len: metadata.len(),
             device: metadata.dev(),
@@ -123,13 +124,13 @@ impl From<Metadata> for Stat {
 }
 
 /// Metadata of a path, following symbolic links; `None` if it is missing or inaccessible.
-pub fn stat(path: &Path) -> Option<Stat> {
-    std::fs::metadata(path).ok().map(Stat::from)
+pub fn stat(path: &Path) -> Option<FileStat> {
+    std::fs::metadata(path).ok().map(FileStat::from)
 }
 
 /// Like [`stat`], without following a symbolic link.
-pub fn stat_link(path: &Path) -> Option<Stat> {
-    std::fs::symlink_metadata(path).ok().map(Stat::from)
+pub fn stat_no_follow(path: &Path) -> Option<FileStat> {
+    std::fs::symlink_metadata(path).ok().map(FileStat::from)
 }
 
 pub fn exists(path: &Path) -> bool {
@@ -138,17 +139,17 @@ pub fn exists(path: &Path) -> bool {
 
 /// Whether it is a pipe, a device or a socket, whose content may never end.
 pub fn is_special(path: &Path) -> bool {
-    stat(path).is_some_and(|stat| stat.kind == Kind::Other)
+    stat(path).is_some_and(|stat| stat.kind == FileKind::Other)
 }
 
 /// Whether it belongs to the user this process runs as; `None` if it is missing or inaccessible.
-pub fn is_ours(path: &Path) -> Option<bool> {
+pub fn is_owned_by_us(path: &Path) -> Option<bool> {
     let owner = std::fs::metadata(path).ok()?.uid();
     Some(owner == rustix::process::geteuid().as_raw())
 }
 
 pub fn is_directory(path: &Path) -> bool {
-    stat(path).is_some_and(|stat| stat.kind == Kind::Directory)
+    stat(path).is_some_and(|stat| stat.kind == FileKind::Directory)
 }
 
 /// The target of a symbolic link, unresolved.
@@ -163,7 +164,7 @@ pub fn resolve(path: &Path) -> Option<PathBuf> {
 
 /// Reads a whole regular file of at most `cap` bytes.
 pub fn read(path: &Path, cap: usize) -> Result<Vec<u8>, FileError> {
-    let file = Regular::open(path)?;
+    let file = RegularFile::open(path)?;
     let is_larger = usize::try_from(file.len).map_or(true, |len| len > cap);
     if !is_larger {
         let bytes = file.read_at(0, cap.saturating_add(1))?;
@@ -176,7 +177,7 @@ pub fn read(path: &Path, cap: usize) -> Result<Vec<u8>, FileError> {
 }
 
 /// Like [`read`], with `None` for a missing file.
-pub fn read_opt(path: &Path, cap: usize) -> Result<Option<Vec<u8>>, FileError> {
+pub fn read_if_exists(path: &Path, cap: usize) -> Result<Option<Vec<u8>>, FileError> {
     match read(path, cap) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.is_missing() => Ok(None),
@@ -186,7 +187,7 @@ pub fn read_opt(path: &Path, cap: usize) -> Result<Option<Vec<u8>>, FileError> {
 
 /// Reads at most `cap` bytes from offset `from`; fewer, or none, if the file ends.
 pub fn read_range(path: &Path, from: u64, cap: usize) -> Result<Vec<u8>, FileError> {
-    Regular::open(path)?.read_at(from, cap)
+    RegularFile::open(path)?.read_at(from, cap)
 }
 
 /// The names in a directory, sorted, without ralph's temporary files. More than `cap` names are an error.
@@ -195,7 +196,7 @@ pub fn list(directory: &Path, cap: usize) -> Result<Vec<OsString>, FileError> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(directory)? {
             let name = entry?.file_name();
-            if name.as_bytes().starts_with(write::TEMPORARY.as_bytes()) {
+            if name.as_bytes().starts_with(write::TEMPORARY_PREFIX.as_bytes()) {
                 continue;
             }
             if names.len() == cap {
@@ -211,13 +212,13 @@ pub fn list(directory: &Path, cap: usize) -> Result<Vec<OsString>, FileError> {
 
 /// A regular file open for reading.
 #[derive(Debug)]
-pub struct Regular<'a> {
+pub struct RegularFile<'a> {
     file: File,
     path: &'a Path,
     len: u64,
 }
 
-impl<'a> Regular<'a> {
+impl<'a> RegularFile<'a> {
     pub fn open(path: &'a Path) -> Result<Self, FileError> {
         let (file, metadata) = open_regular(OpenOptions::new().read(true), path)
             .map_err(FileError::new("read", path))?;
@@ -295,11 +296,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let fifo = dir.path().join("fifo");
         let socket = dir.path().join("socket");
-        proc::testing::succeed(dir.path(), &["mkfifo", "fifo"]);
+        proc::testing::run_successfully(dir.path(), &["mkfifo", "fifo"]);
         let _listener = UnixListener::bind(&socket).unwrap();
         for path in [&fifo, &socket, dir.path(), Path::new("/dev/zero")] {
             assert!(read(path, 10).is_err(), "{}", path.display());
-            assert!(read_opt(path, 10).is_err(), "{}", path.display());
+            assert!(read_if_exists(path, 10).is_err(), "{}", path.display());
             assert!(read_range(path, 0, 10).is_err(), "{}", path.display());
             assert!(append(path, b"x", Durability::Cached).is_err(), "{}", path.display());
             assert!(truncate(path, 0).is_err(), "{}", path.display());
@@ -315,13 +316,13 @@ mod tests {
         let file = dir.path().join("file");
         replace(&file, b"x", Durability::Cached).unwrap();
         for path in [dir.path().join("none"), file.join("below")] {
-            assert_eq!(read_opt(&path, 10).unwrap(), None);
+            assert_eq!(read_if_exists(&path, 10).unwrap(), None);
             assert!(read(&path, 10).unwrap_err().is_missing());
             assert_eq!(stat(&path), None);
             assert!(!exists(&path));
         }
-        let error = read_opt(dir.path(), 10).unwrap_err();
-        assert!(!error.is_missing() && !error.is_full() && !error.is_read_only());
+        let error = read_if_exists(dir.path(), 10).unwrap_err();
+        assert!(!error.is_missing() && !error.is_disk_full() && !error.is_read_only());
     }
 
     #[test]
@@ -332,11 +333,11 @@ mod tests {
         replace(&file, b"12345", Durability::Cached).unwrap();
         symlink("file", &link).unwrap();
         let found = stat(&file).unwrap();
-        assert_eq!((found.kind, found.len, found.mode), (Kind::File, 5, 0o600));
+        assert_eq!((found.kind, found.len, found.mode), (FileKind::File, 5, 0o600));
         assert!(found.modified_ns > 1_700_000_000_000_000_000);
         assert_eq!(stat(&link), Some(found));
-        assert_eq!(stat_link(&link).unwrap().kind, Kind::Symlink);
-        assert_eq!(stat(dir.path()).unwrap().kind, Kind::Directory);
+        assert_eq!(stat_no_follow(&link).unwrap().kind, FileKind::Symlink);
+        assert_eq!(stat(dir.path()).unwrap().kind, FileKind::Directory);
         assert_eq!(read_link(&link).unwrap(), Path::new("file"));
     }
 

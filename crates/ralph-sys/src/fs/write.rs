@@ -10,22 +10,22 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::failpoint::step;
+use super::failpoint::failpoint_step;
 use super::{FileError, is_missing, open_regular};
 use crate::clock;
 
 /// The prefix of temporary file names.
-pub(super) const TEMPORARY: &str = ".ralph-tmp-";
+pub(super) const TEMPORARY_PREFIX: &str = ".ralph-tmp-";
 
 /// How many names to try before giving up.
-const NAME_ATTEMPTS: u32 = 100;
+const MAX_NAME_ATTEMPTS: u32 = 100;
 
 /// For files that only ralph reads.
-pub(super) const PRIVATE: u32 = 0o600;
+pub(super) const PRIVATE_FILE_MODE: u32 = 0o600;
 
 /// For files of the user, before the umask.
-const ORDINARY: u32 = 0o666;
-const PROGRAM: u32 = 0o777;
+const DEFAULT_FILE_MODE: u32 = 0o666;
+const EXECUTABLE_FILE_MODE: u32 = 0o777;
 
 /// What a completed change survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,14 +37,14 @@ pub enum Durability {
 }
 
 /// Creates a directory and its parents, accessible only to this user. An existing one is left unchanged.
-pub fn create_dir(path: &Path) -> Result<(), FileError> {
-    step(|| DirBuilder::new().recursive(true).mode(0o700).create(path))
+pub fn create_private_dir(path: &Path) -> Result<(), FileError> {
+    failpoint_step(|| DirBuilder::new().recursive(true).mode(0o700).create(path))
         .map_err(FileError::new("create the directory", path))
 }
 
 /// Creates a directory and its parents with the user's default permissions.
-pub fn create_dir_ordinary(path: &Path) -> Result<(), FileError> {
-    step(|| DirBuilder::new().recursive(true).create(path))
+pub fn create_user_dir(path: &Path) -> Result<(), FileError> {
+    failpoint_step(|| DirBuilder::new().recursive(true).create(path))
         .map_err(FileError::new("create the directory", path))
 }
 
@@ -54,8 +54,8 @@ pub fn create_dir_ordinary(path: &Path) -> Result<(), FileError> {
 /// are there, and a power failure may bring the old ones back.
 pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), FileError> {
     let put = || {
-        let temporary = Temporary::write(path, bytes, PRIVATE)?;
-        temporary.settle(durability)?;
+        let temporary = TemporaryFile::write(path, bytes, PRIVATE_FILE_MODE)?;
+        temporary.sync(durability)?;
         temporary.rename_over(path)?;
         sync_parent(path, durability)
     };
@@ -64,25 +64,25 @@ pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), 
 
 /// Permissions of a file that other programs use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum SharedFileMode {
     Ordinary,
     /// Executable.
-    Program,
+    Executable,
 }
 
 /// [`replace`] for a file in a scratch directory that other programs read or execute. Not synced.
-pub fn put(path: &Path, bytes: &[u8], mode: Mode) -> Result<(), FileError> {
+pub fn replace_with_mode(path: &Path, bytes: &[u8], mode: SharedFileMode) -> Result<(), FileError> {
     let mode = match mode {
-        Mode::Ordinary => ORDINARY,
-        Mode::Program => PROGRAM,
+        SharedFileMode::Ordinary => DEFAULT_FILE_MODE,
+        SharedFileMode::Executable => EXECUTABLE_FILE_MODE,
     };
-    let put = || Temporary::write(path, bytes, mode)?.rename_over(path);
+    let put = || TemporaryFile::write(path, bytes, mode)?.rename_over(path);
     put().map_err(FileError::new("write", path))
 }
 
 /// [`replace`] for a file of the user: it keeps its permissions, and its owner if we may set one. A symbolic link stays
 /// a link, and the regular file it points to is replaced.
-pub fn replace_keeping_mode(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+pub fn replace_user_file(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let put = || {
         let existing = match std::fs::symlink_metadata(path) {
             Ok(metadata) => Some(metadata),
@@ -90,8 +90,8 @@ pub fn replace_keeping_mode(path: &Path, bytes: &[u8]) -> Result<(), FileError> 
             Err(error) => return Err(error),
         };
         let Some(existing) = existing else {
-            let temporary = Temporary::write(path, bytes, ORDINARY)?;
-            temporary.settle(Durability::Synced)?;
+            let temporary = TemporaryFile::write(path, bytes, DEFAULT_FILE_MODE)?;
+            temporary.sync(Durability::Synced)?;
             temporary.rename_over(path)?;
             return sync_parent(path, Durability::Synced);
         };
@@ -105,11 +105,11 @@ pub fn replace_keeping_mode(path: &Path, bytes: &[u8]) -> Result<(), FileError> 
         if !existing.is_file() {
             return Err(io::Error::other("it is not a regular file"));
         }
-        let temporary = Temporary::write(&target, bytes, PRIVATE)?;
+        let temporary = TemporaryFile::write(&target, bytes, PRIVATE_FILE_MODE)?;
         let created = temporary.file.metadata()?;
         if (created.uid(), created.gid()) != (existing.uid(), existing.gid()) {
             // Only root may change a file's owner. Without root, a replaced file of another user becomes ours.
-            step(|| {
+            failpoint_step(|| {
                 std::os::unix::fs::fchown(
                     &temporary.file,
                     Some(existing.uid()),
@@ -119,8 +119,8 @@ pub fn replace_keeping_mode(path: &Path, bytes: &[u8]) -> Result<(), FileError> 
             .ok();
         }
         let mode = Permissions::from_mode(existing.mode() & 0o7777);
-        step(|| temporary.file.set_permissions(mode))?;
-        temporary.settle(Durability::Synced)?;
+        failpoint_step(|| temporary.file.set_permissions(mode))?;
+        temporary.sync(Durability::Synced)?;
         temporary.rename_over(&target)?;
         sync_parent(&target, Durability::Synced)
     };
@@ -130,12 +130,12 @@ pub fn replace_keeping_mode(path: &Path, bytes: &[u8]) -> Result<(), FileError> 
 /// Atomically makes `path` a symbolic link to `target`: readers find the old link or the new one.
 pub fn replace_link(path: &Path, target: &Path) -> Result<(), FileError> {
     let put = || {
-        let name = format!("{TEMPORARY}{}-{:016x}", std::process::id(), clock::nonce());
-        let temporary = parent(path).join(name);
-        step(|| std::os::unix::fs::symlink(target, &temporary))?;
-        let renamed = step(|| rename(&temporary, path));
+        let name = format!("{TEMPORARY_PREFIX}{}-{:016x}", std::process::id(), clock::nonce());
+        let temporary = parent_or_current(path).join(name);
+        failpoint_step(|| std::os::unix::fs::symlink(target, &temporary))?;
+        let renamed = failpoint_step(|| rename(&temporary, path));
         if renamed.is_err() {
-            step(|| std::fs::remove_file(&temporary)).ok();
+            failpoint_step(|| std::fs::remove_file(&temporary)).ok();
         }
         renamed
     };
@@ -150,7 +150,7 @@ pub fn patch(path: &Path, at: u64, bytes: &[u8]) -> Result<(), FileError> {
         if metadata.len() < at.saturating_add(bytes.len() as u64) {
             return Err(io::Error::other("it was truncated meanwhile"));
         }
-        step(|| file.write_all_at(bytes, at))
+        failpoint_step(|| file.write_all_at(bytes, at))
     };
     put().map_err(FileError::new("write", path))
 }
@@ -160,11 +160,11 @@ pub fn patch(path: &Path, at: u64, bytes: &[u8]) -> Result<(), FileError> {
 pub fn overwrite(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let put = || {
         let mut options = OpenOptions::new();
-        options.write(true).create(true).mode(PRIVATE);
-        let (file, metadata) = step(|| open_regular(&mut options, path))?;
-        step(|| file.write_all_at(bytes, 0))?;
+        options.write(true).create(true).mode(PRIVATE_FILE_MODE);
+        let (file, metadata) = failpoint_step(|| open_regular(&mut options, path))?;
+        failpoint_step(|| file.write_all_at(bytes, 0))?;
         let length = bytes.len() as u64;
-        if metadata.len() > length { step(|| file.set_len(length)) } else { Ok(()) }
+        if metadata.len() > length { failpoint_step(|| file.set_len(length)) } else { Ok(()) }
     };
     put().map_err(FileError::new("write", path))
 }
@@ -172,19 +172,19 @@ pub fn overwrite(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 /// Atomically creates a file with `bytes`; `false` if the path already exists. Not synced: a claim that a power failure
 /// loses can be made again.
 pub fn create_new(path: &Path, bytes: &[u8]) -> Result<bool, FileError> {
-    create(path, bytes, PRIVATE)
+    create_new_with_mode(path, bytes, PRIVATE_FILE_MODE)
 }
 
 /// [`create_new`] for a file of the user.
-pub fn create_new_ordinary(path: &Path, bytes: &[u8]) -> Result<bool, FileError> {
-    create(path, bytes, ORDINARY)
+pub fn create_new_user_file(path: &Path, bytes: &[u8]) -> Result<bool, FileError> {
+    create_new_with_mode(path, bytes, DEFAULT_FILE_MODE)
 }
 
-fn create(path: &Path, bytes: &[u8], mode: u32) -> Result<bool, FileError> {
+fn create_new_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<bool, FileError> {
     let put = || {
-        let mut temporary = Temporary::write(path, bytes, mode)?;
-        temporary.is_moved = move_to_free(&temporary.path, path)?;
-        Ok(temporary.is_moved)
+        let mut temporary = TemporaryFile::write(path, bytes, mode)?;
+        temporary.is_renamed = move_without_replacing(&temporary.path, path)?;
+        Ok(temporary.is_renamed)
     };
     put().map_err(FileError::new("create", path))
 }
@@ -196,13 +196,13 @@ fn create(path: &Path, bytes: &[u8], mode: u32) -> Result<bool, FileError> {
 pub fn append(path: &Path, bytes: &[u8], durability: Durability) -> Result<u64, FileError> {
     let add = || {
         let mut options = OpenOptions::new();
-        options.append(true).create(true).mode(PRIVATE);
-        let (mut file, before) = step(|| open_regular(&mut options, path))?;
-        step(|| file.write_all(bytes))?;
+        options.append(true).create(true).mode(PRIVATE_FILE_MODE);
+        let (mut file, before) = failpoint_step(|| open_regular(&mut options, path))?;
+        failpoint_step(|| file.write_all(bytes))?;
         match durability {
             Durability::Cached => {}
             Durability::Synced => {
-                step(|| file.sync_data())?;
+                failpoint_step(|| file.sync_data())?;
                 if before.len() == 0 {
                     sync_parent(path, durability)?;
                 }
@@ -218,12 +218,12 @@ pub fn append(path: &Path, bytes: &[u8], durability: Durability) -> Result<u64, 
 
 /// Creates or empties a file that will be written piece by piece, such as a program's output. A symbolic link is not
 /// followed.
-pub fn stream(path: &Path) -> Result<File, FileError> {
+pub fn create_output_file(path: &Path) -> Result<File, FileError> {
     let open = || {
         let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(PRIVATE);
+        options.write(true).create(true).truncate(true).mode(PRIVATE_FILE_MODE);
         let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
-        let file = step(|| options.custom_flags(flags.bits().cast_signed()).open(path))?;
+        let file = failpoint_step(|| options.custom_flags(flags.bits().cast_signed()).open(path))?;
         if file.metadata()?.is_file() {
             Ok(file)
         } else {
@@ -240,7 +240,7 @@ pub fn truncate(path: &Path, len: u64) -> Result<(), FileError> {
         if metadata.len() < len {
             return Err(io::Error::other(format!("it is shorter than {len} bytes")));
         }
-        step(|| file.set_len(len))
+        failpoint_step(|| file.set_len(len))
     };
     cut().map_err(FileError::new("truncate", path))
 }
@@ -248,14 +248,14 @@ pub fn truncate(path: &Path, len: u64) -> Result<(), FileError> {
 /// Moves a damaged file to `<name>.quarantined-<stamp>`, unchanged.
 pub fn quarantine(path: &Path, stamp: u64) -> Result<PathBuf, FileError> {
     let put_aside = || {
-        for attempt in 0..NAME_ATTEMPTS {
+        for attempt in 0..MAX_NAME_ATTEMPTS {
             let mut name = path.as_os_str().to_owned();
             name.push(format!(".quarantined-{stamp}"));
             if attempt > 0 {
                 name.push(format!("-{attempt}"));
             }
             let aside = PathBuf::from(name);
-            if move_to_free(path, &aside)? {
+            if move_without_replacing(path, &aside)? {
                 return Ok(aside);
             }
         }
@@ -265,14 +265,14 @@ pub fn quarantine(path: &Path, stamp: u64) -> Result<PathBuf, FileError> {
 }
 
 /// Makes a directory accessible only to its owner.
-pub fn make_private(path: &Path) -> Result<(), FileError> {
-    step(|| std::fs::set_permissions(path, Permissions::from_mode(0o700)))
+pub fn make_dir_private(path: &Path) -> Result<(), FileError> {
+    failpoint_step(|| std::fs::set_permissions(path, Permissions::from_mode(0o700)))
         .map_err(FileError::new("change the mode of", path))
 }
 
 /// Removes a file. A missing file is not an error.
 pub fn remove_file(path: &Path) -> Result<(), FileError> {
-    match step(|| std::fs::remove_file(path)) {
+    match failpoint_step(|| std::fs::remove_file(path)) {
         Err(error) if is_missing(&error) => Ok(()),
         removed => removed.map_err(FileError::new("remove", path)),
     }
@@ -280,7 +280,7 @@ pub fn remove_file(path: &Path) -> Result<(), FileError> {
 
 /// Removes an empty directory. One that is missing or not empty is not an error.
 pub fn remove_empty_dir(path: &Path) -> Result<(), FileError> {
-    match step(|| std::fs::remove_dir(path)) {
+    match failpoint_step(|| std::fs::remove_dir(path)) {
         Err(error) if is_missing(&error) || error.kind() == io::ErrorKind::DirectoryNotEmpty => {
             Ok(())
         }
@@ -291,15 +291,15 @@ pub fn remove_empty_dir(path: &Path) -> Result<(), FileError> {
 /// Removes a directory that ralph created below its home, with everything in it. A symbolic link in its place is
 /// removed, not followed. A missing directory is not an error.
 #[expect(clippy::disallowed_methods, reason = "only this module may call it")]
-pub fn remove_made_dir(path: &Path) -> Result<(), FileError> {
+pub fn remove_own_dir_tree(path: &Path) -> Result<(), FileError> {
     let remove = || match std::fs::symlink_metadata(path) {
-        Ok(found) if found.is_dir() => step(|| std::fs::remove_dir_all(path)),
-        Ok(_) => step(|| std::fs::remove_file(path)),
+        Ok(found) if found.is_dir() => failpoint_step(|| std::fs::remove_dir_all(path)),
+        Ok(_) => failpoint_step(|| std::fs::remove_file(path)),
         Err(error) => Err(error),
     };
     let mut removed = remove();
     if removed.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
-        unlock(path);
+        make_dirs_accessible(path);
         removed = remove();
     }
     match removed {
@@ -310,7 +310,7 @@ pub fn remove_made_dir(path: &Path) -> Result<(), FileError> {
 
 /// Makes every directory of a tree accessible, because some tools create read-only ones. Errors are ignored: the
 /// caller's next attempt reports them.
-fn unlock(path: &Path) {
+fn make_dirs_accessible(path: &Path) {
     let mut waiting = vec![path.to_owned()];
     while let Some(directory) = waiting.pop() {
         // The mode is changed through an open descriptor, so that a link that takes the directory's place is harmless.
@@ -327,37 +327,38 @@ fn unlock(path: &Path) {
 }
 
 /// An unnamed file with `bytes`, open for reading from the start. `directory` determines the file system.
-pub fn scratch(directory: &Path, bytes: &[u8]) -> Result<File, FileError> {
+pub fn create_unnamed_file(directory: &Path, bytes: &[u8]) -> Result<File, FileError> {
     let make = || {
-        let temporary = Temporary::write(&directory.join("scratch"), bytes, PRIVATE)?;
+        let temporary = TemporaryFile::write(&directory.join("scratch"), bytes, PRIVATE_FILE_MODE)?;
         OpenOptions::new().read(true).open(&temporary.path)
     };
     make().map_err(FileError::new("write to", directory))
 }
 
 /// A temporary file in the directory of its target; removed on drop unless it was renamed.
-struct Temporary {
+struct TemporaryFile {
     file: File,
     path: PathBuf,
-    is_moved: bool,
+    is_renamed: bool,
 }
 
-impl Temporary {
+impl TemporaryFile {
     fn write(target: &Path, bytes: &[u8], mode: u32) -> io::Result<Self> {
-        let mut temporary = Self::create(parent(target), mode)?;
-        step(|| temporary.file.write_all(bytes))?;
+        let mut temporary = Self::create(parent_or_current(target), mode)?;
+        failpoint_step(|| temporary.file.write_all(bytes))?;
         Ok(temporary)
     }
 
     fn create(directory: &Path, mode: u32) -> io::Result<Self> {
-        for _ in 0..NAME_ATTEMPTS {
-            let name = format!("{TEMPORARY}{}-{:016x}", std::process::id(), clock::nonce());
+        for _ in 0..MAX_NAME_ATTEMPTS {
+            let name = format!("{TEMPORARY_PREFIX}{}-{:016x}", std::process::id(), clock::nonce());
             let path = directory.join(name);
-            let opened =
-                step(|| OpenOptions::new().write(true).create_new(true).mode(mode).open(&path));
+            let opened = failpoint_step(|| {
+                OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)
+            });
             match opened {
                 Ok(file) => {
-                    return Ok(Self { file, path, is_moved: false });
+                    return Ok(Self { file, path, is_renamed: false });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -366,25 +367,25 @@ impl Temporary {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    fn settle(&self, durability: Durability) -> io::Result<()> {
+    fn sync(&self, durability: Durability) -> io::Result<()> {
         match durability {
             Durability::Cached => Ok(()),
-            Durability::Synced => step(|| self.file.sync_all()),
+            Durability::Synced => failpoint_step(|| self.file.sync_all()),
         }
     }
 
     fn rename_over(mut self, target: &Path) -> io::Result<()> {
-        step(|| rename(&self.path, target))?;
-        self.is_moved = true;
+        failpoint_step(|| rename(&self.path, target))?;
+        self.is_renamed = true;
         Ok(())
     }
 }
 
-impl Drop for Temporary {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        if !self.is_moved {
+        if !self.is_renamed {
             // The first error is the one to report.
-            step(|| std::fs::remove_file(&self.path)).ok();
+            failpoint_step(|| std::fs::remove_file(&self.path)).ok();
         }
     }
 }
@@ -395,28 +396,28 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Moves `from` to `to`; `false` if `to` already exists.
-fn move_to_free(from: &Path, to: &Path) -> io::Result<bool> {
-    match step(|| Ok(rename_to_free(from, to)?)) {
+fn move_without_replacing(from: &Path, to: &Path) -> io::Result<bool> {
+    match failpoint_step(|| Ok(rename_without_replacing(from, to)?)) {
         Ok(()) => return Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
         Err(error) if !is_unsupported(&error) => return Err(error),
         Err(_) => {}
     }
-    match step(|| std::fs::hard_link(from, to)) {
-        Ok(()) => step(|| std::fs::remove_file(from)).map(|()| true),
+    match failpoint_step(|| std::fs::hard_link(from, to)) {
+        Ok(()) => failpoint_step(|| std::fs::remove_file(from)).map(|()| true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error),
     }
 }
 
 #[cfg(any(target_os = "linux", target_vendor = "apple"))]
-fn rename_to_free(from: &Path, to: &Path) -> rustix::io::Result<()> {
+fn rename_without_replacing(from: &Path, to: &Path) -> rustix::io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)
 }
 
 #[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
-fn rename_to_free(_: &Path, _: &Path) -> rustix::io::Result<()> {
+fn rename_without_replacing(_: &Path, _: &Path) -> rustix::io::Result<()> {
     Err(Errno::NOSYS)
 }
 
@@ -432,8 +433,8 @@ fn sync_parent(path: &Path, durability: Durability) -> io::Result<()> {
     match durability {
         Durability::Cached => Ok(()),
         Durability::Synced => {
-            let directory = OpenOptions::new().read(true).open(parent(path))?;
-            match step(|| directory.sync_all()) {
+            let directory = OpenOptions::new().read(true).open(parent_or_current(path))?;
+            match failpoint_step(|| directory.sync_all()) {
                 // Some network and FUSE file systems cannot sync a directory, and do not need it.
                 Err(error) if is_unsupported(&error) => Ok(()),
                 synced => synced,
@@ -442,7 +443,7 @@ fn sync_parent(path: &Path, durability: Durability) -> io::Result<()> {
     }
 }
 
-fn parent(path: &Path) -> &Path {
+fn parent_or_current(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -454,7 +455,7 @@ mod tests {
     use crate::fs::{list, read, stat};
 
     /// All names in a directory, including temporary files.
-    pub(super) fn names(directory: &Path) -> Vec<String> {
+    pub(super) fn all_names(directory: &Path) -> Vec<String> {
         let mut names: Vec<_> = std::fs::read_dir(directory)
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -483,7 +484,7 @@ mod tests {
         lock(&elsewhere, 0o555);
         lock(&made.join("a/b"), 0o555);
         lock(&made.join("a"), 0o000);
-        remove_made_dir(&made).unwrap();
+        remove_own_dir_tree(&made).unwrap();
         assert!(!made.exists());
         assert_eq!(elsewhere.metadata().unwrap().mode() & 0o777, 0o555);
     }
@@ -493,13 +494,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (path, link) = (dir.path().join("log"), dir.path().join("link"));
         for text in ["longer", "short"] {
-            stream(&path).unwrap().write_all(text.as_bytes()).unwrap();
+            create_output_file(&path).unwrap().write_all(text.as_bytes()).unwrap();
             assert_eq!(read(&path, 100).unwrap(), text.as_bytes());
         }
         assert_eq!(stat(&path).unwrap().mode, 0o600);
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        assert!(stream(&link).is_err());
-        assert!(stream(Path::new("/dev/null")).is_err());
+        assert!(create_output_file(&link).is_err());
+        assert!(create_output_file(Path::new("/dev/null")).is_err());
         assert_eq!(read(&path, 100).unwrap(), b"short");
     }
 
@@ -516,18 +517,18 @@ mod tests {
             assert_eq!(read(&path, 10).unwrap(), bytes);
         }
         assert_eq!(mode(&path), 0o600);
-        assert_eq!(names(dir.path()), ["file"]);
+        assert_eq!(all_names(dir.path()), ["file"]);
     }
 
     #[test]
     fn a_failed_replace_leaves_the_target_and_no_temporary_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("directory");
-        create_dir(&path.join("deep")).unwrap();
+        create_private_dir(&path.join("deep")).unwrap();
         assert_eq!(mode(&path), 0o700);
         for durability in [Durability::Cached, Durability::Synced] {
             replace(&path, b"new", durability).unwrap_err();
-            assert_eq!(names(dir.path()), ["directory"]);
+            assert_eq!(all_names(dir.path()), ["directory"]);
         }
         let below_nothing = dir.path().join("none/file");
         assert!(replace(&below_nothing, b"new", Durability::Cached).unwrap_err().is_missing());
@@ -542,16 +543,16 @@ mod tests {
         std::fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
         symlink("file", &link).unwrap();
 
-        replace_keeping_mode(&link, b"new").unwrap();
+        replace_user_file(&link, b"new").unwrap();
         assert_eq!(read(&file, 10).unwrap(), b"new");
         assert_eq!(mode(&file), 0o640);
         assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
 
-        replace_keeping_mode(&file, b"newer").unwrap();
+        replace_user_file(&file, b"newer").unwrap();
         assert_eq!((read(&link, 10).unwrap(), mode(&file)), (b"newer".to_vec(), 0o640));
 
-        replace_keeping_mode(&dir.path().join("fresh"), b"x").unwrap();
-        assert_eq!(names(dir.path()), ["file", "fresh", "link"]);
+        replace_user_file(&dir.path().join("fresh"), b"x").unwrap();
+        assert_eq!(all_names(dir.path()), ["file", "fresh", "link"]);
     }
 
     #[test]
@@ -560,11 +561,11 @@ mod tests {
         for (name, target) in [("dangling", "none"), ("directory", "."), ("device", "/dev/null")] {
             let link = dir.path().join(name);
             symlink(target, &link).unwrap();
-            replace_keeping_mode(&link, b"x").unwrap_err();
+            replace_user_file(&link, b"x").unwrap_err();
             assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
         }
-        replace_keeping_mode(dir.path(), b"x").unwrap_err();
-        assert_eq!(names(dir.path()), ["dangling", "device", "directory"]);
+        replace_user_file(dir.path(), b"x").unwrap_err();
+        assert_eq!(all_names(dir.path()), ["dangling", "device", "directory"]);
     }
 
     #[test]
@@ -577,7 +578,7 @@ mod tests {
         let dangling = dir.path().join("dangling");
         symlink("none", &dangling).unwrap();
         assert!(!create_new(&dangling, b"x").unwrap());
-        assert_eq!(names(dir.path()), ["dangling", "file"]);
+        assert_eq!(all_names(dir.path()), ["dangling", "file"]);
     }
 
     #[test]
@@ -623,11 +624,11 @@ mod tests {
 /// Failpoints exist in debug builds only.
 #[cfg(all(test, debug_assertions))]
 mod fault_tests {
-    use super::tests::names;
+    use super::tests::all_names;
     use super::*;
     use crate::env;
     use crate::fs::{list, read};
-    use crate::proc::{Ended, testing};
+    use crate::proc::{ProgramEnd, testing};
 
     /// Create, write, sync, rename, sync the directory.
     const STEPS: u32 = 5;
@@ -641,8 +642,8 @@ mod fault_tests {
         replace(&PathBuf::from(directory).join("file"), b"new", Durability::Synced).unwrap();
     }
 
-    fn victim(directory: &Path, fault: &str) -> Ended {
-        testing::rerun(
+    fn run_victim(directory: &Path, fault: &str) -> ProgramEnd {
+        testing::rerun_test(
             "fs::write::fault_tests::victim_replaces",
             &[
                 ("TEST_DIRECTORY".as_ref(), directory.as_os_str()),
@@ -657,11 +658,12 @@ mod fault_tests {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("file");
             replace(&path, b"old", Durability::Cached).unwrap();
-            let succeeded = testing::exit_code(&victim(dir.path(), &format!("enospc:{step}"))) == 0;
+            let succeeded =
+                testing::exit_code(&run_victim(dir.path(), &format!("enospc:{step}"))) == 0;
             assert_eq!(succeeded, step > STEPS, "step {step}");
             let expected = if step < STEPS { b"old" } else { b"new" };
             assert_eq!(read(&path, 10).unwrap(), expected, "step {step}");
-            assert_eq!(names(dir.path()), ["file"], "step {step}");
+            assert_eq!(all_names(dir.path()), ["file"], "step {step}");
         }
     }
 
@@ -672,8 +674,8 @@ mod fault_tests {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("file");
             replace(&path, b"old", Durability::Cached).unwrap();
-            let ended = victim(dir.path(), &format!("kill:{point}"));
-            let was_killed = matches!(ended, Ended::Signalled);
+            let ended = run_victim(dir.path(), &format!("kill:{point}"));
+            let was_killed = matches!(ended, ProgramEnd::Signalled);
             assert_eq!(was_killed, point <= 2 * STEPS, "point {point}: {ended:?}");
             let expected = if point < renamed { b"old" } else { b"new" };
             assert_eq!(read(&path, 10).unwrap(), expected, "point {point}");

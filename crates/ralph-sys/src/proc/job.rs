@@ -18,24 +18,24 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-use super::cancel::Cancel;
-pub use super::capture::{Captured, Keep, Logged};
-pub use super::input::{Input, LARGEST as LARGEST_INPUT};
-use super::wire::{self, Answer, Ended, Order, Spared};
-pub use super::wire::{Errors, Leftovers};
-use super::{input, supervisor, tree, wait};
+use super::cancel::CancelToken;
+pub use super::capture::{CaptureLimits, CapturedOutput, LogOutcome};
+pub use super::command_input::{CommandInput, MAX_INPUT_BYTES as LARGEST_INPUT};
+use super::job_protocol::{self, JobAnswerWire, JobEndWire, JobOrderWire, SparedWire};
+pub use super::job_protocol::{LeftoverPolicy, StderrCapture};
+use super::{command_input, descendants, supervisor, wait};
 use crate::clock::Deadline;
 
 /// How often to check for external cancellation.
-const LOOK: Duration = Duration::from_millis(200);
+const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// How late a supervisor may answer before it is considered lost.
-const SLACK: Duration = Duration::from_secs(2);
-const REAP: Duration = Duration::from_millis(500);
-const BLOCK: usize = 64 * 1024;
+const ANSWER_SLACK: Duration = Duration::from_secs(2);
+const REAP_TIMEOUT: Duration = Duration::from_millis(500);
+const READ_BUFFER_BYTES: usize = 64 * 1024;
 
 /// A command to run, and how.
 #[derive(Clone, Copy, Debug)]
-pub struct Job<'a> {
+pub struct JobSpec<'a> {
     /// The ralph executable, which is also the supervisor: see [`env::own_executable`](crate::env::own_executable).
     pub program: &'a Path,
     /// A program, looked up in the `PATH` of `env`, and its arguments. No shell is involved unless it names one.
@@ -43,37 +43,37 @@ pub struct Job<'a> {
     pub cwd: &'a Path,
     /// Its complete environment.
     pub env: &'a [(OsString, OsString)],
-    pub input: Input<'a>,
-    pub errors: Errors,
+    pub input: CommandInput<'a>,
+    pub stderr: StderrCapture,
     /// A file for its output, up to a limit. It is emptied first and readable only by this user.
     pub log: Option<&'a Path>,
     /// Limits for each of standard output and standard error.
-    pub keep: Keep,
+    pub capture_limits: CaptureLimits,
     /// Values to redact in the log and in the captured output.
     pub secrets: &'a [String],
     pub deadline: Deadline,
     /// The time between SIGTERM and SIGKILL.
     pub grace: Duration,
-    pub leftovers: Leftovers,
-    pub cancel: &'a Cancel,
+    pub leftovers: LeftoverPolicy,
+    pub cancel: &'a CancelToken,
 }
 
-impl<'a> Job<'a> {
+impl<'a> JobSpec<'a> {
     /// Defaults for struct update syntax: no program, no time, and no options.
-    pub fn blank(cancel: &'a Cancel) -> Self {
+    pub fn with_defaults(cancel: &'a CancelToken) -> Self {
         Self {
             program: Path::new(""),
             argv: &[],
             cwd: Path::new("/"),
             env: &[],
-            input: Input::default(),
-            errors: Errors::default(),
+            input: CommandInput::default(),
+            stderr: StderrCapture::default(),
             log: None,
-            keep: Keep { head: 0, tail: 0 },
+            capture_limits: CaptureLimits { head: 0, tail: 0 },
             secrets: &[],
             deadline: Deadline::after(Duration::ZERO),
             grace: Duration::ZERO,
-            leftovers: Leftovers::default(),
+            leftovers: LeftoverPolicy::default(),
             cancel,
         }
     }
@@ -81,41 +81,41 @@ impl<'a> Job<'a> {
 
 /// The result of a job.
 #[derive(Debug)]
-pub struct Finished {
-    pub how: How,
-    pub output: Captured,
+pub struct JobResult {
+    pub end: JobEnd,
+    pub output: CapturedOutput,
     /// Standard error; empty unless it was captured separately.
-    pub errors: Captured,
-    pub logged: Logged,
+    pub stderr: CapturedOutput,
+    pub log_outcome: LogOutcome,
     /// How many processes were still running after the command exited and had to be signalled.
-    pub leftover: u32,
+    pub leftover_count: u32,
     /// From the start of the command to its exit, or until all its processes were gone if it was terminated.
     pub took: Duration,
     /// Processes left running on purpose.
-    pub remains: Option<Remains>,
+    pub spared: Option<SparedProcesses>,
 }
 
 /// Processes that a command left behind. They are killed when this is dropped.
 #[derive(Debug)]
-pub struct Remains {
+pub struct SparedProcesses {
     supervisor: Child,
     socket: UnixStream,
 }
 
 #[derive(Debug)]
-pub enum How {
+pub enum JobEnd {
     Exited(i32),
     Signalled(i32),
     TimedOut,
     Cancelled,
-    CouldNotStart(CannotStart),
+    CouldNotStart(JobStartError),
     /// The supervisor exited without an answer, because it was killed or ran out of memory. How the command ended is
     /// unknown.
     Lost,
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum CannotStart {
+pub enum JobStartError {
     #[error("cannot enter `{}`", path.display())]
     Directory { path: PathBuf, source: io::Error },
     #[error("cannot start `{}`", name.display())]
@@ -127,42 +127,51 @@ pub enum CannotStart {
 }
 
 /// Runs a command until it and all its processes have ended, except for spared ones.
-pub fn supervise(job: &Job<'_>) -> Finished {
-    let (mut child, socket) = match spawn(job) {
+pub fn run_job(job: &JobSpec<'_>) -> JobResult {
+    let (mut child, socket) = match spawn_supervisor(job) {
         Ok(started) => started,
-        Err(error) => return nothing(job, How::CouldNotStart(error)),
+        Err(error) => return result_without_output(job, JobEnd::CouldNotStart(error)),
     };
-    let answer = converse(job, &socket).and_then(|answer| wire::read_answer(&answer, job.keep));
+    let answer = exchange_with_supervisor(job, &socket)
+        .and_then(|answer| job_protocol::decode_answer(&answer, job.capture_limits));
     let Ok((answer, captured)) = answer else {
         // Closing the socket makes the supervisor, if it still runs, kill the command without a grace period.
         drop(socket);
-        end_lost(&child);
-        collect(&mut child);
-        return nothing(job, how_lost(job));
+        kill_lost_supervisor(&child);
+        reap_supervisor(&mut child);
+        return result_without_output(job, end_without_answer(job));
     };
     let remains = match answer.spared {
-        Spared::Nobody => {
+        SparedWire::NoneLeft => {
             drop(socket);
-            collect(&mut child);
+            reap_supervisor(&mut child);
             None
         }
-        Spared::Somebody => Some(Remains { supervisor: child, socket }),
+        SparedWire::SomeLeft => Some(SparedProcesses { supervisor: child, socket }),
     };
     let [output, errors] = captured;
-    let Answer { leftover, took, logged, .. } = answer;
-    Finished { how: how(job, &answer.how), output, errors, logged, leftover, took, remains }
+    let JobAnswerWire { leftover, took, logged, .. } = answer;
+    JobResult {
+        end: job_end(job, &answer.how),
+        output,
+        stderr: errors,
+        log_outcome: logged,
+        leftover_count: leftover,
+        took,
+        spared: remains,
+    }
 }
 
 /// The supervisor stays in our process group until it creates its own session, and starts nothing before that.
 #[expect(clippy::disallowed_methods, reason = "only this module may call it")]
-fn spawn(job: &Job<'_>) -> Result<(Child, UnixStream), CannotStart> {
-    let input = input::prepare(job.input)
-        .map_err(|source| CannotStart::Input { size: job.input.size(), source })?;
+fn spawn_supervisor(job: &JobSpec<'_>) -> Result<(Child, UnixStream), JobStartError> {
+    let input = command_input::prepare_input(job.input)
+        .map_err(|source| JobStartError::Input { size: job.input.size(), source })?;
     let start = || -> io::Result<(Child, UnixStream)> {
         let (ours, theirs) = UnixStream::pair()?;
         let child = Command::new(job.program)
             .arg0("ralph")
-            .arg(supervisor::ARGUMENT)
+            .arg(supervisor::SUPERVISOR_ARGUMENT)
             .env_clear()
             .envs(job.env.iter().map(|(name, value)| (name, value)))
             .stdin(OwnedFd::from(theirs))
@@ -171,40 +180,41 @@ fn spawn(job: &Job<'_>) -> Result<(Child, UnixStream), CannotStart> {
             .spawn()?;
         Ok((child, ours))
     };
-    start().map_err(|source| CannotStart::Supervisor { path: job.program.to_owned(), source })
+    start().map_err(|source| JobStartError::Supervisor { path: job.program.to_owned(), source })
 }
 
 /// Sends the order, then a cancellation if there is one, and returns the bytes of the answer.
-fn converse(job: &Job<'_>, socket: &UnixStream) -> io::Result<Vec<u8>> {
-    let order = Order {
+fn exchange_with_supervisor(job: &JobSpec<'_>, socket: &UnixStream) -> io::Result<Vec<u8>> {
+    let order = JobOrderWire {
         argv: job.argv.to_vec(),
         cwd: job.cwd.into(),
         log: job.log.map(OsString::from),
-        keep: job.keep,
+        keep: job.capture_limits,
         left: job.deadline.remaining(),
         grace: job.grace,
         secrets: job.secrets.to_vec(),
-        errors: job.errors,
+        errors: job.stderr,
         leftovers: job.leftovers,
     };
-    let mut bound = Deadline::after(job.deadline.remaining() + job.grace + SLACK);
-    wait::send_all(socket, &wire::order(&order)?, bound)?;
-    let longest = wire::longest_answer(job.keep);
+    let mut bound = Deadline::after(job.deadline.remaining() + job.grace + ANSWER_SLACK);
+    wait::send_all(socket, &job_protocol::encode_order(&order)?, bound)?;
+    let longest = job_protocol::max_answer_bytes(job.capture_limits);
     let mut answer = Vec::new();
-    let mut block = vec![0; BLOCK];
+    let mut block = vec![0; READ_BUFFER_BYTES];
     let mut sent_cancel = false;
     loop {
-        if !sent_cancel && job.cancel.is_wished() {
+        if !sent_cancel && job.cancel.is_cancelled() {
             sent_cancel = true;
-            bound = bound.min(Deadline::after(supervisor::CANCEL_GRACE + SLACK));
-            wait::send_all(socket, &[wire::CANCEL], bound)?;
+            bound = bound.min(Deadline::after(supervisor::CANCEL_GRACE + ANSWER_SLACK));
+            wait::send_all(socket, &[job_protocol::CANCEL], bound)?;
         }
         let left = bound.remaining();
         if left.is_zero() || answer.len() > longest {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        let bell = (!sent_cancel).then(|| job.cancel.bell());
-        let [is_answer, _] = wait::readable([Some(socket.as_fd()), bell], left.min(LOOK));
+        let bell = (!sent_cancel).then(|| job.cancel.wake_descriptor());
+        let [is_answer, _] =
+            wait::wait_readable([Some(socket.as_fd()), bell], left.min(CANCEL_CHECK_INTERVAL));
         if !is_answer {
             continue;
         }
@@ -212,7 +222,7 @@ fn converse(job: &Job<'_>, socket: &UnixStream) -> io::Result<Vec<u8>> {
             Ok((_, 0)) => return Ok(answer),
             Ok((_, count)) => {
                 answer.extend_from_slice(block.get(..count).unwrap_or_default());
-                if wire::is_whole(&answer) {
+                if job_protocol::is_complete_answer(&answer) {
                     return Ok(answer);
                 }
             }
@@ -223,88 +233,88 @@ fn converse(job: &Job<'_>, socket: &UnixStream) -> io::Result<Vec<u8>> {
 }
 
 /// Kills a supervisor that did not answer, and the processes in its session.
-fn end_lost(child: &Child) {
+fn kill_lost_supervisor(child: &Child) {
     let pid = Pid::from_child(child);
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     // Until the supervisor is reaped, its pid cannot be reused.
     if waitid(WaitId::Pid(pid), options).is_ok() {
         kill_process(pid, Signal::KILL).ok();
-        tree::kill_session(pid, Deadline::after(supervisor::KILL));
+        descendants::kill_session(pid, Deadline::after(supervisor::KILL_TIMEOUT));
     }
 }
 
 /// Errors are ignored: a supervisor that cannot be reaped has already been reaped elsewhere.
-fn collect(supervisor: &mut Child) {
-    wait::for_child(supervisor, Deadline::after(REAP)).ok();
+fn reap_supervisor(supervisor: &mut Child) {
+    wait::wait_for_child(supervisor, Deadline::after(REAP_TIMEOUT)).ok();
 }
 
-impl Remains {
+impl SparedProcesses {
     /// Whether all of them, or their supervisor, have exited. Dropping this then takes no time.
-    pub fn is_over(&self) -> bool {
-        wait::readable([Some(self.socket.as_fd())], Duration::ZERO) == [true]
+    pub fn have_exited(&self) -> bool {
+        wait::wait_readable([Some(self.socket.as_fd())], Duration::ZERO) == [true]
     }
 
     /// Waits for the supervisor's final message, which follows once we close our side of the socket.
-    fn is_over_soon(&self) -> bool {
-        let bound = Deadline::after(supervisor::KILL + REAP);
+    fn end_in_time(&self) -> bool {
+        let bound = Deadline::after(supervisor::KILL_TIMEOUT + REAP_TIMEOUT);
         let mut message = [0];
         loop {
-            wait::readable([Some(self.socket.as_fd())], bound.remaining());
+            wait::wait_readable([Some(self.socket.as_fd())], bound.remaining());
             match recv(&self.socket, &mut message[..], RecvFlags::DONTWAIT) {
-                Ok((_, count)) => return count > 0 && message == [wire::OVER],
-                Err(Errno::INTR | Errno::AGAIN) if !bound.is_over() => {}
+                Ok((_, count)) => return count > 0 && message == [job_protocol::OVER],
+                Err(Errno::INTR | Errno::AGAIN) if !bound.has_passed() => {}
                 Err(_) => return false,
             }
         }
     }
 }
 
-impl Drop for Remains {
+impl Drop for SparedProcesses {
     fn drop(&mut self) {
         // Fails if the supervisor has exited.
         self.socket.shutdown(Shutdown::Write).ok();
-        if !self.is_over_soon() {
-            end_lost(&self.supervisor);
+        if !self.end_in_time() {
+            kill_lost_supervisor(&self.supervisor);
         }
-        collect(&mut self.supervisor);
+        reap_supervisor(&mut self.supervisor);
     }
 }
 
-fn how(job: &Job<'_>, ended: &Ended) -> How {
+fn job_end(job: &JobSpec<'_>, ended: &JobEndWire) -> JobEnd {
     match *ended {
-        Ended::Exited(code) => How::Exited(code),
-        Ended::Signalled(signal) => How::Signalled(signal),
-        Ended::TimedOut => How::TimedOut,
-        Ended::Cancelled => How::Cancelled,
-        Ended::NoDirectory(number) => How::CouldNotStart(CannotStart::Directory {
+        JobEndWire::Exited(code) => JobEnd::Exited(code),
+        JobEndWire::Signalled(signal) => JobEnd::Signalled(signal),
+        JobEndWire::TimedOut => JobEnd::TimedOut,
+        JobEndWire::Cancelled => JobEnd::Cancelled,
+        JobEndWire::NoDirectory(number) => JobEnd::CouldNotStart(JobStartError::Directory {
             path: job.cwd.to_owned(),
             source: io::Error::from_raw_os_error(number),
         }),
-        Ended::NoProgram(number) => How::CouldNotStart(CannotStart::Program {
+        JobEndWire::NoProgram(number) => JobEnd::CouldNotStart(JobStartError::Program {
             name: job.argv.first().cloned().unwrap_or_default(),
             source: io::Error::from_raw_os_error(number),
         }),
     }
 }
 
-fn how_lost(job: &Job<'_>) -> How {
-    if job.cancel.is_wished() {
-        How::Cancelled
-    } else if job.deadline.is_over() {
-        How::TimedOut
+fn end_without_answer(job: &JobSpec<'_>) -> JobEnd {
+    if job.cancel.is_cancelled() {
+        JobEnd::Cancelled
+    } else if job.deadline.has_passed() {
+        JobEnd::TimedOut
     } else {
-        How::Lost
+        JobEnd::Lost
     }
 }
 
-fn nothing(job: &Job<'_>, how: How) -> Finished {
-    Finished {
-        how,
-        output: Captured::default(),
-        errors: Captured::default(),
-        logged: job.log.map_or(Logged::NotKept, |_| Logged::Failed),
-        leftover: 0,
+fn result_without_output(job: &JobSpec<'_>, how: JobEnd) -> JobResult {
+    JobResult {
+        end: how,
+        output: CapturedOutput::default(),
+        stderr: CapturedOutput::default(),
+        log_outcome: job.log.map_or(LogOutcome::NotRequested, |_| LogOutcome::Failed),
+        leftover_count: 0,
         took: Duration::ZERO,
-        remains: None,
+        spared: None,
     }
 }

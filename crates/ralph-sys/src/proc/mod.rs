@@ -12,16 +12,16 @@
 
 pub mod cancel;
 mod capture;
-mod input;
+mod command_input;
+pub mod decoy;
+mod descendants;
 pub mod job;
-mod sieve;
+mod job_protocol;
+pub mod line_process;
 pub mod signals;
-pub mod stand_in;
+mod stream_redactor;
 pub mod supervisor;
-pub mod talk;
-mod tree;
 mod wait;
-mod wire;
 pub mod worker;
 
 use std::ffi::OsStr;
@@ -41,17 +41,17 @@ use crate::clock::{self, Deadline};
 use crate::env::Env;
 
 /// How long to wait for a killed child to exit. One that hangs in the kernel is abandoned.
-const REAP: Duration = Duration::from_millis(500);
+const REAP_TIMEOUT: Duration = Duration::from_millis(500);
 /// Polling intervals for a child that writes nothing and closes nothing.
-const FIRST_LOOK: Duration = Duration::from_micros(200);
-const LONGEST_LOOK: Duration = Duration::from_millis(20);
-const BLOCK: usize = 16 * 1024;
+const MIN_POLL_INTERVAL: Duration = Duration::from_micros(200);
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(20);
+const READ_BUFFER_BYTES: usize = 16 * 1024;
 /// The most bytes a pipe can still hold when its writers have exited.
-const FULL_PIPE: usize = 1024 * 1024;
+const MAX_PIPE_BYTES: usize = 1024 * 1024;
 
 /// A trusted program to run.
 #[derive(Clone, Copy, Debug)]
-pub struct Spec<'a> {
+pub struct ProgramSpec<'a> {
     /// The program, looked up in `PATH`, and its arguments.
     pub argv: &'a [&'a OsStr],
     /// The working directory; `None` for ours. Setting one costs a fork in a static binary, which cannot make
@@ -62,14 +62,14 @@ pub struct Spec<'a> {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ProgramLimits {
     pub deadline: Deadline,
     /// Bytes of output to keep. The rest is read and dropped, so that the child can finish.
-    pub keep: usize,
+    pub max_output_bytes: usize,
 }
 
 #[derive(Debug)]
-pub enum Ended {
+pub enum ProgramEnd {
     Exited {
         code: i32,
         stdout: Vec<u8>,
@@ -83,62 +83,73 @@ pub enum Ended {
 
 /// Runs a program until it exits or the deadline passes. Its standard input is empty, and its standard error is
 /// discarded.
-pub fn run(spec: &Spec<'_>, limits: &Limits) -> Ended {
-    start(spec, limits).map_or_else(|ended| ended, Running::end)
+pub fn run_program(spec: &ProgramSpec<'_>, limits: &ProgramLimits) -> ProgramEnd {
+    start_program(spec, limits).map_or_else(|ended| ended, RunningProgram::wait)
 }
 
 /// Like [`run_program`], with `input`, from its current position, as standard input. It is a file rather than a pipe
 /// because a file needs no writer, and a child that stops reading does no harm.
-pub fn run_reading(spec: &Spec<'_>, input: File, limits: &Limits) -> Ended {
-    begin(spec, input.into(), limits).map_or_else(|ended| ended, Running::end)
+pub fn run_program_with_input(
+    spec: &ProgramSpec<'_>,
+    input: File,
+    limits: &ProgramLimits,
+) -> ProgramEnd {
+    start_with_stdin(spec, input.into(), limits).map_or_else(|ended| ended, RunningProgram::wait)
 }
 
 /// A program that runs concurrently. It is killed if this is dropped before it exits.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningProgram {
     child: Option<Child>,
-    limits: Limits,
+    limits: ProgramLimits,
 }
 
 /// Like [`run_program`], without waiting for the exit. Fails if the deadline has already passed.
-pub fn start(spec: &Spec<'_>, limits: &Limits) -> Result<Running, Ended> {
-    begin(spec, Stdio::null(), limits)
+pub fn start_program(
+    spec: &ProgramSpec<'_>,
+    limits: &ProgramLimits,
+) -> Result<RunningProgram, ProgramEnd> {
+    start_with_stdin(spec, Stdio::null(), limits)
 }
 
-fn begin(spec: &Spec<'_>, stdin: Stdio, limits: &Limits) -> Result<Running, Ended> {
-    if limits.deadline.is_over() {
-        return Err(Ended::TimedOut);
+fn start_with_stdin(
+    spec: &ProgramSpec<'_>,
+    stdin: Stdio,
+    limits: &ProgramLimits,
+) -> Result<RunningProgram, ProgramEnd> {
+    if limits.deadline.has_passed() {
+        return Err(ProgramEnd::TimedOut);
     }
-    let child = spawn(spec, stdin).map_err(Ended::CouldNotStart)?;
-    Ok(Running { child: Some(child), limits: *limits })
+    let child = spawn_program(spec, stdin).map_err(ProgramEnd::CouldNotStart)?;
+    Ok(RunningProgram { child: Some(child), limits: *limits })
 }
 
-impl Running {
-    pub fn end(mut self) -> Ended {
-        let Some(mut child) = self.child.take() else { return Ended::Signalled };
-        follow(&mut child, &self.limits).unwrap_or_else(|error| {
-            kill(&mut child);
-            Ended::CouldNotStart(error)
+impl RunningProgram {
+    pub fn wait(mut self) -> ProgramEnd {
+        let Some(mut child) = self.child.take() else { return ProgramEnd::Signalled };
+        wait_for_exit(&mut child, &self.limits).unwrap_or_else(|error| {
+            kill_and_reap(&mut child);
+            ProgramEnd::CouldNotStart(error)
         })
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
-            kill(child);
+            kill_and_reap(child);
         }
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "only this module may call it")]
-fn spawn(spec: &Spec<'_>, stdin: Stdio) -> io::Result<Child> {
+fn spawn_program(spec: &ProgramSpec<'_>, stdin: Stdio) -> io::Result<Child> {
     let Some((program, arguments)) = spec.argv.split_first() else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     let mut command = Command::new(program);
     // Removing names, rather than passing a whole environment, lets the standard library use `posix_spawn`.
-    for name in Env::from_process().withheld() {
+    for name in Env::from_process().withheld_names() {
         command.env_remove(name);
     }
     if let Some(cwd) = spec.cwd {
@@ -156,51 +167,57 @@ fn spawn(spec: &Spec<'_>, stdin: Stdio) -> io::Result<Child> {
         .spawn()
 }
 
-fn follow(child: &mut Child, limits: &Limits) -> io::Result<Ended> {
+fn wait_for_exit(child: &mut Child, limits: &ProgramLimits) -> io::Result<ProgramEnd> {
     let pipe = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
     ioctl_fionbio(&pipe, true)?;
-    let mut output =
-        Output { pipe: Some(pipe), bytes: Vec::new(), truncated: false, keep: limits.keep };
-    let end = end_of(child);
-    let mut look = FIRST_LOOK;
-    while !has_ended(child)? {
+    let mut output = CappedOutput {
+        pipe: Some(pipe),
+        bytes: Vec::new(),
+        truncated: false,
+        keep: limits.max_output_bytes,
+    };
+    let end = exit_descriptor(child);
+    let mut look = MIN_POLL_INTERVAL;
+    while !has_exited(child)? {
         let left = limits.deadline.remaining();
         if left.is_zero() {
-            kill(child);
-            return Ok(Ended::TimedOut);
+            kill_and_reap(child);
+            return Ok(ProgramEnd::TimedOut);
         }
         let wait = if end.is_some() { left } else { look.min(left) };
-        look = match output.collect(wait, end.as_ref()) {
-            Collected::Something => FIRST_LOOK,
-            Collected::Nothing => (look * 2).min(LONGEST_LOOK),
+        look = match output.poll(wait, end.as_ref()) {
+            OutputPoll::Activity => MIN_POLL_INTERVAL,
+            OutputPoll::Idle => (look * 2).min(MAX_POLL_INTERVAL),
         };
     }
     // Before the child is reaped: until then its pid, which identifies the group, cannot be reused.
-    kill_group(child);
-    output.collect_rest();
+    kill_child_group(child);
+    output.drain();
     let Some(status) = child.try_wait()? else {
         return Err(io::ErrorKind::WouldBlock.into());
     };
     Ok(match status.code() {
-        Some(code) => Ended::Exited { code, stdout: output.bytes, truncated: output.truncated },
-        None => Ended::Signalled,
+        Some(code) => {
+            ProgramEnd::Exited { code, stdout: output.bytes, truncated: output.truncated }
+        }
+        None => ProgramEnd::Signalled,
     })
 }
 
 /// A descriptor that becomes readable when the child exits. Without one we have to poll the child's status.
 #[cfg(target_os = "linux")]
-fn end_of(child: &Child) -> Option<OwnedFd> {
+fn exit_descriptor(child: &Child) -> Option<OwnedFd> {
     use rustix::process::{PidfdFlags, pidfd_open};
     pidfd_open(Pid::from_child(child), PidfdFlags::empty()).ok()
 }
 
 #[cfg(not(target_os = "linux"))]
-fn end_of(_: &Child) -> Option<OwnedFd> {
+fn exit_descriptor(_: &Child) -> Option<OwnedFd> {
     None
 }
 
 /// Whether the child has exited. Does not reap it.
-fn has_ended(child: &Child) -> io::Result<bool> {
+fn has_exited(child: &Child) -> io::Result<bool> {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     match waitid(WaitId::Pid(Pid::from_child(child)), options) {
         Ok(status) => Ok(status.is_some()),
@@ -209,28 +226,28 @@ fn has_ended(child: &Child) -> io::Result<bool> {
     }
 }
 
-fn kill_group(child: &Child) {
+fn kill_child_group(child: &Child) {
     // Fails if no process is left in the group, which is fine.
     kill_process_group(Pid::from_child(child), Signal::KILL).ok();
 }
 
-fn kill(child: &mut Child) {
-    kill_group(child);
-    let bound = Deadline::after(REAP);
-    let mut look = FIRST_LOOK;
-    while matches!(child.try_wait(), Ok(None)) && !bound.is_over() {
-        clock::pause(look);
-        look = (look * 2).min(LONGEST_LOOK);
+fn kill_and_reap(child: &mut Child) {
+    kill_child_group(child);
+    let bound = Deadline::after(REAP_TIMEOUT);
+    let mut look = MIN_POLL_INTERVAL;
+    while matches!(child.try_wait(), Ok(None)) && !bound.has_passed() {
+        clock::sleep(look);
+        look = (look * 2).min(MAX_POLL_INTERVAL);
     }
 }
 
-enum Collected {
-    Something,
-    Nothing,
+enum OutputPoll {
+    Activity,
+    Idle,
 }
 
 /// The output of a child, up to a limit.
-struct Output {
+struct CappedOutput {
     /// `None` once the other end is closed.
     pipe: Option<ChildStdout>,
     bytes: Vec<u8>,
@@ -238,37 +255,37 @@ struct Output {
     keep: usize,
 }
 
-impl Output {
+impl CappedOutput {
     /// Waits at most `wait` for output, the end of the output or the exit of the child.
-    fn collect(&mut self, wait: Duration, end: Option<&OwnedFd>) -> Collected {
+    fn poll(&mut self, wait: Duration, end: Option<&OwnedFd>) -> OutputPoll {
         let awaited =
             || self.pipe.as_ref().map(AsFd::as_fd).into_iter().chain(end.map(AsFd::as_fd));
         let mut polled: Vec<_> =
             awaited().map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN)).collect();
         if polled.is_empty() {
-            clock::pause(wait);
-            return Collected::Nothing;
+            clock::sleep(wait);
+            return OutputPoll::Idle;
         }
         let timeout = Timespec {
             tv_sec: wait.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: wait.subsec_nanos().into(),
         };
         match poll(&mut polled, Some(&timeout)) {
-            Ok(0) | Err(Errno::INTR) => Collected::Nothing,
+            Ok(0) | Err(Errno::INTR) => OutputPoll::Idle,
             Ok(_) => {
                 self.read();
-                Collected::Something
+                OutputPoll::Activity
             }
             Err(_) => {
                 self.pipe = None;
-                Collected::Nothing
+                OutputPoll::Idle
             }
         }
     }
 
     /// Reads the bytes that are in the pipe, without waiting for more.
-    fn collect_rest(&mut self) {
-        for _ in 0..FULL_PIPE / BLOCK {
+    fn drain(&mut self) {
+        for _ in 0..MAX_PIPE_BYTES / READ_BUFFER_BYTES {
             if self.read() == 0 {
                 return;
             }
@@ -279,7 +296,7 @@ impl Output {
         let Some(pipe) = &mut self.pipe else {
             return 0;
         };
-        let mut block = [0; BLOCK];
+        let mut block = [0; READ_BUFFER_BYTES];
         match pipe.read(&mut block) {
             Ok(0) => {
                 self.pipe = None;
@@ -310,36 +327,45 @@ impl Output {
     reason = "only tests call this"
 )]
 pub mod testing {
-    use super::{Deadline, Duration, Ended, Limits, OsStr, Path, Spec, run};
+    use super::{
+        Deadline, Duration, OsStr, Path, ProgramEnd, ProgramLimits, ProgramSpec, run_program,
+    };
     use crate::env;
 
-    pub fn generous() -> Limits {
-        Limits { deadline: Deadline::after(Duration::from_mins(1)), keep: 1024 * 1024 }
+    pub fn generous_limits() -> ProgramLimits {
+        ProgramLimits {
+            deadline: Deadline::after(Duration::from_mins(1)),
+            max_output_bytes: 1024 * 1024,
+        }
     }
 
     /// The output of a program that has to succeed.
-    pub fn succeed<S: AsRef<OsStr>>(cwd: &Path, argv: &[S]) -> Vec<u8> {
+    pub fn run_successfully<S: AsRef<OsStr>>(cwd: &Path, argv: &[S]) -> Vec<u8> {
         let argv: Vec<&OsStr> = argv.iter().map(AsRef::as_ref).collect();
-        let spec = Spec { argv: &argv, cwd: Some(cwd), env: &[] };
-        let ended = run(&spec, &generous());
-        let Ended::Exited { code: 0, stdout, .. } = ended else { panic!("{argv:?}: {ended:?}") };
+        let spec = ProgramSpec { argv: &argv, cwd: Some(cwd), env: &[] };
+        let ended = run_program(&spec, &generous_limits());
+        let ProgramEnd::Exited { code: 0, stdout, .. } = ended else {
+            panic!("{argv:?}: {ended:?}")
+        };
         stdout
     }
 
     /// Runs one ignored test of the calling crate in a separate process.
-    pub fn rerun(test: &str, env: &[(&OsStr, &OsStr)]) -> Ended {
+    pub fn rerun_test(test: &str, env: &[(&OsStr, &OsStr)]) -> ProgramEnd {
         let program = env::testing::program();
         let arguments = ["--exact", test, "--ignored", "--quiet"].map(OsStr::new);
         let mut argv = vec![program.as_os_str()];
         argv.extend(arguments);
-        let spec = Spec { argv: &argv, cwd: Some(Path::new("/")), env };
-        run(&spec, &generous())
+        let spec = ProgramSpec { argv: &argv, cwd: Some(Path::new("/")), env };
+        run_program(&spec, &generous_limits())
     }
 
-    pub fn exit_code(ended: &Ended) -> i32 {
+    pub fn exit_code(ended: &ProgramEnd) -> i32 {
         match ended {
-            Ended::Exited { code, .. } => *code,
-            Ended::Signalled | Ended::TimedOut | Ended::CouldNotStart(_) => panic!("{ended:?}"),
+            ProgramEnd::Exited { code, .. } => *code,
+            ProgramEnd::Signalled | ProgramEnd::TimedOut | ProgramEnd::CouldNotStart(_) => {
+                panic!("{ended:?}")
+            }
         }
     }
 }
@@ -348,10 +374,10 @@ pub mod testing {
 mod tests {
     use super::*;
 
-    fn shell(script: &str, limits: &Limits) -> Ended {
+    fn shell(script: &str, limits: &ProgramLimits) -> ProgramEnd {
         let argv = ["sh", "-c", script].map(OsStr::new);
-        let spec = Spec { argv: &argv, cwd: Some(Path::new("/")), env: &[] };
-        run(&spec, limits)
+        let spec = ProgramSpec { argv: &argv, cwd: Some(Path::new("/")), env: &[] };
+        run_program(&spec, limits)
     }
 
     #[test]
@@ -365,12 +391,14 @@ mod tests {
             ("kill -9 $$", "signalled"),
             ("echo $LC_ALL $GIT_OPTIONAL_LOCKS", "exit 0: C 0\n"),
         ] {
-            let ended = match shell(script, &testing::generous()) {
-                Ended::Exited { code, stdout, truncated: false } => {
+            let ended = match shell(script, &testing::generous_limits()) {
+                ProgramEnd::Exited { code, stdout, truncated: false } => {
                     format!("exit {code}: {}", String::from_utf8(stdout).unwrap())
                 }
-                Ended::Signalled => "signalled".to_owned(),
-                ended @ (Ended::Exited { .. } | Ended::TimedOut | Ended::CouldNotStart(_)) => {
+                ProgramEnd::Signalled => "signalled".to_owned(),
+                ended @ (ProgramEnd::Exited { .. }
+                | ProgramEnd::TimedOut
+                | ProgramEnd::CouldNotStart(_)) => {
                     format!("{ended:?}")
                 }
             };
@@ -381,10 +409,10 @@ mod tests {
     #[test]
     fn a_missing_program_or_directory_is_a_start_failure() {
         for (program, cwd) in [("ralph-no-such-program", "/"), ("true", "/no/such/place")] {
-            let spec = Spec { argv: &[program.as_ref()], cwd: Some(cwd.as_ref()), env: &[] };
-            let ended = run(&spec, &testing::generous());
+            let spec = ProgramSpec { argv: &[program.as_ref()], cwd: Some(cwd.as_ref()), env: &[] };
+            let ended = run_program(&spec, &testing::generous_limits());
             assert!(
-                matches!(&ended, Ended::CouldNotStart(error) if error.kind() == io::ErrorKind::NotFound),
+                matches!(&ended, ProgramEnd::CouldNotStart(error) if error.kind() == io::ErrorKind::NotFound),
                 "{ended:?}"
             );
         }
@@ -400,28 +428,31 @@ mod tests {
             "exec 1>&-; sleep 60",
             "yes",
         ] {
-            let limits =
-                Limits { deadline: Deadline::after(Duration::from_millis(100)), keep: 1024 };
+            let limits = ProgramLimits {
+                deadline: Deadline::after(Duration::from_millis(100)),
+                max_output_bytes: 1024,
+            };
             let ended = shell(script, &limits);
-            assert!(matches!(ended, Ended::TimedOut), "{script}: {ended:?}");
+            assert!(matches!(ended, ProgramEnd::TimedOut), "{script}: {ended:?}");
         }
-        assert!(!bound.is_over());
+        assert!(!bound.has_passed());
     }
 
     #[test]
     fn a_grandchild_neither_delays_the_result_nor_outlives_it() {
         let bound = Deadline::after(Duration::from_secs(20));
-        let ended = shell("sleep 60 & echo $!", &testing::generous());
-        let Ended::Exited { code: 0, stdout, .. } = ended else { panic!("{ended:?}") };
+        let ended = shell("sleep 60 & echo $!", &testing::generous_limits());
+        let ProgramEnd::Exited { code: 0, stdout, .. } = ended else { panic!("{ended:?}") };
         let grandchild: i32 = String::from_utf8(stdout).unwrap().trim().parse().unwrap();
         let grandchild = Pid::from_raw(grandchild).unwrap();
         while is_running(grandchild) {
-            assert!(!bound.is_over());
+            assert!(!bound.has_passed());
         }
     }
 
     fn is_running(pid: Pid) -> bool {
-        crate::owner::mark(pid.as_raw_nonzero().get().cast_unsigned()).is_some()
+        crate::process_identity::identify_process(pid.as_raw_nonzero().get().cast_unsigned())
+            .is_some()
     }
 
     #[test]
@@ -429,9 +460,11 @@ mod tests {
         let script = "head -c 300000 /dev/zero; exit 5";
         for (keep, kept, cut) in [(0, 0, true), (299_999, 299_999, true), (300_000, 300_000, false)]
         {
-            let limits = Limits { keep, ..testing::generous() };
+            let limits = ProgramLimits { max_output_bytes: keep, ..testing::generous_limits() };
             let ended = shell(script, &limits);
-            let Ended::Exited { code: 5, stdout, truncated } = ended else { panic!("{ended:?}") };
+            let ProgramEnd::Exited { code: 5, stdout, truncated } = ended else {
+                panic!("{ended:?}")
+            };
             assert_eq!((stdout.len(), truncated), (kept, cut), "{keep}");
         }
     }
@@ -441,11 +474,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let input = vec![b'x'; 300_000];
         for (script, expected) in [("cat", 300_000), ("head -c 2; exec 0<&-", 2), ("true", 0)] {
-            let file = crate::fs::scratch(dir.path(), &input).unwrap();
+            let file = crate::fs::create_unnamed_file(dir.path(), &input).unwrap();
             let argv = ["sh", "-c", script].map(OsStr::new);
-            let spec = Spec { argv: &argv, cwd: None, env: &[] };
-            let ended = run_reading(&spec, file, &testing::generous());
-            let Ended::Exited { code: 0, stdout, .. } = ended else { panic!("{ended:?}") };
+            let spec = ProgramSpec { argv: &argv, cwd: None, env: &[] };
+            let ended = run_program_with_input(&spec, file, &testing::generous_limits());
+            let ProgramEnd::Exited { code: 0, stdout, .. } = ended else { panic!("{ended:?}") };
             assert_eq!(stdout.len(), expected, "{script}");
         }
         assert_eq!(crate::fs::list(dir.path(), 9).unwrap(), [""; 0]);
@@ -455,13 +488,14 @@ mod tests {
     fn no_process_is_started_after_the_deadline() {
         let dir = tempfile::tempdir().unwrap();
         let made = dir.path().join("made");
-        let spec = Spec {
+        let spec = ProgramSpec {
             argv: &["touch".as_ref(), made.as_os_str()],
             cwd: Some(Path::new("/")),
             env: &[],
         };
-        let limits = Limits { deadline: Deadline::after(Duration::ZERO), keep: 0 };
-        assert!(matches!(run(&spec, &limits), Ended::TimedOut));
+        let limits =
+            ProgramLimits { deadline: Deadline::after(Duration::ZERO), max_output_bytes: 0 };
+        assert!(matches!(run_program(&spec, &limits), ProgramEnd::TimedOut));
         assert!(!made.exists());
     }
 }

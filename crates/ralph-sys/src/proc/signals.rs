@@ -9,22 +9,22 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-use super::cancel::Cancel;
+use super::cancel::CancelToken;
 use crate::fs;
 
-const STATUS_CAP: usize = 64 * 1024;
+const MAX_STATUS_BYTES: usize = 64 * 1024;
 
 /// Cancels `cancel` at the first SIGINT, SIGTERM or SIGHUP. The second one ends this process at once, and with it every
 /// job, because the supervisors notice that we are gone.
-pub fn wish_on_signals(cancel: &Arc<Cancel>) -> io::Result<()> {
-    let mut signals = Signals::new(heard())?;
+pub fn cancel_on_stop_signals(cancel: &Arc<CancelToken>) -> io::Result<()> {
+    let mut signals = Signals::new(stop_signals_not_ignored())?;
     let cancel = Arc::clone(cancel);
     std::thread::Builder::new().name("signals".to_string()).spawn(move || {
         for signal in signals.forever() {
-            if cancel.is_wished() {
+            if cancel.is_cancelled() {
                 emulate_default_handler(signal).ok();
             }
-            cancel.wish();
+            cancel.cancel();
         }
     })?;
     Ok(())
@@ -32,8 +32,8 @@ pub fn wish_on_signals(cancel: &Arc<Cancel>) -> io::Result<()> {
 
 /// Counts signals that ask us to stop, for callers that have something to finish first. SIGINT counts once; SIGTERM and
 /// SIGHUP count twice, because their senders do not wait long. The third signal ends this process at once.
-pub fn count(counter: &Arc<AtomicU32>) -> io::Result<()> {
-    let mut signals = Signals::new(heard())?;
+pub fn count_stop_signals(counter: &Arc<AtomicU32>) -> io::Result<()> {
+    let mut signals = Signals::new(stop_signals_not_ignored())?;
     let counter = Arc::clone(counter);
     std::thread::Builder::new().name("signals".to_string()).spawn(move || {
         for (earlier, signal) in signals.forever().enumerate() {
@@ -49,17 +49,23 @@ pub fn count(counter: &Arc<AtomicU32>) -> io::Result<()> {
 
 /// A signal to be forwarded to another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum ForwardedSignal {
     Interrupt,
     Terminate,
 }
 
 /// Calls `on_signal` for every SIGINT and SIGTERM, neither of which then ends this process.
-pub fn pass_on(mut on_signal: impl FnMut(Told) + Send + 'static) -> io::Result<()> {
+pub fn forward_signals(
+    mut on_signal: impl FnMut(ForwardedSignal) + Send + 'static,
+) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     std::thread::Builder::new().name("signals".to_string()).spawn(move || {
         for signal in signals.forever() {
-            on_signal(if signal == SIGINT { Told::Interrupt } else { Told::Terminate });
+            on_signal(if signal == SIGINT {
+                ForwardedSignal::Interrupt
+            } else {
+                ForwardedSignal::Terminate
+            });
         }
     })?;
     Ok(())
@@ -67,28 +73,28 @@ pub fn pass_on(mut on_signal: impl FnMut(Told) + Send + 'static) -> io::Result<(
 
 /// The stop signals that are not ignored. A signal that was ignored when we started, by `nohup` or by `&` in a script,
 /// stays ignored.
-fn heard() -> impl Iterator<Item = i32> {
-    let status = fs::read(Path::new("/proc/self/status"), STATUS_CAP).unwrap_or_default();
-    let ignored = ignored(&status);
+fn stop_signals_not_ignored() -> impl Iterator<Item = i32> {
+    let status = fs::read(Path::new("/proc/self/status"), MAX_STATUS_BYTES).unwrap_or_default();
+    let ignored = ignored_signal_mask(&status);
     let is_heard = move |signal: &i32| ignored.is_none_or(|mask| mask >> (signal - 1) & 1 == 0);
     [SIGINT, SIGTERM, SIGHUP].into_iter().filter(is_heard)
 }
 
 /// Makes a write to a closed pipe fail instead of ending this process, which may still have to clean up. Child
 /// processes keep the default behaviour.
-pub fn outlive_readers() -> io::Result<()> {
+pub fn survive_broken_pipes() -> io::Result<()> {
     signal_hook::flag::register(SIGPIPE, Arc::new(AtomicBool::new(false))).map(drop)
 }
 
 /// Makes sure that exit statuses of children can be collected. Some hosts start us with SIGCHLD ignored, and then the
 /// system discards the statuses.
-pub(super) fn hear_of_children() {
+pub(super) fn keep_child_statuses() {
     // Any handler will do, so the flag is unused. Child processes start with the default behaviour.
     signal_hook::flag::register(SIGCHLD, Arc::new(AtomicBool::new(false))).ok();
 }
 
 /// The mask of ignored signals in `/proc/<pid>/status`.
-fn ignored(status: &[u8]) -> Option<u64> {
+fn ignored_signal_mask(status: &[u8]) -> Option<u64> {
     let status = std::str::from_utf8(status).ok()?;
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
     u64::from_str_radix(mask.trim(), 16).ok()
@@ -101,8 +107,8 @@ mod tests {
     #[test]
     fn the_mask_of_ignored_signals_is_parsed() {
         let status = b"Name:\tralph\nSigBlk:\t0000000000000004\nSigIgn:\t0000000000000003\n";
-        assert_eq!(ignored(status), Some(3));
-        assert_eq!(ignored(b"Name:\tralph\n"), None);
-        assert_eq!(ignored(b"SigIgn:\tx\n"), None);
+        assert_eq!(ignored_signal_mask(status), Some(3));
+        assert_eq!(ignored_signal_mask(b"Name:\tralph\n"), None);
+        assert_eq!(ignored_signal_mask(b"SigIgn:\tx\n"), None);
     }
 }

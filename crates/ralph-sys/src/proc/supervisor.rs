@@ -22,96 +22,102 @@ use std::time::Duration;
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::process::{Pid, Signal, WaitStatus, kill_process_group};
 
-use super::capture::{Capture, Captured, Log};
-use super::tree::{self, Below};
-use super::wire::{self, Answer, Ended, Errors, Leftovers, Order, Spared};
+use super::capture::{CapturedOutput, OutputCapture, OutputLog};
+use super::descendants::{self, DescendantsLeft};
+use super::job_protocol::{
+    self, JobAnswerWire, JobEndWire, JobOrderWire, LeftoverPolicy, SparedWire, StderrCapture,
+};
 use super::{signals, wait};
 use crate::clock::{Deadline, Stopwatch};
 
 /// The argument that makes the program a supervisor.
-pub const ARGUMENT: &str = "__supervise";
+pub const SUPERVISOR_ARGUMENT: &str = "__supervise";
 
 /// How long leftover processes, such as the last command of a shell pipeline, may take to exit by themselves.
-const SETTLE: Duration = Duration::from_millis(100);
+const LEFTOVER_GRACE: Duration = Duration::from_millis(100);
 /// The longest grace period after a cancellation, because a person waits for it.
 pub(super) const CANCEL_GRACE: Duration = Duration::from_secs(1);
 /// How long to wait for killed processes to exit. Those that hang in the kernel are abandoned.
-pub(super) const KILL: Duration = Duration::from_millis(600);
-const FIRST_LOOK: Duration = Duration::from_millis(1);
-const LONGEST_LOOK: Duration = Duration::from_millis(20);
+pub(super) const KILL_TIMEOUT: Duration = Duration::from_millis(600);
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How often to reap children anyway, in case a SIGCHLD arrived between reaping and polling.
-const COLLECT: Duration = Duration::from_secs(1);
+const REAP_INTERVAL: Duration = Duration::from_secs(1);
 /// How long the requester may take to read the answer.
-const ANSWER: Duration = Duration::from_secs(10);
-const BLOCK: usize = 64 * 1024;
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// The most bytes a pipe can still hold when its writers have exited.
-const FULL_PIPE: usize = 1024 * 1024;
+const MAX_PIPE_BYTES: usize = 1024 * 1024;
 
 /// Reads one order from standard input, which is a socket, and answers on it. Our standard output is the command's
 /// standard input. Returns the exit code, which is informational only.
-pub fn serve() -> u8 {
-    let Ok(order) = wire::read_order(Control) else {
+pub fn run_supervisor() -> u8 {
+    let Ok(order) = job_protocol::read_order(UnbufferedStdin) else {
         return 1;
     };
     // Fails for a process group leader, which a supervisor started by a job never is.
     rustix::process::setsid().ok();
-    signals::hear_of_children();
-    tree::adopt_orphans();
+    signals::keep_child_statuses();
+    descendants::adopt_orphans();
     let watch = Stopwatch::start();
     let deadline = Deadline::after(order.left);
-    let mut log = Log::new(order.log.as_deref().map(Path::new));
-    let served = match start(&order, deadline) {
-        Ok((command, outputs)) => Job {
+    let mut log = OutputLog::new(order.log.as_deref().map(Path::new));
+    let served = match start_command(&order, deadline) {
+        Ok((command, outputs)) => SupervisedCommand {
             command,
-            end: wait::end_of(command),
+            exit_descriptor: wait::exit_descriptor(command),
             status: None,
             took: None,
             watch,
             outputs,
             log,
-            block: vec![0; BLOCK],
-            asked: Asked::Nothing,
-            reached: BTreeSet::new(),
+            block: vec![0; READ_BUFFER_BYTES],
+            requester: RequesterState::Waiting,
+            signalled: BTreeSet::new(),
         }
-        .serve(&order, deadline),
+        .supervise(&order, deadline),
         Err(how) => {
-            let answer = Answer {
+            let answer = JobAnswerWire {
                 how,
                 leftover: 0,
                 took: watch.elapsed(),
                 totals: [0; 2],
                 logged: log.finish(),
-                spared: Spared::Nobody,
+                spared: SparedWire::NoneLeft,
             };
-            say(&answer, &Default::default())
+            send_answer(&answer, &Default::default())
         }
     };
     u8::from(served.is_err())
 }
 
-fn say(answer: &Answer, captured: &[Captured; 2]) -> io::Result<()> {
-    let bytes = wire::answer(answer, captured)?;
-    wait::send_all(rustix::stdio::stdin(), &bytes, Deadline::after(ANSWER))
+fn send_answer(answer: &JobAnswerWire, captured: &[CapturedOutput; 2]) -> io::Result<()> {
+    let bytes = job_protocol::encode_answer(answer, captured)?;
+    wait::send_all(rustix::stdio::stdin(), &bytes, Deadline::after(ANSWER_TIMEOUT))
 }
 
-fn start(order: &Order, deadline: Deadline) -> Result<(Pid, [Output; 2]), Ended> {
-    if deadline.is_over() {
-        return Err(Ended::TimedOut);
+fn start_command(
+    order: &JobOrderWire,
+    deadline: Deadline,
+) -> Result<(Pid, [CommandOutput; 2]), JobEndWire> {
+    if deadline.has_passed() {
+        return Err(JobEndWire::TimedOut);
     }
-    rustix::process::chdir(&order.cwd).map_err(|error| Ended::NoDirectory(error.raw_os_error()))?;
-    spawn(order).map_err(|error| {
-        Ended::NoProgram(error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()))
+    rustix::process::chdir(&order.cwd)
+        .map_err(|error| JobEndWire::NoDirectory(error.raw_os_error()))?;
+    spawn_command(order).map_err(|error| {
+        JobEndWire::NoProgram(error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()))
     })
 }
 
 /// The environment is the job's already, so the program is looked up in the job's `PATH`.
 #[expect(clippy::disallowed_methods, reason = "only this module may call it")]
-fn spawn(order: &Order) -> io::Result<(Pid, [Output; 2])> {
+fn spawn_command(order: &JobOrderWire) -> io::Result<(Pid, [CommandOutput; 2])> {
     let (program, arguments) = order.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    let (output, stdout) = Output::open(order)?;
+    let (output, stdout) = CommandOutput::open(order)?;
     let (errors, stderr) = match order.errors {
-        Errors::WithOutput => (Output::default(), stdout.try_clone()?),
-        Errors::Apart => Output::open(order)?,
+        StderrCapture::Merged => (CommandOutput::default(), stdout.try_clone()?),
+        StderrCapture::Separate => CommandOutput::open(order)?,
     };
     let child = Command::new(program)
         .args(arguments)
@@ -125,23 +131,23 @@ fn spawn(order: &Order) -> io::Result<(Pid, [Output; 2])> {
 
 /// A pipe that the command writes to.
 #[derive(Default)]
-struct Output {
+struct CommandOutput {
     /// `None` once the other end is closed.
     pipe: Option<PipeReader>,
     /// `None` once the answer is sent. Later output is discarded.
-    capture: Option<Capture>,
+    capture: Option<OutputCapture>,
 }
 
-impl Output {
-    fn open(order: &Order) -> io::Result<(Self, PipeWriter)> {
+impl CommandOutput {
+    fn open(order: &JobOrderWire) -> io::Result<(Self, PipeWriter)> {
         let (reader, writer) = io::pipe()?;
         ioctl_fionbio(&reader, true)?;
-        let capture = Capture::new(order.keep, &order.secrets);
+        let capture = OutputCapture::new(order.keep, &order.secrets);
         Ok((Self { pipe: Some(reader), capture: Some(capture) }, writer))
     }
 
     /// Reads available output, at most one block, and returns its length.
-    fn read(&mut self, block: &mut [u8], log: &mut Log) -> usize {
+    fn read(&mut self, block: &mut [u8], log: &mut OutputLog) -> usize {
         let Some(pipe) = &mut self.pipe else {
             return 0;
         };
@@ -152,7 +158,7 @@ impl Output {
             }
             Ok(count) => {
                 if let Some(capture) = &mut self.capture {
-                    capture.take(block.get(..count).unwrap_or_default(), log);
+                    capture.push(block.get(..count).unwrap_or_default(), log);
                 }
                 count
             }
@@ -166,196 +172,203 @@ impl Output {
         }
     }
 
-    fn tell(&mut self, log: &mut Log) -> Captured {
+    fn finish_capture(&mut self, log: &mut OutputLog) -> CapturedOutput {
         self.capture.take().map(|capture| capture.finish(log)).unwrap_or_default()
     }
 }
 
 /// What the requester has asked for since the order.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
-    Nothing,
-    Cancel,
+enum RequesterState {
+    Waiting,
+    Cancelled,
     /// The requester has exited.
-    Abandon,
+    Gone,
 }
 
 /// The command under supervision, with its descendants.
-struct Job {
+struct SupervisedCommand {
     command: Pid,
     /// Becomes readable when the command exits; `None` once the command is reaped.
-    end: Option<OwnedFd>,
+    exit_descriptor: Option<OwnedFd>,
     /// `Some` once the command is reaped.
     status: Option<WaitStatus>,
     took: Option<Duration>,
     watch: Stopwatch,
     /// Standard output, and standard error if it is captured separately.
-    outputs: [Output; 2],
-    log: Log,
+    outputs: [CommandOutput; 2],
+    log: OutputLog,
     block: Vec<u8>,
-    asked: Asked,
+    requester: RequesterState,
     /// Pids of the processes that we have signalled.
-    reached: BTreeSet<i32>,
+    signalled: BTreeSet<i32>,
 }
 
-impl Job {
-    fn serve(mut self, order: &Order, deadline: Deadline) -> io::Result<()> {
-        let over = self.follow(deadline);
-        let spared = self.settle(order, over.as_ref());
+impl SupervisedCommand {
+    fn supervise(mut self, order: &JobOrderWire, deadline: Deadline) -> io::Result<()> {
+        let over = self.wait_for_command(deadline);
+        let spared = self.handle_leftovers(order, over.as_ref());
         self.drain();
         // The command itself had exited before any signal, so these are leftovers.
-        let leftover = if over.is_none() { self.reached.len() } else { 0 };
-        let captured = self.outputs.each_mut().map(|output| output.tell(&mut self.log));
-        let answer = Answer {
-            how: over.unwrap_or_else(|| ended(self.status)),
+        let leftover = if over.is_none() { self.signalled.len() } else { 0 };
+        let captured = self.outputs.each_mut().map(|output| output.finish_capture(&mut self.log));
+        let answer = JobAnswerWire {
+            how: over.unwrap_or_else(|| end_from_status(self.status)),
             leftover: u32::try_from(leftover).unwrap_or(u32::MAX),
             took: self.took.unwrap_or_else(|| self.watch.elapsed()),
             totals: captured.each_ref().map(|captured| captured.total),
             logged: self.log.finish(),
             spared,
         };
-        let sent = say(&answer, &captured);
+        let sent = send_answer(&answer, &captured);
         match spared {
-            Spared::Nobody => sent,
-            Spared::Somebody => {
+            SparedWire::NoneLeft => sent,
+            SparedWire::SomeLeft => {
                 if sent.is_err() {
-                    self.asked = Asked::Abandon;
+                    self.requester = RequesterState::Gone;
                 }
-                self.guard();
-                wait::send_all(rustix::stdio::stdin(), &[wire::OVER], Deadline::after(ANSWER))
+                self.guard_spared();
+                wait::send_all(
+                    rustix::stdio::stdin(),
+                    &[job_protocol::OVER],
+                    Deadline::after(ANSWER_TIMEOUT),
+                )
             }
         }
     }
 
     /// Terminates leftover processes, unless they are spared.
-    fn settle(&mut self, order: &Order, over: Option<&Ended>) -> Spared {
+    fn handle_leftovers(&mut self, order: &JobOrderWire, over: Option<&JobEndWire>) -> SparedWire {
         let grace = match over {
-            Some(Ended::Cancelled) => order.grace.min(CANCEL_GRACE),
+            Some(JobEndWire::Cancelled) => order.grace.min(CANCEL_GRACE),
             Some(_) | None => order.grace,
         };
         match order.leftovers {
-            Leftovers::Spare if over.is_none() => match self.reap() {
-                Below::Nobody => Spared::Nobody,
-                Below::Somebody => Spared::Somebody,
+            LeftoverPolicy::Spare if over.is_none() => match self.reap() {
+                DescendantsLeft::NoneLeft => SparedWire::NoneLeft,
+                DescendantsLeft::SomeLeft => SparedWire::SomeLeft,
             },
-            Leftovers::Spare | Leftovers::End => {
-                if over.is_some() || self.wait_until_gone(SETTLE) == Below::Somebody {
-                    self.clear(grace);
+            LeftoverPolicy::Spare | LeftoverPolicy::Kill => {
+                if over.is_some()
+                    || self.wait_for_descendants(LEFTOVER_GRACE) == DescendantsLeft::SomeLeft
+                {
+                    self.end_descendants(grace);
                 }
-                Spared::Nobody
+                SparedWire::NoneLeft
             }
         }
     }
 
     /// Waits until the spared processes have exited, or kills them when the requester no longer wants them.
-    fn guard(&mut self) {
-        while self.reap() == Below::Somebody {
-            if self.asked != Asked::Nothing {
-                self.clear(Duration::ZERO);
+    fn guard_spared(&mut self) {
+        while self.reap() == DescendantsLeft::SomeLeft {
+            if self.requester != RequesterState::Waiting {
+                self.end_descendants(Duration::ZERO);
                 return;
             }
             // SIGCHLD interrupts the wait.
-            self.turn(COLLECT);
+            self.poll_once(REAP_INTERVAL);
         }
     }
 
     /// Waits until the command exits (`None`) or must be terminated.
-    fn follow(&mut self, deadline: Deadline) -> Option<Ended> {
+    fn wait_for_command(&mut self, deadline: Deadline) -> Option<JobEndWire> {
         loop {
             self.reap();
             if self.status.is_some() {
                 return None;
             }
-            if self.asked != Asked::Nothing {
-                return Some(Ended::Cancelled);
+            if self.requester != RequesterState::Waiting {
+                return Some(JobEndWire::Cancelled);
             }
             let left = deadline.remaining();
             if left.is_zero() {
-                return Some(Ended::TimedOut);
+                return Some(JobEndWire::TimedOut);
             }
-            let longest = if self.end.is_some() { COLLECT } else { LONGEST_LOOK };
-            self.turn(left.min(longest));
+            let longest =
+                if self.exit_descriptor.is_some() { REAP_INTERVAL } else { MAX_POLL_INTERVAL };
+            self.poll_once(left.min(longest));
         }
     }
 
     /// Sends SIGTERM to all descendants and, after the grace period, SIGKILL.
-    fn clear(&mut self, grace: Duration) {
+    fn end_descendants(&mut self, grace: Duration) {
         let bound = Deadline::after(grace);
-        let mut look = FIRST_LOOK;
-        while !bound.is_over() && self.asked != Asked::Abandon {
-            tree::ask_to_end(&mut self.reached);
-            if self.wait_until_gone(look.min(bound.remaining())) == Below::Nobody {
+        let mut look = MIN_POLL_INTERVAL;
+        while !bound.has_passed() && self.requester != RequesterState::Gone {
+            descendants::terminate_descendants(&mut self.signalled);
+            if self.wait_for_descendants(look.min(bound.remaining())) == DescendantsLeft::NoneLeft {
                 return;
             }
-            look = (look * 2).min(LONGEST_LOOK);
+            look = (look * 2).min(MAX_POLL_INTERVAL);
         }
-        let bound = Deadline::after(KILL);
+        let bound = Deadline::after(KILL_TIMEOUT);
         let mut look = Duration::ZERO;
-        while !bound.is_over() {
+        while !bound.has_passed() {
             // Until the command is reaped, its pid, which identifies the group, cannot be reused. Killing the group
             // is atomic, however fast its processes fork.
             if self.status.is_none() {
                 kill_process_group(self.command, Signal::KILL).ok();
             }
-            tree::kill(&mut self.reached);
-            if self.reap() == Below::Nobody {
+            descendants::kill_descendants(&mut self.signalled);
+            if self.reap() == DescendantsLeft::NoneLeft {
                 return;
             }
-            self.turn(look);
-            look = (look * 2).clamp(FIRST_LOOK, LONGEST_LOOK);
+            self.poll_once(look);
+            look = (look * 2).clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL);
         }
     }
 
-    fn wait_until_gone(&mut self, wait: Duration) -> Below {
+    fn wait_for_descendants(&mut self, wait: Duration) -> DescendantsLeft {
         let bound = Deadline::after(wait);
-        let mut look = FIRST_LOOK;
+        let mut look = MIN_POLL_INTERVAL;
         loop {
-            if self.reap() == Below::Nobody {
-                return Below::Nobody;
+            if self.reap() == DescendantsLeft::NoneLeft {
+                return DescendantsLeft::NoneLeft;
             }
             let left = bound.remaining();
-            if left.is_zero() || self.asked == Asked::Abandon {
-                return Below::Somebody;
+            if left.is_zero() || self.requester == RequesterState::Gone {
+                return DescendantsLeft::SomeLeft;
             }
-            self.turn(look.min(left));
-            look = (look * 2).min(LONGEST_LOOK);
+            self.poll_once(look.min(left));
+            look = (look * 2).min(MAX_POLL_INTERVAL);
         }
     }
 
-    fn reap(&mut self) -> Below {
+    fn reap(&mut self) -> DescendantsLeft {
         let command = self.command;
         let status = &mut self.status;
-        let below = tree::reap(|pid, ended| {
+        let below = descendants::reap_children(|pid, ended| {
             if pid == command {
                 *status = Some(ended);
             }
         });
         if self.status.is_some() && self.took.is_none() {
             self.took = Some(self.watch.elapsed());
-            self.end = None;
+            self.exit_descriptor = None;
         }
         below
     }
 
     /// Waits at most `wait` for output, a message from the requester or the exit of the command.
-    fn turn(&mut self, wait: Duration) {
-        let control = (self.asked != Asked::Abandon).then(rustix::stdio::stdin);
+    fn poll_once(&mut self, wait: Duration) {
+        let control = (self.requester != RequesterState::Gone).then(rustix::stdio::stdin);
         let [output, errors] =
             self.outputs.each_ref().map(|output| output.pipe.as_ref().map(AsFd::as_fd));
-        let end = self.end.as_ref().map(AsFd::as_fd);
+        let end = self.exit_descriptor.as_ref().map(AsFd::as_fd);
         let [is_output, is_error, is_message, _] =
-            wait::readable([output, errors, control, end], wait);
+            wait::wait_readable([output, errors, control, end], wait);
         for (output, is_there) in self.outputs.iter_mut().zip([is_output, is_error]) {
             if is_there {
                 output.read(&mut self.block, &mut self.log);
             }
         }
         if is_message {
-            self.asked = match rustix::io::read(rustix::stdio::stdin(), &mut [0_u8]) {
-                Ok(0) => Asked::Abandon,
-                Ok(_) => Asked::Cancel,
-                Err(Errno::INTR | Errno::AGAIN) => self.asked,
-                Err(_) => Asked::Abandon,
+            self.requester = match rustix::io::read(rustix::stdio::stdin(), &mut [0_u8]) {
+                Ok(0) => RequesterState::Gone,
+                Ok(_) => RequesterState::Cancelled,
+                Err(Errno::INTR | Errno::AGAIN) => self.requester,
+                Err(_) => RequesterState::Gone,
             };
         }
     }
@@ -363,7 +376,7 @@ impl Job {
     /// Reads what is left in the pipes. Does not wait for processes that still hold a pipe.
     fn drain(&mut self) {
         for output in &mut self.outputs {
-            for _ in 0..=FULL_PIPE / BLOCK {
+            for _ in 0..=MAX_PIPE_BYTES / READ_BUFFER_BYTES {
                 if output.read(&mut self.block, &mut self.log) == 0 {
                     break;
                 }
@@ -372,16 +385,16 @@ impl Job {
     }
 }
 
-fn ended(status: Option<WaitStatus>) -> Ended {
-    let exit = status.and_then(WaitStatus::exit_status).map(Ended::Exited);
-    let signal = status.and_then(WaitStatus::terminating_signal).map(Ended::Signalled);
-    exit.or(signal).unwrap_or(Ended::Signalled(Signal::KILL.as_raw()))
+fn end_from_status(status: Option<WaitStatus>) -> JobEndWire {
+    let exit = status.and_then(WaitStatus::exit_status).map(JobEndWire::Exited);
+    let signal = status.and_then(WaitStatus::terminating_signal).map(JobEndWire::Signalled);
+    exit.or(signal).unwrap_or(JobEndWire::Signalled(Signal::KILL.as_raw()))
 }
 
 /// Standard input without a buffer: bytes after the order must stay in the socket.
-struct Control;
+struct UnbufferedStdin;
 
-impl Read for Control {
+impl Read for UnbufferedStdin {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         Ok(rustix::io::read(rustix::stdio::stdin(), buffer)?)
     }

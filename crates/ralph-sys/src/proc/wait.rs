@@ -13,17 +13,17 @@ use rustix::process::Pid;
 use crate::clock::{self, Deadline};
 
 /// Polling interval where the system offers nothing to wait for.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Waits at most `wait` until one of the files is readable or closed at the other end. Returns for each whether it is.
-pub(super) fn readable<const N: usize>(
+pub(super) fn wait_readable<const N: usize>(
     files: [Option<BorrowedFd<'_>>; N],
     wait: Duration,
 ) -> [bool; N] {
     let mut polled: Vec<_> =
         files.iter().flatten().map(|file| PollFd::from_borrowed_fd(*file, PollFlags::IN)).collect();
     if polled.is_empty() {
-        clock::pause(wait);
+        clock::sleep(wait);
         return [false; N];
     }
     match poll(&mut polled, Some(&timespec(wait))) {
@@ -36,7 +36,7 @@ pub(super) fn readable<const N: usize>(
         Err(Errno::INTR) => [false; N],
         // The caller's read reports the error.
         Err(_) => {
-            clock::pause(LOOK.min(wait));
+            clock::sleep(POLL_INTERVAL.min(wait));
             files.map(|file| file.is_some())
         }
     }
@@ -68,19 +68,22 @@ pub(super) fn send_all(socket: impl AsFd, mut bytes: &[u8], deadline: Deadline) 
 
 /// A descriptor that becomes readable when the process exits. Without one we have to poll.
 #[cfg(target_os = "linux")]
-pub(super) fn end_of(pid: Pid) -> Option<OwnedFd> {
+pub(super) fn exit_descriptor(pid: Pid) -> Option<OwnedFd> {
     use rustix::process::{PidfdFlags, pidfd_open};
     pidfd_open(pid, PidfdFlags::empty()).ok()
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn end_of(_: Pid) -> Option<OwnedFd> {
+pub(super) fn exit_descriptor(_: Pid) -> Option<OwnedFd> {
     None
 }
 
 /// The exit status of the child, or `None` if it is still running at the deadline.
-pub(super) fn for_child(child: &mut Child, deadline: Deadline) -> io::Result<Option<ExitStatus>> {
-    let end = end_of(Pid::from_child(child));
+pub(super) fn wait_for_child(
+    child: &mut Child,
+    deadline: Deadline,
+) -> io::Result<Option<ExitStatus>> {
+    let end = exit_descriptor(Pid::from_child(child));
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
@@ -89,8 +92,8 @@ pub(super) fn for_child(child: &mut Child, deadline: Deadline) -> io::Result<Opt
         if left.is_zero() {
             return Ok(None);
         }
-        let wait = if end.is_some() { left } else { left.min(LOOK) };
-        readable([end.as_ref().map(AsFd::as_fd)], wait);
+        let wait = if end.is_some() { left } else { left.min(POLL_INTERVAL) };
+        wait_readable([end.as_ref().map(AsFd::as_fd)], wait);
     }
 }
 

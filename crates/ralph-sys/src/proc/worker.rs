@@ -15,19 +15,19 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::cancel::Cancel;
+use super::cancel::CancelToken;
 use super::wait;
 use crate::clock::{self, Deadline};
 use crate::fs;
 
 /// The message that detaches a worker.
-const GO_ON: u8 = b'b';
+const DETACH: u8 = b'b';
 /// Sending one byte into an empty socket takes no time.
-const SEND: Duration = Duration::from_millis(100);
-const RETRY: Duration = Duration::from_millis(5);
+const SEND_TIMEOUT: Duration = Duration::from_millis(100);
+const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
 #[derive(Clone, Copy, Debug)]
-pub struct Spec<'a> {
+pub struct WorkerSpec<'a> {
     /// The ralph executable: [`env::own_executable`](crate::env::own_executable).
     pub program: &'a Path,
     pub arguments: &'a [&'a OsStr],
@@ -39,13 +39,13 @@ pub struct Spec<'a> {
 
 /// The parent's side. Dropping it without detaching stops the worker.
 #[derive(Debug)]
-pub struct Worker {
+pub struct WorkerHandle {
     child: Child,
-    leash: UnixStream,
+    socket: UnixStream,
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum SpawnError {
+pub enum WorkerSpawnError {
     #[error(transparent)]
     Log(#[from] fs::FileError),
     #[error("cannot start ralph's helper process `{}`", path.display())]
@@ -55,9 +55,9 @@ pub enum SpawnError {
 /// Starts a worker. It inherits no descriptor of ours but the socket, so it does not delay a process that waits for the
 /// end of our output.
 #[expect(clippy::disallowed_methods, reason = "only this module may call it")]
-pub fn spawn(spec: &Spec<'_>) -> Result<Worker, SpawnError> {
-    let log = spec.log.map(fs::stream).transpose()?;
-    let start = || -> io::Result<Worker> {
+pub fn spawn_worker(spec: &WorkerSpec<'_>) -> Result<WorkerHandle, WorkerSpawnError> {
+    let log = spec.log.map(fs::create_output_file).transpose()?;
+    let start = || -> io::Result<WorkerHandle> {
         let (leash, theirs) = UnixStream::pair()?;
         let mut command = Command::new(spec.program);
         match log {
@@ -69,65 +69,65 @@ pub fn spawn(spec: &Spec<'_>) -> Result<Worker, SpawnError> {
             .envs(spec.env.iter().copied())
             .stdin(OwnedFd::from(theirs))
             .spawn()?;
-        Ok(Worker { child, leash })
+        Ok(WorkerHandle { child, socket: leash })
     };
-    start().map_err(|source| SpawnError::Start { path: spec.program.to_owned(), source })
+    start().map_err(|source| WorkerSpawnError::Start { path: spec.program.to_owned(), source })
 }
 
-impl Worker {
+impl WorkerHandle {
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// The exit status, or `None` if it is still running at the deadline.
     pub fn wait(&mut self, deadline: Deadline) -> io::Result<Option<ExitStatus>> {
-        wait::for_child(&mut self.child, deadline)
+        wait::wait_for_child(&mut self.child, deadline)
     }
 
     /// Detaches the worker, which then continues after this process has exited.
-    pub fn let_go(self) -> io::Result<()> {
-        wait::send_all(&self.leash, &[GO_ON], Deadline::after(SEND))
+    pub fn detach(self) -> io::Result<()> {
+        wait::send_all(&self.socket, &[DETACH], Deadline::after(SEND_TIMEOUT))
     }
 }
 
 /// The worker's side.
 #[derive(Debug)]
-pub struct Leash {
-    is_off: Arc<AtomicBool>,
+pub struct ParentLink {
+    is_detached: Arc<AtomicBool>,
 }
 
-impl Leash {
+impl ParentLink {
     /// Must be called by the worker before it starts any process. Leaves the session and process group of the parent,
     /// which may be killed as a whole, and cancels `cancel` if the parent dies before it detaches the worker.
-    pub fn follow(cancel: &Arc<Cancel>) -> io::Result<Self> {
+    pub fn attach(cancel: &Arc<CancelToken>) -> io::Result<Self> {
         // Fails for a process group leader, which is not in the parent's group anyway.
         rustix::process::setsid().ok();
         let is_off = Arc::new(AtomicBool::new(false));
-        let leash = Self { is_off: Arc::clone(&is_off) };
+        let leash = Self { is_detached: Arc::clone(&is_off) };
         let cancel = Arc::clone(cancel);
         std::thread::Builder::new().name("leash".to_string()).spawn(move || {
-            if hear() == Some(GO_ON) {
+            if read_message() == Some(DETACH) {
                 is_off.store(true, Ordering::SeqCst);
             } else {
-                cancel.wish();
+                cancel.cancel();
             }
         })?;
         Ok(leash)
     }
 
-    pub fn is_off(&self) -> bool {
-        self.is_off.load(Ordering::SeqCst)
+    pub fn is_detached(&self) -> bool {
+        self.is_detached.load(Ordering::SeqCst)
     }
 }
 
 /// The next byte from the parent, or `None` if it has exited.
-fn hear() -> Option<u8> {
+fn read_message() -> Option<u8> {
     let mut byte = [0];
     loop {
         match rustix::io::read(rustix::stdio::stdin(), &mut byte) {
             Ok(0) => return None,
             Ok(_) => return byte.first().copied(),
-            Err(Errno::INTR | Errno::AGAIN) => clock::pause(RETRY),
+            Err(Errno::INTR | Errno::AGAIN) => clock::sleep(RETRY_INTERVAL),
             Err(_) => return None,
         }
     }

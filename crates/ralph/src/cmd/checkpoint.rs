@@ -1,22 +1,25 @@
 //! `ralph checkpoint`: lists, compares, restores, creates and deletes the checkpoints of a run.
 
-use super::{caller, home, print_json};
+use super::{identify_caller, open_home, print_json};
 use crate::cli::{
-    Checkpoint as Asked, CheckpointDiff, CheckpointList, CheckpointOf, CheckpointRestore,
+    CheckpointCommand as Asked, CheckpointDiffArgs, CheckpointListArgs, CheckpointRestoreArgs,
+    CheckpointRunArgs,
 };
-use crate::report::Failure;
+use crate::describe::{self, safe_line};
+use crate::failure::CommandFailure;
 use crate::term::{self, paint};
-use crate::wording::{self, safe};
 use ralph_core::id::RunId;
-use ralph_core::run::Phase;
+use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_git::checkpoint::{
-    Changed, Checkpoint, Cut, Failed, Fresh, Lines, Plan, Repository, Side, Snapshot, Status, Why,
+    ChangeStatus, ChangedPath, Checkpoint, CheckpointNovelty, CheckpointReason,
+    CheckpointRepository, CheckpointSnapshot, LineCounts, OutputTruncated, PathVersion,
+    RestoreFailure, RestorePlan,
 };
-use ralph_git::tree::{self, Listing, Mode, Survey};
-use ralph_home::paths::Home;
+use ralph_git::tree::{self, ListingRequest, TreeEntryMode, WorkTreeListing};
+use ralph_home::paths::RalphHome;
 use ralph_home::store;
-use ralph_hook::control::{self, Named};
+use ralph_hook::control::{self, RunOrSession};
 use ralph_hook::overview;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
@@ -28,20 +31,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Long enough for a large tree on a slow disk; a person can interrupt it.
-const PATIENCE: Duration = Duration::from_mins(10);
-const LARGEST_PATCH: usize = 4 * 1024 * 1024;
-const NAMED: usize = 20;
+const CHECKPOINT_TIMEOUT: Duration = Duration::from_mins(10);
+const MAX_PATCH_BYTES: usize = 4 * 1024 * 1024;
+const MAX_NAMED_PATHS: usize = 20;
 const LONGEST_ANSWER: u64 = 64;
 
 /// A run with the repository of its checkpoints.
-struct Scene {
-    home: Home,
+struct RunCheckpoints {
+    home: RalphHome,
     run: RunId,
-    repository: Repository,
+    repository: CheckpointRepository,
     deadline: Deadline,
 }
 
-pub(crate) fn run(env: &Env, asked: &Asked) -> Result<(), Failure> {
+pub(crate) fn run(env: &Env, asked: &Asked) -> Result<(), CommandFailure> {
     match asked {
         Asked::List(args) => list(env, args),
         Asked::Diff(args) => diff(env, args),
@@ -51,31 +54,31 @@ pub(crate) fn run(env: &Env, asked: &Asked) -> Result<(), Failure> {
     }
 }
 
-impl Scene {
-    fn of(env: &Env, name: Option<&str>) -> Result<Self, Failure> {
-        let home = home(env)?;
+impl RunCheckpoints {
+    fn open(env: &Env, name: Option<&str>) -> Result<Self, CommandFailure> {
+        let home = open_home(env)?;
         let named = match name {
-            Some(name) => Some(super::named(&home, name)?),
-            None => overview::runs(&home)?
+            Some(name) => Some(super::find_named(&home, name)?),
+            None => overview::list_run_views(&home)?
                 .0
                 .into_iter()
                 .next()
-                .map(|last| Named::Run(last.opened.run.id)),
+                .map(|last| RunOrSession::Run(last.opened.run.id)),
         };
         let run = match named {
-            Some(Named::Run(run)) => run,
-            Some(Named::Session(session)) => {
+            Some(RunOrSession::Run(run)) => run,
+            Some(RunOrSession::Session(session)) => {
                 let what = format!("no run owns session `{session}`, so it has no checkpoints");
-                return Err(Failure::new(&what, "`ralph status --all` lists all runs"));
+                return Err(CommandFailure::new(&what, "`ralph status --all` lists all runs"));
             }
             None => {
                 let hint = "`ralph start --help` shows how to start one";
-                return Err(Failure::new("there is no run yet", hint));
+                return Err(CommandFailure::new("there is no run yet", hint));
             }
         };
-        let project = PathBuf::from(store::load(&home, &run)?.run.project);
-        let deadline = Deadline::after(PATIENCE);
-        let repository = Repository::open(&home, &run, &project, &deadline)?;
+        let project = PathBuf::from(store::load_run(&home, &run)?.run.project);
+        let deadline = Deadline::after(CHECKPOINT_TIMEOUT);
+        let repository = CheckpointRepository::open(&home, &run, &project, &deadline)?;
         Ok(Self { home, run, repository, deadline })
     }
 
@@ -84,35 +87,39 @@ impl Scene {
         vec![self.home.root().to_path_buf()]
     }
 
-    fn listing(&self, deadline: &Deadline) -> Result<Listing, Failure> {
-        let survey = Survey {
+    fn listing(&self, deadline: &Deadline) -> Result<WorkTreeListing, CommandFailure> {
+        let survey = ListingRequest {
             project: self.repository.root(),
             exclude: &self.excluded(),
             cache: Some(&self.home.stat_cache(self.repository.root())),
             deadline,
         };
-        tree::list(&survey)
-            .map_err(|error| Failure::because("cannot list the current files", &error))
+        tree::list_work_tree(&survey)
+            .map_err(|error| CommandFailure::caused_by("cannot list the current files", &error))
     }
 
-    fn present(&self) -> Result<Checkpoint, Failure> {
+    fn current_state(&self) -> Result<Checkpoint, CommandFailure> {
         let (listing, excluded) = (self.listing(&self.deadline)?, self.excluded());
-        let snapshot = Snapshot { listing: &listing, excluded: &excluded, why: Why::Asked };
-        Ok(self.repository.present(&snapshot, &self.deadline)?)
+        let snapshot = CheckpointSnapshot {
+            listing: &listing,
+            excluded: &excluded,
+            reason: CheckpointReason::Requested,
+        };
+        Ok(self.repository.capture_present(&snapshot, &self.deadline)?)
     }
 
-    fn side(&self, side: Option<Side>) -> Option<SideJson> {
-        let Side { mode, id } = side?;
-        Some(SideJson { mode: mode_name(mode), id: self.repository.hex(&id) })
+    fn side(&self, side: Option<PathVersion>) -> Option<FileSideJson> {
+        let PathVersion { mode, id } = side?;
+        Some(FileSideJson { mode: mode_name(mode), id: self.repository.hex(&id) })
     }
 
-    fn files(&self, changes: &[Changed], lines: &[Lines]) -> Vec<FileJson> {
+    fn files(&self, changes: &[ChangedPath], lines: &[LineCounts]) -> Vec<CheckpointFileJson> {
         let counted: HashMap<_, _> = lines.iter().map(|one| (&one.path, one)).collect();
         changes
             .iter()
             .map(|one| {
                 let lines = counted.get(&one.path);
-                FileJson {
+                CheckpointFileJson {
                     path: one.path.to_string_lossy().into_owned(),
                     status: status_name(one.status),
                     added: lines.and_then(|lines| lines.added),
@@ -126,7 +133,7 @@ impl Scene {
 }
 
 #[derive(Serialize)]
-struct ListJson<'a> {
+struct CheckpointListJson<'a> {
     v: u8,
     run: &'a str,
     root: String,
@@ -143,26 +150,26 @@ struct CheckpointJson {
 }
 
 #[derive(Serialize)]
-struct DiffJson<'a> {
+struct CheckpointDiffJson<'a> {
     v: u8,
     run: &'a str,
     from: u32,
     to: Option<u32>,
-    files: Vec<FileJson>,
+    files: Vec<CheckpointFileJson>,
 }
 
 #[derive(Serialize)]
-struct FileJson {
+struct CheckpointFileJson {
     path: String,
     status: &'static str,
     added: Option<u64>,
     removed: Option<u64>,
-    before: Option<SideJson>,
-    after: Option<SideJson>,
+    before: Option<FileSideJson>,
+    after: Option<FileSideJson>,
 }
 
 #[derive(Serialize)]
-struct SideJson {
+struct FileSideJson {
     mode: &'static str,
     id: String,
 }
@@ -175,19 +182,19 @@ struct RestoreJson<'a> {
     dry_run: bool,
     /// The checkpoint of the state before the restore; a dry run makes none.
     before: Option<u32>,
-    files: Vec<FileJson>,
+    files: Vec<CheckpointFileJson>,
     uncovered: Vec<String>,
-    failed: Vec<FailedJson>,
+    failed: Vec<RestoreFailureJson>,
 }
 
 #[derive(Serialize)]
-struct FailedJson {
+struct RestoreFailureJson {
     path: String,
     why: String,
 }
 
 #[derive(Serialize)]
-struct MadeJson<'a> {
+struct CheckpointMadeJson<'a> {
     v: u8,
     run: &'a str,
     number: u32,
@@ -202,73 +209,76 @@ struct PruneJson<'a> {
     pruned: usize,
 }
 
-fn list(env: &Env, args: &CheckpointList) -> Result<(), Failure> {
-    let scene = Scene::of(env, args.name.as_deref())?;
+fn list(env: &Env, args: &CheckpointListArgs) -> Result<(), CommandFailure> {
+    let scene = RunCheckpoints::open(env, args.name.as_deref())?;
     let found = scene.repository.list(&scene.deadline)?;
     let (run, repository) = (scene.run.as_str(), &scene.repository);
     if args.json {
         let checkpoints = found.iter().map(|one| CheckpointJson {
             number: one.number,
-            at: clock::rfc3339(one.at_ms),
-            why: one.why.to_string(),
+            at: clock::format_rfc3339(one.at_ms),
+            why: one.reason.to_string(),
             commit: repository.hex(&one.commit),
             tree: repository.hex(&one.tree),
         });
         let (root, checkpoints) =
             (repository.root().to_string_lossy().into_owned(), checkpoints.collect());
-        print_json(&ListJson { v: 1, run, root, checkpoints })?;
+        print_json(&CheckpointListJson { v: 1, run, root, checkpoints })?;
         return Ok(());
     }
     let mut out = format!("{}  ", paint(term::BOLD, run));
     out.push_str(&match found.len() {
         0 => format!("no checkpoint yet; `ralph checkpoint make {run}` creates one\n"),
         count => {
-            let root = safe(&repository.root().to_string_lossy());
-            format!("{} of `{root}`\n", counted(count, "checkpoint"))
+            let root = safe_line(&repository.root().to_string_lossy());
+            format!("{} of `{root}`\n", count_noun(count, "checkpoint"))
         }
     });
     for one in &found {
-        let why = safe(&one.why.to_string());
-        out.push_str(&format!("{:>9}  {}  {why}\n", one.number, wording::when(one.at_ms)));
+        let why = safe_line(&one.reason.to_string());
+        out.push_str(&format!("{:>9}  {}  {why}\n", one.number, describe::local_time(one.at_ms)));
     }
     term::out(&out)?;
     Ok(())
 }
 
-fn diff(env: &Env, args: &CheckpointDiff) -> Result<(), Failure> {
-    let scene = Scene::of(env, Some(&args.name))?;
+fn diff(env: &Env, args: &CheckpointDiffArgs) -> Result<(), CommandFailure> {
+    let scene = RunCheckpoints::open(env, Some(&args.name))?;
     let (repository, deadline) = (&scene.repository, &scene.deadline);
     let from = match args.from {
         Some(number) => repository.find(number, deadline)?,
         None => repository.list(deadline)?.into_iter().next().ok_or_else(|| {
             let what = format!("run `{}` has no checkpoint to compare with", scene.run);
-            Failure::new(&what, &format!("`ralph checkpoint make {}` creates one", scene.run))
+            CommandFailure::new(
+                &what,
+                &format!("`ralph checkpoint make {}` creates one", scene.run),
+            )
         })?,
     };
     let to = match args.to {
         Some(number) => repository.find(number, deadline)?,
-        None => scene.present()?,
+        None => scene.current_state()?,
     };
     if args.json {
         let changes = repository.diff(&from, &to, deadline)?;
-        let lines = repository.lines(&from, &to, deadline)?;
+        let lines = repository.line_counts(&from, &to, deadline)?;
         let (run, files) = (scene.run.as_str(), scene.files(&changes, &lines));
-        print_json(&DiffJson { v: 1, run, from: from.number, to: args.to, files })?;
+        print_json(&CheckpointDiffJson { v: 1, run, from: from.number, to: args.to, files })?;
     } else if args.stat {
         let changes = repository.diff(&from, &to, deadline)?;
-        let lines = repository.lines(&from, &to, deadline)?;
-        term::out(&stat(&scene.files(&changes, &lines)))?;
+        let lines = repository.line_counts(&from, &to, deadline)?;
+        term::out(&stat_lines(&scene.files(&changes, &lines)))?;
     } else {
-        let patch = repository.patch((&from, &to), LARGEST_PATCH, deadline)?;
-        term::out(&painted(&text::clean(&String::from_utf8_lossy(&patch.bytes))))?;
-        if patch.cut == Cut::Yes {
+        let patch = repository.patch((&from, &to), MAX_PATCH_BYTES, deadline)?;
+        term::out(&color_patch(&text::clean(&String::from_utf8_lossy(&patch.bytes))))?;
+        if patch.truncated == OutputTruncated::Yes {
             term::err("the diff is cut off here; `--stat` lists every file\n");
         }
     }
     Ok(())
 }
 
-fn stat(files: &[FileJson]) -> String {
+fn stat_lines(files: &[CheckpointFileJson]) -> String {
     let mut out = String::new();
     for file in files {
         let lines = match (file.added, file.removed) {
@@ -279,12 +289,12 @@ fn stat(files: &[FileJson]) -> String {
             ),
             (_, None) | (None, _) => format!("{:>15}", "not text"),
         };
-        out.push_str(&format!("{:<12} {lines}  {}\n", file.status, safe(&file.path)));
+        out.push_str(&format!("{:<12} {lines}  {}\n", file.status, safe_line(&file.path)));
     }
     out
 }
 
-fn painted(patch: &str) -> String {
+fn color_patch(patch: &str) -> String {
     let mut out = String::with_capacity(patch.len());
     for line in patch.lines() {
         match line.as_bytes().first() {
@@ -299,48 +309,48 @@ fn painted(patch: &str) -> String {
     out
 }
 
-fn restore(env: &Env, args: &CheckpointRestore) -> Result<(), Failure> {
-    let scene = Scene::of(env, Some(&args.name))?;
+fn restore(env: &Env, args: &CheckpointRestoreArgs) -> Result<(), CommandFailure> {
+    let scene = RunCheckpoints::open(env, Some(&args.name))?;
     let (repository, deadline) = (&scene.repository, &scene.deadline);
     let target = repository.find(args.number, deadline)?;
     if !args.dry_run {
-        control::by_person(&scene.home, &scene.run, caller(env), "rewind")?;
+        control::require_person_caller(&scene.home, &scene.run, identify_caller(env), "rewind")?;
         if !args.yes && (args.json || !std::io::stdin().is_terminal()) {
             let what = "not a terminal, so I can't ask whether to restore";
             let hint = "`--dry-run` shows what would change, `--yes` skips the question";
-            return Err(Failure::new(what, hint));
+            return Err(CommandFailure::new(what, hint));
         }
     }
     if args.dry_run || !args.yes {
-        let plan = repository.plan(&scene.present()?, &target, deadline)?;
+        let plan = repository.plan_restore(&scene.current_state()?, &target, deadline)?;
         if args.dry_run && args.json {
             return print_json(&restore_json(&scene, args, (None, &plan), &[])).map(drop);
         }
-        term::out(&planned(&plan, if args.dry_run { usize::MAX } else { NAMED }))?;
+        term::out(&plan_lines(&plan, if args.dry_run { usize::MAX } else { MAX_NAMED_PATHS }))?;
         if args.dry_run || plan.changes.is_empty() || !is_confirmed(args.number)? {
             return Ok(());
         }
     }
     // A new deadline, because the person may have taken a while to answer.
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(CHECKPOINT_TIMEOUT);
     let (listing, excluded) = (scene.listing(&deadline)?, scene.excluded());
-    let why = Why::Restore(args.number);
-    let snapshot = Snapshot { listing: &listing, excluded: &excluded, why };
+    let why = CheckpointReason::Restore(args.number);
+    let snapshot = CheckpointSnapshot { listing: &listing, excluded: &excluded, reason: why };
     let restored = repository.restore(args.number, &snapshot, &deadline)?;
     let (plan, before) = (&restored.plan, restored.before.checkpoint.number);
     if args.json {
         print_json(&restore_json(&scene, args, (Some(before), plan), &restored.failed))?;
     } else {
-        term::out(&done(&scene.run, args.number, before, plan))?;
+        term::out(&restored_text(&scene.run, args.number, before, plan))?;
     }
-    refused(&scene.run, before, &restored.failed)
+    report_failures(&scene.run, before, &restored.failed)
 }
 
 fn restore_json<'a>(
-    scene: &'a Scene,
-    args: &CheckpointRestore,
-    (before, plan): (Option<u32>, &Plan),
-    failed: &[Failed],
+    scene: &'a RunCheckpoints,
+    args: &CheckpointRestoreArgs,
+    (before, plan): (Option<u32>, &RestorePlan),
+    failed: &[RestoreFailure],
 ) -> RestoreJson<'a> {
     let lossy = |path: &OsStr| path.to_string_lossy().into_owned();
     RestoreJson {
@@ -353,27 +363,27 @@ fn restore_json<'a>(
         uncovered: plan.uncovered.iter().map(|one| lossy(&one.path)).collect(),
         failed: failed
             .iter()
-            .map(|one| FailedJson { path: lossy(&one.path), why: one.why.clone() })
+            .map(|one| RestoreFailureJson { path: lossy(&one.path), why: one.why.clone() })
             .collect(),
     }
 }
 
-fn planned(plan: &Plan, most: usize) -> String {
+fn plan_lines(plan: &RestorePlan, most: usize) -> String {
     let mut out = String::new();
     for one in plan.changes.iter().take(most) {
         // The changes lead from now back to the checkpoint: a file that was added since is deleted.
         let what = match one.status {
-            Status::Added => paint(term::GOOD, "create    "),
-            Status::Deleted => paint(term::BAD, "remove    "),
-            Status::Modified | Status::TypeChanged => paint(term::ODD, "rewrite   "),
+            ChangeStatus::Added => paint(term::GOOD, "create    "),
+            ChangeStatus::Deleted => paint(term::BAD, "remove    "),
+            ChangeStatus::Modified | ChangeStatus::TypeChanged => paint(term::WARN, "rewrite   "),
         };
-        out.push_str(&format!("{what}  {}\n", safe(&one.path.to_string_lossy())));
+        out.push_str(&format!("{what}  {}\n", safe_line(&one.path.to_string_lossy())));
     }
     if plan.changes.len() > most {
         out.push_str(&format!("and {} more\n", plan.changes.len() - most));
     }
     for one in &plan.uncovered {
-        let path = safe(&one.path.to_string_lossy());
+        let path = safe_line(&one.path.to_string_lossy());
         out.push_str(&format!("leave       {path} (a separate repository)\n"));
     }
     if plan.changes.is_empty() {
@@ -382,86 +392,99 @@ fn planned(plan: &Plan, most: usize) -> String {
     out
 }
 
-fn is_confirmed(number: u32) -> Result<bool, Failure> {
+fn is_confirmed(number: u32) -> Result<bool, CommandFailure> {
     term::err(&format!("restore the files to checkpoint {number}? [y/N] "));
     let mut answer = String::new();
     std::io::stdin()
         .lock()
         .take(LONGEST_ANSWER)
         .read_line(&mut answer)
-        .map_err(|error| Failure::because("cannot read the answer", &error))?;
+        .map_err(|error| CommandFailure::caused_by("cannot read the answer", &error))?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-fn done(run: &RunId, number: u32, before: u32, plan: &Plan) -> String {
+fn restored_text(run: &RunId, number: u32, before: u32, plan: &RestorePlan) -> String {
     if plan.changes.is_empty() {
         return format!(
             "{}  every file is already as in the checkpoint\n",
             paint(term::BOLD, run.as_str())
         );
     }
-    let gone = plan.changes.iter().filter(|one| one.status == Status::Deleted).count();
+    let gone = plan.changes.iter().filter(|one| one.status == ChangeStatus::Deleted).count();
     let written = plan.changes.len() - gone;
     let mut out = format!(
         "{}  checkpoint {number} restored: {} written, {gone} removed\n",
         paint(term::BOLD, run.as_str()),
-        counted(written, "file")
+        count_noun(written, "file")
     );
     out.push_str(&format!("      `ralph checkpoint restore {run} {before}` undoes it\n"));
     for one in &plan.uncovered {
-        let path = safe(&one.path.to_string_lossy());
+        let path = safe_line(&one.path.to_string_lossy());
         out.push_str(&format!("      `{path}` is a separate repository and was left alone\n"));
     }
     out
 }
 
-fn refused(run: &RunId, before: u32, failed: &[Failed]) -> Result<(), Failure> {
+fn report_failures(
+    run: &RunId,
+    before: u32,
+    failed: &[RestoreFailure],
+) -> Result<(), CommandFailure> {
     if failed.is_empty() {
         return Ok(());
     }
     for one in failed {
-        let path = safe(&one.path.to_string_lossy());
-        term::err(&format!("`{path}`: {}\n", safe(&one.why)));
+        let path = safe_line(&one.path.to_string_lossy());
+        term::err(&format!("`{path}`: {}\n", safe_line(&one.why)));
     }
-    let what = format!("{} could not be restored", counted(failed.len(), "file"));
+    let what = format!("{} could not be restored", count_noun(failed.len(), "file"));
     let hint =
         format!("nothing is lost; `ralph checkpoint restore {run} {before}` undoes the rest");
-    Err(Failure::new(&what, &hint))
+    Err(CommandFailure::new(&what, &hint))
 }
 
-fn make(env: &Env, args: &CheckpointOf) -> Result<(), Failure> {
-    let scene = Scene::of(env, Some(&args.name))?;
+fn make(env: &Env, args: &CheckpointRunArgs) -> Result<(), CommandFailure> {
+    let scene = RunCheckpoints::open(env, Some(&args.name))?;
     let (listing, excluded) = (scene.listing(&scene.deadline)?, scene.excluded());
-    let snapshot = Snapshot { listing: &listing, excluded: &excluded, why: Why::Asked };
-    let made = scene.repository.make(&snapshot, &scene.deadline)?;
+    let snapshot = CheckpointSnapshot {
+        listing: &listing,
+        excluded: &excluded,
+        reason: CheckpointReason::Requested,
+    };
+    let made = scene.repository.create(&snapshot, &scene.deadline)?;
     let (run, number) = (scene.run.as_str(), made.checkpoint.number);
     let unsettled: Vec<_> =
-        made.unsettled.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        made.changed_meanwhile.iter().map(|path| path.to_string_lossy().into_owned()).collect();
     if args.json {
-        let new = made.fresh == Fresh::New;
-        print_json(&MadeJson { v: 1, run, number, new, unsettled })?;
+        let new = made.novelty == CheckpointNovelty::New;
+        print_json(&CheckpointMadeJson { v: 1, run, number, new, unsettled })?;
         return Ok(());
     }
-    let what = match made.fresh {
-        Fresh::New => format!("checkpoint {number}"),
-        Fresh::Same => format!("nothing has changed since checkpoint {number}"),
+    let what = match made.novelty {
+        CheckpointNovelty::New => format!("checkpoint {number}"),
+        CheckpointNovelty::Unchanged => format!("nothing has changed since checkpoint {number}"),
     };
     let mut out = format!("{}  {what}\n", paint(term::BOLD, run));
     for path in unsettled {
-        out.push_str(&format!("      `{}` changed while it was stored\n", safe(&path)));
+        out.push_str(&format!("      `{}` changed while it was stored\n", safe_line(&path)));
     }
     term::out(&out)?;
     Ok(())
 }
 
-fn prune(env: &Env, args: &CheckpointOf) -> Result<(), Failure> {
-    let scene = Scene::of(env, Some(&args.name))?;
+fn prune(env: &Env, args: &CheckpointRunArgs) -> Result<(), CommandFailure> {
+    let scene = RunCheckpoints::open(env, Some(&args.name))?;
     let run = scene.run.as_str();
-    control::by_person(&scene.home, &scene.run, caller(env), "delete the checkpoints of")?;
-    let phase = control::phase(&scene.home, &store::load(&scene.home, &scene.run)?);
-    if !matches!(phase, Phase::Ended(_)) {
+    control::require_person_caller(
+        &scene.home,
+        &scene.run,
+        identify_caller(env),
+        "delete the checkpoints of",
+    )?;
+    let phase = control::effective_phase(&scene.home, &store::load_run(&scene.home, &scene.run)?);
+    if !matches!(phase, RunPhase::Ended(_)) {
         let what = format!("run `{run}` has not ended, and may still need its checkpoints");
-        return Err(Failure::new(&what, &format!("`ralph cancel {run}` ends it")));
+        return Err(CommandFailure::new(&what, &format!("`ralph cancel {run}` ends it")));
     }
     let pruned = scene.repository.prune(&scene.deadline)?;
     if args.json {
@@ -471,30 +494,30 @@ fn prune(env: &Env, args: &CheckpointOf) -> Result<(), Failure> {
     let out = format!(
         "{}  {} deleted; `git gc` frees the space later\n",
         paint(term::BOLD, run),
-        counted(pruned, "checkpoint")
+        count_noun(pruned, "checkpoint")
     );
     term::out(&out)?;
     Ok(())
 }
 
-fn counted(count: usize, what: &str) -> String {
+fn count_noun(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-fn status_name(status: Status) -> &'static str {
+fn status_name(status: ChangeStatus) -> &'static str {
     match status {
-        Status::Added => "added",
-        Status::Deleted => "deleted",
-        Status::Modified => "modified",
-        Status::TypeChanged => "type_changed",
+        ChangeStatus::Added => "added",
+        ChangeStatus::Deleted => "deleted",
+        ChangeStatus::Modified => "modified",
+        ChangeStatus::TypeChanged => "type_changed",
     }
 }
 
-fn mode_name(mode: Mode) -> &'static str {
+fn mode_name(mode: TreeEntryMode) -> &'static str {
     match mode {
-        Mode::File => "file",
-        Mode::Executable => "executable",
-        Mode::Symlink => "symlink",
-        Mode::Repository => "repository",
+        TreeEntryMode::File => "file",
+        TreeEntryMode::Executable => "executable",
+        TreeEntryMode::Symlink => "symlink",
+        TreeEntryMode::Repository => "repository",
     }
 }

@@ -1,13 +1,13 @@
 //! `ralph config`: prints the policy in force, its origins or its schema.
 
-use super::home;
-use crate::cli::Config as Args;
-use crate::report::Failure;
+use super::open_home;
+use crate::cli::ConfigArgs as Args;
+use crate::failure::CommandFailure;
 use crate::term;
 use ralph_core::policy::Policy;
 use ralph_core::text;
-use ralph_home::paths::Home;
-use ralph_policy::config::{self, Config, Layer, Origin};
+use ralph_home::paths::RalphHome;
+use ralph_policy::config::{self, ConfigLayer, ProjectConfig, SettingOrigin};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 use serde::Serialize;
@@ -19,31 +19,31 @@ struct ConfigJson<'a> {
     project: String,
     file: Option<String>,
     policy: &'a Policy,
-    origins: Vec<OriginJson<'a>>,
+    origins: Vec<ConfigOriginJson<'a>>,
 }
 
 #[derive(Serialize)]
-struct OriginJson<'a> {
+struct ConfigOriginJson<'a> {
     key: &'a str,
     /// In TOML syntax.
     value: &'a str,
-    layer: Layer,
+    layer: ConfigLayer,
     line: Option<u32>,
 }
 
-pub(crate) fn run(env: &Env, args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(env: &Env, args: &Args) -> Result<(), CommandFailure> {
     if args.schema {
         // The schema consists of strings and numbers; serialising it cannot fail.
-        let schema = serde_json::to_string_pretty(&config::schema()).unwrap_or_default();
+        let schema = serde_json::to_string_pretty(&config::json_schema()).unwrap_or_default();
         term::out(&format!("{schema}\n"))?;
         return Ok(());
     }
-    let home = home(env)?;
-    let config = config::load(&project(env, args.project.as_deref())?, &home)?;
+    let home = open_home(env)?;
+    let config = config::load(&project_dir(env, args.project.as_deref())?, &home)?;
     if args.json {
         print_json(&config)
     } else if args.explain {
-        term::out(&explained(&config, &home))?;
+        term::out(&render_origins(&config, &home))?;
         Ok(())
     } else {
         term::out(config.to_toml())?;
@@ -52,9 +52,12 @@ pub(crate) fn run(env: &Env, args: &Args) -> Result<(), Failure> {
 }
 
 /// The named directory, or the project of the current directory.
-pub(super) fn project(env: &Env, named: Option<&Path>) -> Result<PathBuf, Failure> {
+pub(super) fn project_dir(env: &Env, named: Option<&Path>) -> Result<PathBuf, CommandFailure> {
     let here = env.current_dir().ok_or_else(|| {
-        Failure::new("the current directory no longer exists", "change to a directory that exists")
+        CommandFailure::new(
+            "the current directory no longer exists",
+            "change to a directory that exists",
+        )
     })?;
     match named {
         None => Ok(config::find_project(&here)),
@@ -62,12 +65,12 @@ pub(super) fn project(env: &Env, named: Option<&Path>) -> Result<PathBuf, Failur
             let what = || format!("`{}` is not a directory", named.display());
             let named = here.join(named);
             let there = fs::resolve(&named).filter(|path| fs::is_directory(path));
-            there.ok_or_else(|| Failure::new(&what(), "check the path"))
+            there.ok_or_else(|| CommandFailure::new(&what(), "check the path"))
         }
     }
 }
 
-fn explained(config: &Config, home: &Home) -> String {
+fn render_origins(config: &ProjectConfig, home: &RalphHome) -> String {
     let settings: Vec<_> = config
         .origins
         .iter()
@@ -81,30 +84,30 @@ fn explained(config: &Config, home: &Home) -> String {
         .max();
     let width = width.unwrap_or_default();
     let lines = settings.iter().map(|(setting, origin)| {
-        let place = term::paint(term::DIM, &place(config, home, origin));
+        let place = term::paint(term::DIM, &origin_label(config, home, origin));
         format!("{setting:<width$}   {place}\n")
     });
     lines.collect()
 }
 
-fn place(config: &Config, home: &Home, origin: &Origin) -> String {
-    let name = match (origin.place.layer, &config.file) {
-        (Layer::BuiltIn, _) => return "default".to_string(),
-        (Layer::User, _) => home.user_config().display().to_string(),
-        (Layer::Project, Some(file)) => {
+fn origin_label(config: &ProjectConfig, home: &RalphHome, origin: &SettingOrigin) -> String {
+    let name = match (origin.location.layer, &config.file) {
+        (ConfigLayer::BuiltIn, _) => return "default".to_string(),
+        (ConfigLayer::User, _) => home.user_config().display().to_string(),
+        (ConfigLayer::Project, Some(file)) => {
             file.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
         }
-        (Layer::Project, None) => String::new(),
+        (ConfigLayer::Project, None) => String::new(),
     };
-    format!("{}:{}", text::line(&name, 500), origin.place.line)
+    format!("{}:{}", text::clean_line(&name, 500), origin.location.line)
 }
 
-fn print_json(config: &Config) -> Result<(), Failure> {
-    let origins = config.origins.iter().map(|origin| OriginJson {
+fn print_json(config: &ProjectConfig) -> Result<(), CommandFailure> {
+    let origins = config.origins.iter().map(|origin| ConfigOriginJson {
         key: &origin.key,
         value: &origin.value,
-        layer: origin.place.layer,
-        line: (origin.place.layer != Layer::BuiltIn).then_some(origin.place.line),
+        layer: origin.location.layer,
+        line: (origin.location.layer != ConfigLayer::BuiltIn).then_some(origin.location.line),
     });
     super::print_json(&ConfigJson {
         v: 1,

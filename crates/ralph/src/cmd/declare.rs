@@ -1,20 +1,20 @@
 //! `ralph ask`, `ralph wait` and `ralph dispute`: how an agent declares that it cannot go on by itself.
 
-use super::home;
-use crate::report::Failure;
+use super::open_home;
+use crate::failure::CommandFailure;
 use crate::term;
-use crate::values::duration;
+use crate::value_parsers::parse_duration;
 use clap::Args;
-use ralph_core::dispute::{Named as Meant, named};
+use ralph_core::dispute::{NamedRequirement as Meant, find_named};
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::record::{Change, Dispute, Known, Line};
+use ralph_core::record::{Dispute, ReportLine, ReportedStatus, RunChange};
 use ralph_core::redact::Redactor;
 use ralph_core::{limits, text};
-use ralph_home::paths::Home;
-use ralph_home::store::{self, Opened};
-use ralph_hook::control::{self, Caller, Named};
-use ralph_hook::orchestrator;
-use ralph_hook::succession::{self, Declaration};
+use ralph_home::paths::RalphHome;
+use ralph_home::store::{self, LoadedRun};
+use ralph_hook::control::{self, CommandCaller, RunOrSession};
+use ralph_hook::phases;
+use ralph_hook::takeover::{self, AgentDeclaration};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
 use serde::Serialize;
@@ -28,7 +28,7 @@ const LONGEST_WAIT_MS: u64 = 12 * 60 * 60 * 1000;
 #[command(
     after_help = "Examples:\n  ralph ask \"should the old format still be read?\"\n  ralph ask --run k7f2 \"what is the staging password?\"\n\nThe run ends as `needs_human` at the next stop, and the person gets the\nquestion."
 )]
-pub(crate) struct Ask {
+pub(crate) struct AskArgs {
     /// Ask this question
     #[arg(value_name = "QUESTION", required = true)]
     pub question: Vec<String>,
@@ -44,12 +44,12 @@ pub(crate) struct Ask {
 #[command(
     after_help = "Examples:\n  ralph wait \"the deployment is under way\" --for 20m\n  ralph wait \"a review by Kim\" --for 2h --run k7f2\n\nUntil then stops are allowed and not counted; the run's time limit keeps\ncounting. At most 12 hours."
 )]
-pub(crate) struct Wait {
+pub(crate) struct WaitArgs {
     /// Describe what you are waiting for
     #[arg(value_name = "WHY", required = true)]
     pub why: Vec<String>,
     /// Wait at most this long, such as `20m`
-    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
     pub duration: u64,
     /// Name the run or its session [default in an agent's shell: its own]
     #[arg(long, value_name = "RUN|SESSION")]
@@ -63,7 +63,7 @@ pub(crate) struct Wait {
 #[command(
     after_help = "Examples:\n  ralph dispute tests \"one of them wants the year 2025\"\n  ralph dispute \"feature 4\" \"it contradicts feature 2\"\n\nThe requirement stays open until a person has looked at it. Go on with\nthe rest: when nothing else is open, the run ends as `needs_human` with\nyour reason."
 )]
-pub(crate) struct Disputed {
+pub(crate) struct DisputeArgs {
     /// Name the requirement as in the reason for the hold
     #[arg(value_name = "REQUIREMENT")]
     pub requirement: String,
@@ -79,25 +79,25 @@ pub(crate) struct Disputed {
 }
 
 #[derive(Serialize)]
-struct Declared<'a> {
+struct DeclarationJson<'a> {
     v: u8,
     run: &'a str,
     what: &'static str,
     until: Option<String>,
 }
 
-pub(crate) fn ask(env: &Env, args: &Ask) -> Result<(), Failure> {
-    let home = home(env)?;
-    let run = run_of(env, &home, args.run.as_deref())?;
-    let question = said(env, &args.question.join(" "), LONGEST_QUESTION);
+pub(crate) fn ask(env: &Env, args: &AskArgs) -> Result<(), CommandFailure> {
+    let home = open_home(env)?;
+    let run = named_or_own_run(env, &home, args.run.as_deref())?;
+    let question = clean_text(env, &args.question.join(" "), LONGEST_QUESTION);
     if question.is_empty() {
         let hint = "give the question: `ralph ask \"which database should it be?\"`";
-        return Err(Failure::new("the question is empty", hint));
+        return Err(CommandFailure::new("the question is empty", hint));
     }
-    let deadline = Deadline::after(super::control::PATIENCE);
-    succession::declare(&home, &run, Declaration::Asks { question }, &deadline)?;
+    let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
+    takeover::record_declaration(&home, &run, AgentDeclaration::Asks { question }, &deadline)?;
     if args.json {
-        super::print_json(&Declared { v: 1, run: run.as_str(), what: "asks", until: None })?;
+        super::print_json(&DeclarationJson { v: 1, run: run.as_str(), what: "asks", until: None })?;
     } else {
         let next = "stop now; the run ends as `needs_human` and the person is notified";
         term::out(&format!("{}  asks a person; {next}\n", term::paint(term::BOLD, run.as_str())))?;
@@ -105,28 +105,38 @@ pub(crate) fn ask(env: &Env, args: &Ask) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(crate) fn wait(env: &Env, args: &Wait) -> Result<(), Failure> {
-    let home = home(env)?;
-    let run = run_of(env, &home, args.run.as_deref())?;
+pub(crate) fn wait(env: &Env, args: &WaitArgs) -> Result<(), CommandFailure> {
+    let home = open_home(env)?;
+    let run = named_or_own_run(env, &home, args.run.as_deref())?;
     if args.duration == 0 || args.duration > LONGEST_WAIT_MS {
-        let what =
-            format!("a wait takes at most {}, and more than 0", limits::duration(LONGEST_WAIT_MS));
-        return Err(Failure::new(&what, "if only a person can decide, run `ralph ask \"…\"`"));
+        let what = format!(
+            "a wait takes at most {}, and more than 0",
+            limits::format_duration(LONGEST_WAIT_MS)
+        );
+        return Err(CommandFailure::new(
+            &what,
+            "if only a person can decide, run `ralph ask \"…\"`",
+        ));
     }
-    let why = said(env, &args.why.join(" "), LONGEST_REASON);
+    let why = clean_text(env, &args.why.join(" "), LONGEST_REASON);
     if why.is_empty() {
         let hint = "describe what you are waiting for: `ralph wait \"the deployment is under way\" --for 20m`";
-        return Err(Failure::new("no reason given", hint));
+        return Err(CommandFailure::new("no reason given", hint));
     }
     let until_ms = clock::now_ms().saturating_add(args.duration);
-    let deadline = Deadline::after(super::control::PATIENCE);
-    succession::declare(&home, &run, Declaration::Waits { until_ms, why }, &deadline)?;
-    let until = clock::rfc3339(until_ms);
+    let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
+    takeover::record_declaration(
+        &home,
+        &run,
+        AgentDeclaration::Waits { until_ms, why },
+        &deadline,
+    )?;
+    let until = clock::format_rfc3339(until_ms);
     if args.json {
         let until = Some(until);
-        super::print_json(&Declared { v: 1, run: run.as_str(), what: "waits", until })?;
+        super::print_json(&DeclarationJson { v: 1, run: run.as_str(), what: "waits", until })?;
     } else {
-        let span = limits::duration(args.duration);
+        let span = limits::format_duration(args.duration);
         let name = term::paint(term::BOLD, run.as_str());
         term::out(&format!(
             "{name}  waits for {span}; until then stops are allowed and not counted\n"
@@ -135,24 +145,26 @@ pub(crate) fn wait(env: &Env, args: &Wait) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(crate) fn dispute(env: &Env, args: &Disputed) -> Result<(), Failure> {
-    let home = home(env)?;
-    let run = run_of(env, &home, args.run.as_deref())?;
-    let why = said(env, &args.why.join(" "), LONGEST_REASON);
+pub(crate) fn dispute(env: &Env, args: &DisputeArgs) -> Result<(), CommandFailure> {
+    let home = open_home(env)?;
+    let run = named_or_own_run(env, &home, args.run.as_deref())?;
+    let why = clean_text(env, &args.why.join(" "), LONGEST_REASON);
     if why.is_empty() {
         let hint =
             "describe what is wrong: `ralph dispute tests \"one of them wants the year 2025\"`";
-        return Err(Failure::new("no reason given", hint));
+        return Err(CommandFailure::new("no reason given", hint));
     }
-    let opened = store::load(&home, &run)?;
-    let requirement = disputable(&args.requirement, &opened)?;
-    let is_disputed = |line: &Line| {
+    let opened = store::load_run(&home, &run)?;
+    let requirement = disputable_name(&args.requirement, &opened)?;
+    let is_disputed = |line: &ReportLine| {
         line.name == requirement
             || opened.state.disputes.iter().any(|one| one.requirement == line.name)
     };
     let report = opened.state.report.as_ref();
     let mut open = report.iter().flat_map(|report| &report.lines);
-    let is_work = |line: &Line| matches!(line.standing, Known::Unmet | Known::Unknown);
+    let is_work = |line: &ReportLine| {
+        matches!(line.standing, ReportedStatus::Unmet | ReportedStatus::Unknown)
+    };
     let rest = open.any(|line| is_work(line) && !is_disputed(line));
     let next = if rest {
         "a person will look at it; go on with the rest"
@@ -160,10 +172,15 @@ pub(crate) fn dispute(env: &Env, args: &Disputed) -> Result<(), Failure> {
         "nothing else is open, so stop: the run ends as `needs_human` and the person is notified"
     };
     let dispute = Dispute { requirement: requirement.clone(), why };
-    let deadline = Deadline::after(super::control::PATIENCE);
-    succession::declare(&home, &run, Declaration::Disputes(dispute), &deadline)?;
+    let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
+    takeover::record_declaration(&home, &run, AgentDeclaration::Disputes(dispute), &deadline)?;
     if args.json {
-        super::print_json(&Declared { v: 1, run: run.as_str(), what: "disputes", until: None })?;
+        super::print_json(&DeclarationJson {
+            v: 1,
+            run: run.as_str(),
+            what: "disputes",
+            until: None,
+        })?;
     } else {
         let name = term::paint(term::BOLD, run.as_str());
         term::out(&format!("{name}  disputes {requirement}; {next}\n"))?;
@@ -172,30 +189,34 @@ pub(crate) fn dispute(env: &Env, args: &Disputed) -> Result<(), Failure> {
 }
 
 /// The full name of an open requirement in the last report: only a requirement that holds the agent can be disputed.
-fn disputable(name: &str, opened: &Opened) -> Result<String, Failure> {
-    let shown = text::line(name, 120);
+fn disputable_name(name: &str, opened: &LoadedRun) -> Result<String, CommandFailure> {
+    let shown = text::clean_line(name, 120);
     let Some(report) = &opened.state.report else {
         let hint = "stop first: the reason names what is not met";
-        return Err(Failure::new("nothing was measured yet, so there is nothing to dispute", hint));
+        return Err(CommandFailure::new(
+            "nothing was measured yet, so there is nothing to dispute",
+            hint,
+        ));
     };
     let names = || {
-        let open = report.lines.iter().filter(|line| line.standing != Known::Advisory);
+        let open = report.lines.iter().filter(|line| line.standing != ReportedStatus::Advisory);
         let names: Vec<_> = open.map(|line| format!("`{}`", line.name)).take(8).collect();
         if names.is_empty() {
             return "at the last stop everything was met".to_string();
         }
         format!("at the last stop these were open: {}", names.join(", "))
     };
-    match named(name, report) {
+    match find_named(name, report) {
         Meant::Open(name) => Ok(name),
         Meant::Unlisted => Ok(shown),
         Meant::Met(name) => {
-            Err(Failure::new(&format!("`{name}` was met at the last stop"), &names()))
+            Err(CommandFailure::new(&format!("`{name}` was met at the last stop"), &names()))
         }
-        Meant::Advisory(name) => {
-            Err(Failure::new(&format!("`{name}` is advisory: it never blocks a stop"), &names()))
-        }
-        Meant::Nothing(near) => Err(Failure::new(
+        Meant::Advisory(name) => Err(CommandFailure::new(
+            &format!("`{name}` is advisory: it never blocks a stop"),
+            &names(),
+        )),
+        Meant::NotFound(near) => Err(CommandFailure::new(
             &format!("there is no requirement `{shown}`"),
             &near.map_or_else(names, |near| format!("did you mean `{near}`?")),
         )),
@@ -203,42 +224,50 @@ fn disputable(name: &str, opened: &Opened) -> Result<String, Failure> {
 }
 
 /// Removes control characters and secrets from text that is recorded and shown to people.
-pub(super) fn said(env: &Env, words: &str, most: usize) -> String {
-    let clean = text::cut(text::clean(words).trim(), most);
+pub(super) fn clean_text(env: &Env, words: &str, most: usize) -> String {
+    let clean = text::truncate(text::clean(words).trim(), most);
     Redactor::new(env.secrets()).redact(&clean)
 }
 
 /// Records an action of the agent in the journal of its run. Does nothing if the run has ended.
-pub(super) fn on_record(home: &Home, run: &RunId, done: Change) -> Result<(), Failure> {
-    let deadline = Deadline::after(super::control::PATIENCE);
-    match orchestrator::happened(home, run, done, &deadline) {
+pub(super) fn record_action(
+    home: &RalphHome,
+    run: &RunId,
+    done: RunChange,
+) -> Result<(), CommandFailure> {
+    let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
+    match phases::record_event(home, run, done, &deadline) {
         Ok(()) | Err(control::ControlError::HasEnded { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
 /// The named run, or the run of the session whose shell this is.
-pub(super) fn run_of(env: &Env, home: &Home, name: Option<&str>) -> Result<RunId, Failure> {
+pub(super) fn named_or_own_run(
+    env: &Env,
+    home: &RalphHome,
+    name: Option<&str>,
+) -> Result<RunId, CommandFailure> {
     let own = env.claude_session();
     let hint = "give `--run RUN`; only an agent's shell has a default";
-    let name = name.or(own.as_deref()).ok_or_else(|| Failure::new("no run given", hint))?;
-    match control::named(home, name) {
-        Ok(Named::Run(run)) => {
-            let opened = store::load(home, &run)?;
+    let name = name.or(own.as_deref()).ok_or_else(|| CommandFailure::new("no run given", hint))?;
+    match control::resolve_name(home, name) {
+        Ok(RunOrSession::Run(run)) => {
+            let opened = store::load_run(home, &run)?;
             let owner = opened.state.owner(&opened.run).map(SessionId::as_str);
-            if super::caller(env) == Caller::Agent && owner != own.as_deref() {
+            if super::identify_caller(env) == CommandCaller::Agent && owner != own.as_deref() {
                 let hint = "an agent can act only for its own session";
-                return Err(Failure::new("that run holds another session", hint));
+                return Err(CommandFailure::new("that run holds another session", hint));
             }
             Ok(run)
         }
-        Ok(Named::Session(_)) | Err(control::ControlError::Unknown(_))
+        Ok(RunOrSession::Session(_)) | Err(control::ControlError::UnknownName(_))
             if Some(name) == own.as_deref() =>
         {
             let hint = "you may stop freely; `ralph status` lists the runs";
-            Err(Failure::new("no run holds this session", hint))
+            Err(CommandFailure::new("no run holds this session", hint))
         }
-        Ok(Named::Session(_)) => Err(Failure::new("no run has that name", hint)),
+        Ok(RunOrSession::Session(_)) => Err(CommandFailure::new("no run has that name", hint)),
         Err(error) => Err(error.into()),
     }
 }

@@ -1,20 +1,20 @@
 //! `ralph doctor`: checks whether ralph would hold an agent here, and repairs what is safe to repair.
 
 use super::simulate::INTERRUPTED;
-use super::{caller, init, print_json, scratch};
-use crate::report::Failure;
+use super::{create_scratch_dir, identify_caller, init, print_json};
+use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use crate::{FAILURE, SUCCESS};
 use clap::Args;
 use ralph_core::text;
-use ralph_home::faults::describe;
-use ralph_home::paths::Home;
-use ralph_hook::control::Caller;
+use ralph_home::faults::describe_error;
+use ralph_home::paths::RalphHome;
+use ralph_hook::control::CommandCaller;
 use ralph_install::doctor::repair;
-use ralph_install::doctor::{self, Check, Scene, Standing};
+use ralph_install::doctor::{self, CheckStatus, DoctorCheck, DoctorContext};
 use ralph_sys::env::{self, Env};
 use ralph_sys::fs;
-use ralph_sys::proc::cancel::Cancel;
+use ralph_sys::proc::cancel::CancelToken;
 use ralph_sys::proc::signals;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ own entries in the settings, leftovers of killed gates. For everything
 else, the output says what to do.
 
 Exit codes: 0 no problems, 1 problems found, 130 interrupted")]
-pub(crate) struct Doctor {
+pub(crate) struct DoctorArgs {
     /// Use this project [default: nearest parent with a policy, or the repo]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
@@ -59,13 +59,13 @@ struct DoctorJson<'a> {
     fixed: &'a [String],
     /// The repairs that failed.
     failed: &'a [String],
-    checks: Vec<CheckJson<'a>>,
+    checks: Vec<DoctorCheckJson<'a>>,
 }
 
 #[derive(Serialize)]
-struct CheckJson<'a> {
+struct DoctorCheckJson<'a> {
     name: &'static str,
-    status: Standing,
+    status: CheckStatus,
     what: String,
     fix: Option<&'a str>,
     /// Whether `--fix` can repair it.
@@ -73,74 +73,75 @@ struct CheckJson<'a> {
 }
 
 /// The results of the checks, and of the repairs.
-struct Found {
-    checks: Vec<Check>,
+struct DoctorDiagnosis {
+    checks: Vec<DoctorCheck>,
     fixed: Vec<String>,
     failed: Vec<String>,
 }
 
-pub(crate) fn run(env: &Env, args: &Doctor) -> Result<u8, Failure> {
-    if args.fix && caller(env) == Caller::Agent {
+pub(crate) fn run(env: &Env, args: &DoctorArgs) -> Result<u8, CommandFailure> {
+    if args.fix && identify_caller(env) == CommandCaller::Agent {
         let hint = "ask a person to do this in their own terminal; without `--fix` nothing changes";
-        return Err(Failure::new("an agent may not repair ralph", hint));
+        return Err(CommandFailure::new("an agent may not repair ralph", hint));
     }
     let hint = "set `HOME`, or `RALPH_HOME` to an absolute path";
-    let unknown = || Failure::new("cannot determine ralph's home directory", hint);
+    let unknown = || CommandFailure::new("cannot determine ralph's home directory", hint);
     // Not checked to be a directory here: the checks below report it.
-    let home = Home::new(env.ralph_home().ok_or_else(unknown)?);
-    let project = init::project(env, args.project.as_deref())?;
-    let cancel = Cancel::new().map(Arc::new);
-    let cancel = cancel.map_err(|error| Failure::because("cannot wait for hooks", &error))?;
-    signals::wish_on_signals(&cancel)
-        .map_err(|error| Failure::because("cannot listen for signals", &error))?;
-    let root = scratch(env, "ralph-doctor")?;
-    let scene = Scene {
+    let home = RalphHome::new(env.ralph_home().ok_or_else(unknown)?);
+    let project = init::resolved_project(env, args.project.as_deref())?;
+    let cancel = CancelToken::new().map(Arc::new);
+    let cancel =
+        cancel.map_err(|error| CommandFailure::caused_by("cannot wait for hooks", &error))?;
+    signals::cancel_on_stop_signals(&cancel)
+        .map_err(|error| CommandFailure::caused_by("cannot listen for signals", &error))?;
+    let root = create_scratch_dir(env, "ralph-doctor")?;
+    let scene = DoctorContext {
         env,
         home: &home,
         project: &project,
-        program: &env::this_program(),
+        program: &env::own_executable(),
         version: env!("CARGO_PKG_VERSION"),
         scratch: &root,
         cancel: &cancel,
     };
-    let found = find(&scene, args.fix);
-    let removed = fs::remove_made_dir(&root);
-    if cancel.is_wished() {
+    let found = diagnose(&scene, args.fix);
+    let removed = fs::remove_own_dir_tree(&root);
+    if cancel.is_cancelled() {
         return Ok(INTERRUPTED);
     }
     removed?;
-    let wrong = found.checks.iter().filter(|check| check.standing == Standing::Bad).count();
+    let wrong = found.checks.iter().filter(|check| check.standing == CheckStatus::Bad).count();
     if args.json {
-        print_json(&json(&found, &project, wrong))?;
+        print_json(&doctor_json(&found, &project, wrong))?;
     } else {
-        term::out(&shown(&found, args, wrong))?;
+        term::out(&render_diagnosis(&found, args, wrong))?;
     }
     Ok(if wrong == 0 { SUCCESS } else { FAILURE })
 }
 
-fn find(scene: &Scene<'_>, fix: bool) -> Found {
-    let checks = doctor::examine(scene);
-    let mut found = Found { checks, fixed: Vec::new(), failed: Vec::new() };
+fn diagnose(scene: &DoctorContext<'_>, fix: bool) -> DoctorDiagnosis {
+    let checks = doctor::examine_setup(scene);
+    let mut found = DoctorDiagnosis { checks, fixed: Vec::new(), failed: Vec::new() };
     if !fix {
         return found;
     }
-    for done in repair::all(scene, &found.checks) {
+    for done in repair::apply_repairs(scene, &found.checks) {
         match done {
-            Ok(what) => found.fixed.push(clean(&what)),
-            Err(error) => found.failed.push(clean(&describe(&error))),
+            Ok(what) => found.fixed.push(clean_line(&what)),
+            Err(error) => found.failed.push(clean_line(&describe_error(&error))),
         }
     }
     if !found.fixed.is_empty() {
-        found.checks = doctor::examine(scene);
+        found.checks = doctor::examine_setup(scene);
     }
     found
 }
 
-fn clean(text: &str) -> String {
-    text::line(text, 1_000)
+fn clean_line(text: &str) -> String {
+    text::clean_line(text, 1_000)
 }
 
-fn shown(found: &Found, args: &Doctor, wrong: usize) -> String {
+fn render_diagnosis(found: &DoctorDiagnosis, args: &DoctorArgs, wrong: usize) -> String {
     let mut out = String::new();
     for what in &found.fixed {
         out.push_str(&format!("{}: {what}\n", paint(term::GOOD, "fixed")));
@@ -153,21 +154,22 @@ fn shown(found: &Found, args: &Doctor, wrong: usize) -> String {
     }
     for check in &found.checks {
         let mark = match check.standing {
-            Standing::Good => paint(term::GOOD, "✓"),
-            Standing::Bad => paint(term::BAD, "✗"),
-            Standing::Unclear => paint(term::ODD, "?"),
-            Standing::Note => paint(term::DIM, "·"),
+            CheckStatus::Good => paint(term::GOOD, "✓"),
+            CheckStatus::Bad => paint(term::BAD, "✗"),
+            CheckStatus::Unclear => paint(term::WARN, "?"),
+            CheckStatus::Note => paint(term::DIM, "·"),
         };
-        out.push_str(&format!("{mark} {:<12}{}\n", check.name, clean(&check.what)));
+        out.push_str(&format!("{mark} {:<12}{}\n", check.name, clean_line(&check.what)));
         if let Some(fix) = &check.fix {
             out.push_str(&format!(
                 "{:<14}{}\n",
                 "",
-                paint(term::DIM, &format!("→ {}", clean(fix)))
+                paint(term::DIM, &format!("→ {}", clean_line(fix)))
             ));
         }
     }
-    let is_repairable = |check: &&Check| check.standing == Standing::Bad && check.repair.is_some();
+    let is_repairable =
+        |check: &&DoctorCheck| check.standing == CheckStatus::Bad && check.repair.is_some();
     let repairable = found.checks.iter().filter(is_repairable).count();
     let (noun, them) = if wrong == 1 { ("problem", "it") } else { ("problems", "them") };
     out.push_str(&match (wrong, repairable, args.fix) {
@@ -183,11 +185,11 @@ fn shown(found: &Found, args: &Doctor, wrong: usize) -> String {
     out
 }
 
-fn json<'a>(found: &'a Found, project: &Path, wrong: usize) -> DoctorJson<'a> {
-    let checks = found.checks.iter().map(|check| CheckJson {
+fn doctor_json<'a>(found: &'a DoctorDiagnosis, project: &Path, wrong: usize) -> DoctorJson<'a> {
+    let checks = found.checks.iter().map(|check| DoctorCheckJson {
         name: check.name,
         status: check.standing,
-        what: clean(&check.what),
+        what: clean_line(&check.what),
         fix: check.fix.as_deref(),
         repairable: check.repair.is_some(),
     });

@@ -1,24 +1,24 @@
 //! `ralph import`: converts the loop files of another tool into a loop of ralph's, after it has shown what it
 //! understood. The original files are not changed.
 
-use super::init::{Asking, Status, confirm};
+use super::init::{ConfirmationOptions, InstallStatus, confirm};
 use super::print_json;
-use crate::report::Failure;
+use crate::describe::safe_line;
+use crate::failure::CommandFailure;
 use crate::term::{self, paint};
-use crate::wording::safe;
 use clap::Args;
-use ralph_core::gate::Command;
-use ralph_lists::import::write::{self, New, Unfinished};
-use ralph_lists::import::{self, Merged, Source, Understood};
+use ralph_core::gate::GateInvocation;
+use ralph_lists::import::loop_files::{self, ImportWriteError, NewFile};
+use ralph_lists::import::{self, ImportSource, ImportedContent, MergedImport};
 use ralph_policy::config;
-use ralph_policy::detect::{self, Detected, Proposal, Tool};
+use ralph_policy::detect::{self, DetectedGates, ProposedGate, ToolLookup};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// How many keys are named; the rest is only counted.
-const MOST_NAMED: usize = 6;
+const MAX_NAMED_KEYS: usize = 6;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -35,12 +35,12 @@ validation commands, .claude/ralph-loop.local.md, .ralphrc, ralph.yml,
 .ralphy/config.yaml and progress.txt. It changes none of them and runs
 nothing. Whatever does not fit into the new loop is kept in its
 NOTES.md. Items that are marked done become claims.")]
-pub(crate) struct Import {
+pub(crate) struct ImportArgs {
     /// Read this project or file [default: the current directory]
     #[arg(value_name = "PATH")]
     pub path: Option<PathBuf>,
     /// Name the loop, in letters, digits and `-` [default: from the files]
-    #[arg(long, value_name = "NAME", value_parser = name)]
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
     pub name: Option<String>,
     /// Don't ask for confirmation
     #[arg(long, short)]
@@ -53,99 +53,119 @@ pub(crate) struct Import {
     pub json: bool,
 }
 
-fn name(text: &str) -> Result<String, String> {
-    let slug = import::slug(text).filter(|slug| slug == text);
+fn parse_name(text: &str) -> Result<String, String> {
+    let slug = import::loop_slug(text).filter(|slug| slug == text);
     slug.ok_or_else(|| "expected lowercase letters, digits and `-`, but not `current`, which the first session to stop would take over".to_string())
 }
 
 /// The plan of an import: what is shown and what is created.
-struct Planned {
+struct ImportPlan {
     project: PathBuf,
     name: String,
     /// The preferred name, which another loop may have already.
-    wished: String,
-    sources: Vec<Source>,
-    merged: Merged,
-    detected: Detected,
+    preferred_name: String,
+    sources: Vec<ImportSource>,
+    merged: MergedImport,
+    detected: DetectedGates,
     without_gate: usize,
     /// An existing policy file, which is not changed: gates are then only shown.
     policy: Option<PathBuf>,
-    files: Vec<New>,
+    files: Vec<NewFile>,
 }
 
-pub(crate) fn run(env: &Env, args: &Import) -> Result<(), Failure> {
-    let planned = plan(env, args)?;
-    let status = if args.dry_run { Status::Planned } else { Status::Written };
+pub(crate) fn run(env: &Env, args: &ImportArgs) -> Result<(), CommandFailure> {
+    let planned = plan_import(env, args)?;
+    let status = if args.dry_run { InstallStatus::Planned } else { InstallStatus::Written };
     if !args.json {
-        term::out(&shown(&planned))?;
+        term::out(&render_plan(&planned))?;
     }
-    if status == Status::Written {
+    if status == InstallStatus::Written {
         confirm(
-            &Asking { yes: args.yes, json: args.json, command: "import" },
+            &ConfirmationOptions { yes: args.yes, json: args.json, command: "import" },
             "create this? [y/N] ",
         )?;
-        write::make(&planned.project, &planned.files)?;
+        loop_files::create_files(&planned.project, &planned.files)?;
     }
     if args.json {
-        print_json(&json(&planned, status))?;
+        print_json(&import_json(&planned, status))?;
         return Ok(());
     }
     let out = match status {
-        Status::Planned | Status::Unchanged => "nothing was created\n".to_string(),
-        Status::Written => {
-            let steps = next(&planned).into_iter().map(|step| format!("next: {step}\n"));
-            std::iter::once(made(&planned)).chain(steps).collect()
+        InstallStatus::Planned | InstallStatus::Unchanged => "nothing was created\n".to_string(),
+        InstallStatus::Written => {
+            let steps = next_steps(&planned).into_iter().map(|step| format!("next: {step}\n"));
+            std::iter::once(created_text(&planned)).chain(steps).collect()
         }
     };
     term::out(&out)?;
     Ok(())
 }
 
-fn plan(env: &Env, args: &Import) -> Result<Planned, Failure> {
-    let (project, from) = places(env, args.path.as_deref())?;
-    let sources = import::gather(&project, &from);
+fn plan_import(env: &Env, args: &ImportArgs) -> Result<ImportPlan, CommandFailure> {
+    let (project, from) = resolve_paths(env, args.path.as_deref())?;
+    let sources = import::find_sources(&project, &from);
     if sources.is_empty() {
         let what = format!("no loop files found in `{}`", from.display());
-        return Err(Failure::new(&what, "`ralph import --help` lists the files that it reads"));
+        return Err(CommandFailure::new(
+            &what,
+            "`ralph import --help` lists the files that it reads",
+        ));
     }
-    let merged = import::merge(&sources);
-    if sources.iter().all(|source| source.said.is_err()) {
-        let lines: Vec<_> = sources.iter().map(source_shown).collect();
+    let merged = import::merge_sources(&sources);
+    if sources.iter().all(|source| source.content.is_err()) {
+        let lines: Vec<_> = sources.iter().map(source_text).collect();
         term::err(&format!("{}\n", lines.concat().trim_start_matches('\n')));
         let what = "none of the files could be read";
-        return Err(Failure::new(what, "nothing was created; fix one of them, then try again"));
+        return Err(CommandFailure::new(
+            what,
+            "nothing was created; fix one of them, then try again",
+        ));
     }
     let wished = args.name.clone().or_else(|| merged.name.clone());
     let wished = wished.or_else(|| {
         let of_file = from.file_stem().filter(|_| from != project);
-        import::slug(&of_file.or(project.file_name())?.to_string_lossy())
+        import::loop_slug(&of_file.or(project.file_name())?.to_string_lossy())
     });
     let wished = wished.unwrap_or_else(|| "imported".to_string());
-    let name = write::free_name(&project, &wished).ok_or_else(|| {
+    let name = loop_files::free_loop_name(&project, &wished).ok_or_else(|| {
         let what = format!("there are too many loops named `{wished}`");
-        Failure::new(&what, "choose another name with `--name`")
+        CommandFailure::new(&what, "choose another name with `--name`")
     })?;
-    let (detected, without_gate) = detect::declared(&project, env, &write::declared(&merged));
-    let mut paths = config::NAMES.iter().map(|name| project.join(name));
-    let policy = paths.find(|path| fs::stat_link(path).is_some());
-    let notes = write::notes(&sources, &merged, &without_gate);
-    let mut files = write::files(&name, &merged, &notes);
+    let (detected, without_gate) =
+        detect::import_declared(&project, env, &loop_files::declared_commands(&merged));
+    let mut paths = config::POLICY_FILE_NAMES.iter().map(|name| project.join(name));
+    let policy = paths.find(|path| fs::stat_no_follow(path).is_some());
+    let notes = loop_files::render_notes(&sources, &merged, &without_gate);
+    let mut files = loop_files::render_files(&name, &merged, &notes);
     if policy.is_none() && !detected.gates.is_empty() {
-        let text = write::policy(detected.clone(), &merged);
-        files.push(New { path: PathBuf::from(config::NAMES[0]), text });
+        let text = loop_files::render_import_policy(detected.clone(), &merged);
+        files.push(NewFile { path: PathBuf::from(config::POLICY_FILE_NAMES[0]), text });
     }
     let without_gate = without_gate.len();
-    Ok(Planned { project, name, wished, sources, merged, detected, without_gate, policy, files })
+    Ok(ImportPlan {
+        project,
+        name,
+        preferred_name: wished,
+        sources,
+        merged,
+        detected,
+        without_gate,
+        policy,
+        files,
+    })
 }
 
 /// The project, and the directory or file to read.
-fn places(env: &Env, path: Option<&Path>) -> Result<(PathBuf, PathBuf), Failure> {
+fn resolve_paths(env: &Env, path: Option<&Path>) -> Result<(PathBuf, PathBuf), CommandFailure> {
     let here = env.current_dir().ok_or_else(|| {
-        Failure::new("the current directory no longer exists", "change to a directory that exists")
+        CommandFailure::new(
+            "the current directory no longer exists",
+            "change to a directory that exists",
+        )
     })?;
     let named = path.map_or_else(|| here.clone(), |path| here.join(path));
     let missing =
-        || Failure::new(&format!("`{}` does not exist", named.display()), "check the path");
+        || CommandFailure::new(&format!("`{}` does not exist", named.display()), "check the path");
     if fs::is_directory(&named) {
         let project = fs::resolve(&named).ok_or_else(missing)?;
         return Ok((project.clone(), project));
@@ -153,7 +173,7 @@ fn places(env: &Env, path: Option<&Path>) -> Result<(PathBuf, PathBuf), Failure>
     let above = named.parent().and_then(fs::resolve).ok_or_else(missing)?;
     let file = named.file_name().ok_or_else(missing)?;
     let from = above.join(file);
-    if fs::stat_link(&from).is_none() {
+    if fs::stat_no_follow(&from).is_none() {
         return Err(missing());
     }
     let here = fs::resolve(&here).unwrap_or(here);
@@ -161,21 +181,22 @@ fn places(env: &Env, path: Option<&Path>) -> Result<(PathBuf, PathBuf), Failure>
     Ok((config::find_project(&inside), from))
 }
 
-fn shown(planned: &Planned) -> String {
-    let mut out = format!("{}\n", paint(term::BOLD, &safe(&planned.project.to_string_lossy())));
+fn render_plan(planned: &ImportPlan) -> String {
+    let mut out =
+        format!("{}\n", paint(term::BOLD, &safe_line(&planned.project.to_string_lossy())));
     for source in &planned.sources {
-        out.push_str(&source_shown(source));
+        out.push_str(&source_text(source));
     }
     let remarks = remarks(planned);
     if !remarks.is_empty() {
         out.push_str(&format!("\n{remarks}"));
     }
-    out.push_str(&made_shown(planned));
+    out.push_str(&created_files_text(planned));
     out
 }
 
 /// Notes about all files together.
-fn remarks(planned: &Planned) -> String {
+fn remarks(planned: &ImportPlan) -> String {
     let mut out = String::new();
     let total = planned.merged.features.len();
     let done = planned.merged.features.iter().filter(|feature| feature.passes).count();
@@ -188,27 +209,27 @@ fn remarks(planned: &Planned) -> String {
         let what = plural(planned.without_gate, "command has no gate", "commands have no gate");
         out.push_str(&format!("{what}: kept as notes\n"));
     }
-    for trouble in planned.merged.troubles.iter().chain(&planned.detected.notes) {
-        out.push_str(&format!("{}: {}\n", paint(term::ODD, "note"), safe(trouble)));
+    for trouble in planned.merged.conflicts.iter().chain(&planned.detected.notes) {
+        out.push_str(&format!("{}: {}\n", paint(term::WARN, "note"), safe_line(trouble)));
     }
     for missing in &planned.detected.missing {
-        let (tool, gates) = (safe(&missing.tool), safe(&missing.for_what));
-        out.push_str(&format!("{}: `{tool}`, for {gates}\n", paint(term::ODD, "missing")));
+        let (tool, gates) = (safe_line(&missing.tool), safe_line(&missing.gates));
+        out.push_str(&format!("{}: `{tool}`, for {gates}\n", paint(term::WARN, "missing")));
     }
-    if planned.name != planned.wished {
-        let (wished, name) = (&planned.wished, &planned.name);
+    if planned.name != planned.preferred_name {
+        let (wished, name) = (&planned.preferred_name, &planned.name);
         let what = format!("there is a loop `{wished}` already, so this one is named `{name}`");
-        out.push_str(&format!("{}: {what}\n", paint(term::ODD, "note")));
+        out.push_str(&format!("{}: {what}\n", paint(term::WARN, "note")));
     }
     out
 }
 
-fn made_shown(planned: &Planned) -> String {
+fn created_files_text(planned: &ImportPlan) -> String {
     let mut out = "\n".to_string();
-    let policy = Path::new(config::NAMES[0]);
+    let policy = Path::new(config::POLICY_FILE_NAMES[0]);
     for file in &planned.files {
         let lines = plural(file.text.lines().count(), "line", "lines");
-        let path = safe(&file.path.to_string_lossy());
+        let path = safe_line(&file.path.to_string_lossy());
         out.push_str(&format!("{} `{path}`, {lines}\n", paint(term::GOOD, "create")));
     }
     let gates = match (&planned.policy, planned.detected.gates.is_empty()) {
@@ -219,8 +240,8 @@ fn made_shown(planned: &Planned) -> String {
         }
         (Some(path), false) => format!(
             "\n`{}` exists and is not changed; these gates could be added:\n{}",
-            safe(&path.to_string_lossy()),
-            detect::write::gates(&planned.detected)
+            safe_line(&path.to_string_lossy()),
+            detect::render_policy::render_gates(&planned.detected)
         ),
     };
     for line in gates.lines() {
@@ -231,57 +252,61 @@ fn made_shown(planned: &Planned) -> String {
 }
 
 /// How many files were created, and how to remove them.
-fn made(planned: &Planned) -> String {
-    let policy = config::NAMES[0];
+fn created_text(planned: &ImportPlan) -> String {
+    let policy = config::POLICY_FILE_NAMES[0];
     let is_policy = planned.files.iter().any(|file| file.path == Path::new(policy));
     let more = if is_policy { format!(" {policy}") } else { String::new() };
     format!(
         "created {}; `rm -r {}/{}{more}` removes all of it\n",
         plural(planned.files.len(), "file", "files"),
-        write::DIRECTORY,
+        loop_files::LOOPS_DIRECTORY,
         planned.name
     )
 }
 
 /// The result for one file: what was understood, kept as notes, or left out.
-fn source_shown(source: &Source) -> String {
-    let path = safe(&source.path);
-    let content = match &source.said {
+fn source_text(source: &ImportSource) -> String {
+    let path = safe_line(&source.path);
+    let content = match &source.content {
         Ok(content) => content,
         Err(why) => {
-            return format!("\n{} `{path}` was not read: {}\n", paint(term::BAD, "✗"), safe(why));
+            return format!(
+                "\n{} `{path}` was not read: {}\n",
+                paint(term::BAD, "✗"),
+                safe_line(why)
+            );
         }
     };
     let mut out = format!("\n{} `{path}` ({})\n", paint(term::GOOD, "✓"), source.family.name());
-    let understood = understood(content);
+    let understood = understood_text(content);
     if !understood.is_empty() {
         out.push_str(&format!("    understood  {understood}\n"));
     }
     if !content.kept.is_empty() {
         let keys = content.kept.iter().map(|kept| match kept.line {
-            Some(line) => format!("{} (line {line})", safe(&kept.key)),
-            None => safe(&kept.key),
+            Some(line) => format!("{} (line {line})", safe_line(&kept.key)),
+            None => safe_line(&kept.key),
         });
-        out.push_str(&format!("    as notes    {}\n", named(keys)));
+        out.push_str(&format!("    as notes    {}\n", join_keys(keys)));
     }
     if !content.ignored.is_empty() {
         let why = content.ignored.first().map(|ignored| ignored.why).unwrap_or_default();
-        let keys = content.ignored.iter().map(|ignored| safe(&ignored.key));
-        out.push_str(&format!("    left out    {}: {why}\n", named(keys)));
+        let keys = content.ignored.iter().map(|ignored| safe_line(&ignored.key));
+        out.push_str(&format!("    left out    {}: {why}\n", join_keys(keys)));
     }
     out
 }
 
-fn named(keys: impl Iterator<Item = String>) -> String {
+fn join_keys(keys: impl Iterator<Item = String>) -> String {
     let keys: Vec<_> = keys.collect();
-    let mut shown = keys.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join(", ");
-    if keys.len() > MOST_NAMED {
-        shown.push_str(&format!(" and {} more", keys.len().saturating_sub(MOST_NAMED)));
+    let mut shown = keys.iter().take(MAX_NAMED_KEYS).cloned().collect::<Vec<_>>().join(", ");
+    if keys.len() > MAX_NAMED_KEYS {
+        shown.push_str(&format!(" and {} more", keys.len().saturating_sub(MAX_NAMED_KEYS)));
     }
     shown
 }
 
-fn understood(content: &Understood) -> String {
+fn understood_text(content: &ImportedContent) -> String {
     let mut parts = Vec::new();
     if !content.features.is_empty() {
         let done = content.features.iter().filter(|feature| feature.passes).count();
@@ -293,9 +318,9 @@ fn understood(content: &Understood) -> String {
     if !content.commands.is_empty() {
         parts.push(plural(content.commands.len(), "command", "commands"));
     }
-    let limits = content.limits.options();
+    let limits = content.limits.to_options();
     if !limits.is_empty() {
-        parts.push(safe(&limits.join(" ")));
+        parts.push(safe_line(&limits.join(" ")));
     }
     if !content.goal.is_empty() {
         parts.push("the goal".to_string());
@@ -307,7 +332,7 @@ fn understood(content: &Understood) -> String {
         parts.push("progress so far".to_string());
     }
     if parts.is_empty() {
-        parts.extend(content.name.as_ref().map(|name| format!("its name, {}", safe(name))));
+        parts.extend(content.name.as_ref().map(|name| format!("its name, {}", safe_line(name))));
     }
     parts.join(" · ")
 }
@@ -317,14 +342,14 @@ fn plural(count: usize, one: &str, many: &str) -> String {
 }
 
 /// The next steps for the person.
-fn next(planned: &Planned) -> Vec<String> {
+fn next_steps(planned: &ImportPlan) -> Vec<String> {
     let mut steps = Vec::new();
     let has_checks = planned.merged.features.iter().any(|feature| feature.verify.is_some());
     if has_checks || !planned.detected.gates.is_empty() {
         steps.push("`ralph trust`, after reviewing what it would run".to_string());
     }
-    let directory = format!("{}/{}", write::DIRECTORY, planned.name);
-    let mut options = planned.merged.limits.options();
+    let directory = format!("{}/{}", loop_files::LOOPS_DIRECTORY, planned.name);
+    let mut options = planned.merged.limits.to_options();
     options.insert(0, String::new());
     let options = options.join(" ");
     let options = options.trim_end();
@@ -341,19 +366,19 @@ struct ImportJson<'a> {
     v: u8,
     project: String,
     name: &'a str,
-    status: Status,
+    status: InstallStatus,
     features: usize,
     done: usize,
-    sources: Vec<SourceJson<'a>>,
-    gates: Vec<GateJson<'a>>,
-    limits: LimitsJson<'a>,
+    sources: Vec<ImportSourceJson<'a>>,
+    gates: Vec<ImportGateJson<'a>>,
+    limits: ImportLimitsJson<'a>,
     notes: Vec<&'a str>,
-    files: Vec<FileJson<'a>>,
+    files: Vec<ImportFileJson<'a>>,
     next: Vec<String>,
 }
 
 #[derive(Serialize)]
-struct SourceJson<'a> {
+struct ImportSourceJson<'a> {
     path: &'a str,
     family: &'static str,
     error: Option<&'a str>,
@@ -361,24 +386,24 @@ struct SourceJson<'a> {
     done: usize,
     checks: usize,
     commands: usize,
-    kept: Vec<KeptJson<'a>>,
-    ignored: Vec<IgnoredJson<'a>>,
+    kept: Vec<ImportKeptJson<'a>>,
+    ignored: Vec<ImportIgnoredJson<'a>>,
 }
 
 #[derive(Serialize)]
-struct KeptJson<'a> {
+struct ImportKeptJson<'a> {
     key: &'a str,
     line: Option<u32>,
 }
 
 #[derive(Serialize)]
-struct IgnoredJson<'a> {
+struct ImportIgnoredJson<'a> {
     key: &'a str,
     why: &'static str,
 }
 
 #[derive(Serialize)]
-struct GateJson<'a> {
+struct ImportGateJson<'a> {
     name: &'a str,
     run: Option<&'a [String]>,
     shell: Option<&'a str>,
@@ -387,7 +412,7 @@ struct GateJson<'a> {
 }
 
 #[derive(Serialize)]
-struct LimitsJson<'a> {
+struct ImportLimitsJson<'a> {
     max_iterations: Option<u32>,
     max_duration_ms: Option<u64>,
     max_cost_usd: Option<f64>,
@@ -396,14 +421,14 @@ struct LimitsJson<'a> {
 }
 
 #[derive(Serialize)]
-struct FileJson<'a> {
+struct ImportFileJson<'a> {
     path: String,
     text: &'a str,
 }
 
-fn json(planned: &Planned, status: Status) -> ImportJson<'_> {
+fn import_json(planned: &ImportPlan, status: InstallStatus) -> ImportJson<'_> {
     let merged = &planned.merged;
-    let notes = merged.troubles.iter().chain(&planned.detected.notes);
+    let notes = merged.conflicts.iter().chain(&planned.detected.notes);
     ImportJson {
         v: 1,
         project: planned.project.display().to_string(),
@@ -413,10 +438,10 @@ fn json(planned: &Planned, status: Status) -> ImportJson<'_> {
         done: merged.features.iter().filter(|feature| feature.passes).count(),
         sources: planned.sources.iter().map(source_json).collect(),
         gates: planned.detected.gates.iter().map(gate_json).collect(),
-        limits: LimitsJson {
+        limits: ImportLimitsJson {
             max_iterations: merged.limits.iterations,
             max_duration_ms: merged.limits.duration_ms,
-            max_cost_usd: merged.limits.micro_usd.map(crate::wording::usd),
+            max_cost_usd: merged.limits.micro_usd.map(crate::describe::micro_usd_as_usd),
             stuck_after: merged.limits.stuck_after,
             completion_promise: merged.limits.promise.as_deref(),
         },
@@ -424,49 +449,49 @@ fn json(planned: &Planned, status: Status) -> ImportJson<'_> {
         files: planned
             .files
             .iter()
-            .map(|file| FileJson { path: file.path.display().to_string(), text: &file.text })
+            .map(|file| ImportFileJson { path: file.path.display().to_string(), text: &file.text })
             .collect(),
-        next: next(planned),
+        next: next_steps(planned),
     }
 }
 
-fn source_json(source: &Source) -> SourceJson<'_> {
-    let content = source.said.as_ref().ok();
+fn source_json(source: &ImportSource) -> ImportSourceJson<'_> {
+    let content = source.content.as_ref().ok();
     let features = content.map(|content| content.features.as_slice()).unwrap_or_default();
     let kept = content.map(|content| content.kept.as_slice()).unwrap_or_default();
     let ignored = content.map(|content| content.ignored.as_slice()).unwrap_or_default();
-    SourceJson {
+    ImportSourceJson {
         path: &source.path,
         family: source.family.name(),
-        error: source.said.as_ref().err().map(String::as_str),
+        error: source.content.as_ref().err().map(String::as_str),
         items: features.len(),
         done: features.iter().filter(|feature| feature.passes).count(),
         checks: features.iter().filter(|feature| feature.verify.is_some()).count(),
         commands: content.map_or(0, |content| content.commands.len()),
-        kept: kept.iter().map(|kept| KeptJson { key: &kept.key, line: kept.line }).collect(),
+        kept: kept.iter().map(|kept| ImportKeptJson { key: &kept.key, line: kept.line }).collect(),
         ignored: ignored
             .iter()
-            .map(|ignored| IgnoredJson { key: &ignored.key, why: ignored.why })
+            .map(|ignored| ImportIgnoredJson { key: &ignored.key, why: ignored.why })
             .collect(),
     }
 }
 
-fn gate_json(proposal: &Proposal) -> GateJson<'_> {
+fn gate_json(proposal: &ProposedGate) -> ImportGateJson<'_> {
     let (run, shell) = match &proposal.gate.command {
-        Command::Argv(words) => (Some(words.as_slice()), None),
-        Command::Shell(line) => (None, Some(line.as_str())),
+        GateInvocation::Argv(words) => (Some(words.as_slice()), None),
+        GateInvocation::Shell(line) => (None, Some(line.as_str())),
     };
-    GateJson {
+    ImportGateJson {
         name: &proposal.gate.name,
         run,
         shell,
         source: proposal.source.display().to_string(),
-        active: matches!(proposal.tool, Tool::Found(_)),
+        active: matches!(proposal.tool, ToolLookup::Found(_)),
     }
 }
 
-impl From<Unfinished> for Failure {
-    fn from(error: Unfinished) -> Self {
+impl From<ImportWriteError> for CommandFailure {
+    fn from(error: ImportWriteError) -> Self {
         let made: Vec<_> = error.made.iter().map(|path| format!("`{}`", path.display())).collect();
         let failure = Self::from(error.source);
         if made.is_empty() {

@@ -1,20 +1,21 @@
 //! `ralph init`: shows every change to the agent's settings, asks, and writes. Also the parts that `ralph uninstall`
 //! shares.
 
-use super::{caller, home, print_json};
-use crate::report::Failure;
+use super::{identify_caller, open_home, print_json};
+use crate::describe::safe_line;
+use crate::failure::CommandFailure;
 use crate::term::{self, paint};
-use crate::wording::safe;
 use clap::{Args, ValueEnum};
 use ralph_core::text;
-use ralph_hook::control::Caller;
-use ralph_install::install::change::{self, Change};
-use ralph_install::install::foreign::Foreign;
-use ralph_install::install::plan::{
-    self, Gates, Ground, Obstacle, Order, Others, Plan, Proposed, StatusLine,
+use ralph_hook::control::CommandCaller;
+use ralph_install::install::file_change::{self, InstallChange};
+use ralph_install::install::foreign_setups::ForeignSetup;
+use ralph_install::install::install_plan::{
+    self, ForeignSetupChoice, GateSetupChoice, InstallContext, InstallObstacle, InstallPlan,
+    InstallRequest, ProposedPolicy, StatusLineChoice,
 };
-use ralph_install::install::registration::{Extent, Warming};
-use ralph_install::install::{commands, link, notes};
+use ralph_install::install::registration::{GateWarming, HookExtent};
+use ralph_install::install::{install_notes, program_link, slash_commands};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 use serde::Serialize;
@@ -25,7 +26,7 @@ use std::path::{Path, PathBuf};
 const LONGEST_ANSWER: u64 = 100;
 
 /// The personal settings file, which git should ignore.
-const PERSONAL: &str = ".claude/settings.local.json";
+const PERSONAL_SETTINGS: &str = ".claude/settings.local.json";
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -40,10 +41,10 @@ ralph's absolute path, which is valid on one machine only, so they go
 into your personal settings of the project unless `--scope` says
 otherwise. `ralph uninstall` restores every byte.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate command-line flag")]
-pub(crate) struct Init {
+pub(crate) struct InitArgs {
     /// Choose whose settings to change
-    #[arg(long, value_name = "SCOPE", value_enum, default_value_t = Scope::Local)]
-    pub scope: Scope,
+    #[arg(long, value_name = "SCOPE", value_enum, default_value_t = ScopeArg::Local)]
+    pub scope: ScopeArg,
     /// Don't ask for confirmation
     #[arg(long, short)]
     pub yes: bool,
@@ -78,7 +79,7 @@ pub(crate) struct Init {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Scope {
+pub(crate) enum ScopeArg {
     /// Yours in this project: `.claude/settings.local.json`
     Local,
     /// Yours in every project: `settings.json` in `~/.claude`
@@ -87,19 +88,19 @@ pub(crate) enum Scope {
     Project,
 }
 
-impl From<Scope> for plan::Scope {
-    fn from(scope: Scope) -> Self {
+impl From<ScopeArg> for install_plan::InstallScope {
+    fn from(scope: ScopeArg) -> Self {
         match scope {
-            Scope::User => Self::User,
-            Scope::Project => Self::Project,
-            Scope::Local => Self::Local,
+            ScopeArg::User => Self::User,
+            ScopeArg::Project => Self::Project,
+            ScopeArg::Local => Self::Local,
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Status {
+pub(super) enum InstallStatus {
     Planned,
     Written,
     Unchanged,
@@ -109,123 +110,129 @@ pub(super) enum Status {
 struct InitJson<'a> {
     v: u8,
     project: String,
-    scope: Scope,
-    status: Status,
-    files: Vec<FileJson>,
-    gates: Vec<GateJson<'a>>,
-    others: Vec<OtherJson>,
+    scope: ScopeArg,
+    status: InstallStatus,
+    files: Vec<InstallFileJson>,
+    gates: Vec<InitGateJson<'a>>,
+    others: Vec<InitOtherJson>,
     notes: &'a [String],
 }
 
 #[derive(Serialize)]
-pub(super) struct FileJson {
+pub(super) struct InstallFileJson {
     path: String,
     change: &'static str,
     diff: String,
 }
 
 #[derive(Serialize)]
-struct GateJson<'a> {
+struct InitGateJson<'a> {
     gate: &'a str,
     command: &'a str,
     program: String,
 }
 
 #[derive(Serialize)]
-struct OtherJson {
+struct InitOtherJson {
     kind: &'static str,
     what: String,
     replaced: bool,
 }
 
-pub(crate) fn run(env: &Env, args: &Init) -> Result<(), Failure> {
-    person_only(env, args.dry_run)?;
-    let home = home(env)?;
-    let project = project(env, args.project.as_deref())?;
-    let ground = Ground { env, home: &home, project: &project };
-    let mut plan = plan::install(&ground, &order(args))?;
-    let is_new = plan.changes.iter().any(Change::is_visible);
+pub(crate) fn run(env: &Env, args: &InitArgs) -> Result<(), CommandFailure> {
+    require_person(env, args.dry_run)?;
+    let home = open_home(env)?;
+    let project = resolved_project(env, args.project.as_deref())?;
+    let ground = InstallContext { env, home: &home, project: &project };
+    let mut plan = install_plan::plan_install(&ground, &install_order(args))?;
+    let is_new = plan.changes.iter().any(InstallChange::is_visible);
     let status = match (is_new, args.dry_run) {
-        (false, _) => Status::Unchanged,
-        (true, true) => Status::Planned,
-        (true, false) => Status::Written,
+        (false, _) => InstallStatus::Unchanged,
+        (true, true) => InstallStatus::Planned,
+        (true, false) => InstallStatus::Written,
     };
     if !args.json {
-        term::out(&shown(&plan, args, &project))?;
+        term::out(&render_init_plan(&plan, args, &project))?;
     }
-    if status == Status::Written {
+    if status == InstallStatus::Written {
         let question = match &plan.policy {
             Some(_) => "write this and approve these gates? [y/N] ",
             None => "write this? [y/N] ",
         };
-        confirm(&Asking { yes: args.yes, json: args.json, command: "init" }, question)?;
-        change::apply(&home, &plan.changes)?;
+        confirm(
+            &ConfirmationOptions { yes: args.yes, json: args.json, command: "init" },
+            question,
+        )?;
+        file_change::apply_changes(&home, &plan.changes)?;
         if let Some(proposed) = &plan.policy {
-            plan::approve(&ground, proposed)?;
+            install_plan::approve_proposed(&ground, proposed)?;
         }
     }
-    if let Some(program) = plan.program.as_ref().filter(|_| status != Status::Planned) {
-        link::refresh(&home, program)?;
+    if let Some(program) = plan.program.as_ref().filter(|_| status != InstallStatus::Planned) {
+        program_link::refresh_link(&home, program)?;
     }
-    let personal = plan.changes.iter().find(|change| change.path.ends_with(PERSONAL));
-    let personal = personal.filter(|_| status == Status::Written);
-    let late = personal.and_then(|change| notes::of_git(&project, &change.path));
+    let personal = plan.changes.iter().find(|change| change.path.ends_with(PERSONAL_SETTINGS));
+    let personal = personal.filter(|_| status == InstallStatus::Written);
+    let late = personal.and_then(|change| install_notes::git_ignore_note(&project, &change.path));
     if args.json {
         plan.notes.extend(late);
-        print_json(&json(&plan, args, (&project, status)))?;
+        print_json(&init_json(&plan, args, (&project, status)))?;
         return Ok(());
     }
-    let mut lines: Vec<_> = noted(late.as_slice()).collect();
-    lines.push(written(&plan, args, (&project, status)));
+    let mut lines: Vec<_> = note_lines(late.as_slice()).collect();
+    lines.push(result_text(&plan, args, (&project, status)));
     term::out(&lines.join("\n"))?;
     Ok(())
 }
 
-fn order(args: &Init) -> Order {
-    Order {
+fn install_order(args: &InitArgs) -> InstallRequest {
+    InstallRequest {
         scope: args.scope.into(),
         extent: match (args.plugin, args.minimal) {
-            (true, _) => Extent::Plugin,
-            (false, true) => Extent::Minimal,
-            (false, false) => Extent::Full,
+            (true, _) => HookExtent::Plugin,
+            (false, true) => HookExtent::Minimal,
+            (false, false) => HookExtent::Full,
         },
-        warming: if args.warm { Warming::AfterEdits } else { Warming::Off },
-        status_line: if args.statusline { StatusLine::Set } else { StatusLine::Leave },
-        gates: if args.no_gates { Gates::Leave } else { Gates::Propose },
-        others: if args.replace { Others::Replace } else { Others::Leave },
+        warming: if args.warm { GateWarming::AfterEdits } else { GateWarming::Off },
+        status_line: if args.statusline { StatusLineChoice::Set } else { StatusLineChoice::Leave },
+        gates: if args.no_gates { GateSetupChoice::Leave } else { GateSetupChoice::Propose },
+        others: if args.replace { ForeignSetupChoice::Replace } else { ForeignSetupChoice::Leave },
     }
 }
 
 /// An agent must not install or remove the program that judges it.
-pub(super) fn person_only(env: &Env, dry_run: bool) -> Result<(), Failure> {
-    if caller(env) == Caller::Agent && !dry_run {
+pub(super) fn require_person(env: &Env, dry_run: bool) -> Result<(), CommandFailure> {
+    if identify_caller(env) == CommandCaller::Agent && !dry_run {
         let hint =
             "ask a person to do this in their own terminal; `--dry-run` shows what would change";
-        return Err(Failure::new("an agent may not install or remove ralph", hint));
+        return Err(CommandFailure::new("an agent may not install or remove ralph", hint));
     }
     Ok(())
 }
 
 /// The project without symbolic links, because the record of changed files is kept by path.
-pub(super) fn project(env: &Env, named: Option<&Path>) -> Result<PathBuf, Failure> {
-    let project = super::config::project(env, named)?;
+pub(super) fn resolved_project(env: &Env, named: Option<&Path>) -> Result<PathBuf, CommandFailure> {
+    let project = super::config::project_dir(env, named)?;
     Ok(fs::resolve(&project).unwrap_or(project))
 }
 
-pub(super) struct Asking {
+pub(super) struct ConfirmationOptions {
     pub(super) yes: bool,
     pub(super) json: bool,
     pub(super) command: &'static str,
 }
 
 /// Asks for confirmation, unless `--yes` was given.
-pub(super) fn confirm(asking: &Asking, question: &str) -> Result<(), Failure> {
+pub(super) fn confirm(asking: &ConfirmationOptions, question: &str) -> Result<(), CommandFailure> {
     if asking.yes {
         return Ok(());
     }
     if asking.json || !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         let hint = "`--dry-run` shows what would change, `--yes` skips the question";
-        return Err(Failure::new("not a terminal, so I can't ask; nothing was written", hint));
+        return Err(CommandFailure::new(
+            "not a terminal, so I can't ask; nothing was written",
+            hint,
+        ));
     }
     term::out(question)?;
     let mut answer = String::new();
@@ -234,32 +241,32 @@ pub(super) fn confirm(asking: &Asking, question: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let hint = format!("`ralph {}` asks again", asking.command);
-    Err(Failure::new("nothing was written", &hint))
+    Err(CommandFailure::new("nothing was written", &hint))
 }
 
-fn shown(plan: &Plan, args: &Init, project: &Path) -> String {
-    let mut out = format!("{}\n", paint(term::BOLD, &safe(&project.to_string_lossy())));
-    out.push_str(&diffs(&plan.changes));
-    out.push_str(&plan.policy.as_ref().map(gates).unwrap_or_default());
-    let mut lines: Vec<_> = plan.foreign.iter().map(|one| found(one, args)).collect();
-    lines.extend(noted(&plan.notes));
+fn render_init_plan(plan: &InstallPlan, args: &InitArgs, project: &Path) -> String {
+    let mut out = format!("{}\n", paint(term::BOLD, &safe_line(&project.to_string_lossy())));
+    out.push_str(&render_diffs(&plan.changes));
+    out.push_str(&plan.policy.as_ref().map(render_gates).unwrap_or_default());
+    let mut lines: Vec<_> = plan.foreign.iter().map(|one| foreign_line(one, args)).collect();
+    lines.extend(note_lines(&plan.notes));
     if !lines.is_empty() {
         out.push_str(&format!("\n{}\n", lines.join("\n")));
     }
-    if plan.changes.iter().any(Change::is_visible) {
+    if plan.changes.iter().any(InstallChange::is_visible) {
         out.push('\n');
     }
     out
 }
 
 /// The changed lines of every file. A removed file is only named.
-pub(super) fn diffs(changes: &[Change]) -> String {
-    let mut out = typed(changes);
-    let others = changes.iter().filter(|change| !commands::is_one(&change.path));
+pub(super) fn render_diffs(changes: &[InstallChange]) -> String {
+    let mut out = render_commands(changes);
+    let others = changes.iter().filter(|change| !slash_commands::is_command_file(&change.path));
     for change in others.filter(|change| change.is_visible()) {
         out.push('\n');
-        if change.then.is_none() {
-            let path = safe(&change.path.to_string_lossy());
+        if change.new_content.is_none() {
+            let path = safe_line(&change.path.to_string_lossy());
             out.push_str(&format!(
                 "{} `{path}`, which `ralph init` created\n",
                 paint(term::BAD, "remove")
@@ -281,12 +288,15 @@ pub(super) fn diffs(changes: &[Change]) -> String {
 }
 
 /// The slash commands, by name only: their texts come with ralph, and the JSON has them in full.
-fn typed(changes: &[Change]) -> String {
-    let visible =
-        || changes.iter().filter(|change| change.is_visible() && commands::is_one(&change.path));
+fn render_commands(changes: &[InstallChange]) -> String {
+    let visible = || {
+        changes
+            .iter()
+            .filter(|change| change.is_visible() && slash_commands::is_command_file(&change.path))
+    };
     let Some(first) = visible().next() else { return String::new() };
     let directory = first.path.ancestors().find(|path| path.ends_with("commands"));
-    let directory = safe(&directory.unwrap_or(&first.path).to_string_lossy());
+    let directory = safe_line(&directory.unwrap_or(&first.path).to_string_lossy());
     let names: Vec<_> = visible()
         .filter_map(|change| {
             let name = change.path.file_stem()?.to_string_lossy();
@@ -294,7 +304,7 @@ fn typed(changes: &[Change]) -> String {
             Some(if below { format!("/ralph:{name}") } else { format!("/{name}") })
         })
         .collect();
-    let word = match (&first.now, &first.then) {
+    let word = match (&first.current_content, &first.new_content) {
         (_, None) => paint(term::BAD, "remove"),
         (None, Some(_)) => paint(term::GOOD, "create"),
         (Some(_), Some(_)) => paint(term::GOOD, "update"),
@@ -303,77 +313,85 @@ fn typed(changes: &[Change]) -> String {
 }
 
 /// The gates that a yes approves, in the format of `ralph trust`.
-pub(super) fn gates(proposed: &Proposed) -> String {
+pub(super) fn render_gates(proposed: &ProposedPolicy) -> String {
     if proposed.gates.is_empty() {
         return "\nno gates can run yet\n".to_string();
     }
     let mut out = "\ngates:\n".to_string();
     for (gate, command, program) in &proposed.gates {
         let command = command.replace('\n', "\n    ");
-        out.push_str(&format!("  {}\n    {command}\n", paint(term::BOLD, &safe(gate))));
-        let program = text::line(&text::reveal(&program.to_string_lossy()), 500);
+        out.push_str(&format!("  {}\n    {command}\n", paint(term::BOLD, &safe_line(gate))));
+        let program = text::clean_line(&text::reveal(&program.to_string_lossy()), 500);
         out.push_str(&format!("{}\n", paint(term::DIM, &format!("    → {program}"))));
     }
     out
 }
 
-fn found(foreign: &Foreign, args: &Init) -> String {
-    let is_within = foreign.is_within(plan::Scope::from(args.scope).layer());
+fn foreign_line(foreign: &ForeignSetup, args: &InitArgs) -> String {
+    let is_within = foreign.is_within(install_plan::InstallScope::from(args.scope).layer());
     let what = match foreign {
-        Foreign::Plugin { name, by } => {
-            let what = format!("plugin `{}`, enabled in the {} settings", safe(name), by.name());
+        ForeignSetup::Plugin { name, by } => {
+            let what =
+                format!("plugin `{}`, enabled in the {} settings", safe_line(name), by.name());
             match (is_within, args.replace) {
                 (false, _) => format!("{what}, which override these: disable it there"),
                 (true, false) => format!("{what}; `--replace` disables it"),
                 (true, true) => what,
             }
         }
-        Foreign::Hook { event, command, .. } => {
+        ForeignSetup::Hook { event, command, .. } => {
             let offer = if args.replace { "" } else { "; `--replace` removes it" };
-            format!("hook at {} `{}`{offer}", safe(event), safe(command))
+            format!("hook at {} `{}`{offer}", safe_line(event), safe_line(command))
         }
-        Foreign::Loop(path) => {
-            let path = safe(&path.to_string_lossy());
+        ForeignSetup::Loop(path) => {
+            let path = safe_line(&path.to_string_lossy());
             format!("an active loop in `{path}`: `/cancel-ralph` in its session ends it")
         }
-        Foreign::Rules(path) => {
-            format!("hookify rules in `{}`, which stay in force", safe(&path.to_string_lossy()))
+        ForeignSetup::Rules(path) => {
+            format!(
+                "hookify rules in `{}`, which stay in force",
+                safe_line(&path.to_string_lossy())
+            )
         }
     };
-    format!("{}: {what}", paint(term::ODD, "found"))
+    format!("{}: {what}", paint(term::WARN, "found"))
 }
 
-pub(super) fn noted(notes: &[String]) -> impl Iterator<Item = String> {
-    notes.iter().map(|note| format!("{}: {}", paint(term::ODD, "note"), safe(note)))
+pub(super) fn note_lines(notes: &[String]) -> impl Iterator<Item = String> {
+    notes.iter().map(|note| format!("{}: {}", paint(term::WARN, "note"), safe_line(note)))
 }
 
-fn written(plan: &Plan, args: &Init, (project, status): (&Path, Status)) -> String {
-    let project = safe(&project.to_string_lossy());
+fn result_text(
+    plan: &InstallPlan,
+    args: &InitArgs,
+    (project, status): (&Path, InstallStatus),
+) -> String {
+    let project = safe_line(&project.to_string_lossy());
     let (obstacle, next) = match plan.obstacle {
         None => (None, format!("next: start `claude` in `{project}` and type `/ralph:goal …`")),
-        Some(Obstacle::Unapproved) => {
+        Some(InstallObstacle::Unapproved) => {
             (Some("no goal is accepted before `ralph trust`"), "next: `ralph trust`".to_string())
         }
-        Some(Obstacle::HooksAreOff) => (
+        Some(InstallObstacle::HooksAreOff) => (
             Some("no agent is held until the problems in the notes are fixed"),
             "next: fix them, then run `ralph doctor`".to_string(),
         ),
     };
     let out = match args.scope {
         _ if args.plugin => "`claude plugin uninstall ralph@ralph` and `ralph uninstall` remove",
-        Scope::User => "`ralph uninstall --scope user` removes",
-        Scope::Local | Scope::Project => "`ralph uninstall` removes",
+        ScopeArg::User => "`ralph uninstall --scope user` removes",
+        ScopeArg::Local | ScopeArg::Project => "`ralph uninstall` removes",
     };
     match status {
-        Status::Unchanged => match obstacle {
+        InstallStatus::Unchanged => match obstacle {
             None => format!("{}\n", paint(term::GOOD, "already set up")),
             Some(obstacle) => {
                 format!("already set up, but {}; {next}\n", paint(term::BAD, obstacle))
             }
         },
-        Status::Planned => "nothing was written\n".to_string(),
-        Status::Written => {
-            let mut text = files(&plan.changes);
+        InstallStatus::Planned => "nothing was written\n".to_string(),
+        InstallStatus::Written => {
+            let mut text = file_lines(&plan.changes);
             if plan.policy.is_some() {
                 text.push_str("approved; any change of a gate needs a new approval\n");
             }
@@ -387,49 +405,53 @@ fn written(plan: &Plan, args: &Init, (project, status): (&Path, Status)) -> Stri
 }
 
 /// One line for each changed file.
-pub(super) fn files(changes: &[Change]) -> String {
+pub(super) fn file_lines(changes: &[InstallChange]) -> String {
     let visible = || changes.iter().filter(|change| change.is_visible());
-    let is_command = |change: &&Change| commands::is_one(&change.path);
-    let lines = visible()
-        .filter(|change| !is_command(change))
-        .map(|change| format!("{:<8}`{}`\n", word(change), safe(&change.path.to_string_lossy())));
+    let is_command = |change: &&InstallChange| slash_commands::is_command_file(&change.path);
+    let lines = visible().filter(|change| !is_command(change)).map(|change| {
+        format!("{:<8}`{}`\n", change_word(change), safe_line(&change.path.to_string_lossy()))
+    });
     let mut out: String = lines.collect();
     if let Some(first) = visible().find(is_command) {
         let count = visible().filter(is_command).count();
-        out.push_str(&format!("{:<8}{count} commands\n", word(first)));
+        out.push_str(&format!("{:<8}{count} commands\n", change_word(first)));
     }
     out
 }
 
-fn word(change: &Change) -> &'static str {
-    match (&change.now, &change.then) {
+fn change_word(change: &InstallChange) -> &'static str {
+    match (&change.current_content, &change.new_content) {
         (None, _) => "created",
         (Some(_), Some(_)) => "edited",
         (Some(_), None) => "removed",
     }
 }
 
-pub(super) fn files_json(changes: &[Change]) -> Vec<FileJson> {
+pub(super) fn files_json(changes: &[InstallChange]) -> Vec<InstallFileJson> {
     let visible = changes.iter().filter(|change| change.is_visible());
-    let json = visible.map(|change| FileJson {
+    let json = visible.map(|change| InstallFileJson {
         path: change.path.display().to_string(),
-        change: word(change),
+        change: change_word(change),
         diff: change.diff(),
     });
     json.collect()
 }
 
-fn json<'a>(plan: &'a Plan, args: &Init, (project, status): (&Path, Status)) -> InitJson<'a> {
+fn init_json<'a>(
+    plan: &'a InstallPlan,
+    args: &InitArgs,
+    (project, status): (&Path, InstallStatus),
+) -> InitJson<'a> {
     let gates = plan.policy.iter().flat_map(|proposed| &proposed.gates);
-    let layer = plan::Scope::from(args.scope).layer();
-    let other = |foreign: &Foreign| {
+    let layer = install_plan::InstallScope::from(args.scope).layer();
+    let other = |foreign: &ForeignSetup| {
         let (kind, what) = match foreign {
-            Foreign::Plugin { name, .. } => ("plugin", name.clone()),
-            Foreign::Hook { command, .. } => ("hook", command.clone()),
-            Foreign::Loop(path) => ("loop", path.display().to_string()),
-            Foreign::Rules(path) => ("rules", path.display().to_string()),
+            ForeignSetup::Plugin { name, .. } => ("plugin", name.clone()),
+            ForeignSetup::Hook { command, .. } => ("hook", command.clone()),
+            ForeignSetup::Loop(path) => ("loop", path.display().to_string()),
+            ForeignSetup::Rules(path) => ("rules", path.display().to_string()),
         };
-        OtherJson { kind, what, replaced: args.replace && foreign.is_within(layer) }
+        InitOtherJson { kind, what, replaced: args.replace && foreign.is_within(layer) }
     };
     InitJson {
         v: 1,
@@ -438,7 +460,7 @@ fn json<'a>(plan: &'a Plan, args: &Init, (project, status): (&Path, Status)) -> 
         status,
         files: files_json(&plan.changes),
         gates: gates
-            .map(|(gate, command, program)| GateJson {
+            .map(|(gate, command, program)| InitGateJson {
                 gate,
                 command,
                 program: program.display().to_string(),

@@ -1,26 +1,26 @@
 //! `ralph learn`: saves, lists and deletes learnings, which later sessions find with `ralph recall`.
 
-use super::home;
-use crate::report::Failure;
+use super::open_home;
+use crate::describe::{self, safe_line};
+use crate::failure::CommandFailure;
 use crate::term::{self, paint};
-use crate::wording::{self, safe};
 use clap::Args;
 use ralph_core::id::RunId;
-use ralph_core::record::Change;
-use ralph_deck::Ground;
-use ralph_deck::learning::{self, Draft, LearnError, Learning, Novelty};
-use ralph_home::paths::Home;
+use ralph_core::record::RunChange;
+use ralph_deck::RecallContext;
+use ralph_deck::learning::{self, LearnError, Learning, LearningDraft, LearningNovelty};
+use ralph_home::paths::RalphHome;
 use ralph_home::store;
-use ralph_hook::control::{self, Caller, Named};
+use ralph_hook::control::{self, CommandCaller, RunOrSession};
 use ralph_sys::env::Env;
-use ralph_sys::{clock, owner, stdin};
+use ralph_sys::{clock, process_identity, stdin};
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
 /// The limit on stdin. It is far above the limit on a learning, so that a text that is slightly too long gets the
 /// proper error.
-const LARGEST_INPUT: usize = 1024 * 1024;
+const MAX_INPUT_BYTES: usize = 1024 * 1024;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -34,7 +34,7 @@ A learning is a Markdown file in `~/.ralph/learnings` of at most 16 KiB,
 with secrets redacted. `ralph recall` finds it. In an agent's shell it
 is also recorded for the run that holds the agent. Only a person can
 delete one.")]
-pub(crate) struct Learn {
+pub(crate) struct LearnArgs {
     /// Save this text; `-` reads it from stdin
     #[arg(value_name = "TEXT", required_unless_present_any = ["list", "forget"])]
     pub text: Vec<String>,
@@ -58,9 +58,9 @@ pub(crate) struct Learn {
     pub json: bool,
 }
 
-pub(crate) fn run(env: &Env, args: &Learn) -> Result<(), Failure> {
-    let project = super::config::project(env, args.project.as_deref())?;
-    let ground = Ground::new(env, home(env)?, &project);
+pub(crate) fn run(env: &Env, args: &LearnArgs) -> Result<(), CommandFailure> {
+    let project = super::config::project_dir(env, args.project.as_deref())?;
+    let ground = RecallContext::new(env, open_home(env)?, &project);
     if args.list {
         return list(&ground, args);
     }
@@ -70,104 +70,115 @@ pub(crate) fn run(env: &Env, args: &Learn) -> Result<(), Failure> {
     }
 }
 
-fn save(env: &Env, ground: &Ground, args: &Learn) -> Result<(), Failure> {
-    let run = run_of(env, &ground.home, args.run.as_deref())?;
-    let text = text(args)?;
-    let draft = Draft { text: &text, title: args.title.as_deref(), run: run.as_ref() };
+fn save(env: &Env, ground: &RecallContext, args: &LearnArgs) -> Result<(), CommandFailure> {
+    let run = named_or_own_run(env, &ground.home, args.run.as_deref())?;
+    let text = learning_text(args)?;
+    let draft = LearningDraft { text: &text, title: args.title.as_deref(), run: run.as_ref() };
     let (learning, novelty) = learning::save(ground, &draft)?;
     if let Some(run) = &run {
         let (id, title) = (learning.id.clone(), learning.title.clone());
-        super::declare::on_record(&ground.home, run, Change::Learned { id, title })?;
+        super::declare::record_action(&ground.home, run, RunChange::Learned { id, title })?;
     }
     if args.json {
-        super::print_json(&Saved {
+        super::print_json(&LearningSavedJson {
             v: 1,
-            new: novelty == Novelty::New,
-            learning: json(&learning),
+            new: novelty == LearningNovelty::New,
+            learning: learning_json(&learning),
         })?;
         return Ok(());
     }
     let what = match novelty {
-        Novelty::New => "saved",
-        Novelty::Known => "saved already",
+        LearningNovelty::New => "saved",
+        LearningNovelty::Known => "saved already",
     };
     term::out(&format!(
         "{}  {what}: {}\n  `{}`\n",
         paint(term::BOLD, &learning.id),
-        safe(&learning.title),
+        safe_line(&learning.title),
         learning.path.display()
     ))?;
     Ok(())
 }
 
-fn text(args: &Learn) -> Result<String, Failure> {
+fn learning_text(args: &LearnArgs) -> Result<String, CommandFailure> {
     if args.text != ["-"] {
         return Ok(args.text.join(" "));
     }
     if std::io::stdin().is_terminal() {
         term::err("write the learning, then press Ctrl-D on an empty line\n");
     }
-    let bytes = stdin::read_all(std::io::stdin(), LARGEST_INPUT)
-        .map_err(|error| Failure::because("cannot read the learning from stdin", &error))?;
+    let bytes = stdin::read_all(std::io::stdin(), MAX_INPUT_BYTES).map_err(|error| {
+        CommandFailure::caused_by("cannot read the learning from stdin", &error)
+    })?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The named run, or the run of the session of this shell, if there is one.
-pub(super) fn run_of(env: &Env, home: &Home, name: Option<&str>) -> Result<Option<RunId>, Failure> {
+pub(super) fn named_or_own_run(
+    env: &Env,
+    home: &RalphHome,
+    name: Option<&str>,
+) -> Result<Option<RunId>, CommandFailure> {
     if name.is_some() {
-        return super::declare::run_of(env, home, name).map(Some);
+        return super::declare::named_or_own_run(env, home, name).map(Some);
     }
     let own = env.claude_session();
-    Ok(match own.and_then(|session| control::named(home, &session).ok()) {
-        Some(Named::Run(run)) => Some(run),
-        Some(Named::Session(_)) | None => None,
+    Ok(match own.and_then(|session| control::resolve_name(home, &session).ok()) {
+        Some(RunOrSession::Run(run)) => Some(run),
+        Some(RunOrSession::Session(_)) | None => None,
     })
 }
 
-fn list(ground: &Ground, args: &Learn) -> Result<(), Failure> {
+fn list(ground: &RecallContext, args: &LearnArgs) -> Result<(), CommandFailure> {
     let learnings = learning::list(ground);
     if args.json {
-        let learnings = learnings.iter().map(json).collect();
-        super::print_json(&Listed { v: 1, project: ground.project_name(), learnings })?;
+        let learnings = learnings.iter().map(learning_json).collect();
+        super::print_json(&LearningListJson { v: 1, project: ground.project_name(), learnings })?;
         return Ok(());
     }
     let mut out = String::new();
     let now_ms = clock::now_ms();
     for learning in &learnings {
         let run = learning.run.as_ref().map_or(String::new(), |run| format!(" · run {run}"));
-        let when = wording::ago(now_ms, learning.at_ms);
+        let when = describe::ago(now_ms, learning.at_ms);
         let note = paint(term::DIM, &format!("{when}{run}"));
-        let id = paint(term::BOLD, &safe(&learning.id));
-        out.push_str(&format!("{id}  {}   {note}\n", safe(&learning.title)));
+        let id = paint(term::BOLD, &safe_line(&learning.id));
+        out.push_str(&format!("{id}  {}   {note}\n", safe_line(&learning.title)));
     }
     if learnings.is_empty() {
-        let project = safe(&ground.project_name());
+        let project = safe_line(&ground.project_name());
         out.push_str(&format!("no learnings in `{project}` yet; `ralph learn \"…\"` saves one\n"));
     }
     term::out(&out)?;
     Ok(())
 }
 
-fn forget(env: &Env, ground: &Ground, args: &Learn, id: &str) -> Result<(), Failure> {
+fn forget(
+    env: &Env,
+    ground: &RecallContext,
+    args: &LearnArgs,
+    id: &str,
+) -> Result<(), CommandFailure> {
     if is_agent(env, &ground.home) {
         let hint = "ask a person to do this in their own terminal";
-        return Err(Failure::new("an agent may not delete learnings", hint));
+        return Err(CommandFailure::new("an agent may not delete learnings", hint));
     }
     let learning = learning::forget(ground, id)?;
     if args.json {
-        super::print_json(&Forgotten { v: 1, forgotten: &learning.id })?;
+        super::print_json(&LearningForgottenJson { v: 1, forgotten: &learning.id })?;
     } else {
         let id = paint(term::BOLD, &learning.id);
-        term::out(&format!("{id}  forgotten: {}\n", safe(&learning.title)))?;
+        term::out(&format!("{id}  forgotten: {}\n", safe_line(&learning.title)))?;
     }
     Ok(())
 }
 
 /// Whether an agent calls: by the variables of its shell, or because the host of a run is one of our ancestors.
-fn is_agent(env: &Env, home: &Home) -> bool {
-    let runs = store::list(home).unwrap_or_default();
-    let mut hosts = runs.iter().filter_map(|run| store::load(home, run).ok()?.state.process);
-    super::caller(env) == Caller::Agent || hosts.any(|process| owner::is_ancestor(process.pid))
+fn is_agent(env: &Env, home: &RalphHome) -> bool {
+    let runs = store::list_runs(home).unwrap_or_default();
+    let mut hosts = runs.iter().filter_map(|run| store::load_run(home, run).ok()?.state.process);
+    super::identify_caller(env) == CommandCaller::Agent
+        || hosts.any(|process| process_identity::is_ancestor(process.pid))
 }
 
 #[derive(Serialize)]
@@ -182,7 +193,7 @@ struct LearningJson<'a> {
 }
 
 #[derive(Serialize)]
-struct Saved<'a> {
+struct LearningSavedJson<'a> {
     v: u8,
     new: bool,
     #[serde(flatten)]
@@ -190,31 +201,31 @@ struct Saved<'a> {
 }
 
 #[derive(Serialize)]
-struct Listed<'a> {
+struct LearningListJson<'a> {
     v: u8,
     project: String,
     learnings: Vec<LearningJson<'a>>,
 }
 
 #[derive(Serialize)]
-struct Forgotten<'a> {
+struct LearningForgottenJson<'a> {
     v: u8,
     forgotten: &'a str,
 }
 
-fn json(learning: &Learning) -> LearningJson<'_> {
+fn learning_json(learning: &Learning) -> LearningJson<'_> {
     LearningJson {
         id: &learning.id,
         title: &learning.title,
         run: learning.run.as_ref().map(RunId::as_str),
         project: &learning.project,
-        at: clock::rfc3339(learning.at_ms),
+        at: clock::format_rfc3339(learning.at_ms),
         path: learning.path.display().to_string(),
         text: &learning.text,
     }
 }
 
-impl From<LearnError> for Failure {
+impl From<LearnError> for CommandFailure {
     fn from(error: LearnError) -> Self {
         let hint = match error {
             LearnError::File(error) => return error.into(),

@@ -1,41 +1,41 @@
 //! `ralph log`: prints the journal of a run, line by line.
 
-use super::home;
-use crate::cli::Log;
-use crate::report::Failure;
-use crate::term::{self, Reader};
-use crate::wording::{self, safe};
-use ralph_core::drive::Drove;
+use super::open_home;
+use crate::cli::LogArgs;
+use crate::describe::{self, safe_line};
+use crate::failure::CommandFailure;
+use crate::term::{self, OutputReader};
+use ralph_core::drive::RunnerEvent;
 use ralph_core::id::RunId;
-use ralph_core::record::{Change, Entry, Move};
+use ralph_core::record::{JournalEntry, MoveReason, RunChange};
 use ralph_core::redact::Redactor;
-use ralph_core::run::{Phase, State};
-use ralph_home::paths::Home;
-use ralph_hook::overview::{self, History};
+use ralph_core::run::{RunPhase, RunState};
+use ralph_home::paths::RalphHome;
+use ralph_hook::overview::{self, DecisionHistory};
 use ralph_sys::clock;
 use ralph_sys::env::Env;
 use serde::Serialize;
 use std::time::Duration;
 
 /// How often `--follow` checks for new lines.
-const LOOK: Duration = Duration::from_millis(200);
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Serialize)]
-struct EntryJson<'a> {
+struct JournalLineJson<'a> {
     v: u8,
     name: &'a str,
     seq: u64,
     at: String,
     iteration: u32,
     prev: &'a str,
-    change: &'a Change,
+    change: &'a RunChange,
 }
 
-pub(crate) fn run(env: &Env, args: &Log) -> Result<(), Failure> {
-    let home = home(env)?;
-    let history = overview::history(&home, args.name.as_deref());
-    let Some(history) = history.map_err(|error| super::unknown(&home, error))? else {
-        return Err(Failure::new(
+pub(crate) fn run(env: &Env, args: &LogArgs) -> Result<(), CommandFailure> {
+    let home = open_home(env)?;
+    let history = overview::find_history(&home, args.name.as_deref());
+    let Some(history) = history.map_err(|error| super::unknown_name_failure(&home, error))? else {
+        return Err(CommandFailure::new(
             "there is no run yet",
             "`ralph start --help` shows how to start one",
         ));
@@ -48,7 +48,7 @@ pub(crate) fn run(env: &Env, args: &Log) -> Result<(), Failure> {
     let redactor = Redactor::new(env.secrets());
     let output = (&redactor, args);
     let reader = print(output, &history, 0)?;
-    if reader == Reader::Gone || !args.follow {
+    if reader == OutputReader::Closed || !args.follow {
         return Ok(());
     }
     match RunId::parse(&history.name) {
@@ -58,59 +58,59 @@ pub(crate) fn run(env: &Env, args: &Log) -> Result<(), Failure> {
 }
 
 fn follow(
-    home: &Home,
-    output: (&Redactor, &Log),
+    home: &RalphHome,
+    output: (&Redactor, &LogArgs),
     run: &RunId,
     mut shown: usize,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     loop {
-        let history = overview::of_run(home, run)?;
+        let history = overview::run_history(home, run)?;
         let reader = print(output, &history, shown)?;
-        if reader == Reader::Gone || !goes_on(&history.entries) {
+        if reader == OutputReader::Closed || !is_in_progress(&history.entries) {
             return Ok(());
         }
         shown = history.entries.len().max(shown);
-        clock::pause(LOOK);
+        clock::sleep(FOLLOW_INTERVAL);
     }
 }
 
-fn goes_on(entries: &[Entry]) -> bool {
-    State::replay(entries).is_none_or(|(_, state)| !matches!(state.phase, Phase::Ended(_)))
+fn is_in_progress(entries: &[JournalEntry]) -> bool {
+    RunState::replay(entries).is_none_or(|(_, state)| !matches!(state.phase, RunPhase::Ended(_)))
 }
 
 fn print(
-    (redactor, args): (&Redactor, &Log),
-    history: &History,
+    (redactor, args): (&Redactor, &LogArgs),
+    history: &DecisionHistory,
     from: usize,
-) -> Result<Reader, Failure> {
+) -> Result<OutputReader, CommandFailure> {
     for (at, entry) in history.entries.iter().enumerate().skip(from) {
         let reader = if args.json {
-            let change = harmless(redactor, &entry.change);
-            super::print_json(&EntryJson {
+            let change = redact_arguments(redactor, &entry.change);
+            super::print_json(&JournalLineJson {
                 v: 1,
                 name: &history.name,
                 seq: entry.seq,
-                at: clock::rfc3339(entry.at_ms),
+                at: clock::format_rfc3339(entry.at_ms),
                 iteration: entry.iteration,
                 prev: &entry.prev,
                 change: &change,
             })?
         } else {
-            term::out(&line(entry, history.entries.get(..at).unwrap_or_default()))?
+            term::out(&journal_line(entry, history.entries.get(..at).unwrap_or_default()))?
         };
-        if reader == Reader::Gone {
+        if reader == OutputReader::Closed {
             return Ok(reader);
         }
     }
-    Ok(Reader::There)
+    Ok(OutputReader::Open)
 }
 
 /// Redacts secrets in the agent's arguments. The journal keeps them unredacted, because resuming the run needs them.
-fn harmless(redactor: &Redactor, change: &Change) -> Change {
+fn redact_arguments(redactor: &Redactor, change: &RunChange) -> RunChange {
     let mut change = change.clone();
-    let run = if let Change::Restored(restored) = &mut change {
+    let run = if let RunChange::Restored(restored) = &mut change {
         Some(&mut restored.run)
-    } else if let Change::Started(run) = &mut change {
+    } else if let RunChange::Started(run) = &mut change {
         Some(&mut **run)
     } else {
         None
@@ -124,105 +124,105 @@ fn harmless(redactor: &Redactor, change: &Change) -> Change {
 }
 
 /// Why a fresh session takes over: by a hand-over, or because the agent lost the session before.
-fn took_over(before: &[Entry]) -> &'static str {
+fn handover_verb(before: &[JournalEntry]) -> &'static str {
     let reason = before.iter().rev().find_map(|entry| {
-        let Change::Drove(drove) = &entry.change else { return None };
+        let RunChange::Drove(drove) = &entry.change else { return None };
         match drove.as_ref() {
-            Drove::HandsOver { .. } => Some("takes over"),
-            Drove::Session(_) => Some("replaces one that the agent does not know"),
-            Drove::Metered(_)
-            | Drove::Waits(_)
-            | Drove::Woke
-            | Drove::WaitedEnough { .. }
-            | Drove::Tried { .. }
-            | Drove::Silent { .. }
-            | Drove::Broke { .. }
-            | Drove::Parked { .. }
-            | Drove::Settled { .. }
-            | Drove::Granted { .. }
-            | Drove::PassedOn => None,
+            RunnerEvent::HandsOver { .. } => Some("takes over"),
+            RunnerEvent::Session(_) => Some("replaces one that the agent does not know"),
+            RunnerEvent::Metered(_)
+            | RunnerEvent::Waits(_)
+            | RunnerEvent::Woke
+            | RunnerEvent::WaitedEnough { .. }
+            | RunnerEvent::Tried { .. }
+            | RunnerEvent::Silent { .. }
+            | RunnerEvent::Broke { .. }
+            | RunnerEvent::Parked { .. }
+            | RunnerEvent::Settled { .. }
+            | RunnerEvent::Granted { .. }
+            | RunnerEvent::PassedOn => None,
         }
     });
     reason.unwrap_or("takes over")
 }
 
 #[expect(clippy::too_many_lines, reason = "one arm for each kind of journal line")]
-fn line(entry: &Entry, before: &[Entry]) -> String {
+fn journal_line(entry: &JournalEntry, before: &[JournalEntry]) -> String {
     let what = match &entry.change {
-        Change::Started(run) => {
-            format!("started    {} ({})", safe(&run.title), wording::limits(&run.limits))
+        RunChange::Started(run) => {
+            format!("started    {} ({})", safe_line(&run.title), describe::limits(&run.limits))
         }
-        Change::Restored(_) => {
+        RunChange::Restored(_) => {
             "restored   the journal was damaged or missing; its remains are kept next to it"
                 .to_string()
         }
-        Change::Decided(decided) => {
+        RunChange::Decided(decided) => {
             format!(
                 "{:<10} {} (rule `{}`)",
-                wording::outcome(decided),
-                safe(&decided.because),
+                describe::decision_outcome(decided),
+                safe_line(&decided.because),
                 decided.rule.name()
             )
         }
-        Change::Trouble { class } => {
-            format!("trouble    the turn ended by {}", ralph_core::text::line(class, 60))
+        RunChange::Trouble { class } => {
+            format!("trouble    the turn ended by {}", ralph_core::text::clean_line(class, 60))
         }
-        Change::Paused => "paused".to_string(),
-        Change::Resumed => "resumed".to_string(),
-        Change::Cancelled => "cancelled".to_string(),
-        Change::Interrupted { .. } => {
+        RunChange::Paused => "paused".to_string(),
+        RunChange::Resumed => "resumed".to_string(),
+        RunChange::Cancelled => "cancelled".to_string(),
+        RunChange::Interrupted { .. } => {
             "paused     a person interrupted the agent and sent another prompt".to_string()
         }
-        Change::Asked { question } => format!("asks       {}", safe(question)),
-        Change::Waits { until_ms, why } => {
-            format!("waits      until {}: {}", wording::when(*until_ms), safe(why))
+        RunChange::Asked { question } => format!("asks       {}", safe_line(question)),
+        RunChange::Waits { until_ms, why } => {
+            format!("waits      until {}: {}", describe::local_time(*until_ms), safe_line(why))
         }
-        Change::Moved { to, how, .. } => {
+        RunChange::Moved { to, how, .. } => {
             let how = match how {
-                Move::Reopened => "was reopened",
-                Move::Cleared => "follows one that was cleared; paused",
-                Move::TakenUp => "continues the run",
-                Move::Resumed => "is held again",
-                Move::HandedOver => took_over(before),
+                MoveReason::Reopened => "was reopened",
+                MoveReason::Cleared => "follows one that was cleared; paused",
+                MoveReason::TakenUp => "continues the run",
+                MoveReason::Resumed => "is held again",
+                MoveReason::HandedOver => handover_verb(before),
             };
             format!("moved      session {} {how}", to.short())
         }
-        Change::Compacted => "compacted  the conversation was summarised".to_string(),
-        Change::Anchored => {
+        RunChange::Compacted => "compacted  the conversation was summarised".to_string(),
+        RunChange::Anchored => {
             "reminded   the agent got the goal and the state of the run again".to_string()
         }
-        Change::Denied { tool, what, call } => {
-            format!("denied     {} ({}): {}", safe(tool), safe(what), safe(call))
+        RunChange::Denied { tool, what, call } => {
+            format!("denied     {} ({}): {}", safe_line(tool), safe_line(what), safe_line(call))
         }
-        Change::Told { text } => format!("message    {}", safe(text)),
-        Change::Waived(waiver) => format!(
+        RunChange::HintGiven { text } => format!("message    {}", safe_line(text)),
+        RunChange::Waived(waiver) => format!(
             "waived     {} by {} until {}: {}",
-            safe(&waiver.requirement),
-            safe(&waiver.by),
-            wording::when(waiver.until_ms),
-            safe(&waiver.why)
+            safe_line(&waiver.requirement),
+            safe_line(&waiver.by),
+            describe::local_time(waiver.until_ms),
+            safe_line(&waiver.why)
         ),
-        Change::Insisted { requirement } => {
-            format!("unwaived   {} is required again", safe(requirement))
+        RunChange::WaiverRevoked { requirement } => {
+            format!("unwaived   {} is required again", safe_line(requirement))
         }
-        Change::Disputed(dispute) => {
-            format!("disputed   {}: {}", safe(&dispute.requirement), safe(&dispute.why))
+        RunChange::Disputed(dispute) => {
+            format!("disputed   {}: {}", safe_line(&dispute.requirement), safe_line(&dispute.why))
         }
-        Change::Limited(limits) => format!("limits     {}", wording::limits(limits)),
-        Change::Stepped(step) => format!("step       {}", wording::step(step)),
-        Change::Recalled { query, found } => {
-            format!("recalled   \"{}\": {found} found", safe(query))
+        RunChange::Limited(limits) => format!("limits     {}", describe::limits(limits)),
+        RunChange::Stepped(step) => format!("step       {}", describe::orchestrator_step(step)),
+        RunChange::Recalled { query, found } => {
+            format!("recalled   \"{}\": {found} found", safe_line(query))
         }
-        Change::Learned { title, .. } => format!("learned    {}", safe(title)),
-        Change::Drove(drove) => wording::drove(drove),
-        Change::Overridden { how } => format!("overridden {}", safe(how)),
-        Change::Part(part) => format!(
+        RunChange::Learned { title, .. } => format!("learned    {}", safe_line(title)),
+        RunChange::Drove(drove) => describe::runner_action(drove),
+        RunChange::Overridden { how } => format!("overridden {}", safe_line(how)),
+        RunChange::Part(part) => format!(
             "{:<10} {}: {} (rule `{}`)",
-            part.rule.outcome(),
-            wording::part(part),
-            safe(&part.because),
+            part.rule.outcome_label(),
+            describe::part_owner(part),
+            safe_line(&part.because),
             part.rule.name()
         ),
     };
-    format!("{}  {what}\n", wording::when(entry.at_ms))
+    format!("{}  {what}\n", describe::local_time(entry.at_ms))
 }

@@ -1,31 +1,31 @@
 //! `ralph loop …`: creates and lists loop directories.
 
-use super::feature::{counts, holds, loops, trust};
-use super::home;
-use crate::report::Failure;
+use super::feature::{count_text, find_loops, is_run_of_loop, trust_command};
+use super::open_home;
+use crate::describe::safe_line;
+use crate::failure::CommandFailure;
 use crate::term::{self, paint};
-use crate::values::at_least_one;
-use crate::wording::safe;
+use crate::value_parsers::parse_positive_count;
 use clap::{Args, Subcommand};
-use ralph_core::gate::quoted;
+use ralph_core::gate::shell_quote;
 use ralph_hook::overview::{self, RunView};
-use ralph_lists::features::{self, FeatureError, Loop, New, Source};
-use ralph_lists::lists;
+use ralph_lists::features::{self, FeatureError, FeatureLoop, InitialList, NewLoop};
 use ralph_lists::loop_directory;
+use ralph_lists::run_lists;
 use ralph_sys::env::Env;
 use ralph_sys::{fs, stdin};
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-const LARGEST_GOAL: usize = 64 * 1024;
+const MAX_LOOP_GOAL_BYTES: usize = 64 * 1024;
 
 #[derive(Subcommand)]
 pub(crate) enum LoopCommand {
     /// Create a loop directory: feature list, prompt and `progress.txt`
-    New(LoopNew),
+    New(LoopNewArgs),
     /// List the loops of the project and the runs that work on them
-    List(LoopList),
+    List(LoopListArgs),
 }
 
 #[derive(Args)]
@@ -38,7 +38,7 @@ Examples:
 A list in JSON is copied unchanged. In a text, each `- ` or `- [ ]` item
 is a feature, and the items below it are its steps. Existing files are
 never overwritten.")]
-pub(crate) struct LoopNew {
+pub(crate) struct LoopNewArgs {
     /// Name the loop, in letters, digits, `.`, `_` and `-`
     #[arg(value_name = "NAME")]
     pub name: String,
@@ -49,7 +49,7 @@ pub(crate) struct LoopNew {
     #[arg(long, value_name = "TEXT")]
     pub goal: Option<String>,
     /// Limit the holds when a session takes over the loop by itself
-    #[arg(long, value_name = "N", default_value_t = 15, value_parser = at_least_one)]
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = parse_positive_count)]
     pub max_iterations: u32,
     /// Print one JSON object
     #[arg(long)]
@@ -60,14 +60,14 @@ pub(crate) struct LoopNew {
 #[command(
     after_help = "Examples:\n  ralph loop list\n  ralph loop list --json | jq '.loops[].name'"
 )]
-pub(crate) struct LoopList {
+pub(crate) struct LoopListArgs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Serialize)]
-struct NewJson<'a> {
+struct LoopNewJson<'a> {
     v: u8,
     #[serde(rename = "loop")]
     name: &'a str,
@@ -80,7 +80,7 @@ struct NewJson<'a> {
 }
 
 #[derive(Serialize)]
-struct LoopsJson {
+struct LoopListJson {
     v: u8,
     project: String,
     loops: Vec<LoopJson>,
@@ -98,39 +98,40 @@ struct LoopJson {
     problem: Option<String>,
 }
 
-pub(crate) fn run(env: &Env, asked: &LoopCommand) -> Result<(), Failure> {
+pub(crate) fn run(env: &Env, asked: &LoopCommand) -> Result<(), CommandFailure> {
     match asked {
-        LoopCommand::New(args) => new(env, args),
-        LoopCommand::List(args) => list(env, args),
+        LoopCommand::New(args) => create_loop(env, args),
+        LoopCommand::List(args) => list_loops(env, args),
     }
 }
 
-fn new(env: &Env, args: &LoopNew) -> Result<(), Failure> {
-    let project = super::config::project(env, None)?;
+fn create_loop(env: &Env, args: &LoopNewArgs) -> Result<(), CommandFailure> {
+    let project = super::config::project_dir(env, None)?;
     let project = fs::resolve(&project).unwrap_or(project);
     let here = env.current_dir().unwrap_or_default();
-    let source = args.from.as_ref().map_or(Source::Example, |path| Source::File(here.join(path)));
-    let goal = goal(args.goal.as_deref())?;
-    let made = features::create(
+    let source =
+        args.from.as_ref().map_or(InitialList::Example, |path| InitialList::File(here.join(path)));
+    let goal = read_loop_goal(args.goal.as_deref())?;
+    let made = features::create_loop(
         &project,
-        &New {
+        &NewLoop {
             name: &args.name,
             source: &source,
             goal: goal.as_deref(),
             max_iterations: args.max_iterations,
         },
     )?;
-    let items = lists::read(&made.list()).map_err(FeatureError::from)?;
+    let items = run_lists::read_list(&made.list()).map_err(FeatureError::from)?;
     let checked = items.iter().filter(|item| item.check.is_some()).count();
-    let trust = (checked > 0).then(|| trust(env, &made));
-    let directory = from_here(env, &made.directory);
+    let trust = (checked > 0).then(|| trust_command(env, &made));
+    let directory = relative_path(env, &made.directory);
     let goal = format!(
         "/ralph:goal --features {} Follow the instructions in its {}",
-        quoted(&directory),
-        features::PROMPT
+        shell_quote(&directory),
+        features::PROMPT_FILE
     );
     if args.json {
-        super::print_json(&NewJson {
+        super::print_json(&LoopNewJson {
             v: 1,
             name: &made.name,
             directory: made.directory.display().to_string(),
@@ -142,25 +143,28 @@ fn new(env: &Env, args: &LoopNew) -> Result<(), Failure> {
         })?;
         return Ok(());
     }
-    let mut out = format!("created `{}` with {}\n", safe(&directory), counts(&items));
+    let mut out = format!("created `{}` with {}\n", safe_line(&directory), count_text(&items));
     for (name, what) in [
-        (loop_directory::FEATURES, "the features"),
-        (features::PROMPT, "the instructions for the agent"),
-        (loop_directory::PROGRESS, "the progress"),
+        (loop_directory::FEATURES_FILE, "the features"),
+        (features::PROMPT_FILE, "the instructions for the agent"),
+        (loop_directory::PROGRESS_FILE, "the progress"),
     ] {
         out.push_str(&format!("  {name:<18} {}\n", paint(term::DIM, what)));
     }
-    if matches!(source, Source::Example) {
+    if matches!(source, InitialList::Example) {
         out.push_str(&format!(
             "next: write the features into `{directory}/{}`\n",
-            loop_directory::FEATURES
+            loop_directory::FEATURES_FILE
         ));
     }
     if let Some(trust) = trust {
         out.push_str(&format!("next: `{trust}` shows what the checks run and asks for approval\n"));
     }
     out.push_str(&format!("next: in the session, `{goal}`\n"));
-    out.push_str(&format!("next: or without one, `ralph run --loop {}`\n", quoted(&made.name)));
+    out.push_str(&format!(
+        "next: or without one, `ralph run --loop {}`\n",
+        shell_quote(&made.name)
+    ));
     if made.directory == project.join(loop_directory::DEFAULT_DIRECTORY) {
         out.push_str(
             "note: the first session that stops in this project takes over this loop by itself\n",
@@ -170,51 +174,53 @@ fn new(env: &Env, args: &LoopNew) -> Result<(), Failure> {
     Ok(())
 }
 
-fn goal(given: Option<&str>) -> Result<Option<String>, Failure> {
+fn read_loop_goal(given: Option<&str>) -> Result<Option<String>, CommandFailure> {
     match given {
         Some("-") => {
             if std::io::stdin().is_terminal() {
                 term::err("write the goal, then press Ctrl-D on an empty line\n");
             }
-            let bytes = stdin::read_all(std::io::stdin(), LARGEST_GOAL)
-                .map_err(|error| Failure::because("cannot read the goal from stdin", &error))?;
+            let bytes =
+                stdin::read_all(std::io::stdin(), MAX_LOOP_GOAL_BYTES).map_err(|error| {
+                    CommandFailure::caused_by("cannot read the goal from stdin", &error)
+                })?;
             Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
         }
         given => Ok(given.map(str::to_string)),
     }
 }
 
-fn from_here(env: &Env, directory: &Path) -> String {
+fn relative_path(env: &Env, directory: &Path) -> String {
     let here = env.current_dir().and_then(|here| fs::resolve(&here)).unwrap_or_default();
     directory.strip_prefix(&here).unwrap_or(directory).to_string_lossy().into_owned()
 }
 
-fn list(env: &Env, args: &LoopList) -> Result<(), Failure> {
-    let home = home(env)?;
-    let project = super::config::project(env, None)?;
+fn list_loops(env: &Env, args: &LoopListArgs) -> Result<(), CommandFailure> {
+    let home = open_home(env)?;
+    let project = super::config::project_dir(env, None)?;
     let project = fs::resolve(&project).unwrap_or(project);
-    let loops = loops(env, &project)?;
-    let (runs, _) = overview::runs(&home)?;
+    let loops = find_loops(env, &project)?;
+    let (runs, _) = overview::list_run_views(&home)?;
     if args.json {
-        let loops = loops.iter().map(|one| json(one, &runs)).collect();
-        super::print_json(&LoopsJson { v: 1, project: project.display().to_string(), loops })?;
+        let loops = loops.iter().map(|one| loop_json(one, &runs)).collect();
+        super::print_json(&LoopListJson { v: 1, project: project.display().to_string(), loops })?;
         return Ok(());
     }
     if loops.is_empty() {
-        let place = safe(&project.to_string_lossy());
+        let place = safe_line(&project.to_string_lossy());
         term::out(&format!("no loops in `{place}`; `ralph loop new NAME` creates one\n"))?;
         return Ok(());
     }
-    let width = loops.iter().map(|one| safe(&one.name).chars().count()).max().unwrap_or(0);
+    let width = loops.iter().map(|one| safe_line(&one.name).chars().count()).max().unwrap_or(0);
     let mut out = String::new();
     for one in &loops {
-        let how = match lists::read(&one.list()) {
-            Ok(items) => counts(&items),
-            Err(error) => paint(term::BAD, &safe(&error.to_string())),
+        let how = match run_lists::read_list(&one.list()) {
+            Ok(items) => count_text(&items),
+            Err(error) => paint(term::BAD, &safe_line(&error.to_string())),
         };
-        let run = runs.iter().find(|view| holds(view, one));
+        let run = runs.iter().find(|view| is_run_of_loop(view, one));
         let run = run.map(|view| format!("  run {} works on it", view.opened.run.id));
-        let name = safe(&one.name);
+        let name = safe_line(&one.name);
         let pad = " ".repeat(width.saturating_sub(name.chars().count()));
         let name = paint(term::BOLD, &name);
         out.push_str(&format!("{name}{pad}  {how}{}\n", run.unwrap_or_default()));
@@ -223,8 +229,8 @@ fn list(env: &Env, args: &LoopList) -> Result<(), Failure> {
     Ok(())
 }
 
-fn json(one: &Loop, runs: &[RunView]) -> LoopJson {
-    let (items, problem) = match lists::read(&one.list()) {
+fn loop_json(one: &FeatureLoop, runs: &[RunView]) -> LoopJson {
+    let (items, problem) = match run_lists::read_list(&one.list()) {
         Ok(items) => (items, None),
         Err(error) => (Vec::new(), Some(error.to_string())),
     };
@@ -236,7 +242,10 @@ fn json(one: &Loop, runs: &[RunView]) -> LoopJson {
         claimed,
         open: items.len() - claimed,
         checked: items.iter().filter(|item| item.check.is_some()).count(),
-        run: runs.iter().find(|view| holds(view, one)).map(|view| view.opened.run.id.to_string()),
+        run: runs
+            .iter()
+            .find(|view| is_run_of_loop(view, one))
+            .map(|view| view.opened.run.id.to_string()),
         problem,
     }
 }

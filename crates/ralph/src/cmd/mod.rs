@@ -1,5 +1,6 @@
 //! The commands, one module each: read the arguments, call the library, print the result.
 
+pub(crate) mod adjust;
 pub(crate) mod checkpoint;
 pub(crate) mod config;
 pub(crate) mod control;
@@ -30,39 +31,38 @@ pub(crate) mod trust;
 pub(crate) mod uninstall;
 pub(crate) mod verify;
 pub(crate) mod why;
-pub(crate) mod words;
 
-use crate::report::Failure;
-use crate::term::Reader;
-use ralph_home::paths::Home;
-use ralph_hook::control::{Caller, Named};
+use crate::failure::CommandFailure;
+use crate::term::OutputReader;
+use ralph_home::paths::RalphHome;
+use ralph_hook::control::{CommandCaller, RunOrSession};
 use ralph_sys::env::Env;
-use ralph_sys::{clock, fs, owner};
-use run::queue::standing::unknown;
+use ralph_sys::{clock, fs, process_identity};
+use run::queue::queue_status::unknown_name_failure;
 use std::path::PathBuf;
 
-fn home(env: &Env) -> Result<Home, Failure> {
+fn open_home(env: &Env) -> Result<RalphHome, CommandFailure> {
     let hint = "set `HOME`, or `RALPH_HOME` to an absolute path";
-    let unknown = || Failure::new("cannot determine ralph's home directory", hint);
+    let unknown = || CommandFailure::new("cannot determine ralph's home directory", hint);
     let root = env.ralph_home().ok_or_else(unknown)?;
     if fs::exists(&root) && !fs::is_directory(&root) {
-        return Err(Failure::new(&format!("`{}` is not a directory", root.display()), hint));
+        return Err(CommandFailure::new(&format!("`{}` is not a directory", root.display()), hint));
     }
-    Ok(Home::new(root))
+    Ok(RalphHome::new(root))
 }
 
 /// The run or session of that name. For the name of a queue, the error suggests to name one of its runs.
-fn named(home: &Home, name: &str) -> Result<Named, Failure> {
-    ralph_hook::control::named(home, name).map_err(|error| unknown(home, error))
+fn find_named(home: &RalphHome, name: &str) -> Result<RunOrSession, CommandFailure> {
+    ralph_hook::control::resolve_name(home, name).map_err(|error| unknown_name_failure(home, error))
 }
 
 /// Creates a private directory for temporary files.
-fn scratch(env: &Env, name: &str) -> Result<PathBuf, Failure> {
+fn create_scratch_dir(env: &Env, name: &str) -> Result<PathBuf, CommandFailure> {
     let hint = "set `TMPDIR` to another directory";
     let place = env.temporary_dir();
     let wrong = |what: &str| {
         let what = format!("the temporary directory `{}` {what}", place.display());
-        Failure::new(&what, hint)
+        CommandFailure::new(&what, hint)
     };
     let found = fs::resolve(&place).ok_or_else(|| wrong("does not exist"))?;
     if !fs::is_directory(&found) {
@@ -76,23 +76,23 @@ fn scratch(env: &Env, name: &str) -> Result<PathBuf, Failure> {
         Some(_) => {}
     }
     let root = found.join(format!("{name}-{:016x}", clock::nonce()));
-    fs::create_dir(&root).map_err(|error| Failure::from(error).with_hint(hint))?;
+    fs::create_private_dir(&root).map_err(|error| CommandFailure::from(error).with_hint(hint))?;
     Ok(root)
 }
 
 /// Whether an agent or a person calls. A process that an agent started with a cleared environment still counts as the
 /// agent, because its ancestors are checked too, as long as it uses the same ralph home.
-fn caller(env: &Env) -> Caller {
+fn identify_caller(env: &Env) -> CommandCaller {
     // Resolved, because one directory has many paths.
     let home = |env: &Env| env.ralph_home().map(|home| fs::resolve(&home).unwrap_or(home));
     let acts_here = |other: &Env| other.is_agent_shell() && home(other) == home(env);
-    let is_agent =
-        env.is_agent_shell() || owner::ancestors().map(Env::of_process).any(|it| acts_here(&it));
-    if is_agent { Caller::Agent } else { Caller::Person }
+    let is_agent = env.is_agent_shell()
+        || process_identity::ancestor_pids().map(Env::of_process).any(|it| acts_here(&it));
+    if is_agent { CommandCaller::Agent } else { CommandCaller::Person }
 }
 
 /// Prints one object on one line.
-fn print_json(value: &impl serde::Serialize) -> Result<Reader, Failure> {
+fn print_json(value: &impl serde::Serialize) -> Result<OutputReader, CommandFailure> {
     // The types consist of strings, numbers and lists; serialising them cannot fail.
     let mut line = serde_json::to_string(value).unwrap_or_default();
     line.push('\n');
@@ -100,8 +100,8 @@ fn print_json(value: &impl serde::Serialize) -> Result<Reader, Failure> {
 }
 
 /// Why ralph is switched off, if it is.
-fn off(env: &Env, home: &Home) -> Option<&'static str> {
-    if env.is_off() {
+fn off_reason(env: &Env, home: &RalphHome) -> Option<&'static str> {
+    if env.is_ralph_off() {
         Some("`RALPH_OFF` is set")
     } else if fs::exists(&home.kill_switch()) {
         Some("the file `off` exists in ralph's home")

@@ -1,24 +1,27 @@
 //! `ralph model`: serves the scripted model of a scenario to a real client.
 
-use super::simulate::failure;
-use crate::report::Failure;
-use crate::term::{self, Reader};
-use crate::wording::safe;
+use super::simulate::scenario_failure;
+use crate::describe::safe_line;
+use crate::failure::CommandFailure;
+use crate::term::{self, OutputReader};
 use clap::Args;
-use ralph_sim::scenario::{self, AgentTurn};
-use ralph_sim::script::Script;
-use ralph_sim::server::{self, Asked, Happened, KEY, Nth, Options, Pace, Who};
+use ralph_sim::scenario::{self, ScriptedTurn};
+use ralph_sim::script::ModelScript;
+use ralph_sim::server::{
+    self, DUMMY_API_KEY, ModelEvent, ModelRequest, ModelServerOptions, RequestAttempt,
+    RequestOrigin, ScriptPace,
+};
 use ralph_sim::wire;
 use ralph_sys::clock;
 use ralph_sys::env::Env;
-use ralph_sys::proc::cancel::Cancel;
+use ralph_sys::proc::cancel::CancelToken;
 use ralph_sys::proc::signals;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How often Ctrl-C is checked.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Serve the model of a scenario to a real client
 #[derive(Args)]
@@ -30,7 +33,7 @@ Examples:
 
 Returns the turns of the scenario in order, whatever the prompts are.
 Listens on this machine only.")]
-pub(crate) struct Model {
+pub(crate) struct ModelArgs {
     /// Read this scenario file
     #[arg(value_name = "SCENARIO")]
     pub scenario: PathBuf,
@@ -42,74 +45,75 @@ pub(crate) struct Model {
     pub project: Option<PathBuf>,
 }
 
-pub(crate) fn run(env: &Env, args: &Model) -> Result<(), Failure> {
-    let scenario = scenario::read(&args.scenario).map_err(|mistakes| failure(&mistakes))?;
+pub(crate) fn run(env: &Env, args: &ModelArgs) -> Result<(), CommandFailure> {
+    let scenario =
+        scenario::read(&args.scenario).map_err(|mistakes| scenario_failure(&mistakes))?;
     let directory = args.project.clone().or_else(|| env.current_dir()).unwrap_or_default();
     let project = ralph_sys::fs::resolve(&directory).ok_or_else(|| {
         let what = format!("there is no directory `{}`", directory.display());
-        Failure::new(&what, "give another one with `--project DIR`")
+        CommandFailure::new(&what, "give another one with `--project DIR`")
     })?;
-    let cancel = Cancel::new()
+    let cancel = CancelToken::new()
         .map(Arc::new)
-        .map_err(|error| Failure::because("cannot prepare for Ctrl-C", &error))?;
-    signals::wish_on_signals(&cancel)
-        .map_err(|error| Failure::because("cannot watch for Ctrl-C", &error))?;
+        .map_err(|error| CommandFailure::caused_by("cannot prepare for Ctrl-C", &error))?;
+    signals::cancel_on_stop_signals(&cancel)
+        .map_err(|error| CommandFailure::caused_by("cannot watch for Ctrl-C", &error))?;
     let server = server::serve(
-        Script::new(&scenario),
-        Options {
+        ModelScript::new(&scenario),
+        ModelServerOptions {
             port: args.port,
             project,
-            pace: Pace::InOrder,
+            pace: ScriptPace::InOrder,
             observer: Box::new(|happened| match happened {
-                Happened::Asked(asked) => term::err(&line(&asked)),
-                Happened::Answered(_) => {}
+                ModelEvent::Requested(asked) => term::err(&request_line(&asked)),
+                ModelEvent::Answered(_) => {}
             }),
         },
     )
     .map_err(|error| {
         let hint = "the port may be in use; omit `--port` to use any free port";
-        Failure::because("cannot serve the model", &error).with_hint(hint)
+        CommandFailure::caused_by("cannot serve the model", &error).with_hint(hint)
     })?;
     let url = server.url();
     let lines = format!(
-        "ANTHROPIC_BASE_URL={url}\nANTHROPIC_API_KEY={KEY}\nCLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1\n"
+        "ANTHROPIC_BASE_URL={url}\nANTHROPIC_API_KEY={DUMMY_API_KEY}\nCLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1\n"
     );
-    term::err(&format!("serving `{}` until Ctrl-C\n", safe(&scenario.name)));
-    if term::out(&lines)? == Reader::Gone {
+    term::err(&format!("serving `{}` until Ctrl-C\n", safe_line(&scenario.name)));
+    if term::out(&lines)? == OutputReader::Closed {
         return Ok(());
     }
-    while !cancel.is_wished() {
-        clock::pause(LOOK);
+    while !cancel.is_cancelled() {
+        clock::sleep(POLL_INTERVAL);
     }
     Ok(())
 }
 
 /// `12:03:55   3  agent   7 messages  "They pass." Bash Write`
-fn line(asked: &Asked) -> String {
-    let source = match &asked.who {
-        Who::Main => "main",
-        Who::Agent(_) => "agent",
-        Who::Summary => "summary",
+fn request_line(asked: &ModelRequest) -> String {
+    let source = match &asked.origin {
+        RequestOrigin::Main => "main",
+        RequestOrigin::Agent(_) => "agent",
+        RequestOrigin::Summary => "summary",
     };
-    let again = match asked.nth {
-        Nth::First => "",
-        Nth::Retry => "  (retry)",
+    let again = match asked.attempt {
+        RequestAttempt::First => "",
+        RequestAttempt::Retry => "  (retry)",
     };
     format!(
         "{}  {:>4}  {source:<7}  {:>4} messages  {}{again}\n",
         clock::local_time(asked.at_ns / 1_000_000),
         asked.number,
         asked.messages.len(),
-        answer(&asked.turn)
+        turn_text(&asked.turn)
     )
 }
 
-fn answer(turn: &AgentTurn) -> String {
+fn turn_text(turn: &ScriptedTurn) -> String {
     if let Some(error) = &turn.error {
-        return format!("error {} {}", error.status, safe(&error.kind));
+        return format!("error {} {}", error.status, safe_line(&error.kind));
     }
-    let text = ralph_core::text::line(&turn.text, 60);
-    let tools = turn.tools.iter().map(|call| safe(&wire::tool_use(call, Path::new("")).0));
+    let text = ralph_core::text::clean_line(&turn.text, 60);
+    let tools = turn.tools.iter().map(|call| safe_line(&wire::tool_use(call, Path::new("")).0));
     let mut parts = vec![format!("\"{text}\"")];
     parts.extend(tools);
     parts.join(" ")

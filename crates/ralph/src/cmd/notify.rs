@@ -1,14 +1,14 @@
 //! `ralph notify`: tests the configured notifications, and sends them in the background when a run ends.
 
 use super::print_json;
-use crate::report::Failure;
+use crate::describe::safe_line;
+use crate::failure::CommandFailure;
 use crate::term::{self, paint};
-use crate::wording::safe;
 use crate::{FAILURE, SUCCESS};
 use clap::Args;
 use ralph_core::id::RunId;
 use ralph_home::world::World;
-use ralph_hook::notify::{self, How, NotifyError, Told};
+use ralph_hook::notify::{self, NotificationResult, NotificationStatus, NotifyError};
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use serde::Serialize;
@@ -34,12 +34,12 @@ Notifications are configured only in your own `~/.ralph/config.toml`:
   on = [\"verified\", \"needs_human\"]
 
 The exit code is 0 if every channel worked, else 1.")]
-pub(crate) struct Notify {
+pub(crate) struct NotifyArgs {
     /// Send a test message through every configured channel
     #[arg(long, required_unless_present = "about")]
     pub test: bool,
     /// Notify about the recorded end of this run
-    #[arg(long, value_name = "RUN", hide = true, conflicts_with = "test")]
+    #[arg(long, value_name = "RUN", hide = true, conflicts_with = "send_test_message")]
     pub about: Option<String>,
     /// Print one JSON object
     #[arg(long)]
@@ -47,53 +47,58 @@ pub(crate) struct Notify {
 }
 
 #[derive(Serialize)]
-struct ToldJson<'a> {
+struct NotifyJson<'a> {
     v: u8,
-    told: &'a [Told],
+    told: &'a [NotificationResult],
 }
 
-pub(crate) fn run(env: &Env, args: &Notify) -> Result<u8, Failure> {
-    let home = super::home(env)?;
-    let unknown = || Failure::new("cannot determine ralph's home directory", "set `HOME`");
+pub(crate) fn run(env: &Env, args: &NotifyArgs) -> Result<u8, CommandFailure> {
+    let home = super::open_home(env)?;
+    let unknown = || CommandFailure::new("cannot determine ralph's home directory", "set `HOME`");
     let world = World::new(env.clone(), Deadline::after(DEADLINE)).ok_or_else(unknown)?;
     if let Some(run) = &args.about {
         let hint = "`ralph status --all` lists all runs";
-        let run = RunId::parse(run).ok_or_else(|| Failure::new("there is no such run", hint))?;
-        notify::deliver(&world, &run);
+        let run =
+            RunId::parse(run).ok_or_else(|| CommandFailure::new("there is no such run", hint))?;
+        notify::deliver_notification(&world, &run);
         return Ok(SUCCESS);
     }
-    let deliveries = notify::test(&world).map_err(failure)?;
-    let worked =
-        deliveries.iter().all(|delivery| delivery.how == How::Sent) && !deliveries.is_empty();
+    let deliveries = notify::send_test_message(&world).map_err(notify_failure)?;
+    let worked = deliveries.iter().all(|delivery| delivery.how == NotificationStatus::Sent)
+        && !deliveries.is_empty();
     if args.json {
-        print_json(&ToldJson { v: 1, told: &deliveries })?;
+        print_json(&NotifyJson { v: 1, told: &deliveries })?;
     } else if deliveries.is_empty() {
         let hint = format!(
             "add `[notify]` with `bell = true` to `{}`; `ralph notify --help` shows all settings",
             home.user_config().display()
         );
-        return Err(Failure::new("no notification is configured", &hint));
+        return Err(CommandFailure::new("no notification is configured", &hint));
     } else {
-        term::out(&deliveries.iter().map(line).collect::<String>())?;
+        term::out(&deliveries.iter().map(channel_line).collect::<String>())?;
     }
     Ok(if worked { SUCCESS } else { FAILURE })
 }
 
-fn line(delivery: &Told) -> String {
+fn channel_line(delivery: &NotificationResult) -> String {
     let (mark, what) = match &delivery.how {
-        How::Sent => (paint(term::GOOD, "✓"), "sent".to_string()),
-        How::Skipped { why } => (paint(term::DIM, "·"), format!("skipped: {}", safe(why))),
-        How::Failed { why } => (paint(term::BAD, "✗"), format!("failed: {}", safe(why))),
+        NotificationStatus::Sent => (paint(term::GOOD, "✓"), "sent".to_string()),
+        NotificationStatus::Skipped { why } => {
+            (paint(term::DIM, "·"), format!("skipped: {}", safe_line(why)))
+        }
+        NotificationStatus::Failed { why } => {
+            (paint(term::BAD, "✗"), format!("failed: {}", safe_line(why)))
+        }
     };
     format!("{mark} {:<8} {what}\n", delivery.way)
 }
 
-fn failure(error: NotifyError) -> Failure {
+fn notify_failure(error: NotifyError) -> CommandFailure {
     match error {
         NotifyError::Config(error) => error.into(),
         NotifyError::File(error) => error.into(),
         error @ (NotifyError::Spawn(_) | NotifyError::Garbled(_) | NotifyError::Start(_)) => {
-            Failure::because("the message could not be sent", &error)
+            CommandFailure::caused_by("the message could not be sent", &error)
         }
     }
 }

@@ -1,22 +1,22 @@
 //! `ralph orchestrator …`: starts runs that work in phases, shows their conditions, and records claims and approvals.
 
-use super::{caller, declare, home};
-use crate::cli::Start;
-use crate::phases;
-use crate::report::Failure;
-use crate::{term, wording};
+use super::{declare, identify_caller, open_home};
+use crate::cli::StartArgs;
+use crate::failure::CommandFailure;
+use crate::orchestrator_view;
+use crate::{describe, term};
 use clap::{Args, Subcommand};
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::record::{Asked, Run, Step};
-use ralph_core::run::Phase;
-use ralph_core::source::orchestrator::{Condition, Owner};
-use ralph_core::status::Status;
+use ralph_core::record::{OptIn, OrchestratorStep, RunRecord};
+use ralph_core::run::RunPhase;
+use ralph_core::source::orchestrator::{ConditionOwner, OrchestratorCondition};
+use ralph_core::status::RunStatus;
 use ralph_core::text;
-use ralph_home::paths::Home;
-use ralph_home::store::{self, Opened};
-use ralph_hook::control::{self, Caller, Named};
-use ralph_hook::orchestrator;
+use ralph_home::paths::RalphHome;
+use ralph_home::store::{self, LoadedRun};
+use ralph_hook::control::{self, CommandCaller, RunOrSession};
 use ralph_hook::overview::{self, RunView};
+use ralph_hook::phases;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use serde::Serialize;
@@ -39,20 +39,20 @@ it is required.";
 const LONGEST_PHASE: usize = 60;
 
 #[derive(Subcommand)]
-pub(crate) enum Orchestrator {
+pub(crate) enum OrchestratorCommand {
     /// Start a run that holds a session until all nine conditions are met
     #[command(after_help = START_EXAMPLES)]
-    Start(Begin),
+    Start(OrchestratorStartArgs),
     /// Show the phases, the nine conditions, and what is missing
-    Show(Show),
+    Show(OrchestratorShowArgs),
     /// Claim a condition, or name the current phase (for agents)
-    Set(Set),
+    Set(OrchestratorSetArgs),
     /// Approve the plan (only for people)
-    Approve(Approve),
+    Approve(OrchestratorApproveArgs),
 }
 
 #[derive(Args)]
-pub(crate) struct Begin {
+pub(crate) struct OrchestratorStartArgs {
     /// Describe the task
     #[arg(
         value_name = "TASK",
@@ -61,14 +61,14 @@ pub(crate) struct Begin {
     )]
     pub task: Vec<String>,
     #[command(flatten)]
-    pub start: Start,
+    pub start: StartArgs,
 }
 
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  ralph orchestrator show\n  ralph orchestrator show k7f2 --json | jq -r '.missing[]'"
 )]
-pub(crate) struct Show {
+pub(crate) struct OrchestratorShowArgs {
     /// Show this run or session [default: the agent's own, or the latest run]
     #[arg(value_name = "RUN|SESSION")]
     pub name: Option<String>,
@@ -90,7 +90,7 @@ must_have_answered, implementation_complete and retrospective_done, and
 plan_approved if the policy says so. Conditions of a person or of ralph
 are refused. A retrospective counts once `ralph learn` has saved
 something.")]
-pub(crate) struct Set {
+pub(crate) struct OrchestratorSetArgs {
     /// Name the condition, or `phase`
     #[arg(value_name = "CONDITION")]
     pub what: String,
@@ -101,7 +101,7 @@ pub(crate) struct Set {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=10))]
     pub complexity: Option<u8>,
     /// Withdraw the claim
-    #[arg(long, conflicts_with = "complexity")]
+    #[arg(long, conflicts_with = "parse_complexity")]
     pub undo: bool,
     /// Name the run or its session [default in an agent's shell: its own]
     #[arg(long, value_name = "RUN|SESSION")]
@@ -115,7 +115,7 @@ pub(crate) struct Set {
 #[command(
     after_help = "Examples:\n  ralph orchestrator approve\n  ralph orchestrator approve k7f2\n\nIn the session itself, type `/ralph:approve`."
 )]
-pub(crate) struct Approve {
+pub(crate) struct OrchestratorApproveArgs {
     /// Name the run or its session [default: the only one that waits]
     #[arg(value_name = "RUN|SESSION")]
     pub name: Option<String>,
@@ -125,7 +125,7 @@ pub(crate) struct Approve {
 }
 
 #[derive(Serialize)]
-struct ShowJson<'a> {
+struct OrchestratorRunJson<'a> {
     v: u8,
     run: &'a str,
     status: &'static str,
@@ -134,63 +134,66 @@ struct ShowJson<'a> {
     iterations: u32,
     verified_done: bool,
     #[serde(flatten)]
-    picture: phases::PictureJson<'a>,
+    picture: orchestrator_view::OrchestratorJson<'a>,
 }
 
-pub(crate) fn run(env: &Env, asked: &Orchestrator) -> Result<(), Failure> {
+pub(crate) fn run(env: &Env, asked: &OrchestratorCommand) -> Result<(), CommandFailure> {
     match asked {
-        Orchestrator::Start(args) => start(env, args),
-        Orchestrator::Show(args) => show(env, args),
-        Orchestrator::Set(args) => set(env, args),
-        Orchestrator::Approve(args) => approve(env, args),
+        OrchestratorCommand::Start(args) => start(env, args),
+        OrchestratorCommand::Show(args) => show(env, args),
+        OrchestratorCommand::Set(args) => set(env, args),
+        OrchestratorCommand::Approve(args) => approve(env, args),
     }
 }
 
-fn start(env: &Env, args: &Begin) -> Result<(), Failure> {
+fn start(env: &Env, args: &OrchestratorStartArgs) -> Result<(), CommandFailure> {
     let task = args.task.join(" ");
     if task.trim().is_empty() && args.start.goal_file.is_none() {
         let hint = "describe it: `ralph orchestrator start \"implement auth\"`";
-        return Err(Failure::new("the task is empty", hint));
+        return Err(CommandFailure::new("the task is empty", hint));
     }
-    super::start::orchestrated(env, &args.start, &task)
+    super::start::start_orchestrated(env, &args.start, &task)
 }
 
-fn show(env: &Env, args: &Show) -> Result<(), Failure> {
-    let home = home(env)?;
+fn show(env: &Env, args: &OrchestratorShowArgs) -> Result<(), CommandFailure> {
+    let home = open_home(env)?;
     let run = match (&args.name, env.claude_session()) {
-        (Some(name), _) => named(&home, name)?,
-        (None, Some(own)) if caller(env) == Caller::Agent => named(&home, &own)?,
+        (Some(name), _) => named_phased_run(&home, name)?,
+        (None, Some(own)) if identify_caller(env) == CommandCaller::Agent => {
+            named_phased_run(&home, &own)?
+        }
         (None, _) => {
-            let runs = overview::runs(&home)?.0;
-            let last = runs.into_iter().find(|view| view.opened.run.phases == Asked::Yes);
-            last.map(|view| view.opened.run.id).ok_or_else(none)?
+            let runs = overview::list_run_views(&home)?.0;
+            let last = runs.into_iter().find(|view| view.opened.run.phases == OptIn::Yes);
+            last.map(|view| view.opened.run.id).ok_or_else(no_phased_run)?
         }
     };
-    let opened = store::load(&home, &run)?;
-    if opened.run.phases == Asked::No {
+    let opened = store::load_run(&home, &run)?;
+    if opened.run.phases == OptIn::No {
         return Err(control::ControlError::WithoutPhases { run }.into());
     }
     if args.json {
         return print_json(&home, &opened);
     }
-    term::out(&super::status::of_run(&home, &run)?)?;
+    term::out(&super::status::render_run(&home, &run)?)?;
     Ok(())
 }
 
-fn set(env: &Env, args: &Set) -> Result<(), Failure> {
-    let home = home(env)?;
-    let run = declare::run_of(env, &home, args.run.as_deref())?;
-    let opened = store::load(&home, &run)?;
+fn set(env: &Env, args: &OrchestratorSetArgs) -> Result<(), CommandFailure> {
+    let home = open_home(env)?;
+    let run = declare::named_or_own_run(env, &home, args.run.as_deref())?;
+    let opened = store::load_run(&home, &run)?;
     let (step, done) = match args.what.as_str() {
-        "phase" => phase(args)?,
-        name => condition(env, &opened, args, name)?,
+        "phase" => phase_step(args)?,
+        name => condition_step(env, &opened, args, name)?,
     };
-    let opened = orchestrator::step(&home, &run, step, &deadline())?;
+    let opened = phases::record_step(&home, &run, step, &lock_deadline())?;
     if args.json {
         return print_json(&home, &opened);
     }
-    let picture = orchestrator::picture(&home, &opened);
-    let missing: Vec<_> = phases::missing(&picture).map(|one| one.condition.name()).collect();
+    let picture = phases::phase_progress(&home, &opened);
+    let missing: Vec<_> =
+        orchestrator_view::missing_conditions(&picture).map(|one| one.condition.name()).collect();
     let missing = match missing.as_slice() {
         [] => "nothing is missing".to_string(),
         missing => format!("missing: {}", missing.join(", ")),
@@ -199,46 +202,50 @@ fn set(env: &Env, args: &Set) -> Result<(), Failure> {
     Ok(())
 }
 
-fn phase(args: &Set) -> Result<(Step, String), Failure> {
+fn phase_step(args: &OrchestratorSetArgs) -> Result<(OrchestratorStep, String), CommandFailure> {
     let hint = "`ralph orchestrator set phase implementation`";
-    let phase = text::line(args.phase.as_deref().unwrap_or_default().trim(), LONGEST_PHASE);
+    let phase = text::clean_line(args.phase.as_deref().unwrap_or_default().trim(), LONGEST_PHASE);
     if phase.is_empty() || args.complexity.is_some() || args.undo {
-        return Err(Failure::new("a phase needs a name and nothing else", hint));
+        return Err(CommandFailure::new("a phase needs a name and nothing else", hint));
     }
     let done = format!("noted: phase \"{phase}\"");
-    Ok((Step::Phase(phase), done))
+    Ok((OrchestratorStep::Phase(phase), done))
 }
 
-fn condition(
+fn condition_step(
     env: &Env,
-    opened: &Opened,
-    args: &Set,
+    opened: &LoadedRun,
+    args: &OrchestratorSetArgs,
     name: &str,
-) -> Result<(Step, String), Failure> {
-    let condition = Condition::parse(name).ok_or_else(|| unknown(name))?;
+) -> Result<(OrchestratorStep, String), CommandFailure> {
+    let condition = OrchestratorCondition::parse(name).ok_or_else(|| unknown_condition(name))?;
     if let Some(extra) = &args.phase {
-        let what = format!("unexpected `{}` after a condition", text::line(extra, 60));
-        return Err(Failure::new(&what, "run `ralph orchestrator set --help`"));
+        let what = format!("unexpected `{}` after a condition", text::clean_line(extra, 60));
+        return Err(CommandFailure::new(&what, "run `ralph orchestrator set --help`"));
     }
-    if let Some(owner) = orchestrator::refusal(&opened.run, condition) {
-        return Err(refused(&opened.run, condition, owner));
+    if let Some(owner) = phases::non_agent_owner(&opened.run, condition) {
+        return Err(not_the_agents(&opened.run, condition, owner));
     }
-    if condition == Condition::TaskClassified {
-        return classified(env, opened, args);
+    if condition == OrchestratorCondition::TaskClassified {
+        return classification_step(env, opened, args);
     }
     if args.complexity.is_some() {
         let hint = "`ralph orchestrator set task_classified --complexity 5`";
-        return Err(Failure::new("only `task_classified` takes a complexity", hint));
+        return Err(CommandFailure::new("only `task_classified` takes a complexity", hint));
     }
     Ok(if args.undo {
-        (Step::Withdraws(condition), format!("withdrawn: {}", condition.name()))
+        (OrchestratorStep::Withdraws(condition), format!("withdrawn: {}", condition.name()))
     } else {
-        (Step::Claims(condition), format!("noted: {}", condition.name()))
+        (OrchestratorStep::Claims(condition), format!("noted: {}", condition.name()))
     })
 }
 
 /// An agent may raise the complexity but not lower it: a lower one would disable gates.
-fn classified(env: &Env, opened: &Opened, args: &Set) -> Result<(Step, String), Failure> {
+fn classification_step(
+    env: &Env,
+    opened: &LoadedRun,
+    args: &OrchestratorSetArgs,
+) -> Result<(OrchestratorStep, String), CommandFailure> {
     let hint = "from 1 to 10: `ralph orchestrator set task_classified --complexity 5`";
     let Some(complexity) = args.complexity else {
         let what = if args.undo {
@@ -246,56 +253,64 @@ fn classified(env: &Env, opened: &Opened, args: &Set) -> Result<(Step, String), 
         } else {
             "no complexity given"
         };
-        return Err(Failure::new(what, hint));
+        return Err(CommandFailure::new(what, hint));
     };
     match opened.state.way.complexity {
-        Some(known) if complexity < known && caller(env) == Caller::Agent => {
+        Some(known) if complexity < known && identify_caller(env) == CommandCaller::Agent => {
             let what = format!("the task already has complexity {known}");
-            Err(Failure::new(&what, "only a person can lower it"))
+            Err(CommandFailure::new(&what, "only a person can lower it"))
         }
-        Some(_) | None => {
-            Ok((Step::Classified(complexity), format!("noted: complexity {complexity} of 10")))
-        }
+        Some(_) | None => Ok((
+            OrchestratorStep::Classified(complexity),
+            format!("noted: complexity {complexity} of 10"),
+        )),
     }
 }
 
-fn unknown(name: &str) -> Failure {
-    let what = format!("there is no condition `{}`", text::line(name, 60));
-    let hint = match text::nearest(name, Condition::ALL.into_iter().map(Condition::key)) {
+fn unknown_condition(name: &str) -> CommandFailure {
+    let what = format!("there is no condition `{}`", text::clean_line(name, 60));
+    let hint = match text::nearest(
+        name,
+        OrchestratorCondition::ALL.into_iter().map(OrchestratorCondition::key),
+    ) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "`ralph orchestrator show` lists them".to_string(),
     };
-    Failure::new(&what, &hint)
+    CommandFailure::new(&what, &hint)
 }
 
-fn refused(run: &Run, condition: Condition, owner: Owner) -> Failure {
+fn not_the_agents(
+    run: &RunRecord,
+    condition: OrchestratorCondition,
+    owner: ConditionOwner,
+) -> CommandFailure {
     let name = condition.name();
     match owner {
-        Owner::Agent | Owner::Person => Failure::new(
+        ConditionOwner::Agent | ConditionOwner::Person => CommandFailure::new(
             &format!("\"{name}\" is given by a person"),
             &format!(
                 "they type `/ralph:approve` in the session, or run `ralph orchestrator approve {}`",
                 run.id
             ),
         ),
-        Owner::Ralph => Failure::new(
+        ConditionOwner::Ralph => CommandFailure::new(
             &format!("\"{name}\" is measured by ralph"),
             "it is met when the gates of its stage pass; stop, and ralph checks",
         ),
     }
 }
 
-fn approve(env: &Env, args: &Approve) -> Result<(), Failure> {
-    let home = home(env)?;
-    let caller = caller(env);
-    if caller == Caller::Agent {
-        return Err(control::ControlError::FromTheAgent { action: "approve the plan of" }.into());
+fn approve(env: &Env, args: &OrchestratorApproveArgs) -> Result<(), CommandFailure> {
+    let home = open_home(env)?;
+    let caller = identify_caller(env);
+    if caller == CommandCaller::Agent {
+        return Err(control::ControlError::CallerIsAgent { action: "approve the plan of" }.into());
     }
     let run = match &args.name {
-        Some(name) => named(&home, name)?,
-        None => waiting(&home)?,
+        Some(name) => named_phased_run(&home, name)?,
+        None => run_awaiting_approval(&home)?,
     };
-    let opened = orchestrator::approve(&home, &run, caller, &deadline())?;
+    let opened = phases::approve_plan(&home, &run, caller, &lock_deadline())?;
     if args.json {
         return print_json(&home, &opened);
     }
@@ -305,54 +320,61 @@ fn approve(env: &Env, args: &Approve) -> Result<(), Failure> {
 }
 
 /// The only run whose plan is not approved yet.
-fn waiting(home: &Home) -> Result<RunId, Failure> {
+fn run_awaiting_approval(home: &RalphHome) -> Result<RunId, CommandFailure> {
     let waits = |view: &RunView| {
-        view.opened.run.phases == Asked::Yes
+        view.opened.run.phases == OptIn::Yes
             && view.opened.state.way.approved_by.is_none()
-            && !matches!(view.phase, Phase::Ended(_))
+            && !matches!(view.phase, RunPhase::Ended(_))
     };
-    let runs: Vec<RunId> =
-        overview::runs(home)?.0.into_iter().filter(waits).map(|view| view.opened.run.id).collect();
+    let runs: Vec<RunId> = overview::list_run_views(home)?
+        .0
+        .into_iter()
+        .filter(waits)
+        .map(|view| view.opened.run.id)
+        .collect();
     match runs.as_slice() {
-        [] => Err(Failure::new("no plan waits for an approval", "`ralph status` lists the runs")),
+        [] => Err(CommandFailure::new(
+            "no plan waits for an approval",
+            "`ralph status` lists the runs",
+        )),
         [one] => Ok(one.clone()),
         [_, _, ..] => {
             let names: Vec<_> = runs.iter().map(|run| format!("`{run}`")).collect();
             let what = format!("more than one plan waits: {}", names.join(", "));
-            Err(Failure::new(&what, "name the run: `ralph orchestrator approve RUN`"))
+            Err(CommandFailure::new(&what, "name the run: `ralph orchestrator approve RUN`"))
         }
     }
 }
 
-fn named(home: &Home, name: &str) -> Result<RunId, Failure> {
-    match super::named(home, name)? {
-        Named::Run(run) => Ok(run),
-        Named::Session(_) => Err(none()),
+fn named_phased_run(home: &RalphHome, name: &str) -> Result<RunId, CommandFailure> {
+    match super::find_named(home, name)? {
+        RunOrSession::Run(run) => Ok(run),
+        RunOrSession::Session(_) => Err(no_phased_run()),
     }
 }
 
-fn none() -> Failure {
+fn no_phased_run() -> CommandFailure {
     let hint =
         "`ralph orchestrator start \"…\"` starts one, or `/ralph:orchestrator …` in a session";
-    Failure::new("there is no run that works in phases", hint)
+    CommandFailure::new("there is no run that works in phases", hint)
 }
 
-fn deadline() -> Deadline {
-    Deadline::after(super::control::PATIENCE)
+fn lock_deadline() -> Deadline {
+    Deadline::after(super::control::LOCK_TIMEOUT)
 }
 
-fn print_json(home: &Home, opened: &Opened) -> Result<(), Failure> {
+fn print_json(home: &RalphHome, opened: &LoadedRun) -> Result<(), CommandFailure> {
     let (run, state) = (&opened.run, &opened.state);
-    let picture = orchestrator::picture(home, opened);
-    super::print_json(&ShowJson {
+    let picture = phases::phase_progress(home, opened);
+    super::print_json(&OrchestratorRunJson {
         v: 1,
         run: run.id.as_str(),
-        status: wording::standing(state, control::phase(home, opened)),
+        status: describe::standing(state, control::effective_phase(home, opened)),
         session: state.owner(run).map(SessionId::as_str),
         task: &run.title,
         iterations: state.iteration,
-        verified_done: state.phase == Phase::Ended(Status::Verified),
-        picture: phases::json(&picture),
+        verified_done: state.phase == RunPhase::Ended(RunStatus::Verified),
+        picture: orchestrator_view::json(&picture),
     })?;
     Ok(())
 }

@@ -1,17 +1,17 @@
 //! `ralph pipeline`: draws the chunks of a pipeline, their order, and the state of each.
 
-use super::home;
-use crate::report::Failure;
+use super::open_home;
+use crate::describe::{self, safe_line};
+use crate::failure::CommandFailure;
 use crate::term::{self, paint};
-use crate::wording::{self, safe};
 use clap::{Args, Subcommand};
 use ralph_core::id::SessionId;
-use ralph_core::pipeline::{self, History, Node, Where};
+use ralph_core::pipeline::{self, ChunkStatus, PipelineHistory, PipelineNode};
 use ralph_core::policy::Chunk;
 use ralph_core::text;
-use ralph_home::paths::Home;
-use ralph_home::store::{self, Opened};
-use ralph_hook::control::{self, Named};
+use ralph_home::paths::RalphHome;
+use ralph_home::store::{self, LoadedRun};
+use ralph_hook::control::{self, RunOrSession};
 use ralph_hook::overview::{self, RunView};
 use ralph_policy::config;
 use ralph_sys::clock;
@@ -21,8 +21,8 @@ use std::path::Path;
 
 const LONGEST_NAME: usize = 24;
 /// The minimum number of columns for the state of a chunk, even on a narrow terminal.
-const LEAST: usize = 24;
-const LONGEST_WORDS: usize = 160;
+const MIN_STATE_COLUMNS: usize = 24;
+const MAX_STATE_CHARS: usize = 160;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -31,14 +31,14 @@ Examples:
   ralph pipeline show --json | jq '.chunks[] | select(.state == \"failing\").name'";
 
 #[derive(Subcommand)]
-pub(crate) enum Pipeline {
+pub(crate) enum PipelineCommand {
     /// Draw the chunks, layer by layer, with the state of each; runs nothing
-    Show(Show),
+    Show(PipelineShowArgs),
 }
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Show {
+pub(crate) struct PipelineShowArgs {
     /// Show this run or session [default: this session's, or the latest here]
     #[arg(value_name = "RUN|SESSION")]
     pub name: Option<String>,
@@ -56,89 +56,103 @@ struct PipelineJson<'a> {
     done: usize,
     total: usize,
     next: &'a [&'a str],
-    chunks: Vec<ChunkJson<'a>>,
+    chunks: Vec<PipelineChunkJson<'a>>,
 }
 
 #[derive(Serialize)]
-struct ChunkJson<'a> {
+struct PipelineChunkJson<'a> {
     name: &'a str,
     /// From 1. A chunk comes after chunks of earlier layers only.
     layer: usize,
-    state: Where,
+    state: ChunkStatus,
     note: &'a str,
     after: &'a [String],
     waits_for: &'a [&'a str],
     r#match: &'a str,
     gates: &'a [String],
     outputs: &'a [String],
-    agents: AgentsJson,
+    agents: ChunkAgentsJson,
 }
 
 #[derive(Serialize)]
-struct AgentsJson {
+struct ChunkAgentsJson {
     verified: usize,
     total: usize,
     /// Agents that were held and are still working.
     running: usize,
 }
 
-pub(crate) fn run(env: &Env, asked: &Pipeline) -> Result<(), Failure> {
-    let Pipeline::Show(args) = asked;
-    let home = home(env)?;
+pub(crate) fn run(env: &Env, asked: &PipelineCommand) -> Result<(), CommandFailure> {
+    let PipelineCommand::Show(args) = asked;
+    let home = open_home(env)?;
     let view = match &args.name {
-        Some(name) => Some(named(&home, name)?),
-        None => usual(env, &home)?,
+        Some(name) => Some(named_pipeline_run(&home, name)?),
+        None => default_pipeline_run(env, &home)?,
     };
     if let Some(view) = view {
-        let nodes = known(&home, &view.opened, chunks(&view.opened));
+        let nodes = pipeline_nodes(&home, &view.opened, sealed_chunks(&view.opened));
         return show(env, args, (&nodes, Some(&view)));
     }
-    let config = config::load(&super::config::project(env, None)?, &home)?;
+    let config = config::load(&super::config::project_dir(env, None)?, &home)?;
     if config.policy.pipeline.is_empty() {
         let hint = "define one with `[[pipeline.chunk]]` in `ralph.toml`: see docs/agents.md";
-        return Err(Failure::new("there is no pipeline here", hint));
+        return Err(CommandFailure::new("there is no pipeline here", hint));
     }
-    show(env, args, (&pipeline::nodes(&config.policy.pipeline, &History::default()), None))
+    show(
+        env,
+        args,
+        (&pipeline::pipeline_nodes(&config.policy.pipeline, &PipelineHistory::default()), None),
+    )
 }
 
 /// The progress of a run's pipeline on one line; `None` if it has none.
-pub(super) fn line(home: &Home, opened: &Opened) -> Option<String> {
-    let chunks = chunks(opened);
+pub(super) fn summary_line(home: &RalphHome, opened: &LoadedRun) -> Option<String> {
+    let chunks = sealed_chunks(opened);
     if chunks.is_empty() {
         return None;
     }
-    Some(format!("pipeline {}", pipeline::summary(&known(home, opened, chunks))))
+    Some(format!("pipeline {}", pipeline::summarize_nodes(&pipeline_nodes(home, opened, chunks))))
 }
 
-fn chunks(opened: &Opened) -> &[Chunk] {
+fn sealed_chunks(opened: &LoadedRun) -> &[Chunk] {
     opened.run.seal.as_ref().map_or(&[], |seal| &seal.policy.pipeline)
 }
 
-fn known<'a>(home: &Home, opened: &Opened, chunks: &'a [Chunk]) -> Vec<Node<'a>> {
+fn pipeline_nodes<'a>(
+    home: &RalphHome,
+    opened: &LoadedRun,
+    chunks: &'a [Chunk],
+) -> Vec<PipelineNode<'a>> {
     // An unreadable journal counts as empty; `ralph status` and `ralph why` report it.
-    let entries = overview::of_run(home, &opened.run.id).map(|read| read.entries);
+    let entries = overview::run_history(home, &opened.run.id).map(|read| read.entries);
     let entries = entries.unwrap_or_default();
     let now_ms = clock::now_ms();
-    pipeline::nodes(chunks, &History { entries: &entries, parts: &opened.state.parts, now_ms })
+    pipeline::pipeline_nodes(
+        chunks,
+        &PipelineHistory { entries: &entries, parts: &opened.state.parts, now_ms },
+    )
 }
 
-fn named(home: &Home, name: &str) -> Result<RunView, Failure> {
-    let Named::Run(run) = super::named(home, name)? else {
+fn named_pipeline_run(home: &RalphHome, name: &str) -> Result<RunView, CommandFailure> {
+    let RunOrSession::Run(run) = super::find_named(home, name)? else {
         let hint = "`ralph status --all` lists all runs";
-        return Err(Failure::new(&format!("no run owns session `{}`", safe(name)), hint));
+        return Err(CommandFailure::new(
+            &format!("no run owns session `{}`", safe_line(name)),
+            hint,
+        ));
     };
-    let opened = store::load(home, &run)?;
-    if chunks(&opened).is_empty() {
+    let opened = store::load_run(home, &run)?;
+    if sealed_chunks(&opened).is_empty() {
         let hint = "a run keeps the pipeline that the policy had at its start: `ralph config`";
-        return Err(Failure::new(&format!("run `{run}` has no pipeline"), hint));
+        return Err(CommandFailure::new(&format!("run `{run}` has no pipeline"), hint));
     }
-    Ok(RunView { phase: control::phase(home, &opened), opened })
+    Ok(RunView { phase: control::effective_phase(home, &opened), opened })
 }
 
 /// The run of the calling session, or the last run of this project.
-fn usual(env: &Env, home: &Home) -> Result<Option<RunView>, Failure> {
+fn default_pipeline_run(env: &Env, home: &RalphHome) -> Result<Option<RunView>, CommandFailure> {
     let session = env.claude_session();
-    let project = super::config::project(env, None)?;
+    let project = super::config::project_dir(env, None)?;
     let is_own = |view: &RunView| {
         let owner = view.opened.state.owner(&view.opened.run);
         owner.is_some() && owner.map(SessionId::as_str) == session.as_deref()
@@ -147,36 +161,36 @@ fn usual(env: &Env, home: &Home) -> Result<Option<RunView>, Failure> {
         let seal = view.opened.run.seal.as_ref();
         seal.is_some_and(|seal| Path::new(&seal.project) == project)
     };
-    let mut runs = overview::runs(home)?.0;
-    runs.retain(|view| !chunks(&view.opened).is_empty());
+    let mut runs = overview::list_run_views(home)?.0;
+    runs.retain(|view| !sealed_chunks(&view.opened).is_empty());
     let at = runs.iter().position(is_own).or_else(|| runs.iter().position(is_here));
     Ok(at.map(|at| runs.swap_remove(at)))
 }
 
 fn show(
     env: &Env,
-    args: &Show,
-    (nodes, view): (&[Node<'_>], Option<&RunView>),
-) -> Result<(), Failure> {
+    args: &PipelineShowArgs,
+    (nodes, view): (&[PipelineNode<'_>], Option<&RunView>),
+) -> Result<(), CommandFailure> {
     if args.json {
-        let summary = pipeline::summary(nodes);
+        let summary = pipeline::summarize_nodes(nodes);
         super::print_json(&PipelineJson {
             v: 1,
             run: view.map(|view| view.opened.run.id.as_str()),
-            status: view.map(|view| wording::standing(&view.opened.state, view.phase)),
+            status: view.map(|view| describe::standing(&view.opened.state, view.phase)),
             done: summary.done,
             total: summary.total,
             next: &summary.next,
             chunks: nodes.iter().map(chunk_json).collect(),
         })?;
     } else {
-        let signs = if env.speaks_utf8() { &UNICODE } else { &ASCII };
+        let signs = if env.supports_utf8() { &UNICODE } else { &ASCII };
         let columns = term::columns();
         let head = match view {
-            Some(view) => headed(nodes, view, columns),
-            None => format!("pipeline of {}; no run has it yet", counted(nodes.len())),
+            Some(view) => heading(nodes, view, columns),
+            None => format!("pipeline of {}; no run has it yet", count_chunks(nodes.len())),
         };
-        let drawn = format!("{head}\n\n{}", drawn(nodes, signs, columns));
+        let drawn = format!("{head}\n\n{}", draw(nodes, signs, columns));
         // The ellipsis of cut text is the only other non-ASCII sign.
         let is_plain = signs.first == ASCII.first;
         term::out(&if is_plain { drawn.replace('…', "~") } else { drawn })?;
@@ -184,20 +198,20 @@ fn show(
     Ok(())
 }
 
-fn headed(nodes: &[Node<'_>], view: &RunView, columns: usize) -> String {
+fn heading(nodes: &[PipelineNode<'_>], view: &RunView, columns: usize) -> String {
     let id = view.opened.run.id.as_str();
-    let standing = wording::standing(&view.opened.state, view.phase);
-    let words = format!("{standing}  pipeline {}", pipeline::summary(nodes));
-    let room = columns.saturating_sub(id.len() + 2).max(LEAST);
-    format!("{}  {}", paint(term::BOLD, id), text::cut(&words, room))
+    let standing = describe::standing(&view.opened.state, view.phase);
+    let words = format!("{standing}  pipeline {}", pipeline::summarize_nodes(nodes));
+    let room = columns.saturating_sub(id.len() + 2).max(MIN_STATE_COLUMNS);
+    format!("{}  {}", paint(term::BOLD, id), text::truncate(&words, room))
 }
 
-fn counted(count: usize) -> String {
+fn count_chunks(count: usize) -> String {
     if count == 1 { "1 chunk".to_string() } else { format!("{count} chunks") }
 }
 
 /// The signs of the drawing.
-struct Signs {
+struct PipelineSigns {
     first: &'static str,
     middle: &'static str,
     last: &'static str,
@@ -208,7 +222,7 @@ struct Signs {
     waits: &'static str,
 }
 
-const UNICODE: Signs = Signs {
+const UNICODE: PipelineSigns = PipelineSigns {
     first: "┌",
     middle: "├",
     last: "└",
@@ -219,7 +233,7 @@ const UNICODE: Signs = Signs {
     waits: "·",
 };
 
-const ASCII: Signs = Signs {
+const ASCII: PipelineSigns = PipelineSigns {
     first: "+",
     middle: "+",
     last: "+",
@@ -230,7 +244,7 @@ const ASCII: Signs = Signs {
     waits: ".",
 };
 
-fn drawn(nodes: &[Node<'_>], signs: &Signs, columns: usize) -> String {
+fn draw(nodes: &[PipelineNode<'_>], signs: &PipelineSigns, columns: usize) -> String {
     let longest = nodes.iter().map(|node| node.chunk.name.len()).max().unwrap_or(0);
     let width = longest.min(LONGEST_NAME);
     let mut out = String::new();
@@ -246,14 +260,14 @@ fn drawn(nodes: &[Node<'_>], signs: &Signs, columns: usize) -> String {
         if nodes.get(at.wrapping_sub(1)).is_some_and(|before| before.layer != node.layer) {
             out.push_str(&format!("{}\n", paint(term::DIM, signs.down)));
         }
-        let name = text::cut(&node.chunk.name, width);
-        let from = from(node, signs);
-        let room = columns.saturating_sub(width + from.chars().count() + 6).max(LEAST);
-        let words = text::cut(&safe(&words(node)), room.min(LONGEST_WORDS));
+        let name = text::truncate(&node.chunk.name, width);
+        let from = predecessors(node, signs);
+        let room = columns.saturating_sub(width + from.chars().count() + 6).max(MIN_STATE_COLUMNS);
+        let words = text::truncate(&safe_line(&state_text(node)), room.min(MAX_STATE_CHARS));
         let line = format!(
             "{} {} {name:<width$}  {words}{}",
             paint(term::DIM, branch),
-            mark(node.at, signs),
+            state_mark(node.status, signs),
             paint(term::DIM, &from),
         );
         out.push_str(&term::fit(&line, columns));
@@ -263,56 +277,59 @@ fn drawn(nodes: &[Node<'_>], signs: &Signs, columns: usize) -> String {
 }
 
 /// The chunks it comes after, unless it still waits for all of them: then its state names them.
-fn from(node: &Node<'_>, signs: &Signs) -> String {
+fn predecessors(node: &PipelineNode<'_>, signs: &PipelineSigns) -> String {
     const LONGEST: usize = 30;
     if node.chunk.after.is_empty() || node.waits_for.len() == node.chunk.after.len() {
         return String::new();
     }
-    format!("  {} {}", signs.from, text::cut(&node.chunk.after.join(", "), LONGEST))
+    format!("  {} {}", signs.from, text::truncate(&node.chunk.after.join(", "), LONGEST))
 }
 
-fn mark(at: Where, signs: &Signs) -> String {
+fn state_mark(at: ChunkStatus, signs: &PipelineSigns) -> String {
     match at {
-        Where::Done | Where::Claimed => paint(term::GOOD, signs.done),
-        Where::Failing => paint(term::BAD, signs.failing),
-        Where::Waits | Where::Waived | Where::Running => paint(term::DIM, signs.waits),
-        Where::Unknown => paint(term::ODD, "?"),
+        ChunkStatus::Done | ChunkStatus::Claimed => paint(term::GOOD, signs.done),
+        ChunkStatus::Failing => paint(term::BAD, signs.failing),
+        ChunkStatus::Waits | ChunkStatus::Waived | ChunkStatus::Running => {
+            paint(term::DIM, signs.waits)
+        }
+        ChunkStatus::Unknown => paint(term::WARN, "?"),
     }
 }
 
-fn words(node: &Node<'_>) -> String {
+fn state_text(node: &PipelineNode<'_>) -> String {
     let with = |word: &str| match &*node.note {
         "" => word.to_string(),
         why => format!("{word} ({why})"),
     };
-    let state = match node.at {
-        Where::Done => "done".to_string(),
-        Where::Claimed => "done, claimed by its agent".to_string(),
-        Where::Waived => "waived by a person".to_string(),
-        Where::Failing => with("failing"),
-        Where::Running => with("running"),
-        Where::Unknown => with("unknown"),
-        Where::Waits => format!("waits for {}", node.note),
+    let state = match node.status {
+        ChunkStatus::Done => "done".to_string(),
+        ChunkStatus::Claimed => "done, claimed by its agent".to_string(),
+        ChunkStatus::Waived => "waived by a person".to_string(),
+        ChunkStatus::Failing => with("failing"),
+        ChunkStatus::Running => with("running"),
+        ChunkStatus::Unknown => with("unknown"),
+        ChunkStatus::Waits => format!("waits for {}", node.note),
     };
-    match node.working {
+    match node.working_agents {
         0 => state,
         1 => format!("running: 1 agent; {state}"),
         several => format!("running: {several} agents; {state}"),
     }
 }
 
-fn chunk_json<'a>(node: &'a Node<'_>) -> ChunkJson<'a> {
-    let Node { chunk, layer, at, note, waits_for, agents, working } = node;
-    ChunkJson {
+fn chunk_json<'a>(node: &'a PipelineNode<'_>) -> PipelineChunkJson<'a> {
+    let PipelineNode { chunk, layer, status: at, note, waits_for, agents, working_agents: working } =
+        node;
+    PipelineChunkJson {
         name: &chunk.name,
         layer: layer + 1,
         state: *at,
-        note: if *at == Where::Waits { "" } else { note },
+        note: if *at == ChunkStatus::Waits { "" } else { note },
         after: &chunk.after,
         waits_for,
         r#match: &chunk.r#match,
         gates: &chunk.gates,
         outputs: &chunk.outputs,
-        agents: AgentsJson { verified: agents.verified, total: agents.all, running: *working },
+        agents: ChunkAgentsJson { verified: agents.verified, total: agents.all, running: *working },
     }
 }

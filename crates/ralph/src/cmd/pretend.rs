@@ -1,14 +1,16 @@
 //! `ralph pretend`: a simulated client without a model, to test programs that drive a client.
 
-use super::simulate::failure;
-use crate::report::Failure;
+use super::simulate::scenario_failure;
+use crate::failure::CommandFailure;
 use crate::term;
 use clap::Args;
-use ralph_sim::pretend::{Exit, Flags, Options, Pretended, Signal};
+use ralph_sim::pretend::{
+    ExitSignal, FakeClient, FakeClientExit, FakeClientFlags, FakeClientOptions,
+};
 use ralph_sim::scenario;
 use ralph_sys::clock;
 use ralph_sys::env::{self, Env};
-use ralph_sys::proc::signals::{self, Told};
+use ralph_sys::proc::signals::{self, ForwardedSignal};
 use rustix::process::{Signal as Kill, getpid, kill_process};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -28,7 +30,7 @@ are. With `--position`, all processes share one script: a resumed or
 fresh session continues where the last one stopped. After the last turn,
 the agent answers \"done\" forever. Tools really run, and the session is
 stored below `~/.claude/projects`.")]
-pub(crate) struct Pretend {
+pub(crate) struct PretendArgs {
     /// Read this scenario file
     #[arg(long, value_name = "FILE")]
     pub scenario: PathBuf,
@@ -40,50 +42,50 @@ pub(crate) struct Pretend {
     pub args: Vec<OsString>,
 }
 
-pub(crate) fn run(env: &Env, args: &Pretend) -> Result<u8, Failure> {
-    let scenario =
-        scenario::read_to_pretend(&args.scenario).map_err(|mistakes| failure(&mistakes))?;
-    let project = env
-        .current_dir()
-        .ok_or_else(|| Failure::new("there is no current directory", "start it in the project"))?;
-    let home = env.home().ok_or_else(|| {
-        Failure::new("there is no home directory", "set `HOME`: the session is stored there")
+pub(crate) fn run(env: &Env, args: &PretendArgs) -> Result<u8, CommandFailure> {
+    let scenario = scenario::read_for_fake_client(&args.scenario)
+        .map_err(|mistakes| scenario_failure(&mistakes))?;
+    let project = env.current_dir().ok_or_else(|| {
+        CommandFailure::new("there is no current directory", "start it in the project")
     })?;
-    let options = Options {
-        program: env::this_program(),
+    let home = env.home().ok_or_else(|| {
+        CommandFailure::new("there is no home directory", "set `HOME`: the session is stored there")
+    })?;
+    let options = FakeClientOptions {
+        program: env::own_executable(),
         pid: std::process::id(),
         project,
         home,
         env: env.variables(),
         position: args.position.clone(),
-        flags: Flags::read(&args.args),
+        flags: FakeClientFlags::parse(&args.args),
     };
-    let mut say = |line: &[u8]| term::bytes(&[], line);
-    let client = Pretended::new(&scenario, options, &mut say);
-    let bell = client.bell();
-    signals::pass_on(move |received| {
-        bell.signal(match received {
-            Told::Interrupt => Signal::Interrupt,
-            Told::Terminate => Signal::Terminate,
+    let mut say = |line: &[u8]| term::write_bytes(&[], line);
+    let client = FakeClient::new(&scenario, options, &mut say);
+    let bell = client.event_sender();
+    signals::forward_signals(move |received| {
+        bell.send_signal(match received {
+            ForwardedSignal::Interrupt => ExitSignal::Interrupt,
+            ForwardedSignal::Terminate => ExitSignal::Terminate,
         });
     })
-    .map_err(|error| Failure::because("cannot watch for signals", &error))?;
-    let exit = client
-        .run(std::io::stdin())
-        .map_err(|error| Failure::because("the simulated client cannot continue", &error))?;
+    .map_err(|error| CommandFailure::caused_by("cannot watch for signals", &error))?;
+    let exit = client.run(std::io::stdin()).map_err(|error| {
+        CommandFailure::caused_by("the simulated client cannot continue", &error)
+    })?;
     match exit {
-        Exit::Code { code, said } => {
+        FakeClientExit::Code { code, said } => {
             term::err(&said.unwrap_or_default());
             Ok(code)
         }
-        Exit::Killed => {
+        FakeClientExit::Killed => {
             kill_process(getpid(), Kill::KILL).map_err(|error| {
-                Failure::because("the simulated client cannot be killed", &error)
+                CommandFailure::caused_by("the simulated client cannot be killed", &error)
             })?;
             Ok(1)
         }
-        Exit::Never => loop {
-            clock::pause(HOUR);
+        FakeClientExit::Never => loop {
+            clock::sleep(HOUR);
         },
     }
 }

@@ -1,27 +1,27 @@
 //! `ralph recall`: searches past runs, handoffs, learnings and memory.
 
-use super::home;
-use crate::report::Failure;
+use super::open_home;
+use crate::describe::{self, safe_line};
+use crate::failure::CommandFailure;
 use crate::term::{self, paint};
-use crate::wording::{self, safe};
 use clap::Args;
-use ralph_core::record::Change;
+use ralph_core::record::RunChange;
 use ralph_core::redact::Redactor;
 use ralph_core::text;
 use ralph_deck::{
-    Answer, Asked, Coverage, Ground, Hit, Kept, Kind, MEMORY_FILES, Match, Piece, RecallError,
-    Scope, Searched,
+    IndexCoverage, IndexStorage, MEMORY_FILES, MatchExtent, RecallAnswer, RecallContext,
+    RecallError, RecallHit, RecallKind, RecallQuery, RecallScope, SearchedCounts, TextPiece,
 };
 use ralph_sys::clock;
 use ralph_sys::env::Env;
 use serde::Serialize;
 use std::path::PathBuf;
 
-const MOST_HITS: u16 = 1000;
+const MAX_HITS: u16 = 1000;
 /// How many characters of a query the journal records.
-const LONGEST_QUERY: usize = 200;
+const MAX_QUERY_CHARS: usize = 200;
 /// The width of the column with the kind of a hit.
-const MARGIN: usize = 10;
+const KIND_COLUMNS: usize = 10;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -36,12 +36,12 @@ and memory: `MEMORY.md`, `CLAUDE.md`, `AGENTS.md`,
 client's own memory of the project. Hits with every word come first,
 then hits with some of them, each by relevance. The last word may be a
 prefix.")]
-pub(crate) struct Recall {
+pub(crate) struct RecallArgs {
     /// Search for these words
     #[arg(value_name = "QUERY", required = true)]
     pub query: Vec<String>,
     /// Show at most this many hits
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_HITS)))]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_HITS)))]
     pub limit: u16,
     /// Search the records of every project
     #[arg(long)]
@@ -57,95 +57,102 @@ pub(crate) struct Recall {
     pub json: bool,
 }
 
-pub(crate) fn run(env: &Env, args: &Recall) -> Result<(), Failure> {
-    let project = super::config::project(env, args.project.as_deref())?;
-    let ground = Ground::new(env, home(env)?, &project);
+pub(crate) fn run(env: &Env, args: &RecallArgs) -> Result<(), CommandFailure> {
+    let project = super::config::project_dir(env, args.project.as_deref())?;
+    let ground = RecallContext::new(env, open_home(env)?, &project);
     let query = args.query.join(" ");
-    let asked = Asked {
-        query: &query,
-        scope: if args.everywhere { Scope::Everywhere } else { Scope::Project },
-        kind: args.kind.as_deref().and_then(Kind::parse),
+    let asked = RecallQuery {
+        text: &query,
+        scope: if args.everywhere { RecallScope::Everywhere } else { RecallScope::Project },
+        kind: args.kind.as_deref().and_then(RecallKind::parse),
         limit: usize::from(args.limit),
     };
     let answer = ralph_deck::search(&ground, &asked)?;
-    if let Some(run) = super::learn::run_of(env, &ground.home, None)? {
-        let query = Redactor::new(env.secrets()).redact(&text::line(&query, LONGEST_QUERY));
+    if let Some(run) = super::learn::named_or_own_run(env, &ground.home, None)? {
+        let query = Redactor::new(env.secrets()).redact(&text::clean_line(&query, MAX_QUERY_CHARS));
         let found = u32::try_from(answer.hits.len()).unwrap_or(u32::MAX);
-        super::declare::on_record(&ground.home, &run, Change::Recalled { query, found })?;
+        super::declare::record_action(&ground.home, &run, RunChange::Recalled { query, found })?;
     }
     if args.json {
-        super::print_json(&json(&ground, &asked, &answer))?;
+        super::print_json(&recall_json(&ground, &asked, &answer))?;
     } else {
-        term::out(&shown(&ground, &asked, &answer))?;
+        term::out(&render_answer(&ground, &asked, &answer))?;
     }
     Ok(())
 }
 
-fn shown(ground: &Ground, asked: &Asked<'_>, answer: &Answer) -> String {
+fn render_answer(ground: &RecallContext, asked: &RecallQuery<'_>, answer: &RecallAnswer) -> String {
     let mut out = String::new();
     let now_ms = clock::now_ms();
     for hit in &answer.hits {
-        out.push_str(&paragraph(hit, asked.scope, now_ms));
+        out.push_str(&hit_paragraph(hit, asked.scope, now_ms));
     }
     if answer.hits.is_empty() {
-        out.push_str(&nothing(ground, asked, answer.searched));
+        out.push_str(&no_hits_text(ground, asked, answer.searched));
     }
-    if answer.coverage == Coverage::Partial {
-        let mark = paint(term::ODD, "?");
+    if answer.coverage == IndexCoverage::Partial {
+        let mark = paint(term::WARN, "?");
         out.push_str(&format!("{mark} the index is incomplete; search again to continue\n"));
     }
     out
 }
 
-fn paragraph(hit: &Hit, scope: Scope, now_ms: u64) -> String {
-    let mut place = vec![wording::ago(now_ms, hit.at_ms), place(hit)];
-    if scope == Scope::Everywhere && hit.kind != Kind::Memory {
-        place.push(format!("in `{}`", safe(&hit.project)));
+fn hit_paragraph(hit: &RecallHit, scope: RecallScope, now_ms: u64) -> String {
+    let mut place = vec![describe::ago(now_ms, hit.at_ms), record_location(hit)];
+    if scope == RecallScope::Everywhere && hit.kind != RecallKind::Memory {
+        place.push(format!("in `{}`", safe_line(&hit.project)));
     }
-    let kind = format!("{:<MARGIN$}", hit.kind.name());
-    let margin = " ".repeat(MARGIN);
-    let mut out = format!("{}{}\n", paint(term::DIM, &kind), painted(&hit.title));
+    let kind = format!("{:<KIND_COLUMNS$}", hit.kind.name());
+    let margin = " ".repeat(KIND_COLUMNS);
+    let mut out = format!("{}{}\n", paint(term::DIM, &kind), highlight(&hit.title));
     out.push_str(&format!("{margin}{}\n", paint(term::DIM, &place.join(" · "))));
-    if !hit.snippet.is_empty() && plain(&hit.snippet) != plain(&hit.title) {
-        out.push_str(&format!("{margin}{}\n", painted(&hit.snippet)));
+    if !hit.snippet.is_empty() && plain_text(&hit.snippet) != plain_text(&hit.title) {
+        out.push_str(&format!("{margin}{}\n", highlight(&hit.snippet)));
     }
     out
 }
 
 /// Where the whole record is.
-fn place(hit: &Hit) -> String {
+fn record_location(hit: &RecallHit) -> String {
     let file = || match hit.line {
-        Some(line) => format!("`{}:{line}`", safe(&hit.path)),
-        None => format!("`{}`", safe(&hit.path)),
+        Some(line) => format!("`{}:{line}`", safe_line(&hit.path)),
+        None => format!("`{}`", safe_line(&hit.path)),
     };
     match (&hit.run, hit.kind) {
-        (Some(run), Kind::Run) => format!("`ralph why {}`", safe(run)),
-        (Some(run), Kind::Handoff | Kind::Learning | Kind::Memory) => {
-            format!("run {} · {}", safe(run), file())
+        (Some(run), RecallKind::Run) => format!("`ralph why {}`", safe_line(run)),
+        (Some(run), RecallKind::Handoff | RecallKind::Learning | RecallKind::Memory) => {
+            format!("run {} · {}", safe_line(run), file())
         }
-        (None, Kind::Run | Kind::Handoff | Kind::Learning | Kind::Memory) => file(),
+        (
+            None,
+            RecallKind::Run | RecallKind::Handoff | RecallKind::Learning | RecallKind::Memory,
+        ) => file(),
     }
 }
 
-fn painted(pieces: &[Piece]) -> String {
-    let piece = |piece: &Piece| match piece {
-        Piece::Plain(text) => text.clone(),
-        Piece::Found(text) => paint(term::BOLD, text),
+fn highlight(pieces: &[TextPiece]) -> String {
+    let piece = |piece: &TextPiece| match piece {
+        TextPiece::Plain(text) => text.clone(),
+        TextPiece::Found(text) => paint(term::BOLD, text),
     };
     pieces.iter().map(piece).collect()
 }
 
-fn plain(pieces: &[Piece]) -> String {
-    let piece = |piece: &Piece| match piece {
-        Piece::Plain(text) | Piece::Found(text) => text.clone(),
+fn plain_text(pieces: &[TextPiece]) -> String {
+    let piece = |piece: &TextPiece| match piece {
+        TextPiece::Plain(text) | TextPiece::Found(text) => text.clone(),
     };
     pieces.iter().map(piece).collect()
 }
 
-fn nothing(ground: &Ground, asked: &Asked<'_>, searched: Searched) -> String {
+fn no_hits_text(
+    ground: &RecallContext,
+    asked: &RecallQuery<'_>,
+    searched: SearchedCounts,
+) -> String {
     let whose = match asked.scope {
-        Scope::Everywhere => "all projects".to_string(),
-        Scope::Project => format!("`{}`", safe(&ground.project_name())),
+        RecallScope::Everywhere => "all projects".to_string(),
+        RecallScope::Project => format!("`{}`", safe_line(&ground.project_name())),
     };
     if searched.all() == 0 {
         return format!(
@@ -155,7 +162,7 @@ fn nothing(ground: &Ground, asked: &Asked<'_>, searched: Searched) -> String {
              memory     from {MEMORY_FILES}\n"
         );
     }
-    let Searched { runs, handoffs, learnings, memory } = searched;
+    let SearchedCounts { runs, handoffs, learnings, memory } = searched;
     let counts = [
         (runs, "run", "runs"),
         (handoffs, "handoff", "handoffs"),
@@ -167,11 +174,11 @@ fn nothing(ground: &Ground, asked: &Asked<'_>, searched: Searched) -> String {
         .filter(|(count, ..)| *count > 0)
         .map(|(count, one, many)| format!("{count} {}", if *count == 1 { one } else { many }));
     let only = asked.kind.map_or(String::new(), |kind| format!(" of kind `{}`", kind.name()));
-    let query = ralph_core::text::line(asked.query, 100);
+    let query = ralph_core::text::clean_line(asked.text, 100);
     let mut out = format!("no record{only} has any word of `{query}`\n");
     let counts = counts.collect::<Vec<_>>().join(", ");
     out.push_str(&format!("searched: {counts} of {whose}\n"));
-    if asked.scope == Scope::Project {
+    if asked.scope == RecallScope::Project {
         out.push_str("`--everywhere` searches all projects\n");
     }
     out
@@ -183,14 +190,14 @@ struct RecallJson<'a> {
     query: &'a str,
     /// `null` when all projects were searched.
     project: Option<String>,
-    hits: Vec<HitJson<'a>>,
-    searched: SearchedJson,
+    hits: Vec<RecallHitJson<'a>>,
+    searched: RecallSearchedJson,
     complete: bool,
     index: &'static str,
 }
 
 #[derive(Serialize)]
-struct HitJson<'a> {
+struct RecallHitJson<'a> {
     kind: &'static str,
     run: Option<&'a str>,
     project: &'a str,
@@ -206,56 +213,60 @@ struct HitJson<'a> {
 }
 
 #[derive(Serialize)]
-struct SearchedJson {
+struct RecallSearchedJson {
     runs: u32,
     handoffs: u32,
     learnings: u32,
     memory: u32,
 }
 
-fn json<'a>(ground: &Ground, asked: &Asked<'a>, answer: &'a Answer) -> RecallJson<'a> {
-    let Searched { runs, handoffs, learnings, memory } = answer.searched;
+fn recall_json<'a>(
+    ground: &RecallContext,
+    asked: &RecallQuery<'a>,
+    answer: &'a RecallAnswer,
+) -> RecallJson<'a> {
+    let SearchedCounts { runs, handoffs, learnings, memory } = answer.searched;
     RecallJson {
         v: 1,
-        query: asked.query,
-        project: (asked.scope == Scope::Project).then(|| ground.project_name()),
+        query: asked.text,
+        project: (asked.scope == RecallScope::Project).then(|| ground.project_name()),
         hits: answer.hits.iter().map(hit_json).collect(),
-        searched: SearchedJson { runs, handoffs, learnings, memory },
-        complete: answer.coverage == Coverage::Whole,
-        index: match answer.kept {
-            Kept::OnDisk => "kept",
-            Kept::InMemory => "in_memory",
+        searched: RecallSearchedJson { runs, handoffs, learnings, memory },
+        complete: answer.coverage == IndexCoverage::Whole,
+        index: match answer.storage {
+            IndexStorage::OnDisk => "kept",
+            IndexStorage::InMemory => "in_memory",
         },
     }
 }
 
-fn hit_json(hit: &Hit) -> HitJson<'_> {
+fn hit_json(hit: &RecallHit) -> RecallHitJson<'_> {
     let mut found = Vec::new();
     for piece in hit.title.iter().chain(&hit.snippet) {
         match piece {
-            Piece::Found(word) if !found.contains(&word.as_str()) => found.push(word.as_str()),
-            Piece::Found(_) | Piece::Plain(_) => {}
+            TextPiece::Found(word) if !found.contains(&word.as_str()) => found.push(word.as_str()),
+            TextPiece::Found(_) | TextPiece::Plain(_) => {}
         }
     }
-    HitJson {
+    RecallHitJson {
         kind: hit.kind.name(),
         run: hit.run.as_deref(),
         project: &hit.project,
-        at: clock::rfc3339(hit.at_ms),
-        title: plain(&hit.title),
+        at: clock::format_rfc3339(hit.at_ms),
+        title: plain_text(&hit.title),
         path: &hit.path,
         line: hit.line,
-        snippet: plain(&hit.snippet),
+        snippet: plain_text(&hit.snippet),
         found,
-        every_word: hit.matched == Match::EveryWord,
+        every_word: hit.matched == MatchExtent::EveryWord,
         // Four digits distinguish the hits, and are the same on every machine.
         score: (hit.score * 1e4).round() / 1e4,
     }
 }
 
-impl From<RecallError> for Failure {
+impl From<RecallError> for CommandFailure {
     fn from(error: RecallError) -> Self {
-        Self::because("cannot search the records", &error)
+        Self::caused_by("cannot search the records", &error)
             .with_hint("delete `index` in ralph's home; it is rebuilt")
     }
 }

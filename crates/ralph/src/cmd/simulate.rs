@@ -1,26 +1,26 @@
 //! `ralph simulate`: plays scenarios against hooks, or makes a scenario from the transcript of a real session.
 
-pub(crate) mod args;
-mod hooks;
-mod play;
-mod several;
-mod show;
+mod hook_overrides;
+mod scenario_list;
+mod scenario_play;
+pub(crate) mod simulate_args;
+mod simulate_output;
 
-use self::args::Simulate as Args;
-use self::hooks::Given;
-use self::play::{Played, World};
-use self::several::Named;
-use self::show::Telling;
+use self::hook_overrides::HookOverrides;
+use self::scenario_list::ScenarioSelection;
+use self::scenario_play::{PlayedScenario, SimulateContext};
+use self::simulate_args::SimulateArgs as Args;
+use self::simulate_output::OutputMode;
 use super::print_json;
-use crate::report::Failure;
-use crate::{FAILURE, SUCCESS, excerpt, term, wording};
+use crate::failure::CommandFailure;
+use crate::{FAILURE, SUCCESS, describe, excerpt, term};
 use ralph_core::redact::Redactor;
-use ralph_sim::check::{Counts, Mismatch};
-use ralph_sim::client::{self, ClientError};
-use ralph_sim::scenario::{self, Mistakes, Scenario, Step};
+use ralph_sim::check::{ExpectationMismatch, TimelineCounts};
+use ralph_sim::client::{self, RealClientError};
+use ralph_sim::scenario::{self, Scenario, ScenarioError, ScenarioStep};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
-use ralph_sys::proc::cancel::Cancel;
+use ralph_sys::proc::cancel::CancelToken;
 use ralph_sys::proc::signals;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -30,33 +30,34 @@ use std::sync::Arc;
 /// The exit code after Ctrl-C, as in shells.
 pub(super) const INTERRUPTED: u8 = 130;
 /// Printed after a mismatch with given hooks, which need not be at fault.
-const YOURS: &str = "· the expectations are for the scenario's own hooks, not for yours\n";
-const NO_FILES: &str = "the scenario lacks the files of the session: add `copy` or `[files]`, or play it with `--project`";
+const GIVEN_HOOKS_NOTE: &str =
+    "· the expectations are for the scenario's own hooks, not for yours\n";
+const NO_FILES_NOTE: &str = "the scenario lacks the files of the session: add `copy` or `[files]`, or play it with `--project`";
 
 #[derive(Serialize)]
-struct SummaryJson<'a> {
+struct ScenarioSummaryJson<'a> {
     kind: &'static str,
     v: u8,
     path: String,
     scenario: &'a str,
     /// Whether all expectations were met.
     came_true: bool,
-    counts: Counts,
-    mismatches: &'a [Mismatch],
+    counts: TimelineCounts,
+    mismatches: &'a [ExpectationMismatch],
     exit: i32,
     ms: u64,
     /// The scratch directory, if it was kept.
     kept: Option<String>,
 }
 
-impl<'a> SummaryJson<'a> {
-    fn of(path: &Path, played: &'a Played) -> Self {
+impl<'a> ScenarioSummaryJson<'a> {
+    fn from_played(path: &Path, played: &'a PlayedScenario) -> Self {
         Self {
             kind: "summary",
             v: 1,
             path: path.display().to_string(),
             scenario: &played.name,
-            came_true: played.came_true(),
+            came_true: played.meets_expectations(),
             counts: played.counts,
             mismatches: &played.mismatches,
             exit: played.exit,
@@ -66,66 +67,71 @@ impl<'a> SummaryJson<'a> {
     }
 }
 
-pub(crate) fn run(env: &Env, args: &Args) -> Result<u8, Failure> {
+pub(crate) fn run(env: &Env, args: &Args) -> Result<u8, CommandFailure> {
     if let Some(transcript) = &args.record {
-        return record(transcript);
+        return record_scenario(transcript);
     }
-    let named = several::named(&args.scenarios)?;
-    let given = Given::read(env, args)?;
+    let named = scenario_list::select_scenarios(&args.scenarios)?;
+    let given = HookOverrides::read(env, args)?;
     for note in &given.notes {
-        term::err(&format!("note: {}\n", wording::safe(note)));
+        term::err(&format!("note: {}\n", describe::safe_line(note)));
     }
-    let client = args.client.as_deref().map(|name| locate(env, name)).transpose()?;
-    let cancel = Cancel::new().map(Arc::new);
-    let cancel = cancel.map_err(|error| Failure::because("cannot wait for hooks", &error))?;
+    let client = args.client.as_deref().map(|name| locate_client(env, name)).transpose()?;
+    let cancel = CancelToken::new().map(Arc::new);
+    let cancel =
+        cancel.map_err(|error| CommandFailure::caused_by("cannot wait for hooks", &error))?;
     // Before the first file is created, so that a signal leaves time to clean up.
-    signals::wish_on_signals(&cancel)
-        .and_then(|()| signals::outlive_readers())
-        .map_err(|error| Failure::because("cannot listen for signals", &error))?;
-    let world = World { env, args, given: &given, client, cancel: &cancel };
+    signals::cancel_on_stop_signals(&cancel)
+        .and_then(|()| signals::survive_broken_pipes())
+        .map_err(|error| CommandFailure::caused_by("cannot listen for signals", &error))?;
+    let world = SimulateContext { env, args, hook_overrides: &given, client, cancel: &cancel };
     let code = match named {
-        Named::One(path) => alone(&world, &path),
-        Named::Several(paths) => several::play(&world, &paths),
+        ScenarioSelection::One(path) => play_alone(&world, &path),
+        ScenarioSelection::Several(paths) => scenario_list::play_all(&world, &paths),
     };
-    if cancel.is_wished() { Ok(INTERRUPTED) } else { code }
+    if cancel.is_cancelled() { Ok(INTERRUPTED) } else { code }
 }
 
 /// Plays one scenario and prints all that happens in it.
-fn alone(world: &World<'_>, path: &Path) -> Result<u8, Failure> {
+fn play_alone(world: &SimulateContext<'_>, path: &Path) -> Result<u8, CommandFailure> {
     let args = world.args;
     let telling = match (args.quiet, args.json) {
-        (true, _) => Telling::Nothing,
-        (false, true) => Telling::Json,
-        (false, false) => Telling::Story,
+        (true, _) => OutputMode::Quiet,
+        (false, true) => OutputMode::Json,
+        (false, false) => OutputMode::Text,
     };
-    let played = play::one(world, path, telling)?;
+    let played = scenario_play::play_scenario(world, path, telling)?;
     for notice in &played.notices {
         term::err(&format!("notice: {notice}\n"));
     }
-    let is_over = !world.cancel.is_wished();
+    let is_over = !world.cancel.is_cancelled();
     if args.json && is_over {
-        print_json(&SummaryJson::of(path, &played))?;
+        print_json(&ScenarioSummaryJson::from_played(path, &played))?;
     } else if is_over {
         let gap = if args.quiet { "" } else { "\n" };
-        let summary = played.story.summary(&played.counts, played.judged(), played.ms);
-        let yours = if !played.came_true() && world.given.is_any() { YOURS } else { "" };
+        let summary = played.view.summary(&played.counts, played.expectation_result(), played.ms);
+        let yours = if !played.meets_expectations() && world.hook_overrides.is_any() {
+            GIVEN_HOOKS_NOTE
+        } else {
+            ""
+        };
         term::out(&format!("{gap}{summary}{yours}"))?;
     }
     if let (Some(root), false) = (&played.kept, args.json) {
         term::out(&format!("the files are in {}\n", root.display()))?;
     }
-    Ok(if played.came_true() { SUCCESS } else { FAILURE })
+    Ok(if played.meets_expectations() { SUCCESS } else { FAILURE })
 }
 
-fn locate(env: &Env, name: &Path) -> Result<PathBuf, Failure> {
-    let found = client::locate(Some(name), env.search_path().as_deref());
-    let program = found.map_err(|error| not_played(&error))?;
-    client::version(&program).map_err(|error| not_played(&error))?;
+fn locate_client(env: &Env, name: &Path) -> Result<PathBuf, CommandFailure> {
+    let found = client::locate_client(Some(name), env.search_path().as_deref());
+    let program = found.map_err(|error| not_played_failure(&error))?;
+    client::client_version(&program).map_err(|error| not_played_failure(&error))?;
     Ok(program)
 }
 
-fn not_played(error: &ClientError) -> Failure {
-    let failure = Failure::because("the scenario was not played", error);
+fn not_played_failure(error: &RealClientError) -> CommandFailure {
+    let failure = CommandFailure::caused_by("the scenario was not played", error);
     match error.hint() {
         Some(hint) => failure.with_hint(hint),
         None => failure,
@@ -133,18 +139,19 @@ fn not_played(error: &ClientError) -> Failure {
 }
 
 /// A transcript may hold secrets, which are redacted, and control characters, which TOML escapes.
-fn record(transcript: &Path) -> Result<u8, Failure> {
-    let recording = ralph_sim::record::record(transcript)
-        .map_err(|error| Failure::because("cannot make a scenario from the transcript", &error))?;
+fn record_scenario(transcript: &Path) -> Result<u8, CommandFailure> {
+    let recording = ralph_sim::record::record_transcript(transcript).map_err(|error| {
+        CommandFailure::caused_by("cannot make a scenario from the transcript", &error)
+    })?;
     let text = Redactor::new(Vec::new()).redact(&scenario::write(&recording.scenario));
     for note in &recording.notes {
-        term::err(&format!("note: {}\n", wording::safe(note)));
+        term::err(&format!("note: {}\n", describe::safe_line(note)));
     }
-    if recording.broken > 0 {
-        term::err(&format!("note: lines that could not be read: {}\n", recording.broken));
+    if recording.unreadable_lines > 0 {
+        term::err(&format!("note: lines that could not be read: {}\n", recording.unreadable_lines));
     }
     if has_tools(&recording.scenario) {
-        term::err(&format!("note: {NO_FILES}\n"));
+        term::err(&format!("note: {NO_FILES_NOTE}\n"));
     }
     term::out(&text)?;
     Ok(SUCCESS)
@@ -152,18 +159,18 @@ fn record(transcript: &Path) -> Result<u8, Failure> {
 
 fn has_tools(scenario: &Scenario) -> bool {
     scenario.steps.iter().any(|step| match step {
-        Step::Agent(turn) => !turn.tools.is_empty(),
-        Step::Person(_) | Step::Session(_) | Step::Screen(_) => false,
+        ScenarioStep::Agent(turn) => !turn.tools.is_empty(),
+        ScenarioStep::Person(_) | ScenarioStep::Session(_) | ScenarioStep::Screen(_) => false,
     })
 }
 
-pub(super) fn failure(mistakes: &Mistakes) -> Failure {
+pub(super) fn scenario_failure(mistakes: &ScenarioError) -> CommandFailure {
     match mistakes {
-        Mistakes::Found(problems) => {
-            Failure::in_file("the scenario is invalid", excerpt::render(problems, 0))
+        ScenarioError::Invalid(problems) => {
+            CommandFailure::in_file("the scenario is invalid", excerpt::render(problems, 0))
         }
-        Mistakes::NotText(_) | Mistakes::File(_) => {
-            Failure::because("the scenario cannot be read", mistakes)
+        ScenarioError::NotText(_) | ScenarioError::File(_) => {
+            CommandFailure::caused_by("the scenario cannot be read", mistakes)
         }
     }
 }

@@ -1,27 +1,27 @@
 //! `ralph start`. The session commands, `ralph orchestrator start` and `ralph run` start their runs here too.
 
-use super::home;
-use crate::cli::{LimitArgs, Start};
-use crate::report::Failure;
-use crate::{term, wording};
-use ralph_core::drive::Settings;
-use ralph_core::gate::{Command, Gate};
+use super::open_home;
+use crate::cli::{LimitArgs, StartArgs};
+use crate::failure::CommandFailure;
+use crate::{describe, term};
+use ralph_core::drive::DriveSettings;
+use ralph_core::gate::{Gate, GateInvocation};
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::limits::{Bounds, Limits};
-use ralph_core::policy::{Claims, Policy};
-use ralph_core::record::{Asked, ListKind, ListSeal, Run, Seal};
-use ralph_core::requirement::{Stage, Weight};
-use ralph_home::paths::Home;
+use ralph_core::limits::{LimitOverrides, RunLimits};
+use ralph_core::policy::{ClaimPolicy, Policy};
+use ralph_core::record::{ListKind, ListSeal, OptIn, PolicySeal, RunRecord};
+use ralph_core::requirement::{RequirementStage, RequirementWeight};
+use ralph_home::paths::RalphHome;
 use ralph_hook::contract;
-use ralph_hook::control::{self, Approved, Caller, Order};
-use ralph_hook::orchestrator;
-use ralph_lists::lists::{self, Named};
+use ralph_hook::control::{self, ApprovedPolicy, CommandCaller, RunStartRequest};
+use ralph_hook::phases;
 use ralph_lists::loop_directory;
 use ralph_lists::plan;
-use ralph_policy::config::Config;
+use ralph_lists::run_lists::{self, ListFile};
+use ralph_policy::config::ProjectConfig;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
-use ralph_sys::{fs, owner, stdin};
+use ralph_sys::{fs, process_identity, stdin};
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -29,10 +29,10 @@ use std::path::{Path, PathBuf};
 /// How many notes about a plan are shown at the start of a run.
 const SHOWN_NOTES: usize = 8;
 
-pub(crate) const UNMEASURED: &str =
+pub(crate) const UNMEASURED_NOTE: &str =
     "nothing measures this goal: the run ends as `claimed` when the agent says so, or at a limit";
 
-const LARGEST_GOAL: usize = 4 * 1024 * 1024;
+const MAX_GOAL_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Serialize)]
 struct StartJson<'a> {
@@ -55,7 +55,7 @@ struct StartJson<'a> {
 }
 
 /// A request to start a run, from a command, a prompt or the runner.
-pub(crate) struct Demand {
+pub(crate) struct StartRequest {
     pub session: SessionId,
     pub project: PathBuf,
     /// The directory that relative paths start from.
@@ -70,29 +70,29 @@ pub(crate) struct Demand {
     pub features: Vec<PathBuf>,
     pub plans: Vec<PathBuf>,
     pub promise: Option<String>,
-    pub checklist: Asked,
-    pub tasks: Asked,
-    pub gates: Gates,
+    pub checklist: OptIn,
+    pub tasks: OptIn,
+    pub gates: GateSelection,
     pub complexity: Option<u8>,
     pub prompt: Option<String>,
-    pub phases: Asked,
+    pub phases: OptIn,
     pub transcript_length: u64,
     pub max_tokens: Option<u64>,
     pub handover_at_permille: Option<u16>,
-    pub drive: Option<Box<Settings>>,
+    pub drive: Option<Box<DriveSettings>>,
     /// The id of the run, if something has been named after it already.
     pub id: Option<RunId>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Gates {
-    OfThePolicy,
-    LeftOut,
+pub(crate) enum GateSelection {
+    Policy,
+    Skipped,
 }
 
-impl Demand {
+impl StartRequest {
     /// A run for a goal, with the policy's gates and limits.
-    pub(crate) fn of_goal(
+    pub(crate) fn for_goal(
         session: SessionId,
         (project, here): (PathBuf, PathBuf),
         goal: Vec<u8>,
@@ -110,12 +110,12 @@ impl Demand {
             features: Vec::new(),
             plans: Vec::new(),
             promise: None,
-            checklist: Asked::No,
-            tasks: Asked::No,
-            gates: Gates::OfThePolicy,
+            checklist: OptIn::No,
+            tasks: OptIn::No,
+            gates: GateSelection::Policy,
             complexity: None,
             prompt: None,
-            phases: Asked::No,
+            phases: OptIn::No,
             transcript_length: 0,
             max_tokens: None,
             handover_at_permille: None,
@@ -124,7 +124,7 @@ impl Demand {
         }
     }
 
-    pub(crate) fn within(self, limits: &LimitArgs) -> Self {
+    pub(crate) fn with_limits(self, limits: &LimitArgs) -> Self {
         Self {
             max_iterations: limits.max_iterations,
             max_duration: limits.max_duration,
@@ -136,8 +136,8 @@ impl Demand {
     }
 
     /// The limits of the run: its own, then the policy's, then the defaults.
-    pub(crate) fn limits(&self, policy: Option<&Config>) -> Limits {
-        let bounds = Bounds {
+    pub(crate) fn limits(&self, policy: Option<&ProjectConfig>) -> RunLimits {
+        let bounds = LimitOverrides {
             max_iterations: self.max_iterations,
             min_iterations: self.min_iterations,
             max_duration_ms: self.max_duration,
@@ -146,73 +146,91 @@ impl Demand {
             max_tokens: self.max_tokens,
             handover_at_permille: self.handover_at_permille,
         };
-        bounds.on(policy.map_or(&Limits::DEFAULT, |config| &config.policy.limits))
+        bounds.apply_to(policy.map_or(&RunLimits::DEFAULT, |config| &config.policy.limits))
     }
 }
 
-pub(crate) struct Begun {
-    pub run: Run,
+pub(crate) struct StartedRun {
+    pub run: RunRecord,
     /// Warnings for the person, such as missing tools.
     pub notes: Vec<String>,
 }
 
-pub(crate) fn run(env: &Env, args: &Start) -> Result<(), Failure> {
-    asked(env, args, None)
+pub(crate) fn run(env: &Env, args: &StartArgs) -> Result<(), CommandFailure> {
+    start_from_args(env, args, None)
 }
 
 /// Starts a run that works in phases, on the task given on the command line.
-pub(crate) fn orchestrated(env: &Env, args: &Start, task: &str) -> Result<(), Failure> {
-    asked(env, args, Some(task))
+pub(crate) fn start_orchestrated(
+    env: &Env,
+    args: &StartArgs,
+    task: &str,
+) -> Result<(), CommandFailure> {
+    start_from_args(env, args, Some(task))
 }
 
-fn asked(env: &Env, args: &Start, task: Option<&str>) -> Result<(), Failure> {
-    let home = home(env)?;
+fn start_from_args(env: &Env, args: &StartArgs, task: Option<&str>) -> Result<(), CommandFailure> {
+    let home = open_home(env)?;
     let here = env.current_dir().ok_or_else(|| {
-        Failure::new("the current directory no longer exists", "change to a directory that exists")
+        CommandFailure::new(
+            "the current directory no longer exists",
+            "change to a directory that exists",
+        )
     })?;
-    if (args.no_gates || args.complexity.is_some()) && super::caller(env) == Caller::Agent {
+    if (args.no_gates || args.complexity.is_some())
+        && super::identify_caller(env) == CommandCaller::Agent
+    {
         let hint = "ask a person to do this in their own terminal";
-        return Err(Failure::new("an agent may not skip its own gates", hint));
+        return Err(CommandFailure::new("an agent may not skip its own gates", hint));
     }
-    let project = directory(args.project.as_deref().unwrap_or(Path::new(".")), &here)?;
-    let session = session(env, args)?;
+    let project = resolve_directory(args.project.as_deref().unwrap_or(Path::new(".")), &here)?;
+    let session = session_id(env, args)?;
     let goal = match task {
         Some(task) if args.goal_file.is_none() => task.as_bytes().to_vec(),
-        Some(_) | None => goal(args.goal_file.as_deref(), &here)?,
+        Some(_) | None => read_goal(args.goal_file.as_deref(), &here)?,
     };
-    let demand = Demand {
+    let demand = StartRequest {
         features: args.features.clone(),
         plans: args.plan.clone(),
-        tasks: if args.tasks { Asked::Yes } else { Asked::No },
+        tasks: if args.tasks { OptIn::Yes } else { OptIn::No },
         promise: args.completion_promise.clone(),
-        checklist: if args.checklist { Asked::Yes } else { Asked::No },
-        gates: if args.no_gates { Gates::LeftOut } else { Gates::OfThePolicy },
+        checklist: if args.checklist { OptIn::Yes } else { OptIn::No },
+        gates: if args.no_gates { GateSelection::Skipped } else { GateSelection::Policy },
         complexity: args.complexity,
-        phases: if task.is_some() { Asked::Yes } else { Asked::No },
-        ..Demand::of_goal(session, (project, here), goal)
+        phases: if task.is_some() { OptIn::Yes } else { OptIn::No },
+        ..StartRequest::for_goal(session, (project, here), goal)
     };
-    let demand = demand.within(&args.limits);
-    let begun = begin(env, &home, &demand)?;
+    let demand = demand.with_limits(&args.limits);
+    let begun = begin_run(env, &home, &demand)?;
     if args.json {
         print_json(&begun.run)
     } else {
-        term::out(&shown(&begun))?;
+        term::out(&render_started(&begun))?;
         Ok(())
     }
 }
 
-pub(crate) fn begin(env: &Env, home: &Home, demand: &Demand) -> Result<Begun, Failure> {
-    let order = order(env, home, demand)?;
-    let run = control::start(home, env, &order, &Deadline::after(super::control::PATIENCE))?;
-    if run.phases == Asked::Yes {
-        orchestrator::begin(home, &run);
+pub(crate) fn begin_run(
+    env: &Env,
+    home: &RalphHome,
+    demand: &StartRequest,
+) -> Result<StartedRun, CommandFailure> {
+    let order = resolve_request(env, home, demand)?;
+    let run =
+        control::start_run(home, env, &order, &Deadline::after(super::control::LOCK_TIMEOUT))?;
+    if run.phases == OptIn::Yes {
+        phases::write_first_view(home, &run);
     }
-    let notes = notes(env, home, &run);
-    Ok(Begun { run, notes })
+    let notes = start_notes(env, home, &run);
+    Ok(StartedRun { run, notes })
 }
 
 /// Resolves the paths, policy and limits of a request.
-pub(crate) fn order(env: &Env, home: &Home, demand: &Demand) -> Result<Order, Failure> {
+pub(crate) fn resolve_request(
+    env: &Env,
+    home: &RalphHome,
+    demand: &StartRequest,
+) -> Result<RunStartRequest, CommandFailure> {
     let mut features = Vec::new();
     for named in &demand.features {
         let named = list_directory(named, &demand.here)?;
@@ -227,8 +245,8 @@ pub(crate) fn order(env: &Env, home: &Home, demand: &Demand) -> Result<Order, Fa
             plans.push(named);
         }
     }
-    let policy = policy(home, demand)?;
-    Ok(Order {
+    let policy = approved_policy(home, demand)?;
+    Ok(RunStartRequest {
         session: demand.session.clone(),
         project: demand.project.clone(),
         goal: demand.goal.clone(),
@@ -236,13 +254,13 @@ pub(crate) fn order(env: &Env, home: &Home, demand: &Demand) -> Result<Order, Fa
         features,
         plans,
         tasks: demand.tasks,
-        promise: promise(demand.promise.as_deref())?,
+        promise: check_promise(demand.promise.as_deref())?,
         checklist: demand.checklist,
         secrets: env.secrets(),
         policy,
         complexity: demand.complexity,
         prompt: demand.prompt.clone(),
-        process: env.claude_pid().and_then(owner::mark),
+        process: env.claude_pid().and_then(process_identity::identify_process),
         phases: demand.phases,
         transcript_length: demand.transcript_length,
         drive: demand.drive.clone(),
@@ -251,22 +269,27 @@ pub(crate) fn order(env: &Env, home: &Home, demand: &Demand) -> Result<Order, Fa
 }
 
 /// The approved policy of the project; `None` without gates. An unapproved policy is an error: the run does not start.
-pub(crate) fn policy(home: &Home, demand: &Demand) -> Result<Option<Approved>, Failure> {
-    if demand.gates == Gates::LeftOut {
+pub(crate) fn approved_policy(
+    home: &RalphHome,
+    demand: &StartRequest,
+) -> Result<Option<ApprovedPolicy>, CommandFailure> {
+    if demand.gates == GateSelection::Skipped {
         return Ok(None);
     }
-    let Some((config, _)) = contract::policy(home, &demand.project)? else { return Ok(None) };
-    let subject = super::gate::approved(home, &config, None)?;
-    Ok(Some(Approved { config, subject }))
+    let Some((config, _)) = contract::load_project_policy(home, &demand.project)? else {
+        return Ok(None);
+    };
+    let subject = super::gate::require_approval(home, &config, None)?;
+    Ok(Some(ApprovedPolicy { config, subject }))
 }
 
-fn notes(env: &Env, home: &Home, run: &Run) -> Vec<String> {
+fn start_notes(env: &Env, home: &RalphHome, run: &RunRecord) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Some(why) = super::off(env, home) {
+    if let Some(why) = super::off_reason(env, home) {
         notes.push(format!("ralph is off: {why}"));
     }
     notes.extend(plan_notes(run));
-    let named = |list: &ListSeal| Named { path: PathBuf::from(&list.path), kind: list.kind };
+    let named = |list: &ListSeal| ListFile { path: PathBuf::from(&list.path), kind: list.kind };
     let lists: Vec<_> = run.lists.iter().map(named).collect();
     notes.extend(list_notes(&lists, run.seal.as_ref().map(|seal| &seal.policy)));
     if let Some(seal) = &run.seal
@@ -279,24 +302,26 @@ fn notes(env: &Env, home: &Home, run: &Run) -> Vec<String> {
         notes.push(gate);
     }
     let measured = run.seal.as_ref().is_some_and(|seal| !seal.policy.gates.is_empty());
-    let listed = !run.lists.is_empty() || run.checklist == Asked::Yes || run.tasks == Asked::Yes;
-    if !listed && run.promise.is_none() && run.phases == Asked::No && !measured {
-        notes.push(UNMEASURED.to_string());
+    let listed = !run.lists.is_empty() || run.checklist == OptIn::Yes || run.tasks == OptIn::Yes;
+    if !listed && run.promise.is_none() && run.phases == OptIn::No && !measured {
+        notes.push(UNMEASURED_NOTE.to_string());
     }
     notes.extend(phase_notes(run));
     notes
 }
 
 /// Warns about stages without a required gate in a run with phases.
-fn phase_notes(run: &Run) -> Option<String> {
-    let counts = |stage: Stage| {
+fn phase_notes(run: &RunRecord) -> Option<String> {
+    let counts = |stage: RequirementStage| {
         let gates = run.seal.iter().flat_map(|seal| &seal.policy.gates);
-        gates.into_iter().any(|gate| gate.stage == stage && gate.weight == Weight::Required)
+        gates
+            .into_iter()
+            .any(|gate| gate.stage == stage && gate.weight == RequirementWeight::Required)
     };
-    let missing: Vec<_> = [Stage::Correctness, Stage::Quality]
+    let missing: Vec<_> = [RequirementStage::Correctness, RequirementStage::Quality]
         .into_iter()
-        .filter(|stage| run.phases == Asked::Yes && !counts(*stage))
-        .map(Stage::name)
+        .filter(|stage| run.phases == OptIn::Yes && !counts(*stage))
+        .map(RequirementStage::name)
         .collect();
     (!missing.is_empty()).then(|| {
         format!(
@@ -307,28 +332,29 @@ fn phase_notes(run: &Run) -> Option<String> {
 }
 
 /// Warns about checks in a plan that cannot be run.
-fn plan_notes(run: &Run) -> Vec<String> {
+fn plan_notes(run: &RunRecord) -> Vec<String> {
     let plans = run.lists.iter().filter(|list| list.kind == ListKind::Plan);
     let notes = plans.flat_map(|list| {
         let path = Path::new(&list.path);
-        let bytes = fs::read(path, plan::LARGEST).unwrap_or_default();
-        let notes = plan::read(&bytes).map(|plan| plan.notes).unwrap_or_default();
-        let file = wording::safe(&lists::shown(run, path));
-        notes.into_iter().map(move |note| note.at(&file)).collect::<Vec<_>>()
+        let bytes = fs::read(path, plan::MAX_PLAN_BYTES).unwrap_or_default();
+        let notes = plan::parse_plan(&bytes).map(|plan| plan.notes).unwrap_or_default();
+        let file = describe::safe_line(&run_lists::display_path(run, path));
+        notes.into_iter().map(move |note| note.format_for(&file)).collect::<Vec<_>>()
     });
     notes.take(SHOWN_NOTES).collect()
 }
 
 /// Warns about lists that are already done, and about items without a check.
-pub(crate) fn list_notes(lists: &[Named], policy: Option<&Policy>) -> Vec<String> {
-    let items: Vec<_> = lists.iter().filter_map(|list| lists::read(list).ok()).flatten().collect();
+pub(crate) fn list_notes(lists: &[ListFile], policy: Option<&Policy>) -> Vec<String> {
+    let items: Vec<_> =
+        lists.iter().filter_map(|list| run_lists::read_list(list).ok()).flatten().collect();
     let mut notes = Vec::new();
     if items.is_empty() {
         return notes;
     }
     let unchecked = items.iter().filter(|item| item.check.is_none()).count();
     let backed = policy.is_some_and(|policy| {
-        policy.verify.claims == Claims::WithGates && !policy.gates.is_empty()
+        policy.verify.claims == ClaimPolicy::WithGates && !policy.gates.is_empty()
     });
     if items.iter().all(|item| item.done) && unchecked == items.len() {
         notes.push(
@@ -346,57 +372,59 @@ pub(crate) fn list_notes(lists: &[Named], policy: Option<&Policy>) -> Vec<String
     notes
 }
 
-fn missing_tools(seal: &Seal) -> impl Iterator<Item = String> {
+fn missing_tools(seal: &PolicySeal) -> impl Iterator<Item = String> {
     let found = |gate: &Gate| seal.tools.iter().any(|tool| tool.gate == gate.name);
     let missing = seal.policy.gates.iter().filter(move |gate| !found(gate));
     missing.filter_map(|gate| match &gate.command {
-        Command::Argv(words) => {
-            let program = wording::safe(words.first()?);
+        GateInvocation::Argv(words) => {
+            let program = describe::safe_line(words.first()?);
             Some(format!("gate {} needs `{program}`, which was not found", gate.name))
         }
-        Command::Shell(_) => None,
+        GateInvocation::Shell(_) => None,
     })
 }
 
-fn session(env: &Env, args: &Start) -> Result<SessionId, Failure> {
+fn session_id(env: &Env, args: &StartArgs) -> Result<SessionId, CommandFailure> {
     let own = env.claude_session();
     let named = args.session.clone().or_else(|| own.clone());
-    if super::caller(env) == Caller::Agent && named != own {
+    if super::identify_caller(env) == CommandCaller::Agent && named != own {
         let hint = "ask a person to do this in their own terminal";
-        return Err(Failure::new("an agent may start a run only for its own session", hint));
+        return Err(CommandFailure::new("an agent may start a run only for its own session", hint));
     }
     let hint = "give `--session ID`; in Claude Code, `/status` shows the session's id";
-    let named = named.ok_or_else(|| Failure::new("no session given", hint))?;
+    let named = named.ok_or_else(|| CommandFailure::new("no session given", hint))?;
     SessionId::parse(&named).ok_or_else(|| {
-        let what = format!("`{}` cannot be a session id", ralph_core::text::line(&named, 130));
-        Failure::new(&what, "an id is 1 to 128 letters, digits, `_` and `-`")
+        let what =
+            format!("`{}` cannot be a session id", ralph_core::text::clean_line(&named, 130));
+        CommandFailure::new(&what, "an id is 1 to 128 letters, digits, `_` and `-`")
     })
 }
 
-pub(crate) fn goal(file: Option<&Path>, here: &Path) -> Result<Vec<u8>, Failure> {
+pub(crate) fn read_goal(file: Option<&Path>, here: &Path) -> Result<Vec<u8>, CommandFailure> {
     let goal = match file {
         None => return Ok(Vec::new()),
         Some(path) if path == Path::new("-") => {
             if std::io::stdin().is_terminal() {
                 term::err("write the goal, then press Ctrl-D on an empty line\n");
             }
-            stdin::read_all(std::io::stdin(), LARGEST_GOAL)
-                .map_err(|error| Failure::because("cannot read the goal from stdin", &error))?
+            stdin::read_all(std::io::stdin(), MAX_GOAL_BYTES).map_err(|error| {
+                CommandFailure::caused_by("cannot read the goal from stdin", &error)
+            })?
         }
         Some(path) if fs::is_special(&here.join(path)) => {
             let what = format!("`{}` is not a regular file", path.display());
-            return Err(Failure::new(&what, "pipe it in instead, with `--goal-file -`"));
+            return Err(CommandFailure::new(&what, "pipe it in instead, with `--goal-file -`"));
         }
-        Some(path) => fs::read(&here.join(path), LARGEST_GOAL)?,
+        Some(path) => fs::read(&here.join(path), MAX_GOAL_BYTES)?,
     };
     if goal.trim_ascii().is_empty() {
         let hint = "write the goal, or omit `--goal-file`";
-        return Err(Failure::new("the goal is empty", hint));
+        return Err(CommandFailure::new("the goal is empty", hint));
     }
     Ok(goal)
 }
 
-fn promise(promise: Option<&str>) -> Result<Option<String>, Failure> {
+fn check_promise(promise: Option<&str>) -> Result<Option<String>, CommandFailure> {
     match promise {
         Some(promise)
             if promise.trim().is_empty()
@@ -406,7 +434,7 @@ fn promise(promise: Option<&str>) -> Result<Option<String>, Failure> {
         {
             let what =
                 "`--completion-promise` needs 1 to 200 printable characters without `<` and `>`";
-            Err(Failure::new(
+            Err(CommandFailure::new(
                 what,
                 "choose a short phrase that the agent would not write by chance",
             ))
@@ -416,46 +444,46 @@ fn promise(promise: Option<&str>) -> Result<Option<String>, Failure> {
 }
 
 /// The directory of a feature list, given as the directory, the list file or the name of a loop.
-pub(crate) fn list_directory(path: &Path, here: &Path) -> Result<PathBuf, Failure> {
-    if path.file_name().is_some_and(|name| name == loop_directory::FEATURES)
+pub(crate) fn list_directory(path: &Path, here: &Path) -> Result<PathBuf, CommandFailure> {
+    if path.file_name().is_some_and(|name| name == loop_directory::FEATURES_FILE)
         && !fs::is_directory(&here.join(path))
     {
-        return directory(path.parent().unwrap_or(Path::new(".")), here);
+        return resolve_directory(path.parent().unwrap_or(Path::new(".")), here);
     }
     // The name of a loop, as for `ralph feature --loop`.
     let named = here.join(loop_directory::DEFAULT_DIRECTORY).with_file_name(path);
     let is_name = path.components().count() == 1 && !fs::is_directory(&here.join(path));
     if is_name && fs::is_directory(&named) {
-        return directory(&named, here);
+        return resolve_directory(&named, here);
     }
-    directory(path, here)
+    resolve_directory(path, here)
 }
 
-pub(crate) fn plan_file(path: &Path, here: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn plan_file(path: &Path, here: &Path) -> Result<PathBuf, CommandFailure> {
     let what = || format!("`{}` is not a file", path.display());
     let resolved = fs::resolve(&here.join(path)).filter(|path| !fs::is_directory(path));
     let resolved = resolved.filter(|path| path.to_str().is_some());
-    resolved.ok_or_else(|| Failure::new(&what(), "name a Markdown file with `- [ ]` items"))
+    resolved.ok_or_else(|| CommandFailure::new(&what(), "name a Markdown file with `- [ ]` items"))
 }
 
-pub(crate) fn directory(path: &Path, here: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn resolve_directory(path: &Path, here: &Path) -> Result<PathBuf, CommandFailure> {
     let what = || format!("`{}` is not a directory", path.display());
     let resolved = fs::resolve(&here.join(path)).filter(|path| fs::is_directory(path));
-    let resolved = resolved.ok_or_else(|| Failure::new(&what(), "check the path"))?;
+    let resolved = resolved.ok_or_else(|| CommandFailure::new(&what(), "check the path"))?;
     if resolved.to_str().is_none() {
         let what = format!("`{}` is not valid UTF-8", resolved.display());
-        return Err(Failure::new(&what, "rename the directory"));
+        return Err(CommandFailure::new(&what, "rename the directory"));
     }
     Ok(resolved)
 }
 
-pub(crate) fn shown(begun: &Begun) -> String {
-    let Begun { run, notes } = begun;
+pub(crate) fn render_started(begun: &StartedRun) -> String {
+    let StartedRun { run, notes } = begun;
     let owner = run.owner.as_ref().map(SessionId::as_str).unwrap_or_default();
     let mut out =
         format!("{}  started     {}\n", term::paint(term::BOLD, run.id.as_str()), run.title);
     out.push_str(&format!("      session {owner}\n"));
-    out.push_str(&terms(run));
+    out.push_str(&contract_lines(run));
     for note in notes {
         out.push_str(&format!("      {:<7} {note}\n", "note"));
     }
@@ -464,15 +492,15 @@ pub(crate) fn shown(begun: &Begun) -> String {
 }
 
 /// The limits of the run and the sources of its requirements, a line each.
-pub(crate) fn terms(run: &Run) -> String {
-    let mut out = format!("      limits  {}\n", wording::limits(&run.limits));
-    for (label, value) in wording::contract(run) {
+pub(crate) fn contract_lines(run: &RunRecord) -> String {
+    let mut out = format!("      limits  {}\n", describe::limits(&run.limits));
+    for (label, value) in describe::contract(run) {
         out.push_str(&format!("      {label:<7} {value}\n"));
     }
     out
 }
 
-fn print_json(run: &Run) -> Result<(), Failure> {
+fn print_json(run: &RunRecord) -> Result<(), CommandFailure> {
     super::print_json(&StartJson {
         v: 1,
         run: run.id.as_str(),
@@ -480,12 +508,12 @@ fn print_json(run: &Run) -> Result<(), Failure> {
         project: &run.project,
         max_iterations: run.limits.max_iterations,
         max_duration_ms: run.limits.max_duration_ms,
-        max_cost_usd: run.limits.max_cost_micro_usd.map(wording::usd),
+        max_cost_usd: run.limits.max_cost_micro_usd.map(describe::micro_usd_as_usd),
         stuck_after: run.limits.stuck_after,
         min_iterations: run.limits.min_iterations,
         features: &run.features,
         completion_promise: run.promise.as_deref(),
-        checklist: run.checklist == Asked::Yes,
+        checklist: run.checklist == OptIn::Yes,
         goal_bytes: run.goal_bytes,
         gates: run
             .seal
@@ -493,7 +521,7 @@ fn print_json(run: &Run) -> Result<(), Failure> {
             .flat_map(|seal| &seal.policy.gates)
             .map(|gate| gate.name.as_str())
             .collect(),
-        started_at: clock::rfc3339(run.started_ms),
+        started_at: clock::format_rfc3339(run.started_ms),
         cancel: format!("ralph cancel {}", run.id),
     })?;
     Ok(())

@@ -1,51 +1,51 @@
 //! `ralph status`: runs, queues, sessions held by files of other tools, and faults.
 
-use super::home;
-use super::run::queue::standing::{self, QueueJson, Standing};
-use super::words::WaiverJson;
-use crate::cli::Status;
-use crate::driven;
-use crate::phases;
-use crate::report::Failure;
+use super::adjust::WaiverJson;
+use super::open_home;
+use super::run::queue::queue_status::{self, QueueStatus, QueueStatusJson};
+use crate::cli::StatusArgs;
+use crate::describe::{self, safe_line};
+use crate::driven_status;
+use crate::failure::CommandFailure;
+use crate::orchestrator_view;
 use crate::term::{self, paint};
-use crate::wording::{self, safe};
 use ralph_core::chunk;
-use ralph_core::facts::Declared;
+use ralph_core::facts::DeclaredPause;
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::record::{Asked, Dispute, Line};
-use ralph_core::run::{Phase, State};
-use ralph_home::faults::{self, Fault, describe};
-use ralph_home::paths::Home;
+use ralph_core::record::{Dispute, OptIn, ReportLine};
+use ralph_core::run::{RunPhase, RunState};
+use ralph_home::faults::{self, Fault, describe_error};
+use ralph_home::paths::RalphHome;
 use ralph_home::store;
-use ralph_hook::control::{self, Caller, Named};
-use ralph_hook::orchestrator;
-use ralph_hook::overview::{self, HeldView, RunView, Unreadable};
-use ralph_install::doctor::protection::{self, Unprotected};
+use ralph_hook::control::{self, CommandCaller, RunOrSession};
+use ralph_hook::overview::{self, HeldSession, RunView, UnreadableRun};
+use ralph_hook::phases;
+use ralph_install::doctor::protection::{self, UnprotectedReason};
 use ralph_sys::clock;
 use ralph_sys::env::Env;
 use serde::Serialize;
 
-const A_DAY_MS: u64 = 24 * 60 * 60 * 1000;
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 const SHOWN_FAULTS: usize = 10;
 const SHOWN_RUNS: usize = 50;
 
 #[derive(Serialize)]
-struct Overview<'a> {
+struct StatusJson<'a> {
     v: u8,
     /// Why ralph is switched off, if it is.
     off: Option<&'static str>,
-    runs: Vec<RunJson<'a>>,
+    runs: Vec<RunStatusJson<'a>>,
     /// Absent while there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    queues: Vec<QueueJson<'a>>,
+    queues: Vec<QueueStatusJson<'a>>,
     /// Sessions that are held only by files of other tools.
-    held: Vec<HeldJson<'a>>,
-    unreadable: Vec<UnreadableJson<'a>>,
+    held: Vec<HeldSessionJson<'a>>,
+    unreadable: Vec<UnreadableRunJson<'a>>,
     faults: Vec<FaultJson<'a>>,
 }
 
 #[derive(Serialize)]
-struct RunJson<'a> {
+struct RunStatusJson<'a> {
     run: &'a str,
     status: &'static str,
     /// Why no hook of the run's session reaches ralph, although the run is active.
@@ -62,17 +62,17 @@ struct RunJson<'a> {
     context_tokens: Option<u64>,
     /// Absent while no agent works on a chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
-    chunks: Option<ChunksJson>,
+    chunks: Option<ChunkCountJson>,
     /// Absent for a run without phases.
     #[serde(skip_serializing_if = "Option::is_none")]
-    orchestrator: Option<phases::PictureJson<'a>>,
+    orchestrator: Option<orchestrator_view::OrchestratorJson<'a>>,
     trouble: Option<&'a str>,
     tampering: Option<&'a str>,
     requirements: u32,
     unmet: u32,
     unknown: u32,
     pending: u32,
-    open: &'a [Line],
+    open: &'a [ReportLine],
     /// Absent while there is none, as are disputes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     waivers: Vec<WaiverJson>,
@@ -83,26 +83,26 @@ struct RunJson<'a> {
     told: &'a [String],
     /// Absent for a run that ralph does not drive itself.
     #[serde(skip_serializing_if = "Option::is_none")]
-    driven: Option<driven::DrivenJson<'a>>,
+    driven: Option<driven_status::DrivenJson<'a>>,
     started_at: String,
     last_seen_at: String,
 }
 
 /// How many agents work on a chunk, and how many of them were verified at their last check.
 #[derive(Serialize)]
-struct ChunksJson {
+struct ChunkCountJson {
     verified: usize,
     total: usize,
 }
 
 #[derive(Serialize)]
-struct HeldJson<'a> {
+struct HeldSessionJson<'a> {
     session: &'a str,
     last_decided_at: String,
 }
 
 #[derive(Serialize)]
-struct UnreadableJson<'a> {
+struct UnreadableRunJson<'a> {
     run: &'a str,
     why: String,
 }
@@ -116,23 +116,24 @@ struct FaultJson<'a> {
     session: Option<&'a str>,
 }
 
-pub(crate) fn run(env: &Env, args: &Status) -> Result<(), Failure> {
-    let home = home(env)?;
+pub(crate) fn run(env: &Env, args: &StatusArgs) -> Result<(), CommandFailure> {
+    let home = open_home(env)?;
     if args.clear_trouble {
-        if super::caller(env) == Caller::Agent {
+        if super::identify_caller(env) == CommandCaller::Agent {
             let hint = "ask a person to do this in their own terminal";
-            return Err(Failure::new("an agent may not clear the faults", hint));
+            return Err(CommandFailure::new("an agent may not clear the faults", hint));
         }
-        return clear(&home, args);
+        return clear_faults(&home, args);
     }
-    let (mut runs, mut unreadable) = overview::runs(&home)?;
-    let queue = args.name.as_ref().map_or(Ok(None), |name| standing::named(&home, name))?;
+    let (mut runs, mut unreadable) = overview::list_run_views(&home)?;
+    let queue =
+        args.name.as_ref().map_or(Ok(None), |name| queue_status::named_queue(&home, name))?;
     if let Some(queue) = &queue {
-        queue.keep(&mut runs, &mut unreadable);
+        queue.retain_runs(&mut runs, &mut unreadable);
     } else if let Some(name) = &args.name {
-        let run = match control::named(&home, name)? {
-            Named::Run(run) => run,
-            Named::Session(session) => return Err(no_run(&session)),
+        let run = match control::resolve_name(&home, name)? {
+            RunOrSession::Run(run) => run,
+            RunOrSession::Session(session) => return Err(no_run_error(&session)),
         };
         runs.retain(|view| view.opened.run.id == run);
         unreadable.retain(|one| one.run == run);
@@ -143,16 +144,16 @@ pub(crate) fn run(env: &Env, args: &Status) -> Result<(), Failure> {
         runs.retain(|view| !is_old(view, now_ms));
         runs.truncate(SHOWN_RUNS);
     }
-    let unprotected = protection::of_runs(env, &home, &runs);
-    let unprotected: Vec<_> = unprotected.into_iter().zip(&runs).map(in_band).collect();
-    let faults = faults::all(&home);
-    let held = if args.name.is_none() { overview::held(&home) } else { Vec::new() };
-    let off = super::off(env, &home);
+    let unprotected = protection::find_unprotected(env, &home, &runs);
+    let unprotected: Vec<_> = unprotected.into_iter().zip(&runs).map(skip_driven).collect();
+    let faults = faults::list_faults(&home);
+    let held = if args.name.is_none() { overview::list_held_sessions(&home) } else { Vec::new() };
+    let off = super::off_reason(env, &home);
     if let Some(queue) = queue.as_ref().filter(|_| !args.json) {
-        return term::out(&queue.shown()).map(drop);
+        return term::out(&queue.render_tasks()).map(drop);
     }
-    let queues = standing::of_status(&home, queue, args);
-    let shown = Shown {
+    let queues = queue_status::queues_for_status(&home, queue, args);
+    let shown = StatusReport {
         queues: &queues,
         home: &home,
         off,
@@ -162,35 +163,41 @@ pub(crate) fn run(env: &Env, args: &Status) -> Result<(), Failure> {
         left_out: all - runs.len(),
         unreadable: &unreadable,
         faults: &faults,
-        all: if args.name.is_none() { All::Yes } else { All::No },
+        all: if args.name.is_none() { StatusScope::Everything } else { StatusScope::OneRun },
     };
     if args.json { print_json(&shown) } else { print(&shown) }
 }
 
 /// A driven run needs no hook: the runner answers its stops in-band, so it is never unprotected.
-fn in_band((unprotected, view): (Option<Unprotected>, &RunView)) -> Option<Unprotected> {
+fn skip_driven(
+    (unprotected, view): (Option<UnprotectedReason>, &RunView),
+) -> Option<UnprotectedReason> {
     unprotected.filter(|_| view.opened.run.drive.is_none())
 }
 
 /// One run, as `/ralph:status` shows it in the session.
-pub(crate) fn of_run(home: &Home, run: &RunId) -> Result<String, Failure> {
-    let opened = store::load(home, run)?;
-    let view = RunView { phase: control::phase(home, &opened), opened };
+pub(crate) fn render_run(home: &RalphHome, run: &RunId) -> Result<String, CommandFailure> {
+    let opened = store::load_run(home, run)?;
+    let view = RunView { phase: control::effective_phase(home, &opened), opened };
     // A command typed in the session proves that its hooks reach ralph, so protection is not checked.
-    let pipeline = super::pipeline::line(home, &view.opened);
-    let text = paragraph(&view, None, (&faults::all(home), pipeline, settled(home, &view)));
-    Ok(text + &phases_of(home, &view, All::No))
+    let pipeline = super::pipeline::summary_line(home, &view.opened);
+    let text = run_paragraph(
+        &view,
+        None,
+        (&faults::list_faults(home), pipeline, worktree_outcome(home, &view)),
+    );
+    Ok(text + &phase_lines(home, &view, StatusScope::OneRun))
 }
 
-fn clear(home: &Home, args: &Status) -> Result<(), Failure> {
+fn clear_faults(home: &RalphHome, args: &StatusArgs) -> Result<(), CommandFailure> {
     #[derive(Serialize)]
-    struct Cleared {
+    struct ClearedFaultsJson {
         v: u8,
         forgotten: usize,
     }
-    let forgotten = faults::clear(home)?;
+    let forgotten = faults::clear_faults(home)?;
     if args.json {
-        super::print_json(&Cleared { v: 1, forgotten })?;
+        super::print_json(&ClearedFaultsJson { v: 1, forgotten })?;
     } else {
         let noun = if forgotten == 1 { "fault" } else { "faults" };
         term::out(&format!("{forgotten} {noun} cleared\n"))?;
@@ -198,77 +205,77 @@ fn clear(home: &Home, args: &Status) -> Result<(), Failure> {
     Ok(())
 }
 
-fn no_run(session: &SessionId) -> Failure {
+fn no_run_error(session: &SessionId) -> CommandFailure {
     let hint = format!("`ralph why {session}` shows what was decided");
-    Failure::new(&format!("only files of other tools hold session `{session}`"), &hint)
+    CommandFailure::new(&format!("only files of other tools hold session `{session}`"), &hint)
 }
 
 fn is_old(view: &RunView, now_ms: u64) -> bool {
-    matches!(view.phase, Phase::Ended(_))
-        && now_ms.saturating_sub(view.opened.state.last_seen_ms) > A_DAY_MS
+    matches!(view.phase, RunPhase::Ended(_))
+        && now_ms.saturating_sub(view.opened.state.last_seen_ms) > DAY_MS
 }
 
-struct Shown<'a> {
-    home: &'a Home,
-    queues: &'a [Standing],
+struct StatusReport<'a> {
+    home: &'a RalphHome,
+    queues: &'a [QueueStatus],
     off: Option<&'static str>,
     runs: &'a [RunView],
     /// One entry for each run.
-    unprotected: &'a [Option<Unprotected>],
-    held: &'a [HeldView],
+    unprotected: &'a [Option<UnprotectedReason>],
+    held: &'a [HeldSession],
     left_out: usize,
-    unreadable: &'a [Unreadable],
+    unreadable: &'a [UnreadableRun],
     faults: &'a [Fault],
-    all: All,
+    all: StatusScope,
 }
 
 /// Whether everything is shown, or one run.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum All {
-    Yes,
-    No,
+enum StatusScope {
+    Everything,
+    OneRun,
 }
 
-impl Shown<'_> {
+impl StatusReport<'_> {
     fn is_empty(&self) -> bool {
         let has_runs = !self.runs.is_empty() || !self.unreadable.is_empty();
         !has_runs && self.held.is_empty() && self.queues.is_empty()
     }
 
     /// The faults that are not shown with one of the runs.
-    fn general(&self) -> Vec<&Fault> {
+    fn unattached_faults(&self) -> Vec<&Fault> {
         let shown = |id: &str| self.runs.iter().any(|view| view.opened.run.id.as_str() == id);
         let general = |fault: &&Fault| !fault.run.as_deref().is_some_and(shown);
         match self.all {
-            All::Yes => self.faults.iter().filter(general).collect(),
-            All::No => Vec::new(),
+            StatusScope::Everything => self.faults.iter().filter(general).collect(),
+            StatusScope::OneRun => Vec::new(),
         }
     }
 }
 
-fn print(shown: &Shown<'_>) -> Result<(), Failure> {
+fn print(shown: &StatusReport<'_>) -> Result<(), CommandFailure> {
     let mut out = String::new();
     if let Some(why) = shown.off {
-        out.push_str(&format!("{} ralph is off: {why}\n\n", paint(term::ODD, "?")));
+        out.push_str(&format!("{} ralph is off: {why}\n\n", paint(term::WARN, "?")));
     }
     for (view, unprotected) in shown.runs.iter().zip(shown.unprotected) {
-        let pipeline = super::pipeline::line(shown.home, &view.opened);
-        out.push_str(&paragraph(
+        let pipeline = super::pipeline::summary_line(shown.home, &view.opened);
+        out.push_str(&run_paragraph(
             view,
             unprotected.as_ref(),
-            (shown.faults, pipeline, settled(shown.home, view)),
+            (shown.faults, pipeline, worktree_outcome(shown.home, view)),
         ));
-        out.push_str(&phases_of(shown.home, view, shown.all));
+        out.push_str(&phase_lines(shown.home, view, shown.all));
     }
     for one in shown.queues {
         out.push_str(&one.paragraph());
     }
     for one in shown.unreadable {
         let id = paint(term::BOLD, one.run.as_str());
-        out.push_str(&format!("{id}  unreadable    {}\n", safe(&describe(&one.error))));
+        out.push_str(&format!("{id}  unreadable    {}\n", safe_line(&describe_error(&one.error))));
     }
     for one in shown.held {
-        out.push_str(&wording::held(one));
+        out.push_str(&describe::held_session(one));
     }
     if shown.is_empty() {
         out.push_str(match shown.left_out {
@@ -279,7 +286,7 @@ fn print(shown: &Shown<'_>) -> Result<(), Failure> {
     if shown.left_out > 0 {
         out.push_str(&format!("{} more; `ralph status --all` shows them\n", shown.left_out));
     }
-    let general = shown.general();
+    let general = shown.unattached_faults();
     if !general.is_empty() {
         out.push_str("\nfaults in ralph itself, newest first:\n");
         general.iter().take(SHOWN_FAULTS).for_each(|fault| out.push_str(&fault_line(fault)));
@@ -294,29 +301,32 @@ fn print(shown: &Shown<'_>) -> Result<(), Failure> {
 }
 
 /// Reads the journal only if the run has a work tree.
-fn settled(home: &Home, view: &RunView) -> Option<String> {
+fn worktree_outcome(home: &RalphHome, view: &RunView) -> Option<String> {
     let run = &view.opened.run;
     run.drive.as_ref().filter(|drive| drive.worktree.is_some())?;
-    driven::settled(&overview::of_run(home, &run.id).ok()?.entries)
+    driven_status::worktree_outcome(&overview::run_history(home, &run.id).ok()?.entries)
 }
 
-fn paragraph(
+fn run_paragraph(
     view: &RunView,
-    unprotected: Option<&Unprotected>,
+    unprotected: Option<&UnprotectedReason>,
     (faults, pipeline, settled): (&[Fault], Option<String>, Option<String>),
 ) -> String {
     let (run, state) = (&view.opened.run, &view.opened.state);
     let now_ms = clock::now_ms();
     let id = paint(term::BOLD, run.id.as_str());
-    let word = wording::standing_of(view, unprotected);
-    if let Phase::Ended(_) = view.phase {
-        let ago = wording::ago(now_ms, state.last_seen_ms);
+    let word = describe::view_standing(view, unprotected);
+    if let RunPhase::Ended(_) = view.phase {
+        let ago = describe::ago(now_ms, state.last_seen_ms);
         let noun = if state.iteration == 1 { "iteration" } else { "iterations" };
-        let spent = wording::spent(state).map(|it| format!(", {}", ralph_core::limits::money(it)));
+        let spent =
+            describe::spent(state).map(|it| format!(", {}", ralph_core::limits::format_usd(it)));
         let spent = spent.unwrap_or_default();
         let asked = match &state.declared {
-            Some(Declared::NeedsHuman(question)) => format!("      asks: {}\n", safe(question)),
-            Some(Declared::Waiting { .. }) | None => String::new(),
+            Some(DeclaredPause::NeedsHuman(question)) => {
+                format!("      asks: {}\n", safe_line(question))
+            }
+            Some(DeclaredPause::Waiting { .. }) | None => String::new(),
         };
         let sessions = match state.driving.count {
             0 | 1 => String::new(),
@@ -324,23 +334,23 @@ fn paragraph(
         };
         return format!(
             "{id}  {word:<13} {}  ({ago}, {} {noun}{sessions}{spent})\n{asked}{}{}",
-            safe(&run.title),
+            safe_line(&run.title),
             state.iteration,
-            indented(driven::lines(run, state, view.phase, settled.as_deref())),
-            said(state, now_ms)
+            indented(driven_status::status_lines(run, state, view.phase, settled.as_deref())),
+            remark_text(state, now_ms)
         );
     }
-    let mut out = format!("{id}  {word:<13} {}\n", safe(&run.title));
+    let mut out = format!("{id}  {word:<13} {}\n", safe_line(&run.title));
     out.push_str(&format!(
         "      {}\n",
-        wording::progress(run, state, state.time_ms(view.phase, now_ms))
+        describe::progress(run, state, state.effective_now_ms(view.phase, now_ms))
     ));
     if let Some(why) = unprotected {
-        out.push_str(&wording::unprotected(why, now_ms));
+        out.push_str(&describe::unprotected(why, now_ms));
     }
     if let Some(report) = &state.report {
-        out.push_str(&format!("      {}\n", wording::report(report)));
-    } else if view.phase == Phase::Active
+        out.push_str(&format!("      {}\n", describe::report(report)));
+    } else if view.phase == RunPhase::Active
         && state.delivery.is_none()
         && state.declared.is_none()
         && state.trouble.is_none()
@@ -350,23 +360,32 @@ fn paragraph(
         out.push_str("      no stop seen yet; if none follows, run `ralph doctor`\n");
     }
     if let Some(pipeline) = pipeline {
-        out.push_str(&format!("      {}\n", safe(&pipeline)));
+        out.push_str(&format!("      {}\n", safe_line(&pipeline)));
     }
-    if let Some(Declared::Waiting { until_ms, why }) = &state.declared
+    if let Some(DeclaredPause::Waiting { until_ms, why }) = &state.declared
         && *until_ms > now_ms
     {
-        out.push_str(&format!("      waits until {}: {}\n", wording::when(*until_ms), safe(why)));
+        out.push_str(&format!(
+            "      waits until {}: {}\n",
+            describe::local_time(*until_ms),
+            safe_line(why)
+        ));
     }
-    out.push_str(&indented(driven::lines(run, state, view.phase, settled.as_deref())));
-    out.push_str(&said(state, now_ms));
-    if view.phase == Phase::Orphaned && run.drive.is_none() {
+    out.push_str(&indented(driven_status::status_lines(
+        run,
+        state,
+        view.phase,
+        settled.as_deref(),
+    )));
+    out.push_str(&remark_text(state, now_ms));
+    if view.phase == RunPhase::Orphaned && run.drive.is_none() {
         out.push_str(&format!(
             "      its session is not held; `ralph resume {}` resumes it\n",
             run.id
         ));
     }
     if let Some(what) = &view.opened.tampering {
-        out.push_str(&format!("      {} {}\n", paint(term::BAD, "✗"), safe(what)));
+        out.push_str(&format!("      {} {}\n", paint(term::BAD, "✗"), safe_line(what)));
     }
     for fault in faults.iter().filter(|fault| fault.run.as_deref() == Some(run.id.as_str())) {
         out.push_str(&format!("    {}", fault_line(fault)));
@@ -375,20 +394,22 @@ fn paragraph(
 }
 
 /// The phases of an orchestrated run: one line in the overview, all conditions if only this run is shown.
-fn phases_of(home: &Home, view: &RunView, all: All) -> String {
-    if view.opened.run.phases == Asked::No {
+fn phase_lines(home: &RalphHome, view: &RunView, all: StatusScope) -> String {
+    if view.opened.run.phases == OptIn::No {
         return String::new();
     }
-    let picture = orchestrator::picture(home, &view.opened);
+    let picture = phases::phase_progress(home, &view.opened);
     match (all, view.phase) {
-        (All::No, _) => phases::shown(&picture),
-        (All::Yes, Phase::Ended(_)) => String::new(),
-        (All::Yes, _) => format!("      {}\n", phases::line(&picture)),
+        (StatusScope::OneRun, _) => orchestrator_view::render(&picture),
+        (StatusScope::Everything, RunPhase::Ended(_)) => String::new(),
+        (StatusScope::Everything, _) => {
+            format!("      {}\n", orchestrator_view::phase_line(&picture))
+        }
     }
 }
 
-fn said(state: &State, now_ms: u64) -> String {
-    indented(wording::said(state, now_ms))
+fn remark_text(state: &RunState, now_ms: u64) -> String {
+    indented(describe::remark_lines(state, now_ms))
 }
 
 fn indented(lines: Vec<String>) -> String {
@@ -396,23 +417,23 @@ fn indented(lines: Vec<String>) -> String {
 }
 
 fn fault_line(fault: &Fault) -> String {
-    let what = safe(&fault.what);
+    let what = safe_line(&fault.what);
     format!(
         "  {} {}  {} fault: {what}\n",
-        paint(term::ODD, "?"),
-        wording::when(fault.at_ms),
+        paint(term::WARN, "?"),
+        describe::local_time(fault.at_ms),
         fault.kind.name()
     )
 }
 
-fn print_json(shown: &Shown<'_>) -> Result<(), Failure> {
+fn print_json(shown: &StatusReport<'_>) -> Result<(), CommandFailure> {
     let now_ms = clock::now_ms();
     let picture = |view: &RunView| {
-        let is_orchestrated = view.opened.run.phases == Asked::Yes;
-        is_orchestrated.then(|| orchestrator::picture(shown.home, &view.opened))
+        let is_orchestrated = view.opened.run.phases == OptIn::Yes;
+        is_orchestrated.then(|| phases::phase_progress(shown.home, &view.opened))
     };
     let pictures: Vec<_> = shown.runs.iter().map(picture).collect();
-    super::print_json(&Overview {
+    super::print_json(&StatusJson {
         v: 1,
         off: shown.off,
         runs: shown
@@ -420,30 +441,33 @@ fn print_json(shown: &Shown<'_>) -> Result<(), Failure> {
             .iter()
             .zip(shown.unprotected)
             .zip(&pictures)
-            .map(|((view, unprotected), picture)| RunJson {
-                orchestrator: picture.as_ref().map(phases::json),
+            .map(|((view, unprotected), picture)| RunStatusJson {
+                orchestrator: picture.as_ref().map(orchestrator_view::json),
                 ..run_json(view, unprotected.as_ref(), now_ms)
             })
             .collect(),
-        queues: shown.queues.iter().map(Standing::json).collect(),
+        queues: shown.queues.iter().map(QueueStatus::json).collect(),
         held: shown
             .held
             .iter()
-            .map(|view| HeldJson {
+            .map(|view| HeldSessionJson {
                 session: view.session.as_str(),
-                last_decided_at: clock::rfc3339(view.last.at_ms),
+                last_decided_at: clock::format_rfc3339(view.last.at_ms),
             })
             .collect(),
         unreadable: shown
             .unreadable
             .iter()
-            .map(|one| UnreadableJson { run: RunId::as_str(&one.run), why: describe(&one.error) })
+            .map(|one| UnreadableRunJson {
+                run: RunId::as_str(&one.run),
+                why: describe_error(&one.error),
+            })
             .collect(),
         faults: shown
             .faults
             .iter()
             .map(|fault| FaultJson {
-                at: clock::rfc3339(fault.at_ms),
+                at: clock::format_rfc3339(fault.at_ms),
                 kind: fault.kind.name(),
                 what: &fault.what,
                 run: fault.run.as_deref(),
@@ -454,27 +478,31 @@ fn print_json(shown: &Shown<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn run_json<'a>(view: &'a RunView, unprotected: Option<&Unprotected>, now_ms: u64) -> RunJson<'a> {
+fn run_json<'a>(
+    view: &'a RunView,
+    unprotected: Option<&UnprotectedReason>,
+    now_ms: u64,
+) -> RunStatusJson<'a> {
     let (run, state) = (&view.opened.run, &view.opened.state);
     let report = state.report.as_ref();
-    let tally = chunk::tally(&state.parts, None);
+    let tally = chunk::tally_agents(&state.parts, None);
     let limits = state.limits(run);
-    RunJson {
+    RunStatusJson {
         run: run.id.as_str(),
-        status: wording::standing_of(view, unprotected),
-        unprotected: unprotected.map(|why| why.in_words(now_ms)),
+        status: describe::view_standing(view, unprotected),
+        unprotected: unprotected.map(|why| why.describe(now_ms)),
         title: &run.title,
         session: state.owner(run).map(SessionId::as_str),
         project: &run.project,
         iteration: state.iteration,
         max_iterations: limits.max_iterations,
-        elapsed_ms: state.elapsed_ms(state.time_ms(view.phase, now_ms)),
+        elapsed_ms: state.elapsed_ms(state.effective_now_ms(view.phase, now_ms)),
         max_duration_ms: limits.max_duration_ms,
-        spent_usd: wording::spent(state).map(wording::usd),
-        max_cost_usd: limits.max_cost_micro_usd.map(wording::usd),
+        spent_usd: describe::spent(state).map(describe::micro_usd_as_usd),
+        max_cost_usd: limits.max_cost_micro_usd.map(describe::micro_usd_as_usd),
         context_tokens: state.observed.as_ref().and_then(|observed| observed.context_tokens),
         chunks: (tally.all > 0)
-            .then_some(ChunksJson { verified: tally.verified, total: tally.all }),
+            .then_some(ChunkCountJson { verified: tally.verified, total: tally.all }),
         orchestrator: None,
         trouble: state.trouble.as_deref(),
         tampering: view.opened.tampering.as_deref(),
@@ -483,11 +511,11 @@ fn run_json<'a>(view: &'a RunView, unprotected: Option<&Unprotected>, now_ms: u6
         unknown: report.map_or(0, |report| report.unknown),
         pending: report.map_or(0, |report| report.pending),
         open: report.map_or(&[], |report| &report.lines),
-        waivers: state.waivers.iter().map(WaiverJson::of).collect(),
+        waivers: state.waivers.iter().map(WaiverJson::from_waiver).collect(),
         disputes: &state.disputes,
         told: &state.hints,
-        driven: driven::json(view),
-        started_at: clock::rfc3339(run.started_ms),
-        last_seen_at: clock::rfc3339(state.last_seen_ms),
+        driven: driven_status::json(view),
+        started_at: clock::format_rfc3339(run.started_ms),
+        last_seen_at: clock::format_rfc3339(state.last_seen_ms),
     }
 }

@@ -1,30 +1,30 @@
 //! `ralph statusline`: the run of a session on one line. The client calls it every few hundred milliseconds, so it
 //! reads only what it shows, takes no lock and changes nothing.
 
-use super::{home, off};
+use super::{off_reason, open_home};
 use crate::SUCCESS;
+use crate::describe::{self, safe_line};
 use crate::term::{self, paint};
-use crate::wording::{self, safe};
 use clap::Args;
-use ralph_core::limits::money;
-use ralph_core::record::{Known, Report};
-use ralph_core::run::Phase;
-use ralph_home::paths::Home;
-use ralph_home::session_pointer::Pointer;
-use ralph_home::store::{self, Opened};
+use ralph_core::limits::format_usd;
+use ralph_core::record::{ReportedStatus, StopReport};
+use ralph_core::run::RunPhase;
+use ralph_home::paths::RalphHome;
+use ralph_home::session_pointer::SessionPointer;
+use ralph_home::store::{self, LoadedRun};
 use ralph_hook::control;
-use ralph_host::claude::status_line::{self, Glance};
+use ralph_host::claude::status_line::{self, StatusLineInput};
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use ralph_sys::{fs, stdin};
 use std::time::Duration;
 
 /// How long to wait for the client's JSON; without it nothing is printed.
-const PATIENCE: Duration = Duration::from_secs(2);
-const COLUMNS: usize = 120;
-const LARGEST_POINTER: usize = 4096;
+const INPUT_TIMEOUT: Duration = Duration::from_secs(2);
+const MAX_COLUMNS: usize = 120;
+const MAX_POINTER_BYTES: usize = 4096;
 /// The limit on a requirement's name, in columns.
-const LONGEST_NAME: usize = 20;
+const MAX_NAME_COLUMNS: usize = 20;
 
 /// Print a session's run on one line, for the client's status line
 ///
@@ -39,105 +39,107 @@ In `~/.claude/settings.json`:
   \"statusLine\": { \"type\": \"command\", \"command\": \"ralph statusline\" }
 
 Prints colours, which the client shows, unless `NO_COLOR` is set.")]
-pub(crate) struct Statusline {}
+pub(crate) struct StatuslineArgs {}
 
 pub(crate) fn run(env: &Env) -> u8 {
-    if let Some(line) = line(env) {
-        let line = term::fit(&line, COLUMNS);
+    if let Some(line) = status_line(env) {
+        let line = term::fit(&line, MAX_COLUMNS);
         let line =
             if env.no_color() { anstream::adapter::strip_str(&line).to_string() } else { line };
-        term::bytes(b"", format!("{line}\n").as_bytes());
+        term::write_bytes(b"", format!("{line}\n").as_bytes());
     }
     SUCCESS
 }
 
-fn line(env: &Env) -> Option<String> {
-    let input = stdin::read(std::io::stdin(), &Deadline::after(PATIENCE)).ok()?;
-    let glance = status_line::parse(&input)?;
-    let home = home(env).ok()?;
+fn status_line(env: &Env) -> Option<String> {
+    let input = stdin::read_event(std::io::stdin(), &Deadline::after(INPUT_TIMEOUT)).ok()?;
+    let glance = status_line::parse_status_line(&input)?;
+    let home = open_home(env).ok()?;
     // Not with `session_pointer`, which quarantines a file that it cannot read.
-    let pointer = fs::read_opt(&home.session(&glance.session), LARGEST_POINTER).ok()??;
-    let pointer: Pointer = serde_json::from_slice(&pointer).ok()?;
-    let opened = store::load(&home, &pointer.run).ok()?;
+    let pointer =
+        fs::read_if_exists(&home.session_pointer(&glance.session), MAX_POINTER_BYTES).ok()??;
+    let pointer: SessionPointer = serde_json::from_slice(&pointer).ok()?;
+    let opened = store::load_run(&home, &pointer.run).ok()?;
     if opened.run.owner.as_ref() != Some(&glance.session) {
         return None;
     }
     let name =
         format!("{} {}", paint(term::DIM, "ralph"), paint(term::BOLD, opened.run.id.as_str()));
-    if let Some(word) = free(env, &home, &opened) {
+    if let Some(word) = not_held_word(env, &home, &opened) {
         return Some(format!("{name} {word}"));
     }
     let mut parts = vec![name];
-    parts.extend(held(&opened, &glance));
+    parts.extend(held_parts(&opened, &glance));
     // Drops whole parts rather than cutting one off.
-    while parts.len() > 1 && columns(&parts.join(" · ")) > COLUMNS {
+    while parts.len() > 1 && column_count(&parts.join(" · ")) > MAX_COLUMNS {
         parts.pop();
     }
     Some(parts.join(" · "))
 }
 
-fn columns(painted: &str) -> usize {
+fn column_count(painted: &str) -> usize {
     anstream::adapter::strip_str(painted).to_string().chars().map(term::width).sum()
 }
 
 /// One word for why the run does not hold the session, if it does not.
-fn free(env: &Env, home: &Home, opened: &Opened) -> Option<&'static str> {
-    match control::phase(home, opened) {
-        Phase::Active => off(env, home).map(|_| "off"),
-        phase @ (Phase::Paused { .. } | Phase::Orphaned | Phase::Ended(_)) => {
-            Some(wording::standing(&opened.state, phase))
+fn not_held_word(env: &Env, home: &RalphHome, opened: &LoadedRun) -> Option<&'static str> {
+    match control::effective_phase(home, opened) {
+        RunPhase::Active => off_reason(env, home).map(|_| "off"),
+        phase @ (RunPhase::Paused { .. } | RunPhase::Orphaned | RunPhase::Ended(_)) => {
+            Some(describe::standing(&opened.state, phase))
         }
     }
 }
 
-fn held(opened: &Opened, glance: &Glance) -> Vec<String> {
-    let Opened { run, state, .. } = opened;
+fn held_parts(opened: &LoadedRun, glance: &StatusLineInput) -> Vec<String> {
+    let LoadedRun { run, state, .. } = opened;
     let limits = state.limits(run);
     let mut parts = vec![match limits.max_iterations {
         Some(most) => format!("{} of {most}", state.iteration),
         None => format!("iteration {}", state.iteration),
     }];
-    parts.extend(state.report.as_ref().map(standings).filter(|text| !text.is_empty()));
+    parts.extend(state.report.as_ref().map(requirement_counts).filter(|text| !text.is_empty()));
     // The client's cost is that of the whole session, to which the run's limit does not apply.
-    parts.extend(match (wording::spent(state), limits.max_cost_micro_usd) {
-        (Some(spent), Some(most)) => Some(format!("{} of {}", money(spent), money(most))),
-        (Some(spent), None) => Some(money(spent)),
-        (None, _) => glance.cost_micro_usd.map(money),
+    parts.extend(match (describe::spent(state), limits.max_cost_micro_usd) {
+        (Some(spent), Some(most)) => Some(format!("{} of {}", format_usd(spent), format_usd(most))),
+        (Some(spent), None) => Some(format_usd(spent)),
+        (None, _) => glance.cost_micro_usd.map(format_usd),
     });
     parts.extend(glance.context_percent.map(|percent| format!("context {percent} %")));
     parts
 }
 
 /// `✗ tests, clippy ? lint ✓ 7`
-fn standings(report: &Report) -> String {
+fn requirement_counts(report: &StopReport) -> String {
     let kinds = [
-        (Known::Unmet, report.unmet, 2),
-        (Known::Unknown, report.unknown, 1),
-        (Known::Pending, report.pending, 1),
+        (ReportedStatus::Unmet, report.unmet, 2),
+        (ReportedStatus::Unknown, report.unknown, 1),
+        (ReportedStatus::Pending, report.pending, 1),
     ];
     let mut parts = Vec::new();
     for (known, count, most) in kinds.into_iter().filter(|(_, count, _)| *count > 0) {
         let lines = report.lines.iter().filter(|line| line.standing == known);
-        let names: Vec<_> = lines.take(most).map(|line| short(&safe(&line.name))).collect();
+        let names: Vec<_> =
+            lines.take(most).map(|line| short_name(&safe_line(&line.name))).collect();
         let shown = u32::try_from(names.len()).unwrap_or(u32::MAX);
         let more = match count.saturating_sub(shown) {
             0 => String::new(),
             more if names.is_empty() => more.to_string(),
             more => format!(" +{more}"),
         };
-        parts.push(format!("{} {}{more}", wording::mark(known), names.join(", ")));
+        parts.push(format!("{} {}{more}", describe::mark(known), names.join(", ")));
     }
-    let met = report.total.saturating_sub(report.open());
+    let met = report.total.saturating_sub(report.open_count());
     if met > 0 {
         parts.push(format!("{} {met}", paint(term::GOOD, "✓")));
     }
     parts.join(" ")
 }
 
-fn short(name: &str) -> String {
-    if columns(name) <= LONGEST_NAME {
+fn short_name(name: &str) -> String {
+    if column_count(name) <= MAX_NAME_COLUMNS {
         name.to_string()
     } else {
-        format!("{}…", term::fit(name, LONGEST_NAME - 1))
+        format!("{}…", term::fit(name, MAX_NAME_COLUMNS - 1))
     }
 }

@@ -1,20 +1,22 @@
 //! `ralph trust`: shows the commands that gates and checks would run, and records a person's approval.
 
-use super::home;
-use crate::report::Failure;
+use super::open_home;
+use crate::failure::CommandFailure;
 use crate::term;
 use clap::Args;
 use ralph_core::gate::Gate;
 use ralph_core::record::ListKind;
 use ralph_core::text;
-use ralph_home::paths::Home;
-use ralph_hook::control::Caller;
-use ralph_lists::features::{FeatureError, Loop};
-use ralph_lists::lists::{self, Named};
+use ralph_home::paths::RalphHome;
+use ralph_hook::control::CommandCaller;
+use ralph_lists::features::{FeatureError, FeatureLoop};
 use ralph_lists::loop_directory;
 use ralph_lists::plan;
+use ralph_lists::run_lists::{self, ListFile};
 use ralph_policy::config;
-use ralph_policy::trust::{self, Approval, Called, How, Program, SearchPath, Subject};
+use ralph_policy::trust::{
+    self, Approval, ApprovalSubject, DifferenceKind, GateProgram, ProgramSearch, ReferencedContent,
+};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 use serde::Serialize;
@@ -37,7 +39,7 @@ has checks. A hash covers the policy file or the checks of one list, and
 every file of the project that their commands name. A change of any of
 them needs a new approval. Exit codes: 0 approved, 3 not approved, 1
 anything else.")]
-pub(crate) struct Trust {
+pub(crate) struct TrustArgs {
     /// Approve only the checks of the feature list in DIR (repeatable)
     #[arg(long, value_name = "DIR")]
     pub features: Vec<PathBuf>,
@@ -60,7 +62,7 @@ pub(crate) struct Trust {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Standing {
+enum ApprovalStatus {
     Approved,
     Untrusted,
     /// None of the commands come from the repository.
@@ -73,76 +75,76 @@ struct TrustJson<'a> {
     v: u8,
     project: String,
     #[serde(flatten)]
-    policy: SubjectJson<'a>,
-    lists: Vec<ListJson<'a>>,
+    policy: TrustSubjectJson<'a>,
+    lists: Vec<TrustListJson<'a>>,
 }
 
 #[derive(Serialize)]
-struct ListJson<'a> {
+struct TrustListJson<'a> {
     list: String,
     #[serde(flatten)]
-    subject: SubjectJson<'a>,
+    subject: TrustSubjectJson<'a>,
 }
 
 #[derive(Serialize)]
-struct SubjectJson<'a> {
-    status: Standing,
+struct TrustSubjectJson<'a> {
+    status: ApprovalStatus,
     hash: &'a str,
-    commands: Vec<CommandJson<'a>>,
-    called: &'a [Called],
-    programs: &'a [Program],
-    changes: Vec<ChangeJson>,
+    commands: Vec<TrustCommandJson<'a>>,
+    called: &'a [ReferencedContent],
+    programs: &'a [GateProgram],
+    changes: Vec<TrustChangeJson>,
 }
 
 #[derive(Serialize)]
-struct CommandJson<'a> {
+struct TrustCommandJson<'a> {
     gate: &'a str,
     command: &'a str,
 }
 
 #[derive(Serialize)]
-struct ChangeJson {
+struct TrustChangeJson {
     what: String,
-    how: How,
+    how: DifferenceKind,
 }
 
 #[derive(Serialize)]
-struct RevokedJson {
+struct TrustRevokedJson {
     v: u8,
     project: String,
-    status: Standing,
+    status: ApprovalStatus,
     revoked: usize,
 }
 
 /// What a person needs to see before they approve a policy or a list.
-struct Question {
+struct ApprovalQuestion {
     /// The path of the list, relative to the project; `None` for the policy.
     list: Option<String>,
-    subject: Subject,
-    before: Standing,
-    search_path: SearchPath,
+    subject: ApprovalSubject,
+    before: ApprovalStatus,
+    search_path: ProgramSearch,
     /// The last approval, if this version is not approved.
     last: Option<Approval>,
 }
 
-pub(crate) fn run(env: &Env, args: &Trust) -> Result<(), Failure> {
-    if super::caller(env) == Caller::Agent {
+pub(crate) fn run(env: &Env, args: &TrustArgs) -> Result<(), CommandFailure> {
+    if super::identify_caller(env) == CommandCaller::Agent {
         let hint = "ask a person to do this in their own terminal";
-        return Err(Failure::new("an agent may not approve its own gates", hint));
+        return Err(CommandFailure::new("an agent may not approve its own gates", hint));
     }
-    let home = home(env)?;
-    let project = super::config::project(env, args.project.as_deref())?;
+    let home = open_home(env)?;
+    let project = super::config::project_dir(env, args.project.as_deref())?;
     if args.revoke {
-        return revoke(&home, args, &project);
+        return revoke_approvals(&home, args, &project);
     }
-    let policy = policy(env, &home, &project)?;
-    let lists = of_lists(env, &home, args, &policy.subject.project)?;
+    let policy = policy_question(env, &home, &project)?;
+    let lists = list_questions(env, &home, args, &policy.subject.project)?;
     let is_about_policy = args.features.is_empty() && args.plan.is_empty();
     // A policy that needs no approval is only shown if there are no lists to show.
-    let is_worth_it = policy.before != Standing::NotNeeded || lists.is_empty();
-    let asked: Vec<&Question> =
+    let is_worth_it = policy.before != ApprovalStatus::NotNeeded || lists.is_empty();
+    let asked: Vec<&ApprovalQuestion> =
         std::iter::once(&policy).filter(|_| is_about_policy && is_worth_it).chain(&lists).collect();
-    let agreed = agree(&home, &asked, args);
+    let agreed = ask_for_approvals(&home, &asked, args);
     if args.json {
         print_json(&home, &policy, &lists)?;
     }
@@ -150,28 +152,36 @@ pub(crate) fn run(env: &Env, args: &Trust) -> Result<(), Failure> {
 }
 
 /// Shows each question before it asks, and asks for each separately.
-fn agree(home: &Home, asked: &[&Question], args: &Trust) -> Result<(), Failure> {
+fn ask_for_approvals(
+    home: &RalphHome,
+    asked: &[&ApprovalQuestion],
+    args: &TrustArgs,
+) -> Result<(), CommandFailure> {
     if let Some(given) = &args.hash {
         for question in asked.iter().filter(|_| !args.json) {
-            term::out(&shown(question))?;
+            term::out(&render_question(question))?;
         }
-        return by_hash(home, asked, given, args);
+        return approve_by_hash(home, asked, given, args);
     }
     let mut first = Ok(());
     for question in asked {
         if !args.json {
-            term::out(&shown(question))?;
+            term::out(&render_question(question))?;
         }
         let agreed = match question.before {
-            Standing::NotNeeded | Standing::Revoked | Standing::Approved => Ok(()),
-            Standing::Untrusted => ask(home, question, args).and_then(|()| approved(args)),
+            ApprovalStatus::NotNeeded | ApprovalStatus::Revoked | ApprovalStatus::Approved => {
+                Ok(())
+            }
+            ApprovalStatus::Untrusted => {
+                ask_person(home, question, args).and_then(|()| print_approved(args))
+            }
         };
         first = first.and(agreed);
     }
     first
 }
 
-fn approved(args: &Trust) -> Result<(), Failure> {
+fn print_approved(args: &TrustArgs) -> Result<(), CommandFailure> {
     if !args.json {
         let word = term::paint(term::GOOD, "approved");
         term::out(&format!("{word}; any change needs a new approval\n"))?;
@@ -179,51 +189,56 @@ fn approved(args: &Trust) -> Result<(), Failure> {
     Ok(())
 }
 
-fn policy(env: &Env, home: &Home, project: &Path) -> Result<Question, Failure> {
+fn policy_question(
+    env: &Env,
+    home: &RalphHome,
+    project: &Path,
+) -> Result<ApprovalQuestion, CommandFailure> {
     let config = config::load(project, home)?;
-    let subject = trust::subject(&config)?;
-    let search_path = trust::search_path(&config, env.search_path().as_deref());
-    question(home, None, subject, search_path)
+    let subject = trust::policy_subject(&config)?;
+    let search_path = trust::find_programs(&config, env.search_path().as_deref());
+    new_question(home, None, subject, search_path)
 }
 
-fn question(
-    home: &Home,
+fn new_question(
+    home: &RalphHome,
     list: Option<String>,
-    subject: Subject,
-    search_path: SearchPath,
-) -> Result<Question, Failure> {
-    let before = standing(home, &subject);
+    subject: ApprovalSubject,
+    search_path: ProgramSearch,
+) -> Result<ApprovalQuestion, CommandFailure> {
+    let before = approval_status(home, &subject);
     let approval = match before {
-        Standing::Untrusted => trust::last_approval(home, &subject)?,
-        Standing::Approved | Standing::NotNeeded | Standing::Revoked => None,
+        ApprovalStatus::Untrusted => trust::last_approval(home, &subject)?,
+        ApprovalStatus::Approved | ApprovalStatus::NotNeeded | ApprovalStatus::Revoked => None,
     };
-    Ok(Question { list, subject, before, search_path, last: approval })
+    Ok(ApprovalQuestion { list, subject, before, search_path, last: approval })
 }
 
 /// The named lists, or all lists of the project that have checks.
-fn of_lists(
+fn list_questions(
     env: &Env,
-    home: &Home,
-    args: &Trust,
+    home: &RalphHome,
+    args: &TrustArgs,
     project: &Path,
-) -> Result<Vec<Question>, Failure> {
+) -> Result<Vec<ApprovalQuestion>, CommandFailure> {
     let here = env.current_dir().unwrap_or_default();
     let mut named = Vec::new();
     for directory in &args.features {
-        let path = super::start::list_directory(directory, &here)?.join(loop_directory::FEATURES);
-        named.push(Named { path, kind: ListKind::Features });
+        let path =
+            super::start::list_directory(directory, &here)?.join(loop_directory::FEATURES_FILE);
+        named.push(ListFile { path, kind: ListKind::Features });
     }
     for plan in &args.plan {
         let path = super::start::plan_file(plan, &here)?;
-        named.push(Named { path, kind: ListKind::Plan });
+        named.push(ListFile { path, kind: ListKind::Plan });
     }
     let is_named = !named.is_empty();
     if !is_named {
-        named = usual(env, project)?;
+        named = default_lists(env, project)?;
     }
-    let mut questions: Vec<Question> = Vec::new();
+    let mut questions: Vec<ApprovalQuestion> = Vec::new();
     for one in &named {
-        let checked = match lists::checked(project, one) {
+        let checked = match run_lists::read_list_checks(project, one) {
             Ok(checked) => checked,
             Err(error) if is_named => return Err(FeatureError::from(error).into()),
             // `ralph loop list` and `ralph start` report lists that cannot be read.
@@ -237,61 +252,78 @@ fn of_lists(
         let gates: Vec<Gate> = called
             .map(|(gate, command)| Gate { name: command.gate.clone(), ..gate.clone() })
             .collect();
-        let search_path = trust::search_path_of(project, &gates, path.as_deref());
+        let search_path = trust::find_programs_of(project, &gates, path.as_deref());
         let name = one.path.strip_prefix(project).unwrap_or(&one.path).to_string_lossy();
-        questions.push(question(home, Some(name.into_owned()), checked.subject, search_path)?);
+        questions.push(new_question(home, Some(name.into_owned()), checked.subject, search_path)?);
     }
     Ok(questions)
 }
 
 /// The lists in the usual places of the project.
-fn usual(env: &Env, project: &Path) -> Result<Vec<Named>, Failure> {
-    let mut lists: Vec<Named> =
-        super::feature::loops(env, project)?.iter().map(Loop::list).collect();
-    let plans = plan::find(project).into_iter().filter_map(|path| fs::resolve(&project.join(path)));
-    lists.extend(plans.map(|path| Named { path, kind: ListKind::Plan }));
+fn default_lists(env: &Env, project: &Path) -> Result<Vec<ListFile>, CommandFailure> {
+    let mut lists: Vec<ListFile> =
+        super::feature::find_loops(env, project)?.iter().map(FeatureLoop::list).collect();
+    let plans =
+        plan::find_plans(project).into_iter().filter_map(|path| fs::resolve(&project.join(path)));
+    lists.extend(plans.map(|path| ListFile { path, kind: ListKind::Plan }));
     Ok(lists)
 }
 
-fn standing(home: &Home, subject: &Subject) -> Standing {
+fn approval_status(home: &RalphHome, subject: &ApprovalSubject) -> ApprovalStatus {
     if !subject.needs_approval() {
-        Standing::NotNeeded
+        ApprovalStatus::NotNeeded
     } else if trust::is_approved(home, subject) {
-        Standing::Approved
+        ApprovalStatus::Approved
     } else {
-        Standing::Untrusted
+        ApprovalStatus::Untrusted
     }
 }
 
-fn by_hash(home: &Home, asked: &[&Question], given: &str, args: &Trust) -> Result<(), Failure> {
-    if asked.iter().all(|question| question.before == Standing::NotNeeded) {
+fn approve_by_hash(
+    home: &RalphHome,
+    asked: &[&ApprovalQuestion],
+    given: &str,
+    args: &TrustArgs,
+) -> Result<(), CommandFailure> {
+    if asked.iter().all(|question| question.before == ApprovalStatus::NotNeeded) {
         return Ok(());
     }
-    if given.len() < trust::SHORTEST_HASH {
-        let what = format!("`--hash` needs at least {} characters", trust::SHORTEST_HASH);
-        return Err(Failure::untrusted(&what, "`ralph trust` prints the hash"));
+    if given.len() < trust::MIN_HASH_PREFIX {
+        let what = format!("`--hash` needs at least {} characters", trust::MIN_HASH_PREFIX);
+        return Err(CommandFailure::untrusted(&what, "`ralph trust` prints the hash"));
     }
-    let meant = asked.iter().find(|question| question.subject.is_meant_by(given));
+    let meant = asked.iter().find(|question| question.subject.matches_hash(given));
     let Some(question) = meant else {
         let what = match asked {
-            [Question { list: None, .. }] => "the policy has another hash; nothing was approved",
-            [Question { list: Some(_), .. }] => "the list has another hash; nothing was approved",
+            [ApprovalQuestion { list: None, .. }] => {
+                "the policy has another hash; nothing was approved"
+            }
+            [ApprovalQuestion { list: Some(_), .. }] => {
+                "the list has another hash; nothing was approved"
+            }
             [..] => "nothing here has that hash; nothing was approved",
         };
-        return Err(Failure::untrusted(what, "review the changes, then give the hash above"));
+        return Err(CommandFailure::untrusted(
+            what,
+            "review the changes, then give the hash above",
+        ));
     };
     trust::approve(home, &question.subject, &question.search_path)?;
-    if question.before == Standing::Untrusted { approved(args) } else { Ok(()) }
+    if question.before == ApprovalStatus::Untrusted { print_approved(args) } else { Ok(()) }
 }
 
-fn ask(home: &Home, question: &Question, args: &Trust) -> Result<(), Failure> {
+fn ask_person(
+    home: &RalphHome,
+    question: &ApprovalQuestion,
+    args: &TrustArgs,
+) -> Result<(), CommandFailure> {
     if args.json || !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         let hint = format!("review it, then run `ralph trust --hash {}`", question.subject.hash);
         let what = match question.list {
             None => "this policy is not approved; not a terminal, so I can't ask",
             Some(_) => "these checks are not approved; not a terminal, so I can't ask",
         };
-        return Err(Failure::untrusted(what, &hint));
+        return Err(CommandFailure::untrusted(what, &hint));
     }
     term::out("approve? [y/N] ")?;
     let mut answer = String::new();
@@ -301,22 +333,27 @@ fn ask(home: &Home, question: &Question, args: &Trust) -> Result<(), Failure> {
             trust::approve(home, &question.subject, &question.search_path)?;
             Ok(())
         }
-        (Ok(_) | Err(_), _) => {
-            Err(Failure::untrusted("not approved; none of it will run", "`ralph trust` asks again"))
-        }
+        (Ok(_) | Err(_), _) => Err(CommandFailure::untrusted(
+            "not approved; none of it will run",
+            "`ralph trust` asks again",
+        )),
     }
 }
 
-fn revoke(home: &Home, args: &Trust, project: &Path) -> Result<(), Failure> {
+fn revoke_approvals(
+    home: &RalphHome,
+    args: &TrustArgs,
+    project: &Path,
+) -> Result<(), CommandFailure> {
     // Approvals are stored under the path without symbolic links.
     let project = fs::resolve(project).unwrap_or_else(|| project.to_path_buf());
-    let revoked = trust::revoke(home, &project)?;
-    let name = text::line(&project.to_string_lossy(), 500);
+    let revoked = trust::revoke_approvals(home, &project)?;
+    let name = text::clean_line(&project.to_string_lossy(), 500);
     if args.json {
-        super::print_json(&RevokedJson {
+        super::print_json(&TrustRevokedJson {
             v: 1,
             project: name,
-            status: Standing::Revoked,
+            status: ApprovalStatus::Revoked,
             revoked,
         })?;
     } else if revoked == 0 {
@@ -327,11 +364,11 @@ fn revoke(home: &Home, args: &Trust, project: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn shown(question: &Question) -> String {
-    let Question { list, subject, before: standing, search_path, last } = question;
+fn render_question(question: &ApprovalQuestion) -> String {
+    let ApprovalQuestion { list, subject, before: standing, search_path, last } = question;
     let name = match list {
-        None => text::line(&subject.project.to_string_lossy(), 500),
-        Some(list) => text::line(&text::reveal(list), 500),
+        None => text::clean_line(&subject.project.to_string_lossy(), 500),
+        Some(list) => text::clean_line(&text::reveal(list), 500),
     };
     let mut out = format!("{}\n", term::paint(term::BOLD, &name));
     out.push_str(match (list, subject.commands.is_empty()) {
@@ -343,78 +380,84 @@ fn shown(question: &Question) -> String {
     for (command, program) in subject.commands.iter().zip(&search_path.programs) {
         let literal = command.command.replace('\n', "\n    ");
         out.push_str(&format!("  {}\n    {literal}\n", term::paint(term::BOLD, &command.gate)));
-        let where_from = text::line(&text::reveal(&program.program), 200);
+        let where_from = text::clean_line(&text::reveal(&program.program), 200);
         match &program.found {
             // An absolute path needs no second line.
             Some(found) if *found == program.program => {}
             Some(found) => {
-                let found = text::line(&text::reveal(found), 500);
+                let found = text::clean_line(&text::reveal(found), 500);
                 out.push_str(&term::paint(term::DIM, &format!("    {where_from} → {found}")));
                 out.push('\n');
             }
             None => {
                 let missing = format!("    {where_from}: not found on PATH");
-                out.push_str(&format!("{}\n", term::paint(term::ODD, &missing)));
+                out.push_str(&format!("{}\n", term::paint(term::WARN, &missing)));
             }
         }
     }
-    if *standing == Standing::NotNeeded {
+    if *standing == ApprovalStatus::NotNeeded {
         out.push_str("\nnone of this comes from the repository; nothing to approve\n");
         return out;
     }
     out.push_str("\nthe hash covers:\n");
-    for called in &subject.called {
-        out.push_str(&format!("  {}\n", text::line(&text::reveal(&called.name), 500)));
+    for called in &subject.references {
+        out.push_str(&format!("  {}\n", text::clean_line(&text::reveal(&called.name), 500)));
     }
     if let Some(last) = last {
         out.push_str("\nsince the last approval:\n");
         for difference in subject.differences(last) {
-            let how = match difference.how {
-                How::Added => "new    ",
-                How::Changed => "changed",
-                How::Removed => "gone   ",
+            let how = match difference.kind {
+                DifferenceKind::Added => "new    ",
+                DifferenceKind::Changed => "changed",
+                DifferenceKind::Removed => "gone   ",
             };
-            let what = text::line(&text::reveal(&difference.what), 500);
-            out.push_str(&format!("  {} {what}\n", term::paint(term::ODD, how)));
+            let what = text::clean_line(&text::reveal(&difference.item), 500);
+            out.push_str(&format!("  {} {what}\n", term::paint(term::WARN, how)));
         }
     }
     let standing = match standing {
-        Standing::Approved => term::paint(term::GOOD, "approved"),
-        Standing::Untrusted | Standing::NotNeeded | Standing::Revoked => {
-            term::paint(term::ODD, "not approved")
+        ApprovalStatus::Approved => term::paint(term::GOOD, "approved"),
+        ApprovalStatus::Untrusted | ApprovalStatus::NotNeeded | ApprovalStatus::Revoked => {
+            term::paint(term::WARN, "not approved")
         }
     };
     out.push_str(&format!("\nhash {}  {standing}\n", subject.hash));
     out
 }
 
-fn print_json(home: &Home, policy: &Question, lists: &[Question]) -> Result<(), Failure> {
-    let lists = lists.iter().map(|question| ListJson {
+fn print_json(
+    home: &RalphHome,
+    policy: &ApprovalQuestion,
+    lists: &[ApprovalQuestion],
+) -> Result<(), CommandFailure> {
+    let lists = lists.iter().map(|question| TrustListJson {
         list: question.list.clone().unwrap_or_default(),
-        subject: json(home, question),
+        subject: subject_json(home, question),
     });
     super::print_json(&TrustJson {
         v: 1,
         project: policy.subject.project.display().to_string(),
-        policy: json(home, policy),
+        policy: subject_json(home, policy),
         lists: lists.collect(),
     })?;
     Ok(())
 }
 
-fn json<'a>(home: &Home, question: &'a Question) -> SubjectJson<'a> {
-    let Question { subject, search_path, last, .. } = question;
-    let commands =
-        subject.commands.iter().map(|one| CommandJson { gate: &one.gate, command: &one.command });
+fn subject_json<'a>(home: &RalphHome, question: &'a ApprovalQuestion) -> TrustSubjectJson<'a> {
+    let ApprovalQuestion { subject, search_path, last, .. } = question;
+    let commands = subject
+        .commands
+        .iter()
+        .map(|one| TrustCommandJson { gate: &one.gate, command: &one.command });
     let differences = last.iter().flat_map(|last| subject.differences(last));
-    SubjectJson {
-        status: standing(home, subject),
+    TrustSubjectJson {
+        status: approval_status(home, subject),
         hash: &subject.hash,
         commands: commands.collect(),
-        called: &subject.called,
+        called: &subject.references,
         programs: &search_path.programs,
         changes: differences
-            .map(|difference| ChangeJson { what: difference.what, how: difference.how })
+            .map(|difference| TrustChangeJson { what: difference.item, how: difference.kind })
             .collect(),
     }
 }

@@ -1,13 +1,13 @@
 //! `ralph uninstall`: removes ralph from the agent's settings and restores the files that `ralph init` changed.
 
-use super::init::{self, Asking, FileJson, Scope, Status};
-use super::{home, print_json};
-use crate::report::Failure;
+use super::init::{self, ConfirmationOptions, InstallFileJson, InstallStatus, ScopeArg};
+use super::{open_home, print_json};
+use crate::describe::safe_line;
+use crate::failure::CommandFailure;
 use crate::term::{self, paint};
-use crate::wording::safe;
 use clap::Args;
-use ralph_install::install::change::{self, Change};
-use ralph_install::install::plan::{self, Ground, KeepPolicy, Plan};
+use ralph_install::install::file_change::{self, InstallChange};
+use ralph_install::install::install_plan::{self, InstallContext, InstallPlan, KeepPolicy};
 use ralph_policy::{config, trust};
 use ralph_sys::env::Env;
 use serde::Serialize;
@@ -24,10 +24,10 @@ Restores every file that you have not touched since `ralph init`, byte
 for byte. From any other file, removes only ralph's entries. Runs and
 their journals stay in `~/.ralph`.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate command-line flag")]
-pub(crate) struct Uninstall {
+pub(crate) struct UninstallArgs {
     /// Choose whose settings [default: both files of this project]
     #[arg(long, value_name = "SCOPE", value_enum)]
-    pub scope: Option<Scope>,
+    pub scope: Option<ScopeArg>,
     /// Don't ask for confirmation
     #[arg(long, short)]
     pub yes: bool,
@@ -49,8 +49,8 @@ pub(crate) struct Uninstall {
 struct UninstallJson<'a> {
     v: u8,
     project: String,
-    status: Status,
-    files: Vec<FileJson>,
+    status: InstallStatus,
+    files: Vec<InstallFileJson>,
     /// How many approvals of the policy were revoked.
     revoked: usize,
     /// The directory of runs and journals, which stays.
@@ -58,34 +58,35 @@ struct UninstallJson<'a> {
     notes: &'a [String],
 }
 
-pub(crate) fn run(env: &Env, args: &Uninstall) -> Result<(), Failure> {
-    init::person_only(env, args.dry_run)?;
-    let home = home(env)?;
-    let project = init::project(env, args.project.as_deref())?;
-    let ground = Ground { env, home: &home, project: &project };
+pub(crate) fn run(env: &Env, args: &UninstallArgs) -> Result<(), CommandFailure> {
+    init::require_person(env, args.dry_run)?;
+    let home = open_home(env)?;
+    let project = init::resolved_project(env, args.project.as_deref())?;
+    let ground = InstallContext { env, home: &home, project: &project };
     let scopes = match args.scope {
         Some(scope) => vec![scope.into()],
-        None => vec![plan::Scope::Project, plan::Scope::Local],
+        None => vec![install_plan::InstallScope::Project, install_plan::InstallScope::Local],
     };
     let keep = if args.keep_policy { KeepPolicy::Yes } else { KeepPolicy::No };
-    let plan = plan::uninstall(&ground, &scopes, keep)?;
-    let status = match (plan.changes.iter().any(Change::is_visible), args.dry_run) {
-        (false, _) => Status::Unchanged,
-        (true, true) => Status::Planned,
-        (true, false) => Status::Written,
+    let plan = install_plan::plan_uninstall(&ground, &scopes, keep)?;
+    let status = match (plan.changes.iter().any(InstallChange::is_visible), args.dry_run) {
+        (false, _) => InstallStatus::Unchanged,
+        (true, true) => InstallStatus::Planned,
+        (true, false) => InstallStatus::Written,
     };
     if !args.json {
-        term::out(&shown(&plan, &project))?;
+        term::out(&render_uninstall_plan(&plan, &project))?;
     }
     let mut revoked = 0;
     if !args.dry_run {
-        if status == Status::Written {
-            let asking = Asking { yes: args.yes, json: args.json, command: "uninstall" };
+        if status == InstallStatus::Written {
+            let asking =
+                ConfirmationOptions { yes: args.yes, json: args.json, command: "uninstall" };
             init::confirm(&asking, "remove this? [y/N] ")?;
         }
-        change::apply(&home, &plan.changes)?;
+        file_change::apply_changes(&home, &plan.changes)?;
         if removes_policy(&plan) {
-            revoked = trust::revoke(&home, &project)?;
+            revoked = trust::revoke_approvals(&home, &project)?;
         }
     }
     let kept = home.root().display().to_string();
@@ -102,31 +103,32 @@ pub(crate) fn run(env: &Env, args: &Uninstall) -> Result<(), Failure> {
         return Ok(());
     }
     let text = match status {
-        Status::Unchanged => "ralph is not in the settings of this project\n".to_string(),
-        Status::Planned => "nothing was written\n".to_string(),
-        Status::Written => {
-            let files = init::files(&plan.changes);
+        InstallStatus::Unchanged => "ralph is not in the settings of this project\n".to_string(),
+        InstallStatus::Planned => "nothing was written\n".to_string(),
+        InstallStatus::Written => {
+            let files = init::file_lines(&plan.changes);
             let revoked = if revoked > 0 { "its gates are no longer approved\n" } else { "" };
-            format!("{files}{revoked}runs and their journals stay in `{}`\n", safe(&kept))
+            format!("{files}{revoked}runs and their journals stay in `{}`\n", safe_line(&kept))
         }
     };
     term::out(&text)?;
     Ok(())
 }
 
-fn removes_policy(plan: &Plan) -> bool {
-    let is_policy = |path: &Path| path.file_name().is_some_and(|name| name == config::NAMES[0]);
-    plan.changes.iter().any(|change| is_policy(&change.path) && change.then.is_none())
+fn removes_policy(plan: &InstallPlan) -> bool {
+    let is_policy =
+        |path: &Path| path.file_name().is_some_and(|name| name == config::POLICY_FILE_NAMES[0]);
+    plan.changes.iter().any(|change| is_policy(&change.path) && change.new_content.is_none())
 }
 
-fn shown(plan: &Plan, project: &Path) -> String {
-    let mut out = format!("{}\n", paint(term::BOLD, &safe(&project.to_string_lossy())));
-    out.push_str(&init::diffs(&plan.changes));
-    let notes: Vec<_> = init::noted(&plan.notes).collect();
+fn render_uninstall_plan(plan: &InstallPlan, project: &Path) -> String {
+    let mut out = format!("{}\n", paint(term::BOLD, &safe_line(&project.to_string_lossy())));
+    out.push_str(&init::render_diffs(&plan.changes));
+    let notes: Vec<_> = init::note_lines(&plan.notes).collect();
     if !notes.is_empty() {
         out.push_str(&format!("\n{}\n", notes.join("\n")));
     }
-    if plan.changes.iter().any(Change::is_visible) {
+    if plan.changes.iter().any(InstallChange::is_visible) {
         out.push('\n');
     }
     out

@@ -1,16 +1,19 @@
 //! `ralph why`: for every decision, the rule that matched and the evidence.
 
-use super::home;
-use crate::cli::Why;
-use crate::driven;
-use crate::report::Failure;
-use crate::term::{self, Reader, paint};
-use crate::wording::{self, safe};
+use super::open_home;
+use crate::cli::WhyArgs;
+use crate::describe::{self, safe_line};
+use crate::driven_status;
+use crate::failure::CommandFailure;
+use crate::term::{self, OutputReader, paint};
 use ralph_core::limits;
-use ralph_core::record::{Change, Decided, Entry, Line, Outcome, Part, Report, Who};
-use ralph_core::run::{Phase, State};
-use ralph_home::journal::Break;
-use ralph_hook::overview::{self, History, Of};
+use ralph_core::record::{
+    JournalEntry, PartIdentity, PartRecord, ReportLine, RunChange, StopOutcome, StopRecord,
+    StopReport,
+};
+use ralph_core::run::{RunPhase, RunState};
+use ralph_home::journal::JournalDamage;
+use ralph_hook::overview::{self, DecisionHistory, HistorySubject};
 use ralph_sys::clock;
 use ralph_sys::env::Env;
 use serde::Serialize;
@@ -33,7 +36,7 @@ pub(super) struct DecisionJson<'a> {
     unmet: u32,
     unknown: u32,
     pending: u32,
-    open: &'a [Line],
+    open: &'a [ReportLine],
     met: &'a [String],
     state: Option<String>,
     tampering: Option<&'a str>,
@@ -41,61 +44,67 @@ pub(super) struct DecisionJson<'a> {
     took_ms: u64,
 }
 
-pub(crate) fn run(env: &Env, args: &Why) -> Result<(), Failure> {
-    let home = home(env)?;
-    let history = overview::history(&home, args.name.as_deref());
-    let Some(history) = history.map_err(|error| super::unknown(&home, error))? else {
+pub(crate) fn run(env: &Env, args: &WhyArgs) -> Result<(), CommandFailure> {
+    let home = open_home(env)?;
+    let history = overview::find_history(&home, args.name.as_deref());
+    let Some(history) = history.map_err(|error| super::unknown_name_failure(&home, error))? else {
         let hint = "`ralph start --help` shows how to start a run";
-        return Err(Failure::new("no decisions yet", hint));
+        return Err(CommandFailure::new("no decisions yet", hint));
     };
     let last = usize::try_from(args.last).unwrap_or(usize::MAX);
     if args.json {
-        for (entry, subject) in history.entries.iter().filter_map(either).rev().take(last) {
+        for (entry, subject) in history.entries.iter().filter_map(any_decision).rev().take(last) {
             let reader = match subject {
-                Told::Run(decided) => super::print_json(&json(&history, entry, decided))?,
-                Told::Part(part) => super::print_json(&part_json(&history, entry, part))?,
+                DecisionEntry::Run(decided) => {
+                    super::print_json(&decision_json(&history, entry, decided))?
+                }
+                DecisionEntry::Part(part) => super::print_json(&part_json(&history, entry, part))?,
             };
-            if reader == Reader::Gone {
+            if reader == OutputReader::Closed {
                 break;
             }
         }
         return Ok(());
     }
-    term::out(&shown(&history, last))?;
+    term::out(&render_history(&history, last))?;
     Ok(())
 }
 
 /// The last decisions, newest first, after a damaged journal, the status lines and open remarks.
-pub(crate) fn shown(history: &History, last: usize) -> String {
-    let decisions: Vec<_> = history.entries.iter().filter_map(either).rev().take(last).collect();
+pub(crate) fn render_history(history: &DecisionHistory, last: usize) -> String {
+    let decisions: Vec<_> =
+        history.entries.iter().filter_map(any_decision).rev().take(last).collect();
     let mut out = String::new();
     if let Some(broken) = &history.broken {
         out.push_str(&broken_line(broken));
     }
-    let replayed = State::replay(&history.entries);
+    let replayed = RunState::replay(&history.entries);
     if let Some((run, state)) = &replayed {
-        let settled = driven::settled(&history.entries);
-        let driven = driven::lines(run, state, state.phase, settled.as_deref());
-        for line in driven.into_iter().chain(wording::said(state, clock::now_ms())) {
+        let settled = driven_status::worktree_outcome(&history.entries);
+        let driven = driven_status::status_lines(run, state, state.phase, settled.as_deref());
+        for line in driven.into_iter().chain(describe::remark_lines(state, clock::now_ms())) {
             out.push_str(&format!("{line}\n"));
         }
     }
     if decisions.is_empty() {
         let name = &history.name;
         out.push_str(&match replayed.map(|(_, state)| state.phase) {
-            Some(Phase::Ended(status)) => {
+            Some(RunPhase::Ended(status)) => {
                 format!("`{name}` was {} before its first stop\n", status.name())
             }
             _ => format!("no decisions about `{name}` yet: its session has not stopped\n"),
         });
     }
-    if let Some(class) = history.entries.last().and_then(trouble) {
-        out.push_str(&format!("the last turn ended by {}: no decision was needed\n", safe(class)));
+    if let Some(class) = history.entries.last().and_then(trouble_class) {
+        out.push_str(&format!(
+            "the last turn ended by {}: no decision was needed\n",
+            safe_line(class)
+        ));
     }
     for (entry, subject) in decisions {
         out.push_str(&match subject {
-            Told::Run(decided) => paragraph(history, entry, decided),
-            Told::Part(part) => part_paragraph(entry, part),
+            DecisionEntry::Run(decided) => decision_paragraph(history, entry, decided),
+            DecisionEntry::Part(part) => part_paragraph(entry, part),
         });
     }
     out
@@ -103,122 +112,132 @@ pub(crate) fn shown(history: &History, last: usize) -> String {
 
 /// A decision about the run, or about a part of its work.
 #[derive(Clone, Copy)]
-enum Told<'a> {
-    Run(&'a Decided),
-    Part(&'a Part),
+enum DecisionEntry<'a> {
+    Run(&'a StopRecord),
+    Part(&'a PartRecord),
 }
 
-fn either(entry: &Entry) -> Option<(&Entry, Told<'_>)> {
-    if let Change::Part(part) = &entry.change {
-        return Some((entry, Told::Part(part)));
+fn any_decision(entry: &JournalEntry) -> Option<(&JournalEntry, DecisionEntry<'_>)> {
+    if let RunChange::Part(part) = &entry.change {
+        return Some((entry, DecisionEntry::Part(part)));
     }
-    decision(entry).map(|(entry, decided)| (entry, Told::Run(decided)))
+    run_decision(entry).map(|(entry, decided)| (entry, DecisionEntry::Run(decided)))
 }
 
 /// Renders every decision about the run, newest first.
-pub(super) fn told(history: &History) -> String {
-    let decisions = history.entries.iter().rev().filter_map(decision);
-    decisions.map(|(entry, decided)| paragraph(history, entry, decided)).collect()
+pub(super) fn render_decisions(history: &DecisionHistory) -> String {
+    let decisions = history.entries.iter().rev().filter_map(run_decision);
+    decisions.map(|(entry, decided)| decision_paragraph(history, entry, decided)).collect()
 }
 
-pub(super) fn newest(history: &History) -> Option<DecisionJson<'_>> {
-    let (entry, decided) = history.entries.iter().rev().find_map(decision)?;
-    Some(json(history, entry, decided))
+pub(super) fn newest_decision(history: &DecisionHistory) -> Option<DecisionJson<'_>> {
+    let (entry, decided) = history.entries.iter().rev().find_map(run_decision)?;
+    Some(decision_json(history, entry, decided))
 }
 
-fn trouble(entry: &Entry) -> Option<&str> {
-    if let Change::Trouble { class } = &entry.change { Some(class) } else { None }
+fn trouble_class(entry: &JournalEntry) -> Option<&str> {
+    if let RunChange::Trouble { class } = &entry.change { Some(class) } else { None }
 }
 
-pub(super) fn decision(entry: &Entry) -> Option<(&Entry, &Decided)> {
-    if let Change::Decided(decided) = &entry.change { Some((entry, decided)) } else { None }
+pub(super) fn run_decision(entry: &JournalEntry) -> Option<(&JournalEntry, &StopRecord)> {
+    if let RunChange::Decided(decided) = &entry.change { Some((entry, decided)) } else { None }
 }
 
-pub(crate) fn broken_line(broken: &Break) -> String {
+pub(crate) fn broken_line(broken: &JournalDamage) -> String {
     let what = match broken {
-        Break::Torn => {
+        JournalDamage::TornLine => {
             "the last line is incomplete, because a process died while writing it; it is ignored"
                 .to_string()
         }
-        Break::Chain { line } => {
+        JournalDamage::BrokenChain { line } => {
             format!("the journal was edited: line {line} does not continue the one before it")
         }
     };
-    format!("{} {what}\n", paint(term::ODD, "?"))
+    format!("{} {what}\n", paint(term::WARN, "?"))
 }
 
 /// The first line of a decision: time, outcome, rule and reason.
-pub(super) fn head(history: &History, entry: &Entry, decided: &Decided) -> String {
+pub(super) fn decision_head(
+    history: &DecisionHistory,
+    entry: &JournalEntry,
+    decided: &StopRecord,
+) -> String {
     let charged = match decided.outcome {
-        Outcome::Blocked { .. } | Outcome::HandedOver if history.of == Of::Run => {
+        StopOutcome::Blocked { .. } | StopOutcome::HandedOver
+            if history.subject == HistorySubject::Run =>
+        {
             format!("iteration {}", entry.iteration)
         }
-        Outcome::Blocked { .. }
-        | Outcome::Awaited { .. }
-        | Outcome::HandedOver
-        | Outcome::Allowed
-        | Outcome::Repeated
-        | Outcome::Orphaned
-        | Outcome::Ended(_) => "not charged".to_string(),
+        StopOutcome::Blocked { .. }
+        | StopOutcome::Awaited { .. }
+        | StopOutcome::HandedOver
+        | StopOutcome::Allowed
+        | StopOutcome::Repeated
+        | StopOutcome::Orphaned
+        | StopOutcome::Ended(_) => "not charged".to_string(),
     };
     format!(
         "{}  {:<9} rule {:<14} {}   {}\n",
-        wording::when(entry.at_ms),
-        wording::outcome(decided),
+        describe::local_time(entry.at_ms),
+        describe::decision_outcome(decided),
         format!("`{}`", decided.rule.name()),
-        safe(&decided.because),
-        paint(term::DIM, &format!("{charged} · {}", limits::duration(decided.took_ms))),
+        safe_line(&decided.because),
+        paint(term::DIM, &format!("{charged} · {}", limits::format_duration(decided.took_ms))),
     )
 }
 
-fn paragraph(history: &History, entry: &Entry, decided: &Decided) -> String {
-    let mut out = head(history, entry, decided);
+fn decision_paragraph(
+    history: &DecisionHistory,
+    entry: &JournalEntry,
+    decided: &StopRecord,
+) -> String {
+    let mut out = decision_head(history, entry, decided);
     if let Some(what) = &decided.tampering {
-        out.push_str(&format!("          {} {}\n", paint(term::BAD, "✗"), safe(what)));
+        out.push_str(&format!("          {} {}\n", paint(term::BAD, "✗"), safe_line(what)));
     }
     if let Some(report) = &decided.report {
-        out.push_str(&evidence(report));
+        out.push_str(&evidence_lines(report));
     }
     out
 }
 
-fn part_paragraph(entry: &Entry, part: &Part) -> String {
+fn part_paragraph(entry: &JournalEntry, part: &PartRecord) -> String {
     let counted = format!("hold {} of {}", part.holds, part.max_holds);
     let mut out = format!(
         "{}  {:<9} rule {:<14} {}: {}   {}\n",
-        wording::when(entry.at_ms),
-        part.rule.outcome(),
+        describe::local_time(entry.at_ms),
+        part.rule.outcome_label(),
         format!("`{}`", part.rule.name()),
-        wording::part(part),
-        safe(&part.because),
-        paint(term::DIM, &format!("{counted} · {}", limits::duration(part.took_ms))),
+        describe::part_owner(part),
+        safe_line(&part.because),
+        paint(term::DIM, &format!("{counted} · {}", limits::format_duration(part.took_ms))),
     );
     if let Some(report) = &part.report {
-        out.push_str(&evidence(report));
+        out.push_str(&evidence_lines(report));
     }
     out
 }
 
-fn evidence(report: &Report) -> String {
+fn evidence_lines(report: &StopReport) -> String {
     let mut out = String::new();
     for line in report.lines.iter().take(12) {
         out.push_str(&format!(
             "          {} {:<20} {}\n",
-            wording::mark(line.standing),
-            safe(&line.name),
-            safe(&line.note)
+            describe::mark(line.standing),
+            safe_line(&line.name),
+            safe_line(&line.note)
         ));
         if let Some(first) = &line.first {
-            out.push_str(&format!("            {}\n", paint(term::DIM, &safe(first))));
+            out.push_str(&format!("            {}\n", paint(term::DIM, &safe_line(first))));
         }
     }
-    let open = report.open();
+    let open = report.open_count();
     if open > 12 {
         out.push_str(&format!("          {} and {} more\n", paint(term::BAD, "✗"), open - 12));
     }
     let met = report.total.saturating_sub(open);
     if met > 0 {
-        let names: Vec<_> = report.met.iter().take(SHOWN_MET).map(|name| safe(name)).collect();
+        let names: Vec<_> = report.met.iter().take(SHOWN_MET).map(|name| safe_line(name)).collect();
         let more = met.saturating_sub(u32::try_from(names.len()).unwrap_or(u32::MAX));
         let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
         let names = names.join(", ");
@@ -229,14 +248,14 @@ fn evidence(report: &Report) -> String {
 
 /// A decision about a subagent, teammate or task. `charged` is always false: it does not count as an iteration.
 #[derive(Serialize)]
-struct PartJson<'a> {
+struct PartDecisionJson<'a> {
     v: u8,
     name: &'a str,
     at: String,
     outcome: &'static str,
     rule: &'static str,
     because: &'a str,
-    part: &'a Who,
+    part: &'a PartIdentity,
     chunk: Option<&'a str>,
     holds: u32,
     max_holds: u32,
@@ -247,19 +266,23 @@ struct PartJson<'a> {
     unmet: u32,
     unknown: u32,
     pending: u32,
-    open: &'a [Line],
+    open: &'a [ReportLine],
     met: &'a [String],
     reason: Option<&'a str>,
     took_ms: u64,
 }
 
-fn part_json<'a>(history: &'a History, entry: &Entry, part: &'a Part) -> PartJson<'a> {
+fn part_json<'a>(
+    history: &'a DecisionHistory,
+    entry: &JournalEntry,
+    part: &'a PartRecord,
+) -> PartDecisionJson<'a> {
     let report = part.report.as_ref();
-    PartJson {
+    PartDecisionJson {
         v: 1,
         name: &history.name,
-        at: clock::rfc3339(entry.at_ms),
-        outcome: part.rule.outcome(),
+        at: clock::format_rfc3339(entry.at_ms),
+        outcome: part.rule.outcome_label(),
         rule: part.rule.name(),
         because: &part.because,
         part: &part.who,
@@ -280,23 +303,28 @@ fn part_json<'a>(history: &'a History, entry: &Entry, part: &'a Part) -> PartJso
     }
 }
 
-fn json<'a>(history: &'a History, entry: &Entry, decided: &'a Decided) -> DecisionJson<'a> {
+fn decision_json<'a>(
+    history: &'a DecisionHistory,
+    entry: &JournalEntry,
+    decided: &'a StopRecord,
+) -> DecisionJson<'a> {
     let report = decided.report.as_ref();
     let reason = match &decided.outcome {
-        Outcome::Blocked { reason } | Outcome::Awaited { reason } => Some(reason.as_str()),
-        Outcome::Allowed
-        | Outcome::HandedOver
-        | Outcome::Repeated
-        | Outcome::Orphaned
-        | Outcome::Ended(_) => None,
+        StopOutcome::Blocked { reason } | StopOutcome::Awaited { reason } => Some(reason.as_str()),
+        StopOutcome::Allowed
+        | StopOutcome::HandedOver
+        | StopOutcome::Repeated
+        | StopOutcome::Orphaned
+        | StopOutcome::Ended(_) => None,
     };
-    let is_charged = matches!(decided.outcome, Outcome::Blocked { .. } | Outcome::HandedOver);
-    let charged = is_charged && history.of == Of::Run;
+    let is_charged =
+        matches!(decided.outcome, StopOutcome::Blocked { .. } | StopOutcome::HandedOver);
+    let charged = is_charged && history.subject == HistorySubject::Run;
     DecisionJson {
         v: 1,
         name: &history.name,
-        at: clock::rfc3339(entry.at_ms),
-        outcome: wording::outcome(decided),
+        at: clock::format_rfc3339(entry.at_ms),
+        outcome: describe::decision_outcome(decided),
         rule: decided.rule.name(),
         because: &decided.because,
         charged,

@@ -2,11 +2,11 @@
 //! the real client.
 
 use crate::simulate::SCENARIOS;
-use ralph_sim::check::Mismatch;
-use ralph_sim::runner::{attempt, struck};
-use ralph_sim::scenario::{self, Moment, Scenario};
-use ralph_sim::stage::Tools;
-use ralph_sys::proc::cancel::Cancel;
+use ralph_sim::check::ExpectationMismatch;
+use ralph_sim::runner::{run_trial, with_random_crashes};
+use ralph_sim::scenario::{self, RunnerIntervention, Scenario};
+use ralph_sim::stage::ScenarioCommandContext;
+use ralph_sys::proc::cancel::CancelToken;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Mutex;
@@ -27,8 +27,8 @@ const FIRST: u64 = 1_000;
 
 struct Fault {
     seed: u64,
-    struck: Vec<Moment>,
-    missed: Result<Vec<Mismatch>, String>,
+    struck: Vec<RunnerIntervention>,
+    missed: Result<Vec<ExpectationMismatch>, String>,
 }
 
 /// R-L6c: whenever the runner or its agent is killed, the run continues where it was: every iteration is charged once,
@@ -61,16 +61,17 @@ fn a_run_survives_a_killed_runner_or_agent_at_any_moment() {
 }
 
 fn one(scenario: &Scenario, seed: u64) -> Option<Fault> {
-    let scenario = struck(scenario, seed, REQUESTS);
+    let scenario = with_random_crashes(scenario, seed, REQUESTS);
     let root = tempfile::tempdir().unwrap();
-    let cancel = Cancel::new().unwrap();
+    let cancel = CancelToken::new().unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_ralph"));
     let mut search_path: OsString = program.parent().unwrap().into();
     search_path.push(":");
     search_path.push(std::env::var_os("PATH").unwrap_or_default());
-    let tools = Tools { program, search_path: &search_path, cancel: &cancel };
-    let missed = attempt(&scenario, root.path(), (&tools, None)).map_err(|error| error.to_string());
+    let tools = ScenarioCommandContext { program, search_path: &search_path, cancel: &cancel };
+    let missed =
+        run_trial(&scenario, root.path(), (&tools, None)).map_err(|error| error.to_string());
     let is_fault = missed.as_ref().map_or(true, |missed| !missed.is_empty());
-    let struck = scenario.runner.unwrap().moments;
+    let struck = scenario.runner.unwrap().interventions;
     is_fault.then_some(Fault { seed, struck, missed })
 }

@@ -34,7 +34,7 @@ fn imported(sources: &[(&str, &str)], args: &[&str]) -> String {
             None => write!(out, "\n=== {name}\n{text}").unwrap(),
         }
         if name.ends_with("feature_list.json") && name.starts_with(".claude") {
-            assert!(!features::read(text.as_bytes()).unwrap().features.is_empty());
+            assert!(!features::read_features(text.as_bytes()).unwrap().features.is_empty());
         }
         assert_ne!(name, "was-run");
     }

@@ -2,9 +2,9 @@
 
 use crate::sandbox::{Ended, SESSION, Sandbox, ended, write_at};
 use ralph_core::id::RunId;
-use ralph_core::record::Change;
-use ralph_home::paths::Home;
-use ralph_hook::orchestrator;
+use ralph_core::record::RunChange;
+use ralph_home::paths::RalphHome;
+use ralph_hook::phases;
 use ralph_sys::clock::Deadline;
 use serde_json::Value;
 use std::fs;
@@ -72,13 +72,13 @@ fn view_shown(sandbox: &Sandbox) -> String {
 
 /// Does the same as `ralph learn`: writes the learning and a line in the journal.
 fn learn(sandbox: &Sandbox, run: &str) {
-    let home = Home::new(sandbox.ralph_home(""));
+    let home = RalphHome::new(sandbox.ralph_home(""));
     let project = fs::canonicalize(sandbox.project()).unwrap();
     let id = "20261116-023700-goodbyes";
-    write_at(&home.learnings_of(&project).join(format!("{id}.md")), "Goodbyes are short.\n");
-    let change = Change::Learned { id: id.to_string(), title: "Goodbyes".to_string() };
+    write_at(&home.project_learnings(&project).join(format!("{id}.md")), "Goodbyes are short.\n");
+    let change = RunChange::Learned { id: id.to_string(), title: "Goodbyes".to_string() };
     let deadline = Deadline::after(Duration::from_secs(30));
-    orchestrator::happened(&home, &RunId::parse(run).unwrap(), change, &deadline).unwrap();
+    phases::record_event(&home, &RunId::parse(run).unwrap(), change, &deadline).unwrap();
 }
 
 fn do_the_work(sandbox: &Sandbox) {

@@ -3,7 +3,7 @@
 //! without writing them. The recall benchmark of `xtask` includes this file too.
 
 use ralph_home::journal;
-use ralph_home::paths::Home;
+use ralph_home::paths::RalphHome;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -221,7 +221,7 @@ const REMARKS: [&str; 12] = [
 /// The files of a corpus with this many records, below ralph's home and the project.
 pub(crate) fn files(home: &Path, project: &Path, records: usize) -> Vec<(PathBuf, Vec<u8>)> {
     let mut past = Past {
-        home: Home::new(home.to_path_buf()),
+        home: RalphHome::new(home.to_path_buf()),
         project: project.to_path_buf(),
         dice: Dice(7),
         files: Vec::new(),
@@ -245,7 +245,7 @@ pub(crate) fn files(home: &Path, project: &Path, records: usize) -> Vec<(PathBuf
 }
 
 struct Past {
-    home: Home,
+    home: RalphHome,
     project: PathBuf,
     dice: Dice,
     files: Vec<(PathBuf, Vec<u8>)>,
@@ -297,7 +297,7 @@ impl Past {
 
     fn learning(&mut self, title: &str, text: &str) {
         let number = self.made;
-        let directory = self.home.learnings_of(&self.project);
+        let directory = self.home.project_learnings(&self.project);
         let project = json!(self.project);
         let front = format!("---\nv: 1\nproject: {project}\ntitle: {}\n", json!(title));
         let bytes = format!("{front}at: 2026-09-01T12:00:00Z\n---\n\n{text}\n");
@@ -331,7 +331,7 @@ impl Past {
             let at_ms = at_ms + seq as u64 * 1000;
             let entry = json!({ "v": 1, "seq": seq, "at_ms": at_ms, "prev": head, "iteration": seq, "change": change });
             let line = format!("{entry}\n");
-            head = journal::hash(line.as_bytes());
+            head = journal::hash_bytes(line.as_bytes());
             journal.extend_from_slice(line.as_bytes());
         }
         self.files.push((directory.join("journal.jsonl"), journal));

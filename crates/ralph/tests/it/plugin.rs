@@ -1,11 +1,13 @@
 //! The Claude Code plugin of this repository: its hooks, its texts, and that it does nothing without the program.
 
 use crate::sandbox::{SESSION, Sandbox, ended};
-use ralph_core::typed::{self, Typed};
-use ralph_home::paths::Home;
-use ralph_install::install::command::Program;
-use ralph_install::install::registration::{self, Choice, Entry, Extent, Warming};
-use ralph_install::install::{commands, link};
+use ralph_core::slash_command::{self, SlashCommand};
+use ralph_home::paths::RalphHome;
+use ralph_install::install::program_path::RalphProgram;
+use ralph_install::install::registration::{
+    self, GateWarming, HookEntry, HookExtent, RegistrationChoice,
+};
+use ralph_install::install::{program_link, slash_commands};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -63,13 +65,14 @@ fn the_marketplace_lists_the_plugin_with_matching_metadata() {
 #[test]
 fn every_event_is_registered_with_the_hook_command_and_its_timeout() {
     let hooks = hooks();
-    let program = Program::at(Path::new("/ralph")).unwrap();
-    let choice = Choice { extent: Extent::Full, warming: Warming::Off, gates_ms: 0 };
-    let table = registration::entries(&program, choice);
+    let program = RalphProgram::from_path(Path::new("/ralph")).unwrap();
+    let choice =
+        RegistrationChoice { extent: HookExtent::Full, warming: GateWarming::Off, gates_ms: 0 };
+    let table = registration::hook_entries(&program, choice);
     assert_eq!(hooks.as_object().unwrap().len(), table.len());
-    for Entry { event, timeout, .. } in table {
+    for HookEntry { event, timeout, .. } in table {
         let group = serde_json::json!({
-            "hooks": [{"type": "command", "command": link::PLUGIN_HOOK, "timeout": timeout}],
+            "hooks": [{"type": "command", "command": program_link::PLUGIN_HOOK_COMMAND, "timeout": timeout}],
         });
         let groups = hooks[event].as_array().unwrap();
         assert_eq!(groups[0], group, "{event}");
@@ -91,7 +94,7 @@ fn by_shell(sandbox: &Sandbox, command: &str, stdin: &str) -> crate::sandbox::En
 fn without_the_program_only_session_start_prints_a_notice() {
     let sandbox = Sandbox::new();
     let stop = sandbox.stop_event(SESSION, "");
-    let quiet = by_shell(&sandbox, link::PLUGIN_HOOK, &stop);
+    let quiet = by_shell(&sandbox, program_link::PLUGIN_HOOK_COMMAND, &stop);
     assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (Some(0), "", ""));
     let reported = by_shell(&sandbox, &notice(), "{}");
     assert_eq!((reported.code, reported.stderr.as_str()), (Some(0), ""));
@@ -101,13 +104,13 @@ fn without_the_program_only_session_start_prints_a_notice() {
 #[test]
 fn with_the_program_the_plugin_holds_a_session() {
     let sandbox = Sandbox::new();
-    let home = Home::new(sandbox.home().join(".ralph"));
-    link::refresh(&home, Path::new(env!("CARGO_BIN_EXE_ralph"))).unwrap();
+    let home = RalphHome::new(sandbox.home().join(".ralph"));
+    program_link::refresh_link(&home, Path::new(env!("CARGO_BIN_EXE_ralph"))).unwrap();
     let stop = sandbox.stop_event(SESSION, "");
-    let free = by_shell(&sandbox, link::PLUGIN_HOOK, &stop);
+    let free = by_shell(&sandbox, program_link::PLUGIN_HOOK_COMMAND, &stop);
     assert_eq!((free.code, free.stdout.as_str(), free.stderr.as_str()), (Some(0), "", ""));
     sandbox.start(["--goal-file", "-", "--completion-promise", "DONE"]);
-    let held = by_shell(&sandbox, link::PLUGIN_HOOK, &stop);
+    let held = by_shell(&sandbox, program_link::PLUGIN_HOOK_COMMAND, &stop);
     assert!(held.is_block(), "{held}");
     let quiet = by_shell(&sandbox, &notice(), "{}");
     assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (Some(0), "", ""));
@@ -126,13 +129,13 @@ fn init_installs_every_command_of_the_plugin() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     there.sort();
-    let mut named: Vec<String> = commands::FILES
+    let mut named: Vec<String> = slash_commands::COMMAND_FILES
         .iter()
         .map(|(path, _)| path.rsplit('/').next().unwrap().to_owned())
         .collect();
     named.sort();
     assert_eq!(named, there);
-    for (path, text) in commands::FILES {
+    for (path, text) in slash_commands::COMMAND_FILES {
         let file = repository("plugin/commands").join(path.rsplit('/').next().unwrap());
         assert_eq!(*text, fs::read_to_string(file).unwrap(), "{path}");
     }
@@ -141,15 +144,15 @@ fn init_installs_every_command_of_the_plugin() {
 /// ralph parses every slash command of the plugin, and only a person can invoke it, except `ask`.
 #[test]
 fn every_slash_command_is_known_and_only_for_people() {
-    for (path, text) in commands::FILES {
+    for (path, text) in slash_commands::COMMAND_FILES {
         let typed = format!("/{} x", path.trim_end_matches(".md").replace('/', ":"));
         let (front, body) = parts(text);
         let keys: Vec<_> = front.iter().map(|(key, _)| *key).collect();
         assert_eq!(keys[0], "description", "{path}");
         let is_refused = front.contains(&("disable-model-invocation", "true"));
-        match typed::parse(&typed) {
-            Some(Ok(Typed::Ask)) => assert!(!is_refused, "{path}"),
-            Some(Ok(Typed::Hold(_))) => {
+        match slash_command::parse(&typed) {
+            Some(Ok(SlashCommand::Ask)) => assert!(!is_refused, "{path}"),
+            Some(Ok(SlashCommand::Start(_))) => {
                 assert!(is_refused, "{path}");
                 assert!(body.starts_with("$ARGUMENTS\n\n"), "{path}");
                 assert!(
@@ -159,11 +162,12 @@ fn every_slash_command_is_known_and_only_for_people() {
                 );
             }
             // The others take no argument, a run, or a subject.
-            Some(Ok(Typed::Resume(_) | Typed::Tell(_)) | Err(_)) => {
+            Some(Ok(SlashCommand::Resume(_) | SlashCommand::Tell(_)) | Err(_)) => {
                 assert!(is_refused, "{path}");
                 let alone = typed.trim_end_matches(" x");
-                let is_tell = matches!(typed::parse(&typed), Some(Ok(Typed::Tell(_))));
-                assert!(is_tell || matches!(typed::parse(alone), Some(Ok(_))), "{path}");
+                let is_tell =
+                    matches!(slash_command::parse(&typed), Some(Ok(SlashCommand::Tell(_))));
+                assert!(is_tell || matches!(slash_command::parse(alone), Some(Ok(_))), "{path}");
                 assert!(body.contains(&format!("`{alone}`")), "{path}");
             }
             other => panic!("{path}: {other:?}"),
@@ -174,7 +178,7 @@ fn every_slash_command_is_known_and_only_for_people() {
 
 #[test]
 fn command_texts_are_short_and_plain() {
-    for (path, text) in commands::FILES {
+    for (path, text) in slash_commands::COMMAND_FILES {
         let length = text.chars().count();
         assert!(length <= 1_500, "{path} has {length} characters");
         let lower = text.to_lowercase();

@@ -2,7 +2,8 @@
 
 use crate::sandbox::Sandbox;
 use ralph_sim::scenario::{
-    self, AgentTurn, ApiError, Hang, Mishap, Player, Scenario, Step, ToolCall,
+    self, Scenario, ScenarioPlayer, ScenarioStep, ScriptedApiError, ScriptedToolCall, ScriptedTurn,
+    TurnHang, TurnMishap,
 };
 use regex::Regex;
 use rustix::process::{Pid, Signal, kill_process};
@@ -112,7 +113,7 @@ fn started(name: &str) -> (Vec<&'static str>, Vec<(&'static str, &'static str)>)
 
 /// A scenario with the answers of the recording's model.
 fn script(lines: &[Value], sandbox: &Sandbox) -> String {
-    let mut turns: Vec<(String, AgentTurn)> = Vec::new();
+    let mut turns: Vec<(String, ScriptedTurn)> = Vec::new();
     let mut attributed = 0;
     for line in lines.iter().filter(|line| line["from"] == "client").map(|line| &line["line"]) {
         let message = &line["message"];
@@ -124,9 +125,9 @@ fn script(lines: &[Value], sandbox: &Sandbox) -> String {
             let models = line["model_usage_since_last_result"].as_object().unwrap().values();
             let written: u64 = models.map(|model| model["outputTokens"].as_u64().unwrap()).sum();
             let is_answer =
-                |turn: &&mut AgentTurn| turn.error.is_none() && turn.mishap == Mishap::None;
+                |turn: &&mut ScriptedTurn| turn.error.is_none() && turn.mishap == TurnMishap::None;
             let answers = turns.iter_mut().skip(attributed).map(|(_, turn)| turn).filter(is_answer);
-            let answers: Vec<&mut AgentTurn> = answers.collect();
+            let answers: Vec<&mut ScriptedTurn> = answers.collect();
             let each = written.checked_div(answers.len() as u64).unwrap_or_default();
             for turn in answers {
                 turn.usage.output = each;
@@ -134,18 +135,18 @@ fn script(lines: &[Value], sandbox: &Sandbox) -> String {
             attributed = turns.len();
         }
         if line["terminal_reason"] == "aborted_streaming" {
-            let mishap = Mishap::Hang(Hang::Answer);
-            turns.push((String::new(), AgentTurn { mishap, ..AgentTurn::default() }));
+            let mishap = TurnMishap::Hang(TurnHang::Answer);
+            turns.push((String::new(), ScriptedTurn { mishap, ..ScriptedTurn::default() }));
         } else if text.starts_with("[Your previous response had no visible output") {
-            turns.extend([(); 2].map(|()| (String::new(), AgentTurn::default())));
+            turns.extend([(); 2].map(|()| (String::new(), ScriptedTurn::default())));
         } else if line["is_api_error_message"] == true {
             turns.push((
                 id.to_owned(),
-                AgentTurn { error: Some(error(line)), ..AgentTurn::default() },
+                ScriptedTurn { error: Some(error(line)), ..ScriptedTurn::default() },
             ));
         } else if line["type"] == "assistant" {
             if turns.last().is_none_or(|(last, _)| last != id) {
-                turns.push((id.to_owned(), AgentTurn::default()));
+                turns.push((id.to_owned(), ScriptedTurn::default()));
             }
             let turn = &mut turns.last_mut().unwrap().1;
             turn.usage.input = message["usage"]["input_tokens"].as_u64().unwrap();
@@ -153,24 +154,28 @@ fn script(lines: &[Value], sandbox: &Sandbox) -> String {
                 text.clone_into(&mut turn.text);
             } else {
                 let name = block["name"].as_str().unwrap().to_owned();
-                turn.tools.push(ToolCall::Other { name, input: block["input"].clone() });
+                turn.tools.push(ScriptedToolCall::Other { name, input: block["input"].clone() });
             }
         }
     }
-    let steps = turns.into_iter().map(|(_, turn)| Step::Agent(turn)).collect();
-    let only = Some(Player::Pretend);
+    let steps = turns.into_iter().map(|(_, turn)| ScenarioStep::Agent(turn)).collect();
+    let only = Some(ScenarioPlayer::Pretend);
     let text = scenario::write(&Scenario { only, steps, ..Scenario::default() });
     text.replace("/home/user/project", sandbox.project().to_str().unwrap())
 }
 
 /// Recovers the API's error from the message that the client made of it.
-fn error(line: &Value) -> ApiError {
+fn error(line: &Value) -> ScriptedApiError {
     let text = line["message"]["content"][0]["text"].as_str().unwrap();
     let before = ["API Error: 500 ", "API Error: 529 ", "API Error: 401 ", "(429) · "];
     let rest = before.iter().find_map(|before| text.split_once(before)).map_or("", |parts| parts.1);
     let message = rest.split(". This is a server-side issue").next().unwrap().to_owned();
     let status = line["api_error_status"].as_u64().map_or(0, |status| status.try_into().unwrap());
-    ApiError { status, kind: line["api_error_type"].as_str().unwrap_or("none").to_owned(), message }
+    ScriptedApiError {
+        status,
+        kind: line["api_error_type"].as_str().unwrap_or("none").to_owned(),
+        message,
+    }
 }
 
 /// Removes fields that differ from one process to the next, and fields that the fake client does not send.

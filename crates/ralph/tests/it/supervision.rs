@@ -10,19 +10,20 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ralph_core::gate::{self, Format, Gate, MinTests, Rerun};
-use ralph_core::policy::Environment;
-use ralph_core::requirement::{Stage, Weight};
+use ralph_core::gate::{self, Gate, MinTests, ReportFormat, RerunPolicy};
+use ralph_core::policy::GateEnvironment;
+use ralph_core::requirement::{RequirementStage, RequirementWeight};
 use ralph_gates::environment;
 use ralph_sys::clock::{Deadline, Stopwatch};
 use ralph_sys::env::Env;
-use ralph_sys::owner;
-use ralph_sys::proc::cancel::Cancel;
+use ralph_sys::proc::cancel::CancelToken;
 use ralph_sys::proc::job::{
-    self, Errors, Finished, How, Input, Job, Keep, LARGEST_INPUT, Leftovers, Logged,
+    self, CaptureLimits, CommandInput, JobEnd, JobResult, JobSpec, LARGEST_INPUT, LeftoverPolicy,
+    LogOutcome, StderrCapture,
 };
 use ralph_sys::proc::signals;
-use ralph_sys::proc::worker::{self, Leash};
+use ralph_sys::proc::worker::{self, ParentLink};
+use ralph_sys::process_identity;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::sandbox::{Sandbox, files};
@@ -32,7 +33,7 @@ const DEADLINE: Duration = Duration::from_millis(1500);
 const LONG: Duration = Duration::from_mins(1);
 const GRACE: Duration = Duration::from_millis(300);
 const MORE: Duration = Duration::from_secs(1);
-const KEEP: Keep = Keep { head: 64 * 1024, tail: 64 * 1024 };
+const KEEP: CaptureLimits = CaptureLimits { head: 64 * 1024, tail: 64 * 1024 };
 
 /// A directory for scripts, which have a command `note` on their `PATH` that records the pid of its caller.
 struct Place {
@@ -77,54 +78,57 @@ impl Place {
     }
 
     fn alive(&self) -> Vec<u32> {
-        self.noted().into_iter().filter(|pid| owner::mark(*pid).is_some()).collect()
+        self.noted()
+            .into_iter()
+            .filter(|pid| process_identity::identify_process(*pid).is_some())
+            .collect()
     }
 
-    fn run(&self, script: &str, cancel: &Cancel) -> Finished {
+    fn run(&self, script: &str, cancel: &CancelToken) -> JobResult {
         let argv: Vec<OsString> = ["sh", "-c", script].map(Into::into).into();
         self.run_argv(&argv, cancel)
     }
 
-    fn run_argv(&self, argv: &[OsString], cancel: &Cancel) -> Finished {
-        job::supervise(&Job {
+    fn run_argv(&self, argv: &[OsString], cancel: &CancelToken) -> JobResult {
+        job::run_job(&JobSpec {
             program: Path::new(env!("CARGO_BIN_EXE_ralph")),
             argv,
             cwd: &self.root,
             env: &self.env(),
             log: Some(&self.path("log")),
-            keep: KEEP,
+            capture_limits: KEEP,
             secrets: &["hunter2hunter2".to_string()],
             deadline: Deadline::after(self.deadline),
             grace: GRACE,
-            ..Job::blank(cancel)
+            ..JobSpec::with_defaults(cancel)
         })
     }
 
     /// Runs a script as a host runs a hook.
-    fn hook(&self, script: &str, input: &[u8]) -> Finished {
-        self.hook_until(script, input, &Cancel::new().unwrap())
+    fn hook(&self, script: &str, input: &[u8]) -> JobResult {
+        self.hook_until(script, input, &CancelToken::new().unwrap())
     }
 
-    fn hook_until(&self, script: &str, input: &[u8], cancel: &Cancel) -> Finished {
-        job::supervise(&Job {
+    fn hook_until(&self, script: &str, input: &[u8], cancel: &CancelToken) -> JobResult {
+        job::run_job(&JobSpec {
             program: Path::new(env!("CARGO_BIN_EXE_ralph")),
             argv: &["sh", "-c", script].map(OsString::from),
             cwd: &self.root,
             env: &self.env(),
-            input: Input::Bytes(input),
-            errors: Errors::Apart,
-            keep: KEEP,
+            input: CommandInput::Bytes(input),
+            stderr: StderrCapture::Separate,
+            capture_limits: KEEP,
             deadline: Deadline::after(self.deadline),
             grace: GRACE,
-            leftovers: Leftovers::Spare,
-            ..Job::blank(cancel)
+            leftovers: LeftoverPolicy::Spare,
+            ..JobSpec::with_defaults(cancel)
         })
     }
 
     /// Runs a script. Asserts that it ended in time, recorded at least `processes` pids, and left no process behind.
-    fn check(&self, script: &str, processes: usize) -> Finished {
+    fn check(&self, script: &str, processes: usize) -> JobResult {
         let watch = Stopwatch::start();
-        let finished = self.run(script, &Cancel::new().unwrap());
+        let finished = self.run(script, &CancelToken::new().unwrap());
         let took = watch.elapsed();
         assert_eq!(self.alive(), [0_u32; 0], "{script}: {finished:?}");
         assert!(took < self.deadline + GRACE + MORE, "{script}: {took:?}");
@@ -137,22 +141,22 @@ impl Place {
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let bound = Deadline::after(Duration::from_secs(20));
     while !is_so() {
-        assert!(!bound.is_over(), "{what}");
+        assert!(!bound.has_passed(), "{what}");
         std::thread::yield_now();
     }
 }
 
-fn word(how: &How) -> String {
+fn word(how: &JobEnd) -> String {
     match how {
-        How::Exited(code) => format!("exit {code}"),
-        How::Signalled(signal) => format!("signal {signal}"),
-        How::TimedOut => "timed out".to_string(),
-        How::Cancelled => "cancelled".to_string(),
-        How::CouldNotStart(error) => {
+        JobEnd::Exited(code) => format!("exit {code}"),
+        JobEnd::Signalled(signal) => format!("signal {signal}"),
+        JobEnd::TimedOut => "timed out".to_string(),
+        JobEnd::Cancelled => "cancelled".to_string(),
+        JobEnd::CouldNotStart(error) => {
             let cause = std::error::Error::source(error).unwrap();
             format!("{error}: {cause}")
         }
-        How::Lost => "lost".to_string(),
+        JobEnd::Lost => "lost".to_string(),
     }
 }
 
@@ -214,7 +218,7 @@ fn no_process_of_a_command_survives_it() {
         for (script, processes, how, leftover) in cases {
             scope.spawn(move || {
                 let finished = Place::new().check(script, *processes);
-                let seen = (word(&finished.how), finished.leftover);
+                let seen = (word(&finished.end), finished.leftover_count);
                 assert_eq!(seen, (how.to_string(), *leftover), "{script}");
             });
         }
@@ -229,7 +233,7 @@ fn processes_may_clean_up_after_sigterm() {
         [("until [ -s notes ]; do :; done", "exit 0"), ("trap : TERM; wait; wait", "timed out")]
     {
         let finished = Place::new().check(&format!("{tidy} {then}"), 1);
-        let seen = (word(&finished.how), finished.output.head);
+        let seen = (word(&finished.end), finished.output.head);
         assert_eq!(seen, (how.to_string(), b"tidy\n".to_vec()), "{then}");
     }
 }
@@ -241,7 +245,7 @@ fn a_chain_of_short_lived_processes_is_ended() {
         let place = Place::patient();
         place.tool("chain", next);
         let finished = place.check("exec chain", 3);
-        assert_eq!(word(&finished.how), "exit 0", "{next}");
+        assert_eq!(word(&finished.end), "exit 0", "{next}");
     }
 }
 
@@ -252,8 +256,8 @@ fn output_is_kept_at_both_ends_and_logged_without_secrets() {
     let script = "echo first hunter2hunter2; echo second >&2; head -c 10000000 /dev/zero | tr '\\0' '\\n'; \
         printf 'last hunter2hunter2'";
     let finished = place.check(script, 0);
-    assert_eq!(word(&finished.how), "exit 0");
-    assert_eq!(finished.logged, Logged::Whole);
+    assert_eq!(word(&finished.end), "exit 0");
+    assert_eq!(finished.log_outcome, LogOutcome::Complete);
     let output = finished.output;
     assert!(output.head.starts_with(b"first [redacted]\nsecond\n\n"));
     assert!(output.tail.ends_with(b"\n\nlast [redacted]"));
@@ -294,22 +298,22 @@ fn a_gate_that_uses_git_does_not_change_the_hooks_repository() {
         None,
         Vec::new(),
     );
-    let policy = Environment { pass: vec!["GIT_DIR".to_string()], set: Vec::new() };
+    let policy = GateEnvironment { pass: vec!["GIT_DIR".to_string()], set: Vec::new() };
     let script = "git init -q && git config user.name gate && echo a > a && git add a";
     let gate = gate(script);
     let place = Place::patient();
-    let finished = job::supervise(&Job {
+    let finished = job::run_job(&JobSpec {
         program: Path::new(env!("CARGO_BIN_EXE_ralph")),
         argv: &["sh", "-c", script].map(OsString::from),
         cwd: &place.root,
-        env: &environment::for_gate(&hook, &policy, &gate, None),
+        env: &environment::gate_environment(&hook, &policy, &gate, None),
         log: Some(&place.path("log")),
-        keep: KEEP,
+        capture_limits: KEEP,
         deadline: Deadline::after(LONG),
         grace: GRACE,
-        ..Job::blank(&Cancel::new().unwrap())
+        ..JobSpec::with_defaults(&CancelToken::new().unwrap())
     });
-    assert_eq!(word(&finished.how), "exit 0", "{}", finished.output.head.escape_ascii());
+    assert_eq!(word(&finished.end), "exit 0", "{}", finished.output.head.escape_ascii());
     assert!(place.path(".git/index").exists());
     assert!(files(&repository) == before);
 }
@@ -317,18 +321,18 @@ fn a_gate_that_uses_git_does_not_change_the_hooks_repository() {
 fn gate(script: &str) -> Gate {
     Gate {
         name: "git".to_string(),
-        stage: Stage::Correctness,
-        command: gate::Command::Shell(script.to_string()),
+        stage: RequirementStage::Correctness,
+        command: gate::GateInvocation::Shell(script.to_string()),
         cwd: String::new(),
         timeout_ms: 1000,
         paths: Vec::new(),
         when: Vec::new(),
         on: Vec::new(),
         min_complexity: 0,
-        weight: Weight::Required,
-        report: Format::None,
+        weight: RequirementWeight::Required,
+        report: ReportFormat::None,
         min_tests: MinTests::Some,
-        rerun: Rerun::Never,
+        rerun: RerunPolicy::Never,
         env: Vec::new(),
     }
 }
@@ -351,8 +355,8 @@ fn programs_are_found_on_the_jobs_path_and_arguments_are_literal() {
         (&[], "cannot start ``: Invalid argument (os error 22)", ""),
     ] {
         let argv: Vec<OsString> = argv.iter().map(Into::into).collect();
-        let finished = place.run_argv(&argv, &Cancel::new().unwrap());
-        let seen = (word(&finished.how), String::from_utf8(finished.output.head).unwrap());
+        let finished = place.run_argv(&argv, &CancelToken::new().unwrap());
+        let seen = (word(&finished.end), String::from_utf8(finished.output.head).unwrap());
         assert_eq!(seen, (how.to_string(), output.to_string()), "{argv:?}");
     }
 }
@@ -362,38 +366,42 @@ fn failures_to_run_a_job_are_reported() {
     let place = Place::new();
     let argv = [OsString::from("echo"), OsString::from("out")];
     let (env, log) = (place.env(), place.path("log"));
-    let cancel = Cancel::new().unwrap();
-    let good = Job {
+    let cancel = CancelToken::new().unwrap();
+    let good = JobSpec {
         program: Path::new(env!("CARGO_BIN_EXE_ralph")),
         argv: &argv,
         cwd: &place.root,
         env: &env,
         log: Some(&log),
-        keep: KEEP,
+        capture_limits: KEEP,
         deadline: Deadline::after(DEADLINE),
         grace: GRACE,
-        ..Job::blank(&cancel)
+        ..JobSpec::with_defaults(&cancel)
     };
     for (job, how, logged) in [
-        (good, "exit 0", Logged::Whole),
+        (good, "exit 0", LogOutcome::Complete),
         (
-            Job { cwd: Path::new("/no/such"), ..good },
+            JobSpec { cwd: Path::new("/no/such"), ..good },
             "cannot enter `/no/such`: No such file or directory (os error 2)",
-            Logged::Whole,
+            LogOutcome::Complete,
         ),
-        (Job { log: None, ..good }, "exit 0", Logged::NotKept),
-        (Job { log: Some(Path::new("/no/such/log")), ..good }, "exit 0", Logged::Failed),
-        (Job { deadline: Deadline::after(Duration::ZERO), ..good }, "timed out", Logged::Whole),
+        (JobSpec { log: None, ..good }, "exit 0", LogOutcome::NotRequested),
+        (JobSpec { log: Some(Path::new("/no/such/log")), ..good }, "exit 0", LogOutcome::Failed),
         (
-            Job { program: Path::new("/no/ralph"), ..good },
+            JobSpec { deadline: Deadline::after(Duration::ZERO), ..good },
+            "timed out",
+            LogOutcome::Complete,
+        ),
+        (
+            JobSpec { program: Path::new("/no/ralph"), ..good },
             "cannot start ralph's helper process `/no/ralph`: No such file or directory (os error 2)",
-            Logged::Failed,
+            LogOutcome::Failed,
         ),
         // A program that does not speak the supervisor protocol.
-        (Job { program: Path::new("/bin/true"), ..good }, "lost", Logged::Failed),
+        (JobSpec { program: Path::new("/bin/true"), ..good }, "lost", LogOutcome::Failed),
     ] {
-        let finished = job::supervise(&job);
-        assert_eq!((&*word(&finished.how), finished.logged), (how, logged), "{job:?}");
+        let finished = job::run_job(&job);
+        assert_eq!((&*word(&finished.end), finished.log_outcome), (how, logged), "{job:?}");
     }
 }
 
@@ -408,11 +416,11 @@ fn concurrent_jobs_end_only_their_own_processes() {
         });
         until("the left daemon runs", || !left.alive().is_empty());
         let finished = right.check(daemon, 1);
-        assert_eq!((word(&finished.how), finished.leftover), ("exit 0".to_string(), 1));
+        assert_eq!((word(&finished.end), finished.leftover_count), ("exit 0".to_string(), 1));
         assert_eq!(left.alive().len(), 1);
         fs::write(left.path("go"), "").unwrap();
         let finished = waiting.join().unwrap();
-        assert_eq!((word(&finished.how), finished.leftover), ("exit 6".to_string(), 1));
+        assert_eq!((word(&finished.end), finished.leftover_count), ("exit 6".to_string(), 1));
     });
 }
 
@@ -422,8 +430,8 @@ fn a_cancel_ends_a_job() {
     let deaf = "trap '' TERM; (note; exec sleep 60) & (setsid sh -c 'note; sleep 60') & wait; wait";
     let tombstone = Place::patient();
     let path = tombstone.path("tombstone");
-    let watching = Cancel::or_when(move || path.exists()).unwrap();
-    let requested = Cancel::new().unwrap();
+    let watching = CancelToken::with_external_check(move || path.exists()).unwrap();
+    let requested = CancelToken::new().unwrap();
     for (cancel, by_file) in [(&requested, false), (&watching, true)] {
         let place = Place::patient();
         std::thread::scope(|scope| {
@@ -433,16 +441,16 @@ fn a_cancel_ends_a_job() {
             if by_file {
                 fs::write(tombstone.path("tombstone"), "").unwrap();
             } else {
-                cancel.wish();
+                cancel.cancel();
             }
-            assert_eq!(word(&running.join().unwrap().how), "cancelled");
+            assert_eq!(word(&running.join().unwrap().end), "cancelled");
             assert!(watch.elapsed() < GRACE + MORE);
             assert_eq!(place.alive(), [0_u32; 0]);
         });
     }
     let place = Place::patient();
     let finished = place.run("note; sleep 60", &requested);
-    assert_eq!((&*word(&finished.how), place.alive().len()), ("cancelled", 0));
+    assert_eq!((&*word(&finished.end), place.alive().len()), ("cancelled", 0));
 }
 
 /// If a command kills its supervisor, its result is unknown, and the command is killed too.
@@ -450,8 +458,8 @@ fn a_cancel_ends_a_job() {
 fn a_killed_supervisor_takes_its_session_with_it() {
     let place = Place::patient();
     let script = "(note; exec sleep 60) & note; until [ $(wc -l < notes) = 2 ]; do :; done; kill -9 $PPID; exec sleep 60";
-    let finished = place.run(script, &Cancel::new().unwrap());
-    assert_eq!(word(&finished.how), "lost");
+    let finished = place.run(script, &CancelToken::new().unwrap());
+    assert_eq!(word(&finished.end), "lost");
     until("they are gone", || place.alive().is_empty());
 }
 
@@ -473,12 +481,12 @@ fn a_hook_gets_all_of_its_input() {
     let place = Place::patient();
     for (script, length, output) in cases {
         let finished = place.hook(script, &input[..*length]);
-        let seen = (word(&finished.how), String::from_utf8(finished.output.head).unwrap());
+        let seen = (word(&finished.end), String::from_utf8(finished.output.head).unwrap());
         assert_eq!(seen, ("exit 0".to_string(), output.to_string()), "{script} {length}");
     }
     let finished = place.hook("echo unread", &input);
     assert_eq!(
-        word(&finished.how),
+        word(&finished.end),
         "cannot pass the command 16777217 bytes of input: file too large"
     );
 }
@@ -497,12 +505,16 @@ fn stdout_and_stderr_of_a_hook_are_separate() {
         ("exec >&-; echo err >&2", ([0, 0], 0), ([4, 0], 4)),
     ] {
         let finished = Place::patient().hook(script, b"");
-        let seen = [finished.output, finished.errors]
+        let seen = [finished.output, finished.stderr]
             .map(|kept| ([kept.head.len(), kept.tail.len()], kept.total));
         assert_eq!(seen, [output, errors], "{script}");
-        assert_eq!((&*word(&finished.how), finished.logged), ("exit 0", Logged::NotKept));
+        assert_eq!(
+            (&*word(&finished.end), finished.log_outcome),
+            ("exit 0", LogOutcome::NotRequested)
+        );
     }
-    let Finished { output, errors, .. } = Place::patient().hook("echo out; echo err >&2", b"");
+    let JobResult { output, stderr: errors, .. } =
+        Place::patient().hook("echo out; echo err >&2", b"");
     assert_eq!((&*output.head, &*errors.head), (&b"out\n"[..], &b"err\n"[..]));
 }
 
@@ -523,10 +535,10 @@ fn leftover_processes_of_a_hook_run_until_dropped() {
             scope.spawn(move || {
                 let place = Place::patient();
                 let finished = place.hook(script, b"input");
-                let seen = (word(&finished.how), finished.leftover, place.alive().len());
+                let seen = (word(&finished.end), finished.leftover_count, place.alive().len());
                 assert_eq!(seen, ("exit 3".to_string(), 0, 1), "{script}");
-                let remains = finished.remains.unwrap();
-                assert!(!remains.is_over(), "{script}");
+                let remains = finished.spared.unwrap();
+                assert!(!remains.have_exited(), "{script}");
                 drop(remains);
                 assert_eq!(place.alive(), [0_u32; 0], "{script}");
             });
@@ -540,10 +552,10 @@ fn leftover_processes_can_write_and_exit() {
     let script = "(note; until [ -e go ]; do sleep 0.01; done; head -c 1000000 /dev/zero; : > written) & \
         echo out; until [ -s notes ]; do :; done";
     let finished = place.hook(script, b"");
-    let remains = finished.remains.unwrap();
-    assert_eq!((&*finished.output.head, remains.is_over()), (&b"out\n"[..], false));
+    let remains = finished.spared.unwrap();
+    assert_eq!((&*finished.output.head, remains.have_exited()), (&b"out\n"[..], false));
     fs::write(place.path("go"), "").unwrap();
-    until("it is over", || remains.is_over());
+    until("it is over", || remains.have_exited());
     assert_eq!((place.path("written").exists(), place.alive().len()), (true, 0));
 }
 
@@ -551,9 +563,9 @@ fn leftover_processes_can_write_and_exit() {
 #[test]
 fn no_leftovers_after_a_hook_that_did_not_end_normally() {
     let daemon = "(note; exec sleep 60) & until [ -s notes ]; do :; done";
-    let requested = Cancel::new().unwrap();
-    requested.wish();
-    let idle = Cancel::new().unwrap();
+    let requested = CancelToken::new().unwrap();
+    requested.cancel();
+    let idle = CancelToken::new().unwrap();
     for (script, cancel, deadline, how) in [
         ("note", &idle, LONG, "exit 0"),
         ("note & wait; exit 4", &idle, LONG, "exit 4"),
@@ -565,8 +577,8 @@ fn no_leftovers_after_a_hook_that_did_not_end_normally() {
         let place = Place { deadline, ..Place::new() };
         let watch = Stopwatch::start();
         let finished = place.hook_until(script, b"", cancel);
-        assert_eq!(word(&finished.how), how, "{script}");
-        assert!(finished.remains.is_none(), "{script}");
+        assert_eq!(word(&finished.end), how, "{script}");
+        assert!(finished.spared.is_none(), "{script}");
         assert!(watch.elapsed() < DEADLINE + GRACE + MORE, "{script}");
         until("they are gone", || place.alive().is_empty());
     }
@@ -578,9 +590,9 @@ fn a_leftover_that_kills_its_supervisor_is_still_killed() {
     let place = Place::patient();
     let script = "(note; until [ -e go ]; do :; done; kill -9 $(cat supervisor); exec sleep 60) & \
         echo $PPID > supervisor; until [ -s notes ]; do :; done";
-    let remains = place.hook(script, b"").remains.unwrap();
+    let remains = place.hook(script, b"").spared.unwrap();
     fs::write(place.path("go"), "").unwrap();
-    until("it is over", || remains.is_over());
+    until("it is over", || remains.have_exited());
     assert_eq!(place.alive().len(), 1);
     drop(remains);
     until("it is gone", || place.alive().is_empty());
@@ -689,7 +701,7 @@ fn a_released_worker_outlives_its_hook() {
 fn assert_gone(place: &Place) {
     let bound = Deadline::after(Duration::from_secs(2));
     while !place.alive().is_empty() {
-        assert!(!bound.is_over(), "{:?} of {:?}", place.alive(), place.noted());
+        assert!(!bound.has_passed(), "{:?} of {:?}", place.alive(), place.noted());
         std::thread::yield_now();
     }
 }
@@ -728,12 +740,12 @@ fn told() -> Option<(Place, String)> {
     Some((Place { root, deadline: LONG, _removed_in_the_end: None }, script))
 }
 
-fn run_as_told(place: &Place, script: &str, cancel: &Cancel) {
+fn run_as_told(place: &Place, script: &str, cancel: &CancelToken) {
     tell(place, &place.run(script, cancel));
 }
 
-fn tell(place: &Place, finished: &Finished) {
-    let how = word(&finished.how);
+fn tell(place: &Place, finished: &JobResult) {
+    let how = word(&finished.end);
     fs::write(place.path("ended.new"), how).unwrap();
     fs::rename(place.path("ended.new"), place.path("ended")).unwrap();
 }
@@ -742,8 +754,8 @@ fn tell(place: &Place, finished: &Finished) {
 #[ignore = "a helper process for other tests"]
 fn as_runner() {
     let Some((place, script)) = told() else { return };
-    let cancel = Arc::new(Cancel::new().unwrap());
-    signals::wish_on_signals(&cancel).unwrap();
+    let cancel = Arc::new(CancelToken::new().unwrap());
+    signals::cancel_on_stop_signals(&cancel).unwrap();
     run_as_told(&place, &script, &cancel);
 }
 
@@ -762,16 +774,16 @@ fn as_hook() {
     let Some((place, _)) = told() else { return };
     let program = std::env::current_exe().unwrap();
     let arguments = arguments("worker");
-    let spec = worker::Spec {
+    let spec = worker::WorkerSpec {
         program: &program,
         arguments: &arguments.each_ref().map(OsStr::new),
         env: &[],
         log: Some(&place.path("worker.log")),
     };
-    let mut worker = worker::spawn(&spec).unwrap();
+    let mut worker = worker::spawn_worker(&spec).unwrap();
     if place.path("let-go").exists() {
         assert!(worker.wait(Deadline::after(Duration::ZERO)).unwrap().is_none());
-        worker.let_go().unwrap();
+        worker.detach().unwrap();
     } else {
         worker.wait(Deadline::after(Duration::from_mins(1))).unwrap();
     }
@@ -781,8 +793,8 @@ fn as_hook() {
 #[ignore = "a helper process for other tests"]
 fn as_worker() {
     let Some((place, script)) = told() else { return };
-    let cancel = Arc::new(Cancel::new().unwrap());
-    let _leash = Leash::follow(&cancel).unwrap();
+    let cancel = Arc::new(CancelToken::new().unwrap());
+    let _leash = ParentLink::attach(&cancel).unwrap();
     fs::write(place.path("notes"), format!("{}\n", std::process::id())).unwrap();
     run_as_told(&place, &script, &cancel);
 }

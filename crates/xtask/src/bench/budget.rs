@@ -1,30 +1,30 @@
 //! The performance budgets of the hook benchmark.
 
-use super::course::{ARMED, FIRST_LOOK, GIT, IDLE, LARGE, NEXT_LOOK, SMALL, TRUE};
-use super::race::{self, Racer};
+use super::hook_racers::{ARMED, FIRST_READ, GIT, IDLE, LARGE, NEXT_READ, SMALL, TRUE};
+use super::race::{self, BenchRacer};
 
 /// A measured number and its limit.
-pub(crate) struct Judged {
+pub(crate) struct BudgetResult {
     pub(crate) what: String,
     pub(crate) found: f64,
     pub(crate) limit: f64,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: BudgetOutcome,
 }
 
-pub(crate) enum Outcome {
+pub(crate) enum BudgetOutcome {
     Kept,
     Missed,
     NotMeasured,
 }
 
-impl Judged {
+impl BudgetResult {
     pub(crate) fn new(what: &str, found: f64, limit: f64) -> Self {
         let outcome = if found.is_nan() {
-            Outcome::NotMeasured
+            BudgetOutcome::NotMeasured
         } else if found <= limit {
-            Outcome::Kept
+            BudgetOutcome::Kept
         } else {
-            Outcome::Missed
+            BudgetOutcome::Missed
         };
         Self { what: what.to_owned(), found, limit, outcome }
     }
@@ -35,23 +35,23 @@ impl Judged {
     }
 
     pub(crate) fn is_missed(&self) -> bool {
-        matches!(self.outcome, Outcome::Missed)
+        matches!(self.outcome, BudgetOutcome::Missed)
     }
 }
 
-pub(crate) fn judge(racers: &[Racer]) -> Vec<Judged> {
-    let median = |name: &str| race::median(racers, name);
+pub(crate) fn judge_hook(racers: &[BenchRacer]) -> Vec<BudgetResult> {
+    let median = |name: &str| race::median_time(racers, name);
     let mut judged = Vec::new();
     // Only on Linux is the binary linked statically; a dynamic one cannot keep this budget.
     if cfg!(target_os = "linux") {
-        judged.push(Judged::new("idle Stop ÷ true", median(IDLE) / median(TRUE), 1.0));
+        judged.push(BudgetResult::new("idle Stop ÷ true", median(IDLE) / median(TRUE), 1.0));
     }
     let own = (median(ARMED) - median(GIT)) / median(TRUE);
-    judged.push(Judged::new("(armed Stop − git status) ÷ true", own, 3.0));
-    for look in [FIRST_LOOK, NEXT_LOOK] {
+    judged.push(BudgetResult::new("(armed Stop − git status) ÷ true", own, 3.0));
+    for look in [FIRST_READ, NEXT_READ] {
         let [small, large] = [SMALL, LARGE].map(|size| median(&size.name(look)));
         let what = format!("{look}, {} ÷ {}", LARGE.label, SMALL.label);
-        judged.push(Judged::new(&what, large / small, 1.5));
+        judged.push(BudgetResult::new(&what, large / small, 1.5));
     }
     judged
 }

@@ -1,12 +1,12 @@
 //! Benchmarks the fingerprint of a large work tree against `git status`.
 
-use super::Contest;
-use super::budget::Judged;
-use super::race::{self, Before, Proof, Racer};
+use super::BenchRace;
+use super::budget::BudgetResult;
+use super::race::{self, BenchRacer, RacerProof, RacerSetup};
 use crate::disk;
-use crate::shell::{self, Errand};
+use crate::shell::{self, RacerCommand};
 use anyhow::{Context, Result};
-use ralph_git::git::STATUS;
+use ralph_git::git::STATUS_ARGV;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -20,12 +20,12 @@ const CHANGED: &str = "src/part7/module11/file3.txt";
 const LIMIT: f64 = 1.0;
 
 #[derive(Clone, Copy)]
-enum Situation {
+enum TreeSituation {
     Clean,
     OneFileChanged,
 }
 
-impl Situation {
+impl TreeSituation {
     const ALL: [Self; 2] = [Self::Clean, Self::OneFileChanged];
 
     fn name(self) -> &'static str {
@@ -43,29 +43,29 @@ impl Situation {
 const OURS: &str = "ralph, fingerprint of 100,000 files";
 const GIT: &str = "git status, 100,000 files";
 
-fn judge(racers: &[Racer]) -> Vec<Judged> {
-    let median = |name: &str| race::median(racers, name);
-    let judged = Situation::ALL.map(|situation| {
+fn judge_fingerprint(racers: &[BenchRacer]) -> Vec<BudgetResult> {
+    let median = |name: &str| race::median_time(racers, name);
+    let judged = TreeSituation::ALL.map(|situation| {
         let ratio = median(&situation.racer(OURS)) / median(&situation.racer(GIT));
         let what = format!("fingerprint ÷ git status, {}", situation.name());
-        Judged::new(&what, ratio, LIMIT)
+        BudgetResult::new(&what, ratio, LIMIT)
     });
     judged.into()
 }
 
 /// One repository per situation, and an empty home.
-pub(crate) struct Stage {
+pub(crate) struct FingerprintStage {
     directory: TempDir,
     fingerprint: PathBuf,
 }
 
-impl Stage {
+impl FingerprintStage {
     pub(crate) fn new(fingerprint: PathBuf) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("ralph-bench-").tempdir()?;
         let stage = Self { directory, fingerprint };
-        disk::directory(&stage.path("home"))?;
-        disk::write(&stage.path("nothing"), b"")?;
-        let repositories = Situation::ALL.map(|situation| stage.repository(situation));
+        disk::create_directory(&stage.path("home"))?;
+        disk::write_with_parents(&stage.path("nothing"), b"")?;
+        let repositories = TreeSituation::ALL.map(|situation| stage.repository(situation));
         for repository in &repositories {
             write_files(repository)?;
         }
@@ -89,7 +89,7 @@ impl Stage {
         self.directory.path().join(name)
     }
 
-    fn repository(&self, situation: Situation) -> PathBuf {
+    fn repository(&self, situation: TreeSituation) -> PathBuf {
         self.path(&situation.name().replace(' ', "-"))
     }
 
@@ -105,32 +105,33 @@ impl Stage {
         let author = ["-c", "user.name=bench", "-c", "user.email=bench@localhost"];
         let mut git = shell::command("git");
         git.env_clear().envs(self.env()).arg("-C").arg(repository).args(author).args(arguments);
-        shell::output(&mut git).map(drop)
+        shell::command_output(&mut git).map(drop)
     }
 
-    pub(crate) fn contest(&self, rounds: u32) -> Result<Contest> {
-        let base = Situation::Clean.racer(GIT);
-        Ok(Contest { racers: self.racers()?, rounds, base, judge })
+    pub(crate) fn contest(&self, rounds: u32) -> Result<BenchRace> {
+        let base = TreeSituation::Clean.racer(GIT);
+        Ok(BenchRace { racers: self.racers()?, rounds, base, judge: judge_fingerprint })
     }
 
-    fn racers(&self) -> Result<Vec<Racer>> {
-        let git = shell::find("git").context("git is not installed")?;
+    fn racers(&self) -> Result<Vec<BenchRacer>> {
+        let git = shell::find_program("git").context("git is not installed")?;
         let mut racers = Vec::new();
-        for situation in Situation::ALL {
+        for situation in TreeSituation::ALL {
             let repository = self.repository(situation);
             let cache = self.path("home").join(situation.name());
             let ours = vec![repository.clone().into(), cache.into()];
             let mut theirs = vec!["-C".into(), repository.clone().into()];
-            theirs.extend(STATUS.into_iter().skip(1).map(OsString::from));
+            theirs.extend(STATUS_ARGV.into_iter().skip(1).map(OsString::from));
             for (name, program, args) in [(OURS, &self.fingerprint, ours), (GIT, &git, theirs)] {
                 let program = program.clone();
                 let stdin = self.path("nothing");
-                let errand = Errand { program, args, env: self.env(), stdin };
-                let mut racer = Racer::new(&situation.racer(name), errand, Proof::Exit(0));
-                racer.before = match situation {
-                    Situation::Clean => Before::Nothing,
-                    Situation::OneFileChanged => {
-                        Before::Append(repository.join(CHANGED), b"one line more\n".to_vec())
+                let errand = RacerCommand { program, args, env: self.env(), stdin };
+                let mut racer =
+                    BenchRacer::new(&situation.racer(name), errand, RacerProof::Exit(0));
+                racer.setup = match situation {
+                    TreeSituation::Clean => RacerSetup::Nothing,
+                    TreeSituation::OneFileChanged => {
+                        RacerSetup::Append(repository.join(CHANGED), b"one line more\n".to_vec())
                     }
                 };
                 racers.push(racer);
@@ -147,10 +148,10 @@ fn write_files(repository: &Path) -> Result<()> {
     for part in 0..PARTS {
         for module in 0..DIRECTORIES_PER_PART {
             let directory = repository.join(format!("src/part{part}/module{module}"));
-            disk::directory(&directory)?;
+            disk::create_directory(&directory)?;
             for file in 0..FILES_PER_DIRECTORY {
                 let content = contents.next().map_or("", String::as_str);
-                disk::write_here(&directory.join(format!("file{file}.txt")), content.as_bytes())?;
+                disk::write_file(&directory.join(format!("file{file}.txt")), content.as_bytes())?;
             }
         }
     }

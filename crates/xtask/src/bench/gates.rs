@@ -1,10 +1,10 @@
 //! Benchmarks gates against `xargs -P` with the same commands.
 
-use super::Contest;
-use super::budget::Judged;
-use super::race::{self, Proof, Racer};
+use super::BenchRace;
+use super::budget::BudgetResult;
+use super::race::{self, BenchRacer, RacerProof};
 use crate::disk;
-use crate::shell::{self, Errand};
+use crate::shell::{self, RacerCommand};
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::ffi::OsString;
@@ -30,34 +30,34 @@ const OURS_SHORT: &str = "ralph gate run, 40 gates that do nothing";
 const THEIRS_SHORT: &str = "xargs -P, 40 gates that do nothing";
 const LIMIT: f64 = 1.03;
 
-fn judge(racers: &[Racer]) -> Vec<Judged> {
-    let ratio = race::median(racers, OURS) / race::median(racers, THEIRS);
-    vec![Judged::new("gates ÷ xargs -P", ratio, LIMIT)]
+fn judge_gates(racers: &[BenchRacer]) -> Vec<BudgetResult> {
+    let ratio = race::median_time(racers, OURS) / race::median_time(racers, THEIRS);
+    vec![BudgetResult::new("gates ÷ xargs -P", ratio, LIMIT)]
 }
 
-pub(crate) struct Stage {
+pub(crate) struct GatesStage {
     directory: TempDir,
     ralph: PathBuf,
 }
 
 /// A repository with an approved policy, and the same commands for `xargs`.
-struct Project {
+struct GatesProject {
     directory: PathBuf,
     commands: PathBuf,
     /// One file per command; every run of the command appends one byte.
     counters: Vec<PathBuf>,
 }
 
-impl Stage {
+impl GatesStage {
     pub(crate) fn new(ralph: PathBuf) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("ralph-bench-").tempdir()?;
         let stage = Self { directory, ralph };
-        disk::directory(&stage.path("home"))?;
-        disk::write(&stage.path("nothing"), b"")?;
+        disk::create_directory(&stage.path("home"))?;
+        disk::write_with_parents(&stage.path("nothing"), b"")?;
         Ok(stage)
     }
 
-    pub(crate) fn contest(&self, rounds: u32) -> Result<Contest> {
+    pub(crate) fn contest(&self, rounds: u32) -> Result<BenchRace> {
         let long = self.project("long", &self.long_commands()?)?;
         let short = self.project("short", &vec![String::new(); SHORT])?;
         let fresh = ["--no-cache", "--all"];
@@ -68,7 +68,7 @@ impl Stage {
             self.theirs(THEIRS_SHORT, &short)?,
             self.ours(OURS_SHORT, &short, (&fresh, 1)),
         ];
-        Ok(Contest { racers, rounds, base: THEIRS.to_owned(), judge })
+        Ok(BenchRace { racers, rounds, base: THEIRS.to_owned(), judge: judge_gates })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -85,11 +85,11 @@ impl Stage {
 
     fn long_commands(&self) -> Result<Vec<String>> {
         let load = self.path("load");
-        disk::write(&load, &vec![b'r'; LOAD_BYTES])?;
-        let program = shell::find("sha256sum").context("sha256sum is not installed")?;
+        disk::write_with_parents(&load, &vec![b'r'; LOAD_BYTES])?;
+        let program = shell::find_program("sha256sum").context("sha256sum is not installed")?;
         let args = vec![load.clone().into_os_string(); TRIAL];
-        let errand = Errand { program, args, env: self.env(), stdin: self.path("nothing") };
-        let times = (0..5).map(|_| shell::time(&errand)).collect::<Result<Vec<_>>>()?;
+        let errand = RacerCommand { program, args, env: self.env(), stdin: self.path("nothing") };
+        let times = (0..5).map(|_| shell::time_command(&errand)).collect::<Result<Vec<_>>>()?;
         let trial = times.into_iter().map(|(took, _)| took).min().unwrap_or(LONG_TAKES);
         let readings = usize::try_from(LONG_TAKES.as_micros())? * TRIAL
             / usize::try_from(trial.as_micros())?.max(1);
@@ -98,10 +98,10 @@ impl Stage {
         Ok([wait, work].into_iter().cycle().take(LONG).collect())
     }
 
-    fn project(&self, name: &str, commands: &[String]) -> Result<Project> {
+    fn project(&self, name: &str, commands: &[String]) -> Result<GatesProject> {
         let directory = self.path(name);
         let counter = |number| self.path(&format!("{name}-runs/{number}"));
-        disk::directory(&self.path(&format!("{name}-runs")))?;
+        disk::create_directory(&self.path(&format!("{name}-runs")))?;
         let mut policy = String::new();
         let mut lines = Vec::new();
         for (number, command) in commands.iter().enumerate() {
@@ -111,47 +111,58 @@ impl Stage {
             lines.extend_from_slice(line.as_bytes());
             lines.push(0);
         }
-        disk::write(&directory.join("ralph.toml"), policy.as_bytes())?;
-        let project = Project {
+        disk::write_with_parents(&directory.join("ralph.toml"), policy.as_bytes())?;
+        let project = GatesProject {
             directory,
             commands: self.path(&format!("{name}-commands")),
             counters: (0..commands.len()).map(counter).collect(),
         };
-        disk::write(&project.commands, &lines)?;
+        disk::write_with_parents(&project.commands, &lines)?;
         let mut git = shell::command("git");
         git.env_clear().envs(self.env()).args(["init", "--quiet"]).arg(&project.directory);
-        shell::output(&mut git)?;
-        approve(&self.ralph, &self.env(), &project.directory)?;
+        shell::command_output(&mut git)?;
+        approve_policy(&self.ralph, &self.env(), &project.directory)?;
         Ok(project)
     }
 
-    fn ours(&self, name: &str, project: &Project, (options, times): (&[&str], u64)) -> Racer {
+    fn ours(
+        &self,
+        name: &str,
+        project: &GatesProject,
+        (options, times): (&[&str], u64),
+    ) -> BenchRacer {
         let mut args: Vec<OsString> = ["gate", "run", "--format", "json"].map(Into::into).into();
         args.extend(options.iter().map(OsString::from));
         args.extend(["--project".into(), project.directory.clone().into()]);
         let program = self.ralph.clone();
-        let errand = Errand { program, args, env: self.env(), stdin: self.path("nothing") };
-        Racer::new(name, errand, Proof::Ran(project.counters.clone(), times))
+        let errand = RacerCommand { program, args, env: self.env(), stdin: self.path("nothing") };
+        BenchRacer::new(name, errand, RacerProof::Ran(project.counters.clone(), times))
     }
 
-    fn theirs(&self, name: &str, project: &Project) -> Result<Racer> {
-        let program = shell::find("xargs").context("xargs is not installed")?;
+    fn theirs(&self, name: &str, project: &GatesProject) -> Result<BenchRacer> {
+        let program = shell::find_program("xargs").context("xargs is not installed")?;
         let cores = shell::cores().to_string();
         let args = ["-0", "-P", &cores, "-n", "1", "/bin/sh", "-c"].map(Into::into).into();
-        let errand = Errand { program, args, env: self.env(), stdin: project.commands.clone() };
-        Ok(Racer::new(name, errand, Proof::Ran(project.counters.clone(), 1)))
+        let errand =
+            RacerCommand { program, args, env: self.env(), stdin: project.commands.clone() };
+        Ok(BenchRacer::new(name, errand, RacerProof::Ran(project.counters.clone(), 1)))
     }
 }
 
 /// Approves the policy, as a person does with `ralph trust`.
-pub(super) fn approve(ralph: &Path, env: &[(OsString, OsString)], project: &Path) -> Result<()> {
+pub(super) fn approve_policy(
+    ralph: &Path,
+    env: &[(OsString, OsString)],
+    project: &Path,
+) -> Result<()> {
     let trust = || {
         let env = env.iter().map(|(name, value)| (name, value));
         let mut trust = shell::command(ralph);
         trust.env_clear().envs(env).args(["trust", "--project"]).arg(project);
         trust
     };
-    let asked: Value = serde_json::from_slice(&shell::output_of(trust().arg("--json"), 3)?)?;
+    let asked: Value =
+        serde_json::from_slice(&shell::command_output_with_code(trust().arg("--json"), 3)?)?;
     let hash = asked["hash"].as_str().context("the policy has no hash")?;
-    shell::output(trust().args(["--hash", hash])).map(drop)
+    shell::command_output(trust().args(["--hash", hash])).map(drop)
 }

@@ -1,106 +1,116 @@
 //! Benchmarks of ralph against well-known commands.
 
 mod budget;
-mod course;
 mod fingerprint;
 mod gates;
+mod hook_racers;
+mod hook_stage;
+mod large_transcript;
 mod race;
 mod recall;
 mod run;
-mod stage;
 mod table;
-mod transcript;
 
 use crate::e2e::install;
-use crate::{Drive, Gates, Hook, Manner, Part, Recall, say, shell};
+use crate::{
+    BenchOutputOptions, GatesBenchOptions, GatesBenchPart, HookBenchOptions, RecallBenchOptions,
+    RunBenchOptions, print, shell,
+};
 use anyhow::{Result, bail};
-use budget::Judged;
-use race::{Laps, Racer};
+use budget::BudgetResult;
+use race::{BenchRacer, RacerTimes};
 
 /// Number of measurements before a budget counts as missed. Other load on the machine comes and goes; a real regression
 /// shows in every measurement.
-const LOOKS: usize = 5;
+const MEASUREMENTS: usize = 5;
 
 /// Commands that are timed together, and the budgets they have to keep.
-struct Contest {
-    racers: Vec<Racer>,
+struct BenchRace {
+    racers: Vec<BenchRacer>,
     rounds: u32,
     /// The name of the command that ratios refer to.
     base: String,
-    judge: fn(&[Racer]) -> Vec<Judged>,
+    judge: fn(&[BenchRacer]) -> Vec<BudgetResult>,
 }
 
-pub(crate) fn hook(options: &Hook) -> Result<()> {
-    let stage = stage::Stage::new(shell::built("release", "ralph", "--bin", "ralph")?)?;
-    let racers = course::racers(&stage)?;
-    let base = course::TRUE.to_owned();
-    let contest = Contest { racers, rounds: options.rounds, base, judge: budget::judge };
-    settle(&hold(contest, &options.manner)?, &options.manner)
+pub(crate) fn bench_hook(options: &HookBenchOptions) -> Result<()> {
+    let stage =
+        hook_stage::HookStage::new(shell::build_program("release", "ralph", "--bin", "ralph")?)?;
+    let racers = hook_racers::all_racers(&stage)?;
+    let base = hook_racers::TRUE.to_owned();
+    let contest = BenchRace { racers, rounds: options.rounds, base, judge: budget::judge_hook };
+    report_budgets(&run_race(contest, &options.output)?, &options.output)
 }
 
-pub(crate) fn gates(options: &Gates) -> Result<()> {
-    let Gates { rounds, only, manner } = options;
+pub(crate) fn bench_gates(options: &GatesBenchOptions) -> Result<()> {
+    let GatesBenchOptions { rounds, only, output: manner } = options;
     let mut judged = Vec::new();
-    if *only != Some(Part::Fingerprint) {
-        let stage = gates::Stage::new(shell::built("release", "ralph", "--bin", "ralph")?)?;
-        judged.extend(hold(stage.contest(*rounds)?, manner)?);
+    if *only != Some(GatesBenchPart::Fingerprint) {
+        let stage =
+            gates::GatesStage::new(shell::build_program("release", "ralph", "--bin", "ralph")?)?;
+        judged.extend(run_race(stage.contest(*rounds)?, manner)?);
     }
-    if *only != Some(Part::Gates) {
-        let stage = fingerprint::Stage::new(shell::built(
+    if *only != Some(GatesBenchPart::Gates) {
+        let stage = fingerprint::FingerprintStage::new(shell::build_program(
             "release",
             "ralph-git",
             "--example",
             "fingerprint",
         )?)?;
-        judged.extend(hold(stage.contest(*rounds)?, manner)?);
+        judged.extend(run_race(stage.contest(*rounds)?, manner)?);
     }
-    settle(&judged, manner)
+    report_budgets(&judged, manner)
 }
 
-pub(crate) fn recall(options: &Recall) -> Result<()> {
-    let stage = recall::Stage::new(shell::built("release", "ralph", "--bin", "ralph")?)?;
-    say::out(&stage.build()?);
-    let mut judged = hold(stage.contest(options.rounds)?, &options.manner)?;
+pub(crate) fn bench_recall(options: &RecallBenchOptions) -> Result<()> {
+    let stage =
+        recall::RecallStage::new(shell::build_program("release", "ralph", "--bin", "ralph")?)?;
+    print::print_line(&stage.build()?);
+    let mut judged = run_race(stage.contest(options.rounds)?, &options.output)?;
     judged.push(stage.questions()?);
-    settle(&judged, &options.manner)
+    report_budgets(&judged, &options.output)
 }
 
 /// The overhead of the runner over the client alone.
-pub(crate) fn run(options: &Drive) -> Result<()> {
+pub(crate) fn bench_run(options: &RunBenchOptions) -> Result<()> {
     let client = match &options.client {
         Some(client) => client.clone(),
-        None => install::client(install::PINNED)?,
+        None => install::installed_client(install::PINNED_VERSION)?,
     };
-    let ralph = shell::built("release", "ralph", "--bin", "ralph")?;
-    settle(&run::measure(&ralph, &client, options)?, &options.manner)
+    let ralph = shell::build_program("release", "ralph", "--bin", "ralph")?;
+    report_budgets(&run::measure(&ralph, &client, options)?, &options.output)
 }
 
-fn hold(mut contest: Contest, manner: &Manner) -> Result<Vec<Judged>> {
-    let Contest { racers, rounds, base, judge } = &mut contest;
-    race::run(racers, *rounds)?;
-    show(racers.iter().map(|racer| &racer.laps), base, manner);
+fn run_race(mut contest: BenchRace, manner: &BenchOutputOptions) -> Result<Vec<BudgetResult>> {
+    let BenchRace { racers, rounds, base, judge } = &mut contest;
+    race::time_racers(racers, *rounds)?;
+    print_times(racers.iter().map(|racer| &racer.times), base, manner);
     let mut best = judge(racers);
-    for _ in 1..LOOKS {
-        if !manner.check || !best.iter().any(Judged::is_missed) {
+    for _ in 1..MEASUREMENTS {
+        if !manner.check || !best.iter().any(BudgetResult::is_missed) {
             break;
         }
-        say::err("a budget was missed; measuring again");
-        racers.retain(Racer::is_judged);
-        racers.iter_mut().for_each(Racer::forget);
-        race::run(racers, *rounds)?;
-        show(racers.iter().map(|racer| &racer.laps), base, manner);
+        print::print_error_line("a budget was missed; measuring again");
+        racers.retain(BenchRacer::is_judged);
+        racers.iter_mut().for_each(BenchRacer::clear_times);
+        race::time_racers(racers, *rounds)?;
+        print_times(racers.iter().map(|racer| &racer.times), base, manner);
         best = best.into_iter().zip(judge(racers)).map(|(one, other)| one.better(other)).collect();
     }
     Ok(best)
 }
 
-fn show<'a>(laps: impl Iterator<Item = &'a Laps>, base: &str, manner: &Manner) {
-    let print = if manner.markdown { table::markdown } else { table::aligned };
-    say::out(&print(&laps.collect::<Vec<_>>(), base));
+fn print_times<'a>(
+    laps: impl Iterator<Item = &'a RacerTimes>,
+    base: &str,
+    manner: &BenchOutputOptions,
+) {
+    let print = if manner.markdown { table::render_markdown } else { table::render_aligned };
+    print::print_line(&print(&laps.collect::<Vec<_>>(), base));
 }
 
-fn settle(judged: &[Judged], manner: &Manner) -> Result<()> {
-    say::out(&table::budgets(judged));
+fn report_budgets(judged: &[BudgetResult], manner: &BenchOutputOptions) -> Result<()> {
+    print::print_line(&table::render_budgets(judged));
     let missed = judged.iter().filter(|budget| budget.is_missed()).count();
     if manner.check && missed > 0 {
         bail!("{missed} of {} budgets missed", judged.len());

@@ -1,7 +1,7 @@
 //! Times commands in turns, so that noise affects all of them equally.
 
 use crate::disk;
-use crate::shell::{self, Errand};
+use crate::shell::{self, RacerCommand};
 use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,21 +9,21 @@ use std::time::Duration;
 /// Warm-up rounds, a tenth of all rounds within these bounds, to fill caches and raise CPU clocks.
 const WARM_UP: std::ops::RangeInclusive<u32> = 1..=5;
 
-pub(crate) struct Racer {
-    pub(crate) errand: Errand,
-    pub(crate) before: Before,
-    pub(crate) proof: Proof,
-    pub(crate) pace: Pace,
-    pub(crate) laps: Laps,
+pub(crate) struct BenchRacer {
+    pub(crate) command: RacerCommand,
+    pub(crate) setup: RacerSetup,
+    pub(crate) proof: RacerProof,
+    pub(crate) pace: RacerPace,
+    pub(crate) times: RacerTimes,
 }
 
 /// The measured durations of one command.
-pub(crate) struct Laps {
+pub(crate) struct RacerTimes {
     pub(crate) name: String,
     pub(crate) times: Vec<Duration>,
 }
 
-impl Laps {
+impl RacerTimes {
     pub(crate) fn new(name: &str) -> Self {
         Self { name: name.to_owned(), times: Vec::new() }
     }
@@ -38,14 +38,14 @@ impl Laps {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pace {
+pub(crate) enum RacerPace {
     EveryRound,
     /// Expensive, and without a budget.
     EveryTenth,
 }
 
 /// Preparation before each run, outside of the measured time.
-pub(crate) enum Before {
+pub(crate) enum RacerSetup {
     Nothing,
     /// Restores the contents of these files.
     Restore(Vec<(PathBuf, Vec<u8>)>),
@@ -53,62 +53,63 @@ pub(crate) enum Before {
 }
 
 /// How a run is proven to have done its work.
-pub(crate) enum Proof {
+pub(crate) enum RacerProof {
     Exit(i32),
     /// It blocked, and the counter was incremented.
-    Charged(Counter),
+    Charged(IterationCounter),
     /// It exited with 0, and each of these files grew by this many bytes, one per run of its command.
     Ran(Vec<PathBuf>, u64),
 }
 
-pub(crate) enum Counter {
+pub(crate) enum IterationCounter {
     /// A file that contains only the number.
     CountFile(PathBuf),
     ProgressFile(PathBuf),
 }
 
-impl Racer {
-    pub(crate) fn new(name: &str, errand: Errand, proof: Proof) -> Self {
-        let (before, pace, laps) = (Before::Nothing, Pace::EveryRound, Laps::new(name));
-        Self { errand, before, proof, pace, laps }
+impl BenchRacer {
+    pub(crate) fn new(name: &str, errand: RacerCommand, proof: RacerProof) -> Self {
+        let (before, pace, laps) =
+            (RacerSetup::Nothing, RacerPace::EveryRound, RacerTimes::new(name));
+        Self { command: errand, setup: before, proof, pace, times: laps }
     }
 
     pub(crate) fn is_judged(&self) -> bool {
-        self.pace == Pace::EveryRound
+        self.pace == RacerPace::EveryRound
     }
 
-    pub(crate) fn forget(&mut self) {
-        self.laps.times.clear();
+    pub(crate) fn clear_times(&mut self) {
+        self.times.times.clear();
     }
 
-    fn turn(&mut self) -> Result<Duration> {
-        match &self.before {
-            Before::Nothing => {}
-            Before::Restore(files) => {
+    fn run_once(&mut self) -> Result<Duration> {
+        match &self.setup {
+            RacerSetup::Nothing => {}
+            RacerSetup::Restore(files) => {
                 for (path, bytes) in files {
-                    disk::write(path, bytes)?;
+                    disk::write_with_parents(path, bytes)?;
                 }
             }
-            Before::Append(path, bytes) => disk::append(path, bytes)?,
+            RacerSetup::Append(path, bytes) => disk::append(path, bytes)?,
         }
         match &self.proof {
-            Proof::Exit(expected) => {
-                let (took, code) = shell::time(&self.errand)?;
+            RacerProof::Exit(expected) => {
+                let (took, code) = shell::time_command(&self.command)?;
                 ensure!(code == *expected, "it exited with {code} instead of {expected}");
                 Ok(took)
             }
-            Proof::Charged(counter) => {
+            RacerProof::Charged(counter) => {
                 let before = counter.read()?;
-                let (took, code) = shell::time(&self.errand)?;
+                let (took, code) = shell::time_command(&self.command)?;
                 ensure!(code == 2, "it exited with {code} and did not block");
                 let after = counter.read()?;
                 ensure!(after == before + 1, "its counter went from {before} to {after}");
                 Ok(took)
             }
-            Proof::Ran(counters, times) => {
-                let lengths = || counters.iter().map(|path| disk::length(path));
+            RacerProof::Ran(counters, times) => {
+                let lengths = || counters.iter().map(|path| disk::file_length(path));
                 let before = lengths().collect::<Result<Vec<_>>>()?;
-                let (took, code) = shell::time(&self.errand)?;
+                let (took, code) = shell::time_command(&self.command)?;
                 ensure!(code == 0, "it exited with {code} instead of 0");
                 for (before, after) in before.into_iter().zip(lengths()) {
                     let ran = after? - before;
@@ -120,12 +121,12 @@ impl Racer {
     }
 }
 
-impl Counter {
+impl IterationCounter {
     fn read(&self) -> Result<u64> {
         match self {
-            Self::CountFile(path) => Ok(disk::text(path)?.trim().parse()?),
+            Self::CountFile(path) => Ok(disk::read_text(path)?.trim().parse()?),
             Self::ProgressFile(path) => {
-                let text = disk::text(path)?;
+                let text = disk::read_text(path)?;
                 let line = text.lines().find_map(|line| line.strip_prefix("- Iteration: "));
                 Ok(line.context("the progress file has no counter")?.trim().parse()?)
             }
@@ -133,22 +134,22 @@ impl Counter {
     }
 }
 
-pub(crate) fn median(racers: &[Racer], name: &str) -> f64 {
-    let racer = racers.iter().find(|racer| racer.laps.name == name);
-    racer.map_or(f64::NAN, |racer| racer.laps.percentile(50))
+pub(crate) fn median_time(racers: &[BenchRacer], name: &str) -> f64 {
+    let racer = racers.iter().find(|racer| racer.times.name == name);
+    racer.map_or(f64::NAN, |racer| racer.times.percentile(50))
 }
 
-pub(crate) fn run(racers: &mut [Racer], rounds: u32) -> Result<()> {
+pub(crate) fn time_racers(racers: &mut [BenchRacer], rounds: u32) -> Result<()> {
     let warm_up = (rounds / 10).clamp(*WARM_UP.start(), *WARM_UP.end());
     for round in 0..warm_up + rounds {
         for racer in racers.iter_mut() {
-            if racer.pace == Pace::EveryTenth && round % 10 != 0 {
+            if racer.pace == RacerPace::EveryTenth && round % 10 != 0 {
                 continue;
             }
             let took =
-                racer.turn().with_context(|| format!("{}, round {round}", racer.laps.name))?;
+                racer.run_once().with_context(|| format!("{}, round {round}", racer.times.name))?;
             if round >= warm_up {
-                racer.laps.times.push(took);
+                racer.times.times.push(took);
             }
         }
     }
@@ -161,7 +162,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_measured_durations() {
-        let mut laps = Laps::new("any");
+        let mut laps = RacerTimes::new("any");
         assert!(laps.percentile(50).is_nan());
         laps.times = [5, 1, 4, 2, 3].map(Duration::from_millis).to_vec();
         let found = [0, 50, 90, 100].map(|percent| laps.percentile(percent).round());

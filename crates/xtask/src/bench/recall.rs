@@ -3,11 +3,11 @@
 #[path = "../../../ralph/tests/it/past.rs"]
 mod past;
 
-use super::Contest;
-use super::budget::Judged;
-use super::race::{Before, Pace, Proof, Racer};
+use super::BenchRace;
+use super::budget::BudgetResult;
+use super::race::{BenchRacer, RacerPace, RacerProof, RacerSetup};
 use crate::disk;
-use crate::shell::{self, Errand};
+use crate::shell::{self, RacerCommand};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::ffi::OsString;
@@ -21,26 +21,28 @@ const LIMIT_MS: f64 = 50.0;
 const MOST_SECOND: f64 = 1.0;
 
 const TRUE: &str = "/bin/true";
-const TELLING: &str = "ralph recall, a question";
-const COMMON: &str = "ralph recall, words that half of the records have";
-const NOTHING: &str = "ralph recall, a word that none has";
-const GROWN: &str = "ralph recall, after memory grew";
+const SPECIFIC_QUERY: &str = "ralph recall, a question";
+const COMMON_QUERY: &str = "ralph recall, words that half of the records have";
+const NO_MATCH_QUERY: &str = "ralph recall, a word that none has";
+const AFTER_APPEND: &str = "ralph recall, after memory grew";
 
 /// Judges the minimum: other load only adds to a time, and there is no ratio that would cancel it out.
-fn judge(racers: &[Racer]) -> Vec<Judged> {
-    let judged = |racer: &Racer| {
-        Judged::new(&format!("{}, ms", racer.laps.name), racer.laps.percentile(0), LIMIT_MS)
+fn judge_recall(racers: &[BenchRacer]) -> Vec<BudgetResult> {
+    let judged = |racer: &BenchRacer| {
+        BudgetResult::new(&format!("{}, ms", racer.times.name), racer.times.percentile(0), LIMIT_MS)
     };
-    let is_judged = |racer: &&Racer| [TELLING, COMMON, NOTHING].contains(&racer.laps.name.as_str());
+    let is_judged = |racer: &&BenchRacer| {
+        [SPECIFIC_QUERY, COMMON_QUERY, NO_MATCH_QUERY].contains(&racer.times.name.as_str())
+    };
     racers.iter().filter(is_judged).map(judged).collect()
 }
 
-pub(crate) struct Stage {
+pub(crate) struct RecallStage {
     directory: TempDir,
     ralph: PathBuf,
 }
 
-impl Stage {
+impl RecallStage {
     pub(crate) fn new(ralph: PathBuf) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("ralph-bench-").tempdir()?;
         let stage = Self { directory, ralph };
@@ -48,46 +50,49 @@ impl Stage {
         for (path, bytes) in
             past::files(&stage.path("home/.ralph"), &stage.path("project"), RECORDS)
         {
-            disk::write(&path, &bytes)?;
+            disk::write_with_parents(&path, &bytes)?;
             disk::set_modified(&path, long_ago)?;
         }
-        disk::write(&stage.path("nothing"), b"")?;
+        disk::write_with_parents(&stage.path("nothing"), b"")?;
         Ok(stage)
     }
 
     /// Builds the index with a first query.
     pub(crate) fn build(&self) -> Result<String> {
-        let (took, code) = shell::time(&self.errand("anything"))?;
+        let (took, code) = shell::time_command(&self.errand("anything"))?;
         ensure!(code == 0, "it exited with {code}");
-        let searched = &self.asked("anything")?["searched"];
-        let index = disk::length(&self.path("home/.ralph/index/recall.sqlite"))?;
+        let searched = &self.query("anything")?["searched"];
+        let index = disk::file_length(&self.path("home/.ralph/index/recall.sqlite"))?;
         let mib = index / (1 << 20);
         Ok(format!("built an index of {mib} MiB in {} ms: {searched}", took.as_millis()))
     }
 
-    pub(crate) fn contest(&self, rounds: u32) -> Result<Contest> {
+    pub(crate) fn contest(&self, rounds: u32) -> Result<BenchRace> {
         let nothing = self.path("nothing");
-        let idle = Errand { program: TRUE.into(), args: vec![], env: self.env(), stdin: nothing };
-        let ask = |name: &str, query: &str| Racer::new(name, self.errand(query), Proof::Exit(0));
+        let idle =
+            RacerCommand { program: TRUE.into(), args: vec![], env: self.env(), stdin: nothing };
+        let ask = |name: &str, query: &str| {
+            BenchRacer::new(name, self.errand(query), RacerProof::Exit(0))
+        };
         let (question, _) = past::QUESTIONS[0];
-        let mut grown = ask(GROWN, question);
-        grown.pace = Pace::EveryTenth;
-        grown.before = Before::Append(self.some_memory()?, b"one line more\n".to_vec());
+        let mut grown = ask(AFTER_APPEND, question);
+        grown.pace = RacerPace::EveryTenth;
+        grown.setup = RacerSetup::Append(self.some_memory()?, b"one line more\n".to_vec());
         let racers = vec![
-            Racer::new(TRUE, idle, Proof::Exit(0)),
-            ask(TELLING, question),
-            ask(COMMON, "tests of the queue that failed in staging"),
-            ask(NOTHING, "xyzzy"),
+            BenchRacer::new(TRUE, idle, RacerProof::Exit(0)),
+            ask(SPECIFIC_QUERY, question),
+            ask(COMMON_QUERY, "tests of the queue that failed in staging"),
+            ask(NO_MATCH_QUERY, "xyzzy"),
             grown,
         ];
-        Ok(Contest { racers, rounds, base: TRUE.to_owned(), judge })
+        Ok(BenchRace { racers, rounds, base: TRUE.to_owned(), judge: judge_recall })
     }
 
     /// Counts answers that are the second hit. An answer further down is an error.
-    pub(crate) fn questions(&self) -> Result<Judged> {
+    pub(crate) fn questions(&self) -> Result<BudgetResult> {
         let mut second = 0.0;
         for (question, title) in past::QUESTIONS {
-            let answer = self.asked(question)?;
+            let answer = self.query(question)?;
             let hits = answer["hits"].as_array().context("there are no hits")?;
             match hits.iter().position(|hit| hit["title"] == title) {
                 Some(0) => {}
@@ -96,7 +101,7 @@ impl Stage {
             }
         }
         let what = format!("answers of {} that are the second hit", past::QUESTIONS.len());
-        Ok(Judged::new(&what, second, MOST_SECOND))
+        Ok(BudgetResult::new(&what, second, MOST_SECOND))
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -117,14 +122,14 @@ impl Stage {
         vec!["recall".into(), "--project".into(), project, query.into()]
     }
 
-    fn errand(&self, query: &str) -> Errand {
+    fn errand(&self, query: &str) -> RacerCommand {
         let (program, stdin) = (self.ralph.clone(), self.path("nothing"));
-        Errand { program, args: self.args(query), env: self.env(), stdin }
+        RacerCommand { program, args: self.args(query), env: self.env(), stdin }
     }
 
-    fn asked(&self, query: &str) -> Result<Value> {
+    fn query(&self, query: &str) -> Result<Value> {
         let mut command = shell::command(Path::new(&self.ralph));
         command.env_clear().envs(self.env()).args(self.args(query)).arg("--json");
-        Ok(serde_json::from_slice(&shell::output(&mut command)?)?)
+        Ok(serde_json::from_slice(&shell::command_output(&mut command)?)?)
     }
 }

@@ -1,7 +1,7 @@
 //! Formats results as tables.
 
-use super::budget::{Judged, Outcome};
-use super::race::Laps;
+use super::budget::{BudgetOutcome, BudgetResult};
+use super::race::RacerTimes;
 use std::fmt::Write as _;
 
 /// Column headings; the last two name the command that the ratios refer to.
@@ -12,10 +12,10 @@ fn headings(base: &str) -> [String; 7] {
     })
 }
 
-fn rows(all: &[&Laps], base: &str) -> Vec<[String; 7]> {
+fn rows(all: &[&RacerTimes], base: &str) -> Vec<[String; 7]> {
     let base = all.iter().find(|laps| laps.name == base);
     let base = |percent| base.map_or(f64::NAN, |laps| laps.percentile(percent));
-    let row = |laps: &&Laps| {
+    let row = |laps: &&RacerTimes| {
         let [min, median, p90] = [0, 50, 90].map(|percent| laps.percentile(percent));
         [
             laps.name.clone(),
@@ -30,7 +30,7 @@ fn rows(all: &[&Laps], base: &str) -> Vec<[String; 7]> {
     all.iter().map(row).collect()
 }
 
-pub(crate) fn aligned(all: &[&Laps], base: &str) -> String {
+pub(crate) fn render_aligned(all: &[&RacerTimes], base: &str) -> String {
     let mut rows = rows(all, base);
     rows.insert(0, headings(base));
     let width =
@@ -49,7 +49,7 @@ pub(crate) fn aligned(all: &[&Laps], base: &str) -> String {
     out
 }
 
-pub(crate) fn markdown(all: &[&Laps], base: &str) -> String {
+pub(crate) fn render_markdown(all: &[&RacerTimes], base: &str) -> String {
     let headings = headings(base);
     let mut out =
         format!("| {} |\n|---|{}\n", headings.join(" | "), "--:|".repeat(headings.len() - 1));
@@ -59,13 +59,13 @@ pub(crate) fn markdown(all: &[&Laps], base: &str) -> String {
     out
 }
 
-pub(crate) fn budgets(judged: &[Judged]) -> String {
+pub(crate) fn render_budgets(judged: &[BudgetResult]) -> String {
     let mut out = String::new();
-    for Judged { what, found, limit, outcome } in judged {
+    for BudgetResult { what, found, limit, outcome } in judged {
         let word = match outcome {
-            Outcome::Kept => "kept",
-            Outcome::Missed => "MISSED",
-            Outcome::NotMeasured => "not measured",
+            BudgetOutcome::Kept => "kept",
+            BudgetOutcome::Missed => "MISSED",
+            BudgetOutcome::NotMeasured => "not measured",
         };
         let _ = writeln!(out, "{word}: {what}: {found:.3} of at most {limit:.2}");
     }

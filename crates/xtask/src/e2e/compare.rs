@@ -7,18 +7,18 @@ use std::sync::LazyLock;
 
 /// The trace of one run. Lines are ordered per agent only, because agents run in parallel.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Telling {
+pub(super) struct ScenarioTrace {
     lanes: BTreeMap<String, Vec<String>>,
 }
 
 /// A line that only one of the two traces has.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Difference {
+pub(super) enum TraceDifference {
     Simulator(String),
     Client(String),
 }
 
-impl std::fmt::Display for Difference {
+impl std::fmt::Display for TraceDifference {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Simulator(line) => write!(out, "- {line}"),
@@ -28,28 +28,28 @@ impl std::fmt::Display for Difference {
 }
 
 /// Parses the output of `ralph simulate --json`.
-pub(super) fn read(output: &str) -> Telling {
+pub(super) fn parse_trace(output: &str) -> ScenarioTrace {
     let entries: Vec<Value> =
         output.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    let mut names = Names::new(&entries);
+    let mut names = MaskedNames::new(&entries);
     let mut lanes: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for entry in &entries {
         let lane = entry["agent"]
             .as_str()
             .map_or_else(|| "main".to_owned(), |kind| format!("agent {kind}"));
         let telling = lanes.entry(lane).or_default();
-        telling.extend(tell(entry).into_iter().map(|line| names.mask(&line)));
+        telling.extend(trace_lines(entry).into_iter().map(|line| names.mask(&line)));
     }
     for telling in lanes.values_mut() {
-        for kind in SIDE_BY_SIDE {
+        for kind in PARALLEL_LINES {
             sort_neighbours(telling, kind);
         }
     }
-    Telling { lanes }
+    ScenarioTrace { lanes }
 }
 
 /// Parallel tool calls may appear in any order.
-const SIDE_BY_SIDE: [&[&str]; 3] = [
+const PARALLEL_LINES: [&[&str]; 3] = [
     &["hook input ", "\"hook_event_name\":\"PreToolUse\""],
     &["hook input ", "\"hook_event_name\":\"PostToolUse\""],
     &["reads {\"role\":\"tool\""],
@@ -67,17 +67,17 @@ fn sort_neighbours(telling: &mut [String], kind: &[&str]) {
     }
 }
 
-fn tell(entry: &Value) -> Vec<String> {
+fn trace_lines(entry: &Value) -> Vec<String> {
     match entry["kind"].as_str().unwrap_or_default() {
-        "hook" => hook(entry),
+        "hook" => hook_lines(entry),
         "request" => {
             let messages = entry["messages"].as_array().into_iter().flatten();
             let messages =
-                messages.filter(|said| !is_own(said["text"].as_str().unwrap_or_default()));
+                messages.filter(|said| !is_client_text(said["text"].as_str().unwrap_or_default()));
             let said = messages.map(|said| format!("reads {}", compact(said)));
             std::iter::once("asked".to_owned()).chain(said).collect()
         }
-        "ending" => vec![format!("ends {}", compact(&without(entry, &["kind"])))],
+        "ending" => vec![format!("ends {}", compact(&without_fields(entry, &["kind"])))],
         "exit" => vec![format!("exits {}", entry["code"])],
         // The model's answers are part of the scenario, and tool results are in the next request. Notices are only
         // for people.
@@ -86,7 +86,7 @@ fn tell(entry: &Value) -> Vec<String> {
 }
 
 /// Whether a message is the client's own text about itself or its commands.
-fn is_own(text: &str) -> bool {
+fn is_client_text(text: &str) -> bool {
     let beginnings = [
         "<command-name>/clear<",
         "<command-name>/compact<",
@@ -96,7 +96,7 @@ fn is_own(text: &str) -> bool {
     beginnings.iter().any(|beginning| text.starts_with(beginning))
 }
 
-fn hook(entry: &Value) -> Vec<String> {
+fn hook_lines(entry: &Value) -> Vec<String> {
     let mut input = entry["input"].clone();
     for unsteady in ["duration_ms", "seconds_since_last_response", "estimated_cache_write_usd"] {
         if let Some(value) = input.get_mut(unsteady) {
@@ -110,14 +110,14 @@ fn hook(entry: &Value) -> Vec<String> {
     let mut lines = vec![format!("hook input {}", compact(&input))];
     let handlers = entry["handlers"].as_array().into_iter().flatten();
     let mut answers: Vec<String> =
-        handlers.map(|handled| format!("  answered {}", answered(handled))).collect();
+        handlers.map(|handled| format!("  answered {}", describe_answer(handled))).collect();
     // The order in which hooks finish shows in the order of the model's input.
     answers.sort();
     lines.extend(answers);
     lines
 }
 
-fn answered(handled: &Value) -> String {
+fn describe_answer(handled: &Value) -> String {
     let text = |name: &str| handled[name].as_str().unwrap_or_default().to_owned();
     let outcome = text("outcome");
     // How a timed-out hook ends depends on timing, and the client reports less about a failed hook.
@@ -127,7 +127,7 @@ fn answered(handled: &Value) -> String {
     format!("{} {outcome} {} {:?}", text("command"), text("ended"), text("stdout"))
 }
 
-fn without(value: &Value, names: &[&str]) -> Value {
+fn without_fields(value: &Value, names: &[&str]) -> Value {
     let mut value = value.clone();
     if let Some(map) = value.as_object_mut() {
         map.retain(|name, _| !names.contains(&name.as_str()));
@@ -140,12 +140,12 @@ fn compact(value: &Value) -> String {
 }
 
 /// Replaces every id by the order of its first appearance.
-struct Names {
+struct MaskedNames {
     root: Option<String>,
     known: HashMap<String, String>,
 }
 
-static UNSTEADY: LazyLock<Regex> = LazyLock::new(|| {
+static VARIABLE_PARTS: LazyLock<Regex> = LazyLock::new(|| {
     let parts = [
         r"(?P<uuid>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})",
         r"(?P<agent>\ba[0-9a-f]{16}\b)",
@@ -159,7 +159,7 @@ static UNSTEADY: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&parts.join("|")).unwrap_or_else(|_| unreachable!("a constant"))
 });
 
-impl Names {
+impl MaskedNames {
     fn new(entries: &[Value]) -> Self {
         let cwd = entries.iter().find_map(|entry| entry["input"]["cwd"].as_str());
         let root = cwd.and_then(|cwd| cwd.split("/project").next()).map(str::to_owned);
@@ -176,7 +176,7 @@ impl Names {
             line = line.replace(root.as_str(), "$ROOT").replace(&slug, "$SLUG");
         }
         let known = &mut self.known;
-        let masked = UNSTEADY.replace_all(&line, |found: &Captures<'_>| {
+        let masked = VARIABLE_PARTS.replace_all(&line, |found: &Captures<'_>| {
             if let Some(place) = found.name("place") {
                 return format!("$CALL{}", place.as_str());
             }
@@ -192,7 +192,10 @@ impl Names {
 }
 
 /// The lines that differ.
-pub(super) fn differences(simulator: &Telling, client: &Telling) -> Vec<Difference> {
+pub(super) fn trace_differences(
+    simulator: &ScenarioTrace,
+    client: &ScenarioTrace,
+) -> Vec<TraceDifference> {
     let mut lanes: Vec<&String> = simulator.lanes.keys().chain(client.lanes.keys()).collect();
     lanes.sort();
     lanes.dedup();
@@ -201,13 +204,13 @@ pub(super) fn differences(simulator: &Telling, client: &Telling) -> Vec<Differen
     for lane in lanes {
         let ours = simulator.lanes.get(lane).unwrap_or(&none);
         let theirs = client.lanes.get(lane).unwrap_or(&none);
-        differences.extend(compare(ours, theirs));
+        differences.extend(diff_lines(ours, theirs));
     }
     differences
 }
 
 /// A diff by longest common subsequence; traces are short.
-fn compare(ours: &[String], theirs: &[String]) -> Vec<Difference> {
+fn diff_lines(ours: &[String], theirs: &[String]) -> Vec<TraceDifference> {
     let mut longest = vec![vec![0_u32; theirs.len() + 1]; ours.len() + 1];
     for (at, our) in ours.iter().enumerate().rev() {
         for (there, their) in theirs.iter().enumerate().rev() {
@@ -226,11 +229,11 @@ fn compare(ours: &[String], theirs: &[String]) -> Vec<Difference> {
             (Some(our), their)
                 if their.is_none() || longest[at + 1][there] >= longest[at][there + 1] =>
             {
-                differences.push(Difference::Simulator(our.clone()));
+                differences.push(TraceDifference::Simulator(our.clone()));
                 at += 1;
             }
             (_, Some(their)) => {
-                differences.push(Difference::Client(their.clone()));
+                differences.push(TraceDifference::Client(their.clone()));
                 there += 1;
             }
             (_, None) => return differences,
@@ -243,7 +246,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn telling(session: &str, root: &str, active: bool) -> Telling {
+    fn telling(session: &str, root: &str, active: bool) -> ScenarioTrace {
         let input = json!({
             "session_id": session,
             "cwd": format!("{root}/project"),
@@ -258,7 +261,7 @@ mod tests {
             json!({"kind": "request", "messages": [{"role": "user", "text": format!("see {root}/home")}]}),
             json!({"kind": "exit", "code": 0}),
         ];
-        read(&lines.map(|line| line.to_string()).join("\n"))
+        parse_trace(&lines.map(|line| line.to_string()).join("\n"))
     }
 
     #[test]
@@ -266,9 +269,9 @@ mod tests {
         let one = telling("5999882c-e786-462c-84d4-07d1c65b5e76", "/tmp/one", true);
         let same = telling("11111111-2222-4333-8444-555555555555", "/tmp/other", true);
         let other = telling("11111111-2222-4333-8444-555555555555", "/tmp/other", false);
-        assert_eq!(differences(&one, &same), []);
+        assert_eq!(trace_differences(&one, &same), []);
         let differences: Vec<String> =
-            differences(&one, &other).iter().map(Difference::to_string).collect();
+            trace_differences(&one, &other).iter().map(TraceDifference::to_string).collect();
         assert_eq!(
             differences,
             [
@@ -280,10 +283,10 @@ mod tests {
 
     #[test]
     fn a_line_in_only_one_trace_is_a_difference() {
-        let one = read(r#"{"kind":"exit","code":0}"#);
-        let none = read("");
+        let one = parse_trace(r#"{"kind":"exit","code":0}"#);
+        let none = parse_trace("");
         let differences: Vec<String> =
-            differences(&one, &none).iter().map(Difference::to_string).collect();
+            trace_differences(&one, &none).iter().map(TraceDifference::to_string).collect();
         assert_eq!(differences, ["- exits 0"]);
     }
 }

@@ -2,13 +2,13 @@
 //! different moments, and the run must end as if nothing had been killed.
 
 use super::terminal;
-use crate::{say, shell};
+use crate::{print, shell};
 use anyhow::{Context, Result, ensure};
-use ralph_sim::check::Mismatch;
-use ralph_sim::runner::{attempt, struck};
-use ralph_sim::scenario::{Act, Scenario};
-use ralph_sim::stage::Tools;
-use ralph_sys::proc::cancel::Cancel;
+use ralph_sim::check::ExpectationMismatch;
+use ralph_sim::runner::{run_trial, with_random_crashes};
+use ralph_sim::scenario::{InterventionAction, Scenario};
+use ralph_sim::stage::ScenarioCommandContext;
+use ralph_sys::proc::cancel::CancelToken;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -18,9 +18,9 @@ const SEEDS: u64 = 50;
 /// Number of requests in a run without crashes.
 const REQUESTS: u64 = 8;
 
-pub(super) fn play(ralph: &Path, client: &Path, path: &Path) -> Result<()> {
+pub(super) fn play_crashes(ralph: &Path, client: &Path, path: &Path) -> Result<()> {
     let began = shell::now();
-    let scenario = terminal::read(path)?;
+    let scenario = terminal::read_scenario(path)?;
     let next = AtomicU64::new(0);
     let faults = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -31,7 +31,7 @@ pub(super) fn play(ralph: &Path, client: &Path, path: &Path) -> Result<()> {
                     if seed >= SEEDS {
                         return;
                     }
-                    if let Err(error) = one(ralph, client, &scenario, seed) {
+                    if let Err(error) = play_seed(ralph, client, &scenario, seed) {
                         let mut faults = faults.lock().unwrap_or_else(PoisonError::into_inner);
                         faults.push(format!("  ✗ seed {seed}: {error:#}"));
                     }
@@ -42,37 +42,38 @@ pub(super) fn play(ralph: &Path, client: &Path, path: &Path) -> Result<()> {
     let faults = faults.into_inner().unwrap_or_else(PoisonError::into_inner);
     let took = shell::now().duration_since(began).unwrap_or_default().as_secs();
     for fault in &faults {
-        say::out(fault);
+        print::print_line(fault);
     }
-    say::out(&format!("{SEEDS} random crashes, {} not survived, {took} s", faults.len()));
+    print::print_line(&format!("{SEEDS} random crashes, {} not survived, {took} s", faults.len()));
     ensure!(faults.is_empty(), "{} of {SEEDS} runs did not survive a crash", faults.len());
     Ok(())
 }
 
-fn one(ralph: &Path, client: &Path, scenario: &Scenario, seed: u64) -> Result<()> {
-    let scenario = struck(scenario, seed, REQUESTS);
+fn play_seed(ralph: &Path, client: &Path, scenario: &Scenario, seed: u64) -> Result<()> {
+    let scenario = with_random_crashes(scenario, seed, REQUESTS);
     let runner = scenario.runner.as_ref().context("the scenario has no runner")?;
     let kills: Vec<String> = runner
-        .moments
+        .interventions
         .iter()
         .map(|moment| {
-            let victim = match moment.act {
-                Act::KillRunner => "the runner",
-                Act::KillAgent => "the agent",
-                Act::CtrlC | Act::Command(_) => "nothing",
+            let victim = match moment.action {
+                InterventionAction::KillRunner => "the runner",
+                InterventionAction::KillAgent => "the agent",
+                InterventionAction::CtrlC | InterventionAction::Command(_) => "nothing",
             };
             format!("{victim} {} ms after request {}", moment.after_ms, moment.request)
         })
         .collect();
     let root = tempfile::tempdir().context("cannot make a directory")?;
-    let cancel = Cancel::new().context("cannot wait for commands")?;
+    let cancel = CancelToken::new().context("cannot wait for commands")?;
     let search_path = terminal::search_path(ralph);
-    let tools = Tools { program: ralph, search_path: &search_path, cancel: &cancel };
-    let missed = attempt(&scenario, root.path(), (&tools, Some(client)))
+    let tools =
+        ScenarioCommandContext { program: ralph, search_path: &search_path, cancel: &cancel };
+    let missed = run_trial(&scenario, root.path(), (&tools, Some(client)))
         .with_context(|| format!("killed {}", kills.join(", then ")))?;
     let missed: Vec<_> = missed
         .iter()
-        .map(|Mismatch { what, expected, found }| {
+        .map(|ExpectationMismatch { what, expected, found }| {
             format!("{what}: expected {expected}, found {found}")
         })
         .collect();

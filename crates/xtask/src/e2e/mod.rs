@@ -4,13 +4,13 @@
 mod compare;
 mod crashes;
 pub(crate) mod install;
-mod report;
+mod scenario_table;
 mod terminal;
 mod tmux;
 
-use crate::{E2e, disk, say, shell};
+use crate::{E2eOptions, disk, print, shell};
 use anyhow::{Context, Result, bail, ensure};
-use compare::{Difference, differences};
+use compare::{TraceDifference, trace_differences};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -18,65 +18,68 @@ use std::sync::{Mutex, PoisonError};
 /// Directories of `scenarios/` that test the client itself.
 const DIFFERENTIAL: [&str; 4] = ["stop", "tools", "session", "agents"];
 /// Scenarios that test ralph. Its output differs from run to run, so only their expectations are checked.
-const OWN: &str = "ralph";
+const RALPH_SCENARIOS: &str = "ralph";
 /// Scenarios in which a runner drives the client.
-const RUN: &str = "run";
+const RUN_SCENARIOS: &str = "run";
 /// Scenarios that are played at the client's terminal.
-const TERMINAL: &str = "terminal";
+const TERMINAL_SCENARIOS: &str = "terminal";
 /// Number of attempts before a difference counts, because some scenarios depend on the client's timing.
-const LOOKS: u32 = 3;
+const ATTEMPTS: u32 = 3;
 /// Maximum number of differences shown per scenario.
-const SHOWN: usize = 12;
+const SHOWN_DIFFERENCES: usize = 12;
 
 /// The result of one scenario.
-pub(crate) struct Played {
+pub(crate) struct ComparedScenario {
     /// Relative to `scenarios/`.
     name: String,
     title: String,
-    found: Found,
+    found: ComparisonOutcome,
 }
 
-enum Found {
+enum ComparisonOutcome {
     /// Agreed at this attempt.
-    Agree(u32),
-    Differ(Vec<Difference>),
+    Agrees(u32),
+    Differs(Vec<TraceDifference>),
     /// The scenario could not be played.
     Broken(String),
 }
 
-pub(crate) fn run(options: &E2e) -> Result<()> {
-    let Scenarios { differential, own, terminal, crash } = scenarios(&options.scenarios)?;
+pub(crate) fn run(options: &E2eOptions) -> Result<()> {
+    let SelectedScenarios { differential, own, terminal, crash } =
+        select_scenarios(&options.scenarios)?;
     if !terminal.is_empty() {
-        tmux::program()?;
+        tmux::tmux_program()?;
     }
     // The profile that the tests have already built.
-    let ralph = shell::built("dev", "ralph", "--bin", "ralph")?;
+    let ralph = shell::build_program("dev", "ralph", "--bin", "ralph")?;
     let pinned = match &options.client {
         Some(program) => program.clone(),
-        None => install::client(install::PINNED).context("differential tests were not run")?,
+        None => install::installed_client(install::PINNED_VERSION)
+            .context("differential tests were not run")?,
     };
-    let version = version(&pinned)?;
-    say::out(&format!("Claude Code {version}, {} scenarios", differential.len()));
-    let played = play(&differential, |scenario| look(&ralph, &pinned, scenario));
-    let failed = tell(&played);
-    say::out(&format!(
+    let version = client_version(&pinned)?;
+    print::print_line(&format!("Claude Code {version}, {} scenarios", differential.len()));
+    let played = play_all(&differential, |scenario| compare_players(&ralph, &pinned, scenario));
+    let failed = print_results(&played);
+    print::print_line(&format!(
         "Claude Code {version} with ralph, {} scenarios",
         own.len() + terminal.len()
     ));
-    let held = play(&own, |scenario| both(&ralph, &pinned, scenario));
-    let typed = play(&terminal, |scenario| terminal::play(&ralph, &pinned, scenario));
-    let untrue = tell(&held) + tell(&typed);
+    let held = play_all(&own, |scenario| check_both_players(&ralph, &pinned, scenario));
+    let typed =
+        play_all(&terminal, |scenario| terminal::play_at_terminal(&ralph, &pinned, scenario));
+    let untrue = print_results(&held) + print_results(&typed);
     if let Some(crash) = crash {
-        crashes::play(&ralph, &pinned, &crash)?;
+        crashes::play_crashes(&ralph, &pinned, &crash)?;
     }
     if options.write {
         ensure!(options.scenarios.is_empty(), "the table is about all scenarios");
-        report::write(&version, &played)?;
+        scenario_table::write_table(&version, &played)?;
     } else if options.scenarios.is_empty() {
-        report::check(&played)?;
+        scenario_table::check_table(&played)?;
     }
     if options.latest {
-        newest(&ralph, &version, &differential);
+        try_newest_client(&ralph, &version, &differential);
     }
     ensure!(
         failed == 0,
@@ -92,37 +95,41 @@ pub(crate) fn run(options: &E2e) -> Result<()> {
 }
 
 /// Tries the newest client. Absence and differences are reported, but are not failures.
-fn newest(ralph: &Path, pinned: &str, scenarios: &[PathBuf]) {
-    let latest = match install::latest() {
-        Ok(latest) if latest == pinned => return say::out("the newest client is the pinned one"),
+fn try_newest_client(ralph: &Path, pinned: &str, scenarios: &[PathBuf]) {
+    let latest = match install::latest_version() {
+        Ok(latest) if latest == pinned => {
+            return print::print_line("the newest client is the pinned one");
+        }
         Ok(latest) => latest,
-        Err(error) => return say::out(&format!("the newest client was not tried: {error:#}")),
+        Err(error) => {
+            return print::print_line(&format!("the newest client was not tried: {error:#}"));
+        }
     };
-    match install::client(&latest) {
+    match install::installed_client(&latest) {
         Ok(program) => {
-            say::out(&format!("Claude Code {latest}, the newest"));
-            let played = play(scenarios, |scenario| look(ralph, &program, scenario));
-            let failed = tell(&played);
-            say::out(&format!(
+            print::print_line(&format!("Claude Code {latest}, the newest"));
+            let played = play_all(scenarios, |scenario| compare_players(ralph, &program, scenario));
+            let failed = print_results(&played);
+            print::print_line(&format!(
                 "{} of {} agree with the newest",
                 played.len() - failed,
                 played.len()
             ));
         }
-        Err(error) => say::out(&format!("the newest client was not tried: {error:#}")),
+        Err(error) => print::print_line(&format!("the newest client was not tried: {error:#}")),
     }
 }
 
-fn version(program: &Path) -> Result<String> {
+fn client_version(program: &Path) -> Result<String> {
     // An empty environment, so that the client reads none of the developer's settings.
-    let said = shell::output(shell::command(program).arg("--version").env_clear())
+    let said = shell::command_output(shell::command(program).arg("--version").env_clear())
         .with_context(|| format!("`{}` is not Claude Code", program.display()))?;
     let said = String::from_utf8_lossy(&said);
     Ok(said.split_whitespace().next().unwrap_or("?").to_owned())
 }
 
 #[derive(Default)]
-struct Scenarios {
+struct SelectedScenarios {
     /// Scenarios about the client.
     differential: Vec<PathBuf>,
     /// Scenarios about ralph.
@@ -133,18 +140,18 @@ struct Scenarios {
 }
 
 /// All scenarios, or the given files and those in the given directories.
-fn scenarios(named: &[PathBuf]) -> Result<Scenarios> {
-    let all = if named.is_empty() { shipped()? } else { within(named)? };
+fn select_scenarios(named: &[PathBuf]) -> Result<SelectedScenarios> {
+    let all = if named.is_empty() { shipped_scenarios()? } else { expand_directories(named)? };
     ensure!(!all.is_empty(), "there are no scenarios");
-    let mut found = Scenarios::default();
+    let mut found = SelectedScenarios::default();
     for path in all {
         let is_in = |name: &str| path.parent().is_some_and(|above| above.ends_with(name));
-        if is_in(OWN) || is_in(RUN) {
+        if is_in(RALPH_SCENARIOS) || is_in(RUN_SCENARIOS) {
             if path.ends_with(crashes::SCENARIO) {
                 found.crash = Some(path.clone());
             }
             found.own.push(path);
-        } else if is_in(TERMINAL) {
+        } else if is_in(TERMINAL_SCENARIOS) {
             found.terminal.push(path);
         } else {
             found.differential.push(path);
@@ -153,7 +160,7 @@ fn scenarios(named: &[PathBuf]) -> Result<Scenarios> {
     Ok(found)
 }
 
-fn within(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
+fn expand_directories(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in named {
         if path.is_dir() {
@@ -166,24 +173,25 @@ fn within(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn shipped() -> Result<Vec<PathBuf>> {
-    let directories = DIFFERENTIAL.into_iter().chain([OWN, RUN, TERMINAL]);
-    let root = shell::root().join("scenarios");
-    within(&directories.map(|directory| root.join(directory)).collect::<Vec<_>>())
+fn shipped_scenarios() -> Result<Vec<PathBuf>> {
+    let directories =
+        DIFFERENTIAL.into_iter().chain([RALPH_SCENARIOS, RUN_SCENARIOS, TERMINAL_SCENARIOS]);
+    let root = shell::repository_root().join("scenarios");
+    expand_directories(&directories.map(|directory| root.join(directory)).collect::<Vec<_>>())
 }
 
 /// Plays the scenarios in parallel, one per core.
-fn play(
+fn play_all(
     scenarios: &[PathBuf],
-    look: impl Fn(&Path) -> Result<Vec<Difference>> + Sync,
-) -> Vec<Played> {
+    look: impl Fn(&Path) -> Result<Vec<TraceDifference>> + Sync,
+) -> Vec<ComparedScenario> {
     let next = AtomicUsize::new(0);
     let played = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..shell::cores() {
             scope.spawn(|| {
                 while let Some(scenario) = scenarios.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let one = one(scenario, &look);
+                    let one = play_one(scenario, &look);
                     played.lock().unwrap_or_else(PoisonError::into_inner).push(one);
                 }
             });
@@ -194,56 +202,64 @@ fn play(
     played
 }
 
-fn one(scenario: &Path, look: impl Fn(&Path) -> Result<Vec<Difference>>) -> Played {
-    let root = shell::root().join("scenarios");
+fn play_one(
+    scenario: &Path,
+    look: impl Fn(&Path) -> Result<Vec<TraceDifference>>,
+) -> ComparedScenario {
+    let root = shell::repository_root().join("scenarios");
     let name = scenario.strip_prefix(&root).unwrap_or(scenario).display().to_string();
-    let title = disk::text(scenario).ok().and_then(|text| title(&text)).unwrap_or_default();
-    let mut found = Found::Broken("not played".to_owned());
-    for count in 1..=LOOKS {
+    let title =
+        disk::read_text(scenario).ok().and_then(|text| scenario_title(&text)).unwrap_or_default();
+    let mut found = ComparisonOutcome::Broken("not played".to_owned());
+    for count in 1..=ATTEMPTS {
         found = match look(scenario) {
             Ok(differences) if differences.is_empty() => {
-                return Played { name, title, found: Found::Agree(count) };
+                return ComparedScenario { name, title, found: ComparisonOutcome::Agrees(count) };
             }
-            Ok(differences) => Found::Differ(differences),
-            Err(error) => Found::Broken(format!("{error:#}")),
+            Ok(differences) => ComparisonOutcome::Differs(differences),
+            Err(error) => ComparisonOutcome::Broken(format!("{error:#}")),
         };
     }
-    Played { name, title, found }
+    ComparedScenario { name, title, found }
 }
 
-fn title(scenario: &str) -> Option<String> {
+fn scenario_title(scenario: &str) -> Option<String> {
     let line = scenario.lines().find(|line| line.starts_with("name"))?;
     let (_, value) = line.split_once('=')?;
     Some(value.trim().trim_matches(['"', '\'']).to_owned())
 }
 
-fn look(ralph: &Path, client: &Path, scenario: &Path) -> Result<Vec<Difference>> {
-    let simulated = simulate(ralph, scenario, None)?;
-    let real = simulate(ralph, scenario, Some(client))?;
-    Ok(differences(&compare::read(&simulated), &compare::read(&real)))
+fn compare_players(ralph: &Path, client: &Path, scenario: &Path) -> Result<Vec<TraceDifference>> {
+    let simulated = simulate_scenario(ralph, scenario, None)?;
+    let real = simulate_scenario(ralph, scenario, Some(client))?;
+    Ok(trace_differences(&compare::parse_trace(&simulated), &compare::parse_trace(&real)))
 }
 
 /// Checks the expectations in the simulator and in the client, unless the scenario is restricted to one of them.
-fn both(ralph: &Path, client: &Path, scenario: &Path) -> Result<Vec<Difference>> {
-    let text = disk::text(scenario)?;
+fn check_both_players(
+    ralph: &Path,
+    client: &Path,
+    scenario: &Path,
+) -> Result<Vec<TraceDifference>> {
+    let text = disk::read_text(scenario)?;
     let is_for = |player: &str| text.lines().any(|line| line == format!("only = \"{player}\""));
     if !is_for("client") {
-        simulate(ralph, scenario, None)?;
+        simulate_scenario(ralph, scenario, None)?;
     }
     if !is_for("simulator") && !is_for("pretend") {
-        simulate(ralph, scenario, Some(client))?;
+        simulate_scenario(ralph, scenario, Some(client))?;
     }
     Ok(Vec::new())
 }
 
 /// Runs a scenario and returns its timeline. Fails if an expectation is not met.
-fn simulate(ralph: &Path, scenario: &Path, client: Option<&Path>) -> Result<String> {
+fn simulate_scenario(ralph: &Path, scenario: &Path, client: Option<&Path>) -> Result<String> {
     let mut command = shell::command(ralph);
     command.arg("simulate").arg(scenario).arg("--json");
     if let Some(client) = client {
         command.arg(format!("--client={}", client.display()));
     }
-    let (code, said, errors) = shell::outcome(&mut command)?;
+    let (code, said, errors) = shell::run_command(&mut command)?;
     let player = if client.is_some() { "the client" } else { "the simulator" };
     let last: serde_json::Value =
         said.lines().last().and_then(|line| serde_json::from_str(line).ok()).unwrap_or_default();
@@ -257,25 +273,30 @@ fn simulate(ralph: &Path, scenario: &Path, client: Option<&Path>) -> Result<Stri
     Ok(said)
 }
 
-fn tell(played: &[Played]) -> usize {
+fn print_results(played: &[ComparedScenario]) -> usize {
     let mut failed = 0;
-    for Played { name, found, .. } in played {
+    for ComparedScenario { name, found, .. } in played {
         match found {
-            Found::Agree(1) => say::out(&format!("  ✓ {name}")),
-            Found::Agree(count) => say::out(&format!("  ✓ {name}, at attempt {count}")),
-            Found::Differ(differences) => {
+            ComparisonOutcome::Agrees(1) => print::print_line(&format!("  ✓ {name}")),
+            ComparisonOutcome::Agrees(count) => {
+                print::print_line(&format!("  ✓ {name}, at attempt {count}"))
+            }
+            ComparisonOutcome::Differs(differences) => {
                 failed += 1;
-                say::out(&format!("  ✗ {name}: - the simulator, + the client"));
-                for difference in differences.iter().take(SHOWN) {
-                    say::out(&format!("      {difference}"));
+                print::print_line(&format!("  ✗ {name}: - the simulator, + the client"));
+                for difference in differences.iter().take(SHOWN_DIFFERENCES) {
+                    print::print_line(&format!("      {difference}"));
                 }
-                if differences.len() > SHOWN {
-                    say::out(&format!("      and {} more", differences.len() - SHOWN));
+                if differences.len() > SHOWN_DIFFERENCES {
+                    print::print_line(&format!(
+                        "      and {} more",
+                        differences.len() - SHOWN_DIFFERENCES
+                    ));
                 }
             }
-            Found::Broken(why) => {
+            ComparisonOutcome::Broken(why) => {
                 failed += 1;
-                say::out(&format!("  ✗ {name}: {why}"));
+                print::print_line(&format!("  ✗ {name}: {why}"));
             }
         }
     }

@@ -1,18 +1,22 @@
 //! Plays the person at the client's terminal: types the scenario's input when the client is ready, presses Esc, and
 //! reads the screen.
 
-use super::compare::Difference;
-use super::tmux::{self, Program, Terminal};
+use super::compare::TraceDifference;
+use super::tmux::{self, TerminalProgram, TmuxTerminal};
 use crate::{disk, shell};
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use ralph_sim::check::{Check, Mismatch};
-use ralph_sim::scenario::{self, Interrupt, Mistakes, Player, Scenario, Step};
-use ralph_sim::script::Script;
-use ralph_sim::server::{self, Asked, Happened, Options, Pace, Server, Who};
-use ralph_sim::stage::{self, Stage, Tools};
-use ralph_sim::timeline::{Entry, Request};
+use ralph_sim::check::{ExpectationMismatch, ExpectationWatcher};
+use ralph_sim::scenario::{
+    self, Scenario, ScenarioError, ScenarioPlayer, ScenarioStep, TurnInterrupt,
+};
+use ralph_sim::script::ModelScript;
+use ralph_sim::server::{
+    self, ModelEvent, ModelRequest, ModelServer, ModelServerOptions, RequestOrigin, ScriptPace,
+};
+use ralph_sim::stage::{self, ScenarioCommandContext, ScratchProject};
+use ralph_sim::timeline::{TimelineEntry, TimelineRequest};
 use ralph_sys::clock::{self, Deadline};
-use ralph_sys::proc::cancel::Cancel;
+use ralph_sys::proc::cancel::CancelToken;
 use serde_json::json;
 use std::ffi::OsString;
 use std::path::Path;
@@ -20,14 +24,14 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 /// Generous, because the machine may be busy.
-const BEGINNING: Duration = Duration::from_mins(1);
+const START_TIMEOUT: Duration = Duration::from_mins(1);
 /// From the input to the end of the turn, gates included.
-const TURN: Duration = Duration::from_mins(1);
-const TYPING: Duration = Duration::from_secs(20);
-const FAREWELL: Duration = Duration::from_secs(20);
-const LOOK: Duration = Duration::from_millis(60);
+const TURN_TIMEOUT: Duration = Duration::from_mins(1);
+const TYPING_TIMEOUT: Duration = Duration::from_secs(20);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(60);
 /// Consecutive idle screens before the client counts as idle, because input takes a moment to arrive.
-const QUIET: u32 = 6;
+const IDLE_SCREENS: u32 = 6;
 /// Precedes the person's input, and appears nowhere else in the last lines.
 const PROMPT: char = '❯';
 const BUSY: &str = "esc to interrupt";
@@ -36,58 +40,68 @@ const SPINNER: [char; 6] = ['·', '✢', '*', '✶', '✻', '✽'];
 /// Precedes a running command.
 const RUNNING: &str = "Running ";
 /// Number of final characters by which the input is recognised, because the line may be wrapped.
-const TAIL: usize = 12;
+const RECOGNISED_CHARACTERS: usize = 12;
 /// Number of final characters of an approved API key that the client stores.
-const KNOWN: usize = 20;
+const STORED_KEY_CHARACTERS: usize = 20;
 
-pub(super) fn play(ralph: &Path, client: &Path, path: &Path) -> Result<Vec<Difference>> {
-    let scenario = read(path)?;
-    let only = scenario.only == Some(Player::Terminal);
+pub(super) fn play_at_terminal(
+    ralph: &Path,
+    client: &Path,
+    path: &Path,
+) -> Result<Vec<TraceDifference>> {
+    let scenario = read_scenario(path)?;
+    let only = scenario.only == Some(ScenarioPlayer::Terminal);
     ensure!(only, "this scenario does not say `only = \"terminal\"`");
     let root = tempfile::tempdir().context("cannot make a directory")?;
     let stage = stage::build(&scenario, root.path())?;
-    let cancel = Cancel::new().context("cannot wait for commands")?;
+    let cancel = CancelToken::new().context("cannot wait for commands")?;
     let search_path = search_path(ralph);
-    let tools = Tools { program: ralph, search_path: &search_path, cancel: &cancel };
-    stage::set_up(&scenario, &stage, &tools)?;
-    seed(&stage)?;
+    let tools =
+        ScenarioCommandContext { program: ralph, search_path: &search_path, cancel: &cancel };
+    stage::run_setup(&scenario, &stage, &tools)?;
+    answer_first_start(&stage)?;
     let (sender, happened) = mpsc::channel();
-    let options = Options {
+    let options = ModelServerOptions {
         port: 0,
         project: stage.project.clone(),
-        pace: Pace::Driven,
+        pace: ScriptPace::Driven,
         // The receiver is gone once the scenario is over.
         observer: Box::new(move |news| sender.send(news).unwrap_or_default()),
     };
-    let server = server::serve(Script::new(&scenario), options)?;
-    let argv = arguments(client, &scenario, &stage);
-    let env = environment(&scenario, &stage, &server, &search_path);
-    let program = Program { argv: &argv, env: &env, directory: &stage.project };
-    let terminal = Terminal::open(&stage.root, &program)?;
-    let mut person =
-        Person { terminal, server, happened, check: Check::new(&scenario.expect), asked: 0 };
-    let screen = person.steps(&scenario.steps)?;
-    let mut check = person.leave()?;
-    check.see(&screen);
-    check.ask(|command| stage::said(command, &scenario, &stage, &tools));
+    let server = server::serve(ModelScript::new(&scenario), options)?;
+    let argv = client_arguments(client, &scenario, &stage);
+    let env = client_environment(&scenario, &stage, &server, &search_path);
+    let program = TerminalProgram { argv: &argv, env: &env, directory: &stage.project };
+    let terminal = TmuxTerminal::open(&stage.root, &program)?;
+    let mut person = TerminalPerson {
+        terminal,
+        server,
+        happened,
+        check: ExpectationWatcher::new(&scenario.expect),
+        asked: 0,
+    };
+    let screen = person.play_steps(&scenario.steps)?;
+    let mut check = person.exit_client()?;
+    check.check_screen(&screen);
+    check.check_command_output(|command| stage::command_output(command, &scenario, &stage, &tools));
     let (_, missed) = check.finish(&stage);
     let missed: Vec<_> = missed
         .iter()
-        .map(|Mismatch { what, expected, found }| {
+        .map(|ExpectationMismatch { what, expected, found }| {
             format!("{what}: expected {expected}, found {found}")
         })
         .collect();
-    ensure!(missed.is_empty(), "{}\n{}", missed.join("\n"), tmux::lines(&screen));
+    ensure!(missed.is_empty(), "{}\n{}", missed.join("\n"), tmux::screen_lines(&screen));
     Ok(Vec::new())
 }
 
-pub(super) fn read(path: &Path) -> Result<Scenario> {
+pub(super) fn read_scenario(path: &Path) -> Result<Scenario> {
     scenario::read(path).map_err(|mistakes| match &mistakes {
-        Mistakes::Found(problems) => {
+        ScenarioError::Invalid(problems) => {
             let messages: Vec<_> = problems.iter().map(|each| each.message.as_str()).collect();
             anyhow!("{mistakes}: {}", messages.join("; "))
         }
-        Mistakes::NotText(_) | Mistakes::File(_) => mistakes.into(),
+        ScenarioError::NotText(_) | ScenarioError::File(_) => mistakes.into(),
     })
 }
 
@@ -100,9 +114,11 @@ pub(super) fn search_path(ralph: &Path) -> OsString {
 }
 
 /// Answers the questions that the client asks at its first start.
-fn seed(stage: &Stage) -> Result<()> {
+fn answer_first_start(stage: &ScratchProject) -> Result<()> {
     let project = stage.project.to_string_lossy();
-    let key = server::KEY.get(server::KEY.len().saturating_sub(KNOWN)..).unwrap_or_default();
+    let key = server::DUMMY_API_KEY
+        .get(server::DUMMY_API_KEY.len().saturating_sub(STORED_KEY_CHARACTERS)..)
+        .unwrap_or_default();
     let known = json!({
         "hasCompletedOnboarding": true,
         "theme": "dark",
@@ -110,10 +126,10 @@ fn seed(stage: &Stage) -> Result<()> {
         "customApiKeyResponses": {"approved": [key], "rejected": []},
         "projects": {project: {"hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true}},
     });
-    disk::write_here(&stage.home.join(".claude.json"), known.to_string().as_bytes())
+    disk::write_file(&stage.home.join(".claude.json"), known.to_string().as_bytes())
 }
 
-fn arguments(client: &Path, scenario: &Scenario, stage: &Stage) -> Vec<OsString> {
+fn client_arguments(client: &Path, scenario: &Scenario, stage: &ScratchProject) -> Vec<OsString> {
     let mut argv: Vec<OsString> = vec![client.into()];
     let mut add = |words: &[&str]| argv.extend(words.iter().map(OsString::from));
     add(&["--permission-mode", "bypassPermissions"]);
@@ -132,10 +148,10 @@ fn arguments(client: &Path, scenario: &Scenario, stage: &Stage) -> Vec<OsString>
     argv
 }
 
-fn environment(
+fn client_environment(
     scenario: &Scenario,
-    stage: &Stage,
-    server: &Server,
+    stage: &ScratchProject,
+    server: &ModelServer,
     search_path: &OsString,
 ) -> Vec<(OsString, OsString)> {
     let mut env: Vec<(OsString, OsString)> = vec![
@@ -150,134 +166,140 @@ fn environment(
     env.extend(scenario.env.iter().map(|(name, value)| (name.into(), value.into())));
     env.extend([
         ("HOME".into(), stage.home.clone().into()),
-        ("ANTHROPIC_API_KEY".into(), server::KEY.into()),
+        ("ANTHROPIC_API_KEY".into(), server::DUMMY_API_KEY.into()),
         ("ANTHROPIC_BASE_URL".into(), server.url().into()),
     ]);
     env
 }
 
 /// When the next input is typed.
-enum Moment {
+enum InputMoment {
     Beginning,
     AfterTurn,
     Meanwhile,
 }
 
-struct Person<'a> {
-    terminal: Terminal,
-    server: Server,
-    happened: Receiver<Happened>,
-    check: Check<'a>,
+struct TerminalPerson<'a> {
+    terminal: TmuxTerminal,
+    server: ModelServer,
+    happened: Receiver<ModelEvent>,
+    check: ExpectationWatcher<'a>,
     /// Number of unanswered requests.
     asked: usize,
 }
 
-impl<'a> Person<'a> {
+impl<'a> TerminalPerson<'a> {
     /// Plays the steps and returns the final screen.
-    fn steps(&mut self, steps: &[Step]) -> Result<String> {
-        self.idle("the input line", BEGINNING)?;
-        let mut moment = Moment::Beginning;
+    fn play_steps(&mut self, steps: &[ScenarioStep]) -> Result<String> {
+        self.wait_until_idle("the input line", START_TIMEOUT)?;
+        let mut moment = InputMoment::Beginning;
         for step in steps {
             match step {
-                Step::Person(text) => {
+                ScenarioStep::Person(text) => {
                     match moment {
-                        Moment::Beginning => self.enter(text)?,
-                        Moment::AfterTurn => {
-                            self.idle("the end of a turn", TURN)?;
+                        InputMoment::Beginning => self.type_and_submit(text)?,
+                        InputMoment::AfterTurn => {
+                            self.wait_until_idle("the end of a turn", TURN_TIMEOUT)?;
                             self.server.next_prompt();
-                            self.enter(text)?;
+                            self.type_and_submit(text)?;
                         }
                         // Everything until the input arrives belongs to the turn that it interrupts.
-                        Moment::Meanwhile => {
-                            self.enter(text)?;
+                        InputMoment::Meanwhile => {
+                            self.type_and_submit(text)?;
                             self.server.next_prompt();
                         }
                     }
-                    moment = Moment::AfterTurn;
+                    moment = InputMoment::AfterTurn;
                 }
-                Step::Screen(text) => {
-                    self.shown(text)?;
-                    moment = Moment::Meanwhile;
+                ScenarioStep::Screen(text) => {
+                    self.wait_for_text(text)?;
+                    moment = InputMoment::Meanwhile;
                 }
-                Step::Agent(turn) => self.interrupt(turn.interrupt)?,
-                Step::Session(_) => bail!("a terminal has one client and no `session`"),
+                ScenarioStep::Agent(turn) => self.interrupt(turn.interrupt)?,
+                ScenarioStep::Session(_) => bail!("a terminal has one client and no `session`"),
             }
         }
-        let last = matches!(steps.last(), Some(Step::Screen(_)));
-        if last { self.terminal.screen() } else { self.idle("the end of a turn", TURN) }
+        let last = matches!(steps.last(), Some(ScenarioStep::Screen(_)));
+        if last {
+            self.terminal.screen()
+        } else {
+            self.wait_until_idle("the end of a turn", TURN_TIMEOUT)
+        }
     }
 
     /// Waits until the client is idle and returns the screen.
-    fn idle(&mut self, what: &str, wait: Duration) -> Result<String> {
+    fn wait_until_idle(&mut self, what: &str, wait: Duration) -> Result<String> {
         let Self { terminal, happened, check, asked, .. } = self;
         let mut quiet = 0;
-        terminal.until(what, wait, |screen| {
-            hear(happened, check, asked, |_| {});
+        terminal.wait_until(what, wait, |screen| {
+            handle_server_events(happened, check, asked, |_| {});
             let waits = *asked == 0 && screen.contains(PROMPT) && !is_busy(screen);
             quiet = if waits { quiet + 1 } else { 0 };
-            quiet >= QUIET
+            quiet >= IDLE_SCREENS
         })
     }
 
-    fn shown(&mut self, text: &str) -> Result<()> {
+    fn wait_for_text(&mut self, text: &str) -> Result<()> {
         let Self { terminal, happened, check, asked, .. } = self;
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let wanted = words(text);
-        terminal.until(&format!("{text:?}"), TURN, |screen| {
-            hear(happened, check, asked, |_| {});
+        terminal.wait_until(&format!("{text:?}"), TURN_TIMEOUT, |screen| {
+            handle_server_events(happened, check, asked, |_| {});
             words(screen).contains(&wanted)
         })?;
         Ok(())
     }
 
-    fn enter(&self, text: &str) -> Result<()> {
-        let last = text.chars().rev().take(TAIL).collect::<Vec<_>>();
+    fn type_and_submit(&self, text: &str) -> Result<()> {
+        let last = text.chars().rev().take(RECOGNISED_CHARACTERS).collect::<Vec<_>>();
         let last: String = last.into_iter().rev().filter(|char| !char.is_whitespace()).collect();
         let is_typed = |screen: &str| {
             let typed = screen.rsplit(PROMPT).next().unwrap_or_default();
             let typed: String = typed.chars().filter(|char| !char.is_whitespace()).collect();
             typed.contains(&last)
         };
-        self.terminal.write(text)?;
-        self.terminal.until("the typed text", TYPING, is_typed)?;
-        self.terminal.press("Enter")?;
-        self.terminal.until("an empty input line", TYPING, |screen| !is_typed(screen))?;
+        self.terminal.type_text(text)?;
+        self.terminal.wait_until("the typed text", TYPING_TIMEOUT, is_typed)?;
+        self.terminal.press_key("Enter")?;
+        self.terminal
+            .wait_until("an empty input line", TYPING_TIMEOUT, |screen| !is_typed(screen))?;
         Ok(())
     }
 
-    fn interrupt(&mut self, interrupt: Interrupt) -> Result<()> {
+    fn interrupt(&mut self, interrupt: TurnInterrupt) -> Result<()> {
         let Self { terminal, happened, check, asked, .. } = self;
         let wanted = match interrupt {
-            Interrupt::No => return Ok(()),
-            Interrupt::Answer => {
+            TurnInterrupt::No => return Ok(()),
+            TurnInterrupt::Answer => {
                 let mut is_due = false;
-                terminal.until("a request to the model", TURN, |_| {
-                    hear(happened, check, asked, |news| {
-                        is_due |= news.who == Who::Main && news.turn.interrupt != Interrupt::No;
+                terminal.wait_until("a request to the model", TURN_TIMEOUT, |_| {
+                    handle_server_events(happened, check, asked, |news| {
+                        is_due |= news.origin == RequestOrigin::Main
+                            && news.turn.interrupt != TurnInterrupt::No;
                     });
                     is_due
                 })?;
                 BUSY
             }
-            Interrupt::Tools => RUNNING,
+            TurnInterrupt::Tools => RUNNING,
         };
-        terminal.until(&format!("{wanted:?}"), TURN, |screen| {
-            hear(happened, check, asked, |_| {});
+        terminal.wait_until(&format!("{wanted:?}"), TURN_TIMEOUT, |screen| {
+            handle_server_events(happened, check, asked, |_| {});
             screen.contains(wanted)
         })?;
-        terminal.press("Escape")
+        terminal.press_key("Escape")
     }
 
     /// Exits the client. If it does not exit by itself, it is killed with its terminal.
-    fn leave(mut self) -> Result<Check<'a>> {
-        self.enter("/exit")?;
-        let deadline = Deadline::after(FAREWELL);
-        while !deadline.is_over() {
-            if let Some(code) = self.terminal.ended()? {
-                self.check.watch(&Entry::Exit { code });
+    fn exit_client(mut self) -> Result<ExpectationWatcher<'a>> {
+        self.type_and_submit("/exit")?;
+        let deadline = Deadline::after(EXIT_TIMEOUT);
+        while !deadline.has_passed() {
+            if let Some(code) = self.terminal.exit_code()? {
+                self.check.watch(&TimelineEntry::Exit { code });
                 break;
             }
-            clock::pause(LOOK);
+            clock::sleep(POLL_INTERVAL);
         }
         Ok(self.check)
     }
@@ -292,20 +314,23 @@ fn is_busy(screen: &str) -> bool {
     screen.contains(BUSY) || screen.lines().any(spins)
 }
 
-fn hear(
-    happened: &Receiver<Happened>,
-    check: &mut Check<'_>,
+fn handle_server_events(
+    happened: &Receiver<ModelEvent>,
+    check: &mut ExpectationWatcher<'_>,
     asked: &mut usize,
-    mut look: impl FnMut(&Asked),
+    mut look: impl FnMut(&ModelRequest),
 ) {
     for news in happened.try_iter() {
         match news {
-            Happened::Asked(news) => {
+            ModelEvent::Requested(news) => {
                 *asked += 1;
-                check.watch(&Entry::Request(Request { agent: None, messages: Vec::new() }));
+                check.watch(&TimelineEntry::Request(TimelineRequest {
+                    agent: None,
+                    messages: Vec::new(),
+                }));
                 look(&news);
             }
-            Happened::Answered(_) => *asked = asked.saturating_sub(1),
+            ModelEvent::Answered(_) => *asked = asked.saturating_sub(1),
         }
     }
 }

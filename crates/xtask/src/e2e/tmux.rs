@@ -13,9 +13,9 @@ use std::time::Duration;
 const SIZE: [&str; 4] = ["-x", "130", "-y", "220"];
 /// Keeps the screen after the client has exited.
 const SETTINGS: &[u8] = b"set -g remain-on-exit on\nset -g status off\n";
-const LOOK: Duration = Duration::from_millis(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(60);
 
-pub(super) struct Terminal {
+pub(super) struct TmuxTerminal {
     program: PathBuf,
     socket: OsString,
     /// The directory of the socket.
@@ -23,24 +23,24 @@ pub(super) struct Terminal {
 }
 
 /// The program to run in the terminal.
-pub(super) struct Program<'a> {
+pub(super) struct TerminalProgram<'a> {
     pub(super) argv: &'a [OsString],
     pub(super) env: &'a [(OsString, OsString)],
     pub(super) directory: &'a Path,
 }
 
-pub(super) fn program() -> Result<PathBuf> {
-    shell::find("tmux")
+pub(super) fn tmux_program() -> Result<PathBuf> {
+    shell::find_program("tmux")
         .context("`tmux` was not found; install it to play scenarios at the client's terminal")
 }
 
-impl Terminal {
+impl TmuxTerminal {
     /// `directory` must exist and be private.
-    pub(super) fn open(directory: &Path, inside: &Program<'_>) -> Result<Self> {
+    pub(super) fn open(directory: &Path, inside: &TerminalProgram<'_>) -> Result<Self> {
         let settings = directory.join("tmux.conf");
-        disk::write_here(&settings, SETTINGS)?;
+        disk::write_file(&settings, SETTINGS)?;
         let socket = format!("ralph-{:016x}", clock::nonce()).into();
-        let terminal = Self { program: program()?, socket, directory: directory.to_owned() };
+        let terminal = Self { program: tmux_program()?, socket, directory: directory.to_owned() };
         let mut command = terminal.command();
         command.arg("-f").arg(&settings).args(["new-session", "-d"]).args(SIZE);
         command.arg("-c").arg(inside.directory).args(["--", "env", "-i"]);
@@ -48,10 +48,10 @@ impl Terminal {
             let mut pair = name.clone();
             pair.push("=");
             pair.push(value);
-            command.arg(word(&pair));
+            command.arg(escape_word(&pair));
         }
-        command.args(inside.argv.iter().map(|argument| word(argument)));
-        shell::output(&mut command)?;
+        command.args(inside.argv.iter().map(|argument| escape_word(argument)));
+        shell::command_output(&mut command)?;
         Ok(terminal)
     }
 
@@ -64,34 +64,34 @@ impl Terminal {
     }
 
     pub(super) fn screen(&self) -> Result<String> {
-        let shown = shell::output(self.command().args(["capture-pane", "-p"]))?;
+        let shown = shell::command_output(self.command().args(["capture-pane", "-p"]))?;
         Ok(String::from_utf8_lossy(&shown).into_owned())
     }
 
     /// Types a text literally.
-    pub(super) fn write(&self, text: &str) -> Result<()> {
-        let text = word(OsStr::new(text));
-        shell::output(self.command().args(["send-keys", "-l", "--"]).arg(text))?;
+    pub(super) fn type_text(&self, text: &str) -> Result<()> {
+        let text = escape_word(OsStr::new(text));
+        shell::command_output(self.command().args(["send-keys", "-l", "--"]).arg(text))?;
         Ok(())
     }
 
     /// Presses a key, by tmux's name for it.
-    pub(super) fn press(&self, key: &str) -> Result<()> {
-        shell::output(self.command().args(["send-keys", key]))?;
+    pub(super) fn press_key(&self, key: &str) -> Result<()> {
+        shell::command_output(self.command().args(["send-keys", key]))?;
         Ok(())
     }
 
     /// The exit code of the program, if it has exited.
-    pub(super) fn ended(&self) -> Result<Option<i32>> {
+    pub(super) fn exit_code(&self) -> Result<Option<i32>> {
         let format = "#{pane_dead} #{pane_dead_status}";
-        let said = shell::output(self.command().args(["display-message", "-p", format]))?;
+        let said = shell::command_output(self.command().args(["display-message", "-p", format]))?;
         let said = String::from_utf8_lossy(&said);
         let code = said.trim().strip_prefix("1 ").map(|code| code.parse().unwrap_or(-1));
         Ok(code)
     }
 
     /// Waits until the screen satisfies the condition, and returns the screen.
-    pub(super) fn until(
+    pub(super) fn wait_until(
         &self,
         what: &str,
         wait: Duration,
@@ -103,24 +103,24 @@ impl Terminal {
             if is_true(&screen) {
                 return Ok(screen);
             }
-            if deadline.is_over() {
-                let (after, shown) = (wait.as_secs(), lines(&screen));
+            if deadline.has_passed() {
+                let (after, shown) = (wait.as_secs(), screen_lines(&screen));
                 bail!("the terminal did not show {what} within {after} seconds\n{shown}");
             }
-            clock::pause(LOOK);
+            clock::sleep(POLL_INTERVAL);
         }
     }
 }
 
-impl Drop for Terminal {
+impl Drop for TmuxTerminal {
     fn drop(&mut self) {
         // Fails harmlessly if the server never started.
-        shell::outcome(self.command().arg("kill-server")).ok();
+        shell::run_command(self.command().arg("kill-server")).ok();
     }
 }
 
 /// Escapes a trailing `;`, which would end tmux's command.
-fn word(text: &OsStr) -> OsString {
+fn escape_word(text: &OsStr) -> OsString {
     let bytes = text.as_encoded_bytes();
     let Some(before) = bytes.strip_suffix(b";").and_then(|it| str::from_utf8(it).ok()) else {
         return text.to_owned();
@@ -129,7 +129,7 @@ fn word(text: &OsStr) -> OsString {
 }
 
 /// The non-empty lines of a screen.
-pub(super) fn lines(screen: &str) -> String {
+pub(super) fn screen_lines(screen: &str) -> String {
     let lines = screen.lines().map(str::trim_end).filter(|line| !line.is_empty());
     let lines: Vec<_> = lines.map(|line| format!("      | {line}")).collect();
     lines.join("\n")

@@ -1,55 +1,55 @@
 //! Checks of the repository's text that no compiler does.
 
+mod banned_words;
 mod links;
 mod names;
 mod requirements;
 mod size;
-mod words;
 
-use crate::{disk, say, shell};
+use crate::{disk, print, shell};
 use anyhow::{Result, bail};
 use std::path::Path;
 
 /// A Rust or Markdown file that git does not ignore.
-pub(crate) struct Source {
+pub(crate) struct TidyFile {
     /// Relative to the root of the repository.
     pub(crate) path: String,
     pub(crate) text: String,
 }
 
 /// A deliberate exception from a rule.
-pub(crate) struct Except {
+pub(crate) struct TidyException {
     pub(crate) path: &'static str,
     pub(crate) what: &'static str,
     pub(crate) reason: &'static str,
 }
 
 pub(crate) fn run() -> Result<()> {
-    let sources = sources()?;
+    let sources = tidy_files()?;
     let mut complaints = Vec::new();
     for source in &sources {
         if source.is_rust() {
-            complaints.extend(size::check(source));
-            complaints.extend(names::check(source));
+            complaints.extend(size::check_size(source));
+            complaints.extend(names::check_names(source));
         } else {
-            complaints.extend(links::check(source));
+            complaints.extend(links::check_links(source));
         }
-        complaints.extend(words::check(source));
+        complaints.extend(banned_words::check_words(source));
     }
-    complaints.extend(requirements::check(&sources));
+    complaints.extend(requirements::check_requirements(&sources));
     if complaints.is_empty() {
-        say::out(&format!("{} files are tidy", sources.len()));
+        print::print_line(&format!("{} files are tidy", sources.len()));
         return Ok(());
     }
     for complaint in &complaints {
-        say::err(complaint);
+        print::print_error_line(complaint);
     }
     bail!("{} complaints", complaints.len())
 }
 
-fn sources() -> Result<Vec<Source>> {
+fn tidy_files() -> Result<Vec<TidyFile>> {
     let mut git = shell::command("git");
-    git.current_dir(shell::root());
+    git.current_dir(shell::repository_root());
     git.args([
         "ls-files",
         "-z",
@@ -60,18 +60,18 @@ fn sources() -> Result<Vec<Source>> {
         "*.rs",
         "*.md",
     ]);
-    let listed = String::from_utf8(shell::output(&mut git)?)?;
+    let listed = String::from_utf8(shell::command_output(&mut git)?)?;
     let mut sources = Vec::new();
     for path in listed.split('\0').filter(|path| !path.is_empty()) {
-        let file = shell::root().join(path);
+        let file = shell::repository_root().join(path);
         if file.is_file() {
-            sources.push(Source { path: path.to_owned(), text: disk::text(&file)? });
+            sources.push(TidyFile { path: path.to_owned(), text: disk::read_text(&file)? });
         }
     }
     Ok(sources)
 }
 
-impl Source {
+impl TidyFile {
     pub(crate) fn is_rust(&self) -> bool {
         Path::new(&self.path).extension().is_some_and(|extension| extension == "rs")
     }
@@ -93,8 +93,8 @@ impl Source {
     }
 }
 
-impl Except {
-    pub(crate) fn covers(&self, source: &Source, what: &str) -> bool {
+impl TidyException {
+    pub(crate) fn covers(&self, source: &TidyFile, what: &str) -> bool {
         debug_assert!(!self.reason.is_empty());
         self.what == what && source.path.starts_with(self.path)
     }

@@ -1,11 +1,11 @@
 //! Rejects names that do not describe what a thing does.
 
-use super::Source;
+use super::TidyFile;
 
 const EMPTY_WORDS: [&str; 4] = ["Manager", "Helper", "Handler", "Utils"];
 const EMPTY_FILES: [&str; 4] = ["utils.rs", "util.rs", "helpers.rs", "helper.rs"];
 
-pub(crate) fn check(source: &Source) -> Vec<String> {
+pub(crate) fn check_names(source: &TidyFile) -> Vec<String> {
     let mut complaints = Vec::new();
     let file = source.path.rsplit('/').next().unwrap_or_default();
     if EMPTY_FILES.contains(&file) || source.path.contains("/utils/") {

@@ -1,6 +1,6 @@
 //! Checks that every implemented requirement is named by a test.
 
-use super::Source;
+use super::TidyFile;
 
 const CLAIMED: [&str; 115] = [
     "L1a", "L1b", "L1c", "L1d", "L2a", "L2b", "L2c", "L2d", "L2e", "L2f", "L3a", "L3b", "L3c",
@@ -14,14 +14,14 @@ const CLAIMED: [&str; 115] = [
     "S6b", "S7a", "S7b", "S7c", "S8a", "S8b", "U1a", "U1b", "U1c", "U2a", "U2b", "U2c",
 ];
 
-pub(crate) fn check(sources: &[Source]) -> Vec<String> {
+pub(crate) fn check_requirements(sources: &[TidyFile]) -> Vec<String> {
     let tests = || sources.iter().filter(|source| source.is_rust()).map(|source| source.split().1);
-    let is_tested = |id: &str| tests().any(|test| names(test, id));
+    let is_tested = |id: &str| tests().any(|test| names_requirement(test, id));
     let untested = CLAIMED.into_iter().filter(|id| !is_tested(id));
     untested.map(|id| format!("R-{id}: no test names it")).collect()
 }
 
-fn names(test: &str, id: &str) -> bool {
+fn names_requirement(test: &str, id: &str) -> bool {
     let name = format!("R-{id}");
     test.match_indices(&name)
         .any(|(at, _)| !test[at + name.len()..].starts_with(|char: char| char.is_alphanumeric()))
@@ -33,9 +33,9 @@ mod tests {
 
     #[test]
     fn an_id_is_not_the_start_of_another() {
-        assert!(names("/// R-L1a: text", "L1a"));
-        assert!(names("R-L1a", "L1a"));
-        assert!(!names("R-L10b", "L1"));
-        assert!(!names("R-L1ab", "L1a"));
+        assert!(names_requirement("/// R-L1a: text", "L1a"));
+        assert!(names_requirement("R-L1a", "L1a"));
+        assert!(!names_requirement("R-L10b", "L1"));
+        assert!(!names_requirement("R-L1ab", "L1a"));
     }
 }

@@ -1,13 +1,13 @@
 //! Limits the size of source files.
 
-use super::{Except, Source};
+use super::{TidyException, TidyFile};
 
 const MOST_LINES: usize = 500;
 const WHAT: &str = "size";
 
-const EXCEPTIONS: &[Except] = &[];
+const EXCEPTIONS: &[TidyException] = &[];
 
-pub(crate) fn check(source: &Source) -> Option<String> {
+pub(crate) fn check_size(source: &TidyFile) -> Option<String> {
     let lines = source.split().0.lines().count();
     let is_excepted = EXCEPTIONS.iter().any(|except| except.covers(source, WHAT));
     (lines > MOST_LINES && !is_excepted).then(|| {

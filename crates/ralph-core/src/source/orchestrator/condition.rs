@@ -1,12 +1,12 @@
 //! The nine conditions of an orchestrated run, with the owner and phase of each.
 
-use crate::policy::Approver;
-use crate::requirement::Stage;
+use crate::policy::PlanApprover;
+use crate::requirement::RequirementStage;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Condition {
+pub enum OrchestratorCondition {
     MemorySearch,
     TaskClassified,
     MustHaveAnswered,
@@ -20,7 +20,7 @@ pub enum Condition {
 
 /// The party that determines whether a condition is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owner {
+pub enum ConditionOwner {
     /// The agent claims it.
     Agent,
     /// A person approves it.
@@ -31,7 +31,7 @@ pub enum Owner {
 
 /// The phases of an orchestrated run, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
+pub enum OrchestratorPhase {
     Clarify,
     Classify,
     Plan,
@@ -40,7 +40,7 @@ pub enum Phase {
     Retrospect,
 }
 
-impl Condition {
+impl OrchestratorCondition {
     pub const ALL: [Self; 9] = [
         Self::MemorySearch,
         Self::TaskClassified,
@@ -98,50 +98,52 @@ impl Condition {
         found.next().filter(|_| found.next().is_none())
     }
 
-    pub fn owner(self, approver: Approver) -> Owner {
+    pub fn owner(self, approver: PlanApprover) -> ConditionOwner {
         match self {
             Self::MemorySearch
             | Self::TaskClassified
             | Self::MustHaveAnswered
             | Self::ImplementationComplete
-            | Self::RetrospectiveDone => Owner::Agent,
+            | Self::RetrospectiveDone => ConditionOwner::Agent,
             Self::PlanApproved => match approver {
-                Approver::Person => Owner::Person,
-                Approver::Agent => Owner::Agent,
+                PlanApprover::Person => ConditionOwner::Person,
+                PlanApprover::Agent => ConditionOwner::Agent,
             },
-            Self::CorrectnessPassed | Self::QualityPassed | Self::AdversarialPassed => Owner::Ralph,
-        }
-    }
-
-    pub fn phase(self) -> Phase {
-        match self {
-            Self::MemorySearch | Self::MustHaveAnswered => Phase::Clarify,
-            Self::TaskClassified => Phase::Classify,
-            Self::PlanApproved => Phase::Plan,
-            Self::ImplementationComplete => Phase::Implement,
             Self::CorrectnessPassed | Self::QualityPassed | Self::AdversarialPassed => {
-                Phase::Validate
+                ConditionOwner::Ralph
             }
-            Self::RetrospectiveDone => Phase::Retrospect,
         }
     }
 
-    pub(super) fn stage(self) -> Stage {
+    pub fn phase(self) -> OrchestratorPhase {
+        match self {
+            Self::MemorySearch | Self::MustHaveAnswered => OrchestratorPhase::Clarify,
+            Self::TaskClassified => OrchestratorPhase::Classify,
+            Self::PlanApproved => OrchestratorPhase::Plan,
+            Self::ImplementationComplete => OrchestratorPhase::Implement,
+            Self::CorrectnessPassed | Self::QualityPassed | Self::AdversarialPassed => {
+                OrchestratorPhase::Validate
+            }
+            Self::RetrospectiveDone => OrchestratorPhase::Retrospect,
+        }
+    }
+
+    pub(super) fn stage(self) -> RequirementStage {
         match self {
             Self::MemorySearch
             | Self::TaskClassified
             | Self::MustHaveAnswered
             | Self::PlanApproved
             | Self::ImplementationComplete
-            | Self::RetrospectiveDone => Stage::Planning,
-            Self::CorrectnessPassed => Stage::Correctness,
-            Self::QualityPassed => Stage::Quality,
-            Self::AdversarialPassed => Stage::Adversarial,
+            | Self::RetrospectiveDone => RequirementStage::Planning,
+            Self::CorrectnessPassed => RequirementStage::Correctness,
+            Self::QualityPassed => RequirementStage::Quality,
+            Self::AdversarialPassed => RequirementStage::Adversarial,
         }
     }
 }
 
-impl Owner {
+impl ConditionOwner {
     pub fn name(self) -> &'static str {
         match self {
             Self::Agent => "agent",
@@ -151,7 +153,7 @@ impl Owner {
     }
 }
 
-impl Phase {
+impl OrchestratorPhase {
     pub const ALL: [Self; 6] = [
         Self::Clarify,
         Self::Classify,
@@ -198,14 +200,18 @@ mod tests {
             ("", None),
             ("_", None),
         ] {
-            assert_eq!(Condition::parse(text).map(Condition::key), expected, "{text}");
+            assert_eq!(
+                OrchestratorCondition::parse(text).map(OrchestratorCondition::key),
+                expected,
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn every_key_round_trips() {
-        for condition in Condition::ALL {
-            assert_eq!(Condition::parse(condition.key()), Some(condition));
+        for condition in OrchestratorCondition::ALL {
+            assert_eq!(OrchestratorCondition::parse(condition.key()), Some(condition));
             let json = serde_json::to_string(&condition).unwrap();
             assert_eq!(json, alloc::format!("\"{}\"", condition.key()));
         }

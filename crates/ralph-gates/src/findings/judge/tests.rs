@@ -1,150 +1,205 @@
 use super::*;
-use ralph_core::gate::{Rerun, Tests};
-use ralph_core::requirement::{Place, Stage, Weight};
+use ralph_core::gate::{RerunPolicy, TestCounts};
+use ralph_core::requirement::{FindingLocation, RequirementStage, RequirementWeight};
 
-fn gate(command: &str, report: Format, min_tests: MinTests) -> Gate {
+fn gate(command: &str, report: ReportFormat, min_tests: MinTests) -> Gate {
     Gate {
         name: "tests".into(),
-        stage: Stage::Correctness,
-        command: Command::Shell(command.into()),
+        stage: RequirementStage::Correctness,
+        command: GateInvocation::Shell(command.into()),
         cwd: String::new(),
         timeout_ms: 60_000,
         paths: Vec::new(),
         when: Vec::new(),
         on: Vec::new(),
         min_complexity: 0,
-        weight: Weight::Required,
+        weight: RequirementWeight::Required,
         report,
         min_tests,
-        rerun: Rerun::Tests,
+        rerun: RerunPolicy::Tests,
         env: Vec::new(),
     }
 }
 
-fn nothing() -> Reading {
-    Reading::default()
+fn empty_report() -> ParsedReport {
+    ParsedReport::default()
 }
 
-fn ran(run: u32, failed: u32) -> Reading {
-    Reading { tests: Some(Tests { run, failed, skipped: 0 }), ..Reading::default() }
+fn report_with_tests(run: u32, failed: u32) -> ParsedReport {
+    ParsedReport { tests: Some(TestCounts { run, failed, skipped: 0 }), ..ParsedReport::default() }
 }
 
-fn doubted(why: &str) -> Reading {
-    Reading { doubt: Some(why.into()), ..Reading::default() }
+fn report_with_doubt(why: &str) -> ParsedReport {
+    ParsedReport { doubt: Some(why.into()), ..ParsedReport::default() }
 }
 
-fn found(severity: Severity) -> Reading {
+fn report_with_finding(severity: FindingSeverity) -> ParsedReport {
     let mut finding = Finding::new("it is wrong".into());
     finding.severity = severity;
-    finding.place = Some(Place { file: "src/a.rs".into(), line: Some(1), column: None });
-    Reading { findings: vec![finding], finding_count: 1, ..Reading::default() }
+    finding.place = Some(FindingLocation { file: "src/a.rs".into(), line: Some(1), column: None });
+    ParsedReport { findings: vec![finding], finding_count: 1, ..ParsedReport::default() }
 }
 
-fn failing() -> Reading {
-    Reading { tests: ran(3, 1).tests, ..found(Severity::Error) }
+fn report_with_failure() -> ParsedReport {
+    ParsedReport {
+        tests: report_with_tests(3, 1).tests,
+        ..report_with_finding(FindingSeverity::Error)
+    }
 }
 
-fn shown(judged: &Judged) -> String {
+fn format_judgement(judged: &GateJudgement) -> String {
     let mut out = match &judged.outcome {
-        Outcome::Passed => "passed".to_owned(),
-        Outcome::Failed => "failed".to_owned(),
-        Outcome::Unknown(unknown) => match unknown {
-            Unknown::Error(why) | Unknown::Inconclusive(why) | Unknown::Skipped(why) => {
+        GateOutcome::Passed => "passed".to_owned(),
+        GateOutcome::Failed => "failed".to_owned(),
+        GateOutcome::Unknown(unknown) => match unknown {
+            UnknownReason::Error(why)
+            | UnknownReason::Inconclusive(why)
+            | UnknownReason::Skipped(why) => {
                 format!("{}: {why}", unknown.name())
             }
-            Unknown::Timeout { after_ms } => format!("timeout: {after_ms}"),
-            Unknown::Untrusted => "untrusted".to_owned(),
+            UnknownReason::Timeout { after_ms } => format!("timeout: {after_ms}"),
+            UnknownReason::Untrusted => "untrusted".to_owned(),
         },
     };
-    for finding in &judged.reading.findings {
+    for finding in &judged.report.findings {
         out.push_str(" | ");
         out.push_str(&finding.message);
     }
-    assert_eq!(judged.reading.finding_count as usize, judged.reading.findings.len());
+    assert_eq!(judged.report.finding_count as usize, judged.report.findings.len());
     out
 }
 
 /// R-L7a: every way a gate can end maps to exactly one outcome, and only a failure is work for the agent.
 #[test]
 fn every_end_has_one_outcome() {
-    let exited = How::Exited;
+    let exited = GateProcessEnd::Exited;
     for (how, format, reading, expected) in [
-        (exited(0), Format::Text, nothing(), "passed"),
-        (exited(0), Format::Text, ran(3, 0), "passed"),
+        (exited(0), ReportFormat::Text, empty_report(), "passed"),
+        (exited(0), ReportFormat::Text, report_with_tests(3, 0), "passed"),
         (
             exited(0),
-            Format::Junit,
-            ran(3, 1),
+            ReportFormat::Junit,
+            report_with_tests(3, 1),
             "failed | it exited with 0, but reports that 1 test failed",
         ),
         (
             exited(0),
-            Format::Text,
-            ran(3, 1),
+            ReportFormat::Text,
+            report_with_tests(3, 1),
             "inconclusive: it exited with 0, but its output reports that 1 test failed",
         ),
-        (exited(0), Format::Text, failing(), "failed | it is wrong"),
+        (exited(0), ReportFormat::Text, report_with_failure(), "failed | it is wrong"),
         // Output for people may quote errors; a report contains only real ones.
-        (exited(0), Format::Text, found(Severity::Error), "passed | it is wrong"),
-        (exited(0), Format::Sarif, found(Severity::Error), "failed | it is wrong"),
-        (exited(0), Format::Sarif, found(Severity::Warning), "passed | it is wrong"),
-        (exited(0), Format::Junit, doubted("no tests ran"), "inconclusive: no tests ran"),
         (
             exited(0),
-            Format::Junit,
-            doubted("the report was not written"),
+            ReportFormat::Text,
+            report_with_finding(FindingSeverity::Error),
+            "passed | it is wrong",
+        ),
+        (
+            exited(0),
+            ReportFormat::Sarif,
+            report_with_finding(FindingSeverity::Error),
+            "failed | it is wrong",
+        ),
+        (
+            exited(0),
+            ReportFormat::Sarif,
+            report_with_finding(FindingSeverity::Warning),
+            "passed | it is wrong",
+        ),
+        (
+            exited(0),
+            ReportFormat::Junit,
+            report_with_doubt("no tests ran"),
+            "inconclusive: no tests ran",
+        ),
+        (
+            exited(0),
+            ReportFormat::Junit,
+            report_with_doubt("the report was not written"),
             "inconclusive: the report was not written",
         ),
         (
             exited(0),
-            Format::Text,
-            doubted(super::super::BROKEN_OFF),
+            ReportFormat::Text,
+            report_with_doubt(super::super::UNFINISHED_TESTS),
             "inconclusive: tests started, but no result was reported",
         ),
         (
             exited(1),
-            Format::Text,
-            doubted(super::super::BROKEN_OFF),
+            ReportFormat::Text,
+            report_with_doubt(super::super::UNFINISHED_TESTS),
             "failed | exit 1: first / second",
         ),
-        (exited(1), Format::Text, found(Severity::Error), "failed | it is wrong"),
-        (exited(1), Format::EslintJson, found(Severity::Warning), "failed | it is wrong"),
-        (exited(1), Format::Junit, ran(3, 1), "failed"),
-        (exited(1), Format::None, nothing(), "failed | exit 1: first / second"),
         (
             exited(1),
-            Format::Junit,
-            doubted("the report is empty"),
+            ReportFormat::Text,
+            report_with_finding(FindingSeverity::Error),
+            "failed | it is wrong",
+        ),
+        (
+            exited(1),
+            ReportFormat::EslintJson,
+            report_with_finding(FindingSeverity::Warning),
+            "failed | it is wrong",
+        ),
+        (exited(1), ReportFormat::Junit, report_with_tests(3, 1), "failed"),
+        (exited(1), ReportFormat::None, empty_report(), "failed | exit 1: first / second"),
+        (
+            exited(1),
+            ReportFormat::Junit,
+            report_with_doubt("the report is empty"),
             "inconclusive: exit 1: the report is empty: first / second",
         ),
         (
             exited(137),
-            Format::Text,
-            nothing(),
+            ReportFormat::Text,
+            empty_report(),
             "error: it was killed by signal 9 (SIGKILL, often because memory ran out)",
         ),
-        (exited(139), Format::Text, ran(3, 1), "failed"),
-        (exited(139), Format::Text, found(Severity::Error), "failed | it is wrong"),
-        (exited(200), Format::Text, nothing(), "failed | exit 200: first / second"),
+        (exited(139), ReportFormat::Text, report_with_tests(3, 1), "failed"),
         (
-            How::Signalled(11),
-            Format::Text,
-            nothing(),
+            exited(139),
+            ReportFormat::Text,
+            report_with_finding(FindingSeverity::Error),
+            "failed | it is wrong",
+        ),
+        (exited(200), ReportFormat::Text, empty_report(), "failed | exit 200: first / second"),
+        (
+            GateProcessEnd::Signalled(11),
+            ReportFormat::Text,
+            empty_report(),
             "error: it was killed by signal 11 (SIGSEGV)",
         ),
-        (How::Signalled(64), Format::Text, nothing(), "error: it was killed by signal 64"),
-        (How::TimedOut { after_ms: 5 }, Format::Text, ran(3, 0), "timeout: 5"),
-        (How::Cancelled, Format::Text, ran(3, 0), "skipped: it was cancelled"),
         (
-            How::CouldNotStart("no such file".into()),
-            Format::Text,
-            nothing(),
+            GateProcessEnd::Signalled(64),
+            ReportFormat::Text,
+            empty_report(),
+            "error: it was killed by signal 64",
+        ),
+        (
+            GateProcessEnd::TimedOut { after_ms: 5 },
+            ReportFormat::Text,
+            report_with_tests(3, 0),
+            "timeout: 5",
+        ),
+        (
+            GateProcessEnd::Cancelled,
+            ReportFormat::Text,
+            report_with_tests(3, 0),
+            "skipped: it was cancelled",
+        ),
+        (
+            GateProcessEnd::CouldNotStart("no such file".into()),
+            ReportFormat::Text,
+            empty_report(),
             "error: it could not be started: no such file",
         ),
     ] {
         let gate = gate("make test", format, MinTests::Some);
-        let judged = judge(&gate, &how, reading.clone(), "first\n\n---\nsecond\n");
-        assert_eq!(shown(&judged), expected, "{how:?} {format:?} {reading:?}");
+        let judged = judge_gate(&gate, &how, reading.clone(), "first\n\n---\nsecond\n");
+        assert_eq!(format_judgement(&judged), expected, "{how:?} {format:?} {reading:?}");
     }
 }
 
@@ -199,21 +254,24 @@ fn a_missing_command_is_an_error_and_not_a_failure() {
         (1, "exec: \"golangci-lint\": executable file not found in $PATH"),
         (2, "make: *** No rule to make target 'lint'.  Stop."),
     ] {
-        let gate = gate("make lint", Format::Text, MinTests::Some);
-        let judged = judge(&gate, &How::Exited(code), nothing(), tail);
+        let gate = gate("make lint", ReportFormat::Text, MinTests::Some);
+        let judged = judge_gate(&gate, &GateProcessEnd::Exited(code), empty_report(), tail);
         assert_eq!(judged.outcome.name(), "error", "{tail}: {:?}", judged.outcome);
     }
     // The project's own tests may print the same.
     for (reading, tail) in [
-        (ran(5, 1), "sh: 1: eslint: not found"),
-        (found(Severity::Error), "sh: 1: husky: not found\nsrc/a.rs:1: it is wrong"),
-        (nothing(), "ModuleNotFoundError: No module named 'shop.cart'"),
-        (nothing(), "Error: ENOENT: no such file or directory, open 'x'"),
-        (nothing(), "npm error code 1\nnpm error path /project"),
+        (report_with_tests(5, 1), "sh: 1: eslint: not found"),
+        (
+            report_with_finding(FindingSeverity::Error),
+            "sh: 1: husky: not found\nsrc/a.rs:1: it is wrong",
+        ),
+        (empty_report(), "ModuleNotFoundError: No module named 'shop.cart'"),
+        (empty_report(), "Error: ENOENT: no such file or directory, open 'x'"),
+        (empty_report(), "npm error code 1\nnpm error path /project"),
     ] {
-        let gate = gate("npm test", Format::Text, MinTests::Some);
-        let judged = judge(&gate, &How::Exited(1), reading, tail);
-        assert_eq!(judged.outcome, Outcome::Failed, "{tail}");
+        let gate = gate("npm test", ReportFormat::Text, MinTests::Some);
+        let judged = judge_gate(&gate, &GateProcessEnd::Exited(1), reading, tail);
+        assert_eq!(judged.outcome, GateOutcome::Failed, "{tail}");
     }
 }
 
@@ -221,39 +279,39 @@ fn a_missing_command_is_an_error_and_not_a_failure() {
 #[test]
 fn the_number_of_tests_counts() {
     for (least, reading, expected) in [
-        (10, ran(10, 0), "passed"),
-        (10, ran(3, 0), "failed | only 3 tests ran, 10 are required"),
-        (2, ran(1, 0), "failed | only 1 test ran, 2 are required"),
+        (10, report_with_tests(10, 0), "passed"),
+        (10, report_with_tests(3, 0), "failed | only 3 tests ran, 10 are required"),
+        (2, report_with_tests(1, 0), "failed | only 1 test ran, 2 are required"),
         (
             10,
-            nothing(),
+            empty_report(),
             "inconclusive: a minimum number of tests is required, but none were counted",
         ),
-        (10, doubted("no tests ran"), "inconclusive: no tests ran"),
+        (10, report_with_doubt("no tests ran"), "inconclusive: no tests ran"),
     ] {
-        let gate = gate("npm test", Format::Text, MinTests::AtLeast(least));
-        let judged = judge(&gate, &How::Exited(0), reading, "");
-        assert_eq!(shown(&judged), expected);
+        let gate = gate("npm test", ReportFormat::Text, MinTests::AtLeast(least));
+        let judged = judge_gate(&gate, &GateProcessEnd::Exited(0), reading, "");
+        assert_eq!(format_judgement(&judged), expected);
     }
 }
 
 #[test]
 fn the_exit_code_of_pytest_distinguishes_failures_from_errors() {
     for (code, reading, expected) in [
-        (1, ran(3, 1), "failed"),
-        (2, nothing(), "error: exit 2: pytest was interrupted: last line"),
-        (2, found(Severity::Error), "failed | it is wrong"),
-        (3, nothing(), "error: exit 3: pytest had an internal error: last line"),
+        (1, report_with_tests(3, 1), "failed"),
+        (2, empty_report(), "error: exit 2: pytest was interrupted: last line"),
+        (2, report_with_finding(FindingSeverity::Error), "failed | it is wrong"),
+        (3, empty_report(), "error: exit 3: pytest had an internal error: last line"),
         (
             4,
-            doubted("no tests ran"),
+            report_with_doubt("no tests ran"),
             "error: exit 4: pytest was called with invalid arguments: last line",
         ),
-        (4, found(Severity::Error), "failed | it is wrong"),
-        (5, nothing(), "inconclusive: pytest collected no tests"),
+        (4, report_with_finding(FindingSeverity::Error), "failed | it is wrong"),
+        (5, empty_report(), "inconclusive: pytest collected no tests"),
     ] {
-        let gate = gate("python -m pytest -q", Format::Text, MinTests::Some);
-        let judged = judge(&gate, &How::Exited(code), reading, "last line");
-        assert_eq!(shown(&judged), expected, "{code}");
+        let gate = gate("python -m pytest -q", ReportFormat::Text, MinTests::Some);
+        let judged = judge_gate(&gate, &GateProcessEnd::Exited(code), reading, "last line");
+        assert_eq!(format_judgement(&judged), expected, "{code}");
     }
 }

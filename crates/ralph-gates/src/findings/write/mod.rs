@@ -1,34 +1,34 @@
 //! Writes gate results in formats that CI systems and programs read. Untrusted text is cleaned once more and escaped as
 //! the format requires.
 
-mod github;
-mod json;
-mod junit;
-mod markdown;
-mod sarif;
+mod github_writer;
+mod json_writer;
+mod junit_writer;
+mod markdown_writer;
+mod sarif_writer;
 
-pub use github::github;
-pub use json::{Told, json, told};
-pub use junit::junit;
-pub use markdown::markdown;
-pub use sarif::sarif;
+pub use github_writer::write_github;
+pub use json_writer::{GateReportJson, gate_report_json, write_json};
+pub use junit_writer::write_junit;
+pub use markdown_writer::write_markdown;
+pub use sarif_writer::write_sarif;
 
-use ralph_core::gate::{Gate, GateReport, Outcome, Unknown};
-use ralph_core::requirement::{Finding, Place, Severity, Weight};
+use ralph_core::gate::{Gate, GateOutcome, GateReport, UnknownReason};
+use ralph_core::requirement::{Finding, FindingLocation, FindingSeverity, RequirementWeight};
 use ralph_core::text as words;
 
-const LONGEST: usize = 1_000;
+const MAX_TEXT_CHARS: usize = 1_000;
 
 /// A gate and its result.
 #[derive(Clone, Copy, Debug)]
-pub struct Ran<'a> {
+pub struct ReportedGate<'a> {
     pub gate: &'a Gate,
     pub report: &'a GateReport,
-    pub cached: Cached,
+    pub cached: ReportedFromCache,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cached {
+pub enum ReportedFromCache {
     No,
     /// Nothing it reads changed since this result, so it was not run again.
     Yes,
@@ -36,18 +36,20 @@ pub enum Cached {
 
 /// The outcome of all gates together. Without gates it is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Overall {
+enum OverallOutcome {
     Passed,
     Failed,
     Unknown,
 }
 
-impl Overall {
-    fn of(gates: &[Ran<'_>]) -> Self {
-        let required = || gates.iter().filter(|ran| ran.gate.weight == Weight::Required);
-        if required().any(|ran| ran.report.outcome == Outcome::Failed) {
+impl OverallOutcome {
+    fn from_gates(gates: &[ReportedGate<'_>]) -> Self {
+        let required = || gates.iter().filter(|ran| ran.gate.weight == RequirementWeight::Required);
+        if required().any(|ran| ran.report.outcome == GateOutcome::Failed) {
             Self::Failed
-        } else if !gates.is_empty() && required().all(|ran| ran.report.outcome == Outcome::Passed) {
+        } else if !gates.is_empty()
+            && required().all(|ran| ran.report.outcome == GateOutcome::Passed)
+        {
             Self::Passed
         } else {
             Self::Unknown
@@ -64,26 +66,28 @@ impl Overall {
 }
 
 /// The reason why a gate neither passed nor failed.
-fn why(outcome: &Outcome) -> Option<String> {
+fn unknown_reason(outcome: &GateOutcome) -> Option<String> {
     match outcome {
-        Outcome::Passed | Outcome::Failed => None,
-        Outcome::Unknown(unknown) => Some(match unknown {
-            Unknown::Error(why) | Unknown::Inconclusive(why) | Unknown::Skipped(why) => line(why),
-            Unknown::Timeout { after_ms } => {
-                format!("timed out after {}", ralph_core::limits::duration(*after_ms))
+        GateOutcome::Passed | GateOutcome::Failed => None,
+        GateOutcome::Unknown(unknown) => Some(match unknown {
+            UnknownReason::Error(why)
+            | UnknownReason::Inconclusive(why)
+            | UnknownReason::Skipped(why) => clean_line(why),
+            UnknownReason::Timeout { after_ms } => {
+                format!("timed out after {}", ralph_core::limits::format_duration(*after_ms))
             }
-            Unknown::Untrusted => "it is not approved".into(),
+            UnknownReason::Untrusted => "it is not approved".into(),
         }),
     }
 }
 
-fn line(text: &str) -> String {
-    words::line(text, LONGEST)
+fn clean_line(text: &str) -> String {
+    words::clean_line(text, MAX_TEXT_CHARS)
 }
 
 /// Formats a location as `src/a.rs:3:5`.
-fn place(place: &Place) -> String {
-    let mut out = line(&place.file);
+fn format_location(place: &FindingLocation) -> String {
+    let mut out = clean_line(&place.file);
     for number in [place.line, place.line.and(place.column)].into_iter().flatten() {
         out.push(':');
         out.push_str(&number.to_string());
@@ -92,22 +96,24 @@ fn place(place: &Place) -> String {
 }
 
 /// Formats a finding as `src/a.rs:3:5: error: message [rule]`.
-fn sentence(finding: &Finding) -> String {
-    let place = finding.place.as_ref().map(|at| format!("{}: ", place(at))).unwrap_or_default();
-    let rule = finding.rule.as_deref().map(|rule| format!(" [{}]", line(rule))).unwrap_or_default();
-    format!("{place}{}: {}{rule}", severity(finding.severity), line(&finding.message))
+fn format_finding(finding: &Finding) -> String {
+    let place =
+        finding.place.as_ref().map(|at| format!("{}: ", format_location(at))).unwrap_or_default();
+    let rule =
+        finding.rule.as_deref().map(|rule| format!(" [{}]", clean_line(rule))).unwrap_or_default();
+    format!("{place}{}: {}{rule}", severity_name(finding.severity), clean_line(&finding.message))
 }
 
-fn severity(severity: Severity) -> &'static str {
+fn severity_name(severity: FindingSeverity) -> &'static str {
     match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Note => "note",
+        FindingSeverity::Error => "error",
+        FindingSeverity::Warning => "warning",
+        FindingSeverity::Note => "note",
     }
 }
 
 /// `2 findings`, preceded by the number of failed tests if it is known.
-fn summary(report: &GateReport) -> String {
+fn result_summary(report: &GateReport) -> String {
     let findings = match report.finding_count {
         1 => "1 finding".to_owned(),
         count => format!("{count} findings"),
@@ -121,7 +127,7 @@ fn summary(report: &GateReport) -> String {
 }
 
 /// How many findings are not among the first `shown`.
-fn more(report: &GateReport, shown: usize) -> Option<u32> {
+fn unlisted_findings(report: &GateReport, shown: usize) -> Option<u32> {
     let shown = u32::try_from(shown).unwrap_or(u32::MAX);
     report.finding_count.checked_sub(shown).filter(|more| *more > 0)
 }

@@ -1,16 +1,18 @@
 use super::*;
-use crate::findings::{Context, Extent, read};
-use ralph_core::gate::{Command, Format, MinTests, Reading, Rerun, Steadiness, Tests};
-use ralph_core::requirement::{Since, Stage};
+use crate::findings::{OutputExtent, ReportContext, read_report};
+use ralph_core::gate::{
+    GateInvocation, MinTests, ParsedReport, ReportFormat, RerunPolicy, ResultStability, TestCounts,
+};
+use ralph_core::requirement::{FindingAge, RequirementStage};
 use std::path::Path;
 
 const HOSTILE: &str = "]]></failure>\u{1b}[31m%0A::set-output name=x::y\r\n::error::<b>&\"'`` | @you [x](y)\u{202e}\u{ffff}";
 
-fn gate(name: &str, stage: Stage, weight: Weight) -> Gate {
+fn gate(name: &str, stage: RequirementStage, weight: RequirementWeight) -> Gate {
     Gate {
         name: name.into(),
         stage,
-        command: Command::Argv(vec!["true".into()]),
+        command: GateInvocation::Argv(vec!["true".into()]),
         cwd: String::new(),
         timeout_ms: 1,
         paths: Vec::new(),
@@ -18,14 +20,14 @@ fn gate(name: &str, stage: Stage, weight: Weight) -> Gate {
         on: Vec::new(),
         min_complexity: 0,
         weight,
-        report: Format::Text,
+        report: ReportFormat::Text,
         min_tests: MinTests::Some,
-        rerun: Rerun::Tests,
+        rerun: RerunPolicy::Tests,
         env: Vec::new(),
     }
 }
 
-fn report(name: &str, outcome: Outcome) -> GateReport {
+fn report(name: &str, outcome: GateOutcome) -> GateReport {
     GateReport {
         name: name.into(),
         outcome,
@@ -33,7 +35,7 @@ fn report(name: &str, outcome: Outcome) -> GateReport {
         finding_count: 0,
         tests: None,
         exit: Some(0),
-        steadiness: Steadiness::Once,
+        steadiness: ResultStability::Once,
         took_ms: 1_234,
         at_ms: 1_790_000_000_000,
         log: None,
@@ -41,60 +43,65 @@ fn report(name: &str, outcome: Outcome) -> GateReport {
 }
 
 /// Writes one gate with each kind of outcome, some with text that tries to break out of the format.
-fn written(write: fn(&[Ran<'_>]) -> String) -> String {
+fn write_samples(write: fn(&[ReportedGate<'_>]) -> String) -> String {
     let mut hostile = Finding::new(HOSTILE.into());
     hostile.rule = Some("a:b,c%".into());
-    hostile.place = Some(Place { file: "src/my file,1.rs".into(), line: Some(3), column: Some(5) });
-    hostile.since = Since::New;
+    hostile.place =
+        Some(FindingLocation { file: "src/my file,1.rs".into(), line: Some(3), column: Some(5) });
+    hostile.since = FindingAge::New;
     let mut old = Finding::new("was there".into());
-    old.severity = Severity::Warning;
-    old.place = Some(Place { file: "/usr/x.h".into(), line: None, column: None });
-    old.since = Since::PreExisting;
-    let mut tests = report("tests", Outcome::Failed);
+    old.severity = FindingSeverity::Warning;
+    old.place = Some(FindingLocation { file: "/usr/x.h".into(), line: None, column: None });
+    old.since = FindingAge::PreExisting;
+    let mut tests = report("tests", GateOutcome::Failed);
     tests.findings = vec![hostile.clone(), old];
     tests.finding_count = 40;
-    tests.tests = Some(Tests { run: 12, failed: 2, skipped: 1 });
+    tests.tests = Some(TestCounts { run: 12, failed: 2, skipped: 1 });
     tests.exit = Some(1);
-    tests.steadiness = Steadiness::Confirmed;
+    tests.steadiness = ResultStability::Confirmed;
     tests.log = Some("/home/user/.ralph/logs/tests.log".into());
-    let mut advice = report("advice", Outcome::Failed);
+    let mut advice = report("advice", GateOutcome::Failed);
     advice.findings = vec![Finding::new("could be nicer".into())];
     advice.finding_count = 1;
-    let broken = Outcome::Unknown(Unknown::Error(HOSTILE.into()));
-    let late = Outcome::Unknown(Unknown::Timeout { after_ms: 300_000 });
-    let skipped = Outcome::Unknown(Unknown::Skipped("an earlier stage failed".into()));
-    let required = |name, stage| gate(name, stage, Weight::Required);
+    let broken = GateOutcome::Unknown(UnknownReason::Error(HOSTILE.into()));
+    let late = GateOutcome::Unknown(UnknownReason::Timeout { after_ms: 300_000 });
+    let skipped = GateOutcome::Unknown(UnknownReason::Skipped("an earlier stage failed".into()));
+    let required = |name, stage| gate(name, stage, RequirementWeight::Required);
     let gates = [
-        (required("build", Stage::Correctness), report("build", Outcome::Passed)),
-        (required("tests", Stage::Correctness), tests),
-        (gate("advice", Stage::Quality, Weight::Advisory), advice),
-        (required("scan", Stage::Security), report("scan", broken)),
-        (required("slow", Stage::Security), report("slow", late)),
-        (required("attack", Stage::Adversarial), report("attack", skipped)),
-        (required("bare", Stage::Quality), report("bare", Outcome::Failed)),
+        (required("build", RequirementStage::Correctness), report("build", GateOutcome::Passed)),
+        (required("tests", RequirementStage::Correctness), tests),
+        (gate("advice", RequirementStage::Quality, RequirementWeight::Advisory), advice),
+        (required("scan", RequirementStage::Security), report("scan", broken)),
+        (required("slow", RequirementStage::Security), report("slow", late)),
+        (required("attack", RequirementStage::Adversarial), report("attack", skipped)),
+        (required("bare", RequirementStage::Quality), report("bare", GateOutcome::Failed)),
     ];
     let ran: Vec<_> = gates
         .iter()
-        .map(|(gate, report)| Ran {
+        .map(|(gate, report)| ReportedGate {
             gate,
             report,
-            cached: if gate.name == "build" { Cached::Yes } else { Cached::No },
+            cached: if gate.name == "build" {
+                ReportedFromCache::Yes
+            } else {
+                ReportedFromCache::No
+            },
         })
         .collect();
     write(&ran)
 }
 
-fn read_back(format: Format, written: &str) -> Reading {
+fn read_back(format: ReportFormat, written: &str) -> ParsedReport {
     let project = Path::new("/project");
-    let context = Context { root: project, cwd: project, extent: Extent::Whole };
-    read(format, written.as_bytes(), &context)
+    let context = ReportContext { root: project, cwd: project, extent: OutputExtent::Complete };
+    read_report(format, written.as_bytes(), &context)
 }
 
 #[test]
 fn junit_is_well_formed_for_any_text() {
-    let written = written(junit);
-    let reading = read_back(Format::Junit, &written);
-    assert_eq!(reading.tests, Some(Tests { run: 6, failed: 4, skipped: 1 }));
+    let written = write_samples(write_junit);
+    let reading = read_back(ReportFormat::Junit, &written);
+    assert_eq!(reading.tests, Some(TestCounts { run: 6, failed: 4, skipped: 1 }));
     assert_eq!(reading.doubt, None);
     insta::assert_snapshot!(written, @r#"
     <?xml version="1.0" encoding="UTF-8"?>
@@ -134,8 +141,8 @@ fn junit_is_well_formed_for_any_text() {
 #[test]
 #[expect(clippy::too_many_lines, reason = "one whole document")]
 fn sarif_can_be_read_back() {
-    let written = written(sarif);
-    let reading = read_back(Format::Sarif, &written);
+    let written = write_samples(write_sarif);
+    let reading = read_back(ReportFormat::Sarif, &written);
     assert_eq!(reading.finding_count, 4);
     assert_eq!(reading.findings[0].place.as_ref().unwrap().file, "src/my file,1.rs");
     insta::assert_snapshot!(written, @r#"
@@ -298,7 +305,7 @@ fn sarif_can_be_read_back() {
 
 #[test]
 fn github_gets_one_command_per_line_and_no_other() {
-    insta::assert_snapshot!(written(github), @r#"
+    insta::assert_snapshot!(write_samples(write_github), @r#"
     ::error file=src/my file%2C1.rs,line=3,col=5,title=tests%3A a%3Ab%2Cc%25::]]></failure>%250A::set-output name=x::y ::error::<b>&"'`` | @you [x](y)￿
     ::warning file=/usr/x.h,title=tests::was there
     ::warning title=advice::could be nicer
@@ -311,7 +318,7 @@ fn github_gets_one_command_per_line_and_no_other() {
 
 #[test]
 fn markdown_shows_untrusted_text_as_code() {
-    insta::assert_snapshot!(written(markdown), @r#"
+    insta::assert_snapshot!(write_samples(write_markdown), @r#"
     **ralph: failed** — 1 of 7 gates passed
 
     | | gate | stage | outcome | tests | findings | time |
@@ -350,11 +357,11 @@ fn markdown_shows_untrusted_text_as_code() {
 
 #[test]
 fn json_is_one_object_on_one_line() {
-    insta::assert_snapshot!(written(json), @r#"{"v":1,"outcome":"failed","gates":[{"name":"build","stage":"correctness","weight":"required","outcome":"passed","why":null,"cached":true,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"tests","stage":"correctness","weight":"required","outcome":"failed","why":null,"cached":false,"exit":1,"tests":{"run":12,"failed":2,"skipped":1},"steadiness":"confirmed","finding_count":40,"findings":[{"file":"src/my file,1.rs","line":3,"column":5,"rule":"a:b,c%","message":"]]></failure>%0A::set-output name=x::y ::error::<b>&\"'`` | @you [x](y)￿","severity":"error","since":"new","signature":"8ecafbd33663ce0a"},{"file":"/usr/x.h","line":null,"column":null,"rule":null,"message":"was there","severity":"warning","since":"pre_existing","signature":"7914c3a776ddda05"}],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":"/home/user/.ralph/logs/tests.log"},{"name":"advice","stage":"quality","weight":"advisory","outcome":"failed","why":null,"cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":1,"findings":[{"file":null,"line":null,"column":null,"rule":null,"message":"could be nicer","severity":"error","since":"unknown","signature":"4e29eb14b9ffd5c0"}],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"scan","stage":"security","weight":"required","outcome":"error","why":"]]></failure>%0A::set-output name=x::y ::error::<b>&\"'`` | @you [x](y)￿","cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"slow","stage":"security","weight":"required","outcome":"timeout","why":"timed out after 5 min","cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"attack","stage":"adversarial","weight":"required","outcome":"skipped","why":"an earlier stage failed","cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"bare","stage":"quality","weight":"required","outcome":"failed","why":null,"cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null}]}"#);
+    insta::assert_snapshot!(write_samples(write_json), @r#"{"v":1,"outcome":"failed","gates":[{"name":"build","stage":"correctness","weight":"required","outcome":"passed","why":null,"cached":true,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"tests","stage":"correctness","weight":"required","outcome":"failed","why":null,"cached":false,"exit":1,"tests":{"run":12,"failed":2,"skipped":1},"steadiness":"confirmed","finding_count":40,"findings":[{"file":"src/my file,1.rs","line":3,"column":5,"rule":"a:b,c%","message":"]]></failure>%0A::set-output name=x::y ::error::<b>&\"'`` | @you [x](y)￿","severity":"error","since":"new","signature":"8ecafbd33663ce0a"},{"file":"/usr/x.h","line":null,"column":null,"rule":null,"message":"was there","severity":"warning","since":"pre_existing","signature":"7914c3a776ddda05"}],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":"/home/user/.ralph/logs/tests.log"},{"name":"advice","stage":"quality","weight":"advisory","outcome":"failed","why":null,"cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":1,"findings":[{"file":null,"line":null,"column":null,"rule":null,"message":"could be nicer","severity":"error","since":"unknown","signature":"4e29eb14b9ffd5c0"}],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"scan","stage":"security","weight":"required","outcome":"error","why":"]]></failure>%0A::set-output name=x::y ::error::<b>&\"'`` | @you [x](y)￿","cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"slow","stage":"security","weight":"required","outcome":"timeout","why":"timed out after 5 min","cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"attack","stage":"adversarial","weight":"required","outcome":"skipped","why":"an earlier stage failed","cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"bare","stage":"quality","weight":"required","outcome":"failed","why":null,"cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null}]}"#);
 }
 
 #[test]
 fn without_gates_the_outcome_is_unknown() {
-    assert_eq!(json(&[]), "{\"v\":1,\"outcome\":\"unknown\",\"gates\":[]}\n");
-    assert_eq!(github(&[]), "");
+    assert_eq!(write_json(&[]), "{\"v\":1,\"outcome\":\"unknown\",\"gates\":[]}\n");
+    assert_eq!(write_github(&[]), "");
 }

@@ -1,16 +1,19 @@
-//! Builds the timeline of the real client from what was observed: its lines, its requests and the taps.
+//! Builds the timeline of the real client from three kinds of observations: its lines, its requests and the taps.
 //!
 //! Observations are ordered by their time, which may be slightly late. `observed_order` corrects this where the client's
 //! own order is known.
 
-use super::said::{self, Lane as Conversation};
-use super::tap::Tap;
-use crate::scenario::AgentTurn;
-use crate::server::{Answered, Asked, Nth, Who};
-use crate::settings::Loaded;
-use crate::timeline::{Ending, Entry, Hook, Lane, Reply, Request, Tool};
+use super::said::{self, ConversationHistory as Conversation};
+use super::tap::HookTap;
+use crate::scenario::ScriptedTurn;
+use crate::server::{ModelAnswer, ModelRequest, RequestAttempt, RequestOrigin};
+use crate::settings::LoadedHookSettings;
+use crate::timeline::{
+    AgentLane, TimelineEnding, TimelineEntry, TimelineHook, TimelineReply, TimelineRequest,
+    TimelineTool,
+};
 use crate::wire;
-use hooks::{Answers, Run};
+use hooks::{HookAnswerLines, StartedHooks};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -21,7 +24,7 @@ mod order;
 
 /// One observation of the client.
 #[derive(Debug)]
-pub(super) enum Seen {
+pub(super) enum ClientObservation {
     /// The person sent a prompt.
     Person {
         at_ns: u64,
@@ -32,8 +35,8 @@ pub(super) enum Seen {
         at_ns: u64,
         line: Value,
     },
-    Asked(Box<Asked>),
-    Answered(Answered),
+    Request(Box<ModelRequest>),
+    Answer(ModelAnswer),
     /// The client's process exited.
     Exit {
         at_ns: u64,
@@ -42,11 +45,11 @@ pub(super) enum Seen {
 }
 
 #[derive(Debug)]
-pub(super) struct Story {
+pub(super) struct TimelineBuilder {
     /// The current hooks, and those before the last change of the settings.
-    settings: Loaded,
-    former: Loaded,
-    pub(super) tap: Tap,
+    settings: LoadedHookSettings,
+    previous_settings: LoadedHookSettings,
+    pub(super) tap: HookTap,
     project: PathBuf,
     conversations: BTreeMap<String, Conversation>,
     /// Types of subagents, by id.
@@ -54,47 +57,47 @@ pub(super) struct Story {
     /// Tool calls by id.
     calls: BTreeMap<String, (String, Value)>,
     /// Requests that are not answered yet.
-    asked: BTreeMap<u64, (Lane, AgentTurn)>,
+    open_requests: BTreeMap<u64, (AgentLane, ScriptedTurn)>,
     pub(super) transcripts: Vec<PathBuf>,
     /// The person's prompts for which no `UserPromptSubmit` was observed yet.
-    unheard: BTreeSet<String>,
-    items: Vec<Item>,
-    answers: Answers,
-    runs: Vec<Run>,
+    unmatched_prompts: BTreeSet<String>,
+    items: Vec<ObservedItem>,
+    answers: HookAnswerLines,
+    hook_runs: Vec<StartedHooks>,
     /// Whether anything else was observed since the last hook was started.
-    is_row_over: bool,
+    is_hook_run_over: bool,
 }
 
 /// A timeline entry under construction, or evidence for one.
 #[derive(Debug)]
-struct Item {
+struct ObservedItem {
     at_ns: u64,
-    what: What,
+    what: ObservedItemKind,
 }
 
 #[derive(Debug)]
-enum What {
-    Entry(Entry),
+enum ObservedItemKind {
+    Entry(TimelineEntry),
     /// The hooks of one event.
-    Batch(Batch),
+    Batch(ObservedHookBatch),
     Tool {
         id: String,
-        tool: Tool,
+        tool: TimelineTool,
     },
     /// Evidence for the effect of hooks.
-    Sign(Sign),
+    Evidence(EffectEvidence),
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Sign {
+enum EffectEvidence {
     /// The reason of a block, sent to the agent.
     Feedback {
-        lane: Lane,
+        lane: AgentLane,
         text: String,
     },
     /// The client's message about an API error.
     Failure {
-        lane: Lane,
+        lane: AgentLane,
         text: String,
     },
     CompactionRefused {
@@ -105,162 +108,169 @@ enum Sign {
 }
 
 #[derive(Debug)]
-struct Batch {
+struct ObservedHookBatch {
     started_ns: u64,
-    hook: Hook,
+    hook: TimelineHook,
 }
 
-impl Story {
-    pub(super) fn new(tap: Tap, settings: Loaded, project: PathBuf) -> Self {
+impl TimelineBuilder {
+    pub(super) fn new(tap: HookTap, settings: LoadedHookSettings, project: PathBuf) -> Self {
         Self {
-            former: settings.clone(),
+            previous_settings: settings.clone(),
             settings,
             tap,
             project,
             conversations: BTreeMap::new(),
             agents: BTreeMap::new(),
             calls: BTreeMap::new(),
-            asked: BTreeMap::new(),
+            open_requests: BTreeMap::new(),
             transcripts: Vec::new(),
-            unheard: BTreeSet::new(),
+            unmatched_prompts: BTreeSet::new(),
             items: Vec::new(),
-            answers: Answers::new(),
-            runs: Vec::new(),
-            is_row_over: false,
+            answers: HookAnswerLines::new(),
+            hook_runs: Vec::new(),
+            is_hook_run_over: false,
         }
     }
 
     /// Adds an observation. A request contains the whole conversation, of which only the new messages are kept.
-    pub(super) fn hear(&mut self, seen: Seen) {
-        let Seen::Line { at_ns, line } = seen else {
-            let item = self.happened(seen);
+    pub(super) fn observe(&mut self, seen: ClientObservation) {
+        let ClientObservation::Line { at_ns, line } = seen else {
+            let item = self.observed_item(seen);
             self.items.extend(item);
             return;
         };
         match line["subtype"].as_str() {
-            Some("hook_started") => return self.started(at_ns, &line),
+            Some("hook_started") => return self.observe_hook_start(at_ns, &line),
             Some("hook_response") => {
-                self.answers.insert(word(&line, "hook_id"), (at_ns, line));
+                self.answers.insert(string_field(&line, "hook_id"), (at_ns, line));
             }
             Some("task_started") => {
                 if let Some(kind) = line["subagent_type"].as_str() {
-                    self.agents.insert(word(&line, "task_id"), kind.to_owned());
+                    self.agents.insert(string_field(&line, "task_id"), kind.to_owned());
                 }
             }
             _ => {
-                let items = self.line(at_ns, &line);
+                let items = self.items_of_line(at_ns, &line);
                 self.items.extend(items);
             }
         }
-        self.is_row_over = true;
+        self.is_hook_run_over = true;
     }
 
-    fn started(&mut self, at_ns: u64, line: &Value) {
-        let name = word(line, "hook_name");
-        if self.is_row_over || self.runs.last().is_none_or(|run| run.name != name) {
-            let event = word(line, "hook_event");
-            self.runs.push(Run { name, event, started: Vec::new() });
+    fn observe_hook_start(&mut self, at_ns: u64, line: &Value) {
+        let name = string_field(line, "hook_name");
+        if self.is_hook_run_over || self.hook_runs.last().is_none_or(|run| run.name != name) {
+            let event = string_field(line, "hook_event");
+            self.hook_runs.push(StartedHooks { name, event, started: Vec::new() });
         }
-        if let Some(run) = self.runs.last_mut() {
-            run.started.push((word(line, "hook_id"), at_ns));
+        if let Some(run) = self.hook_runs.last_mut() {
+            run.started.push((string_field(line, "hook_id"), at_ns));
         }
-        self.is_row_over = false;
+        self.is_hook_run_over = false;
     }
 
     /// Takes new settings, because the client reloads them when they change.
-    pub(super) fn read_settings(&mut self, settings: Loaded) {
-        self.former = std::mem::replace(&mut self.settings, settings);
+    pub(super) fn replace_settings(&mut self, settings: LoadedHookSettings) {
+        self.previous_settings = std::mem::replace(&mut self.settings, settings);
     }
 
     /// Number of observations that are not converted yet.
-    pub(super) fn len(&self) -> usize {
+    pub(super) fn pending_len(&self) -> usize {
         self.items.len() + self.answers.len()
     }
 
     /// The entries since the last call. Call only when the client is idle.
-    pub(super) fn tell(&mut self) -> Vec<Entry> {
+    pub(super) fn take_entries(&mut self) -> Vec<TimelineEntry> {
         let mut items = std::mem::take(&mut self.items);
         let answers = std::mem::take(&mut self.answers);
-        for run in std::mem::take(&mut self.runs) {
-            let batches = self.batches(&run, &answers);
+        for run in std::mem::take(&mut self.hook_runs) {
+            let batches = self.split_into_batches(&run, &answers);
             items.extend(batches);
         }
-        for input in self.tap.silent() {
-            items.push(self.silent(input));
+        for input in self.tap.take_silent() {
+            items.push(self.build_silent_batch(input));
         }
-        order::put(&mut items);
-        effect::find(&mut items);
-        let entries = items.into_iter().filter_map(Item::entry);
-        let mut entries: Vec<Entry> = entries.flat_map(|entry| self.prompted(entry)).collect();
+        order::restore_order(&mut items);
+        effect::find_effects(&mut items);
+        let entries = items.into_iter().filter_map(ObservedItem::into_entry);
+        let mut entries: Vec<TimelineEntry> =
+            entries.flat_map(|entry| self.with_client_prompt(entry)).collect();
         // The client prints important notices twice: for the transcript and for the screen.
-        entries.dedup_by(|next, entry| next == entry && matches!(entry, Entry::Notice { .. }));
-        hooks::note_killers(&mut entries);
+        entries
+            .dedup_by(|next, entry| next == entry && matches!(entry, TimelineEntry::Notice { .. }));
+        hooks::mark_killers(&mut entries);
         entries
     }
 
-    fn happened(&mut self, seen: Seen) -> Option<Item> {
+    fn observed_item(&mut self, seen: ClientObservation) -> Option<ObservedItem> {
         let (at_ns, entry) = match seen {
-            Seen::Person { at_ns, text } => {
-                self.unheard.insert(text.clone());
-                (at_ns, Entry::Prompt { text })
+            ClientObservation::Person { at_ns, text } => {
+                self.unmatched_prompts.insert(text.clone());
+                (at_ns, TimelineEntry::Prompt { text })
             }
-            Seen::Asked(asked) => {
-                if asked.nth == Nth::Retry {
+            ClientObservation::Request(asked) => {
+                if asked.attempt == RequestAttempt::Retry {
                     return None;
                 }
                 let at_ns = asked.at_ns;
-                (at_ns, Entry::Request(self.request(*asked)))
+                (at_ns, TimelineEntry::Request(self.timeline_request(*asked)))
             }
-            Seen::Answered(answered) => {
-                let (lane, turn) = self.asked.remove(&answered.number)?;
-                if !answered.is_heard {
+            ClientObservation::Answer(answered) => {
+                let (lane, turn) = self.open_requests.remove(&answered.number)?;
+                if !answered.is_received {
                     return None;
                 }
-                (answered.at_ns, Entry::Reply(reply(lane, &turn)))
+                (answered.at_ns, TimelineEntry::Reply(timeline_reply(lane, &turn)))
             }
-            Seen::Exit { at_ns, code } => (at_ns, Entry::Exit { code }),
-            Seen::Line { .. } => return None,
+            ClientObservation::Exit { at_ns, code } => (at_ns, TimelineEntry::Exit { code }),
+            ClientObservation::Line { .. } => return None,
         };
-        Some(Item { at_ns, what: What::Entry(entry) })
+        Some(ObservedItem { at_ns, what: ObservedItemKind::Entry(entry) })
     }
 
-    fn request(&mut self, asked: Asked) -> Request {
-        let (agent, id) = match &asked.who {
-            Who::Main => (None, String::new()),
-            Who::Agent(id) => {
+    fn timeline_request(&mut self, asked: ModelRequest) -> TimelineRequest {
+        let (agent, id) = match &asked.origin {
+            RequestOrigin::Main => (None, String::new()),
+            RequestOrigin::Agent(id) => {
                 let id = id.clone().unwrap_or_else(|| "?".to_owned());
                 (Some(self.agents.get(&id).cloned().unwrap_or_default()), id)
             }
             // A nameless subagent writes the summary.
-            Who::Summary => (Some(String::new()), String::new()),
+            RequestOrigin::Summary => (Some(String::new()), String::new()),
         };
-        let messages = match &asked.who {
-            Who::Summary => said::instructions(&asked.messages),
-            Who::Main | Who::Agent(_) => {
-                self.conversations.entry(id).or_default().news(&asked.messages)
+        let messages = match &asked.origin {
+            RequestOrigin::Summary => said::summary_instructions(&asked.messages),
+            RequestOrigin::Main | RequestOrigin::Agent(_) => {
+                self.conversations.entry(id).or_default().new_messages(&asked.messages)
             }
         };
-        for block in wire::content(&asked.turn, asked.number, &self.project) {
+        for block in wire::content_blocks(&asked.turn, asked.number, &self.project) {
             if let Some(id) = block["id"].as_str() {
-                self.calls.insert(id.to_owned(), (word(&block, "name"), block["input"].clone()));
+                self.calls
+                    .insert(id.to_owned(), (string_field(&block, "name"), block["input"].clone()));
             }
         }
-        self.asked.insert(asked.number, (agent.clone(), asked.turn));
-        Request { agent, messages }
+        self.open_requests.insert(asked.number, (agent.clone(), asked.turn));
+        TimelineRequest { agent, messages }
     }
 
-    fn line(&mut self, at_ns: u64, line: &Value) -> Vec<Item> {
+    fn items_of_line(&mut self, at_ns: u64, line: &Value) -> Vec<ObservedItem> {
         let whats = match (line["type"].as_str(), line["subtype"].as_str()) {
-            (Some("user"), _) => self.user(line),
+            (Some("user"), _) => self.items_of_user_line(line),
             (Some("assistant"), _) if line["is_api_error_message"] == true => {
-                let agent = self.lane(line["agent_id"].as_str());
+                let agent = self.agent_lane(line["agent_id"].as_str());
                 let text = said::result_text(&line["message"]["content"]);
-                vec![What::Sign(Sign::Failure { lane: agent, text })]
+                vec![ObservedItemKind::Evidence(EffectEvidence::Failure { lane: agent, text })]
             }
-            (Some("result"), _) => vec![What::Entry(Entry::Ending(ending(line)))],
-            (Some("system"), Some("informational")) => informed(line),
+            (Some("result"), _) => {
+                vec![ObservedItemKind::Entry(TimelineEntry::Ending(timeline_ending(line)))]
+            }
+            (Some("system"), Some("informational")) => items_of_informational(line),
             (Some("system"), Some("notification")) => {
-                vec![What::Entry(Entry::Notice { text: word(line, "text") })]
+                vec![ObservedItemKind::Entry(TimelineEntry::Notice {
+                    text: string_field(line, "text"),
+                })]
             }
             (Some("system"), Some("status")) => {
                 let error = line["compact_error"].as_str().unwrap_or_default();
@@ -268,41 +278,46 @@ impl Story {
                     error.strip_prefix("skipped: Compaction blocked by PreCompact hook: ");
                 let reason = refused.map(str::to_owned);
                 reason
-                    .map(|reason| What::Sign(Sign::CompactionRefused { reason }))
+                    .map(|reason| {
+                        ObservedItemKind::Evidence(EffectEvidence::CompactionRefused { reason })
+                    })
                     .into_iter()
                     .collect()
             }
             _ => Vec::new(),
         };
-        whats.into_iter().map(|what| Item { at_ns, what }).collect()
+        whats.into_iter().map(|what| ObservedItem { at_ns, what }).collect()
     }
 
-    fn user(&mut self, line: &Value) -> Vec<What> {
-        let agent = self.lane(line["agent_id"].as_str());
+    fn items_of_user_line(&mut self, line: &Value) -> Vec<ObservedItemKind> {
+        let agent = self.agent_lane(line["agent_id"].as_str());
         let mut whats = Vec::new();
         for block in line["message"]["content"].as_array().into_iter().flatten() {
             if block["type"] == "tool_result" {
-                let id = word(block, "tool_use_id");
+                let id = string_field(block, "tool_use_id");
                 let (name, input) = self.calls.remove(&id).unwrap_or_default();
                 let result = said::result_text(&block["content"]);
                 let is_error = block["is_error"] == true;
-                let tool = Tool { agent: agent.clone(), name, input, result, is_error };
-                whats.push(What::Tool { id, tool });
+                let tool = TimelineTool { agent: agent.clone(), name, input, result, is_error };
+                whats.push(ObservedItemKind::Tool { id, tool });
             } else if let Some(text) = block["text"].as_str()
-                && let Some(text) = text.strip_prefix(effect::FEEDBACK)
+                && let Some(text) = text.strip_prefix(effect::FEEDBACK_PREFIX)
             {
                 let text = text.to_owned();
-                whats.push(What::Sign(Sign::Feedback { lane: agent.clone(), text }));
+                whats.push(ObservedItemKind::Evidence(EffectEvidence::Feedback {
+                    lane: agent.clone(),
+                    text,
+                }));
             }
         }
         whats
     }
 
-    fn lane(&self, agent: Option<&str>) -> Lane {
+    fn agent_lane(&self, agent: Option<&str>) -> AgentLane {
         agent.map(|id| self.agents.get(id).cloned().unwrap_or_default())
     }
 
-    fn note(&mut self, input: &Value) {
+    fn note_input(&mut self, input: &Value) {
         if let (Some(id), Some(kind)) = (input["agent_id"].as_str(), input["agent_type"].as_str()) {
             self.agents.insert(id.to_owned(), kind.to_owned());
         }
@@ -314,67 +329,78 @@ impl Story {
     }
 
     /// Adds an entry for a prompt that the client, not the person, submitted.
-    fn prompted(&mut self, entry: Entry) -> Vec<Entry> {
-        let Entry::Hook(hook) = &entry else { return vec![entry] };
+    fn with_client_prompt(&mut self, entry: TimelineEntry) -> Vec<TimelineEntry> {
+        let TimelineEntry::Hook(hook) = &entry else { return vec![entry] };
         if hook.event != "UserPromptSubmit" {
             return vec![entry];
         }
         let said = hook.input["prompt"].as_str();
-        let from_client = said.filter(|said| !self.unheard.remove(*said)).map(str::to_owned);
-        from_client.map(|text| Entry::Prompt { text }).into_iter().chain([entry]).collect()
+        let from_client =
+            said.filter(|said| !self.unmatched_prompts.remove(*said)).map(str::to_owned);
+        from_client.map(|text| TimelineEntry::Prompt { text }).into_iter().chain([entry]).collect()
     }
 }
 
-impl Item {
-    fn entry(self) -> Option<Entry> {
+impl ObservedItem {
+    fn into_entry(self) -> Option<TimelineEntry> {
         match self.what {
-            What::Entry(entry) => Some(entry),
-            What::Batch(batch) => Some(Entry::Hook(batch.hook)),
-            What::Tool { tool, .. } => Some(Entry::Tool(tool)),
-            What::Sign(_) => None,
+            ObservedItemKind::Entry(entry) => Some(entry),
+            ObservedItemKind::Batch(batch) => Some(TimelineEntry::Hook(batch.hook)),
+            ObservedItemKind::Tool { tool, .. } => Some(TimelineEntry::Tool(tool)),
+            ObservedItemKind::Evidence(_) => None,
         }
     }
 
     /// Whether this cannot happen before the hooks of this lane have finished.
-    fn waits_for(&self, lane: &Lane) -> bool {
+    fn follows_hooks_of(&self, lane: &AgentLane) -> bool {
         match &self.what {
-            What::Entry(Entry::Request(request)) => request.agent == *lane,
-            What::Entry(Entry::Ending(_) | Entry::Exit { .. }) => lane.is_none(),
-            What::Entry(_) | What::Batch(_) | What::Tool { .. } | What::Sign(_) => false,
+            ObservedItemKind::Entry(TimelineEntry::Request(request)) => request.agent == *lane,
+            ObservedItemKind::Entry(TimelineEntry::Ending(_) | TimelineEntry::Exit { .. }) => {
+                lane.is_none()
+            }
+            ObservedItemKind::Entry(_)
+            | ObservedItemKind::Batch(_)
+            | ObservedItemKind::Tool { .. }
+            | ObservedItemKind::Evidence(_) => false,
         }
     }
 }
 
-fn reply(agent: Lane, turn: &AgentTurn) -> Reply {
+fn timeline_reply(agent: AgentLane, turn: &ScriptedTurn) -> TimelineReply {
     let Some(error) = &turn.error else {
         let tools = turn.tools.iter().map(|call| wire::tool_use(call, "".as_ref()).0);
-        return Reply { agent, text: turn.text.clone(), tools: tools.collect(), error: None };
+        return TimelineReply {
+            agent,
+            text: turn.text.clone(),
+            tools: tools.collect(),
+            error: None,
+        };
     };
     let error = format!("{} {}: {}", error.status, error.kind, error.message);
-    Reply { agent, text: String::new(), tools: Vec::new(), error: Some(error) }
+    TimelineReply { agent, text: String::new(), tools: Vec::new(), error: Some(error) }
 }
 
-fn ending(line: &Value) -> Ending {
-    let result = word(line, "result");
+fn timeline_ending(line: &Value) -> TimelineEnding {
+    let result = string_field(line, "result");
     let reason = match line["terminal_reason"].as_str() {
         Some(reason) => reason,
         None if effect::is_dropped_prompt(&result) => "prompt_blocked",
         None if line["is_error"] == true => line["subtype"].as_str().unwrap_or_default(),
         None => "completed",
     };
-    Ending { reason: reason.to_owned(), result, is_error: line["is_error"] == true }
+    TimelineEnding { reason: reason.to_owned(), result, is_error: line["is_error"] == true }
 }
 
-fn informed(line: &Value) -> Vec<What> {
-    let text = word(line, "content");
+fn items_of_informational(line: &Value) -> Vec<ObservedItemKind> {
+    let text = string_field(line, "content");
     let mut whats = Vec::new();
     if text.starts_with("A hook blocked the turn from ending") {
-        whats.push(What::Sign(Sign::Overridden));
+        whats.push(ObservedItemKind::Evidence(EffectEvidence::Overridden));
     }
-    whats.push(What::Entry(Entry::Notice { text }));
+    whats.push(ObservedItemKind::Entry(TimelineEntry::Notice { text }));
     whats
 }
 
-fn word(value: &Value, name: &str) -> String {
+fn string_field(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_default().to_owned()
 }

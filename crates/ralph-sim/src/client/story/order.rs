@@ -1,16 +1,16 @@
 //! Restores the order of events. They are sorted by the time of observation, and then corrected where the client's own
 //! order is known: it continues only after its hooks have finished, whichever was observed first.
 
-use super::{Batch, Item, Sign, What};
-use crate::timeline::{Entry, Tool};
+use super::{EffectEvidence, ObservedHookBatch, ObservedItem, ObservedItemKind};
+use crate::timeline::{TimelineEntry, TimelineTool};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-pub(super) fn put(items: &mut [Item]) {
+pub(super) fn restore_order(items: &mut [ObservedItem]) {
     items.sort_by_key(|item| item.at_ns);
-    let mut batches: Vec<(usize, &Item, &Batch)> = Vec::new();
+    let mut batches: Vec<(usize, &ObservedItem, &ObservedHookBatch)> = Vec::new();
     for (place, item) in items.iter().enumerate() {
-        if let What::Batch(batch) = &item.what {
+        if let ObservedItemKind::Batch(batch) = &item.what {
             batches.push((place, item, batch));
         }
     }
@@ -18,7 +18,8 @@ pub(super) fn put(items: &mut [Item]) {
     let mut due = Vec::new();
     let mut last = BTreeMap::new();
     for (place, item, batch) in batches {
-        let bound = first_after(items, batch).map_or(u64::MAX, |next| next.saturating_sub(1));
+        let bound =
+            first_dependent_ns(items, batch).map_or(u64::MAX, |next| next.saturating_sub(1));
         // Concurrent batches of one event keep the order in which they started.
         let last = last.entry((&batch.hook.agent, &batch.hook.event)).or_insert(0);
         *last = item.at_ns.max(*last).min(bound);
@@ -29,49 +30,55 @@ pub(super) fn put(items: &mut [Item]) {
             item.at_ns = at_ns;
         }
     }
-    put_tools_before_their_hooks(items);
+    move_tools_before_hooks(items);
     items.sort_by_key(|item| item.at_ns);
-    name_failures(items);
+    fill_error_texts(items);
 }
 
 /// When the first event was observed that cannot happen before these hooks have finished.
-fn first_after(items: &[Item], batch: &Batch) -> Option<u64> {
+fn first_dependent_ns(items: &[ObservedItem], batch: &ObservedHookBatch) -> Option<u64> {
     let input = &batch.hook.input;
     let from = items.partition_point(|item| item.at_ns <= batch.started_ns);
     let mut later = items.get(from..).unwrap_or_default().iter();
     let next = match batch.hook.event.as_str() {
         // The client runs these hooks while it reports the end of the turn.
         "StopFailure" if batch.hook.agent.is_none() => items.iter().find(|item| {
-            let What::Entry(Entry::Ending(ending)) = &item.what else { return false };
+            let ObservedItemKind::Entry(TimelineEntry::Ending(ending)) = &item.what else {
+                return false;
+            };
             input["last_assistant_message"] == ending.result.as_str()
         }),
         // The client runs these hooks before it reads the first prompt.
         "SessionStart" if input["source"] != "compact" && input["source"] != "clear" => {
-            items.iter().find(|item| matches!(item.what, What::Entry(Entry::Prompt { .. })))
+            items.iter().find(|item| {
+                matches!(item.what, ObservedItemKind::Entry(TimelineEntry::Prompt { .. }))
+            })
         }
-        _ => later.find(|item| item.waits_for(&batch.hook.agent)),
+        _ => later.find(|item| item.follows_hooks_of(&batch.hook.agent)),
     };
     next.map(|item| item.at_ns)
 }
 
 /// The client prints a tool result only after the hooks for it have run, so results are moved before their hooks.
-fn put_tools_before_their_hooks(items: &mut [Item]) {
+fn move_tools_before_hooks(items: &mut [ObservedItem]) {
     let mut ends = BTreeMap::new();
     let mut inputs = BTreeMap::new();
     for item in items.iter() {
-        let What::Batch(batch) = &item.what else { continue };
+        let ObservedItemKind::Batch(batch) = &item.what else { continue };
         let Some(id) = batch.hook.input["tool_use_id"].as_str() else { continue };
         match batch.hook.event.as_str() {
             "PostToolUse" | "PostToolUseFailure" => {
                 ends.insert(id.to_owned(), item.at_ns.saturating_sub(1));
             }
-            "PreToolUse" => inputs.extend(changed(batch).map(|input| (id.to_owned(), input))),
+            "PreToolUse" => {
+                inputs.extend(rewritten_input(batch).map(|input| (id.to_owned(), input)))
+            }
             _ => {}
         }
     }
     for item in items {
-        let What::Tool { id, tool } = &mut item.what else { continue };
-        let Tool { input, .. } = tool;
+        let ObservedItemKind::Tool { id, tool } = &mut item.what else { continue };
+        let TimelineTool { input, .. } = tool;
         if let Some(changed) = inputs.remove(id) {
             *input = changed;
         }
@@ -82,7 +89,7 @@ fn put_tools_before_their_hooks(items: &mut [Item]) {
 }
 
 /// The tool input as rewritten by a hook.
-fn changed(batch: &Batch) -> Option<Value> {
+fn rewritten_input(batch: &ObservedHookBatch) -> Option<Value> {
     batch.hook.handlers.iter().find_map(|handled| {
         let answer: Value = serde_json::from_str(handled.stdout.trim()).ok()?;
         answer.get("hookSpecificOutput")?.get("updatedInput").cloned()
@@ -90,25 +97,37 @@ fn changed(batch: &Batch) -> Option<Value> {
 }
 
 /// Replaces the text of failed replies with the client's error message.
-fn name_failures(items: &mut [Item]) {
+fn fill_error_texts(items: &mut [ObservedItem]) {
     let signs: Vec<_> = items
         .iter()
         .enumerate()
         .filter_map(|(place, item)| match &item.what {
-            What::Sign(Sign::Failure { lane, text }) => Some((place, lane.clone(), text.clone())),
+            ObservedItemKind::Evidence(EffectEvidence::Failure { lane, text }) => {
+                Some((place, lane.clone(), text.clone()))
+            }
             // The client prints no line for a foreground subagent.
-            What::Batch(Batch { hook, .. }) if hook.event == "StopFailure" => {
+            ObservedItemKind::Batch(ObservedHookBatch { hook, .. })
+                if hook.event == "StopFailure" =>
+            {
                 let text = hook.input["last_assistant_message"].as_str()?;
                 Some((place, hook.agent.clone(), text.to_owned()))
             }
-            What::Sign(_) | What::Entry(_) | What::Batch(_) | What::Tool { .. } => None,
+            ObservedItemKind::Evidence(_)
+            | ObservedItemKind::Entry(_)
+            | ObservedItemKind::Batch(_)
+            | ObservedItemKind::Tool { .. } => None,
         })
         .collect();
     for (place, lane, text) in signs {
         let before = items.get_mut(..place).unwrap_or_default();
         let failed = before.iter_mut().rev().find_map(|item| match &mut item.what {
-            What::Entry(Entry::Reply(reply)) if reply.agent == lane => reply.error.as_mut(),
-            What::Entry(_) | What::Batch(_) | What::Tool { .. } | What::Sign(_) => None,
+            ObservedItemKind::Entry(TimelineEntry::Reply(reply)) if reply.agent == lane => {
+                reply.error.as_mut()
+            }
+            ObservedItemKind::Entry(_)
+            | ObservedItemKind::Batch(_)
+            | ObservedItemKind::Tool { .. }
+            | ObservedItemKind::Evidence(_) => None,
         });
         if let Some(error) = failed {
             *error = text;

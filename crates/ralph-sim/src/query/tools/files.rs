@@ -1,65 +1,67 @@
 //! The tools `Write`, `Edit` and `Read`.
 
-use super::{Call, Done, patch};
-use ralph_sys::fs::{self, FileError, Mode};
+use super::{ToolInvocation, ToolOutcome, patch};
+use ralph_sys::fs::{self, FileError, SharedFileMode};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-const LARGEST: usize = 16 * 1024 * 1024;
-const EMPTY: &str =
+const MAX_FILE_BYTES: usize = 16 * 1024 * 1024;
+const EMPTY_FILE_WARNING: &str =
     "<system-reminder>Warning: the file exists but the contents are empty.</system-reminder>";
-const CURRENT: &str = " (file state is current in your context — no need to Read it back)";
+const CURRENT_STATE_NOTE: &str =
+    " (file state is current in your context — no need to Read it back)";
 
 /// Files whose current content the model has read.
-pub(crate) type Seen = BTreeSet<PathBuf>;
+pub(crate) type SeenFiles = BTreeSet<PathBuf>;
 
-fn path(cwd: &Path, call: &Call) -> PathBuf {
-    cwd.join(string(call, "file_path"))
+fn absolute_path(cwd: &Path, call: &ToolInvocation) -> PathBuf {
+    cwd.join(string_field(call, "file_path"))
 }
 
-fn string<'a>(call: &'a Call, name: &str) -> &'a str {
+fn string_field<'a>(call: &'a ToolInvocation, name: &str) -> &'a str {
     call.input.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The path as the model wrote it, which is also how results report it.
-fn named(call: &Call) -> &str {
-    string(call, "file_path")
+fn requested_path(call: &ToolInvocation) -> &str {
+    string_field(call, "file_path")
 }
 
-fn text_of(path: &Path) -> Result<Option<String>, FileError> {
-    Ok(fs::read_opt(path, LARGEST)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+fn read_text(path: &Path) -> Result<Option<String>, FileError> {
+    Ok(fs::read_if_exists(path, MAX_FILE_BYTES)?
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-fn failed(error: &FileError) -> Done {
+fn file_failure(error: &FileError) -> ToolOutcome {
     let cause = std::error::Error::source(error);
     let text = cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"));
-    Done::Failed { text }
+    ToolOutcome::Failed { text }
 }
 
 /// The error for an edit that cannot be applied. The client rejects it before any hook fires.
-pub(crate) fn refusal(cwd: &Path, call: &Call) -> Option<String> {
+pub(crate) fn edit_refusal(cwd: &Path, call: &ToolInvocation) -> Option<String> {
     if call.name != "Edit" {
         return None;
     }
     let refuse = |text: String| Some(format!("<tool_use_error>{text}</tool_use_error>"));
-    if string(call, "old_string") == string(call, "new_string") {
+    if string_field(call, "old_string") == string_field(call, "new_string") {
         return refuse(
             "No changes to make: old_string and new_string are exactly the same.".to_owned(),
         );
     }
-    let Ok(Some(text)) = text_of(&path(cwd, call)) else {
+    let Ok(Some(text)) = read_text(&absolute_path(cwd, call)) else {
         let cwd = cwd.display();
         return refuse(format!(
             "File does not exist. Note: your current working directory is {cwd}."
         ));
     };
-    let old = string(call, "old_string");
+    let old = string_field(call, "old_string");
     match text.matches(old).count() {
         _ if old.is_empty() => None,
         0 => refuse(format!("String to replace not found in file.\nString: {old}")),
         1 => None,
-        _ if is_for_all(call) => None,
+        _ if replaces_all(call) => None,
         count => refuse(format!(
             "Found {count} matches of the string to replace, but replace_all is false. To replace all occurrences, set \
              replace_all to true. To replace only one occurrence, please provide more context to uniquely identify the \
@@ -68,28 +70,34 @@ pub(crate) fn refusal(cwd: &Path, call: &Call) -> Option<String> {
     }
 }
 
-fn is_for_all(call: &Call) -> bool {
+fn replaces_all(call: &ToolInvocation) -> bool {
     call.input.get("replace_all").and_then(Value::as_bool).unwrap_or_default()
 }
 
-pub(crate) fn write(cwd: &Path, seen: &mut Seen, call: &Call) -> Done {
-    let path = path(cwd, call);
-    let content = string(call, "content");
-    let before = match text_of(&path) {
+pub(crate) fn write_file(cwd: &Path, seen: &mut SeenFiles, call: &ToolInvocation) -> ToolOutcome {
+    let path = absolute_path(cwd, call);
+    let content = string_field(call, "content");
+    let before = match read_text(&path) {
         Ok(before) => before,
-        Err(error) => return failed(&error),
+        Err(error) => return file_failure(&error),
     };
-    let directory = path.parent().map_or(Ok(()), fs::create_dir);
-    if let Err(error) = directory.and_then(|()| put(&path, content)) {
-        return failed(&error);
+    let directory = path.parent().map_or(Ok(()), fs::create_private_dir);
+    if let Err(error) = directory.and_then(|()| write_keeping_mode(&path, content)) {
+        return file_failure(&error);
     }
     seen.insert(path);
-    let name = named(call);
+    let name = requested_path(call);
     let (kind, text) = match &before {
-        None => ("create", format!("File created successfully at: {name}{CURRENT}")),
-        Some(_) => ("update", format!("The file {name} has been updated successfully.{CURRENT}")),
+        None => ("create", format!("File created successfully at: {name}{CURRENT_STATE_NOTE}")),
+        Some(_) => (
+            "update",
+            format!("The file {name} has been updated successfully.{CURRENT_STATE_NOTE}"),
+        ),
     };
-    let hunks = before.as_deref().map(|before| patch::hunks(before, content)).unwrap_or_default();
+    let hunks = before
+        .as_deref()
+        .map(|before| patch::structured_patch(before, content))
+        .unwrap_or_default();
     let response = json!({
         "type": kind,
         "filePath": name,
@@ -98,56 +106,63 @@ pub(crate) fn write(cwd: &Path, seen: &mut Seen, call: &Call) -> Done {
         "originalFile": before,
         "userModified": false,
     });
-    Done::Ran { response, text }
+    ToolOutcome::Ran { response, text }
 }
 
-pub(crate) fn edit(cwd: &Path, seen: &Seen, call: &Call) -> Done {
-    let path = path(cwd, call);
-    let before = match text_of(&path) {
+pub(crate) fn edit_file(cwd: &Path, seen: &SeenFiles, call: &ToolInvocation) -> ToolOutcome {
+    let path = absolute_path(cwd, call);
+    let before = match read_text(&path) {
         Ok(before) => before.unwrap_or_default(),
-        Err(error) => return failed(&error),
+        Err(error) => return file_failure(&error),
     };
-    let (old, new) = (string(call, "old_string"), string(call, "new_string"));
+    let (old, new) = (string_field(call, "old_string"), string_field(call, "new_string"));
     let after =
-        if is_for_all(call) { before.replace(old, new) } else { before.replacen(old, new, 1) };
-    if let Err(error) = put(&path, &after) {
-        return failed(&error);
+        if replaces_all(call) { before.replace(old, new) } else { before.replacen(old, new, 1) };
+    if let Err(error) = write_keeping_mode(&path, &after) {
+        return file_failure(&error);
     }
-    let name = named(call);
+    let name = requested_path(call);
     let mut response = json!({
         "filePath": name,
         "oldString": old,
         "newString": new,
         "originalFile": before,
-        "structuredPatch": patch::hunks(&before, &after),
+        "structuredPatch": patch::structured_patch(&before, &after),
         "userModified": false,
-        "replaceAll": is_for_all(call),
+        "replaceAll": replaces_all(call),
     });
     let was_seen = seen.contains(&path);
     if !was_seen {
         response["contentNotInModelContext"] = json!(true);
     }
-    let note = if was_seen { CURRENT } else { "" };
-    Done::Ran { response, text: format!("The file {name} has been updated successfully.{note}") }
+    let note = if was_seen { CURRENT_STATE_NOTE } else { "" };
+    ToolOutcome::Ran {
+        response,
+        text: format!("The file {name} has been updated successfully.{note}"),
+    }
 }
 
 /// Writes a file and keeps its executable bit.
-fn put(path: &Path, text: &str) -> Result<(), FileError> {
+fn write_keeping_mode(path: &Path, text: &str) -> Result<(), FileError> {
     let is_program = fs::stat(path).is_some_and(|found| found.mode & 0o111 != 0);
-    fs::put(path, text.as_bytes(), if is_program { Mode::Program } else { Mode::Ordinary })
+    fs::replace_with_mode(
+        path,
+        text.as_bytes(),
+        if is_program { SharedFileMode::Executable } else { SharedFileMode::Ordinary },
+    )
 }
 
-pub(crate) fn read(cwd: &Path, seen: &mut Seen, call: &Call) -> Done {
-    let path = path(cwd, call);
-    let text = match text_of(&path) {
+pub(crate) fn read_file(cwd: &Path, seen: &mut SeenFiles, call: &ToolInvocation) -> ToolOutcome {
+    let path = absolute_path(cwd, call);
+    let text = match read_text(&path) {
         Ok(Some(text)) => text.replace("\r\n", "\n"),
         Ok(None) => {
             let cwd = cwd.display();
             let text =
                 format!("File does not exist. Note: your current working directory is {cwd}.");
-            return Done::Failed { text };
+            return ToolOutcome::Failed { text };
         }
-        Err(error) => return failed(&error),
+        Err(error) => return file_failure(&error),
     };
     seen.insert(path);
     let number = |name: &str| {
@@ -163,13 +178,13 @@ pub(crate) fn read(cwd: &Path, seen: &mut Seen, call: &Call) -> Done {
     let response = json!({
         "type": "text",
         "file": {
-            "filePath": named(call),
+            "filePath": requested_path(call),
             "content": shown.join("\n"),
             "numLines": shown.len(),
             "startLine": start,
             "totalLines": lines.len(),
         },
     });
-    let shown = if text.is_empty() { EMPTY.to_owned() } else { numbered.join("\n") };
-    Done::Ran { response, text: shown }
+    let shown = if text.is_empty() { EMPTY_FILE_WARNING.to_owned() } else { numbered.join("\n") };
+    ToolOutcome::Ran { response, text: shown }
 }

@@ -9,45 +9,45 @@ mod tasks;
 use super::agents;
 use super::background;
 use super::book;
-use super::conversation::{Conversation, Over};
-use super::hooks::{Telling, tell};
-use super::host::{Host, Shared};
-use super::input::Input;
+use super::conversation::{PromptOutcome, SimulatedConversation};
+use super::hooks::{DispatchedEvent, fire_event};
+use super::host::{SharedInputFields, SimulatedClient};
+use super::input::HookInput;
 use super::teammates;
-use super::told::Told;
-use crate::answer::Choice;
-use crate::scenario::{AgentTurn, Interrupt};
-use crate::timeline::{Effect, Entry, Tool};
+use super::told::EventOutcome;
+use crate::answer::PermissionChoice;
+use crate::scenario::{ScriptedTurn, TurnInterrupt};
+use crate::timeline::{HookEffect, TimelineEntry, TimelineTool};
 use crate::wire;
 use ralph_sys::clock::Stopwatch;
 use serde_json::{Value, json};
 
-pub(super) use tasks::Tasks;
+pub(super) use tasks::SimulatedTaskList;
 
-pub(crate) const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file \
+pub(crate) const REJECTED_TEXT: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file \
     edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to \
     proceed.";
-pub(crate) const STOPPED_RUNNING: &str = " Correction to the text above: this call was stopped while running, not refused before it \
+pub(crate) const STOPPED_WHILE_RUNNING_TEXT: &str = " Correction to the text above: this call was stopped while running, not refused before it \
     ran. It may have run in part or in full, and its changes may have been written. No permission prompt was involved. Work \
     it started elsewhere (a remote command, a background process) may still be running, so check before starting the same \
     work again. The instruction to stop and wait still stands.";
 
 /// Whether the model gets another request after a round of tool calls.
-pub(super) enum Round {
-    On,
-    Over(Over),
+pub(super) enum ToolRoundOutcome {
+    Continue,
+    Finished(PromptOutcome),
 }
 
 /// One tool call: name, input and id.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct ToolInvocation {
     pub(crate) name: String,
     pub(crate) input: Value,
     pub(crate) id: String,
 }
 
 /// The outcome of a tool call.
-pub(crate) enum Done {
+pub(crate) enum ToolOutcome {
     Ran {
         response: Value,
         text: String,
@@ -69,7 +69,7 @@ pub(crate) enum Done {
     },
 }
 
-impl Done {
+impl ToolOutcome {
     pub(crate) fn text(&self) -> &str {
         match self {
             Self::Ran { text, .. }
@@ -82,71 +82,78 @@ impl Done {
 }
 
 /// The text that the model reads for a call.
-struct Result {
-    call: Call,
+struct ToolResultText {
+    call: ToolInvocation,
     text: String,
 }
 
-pub(super) fn run(host: &mut Host<'_>, chat: &mut Conversation, turn: &AgentTurn) -> Round {
+pub(super) fn run_calls(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+    turn: &ScriptedTurn,
+) -> ToolRoundOutcome {
     let project = host.stage.project.clone();
     let request = host.requests;
     let calls = turn.tools.iter().enumerate().map(|(index, call)| {
         let (name, input) = wire::tool_use(call, &project);
         let name = if name == "Task" { "Agent".to_owned() } else { name };
-        Call { name, input, id: wire::tool_use_id(request, index) }
+        ToolInvocation { name, input, id: wire::tool_use_id(request, index) }
     });
-    let calls: Vec<Call> = calls.collect();
+    let calls: Vec<ToolInvocation> = calls.collect();
     let mut results = Vec::new();
     let mut is_stopped = false;
     let mut known = Vec::new();
     for call in &calls {
-        match schema::mistake(call).or_else(|| tasks::refusal(host, call)) {
+        match schema::call_error(call).or_else(|| tasks::task_tool_refusal(host, call)) {
             Some(text) => {
-                finish(host, chat, call, &Done::Refused { text: text.clone() });
-                results.push(Result { call: call.clone(), text });
+                finish_call(host, chat, call, &ToolOutcome::Refused { text: text.clone() });
+                results.push(ToolResultText { call: call.clone(), text });
             }
             None => known.push(call.clone()),
         }
     }
     let mut rest = known.as_slice();
     while let Some((first, _)) = rest.split_first() {
-        if turn.interrupt == Interrupt::Tools {
-            return interrupted(host, chat, first, rest.get(1..).unwrap_or_default());
+        if turn.interrupt == TurnInterrupt::Tools {
+            return interrupt_calls(host, chat, first, rest.get(1..).unwrap_or_default());
         }
         // The client runs `Read` and `Agent` calls concurrently, and others one after another.
-        let is_free = |call: &&Call| matches!(call.name.as_str(), "Read" | "Agent");
+        let is_free = |call: &&ToolInvocation| matches!(call.name.as_str(), "Read" | "Agent");
         let together = rest.iter().take_while(is_free).count().max(1);
         let (now, later) = rest.split_at(together);
         rest = later;
-        let admitted: Vec<Admitted> = now.iter().map(|call| admit(host, chat, call)).collect();
+        let admitted: Vec<CallAdmission> =
+            now.iter().map(|call| admit_call(host, chat, call)).collect();
         for (call, admitted) in now.iter().zip(admitted) {
             let (text, stopped) = match admitted {
-                Admitted::Deferred => return Round::Over(Over::new("tool_deferred", "")),
-                Admitted::Not { text, is_stopped } => (text, is_stopped),
-                Admitted::With(input, is_stopped, told) => {
-                    let call = Call { input, ..call.clone() };
-                    let (text, also) = carry_out(host, chat, &call, &told);
+                CallAdmission::Deferred => {
+                    return ToolRoundOutcome::Finished(PromptOutcome::new("tool_deferred", ""));
+                }
+                CallAdmission::Rejected { text, is_stopped } => (text, is_stopped),
+                CallAdmission::Allowed(input, is_stopped, outcome) => {
+                    let call = ToolInvocation { input, ..call.clone() };
+                    let (text, also) = run_call(host, chat, &call, &outcome);
                     (text, is_stopped || also)
                 }
             };
             is_stopped |= stopped;
-            results.push(Result { call: call.clone(), text });
+            results.push(ToolResultText { call: call.clone(), text });
         }
     }
-    if is_stopped || batch(host, chat, &calls, &results) {
-        return Round::Over(Over::new("hook_stopped", ""));
+    if is_stopped || fire_tool_batch(host, chat, &calls, &results) {
+        return ToolRoundOutcome::Finished(PromptOutcome::new("hook_stopped", ""));
     }
     if chat.agent.is_none() {
-        background::tell_of_ended(host, chat);
+        background::report_finished_commands(host, chat);
     }
-    Round::On
+    ToolRoundOutcome::Continue
 }
 
 /// The decision of the `PreToolUse` hooks.
-enum Admitted {
+enum CallAdmission {
     /// The call may run: its input, whether a hook ends the turn, and the hook answers.
-    With(Value, bool, Told),
-    Not {
+    Allowed(Value, bool, EventOutcome),
+    Rejected {
         text: String,
         is_stopped: bool,
     },
@@ -154,91 +161,103 @@ enum Admitted {
     Deferred,
 }
 
-fn admit(host: &mut Host<'_>, chat: &mut Conversation, call: &Call) -> Admitted {
-    if let Some(text) = files::refusal(&host.cwd, call) {
-        finish(host, chat, call, &Done::Refused { text: text.clone() });
-        return Admitted::Not { text, is_stopped: false };
+fn admit_call(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+    call: &ToolInvocation,
+) -> CallAdmission {
+    if let Some(text) = files::edit_refusal(&host.cwd, call) {
+        finish_call(host, chat, call, &ToolOutcome::Refused { text: text.clone() });
+        return CallAdmission::Rejected { text, is_stopped: false };
     }
-    let told = before(host, chat, call);
-    book::hooks(host, chat, &told);
+    let outcome = fire_pre_tool_use(host, chat, call);
+    book::record_hooks(host, chat, &outcome);
     let name = format!("PreToolUse:{}", call.name);
-    let is_stopped = note_stop(chat, &told);
-    if let Some(text) = told.denial(&name) {
+    let is_stopped = queue_stop_texts(chat, &outcome);
+    if let Some(text) = outcome.denial_text(&name) {
         let reasons = vec![text.clone()];
-        host.show(&told, Effect::Blocked { reasons });
-        finish(host, chat, call, &Done::Denied { text: text.clone() });
-        for context in told.asides() {
-            chat.pending.context(context);
+        host.emit_hook(&outcome, HookEffect::Blocked { reasons });
+        finish_call(host, chat, call, &ToolOutcome::Denied { text: text.clone() });
+        for context in outcome.side_texts() {
+            chat.pending.add_context(context);
         }
-        return Admitted::Not { text, is_stopped };
+        return CallAdmission::Rejected { text, is_stopped };
     }
-    host.show(&told, effect(&told));
-    if told.is_deferred() {
-        return Admitted::Deferred;
+    host.emit_hook(&outcome, tool_event_effect(&outcome));
+    if outcome.is_deferred() {
+        return CallAdmission::Deferred;
     }
-    let Some(input) = told.updated_input() else {
-        return Admitted::With(call.input.clone(), is_stopped, told);
+    let Some(input) = outcome.updated_input() else {
+        return CallAdmission::Allowed(call.input.clone(), is_stopped, outcome);
     };
-    let rewritten = Call { input, ..call.clone() };
-    match schema::missing(&rewritten) {
-        None => Admitted::With(rewritten.input, is_stopped, told),
+    let rewritten = ToolInvocation { input, ..call.clone() };
+    match schema::missing_fields_error(&rewritten) {
+        None => CallAdmission::Allowed(rewritten.input, is_stopped, outcome),
         Some(issues) => {
             let text = format!(
                 "PreToolUse hook for {} returned updatedInput that failed schema validation: {issues}\nThe tool input from \
                  the model was valid; the hook's rewrite of it was not.",
                 call.name
             );
-            finish(host, chat, &rewritten, &Done::Refused { text: text.clone() });
-            Admitted::Not { text, is_stopped }
+            finish_call(host, chat, &rewritten, &ToolOutcome::Refused { text: text.clone() });
+            CallAdmission::Rejected { text, is_stopped }
         }
     }
 }
 
 /// Runs a call and fires the event after it. Returns the text for the model, and whether a hook ended the turn.
-fn carry_out(
-    host: &mut Host<'_>,
-    chat: &mut Conversation,
-    call: &Call,
-    told: &Told,
+fn run_call(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+    call: &ToolInvocation,
+    outcome: &EventOutcome,
 ) -> (String, bool) {
     let watch = Stopwatch::start();
-    let done = execute(host, chat, call);
+    let done = execute_tool(host, chat, call);
     let took = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
-    finish(host, chat, call, &done);
-    for context in told.asides() {
-        chat.pending.context(context);
+    finish_call(host, chat, call, &done);
+    for context in outcome.side_texts() {
+        chat.pending.add_context(context);
     }
     let mut is_stopped = false;
-    if let Some((event, rest)) = after(call, &done, took) {
+    if let Some((event, rest)) = event_after_call(call, &done, took) {
         let input = host
-            .input(event, Shared::Turn, chat.agent.as_ref())
+            .hook_input(event, SharedInputFields::Turn, chat.agent.as_ref())
             .with("tool_name", call.name.clone())
-            .with("tool_input", shown_input(host, call))
-            .and(rest);
+            .with("tool_input", hook_tool_input(host, call))
+            .append(rest);
         let subject = Some(call.name.clone());
-        let told = tell(host, Telling { event, subject, agent: chat.lane(), input });
-        is_stopped = note_stop(chat, &told);
-        book::hooks(host, chat, &told);
-        for context in told.asides() {
-            chat.pending.context(context);
+        let outcome =
+            fire_event(host, DispatchedEvent { event, subject, agent: chat.lane(), input });
+        is_stopped = queue_stop_texts(chat, &outcome);
+        book::record_hooks(host, chat, &outcome);
+        for context in outcome.side_texts() {
+            chat.pending.add_context(context);
         }
-        host.show(&told, effect(&told));
+        host.emit_hook(&outcome, tool_event_effect(&outcome));
     }
     (done.text().to_owned(), is_stopped)
 }
 
-fn before(host: &mut Host<'_>, chat: &Conversation, call: &Call) -> Told {
+fn fire_pre_tool_use(
+    host: &mut SimulatedClient<'_>,
+    chat: &SimulatedConversation,
+    call: &ToolInvocation,
+) -> EventOutcome {
     let event = "PreToolUse";
     let input = host
-        .input(event, Shared::Turn, chat.agent.as_ref())
+        .hook_input(event, SharedInputFields::Turn, chat.agent.as_ref())
         .with("tool_name", call.name.clone())
-        .with("tool_input", shown_input(host, call))
+        .with("tool_input", hook_tool_input(host, call))
         .with("tool_use_id", call.id.clone());
-    tell(host, Telling { event, subject: Some(call.name.clone()), agent: chat.lane(), input })
+    fire_event(
+        host,
+        DispatchedEvent { event, subject: Some(call.name.clone()), agent: chat.lane(), input },
+    )
 }
 
 /// The input as hooks receive it: with absolute paths and defaults.
-fn shown_input(host: &Host<'_>, call: &Call) -> Value {
+fn hook_tool_input(host: &SimulatedClient<'_>, call: &ToolInvocation) -> Value {
     let mut input = call.input.clone();
     if let Some(path) = input.get("file_path").and_then(Value::as_str) {
         let absolute = host.cwd.join(path).to_string_lossy().into_owned();
@@ -251,84 +270,101 @@ fn shown_input(host: &Host<'_>, call: &Call) -> Value {
 }
 
 /// The event after a call and its additional fields. `None` if the call never ran.
-fn after(call: &Call, done: &Done, took: u64) -> Option<(&'static str, Input)> {
+fn event_after_call(
+    call: &ToolInvocation,
+    done: &ToolOutcome,
+    took: u64,
+) -> Option<(&'static str, HookInput)> {
     match done {
-        Done::Ran { response, .. } => {
-            let input = Input::default()
+        ToolOutcome::Ran { response, .. } => {
+            let input = HookInput::default()
                 .with("tool_response", response.clone())
                 .with("tool_use_id", call.id.clone())
                 .with("duration_ms", took);
             Some(("PostToolUse", input))
         }
-        Done::Failed { text } => {
-            let input = Input::default()
+        ToolOutcome::Failed { text } => {
+            let input = HookInput::default()
                 .with("tool_use_id", call.id.clone())
                 .with("error", text.clone())
                 .with("is_interrupt", false)
                 .with("duration_ms", took);
             Some(("PostToolUseFailure", input))
         }
-        Done::Refused { .. } | Done::Denied { .. } | Done::Interrupted { .. } => None,
+        ToolOutcome::Refused { .. }
+        | ToolOutcome::Denied { .. }
+        | ToolOutcome::Interrupted { .. } => None,
     }
 }
 
-fn effect(told: &Told) -> Effect {
-    if let Some(stop) = told.stop() {
-        return Effect::Stopped { reason: stop.reason.clone() };
+fn tool_event_effect(outcome: &EventOutcome) -> HookEffect {
+    if let Some(stop) = outcome.continue_false() {
+        return HookEffect::Stopped { reason: stop.reason.clone() };
     }
-    let reasons = told.reasons();
+    let reasons = outcome.reasons();
     if !reasons.is_empty() {
-        return Effect::Blocked { reasons };
+        return HookEffect::Blocked { reasons };
     }
-    match told.contexts() {
-        contexts if contexts.is_empty() => Effect::Allowed,
-        context => Effect::Continued { context },
+    match outcome.contexts() {
+        contexts if contexts.is_empty() => HookEffect::Allowed,
+        context => HookEffect::Continued { context },
     }
 }
 
 /// Queues the reasons of `continue: false` for the next prompt. Returns whether a hook ended the turn.
-fn note_stop(chat: &mut Conversation, told: &Told) -> bool {
+fn queue_stop_texts(chat: &mut SimulatedConversation, outcome: &EventOutcome) -> bool {
     // The client ignores `continue: false` after a failed call.
-    if told.event() == "PostToolUseFailure" {
+    if outcome.event() == "PostToolUseFailure" {
         return false;
     }
-    for text in told.stops() {
-        chat.pending.context(text);
+    for text in outcome.stop_texts() {
+        chat.pending.add_context(text);
     }
-    told.stop().is_some()
+    outcome.continue_false().is_some()
 }
 
-fn execute(host: &mut Host<'_>, chat: &mut Conversation, call: &Call) -> Done {
+fn execute_tool(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+    call: &ToolInvocation,
+) -> ToolOutcome {
     match call.name.as_str() {
-        "Bash" if is_background(call, false) => background::shell(host, call),
-        "Bash" => shell::run(host, call),
-        "Write" => files::write(&host.cwd, &mut chat.seen, call),
-        "Edit" => files::edit(&host.cwd, &chat.seen, call),
-        "Read" => files::read(&host.cwd, &mut chat.seen, call),
-        "Agent" if teammates::is_wanted(host, call) => teammates::start(host, chat, call),
-        "Agent" if is_background(call, true) => background::agent(host, chat, call),
-        "Agent" => agents::in_foreground(host, chat, call),
-        "TaskCreate" => tasks::create(host, chat, call),
-        "TaskUpdate" => tasks::update(host, chat, call),
-        "TaskList" => tasks::list(host),
+        "Bash" if is_background(call, false) => background::start_command(host, call),
+        "Bash" => shell::run_command(host, call),
+        "Write" => files::write_file(&host.cwd, &mut chat.seen, call),
+        "Edit" => files::edit_file(&host.cwd, &chat.seen, call),
+        "Read" => files::read_file(&host.cwd, &mut chat.seen, call),
+        "Agent" if teammates::is_teammate_call(host, call) => {
+            teammates::spawn_teammate(host, chat, call)
+        }
+        "Agent" if is_background(call, true) => background::start_agent(host, chat, call),
+        "Agent" => agents::run_in_foreground(host, chat, call),
+        "TaskCreate" => tasks::create_task(host, chat, call),
+        "TaskUpdate" => tasks::update_task(host, chat, call),
+        "TaskList" => tasks::list_tasks(host),
         name => {
             host.notice(format!("`{name}` is not simulated; the call gets a placeholder result"));
-            Done::Ran { response: json!({}), text: format!("(`{name}` is not simulated)") }
+            ToolOutcome::Ran { response: json!({}), text: format!("(`{name}` is not simulated)") }
         }
     }
 }
 
-fn is_background(call: &Call, usual: bool) -> bool {
+fn is_background(call: &ToolInvocation, usual: bool) -> bool {
     call.input.get("run_in_background").and_then(Value::as_bool).unwrap_or(usual)
 }
 
-fn finish(host: &mut Host<'_>, chat: &mut Conversation, call: &Call, done: &Done) {
+fn finish_call(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+    call: &ToolInvocation,
+    done: &ToolOutcome,
+) {
     let text = done.text().to_owned();
-    let is_error = !matches!(done, Done::Ran { .. });
+    let is_error = !matches!(done, ToolOutcome::Ran { .. });
     chat.turns += 1;
-    chat.pending.tool(text.clone());
-    book::tool(host, chat, call, done);
-    host.emit(&Entry::Tool(Tool {
+    chat.pending.add_tool_result(text.clone());
+    book::record_tool_result(host, chat, call, done);
+    host.emit(&TimelineEntry::Tool(TimelineTool {
         agent: chat.lane(),
         name: call.name.clone(),
         input: call.input.clone(),
@@ -338,7 +374,7 @@ fn finish(host: &mut Host<'_>, chat: &mut Conversation, call: &Call, done: &Done
 }
 
 /// The result as hooks receive it. The report of a subagent is a list of blocks.
-fn shown_result(call: &Call, text: &str) -> Value {
+fn hook_tool_response(call: &ToolInvocation, text: &str) -> Value {
     let is_report =
         text.contains("[Subagent hand-back]") || text.starts_with("Async agent launched");
     if call.name == "Agent" && is_report {
@@ -348,7 +384,12 @@ fn shown_result(call: &Call, text: &str) -> Value {
 }
 
 /// Fires `PostToolBatch`, where a block has the same effect as `continue: false`. Returns whether a hook ended the turn.
-fn batch(host: &mut Host<'_>, chat: &mut Conversation, calls: &[Call], results: &[Result]) -> bool {
+fn fire_tool_batch(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+    calls: &[ToolInvocation],
+    results: &[ToolResultText],
+) -> bool {
     let event = "PostToolBatch";
     let listed = calls.iter().filter_map(|call| {
         let result = results.iter().find(|result| result.call.id == call.id)?;
@@ -360,58 +401,66 @@ fn batch(host: &mut Host<'_>, chat: &mut Conversation, calls: &[Call], results: 
             "tool_name": call.name,
             "tool_input": input,
             "tool_use_id": call.id,
-            "tool_response": shown_result(call, &result.text),
+            "tool_response": hook_tool_response(call, &result.text),
         }))
     });
     let listed: Vec<Value> = listed.collect();
-    let input = host.input(event, Shared::Turn, chat.agent.as_ref()).with("tool_calls", listed);
-    let told = tell(host, Telling { event, subject: None, agent: chat.lane(), input });
-    let Some(reason) = told.end_of_turn() else {
-        for context in told.asides() {
-            chat.pending.context(context);
+    let input = host
+        .hook_input(event, SharedInputFields::Turn, chat.agent.as_ref())
+        .with("tool_calls", listed);
+    let outcome =
+        fire_event(host, DispatchedEvent { event, subject: None, agent: chat.lane(), input });
+    let Some(reason) = outcome.turn_end_reason() else {
+        for context in outcome.side_texts() {
+            chat.pending.add_context(context);
         }
-        host.show(&told, effect(&told));
+        host.emit_hook(&outcome, tool_event_effect(&outcome));
         return false;
     };
-    chat.pending.context(format!("{event} hook stopped continuation: {reason}"));
-    host.show(&told, Effect::Stopped { reason: Some(reason) });
+    chat.pending.add_context(format!("{event} hook stopped continuation: {reason}"));
+    host.emit_hook(&outcome, HookEffect::Stopped { reason: Some(reason) });
     true
 }
 
 /// The person presses Esc while a tool runs.
-fn interrupted(
-    host: &mut Host<'_>,
-    chat: &mut Conversation,
-    call: &Call,
-    others: &[Call],
-) -> Round {
-    let told = before(host, chat, call);
-    host.show(&told, effect(&told));
+fn interrupt_calls(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+    call: &ToolInvocation,
+    others: &[ToolInvocation],
+) -> ToolRoundOutcome {
+    let outcome = fire_pre_tool_use(host, chat, call);
+    host.emit_hook(&outcome, tool_event_effect(&outcome));
     if call.name == "Bash" {
-        shell::begin(host, call);
+        shell::run_until_interrupted(host, call);
     }
-    let text = format!("{REJECTED}{STOPPED_RUNNING}");
-    finish(host, chat, call, &Done::Interrupted { text });
+    let text = format!("{REJECTED_TEXT}{STOPPED_WHILE_RUNNING_TEXT}");
+    finish_call(host, chat, call, &ToolOutcome::Interrupted { text });
     for other in others {
-        finish(host, chat, other, &Done::Interrupted { text: REJECTED.to_owned() });
+        finish_call(
+            host,
+            chat,
+            other,
+            &ToolOutcome::Interrupted { text: REJECTED_TEXT.to_owned() },
+        );
     }
     let text = "[Request interrupted by user for tool use]";
-    let wrote = chat.transcript.interruption(text);
-    host.wrote(wrote);
-    chat.pending.text(text.to_owned());
-    Round::Over(Over::error("aborted_tools", ""))
+    let wrote = chat.transcript.write_interruption(text);
+    host.note_write(wrote);
+    chat.pending.add_user_text(text.to_owned());
+    ToolRoundOutcome::Finished(PromptOutcome::error("aborted_tools", ""))
 }
 
-impl Told {
+impl EventOutcome {
     /// The text that the model reads instead of a result, if hooks deny the call.
-    pub(crate) fn denial(&self, name: &str) -> Option<String> {
-        if let Some(answered) = self.blocks().last() {
+    pub(crate) fn denial_text(&self, name: &str) -> Option<String> {
+        if let Some(answered) = self.blocking_answers().last() {
             return Some(format!("{name} hook error: {}", answered.feedback()));
         }
         // A headless client cannot ask the person, so `ask` denies.
         let mut asked =
             self.answers.iter().filter_map(|answered| answered.answer.permission.as_ref());
-        let asked = asked.find(|asked| asked.choice == Choice::Ask)?;
+        let asked = asked.find(|asked| asked.choice == PermissionChoice::Ask)?;
         let default = || format!("Hook {name} asked for confirmation for this tool");
         Some(asked.reason.clone().unwrap_or_else(default))
     }
@@ -420,7 +469,7 @@ impl Told {
     fn is_deferred(&self) -> bool {
         let choices =
             self.answers.iter().filter_map(|answered| answered.answer.permission.as_ref());
-        choices.map(|asked| asked.choice).max() == Some(Choice::Defer)
+        choices.map(|asked| asked.choice).max() == Some(PermissionChoice::Defer)
     }
 
     pub(crate) fn updated_input(&self) -> Option<Value> {

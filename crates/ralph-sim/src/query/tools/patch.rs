@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 const CONTEXT: u32 = 3;
 
-pub(super) fn hunks(before: &str, after: &str) -> Vec<Value> {
+pub(super) fn structured_patch(before: &str, after: &str) -> Vec<Value> {
     let (before, after): (Vec<&str>, Vec<&str>) =
         (before.lines().collect(), after.lines().collect());
     let mut input = InternedInput::default();
@@ -25,10 +25,10 @@ pub(super) fn hunks(before: &str, after: &str) -> Vec<Value> {
             Some(_) | None => groups.push(vec![hunk]),
         }
     }
-    groups.iter().map(|group| one(group, &before, &after)).collect()
+    groups.iter().map(|group| hunk_json(group, &before, &after)).collect()
 }
 
-fn one(group: &[imara_diff::Hunk], before: &[&str], after: &[&str]) -> Value {
+fn hunk_json(group: &[imara_diff::Hunk], before: &[&str], after: &[&str]) -> Value {
     let line =
         |lines: &[&str], at: u32| lines.get(at as usize).copied().unwrap_or_default().to_owned();
     let first = group.first().map(|hunk| (hunk.before.start, hunk.after.start)).unwrap_or_default();
@@ -74,8 +74,8 @@ mod tests {
     /// As recorded from the client.
     #[test]
     fn hunks_equal_the_clients() {
-        let edited = hunks("alpha\nbeta\n", "alpha\ngamma\n");
-        let whole = hunks("alpha\ngamma\n", "whole\n");
+        let edited = structured_patch("alpha\nbeta\n", "alpha\ngamma\n");
+        let whole = structured_patch("alpha\ngamma\n", "whole\n");
         assert_eq!(
             (edited, whole),
             (
@@ -87,7 +87,7 @@ mod tests {
                 ],
             )
         );
-        assert_eq!(hunks("same\n", "same\n"), Vec::<Value>::new());
+        assert_eq!(structured_patch("same\n", "same\n"), Vec::<Value>::new());
     }
 
     #[test]
@@ -96,7 +96,7 @@ mod tests {
         let mut after = before.clone();
         after[1] = "two".to_owned();
         after[17] = "eighteen".to_owned();
-        let hunks = hunks(&before.join("\n"), &after.join("\n"));
+        let hunks = structured_patch(&before.join("\n"), &after.join("\n"));
         let places: Vec<_> =
             hunks.iter().map(|hunk| (&hunk["oldStart"], &hunk["oldLines"])).collect();
         assert_eq!(places, [(&json!(1), &json!(5)), (&json!(15), &json!(6))]);

@@ -1,9 +1,9 @@
 //! Validates the input of tool calls. An invalid call never runs.
 
-use super::Call;
+use super::ToolInvocation;
 
 /// Tools of the client that are not simulated: a call gets a placeholder result.
-const ABSENT: [&str; 18] = [
+const UNSIMULATED_TOOLS: [&str; 18] = [
     "AskUserQuestion",
     "CronCreate",
     "CronDelete",
@@ -24,12 +24,12 @@ const ABSENT: [&str; 18] = [
     "Workflow",
 ];
 
-struct Schema {
+struct ToolInputSchema {
     required: &'static [&'static str],
     optional: &'static [&'static str],
 }
 
-fn of(name: &str) -> Option<Schema> {
+fn input_schema(name: &str) -> Option<ToolInputSchema> {
     let (required, optional): (&'static [&'static str], &'static [&'static str]) = match name {
         "Bash" => (
             &["command"],
@@ -60,44 +60,44 @@ fn of(name: &str) -> Option<Schema> {
         "ToolSearch" => (&["query"], &["max_results"]),
         _ => return None,
     };
-    Some(Schema { required, optional })
+    Some(ToolInputSchema { required, optional })
 }
 
 /// The client's message for an invalid call.
-pub(crate) fn mistake(call: &Call) -> Option<String> {
+pub(crate) fn call_error(call: &ToolInvocation) -> Option<String> {
     let name = call.name.as_str();
-    if of(name).is_none() && !ABSENT.contains(&name) {
+    if input_schema(name).is_none() && !UNSIMULATED_TOOLS.contains(&name) {
         return Some(format!(
             "<tool_use_error>Error: No such tool available: {name}</tool_use_error>"
         ));
     }
-    let issues = issues(call)?;
+    let issues = input_issues(call)?;
     Some(format!("<tool_use_error>InputValidationError: {issues}</tool_use_error>"))
 }
 
 /// All problems with the input of a call.
-fn issues(call: &Call) -> Option<String> {
-    let Schema { required, optional } = of(&call.name)?;
+fn input_issues(call: &ToolInvocation) -> Option<String> {
+    let ToolInputSchema { required, optional } = input_schema(&call.name)?;
     let given = call.input.as_object().into_iter().flat_map(|input| input.keys());
     let unexpected = given
         .filter(|name| !required.contains(&name.as_str()) && !optional.contains(&name.as_str()))
         .map(|name| format!("An unexpected parameter `{name}` was provided"));
-    let issues: Vec<String> = lacking(call).into_iter().chain(unexpected).collect();
-    listed(call, &issues)
+    let issues: Vec<String> = missing_fields(call).into_iter().chain(unexpected).collect();
+    format_issues(call, &issues)
 }
 
 /// Missing fields of an input that a hook rewrote.
-pub(super) fn missing(call: &Call) -> Option<String> {
-    listed(call, &lacking(call))
+pub(super) fn missing_fields_error(call: &ToolInvocation) -> Option<String> {
+    format_issues(call, &missing_fields(call))
 }
 
-fn lacking(call: &Call) -> Vec<String> {
-    let required = of(&call.name).map(|schema| schema.required).unwrap_or_default();
+fn missing_fields(call: &ToolInvocation) -> Vec<String> {
+    let required = input_schema(&call.name).map(|schema| schema.required).unwrap_or_default();
     let missing = required.iter().filter(|name| call.input.get(**name).is_none());
     missing.map(|name| format!("The required parameter `{name}` is missing")).collect()
 }
 
-fn listed(call: &Call, issues: &[String]) -> Option<String> {
+fn format_issues(call: &ToolInvocation, issues: &[String]) -> Option<String> {
     let what = match issues.len() {
         0 => return None,
         1 => "issue",

@@ -1,24 +1,24 @@
 //! The session's task list. Hooks may block the creation and the completion of tasks.
 
-use super::{Call, Done};
-use crate::query::conversation::Conversation;
-use crate::query::hooks::{Telling, tell};
-use crate::query::host::{Host, Shared};
-use crate::timeline::Effect;
+use super::{ToolInvocation, ToolOutcome};
+use crate::query::conversation::SimulatedConversation;
+use crate::query::hooks::{DispatchedEvent, fire_event};
+use crate::query::host::{SharedInputFields, SimulatedClient};
+use crate::timeline::HookEffect;
 use serde_json::{Value, json};
 
 /// The variable that enables the task tools for newer models.
-const VARIABLE: &str = "CLAUDE_CODE_ENABLE_TODO_TOOLS";
+const TASK_TOOLS_VARIABLE: &str = "CLAUDE_CODE_ENABLE_TODO_TOOLS";
 const OLDER_MODELS: [&str; 2] = ["-4-5", "-4-1"];
 
 #[derive(Debug, Default)]
-pub(in crate::query) struct Tasks {
-    list: Vec<Task>,
+pub(in crate::query) struct SimulatedTaskList {
+    list: Vec<SimulatedTask>,
     count: u32,
 }
 
 #[derive(Clone, Debug)]
-struct Task {
+struct SimulatedTask {
     id: String,
     subject: String,
     description: String,
@@ -26,12 +26,16 @@ struct Task {
 }
 
 /// The client's message for a task tool that is disabled.
-pub(super) fn refusal(host: &mut Host<'_>, call: &Call) -> Option<String> {
+pub(super) fn task_tool_refusal(
+    host: &mut SimulatedClient<'_>,
+    call: &ToolInvocation,
+) -> Option<String> {
     let name = &call.name;
     let model = host.scenario.client.model.as_deref().unwrap_or_default();
     let is_older = OLDER_MODELS.iter().any(|part| model.contains(part));
     let is_ours = matches!(name.as_str(), "TaskCreate" | "TaskUpdate" | "TaskList");
-    if !is_ours || is_older || host.variable(VARIABLE).is_some_and(|value| value == "1") {
+    if !is_ours || is_older || host.variable(TASK_TOOLS_VARIABLE).is_some_and(|value| value == "1")
+    {
         return None;
     }
     Some(format!(
@@ -40,40 +44,48 @@ pub(super) fn refusal(host: &mut Host<'_>, call: &Call) -> Option<String> {
     ))
 }
 
-fn field<'a>(call: &'a Call, name: &str) -> &'a str {
+fn string_field<'a>(call: &'a ToolInvocation, name: &str) -> &'a str {
     call.input.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-pub(super) fn create(host: &mut Host<'_>, chat: &Conversation, call: &Call) -> Done {
+pub(super) fn create_task(
+    host: &mut SimulatedClient<'_>,
+    chat: &SimulatedConversation,
+    call: &ToolInvocation,
+) -> ToolOutcome {
     host.tasks.count += 1;
-    let task = Task {
+    let task = SimulatedTask {
         id: host.tasks.count.to_string(),
-        subject: field(call, "subject").to_owned(),
-        description: field(call, "description").to_owned(),
+        subject: string_field(call, "subject").to_owned(),
+        description: string_field(call, "description").to_owned(),
         status: "pending".to_owned(),
     };
-    if let Some(objection) = objection(host, chat, "TaskCreated", &task) {
-        return Done::Failed { text: objection.trim_end().to_owned() };
+    if let Some(objection) = fire_task_event(host, chat, "TaskCreated", &task) {
+        return ToolOutcome::Failed { text: objection.trim_end().to_owned() };
     }
-    let Task { id, subject, description, .. } = &task;
+    let SimulatedTask { id, subject, description, .. } = &task;
     let response = json!({"task": {"id": id, "subject": subject, "description": description}});
     let text = format!("Task #{id} created successfully: {subject}");
     host.tasks.list.push(task);
-    Done::Ran { response, text }
+    ToolOutcome::Ran { response, text }
 }
 
-pub(super) fn update(host: &mut Host<'_>, chat: &Conversation, call: &Call) -> Done {
-    let id = field(call, "taskId");
+pub(super) fn update_task(
+    host: &mut SimulatedClient<'_>,
+    chat: &SimulatedConversation,
+    call: &ToolInvocation,
+) -> ToolOutcome {
+    let id = string_field(call, "taskId");
     let Some(task) = host.tasks.list.iter().find(|task| task.id == id).cloned() else {
-        return Done::Failed { text: "Task not found".to_owned() };
+        return ToolOutcome::Failed { text: "Task not found".to_owned() };
     };
     let status = call.input.get("status").and_then(Value::as_str).unwrap_or(&task.status);
     if status == "completed"
-        && let Some(objection) = objection(host, chat, "TaskCompleted", &task)
+        && let Some(objection) = fire_task_event(host, chat, "TaskCompleted", &task)
     {
         let response =
             json!({"success": false, "taskId": id, "updatedFields": [], "error": objection});
-        return Done::Ran { response, text: objection };
+        return ToolOutcome::Ran { response, text: objection };
     }
     let response = json!({
         "success": true,
@@ -84,10 +96,10 @@ pub(super) fn update(host: &mut Host<'_>, chat: &Conversation, call: &Call) -> D
     if let Some(task) = host.tasks.list.iter_mut().find(|task| task.id == id) {
         status.clone_into(&mut task.status);
     }
-    Done::Ran { response, text: format!("Updated task #{id} status") }
+    ToolOutcome::Ran { response, text: format!("Updated task #{id} status") }
 }
 
-pub(super) fn list(host: &Host<'_>) -> Done {
+pub(super) fn list_tasks(host: &SimulatedClient<'_>) -> ToolOutcome {
     let tasks = host.tasks.list.iter().map(|task| {
         json!({"id": task.id, "subject": task.subject, "status": task.status, "blockedBy": []})
     });
@@ -95,24 +107,26 @@ pub(super) fn list(host: &Host<'_>) -> Done {
     let lines = lines.map(|task| format!("#{} [{}] {}", task.id, task.status, task.subject));
     let text = lines.collect::<Vec<_>>().join("\n");
     let text = if text.is_empty() { "No tasks found".to_owned() } else { text };
-    Done::Ran { response: json!({"tasks": tasks.collect::<Vec<_>>()}), text }
+    ToolOutcome::Ran { response: json!({"tasks": tasks.collect::<Vec<_>>()}), text }
 }
 
 /// Fires a task event and returns the objection of a hook, if any.
-fn objection(
-    host: &mut Host<'_>,
-    chat: &Conversation,
+fn fire_task_event(
+    host: &mut SimulatedClient<'_>,
+    chat: &SimulatedConversation,
     event: &'static str,
-    task: &Task,
+    task: &SimulatedTask,
 ) -> Option<String> {
     let input = host
-        .input(event, Shared::Neither, chat.agent.as_ref())
+        .hook_input(event, SharedInputFields::Neither, chat.agent.as_ref())
         .with("task_id", task.id.clone())
         .with("task_subject", task.subject.clone())
         .with("task_description", task.description.clone());
-    let told = tell(host, Telling { event, subject: None, agent: chat.lane(), input });
-    let reasons = told.reasons();
-    let effect = if reasons.is_empty() { Effect::Allowed } else { Effect::Blocked { reasons } };
-    host.show(&told, effect);
-    told.objection()
+    let outcome =
+        fire_event(host, DispatchedEvent { event, subject: None, agent: chat.lane(), input });
+    let reasons = outcome.reasons();
+    let effect =
+        if reasons.is_empty() { HookEffect::Allowed } else { HookEffect::Blocked { reasons } };
+    host.emit_hook(&outcome, effect);
+    outcome.task_objection()
 }

@@ -1,34 +1,34 @@
 //! `ralph demo`: a scripted agent that stops too early, held by the real hook.
 
-mod tell;
+mod demo_view;
 
-use super::{print_json, scratch, simulate, why};
-use crate::report::Failure;
-use crate::term::{self, Reader};
-use crate::wording::{self, safe};
+use super::{create_scratch_dir, print_json, simulate, why};
+use crate::describe::{self, safe_line};
+use crate::failure::CommandFailure;
+use crate::term::{self, OutputReader};
 use crate::{FAILURE, SUCCESS};
 use clap::Args;
-use ralph_core::run::State;
+use demo_view::DemoView;
+use ralph_core::run::RunState;
 use ralph_core::{gate, text};
-use ralph_gates::gates::tools;
-use ralph_home::paths::Home;
-use ralph_hook::overview::{self, History};
-use ralph_sim::check::{Check, Counts, Mismatch};
-use ralph_sim::query::{self, Options};
+use ralph_gates::gates::gate_tools;
+use ralph_home::paths::RalphHome;
+use ralph_hook::overview::{self, DecisionHistory};
+use ralph_sim::check::{ExpectationMismatch, ExpectationWatcher, TimelineCounts};
+use ralph_sim::query::{self, SimulatorOptions};
 use ralph_sim::scenario::{self, Scenario};
-use ralph_sim::stage::{self, Stage, Tools};
-use ralph_sim::timeline::Entry;
+use ralph_sim::stage::{self, ScenarioCommandContext, ScratchProject};
+use ralph_sim::timeline::TimelineEntry;
 use ralph_sys::clock::{self, Stopwatch};
 use ralph_sys::env::{self, Env};
-use ralph_sys::fs::{self, Inside};
-use ralph_sys::proc::cancel::Cancel;
+use ralph_sys::fs::{self, ConfinedDir};
+use ralph_sys::proc::cancel::CancelToken;
 use ralph_sys::proc::signals;
 use serde::Serialize;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tell::Tale;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -42,7 +42,7 @@ The agent is scripted. The project, its tests, the edits, the hook and
 the journal are real, in a scratch directory with a separate home: none
 of your files is read or written. It needs git. The exit code is 0 if
 the run ended `verified`, 130 if it was interrupted.")]
-pub(crate) struct Demo {
+pub(crate) struct DemoArgs {
     /// Print at reading speed
     #[arg(long, conflicts_with = "json")]
     pub slow: bool,
@@ -56,35 +56,35 @@ pub(crate) struct Demo {
 
 const SCENARIO: &str = include_str!("../../../../../scenarios/demo.toml");
 /// The status that the run has to end with.
-const HAPPY_END: &str = "verified";
+const EXPECTED_STATUS: &str = "verified";
 
 /// How many characters of an expected or found value an error shows.
-const LONGEST_PART: usize = 120;
+const MAX_PART_CHARS: usize = 120;
 
 /// The pause after a line with `--slow`, plus [`PER_CHARACTER`] for each of its characters.
 const PER_LINE: Duration = Duration::from_millis(200);
 const PER_CHARACTER: Duration = Duration::from_millis(10);
 /// How often a pause checks for Ctrl-C.
-const NAP: Duration = Duration::from_millis(20);
+const PAUSE_STEP: Duration = Duration::from_millis(20);
 
 #[derive(Serialize)]
-struct SummaryJson<'a> {
+struct DemoSummaryJson<'a> {
     kind: &'static str,
     v: u8,
     scenario: &'a str,
     /// The status of the run at its end.
     status: &'a str,
     run: &'a str,
-    counts: Counts,
-    stops: Vec<StopJson<'a>>,
-    mismatches: &'a [Mismatch],
+    counts: TimelineCounts,
+    stops: Vec<DemoStopJson<'a>>,
+    mismatches: &'a [ExpectationMismatch],
     ms: u64,
     /// The scratch directory, if it was kept.
     kept: Option<String>,
 }
 
 #[derive(Serialize)]
-struct StopJson<'a> {
+struct DemoStopJson<'a> {
     outcome: &'static str,
     rule: &'static str,
     because: &'a str,
@@ -94,76 +94,85 @@ struct StopJson<'a> {
 }
 
 /// The result of the demo.
-struct End {
-    history: Option<History>,
+struct DemoResult {
+    history: Option<DecisionHistory>,
     status: &'static str,
-    counts: Counts,
-    mismatches: Vec<Mismatch>,
+    counts: TimelineCounts,
+    mismatches: Vec<ExpectationMismatch>,
     /// How long the client waited at each stop.
     waits_ms: Vec<u64>,
     ms: u64,
 }
 
-pub(crate) fn run(env: &Env, args: &Demo) -> Result<u8, Failure> {
+pub(crate) fn run(env: &Env, args: &DemoArgs) -> Result<u8, CommandFailure> {
     let usual = env.search_path().unwrap_or_default();
-    if tools::find(OsStr::new("git"), Path::new("/"), &usual).is_none() {
+    if gate_tools::find_program(OsStr::new("git"), Path::new("/"), &usual).is_none() {
         let what = "git was not found; the project of the demo is a repository";
-        return Err(Failure::new(what, "install git, or put it on `PATH`"));
+        return Err(CommandFailure::new(what, "install git, or put it on `PATH`"));
     }
     let scenario = scenario::parse(SCENARIO, Path::new("scenarios/demo.toml"))
-        .map_err(|mistakes| simulate::failure(&mistakes))?;
-    let cancel = Cancel::new().map(Arc::new);
-    let cancel = cancel.map_err(|error| Failure::because("cannot wait for hooks", &error))?;
+        .map_err(|mistakes| simulate::scenario_failure(&mistakes))?;
+    let cancel = CancelToken::new().map(Arc::new);
+    let cancel =
+        cancel.map_err(|error| CommandFailure::caused_by("cannot wait for hooks", &error))?;
     // Before the first file is created, so that a signal leaves time to clean up.
-    signals::wish_on_signals(&cancel)
-        .and_then(|()| signals::outlive_readers())
-        .map_err(|error| Failure::because("cannot listen for signals", &error))?;
-    let root = scratch(env, "ralph-demo")?;
-    let shown = show(args, &scenario, Place { root: &root, usual, cancel: &cancel });
-    if !args.keep || cancel.is_wished() {
-        fs::remove_made_dir(&root)?;
+    signals::cancel_on_stop_signals(&cancel)
+        .and_then(|()| signals::survive_broken_pipes())
+        .map_err(|error| CommandFailure::caused_by("cannot listen for signals", &error))?;
+    let root = create_scratch_dir(env, "ralph-demo")?;
+    let shown = play_demo(args, &scenario, DemoPlace { root: &root, usual, cancel: &cancel });
+    if !args.keep || cancel.is_cancelled() {
+        fs::remove_own_dir_tree(&root)?;
     }
-    if cancel.is_wished() { Ok(simulate::INTERRUPTED) } else { shown }
+    if cancel.is_cancelled() { Ok(simulate::INTERRUPTED) } else { shown }
 }
 
 /// The scratch directory and the environment of the demo.
-struct Place<'a> {
+struct DemoPlace<'a> {
     root: &'a Path,
     /// The person's `PATH`.
     usual: OsString,
-    cancel: &'a Arc<Cancel>,
+    cancel: &'a Arc<CancelToken>,
 }
 
-fn show(args: &Demo, scenario: &Scenario, place: Place<'_>) -> Result<u8, Failure> {
-    let Place { root, usual, cancel } = place;
-    let failed =
-        |error: &dyn std::error::Error| Failure::because("the demo cannot be set up", error);
+fn play_demo(
+    args: &DemoArgs,
+    scenario: &Scenario,
+    place: DemoPlace<'_>,
+) -> Result<u8, CommandFailure> {
+    let DemoPlace { root, usual, cancel } = place;
+    let failed = |error: &dyn std::error::Error| {
+        CommandFailure::caused_by("the demo cannot be set up", error)
+    };
     let stage = stage::build(scenario, root).map_err(|error| failed(&error))?;
-    let program = env::this_program();
+    let program = env::own_executable();
     let search_path = search_path(&stage, &program, &usual)?;
-    let tools = Tools { program: &program, search_path: &search_path, cancel };
-    let mut screen = Screen { args, cancel, reader: Ok(Reader::There) };
-    screen.lines(&tell::opening());
-    stage::set_up(scenario, &stage, &tools).map_err(|error| failed(&error))?;
-    let options = Options { program: &program, search_path, cancel: Arc::clone(cancel) };
+    let tools = ScenarioCommandContext { program: &program, search_path: &search_path, cancel };
+    let mut screen = DemoOutput { args, cancel, reader: Ok(OutputReader::Open) };
+    screen.lines(&demo_view::opening_text());
+    stage::run_setup(scenario, &stage, &tools).map_err(|error| failed(&error))?;
+    let options = SimulatorOptions { program: &program, search_path, cancel: Arc::clone(cancel) };
     let watch = Stopwatch::start();
-    let mut check = Check::new(&scenario.expect);
-    let mut tale = Tale::default();
+    let mut check = ExpectationWatcher::new(&scenario.expect);
+    let mut tale = DemoView::default();
     let mut waits_ms = Vec::new();
     query::play(scenario, &stage, &options, &mut |entry| {
         check.watch(entry);
-        waits_ms.extend(tell::wait_ms(entry));
+        waits_ms.extend(demo_view::wait_ms(entry));
         screen.entry(entry, &mut tale);
     })
-    .map_err(|error| Failure::because("the demo cannot be played", &error))?;
-    if cancel.is_wished() {
+    .map_err(|error| CommandFailure::caused_by("the demo cannot be played", &error))?;
+    if cancel.is_cancelled() {
         return Ok(simulate::INTERRUPTED);
     }
     let ms = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (counts, mismatches) = check.finish(&stage);
-    let end = judged(&stage, End { history: None, status: "", counts, mismatches, waits_ms, ms })?;
+    let end = add_history(
+        &stage,
+        DemoResult { history: None, status: "", counts, mismatches, waits_ms, ms },
+    )?;
     if args.keep {
-        put_program(&stage, &program)?;
+        write_demo_script(&stage, &program)?;
     }
     let code = screen.end(scenario, &stage, &end)?;
     screen.reader?;
@@ -171,44 +180,53 @@ fn show(args: &Demo, scenario: &Scenario, place: Place<'_>) -> Result<u8, Failur
 }
 
 /// Links this program as `ralph` and puts the link first on `PATH`, whatever its file name is.
-fn search_path(stage: &Stage, program: &Path, usual: &OsStr) -> Result<OsString, Failure> {
+fn search_path(
+    stage: &ScratchProject,
+    program: &Path,
+    usual: &OsStr,
+) -> Result<OsString, CommandFailure> {
     let here = Path::new("bin");
-    let target = resolved(program)?;
-    Inside::open(&stage.root)?.link(&here.join("ralph"), &target)?;
+    let target = resolve_program(program)?;
+    ConfinedDir::open(&stage.root)?.put_link(&here.join("ralph"), &target)?;
     let mut path = stage.root.join(here).into_os_string();
     path.push(":");
     path.push(usual);
     Ok(path)
 }
 
-fn resolved(program: &Path) -> Result<PathBuf, Failure> {
+fn resolve_program(program: &Path) -> Result<PathBuf, CommandFailure> {
     let hint = "run it again; its file was just replaced or removed";
-    fs::resolve(program).ok_or_else(|| Failure::new("ralph cannot find its own program", hint))
+    fs::resolve(program)
+        .ok_or_else(|| CommandFailure::new("ralph cannot find its own program", hint))
 }
 
 /// Writes a script `ralph` that uses the home of the demo, for a person to call.
-fn put_program(stage: &Stage, program: &Path) -> Result<(), Failure> {
-    let quoted = |path: &Path| gate::quoted(&path.to_string_lossy());
+fn write_demo_script(stage: &ScratchProject, program: &Path) -> Result<(), CommandFailure> {
+    let quoted = |path: &Path| gate::shell_quote(&path.to_string_lossy());
     let script = format!(
         "#!/bin/sh\nunset RALPH_HOME RALPH_OFF RALPH_REHEARSAL CLAUDE_CONFIG_DIR\nHOME={} exec {} \"$@\"\n",
         quoted(&stage.home),
-        quoted(&resolved(program)?)
+        quoted(&resolve_program(program)?)
     );
-    fs::put(&stage.root.join("ralph"), script.as_bytes(), fs::Mode::Program)?;
+    fs::replace_with_mode(
+        &stage.root.join("ralph"),
+        script.as_bytes(),
+        fs::SharedFileMode::Executable,
+    )?;
     Ok(())
 }
 
 /// Adds the history of the run, and a mismatch if it did not end as [`EXPECTED_STATUS`].
-fn judged(stage: &Stage, mut end: End) -> Result<End, Failure> {
-    let home = Home::new(stage.home.join(".ralph"));
-    end.history = overview::history(&home, None)?;
+fn add_history(stage: &ScratchProject, mut end: DemoResult) -> Result<DemoResult, CommandFailure> {
+    let home = RalphHome::new(stage.home.join(".ralph"));
+    end.history = overview::find_history(&home, None)?;
     let entries = end.history.as_ref().map(|history| &*history.entries).unwrap_or_default();
-    end.status = State::replay(entries)
-        .map_or("without a run", |(_, state)| wording::standing(&state, state.phase));
-    if end.status != HAPPY_END {
-        end.mismatches.push(Mismatch {
+    end.status = RunState::replay(entries)
+        .map_or("without a run", |(_, state)| describe::standing(&state, state.phase));
+    if end.status != EXPECTED_STATUS {
+        end.mismatches.push(ExpectationMismatch {
             what: "status".to_owned(),
-            expected: HAPPY_END.to_owned(),
+            expected: EXPECTED_STATUS.to_owned(),
             found: end.status.to_owned(),
         });
     }
@@ -216,17 +234,17 @@ fn judged(stage: &Stage, mut end: End) -> Result<End, Failure> {
 }
 
 /// Prints the demo as it happens.
-struct Screen<'a> {
-    args: &'a Demo,
-    cancel: &'a Cancel,
+struct DemoOutput<'a> {
+    args: &'a DemoArgs,
+    cancel: &'a CancelToken,
     /// After a failed write, nothing more is printed.
-    reader: Result<Reader, Failure>,
+    reader: Result<OutputReader, CommandFailure>,
 }
 
-impl Screen<'_> {
-    fn entry(&mut self, entry: &Entry, tale: &mut Tale) {
+impl DemoOutput<'_> {
+    fn entry(&mut self, entry: &TimelineEntry, tale: &mut DemoView) {
         if !self.args.json {
-            self.lines(&tale.tell(entry));
+            self.lines(&tale.render(entry));
         } else if self.is_read() {
             self.reader = print_json(entry);
         }
@@ -249,30 +267,35 @@ impl Screen<'_> {
     }
 
     fn is_read(&self) -> bool {
-        matches!(self.reader, Ok(Reader::There)) && !self.cancel.is_wished()
+        matches!(self.reader, Ok(OutputReader::Open)) && !self.cancel.is_cancelled()
     }
 
     fn pause(&self, line: &str) {
-        let length = u32::try_from(tell::width(line)).unwrap_or_default();
+        let length = u32::try_from(demo_view::width(line)).unwrap_or_default();
         let deadline = clock::Deadline::after(PER_LINE + PER_CHARACTER * length);
-        while !deadline.is_over() && !self.cancel.is_wished() {
-            clock::pause(NAP.min(deadline.remaining()));
+        while !deadline.has_passed() && !self.cancel.is_cancelled() {
+            clock::sleep(PAUSE_STEP.min(deadline.remaining()));
         }
     }
 
-    fn end(&mut self, scenario: &Scenario, stage: &Stage, end: &End) -> Result<u8, Failure> {
+    fn end(
+        &mut self,
+        scenario: &Scenario,
+        stage: &ScratchProject,
+        end: &DemoResult,
+    ) -> Result<u8, CommandFailure> {
         let kept = self.args.keep.then(|| stage.root.display().to_string());
         let run = end.history.as_ref().map(|history| &*history.name).unwrap_or_default();
         if self.args.json {
             if self.is_read() {
-                self.reader = print_json(&SummaryJson {
+                self.reader = print_json(&DemoSummaryJson {
                     kind: "summary",
                     v: 1,
                     scenario: &scenario.name,
                     status: end.status,
                     run,
                     counts: end.counts,
-                    stops: stops(end),
+                    stops: stops_json(end),
                     mismatches: &end.mismatches,
                     ms: end.ms,
                     kept,
@@ -280,18 +303,18 @@ impl Screen<'_> {
             }
             return Ok(if end.mismatches.is_empty() { SUCCESS } else { FAILURE });
         }
-        self.lines(&tell::counted(&end.counts, &end.waits_ms));
-        self.lines(&end.history.as_ref().map(tell::decisions).unwrap_or_default());
+        self.lines(&demo_view::count_text(&end.counts, &end.waits_ms));
+        self.lines(&end.history.as_ref().map(demo_view::decisions_text).unwrap_or_default());
         if let Some(root) = &kept {
-            self.lines(&tell::kept(root, run));
+            self.lines(&demo_view::kept_text(root, run));
         }
         match end.mismatches.first() {
             None => {
-                self.lines(&tell::closing());
+                self.lines(&demo_view::closing_text());
                 Ok(SUCCESS)
             }
-            Some(Mismatch { what, expected, found }) => {
-                let part = |text: &str| text::line(&safe(text), LONGEST_PART);
+            Some(ExpectationMismatch { what, expected, found }) => {
+                let part = |text: &str| text::clean_line(&safe_line(text), MAX_PART_CHARS);
                 let what = format!(
                     "the demo ended {}, unexpectedly: `{}`: expected {}, found {}",
                     end.status,
@@ -300,19 +323,19 @@ impl Screen<'_> {
                     part(found)
                 );
                 let hint = "`ralph demo --keep` keeps the files";
-                Err(Failure::new(&what, hint))
+                Err(CommandFailure::new(&what, hint))
             }
         }
     }
 }
 
-fn stops(end: &End) -> Vec<StopJson<'_>> {
+fn stops_json(end: &DemoResult) -> Vec<DemoStopJson<'_>> {
     let entries = end.history.iter().flat_map(|history| &history.entries);
-    let decisions = entries.filter_map(why::decision);
+    let decisions = entries.filter_map(why::run_decision);
     decisions
         .zip(&end.waits_ms)
-        .map(|((entry, decided), ms)| StopJson {
-            outcome: wording::outcome(decided),
+        .map(|((entry, decided), ms)| DemoStopJson {
+            outcome: describe::decision_outcome(decided),
             rule: decided.rule.name(),
             because: &decided.because,
             iteration: entry.iteration,

@@ -1,26 +1,28 @@
 //! `ralph feature …`: shows and edits the feature list of a loop.
 
-pub(crate) mod args;
-mod verify;
+pub(crate) mod feature_args;
+mod feature_verify;
 
-use super::home;
+use super::open_home;
 use crate::SUCCESS;
-use crate::report::Failure;
+use crate::describe::safe_line;
+use crate::failure::CommandFailure;
 use crate::term::{self, paint};
-use crate::wording::safe;
-use args::{FeatureAdd, FeatureClaim, FeatureList, Which};
-use ralph_core::gate::quoted;
+use feature_args::{FeatureAddArgs, FeatureClaimArgs, FeatureListArgs, LoopArgs};
+use ralph_core::gate::shell_quote;
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::run::Phase;
-use ralph_core::source::list::Item;
+use ralph_core::run::RunPhase;
+use ralph_core::source::work_list::ListItem;
 use ralph_core::text;
-use ralph_home::paths::Home;
-use ralph_home::session_pointer::{self, Ended};
+use ralph_home::paths::RalphHome;
+use ralph_home::session_pointer::{self, PointerEnded};
 use ralph_home::store;
 use ralph_hook::overview;
-use ralph_lists::features::{self, Changed, Claim, Draft, FeatureError, Loop};
-use ralph_lists::lists;
+use ralph_lists::features::{
+    self, ClaimAction, ClaimResult, FeatureDraft, FeatureError, FeatureLoop,
+};
 use ralph_lists::loop_directory;
+use ralph_lists::run_lists;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use ralph_sys::fs;
@@ -30,15 +32,15 @@ use std::path::{Path, PathBuf};
 const LONGEST_TEXT: usize = 100;
 
 /// The chosen loop, and the run that works on it.
-pub(crate) struct Chosen {
-    pub home: Home,
+pub(crate) struct ChosenLoop {
+    pub home: RalphHome,
     pub project: PathBuf,
-    pub of: Loop,
+    pub selected: FeatureLoop,
     pub run: Option<overview::RunView>,
 }
 
 #[derive(Serialize)]
-struct ListJson<'a> {
+struct FeatureListJson<'a> {
     v: u8,
     #[serde(rename = "loop")]
     name: &'a str,
@@ -52,7 +54,7 @@ struct ListJson<'a> {
 }
 
 #[derive(Serialize)]
-struct NextJson<'a> {
+struct FeatureNextJson<'a> {
     v: u8,
     #[serde(rename = "loop")]
     name: &'a str,
@@ -70,7 +72,7 @@ struct FeatureJson<'a> {
 }
 
 #[derive(Serialize)]
-struct ChangedJson<'a> {
+struct FeatureChangedJson<'a> {
     v: u8,
     #[serde(rename = "loop")]
     name: &'a str,
@@ -79,36 +81,36 @@ struct ChangedJson<'a> {
     changed: bool,
 }
 
-pub(crate) fn run(env: &Env, feature: &args::Feature) -> Result<u8, Failure> {
+pub(crate) fn run(env: &Env, feature: &feature_args::FeatureCommand) -> Result<u8, CommandFailure> {
     match feature {
-        args::Feature::List(args) => list(env, args).map(|()| SUCCESS),
-        args::Feature::Add(args) => add(env, args).map(|()| SUCCESS),
-        args::Feature::Next(args) => next(env, args).map(|()| SUCCESS),
-        args::Feature::Verify(args) => verify::run(env, args),
-        args::Feature::Claim(args) => claim(env, args).map(|()| SUCCESS),
+        feature_args::FeatureCommand::List(args) => list(env, args).map(|()| SUCCESS),
+        feature_args::FeatureCommand::Add(args) => add(env, args).map(|()| SUCCESS),
+        feature_args::FeatureCommand::Next(args) => next(env, args).map(|()| SUCCESS),
+        feature_args::FeatureCommand::Verify(args) => feature_verify::run(env, args),
+        feature_args::FeatureCommand::Claim(args) => claim(env, args).map(|()| SUCCESS),
     }
 }
 
 /// Chooses a loop: the named one, that of the session's run, the only one, or `current`.
-pub(crate) fn chosen(env: &Env, which: &Which) -> Result<Chosen, Failure> {
-    let home = home(env)?;
-    let project = super::config::project(env, None)?;
+pub(crate) fn choose_loop(env: &Env, which: &LoopArgs) -> Result<ChosenLoop, CommandFailure> {
+    let home = open_home(env)?;
+    let project = super::config::project_dir(env, None)?;
     let project = fs::resolve(&project).unwrap_or(project);
-    let of = match &which.of {
-        Some(name) => named(env, &project, name)?,
-        None => meant(env, &home, &project)?,
+    let of = match &which.loop_name {
+        Some(name) => loop_by_name(env, &project, name)?,
+        None => default_loop(env, &home, &project)?,
     };
-    let run = holding(&home, &of);
-    Ok(Chosen { home, project, of, run })
+    let run = run_of_loop(&home, &of);
+    Ok(ChosenLoop { home, project, selected: of, run })
 }
 
 /// The loops of the project and of the current directory, which win over loops of the same name.
-pub(crate) fn loops(env: &Env, project: &Path) -> Result<Vec<Loop>, Failure> {
-    let mut loops = features::loops(project)?;
+pub(crate) fn find_loops(env: &Env, project: &Path) -> Result<Vec<FeatureLoop>, CommandFailure> {
+    let mut loops = features::find_loops(project)?;
     if let Some(here) = env.current_dir().and_then(|here| fs::resolve(&here))
         && here != *project
     {
-        let near = features::loops(&here)?;
+        let near = features::find_loops(&here)?;
         loops.retain(|one| !near.iter().any(|near| near.name == one.name));
         loops.extend(near);
         loops.sort_by(|one, other| one.name.cmp(&other.name));
@@ -116,34 +118,43 @@ pub(crate) fn loops(env: &Env, project: &Path) -> Result<Vec<Loop>, Failure> {
     Ok(loops)
 }
 
-pub(crate) fn named(env: &Env, project: &Path, name: &str) -> Result<Loop, Failure> {
-    let loops = loops(env, project)?;
+pub(crate) fn loop_by_name(
+    env: &Env,
+    project: &Path,
+    name: &str,
+) -> Result<FeatureLoop, CommandFailure> {
+    let loops = find_loops(env, project)?;
     if let Some(found) = loops.iter().find(|known| known.name == name) {
         return Ok(found.clone());
     }
     let here = env.current_dir().unwrap_or_default();
     let directory = super::start::list_directory(Path::new(name), &here).ok();
-    let has_list = |path: &PathBuf| fs::stat_link(&path.join(loop_directory::FEATURES)).is_some();
-    directory.filter(has_list).map(|path| Loop::at(&path)).ok_or_else(|| {
-        let what = format!("there is no loop `{}`", safe(name));
+    let has_list =
+        |path: &PathBuf| fs::stat_no_follow(&path.join(loop_directory::FEATURES_FILE)).is_some();
+    directory.filter(has_list).map(|path| FeatureLoop::from_directory(&path)).ok_or_else(|| {
+        let what = format!("there is no loop `{}`", safe_line(name));
         let names = loops.iter().map(|one| one.name.as_str());
         let hint = match text::nearest(name, names) {
-            Some(near) => format!("did you mean `{}`?", safe(near)),
+            Some(near) => format!("did you mean `{}`?", safe_line(near)),
             None if loops.is_empty() => "`ralph loop new NAME` creates one".to_string(),
             None => format!("the loops are {}", names_of(&loops)),
         };
-        Failure::new(&what, &hint)
+        CommandFailure::new(&what, &hint)
     })
 }
 
-fn meant(env: &Env, home: &Home, project: &Path) -> Result<Loop, Failure> {
-    if let Some(of) = of_session(env, home) {
+fn default_loop(
+    env: &Env,
+    home: &RalphHome,
+    project: &Path,
+) -> Result<FeatureLoop, CommandFailure> {
+    if let Some(of) = session_loop(env, home) {
         return Ok(of);
     }
     if let Some(directory) = env.loop_dir().and_then(|path| fs::resolve(&path)) {
-        return Ok(Loop::at(&directory));
+        return Ok(FeatureLoop::from_directory(&directory));
     }
-    let loops = loops(env, project)?;
+    let loops = find_loops(env, project)?;
     let usual = || {
         loops
             .iter()
@@ -152,82 +163,88 @@ fn meant(env: &Env, home: &Home, project: &Path) -> Result<Loop, Failure> {
     match loops.as_slice() {
         [only] => Ok(only.clone()),
         [] => {
-            let what = format!("there is no loop in `{}`", safe(&project.to_string_lossy()));
-            Err(Failure::new(&what, "`ralph loop new NAME` creates one"))
+            let what = format!("there is no loop in `{}`", safe_line(&project.to_string_lossy()));
+            Err(CommandFailure::new(&what, "`ralph loop new NAME` creates one"))
         }
         [_, ..] => usual().cloned().ok_or_else(|| {
             let hint = format!("give `--loop` one of {}", names_of(&loops));
-            Failure::new("no loop given", &hint)
+            CommandFailure::new("no loop given", &hint)
         }),
     }
 }
 
-fn names_of(loops: &[Loop]) -> String {
-    loops.iter().map(|one| safe(&one.name)).collect::<Vec<_>>().join(", ")
+fn names_of(loops: &[FeatureLoop]) -> String {
+    loops.iter().map(|one| safe_line(&one.name)).collect::<Vec<_>>().join(", ")
 }
 
 /// The loop of the run that holds the session of this shell.
-fn of_session(env: &Env, home: &Home) -> Option<Loop> {
+fn session_loop(env: &Env, home: &RalphHome) -> Option<FeatureLoop> {
     let session = SessionId::parse(&env.claude_session()?)?;
-    let pointer = session_pointer::pointer(home, &session).ok()??;
-    if pointer.ended != Ended::No {
+    let pointer = session_pointer::read_pointer(home, &session).ok()??;
+    if pointer.ended != PointerEnded::No {
         return None;
     }
-    let run = store::load(home, &pointer.run).ok()?.run;
-    run.features.first().map(|directory| Loop::at(Path::new(directory)))
+    let run = store::load_run(home, &pointer.run).ok()?.run;
+    run.features.first().map(|directory| FeatureLoop::from_directory(Path::new(directory)))
 }
 
 /// The run that works on the loop, if there is one.
-fn holding(home: &Home, of: &Loop) -> Option<overview::RunView> {
-    let (runs, _) = overview::runs(home).ok()?;
-    runs.into_iter().find(|view| holds(view, of))
+fn run_of_loop(home: &RalphHome, of: &FeatureLoop) -> Option<overview::RunView> {
+    let (runs, _) = overview::list_run_views(home).ok()?;
+    runs.into_iter().find(|view| is_run_of_loop(view, of))
 }
 
-pub(crate) fn holds(view: &overview::RunView, of: &Loop) -> bool {
-    !matches!(view.phase, Phase::Ended(_))
+pub(crate) fn is_run_of_loop(view: &overview::RunView, of: &FeatureLoop) -> bool {
+    !matches!(view.phase, RunPhase::Ended(_))
         && view.opened.run.features.iter().any(|directory| *of.directory == **directory)
 }
 
-impl Chosen {
+impl ChosenLoop {
     pub(crate) fn run_id(&self) -> Option<&RunId> {
         self.run.as_ref().map(|view| &view.opened.run.id)
     }
 
-    fn items(&self) -> Result<Vec<Item>, Failure> {
-        lists::read(&self.of.list()).map_err(|error| FeatureError::from(error).into())
+    fn items(&self) -> Result<Vec<ListItem>, CommandFailure> {
+        run_lists::read_list(&self.selected.list())
+            .map_err(|error| FeatureError::from(error).into())
     }
 }
 
-fn list(env: &Env, args: &FeatureList) -> Result<(), Failure> {
-    let chosen = chosen(env, &args.which)?;
+fn list(env: &Env, args: &FeatureListArgs) -> Result<(), CommandFailure> {
+    let chosen = choose_loop(env, &args.which)?;
     let items = chosen.items()?;
     let claimed = items.iter().filter(|item| item.done).count();
     let checked = items.iter().filter(|item| item.check.is_some()).count();
     if args.which.json {
-        super::print_json(&ListJson {
+        super::print_json(&FeatureListJson {
             v: 1,
-            name: &chosen.of.name,
-            directory: chosen.of.directory.display().to_string(),
+            name: &chosen.selected.name,
+            directory: chosen.selected.directory.display().to_string(),
             run: chosen.run_id().map(RunId::as_str),
             total: items.len(),
             claimed,
             open: items.len() - claimed,
             checked,
-            features: items.iter().map(json).collect(),
+            features: items.iter().map(feature_json).collect(),
         })?;
         return Ok(());
     }
-    let mut out = format!("{}  {}\n", paint(term::BOLD, &safe(&chosen.of.name)), counts(&items));
-    let width = items.iter().map(|item| id(item).chars().count()).max().unwrap_or(0);
+    let mut out = format!(
+        "{}  {}\n",
+        paint(term::BOLD, &safe_line(&chosen.selected.name)),
+        count_text(&items)
+    );
+    let width = items.iter().map(|item| feature_id(item).chars().count()).max().unwrap_or(0);
     for item in &items {
         let word = if item.done { "claimed" } else { "open   " };
-        let text = text::line(&item.text, LONGEST_TEXT);
-        let check = check(item).map(|check| format!("  check {check}")).unwrap_or_default();
-        let line = format!("  {:<width$}  {word}  {text}{}", id(item), paint(term::DIM, &check));
+        let text = text::clean_line(&item.text, LONGEST_TEXT);
+        let check = check_text(item).map(|check| format!("  check {check}")).unwrap_or_default();
+        let line =
+            format!("  {:<width$}  {word}  {text}{}", feature_id(item), paint(term::DIM, &check));
         out.push_str(line.trim_end());
         out.push('\n');
     }
-    for note in notes(&items) {
+    for note in duplicate_notes(&items) {
         out.push_str(&format!("{}: {note}\n", paint(term::DIM, "note")));
     }
     if let Some(run) = chosen.run_id() {
@@ -238,7 +255,7 @@ fn list(env: &Env, args: &FeatureList) -> Result<(), Failure> {
 }
 
 /// `5 features: 2 claimed, 3 open, 1 with a check`
-pub(crate) fn counts(items: &[Item]) -> String {
+pub(crate) fn count_text(items: &[ListItem]) -> String {
     let claimed = items.iter().filter(|item| item.done).count();
     let checked = items.iter().filter(|item| item.check.is_some()).count();
     let ending = if items.len() == 1 { "" } else { "s" };
@@ -256,8 +273,8 @@ pub(crate) fn counts(items: &[Item]) -> String {
 }
 
 /// Warnings about the list.
-fn notes(items: &[Item]) -> Vec<String> {
-    let again = items.iter().filter(|item| id(item).contains(' ')).count();
+fn duplicate_notes(items: &[ListItem]) -> Vec<String> {
+    let again = items.iter().filter(|item| feature_id(item).contains(' ')).count();
     let mut notes = Vec::new();
     if again > 0 {
         let what = match again {
@@ -269,14 +286,14 @@ fn notes(items: &[Item]) -> Vec<String> {
     notes
 }
 
-fn next(env: &Env, args: &FeatureList) -> Result<(), Failure> {
-    let chosen = chosen(env, &args.which)?;
+fn next(env: &Env, args: &FeatureListArgs) -> Result<(), CommandFailure> {
+    let chosen = choose_loop(env, &args.which)?;
     let items = chosen.items()?;
     let open = items.iter().filter(|item| !item.done).count();
     let first = items.iter().find(|item| !item.done);
     if args.which.json {
-        let name = &chosen.of.name;
-        super::print_json(&NextJson { v: 1, name, open, feature: first.map(json) })?;
+        let name = &chosen.selected.name;
+        super::print_json(&FeatureNextJson { v: 1, name, open, feature: first.map(feature_json) })?;
         return Ok(());
     }
     let Some(item) = first else {
@@ -285,16 +302,17 @@ fn next(env: &Env, args: &FeatureList) -> Result<(), Failure> {
             0 => "what counts is that every required gate passes".to_string(),
             _ => format!("`ralph feature verify` runs the checks that count ({checked})"),
         };
-        term::out(&format!("nothing is open: {}; {then}\n", counts(&items)))?;
+        term::out(&format!("nothing is open: {}; {then}\n", count_text(&items)))?;
         return Ok(());
     };
-    let head = format!("{}  {}", paint(term::BOLD, &item.name), text::line(&item.text, 2_000));
+    let head =
+        format!("{}  {}", paint(term::BOLD, &item.name), text::clean_line(&item.text, 2_000));
     let mut out = format!("{}\n", head.trim_end());
     for (at, step) in item.steps.iter().enumerate() {
-        out.push_str(&format!("  {}. {}\n", at + 1, text::line(step, 4_000)));
+        out.push_str(&format!("  {}. {}\n", at + 1, text::clean_line(step, 4_000)));
     }
-    let name = quoted(&id(item));
-    match check(item) {
+    let name = shell_quote(&feature_id(item));
+    match check_text(item) {
         Some(check) => out.push_str(&format!(
             "check {check}; only its result counts: `ralph feature verify {name}`\n"
         )),
@@ -308,34 +326,34 @@ fn next(env: &Env, args: &FeatureList) -> Result<(), Failure> {
     Ok(())
 }
 
-fn add(env: &Env, args: &FeatureAdd) -> Result<(), Failure> {
-    let chosen = chosen(env, &args.which)?;
+fn add(env: &Env, args: &FeatureAddArgs) -> Result<(), CommandFailure> {
+    let chosen = choose_loop(env, &args.which)?;
     let description = args.description.trim().to_string();
     if description.is_empty() {
         let hint =
             "describe what a user can do once it is done: `ralph feature add \"Export as CSV\"`";
-        return Err(Failure::new("the description is empty", hint));
+        return Err(CommandFailure::new("the description is empty", hint));
     }
-    let draft = Draft {
+    let draft = FeatureDraft {
         id: args.id.clone(),
         description,
         steps: args.steps.clone(),
         passes: false,
         verify: args.verify.then(|| args.command.clone()),
     };
-    let deadline = Deadline::after(super::control::PATIENCE);
-    let id = features::add(&chosen.home, &chosen.of, &draft, &deadline)?;
+    let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
+    let id = features::add_feature(&chosen.home, &chosen.selected, &draft, &deadline)?;
     if args.which.json {
-        let name = &chosen.of.name;
-        let changed = ChangedJson { v: 1, name, id: &id, claimed: false, changed: true };
+        let name = &chosen.selected.name;
+        let changed = FeatureChangedJson { v: 1, name, id: &id, claimed: false, changed: true };
         super::print_json(&changed)?;
         return Ok(());
     }
-    let mut out = format!("feature {id} was added to `{}`\n", safe(&chosen.of.name));
+    let mut out = format!("feature {id} was added to `{}`\n", safe_line(&chosen.selected.name));
     if draft.verify.is_some() {
         out.push_str(&format!(
             "next: `{}` shows its check and asks for approval\n",
-            trust(env, &chosen.of)
+            trust_command(env, &chosen.selected)
         ));
     }
     if let Some(run) = chosen.run_id() {
@@ -348,35 +366,37 @@ fn add(env: &Env, args: &FeatureAdd) -> Result<(), Failure> {
 }
 
 /// The command that approves the checks of a loop.
-pub(crate) fn trust(env: &Env, of: &Loop) -> String {
+pub(crate) fn trust_command(env: &Env, of: &FeatureLoop) -> String {
     let list = of.list();
     let here = env.current_dir().and_then(|here| fs::resolve(&here)).unwrap_or_default();
-    lists::trust_command(list.kind, list.path.strip_prefix(&here).unwrap_or(&list.path))
+    run_lists::trust_command(list.kind, list.path.strip_prefix(&here).unwrap_or(&list.path))
 }
 
-fn claim(env: &Env, args: &FeatureClaim) -> Result<(), Failure> {
-    let chosen = chosen(env, &args.which)?;
-    let wanted = if args.undo { Claim::Undone } else { Claim::Made };
-    let deadline = Deadline::after(super::control::PATIENCE);
-    let changed = features::claim(&chosen.home, &chosen.of, (&args.id, wanted), &deadline)?;
+fn claim(env: &Env, args: &FeatureClaimArgs) -> Result<(), CommandFailure> {
+    let chosen = choose_loop(env, &args.which)?;
+    let wanted = if args.undo { ClaimAction::Withdrawn } else { ClaimAction::Made };
+    let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
+    let changed =
+        features::set_claim(&chosen.home, &chosen.selected, (&args.id, wanted), &deadline)?;
     let list = chosen.items()?;
     let name = args.id.trim_start_matches("feature ");
     if args.which.json {
-        let (claimed, changed) = (wanted == Claim::Made, changed == Changed::Yes);
-        let json = ChangedJson { v: 1, name: &chosen.of.name, id: name, claimed, changed };
+        let (claimed, changed) = (wanted == ClaimAction::Made, changed == ClaimResult::Changed);
+        let json =
+            FeatureChangedJson { v: 1, name: &chosen.selected.name, id: name, claimed, changed };
         super::print_json(&json)?;
         return Ok(());
     }
-    let item = list.iter().find(|item| id(item) == name);
+    let item = list.iter().find(|item| feature_id(item) == name);
     let how = match (wanted, changed) {
-        (Claim::Made, Changed::Yes) => "is claimed",
-        (Claim::Made, Changed::No) => "was claimed already",
-        (Claim::Undone, Changed::Yes) => "is open again",
-        (Claim::Undone, Changed::No) => "was open already",
+        (ClaimAction::Made, ClaimResult::Changed) => "is claimed",
+        (ClaimAction::Made, ClaimResult::Unchanged) => "was claimed already",
+        (ClaimAction::Withdrawn, ClaimResult::Changed) => "is open again",
+        (ClaimAction::Withdrawn, ClaimResult::Unchanged) => "was open already",
     };
-    let mut out = format!("feature {} {how}", safe(name));
-    if wanted == Claim::Made {
-        out.push_str(&match item.and_then(check) {
+    let mut out = format!("feature {} {how}", safe_line(name));
+    if wanted == ClaimAction::Made {
+        out.push_str(&match item.and_then(check_text) {
             Some(check) => format!("; this is only a claim: what counts is that {check} passes"),
             None => "; this is only a claim: every required gate has to pass too".to_string(),
         });
@@ -387,17 +407,17 @@ fn claim(env: &Env, args: &FeatureClaim) -> Result<(), Failure> {
 }
 
 /// The id of a feature, as on the command line.
-fn id(item: &Item) -> String {
+fn feature_id(item: &ListItem) -> String {
     item.name.strip_prefix("feature ").unwrap_or(&item.name).to_string()
 }
 
-fn check(item: &Item) -> Option<String> {
+fn check_text(item: &ListItem) -> Option<String> {
     let words = item.check.as_ref()?;
-    let shown = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
-    Some(format!("`{}`", text::line(&shown, 200).replace('`', "'")))
+    let shown = words.iter().map(|word| shell_quote(word)).collect::<Vec<_>>().join(" ");
+    Some(format!("`{}`", text::clean_line(&shown, 200).replace('`', "'")))
 }
 
-fn json(item: &Item) -> FeatureJson<'_> {
+fn feature_json(item: &ListItem) -> FeatureJson<'_> {
     FeatureJson {
         id: item.name.strip_prefix("feature ").unwrap_or(&item.name),
         description: &item.text,

@@ -1,20 +1,22 @@
 //! `ralph gate detect`: proposes gates for a project, and writes them to `ralph.toml` if asked to.
 
-use crate::report::Failure;
+use crate::describe::safe_line;
+use crate::failure::CommandFailure;
 use crate::term::{self, paint};
-use crate::wording::safe;
 use clap::Args;
-use ralph_core::gate::{Command, MinTests};
-use ralph_core::requirement::Weight;
+use ralph_core::gate::{GateInvocation, MinTests};
+use ralph_core::requirement::RequirementWeight;
 use ralph_policy::config;
-use ralph_policy::detect::{self, Confidence, Detected, Proposal, Tool, write};
+use ralph_policy::detect::{
+    self, DetectedGates, ProposalConfidence, ProposedGate, ToolLookup, render_policy,
+};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// The limit on the size of an existing policy file.
-const LARGEST_POLICY: usize = 1024 * 1024;
+const MAX_POLICY_BYTES: usize = 1024 * 1024;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -26,7 +28,7 @@ Examples:
 Reads files (manifests, CI, settings of other tools) and runs nothing. A
 gate whose tool is not installed is written as a comment. `--write`
 creates `ralph.toml` and never changes an existing one.")]
-pub(crate) struct Detect {
+pub(crate) struct GateDetectArgs {
     /// Write the proposal to `ralph.toml` in the project
     #[arg(long)]
     pub write: bool,
@@ -39,19 +41,19 @@ pub(crate) struct Detect {
 }
 
 #[derive(Serialize)]
-struct DetectJson<'a> {
+struct GateDetectJson<'a> {
     v: u8,
     project: String,
     written: Option<String>,
-    gates: Vec<GateJson<'a>>,
-    missing: Vec<MissingJson<'a>>,
+    gates: Vec<ProposedGateJson<'a>>,
+    missing: Vec<MissingToolJson<'a>>,
     notes: &'a [String],
     protect: &'a [String],
     link: &'a [String],
 }
 
 #[derive(Serialize)]
-struct GateJson<'a> {
+struct ProposedGateJson<'a> {
     name: &'a str,
     stage: &'static str,
     run: Option<&'a [String]>,
@@ -70,29 +72,29 @@ struct GateJson<'a> {
 }
 
 #[derive(Serialize)]
-struct MissingJson<'a> {
+struct MissingToolJson<'a> {
     tool: &'a str,
     for_what: &'a str,
 }
 
-pub(crate) fn run(env: &Env, args: &Detect) -> Result<(), Failure> {
-    let project = crate::cmd::config::project(env, args.project.as_deref())?;
-    let detected = detect::survey(&project, env);
-    let written = if args.write { Some(put(&project, &detected)?) } else { None };
+pub(crate) fn run(env: &Env, args: &GateDetectArgs) -> Result<(), CommandFailure> {
+    let project = crate::cmd::config::project_dir(env, args.project.as_deref())?;
+    let detected = detect::detect_gates(&project, env);
+    let written = if args.write { Some(write_policy(&project, &detected)?) } else { None };
     if args.json {
-        crate::cmd::print_json(&json(&project, &detected, written.as_deref()))?;
+        crate::cmd::print_json(&detect_json(&project, &detected, written.as_deref()))?;
         return Ok(());
     }
     if let Some(path) = written {
-        term::out(&format!("wrote `{}` with {}\n", path.display(), count(&detected)))?;
+        term::out(&format!("wrote `{}` with {}\n", path.display(), gate_count(&detected)))?;
         term::err(&summary(&detected));
         term::err("next: review it, then approve it with `ralph trust`\n");
         return Ok(());
     }
-    term::out(&write::render(&detected))?;
-    term::err(&format!("\n{}\n", count(&detected)));
+    term::out(&render_policy::render(&detected))?;
+    term::err(&format!("\n{}\n", gate_count(&detected)));
     term::err(&summary(&detected));
-    term::err(match policy(&project) {
+    term::err(match existing_policy(&project) {
         Some(_) => "next: compare it with the existing policy\n",
         None => "next: `ralph gate detect --write` writes this to `ralph.toml`\n",
     });
@@ -100,17 +102,17 @@ pub(crate) fn run(env: &Env, args: &Detect) -> Result<(), Failure> {
 }
 
 /// Creates the policy file. If there is one already, prints the gates it lacks and fails.
-fn put(project: &Path, detected: &Detected) -> Result<PathBuf, Failure> {
-    let existing = policy(project);
-    let path = existing.clone().unwrap_or_else(|| project.join(config::NAMES[0]));
-    let text = write::render(detected);
-    if existing.is_none() && fs::create_new_ordinary(&path, text.as_bytes())? {
+fn write_policy(project: &Path, detected: &DetectedGates) -> Result<PathBuf, CommandFailure> {
+    let existing = existing_policy(project);
+    let path = existing.clone().unwrap_or_else(|| project.join(config::POLICY_FILE_NAMES[0]));
+    let text = render_policy::render(detected);
+    if existing.is_none() && fs::create_new_user_file(&path, text.as_bytes())? {
         return Ok(path);
     }
-    let existing = fs::read(&path, LARGEST_POLICY)?;
-    let absent = write::absent(&String::from_utf8_lossy(&existing), detected);
+    let existing = fs::read(&path, MAX_POLICY_BYTES)?;
+    let absent = render_policy::absent_gates(&String::from_utf8_lossy(&existing), detected);
     for proposal in absent.iter().flatten() {
-        term::err(&format!("+ {}\n", line(proposal)));
+        term::err(&format!("+ {}\n", proposal_line(proposal)));
     }
     let what = format!("`{}` exists already and was not changed", path.display());
     let hint = match absent.as_deref() {
@@ -118,56 +120,60 @@ fn put(project: &Path, detected: &Detected) -> Result<PathBuf, Failure> {
         Some([]) => "it has every detected gate",
         Some(_) => "add the missing gates by hand; `ralph gate detect` prints them as TOML",
     };
-    Err(Failure::new(&what, hint))
+    Err(CommandFailure::new(&what, hint))
 }
 
 /// The existing policy file, by either name. A dangling link counts too.
-fn policy(project: &Path) -> Option<PathBuf> {
-    let mut paths = config::NAMES.iter().map(|name| project.join(name));
-    paths.find(|path| fs::stat_link(path).is_some())
+fn existing_policy(project: &Path) -> Option<PathBuf> {
+    let mut paths = config::POLICY_FILE_NAMES.iter().map(|name| project.join(name));
+    paths.find(|path| fs::stat_no_follow(path).is_some())
 }
 
-fn line(proposal: &Proposal) -> String {
+fn proposal_line(proposal: &ProposedGate) -> String {
     let command = match &proposal.gate.command {
-        Command::Argv(words) => words.join(" "),
-        Command::Shell(line) => line.clone(),
+        GateInvocation::Argv(words) => words.join(" "),
+        GateInvocation::Shell(line) => line.clone(),
     };
     let place = match proposal.gate.cwd.as_str() {
         "" => String::new(),
-        cwd => format!(" (in {})", safe(cwd)),
+        cwd => format!(" (in {})", safe_line(cwd)),
     };
-    format!("{}: {}{place}", proposal.gate.name, safe(&command))
+    format!("{}: {}{place}", proposal.gate.name, safe_line(&command))
 }
 
-fn count(detected: &Detected) -> String {
+fn gate_count(detected: &DetectedGates) -> String {
     let total = detected.gates.len();
     let idle = detected.gates.iter().filter(|proposal| !is_active(proposal)).count();
     let gates = if total == 1 { "1 gate".to_string() } else { format!("{total} gates") };
     if idle == 0 { gates } else { format!("{gates}, {idle} of them not active") }
 }
 
-fn is_active(proposal: &Proposal) -> bool {
-    matches!(proposal.tool, Tool::Found(_))
+fn is_active(proposal: &ProposedGate) -> bool {
+    matches!(proposal.tool, ToolLookup::Found(_))
 }
 
-fn summary(detected: &Detected) -> String {
+fn summary(detected: &DetectedGates) -> String {
     let mut out = String::new();
     for missing in &detected.missing {
         out.push_str(&format!(
             "{}: `{}`, for {}\n",
-            paint(term::ODD, "missing"),
-            safe(&missing.tool),
-            safe(&missing.for_what)
+            paint(term::WARN, "missing"),
+            safe_line(&missing.tool),
+            safe_line(&missing.gates)
         ));
     }
     for note in &detected.notes {
-        out.push_str(&format!("{}: {}\n", paint(term::DIM, "note"), safe(note)));
+        out.push_str(&format!("{}: {}\n", paint(term::DIM, "note"), safe_line(note)));
     }
     out
 }
 
-fn json<'a>(project: &Path, detected: &'a Detected, written: Option<&Path>) -> DetectJson<'a> {
-    DetectJson {
+fn detect_json<'a>(
+    project: &Path,
+    detected: &'a DetectedGates,
+    written: Option<&Path>,
+) -> GateDetectJson<'a> {
+    GateDetectJson {
         v: 1,
         project: project.display().to_string(),
         written: written.map(|path| path.display().to_string()),
@@ -175,21 +181,21 @@ fn json<'a>(project: &Path, detected: &'a Detected, written: Option<&Path>) -> D
         missing: detected
             .missing
             .iter()
-            .map(|missing| MissingJson { tool: &missing.tool, for_what: &missing.for_what })
+            .map(|missing| MissingToolJson { tool: &missing.tool, for_what: &missing.gates })
             .collect(),
         notes: &detected.notes,
-        protect: &detected.protect,
-        link: &detected.link,
+        protect: &detected.protect_globs,
+        link: &detected.linked_directories,
     }
 }
 
-fn gate_json(proposal: &Proposal) -> GateJson<'_> {
+fn gate_json(proposal: &ProposedGate) -> ProposedGateJson<'_> {
     let gate = &proposal.gate;
     let (run, shell) = match &gate.command {
-        Command::Argv(words) => (Some(words.as_slice()), None),
-        Command::Shell(line) => (None, Some(line.as_str())),
+        GateInvocation::Argv(words) => (Some(words.as_slice()), None),
+        GateInvocation::Shell(line) => (None, Some(line.as_str())),
     };
-    GateJson {
+    ProposedGateJson {
         name: &gate.name,
         stage: gate.stage.name(),
         run,
@@ -197,19 +203,19 @@ fn gate_json(proposal: &Proposal) -> GateJson<'_> {
         cwd: &gate.cwd,
         timeout_ms: gate.timeout_ms,
         paths: &gate.paths,
-        required: gate.weight == Weight::Required,
+        required: gate.weight == RequirementWeight::Required,
         report: gate.report.name(),
         min_tests: gate.min_tests,
         why: &proposal.why,
         source: proposal.source.display().to_string(),
         confidence: match proposal.confidence {
-            Confidence::Certain => "certain",
-            Confidence::Likely => "likely",
+            ProposalConfidence::Certain => "certain",
+            ProposalConfidence::Likely => "likely",
         },
         active: is_active(proposal),
         tool: match &proposal.tool {
-            Tool::Found(path) => path.display().to_string(),
-            Tool::Missing(name) => name.clone(),
+            ToolLookup::Found(path) => path.display().to_string(),
+            ToolLookup::Missing(name) => name.clone(),
         },
     }
 }

@@ -1,27 +1,27 @@
 //! `ralph gate list`: the gates of the policy, stage by stage.
 
-use super::args::GateList;
-use super::{moments, policy};
-use crate::cmd::{home, print_json};
-use crate::report::Failure;
+use super::gate_args::GateListArgs;
+use super::{load_policy, moment_names};
+use crate::cmd::{open_home, print_json};
+use crate::describe;
+use crate::failure::CommandFailure;
 use crate::term::{self, paint};
-use crate::wording;
 use ralph_core::gate::Gate;
-use ralph_core::requirement::{Stage, Weight};
+use ralph_core::requirement::{RequirementStage, RequirementWeight};
 use ralph_core::text;
-use ralph_gates::gates::history::History;
+use ralph_gates::gates::gate_history::GateHistory;
 use ralph_sys::env::Env;
 use serde::Serialize;
 
 #[derive(Serialize)]
-struct GatesJson<'a> {
+struct GateListJson<'a> {
     v: u8,
     project: String,
-    gates: Vec<GateJson<'a>>,
+    gates: Vec<GateDefinitionJson<'a>>,
 }
 
 #[derive(Serialize)]
-pub(super) struct GateJson<'a> {
+pub(super) struct GateDefinitionJson<'a> {
     pub name: &'a str,
     pub stage: &'static str,
     pub required: bool,
@@ -36,14 +36,14 @@ pub(super) struct GateJson<'a> {
     pub last_took_ms: Option<u64>,
 }
 
-pub(crate) fn run(env: &Env, args: &GateList) -> Result<(), Failure> {
-    let home = home(env)?;
-    let config = policy(env, &home, args.project.as_deref())?;
-    let history = History::read(&home, &config.project);
+pub(crate) fn run(env: &Env, args: &GateListArgs) -> Result<(), CommandFailure> {
+    let home = open_home(env)?;
+    let config = load_policy(env, &home, args.project.as_deref())?;
+    let history = GateHistory::read(&home, &config.project);
     let gates = &config.policy.gates;
     if args.json {
-        let gates = gates.iter().map(|gate| json(gate, &history)).collect();
-        print_json(&GatesJson { v: 1, project: config.project.display().to_string(), gates })?;
+        let gates = gates.iter().map(|gate| gate_json(gate, &history)).collect();
+        print_json(&GateListJson { v: 1, project: config.project.display().to_string(), gates })?;
         return Ok(());
     }
     if gates.is_empty() {
@@ -55,7 +55,7 @@ pub(crate) fn run(env: &Env, args: &GateList) -> Result<(), Failure> {
     }
     let width = gates.iter().map(|gate| gate.name.chars().count()).max().unwrap_or(0);
     let mut out = String::new();
-    for stage in Stage::OF_GATES {
+    for stage in RequirementStage::GATE_STAGES {
         let members: Vec<_> = gates.iter().filter(|gate| gate.stage == stage).collect();
         if members.is_empty() {
             continue;
@@ -63,20 +63,20 @@ pub(crate) fn run(env: &Env, args: &GateList) -> Result<(), Failure> {
         out.push_str(&format!("{}\n", paint(term::BOLD, stage.name())));
         for gate in members {
             let took =
-                history.expected_ms(&gate.name).map(wording::short_duration).unwrap_or_default();
+                history.expected_ms(&gate.name).map(describe::short_duration).unwrap_or_default();
             let mut notes = Vec::new();
-            if gate.weight == Weight::Advisory {
+            if gate.weight == RequirementWeight::Advisory {
                 notes.push("advisory".to_string());
             }
-            if moments(gate) != "stop" {
-                notes.push(format!("on {}", moments(gate)));
+            if moment_names(gate) != "stop" {
+                notes.push(format!("on {}", moment_names(gate)));
             }
             let notes =
                 if notes.is_empty() { String::new() } else { format!("  ({})", notes.join("; ")) };
             out.push_str(&format!(
                 "  {:<width$}  {took:>7}  `{}`{}\n",
-                text::line(&gate.name, 60),
-                text::line(&gate.shown(), 200),
+                text::clean_line(&gate.name, 60),
+                text::clean_line(&gate.command_line(), 200),
                 paint(term::DIM, &notes)
             ));
         }
@@ -85,12 +85,12 @@ pub(crate) fn run(env: &Env, args: &GateList) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) fn json<'a>(gate: &'a Gate, history: &History) -> GateJson<'a> {
-    GateJson {
+pub(super) fn gate_json<'a>(gate: &'a Gate, history: &GateHistory) -> GateDefinitionJson<'a> {
+    GateDefinitionJson {
         name: &gate.name,
         stage: gate.stage.name(),
-        required: gate.weight == Weight::Required,
-        command: gate.shown(),
+        required: gate.weight == RequirementWeight::Required,
+        command: gate.command_line(),
         cwd: &gate.cwd,
         timeout_ms: gate.timeout_ms,
         paths: &gate.paths,

@@ -5,52 +5,52 @@
 //!   └─ queue: many of them               └─▶ drive_run ─ RunEvent ─▶ drive_view: run_screen · run_json
 //! ```
 
-mod again;
-pub(crate) mod args;
-mod bar;
-mod dry;
-mod go;
-mod grants;
-mod json;
-mod policy;
-pub(crate) mod prepare;
+mod drive_run;
+mod drive_view;
+mod dry_run;
+mod fork_run;
+mod gate_source;
+mod permission_notes;
 pub(crate) mod queue;
-mod report;
-mod screen;
-mod view;
+pub(crate) mod run_args;
+mod run_json;
+pub(crate) mod run_plan;
+mod run_report;
+mod run_screen;
+mod status_bar;
 
 use crate::SUCCESS;
-use crate::report::Failure;
+use crate::failure::CommandFailure;
 use crate::term;
-use args::Run;
+use drive_view::DriveView;
 use ralph_sys::env::Env;
-use view::View;
+use run_args::RunArgs;
 
 /// Returns the exit code of the status that the run ended with. Failures exit 1, because every other code is a status.
-pub(crate) fn run(env: &Env, args: &Run) -> Result<u8, Failure> {
-    driven(env, args).map_err(Failure::ordinary)
+pub(crate) fn run(env: &Env, args: &RunArgs) -> Result<u8, CommandFailure> {
+    run_driven(env, args).map_err(CommandFailure::with_failure_code)
 }
 
-fn driven(env: &Env, args: &Run) -> Result<u8, Failure> {
+fn run_driven(env: &Env, args: &RunArgs) -> Result<u8, CommandFailure> {
     if args.queue.is_some() {
-        return queue::run(env, args);
+        return queue::run_queue(env, args);
     }
     if let Some(name) = &args.resume
-        && let Some(id) = queue::named(env, name)?
+        && let Some(id) = queue::find_queue(env, name)?
     {
-        return queue::resume(env, &id, args);
+        return queue::resume_queue(env, &id, args);
     }
-    let plan = prepare::prepare(env, args)?;
-    go::ready(env, &plan)?;
+    let plan = run_plan::prepare_run(env, args)?;
+    drive_run::check_ready(env, &plan)?;
     if args.dry_run {
         if args.json {
-            super::print_json(&dry::json(env, &plan))?;
+            super::print_json(&dry_run::dry_run_json(env, &plan))?;
         } else {
-            term::out(&dry::shown(env, &plan))?;
+            term::out(&dry_run::render_dry_run(env, &plan))?;
         }
         return Ok(SUCCESS);
     }
-    let mut view = View::new(env, args);
-    go::go(env, plan, &mut view)?;
+    let mut view = DriveView::new(env, args);
+    drive_run::drive_plan(env, plan, &mut view)?;
     view.finish()
 }

@@ -1,12 +1,14 @@
 //! A short run, as text on a wide and a narrow terminal, for a pipe, and as JSON.
 
 use super::*;
-use crate::cmd::run::json::Lines;
+use crate::cmd::run::run_json::RunJsonLines;
 use ralph_core::drive::Remedy;
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::record::Known;
-use ralph_core::status::Status;
-use ralph_drive::told::{Denied, Missing, Open, Report, Standing};
+use ralph_core::record::ReportedStatus;
+use ralph_core::status::RunStatus;
+use ralph_drive::run_event::{
+    DeniedTool, DriveReport, MissingRequirement, OpenRequirement, RunProgress,
+};
 
 const MINUTE: u64 = 60_000;
 const NOW: u64 = 1_794_000_000_000;
@@ -19,12 +21,12 @@ fn when(ms: u64) -> String {
     format!("{} s", (ms - NOW) / 1000)
 }
 
-struct Paper {
+struct RecordedOutput {
     text: String,
     columns: usize,
 }
 
-impl Output for Paper {
+impl DriveOutput for RecordedOutput {
     fn print(&mut self, text: &str) {
         self.text.push_str(text);
     }
@@ -43,15 +45,22 @@ impl Output for Paper {
     }
 }
 
-fn look(has_bar: bool) -> Look {
-    let first_line = report::First::Wrapped;
-    Look { signs: Signs::Unicode, has_bar, is_quiet: false, first_line, now_ms: now, when }
+fn look(has_bar: bool) -> RunScreenOptions {
+    let first_line = run_report::FirstLineStyle::Wrapped;
+    RunScreenOptions {
+        signs: SignSet::Unicode,
+        has_bar,
+        is_quiet: false,
+        first_line,
+        now_ms: now,
+        format_time: when,
+    }
 }
 
-fn shown(look: Look, columns: usize, story: &[Told]) -> String {
-    let mut screen = Screen::new(Paper { text: String::new(), columns }, look);
+fn shown(look: RunScreenOptions, columns: usize, story: &[RunEvent]) -> String {
+    let mut screen = RunScreen::new(RecordedOutput { text: String::new(), columns }, look);
     for event in story {
-        screen.tell(event);
+        screen.on_event(event);
         screen.tick();
     }
     screen.close().text
@@ -65,8 +74,8 @@ fn session() -> SessionId {
     SessionId::parse("5999882c-e786-462c-84d4-07d1c65b5e76").unwrap()
 }
 
-fn standing() -> Standing {
-    Standing {
+fn standing() -> RunProgress {
+    RunProgress {
         iteration: 3,
         max_iterations: Some(25),
         context_permille: Some(410),
@@ -96,10 +105,10 @@ ralph: iteration 3 of 25 — 2 of 5 requirements are not met (run k7f2)
 Since the last stop: tests 7 → 2.
 Next: make `nested_quotes` pass, then stop again";
 
-fn beginning() -> Vec<Told> {
+fn beginning() -> Vec<RunEvent> {
     let text = |text: &str| text.to_string();
     vec![
-        Told::Prepared {
+        RunEvent::Prepared {
             run: run(),
             title: text("make the parser handle nested quotes"),
             project: "/srv/parser".into(),
@@ -108,39 +117,39 @@ fn beginning() -> Vec<Told> {
                 "the agent runs without permission prompts: use a container or a virtual machine, without your keys",
             )],
         },
-        Told::Session {
+        RunEvent::Session {
             session: session(),
-            how: How::Fresh,
+            how: SessionOrigin::Fresh,
             number: 1,
             model: Some(text("opus")),
             argv: vec![text("claude"), text("-p")],
         },
-        Told::Standing(Standing { iteration: 0, open: None, total: None, ..standing() }),
-        Told::Said {
-            by: Speaker::Agent,
+        RunEvent::Standing(RunProgress { iteration: 0, open: None, total: None, ..standing() }),
+        RunEvent::Said {
+            by: EventSpeaker::Agent,
             text: text(
                 "I will look at the parser first, because the quotes are read there and nowhere else.\n\n- read `src/parser.rs`\n- run the tests that fail and see what they say about nested quotes, one by one\n",
             ),
         },
-        Told::Tool { by: Speaker::Agent, name: text("Read"), what: text("src/parser.rs") },
-        Told::Tool {
-            by: Speaker::Agent,
+        RunEvent::Tool { by: EventSpeaker::Agent, name: text("Read"), what: text("src/parser.rs") },
+        RunEvent::Tool {
+            by: EventSpeaker::Agent,
             name: text("Bash"),
             what: text(
                 "cargo test -p parser --features everything -- --nocapture nested_quotes\u{1b}[2J\nrm -rf /",
             ),
         },
-        Told::ToolFailed { by: Speaker::Agent, text: text("exit code 101") },
-        Told::Tool { by: Speaker::Subagent, name: text("Grep"), what: text("quote") },
-        Told::Said {
-            by: Speaker::Subagent,
+        RunEvent::ToolFailed { by: EventSpeaker::Agent, text: text("exit code 101") },
+        RunEvent::Tool { by: EventSpeaker::Subagent, name: text("Grep"), what: text("quote") },
+        RunEvent::Said {
+            by: EventSpeaker::Subagent,
             text: text("Nothing \u{202e}else\u{1b}]0;x\u{7} quotes."),
         },
-        Told::GateStarted { name: text("build") },
-        Told::GateEnded { name: text("build"), outcome: text("passed"), took_ms: 412 },
-        Told::GateEnded { name: text("tests"), outcome: text("failed"), took_ms: 3_100 },
-        Told::GateEnded { name: text("lint"), outcome: text("timeout"), took_ms: 10 * MINUTE },
-        Told::Held {
+        RunEvent::GateStarted { name: text("build") },
+        RunEvent::GateEnded { name: text("build"), outcome: text("passed"), took_ms: 412 },
+        RunEvent::GateEnded { name: text("tests"), outcome: text("failed"), took_ms: 3_100 },
+        RunEvent::GateEnded { name: text("lint"), outcome: text("timeout"), took_ms: 10 * MINUTE },
+        RunEvent::Held {
             iteration: 3,
             most: Some(25),
             open: 2,
@@ -152,71 +161,75 @@ fn beginning() -> Vec<Told> {
                     "2 of 148 failed, was 7",
                     Some("src/parser.rs:88: nested_quotes: left `\"a`, right `\"a\"`"),
                 ),
-                Missing {
-                    standing: Known::Unknown,
+                MissingRequirement {
+                    standing: ReportedStatus::Unknown,
                     ..missing("lint", "timed out after 10 min", None)
                 },
             ],
         },
-        Told::Standing(standing()),
+        RunEvent::Standing(standing()),
     ]
 }
 
-fn missing(name: &str, note: &str, first: Option<&str>) -> Missing {
+fn missing(name: &str, note: &str, first: Option<&str>) -> MissingRequirement {
     let (name, note, first) = (name.to_string(), note.to_string(), first.map(str::to_string));
-    Missing { name, standing: Known::Unmet, note, first }
+    MissingRequirement { name, standing: ReportedStatus::Unmet, note, first }
 }
 
-fn interruptions() -> Vec<Told> {
+fn interruptions() -> Vec<RunEvent> {
     let text = |text: &str| text.to_string();
-    let wait = Told::Waiting {
+    let wait = RunEvent::Waiting {
         why: text("rate limit of the five-hour window"),
         until_ms: NOW + 12 * MINUTE,
         attempt: 1,
     };
-    let again = |attempt| Told::Waiting { why: text("overload"), until_ms: NOW + 40_000, attempt };
+    let again =
+        |attempt| RunEvent::Waiting { why: text("overload"), until_ms: NOW + 40_000, attempt };
     vec![
-        Told::Trouble { class: text("rate_limit"), text: text("the five-hour limit is reached") },
+        RunEvent::Trouble {
+            class: text("rate_limit"),
+            text: text("the five-hour limit is reached"),
+        },
         wait.clone(),
         wait,
-        Told::Woke,
+        RunEvent::Woke,
         again(1),
         again(2),
-        Told::Woke,
-        Told::Silent { after_ms: 10 * MINUTE, done: Silence::Nudged },
-        Told::Silent { after_ms: 10 * MINUTE, done: Silence::Restarted },
-        Told::Session {
+        RunEvent::Woke,
+        RunEvent::Silent { after_ms: 10 * MINUTE, done: SilenceResponse::Nudged },
+        RunEvent::Silent { after_ms: 10 * MINUTE, done: SilenceResponse::Restarted },
+        RunEvent::Session {
             session: session(),
-            how: How::Resumed,
+            how: SessionOrigin::Resumed,
             number: 1,
             model: None,
             argv: Vec::new(),
         },
-        Told::Tried { remedy: Remedy::Approach, why: text("the same 2 failed three times") },
-        Told::HandedOver {
+        RunEvent::Tried { remedy: Remedy::Approach, why: text("the same 2 failed three times") },
+        RunEvent::HandedOver {
             why: text("the context is nearly full"),
             permille: Some(812),
             handoff: "/home/user/.ralph/runs/k7f2/handoff.md".into(),
         },
-        Told::Question {
+        RunEvent::Question {
             text: text("May the parser reject empty input?"),
             until_ms: NOW + 30 * MINUTE,
         },
-        Told::LetGo {
+        RunEvent::LetGo {
             rule: text("final-look"),
             because: text("all 5 requirements are met; a last look follows"),
         },
-        Told::Note { text: text("`gh` is not logged in") },
+        RunEvent::Note { text: text("`gh` is not logged in") },
     ]
 }
 
-fn verified() -> Report {
-    Report {
+fn verified() -> DriveReport {
+    DriveReport {
         run: run(),
         title: "make the parser handle nested quotes".to_string(),
-        status: Status::Verified,
+        status: RunStatus::Verified,
         because: "all 5 requirements are met".to_string(),
-        standing: Standing {
+        standing: RunProgress {
             iteration: 11,
             sessions: 3,
             elapsed_ms: 124 * MINUTE,
@@ -243,14 +256,14 @@ fn verified() -> Report {
     }
 }
 
-fn cancelled() -> Report {
-    Report {
-        status: Status::Cancelled,
+fn cancelled() -> DriveReport {
+    DriveReport {
+        status: RunStatus::Cancelled,
         because: "a person pressed Ctrl-C".to_string(),
         standing: standing(),
         open: vec![
-            Open { name: "tests".to_string(), note: "2 of 148 failed".to_string() },
-            Open { name: "lint".to_string(), note: String::new() },
+            OpenRequirement { name: "tests".to_string(), note: "2 of 148 failed".to_string() },
+            OpenRequirement { name: "lint".to_string(), note: String::new() },
         ],
         met: Vec::new(),
         files: Vec::new(),
@@ -263,7 +276,8 @@ fn cancelled() -> Report {
 
 #[test]
 fn pipe_gets_all_text_and_no_bar() {
-    let output = term::plain(&shown(look(false), 100, &[beginning(), interruptions()].concat()));
+    let output =
+        term::strip_styles(&shown(look(false), 100, &[beginning(), interruptions()].concat()));
     insta::assert_snapshot!(output, @r#"
     k7f2    make the parser handle nested quotes
     project `/srv/parser`
@@ -314,10 +328,12 @@ fn pipe_gets_all_text_and_no_bar() {
 /// Every `⌫` erases the bar marked with `▁` before anything else is printed.
 #[test]
 fn narrow_terminal_has_a_bar_and_no_line_that_is_too_long() {
-    let story = [beginning(), interruptions(), vec![Told::Ended(Box::new(cancelled()))]].concat();
-    let output = term::plain(&shown(look(true), 60, &story));
+    let story =
+        [beginning(), interruptions(), vec![RunEvent::Ended(Box::new(cancelled()))]].concat();
+    let output = term::strip_styles(&shown(look(true), 60, &story));
     // The first line of the report is wrapped by other rules.
-    let widest = output.lines().filter(|line| !line.starts_with("cancelled: ")).map(width).max();
+    let widest =
+        output.lines().filter(|line| !line.starts_with("cancelled: ")).map(text_width).max();
     assert_eq!(widest, Some(59));
     insta::assert_snapshot!(output, @r#"
     k7f2    make the parser handle nested quotes
@@ -450,17 +466,26 @@ fn colour_carries_no_information_of_its_own() {
 
 #[test]
 fn letters_replace_signs_without_utf8() {
-    let story = [beginning(), vec![Told::Ended(Box::new(verified()))]].concat();
-    let output = term::plain(&shown(Look { signs: Signs::Ascii, ..look(true) }, 100, &story));
+    let story = [beginning(), vec![RunEvent::Ended(Box::new(verified()))]].concat();
+    let output = term::strip_styles(&shown(
+        RunScreenOptions { signs: SignSet::Ascii, ..look(true) },
+        100,
+        &story,
+    ));
     let ours = output.replace(['⌫', '▁'], "");
     assert!(ours.is_ascii(), "{ours}");
 }
 
 #[test]
 fn quiet_prints_only_the_report() {
-    let story = [beginning(), interruptions(), vec![Told::Ended(Box::new(verified()))]].concat();
-    let quiet = Look { is_quiet: true, first_line: report::First::Whole, ..look(false) };
-    insta::assert_snapshot!(term::plain(&shown(quiet, 100, &story)), @"
+    let story =
+        [beginning(), interruptions(), vec![RunEvent::Ended(Box::new(verified()))]].concat();
+    let quiet = RunScreenOptions {
+        is_quiet: true,
+        first_line: run_report::FirstLineStyle::Whole,
+        ..look(false)
+    };
+    insta::assert_snapshot!(term::strip_styles(&shown(quiet, 100, &story)), @"
     verified: make the parser handle nested quotes — 3 gates on 3f1c2ab, 11 iterations over 3 sessions, 2 h 4 min, $4.10
     ✓ met     a change, policy, build, tests, lint
       files   `src/part1.rs`, `src/part2.rs`, `src/part3.rs`, `src/part4.rs`, `src/part5.rs`,
@@ -469,7 +494,11 @@ fn quiet_prints_only_the_report() {
       saved   as checkpoint 11
       tree    merged into `main`; the branch `ralph/k7f2` is kept
     ");
-    let output = term::plain(&report::told(&cancelled(), &[], (100, report::First::Whole)));
+    let output = term::strip_styles(&run_report::render_report(
+        &cancelled(),
+        &[],
+        (100, run_report::FirstLineStyle::Whole),
+    ));
     insta::assert_snapshot!(output, @"
     cancelled: make the parser handle nested quotes — a person pressed Ctrl-C, 2 of 5 open, 3 iterations, 14 min, $1.82
     ✗ open    tests: 2 of 148 failed
@@ -486,7 +515,7 @@ fn report_names_what_was_verified_and_where_it_is() {
     let gates = [text("tests"), text("tests (clean checkout)")];
     let met = ["a change", "policy", "tools", "nothing hidden", "test integrity"];
     let met: Vec<_> = met.map(text).into_iter().chain(gates.clone()).collect();
-    let uncommitted = Report {
+    let uncommitted = DriveReport {
         met: met.clone(),
         files: (1..=7).map(|number| format!("src/part{number}.rs")).collect(),
         commit: None,
@@ -496,12 +525,12 @@ fn report_names_what_was_verified_and_where_it_is() {
         assumed_micro_usd: 1_000_000,
         ..verified()
     };
-    let claimed = Report {
-        status: Status::Claimed,
+    let claimed = DriveReport {
+        status: RunStatus::Claimed,
         because: text(
             "all 10 requirements are met after 2 iterations and 286 ms, 1 of them only by a claim",
         ),
-        standing: Standing { spent_micro_usd: 4_321, open: Some(0), ..standing() },
+        standing: RunProgress { spent_micro_usd: 4_321, open: Some(0), ..standing() },
         met: Vec::new(),
         files: Vec::new(),
         commits: Vec::new(),
@@ -512,20 +541,21 @@ fn report_names_what_was_verified_and_where_it_is() {
         next: Some(text("ralph why k7f2")),
         ..uncommitted.clone()
     };
-    let denied = |tool: &str, count| Denied { tool: text(tool), count };
-    let stuck = Report {
-        status: Status::Stuck,
+    let denied = |tool: &str, count| DeniedTool { tool: text(tool), count };
+    let stuck = DriveReport {
+        status: RunStatus::Stuck,
         because: text("nothing moved"),
         denied: vec![denied("Bash", 1), denied("Edit", 2)],
         uncommitted: None,
         assumed_micro_usd: 1_820_000,
         ..cancelled()
     };
-    let output = |report, first| term::plain(&report::told(report, &gates, (60, first)));
+    let output =
+        |report, first| term::strip_styles(&run_report::render_report(report, &gates, (60, first)));
     let output = [
-        output(&uncommitted, report::First::Wrapped),
-        output(&claimed, report::First::Whole),
-        output(&stuck, report::First::Wrapped),
+        output(&uncommitted, run_report::FirstLineStyle::Wrapped),
+        output(&claimed, run_report::FirstLineStyle::Whole),
+        output(&stuck, run_report::FirstLineStyle::Wrapped),
     ];
     insta::assert_snapshot!(output.join("\n"), @"
     verified: make the parser handle nested quotes — 2 gates
@@ -567,10 +597,10 @@ fn report_names_what_was_verified_and_where_it_is() {
 fn foreign_control_characters_do_not_reach_the_terminal() {
     let foreign = "\u{1b}[2J\u{1b}]0;title\u{7}a\r\u{8}b\u{202e}c\u{9b}31m";
     let hostile = |text: &str| text.replace("foreign", foreign);
-    let story: Vec<Told> =
-        [beginning(), interruptions(), vec![Told::Ended(Box::new(cancelled()))]].concat();
-    let said = Told::Said { by: Speaker::Agent, text: foreign.repeat(50) };
-    let held = Told::Held {
+    let story: Vec<RunEvent> =
+        [beginning(), interruptions(), vec![RunEvent::Ended(Box::new(cancelled()))]].concat();
+    let said = RunEvent::Said { by: EventSpeaker::Agent, text: foreign.repeat(50) };
+    let held = RunEvent::Held {
         iteration: 1,
         most: None,
         open: 1,
@@ -578,12 +608,15 @@ fn foreign_control_characters_do_not_reach_the_terminal() {
         reason: foreign.to_string(),
         missing: vec![missing(foreign, foreign, Some(foreign))],
     };
-    let tool =
-        Told::Tool { by: Speaker::Agent, name: hostile("foreign"), what: hostile("foreign") };
+    let tool = RunEvent::Tool {
+        by: EventSpeaker::Agent,
+        name: hostile("foreign"),
+        what: hostile("foreign"),
+    };
     let gate =
-        Told::GateEnded { name: hostile("foreign"), outcome: hostile("foreign"), took_ms: 1 };
+        RunEvent::GateEnded { name: hostile("foreign"), outcome: hostile("foreign"), took_ms: 1 };
     let output = shown(look(true), 80, &[story, vec![said, held, tool, gate]].concat());
-    let bare = term::plain(&output);
+    let bare = term::strip_styles(&output);
     let hidden: Vec<_> =
         bare.chars().filter(|char| *char != '\n' && text::is_hidden(*char)).collect();
     assert_eq!(hidden, Vec::<char>::new());
@@ -591,10 +624,11 @@ fn foreign_control_characters_do_not_reach_the_terminal() {
 
 #[test]
 fn json_output_has_one_object_per_line() {
-    let mut lines = Lines::new(Paper { text: String::new(), columns: 0 }, now);
-    let story = [beginning(), interruptions(), vec![Told::Ended(Box::new(verified()))]].concat();
+    let mut lines = RunJsonLines::new(RecordedOutput { text: String::new(), columns: 0 }, now);
+    let story =
+        [beginning(), interruptions(), vec![RunEvent::Ended(Box::new(verified()))]].concat();
     for event in &story {
-        lines.tell(event);
+        lines.on_event(event);
     }
     let output = lines.close().text;
     for line in output.lines() {

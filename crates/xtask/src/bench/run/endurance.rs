@@ -1,9 +1,9 @@
 //! Measures the runner's speed and memory over a thousand turns with a simulated client.
 
-use super::stage::Stage;
+use super::runner_stage::RunnerStage;
 use crate::{disk, shell};
 use anyhow::{Context, Result};
-use ralph_sys::proc::talk::Heard;
+use ralph_sys::proc::line_process::LineProcessOutput;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver};
@@ -22,7 +22,7 @@ agent = "Done."
 repeat = "forever"
 "#;
 
-pub(super) struct Endurance {
+pub(super) struct EnduranceResult {
     pub(super) early_kib: f64,
     pub(super) late_kib: f64,
     /// Duration of the first turns, and of the same number at the end.
@@ -30,8 +30,8 @@ pub(super) struct Endurance {
     late: Duration,
 }
 
-impl Endurance {
-    pub(super) fn told(&self) -> String {
+impl EnduranceResult {
+    pub(super) fn describe(&self) -> String {
         let rate = |took: Duration| f64::from(EARLY) / took.as_secs_f64();
         let (early, late) = (rate(self.early), rate(self.late));
         let [first, last] = [self.early_kib, self.late_kib].map(|kib| kib / 1024.0);
@@ -42,20 +42,21 @@ impl Endurance {
     }
 }
 
-pub(super) fn run(stage: &Stage) -> Result<Endurance> {
-    let agent = pretended(stage)?;
+pub(super) fn measure_endurance(stage: &RunnerStage) -> Result<EnduranceResult> {
+    let agent = write_fake_client(stage)?;
     let (sender, lines) = mpsc::channel();
-    let runner = stage.runner(&agent, None, move |heard| {
+    let runner = stage.start_runner(&agent, None, move |heard| {
         sender.send(heard).ok();
     })?;
-    let memory = || memory(runner.pid());
+    let memory = || resident_kib(runner.pid());
     let mut turn = 0;
     let mut until = |last: u32| -> Result<Instant> {
         while turn < last {
-            held(&lines).with_context(|| format!("turn {turn}: {}", stage.complaint()))?;
+            wait_for_held(&lines)
+                .with_context(|| format!("turn {turn}: {}", stage.last_stderr()))?;
             turn += 1;
             if turn % CHANGES_EVERY == 0 {
-                stage.change(turn)?;
+                stage.change_file(turn)?;
             }
         }
         Ok(shell::instant())
@@ -65,27 +66,27 @@ pub(super) fn run(stage: &Stage) -> Result<Endurance> {
     let early_kib = memory()?;
     let near = until(LATE - EARLY)?;
     let late = until(LATE)?.duration_since(near);
-    Ok(Endurance { early_kib, late_kib: memory()?, early, late })
+    Ok(EnduranceResult { early_kib, late_kib: memory()?, early, late })
 }
 
 /// Writes a script that simulates the client.
-fn pretended(stage: &Stage) -> Result<PathBuf> {
+fn write_fake_client(stage: &RunnerStage) -> Result<PathBuf> {
     let scenario = stage.path("endless.toml");
-    disk::write(&scenario, SCENARIO.as_bytes())?;
+    disk::write_with_parents(&scenario, SCENARIO.as_bytes())?;
     let agent = stage.path("agent");
     let (ralph, scenario) = (stage.ralph.display(), scenario.display());
     let script = format!("#!/bin/sh\nexec '{ralph}' pretend --scenario '{scenario}' -- \"$@\"\n");
-    disk::write(&agent, script.as_bytes())?;
-    disk::make_program(&agent)?;
+    disk::write_with_parents(&agent, script.as_bytes())?;
+    disk::make_executable(&agent)?;
     Ok(agent)
 }
 
 /// Waits for the next `held` event.
-fn held(lines: &Receiver<Heard>) -> Result<()> {
+fn wait_for_held(lines: &Receiver<LineProcessOutput>) -> Result<()> {
     loop {
         match lines.recv_timeout(PATIENCE).context("the runner prints no events")? {
-            Heard::End => anyhow::bail!("the runner ended"),
-            Heard::Line(line) => {
+            LineProcessOutput::End => anyhow::bail!("the runner ended"),
+            LineProcessOutput::Line(line) => {
                 let event: Value = serde_json::from_slice(&line)?;
                 if event["event"] == "held" {
                     return Ok(());
@@ -96,8 +97,8 @@ fn held(lines: &Receiver<Heard>) -> Result<()> {
 }
 
 /// The resident memory of a process, in KiB.
-fn memory(pid: u32) -> Result<f64> {
-    let status = disk::text(Path::new(&format!("/proc/{pid}/status")))?;
+fn resident_kib(pid: u32) -> Result<f64> {
+    let status = disk::read_text(Path::new(&format!("/proc/{pid}/status")))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib = line.and_then(|line| line.split_whitespace().next());
     Ok(kib.context("no `VmRSS` in the process status")?.parse()?)

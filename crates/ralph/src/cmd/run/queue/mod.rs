@@ -5,75 +5,78 @@
 //!                                             └─▶ queue_dry_run  └─ queue_view: queue_screen · queue_json
 //! ```
 
-mod board;
-mod dry;
-mod json;
-mod known;
-mod prepare;
-mod report;
-mod screen;
-pub(crate) mod standing;
-mod words;
-mod worker;
+mod queue_args;
+mod queue_dry_run;
+mod queue_json;
+mod queue_prepare;
+mod queue_progress;
+mod queue_report;
+mod queue_screen;
+pub(crate) mod queue_status;
+mod queue_view;
+mod task_process;
 
-use super::args::Run;
+use super::run_args::RunArgs;
 use crate::SUCCESS;
-use crate::cmd::home;
-use crate::report::Failure;
+use crate::cmd::open_home;
+use crate::failure::CommandFailure;
 use crate::term;
-use board::Shown;
-use prepare::Prepared;
-use ralph_drive::Wishes;
-use ralph_drive::queue::{self, Book, BookError, Desk, Entry, Opening, Plan, QueueId};
+use queue_prepare::PreparedQueue;
+use queue_view::QueueView;
+use ralph_drive::StopRequests;
+use ralph_drive::queue::{
+    self, QueueContext, QueueId, QueueOpening, QueuePlan, QueueRecord, QueueRecordEntry,
+    QueueRecordError,
+};
 use ralph_sys::clock;
 use ralph_sys::env::Env;
 use ralph_sys::proc::signals;
-use worker::Processes;
+use task_process::TaskProcesses;
 
 /// The id of the queue with this name, if there is one.
-pub(super) fn named(env: &Env, name: &str) -> Result<Option<QueueId>, Failure> {
+pub(super) fn find_queue(env: &Env, name: &str) -> Result<Option<QueueId>, CommandFailure> {
     let Some(id) = QueueId::parse(name) else { return Ok(None) };
-    Ok(Book::look(&home(env)?, &id).map_err(failed)?.map(|_| id))
+    Ok(QueueRecord::read(&open_home(env)?, &id).map_err(book_failure)?.map(|_| id))
 }
 
 /// Continues a queue with its recorded arguments.
-pub(super) fn resume(env: &Env, id: &QueueId, args: &Run) -> Result<u8, Failure> {
-    let past = Book::look(&home(env)?, id).map_err(failed)?;
+pub(super) fn resume_queue(env: &Env, id: &QueueId, args: &RunArgs) -> Result<u8, CommandFailure> {
+    let past = QueueRecord::read(&open_home(env)?, id).map_err(book_failure)?;
     let opening = past.and_then(|past| past.opening).ok_or_else(|| {
         let what = format!("there is no record of how queue `{}` was started", id.as_str());
-        Failure::new(&what, "`ralph run --queue FILE` starts it")
+        CommandFailure::new(&what, "`ralph run --queue FILE` starts it")
     })?;
-    run(env, &words::again(&opening, args)?)
+    run_queue(env, &queue_args::recorded_args(&opening, args)?)
 }
 
-pub(super) fn run(env: &Env, args: &Run) -> Result<u8, Failure> {
-    let home = home(env)?;
-    let prepared = prepare::prepare(env, args)?;
-    let id = QueueId::of(&prepared.queue.source, &prepared.project);
+pub(super) fn run_queue(env: &Env, args: &RunArgs) -> Result<u8, CommandFailure> {
+    let home = open_home(env)?;
+    let prepared = queue_prepare::prepare_queue(env, args)?;
+    let id = QueueId::for_queue(&prepared.queue.source, &prepared.project);
     if args.dry_run {
-        let past = Book::look(&home, &id).map_err(failed)?.unwrap_or_default();
-        let known = known::all(&home, &prepared.queue.tasks, &past);
+        let past = QueueRecord::read(&home, &id).map_err(book_failure)?.unwrap_or_default();
+        let known = queue_progress::known_tasks(&home, &prepared.queue.tasks, &past);
         if args.json {
-            crate::cmd::print_json(&dry::json(&prepared, &known))?;
+            crate::cmd::print_json(&queue_dry_run::queue_dry_run_json(&prepared, &known))?;
         } else {
-            term::out(&dry::shown(&prepared, &known))?;
+            term::out(&queue_dry_run::render_queue_dry_run(&prepared, &known))?;
         }
         return Ok(SUCCESS);
     }
-    let (book, past) = Book::open(&home, &id).map_err(failed)?;
-    let known = known::all(&home, &prepared.queue.tasks, &past);
-    let wishes = Wishes::default();
-    signals::count(&wishes.counter())
-        .and_then(|()| signals::outlive_readers())
-        .map_err(|error| Failure::because("cannot listen to signals", &error))?;
-    book.add(Entry::Opened(Opening {
+    let (book, past) = QueueRecord::open(&home, &id).map_err(book_failure)?;
+    let known = queue_progress::known_tasks(&home, &prepared.queue.tasks, &past);
+    let wishes = StopRequests::default();
+    signals::count_stop_signals(&wishes.counter())
+        .and_then(|()| signals::survive_broken_pipes())
+        .map_err(|error| CommandFailure::caused_by("cannot listen to signals", &error))?;
+    book.append(QueueRecordEntry::Opened(QueueOpening {
         source: prepared.queue.source.clone(),
         project: prepared.project.clone(),
-        arguments: prepared.asked.clone(),
+        arguments: prepared.recorded_arguments.clone(),
     }))?;
-    let Prepared { queue, limits, least_micro_usd, parallel, .. } = &prepared;
+    let PreparedQueue { queue, limits, least_micro_usd, parallel, .. } = &prepared;
     let left = limits.max_duration_ms.map(|most| most.saturating_sub(past.worked_ms));
-    let plan = Plan {
+    let plan = QueuePlan {
         tasks: &queue.tasks,
         known,
         parallel: *parallel,
@@ -81,28 +84,32 @@ pub(super) fn run(env: &Env, args: &Run) -> Result<u8, Failure> {
         least_micro_usd: *least_micro_usd,
         until_ms: left.map(|left| clock::now_ms().saturating_add(left)),
     };
-    let mut worker = Processes::new(env, &home, &prepared, &book);
-    let mut shown = Shown::new(env, args, (&id, queue));
+    let mut worker = TaskProcesses::new(env, &home, &prepared, &book);
+    let mut shown = QueueView::new(env, args, (&id, queue));
     shown.opened(&plan.known);
-    let mut note = |entry| book.add(entry);
-    let mut desk = Desk {
+    let mut note = |entry| book.append(entry);
+    let mut desk = QueueContext {
         worker: &mut worker,
-        board: &mut shown,
+        watcher: &mut shown,
         note: &mut note,
-        wishes: &wishes,
+        stop_requests: &wishes,
         now_ms: clock::now_ms,
     };
-    let outcome = queue::work(plan, &mut desk)?;
+    let outcome = queue::run_queue(plan, &mut desk)?;
     shown.finish(&outcome)?;
-    Ok(report::exit_code(&outcome))
+    Ok(queue_report::exit_code(&outcome))
 }
 
-fn failed(error: BookError) -> Failure {
+fn book_failure(error: QueueRecordError) -> CommandFailure {
     match error {
-        BookError::File(error) => error.into(),
-        BookError::Busy(_) => Failure::because("cannot work through the queue", &error)
-            .with_hint("`ralph status` shows what is running"),
-        BookError::Newer(_) => Failure::because("cannot continue the queue", &error)
-            .with_hint("use that version, or a newer one"),
+        QueueRecordError::File(error) => error.into(),
+        QueueRecordError::Busy(_) => {
+            CommandFailure::caused_by("cannot work through the queue", &error)
+                .with_hint("`ralph status` shows what is running")
+        }
+        QueueRecordError::Newer(_) => {
+            CommandFailure::caused_by("cannot continue the queue", &error)
+                .with_hint("use that version, or a newer one")
+        }
     }
 }

@@ -1,0 +1,260 @@
+//! Detects commands that can no longer fail, and test commands that select fewer tests.
+
+use super::{place_at_line, quote_line, settings_files, settings_finding, uncommented_lines};
+use crate::FileChange;
+use crate::source_text::SourceText;
+use crate::word_search;
+use alloc::borrow::ToOwned;
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use ralph_core::requirement::Finding;
+use serde_json::Value;
+
+/// A line with one of these words runs a check.
+const CHECK_TOOLS: [&str; 40] = [
+    "test",
+    "tests",
+    "jest",
+    "vitest",
+    "mocha",
+    "ava",
+    "karma",
+    "cypress",
+    "playwright",
+    "pytest",
+    "tox",
+    "nox",
+    "unittest",
+    "nextest",
+    "clippy",
+    "eslint",
+    "tsc",
+    "mypy",
+    "pyright",
+    "ruff",
+    "flake8",
+    "pylint",
+    "lint",
+    "check",
+    "typecheck",
+    "golangci",
+    "vet",
+    "mvn",
+    "gradle",
+    "gradlew",
+    "phpunit",
+    "rspec",
+    "ctest",
+    "coverage",
+    "tarpaulin",
+    "biome",
+    "prettier",
+    "stylelint",
+    "verify",
+    "audit",
+];
+const TEST_TOOLS: [&str; 16] = [
+    "test",
+    "tests",
+    "jest",
+    "vitest",
+    "mocha",
+    "ava",
+    "karma",
+    "cypress",
+    "playwright",
+    "pytest",
+    "tox",
+    "nox",
+    "unittest",
+    "nextest",
+    "phpunit",
+    "rspec",
+];
+/// Parts of a command that make it succeed regardless of failures.
+const FAILURE_HIDING_PARTS: [&str; 14] = [
+    "|| true",
+    "||true",
+    "|| :",
+    "|| exit 0",
+    "|| echo",
+    "; true",
+    "; exit 0",
+    "--passWithNoTests",
+    "--pass-with-no-tests",
+    "--exit-zero",
+    "-DskipTests",
+    "-Dmaven.test.skip=true",
+    "-DskipITs",
+    "--no-verify",
+];
+/// Lines with the same effect, as a setting of a CI step or a shell.
+const FAILURE_HIDING_LINES: [&str; 5] = [
+    "continue-on-error: true",
+    "continueOnError: true",
+    "allow_failure: true",
+    "set +e",
+    "ignore_errors: true",
+];
+const SELECTION_FLAGS: [&str; 15] = [
+    "-k",
+    "-t",
+    "-m",
+    "-run",
+    "-skip",
+    "--testNamePattern",
+    "--testPathIgnorePatterns",
+    "--deselect",
+    "--ignore",
+    "--ignore-glob",
+    "--skip",
+    "--exclude",
+    "--grep",
+    "--filter",
+    "--lib",
+];
+
+pub(super) fn find_weakened_commands(change: &FileChange<'_>) -> Vec<Finding> {
+    let Some(after) = change.after else {
+        return Vec::new();
+    };
+    let before = SourceText::new(change.path, change.before.unwrap_or_default());
+    let after = SourceText::new(change.path, after);
+    let (was, is) = (uncommented_lines(&before), uncommented_lines(&after));
+    let had: BTreeSet<&str> = was.iter().map(|(_, line)| *line).collect();
+    let has: BTreeSet<&str> = is.iter().map(|(_, line)| *line).collect();
+    let gone: Vec<&str> =
+        was.iter().map(|(_, line)| *line).filter(|line| !has.contains(line)).collect();
+    let mut findings = Vec::new();
+    for (number, line) in is.into_iter().filter(|(_, line)| !had.contains(line)) {
+        let was = find_counterpart(&gone, line);
+        let difference = match was {
+            Some(was) => format!("was {}, now {}", quote_line(was), quote_line(line)),
+            None => format!("{} is new", quote_line(line)),
+        };
+        let place = place_at_line(change.path, number);
+        if let Some(by) = failure_hiding_part(change.path, line)
+            .filter(|by| !was.is_some_and(|was| was.contains(by)))
+        {
+            let message = if line.trim_start_matches("- ") == by {
+                format!("`{by}` is new and hides failures")
+            } else {
+                format!("`{by}` hides failures: {difference}")
+            };
+            findings.push(settings_finding(place, "check-ignored", message));
+        } else if let Some(by) = was.and_then(|was| narrowing_token(was, line)) {
+            findings.push(settings_finding(
+                place,
+                "selection-narrowed",
+                format!("{} runs fewer tests: {difference}", quote_line(by)),
+            ));
+        }
+    }
+    if change.path.ends_with("package.json") {
+        findings.extend(find_disabled_scripts(change, &after));
+    }
+    findings
+}
+
+fn runs_tool(line: &str, tools: &[&str]) -> bool {
+    line.split(|char: char| !char.is_ascii_alphanumeric()).any(|word| tools.contains(&word))
+}
+
+fn failure_hiding_part(path: &str, line: &str) -> Option<&'static str> {
+    let whole = line.trim_start_matches("- ");
+    if let Some(found) = FAILURE_HIDING_LINES.into_iter().find(|forgiving| whole == *forgiving) {
+        return Some(found);
+    }
+    if whole == "exit 0" && settings_files::is_ci_file(path) {
+        return Some("exit 0");
+    }
+    let found = FAILURE_HIDING_PARTS.into_iter().find(|forgiving| {
+        word_search::find_word(line, forgiving).any(|at| {
+            let rest = line.get(at + forgiving.len()..).unwrap_or_default();
+            // `; true` hides a failure only at the end.
+            !forgiving.starts_with(';') || rest.trim_matches(['"', '\'', ',', ' ']).is_empty()
+        })
+    });
+    found.filter(|_| runs_tool(line, &CHECK_TOOLS))
+}
+
+/// The removed line that is most similar to this one, with the same key or the same command.
+fn find_counterpart<'a>(gone: &[&'a str], line: &str) -> Option<&'a str> {
+    const MOST: usize = 500;
+    let alike =
+        |other: &str| other.bytes().zip(line.bytes()).take_while(|(one, two)| one == two).count();
+    let (length, best) = gone.iter().take(MOST).map(|other| (alike(other), *other)).max()?;
+    (length >= 6 || best.len() <= length + 1).then_some(best)
+}
+
+/// The new part of a test command that excludes tests: a flag, or a path where there was none.
+fn narrowing_token<'a>(was: &str, is: &'a str) -> Option<&'a str> {
+    if !runs_tool(was, &TEST_TOOLS) || !runs_tool(is, &TEST_TOOLS) {
+        return None;
+    }
+    let split = |char: char| char.is_whitespace() || matches!(char, '"' | '\'' | ',');
+    let had: BTreeSet<&str> = was.split(split).collect();
+    let new = is.split(split).filter(|token| !token.is_empty() && !had.contains(token));
+    let flag = |token: &str| token.split('=').next().unwrap_or_default().to_owned();
+    let flags: BTreeSet<String> = had.iter().map(|token| flag(token)).collect();
+    let mut new = new.filter(|token| !flags.contains(&flag(token)));
+    new.find(|token| {
+        let is_path = !token.starts_with('-')
+            && (token.contains("::")
+                || [".py", ".ts", ".js"].iter().any(|end| token.ends_with(end)));
+        SELECTION_FLAGS.contains(&flag(token).as_str()) || is_path
+    })
+}
+
+/// Finds scripts that ran a check and were removed or do nothing now.
+fn find_disabled_scripts(change: &FileChange<'_>, after: &SourceText<'_>) -> Vec<Finding> {
+    let read = |text: Option<&str>| -> Option<Value> {
+        let whole: Value = serde_json::from_str(text?).ok()?;
+        whole.get("scripts").cloned()
+    };
+    let (Some(was), Some(is)) = (read(change.before), read(change.after)) else {
+        return Vec::new();
+    };
+    let mut findings = Vec::new();
+    for (name, command) in was.as_object().into_iter().flatten() {
+        let Some(command) = command.as_str().filter(|command| runs_tool(command, &CHECK_TOOLS))
+        else {
+            continue;
+        };
+        let place = || {
+            let key = format!("\"{name}\"");
+            after.text.find(&key).map_or_else(
+                || place_at_line(change.path, 1),
+                |at| place_at_line(change.path, after.line_of(at)),
+            )
+        };
+        match is.get(name.as_str()).and_then(Value::as_str) {
+            Some(now) if now != command && does_nothing(now) => findings.push(settings_finding(
+                place(),
+                "check-ignored",
+                format!(
+                    "script `{name}` checks nothing: was {}, now {}",
+                    quote_line(command),
+                    quote_line(now)
+                ),
+            )),
+            None if name == "test" || name == "lint" || name == "typecheck" => {
+                findings.push(settings_finding(
+                    place(),
+                    "check-ignored",
+                    format!("script `{name}` was removed: it was {}", quote_line(command)),
+                ));
+            }
+            Some(_) | None => {}
+        }
+    }
+    findings
+}
+
+fn does_nothing(command: &str) -> bool {
+    let first = command.split([' ', ';', '&']).next().unwrap_or_default();
+    let alone = !command.contains("&&") || command.ends_with("exit 0");
+    matches!(first, "echo" | "true" | ":" | "exit" | "") && alone
+}

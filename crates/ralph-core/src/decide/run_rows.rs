@@ -1,0 +1,321 @@
+//! Rows `verified` to `block`, for a session that a run owns.
+
+use super::{StopCase, StopDecision, block, current_usage, driven_rows, end, plural};
+use crate::digest64::Digest64;
+use crate::facts::{BlockCap, StopEvidence, TreeIdentity};
+use crate::limits::{self, RunLimits};
+use crate::policy::OnTampering;
+use crate::reason::{self, HeldStop, ReasonContext, ReasonSize};
+use crate::record::{
+    DecisionRule, ReportLine, ReportedStatus, RunOrigin, RunRecord, StopOutcome, StopReport,
+};
+use crate::requirement::{EvidenceKind as Proof, PendingReason, Requirement, RequirementStatus};
+use crate::run::{RunState, TamperFlag};
+use crate::status::RunStatus;
+use crate::waiver;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+/// One stop of a run, with everything known about it.
+#[derive(Clone, Copy)]
+pub(super) struct RunStop<'a> {
+    pub case: &'a StopCase<'a>,
+    pub run: &'a RunRecord,
+    pub state: &'a RunState,
+    pub evidence: &'a StopEvidence,
+    pub report: &'a StopReport,
+    pub context: &'a ReasonContext<'a>,
+}
+
+pub(super) fn conclude(stop: &RunStop<'_>) -> StopDecision {
+    all_met(stop)
+        .map(|met| driven_rows::final_look(stop, met))
+        .or_else(|| tampered(stop))
+        .or_else(|| disputed(stop))
+        .or_else(|| gate_broken(stop))
+        .or_else(|| limit(stop))
+        .or_else(|| stalled(stop))
+        .or_else(|| driven_rows::hand_over(stop))
+        .unwrap_or_else(|| hold_agent(stop))
+}
+
+impl<'a> RunStop<'a> {
+    pub(super) fn run_and_limits(&self) -> (&'a RunRecord, &'a RunLimits) {
+        (self.run, self.limits())
+    }
+
+    pub(super) fn limits(&self) -> &'a RunLimits {
+        self.state.limits(self.run)
+    }
+
+    fn required(&self) -> impl Iterator<Item = &'a Requirement> {
+        self.evidence.requirements.iter().filter(|one| one.is_required())
+    }
+
+    pub(super) fn open_count(&self) -> usize {
+        self.required().filter(|one| one.is_open()).count()
+    }
+
+    /// `2 not met, 1 pending`
+    pub(super) fn describe_open(&self) -> String {
+        let pending = self.required().filter(|one| one.is_pending()).count();
+        let waived = self.waived_suffix();
+        match (self.open_count().saturating_sub(pending), pending) {
+            (open, 0) => format!("{open} not met{waived}"),
+            (0, pending) => format!("{pending} pending{waived}"),
+            (open, pending) => format!("{open} not met, {pending} pending{waived}"),
+        }
+    }
+
+    fn waived_suffix(&self) -> String {
+        match self.waived_count() {
+            0 => String::new(),
+            waived => format!(", {waived} waived by a person"),
+        }
+    }
+
+    /// How many requirements are not met but waived by a person.
+    fn waived_count(&self) -> usize {
+        let now_ms = self.case.facts.now_ms;
+        let is_waived = |one: &&Requirement| {
+            !matches!(one.status, RequirementStatus::Met(_))
+                && waiver::find_waiver(&one.name, &self.state.waivers, now_ms).is_some()
+        };
+        self.evidence.requirements.iter().filter(is_waived).count()
+    }
+
+    fn tampering(&self) -> Option<&'a str> {
+        self.case.facts.tampering.as_deref().or(self.evidence.tampering.as_deref())
+    }
+
+    /// Whether all open requirements are running gates and a time limit bounds the wait.
+    pub(super) fn only_gates_running(&self) -> bool {
+        self.open_count() > 0
+            && self.required().filter(|one| one.is_open()).all(Requirement::is_running)
+            && self.limits().max_duration_ms.is_some()
+            && self.tampering().is_none()
+    }
+
+    pub(super) fn is_context_nearly_full(&self) -> bool {
+        let permille = self.case.facts.context_permille.unwrap_or(0);
+        permille >= self.limits().handover_at_permille
+    }
+
+    /// The host's cap, if it is reached: the host would override another block and report the turn as a success.
+    fn reached_block_cap(&self) -> Option<u32> {
+        match self.case.facts.block_cap {
+            BlockCap::At(most) => (self.case.facts.consecutive_blocks >= most).then_some(most),
+            BlockCap::None => None,
+        }
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        self.state.elapsed_ms(self.case.facts.now_ms)
+    }
+
+    /// Digest of the tree and the failures. `None` while a gate is running, because its result will change it.
+    pub(super) fn state_digest(&self) -> Option<Digest64> {
+        match self.evidence.tree {
+            TreeIdentity::Known(_) if self.required().any(Requirement::is_running) => None,
+            TreeIdentity::Known(tree) => Some(self.report.failures.combine(tree)),
+            TreeIdentity::Unknown => None,
+        }
+    }
+}
+
+fn all_met(stop: &RunStop<'_>) -> Option<StopDecision> {
+    let count = stop.required().count();
+    let is_bare = count == 0 && stop.waived_count() == 0;
+    if stop.open_count() > 0 || is_bare || stop.tampering().is_some() {
+        return None;
+    }
+    let claimed =
+        stop.required().filter(|one| one.status == RequirementStatus::Met(Proof::Claimed));
+    let claimed = claimed.count();
+    let noun =
+        if count == 1 { "1 requirement is" } else { &format!("all {count} requirements are") };
+    let iterations = plural(stop.state.iteration, "iteration");
+    let how = format!("after {iterations} and {}", limits::format_duration(stop.elapsed_ms()));
+    let backed =
+        stop.required().filter(|one| one.status == RequirementStatus::Met(Proof::Backed)).count();
+    let backed = match backed {
+        0 => String::new(),
+        backed => format!(", {backed} of them by claims backed by passing gates"),
+    };
+    let waived = stop.waived_suffix();
+    Some(match (stop.state.tampered, claimed) {
+        (TamperFlag::Yes, _) => {
+            let because =
+                format!("{noun} met {how}{waived}, but ralph's own files were changed meanwhile");
+            end(DecisionRule::Tampered, RunStatus::NeedsReview, stop.run_and_limits(), because)
+        }
+        // With every requirement waived, nothing was measured.
+        (TamperFlag::No, 0) if count == 0 => {
+            let because = format!("no requirement is left {how}{waived}");
+            end(DecisionRule::Claimed, RunStatus::Claimed, stop.run_and_limits(), because)
+        }
+        (TamperFlag::No, 0) => {
+            let because = format!("{noun} met {how}{backed}{waived}");
+            end(DecisionRule::Verified, RunStatus::Verified, stop.run_and_limits(), because)
+        }
+        (TamperFlag::No, claimed) => {
+            let because = if claimed == count {
+                format!("{noun} claimed to be met {how}; nothing measured it{waived}")
+            } else {
+                let claims = if claimed == 1 { "a claim" } else { "claims" };
+                format!("{noun} met {how}, {claimed} of them only by {claims}{waived}")
+            };
+            end(DecisionRule::Claimed, RunStatus::Claimed, stop.run_and_limits(), because)
+        }
+    })
+}
+
+fn tampered(stop: &RunStop<'_>) -> Option<StopDecision> {
+    match (stop.tampering()?, stop.run.on_tampering) {
+        (what, OnTampering::EndInReview) => {
+            let what = reason::safe_line(what, 300, stop.context.redactor);
+            Some(end(DecisionRule::Tampered, RunStatus::NeedsReview, stop.run_and_limits(), what))
+        }
+        (_, OnTampering::Block) => None,
+    }
+}
+
+/// The agent disputes every open requirement, except those that wait for a disputed one. Only a person can decide.
+fn disputed(stop: &RunStop<'_>) -> Option<StopDecision> {
+    if stop.open_count() == 0 || stop.tampering().is_some() {
+        return None;
+    }
+    let redactor = stop.context.redactor;
+    let dispute = |one: &Requirement| {
+        let name = reason::safe_name(one, redactor);
+        stop.state.disputes.iter().find(|dispute| dispute.requirement == name)
+    };
+    let waits = |one: &Requirement| {
+        matches!(one.status, RequirementStatus::Pending(PendingReason::NotReached(_)))
+    };
+    let open = stop.required().filter(|one| one.is_open() && !waits(one));
+    let disputes: Option<Vec<_>> = open.map(dispute).collect();
+    let disputes = disputes?;
+    let first = disputes.first()?;
+    let why = reason::safe_line(&first.why, 200, redactor);
+    let more = match disputes.len() {
+        1 => String::new(),
+        count => format!(" (and {} more)", count - 1),
+    };
+    let because = format!("the agent disputes {}: {why}{more}", first.requirement);
+    Some(end(DecisionRule::NeedsHuman, RunStatus::NeedsHuman, stop.run_and_limits(), because))
+}
+
+fn gate_broken(stop: &RunStop<'_>) -> Option<StopDecision> {
+    let redactor = stop.context.redactor;
+    stop.required().find_map(|one| match &one.status {
+        RequirementStatus::Unknown(why)
+            if was_unknown(stop.state, &reason::safe_name(one, redactor)) =>
+        {
+            let (name, why) =
+                (reason::safe_name(one, redactor), reason::safe_line(why, 160, redactor));
+            let because = format!("{name} gave no result twice in a row: {why}");
+            Some(end(
+                DecisionRule::GateBroken,
+                RunStatus::GateBroken,
+                stop.run_and_limits(),
+                because,
+            ))
+        }
+        RequirementStatus::Unknown(_)
+        | RequirementStatus::Pending(_)
+        | RequirementStatus::Met(_)
+        | RequirementStatus::Unmet(_) => None,
+    })
+}
+
+fn limit(stop: &RunStop<'_>) -> Option<StopDecision> {
+    let usage = current_usage(stop.case.facts, stop.run, stop.state);
+    let own = stop.limits().reached(&usage).map(|used_up| used_up.to_string());
+    let own = own.or_else(|| {
+        driven_rows::daily_limit_reached(stop.run, stop.case.facts, usage.next_micro_usd)
+    });
+    let adopted =
+        stop.evidence.adopted_limit.as_ref().filter(|_| stop.run.origin == RunOrigin::Adopted);
+    let what = match (adopted, own, stop.reached_block_cap()) {
+        (Some(limit), ..) => reason::safe_line(limit, 120, stop.context.redactor),
+        (None, Some(used_up), _) => used_up,
+        (None, None, Some(cap)) => {
+            format!("held {cap} times in a row without a tool call, the most the host allows")
+        }
+        (None, None, None) => return None,
+    };
+    let because = format!("{what}, {}", stop.describe_open());
+    Some(end(DecisionRule::Limit, RunStatus::Exhausted, stop.run_and_limits(), because))
+}
+
+fn stalled(stop: &RunStop<'_>) -> Option<StopDecision> {
+    let stuck = stuck(stop).or_else(|| driven_rows::plateau(stop))?;
+    Some(driven_rows::try_remedy(stop, stuck))
+}
+
+fn stuck(stop: &RunStop<'_>) -> Option<StopDecision> {
+    let mark = stop.state_digest()?;
+    let times = stop.state.staleness(Some(mark)).saturating_add(1);
+    if times < stop.limits().stuck_after {
+        return None;
+    }
+    let stops = match times.saturating_sub(1) {
+        1 => "stop".to_string(),
+        count => format!("{count} stops"),
+    };
+    let because = format!(
+        "the last {stops} made no progress (state {}), {}",
+        mark.short(),
+        stop.describe_open()
+    );
+    Some(StopDecision {
+        mark: Some(mark),
+        ..end(DecisionRule::Stuck, RunStatus::Stuck, stop.run_and_limits(), because)
+    })
+}
+
+pub(super) fn hold_agent(stop: &RunStop<'_>) -> StopDecision {
+    let mark = stop.state_digest();
+    let (rule, because) = match stop.tampering() {
+        Some(what) => {
+            let what = reason::safe_line(what, 200, stop.context.redactor);
+            (DecisionRule::Tampered, format!("{what}; {}", stop.describe_open()))
+        }
+        None => (DecisionRule::Block, stop.describe_open()),
+    };
+    let held = HeldStop {
+        hold: stop.case.hold,
+        requirements: &stop.evidence.requirements,
+        failures_digest: stop.report.failures,
+        state_digest: mark,
+        tampering: stop.tampering(),
+        size: if stop.is_context_nearly_full() { ReasonSize::Short } else { ReasonSize::Full },
+    };
+    let reason = reason::render_reason(&held, stop.context);
+    let decision = StopDecision { mark, ..block(rule, because, reason.clone()) };
+    if stop.only_gates_running() {
+        StopDecision { outcome: StopOutcome::Awaited { reason }, ..decision }
+    } else {
+        decision
+    }
+}
+
+/// Whether the requirement had no result at the last stop that reported one.
+fn was_unknown(state: &RunState, name: &str) -> bool {
+    let lines = state.report.as_ref().map_or(&[][..], |report| &report.lines);
+    let is_unknown = |line: &ReportLine| {
+        line.standing == ReportedStatus::Unknown || line.was == Some(ReportedStatus::Unknown)
+    };
+    lines.iter().any(|line| line.name == name && is_unknown(line))
+}
+
+/// A gate that runs again keeps its `unknown` result until it has a new one.
+pub(super) fn remember_unknown(report: &mut StopReport, state: &RunState) {
+    for line in report.lines.iter_mut().filter(|line| line.standing == ReportedStatus::Pending) {
+        if was_unknown(state, &line.name) {
+            line.was = Some(ReportedStatus::Unknown);
+        }
+    }
+}

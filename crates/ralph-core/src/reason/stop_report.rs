@@ -1,0 +1,107 @@
+//! Builds the [`StopReport`](crate::record::StopReport) that the journal keeps of a stop.
+
+use super::{open_requirements, safe_line, safe_name};
+use crate::digest64::Digest64;
+use crate::record::{ReportLine, ReportedStatus, StopReport};
+use crate::redact::Redactor;
+use crate::requirement::{PendingReason, Requirement, RequirementStatus};
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+const MAX_LINES: usize = 20;
+const MAX_MET_NAMES: usize = 20;
+
+fn digest_failures(requirements: &[Requirement]) -> Digest64 {
+    let signatures: Vec<_> = open_requirements(requirements)
+        .map(|one| requirement_digest(one).0.to_le_bytes())
+        .collect();
+    let parts: Vec<&[u8]> = signatures.iter().map(<[u8; 8]>::as_slice).collect();
+    Digest64::of_parts(&parts)
+}
+
+pub(super) fn requirement_digest(requirement: &Requirement) -> Digest64 {
+    match &requirement.status {
+        RequirementStatus::Met(_) => Digest64::of_parts(&[requirement.name.as_bytes()]),
+        RequirementStatus::Unknown(why) => {
+            Digest64::of_parts(&[requirement.name.as_bytes(), b"unknown", why.as_bytes()])
+        }
+        // The reason for waiting changes every second (elapsed time), so it must not change the digest.
+        RequirementStatus::Pending(_) => {
+            Digest64::of_parts(&[requirement.name.as_bytes(), b"pending"])
+        }
+        RequirementStatus::Unmet(failure) => {
+            let mut parts =
+                alloc::vec![requirement.name.as_bytes(), b"unmet", failure.summary.as_bytes()];
+            parts.extend(failure.findings.iter().map(|finding| finding.message.as_bytes()));
+            parts.extend(failure.quote.iter().map(|quote| quote.text.as_bytes()));
+            Digest64::of_parts(&parts)
+        }
+    }
+}
+
+pub fn build_stop_report(requirements: &[Requirement], redactor: &Redactor) -> StopReport {
+    let count = |wanted: fn(&Requirement) -> bool| {
+        let found = requirements.iter().filter(|one| one.is_required() && wanted(one)).count();
+        u32::try_from(found).unwrap_or(u32::MAX)
+    };
+    let advisory = requirements.iter().filter(|one| !one.is_required() && one.is_unmet());
+    StopReport {
+        total: count(|_| true),
+        unmet: count(Requirement::is_unmet),
+        unknown: count(Requirement::is_unknown),
+        pending: count(Requirement::is_pending),
+        failures: digest_failures(requirements),
+        lines: open_requirements(requirements)
+            .chain(advisory)
+            .take(MAX_LINES)
+            .map(|one| report_line(one, redactor))
+            .collect(),
+        met: requirements
+            .iter()
+            .filter(|one| one.is_required() && matches!(one.status, RequirementStatus::Met(_)))
+            .map(|one| safe_name(one, redactor))
+            .enumerate()
+            // The progress of a pipeline is computed from all of its chunks, so none may be dropped.
+            .filter(|(at, name)| *at < MAX_MET_NAMES || name.starts_with("chunk "))
+            .map(|(_, name)| name)
+            .collect(),
+    }
+}
+
+fn report_line(requirement: &Requirement, redactor: &Redactor) -> ReportLine {
+    let (standing, note, findings) = match &requirement.status {
+        RequirementStatus::Unmet(failure) if requirement.is_required() => (
+            ReportedStatus::Unmet,
+            &failure.summary,
+            failure.findings.len().saturating_add(failure.unlisted),
+        ),
+        RequirementStatus::Unmet(failure) => (
+            ReportedStatus::Advisory,
+            &failure.summary,
+            failure.findings.len().saturating_add(failure.unlisted),
+        ),
+        RequirementStatus::Unknown(why) => (ReportedStatus::Unknown, why, 0),
+        RequirementStatus::Pending(
+            PendingReason::Running(why) | PendingReason::NotReached(why),
+        ) => (ReportedStatus::Pending, why, 0),
+        RequirementStatus::Met(_) => (ReportedStatus::Advisory, &requirement.name, 0),
+    };
+    let first = match &requirement.status {
+        RequirementStatus::Unmet(failure) => {
+            super::render_findings(failure, redactor).lines().next().map(ToString::to_string)
+        }
+        RequirementStatus::Met(_)
+        | RequirementStatus::Unknown(_)
+        | RequirementStatus::Pending(_) => None,
+    };
+    ReportLine {
+        was: None,
+        first,
+        name: safe_name(requirement, redactor),
+        stage: requirement.stage.name().to_string(),
+        standing,
+        note: safe_line(note, 200, redactor),
+        findings: u32::try_from(findings).unwrap_or(u32::MAX),
+        signature: requirement_digest(requirement),
+    }
+}

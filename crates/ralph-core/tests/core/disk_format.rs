@@ -1,0 +1,179 @@
+//! Files on users' disks stay readable: a fixture of every format that was ever written.
+
+use ralph_core::drive::RunnerEvent;
+use ralph_core::record::{FORMAT_VERSION, JournalEntry, RunChange, RunRecord};
+use ralph_core::run::RunState;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+const RUN: &str = include_str!("../../../../fixtures/state/v1/run.json");
+const SEALED: &str = include_str!("../../../../fixtures/state/v1/sealed-run.json");
+const STATE: &str = include_str!("../../../../fixtures/state/v1/state.json");
+const JOURNAL: &str = include_str!("../../../../fixtures/state/v1/journal.jsonl");
+const DRIVEN_STATE: &str = include_str!("../../../../fixtures/state/v1/driven-state.json");
+const DRIVEN_JOURNAL: &str = include_str!("../../../../fixtures/state/v1/driven-journal.jsonl");
+
+fn written(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap()
+}
+
+fn stored(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+fn journal() -> Vec<JournalEntry> {
+    JOURNAL.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn format_1_round_trips() {
+    let run: RunRecord = serde_json::from_str(RUN).unwrap();
+    let state: RunState = serde_json::from_str(STATE).unwrap();
+    assert_eq!(written(&run), stored(RUN));
+    assert_eq!(written(&state), stored(STATE));
+    for (entry, line) in journal().iter().zip(JOURNAL.lines()) {
+        assert_eq!(written(entry), stored(line));
+    }
+}
+
+/// A run with a policy stores the whole policy.
+#[test]
+fn a_sealed_policy_of_format_1_round_trips() {
+    let run: RunRecord = serde_json::from_str(SEALED).unwrap();
+    assert_eq!(written(&run), stored(SEALED));
+    assert_eq!(run.seal.map(|seal| seal.policy.gates.len()), Some(2));
+}
+
+#[test]
+fn a_journal_of_format_1_replays_to_its_state() {
+    let run: RunRecord = serde_json::from_str(RUN).unwrap();
+    let state: RunState = serde_json::from_str(STATE).unwrap();
+    assert_eq!(RunState::replay(&journal()), Some((run, state)));
+    let counted: Vec<u32> = journal().iter().map(|entry| entry.iteration).collect();
+    let replayed: Vec<u32> = (1..=journal().len())
+        .map(|length| RunState::replay(&journal()[..length]).unwrap().1.iteration)
+        .collect();
+    assert_eq!(counted, replayed);
+    assert!(journal().iter().all(|entry| entry.v == FORMAT_VERSION));
+}
+
+/// A cancelled run and a lost journal, which a single journal cannot both contain. The run had ended and stays ended.
+#[test]
+fn the_other_changes_of_format_1_are_read() {
+    let restored = format!(
+        r#"{{"v":1,"seq":11,"at_ms":1,"prev":"","iteration":2,"after":"","change":{{"restored":{{"run":{RUN},"state":{STATE}}}}}}}"#
+    );
+    let cancelled =
+        r#"{"v":1,"seq":12,"at_ms":2,"prev":"x","iteration":2,"after":"","change":"cancelled"}"#;
+    let entries: Vec<JournalEntry> = [restored.as_str(), cancelled]
+        .iter()
+        .map(|line| {
+            let entry: JournalEntry = serde_json::from_str(line).unwrap();
+            assert_eq!(written(&entry), stored(line));
+            entry
+        })
+        .collect();
+    let (run, state) = RunState::replay(&entries).unwrap();
+    assert_eq!(written(&run), stored(RUN));
+    let mut expected = stored(STATE);
+    expected["seq"] = 13.into();
+    assert_eq!(written(&state), expected);
+}
+
+/// A recorded part stays readable, and a state without parts is serialised as before.
+#[test]
+fn a_part_of_format_1_round_trips() {
+    let line = r#"{"v":1,"seq":4,"at_ms":9,"prev":"x","iteration":2,"after":"","change":{"part":{"who":{"kind":"subagent","id":"a1","name":"implementer"},"chunk":"parser","rule":"hold","reason":"ralph: hold 1 of 3","because":"1 of 2 requirements is not met","holds":1,"max_holds":3,"delivery":{"stop":"00000000000000ff","length":12},"took_ms":5}}}"#;
+    let entry: JournalEntry = serde_json::from_str(line).unwrap();
+    assert_eq!(written(&entry), stored(line));
+    let run: RunRecord = serde_json::from_str(RUN).unwrap();
+    let mut state = RunState::new(&run);
+    assert_eq!(written(&state).get("parts"), None);
+    state.apply(&entry);
+    let expected = r#"[{"who":{"kind":"subagent","id":"a1","name":"implementer"},"chunk":"parser","rule":"hold","holds":1,"delivery":{"stop":"00000000000000ff","length":12},"at_ms":9,"answer":"ralph: hold 1 of 3"}]"#;
+    assert_eq!(written(&state)["parts"], stored(expected));
+}
+
+/// A driven run with every kind of runner event.
+#[test]
+fn a_driven_run_of_format_1_round_trips() {
+    let mut kinds = BTreeSet::new();
+    let mut entries = Vec::new();
+    for line in DRIVEN_JOURNAL.lines() {
+        let entry: JournalEntry = serde_json::from_str(line).unwrap();
+        assert_eq!(written(&entry), stored(line));
+        if let RunChange::Drove(drove) = &entry.change {
+            kinds.insert(kind(drove));
+        }
+        entries.push(entry);
+    }
+    let all = "broke granted hands_over metered parked passed_on session settled silent tried waited_enough waits woke";
+    assert_eq!(kinds.into_iter().collect::<Vec<_>>().join(" "), all);
+    let (run, state) = RunState::replay(&entries).unwrap();
+    assert_eq!(written(&state), stored(DRIVEN_STATE));
+    assert_eq!(serde_json::from_str::<RunState>(DRIVEN_STATE).unwrap(), state);
+    assert_eq!(run.drive.map(|settings| settings.idle_ms), Some(600_000));
+    let counted: Vec<u32> = entries.iter().map(|entry| entry.iteration).collect();
+    let replayed: Vec<u32> = (1..=entries.len())
+        .map(|length| RunState::replay(&entries[..length]).unwrap().1.iteration)
+        .collect();
+    assert_eq!(counted, replayed);
+}
+
+/// No wildcard arm: a new kind must be added to the fixture.
+fn kind(drove: &RunnerEvent) -> &'static str {
+    match drove {
+        RunnerEvent::Session(_) => "session",
+        RunnerEvent::Metered(_) => "metered",
+        RunnerEvent::HandsOver { .. } => "hands_over",
+        RunnerEvent::Waits(_) => "waits",
+        RunnerEvent::Woke => "woke",
+        RunnerEvent::WaitedEnough { .. } => "waited_enough",
+        RunnerEvent::Tried { .. } => "tried",
+        RunnerEvent::Silent { .. } => "silent",
+        RunnerEvent::Broke { .. } => "broke",
+        RunnerEvent::Parked { .. } => "parked",
+        RunnerEvent::Settled { .. } => "settled",
+        RunnerEvent::PassedOn => "passed_on",
+        RunnerEvent::Granted { .. } => "granted",
+    }
+}
+
+/// The state of a run that is not driven, and so its hash, is the same as before runners existed.
+#[test]
+fn the_state_of_a_run_that_is_not_driven_omits_driving() {
+    let run: RunRecord = serde_json::from_str(RUN).unwrap();
+    assert_eq!(written(&RunState::new(&run)).get("driving"), None);
+    assert_eq!(written(&run).get("drive"), None);
+}
+
+/// The owner is parsed leniently: a run without a valid owner holds no session.
+#[test]
+fn an_invalid_owner_is_ignored() {
+    for owner in [Value::Null, "".into(), "../../etc/passwd".into(), "a b".into()] {
+        let mut run = stored(RUN);
+        run["owner"] = owner;
+        assert_eq!(serde_json::from_value::<RunRecord>(run).unwrap().owner, None);
+    }
+    let mut run = stored(RUN);
+    run.as_object_mut().unwrap().remove("owner");
+    assert_eq!(serde_json::from_value::<RunRecord>(run).unwrap().owner, None);
+}
+
+/// A field that a later version adds does not make this version fail.
+#[test]
+fn unknown_fields_are_ignored() {
+    let mut state = stored(STATE);
+    state["mood"] = "hopeful".into();
+    let known: RunState = serde_json::from_value(state).unwrap();
+    assert_eq!(written(&known), stored(STATE));
+}
+
+#[test]
+fn a_journal_without_a_valid_first_entry_is_rejected() {
+    let entries = journal();
+    assert_eq!(RunState::replay(&entries[1..]), None);
+    assert_eq!(RunState::replay(&[]), None);
+    assert!(matches!(entries[0].change, RunChange::Started(_)));
+}

@@ -1,5 +1,0 @@
-//! The sources of the index, and how they become records.
-
-pub(crate) mod memory;
-pub(crate) mod runs;
-pub(crate) mod sections;

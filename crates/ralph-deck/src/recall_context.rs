@@ -1,0 +1,47 @@
+//! The context of a search: ralph's home, the project and the redactor.
+
+use ralph_core::redact::Redactor;
+use ralph_core::text;
+use ralph_home::paths::RalphHome;
+use ralph_sys::env::Env;
+use ralph_sys::fs;
+use std::path::{Path, PathBuf};
+
+/// Built once per command and passed on.
+#[derive(Debug)]
+pub struct RecallContext {
+    pub home: RalphHome,
+    /// With symbolic links resolved, if it exists.
+    pub project: PathBuf,
+    /// The client's configuration directory, which contains its memory of each project.
+    client: Option<PathBuf>,
+    redactor: Redactor,
+}
+
+impl RecallContext {
+    pub fn new(env: &Env, home: RalphHome, project: &Path) -> Self {
+        Self {
+            home,
+            project: fs::resolve(project).unwrap_or_else(|| project.to_path_buf()),
+            client: env.claude_config_dir(),
+            redactor: Redactor::new(env.secrets()),
+        }
+    }
+
+    /// The project's path as records store it.
+    pub fn project_name(&self) -> String {
+        self.project.display().to_string()
+    }
+
+    /// The directory of the client's own memory of a project.
+    pub(crate) fn client_memory(&self, project: &Path) -> Option<PathBuf> {
+        let plain = |char: char| if char.is_ascii_alphanumeric() { char } else { '-' };
+        let slug: String = project.to_str()?.chars().map(plain).collect();
+        Some(self.client.as_ref()?.join("projects").join(slug).join("memory"))
+    }
+
+    /// Foreign text without hidden characters, control sequences and secrets.
+    pub(crate) fn clean_and_redact(&self, foreign: &[u8]) -> String {
+        self.redactor.redact(&text::clean(&String::from_utf8_lossy(foreign)))
+    }
+}

@@ -1,0 +1,44 @@
+//! The records that can be searched.
+
+/// The kind of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RecallKind {
+    /// A run: its goal, how it ended, and its obstacles.
+    Run,
+    /// The handoff that a run's session wrote for the next one.
+    Handoff,
+    /// A learning saved with `ralph learn`.
+    Learning,
+    /// A section of a file that agents keep as memory.
+    Memory,
+}
+
+impl RecallKind {
+    pub const ALL: [Self; 4] = [Self::Run, Self::Handoff, Self::Learning, Self::Memory];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Handoff => "handoff",
+            Self::Learning => "learning",
+            Self::Memory => "memory",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// A searchable record whose text is safe to store and to show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RecallRecord {
+    pub kind: RecallKind,
+    pub run: Option<String>,
+    pub project: String,
+    pub at_ms: u64,
+    pub title: String,
+    pub body: String,
+    pub path: String,
+    pub line: Option<u32>,
+}

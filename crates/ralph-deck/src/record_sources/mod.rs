@@ -1,0 +1,5 @@
+//! The sources of the index, and how they become records.
+
+pub(crate) mod memory;
+pub(crate) mod run_summary;
+pub(crate) mod sections;

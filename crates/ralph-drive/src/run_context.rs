@@ -1,0 +1,200 @@
+//! The state that all sessions of a run share: settings, home, redactor and the watcher that receives events.
+
+use crate::agent::{self, AgentClient};
+use crate::backoff::RetryContext;
+use crate::run_event::{RunEvent, RunProgress, RunWatcher};
+use crate::stop_requests::{StopRequest, StopRequests};
+use ralph_core::drive::{DriveSettings, MeterReading, RunnerEvent};
+use ralph_core::facts::{BlockCap, StopDriver};
+use ralph_core::id::RunId;
+use ralph_core::record::{JournalEntry, RunRecord};
+use ralph_core::redact::Redactor;
+use ralph_core::run::{DriveState, RunPhase, RunState, Spending};
+use ralph_home::paths::RalphHome;
+use ralph_home::store::{self, LoadedRun, StoreError};
+use ralph_home::world::{RunnerFacts, World};
+use ralph_home::{journal, ledger};
+use ralph_hook::{control, runner};
+use ralph_sys::clock::{self, Deadline};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Only the runner waits for a decision, so gates may take as long as their own timeouts allow.
+const LONGEST_ANSWER: Duration = Duration::from_hours(24);
+const LONGEST_TOOL: usize = 80;
+const MOST_TOOLS: usize = 20;
+
+pub(crate) struct RunContext<'a> {
+    pub client: &'a AgentClient,
+    pub home: &'a RalphHome,
+    pub run: RunId,
+    pub settings: DriveSettings,
+    pub stop_requests: &'a StopRequests,
+    pub redactor: Redactor,
+    pub watcher: &'a mut dyn RunWatcher,
+    pub hint_delivery: HintDelivery,
+    /// The stop request that was last acknowledged.
+    pub acknowledged: StopRequest,
+    /// Number of denied calls by tool.
+    pub denied_tools: BTreeMap<String, u32>,
+}
+
+/// Whether the next message contains a person's hints, which are delivered once the agent answers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HintDelivery {
+    None,
+    Pending,
+}
+
+impl std::fmt::Debug for RunContext<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ride").field("run", &self.run).finish_non_exhaustive()
+    }
+}
+
+impl RunContext<'_> {
+    pub(crate) fn emit(&mut self, event: &RunEvent) {
+        self.watcher.on_event(event);
+    }
+
+    pub(crate) fn note(&mut self, text: &str) {
+        let text = ralph_core::text::clean_line(&self.redactor.redact(text), 1_000);
+        self.emit(&RunEvent::Note { text });
+    }
+
+    /// Counts a denied call for the report, up to the number of tools that it lists.
+    pub(crate) fn count_denied_tool(&mut self, tool: &str) {
+        let tool = ralph_core::text::clean_line(&self.redactor.redact(tool), LONGEST_TOOL);
+        if self.denied_tools.len() < MOST_TOOLS || self.denied_tools.contains_key(&tool) {
+            let count = self.denied_tools.entry(tool).or_default();
+            *count = count.saturating_add(1);
+        }
+    }
+
+    pub(crate) fn stop_request(&self) -> StopRequest {
+        self.stop_requests.strongest()
+    }
+
+    /// Confirms a Ctrl-C to the person and explains what another one does.
+    pub(crate) fn acknowledge_stop_request(&mut self) {
+        let wish = self.stop_request();
+        if wish > self.acknowledged {
+            self.acknowledged = wish;
+            self.note(match wish {
+                StopRequest::None => return,
+                StopRequest::AfterTurn => {
+                    "stopping after this turn; press Ctrl-C again to stop now"
+                }
+                StopRequest::Now => "stopping now",
+            });
+        }
+    }
+
+    pub(crate) fn world(&self, driver: StopDriver, context_permille: Option<u16>) -> Option<World> {
+        let world = self.world_without_driver()?;
+        let cap = BlockCap::At(self.block_cap());
+        let spent_today_micro_usd = self.spent_today();
+        let known = RunnerFacts { driver, context_permille, cap, spent_today_micro_usd };
+        Some(World { driven: Some(known), ..world })
+    }
+
+    /// A world without facts about the driver, for operations that decide nothing.
+    fn world_without_driver(&self) -> Option<World> {
+        let world = World::new(self.client.env.clone(), Deadline::after(LONGEST_ANSWER))?;
+        Some(World { home: self.home.clone(), ..world })
+    }
+
+    pub(crate) fn spent_today(&self) -> Option<u64> {
+        self.settings.day_micro_usd?;
+        // An unreadable ledger imposes no limit; the run's own limit still applies.
+        ledger::spent_today(self.home, clock::now_ms()).ok()
+    }
+
+    /// Unlimited if the run cannot be loaded: the next operation reports that error.
+    fn block_cap(&self) -> u32 {
+        let opened = self.load();
+        opened.map_or(u32::MAX, |it| agent::block_cap(it.state.limits(&it.run)))
+    }
+
+    /// The input of the backoff policy.
+    pub(crate) fn retry_context<'a>(&'a self, driving: &'a DriveState) -> RetryContext<'a> {
+        RetryContext {
+            run: &self.run,
+            waits: &self.settings.waits,
+            driving,
+            now_ms: clock::now_ms(),
+            local_second_of_day: clock::local_second_of_day,
+        }
+    }
+
+    pub(crate) fn load(&self) -> Result<LoadedRun, StoreError> {
+        store::load_run(self.home, &self.run)
+    }
+
+    pub(crate) fn record(&self, drove: RunnerEvent) -> Result<LoadedRun, StoreError> {
+        let world = self.world_without_driver().ok_or(StoreError::TimedOut)?;
+        runner::record_drive(&world, &self.run, drove)
+    }
+
+    /// Records the session's cost, and books its growth since `booked` in today's ledger.
+    pub(crate) fn charge(
+        &self,
+        booked: Spending,
+        metered: MeterReading,
+    ) -> Result<LoadedRun, StoreError> {
+        if let Some(expense) = ledger::LedgerEntry::new(&self.run, booked, &metered) {
+            // If the ledger cannot be written, the daily limit is not enforced; the run's own limit still is.
+            drop(ledger::append_spending(self.home, clock::now_ms(), &expense));
+        }
+        self.record(RunnerEvent::Metered(metered))
+    }
+
+    /// All journal entries; none if the journal cannot be read.
+    pub(crate) fn entries(&self) -> Vec<JournalEntry> {
+        let read = journal::read_journal(&self.home.run(&self.run).journal());
+        read.map(|read| read.entries).unwrap_or_default()
+    }
+
+    /// The run's phase, which another process may have changed meanwhile.
+    pub(crate) fn phase(&self) -> Result<RunPhase, StoreError> {
+        Ok(control::effective_phase(self.home, &self.load()?))
+    }
+
+    pub(crate) fn emit_progress(
+        &mut self,
+        context_permille: Option<u16>,
+    ) -> Result<(), StoreError> {
+        let opened = self.load()?;
+        self.emit_progress_of(&opened, context_permille);
+        Ok(())
+    }
+
+    /// Like [`emit_progress`](Self::emit_progress), for a run that is already loaded.
+    pub(crate) fn emit_progress_of(&mut self, opened: &LoadedRun, context_permille: Option<u16>) {
+        let standing = run_progress(&opened.run, &opened.state, context_permille);
+        self.emit(&RunEvent::Standing(standing));
+    }
+}
+
+pub(crate) fn run_progress(
+    run: &RunRecord,
+    state: &RunState,
+    context_permille: Option<u16>,
+) -> RunProgress {
+    let limits = state.limits(run);
+    let spent = state.driving.spent();
+    RunProgress {
+        iteration: state.iteration,
+        max_iterations: limits.max_iterations,
+        context_permille,
+        spent_micro_usd: spent.micro_usd,
+        max_cost_micro_usd: limits.max_cost_micro_usd,
+        tokens: spent.tokens,
+        max_tokens: limits.max_tokens,
+        elapsed_ms: state.elapsed_ms(clock::now_ms()),
+        max_duration_ms: limits.max_duration_ms,
+        sessions: state.driving.count,
+        open: state.report.as_ref().map(ralph_core::record::StopReport::open_count),
+        total: state.report.as_ref().map(|report| report.total),
+    }
+}

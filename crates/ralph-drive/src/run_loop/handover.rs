@@ -1,0 +1,67 @@
+//! Hand-over from one session to the next: the handoff is written, the old process ends and a fresh one reads it.
+
+use super::{DriveError, NextStep, RunLoop, STOPPED_BY_SIGNAL};
+use crate::handoff::{self, HandoffInput};
+use crate::run_event::RunEvent;
+use crate::session::AgentConversation;
+use crate::stop_requests::StopRequest;
+use ralph_core::drive::RunnerEvent;
+use ralph_core::record::{JournalEntry, RunChange};
+use ralph_core::status::RunStatus;
+use ralph_home::store::LoadedRun;
+use ralph_hook::run_output;
+use ralph_sys::clock;
+use ralph_sys::fs::{self, Durability};
+
+const LARGEST_GOAL: usize = 64 * 1024;
+
+impl RunLoop<'_, '_> {
+    pub(super) fn hand_over(&mut self, why: &str) -> Result<NextStep, DriveError> {
+        let permille = self.conversation.as_ref().and_then(AgentConversation::context_permille);
+        self.ctx.record(RunnerEvent::HandsOver { why: why.to_string(), permille })?;
+        let notes = match &mut self.conversation {
+            Some(conversation) => conversation.request_notes(self.ctx)?,
+            None => None,
+        };
+        self.terminate_conversation()?;
+        if self.ctx.stop_request() != StopRequest::None {
+            return Ok(NextStep::Park(RunStatus::Cancelled, STOPPED_BY_SIGNAL.to_string()));
+        }
+        let text = self.write_handoff(why, notes.as_deref())?;
+        let handoff = self.ctx.home.run(&self.ctx.run).handoff();
+        self.ctx.emit(&RunEvent::HandedOver { why: why.to_string(), permille, handoff });
+        Ok(NextStep::Fresh(text))
+    }
+
+    /// Builds the handoff from recorded facts and saves a copy in the run's directory.
+    fn write_handoff(&mut self, why: &str, notes: Option<&str>) -> Result<String, DriveError> {
+        let LoadedRun { run, state, .. } = self.ctx.load()?;
+        let paths = self.ctx.home.run(&run.id);
+        let trail =
+            run_output::capture_output(self.ctx.home, &run, "handed over to a fresh session");
+        let goal = fs::read_range(&paths.goal(), 0, LARGEST_GOAL).unwrap_or_default();
+        let entries = self.ctx.entries();
+        let learned = |entry: &JournalEntry| {
+            let RunChange::Learned { title, .. } = &entry.change else { return None };
+            Some(title.clone())
+        };
+        let learnings: Vec<_> = entries.iter().filter_map(learned).collect();
+        let goal = String::from_utf8_lossy(&goal);
+        let handoff = HandoffInput {
+            goal: &goal,
+            run: &run,
+            state: &state,
+            entries: &entries,
+            changed: &trail.files,
+            commits: &trail.commits,
+            learnings: &learnings,
+            notes,
+            why,
+            nonce: clock::nonce(),
+        };
+        let text = handoff::handoff_text(&handoff, &self.ctx.redactor);
+        // The next session gets it in its prompt; the file is only for people, so a failed write is harmless.
+        drop(fs::replace(&paths.handoff(), text.as_bytes(), Durability::Cached));
+        Ok(text)
+    }
+}

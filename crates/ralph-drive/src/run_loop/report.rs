@@ -1,0 +1,322 @@
+//! The final report of a driven run, and the next command it suggests.
+
+use super::{DriveError, RunLoop};
+use crate::run_context;
+use crate::run_event::{DeniedTool, DriveReport, OpenRequirement};
+use crate::turn_ending::TurnEnding;
+use ralph_core::drive::{CostSource, MeterBasis, MeterReading, RunnerEvent};
+use ralph_core::ending;
+use ralph_core::record::{JournalEntry, ReportedStatus, RunChange, RunRecord, StopOutcome};
+use ralph_core::run::RunPhase;
+use ralph_core::status::RunStatus;
+use ralph_core::text;
+use ralph_git::{git, worktree};
+use ralph_home::store::LoadedRun;
+use ralph_hook::run_output::{self, RunOutput};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const SHOWN_OPEN: usize = 20;
+const SHOWN_ID: usize = 10;
+
+/// What a person has to do before a parked run can be resumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ResumeAdvice {
+    Resume,
+    /// Answer the agent's question.
+    Answer,
+    /// Resolve a conflict with the target branch.
+    Resolve,
+    Trust,
+    LogIn,
+    Pay,
+    /// Start another run: the model of this one does not exist and cannot be changed.
+    ChangeModel,
+    ForkAnother,
+}
+
+impl ResumeAdvice {
+    pub(super) fn for_ending(ending: &TurnEnding) -> Self {
+        match ending {
+            TurnEnding::Auth(_) => Self::LogIn,
+            TurnEnding::Billing(_) => Self::Pay,
+            TurnEnding::NotFound(_) => Self::ChangeModel,
+            TurnEnding::Done
+            | TurnEnding::Unasked
+            | TurnEnding::Overridden
+            | TurnEnding::Empty
+            | TurnEnding::HookStopped
+            | TurnEnding::MaxTurns
+            | TurnEnding::Budget
+            | TurnEnding::RateLimited { .. }
+            | TurnEnding::Overloaded
+            | TurnEnding::Network
+            | TurnEnding::Server
+            | TurnEnding::ContextFull
+            | TurnEnding::OutputLimit
+            | TurnEnding::Refused
+            | TurnEnding::Interrupted
+            | TurnEnding::NoSession
+            | TurnEnding::Error(_)
+            | TurnEnding::Crashed(_)
+            | TurnEnding::Silent => Self::Resume,
+        }
+    }
+}
+
+impl RunLoop<'_, '_> {
+    pub(super) fn build_report(&mut self) -> Result<DriveReport, DriveError> {
+        let LoadedRun { run, state, .. } = self.ctx.load()?;
+        let phase = self.ctx.phase()?;
+        let entries = self.ctx.entries();
+        let (status, because) = match (phase, &state.driving.parked) {
+            (RunPhase::Ended(status), _) => (status, ending_reason(&entries, status)),
+            (_, Some(parked)) => (parked.status, parked.why.clone()),
+            (RunPhase::Active | RunPhase::Orphaned | RunPhase::Paused { .. }, None) => {
+                (RunStatus::Crashed, "no runner drives it any more".to_string())
+            }
+        };
+        let trail = run_output::capture_output(self.ctx.home, &run, "end of the run");
+        let standing = run_context::run_progress(&run, &state, None);
+        let lines = state.report.iter().flat_map(|report| &report.lines);
+        let open = lines.filter(|line| line.standing != ReportedStatus::Advisory).take(SHOWN_OPEN);
+        let next = match phase {
+            RunPhase::Ended(RunStatus::Verified) => self.review_command(&run, &trail),
+            RunPhase::Ended(RunStatus::Exhausted) => Some(ending::fork_command(&run.id, status)),
+            RunPhase::Ended(_) => Some(format!("ralph why {}", run.id)),
+            RunPhase::Active | RunPhase::Orphaned | RunPhase::Paused { .. } => {
+                Some(self.resume_command(&run))
+            }
+        };
+        let settled = last_landing_outcome(&entries);
+        let is_mentioned = settled.is_some() || self.names_worktree(&because);
+        let unmerged = self.unmerged_work(&trail).filter(|_| !is_mentioned);
+        let denied =
+            |(tool, count): (&String, &u32)| DeniedTool { tool: tool.clone(), count: *count };
+        Ok(DriveReport {
+            run: run.id.clone(),
+            title: run.title.clone(),
+            status,
+            because: self.ctx.redactor.redact(&because),
+            standing,
+            open: open
+                .map(|line| OpenRequirement {
+                    name: line.name.clone(),
+                    note: text::clean_line(&line.note, 200),
+                })
+                .collect(),
+            met: state.report.as_ref().map(|report| report.met.clone()).unwrap_or_default(),
+            // A commit made after the verification was not judged.
+            commit: trail.commit().filter(|commit| {
+                self.verified_head.as_ref().is_none_or(|judged| judged.starts_with(commit.as_str()))
+            }),
+            uncommitted: trail.work.as_ref().map(|work| work.changed_count),
+            files: trail.files,
+            commits: trail.commits,
+            checkpoint: trail.checkpoint.map(|number| number.to_string()),
+            next,
+            settled,
+            unmerged,
+            assumed_micro_usd: assumed_cost(&entries),
+            denied: self.ctx.denied_tools.iter().map(denied).collect(),
+            sessions: state.driving.sessions.iter().map(|it| it.session.id.clone()).collect(),
+        })
+    }
+
+    /// How the run's work tree was settled, if it was.
+    pub(super) fn landing_outcome(&self) -> Option<String> {
+        last_landing_outcome(&self.ctx.entries())
+    }
+
+    fn unmerged_work(&self, trail: &RunOutput) -> Option<String> {
+        let worktree = self.ctx.settings.worktree.as_ref()?;
+        let changed = trail.work.as_ref().map(|work| work.changed_count);
+        Some(worktree::describe_unmerged(worktree, changed))
+    }
+
+    /// Whether the reason already contains the path of the work tree.
+    fn names_worktree(&self, because: &str) -> bool {
+        let worktree = self.ctx.settings.worktree.as_ref();
+        worktree.is_some_and(|worktree| because.contains(&format!("`{}`", worktree.path)))
+    }
+
+    /// The command that shows the verified work from the person's directory. Landed work is reported separately.
+    fn review_command(&self, run: &RunRecord, trail: &RunOutput) -> Option<String> {
+        let work = trail.work.as_ref().filter(|_| self.ctx.settings.worktree.is_none())?;
+        let project = Path::new(&run.project);
+        let here = self.ctx.client.env.current_dir();
+        let is_here =
+            here.is_some_and(|here| git::work_tree_root(&here) == git::work_tree_root(project));
+        let git = if is_here { "git".to_string() } else { worktree::git_command_in(&run.project) };
+        let base = self.ctx.settings.base().filter(|base| work.head.as_deref() != Some(*base));
+        let base = base.map(|base| base.get(..SHOWN_ID).unwrap_or(base));
+        match (work.changed_count, &work.head) {
+            (0, _) => Some(format!("{git} diff {}", base?)),
+            (_, Some(_)) => Some(format!("{git} status && {git} diff {}", base.unwrap_or("HEAD"))),
+            (_, None) => Some(format!("{git} status")),
+        }
+    }
+
+    fn resume_command(&self, run: &RunRecord) -> String {
+        let id = &run.id;
+        let go_on = format!("ralph run --resume {id}");
+        match self.advice {
+            ResumeAdvice::Resume => go_on,
+            ResumeAdvice::Answer => format!("ralph tell {id} \"…\" && {go_on}"),
+            ResumeAdvice::Trust => format!("ralph trust && {go_on}"),
+            ResumeAdvice::LogIn => format!("`claude /login` or set its API key, then `{go_on}`"),
+            ResumeAdvice::Pay => format!("fix the billing problem, then `{go_on}`"),
+            ResumeAdvice::ChangeModel => {
+                format!("`ralph run --model …` with another model, or `{go_on}` once it exists")
+            }
+            ResumeAdvice::ForkAnother => {
+                "`ralph run … --fork` with a session that the agent has".to_string()
+            }
+            ResumeAdvice::Resolve => match &self.ctx.settings.worktree {
+                Some(tree) => {
+                    let merge = worktree::conflict_command(tree);
+                    format!("`{merge}`, resolve and commit there, then `{go_on}`")
+                }
+                None => go_on,
+            },
+        }
+    }
+}
+
+/// Why the run ended, from its journal.
+fn ending_reason(entries: &[JournalEntry], status: RunStatus) -> String {
+    let ended = entries.iter().rev().find_map(|entry| {
+        if let RunChange::Decided(decided) = &entry.change
+            && let StopOutcome::Ended(_) = decided.outcome
+        {
+            return Some(decided.because.clone());
+        }
+        if let RunChange::Overridden { how } = &entry.change {
+            return Some(how.clone());
+        }
+        (entry.change == RunChange::Cancelled).then(|| "cancelled by a person".to_string())
+    });
+    ended.unwrap_or_else(|| status.name().to_string())
+}
+
+fn last_landing_outcome(entries: &[JournalEntry]) -> Option<String> {
+    entries.iter().rev().find_map(|entry| {
+        let RunChange::Drove(drove) = &entry.change else { return None };
+        let RunnerEvent::Settled { how } = drove.as_ref() else { return None };
+        Some(how.clone())
+    })
+}
+
+/// The part of the metered cost that was assumed and never billed.
+fn assumed_cost(entries: &[JournalEntry]) -> u64 {
+    let mut sessions: BTreeMap<&str, AssumedCost> = BTreeMap::new();
+    for entry in entries {
+        let RunChange::Drove(drove) = &entry.change else { continue };
+        match drove.as_ref() {
+            // A new process does not bill what an earlier one spent.
+            RunnerEvent::Session(session) => {
+                sessions.entry(session.id.as_str()).or_default().in_flight = 0;
+            }
+            RunnerEvent::Metered(metered) if metered.source == CostSource::Agent => {
+                sessions.entry(metered.session.as_str()).or_default().add(metered);
+            }
+            RunnerEvent::Metered(_)
+            | RunnerEvent::HandsOver { .. }
+            | RunnerEvent::Waits(_)
+            | RunnerEvent::Woke
+            | RunnerEvent::WaitedEnough { .. }
+            | RunnerEvent::Tried { .. }
+            | RunnerEvent::Silent { .. }
+            | RunnerEvent::Broke { .. }
+            | RunnerEvent::Parked { .. }
+            | RunnerEvent::Settled { .. }
+            | RunnerEvent::Granted { .. }
+            | RunnerEvent::PassedOn => {}
+        }
+    }
+    sessions.values().fold(0, |sum: u64, session| sum.saturating_add(session.micro_usd))
+}
+
+/// The assumed cost of one session.
+#[derive(Default)]
+struct AssumedCost {
+    spent: u64,
+    micro_usd: u64,
+    /// The part that belongs to a turn that may still be billed.
+    in_flight: u64,
+}
+
+impl AssumedCost {
+    fn add(&mut self, metered: &MeterReading) {
+        let grown = metered.micro_usd.saturating_sub(self.spent);
+        match metered.meter {
+            MeterBasis::Assumed => {
+                self.micro_usd = self.micro_usd.saturating_add(grown);
+                self.in_flight = self.in_flight.saturating_add(grown);
+            }
+            MeterBasis::Told => {
+                // If the bill is lower than the assumption, the rest stays assumed: recorded costs never shrink.
+                let left = self.spent.saturating_sub(metered.micro_usd).min(self.in_flight);
+                let billed = std::mem::take(&mut self.in_flight).saturating_sub(left);
+                self.micro_usd = self.micro_usd.saturating_sub(billed);
+            }
+        }
+        self.spent = self.spent.max(metered.micro_usd);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ralph_core::drive::{RunnerSession, SessionOrigin};
+    use ralph_core::id::SessionId;
+
+    /// A cost that is assumed in the middle of a turn is billed at its end, unless the process exits first.
+    #[test]
+    fn only_unbilled_costs_stay_assumed() {
+        use MeterBasis::{Assumed, Told};
+        for (story, expected) in [
+            (&[Some((5, Told)), Some((9, Told))][..], 0),
+            (&[Some((5, Told)), Some((8, Assumed)), Some((9, Told))], 0),
+            (&[Some((5, Told)), Some((8, Assumed)), Some((6, Told))], 2),
+            (&[Some((5, Told)), Some((15, Assumed))], 10),
+            (&[Some((5, Told)), Some((15, Assumed)), None, Some((16, Told))], 10),
+            (&[Some((1, Assumed)), None, Some((2, Assumed)), None, Some((7, Told))], 2),
+            (&[], 0),
+        ] {
+            let id = SessionId::parse("s1").unwrap();
+            let entries = story.iter().map(|step| match step {
+                None => RunnerEvent::Session(RunnerSession {
+                    id: id.clone(),
+                    how: SessionOrigin::Resumed,
+                    model: None,
+                    argv: Vec::new(),
+                    env: Vec::new(),
+                    mark: None,
+                }),
+                Some((micro_usd, meter)) => RunnerEvent::Metered(MeterReading {
+                    session: id.clone(),
+                    source: CostSource::Agent,
+                    micro_usd: *micro_usd,
+                    tokens: 0,
+                    turns: 0,
+                    meter: *meter,
+                }),
+            });
+            let entries: Vec<_> = entries.map(entry).collect();
+            assert_eq!(assumed_cost(&entries), expected, "{story:?}");
+        }
+    }
+
+    fn entry(drove: RunnerEvent) -> JournalEntry {
+        JournalEntry {
+            v: ralph_core::record::FORMAT_VERSION,
+            seq: 0,
+            at_ms: 0,
+            iteration: 0,
+            change: RunChange::Drove(Box::new(drove)),
+            prev: String::new(),
+            after: String::new(),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Answers to hook callbacks. The decision is made by the same code as for any hook. It runs on a thread of its own,
+//! because gates take time and subagents run in parallel.
+
+use crate::wire;
+use ralph_core::decide::StopDecision;
+use ralph_core::event::{HookEvent, ReplyOccasion, StopEvent};
+use ralph_core::id::RunId;
+use ralph_core::verdict::Verdict;
+use ralph_home::world::World;
+use ralph_hook::dispatch::{self, HookCall};
+use ralph_hook::prompts::CommandRequest;
+use ralph_hook::runner;
+use ralph_host::{BlockStyle, HookReply, Host};
+use serde_json::json;
+
+/// The hook events with a callback. Prompts have none, because only the runner sends them.
+pub(super) const EVENTS: [&str; 9] = [
+    "Stop",
+    "SubagentStop",
+    "TaskCompleted",
+    "TeammateIdle",
+    "TaskCreated",
+    "StopFailure",
+    "SessionStart",
+    "PreToolUse",
+    "PostCompact",
+];
+/// In seconds, longer than any gate may take. The client's default is ten minutes.
+const TIMEOUT: u32 = 90_000;
+
+pub(super) fn callback_hooks() -> Vec<wire::CallbackHook<'static>> {
+    let hook = |event| wire::CallbackHook {
+        event,
+        matcher: None,
+        callback: event,
+        timeout_s: Some(TIMEOUT),
+    };
+    EVENTS.into_iter().map(hook).collect()
+}
+
+/// The result of a callback.
+#[derive(Debug)]
+pub(super) struct CallbackAnswer {
+    pub request: String,
+    /// The line to send to the client.
+    pub line: Vec<u8>,
+    /// Only for a stop of the main agent.
+    pub decision: Option<StopDecision>,
+    pub stop: Option<Box<StopEvent>>,
+    pub what: CallbackKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallbackKind {
+    Stop,
+    Other,
+}
+
+/// The kind of a callback, from its id.
+pub(super) fn callback_kind(callback: &str) -> CallbackKind {
+    match callback {
+        "Stop" => CallbackKind::Stop,
+        _ => CallbackKind::Other,
+    }
+}
+
+pub(super) fn answer_callback(
+    world: &World,
+    run: &RunId,
+    request: String,
+    input: &str,
+) -> CallbackAnswer {
+    let Ok(HookEvent::Stop(stop)) = Host::Claude.parse(input.as_bytes()) else {
+        let call =
+            HookCall { host: Host::Claude, style: BlockStyle::Context, execute_command: no_person };
+        let reply = dispatch::handle_event(world, call, input.as_bytes());
+        let line = wire::callback_answer(&request, &callback_body(&reply));
+        return CallbackAnswer {
+            request,
+            line,
+            decision: None,
+            stop: None,
+            what: CallbackKind::Other,
+        };
+    };
+    let (verdict, decision) = match runner::decide_driven_stop(world, run, &stop) {
+        Ok(decision) => (decision.verdict.clone(), Some(decision)),
+        Err(error) => (runner::allow_after_runner_error(world, run, &error), None),
+    };
+    let reply = Host::Claude.render(BlockStyle::Context, ReplyOccasion::Stop, &verdict);
+    let line = wire::callback_answer(&request, &callback_body(&reply));
+    CallbackAnswer { request, line, decision, stop: Some(Box::new(stop)), what: CallbackKind::Stop }
+}
+
+/// No person types in a session that a runner drives.
+fn no_person(_: &World, _: &CommandRequest<'_>) -> Verdict {
+    Verdict::Allow
+}
+
+/// Converts a command hook's reply into the JSON object of a callback's answer.
+fn callback_body(reply: &HookReply) -> Vec<u8> {
+    if reply.exit == 2 {
+        let reason = String::from_utf8_lossy(&reply.stderr);
+        return json!({ "decision": "block", "reason": reason.trim_end() })
+            .to_string()
+            .into_bytes();
+    }
+    reply.stdout.clone()
+}

@@ -1,0 +1,177 @@
+//! Parsers for the result of a turn and for rate-limit events.
+
+use super::json_fields::JsonFields;
+use super::message::{self, TokenUsage};
+use ralph_core::id::SessionId;
+
+const LONGEST_TEXT: usize = 20_000;
+const LONGEST_WORD: usize = 80;
+const LONGEST_ERROR: usize = 300;
+const MOST_ERRORS: usize = 10;
+const MOST_MODELS: usize = 20;
+/// A timestamp of at least this is in milliseconds, not in seconds.
+const SECONDS_END: u64 = 100_000_000_000;
+
+/// One `result` line. A message may have several: each background task reports in a turn of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TurnResult {
+    pub session: Option<SessionId>,
+    pub subtype: String,
+    pub is_error: bool,
+    pub terminal_reason: Option<String>,
+    pub stop_reason: Option<String>,
+    /// The agent's last text, if any.
+    pub text: Option<String>,
+    pub errors: Vec<String>,
+    pub num_turns: Option<u64>,
+    pub duration_ms: Option<u64>,
+    /// Total of the session so far, subagents included. Restarts at 0 in the process after one that was killed.
+    pub micro_usd: Option<u64>,
+    /// Tokens of this turn, without subagents.
+    pub usage: Option<TokenUsage>,
+    /// Totals of the session so far, by model.
+    pub models: Vec<StreamModelUsage>,
+    /// Since the last result of this process, subagents included, by model.
+    pub since: Vec<StreamModelUsage>,
+    /// Names of the tools that were denied.
+    pub denied: Vec<String>,
+    pub api_status: Option<u16>,
+    pub api_error_type: Option<String>,
+    pub api_error: Option<String>,
+    /// Index of the result within this process.
+    pub index: Option<u64>,
+    /// What started the turn if it was not a message, such as `task-notification`.
+    pub origin: Option<String>,
+    /// Ids of the messages that this answers, if they had any.
+    pub answers: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamModelUsage {
+    pub model: String,
+    pub usage: TokenUsage,
+    pub micro_usd: u64,
+    pub window: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RateLimitEvent {
+    pub status: RateLimitStatus,
+    pub resets_at_ms: Option<u64>,
+    /// `five_hour`, `seven_day` …
+    pub kind: Option<String>,
+    /// Use of the window, in thousandths.
+    pub used_permille: Option<u16>,
+    /// Extra usage is paid separately, so a rejected window does not stop the agent.
+    pub is_overage: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateLimitStatus {
+    Allowed,
+    Warning,
+    Rejected,
+    Unknown,
+}
+
+impl TurnResult {
+    /// Whether no request was sent to a model.
+    pub fn is_idle(&self) -> bool {
+        self.usage.unwrap_or_default().total() == 0
+            && self.since.iter().all(StreamModelUsage::is_zero)
+    }
+
+    /// Tokens since the last result, subagents included.
+    pub fn since_tokens(&self) -> u64 {
+        self.since.iter().fold(0, |sum: u64, model| sum.saturating_add(model.usage.total()))
+    }
+}
+
+impl StreamModelUsage {
+    fn is_zero(&self) -> bool {
+        self.usage.total() == 0 && self.micro_usd == 0
+    }
+}
+
+pub(super) fn parse_result(line: &JsonFields<'_>) -> TurnResult {
+    let word = |key| line.line(key, LONGEST_WORD);
+    let errors = line.strings("errors");
+    let denials = line.objects("permission_denials");
+    let mut answers: Vec<_> = line.id("user_message_uuid").into_iter().collect();
+    answers.extend(line.strings("user_message_uuids"));
+    answers.dedup();
+    answers.retain(|id| id.len() <= LONGEST_WORD);
+    TurnResult {
+        session: line.string("session_id").and_then(|id| SessionId::parse(&id)),
+        subtype: word("subtype").unwrap_or_default(),
+        is_error: line.flag("is_error") == Some(true),
+        terminal_reason: word("terminal_reason"),
+        stop_reason: word("stop_reason"),
+        text: line.text("result", LONGEST_TEXT),
+        errors: errors
+            .iter()
+            .take(MOST_ERRORS)
+            .map(|error| ralph_core::text::clean_line(error, LONGEST_ERROR))
+            .collect(),
+        num_turns: line.count("num_turns"),
+        duration_ms: line.count("duration_ms"),
+        micro_usd: line.micro_usd("total_cost_usd"),
+        usage: line.object("usage").as_ref().map(message::parse_usage),
+        models: parse_models(line.object("modelUsage")),
+        since: parse_models(line.object("model_usage_since_last_result")),
+        denied: denials
+            .iter()
+            .filter_map(|denial| denial.line("tool_name", LONGEST_WORD))
+            .take(MOST_ERRORS)
+            .collect(),
+        api_status: line.count("api_error_status").and_then(|status| u16::try_from(status).ok()),
+        api_error_type: word("api_error_type"),
+        api_error: word("api_error"),
+        index: line.count("result_index"),
+        origin: line.object("origin").and_then(|origin| origin.line("kind", LONGEST_WORD)),
+        answers,
+    }
+}
+
+fn parse_models(fields: Option<JsonFields<'_>>) -> Vec<StreamModelUsage> {
+    let fields = fields.unwrap_or_default();
+    let entries = fields.entries().take(MOST_MODELS);
+    entries
+        .filter_map(|(model, raw)| {
+            let of = super::json_fields::parse_object(raw)?;
+            let count = |key| of.count(key).unwrap_or_default();
+            Some(StreamModelUsage {
+                model: ralph_core::text::clean_line(model, LONGEST_WORD),
+                usage: TokenUsage {
+                    input: count("inputTokens"),
+                    cache_read: count("cacheReadInputTokens"),
+                    cache_creation: count("cacheCreationInputTokens"),
+                    output: count("outputTokens"),
+                },
+                micro_usd: of.micro_usd("costUSD").unwrap_or_default(),
+                window: of.count("contextWindow").filter(|window| *window > 0),
+            })
+        })
+        .collect()
+}
+
+pub(super) fn parse_rate_limit(line: &JsonFields<'_>) -> Option<RateLimitEvent> {
+    let info = line.object("rate_limit_info")?;
+    let status = match info.string("status").as_deref() {
+        Some("allowed") => RateLimitStatus::Allowed,
+        Some("allowed_warning") => RateLimitStatus::Warning,
+        Some("rejected") => RateLimitStatus::Rejected,
+        Some(_) | None => RateLimitStatus::Unknown,
+    };
+    let resets = info.count("resetsAt").filter(|at| *at > 0);
+    let used = info
+        .number("utilization")
+        .map(|used| super::json_fields::to_whole_number(used.min(1.0) * 1000.0));
+    Some(RateLimitEvent {
+        status,
+        resets_at_ms: resets.map(|at| if at < SECONDS_END { at * 1000 } else { at }),
+        kind: info.line("rateLimitType", LONGEST_WORD),
+        used_permille: used.and_then(|used| u16::try_from(used).ok()),
+        is_overage: info.flag("isUsingOverage") == Some(true),
+    })
+}

@@ -1,0 +1,67 @@
+//! Writes annotations for GitHub Actions.
+
+use super::{ReportedGate, clean_line, result_summary, severity_name, unknown_reason};
+use ralph_core::gate::{GateOutcome, UnknownReason};
+use ralph_core::requirement::{Finding, FindingSeverity, RequirementWeight};
+
+/// Writes workflow commands of GitHub Actions: one annotation for each finding, and one for each gate without findings.
+pub fn write_github(gates: &[ReportedGate<'_>]) -> String {
+    let mut out = String::new();
+    for ran in gates {
+        let is_bad = ran.report.outcome != GateOutcome::Passed;
+        for finding in &ran.report.findings {
+            out.push_str(&finding_annotation(ran, finding));
+        }
+        if is_bad
+            && (ran.report.findings.is_empty() || unknown_reason(&ran.report.outcome).is_some())
+        {
+            let kind = match (&ran.report.outcome, ran.gate.weight) {
+                (GateOutcome::Unknown(UnknownReason::Skipped(_)), _) => "notice",
+                (_, RequirementWeight::Required) => "error",
+                (_, RequirementWeight::Advisory) => "warning",
+            };
+            let title =
+                escape_property(&format!("{} ({})", ran.gate.name, ran.report.outcome.name()));
+            let what =
+                unknown_reason(&ran.report.outcome).unwrap_or_else(|| result_summary(ran.report));
+            out.push_str(&format!("::{kind} title={title}::{}\n", escape_data(&what)));
+        }
+    }
+    out
+}
+
+fn finding_annotation(ran: &ReportedGate<'_>, finding: &Finding) -> String {
+    let kind = match (finding.severity, ran.gate.weight) {
+        (FindingSeverity::Error, RequirementWeight::Required) => {
+            severity_name(FindingSeverity::Error)
+        }
+        (FindingSeverity::Error, RequirementWeight::Advisory) | (FindingSeverity::Warning, _) => {
+            severity_name(FindingSeverity::Warning)
+        }
+        (FindingSeverity::Note, _) => "notice",
+    };
+    let mut properties = Vec::new();
+    if let Some(place) = &finding.place {
+        properties.push(format!("file={}", escape_property(&place.file)));
+        if let Some(number) = place.line {
+            properties.push(format!("line={number}"));
+            if let Some(number) = place.column {
+                properties.push(format!("col={number}"));
+            }
+        }
+    }
+    let title = match &finding.rule {
+        Some(rule) => format!("{}: {rule}", ran.gate.name),
+        None => ran.gate.name.clone(),
+    };
+    properties.push(format!("title={}", escape_property(&title)));
+    format!("::{kind} {}::{}\n", properties.join(","), escape_data(&finding.message))
+}
+
+fn escape_data(text: &str) -> String {
+    clean_line(text).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+fn escape_property(text: &str) -> String {
+    escape_data(text).replace(':', "%3A").replace(',', "%2C")
+}

@@ -1,0 +1,499 @@
+//! Runs git's plumbing commands for checkpoints, and parses object ids, modes and quoted paths.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use super::{CheckpointError, CheckpointRepository, CheckpointStore, RepositoryPurpose};
+use crate::tree::{ObjectId, TreeEntryMode};
+use ralph_sys::clock::Deadline;
+use ralph_sys::fs;
+use ralph_sys::proc::{self, ProgramEnd, ProgramLimits, ProgramSpec};
+
+/// Enough for a million paths.
+const MAX_OUTPUT_BYTES: usize = 256 * 1024 * 1024;
+/// Upper bound for the header that `cat-file` prints before each blob.
+const MAX_BLOB_HEADER_BYTES: usize = 128;
+
+/// The repository whose configuration, attributes and refs a command uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PlumbingContext {
+    /// The shadow; objects are read from and written to the checkpoints' store.
+    Shadow,
+    /// The shadow; objects are written to the shadow, and the project's objects are only read.
+    ShadowOnly,
+    /// None: the command creates the shadow.
+    NoRepository,
+    /// The repository that stores the refs.
+    Refs,
+    Project,
+}
+
+pub(super) struct PlumbingCommand<'a> {
+    pub at: PlumbingContext,
+    pub arguments: Vec<Cow<'a, OsStr>>,
+    pub env: Vec<(&'static str, Cow<'a, OsStr>)>,
+    pub work_tree: Option<&'a Path>,
+    pub input: Option<&'a [u8]>,
+    pub max_output: usize,
+}
+
+impl<'a> PlumbingCommand<'a> {
+    pub(super) fn new<S: AsRef<OsStr> + ?Sized + 'a>(
+        at: PlumbingContext,
+        arguments: impl IntoIterator<Item = &'a S>,
+    ) -> Self {
+        let arguments = arguments.into_iter().map(|argument| argument.as_ref().into()).collect();
+        Self {
+            at,
+            arguments,
+            env: Vec::new(),
+            work_tree: None,
+            input: None,
+            max_output: MAX_OUTPUT_BYTES,
+        }
+    }
+
+    pub(super) fn with_input(mut self, input: &'a [u8]) -> Self {
+        self.input = Some(input);
+        self
+    }
+
+    pub(super) fn with_index(mut self, index: &'a Path) -> Self {
+        self.env.push(("GIT_INDEX_FILE", index.as_os_str().into()));
+        self
+    }
+
+    pub(super) fn with_work_tree(mut self, work_tree: &'a Path) -> Self {
+        self.work_tree = Some(work_tree);
+        self
+    }
+
+    fn subcommand(&self) -> String {
+        self.arguments.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+}
+
+/// No hook, file system monitor, pager or transport runs, whatever the configuration names; see `git::STATUS_ARGV`.
+/// File names that are invalid on other systems only are allowed, and files are written in parallel.
+const HARDENED_CONFIG: [&str; 14] = [
+    "-c",
+    "core.fsmonitor=",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.logAllRefUpdates=false",
+    "-c",
+    "core.protectNTFS=false",
+    "-c",
+    "core.protectHFS=false",
+    "-c",
+    "gc.auto=0",
+    "-c",
+    "checkout.workers=0",
+];
+
+impl CheckpointRepository {
+    /// Runs git and returns its complete output. Any exit code but 0 is an error.
+    pub(super) fn run_git(
+        &self,
+        call: &PlumbingCommand<'_>,
+        deadline: &Deadline,
+    ) -> Result<Vec<u8>, CheckpointError> {
+        match self.run_git_truncated(call, deadline)? {
+            (output, OutputTruncated::No) => Ok(output),
+            (_, OutputTruncated::Yes) => {
+                let why = "printed more output than ralph reads".to_owned();
+                Err(CheckpointError::Git { what: call.subcommand(), why })
+            }
+        }
+    }
+
+    /// Runs git and returns its output up to the command's limit. Any exit code but 0 is an error.
+    pub(super) fn run_git_truncated(
+        &self,
+        call: &PlumbingCommand<'_>,
+        deadline: &Deadline,
+    ) -> Result<(Vec<u8>, OutputTruncated), CheckpointError> {
+        let at = match (call.at, &self.store) {
+            (PlumbingContext::Refs, CheckpointStore::Project { .. }) => PlumbingContext::Project,
+            (PlumbingContext::Refs, CheckpointStore::Shadow) => PlumbingContext::Shadow,
+            (PlumbingContext::Shadow, CheckpointStore::Project { .. })
+                if self.purpose == RepositoryPurpose::Comparison =>
+            {
+                PlumbingContext::ShadowOnly
+            }
+            (at, _) => at,
+        };
+        if matches!(at, PlumbingContext::Shadow | PlumbingContext::ShadowOnly) && !self.has_shadow()
+        {
+            drop(self.lock_shadow(deadline)?);
+        }
+        let option = |name: &str, value: &Path| {
+            let mut option = OsString::from(name);
+            option.push(value);
+            option
+        };
+        let git_dir = option("--git-dir=", &self.shadow);
+        let work_tree = option("--work-tree=", call.work_tree.unwrap_or(&self.root));
+        let mut argv = ["git", "--no-pager", "--no-optional-locks", "-C"].map(OsStr::new).to_vec();
+        argv.push(self.root.as_os_str());
+        argv.extend(HARDENED_CONFIG.map(OsStr::new));
+        let mut env = call.env.clone();
+        let own = |text: &'static str| Cow::Borrowed(OsStr::new(text));
+        match at {
+            PlumbingContext::Project => {
+                argv.push(&work_tree);
+                let ceiling = self.root.parent().unwrap_or(&self.root);
+                env.push(("GIT_CEILING_DIRECTORIES", ceiling.as_os_str().into()));
+                if self.purpose == RepositoryPurpose::Comparison && self.has_shadow() {
+                    let ours = quote_path(self.shadow.join("objects").as_os_str().as_bytes());
+                    let ours = OsString::from_vec(ours);
+                    env.push(("GIT_ALTERNATE_OBJECT_DIRECTORIES", ours.into()));
+                }
+            }
+            PlumbingContext::Shadow
+            | PlumbingContext::ShadowOnly
+            | PlumbingContext::NoRepository
+            | PlumbingContext::Refs => {
+                if at != PlumbingContext::NoRepository {
+                    argv.push(&git_dir);
+                }
+                if call.work_tree.is_some() {
+                    argv.push(&work_tree);
+                }
+                env.extend(
+                    [
+                        ("GIT_CONFIG_NOSYSTEM", "1"),
+                        ("GIT_CONFIG_GLOBAL", "/dev/null"),
+                        ("GIT_ATTR_NOSYSTEM", "1"),
+                        ("GIT_NO_REPLACE_OBJECTS", "1"),
+                    ]
+                    .map(|(name, value)| (name, own(value))),
+                );
+                if let (PlumbingContext::Shadow, CheckpointStore::Project { objects }) =
+                    (at, &self.store)
+                {
+                    env.push(("GIT_OBJECT_DIRECTORY", objects.as_os_str().into()));
+                }
+            }
+        }
+        env.extend([
+            ("GIT_NO_LAZY_FETCH", own("1")),
+            ("GIT_ALLOW_PROTOCOL", own("none")),
+            ("GIT_LITERAL_PATHSPECS", own("1")),
+        ]);
+        argv.extend(call.arguments.iter().map(|argument| &**argument));
+        let env: Vec<_> = env.iter().map(|(name, value)| (OsStr::new(*name), &**value)).collect();
+        let spec = ProgramSpec { argv: &argv, cwd: None, env: &env };
+        let limits = ProgramLimits { deadline: *deadline, max_output_bytes: call.max_output };
+        let ended = match call.input {
+            Some(input) => proc::run_program_with_input(
+                &spec,
+                fs::create_unnamed_file(&self.shadow, input)?,
+                &limits,
+            ),
+            None => proc::run_program(&spec, &limits),
+        };
+        check_outcome(ended, call)
+    }
+
+    /// The size of each blob that exists.
+    pub(super) fn blob_sizes(
+        &self,
+        ids: &[ObjectId],
+        deadline: &Deadline,
+    ) -> Result<BTreeMap<ObjectId, u64>, CheckpointError> {
+        let mut input = Vec::new();
+        for id in ids {
+            input.extend(self.hex(id).bytes().chain([b'\n']));
+        }
+        if input.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let format = "--batch-check=%(objectname) %(objecttype) %(objectsize)";
+        let call =
+            PlumbingCommand::new(PlumbingContext::Shadow, ["cat-file", format]).with_input(&input);
+        let output = self.run_git(&call, deadline)?;
+        let mut sizes = BTreeMap::new();
+        for line in output.split(|byte| *byte == b'\n') {
+            let mut fields = line.split(|byte| *byte == b' ');
+            if let (Some(id), Some(b"blob"), Some(size)) =
+                (fields.next(), fields.next(), fields.next())
+                && let Some(id) = self.format.parse(id)
+                && let Some(size) = parse_number(size)
+            {
+                sizes.insert(id, size);
+            }
+        }
+        Ok(sizes)
+    }
+
+    /// Reads blobs of at most `largest` bytes each and at most `all` bytes together, in the given order.
+    pub fn read_blobs(
+        &self,
+        ids: &[ObjectId],
+        (largest, all): (usize, usize),
+        deadline: &Deadline,
+    ) -> Result<BTreeMap<ObjectId, BlobContent>, CheckpointError> {
+        let sizes = self.blob_sizes(ids, deadline)?;
+        let (mut blobs, mut input, mut taken, mut count) = (BTreeMap::new(), Vec::new(), 0, 0);
+        for id in ids {
+            if blobs.contains_key(id) {
+                continue;
+            }
+            let blob = match sizes.get(id) {
+                None => BlobContent::Missing,
+                Some(&size) => match usize::try_from(size) {
+                    Ok(len) if len <= largest && len <= all - taken => {
+                        input.extend(self.hex(id).bytes().chain([b'\n']));
+                        taken += len;
+                        count += 1;
+                        BlobContent::Missing
+                    }
+                    Ok(_) | Err(_) => BlobContent::TooLarge(size),
+                },
+            };
+            blobs.insert(*id, blob);
+        }
+        if count > 0 {
+            let mut call = PlumbingCommand::new(PlumbingContext::Shadow, ["cat-file", "--batch"])
+                .with_input(&input);
+            call.max_output = taken + count * MAX_BLOB_HEADER_BYTES;
+            let output = self.run_git(&call, deadline)?;
+            self.parse_blobs(&output, &mut blobs)
+                .ok_or_else(|| unexpected_git_output("cat-file"))?;
+        }
+        Ok(blobs)
+    }
+
+    fn parse_blobs(
+        &self,
+        mut output: &[u8],
+        blobs: &mut BTreeMap<ObjectId, BlobContent>,
+    ) -> Option<()> {
+        while !output.is_empty() {
+            let end = memchr::memchr(b'\n', output)?;
+            let (header, rest) = (output.get(..end)?, output.get(end + 1..)?);
+            let mut fields = header.split(|byte| *byte == b' ');
+            let id = self.format.parse(fields.next()?)?;
+            let size = usize::try_from(parse_number(fields.nth(1)?)?).ok()?;
+            blobs.insert(id, BlobContent::Content(rest.get(..size)?.to_vec()));
+            output = rest.get(size + 1..)?;
+        }
+        Some(())
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlobContent {
+    Content(Vec<u8>),
+    /// With its size.
+    TooLarge(u64),
+    Missing,
+}
+
+/// Whether git printed more than was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputTruncated {
+    Yes,
+    No,
+}
+
+fn check_outcome(
+    ended: ProgramEnd,
+    call: &PlumbingCommand<'_>,
+) -> Result<(Vec<u8>, OutputTruncated), CheckpointError> {
+    let what = call.subcommand();
+    Err(match ended {
+        ProgramEnd::Exited { code: 0, stdout, truncated } => {
+            return Ok((
+                stdout,
+                if truncated { OutputTruncated::Yes } else { OutputTruncated::No },
+            ));
+        }
+        ProgramEnd::TimedOut => CheckpointError::TimedOut { what },
+        ProgramEnd::CouldNotStart(error) if error.kind() == io::ErrorKind::NotFound => {
+            CheckpointError::GitMissing
+        }
+        ProgramEnd::Exited { code, .. } => {
+            CheckpointError::Git { what, why: format!("exited with {code}") }
+        }
+        ProgramEnd::Signalled => CheckpointError::Git { what, why: "was killed".to_owned() },
+        ProgramEnd::CouldNotStart(error) => {
+            CheckpointError::Git { what, why: format!("could not be started: {error}") }
+        }
+    })
+}
+
+/// The error for output that does not have the documented form.
+pub(super) fn unexpected_git_output(what: &str) -> CheckpointError {
+    CheckpointError::Git { what: what.to_owned(), why: "printed unexpected output".to_owned() }
+}
+
+fn parse_number(digits: &[u8]) -> Option<u64> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// The hash function of a repository's object ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StoreObjectFormat {
+    Sha1,
+    Sha256,
+}
+
+impl StoreObjectFormat {
+    pub(super) fn from_name(name: &[u8]) -> Option<Self> {
+        [Self::Sha1, Self::Sha256].into_iter().find(|format| format.name().as_bytes() == name)
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Sha1 => "sha1",
+            Self::Sha256 => "sha256",
+        }
+    }
+
+    fn id_len(self) -> usize {
+        match self {
+            Self::Sha1 => 20,
+            Self::Sha256 => 32,
+        }
+    }
+
+    pub(super) fn hex(self, id: &ObjectId) -> String {
+        let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
+        let bytes = id.0.iter().take(self.id_len());
+        bytes.flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    }
+
+    /// The all-zero id, which no object has.
+    pub(super) fn zero_id(self) -> String {
+        "0".repeat(2 * self.id_len())
+    }
+
+    pub(super) fn parse(self, hex: &[u8]) -> Option<ObjectId> {
+        let mut id = [0; 32];
+        if hex.len() != 2 * self.id_len() {
+            return None;
+        }
+        for (byte, pair) in id.iter_mut().zip(hex.chunks(2)) {
+            let [high, low] = pair else { return None };
+            let high = char::from(*high).to_digit(16)?;
+            let low = char::from(*low).to_digit(16)?;
+            *byte = u8::try_from(16 * high + low).ok()?;
+        }
+        Some(ObjectId(id))
+    }
+}
+
+pub(super) fn mode_digits(mode: TreeEntryMode) -> &'static str {
+    match mode {
+        TreeEntryMode::File => "100644",
+        TreeEntryMode::Executable => "100755",
+        TreeEntryMode::Symlink => "120000",
+        TreeEntryMode::Repository => "160000",
+    }
+}
+
+/// Returns `None` for `000000`, the missing side of an added or deleted path, and for unknown modes.
+pub(super) fn mode_from_digits(digits: &[u8]) -> Option<TreeEntryMode> {
+    match digits {
+        // Old trees have group-writable files.
+        b"100644" | b"100664" => Some(TreeEntryMode::File),
+        b"100755" => Some(TreeEntryMode::Executable),
+        b"120000" => Some(TreeEntryMode::Symlink),
+        b"160000" => Some(TreeEntryMode::Repository),
+        _ => None,
+    }
+}
+
+/// Quotes a path as git does: bytes that are not printable ASCII become octal escapes.
+pub(super) fn quote_path(path: &[u8]) -> Vec<u8> {
+    let mut line = vec![b'"'];
+    for byte in path {
+        match byte {
+            b'"' | b'\\' => line.extend([b'\\', *byte]),
+            b' '..=b'~' => line.push(*byte),
+            _ => line.extend(format!("\\{byte:03o}").bytes()),
+        }
+    }
+    line.push(b'"');
+    line
+}
+
+pub(super) fn unquote_path(line: &[u8]) -> Option<Vec<u8>> {
+    let mut rest = line.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    let mut path = Vec::new();
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        if *first != b'\\' {
+            path.push(*first);
+            continue;
+        }
+        let (escaped, after) = rest.split_first()?;
+        if matches!(escaped, b'"' | b'\\') {
+            path.push(*escaped);
+            rest = after;
+        } else {
+            let digits = std::str::from_utf8(rest.get(..3)?).ok()?;
+            path.push(u8::from_str_radix(digits, 8).ok()?);
+            rest = rest.get(3..)?;
+        }
+    }
+    Some(path)
+}
+
+/// Formats a line of `objects/info/alternates`.
+pub(super) fn alternates_line(objects: &Path) -> Vec<u8> {
+    let mut line = quote_path(objects.as_os_str().as_bytes());
+    line.push(b'\n');
+    line
+}
+
+/// Formats one record of input for `update-index -z --index-info`.
+pub(super) fn index_info_record(mode: &str, id: &str, path: &OsStr) -> Vec<u8> {
+    let mut line = format!("{mode} {id}\t").into_bytes();
+    line.extend(path.as_bytes());
+    line.push(0);
+    line
+}
+
+/// Removes the lock file that a killed git left on an index. The caller must hold the shadow's lock, so no other git is
+/// using the index.
+pub(super) fn remove_index_lock(index: &Path) -> Result<(), fs::FileError> {
+    let mut lock = index.as_os_str().to_owned();
+    lock.push(".lock");
+    fs::remove_file(&PathBuf::from(lock))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_parsed_as_formatted() {
+        for format in [StoreObjectFormat::Sha1, StoreObjectFormat::Sha256] {
+            let hex = "0123456789abcdef".repeat(4)[..2 * format.id_len()].to_owned();
+            assert_eq!(format.hex(&format.parse(hex.as_bytes()).unwrap()), hex);
+            assert_eq!(StoreObjectFormat::from_name(format.name().as_bytes()), Some(format));
+            for wrong in ["", "0", &hex[1..], &hex.replace('a', "g"), &hex.replace('a', "+")] {
+                assert_eq!(format.parse(wrong.as_bytes()), None, "{wrong}");
+            }
+        }
+    }
+
+    #[test]
+    fn any_path_survives_quoting_and_bad_quotes_are_refused() {
+        let every: Vec<u8> = (0..=255).collect();
+        for path in [&b""[..], b"a b", b"\"", b"\\n", b"\n\r\t", &every] {
+            assert_eq!(unquote_path(&quote_path(path)).as_deref(), Some(path));
+        }
+        for wrong in [&b""[..], b"a", b"\"", b"\"\\\"", b"\"\\9\"", b"\"\\999\"", b"\"\\77\""] {
+            assert_eq!(unquote_path(wrong), None, "{}", wrong.escape_ascii());
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Git commands that skip hooks, hide changes, or touch checkpoints (R-S8b).
+
+use super::denial_text::deny;
+use super::guarded_path::PathUse;
+use super::options::{CommandArg, parse_options};
+use super::shell_state::{PipeFeed, ShellState};
+use super::simple_command::ShellCommand;
+use super::word_expansion::WordSpelling;
+use super::{DeniedCall, GuardScope, GuardTarget, file_programs};
+use alloc::format;
+use alloc::vec::Vec;
+
+pub(super) fn judge_git(
+    command: &ShellCommand<'_>,
+    shell: &ShellState<'_>,
+    feed: &PipeFeed,
+) -> Option<DeniedCall> {
+    let mut shell = shell.clone();
+    let mut rest = command.args.iter().skip(1);
+    let mut taken = 1;
+    let is_run = shell.ground.scope == GuardScope::Run;
+    let mut elsewhere: Vec<WordSpelling> = Vec::new();
+    let subcommand = loop {
+        let arg = rest.next()?;
+        taken += 1;
+        let text = arg.text.as_str();
+        match text {
+            "-C" => {
+                let directory = rest.next()?;
+                shell.change_directory(Some(directory));
+            }
+            "-c" => {
+                let setting = rest.next()?;
+                if is_run && is_hooks_path(&setting.text) {
+                    return Some(deny(
+                        GuardTarget::GitHooks,
+                        &format!("git -c {}", setting.text),
+                        "",
+                    ));
+                }
+            }
+            "--git-dir" | "--work-tree" => elsewhere.extend(rest.next()?.spellings.clone()),
+            "--namespace" | "--exec-path" | "--super-prefix" => {
+                rest.next()?;
+            }
+            _ if !text.starts_with('-') => break text,
+            _ => {
+                elsewhere.extend(arg.spellings_after("--work-tree=", &shell));
+                elsewhere.extend(arg.spellings_after("--git-dir=", &shell));
+                if is_run && text.strip_prefix("--config-env=").is_some_and(is_hooks_path) {
+                    return Some(deny(GuardTarget::GitHooks, "git --config-env", "core.hooksPath"));
+                }
+                continue;
+            }
+        }
+        taken += usize::from(matches!(
+            text,
+            "-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace" | "--exec-path"
+        ));
+    };
+    let args = command.args.get(taken..).unwrap_or_default();
+    judge_git_in_ralph_home(subcommand, &elsewhere, &shell)
+        .or_else(|| judge_changed_files(subcommand, (command, args), &shell))
+        .or_else(|| {
+            if is_run {
+                judge_git_tricks(subcommand, (command, args), (&shell, feed))
+            } else {
+                None
+            }
+        })
+}
+
+fn is_hooks_path(setting: &str) -> bool {
+    setting
+        .get(.."core.hookspath".len())
+        .is_some_and(|key| key.eq_ignore_ascii_case("core.hookspath"))
+}
+
+/// Denies every command but read-only ones in a work tree that is ralph's home.
+fn judge_git_in_ralph_home(
+    subcommand: &str,
+    elsewhere: &[WordSpelling],
+    shell: &ShellState<'_>,
+) -> Option<DeniedCall> {
+    let is_looking = matches!(
+        subcommand,
+        "status"
+            | "log"
+            | "diff"
+            | "show"
+            | "ls-files"
+            | "rev-parse"
+            | "grep"
+            | "blame"
+            | "cat-file"
+            | "ls-tree"
+            | "check-ignore"
+            | "for-each-ref"
+            | "describe"
+            | "branch"
+            | "remote"
+            | "help"
+            | "version"
+    );
+    if is_looking {
+        return None;
+    }
+    let how = format!("git {subcommand}");
+    let here = shell.directory.as_ref().map(super::guarded_path::PathPattern::spelling);
+    let places: Vec<WordSpelling> = elsewhere.iter().cloned().chain(here).collect();
+    shell.objection(PathUse::Write, &places, &how).filter(|found| is_ralph_file(found.target))
+}
+
+fn judge_changed_files(
+    subcommand: &str,
+    (command, args): (&ShellCommand<'_>, &[CommandArg<'_>]),
+    shell: &ShellState<'_>,
+) -> Option<DeniedCall> {
+    match subcommand {
+        "rm" | "mv" | "clean" => {
+            let options = parse_options(args, &["e"], shell);
+            if options.has("n", "dry-run") || options.has_long("cached") {
+                return None;
+            }
+            if subcommand != "clean" {
+                return file_programs::judge_file_program(subcommand, args, shell);
+            }
+            // Only untracked files are removed, and the policy is tracked.
+            let mut found = options.operands.iter().map(|arg| &arg.spellings);
+            found.find_map(|spellings| {
+                shell
+                    .objection(PathUse::Remove, spellings, "git clean")
+                    .filter(|found| is_ralph_file(found.target))
+            })
+        }
+        "apply" | "am" => judge_patch(command.input.as_deref()?, shell, "git apply"),
+        _ => None,
+    }
+}
+
+fn is_ralph_file(what: GuardTarget) -> bool {
+    matches!(what, GuardTarget::Home | GuardTarget::Key)
+}
+
+/// Judges the files that a patch changes.
+pub(super) fn judge_patch(diff: &str, shell: &ShellState<'_>, how: &str) -> Option<DeniedCall> {
+    diff.lines().find_map(|line| {
+        let path = [
+            "+++ b/",
+            "--- a/",
+            "+++ ",
+            "*** Update File: ",
+            "*** Delete File: ",
+            "*** Add File: ",
+        ]
+        .iter()
+        .find_map(|mark| line.strip_prefix(mark))?;
+        let path = path.split('\t').next().unwrap_or_default().trim();
+        shell.objection(PathUse::Write, &[WordSpelling::literal(path)], how)
+    })
+}
+
+fn judge_git_tricks(
+    subcommand: &str,
+    (command, args): (&ShellCommand<'_>, &[CommandArg<'_>]),
+    (shell, feed): (&ShellState<'_>, &PipeFeed),
+) -> Option<DeniedCall> {
+    let how = |option: &str| format!("git {subcommand} {option}");
+    match subcommand {
+        "commit" | "push" | "merge" | "rebase" | "pull" | "am" | "cherry-pick" | "revert" => {
+            if let Some(option) = hook_skipping_option(subcommand, args) {
+                return Some(deny(GuardTarget::GitHooks, &how(option), ""));
+            }
+            let skips = |name: &str| {
+                shell.is_set(name)
+                    || command
+                        .environment
+                        .iter()
+                        .any(|(other, value)| other == name && !value.is_empty())
+            };
+            if matches!(subcommand, "commit" | "push" | "merge") && skips("SKIP") {
+                return Some(deny(GuardTarget::GitHooks, &format!("SKIP=… git {subcommand}"), ""));
+            }
+            let writes_refs = args.iter().any(|arg| {
+                arg.text.starts_with("refs/ralph")
+                    || arg.text.contains(":refs/ralph")
+                    || arg.text.contains("+refs/ralph")
+            });
+            (subcommand == "push" && writes_refs)
+                .then(|| deny(GuardTarget::CheckpointRefs, "git push", "refs/ralph"))
+        }
+        "config" => judge_git_config(args),
+        "update-index" => {
+            let hides = |arg: &&CommandArg<'_>| {
+                matches!(
+                    arg.text.as_str(),
+                    "--assume-unchanged" | "--skip-worktree" | "--assume-unchange"
+                )
+            };
+            args.iter().find(hides).map(|arg| deny(GuardTarget::HiddenChanges, &how(&arg.text), ""))
+        }
+        "update-ref" | "symbolic-ref" | "fetch" => {
+            let is_target = |text: &str| match subcommand {
+                "fetch" => text.contains(":refs/ralph"),
+                _ => text.starts_with("refs/ralph"),
+            };
+            let input = command.input.as_deref().is_some_and(|input| input.contains("refs/ralph"));
+            let is_ours = args.iter().any(|arg| is_target(&arg.text))
+                || subcommand == "update-ref" && (feed.is_about_refs || input);
+            is_ours.then(|| {
+                deny(GuardTarget::CheckpointRefs, &format!("git {subcommand}"), "refs/ralph")
+            })
+        }
+        _ => None,
+    }
+}
+
+/// The option that skips the hooks, if there is one. `-n` means that only for `commit`.
+fn hook_skipping_option<'a>(subcommand: &str, args: &'a [CommandArg<'_>]) -> Option<&'a str> {
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        let text = arg.text.as_str();
+        match text {
+            "--" => return None,
+            "--no-verify" | "--no-verif" | "--no-veri" => return Some("--no-verify"),
+            "--message" | "--file" | "--author" | "--date" | "--template" | "--reuse-message"
+            | "--reedit-message" | "--fixup" | "--squash" | "--cleanup" | "--trailer"
+            | "--push-option" | "--strategy" => {
+                rest.next();
+            }
+            _ => {}
+        }
+        let Some(letters) = text.strip_prefix('-').filter(|letters| !letters.starts_with('-'))
+        else {
+            continue;
+        };
+        for (at, letter) in letters.char_indices() {
+            match letter {
+                'n' if subcommand == "commit" => return Some("-n"),
+                // The rest of the word, or the next word, is its value.
+                'm' | 'F' | 'C' | 'c' | 't' | 'o' | 's' | 'X'
+                    if !(letter == 's' && subcommand != "rebase") =>
+                {
+                    let is_flag = subcommand == "commit" && letter == 'o';
+                    if !is_flag && at + 1 == letters.len() {
+                        rest.next();
+                    }
+                    if !is_flag {
+                        break;
+                    }
+                }
+                'S' | 'u' => break,
+                _ => {}
+            }
+        }
+    }
+    None
+}
+
+/// Denies changes to `core.hooksPath`. Reading it is allowed.
+fn judge_git_config(args: &[CommandArg<'_>]) -> Option<DeniedCall> {
+    let at = args.iter().position(|arg| is_hooks_path(&arg.text))?;
+    let before = args.get(..at).unwrap_or_default();
+    let is_asked = before.iter().any(|arg| {
+        matches!(
+            arg.text.as_str(),
+            "get"
+                | "--get"
+                | "--get-all"
+                | "--list"
+                | "-l"
+                | "list"
+                | "--show-origin"
+                | "--get-regexp"
+        )
+    });
+    let is_unset =
+        before.iter().any(|arg| matches!(arg.text.as_str(), "--unset" | "--unset-all" | "unset"));
+    let has_value =
+        args.get(at + 1).is_some_and(|arg| !arg.text.starts_with('-') || arg.text.is_empty());
+    (!is_asked && (is_unset || has_value))
+        .then(|| deny(GuardTarget::GitHooks, "git config core.hooksPath", ""))
+}

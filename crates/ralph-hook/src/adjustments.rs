@@ -1,0 +1,105 @@
+//! Changes a person makes to a run in progress: hints, waivers, limits. An agent is refused, whichever run it names.
+
+use crate::control::{self, CommandCaller, ControlError, effective_phase};
+use ralph_core::id::RunId;
+use ralph_core::limits::{LimitOverrides, RunLimits};
+use ralph_core::record::{RunChange, Waiver};
+use ralph_core::run::RunPhase;
+use ralph_home::paths::RalphHome;
+use ralph_home::store::{self, LoadedRun, RunTransaction, TransactionStep};
+use ralph_sys::clock::Deadline;
+use ralph_sys::fs::Durability;
+
+/// A run to change, and the caller that asks for it.
+#[derive(Clone, Copy, Debug)]
+pub struct RunAdjustment<'a> {
+    pub home: &'a RalphHome,
+    pub run: &'a RunId,
+    pub caller: CommandCaller,
+    pub deadline: &'a Deadline,
+}
+
+/// Adds a hint, which the agent receives at its next stop.
+pub fn add_hint(speech: &RunAdjustment<'_>, text: &str) -> Result<(), ControlError> {
+    speech.require_person("send a hint to")?;
+    speech.apply(|now| {
+        // A hook registered twice delivers the same hint twice.
+        let is_duplicate = speech.caller == CommandCaller::Session
+            && now.state.hints.last().is_some_and(|last| last == text);
+        Ok((!is_duplicate).then(|| RunChange::HintGiven { text: text.to_string() }))
+    })
+}
+
+/// Waives a requirement until the waiver expires: it is still reported, but no longer holds the agent.
+pub fn add_waiver(speech: &RunAdjustment<'_>, waiver: &Waiver) -> Result<(), ControlError> {
+    speech.require_person("waive a requirement of")?;
+    speech.apply(|_| Ok(Some(RunChange::Waived(waiver.clone()))))
+}
+
+/// Revokes a waiver, so that the requirement holds the agent again.
+pub fn revoke_waiver(speech: &RunAdjustment<'_>, requirement: &str) -> Result<(), ControlError> {
+    speech.require_person("change the waivers of")?;
+    speech.apply(|now| {
+        let is_waived = now.state.waivers.iter().any(|one| one.requirement == requirement);
+        match (is_waived, speech.caller) {
+            (true, _) => {
+                Ok(Some(RunChange::WaiverRevoked { requirement: requirement.to_string() }))
+            }
+            (false, CommandCaller::Session) => Ok(None),
+            (false, CommandCaller::Person | CommandCaller::Agent) => Err(ControlError::NotWaived {
+                run: speech.run.clone(),
+                name: requirement.to_string(),
+            }),
+        }
+    })
+}
+
+/// Changes limits, and returns all limits now in force.
+pub fn set_run_limits(
+    speech: &RunAdjustment<'_>,
+    bounds: &LimitOverrides,
+) -> Result<RunLimits, ControlError> {
+    speech.require_person("change the limits of")?;
+    let mut limits = None;
+    speech.apply(|now| {
+        let before = now.state.limits(&now.run);
+        let then = bounds.apply_to(before);
+        then.validate()?;
+        let is_new = then != *before;
+        limits = Some(then.clone());
+        Ok(is_new.then_some(RunChange::Limited(then)))
+    })?;
+    limits.ok_or(ControlError::NoLimit)
+}
+
+impl RunAdjustment<'_> {
+    fn require_person(&self, action: &'static str) -> Result<(), ControlError> {
+        control::require_person_caller(self.home, self.run, self.caller, action)
+    }
+
+    /// Records the change under the run's lock; `None` leaves the run unchanged.
+    fn apply(
+        &self,
+        change: impl FnOnce(&LoadedRun) -> Result<Option<RunChange>, ControlError>,
+    ) -> Result<(), ControlError> {
+        let Self { home, run, deadline, .. } = *self;
+        store::load_run(home, run)?;
+        store::transact(&RunTransaction { home, run, deadline: *deadline, loaded: None }, |now| {
+            if let RunPhase::Ended(status) = effective_phase(home, now) {
+                return TransactionStep::Leave(Err(ControlError::HasEnded {
+                    run: run.clone(),
+                    status,
+                }));
+            }
+            match change(now) {
+                Ok(Some(change)) => TransactionStep::Write {
+                    change,
+                    durability: Durability::Synced,
+                    answer: Ok(()),
+                },
+                Ok(None) => TransactionStep::Leave(Ok(())),
+                Err(error) => TransactionStep::Leave(Err(error)),
+            }
+        })?
+    }
+}

@@ -1,0 +1,234 @@
+//! Checks that need only the change itself: forbidden lines, weakened tests, protected files, hidden files.
+
+use std::path::Path;
+
+use globset::GlobSet;
+use ralph_check::added_lines::{self, UserPatterns};
+use ralph_check::{is_test_file, test_integrity, tool_settings};
+use ralph_core::policy::{IntegrityMode, LinePattern, LinePolicy, Policy};
+use ralph_core::requirement::{
+    EvidenceKind, Finding, FindingLocation, FindingSeverity, QuotedText, Requirement,
+    RequirementFailure, RequirementStage, RequirementStatus, RequirementWeight,
+};
+use regex::{Regex, RegexBuilder};
+
+use super::changes::{ChangedFile, FileChangeKind, RunChanges};
+use ralph_gates::gates::result_key::compile_globs;
+use ralph_git::git;
+use ralph_sys::fs::{self, FileKind};
+
+/// Size limit for compiled patterns. Enough for any sensible pattern; a larger automaton is a mistake.
+const MAX_PATTERN_BYTES: usize = 1024 * 1024;
+
+pub(super) fn change_requirements(policy: &Policy, changes: &RunChanges) -> Vec<Requirement> {
+    let mut found = Vec::new();
+    found.extend(protected_files_requirement(policy, changes));
+    if changes.left_out > 0 {
+        let why =
+            format!("the change is too large to inspect; files left out: {}", changes.left_out);
+        found.push(super::unknown_requirement("the change", &why));
+    }
+    found.extend(test_integrity_requirements(policy, changes));
+    found.extend(line_requirements(policy, changes));
+    found
+}
+
+pub(super) fn find_new_tests(policy: &Policy, changes: &RunChanges) -> Vec<String> {
+    let more = compile_globs(&policy.tests.paths);
+    test_integrity::added_test_names(&changes.texts(), &|path| more.is_match(path))
+}
+
+/// Files that gates read but the fingerprint does not cover: removed from the tree but still on disk, or symlinks that
+/// point outside. Checked at every stop, because the fingerprint does not change with them.
+pub(super) fn hidden_files_requirement(project: &Path, elusive: &[String]) -> Requirement {
+    let root = git::work_tree_root(project).unwrap_or(project);
+    let findings = elusive.iter().filter_map(|name| {
+        let path = project.join(name);
+        let what = match fs::stat_no_follow(&path)?.kind {
+            FileKind::File | FileKind::Other => "is no longer listed by git but still exists",
+            FileKind::Symlink if fs::resolve(&path).is_some_and(|end| end.starts_with(root)) => {
+                return None;
+            }
+            FileKind::Symlink => "is a symlink that is broken or points outside the work tree",
+            FileKind::Directory => return None,
+        };
+        Some(finding_in_file(name, "hidden", what.to_string()))
+    });
+    let failure =
+        counted_failure(findings.collect(), "file", "that gates read and ralph cannot see");
+    let next = "Make the files part of the work tree again, or remove them";
+    guard_requirement("nothing hidden", RequirementStage::Correctness, failure, next)
+}
+
+fn finding_in_file(file: &str, rule: &str, message: String) -> Finding {
+    Finding {
+        place: Some(FindingLocation { file: file.to_string(), line: None, column: None }),
+        rule: Some(rule.to_string()),
+        ..Finding::new(message)
+    }
+}
+
+fn protected_files_requirement(policy: &Policy, changes: &RunChanges) -> Option<Requirement> {
+    if policy.protect.paths.is_empty() {
+        return None;
+    }
+    let globs = compile_globs(&policy.protect.paths);
+    let touched: Vec<&ChangedFile> =
+        changes.all.iter().filter(|change| globs.is_match(&change.path)).collect();
+    let findings: Vec<Finding> = touched
+        .iter()
+        .map(|change| {
+            let what = match change.kind {
+                FileChangeKind::Added => "was added",
+                FileChangeKind::Modified => "was changed",
+                FileChangeKind::Deleted => "was deleted",
+            };
+            finding_in_file(&change.path, "protected", format!("is protected, but {what}"))
+        })
+        .collect();
+    let failure = RequirementFailure {
+        quote: touched
+            .first()
+            .and_then(|change| changes.patch(&change.path))
+            .map(|text| QuotedText { label: "the difference".to_string(), text }),
+        ..counted_failure(findings, "protected file", "touched")
+    };
+    let next = "Restore the protected files and do the work without touching them";
+    Some(guard_requirement("protected files", RequirementStage::Correctness, failure, next))
+}
+
+fn test_integrity_requirements(policy: &Policy, changes: &RunChanges) -> Vec<Requirement> {
+    if policy.tests.integrity == IntegrityMode::Off {
+        return Vec::new();
+    }
+    let more = compile_globs(&policy.tests.paths);
+    let texts = changes.texts();
+    let mut findings = test_integrity::check_tests(&texts, &|path| more.is_match(path));
+    findings.extend(tool_settings::check_settings(&texts));
+    let unreadable = changes.all.iter().filter(|change| {
+        change.is_unreadable() && (more.is_match(&change.path) || is_test_file(&change.path))
+    });
+    findings.extend(unreadable.map(|change| {
+        finding_in_file(
+            &change.path,
+            "test-unreadable",
+            "is a test that can no longer be read as text".to_string(),
+        )
+    }));
+    let (weaker, doubtful): (Vec<_>, Vec<_>) =
+        findings.into_iter().partition(|finding| finding.severity == FindingSeverity::Error);
+    let failure = counted_failure(weaker, "way", "in which the tests got weaker");
+    let next = "Restore the tests to their original strength and make the code pass them";
+    let mut integrity =
+        guard_requirement("test integrity", RequirementStage::Correctness, failure, next);
+    if policy.tests.integrity == IntegrityMode::Advise {
+        integrity.weight = RequirementWeight::Advisory;
+    }
+    let notes = counted_failure(doubtful, "change", "to tests that a person may want to review");
+    let mut kept = vec![integrity];
+    kept.extend(advisory_requirement("test changes", RequirementStage::Correctness, notes));
+    kept
+}
+
+fn line_requirements(policy: &Policy, changes: &RunChanges) -> Vec<Requirement> {
+    let LinePolicy { forbid, patterns, exclude } = &policy.lines;
+    if forbid.is_empty() && patterns.is_empty() {
+        return Vec::new();
+    }
+    let excluded = compile_globs(exclude);
+    let own = CompiledLinePatterns::new(patterns);
+    let (mut findings, mut allowed) = (Vec::new(), Vec::new());
+    for text in changes.texts().iter().filter(|text| !excluded.is_match(text.path)) {
+        let checked = added_lines::check_added_lines(&policy.lines, text, &own);
+        findings.extend(checked.findings);
+        allowed.extend(checked.allowed.into_iter().map(|allowed| Finding {
+            message: format!("{}, allowed because {}", allowed.finding.message, allowed.reason),
+            ..allowed.finding
+        }));
+    }
+    let failure = counted_failure(findings, "added line", "with forbidden content");
+    let next = "Finish or remove the forbidden parts of the added lines";
+    let mut kept =
+        vec![guard_requirement(super::LINES_REQUIREMENT, RequirementStage::Quality, failure, next)];
+    kept.extend(advisory_requirement(
+        "allowed lines",
+        RequirementStage::Quality,
+        counted_failure(allowed, "added line", "allowed by a comment"),
+    ));
+    kept
+}
+
+/// An advisory requirement: it is reported, but never holds the agent. `None` if there is nothing to report.
+fn advisory_requirement(
+    name: &str,
+    stage: RequirementStage,
+    failure: RequirementFailure,
+) -> Option<Requirement> {
+    let advisory = Requirement {
+        weight: RequirementWeight::Advisory,
+        ..guard_requirement(name, stage, failure, "")
+    };
+    advisory.is_unmet().then_some(advisory)
+}
+
+fn counted_failure(findings: Vec<Finding>, noun: &str, what: &str) -> RequirementFailure {
+    let summary = match findings.len() {
+        1 => format!("1 {noun} {what}"),
+        count => format!("{count} {noun}s {what}"),
+    };
+    RequirementFailure { findings, ..RequirementFailure::new(summary) }
+}
+
+/// A requirement that is met if the failure has no findings.
+pub(super) fn guard_requirement(
+    name: &str,
+    stage: RequirementStage,
+    failure: RequirementFailure,
+    next: &str,
+) -> Requirement {
+    let standing = if failure.findings.is_empty() {
+        RequirementStatus::Met(EvidenceKind::Measured)
+    } else {
+        RequirementStatus::Unmet(failure)
+    };
+    let next = if matches!(standing, RequirementStatus::Met(_)) {
+        String::new()
+    } else {
+        next.to_string()
+    };
+    Requirement {
+        name: name.to_string(),
+        stage,
+        status: standing,
+        weight: RequirementWeight::Required,
+        next,
+    }
+}
+
+/// Compiled user patterns. Patterns that do not compile are rejected when the policy is loaded.
+struct CompiledLinePatterns(Vec<(Regex, GlobSet, bool)>);
+
+impl CompiledLinePatterns {
+    fn new(patterns: &[LinePattern]) -> Self {
+        let compiled = patterns.iter().map(|pattern| {
+            let regex = RegexBuilder::new(&pattern.pattern).size_limit(MAX_PATTERN_BYTES).build();
+            // Keeps its position with a pattern that never matches: the index of a pattern is its identity.
+            let regex = regex.or_else(|_| Regex::new("[^\\s\\S]")).ok()?;
+            Some((regex, compile_globs(&pattern.paths), pattern.paths.is_empty()))
+        });
+        Self(compiled.flatten().collect())
+    }
+}
+
+impl UserPatterns for CompiledLinePatterns {
+    fn matches(&self, line: &str, path: &str) -> Vec<(usize, usize)> {
+        let applies =
+            |globs: &GlobSet, everywhere: bool| everywhere || globs.is_match(Path::new(path));
+        self.0
+            .iter()
+            .enumerate()
+            .filter(|(_, (_, globs, everywhere))| applies(globs, *everywhere))
+            .filter_map(|(at, (regex, ..))| Some((at, regex.find(line)?.start())))
+            .collect()
+    }
+}

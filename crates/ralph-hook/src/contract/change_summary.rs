@@ -1,0 +1,221 @@
+//! A summary of the change, computed once for each state of the tree and cached.
+
+use ralph_core::requirement::{
+    EvidenceKind, Finding, QuotedText, Requirement, RequirementFailure, RequirementStage,
+    RequirementStatus, RequirementWeight,
+};
+use serde::{Deserialize, Serialize};
+
+use super::changes::RunChanges;
+use super::{ContractContext, change_checks, checkout};
+use ralph_gates::gates::result_cache::ResultCache;
+use ralph_gates::gates::result_key::ResultKey;
+use ralph_git::checkpoint::{
+    Checkpoint, CheckpointError, CheckpointReason, CheckpointRepository, CheckpointSnapshot,
+};
+use ralph_git::tree::WorkTreeListing;
+use ralph_home::faults::describe_error;
+
+/// Increased when summaries that an older version cached must no longer be used.
+const SUMMARY_FORMAT: u8 = 2;
+
+/// Everything that depends only on the base, the policy and the tree.
+#[derive(Clone, Debug)]
+pub(super) struct ChangeSummary {
+    /// Paths that differ from the base, relative to the project.
+    pub touched: Vec<String>,
+    /// Those that may exist on disk although the tree does not contain them.
+    pub unfingerprinted: Vec<String>,
+    /// Names of tests that the base does not have.
+    pub new_tests: Vec<String>,
+    pub requirements: Vec<Requirement>,
+    pub candidate: Option<CandidateCheckpoint>,
+}
+
+/// The checkpoint of the tree that the agent wants to stop with.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct CandidateCheckpoint {
+    pub number: u32,
+    pub tree: [u8; 32],
+}
+
+impl CandidateCheckpoint {
+    pub(super) fn from_checkpoint(checkpoint: &Checkpoint) -> Self {
+        Self { number: checkpoint.number, tree: checkpoint.tree.0 }
+    }
+}
+
+/// Returns the cached summary of this tree, or computes it.
+pub(super) fn summarise_change(
+    contract: &ContractContext<'_>,
+    listing: &WorkTreeListing,
+) -> ChangeSummary {
+    if contract.seal.base.is_none() {
+        // Without git there is no base to compare with; gates still run.
+        return ChangeSummary::without_base(Vec::new());
+    }
+    let cache = ResultCache::open(&contract.world.home).ok();
+    let key = summary_key(contract, listing);
+    let known = cache.as_ref().and_then(|cache| cache.read_note(&key));
+    if let Some(note) =
+        known.and_then(|bytes| serde_json::from_slice::<CachedChangeSummary>(&bytes).ok())
+    {
+        return note.into();
+    }
+    match compute_summary(contract, listing) {
+        Ok(look) => {
+            // An unknown result may become known next time, so it is not cached.
+            if !look.requirements.iter().any(Requirement::is_unknown)
+                && let (Some(cache), Ok(bytes)) =
+                    (cache, serde_json::to_vec(&CachedChangeSummary::from(&look)))
+            {
+                drop(cache.write_note(&key, &bytes));
+            }
+            look
+        }
+        Err(error) => ChangeSummary::without_base(vec![super::unknown_requirement(
+            "checkpoint",
+            &describe_error(&error),
+        )]),
+    }
+}
+
+fn summary_key(contract: &ContractContext<'_>, listing: &WorkTreeListing) -> ResultKey {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&[SUMMARY_FORMAT]);
+    hasher.update(&listing.fingerprint());
+    let sealed = serde_json::to_vec(contract.seal).unwrap_or_default();
+    hasher.update(blake3::hash(&sealed).as_bytes());
+    // A checkpoint belongs to one run.
+    hasher.update(contract.run.id.as_str().as_bytes());
+    ResultKey(hasher.finalize().into())
+}
+
+/// Checkpoints the tree before it is judged, so that no work of the agent is lost.
+pub(super) fn checkpoint_tree(
+    contract: &ContractContext<'_>,
+    listing: &WorkTreeListing,
+) -> Result<(CheckpointRepository, Checkpoint), CheckpointError> {
+    let world = contract.world;
+    let deadline = world.step_deadline();
+    let repository = checkout::open_repository(contract, &deadline)?;
+    let exclude = contract.exclude();
+    let why = CheckpointReason::Iteration(contract.iteration.saturating_add(1));
+    let snapshot = CheckpointSnapshot { listing, excluded: &exclude, reason: why };
+    let made = if world.env.is_rehearsal() {
+        repository.capture_present(&snapshot, &deadline)?
+    } else {
+        repository.create(&snapshot, &deadline)?.checkpoint
+    };
+    Ok((repository, made))
+}
+
+fn compute_summary(
+    contract: &ContractContext<'_>,
+    listing: &WorkTreeListing,
+) -> Result<ChangeSummary, CheckpointError> {
+    let (repository, now) = checkpoint_tree(contract, listing)?;
+    let deadline = contract.world.step_deadline();
+    let first = checkout::find_base(contract, &repository, &deadline)?;
+    let changes = RunChanges::between(&repository, (&first, &now), contract.project(), &deadline)?;
+    let policy = &contract.seal.policy;
+    let elusive = changes.all.iter().filter(|change| change.is_unfingerprinted);
+    Ok(ChangeSummary {
+        touched: changes.all.iter().map(|change| change.path.clone()).collect(),
+        unfingerprinted: elusive.map(|change| change.path.clone()).collect(),
+        new_tests: change_checks::find_new_tests(policy, &changes),
+        requirements: change_checks::change_requirements(policy, &changes),
+        candidate: Some(CandidateCheckpoint::from_checkpoint(&now)),
+    })
+}
+
+impl ChangeSummary {
+    fn without_base(requirements: Vec<Requirement>) -> Self {
+        let (touched, elusive, new_tests) = (Vec::new(), Vec::new(), Vec::new());
+        Self { touched, unfingerprinted: elusive, new_tests, requirements, candidate: None }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct CachedChangeSummary {
+    touched: Vec<String>,
+    elusive: Vec<String>,
+    new_tests: Vec<String>,
+    checks: Vec<CachedRequirement>,
+    candidate: Option<CandidateCheckpoint>,
+}
+
+/// A requirement in the cache: met if it has no summary.
+#[derive(Serialize, Deserialize)]
+struct CachedRequirement {
+    name: String,
+    stage: RequirementStage,
+    weight: RequirementWeight,
+    next: String,
+    summary: Option<String>,
+    findings: Vec<Finding>,
+    unlisted: usize,
+    quote: Option<(String, String)>,
+}
+
+impl From<&ChangeSummary> for CachedChangeSummary {
+    fn from(look: &ChangeSummary) -> Self {
+        let check = |one: &Requirement| {
+            let failure = match &one.status {
+                RequirementStatus::Unmet(failure) => Some(failure.clone()),
+                RequirementStatus::Met(_)
+                | RequirementStatus::Unknown(_)
+                | RequirementStatus::Pending(_) => None,
+            };
+            let RequirementFailure { findings, unlisted, quote, .. } =
+                failure.clone().unwrap_or_default();
+            CachedRequirement {
+                name: one.name.clone(),
+                stage: one.stage,
+                weight: one.weight,
+                next: one.next.clone(),
+                summary: failure.map(|failure| failure.summary),
+                findings,
+                unlisted,
+                quote: quote.map(|QuotedText { label, text }| (label, text)),
+            }
+        };
+        Self {
+            touched: look.touched.clone(),
+            elusive: look.unfingerprinted.clone(),
+            new_tests: look.new_tests.clone(),
+            checks: look.requirements.iter().map(check).collect(),
+            candidate: look.candidate,
+        }
+    }
+}
+
+impl From<CachedChangeSummary> for ChangeSummary {
+    fn from(note: CachedChangeSummary) -> Self {
+        let requirement = |check: CachedRequirement| {
+            let quote = check.quote.map(|(label, text)| QuotedText { label, text });
+            let standing = match check.summary {
+                None => RequirementStatus::Met(EvidenceKind::Measured),
+                Some(summary) => {
+                    let CachedRequirement { findings, unlisted, .. } = check;
+                    RequirementStatus::Unmet(RequirementFailure {
+                        summary,
+                        findings,
+                        unlisted,
+                        quote,
+                        log: None,
+                    })
+                }
+            };
+            let CachedRequirement { name, stage, weight, next, .. } = check;
+            Requirement { name, stage, status: standing, weight, next }
+        };
+        Self {
+            touched: note.touched,
+            unfingerprinted: note.elusive,
+            new_tests: note.new_tests,
+            requirements: note.checks.into_iter().map(requirement).collect(),
+            candidate: note.candidate,
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! Gate results of a contract: cached results first, then a worker that runs the remaining gates.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use ralph_core::gate::{Gate, GateOutcome, GateReport, ResultStability};
+use ralph_core::policy::BaselineMode;
+use ralph_core::requirement::{
+    PendingReason, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
+    RequirementWeight,
+};
+
+use super::gate_worker::{self, GateSite, GateTask, WorkerState};
+use super::{ContractContext, baseline, seal};
+use ralph_gates::gates::result_cache::{CachedResult, ResultCache};
+use ralph_gates::gates::result_key::compile_globs;
+use ralph_gates::gates::{ContentView, GateContext};
+use ralph_git::tree::WorkTreeListing;
+use ralph_home::faults::describe_error;
+use ralph_lists::run_lists;
+use ralph_sys::clock::Deadline;
+
+/// Time reserved for the answer when gates use up the rest.
+const WORKER_MARGIN: Duration = Duration::from_secs(4);
+
+/// Selects the gates of the policy that `asks` names and that apply to these changed paths.
+pub(super) fn select_gates<'a>(
+    contract: &ContractContext<'a>,
+    touched: &[String],
+    asks: &dyn Fn(&Gate) -> bool,
+) -> Vec<&'a Gate> {
+    let complexity = contract.seal.complexity.unwrap_or(u8::MAX);
+    let counts = |gate: &&Gate| {
+        let globs = compile_globs(&gate.when);
+        asks(gate)
+            && gate.min_complexity <= complexity
+            && (gate.when.is_empty()
+                // Without a base the changed paths are unknown, so the gate applies.
+                || contract.seal.base.is_none()
+                || touched.iter().any(|path| globs.is_match(Path::new(path))))
+    };
+    contract.seal.policy.gates.iter().filter(counts).collect()
+}
+
+/// The requirements of the gates, in the tree or in a checkout. A worker runs the gates without a cached result, as far
+/// as time allows.
+pub(super) fn gate_requirements(inquiry: &GateQuery<'_>) -> Vec<Requirement> {
+    let resolve = || {
+        let cache = inquiry.open_cache()?;
+        let (board, left) = inquiry.resolve(&cache)?;
+        Ok(inquiry.requirements(&cache, board, left))
+    };
+    let all = |standing: RequirementStatus| {
+        inquiry.wanted.iter().map(|gate| gate.requirement_with(standing.clone())).collect()
+    };
+    match resolve() {
+        Ok(requirements) => requirements,
+        Err(GatesNotRun::Unknown(why)) => all(RequirementStatus::Unknown(why)),
+        Err(GatesNotRun::NotRun(why)) => {
+            all(RequirementStatus::Pending(PendingReason::NotReached(why)))
+        }
+    }
+}
+
+/// Why gates were not run.
+#[derive(Debug)]
+pub(super) enum GatesNotRun {
+    Unknown(String),
+    /// A script that they call is not the one that a person approved.
+    NotRun(String),
+}
+
+impl From<String> for GatesNotRun {
+    fn from(why: String) -> Self {
+        Self::Unknown(why)
+    }
+}
+
+/// The requirements of list checks. They run after the gates and separately from them: most checks fail until the end,
+/// and no gate should wait for that.
+pub(super) fn list_check_requirements(gates: &GateQuery<'_>, is_busy: bool) -> Vec<Requirement> {
+    let wanted: Vec<&Gate> = gates.contract.checks.due.iter().collect();
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    if is_busy {
+        return wanted
+            .into_iter()
+            .map(|gate| running_requirement(gate, "waits for the gates"))
+            .collect();
+    }
+    self::gate_requirements(&GateQuery { wanted: &wanted, ..*gates })
+}
+
+/// The gates to query, and where.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GateQuery<'a> {
+    pub contract: &'a ContractContext<'a>,
+    pub wanted: &'a [&'a Gate],
+    pub place: &'a GateContext<'a>,
+    pub site: GateSite,
+    /// The current listing of the tree, if the caller has one.
+    pub listing: Option<&'a WorkTreeListing>,
+}
+
+/// Cached results, by the name of the gate.
+#[derive(Debug, Default)]
+pub(super) struct KnownGateResults(pub BTreeMap<String, CachedResult>);
+
+impl GateQuery<'_> {
+    pub(super) fn resolve(
+        &self,
+        cache: &ResultCache,
+    ) -> Result<(KnownGateResults, WorkerState), GatesNotRun> {
+        let (mut board, mark) = self.look_up(cache, self.listing)?;
+        let mut left = WorkerState::Done;
+        let names = self.gates_to_run(cache, &board);
+        if !names.is_empty() {
+            if let Some(what) = self.unapproved_script() {
+                return Err(GatesNotRun::NotRun(format!(
+                    "not run: {what} changed since it was approved"
+                )));
+            }
+            let until = Deadline::after(
+                self.contract.world.answer_deadline.remaining().saturating_sub(WORKER_MARGIN),
+            );
+            let task = GateTask { site: self.site, gates: names, mark };
+            left = gate_worker::run_gate_worker(self.contract, &task, until)
+                .map_err(|error| describe_error(&error))?;
+            let before = std::mem::replace(&mut board, self.look_up(cache, None)?.0);
+            board.keep_unknown(before);
+        }
+        Ok((board, left))
+    }
+
+    /// A script that one of the gates calls and that was not approved in its current form. It must not run: a tree can
+    /// be restored, but the effects of a command cannot.
+    fn unapproved_script(&self) -> Option<String> {
+        let contract = self.contract;
+        let is_check = |gate: &&&Gate| !contract.is_of_policy(gate);
+        let has_checks = self.wanted.iter().any(|gate| is_check(&gate));
+        let has_gates = self.wanted.iter().any(|gate| !is_check(&gate));
+        let of_gates = || seal::find_unapproved_script(contract).filter(|_| has_gates);
+        let of_lists = || {
+            run_lists::first_unapproved_script(contract.world, contract.run).filter(|_| has_checks)
+        };
+        of_gates().or_else(of_lists)
+    }
+
+    pub(super) fn open_cache(&self) -> Result<ResultCache, String> {
+        ResultCache::open(&self.contract.world.home).map_err(|error| describe_error(&error))
+    }
+
+    /// The cached results, and a mark that identifies these gates on this content.
+    fn look_up(
+        &self,
+        cache: &ResultCache,
+        known: Option<&WorkTreeListing>,
+    ) -> Result<(KnownGateResults, String), String> {
+        let view = match known {
+            Some(listing) => ContentView::Tree(Cow::Borrowed(listing)),
+            None => ContentView::read(self.place).map_err(|error| describe_error(&error))?,
+        };
+        let mut asked = blake3::Hasher::new();
+        asked.update(self.site.name().as_bytes());
+        let known = self.wanted.iter().map(|gate| {
+            let key = view.key(self.place, gate);
+            asked.update(&key.0);
+            let known = cache.lookup(&key).map_err(|error| describe_error(&error))?;
+            // An unknown result is reported once, then the gate runs again. Otherwise no repair could ever change it.
+            if let CachedResult::Result(report) = &known
+                && matches!(report.outcome, GateOutcome::Unknown(_))
+            {
+                drop(cache.clear(&key, &|| false));
+            }
+            Ok((gate.name.clone(), known))
+        });
+        let board = known.collect::<Result<_, String>>().map(KnownGateResults)?;
+        Ok((board, asked.finalize().to_hex().to_string()))
+    }
+
+    /// The names of the gates to run: none after a stage that is known to fail.
+    fn gates_to_run(&self, cache: &ResultCache, board: &KnownGateResults) -> Vec<String> {
+        let mut names = Vec::new();
+        let mut missing = false;
+        for stage in RequirementStage::GATE_STAGES {
+            let members = self.wanted.iter().filter(|gate| gate.stage == stage);
+            let mut open = false;
+            for gate in members {
+                match board.0.get(&gate.name) {
+                    Some(CachedResult::Result(report)) => {
+                        missing |= self.lacks_base(cache, gate, report);
+                        let requirement = self.requirement_for(cache, gate, report);
+                        open |= self.contract.holds(&requirement);
+                        if !matches!(report.outcome, GateOutcome::Unknown(_)) {
+                            names.push(gate.name.clone());
+                        }
+                    }
+                    Some(CachedResult::Running | CachedResult::Missing) | None => {
+                        missing = true;
+                        names.push(gate.name.clone());
+                    }
+                }
+            }
+            if open {
+                break;
+            }
+        }
+        if missing { names } else { Vec::new() }
+    }
+
+    /// Whether the base still lacks a result to compare with. Happens if the result is from `ralph gate run` or a
+    /// warm-up.
+    fn lacks_base(&self, cache: &ResultCache, gate: &Gate, report: &GateReport) -> bool {
+        self.site == GateSite::Tree
+            && self.contract.seal.base.is_some()
+            && self.is_compared_with_base(gate, report)
+            && gate_worker::base_result(self.contract, cache, gate).is_none()
+    }
+
+    /// Whether the result is compared with the base. A list check is not: it fails at the base because the item is not
+    /// done yet, which excuses nothing.
+    fn is_compared_with_base(&self, gate: &Gate, report: &GateReport) -> bool {
+        self.contract.is_of_policy(gate) && baseline::needs_base_result(gate, report)
+    }
+
+    fn requirement_for(
+        &self,
+        cache: &ResultCache,
+        gate: &Gate,
+        report: &GateReport,
+    ) -> Requirement {
+        if !self.contract.is_of_policy(gate) {
+            return gate.requirement(report, BaselineMode::Block);
+        }
+        let base = self
+            .is_compared_with_base(gate, report)
+            .then(|| gate_worker::base_result(self.contract, cache, gate))
+            .flatten();
+        let report = baseline::compare_with_base(gate, report.clone(), base.as_ref());
+        gate.requirement(&report, self.contract.seal.policy.baseline)
+    }
+
+    fn requirements(
+        &self,
+        cache: &ResultCache,
+        mut board: KnownGateResults,
+        left: WorkerState,
+    ) -> Vec<Requirement> {
+        let mut requirements = Vec::new();
+        let mut waiting_for: Option<RequirementStage> = None;
+        for stage in RequirementStage::GATE_STAGES {
+            let mut open = false;
+            for gate in self.wanted.iter().filter(|gate| gate.stage == stage) {
+                let requirement = match (waiting_for, board.0.remove(&gate.name)) {
+                    (Some(earlier), _) => {
+                        let why = format!("comes after {} has passed", earlier.name());
+                        gate.requirement_with(RequirementStatus::Pending(
+                            PendingReason::NotReached(why),
+                        ))
+                    }
+                    (None, Some(CachedResult::Result(report)))
+                        if left == WorkerState::Running
+                            && self.lacks_base(cache, gate, &report) =>
+                    {
+                        running_requirement(gate, "being compared with the base")
+                    }
+                    (None, Some(CachedResult::Result(report))) => {
+                        requirements.extend(flaky_requirement(gate, &report));
+                        self.requirement_for(cache, gate, &report)
+                    }
+                    (None, Some(CachedResult::Running)) => {
+                        running_requirement(gate, "still running")
+                    }
+                    (None, Some(CachedResult::Missing) | None) => match left {
+                        WorkerState::Running => running_requirement(gate, "waits for its turn"),
+                        WorkerState::Done => gate.requirement_with(RequirementStatus::Unknown(
+                            "it produced no result".to_string(),
+                        )),
+                    },
+                };
+                open |= self.contract.holds(&requirement);
+                requirements.push(requirement);
+            }
+            if open && waiting_for.is_none() {
+                waiting_for = Some(stage);
+            }
+        }
+        requirements
+    }
+}
+
+impl KnownGateResults {
+    /// Carries over unknown results, which the lookup removed from the cache, for gates that have no newer result.
+    fn keep_unknown(&mut self, before: Self) {
+        for (name, known) in before.0 {
+            let is_unknown = matches!(&known, CachedResult::Result(report) if matches!(report.outcome, GateOutcome::Unknown(_)));
+            if is_unknown && matches!(self.0.get(&name), None | Some(CachedResult::Missing)) {
+                self.0.insert(name, known);
+            }
+        }
+    }
+}
+
+/// Reports a gate that failed first and then passed.
+fn flaky_requirement(gate: &Gate, report: &GateReport) -> Option<Requirement> {
+    (report.steadiness == ResultStability::Flaky).then(|| Requirement {
+        name: format!("{} (flaky)", gate.name),
+        stage: gate.stage,
+        status: RequirementStatus::Unmet(RequirementFailure {
+            findings: report.findings.clone(),
+            log: report.log.clone(),
+            ..RequirementFailure::new("it failed first and passed when run again".to_string())
+        }),
+        weight: RequirementWeight::Advisory,
+        next: String::new(),
+    })
+}
+
+pub(super) fn running_requirement(gate: &Gate, how: &str) -> Requirement {
+    let why = format!("{how}; the result will be available at the next stop");
+    gate.requirement_with(RequirementStatus::Pending(PendingReason::Running(why)))
+}

@@ -1,0 +1,331 @@
+//! Gathers the facts that a decision about one stop needs: owner, off switches, approval, spending.
+//!
+//! Evidence about the work itself comes from `sources`.
+
+use crate::notify;
+use crate::transcript_reader::{TranscriptSnapshot, TranscriptToolUse};
+use ralph_core::decide::StopDecision;
+use ralph_core::digest64::Digest64;
+use ralph_core::event::{HostTrouble, StopEvent};
+use ralph_core::facts::{BlockCap, OffReason, OwnerPresence, PolicyTrust, PromptHold, StopFacts};
+use ralph_core::id::{RunId, SessionId};
+use ralph_core::reason::ReasonContext;
+use ralph_core::record::{
+    DeliveryId, JournalEntry, ProcessIdentity, RunChange, RunOrigin, RunRecord, StopOutcome,
+    StopRecord, TranscriptReading,
+};
+use ralph_core::redact::Redactor;
+use ralph_core::run::{AgentMemory, RunPhase, RunState};
+use ralph_core::status::RunStatus;
+use ralph_core::text;
+use ralph_core::verdict::Verdict;
+use ralph_home::faults::{self, Fault, FaultKind, describe_error};
+use ralph_home::journal;
+use ralph_home::store::{self, LoadedRun, StoreError, TransactionStep};
+use ralph_home::world::{RunnerFacts, World};
+use ralph_home::{run_process, session_pointer};
+use ralph_lists::run_lists;
+use ralph_policy::trust;
+use ralph_sys::clock;
+use ralph_sys::fs::{self, Durability};
+use ralph_sys::process_identity::{self, Liveness};
+use ralph_sys::tail::{self, TailWindow};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// How many consecutive blocks files alone may cause when the host sends no prompt id to tell stops apart.
+const MAX_FILE_HOLDS: u32 = 25;
+
+const MAX_CHECKLIST_ITEMS: usize = 500;
+const MAX_CHECKLIST_ITEM_CHARS: usize = 200;
+
+/// How many bytes of the goal the first block quotes.
+const MAX_GOAL_BYTES: usize = 16 * 1024;
+
+pub fn gather_facts(
+    world: &World,
+    stop: &StopEvent,
+    opened: &LoadedRun,
+    sight: &TranscriptSnapshot,
+) -> StopFacts {
+    let now_ms = clock::now_ms();
+    let facts = StopFacts {
+        off: find_off_switch(world, opened.run.id.as_str()),
+        owner: run_process::owner_status(opened, now_ms, calling_client(world)),
+        delivery: sight.delivery,
+        trouble: find_api_error(stop, sight),
+        trust: gather_trust(world, &opened.run),
+        tampering: opened.tampering.clone(),
+        spent_micro_usd: sight.observed.as_ref().and_then(TranscriptReading::spent_micro_usd),
+        context_permille: sight.observed.as_ref().and_then(TranscriptReading::context_permille),
+        declared: opened.state.declared.clone(),
+        queued: sight.queued,
+        consecutive_blocks: match sight.tools {
+            TranscriptToolUse::None => opened.state.in_a_row,
+            // Without a transcript the count is unknown, and an unknown count must not end a hold.
+            TranscriptToolUse::Used | TranscriptToolUse::Unknown => 0,
+        },
+        block_cap: world
+            .env
+            .block_cap()
+            .map_or(BlockCap::DEFAULT, |setting| BlockCap::from_setting(&setting)),
+        ..StopFacts::quiet(now_ms)
+    };
+    match world.driven {
+        None => facts,
+        Some(driven) => driven_facts(facts, &driven, &opened.state),
+    }
+}
+
+/// A runner meters every session of the run, and knows more from the host's stream than the transcript shows.
+fn driven_facts(facts: StopFacts, driven: &RunnerFacts, state: &RunState) -> StopFacts {
+    let spent = state.driving.spent();
+    StopFacts {
+        owner: OwnerPresence::Present,
+        driver: driven.driver,
+        block_cap: driven.cap,
+        context_permille: driven.context_permille.or(facts.context_permille),
+        spent_micro_usd: Some(spent.micro_usd),
+        spent_tokens: Some(spent.tokens),
+        spent_today_micro_usd: driven.spent_today_micro_usd,
+        ..facts
+    }
+}
+
+/// Checked at every stop, because a person may revoke an approval during the run.
+fn gather_trust(world: &World, run: &RunRecord) -> PolicyTrust {
+    match &run.seal {
+        Some(seal) if !trust::is_seal_approved(&world.home, seal) => {
+            let what = format!("the policy of `{}`", seal.project);
+            PolicyTrust::Missing { what, how: "ralph trust".to_string() }
+        }
+        Some(_) | None => match run_lists::check_approvals(&world.home, run) {
+            Ok(()) => PolicyTrust::Approved,
+            Err(run_lists::UnapprovedList { what, trust_command: trust }) => {
+                PolicyTrust::Missing { what, how: trust }
+            }
+        },
+    }
+}
+
+/// Facts for a session that only files of other tools hold.
+pub fn gather_facts_without_run(world: &World, session: &SessionId, stop: &StopEvent) -> StopFacts {
+    StopFacts {
+        off: find_off_switch(world, session.as_str()),
+        prompt: prompt_hold_state(world, session, stop),
+        ..StopFacts::quiet(clock::now_ms())
+    }
+}
+
+/// Whether files already held this prompt. The host's own flag is not enough: a host that never sets it would be held
+/// forever.
+fn prompt_hold_state(world: &World, session: &SessionId, stop: &StopEvent) -> PromptHold {
+    let path = world.home.held_journal(session);
+    let Some(stat) = fs::stat(&path) else { return PromptHold::Fresh };
+    let mut blocks = 0;
+    let mut same_prompt = false;
+    let window = TailWindow { end: stat.len, step: 16 * 1024, most: 256 * 1024 };
+    let read = tail::visit_lines_backward(&path, &window, |line| {
+        let Ok(JournalEntry { change: RunChange::Decided(last), .. }) =
+            serde_json::from_slice(line)
+        else {
+            return ControlFlow::Break(());
+        };
+        let StopOutcome::Blocked { .. } = last.outcome else { return ControlFlow::Break(()) };
+        blocks += 1;
+        same_prompt |= last.delivery.is_some() && last.delivery == prompt_mark(stop);
+        if same_prompt { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    // An unreadable journal counts as one without earlier holds.
+    drop(read);
+    if same_prompt || blocks >= MAX_FILE_HOLDS {
+        PromptHold::HeldAlready
+    } else {
+        PromptHold::Fresh
+    }
+}
+
+/// Identifies the prompt of a stop in the journal of a session that only files hold.
+pub fn prompt_mark(stop: &StopEvent) -> Option<DeliveryId> {
+    let stop = Digest64::of_parts(&[stop.prompt.as_deref()?.as_bytes()]);
+    Some(DeliveryId { stop, length: None })
+}
+
+/// The switch that turns ralph off for this run or session, if one is set.
+pub fn find_off_switch(world: &World, id: &str) -> Option<OffReason> {
+    if fs::exists(&world.home.tombstone(id)) {
+        Some(OffReason::Cancelled)
+    } else if fs::exists(&world.home.kill_switch()) {
+        Some(OffReason::KillSwitch)
+    } else {
+        None
+    }
+}
+
+fn calling_client(world: &World) -> Option<ProcessIdentity> {
+    process_identity::identify_process(world.env.claude_pid()?)
+}
+
+/// An API error at the end of the transcript. The transcript lags, so it counts only if the event has the same text.
+fn find_api_error(stop: &StopEvent, sight: &TranscriptSnapshot) -> Option<HostTrouble> {
+    let last = sight.last.as_ref().filter(|last| last.api_error)?;
+    let same = stop.last_message.as_deref().is_none_or(|said| Some(said) == last.text.as_deref());
+    same.then_some(HostTrouble::Server)
+}
+
+/// Allows a stop of a session that does not own the run. A run without any owner is recorded as a fault.
+pub fn allow_non_owner(world: &World, opened: &LoadedRun) -> Verdict {
+    let LoadedRun { run, state, .. } = opened;
+    if state.owner(run).is_none() {
+        let what = format!("run {} names no owner, so it holds no session", run.id);
+        faults::record_fault(&world.home, &Fault::new(FaultKind::Orphan, &what).with_run(&run.id));
+    }
+    Verdict::Allow
+}
+
+/// Verifies the whole journal. This is slow, so it is done only before a run ends well.
+pub fn find_journal_edit(world: &World, run: &RunId) -> Option<String> {
+    match journal::is_intact(&world.home.run(run).journal()) {
+        Ok(true) => None,
+        Ok(false) => Some("`journal.jsonl` was changed in the middle".to_string()),
+        Err(error) => Some(describe_error(&error)),
+    }
+}
+
+/// Ends a run as overridden if the host ended a turn that ralph had blocked. Returns whether it did.
+pub fn record_override(
+    world: &World,
+    session: &SessionId,
+    run: &RunId,
+) -> Result<bool, StoreError> {
+    let how = "the host ended the turn although ralph held it, and reported success".to_string();
+    let ended = store::transact(&world.transaction(run), |now| match now.state.phase {
+        // Without an answer of ours, another tool's hook may have caused the block.
+        RunPhase::Active if now.state.answer.is_some() => TransactionStep::Write {
+            change: RunChange::Overridden { how: how.clone() },
+            durability: Durability::Synced,
+            answer: Some(now.run.clone()),
+        },
+        RunPhase::Active | RunPhase::Paused { .. } | RunPhase::Orphaned | RunPhase::Ended(_) => {
+            TransactionStep::Leave(None)
+        }
+    })?;
+    if let Some(run) = &ended {
+        session_pointer::end_session(world, session, &run.id);
+        // The reply to this event cannot ring the bell.
+        let _bell = notify::announce_end(world, run, RunStatus::Overridden, &how);
+    }
+    Ok(ended.is_some())
+}
+
+/// Records a failed access to a run as a fault.
+pub fn record_run_fault(world: &World, run: &RunId, error: &StoreError) {
+    faults::record_fault(
+        &world.home,
+        &Fault::new(FaultKind::File, &describe_error(error)).with_run(run),
+    );
+}
+
+/// Text that only the first block of a run includes.
+#[derive(Debug, Default)]
+pub struct FirstBlockText {
+    goal: Option<String>,
+    adopted: Option<String>,
+}
+
+impl FirstBlockText {
+    pub fn for_files(session: &SessionId) -> Self {
+        let adopted = format!(
+            "Files written by other tools hold this session, once per prompt. \
+             A person can release it with `ralph cancel {session}`"
+        );
+        Self { goal: None, adopted: Some(adopted) }
+    }
+
+    pub fn reason_context<'a>(&'a self, redactor: &'a Redactor) -> ReasonContext<'a> {
+        let Self { goal, adopted } = self;
+        let (goal, adopted) = (goal.as_deref(), adopted.as_deref());
+        ReasonContext { redactor, nonce: clock::nonce(), goal, adoption_notice: adopted }
+    }
+}
+
+/// The goal and the notice of adoption. The goal is repeated after a compaction, because the agent lost it.
+pub fn first_block_text(world: &World, opened: &LoadedRun) -> FirstBlockText {
+    let LoadedRun { run, state, .. } = opened;
+    if state.iteration != run.first_iteration && state.memory == AgentMemory::Whole {
+        return FirstBlockText::default();
+    }
+    let goal = (run.goal_bytes > 0)
+        .then(|| fs::read_range(&world.home.run(&run.id).goal(), 0, MAX_GOAL_BYTES).ok())
+        .flatten()
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let is_first = state.iteration == run.first_iteration;
+    let adopted = (is_first && run.origin == RunOrigin::Adopted).then(|| {
+        let directory = run.features.first().map(String::as_str).unwrap_or_default();
+        let shown = text::clean_line(
+            &abbreviate_home(Path::new(directory), world.env.home().as_deref()),
+            300,
+        );
+        let shown = shown.replace('`', "'");
+        format!(
+            "ralph now holds this session, and no other, to `{shown}` (run {}). \
+             A person can release it with `ralph cancel {}`",
+            run.id, run.id
+        )
+    });
+    FirstBlockText { goal, adopted }
+}
+
+/// The process to record as owner. A second client that opens the same session does not take over the run.
+pub fn owner_process(world: &World, state: &RunState) -> Option<ProcessIdentity> {
+    let is_other_alive = state
+        .process
+        .is_some_and(|known| process_identity::check_liveness(&known) == Liveness::Alive);
+    if is_other_alive { None } else { calling_client(world) }
+}
+
+/// The journal record of a decision; the caller fills in the fields that only it knows.
+pub fn decision_record(
+    world: &World,
+    decision: StopDecision,
+    sight: &TranscriptSnapshot,
+    redactor: &Redactor,
+) -> StopRecord {
+    StopRecord {
+        rule: decision.rule,
+        outcome: decision.outcome,
+        because: decision.because,
+        mark: decision.mark,
+        delivery: sight
+            .delivery
+            .map(|delivery| DeliveryId { stop: Digest64(delivery.stop), length: delivery.length }),
+        report: decision.report,
+        observed: sight.observed.clone().map(|observed| bound_checklist(observed, redactor)),
+        process: calling_client(world),
+        tampering: None,
+        in_a_row: 0,
+        garbled: Vec::new(),
+        remedy: decision.remedy,
+        background: None,
+        took_ms: 0,
+    }
+}
+
+/// Redacts and bounds the checklist before it is stored for the next stop.
+fn bound_checklist(mut observed: TranscriptReading, redactor: &Redactor) -> TranscriptReading {
+    if let Some(checklist) = &mut observed.checklist {
+        checklist.items.truncate(MAX_CHECKLIST_ITEMS);
+        for item in &mut checklist.items {
+            item.text = text::truncate(&redactor.redact(&item.text), MAX_CHECKLIST_ITEM_CHARS);
+        }
+    }
+    observed
+}
+
+/// Abbreviates the home directory as `~`.
+fn abbreviate_home(path: &Path, home: Option<&Path>) -> String {
+    match home.and_then(|home| path.strip_prefix(home).ok()) {
+        Some(rest) => format!("~/{}", rest.display()),
+        None => path.display().to_string(),
+    }
+}

@@ -1,0 +1,75 @@
+//! Builds the reminder for an agent that may have lost its context: the goal, the state of the run, and the notes that
+//! earlier sessions left in the project.
+
+use ralph_core::reason::ReasonContext;
+use ralph_core::redact::Redactor;
+use ralph_core::reminder::{self, MemoryFile, Reminder};
+use ralph_home::store::LoadedRun;
+use ralph_home::world::World;
+use ralph_sys::clock;
+use ralph_sys::fs;
+use std::path::{Path, PathBuf};
+
+const MAX_REMINDER_GOAL_BYTES: usize = 16 * 1024;
+const MAX_MEMORY_BYTES: usize = 16 * 1024;
+const MAX_PLANS: usize = 10_000;
+const MAX_MEMORIES: usize = 4;
+
+/// The full reminder, with the goal.
+pub fn build_reminder(world: &World, opened: &LoadedRun) -> String {
+    let LoadedRun { run, state, .. } = opened;
+    let redactor = Redactor::new(world.env.secrets());
+    let telling = ReasonContext {
+        redactor: &redactor,
+        nonce: clock::nonce(),
+        goal: None,
+        adoption_notice: None,
+    };
+    let goal = (run.goal_bytes > 0)
+        .then(|| fs::read_range(&world.home.run(&run.id).goal(), 0, MAX_REMINDER_GOAL_BYTES).ok())
+        .flatten()
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let memories = project_memories(Path::new(&run.project));
+    let anchor = Reminder { run, state, goal: goal.as_deref(), memories: &memories };
+    reminder::render_reminder(&anchor, &telling)
+}
+
+/// The reminder without the goal, for an agent that was just given the goal.
+pub fn build_reminder_without_goal(world: &World, opened: &LoadedRun) -> String {
+    let LoadedRun { run, state, .. } = opened;
+    let redactor = Redactor::new(world.env.secrets());
+    let telling = ReasonContext {
+        redactor: &redactor,
+        nonce: clock::nonce(),
+        goal: None,
+        adoption_notice: None,
+    };
+    let memories = project_memories(Path::new(&run.project));
+    reminder::render_reminder(&Reminder { run, state, goal: None, memories: &memories }, &telling)
+}
+
+/// `.ralph/memory.md`, then the `MEMORY.md` of each plan, most recently modified first.
+pub fn project_memories(project: &Path) -> Vec<MemoryFile> {
+    let plans = project.join("docs/plans");
+    let names = fs::list(&plans, MAX_PLANS).unwrap_or_default();
+    let mut found: Vec<(u64, PathBuf)> = names
+        .iter()
+        .map(|name| Path::new("docs/plans").join(name).join("MEMORY.md"))
+        .filter_map(|path| Some((fs::stat(&project.join(&path))?.modified_ns, path)))
+        .collect();
+    found.sort_by_key(|(modified, path)| (std::cmp::Reverse(*modified), path.clone()));
+    let own = PathBuf::from(".ralph/memory.md");
+    let all = std::iter::once(own).chain(found.into_iter().map(|(_, path)| path));
+    all.filter_map(|path| read_memory(project, &path)).take(MAX_MEMORIES).collect()
+}
+
+/// Reads a file only if it resolves to a path inside the project; a symlink could point at any file.
+fn read_memory(project: &Path, path: &Path) -> Option<MemoryFile> {
+    let place = fs::resolve(&project.join(path))?;
+    if !place.starts_with(fs::resolve(project)?) {
+        return None;
+    }
+    let bytes = fs::read_range(&place, 0, MAX_MEMORY_BYTES).ok()?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    (!text.trim().is_empty()).then(|| MemoryFile { name: path.display().to_string(), text })
+}

@@ -1,0 +1,81 @@
+//! Requirements from the nine conditions of a run that works in phases.
+
+use crate::contract::ContractJudgement;
+use crate::phases;
+use ralph_core::gate::{Gate, GateTrigger};
+use ralph_core::record::OptIn;
+use ralph_core::requirement::{Requirement, RequirementStage, RequirementWeight};
+use ralph_core::source::orchestrator::{
+    GatesByStage, StageGates, condition_requirements, ignored_edits_requirement,
+};
+use ralph_core::waiver;
+use ralph_home::faults::{self, Fault, FaultKind};
+use ralph_home::store::LoadedRun;
+use ralph_home::world::World;
+
+/// The conditions as requirements; empty for a run without phases.
+pub(super) fn phase_requirements(
+    world: &World,
+    seen: &LoadedRun,
+    judged: Option<&ContractJudgement>,
+) -> Vec<Requirement> {
+    if seen.run.phases == OptIn::No {
+        return Vec::new();
+    }
+    let adopted = phases::adopt_edits(&world.home, seen, &world.step_deadline());
+    let (opened, unheeded) = adopted.unwrap_or_else(|error| {
+        let fault =
+            Fault::new(FaultKind::File, &faults::describe_error(&error)).with_run(&seen.run.id);
+        faults::record_fault(&world.home, &fault);
+        (seen.clone(), Vec::new())
+    });
+    let gauge = |stage: RequirementStage| {
+        judged.map_or(StageGates::Absent, |judged| stage_gauge(world, &opened, (judged, stage)))
+    };
+    let gauges = GatesByStage {
+        correctness: gauge(RequirementStage::Correctness),
+        quality: gauge(RequirementStage::Quality),
+        adversarial: gauge(RequirementStage::Adversarial),
+    };
+    let mut requirements =
+        condition_requirements(&phases::condition_inputs(&world.home, &opened), &gauges);
+    requirements.extend(ignored_edits_requirement(&unheeded));
+    requirements
+}
+
+/// The combined state of the required gates of one stage at a stop. Waived gates do not count as open.
+fn stage_gauge(
+    world: &World,
+    opened: &LoadedRun,
+    (judged, stage): (&ContractJudgement, RequirementStage),
+) -> StageGates {
+    let counts = |gate: &&Gate| {
+        gate.stage == stage
+            && gate.weight == RequirementWeight::Required
+            && gate.on.contains(&GateTrigger::Stop)
+    };
+    let gates = opened.run.seal.iter().flat_map(|seal| &seal.policy.gates).filter(counts);
+    let measured: Vec<&Requirement> = gates
+        .filter_map(|gate| judged.requirements.iter().find(|one| one.name == gate.name))
+        .collect();
+    let is_open = |one: &&Requirement| {
+        one.is_open()
+            && waiver::find_waiver(&one.name, &opened.state.waivers, world.arrived_ms).is_none()
+    };
+    let open: Vec<&Requirement> = measured.iter().copied().filter(is_open).collect();
+    let named = |wanted: fn(&Requirement) -> bool| -> Vec<String> {
+        open.iter().filter(|one| wanted(one)).map(|one| one.name.clone()).collect()
+    };
+    let (failed, running) = (named(Requirement::is_unmet), named(Requirement::is_running));
+    if measured.is_empty() {
+        StageGates::Absent
+    } else if open.is_empty() {
+        StageGates::Passed
+    } else if !failed.is_empty() {
+        StageGates::Failed(failed)
+    } else if running.len() == open.len() {
+        StageGates::Running(running)
+    } else {
+        StageGates::Unknown(named(|_| true))
+    }
+}

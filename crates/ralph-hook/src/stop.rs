@@ -1,0 +1,170 @@
+//! Decides a stop that a run or adopted files may hold.
+//!
+//! Facts are gathered first, without the lock. If they do not settle the stop, the slow evidence follows. The decision
+//! itself is made and recorded under the run's lock.
+
+use crate::facts::{self, FirstBlockText};
+use crate::session_owner;
+use crate::transcript_reader::{self, TranscriptSnapshot};
+use crate::{follow_up, sources};
+use ralph_core::decide::{self, StopCase, StopDecision, StopPlan};
+use ralph_core::event::StopEvent;
+use ralph_core::facts::{StopEvidence, StopFacts};
+use ralph_core::hold::StopHold;
+use ralph_core::id::{RunId, SessionId};
+use ralph_core::record::{DecisionRule, RunChange, StopOutcome, StopRecord};
+use ralph_core::redact::Redactor;
+use ralph_core::verdict::Verdict;
+use ralph_home::store::{self, LoadedRun, RunTransaction, StoreError, TransactionStep};
+use ralph_home::world::World;
+use ralph_sys::clock;
+use ralph_sys::fs::{self, Durability};
+
+/// One stop of a session that a run owns.
+#[derive(Debug)]
+pub struct StopContext<'a> {
+    pub world: &'a World,
+    pub stop: &'a StopEvent,
+    pub session: &'a SessionId,
+    pub run: &'a RunId,
+}
+
+/// The verdict for a stop of a session that a run holds.
+pub fn run_verdict(scene: &StopContext<'_>) -> Result<Verdict, StoreError> {
+    Ok(match decide_stop(scene)? {
+        Ok(decision) => decision.verdict,
+        Err(not_the_owner) => not_the_owner,
+    })
+}
+
+/// Decides a stop and records the decision. The inner `Err` is the verdict for a session that does not own the run.
+pub fn decide_stop(scene: &StopContext<'_>) -> Result<Result<StopDecision, Verdict>, StoreError> {
+    let StopContext { world, stop, session, run } = scene;
+    if stop.pending.iter().any(|pending| pending.impersonates_person) {
+        // From now on a command typed in this session may come from the agent, so it no longer counts as a person's.
+        drop(fs::create_new(&world.home.run(run).impersonation_mark(), b""));
+    }
+    while !world.answer_deadline.has_passed() {
+        let seen = store::load_run(&world.home, scene.run)?;
+        if seen.state.owner(&seen.run) != Some(session) {
+            return Ok(Err(facts::allow_non_owner(world, &seen)));
+        }
+        let before = seen.state.observed.as_ref();
+        let sight = transcript_reader::read_transcript(world, stop, before, seen.run.checklist);
+        let facts = facts::gather_facts(world, stop, &seen, &sight);
+        let evidence = match decide::plan(&stop_case(stop, &seen, &facts)) {
+            StopPlan::Answer(_) => None,
+            StopPlan::Verify => Some(sources::evidence_for_run(world, &seen, stop, &sight)),
+        };
+        if let Some((decision, before)) =
+            decide_under_lock(scene, &seen, &sight, evidence.as_ref())?
+        {
+            let bell = follow_up::follow_up_decision(world, session, &before, &decision);
+            let verdict = decision.verdict.clone().with_bell(bell);
+            return Ok(Ok(StopDecision { verdict, ..decision }));
+        }
+    }
+    Err(StoreError::TimedOut)
+}
+
+/// Decides again under the lock and records the result.
+///
+/// Other processes may have changed the run while the evidence was gathered, so only the state under the lock counts.
+/// Nothing slow happens here. Returns `None` if evidence turns out to be needed that was not gathered.
+fn decide_under_lock(
+    scene: &StopContext<'_>,
+    seen: &LoadedRun,
+    sight: &TranscriptSnapshot,
+    evidence: Option<&StopEvidence>,
+) -> Result<Option<(StopDecision, LoadedRun)>, StoreError> {
+    let StopContext { world, stop, run, .. } = scene;
+    let redactor = Redactor::new(world.env.secrets());
+    let transaction = RunTransaction { loaded: Some(seen), ..world.transaction(run) };
+    store::transact(&transaction, |now| {
+        let mut facts = facts::gather_facts(world, stop, now, sight);
+        let words = facts::first_block_text(world, now);
+        let decide =
+            |facts: &StopFacts| match (decide::plan(&stop_case(stop, now, facts)), evidence) {
+                (StopPlan::Answer(decision), _) => Some(decision),
+                (StopPlan::Verify, None) => None,
+                (StopPlan::Verify, Some(evidence)) => {
+                    let telling = words.reason_context(&redactor);
+                    Some(decide::conclude(&stop_case(stop, now, facts), evidence, &telling))
+                }
+            };
+        let Some(mut decision) = decide(&facts) else { return TransactionStep::Leave(None) };
+        if decision.is_success() && facts.tampering.is_none() {
+            facts.tampering = facts::find_journal_edit(world, run);
+            if facts.tampering.is_some() {
+                let Some(again) = decide(&facts) else { return TransactionStep::Leave(None) };
+                decision = again;
+            }
+        }
+        let decision = decision.redacted(&redactor);
+        let answer = Some((decision.clone(), now.clone()));
+        let durability = match decision.outcome {
+            _ if decision.rule == DecisionRule::NotMine => return TransactionStep::Leave(answer),
+            StopOutcome::Ended(_) => Durability::Synced,
+            StopOutcome::Allowed
+            | StopOutcome::Blocked { .. }
+            | StopOutcome::Awaited { .. }
+            | StopOutcome::HandedOver
+            | StopOutcome::Repeated
+            | StopOutcome::Orphaned => Durability::Cached,
+        };
+        let in_a_row = match decision.outcome {
+            StopOutcome::Blocked { .. } | StopOutcome::Awaited { .. } => {
+                facts.consecutive_blocks.saturating_add(1)
+            }
+            StopOutcome::Repeated => now.state.in_a_row,
+            StopOutcome::Allowed
+            | StopOutcome::HandedOver
+            | StopOutcome::Orphaned
+            | StopOutcome::Ended(_) => 0,
+        };
+        let took_ms = clock::now_ms().saturating_sub(world.arrived_ms);
+        let tampering = facts.tampering;
+        let decided = StopRecord {
+            took_ms,
+            tampering,
+            in_a_row,
+            garbled: evidence.map(|evidence| evidence.unparsable_lists.clone()).unwrap_or_default(),
+            background: stop.background_digest(),
+            process: facts::owner_process(world, &now.state),
+            ..facts::decision_record(world, decision, sight, &redactor)
+        };
+        TransactionStep::Write { change: RunChange::Decided(Box::new(decided)), durability, answer }
+    })
+}
+
+fn stop_case<'a>(stop: &'a StopEvent, opened: &'a LoadedRun, facts: &'a StopFacts) -> StopCase<'a> {
+    StopCase { stop, hold: StopHold::Run { run: &opened.run, state: &opened.state }, facts }
+}
+
+/// Decides a stop of a session that no run owns, from files that other tools wrote about it.
+pub fn files_verdict(world: &World, stop: &StopEvent, session: &SessionId) -> Verdict {
+    let facts = facts::gather_facts_without_run(world, session, stop);
+    let case = StopCase { stop, hold: StopHold::Files, facts: &facts };
+    let decision = match decide::plan(&case) {
+        StopPlan::Answer(decision) => decision,
+        StopPlan::Verify => {
+            let evidence = sources::evidence_for_files(
+                world,
+                session,
+                session_owner::project_directory(world, stop).as_deref(),
+            );
+            if evidence.requirements.is_empty() {
+                return Verdict::Allow;
+            }
+            let redactor = Redactor::new(world.env.secrets());
+            decide::conclude(
+                &case,
+                &evidence,
+                &FirstBlockText::for_files(session).reason_context(&redactor),
+            )
+            .redacted(&redactor)
+        }
+    };
+    follow_up::record_files_decision(world, session, stop, &decision);
+    decision.verdict
+}

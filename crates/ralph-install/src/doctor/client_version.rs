@@ -1,0 +1,83 @@
+//! Checks the version of the client and the features it lacks.
+
+use std::ffi::OsStr;
+
+use super::{DoctorCheck, DoctorContext, hook_trial};
+use ralph_gates::gates::gate_tools;
+
+const NAME: &str = "client";
+/// The version that ralph was tested with.
+const TESTED_VERSION: [u32; 3] = [2, 1, 325];
+/// The version that introduced a feature, and the effect of its absence.
+const FEATURE_VERSIONS: [([u32; 3], &str); 2] = [
+    ([2, 1, 163], "`--style context` is not supported"),
+    ([2, 1, 143], "consecutive blocks have no cap"),
+];
+
+pub(super) fn check_client_version(scene: &DoctorContext<'_>) -> DoctorCheck {
+    let path = scene.env.search_path().unwrap_or_default();
+    let Some(client) = gate_tools::find_program(OsStr::new("claude"), scene.scratch, &path) else {
+        return DoctorCheck::note(NAME, "`claude` is not on the `PATH`");
+    };
+    let shown = client.display();
+    match hook_trial::program_version(scene, &client) {
+        Some(reported) => judge_client_version(&reported),
+        None => DoctorCheck::unclear(NAME, format!("`{shown}` did not report a version")),
+    }
+}
+
+fn judge_client_version(reported: &str) -> DoctorCheck {
+    let Some(version) = parse_version(reported) else {
+        return DoctorCheck::unclear(
+            NAME,
+            format!("`claude` reports an unknown version: `{reported}`"),
+        );
+    };
+    if version >= TESTED_VERSION {
+        return DoctorCheck::good(NAME, format!("claude {reported}"));
+    }
+    let lacks =
+        FEATURE_VERSIONS.iter().filter(|(since, _)| version < *since).map(|(_, lack)| *lack);
+    let lacks: Vec<_> =
+        std::iter::once("older than 2.1.325, which ralph was tested with").chain(lacks).collect();
+    DoctorCheck::note(NAME, format!("claude {reported}: {}", lacks.join("; ")))
+        .fix("`claude update`")
+}
+
+fn parse_version(reported: &str) -> Option<[u32; 3]> {
+    let mut parts = reported.split_whitespace().next()?.split('.').map(str::parse);
+    let version = [parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?];
+    parts.next().is_none().then_some(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_client_is_reported() {
+        let shown = [
+            "2.1.325 (Claude Code)",
+            "2.2.0",
+            "2.1.200 (Claude Code)",
+            "2.1.9",
+            "",
+            "1.x.2",
+            "1.2.3.4",
+        ]
+        .map(|reported| {
+            let check = judge_client_version(reported);
+            format!("{:?} {}\n", check.standing, check.what)
+        })
+        .concat();
+        insta::assert_snapshot!(shown, @"
+        Good claude 2.1.325 (Claude Code)
+        Good claude 2.2.0
+        Note claude 2.1.200 (Claude Code): older than 2.1.325, which ralph was tested with
+        Note claude 2.1.9: older than 2.1.325, which ralph was tested with; `--style context` is not supported; consecutive blocks have no cap
+        Unclear `claude` reports an unknown version: ``
+        Unclear `claude` reports an unknown version: `1.x.2`
+        Unclear `claude` reports an unknown version: `1.2.3.4`
+        ");
+    }
+}

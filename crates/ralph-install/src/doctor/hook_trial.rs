@@ -1,0 +1,276 @@
+//! Runs a registered command as the client would, with a temporary home, so that no real run is counted or held.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::registered_hooks::{HookSource, RegisteredHook};
+use super::{DoctorContext, sample_event};
+use ralph_core::id::SessionId;
+use ralph_core::text;
+use ralph_home::paths::RalphHome;
+use ralph_hook::control::{self, RunStartRequest};
+use ralph_sys::clock::{self, Deadline};
+use ralph_sys::env;
+use ralph_sys::fs::{self, Durability};
+use ralph_sys::proc::job::{
+    self, CaptureLimits, CapturedOutput, CommandInput, JobEnd, JobResult, JobSpec, StderrCapture,
+};
+use serde_json::Value;
+
+/// An idle hook answers in milliseconds.
+const TRIAL_TIMEOUT: Duration = Duration::from_secs(10);
+const TRIAL_GRACE: Duration = Duration::from_millis(200);
+const KEPT_OUTPUT: CaptureLimits = CaptureLimits { head: 64 * 1024, tail: 1024 };
+/// The `PATH` of a client that was started without the person's shell profile.
+const DEFAULT_SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// How a hook answered an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum TrialAnswer {
+    Fired,
+    NotFired(String),
+    /// It timed out.
+    Late,
+    WrongShape(String),
+}
+
+/// A temporary home with one run, and two sessions to stop in it.
+pub(super) struct HookTrial<'a> {
+    scene: &'a DoctorContext<'a>,
+    home: RalphHome,
+    /// No run holds this session.
+    idle_session: SessionId,
+    /// A run holds this session; `None` if the run could not be started.
+    held_session: Option<SessionId>,
+    /// The variables that settings give to hooks.
+    variables: Vec<(OsString, OsString)>,
+}
+
+impl<'a> HookTrial<'a> {
+    /// Creates the home; `None` if that fails.
+    pub(super) fn prepare(
+        scene: &'a DoctorContext<'a>,
+        settings: &[(String, String, PathBuf)],
+    ) -> Option<Self> {
+        let nonce = clock::nonce();
+        let home = RalphHome::new(scene.scratch.join(format!("{nonce:016x}")));
+        let named = |what: &str| SessionId::parse(&format!("doctor-{what}-{nonce:016x}"));
+        let idle = named("idle")?;
+        // The tombstone keeps this session from adopting a loop directory of the project.
+        let tombstone = home.tombstone(idle.as_str());
+        fs::create_private_dir(tombstone.parent()?).ok()?;
+        fs::replace(&tombstone, b"", Durability::Cached).ok()?;
+        let armed = named("armed").filter(|session| start_trial_run(scene, &home, session));
+        // Another check reports whether the settings turn ralph off.
+        let variables = settings
+            .iter()
+            .filter(|(name, ..)| !name.starts_with("RALPH_"))
+            .map(|(name, value, _)| (name.into(), value.into()))
+            .collect();
+        Some(Self { scene, home, idle_session: idle, held_session: armed, variables })
+    }
+
+    /// Sends an event of the session that no run holds.
+    pub(super) fn try_idle(&self, hook: &RegisteredHook) -> TrialAnswer {
+        let finished = self.run_hook(hook, &self.idle_session);
+        match finished_exit_code(&finished) {
+            Err(answer) => answer,
+            Ok(0) if finished.output.total == 0 => TrialAnswer::Fired,
+            Ok(0) if !is_stop_hook(hook) && json_object(&finished.output).is_some() => {
+                TrialAnswer::Fired
+            }
+            Ok(0) => TrialAnswer::WrongShape(format!(
+                "it prints `{}`, but should print nothing",
+                output_excerpt(&finished.output)
+            )),
+            Ok(2) => TrialAnswer::WrongShape(format!(
+                "exit code 2, which blocks, in a session that no run holds: `{}`",
+                output_excerpt(&finished.stderr)
+            )),
+            Ok(code) => TrialAnswer::WrongShape(format!(
+                "exit code {code}, which the client treats as an error: `{}`",
+                output_excerpt(&finished.stderr)
+            )),
+        }
+    }
+
+    /// Sends a stop of the session that a run holds; `None` if there is no such run.
+    pub(super) fn try_held(&self, hook: &RegisteredHook) -> Option<TrialAnswer> {
+        let finished = self.run_hook(hook, self.held_session.as_ref()?);
+        let code = match finished_exit_code(&finished) {
+            Err(answer) => return Some(answer),
+            Ok(code) => code,
+        };
+        let answer = json_object(&finished.output);
+        let text = |value: Option<&Value>| {
+            value.and_then(Value::as_str).is_some_and(|text| !text.is_empty())
+        };
+        let held = match (code, &answer) {
+            (2, Some(answer)) => {
+                answer.as_object().is_some_and(serde_json::Map::is_empty)
+                    && finished.stderr.total > 0
+            }
+            (0, Some(answer)) => {
+                let is_block = answer.get("decision").and_then(Value::as_str) == Some("block");
+                let context = answer.pointer("/hookSpecificOutput/additionalContext");
+                (is_block && text(answer.get("reason"))) || text(context)
+            }
+            (_, _) => false,
+        };
+        Some(if held {
+            TrialAnswer::Fired
+        } else {
+            TrialAnswer::WrongShape(format!(
+                "it did not hold an unfinished run: exit code {code}, `{}`",
+                output_excerpt(&finished.output)
+            ))
+        })
+    }
+
+    fn run_hook(&self, hook: &RegisteredHook, session: &SessionId) -> JobResult {
+        let scene = self.scene;
+        let payload =
+            sample_event::sample_event_line(&hook.hook.event, session.as_str(), scene.project);
+        let timeout = hook.hook.timeout.map(Duration::try_from_secs_f64);
+        let timeout = timeout.and_then(Result::ok).unwrap_or(TRIAL_TIMEOUT).min(TRIAL_TIMEOUT);
+        let secrets = self.secrets();
+        job::run_job(&JobSpec {
+            program: scene.program,
+            argv: &hook_argv(scene, hook),
+            cwd: scene.project,
+            env: &self.environment(hook, session),
+            input: CommandInput::Bytes(&payload),
+            stderr: StderrCapture::Separate,
+            capture_limits: KEPT_OUTPUT,
+            secrets: &secrets,
+            deadline: Deadline::after(timeout),
+            grace: TRIAL_GRACE,
+            ..JobSpec::with_defaults(scene.cancel)
+        })
+    }
+
+    fn secrets(&self) -> Vec<String> {
+        let secret = self.variables.iter().filter(|(name, _)| env::is_secret_name(name));
+        secret.filter_map(|(_, value)| value.clone().into_string().ok()).collect()
+    }
+
+    fn environment(&self, hook: &RegisteredHook, session: &SessionId) -> Vec<(OsString, OsString)> {
+        let scene = self.scene;
+        let home = scene.env.home().unwrap_or_default();
+        let mut all: Vec<(OsString, OsString)> =
+            vec![("HOME".into(), home.into()), ("PATH".into(), DEFAULT_SEARCH_PATH.into())];
+        all.extend(self.variables.iter().cloned());
+        all.extend([
+            ("CLAUDECODE".into(), "1".into()),
+            ("CLAUDE_PROJECT_DIR".into(), scene.project.into()),
+            ("CLAUDE_CODE_SESSION_ID".into(), session.as_str().into()),
+            ("CLAUDE_CODE_ENTRYPOINT".into(), "cli".into()),
+            (ralph_sys::env::REHEARSAL_VARIABLE.into(), self.home.root().into()),
+        ]);
+        if let HookSource::Plugin { root, .. } = &hook.from {
+            all.push(("CLAUDE_PLUGIN_ROOT".into(), root.into()));
+        }
+        // The last value of a variable wins.
+        let mut names: Vec<OsString> = Vec::new();
+        all.reverse();
+        all.retain(|(name, _)| {
+            let is_new = !names.contains(name);
+            names.push(name.clone());
+            is_new
+        });
+        all
+    }
+}
+
+/// Starts a run with only a goal, which never counts as done.
+fn start_trial_run(scene: &DoctorContext<'_>, home: &RalphHome, session: &SessionId) -> bool {
+    let goal = b"see whether the hook holds an agent\n";
+    let order = RunStartRequest::from_goal(session, scene.scratch, goal);
+    control::start_run(home, scene.env, &order, &Deadline::after(TRIAL_TIMEOUT)).is_ok()
+}
+
+fn hook_argv(scene: &DoctorContext<'_>, hook: &RegisteredHook) -> Vec<OsString> {
+    let root = match &hook.from {
+        HookSource::Plugin { root, .. } => root.to_string_lossy().into_owned(),
+        HookSource::Layer { .. } => String::new(),
+    };
+    let project = scene.project.to_string_lossy();
+    let filled = |word: &str| {
+        let word = word.replace("${CLAUDE_PLUGIN_ROOT}", &root);
+        word.replace("${CLAUDE_PROJECT_DIR}", &project).into()
+    };
+    let Some(args) = &hook.hook.args else {
+        let line = hook.hook.command.replace("${CLAUDE_PLUGIN_ROOT}", &root);
+        return vec!["/bin/sh".into(), "-c".into(), line.into()];
+    };
+    let args = args.iter().map(|word| filled(word));
+    std::iter::once(filled(&hook.hook.command)).chain(args).collect()
+}
+
+fn is_stop_hook(hook: &RegisteredHook) -> bool {
+    matches!(hook.hook.event.as_str(), "Stop" | "SubagentStop")
+}
+
+/// The exit code of the command; an error if it did not run to its end.
+fn finished_exit_code(finished: &JobResult) -> Result<i32, TrialAnswer> {
+    match &finished.end {
+        JobEnd::Exited(127) => Err(TrialAnswer::NotFired(format!(
+            "exit code 127, not found: `{}`",
+            output_excerpt(&finished.stderr)
+        ))),
+        JobEnd::Exited(126) => Err(TrialAnswer::NotFired(format!(
+            "exit code 126, not executable: `{}`",
+            output_excerpt(&finished.stderr)
+        ))),
+        // A shell exits with 128 plus the signal that killed its child.
+        JobEnd::Exited(code @ 129..=159) => {
+            Err(TrialAnswer::NotFired(format!("killed by signal {}", code - 128)))
+        }
+        JobEnd::Exited(code) => Ok(*code),
+        JobEnd::Signalled(signal) => {
+            Err(TrialAnswer::NotFired(format!("killed by signal {signal}")))
+        }
+        JobEnd::TimedOut => Err(TrialAnswer::Late),
+        JobEnd::Cancelled => Err(TrialAnswer::NotFired("it was interrupted".to_string())),
+        JobEnd::CouldNotStart(error) => {
+            Err(TrialAnswer::NotFired(ralph_home::faults::describe_error(error)))
+        }
+        JobEnd::Lost => Err(TrialAnswer::NotFired("its exit code is unknown".to_string())),
+    }
+}
+
+fn json_object(output: &CapturedOutput) -> Option<Value> {
+    let value: Value = serde_json::from_slice(output.head.trim_ascii()).ok()?;
+    value.is_object().then_some(value)
+}
+
+fn output_excerpt(output: &CapturedOutput) -> String {
+    text::clean_line(&String::from_utf8_lossy(&output.head), 120)
+}
+
+/// The output of `--version`; `None` if the program fails.
+pub(super) fn program_version(scene: &DoctorContext<'_>, program: &Path) -> Option<String> {
+    let home = scene.env.home().unwrap_or_default();
+    let path = scene.env.search_path().unwrap_or_else(|| DEFAULT_SEARCH_PATH.into());
+    let finished = job::run_job(&JobSpec {
+        program: scene.program,
+        argv: &[program.into(), "--version".into()],
+        cwd: scene.scratch,
+        env: &[("HOME".into(), home.into()), ("PATH".into(), path)],
+        stderr: StderrCapture::Separate,
+        capture_limits: KEPT_OUTPUT,
+        deadline: Deadline::after(TRIAL_TIMEOUT),
+        grace: TRIAL_GRACE,
+        ..JobSpec::with_defaults(scene.cancel)
+    });
+    match finished.end {
+        JobEnd::Exited(0) => Some(output_excerpt(&finished.output)),
+        JobEnd::Exited(_)
+        | JobEnd::Signalled(_)
+        | JobEnd::TimedOut
+        | JobEnd::Cancelled
+        | JobEnd::CouldNotStart(_)
+        | JobEnd::Lost => None,
+    }
+}

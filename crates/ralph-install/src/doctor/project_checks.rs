@@ -1,0 +1,165 @@
+//! Checks that the project's policy can judge a run: policy file, approval, tools, git.
+
+use std::ffi::OsStr;
+
+use super::{DoctorCheck, DoctorContext};
+use ralph_core::gate::{Gate, GateInvocation};
+use ralph_core::limits::RunLimits;
+use ralph_core::text;
+use ralph_gates::gates::gate_tools;
+use ralph_git::git;
+use ralph_home::faults::describe_error;
+use ralph_policy::config::{self, ConfigError, ProjectConfig};
+use ralph_policy::trust;
+
+/// Shell builtins and keywords, which are not programs.
+const SHELL_BUILTINS: [&str; 20] = [
+    ".", ":", "[", "case", "cd", "echo", "eval", "exec", "exit", "export", "false", "for", "if",
+    "set", "source", "test", "time", "true", "until", "while",
+];
+
+#[derive(Debug)]
+pub(super) struct DoctorPolicy(Result<ProjectConfig, ConfigError>);
+
+pub(super) fn load_doctor_policy(scene: &DoctorContext<'_>) -> DoctorPolicy {
+    DoctorPolicy(config::load(scene.project, scene.home))
+}
+
+impl DoctorPolicy {
+    /// The timeouts of all gates together.
+    pub(super) fn gates_ms(&self) -> u64 {
+        let gates = self.0.iter().flat_map(|config| &config.policy.gates);
+        gates.fold(0, |total, gate| total.saturating_add(gate.timeout_ms))
+    }
+
+    pub(super) fn max_iterations(&self) -> Option<u32> {
+        let limits = self.0.as_ref().map(|config| &config.policy.limits);
+        limits.map_or(RunLimits::DEFAULT.max_iterations, |limits| limits.max_iterations)
+    }
+}
+
+pub(super) fn check_project(scene: &DoctorContext<'_>, policy: &DoctorPolicy) -> Vec<DoctorCheck> {
+    const NAME: &str = "policy";
+    let repository = check_repository(scene);
+    let config = match &policy.0 {
+        Ok(config) => config,
+        Err(error) => {
+            let what = match error {
+                ConfigError::Problems { first, .. } => first.first().map_or_else(
+                    || error.to_string(),
+                    |problem| {
+                        format!("{error}, the first: {}", text::clean_line(&problem.message, 200))
+                    },
+                ),
+                ConfigError::NoSuchProject(_)
+                | ConfigError::BothNames(_)
+                | ConfigError::LinkOutsideProject(_)
+                | ConfigError::File(_) => describe_error(error),
+            };
+            return vec![
+                DoctorCheck::bad(NAME, what).fix("`ralph config` shows where"),
+                repository,
+            ];
+        }
+    };
+    let mut checks = Vec::new();
+    match &config.file {
+        Some(file) => {
+            let count = config.policy.gates.len();
+            let noun = if count == 1 { "gate" } else { "gates" };
+            checks.push(DoctorCheck::good(
+                NAME,
+                format!("`{}`, {count} {noun}", file.path.display()),
+            ));
+        }
+        None => checks.push(
+            DoctorCheck::note(
+                NAME,
+                "the project has none, so a run is held only to what it was started with",
+            )
+            .fix("`ralph gate detect` proposes gates"),
+        ),
+    }
+    checks.extend(check_approval(scene, config));
+    checks.extend(check_tools(scene, config));
+    checks.push(repository);
+    checks
+}
+
+fn check_approval(scene: &DoctorContext<'_>, config: &ProjectConfig) -> Option<DoctorCheck> {
+    const NAME: &str = "trust";
+    match trust::policy_subject(config) {
+        Ok(subject) if !subject.needs_approval() => None,
+        Ok(subject) if trust::is_approved(scene.home, &subject) => {
+            Some(DoctorCheck::good(NAME, "a person approved what the policy runs"))
+        }
+        Ok(_) => {
+            let what = "the current policy is not approved, so no run can start with it";
+            Some(DoctorCheck::bad(NAME, what).fix("`ralph trust`"))
+        }
+        Err(error) => Some(DoctorCheck::unclear(NAME, describe_error(&error))),
+    }
+}
+
+/// Looks for the programs of the gates on the `PATH` that gates run with.
+fn check_tools(scene: &DoctorContext<'_>, config: &ProjectConfig) -> Option<DoctorCheck> {
+    const NAME: &str = "tools";
+    if config.policy.gates.is_empty() {
+        return None;
+    }
+    let subject = trust::policy_subject(config).ok();
+    let recorded = subject.and_then(|subject| trust::recorded_path(scene.home, &subject));
+    let path = recorded.or_else(|| scene.env.search_path()).unwrap_or_default();
+    let missing: Vec<_> = config
+        .policy
+        .gates
+        .iter()
+        .filter_map(|gate| {
+            let tool = gate_program(gate)?;
+            let directory = config.project.join(&gate.cwd);
+            let is_there = gate_tools::find_program(OsStr::new(tool), &directory, &path).is_some();
+            (!is_there).then(|| {
+                format!(
+                    "`{}` for gate `{}`",
+                    text::clean_line(tool, 80),
+                    text::clean_line(&gate.name, 80)
+                )
+            })
+        })
+        .collect();
+    Some(if missing.is_empty() {
+        DoctorCheck::good(NAME, "every gate's program was found")
+    } else {
+        let what = format!("not found: {}", missing.join(", "));
+        DoctorCheck::bad(NAME, what).fix("install it, then `ralph trust` records its path")
+    })
+}
+
+/// The program that a gate starts; `None` if only a shell could determine it.
+fn gate_program(gate: &Gate) -> Option<&str> {
+    match &gate.command {
+        GateInvocation::Argv(words) => words.first().map(String::as_str),
+        GateInvocation::Shell(line) => {
+            let word = line.split_whitespace().next()?;
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte);
+            (word.bytes().all(is_plain) && !SHELL_BUILTINS.contains(&word)).then_some(word)
+        }
+    }
+}
+
+fn check_repository(scene: &DoctorContext<'_>) -> DoctorCheck {
+    const NAME: &str = "git";
+    let path = scene.env.search_path().unwrap_or_default();
+    if gate_tools::find_program(OsStr::new("git"), scene.scratch, &path).is_none() {
+        return DoctorCheck::bad(NAME, "git is not on the `PATH`, so changes cannot be detected")
+            .fix("install git");
+    }
+    match git::work_tree_root(scene.project) {
+        Some(root) => DoctorCheck::good(NAME, format!("`{}` is a repository", root.display())),
+        None => DoctorCheck::note(
+            NAME,
+            "the project is not a git repository, which comparisons with the base need",
+        )
+        .fix("`git init`"),
+    }
+}

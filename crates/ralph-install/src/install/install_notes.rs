@@ -1,0 +1,113 @@
+//! Notes that are shown to a person before or after an installation.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::install_plan::InstallScope;
+use super::program_path::{self, RalphProgram};
+use super::settings_layers::{SettingsLayer, SettingsLayerKind, SettingsLayerState};
+use ralph_git::git;
+use ralph_policy::detect::DetectedGates;
+use ralph_sys::clock::Deadline;
+
+/// A note is not worth a longer wait for git.
+const GIT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Whether the settings keep hooks in this scope from running.
+pub(super) fn are_hooks_off(layers: &[SettingsLayer], scope: InstallScope) -> bool {
+    layers.iter().any(|layer| match &layer.state {
+        SettingsLayerState::Missing => false,
+        SettingsLayerState::Broken(_) => layer.kind == scope.layer(),
+        SettingsLayerState::Read(settings) => {
+            (settings.ignored.is_some() && layer.kind == scope.layer())
+                || settings.disable_all_hooks == Some(true)
+                || (settings.allow_managed_hooks_only && layer.kind == SettingsLayerKind::Managed)
+        }
+    })
+}
+
+pub(super) fn notes_for_install(
+    layers: &[SettingsLayer],
+    scope: InstallScope,
+    program: &RalphProgram,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    notes.extend(program.doubt.map(|doubt| {
+        format!(
+            "`{}` may disappear: {}; install ralph first, then `ralph init`",
+            program.path.display(),
+            doubt.describe()
+        )
+    }));
+    for layer in layers {
+        let path = layer.path.display();
+        let settings = match &layer.state {
+            SettingsLayerState::Missing => continue,
+            SettingsLayerState::Broken(why) => {
+                if layer.kind != scope.layer() {
+                    notes.push(format!("the client ignores `{path}`: {why}"));
+                }
+                continue;
+            }
+            SettingsLayerState::Read(settings) => settings,
+        };
+        notes.extend(
+            settings
+                .ignored
+                .as_ref()
+                .map(|why| format!("the client ignores `{path}` and its hooks: {why}")),
+        );
+        if settings.disable_all_hooks == Some(true) {
+            notes.push(format!("`disableAllHooks` in `{path}` disables every hook"));
+        }
+        if settings.allow_managed_hooks_only && layer.kind == SettingsLayerKind::Managed {
+            notes.push(format!("`allowManagedHooksOnly` in `{path}`: your own hooks do not run"));
+        }
+        let is_ours = settings
+            .hooks
+            .iter()
+            .any(|hook| program_path::is_ralph_hook(&hook.command, hook.args.as_deref()));
+        if is_ours && layer.kind != scope.layer() {
+            notes.push(still_installed_note(layer));
+        }
+        let plugin = settings
+            .enabled_plugins
+            .iter()
+            .find(|(name, is_on)| *is_on && name.starts_with("ralph@"));
+        if let Some((name, _)) = plugin {
+            notes.push(format!(
+                "the plugin `{name}` has the same hooks: `ralph init --plugin` keeps only those, \
+                 `claude plugin uninstall {name}` removes them"
+            ));
+        }
+    }
+    notes
+}
+
+pub(super) fn still_installed_note(layer: &SettingsLayer) -> String {
+    let name = layer.kind.name();
+    let path = layer.path.display();
+    format!("ralph is also in `{path}`: `ralph uninstall --scope {name}` removes it")
+}
+
+pub(super) fn survey_notes(detected: &DetectedGates) -> Vec<String> {
+    let missing = detected.missing.iter().map(|missing| {
+        format!(
+            "`{}` is missing; the gates that need it are inactive: {}",
+            missing.tool, missing.gates
+        )
+    });
+    missing.chain(detected.notes.iter().cloned()).collect()
+}
+
+/// A note if git does not ignore a file that is meant for one person only.
+pub fn git_ignore_note(project: &Path, file: &Path) -> Option<String> {
+    let project = ralph_sys::fs::resolve(project)?;
+    let root = git::work_tree_root(&project)?;
+    let changed = git::changed_paths(&project, &Deadline::after(GIT_TIMEOUT)).ok()?;
+    let file = ralph_sys::fs::resolve(file)?;
+    let name = file.strip_prefix(root).ok()?.to_str()?;
+    changed.iter().any(|path| path == name).then(|| {
+        format!("git does not ignore `{name}`, which is personal: add it to `.git/info/exclude`")
+    })
+}

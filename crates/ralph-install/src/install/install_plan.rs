@@ -1,0 +1,460 @@
+//! Plans an installation or a removal: computes all changes and notes, and writes nothing.
+
+use std::path::{Path, PathBuf};
+
+use super::file_change::{self, InstallChange, RecordUpdate};
+use super::foreign_setups::{self, ForeignSetup};
+use super::install_record::{self, InstallRecord, RecordedFileState};
+use super::program_path::{self, RalphProgram};
+use super::registration::{
+    self, BLOCK_CAP_VARIABLE, BlockCapSetting, GateWarming, HookExtent, RegistrationChoice,
+};
+use super::settings_edit::{self, WantedSettings};
+use super::settings_layers::{self, SettingsLayer, SettingsLayerKind, SettingsLayerState};
+use super::slash_commands;
+use super::{InstallError, install_notes};
+use ralph_core::gate::Gate;
+use ralph_home::paths::RalphHome;
+use ralph_policy::config;
+use ralph_policy::detect::{self, DetectedGates, ToolLookup};
+use ralph_policy::trust;
+use ralph_sys::env::Env;
+use ralph_sys::fs;
+
+/// The settings file to install into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InstallScope {
+    /// For one person, in every project.
+    User,
+    /// For everyone who works on the project.
+    Project,
+    /// For one person, in this project.
+    Local,
+}
+
+impl InstallScope {
+    pub fn layer(self) -> SettingsLayerKind {
+        match self {
+            Self::User => SettingsLayerKind::User,
+            Self::Project => SettingsLayerKind::Project,
+            Self::Local => SettingsLayerKind::Local,
+        }
+    }
+}
+
+/// The environment, ralph's home and the project.
+#[derive(Clone, Copy, Debug)]
+pub struct InstallContext<'a> {
+    pub env: &'a Env,
+    pub home: &'a RalphHome,
+    pub project: &'a Path,
+}
+
+/// The options of `ralph init`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InstallRequest {
+    pub scope: InstallScope,
+    pub extent: HookExtent,
+    pub warming: GateWarming,
+    pub status_line: StatusLineChoice,
+    pub gates: GateSetupChoice,
+    pub others: ForeignSetupChoice,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusLineChoice {
+    Leave,
+    Set,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GateSetupChoice {
+    /// Propose a policy if the project has none.
+    Propose,
+    Leave,
+}
+
+/// Whether setups of other tools that hold an agent are replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForeignSetupChoice {
+    Leave,
+    Replace,
+}
+
+/// Everything that an installation or a removal would do.
+#[derive(Clone, Debug)]
+pub struct InstallPlan {
+    /// The settings file comes first.
+    pub changes: Vec<InstallChange>,
+    /// The proposed policy among the changes, with its commands.
+    pub policy: Option<ProposedPolicy>,
+    pub foreign: Vec<ForeignSetup>,
+    /// Notes for the person.
+    pub notes: Vec<String>,
+    /// The worst obstacle to holding a session, if any.
+    pub obstacle: Option<InstallObstacle>,
+    /// The program that the link in ralph's home should point at.
+    pub program: Option<PathBuf>,
+}
+
+/// Why a run could not hold a session after the installation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InstallObstacle {
+    /// The client would run no hook; a note explains why.
+    HooksAreOff,
+    /// The existing policy is not approved, so it runs nothing.
+    Unapproved,
+}
+
+/// A policy to create.
+#[derive(Clone, Debug)]
+pub struct ProposedPolicy {
+    pub path: PathBuf,
+    pub text: String,
+    /// Each gate with its literal command and the path of its program.
+    pub gates: Vec<(String, String, PathBuf)>,
+}
+
+/// Plans an installation.
+pub fn plan_install(
+    ground: &InstallContext<'_>,
+    order: &InstallRequest,
+) -> Result<InstallPlan, InstallError> {
+    let program = RalphProgram::find(ground.env)?;
+    let layers = settings_layers::read_layers(ground.env, ground.project);
+    let policy = survey_policy(ground, order.gates)?;
+    let path = settings_path(ground, order.scope)?;
+    let now = file_change::read_current(&path)?;
+    let mut foreign = foreign_setups::find_loop_plugins(&layers);
+    foreign.extend(foreign_setups::find_stop_hooks(now.as_deref().unwrap_or_default()));
+    let wanted = WantedSettings {
+        entries: registration::hook_entries(&program, policy.registration_choice(*order)),
+        cap: BlockCapSetting::for_limit(policy.max_iterations),
+        status_line: (order.status_line == StatusLineChoice::Set)
+            .then(|| program.status_line_command()),
+        disable: Vec::new(),
+        cut: Vec::new(),
+    };
+    // A layer of higher precedence would enable its plugin again.
+    let within_reach = foreign.iter().filter(|one| one.is_within(order.scope.layer())).cloned();
+    let within_reach: Vec<_> = within_reach.collect();
+    let settings = plan_settings(ground, (path, now), (order.others, &within_reach), wanted)?;
+    let mut changes: Vec<_> = settings.into_iter().collect();
+    changes.extend(policy.proposed.as_ref().map(ProposedPolicy::to_change));
+    foreign.extend(foreign_setups::find_tool_files(ground.project));
+    let mut notes = install_notes::notes_for_install(&layers, order.scope, &program);
+    notes.extend(policy.notes);
+    let obstacle = if install_notes::are_hooks_off(&layers, order.scope) {
+        Some(InstallObstacle::HooksAreOff)
+    } else {
+        policy.is_unapproved.then_some(InstallObstacle::Unapproved)
+    };
+    if order.extent != HookExtent::Plugin {
+        changes.extend(slash_commands::install_commands(ground, order.scope, &mut notes)?);
+    }
+    Ok(InstallPlan {
+        changes,
+        policy: policy.proposed,
+        foreign,
+        notes,
+        program: Some(program.path),
+        obstacle,
+    })
+}
+
+/// The change of the settings file; `None` if it already has everything.
+fn plan_settings(
+    ground: &InstallContext<'_>,
+    (path, now): (PathBuf, Option<Vec<u8>>),
+    (others, foreign): (ForeignSetupChoice, &[ForeignSetup]),
+    mut wanted: WantedSettings,
+) -> Result<Option<InstallChange>, InstallError> {
+    let record = install_record::load_record(ground.home, &path);
+    let before = settings_without_ralph(ground.home, (&path, now.as_deref()), record.as_ref())?;
+    let base = before.as_deref().unwrap_or_default();
+    let trace = record.as_ref().and_then(|record| record.trace.as_ref());
+    // Options of an earlier installation stay in force.
+    let line = trace.and_then(settings_edit::EditTrace::status_line_command);
+    wanted.status_line = wanted.status_line.or(line);
+    wanted.disable = trace.map(settings_edit::EditTrace::disabled_plugins).unwrap_or_default();
+    let is_taken = |hook: &ForeignSetup| match (others, hook) {
+        (_, ForeignSetup::Plugin { .. } | ForeignSetup::Loop(_) | ForeignSetup::Rules(_)) => None,
+        (ForeignSetupChoice::Replace, ForeignSetup::Hook { event, index, .. }) => {
+            Some((event.clone(), *index))
+        }
+        (ForeignSetupChoice::Leave, ForeignSetup::Hook { event, index, text, .. }) => {
+            let was_cut = trace.is_some_and(|trace| trace.has_cut(event, text));
+            was_cut.then(|| (event.clone(), *index))
+        }
+    };
+    if others == ForeignSetupChoice::Replace {
+        wanted.disable.extend(foreign.iter().filter_map(|one| match one {
+            ForeignSetup::Plugin { name, .. } => Some(name.clone()),
+            ForeignSetup::Hook { .. } | ForeignSetup::Loop(_) | ForeignSetup::Rules(_) => None,
+        }));
+        wanted.cut = foreign.iter().filter_map(is_taken).collect();
+    }
+    if now.as_deref().is_some_and(|now| settings_edit::is_installed(now, &wanted)) {
+        return Ok(None);
+    }
+    wanted.cut = foreign_setups::find_stop_hooks(base).iter().filter_map(is_taken).collect();
+    let damaged = |fault| InstallError::Damaged { path: path.clone(), fault };
+    let (after, trace) = settings_edit::add_ralph(base, &wanted).map_err(damaged)?;
+    let made_before = record.map_or(0, |record| record.made_directories);
+    let made_directories = file_change::missing_directories(&path).max(made_before);
+    let mut record = Box::new(InstallRecord::new(&path, before.as_deref(), &after));
+    record.made_directories = made_directories;
+    record.trace = Some(trace);
+    let memory = RecordUpdate::Keep { record, before };
+    InstallChange { path, current_content: now, new_content: Some(after), memory }
+        .checked()
+        .map(Some)
+}
+
+/// The content of the file without ralph; `None` if the file would not exist.
+fn settings_without_ralph(
+    home: &RalphHome,
+    (path, now): (&Path, Option<&[u8]>),
+    record: Option<&InstallRecord>,
+) -> Result<Option<Vec<u8>>, InstallError> {
+    let Some(now) = now else { return Ok(None) };
+    let touched = record.map(|record| (record, record.file_state(Some(now))));
+    if let Some((record, RecordedFileState::Unchanged)) = touched {
+        match (&record.before, install_record::original_bytes(home, path, record)) {
+            (None, _) => return Ok(None),
+            (Some(_), Some(bytes)) => return Ok(Some(bytes)),
+            // The backup is gone, but the trace is enough.
+            (Some(_), None) => {}
+        }
+    }
+    if let Some((_, RecordedFileState::AsBefore)) = touched {
+        return Ok(Some(now.to_vec()));
+    }
+    let trace = record.and_then(|record| record.trace.as_ref());
+    let damaged = |fault| InstallError::Damaged { path: path.to_path_buf(), fault };
+    let bytes = settings_edit::remove_ralph(now, trace).map_err(damaged)?;
+    let was_made = record.is_some_and(|record| record.before.is_none());
+    Ok((!was_made || !settings_edit::is_empty_settings(&bytes)).then_some(bytes))
+}
+
+fn settings_path(
+    ground: &InstallContext<'_>,
+    scope: InstallScope,
+) -> Result<PathBuf, InstallError> {
+    settings_layers::layer_path(ground.env, ground.project, scope.layer())
+        .ok_or(InstallError::NoHome)
+}
+
+/// The parts of the project's policy that matter for the installation.
+struct ProjectPolicy {
+    gates_ms: u64,
+    max_iterations: Option<u32>,
+    proposed: Option<ProposedPolicy>,
+    is_unapproved: bool,
+    notes: Vec<String>,
+}
+
+impl ProjectPolicy {
+    fn registration_choice(&self, order: InstallRequest) -> RegistrationChoice {
+        RegistrationChoice { extent: order.extent, warming: order.warming, gates_ms: self.gates_ms }
+    }
+}
+
+fn survey_policy(
+    ground: &InstallContext<'_>,
+    gates: GateSetupChoice,
+) -> Result<ProjectPolicy, InstallError> {
+    let config = config::load(ground.project, ground.home)?;
+    let total = |gates: &mut dyn Iterator<Item = &Gate>| {
+        gates.fold(0, |total: u64, gate| total.saturating_add(gate.timeout_ms))
+    };
+    let mut policy = ProjectPolicy {
+        gates_ms: total(&mut config.policy.gates.iter()),
+        max_iterations: config.policy.limits.max_iterations,
+        proposed: None,
+        is_unapproved: false,
+        notes: Vec::new(),
+    };
+    if config.file.is_some() {
+        let subject = trust::policy_subject(&config)?;
+        if !trust::is_approved(ground.home, &subject) {
+            let note = "the existing policy is not approved: `ralph trust` shows its commands";
+            policy.notes.push(note.to_string());
+            policy.is_unapproved = true;
+        }
+        return Ok(policy);
+    }
+    // A home directory is not a project, whatever files it contains.
+    let is_home =
+        ground.env.home().and_then(|home| fs::resolve(&home)) == fs::resolve(ground.project);
+    if gates == GateSetupChoice::Leave || is_home {
+        return Ok(policy);
+    }
+    let detected = detect::detect_gates(ground.project, ground.env);
+    policy.notes.extend(install_notes::survey_notes(&detected));
+    if !detected.gates.is_empty() {
+        let proposed = ProposedPolicy::from_detected(ground.project, &detected);
+        let active = detected.gates.iter().filter(|gate| matches!(gate.tool, ToolLookup::Found(_)));
+        let gates_ms = total(&mut active.map(|proposal| &proposal.gate));
+        policy.gates_ms = policy.gates_ms.saturating_add(gates_ms);
+        policy.proposed = Some(proposed);
+    }
+    Ok(policy)
+}
+
+impl ProposedPolicy {
+    pub fn from_detected(project: &Path, detected: &DetectedGates) -> Self {
+        let gates = detected.gates.iter().filter_map(|proposal| match &proposal.tool {
+            ToolLookup::Found(path) => {
+                let command = trust::display_command(&proposal.gate.command);
+                Some((proposal.gate.name.clone(), command, path.clone()))
+            }
+            ToolLookup::Missing(_) => None,
+        });
+        Self {
+            path: project.join(config::POLICY_FILE_NAMES[0]),
+            text: detect::render_policy::render(detected),
+            gates: gates.collect(),
+        }
+    }
+
+    fn to_change(&self) -> InstallChange {
+        let bytes = self.text.clone().into_bytes();
+        let record = Box::new(InstallRecord::new(&self.path, None, &bytes));
+        let memory = RecordUpdate::Keep { record, before: None };
+        InstallChange {
+            path: self.path.clone(),
+            current_content: None,
+            new_content: Some(bytes),
+            memory,
+        }
+    }
+}
+
+/// Records the person's approval of the proposed policy, after it was written. Fails if the file differs from the
+/// proposal.
+pub fn approve_proposed(
+    ground: &InstallContext<'_>,
+    proposed: &ProposedPolicy,
+) -> Result<(), InstallError> {
+    let config = config::load(ground.project, ground.home)?;
+    if config.file.as_ref().is_none_or(|file| *file.text != *proposed.text) {
+        return Err(InstallError::Changed(proposed.path.clone()));
+    }
+    let subject = trust::policy_subject(&config)?;
+    let search_path = trust::find_programs(&config, ground.env.search_path().as_deref());
+    trust::approve(ground.home, &subject, &search_path)?;
+    Ok(())
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeepPolicy {
+    Yes,
+    No,
+}
+
+/// Plans a removal. Data of runs stays in ralph's home.
+pub fn plan_uninstall(
+    ground: &InstallContext<'_>,
+    scopes: &[InstallScope],
+    keep: KeepPolicy,
+) -> Result<InstallPlan, InstallError> {
+    let mut plan = InstallPlan {
+        changes: Vec::new(),
+        policy: None,
+        foreign: Vec::new(),
+        notes: Vec::new(),
+        program: None,
+        obstacle: None,
+    };
+    for scope in scopes {
+        let path = match settings_path(ground, *scope) {
+            Ok(path) => path,
+            Err(_) if scopes.len() > 1 => continue,
+            Err(error) => return Err(error),
+        };
+        let now = file_change::read_current(&path)?;
+        let record = install_record::load_record(ground.home, &path);
+        let then =
+            match settings_without_ralph(ground.home, (&path, now.as_deref()), record.as_ref()) {
+                // Without a record, ralph never wrote to this file.
+                Err(InstallError::Damaged { path, fault }) if record.is_none() => {
+                    plan.notes.push(format!(
+                        "`{}` cannot be parsed and is left unchanged: {fault}",
+                        path.display()
+                    ));
+                    continue;
+                }
+                then => then?,
+            };
+        let made_directories = record.as_ref().map_or(0, |record| record.made_directories);
+        if record.is_none()
+            && then.as_deref().is_some_and(settings_edit::has_block_cap)
+            && then != now
+        {
+            let note = format!(
+                "`{BLOCK_CAP_VARIABLE}` in `{}` stays: ralph may not have set it",
+                path.display()
+            );
+            plan.notes.push(note);
+        }
+        if record.is_some() || then != now {
+            let memory = RecordUpdate::Forget { made_directories };
+            plan.changes.push(
+                InstallChange { path, current_content: now, new_content: then, memory }
+                    .checked()?,
+            );
+        }
+    }
+    let leaving: Vec<_> =
+        scopes.iter().filter_map(|scope| settings_path(ground, *scope).ok()).collect();
+    for scope in scopes {
+        let is_shared = matches!(scope, InstallScope::User | InstallScope::Local);
+        if is_shared && slash_commands::are_commands_used_elsewhere(ground.home, &leaving) {
+            continue;
+        }
+        plan.changes.extend(slash_commands::uninstall_commands(ground, *scope, &mut plan.notes)?);
+    }
+    let layers = settings_layers::read_layers(ground.env, ground.project);
+    let taken: Vec<_> = scopes.iter().map(|scope| scope.layer()).collect();
+    let rest = layers.iter().filter(|layer| !taken.contains(&layer.kind) && has_ralph_hook(layer));
+    let rest: Vec<_> = rest.collect();
+    plan.changes.extend(plan_policy_removal(ground, (keep, &rest), &mut plan.notes)?);
+    plan.notes.extend(rest.iter().map(|layer| install_notes::still_installed_note(layer)));
+    Ok(plan)
+}
+
+fn has_ralph_hook(layer: &SettingsLayer) -> bool {
+    match &layer.state {
+        SettingsLayerState::Missing | SettingsLayerState::Broken(_) => false,
+        SettingsLayerState::Read(settings) => settings
+            .hooks
+            .iter()
+            .any(|hook| program_path::is_ralph_hook(&hook.command, hook.args.as_deref())),
+    }
+}
+
+/// Removes a proposed policy, unless it was edited since or is still in use.
+fn plan_policy_removal(
+    ground: &InstallContext<'_>,
+    (keep, rest): (KeepPolicy, &[&SettingsLayer]),
+    notes: &mut Vec<String>,
+) -> Result<Option<InstallChange>, InstallError> {
+    let path = ground.project.join(config::POLICY_FILE_NAMES[0]);
+    let Some(record) = install_record::load_record(ground.home, &path) else { return Ok(None) };
+    if keep == KeepPolicy::No && !rest.is_empty() {
+        notes.push(format!("`{}` stays: it is still in use", config::POLICY_FILE_NAMES[0]));
+        return Ok(None);
+    }
+    let now = file_change::read_current(&path)?;
+    let then = match (keep, record.file_state(now.as_deref())) {
+        (KeepPolicy::No, RecordedFileState::Unchanged) => None,
+        (KeepPolicy::No, RecordedFileState::Edited) => {
+            notes.push(format!("`{}` stays: it was edited since", config::POLICY_FILE_NAMES[0]));
+            now.clone()
+        }
+        (KeepPolicy::Yes, _) | (_, RecordedFileState::AsBefore) => now.clone(),
+    };
+    let memory = RecordUpdate::Forget { made_directories: 0 };
+    Ok(Some(InstallChange { path, current_content: now, new_content: then, memory }))
+}

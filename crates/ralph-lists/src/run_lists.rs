@@ -1,0 +1,531 @@
+//! Feature lists and plans of a run: the items sealed at its start, with the ticks of the current files.
+//!
+//! While a file cannot be read, for example because it is just being written, its last readable version counts.
+
+use crate::loop_directory;
+use crate::plan::{self, PlanComparison};
+use ralph_core::gate::{Gate, GateInvocation, shell_quote};
+use ralph_core::record::{ListKind, ListSeal, RunRecord};
+use ralph_core::requirement::{
+    PendingReason, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
+    RequirementWeight,
+};
+use ralph_core::source::features;
+use ralph_core::source::work_list::{self, ListDifference, ListItem};
+use ralph_core::text;
+use ralph_home::faults::describe_error;
+use ralph_home::paths::{RalphHome, RunPaths};
+use ralph_home::store::LoadedRun;
+use ralph_home::world::World;
+use ralph_policy::trust::{self, ApprovalSubject, TrustError};
+use ralph_sys::fs::{self, Durability, FileError};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// The number of consecutive stops after which an unreadable list holds the agent.
+const UNREADABLE_STOPS_LIMIT: u32 = 3;
+
+/// The file of a list that a run has to complete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListFile {
+    pub path: PathBuf,
+    pub kind: ListKind,
+}
+
+/// A list as it is recorded at the start of a run.
+#[derive(Clone, Debug)]
+pub struct SealedList {
+    pub seal: ListSeal,
+    pub items: Vec<ListItem>,
+}
+
+/// The current state of one list of a run.
+#[derive(Clone, Debug)]
+pub struct RunList {
+    /// The path of the file as the agent knows it.
+    pub file: String,
+    pub kind: ListKind,
+    /// The sealed items with their current ticks, and the items added since.
+    pub items: Vec<ListItem>,
+    /// The items of a plan as they were sealed, including their ticks.
+    pub sealed_items: Vec<ListItem>,
+}
+
+/// All lists of a run.
+#[derive(Debug, Default)]
+pub struct RunLists {
+    pub lists: Vec<RunList>,
+    /// Requirements about the files themselves, such as an unreadable file.
+    pub requirements: Vec<Requirement>,
+    /// Files that could not be read.
+    pub unreadable_files: Vec<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ListError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("cannot read `{}`: {why}", path.display())]
+    Invalid { path: PathBuf, why: String },
+    #[error("`{}` contains no items", path.display())]
+    Empty { path: PathBuf },
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+}
+
+/// Reads the items of a list.
+pub fn read_list(named: &ListFile) -> Result<Vec<ListItem>, ListError> {
+    parse_items(named, &fs::read(&named.path, loop_directory::MAX_LIST_BYTES)?)
+}
+
+fn parse_items(named: &ListFile, bytes: &[u8]) -> Result<Vec<ListItem>, ListError> {
+    let path = &named.path;
+    let items = match named.kind {
+        ListKind::Features => features::read_features(bytes).map(|list| list.items()),
+        ListKind::Plan => plan::parse_plan(bytes).map(|plan| plan.items),
+    };
+    items.map_err(|garbled| ListError::Invalid { path: path.clone(), why: garbled.why })
+}
+
+/// Reads a list and seals it for a run.
+pub fn seal_list(project: &Path, named: &ListFile) -> Result<SealedList, ListError> {
+    let ListWithChecks { items, gates, subject, .. } = read_list_checks(project, named)?;
+    if items.is_empty() {
+        return Err(ListError::Empty { path: named.path.clone() });
+    }
+    let seal = ListSeal {
+        path: named.path.to_string_lossy().into_owned(),
+        kind: named.kind,
+        digest: items_digest(&items),
+        count: u32::try_from(items.len()).unwrap_or(u32::MAX),
+        approval: if gates.is_empty() { String::new() } else { subject.hash },
+    };
+    Ok(SealedList { seal, items })
+}
+
+/// A list and its checks.
+#[derive(Clone, Debug)]
+pub struct ListWithChecks {
+    pub list: ListFile,
+    pub items: Vec<ListItem>,
+    /// The checks, named as in a run with only this list.
+    pub gates: Vec<Gate>,
+    /// What a person approves: the commands, named after the items that they check.
+    pub subject: ApprovalSubject,
+}
+
+pub fn read_list_checks(project: &Path, named: &ListFile) -> Result<ListWithChecks, ListError> {
+    let items = read_list(named)?;
+    let gates = work_list::check_gates(0, &items);
+    // The path of a list is resolved, so the project must be too for the prefix to match.
+    let project = fs::resolve(project).unwrap_or_else(|| project.to_path_buf());
+    let mut subject = trust::checks_subject(&project, &named.path, &gates)?;
+    let of = items.iter().filter(|item| item.check.is_some());
+    for (command, item) in subject.commands.iter_mut().zip(of) {
+        command.gate.clone_from(&item.name);
+    }
+    Ok(ListWithChecks { list: named.clone(), items, gates, subject })
+}
+
+fn items_digest(items: &[ListItem]) -> String {
+    blake3::hash(&work_list::sealed_bytes(items)).to_hex().to_string()
+}
+
+/// Paths that are not part of the work: the lists, which the agent ticks, and ralph's own files.
+pub fn excluded_paths(home: &RalphHome, run: &RunRecord) -> Vec<PathBuf> {
+    // Other files next to a list may be part of the work.
+    let features = run.features.iter().flat_map(|directory| {
+        [loop_directory::FEATURES_FILE, loop_directory::PROGRESS_FILE]
+            .map(|name| Path::new(directory).join(name))
+    });
+    let plans = run.lists.iter().filter(|list| list.kind == ListKind::Plan);
+    let plans = plans.map(|list| PathBuf::from(&list.path));
+    features.chain(plans).chain([home.root().to_path_buf()]).collect()
+}
+
+/// Every check of a run's sealed lists.
+pub fn sealed_checks(home: &RalphHome, run: &RunRecord) -> Vec<Gate> {
+    let paths = home.run(&run.id);
+    let of = |(number, seal): (usize, &ListSeal)| match sealed_items(&paths, number, seal) {
+        Some(items) if !seal.approval.is_empty() => work_list::check_gates(number, &items),
+        Some(_) | None => Vec::new(),
+    };
+    run.lists.iter().enumerate().flat_map(of).collect()
+}
+
+/// One check per program, so that each program is listed once.
+pub fn one_check_per_program(checks: &[Gate]) -> Vec<Gate> {
+    let mut programs: Vec<Gate> = Vec::new();
+    let program = |gate: &Gate| match &gate.command {
+        GateInvocation::Argv(words) => words.first().cloned(),
+        GateInvocation::Shell(_) => None,
+    };
+    for check in checks {
+        if !programs.iter().any(|known| program(known) == program(check)) {
+            programs.push(check.clone());
+        }
+    }
+    programs
+}
+
+/// The copy made at the start of the run, if it is unchanged.
+fn sealed_items(paths: &RunPaths, number: usize, seal: &ListSeal) -> Option<Vec<ListItem>> {
+    let bytes = fs::read(&paths.list(number), loop_directory::MAX_LIST_BYTES).ok()?;
+    let items: Vec<ListItem> = serde_json::from_slice(&bytes).ok()?;
+    (items_digest(&items) == seal.digest).then_some(items)
+}
+
+/// Reads every list of a run.
+pub fn read_run_lists(world: &World, opened: &LoadedRun) -> RunLists {
+    let run = &opened.run;
+    let mut lists = RunLists::default();
+    for (number, seal) in run.lists.iter().enumerate() {
+        lists.add_list((world, opened), number, seal);
+    }
+    if run.lists.is_empty() {
+        for directory in &run.features {
+            lists.add_unsealed_list(run, Path::new(directory));
+        }
+    }
+    let many = lists.lists.len() > 1;
+    if many {
+        lists.prefix_item_names();
+    }
+    lists
+}
+
+impl RunLists {
+    fn add_list(&mut self, (world, opened): (&World, &LoadedRun), number: usize, seal: &ListSeal) {
+        let paths = world.home.run(&opened.run.id);
+        let named = ListFile { path: PathBuf::from(&seal.path), kind: seal.kind };
+        let file = display_path(&opened.run, &named.path);
+        let bytes = fs::read(&named.path, loop_directory::MAX_LIST_BYTES).map_err(ListError::from);
+        let now = match bytes.and_then(|bytes| Ok((parse_items(&named, &bytes)?, bytes))) {
+            Ok((items, bytes)) => {
+                save_last_read(&paths, number, &bytes, &items);
+                items
+            }
+            Err(error) => {
+                self.add_unreadable(opened, &named, &error);
+                load_last_read(&paths, number)
+                    .or_else(|| sealed_items(&paths, number, seal))
+                    .unwrap_or_default()
+            }
+        };
+        let (items, difference) = if items_digest(&now) == seal.digest {
+            (now, ListDifference::default())
+        } else if let Some(sealed) = sealed_items(&paths, number, seal) {
+            work_list::merge_with_sealed(&sealed, &now)
+        } else {
+            // Without the sealed copy nothing in the list can be trusted.
+            let why = format!("the sealed copy of `{file}` is missing or was edited");
+            let label = list_label(&opened.run, &named);
+            self.requirements.push(list_requirement(
+                label,
+                RequirementStatus::Unknown(why),
+                String::new(),
+            ));
+            (now, ListDifference::default())
+        };
+        let label = list_label(&opened.run, &named);
+        self.requirements.extend(difference.requirement(&file, &label));
+        if !seal.approval.is_empty() {
+            let checks = work_list::check_gates(number, &items);
+            self.requirements.extend(changed_scripts_requirement(
+                (world, &opened.run),
+                (seal, &label),
+                &checks,
+            ));
+        }
+        let then = match seal.kind {
+            ListKind::Plan => sealed_items(&paths, number, seal).unwrap_or_default(),
+            ListKind::Features => Vec::new(),
+        };
+        self.lists.push(RunList { file, kind: seal.kind, items, sealed_items: then });
+    }
+
+    /// Adds a list of a run started by an older version of ralph, which did not seal lists: only the current file counts.
+    fn add_unsealed_list(&mut self, run: &RunRecord, directory: &Path) {
+        let named = ListFile {
+            path: directory.join(loop_directory::FEATURES_FILE),
+            kind: ListKind::Features,
+        };
+        let file = display_path(run, &named.path);
+        match read_list(&named) {
+            Ok(items) => {
+                let items =
+                    items.into_iter().map(|item| ListItem { check: None, ..item }).collect();
+                self.lists.push(RunList {
+                    file,
+                    kind: named.kind,
+                    items,
+                    sealed_items: Vec::new(),
+                });
+            }
+            Err(error) => {
+                let next = format!("Make `{file}` valid again");
+                let why = describe_error(&error);
+                self.requirements.push(list_requirement(
+                    list_label(run, &named),
+                    RequirementStatus::Unknown(why),
+                    next,
+                ));
+            }
+        }
+    }
+
+    /// Reports an unreadable list. The agent may be writing it at this moment, so this holds the agent only after a few
+    /// stops.
+    fn add_unreadable(&mut self, opened: &LoadedRun, named: &ListFile, error: &ListError) {
+        let file = &display_path(&opened.run, &named.path);
+        let is_gone = matches!(error, ListError::File(error) if error.is_missing());
+        let why = match error {
+            ListError::Invalid { why, .. } => format!("`{file}` does not parse: {why}"),
+            ListError::File(_) if is_gone => format!("`{file}` no longer exists"),
+            ListError::File(_) | ListError::Empty { .. } | ListError::Trust(_) => {
+                describe_error(error)
+            }
+        };
+        self.unreadable_files.push(file.clone());
+        let known = opened.state.garbled.iter().find(|known| known.file == *file);
+        let stops = known.map_or(0, |known| known.stops) + 1;
+        let next = if is_gone {
+            format!("Restore `{file}`")
+        } else {
+            format!("Make `{file}` valid again")
+        };
+        let label = list_label(&opened.run, named);
+        let mut one = list_requirement(
+            label,
+            RequirementStatus::Unmet(RequirementFailure::new(why.clone())),
+            next,
+        );
+        if !is_gone && stops < UNREADABLE_STOPS_LIMIT {
+            // Pending keeps the run from ending well without counting against the agent yet.
+            let so = format!("{why}; its last readable version counts");
+            one.status = RequirementStatus::Pending(PendingReason::NotReached(so));
+        }
+        self.requirements.push(one);
+    }
+
+    /// Prefixes items with the name of their list, because items of different lists may share a name.
+    fn prefix_item_names(&mut self) {
+        for list in &mut self.lists {
+            let path = Path::new(&list.file);
+            let name = match list.kind {
+                ListKind::Features => path.parent().and_then(Path::file_name),
+                ListKind::Plan => path.file_name(),
+            };
+            let name = text::clean_line(&name.unwrap_or_default().to_string_lossy(), 60);
+            for item in list.items.iter_mut().chain(&mut list.sealed_items) {
+                item.name = format!("{name}: {}", item.name);
+            }
+        }
+    }
+
+    /// Renames a requirement that is named after a check to the name of the check's item.
+    pub fn name_after_item(&self, mut requirement: Requirement) -> Requirement {
+        let (check, rest) = match requirement.name.split_once(' ') {
+            Some((check, rest)) => (check.to_string(), format!(" {rest}")),
+            None => (requirement.name.clone(), String::new()),
+        };
+        let item = work_list::parse_check_name(&check)
+            .and_then(|(number, position)| self.lists.get(number)?.items.get(position));
+        if let Some(item) = item {
+            requirement.next = requirement.next.replace(&check, &item.name);
+            requirement.name = format!("{}{rest}", item.name);
+        }
+        requirement
+    }
+
+    /// A requirement for items of plans that are ticked although the work does not show them.
+    pub fn discrepancies(&self, touched: &[String]) -> Option<Requirement> {
+        let plans = self.lists.iter().filter(|list| list.kind == ListKind::Plan);
+        let compared: Vec<PlanComparison<'_>> = plans
+            .map(|list| PlanComparison {
+                file: &list.file,
+                sealed_items: &list.sealed_items,
+                current_items: &list.items,
+            })
+            .collect();
+        plan::plan_discrepancies(&compared, touched)
+    }
+
+    /// The checks to run now.
+    pub fn due_checks(&self) -> Vec<Gate> {
+        self.lists
+            .iter()
+            .enumerate()
+            .flat_map(|(at, list)| work_list::due_check_gates(at, &list.items))
+            .collect()
+    }
+
+    pub fn programs(&self) -> Vec<Gate> {
+        let all: Vec<Gate> = self
+            .lists
+            .iter()
+            .enumerate()
+            .flat_map(|(at, list)| work_list::check_gates(at, &list.items))
+            .collect();
+        one_check_per_program(&all)
+    }
+}
+
+/// The items of a file when it was last readable.
+#[derive(Serialize, Deserialize)]
+struct LastReadItems<Items> {
+    /// The hash of the file's bytes. It comes first, so that most stops only read the beginning.
+    of: String,
+    items: Items,
+}
+
+/// Saves the current items for a time when the file cannot be read.
+fn save_last_read(paths: &RunPaths, number: usize, bytes: &[u8], items: &[ListItem]) {
+    let of = blake3::hash(bytes).to_hex().to_string();
+    let path = paths.list_latest(number);
+    let beginning = format!("{{\"of\":\"{of}\"");
+    let known = fs::read_range(&path, 0, beginning.len());
+    if known.is_ok_and(|known| known == beginning.as_bytes()) {
+        return;
+    }
+    let Ok(bytes) = serde_json::to_vec(&LastReadItems { of, items }) else { return };
+    // An error is ignored: without this copy the sealed list counts.
+    drop(fs::replace(&path, &bytes, Durability::Cached));
+}
+
+fn load_last_read(paths: &RunPaths, number: usize) -> Option<Vec<ListItem>> {
+    let bytes = fs::read(&paths.list_latest(number), loop_directory::MAX_LIST_BYTES).ok()?;
+    serde_json::from_slice(&bytes).ok().map(|kept: LastReadItems<Vec<ListItem>>| kept.items)
+}
+
+/// The requirement that holds while the scripts that checks call differ from the approved ones.
+fn changed_scripts_requirement(
+    (world, run): (&World, &RunRecord),
+    (seal, label): (&ListSeal, &str),
+    checks: &[Gate],
+) -> Option<Requirement> {
+    let project = run.seal.as_ref().map_or(&run.project, |seal| &seal.project);
+    let name = format!("checks of {label}");
+    let requirement = |standing, next| list_requirement(name.clone(), standing, next);
+    let now = match trust::checks_subject(Path::new(project), Path::new(&seal.path), checks) {
+        Ok(now) => now,
+        Err(error) => {
+            return Some(requirement(
+                RequirementStatus::Unknown(describe_error(&error)),
+                String::new(),
+            ));
+        }
+    };
+    if now.hash == seal.approval {
+        return None;
+    }
+    let then = trust::hash_approval(&world.home, project, &seal.approval);
+    let changed = then.map(|then| now.changed_files(&then)).unwrap_or_default();
+    let count = changed.len();
+    let summary = match changed.first() {
+        Some(first) if count == 1 => format!("{first} changed since it was approved"),
+        Some(first) => format!("{first} and {} more changed since they were approved", count - 1),
+        None => "the files that they call changed since they were approved".to_string(),
+    };
+    let next = "Restore the files that these checks call".to_string();
+    let mut changed = requirement(RequirementStatus::Unmet(RequirementFailure::new(summary)), next);
+    // A person who approved the new content knows about the change.
+    if trust::is_approved(&world.home, &now) {
+        changed.weight = RequirementWeight::Advisory;
+    }
+    Some(changed)
+}
+
+/// The first script that checks of a run call and that no person approved in its current form.
+pub fn first_unapproved_script(world: &World, run: &RunRecord) -> Option<String> {
+    let paths = world.home.run(&run.id);
+    let project = run.seal.as_ref().map_or(&run.project, |seal| &seal.project);
+    run.lists.iter().enumerate().filter(|(_, seal)| !seal.approval.is_empty()).find_map(
+        |(number, seal)| {
+            let items = sealed_items(&paths, number, seal)?;
+            let checks = work_list::check_gates(number, &items);
+            let now =
+                trust::checks_subject(Path::new(project), Path::new(&seal.path), &checks).ok()?;
+            if now.hash == seal.approval || trust::is_approved(&world.home, &now) {
+                return None;
+            }
+            let then = trust::hash_approval(&world.home, project, &seal.approval);
+            let changed = then.map(|then| now.changed_files(&then)).unwrap_or_default();
+            Some(
+                changed
+                    .into_iter()
+                    .next()
+                    .unwrap_or_else(|| "a file that a check calls".to_string()),
+            )
+        },
+    )
+}
+
+fn list_requirement(name: String, standing: RequirementStatus, next: String) -> Requirement {
+    let (stage, weight) = (RequirementStage::Planning, RequirementWeight::Required);
+    Requirement { name, stage, status: standing, weight, next }
+}
+
+/// The name of a list in requirements about the list itself.
+fn list_label(run: &RunRecord, named: &ListFile) -> String {
+    let own = match named.kind {
+        ListKind::Features => named.path.parent().and_then(Path::file_name),
+        ListKind::Plan => named.path.file_name(),
+    };
+    let own = text::clean_line(&own.unwrap_or_default().to_string_lossy(), 60).replace('`', "'");
+    match named.kind {
+        ListKind::Plan => format!("plan {own}"),
+        ListKind::Features if run.lists.len() > 1 => format!("{own}: feature list"),
+        ListKind::Features => "feature list".to_string(),
+    }
+}
+
+/// A path as the agent knows it, relative to the project. It comes from the repository, so it is sanitized.
+pub fn display_path(run: &RunRecord, path: &Path) -> String {
+    let path = path.strip_prefix(&run.project).unwrap_or(path);
+    text::clean_line(&path.to_string_lossy(), 200).replace('`', "'")
+}
+
+/// The bytes of a sealed list as they are stored next to a run.
+pub fn serialize_items(items: &[ListItem]) -> Vec<u8> {
+    serde_json::to_vec(items).unwrap_or_default()
+}
+
+/// Fails with the first list whose checks no person approved.
+pub fn check_approvals(home: &RalphHome, run: &RunRecord) -> Result<(), UnapprovedList> {
+    let project = run.seal.as_ref().map_or(&run.project, |seal| &seal.project);
+    let missing = run.lists.iter().find(|list| {
+        !list.approval.is_empty() && !trust::is_hash_approved(home, project, &list.approval)
+    });
+    match missing {
+        None => Ok(()),
+        Some(list) => {
+            let path = Path::new(&list.path);
+            let from_project = path.strip_prefix(&run.project).unwrap_or(path);
+            Err(UnapprovedList {
+                what: format!("running the checks of `{}`", display_path(run, path)),
+                trust_command: trust_command(list.kind, from_project),
+            })
+        }
+    }
+}
+
+/// A list whose checks are not approved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnapprovedList {
+    /// The subject of a sentence such as "… is not approved".
+    pub what: String,
+    /// The command that shows and approves the checks.
+    pub trust_command: String,
+}
+
+/// The command that shows and approves the checks of a list. `path` is relative to the directory where it is typed.
+pub fn trust_command(kind: ListKind, path: &Path) -> String {
+    let (option, path) = match kind {
+        ListKind::Features => ("--features", path.parent().unwrap_or(path)),
+        ListKind::Plan => ("--plan", path),
+    };
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let path = text::clean_line(&path.to_string_lossy(), 200).replace('`', "'");
+    format!("ralph trust {option} {}", shell_quote(&path))
+}

@@ -1,0 +1,410 @@
+//! Parses one policy file into settings and collects every problem in it.
+//!
+//! Merging the layers is in the parent module, checking a single value in `value`.
+
+use super::keys::{ConfigKey, ROOT, ValueKind};
+use super::value::{self, ConfigValue};
+use super::{ConfigLayer, ConfigLocation, ConfigProblem, ConfigSource};
+use ralph_core::text;
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+/// Maximum number of entries in a table such as `[[gate]]`; more are taken for a mistake.
+pub(super) const MAX_ENTRIES: usize = 200;
+pub(super) const MAX_VARIABLES: usize = 200;
+/// Only this many problems are kept; the rest are counted.
+const MAX_PROBLEMS: usize = 20;
+/// Names of ralph's own requirements that a gate could otherwise take. A report that `policy` is met must not be
+/// ambiguous.
+const RESERVED_GATE_NAMES: [&str; 9] = [
+    "checklist",
+    "checkpoint",
+    "goal",
+    "loop",
+    "orchestrator",
+    "policy",
+    "promise",
+    "tasks",
+    "tools",
+];
+pub(super) const PIPELINE_TABLE: &str = "pipeline.chunk";
+const PATTERN_TABLE: &str = "lines.pattern";
+/// The shortest prefix for which a key is suggested: `max_cost` suggests `max_cost_usd`, `m` nothing.
+const MIN_PREFIX_LEN: usize = 3;
+
+/// A value with its key and where it was set.
+#[derive(Clone, Debug)]
+pub(super) struct ConfigSetting {
+    /// `run.max_iterations`; within an entry only `timeout`.
+    pub(super) key: String,
+    pub(super) value: ConfigValue,
+    pub(super) location: ConfigLocation,
+    pub(super) span: Range<usize>,
+}
+
+/// One `[[gate]]`, `[[chunk]]`, `[[pipeline.chunk]]` or `[[lines.pattern]]`.
+#[derive(Clone, Debug)]
+pub(super) struct ConfigEntry {
+    /// `gate`, `chunk`, `pipeline.chunk` or `lines.pattern`.
+    pub(super) table: &'static str,
+    pub(super) name: String,
+    pub(super) settings: Vec<ConfigSetting>,
+}
+
+/// The settings of one file.
+#[derive(Debug, Default)]
+pub(super) struct ParsedLayer {
+    pub(super) settings: Vec<ConfigSetting>,
+    pub(super) entries: Vec<ConfigEntry>,
+}
+
+/// The problems of all layers.
+#[derive(Debug, Default)]
+pub(super) struct ConfigProblems {
+    pub(super) first: Vec<ConfigProblem>,
+    pub(super) more: usize,
+}
+
+impl ConfigProblems {
+    pub(super) fn add(
+        &mut self,
+        source: &ConfigSource,
+        span: Range<usize>,
+        text: (String, Option<String>),
+    ) {
+        if self.first.len() >= MAX_PROBLEMS {
+            self.more += 1;
+            return;
+        }
+        let (message, hint) = text;
+        let problem = ConfigProblem {
+            path: source.path.clone(),
+            source: source.text.clone(),
+            span,
+            message,
+            hint,
+        };
+        // Two layers of the parser may report the same mistake.
+        if !self.first.contains(&problem) {
+            self.first.push(problem);
+        }
+    }
+}
+
+struct LayerParser<'a> {
+    source: &'a ConfigSource,
+    line_starts: Vec<usize>,
+    problems: &'a mut ConfigProblems,
+    layer: ParsedLayer,
+}
+
+pub(super) fn parse_layer(source: &ConfigSource, problems: &mut ConfigProblems) -> ParsedLayer {
+    let before = problems.first.len();
+    let (document, errors) = DeTable::parse_recoverable(&source.text);
+    for error in &errors {
+        let span = error.span().unwrap_or(0..0);
+        problems.add(source, span, (text::clean_line(error.message(), 200), None));
+    }
+    let line_starts = source.text.match_indices('\n').map(|(at, _)| at + 1).collect();
+    let mut reader = LayerParser {
+        source,
+        line_starts,
+        problems: &mut *problems,
+        layer: ParsedLayer::default(),
+    };
+    // A document recovered from syntax errors would give spurious problems.
+    if errors.is_empty() {
+        reader.parse_root(document.get_ref());
+    }
+    let sheet = reader.layer;
+    // Report problems from top to bottom.
+    if let Some(found) = problems.first.get_mut(before..) {
+        found.sort_by_key(|problem| problem.span.start);
+    }
+    sheet
+}
+
+impl LayerParser<'_> {
+    fn parse_root(&mut self, document: &DeTable) {
+        for (name, found) in fields_in_source_order(document) {
+            let Some(key) = self.find_key(ROOT, "", name) else { continue };
+            if let ValueKind::NamedEntries(keys) = key.kind {
+                self.parse_entries(key.name, keys, found);
+            } else if matches!(key.kind, ValueKind::UserOnly(_))
+                && self.source.layer == ConfigLayer::Project
+            {
+                let message = format!("`{}` cannot be set by a project", key.heading());
+                let hint = "it can run programs, send data or spend money on your behalf: set it in your own `~/.ralph/config.toml`";
+                self.add_problem(name.span(), message, hint.to_string());
+            } else {
+                self.parse_table(key, found);
+            }
+        }
+    }
+
+    /// Reads a table such as `[run]`.
+    fn parse_table(&mut self, section: &'static ConfigKey, found: &Spanned<DeValue>) {
+        let DeValue::Table(table) = found.get_ref() else {
+            let hint = format!("write it as `[{}]`", section.name);
+            return self.add_problem(
+                found.span(),
+                format!("`{}` must be a table", section.name),
+                hint,
+            );
+        };
+        for (name, found) in fields_in_source_order(table) {
+            let Some(key) = self.find_key(section.kind.keys(), section.name, name) else {
+                continue;
+            };
+            let path = format!("{}.{}", section.name, key.name);
+            if let ValueKind::NamedEntries(keys) = key.kind {
+                let within =
+                    if section.name == "pipeline" { PIPELINE_TABLE } else { PATTERN_TABLE };
+                self.parse_entries(within, keys, found);
+            } else if let ValueKind::Variables = key.kind {
+                self.parse_variables(&path, found);
+            } else if let Some(setting) = self.parse_setting(&key.kind, (&path, &path), found) {
+                self.layer.settings.push(setting);
+            }
+        }
+    }
+
+    /// Reads an array of tables such as `[[gate]]`.
+    fn parse_entries(
+        &mut self,
+        table: &'static str,
+        keys: &'static [ConfigKey],
+        found: &Spanned<DeValue>,
+    ) {
+        let hint = format!("write one `[[{table}]]` per entry");
+        let DeValue::Array(items) = found.get_ref() else {
+            return self.add_problem(
+                found.span(),
+                format!("`{table}` must be a list of tables"),
+                hint,
+            );
+        };
+        if items.len() > MAX_ENTRIES {
+            let message = format!("more than {MAX_ENTRIES} `[[{table}]]` entries");
+            let is_chunks = table.ends_with("chunk");
+            let hint = if is_chunks {
+                "merge some of them"
+            } else {
+                "combine several checks in one command"
+            };
+            return self.add_problem(found.span(), message, hint.to_string());
+        }
+        for item in items {
+            if let DeValue::Table(fields) = item.get_ref() {
+                self.parse_entry((table, keys), fields, item.span());
+            } else {
+                let message = format!("`{table}` must be a list of tables");
+                self.add_problem(item.span(), message, hint.clone());
+            }
+        }
+    }
+
+    fn parse_entry(
+        &mut self,
+        kind: (&'static str, &'static [ConfigKey]),
+        fields: &DeTable,
+        span: Range<usize>,
+    ) {
+        let (table, keys) = kind;
+        let mut settings = Vec::new();
+        for (name, found) in fields_in_source_order(fields) {
+            let Some(key) = self.find_key(keys, table, name) else { continue };
+            let path = format!("{table}.{}", key.name);
+            settings.extend(self.parse_setting(&key.kind, (&path, key.name), found));
+        }
+        let has = |name: &str| fields.iter().any(|(key, _)| key.get_ref() == name);
+        let by = |key: &str| settings.iter().find(|setting| setting.key == key);
+        let named = by("name").or_else(|| by("match"));
+        let name = named.and_then(|setting| match &setting.value {
+            ConfigValue::Text(name) => Some((name.clone(), setting.span.clone())),
+            ConfigValue::Flag(_)
+            | ConfigValue::Count(_)
+            | ConfigValue::MicroUsd(_)
+            | ConfigValue::Permille(_)
+            | ConfigValue::DurationMs(_)
+            | ConfigValue::Texts(_)
+            | ConfigValue::Url(_) => None,
+        });
+        // The built-in entries are only templates, without names or commands.
+        if self.source.layer != ConfigLayer::BuiltIn {
+            self.check_required_keys(table, &has, span);
+            if let Some((name, span)) = name.as_ref().filter(|_| table == "gate")
+                && RESERVED_GATE_NAMES.iter().any(|own| own.eq_ignore_ascii_case(name))
+            {
+                let message = format!("`gate.name` cannot be `\"{name}\"`");
+                let hint = format!(
+                    "ralph uses that name for a requirement of its own: try `\"{name}-gate\"`"
+                );
+                self.add_problem(span.clone(), message, hint);
+            }
+            if let Some((name, span)) = &name
+                && self
+                    .layer
+                    .entries
+                    .iter()
+                    .any(|entry| entry.table == table && entry.name == *name)
+            {
+                let message = format!("there is already a `[[{table}]]` named `{name}`");
+                self.add_problem(
+                    span.clone(),
+                    message,
+                    "names must be unique within a file".to_string(),
+                );
+            }
+        }
+        let name = name.map_or_else(String::new, |(name, _)| name);
+        self.layer.entries.push(ConfigEntry { table, name, settings });
+    }
+
+    /// Reports missing and conflicting keys of an entry.
+    fn check_required_keys(&mut self, table: &str, has: &dyn Fn(&str) -> bool, span: Range<usize>) {
+        let mut missing = |key: &str, hint: &str| {
+            self.add_problem(
+                span.clone(),
+                format!("`[[{table}]]` is missing `{key}`"),
+                hint.to_string(),
+            );
+        };
+        if table != "chunk" && !has("name") {
+            missing("name", "give it a short name, such as `name = \"tests\"`");
+        }
+        match (table, has("run"), has("shell")) {
+            ("gate", false, false) => {
+                missing("run", "add the command: `run = [\"npm\", \"test\"]`");
+            }
+            ("gate", true, true) => {
+                let message = "`[[gate]]` has both `run` and `shell`".to_string();
+                self.add_problem(span, message, "keep one of them".to_string());
+            }
+            ("chunk", ..) if !has("match") => {
+                missing("match", "say which agents it applies to: `match = \"implementer*\"`");
+            }
+            (PATTERN_TABLE, ..) if !has("pattern") => {
+                missing("pattern", "add the regular expression: `pattern = \"console\\\\.log\"`");
+            }
+            _ => {}
+        }
+    }
+
+    fn parse_variables(&mut self, path: &str, found: &Spanned<DeValue>) {
+        let DeValue::Table(table) = found.get_ref() else {
+            return self.add_problem(
+                found.span(),
+                format!("`{path}` must be a table"),
+                ValueKind::Variables.expected(),
+            );
+        };
+        if table.len() > MAX_VARIABLES {
+            let message = format!("`{path}` has more than {MAX_VARIABLES} variables");
+            return self.add_problem(
+                found.span(),
+                message,
+                "set them in a script instead".to_string(),
+            );
+        }
+        for (name, found) in fields_in_source_order(table) {
+            let path = format!("{path}.{}", text::clean_line(name.get_ref(), 100));
+            match value::parse_variable(name.get_ref(), found) {
+                Ok(value) => {
+                    let setting = self.locate(path, value, found.span());
+                    self.layer.settings.push(setting);
+                }
+                Err(wrong) => {
+                    self.add_problem(wrong.span, format!("`{path}` {}", wrong.message), wrong.hint);
+                }
+            }
+        }
+    }
+
+    /// Reads a value. `names` are the full name, for problems, and the key to store it under.
+    fn parse_setting(
+        &mut self,
+        kind: &ValueKind,
+        names: (&str, &str),
+        found: &Spanned<DeValue>,
+    ) -> Option<ConfigSetting> {
+        match value::parse_value(kind, found) {
+            Ok(value) => Some(self.locate(names.1.to_string(), value, found.span())),
+            Err(wrongs) => {
+                for wrong in wrongs {
+                    self.add_problem(
+                        wrong.span,
+                        format!("`{}` {}", names.0, wrong.message),
+                        wrong.hint,
+                    );
+                }
+                None
+            }
+        }
+    }
+
+    fn locate(&self, key: String, value: ConfigValue, span: Range<usize>) -> ConfigSetting {
+        let line = self.line_starts.partition_point(|start| *start <= span.start) + 1;
+        let place = ConfigLocation {
+            layer: self.source.layer,
+            line: u32::try_from(line).unwrap_or(u32::MAX),
+        };
+        ConfigSetting { key, value, location: place, span }
+    }
+
+    /// Finds a key by name; an unknown one is a problem.
+    fn find_key(
+        &mut self,
+        keys: &'static [ConfigKey],
+        table: &str,
+        name: &Spanned<DeString>,
+    ) -> Option<&'static ConfigKey> {
+        let written: &str = name.get_ref();
+        let known = keys.iter().find(|key| key.name == written);
+        if known.is_none() {
+            let message = format!("unknown key `{}`", text::clean_line(written, 60));
+            // A project's file must not be offered keys that it may not set.
+            let is_offered = |key: &&ConfigKey| {
+                !matches!(key.kind, ValueKind::UserOnly(_))
+                    || self.source.layer != ConfigLayer::Project
+            };
+            let keys: Vec<&ConfigKey> = keys.iter().filter(is_offered).collect();
+            self.add_problem(name.span(), message, suggest_key(&keys, table, written));
+        }
+        known
+    }
+
+    fn add_problem(&mut self, span: Range<usize>, message: String, hint: String) {
+        self.problems.add(self.source, span, (message, Some(hint)));
+    }
+}
+
+fn suggest_key(keys: &[&ConfigKey], table: &str, written: &str) -> String {
+    let near = text::nearest(written, keys.iter().map(|key| key.name));
+    let begun = || {
+        keys.iter()
+            .map(|key| key.name)
+            .find(|name| written.len() >= MIN_PREFIX_LEN && name.starts_with(written))
+    };
+    let near = near.or_else(begun);
+    if let Some(key) = keys.iter().find(|key| Some(key.name) == near) {
+        let name = if table.is_empty() { key.heading() } else { key.name.to_string() };
+        return format!("did you mean `{name}`?");
+    }
+    let has = |section: &&&ConfigKey| section.kind.keys().iter().any(|key| key.name == written);
+    if let Some(home) = keys.iter().find(has).filter(|_| table.is_empty()) {
+        return format!("it belongs under `{}`", home.heading());
+    }
+    let known = keys.iter().map(|key| format!("`{}`", key.name)).collect::<Vec<_>>().join(", ");
+    format!("known keys: {known}")
+}
+
+type TomlField<'a, 'i> = (&'a Spanned<DeString<'i>>, &'a Spanned<DeValue<'i>>);
+
+/// Fields in source order, so that problems are reported from top to bottom.
+fn fields_in_source_order<'a, 'i>(table: &'a DeTable<'i>) -> Vec<TomlField<'a, 'i>> {
+    let mut fields: Vec<_> = table.iter().collect();
+    fields.sort_by_key(|(key, _)| key.span().start);
+    fields
+}

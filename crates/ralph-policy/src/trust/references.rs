@@ -1,0 +1,394 @@
+//! Finds the files of a project that the commands of its gates name.
+//!
+//! It errs on the side of too many: every word that is a file counts, tried from every directory that the command names,
+//! because `cd web && ./check` is as common as `./web/check`. Only sources and tests that a tool merely reads are
+//! excluded, because they are the work to be judged: `pytest tests/test_a.py`. Files that a command finds by itself are
+//! out of scope.
+
+use super::package_scripts;
+use super::{ReferencedContent, TrustError};
+use ralph_core::gate::{Gate, GateInvocation};
+use ralph_sys::fs::{self, FileKind, RegularFile};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
+
+const MAX_WORDS: usize = 5000;
+const MAX_LOOKUPS: usize = 200_000;
+const MAX_FILES: usize = 1000;
+/// Longer words cannot be paths.
+const MAX_WORD_BYTES: usize = 4096;
+/// Large enough for an executable in the repository; a larger file is data.
+const MAX_HASHED_BYTES: u64 = 256 * 1024 * 1024;
+const CHUNK: usize = 1024 * 1024;
+const MAX_RECIPE_BYTES: usize = 1024 * 1024;
+
+/// Programs that run recipes from a file that the command line does not name.
+const RECIPE_RUNNERS: &[(&[&str], &[&str])] = &[
+    (&["make", "gmake"], &["GNUmakefile", "makefile", "Makefile"]),
+    (&["just"], &["justfile", "Justfile", "JUSTFILE", ".justfile"]),
+    (&["task"], &["Taskfile.yml", "taskfile.yml", "Taskfile.yaml", "taskfile.yaml"]),
+    (&["rake"], &["Rakefile", "rakefile", "Rakefile.rb", "rakefile.rb"]),
+    (&["tox"], &["tox.ini"]),
+    (&["nox"], &["noxfile.py"]),
+    (&["pre-commit", "prek"], &[".pre-commit-config.yaml"]),
+    (&["cargo"], &[".cargo/config.toml", ".cargo/config"]),
+];
+
+/// Interpreters, and the file extensions of their scripts.
+const INTERPRETERS: &[(&[&str], &[&str])] = &[
+    (&["sh", "bash", "dash", "zsh", "ksh"], &["sh", "bash", "zsh", "ksh"]),
+    (&["python", "pypy"], &["py"]),
+    (
+        &["node", "nodejs", "deno", "bun", "tsx", "ts-node"],
+        &["js", "mjs", "cjs", "ts", "mts", "cts"],
+    ),
+    (&["ruby"], &["rb"]),
+    (&["perl"], &["pl"]),
+    (&["php"], &["php"]),
+];
+
+/// Programs that read files and never execute them.
+const READ_ONLY_PROGRAMS: [&str; 9] =
+    ["[", "egrep", "fgrep", "grep", "ls", "rg", "stat", "test", "wc"];
+
+/// Extensions of files that count as the work, unless they are executable.
+const SOURCE_EXTENSIONS: [&str; 26] = [
+    "c", "cc", "cpp", "cs", "css", "cts", "go", "h", "hpp", "html", "java", "js", "jsx", "kt",
+    "mjs", "mts", "php", "pl", "py", "rb", "rs", "scala", "svelte", "swift", "ts", "tsx",
+];
+
+/// After one of these words an interpreter does not run a script of the project; files on its command line are the work.
+const NO_SCRIPT_WORDS: [&str; 3] = ["-m", "--test", "test"];
+
+/// Prefixes of lines in recipe files that include another file.
+const INCLUDE_PREFIXES: [&str; 5] = ["include ", "-include ", "sinclude ", "import ", "import? "];
+
+pub(super) fn find_references(
+    project: &Path,
+    gates: &[Gate],
+) -> Result<Vec<ReferencedContent>, TrustError> {
+    let mut search = ReferenceSearch {
+        project,
+        references: BTreeSet::new(),
+        visited: BTreeSet::new(),
+        hashed: BTreeSet::new(),
+        packages: BTreeMap::new(),
+        pending_scripts: Vec::new(),
+        lookups: 0,
+        arguments: InterpreterArguments::Scripts,
+    };
+    for gate in gates {
+        search.add_if_file(project, &gate.cwd)?;
+        let words = match &gate.command {
+            // The program itself may come from the repository; the files it reads are the work.
+            GateInvocation::Argv(argv) if only_reads_files(argv) => {
+                candidate_words(argv.iter().take(1).map(String::as_str))
+            }
+            GateInvocation::Argv(argv) => candidate_words(argv.iter().map(String::as_str)),
+            GateInvocation::Shell(line) => candidate_words(std::iter::once(line.as_str())),
+        };
+        search.arguments = match &gate.command {
+            GateInvocation::Argv(argv) => {
+                InterpreterArguments::classify(argv.iter().flat_map(|word| split_words(word)))
+            }
+            GateInvocation::Shell(line) => InterpreterArguments::classify(split_words(line)),
+        };
+        search.search_command(&project.join(&gate.cwd), &words)?;
+        // Iterative, because scripts may call each other deeper than the stack allows.
+        while let Some((directory, line)) = search.pending_scripts.pop() {
+            search.arguments = InterpreterArguments::classify(split_words(&line));
+            search.search_command(
+                &directory,
+                &self::candidate_words(std::iter::once(line.as_str())),
+            )?;
+        }
+    }
+    Ok(search.references.into_iter().collect())
+}
+
+/// What the arguments of an interpreter are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InterpreterArguments {
+    Scripts,
+    /// Files that a module reads: `python -m pytest tests`.
+    Work,
+}
+
+impl InterpreterArguments {
+    /// Judges by the flags and the first word after the interpreter, which come before anything that could be a script.
+    fn classify<'a>(words: impl Iterator<Item = &'a str>) -> Self {
+        let words: Vec<&str> = words.collect();
+        let is_interpreter = |word: &str| {
+            INTERPRETERS.iter().any(|(names, _)| names.contains(&strip_version(base_name(word))))
+        };
+        let starts = words.iter().enumerate().filter(|(_, word)| is_interpreter(word));
+        let mut verdicts = starts.map(|(at, _)| {
+            let rest = &words[at + 1..];
+            let flags = rest.iter().take_while(|word| word.starts_with('-')).count();
+            rest.iter()
+                .take(flags + 1)
+                .any(|word| NO_SCRIPT_WORDS.contains(word) || takes_script_text(word))
+        });
+        let reads = words.iter().any(|word| matches!(*word, "." | "source"));
+        let first = verdicts.next().filter(|_| !reads);
+        if first == Some(true) && verdicts.all(|is_work| is_work) {
+            Self::Work
+        } else {
+            Self::Scripts
+        }
+    }
+}
+
+/// Whether a flag such as `-c` or `-ec` means that the next word is the script itself.
+fn takes_script_text(word: &str) -> bool {
+    word.starts_with('-') && !word.starts_with("--") && word.ends_with('c')
+}
+
+/// Strips a version: `python3.11` is `python`.
+fn strip_version(program: &str) -> &str {
+    program.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.')
+}
+
+fn split_words(text: &str) -> impl Iterator<Item = &str> {
+    let is_between = |char: char| char.is_whitespace() || ";|&()<>`\"'$".contains(char);
+    text.split(is_between).filter(|word| !word.is_empty())
+}
+
+/// Whether a command only reads the files it names, and takes no patterns from a file.
+fn only_reads_files(argv: &[String]) -> bool {
+    let takes_patterns = |word: &String| word.starts_with("-f") || word.starts_with("--file");
+    let looks = argv.first().is_some_and(|first| READ_ONLY_PROGRAMS.contains(&first.as_str()));
+    looks && !argv.iter().any(takes_patterns)
+}
+
+/// The search for references, with everything found so far.
+pub(super) struct ReferenceSearch<'a> {
+    /// Absolute, without symbolic links.
+    project: &'a Path,
+    references: BTreeSet<ReferencedContent>,
+    /// Files searched for includes, and scripts already followed.
+    visited: BTreeSet<String>,
+    hashed: BTreeSet<PathBuf>,
+    /// Every `package.json` read so far.
+    pub(super) packages: BTreeMap<PathBuf, Rc<package_scripts::PackageScripts>>,
+    /// Script lines still to be searched, with their working directories.
+    pub(super) pending_scripts: Vec<(PathBuf, String)>,
+    lookups: usize,
+    arguments: InterpreterArguments,
+}
+
+impl ReferenceSearch<'_> {
+    /// Adds everything that `words` name, relative to `cwd` and to the directories among them.
+    pub(super) fn search_command(
+        &mut self,
+        cwd: &Path,
+        words: &BTreeSet<&str>,
+    ) -> Result<(), TrustError> {
+        if words.len() > MAX_WORDS {
+            return Err(TrustError::TooManyReferences("a command has thousands of words"));
+        }
+        let mut bases: BTreeSet<PathBuf> = BTreeSet::new();
+        bases.extend(self.resolve_inside(cwd));
+        let directories = words.iter().filter_map(|word| self.resolve_inside(&cwd.join(word)));
+        bases.extend(directories.filter(|path| fs::is_directory(path)).collect::<Vec<_>>());
+        for base in &bases {
+            for word in words {
+                if !is_work_file(&base.join(word), (words, self.arguments)) {
+                    self.add_if_file(base, word)?;
+                }
+            }
+            for (programs, files) in RECIPE_RUNNERS {
+                if words.iter().any(|word| programs.contains(&base_name(word))) {
+                    self.add_runner_files(base, files)?;
+                }
+            }
+            if words.iter().any(|word| package_scripts::PACKAGE_RUNNERS.contains(&base_name(word)))
+            {
+                package_scripts::add_called_scripts(self, base, words)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the file at `word` if it is a file in the project.
+    fn add_if_file(&mut self, base: &Path, word: &str) -> Result<(), TrustError> {
+        self.lookups += 1;
+        if self.lookups > MAX_LOOKUPS {
+            return Err(TrustError::TooManyReferences("too many words in too many directories"));
+        }
+        let path = base.join(word);
+        let Some(real) = fs::resolve(&path) else { return Ok(()) };
+        if let Ok(name) = real.strip_prefix(self.project) {
+            let is_new = self.hashed.insert(real.clone());
+            if is_new && fs::stat(&real).is_some_and(|stat| stat.kind == FileKind::File) {
+                let name = name.to_string_lossy().into_owned();
+                let hash = hash_file(&real)?;
+                return self.add_reference(name, hash);
+            }
+        } else if let Some(name) =
+            normalize_lexically(&path).strip_prefix(self.project).ok().and_then(Path::to_str)
+        {
+            // The target outside the project is the person's, but the link is the repository's.
+            let target = real.to_string_lossy();
+            let hash = blake3::hash(target.as_bytes()).to_hex().to_string();
+            return self.add_reference(format!("{name} -> {target}"), hash);
+        }
+        Ok(())
+    }
+
+    /// Adds the files that a runner looks for from `base` upwards, and their includes.
+    fn add_runner_files(&mut self, base: &Path, files: &[&str]) -> Result<(), TrustError> {
+        for directory in self.ancestors_in_project(base) {
+            for name in files {
+                let path = directory.join(name);
+                self.add_if_file(&directory, name)?;
+                self.add_includes(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_includes(&mut self, path: &Path) -> Result<(), TrustError> {
+        let mut waiting = vec![path.to_path_buf()];
+        while let Some(path) = waiting.pop() {
+            let Some(path) = self.resolve_inside(&path) else { continue };
+            if !self.mark_visited(&path.to_string_lossy()) {
+                continue;
+            }
+            let Ok(bytes) = fs::read(&path, MAX_RECIPE_BYTES) else { continue };
+            let text = String::from_utf8_lossy(&bytes);
+            let directory = path.parent().unwrap_or(self.project).to_path_buf();
+            for line in text.lines() {
+                let Some(rest) = INCLUDE_PREFIXES.iter().find_map(|word| line.strip_prefix(word))
+                else {
+                    continue;
+                };
+                for word in candidate_words(std::iter::once(rest)) {
+                    self.add_if_file(&directory, word)?;
+                    waiting.push(directory.join(word));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A directory and its ancestors, up to the project.
+    pub(super) fn ancestors_in_project(&self, base: &Path) -> Vec<PathBuf> {
+        let above = base.ancestors().take_while(|directory| directory.starts_with(self.project));
+        above.map(Path::to_path_buf).collect()
+    }
+
+    /// Marks `name` as visited; returns whether it was new.
+    pub(super) fn mark_visited(&mut self, name: &str) -> bool {
+        self.visited.insert(name.to_string())
+    }
+
+    pub(super) fn relative_name(&self, path: &Path) -> String {
+        path.strip_prefix(self.project).unwrap_or(path).to_string_lossy().into_owned()
+    }
+
+    pub(super) fn add_reference(&mut self, name: String, hash: String) -> Result<(), TrustError> {
+        self.references.insert(ReferencedContent { name, hash });
+        if self.references.len() > MAX_FILES {
+            return Err(TrustError::TooManyReferences("more than a thousand files"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn add_file(&mut self, path: &Path) -> Result<(), TrustError> {
+        self.add_if_file(self.project, &path.to_string_lossy())
+    }
+
+    fn resolve_inside(&self, path: &Path) -> Option<PathBuf> {
+        fs::resolve(path).filter(|real| real.starts_with(self.project))
+    }
+}
+
+/// Whether a file is part of the work that a command reads or writes, rather than a script or configuration.
+fn is_work_file(path: &Path, (words, names): (&BTreeSet<&str>, InterpreterArguments)) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    let is_source = extension.is_none_or(|extension| SOURCE_EXTENSIONS.contains(&extension));
+    if !is_source || name.starts_with('.') || name.contains(".config.") {
+        return false;
+    }
+    let Some(stat) = fs::stat(path).filter(|stat| stat.kind == FileKind::File) else {
+        return false;
+    };
+    let interprets = |(programs, extensions): &(&[&str], &[&str])| {
+        extension.is_none_or(|extension| extensions.contains(&extension))
+            && words.iter().any(|word| programs.contains(&strip_version(base_name(word))))
+    };
+    let is_interpreted =
+        INTERPRETERS.iter().any(interprets) && names == InterpreterArguments::Scripts;
+    let is_executable =
+        stat.mode & 0o111 != 0 || fs::read_range(path, 0, 2).is_ok_and(|start| start == b"#!");
+    !is_interpreted && !is_executable
+}
+
+/// The words of a command that could be paths. A quoted text counts both as a whole and word by word.
+pub(super) fn candidate_words<'a>(texts: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
+    let mut words = BTreeSet::new();
+    for text in texts {
+        words.insert(text);
+        words.extend(text.split(['"', '\'']));
+        words.extend(split_words(text));
+    }
+    let options: Vec<_> = words.iter().filter_map(|word| option_value(word)).collect();
+    words.extend(options);
+    words.retain(|word| !word.is_empty() && word.len() <= MAX_WORD_BYTES && !word.contains('\0'));
+    words
+}
+
+/// The `x` of `--config=x`, `-fx` or `@x`.
+fn option_value(word: &str) -> Option<&str> {
+    if let Some((_, value)) = word.split_once('=') {
+        return Some(value);
+    }
+    if let Some(value) = word.strip_prefix('@') {
+        return Some(value);
+    }
+    let flag = word.strip_prefix('-').filter(|flag| !flag.starts_with('-'))?;
+    let mut rest = flag.chars();
+    rest.next()?;
+    Some(rest.as_str())
+}
+
+fn base_name(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
+}
+
+/// Removes `.` and `..` without resolving symbolic links.
+fn normalize_lexically(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                out.pop();
+            }
+            Component::Normal(_) | Component::RootDir | Component::Prefix(_) => out.push(part),
+        }
+    }
+    out
+}
+
+fn hash_file(path: &Path) -> Result<String, TrustError> {
+    let file = RegularFile::open(path)?;
+    if file.len() > MAX_HASHED_BYTES {
+        return Err(TrustError::TooManyReferences("one of the files is larger than 256 MiB"));
+    }
+    let mut hasher = blake3::Hasher::new();
+    let mut at = 0;
+    // A file that keeps growing while it is read must not block forever.
+    while at <= MAX_HASHED_BYTES {
+        let chunk = file.read_at(at, CHUNK)?;
+        if chunk.is_empty() {
+            break;
+        }
+        at += chunk.len() as u64;
+        hasher.update(&chunk);
+    }
+    Ok(hasher.finalize().to_hex().to_string())
+}

@@ -1,0 +1,468 @@
+//! `ralph tell`, `ralph waive` and `ralph limits`: how a person adjusts a run while it is active. The session commands
+//! of the same names use the functions here too.
+
+use super::{declare, identify_caller, open_home};
+use crate::describe::{self, safe_line};
+use crate::driven_status;
+use crate::failure::CommandFailure;
+use crate::term::{self, paint};
+use crate::value_parsers::{parse_count, parse_duration, parse_micro_usd, parse_tokens};
+use clap::Args;
+use ralph_core::dispute::{self, NamedRequirement as Meant};
+use ralph_core::id::RunId;
+use ralph_core::limits::{self, LimitOverrides, LimitUsage, RunLimits};
+use ralph_core::record::Waiver;
+use ralph_core::run::RunPhase;
+use ralph_core::text;
+use ralph_home::paths::RalphHome;
+use ralph_home::store::{self, LoadedRun};
+use ralph_hook::adjustments::{self, RunAdjustment};
+use ralph_hook::control::{self, RunOrSession};
+use ralph_hook::overview;
+use ralph_sys::clock::{self, Deadline};
+use ralph_sys::env::Env;
+use serde::Serialize;
+
+const LONGEST_HINT: usize = 2_000;
+const LONGEST_REASON: usize = 300;
+const MAX_AUTHOR_CHARS: usize = 60;
+/// A requirement that is waived for longer should be removed from the policy instead.
+const LONGEST_WAIVER_MS: u64 = 30 * 24 * 60 * 60 * 1000;
+
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  ralph tell k7f2 \"the old format may go\"\n  ralph tell 5999882c \"look at src/parser.rs first\"\n\nThe agent is held at its next stop and gets the message there, even\nwhen everything is met. Limits still end the run."
+)]
+pub(crate) struct TellArgs {
+    /// Name the run, or the session it holds
+    #[arg(value_name = "RUN|SESSION")]
+    pub name: String,
+    /// Send this text
+    #[arg(value_name = "TEXT", required = true)]
+    pub text: Vec<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  ralph waive tests --until 2h --why \"the test service is down\"\n  ralph waive \"feature 4\" --until 2026-11-20 --why \"comes with the next release\" --run k7f2\n  ralph waive --list\n  ralph waive --undo tests\n\nA waived requirement is still measured, and every report shows it with\nyour name and reason, but it does not block a stop until then. At most\n30 days. If every requirement is waived, the run ends as `claimed`."
+)]
+pub(crate) struct WaiveArgs {
+    /// Waive this requirement, named as in `ralph status`
+    #[arg(value_name = "REQUIREMENT", required_unless_present_any = ["list", "undo"])]
+    pub requirement: Option<String>,
+    /// Give the reason
+    #[arg(long, value_name = "TEXT", required_unless_present_any = ["list", "undo"])]
+    pub why: Option<String>,
+    /// End the waiver after `2h`, on a date, or at `2026-11-20T18:00:00Z`
+    #[arg(long, value_name = "WHEN", required_unless_present_any = ["list", "undo"])]
+    pub until: Option<String>,
+    /// List the waivers
+    #[arg(long, conflicts_with_all = ["requirement", "why", "until", "undo"])]
+    pub list: bool,
+    /// Withdraw the waiver of this requirement
+    #[arg(long, value_name = "REQUIREMENT", conflicts_with_all = ["requirement", "why", "until"])]
+    pub undo: Option<String>,
+    /// Name the run or its session [default: the only run in progress]
+    #[arg(long, value_name = "RUN|SESSION")]
+    pub run: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  ralph limits k7f2\n  ralph limits k7f2 --max-iterations 40 --max-cost 50\n\nWithout options, shows the limits. Changes count from the next stop on."
+)]
+pub(crate) struct SetLimitsArgs {
+    /// Name the run, or the session it holds
+    #[arg(value_name = "RUN|SESSION")]
+    pub name: String,
+    /// Hold the agent at most N times in total; 0: no limit
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub max_iterations: Option<u32>,
+    /// Hold the agent at least N times, even when everything is met
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub min_iterations: Option<u32>,
+    /// End after this total time, such as `90m`; 0: no limit
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub max_duration: Option<u64>,
+    /// Spend at most this in total; 0: no limit
+    #[arg(
+        long,
+        visible_alias = "max-cost",
+        value_name = "USD",
+        allow_negative_numbers = true,
+        value_parser = parse_micro_usd
+    )]
+    pub max_cost_usd: Option<u64>,
+    /// Use at most N tokens in total, such as `2M` (driven runs); 0: no limit
+    #[arg(long, value_name = "N", value_parser = parse_tokens)]
+    pub max_tokens: Option<u64>,
+    /// End after N stops in a row without progress
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub stuck_after: Option<u32>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Serialize)]
+struct MessageJson<'a> {
+    v: u8,
+    run: &'a str,
+    what: &'static str,
+}
+
+#[derive(Serialize)]
+struct WaiversJson<'a> {
+    v: u8,
+    runs: Vec<RunWaiversJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct RunWaiversJson<'a> {
+    run: &'a str,
+    waivers: Vec<WaiverJson>,
+}
+
+#[derive(Serialize)]
+pub(super) struct WaiverJson {
+    requirement: String,
+    by: String,
+    why: String,
+    until: String,
+}
+
+#[derive(Serialize)]
+struct RunLimitsJson<'a> {
+    v: u8,
+    run: &'a str,
+    max_iterations: Option<u32>,
+    min_iterations: u32,
+    max_duration_ms: Option<u64>,
+    max_cost_usd: Option<f64>,
+    max_tokens: Option<u64>,
+    stuck_after: u32,
+}
+
+impl WaiverJson {
+    pub(super) fn from_waiver(waiver: &Waiver) -> Self {
+        Self {
+            requirement: waiver.requirement.clone(),
+            by: waiver.by.clone(),
+            why: waiver.why.clone(),
+            until: clock::format_rfc3339(waiver.until_ms),
+        }
+    }
+}
+
+pub(crate) fn tell(env: &Env, args: &TellArgs) -> Result<(), CommandFailure> {
+    let home = open_home(env)?;
+    let run = find_run(&home, &args.name)?;
+    let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
+    let speech =
+        RunAdjustment { home: &home, run: &run, caller: identify_caller(env), deadline: &deadline };
+    let done = send_message(env, &speech, &args.text.join(" "))?;
+    if args.json {
+        super::print_json(&MessageJson { v: 1, run: run.as_str(), what: "told" })?;
+    } else {
+        term::out(&format!("{}  {done}\n", paint(term::BOLD, run.as_str())))?;
+    }
+    Ok(())
+}
+
+/// Queues a message for the agent's next stop. Returns the confirmation for the person.
+pub(crate) fn send_message(
+    env: &Env,
+    speech: &RunAdjustment<'_>,
+    words: &str,
+) -> Result<&'static str, CommandFailure> {
+    let length = words.trim().chars().count();
+    if length > LONGEST_HINT {
+        let what = format!("the message has {length} characters, more than {LONGEST_HINT}");
+        return Err(CommandFailure::new(
+            &what,
+            "put it into a file of the project and send the path",
+        ));
+    }
+    let words = declare::clean_text(env, words, LONGEST_HINT);
+    if words.is_empty() {
+        let hint = "give the text: `ralph tell RUN \"…\"`";
+        return Err(CommandFailure::new("the message is empty", hint));
+    }
+    adjustments::add_hint(speech, &words)
+        .map_err(|error| driven_status::control_failure(speech.home, error))?;
+    Ok("sent; the agent gets it at its next stop")
+}
+
+pub(crate) fn waive(env: &Env, args: &WaiveArgs) -> Result<(), CommandFailure> {
+    let home = open_home(env)?;
+    let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
+    if args.list {
+        return list_waivers(&home, env, args);
+    }
+    let run = named_or_only_run(&home, args.run.as_deref())?;
+    let speech =
+        RunAdjustment { home: &home, run: &run, caller: identify_caller(env), deadline: &deadline };
+    let done = match (&args.undo, &args.requirement) {
+        (Some(name), _) => withdraw_waiver(&speech, name)?,
+        (None, name) => {
+            let name = name.as_deref().unwrap_or_default();
+            let (why, until) = (args.why.as_deref(), args.until.as_deref());
+            waive_requirement(
+                env,
+                &speech,
+                (name, why.unwrap_or_default(), until.unwrap_or_default()),
+            )?
+        }
+    };
+    if args.json {
+        let opened = store::load_run(&home, &run)?;
+        let runs = vec![RunWaiversJson { run: run.as_str(), waivers: active_waivers(&opened) }];
+        super::print_json(&WaiversJson { v: 1, runs })?;
+    } else {
+        term::out(&format!("{}  {done}\n", paint(term::BOLD, run.as_str())))?;
+    }
+    Ok(())
+}
+
+/// Waives a requirement. Returns the confirmation for the person.
+pub(crate) fn waive_requirement(
+    env: &Env,
+    speech: &RunAdjustment<'_>,
+    (name, why, until): (&str, &str, &str),
+) -> Result<String, CommandFailure> {
+    let now_ms = clock::now_ms();
+    let until_ms = parse_until(until, now_ms)?;
+    let why = declare::clean_text(env, why, LONGEST_REASON);
+    if why.is_empty() {
+        let hint = "give it with `--why`; every report shows it";
+        return Err(CommandFailure::new("no reason given", hint));
+    }
+    let opened = store::load_run(speech.home, speech.run)?;
+    let requirement = requirement_name(name, &opened)?;
+    let by = env.user_name().map(|name| text::clean_line(&name, MAX_AUTHOR_CHARS));
+    let by = by.filter(|name| !name.is_empty()).unwrap_or_else(|| "a person".to_string());
+    let waiver = Waiver { requirement, why, by, until_ms };
+    adjustments::add_waiver(speech, &waiver)
+        .map_err(|error| driven_status::control_failure(speech.home, error))?;
+    Ok(format!(
+        "{} is {}; every report shows it, and it blocks no stop",
+        safe_line(&waiver.requirement),
+        ralph_core::waiver::describe_waiver(&waiver, now_ms)
+    ))
+}
+
+/// Withdraws a waiver. Returns the confirmation for the person.
+pub(crate) fn withdraw_waiver(
+    speech: &RunAdjustment<'_>,
+    name: &str,
+) -> Result<String, CommandFailure> {
+    let opened = store::load_run(speech.home, speech.run)?;
+    let known = opened.state.waivers.iter().map(|one| one.requirement.as_str());
+    let found = known.clone().find(|known| known.eq_ignore_ascii_case(name)).unwrap_or(name);
+    adjustments::revoke_waiver(speech, found).map_err(|error| {
+        let near = text::nearest(name, known).map(|near| format!("did you mean `{near}`?"));
+        let failure = driven_status::control_failure(speech.home, error);
+        match near {
+            Some(near) => failure.with_hint(&near),
+            None => failure,
+        }
+    })?;
+    Ok(format!("{} is required again", safe_line(found)))
+}
+
+/// The name of the requirement in the last report. A misspelt name is an error, so that it waives nothing.
+fn requirement_name(name: &str, opened: &LoadedRun) -> Result<String, CommandFailure> {
+    let run = &opened.run.id;
+    let given = text::clean_line(name, 120);
+    let Some(report) = &opened.state.report else { return Ok(given) };
+    match dispute::find_named(name, report) {
+        Meant::Open(name) | Meant::Met(name) => Ok(name),
+        Meant::Unlisted => Ok(given),
+        Meant::Advisory(name) if opened.state.waivers.iter().any(|one| one.requirement == name) => {
+            Ok(name)
+        }
+        Meant::Advisory(name) => Err(CommandFailure::new(
+            &format!("`{name}` is advisory: it never blocks a stop"),
+            &format!("`ralph why {run}` shows what blocks the stop"),
+        )),
+        Meant::NotFound(near) => Err(CommandFailure::new(
+            &format!("run `{run}` has no requirement `{given}`"),
+            &match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("`ralph why {run}` lists them"),
+            },
+        )),
+    }
+}
+
+fn parse_until(until: &str, now_ms: u64) -> Result<u64, CommandFailure> {
+    let hint = "give a duration such as `2h`, a date such as `2026-11-20`, or an RFC 3339 time";
+    let span = limits::parse_duration(until).map(|span| now_ms.saturating_add(span));
+    let shown = text::clean_line(until, 60);
+    let Some(until_ms) = span.or_else(|| clock::parse_timestamp_or_date(until)) else {
+        return Err(CommandFailure::new(&format!("`{shown}` is not a time"), hint));
+    };
+    if until_ms <= now_ms {
+        return Err(CommandFailure::new(&format!("`{shown}` is not in the future"), hint));
+    }
+    if until_ms - now_ms > LONGEST_WAIVER_MS {
+        let what = format!("a waiver lasts at most {}", limits::format_duration(LONGEST_WAIVER_MS));
+        let hint = "remove the requirement from `ralph.toml` instead";
+        return Err(CommandFailure::new(&what, hint));
+    }
+    Ok(until_ms)
+}
+
+fn list_waivers(home: &RalphHome, env: &Env, args: &WaiveArgs) -> Result<(), CommandFailure> {
+    let (mut views, _) = overview::list_run_views(home)?;
+    match &args.run {
+        Some(name) => {
+            let run = find_run(home, name)?;
+            views.retain(|view| view.opened.run.id == run);
+        }
+        None => views.retain(|view| !matches!(view.phase, RunPhase::Ended(_))),
+    }
+    for view in &views {
+        control::require_person_caller(
+            home,
+            &view.opened.run.id,
+            identify_caller(env),
+            "list the waivers of",
+        )?;
+    }
+    if args.json {
+        let runs = views
+            .iter()
+            .map(|view| RunWaiversJson {
+                run: view.opened.run.id.as_str(),
+                waivers: active_waivers(&view.opened),
+            })
+            .collect();
+        super::print_json(&WaiversJson { v: 1, runs })?;
+        return Ok(());
+    }
+    let lines: String = views.iter().map(|view| waiver_lines(&view.opened)).collect();
+    term::out(if lines.is_empty() { "nothing is waived\n" } else { &lines })?;
+    Ok(())
+}
+
+/// The waivers of a run, a line each.
+pub(crate) fn waiver_lines(opened: &LoadedRun) -> String {
+    let now_ms = clock::now_ms();
+    let id = paint(term::BOLD, opened.run.id.as_str());
+    let mut out = String::new();
+    for waiver in opened.state.waivers.iter().filter(|one| one.until_ms > now_ms) {
+        let sentence = safe_line(&ralph_core::waiver::describe_waiver(waiver, now_ms));
+        out.push_str(&format!("{id}  {}: {sentence}\n", safe_line(&waiver.requirement)));
+    }
+    out
+}
+
+fn active_waivers(opened: &LoadedRun) -> Vec<WaiverJson> {
+    let now_ms = clock::now_ms();
+    let counting = opened.state.waivers.iter().filter(|one| one.until_ms > now_ms);
+    counting.map(WaiverJson::from_waiver).collect()
+}
+
+pub(crate) fn limits(env: &Env, args: &SetLimitsArgs) -> Result<(), CommandFailure> {
+    let home = open_home(env)?;
+    let run = find_run(&home, &args.name)?;
+    let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
+    let speech =
+        RunAdjustment { home: &home, run: &run, caller: identify_caller(env), deadline: &deadline };
+    let bounds = LimitOverrides {
+        max_iterations: args.max_iterations,
+        min_iterations: args.min_iterations,
+        max_duration_ms: args.max_duration,
+        max_cost_micro_usd: args.max_cost_usd,
+        max_tokens: args.max_tokens,
+        stuck_after: args.stuck_after,
+        ..LimitOverrides::default()
+    };
+    let (now, done) = change_limits(&speech, &bounds)?;
+    if args.json {
+        super::print_json(&RunLimitsJson {
+            v: 1,
+            run: run.as_str(),
+            max_iterations: now.max_iterations,
+            min_iterations: now.min_iterations,
+            max_duration_ms: now.max_duration_ms,
+            max_cost_usd: now.max_cost_micro_usd.map(describe::micro_usd_as_usd),
+            max_tokens: now.max_tokens,
+            stuck_after: now.stuck_after,
+        })?;
+    } else {
+        term::out(&format!("{}  {done}\n", paint(term::BOLD, run.as_str())))?;
+    }
+    Ok(())
+}
+
+/// Changes the limits, or only reads them if `bounds` is empty. Returns them with the text for the person.
+pub(crate) fn change_limits(
+    speech: &RunAdjustment<'_>,
+    bounds: &LimitOverrides,
+) -> Result<(RunLimits, String), CommandFailure> {
+    if bounds.is_empty() {
+        control::require_person_caller(
+            speech.home,
+            speech.run,
+            speech.caller,
+            "change the limits of",
+        )?;
+        let opened = store::load_run(speech.home, speech.run)?;
+        let limits = opened.state.limits(&opened.run).clone();
+        let text = format!("limits  {}", describe::limits(&limits));
+        return Ok((limits, text));
+    }
+    let limits = adjustments::set_run_limits(speech, bounds);
+    let limits = limits.map_err(|error| driven_status::control_failure(speech.home, error))?;
+    let opened = store::load_run(speech.home, speech.run)?;
+    let state = &opened.state;
+    let usage = LimitUsage {
+        iterations: state.iteration,
+        elapsed_ms: state.elapsed_ms(clock::now_ms()),
+        micro_usd: describe::spent(state),
+        tokens: describe::tokens(state),
+        next_micro_usd: 0,
+    };
+    let used = limits.reached(&usage);
+    let used = used.map(|used| format!("; {used}, so the next stop ends the run"));
+    let text =
+        format!("limits  {} from now on{}", describe::limits(&limits), used.unwrap_or_default());
+    Ok((limits, text))
+}
+
+fn find_run(home: &RalphHome, name: &str) -> Result<RunId, CommandFailure> {
+    match super::find_named(home, name)? {
+        RunOrSession::Run(run) => Ok(run),
+        RunOrSession::Session(session) => Err(CommandFailure::new(
+            &format!("no run owns session `{session}`"),
+            "only files of other tools hold it; `ralph status` lists the runs",
+        )),
+    }
+}
+
+/// The named run, or the only run that has not ended.
+fn named_or_only_run(home: &RalphHome, name: Option<&str>) -> Result<RunId, CommandFailure> {
+    if let Some(name) = name {
+        return find_run(home, name);
+    }
+    let (views, _) = overview::list_run_views(home)?;
+    let mut going = views.iter().filter(|view| !matches!(view.phase, RunPhase::Ended(_)));
+    match (going.next(), going.next()) {
+        (Some(one), None) => Ok(one.opened.run.id.clone()),
+        (None, _) => {
+            Err(CommandFailure::new("no run is in progress", "`ralph status --all` lists all runs"))
+        }
+        (Some(_), Some(_)) => Err(CommandFailure::new(
+            "more than one run is in progress",
+            "name one with `--run RUN`; `ralph status` lists them",
+        )),
+    }
+}

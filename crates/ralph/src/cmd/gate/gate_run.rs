@@ -1,0 +1,284 @@
+//! `ralph gate run`: runs gates and prints their results in several formats. `ralph feature verify` uses it too.
+
+use super::gate_args::{GateFormat, GateRunArgs};
+use super::{find_gate, load_policy, require_approval};
+use crate::cmd::open_home;
+use crate::failure::CommandFailure;
+use crate::gate_progress::{self, GateBoard};
+use crate::term::{self, paint};
+use crate::{FAILURE, SUCCESS, describe};
+use ralph_core::gate::{Gate, GateOutcome, GateTrigger, UnknownReason};
+use ralph_core::requirement::{Finding, RequirementStage, RequirementWeight};
+use ralph_core::text;
+use ralph_gates::findings::write;
+use ralph_gates::gates::gate_history::GateHistory;
+use ralph_gates::gates::{
+    self, GateContent, GateContext, GateEvent, GateOrder, GateResult, GateRunRequest, ResultReuse,
+    ResultSource,
+};
+use ralph_git::git;
+use ralph_hook::control::CommandCaller;
+use ralph_policy::config::ProjectConfig;
+use ralph_policy::trust;
+use ralph_sys::clock::Deadline;
+use ralph_sys::env::Env;
+use ralph_sys::proc::cancel::CancelToken;
+use ralph_sys::proc::signals;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The exit code if a required gate gave no result.
+const NO_RESULT: u8 = 4;
+pub(crate) const INTERRUPTED: u8 = 130;
+const SHOWN_FINDINGS: usize = 5;
+const GIT_TIMEOUT: Duration = Duration::from_mins(1);
+
+pub(crate) fn run(env: &Env, args: &GateRunArgs) -> Result<u8, CommandFailure> {
+    let home = open_home(env)?;
+    let config = load_policy(env, &home, args.project.as_deref())?;
+    if args.trust_hash.is_some() && crate::cmd::identify_caller(env) == CommandCaller::Agent {
+        let hint = "ask a person to do this in their own terminal";
+        return Err(CommandFailure::new("an agent may not approve its own gates", hint));
+    }
+    let subject = require_approval(&home, &config, args.trust_hash.as_deref())?;
+    let chosen = choose_gates(&config, args)?;
+    let path = trust::recorded_path(&home, &subject);
+    let cancel = cancel_on_signal()?;
+    let course = GateRunRequest {
+        context: GateContext {
+            home: &home,
+            env,
+            project: &config.project,
+            content: GateContent::Tree { exclude: &[home.root().to_path_buf()] },
+            environment: &config.policy.environment,
+            path: path.as_deref(),
+            deadline: Deadline::after(super::LISTING_TIMEOUT),
+        },
+        gates: &chosen,
+        order: if args.all { GateOrder::All } else { GateOrder::Staged },
+        reuse: if args.no_cache { ResultReuse::Never } else { ResultReuse::Cached },
+        cancel: &cancel,
+        accepts: &GateResult::passed,
+        watch: &|_| {},
+    };
+    let format = match args.format {
+        None if args.json => GateFormat::Json,
+        format => format.unwrap_or(GateFormat::Human),
+    };
+    let ran = match (term::is_watched(env), format) {
+        (true, _) => {
+            let board = GateBoard::new(&chosen, &GateHistory::read(&home, &config.project));
+            gate_progress::watch(board, |watch| {
+                gates::run_gates(&GateRunRequest { watch, ..course })
+            })
+        }
+        (false, GateFormat::Human) => {
+            gates::run_gates(&GateRunRequest { watch: &plain_line, ..course })
+        }
+        (false, _) => gates::run_gates(&course),
+    };
+    print_results(env, format, &ran)?;
+    Ok(if cancel.is_cancelled() { INTERRUPTED } else { exit_code(&ran) })
+}
+
+/// A cancellation that Ctrl-C triggers.
+pub(crate) fn cancel_on_signal() -> Result<Arc<CancelToken>, CommandFailure> {
+    let cancel = CancelToken::new()
+        .map(Arc::new)
+        .map_err(|error| CommandFailure::caused_by("cannot prepare for Ctrl-C", &error))?;
+    signals::cancel_on_stop_signals(&cancel)
+        .map_err(|error| CommandFailure::caused_by("cannot watch for Ctrl-C", &error))?;
+    Ok(cancel)
+}
+
+/// The exit code: 0 if every required gate passed, 1 if one failed, 4 if one gave no result.
+pub(crate) fn exit_code(ran: &[GateResult]) -> u8 {
+    let required = || ran.iter().filter(|ran| ran.gate.weight == RequirementWeight::Required);
+    if required().any(|ran| ran.report.outcome == GateOutcome::Failed) {
+        FAILURE
+    } else if required().any(|ran| !ran.passed()) {
+        NO_RESULT
+    } else {
+        SUCCESS
+    }
+}
+
+fn choose_gates<'a>(
+    config: &'a ProjectConfig,
+    args: &GateRunArgs,
+) -> Result<Vec<&'a Gate>, CommandFailure> {
+    let gates = &config.policy.gates;
+    if gates.is_empty() {
+        let what = format!("no gates are set up for `{}`", config.project.display());
+        return Err(CommandFailure::new(
+            &what,
+            "`ralph gate detect` proposes some and lists missing tools",
+        ));
+    }
+    if !args.names.is_empty() {
+        return args.names.iter().map(|name| find_gate(config, name)).collect();
+    }
+    let on = args.on.unwrap_or(GateTrigger::Stop);
+    let mut chosen: Vec<&Gate> = gates
+        .iter()
+        .filter(|gate| gate.on.contains(&on))
+        .filter(|gate| args.stage.is_none_or(|stage| stage == gate.stage))
+        .collect();
+    if args.changed {
+        let changed =
+            git::changed_paths(&config.project, &Deadline::after(GIT_TIMEOUT)).map_err(|why| {
+                CommandFailure::new(
+                    &format!("cannot determine what changed: {why}"),
+                    "omit `--changed`",
+                )
+            })?;
+        chosen.retain(|gate| {
+            let globs =
+                [&gate.paths, &gate.when].map(|globs| gates::result_key::compile_globs(globs));
+            let reads = |path: &String| globs.iter().any(|globs| globs.is_match(path));
+            gate.paths.is_empty() && gate.when.is_empty() || changed.iter().any(reads)
+        });
+    }
+    Ok(chosen)
+}
+
+/// Prints one line when a gate ends, for logs and pipes.
+pub(crate) fn plain_line(seen: GateEvent<'_>) {
+    if let GateEvent::Ended(ran) = seen {
+        let took = match ran.source {
+            ResultSource::Fresh => describe::short_duration(ran.report.took_ms),
+            ResultSource::Cached => "cached".to_string(),
+            ResultSource::NotRun => "not run".to_string(),
+        };
+        term::err(&format!(
+            "{} {}  {took}\n",
+            describe::gate_mark(&ran.report.outcome),
+            text::clean_line(&ran.gate.name, 60)
+        ));
+    }
+}
+
+fn print_results(env: &Env, format: GateFormat, ran: &[GateResult]) -> Result<(), CommandFailure> {
+    let results: Vec<write::ReportedGate<'_>> = ran.iter().map(writable_result).collect();
+    let out = match format {
+        GateFormat::Human if env.is_github_actions() => {
+            format!("{}{}", render_results(ran, "gate"), write::write_github(&results))
+        }
+        GateFormat::Human => render_results(ran, "gate"),
+        GateFormat::Json => write::write_json(&results),
+        GateFormat::Junit => write::write_junit(&results),
+        GateFormat::Sarif => write::write_sarif(&results),
+        GateFormat::Github => write::write_github(&results),
+        GateFormat::Markdown => write::write_markdown(&results),
+    };
+    term::out(&out)?;
+    Ok(())
+}
+
+pub(crate) fn writable_result(ran: &GateResult) -> write::ReportedGate<'_> {
+    let cached = match ran.source {
+        ResultSource::Cached => write::ReportedFromCache::Yes,
+        ResultSource::Fresh | ResultSource::NotRun => write::ReportedFromCache::No,
+    };
+    write::ReportedGate { gate: &ran.gate, report: &ran.report, cached }
+}
+
+pub(crate) fn render_results(ran: &[GateResult], noun: &str) -> String {
+    let width = ran.iter().map(|ran| ran.gate.name.chars().count()).max().unwrap_or(0);
+    let mut out = String::new();
+    for stage in RequirementStage::GATE_STAGES {
+        let members: Vec<_> = ran.iter().filter(|ran| ran.gate.stage == stage).collect();
+        if members.is_empty() {
+            continue;
+        }
+        out.push_str(&format!("{}\n", paint(term::BOLD, stage.name())));
+        for ran in members {
+            out.push_str(&result_lines(ran, width));
+        }
+    }
+    out.push_str(&format!("\n{}\n", count_line(ran, noun)));
+    out
+}
+
+fn result_lines(ran: &GateResult, width: usize) -> String {
+    let report = &ran.report;
+    let took = match ran.source {
+        ResultSource::Fresh => describe::short_duration(report.took_ms),
+        ResultSource::Cached => "cached".to_string(),
+        ResultSource::NotRun => String::new(),
+    };
+    let mut notes = vec![describe::gate_note(report), describe::steadiness(report).to_string()];
+    if ran.gate.weight == RequirementWeight::Advisory && !ran.passed() {
+        notes.push("advisory".to_string());
+    }
+    notes.retain(|note| !note.is_empty());
+    let name = text::clean_line(&ran.gate.name, 60);
+    let line = format!(
+        "  {} {name:<width$}  {took:>7}  {}",
+        describe::gate_mark(&report.outcome),
+        notes.join(", ")
+    );
+    let mut out = format!("{}\n", line.trim_end());
+    if report.outcome == GateOutcome::Failed {
+        for finding in report.findings.iter().take(SHOWN_FINDINGS) {
+            out.push_str(&format!("      {}\n", finding_line(finding)));
+        }
+        let count = usize::try_from(report.finding_count).unwrap_or(usize::MAX);
+        let shown = report.findings.len().min(SHOWN_FINDINGS);
+        if count > shown {
+            out.push_str(&format!("      and {} more\n", count - shown));
+        }
+    }
+    let worth_a_look = !matches!(
+        report.outcome,
+        GateOutcome::Passed | GateOutcome::Unknown(UnknownReason::Skipped(_))
+    );
+    if let Some(log) = report.log.as_ref().filter(|_| worth_a_look) {
+        out.push_str(&format!(
+            "      {} `{}`\n",
+            paint(term::DIM, "all of it:"),
+            text::clean_line(log, 400)
+        ));
+    }
+    out
+}
+
+pub(super) fn finding_line(finding: &Finding) -> String {
+    let mut out = String::new();
+    if let Some(place) = &finding.place {
+        out.push_str(&text::clean_line(&place.file, 120));
+        for number in [place.line, place.column].into_iter().map_while(|number| number) {
+            out.push_str(&format!(":{number}"));
+        }
+        out.push_str(": ");
+    }
+    out.push_str(&text::clean_line(&finding.message, 200));
+    if let Some(rule) = &finding.rule {
+        out.push_str(&format!(
+            " {}",
+            paint(term::DIM, &format!("[{}]", text::clean_line(rule, 80)))
+        ));
+    }
+    out
+}
+
+fn count_line(ran: &[GateResult], noun: &str) -> String {
+    let count = |wanted: &dyn Fn(&GateOutcome) -> bool| {
+        ran.iter().filter(|ran| wanted(&ran.report.outcome)).count()
+    };
+    let passed = count(&|outcome| *outcome == GateOutcome::Passed);
+    let ending = if ran.len() == 1 { "" } else { "s" };
+    let mut parts = vec![format!("{passed} of {} {noun}{ending} passed", ran.len())];
+    let failed = count(&|outcome| *outcome == GateOutcome::Failed);
+    let skipped =
+        count(&|outcome| matches!(outcome, GateOutcome::Unknown(UnknownReason::Skipped(_))));
+    let unknown = ran.len() - passed - failed - skipped;
+    for (count, word) in
+        [(failed, "failed"), (unknown, "without a result"), (skipped, "not reached")]
+    {
+        if count > 0 {
+            parts.push(format!("{count} {word}"));
+        }
+    }
+    parts.join(", ")
+}

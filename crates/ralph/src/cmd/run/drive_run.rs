@@ -1,0 +1,176 @@
+//! Carries out a run plan: creates the work tree, starts the run, and drives it to its end.
+
+use super::drive_view::DriveView;
+use super::run_plan::{NewRun, PlannedWork, RunPlan, RunWorkspace};
+use crate::cmd::{control, open_home, start};
+use crate::failure::CommandFailure;
+use ralph_core::drive::{LandingMode, RunWorktree, RunnerEvent};
+use ralph_core::id::RunId;
+use ralph_core::record::RunRecord;
+use ralph_drive::agent::AgentClient;
+use ralph_drive::forge;
+use ralph_drive::{DriveError, StopRequests};
+use ralph_git::{git, worktree};
+use ralph_home::paths::RalphHome;
+use ralph_home::store;
+use ralph_home::store::StoreError;
+use ralph_home::world::World;
+use ralph_hook::runner;
+use ralph_hook::runner::RunnerStateError;
+use ralph_policy::trust;
+use ralph_sys::clock::Deadline;
+use ralph_sys::env::Env;
+use ralph_sys::proc::signals;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Creating a work tree writes every file of the project once.
+const WORKTREE_TIMEOUT: Duration = Duration::from_mins(10);
+
+pub(super) fn drive_plan(
+    env: &Env,
+    plan: RunPlan,
+    view: &mut DriveView,
+) -> Result<(), CommandFailure> {
+    let home = open_home(env)?;
+    let RunPlan { work, program, granted_ms, mut notes } = plan;
+    let run = match work {
+        PlannedWork::New(new) => start_new_run(env, &home, *new, &mut notes)?,
+        PlannedWork::Resumed(opened) => opened.run,
+    };
+    if let Some(limit_ms) = granted_ms {
+        record_grant(env, &home, (&run.id, limit_ms))?;
+    }
+    let wishes = StopRequests::default();
+    signals::count_stop_signals(&wishes.counter())
+        .and_then(|()| signals::survive_broken_pipes())
+        .map_err(|error| CommandFailure::caused_by("cannot listen to signals", &error))?;
+    let client = AgentClient { program, project: PathBuf::from(&run.project), env: env.clone() };
+    let run = run.id;
+    let plan =
+        ralph_drive::DrivePlan { client: &client, home: &home, run, stop_requests: &wishes, notes };
+    ralph_drive::drive(&plan, view).map(drop).map_err(|error| drive_failure(&error))
+}
+
+/// Checks in advance that the work of a separate work tree can be merged or proposed.
+pub(super) fn check_ready(env: &Env, plan: &RunPlan) -> Result<(), CommandFailure> {
+    let PlannedWork::New(new) = &plan.work else { return Ok(()) };
+    let RunWorkspace::Worktree { then, .. } = new.workspace else { return Ok(()) };
+    let (project, deadline) = (&new.request.project, Deadline::after(WORKTREE_TIMEOUT));
+    if then == LandingMode::PullRequest {
+        forge::find_forge(project, env, None, &deadline).map_err(|error| {
+            let failure = CommandFailure::caused_by("cannot open a pull request", &error);
+            match error.hint() {
+                Some(hint) => failure.with_hint(&hint),
+                None => failure,
+            }
+        })?;
+    }
+    if then == LandingMode::Merge && !git::is_on_branch(project, &deadline) {
+        let what = "`HEAD` is detached, so there is no branch to merge the work into";
+        return Err(CommandFailure::new(what, "run `git switch BRANCH` first, or use `--pr`"));
+    }
+    Ok(())
+}
+
+fn start_new_run(
+    env: &Env,
+    home: &RalphHome,
+    mut new: NewRun,
+    notes: &mut Vec<String>,
+) -> Result<RunRecord, CommandFailure> {
+    let has_tree = new.request.drive.as_ref().is_some_and(|drive| drive.worktree.is_some());
+    if let RunWorkspace::Worktree { then, checks_ms } = new.workspace
+        && !has_tree
+    {
+        notes.extend(create_worktree(home, &mut new, (then, checks_ms))?);
+    }
+    if let Some(drive) = &mut new.request.drive {
+        drive.head = git::head_commit(&new.request.project, &Deadline::after(WORKTREE_TIMEOUT));
+    }
+    notes.extend(concurrent_run_notes(home, &new.request.project));
+    let begun = start::begin_run(env, home, &new.request)?;
+    notes.extend(begun.notes);
+    Ok(begun.run)
+}
+
+/// Records a granted wait before it is used. Takes the runner lock, because only the runner may write to the journal.
+fn record_grant(
+    env: &Env,
+    home: &RalphHome,
+    (run, limit_ms): (&RunId, u64),
+) -> Result<(), CommandFailure> {
+    let _reins = runner::lock_run(home, run).map_err(|error| drive_failure(&error.into()))?;
+    let world = World::new(env.clone(), Deadline::after(control::LOCK_TIMEOUT));
+    let world = world.ok_or_else(|| CommandFailure::from(StoreError::TimedOut))?;
+    runner::record_drive(&world, run, RunnerEvent::Granted { limit_ms })?;
+    Ok(())
+}
+
+/// Notes about driven runs that are working in the same directory now.
+fn concurrent_run_notes(home: &RalphHome, project: &std::path::Path) -> Vec<String> {
+    let runs = store::list_runs(home).unwrap_or_default();
+    let driven =
+        runs.into_iter().filter(|run| ralph_home::run_process::live_runner(home, run).is_some());
+    let here = driven.filter(|run| {
+        let opened = store::load_run(home, run);
+        opened.is_ok_and(|opened| std::path::Path::new(&opened.run.project) == project)
+    });
+    let note =
+        |run| format!("run {run} is working on the same files; `--worktree` keeps runs apart");
+    here.map(note).collect()
+}
+
+/// Creates a separate work tree and branch, named after the new run.
+fn create_worktree(
+    home: &RalphHome,
+    new: &mut NewRun,
+    (then, checks_ms): (LandingMode, Option<u64>),
+) -> Result<Vec<String>, CommandFailure> {
+    let deadline = Deadline::after(WORKTREE_TIMEOUT);
+    let demand = &mut new.request;
+    let id = ralph_hook::control::new_run_id(home);
+    let made =
+        worktree::create_worktree(home, &demand.project, &id, &deadline).map_err(|error| {
+            let failure =
+                CommandFailure::caused_by("cannot create a work tree for the run", &error);
+            match error.hint() {
+                Some(hint) => failure.with_hint(&hint),
+                None => failure,
+            }
+        })?;
+    let path = PathBuf::from(&made.worktree.path);
+    trust::copy_approvals(home, &demand.project, &path)
+        .map_err(|error| CommandFailure::caused_by("cannot approve the work tree", &error))?;
+    move_to_worktree(demand, &path);
+    if let Some(drive) = &mut demand.drive {
+        drive.worktree = Some(RunWorktree { then, checks_ms, ..made.worktree });
+    }
+    demand.id = Some(id);
+    Ok(made.notes)
+}
+
+/// Moves the project and the lists inside it to the work tree.
+fn move_to_worktree(demand: &mut start::StartRequest, to: &std::path::Path) {
+    let from = std::mem::replace(&mut demand.project, to.to_path_buf());
+    let here = demand.here.clone();
+    for path in demand.features.iter_mut().chain(&mut demand.plans) {
+        if let Ok(below) = here.join(&*path).strip_prefix(&from) {
+            *path = to.join(below);
+        }
+    }
+}
+
+fn drive_failure(error: &DriveError) -> CommandFailure {
+    if let DriveError::Driven(RunnerStateError::AlreadyDriven { .. }) = error {
+        return CommandFailure::new(&error.to_string(), "`ralph status` shows its state");
+    }
+    let hint = match error {
+        DriveError::Driven(_) => "`ralph status` shows what is running",
+        DriveError::NotDriven(_) | DriveError::HasEnded { .. } => {
+            "`ralph run \"…\"` starts another"
+        }
+        DriveError::Session(_) | DriveError::Store(_) => "`ralph run --resume RUN` continues it",
+    };
+    CommandFailure::caused_by("the run failed", error).with_hint(hint)
+}

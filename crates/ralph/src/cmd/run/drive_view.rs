@@ -1,0 +1,120 @@
+//! The output of `ralph run`: a screen for a person, JSON lines for a program, or only the result.
+
+use super::run_args::RunArgs;
+use super::run_json::RunJsonLines;
+use super::run_report::FirstLineStyle;
+use super::run_screen::{RunScreen, RunScreenOptions, SignSet};
+use crate::describe;
+use crate::failure::CommandFailure;
+use crate::term::{self, OutputReader};
+use ralph_core::status::RunStatus;
+use ralph_drive::run_event::{RunEvent, RunWatcher};
+use ralph_sys::clock;
+use ralph_sys::env::Env;
+
+/// Where the view prints. A run continues when its output is closed.
+pub(super) trait DriveOutput {
+    fn print(&mut self, text: &str);
+
+    /// Redraws the last `lines` lines.
+    fn redraw(&mut self, lines: usize, text: &str);
+
+    fn columns(&self) -> usize;
+}
+
+/// Prints to stdout, and draws what is redrawn on stderr.
+#[derive(Default)]
+pub(super) struct TerminalOutput {
+    reader: Option<OutputReader>,
+    failure: Option<CommandFailure>,
+}
+
+impl TerminalOutput {
+    /// Returns a failed write as an error, after the run has ended.
+    pub(super) fn finish(self) -> Result<(), CommandFailure> {
+        self.failure.map_or(Ok(()), Err)
+    }
+}
+
+impl DriveOutput for TerminalOutput {
+    fn print(&mut self, text: &str) {
+        if self.reader == Some(OutputReader::Closed) || self.failure.is_some() {
+            return;
+        }
+        match term::out(text) {
+            Ok(reader) => self.reader = Some(reader),
+            Err(failure) => self.failure = Some(failure),
+        }
+    }
+
+    fn redraw(&mut self, lines: usize, text: &str) {
+        term::redraw(lines, text);
+    }
+
+    fn columns(&self) -> usize {
+        term::columns()
+    }
+}
+
+pub(crate) struct DriveView {
+    kind: DriveViewKind,
+    ended: Option<RunStatus>,
+}
+
+enum DriveViewKind {
+    Screen(Box<RunScreen<TerminalOutput>>),
+    Json(RunJsonLines<TerminalOutput>),
+}
+
+impl DriveView {
+    pub(super) fn new(env: &Env, args: &RunArgs) -> Self {
+        let kind = if args.json {
+            DriveViewKind::Json(RunJsonLines::new(TerminalOutput::default(), clock::now_ms))
+        } else {
+            let look = RunScreenOptions {
+                signs: if env.supports_utf8() { SignSet::Unicode } else { SignSet::Ascii },
+                has_bar: term::is_watched(env) && !args.quiet,
+                is_quiet: args.quiet,
+                first_line: if term::is_terminal() {
+                    FirstLineStyle::Wrapped
+                } else {
+                    FirstLineStyle::Whole
+                },
+                now_ms: clock::now_ms,
+                format_time: describe::local_time,
+            };
+            DriveViewKind::Screen(Box::new(RunScreen::new(TerminalOutput::default(), look)))
+        };
+        Self { kind, ended: None }
+    }
+
+    /// Prints the rest, and returns the exit code of the run's status.
+    pub(super) fn finish(self) -> Result<u8, CommandFailure> {
+        let output = match self.kind {
+            DriveViewKind::Screen(screen) => screen.close(),
+            DriveViewKind::Json(lines) => lines.close(),
+        };
+        output.finish()?;
+        let hint = "`ralph status` shows its state, `ralph run --resume RUN` continues it";
+        let broken = || CommandFailure::new("the run stopped before it had a result", hint);
+        self.ended.map(RunStatus::exit_code).ok_or_else(broken)
+    }
+}
+
+impl RunWatcher for DriveView {
+    fn on_event(&mut self, event: &RunEvent) {
+        if let RunEvent::Ended(report) = event {
+            self.ended = Some(report.status);
+        }
+        match &mut self.kind {
+            DriveViewKind::Screen(screen) => screen.on_event(event),
+            DriveViewKind::Json(lines) => lines.on_event(event),
+        }
+    }
+
+    fn tick(&mut self) {
+        if let DriveViewKind::Screen(screen) = &mut self.kind {
+            screen.tick();
+        }
+    }
+}

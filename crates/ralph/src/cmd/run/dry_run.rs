@@ -1,0 +1,317 @@
+//! `ralph run --dry-run`: shows what would happen, and starts nothing.
+
+use super::gate_source::GateSource;
+use super::run_plan::{NewRun, PlannedWork, RunPlan, RunWorkspace};
+use crate::cmd::start::{self, StartRequest, UNMEASURED_NOTE};
+use crate::describe::{self, safe_line};
+use crate::term::{self, paint};
+use ralph_core::drive::{DriveSettings, LandingMode, SessionOrigin, SessionPolicy};
+use ralph_core::gate::shell_quote;
+use ralph_core::id::SessionId;
+use ralph_core::limits::{self, RunLimits};
+use ralph_core::record::{ListKind, RunRecord};
+use ralph_core::redact::Redactor;
+use ralph_core::run::DriveState;
+use ralph_core::text;
+use ralph_drive::agent::{self, AgentLaunch};
+use ralph_drive::meter::native_caps;
+use ralph_lists::loop_directory;
+use ralph_lists::run_lists::ListFile;
+use ralph_policy::config::ProjectConfig;
+use ralph_policy::trust;
+use ralph_sys::env::Env;
+use serde::Serialize;
+
+const MAX_TITLE_CHARS: usize = 80;
+const MAX_SEALED_FILES: usize = 8;
+
+#[derive(Serialize)]
+pub(super) struct PlannedRunJson {
+    v: u8,
+    event: &'static str,
+    run: Option<String>,
+    title: String,
+    project: String,
+    max_iterations: Option<u32>,
+    max_duration_ms: Option<u64>,
+    max_cost_usd: Option<f64>,
+    max_tokens: Option<u64>,
+    handover_at: f64,
+    gates: Vec<PlannedGateJson>,
+    /// Whether the gates are approved.
+    approved: bool,
+    /// Sealed files, which decide what the gates do.
+    sealed: Vec<String>,
+    argv: Vec<String>,
+    worktree: Option<&'static str>,
+    notes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct PlannedGateJson {
+    gate: String,
+    command: String,
+}
+
+/// The description of a plan.
+struct PlannedRun {
+    run: Option<String>,
+    title: String,
+    project: String,
+    bounds: RunLimits,
+    /// The name and the command of each gate.
+    gates: Vec<(String, String)>,
+    is_approved: bool,
+    sealed: Vec<String>,
+    lists: Vec<(&'static str, String)>,
+    argv: Vec<String>,
+    place: RunWorkspace,
+    notes: Vec<String>,
+}
+
+pub(super) fn dry_run_json(env: &Env, plan: &RunPlan) -> PlannedRunJson {
+    let planned = describe_plan(env, plan);
+    let gate = |(gate, command): (String, String)| PlannedGateJson { gate, command };
+    PlannedRunJson {
+        v: 1,
+        event: "planned",
+        run: planned.run,
+        title: planned.title,
+        project: planned.project,
+        max_iterations: planned.bounds.max_iterations,
+        max_duration_ms: planned.bounds.max_duration_ms,
+        max_cost_usd: planned.bounds.max_cost_micro_usd.map(describe::micro_usd_as_usd),
+        max_tokens: planned.bounds.max_tokens,
+        handover_at: f64::from(planned.bounds.handover_at_permille) / 1000.0,
+        gates: planned.gates.into_iter().map(gate).collect(),
+        approved: planned.is_approved,
+        sealed: planned.sealed,
+        argv: planned.argv,
+        worktree: match planned.place {
+            RunWorkspace::Project => None,
+            RunWorkspace::Worktree { then: LandingMode::Merge, .. } => Some("merge"),
+            RunWorkspace::Worktree { then: LandingMode::PullRequest, .. } => Some("pull_request"),
+        },
+        notes: planned.notes,
+    }
+}
+
+pub(super) fn render_dry_run(env: &Env, plan: &RunPlan) -> String {
+    let planned = describe_plan(env, plan);
+    let mut out = match &planned.run {
+        Some(run) => format!("{}  resumes     {}\n", paint(term::BOLD, run), planned.title),
+        None => format!("{}  {}\n", paint(term::BOLD, "would start"), planned.title),
+    };
+    let mut line = |label: &str, value: &str| {
+        out.push_str(&format!("  {label:<9} {value}\n"));
+    };
+    line("project", &format!("`{}`", safe_line(&planned.project)));
+    line("limits", &describe::limits(&planned.bounds));
+    for (label, value) in &planned.lists {
+        line(label, value);
+    }
+    let width = planned.gates.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    for (at, (name, command)) in planned.gates.iter().enumerate() {
+        let label = if at == 0 { "gates" } else { "" };
+        line(label, &format!("{:<width$}  {}", safe_line(name), safe_line(command)));
+    }
+    if !planned.sealed.is_empty() {
+        let more = planned.sealed.len().saturating_sub(MAX_SEALED_FILES);
+        let files = planned.sealed.iter().take(MAX_SEALED_FILES);
+        let files: Vec<_> = files.map(|file| format!("`{}`", safe_line(file))).collect();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        line("sealed", &format!("{}{more}; any change blocks every stop", files.join(", ")));
+    }
+    if let Some(settings) = plan.settings() {
+        line("sessions", &sessions_text(settings, &planned.bounds));
+        line("waits", &waits_text(settings));
+        if let Some(model) = &settings.stronger_model {
+            line("stuck", &format!("then `{}` is tried", safe_line(model)));
+        }
+    }
+    if let RunWorkspace::Worktree { then, checks_ms } = planned.place {
+        line("worktree", &worktree_text(then, checks_ms));
+    }
+    let argv: Vec<_> = planned.argv.iter().map(|word| shell_quote(&safe_line(word))).collect();
+    line("agent", &argv.join(" "));
+    for note in &planned.notes {
+        line("note", note);
+    }
+    out.push_str("nothing was started\n");
+    out
+}
+
+fn describe_plan(env: &Env, plan: &RunPlan) -> PlannedRun {
+    let mut planned = match &plan.work {
+        PlannedWork::New(new) => describe_new_run(new),
+        PlannedWork::Resumed(opened) => {
+            describe_resumed_run(&opened.run, opened.state.limits(&opened.run))
+        }
+    };
+    let redactor = Redactor::new(env.secrets());
+    planned.title = text::clean_line(&redactor.redact(&planned.title), MAX_TITLE_CHARS);
+    planned.argv = redacted_argv(env, plan, &planned.bounds);
+    planned.notes = plan_notes(plan);
+    planned
+}
+
+/// Warnings about the plan and its possible results.
+pub(super) fn plan_notes(plan: &RunPlan) -> Vec<String> {
+    let mut notes = plan.notes.clone();
+    let PlannedWork::New(new) = &plan.work else { return notes };
+    if let GateSource::Proposed(proposed) = &new.gate_source {
+        let path = safe_line(&proposed.path.to_string_lossy());
+        notes.push(format!(
+            "these gates are not approved yet: a start asks and writes `{path}`; `--yes` approves"
+        ));
+    }
+    let (policy, has_gates) = match &new.gate_source {
+        GateSource::Policy(config) => (Some(&config.policy), !config.policy.gates.is_empty()),
+        GateSource::Proposed(proposed) => (None, !proposed.gates.is_empty()),
+        GateSource::NoGates => (None, false),
+    };
+    let lists = named_lists(&new.request);
+    if !has_gates && lists.is_empty() {
+        notes.push(UNMEASURED_NOTE.to_string());
+    }
+    notes.extend(start::list_notes(&lists, policy));
+    notes
+}
+
+fn describe_new_run(new: &NewRun) -> PlannedRun {
+    let demand = &new.request;
+    let (gates, config) = match &new.gate_source {
+        GateSource::Policy(config) => (policy_gates(config), Some(&**config)),
+        GateSource::Proposed(proposed) => {
+            let named = |(name, command, _): &(String, String, _)| (name.clone(), command.clone());
+            (proposed.gates.iter().map(named).collect(), None)
+        }
+        GateSource::NoGates => (Vec::new(), None),
+    };
+    PlannedRun {
+        run: None,
+        title: new.title.clone(),
+        project: demand.project.to_string_lossy().into_owned(),
+        bounds: demand.limits(config),
+        is_approved: matches!(new.gate_source, GateSource::Policy(_)),
+        sealed: new.gate_source.sealed_files(),
+        gates,
+        lists: list_lines(demand),
+        argv: Vec::new(),
+        place: new.workspace,
+        notes: Vec::new(),
+    }
+}
+
+fn describe_resumed_run(run: &RunRecord, bounds: &RunLimits) -> PlannedRun {
+    let gates = run.seal.iter().flat_map(|seal| &seal.policy.gates);
+    let worktree = run.drive.as_ref().and_then(|settings| settings.worktree.as_ref());
+    PlannedRun {
+        run: Some(run.id.to_string()),
+        title: run.title.clone(),
+        project: run.project.clone(),
+        bounds: bounds.clone(),
+        gates: gates
+            .map(|gate| (gate.name.clone(), trust::display_command(&gate.command)))
+            .collect(),
+        is_approved: true,
+        sealed: Vec::new(),
+        lists: describe::contract(run).into_iter().filter(|(label, _)| *label != "gates").collect(),
+        argv: Vec::new(),
+        place: worktree.map_or(RunWorkspace::Project, |it| RunWorkspace::Worktree {
+            then: it.then,
+            checks_ms: None,
+        }),
+        notes: Vec::new(),
+    }
+}
+
+pub(super) fn policy_gates(config: &ProjectConfig) -> Vec<(String, String)> {
+    let gates = config.policy.gates.iter();
+    gates.map(|gate| (gate.name.clone(), trust::display_command(&gate.command))).collect()
+}
+
+/// The lists whose items the run would require.
+fn named_lists(demand: &StartRequest) -> Vec<ListFile> {
+    let features = demand.features.iter().map(|directory| ListFile {
+        path: directory.join(loop_directory::FEATURES_FILE),
+        kind: ListKind::Features,
+    });
+    let plans =
+        demand.plans.iter().map(|path| ListFile { path: path.clone(), kind: ListKind::Plan });
+    features.chain(plans).collect()
+}
+
+fn list_lines(demand: &StartRequest) -> Vec<(&'static str, String)> {
+    let shown = |path: &std::path::PathBuf| format!("`{}`", safe_line(&path.to_string_lossy()));
+    let features = demand.features.iter().map(|path| ("list", shown(path)));
+    features.chain(demand.plans.iter().map(|path| ("plan", shown(path)))).collect()
+}
+
+fn sessions_text(settings: &DriveSettings, bounds: &RunLimits) -> String {
+    let full = format!("{} % full", bounds.handover_at_permille / 10);
+    match settings.sessions {
+        SessionPolicy::Hybrid => format!("a fresh one when the context is {full}"),
+        SessionPolicy::SameSession => "one for the whole run".to_string(),
+        SessionPolicy::FreshPerFeature => {
+            format!("a fresh one when a requirement is met, or the context is {full}")
+        }
+    }
+}
+
+fn waits_text(settings: &DriveSettings) -> String {
+    let errors = limits::format_duration(settings.waits.errors_ms);
+    let limit = match settings.waits.limit_ms {
+        0 => "not for rate limits".to_string(),
+        ms => format!("up to {} for rate limits", limits::format_duration(ms)),
+    };
+    let idle = limits::format_duration(settings.idle_ms);
+    format!("{limit}, up to {errors} for network errors; {idle} for a sign of life")
+}
+
+fn worktree_text(then: LandingMode, checks_ms: Option<u64>) -> String {
+    match (then, checks_ms) {
+        (LandingMode::Merge, _) => {
+            "a separate one with its own branch; merged when the merged tree is verified"
+                .to_string()
+        }
+        (LandingMode::PullRequest, None) => {
+            "a separate one with its own branch; then a pull request".to_string()
+        }
+        (LandingMode::PullRequest, Some(ms)) => format!(
+            "a separate one with its own branch; then a pull request, with {} for its checks",
+            limits::format_duration(ms)
+        ),
+    }
+}
+
+/// The command line of the agent's next session, without secrets.
+pub(super) fn redacted_argv(env: &Env, plan: &RunPlan, bounds: &RunLimits) -> Vec<String> {
+    let redactor = Redactor::new(env.secrets());
+    next_argv(plan, bounds).iter().map(|word| redactor.redact(word)).collect()
+}
+
+fn next_argv(plan: &RunPlan, bounds: &RunLimits) -> Vec<String> {
+    let Some(settings) = plan.settings() else { return Vec::new() };
+    let (driving, resumed) = match &plan.work {
+        PlannedWork::New(_) => (DriveState::default(), None),
+        PlannedWork::Resumed(opened) => {
+            (opened.state.driving.clone(), opened.state.driven_session().cloned())
+        }
+    };
+    let how = match (&resumed, &settings.from) {
+        (Some(_), _) => SessionOrigin::Resumed,
+        (None, Some(_)) => SessionOrigin::Forked,
+        (None, None) => SessionOrigin::Fresh,
+    };
+    let Some(session) = resumed.or_else(|| SessionId::parse("NEW")) else { return Vec::new() };
+    let call = AgentLaunch {
+        session: &session,
+        how,
+        model: settings.model.as_deref(),
+        caps: &native_caps(bounds, driving.spent(), None),
+        block_cap: agent::block_cap(bounds),
+    };
+    let argv = agent::agent_argv(&plan.program, settings, &call);
+    argv.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+}

@@ -1,0 +1,114 @@
+//! `--fork RUN` without a goal: continues the work of a run that has ended, from its last session and with the same
+//! goal, lists and flags.
+
+use super::run_args::RunArgs;
+use super::run_plan::SESSION_ID_LENGTH;
+use crate::failure::CommandFailure;
+use ralph_core::drive::{DriveSettings, RunWorktree};
+use ralph_core::id::{RunId, SessionId};
+use ralph_core::limits::RunLimits;
+use ralph_core::record::{self, ListKind};
+use ralph_core::run::RunPhase;
+use ralph_core::status::RunStatus;
+use ralph_home::paths::RalphHome;
+use ralph_home::store::{self, LoadedRun};
+use ralph_hook::control::{self, ControlError, RunOrSession};
+use std::path::PathBuf;
+
+/// The ended run to continue, if `--fork` names one and no goal is given.
+pub(super) fn ended_run(
+    home: &RalphHome,
+    args: &RunArgs,
+) -> Result<Option<LoadedRun>, CommandFailure> {
+    let Some(name) = args.fork.as_ref().filter(|_| !args.has_goal()) else { return Ok(None) };
+    let run = match control::resolve_name(home, name) {
+        Ok(RunOrSession::Run(run)) => run,
+        Ok(RunOrSession::Session(_)) => return Err(no_goal_failure()),
+        Err(ControlError::UnknownName(_)) if is_session_id(name) => return Err(no_goal_failure()),
+        Err(error) => return Err(error.into()),
+    };
+    let opened = store::load_run(home, &run)?;
+    if opened.run.drive.is_none() {
+        let what = format!("ralph did not drive run `{run}`, so it cannot continue it");
+        return Err(CommandFailure::new(&what, &fork_hint(&run)));
+    }
+    match control::effective_phase(home, &opened) {
+        RunPhase::Ended(RunStatus::Verified) => {
+            let what = format!("run `{run}` is verified: nothing is left to do");
+            Err(CommandFailure::new(&what, &fork_hint(&run)))
+        }
+        RunPhase::Ended(_) => Ok(Some(opened)),
+        RunPhase::Active | RunPhase::Orphaned | RunPhase::Paused { .. } => {
+            let hint = format!("`ralph run --resume {run}` continues it");
+            Err(CommandFailure::new(&format!("run `{run}` has not ended"), &hint))
+        }
+    }
+}
+
+fn is_session_id(name: &str) -> bool {
+    SessionId::parse(name).is_some_and(|session| session.as_str().len() == SESSION_ID_LENGTH)
+}
+
+fn no_goal_failure() -> CommandFailure {
+    let hint = "run `ralph run \"your goal\" --fork SESSION`";
+    CommandFailure::new("no goal given", hint)
+}
+
+fn fork_hint(run: &RunId) -> String {
+    format!("`ralph run \"…\" --fork {run}` starts a new run from its last session")
+}
+
+/// Fills in the arguments that are not given from the ended run: goal, lists, limits, project and gates.
+pub(super) fn fill_arguments(
+    home: &RalphHome,
+    args: &RunArgs,
+    past: &record::RunRecord,
+) -> RunArgs {
+    let mut again = args.clone();
+    if past.goal_bytes > 0 {
+        again.goal_file = Some(home.run(&past.id).goal());
+    }
+    again.features = past.features.iter().map(PathBuf::from).collect();
+    let plans = past.lists.iter().filter(|list| list.kind == ListKind::Plan);
+    again.plan = plans.map(|list| PathBuf::from(&list.path)).collect();
+    again.no_gates |= past.seal.is_none();
+    let complexity = past.seal.as_ref().and_then(|seal| seal.complexity);
+    again.complexity = again.complexity.or(complexity);
+    let place = match kept_worktree(args, past) {
+        Some(kept) => kept.path,
+        None => original_project(past),
+    };
+    again.project.get_or_insert(PathBuf::from(place));
+    fill_limits(&mut again, &past.limits);
+    again
+}
+
+/// Fills in the limits of the ended run, which then count anew. 0 means no limit.
+fn fill_limits(again: &mut RunArgs, past: &RunLimits) {
+    let limits = &mut again.limits;
+    limits.max_iterations.get_or_insert(past.max_iterations.unwrap_or(0));
+    limits.min_iterations.get_or_insert(past.min_iterations);
+    limits.max_duration.get_or_insert(past.max_duration_ms.unwrap_or(0));
+    limits.max_cost_usd.get_or_insert(past.max_cost_micro_usd.unwrap_or(0));
+    limits.stuck_after.get_or_insert(past.stuck_after);
+    again.max_tokens.get_or_insert(past.max_tokens.unwrap_or(0));
+    again.handover_at.get_or_insert(past.handover_at_permille);
+}
+
+/// The drive settings of the ended run, with its kept work tree. The caller sets the session to fork.
+pub(super) fn forked_settings(args: &RunArgs, past: &record::RunRecord) -> DriveSettings {
+    let settings = past.drive.as_deref().cloned().unwrap_or(DriveSettings::DEFAULT);
+    DriveSettings { from: None, worktree: kept_worktree(args, past), ..settings }
+}
+
+/// The work tree of the ended run, unless the arguments ask for another.
+fn kept_worktree(args: &RunArgs, past: &record::RunRecord) -> Option<RunWorktree> {
+    let is_new = args.worktree || args.pr || args.project.is_some();
+    let kept = past.drive.as_ref().and_then(|settings| settings.worktree.clone());
+    kept.filter(|_| !is_new)
+}
+
+fn original_project(past: &record::RunRecord) -> String {
+    let kept = past.drive.as_ref().and_then(|settings| settings.worktree.as_ref());
+    kept.map_or_else(|| past.project.clone(), |kept| kept.from.clone())
+}

@@ -1,0 +1,167 @@
+//! Chooses the gates of a run: those of the approved policy, or detected gates that a person approves. No repository
+//! command runs before the approval.
+
+use super::run_args::RunArgs;
+use crate::cmd::init::{self, ConfirmationOptions};
+use crate::cmd::start::{self, StartRequest};
+use crate::describe::safe_line;
+use crate::failure::CommandFailure;
+use crate::term;
+use ralph_home::paths::RalphHome;
+use ralph_install::install::install_plan::{self, InstallContext, ProposedPolicy};
+use ralph_policy::config::{self, ProjectConfig};
+use ralph_policy::detect;
+use ralph_policy::trust;
+use ralph_sys::env::Env;
+use ralph_sys::fs;
+use std::io::IsTerminal;
+
+pub(crate) enum GateSource {
+    /// The approved policy.
+    Policy(Box<ProjectConfig>),
+    /// Detected gates that are not approved yet; only for a dry run.
+    Proposed(ProposedPolicy),
+    /// No gates were detected, or a person left them out.
+    NoGates,
+}
+
+impl GateSource {
+    /// Files besides the policy that decide what the gates do. They are sealed: an agent that changes one is held.
+    pub(super) fn sealed_files(&self) -> Vec<String> {
+        let Self::Policy(config) = self else { return Vec::new() };
+        // A failure is ignored here: the policy has been approved already.
+        let called =
+            trust::policy_subject(config).map(|subject| subject.references).unwrap_or_default();
+        let names = called.into_iter().map(|called| called.name);
+        names.filter(|name| !config::POLICY_FILE_NAMES.contains(&name.as_str())).collect()
+    }
+
+    /// Warns about sealed files that the goal names.
+    pub(super) fn sealed_file_notes(&self, goal: &[u8]) -> Vec<String> {
+        let goal = String::from_utf8_lossy(goal);
+        let is_between = |char: char| char.is_whitespace() || "`\"'()[]<>,;:!?".contains(char);
+        let mut words: Vec<&str> = goal.split(is_between).collect();
+        words.extend(words.clone().iter().map(|word| word.trim_end_matches('.')));
+        let is_named = |file: &&String| {
+            let name = file.rsplit('/').next().unwrap_or(file);
+            words
+                .iter()
+                .any(|word| word.strip_prefix("./").unwrap_or(word) == *file || *word == name)
+        };
+        let note = |file: &String| {
+            let file = safe_line(file);
+            format!(
+                "the goal names `{file}`, which is sealed because a gate names it: a change to it blocks every stop. A gate that only reads, such as `run = [\"grep\", …]`, seals nothing"
+            )
+        };
+        self.sealed_files().iter().filter(is_named).map(note).collect()
+    }
+}
+
+pub(super) fn settle_gates(
+    env: &Env,
+    home: &RalphHome,
+    demand: &StartRequest,
+    args: &RunArgs,
+) -> Result<GateSource, CommandFailure> {
+    if let Some(approved) = start::approved_policy(home, demand)? {
+        return Ok(GateSource::Policy(Box::new(approved.config)));
+    }
+    let Some(proposed) = detect_gates(env, demand, args) else { return Ok(GateSource::NoGates) };
+    if args.dry_run {
+        return Ok(GateSource::Proposed(proposed));
+    }
+    if args.worktree || args.pr {
+        let what = "the project has no `ralph.toml`, and a work tree starts from a commit";
+        let hint =
+            "`ralph gate detect --write` creates it; commit it, and approve it with `ralph trust`";
+        return Err(CommandFailure::new(what, hint));
+    }
+    confirm_gates(&proposed, args)?;
+    let ground = InstallContext { env, home, project: &demand.project };
+    if !fs::create_new_user_file(&proposed.path, proposed.text.as_bytes())? {
+        let what = format!("`{}` was just created by another process", proposed.path.display());
+        return Err(CommandFailure::new(
+            &what,
+            "`ralph trust` shows what it runs and asks for approval",
+        ));
+    }
+    install_plan::approve_proposed(&ground, &proposed)?;
+    let approved = start::approved_policy(home, demand)?;
+    Ok(approved
+        .map_or(GateSource::NoGates, |approved| GateSource::Policy(Box::new(approved.config))))
+}
+
+/// Detects gates for a project without a policy.
+fn detect_gates(env: &Env, demand: &StartRequest, args: &RunArgs) -> Option<ProposedPolicy> {
+    let project = &demand.project;
+    // A home directory is not a project, whatever it contains.
+    let is_home = env.home().and_then(|home| fs::resolve(&home)).as_deref() == Some(project);
+    if args.no_gates || is_home {
+        return None;
+    }
+    let proposed = ProposedPolicy::from_detected(project, &detect::detect_gates(project, env));
+    (!proposed.gates.is_empty()).then_some(proposed)
+}
+
+/// Shows the gates and asks a person to approve them. Without a terminal and without `--yes`, nothing is approved.
+fn confirm_gates(proposed: &ProposedPolicy, args: &RunArgs) -> Result<(), CommandFailure> {
+    let is_watched = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    if !args.yes && (args.json || !is_watched) {
+        let names: Vec<_> = proposed.gates.iter().map(|(name, ..)| name.as_str()).collect();
+        let what = format!("the detected gates are not approved: {}", names.join(", "));
+        let hint = "`ralph init` shows what they run and asks; `--yes` approves them, `--no-gates` runs without gates";
+        return Err(CommandFailure::new(&what, hint));
+    }
+    if !args.json && !args.quiet {
+        let path = proposed.path.display();
+        term::out(&format!(
+            "no policy yet; I would create `{path}`\n{}\n",
+            init::render_gates(proposed).trim_start_matches('\n')
+        ))?;
+    }
+    let asking = ConfirmationOptions { yes: args.yes, json: args.json, command: "run" };
+    init::confirm(&asking, "write it and approve these gates? [y/N] ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ralph_core::id::SessionId;
+
+    /// A yes writes exactly the gates that were shown, and approves exactly them.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "tests prepare files without ralph-sys")]
+    fn a_yes_approves_exactly_the_shown_gates() {
+        let root = tempfile::tempdir().unwrap();
+        let project = fs::resolve(root.path()).unwrap().join("project");
+        let bin = root.path().join("bin");
+        std::fs::create_dir_all(&project).unwrap();
+        std::fs::create_dir_all(&bin).unwrap();
+        std::os::unix::fs::symlink("/bin/sh", bin.join("npm")).unwrap();
+        std::fs::write(project.join("package.json"), r#"{"scripts": {"test": "./all.sh"}}"#)
+            .unwrap();
+        let env = Env::from_pairs([("PATH", bin.as_os_str())], Some(project.clone()), Vec::new());
+        let home = RalphHome::new(root.path().join("home"));
+        let session = SessionId::parse("s1").unwrap();
+        let demand =
+            StartRequest::for_goal(session, (project.clone(), project.clone()), b"goal".to_vec());
+        let args = RunArgs { yes: true, quiet: true, ..RunArgs::default() };
+        let GateSource::Policy(config) = settle_gates(&env, &home, &demand, &args).unwrap() else {
+            panic!("no policy was written")
+        };
+        let names: Vec<_> = config.policy.gates.iter().map(|gate| gate.name.as_str()).collect();
+        assert_eq!(names, ["tests"]);
+        let expected =
+            ProposedPolicy::from_detected(&project, &detect::detect_gates(&project, &env)).text;
+        assert_eq!(std::fs::read_to_string(project.join("ralph.toml")).unwrap(), expected);
+        // From now on it is a policy like any other, and needs no question.
+        let again = RunArgs::default();
+        assert!(matches!(settle_gates(&env, &home, &demand, &again), Ok(GateSource::Policy(_))));
+        std::fs::write(project.join("ralph.toml"), format!("{expected}# changed\n")).unwrap();
+        assert!(
+            settle_gates(&env, &home, &demand, &args).is_err(),
+            "a yes does not approve an existing file"
+        );
+    }
+}

@@ -1,0 +1,99 @@
+//! Notes about the agent's permissions: before a run whose flags allow nothing, and after tool calls were denied.
+
+use crate::describe::safe_line;
+use ralph_core::text;
+use ralph_drive::run_event::DeniedTool;
+
+/// Flags that allow something. The client interprets the rules in them.
+const GRANTING_FLAGS: [&str; 4] =
+    ["--permission-mode", "--allowedTools", "--allowed-tools", "--dangerously-skip-permissions"];
+/// The tools that `acceptEdits` allows.
+const EDIT_TOOLS: [&str; 4] = ["Edit", "MultiEdit", "NotebookEdit", "Write"];
+const MAX_SHOWN_TOOLS: usize = 6;
+
+/// The note before a run whose flags allow nothing: no person is there to answer permission prompts.
+pub(super) fn no_permissions_note(flags: &[String]) -> Option<String> {
+    let is_granting = |flag: &String| {
+        let name = flag.split('=').next().unwrap_or_default();
+        GRANTING_FLAGS.contains(&name)
+    };
+    (!flags.iter().any(is_granting)).then(|| {
+        "no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit".to_string()
+    })
+}
+
+/// The denied tool calls, and the flags that would allow them.
+pub(super) fn denied_text(denied: &[DeniedTool]) -> Option<String> {
+    let count = denied.iter().fold(0, |sum: u64, one| sum.saturating_add(one.count.into()));
+    if count == 0 {
+        return None;
+    }
+    let is_editing = |one: &&DeniedTool| EDIT_TOOLS.contains(&one.tool.as_str());
+    let names: Vec<_> = denied.iter().map(|one| safe_line(&one.tool)).collect();
+    let more = names.len().saturating_sub(MAX_SHOWN_TOOLS);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let shown = names.get(..MAX_SHOWN_TOOLS).unwrap_or(&names).join(", ");
+    let edits = denied.iter().any(|one| is_editing(&one));
+    let others: Vec<_> = denied.iter().filter(|one| !is_editing(one)).collect();
+    let others = match others.as_slice() {
+        [] => None,
+        [one] => {
+            let tool = safe_line(&one.tool);
+            Some(format!("`-- --allowedTools {tool}` allows {tool}"))
+        }
+        [..] => Some("`-- --allowedTools …` allows the others".to_string()),
+    };
+    let edits = edits.then(|| "`-- --permission-mode acceptEdits` lets it edit".to_string());
+    let how: Vec<_> = edits.into_iter().chain(others).collect();
+    let (calls, were) =
+        (text::count_noun(count, "tool call"), if count == 1 { "was" } else { "were" });
+    Some(format!("{calls} {were} not permitted: {shown}{more}; {}", how.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn denied_calls_name_the_flags_that_allow_them() {
+        let of = |denied: &[(&str, u32)]| {
+            let one =
+                |(tool, count): &(&str, u32)| DeniedTool { tool: (*tool).into(), count: *count };
+            denied_text(&denied.iter().map(one).collect::<Vec<_>>()).unwrap_or_default()
+        };
+        let texts = [
+            of(&[]),
+            of(&[("Edit", 1)]),
+            of(&[("Bash", 1), ("Edit", 2)]),
+            of(&[("Bash\u{1b}[31m", 1)]),
+            of(&[("A", 1), ("B", 1), ("C", 1), ("D", 1), ("E", 1), ("F", 1), ("Write", u32::MAX)]),
+        ];
+        insta::assert_snapshot!(texts.join("\n"), @"
+
+        1 tool call was not permitted: Edit; `-- --permission-mode acceptEdits` lets it edit
+        3 tool calls were not permitted: Bash, Edit; `-- --permission-mode acceptEdits` lets it edit, `-- --allowedTools Bash` allows Bash
+        1 tool call was not permitted: Bash; `-- --allowedTools Bash` allows Bash
+        4294967301 tool calls were not permitted: A, B, C, D, E, F and 1 more; `-- --permission-mode acceptEdits` lets it edit, `-- --allowedTools …` allows the others
+        ");
+    }
+
+    #[test]
+    fn note_appears_only_without_granting_flags() {
+        let has_note = |flags: &[&str]| {
+            no_permissions_note(&flags.iter().map(ToString::to_string).collect::<Vec<_>>())
+                .is_some()
+        };
+        for silent in [
+            &["--permission-mode", "acceptEdits"][..],
+            &["--permission-mode=plan"],
+            &["--debug", "--allowedTools", "Bash"],
+            &["--allowed-tools=Edit"],
+            &["--dangerously-skip-permissions"],
+        ] {
+            assert!(!has_note(silent), "{silent:?}");
+        }
+        for noted in [&[][..], &["--debug"], &["--disallowedTools", "Bash"]] {
+            assert!(has_note(noted), "{noted:?}");
+        }
+    }
+}

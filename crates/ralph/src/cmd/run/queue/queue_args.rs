@@ -1,0 +1,124 @@
+//! The arguments of a queue as words: for each of its runs, and for the record from which it can be continued.
+
+use super::super::run_args::{RunArgs, SessionsArg};
+use crate::failure::CommandFailure;
+use clap::{Args, FromArgMatches};
+use ralph_drive::queue::{QueueOpening, QueueTask};
+use std::path::Path;
+
+/// The arguments of the run for a task, to check them in advance.
+pub(super) fn task_args(args: &RunArgs, task: &QueueTask) -> RunArgs {
+    let mut of = args.clone();
+    of.queue = None;
+    of.parallel = None;
+    of.goal = Some(task.goal.clone());
+    of.features.clone_from(&task.features);
+    of.plan.clone_from(&task.plans);
+    of.complexity = task.complexity.or(args.complexity);
+    of.model = task.model.clone().or_else(|| args.model.clone());
+    of.limits.max_iterations = task.max_iterations.or(args.limits.max_iterations);
+    of.limits.max_cost_usd = task.max_cost_micro_usd.or(args.limits.max_cost_usd);
+    of.worktree = true;
+    of
+}
+
+/// The arguments that all runs of a queue share. Those of a single task, and the shared limits, are added later.
+pub(super) fn shared_arguments(args: &RunArgs, here: &Path) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut add = |option: &str, value: Option<String>| {
+        if let Some(value) = value {
+            words.extend([option.to_string(), value]);
+        }
+    };
+    let limits = &args.limits;
+    add("--min-iterations", limits.min_iterations.map(|it| it.to_string()));
+    add("--stuck-after", limits.stuck_after.map(|it| it.to_string()));
+    add("--max-tokens", args.max_tokens.map(|it| it.to_string()));
+    add("--handover-at", args.handover_at.map(|it| format!("{}.{:03}", it / 1000, it % 1000)));
+    add("--sessions", args.sessions.map(|it| sessions_name(it).to_string()));
+    add("--stronger-model", args.stronger_model.clone());
+    add("--agent", args.agent.map(|_| "claude".to_string()));
+    // Absolute, because the queue may be continued from another directory.
+    add("--agent-program", args.agent_program.as_deref().map(|path| absolute_program(path, here)));
+    add("--wait-for-limits", args.wait_for_limits.map(format_milliseconds));
+    add("--idle-after", args.idle_after.map(format_milliseconds));
+    add("--wait-for-checks", args.wait_for_checks.map(format_milliseconds));
+    for (is_given, option) in [
+        (args.no_gates, "--no-gates"),
+        (args.pr, "--pr"),
+        (args.allow_skip_permissions, "--allow-skip-permissions"),
+    ] {
+        if is_given {
+            words.push(option.to_string());
+        }
+    }
+    words
+}
+
+/// All arguments of the queue except those about its output.
+pub(super) fn queue_arguments(args: &RunArgs, here: &Path) -> Vec<String> {
+    let mut words = shared_arguments(args, here);
+    let mut add = |option: &str, value: Option<String>| {
+        if let Some(value) = value {
+            words.extend([option.to_string(), value]);
+        }
+    };
+    add("--parallel", args.parallel.map(|it| it.to_string()));
+    add("--max-iterations", args.limits.max_iterations.map(|it| it.to_string()));
+    add("--max-duration", args.limits.max_duration.map(format_milliseconds));
+    add("--max-cost-usd", args.limits.max_cost_usd.map(format_dollars));
+    add("--model", args.model.clone());
+    add("--complexity", args.complexity.map(|it| it.to_string()));
+    if !args.flags.is_empty() {
+        words.push("--".to_string());
+        words.extend(args.flags.iter().cloned());
+    }
+    words
+}
+
+/// The recorded arguments, with the output options of the current call.
+pub(super) fn recorded_args(
+    opening: &QueueOpening,
+    now: &RunArgs,
+) -> Result<RunArgs, CommandFailure> {
+    let command = RunArgs::augment_args(clap::Command::new("ralph").no_binary_name(true));
+    let queue = ["--queue".into(), opening.source.clone().into_os_string()];
+    let words = queue.into_iter().chain(opening.arguments.iter().map(Into::into));
+    let parsed = command.try_get_matches_from(words).and_then(|it| RunArgs::from_arg_matches(&it));
+    let mut run = parsed.map_err(|error| {
+        let what = "the recorded arguments of the queue are no longer valid";
+        CommandFailure::caused_by(what, &error).with_hint("`ralph run --queue FILE` continues it")
+    })?;
+    run.project = Some(opening.project.clone());
+    run.json = now.json;
+    run.quiet = now.quiet;
+    run.dry_run = now.dry_run;
+    if now.agent_program.is_some() {
+        run.agent_program.clone_from(&now.agent_program);
+    }
+    run.wait_for_limits = now.wait_for_limits.or(run.wait_for_limits);
+    Ok(run)
+}
+
+pub(super) fn format_milliseconds(ms: u64) -> String {
+    format!("{ms}ms")
+}
+
+pub(super) fn format_dollars(micro_usd: u64) -> String {
+    format!("{}.{:06}", micro_usd / 1_000_000, micro_usd % 1_000_000)
+}
+
+fn sessions_name(sessions: SessionsArg) -> &'static str {
+    match sessions {
+        SessionsArg::Hybrid => "hybrid",
+        SessionsArg::SameSession => "same-session",
+        SessionsArg::FreshPerFeature => "fresh-per-feature",
+    }
+}
+
+/// Makes a path absolute. A bare name is looked up on `PATH` later.
+fn absolute_program(path: &Path, here: &Path) -> String {
+    let is_path = path.components().count() > 1;
+    let path = if is_path { here.join(path) } else { path.to_path_buf() };
+    path.to_string_lossy().into_owned()
+}

@@ -1,0 +1,136 @@
+//! `ralph run --queue --dry-run`: shows what would be done, and starts nothing.
+
+use super::queue_json::predecessor_names;
+use super::queue_prepare::PreparedQueue;
+use crate::describe::{self, micro_usd_as_usd, safe_line};
+use crate::term::{self, paint};
+use ralph_core::gate::shell_quote;
+use ralph_core::limits::format_usd;
+use ralph_core::text;
+use ralph_drive::queue::{KnownQueueTask, QueueTaskEnding};
+use serde::Serialize;
+
+const LONGEST_TITLE: usize = 60;
+
+#[derive(Serialize)]
+pub(super) struct QueueDryRunJson<'a> {
+    v: u8,
+    source: String,
+    project: String,
+    parallel: usize,
+    max_cost_usd: Option<f64>,
+    max_duration_ms: Option<u64>,
+    gates: Vec<&'a str>,
+    commands: Vec<QueueGateJson<'a>>,
+    argv: &'a [String],
+    notes: &'a [String],
+    tasks: Vec<QueueTaskPlanJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct QueueGateJson<'a> {
+    gate: &'a str,
+    command: &'a str,
+}
+
+#[derive(Serialize)]
+struct QueueTaskPlanJson<'a> {
+    name: &'a str,
+    title: String,
+    after: Vec<&'a str>,
+    /// `begins`, `goes_on`, `landed` or `parked`.
+    then: &'static str,
+    run: Option<&'a str>,
+    max_cost_usd: Option<f64>,
+}
+
+pub(super) fn queue_dry_run_json<'a>(
+    prepared: &'a PreparedQueue,
+    known: &'a [KnownQueueTask],
+) -> QueueDryRunJson<'a> {
+    let tasks = prepared.queue.tasks.iter().zip(known).map(|(task, known)| QueueTaskPlanJson {
+        name: &task.name,
+        title: goal_title(&task.goal),
+        after: predecessor_names(&prepared.queue, task),
+        then: planned_action(known),
+        run: known.run.as_ref().map(ralph_core::id::RunId::as_str),
+        max_cost_usd: task.max_cost_micro_usd.map(micro_usd_as_usd),
+    });
+    let commands = prepared.gates.iter().map(|(gate, command)| QueueGateJson { gate, command });
+    QueueDryRunJson {
+        v: 1,
+        source: prepared.queue.source.to_string_lossy().into_owned(),
+        project: prepared.project.to_string_lossy().into_owned(),
+        parallel: prepared.parallel,
+        max_cost_usd: prepared.limits.max_cost_micro_usd.map(micro_usd_as_usd),
+        max_duration_ms: prepared.limits.max_duration_ms,
+        gates: prepared.gates.iter().map(|(gate, _)| gate.as_str()).collect(),
+        commands: commands.collect(),
+        argv: &prepared.argv,
+        notes: &prepared.notes,
+        tasks: tasks.collect(),
+    }
+}
+
+fn planned_action(known: &KnownQueueTask) -> &'static str {
+    match (&known.end, &known.run) {
+        (Some(end), _) if end.how == QueueTaskEnding::Landed => "landed",
+        (Some(_), _) => "parked",
+        (None, Some(_)) => "goes_on",
+        (None, None) => "begins",
+    }
+}
+
+fn goal_title(goal: &str) -> String {
+    let first = goal.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    text::clean_line(first.trim_start_matches(['#', ' ']), LONGEST_TITLE)
+}
+
+pub(super) fn render_queue_dry_run(prepared: &PreparedQueue, known: &[KnownQueueTask]) -> String {
+    let queue = &prepared.queue;
+    let project = safe_line(&prepared.project.to_string_lossy());
+    let tasks = text::count_noun(u64::try_from(queue.tasks.len()).unwrap_or(u64::MAX), "task");
+    let mut out = format!("{tasks}, {} at once, in `{project}`\n", prepared.parallel);
+    let mut line = |label: &str, value: &str| {
+        out.push_str(&format!("  {} {value}\n", paint(term::DIM, &format!("{label:<6}"))));
+    };
+    if prepared.gates.is_empty() {
+        line("gates", "none");
+    }
+    let width = prepared.gates.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    for (at, (name, command)) in prepared.gates.iter().enumerate() {
+        let label = if at == 0 { "gates" } else { "" };
+        line(label, &format!("{:<width$}  {}", safe_line(name), safe_line(command)));
+    }
+    line("limits", &describe::limits(&prepared.limits));
+    let argv: Vec<_> = prepared.argv.iter().map(|word| shell_quote(&safe_line(word))).collect();
+    line("agent", &argv.join(" "));
+    out.push('\n');
+    let widest = queue.tasks.iter().map(|task| task.name.len()).max().unwrap_or(0).min(40);
+    for (task, known) in queue.tasks.iter().zip(known) {
+        let run = known.run.as_ref().map(|run| format!(" {run}")).unwrap_or_default();
+        let then = match planned_action(known) {
+            "landed" => "has landed".to_string(),
+            "parked" => format!("stays parked{run}"),
+            "goes_on" => format!("resumes{run}"),
+            _ => "starts".to_string(),
+        };
+        let after = predecessor_names(queue, task);
+        let after =
+            if after.is_empty() { String::new() } else { format!(", after {}", after.join(", ")) };
+        let cost = task.max_cost_micro_usd.map(|most| format!(", at most {}", format_usd(most)));
+        let line = format!(
+            "  {:widest$}  {then}{after}{}: {}",
+            task.name,
+            cost.unwrap_or_default(),
+            safe_line(&goal_title(&task.goal))
+        );
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    for note in &prepared.notes {
+        out.push_str(&format!("  {} {}\n", paint(term::WARN, "note  "), safe_line(note)));
+    }
+    out.push_str("\nnothing was started\n");
+    out
+}

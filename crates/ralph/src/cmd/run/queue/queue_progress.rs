@@ -1,0 +1,103 @@
+//! The state of the tasks of a queue, from its own record and from the records of their runs.
+
+use ralph_core::id::RunId;
+use ralph_core::run::RunPhase;
+use ralph_core::status::RunStatus;
+use ralph_drive::queue::{
+    KnownQueueTask, QueueHistory, QueueTask, QueueTaskEnd, QueueTaskEnding, QueueTaskHistory,
+};
+use ralph_home::paths::RalphHome;
+use ralph_home::store::{self, LoadedRun};
+use ralph_hook::control;
+use ralph_sys::fs;
+
+const MAX_TASK_GOAL_BYTES: usize = 4 * 1024 * 1024;
+const MAX_LISTED_RUNS: usize = 100_000;
+
+pub(super) fn known_tasks(
+    home: &RalphHome,
+    tasks: &[QueueTask],
+    past: &QueueHistory,
+) -> Vec<KnownQueueTask> {
+    let known = tasks.iter().map(|task| match past.tasks.get(&task.name) {
+        Some(tried) => known_task(home, task, (tried, past)),
+        None => KnownQueueTask::default(),
+    });
+    known.collect()
+}
+
+fn known_task(
+    home: &RalphHome,
+    task: &QueueTask,
+    (tried, past): (&QueueTaskHistory, &QueueHistory),
+) -> KnownQueueTask {
+    let mut runs = tried.runs.clone();
+    let run = tried.run.clone().or_else(|| find_unrecorded_run(home, task, (tried, past)));
+    runs.extend(run.clone().filter(|run| !runs.contains(run)));
+    let spent = |run: &RunId| {
+        let opened = store::load_run(home, run).ok();
+        opened.map_or(0, |opened| opened.state.driving.spent().micro_usd)
+    };
+    let spent_by = |runs: &mut dyn Iterator<Item = &RunId>| {
+        runs.fold(0_u64, |sum, run| sum.saturating_add(spent(run)))
+    };
+    let afresh =
+        KnownQueueTask { spent_before: spent_by(&mut runs.iter()), ..KnownQueueTask::default() };
+    if tried.asks != task.goal_digest() {
+        return afresh;
+    }
+    let Some(run) = run else { return afresh };
+    let Ok(opened) = store::load_run(home, &run) else { return afresh };
+    let phase = control::effective_phase(home, &opened);
+    let is_verified = phase == RunPhase::Ended(RunStatus::Verified);
+    let gone_on_with = KnownQueueTask {
+        end: None,
+        spent_before: spent_by(&mut runs.iter().filter(|other| **other != run)),
+        spent_by_run: spent(&run),
+        run: Some(run),
+    };
+    match (phase, &tried.end) {
+        // Landed only if both the queue's record and the run's record agree.
+        (RunPhase::Ended(RunStatus::Verified), Some(end)) if end.how == QueueTaskEnding::Landed => {
+            KnownQueueTask { end: Some(end.clone()), ..gone_on_with }
+        }
+        _ if tried.terms != task.terms_digest() && !is_verified => afresh,
+        // Still in progress, or verified but not landed yet.
+        (
+            RunPhase::Active
+            | RunPhase::Orphaned
+            | RunPhase::Paused { .. }
+            | RunPhase::Ended(RunStatus::Verified),
+            _,
+        ) => gone_on_with,
+        (RunPhase::Ended(status), end) => {
+            let why = end.as_ref().map_or_else(|| status.name().to_string(), |end| end.why.clone());
+            let end = QueueTaskEnd { how: QueueTaskEnding::Parked, status: Some(status), why };
+            KnownQueueTask { end: Some(end), ..gone_on_with }
+        }
+    }
+}
+
+/// The run of a task that is missing in the record, because the queue was killed just after the run started: it has
+/// the task's goal, started after the task, and belongs to no other task.
+fn find_unrecorded_run(
+    home: &RalphHome,
+    task: &QueueTask,
+    (tried, past): (&QueueTaskHistory, &QueueHistory),
+) -> Option<RunId> {
+    if tried.end.is_some() {
+        return None;
+    }
+    let is_taken = |run: &RunId| past.tasks.values().any(|other| other.runs.contains(run));
+    let names = fs::list(&home.runs(), MAX_LISTED_RUNS).unwrap_or_default();
+    let runs = names.iter().filter_map(|name| RunId::parse(name.to_str()?));
+    let is_it = |opened: &LoadedRun| {
+        let goal = fs::read(&home.run(&opened.run.id).goal(), MAX_TASK_GOAL_BYTES);
+        opened.run.started_ms >= tried.since_ms
+            && opened.run.drive.as_ref().is_some_and(|drive| drive.worktree.is_some())
+            && goal.is_ok_and(|goal| goal == task.goal.as_bytes())
+    };
+    let mut found =
+        runs.filter(|run| !is_taken(run)).filter_map(|run| store::load_run(home, &run).ok());
+    found.find(|opened| is_it(opened)).map(|opened| opened.run.id)
+}

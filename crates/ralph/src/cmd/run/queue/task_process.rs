@@ -1,0 +1,346 @@
+//! The processes of a queue: each task is a separate `ralph run --json`, which dies with this process.
+
+use super::queue_args;
+use super::queue_prepare::PreparedQueue;
+use ralph_core::drive::LandingMode;
+use ralph_core::id::RunId;
+use ralph_core::limits::LimitOverrides;
+use ralph_core::status::RunStatus;
+use ralph_core::text;
+use ralph_drive::StopRequest;
+use ralph_drive::queue::{
+    QueueRecord, QueueTask, QueueTaskEnd, QueueTaskEnding, QueueTaskEvent, QueueTaskOrder,
+    QueueTaskOutput, QueueWorker,
+};
+use ralph_git::worktree;
+use ralph_home::paths::RalphHome;
+use ralph_home::store;
+use ralph_hook::adjustments::{self as speech, RunAdjustment};
+use ralph_hook::control::CommandCaller;
+use ralph_sys::clock::{self, Deadline};
+use ralph_sys::env::{self, Env};
+use ralph_sys::fs::{self, Durability};
+use ralph_sys::proc::line_process::{
+    self, LineProcess, LineProcessOutput as Said, LineProcessSpec, OnParentDeath,
+};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+/// How many unread lines are buffered. When the buffer is full, the writers block.
+const MAX_BUFFERED_LINES: usize = 1_000;
+const LONGEST_REASON: usize = 500;
+/// How long a process may take to exit after it closed its output.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long processes may take to exit after a person asked to end them now.
+const FORCED_EXIT_TIMEOUT: Duration = Duration::from_mins(1);
+const LIMIT_TIMEOUT: Duration = Duration::from_secs(10);
+const GIT_CHECK_TIMEOUT: Duration = Duration::from_mins(1);
+
+pub(super) struct TaskProcesses<'a> {
+    env: &'a Env,
+    home: &'a RalphHome,
+    prepared: &'a PreparedQueue,
+    book: &'a QueueRecord,
+    sender: SyncSender<(usize, Said)>,
+    received: Receiver<(usize, Said)>,
+    running: BTreeMap<usize, TaskProcess>,
+    stop_request: StopRequest,
+    /// Whether a second interrupt is due. Two signals sent at once would arrive as one.
+    second_interrupt_due: bool,
+    /// When the remaining processes are killed.
+    kill_deadline: Option<Deadline>,
+}
+
+struct TaskProcess {
+    talk: Option<LineProcess>,
+    errors: PathBuf,
+    run: Option<RunId>,
+    /// The `ended` event, if it was received.
+    ended: Option<Value>,
+}
+
+impl<'a> TaskProcesses<'a> {
+    pub(super) fn new(
+        env: &'a Env,
+        home: &'a RalphHome,
+        prepared: &'a PreparedQueue,
+        book: &'a QueueRecord,
+    ) -> Self {
+        let (sender, said) = sync_channel(MAX_BUFFERED_LINES);
+        Self {
+            env,
+            home,
+            prepared,
+            book,
+            sender,
+            received: said,
+            running: BTreeMap::new(),
+            stop_request: StopRequest::None,
+            second_interrupt_due: false,
+            kill_deadline: None,
+        }
+    }
+
+    fn interrupt_all(&self) {
+        let talks = self.running.values().filter_map(|process| process.talk.as_ref());
+        talks.for_each(LineProcess::interrupt);
+    }
+
+    /// The command line that starts a run.
+    fn start_arguments(
+        &self,
+        task: &QueueTask,
+        order: &QueueTaskOrder,
+    ) -> Result<Vec<String>, String> {
+        let goal = self.book.task_file(&task.name, "goal.md");
+        fs::replace(&goal, task.goal.as_bytes(), Durability::Cached)
+            .map_err(|it| it.to_string())?;
+        let prepared = self.prepared;
+        let path = |path: &PathBuf| path.to_string_lossy().into_owned();
+        let mut words = vec!["run".to_string(), "--json".to_string(), "--worktree".to_string()];
+        words.extend(prepared.arguments.iter().cloned());
+        let mut add = |option: &str, value: String| words.extend([option.to_string(), value]);
+        add("--project", path(&prepared.project));
+        add("--goal-file", path(&goal));
+        add("--max-cost-usd", queue_args::format_dollars(order.max_cost_micro_usd.unwrap_or(0)));
+        add("--max-duration", queue_args::format_milliseconds(order.max_duration_ms.unwrap_or(0)));
+        if let Some(most) = task.max_iterations.or(prepared.max_iterations) {
+            add("--max-iterations", most.to_string());
+        }
+        if let Some(complexity) = task.complexity.or(prepared.complexity) {
+            add("--complexity", complexity.to_string());
+        }
+        if let Some(model) = task.model.as_ref().or(prepared.model.as_ref()) {
+            add("--model", model.clone());
+        }
+        task.features.iter().for_each(|features| add("--features", path(features)));
+        task.plans.iter().for_each(|plan| add("--plan", path(plan)));
+        if !prepared.flags.is_empty() {
+            words.push("--".to_string());
+            words.extend(prepared.flags.iter().cloned());
+        }
+        Ok(words)
+    }
+
+    /// The command line that resumes a run. Sets its limits to what is left of the queue's budget.
+    fn resume_arguments(&self, run: &RunId, order: &QueueTaskOrder) -> Vec<String> {
+        let elapsed = store::load_run(self.home, run)
+            .map_or(0, |opened| opened.state.elapsed_ms(clock::now_ms()));
+        let max_duration_ms = order.max_duration_ms.map(|left| elapsed.saturating_add(left));
+        self.set_limits(
+            run,
+            &LimitOverrides {
+                max_cost_micro_usd: order.max_cost_micro_usd,
+                max_duration_ms,
+                ..LimitOverrides::default()
+            },
+        );
+        let mut words: Vec<_> =
+            ["run", "--json", "--resume", run.as_str()].map(String::from).into();
+        for option in ["--agent-program", "--wait-for-limits"] {
+            let mut arguments = self.prepared.arguments.iter();
+            if arguments.any(|word| word == option)
+                && let Some(value) = arguments.next()
+            {
+                words.extend([option.to_string(), value.clone()]);
+            }
+        }
+        words
+    }
+
+    fn set_limits(&self, run: &RunId, bounds: &LimitOverrides) {
+        let deadline = Deadline::after(LIMIT_TIMEOUT);
+        let (home, caller) = (self.home, CommandCaller::Person);
+        // A run that has ended keeps the limits it had, and spends nothing.
+        speech::set_run_limits(&RunAdjustment { home, run, caller, deadline: &deadline }, bounds)
+            .ok();
+    }
+
+    fn parse_line(&mut self, task: usize, line: &[u8]) -> Option<QueueTaskEvent> {
+        let process = self.running.get_mut(&task)?;
+        let line: Value = serde_json::from_slice(line).ok()?;
+        let run = line.get("run").and_then(Value::as_str).and_then(RunId::parse);
+        if run.is_some() {
+            process.run.clone_from(&run);
+        }
+        let event = line.get("event").and_then(Value::as_str);
+        let standing = match event {
+            Some("standing") => Some(&line),
+            Some("ended") => line.get("standing"),
+            Some(_) | None => None,
+        };
+        let spent = standing.and_then(|standing| standing.get("spent_usd")?.as_f64());
+        let spent_micro_usd =
+            spent.and_then(|usd| ralph_core::limits::parse_micro_usd(&format!("{usd:.6}")));
+        if event == Some("ended") {
+            process.ended = Some(line.clone());
+        }
+        Some(QueueTaskEvent::Output(Box::new(QueueTaskOutput { run, spent_micro_usd, line })))
+    }
+
+    fn finish_task(&mut self, task: usize) -> Option<QueueTaskEvent> {
+        let mut process = self.running.remove(&task)?;
+        let code = process
+            .talk
+            .as_mut()
+            .and_then(|talk| talk.wait(Deadline::after(EXIT_TIMEOUT)).ok().flatten());
+        // Kills the processes that it left behind.
+        process.talk = None;
+        Some(QueueTaskEvent::Ended(self.task_end(&process, code)))
+    }
+
+    fn task_end(&self, process: &TaskProcess, code: Option<i32>) -> QueueTaskEnd {
+        let text_of = |name: &str| {
+            let text = process.ended.as_ref().and_then(|ended| ended.get(name)?.as_str());
+            text.map(|text| text::clean_line(text, LONGEST_REASON)).filter(|text| !text.is_empty())
+        };
+        let Some(status) = text_of("status").and_then(|name| RunStatus::parse(&name)) else {
+            let status = match (self.stop_request, code) {
+                (StopRequest::AfterTurn | StopRequest::Now, _) => Some(RunStatus::Cancelled),
+                (StopRequest::None, Some(0..128)) => None,
+                (StopRequest::None, Some(_) | None) => Some(RunStatus::Crashed),
+            };
+            return QueueTaskEnd {
+                how: QueueTaskEnding::Parked,
+                status,
+                why: stderr_error(process, code),
+            };
+        };
+        let settled = text_of("settled");
+        let why = settled.or_else(|| text_of("because")).unwrap_or_default();
+        if status != RunStatus::Verified {
+            return QueueTaskEnd { how: QueueTaskEnding::Parked, status: Some(status), why };
+        }
+        match self.check_landed(process) {
+            Ok(()) if code == Some(0) => {
+                QueueTaskEnd { how: QueueTaskEnding::Landed, status: Some(status), why }
+            }
+            Ok(()) => QueueTaskEnd { how: QueueTaskEnding::Parked, status: Some(status), why },
+            Err(kept) => {
+                let why = if why.is_empty() { kept } else { format!("{why}; {kept}") };
+                QueueTaskEnd { how: QueueTaskEnding::Parked, status: Some(status), why }
+            }
+        }
+    }
+
+    /// R-D1c: asks git whether the work has landed. The error names where the work is kept.
+    fn check_landed(&self, process: &TaskProcess) -> Result<(), String> {
+        if self.prepared.then == LandingMode::PullRequest {
+            return Ok(());
+        }
+        let run = process.run.as_ref().ok_or("its run is unknown")?;
+        let opened = store::load_run(self.home, run).map_err(|error| error.to_string())?;
+        let settings = opened.run.drive.as_deref();
+        let worktree = settings.and_then(|settings| settings.worktree.as_ref());
+        let worktree = worktree.ok_or("it had no separate work tree")?;
+        let kept = || {
+            let kept = worktree::describe_kept(worktree);
+            format!("kept on branch `{}` in `{}`", kept.branch, kept.path)
+        };
+        match worktree::has_landed(self.home, worktree, &Deadline::after(GIT_CHECK_TIMEOUT)) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(kept()),
+            Err(error) => Err(format!("{error}; {}", kept())),
+        }
+    }
+}
+
+impl QueueWorker for TaskProcesses<'_> {
+    fn start(&mut self, order: &QueueTaskOrder) -> Result<(), String> {
+        let place = order.task;
+        let task = self.prepared.queue.tasks.get(place).ok_or("there is no such task")?;
+        let words = match &order.run {
+            Some(run) => self.resume_arguments(run, order),
+            None => self.start_arguments(task, order)?,
+        };
+        let this = env::own_executable();
+        let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
+        let argv: Vec<&OsStr> =
+            std::iter::once(this.as_os_str()).chain(words.iter().map(|it| &**it)).collect();
+        let variables = self.env.variables();
+        let variables: Vec<_> = variables.iter().map(|(name, it)| (&**name, &**it)).collect();
+        let errors = self.book.task_file(&task.name, "err");
+        let spec = LineProcessSpec {
+            argv: &argv,
+            cwd: &self.prepared.project,
+            env: &variables,
+            stderr_path: &errors,
+            mark: None,
+            on_parent_death: OnParentDeath::Kill(&this),
+        };
+        let sender = self.sender.clone();
+        // Sending fails only after the queue has ended.
+        let hear = move |message| drop(sender.send((place, message)));
+        let mut child =
+            line_process::start_line_process(&spec, hear).map_err(|error| error.to_string())?;
+        child.close_input();
+        let run = order.run.clone();
+        let process = TaskProcess { talk: Some(child), errors, run, ended: None };
+        self.running.insert(place, process);
+        Ok(())
+    }
+
+    fn poll(&mut self, wait: Duration) -> Option<(usize, QueueTaskEvent)> {
+        if self.kill_deadline.as_ref().is_some_and(Deadline::has_passed) {
+            self.running.values_mut().for_each(|process| process.talk = None);
+        }
+        let received = self.received.recv_timeout(wait).ok();
+        if std::mem::take(&mut self.second_interrupt_due) {
+            self.interrupt_all();
+        }
+        let (task, message) = received?;
+        let event = match message {
+            Said::Line(line) => self.parse_line(task, &line),
+            Said::End => self.finish_task(task),
+        };
+        event.map(|event| (task, event))
+    }
+
+    fn raise_cost_limit(&mut self, task: usize, max_cost_micro_usd: u64) {
+        let run = self.running.get(&task).and_then(|process| process.run.as_ref());
+        if let Some(run) = run {
+            let max_cost_micro_usd = Some(max_cost_micro_usd);
+            self.set_limits(
+                run,
+                &LimitOverrides { max_cost_micro_usd, ..LimitOverrides::default() },
+            );
+        }
+    }
+
+    fn request_stop(&mut self, wish: StopRequest) {
+        // Each run counts the interrupts: one ends it after the turn, two end it now.
+        self.interrupt_all();
+        self.second_interrupt_due =
+            self.stop_request == StopRequest::None && wish == StopRequest::Now;
+        self.stop_request = wish;
+        if wish == StopRequest::Now {
+            self.kill_deadline = Some(Deadline::after(FORCED_EXIT_TIMEOUT));
+        }
+    }
+}
+
+/// The error of a run without a result, from its stderr.
+fn stderr_error(process: &TaskProcess, code: Option<i32>) -> String {
+    const LARGEST: usize = 64 * 1024;
+    let stderr = fs::read(&process.errors, LARGEST).unwrap_or_default();
+    let stderr = String::from_utf8_lossy(&stderr);
+    let lines: Vec<&str> = stderr.lines().collect();
+    let error = lines.iter().position(|line| line.starts_with("error: "));
+    let shown: Vec<_> = match error {
+        Some(at) => lines.iter().skip(at).take(4).map(|line| line.trim()).collect(),
+        None => {
+            lines.iter().rev().find(|line| !line.trim().is_empty()).copied().into_iter().collect()
+        }
+    };
+    let shown = shown.join("; ");
+    let shown = shown.strip_prefix("error: ").unwrap_or(&shown);
+    match (shown, code) {
+        ("", Some(code)) => format!("its process exited with code {code} and no output"),
+        ("", None) => "its process was killed".to_string(),
+        (shown, _) => text::clean_line(shown, LONGEST_REASON),
+    }
+}

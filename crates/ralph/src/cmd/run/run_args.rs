@@ -1,0 +1,500 @@
+//! The arguments of `ralph run`, and the checks that need nothing but the arguments.
+
+use crate::cli::LimitArgs;
+use crate::failure::CommandFailure;
+use crate::value_parsers::{parse_complexity, parse_duration, parse_positive_count, parse_tokens};
+use clap::{Args, ValueEnum};
+use ralph_core::drive;
+use ralph_core::text;
+use std::path::PathBuf;
+
+/// A limit on the agent's flags, against scripts that pass too much.
+const MAX_FLAGS: usize = 200;
+const MAX_FLAG_BYTES: usize = 32 * 1024;
+
+#[derive(Args, Clone, Default)]
+#[command(after_help = "\
+Examples:
+  ralph run \"make the parser handle nested quotes\"
+  ralph run --goal-file goal.md --max-duration 8h --max-cost 20 --wait-for-limits 6h
+  ralph run --loop csv --worktree
+  ralph run --resume k7f2
+  ralph run --resume k7f2 --wait-for-limits 6h
+  ralph run --fork k7f2 --max-cost 40
+  ralph run \"now do it\" --fork 0b53ac6e-53a9-4d0e-9c5d-6f1a2c9be1aa
+  ralph run --queue goals.md --parallel 2
+  ralph run \"upgrade to axum 0.8\" --dry-run -- --permission-mode acceptEdits
+
+ralph starts the agent and answers its stops itself; no hook has to be
+installed. Requirements, cost and iterations count over all sessions of
+a run. Ctrl-C once lets the turn end, twice ends it now; `--resume`
+continues after either. Exit codes: 0 verified, 2 exhausted, 3 claimed,
+4 stuck, 5 needs_human, 6 needs_review, 7 gate_broken, 8 rate_limited, 9
+overridden, 10 crashed, 130 cancelled, 1 anything else.")]
+#[expect(
+    clippy::struct_excessive_bools,
+    clippy::struct_field_names,
+    reason = "command-line flags, with the names that they have there"
+)]
+pub(crate) struct RunArgs {
+    /// Describe the goal in a sentence or more
+    #[arg(value_name = "GOAL", conflicts_with_all = ["goal_file", "of", "resume", "queue"])]
+    pub goal: Option<String>,
+    /// Read the goal from this file, or from stdin with `-`
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["of", "resume", "queue"])]
+    pub goal_file: Option<PathBuf>,
+    /// Work through a loop: its `RALPH_PROMPT.md` and its feature list
+    #[arg(long = "loop", value_name = "NAME", conflicts_with_all = ["resume", "queue"])]
+    pub of: Option<String>,
+    /// Continue a run that was parked, interrupted or killed
+    #[arg(long, value_name = "RUN", conflicts_with = "queue")]
+    pub resume: Option<String>,
+    /// Start from a copy of a session, or of the last session of a run
+    ///
+    /// Without a goal, continues a run that has ended: with its goal, lists and flags, and its limits anew.
+    #[arg(long, value_name = "SESSION|RUN", conflicts_with_all = ["resume", "queue"])]
+    pub fork: Option<String>,
+    /// Work through a list of goals: a file, or a directory of files
+    #[arg(long, value_name = "FILE|DIR")]
+    pub queue: Option<PathBuf>,
+    /// Work on at most N goals of the queue at once
+    #[arg(long, value_name = "N", value_parser = parse_positive_count)]
+    pub parallel: Option<u32>,
+    #[command(flatten)]
+    pub limits: LimitArgs,
+    /// Use at most N tokens over all sessions, such as `2M`; 0: no limit
+    #[arg(long, value_name = "N", value_parser = parse_tokens)]
+    pub max_tokens: Option<u64>,
+    /// Hand over when the context is this full [default: policy, or 0.8]
+    #[arg(long, value_name = "SHARE", value_parser = parse_permille)]
+    pub handover_at: Option<u16>,
+    /// Choose when a fresh session takes over
+    #[arg(long, value_name = "WHEN", value_enum)]
+    pub sessions: Option<SessionsArg>,
+    /// Use this model [default: the agent's own choice]
+    #[arg(long, value_name = "MODEL", value_parser = parse_model)]
+    pub model: Option<String>,
+    /// Try this model when nothing else has helped
+    #[arg(long, value_name = "MODEL", value_parser = parse_model)]
+    pub stronger_model: Option<String>,
+    /// Drive this agent
+    #[arg(long, value_name = "AGENT", value_enum)]
+    pub agent: Option<AgentArg>,
+    /// Run this program as the agent [default: the one on `PATH`]
+    #[arg(long, value_name = "PATH")]
+    pub agent_program: Option<PathBuf>,
+    /// Wait this long in total for rate limits [default: not at all]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub wait_for_limits: Option<u64>,
+    /// Nudge a silent agent after this time, then restart it [default: 10m]
+    #[arg(long, value_name = "DURATION", value_parser = parse_timeout)]
+    pub idle_after: Option<u64>,
+    /// Require every unticked item of this Markdown file (repeatable)
+    #[arg(long, value_name = "FILE")]
+    pub plan: Vec<PathBuf>,
+    /// Require every feature of DIR/feature_list.json (repeatable)
+    #[arg(long, value_name = "DIR")]
+    pub features: Vec<PathBuf>,
+    /// Run without the project's policy and gates
+    #[arg(long)]
+    pub no_gates: bool,
+    /// Ignore gates whose `min_complexity` is higher than this (0 to 10)
+    #[arg(long, value_name = "N", value_parser = parse_complexity)]
+    pub complexity: Option<u8>,
+    /// Use a separate work tree; merge it when the merged tree is verified
+    #[arg(long)]
+    pub worktree: bool,
+    /// Like `--worktree`, but open a pull request instead of merging
+    #[arg(long)]
+    pub pr: bool,
+    /// Wait this long for the pull request's checks, and require them
+    #[arg(long, value_name = "DURATION", requires = "pr", value_parser = parse_timeout)]
+    pub wait_for_checks: Option<u64>,
+    /// Use this project [default: nearest parent with a policy, or the repo]
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+    /// Show what would be done, and start nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Don't ask; without a policy, write and approve the detected gates
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Print one JSON object per event
+    #[arg(long, conflicts_with = "quiet")]
+    pub json: bool,
+    /// Print only the result
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Let the agent's flags disable its permission prompts in this run
+    #[arg(long)]
+    pub allow_skip_permissions: bool,
+    /// Pass these flags to the agent unchanged
+    #[arg(last = true, value_name = "AGENT FLAGS")]
+    pub flags: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SessionsArg {
+    /// When the context is nearly full
+    Hybrid,
+    /// Never
+    SameSession,
+    /// Also whenever another requirement is met
+    FreshPerFeature,
+}
+
+impl From<SessionsArg> for drive::SessionPolicy {
+    fn from(sessions: SessionsArg) -> Self {
+        match sessions {
+            SessionsArg::Hybrid => Self::Hybrid,
+            SessionsArg::SameSession => Self::SameSession,
+            SessionsArg::FreshPerFeature => Self::FreshPerFeature,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AgentArg {
+    Claude,
+}
+
+impl From<AgentArg> for drive::AgentKind {
+    fn from(agent: AgentArg) -> Self {
+        match agent {
+            AgentArg::Claude => Self::Claude,
+        }
+    }
+}
+
+/// Whether the agent asks for permissions, or its flags disable the prompts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PermissionPrompts {
+    Asked,
+    Skipped,
+}
+
+/// The client's permission mode without prompts.
+const BYPASS_MODE: &str = "bypassPermissions";
+
+const SKIP_PERMISSION_FLAGS: [&str; 2] =
+    ["--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"];
+
+/// Flags that ralph sets itself or that leave no session to drive, each with a hint.
+const RESERVED_FLAGS: [(&str, &str); 35] = [
+    ("-p", "ralph sets it itself, to talk to the agent"),
+    ("--print", "ralph sets it itself, to talk to the agent"),
+    ("--input-format", "ralph sets it itself, to talk to the agent"),
+    ("--output-format", "ralph sets it itself, to talk to the agent"),
+    ("--verbose", "ralph sets it itself, to talk to the agent"),
+    (
+        "--permission-prompt-tool",
+        "ralph answers permission prompts; allow tools with `--allowedTools`",
+    ),
+    ("--session-id", "ralph chooses the session ids itself"),
+    ("-r", "`ralph run --resume RUN` continues a run"),
+    ("--resume", "`ralph run --resume RUN` continues a run"),
+    ("-c", "`ralph run --resume RUN` continues a run"),
+    ("--continue", "`ralph run --resume RUN` continues a run"),
+    ("--from-pr", "`ralph run --resume RUN` continues a run"),
+    ("--fork-session", "give `--fork SESSION` before the `--`"),
+    ("--no-session-persistence", "a session without a transcript cannot be resumed"),
+    ("--max-budget-usd", "give `--max-cost` before the `--`; it limits all sessions together"),
+    ("--max-turns", "give `--max-iterations` before the `--`; it limits all sessions together"),
+    ("--model", "give `--model` before the `--`"),
+    ("--settings", "ralph passes its own; put yours into `.claude/settings.local.json`"),
+    ("--managed-settings", "put yours into `.claude/settings.local.json`"),
+    ("--bare", "it would disable the callback at a stop"),
+    ("--worktree", "give `--worktree` before the `--`"),
+    ("-w", "give `--worktree` before the `--`"),
+    ("--tmux", "ralph runs the agent in its own process"),
+    ("--bg", "ralph runs the agent in its own process"),
+    ("--background", "ralph runs the agent in its own process"),
+    ("--cloud", "ralph drives only agents on this machine"),
+    ("--desktop", "ralph drives only agents on this machine"),
+    ("--environment", "ralph drives only agents on this machine"),
+    ("--remote-control", "ralph drives only agents on this machine"),
+    ("--teleport", "ralph drives only agents on this machine"),
+    ("--init-only", "it would leave no session to drive"),
+    ("--help", "run `claude --help`"),
+    ("-h", "run `claude --help`"),
+    ("--version", "run `claude --version`"),
+    ("-v", "run `claude --version`"),
+];
+
+impl RunArgs {
+    /// Rejects everything that is wrong with the arguments alone.
+    pub(crate) fn check_arguments(&self) -> Result<(), CommandFailure> {
+        let is_known = self.resume.is_some() || self.queue.is_some() || self.fork.is_some();
+        if !is_known && !self.has_goal() {
+            let hint = "run `ralph run \"your goal\"`, or use `--goal-file`, `--loop`, `--plan` or `--features`";
+            return Err(CommandFailure::new("no goal given", hint));
+        }
+        if self.goal.as_deref().is_some_and(|goal| goal.trim().is_empty()) {
+            return Err(CommandFailure::new("the goal is empty", "describe the goal"));
+        }
+        if self.parallel.is_some() && self.queue.is_none() {
+            let hint = "give one with `--queue`; a single goal has a single agent";
+            return Err(CommandFailure::new("`--parallel` needs a queue", hint));
+        }
+        if let Some(option) = self.resume.as_ref().and_then(|_| self.fixed_option()) {
+            let what = format!("{option} cannot be changed after the start of a run");
+            let hint = "`ralph limits RUN` changes the limits; the rest stays as it is";
+            return Err(CommandFailure::new(&what, hint));
+        }
+        check_flags(&self.flags).map(drop)
+    }
+
+    /// Whether the arguments define the goal of a new run.
+    pub(crate) fn has_goal(&self) -> bool {
+        self.goal.is_some()
+            || self.goal_file.is_some()
+            || self.of.is_some()
+            || !self.plan.is_empty()
+            || !self.features.is_empty()
+    }
+
+    /// Checks the agent's flags, from the command line or the policy. Disabling permission prompts needs
+    /// `--allow-skip-permissions`.
+    pub(crate) fn check_agent_flags(
+        &self,
+        given: &[String],
+    ) -> Result<PermissionPrompts, CommandFailure> {
+        let permissions = check_flags(given)?;
+        match (permissions, self.allow_skip_permissions) {
+            (PermissionPrompts::Skipped, false) => {
+                let what = "the agent's flags disable its permission prompts";
+                let hint = "add `--allow-skip-permissions` before the `--` to allow it for this run; only do so in a container or a virtual machine";
+                Err(CommandFailure::new(what, hint))
+            }
+            (PermissionPrompts::Asked, true) => {
+                let what = "`--allow-skip-permissions` has nothing to allow";
+                let hint =
+                    "ralph adds no such flag itself; add `-- --permission-mode bypassPermissions`";
+                Err(CommandFailure::new(what, hint))
+            }
+            (PermissionPrompts::Asked, false) | (PermissionPrompts::Skipped, true) => {
+                Ok(permissions)
+            }
+        }
+    }
+
+    /// The first given option that cannot be changed in an existing run.
+    fn fixed_option(&self) -> Option<&'static str> {
+        let limits = &self.limits;
+        let given = [
+            (limits.max_iterations.is_some(), "`--max-iterations`"),
+            (limits.min_iterations.is_some(), "`--min-iterations`"),
+            (limits.max_duration.is_some(), "`--max-duration`"),
+            (limits.max_cost_usd.is_some(), "`--max-cost`"),
+            (limits.stuck_after.is_some(), "`--stuck-after`"),
+            (self.max_tokens.is_some(), "`--max-tokens`"),
+            (self.handover_at.is_some(), "`--handover-at`"),
+            (self.sessions.is_some(), "`--sessions`"),
+            (self.model.is_some(), "`--model`"),
+            (self.stronger_model.is_some(), "`--stronger-model`"),
+            (self.agent.is_some(), "`--agent`"),
+            (self.idle_after.is_some(), "`--idle-after`"),
+            (!self.plan.is_empty(), "`--plan`"),
+            (!self.features.is_empty(), "`--features`"),
+            (self.no_gates, "`--no-gates`"),
+            (self.complexity.is_some(), "`--complexity`"),
+            (self.worktree, "`--worktree`"),
+            (self.pr, "`--pr`"),
+            (self.project.is_some(), "`--project`"),
+            (self.allow_skip_permissions, "`--allow-skip-permissions`"),
+            (!self.flags.is_empty(), "the part after `--`"),
+        ];
+        given.into_iter().find(|(is_given, _)| *is_given).map(|(_, option)| option)
+    }
+}
+
+/// Checks the agent's flags: refuses reserved flags by name, and finds out whether permission prompts are disabled.
+fn check_flags(flags: &[String]) -> Result<PermissionPrompts, CommandFailure> {
+    if flags.len() > MAX_FLAGS || flags.iter().any(|flag| flag.len() > MAX_FLAG_BYTES) {
+        let hint = "put long values into `.claude/settings.local.json`";
+        return Err(CommandFailure::new("the agent's flags are too many or too long", hint));
+    }
+    if let Some(first) = flags.first().filter(|first| !first.starts_with('-')) {
+        let what = format!("`{}` is not a flag of the agent", text::clean_line(first, 80));
+        return Err(CommandFailure::new(&what, "the goal comes before the `--`"));
+    }
+    for flag in flags {
+        if flag == "--" {
+            let hint = "the goal comes before the `--`";
+            return Err(CommandFailure::new("`--` is given more than once", hint));
+        }
+        if let Some((name, why)) = reserved_flag(flag) {
+            let what = format!("`{name}` cannot be given to the agent");
+            return Err(CommandFailure::new(&what, why));
+        }
+    }
+    Ok(permission_prompts(flags))
+}
+
+/// The reserved flag in a word: `--flag`, `--flag=value`, or a letter of a cluster such as `-dp`.
+fn reserved_flag(flag: &str) -> Option<(&'static str, &'static str)> {
+    let name = flag.split('=').next().unwrap_or_default();
+    let letters = name.strip_prefix('-').unwrap_or_default();
+    let is_cluster = letters.bytes().all(|byte| byte.is_ascii_alphabetic());
+    RESERVED_FLAGS.into_iter().find(|(known, _)| {
+        let letter = known.strip_prefix('-').filter(|rest| rest.len() == 1);
+        name == *known || is_cluster && letter.is_some_and(|letter| letters.contains(letter))
+    })
+}
+
+/// Whether the flags disable the permission prompts, in any of the ways that the client has.
+pub(crate) fn permission_prompts(flags: &[String]) -> PermissionPrompts {
+    let is_skipping = |flag: &str| {
+        let (name, value) = flag.split_once('=').unwrap_or((flag, ""));
+        SKIP_PERMISSION_FLAGS.contains(&name) || name == "--permission-mode" && is_bypass(value)
+    };
+    let after_mode = flags.windows(2).any(|pair| match pair {
+        [name, value] => name == "--permission-mode" && is_bypass(value),
+        _ => false,
+    });
+    if after_mode || flags.iter().any(|flag| is_skipping(flag)) {
+        PermissionPrompts::Skipped
+    } else {
+        PermissionPrompts::Asked
+    }
+}
+
+fn is_bypass(mode: &str) -> bool {
+    mode.trim().eq_ignore_ascii_case(BYPASS_MODE)
+}
+
+/// `0.8` or `80%`, in thousandths.
+fn parse_permille(text: &str) -> Result<u16, String> {
+    let share = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
+        None => text.parse::<f64>(),
+    };
+    let share = share.ok().filter(|share| (0.1..=0.99).contains(share));
+    let wrong = || "expected a share from 0.1 to 0.99, such as `0.8`".to_string();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to be between 0.1 and 0.99"
+    )]
+    let permille = share.map(|share| (share * 1000.0).round() as u16);
+    permille.ok_or_else(wrong)
+}
+
+/// A duration of at least a second.
+fn parse_timeout(text: &str) -> Result<u64, String> {
+    parse_duration(text).and_then(|ms| match ms {
+        0..1000 => Err("expected at least 1s".to_string()),
+        _ => Ok(ms),
+    })
+}
+
+/// A model name. It becomes an argument of the agent, so it must not look like a flag.
+fn parse_model(text: &str) -> Result<String, String> {
+    let is_name = |char: char| char.is_ascii_alphanumeric() || "._-/:@[]".contains(char);
+    let begins = text.starts_with(|char: char| char.is_ascii_alphanumeric());
+    if begins && text.len() <= 200 && text.chars().all(is_name) {
+        Ok(text.to_string())
+    } else {
+        Err("expected a name such as `opus` or `claude-sonnet-4-5`".to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(words: &[&str]) -> Result<PermissionPrompts, String> {
+        let given: Vec<String> = words.iter().map(ToString::to_string).collect();
+        check_flags(&given).map_err(|failure| failure.to_plain_text())
+    }
+
+    /// R-H4e: a person cannot give the flags that ralph gives the client itself.
+    #[test]
+    fn reserved_flags_are_refused_by_name() {
+        for (name, why) in RESERVED_FLAGS {
+            let expected = Err(format!("`{name}` cannot be given to the agent\n  hint: {why}"));
+            assert_eq!(of(&[name]), expected);
+            assert_eq!(of(&["--debug", &format!("{name}=x")]), expected);
+        }
+        for cluster in ["-dp", "-cd", "-pr"] {
+            assert!(of(&[cluster]).is_err(), "{cluster}");
+        }
+        for allowed in [
+            &["--allowedTools", "Bash(git *)", "Edit"][..],
+            &["--add-dir", "../other"],
+            &["--mcp-config=mcp.json", "--strict-mcp-config"],
+            &["--append-system-prompt", "speak -- plainly"],
+            &["--append-system-prompt", "-p prints"],
+            &["-d"],
+            &[],
+        ] {
+            assert_eq!(of(allowed), Ok(PermissionPrompts::Asked), "{allowed:?}");
+        }
+    }
+
+    /// R-S8a: no way to disable permission prompts goes undetected.
+    #[test]
+    fn every_way_to_skip_permissions_is_detected() {
+        for skipping in [
+            &["--dangerously-skip-permissions"][..],
+            &["--dangerously-skip-permissions=true"],
+            &["--allow-dangerously-skip-permissions"],
+            &["--permission-mode", "bypassPermissions"],
+            &["--permission-mode=bypassPermissions"],
+            &["--permission-mode", "BYPASSPERMISSIONS"],
+            &["--debug", "--permission-mode", "bypassPermissions", "--add-dir", "x"],
+        ] {
+            assert_eq!(of(skipping), Ok(PermissionPrompts::Skipped), "{skipping:?}");
+        }
+        for asking in [
+            &["--permission-mode", "acceptEdits"][..],
+            &["--permission-mode=plan"],
+            &["--append-system-prompt", "bypassPermissions"],
+        ] {
+            assert_eq!(of(asking), Ok(PermissionPrompts::Asked), "{asking:?}");
+        }
+    }
+
+    #[test]
+    fn option_values_are_parsed() {
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("500000", Some(500_000)),
+            ("500_000", Some(500_000)),
+            ("500k", Some(500_000)),
+            ("2M", Some(2_000_000)),
+            ("M", None),
+            ("", None),
+            ("-1", None),
+            ("é", None),
+            ("99999999999999999999", None),
+            ("9999999999999M", Some(9_999_999_999_999_000_000)),
+            ("99999999999999M", None),
+        ] {
+            assert_eq!(parse_tokens(text).ok(), expected, "{text:?}");
+        }
+        for (text, expected) in [
+            ("0.8", Some(800)),
+            ("80%", Some(800)),
+            ("0.805", Some(805)),
+            ("0.99", Some(990)),
+            ("1", None),
+            ("80", None),
+            ("0.05", None),
+            ("NaN", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_permille(text).ok(), expected, "{text:?}");
+        }
+        for (text, is_name) in [
+            ("opus", true),
+            ("claude-opus-5-5[1m]", true),
+            ("us.anthropic.claude-v1:0", true),
+            ("--bare", false),
+            ("a b", false),
+            ("", false),
+        ] {
+            assert_eq!(parse_model(text).is_ok(), is_name, "{text:?}");
+        }
+    }
+}

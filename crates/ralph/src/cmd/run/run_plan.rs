@@ -1,0 +1,326 @@
+//! Prepares a run: checks everything before anything is started or changed, and returns a [`RunPlan`].
+
+use super::fork_run;
+use super::gate_source::{self, GateSource};
+use super::permission_notes;
+use super::run_args::{self, PermissionPrompts, RunArgs};
+use crate::cmd::start::{self, GateSelection, StartRequest};
+use crate::cmd::{feature, identify_caller, init, off_reason, open_home};
+use crate::describe::safe_line;
+use crate::driven_status;
+use crate::failure::CommandFailure;
+use ralph_core::drive::{AgentKind, DriveSettings, LandingMode, WaitLimits};
+use ralph_core::id::SessionId;
+use ralph_core::limits;
+use ralph_core::run::RunPhase;
+use ralph_drive::agent;
+use ralph_gates::gates::gate_tools;
+use ralph_git::git;
+use ralph_home::paths::RalphHome;
+use ralph_home::store::{self, LoadedRun};
+use ralph_hook::control::{self, CommandCaller, ControlError, RunOrSession};
+use ralph_lists::features;
+use ralph_policy::config;
+use ralph_sys::env::Env;
+use ralph_sys::fs;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// The length of a complete session id of the agent.
+pub(super) const SESSION_ID_LENGTH: usize = 36;
+
+/// The run to drive, and the agent that drives it.
+pub(crate) struct RunPlan {
+    pub work: PlannedWork,
+    /// The path of the agent's program.
+    pub program: PathBuf,
+    /// A new limit on waiting for rate limits, if a person gives one for a resumed run.
+    pub granted_ms: Option<u64>,
+    /// Warnings to show before the start.
+    pub notes: Vec<String>,
+}
+
+pub(crate) enum PlannedWork {
+    New(Box<NewRun>),
+    /// An existing run. Its own record has the settings.
+    Resumed(Box<LoadedRun>),
+}
+
+/// A run that has not started yet.
+pub(crate) struct NewRun {
+    /// Its `drive` is set; only a separate work tree is not created yet.
+    pub request: StartRequest,
+    /// The title that the run will have.
+    pub title: String,
+    pub gate_source: GateSource,
+    pub workspace: RunWorkspace,
+}
+
+/// Where the agent works, and how the work gets back to the project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RunWorkspace {
+    Project,
+    Worktree {
+        then: LandingMode,
+        /// How long to wait for the checks of the pull request.
+        checks_ms: Option<u64>,
+    },
+}
+
+impl RunPlan {
+    /// The settings of the new run, or those on record.
+    pub(crate) fn settings(&self) -> Option<&DriveSettings> {
+        match &self.work {
+            PlannedWork::New(new) => new.request.drive.as_deref(),
+            PlannedWork::Resumed(opened) => opened.run.drive.as_deref(),
+        }
+    }
+}
+
+pub(crate) fn prepare_run(env: &Env, args: &RunArgs) -> Result<RunPlan, CommandFailure> {
+    if identify_caller(env) == CommandCaller::Agent {
+        let hint = "ask a person to do this in their own terminal";
+        return Err(CommandFailure::new("an agent may not start a run that drives agents", hint));
+    }
+    args.check_arguments()?;
+    let home = open_home(env)?;
+    if let Some(why) = off_reason(env, &home) {
+        let what = format!("ralph is off: {why}");
+        return Err(CommandFailure::new(&what, "turn it on first"));
+    }
+    let here = env.current_dir().ok_or_else(|| {
+        CommandFailure::new(
+            "the current directory no longer exists",
+            "change to a directory that exists",
+        )
+    })?;
+    if let Some(name) = &args.resume {
+        return resume_plan(env, &home, (name, args, &here));
+    }
+    let past = fork_run::ended_run(&home, args)?;
+    let program = match &past {
+        Some(past) => recorded_agent(env, (args, &here), past)?,
+        None => find_agent(env, args, &here)?,
+    };
+    let filled = past.as_ref().map(|past| fork_run::fill_arguments(&home, args, &past.run));
+    let usual = past.as_ref().map(|past| fork_run::forked_settings(args, &past.run));
+    let args = filled.as_ref().unwrap_or(args);
+    let mut new = new_run(env, &home, (args, usual), here)?;
+    let given = new.request.drive.as_ref().map(|drive| drive.arguments.as_slice());
+    let permissions = args.check_agent_flags(given.unwrap_or_default())?;
+    new.gate_source = gate_source::settle_gates(env, &home, &new.request, args)?;
+    let order = start::resolve_request(env, &home, &new.request)?;
+    control::check_request(&home, &order)?;
+    // The order has the resolved paths.
+    new.title = control::run_title(&order);
+    (new.request.features, new.request.plans) = (order.features, order.plans);
+    let mut notes = start_warnings(permissions, args);
+    notes.extend(
+        new.request
+            .drive
+            .as_ref()
+            .and_then(|drive| permission_notes::no_permissions_note(&drive.arguments)),
+    );
+    notes.extend(new.gate_source.sealed_file_notes(&new.request.goal));
+    Ok(RunPlan { work: PlannedWork::New(Box::new(new)), program, granted_ms: None, notes })
+}
+
+/// `usual` are the settings of an ended run that is continued; otherwise the policy's settings are used.
+fn new_run(
+    env: &Env,
+    home: &RalphHome,
+    (args, usual): (&RunArgs, Option<DriveSettings>),
+    here: PathBuf,
+) -> Result<NewRun, CommandFailure> {
+    let project = init::resolved_project(env, args.project.as_deref())?;
+    let of_project = config::load(&config::find_project(&project), home)?.runner;
+    let usual = usual.unwrap_or(of_project);
+    let place = match &usual.worktree {
+        Some(kept) => RunWorkspace::Worktree { then: kept.then, checks_ms: kept.checks_ms },
+        None => choose_workspace(args, &project)?,
+    };
+    let mut features = args.features.clone();
+    let goal = match (&args.goal, &args.of) {
+        (Some(goal), _) => goal.as_bytes().to_vec(),
+        (None, Some(name)) => {
+            let of = feature::loop_by_name(env, &project, name)?;
+            let prompt = of.directory.join(features::PROMPT_FILE);
+            features.insert(0, of.directory);
+            let prompt = Some(prompt).filter(|prompt| fs::exists(prompt));
+            start::read_goal(prompt.as_deref(), &here)?
+        }
+        (None, None) => start::read_goal(args.goal_file.as_deref(), &here)?,
+    };
+    let session = agent::new_session_id().ok_or_else(|| {
+        let what = "the system provides no random numbers for a session id";
+        CommandFailure::new(what, "try again in a moment")
+    })?;
+    let demand = StartRequest {
+        features,
+        plans: args.plan.clone(),
+        gates: if args.no_gates { GateSelection::Skipped } else { GateSelection::Policy },
+        complexity: args.complexity,
+        max_tokens: args.max_tokens,
+        handover_at_permille: args.handover_at,
+        drive: Some(Box::new(DriveSettings {
+            from: session_to_fork(home, args)?,
+            ..drive_settings(args, usual)
+        })),
+        ..StartRequest::for_goal(session, (project, here), goal)
+    };
+    let demand = demand.with_limits(&args.limits);
+    Ok(NewRun {
+        request: demand,
+        title: String::new(),
+        gate_source: GateSource::NoGates,
+        workspace: place,
+    })
+}
+
+/// The session to fork. Only the agent knows whether it exists.
+fn session_to_fork(home: &RalphHome, args: &RunArgs) -> Result<Option<SessionId>, CommandFailure> {
+    let Some(name) = &args.fork else { return Ok(None) };
+    let whole =
+        SessionId::parse(name).filter(|session| session.as_str().len() == SESSION_ID_LENGTH);
+    if whole.is_some() {
+        return Ok(whole);
+    }
+    let run = match crate::cmd::find_named(home, name)? {
+        RunOrSession::Session(session) => return Ok(Some(session)),
+        RunOrSession::Run(run) => run,
+    };
+    let opened = store::load_run(home, &run)?;
+    let session = opened.state.driven_session().cloned().or(opened.run.owner);
+    session.map(Some).ok_or_else(|| {
+        let what = format!("run `{run}` has no session to copy");
+        CommandFailure::new(&what, "`ralph status --all` lists all runs")
+    })
+}
+
+fn choose_workspace(args: &RunArgs, project: &Path) -> Result<RunWorkspace, CommandFailure> {
+    let then = match (args.pr, args.worktree) {
+        (true, _) => LandingMode::PullRequest,
+        (false, true) => LandingMode::Merge,
+        (false, false) => return Ok(RunWorkspace::Project),
+    };
+    if git::work_tree_root(project).is_none() {
+        let place = safe_line(&project.to_string_lossy());
+        let what = format!("`{place}` is not in a git repository, so it cannot have a work tree");
+        return Err(CommandFailure::new(&what, "`git init` creates one; it needs a first commit"));
+    }
+    Ok(RunWorkspace::Worktree { then, checks_ms: args.wait_for_checks })
+}
+
+/// Overrides the usual settings with the given arguments. Never adds a flag of the agent by itself.
+fn drive_settings(args: &RunArgs, usual: DriveSettings) -> DriveSettings {
+    DriveSettings {
+        agent: args.agent.map_or(usual.agent, Into::into),
+        sessions: args.sessions.map_or(usual.sessions, Into::into),
+        model: args.model.clone().or(usual.model),
+        stronger_model: args.stronger_model.clone().or(usual.stronger_model),
+        arguments: usual.arguments.into_iter().chain(args.flags.iter().cloned()).collect(),
+        idle_ms: args.idle_after.unwrap_or(usual.idle_ms),
+        waits: WaitLimits {
+            limit_ms: args.wait_for_limits.unwrap_or(usual.waits.limit_ms),
+            ..usual.waits
+        },
+        ..usual
+    }
+}
+
+fn resume_plan(
+    env: &Env,
+    home: &RalphHome,
+    (name, args, here): (&str, &RunArgs, &Path),
+) -> Result<RunPlan, CommandFailure> {
+    let run = match crate::cmd::find_named(home, name)? {
+        RunOrSession::Run(run) => run,
+        RunOrSession::Session(session) => {
+            let what = format!("no run owns session `{session}`, so there is nothing to continue");
+            return Err(CommandFailure::new(&what, "`ralph status --all` lists all runs"));
+        }
+    };
+    let mut opened = store::load_run(home, &run)?;
+    if let RunPhase::Ended(status) = control::effective_phase(home, &opened) {
+        return Err(driven_status::control_failure(home, ControlError::HasEnded { run, status }));
+    }
+    let Some(mut settings) = opened.state.drive_settings(&opened.run) else {
+        let what = format!("run `{run}` is not driven by ralph but by its own session");
+        return Err(CommandFailure::new(&what, &format!("`ralph resume {run}` resumes it")));
+    };
+    let mut notes = skipped_permissions_note(run_args::permission_prompts(&settings.arguments));
+    notes.extend(permission_notes::no_permissions_note(&settings.arguments));
+    let granted_ms = args.wait_for_limits.filter(|ms| *ms != settings.waits.limit_ms);
+    if let Some(ms) = granted_ms {
+        settings.waits.limit_ms = ms;
+        notes.push(granted_note(ms));
+    }
+    opened.run.drive = Some(Box::new(settings));
+    let program = recorded_agent(env, (args, here), &opened)?;
+    Ok(RunPlan { work: PlannedWork::Resumed(Box::new(opened)), program, granted_ms, notes })
+}
+
+fn granted_note(ms: u64) -> String {
+    match ms {
+        0 => "it does not wait for rate limits from now on".to_string(),
+        ms => {
+            format!("it may wait up to {} for rate limits from now on", limits::format_duration(ms))
+        }
+    }
+}
+
+/// The agent's program: the given one, or the one on `PATH`. Relative entries of `PATH` are not searched, because the
+/// repository could put a program there.
+fn find_agent(env: &Env, args: &RunArgs, here: &Path) -> Result<PathBuf, CommandFailure> {
+    let usual = match args.agent.map_or(DriveSettings::DEFAULT.agent, Into::into) {
+        AgentKind::Claude => "claude",
+    };
+    let named = args.agent_program.as_deref().unwrap_or(Path::new(usual));
+    let search = env.search_path().unwrap_or_default();
+    let is_path = named.components().count() > 1;
+    let base = if is_path { here } else { Path::new("/") };
+    let found = gate_tools::find_program(named.as_os_str(), base, &search);
+    found.and_then(|found| fs::resolve(&found).map(|_| found)).ok_or_else(|| {
+        let what = format!("the agent `{}` was not found", safe_line(&named.to_string_lossy()));
+        let hint = match args.agent_program {
+            None => "install it, or name it with `--agent-program PATH`",
+            Some(_) => "name an executable program",
+        };
+        CommandFailure::new(&what, hint)
+    })
+}
+
+/// The program of the run's last session, if it still exists and no other is given.
+fn recorded_agent(
+    env: &Env,
+    (args, here): (&RunArgs, &Path),
+    past: &LoadedRun,
+) -> Result<PathBuf, CommandFailure> {
+    let last = past.state.driving.latest_session().and_then(|driven| driven.session.argv.first());
+    match (&args.agent_program, last.map(Path::new)) {
+        (None, Some(last)) if last.is_absolute() && is_program(last) => Ok(last.to_path_buf()),
+        (None | Some(_), _) => find_agent(env, args, here),
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    gate_tools::find_program(path.as_os_str(), Path::new("/"), OsStr::new("")).is_some()
+}
+
+fn start_warnings(permissions: PermissionPrompts, args: &RunArgs) -> Vec<String> {
+    let mut notes = skipped_permissions_note(permissions);
+    if args.stronger_model.is_some() && args.stronger_model == args.model {
+        notes.push("`--stronger-model` is the model that it starts with".to_string());
+    }
+    notes
+}
+
+/// The warning at every start without permission prompts.
+fn skipped_permissions_note(permissions: PermissionPrompts) -> Vec<String> {
+    match permissions {
+        PermissionPrompts::Asked => Vec::new(),
+        PermissionPrompts::Skipped => vec![
+            "the agent runs without permission prompts: use a container or a virtual machine, without your keys".to_string(),
+        ],
+    }
+}

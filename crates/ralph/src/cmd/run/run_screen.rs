@@ -1,0 +1,482 @@
+//! The text output of a run: the agent's messages and tool calls, gates, decisions, and a status bar at the bottom.
+
+use super::drive_view::DriveOutput;
+use super::run_report;
+use super::status_bar::StatusBar;
+use crate::describe::{self, safe_line};
+use crate::term::{self, paint};
+use ralph_core::drive::{SessionOrigin, SilenceResponse};
+use ralph_core::limits::format_duration;
+use ralph_core::record::ReportedStatus;
+use ralph_core::text;
+use ralph_drive::run_event::{EventSpeaker, MissingRequirement, RunEvent};
+use std::path::PathBuf;
+
+/// The column where the text of labelled lines begins.
+const LABEL_COLUMNS: usize = 8;
+/// The maximum width: longer lines are hard to read.
+const MAX_COLUMNS: usize = 100;
+/// How many lines of one message are shown.
+const MAX_TEXT_LINES: usize = 60;
+const MAX_MISSING: usize = 6;
+
+pub(super) struct RunScreenOptions {
+    pub signs: SignSet,
+    pub has_bar: bool,
+    pub is_quiet: bool,
+    pub first_line: run_report::FirstLineStyle,
+    pub now_ms: fn() -> u64,
+    /// Formats a time in the local time zone.
+    pub format_time: fn(u64) -> String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SignSet {
+    Unicode,
+    Ascii,
+}
+
+/// The kind of the last printed lines. An empty line separates different kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PrintedKind {
+    Nothing,
+    Text,
+    Tool,
+    Gate,
+    Label,
+}
+
+pub(super) struct RunScreen<O> {
+    output: O,
+    options: RunScreenOptions,
+    bar: StatusBar,
+    /// The bar as it is drawn, without its line break.
+    drawn: String,
+    last_kind: PrintedKind,
+    run: String,
+    gates: Vec<String>,
+    /// The end and the attempt of the wait that was printed last.
+    waiting: Option<(u64, u32)>,
+}
+
+impl<O: DriveOutput> RunScreen<O> {
+    pub(super) fn new(output: O, look: RunScreenOptions) -> Self {
+        Self {
+            output,
+            options: look,
+            bar: StatusBar::default(),
+            drawn: String::new(),
+            last_kind: PrintedKind::Nothing,
+            run: String::new(),
+            gates: Vec::new(),
+            waiting: None,
+        }
+    }
+
+    /// Erases the bar.
+    pub(super) fn close(mut self) -> O {
+        self.erase();
+        self.output
+    }
+
+    pub(super) fn on_event(&mut self, event: &RunEvent) {
+        self.update_state(event);
+        let is_end = matches!(event, RunEvent::Ended(_));
+        if self.options.is_quiet && !is_end {
+            return;
+        }
+        let (kind, text) = self.render_event(event);
+        if text.is_empty() {
+            self.tick();
+            return;
+        }
+        let text = self.replace_signs(&text);
+        self.erase();
+        let is_apart = match (self.last_kind, kind) {
+            (PrintedKind::Nothing, _) | (PrintedKind::Gate, PrintedKind::Label) => false,
+            (before, now) => before != now || is_end,
+        };
+        self.output.print(&if is_apart { format!("\n{text}") } else { text });
+        self.last_kind = kind;
+        self.options.has_bar &= !is_end;
+        self.tick();
+    }
+
+    pub(super) fn tick(&mut self) {
+        if !self.options.has_bar {
+            return;
+        }
+        let line = self.bar.line((self.options.now_ms)(), self.output.columns());
+        let line = self.replace_signs(&line);
+        if line != self.drawn {
+            let frame = if line.is_empty() { String::new() } else { format!("{line}\n") };
+            self.output.redraw(usize::from(!self.drawn.is_empty()), &frame);
+            self.drawn = line;
+        }
+    }
+
+    fn erase(&mut self) {
+        if !self.drawn.is_empty() {
+            self.output.redraw(1, "");
+            self.drawn.clear();
+        }
+    }
+
+    fn columns(&self) -> usize {
+        self.output.columns().min(MAX_COLUMNS)
+    }
+
+    fn replace_signs(&self, text: &str) -> String {
+        replace_signs(self.options.signs, text)
+    }
+
+    /// Updates the state from an event.
+    fn update_state(&mut self, event: &RunEvent) {
+        let now_ms = (self.options.now_ms)();
+        match event {
+            RunEvent::Prepared { run, gates, .. } => {
+                self.run = run.to_string();
+                self.gates.clone_from(gates);
+            }
+            RunEvent::GateStarted { name } => self.bar.gate_started(name, now_ms),
+            RunEvent::GateEnded { name, .. } => self.bar.gate_ended(name),
+            RunEvent::Standing(standing) => self.bar.set_progress(standing, now_ms),
+            RunEvent::Waiting { until_ms, .. } => self.bar.set_wait(Some(("waits", *until_ms))),
+            RunEvent::Question { until_ms, .. } => self.bar.set_wait(Some(("asks", *until_ms))),
+            RunEvent::Woke | RunEvent::Session { .. } => {
+                self.bar.set_wait(None);
+                self.waiting = None;
+            }
+            RunEvent::Said { .. }
+            | RunEvent::Tool { .. }
+            | RunEvent::ToolFailed { .. }
+            | RunEvent::Held { .. }
+            | RunEvent::LetGo { .. }
+            | RunEvent::HandedOver { .. }
+            | RunEvent::Trouble { .. }
+            | RunEvent::Silent { .. }
+            | RunEvent::Tried { .. }
+            | RunEvent::Note { .. }
+            | RunEvent::Ended(_) => {}
+        }
+    }
+
+    /// The text of an event; empty if it prints nothing.
+    fn render_event(&mut self, event: &RunEvent) -> (PrintedKind, String) {
+        match event {
+            RunEvent::Said { by, text } => {
+                (PrintedKind::Text, message_lines(*by, text, self.columns()))
+            }
+            RunEvent::Tool { by, name, what } => {
+                (PrintedKind::Tool, tool_line(*by, (name, what), self.columns()))
+            }
+            RunEvent::ToolFailed { by, text } => {
+                let line =
+                    format!("{}  {} {}", indent(*by), paint(term::BAD, "✗"), safe_line(text));
+                (PrintedKind::Tool, cut_line(&line, self.columns()))
+            }
+            RunEvent::GateEnded { name, outcome, took_ms } => {
+                (PrintedKind::Gate, gate_line(name, outcome, *took_ms))
+            }
+            RunEvent::GateStarted { .. } | RunEvent::Standing(_) => {
+                (PrintedKind::Label, String::new())
+            }
+            RunEvent::Ended(report) => {
+                let columns = (self.columns(), self.options.first_line);
+                (PrintedKind::Label, run_report::render_report(report, &self.gates, columns))
+            }
+            RunEvent::Prepared { .. }
+            | RunEvent::Session { .. }
+            | RunEvent::Held { .. }
+            | RunEvent::LetGo { .. }
+            | RunEvent::HandedOver { .. }
+            | RunEvent::Trouble { .. }
+            | RunEvent::Waiting { .. }
+            | RunEvent::Woke
+            | RunEvent::Silent { .. }
+            | RunEvent::Tried { .. }
+            | RunEvent::Question { .. }
+            | RunEvent::Note { .. } => (PrintedKind::Label, self.render_labelled(event)),
+        }
+    }
+
+    /// The text of an event of ralph itself.
+    fn render_labelled(&mut self, event: &RunEvent) -> String {
+        let columns = self.columns();
+        let line = |label: &str, text: &str| styled_label_line(label, text, columns);
+        match event {
+            RunEvent::Prepared { title, project, gates, notes, run } => {
+                prepared_lines((run.as_str(), title, project), (gates, notes), columns)
+            }
+            RunEvent::Session { session, how, number, model, .. } => {
+                let how = match how {
+                    SessionOrigin::Fresh => "starts",
+                    SessionOrigin::Resumed => "resumes",
+                    SessionOrigin::Forked => "starts as a fork",
+                };
+                let model = model.as_ref().map(|model| format!(", {}", safe_line(model)));
+                let model = model.unwrap_or_default();
+                line("session", &format!("{number}: {} {how}{model}", session.short()))
+            }
+            RunEvent::Held { iteration, most, because, missing, .. } => {
+                let count = super::status_bar::with_limit(
+                    &format!("iteration {iteration}"),
+                    most.map(|most| most.to_string()),
+                );
+                let head = line("held", &format!("{count} — {}", safe_line(because)));
+                head + &self.missing_lines(missing)
+            }
+            RunEvent::LetGo { because, .. } => line("let go", &safe_line(because)),
+            RunEvent::HandedOver { why, permille, handoff } => {
+                let full = permille.map(|it| format!("context {} %: ", it / 10));
+                let path = safe_line(&handoff.to_string_lossy());
+                let why = safe_line(why);
+                line(
+                    "over",
+                    &format!("{}{why}; the next session reads `{path}`", full.unwrap_or_default()),
+                )
+            }
+            RunEvent::Trouble { class, text } => match safe_line(text) {
+                text if text.is_empty() => line("trouble", &safe_line(class)),
+                text => line("trouble", &format!("{}: {text}", safe_line(class))),
+            },
+            RunEvent::Waiting { why, until_ms, attempt } => {
+                self.wait_line(why, (*until_ms, *attempt))
+            }
+            RunEvent::Woke => line("resumes", "the wait is over"),
+            RunEvent::Silent { after_ms, done } => {
+                let done = match done {
+                    SilenceResponse::Nudged => "the agent is asked for a sign of life",
+                    SilenceResponse::Restarted => "the agent is restarted",
+                };
+                line("silent", &format!("for {}; {done}", format_duration(*after_ms)))
+            }
+            RunEvent::Tried { remedy, why } => {
+                line("tries", &format!("{}: {}", remedy.name(), safe_line(why)))
+            }
+            RunEvent::Question { text, until_ms } => {
+                let until = (self.options.format_time)(*until_ms);
+                let run = &self.run;
+                let answer = format!(
+                    "answer with `ralph tell {run} \"…\"`; parked at {until} without an answer"
+                );
+                line("asks", &safe_line(text)) + &line("", &answer)
+            }
+            RunEvent::Note { text } => line("note", &safe_line(text)),
+            RunEvent::Said { .. }
+            | RunEvent::Tool { .. }
+            | RunEvent::ToolFailed { .. }
+            | RunEvent::GateStarted { .. }
+            | RunEvent::GateEnded { .. }
+            | RunEvent::Standing(_)
+            | RunEvent::Ended(_) => String::new(),
+        }
+    }
+
+    /// A wait is printed once, although its event repeats every second.
+    fn wait_line(&mut self, why: &str, wait: (u64, u32)) -> String {
+        if self.waiting.replace(wait) == Some(wait) {
+            return String::new();
+        }
+        let (until_ms, attempt) = wait;
+        let left = until_ms.saturating_sub((self.options.now_ms)());
+        let again = if attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
+        let until = (self.options.format_time)(until_ms);
+        let text = format!("{} until {until}{again}: {}", format_duration(left), safe_line(why));
+        styled_label_line("waits", &text, self.columns())
+    }
+
+    /// The first requirements that are not met.
+    fn missing_lines(&self, open: &[MissingRequirement]) -> String {
+        let mut out = String::new();
+        for one in open.iter().take(MAX_MISSING) {
+            let sign = match one.standing {
+                ReportedStatus::Unmet => paint(term::BAD, "✗"),
+                ReportedStatus::Unknown => paint(term::WARN, "?"),
+                ReportedStatus::Pending | ReportedStatus::Advisory => paint(term::DIM, "·"),
+            };
+            let text = format!(
+                "{:LABEL_COLUMNS$}{sign} {}: {}",
+                "",
+                safe_line(&one.name),
+                safe_line(&one.note)
+            );
+            out.push_str(&cut_line(&text, self.columns()));
+            if let Some(first) = &one.first {
+                let text = format!("{:LABEL_COLUMNS$}  {}", "", safe_line(first));
+                out.push_str(&cut_line(&text, self.columns()));
+            }
+        }
+        if open.len() > MAX_MISSING {
+            let more = open.len() - MAX_MISSING;
+            let run = &self.run;
+            out.push_str(&format!("{:LABEL_COLUMNS$}  {more} more: `ralph why {run}`\n", ""));
+        }
+        out
+    }
+}
+
+/// Replaces signs by letters where there is no UTF-8.
+pub(super) fn replace_signs(signs: SignSet, text: &str) -> String {
+    match signs {
+        SignSet::Unicode => text.to_string(),
+        SignSet::Ascii => text
+            .replace('✓', "v")
+            .replace('✗', "x")
+            .replace('·', ".")
+            .replace('—', "-")
+            .replace('▸', ">")
+            .replace('…', "~"),
+    }
+}
+
+fn prepared_lines(
+    (run, title, project): (&str, &str, &PathBuf),
+    (gates, notes): (&[String], &[String]),
+    columns: usize,
+) -> String {
+    let mut out = labelled_line("", &paint(term::BOLD, run), &safe_line(title), columns);
+    let names: Vec<_> = gates.iter().map(|name| safe_line(name)).collect();
+    let names = if names.is_empty() { "none".to_string() } else { names.join(", ") };
+    out.push_str(&styled_label_line(
+        "project",
+        &format!("`{}`", safe_line(&project.to_string_lossy())),
+        columns,
+    ));
+    out.push_str(&styled_label_line("gates", &names, columns));
+    for note in notes {
+        out.push_str(&styled_label_line("note", &safe_line(note), columns));
+    }
+    let stop = format!(
+        "Ctrl-C lets the turn end, twice ends it now; `ralph run --resume {run}` continues"
+    );
+    out + &styled_label_line("stop", &stop, columns)
+}
+
+fn message_lines(by: EventSpeaker, foreign: &str, columns: usize) -> String {
+    let foreign = text::clean(foreign);
+    let foreign = foreign.trim_matches('\n').trim_end();
+    if foreign.is_empty() {
+        return String::new();
+    }
+    let indent = indent(by);
+    let lines: Vec<_> = foreign.lines().collect();
+    let mut out = String::new();
+    for line in lines.iter().take(MAX_TEXT_LINES) {
+        out.push_str(&wrap_line(&indent, line, columns));
+    }
+    if lines.len() > MAX_TEXT_LINES {
+        out.push_str(&format!("{indent}… {} more lines\n", lines.len() - MAX_TEXT_LINES));
+    }
+    out
+}
+
+fn tool_line(by: EventSpeaker, (name, what): (&str, &str), columns: usize) -> String {
+    let (name, what) = (safe_line(name), safe_line(what));
+    let line = format!("{}{} {name}  {what}", indent(by), paint(term::DIM, "·"));
+    cut_line(line.trim_end(), columns)
+}
+
+fn gate_line(name: &str, outcome: &str, took_ms: u64) -> String {
+    let took = describe::short_duration(took_ms);
+    let name = safe_line(name);
+    match outcome {
+        "passed" => format!("  {} {name}  {took}\n", paint(term::GOOD, "✓")),
+        "failed" => format!("  {} {name}  {took}\n", paint(term::BAD, "✗")),
+        "skipped" => format!("  {} {name}  skipped\n", paint(term::DIM, "·")),
+        other => format!("  {} {name}  {}, {took}\n", paint(term::WARN, "?"), safe_line(other)),
+    }
+}
+
+/// Output of subagents is indented further.
+fn indent(by: EventSpeaker) -> String {
+    match by {
+        EventSpeaker::Agent => "  ".to_string(),
+        EventSpeaker::Subagent => "    ".to_string(),
+    }
+}
+
+fn styled_label_line(label: &str, text: &str, columns: usize) -> String {
+    let style = match label {
+        "held" | "trouble" | "silent" => term::BAD,
+        "asks" | "waits" | "note" | "tries" => term::WARN,
+        "over" | "session" | "resumes" => term::BOLD,
+        _ => term::DIM,
+    };
+    labelled_line("", &paint(style, label), text, columns)
+}
+
+/// A label and a text that wraps below itself, with an optional mark in front.
+pub(super) fn labelled_line(mark: &str, label: &str, text: &str, columns: usize) -> String {
+    let head = if mark.is_empty() { label.to_string() } else { format!("{mark} {label}") };
+    let column = if mark.is_empty() { LABEL_COLUMNS } else { LABEL_COLUMNS + 2 };
+    let taken = text_width(&term::strip_styles(&head));
+    let gap = " ".repeat(column.saturating_sub(taken).max(1));
+    let body = wrap_line(&" ".repeat(column), text, columns);
+    format!("{head}{gap}{}", body.get(column..).unwrap_or_default())
+}
+
+/// Cuts a line to the terminal, so that it does not wrap.
+fn cut_line(line: &str, columns: usize) -> String {
+    let is_whole = text_width(&term::strip_styles(line)) < columns;
+    if is_whole {
+        return format!("{line}\n");
+    }
+    format!("{}…\n", term::fit(line, columns.saturating_sub(2)))
+}
+
+/// Wraps one line of text, each line with `indent` and the line's own indentation. A word that is too wide is not
+/// broken, so that it can be copied.
+pub(super) fn wrap_line(indent: &str, line: &str, columns: usize) -> String {
+    let own: String = line.chars().take_while(|char| *char == ' ').take(columns / 3).collect();
+    let room = columns.saturating_sub(text_width(indent) + text_width(&own) + 1).max(20);
+    let mut out = String::new();
+    let mut taken = 0;
+    for word in breakable_words(line, room) {
+        let word_width = text_width(word);
+        if taken == 0 || taken + 1 + word_width > room {
+            if taken > 0 {
+                out.push('\n');
+            }
+            out.push_str(indent);
+            out.push_str(&own);
+            taken = 0;
+        } else {
+            out.push(' ');
+            taken += 1;
+        }
+        out.push_str(word);
+        taken += word_width;
+    }
+    out.push('\n');
+    out
+}
+
+/// Splits at spaces, but not between two backticks as long as there is room, so that commands can be copied.
+fn breakable_words(line: &str, room: usize) -> impl Iterator<Item = &str> {
+    let mut rest = line.trim_start_matches(' ');
+    std::iter::from_fn(move || {
+        let space = |from: usize| rest.get(from..)?.find(' ').map(|at| from + at);
+        let first = space(0).unwrap_or(rest.len());
+        let is_open =
+            |end: usize| rest.get(..end).is_some_and(|it| it.matches('`').count() % 2 == 1);
+        let closing = |from: usize| rest.get(from..)?.find('`').map(|at| from + at + 1);
+        let end = match is_open(first).then(|| closing(first)).flatten() {
+            Some(close) => space(close).unwrap_or(rest.len()),
+            None => first,
+        };
+        let end = if rest.get(..end).is_some_and(|it| text_width(it) > room) { first } else { end };
+        let (word, after) = rest.split_at_checked(end)?;
+        rest = after.trim_start_matches(' ');
+        (!word.is_empty()).then_some(word)
+    })
+}
+
+fn text_width(text: &str) -> usize {
+    text.chars().map(term::width).sum()
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+#[expect(clippy::too_many_lines, reason = "whole outputs are long")]
+mod tests;

@@ -1,0 +1,214 @@
+//! The status bar at the bottom of the terminal: the current activity and the progress of the run.
+
+use crate::describe::{self, safe_line};
+use crate::term::{self, paint};
+use ralph_core::limits::{format_duration, format_usd};
+use ralph_core::text;
+use ralph_drive::run_event::RunProgress;
+
+/// Separates two parts of the bar.
+const SEPARATOR: &str = " · ";
+const MAX_GATE_NAME: usize = 24;
+
+/// The state that the bar shows between two events.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StatusBar {
+    /// The last progress report, and when it came.
+    progress: Option<(RunProgress, u64)>,
+    /// The running gates, with their start times.
+    gates: Vec<(String, u64)>,
+    /// The current wait, with its end.
+    wait: Option<(&'static str, u64)>,
+}
+
+impl StatusBar {
+    pub(super) fn set_progress(&mut self, standing: &RunProgress, now_ms: u64) {
+        self.progress = Some((standing.clone(), now_ms));
+    }
+
+    pub(super) fn gate_started(&mut self, name: &str, now_ms: u64) {
+        self.gates.push((text::clean_line(name, MAX_GATE_NAME), now_ms));
+    }
+
+    pub(super) fn gate_ended(&mut self, name: &str) {
+        let name = text::clean_line(name, MAX_GATE_NAME);
+        self.gates.retain(|(known, _)| *known != name);
+    }
+
+    pub(super) fn set_wait(&mut self, until: Option<(&'static str, u64)>) {
+        self.wait = until;
+    }
+
+    /// As many parts as fit. The last column stays free, because some terminals wrap when it is written. Empty while
+    /// nothing is known.
+    pub(super) fn line(&self, now_ms: u64, columns: usize) -> String {
+        let out = join_fitting(
+            self.current_activity(now_ms).into_iter().chain(self.progress_parts(now_ms)),
+            columns,
+        );
+        if out.is_empty() { out } else { paint(term::DIM, &out) }
+    }
+
+    fn current_activity(&self, now_ms: u64) -> Option<String> {
+        if let Some((what, until_ms)) = self.wait {
+            let left = until_ms.saturating_sub(now_ms);
+            return Some(format!("{what} {}", countdown(left)));
+        }
+        let (name, since_ms) = self.gates.first()?;
+        let more = match self.gates.len() {
+            1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        let took = describe::short_duration(now_ms.saturating_sub(*since_ms));
+        Some(format!("▸ {}{more} {took}", safe_line(name)))
+    }
+
+    fn progress_parts(&self, now_ms: u64) -> Vec<String> {
+        let Some((standing, reported_ms)) = &self.progress else { return Vec::new() };
+        let elapsed = standing.elapsed_ms.saturating_add(now_ms.saturating_sub(*reported_ms));
+        // Avoids milliseconds that change with every redraw.
+        let elapsed = elapsed.max(1000);
+        let mut parts = vec![with_limit(
+            &format!("iteration {}", standing.iteration),
+            standing.max_iterations.map(|most| most.to_string()),
+        )];
+        parts.extend(standing.context_permille.map(|it| format!("context {} %", it / 10)));
+        parts.push(with_limit(
+            &format_usd(standing.spent_micro_usd),
+            standing.max_cost_micro_usd.map(format_usd),
+        ));
+        parts.push(with_limit(
+            &format_duration(elapsed),
+            standing.max_duration_ms.map(format_duration),
+        ));
+        parts.extend(open_text(standing));
+        if let Some(most) = standing.max_tokens {
+            parts.push(format!("{} of {} tokens", short_count(standing.tokens), short_count(most)));
+        }
+        if standing.sessions > 1 {
+            parts.push(format!("session {}", standing.sessions));
+        }
+        parts
+    }
+}
+
+/// Joins as many whole parts as fit. A part is never cut, because a cut number would be another number.
+pub(super) fn join_fitting(parts: impl IntoIterator<Item = String>, columns: usize) -> String {
+    let mut room = columns.saturating_sub(1);
+    let mut out = String::new();
+    for part in parts {
+        let joint = if out.is_empty() { "" } else { SEPARATOR };
+        let width = text_width(joint) + text_width(&part);
+        let Some(left) = room.checked_sub(width) else { break };
+        room = left;
+        out.push_str(joint);
+        out.push_str(&part);
+    }
+    out
+}
+
+/// `3 of 25`, or only `3`.
+pub(super) fn with_limit(what: &str, most: Option<String>) -> String {
+    match most {
+        Some(most) => format!("{what} of {most}"),
+        None => what.to_string(),
+    }
+}
+
+pub(super) fn open_text(standing: &RunProgress) -> Option<String> {
+    match (standing.open?, standing.total) {
+        (0, Some(total)) => Some(format!("all {total} met")),
+        (open, Some(total)) => Some(format!("{open} of {total} open")),
+        (open, None) => Some(format!("{open} open")),
+    }
+}
+
+/// `4:05`, `1:04:05`.
+fn countdown(ms: u64) -> String {
+    let seconds = ms.div_ceil(1000);
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if hours > 0 {
+        format!("{hours}:{minutes:02}:{seconds:02}")
+    } else {
+        format!("{minutes}:{seconds:02}")
+    }
+}
+
+/// `900`, `41k`, `1.2M`.
+fn short_count(tokens: u64) -> String {
+    match tokens {
+        0..1_000 => tokens.to_string(),
+        1_000..1_000_000 => format!("{}k", tokens / 1_000),
+        1_000_000.. if tokens % 1_000_000 < 100_000 => format!("{}M", tokens / 1_000_000),
+        1_000_000.. => format!("{}.{}M", tokens / 1_000_000, tokens % 1_000_000 / 100_000),
+    }
+}
+
+fn text_width(text: &str) -> usize {
+    text.chars().map(term::width).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standing() -> RunProgress {
+        RunProgress {
+            iteration: 3,
+            max_iterations: Some(25),
+            context_permille: Some(410),
+            spent_micro_usd: 1_820_000,
+            max_cost_micro_usd: Some(20_000_000),
+            tokens: 1_240_000,
+            max_tokens: Some(2_000_000),
+            elapsed_ms: 14 * 60_000,
+            max_duration_ms: Some(8 * 3_600_000),
+            sessions: 2,
+            open: Some(2),
+            total: Some(5),
+        }
+    }
+
+    /// The bar never wraps, and parts that do not fit are left out as a whole.
+    #[test]
+    fn bar_fits_the_terminal() {
+        let mut bar = StatusBar::default();
+        assert_eq!(bar.line(0, 100), "");
+        bar.set_progress(&standing(), 1_000);
+        let mut output = String::new();
+        for columns in [140, 100, 60, 40, 20, 10, 0] {
+            let line = term::strip_styles(&bar.line(61_000, columns));
+            assert!(text_width(&line) < columns.max(1), "{columns}: {line}");
+            output.push_str(&format!("{columns:>3} {line}\n"));
+        }
+        bar.gate_started("tests", 50_000);
+        bar.gate_started("clippy", 51_000);
+        output.push_str(&format!("    {}\n", term::strip_styles(&bar.line(62_500, 60))));
+        bar.gate_ended("tests");
+        output.push_str(&format!("    {}\n", term::strip_styles(&bar.line(62_500, 60))));
+        bar.set_wait(Some(("waits", 3_907_000)));
+        output.push_str(&format!("    {}\n", term::strip_styles(&bar.line(62_500, 60))));
+        bar.set_wait(Some(("asks", 1)));
+        output.push_str(&format!("    {}\n", term::strip_styles(&bar.line(62_500, 60))));
+        bar = StatusBar::default();
+        bar.set_progress(
+            &RunProgress { open: Some(0), total: Some(5), ..RunProgress::default() },
+            0,
+        );
+        output.push_str(&format!("    {}\n", term::strip_styles(&bar.line(0, 60))));
+        insta::assert_snapshot!(output, @"
+        140 iteration 3 of 25 · context 41 % · $1.82 of $20 · 15 min of 8 h · 2 of 5 open · 1.2M of 2M tokens · session 2
+        100 iteration 3 of 25 · context 41 % · $1.82 of $20 · 15 min of 8 h · 2 of 5 open · 1.2M of 2M tokens
+         60 iteration 3 of 25 · context 41 % · $1.82 of $20
+         40 iteration 3 of 25 · context 41 %
+         20 iteration 3 of 25
+         10 
+          0 
+            ▸ tests and 1 more 12 s · iteration 3 of 25 · context 41 %
+            ▸ clippy 11 s · iteration 3 of 25 · context 41 %
+            waits 1:04:05 · iteration 3 of 25 · context 41 %
+            asks 0:00 · iteration 3 of 25 · context 41 % · $1.82 of $20
+            iteration 0 · $0 · 1 s · all 5 met
+        ");
+    }
+}

@@ -1,0 +1,185 @@
+//! Plays several scenarios: prints one line each, and a total.
+
+use super::scenario_play::{self, PlayedScenario, SimulateContext};
+use super::simulate_output::OutputMode;
+use super::{GIVEN_HOOKS_NOTE, ScenarioSummaryJson};
+use crate::cmd::print_json;
+use crate::describe::safe_line;
+use crate::failure::CommandFailure;
+use crate::term::{self, BAD, GOOD, paint};
+use crate::{FAILURE, SUCCESS, timeline_view};
+use ralph_sys::clock::Stopwatch;
+use ralph_sys::fs::{self, FileKind};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// The limit on the number of scenarios.
+const MAX_SCENARIOS: usize = 10_000;
+const MAX_DEPTH: usize = 32;
+
+/// The scenarios on the command line. A single file is shown in full.
+pub(super) enum ScenarioSelection {
+    One(PathBuf),
+    Several(Vec<PathBuf>),
+}
+
+#[derive(Serialize)]
+struct ScenarioErrorJson {
+    kind: &'static str,
+    v: u8,
+    path: String,
+    error: String,
+}
+
+/// Expands each directory to the scenarios in it, sorted by path.
+pub(super) fn select_scenarios(paths: &[PathBuf]) -> Result<ScenarioSelection, CommandFailure> {
+    if let [path] = paths
+        && !fs::is_directory(path)
+    {
+        return Ok(ScenarioSelection::One(path.clone()));
+    }
+    let mut all = Vec::new();
+    for path in paths {
+        if !fs::is_directory(path) {
+            all.push(path.clone());
+            continue;
+        }
+        let mut found = Vec::new();
+        collect_scenarios(path, MAX_DEPTH, &mut found)?;
+        if found.is_empty() {
+            let what = format!("there is no scenario in `{}`", path.display());
+            return Err(CommandFailure::new(
+                &what,
+                "scenarios are files whose names end in `.toml`",
+            ));
+        }
+        found.sort();
+        all.append(&mut found);
+    }
+    Ok(ScenarioSelection::Several(all))
+}
+
+/// Skips hidden files and symbolic links.
+fn collect_scenarios(
+    directory: &Path,
+    depth: usize,
+    found: &mut Vec<PathBuf>,
+) -> Result<(), CommandFailure> {
+    for name in fs::list(directory, MAX_SCENARIOS)? {
+        let path = directory.join(&name);
+        if name.as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        match fs::stat_no_follow(&path).map(|stat| stat.kind) {
+            Some(FileKind::Directory) if depth > 0 => collect_scenarios(&path, depth - 1, found)?,
+            Some(FileKind::File) if path.extension().is_some_and(|name| name == "toml") => {
+                found.push(path);
+            }
+            Some(FileKind::Directory | FileKind::File | FileKind::Symlink | FileKind::Other)
+            | None => {}
+        }
+        if found.len() > MAX_SCENARIOS {
+            let what = format!(
+                "there are more than {MAX_SCENARIOS} scenarios in `{}`",
+                directory.display()
+            );
+            return Err(CommandFailure::new(&what, "name fewer of them"));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn play_all(
+    world: &SimulateContext<'_>,
+    paths: &[PathBuf],
+) -> Result<u8, CommandFailure> {
+    let watch = Stopwatch::start();
+    let (mut failed, mut has_mismatches) = (0, false);
+    for path in paths {
+        let played = scenario_play::play_scenario(world, path, OutputMode::Quiet);
+        if world.cancel.is_cancelled() {
+            return Ok(super::INTERRUPTED);
+        }
+        match &played {
+            Ok(played) if played.meets_expectations() => {}
+            Ok(_) => {
+                failed += 1;
+                has_mismatches = true;
+            }
+            Err(_) => failed += 1,
+        }
+        if world.args.json {
+            print_result_json(path, played)?;
+        } else {
+            print_result(world, path, played)?;
+        }
+    }
+    if !world.args.json {
+        let ms = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let total = timeline_view::count_noun(paths.len() as u64, "scenario");
+        let passed = paths.len() - failed;
+        let took = timeline_view::short_time(ms);
+        let gap = if world.args.quiet && failed == 0 { "" } else { "\n" };
+        term::out(&format!("{gap}{total} · {passed} passed · {failed} failed · {took}\n"))?;
+        if has_mismatches && world.hook_overrides.is_any() {
+            term::out(GIVEN_HOOKS_NOTE)?;
+        }
+    }
+    Ok(if failed == 0 { SUCCESS } else { FAILURE })
+}
+
+fn print_result_json(
+    path: &Path,
+    played: Result<PlayedScenario, CommandFailure>,
+) -> Result<(), CommandFailure> {
+    match played {
+        Ok(played) => {
+            for notice in &played.notices {
+                term::err(&format!(
+                    "notice: {}: {notice}\n",
+                    safe_line(&path.display().to_string())
+                ));
+            }
+            print_json(&ScenarioSummaryJson::from_played(path, &played))?;
+        }
+        Err(failure) => {
+            let (path, error) = (path.display().to_string(), failure.message().to_owned());
+            print_json(&ScenarioErrorJson { kind: "error", v: 1, path, error })?;
+            failure.print();
+        }
+    }
+    Ok(())
+}
+
+fn print_result(
+    world: &SimulateContext<'_>,
+    path: &Path,
+    played: Result<PlayedScenario, CommandFailure>,
+) -> Result<(), CommandFailure> {
+    let shown = safe_line(&path.display().to_string());
+    match played {
+        Ok(played) => {
+            let mut out = String::new();
+            if !played.meets_expectations() {
+                out.push_str(&format!("{} {shown}\n", paint(BAD, "✗")));
+                for line in played.view.mismatches(&played.mismatches) {
+                    out.push_str(&format!("    {line}\n"));
+                }
+                for notice in &played.notices {
+                    out.push_str(&format!("    notice: {notice}\n"));
+                }
+            } else if !world.args.quiet {
+                out.push_str(&format!("{} {shown}\n", paint(GOOD, "✓")));
+            }
+            if let Some(root) = &played.kept {
+                out.push_str(&format!("    the files are in {}\n", root.display()));
+            }
+            term::out(&out)?;
+        }
+        Err(failure) => {
+            term::out(&format!("{} {shown}: {}\n", paint(BAD, "✗"), safe_line(failure.message())))?;
+            failure.print();
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! The arguments of `ralph simulate`.
+
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ralph simulate scenarios/stop/exit-2.toml
+  ralph simulate scenarios/try --hook ./my-stop-hook.sh
+  ralph simulate scenarios/try/too-early.toml --project ~/my-app
+  ralph simulate scenarios/try/edits-and-stops.toml --hook PreToolUse=./my-guard.sh
+  ralph simulate scenarios/stop/exit-2.toml --client
+  ralph simulate --record ~/.claude/projects/-home-you-app/5999882c.jsonl > scenario.toml
+  ralph simulate scenario.toml --settings .claude/settings.json --json \\
+    | jq 'select(.kind == \"hook\")'
+
+A scenario runs its commands and hooks with your permissions, in a
+scratch directory. `~` and `$HOME` are a scratch home there, in hooks
+too: yours is not visible. The exit code is 0 if all expectations are
+met.")]
+pub(crate) struct SimulateArgs {
+    /// Play these scenarios, or all `*.toml` in a directory; `-` is stdin
+    #[arg(value_name = "SCENARIO", required_unless_present = "record")]
+    pub scenarios: Vec<PathBuf>,
+    /// Print a scenario made from this transcript, and play nothing
+    #[arg(long, value_name = "TRANSCRIPT", conflicts_with_all = ["scenarios", "settings", "hook", "project", "client", "keep", "quiet", "json"])]
+    pub record: Option<PathBuf>,
+    /// Use the real client with a scripted model [default: `claude` on PATH]
+    #[arg(
+        long,
+        value_name = "PROGRAM",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "claude"
+    )]
+    pub client: Option<PathBuf>,
+    /// Replace the scenario's hooks by those of this settings file
+    ///
+    /// Its plugins and project settings are replaced too. Scripts in `hooks/` next to the file are copied.
+    #[arg(long, value_name = "FILE")]
+    pub settings: Option<PathBuf>,
+    /// Replace the scenario's hooks by this command, for `Stop` (repeatable)
+    ///
+    /// Its plugins are replaced too. `EVENT=COMMAND` is a hook for another event.
+    #[arg(long, value_name = "[EVENT=]COMMAND")]
+    pub hook: Vec<String>,
+    /// Play in a copy of this project, with its hooks
+    ///
+    /// The copy has no `.git` and no links. The project's hooks in `.claude` replace the hooks and plugins of the
+    /// scenario, and the scenario's files are added to the copy.
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+    /// Keep the scratch directory, and print its path
+    #[arg(long)]
+    pub keep: bool,
+    /// Print only the result; of several scenarios, only the failed ones
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Print one JSON object per line; of several scenarios, the summaries
+    #[arg(long)]
+    pub json: bool,
+}

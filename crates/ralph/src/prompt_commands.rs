@@ -1,0 +1,298 @@
+//! Carries out the `/ralph:…` commands that a person types in a session. They do what the commands of the same name
+//! do in a terminal, and return their text as the answer to the prompt.
+
+use crate::cmd::{adjust, start, status, verify, why};
+use crate::failure::CommandFailure;
+use crate::term;
+use ralph_core::id::RunId;
+use ralph_core::limits::LimitOverrides;
+use ralph_core::record::OptIn;
+use ralph_core::slash_command::{GoalKind, GoalRequest, SlashCommand, WaiveCommand};
+use ralph_core::verdict::Verdict;
+use ralph_home::store;
+use ralph_home::world::World;
+use ralph_hook::adjustments::RunAdjustment;
+use ralph_hook::control::{self, CommandCaller, RunOrSession};
+use ralph_hook::overview;
+use ralph_hook::phases;
+use ralph_hook::prompts::{self, CommandRequest};
+use ralph_hook::takeover;
+use ralph_sys::clock::Deadline;
+use std::path::PathBuf;
+
+/// How many decisions `/ralph:why` shows: about as many as fit below a prompt.
+const SHOWN_DECISIONS: usize = 5;
+
+pub(crate) fn run_prompt_command(world: &World, request: &CommandRequest<'_>) -> Verdict {
+    let done = match &request.typed {
+        SlashCommand::Start(wish) => start_run(world, request, wish),
+        SlashCommand::Status => status(world, request).map(|text| text_answer(&text)),
+        SlashCommand::Why => why(world, request).map(|text| text_answer(&text)),
+        SlashCommand::Verify => verify(world, request).map(|text| text_answer(&text)),
+        SlashCommand::Pause => pause(world, request).map(|text| text_answer(&text)),
+        SlashCommand::Resume(name) => resume(world, request, name.as_deref()),
+        SlashCommand::Cancel => cancel(world, request).map(|text| text_answer(&text)),
+        SlashCommand::Ask => Ok(Verdict::Allow),
+        SlashCommand::Approve => approve(world, request),
+        SlashCommand::Tell(text) => tell(world, request, text).map(|text| text_answer(&text)),
+        SlashCommand::Waive(wish) => waive(world, request, wish).map(|text| text_answer(&text)),
+        SlashCommand::Limits(bounds) => {
+            limits(world, request, bounds).map(|text| text_answer(&text))
+        }
+    };
+    done.unwrap_or_else(|failure| text_answer(&format!("ralph: {}", failure.to_plain_text())))
+}
+
+fn text_answer(text: &str) -> Verdict {
+    Verdict::AnswerPrompt { text: term::strip_styles(text).trim_end().to_string() }
+}
+
+fn start_run(
+    world: &World,
+    request: &CommandRequest<'_>,
+    wish: &GoalRequest,
+) -> Result<Verdict, CommandFailure> {
+    let project = project_dir(world, request)?;
+    let demand = start::StartRequest {
+        session: request.session.clone(),
+        goal: wish.goal.as_bytes().to_vec(),
+        max_iterations: wish.max_iterations,
+        max_duration: wish.max_duration_ms,
+        max_cost_micro_usd: wish.max_cost_micro_usd,
+        stuck_after: wish.stuck_after,
+        min_iterations: wish.min_iterations,
+        features: wish.features.iter().map(PathBuf::from).collect(),
+        plans: wish.plans.iter().map(PathBuf::from).collect(),
+        tasks: if wish.tasks { OptIn::Yes } else { OptIn::No },
+        promise: wish.promise.clone(),
+        checklist: if wish.checklist { OptIn::Yes } else { OptIn::No },
+        gates: start::GateSelection::Policy,
+        complexity: wish.complexity,
+        prompt: request.prompt.id.clone(),
+        phases: match wish.kind {
+            GoalKind::Goal => OptIn::No,
+            GoalKind::Orchestrator => OptIn::Yes,
+        },
+        transcript_length: prompts::transcript_length(request.prompt),
+        max_tokens: None,
+        handover_at_permille: None,
+        drive: None,
+        id: None,
+        here: project.clone(),
+        project,
+    };
+    if let Some(run) = &request.run
+        && control::is_untouched(&world.home, run)?
+    {
+        // The person withdrew the prompt before its first answer and sends it again.
+        let named = RunOrSession::Run(run.clone());
+        control::cancel_run_or_session(
+            &world.home,
+            &named,
+            CommandCaller::Session,
+            &world.step_deadline(),
+        )?;
+    }
+    let begun = match start::begin_run(&world.env, &world.home, &demand) {
+        Ok(begun) => begun,
+        // The hook is registered twice, and the other process started the run first.
+        Err(_) if prompts::is_duplicate_start(world, request) => return Ok(Verdict::Allow),
+        Err(failure) => return Err(failure),
+    };
+    let run = &begun.run;
+    let phases = match wish.kind {
+        GoalKind::Goal => String::new(),
+        GoalKind::Orchestrator => {
+            let path = phases::view_path(&world.home, request.session);
+            format!(
+                "The work goes in phases: `ralph orchestrator show` lists what is missing and who does it. Report what you have done \
+                 with `ralph orchestrator set …` or in `{}`. The person approves the plan with `/ralph:approve`.\n",
+                path.display()
+            )
+        }
+    };
+    let terms = term::strip_styles(&start::contract_lines(run));
+    let terms = terms.lines().map(str::trim).collect::<Vec<_>>().join("\n");
+    let context = format!(
+        "ralph holds this session from now on (run {}): you can stop when it finds the work done in the current tree, \
+         not when you say so.\n{terms}\n{phases}\
+         Work on what the person asked for. If only a person can decide something, run `ralph ask \"…\"` and stop; \
+         to wait for something outside, run `ralph wait \"…\" --for 20m` and stop; if a requirement is wrong, run \
+         `ralph dispute REQUIREMENT \"…\"` and go on with the rest. `ralph status` shows the state of the run.\n",
+        run.id,
+    );
+    let title = if run.title.is_empty() { String::new() } else { format!(": {}", run.title) };
+    let mut notice = format!("ralph: run {} holds this session{title}\n{terms}\n", run.id);
+    for note in &begun.notes {
+        notice.push_str(&format!("note: {note}\n"));
+    }
+    notice.push_str("`/ralph:status` shows its state, `/ralph:cancel` ends it");
+    Ok(Verdict::AddContext { context, notice: Some(notice) })
+}
+
+fn project_dir(world: &World, request: &CommandRequest<'_>) -> Result<PathBuf, CommandFailure> {
+    let cwd = request.prompt.cwd.as_deref().map(PathBuf::from);
+    let found = world.env.project_dir().or(cwd).filter(|path| path.is_absolute());
+    let found = found.ok_or_else(|| {
+        CommandFailure::new(
+            "cannot determine the project directory",
+            "start the client in the project directory",
+        )
+    })?;
+    start::resolve_directory(&found, &found)
+}
+
+fn status(world: &World, request: &CommandRequest<'_>) -> Result<String, CommandFailure> {
+    match last_run(world, request)? {
+        Some(run) => status::render_run(&world.home, &run),
+        None => Ok(no_run_text()),
+    }
+}
+
+fn why(world: &World, request: &CommandRequest<'_>) -> Result<String, CommandFailure> {
+    match last_run(world, request)? {
+        Some(run) => {
+            let history = overview::run_history(&world.home, &run)?;
+            Ok(why::render_history(&history, SHOWN_DECISIONS))
+        }
+        None => Ok(no_run_text()),
+    }
+}
+
+fn verify(world: &World, request: &CommandRequest<'_>) -> Result<String, CommandFailure> {
+    verify::render_verification(world, request.session, request.run.as_ref())
+}
+
+fn pause(world: &World, request: &CommandRequest<'_>) -> Result<String, CommandFailure> {
+    let run = held_run(request)?;
+    match control::pause_run(&world.home, run, CommandCaller::Session, &world.step_deadline()) {
+        // A hook that is registered twice pauses twice.
+        Ok(()) | Err(control::ControlError::NothingToDo { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(format!("ralph: run {run} is paused; `/ralph:resume` holds the agent again"))
+}
+
+fn resume(
+    world: &World,
+    request: &CommandRequest<'_>,
+    name: Option<&str>,
+) -> Result<Verdict, CommandFailure> {
+    let run = match (name, &request.run) {
+        (Some(name), _) => match control::resolve_name(&world.home, name)? {
+            RunOrSession::Run(run) => run,
+            RunOrSession::Session(_) => {
+                return Err(CommandFailure::new(
+                    "no run has that name",
+                    "`ralph status` lists the runs",
+                ));
+            }
+        },
+        (None, Some(run)) => run.clone(),
+        (None, None) => takeover::find_resumable_run(&world.home, &project_dir(world, request)?)?,
+    };
+    match takeover::resume_in_session(world, &run, request) {
+        Ok(()) | Err(control::ControlError::NothingToDo { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(text_answer(&format!(
+        "ralph: run {run} holds this session again from the next stop on; now tell the agent what to do\n{}",
+        status::render_run(&world.home, &run)?
+    )))
+}
+
+fn cancel(world: &World, request: &CommandRequest<'_>) -> Result<String, CommandFailure> {
+    let run = held_run(request)?;
+    let named = RunOrSession::Run(run.clone());
+    control::cancel_run_or_session(
+        &world.home,
+        &named,
+        CommandCaller::Session,
+        &world.step_deadline(),
+    )?;
+    Ok(format!("ralph: run {run} is cancelled; the session is free, and nothing was deleted"))
+}
+
+/// Approves the plan, and reports it to the agent too, because the agent waits for it.
+fn approve(world: &World, request: &CommandRequest<'_>) -> Result<Verdict, CommandFailure> {
+    let run = held_run(request)?;
+    phases::approve_plan(&world.home, run, CommandCaller::Session, &world.step_deadline())?;
+    Ok(Verdict::AddContext {
+        context: format!(
+            "ralph: the person approved the plan of run {run}. Go on with the work.\n"
+        ),
+        notice: Some(format!("ralph: the plan of run {run} is approved")),
+    })
+}
+
+fn tell(world: &World, request: &CommandRequest<'_>, text: &str) -> Result<String, CommandFailure> {
+    let run = held_run(request)?;
+    let done = adjust::send_message(
+        &world.env,
+        &session_adjustment(world, run, &world.step_deadline()),
+        text,
+    )?;
+    Ok(format!("ralph: run {run}: {done}"))
+}
+
+fn waive(
+    world: &World,
+    request: &CommandRequest<'_>,
+    wish: &WaiveCommand,
+) -> Result<String, CommandFailure> {
+    let run = held_run(request)?;
+    let deadline = world.step_deadline();
+    let speech = session_adjustment(world, run, &deadline);
+    let done = match wish {
+        WaiveCommand::List => {
+            let listed = adjust::waiver_lines(&store::load_run(&world.home, run)?);
+            let nothing = format!("ralph: nothing is waived in run {run}");
+            return Ok(if listed.is_empty() { nothing } else { listed });
+        }
+        WaiveCommand::Undo(name) => adjust::withdraw_waiver(&speech, name)?,
+        WaiveCommand::Requirement { name, why, until } => {
+            adjust::waive_requirement(&world.env, &speech, (name, why, until))?
+        }
+    };
+    Ok(format!("ralph: run {run}: {done}"))
+}
+
+fn limits(
+    world: &World,
+    request: &CommandRequest<'_>,
+    bounds: &LimitOverrides,
+) -> Result<String, CommandFailure> {
+    let run = held_run(request)?;
+    let (_, done) =
+        adjust::change_limits(&session_adjustment(world, run, &world.step_deadline()), bounds)?;
+    Ok(format!("ralph: run {run}: {done}"))
+}
+
+fn session_adjustment<'a>(
+    world: &'a World,
+    run: &'a RunId,
+    deadline: &'a Deadline,
+) -> RunAdjustment<'a> {
+    RunAdjustment { home: &world.home, run, caller: CommandCaller::Session, deadline }
+}
+
+fn held_run<'a>(request: &'a CommandRequest<'_>) -> Result<&'a RunId, CommandFailure> {
+    let hint = "`/ralph:goal …` starts a run, `ralph status` lists the runs";
+    request.run.as_ref().ok_or_else(|| CommandFailure::new("no run holds this session", hint))
+}
+
+/// The run that holds the session, or the last one that did.
+fn last_run(world: &World, request: &CommandRequest<'_>) -> Result<Option<RunId>, CommandFailure> {
+    if let Some(run) = &request.run {
+        return Ok(Some(run.clone()));
+    }
+    match control::resolve_name(&world.home, request.session.as_str()) {
+        Ok(RunOrSession::Run(run)) => Ok(Some(run)),
+        Ok(RunOrSession::Session(_)) | Err(control::ControlError::UnknownName(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn no_run_text() -> String {
+    "ralph: no run holds this session; `/ralph:goal …` starts one".to_string()
+}

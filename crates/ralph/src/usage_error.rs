@@ -1,0 +1,172 @@
+//! Usage errors: turns clap's errors into the format of every other error, with a hint.
+
+use crate::failure::CommandFailure;
+use crate::term;
+use crate::{FAILURE, SUCCESS};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use ralph_core::text;
+
+/// Flags of Claude Code that are useful for a driven agent. `ralph run` takes them only after `--`.
+const AGENT_FLAGS: [&str; 36] = [
+    "--add-dir",
+    "--agents",
+    "--allow-dangerously-skip-permissions",
+    "--allowed-tools",
+    "--allowedTools",
+    "--append-system-prompt",
+    "--append-system-prompt-file",
+    "--autocompact",
+    "--betas",
+    "--brief",
+    "--chrome",
+    "--dangerously-skip-permissions",
+    "--debug",
+    "--debug-file",
+    "--disable-slash-commands",
+    "--disallowed-tools",
+    "--disallowedTools",
+    "--effort",
+    "--exclude-dynamic-system-prompt-sections",
+    "--fallback-model",
+    "--ide",
+    "--include-hook-events",
+    "--include-partial-messages",
+    "--mcp-config",
+    "--no-chrome",
+    "--permission-mode",
+    "--plugin-dir",
+    "--plugin-url",
+    "--restricted",
+    "--safe-mode",
+    "--setting-sources",
+    "--strict-mcp-config",
+    "--system-prompt",
+    "--system-prompt-file",
+    "--tools",
+    "-d",
+];
+
+/// Exit code 1, not clap's 2: 2 means "block" to a host and "limit reached" to a script.
+pub(crate) fn report_parse_error(
+    error: &clap::Error,
+    command: &clap::Command,
+    first: Option<&str>,
+) -> u8 {
+    if !error.use_stderr() {
+        return match term::out(&error.render().ansi().to_string()) {
+            Ok(_) => SUCCESS,
+            Err(failure) => {
+                failure.print();
+                FAILURE
+            }
+        };
+    }
+    match usage_failure(error, command, first) {
+        Some(failure) => failure.print(),
+        None => term::err(&error.render().ansi().to_string()),
+    }
+    FAILURE
+}
+
+/// `None` if clap's own text is to be printed.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "clap's kinds are open; the rest keeps clap's text"
+)]
+fn usage_failure(
+    error: &clap::Error,
+    command: &clap::Command,
+    first: Option<&str>,
+) -> Option<CommandFailure> {
+    let texts = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => vec![text.clone()],
+        Some(ContextValue::Strings(texts)) => texts.clone(),
+        Some(_) | None => Vec::new(),
+    };
+    let text = |kind| texts(kind).into_iter().next();
+    let known = first.filter(|first| command.find_subcommand(first).is_some());
+    let help = match known {
+        Some(name) => format!("run `ralph {name} --help`"),
+        None => "run `ralph --help`".to_string(),
+    };
+    match error.kind() {
+        ErrorKind::UnknownArgument => {
+            let name = text(ContextKind::InvalidArg)?;
+            Some(unknown_argument((&name, text(ContextKind::SuggestedArg)), known, help))
+        }
+        ErrorKind::InvalidSubcommand => {
+            let name = text(ContextKind::InvalidSubcommand)?;
+            let of = known.and_then(|known| command.find_subcommand(known)).unwrap_or(command);
+            let hint = text::nearest(&name, of.get_subcommands().map(clap::Command::get_name))
+                .map(|near| format!("did you mean `{near}`?"));
+            let what = format!("unknown command `{}`", text::clean_line(&name, 80));
+            Some(CommandFailure::new(&what, &hint.unwrap_or(help)))
+        }
+        ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
+            let name = argument_name(&text(ContextKind::InvalidArg)?);
+            let value = text(ContextKind::InvalidValue).unwrap_or_default();
+            let choices = texts(ContextKind::ValidValue).join(", ");
+            let why = std::error::Error::source(error).map(ToString::to_string);
+            let hint = match (why, choices.is_empty()) {
+                (Some(why), _) => why,
+                (None, false) => format!("possible values: {choices}"),
+                (None, true) => help,
+            };
+            let what = if value.is_empty() {
+                format!("`{name}` needs a value")
+            } else {
+                format!("`{name}` cannot be `{}`", text::clean_line(&value, 80))
+            };
+            Some(CommandFailure::new(&what, &hint))
+        }
+        ErrorKind::MissingRequiredArgument => {
+            let name = argument_name(&text(ContextKind::InvalidArg)?);
+            Some(CommandFailure::new(&format!("`{name}` is missing"), &help))
+        }
+        ErrorKind::TooManyValues => {
+            let name = argument_name(&text(ContextKind::InvalidArg)?);
+            Some(CommandFailure::new(&format!("`{name}` takes no value"), &help))
+        }
+        ErrorKind::ArgumentConflict => {
+            let name = argument_name(&text(ContextKind::InvalidArg)?);
+            let what = match argument_name(&text(ContextKind::PriorArg)?) {
+                other if other == name => format!("`{name}` is given more than once"),
+                other => format!("`{name}` and `{other}` cannot be used together"),
+            };
+            Some(CommandFailure::new(&what, &help))
+        }
+        _ => None,
+    }
+}
+
+fn unknown_argument(
+    (name, similar): (&str, Option<String>),
+    of: Option<&str>,
+    help: String,
+) -> CommandFailure {
+    let hint = match (name.starts_with('-'), similar) {
+        _ if of == Some("run") && is_agent_flag(name) => {
+            "put the agent's flags after `--`, as in `ralph run \"…\" -- --permission-mode acceptEdits`"
+                .to_string()
+        }
+        (_, Some(similar)) => format!("did you mean `{similar}`?"),
+        (false, None) if of == Some("start") => {
+            "give the goal with `--goal-file FILE`, or on stdin with `--goal-file -`".to_string()
+        }
+        (_, None) => help,
+    };
+    let noun = if name.starts_with('-') { "option" } else { "argument" };
+    CommandFailure::new(&format!("unknown {noun} `{}`", text::clean_line(name, 80)), &hint)
+}
+
+/// Whether it is a flag of the driven agent rather than one of ralph's.
+fn is_agent_flag(name: &str) -> bool {
+    AGENT_FLAGS.contains(&name.split('=').next().unwrap_or(name))
+}
+
+/// Strips clap's decoration: `RUN|SESSION` from `<RUN|SESSION>...`, `--session` from `--session <ID>`, `--client` from
+/// `--client[=<PROGRAM>]`.
+fn argument_name(name: &str) -> String {
+    let name = name.trim_start_matches(['<', '[']);
+    name.split([' ', '<', '>', '[', ']', '=', '.']).next().unwrap_or_default().to_string()
+}

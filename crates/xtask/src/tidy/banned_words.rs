@@ -1,0 +1,83 @@
+//! Rejects words that narrate a plan or mark unfinished work.
+
+use super::{TidyException, TidyFile};
+
+const BANNED: [&str; 7] = ["Step #", "per spec", "as requested", "for now", "TODO", "FIXME", "XXX"];
+
+const REASON: &str = "it searches the user's code for these words";
+
+const EXCEPTIONS: &[TidyException] = &[
+    TidyException { path: "crates/ralph-check/src/", what: "TODO", reason: REASON },
+    TidyException { path: "crates/ralph-check/src/", what: "FIXME", reason: REASON },
+    TidyException { path: "crates/ralph-check/src/", what: "XXX", reason: REASON },
+    TidyException { path: "crates/ralph-check/src/", what: "for now", reason: REASON },
+    TidyException { path: "crates/ralph-check/tests/check/lines.rs", what: "TODO", reason: REASON },
+    TidyException {
+        path: "crates/ralph-check/tests/check/lines.rs",
+        what: "FIXME",
+        reason: REASON,
+    },
+    TidyException { path: "crates/ralph-check/tests/check/lines.rs", what: "XXX", reason: REASON },
+    TidyException { path: "crates/ralph/tests/it/tamper.rs", what: "TODO", reason: REASON },
+    TidyException { path: "crates/ralph-gates/src/findings/", what: "TODO", reason: REASON },
+];
+
+pub(crate) fn check_words(source: &TidyFile) -> Vec<String> {
+    if source.path == "crates/xtask/src/tidy/words.rs" {
+        return Vec::new();
+    }
+    let mut complaints = Vec::new();
+    for (number, line) in source.text.lines().enumerate() {
+        for word in BANNED.into_iter().filter(|word| contains_word(line, word)) {
+            if !EXCEPTIONS.iter().any(|except| except.covers(source, word)) {
+                complaints.push(format!(
+                    "{}:{}: `{word}`: {}",
+                    source.path,
+                    number + 1,
+                    line.trim()
+                ));
+            }
+        }
+    }
+    complaints
+}
+
+/// Whether a line contains a whole word; `#` stands for a digit. Lower-case phrases match case-insensitively.
+fn contains_word(line: &str, word: &str) -> bool {
+    let is_phrase = !word.starts_with(char::is_uppercase);
+    let line = if is_phrase { line.to_lowercase() } else { line.to_owned() };
+    let (start, digit) = word.split_once('#').map_or((word, false), |(start, _)| (start, true));
+    line.match_indices(start).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        let after = line[at + start.len()..].chars().next();
+        let is_part = |char: char| char.is_alphanumeric() || char == '_';
+        let ends = if digit {
+            after.is_some_and(|char| char.is_ascii_digit())
+        } else {
+            !after.is_some_and(is_part)
+        };
+        ends && !before.is_some_and(is_part)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_words_match() {
+        for (line, word, expected) in [
+            ("// Step 3: write it", "Step #", true),
+            ("enum Step { Write }", "Step #", false),
+            ("good enough For Now.", "for now", true),
+            ("what to wait for nowadays", "for now", false),
+            ("// TODO: all of it", "TODO", true),
+            ("the TodoWrite tool", "TODO", false),
+            ("ENABLE_TODO_TOOLS=1", "TODO", false),
+            ("mktemp XXXXXX", "XXX", false),
+            ("as specified per special rule", "per spec", false),
+        ] {
+            assert_eq!(contains_word(line, word), expected, "{line}");
+        }
+    }
+}
