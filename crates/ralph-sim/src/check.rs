@@ -1,5 +1,5 @@
-//! Compares a timeline with the expectations of its scenario. Entries are checked as they happen and only mismatches are
-//! kept, so memory use does not grow with the length of the scenario.
+//! Compares a timeline with the expectations of its scenario. Entries are checked as they happen and only mismatches
+//! are kept, so memory use does not grow with the length of the scenario.
 
 use crate::scenario::ScenarioExpectations;
 use crate::stage::ScratchProject;

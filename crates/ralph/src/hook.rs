@@ -127,7 +127,10 @@ fn parse_args(args: &[OsString]) -> ParsedHookArgs {
                 Some(value) => match BlockStyle::parse_name(&value) {
                     Some(known) => style = known,
                     None => {
-                        return usage_error("the style must be exit2, context or json, not", &value);
+                        return usage_error(
+                            "the style must be exit2, context or json, not",
+                            &value,
+                        );
                     }
                 },
                 None => return usage_error("no value for", "--style"),

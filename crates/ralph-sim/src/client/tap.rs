@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The script reads its input in a new session (`setsid`), because the client kills the remaining hooks as soon as one of
-/// them has decided. At compactions it prints nothing, because the client passes that output to the model.
+/// The script reads its input in a new session (`setsid`), because the client kills the remaining hooks as soon as
+/// one of them has decided. At compactions it prints nothing, because the client passes that output to the model.
 const TAP_SCRIPT: &str = r#"#!/bin/sh
 name=$$
 while [ -e "${0%/*}/taps/$name.json" ]; do name=$name-1; done

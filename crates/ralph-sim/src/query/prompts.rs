@@ -187,8 +187,8 @@ fn apply_prompt_answers(
     None
 }
 
-/// Finds a slash command of the user, the project or a plugin. Returns its source and its text without front matter. The
-/// part before a colon is a directory or a plugin.
+/// Finds a slash command of the user, the project or a plugin. Returns its source and its text without front matter.
+/// The part before a colon is a directory or a plugin.
 fn find_slash_command(host: &SimulatedClient<'_>, name: &str) -> Option<(&'static str, String)> {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_');
     let parts: Vec<&str> = name.split(':').collect();

@@ -170,8 +170,8 @@ impl EventOutcome {
         stopped.or_else(|| Some(self.blocking_answers().first()?.feedback()))
     }
 
-    /// The texts that the model reads besides the feedback: reasons of blocks (at a stop only those given in JSON, which
-    /// the client repeats) and added context.
+    /// The texts that the model reads besides the feedback: reasons of blocks (at a stop only those given in JSON,
+    /// which the client repeats) and added context.
     pub(crate) fn side_texts(&self) -> Vec<String> {
         let is_stop = matches!(self.event, "Stop" | "SubagentStop" | "TeammateIdle");
         let mut asides = Vec::new();

@@ -317,8 +317,8 @@ impl SessionRecorder {
         }
     }
 
-    /// A transcript has no stop summaries if there were no hooks, or if an older client wrote it. Then blocks are counted
-    /// from the feedback.
+    /// A transcript has no stop summaries if there were no hooks, or if an older client wrote it. Then blocks are
+    /// counted from the feedback.
     fn expectations(&self) -> ScenarioExpectations {
         let has_summaries = self.stops > 0;
         let held: Vec<_> =

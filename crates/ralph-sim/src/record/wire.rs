@@ -1,4 +1,5 @@
-//! The fields of a transcript line that are read. All are untyped, so that an unexpected type only makes a field absent.
+//! The fields of a transcript line that are read. All are untyped, so that an unexpected type only makes a field
+//! absent.
 
 use serde::Deserialize;
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! Plays a scenario with `ralph run`, which drives the real client with a scripted model, or the fake client. The events
-//! that `ralph run` prints form the timeline.
+//! Plays a scenario with `ralph run`, which drives the real client with a scripted model, or the fake client. The
+//! events that `ralph run` prints form the timeline.
 //!
 //! ```text
 //! scenario ─ scratch ─▶ ralph run ARGS --json ─▶ agent ─▶ the client ─▶ server: the script
@@ -125,8 +125,8 @@ struct RunnerPlay<'a, 'b> {
     events: Receiver<RunnerPlayEvent>,
     model: RequestCounter,
     runs: Vec<PlayedRun>,
-    /// Runners that have exited. They are kept, because dropping one would kill the processes that it left behind, which
-    /// must be detected instead.
+    /// Runners that have exited. They are kept, because dropping one would kill the processes that it left behind,
+    /// which must be detected instead.
     exited: Vec<LineProcess>,
     due: Vec<(Deadline, InterventionAction)>,
 }

@@ -5,8 +5,8 @@ use crate::scenario::{InterventionAction, RunnerIntervention, Scenario};
 /// Maximum delay of a crash after a request. By then the answer, its tools, the stop and the gates are done.
 const MAX_DELAY_MS: u64 = 400;
 
-/// The same scenario with random crashes. The final status and exit code are not expected: a runner that is killed after
-/// the run has ended leaves nothing to resume.
+/// The same scenario with random crashes. The final status and exit code are not expected: a runner that is killed
+/// after the run has ended leaves nothing to resume.
 pub fn with_random_crashes(scenario: &Scenario, seed: u64, requests: u64) -> Scenario {
     let mut scenario = scenario.clone();
     if let Some(runner) = &mut scenario.runner {

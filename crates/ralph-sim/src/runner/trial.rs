@@ -1,4 +1,5 @@
-//! Runs a whole scenario with a runner, from an empty directory to the list of mismatches, for tests that repeat it often.
+//! Runs a whole scenario with a runner, from an empty directory to the list of mismatches, for tests that repeat it
+//! often.
 
 use super::{RunnerPlayError, play};
 use crate::check::{ExpectationMismatch, ExpectationWatcher};

@@ -1,4 +1,5 @@
-//! A scenario: a scratch project, the hooks under test, the steps of the person and the agent, and the expected outcome.
+//! A scenario: a scratch project, the hooks under test, the steps of the person and the agent, and the expected
+//! outcome.
 
 mod expect;
 mod near;

@@ -36,8 +36,8 @@ pub fn read(path: &Path) -> Result<Scenario, ScenarioError> {
     parse(&text, path)
 }
 
-/// Reads the script of the fake client. It needs no `person` steps, because the program that drives the client sends the
-/// prompts. A scenario with `only` keeps its player.
+/// Reads the script of the fake client. It needs no `person` steps, because the program that drives the client sends
+/// the prompts. A scenario with `only` keeps its player.
 pub fn read_for_fake_client(path: &Path) -> Result<Scenario, ScenarioError> {
     let bytes = fs::read(path, MAX_SCENARIO_BYTES)?;
     let text = String::from_utf8(bytes).map_err(|_| ScenarioError::NotText(path.to_owned()))?;

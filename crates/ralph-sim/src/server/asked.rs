@@ -70,7 +70,8 @@ impl MessagesRequest {
         if self.agent.is_some() {
             return RequestOrigin::Agent(self.agent.clone());
         }
-        // Without these headers a subagent is recognized by its task, so an equal prompt of a person is mistaken for it.
+        // Without these headers a subagent is recognized by its task, so an equal prompt of a person is mistaken for
+        // it.
         if !self.names_agents && script.has_subagent(&self.first_user_text()) {
             return RequestOrigin::Agent(None);
         }

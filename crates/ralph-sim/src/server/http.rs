@@ -296,8 +296,8 @@ impl HttpConnection {
         if self.is_last() { "connection: close\r\n" } else { "" }
     }
 
-    /// Closes the connection after the client has read the answer. Closing a socket with unread input would reset it and
-    /// could discard the answer.
+    /// Closes the connection after the client has read the answer. Closing a socket with unread input would reset it
+    /// and could discard the answer.
     pub(super) fn close(mut self) {
         self.stream.shutdown(std::net::Shutdown::Write).ok();
         let deadline = Deadline::after(Duration::from_millis(200));

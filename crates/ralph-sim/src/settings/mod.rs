@@ -1,7 +1,8 @@
 //! Loads hooks from settings files and plugins, as leniently as the client does.
 //!
-//! Measured on the pinned client, 2.1.325: the client ignores a whole file if it is not JSON or has a known setting of a
-//! wrong type; among the hooks it drops only the invalid entry. It reports neither. Here each is a [`SettingsNotice`].
+//! Measured on the pinned client, 2.1.325: the client ignores a whole file if it is not JSON or has a known setting
+//! of a wrong type; among the hooks it drops only the invalid entry. It reports neither. Here each is a
+//! [`SettingsNotice`].
 
 mod entry;
 

@@ -1,9 +1,9 @@
 //! Writes a session's transcript in the format of the client (2.1.325), for hooks and tools to read.
 //!
-//! It contains prompts, answers, tool results, hook output, compactions, errors, interruptions, and at the end the last
-//! prompt and the cost, with the client's keys in the client's order. It leaves out records that only the client reads:
-//! its standing context and its accounting of requests. Two differences remain: keys inside a tool's input and structured
-//! result are sorted, and a manual compaction has its keys in the order of an automatic one.
+//! It contains prompts, answers, tool results, hook output, compactions, errors, interruptions, and at the end the
+//! last prompt and the cost, with the client's keys in the client's order. It leaves out records that only the client
+//! reads: its standing context and its accounting of requests. Two differences remain: keys inside a tool's input and
+//! structured result are sorted, and a manual compaction has its keys in the order of an automatic one.
 
 mod attached;
 mod ids;

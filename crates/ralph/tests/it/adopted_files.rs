@@ -1,13 +1,13 @@
 //! State files of other tools, adopted as requirements of a session. They hold a stop once per prompt.
 
-use crate::sandbox::{Ended, SESSION, Sandbox, write_at};
+use crate::sandbox::{CommandOutcome, SESSION, Sandbox, write_file};
 use insta::assert_snapshot;
 
 /// The four manual checks from the specification of these files.
 #[test]
 fn the_checks_of_the_file_specification_pass() {
-    let sandbox = Sandbox::named("project");
-    let hook = |input: &str| sandbox.hook(input).code;
+    let sandbox = Sandbox::without_git("project");
+    let hook = |input: &str| sandbox.run_hook(input).code;
     assert_eq!(hook(r#"{"stop_hook_active": true}"#), Some(0));
     assert_eq!(hook(r#"{"stop_hook_active": false, "session_id": "test-123"}"#), Some(0));
     sandbox.write_state(
@@ -22,12 +22,12 @@ fn the_checks_of_the_file_specification_pass() {
     assert_eq!(hook(r#"{"stop_hook_active": false, "session_id": "test-789"}"#), Some(0));
 }
 
-fn held_by(files: &[(&str, &str)]) -> (Sandbox, Ended) {
+fn stop_with_files(files: &[(&str, &str)]) -> (Sandbox, CommandOutcome) {
     let sandbox = Sandbox::new();
     for (path, text) in files {
         sandbox.write_state(&format!("{SESSION}/{path}"), text);
     }
-    let ended = sandbox.stop(SESSION, r#","stop_hook_active":false"#);
+    let ended = sandbox.send_stop(SESSION, r#","stop_hook_active":false"#);
     (sandbox, ended)
 }
 
@@ -38,8 +38,8 @@ const ORCHESTRATOR: &str = r#"{"phase":"implementation","verified_done":false,"c
 
 #[test]
 fn an_unfinished_orchestrator_is_held_once_with_the_missing_conditions() {
-    let (sandbox, ended) = held_by(&[("orchestrator.json", ORCHESTRATOR)]);
-    assert_snapshot!(sandbox.tidy(&ended.to_string()), @r#"
+    let (sandbox, ended) = stop_with_files(&[("orchestrator.json", ORCHESTRATOR)]);
+    assert_snapshot!(sandbox.normalize(&ended.to_string()), @r#"
     exit 2
     --- stdout
     {}
@@ -60,11 +60,11 @@ fn an_unfinished_orchestrator_is_held_once_with_the_missing_conditions() {
 
     Next: Finish what is open in `orchestrator.json`, then set its `verified_done` to true. Then stop again
     "#);
-    let again = sandbox.stop(SESSION, r#","stop_hook_active":true"#);
+    let again = sandbox.send_stop(SESSION, r#","stop_hook_active":true"#);
     assert!(again.is_allow(), "{again}");
-    let next_prompt = sandbox.stop(SESSION, r#","stop_hook_active":false"#);
+    let next_prompt = sandbox.send_stop(SESSION, r#","stop_hook_active":false"#);
     assert!(next_prompt.is_block(), "{next_prompt}");
-    assert_eq!(sandbox.rules(SESSION), ["block", "hold-once", "block"]);
+    assert_eq!(sandbox.fired_rules(SESSION), ["block", "hold-once", "block"]);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn uncommitted_changes_hold_an_orchestrator_but_are_advisory_for_a_loop() {
     let sandbox = Sandbox::new();
     sandbox.write("new.txt", "x");
     sandbox.write_state(&format!("{SESSION}/orchestrator.json"), done);
-    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").to_string()), @"
+    assert_snapshot!(sandbox.normalize(&sandbox.send_stop(SESSION, "").to_string()), @"
     exit 2
     --- stdout
     {}
@@ -91,7 +91,7 @@ fn uncommitted_changes_hold_an_orchestrator_but_are_advisory_for_a_loop() {
     Next: Commit the changes that belong to the work. Then stop again
     ");
     sandbox.commit();
-    assert!(sandbox.stop(SESSION, "").is_allow());
+    assert!(sandbox.send_stop(SESSION, "").is_allow());
 
     let sandbox = Sandbox::new();
     sandbox.write("new.txt", "x");
@@ -99,9 +99,9 @@ fn uncommitted_changes_hold_an_orchestrator_but_are_advisory_for_a_loop() {
         &format!("{SESSION}/loop.json"),
         r#"{"task":"fix all type errors","iteration":3,"max_iterations":25,"verified_done":true}"#,
     );
-    assert!(sandbox.stop(SESSION, "").is_allow());
+    assert!(sandbox.send_stop(SESSION, "").is_allow());
     sandbox.write_state(&format!("{SESSION}/loop.json"), r#"{"task":"fix all type errors","iteration":3,"max_iterations":25,"verified_done":false,"last_error":"Type error in src/auth.ts:42"}"#);
-    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").to_string()), @"
+    assert_snapshot!(sandbox.normalize(&sandbox.send_stop(SESSION, "").to_string()), @"
     exit 2
     --- stdout
     {}
@@ -143,7 +143,7 @@ fn each_file_holds_exactly_while_its_work_is_open() {
         ("tasks/1.txt", r#"{"status":"pending"}"#, false),
     ];
     for (path, text, holds) in cases {
-        let (_, ended) = held_by(&[(path, text)]);
+        let (_, ended) = stop_with_files(&[(path, text)]);
         assert_eq!(
             (ended.is_block(), ended.is_allow()),
             (*holds, !holds),
@@ -171,12 +171,12 @@ fn an_unreadable_file_is_reported_and_does_not_hold() {
             {
                 continue;
             }
-            let (sandbox, ended) = held_by(&[(name, broken)]);
+            let (sandbox, ended) = stop_with_files(&[(name, broken)]);
             assert!(ended.is_allow(), "{name} {broken:?}: {ended}");
             let faults = sandbox.status()["faults"].as_array().unwrap().clone();
             assert_eq!(faults.len(), 1, "{name} {broken:?}: {faults:?}");
             assert!(faults[0]["what"].as_str().unwrap().contains(name.rsplit('/').next().unwrap()));
-            sandbox.stop(SESSION, "");
+            sandbox.send_stop(SESSION, "");
             assert_eq!(sandbox.status()["faults"].as_array().unwrap().len(), 1, "reported once");
         }
     }
@@ -188,11 +188,11 @@ fn a_directory_or_fifo_in_place_of_a_file_neither_hangs_nor_holds() {
         let sandbox = Sandbox::new();
         let path = sandbox.ralph_home("state").join(SESSION).join(name);
         if name == "tasks" {
-            write_at(&path, "a file");
+            write_file(&path, "a file");
         } else {
             std::fs::create_dir_all(&path).unwrap();
         }
-        let ended = sandbox.stop(SESSION, "");
+        let ended = sandbox.send_stop(SESSION, "");
         assert!(ended.is_allow(), "{name}: {ended}");
         assert_eq!(sandbox.status()["faults"].as_array().unwrap().len(), 1, "{name}");
     }
@@ -202,14 +202,14 @@ fn a_directory_or_fifo_in_place_of_a_file_neither_hangs_nor_holds() {
     let made =
         std::process::Command::new("mkfifo").arg(directory.join("orchestrator.json")).status();
     assert!(made.unwrap().success());
-    let ended = sandbox.stop(SESSION, "");
+    let ended = sandbox.send_stop(SESSION, "");
     assert!(ended.is_allow(), "{ended}");
 }
 
 #[test]
 fn session_files_add_requirements_to_the_run() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start([
+    let run = sandbox.start_run([
         "--goal-file",
         "-",
         "--completion-promise",
@@ -222,30 +222,30 @@ fn session_files_add_requirements_to_the_run() {
         r#"{"status":"pending","subject":"write docs"}"#,
     );
     let promise = r#","last_assistant_message":"<promise>DONE</promise>""#;
-    assert!(sandbox.stop(SESSION, promise).is_block());
+    assert!(sandbox.send_stop(SESSION, promise).is_block());
     sandbox.write("a.txt", "progress");
     let continuing = format!(r#"{promise},"stop_hook_active":true"#);
     assert!(
-        sandbox.stop(SESSION, &continuing).is_block(),
+        sandbox.send_stop(SESSION, &continuing).is_block(),
         "a run's counter bounds it, not the host's flag"
     );
     sandbox.write_state(&format!("{SESSION}/tasks/1.json"), r#"{"status":"completed"}"#);
-    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, promise).notice()).split(" and ").next().unwrap(), @"ralph: claimed: make it work — all 2 requirements are claimed to be met after 2 iterations");
-    assert_eq!(sandbox.standing(&run), ("claimed".to_string(), 2));
+    assert_snapshot!(sandbox.normalize(&sandbox.send_stop(SESSION, promise).notice()).split(" and ").next().unwrap(), @"ralph: claimed: make it work — all 2 requirements are claimed to be met after 2 iterations");
+    assert_eq!(sandbox.run_status(&run), ("claimed".to_string(), 2));
 }
 
 /// A host that never sets `stop_hook_active` cannot make files hold a prompt for ever.
 #[test]
 fn files_hold_a_prompt_once_even_without_stop_hook_active() {
-    let (sandbox, first) = held_by(&[("orchestrator.json", ORCHESTRATOR)]);
+    let (sandbox, first) = stop_with_files(&[("orchestrator.json", ORCHESTRATOR)]);
     assert!(first.is_block());
     let prompt = r#","stop_hook_active":false,"prompt_id":"p1""#;
-    assert!(sandbox.stop(SESSION, prompt).is_block());
-    assert!(sandbox.stop(SESSION, prompt).is_allow());
+    assert!(sandbox.send_stop(SESSION, prompt).is_block());
+    assert!(sandbox.send_stop(SESSION, prompt).is_allow());
     assert!(
-        sandbox.stop(SESSION, r#","prompt_id":"p2""#).is_block(),
+        sandbox.send_stop(SESSION, r#","prompt_id":"p2""#).is_block(),
         "another prompt is held again"
     );
-    let in_a_row = (0..100).take_while(|_| sandbox.stop(SESSION, "").is_block()).count();
+    let in_a_row = (0..100).take_while(|_| sandbox.send_stop(SESSION, "").is_block()).count();
     assert!(in_a_row <= 25, "{in_a_row} consecutive blocks without a prompt id");
 }

@@ -1,6 +1,6 @@
 //! `ralph checkpoint`: listing, comparing, restoring and pruning the checkpoints of a run.
 
-use crate::sandbox::{Ended, SESSION, Sandbox, ended, spawn};
+use crate::sandbox::{CommandOutcome, SESSION, Sandbox, run_command, spawn_with_input};
 use insta::assert_snapshot;
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,25 +8,25 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
-const GOAL: [&str; 2] = ["--goal-file", "-"];
+const GOAL_FROM_STDIN: [&str; 2] = ["--goal-file", "-"];
 
-fn checkpoint(sandbox: &Sandbox, args: &[&str]) -> Ended {
+fn run_checkpoint(sandbox: &Sandbox, args: &[&str]) -> CommandOutcome {
     sandbox.ralph(["checkpoint"].iter().chain(args))
 }
 
-fn succeed(sandbox: &Sandbox, args: &[&str]) -> Ended {
-    let ended = checkpoint(sandbox, args);
+fn checkpoint_succeeds(sandbox: &Sandbox, args: &[&str]) -> CommandOutcome {
+    let ended = run_checkpoint(sandbox, args);
     assert_eq!(ended.code, Some(0), "{args:?}: {ended}");
     ended
 }
 
 /// Mode and contents of every file, without the objects and refs of checkpoints.
-fn files(directory: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+fn project_files(directory: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let is_ours = |path: &Path| {
         let path = path.strip_prefix(directory).unwrap();
         path.starts_with(".git/objects") || path.starts_with(".git/refs/ralph")
     };
-    let found = crate::sandbox::files(directory).into_iter();
+    let found = crate::sandbox::read_files(directory).into_iter();
     found
         .filter(|(path, _)| !is_ours(path))
         .map(|(path, bytes)| {
@@ -36,7 +36,7 @@ fn files(directory: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
         .collect()
 }
 
-fn settings() -> insta::Settings {
+fn snapshot_settings() -> insta::Settings {
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]");
     settings.add_filter(r"\d\d:\d\d:\d\d", "[time]");
@@ -45,28 +45,28 @@ fn settings() -> insta::Settings {
 }
 
 /// A run with three checkpoints and a later change.
-fn scene() -> (Sandbox, String) {
+fn run_with_checkpoints() -> (Sandbox, String) {
     let sandbox = Sandbox::new();
     sandbox.write(".gitignore", "ignored\n");
     sandbox.write("src/lib.rs", "one\ntwo\n");
     sandbox.write("run.sh", "#!/bin/sh\n");
     sandbox.commit();
     sandbox.write("ignored", "mine");
-    let run = sandbox.start(GOAL);
-    succeed(&sandbox, &["make", &run]);
+    let run = sandbox.start_run(GOAL_FROM_STDIN);
+    checkpoint_succeeds(&sandbox, &["make", &run]);
     sandbox.write("src/lib.rs", "one\n2\nthree\n");
     sandbox.write("notes/new.txt", "untracked\n");
-    succeed(&sandbox, &["make", &run]);
+    checkpoint_succeeds(&sandbox, &["make", &run]);
     fs::remove_file(sandbox.project().join("run.sh")).unwrap();
     sandbox.write("data.bin", [0, 159, 146, 150]);
-    succeed(&sandbox, &["make", &run]);
+    checkpoint_succeeds(&sandbox, &["make", &run]);
     sandbox.write("README.md", "changed\u{1b}[31m\n");
     (sandbox, run)
 }
 
 #[test]
 fn checkpoints_are_listed_compared_and_restored() {
-    let (sandbox, run) = scene();
+    let (sandbox, run) = run_with_checkpoints();
     let run = run.as_str();
     let calls: &[&[&str]] = &[
         &["list", run],
@@ -85,10 +85,10 @@ fn checkpoints_are_listed_compared_and_restored() {
     ];
     let mut shown = String::new();
     for args in calls {
-        let ended = succeed(&sandbox, args);
+        let ended = checkpoint_succeeds(&sandbox, args);
         shown.push_str(&format!("$ ralph checkpoint {}\n{}\n", args.join(" "), ended.stdout));
     }
-    settings().bind(|| assert_snapshot!(sandbox.tidy(&shown), @r#"
+    snapshot_settings().bind(|| assert_snapshot!(sandbox.normalize(&shown), @r#"
     $ ralph checkpoint list [run]
     [run]  3 checkpoints of `$ROOT/project`
             0  [time]  by hand
@@ -164,8 +164,8 @@ fn checkpoints_are_listed_compared_and_restored() {
 
 #[test]
 fn refusals_come_with_a_hint() {
-    let (sandbox, run) = scene();
-    let fresh = sandbox.start_for("other", GOAL);
+    let (sandbox, run) = run_with_checkpoints();
+    let fresh = sandbox.start_run_for("other", GOAL_FROM_STDIN);
     let run = run.as_str();
     let calls: &[&[&str]] = &[
         &["list", "nope"],
@@ -178,16 +178,16 @@ fn refusals_come_with_a_hint() {
         &["prune", run],
         &["lits"],
     ];
-    let before = files(sandbox.project());
+    let before = project_files(sandbox.project());
     let mut shown = String::new();
     for args in calls {
-        let refused = checkpoint(&sandbox, args);
+        let refused = run_checkpoint(&sandbox, args);
         assert_eq!((refused.code, &*refused.stdout), (Some(1), ""), "{args:?}: {refused}");
         shown.push_str(&format!("$ ralph checkpoint {}\n{}", args.join(" "), refused.stderr));
     }
-    assert!(files(sandbox.project()) == before);
-    let shown = sandbox.tidy(&shown);
-    settings().bind(|| {
+    assert!(project_files(sandbox.project()) == before);
+    let shown = sandbox.normalize(&shown);
+    snapshot_settings().bind(|| {
         assert_snapshot!(shown, @"
         $ ralph checkpoint list nope
         error: `nope` is neither a run nor a session that ralph knows
@@ -232,27 +232,27 @@ fn a_restore_changes_the_work_tree_and_nothing_else() {
     sandbox.git(&["add", "edited"]);
     sandbox.write("edited", "dirty\r\n");
     sandbox.write("untracked", "u");
-    let run = sandbox.start(GOAL);
-    let before = files(sandbox.project());
-    succeed(&sandbox, &["make", &run]);
-    assert!(files(sandbox.project()) == before, "a checkpoint changes no file");
+    let run = sandbox.start_run(GOAL_FROM_STDIN);
+    let before = project_files(sandbox.project());
+    checkpoint_succeeds(&sandbox, &["make", &run]);
+    assert!(project_files(sandbox.project()) == before, "a checkpoint changes no file");
     sandbox.write("edited", "by the agent\n");
     sandbox.write("more", "by the agent\n");
     fs::remove_file(sandbox.project().join("untracked")).unwrap();
-    succeed(&sandbox, &["restore", &run, "0", "--yes"]);
-    assert!(files(sandbox.project()) == before);
+    checkpoint_succeeds(&sandbox, &["restore", &run, "0", "--yes"]);
+    assert!(project_files(sandbox.project()) == before);
 }
 
 /// The state before the restore is checkpointed first, so a kill at any write loses nothing.
 #[test]
 fn a_restore_killed_at_any_write_can_be_undone_and_repeated() {
-    let (sandbox, run) = scene();
-    succeed(&sandbox, &["make", &run]);
-    let now = files(sandbox.project());
-    succeed(&sandbox, &["restore", &run, "0", "--yes"]);
-    let then = files(sandbox.project());
-    succeed(&sandbox, &["restore", &run, "3", "--yes"]);
-    assert!(files(sandbox.project()) == now);
+    let (sandbox, run) = run_with_checkpoints();
+    checkpoint_succeeds(&sandbox, &["make", &run]);
+    let now = project_files(sandbox.project());
+    checkpoint_succeeds(&sandbox, &["restore", &run, "0", "--yes"]);
+    let then = project_files(sandbox.project());
+    checkpoint_succeeds(&sandbox, &["restore", &run, "3", "--yes"]);
+    assert!(project_files(sandbox.project()) == now);
     let mut killed = 0;
     // The point after one write and the point before the next are equivalent, so every second one is enough.
     for point in (1..).step_by(2) {
@@ -260,28 +260,28 @@ fn a_restore_killed_at_any_write_can_be_undone_and_repeated() {
         command
             .args(["checkpoint", "restore", &run, "0", "--yes"])
             .env("RALPH_FAILPOINT", format!("kill:{point}"));
-        let output = spawn(&mut command, b"").wait_with_output().unwrap();
+        let output = spawn_with_input(&mut command, b"").wait_with_output().unwrap();
         let was_killed = output.status.signal() == Some(9);
         if !was_killed {
             assert_eq!(output.status.code(), Some(0), "{output:?}");
-            assert!(files(sandbox.project()) == then);
+            assert!(project_files(sandbox.project()) == then);
             break;
         }
         killed += 1;
         if point % 16 == 1 {
-            succeed(&sandbox, &["restore", &run, "0", "--yes"]);
-            assert!(files(sandbox.project()) == then, "repeated after point {point}");
+            checkpoint_succeeds(&sandbox, &["restore", &run, "0", "--yes"]);
+            assert!(project_files(sandbox.project()) == then, "repeated after point {point}");
         }
-        succeed(&sandbox, &["restore", &run, "3", "--yes"]);
-        assert!(files(sandbox.project()) == now, "undone after point {point}");
+        checkpoint_succeeds(&sandbox, &["restore", &run, "3", "--yes"]);
+        assert!(project_files(sandbox.project()) == now, "undone after point {point}");
     }
     assert!(killed > 15, "only {killed} points: the writes are not instrumented");
 }
 
 #[test]
 fn an_agent_may_list_and_compare_but_not_restore_or_prune() {
-    let (sandbox, run) = scene();
-    let before = files(sandbox.project());
+    let (sandbox, run) = run_with_checkpoints();
+    let before = project_files(sandbox.project());
     for (args, code) in [
         (vec!["list", &run], 0),
         (vec!["diff", &run], 0),
@@ -291,22 +291,22 @@ fn an_agent_may_list_and_compare_but_not_restore_or_prune() {
     ] {
         let mut command = sandbox.command();
         command.arg("checkpoint").args(&args).env("CLAUDECODE", "1");
-        let ended = ended(&mut command, b"");
+        let ended = run_command(&mut command, b"");
         assert_eq!(ended.code, Some(code), "{args:?}: {ended}");
     }
-    assert!(files(sandbox.project()) == before);
-    let listed = succeed(&sandbox, &["list", &run, "--json"]);
+    assert!(project_files(sandbox.project()) == before);
+    let listed = checkpoint_succeeds(&sandbox, &["list", &run, "--json"]);
     let listed: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
     assert_eq!(listed["checkpoints"].as_array().unwrap().len(), 3);
 }
 
 #[test]
 fn pruning_an_ended_run_removes_every_ref() {
-    let (sandbox, run) = scene();
-    succeed(&sandbox, &["diff", &run, "0"]);
+    let (sandbox, run) = run_with_checkpoints();
+    checkpoint_succeeds(&sandbox, &["diff", &run, "0"]);
     assert_eq!(sandbox.ralph(["cancel", SESSION]).code, Some(0));
-    let pruned = succeed(&sandbox, &["prune", &run, "--json"]);
+    let pruned = checkpoint_succeeds(&sandbox, &["prune", &run, "--json"]);
     assert_eq!(pruned.stdout, format!("{{\"v\":1,\"run\":\"{run}\",\"pruned\":3}}\n"));
-    let left = crate::sandbox::files(&sandbox.project().join(".git/refs/ralph"));
+    let left = crate::sandbox::read_files(&sandbox.project().join(".git/refs/ralph"));
     assert_eq!(left, []);
 }

@@ -3,47 +3,47 @@
 use crate::sandbox::{SESSION, Sandbox};
 use std::fs;
 
-const PROMISE: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
+const PROMISE_ARGS: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
 
 /// R-L4a: after a cancel every stop is allowed, whichever files are restored, until a person starts a new run.
 #[test]
 fn a_cancelled_run_stays_cancelled_when_its_files_are_restored() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(PROMISE);
-    assert!(sandbox.stop(SESSION, "").is_block());
-    let alive = sandbox.snapshot();
+    let run = sandbox.start_run(PROMISE_ARGS);
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    let alive = sandbox.read_home();
     let cancelled = sandbox.ralph(["cancel", &run]);
     assert_eq!(cancelled.code, Some(0), "{cancelled}");
     for _ in 0..2 {
-        assert!(sandbox.stop(SESSION, "").is_allow());
+        assert!(sandbox.send_stop(SESSION, "").is_allow());
     }
     for (path, bytes) in &alive {
         fs::write(path, bytes).unwrap();
     }
-    assert!(sandbox.stop(SESSION, "").is_allow(), "an older state does not revive it");
+    assert!(sandbox.send_stop(SESSION, "").is_allow(), "an older state does not revive it");
     sandbox.write_state(&format!("{SESSION}/orchestrator.json"), r#"{"verified_done":false}"#);
-    assert!(sandbox.stop(SESSION, "").is_allow(), "nor does another tool's file");
-    assert_eq!(sandbox.standing(&run).0, "cancelled");
+    assert!(sandbox.send_stop(SESSION, "").is_allow(), "nor does another tool's file");
+    assert_eq!(sandbox.run_status(&run).0, "cancelled");
 
     fs::remove_file(sandbox.ralph_home("state").join(SESSION).join("orchestrator.json")).unwrap();
-    sandbox.start(PROMISE);
-    assert!(sandbox.stop(SESSION, "").is_block(), "a new start arms it");
+    sandbox.start_run(PROMISE_ARGS);
+    assert!(sandbox.send_stop(SESSION, "").is_block(), "a new start arms it");
 }
 
 #[test]
 fn a_session_held_only_by_files_can_be_cancelled() {
     let sandbox = Sandbox::new();
     sandbox.write_state("abc/orchestrator.json", r#"{"verified_done":false}"#);
-    assert!(sandbox.stop("abc", "").is_block());
+    assert!(sandbox.send_stop("abc", "").is_block());
     assert_eq!(sandbox.ralph(["cancel", "abc"]).code, Some(0));
-    assert!(sandbox.stop("abc", "").is_allow());
+    assert!(sandbox.send_stop("abc", "").is_allow());
 }
 
 /// R-L4d: a cancel that is incomplete does not report success.
 #[test]
 fn an_incomplete_cancel_reports_the_remaining_file() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(PROMISE);
+    let run = sandbox.start_run(PROMISE_ARGS);
     // The tombstone is written first and frees the session; a failure after it must still be reported.
     let pointer = sandbox.ralph_home("sessions").join(SESSION);
     fs::remove_file(&pointer).unwrap();
@@ -51,56 +51,57 @@ fn an_incomplete_cancel_reports_the_remaining_file() {
     let ended = sandbox.ralph(["cancel", &run]);
     assert_eq!(ended.code, Some(1), "{ended}");
     assert!(ended.stderr.contains(pointer.to_str().unwrap()), "{ended}");
-    assert!(sandbox.stop(SESSION, "").is_allow());
+    assert!(sandbox.send_stop(SESSION, "").is_allow());
 }
 
 #[test]
 fn cancelling_an_unknown_or_ended_run_fails_without_changes() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(PROMISE);
+    let run = sandbox.start_run(PROMISE_ARGS);
     assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0));
-    let before = sandbox.snapshot();
+    let before = sandbox.read_home();
     for name in [run.as_str(), "nope", "../../x", ""] {
         let ended = sandbox.ralph(["cancel", name]);
         assert_eq!(ended.code, Some(1), "{name}: {ended}");
     }
-    assert_eq!(sandbox.snapshot(), before);
+    assert_eq!(sandbox.read_home(), before);
 }
 
 #[test]
 fn a_paused_run_does_not_hold() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(PROMISE);
-    assert!(sandbox.stop(SESSION, "").is_block());
+    let run = sandbox.start_run(PROMISE_ARGS);
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     assert_eq!(sandbox.ralph(["pause", &run]).code, Some(0));
-    assert!(sandbox.stop(SESSION, "").is_allow());
-    assert_eq!(sandbox.standing(&run), ("paused".to_string(), 1));
+    assert!(sandbox.send_stop(SESSION, "").is_allow());
+    assert_eq!(sandbox.run_status(&run), ("paused".to_string(), 1));
     assert_eq!(sandbox.ralph(["pause", &run]).code, Some(1));
     assert_eq!(sandbox.ralph(["resume", SESSION]).code, Some(0));
-    assert!(sandbox.stop(SESSION, "").is_block());
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     assert_eq!(sandbox.ralph(["resume", &run]).code, Some(1));
-    assert_eq!(sandbox.rules(&run), ["block", "off", "block"]);
+    assert_eq!(sandbox.fired_rules(&run), ["block", "off", "block"]);
 }
 
 #[test]
 fn an_agent_cannot_control_the_run_that_holds_it() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(PROMISE);
+    let run = sandbox.start_run(PROMISE_ARGS);
     let agents = sandbox.ralph_home("runs");
-    let before = sandbox.snapshot();
+    let before = sandbox.read_home();
     for action in ["cancel", "pause", "resume"] {
         let mut command = sandbox.command();
         command.args([action, &run]).env("CLAUDECODE", "1");
-        let ended = crate::sandbox::ended(&mut command, b"");
+        let ended = crate::sandbox::run_command(&mut command, b"");
         assert_eq!(ended.code, Some(1), "{ended}");
     }
-    assert_eq!(sandbox.snapshot(), before);
+    assert_eq!(sandbox.read_home(), before);
 
     // Without the variable, a descendant of the host process that owns the run still counts as the agent.
     let mut hook = sandbox.command();
     hook.args(["hook", "claude"]).env("CLAUDE_PID", std::process::id().to_string());
     assert!(
-        crate::sandbox::ended(&mut hook, sandbox.stop_event(SESSION, "").as_bytes()).is_block()
+        crate::sandbox::run_command(&mut hook, sandbox.stop_event(SESSION, "").as_bytes())
+            .is_block()
     );
     let ended = sandbox.ralph(["cancel", &run]);
     assert_eq!(ended.code, Some(1), "{ended}");
@@ -110,15 +111,18 @@ fn an_agent_cannot_control_the_run_that_holds_it() {
 #[test]
 fn the_environment_and_the_kill_switch_allow_every_stop() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(PROMISE);
+    let run = sandbox.start_run(PROMISE_ARGS);
     let mut off = sandbox.command();
     off.args(["hook", "claude"]).env("RALPH_OFF", "1");
-    assert!(crate::sandbox::ended(&mut off, sandbox.stop_event(SESSION, "").as_bytes()).is_allow());
+    assert!(
+        crate::sandbox::run_command(&mut off, sandbox.stop_event(SESSION, "").as_bytes())
+            .is_allow()
+    );
     fs::write(sandbox.ralph_home("off"), "").unwrap();
-    assert!(sandbox.stop(SESSION, "").is_allow());
-    assert_eq!(sandbox.standing(&run).1, 0);
+    assert!(sandbox.send_stop(SESSION, "").is_allow());
+    assert_eq!(sandbox.run_status(&run).1, 0);
     fs::remove_file(sandbox.ralph_home("off")).unwrap();
-    assert!(sandbox.stop(SESSION, "").is_block());
+    assert!(sandbox.send_stop(SESSION, "").is_block());
 }
 
 /// Exactly one of many concurrent starts for a session succeeds, and cancelling the previous run does not undo it.
@@ -130,7 +134,7 @@ fn concurrent_starts_give_a_session_one_run() {
             .map(|_| {
                 let mut command = sandbox.command();
                 command.args(["start", "--session", SESSION, "--completion-promise", "X"]);
-                crate::sandbox::spawn(&mut command, b"")
+                crate::sandbox::spawn_with_input(&mut command, b"")
             })
             .collect();
         let started = starts
@@ -139,7 +143,7 @@ fn concurrent_starts_give_a_session_one_run() {
             .filter(|output| output.status.success())
             .count();
         assert_eq!(started, 1, "round {round}");
-        assert!(sandbox.stop(SESSION, "").is_block(), "round {round}");
+        assert!(sandbox.send_stop(SESSION, "").is_block(), "round {round}");
         assert_eq!(sandbox.ralph(["cancel", SESSION]).code, Some(0));
     }
 }
@@ -148,18 +152,18 @@ fn concurrent_starts_give_a_session_one_run() {
 #[test]
 fn an_agent_can_start_a_run_only_for_its_own_session() {
     let sandbox = Sandbox::new();
-    sandbox.hook("garbage");
+    sandbox.run_hook("garbage");
     let agent = |args: &[&str]| {
         let mut command = sandbox.command();
         command.args(args).env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION);
-        crate::sandbox::ended(&mut command, b"goal").code
+        crate::sandbox::run_command(&mut command, b"goal").code
     };
     assert_eq!(agent(&["start", "--session", "another", "--goal-file", "-"]), Some(1));
     assert_eq!(agent(&["status", "--clear-trouble"]), Some(1));
     assert_eq!(sandbox.status()["faults"].as_array().unwrap().len(), 1);
     assert_eq!(agent(&["start", "--goal-file", "-"]), Some(0));
-    assert!(sandbox.stop(SESSION, "").is_block());
-    assert!(sandbox.stop("another", "").is_allow());
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    assert!(sandbox.send_stop("another", "").is_allow());
     assert_eq!(sandbox.ralph(["status", "--clear-trouble"]).stdout, "1 fault cleared\n");
     assert_eq!(sandbox.status()["faults"].as_array().unwrap().len(), 0);
 }
@@ -167,8 +171,8 @@ fn an_agent_can_start_a_run_only_for_its_own_session() {
 #[test]
 fn an_ambiguous_prefix_names_both_sessions() {
     let sandbox = Sandbox::new();
-    sandbox.start_for("abcd1111-x", PROMISE);
-    sandbox.start_for("abcd1111-y", PROMISE);
+    sandbox.start_run_for("abcd1111-x", PROMISE_ARGS);
+    sandbox.start_run_for("abcd1111-y", PROMISE_ARGS);
     let ended = sandbox.ralph(["status", "abcd1"]);
     assert_eq!(ended.code, Some(1));
     assert_eq!(
@@ -182,7 +186,7 @@ fn an_ambiguous_prefix_names_both_sessions() {
 #[test]
 fn cancelling_a_locked_run_frees_the_session_and_reports_the_rest() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(PROMISE);
+    let run = sandbox.start_run(PROMISE_ARGS);
     let lock = fs::File::open(sandbox.ralph_home("runs").join(&run).join("lock")).unwrap();
     lock.lock().unwrap();
     let ended = sandbox.ralph(["cancel", &run]);
@@ -194,7 +198,7 @@ fn cancelling_a_locked_run_frees_the_session_and_reports_the_rest() {
         "{ended}"
     );
     drop(lock);
-    assert!(sandbox.stop(SESSION, "").is_allow());
-    assert_eq!(sandbox.standing(&run).0, "cancelled");
+    assert!(sandbox.send_stop(SESSION, "").is_allow());
+    assert_eq!(sandbox.run_status(&run).0, "cancelled");
     assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0), "a second cancel completes it");
 }

@@ -1,7 +1,7 @@
 //! Runs whose runner or agent is killed at random moments, with the fake client. `cargo xtask e2e` does the same with
 //! the real client.
 
-use crate::simulate::SCENARIOS;
+use crate::simulate::SCENARIO_DIR;
 use ralph_sim::check::ExpectationMismatch;
 use ralph_sim::runner::{run_trial, with_random_crashes};
 use ralph_sim::scenario::{self, RunnerIntervention, Scenario};
@@ -15,39 +15,41 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// No attempt starts after this time.
-const LONG: Duration = Duration::from_secs(20);
+const MAX_TEST_TIME: Duration = Duration::from_secs(20);
 /// More than there are cores, because a run mostly waits.
-const AT_ONCE: usize = 4;
-const FEWEST: u64 = 10;
-const MOST: u64 = 300;
+const PARALLEL_ATTEMPTS: usize = 4;
+const MIN_ATTEMPTS: u64 = 10;
+const MAX_ATTEMPTS: u64 = 300;
 /// Model requests of a run in which no process is killed.
-const REQUESTS: u64 = 8;
+const UNDISTURBED_REQUESTS: u64 = 8;
 /// The differential test with the real client uses the lower seeds.
-const FIRST: u64 = 1_000;
+const FIRST_SEED: u64 = 1_000;
 
-struct Fault {
+struct FailedAttempt {
     seed: u64,
-    struck: Vec<RunnerIntervention>,
-    missed: Result<Vec<ExpectationMismatch>, String>,
+    kill_moments: Vec<RunnerIntervention>,
+    outcome: Result<Vec<ExpectationMismatch>, String>,
 }
 
 /// R-L6c: whenever the runner or its agent is killed, the run continues where it was: every iteration is charged once,
 /// every step is done once, no cost is lost, and no process is left behind.
 #[test]
 fn a_run_survives_a_killed_runner_or_agent_at_any_moment() {
-    let scenario = scenario::read(&Path::new(SCENARIOS).join("run/crash.toml")).unwrap();
+    let scenario = scenario::read(&Path::new(SCENARIO_DIR).join("run/crash.toml")).unwrap();
     let began = Instant::now();
     let next = AtomicU64::new(0);
     let faults = Mutex::new(Vec::new());
     thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
+        for _ in 0..PARALLEL_ATTEMPTS {
             scope.spawn(|| {
                 loop {
                     let count = next.fetch_add(1, Ordering::Relaxed);
-                    if count >= MOST || (count >= FEWEST && began.elapsed() > LONG) {
+                    if count >= MAX_ATTEMPTS
+                        || (count >= MIN_ATTEMPTS && began.elapsed() > MAX_TEST_TIME)
+                    {
                         return;
                     }
-                    faults.lock().unwrap().extend(one(&scenario, FIRST + count));
+                    faults.lock().unwrap().extend(failed_attempt(&scenario, FIRST_SEED + count));
                 }
             });
         }
@@ -55,13 +57,13 @@ fn a_run_survives_a_killed_runner_or_agent_at_any_moment() {
     let faults = faults.into_inner().unwrap();
     let shown: Vec<String> = faults
         .iter()
-        .map(|fault| format!("seed {}, {:?}: {:#?}", fault.seed, fault.struck, fault.missed))
+        .map(|fault| format!("seed {}, {:?}: {:#?}", fault.seed, fault.kill_moments, fault.outcome))
         .collect();
     assert!(faults.is_empty(), "{} of {}\n{}", faults.len(), next.into_inner(), shown.join("\n"));
 }
 
-fn one(scenario: &Scenario, seed: u64) -> Option<Fault> {
-    let scenario = with_random_crashes(scenario, seed, REQUESTS);
+fn failed_attempt(scenario: &Scenario, seed: u64) -> Option<FailedAttempt> {
+    let scenario = with_random_crashes(scenario, seed, UNDISTURBED_REQUESTS);
     let root = tempfile::tempdir().unwrap();
     let cancel = CancelToken::new().unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_ralph"));
@@ -73,5 +75,5 @@ fn one(scenario: &Scenario, seed: u64) -> Option<Fault> {
         run_trial(&scenario, root.path(), (&tools, None)).map_err(|error| error.to_string());
     let is_fault = missed.as_ref().map_or(true, |missed| !missed.is_empty());
     let struck = scenario.runner.unwrap().interventions;
-    is_fault.then_some(Fault { seed, struck, missed })
+    is_fault.then_some(FailedAttempt { seed, kill_moments: struck, outcome: missed })
 }

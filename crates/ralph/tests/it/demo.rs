@@ -10,39 +10,39 @@ use std::process::{Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::sandbox::{Ended, Sandbox, ended, files, program};
+use crate::sandbox::{CommandOutcome, Sandbox, read_files, run_command, write_program};
 
-struct Hall {
+struct DemoSandbox {
     sandbox: Sandbox,
     scratch: PathBuf,
 }
 
 /// A sandbox with a temporary directory of its own.
-fn hall() -> Hall {
+fn demo_sandbox() -> DemoSandbox {
     let sandbox = Sandbox::new();
     let scratch = sandbox.root().join("tmp");
     fs::create_dir(&scratch).unwrap();
-    Hall { sandbox, scratch }
+    DemoSandbox { sandbox, scratch }
 }
 
-impl Hall {
-    fn command(&self, args: &[&str]) -> Command {
+impl DemoSandbox {
+    fn demo_command(&self, args: &[&str]) -> Command {
         let mut command = self.sandbox.command();
         command.env("TMPDIR", &self.scratch).arg("demo").args(args);
         command
     }
 
-    fn demo(&self, args: &[&str]) -> Ended {
-        ended(&mut self.command(args), b"")
+    fn run_demo(&self, args: &[&str]) -> CommandOutcome {
+        run_command(&mut self.demo_command(args), b"")
     }
 
-    fn left(&self) -> Vec<PathBuf> {
+    fn leftovers(&self) -> Vec<PathBuf> {
         fs::read_dir(&self.scratch).unwrap().map(|entry| entry.unwrap().path()).collect()
     }
 }
 
 /// Masks times and the padding around them, which differ from one test run to the next.
-fn steady(text: &str) -> String {
+fn mask_times(text: &str) -> String {
     let text = text.lines().map(|line| {
         let words = line.split_inclusive(' ').collect::<Vec<_>>();
         let is_unit =
@@ -71,10 +71,10 @@ fn steady(text: &str) -> String {
 
 #[test]
 fn the_demo_agent_is_held_until_its_work_is_verified() {
-    let hall = hall();
-    let shown = hall.demo(&[]);
+    let hall = demo_sandbox();
+    let shown = hall.run_demo(&[]);
     assert_eq!((shown.code, &*shown.stderr), (Some(0), ""), "{shown}");
-    insta::assert_snapshot!(steady(&shown.stdout), @r#"
+    insta::assert_snapshot!(mask_times(&shown.stdout), @r#"
     A scripted agent that stops too early. Its edits, the tests, the hook and the
     journal are real; everything stays in a scratch directory.
 
@@ -123,8 +123,8 @@ fn the_demo_agent_is_held_until_its_work_is_verified() {
 
 #[test]
 fn json_output_ends_with_a_summary() {
-    let hall = hall();
-    let shown = hall.demo(&["--json"]);
+    let hall = demo_sandbox();
+    let shown = hall.run_demo(&["--json"]);
     assert_eq!((shown.code, &*shown.stderr), (Some(0), ""), "{shown}");
     let mut lines: Vec<Value> =
         shown.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -139,7 +139,7 @@ fn json_output_ends_with_a_summary() {
     summary["ms"] = "[ms]".into();
     summary["run"] = "[run]".into();
     let because = summary["stops"][3]["because"].as_str().unwrap();
-    summary["stops"][3]["because"] = steady(because).into();
+    summary["stops"][3]["because"] = mask_times(because).into();
     insta::assert_snapshot!(serde_json::to_string_pretty(&summary).unwrap(), @r#"
     {
       "counts": {
@@ -195,15 +195,15 @@ fn json_output_ends_with_a_summary() {
 /// Even if the person's ralph is switched off, its home is elsewhere, or an agent runs the demo.
 #[test]
 fn user_files_are_neither_read_nor_written_and_nothing_is_left_behind() {
-    let hall = hall();
+    let hall = demo_sandbox();
     let secret = "not JSON: reading this file fails";
     hall.sandbox.write_state("run.json", secret);
     for file in [".claude/settings.json", ".gitconfig", ".ralph/config.toml"] {
-        crate::sandbox::write_at(&hall.sandbox.home().join(file), secret);
+        crate::sandbox::write_file(&hall.sandbox.home().join(file), secret);
     }
-    let before = files(hall.sandbox.root());
-    let shown = ended(
-        hall.command(&["--json"])
+    let before = read_files(hall.sandbox.root());
+    let shown = run_command(
+        hall.demo_command(&["--json"])
             .env("RALPH_OFF", "1")
             .env("RALPH_HOME", hall.sandbox.root().join("elsewhere"))
             .env("CLAUDECODE", "1")
@@ -211,16 +211,16 @@ fn user_files_are_neither_read_nor_written_and_nothing_is_left_behind() {
         b"",
     );
     assert_eq!((shown.code, &*shown.stderr), (Some(0), ""), "{shown}");
-    assert_eq!(files(hall.sandbox.root()), before);
-    assert_eq!(hall.left(), [] as [PathBuf; 0]);
+    assert_eq!(read_files(hall.sandbox.root()), before);
+    assert_eq!(hall.leftovers(), [] as [PathBuf; 0]);
 }
 
 #[test]
 fn the_suggested_commands_work_on_kept_files() {
-    let mut hall = hall();
+    let mut hall = demo_sandbox();
     hall.scratch = hall.scratch.join("it's $HOME");
     fs::create_dir(&hall.scratch).unwrap();
-    let shown = hall.demo(&["--keep"]);
+    let shown = hall.run_demo(&["--keep"]);
     assert_eq!(shown.code, Some(0), "{shown}");
     let commands: Vec<_> = shown
         .stdout
@@ -230,13 +230,13 @@ fn the_suggested_commands_work_on_kept_files() {
     let mut shell = Command::new("sh");
     shell.env_clear().env("PATH", "/usr/bin:/bin").env("RALPH_OFF", "1").env("TZ", "UTC");
     shell.args(["-e", "-c", &commands.join("\n")]);
-    let tried = ended(&mut shell, b"");
+    let tried = run_command(&mut shell, b"");
     assert_eq!((tried.code, &*tried.stderr), (Some(0), ""), "{tried}");
-    let [root] = &hall.left()[..] else { panic!("{:?}", hall.left()) };
+    let [root] = &hall.leftovers()[..] else { panic!("{:?}", hall.leftovers()) };
     let run = fs::read_dir(root.join("home/.ralph/runs")).unwrap().next().unwrap().unwrap();
     let tidy = |text: &str| {
         let text = text.replace(&root.display().to_string().replace('\'', r"'\''"), "$SCRATCH");
-        steady(&text.replace(&*run.file_name().to_string_lossy(), "[run]"))
+        mask_times(&text.replace(&*run.file_name().to_string_lossy(), "[run]"))
     };
     insta::assert_snapshot!(tidy(&commands.join("\n")), @"
     cd '$SCRATCH/project'
@@ -287,8 +287,8 @@ fn the_suggested_commands_work_on_kept_files() {
 
 #[test]
 fn missing_prerequisites_are_reported_with_a_hint() {
-    let hall = hall();
-    let no_git = ended(hall.command(&[]).env("PATH", &hall.scratch), b"");
+    let hall = demo_sandbox();
+    let no_git = run_command(hall.demo_command(&[]).env("PATH", &hall.scratch), b"");
     let mut shown = format!("{no_git}\n");
     let file = hall.sandbox.write("file", "");
     let odd = hall.scratch.join("a:b");
@@ -297,11 +297,11 @@ fn missing_prerequisites_are_reported_with_a_hint() {
     fs::create_dir(&odd).unwrap();
     fs::create_dir(&foreign).unwrap();
     for place in [&file, &odd, &foreign, &missing] {
-        let refused = ended(hall.command(&[]).env("TMPDIR", place), b"");
+        let refused = run_command(hall.demo_command(&[]).env("TMPDIR", place), b"");
         shown.push_str(&format!("{refused}\n"));
     }
     assert!(!hall.scratch.join("not").exists());
-    insta::assert_snapshot!(hall.sandbox.tidy(&shown), @"
+    insta::assert_snapshot!(hall.sandbox.normalize(&shown), @"
     exit 1
     --- stderr
     error: git was not found; the project of the demo is a repository
@@ -336,47 +336,47 @@ fn missing_prerequisites_are_reported_with_a_hint() {
 /// With a broken `tr` the code of the demo cannot be fixed, and the demo must not claim that it was.
 #[test]
 fn an_unexpected_ending_fails_and_names_the_expectation() {
-    let hall = hall();
+    let hall = demo_sandbox();
     let tools = hall.sandbox.root().join("tools");
-    program(&tools.join("tr"), "#!/bin/sh\ncat > /dev/null\necho broken\n");
+    write_program(&tools.join("tr"), "#!/bin/sh\ncat > /dev/null\necho broken\n");
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", tools.display());
-    let shown = ended(hall.command(&[]).env("PATH", &path), b"");
+    let shown = run_command(hall.demo_command(&[]).env("PATH", &path), b"");
     assert_eq!(shown.code, Some(1), "{shown}");
     // The rest is the agent's input, which contains ids.
     insta::assert_snapshot!(shown.stderr.split(" (run").next().unwrap(), @r#"error: the demo ended stuck, unexpectedly: `reasons[0]`: expected text containing "2 of 5 tests failed", found "ralph: iteration 1 of 25 — 1 of 6 requirements is not met"#);
-    let shown = ended(hall.command(&["--json"]).env("PATH", &path), b"");
+    let shown = run_command(hall.demo_command(&["--json"]).env("PATH", &path), b"");
     assert_eq!((shown.code, &*shown.stderr), (Some(1), ""), "{shown}");
     let summary: Value = serde_json::from_str(shown.stdout.lines().last().unwrap()).unwrap();
     let missed =
         summary["mismatches"].as_array().unwrap().iter().map(|one| one["what"].as_str().unwrap());
     insta::assert_snapshot!(format!("{}: {}", summary["status"], missed.collect::<Vec<_>>().join(", ")), @r#""stuck": reasons[0], reasons[2], stops, blocks, status"#);
-    assert_eq!(hall.left(), [] as [PathBuf; 0]);
+    assert_eq!(hall.leftovers(), [] as [PathBuf; 0]);
 }
 
 #[test]
 fn an_interrupt_or_closed_stdout_leaves_nothing_behind() {
-    let hall = hall();
+    let hall = demo_sandbox();
     let start = |args: &[&str]| {
         let mut child =
-            hall.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            hall.demo_command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         stdout.read_line(&mut String::new()).unwrap();
         (child, stdout)
     };
     let (mut child, mut stdout) = start(&["--slow"]);
-    assert!(hall.left().iter().any(|path| is_demo(path)));
+    assert!(hall.leftovers().iter().any(|path| is_demo_directory(path)));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     stdout.read_to_end(&mut Vec::new()).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_eq!(hall.left(), [] as [PathBuf; 0]);
+    assert_eq!(hall.leftovers(), [] as [PathBuf; 0]);
 
     let (child, stdout) = start(&[]);
     drop(stdout);
-    let ended: Ended = child.wait_with_output().unwrap().into();
+    let ended: CommandOutcome = child.wait_with_output().unwrap().into();
     assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{ended}");
-    assert_eq!(hall.left(), [] as [PathBuf; 0]);
+    assert_eq!(hall.leftovers(), [] as [PathBuf; 0]);
 }
 
-fn is_demo(path: &Path) -> bool {
+fn is_demo_directory(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("ralph-demo-"))
 }

@@ -1,15 +1,15 @@
 //! `ralph gate detect`: its output, and the one file that it writes.
 
-use crate::sandbox::{Sandbox, write_at};
+use crate::sandbox::{Sandbox, write_file};
 use insta::assert_snapshot;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 /// A project with npm and Go files, on a machine where only npm is installed.
-fn sample() -> Sandbox {
-    let sandbox = Sandbox::named("project");
+fn npm_project() -> Sandbox {
+    let sandbox = Sandbox::without_git("project");
     let bin = sandbox.root().join("bin");
-    let npm = write_at(&bin.join("npm"), "#!/bin/sh\ntouch was-run\n");
+    let npm = write_file(&bin.join("npm"), "#!/bin/sh\ntouch was-run\n");
     fs::set_permissions(npm, fs::Permissions::from_mode(0o755)).unwrap();
     sandbox.write("package.json", r#"{"scripts": {"test": "./all.sh"}}"#);
     sandbox.write("node_modules/.keep", "");
@@ -20,7 +20,7 @@ fn sample() -> Sandbox {
 
 #[test]
 fn detection_prints_a_proposal_without_running_or_writing_anything() {
-    let sandbox = sample();
+    let sandbox = npm_project();
     let shown = sandbox.ralph(["gate", "detect"]);
     assert_snapshot!(shown.to_string(), @r#"
     exit 0
@@ -78,10 +78,10 @@ fn detection_prints_a_proposal_without_running_or_writing_anything() {
 
 #[test]
 fn a_proposal_never_overwrites_a_policy() {
-    let sandbox = sample();
+    let sandbox = npm_project();
     let proposed = sandbox.ralph(["gate", "detect"]).stdout;
     let written = sandbox.ralph(["gate", "detect", "--write"]);
-    assert_snapshot!(sandbox.tidy(&written.to_string()), @"
+    assert_snapshot!(sandbox.normalize(&written.to_string()), @"
     exit 0
     --- stdout
     wrote `$ROOT/project/ralph.toml` with 3 gates, 2 of them not active
@@ -103,7 +103,7 @@ fn a_proposal_never_overwrites_a_policy() {
         let refused = sandbox.ralph(["gate", "detect", "--write"]);
         assert_eq!((refused.code, &*refused.stdout), (Some(1), ""), "{refused}");
         assert_eq!(fs::read_to_string(&path).unwrap(), existing);
-        shown.push_str(&sandbox.tidy(&refused.stderr));
+        shown.push_str(&sandbox.normalize(&refused.stderr));
     }
     fs::rename(&path, sandbox.project().join(".ralph.toml")).unwrap();
     let refused = sandbox.ralph(["gate", "detect", "--write"]);
@@ -124,12 +124,12 @@ fn a_proposal_never_overwrites_a_policy() {
 
 #[test]
 fn json_output_is_one_object() {
-    let sandbox = sample();
+    let sandbox = npm_project();
     let shown = sandbox.ralph(["gate", "detect", "--json", "--write"]);
     assert_eq!((shown.code, &*shown.stderr), (Some(0), ""), "{shown}");
     let json: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
     let pretty = serde_json::to_string_pretty(&json).unwrap();
-    assert_snapshot!(sandbox.tidy(&pretty), @r#"
+    assert_snapshot!(sandbox.normalize(&pretty), @r#"
     {
       "gates": [
         {
@@ -216,7 +216,7 @@ fn json_output_is_one_object() {
 
 #[test]
 fn usage_errors_are_reported() {
-    let sandbox = sample();
+    let sandbox = npm_project();
     let mut shown = String::new();
     let calls: &[&[&str]] = &[
         &["detect", "--project", "nowhere"],

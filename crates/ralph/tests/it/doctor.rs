@@ -1,44 +1,44 @@
 //! `ralph doctor`: its output and repairs for each kind of broken setup, and the `unprotected` state that `ralph status`
 //! shows.
 
-use crate::sandbox::{Ended, SESSION, Sandbox, ended, program, write_at};
+use crate::sandbox::{CommandOutcome, SESSION, Sandbox, run_command, write_file, write_program};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
-const LOCAL: &str = ".claude/settings.local.json";
-const POLICY: &str = "[[gate]]\nname = \"tests\"\nstage = \"correctness\"\nrun = [\"check-all\"]\ntimeout = \"5m\"\n";
-const GOAL: [&str; 2] = ["--goal-file", "-"];
+const LOCAL_SETTINGS: &str = ".claude/settings.local.json";
+const GATE_POLICY: &str = "[[gate]]\nname = \"tests\"\nstage = \"correctness\"\nrun = [\"check-all\"]\ntimeout = \"5m\"\n";
+const GOAL_FROM_STDIN: [&str; 2] = ["--goal-file", "-"];
 
 /// A project with an approved gate, and hooks registered by `ralph init`.
-fn healthy() -> Sandbox {
-    healthy_in(Sandbox::new(), &[])
+fn healthy_sandbox() -> Sandbox {
+    set_up_healthy(Sandbox::new(), &[])
 }
 
-fn healthy_in(sandbox: Sandbox, init: &[&str]) -> Sandbox {
+fn set_up_healthy(sandbox: Sandbox, init: &[&str]) -> Sandbox {
     let bin = sandbox.root().join("bin");
-    program(&bin.join("check-all"), "#!/bin/sh\nexit 0\n");
+    write_program(&bin.join("check-all"), "#!/bin/sh\nexit 0\n");
     fs::create_dir_all(sandbox.root().join("other")).unwrap();
     symlink(env!("CARGO_BIN_EXE_ralph"), bin.join("ralph")).unwrap();
-    sandbox.write("ralph.toml", POLICY);
+    sandbox.write("ralph.toml", GATE_POLICY);
     let path =
         format!("{}:{}:/usr/bin:/bin", bin.display(), sandbox.root().join("other").display());
     let sandbox = sandbox.env("PATH", &path);
-    sandbox.trust();
+    sandbox.approve_policy();
     let done = sandbox.ralph([&["init", "--yes", "--no-gates"], init].concat());
     assert_eq!(done.code, Some(0), "{done}");
     sandbox
 }
 
-fn ralph_of(sandbox: &Sandbox) -> PathBuf {
+fn ralph_link(sandbox: &Sandbox) -> PathBuf {
     sandbox.root().join("bin/ralph")
 }
 
 /// Drops the note that ralph is in a temporary directory, which applies only to sandboxes.
-fn tidy(sandbox: &Sandbox, text: &str) -> Vec<String> {
-    let text = sandbox.tidy(text);
+fn normalize_lines(sandbox: &Sandbox, text: &str) -> Vec<String> {
+    let text = sandbox.normalize(text);
     let mut lines: Vec<String> = Vec::new();
     let mut is_doubt = false;
     for line in text.lines() {
@@ -51,43 +51,44 @@ fn tidy(sandbox: &Sandbox, text: &str) -> Vec<String> {
     lines
 }
 
-fn examined(sandbox: &Sandbox) -> Ended {
+fn run_doctor(sandbox: &Sandbox) -> CommandOutcome {
     let ended = sandbox.ralph(["doctor"]);
     assert_eq!(ended.stderr, "", "{ended}");
     ended
 }
 
 /// Lines of `before` that are gone, then lines that are new in `after`.
-fn difference(before: &[String], after: &[String]) -> String {
+fn line_changes(before: &[String], after: &[String]) -> String {
     let gone = before.iter().filter(|line| !after.contains(line)).map(|line| format!("- {line}\n"));
     let new = after.iter().filter(|line| !before.contains(line)).map(|line| format!("+ {line}\n"));
     gone.chain(new).collect()
 }
 
 /// Exit code of `ralph doctor` after the breakage, and how its output changed.
-fn broken(sandbox: &Sandbox, break_it: impl FnOnce()) -> String {
-    let before = examined(sandbox);
+fn report_after_breaking(sandbox: &Sandbox, break_it: impl FnOnce()) -> String {
+    let before = run_doctor(sandbox);
     assert_eq!(before.code, Some(0), "{before}");
     break_it();
-    let after = examined(sandbox);
+    let after = run_doctor(sandbox);
     let code = after.code.unwrap();
-    let (before, after) = (tidy(sandbox, &before.stdout), tidy(sandbox, &after.stdout));
-    format!("exit {code}\n{}", difference(&before, &after))
+    let (before, after) =
+        (normalize_lines(sandbox, &before.stdout), normalize_lines(sandbox, &after.stdout));
+    format!("exit {code}\n{}", line_changes(&before, &after))
 }
 
 /// The repairs that `--fix` reports. Asserts that `ralph doctor` then prints the same as before the breakage.
-fn fixed(sandbox: &Sandbox, healthy: &[String]) -> String {
+fn apply_fix(sandbox: &Sandbox, healthy: &[String]) -> String {
     let fixed = sandbox.ralph(["doctor", "--fix"]);
-    let after = tidy(sandbox, &examined(sandbox).stdout);
-    assert_eq!((difference(healthy, &after).as_str(), fixed.code), ("", Some(0)), "{fixed}");
-    difference(healthy, &tidy(sandbox, &fixed.stdout))
+    let after = normalize_lines(sandbox, &run_doctor(sandbox).stdout);
+    assert_eq!((line_changes(healthy, &after).as_str(), fixed.code), ("", Some(0)), "{fixed}");
+    line_changes(healthy, &normalize_lines(sandbox, &fixed.stdout))
 }
 
-fn now(sandbox: &Sandbox) -> Vec<String> {
-    tidy(sandbox, &examined(sandbox).stdout)
+fn current_report(sandbox: &Sandbox) -> Vec<String> {
+    normalize_lines(sandbox, &run_doctor(sandbox).stdout)
 }
 
-fn settings() -> insta::Settings {
+fn snapshot_settings() -> insta::Settings {
     let mut settings = insta::Settings::clone_current();
     let version = format!("ralph {}", env!("CARGO_PKG_VERSION").replace('.', "[.]"));
     settings.add_filter(&version, "ralph [version]");
@@ -95,21 +96,21 @@ fn settings() -> insta::Settings {
     settings
 }
 
-fn edit(sandbox: &Sandbox, path: &str, change: impl FnOnce(&mut Value)) {
+fn edit_json(sandbox: &Sandbox, path: &str, change: impl FnOnce(&mut Value)) {
     let path = sandbox.project().join(path);
     let text = fs::read_to_string(&path).unwrap_or_else(|_| "{}".to_string());
     let mut value = serde_json::from_str(&text).unwrap();
     change(&mut value);
-    write_at(&path, serde_json::to_string_pretty(&value).unwrap());
+    write_file(&path, serde_json::to_string_pretty(&value).unwrap());
 }
 
 /// R-H2c: in a working setup every hook command is executed and an unfinished trial run is held. R-H3b: also with
 /// spaces, quotes and umlauts in paths.
 #[test]
 fn a_working_setup_passes_every_check() {
-    let sandbox = healthy();
-    settings().bind(|| {
-        assert_snapshot!(now(&sandbox).join("\n"), @"
+    let sandbox = healthy_sandbox();
+    snapshot_settings().bind(|| {
+        assert_snapshot!(current_report(&sandbox).join("\n"), @"
         ✓ settings    local: `$ROOT/project/.claude/settings.local.json` is loaded
         ✓ registered  13 of 13 events, in the local settings
         ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
@@ -127,17 +128,17 @@ fn a_working_setup_passes_every_check() {
         no problems found
         ");
     });
-    assert_eq!(examined(&sandbox).code, Some(0));
+    assert_eq!(run_doctor(&sandbox).code, Some(0));
     assert!(!sandbox.ralph_home("runs").exists(), "no real run is created");
 
-    let before = sandbox.snapshot();
+    let before = sandbox.read_home();
     sandbox.write(".claude/data/ralph-loops/current/feature_list.json", r#"[{"id": 1}]"#);
-    assert_eq!(examined(&sandbox).code, Some(0), "a loop without an owner is not adopted");
-    assert_eq!(sandbox.snapshot(), before);
+    assert_eq!(run_doctor(&sandbox).code, Some(0), "a loop without an owner is not adopted");
+    assert_eq!(sandbox.read_home(), before);
 
-    let odd = Sandbox::named("it's ä project/$HOME `x`");
+    let odd = Sandbox::without_git("it's ä project/$HOME `x`");
     odd.git(&["init", "--quiet"]);
-    let odd = healthy_in(odd, &[]);
+    let odd = set_up_healthy(odd, &[]);
     let link = odd.root().join("bin/it's ä \"ralph\"");
     fs::create_dir_all(&link).unwrap();
     symlink(env!("CARGO_BIN_EXE_ralph"), link.join("ralph")).unwrap();
@@ -145,23 +146,23 @@ fn a_working_setup_passes_every_check() {
         "'{}' hook claude",
         link.join("ralph").display().to_string().replace('\'', r"'\''")
     );
-    edit(&odd, LOCAL, |value| {
+    edit_json(&odd, LOCAL_SETTINGS, |value| {
         for groups in value["hooks"].as_object_mut().unwrap().values_mut() {
             groups[0]["hooks"][0]["command"] = json!(command);
         }
     });
-    assert_eq!(examined(&odd).code, Some(0), "{}", examined(&odd));
+    assert_eq!(run_doctor(&odd).code, Some(0), "{}", run_doctor(&odd));
 }
 
 /// R-H2c: a hook program that was moved or is not executable is reported.
 #[test]
 fn a_missing_hook_program_is_reported() {
-    let sandbox = healthy();
-    let healthy = now(&sandbox);
-    let (here, there) = (ralph_of(&sandbox), sandbox.root().join("other/ralph"));
-    let moved = broken(&sandbox, || fs::rename(&here, &there).unwrap());
+    let sandbox = healthy_sandbox();
+    let healthy = current_report(&sandbox);
+    let (here, there) = (ralph_link(&sandbox), sandbox.root().join("other/ralph"));
+    let moved = report_after_breaking(&sandbox, || fs::rename(&here, &there).unwrap());
     let repaired = sandbox.ralph(["doctor", "--fix"]);
-    settings().bind(|| {
+    snapshot_settings().bind(|| {
         assert_snapshot!(moved, @"
         exit 1
         - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
@@ -172,7 +173,7 @@ fn a_missing_hook_program_is_reported() {
         +               → `ralph init`
         + 1 problem found; `ralph doctor --fix` repairs it
         ");
-        let shown = difference(&healthy, &tidy(&sandbox, &repaired.stdout));
+        let shown = line_changes(&healthy, &normalize_lines(&sandbox, &repaired.stdout));
         assert_snapshot!(format!("exit {}\n{shown}", repaired.code.unwrap()), @"
         exit 0
         - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
@@ -183,13 +184,13 @@ fn a_missing_hook_program_is_reported() {
         ");
     });
 
-    let sandbox = self::healthy();
+    let sandbox = self::healthy_sandbox();
     let there = sandbox.root().join("other/ralph");
-    let not_executable = broken(&sandbox, || {
-        fs::rename(ralph_of(&sandbox), &there).unwrap();
-        fs::write(ralph_of(&sandbox), "#!/bin/sh\n").unwrap();
+    let not_executable = report_after_breaking(&sandbox, || {
+        fs::rename(ralph_link(&sandbox), &there).unwrap();
+        fs::write(ralph_link(&sandbox), "#!/bin/sh\n").unwrap();
     });
-    settings().bind(|| assert_snapshot!(not_executable, @"
+    snapshot_settings().bind(|| assert_snapshot!(not_executable, @"
     exit 1
     - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
     - ✓ holds       it holds an unfinished run
@@ -214,17 +215,17 @@ fn a_malformed_hook_answer_is_reported() {
         ("lets go", "cat > /dev/null; exit 0 # ralph hook claude\n".to_string()),
         ("killed", "kill -9 $$ # ralph hook claude\n".to_string()),
     ] {
-        let sandbox = healthy();
+        let sandbox = healthy_sandbox();
         let wrapper = sandbox.root().join("bin/wrapper");
-        program(&wrapper, &format!("#!/bin/sh\n{text}"));
+        write_program(&wrapper, &format!("#!/bin/sh\n{text}"));
         shown.push_str(&format!("-- {what}: "));
-        shown.push_str(&broken(&sandbox, || {
-            edit(&sandbox, LOCAL, |value| {
+        shown.push_str(&report_after_breaking(&sandbox, || {
+            edit_json(&sandbox, LOCAL_SETTINGS, |value| {
                 value["hooks"]["Stop"][0]["hooks"][0]["command"] = json!(wrapper);
             });
         }));
     }
-    settings().bind(|| assert_snapshot!(shown, @"
+    snapshot_settings().bind(|| assert_snapshot!(shown, @"
     -- banner: exit 1
     - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
     - ✓ holds       it holds an unfinished run
@@ -277,7 +278,7 @@ fn a_malformed_hook_answer_is_reported() {
 /// Hooks from the repository's settings are not executed until the person trusts the project in the client.
 #[test]
 fn an_untrusted_repository_hook_is_not_executed() {
-    let sandbox = healthy();
+    let sandbox = healthy_sandbox();
     let shared = ".claude/settings.json";
     let mut shown = String::new();
     sandbox.write("ralph", format!("#!/bin/sh\ntouch {}\n", sandbox.root().join("ran").display()));
@@ -286,14 +287,14 @@ fn an_untrusted_repository_hook_is_not_executed() {
     for command in [
         "./ralph hook claude".to_string(),
         format!("{} hook claude", sandbox.project().join("ralph").display()),
-        format!("{} hook claude; ./ralph", ralph_of(&sandbox).display()),
+        format!("{} hook claude; ./ralph", ralph_link(&sandbox).display()),
         "sh -c './ralph; ralph hook claude'".to_string(),
         "\"$CLAUDE_PROJECT_DIR\"/ralph hook claude".to_string(),
     ] {
         let hook = json!({"type": "command", "command": command, "timeout": 600});
         let settings = json!({"hooks": {"SessionEnd": [{"hooks": [hook]}]}});
         sandbox.write(shared, settings.to_string());
-        let lines = tidy(&sandbox, &examined(&sandbox).stdout);
+        let lines = normalize_lines(&sandbox, &run_doctor(&sandbox).stdout);
         let lines =
             lines.iter().filter(|line| line.contains("not tried") || line.contains("not fired"));
         shown.extend(lines.map(|line| format!("{line}\n")));
@@ -301,17 +302,17 @@ fn an_untrusted_repository_hook_is_not_executed() {
     }
     let wrapper = sandbox.root().join("bin/wrapper");
     let ran = sandbox.root().join("ran");
-    program(
+    write_program(
         &wrapper,
         &format!("#!/bin/sh\n[ \"$X\" ] && touch {}\nexit 0 # ralph hook claude\n", ran.display()),
     );
     let hook = json!({"type": "command", "command": wrapper, "timeout": 600});
     let own = json!({"hooks": {"SessionEnd": [{"hooks": [hook]}]}});
-    write_at(&sandbox.home().join(".claude/settings.json"), own.to_string());
+    write_file(&sandbox.home().join(".claude/settings.json"), own.to_string());
     sandbox.write(shared, r#"{"env": {"X": "1"}}"#);
-    examined(&sandbox);
+    run_doctor(&sandbox);
     assert!(!ran.exists(), "the repository's settings do not set variables either");
-    settings().bind(|| assert_snapshot!(shown, @r#"
+    snapshot_settings().bind(|| assert_snapshot!(shown, @r#"
     ? hook        not tried: `./ralph hook claude` in the project settings; the client does not trust this project
     ? hook        not tried: `$ROOT/project/ralph hook claude` in the project settings; the client does not trust this project
     ? hook        not tried: `$ROOT/bin/ralph hook claude; ./ralph` in the project settings; the client does not trust this project
@@ -321,25 +322,25 @@ fn an_untrusted_repository_hook_is_not_executed() {
     let project = fs::canonicalize(sandbox.project()).unwrap();
     let trusted =
         json!({"projects": {project.to_str().unwrap(): {"hasTrustDialogAccepted": true}}});
-    write_at(&sandbox.home().join(".claude.json"), trusted.to_string());
-    examined(&sandbox);
+    write_file(&sandbox.home().join(".claude.json"), trusted.to_string());
+    run_doctor(&sandbox);
     assert!(sandbox.root().join("ran").exists(), "executed once the project is trusted");
 }
 
 /// `ralph doctor` waits for a hook no longer than the client would.
 #[test]
 fn a_hanging_hook_is_reported_as_timed_out() {
-    let sandbox = healthy();
+    let sandbox = healthy_sandbox();
     let wrapper = sandbox.root().join("bin/wrapper");
-    program(&wrapper, "#!/bin/sh\nexec sleep 600 # ralph hook claude\n");
-    let shown = broken(&sandbox, || {
-        edit(&sandbox, LOCAL, |value| {
+    write_program(&wrapper, "#!/bin/sh\nexec sleep 600 # ralph hook claude\n");
+    let shown = report_after_breaking(&sandbox, || {
+        edit_json(&sandbox, LOCAL_SETTINGS, |value| {
             let hook = &mut value["hooks"]["SessionEnd"][0]["hooks"][0];
             hook["command"] = json!(wrapper);
             hook["timeout"] = json!(0.2);
         });
     });
-    settings().bind(|| assert_snapshot!(shown, @"
+    snapshot_settings().bind(|| assert_snapshot!(shown, @"
     exit 1
     - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
     - no problems found
@@ -354,9 +355,9 @@ fn a_hanging_hook_is_reported_as_timed_out() {
 /// R-D3c: a timeout that is missing, given in milliseconds, or shorter than the gates need.
 #[test]
 fn an_unsuitable_timeout_is_reported_and_fixed() {
-    let sandbox = healthy();
-    let healthy = now(&sandbox);
-    let original = fs::read(sandbox.project().join(LOCAL)).unwrap();
+    let sandbox = healthy_sandbox();
+    let healthy = current_report(&sandbox);
+    let original = fs::read(sandbox.project().join(LOCAL_SETTINGS)).unwrap();
     let mut shown = String::new();
     for (what, timeout) in [
         ("missing", Value::Null),
@@ -365,8 +366,8 @@ fn an_unsuitable_timeout_is_reported_and_fixed() {
         ("just too small", json!(570)),
     ] {
         shown.push_str(&format!("-- {what}: "));
-        shown.push_str(&broken(&sandbox, || {
-            edit(&sandbox, LOCAL, |value| {
+        shown.push_str(&report_after_breaking(&sandbox, || {
+            edit_json(&sandbox, LOCAL_SETTINGS, |value| {
                 let hook = value["hooks"]["Stop"][0]["hooks"][0].as_object_mut().unwrap();
                 hook.remove("timeout");
                 if !timeout.is_null() {
@@ -374,14 +375,14 @@ fn an_unsuitable_timeout_is_reported_and_fixed() {
                 }
             });
         }));
-        shown.push_str(&fixed(&sandbox, &healthy));
-        write_at(&sandbox.project().join(LOCAL), &original);
+        shown.push_str(&apply_fix(&sandbox, &healthy));
+        write_file(&sandbox.project().join(LOCAL_SETTINGS), &original);
     }
-    let slow = broken(&sandbox, || {
-        sandbox.write("ralph.toml", POLICY.replace("5m", "50m"));
-        sandbox.trust();
+    let slow = report_after_breaking(&sandbox, || {
+        sandbox.write("ralph.toml", GATE_POLICY.replace("5m", "50m"));
+        sandbox.approve_policy();
     });
-    settings().bind(|| {
+    snapshot_settings().bind(|| {
         assert_snapshot!(shown, @"
         -- missing: exit 1
         - ✓ timeout     the client waits long enough for every hook; gates may take 5 min
@@ -426,8 +427,8 @@ fn an_unsuitable_timeout_is_reported_and_fixed() {
 /// R-S4d: settings that the client ignores, and settings that disable hooks.
 #[test]
 fn settings_that_disable_hooks_are_reported() {
-    let sandbox = healthy();
-    let original = fs::read_to_string(sandbox.project().join(LOCAL)).unwrap();
+    let sandbox = healthy_sandbox();
+    let original = fs::read_to_string(sandbox.project().join(LOCAL_SETTINGS)).unwrap();
     let mut shown = String::new();
     for (what, text) in [
         ("cut off", original[..original.len() - 4].to_string()),
@@ -443,17 +444,17 @@ fn settings_that_disable_hooks_are_reported() {
     ] {
         assert_ne!(text, original, "{what}");
         shown.push_str(&format!("-- {what}: "));
-        shown.push_str(&broken(&sandbox, || {
-            sandbox.write(LOCAL, &text);
+        shown.push_str(&report_after_breaking(&sandbox, || {
+            sandbox.write(LOCAL_SETTINGS, &text);
         }));
-        sandbox.write(LOCAL, &original);
+        sandbox.write(LOCAL_SETTINGS, &original);
     }
     shown.push_str("-- overruled: ");
-    shown.push_str(&broken(&sandbox, || {
-        write_at(&sandbox.home().join(".claude/settings.json"), r#"{"disableAllHooks": true}"#);
-        sandbox.write(LOCAL, original.replacen('{', "{\"disableAllHooks\": false,", 1));
+    shown.push_str(&report_after_breaking(&sandbox, || {
+        write_file(&sandbox.home().join(".claude/settings.json"), r#"{"disableAllHooks": true}"#);
+        sandbox.write(LOCAL_SETTINGS, original.replacen('{', "{\"disableAllHooks\": false,", 1));
     }));
-    settings().bind(|| assert_snapshot!(shown, @"
+    snapshot_settings().bind(|| assert_snapshot!(shown, @"
     -- cut off: exit 1
     - ✓ settings    local: `$ROOT/project/.claude/settings.local.json` is loaded
     - ✓ registered  13 of 13 events, in the local settings
@@ -523,39 +524,39 @@ fn settings_that_disable_hooks_are_reported() {
 /// R-D2b: if two hooks handle one event, both are named, whichever settings they come from.
 #[test]
 fn duplicate_hooks_are_reported() {
-    let sandbox = healthy();
+    let sandbox = healthy_sandbox();
     let market = sandbox.root().join("market");
-    write_at(
+    write_file(
         &market.join(".claude-plugin/marketplace.json"),
         r#"{"name": "m", "plugins": [{"name": "ralph", "source": "./plugin"}]}"#,
     );
-    write_at(
+    write_file(
         &market.join("plugin/hooks/hooks.json"),
         json!({"hooks": {"Stop": [{"hooks": [{
-            "type": "command", "command": ralph_of(&sandbox), "args": ["hook", "claude"], "timeout": 600,
+            "type": "command", "command": ralph_link(&sandbox), "args": ["hook", "claude"], "timeout": 600,
         }]}]}})
         .to_string(),
     );
     let user = sandbox.home().join(".claude/settings.json");
-    let plugin = broken(&sandbox, || {
+    let plugin = report_after_breaking(&sandbox, || {
         let source = json!({"source": {"source": "directory", "path": market}});
         let settings =
             json!({"enabledPlugins": {"ralph@m": true}, "extraKnownMarketplaces": {"m": source}});
-        write_at(&user, settings.to_string());
+        write_file(&user, settings.to_string());
     });
-    write_at(&user, "{}");
+    write_file(&user, "{}");
     let stop = |command: String| {
         let hook = json!({"type": "command", "command": command, "timeout": 600});
         json!({"hooks": {"Stop": [{"hooks": [hook]}]}}).to_string()
     };
-    let same = broken(&sandbox, || {
-        write_at(&user, stop(format!("{} hook claude", ralph_of(&sandbox).display())));
+    let same = report_after_breaking(&sandbox, || {
+        write_file(&user, stop(format!("{} hook claude", ralph_link(&sandbox).display())));
     });
-    write_at(&user, "{}");
-    let others = broken(&sandbox, || {
-        write_at(&user, stop("/opt/other/stop.sh --loop".to_string()));
+    write_file(&user, "{}");
+    let others = report_after_breaking(&sandbox, || {
+        write_file(&user, stop("/opt/other/stop.sh --loop".to_string()));
     });
-    settings().bind(|| {
+    snapshot_settings().bind(|| {
         assert_snapshot!(plugin, @"
         exit 1
         - ✓ registered  13 of 13 events, in the local settings
@@ -584,18 +585,20 @@ fn duplicate_hooks_are_reported() {
 /// This repository's plugin, with and without the program that it looks for.
 #[test]
 fn the_plugin_works_only_with_its_program() {
-    let sandbox = healthy();
+    let sandbox = healthy_sandbox();
     let repository = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let source = json!({"source": {"source": "directory", "path": repository}});
     let enabled = json!({
         "enabledPlugins": {"ralph@ralph": true},
         "extraKnownMarketplaces": {"ralph": source},
     });
-    sandbox.write(LOCAL, r#"{"env": {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"}}"#);
-    write_at(&sandbox.home().join(".claude/settings.json"), enabled.to_string());
-    let with = now(&sandbox);
-    let without = broken(&sandbox, || fs::remove_file(sandbox.ralph_home("bin/ralph")).unwrap());
-    settings().bind(|| {
+    sandbox.write(LOCAL_SETTINGS, r#"{"env": {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"}}"#);
+    write_file(&sandbox.home().join(".claude/settings.json"), enabled.to_string());
+    let with = current_report(&sandbox);
+    let without = report_after_breaking(&sandbox, || {
+        fs::remove_file(sandbox.ralph_home("bin/ralph")).unwrap()
+    });
+    snapshot_settings().bind(|| {
         assert_snapshot!(with.join("\n"), @"
         ✓ settings    user: `$ROOT/home/.claude/settings.json` is loaded
         ✓ settings    local: `$ROOT/project/.claude/settings.local.json` is loaded
@@ -628,22 +631,24 @@ fn the_plugin_works_only_with_its_program() {
 /// Events without a registered hook are reported, with the features that depend on them.
 #[test]
 fn missing_events_are_reported_and_fixed() {
-    let sandbox = healthy();
-    let healthy = now(&sandbox);
+    let sandbox = healthy_sandbox();
+    let healthy = current_report(&sandbox);
     let take_out = |event: &'static str| {
-        edit(&sandbox, LOCAL, |value| {
+        edit_json(&sandbox, LOCAL_SETTINGS, |value| {
             value["hooks"].as_object_mut().unwrap().remove(event);
         });
     };
-    let stop = broken(&sandbox, || take_out("Stop"));
-    let stop_fixed = fixed(&sandbox, &healthy);
-    let other = broken(&sandbox, || {
+    let stop = report_after_breaking(&sandbox, || take_out("Stop"));
+    let stop_fixed = apply_fix(&sandbox, &healthy);
+    let other = report_after_breaking(&sandbox, || {
         take_out("SessionStart");
         take_out("PreCompact");
     });
-    let other_fixed = fixed(&sandbox, &healthy);
-    let all = broken(&sandbox, || fs::remove_file(sandbox.project().join(LOCAL)).unwrap());
-    settings().bind(|| {
+    let other_fixed = apply_fix(&sandbox, &healthy);
+    let all = report_after_breaking(&sandbox, || {
+        fs::remove_file(sandbox.project().join(LOCAL_SETTINGS)).unwrap()
+    });
+    snapshot_settings().bind(|| {
         assert_snapshot!(format!("{stop}{stop_fixed}"), @"
         exit 1
         - ✓ registered  13 of 13 events, in the local settings
@@ -684,12 +689,12 @@ fn missing_events_are_reported_and_fixed() {
         + 1 problem found
         ");
     });
-    let minimal = healthy_in(Sandbox::new(), &["--minimal"]);
-    let before = fs::read(minimal.project().join(LOCAL)).unwrap();
+    let minimal = set_up_healthy(Sandbox::new(), &["--minimal"]);
+    let before = fs::read(minimal.project().join(LOCAL_SETTINGS)).unwrap();
     let done = minimal.ralph(["doctor", "--fix"]);
     assert_eq!(done.code, Some(0), "{done}");
     assert_eq!(
-        fs::read(minimal.project().join(LOCAL)).unwrap(),
+        fs::read(minimal.project().join(LOCAL_SETTINGS)).unwrap(),
         before,
         "`--minimal` is respected"
     );
@@ -698,20 +703,22 @@ fn missing_events_are_reported_and_fixed() {
 /// R-L9b: the client's cap on consecutive blocks is lower than the limit of the policy or of a run.
 #[test]
 fn a_low_block_cap_is_reported_and_fixed() {
-    let sandbox = healthy();
-    let healthy = now(&sandbox);
+    let sandbox = healthy_sandbox();
+    let healthy = current_report(&sandbox);
     let set = |cap: &str| {
-        edit(&sandbox, LOCAL, |value| {
+        edit_json(&sandbox, LOCAL_SETTINGS, |value| {
             value["env"]["CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"] = json!(cap);
         });
     };
-    let low = broken(&sandbox, || set("8"));
-    let low_fixed = fixed(&sandbox, &healthy);
-    let run = broken(&sandbox, || {
-        sandbox
-            .start_for(SESSION, [&GOAL[..], &["--max-iterations", "100", "--no-gates"]].concat());
+    let low = report_after_breaking(&sandbox, || set("8"));
+    let low_fixed = apply_fix(&sandbox, &healthy);
+    let run = report_after_breaking(&sandbox, || {
+        sandbox.start_run_for(
+            SESSION,
+            [&GOAL_FROM_STDIN[..], &["--max-iterations", "100", "--no-gates"]].concat(),
+        );
     });
-    settings().bind(|| {
+    snapshot_settings().bind(|| {
         assert_snapshot!(format!("{low}{low_fixed}"), @"
         exit 1
         - ✓ cap         the client allows 30 consecutive blocks
@@ -736,8 +743,8 @@ fn a_low_block_cap_is_reported_and_fixed() {
 /// Hook commands with paths that break later or in other directories. R-H2b: no build and no plugin directory.
 #[test]
 fn a_fragile_hook_path_is_reported() {
-    let sandbox = healthy();
-    let original = fs::read(sandbox.project().join(LOCAL)).unwrap();
+    let sandbox = healthy_sandbox();
+    let original = fs::read(sandbox.project().join(LOCAL_SETTINGS)).unwrap();
     let mut shown = String::new();
     for directory in ["target/release", "home/.claude/plugins/cache/m/ralph/0.1.0"] {
         let place = sandbox.root().join(directory);
@@ -746,9 +753,9 @@ fn a_fragile_hook_path_is_reported() {
     }
     let real = env!("CARGO_BIN_EXE_ralph");
     let old = format!("#!/bin/sh\n[ \"$1\" = hook ] && exec {real} \"$@\"\necho ralph 0.0.1\n");
-    program(&sandbox.root().join("old/ralph"), &old);
+    write_program(&sandbox.root().join("old/ralph"), &old);
     let register = |command: String| {
-        edit(&sandbox, LOCAL, |value| {
+        edit_json(&sandbox, LOCAL_SETTINGS, |value| {
             for groups in value["hooks"].as_object_mut().unwrap().values_mut() {
                 groups[0]["hooks"][0]["command"] = json!(command);
             }
@@ -762,10 +769,10 @@ fn a_fragile_hook_path_is_reported() {
         format!("{root}/old/ralph hook claude"),
         "\"$HOME\"/../bin/ralph hook claude".to_string(),
     ] {
-        shown.push_str(&broken(&sandbox, || register(command)));
-        write_at(&sandbox.project().join(LOCAL), &original);
+        shown.push_str(&report_after_breaking(&sandbox, || register(command)));
+        write_file(&sandbox.project().join(LOCAL_SETTINGS), &original);
     }
-    settings().bind(|| assert_snapshot!(shown, @r#"
+    snapshot_settings().bind(|| assert_snapshot!(shown, @r#"
     exit 1
     - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
     - ✓ version     `$ROOT/bin/ralph` is ralph [version]
@@ -813,22 +820,22 @@ fn a_fragile_hook_path_is_reported() {
 /// Permissions and location of ralph's home, and leftovers in it.
 #[test]
 fn problems_of_the_home_directory_are_reported() {
-    let sandbox = healthy();
-    let healthy = now(&sandbox);
+    let sandbox = healthy_sandbox();
+    let healthy = current_report(&sandbox);
     let home = sandbox.ralph_home("");
     let mode = |mode| fs::set_permissions(&home, fs::Permissions::from_mode(mode)).unwrap();
-    let open = broken(&sandbox, || mode(0o777));
-    let open_fixed = fixed(&sandbox, &healthy);
-    let switch = broken(&sandbox, || {
-        write_at(&home.join("off"), "");
+    let open = report_after_breaking(&sandbox, || mode(0o777));
+    let open_fixed = apply_fix(&sandbox, &healthy);
+    let switch = report_after_breaking(&sandbox, || {
+        write_file(&home.join("off"), "");
     });
     fs::remove_file(home.join("off")).unwrap();
-    let trouble = broken(&sandbox, || {
-        sandbox.hook("not json");
-        write_at(&home.join("sessions/s1.quarantined-17"), "{");
+    let trouble = report_after_breaking(&sandbox, || {
+        sandbox.run_hook("not json");
+        write_file(&home.join("sessions/s1.quarantined-17"), "{");
     });
     let old = std::time::SystemTime::now() - std::time::Duration::from_hours(60 * 24);
-    let stale = broken(&sandbox, || {
+    let stale = report_after_breaking(&sandbox, || {
         fs::create_dir_all(home.join("scratch/00ff/deep")).unwrap();
         fs::File::open(home.join("scratch/00ff")).unwrap().set_modified(old).unwrap();
         fs::create_dir_all(home.join("scratch/fresh")).unwrap();
@@ -837,15 +844,15 @@ fn problems_of_the_home_directory_are_reported() {
     assert_eq!(cleared.code, Some(0), "{cleared}");
     assert!(!home.join("scratch/00ff").exists() && home.join("scratch/fresh").exists());
     let elsewhere = sandbox.root().join("elsewhere");
-    let linked = broken(&sandbox, || {
+    let linked = report_after_breaking(&sandbox, || {
         fs::rename(&home, &elsewhere).unwrap();
         symlink(&elsewhere, sandbox.home().join(".ralph")).unwrap();
     });
     fs::remove_dir_all(&elsewhere).unwrap();
-    let nowhere = examined(&sandbox);
-    let nowhere: Vec<_> = tidy(&sandbox, &nowhere.stdout);
+    let nowhere = run_doctor(&sandbox);
+    let nowhere: Vec<_> = normalize_lines(&sandbox, &nowhere.stdout);
     let nowhere: Vec<_> = nowhere.iter().filter(|line| line.contains("broken symlink")).collect();
-    settings().bind(|| {
+    snapshot_settings().bind(|| {
         assert_snapshot!(format!("{open}{open_fixed}"), @"
         exit 1
         - ✓ home        `$ROOT/home/.ralph` is writable, by you only
@@ -885,25 +892,27 @@ fn problems_of_the_home_directory_are_reported() {
 /// The policy must be valid and approved, and its tools must exist.
 #[test]
 fn an_unusable_policy_is_reported() {
-    let sandbox = healthy();
-    let untrusted = broken(&sandbox, || {
-        sandbox.write("ralph.toml", POLICY.replace("5m", "4m"));
+    let sandbox = healthy_sandbox();
+    let untrusted = report_after_breaking(&sandbox, || {
+        sandbox.write("ralph.toml", GATE_POLICY.replace("5m", "4m"));
     });
-    sandbox.write("ralph.toml", POLICY);
-    let tool = broken(&sandbox, || fs::remove_file(sandbox.root().join("bin/check-all")).unwrap());
-    program(&sandbox.root().join("bin/check-all"), "#!/bin/sh\n");
-    let shell = broken(&sandbox, || {
+    sandbox.write("ralph.toml", GATE_POLICY);
+    let tool = report_after_breaking(&sandbox, || {
+        fs::remove_file(sandbox.root().join("bin/check-all")).unwrap()
+    });
+    write_program(&sandbox.root().join("bin/check-all"), "#!/bin/sh\n");
+    let shell = report_after_breaking(&sandbox, || {
         sandbox.write(
             "ralph.toml",
-            POLICY.replace("run = [\"check-all\"]", "shell = \"nosuch --all | tee x\""),
+            GATE_POLICY.replace("run = [\"check-all\"]", "shell = \"nosuch --all | tee x\""),
         );
-        sandbox.trust();
+        sandbox.approve_policy();
     });
-    sandbox.write("ralph.toml", POLICY);
-    let garbled = broken(&sandbox, || {
-        sandbox.write("ralph.toml", POLICY.replace("timeout", "timeot"));
+    sandbox.write("ralph.toml", GATE_POLICY);
+    let garbled = report_after_breaking(&sandbox, || {
+        sandbox.write("ralph.toml", GATE_POLICY.replace("timeout", "timeot"));
     });
-    settings().bind(|| {
+    snapshot_settings().bind(|| {
         assert_snapshot!(untrusted, @"
         exit 1
         - ✓ timeout     the client waits long enough for every hook; gates may take 5 min
@@ -948,26 +957,29 @@ fn an_unusable_policy_is_reported() {
 /// Runs whose session or project no longer exists.
 #[test]
 fn orphaned_runs_are_reported() {
-    let sandbox = healthy();
-    let orphaned = broken(&sandbox, || {
+    let sandbox = healthy_sandbox();
+    let orphaned = report_after_breaking(&sandbox, || {
         let mut owner = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        sandbox.start([&GOAL[..], &["--no-gates"]].concat());
+        sandbox.start_run([&GOAL_FROM_STDIN[..], &["--no-gates"]].concat());
         let mut command = sandbox.command();
         command.args(["hook", "claude"]).env("CLAUDE_PID", owner.id().to_string());
-        assert!(ended(&mut command, sandbox.stop_event(SESSION, "").as_bytes()).is_block());
+        assert!(run_command(&mut command, sandbox.stop_event(SESSION, "").as_bytes()).is_block());
         owner.kill().unwrap();
         owner.wait().unwrap();
     });
     let run = fs::read_dir(sandbox.ralph_home("runs")).unwrap().next().unwrap().unwrap();
     sandbox.ralph(["cancel", run.file_name().to_str().unwrap()]);
-    let gone = broken(&sandbox, || {
+    let gone = report_after_breaking(&sandbox, || {
         let place = sandbox.root().join("elsewhere");
         fs::create_dir_all(&place).unwrap();
         let place_name = place.display().to_string();
-        sandbox.start_for("other", [&GOAL[..], &["--no-gates", "--project", &place_name]].concat());
+        sandbox.start_run_for(
+            "other",
+            [&GOAL_FROM_STDIN[..], &["--no-gates", "--project", &place_name]].concat(),
+        );
         fs::remove_dir_all(&place).unwrap();
     });
-    settings().bind(|| {
+    snapshot_settings().bind(|| {
         assert_snapshot!(orphaned, @"
         exit 1
         - no problems found
@@ -988,27 +1000,30 @@ fn orphaned_runs_are_reported() {
 /// R-S4d, R-H2a: a run is `unprotected` as soon as its hooks are gone, or if its session never sends an event.
 #[test]
 fn a_run_without_hook_events_is_unprotected() {
-    let sandbox = healthy();
-    let run = sandbox.start([&GOAL[..], &["--no-gates"]].concat());
-    assert_eq!(sandbox.standing(&run).0, "armed");
-    assert!(sandbox.stop(SESSION, "").is_block());
-    assert_eq!(sandbox.standing(&run).0, "held");
-    let original = fs::read_to_string(sandbox.project().join(LOCAL)).unwrap();
-    sandbox.write(LOCAL, "{}");
-    let mut shown = sandbox.tidy(&sandbox.ralph(["status"]).stdout);
-    sandbox.write(LOCAL, original.replacen('{', "{\"disableAllHooks\": true,", 1));
-    shown.push_str(&format!("\n{}", sandbox.tidy(&sandbox.ralph(["status"]).stdout)));
+    let sandbox = healthy_sandbox();
+    let run = sandbox.start_run([&GOAL_FROM_STDIN[..], &["--no-gates"]].concat());
+    assert_eq!(sandbox.run_status(&run).0, "armed");
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    assert_eq!(sandbox.run_status(&run).0, "held");
+    let original = fs::read_to_string(sandbox.project().join(LOCAL_SETTINGS)).unwrap();
+    sandbox.write(LOCAL_SETTINGS, "{}");
+    let mut shown = sandbox.normalize(&sandbox.ralph(["status"]).stdout);
+    sandbox.write(LOCAL_SETTINGS, original.replacen('{', "{\"disableAllHooks\": true,", 1));
+    shown.push_str(&format!("\n{}", sandbox.normalize(&sandbox.ralph(["status"]).stdout)));
     let status = sandbox.status();
     let run_json = &status["runs"][0];
     let fields = format!("\n{} {}", run_json["status"], run_json["unprotected"]);
-    shown.push_str(&sandbox.tidy(&fields));
-    shown.push_str(&format!("\n{}", tidy(&sandbox, &examined(&sandbox).stdout).join("\n")));
-    sandbox.write(LOCAL, &original);
-    assert!(sandbox.stop(SESSION, "").is_block());
-    assert_eq!(sandbox.standing(&run).0, "held");
+    shown.push_str(&sandbox.normalize(&fields));
+    shown.push_str(&format!(
+        "\n{}",
+        normalize_lines(&sandbox, &run_doctor(&sandbox).stdout).join("\n")
+    ));
+    sandbox.write(LOCAL_SETTINGS, &original);
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    assert_eq!(sandbox.run_status(&run).0, "held");
 
-    let silent = self::healthy();
-    let run = silent.start([&GOAL[..], &["--no-gates"]].concat());
+    let silent = self::healthy_sandbox();
+    let run = silent.start_run([&GOAL_FROM_STDIN[..], &["--no-gates"]].concat());
     let directory = silent.ralph_home("runs").join(&run);
     let journal = fs::read_to_string(directory.join("journal.jsonl")).unwrap();
     let mut first: Value = serde_json::from_str(&journal).unwrap();
@@ -1019,8 +1034,8 @@ fn a_run_without_hook_events_is_unprotected() {
     for derived in ["run.json", "state.json", "count"] {
         fs::remove_file(directory.join(derived)).unwrap();
     }
-    shown.push_str(&format!("\n{}", silent.tidy(&silent.ralph(["status"]).stdout)));
-    let mut settings = settings();
+    shown.push_str(&format!("\n{}", silent.normalize(&silent.ralph(["status"]).stdout)));
+    let mut settings = snapshot_settings();
     settings
         .add_filter(r#"\\?"?`?\$ROOT/project/.claude/settings.local.json`?\\?"?"#, "[settings]");
     settings.add_filter(r"\d+ (ms|s) of", "[duration] of");
@@ -1067,7 +1082,7 @@ fn a_run_without_hook_events_is_unprotected() {
 /// `--json` prints one object. An agent may not use `--fix`.
 #[test]
 fn json_output_is_one_object_and_agents_cannot_fix() {
-    let sandbox = healthy();
+    let sandbox = healthy_sandbox();
     fs::set_permissions(sandbox.ralph_home(""), fs::Permissions::from_mode(0o755)).unwrap();
     let found = sandbox.ralph(["doctor", "--json"]);
     let value: Value = serde_json::from_str(&found.stdout).unwrap();
@@ -1078,12 +1093,12 @@ fn json_output_is_one_object_and_agents_cannot_fix() {
         .filter(|check| check["status"] == "bad")
         .collect();
     let head = found.stdout.split("\"checks\"").next().unwrap();
-    let shown = format!("exit {}\n{}\n{bad:#?}", found.code.unwrap(), sandbox.tidy(head));
+    let shown = format!("exit {}\n{}\n{bad:#?}", found.code.unwrap(), sandbox.normalize(head));
     let mut agent = sandbox.command();
     agent.args(["doctor", "--fix"]).env("CLAUDECODE", "1");
-    let refused = ended(&mut agent, b"");
-    settings().bind(|| {
-        assert_snapshot!(sandbox.tidy(&shown), @r#"
+    let refused = run_command(&mut agent, b"");
+    snapshot_settings().bind(|| {
+        assert_snapshot!(sandbox.normalize(&shown), @r#"
         exit 1
         {"v":1,"project":"$ROOT/project","wrong":1,"fixed":[],"failed":[],
         [

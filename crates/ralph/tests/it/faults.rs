@@ -1,15 +1,15 @@
 //! Killed processes, full disks, races and edited files. No iteration is lost and no session is held for ever.
 
-use crate::sandbox::{Ended, SESSION, Sandbox, ended, files, spawn};
+use crate::sandbox::{CommandOutcome, SESSION, Sandbox, read_files, run_command, spawn_with_input};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 
-const ENDLESS: [&str; 6] =
+const UNLIMITED_ARGS: [&str; 6] =
     ["--goal-file", "-", "--max-iterations", "1000", "--stuck-after", "4000000000"];
 
 fn iteration(sandbox: &Sandbox, run: &str) -> u64 {
-    sandbox.standing(run).1
+    sandbox.run_status(run).1
 }
 
 fn run_file(sandbox: &Sandbox, run: &str, name: &str) -> PathBuf {
@@ -20,19 +20,22 @@ fn run_file(sandbox: &Sandbox, run: &str, name: &str) -> PathBuf {
 #[test]
 fn concurrent_hooks_are_all_counted() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(ENDLESS);
+    let run = sandbox.start_run(UNLIMITED_ARGS);
     let event = sandbox.stop_event(SESSION, "");
     let children: Vec<_> = (0..32)
         .map(|_| {
-            spawn(sandbox.command().args(["hook", "claude", "--deadline", "60s"]), event.as_bytes())
+            spawn_with_input(
+                sandbox.command().args(["hook", "claude", "--deadline", "60s"]),
+                event.as_bytes(),
+            )
         })
         .collect();
     for child in children {
-        let ended = Ended::from(child.wait_with_output().unwrap());
+        let ended = CommandOutcome::from(child.wait_with_output().unwrap());
         assert!(ended.is_block(), "{ended}");
     }
     assert_eq!(iteration(&sandbox, &run), 32);
-    assert_eq!(sandbox.rules(&run).len(), 32);
+    assert_eq!(sandbox.fired_rules(&run).len(), 32);
 }
 
 /// R-D2a: a hook killed before or after any single write leaves a consistent run that continues and has counted every
@@ -43,7 +46,7 @@ fn a_hook_killed_at_any_write_loses_nothing() {
     let loops = ".claude/data/ralph-loops/current";
     sandbox.write(&format!("{loops}/feature_list.json"), r#"[{"id":1}]"#);
     sandbox.write(&format!("{loops}/progress.txt"), "- Iteration: 0\n- Status: IN_PROGRESS\n");
-    let run = sandbox.start([
+    let run = sandbox.start_run([
         "--features",
         loops,
         "--max-iterations",
@@ -57,7 +60,7 @@ fn a_hook_killed_at_any_write_loses_nothing() {
         let before = iteration(&sandbox, &run);
         let mut command = sandbox.command();
         command.args(["hook", "claude"]).env("RALPH_FAILPOINT", format!("kill:{point}"));
-        let output = spawn(&mut command, event.as_bytes()).wait_with_output().unwrap();
+        let output = spawn_with_input(&mut command, event.as_bytes()).wait_with_output().unwrap();
         let killed = output.status.signal() == Some(9);
         let after = iteration(&sandbox, &run);
         assert!(after == before || after == before + 1, "point {point}: {before} → {after}");
@@ -67,7 +70,7 @@ fn a_hook_killed_at_any_write_loses_nothing() {
             assert!(point > 8, "only {point} points: the writes are not instrumented");
             break;
         }
-        let next = sandbox.stop(SESSION, "");
+        let next = sandbox.send_stop(SESSION, "");
         assert!(next.is_block(), "after point {point}: {next}");
         assert_eq!(iteration(&sandbox, &run), after + 1, "after point {point}");
         kills += 1;
@@ -94,10 +97,10 @@ fn a_start_killed_at_any_write_takes_effect_or_can_be_repeated() {
         let mut command = sandbox.command();
         command
             .args(["start", "--session", SESSION])
-            .args(ENDLESS)
+            .args(UNLIMITED_ARGS)
             .env("RALPH_FAILPOINT", format!("kill:{point}"));
-        let output = spawn(&mut command, b"goal").wait_with_output().unwrap();
-        let stop = sandbox.stop(SESSION, "");
+        let output = spawn_with_input(&mut command, b"goal").wait_with_output().unwrap();
+        let stop = sandbox.send_stop(SESSION, "");
         if output.status.signal() != Some(9) {
             assert!(stop.is_block());
             assert!(point > 8, "only {point} points");
@@ -107,8 +110,8 @@ fn a_start_killed_at_any_write_takes_effect_or_can_be_repeated() {
             continue;
         }
         assert!(stop.is_allow(), "point {point}: {stop}");
-        sandbox.start(ENDLESS);
-        assert!(sandbox.stop(SESSION, "").is_block(), "point {point}");
+        sandbox.start_run(UNLIMITED_ARGS);
+        assert!(sandbox.send_stop(SESSION, "").is_block(), "point {point}");
     }
 }
 
@@ -116,26 +119,26 @@ fn a_start_killed_at_any_write_takes_effect_or_can_be_repeated() {
 fn a_cancel_killed_at_any_write_is_completed_by_the_next() {
     for point in 1.. {
         let sandbox = Sandbox::new();
-        let run = sandbox.start(ENDLESS);
+        let run = sandbox.start_run(UNLIMITED_ARGS);
         let mut command = sandbox.command();
         command.args(["cancel", &run]).env("RALPH_FAILPOINT", format!("kill:{point}"));
-        let output = spawn(&mut command, b"").wait_with_output().unwrap();
+        let output = spawn_with_input(&mut command, b"").wait_with_output().unwrap();
         if output.status.signal() != Some(9) {
             assert_eq!(output.status.code(), Some(0));
-            assert!(sandbox.stop(SESSION, "").is_allow());
+            assert!(sandbox.send_stop(SESSION, "").is_allow());
             assert!(point > 8, "only {point} points");
             break;
         }
         let has_tombstone = sandbox.ralph_home("cancelled").join(&run).exists();
-        let stop = sandbox.stop(SESSION, "");
+        let stop = sandbox.send_stop(SESSION, "");
         assert_eq!(
             (stop.is_allow(), stop.is_block()),
             (has_tombstone, !has_tombstone),
             "point {point}: {stop}"
         );
         sandbox.ralph(["cancel", &run]);
-        assert!(sandbox.stop(SESSION, "").is_allow(), "point {point}");
-        assert_eq!(sandbox.standing(&run).0, "cancelled", "point {point}");
+        assert!(sandbox.send_stop(SESSION, "").is_allow(), "point {point}");
+        assert_eq!(sandbox.run_status(&run).0, "cancelled", "point {point}");
     }
 }
 
@@ -143,14 +146,14 @@ fn a_cancel_killed_at_any_write_is_completed_by_the_next() {
 #[test]
 fn no_space_at_any_write_neither_traps_the_agent_nor_loses_data() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(ENDLESS);
+    let run = sandbox.start_run(UNLIMITED_ARGS);
     let event = sandbox.stop_event(SESSION, "");
     let mut reported = 0;
     for step in 1..60 {
         let before = iteration(&sandbox, &run);
         let mut command = sandbox.command();
         command.args(["hook", "claude"]).env("RALPH_FAILPOINT", format!("enospc:{step}"));
-        let hook = ended(&mut command, event.as_bytes());
+        let hook = run_command(&mut command, event.as_bytes());
         let after = iteration(&sandbox, &run);
         if hook.is_block() {
             assert_eq!(after, before + 1, "step {step}");
@@ -162,14 +165,14 @@ fn no_space_at_any_write_neither_traps_the_agent_nor_loses_data() {
             assert_eq!(after, before, "step {step}");
             reported += 1;
         }
-        assert!(sandbox.stop(SESSION, "").is_block(), "after step {step}");
+        assert!(sandbox.send_stop(SESSION, "").is_block(), "after step {step}");
     }
     assert!(reported > 0, "the write of the journal line must be among the failing ones");
     assert_eq!(sandbox.status()["runs"][0]["tampering"], serde_json::Value::Null);
 }
 
 /// Options with which `unshare` gives a mount namespace here: as root, or as a user who may create user namespaces.
-fn unshare() -> Option<&'static [&'static str]> {
+fn unshare_options() -> Option<&'static [&'static str]> {
     let ways: [&[&str]; 2] = [&["--mount"], &["--map-root-user", "--mount"]];
     let works = |way: &&&[&str]| {
         let mut probe = std::process::Command::new("unshare");
@@ -186,7 +189,7 @@ fn unshare() -> Option<&'static [&'static str]> {
 }
 
 /// Runs the hook, with ralph's home on a separate file system, until it no longer blocks.
-fn on_a_mount(sandbox: &Sandbox, way: &[&str], prepare: &str) -> Ended {
+fn run_hook_on_mount(sandbox: &Sandbox, way: &[&str], prepare: &str) -> CommandOutcome {
     let event = sandbox.write("event.json", sandbox.stop_event(SESSION, ""));
     let script = format!(
         "set -e; {prepare}; set +e; for i in $(seq 40); do \"$2\" hook claude <\"$3\" 2>/dev/null; \
@@ -196,49 +199,52 @@ fn on_a_mount(sandbox: &Sandbox, way: &[&str], prepare: &str) -> Ended {
     command.args(way).args(["sh", "-c", &script, "sh"]).arg(sandbox.ralph_home(""));
     command.arg(env!("CARGO_BIN_EXE_ralph")).arg(event).env_clear();
     command.env("HOME", sandbox.home()).env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-    let mut ended = ended(command.current_dir(sandbox.project()), b"");
+    let mut ended = run_command(command.current_dir(sandbox.project()), b"");
     ended.stdout = ended.stdout.lines().last().unwrap_or_default().to_string();
     ended
 }
 
 #[test]
 fn a_full_disk_does_not_trap_the_agent() {
-    let Some(way) = unshare() else { return };
+    let Some(way) = unshare_options() else { return };
     let sandbox = Sandbox::new();
-    sandbox.start(ENDLESS);
+    sandbox.start_run(UNLIMITED_ARGS);
     let fill = "cp -r \"$1\" /tmp/ralph-copy-$$ && mount -t tmpfs -o size=64k,mode=0700 tmpfs \"$1\" && cp -r /tmp/ralph-copy-$$/. \"$1\" && rm -r /tmp/ralph-copy-$$ && (dd if=/dev/zero of=\"$1/filler\" bs=1k count=999 2>/dev/null || true)";
-    let hook = on_a_mount(&sandbox, way, fill);
+    let hook = run_hook_on_mount(&sandbox, way, fill);
     assert!(hook.notice().contains("No space left on device"), "{hook}");
-    assert!(sandbox.stop(SESSION, "").is_block(), "it holds again once there is space");
+    assert!(sandbox.send_stop(SESSION, "").is_block(), "it holds again once there is space");
 }
 
 #[test]
 fn a_read_only_home_does_not_trap_the_agent() {
-    let Some(way) = unshare() else { return };
+    let Some(way) = unshare_options() else { return };
     let sandbox = Sandbox::new();
-    sandbox.start(ENDLESS);
-    let before = sandbox.snapshot();
-    let hook =
-        on_a_mount(&sandbox, way, "mount --bind \"$1\" \"$1\" && mount -o remount,bind,ro \"$1\"");
+    sandbox.start_run(UNLIMITED_ARGS);
+    let before = sandbox.read_home();
+    let hook = run_hook_on_mount(
+        &sandbox,
+        way,
+        "mount --bind \"$1\" \"$1\" && mount -o remount,bind,ro \"$1\"",
+    );
     assert!(hook.notice().contains("Read-only file system"), "{hook}");
-    assert_eq!(sandbox.snapshot(), before);
-    assert!(sandbox.stop(SESSION, "").is_block());
+    assert_eq!(sandbox.read_home(), before);
+    assert!(sandbox.send_stop(SESSION, "").is_block());
 }
 
 /// R-D2a: a truncated journal is read up to its last complete line, and the next block continues from there.
 #[test]
 fn a_journal_truncated_in_its_last_line_is_repaired() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(ENDLESS);
+    let run = sandbox.start_run(UNLIMITED_ARGS);
     for _ in 0..3 {
-        assert!(sandbox.stop(SESSION, "").is_block());
+        assert!(sandbox.send_stop(SESSION, "").is_block());
     }
     let journal = run_file(&sandbox, &run, "journal.jsonl");
     let behind = ["state.json", "count"].map(|name| {
         let path = run_file(&sandbox, &run, name);
         (fs::read(&path).unwrap(), path)
     });
-    assert!(sandbox.stop(SESSION, "").is_block());
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     let whole = fs::read(&journal).unwrap();
     let last = whole[..whole.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
     for cut in (last..whole.len()).step_by(37).chain([last, whole.len() - 1]) {
@@ -247,7 +253,7 @@ fn a_journal_truncated_in_its_last_line_is_repaired() {
             fs::write(path, bytes).unwrap();
         }
         assert_eq!(iteration(&sandbox, &run), 3, "cut at {cut}");
-        assert!(sandbox.stop(SESSION, "").is_block(), "cut at {cut}");
+        assert!(sandbox.send_stop(SESSION, "").is_block(), "cut at {cut}");
         assert_eq!(iteration(&sandbox, &run), 4, "cut at {cut}");
         assert_eq!(sandbox.status()["runs"][0]["tampering"], serde_json::Value::Null);
     }
@@ -258,13 +264,13 @@ fn a_journal_truncated_in_its_last_line_is_repaired() {
 fn an_unreadable_state_file_is_quarantined_and_rebuilt() {
     for garbage in ["", "{", "null", "\u{0}\u{0}", r#"{"v":1}"#] {
         let sandbox = Sandbox::new();
-        let run = sandbox.start(ENDLESS);
-        assert!(sandbox.stop(SESSION, "").is_block());
+        let run = sandbox.start_run(UNLIMITED_ARGS);
+        assert!(sandbox.send_stop(SESSION, "").is_block());
         fs::write(run_file(&sandbox, &run, "state.json"), garbage).unwrap();
         assert_eq!(iteration(&sandbox, &run), 1);
-        assert!(sandbox.stop(SESSION, "").is_block());
+        assert!(sandbox.send_stop(SESSION, "").is_block());
         assert_eq!(iteration(&sandbox, &run), 2);
-        let kept: Vec<_> = files(&sandbox.ralph_home("runs"))
+        let kept: Vec<_> = read_files(&sandbox.ralph_home("runs"))
             .into_iter()
             .filter(|(path, _)| path.to_string_lossy().contains("state.json.quarantined-"))
             .map(|(_, bytes)| bytes)
@@ -278,14 +284,14 @@ fn an_unreadable_state_file_is_quarantined_and_rebuilt() {
 #[test]
 fn an_unreadable_session_file_is_quarantined_and_frees_the_session() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(ENDLESS);
+    let run = sandbox.start_run(UNLIMITED_ARGS);
     let pointer = sandbox.ralph_home("sessions").join(SESSION);
     fs::write(&pointer, "garbage").unwrap();
-    let hook = sandbox.stop(SESSION, "");
+    let hook = sandbox.send_stop(SESSION, "");
     assert!(hook.notice().contains("is no longer held"), "{hook}");
-    assert!(sandbox.stop(SESSION, "").is_allow(), "reported once");
+    assert!(sandbox.send_stop(SESSION, "").is_allow(), "reported once");
     let kept: Vec<_> =
-        files(&sandbox.ralph_home("sessions")).into_iter().map(|(_, bytes)| bytes).collect();
+        read_files(&sandbox.ralph_home("sessions")).into_iter().map(|(_, bytes)| bytes).collect();
     assert_eq!(kept, [b"garbage"]);
     assert_eq!(iteration(&sandbox, &run), 0);
     assert!(sandbox.status()["faults"][0]["what"].as_str().unwrap().contains("was kept as"));
@@ -294,8 +300,8 @@ fn an_unreadable_session_file_is_quarantined_and_frees_the_session() {
 /// Editing ralph's files gains neither an iteration nor `verified`.
 #[test]
 fn an_edited_run_is_restored_from_its_journal_and_never_verified() {
-    type Edit = fn(&Sandbox, &str);
-    let edits: [(&str, Edit); 9] = [
+    type RunFileEdit = fn(&Sandbox, &str);
+    let edits: [(&str, RunFileEdit); 9] = [
         ("state edited while it is behind", |sandbox, run| {
             let path = run_file(sandbox, run, "state.json");
             let text = fs::read_to_string(&path).unwrap();
@@ -354,7 +360,7 @@ fn an_edited_run_is_restored_from_its_journal_and_never_verified() {
     ];
     for (name, edit) in edits {
         let sandbox = Sandbox::new();
-        let run = sandbox.start([
+        let run = sandbox.start_run([
             "--goal-file",
             "-",
             "--completion-promise",
@@ -364,17 +370,17 @@ fn an_edited_run_is_restored_from_its_journal_and_never_verified() {
             "--stuck-after",
             "99",
         ]);
-        assert!(sandbox.stop(SESSION, "").is_block());
-        assert!(sandbox.stop(SESSION, "").is_block());
+        assert!(sandbox.send_stop(SESSION, "").is_block());
+        assert!(sandbox.send_stop(SESSION, "").is_block());
         edit(&sandbox, &run);
-        let hook = sandbox.stop(SESSION, "");
+        let hook = sandbox.send_stop(SESSION, "");
         assert!(hook.is_block(), "{name}: {hook}");
         assert!(hook.stderr.contains("ralph's own files were changed"), "{name}: {hook}");
-        let rules = sandbox.rules(&run);
+        let rules = sandbox.fired_rules(&run);
         assert_eq!(rules.last().unwrap(), "tampered", "{name}: {rules:?}");
         assert!(iteration(&sandbox, &run) >= 2, "{name}");
         let promise = r#","last_assistant_message":"<promise>DONE</promise>""#;
-        let notice = sandbox.stop(SESSION, promise).notice();
+        let notice = sandbox.send_stop(SESSION, promise).notice();
         assert!(notice.starts_with("ralph: needs_review"), "{name}: {notice}");
     }
 }
@@ -383,10 +389,10 @@ fn an_edited_run_is_restored_from_its_journal_and_never_verified() {
 #[test]
 fn a_journal_edited_in_the_middle_ends_in_review() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(["--goal-file", "-", "--completion-promise", "DONE"]);
-    assert!(sandbox.stop(SESSION, "").is_block());
+    let run = sandbox.start_run(["--goal-file", "-", "--completion-promise", "DONE"]);
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     sandbox.write("work.txt", "more");
-    assert!(sandbox.stop(SESSION, "").is_block());
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     // While `state.json` is up to date, an ordinary stop does not read the changed line.
     assert_eq!(sandbox.ralph(["pause", &run]).code, Some(0));
     assert_eq!(sandbox.ralph(["resume", &run]).code, Some(0));
@@ -394,16 +400,16 @@ fn a_journal_edited_in_the_middle_ends_in_review() {
     let text = fs::read_to_string(&path).unwrap();
     fs::write(path, text.replacen("make it work", "make it walk", 1)).unwrap();
     let promise = r#","last_assistant_message":"<promise>DONE</promise>""#;
-    let hook = sandbox.stop(SESSION, promise);
+    let hook = sandbox.send_stop(SESSION, promise);
     assert!(hook.is_block(), "{hook}");
     assert!(hook.stderr.contains("`journal.jsonl` was changed in the middle"), "{hook}");
-    assert!(sandbox.stop(SESSION, promise).notice().starts_with("ralph: needs_review"));
+    assert!(sandbox.send_stop(SESSION, promise).notice().starts_with("ralph: needs_review"));
 }
 
 #[test]
 fn files_of_a_newer_ralph_are_not_changed() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(ENDLESS);
+    let run = sandbox.start_run(UNLIMITED_ARGS);
     for name in ["run.json", "state.json", "journal.jsonl"] {
         let path = run_file(&sandbox, &run, name);
         let text = fs::read_to_string(&path).unwrap();
@@ -413,23 +419,23 @@ fn files_of_a_newer_ralph_are_not_changed() {
         )
         .unwrap();
     }
-    let before = files(&sandbox.ralph_home("runs"));
-    let hook = sandbox.stop(SESSION, "");
+    let before = read_files(&sandbox.ralph_home("runs"));
+    let hook = sandbox.send_stop(SESSION, "");
     assert!(hook.notice().contains("was written by a newer ralph"), "{hook}");
-    assert_eq!(files(&sandbox.ralph_home("runs")), before);
+    assert_eq!(read_files(&sandbox.ralph_home("runs")), before);
 }
 
 #[test]
 fn a_held_lock_is_not_waited_for_beyond_the_deadline() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(ENDLESS);
+    let run = sandbox.start_run(UNLIMITED_ARGS);
     let lock = fs::File::open(run_file(&sandbox, &run, "lock")).unwrap();
     lock.lock().unwrap();
-    let hook = sandbox.ralph_with(
+    let hook = sandbox.ralph_with_input(
         ["hook", "claude", "--deadline", "500ms"],
         sandbox.stop_event(SESSION, "").as_bytes(),
     );
     assert!(hook.notice().contains("let the agent stop without a verdict"), "{hook}");
     drop(lock);
-    assert!(sandbox.stop(SESSION, "").is_block());
+    assert!(sandbox.send_stop(SESSION, "").is_block());
 }

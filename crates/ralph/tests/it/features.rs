@@ -1,11 +1,11 @@
 //! Feature lists: creating and editing them, checks and their approval, and edits by the agent during a run.
 
-use crate::sandbox::{Ended, SESSION, Sandbox};
+use crate::sandbox::{CommandOutcome, SESSION, Sandbox};
 use insta::assert_snapshot;
 use std::fs;
 
-const LOOP: &str = ".claude/data/ralph-loops/csv";
-const LIST: &str = ".claude/data/ralph-loops/csv/feature_list.json";
+const LOOP_DIR: &str = ".claude/data/ralph-loops/csv";
+const LIST_FILE: &str = ".claude/data/ralph-loops/csv/feature_list.json";
 
 /// Three features. The check of the second is a script in the project.
 const FEATURES: &str = r#"{
@@ -34,14 +34,14 @@ const FEATURES: &str = r#"{
 }
 "#;
 
-const GATE: &str = "[[gate]]\nname = \"build\"\nrun = [\"sh\", \"gate.sh\"]\n";
+const GATE_POLICY: &str = "[[gate]]\nname = \"build\"\nrun = [\"sh\", \"gate.sh\"]\n";
 
 /// A loop with a check that passes once the file `exported` exists.
-fn sandbox() -> Sandbox {
+fn sandbox_with_check() -> Sandbox {
     let sandbox = Sandbox::new();
-    sandbox.write(LIST, FEATURES);
+    sandbox.write(LIST_FILE, FEATURES);
     sandbox.write(
-        &format!("{LOOP}/progress.txt"),
+        &format!("{LOOP_DIR}/progress.txt"),
         "- Iteration: 0\n- Max Iterations: 15\n- Status: RUNNING\n",
     );
     sandbox
@@ -51,26 +51,26 @@ fn sandbox() -> Sandbox {
 }
 
 /// The same without the check.
-fn unchecked() -> Sandbox {
-    let sandbox = sandbox();
-    sandbox.write(LIST, without_check());
+fn sandbox_without_check() -> Sandbox {
+    let sandbox = sandbox_with_check();
+    sandbox.write(LIST_FILE, list_without_check());
     sandbox
 }
 
-fn without_check() -> String {
+fn list_without_check() -> String {
     FEATURES.replace("      \"verify\": [\"sh\", \"checks/export.sh\"],\n", "")
 }
 
 /// Approves the current checks of the list, as a person would.
-fn approve(sandbox: &Sandbox) {
-    let shown = sandbox.ralph(["trust", "--json", "--features", LOOP]);
+fn approve_checks(sandbox: &Sandbox) {
+    let shown = sandbox.ralph(["trust", "--json", "--features", LOOP_DIR]);
     let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
     let hash = shown["lists"][0]["hash"].as_str().unwrap();
     let ended = sandbox.ralph(["trust", "--hash", hash]);
     assert_eq!(ended.code, Some(0), "{ended}");
 }
 
-fn settings() -> insta::Settings {
+fn snapshot_settings() -> insta::Settings {
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(r"\b[0-9a-f]{64}\b", "[hash]");
     settings.add_filter(r"\b[0-9]{4}-\d\d-\d\d[T ][\d:.]+(Z| UTC)", "[time]");
@@ -81,21 +81,21 @@ fn settings() -> insta::Settings {
     settings
 }
 
-fn tick(list: &str) -> String {
+fn tick_all(list: &str) -> String {
     list.replace("\"passes\": false", "\"passes\": true")
 }
 
-fn stop(sandbox: &Sandbox) -> String {
-    let ended = sandbox.stop(SESSION, "");
-    sandbox.tidy(&match ended.code {
+fn stop_answer(sandbox: &Sandbox) -> String {
+    let ended = sandbox.send_stop(SESSION, "");
+    sandbox.normalize(&match ended.code {
         Some(2) => ended.stderr,
         _ if ended.is_allow() => "let go".to_string(),
         _ => ended.notice(),
     })
 }
 
-fn shown(sandbox: &Sandbox, ended: &Ended) -> String {
-    sandbox.tidy(&ended.to_string())
+fn normalized(sandbox: &Sandbox, ended: &CommandOutcome) -> String {
+    sandbox.normalize(&ended.to_string())
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_loop_is_created_from_a_markdown_list() {
         "--max-iterations",
         "30",
     ]);
-    assert_snapshot!(shown(&sandbox, &made), @"
+    assert_snapshot!(normalized(&sandbox, &made), @"
     exit 0
     --- stdout
     created `.claude/data/ralph-loops/csv` with 2 features: 1 claimed, 1 open
@@ -126,7 +126,7 @@ fn a_loop_is_created_from_a_markdown_list() {
     next: in the session, `/ralph:goal --features .claude/data/ralph-loops/csv Follow the instructions in its RALPH_PROMPT.md`
     next: or without one, `ralph run --loop csv`
     ");
-    let files: Vec<_> = crate::sandbox::files(&sandbox.project().join(LOOP))
+    let files: Vec<_> = crate::sandbox::read_files(&sandbox.project().join(LOOP_DIR))
         .into_iter()
         .map(|(path, bytes)| {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
@@ -181,13 +181,13 @@ fn a_loop_is_created_from_a_markdown_list() {
     - Max Iterations: 30
     - Status: RUNNING
     "#);
-    assert_snapshot!(shown(&sandbox, &sandbox.ralph(["loop", "new", "csv"])), @"
+    assert_snapshot!(normalized(&sandbox, &sandbox.ralph(["loop", "new", "csv"])), @"
     exit 1
     --- stderr
     error: `$ROOT/project/.claude/data/ralph-loops/csv` already exists and was not changed
       hint: choose another name, or move the existing one
     ");
-    assert_snapshot!(shown(&sandbox, &sandbox.ralph(["loop", "new", "current"])), @"
+    assert_snapshot!(normalized(&sandbox, &sandbox.ralph(["loop", "new", "current"])), @"
     exit 0
     --- stdout
     created `.claude/data/ralph-loops/current` with 1 feature: 1 open
@@ -199,13 +199,13 @@ fn a_loop_is_created_from_a_markdown_list() {
     next: or without one, `ralph run --loop current`
     note: the first session that stops in this project takes over this loop by itself
     ");
-    assert_snapshot!(shown(&sandbox, &sandbox.ralph(["loop", "list"])), @"
+    assert_snapshot!(normalized(&sandbox, &sandbox.ralph(["loop", "list"])), @"
     exit 0
     --- stdout
     csv      2 features: 1 claimed, 1 open
     current  1 feature: 1 open
     ");
-    assert_snapshot!(shown(&sandbox, &sandbox.ralph(["loop", "list", "--json"])), @r#"
+    assert_snapshot!(normalized(&sandbox, &sandbox.ralph(["loop", "list", "--json"])), @r#"
     exit 0
     --- stdout
     {"v":1,"project":"$ROOT/project","loops":[{"name":"csv","directory":"$ROOT/project/.claude/data/ralph-loops/csv","total":2,"claimed":1,"open":1,"checked":0,"run":null,"problem":null},{"name":"current","directory":"$ROOT/project/.claude/data/ralph-loops/current","total":1,"claimed":0,"open":1,"checked":0,"run":null,"problem":null}]}
@@ -227,7 +227,7 @@ fn unusable_sources_of_a_loop_are_reported() {
         assert_eq!((ended.code, &*ended.stdout), (Some(1), ""), "{ended}");
         errors.push_str(&ended.stderr);
     }
-    assert_snapshot!(sandbox.tidy(&errors), @r#"
+    assert_snapshot!(sandbox.normalize(&errors), @r#"
     error: `$ROOT/project/empty.md` contains no items
       hint: one feature is one `- ` item, or one object in `features`
     error: cannot read `$ROOT/project/half.json`: line 2, column 11: EOF while parsing a value
@@ -244,18 +244,18 @@ fn unusable_sources_of_a_loop_are_reported() {
     error: cannot read `/dev/zero`
       caused by: it is not a regular file
     "#);
-    assert!(!sandbox.project().join(LOOP).exists(), "nothing is left behind");
+    assert!(!sandbox.project().join(LOOP_DIR).exists(), "nothing is left behind");
 }
 
 #[test]
 fn features_are_listed_added_and_claimed() {
-    let sandbox = sandbox();
+    let sandbox = sandbox_with_check();
     let agent = |args: &[&str]| {
         let mut command = sandbox.command();
         command.args(args).env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION);
-        crate::sandbox::ended(&mut command, b"")
+        crate::sandbox::run_command(&mut command, b"")
     };
-    assert_snapshot!(shown(&sandbox, &sandbox.ralph(["feature", "list"])), @"
+    assert_snapshot!(normalized(&sandbox, &sandbox.ralph(["feature", "list"])), @"
     exit 0
     --- stdout
     csv  3 features: 3 open, 1 with a check
@@ -263,7 +263,7 @@ fn features_are_listed_added_and_claimed() {
       2  open     Export as CSV  check `sh checks/export.sh`
       3  open     Quote fields
     ");
-    assert_snapshot!(shown(&sandbox, &sandbox.ralph(["feature", "next"])), @"
+    assert_snapshot!(normalized(&sandbox, &sandbox.ralph(["feature", "next"])), @"
     exit 0
     --- stdout
     feature 1  Import a CSV file
@@ -272,53 +272,53 @@ fn features_are_listed_added_and_claimed() {
     no check; a claim counts while every required gate passes
     3 of 3 open; when it is done, `ralph feature claim 1`
     ");
-    assert_snapshot!(shown(&sandbox, &agent(&["feature", "claim", "1"])), @"
+    assert_snapshot!(normalized(&sandbox, &agent(&["feature", "claim", "1"])), @"
     exit 0
     --- stdout
     feature 1 is claimed; this is only a claim: every required gate has to pass too
     ");
-    assert_snapshot!(shown(&sandbox, &agent(&["feature", "claim", "2"])), @"
+    assert_snapshot!(normalized(&sandbox, &agent(&["feature", "claim", "2"])), @"
     exit 0
     --- stdout
     feature 2 is claimed; this is only a claim: what counts is that `sh checks/export.sh` passes
     ");
-    let list = || fs::read_to_string(sandbox.project().join(LIST)).unwrap();
+    let list = || fs::read_to_string(sandbox.project().join(LIST_FILE)).unwrap();
     assert_eq!(list(), FEATURES.replacen("\"passes\": false", "\"passes\": true", 2));
-    assert_snapshot!(shown(&sandbox, &agent(&["feature", "claim", "2", "--undo"])), @"
+    assert_snapshot!(normalized(&sandbox, &agent(&["feature", "claim", "2", "--undo"])), @"
     exit 0
     --- stdout
     feature 2 is open again
     ");
-    assert_snapshot!(shown(&sandbox, &agent(&["feature", "claim", "33"])), @"
+    assert_snapshot!(normalized(&sandbox, &agent(&["feature", "claim", "33"])), @"
     exit 1
     --- stderr
     error: there is no feature `33` in `$ROOT/project/.claude/data/ralph-loops/csv/feature_list.json`
       hint: `ralph feature list` shows all features
     ");
-    assert_snapshot!(shown(&sandbox, &agent(&["feature", "add", "Sort", "--step", "Click", "--verify", "--", "sh", "-c", "true"])), @"
+    assert_snapshot!(normalized(&sandbox, &agent(&["feature", "add", "Sort", "--step", "Click", "--verify", "--", "sh", "-c", "true"])), @"
     exit 0
     --- stdout
     feature 4 was added to `csv`
     next: `ralph trust --features .claude/data/ralph-loops/csv` shows its check and asks for approval
     ");
-    assert_snapshot!(shown(&sandbox, &agent(&["feature", "add", "Other", "--id", "4"])), @"
+    assert_snapshot!(normalized(&sandbox, &agent(&["feature", "add", "Other", "--id", "4"])), @"
     exit 1
     --- stderr
     error: feature `4` already exists
       hint: omit `--id` to use the next number
     ");
-    assert_snapshot!(shown(&sandbox, &sandbox.ralph(["feature", "next", "--json"])), @r#"
+    assert_snapshot!(normalized(&sandbox, &sandbox.ralph(["feature", "next", "--json"])), @r#"
     exit 0
     --- stdout
     {"v":1,"loop":"csv","open":3,"feature":{"id":"2","description":"Export as CSV","steps":[],"claimed":false,"check":["sh","checks/export.sh"]}}
     "#);
-    assert_snapshot!(shown(&sandbox, &sandbox.ralph(["feature", "list", "--json"])), @r#"
+    assert_snapshot!(normalized(&sandbox, &sandbox.ralph(["feature", "list", "--json"])), @r#"
     exit 0
     --- stdout
     {"v":1,"loop":"csv","directory":"$ROOT/project/.claude/data/ralph-loops/csv","run":null,"total":4,"claimed":1,"open":3,"checked":2,"features":[{"id":"1","description":"Import a CSV file","steps":["Open it","See rows"],"claimed":true,"check":null},{"id":"2","description":"Export as CSV","steps":[],"claimed":false,"check":["sh","checks/export.sh"]},{"id":"3","description":"Quote fields","steps":[],"claimed":false,"check":null},{"id":"4","description":"Sort","steps":["Click"],"claimed":false,"check":["sh","-c","true"]}]}
     "#);
-    sandbox.write(LIST, tick(&list()));
-    assert_snapshot!(shown(&sandbox, &sandbox.ralph(["feature", "next"])), @"
+    sandbox.write(LIST_FILE, tick_all(&list()));
+    assert_snapshot!(normalized(&sandbox, &sandbox.ralph(["feature", "next"])), @"
     exit 0
     --- stdout
     nothing is open: 4 features: 4 claimed, 2 with a check; `ralph feature verify` runs the checks that count (2)
@@ -345,11 +345,11 @@ fn the_intended_loop_is_found() {
     outputs.push(sandbox.ralph(["feature", "next", "--loop", "c"]).to_string());
     sandbox.write(".claude/data/ralph-loops/current/feature_list.json", r#"[{"id": "current"}]"#);
     outputs.push(sandbox.ralph(["feature", "next"]).to_string());
-    sandbox.start(["--features", ".claude/data/ralph-loops/b"]);
+    sandbox.start_run(["--features", ".claude/data/ralph-loops/b"]);
     let mut command = sandbox.command();
     command.args(["feature", "next"]).env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION);
-    outputs.push(crate::sandbox::ended(&mut command, b"").to_string());
-    assert_snapshot!(sandbox.tidy(&outputs.join("\n")), @"
+    outputs.push(crate::sandbox::run_command(&mut command, b"").to_string());
+    assert_snapshot!(sandbox.normalize(&outputs.join("\n")), @"
     error: there is no loop in `$ROOT/project`
       hint: `ralph loop new NAME` creates one
 
@@ -405,7 +405,7 @@ fn the_intended_loop_is_found() {
 #[test]
 fn broken_lists_are_reported() {
     let sandbox = Sandbox::new();
-    let path = sandbox.write(LIST, "");
+    let path = sandbox.write(LIST_FILE, "");
     let mut lines_shown = String::new();
     let mut look = |what: &str| {
         for args in [
@@ -432,7 +432,7 @@ fn broken_lists_are_reported() {
         ("the same id twice", b"[{\"id\": 1}, {\"id\": 1}]"),
         ("CRLF and a mark", b"\xef\xbb\xbf[\r\n  {\"id\": 1}\r\n]\r\n"),
     ] {
-        sandbox.write(LIST, bytes);
+        sandbox.write(LIST_FILE, bytes);
         look(what);
     }
     fs::File::create(&path).unwrap().set_len(100 * 1024 * 1024).unwrap();
@@ -443,7 +443,7 @@ fn broken_lists_are_reported() {
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
     look("a directory");
-    assert_snapshot!(sandbox.tidy(&lines_shown), @"
+    assert_snapshot!(sandbox.normalize(&lines_shown), @"
     empty: feature list: 1 error: cannot read `$ROOT/project/.claude/data/ralph-loops/csv/feature_list.json`: it is empty
     empty: feature claim 1: 1 error: cannot read `$ROOT/project/.claude/data/ralph-loops/csv/feature_list.json`: it is empty
     empty: feature add x: 1 error: cannot read `$ROOT/project/.claude/data/ralph-loops/csv/feature_list.json`: it is empty
@@ -490,24 +490,24 @@ fn broken_lists_are_reported() {
 /// R-U2b: no run starts with unapproved checks, and the refusal names the exact command that approves them.
 #[test]
 fn checks_run_only_after_approval() {
-    let sandbox = sandbox();
-    let start = || sandbox.ralph(["start", "--session", SESSION, "--features", LOOP]);
+    let sandbox = sandbox_with_check();
+    let start = || sandbox.ralph(["start", "--session", SESSION, "--features", LOOP_DIR]);
     let refused = start();
-    assert_snapshot!(shown(&sandbox, &refused), @"
+    assert_snapshot!(normalized(&sandbox, &refused), @"
     exit 3
     --- stderr
     error: the commands in `.claude/data/ralph-loops/csv/feature_list.json` are not approved, so nothing was started
       hint: `ralph trust --features .claude/data/ralph-loops/csv` shows what would run and asks for approval
     ");
     assert_eq!(sandbox.status()["runs"].as_array().unwrap().len(), 0);
-    settings().bind(|| {
-        assert_snapshot!(shown(&sandbox, &sandbox.ralph(["feature", "verify"])), @"
+    snapshot_settings().bind(|| {
+        assert_snapshot!(normalized(&sandbox, &sandbox.ralph(["feature", "verify"])), @"
         exit 3
         --- stderr
         error: the checks of `csv` are not approved, so none was run
           hint: `ralph trust --features .claude/data/ralph-loops/csv` shows what would run and asks for approval
         ");
-        assert_snapshot!(shown(&sandbox, &sandbox.ralph(["trust"])), @"
+        assert_snapshot!(normalized(&sandbox, &sandbox.ralph(["trust"])), @"
         exit 3
         --- stdout
         .claude/data/ralph-loops/csv/feature_list.json
@@ -527,8 +527,8 @@ fn checks_run_only_after_approval() {
         error: these checks are not approved; not a terminal, so I can't ask
           hint: review it, then run `ralph trust --hash [hash]`
         ");
-        approve(&sandbox);
-        assert_snapshot!(shown(&sandbox, &sandbox.ralph(["feature", "verify"])), @"
+        approve_checks(&sandbox);
+        assert_snapshot!(normalized(&sandbox, &sandbox.ralph(["feature", "verify"])), @"
         exit 1
         --- stdout
         correctness
@@ -542,7 +542,7 @@ fn checks_run_only_after_approval() {
         ✗ feature 2  [took]
         ");
         sandbox.write("exported", "");
-        assert_snapshot!(shown(&sandbox, &sandbox.ralph(["feature", "verify", "2"])), @"
+        assert_snapshot!(normalized(&sandbox, &sandbox.ralph(["feature", "verify", "2"])), @"
         exit 0
         --- stdout
         correctness
@@ -553,13 +553,13 @@ fn checks_run_only_after_approval() {
         --- stderr
         ✓ feature 2  [took]
         ");
-        assert_snapshot!(shown(&sandbox, &sandbox.ralph(["feature", "verify", "1"])), @"
+        assert_snapshot!(normalized(&sandbox, &sandbox.ralph(["feature", "verify", "1"])), @"
         exit 1
         --- stderr
         error: feature 1 has no check, only a claim
           hint: follow its steps, then `ralph feature claim 1`
         ");
-        assert_snapshot!(shown(&sandbox, &start()), @"
+        assert_snapshot!(normalized(&sandbox, &start()), @"
         exit 0
         --- stdout
         [run]  started     the features of csv
@@ -576,12 +576,12 @@ fn checks_run_only_after_approval() {
 /// An approval covers the commands and the files they call, so the number and order of a run's lists do not matter.
 #[test]
 fn an_approval_does_not_depend_on_the_position_of_the_list() {
-    let sandbox = sandbox();
+    let sandbox = sandbox_with_check();
     sandbox.write("other/feature_list.json", r#"[{"id": 1, "description": "other"}]"#);
-    approve(&sandbox);
-    let run = sandbox.start(["--features", "other", "--features", LOOP]);
-    let held = stop(&sandbox);
-    settings().bind(|| assert_snapshot!(held, @r#"
+    approve_checks(&sandbox);
+    let run = sandbox.start_run(["--features", "other", "--features", LOOP_DIR]);
+    let held = stop_answer(&sandbox);
+    snapshot_settings().bind(|| assert_snapshot!(held, @r#"
     ralph: iteration 1 of 25 — 5 of 9 requirements are not met (run [run])
 
     ✗ other: feature 1 (correctness): "other" does not pass yet
@@ -602,19 +602,19 @@ fn an_approval_does_not_depend_on_the_position_of_the_list() {
     Next: Implement other: feature 1, check it, then set its `passes` to true in `other/feature_list.json`
     Then stop again
     "#));
-    assert_eq!(sandbox.standing(&run), ("held".to_string(), 1));
+    assert_eq!(sandbox.run_status(&run), ("held".to_string(), 1));
 }
 
 /// The policy and the lists are shown together, each with its own hash, and can be approved separately.
 #[test]
 fn trust_covers_the_policy_and_every_list() {
-    let sandbox = sandbox();
-    sandbox.write("ralph.toml", GATE);
+    let sandbox = sandbox_with_check();
+    sandbox.write("ralph.toml", GATE_POLICY);
     sandbox.write("gate.sh", "exit 0\n");
     let shown = sandbox.ralph(["trust", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
-    settings().bind(|| {
-        assert_snapshot!(sandbox.tidy(&serde_json::to_string_pretty(&json).unwrap()), @r#"
+    snapshot_settings().bind(|| {
+        assert_snapshot!(sandbox.normalize(&serde_json::to_string_pretty(&json).unwrap()), @r#"
         {
           "called": [
             {
@@ -694,7 +694,7 @@ fn trust_covers_the_policy_and_every_list() {
         ");
         assert_eq!(sandbox.ralph(["trust"]).code, Some(0));
         sandbox.write("checks/export.sh", "exit 0\n");
-        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["trust"]).to_string()), @"
+        assert_snapshot!(sandbox.normalize(&sandbox.ralph(["trust"]).to_string()), @"
         exit 3
         --- stdout
         $ROOT/project
@@ -729,38 +729,40 @@ fn trust_covers_the_policy_and_every_list() {
         error: these checks are not approved; not a terminal, so I can't ask
           hint: review it, then run `ralph trust --hash [hash]`
         ");
-        assert_eq!(sandbox.ralph(["trust", "--features", LOOP]).code, Some(3));
+        assert_eq!(sandbox.ralph(["trust", "--features", LOOP_DIR]).code, Some(3));
         assert_eq!(sandbox.ralph(["trust", "--revoke"]).code, Some(0));
     });
 }
 
 /// An agent's manipulation of a list.
-type Trick = fn(&Sandbox);
+type FeatureListEdit = fn(&Sandbox);
 
 /// R-S4c: ticking, deleting, editing, renaming, replacing or adding features does not end the run.
 #[test]
 fn the_sealed_list_counts_whatever_the_agent_does_to_the_file() {
-    let tricks: &[(&str, Trick)] = &[
-        ("ticks everything", |sandbox| drop(sandbox.write(LIST, tick(FEATURES)))),
+    let tricks: &[(&str, FeatureListEdit)] = &[
+        ("ticks everything", |sandbox| drop(sandbox.write(LIST_FILE, tick_all(FEATURES)))),
         ("deletes what is open", |sandbox| {
             let first = r#"{"features": [{"id": 1, "description": "Import a CSV file", "steps": ["Open it", "See rows"], "passes": true}]}"#;
-            sandbox.write(LIST, first);
+            sandbox.write(LIST_FILE, first);
         }),
         ("edits a description", |sandbox| {
-            sandbox.write(LIST, tick(&FEATURES.replace("Export as CSV", "Do nothing")));
+            sandbox.write(LIST_FILE, tick_all(&FEATURES.replace("Export as CSV", "Do nothing")));
         }),
         ("edits the steps", |sandbox| {
-            sandbox.write(LIST, tick(&FEATURES.replace("\"See rows\"", "\"Look away\"")));
+            sandbox.write(LIST_FILE, tick_all(&FEATURES.replace("\"See rows\"", "\"Look away\"")));
         }),
         ("makes the check easier", |sandbox| {
             sandbox.write(
-                LIST,
-                tick(&FEATURES.replace("[\"sh\", \"checks/export.sh\"]", "[\"true\"]")),
+                LIST_FILE,
+                tick_all(&FEATURES.replace("[\"sh\", \"checks/export.sh\"]", "[\"true\"]")),
             );
         }),
-        ("takes the check away", |sandbox| drop(sandbox.write(LIST, tick(&without_check())))),
+        ("takes the check away", |sandbox| {
+            drop(sandbox.write(LIST_FILE, tick_all(&list_without_check())))
+        }),
         ("makes the script of the check easier", |sandbox| {
-            sandbox.write(LIST, tick(FEATURES));
+            sandbox.write(LIST_FILE, tick_all(FEATURES));
             sandbox.write("checks/export.sh", "exit 0\n");
         }),
         ("says that it is done in other words", |sandbox| {
@@ -768,28 +770,28 @@ fn the_sealed_list_counts_whatever_the_agent_does_to_the_file() {
                 "{\n  \"total",
                 "{\n  \"verified_done\": true, \"status\": \"COMPLETE\",\n  \"total",
             );
-            sandbox.write(LIST, list);
-            sandbox.write(&format!("{LOOP}/progress.txt"), "- Status: COMPLETE\n");
+            sandbox.write(LIST_FILE, list);
+            sandbox.write(&format!("{LOOP_DIR}/progress.txt"), "- Status: COMPLETE\n");
         }),
         ("adds one with an easy check", |sandbox| {
             let easy = ",\n    {\"id\": 4, \"description\": \"Easy\", \"verify\": [\"true\"], \"passes\": false}\n  ]\n}";
-            sandbox.write(LIST, tick(FEATURES).replace("\n  ]\n}", easy));
+            sandbox.write(LIST_FILE, tick_all(FEATURES).replace("\n  ]\n}", easy));
         }),
     ];
     let mut shown = String::new();
     for (name, trick) in tricks {
-        let sandbox = sandbox();
-        approve(&sandbox);
-        sandbox.start(["--features", LOOP]);
+        let sandbox = sandbox_with_check();
+        approve_checks(&sandbox);
+        sandbox.start_run(["--features", LOOP_DIR]);
         trick(&sandbox);
-        shown.push_str(&format!("=== {name}\n{}\n", stop(&sandbox)));
-        sandbox.write(LIST, tick(FEATURES));
+        shown.push_str(&format!("=== {name}\n{}\n", stop_answer(&sandbox)));
+        sandbox.write(LIST_FILE, tick_all(FEATURES));
         sandbox.write(
             "checks/export.sh",
             "test -e exported || { echo nothing was exported; exit 1; }\n",
         );
         sandbox.write("exported", "");
-        let ended = stop(&sandbox);
+        let ended = stop_answer(&sandbox);
         assert!(ended.starts_with("ralph: claimed"), "{name}, put right: {ended}");
     }
     let mut gone = String::new();
@@ -811,12 +813,12 @@ fn the_sealed_list_counts_whatever_the_agent_does_to_the_file() {
             fs::create_dir(path).unwrap();
         }),
     ] {
-        let sandbox = unchecked();
-        sandbox.start(["--features", LOOP]);
-        trick(&sandbox.project().join(LIST));
-        gone.push_str(&format!("=== {name}\n{}\n", stop(&sandbox)));
+        let sandbox = sandbox_without_check();
+        sandbox.start_run(["--features", LOOP_DIR]);
+        trick(&sandbox.project().join(LIST_FILE));
+        gone.push_str(&format!("=== {name}\n{}\n", stop_answer(&sandbox)));
     }
-    settings().bind(|| {
+    snapshot_settings().bind(|| {
         assert_snapshot!(shown, @r#"
         === ticks everything
         ralph: iteration 1 of 25 — 2 of 8 requirements are not met (run [run])
@@ -1029,18 +1031,21 @@ fn the_sealed_list_counts_whatever_the_agent_does_to_the_file() {
 /// The last readable version of the list counts. At the third stop the broken list is a requirement of its own.
 #[test]
 fn a_half_written_list_counts_as_last_read() {
-    let sandbox = unchecked();
-    let run = sandbox.start(["--features", LOOP]);
-    sandbox.write(LIST, without_check().replacen("\"passes\": false", "\"passes\": true", 1));
-    let mut shown = format!("{}\n", stop(&sandbox));
-    sandbox.write(LIST, "{\n  \"features\": [\n    {\"id\": 1,");
+    let sandbox = sandbox_without_check();
+    let run = sandbox.start_run(["--features", LOOP_DIR]);
+    sandbox.write(
+        LIST_FILE,
+        list_without_check().replacen("\"passes\": false", "\"passes\": true", 1),
+    );
+    let mut shown = format!("{}\n", stop_answer(&sandbox));
+    sandbox.write(LIST_FILE, "{\n  \"features\": [\n    {\"id\": 1,");
     for at in 1..=3 {
         sandbox.write("work", at.to_string());
-        shown.push_str(&format!("=== garbage, stop {at}\n{}\n", stop(&sandbox)));
+        shown.push_str(&format!("=== garbage, stop {at}\n{}\n", stop_answer(&sandbox)));
     }
-    sandbox.write(LIST, tick(&without_check()));
-    shown.push_str(&format!("=== whole again\n{}\n", stop(&sandbox)));
-    settings().bind(|| assert_snapshot!(shown, @r#"
+    sandbox.write(LIST_FILE, tick_all(&list_without_check()));
+    shown.push_str(&format!("=== whole again\n{}\n", stop_answer(&sandbox)));
+    snapshot_settings().bind(|| assert_snapshot!(shown, @r#"
     ralph: iteration 1 of 25 — 2 of 3 requirements are not met (run [run])
 
     ✗ feature 2 (correctness): "Export as CSV" does not pass yet
@@ -1073,23 +1078,23 @@ fn a_half_written_list_counts_as_last_read() {
     === whole again
     ralph: claimed: the features of csv — all 3 requirements are claimed to be met after 4 iterations and [took]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it
     "#));
-    assert_eq!(sandbox.standing(&run).0, "claimed");
+    assert_eq!(sandbox.run_status(&run).0, "claimed");
 }
 
 /// A check fails, its approval is revoked during the run and given again, and then it passes.
 #[test]
 fn a_check_runs_at_every_stop() {
-    let sandbox = sandbox();
-    approve(&sandbox);
-    let run = sandbox.start(["--features", LOOP]);
-    sandbox.write(LIST, tick(FEATURES));
-    let mut shown = format!("=== fails\n{}\n", stop(&sandbox));
+    let sandbox = sandbox_with_check();
+    approve_checks(&sandbox);
+    let run = sandbox.start_run(["--features", LOOP_DIR]);
+    sandbox.write(LIST_FILE, tick_all(FEATURES));
+    let mut shown = format!("=== fails\n{}\n", stop_answer(&sandbox));
     assert_eq!(sandbox.ralph(["trust", "--revoke"]).code, Some(0));
-    shown.push_str(&format!("=== revoked\n{}\n", stop(&sandbox)));
-    approve(&sandbox);
+    shown.push_str(&format!("=== revoked\n{}\n", stop_answer(&sandbox)));
+    approve_checks(&sandbox);
     sandbox.write("exported", "");
-    shown.push_str(&format!("=== passes\n{}\n", stop(&sandbox)));
-    settings().bind(|| assert_snapshot!(shown, @r#"
+    shown.push_str(&format!("=== passes\n{}\n", stop_answer(&sandbox)));
+    snapshot_settings().bind(|| assert_snapshot!(shown, @r#"
     === fails
     ralph: iteration 1 of 25 — 2 of 8 requirements are not met (run [run])
 
@@ -1107,44 +1112,44 @@ fn a_check_runs_at_every_stop() {
     === passes
     ralph: claimed: the features of csv — all 8 requirements are met after 1 iteration and [took], 2 of them only by claims (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it
     "#));
-    assert_eq!(sandbox.standing(&run).0, "claimed");
-    assert_eq!(sandbox.rules(&run), ["block", "untrusted", "claimed"]);
+    assert_eq!(sandbox.run_status(&run).0, "claimed");
+    assert_eq!(sandbox.fired_rules(&run), ["block", "untrusted", "claimed"]);
 }
 
 /// If every feature has a passing check, no claim is needed and the run ends verified.
 #[test]
 fn a_list_in_which_every_feature_has_a_check_ends_verified() {
-    let sandbox = sandbox();
+    let sandbox = sandbox_with_check();
     sandbox.write(
-        LIST,
+        LIST_FILE,
         r#"[{"id": 1, "description": "Export", "verify": ["sh", "checks/export.sh"]}]"#,
     );
-    approve(&sandbox);
-    let run = sandbox.start(["--features", LOOP]);
-    assert!(sandbox.stop(SESSION, "").is_block());
+    approve_checks(&sandbox);
+    let run = sandbox.start_run(["--features", LOOP_DIR]);
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     sandbox.write("exported", "");
-    let notice = stop(&sandbox);
-    settings().bind(|| assert_snapshot!(notice, @"ralph: verified: the features of csv — all 6 requirements are met after 1 iteration and [took] (run [run]); see `ralph why [run]`"));
-    assert_eq!(sandbox.standing(&run).0, "verified");
+    let notice = stop_answer(&sandbox);
+    snapshot_settings().bind(|| assert_snapshot!(notice, @"ralph: verified: the features of csv — all 6 requirements are met after 1 iteration and [took] (run [run]); see `ralph why [run]`"));
+    assert_eq!(sandbox.run_status(&run).0, "verified");
 }
 
 /// A claim counts while gates pass. The policy decides whether the run then ends `claimed` or `verified`.
 #[test]
 fn claims_count_while_gates_pass() {
     for (claims, end) in [("", "claimed"), ("\n[verify]\nclaims = \"with_gates\"\n", "verified")] {
-        let sandbox = unchecked();
-        sandbox.write("ralph.toml", format!("{GATE}{claims}"));
+        let sandbox = sandbox_without_check();
+        sandbox.write("ralph.toml", format!("{GATE_POLICY}{claims}"));
         sandbox.write("gate.sh", "test -e good\n");
         sandbox.commit();
-        sandbox.trust();
-        let run = sandbox.start(["--features", LOOP]);
-        sandbox.write(LIST, tick(&without_check()));
+        sandbox.approve_policy();
+        let run = sandbox.start_run(["--features", LOOP_DIR]);
+        sandbox.write(LIST_FILE, tick_all(&list_without_check()));
         sandbox.write("work", "");
-        let red = stop(&sandbox);
+        let red = stop_answer(&sandbox);
         sandbox.write("good", "");
-        let green = stop(&sandbox);
-        assert_eq!(sandbox.standing(&run).0, end);
-        settings().bind(|| match end {
+        let green = stop_answer(&sandbox);
+        assert_eq!(sandbox.run_status(&run).0, end);
+        snapshot_settings().bind(|| match end {
             "claimed" => {
                 assert_snapshot!(red, @"
                 ralph: iteration 1 of 25 — 1 of 9 requirements is not met (run [run])
@@ -1171,41 +1176,41 @@ fn claims_count_while_gates_pass() {
 /// R-L10c: each completed feature is progress, even if only claims change.
 #[test]
 fn completing_different_features_is_not_stuck() {
-    let sandbox = unchecked();
+    let sandbox = sandbox_without_check();
     let features: Vec<_> =
         (1..=8).map(|id| format!(r#"{{"id": {id}, "description": "Feature {id}"}}"#)).collect();
-    sandbox.write(LIST, format!("[{}]", features.join(",")));
-    let run = sandbox.start(["--features", LOOP, "--stuck-after", "2"]);
+    sandbox.write(LIST_FILE, format!("[{}]", features.join(",")));
+    let run = sandbox.start_run(["--features", LOOP_DIR, "--stuck-after", "2"]);
     for id in 1..=7 {
         assert_eq!(sandbox.ralph(["feature", "claim", &id.to_string()]).code, Some(0));
-        let ended = sandbox.stop(SESSION, "");
+        let ended = sandbox.send_stop(SESSION, "");
         assert!(ended.is_block(), "feature {id}: {ended}");
     }
     assert_eq!(sandbox.ralph(["feature", "claim", "8"]).code, Some(0));
-    let notice = stop(&sandbox);
-    settings().bind(|| assert_snapshot!(notice, @"ralph: claimed: the features of csv — all 8 requirements are claimed to be met after 7 iterations and [took]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it"));
-    assert_eq!(sandbox.standing(&run), ("claimed".to_string(), 7));
+    let notice = stop_answer(&sandbox);
+    snapshot_settings().bind(|| assert_snapshot!(notice, @"ralph: claimed: the features of csv — all 8 requirements are claimed to be met after 7 iterations and [took]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it"));
+    assert_eq!(sandbox.run_status(&run), ("claimed".to_string(), 7));
 }
 
 /// An adopted loop does not run unapproved checks: it reports them, and runs them once they are approved.
 #[test]
 fn an_adopted_loop_runs_its_checks_only_after_approval() {
-    let sandbox = sandbox();
+    let sandbox = sandbox_with_check();
     let current = ".claude/data/ralph-loops/current";
-    fs::rename(sandbox.project().join(LOOP), sandbox.project().join(current)).unwrap();
-    let mut shown = format!("=== not approved\n{}\n", stop(&sandbox));
+    fs::rename(sandbox.project().join(LOOP_DIR), sandbox.project().join(current)).unwrap();
+    let mut shown = format!("=== not approved\n{}\n", stop_answer(&sandbox));
     let json = sandbox.ralph(["trust", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
     let ended = sandbox.ralph(["trust", "--hash", json["lists"][0]["hash"].as_str().unwrap()]);
     assert_eq!(ended.code, Some(0), "{ended}");
-    shown.push_str(&format!("=== approved\n{}\n", stop(&sandbox)));
+    shown.push_str(&format!("=== approved\n{}\n", stop_answer(&sandbox)));
     sandbox.write("exported", "");
-    sandbox.write(&format!("{current}/feature_list.json"), tick(FEATURES));
-    shown.push_str(&format!("=== done\n{}\n", stop(&sandbox)));
+    sandbox.write(&format!("{current}/feature_list.json"), tick_all(FEATURES));
+    shown.push_str(&format!("=== done\n{}\n", stop_answer(&sandbox)));
     let progress =
         fs::read_to_string(sandbox.project().join(current).join("progress.txt")).unwrap();
-    shown.push_str(&format!("=== progress.txt\n{}", sandbox.tidy(&progress)));
-    settings().bind(|| assert_snapshot!(shown, @r#"
+    shown.push_str(&format!("=== progress.txt\n{}", sandbox.normalize(&progress)));
+    snapshot_settings().bind(|| assert_snapshot!(shown, @r#"
     === not approved
     ralph: running the checks of `.claude/data/ralph-loops/current/feature_list.json` is not approved, so nothing was run; review it, then run `ralph trust --features .claude/data/ralph-loops/current`
     === approved
@@ -1248,13 +1253,13 @@ fn an_adopted_loop_runs_its_checks_only_after_approval() {
 /// With `--no-gates` the checks of the list still run.
 #[test]
 fn checks_run_without_a_policy() {
-    let sandbox = sandbox();
+    let sandbox = sandbox_with_check();
     sandbox.write("ralph.toml", "[[gate]]\nname = \"tests\"\nrun = [\"false\"]\n");
-    approve(&sandbox);
-    sandbox.start(["--features", LOOP, "--no-gates"]);
-    sandbox.write(LIST, tick(FEATURES));
-    settings().bind(|| {
-        assert_snapshot!(stop(&sandbox), @r#"
+    approve_checks(&sandbox);
+    sandbox.start_run(["--features", LOOP_DIR, "--no-gates"]);
+    sandbox.write(LIST_FILE, tick_all(FEATURES));
+    snapshot_settings().bind(|| {
+        assert_snapshot!(stop_answer(&sandbox), @r#"
     ralph: iteration 1 of 25 — 2 of 8 requirements are not met (run [run])
 
     ✗ feature 2 (correctness): "Export as CSV": `sh checks/export.sh` fails: 1 finding
@@ -1269,25 +1274,26 @@ fn checks_run_without_a_policy() {
     "#);
     });
     sandbox.write("exported", "");
-    let notice = stop(&sandbox);
-    settings().bind(|| assert_snapshot!(notice, @"ralph: claimed: the features of csv — all 8 requirements are met after 1 iteration and [took], 2 of them only by claims (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it"));
+    let notice = stop_answer(&sandbox);
+    snapshot_settings().bind(|| assert_snapshot!(notice, @"ralph: claimed: the features of csv — all 8 requirements are met after 1 iteration and [took], 2 of them only by claims (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it"));
 }
 
 /// `progress.txt` keeps the text a person wrote and gains one entry for each iteration and one for the end.
 #[test]
 fn progress_entries_are_appended() {
-    let sandbox = unchecked();
+    let sandbox = sandbox_without_check();
     let notes = "# Notes\r\n\r\n- Iteration: 0\r\n- Status: RUNNING\r\n\r\nmind the \u{e4}";
-    sandbox.write(&format!("{LOOP}/progress.txt"), notes);
-    sandbox.start(["--features", LOOP, "--max-iterations", "2"]);
+    sandbox.write(&format!("{LOOP_DIR}/progress.txt"), notes);
+    sandbox.start_run(["--features", LOOP_DIR, "--max-iterations", "2"]);
     for at in 1..=3 {
         sandbox.write("work", at.to_string());
-        stop(&sandbox);
+        stop_answer(&sandbox);
     }
-    let progress = fs::read_to_string(sandbox.project().join(LOOP).join("progress.txt")).unwrap();
+    let progress =
+        fs::read_to_string(sandbox.project().join(LOOP_DIR).join("progress.txt")).unwrap();
     assert_eq!(progress.matches('\n').count(), progress.matches("\r\n").count());
-    settings().bind(|| {
-        assert_snapshot!(sandbox.tidy(&progress), @r#"
+    snapshot_settings().bind(|| {
+        assert_snapshot!(sandbox.normalize(&progress), @r#"
     # Notes
 
     - Iteration: 2
@@ -1329,39 +1335,39 @@ fn only_the_list_itself_is_excluded_from_the_tree() {
         let hash = shown["lists"][0]["hash"].as_str().unwrap();
         let trusted = sandbox.ralph(["trust", "--features", directory, "--hash", hash]);
         assert_eq!(trusted.code, Some(0), "{trusted}");
-        let run = sandbox.start(["--features", directory, "--min-iterations", "1"]);
+        let run = sandbox.start_run(["--features", directory, "--min-iterations", "1"]);
         sandbox.write(&file, list(true));
-        let held = stop(&sandbox);
+        let held = stop_answer(&sandbox);
         assert!(held.contains("✗ a change"), "ticking is not a change: {held}");
         sandbox.write("pkg/a.py", "good\n");
         sandbox.write(&file, "half a list");
-        let held = stop(&sandbox);
+        let held = stop_answer(&sandbox);
         assert!(held.contains("· feature list (planning): "), "{held}");
         sandbox.write(&file, list(true));
         sandbox.write("pkg/a.py", "broken\n");
-        let held = stop(&sandbox);
+        let held = stop_answer(&sandbox);
         assert!(held.contains("✗ feature 1"), "a result of another tree does not count: {held}");
         sandbox.write("pkg/a.py", "good again\n");
-        let ended = stop(&sandbox);
+        let ended = stop_answer(&sandbox);
         assert!(ended.starts_with("ralph: verified: "), "{ended}");
-        assert_eq!(sandbox.standing(&run).0, "verified");
+        assert_eq!(sandbox.run_status(&run).0, "verified");
     }
 }
 
 /// R-S3a: only the approved content runs, not a script that replaced it.
 #[test]
 fn an_edited_script_is_not_run() {
-    let sandbox = sandbox();
-    sandbox.write("ralph.toml", GATE);
+    let sandbox = sandbox_with_check();
+    sandbox.write("ralph.toml", GATE_POLICY);
     sandbox.write("gate.sh", "exit 0\n");
     sandbox.commit();
-    approve(&sandbox);
-    sandbox.trust();
-    sandbox.start(["--features", LOOP]);
-    assert!(sandbox.stop(SESSION, "").is_block());
+    approve_checks(&sandbox);
+    sandbox.approve_policy();
+    sandbox.start_run(["--features", LOOP_DIR]);
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     sandbox.write("checks/export.sh", "touch ran\n");
     sandbox.write("gate.sh", "touch ran\n");
-    let held = stop(&sandbox);
+    let held = stop_answer(&sandbox);
     assert!(held.contains("not run: `gate.sh` changed since it was approved"), "{held}");
     assert!(!sandbox.project().join("ran").exists());
 }
@@ -1380,6 +1386,6 @@ fn a_loop_with_checks_is_adopted_even_if_fully_ticked() {
     let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
     let hash = shown["lists"][0]["hash"].as_str().unwrap();
     assert_eq!(sandbox.ralph(["trust", "--hash", hash]).code, Some(0));
-    let held = stop(&sandbox);
+    let held = stop_answer(&sandbox);
     assert!(held.contains("✗ feature 1"), "{held}");
 }

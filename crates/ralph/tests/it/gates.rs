@@ -1,49 +1,49 @@
 //! Gates, run by `ralph gate run` and at stops, with real commands and processes.
 
-use crate::sandbox::{Ended, SESSION, Sandbox};
+use crate::sandbox::{CommandOutcome, SESSION, Sandbox};
 use insta::assert_snapshot;
 use serde_json::Value;
 use std::fs;
 
 /// A gate that records each execution in a file outside the work tree, and passes if the file `ok` contains `yes`.
-const COUNTING: &str = r#"
+const COUNTING_POLICY: &str = r#"
 [[gate]]
 name = "check"
 run = ["./check.sh"]
 env = ["RAN"]
 "#;
 
-const SCRIPT: &str = "#!/bin/sh\necho ran >> \"$RAN\"\ngrep -q yes ok && exit 0\necho 'src/a.rs:3:5: error: not yet' >&2\nexit 1\n";
+const COUNTING_SCRIPT: &str = "#!/bin/sh\necho ran >> \"$RAN\"\ngrep -q yes ok && exit 0\necho 'src/a.rs:3:5: error: not yet' >&2\nexit 1\n";
 
-pub fn with_policy(policy: &str) -> Sandbox {
+pub fn sandbox_with_policy(policy: &str) -> Sandbox {
     let sandbox = Sandbox::new();
     let ran = sandbox.root().join("ran");
     let sandbox = sandbox.env("RAN", ran.to_str().unwrap());
     sandbox.write("ralph.toml", policy);
-    script(&sandbox, "check.sh", SCRIPT);
+    write_script(&sandbox, "check.sh", COUNTING_SCRIPT);
     sandbox.write("ok", "no\n");
     sandbox.commit();
-    sandbox.trust();
+    sandbox.approve_policy();
     sandbox
 }
 
-pub fn script(sandbox: &Sandbox, path: &str, text: &str) {
-    crate::sandbox::program(&sandbox.project().join(path), text);
+pub fn write_script(sandbox: &Sandbox, path: &str, text: &str) {
+    crate::sandbox::write_program(&sandbox.project().join(path), text);
 }
 
-fn times(sandbox: &Sandbox) -> usize {
+fn execution_count(sandbox: &Sandbox) -> usize {
     fs::read_to_string(sandbox.root().join("ran")).unwrap_or_default().lines().count()
 }
 
 /// R-L3a, R-L3b: a claim does not end a run; a passing gate does, without a claim.
 #[test]
 fn a_failing_gate_holds_and_a_passing_one_ends_the_run_verified() {
-    let sandbox = with_policy(COUNTING);
-    let run = sandbox.start(["--goal-file", "-"]);
+    let sandbox = sandbox_with_policy(COUNTING_POLICY);
+    let run = sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("work", "done\n");
-    let held =
-        sandbox.stop(SESSION, r#","last_assistant_message":"All done. <promise>DONE</promise>""#);
-    assert_snapshot!(sandbox.tidy(&held.to_string()), @"
+    let held = sandbox
+        .send_stop(SESSION, r#","last_assistant_message":"All done. <promise>DONE</promise>""#);
+    assert_snapshot!(sandbox.normalize(&held.to_string()), @"
     exit 2
     --- stdout
     {}
@@ -63,36 +63,36 @@ fn a_failing_gate_holds_and_a_passing_one_ends_the_run_verified() {
 
     Next: Make check pass. Then stop again
     ");
-    assert_eq!(sandbox.standing(&run), ("held".to_string(), 1));
+    assert_eq!(sandbox.run_status(&run), ("held".to_string(), 1));
 
     sandbox.write("ok", "yes\n");
-    let notice = sandbox.stop(SESSION, "").notice();
+    let notice = sandbox.send_stop(SESSION, "").notice();
     let (before, _) = notice.split_once(" and ").unwrap();
     assert_snapshot!(before, @"ralph: verified: make it work — all 6 requirements are met after 1 iteration");
-    assert_eq!(sandbox.standing(&run), ("verified".to_string(), 1));
+    assert_eq!(sandbox.run_status(&run), ("verified".to_string(), 1));
 }
 
 /// R-L10a, R-D4b: no gate runs again on an unchanged tree, and the report is one line.
 #[test]
 fn an_unchanged_tree_runs_no_gate_and_gets_a_one_line_report() {
-    let sandbox = with_policy(COUNTING);
-    sandbox.start(["--goal-file", "-"]);
+    let sandbox = sandbox_with_policy(COUNTING_POLICY);
+    sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("work", "done\n");
-    assert!(sandbox.stop(SESSION, "").is_block());
-    let ran = times(&sandbox);
-    let again = sandbox.stop(SESSION, "");
-    assert_snapshot!(sandbox.tidy(&again.stderr), @"ralph: iteration 2 of 25 — still 1 of 6 not met, no progress (check; state 0000000; run [run])");
-    assert_eq!(times(&sandbox), ran);
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    let ran = execution_count(&sandbox);
+    let again = sandbox.send_stop(SESSION, "");
+    assert_snapshot!(sandbox.normalize(&again.stderr), @"ralph: iteration 2 of 25 — still 1 of 6 not met, no progress (check; state 0000000; run [run])");
+    assert_eq!(execution_count(&sandbox), ran);
 }
 
 /// R-L3d: an agent that stops without having changed anything is not done, even if all gates pass.
 #[test]
 fn a_stop_without_a_change_is_held() {
-    let sandbox = with_policy(COUNTING);
+    let sandbox = sandbox_with_policy(COUNTING_POLICY);
     sandbox.write("ok", "yes\n");
     sandbox.commit();
-    sandbox.start(["--goal-file", "-"]);
-    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @"
+    sandbox.start_run(["--goal-file", "-"]);
+    assert_snapshot!(sandbox.normalize(&sandbox.send_stop(SESSION, "").stderr), @"
     ralph: iteration 1 of 25 — 1 of 6 requirements is not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
@@ -109,27 +109,28 @@ fn a_stop_without_a_change_is_held() {
 /// R-L3e: a result belongs to the tree, the command and the policy it was measured with.
 #[test]
 fn a_result_of_another_tree_does_not_count() {
-    let sandbox = with_policy(COUNTING);
-    sandbox.start(["--goal-file", "-"]);
+    let sandbox = sandbox_with_policy(COUNTING_POLICY);
+    sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("ok", "yes\n");
     sandbox.write("broken", "1\n");
     assert_eq!(sandbox.ralph(["gate", "run"]).code, Some(0));
-    let ran = times(&sandbox);
+    let ran = execution_count(&sandbox);
     sandbox.write("ok", "no\n");
-    assert!(sandbox.stop(SESSION, "").is_block());
-    assert_eq!(times(&sandbox), ran + 2, "once here, once at the base for comparison");
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    assert_eq!(execution_count(&sandbox), ran + 2, "once here, once at the base for comparison");
     sandbox.write("ok", "yes\n");
-    assert!(sandbox.stop(SESSION, "").notice().contains("verified"));
-    assert_eq!(times(&sandbox), ran + 2, "the first result is cached for this content");
+    assert!(sandbox.send_stop(SESSION, "").notice().contains("verified"));
+    assert_eq!(execution_count(&sandbox), ran + 2, "the first result is cached for this content");
 }
 
 /// R-L7b, R-L7c: a gate that cannot start does not count as failed. After two such stops the run ends `gate_broken`.
 #[test]
 fn a_gate_that_cannot_start_is_unknown_and_then_broken() {
-    let sandbox = with_policy("[[gate]]\nname = \"lint\"\nrun = [\"no-such-linter\", \"--all\"]\n");
-    let run = sandbox.start(["--goal-file", "-"]);
+    let sandbox =
+        sandbox_with_policy("[[gate]]\nname = \"lint\"\nrun = [\"no-such-linter\", \"--all\"]\n");
+    let run = sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("work", "done\n");
-    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @"
+    assert_snapshot!(sandbox.normalize(&sandbox.send_stop(SESSION, "").stderr), @"
     ralph: iteration 1 of 25 — 1 of 6 requirements has no result (run [run])
 
     ┌ 00000000 the goal, in the person's words
@@ -142,19 +143,19 @@ fn a_gate_that_cannot_start_is_unknown_and_then_broken() {
     Next: If your changes broke lint, fix it; otherwise leave it to a person. Then stop again
     ");
     sandbox.write("work", "more\n");
-    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").notice()), @"ralph: gate_broken: make it work — lint gave no result twice in a row: it could not be started: cannot start `no-such-linter`: No such file or directory (os error 2) (run [run]); fix it until `ralph gate run` gets a result, then run `/ralph:goal` again");
-    assert_eq!(sandbox.standing(&run).0, "gate_broken");
+    assert_snapshot!(sandbox.normalize(&sandbox.send_stop(SESSION, "").notice()), @"ralph: gate_broken: make it work — lint gave no result twice in a row: it could not be started: cannot start `no-such-linter`: No such file or directory (os error 2) (run [run]); fix it until `ralph gate run` gets a result, then run `/ralph:goal` again");
+    assert_eq!(sandbox.run_status(&run).0, "gate_broken");
 }
 
 /// R-L3f: a test command that ran no tests proves nothing.
 #[test]
 fn no_tests_is_inconclusive() {
-    let sandbox = with_policy(
+    let sandbox = sandbox_with_policy(
         "[[gate]]\nname = \"tests\"\nshell = \"echo 'collected 0 items'; echo 'no tests ran in 0.01s'\"\n",
     );
-    sandbox.start(["--goal-file", "-"]);
+    sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("work", "done\n");
-    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @"
+    assert_snapshot!(sandbox.normalize(&sandbox.send_stop(SESSION, "").stderr), @"
     ralph: iteration 1 of 25 — 1 of 6 requirements has no result (run [run])
 
     ┌ 00000000 the goal, in the person's words
@@ -177,18 +178,18 @@ fn a_slow_gate_continues_in_the_background() {
     let (go, ran) = (sandbox.root().join("go"), sandbox.root().join("ran"));
     let sandbox = sandbox.env("GO", go.to_str().unwrap()).env("RAN", ran.to_str().unwrap());
     sandbox.write("ralph.toml", policy);
-    script(
+    write_script(
         &sandbox,
         "slow.sh",
         "#!/bin/sh\necho ran >> \"$RAN\"\nwhile ! [ -e \"$GO\" ]; do sleep 0.05; done\n",
     );
     sandbox.commit();
-    sandbox.trust();
-    sandbox.start(["--goal-file", "-"]);
+    sandbox.approve_policy();
+    sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("work", "done\n");
     let event = sandbox.stop_event(SESSION, "");
-    let held = sandbox.ralph_with(["hook", "claude", "--deadline", "6s"], event.as_bytes());
-    assert_snapshot!(sandbox.tidy(&held.stderr), @"
+    let held = sandbox.ralph_with_input(["hook", "claude", "--deadline", "6s"], event.as_bytes());
+    assert_snapshot!(sandbox.normalize(&held.stderr), @"
     ralph: waiting for slow; nothing else is open (run [run])
 
     Next: Wait for the gates with `ralph gate wait`
@@ -196,32 +197,32 @@ fn a_slow_gate_continues_in_the_background() {
     ");
     fs::write(&go, "").unwrap();
     assert_eq!(sandbox.ralph(["gate", "wait", SESSION]).code, Some(0));
-    assert!(sandbox.stop(SESSION, "").notice().contains("verified"));
-    assert_eq!(times(&sandbox), 1, "the background result was used");
+    assert!(sandbox.send_stop(SESSION, "").notice().contains("verified"));
+    assert_eq!(execution_count(&sandbox), 1, "the background result was used");
 }
 
 /// R-S3a: unapproved content never runs, neither at a stop nor by hand.
 #[test]
 fn unapproved_gates_never_run() {
-    let sandbox = with_policy(COUNTING);
-    sandbox.start(["--goal-file", "-"]);
+    let sandbox = sandbox_with_policy(COUNTING_POLICY);
+    sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("work", "done\n");
     assert_eq!(sandbox.ralph(["trust", "--revoke"]).code, Some(0));
-    let released = sandbox.stop(SESSION, "");
-    assert_snapshot!(sandbox.tidy(&released.notice()), @"ralph: the policy of `$ROOT/project` is not approved, so nothing was run; review it, then run `ralph trust`");
-    assert_eq!(times(&sandbox), 0);
+    let released = sandbox.send_stop(SESSION, "");
+    assert_snapshot!(sandbox.normalize(&released.notice()), @"ralph: the policy of `$ROOT/project` is not approved, so nothing was run; review it, then run `ralph trust`");
+    assert_eq!(execution_count(&sandbox), 0);
     let refused = sandbox.ralph(["gate", "run"]);
-    assert_eq!((refused.code, times(&sandbox)), (Some(3), 0), "{refused}");
+    assert_eq!((refused.code, execution_count(&sandbox)), (Some(3), 0), "{refused}");
 }
 
 /// R-D1a: every stop leaves a checkpoint that can be restored.
 #[test]
 fn each_stop_leaves_a_checkpoint() {
-    let sandbox = with_policy(COUNTING);
-    let run = sandbox.start(["--goal-file", "-"]);
+    let sandbox = sandbox_with_policy(COUNTING_POLICY);
+    let run = sandbox.start_run(["--goal-file", "-"]);
     for text in ["one\n", "two\n"] {
         sandbox.write("work", text);
-        assert!(sandbox.stop(SESSION, "").is_block());
+        assert!(sandbox.send_stop(SESSION, "").is_block());
     }
     let listed = sandbox.ralph(["checkpoint", "list", &run, "--json"]);
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
@@ -234,11 +235,11 @@ fn each_stop_leaves_a_checkpoint() {
 /// R-D1d: an agent that deletes ralph's files from the project is still held.
 #[test]
 fn removing_the_policy_file_is_detected_and_changes_nothing() {
-    let sandbox = with_policy(COUNTING);
-    sandbox.start(["--goal-file", "-"]);
+    let sandbox = sandbox_with_policy(COUNTING_POLICY);
+    sandbox.start_run(["--goal-file", "-"]);
     fs::remove_file(sandbox.project().join("ralph.toml")).unwrap();
     sandbox.write("ok", "yes\n");
-    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @"
+    assert_snapshot!(sandbox.normalize(&sandbox.send_stop(SESSION, "").stderr), @"
     ralph: iteration 1 of 25 — 1 of 6 requirements is not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
@@ -255,13 +256,14 @@ fn removing_the_policy_file_is_detected_and_changes_nothing() {
 /// R-S4b: a changed protected file is a finding, and the difference is shown.
 #[test]
 fn a_changed_protected_file_holds() {
-    let sandbox = with_policy(&format!("{COUNTING}\n[protect]\npaths = [\"tests/**\"]\n"));
+    let sandbox =
+        sandbox_with_policy(&format!("{COUNTING_POLICY}\n[protect]\npaths = [\"tests/**\"]\n"));
     sandbox.write("tests/a.txt", "expected\n");
     sandbox.commit();
-    sandbox.start(["--goal-file", "-"]);
+    sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("tests/a.txt", "whatever\n");
     sandbox.write("ok", "yes\n");
-    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @"
+    assert_snapshot!(sandbox.normalize(&sandbox.send_stop(SESSION, "").stderr), @"
     ralph: iteration 1 of 25 — 1 of 7 requirements is not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
@@ -283,7 +285,7 @@ fn a_changed_protected_file_holds() {
     Next: Restore the protected files and do the work without touching them. Then stop again
     ");
     sandbox.write("tests/a.txt", "expected\n");
-    assert!(sandbox.stop(SESSION, "").notice().contains("verified"));
+    assert!(sandbox.send_stop(SESSION, "").notice().contains("verified"));
 }
 
 /// R-S5c: gates that pass only because of modified protected files or ignored files do not make the run verified.
@@ -291,13 +293,13 @@ fn a_changed_protected_file_holds() {
 fn a_clean_checkout_decides_last() {
     let policy =
         "[verify]\ncheckout = \"clean\"\n[[gate]]\nname = \"check\"\nshell = \"ls *.cache\"\n";
-    let sandbox = with_policy(policy);
+    let sandbox = sandbox_with_policy(policy);
     sandbox.write(".gitignore", "local.cache\n");
     sandbox.commit();
-    sandbox.start(["--goal-file", "-"]);
+    sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("work", "done\n");
     sandbox.write("local.cache", "1\n");
-    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @"
+    assert_snapshot!(sandbox.normalize(&sandbox.send_stop(SESSION, "").stderr), @"
     ralph: iteration 1 of 25 — 1 of 7 requirements is not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
@@ -318,10 +320,10 @@ fn a_clean_checkout_decides_last() {
 /// `quality-gate.json` is a view of the run for other tools.
 #[test]
 fn the_quality_gate_file_mirrors_the_results() {
-    let sandbox = with_policy(COUNTING);
-    sandbox.start(["--goal-file", "-"]);
+    let sandbox = sandbox_with_policy(COUNTING_POLICY);
+    sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("work", "done\n");
-    assert!(sandbox.stop(SESSION, "").is_block());
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     let path = sandbox.ralph_home("state").join(SESSION).join("quality-gate.json");
     let mut view: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     view["last_updated"] = "…".into();
@@ -342,16 +344,16 @@ fn the_quality_gate_file_mirrors_the_results() {
     "#);
 }
 
-fn reported(ended: &Ended) -> Value {
+fn parse_report(ended: &CommandOutcome) -> Value {
     serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended}"))
 }
 
 /// `gate run` and `gate explain` describe a result in the same JSON.
 #[test]
 fn gate_explain_reports_the_result_of_gate_run() {
-    let sandbox = with_policy(COUNTING);
-    let ran = reported(&sandbox.ralph(["gate", "run", "--format", "json"]));
-    let mut known = reported(&sandbox.ralph(["gate", "explain", "check", "--json"]));
+    let sandbox = sandbox_with_policy(COUNTING_POLICY);
+    let ran = parse_report(&sandbox.ralph(["gate", "run", "--format", "json"]));
+    let mut known = parse_report(&sandbox.ralph(["gate", "explain", "check", "--json"]));
     assert_eq!((&known["known"], &known["approved"]), (&"result".into(), &true.into()));
     known["result"]["cached"] = false.into();
     assert_eq!(known["result"], ran["gates"][0]);
@@ -361,54 +363,55 @@ fn gate_explain_reports_the_result_of_gate_run() {
 #[test]
 fn a_flaky_test_is_rerun_and_marked_flaky() {
     let policy = "[[gate]]\nname = \"tests\"\nrun = [\"./flaky.sh\"]\nenv = [\"RAN\"]\n";
-    let sandbox = with_policy(policy);
-    script(
+    let sandbox = sandbox_with_policy(policy);
+    write_script(
         &sandbox,
         "flaky.sh",
         "#!/bin/sh\necho ran >> \"$RAN\"\nif [ $(wc -l < \"$RAN\") -lt 2 ]; then\n  echo 'test a ... FAILED'; echo 'test result: FAILED. 1 passed; 1 failed; 0 ignored'; exit 101\nfi\necho 'test result: ok. 2 passed; 0 failed; 0 ignored'\n",
     );
-    sandbox.trust();
-    let report = reported(&sandbox.ralph(["gate", "run", "--format", "json"]));
+    sandbox.approve_policy();
+    let report = parse_report(&sandbox.ralph(["gate", "run", "--format", "json"]));
     assert_eq!(report["gates"][0]["outcome"], "passed");
     assert_eq!(report["gates"][0]["steadiness"], "flaky");
-    assert_eq!(times(&sandbox), 2);
+    assert_eq!(execution_count(&sandbox), 2);
 }
 
 /// R-L4b: a cancel kills a running gate, and the gate's result is not used.
 #[test]
 fn a_cancel_kills_the_running_gate() {
     let policy = "[[gate]]\nname = \"slow\"\nrun = [\"./slow.sh\"]\nenv = [\"RAN\"]\n";
-    let sandbox = with_policy(policy);
-    script(&sandbox, "slow.sh", "#!/bin/sh\necho $$ >> \"$RAN\"\nexec sleep 600\n");
-    sandbox.trust();
-    let run = sandbox.start(["--goal-file", "-"]);
+    let sandbox = sandbox_with_policy(policy);
+    write_script(&sandbox, "slow.sh", "#!/bin/sh\necho $$ >> \"$RAN\"\nexec sleep 600\n");
+    sandbox.approve_policy();
+    let run = sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("work", "done\n");
     let event = sandbox.stop_event(SESSION, "");
     let mut command = sandbox.command();
-    let hook = crate::sandbox::spawn(command.args(["hook", "claude"]), event.as_bytes());
+    let hook = crate::sandbox::spawn_with_input(command.args(["hook", "claude"]), event.as_bytes());
     let pid = crate::sandbox::eventually(|| {
         let text = fs::read_to_string(sandbox.root().join("ran")).ok()?;
         text.lines().next()?.parse::<u32>().ok()
     });
     assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0));
-    let answer: Ended = hook.wait_with_output().unwrap().into();
+    let answer: CommandOutcome = hook.wait_with_output().unwrap().into();
     assert!(answer.is_allow(), "{answer}");
     crate::sandbox::eventually(|| (!fs::exists(format!("/proc/{pid}")).unwrap()).then_some(()));
-    assert_eq!(sandbox.standing(&run).0, "cancelled");
+    assert_eq!(sandbox.run_status(&run).0, "cancelled");
 }
 
 /// R-L11c: when the person interrupts during a gate, the host kills the hook, and the gate dies with it.
 #[test]
 fn gates_die_with_a_killed_hook() {
     let policy = "[[gate]]\nname = \"slow\"\nrun = [\"./slow.sh\"]\nenv = [\"RAN\"]\n";
-    let sandbox = with_policy(policy);
-    script(&sandbox, "slow.sh", "#!/bin/sh\necho $$ >> \"$RAN\"\nexec sleep 600\n");
-    sandbox.trust();
-    sandbox.start(["--goal-file", "-"]);
+    let sandbox = sandbox_with_policy(policy);
+    write_script(&sandbox, "slow.sh", "#!/bin/sh\necho $$ >> \"$RAN\"\nexec sleep 600\n");
+    sandbox.approve_policy();
+    sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("work", "done\n");
     let event = sandbox.stop_event(SESSION, "");
     let mut command = sandbox.command();
-    let mut hook = crate::sandbox::spawn(command.args(["hook", "claude"]), event.as_bytes());
+    let mut hook =
+        crate::sandbox::spawn_with_input(command.args(["hook", "claude"]), event.as_bytes());
     let pid = crate::sandbox::eventually(|| {
         let text = fs::read_to_string(sandbox.root().join("ran")).ok()?;
         text.lines().next()?.parse::<u32>().ok()
@@ -416,24 +419,24 @@ fn gates_die_with_a_killed_hook() {
     hook.kill().unwrap();
     hook.wait().unwrap();
     crate::sandbox::eventually(|| (!fs::exists(format!("/proc/{pid}")).unwrap()).then_some(()));
-    script(&sandbox, "other.sh", "#!/bin/sh\n");
+    write_script(&sandbox, "other.sh", "#!/bin/sh\n");
     let event = sandbox.stop_event(SESSION, "");
-    let held = sandbox.ralph_with(["hook", "claude", "--deadline", "5s"], event.as_bytes());
+    let held = sandbox.ralph_with_input(["hook", "claude", "--deadline", "5s"], event.as_bytes());
     assert!(held.is_block(), "{held}");
 }
 
 /// R-S3c: after a switch to a branch with another policy, the run keeps the approved policy and reports the difference.
 #[test]
 fn a_branch_with_another_policy_changes_nothing() {
-    let sandbox = with_policy(COUNTING);
+    let sandbox = sandbox_with_policy(COUNTING_POLICY);
     sandbox.git(&["checkout", "--quiet", "-b", "other"]);
     sandbox.write("ralph.toml", "[[gate]]\nname = \"check\"\nrun = [\"true\"]\n");
     sandbox.commit();
     sandbox.git(&["checkout", "--quiet", "main"]);
-    sandbox.start(["--goal-file", "-"]);
+    sandbox.start_run(["--goal-file", "-"]);
     sandbox.git(&["checkout", "--quiet", "other"]);
     sandbox.write("work", "done\n");
-    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @"
+    assert_snapshot!(sandbox.normalize(&sandbox.send_stop(SESSION, "").stderr), @"
     ralph: iteration 1 of 25 — 2 of 6 requirements are not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
@@ -450,7 +453,7 @@ fn a_branch_with_another_policy_changes_nothing() {
 
     Next: Restore the policy and the scripts it calls. Then stop again
     ");
-    assert_eq!(times(&sandbox), 2, "the sealed command, here and at the base");
+    assert_eq!(execution_count(&sandbox), 2, "the sealed command, here and at the base");
 }
 
 /// R-S1a, R-S1b: text from a policy or a goal is passed as an argument, never as shell code.
@@ -459,19 +462,19 @@ fn nothing_is_interpolated_into_a_shell() {
     let hostile = "$(touch pwned) `touch pwned`; touch pwned\n--- \"'";
     let policy = format!(
         "[[gate]]\nname = \"check\"\nrun = [\"printf\", \"%s\", {}]\n",
-        crate::sandbox::json(hostile)
+        crate::sandbox::json_string(hostile)
     );
-    let sandbox = with_policy(&policy);
+    let sandbox = sandbox_with_policy(&policy);
     let mut command = sandbox.command();
     command.args(["start", "--json", "--session", SESSION, "--goal-file", "-"]);
     let goal = [hostile.as_bytes(), b"\x00\xff", "x".repeat(1 << 20).as_bytes()].concat();
-    let started = reported(&crate::sandbox::ended(&mut command, &goal));
+    let started = parse_report(&crate::sandbox::run_command(&mut command, &goal));
     let run = started["run"].as_str().unwrap();
     assert!(fs::read(sandbox.ralph_home("runs").join(run).join("goal.txt")).unwrap() == goal);
     sandbox.write("work", "done\n");
-    assert!(sandbox.stop(SESSION, "").notice().contains("verified"));
+    assert!(sandbox.send_stop(SESSION, "").notice().contains("verified"));
     assert!(!sandbox.project().join("pwned").exists());
-    let log = sandbox.snapshot().into_iter().find(|(path, _)| {
+    let log = sandbox.read_home().into_iter().find(|(path, _)| {
         path.extension().is_some_and(|it| it == "log") && path.to_string_lossy().contains("check-")
     });
     assert_eq!(String::from_utf8(log.unwrap().1).unwrap(), hostile);
@@ -481,8 +484,8 @@ fn nothing_is_interpolated_into_a_shell() {
 #[test]
 fn a_gate_does_not_inherit_git_variables() {
     let policy = "[[gate]]\nname = \"check\"\nshell = \"cd $(mktemp -d) && git init -q . && git add -A && git config core.bare true\"\n";
-    let sandbox = with_policy(policy);
-    sandbox.start(["--goal-file", "-"]);
+    let sandbox = sandbox_with_policy(policy);
+    sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("work", "done\n");
     let git = sandbox.project().join(".git");
     let before = (fs::read(git.join("config")).unwrap(), fs::read(git.join("index")).unwrap());
@@ -492,7 +495,7 @@ fn a_gate_does_not_inherit_git_variables() {
         .env("GIT_DIR", &git)
         .env("GIT_INDEX_FILE", git.join("index"))
         .env("GIT_WORK_TREE", sandbox.project());
-    let ended = crate::sandbox::ended(command.args(["hook", "claude"]), event.as_bytes());
+    let ended = crate::sandbox::run_command(command.args(["hook", "claude"]), event.as_bytes());
     assert!(ended.notice().contains("verified"), "{ended}");
     assert_eq!(
         (fs::read(git.join("config")).unwrap(), fs::read(git.join("index")).unwrap()),
@@ -504,12 +507,12 @@ fn a_gate_does_not_inherit_git_variables() {
 #[test]
 fn a_gate_sees_only_allowed_variables() {
     let policy = "[environment]\npass = [\"NAMED_TOKEN\"]\n[[gate]]\nname = \"env\"\nshell = \"env | cut -d= -f1 | sort; exit 1\"\n";
-    let sandbox = with_policy(policy)
+    let sandbox = sandbox_with_policy(policy)
         .env("ANTHROPIC_API_KEY", "sk-ant-api03-secret-secret")
         .env("NAMED_TOKEN", "tok-0123456789")
         .env("UNNAMED", "x");
     let ended = sandbox.ralph(["gate", "run", "--format", "json"]);
-    let log = reported(&ended)["gates"][0]["log"].as_str().unwrap().to_string();
+    let log = parse_report(&ended)["gates"][0]["log"].as_str().unwrap().to_string();
     assert_snapshot!(fs::read_to_string(log).unwrap(), @"
     CI
     HOME
@@ -524,7 +527,7 @@ fn a_gate_sees_only_allowed_variables() {
     ");
 }
 
-const STAGES: &str = r#"
+const STAGES_POLICY: &str = r#"
 [[gate]]
 name = "types"
 run = ["sh", "-c", "echo 'a.ts(3,5): error TS2322: Type string is not assignable'; exit 2"]
@@ -544,7 +547,7 @@ shell = "exit 1"
 /// R-L7a: gates are reported by stage with their outcome, and the exit code reflects the worst one.
 #[test]
 fn gate_run_reports_outcomes_by_stage() {
-    let sandbox = with_policy(STAGES);
+    let sandbox = sandbox_with_policy(STAGES_POLICY);
     let shown = |args: &[&str]| {
         let ended = sandbox.ralph(args);
         let text = format!("exit {}\n{}", ended.code.unwrap(), ended.stdout);
@@ -556,7 +559,7 @@ fn gate_run_reports_outcomes_by_stage() {
                 .collect();
             parts.join("  ")
         });
-        sandbox.tidy(&lines.collect::<Vec<_>>().join("\n"))
+        sandbox.normalize(&lines.collect::<Vec<_>>().join("\n"))
     };
     assert_snapshot!(shown(&["gate", "run"]), @"
     exit 1
@@ -615,66 +618,66 @@ fn gate_run_reports_outcomes_by_stage() {
 #[test]
 fn a_change_without_a_red_test_is_not_verified() {
     let policy = "[tests]\nred_first = \"required\"\n[[gate]]\nname = \"tests\"\nrun = [\"python3\", \"-m\", \"unittest\", \"-v\"]\nreport = \"text\"\n";
-    let sandbox = with_policy(policy);
+    let sandbox = sandbox_with_policy(policy);
     sandbox.write("app.py", "def double(x):\n    return x\n");
     sandbox.write("test_app.py", "import unittest\nimport app\n\n\nclass TestApp(unittest.TestCase):\n    def test_zero(self):\n        self.assertEqual(app.double(0), 0)\n");
     sandbox.write(".gitignore", "__pycache__/\n");
     sandbox.commit();
-    sandbox.start(["--goal-file", "-"]);
+    sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("app.py", "def double(x):\n    return 2 * x\n");
-    let first = |ended: Ended| {
+    let first = |ended: CommandOutcome| {
         sandbox
-            .tidy(&ended.stderr)
+            .normalize(&ended.stderr)
             .lines()
             .find(|line| line.starts_with('✗'))
             .unwrap_or_default()
             .to_string()
     };
-    assert_snapshot!(first(sandbox.stop(SESSION, "")), @"✗ red first (correctness): no test was added");
+    assert_snapshot!(first(sandbox.send_stop(SESSION, "")), @"✗ red first (correctness): no test was added");
     let test = |body: &str| {
         format!(
             "import unittest\nimport app\n\n\nclass TestApp(unittest.TestCase):\n    def test_zero(self):\n        self.assertEqual(app.double(0), 0)\n\n    def test_new(self):\n        {body}\n"
         )
     };
     sandbox.write("test_app.py", test("self.assertEqual(app.double(-0), 0)"));
-    assert_snapshot!(first(sandbox.stop(SESSION, "")), @"✗ red first (correctness): all new tests pass at the base: they do not test the change");
+    assert_snapshot!(first(sandbox.send_stop(SESSION, "")), @"✗ red first (correctness): all new tests pass at the base: they do not test the change");
     sandbox.write(
         "app.py",
         "def double(x):\n    return 2 * x\n\n\ndef triple(x):\n    return 3 * x\n",
     );
     sandbox.write("test_app.py", test("self.assertEqual(app.triple(1), 3)"));
-    assert_snapshot!(first(sandbox.stop(SESSION, "")), @"✗ red first (correctness): new tests fail at the base with an error, not an assertion");
+    assert_snapshot!(first(sandbox.send_stop(SESSION, "")), @"✗ red first (correctness): new tests fail at the base with an error, not an assertion");
     sandbox.write("test_app.py", test("self.assertEqual(app.double(2), 4)"));
-    assert!(sandbox.stop(SESSION, "").notice().contains("verified"));
+    assert!(sandbox.send_stop(SESSION, "").notice().contains("verified"));
 }
 
 /// The project's policy applies to an adopted loop too: ticks in its list are not enough.
 #[test]
 fn the_policy_applies_to_an_adopted_loop() {
-    let sandbox = with_policy(COUNTING);
+    let sandbox = sandbox_with_policy(COUNTING_POLICY);
     let list = ".claude/data/ralph-loops/current/feature_list.json";
     let features =
         |passes: bool| format!(r#"[{{"id":1,"description":"One","steps":[],"passes":{passes}}}]"#);
     sandbox.write(list, features(false));
-    assert!(sandbox.stop(SESSION, "").is_block());
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     sandbox.write(list, features(true));
     sandbox.write("work", "done\n");
-    let held = sandbox.stop(SESSION, "");
+    let held = sandbox.send_stop(SESSION, "");
     assert!(held.is_block() && held.stderr.contains("✗ check"), "{held}");
     sandbox.write("ok", "yes\n");
-    assert!(sandbox.stop(SESSION, "").notice().contains("claimed"));
+    assert!(sandbox.send_stop(SESSION, "").notice().contains("claimed"));
 }
 
 /// The output of `ralph gate run` on a terminal of this kind. The gate `slow` finishes once `until` has been printed.
-fn at_a_terminal(sandbox: &Sandbox, kind: &str, setup: &str, until: &str) -> String {
+fn gate_run_on_terminal(sandbox: &Sandbox, kind: &str, setup: &str, until: &str) -> String {
     let go = sandbox.root().join("go");
-    script(
+    write_script(
         sandbox,
         "slow.sh",
         &format!("#!/bin/sh\nwhile ! [ -e '{}' ]; do sleep 0.05; done\n", go.display()),
     );
     fs::write(&go, "").unwrap();
-    sandbox.trust();
+    sandbox.approve_policy();
     assert_eq!(sandbox.ralph(["gate", "run"]).code, Some(0));
     fs::remove_file(&go).unwrap();
 
@@ -709,13 +712,13 @@ fn at_a_terminal(sandbox: &Sandbox, kind: &str, setup: &str, until: &str) -> Str
     String::from_utf8(output).unwrap().replace('\r', "")
 }
 
-const SLOW_AND_QUICK: &str = "[[gate]]\nname = \"slow\"\nrun = [\"./slow.sh\"]\ntimeout = \"1m\"\n\n[[gate]]\nname = \"quick\"\nshell = \"true\"\n";
+const SLOW_AND_QUICK_POLICY: &str = "[[gate]]\nname = \"slow\"\nrun = [\"./slow.sh\"]\ntimeout = \"1m\"\n\n[[gate]]\nname = \"quick\"\nshell = \"true\"\n";
 
 /// A terminal shows one line per gate, redrawn in place and erased at the end.
 #[test]
 fn a_terminal_shows_the_running_gates() {
-    let sandbox = with_policy(SLOW_AND_QUICK);
-    let seen = at_a_terminal(&sandbox, "xterm", "", "▸ slow");
+    let sandbox = sandbox_with_policy(SLOW_AND_QUICK_POLICY);
+    let seen = gate_run_on_terminal(&sandbox, "xterm", "", "▸ slow");
     let running = seen.lines().find(|line| line.contains("▸ slow")).unwrap();
     assert!(running.contains(['█', '░']) && running.contains("of about"), "{running}");
     let (_, last) = seen.rsplit_once("\x1b[J").unwrap();
@@ -728,18 +731,18 @@ fn a_terminal_shows_the_running_gates() {
 fn a_gate_that_changes_protected_files_is_held() {
     let policy =
         "[protect]\npaths = [\"expected\"]\n[[gate]]\nname = \"check\"\nrun = [\"./check.sh\"]\n";
-    let sandbox = with_policy(policy);
-    script(
+    let sandbox = sandbox_with_policy(policy);
+    write_script(
         &sandbox,
         "check.sh",
         "#!/bin/sh\n[ -e bend ] && echo bent > expected\ngrep -q bent expected\n",
     );
     sandbox.write("expected", "straight\n");
     sandbox.commit();
-    sandbox.trust();
-    sandbox.start(["--goal-file", "-"]);
+    sandbox.approve_policy();
+    sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("bend", "");
-    let held = sandbox.stop(SESSION, "");
+    let held = sandbox.send_stop(SESSION, "");
     assert!(held.is_block() && held.stderr.contains("✗ protected files"), "{held}");
 }
 
@@ -747,13 +750,13 @@ fn a_gate_that_changes_protected_files_is_held() {
 #[test]
 fn a_gate_that_writes_into_the_tree_is_run_again() {
     let policy = "[[gate]]\nname = \"once\"\nshell = \"echo x > made\"\n\n[[gate]]\nname = \"always\"\nshell = \"echo $$ > made-$$\"\n";
-    let sandbox = with_policy(policy);
-    let report = reported(&sandbox.ralph(["gate", "run", "once", "--json"]));
+    let sandbox = sandbox_with_policy(policy);
+    let report = parse_report(&sandbox.ralph(["gate", "run", "once", "--json"]));
     assert_eq!(report["gates"][0]["outcome"], "passed");
     let ended = sandbox.ralph(["gate", "run", "once", "--json"]);
-    assert_eq!(reported(&ended)["gates"][0]["cached"], true, "{ended}");
+    assert_eq!(parse_report(&ended)["gates"][0]["cached"], true, "{ended}");
     let ended = sandbox.ralph(["gate", "run", "always", "--json"]);
-    let report = reported(&ended);
+    let report = parse_report(&ended);
     assert_eq!(
         (ended.code, &report["gates"][0]["outcome"]),
         (Some(4), &Value::from("inconclusive")),
@@ -764,7 +767,7 @@ fn a_gate_that_writes_into_the_tree_is_run_again() {
 /// Files that git no longer lists, symlinks out of the tree, and tests that can no longer be read as text are detected.
 #[test]
 fn hidden_and_unreadable_files_are_detected() {
-    type Trick = fn(&Sandbox);
+    type HidingTrick = fn(&Sandbox);
     let policy = "[[gate]]\nname = \"check\"\nshell = \"true\"\n";
     let names = |sandbox: &Sandbox, run: &str| {
         let decision = sandbox.ralph(["why", run, "--json", "--last", "1"]);
@@ -780,7 +783,7 @@ fn hidden_and_unreadable_files_are_detected() {
         .collect::<Vec<_>>()
         .join("; ")
     };
-    let tricks: [(&str, Trick); 5] = [
+    let tricks: [(&str, HidingTrick); 5] = [
         ("unlisted", |sandbox| {
             sandbox.git(&["rm", "--quiet", "--cached", "app.py"]);
             fs::write(sandbox.project().join(".git/info/exclude"), "app.py\n").unwrap();
@@ -810,14 +813,14 @@ fn hidden_and_unreadable_files_are_detected() {
     ];
     let mut shown = String::new();
     for (name, trick) in tricks {
-        let sandbox = with_policy(policy);
+        let sandbox = sandbox_with_policy(policy);
         sandbox.write("app.py", "x = 1\n");
         sandbox.write("test_app.py", "import app\n\n\ndef test_a():\n    assert app.x == 1\n");
         sandbox.commit();
-        let run = sandbox.start(["--goal-file", "-"]);
+        let run = sandbox.start_run(["--goal-file", "-"]);
         trick(&sandbox);
         sandbox.write("work", "done\n");
-        sandbox.stop(SESSION, "");
+        sandbox.send_stop(SESSION, "");
         shown.push_str(&format!("{name}: {}\n", names(&sandbox, &run)));
     }
     assert_snapshot!(shown, @"
@@ -839,20 +842,21 @@ fn waiting_for_a_gate_is_free_and_a_new_tree_stops_the_old_worker() {
         "ralph.toml",
         "[[gate]]\nname = \"slow\"\nrun = [\"./slow.sh\"]\nenv = [\"PIDS\"]\n",
     );
-    script(
+    write_script(
         &sandbox,
         "slow.sh",
         "#!/bin/sh\n[ -e quick ] && exit 0\necho $$ >> \"$PIDS\"\nexec sleep 600\n",
     );
     sandbox.commit();
-    sandbox.trust();
-    let run = sandbox.start(["--goal-file", "-", "--max-iterations", "2"]);
+    sandbox.approve_policy();
+    let run = sandbox.start_run(["--goal-file", "-", "--max-iterations", "2"]);
     sandbox.write("work", "done\n");
     let event = sandbox.stop_event(SESSION, "");
     let hold = || {
-        let held = sandbox.ralph_with(["hook", "claude", "--deadline", "5s"], event.as_bytes());
+        let held =
+            sandbox.ralph_with_input(["hook", "claude", "--deadline", "5s"], event.as_bytes());
         assert!(held.is_block(), "{held}");
-        sandbox.tidy(&held.stderr)
+        sandbox.normalize(&held.stderr)
     };
     assert_snapshot!(hold(), @"
     ralph: waiting for slow; nothing else is open (run [run])
@@ -861,20 +865,20 @@ fn waiting_for_a_gate_is_free_and_a_new_tree_stops_the_old_worker() {
     Then stop again
     ");
     assert_eq!(hold(), hold());
-    assert_eq!(sandbox.standing(&run), ("held".to_string(), 0));
+    assert_eq!(sandbox.run_status(&run), ("held".to_string(), 0));
     let pid: u32 = fs::read_to_string(&pids).unwrap().trim().parse().unwrap();
     sandbox.write("quick", "");
-    assert!(sandbox.stop(SESSION, "").notice().contains("verified"));
+    assert!(sandbox.send_stop(SESSION, "").notice().contains("verified"));
     crate::sandbox::eventually(|| (!fs::exists(format!("/proc/{pid}")).unwrap()).then_some(()));
 }
 
 /// A run whose policy has no gates has nothing that measures its goal, so it is not verified.
 #[test]
 fn a_policy_without_gates_measures_nothing() {
-    let sandbox = with_policy("[lines]\nforbid = [\"todo\"]\n");
-    sandbox.start(["--goal-file", "-"]);
+    let sandbox = sandbox_with_policy("[lines]\nforbid = [\"todo\"]\n");
+    sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("work", "done\n");
-    let held = sandbox.stop(SESSION, "");
+    let held = sandbox.send_stop(SESSION, "");
     assert!(
         held.is_block() && held.stderr.contains("✗ goal (correctness): nothing measures this goal"),
         "{held}"
@@ -884,11 +888,11 @@ fn a_policy_without_gates_measures_nothing() {
 /// R-S3a: the worker checks the approval too, so nothing runs between a revocation and the next stop.
 #[test]
 fn a_worker_runs_no_unapproved_gate() {
-    let sandbox = with_policy(COUNTING);
-    let run = sandbox.start(["--goal-file", "-"]);
+    let sandbox = sandbox_with_policy(COUNTING_POLICY);
+    let run = sandbox.start_run(["--goal-file", "-"]);
     assert_eq!(sandbox.ralph(["trust", "--revoke"]).code, Some(0));
     let ended = sandbox.ralph(["gate", "warm", "--run", &run, "--", "check"]);
-    assert_eq!((ended.code, times(&sandbox)), (Some(1), 0), "{ended}");
+    assert_eq!((ended.code, execution_count(&sandbox)), (Some(1), 0), "{ended}");
 }
 
 /// R-L7b: a gate without a result runs again at the next stop, even on the same tree.
@@ -902,27 +906,27 @@ fn a_gate_without_a_result_runs_again() {
         "[[gate]]\nname = \"check\"\nshell = 'test -e \"$THERE\" || exit 127'\nenv = [\"THERE\"]\n",
     );
     sandbox.commit();
-    sandbox.trust();
-    sandbox.start(["--goal-file", "-"]);
+    sandbox.approve_policy();
+    sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("work", "done\n");
-    let held = sandbox.stop(SESSION, "");
+    let held = sandbox.send_stop(SESSION, "");
     assert!(held.is_block() && held.stderr.contains("? check"), "{held}");
     fs::write(&there, "").unwrap();
-    assert!(sandbox.stop(SESSION, "").notice().contains("verified"));
+    assert!(sandbox.send_stop(SESSION, "").notice().contains("verified"));
 }
 
 /// R-S4c: a report file that existed before the gate ran is ignored.
 #[test]
 fn a_stale_report_file_is_ignored() {
     let policy = "[[gate]]\nname = \"tests\"\nshell = \": $RALPH_REPORT\"\nreport = \"junit\"\n";
-    let sandbox = with_policy(policy);
+    let sandbox = sandbox_with_policy(policy);
     let green = r#"<testsuite tests="1"><testcase name="a"/></testsuite>"#;
     for path in ["report", "report.xml"] {
         sandbox.write(path, green);
     }
     let ended = sandbox.ralph(["gate", "run", "--json"]);
     assert_eq!(
-        (ended.code, &reported(&ended)["gates"][0]["outcome"]),
+        (ended.code, &parse_report(&ended)["gates"][0]["outcome"]),
         (Some(4), &Value::from("inconclusive")),
         "{ended}"
     );
@@ -931,10 +935,10 @@ fn a_stale_report_file_is_ignored() {
 /// A wrapped line would occupy two rows, and the next frame would be drawn one row too low.
 #[test]
 fn a_narrow_terminal_gets_narrow_lines() {
-    let sandbox = with_policy(&format!(
-        "{SLOW_AND_QUICK}\n[[gate]]\nname = \"a-name-of-24-characters.\"\nshell = \"true\"\n"
+    let sandbox = sandbox_with_policy(&format!(
+        "{SLOW_AND_QUICK_POLICY}\n[[gate]]\nname = \"a-name-of-24-characters.\"\nshell = \"true\"\n"
     ));
-    let seen = at_a_terminal(&sandbox, "xterm", "stty cols 20; ", "✓ a-name-of…");
+    let seen = gate_run_on_terminal(&sandbox, "xterm", "stty cols 20; ", "✓ a-name-of…");
     let (drawn, _) = seen.rsplit_once("\x1b[J").unwrap();
     for frame in drawn.split("\x1b[J") {
         let (lines, up) = match frame.rsplit_once("\x1b[") {
@@ -950,8 +954,8 @@ fn a_narrow_terminal_gets_narrow_lines() {
 #[test]
 fn a_terminal_without_cursor_control_gets_plain_lines() {
     for kind in ["dumb", ""] {
-        let sandbox = with_policy(SLOW_AND_QUICK);
-        let seen = at_a_terminal(&sandbox, kind, "", "✓ quick");
+        let sandbox = sandbox_with_policy(SLOW_AND_QUICK_POLICY);
+        let seen = gate_run_on_terminal(&sandbox, kind, "", "✓ quick");
         let seen: Vec<_> = seen.lines().map(|line| line.split("  ").next().unwrap()).collect();
         let expected = ["✓ quick", "✓ slow", "correctness", "", "", "", "2 of 2 gates passed"];
         assert_eq!(seen, expected, "{kind}");

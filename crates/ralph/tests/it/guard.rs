@@ -1,22 +1,23 @@
 //! The guard: tool calls that the PreToolUse hook denies.
 
-use crate::sandbox::{Ended, SESSION, Sandbox, eventually, json};
+use crate::sandbox::{CommandOutcome, SESSION, Sandbox, eventually, json_string};
 
-const GATE: &str = "[[gate]]\nname = \"tests\"\nrun = [\"true\"]\n";
+const GATE_POLICY: &str = "[[gate]]\nname = \"tests\"\nrun = [\"true\"]\n";
 
-fn bash(sandbox: &Sandbox, session: &str, command: &str) -> Ended {
-    let more = format!(r#","tool_name":"Bash","tool_input":{{"command":{}}}"#, json(command));
-    sandbox.event("PreToolUse", session, &more)
+fn send_bash_call(sandbox: &Sandbox, session: &str, command: &str) -> CommandOutcome {
+    let more =
+        format!(r#","tool_name":"Bash","tool_input":{{"command":{}}}"#, json_string(command));
+    sandbox.send_event("PreToolUse", session, &more)
 }
 
-fn write(sandbox: &Sandbox, path: &str) -> Ended {
-    let input = format!(r#"{{"file_path":{},"content":"x"}}"#, json(path));
+fn send_write_call(sandbox: &Sandbox, path: &str) -> CommandOutcome {
+    let input = format!(r#"{{"file_path":{},"content":"x"}}"#, json_string(path));
     let more = format!(r#","tool_name":"Write","tool_input":{input}"#);
-    sandbox.event("PreToolUse", SESSION, &more)
+    sandbox.send_event("PreToolUse", SESSION, &more)
 }
 
 /// The decision and the reason.
-fn decision(ended: &Ended) -> (String, String) {
+fn parse_decision(ended: &CommandOutcome) -> (String, String) {
     assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{ended}");
     if ended.stdout.is_empty() {
         return ("none".to_string(), String::new());
@@ -28,13 +29,13 @@ fn decision(ended: &Ended) -> (String, String) {
     (text("permissionDecision"), text("permissionDecisionReason"))
 }
 
-fn armed(policy: &str) -> (Sandbox, String) {
+fn start_goal_run(policy: &str) -> (Sandbox, String) {
     let sandbox = Sandbox::new();
     sandbox.write("ralph.toml", policy);
     sandbox.write("tests/a.rs", "");
     sandbox.commit();
-    sandbox.trust();
-    sandbox.typed(SESSION, "/ralph:goal fix it").told();
+    sandbox.approve_policy();
+    sandbox.send_prompt(SESSION, "/ralph:goal fix it").context_and_notice();
     let run = sandbox.status()["runs"][0]["run"].as_str().unwrap().to_string();
     (sandbox, run)
 }
@@ -43,7 +44,8 @@ fn armed(policy: &str) -> (Sandbox, String) {
 /// hooks are denied and recorded in the journal.
 #[test]
 fn forbidden_calls_are_denied_and_recorded() {
-    let (sandbox, run) = armed(&format!("{GATE}[protect]\npaths = [\"tests/**\"]\n"));
+    let (sandbox, run) =
+        start_goal_run(&format!("{GATE_POLICY}[protect]\npaths = [\"tests/**\"]\n"));
     let project = sandbox.project().display().to_string();
     let home = sandbox.home().display().to_string();
     for command in [
@@ -57,12 +59,12 @@ fn forbidden_calls_are_denied_and_recorded() {
         "RALPH_OFF=1 claude".to_string(),
         "ralph hook claude < event.json".to_string(),
     ] {
-        let (decided, reason) = decision(&bash(&sandbox, SESSION, &command));
+        let (decided, reason) = parse_decision(&send_bash_call(&sandbox, SESSION, &command));
         assert_eq!(decided, "deny", "{command}");
         assert!((10..600).contains(&reason.chars().count()), "{command}: {reason}");
     }
     for path in ["ralph.toml", "tests/a.rs", ".claude/settings.local.json"] {
-        let (decided, _) = decision(&write(&sandbox, &format!("{project}/{path}")));
+        let (decided, _) = parse_decision(&send_write_call(&sandbox, &format!("{project}/{path}")));
         assert_eq!(decided, "deny", "{path}");
     }
     let log = sandbox.ralph(["log", &run]).stdout;
@@ -73,7 +75,7 @@ fn forbidden_calls_are_denied_and_recorded() {
 /// denied.
 #[test]
 fn ordinary_work_is_not_denied() {
-    let (sandbox, _) = armed(&format!("{GATE}[protect]\npaths = [\"tests/**\"]\n"));
+    let (sandbox, _) = start_goal_run(&format!("{GATE_POLICY}[protect]\npaths = [\"tests/**\"]\n"));
     let project = sandbox.project().display().to_string();
     let state = sandbox.ralph_home("state").join(SESSION).join("orchestrator.json");
     for command in [
@@ -85,10 +87,14 @@ fn ordinary_work_is_not_denied() {
         "cat ralph.toml tests/a.rs".to_string(),
         format!("echo '{{\"verified_done\":true}}' > {}", state.display()),
     ] {
-        assert_eq!(decision(&bash(&sandbox, SESSION, &command)).0, "none", "{command}");
+        assert_eq!(
+            parse_decision(&send_bash_call(&sandbox, SESSION, &command)).0,
+            "none",
+            "{command}"
+        );
     }
     for path in [format!("{project}/src/lib.rs"), state.display().to_string()] {
-        assert_eq!(decision(&write(&sandbox, &path)).0, "none", "{path}");
+        assert_eq!(parse_decision(&send_write_call(&sandbox, &path)).0, "none", "{path}");
     }
 }
 
@@ -96,8 +102,9 @@ fn ordinary_work_is_not_denied() {
 #[test]
 fn the_policy_decides_how_the_guard_answers() {
     for (guard, expected) in [("deny", "deny"), ("ask", "ask"), ("off", "none")] {
-        let (sandbox, _) = armed(&format!("{GATE}[protect]\nguard = \"{guard}\"\n"));
-        let (decided, _) = decision(&bash(&sandbox, SESSION, "rm ralph.toml"));
+        let (sandbox, _) =
+            start_goal_run(&format!("{GATE_POLICY}[protect]\nguard = \"{guard}\"\n"));
+        let (decided, _) = parse_decision(&send_bash_call(&sandbox, SESSION, "rm ralph.toml"));
         assert_eq!(decided, expected);
     }
 }
@@ -105,13 +112,17 @@ fn the_policy_decides_how_the_guard_answers() {
 /// R-S4a: in a session without a run only ralph's own files are guarded.
 #[test]
 fn without_a_run_only_ralphs_files_are_guarded() {
-    let (sandbox, run) = armed(GATE);
+    let (sandbox, run) = start_goal_run(GATE_POLICY);
     for (command, expected) in [
         ("rm ralph.toml", "none"),
         ("git commit --no-verify -m wip", "none"),
         (&*format!("rm -rf ~/.ralph/runs/{run}"), "deny"),
     ] {
-        assert_eq!(decision(&bash(&sandbox, "another", command)).0, expected, "{command}");
+        assert_eq!(
+            parse_decision(&send_bash_call(&sandbox, "another", command)).0,
+            expected,
+            "{command}"
+        );
     }
 }
 
@@ -119,10 +130,10 @@ fn without_a_run_only_ralphs_files_are_guarded() {
 #[test]
 fn an_edit_starts_the_gates_early() {
     let ran = "[[gate]]\nname = \"tests\"\nshell = \"echo x >> ran; echo 1 passed\"\n";
-    let (sandbox, _) = armed(ran);
+    let (sandbox, _) = start_goal_run(ran);
     sandbox.write(".gitignore", "ran\n");
     let edit = r#","tool_name":"Edit","tool_input":{"file_path":"x"},"tool_response":{}"#;
-    assert!(sandbox.event("PostToolUse", SESSION, edit).is_allow());
+    assert!(sandbox.send_event("PostToolUse", SESSION, edit).is_allow());
     let log = sandbox.project().join("ran");
     eventually(|| log.exists().then_some(()));
 }

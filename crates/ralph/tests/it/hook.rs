@@ -1,13 +1,13 @@
 //! `ralph hook`: events as the host sends them, and the answers.
 
-use crate::sandbox::{SESSION, Sandbox, json, write_at};
+use crate::sandbox::{SESSION, Sandbox, json_string, write_file};
 use insta::assert_snapshot;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PROMISE: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
+const PROMISE_ARGS: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
 
-fn payloads() -> Vec<PathBuf> {
+fn recorded_payloads() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../fixtures/hosts/claude-code/2.1.325/stdin");
     let mut paths: Vec<_> =
@@ -21,8 +21,8 @@ fn payloads() -> Vec<PathBuf> {
 #[test]
 fn every_recorded_event_without_a_run_gets_no_output() {
     let sandbox = Sandbox::new();
-    for path in payloads() {
-        let ended = sandbox.hook(fs::read(&path).unwrap());
+    for path in recorded_payloads() {
+        let ended = sandbox.run_hook(fs::read(&path).unwrap());
         assert!(ended.is_allow(), "{}: {ended}", path.display());
     }
     assert!(!sandbox.ralph_home("").exists(), "nothing is written");
@@ -34,10 +34,11 @@ fn a_block_is_written_in_the_requested_style() {
     let mut shown = String::new();
     for style in ["exit2", "context", "json"] {
         let sandbox = Sandbox::new();
-        sandbox.start(PROMISE);
+        sandbox.start_run(PROMISE_ARGS);
         let event = sandbox.stop_event(SESSION, "");
-        let ended = sandbox.ralph_with(["hook", "claude", "--style", style], event.as_bytes());
-        shown.push_str(&format!("{style}: {}", sandbox.tidy(&ended.to_string())));
+        let ended =
+            sandbox.ralph_with_input(["hook", "claude", "--style", style], event.as_bytes());
+        shown.push_str(&format!("{style}: {}", sandbox.normalize(&ended.to_string())));
     }
     assert_snapshot!(shown, @r#"
     exit2: exit 2
@@ -66,26 +67,26 @@ fn a_block_is_written_in_the_requested_style() {
 #[test]
 fn waiting_and_host_trouble_are_recorded_uncharged() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(PROMISE);
+    let run = sandbox.start_run(PROMISE_ARGS);
     let waiting = r#","background_tasks":[{"id":"b","type":"shell","status":"running","description":"tests"}]"#;
-    assert!(sandbox.stop(SESSION, waiting).is_allow());
+    assert!(sandbox.send_stop(SESSION, waiting).is_allow());
     let cron = r#","session_crons":[{"id":"c","schedule":"9 7 * * *","recurring":false,"prompt":"wake up"}]"#;
-    assert!(sandbox.stop(SESSION, cron).is_allow());
+    assert!(sandbox.send_stop(SESSION, cron).is_allow());
     let failure = format!(
         r#"{{"session_id":{},"hook_event_name":"StopFailure","error":"rate_limit"}}"#,
-        json(SESSION)
+        json_string(SESSION)
     );
-    assert!(sandbox.hook(failure).is_allow());
+    assert!(sandbox.run_hook(failure).is_allow());
     assert_eq!(sandbox.status()["runs"][0]["trouble"], "rate_limit");
-    assert!(sandbox.stop(SESSION, r#","stop_reason":"max_tokens""#).is_allow());
-    assert!(sandbox.stop(SESSION, r#","background_tasks":[],"session_crons":[]"#).is_block());
-    assert_eq!(sandbox.rules(&run), ["waiting", "waiting", "host-trouble", "block"]);
-    assert_eq!(sandbox.standing(&run), ("held".to_string(), 1));
+    assert!(sandbox.send_stop(SESSION, r#","stop_reason":"max_tokens""#).is_allow());
+    assert!(sandbox.send_stop(SESSION, r#","background_tasks":[],"session_crons":[]"#).is_block());
+    assert_eq!(sandbox.fired_rules(&run), ["waiting", "waiting", "host-trouble", "block"]);
+    assert_eq!(sandbox.run_status(&run), ("held".to_string(), 1));
 }
 
-fn transcript(sandbox: &Sandbox, text: &str) -> String {
-    let path = write_at(&sandbox.home().join(".claude/projects/p/s.jsonl"), text);
-    format!(r#","transcript_path":{}"#, json(path.to_str().unwrap()))
+fn write_transcript(sandbox: &Sandbox, text: &str) -> String {
+    let path = write_file(&sandbox.home().join(".claude/projects/p/s.jsonl"), text);
+    format!(r#","transcript_path":{}"#, json_string(path.to_str().unwrap()))
 }
 
 /// R-L6a: an API error is host trouble only if it is the last message of this stop.
@@ -94,16 +95,16 @@ fn an_api_error_counts_only_as_the_last_message() {
     let line = r#"{"type":"assistant","isApiErrorMessage":true,"message":{"model":"<synthetic>","content":[{"type":"text","text":"API Error: 529"}]}}"#;
     for (message, rule) in [("API Error: 529", "host-trouble"), ("all good", "block")] {
         let sandbox = Sandbox::new();
-        let run = sandbox.start(PROMISE);
-        let path = transcript(&sandbox, &format!("{line}\n"));
+        let run = sandbox.start_run(PROMISE_ARGS);
+        let path = write_transcript(&sandbox, &format!("{line}\n"));
         let stop =
-            sandbox.stop(SESSION, &format!(r#"{path},"last_assistant_message":"{message}""#));
+            sandbox.send_stop(SESSION, &format!(r#"{path},"last_assistant_message":"{message}""#));
         assert_eq!(
             (stop.is_allow(), stop.is_block()),
             (rule != "block", rule == "block"),
             "{stop}"
         );
-        assert_eq!(sandbox.rules(&run), [rule]);
+        assert_eq!(sandbox.fired_rules(&run), [rule]);
     }
 }
 
@@ -114,25 +115,33 @@ fn a_damaged_transcript_changes_no_decision() {
     let half = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"<promise>DONE</promise>"#;
     for text in ["", "\n\n\n", half, "not json\n", "\u{0}\u{1}\n"] {
         let sandbox = Sandbox::new();
-        sandbox.start(PROMISE);
-        let path = transcript(&sandbox, text);
-        assert!(sandbox.stop(SESSION, &path).is_block(), "{text:?}");
+        sandbox.start_run(PROMISE_ARGS);
+        let path = write_transcript(&sandbox, text);
+        assert!(sandbox.send_stop(SESSION, &path).is_block(), "{text:?}");
         let promise = format!(
             r#"{path},"prompt_id":"next","last_assistant_message":"<promise>DONE</promise>""#
         );
-        assert!(sandbox.stop(SESSION, &promise).notice().starts_with("ralph: claimed"), "{text:?}");
+        assert!(
+            sandbox.send_stop(SESSION, &promise).notice().starts_with("ralph: claimed"),
+            "{text:?}"
+        );
     }
     let sandbox = Sandbox::new();
-    sandbox.start(PROMISE);
+    sandbox.start_run(PROMISE_ARGS);
     let line = r#"{"type":"assistant","message":{"model":"m","content":[{"type":"text","text":"<promise>DONE</promise>"}]}}"#;
-    let path = transcript(&sandbox, &format!("{line}\n"));
+    let path = write_transcript(&sandbox, &format!("{line}\n"));
     assert!(
-        sandbox.stop(SESSION, &format!(r#"{path},"last_assistant_message":"not yet""#)).is_block()
+        sandbox
+            .send_stop(SESSION, &format!(r#"{path},"last_assistant_message":"not yet""#))
+            .is_block()
     );
     let directory = sandbox.home().join(".claude/projects");
     assert!(
         sandbox
-            .stop(SESSION, &format!(r#","transcript_path":{}"#, json(directory.to_str().unwrap())))
+            .send_stop(
+                SESSION,
+                &format!(r#","transcript_path":{}"#, json_string(directory.to_str().unwrap()))
+            )
             .is_block()
     );
 }
@@ -141,29 +150,29 @@ fn a_damaged_transcript_changes_no_decision() {
 #[test]
 fn a_stop_delivered_twice_is_charged_once() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(PROMISE);
+    let run = sandbox.start_run(PROMISE_ARGS);
     let stop = format!(
         r#"{},"prompt_id":"p1","last_assistant_message":"done""#,
-        transcript(&sandbox, "{}\n")
+        write_transcript(&sandbox, "{}\n")
     );
-    let first = sandbox.stop(SESSION, &stop);
-    let second = sandbox.stop(SESSION, &stop);
+    let first = sandbox.send_stop(SESSION, &stop);
+    let second = sandbox.send_stop(SESSION, &stop);
     assert_eq!((first.code, &first.stderr), (second.code, &second.stderr));
-    assert_eq!(sandbox.standing(&run).1, 1);
+    assert_eq!(sandbox.run_status(&run).1, 1);
     // A repetition within a few milliseconds counts as one of two hooks that the host started at once.
     let later = (0..1000).position(|_| {
-        assert!(sandbox.stop(SESSION, &stop).is_block());
-        sandbox.standing(&run).1 == 2
+        assert!(sandbox.send_stop(SESSION, &stop).is_block());
+        sandbox.run_status(&run).1 == 2
     });
     assert!(later.is_some(), "a third delivery is an ordinary stop");
     let grown = format!(
         r#"{},"prompt_id":"p1","last_assistant_message":"done again""#,
-        transcript(&sandbox, "{}\n{}\n")
+        write_transcript(&sandbox, "{}\n{}\n")
     );
     sandbox.write("work.txt", "more");
-    assert!(sandbox.stop(SESSION, &grown).is_block());
-    assert_eq!(sandbox.standing(&run).1, 3);
-    let rules = sandbox.rules(&run);
+    assert!(sandbox.send_stop(SESSION, &grown).is_block());
+    assert_eq!(sandbox.run_status(&run).1, 3);
+    let rules = sandbox.fired_rules(&run);
     assert_eq!(rules.iter().filter(|rule| *rule == "block").count(), 3, "{rules:?}");
 }
 
@@ -172,7 +181,7 @@ fn a_stop_delivered_twice_is_charged_once() {
 fn concurrent_hooks_charge_one_stop_once() {
     for round in 0..5 {
         let sandbox = Sandbox::new();
-        let run = sandbox.start(PROMISE);
+        let run = sandbox.start_run(PROMISE_ARGS);
         let event =
             sandbox.stop_event(SESSION, r#","prompt_id":"p1","last_assistant_message":"done""#);
         let path = sandbox.ralph_home("runs").join(&run).join("lock");
@@ -180,25 +189,28 @@ fn concurrent_hooks_charge_one_stop_once() {
         lock.lock().unwrap();
         let both: Vec<_> = (0..2)
             .map(|_| {
-                crate::sandbox::spawn(sandbox.command().args(["hook", "claude"]), event.as_bytes())
+                crate::sandbox::spawn_with_input(
+                    sandbox.command().args(["hook", "claude"]),
+                    event.as_bytes(),
+                )
             })
             .collect();
         // Continue once both processes wait for the lock.
-        while !both.iter().all(|child| has_open(child.id(), &path)) {
+        while !both.iter().all(|child| has_file_open(child.id(), &path)) {
             std::thread::yield_now();
         }
         drop(lock);
         let answers: Vec<_> = both
             .into_iter()
-            .map(|child| crate::sandbox::Ended::from(child.wait_with_output().unwrap()))
+            .map(|child| crate::sandbox::CommandOutcome::from(child.wait_with_output().unwrap()))
             .collect();
-        assert!(answers.iter().all(crate::sandbox::Ended::is_block), "round {round}");
+        assert!(answers.iter().all(crate::sandbox::CommandOutcome::is_block), "round {round}");
         assert_eq!(answers[0].stderr, answers[1].stderr, "round {round}");
-        assert_eq!(sandbox.standing(&run).1, 1, "round {round}");
+        assert_eq!(sandbox.run_status(&run).1, 1, "round {round}");
     }
 }
 
-fn has_open(pid: u32, path: &Path) -> bool {
+fn has_file_open(pid: u32, path: &Path) -> bool {
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     descriptors.into_iter().any(|one| fs::read_link(one.path()).is_ok_and(|open| open == path))
 }
@@ -207,15 +219,15 @@ fn has_open(pid: u32, path: &Path) -> bool {
 #[test]
 fn unticked_items_of_the_newest_checklist_hold_the_run() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(["--goal-file", "-", "--checklist"]);
+    let run = sandbox.start_run(["--goal-file", "-", "--checklist"]);
     let line = |text: &str| {
-        let text = json(text);
+        let text = json_string(text);
         format!(
             r#"{{"type":"assistant","isSidechain":false,"message":{{"role":"assistant","model":"m","content":[{{"type":"text","text":{text}}}]}}}}"#
         )
     };
     let mut text = format!("{}\n{}\n", line("- [ ] old"), line("Plan:\n- [x] parse\n- [ ] print"));
-    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, &transcript(&sandbox, &text)).stderr), @"
+    assert_snapshot!(sandbox.normalize(&sandbox.send_stop(SESSION, &write_transcript(&sandbox, &text)).stderr), @"
     ralph: iteration 1 of 25 — 1 of 1 requirement is not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
@@ -232,23 +244,23 @@ fn unticked_items_of_the_newest_checklist_hold_the_run() {
     sandbox.write("work.txt", "1");
     text.push_str(&format!("{}\n", line("nothing new here")));
     assert!(
-        sandbox.stop(SESSION, &transcript(&sandbox, &text)).is_block(),
+        sandbox.send_stop(SESSION, &write_transcript(&sandbox, &text)).is_block(),
         "the list is remembered"
     );
     sandbox.write("work.txt", "2");
     let ticked = format!(
         r#"{},"last_assistant_message":"- [x] parse\n- [x] print""#,
-        transcript(&sandbox, &text)
+        write_transcript(&sandbox, &text)
     );
-    assert!(sandbox.stop(SESSION, &ticked).notice().starts_with("ralph: claimed"));
-    assert_eq!(sandbox.standing(&run), ("claimed".to_string(), 2));
+    assert!(sandbox.send_stop(SESSION, &ticked).notice().starts_with("ralph: claimed"));
+    assert_eq!(sandbox.run_status(&run), ("claimed".to_string(), 2));
 }
 
 /// R-H3a: the hook needs only the binary: no usable `PATH`, no git, no shell profile.
 #[test]
 fn the_hook_runs_in_a_bare_environment() {
     let sandbox = Sandbox::new();
-    sandbox.start(PROMISE);
+    sandbox.start_run(PROMISE_ARGS);
     let mut shell = std::process::Command::new("/bin/sh");
     shell
         .env_clear()
@@ -256,22 +268,24 @@ fn the_hook_runs_in_a_bare_environment() {
         .env("PATH", "/nowhere")
         .current_dir(sandbox.project());
     shell.args(["-c", &format!("'{}' hook claude", env!("CARGO_BIN_EXE_ralph"))]);
-    let ended = crate::sandbox::ended(&mut shell, sandbox.stop_event(SESSION, "").as_bytes());
+    let ended = crate::sandbox::run_command(&mut shell, sandbox.stop_event(SESSION, "").as_bytes());
     assert!(ended.is_block(), "{ended}");
 }
 
 /// R-H3b: spaces, quotes and non-ASCII letters in paths.
 #[test]
 fn unusual_paths_work() {
-    let sandbox = Sandbox::named("my \"pröject\" — it's 漢字 $(x) `y`");
+    let sandbox = Sandbox::without_git("my \"pröject\" — it's 漢字 $(x) `y`");
     let home = sandbox.root().join("hömé with 'quotes' and spaces");
     let sandbox = sandbox.env("RALPH_HOME", home.to_str().unwrap());
     sandbox.write("loops/a b/feature_list.json", r#"[{"id":1,"description":"one"}]"#);
-    sandbox.start(["--features", "loops/a b"]);
-    assert!(sandbox.stop(SESSION, "").is_block());
+    sandbox.start_run(["--features", "loops/a b"]);
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     assert!(home.join("sessions").join(SESSION).exists());
     sandbox.write("loops/a b/feature_list.json", r#"[{"id":1,"description":"one","passes":true}]"#);
-    assert!(sandbox.stop(SESSION, "").notice().starts_with("ralph: claimed: the features of a b"));
+    assert!(
+        sandbox.send_stop(SESSION, "").notice().starts_with("ralph: claimed: the features of a b")
+    );
 }
 
 /// R-S7b: other users cannot read ralph's files.
@@ -281,9 +295,9 @@ fn directories_are_0700_and_files_0600() {
     let sandbox = Sandbox::new();
     let mut start = sandbox.command();
     start.args(["start", "--session", SESSION, "--goal-file", "-"]);
-    assert_eq!(crate::sandbox::ended(&mut start, b"x").code, Some(0));
-    sandbox.stop(SESSION, "");
-    sandbox.hook("garbage");
+    assert_eq!(crate::sandbox::run_command(&mut start, b"x").code, Some(0));
+    sandbox.send_stop(SESSION, "");
+    sandbox.run_hook("garbage");
     let mut seen = 0;
     let mut waiting = vec![sandbox.ralph_home("")];
     while let Some(directory) = waiting.pop() {

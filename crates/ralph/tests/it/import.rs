@@ -1,17 +1,17 @@
 //! `ralph import`: directories as other loop tools leave them, the output, and the created files.
 
-use crate::sandbox::{Sandbox, files, program};
+use crate::sandbox::{Sandbox, read_files, write_program};
 use insta::assert_snapshot;
 use ralph_core::source::features;
 use std::fmt::Write;
 use std::fs;
 
 /// A project on a machine where npm, cargo and go are installed.
-fn project(sources: &[(&str, &str)]) -> Sandbox {
-    let sandbox = Sandbox::named("project");
+fn project_with_sources(sources: &[(&str, &str)]) -> Sandbox {
+    let sandbox = Sandbox::without_git("project");
     let bin = sandbox.root().join("bin");
     for name in ["npm", "cargo", "go"] {
-        program(&bin.join(name), "#!/bin/sh\ntouch was-run\n");
+        write_program(&bin.join(name), "#!/bin/sh\ntouch was-run\n");
     }
     for (path, text) in sources {
         sandbox.write(path, text);
@@ -22,11 +22,11 @@ fn project(sources: &[(&str, &str)]) -> Sandbox {
 
 /// Imports, and returns the output and every new file. Asserts that the sources are unchanged, that no tool was run and
 /// that the list can be read.
-fn imported(sources: &[(&str, &str)], args: &[&str]) -> String {
-    let sandbox = project(sources);
+fn import_and_show(sources: &[(&str, &str)], args: &[&str]) -> String {
+    let sandbox = project_with_sources(sources);
     let ended = sandbox.ralph([&["import", "--yes"], args].concat());
-    let mut out = sandbox.tidy(&ended.to_string());
-    for (path, bytes) in files(sandbox.project()) {
+    let mut out = sandbox.normalize(&ended.to_string());
+    for (path, bytes) in read_files(sandbox.project()) {
         let name = path.strip_prefix(sandbox.project()).unwrap().to_str().unwrap();
         let text = String::from_utf8(bytes).unwrap();
         match sources.iter().find(|(source, _)| *source == name) {
@@ -41,7 +41,7 @@ fn imported(sources: &[(&str, &str)], args: &[&str]) -> String {
     out
 }
 
-const PRD: &str = r#"{
+const PRD_JSON: &str = r#"{
   "project": "MyApp",
   "branchName": "ralph/task-priority",
   "description": "Add priority levels to tasks",
@@ -55,7 +55,7 @@ const PRD: &str = r#"{
 #[test]
 fn a_prd_with_stories_and_progress() {
     let progress = "## Codebase Patterns\n- Use `sql`\n---\n- Status: COMPLETE\n";
-    let out = imported(&[("prd.json", PRD), ("progress.txt", progress)], &[]);
+    let out = import_and_show(&[("prd.json", PRD_JSON), ("progress.txt", progress)], &[]);
     assert_snapshot!(out, @r#"
     exit 0
     --- stdout
@@ -143,7 +143,7 @@ fn a_prd_with_dependencies_between_stories() {
         {"id": "T-3", "title": "Merge", "dependsOn": ["T-1", "T-2"], "labels": ["final"]},
         {"id": "T-1", "title": "One", "completionCriteria": ["npm test -- one"]},
         {"id": "T-2", "title": "Two", "completionCriteria": ["npm test -- two && npm run lint"]}]}"#;
-    assert_snapshot!(imported(&[("tasks/prd.json", prd)], &[]), @r#"
+    assert_snapshot!(import_and_show(&[("tasks/prd.json", prd)], &[]), @r#"
     exit 0
     --- stdout
     $ROOT/project
@@ -261,7 +261,7 @@ fn a_prd_with_dependencies_between_stories() {
 fn a_feature_list() {
     let list = r#"[{"category": "functional", "description": "New chat", "steps": ["Open", "Click"], "passes": true},
         {"category": "style", "description": "Dark mode", "steps": [], "passes": false}]"#;
-    let out = imported(
+    let out = import_and_show(
         &[("feature_list.json", list), ("claude-progress.txt", "Session 1: began\n")],
         &["--name", "chat"],
     );
@@ -329,7 +329,7 @@ fn a_feature_list() {
 fn a_fix_plan_with_settings() {
     let plan = "# Fix Plan\n\n## High Priority\n- [ ] Parse `a`\n- [x] Write tests\n\n## Optional\n- [ ] Polish\n";
     let settings = "# Settings\nPROJECT_NAME=\"chronovault\"\nMAX_CALLS_PER_HOUR=300\nCB_NO_PROGRESS_THRESHOLD=5\n";
-    let out = imported(
+    let out = import_and_show(
         &[
             (".ralph/fix_plan.md", plan),
             (".ralphrc", settings),
@@ -418,7 +418,7 @@ fn a_fix_plan_with_settings() {
 #[test]
 fn the_state_file_of_the_official_plugin() {
     let state = "---\nactive: true\niteration: 4\nsession_id: 5999882c\nmax_iterations: 30\ncompletion_promise: \"ALL TESTS PASS\"\nstarted_at: \"2026-01-03T00:20:45Z\"\n---\n\nMake the tests pass.\n";
-    assert_snapshot!(imported(&[(".claude/ralph-loop.local.md", state)], &[]), @r#"
+    assert_snapshot!(import_and_show(&[(".claude/ralph-loop.local.md", state)], &[]), @r#"
     exit 0
     --- stdout
     $ROOT/project
@@ -460,7 +460,7 @@ fn a_spec_in_progress() {
     let state = r#"{"phase": "execution", "taskIndex": 1, "specName": "add-export", "maxGlobalIterations": 100}"#;
     let sources =
         [("specs/add-export/tasks.md", tasks), ("specs/add-export/.ralph-state.json", state)];
-    assert_snapshot!(imported(&sources, &[]), @r#"
+    assert_snapshot!(import_and_show(&sources, &[]), @r#"
     exit 0
     --- stdout
     $ROOT/project
@@ -544,7 +544,7 @@ fn a_spec_in_progress() {
 fn tasks_in_yaml_with_commands_and_boundaries() {
     let tasks = "tasks:\n  - title: Create the schema\n    completed: true\n    parallel_group: 1\n  - title: Log in\n    completed: false\n";
     let config = "project:\n  name: \"shop\"\ncommands:\n  test: \"npm test\"\n  lint: \"npm run lint\"\nrules:\n  - \"Never use any\"\nboundaries:\n  never_touch:\n    - \"*.lock\"\n";
-    let out = imported(&[("tasks.yaml", tasks), (".ralphy/config.yaml", config)], &[]);
+    let out = import_and_show(&[("tasks.yaml", tasks), (".ralphy/config.yaml", config)], &[]);
     assert_snapshot!(out, @r#"
     exit 0
     --- stdout
@@ -665,7 +665,7 @@ fn tasks_in_yaml_with_commands_and_boundaries() {
 #[test]
 fn a_plan_with_validation_commands() {
     let plan = "# Reader\n\n## Overview\nReplace the scanner.\n\n## Validation Commands\n- `go test ./...`\n- `rm -rf build`\n\n### Task 1: Read\n- [x] write it\n- [ ] test it\n";
-    let out = imported(&[("docs/plans/reader.md", plan)], &["docs/plans/reader.md"]);
+    let out = import_and_show(&[("docs/plans/reader.md", plan)], &["docs/plans/reader.md"]);
     assert_snapshot!(out, @r#"
     exit 0
     --- stdout
@@ -773,7 +773,7 @@ fn a_plan_with_validation_commands() {
 #[test]
 fn a_task_with_a_test_command_and_guardrails() {
     let task = "---\ntask: Build a REST API\ntest_command: \"npm test\"\nmax_iterations: 50\n---\n\n# Task\n\n1. [ ] POST /tasks\n2. [x] GET /tasks\n";
-    let out = imported(
+    let out = import_and_show(
         &[("RALPH_TASK.md", task), (".ralph/guardrails.md", "### Sign: read first\n")],
         &["--name", "api"],
     );
@@ -887,7 +887,7 @@ fn a_task_with_a_test_command_and_guardrails() {
 #[test]
 fn orchestrator_settings() {
     let settings = "event_loop:\n  prompt_file: PROMPT.md\n  completion_promise: LOOP_COMPLETE\n  max_iterations: 100\n  max_runtime_seconds: 3600\nbackpressure:\n  gates:\n    - name: tests\n      command: cargo test --all\n      on_fail: Mend them.\ncli:\n  backend: claude\n";
-    let out = imported(&[("ralph.yml", settings), ("PROMPT.md", "Mend the parser.\n")], &[]);
+    let out = import_and_show(&[("ralph.yml", settings), ("PROMPT.md", "Mend the parser.\n")], &[]);
     assert_snapshot!(out, @r#"
     exit 0
     --- stdout
@@ -969,7 +969,7 @@ fn a_plan_state() {
         "barriers": {"tests_passing": true},
         "steps": [{"id": "W0.1", "phase": "w0", "name": "snapshot", "status": "completed", "evidence": "a.tar"},
                   {"id": "W0.2", "phase": "w0", "name": "migrate", "status": "pending"}]}"#;
-    assert_snapshot!(imported(&[(".claude/plan-state.json", state)], &[]), @r#"
+    assert_snapshot!(import_and_show(&[(".claude/plan-state.json", state)], &[]), @r#"
     exit 0
     --- stdout
     $ROOT/project
@@ -1047,10 +1047,10 @@ fn a_plan_state() {
 /// An unreadable file does not prevent the import of the others. If all are unreadable, nothing is created.
 #[test]
 fn broken_sources_are_reported_and_fail_only_if_all_are_broken() {
-    let half = &PRD[..200];
-    let some = project(&[("prd.json", half), ("fix_plan.md", "- [ ] mend it\n")]);
+    let half = &PRD_JSON[..200];
+    let some = project_with_sources(&[("prd.json", half), ("fix_plan.md", "- [ ] mend it\n")]);
     let shown = some.ralph(["import", "--dry-run"]);
-    assert_snapshot!(some.tidy(&shown.to_string()), @"
+    assert_snapshot!(some.normalize(&shown.to_string()), @"
     exit 0
     --- stdout
     $ROOT/project
@@ -1066,9 +1066,9 @@ fn broken_sources_are_reported_and_fail_only_if_all_are_broken() {
 
     nothing was created
     ");
-    let all = project(&[("prd.json", half), ("tasks.yaml", "a: [")]);
+    let all = project_with_sources(&[("prd.json", half), ("tasks.yaml", "a: [")]);
     let refused = all.ralph(["import", "--yes"]);
-    assert_snapshot!(all.tidy(&refused.to_string()), @"
+    assert_snapshot!(all.normalize(&refused.to_string()), @"
     exit 1
     --- stderr
     ✗ `prd.json` was not read: line 6, column 69: EOF while parsing a value
@@ -1078,9 +1078,9 @@ fn broken_sources_are_reported_and_fail_only_if_all_are_broken() {
     error: none of the files could be read
       hint: nothing was created; fix one of them, then try again
     ");
-    let none = project(&[]);
+    let none = project_with_sources(&[]);
     let refused = none.ralph(["import", "--yes"]);
-    assert_snapshot!(none.tidy(&refused.to_string()), @"
+    assert_snapshot!(none.normalize(&refused.to_string()), @"
     exit 1
     --- stderr
     error: no loop files found in `$ROOT/project`
@@ -1096,14 +1096,14 @@ fn broken_sources_are_reported_and_fail_only_if_all_are_broken() {
 fn existing_files_are_not_overwritten() {
     let policy = "[[gate]]\nname = \"mine\"\nrun = [\"npm\", \"test\"]\n";
     let task = "---\ntest_command: npm run check\n---\n- [ ] one\n";
-    let sandbox = project(&[("ralph.toml", policy), ("RALPH_TASK.md", task)]);
+    let sandbox = project_with_sources(&[("ralph.toml", policy), ("RALPH_TASK.md", task)]);
     let unasked = sandbox.ralph(["import", "--name", "one"]);
     assert_eq!(unasked.code, Some(1), "{unasked}");
     assert!(!sandbox.project().join(".claude").exists());
     assert_eq!(sandbox.ralph(["import", "--name", "one", "--yes"]).code, Some(0));
-    let before = files(&sandbox.project().join(".claude"));
+    let before = read_files(&sandbox.project().join(".claude"));
     let again = sandbox.ralph(["import", "--name", "one", "--yes"]);
-    assert_snapshot!(sandbox.tidy(&again.to_string()), @r#"
+    assert_snapshot!(sandbox.normalize(&again.to_string()), @r#"
     exit 0
     --- stdout
     $ROOT/project
@@ -1130,7 +1130,7 @@ fn existing_files_are_not_overwritten() {
     next: `ralph trust`, after reviewing what it would run
     next: `/ralph:goal --features .claude/data/ralph-loops/one-2` in the agent's session
     "#);
-    let after = files(&sandbox.project().join(".claude"));
+    let after = read_files(&sandbox.project().join(".claude"));
     assert!(before.iter().all(|file| after.contains(file)));
     assert_eq!(fs::read_to_string(sandbox.project().join("ralph.toml")).unwrap(), policy);
     let bad = sandbox.ralph(["import", "--name", "current"]);
@@ -1143,15 +1143,15 @@ fn existing_files_are_not_overwritten() {
     fs::remove_dir_all(sandbox.project().join(".claude")).unwrap();
     std::os::unix::fs::symlink(&outside, sandbox.project().join(".claude")).unwrap();
     let refused = sandbox.ralph(["import", "--name", "two", "--yes"]);
-    assert_eq!((refused.code, files(&outside).len()), (Some(1), 0), "{refused}");
+    assert_eq!((refused.code, read_files(&outside).len()), (Some(1), 0), "{refused}");
 }
 
 /// An agent may run `ralph import`, because it only creates files.
 #[test]
 fn json_output_is_one_object() {
-    let sandbox = project(&[("prd.json", PRD)]).env("CLAUDECODE", "1");
+    let sandbox = project_with_sources(&[("prd.json", PRD_JSON)]).env("CLAUDECODE", "1");
     let shown = sandbox.ralph(["import", "--json", "--dry-run"]);
-    assert_snapshot!(sandbox.tidy(&shown.to_string()), @r##"
+    assert_snapshot!(sandbox.normalize(&shown.to_string()), @r##"
     exit 0
     --- stdout
     {"v":1,"project":"$ROOT/project","name":"task-priority","status":"planned","features":2,"done":1,"sources":[{"path":"prd.json","family":"stories","error":null,"items":2,"done":1,"checks":0,"commands":0,"kept":[{"key":"branchName","line":3}],"ignored":[]}],"gates":[],"limits":{"max_iterations":null,"max_duration_ms":null,"max_cost_usd":null,"stuck_after":null,"completion_promise":null},"notes":[],"files":[{"path":".claude/data/ralph-loops/task-priority/RALPH_PROMPT.md","text":"# task-priority\n\nMyApp\n\nAdd priority levels to tasks\n\nMake every feature in `feature_list.json`, next to this file, pass: in order, one at a time.\nEverything else from the imported files is in `NOTES.md`, next to this file.\n"},{"path":".claude/data/ralph-loops/task-priority/feature_list.json","text":"{\n  \"features\": [\n    {\n      \"id\": \"US-001\",\n      \"description\": \"Store priority\",\n      \"steps\": [\n        \"A column is there\"\n      ],\n      \"passes\": true,\n      \"priority\": 1,\n      \"notes\": \"migration 7\"\n    },\n    {\n      \"id\": \"US-002\",\n      \"description\": \"Show priority\",\n      \"steps\": [\n        \"A badge is shown\"\n      ],\n      \"passes\": false,\n      \"priority\": 2\n    }\n  ]\n}\n"},{"path":".claude/data/ralph-loops/task-priority/progress.txt","text":"# Progress of task-priority\n\n- Iteration: 0\n- Status: IN_PROGRESS\n"},{"path":".claude/data/ralph-loops/task-priority/NOTES.md","text":"# Notes\n\nContent that `ralph import` read and could not place elsewhere, verbatim.\n\n## `prd.json`: branchName, line 3\n\nralph/task-priority\n"}],"next":["`/ralph:goal --features .claude/data/ralph-loops/task-priority` in the agent's session"]}

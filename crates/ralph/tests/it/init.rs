@@ -1,6 +1,6 @@
 //! `ralph init` and `ralph uninstall`: their output, and the files before, between and after.
 
-use crate::sandbox::{Ended, SESSION, Sandbox, ended, files, write_at};
+use crate::sandbox::{CommandOutcome, SESSION, Sandbox, read_files, run_command, write_file};
 use insta::assert_snapshot;
 use std::fs;
 use std::io::{Read, Write};
@@ -8,19 +8,19 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const LOCAL: &str = ".claude/settings.local.json";
-const SHARED: &str = ".claude/settings.json";
+const LOCAL_SETTINGS: &str = ".claude/settings.local.json";
+const SHARED_SETTINGS: &str = ".claude/settings.json";
 
 /// A project for which one gate is proposed, with ralph on `PATH` at a stable path.
-fn sandbox() -> Sandbox {
-    let sandbox = equipped(Sandbox::new());
+fn project_with_npm() -> Sandbox {
+    let sandbox = install_tools(Sandbox::new());
     sandbox.commit();
     sandbox
 }
 
-fn equipped(sandbox: Sandbox) -> Sandbox {
+fn install_tools(sandbox: Sandbox) -> Sandbox {
     let bin = sandbox.root().join("bin");
-    let npm = write_at(&bin.join("npm"), "#!/bin/sh\ntouch was-run\n");
+    let npm = write_file(&bin.join("npm"), "#!/bin/sh\ntouch was-run\n");
     fs::set_permissions(npm, fs::Permissions::from_mode(0o755)).unwrap();
     symlink(env!("CARGO_BIN_EXE_ralph"), bin.join("ralph")).unwrap();
     sandbox.write("package.json", r#"{"scripts": {"test": "./all.sh"}}"#);
@@ -31,7 +31,12 @@ fn equipped(sandbox: Sandbox) -> Sandbox {
 }
 
 /// Runs a command in a terminal and answers its question. `before_answer` is called when the question appears.
-fn typed(sandbox: &Sandbox, line: &str, answer: &str, before_answer: impl FnOnce()) -> Ended {
+fn answer_on_terminal(
+    sandbox: &Sandbox,
+    line: &str,
+    answer: &str,
+    before_answer: impl FnOnce(),
+) -> CommandOutcome {
     let mut command = Command::new("script");
     let line = format!("{}/bin/ralph {line}", sandbox.root().display());
     command.args(["--quiet", "--echo", "never", "--return", "--command", &line, "/dev/null"]);
@@ -54,23 +59,23 @@ fn typed(sandbox: &Sandbox, line: &str, answer: &str, before_answer: impl FnOnce
     before_answer();
     child.stdin.take().unwrap().write_all(answer.as_bytes()).ok();
     stdout.read_to_end(&mut output).unwrap();
-    let mut ended: Ended = child.wait_with_output().unwrap().into();
+    let mut ended: CommandOutcome = child.wait_with_output().unwrap().into();
     ended.stdout = String::from_utf8(output).unwrap().replace('\r', "");
     ended
 }
 
 /// Drops the note that ralph is in a temporary directory, which applies only to sandboxes.
-fn tidy(sandbox: &Sandbox, shown: &impl ToString) -> String {
-    let shown = sandbox.tidy(&shown.to_string());
+fn normalize_output(sandbox: &Sandbox, shown: &impl ToString) -> String {
+    let shown = sandbox.normalize(&shown.to_string());
     let is_doubt = |line: &str| line.contains("may disappear");
     let lines: Vec<_> = shown.lines().filter(|line| !is_doubt(line)).collect();
     lines.join("\n")
 }
 
 /// Paths and contents of the project's files, and whether `.claude` exists.
-fn tree(sandbox: &Sandbox) -> Vec<(PathBuf, Vec<u8>)> {
+fn project_tree(sandbox: &Sandbox) -> Vec<(PathBuf, Vec<u8>)> {
     let is_git = |path: &Path| path.starts_with(sandbox.project().join(".git"));
-    let mut found = files(sandbox.project());
+    let mut found = read_files(sandbox.project());
     found.retain(|(path, _)| !is_git(path));
     found.push((
         sandbox.project().join(".claude"),
@@ -79,23 +84,23 @@ fn tree(sandbox: &Sandbox) -> Vec<(PathBuf, Vec<u8>)> {
     found
 }
 
-fn done(sandbox: &Sandbox, args: &[&str]) -> String {
+fn ralph_succeeds(sandbox: &Sandbox, args: &[&str]) -> String {
     let ended = sandbox.ralph(args);
     assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{args:?}: {ended}");
     ended.stdout
 }
 
-fn read(path: impl AsRef<Path>) -> String {
+fn read_text(path: impl AsRef<Path>) -> String {
     fs::read_to_string(path).unwrap()
 }
 
 /// R-D2c, R-S3a: every change and every command to approve is shown before the one question.
 #[test]
 fn every_change_is_shown_and_confirmed_once() {
-    let sandbox = sandbox();
-    let before = tree(&sandbox);
-    let no = typed(&sandbox, "init", "n\n", || ());
-    assert_snapshot!(tidy(&sandbox, &no), @r#"
+    let sandbox = project_with_npm();
+    let before = project_tree(&sandbox);
+    let no = answer_on_terminal(&sandbox, "init", "n\n", || ());
+    assert_snapshot!(normalize_output(&sandbox, &no), @r#"
     exit 1
     --- stdout
     $ROOT/project
@@ -158,11 +163,11 @@ fn every_change_is_shown_and_confirmed_once() {
     write this and approve these gates? [y/N] error: nothing was written
       hint: `ralph init` asks again
     "#);
-    assert_eq!(tree(&sandbox), before);
+    assert_eq!(project_tree(&sandbox), before);
     assert!(!sandbox.ralph_home("install").exists());
 
-    let yes = typed(&sandbox, "init", "y\n", || ());
-    let shown = tidy(&sandbox, &yes);
+    let yes = answer_on_terminal(&sandbox, "init", "y\n", || ());
+    let shown = normalize_output(&sandbox, &yes);
     let (_, after) = shown.split_once("[y/N] ").unwrap();
     assert_snapshot!(after, @"
     note: git does not ignore `.claude/settings.local.json`, which is personal: add it to `.git/info/exclude`
@@ -175,15 +180,15 @@ fn every_change_is_shown_and_confirmed_once() {
     assert_eq!(sandbox.ralph(["trust"]).code, Some(0), "the gates are approved");
     assert!(!sandbox.project().join("was-run").exists(), "no tool was run");
 
-    assert_snapshot!(tidy(&sandbox, &sandbox.ralph(["init"])), @"
+    assert_snapshot!(normalize_output(&sandbox, &sandbox.ralph(["init"])), @"
     exit 0
     --- stdout
     $ROOT/project
 
     already set up
     ");
-    let out = typed(&sandbox, "uninstall", "y\n", || ());
-    assert_snapshot!(tidy(&sandbox, &out), @"
+    let out = answer_on_terminal(&sandbox, "uninstall", "y\n", || ());
+    assert_snapshot!(normalize_output(&sandbox, &out), @"
     exit 0
     --- stdout
     $ROOT/project
@@ -200,9 +205,9 @@ fn every_change_is_shown_and_confirmed_once() {
     its gates are no longer approved
     runs and their journals stay in `$ROOT/home/.ralph`
     ");
-    assert_eq!(tree(&sandbox), before);
+    assert_eq!(project_tree(&sandbox), before);
     assert_eq!(sandbox.ralph(["trust", "--json"]).code, Some(0), "nothing is left to approve");
-    assert_snapshot!(tidy(&sandbox, &sandbox.ralph(["uninstall"])), @"
+    assert_snapshot!(normalize_output(&sandbox, &sandbox.ralph(["uninstall"])), @"
     exit 0
     --- stdout
     $ROOT/project
@@ -216,30 +221,34 @@ fn uninstall_restores_every_file() {
     let odd = "\u{feff}{\r\n\t// mine\r\n\t\"hooks\": {\"Stop\": [ ]},\r\n\t\"x\": 1,\r\n}";
     let options = [&[][..], &["--minimal"], &["--warm", "--statusline", "--replace"]];
     let mut options = options.into_iter().cycle();
-    let scopes = [("local", LOCAL), ("project", SHARED), ("user", "../home/.claude/settings.json")];
+    let scopes = [
+        ("local", LOCAL_SETTINGS),
+        ("project", SHARED_SETTINGS),
+        ("user", "../home/.claude/settings.json"),
+    ];
     for (scope, path) in scopes {
         for before in [None, Some(""), Some("{}"), Some(odd), Some("{\"model\":\"opus\"}")] {
-            let sandbox = equipped(Sandbox::named("project"));
+            let sandbox = install_tools(Sandbox::without_git("project"));
             let settings = sandbox.project().join(path);
             if let Some(before) = before {
-                write_at(&settings, before);
+                write_file(&settings, before);
                 fs::set_permissions(&settings, fs::Permissions::from_mode(0o640)).unwrap();
             }
-            let both = || (tree(&sandbox), files(&sandbox.home().join(".claude")));
+            let both = || (project_tree(&sandbox), read_files(&sandbox.home().join(".claude")));
             let at_first = both();
             let init = [&["init", "--yes", "--scope", scope], options.next().unwrap()].concat();
-            done(&sandbox, &init);
+            ralph_succeeds(&sandbox, &init);
             let between = both();
             assert_ne!(between, at_first);
-            done(&sandbox, &init);
+            ralph_succeeds(&sandbox, &init);
             assert_eq!(both(), between, "a second init changes nothing");
-            done(&sandbox, &["uninstall", "--yes", "--scope", scope]);
+            ralph_succeeds(&sandbox, &["uninstall", "--yes", "--scope", scope]);
             assert_eq!(both(), at_first, "{before:?} {init:?}");
             let mode = fs::metadata(&settings).ok().map(|found| found.permissions().mode() & 0o777);
             assert_eq!(mode, before.map(|_| 0o640));
-            done(&sandbox, &["uninstall", "--yes", "--scope", scope]);
+            ralph_succeeds(&sandbox, &["uninstall", "--yes", "--scope", scope]);
             assert_eq!(
-                files(&sandbox.ralph_home("install")).len(),
+                read_files(&sandbox.ralph_home("install")).len(),
                 1,
                 "only the lock file is left"
             );
@@ -250,14 +259,15 @@ fn uninstall_restores_every_file() {
 /// R-D2c: if a file was changed since, only ralph's entries are removed from it. A changed policy is kept.
 #[test]
 fn uninstall_keeps_later_changes() {
-    let sandbox = sandbox();
-    sandbox.write(LOCAL, "{\n  \"model\": \"opus\" // mine\n}\n");
-    done(&sandbox, &["init", "--yes"]);
-    let settings = read(sandbox.project().join(LOCAL)).replace("\"opus\"", "\"haiku\"");
-    sandbox.write(LOCAL, settings);
-    let policy = read(sandbox.project().join("ralph.toml")) + "\n# mine\n";
+    let sandbox = project_with_npm();
+    sandbox.write(LOCAL_SETTINGS, "{\n  \"model\": \"opus\" // mine\n}\n");
+    ralph_succeeds(&sandbox, &["init", "--yes"]);
+    let settings =
+        read_text(sandbox.project().join(LOCAL_SETTINGS)).replace("\"opus\"", "\"haiku\"");
+    sandbox.write(LOCAL_SETTINGS, settings);
+    let policy = read_text(sandbox.project().join("ralph.toml")) + "\n# mine\n";
     sandbox.write("ralph.toml", &policy);
-    assert_snapshot!(tidy(&sandbox, &sandbox.ralph(["uninstall", "--yes"])), @r#"
+    assert_snapshot!(normalize_output(&sandbox, &sandbox.ralph(["uninstall", "--yes"])), @r#"
     exit 0
     --- stdout
     $ROOT/project
@@ -296,14 +306,17 @@ fn uninstall_keeps_later_changes() {
     removed 15 commands
     runs and their journals stay in `$ROOT/home/.ralph`
     "#);
-    assert_eq!(read(sandbox.project().join(LOCAL)), "{\n  \"model\": \"haiku\" // mine\n}\n");
-    assert_eq!(read(sandbox.project().join("ralph.toml")), policy);
+    assert_eq!(
+        read_text(sandbox.project().join(LOCAL_SETTINGS)),
+        "{\n  \"model\": \"haiku\" // mine\n}\n"
+    );
+    assert_eq!(read_text(sandbox.project().join("ralph.toml")), policy);
 
     // The same if the install record is lost.
-    done(&sandbox, &["init", "--yes"]);
+    ralph_succeeds(&sandbox, &["init", "--yes"]);
     fs::remove_dir_all(sandbox.ralph_home("install")).unwrap();
-    done(&sandbox, &["uninstall", "--yes"]);
-    let left = read(sandbox.project().join(LOCAL));
+    ralph_succeeds(&sandbox, &["uninstall", "--yes"]);
+    let left = read_text(sandbox.project().join(LOCAL_SETTINGS));
     assert_snapshot!(left, @r#"
     {
       "model": "haiku", // mine
@@ -317,14 +330,14 @@ fn uninstall_keeps_later_changes() {
 /// With another option or gate, `init` updates its entries, and `uninstall` still restores the original files.
 #[test]
 fn a_repeated_init_updates_its_entries() {
-    let sandbox = sandbox();
-    let before = tree(&sandbox);
-    done(&sandbox, &["init", "--yes", "--minimal", "--no-gates", "--statusline"]);
+    let sandbox = project_with_npm();
+    let before = project_tree(&sandbox);
+    ralph_succeeds(&sandbox, &["init", "--yes", "--minimal", "--no-gates", "--statusline"]);
     let changed = |shown: &str| {
         let lines = shown.lines().filter(|line| line.starts_with(['+', '-']));
-        sandbox.tidy(&lines.collect::<Vec<_>>().join("\n"))
+        sandbox.normalize(&lines.collect::<Vec<_>>().join("\n"))
     };
-    let more = done(&sandbox, &["init", "--yes", "--warm", "--no-gates"]);
+    let more = ralph_succeeds(&sandbox, &["init", "--yes", "--warm", "--no-gates"]);
     assert_snapshot!(changed(&more), @r#"
     --- $ROOT/project/.claude/settings.local.json
     +++ $ROOT/project/.claude/settings.local.json
@@ -340,7 +353,7 @@ fn a_repeated_init_updates_its_entries() {
     +    "PostToolUse": [{ "matcher": "Edit|Write|MultiEdit|NotebookEdit", "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30, "async": true }] }]
     "#);
     sandbox.write("ralph.toml", "[[gate]]\nname = \"slow\"\nrun = [\"true\"]\ntimeout = \"20m\"\n");
-    let slower = done(&sandbox, &["init", "--yes", "--minimal"]);
+    let slower = ralph_succeeds(&sandbox, &["init", "--yes", "--minimal"]);
     assert_snapshot!(changed(&slower), @r#"
     --- $ROOT/project/.claude/settings.local.json
     +++ $ROOT/project/.claude/settings.local.json
@@ -360,14 +373,14 @@ fn a_repeated_init_updates_its_entries() {
     +    "UserPromptExpansion": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }]
     "#);
     fs::remove_file(sandbox.project().join("ralph.toml")).unwrap();
-    done(&sandbox, &["uninstall", "--yes"]);
-    assert_eq!(tree(&sandbox), before);
+    ralph_succeeds(&sandbox, &["uninstall", "--yes"]);
+    assert_eq!(project_tree(&sandbox), before);
 }
 
 /// R-H3b, R-H2b: the registered commands run as the host runs them, wherever home and project are.
 #[test]
 fn the_registered_command_runs_in_an_empty_environment() {
-    let sandbox = Sandbox::named("my 'pröject' $HOME");
+    let sandbox = Sandbox::without_git("my 'pröject' $HOME");
     let bin = sandbox.root().join("Jürgen's \"bin\" $x");
     fs::create_dir_all(&bin).unwrap();
     symlink(env!("CARGO_BIN_EXE_ralph"), bin.join("ralph")).unwrap();
@@ -375,10 +388,10 @@ fn the_registered_command_runs_in_an_empty_environment() {
     fs::create_dir_all(&home).unwrap();
     let sandbox = sandbox.env("PATH", &format!("{}:/usr/bin:/bin", bin.display()));
     let sandbox = sandbox.env("HOME", &home.display().to_string());
-    done(&sandbox, &["init", "--yes", "--no-gates", "--warm"]);
-    sandbox.start(["--goal-file", "-", "--completion-promise", "DONE"]);
+    ralph_succeeds(&sandbox, &["init", "--yes", "--no-gates", "--warm"]);
+    sandbox.start_run(["--goal-file", "-", "--completion-promise", "DONE"]);
     let settings: serde_json::Value =
-        serde_json::from_str(&read(sandbox.project().join(LOCAL))).unwrap();
+        serde_json::from_str(&read_text(sandbox.project().join(LOCAL_SETTINGS))).unwrap();
     let hooks = settings["hooks"].as_object().unwrap();
     assert_eq!(hooks.len(), 14);
     for (event, groups) in hooks {
@@ -386,14 +399,14 @@ fn the_registered_command_runs_in_an_empty_environment() {
         let mut host = Command::new("/bin/sh");
         host.env_clear().env("HOME", &home).args(["-c", command]).current_dir("/");
         let input = sandbox.stop_event(SESSION, "").replace("\"Stop\"", &format!("\"{event}\""));
-        let answer = ended(&mut host, input.as_bytes());
+        let answer = run_command(&mut host, input.as_bytes());
         match &**event {
             "Stop" => assert!(answer.is_block(), "{command}: {answer}"),
             _ => assert_eq!(answer.code, Some(0), "{event}: {command}: {answer}"),
         }
     }
-    done(&sandbox, &["uninstall", "--yes"]);
-    assert_eq!(files(sandbox.project()), []);
+    ralph_succeeds(&sandbox, &["uninstall", "--yes"]);
+    assert_eq!(read_files(sandbox.project()), []);
 }
 
 /// R-D2c: settings that cannot be edited safely are refused with the location of the problem, and nothing is written.
@@ -408,24 +421,36 @@ fn unusable_settings_are_refused_and_not_changed() {
         b"{\"env\": []}",
         b"{\"a\": \"\xfc\"}",
     ] {
-        let sandbox = sandbox();
-        sandbox.write(LOCAL, text);
-        let before = tree(&sandbox);
+        let sandbox = project_with_npm();
+        sandbox.write(LOCAL_SETTINGS, text);
+        let before = project_tree(&sandbox);
         let refused = sandbox.ralph(["init", "--yes"]);
         assert_eq!((refused.code, &*refused.stdout), (Some(1), ""), "{refused}");
-        assert_eq!((tree(&sandbox), sandbox.ralph_home("").exists()), (before, false));
-        shown.push_str(&format!("{}\n", tidy(&sandbox, &refused.stderr)));
+        assert_eq!((project_tree(&sandbox), sandbox.ralph_home("").exists()), (before, false));
+        shown.push_str(&format!("{}\n", normalize_output(&sandbox, &refused.stderr)));
     }
-    let sandbox = sandbox();
-    let settings = sandbox.write(LOCAL, "{}");
+    let sandbox = project_with_npm();
+    let settings = sandbox.write(LOCAL_SETTINGS, "{}");
     fs::set_permissions(&settings, fs::Permissions::from_mode(0o444)).unwrap();
-    shown.push_str(&format!("{}\n", tidy(&sandbox, &sandbox.ralph(["init", "--yes"]).stderr)));
+    shown.push_str(&format!(
+        "{}\n",
+        normalize_output(&sandbox, &sandbox.ralph(["init", "--yes"]).stderr)
+    ));
     fs::remove_file(&settings).unwrap();
     symlink("nowhere.json", &settings).unwrap();
-    shown.push_str(&format!("{}\n", tidy(&sandbox, &sandbox.ralph(["init", "--yes"]).stderr)));
+    shown.push_str(&format!(
+        "{}\n",
+        normalize_output(&sandbox, &sandbox.ralph(["init", "--yes"]).stderr)
+    ));
     let agent = sandbox.env("CLAUDECODE", "1");
-    shown.push_str(&format!("{}\n", tidy(&agent, &agent.ralph(["init", "--yes"]).stderr)));
-    shown.push_str(&format!("{}\n", tidy(&agent, &agent.ralph(["uninstall", "--yes"]).stderr)));
+    shown.push_str(&format!(
+        "{}\n",
+        normalize_output(&agent, &agent.ralph(["init", "--yes"]).stderr)
+    ));
+    shown.push_str(&format!(
+        "{}\n",
+        normalize_output(&agent, &agent.ralph(["uninstall", "--yes"]).stderr)
+    ));
     assert_snapshot!(shown, @"
     error: cannot edit `$ROOT/project/.claude/settings.local.json`
       caused by: line 2, column 12: unterminated object
@@ -458,41 +483,41 @@ fn unusable_settings_are_refused_and_not_changed() {
 
 #[test]
 fn a_symlinked_settings_file_stays_a_symlink() {
-    let sandbox = sandbox();
-    let elsewhere = write_at(&sandbox.root().join("dotfiles/settings.json"), "{\n}\n");
+    let sandbox = project_with_npm();
+    let elsewhere = write_file(&sandbox.root().join("dotfiles/settings.json"), "{\n}\n");
     let link = sandbox.home().join(".claude/settings.json");
     symlink(&elsewhere, &link).unwrap();
-    done(&sandbox, &["init", "--yes", "--scope", "user"]);
+    ralph_succeeds(&sandbox, &["init", "--yes", "--scope", "user"]);
     assert_eq!(fs::read_link(&link).unwrap(), elsewhere);
-    assert_ne!(read(&elsewhere), "{\n}\n");
-    done(&sandbox, &["uninstall", "--yes", "--scope", "user"]);
+    assert_ne!(read_text(&elsewhere), "{\n}\n");
+    ralph_succeeds(&sandbox, &["uninstall", "--yes", "--scope", "user"]);
     assert_eq!(
-        (fs::read_link(&link).unwrap(), read(&elsewhere)),
+        (fs::read_link(&link).unwrap(), read_text(&elsewhere)),
         (elsewhere.clone(), "{\n}\n".to_string())
     );
 }
 
 #[test]
 fn a_change_during_the_question_is_not_overwritten() {
-    let sandbox = sandbox();
-    let settings = sandbox.write(LOCAL, "{}\n");
-    let shown = typed(&sandbox, "init", "y\n", || {
+    let sandbox = project_with_npm();
+    let settings = sandbox.write(LOCAL_SETTINGS, "{}\n");
+    let shown = answer_on_terminal(&sandbox, "init", "y\n", || {
         fs::write(&settings, "{\"model\": \"opus\"}\n").unwrap();
     });
-    let shown = tidy(&sandbox, &shown);
+    let shown = normalize_output(&sandbox, &shown);
     let (_, after) = shown.split_once("[y/N] ").unwrap();
     assert_snapshot!(after, @"
     error: `$ROOT/project/.claude/settings.local.json` changed after it was shown
       hint: it was not overwritten; check it, then try again
     ");
-    assert_eq!(read(&settings), "{\"model\": \"opus\"}\n");
+    assert_eq!(read_text(&settings), "{\"model\": \"opus\"}\n");
     assert!(!sandbox.project().join("ralph.toml").exists());
 }
 
 /// Setups of other tools are reported, replaced with `--replace`, and restored by `uninstall`.
 #[test]
 fn other_setups_are_replaced_on_request_and_restored() {
-    let sandbox = sandbox();
+    let sandbox = project_with_npm();
     let settings = r#"{
   "hooks": {
     "Stop": [
@@ -502,28 +527,28 @@ fn other_setups_are_replaced_on_request_and_restored() {
   }
 }
 "#;
-    sandbox.write(SHARED, settings);
+    sandbox.write(SHARED_SETTINGS, settings);
     sandbox.write(".claude/ralph-loop.local.md", "---\nactive: true\n---\ngo on\n");
     sandbox.write(".claude/hookify.tests.local.md", "");
-    write_at(
+    write_file(
         &sandbox.home().join(".claude/settings.json"),
         r#"{"enabledPlugins": {"ralph-loop@official": true}}"#,
     );
-    let before = tree(&sandbox);
+    let before = project_tree(&sandbox);
     let scope = ["--scope", "project", "--no-gates", "--minimal"];
     let left = sandbox.ralph([&["init", "--dry-run"][..], &scope].concat());
     let found = |shown: &str| {
         let lines = shown.lines().filter(|line| line.starts_with("found"));
         lines.collect::<Vec<_>>().join("\n")
     };
-    assert_snapshot!(found(&tidy(&sandbox, &left)), @"
+    assert_snapshot!(found(&normalize_output(&sandbox, &left)), @"
     found: plugin `ralph-loop@official`, enabled in the user settings; `--replace` disables it
     found: hook at Stop `./keep-going.sh`; `--replace` removes it
     found: an active loop in `$ROOT/project/.claude/ralph-loop.local.md`: `/cancel-ralph` in its session ends it
     found: hookify rules in `$ROOT/project/.claude/hookify.tests.local.md`, which stay in force
     ");
-    done(&sandbox, &[&["init", "--yes", "--replace"][..], &scope].concat());
-    assert_snapshot!(sandbox.tidy(&read(sandbox.project().join(SHARED))), @r#"
+    ralph_succeeds(&sandbox, &[&["init", "--yes", "--replace"][..], &scope].concat());
+    assert_snapshot!(sandbox.normalize(&read_text(sandbox.project().join(SHARED_SETTINGS))), @r#"
     {
       "hooks": {
         "Stop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],
@@ -542,23 +567,23 @@ fn other_setups_are_replaced_on_request_and_restored() {
       }
     }
     "#);
-    done(&sandbox, &[&["init", "--yes", "--warm"][..], &scope].concat());
+    ralph_succeeds(&sandbox, &[&["init", "--yes", "--warm"][..], &scope].concat());
     let again = sandbox.ralph([&["init", "--dry-run"][..], &scope].concat());
-    assert_snapshot!(found(&tidy(&sandbox, &again)), @"
+    assert_snapshot!(found(&normalize_output(&sandbox, &again)), @"
     found: an active loop in `$ROOT/project/.claude/ralph-loop.local.md`: `/cancel-ralph` in its session ends it
     found: hookify rules in `$ROOT/project/.claude/hookify.tests.local.md`, which stay in force
     ");
-    done(&sandbox, &["uninstall", "--yes"]);
-    assert_eq!(tree(&sandbox), before);
+    ralph_succeeds(&sandbox, &["uninstall", "--yes"]);
+    assert_eq!(project_tree(&sandbox), before);
 }
 
 /// R-D2c: the install record that `uninstall` needs, as documented in docs/files.md.
 #[test]
 fn the_install_record_is_complete() {
-    let sandbox = sandbox();
-    sandbox.write(SHARED, "{\n  \"env\": {}\n}\n");
-    done(&sandbox, &["init", "--yes", "--minimal", "--no-gates", "--scope", "project"]);
-    let kept = files(&sandbox.ralph_home("install"));
+    let sandbox = project_with_npm();
+    sandbox.write(SHARED_SETTINGS, "{\n  \"env\": {}\n}\n");
+    ralph_succeeds(&sandbox, &["init", "--yes", "--minimal", "--no-gates", "--scope", "project"]);
+    let kept = read_files(&sandbox.ralph_home("install"));
     let is_settings = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains("settings.json\"");
     let (path, record) = kept
         .iter()
@@ -572,7 +597,7 @@ fn the_install_record_is_complete() {
     settings.add_filter(r"\b[0-9]{4}-\d\d-\d\dT[\d:.]+Z", "[time]");
     settings.bind(|| {
         let record: serde_json::Value = serde_json::from_slice(record).unwrap();
-        assert_snapshot!(sandbox.tidy(&record.to_string().replace("},{", "},\n{")), @r#"
+        assert_snapshot!(sandbox.normalize(&record.to_string().replace("},{", "},\n{")), @r#"
         {"after":"[hash]","before":"[hash]","made_directories":0,"path":"$ROOT/project/.claude/settings.json","trace":{"blank":null,"containers":[{"inside":null,"path":["hooks"]},
         {"inside":null,"path":["hooks","Stop"]},
         {"inside":null,"path":["hooks","SubagentStop"]},
@@ -585,21 +610,21 @@ fn the_install_record_is_complete() {
     });
 }
 
-const ORIGINAL: &str = "{\n  \"model\": \"opus\"\n}\n";
+const ORIGINAL_SETTINGS: &str = "{\n  \"model\": \"opus\"\n}\n";
 
 /// Settings and policy, with the sandbox's path masked.
-fn state(sandbox: &Sandbox) -> [Option<String>; 2] {
-    [LOCAL, "ralph.toml"].map(|path| {
+fn settings_and_policy(sandbox: &Sandbox) -> [Option<String>; 2] {
+    [LOCAL_SETTINGS, "ralph.toml"].map(|path| {
         let text = fs::read_to_string(sandbox.project().join(path)).ok()?;
         Some(text.replace(&*sandbox.root().to_string_lossy(), "$ROOT"))
     })
 }
 
 /// Whether the command failed because of the failpoint.
-fn fails_at(sandbox: &Sandbox, args: &[&str], fault: &str) -> bool {
+fn fails_with_failpoint(sandbox: &Sandbox, args: &[&str], fault: &str) -> bool {
     let mut command = sandbox.command();
     command.args(args).env("RALPH_FAILPOINT", fault);
-    ended(&mut command, b"").code != Some(0)
+    run_command(&mut command, b"").code != Some(0)
 }
 
 /// R-D2c: after a kill or a full disk at any point, each file is in its old or its new state, and both `init` and
@@ -607,27 +632,35 @@ fn fails_at(sandbox: &Sandbox, args: &[&str], fault: &str) -> bool {
 #[test]
 fn a_failure_at_any_point_leaves_the_old_or_the_new_state() {
     let whole = {
-        let sandbox = equipped(Sandbox::named("project"));
-        sandbox.write(LOCAL, ORIGINAL);
-        done(&sandbox, &["init", "--yes"]);
-        state(&sandbox)
+        let sandbox = install_tools(Sandbox::without_git("project"));
+        sandbox.write(LOCAL_SETTINGS, ORIGINAL_SETTINGS);
+        ralph_succeeds(&sandbox, &["init", "--yes"]);
+        settings_and_policy(&sandbox)
     };
     for fault in ["kill", "enospc"] {
         let mut point = 1;
         loop {
-            let sandbox = equipped(Sandbox::named("project"));
-            sandbox.write(LOCAL, ORIGINAL);
-            let before = tree(&sandbox);
-            let failed = fails_at(&sandbox, &["init", "--yes"], &format!("{fault}:{point}"));
-            let [settings, policy] = state(&sandbox);
-            assert!(settings.as_deref() == Some(ORIGINAL) || settings == whole[0], "{settings:?}");
+            let sandbox = install_tools(Sandbox::without_git("project"));
+            sandbox.write(LOCAL_SETTINGS, ORIGINAL_SETTINGS);
+            let before = project_tree(&sandbox);
+            let failed =
+                fails_with_failpoint(&sandbox, &["init", "--yes"], &format!("{fault}:{point}"));
+            let [settings, policy] = settings_and_policy(&sandbox);
+            assert!(
+                settings.as_deref() == Some(ORIGINAL_SETTINGS) || settings == whole[0],
+                "{settings:?}"
+            );
             assert!(policy.is_none() || policy == whole[1], "{fault}:{point}");
             if point % 2 == 0 {
-                done(&sandbox, &["init", "--yes"]);
+                ralph_succeeds(&sandbox, &["init", "--yes"]);
             }
-            fails_at(&sandbox, &["uninstall", "--yes"], &format!("{fault}:{}", point / 2 + 1));
-            done(&sandbox, &["uninstall", "--yes"]);
-            let mut after = tree(&sandbox);
+            fails_with_failpoint(
+                &sandbox,
+                &["uninstall", "--yes"],
+                &format!("{fault}:{}", point / 2 + 1),
+            );
+            ralph_succeeds(&sandbox, &["uninstall", "--yes"]);
+            let mut after = project_tree(&sandbox);
             // Temporary files of interrupted writes.
             after.retain(|(path, _)| !path.to_string_lossy().contains(".ralph-tmp-"));
             assert_eq!(after, before, "{fault}:{point}");
@@ -643,9 +676,9 @@ fn a_failure_at_any_point_leaves_the_old_or_the_new_state() {
 
 #[test]
 fn json_output_is_one_object() {
-    let sandbox = sandbox();
+    let sandbox = project_with_npm();
     let refused = sandbox.ralph(["init", "--json"]);
-    assert_snapshot!(tidy(&sandbox, &refused), @"
+    assert_snapshot!(normalize_output(&sandbox, &refused), @"
     exit 1
     --- stderr
     error: not a terminal, so I can't ask; nothing was written
@@ -653,7 +686,8 @@ fn json_output_is_one_object() {
     ");
     let mut shown = String::new();
     for args in [&["init", "--yes", "--json", "--minimal"][..], &["uninstall", "--yes", "--json"]] {
-        let mut json: serde_json::Value = serde_json::from_str(&done(&sandbox, args)).unwrap();
+        let mut json: serde_json::Value =
+            serde_json::from_str(&ralph_succeeds(&sandbox, args)).unwrap();
         for file in json["files"].as_array_mut().unwrap() {
             let diff = file["diff"].as_str().unwrap().lines().take(2).collect::<Vec<_>>().join("|");
             file["diff"] = diff.into();
@@ -662,7 +696,7 @@ fn json_output_is_one_object() {
         notes.retain(|note| !note.as_str().unwrap().contains("may disappear"));
         shown.push_str(&format!("{}\n", serde_json::to_string_pretty(&json).unwrap()));
     }
-    assert_snapshot!(sandbox.tidy(&shown), @r#"
+    assert_snapshot!(sandbox.normalize(&shown), @r#"
     {
       "files": [
         {
@@ -868,11 +902,11 @@ fn json_output_is_one_object() {
 /// `init` reports settings that the client would not load or that disable hooks.
 #[test]
 fn settings_that_disable_hooks_are_reported() {
-    let sandbox = sandbox();
-    sandbox.write(LOCAL, "{\n  // mine\n}\n");
-    sandbox.write(SHARED, r#"{"disableAllHooks": true, "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "ralph hook claude"}]}]}}"#);
-    write_at(&sandbox.home().join(".claude/settings.json"), "{");
-    let shown = tidy(&sandbox, &sandbox.ralph(["init", "--dry-run", "--no-gates"]));
+    let sandbox = project_with_npm();
+    sandbox.write(LOCAL_SETTINGS, "{\n  // mine\n}\n");
+    sandbox.write(SHARED_SETTINGS, r#"{"disableAllHooks": true, "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "ralph hook claude"}]}]}}"#);
+    write_file(&sandbox.home().join(".claude/settings.json"), "{");
+    let shown = normalize_output(&sandbox, &sandbox.ralph(["init", "--dry-run", "--no-gates"]));
     let notes: Vec<_> = shown.lines().filter(|line| line.starts_with("note")).collect();
     assert_snapshot!(notes.join("\n"), @"
     note: the client ignores `$ROOT/home/.claude/settings.json`: line 1, column 1: unterminated object
@@ -885,7 +919,7 @@ fn settings_that_disable_hooks_are_reported() {
 /// Slash commands are installed per user: uninstalling the last project removes them, and a user's own file is kept.
 #[test]
 fn slash_commands_are_removed_with_the_last_project() {
-    let sandbox = sandbox();
+    let sandbox = project_with_npm();
     let commands = sandbox.home().join(".claude/commands");
     let other = sandbox.root().join("other");
     fs::create_dir_all(&other).unwrap();
@@ -893,22 +927,22 @@ fn slash_commands_are_removed_with_the_last_project() {
     let own = commands.join("ralph/why.md");
     fs::create_dir_all(own.parent().unwrap()).unwrap();
     fs::write(&own, "mine\n").unwrap();
-    done(&sandbox, &["init", "--yes", "--no-gates"]);
-    done(&sandbox, &[&["init"][..], &there].concat());
-    assert_eq!(files(&commands).len(), 15);
+    ralph_succeeds(&sandbox, &["init", "--yes", "--no-gates"]);
+    ralph_succeeds(&sandbox, &[&["init"][..], &there].concat());
+    assert_eq!(read_files(&commands).len(), 15);
     assert_eq!(fs::read_to_string(&own).unwrap(), "mine\n");
-    done(&sandbox, &["uninstall", "--yes"]);
-    assert_eq!(files(&commands).len(), 15);
-    done(&sandbox, &["uninstall", "--yes", "--project", other.to_str().unwrap()]);
-    assert_eq!(files(&commands), [(own, b"mine\n".to_vec())]);
+    ralph_succeeds(&sandbox, &["uninstall", "--yes"]);
+    assert_eq!(read_files(&commands).len(), 15);
+    ralph_succeeds(&sandbox, &["uninstall", "--yes", "--project", other.to_str().unwrap()]);
+    assert_eq!(read_files(&commands), [(own, b"mine\n".to_vec())]);
 }
 
 /// R-H2b: the plugin's hooks call a symlink in ralph's home, which every `init` updates.
 #[test]
 fn with_the_plugin_no_hooks_are_registered() {
-    let sandbox = sandbox();
-    done(&sandbox, &["init", "--yes", "--plugin", "--no-gates"]);
-    let text = fs::read_to_string(sandbox.project().join(LOCAL)).unwrap();
+    let sandbox = project_with_npm();
+    ralph_succeeds(&sandbox, &["init", "--yes", "--plugin", "--no-gates"]);
+    let text = fs::read_to_string(sandbox.project().join(LOCAL_SETTINGS)).unwrap();
     assert_snapshot!(text, @r#"
     {
       "env": {

@@ -19,7 +19,7 @@ person = \"And?\"
 agent = \"Done.\"
 ";
 
-fn ask(address: &str, text: &str) -> String {
+fn post_message(address: &str, text: &str) -> String {
     let body = format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{text}"}}]}}"#);
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
@@ -51,7 +51,11 @@ fn a_model_is_served_until_it_is_interrupted() {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     let header: Vec<String> = lines.by_ref().take(3).collect();
     let address = header[0].strip_prefix("ANTHROPIC_BASE_URL=http://").unwrap();
-    let answers = [ask(address, "Build it"), ask(address, "And?"), ask(address, "More?")];
+    let answers = [
+        post_message(address, "Build it"),
+        post_message(address, "And?"),
+        post_message(address, "More?"),
+    ];
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let mut stderr = String::new();
     child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
@@ -60,7 +64,7 @@ fn a_model_is_served_until_it_is_interrupted() {
     let shown = format!("{}\n--\n{}\n--\n{stderr}", header.join("\n"), answers.join("\n"))
         .replace(address, "127.0.0.1:PORT");
     insta::with_settings!({filters => vec![(r"\d\d:\d\d:\d\d", "[time]")]}, {
-        insta::assert_snapshot!(sandbox.tidy(&shown), @r#"
+        insta::assert_snapshot!(sandbox.normalize(&shown), @r#"
         ANTHROPIC_BASE_URL=http://127.0.0.1:PORT
         ANTHROPIC_API_KEY=sk-ant-dummy-000000000000000000000000
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1
@@ -90,7 +94,7 @@ fn unusable_scenarios_and_ports_are_reported() {
         sandbox.ralph(["model", "scenario.toml", "--port", &port]),
         sandbox.ralph(["model", "scenario.toml", "--project", "none"]),
     ];
-    let shown: Vec<_> = answers.iter().map(|ended| sandbox.tidy(&ended.to_string())).collect();
+    let shown: Vec<_> = answers.iter().map(|ended| sandbox.normalize(&ended.to_string())).collect();
     insta::assert_snapshot!(shown.join("\n").replace(&port, "PORT"), @"
     exit 1
     --- stderr

@@ -1,40 +1,40 @@
 //! Notifications at the end of a run. They are sent in the background, so no hook waits for them.
 
-use crate::sandbox::{SESSION, Sandbox, ended, eventually, program, write_at};
+use crate::sandbox::{SESSION, Sandbox, eventually, run_command, write_file, write_program};
 use insta::assert_snapshot;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-const PROMISE: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
-const KEPT: &str = r#","last_assistant_message":"<promise>DONE</promise>""#;
+const PROMISE_ARGS: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
+const PROMISE_MESSAGE: &str = r#","last_assistant_message":"<promise>DONE</promise>""#;
 
 /// Records the arguments, input and environment of the last call, and the number of calls.
-const RECORDER: &str = r#"#!/bin/sh
+const RECORDER_SCRIPT: &str = r#"#!/bin/sh
 { printf '<%s>' "$@"; echo; cat; env | grep '^RALPH_[MRST][A-Z]*=' | sort; } > "$0.$$"
 mv "$0.$$" "$0.call"
 echo once >> "$0.times"
 "#;
 
 /// A sandbox with recording programs in place of the real ones, and `text` as the user's `config.toml`.
-fn with_own_file(text: &str) -> Sandbox {
+fn sandbox_with_config(text: &str) -> Sandbox {
     let sandbox = Sandbox::new();
     for name in ["curl", "notify-send", "tell-me"] {
-        program(&sandbox.root().join("bin").join(name), RECORDER);
+        write_program(&sandbox.root().join("bin").join(name), RECORDER_SCRIPT);
     }
-    write_at(&sandbox.ralph_home("config.toml"), text);
+    write_file(&sandbox.ralph_home("config.toml"), text);
     let path = format!("{}:/usr/bin:/bin", sandbox.root().join("bin").display());
     sandbox.env("PATH", &path)
 }
 
-fn said(sandbox: &Sandbox, name: &str) -> String {
+fn recorded_call(sandbox: &Sandbox, name: &str) -> String {
     let call = fs::read_to_string(sandbox.root().join(format!("bin/{name}.call")));
-    sandbox.tidy(&call.unwrap_or_default())
+    sandbox.normalize(&call.unwrap_or_default())
 }
 
 /// Waits until the notifications of the run have been sent, and returns their results.
-fn told(sandbox: &Sandbox, run: &str) -> Value {
+fn wait_for_notifications(sandbox: &Sandbox, run: &str) -> Value {
     let path = sandbox.ralph_home("runs").join(run).join("notified");
     eventually(|| {
         let notified: Value = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
@@ -42,38 +42,38 @@ fn told(sandbox: &Sandbox, run: &str) -> Value {
     })
 }
 
-fn faults(sandbox: &Sandbox) -> String {
+fn fault_lines(sandbox: &Sandbox) -> String {
     let status = sandbox.status();
     let faults = status["faults"].as_array().unwrap().iter();
     let mut faults: Vec<_> =
         faults.map(|fault| format!("{}: {}", fault["kind"], fault["what"])).collect();
     faults.sort();
-    sandbox.tidy(&faults.join("\n"))
+    sandbox.normalize(&faults.join("\n"))
 }
 
 /// R-U2c: the end of a run is announced once through every configured channel, with the reason and the next step.
 #[test]
 fn the_end_of_a_run_is_announced_once_per_channel() {
-    let sandbox = with_own_file(
+    let sandbox = sandbox_with_config(
         r#"[notify]
 desktop = true
 command = ["tell-me", "$(id)", "--loud"]
 webhook = "https://hooks.example.org/T0/s3cret?a=1"
 "#,
     );
-    let run = sandbox.start(PROMISE);
-    assert!(sandbox.stop(SESSION, "").is_block());
+    let run = sandbox.start_run(PROMISE_ARGS);
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     assert!(!sandbox.ralph_home("runs").join(&run).join("notified").exists());
-    let notice = sandbox.stop(SESSION, KEPT).notice();
-    assert!(sandbox.stop(SESSION, KEPT).is_allow());
-    let how = told(&sandbox, &run);
+    let notice = sandbox.send_stop(SESSION, PROMISE_MESSAGE).notice();
+    assert!(sandbox.send_stop(SESSION, PROMISE_MESSAGE).is_allow());
+    let how = wait_for_notifications(&sandbox, &run);
     assert_snapshot!(how, @r#"[{"how":"sent","way":"desktop"},{"how":"sent","way":"command"},{"how":"sent","way":"webhook"}]"#);
     insta::with_settings!({filters => vec![
         (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]"),
         (r"\b\d+ (ms|s)\b", "[duration]"),
     ]}, {
-        assert_snapshot!(sandbox.tidy(&notice), @"ralph: claimed: make it work — 1 requirement is claimed to be met after 1 iteration and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it");
-        assert_snapshot!(said(&sandbox, "tell-me"), @r#"
+        assert_snapshot!(sandbox.normalize(&notice), @"ralph: claimed: make it work — 1 requirement is claimed to be met after 1 iteration and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it");
+        assert_snapshot!(recorded_call(&sandbox, "tell-me"), @r#"
         <$(id)><--loud>
         {"v":1,"run":"[run]","status":"claimed","title":"make it work","because":"1 requirement is claimed to be met after 1 iteration and [duration]; nothing measured it","next":"review it before you rely on it; `ralph gate detect` proposes gates that could measure it","message":"claimed: make it work — 1 requirement is claimed to be met after 1 iteration and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it","at":"[time]"}
         RALPH_MESSAGE=claimed: make it work — 1 requirement is claimed to be met after 1 iteration and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it
@@ -81,19 +81,19 @@ webhook = "https://hooks.example.org/T0/s3cret?a=1"
         RALPH_STATUS=claimed
         RALPH_TITLE=make it work
         "#);
-        assert_snapshot!(said(&sandbox, "curl"), @r#"
+        assert_snapshot!(recorded_call(&sandbox, "curl"), @r#"
         <--silent><--show-error><--fail><--output></dev/null><--proto><=https><--max-time><8><--config><->
         url = "https://hooks.example.org/T0/s3cret?a=1"
         header = "Content-Type: application/json"
         data-raw = "{\"text\":\"claimed: make it work — 1 requirement is claimed to be met after 1 iteration and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"v\":1,\"run\":\"[run]\",\"status\":\"claimed\",\"title\":\"make it work\",\"because\":\"1 requirement is claimed to be met after 1 iteration and [duration]; nothing measured it\",\"next\":\"review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"message\":\"claimed: make it work — 1 requirement is claimed to be met after 1 iteration and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"at\":\"[time]\"}"
         "#);
-        assert_snapshot!(said(&sandbox, "notify-send"), @"<--app-name=ralph><--><ralph: claimed><claimed: make it work — 1 requirement is claimed to be met after 1 iteration and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it>");
+        assert_snapshot!(recorded_call(&sandbox, "notify-send"), @"<--app-name=ralph><--><ralph: claimed><claimed: make it work — 1 requirement is claimed to be met after 1 iteration and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it>");
     });
     for name in ["curl", "notify-send", "tell-me"] {
         let times = fs::read_to_string(sandbox.root().join(format!("bin/{name}.times"))).unwrap();
         assert_eq!(times, "once\n", "{name}");
     }
-    assert_eq!(faults(&sandbox), "");
+    assert_eq!(fault_lines(&sandbox), "");
     // A second notification for the same run sends nothing.
     assert_eq!(sandbox.ralph(["notify", "--about", &run]).code, Some(0));
     let times = fs::read_to_string(sandbox.root().join("bin/curl.times")).unwrap();
@@ -103,43 +103,48 @@ webhook = "https://hooks.example.org/T0/s3cret?a=1"
 /// The hook answers and closes its output while the notification command is still running.
 #[test]
 fn no_hook_waits_for_a_hanging_command() {
-    let sandbox = with_own_file("notify.command = [\"tell-me\"]\n");
+    let sandbox = sandbox_with_config("notify.command = [\"tell-me\"]\n");
     let (gate, begun) = (sandbox.root().join("gate"), sandbox.root().join("begun"));
-    assert_eq!(ended(Command::new("mkfifo").arg(&gate), b"").code, Some(0));
+    assert_eq!(run_command(Command::new("mkfifo").arg(&gate), b"").code, Some(0));
     let script = format!(
         "#!/bin/sh\necho > '{}'\nread line < '{}'\necho \"$line\" > \"$0.call\"\n",
         begun.display(),
         gate.display()
     );
-    program(&sandbox.root().join("bin/tell-me"), &script);
-    let run = sandbox.start(PROMISE);
-    assert!(sandbox.stop(SESSION, KEPT).notice().starts_with("ralph: claimed: make it work — "));
-    assert_eq!(sandbox.standing(&run).0, "claimed");
+    write_program(&sandbox.root().join("bin/tell-me"), &script);
+    let run = sandbox.start_run(PROMISE_ARGS);
+    assert!(
+        sandbox
+            .send_stop(SESSION, PROMISE_MESSAGE)
+            .notice()
+            .starts_with("ralph: claimed: make it work — ")
+    );
+    assert_eq!(sandbox.run_status(&run).0, "claimed");
     eventually(|| begun.exists().then_some(()));
     let notified = sandbox.ralph_home("runs").join(&run).join("notified");
     assert!(!fs::read_to_string(notified).unwrap().contains("\"told\""));
     fs::write(&gate, "let go\n").unwrap();
-    assert_snapshot!(told(&sandbox, &run), @r#"[{"how":"sent","way":"command"}]"#);
-    assert_eq!(said(&sandbox, "tell-me"), "let go");
+    assert_snapshot!(wait_for_notifications(&sandbox, &run), @r#"[{"how":"sent","way":"command"}]"#);
+    assert_eq!(recorded_call(&sandbox, "tell-me"), "let go");
 }
 
 /// A failed notification is a fault that `ralph status` shows, and does not affect the end of the run.
 #[test]
 fn a_failed_notification_is_a_fault() {
-    let sandbox = with_own_file(
+    let sandbox = sandbox_with_config(
         r#"[notify]
 command = ["no-such-program"]
 webhook = "https://hooks.example.org/T0/s3cret"
 "#,
     );
     let script = "#!/bin/sh\ngrep url >&2\nprintf 'curl: (22) \\033[31m404\\n' >&2\nexit 22\n";
-    program(&sandbox.root().join("bin/curl"), script);
-    let run = sandbox.start(PROMISE);
-    sandbox.stop(SESSION, KEPT).notice();
-    let how = told(&sandbox, &run).to_string();
+    write_program(&sandbox.root().join("bin/curl"), script);
+    let run = sandbox.start_run(PROMISE_ARGS);
+    sandbox.send_stop(SESSION, PROMISE_MESSAGE).notice();
+    let how = wait_for_notifications(&sandbox, &run).to_string();
     assert!(!how.contains("s3cret"), "{how}");
-    assert_eq!(sandbox.standing(&run).0, "claimed");
-    assert_snapshot!(faults(&sandbox), @r#"
+    assert_eq!(sandbox.run_status(&run).0, "claimed");
+    assert_snapshot!(fault_lines(&sandbox), @r#"
     "notification": "its end was not announced by command: `no-such-program` was not found; `ralph notify --test` sends a test"
     "notification": "its end was not announced by webhook: `curl` exited with code 22: url = \"[redacted]\" curl: (22) 404; `ralph notify --test` sends a test"
     "#);
@@ -147,35 +152,35 @@ webhook = "https://hooks.example.org/T0/s3cret"
 
 #[test]
 fn an_invalid_config_file_is_a_fault() {
-    let sandbox = with_own_file("");
-    let run = sandbox.start(PROMISE);
-    write_at(&sandbox.ralph_home("config.toml"), "[notify]\nbel = true\n");
-    sandbox.stop(SESSION, KEPT).notice();
-    assert_eq!(sandbox.standing(&run).0, "claimed");
-    assert_snapshot!(faults(&sandbox), @r#""notification": "its end was not announced because of `$ROOT/home/.ralph/config.toml`: unknown key `bel`; `ralph notify --test` sends a test""#);
+    let sandbox = sandbox_with_config("");
+    let run = sandbox.start_run(PROMISE_ARGS);
+    write_file(&sandbox.ralph_home("config.toml"), "[notify]\nbel = true\n");
+    sandbox.send_stop(SESSION, PROMISE_MESSAGE).notice();
+    assert_eq!(sandbox.run_status(&run).0, "claimed");
+    assert_snapshot!(fault_lines(&sandbox), @r#""notification": "its end was not announced because of `$ROOT/home/.ralph/config.toml`: unknown key `bel`; `ralph notify --test` sends a test""#);
 }
 
 /// Only the message leaves the machine, without secrets.
 #[test]
 fn a_hostile_goal_is_escaped_and_secrets_are_redacted() {
-    let sandbox = with_own_file(
+    let sandbox = sandbox_with_config(
         "[notify]\ndesktop = true\ncommand = [\"tell-me\"]\nwebhook = \"https://example.org\"\n",
     )
     .env("DEPLOY_TOKEN", "correct-horse-battery");
     let goal = "use correct-horse-battery and sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123 \u{1b}[31m\
                 \u{1b}]0;owned\u{7}\"; rm -rf ~ '$(id)` <b>&\\\r\nurl = \"https://evil\"";
     let mut command = sandbox.command();
-    command.args(["start", "--json", "--session", SESSION]).args(PROMISE);
+    command.args(["start", "--json", "--session", SESSION]).args(PROMISE_ARGS);
     let started: Value =
-        serde_json::from_str(&ended(&mut command, goal.as_bytes()).stdout).unwrap();
+        serde_json::from_str(&run_command(&mut command, goal.as_bytes()).stdout).unwrap();
     let run = started["run"].as_str().unwrap();
-    sandbox.stop(SESSION, KEPT).notice();
-    told(&sandbox, run);
+    sandbox.send_stop(SESSION, PROMISE_MESSAGE).notice();
+    wait_for_notifications(&sandbox, run);
     insta::with_settings!({filters => vec![
         (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]"),
         (r"\b\d+ (ms|s)\b", "[duration]"),
     ]}, {
-        assert_snapshot!(said(&sandbox, "tell-me"), @r#"
+        assert_snapshot!(recorded_call(&sandbox, "tell-me"), @r#"
         <>
         {"v":1,"run":"[run]","status":"claimed","title":"use [redacted] and [redacted] \"; rm -rf ~ '$(id)` <b>&\\","because":"1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it","next":"review it before you rely on it; `ralph gate detect` proposes gates that could measure it","message":"claimed: use [redacted] and [redacted] \"; rm -rf ~ '$(id)` <b>&\\ — 1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it","at":"[time]"}
         RALPH_MESSAGE=claimed: use [redacted] and [redacted] "; rm -rf ~ '$(id)` <b>&\ — 1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it
@@ -183,13 +188,13 @@ fn a_hostile_goal_is_escaped_and_secrets_are_redacted() {
         RALPH_STATUS=claimed
         RALPH_TITLE=use [redacted] and [redacted] "; rm -rf ~ '$(id)` <b>&\
         "#);
-        assert_snapshot!(said(&sandbox, "curl"), @r#"
+        assert_snapshot!(recorded_call(&sandbox, "curl"), @r#"
         <--silent><--show-error><--fail><--output></dev/null><--proto><=https><--max-time><8><--config><->
         url = "https://example.org"
         header = "Content-Type: application/json"
         data-raw = "{\"text\":\"claimed: use [redacted] and [redacted] \\\"; rm -rf ~ '$(id)` <b>&\\\\ — 1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"v\":1,\"run\":\"[run]\",\"status\":\"claimed\",\"title\":\"use [redacted] and [redacted] \\\"; rm -rf ~ '$(id)` <b>&\\\\\",\"because\":\"1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it\",\"next\":\"review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"message\":\"claimed: use [redacted] and [redacted] \\\"; rm -rf ~ '$(id)` <b>&\\\\ — 1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"at\":\"[time]\"}"
         "#);
-        assert_snapshot!(said(&sandbox, "notify-send"), @r#"<--app-name=ralph><--><ralph: claimed><claimed: use [redacted] and [redacted] "; rm -rf ~ '$(id)` &lt;b&gt;&amp;\ — 1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it>"#);
+        assert_snapshot!(recorded_call(&sandbox, "notify-send"), @r#"<--app-name=ralph><--><ralph: claimed><claimed: use [redacted] and [redacted] "; rm -rf ~ '$(id)` &lt;b&gt;&amp;\ — 1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it>"#);
     });
 }
 
@@ -202,22 +207,25 @@ fn no_notification_is_sent_unless_configured() {
         ("[run]\nmax_iterations = 10\n", "0"),
     ];
     for (own, rehearsal) in cases {
-        let sandbox = with_own_file(own).env("RALPH_REHEARSAL", rehearsal);
-        let run = sandbox.start(PROMISE);
-        assert!(sandbox.stop(SESSION, KEPT).notice().starts_with("ralph: claimed"), "{own}");
+        let sandbox = sandbox_with_config(own).env("RALPH_REHEARSAL", rehearsal);
+        let run = sandbox.start_run(PROMISE_ARGS);
+        assert!(
+            sandbox.send_stop(SESSION, PROMISE_MESSAGE).notice().starts_with("ralph: claimed"),
+            "{own}"
+        );
         assert!(!sandbox.ralph_home("runs").join(run).join("notified").exists(), "{own}");
     }
-    let sandbox = with_own_file("notify.command = [\"tell-me\"]\n");
-    let run = sandbox.start(PROMISE);
+    let sandbox = sandbox_with_config("notify.command = [\"tell-me\"]\n");
+    let run = sandbox.start_run(PROMISE_ARGS);
     assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0));
-    assert!(sandbox.stop(SESSION, "").is_allow());
+    assert!(sandbox.send_stop(SESSION, "").is_allow());
     assert!(!sandbox.ralph_home("runs").join(run).join("notified").exists());
 }
 
 #[test]
 fn a_test_message_reports_the_result_of_each_channel() {
     let all = "[notify]\ndesktop = true\ncommand = [\"tell-me\"]\nwebhook = \"https://example.org/s3cret\"\n";
-    let sandbox = with_own_file(all);
+    let sandbox = sandbox_with_config(all);
     assert_snapshot!(sandbox.ralph(["notify", "--test"]), @"
     exit 0
     --- stdout
@@ -226,7 +234,7 @@ fn a_test_message_reports_the_result_of_each_channel() {
     ✓ webhook  sent
     ");
     insta::with_settings!({filters => vec![(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]")]}, {
-        assert_snapshot!(said(&sandbox, "curl"), @r#"
+        assert_snapshot!(recorded_call(&sandbox, "curl"), @r#"
         <--silent><--show-error><--fail><--output></dev/null><--proto><=https><--max-time><8><--config><->
         url = "https://example.org/s3cret"
         header = "Content-Type: application/json"
@@ -257,8 +265,8 @@ fn a_test_message_reports_the_result_of_each_channel() {
     {"v":1,"told":[{"way":"desktop","how":"skipped","why":"`notify-send` was not found"},{"way":"command","how":"failed","why":"`tell-me` was not found"},{"way":"webhook","how":"failed","why":"`curl` was not found"}]}
     "#);
 
-    write_at(&sandbox.ralph_home("config.toml"), "[notify]\nbell = false\n");
-    assert_snapshot!(sandbox.tidy(&sandbox.ralph(["notify", "--test"]).to_string()), @"
+    write_file(&sandbox.ralph_home("config.toml"), "[notify]\nbell = false\n");
+    assert_snapshot!(sandbox.normalize(&sandbox.ralph(["notify", "--test"]).to_string()), @"
     exit 1
     --- stderr
     error: no notification is configured
@@ -275,11 +283,12 @@ fn a_test_message_reports_the_result_of_each_channel() {
 /// A command that hangs and ignores SIGTERM is killed, and the other channels are still used.
 #[test]
 fn a_hanging_command_is_killed() {
-    let sandbox =
-        with_own_file("[notify]\ncommand = [\"tell-me\"]\nwebhook = \"https://example.org\"\n");
+    let sandbox = sandbox_with_config(
+        "[notify]\ncommand = [\"tell-me\"]\nwebhook = \"https://example.org\"\n",
+    );
     let script =
         "#!/bin/sh\ntrap '' TERM\necho $$ > \"$0.pid\"\nwhile :; do read line < /dev/zero; done\n";
-    program(&sandbox.root().join("bin/tell-me"), script);
+    write_program(&sandbox.root().join("bin/tell-me"), script);
     assert_snapshot!(sandbox.ralph(["notify", "--test"]), @"
     exit 1
     --- stdout
@@ -293,9 +302,10 @@ fn a_hanging_command_is_killed() {
 /// A repository can neither run a command nor send data anywhere through `[notify]`.
 #[test]
 fn a_project_cannot_configure_notifications() {
-    let sandbox = with_own_file("[notify]\nwebhook = \"https://hooks.example.org/T0/s3cret\"\n");
+    let sandbox =
+        sandbox_with_config("[notify]\nwebhook = \"https://hooks.example.org/T0/s3cret\"\n");
     sandbox.write("ralph.toml", "[notify]\nwebhook = \"https://evil.example.org\"\n");
-    assert_snapshot!(sandbox.tidy(&sandbox.ralph(["config"]).to_string()), @"
+    assert_snapshot!(sandbox.normalize(&sandbox.ralph(["config"]).to_string()), @"
     exit 1
     --- stderr
     error: `[notify]` cannot be set by a project
@@ -312,7 +322,7 @@ fn a_project_cannot_configure_notifications() {
     fs::remove_file(sandbox.project().join("ralph.toml")).unwrap();
     let explained = sandbox.ralph(["config", "--explain"]).stdout;
     let own: Vec<_> = explained.lines().filter(|line| line.starts_with("notify.")).collect();
-    assert_snapshot!(sandbox.tidy(&own.join("\n")), @r#"
+    assert_snapshot!(sandbox.normalize(&own.join("\n")), @r#"
     notify.bell = false                              default
     notify.desktop = false                           default
     notify.on = ["verified", "claimed", "exhausted", "stuck", "needs_human", "needs_review", "gate_broken", "rate_limited", "overridden", "crashed"]   default
@@ -323,29 +333,29 @@ fn a_project_cannot_configure_notifications() {
 /// A hook has no terminal, so it asks the host to ring the bell, once.
 #[test]
 fn the_host_rings_the_bell() {
-    let sandbox = with_own_file("[notify]\nbell = true\n");
-    let run = sandbox.start(PROMISE);
+    let sandbox = sandbox_with_config("[notify]\nbell = true\n");
+    let run = sandbox.start_run(PROMISE_ARGS);
     insta::with_settings!({filters => vec![(r"\b\d+ (ms|s)\b", "[duration]")]}, {
-        assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, KEPT).to_string()), @r#"
+        assert_snapshot!(sandbox.normalize(&sandbox.send_stop(SESSION, PROMISE_MESSAGE).to_string()), @r#"
         exit 0
         --- stdout
         {"systemMessage":"ralph: claimed: make it work — 1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it","terminalSequence":"\u0007"}
         "#);
     });
-    assert!(sandbox.stop(SESSION, KEPT).is_allow());
+    assert!(sandbox.send_stop(SESSION, PROMISE_MESSAGE).is_allow());
     assert!(sandbox.ralph_home("runs").join(run).join("notified").exists());
-    assert_eq!(faults(&sandbox), "");
+    assert_eq!(fault_lines(&sandbox), "");
 }
 
 /// `ralph notify --test` has a terminal, so it rings the bell itself.
 #[test]
 fn a_test_rings_the_bell_of_its_terminal() {
-    let sandbox = with_own_file("[notify]\nbell = true\n");
+    let sandbox = sandbox_with_config("[notify]\nbell = true\n");
     let ralph = sandbox.command();
     let mut terminal = Command::new("python3");
     terminal.env_clear().envs(ralph.get_envs().filter_map(|(name, value)| Some((name, value?))));
     terminal.args(["-c", "import pty, sys; pty.spawn(sys.argv[1:])"]);
     terminal.arg(ralph.get_program()).args(["notify", "--test", "--json"]);
-    let output = ended(&mut terminal, b"").stdout;
+    let output = run_command(&mut terminal, b"").stdout;
     assert_snapshot!(output.escape_debug(), @r#"\u{7}{\"v\":1,\"told\":[{\"way\":\"bell\",\"how\":\"sent\"}]}\r\n"#);
 }

@@ -1,6 +1,6 @@
 //! Orchestrated runs: phases and nine conditions, each met by the agent, the person or the gates.
 
-use crate::sandbox::{Ended, SESSION, Sandbox, ended, write_at};
+use crate::sandbox::{CommandOutcome, SESSION, Sandbox, run_command, write_file};
 use ralph_core::id::RunId;
 use ralph_core::record::RunChange;
 use ralph_home::paths::RalphHome;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Gates of all three stages. The adversarial gate counts from complexity 7.
-const STAGES: &str = r#"
+const STAGES_POLICY: &str = r#"
 [[gate]]
 name = "tests"
 run = ["sh", "tests.sh"]
@@ -30,73 +30,74 @@ shell = "test ! -e broken && echo 1 passed"
 "#;
 
 /// A project with these gates, and a run that the person started with a slash command.
-fn begun(policy: &str, prompt: &str) -> (Sandbox, String) {
+fn start_orchestrated_run(policy: &str, prompt: &str) -> (Sandbox, String) {
     let sandbox = Sandbox::new();
     sandbox.write("ralph.toml", policy);
     sandbox.write("main.sh", "echo hello\n");
     sandbox.write("tests.sh", "grep -q goodbye main.sh || exit 1\necho 1 passed\n");
     sandbox.commit();
-    sandbox.trust();
-    sandbox.typed(SESSION, prompt).told();
+    sandbox.approve_policy();
+    sandbox.send_prompt(SESSION, prompt).context_and_notice();
     let run = sandbox.status()["runs"][0]["run"].as_str().unwrap().to_string();
     (sandbox, run)
 }
 
-fn agent(sandbox: &Sandbox, args: &[&str]) -> Ended {
+fn run_as_agent(sandbox: &Sandbox, args: &[&str]) -> CommandOutcome {
     let mut command = sandbox.command();
     command.env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION);
-    ended(command.arg("orchestrator").args(args), b"")
+    run_command(command.arg("orchestrator").args(args), b"")
 }
 
-fn says(sandbox: &Sandbox, args: &[&str]) -> String {
-    let output = agent(sandbox, &[&["set"], args].concat());
+fn set_condition(sandbox: &Sandbox, args: &[&str]) -> String {
+    let output = run_as_agent(sandbox, &[&["set"], args].concat());
     assert_eq!(output.code, Some(0), "{output}");
-    sandbox.tidy(&output.stdout)
+    sandbox.normalize(&output.stdout)
 }
 
-fn view(sandbox: &Sandbox) -> PathBuf {
+fn view_path(sandbox: &Sandbox) -> PathBuf {
     sandbox.ralph_home("state").join(SESSION).join("orchestrator.json")
 }
 
-fn viewed(sandbox: &Sandbox) -> Value {
-    serde_json::from_slice(&fs::read(view(sandbox)).unwrap()).unwrap()
+fn read_view(sandbox: &Sandbox) -> Value {
+    serde_json::from_slice(&fs::read(view_path(sandbox)).unwrap()).unwrap()
 }
 
 /// The view, with varying values masked.
-fn view_shown(sandbox: &Sandbox) -> String {
-    let mut view = viewed(sandbox);
+fn masked_view(sandbox: &Sandbox) -> String {
+    let mut view = read_view(sandbox);
     view["created_at"] = "[time]".into();
     view["last_updated"] = "[time]".into();
-    sandbox.tidy(&serde_json::to_string_pretty(&view).unwrap())
+    sandbox.normalize(&serde_json::to_string_pretty(&view).unwrap())
 }
 
 /// Does the same as `ralph learn`: writes the learning and a line in the journal.
-fn learn(sandbox: &Sandbox, run: &str) {
+fn record_learning(sandbox: &Sandbox, run: &str) {
     let home = RalphHome::new(sandbox.ralph_home(""));
     let project = fs::canonicalize(sandbox.project()).unwrap();
     let id = "20261116-023700-goodbyes";
-    write_at(&home.project_learnings(&project).join(format!("{id}.md")), "Goodbyes are short.\n");
+    write_file(&home.project_learnings(&project).join(format!("{id}.md")), "Goodbyes are short.\n");
     let change = RunChange::Learned { id: id.to_string(), title: "Goodbyes".to_string() };
     let deadline = Deadline::after(Duration::from_secs(30));
     phases::record_event(&home, &RunId::parse(run).unwrap(), change, &deadline).unwrap();
 }
 
-fn do_the_work(sandbox: &Sandbox) {
+fn implement_and_commit(sandbox: &Sandbox) {
     sandbox.write("main.sh", "echo goodbye\n");
     sandbox.commit();
 }
 
-fn held(sandbox: &Sandbox) -> String {
-    let held = sandbox.stop(SESSION, "");
+fn held_reason(sandbox: &Sandbox) -> String {
+    let held = sandbox.send_stop(SESSION, "");
     assert!(held.is_block(), "{held}");
-    sandbox.tidy(&held.stderr)
+    sandbox.normalize(&held.stderr)
 }
 
 /// R-L3a, R-U2b: a complete run, from an immediate stop to `verified`.
 #[test]
 fn a_complete_run_ends_verified() {
-    let (sandbox, run) = begun(STAGES, "/ralph:orchestrator Let main.sh say goodbye");
-    insta::assert_snapshot!(view_shown(&sandbox), @r#"
+    let (sandbox, run) =
+        start_orchestrated_run(STAGES_POLICY, "/ralph:orchestrator Let main.sh say goodbye");
+    insta::assert_snapshot!(masked_view(&sandbox), @r#"
     {
       "complexity": null,
       "conditions": {
@@ -120,7 +121,7 @@ fn a_complete_run_ends_verified() {
       "verified_done": false
     }
     "#);
-    insta::assert_snapshot!(held(&sandbox), @r#"
+    insta::assert_snapshot!(held_reason(&sandbox), @r#"
     ralph: iteration 1 of 25 — 9 of 18 requirements are not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
@@ -149,9 +150,9 @@ fn a_complete_run_ends_verified() {
     Next: Search earlier runs and learnings: `ralph recall "…"`
     Then stop again
     "#);
-    let mut outputs = says(&sandbox, &["memory_search"]);
+    let mut outputs = set_condition(&sandbox, &["memory_search"]);
     for args in [&["classified", "--complexity", "8"][..], &["must_have"], &["phase", "planning"]] {
-        outputs = format!("{outputs}\n{}", says(&sandbox, args));
+        outputs = format!("{outputs}\n{}", set_condition(&sandbox, args));
     }
     insta::assert_snapshot!(outputs, @r#"
     [run]  noted: memory search; missing: task classified, must-have questions answered, plan approved, implementation complete, correctness passed, quality passed, adversarial passed, retrospective done
@@ -159,7 +160,7 @@ fn a_complete_run_ends_verified() {
     [run]  noted: must-have questions answered; missing: plan approved, implementation complete, correctness passed, quality passed, adversarial passed, retrospective done
     [run]  noted: phase "planning"; missing: plan approved, implementation complete, correctness passed, quality passed, adversarial passed, retrospective done
     "#);
-    insta::assert_snapshot!(held(&sandbox), @r#"
+    insta::assert_snapshot!(held_reason(&sandbox), @r#"
     ralph: iteration 2 of 25 — 6 of 18 requirements are not met (run [run])
 
     ✗ plan approved (planning): no person has approved the plan yet, as before
@@ -178,15 +179,15 @@ fn a_complete_run_ends_verified() {
     Next: Show the plan to the person, who approves it with `/ralph:approve`; meanwhile run `ralph wait "plan approval" --for 2h`
     Then stop again
     "#);
-    let (context, notice) = sandbox.typed(SESSION, "/ralph:approve").told();
-    insta::assert_snapshot!(sandbox.tidy(&format!("{context}---\n{}", notice.unwrap())), @"
+    let (context, notice) = sandbox.send_prompt(SESSION, "/ralph:approve").context_and_notice();
+    insta::assert_snapshot!(sandbox.normalize(&format!("{context}---\n{}", notice.unwrap())), @"
     ralph: the person approved the plan of run [run]. Go on with the work.
     ---
     ralph: the plan of run [run] is approved
     ");
-    do_the_work(&sandbox);
-    says(&sandbox, &["implementation_complete"]);
-    insta::assert_snapshot!(held(&sandbox), @r#"
+    implement_and_commit(&sandbox);
+    set_condition(&sandbox, &["implementation_complete"]);
+    insta::assert_snapshot!(held_reason(&sandbox), @r#"
     ralph: iteration 3 of 25 — 1 of 18 requirements is not met (run [run])
 
     ✗ retrospective done (planning): no learning was saved yet, as before
@@ -198,7 +199,7 @@ fn a_complete_run_ends_verified() {
     "#);
     let shown = sandbox.ralph(["orchestrator", "show"]).stdout;
     let shown: Vec<_> = shown.lines().filter(|line| !line.contains(" of 8 h")).collect();
-    insta::assert_snapshot!(sandbox.tidy(&shown.join("\n")), @r#"
+    insta::assert_snapshot!(sandbox.normalize(&shown.join("\n")), @r#"
     [run]  held          Let main.sh say goodbye
           ✓ memory search  ✓ task classified  ✓ must-have questions answered  ✓ plan approved  ✓ 13 more  ✗ retrospective done
           ✓ clarify → ✓ classify → ✓ plan → ✓ implement → ✓ validate → [retrospect]  (the agent says "planning")
@@ -213,11 +214,11 @@ fn a_complete_run_ends_verified() {
           ✗ retrospective done            agent   no learning was saved yet
           missing: retrospective done
     "#);
-    learn(&sandbox, &run);
-    let ended = sandbox.stop(SESSION, "").notice();
+    record_learning(&sandbox, &run);
+    let ended = sandbox.send_stop(SESSION, "").notice();
     let ended = ended.split(" and ").next().unwrap().to_string();
-    insta::assert_snapshot!(sandbox.tidy(&ended), @"ralph: verified: Let main.sh say goodbye — all 18 requirements are met after 3 iterations");
-    insta::assert_snapshot!(view_shown(&sandbox), @r#"
+    insta::assert_snapshot!(sandbox.normalize(&ended), @"ralph: verified: Let main.sh say goodbye — all 18 requirements are met after 3 iterations");
+    insta::assert_snapshot!(masked_view(&sandbox), @r#"
     {
       "complexity": 8,
       "conditions": {
@@ -241,22 +242,23 @@ fn a_complete_run_ends_verified() {
       "verified_done": true
     }
     "#);
-    assert_eq!(sandbox.standing(&run).0, "verified");
+    assert_eq!(sandbox.run_status(&run).0, "verified");
 }
 
 /// R-S4c: an agent that sets every condition in `orchestrator.json` has claimed only the conditions it may claim.
 #[test]
 fn setting_every_condition_in_the_view_does_not_end_the_run() {
-    let (sandbox, run) = begun(STAGES, "/ralph:orchestrator Let main.sh say goodbye");
-    held(&sandbox);
-    let mut all = viewed(&sandbox);
+    let (sandbox, run) =
+        start_orchestrated_run(STAGES_POLICY, "/ralph:orchestrator Let main.sh say goodbye");
+    held_reason(&sandbox);
+    let mut all = read_view(&sandbox);
     all["verified_done"] = true.into();
     all["complexity"] = 1.into();
     for (_, value) in all["conditions"].as_object_mut().unwrap() {
         *value = true.into();
     }
-    fs::write(view(&sandbox), all.to_string()).unwrap();
-    insta::assert_snapshot!(held(&sandbox), @r#"
+    fs::write(view_path(&sandbox), all.to_string()).unwrap();
+    insta::assert_snapshot!(held_reason(&sandbox), @r#"
     ralph: iteration 2 of 25 — 5 of 17 requirements are not met (run [run])
 
     ✗ plan approved (planning): no person has approved the plan yet, as before
@@ -274,25 +276,27 @@ fn setting_every_condition_in_the_view_does_not_end_the_run() {
     Next: Show the plan to the person, who approves it with `/ralph:approve`; meanwhile run `ralph wait "plan approval" --for 2h`
     Then stop again
     "#);
-    let after = viewed(&sandbox);
+    let after = read_view(&sandbox);
     assert_eq!(after["verified_done"], false);
     assert_eq!(after["conditions"]["plan_approved"], false);
     assert_eq!(after["conditions"]["correctness_passed"], false);
     assert_eq!(after["conditions"]["retrospective_done"], false);
     for _ in 0..5 {
-        fs::write(view(&sandbox), all.to_string()).unwrap();
-        sandbox.stop(SESSION, "");
+        fs::write(view_path(&sandbox), all.to_string()).unwrap();
+        sandbox.send_stop(SESSION, "");
     }
-    assert_eq!(sandbox.standing(&run).0, "stuck", "it is not held for ever");
+    assert_eq!(sandbox.run_status(&run).0, "stuck", "it is not held for ever");
 }
 
 /// The view is derived from the journal: if it is deleted, damaged or replaced, it is written again.
 #[test]
 fn a_damaged_view_is_rewritten() {
-    let (sandbox, _) =
-        begun(STAGES, "/ralph:orchestrator Let main.sh say goodbye --stuck-after 20");
-    says(&sandbox, &["memory_search"]);
-    held(&sandbox);
+    let (sandbox, _) = start_orchestrated_run(
+        STAGES_POLICY,
+        "/ralph:orchestrator Let main.sh say goodbye --stuck-after 20",
+    );
+    set_condition(&sandbox, &["memory_search"]);
+    held_reason(&sandbox);
     for junk in [
         None,
         Some("junk"),
@@ -301,35 +305,36 @@ fn a_damaged_view_is_rewritten() {
         Some(r#"{"conditions":{"plan_approved":"yes"}}"#),
     ] {
         match junk {
-            None => fs::remove_file(view(&sandbox)).unwrap(),
-            Some(junk) => fs::write(view(&sandbox), junk).unwrap(),
+            None => fs::remove_file(view_path(&sandbox)).unwrap(),
+            Some(junk) => fs::write(view_path(&sandbox), junk).unwrap(),
         }
-        held(&sandbox);
-        assert_eq!(viewed(&sandbox)["conditions"]["memory_search"], true, "{junk:?}");
+        held_reason(&sandbox);
+        assert_eq!(read_view(&sandbox)["conditions"]["memory_search"], true, "{junk:?}");
     }
     assert_eq!(sandbox.status()["faults"].as_array().unwrap().len(), 0);
     fs::remove_dir_all(sandbox.ralph_home("state")).unwrap();
-    held(&sandbox);
-    fs::remove_file(view(&sandbox)).unwrap();
-    fs::create_dir(view(&sandbox)).unwrap();
-    held(&sandbox);
+    held_reason(&sandbox);
+    fs::remove_file(view_path(&sandbox)).unwrap();
+    fs::create_dir(view_path(&sandbox)).unwrap();
+    held_reason(&sandbox);
 }
 
 /// The agent's edits of its own conditions are recorded before the view is overwritten.
 #[test]
 fn edits_of_the_view_are_recorded_by_the_next_command_or_stop() {
-    let (sandbox, run) = begun(STAGES, "/ralph:orchestrator Let main.sh say goodbye");
+    let (sandbox, run) =
+        start_orchestrated_run(STAGES_POLICY, "/ralph:orchestrator Let main.sh say goodbye");
     let edit = |key: &str, value: bool| {
-        let mut view_now = viewed(&sandbox);
+        let mut view_now = read_view(&sandbox);
         view_now["conditions"][key] = value.into();
-        fs::write(view(&sandbox), view_now.to_string()).unwrap();
+        fs::write(view_path(&sandbox), view_now.to_string()).unwrap();
     };
     edit("memory_search", true);
-    says(&sandbox, &["must_have"]);
+    set_condition(&sandbox, &["must_have"]);
     edit("implementation_complete", true);
-    held(&sandbox);
+    held_reason(&sandbox);
     edit("memory_search", false);
-    held(&sandbox);
+    held_reason(&sandbox);
     let steps: Vec<_> = sandbox.ralph(["log", &run]).stdout.lines().map(str::to_string).collect();
     let steps: Vec<_> = steps.iter().filter_map(|line| line.split_once("step ")).collect();
     let steps: Vec<_> = steps.iter().map(|(_, step)| step.trim()).collect();
@@ -343,8 +348,9 @@ fn edits_of_the_view_are_recorded_by_the_next_command_or_stop() {
 
 #[test]
 fn an_agent_cannot_set_conditions_of_others() {
-    let (sandbox, run) = begun(STAGES, "/ralph:orchestrator Let main.sh say goodbye");
-    says(&sandbox, &["classified", "--complexity", "5"]);
+    let (sandbox, run) =
+        start_orchestrated_run(STAGES_POLICY, "/ralph:orchestrator Let main.sh say goodbye");
+    set_condition(&sandbox, &["classified", "--complexity", "5"]);
     let mut out = String::new();
     for args in [
         &["set", "plan_approved"][..],
@@ -361,11 +367,11 @@ fn an_agent_cannot_set_conditions_of_others() {
         &["approve"],
         &["approve", &run],
     ] {
-        let refused = agent(&sandbox, args);
+        let refused = run_as_agent(&sandbox, args);
         assert_eq!((refused.code, &*refused.stdout), (Some(1), ""), "{args:?}: {refused}");
         out.push_str(&format!("$ ralph orchestrator {}\n{}", args.join(" "), refused.stderr));
     }
-    insta::assert_snapshot!(sandbox.tidy(&out), @r#"
+    insta::assert_snapshot!(sandbox.normalize(&out), @r#"
     $ ralph orchestrator set plan_approved
     error: "plan approved" is given by a person
       hint: they type `/ralph:approve` in the session, or run `ralph orchestrator approve [run]`
@@ -406,30 +412,33 @@ fn an_agent_cannot_set_conditions_of_others() {
     error: the agent may not approve the plan of the run that holds it
       hint: ask a person to do this in their own terminal
     "#);
-    assert_eq!(viewed(&sandbox)["conditions"]["plan_approved"], false);
+    assert_eq!(read_view(&sandbox)["conditions"]["plan_approved"], false);
 }
 
 /// If the person gives a low complexity at the start, the adversarial gate does not count.
 #[test]
 fn low_complexity_needs_no_adversarial_gate() {
-    let (sandbox, run) =
-        begun(STAGES, "/ralph:orchestrator Let main.sh say goodbye --complexity 3");
+    let (sandbox, run) = start_orchestrated_run(
+        STAGES_POLICY,
+        "/ralph:orchestrator Let main.sh say goodbye --complexity 3",
+    );
     sandbox.write("broken", "");
     for args in [&["memory_search"][..], &["must_have"], &["implementation"]] {
-        says(&sandbox, args);
+        set_condition(&sandbox, args);
     }
     assert_eq!(sandbox.ralph(["orchestrator", "approve"]).code, Some(0));
-    do_the_work(&sandbox);
-    learn(&sandbox, &run);
-    let ended = sandbox.stop(SESSION, "").notice();
+    implement_and_commit(&sandbox);
+    record_learning(&sandbox, &run);
+    let ended = sandbox.send_stop(SESSION, "").notice();
     assert!(ended.starts_with("ralph: verified: "), "{ended}");
-    assert_eq!(viewed(&sandbox)["conditions"]["adversarial_passed"], Value::Null);
+    assert_eq!(read_view(&sandbox)["conditions"]["adversarial_passed"], Value::Null);
 }
 
 /// A complexity that the agent declares cannot disable a gate of the policy.
 #[test]
 fn the_agents_complexity_disables_no_gate() {
-    let (sandbox, run) = begun(STAGES, "/ralph:orchestrator Let main.sh say goodbye");
+    let (sandbox, run) =
+        start_orchestrated_run(STAGES_POLICY, "/ralph:orchestrator Let main.sh say goodbye");
     sandbox.write("broken", "");
     for args in [
         &["memory_search"][..],
@@ -437,12 +446,12 @@ fn the_agents_complexity_disables_no_gate() {
         &["must_have"],
         &["implementation"],
     ] {
-        says(&sandbox, args);
+        set_condition(&sandbox, args);
     }
     sandbox.ralph(["orchestrator", "approve"]);
-    do_the_work(&sandbox);
-    learn(&sandbox, &run);
-    insta::assert_snapshot!(held(&sandbox), @"
+    implement_and_commit(&sandbox);
+    record_learning(&sandbox, &run);
+    insta::assert_snapshot!(held_reason(&sandbox), @"
     ralph: iteration 1 of 25 — 1 of 17 requirements is not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
@@ -466,7 +475,7 @@ fn without_gates_the_run_ends_claimed() {
     let sandbox = Sandbox::new();
     let started = sandbox.ralph(["orchestrator", "start", "tidy", "up", "--session", SESSION]);
     assert_eq!(started.code, Some(0), "{started}");
-    insta::assert_snapshot!(sandbox.tidy(&started.stdout), @"
+    insta::assert_snapshot!(sandbox.normalize(&started.stdout), @"
     [run]  started     tidy up
           session 5999882c-e786-462c-84d4-07d1c65b5e76
           limits  25 iterations · 8 h · $20 · stuck after 3 stops without progress
@@ -481,53 +490,59 @@ fn without_gates_the_run_ends_claimed() {
         &["must_have"],
         &["implementation"],
     ] {
-        says(&sandbox, args);
+        set_condition(&sandbox, args);
     }
     assert_eq!(sandbox.ralph(["orchestrator", "approve", &run]).code, Some(0));
-    learn(&sandbox, &run);
-    let ended = sandbox.stop(SESSION, "").notice();
+    record_learning(&sandbox, &run);
+    let ended = sandbox.send_stop(SESSION, "").notice();
     let ended = ended.split(" after ").next().unwrap().to_string();
-    insta::assert_snapshot!(sandbox.tidy(&ended), @"ralph: claimed: tidy up — all 7 requirements are met");
-    assert_eq!(viewed(&sandbox)["verified_done"], false);
+    insta::assert_snapshot!(sandbox.normalize(&ended), @"ralph: claimed: tidy up — all 7 requirements are met");
+    assert_eq!(read_view(&sandbox)["verified_done"], false);
 }
 
 /// With `plan = "agent"` the agent approves its own plan.
 #[test]
 fn the_policy_can_let_the_agent_approve_the_plan() {
-    let policy = format!("[orchestrator]\nplan = \"agent\"\n{STAGES}");
-    let (sandbox, _) = begun(&policy, "/ralph:orchestrator Let main.sh say goodbye");
-    says(&sandbox, &["plan_approved"]);
-    assert_eq!(viewed(&sandbox)["conditions"]["plan_approved"], true);
+    let policy = format!("[orchestrator]\nplan = \"agent\"\n{STAGES_POLICY}");
+    let (sandbox, _) =
+        start_orchestrated_run(&policy, "/ralph:orchestrator Let main.sh say goodbye");
+    set_condition(&sandbox, &["plan_approved"]);
+    assert_eq!(read_view(&sandbox)["conditions"]["plan_approved"], true);
 }
 
 /// R-U2b: an agent that waits for the person's approval may stop, and is held again once it is given.
 #[test]
 fn an_agent_may_wait_for_the_approval_of_its_plan() {
-    let (sandbox, _) = begun(STAGES, "/ralph:orchestrator Let main.sh say goodbye");
+    let (sandbox, _) =
+        start_orchestrated_run(STAGES_POLICY, "/ralph:orchestrator Let main.sh say goodbye");
     let mut command = sandbox.command();
     command.env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION);
-    let waits = ended(command.args(["wait", "the plan is to be approved", "--for", "2h"]), b"");
+    let waits =
+        run_command(command.args(["wait", "the plan is to be approved", "--for", "2h"]), b"");
     assert_eq!(waits.code, Some(0), "{waits}");
-    assert!(sandbox.stop(SESSION, "").is_allow());
-    assert!(sandbox.typed(SESSION, "/ralph:approve").told().0.contains("approved"));
+    assert!(sandbox.send_stop(SESSION, "").is_allow());
     assert!(
-        sandbox.typed(SESSION, "/ralph:approve").told().0.contains("approved"),
+        sandbox.send_prompt(SESSION, "/ralph:approve").context_and_notice().0.contains("approved")
+    );
+    assert!(
+        sandbox.send_prompt(SESSION, "/ralph:approve").context_and_notice().0.contains("approved"),
         "approving twice is harmless"
     );
-    assert!(sandbox.stop(SESSION, "").is_block());
+    assert!(sandbox.send_stop(SESSION, "").is_block());
 }
 
 /// The view of an ended run holds no session; a file of another tool still does.
 #[test]
 fn the_view_of_an_ended_run_does_not_hold() {
-    let (sandbox, run) = begun(STAGES, "/ralph:orchestrator Let main.sh say goodbye");
-    held(&sandbox);
+    let (sandbox, run) =
+        start_orchestrated_run(STAGES_POLICY, "/ralph:orchestrator Let main.sh say goodbye");
+    held_reason(&sandbox);
     assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0));
-    assert!(sandbox.stop(SESSION, "").is_allow());
-    sandbox.write_state("other/orchestrator.json", fs::read(view(&sandbox)).unwrap());
-    assert!(sandbox.stop("other", "").is_allow());
+    assert!(sandbox.send_stop(SESSION, "").is_allow());
+    sandbox.write_state("other/orchestrator.json", fs::read(view_path(&sandbox)).unwrap());
+    assert!(sandbox.send_stop("other", "").is_allow());
     sandbox.write_state("other/orchestrator.json", r#"{"verified_done":false}"#);
-    assert!(sandbox.stop("other", "").is_block());
+    assert!(sandbox.send_stop("other", "").is_block());
 }
 
 /// A file that another tool left is moved aside, and the run does not read it.
@@ -538,13 +553,13 @@ fn a_run_starts_with_its_own_view() {
         &format!("{SESSION}/orchestrator.json"),
         r#"{"verified_done":true,"conditions":{"memory_search":true}}"#,
     );
-    sandbox.typed(SESSION, "/ralph:orchestrator tidy up").told();
-    assert_eq!(viewed(&sandbox)["conditions"]["memory_search"], false);
+    sandbox.send_prompt(SESSION, "/ralph:orchestrator tidy up").context_and_notice();
+    assert_eq!(read_view(&sandbox)["conditions"]["memory_search"], false);
     let kept: Vec<_> = fs::read_dir(sandbox.ralph_home("state").join(SESSION)).unwrap().collect();
     assert_eq!(kept.len(), 2, "{kept:?}");
-    let run = sandbox.start_for("another", ["--goal-file", "-"]);
+    let run = sandbox.start_run_for("another", ["--goal-file", "-"]);
     let shown = sandbox.ralph(["orchestrator", "show", &run]);
-    insta::assert_snapshot!(sandbox.tidy(&shown.stderr), @"
+    insta::assert_snapshot!(sandbox.normalize(&shown.stderr), @"
     error: run `[run]` has no phases
       hint: `ralph orchestrator start` starts one that does
     ");
@@ -552,11 +567,12 @@ fn a_run_starts_with_its_own_view() {
 
 #[test]
 fn json_output_matches_the_status() {
-    let (sandbox, _) = begun(STAGES, "/ralph:orchestrator Let main.sh say goodbye");
-    says(&sandbox, &["classified", "--complexity", "3"]);
+    let (sandbox, _) =
+        start_orchestrated_run(STAGES_POLICY, "/ralph:orchestrator Let main.sh say goodbye");
+    set_condition(&sandbox, &["classified", "--complexity", "3"]);
     let shown = sandbox.ralph(["orchestrator", "show", "--json"]).stdout;
     let shown: Value = serde_json::from_str(&shown).unwrap();
-    insta::assert_snapshot!(sandbox.tidy(&serde_json::to_string_pretty(&shown).unwrap()), @r#"
+    insta::assert_snapshot!(sandbox.normalize(&serde_json::to_string_pretty(&shown).unwrap()), @r#"
     {
       "complexity": 3,
       "conditions": [

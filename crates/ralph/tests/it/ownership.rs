@@ -1,21 +1,21 @@
 //! Session ownership: a run holds only the session that owns it.
 
-use crate::sandbox::{SESSION, Sandbox, json, write_at};
+use crate::sandbox::{SESSION, Sandbox, json_string, write_file};
 use std::fs;
 
-const PROMISE: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
+const PROMISE_ARGS: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
 
 /// R-L1a: another session in the same directory is neither held nor changes anything.
 #[test]
 fn a_session_without_a_run_is_allowed_and_writes_nothing() {
     let sandbox = Sandbox::new();
-    sandbox.start(PROMISE);
-    let before = sandbox.snapshot();
+    sandbox.start_run(PROMISE_ARGS);
+    let before = sandbox.read_home();
     for other in ["other", "5999882c-e786-462c-84d4-07d1c65b5e77", ""] {
-        let ended = sandbox.stop(other, "");
+        let ended = sandbox.send_stop(other, "");
         assert!(ended.is_allow(), "{ended}");
     }
-    assert_eq!(sandbox.snapshot(), before);
+    assert_eq!(sandbox.read_home(), before);
 }
 
 /// R-L1b: a run with a missing or invalid owner does not hold and is reported once.
@@ -23,25 +23,25 @@ fn a_session_without_a_run_is_allowed_and_writes_nothing() {
 fn a_run_without_an_owner_does_not_hold_and_is_reported_once() {
     for owner in ["null", r#""""#, r#""../../x""#, "REMOVE"] {
         let sandbox = Sandbox::new();
-        let run = sandbox.start(PROMISE);
+        let run = sandbox.start_run(PROMISE_ARGS);
         // Every record of the owner is changed, as a damaged disk or an old version might leave it.
         for name in ["run.json", "journal.jsonl"] {
             let path = sandbox.ralph_home("runs").join(&run).join(name);
             let text = fs::read_to_string(&path).unwrap();
             let text = match owner {
                 "REMOVE" => text
-                    .replace(&format!("\"owner\": {},", json(SESSION)), "")
-                    .replace(&format!("\"owner\":{},", json(SESSION)), ""),
-                owner => text.replace(&json(SESSION), owner),
+                    .replace(&format!("\"owner\": {},", json_string(SESSION)), "")
+                    .replace(&format!("\"owner\":{},", json_string(SESSION)), ""),
+                owner => text.replace(&json_string(SESSION), owner),
             };
             fs::write(path, text).unwrap();
         }
         fs::remove_file(sandbox.ralph_home("runs").join(&run).join("state.json")).unwrap();
         for _ in 0..2 {
-            let ended = sandbox.stop(SESSION, "");
+            let ended = sandbox.send_stop(SESSION, "");
             assert!(ended.is_allow(), "{owner}: {ended}");
         }
-        assert_eq!(sandbox.standing(&run).0, "orphaned", "{owner}");
+        assert_eq!(sandbox.run_status(&run).0, "orphaned", "{owner}");
         let status = sandbox.status();
         let orphans = status["faults"]
             .as_array()
@@ -57,9 +57,9 @@ fn a_run_without_an_owner_does_not_hold_and_is_reported_once() {
 #[test]
 fn subagents_do_not_change_the_run() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(PROMISE);
-    assert!(sandbox.stop(SESSION, "").is_block());
-    let before = sandbox.snapshot();
+    let run = sandbox.start_run(PROMISE_ARGS);
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    let before = sandbox.read_home();
     for more in [
         r#","agent_id":"a1","agent_type":"general-purpose""#,
         r#","agent_id":"unknown","agent_type":"""#,
@@ -67,52 +67,52 @@ fn subagents_do_not_change_the_run() {
     ] {
         let event = format!(
             r#"{{"session_id":{},"hook_event_name":"SubagentStop","stop_hook_active":false{more}}}"#,
-            json(SESSION)
+            json_string(SESSION)
         );
-        let ended = sandbox.hook(event);
+        let ended = sandbox.run_hook(event);
         assert!(ended.is_allow(), "{ended}");
     }
     for name in ["TeammateIdle", "TaskCompleted"] {
         let event = format!(
             r#"{{"session_id":{},"hook_event_name":"{name}","agent_id":"x"}}"#,
-            json(SESSION)
+            json_string(SESSION)
         );
-        assert!(sandbox.hook(event).is_allow());
+        assert!(sandbox.run_hook(event).is_allow());
     }
-    assert_eq!(sandbox.snapshot(), before);
-    assert_eq!(sandbox.standing(&run), ("held".to_string(), 1));
+    assert_eq!(sandbox.read_home(), before);
+    assert_eq!(sandbox.run_status(&run), ("held".to_string(), 1));
 }
 
 /// R-H4c: the agent's `cd`, another work tree or a deleted directory do not change which run is found.
 #[test]
 fn the_agents_working_directory_does_not_matter() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(PROMISE);
+    let run = sandbox.start_run(PROMISE_ARGS);
     sandbox.write("sub/file", "x");
     let gone = sandbox.root().join("gone");
     for (at, cwd) in [sandbox.project().join("sub"), gone, "/".into()].iter().enumerate() {
         let event = format!(
             r#"{{"session_id":{},"hook_event_name":"Stop","cwd":{}}}"#,
-            json(SESSION),
-            json(cwd.to_str().unwrap())
+            json_string(SESSION),
+            json_string(cwd.to_str().unwrap())
         );
         sandbox.write("work.txt", at.to_string());
-        assert!(sandbox.hook(event).is_block(), "{cwd:?}");
+        assert!(sandbox.run_hook(event).is_block(), "{cwd:?}");
     }
-    assert_eq!(sandbox.standing(&run), ("held".to_string(), 3));
+    assert_eq!(sandbox.run_status(&run), ("held".to_string(), 3));
     assert!(
         !sandbox.project().join("sub/.claude").exists()
             && !sandbox.project().join(".claude").exists()
     );
 
     let mut from_deleted_directory = sandbox.command();
-    let doomed = write_at(&sandbox.root().join("doomed/x"), "").parent().unwrap().to_path_buf();
+    let doomed = write_file(&sandbox.root().join("doomed/x"), "").parent().unwrap().to_path_buf();
     let script = format!("rm -rf {} && exec \"$0\" hook claude", doomed.display());
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", &script]).arg(from_deleted_directory.get_program()).env_clear();
     shell.env("HOME", sandbox.home()).env("PATH", "/usr/bin:/bin").current_dir(&doomed);
     sandbox.write("work.txt", "more");
-    let ended = crate::sandbox::ended(&mut shell, sandbox.stop_event(SESSION, "").as_bytes());
+    let ended = crate::sandbox::run_command(&mut shell, sandbox.stop_event(SESSION, "").as_bytes());
     assert!(ended.is_block(), "{ended}");
     from_deleted_directory.env_clear();
 }
@@ -121,30 +121,30 @@ fn the_agents_working_directory_does_not_matter() {
 #[test]
 fn a_run_whose_owner_died_is_orphaned_until_resumed() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(PROMISE);
+    let run = sandbox.start_run(PROMISE_ARGS);
     let mut owner = std::process::Command::new("sleep").arg("600").spawn().unwrap();
     let stop = |pid: u32, work: &str| {
         sandbox.write("work.txt", work);
         let mut command = sandbox.command();
         command.args(["hook", "claude"]).env("CLAUDE_PID", pid.to_string());
-        crate::sandbox::ended(&mut command, sandbox.stop_event(SESSION, "").as_bytes())
+        crate::sandbox::run_command(&mut command, sandbox.stop_event(SESSION, "").as_bytes())
     };
     assert!(stop(owner.id(), "1").is_block());
-    assert_eq!(sandbox.standing(&run).0, "held");
+    assert_eq!(sandbox.run_status(&run).0, "held");
     owner.kill().unwrap();
     owner.wait().unwrap();
-    assert_eq!(sandbox.standing(&run).0, "orphaned", "status detects it before any stop");
+    assert_eq!(sandbox.run_status(&run).0, "orphaned", "status detects it before any stop");
 
     let mut next = std::process::Command::new("sleep").arg("600").spawn().unwrap();
     let released = stop(next.id(), "2");
     assert!(released.notice().contains(&format!("ralph resume {run}")), "{released}");
     assert!(stop(next.id(), "3").is_allow(), "reported once");
-    assert_eq!(sandbox.standing(&run), ("orphaned".to_string(), 1));
+    assert_eq!(sandbox.run_status(&run), ("orphaned".to_string(), 1));
 
     let resumed = sandbox.ralph(["resume", &run]);
     assert_eq!(resumed.code, Some(0), "{resumed}");
     assert!(stop(next.id(), "4").is_block());
-    assert_eq!(sandbox.standing(&run), ("held".to_string(), 2));
+    assert_eq!(sandbox.run_status(&run), ("held".to_string(), 2));
     next.kill().unwrap();
     next.wait().unwrap();
 }
@@ -153,9 +153,9 @@ fn a_run_whose_owner_died_is_orphaned_until_resumed() {
 #[test]
 fn hostile_session_ids_touch_nothing() {
     let sandbox = Sandbox::new();
-    sandbox.start(PROMISE);
+    sandbox.start_run(PROMISE_ARGS);
     let outside = sandbox.write("outside.json", r#"{"v":1,"run":"x","ended":"no"}"#);
-    let before = (sandbox.snapshot(), fs::read(&outside).unwrap());
+    let before = (sandbox.read_home(), fs::read(&outside).unwrap());
     let long = "a".repeat(10_000);
     for id in [
         "../../x",
@@ -169,15 +169,15 @@ fn hostile_session_ids_touch_nothing() {
         "$(touch pwned)",
         "a b",
     ] {
-        let ended = sandbox.stop(id, r#","stop_hook_active":false"#);
+        let ended = sandbox.send_stop(id, r#","stop_hook_active":false"#);
         assert!(ended.is_allow(), "{id}: {ended}");
-        let refused = sandbox.ralph_with(
+        let refused = sandbox.ralph_with_input(
             ["start", "--goal-file", "-", "--session", &id.replace('\0', "\u{1}")],
             b"x",
         );
         assert_eq!(refused.code, Some(1), "{id}: {refused}");
     }
-    assert_eq!((sandbox.snapshot(), fs::read(&outside).unwrap()), before);
+    assert_eq!((sandbox.read_home(), fs::read(&outside).unwrap()), before);
     assert!(!sandbox.project().join("pwned").exists());
 }
 
@@ -187,14 +187,16 @@ fn a_transcript_outside_the_hosts_directory_is_not_read() {
     let list = r#"{"type":"assistant","isSidechain":false,"message":{"role":"assistant","model":"m","content":[{"type":"text","text":"- [x] all done"}]}}"#;
     let inside = |sandbox: &Sandbox| sandbox.home().join(".claude/projects/p/s.jsonl");
     let claimed = |sandbox: &Sandbox, path: &std::path::Path| {
-        sandbox.start(["--goal-file", "-", "--checklist"]);
-        let ended = sandbox
-            .stop(SESSION, &format!(r#","transcript_path":{}"#, json(path.to_str().unwrap())));
+        sandbox.start_run(["--goal-file", "-", "--checklist"]);
+        let ended = sandbox.send_stop(
+            SESSION,
+            &format!(r#","transcript_path":{}"#, json_string(path.to_str().unwrap())),
+        );
         ended.stdout.contains("ralph: claimed")
     };
 
     let sandbox = Sandbox::new();
-    write_at(&inside(&sandbox), format!("{list}\n"));
+    write_file(&inside(&sandbox), format!("{list}\n"));
     assert!(claimed(&sandbox, &inside(&sandbox)));
 
     let sandbox = Sandbox::new();
@@ -214,7 +216,7 @@ fn a_transcript_outside_the_hosts_directory_is_not_read() {
 fn a_run_without_events_for_a_day_is_orphaned() {
     for (ago_ms, standing) in [(23 * 3_600_000, "unprotected"), (25 * 3_600_000, "orphaned")] {
         let sandbox = Sandbox::new();
-        let run = sandbox.start(["--goal-file", "-", "--max-duration", "72h"]);
+        let run = sandbox.start_run(["--goal-file", "-", "--max-duration", "72h"]);
         let directory = sandbox.ralph_home("runs").join(&run);
         let journal = fs::read_to_string(directory.join("journal.jsonl")).unwrap();
         let mut first: serde_json::Value = serde_json::from_str(&journal).unwrap();
@@ -225,8 +227,8 @@ fn a_run_without_events_for_a_day_is_orphaned() {
         for derived in ["run.json", "state.json", "count"] {
             fs::remove_file(directory.join(derived)).unwrap();
         }
-        assert_eq!(sandbox.standing(&run).0, standing);
-        let stop = sandbox.stop(SESSION, "");
+        assert_eq!(sandbox.run_status(&run).0, standing);
+        let stop = sandbox.send_stop(SESSION, "");
         assert_eq!(stop.is_block(), standing == "unprotected", "{stop}");
     }
 }

@@ -1,13 +1,13 @@
 //! Pipelines: chunks that all have to be done in an order, by any agent.
 
-use crate::agents::payload;
-use crate::gates::with_policy;
-use crate::sandbox::{Ended, SESSION, Sandbox, ended};
+use crate::agents::host_payload;
+use crate::gates::sandbox_with_policy;
+use crate::sandbox::{CommandOutcome, SESSION, Sandbox, run_command};
 use insta::assert_snapshot;
 use serde_json::json;
 
 /// A plan, two independent chunks, and a review of both by an agent.
-const POLICY: &str = r#"
+const PIPELINE_POLICY: &str = r#"
 [[gate]]
 name = "suite"
 shell = "test -e part-a && test -e part-b"
@@ -55,28 +55,28 @@ after = ["plan"]
 max_holds = 2
 "#;
 
-fn started() -> (Sandbox, String) {
-    let sandbox = with_policy(POLICY);
-    let run = sandbox.start(["--goal-file", "-"]);
+fn start_pipeline_run() -> (Sandbox, String) {
+    let sandbox = sandbox_with_policy(PIPELINE_POLICY);
+    let run = sandbox.start_run(["--goal-file", "-"]);
     (sandbox, run)
 }
 
-fn agent(sandbox: &Sandbox, kind: &str, message: &str) -> Ended {
+fn stop_agent(sandbox: &Sandbox, kind: &str, message: &str) -> CommandOutcome {
     let changes =
         json!({ "agent_type": kind, "agent_id": kind, "last_assistant_message": message });
-    sandbox.hook(payload(sandbox, "SubagentStop.after-block.json", &changes))
+    sandbox.run_hook(host_payload(sandbox, "SubagentStop.after-block.json", &changes))
 }
 
-fn show(sandbox: &Sandbox) -> String {
-    sandbox.tidy(&sandbox.ralph(["pipeline", "show"]).stdout)
+fn show_pipeline(sandbox: &Sandbox) -> String {
+    sandbox.normalize(&sandbox.ralph(["pipeline", "show"]).stdout)
 }
 
 /// R-H4b, R-L3b: each agent is held for its own chunk, in order, and the run needs all chunks.
 #[test]
 fn a_pipeline_is_held_in_order_until_every_chunk_is_done() {
-    let (sandbox, run) = started();
-    let held = sandbox.stop(SESSION, "");
-    assert_snapshot!(sandbox.tidy(&held.stderr), @"
+    let (sandbox, run) = start_pipeline_run();
+    let held = sandbox.send_stop(SESSION, "");
+    assert_snapshot!(sandbox.normalize(&held.stderr), @"
     ralph: iteration 1 of 25 — 3 of 10 requirements are not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
@@ -98,7 +98,7 @@ fn a_pipeline_is_held_in_order_until_every_chunk_is_done() {
     Next: Do chunk `plan`, yourself or with a subagent of type `planner`: Write `docs/plans/x/PLAN.md`
     Then stop again
     ");
-    assert_snapshot!(show(&sandbox), @"
+    assert_snapshot!(show_pipeline(&sandbox), @"
     [run]  held  pipeline 0 of 4 done; next: plan
 
     ┌ ✗ plan     failing (output docs/plans/x/PLAN.md: there is no such file; no ag…
@@ -110,7 +110,7 @@ fn a_pipeline_is_held_in_order_until_every_chunk_is_done() {
     ");
 
     sandbox.write("part-a", "tested but ugly\n");
-    assert_snapshot!(sandbox.tidy(&agent(&sandbox, "chunk-a", "early").stderr), @"
+    assert_snapshot!(sandbox.normalize(&stop_agent(&sandbox, "chunk-a", "early").stderr), @"
     ralph: hold 1 of 3 — chunk chunk-a: 2 of 3 requirements are not met (run [run])
 
     ✗ after plan (correctness): `chunk-a` comes after `plan`, which is not done: output docs/plans/x/PLAN.md: there is no such file; no agent has worked on it yet
@@ -127,8 +127,8 @@ fn a_pipeline_is_held_in_order_until_every_chunk_is_done() {
     ");
 
     sandbox.write("docs/plans/x/PLAN.md", "first a, then b\n");
-    assert!(agent(&sandbox, "planner", "planned").is_allow());
-    assert_snapshot!(sandbox.tidy(&agent(&sandbox, "chunk-a", "now").stderr), @"
+    assert!(stop_agent(&sandbox, "planner", "planned").is_allow());
+    assert_snapshot!(sandbox.normalize(&stop_agent(&sandbox, "chunk-a", "now").stderr), @"
     ralph: hold 2 of 3 — chunk chunk-a: 1 of 3 requirements is not met (run [run])
 
     ✗ lint-a (quality): 1 finding
@@ -141,7 +141,7 @@ fn a_pipeline_is_held_in_order_until_every_chunk_is_done() {
     Next: Make lint-a pass. Then stop again
     If it cannot be done here, say in your report what is missing and why
     ");
-    assert_snapshot!(show(&sandbox), @"
+    assert_snapshot!(show_pipeline(&sandbox), @"
     [run]  held  pipeline 1 of 4 done; next: chunk-a and chunk-b
 
     ┌ ✓ plan     done
@@ -152,10 +152,10 @@ fn a_pipeline_is_held_in_order_until_every_chunk_is_done() {
     └ · review   waits for chunk-a and chunk-b
     ");
     sandbox.write("part-a", "tested\n");
-    assert!(agent(&sandbox, "chunk-a", "done").is_allow());
+    assert!(stop_agent(&sandbox, "chunk-a", "done").is_allow());
 
-    let held = sandbox.stop(SESSION, "");
-    assert_snapshot!(sandbox.tidy(&held.stderr), @"
+    let held = sandbox.send_stop(SESSION, "");
+    assert_snapshot!(sandbox.normalize(&held.stderr), @"
     ralph: iteration 2 of 25 — 2 of 10 requirements are not met (run [run])
 
     ✗ chunk chunk-b (correctness): test-b: 1 finding, 1 pre-existing; no agent has worked on it yet
@@ -171,9 +171,9 @@ fn a_pipeline_is_held_in_order_until_every_chunk_is_done() {
     Next: Do chunk `chunk-b`, yourself or with a subagent of type `chunk-b`: Make test-b pass. Then stop again
     ");
     sandbox.write("part-b", "tested\n");
-    assert!(agent(&sandbox, "chunk-b", "done").is_allow());
-    let held = sandbox.stop(SESSION, "");
-    assert_snapshot!(sandbox.tidy(&held.stderr), @"
+    assert!(stop_agent(&sandbox, "chunk-b", "done").is_allow());
+    let held = sandbox.send_stop(SESSION, "");
+    assert_snapshot!(sandbox.normalize(&held.stderr), @"
     ralph: iteration 3 of 25 — 1 of 10 requirements is not met (run [run])
 
     ✗ chunk review (correctness): nothing measures it, and no agent for it has finished yet
@@ -183,8 +183,8 @@ fn a_pipeline_is_held_in_order_until_every_chunk_is_done() {
     Next: Give chunk `review` to a subagent whose type matches `reviewer*`
     Then stop again
     ");
-    assert!(agent(&sandbox, "reviewer-1", "all is well").is_allow());
-    assert_snapshot!(show(&sandbox), @"
+    assert!(stop_agent(&sandbox, "reviewer-1", "all is well").is_allow());
+    assert_snapshot!(show_pipeline(&sandbox), @"
     [run]  held  pipeline 4 of 4 done
 
     ┌ ✓ plan     done
@@ -194,11 +194,11 @@ fn a_pipeline_is_held_in_order_until_every_chunk_is_done() {
     │
     └ ✓ review   done, claimed by its agent  ← chunk-a, chunk-b
     ");
-    let notice = sandbox.stop(SESSION, "").notice();
+    let notice = sandbox.send_stop(SESSION, "").notice();
     let (before, _) = notice.split_once(" and ").unwrap();
     assert_snapshot!(before, @"ralph: claimed: make it work — all 10 requirements are met after 3 iterations");
-    assert_eq!(sandbox.standing(&run).0, "claimed");
-    assert_snapshot!(show(&sandbox), @"
+    assert_eq!(sandbox.run_status(&run).0, "claimed");
+    assert_snapshot!(show_pipeline(&sandbox), @"
     [run]  claimed  pipeline 4 of 4 done
 
     ┌ ✓ plan     done
@@ -213,42 +213,42 @@ fn a_pipeline_is_held_in_order_until_every_chunk_is_done() {
 /// R-L3b: chunks are measured on the tree, whichever agent changed it.
 #[test]
 fn the_main_agent_may_do_every_chunk() {
-    let policy = POLICY.replace("match = \"reviewer*\"\n", "outputs = [\"review.md\"]\n");
-    let sandbox = with_policy(&policy);
-    let run = sandbox.start(["--goal-file", "-"]);
+    let policy = PIPELINE_POLICY.replace("match = \"reviewer*\"\n", "outputs = [\"review.md\"]\n");
+    let sandbox = sandbox_with_policy(&policy);
+    let run = sandbox.start_run(["--goal-file", "-"]);
     for (path, text) in [
         ("docs/plans/x/PLAN.md", "plan\n"),
         ("part-a", "tested\n"),
         ("part-b", "tested\n"),
         ("review.md", "fine\n"),
     ] {
-        assert!(sandbox.stop(SESSION, "").is_block(), "before {path}");
+        assert!(sandbox.send_stop(SESSION, "").is_block(), "before {path}");
         sandbox.write(path, text);
     }
-    let notice = sandbox.stop(SESSION, "").notice();
+    let notice = sandbox.send_stop(SESSION, "").notice();
     let (before, _) = notice.split_once(" and ").unwrap();
     assert_snapshot!(before, @"ralph: verified: make it work — all 10 requirements are met after 4 iterations");
-    assert_eq!(sandbox.standing(&run), ("verified".to_string(), 4));
+    assert_eq!(sandbox.run_status(&run), ("verified".to_string(), 4));
 }
 
 /// The gates of a blocked chunk do not run. A chunk that was done and breaks later is reported.
 #[test]
 fn blocked_chunks_are_not_checked_and_broken_ones_are_reported() {
-    let (sandbox, _) = started();
+    let (sandbox, _) = start_pipeline_run();
     let ran = sandbox.root().join("ran");
-    sandbox.stop(SESSION, "");
+    sandbox.send_stop(SESSION, "");
     assert!(!ran.exists(), "a gate of `chunk-b` ran before there was a plan");
     sandbox.write("docs/plans/x/PLAN.md", "plan\n");
-    let held = sandbox.stop(SESSION, "");
+    let held = sandbox.send_stop(SESSION, "");
     assert!(ran.exists());
     let next = held.stderr.lines().find(|line| line.starts_with("Next"));
     assert_snapshot!(next.unwrap_or_default(), @"Next: Do chunks `chunk-a` and `chunk-b`. They do not depend on each other: give each to its own subagent, in parallel (types: `chunk-a` and `chunk-b`). Then stop again");
     sandbox.write("part-a", "tested\n");
     sandbox.write("part-b", "tested\n");
-    sandbox.stop(SESSION, "");
+    sandbox.send_stop(SESSION, "");
     sandbox.write("docs/plans/x/PLAN.md", " \n");
-    let held = sandbox.stop(SESSION, "");
-    assert_snapshot!(sandbox.tidy(&held.stderr), @"
+    let held = sandbox.send_stop(SESSION, "");
+    assert_snapshot!(sandbox.normalize(&held.stderr), @"
     ralph: iteration 4 of 25 — 1 of 10 requirements is not met (run [run])
 
     ✗ chunk plan (correctness): output docs/plans/x/PLAN.md: it is empty; no agent has worked on it yet
@@ -265,14 +265,14 @@ fn blocked_chunks_are_not_checked_and_broken_ones_are_reported() {
 /// R-H4b: an agent whose chunk is still blocked is held at most as often as any other.
 #[test]
 fn an_agent_of_a_blocked_chunk_is_released_at_its_limit() {
-    let (sandbox, run) = started();
+    let (sandbox, run) = start_pipeline_run();
     sandbox.write("part-b", "tested\n");
     for (message, is_held) in [("a", true), ("b", true), ("c", false)] {
-        let ended = agent(&sandbox, "chunk-b", message);
+        let ended = stop_agent(&sandbox, "chunk-b", message);
         assert_eq!((ended.is_block(), ended.is_allow()), (is_held, !is_held), "{message}: {ended}");
     }
-    assert_eq!(sandbox.standing(&run), ("armed".to_string(), 0));
-    let status = sandbox.tidy(&sandbox.ralph(["status", &run]).stdout);
+    assert_eq!(sandbox.run_status(&run), ("armed".to_string(), 0));
+    let status = sandbox.normalize(&sandbox.ralph(["status", &run]).stdout);
     let pipeline = status.lines().find(|line| line.contains("pipeline"));
     assert_snapshot!(pipeline.unwrap_or_default(), @"      pipeline 0 of 4 done; next: plan");
 }
@@ -287,14 +287,14 @@ fn completing_chunk_after_chunk_is_not_stuck() {
             "[[pipeline.chunk]]\nname = \"c{at}\"\noutputs = [\"out/{at}\"]\nafter = [{after}]\n"
         ));
     }
-    let sandbox = with_policy(&policy);
-    let run = sandbox.start(["--goal-file", "-"]);
+    let sandbox = sandbox_with_policy(&policy);
+    let run = sandbox.start_run(["--goal-file", "-"]);
     for at in 0..20 {
-        assert!(sandbox.stop(SESSION, "").is_block(), "before c{at}");
+        assert!(sandbox.send_stop(SESSION, "").is_block(), "before c{at}");
         sandbox.write(&format!("out/{at}"), "done\n");
     }
-    assert!(!sandbox.stop(SESSION, "").is_block());
-    assert_eq!(sandbox.standing(&run), ("verified".to_string(), 20));
+    assert!(!sandbox.send_stop(SESSION, "").is_block());
+    assert_eq!(sandbox.run_status(&run), ("verified".to_string(), 20));
 }
 
 /// 200 chunks in sequence, and 200 in parallel.
@@ -308,16 +308,16 @@ fn long_and_wide_pipelines_are_shown_and_required() {
                 "[[pipeline.chunk]]\nname = \"c{at:03}\"\noutputs = [\"out/{at}\"]\nafter = [{after}]\n"
             ));
         }
-        let sandbox = with_policy(&policy);
-        let run = sandbox.start(["--goal-file", "-"]);
+        let sandbox = sandbox_with_policy(&policy);
+        let run = sandbox.start_run(["--goal-file", "-"]);
         for at in 0..150 {
             sandbox.write(&format!("out/{at}"), "done\n");
         }
-        let held = sandbox.stop(SESSION, "");
+        let held = sandbox.send_stop(SESSION, "");
         assert!(held.stderr.len() < 8_000, "{}", held.stderr.len());
         let shown = sandbox.ralph(["pipeline", "show"]).stdout;
         assert!(shown.lines().all(|line| line.chars().count() <= 80));
-        let shown = sandbox.tidy(&shown);
+        let shown = sandbox.normalize(&shown);
         let next = if wide { "c150, c151, c152, c153, c154, c155 …" } else { "c150" };
         let expected = format!("[run]  held  pipeline 150 of 200 done; next: {next}");
         assert_eq!(shown.lines().next(), Some(expected.as_str()));
@@ -335,8 +335,8 @@ fn long_and_wide_pipelines_are_shown_and_required() {
 /// The pipeline of the policy without a run, also in ASCII, and the errors if there is no pipeline or run.
 #[test]
 fn the_pipeline_is_shown_without_a_run() {
-    let sandbox = with_policy(POLICY);
-    assert_snapshot!(show(&sandbox), @"
+    let sandbox = sandbox_with_policy(PIPELINE_POLICY);
+    assert_snapshot!(show_pipeline(&sandbox), @"
     pipeline of 4 chunks; no run has it yet
 
     ┌ ? plan     unknown (not checked yet)
@@ -347,7 +347,7 @@ fn the_pipeline_is_shown_without_a_run() {
     └ · review   waits for chunk-a and chunk-b
     ");
     let mut command = sandbox.command();
-    let plain = ended(command.env("LC_ALL", "C").args(["pipeline", "show"]), b"");
+    let plain = run_command(command.env("LC_ALL", "C").args(["pipeline", "show"]), b"");
     assert_snapshot!(plain.stdout, @"
     pipeline of 4 chunks; no run has it yet
 
@@ -375,9 +375,9 @@ fn the_pipeline_is_shown_without_a_run() {
     error: `nope` is neither a run nor a session that ralph knows
       hint: `ralph status --all` lists all runs
     ");
-    sandbox.trust();
-    let run = sandbox.start(["--goal-file", "-"]);
-    assert_snapshot!(sandbox.tidy(&sandbox.ralph(["pipeline", "show", &run]).to_string()), @"
+    sandbox.approve_policy();
+    let run = sandbox.start_run(["--goal-file", "-"]);
+    assert_snapshot!(sandbox.normalize(&sandbox.ralph(["pipeline", "show", &run]).to_string()), @"
     exit 1
     --- stderr
     error: run `[run]` has no pipeline
@@ -394,7 +394,7 @@ fn a_pipeline_with_a_cycle_is_refused_with_its_location() {
         "[[pipeline.chunk]]\nname = \"types\"\nafter = [\"parser\"]\n\n[[pipeline.chunk]]\nname = \"parser\"\nafter = [\"types\", \"typs\"]\n",
     );
     let refused = sandbox.ralph(["pipeline", "show"]);
-    assert_snapshot!(sandbox.tidy(&refused.to_string()), @r#"
+    assert_snapshot!(sandbox.normalize(&refused.to_string()), @r#"
     exit 1
     --- stderr
     error: there is no `[[pipeline.chunk]]` named `typs`

@@ -1,6 +1,6 @@
 //! The Claude Code plugin of this repository: its hooks, its texts, and that it does nothing without the program.
 
-use crate::sandbox::{SESSION, Sandbox, ended};
+use crate::sandbox::{SESSION, Sandbox, run_command};
 use ralph_core::slash_command::{self, SlashCommand};
 use ralph_home::paths::RalphHome;
 use ralph_install::install::program_path::RalphProgram;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Words that no text for an agent may contain.
-const FORBIDDEN: [&str; 11] = [
+const FORBIDDEN_WORDS: [&str; 11] = [
     "!",
     "must",
     "never give up",
@@ -28,27 +28,27 @@ const FORBIDDEN: [&str; 11] = [
     "please",
 ];
 
-fn repository(path: &str) -> PathBuf {
+fn repository_path(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }
 
-fn json(path: &str) -> Value {
-    serde_json::from_slice(&fs::read(repository(path)).unwrap()).unwrap()
+fn read_json(path: &str) -> Value {
+    serde_json::from_slice(&fs::read(repository_path(path)).unwrap()).unwrap()
 }
 
-fn hooks() -> Value {
-    json("plugin/hooks/hooks.json")["hooks"].take()
+fn plugin_hooks() -> Value {
+    read_json("plugin/hooks/hooks.json")["hooks"].take()
 }
 
 /// The SessionStart command that reports a missing program.
-fn notice() -> String {
-    hooks()["SessionStart"][1]["hooks"][0]["command"].as_str().unwrap().to_owned()
+fn missing_program_command() -> String {
+    plugin_hooks()["SessionStart"][1]["hooks"][0]["command"].as_str().unwrap().to_owned()
 }
 
 #[test]
 fn the_marketplace_lists_the_plugin_with_matching_metadata() {
-    let market = json(".claude-plugin/marketplace.json");
-    let plugin = json("plugin/.claude-plugin/plugin.json");
+    let market = read_json(".claude-plugin/marketplace.json");
+    let plugin = read_json("plugin/.claude-plugin/plugin.json");
     assert_eq!(market["plugins"].as_array().unwrap().len(), 1);
     let entry = &market["plugins"][0];
     assert_eq!(
@@ -64,7 +64,7 @@ fn the_marketplace_lists_the_plugin_with_matching_metadata() {
 
 #[test]
 fn every_event_is_registered_with_the_hook_command_and_its_timeout() {
-    let hooks = hooks();
+    let hooks = plugin_hooks();
     let program = RalphProgram::from_path(Path::new("/ralph")).unwrap();
     let choice =
         RegistrationChoice { extent: HookExtent::Full, warming: GateWarming::Off, gates_ms: 0 };
@@ -82,11 +82,11 @@ fn every_event_is_registered_with_the_hook_command_and_its_timeout() {
 }
 
 /// Runs a command as the client does, without the sandbox's environment.
-fn by_shell(sandbox: &Sandbox, command: &str, stdin: &str) -> crate::sandbox::Ended {
+fn run_in_shell(sandbox: &Sandbox, command: &str, stdin: &str) -> crate::sandbox::CommandOutcome {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", command]).env_clear().env("HOME", sandbox.home());
     shell.env("PATH", "/usr/bin:/bin").current_dir(sandbox.project());
-    ended(&mut shell, stdin.as_bytes())
+    run_command(&mut shell, stdin.as_bytes())
 }
 
 /// Without the program the hooks do nothing, and the start of a session reports that it is missing.
@@ -94,9 +94,9 @@ fn by_shell(sandbox: &Sandbox, command: &str, stdin: &str) -> crate::sandbox::En
 fn without_the_program_only_session_start_prints_a_notice() {
     let sandbox = Sandbox::new();
     let stop = sandbox.stop_event(SESSION, "");
-    let quiet = by_shell(&sandbox, program_link::PLUGIN_HOOK_COMMAND, &stop);
+    let quiet = run_in_shell(&sandbox, program_link::PLUGIN_HOOK_COMMAND, &stop);
     assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (Some(0), "", ""));
-    let reported = by_shell(&sandbox, &notice(), "{}");
+    let reported = run_in_shell(&sandbox, &missing_program_command(), "{}");
     assert_eq!((reported.code, reported.stderr.as_str()), (Some(0), ""));
     insta::assert_snapshot!(reported.stdout.trim_end(), @r#"{"systemMessage": "ralph: the plugin is installed, but the program is not, so no session is held. In a checkout of ralph, run `cargo install --path crates/ralph`, then `ralph init --plugin`"}"#);
 }
@@ -107,24 +107,24 @@ fn with_the_program_the_plugin_holds_a_session() {
     let home = RalphHome::new(sandbox.home().join(".ralph"));
     program_link::refresh_link(&home, Path::new(env!("CARGO_BIN_EXE_ralph"))).unwrap();
     let stop = sandbox.stop_event(SESSION, "");
-    let free = by_shell(&sandbox, program_link::PLUGIN_HOOK_COMMAND, &stop);
+    let free = run_in_shell(&sandbox, program_link::PLUGIN_HOOK_COMMAND, &stop);
     assert_eq!((free.code, free.stdout.as_str(), free.stderr.as_str()), (Some(0), "", ""));
-    sandbox.start(["--goal-file", "-", "--completion-promise", "DONE"]);
-    let held = by_shell(&sandbox, program_link::PLUGIN_HOOK_COMMAND, &stop);
+    sandbox.start_run(["--goal-file", "-", "--completion-promise", "DONE"]);
+    let held = run_in_shell(&sandbox, program_link::PLUGIN_HOOK_COMMAND, &stop);
     assert!(held.is_block(), "{held}");
-    let quiet = by_shell(&sandbox, &notice(), "{}");
+    let quiet = run_in_shell(&sandbox, &missing_program_command(), "{}");
     assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (Some(0), "", ""));
 }
 
 /// The front matter as key-value pairs, and the body.
-fn parts(text: &str) -> (Vec<(&str, &str)>, &str) {
+fn split_front_matter(text: &str) -> (Vec<(&str, &str)>, &str) {
     let (front, body) = text.strip_prefix("---\n").unwrap().split_once("\n---\n\n").unwrap();
     (front.lines().map(|line| line.split_once(": ").unwrap()).collect(), body)
 }
 
 #[test]
 fn init_installs_every_command_of_the_plugin() {
-    let mut there: Vec<String> = fs::read_dir(repository("plugin/commands"))
+    let mut there: Vec<String> = fs::read_dir(repository_path("plugin/commands"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
@@ -136,7 +136,7 @@ fn init_installs_every_command_of_the_plugin() {
     named.sort();
     assert_eq!(named, there);
     for (path, text) in slash_commands::COMMAND_FILES {
-        let file = repository("plugin/commands").join(path.rsplit('/').next().unwrap());
+        let file = repository_path("plugin/commands").join(path.rsplit('/').next().unwrap());
         assert_eq!(*text, fs::read_to_string(file).unwrap(), "{path}");
     }
 }
@@ -146,7 +146,7 @@ fn init_installs_every_command_of_the_plugin() {
 fn every_slash_command_is_known_and_only_for_people() {
     for (path, text) in slash_commands::COMMAND_FILES {
         let typed = format!("/{} x", path.trim_end_matches(".md").replace('/', ":"));
-        let (front, body) = parts(text);
+        let (front, body) = split_front_matter(text);
         let keys: Vec<_> = front.iter().map(|(key, _)| *key).collect();
         assert_eq!(keys[0], "description", "{path}");
         let is_refused = front.contains(&("disable-model-invocation", "true"));
@@ -182,7 +182,7 @@ fn command_texts_are_short_and_plain() {
         let length = text.chars().count();
         assert!(length <= 1_500, "{path} has {length} characters");
         let lower = text.to_lowercase();
-        for word in FORBIDDEN {
+        for word in FORBIDDEN_WORDS {
             assert!(!lower.contains(&word.to_lowercase()), "{path} contains `{word}`");
         }
         assert!(

@@ -1,11 +1,11 @@
 //! `ralph config`: the effective policy, the origin of its values, errors in policy files, and the generated reference.
 
-use crate::sandbox::{Sandbox, ended, write_at};
+use crate::sandbox::{Sandbox, run_command, write_file};
 use insta::assert_snapshot;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-const POLICY: &str = r#"
+const SAMPLE_POLICY: &str = r#"
 [run]
 max_iterations = 40
 
@@ -22,13 +22,13 @@ set = { LANG = "C" }
 #[test]
 fn config_explains_the_origin_of_every_value() {
     let sandbox = Sandbox::new();
-    sandbox.write("ralph.toml", POLICY);
-    write_at(
+    sandbox.write("ralph.toml", SAMPLE_POLICY);
+    write_file(
         &sandbox.ralph_home("config.toml"),
         "run.max_cost_usd = 5\nprotect.paths = ['ci/**']\n",
     );
     let explained = sandbox.ralph(["config", "--explain"]);
-    assert_snapshot!(sandbox.tidy(&explained.to_string()), @r#"
+    assert_snapshot!(sandbox.normalize(&explained.to_string()), @r#"
     exit 0
     --- stdout
     run.max_iterations = 40                     ralph.toml:3
@@ -82,7 +82,7 @@ fn config_explains_the_origin_of_every_value() {
     notify.on = ["verified", "claimed", "exhausted", "stuck", "needs_human", "needs_review", "gate_broken", "rate_limited", "overridden", "crashed"]   default
     "#);
     let whole = sandbox.ralph(["config"]);
-    assert_snapshot!(sandbox.tidy(&whole.to_string()), @r#"
+    assert_snapshot!(sandbox.normalize(&whole.to_string()), @r#"
     exit 0
     --- stdout
     [run]
@@ -140,8 +140,8 @@ fn config_explains_the_origin_of_every_value() {
     "#);
     let printed = sandbox.ralph(["config", "--json"]);
     let json: Value = serde_json::from_str(&printed.stdout).unwrap();
-    assert_snapshot!(sandbox.tidy(&serde_json::to_string(&json["policy"]).unwrap()), @r#"{"baseline":"block","change":"required","environment":{"pass":[],"set":[["LANG","C"]]},"gates":[{"command":{"argv":["npx","vitest","run"]},"cwd":"","env":[],"min_complexity":0,"min_tests":"some","name":"tests","on":["stop"],"paths":[],"report":"text","rerun":"tests","stage":"correctness","timeout_ms":600000,"weight":"required","when":[]}],"limits":{"handover_at_permille":800,"max_cost_micro_usd":5000000,"max_duration_ms":28800000,"max_iterations":40,"stuck_after":3},"lines":{"exclude":[],"forbid":[],"patterns":[]},"on_tampering":"block","protect":{"paths":["ci/**"]},"tests":{"integrity":"block","paths":[],"red_first":"optional"},"verify":{"checkout":"auto","link":[]}}"#);
-    assert_snapshot!(sandbox.tidy(&serde_json::to_string(&json["origins"][0]).unwrap()), @r#"{"key":"run.max_iterations","layer":"project","line":3,"value":"40"}"#);
+    assert_snapshot!(sandbox.normalize(&serde_json::to_string(&json["policy"]).unwrap()), @r#"{"baseline":"block","change":"required","environment":{"pass":[],"set":[["LANG","C"]]},"gates":[{"command":{"argv":["npx","vitest","run"]},"cwd":"","env":[],"min_complexity":0,"min_tests":"some","name":"tests","on":["stop"],"paths":[],"report":"text","rerun":"tests","stage":"correctness","timeout_ms":600000,"weight":"required","when":[]}],"limits":{"handover_at_permille":800,"max_cost_micro_usd":5000000,"max_duration_ms":28800000,"max_iterations":40,"stuck_after":3},"lines":{"exclude":[],"forbid":[],"patterns":[]},"on_tampering":"block","protect":{"paths":["ci/**"]},"tests":{"integrity":"block","paths":[],"red_first":"optional"},"verify":{"checkout":"auto","link":[]}}"#);
+    assert_snapshot!(sandbox.normalize(&serde_json::to_string(&json["origins"][0]).unwrap()), @r#"{"key":"run.max_iterations","layer":"project","line":3,"value":"40"}"#);
 
     // The printed policy parses to the same policy.
     sandbox.write("ralph.toml", &whole.stdout);
@@ -157,8 +157,8 @@ fn policy_errors_are_shown_with_their_location() {
         "ralph.toml",
         "[run]\nmax_iteration = 3\n\n[[gate]]\nname = \"tests\"\nrun = \"npm test\"\ntimout = \"5m\"\n",
     );
-    write_at(&sandbox.ralph_home("config.toml"), "[run]\nbaseline = true\n");
-    assert_snapshot!(sandbox.tidy(&sandbox.ralph(["config"]).to_string()), @r#"
+    write_file(&sandbox.ralph_home("config.toml"), "[run]\nbaseline = true\n");
+    assert_snapshot!(sandbox.normalize(&sandbox.ralph(["config"]).to_string()), @r#"
     exit 1
     --- stderr
     error: `run.baseline` cannot be `true`
@@ -196,7 +196,7 @@ fn policy_errors_are_shown_with_their_location() {
     error: 4 problems in the policy
       hint: `ralph config --schema` describes every key
     "#);
-    assert_snapshot!(sandbox.tidy(&sandbox.ralph(["trust"]).to_string()), @r#"
+    assert_snapshot!(sandbox.normalize(&sandbox.ralph(["trust"]).to_string()), @r#"
     exit 1
     --- stderr
     error: `run.baseline` cannot be `true`
@@ -242,12 +242,12 @@ fn an_unreadable_policy_is_reported_with_a_hint() {
     let sandbox = Sandbox::new();
     sandbox.write("ralph.toml", "");
     sandbox.write(".ralph.toml", "");
-    shown.push_str(&sandbox.tidy(&sandbox.ralph(["config"]).stderr));
+    shown.push_str(&sandbox.normalize(&sandbox.ralph(["config"]).stderr));
     std::fs::remove_file(sandbox.project().join(".ralph.toml")).unwrap();
     std::fs::remove_file(sandbox.project().join("ralph.toml")).unwrap();
     std::os::unix::fs::symlink("/etc/hostname", sandbox.project().join("ralph.toml")).unwrap();
-    shown.push_str(&sandbox.tidy(&sandbox.ralph(["config"]).stderr));
-    shown.push_str(&sandbox.tidy(&sandbox.ralph(["config", "--project", "nowhere"]).stderr));
+    shown.push_str(&sandbox.normalize(&sandbox.ralph(["config"]).stderr));
+    shown.push_str(&sandbox.normalize(&sandbox.ralph(["config", "--project", "nowhere"]).stderr));
     assert_snapshot!(shown, @"
     error: `$ROOT/project` has both `ralph.toml` and `.ralph.toml`
       hint: keep `ralph.toml` and delete `.ralph.toml`, or the other way rounderror: `$ROOT/project/ralph.toml` is a symbolic link to a file outside the project
@@ -266,7 +266,7 @@ fn a_hostile_policy_file_is_escaped() {
         format!("'\u{202e}a\u{200b}' = 1 # \t\u{9b}31m\n'{long}' = 1\nrun.baseline = \"{long}\"\n"),
     );
     let refused = sandbox.ralph(["config"]);
-    assert_snapshot!(sandbox.tidy(&refused.to_string()), @r#"
+    assert_snapshot!(sandbox.normalize(&refused.to_string()), @r#"
     exit 1
     --- stderr
     error: unknown key `a`
@@ -299,19 +299,19 @@ fn a_hostile_policy_file_is_escaped() {
 
     // Only ralph's own colour codes are printed.
     let mut command = sandbox.command();
-    let coloured = ended(command.arg("config").env("CLICOLOR_FORCE", "1"), b"").stderr;
+    let coloured = run_command(command.arg("config").env("CLICOLOR_FORCE", "1"), b"").stderr;
     assert!(coloured.contains("\u{1b}["));
     let mut command = sandbox.command();
-    let plain = ended(command.arg("config").env("NO_COLOR", "1"), b"").stderr;
+    let plain = run_command(command.arg("config").env("NO_COLOR", "1"), b"").stderr;
     assert!(!plain.contains(['\u{1b}', '\u{202e}', '\u{200b}', '\u{9b}']));
 }
 
-fn docs(name: &str) -> PathBuf {
+fn docs_path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
 }
 
-fn is_current(name: &str, expected: &str) {
-    let path = docs(name);
+fn assert_current(name: &str, expected: &str) {
+    let path = docs_path(name);
     if std::env::var_os("RALPH_GENERATE").is_some() {
         std::fs::write(&path, expected).unwrap();
     }
@@ -324,7 +324,7 @@ fn is_current(name: &str, expected: &str) {
 
 #[test]
 fn the_schema_reference_is_current() {
-    is_current("ralph.schema.json", &Sandbox::new().ralph(["config", "--schema"]).stdout);
+    assert_current("ralph.schema.json", &Sandbox::new().ralph(["config", "--schema"]).stdout);
 }
 
 /// The tables of keys are generated from the schema.
@@ -332,7 +332,7 @@ fn the_schema_reference_is_current() {
 fn the_policy_reference_is_current() {
     let schema = Sandbox::new().ralph(["config", "--schema"]).stdout;
     let schema: Value = serde_json::from_str(&schema).unwrap();
-    let page = std::fs::read_to_string(docs("config.md")).unwrap();
+    let page = std::fs::read_to_string(docs_path("config.md")).unwrap();
     let (text, _) = page.split_once("\n### ").unwrap_or((page.trim_end(), ""));
     let mut page = format!("{}\n", text.trim_end());
     for heading in [
@@ -349,12 +349,12 @@ fn the_policy_reference_is_current() {
         "runner",
         "notify",
     ] {
-        page.push_str(&section(&schema, heading));
+        page.push_str(&reference_section(&schema, heading));
     }
-    is_current("config.md", &page);
+    assert_current("config.md", &page);
 }
 
-fn section(schema: &Value, heading: &str) -> String {
+fn reference_section(schema: &Value, heading: &str) -> String {
     let mut table = schema;
     for name in heading.split('.') {
         table = &table["properties"][name];
@@ -373,13 +373,16 @@ fn section(schema: &Value, heading: &str) -> String {
             None => String::new(),
         };
         let about = key["description"].as_str().unwrap();
-        rows.push_str(&format!("| `{name}` | {} | {default} | {about} |\n", what(key)));
+        rows.push_str(&format!(
+            "| `{name}` | {} | {default} | {about} |\n",
+            value_description(key)
+        ));
     }
     format!("\n### `{title}`\n\n{about}\n\n| key | value | default | |\n|---|---|---|---|\n{rows}")
 }
 
 /// A short description of the values a key accepts.
-fn what(key: &Value) -> String {
+fn value_description(key: &Value) -> String {
     let choices = |key: &Value| {
         let choices = key["enum"].as_array()?.iter();
         Some(
@@ -410,7 +413,7 @@ fn what(key: &Value) -> String {
 #[test]
 fn the_example_in_the_reference_is_valid() {
     let sandbox = Sandbox::new();
-    let page = std::fs::read_to_string(docs("config.md")).unwrap();
+    let page = std::fs::read_to_string(docs_path("config.md")).unwrap();
     let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
     sandbox.write("ralph.toml", example);
     let read = sandbox.ralph(["config", "--json"]);

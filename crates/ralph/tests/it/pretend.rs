@@ -18,17 +18,17 @@ use std::time::Duration;
 
 const RECORDINGS: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/hosts/claude-code/2.1.325/stream");
-const PATIENCE: Duration = Duration::from_secs(20);
-const BYPASS: [&str; 2] = ["--permission-mode", "bypassPermissions"];
+const LINE_TIMEOUT: Duration = Duration::from_secs(20);
+const BYPASS_PERMISSIONS: [&str; 2] = ["--permission-mode", "bypassPermissions"];
 
 /// A running `ralph pretend` process, and the stream-JSON connection to it.
-struct Driven {
+struct PretendProcess {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<Value>,
 }
 
-impl Driven {
+impl PretendProcess {
     fn start(sandbox: &Sandbox, env: &[(&str, &str)], args: &[&str]) -> Self {
         let mut command = sandbox.command();
         let fixed = ["pretend", "--scenario", "scenario.toml", "--position", "position.json", "--"];
@@ -50,36 +50,36 @@ impl Driven {
         Self { stdin: child.stdin.take(), child, lines }
     }
 
-    fn say(&mut self, line: &Value) {
+    fn send(&mut self, line: &Value) {
         // A client scripted to crash may be gone already.
         drop(writeln!(self.stdin.as_mut().unwrap(), "{line}"));
     }
 
-    fn prompt(&mut self, text: &str) {
-        self.say(&json!({"type": "user", "message": {"role": "user", "content": text}}));
+    fn send_prompt(&mut self, text: &str) {
+        self.send(&json!({"type": "user", "message": {"role": "user", "content": text}}));
     }
 
-    fn hear(&self) -> Option<Value> {
-        self.lines.recv_timeout(PATIENCE).ok()
+    fn receive(&self) -> Option<Value> {
+        self.lines.recv_timeout(LINE_TIMEOUT).ok()
     }
 
     /// Answers every callback with `{}` until the turn ends, then returns its result.
-    fn result(&mut self) -> Option<Value> {
+    fn turn_result(&mut self) -> Option<Value> {
         loop {
-            let line = self.hear()?;
+            let line = self.receive()?;
             if line["type"] == "result" {
                 return Some(line);
             }
             if line["type"] == "control_request" {
                 let id = &line["request_id"];
                 let response = json!({"subtype": "success", "request_id": id, "response": {}});
-                self.say(&json!({"type": "control_response", "response": response}));
+                self.send(&json!({"type": "control_response", "response": response}));
             }
         }
     }
 
     /// Closes stdin and waits. Returns the exit status and stderr.
-    fn end(mut self) -> (String, String) {
+    fn close(mut self) -> (String, String) {
         drop(self.stdin.take());
         let mut stderr = String::new();
         for line in BufReader::new(self.child.stderr.take().unwrap()).lines() {
@@ -90,12 +90,12 @@ impl Driven {
 }
 
 /// Arguments and environment with which the client of a recording was started.
-fn started(name: &str) -> (Vec<&'static str>, Vec<(&'static str, &'static str)>) {
+fn launch_options(name: &str) -> (Vec<&'static str>, Vec<(&'static str, &'static str)>) {
     let mut args: Vec<&str> = match name {
         "permission-nobody" => Vec::new(),
         "permission-allowed" | "permission-denied" => vec!["--permission-prompt-tool", "stdio"],
         "permission-dont-ask" => vec!["--permission-mode", "dontAsk"],
-        _ => BYPASS.to_vec(),
+        _ => BYPASS_PERMISSIONS.to_vec(),
     };
     args.extend::<&[&str]>(match name {
         "max-turns" => &["--max-turns", "2"],
@@ -112,7 +112,7 @@ fn started(name: &str) -> (Vec<&'static str>, Vec<(&'static str, &'static str)>)
 }
 
 /// A scenario with the answers of the recording's model.
-fn script(lines: &[Value], sandbox: &Sandbox) -> String {
+fn recorded_scenario(lines: &[Value], sandbox: &Sandbox) -> String {
     let mut turns: Vec<(String, ScriptedTurn)> = Vec::new();
     let mut attributed = 0;
     for line in lines.iter().filter(|line| line["from"] == "client").map(|line| &line["line"]) {
@@ -142,7 +142,7 @@ fn script(lines: &[Value], sandbox: &Sandbox) -> String {
         } else if line["is_api_error_message"] == true {
             turns.push((
                 id.to_owned(),
-                ScriptedTurn { error: Some(error(line)), ..ScriptedTurn::default() },
+                ScriptedTurn { error: Some(api_error(line)), ..ScriptedTurn::default() },
             ));
         } else if line["type"] == "assistant" {
             if turns.last().is_none_or(|(last, _)| last != id) {
@@ -165,7 +165,7 @@ fn script(lines: &[Value], sandbox: &Sandbox) -> String {
 }
 
 /// Recovers the API's error from the message that the client made of it.
-fn error(line: &Value) -> ScriptedApiError {
+fn api_error(line: &Value) -> ScriptedApiError {
     let text = line["message"]["content"][0]["text"].as_str().unwrap();
     let before = ["API Error: 500 ", "API Error: 529 ", "API Error: 401 ", "(429) · "];
     let rest = before.iter().find_map(|before| text.split_once(before)).map_or("", |parts| parts.1);
@@ -179,7 +179,7 @@ fn error(line: &Value) -> ScriptedApiError {
 }
 
 /// Removes fields that differ from one process to the next, and fields that the fake client does not send.
-fn tidy(line: &Value, sandbox: &Sandbox) -> Value {
+fn normalize_line(line: &Value, sandbox: &Sandbox) -> Value {
     const LEFT_OUT: [&str; 14] = [
         "uuid",
         "timestamp",
@@ -204,20 +204,20 @@ fn tidy(line: &Value, sandbox: &Sandbox) -> Value {
                     let is_sum = matches!(name.as_str(), "total_cost_usd" | "costUSD");
                     let value = match value.as_f64().filter(|_| is_sum) {
                         Some(sum) => json!(format!("{sum:.6}")),
-                        None => tidy(value, sandbox),
+                        None => normalize_line(value, sandbox),
                     };
                     (name.clone(), value)
                 })
                 .collect(),
             )
         }
-        Value::Array(values) => values.iter().map(|value| tidy(value, sandbox)).collect(),
-        Value::String(text) => json!(tidy_text(text, sandbox)),
+        Value::Array(values) => values.iter().map(|value| normalize_line(value, sandbox)).collect(),
+        Value::String(text) => json!(normalize_text(text, sandbox)),
         Value::Null | Value::Bool(_) | Value::Number(_) => line.clone(),
     }
 }
 
-fn tidy_text(text: &str, sandbox: &Sandbox) -> String {
+fn normalize_text(text: &str, sandbox: &Sandbox) -> String {
     let project = sandbox.project().to_str().unwrap();
     let slug: String =
         project.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
@@ -245,13 +245,13 @@ static PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
 
 /// Collects the differences between two lines. Lines that describe the client itself may lack fields of the real ones,
 /// but must not have additional ones.
-fn differences(place: &str, ours: &Value, real: &Value, found: &mut Vec<String>) {
+fn collect_differences(place: &str, ours: &Value, real: &Value, found: &mut Vec<String>) {
     let is_part = place.starts_with("init") || place.starts_with("initialized");
     match (ours, real) {
         (Value::Object(less), Value::Object(more)) => {
             for (name, value) in less {
                 let real = more.get(name).unwrap_or(&Value::Null);
-                differences(&format!("{place}.{name}"), value, real, found);
+                collect_differences(&format!("{place}.{name}"), value, real, found);
             }
             let missing = more.keys().filter(|name| !is_part && !less.contains_key(*name));
             found.extend(missing.map(|name| format!("{place}.{name} is missing")));
@@ -260,7 +260,7 @@ fn differences(place: &str, ours: &Value, real: &Value, found: &mut Vec<String>)
         (Value::String(less), Value::String(_)) if is_part && less.is_empty() => {}
         (Value::Array(less), Value::Array(more)) if less.len() == more.len() => {
             for (at, (ours, real)) in less.iter().zip(more).enumerate() {
-                differences(&format!("{place}[{at}]"), ours, real, found);
+                collect_differences(&format!("{place}[{at}]"), ours, real, found);
             }
         }
         (ours, real) if ours != real => found.push(format!("{place}: {ours}, not {real}")),
@@ -268,7 +268,7 @@ fn differences(place: &str, ours: &Value, real: &Value, found: &mut Vec<String>)
     }
 }
 
-fn kind(line: &Value) -> String {
+fn line_kind(line: &Value) -> String {
     if line["response"]["response"].get("pid").is_some() {
         return "initialized".to_owned();
     }
@@ -278,14 +278,14 @@ fn kind(line: &Value) -> String {
 }
 
 /// Plays the driver's part of a recording and returns the differences from the real client's lines.
-fn replay(name: &str) -> Vec<String> {
+fn replay_recording(name: &str) -> Vec<String> {
     let text =
         std::fs::read_to_string(Path::new(RECORDINGS).join(format!("{name}.jsonl"))).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let sandbox = Sandbox::named("project");
-    sandbox.write("scenario.toml", script(&lines, &sandbox));
-    let (args, env) = started(name);
-    let mut client = Driven::start(&sandbox, &env, &args);
+    let sandbox = Sandbox::without_git("project");
+    sandbox.write("scenario.toml", recorded_scenario(&lines, &sandbox));
+    let (args, env) = launch_options(name);
+    let mut client = PretendProcess::start(&sandbox, &env, &args);
     let mut ids: BTreeMap<String, Value> = BTreeMap::new();
     let mut found = Vec::new();
     for line in &lines {
@@ -297,14 +297,14 @@ fn replay(name: &str) -> Vec<String> {
             }
             let text = line.to_string();
             let text = text.replace("/home/user/project", sandbox.project().to_str().unwrap());
-            client.say(&serde_json::from_str(&text).unwrap());
+            client.send(&serde_json::from_str(&text).unwrap());
             continue;
         }
-        let Some(ours) = client.hear() else {
-            found.push(format!("{name}: nothing instead of {}", kind(real)));
+        let Some(ours) = client.receive() else {
+            found.push(format!("{name}: nothing instead of {}", line_kind(real)));
             return found;
         };
-        let (actual, wanted) = (kind(&ours), kind(real));
+        let (actual, wanted) = (line_kind(&ours), line_kind(real));
         if actual != wanted {
             found.push(format!("{name}: {actual} instead of {wanted}"));
             return found;
@@ -313,10 +313,15 @@ fn replay(name: &str) -> Vec<String> {
             ids.insert(id.to_owned(), ours["request_id"].clone());
         }
         let mut here = Vec::new();
-        differences(&wanted, &tidy(&ours, &sandbox), &tidy(real, &sandbox), &mut here);
+        collect_differences(
+            &wanted,
+            &normalize_line(&ours, &sandbox),
+            &normalize_line(real, &sandbox),
+            &mut here,
+        );
         found.extend(here.into_iter().map(|difference| format!("{name}: {difference}")));
     }
-    client.end();
+    client.close();
     found
 }
 
@@ -328,7 +333,7 @@ fn output_matches_every_recording_of_the_real_client() {
         .collect();
     names.sort();
     assert!(names.len() > 25);
-    let found = names.iter().flat_map(|name| replay(name));
+    let found = names.iter().flat_map(|name| replay_recording(name));
     insta::assert_snapshot!(found.collect::<Vec<_>>().join("\n"), @"");
 }
 
@@ -362,13 +367,17 @@ hang = "answer"
 /// The processes that a runner starts one after the other share one script: each continues at the recorded position.
 #[test]
 fn the_next_process_continues_the_session_after_a_crash() {
-    let sandbox = Sandbox::named("project");
+    let sandbox = Sandbox::without_git("project");
     sandbox.write("scenario.toml", SCRIPT);
     let id = "5999882c-e786-462c-84d4-07d1c65b5e76";
     let mut story = Vec::new();
     for session in ["--session-id", "--session-id", "--resume", "--resume", "--resume"] {
-        let mut client = Driven::start(&sandbox, &[], &[&BYPASS[..], &[session, id]].concat());
-        client.say(&json!({
+        let mut client = PretendProcess::start(
+            &sandbox,
+            &[],
+            &[&BYPASS_PERMISSIONS[..], &[session, id]].concat(),
+        );
+        client.send(&json!({
             "type": "control_request",
             "request_id": "1",
             "request": {
@@ -376,11 +385,11 @@ fn the_next_process_continues_the_session_after_a_crash() {
                 "hooks": {"Stop": [{"hookCallbackIds": ["stop"]}]},
             },
         }));
-        client.prompt("go on");
-        let result = client.result().map_or(Value::Null, |result| {
+        client.send_prompt("go on");
+        let result = client.turn_result().map_or(Value::Null, |result| {
             json!([result["result"], result["total_cost_usd"], result["result_index"]])
         });
-        let (status, stderr) = client.end();
+        let (status, stderr) = client.close();
         story.push(format!("{session}: {result}, {status} {stderr}"));
     }
     let made = std::fs::read_to_string(sandbox.project().join("made.txt")).unwrap();
@@ -398,12 +407,12 @@ fn the_next_process_continues_the_session_after_a_crash() {
 #[test]
 fn signals_end_it_like_the_real_client() {
     let mut story = Vec::new();
-    let sandbox = Sandbox::named("project");
+    let sandbox = Sandbox::without_git("project");
     let script = SCRIPT.split("agent = \"four\"").nth(1).unwrap();
     sandbox.write("scenario.toml", format!("only = \"pretend\"\n{script}"));
     for (signal, name) in [(Signal::INT, "SIGINT"), (Signal::TERM, "SIGTERM")] {
-        let mut client = Driven::start(&sandbox, &[], &BYPASS);
-        client.say(&json!({
+        let mut client = PretendProcess::start(&sandbox, &[], &BYPASS_PERMISSIONS);
+        client.send(&json!({
             "type": "control_request",
             "request_id": "1",
             "request": {
@@ -411,24 +420,25 @@ fn signals_end_it_like_the_real_client() {
                 "hooks": {"SessionEnd": [{"hookCallbackIds": ["end"], "timeout": 1}]},
             },
         }));
-        client.prompt("go on");
-        while client.hear().is_some_and(|line| line["subtype"] != "init") {}
+        client.send_prompt("go on");
+        while client.receive().is_some_and(|line| line["subtype"] != "init") {}
         if name == "SIGINT" {
-            while client.hear().is_some_and(|line| line["message"]["content"][0]["name"] != "Bash")
-            {
-            }
+            while client
+                .receive()
+                .is_some_and(|line| line["message"]["content"][0]["name"] != "Bash")
+            {}
         }
         kill_process(Pid::from_child(&client.child), signal).unwrap();
         let mut lines = Vec::new();
-        while let Some(line) = client.hear() {
+        while let Some(line) = client.receive() {
             let reason = line["terminal_reason"].as_str().unwrap_or_default();
-            lines.push(format!("{} {reason}", kind(&line)).trim_end().to_owned());
+            lines.push(format!("{} {reason}", line_kind(&line)).trim_end().to_owned());
             if line["type"] == "control_request" {
                 let response = json!({"subtype": "success", "request_id": line["request_id"]});
-                client.say(&json!({"type": "control_response", "response": response}));
+                client.send(&json!({"type": "control_response", "response": response}));
             }
         }
-        story.push(format!("{name}: {}, {}", lines.join(", "), client.end().0));
+        story.push(format!("{name}: {}, {}", lines.join(", "), client.close().0));
     }
     insta::assert_snapshot!(story.join("\n"), @"
     SIGINT: user, user, error_during_execution aborted_tools, end, exit status: 0

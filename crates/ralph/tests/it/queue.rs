@@ -1,6 +1,8 @@
 //! `ralph run --queue`: runs in real work trees, each with a fake client.
 
-use crate::sandbox::{Ended, Sandbox, ended, eventually, program, spawn, write_at};
+use crate::sandbox::{
+    CommandOutcome, Sandbox, eventually, run_command, spawn_with_input, write_file, write_program,
+};
 use insta::assert_snapshot;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -8,30 +10,30 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output};
 
-const POLICY: &str = "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"tests.sh\"]\n";
-const TESTS: &str = "test ! -e broken || { echo 'broken is there'; exit 1; }\n";
+const TESTS_POLICY: &str = "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"tests.sh\"]\n";
+const TESTS_SCRIPT: &str = "test ! -e broken || { echo 'broken is there'; exit 1; }\n";
 
 /// A project with an approved policy, and an agent program that plays the scenario named like its `--model`.
-struct Scene {
+struct QueueSandbox {
     sandbox: Sandbox,
 }
 
-impl Scene {
+impl QueueSandbox {
     fn new() -> Self {
         let sandbox = Sandbox::new();
-        sandbox.write("ralph.toml", POLICY);
-        sandbox.write("tests.sh", TESTS);
+        sandbox.write("ralph.toml", TESTS_POLICY);
+        sandbox.write("tests.sh", TESTS_SCRIPT);
         sandbox.commit();
-        sandbox.trust();
+        sandbox.approve_policy();
         Self { sandbox }
     }
 
     /// Writes the scenarios, by model name, and the agent program, which runs the shell code `first` before the client.
-    fn agent(&self, scenarios: &[(&str, &str)], first: &str) {
+    fn write_agent(&self, scenarios: &[(&str, &str)], first: &str) {
         let root = self.sandbox.root();
         for (name, steps) in scenarios {
             let text = format!("name = \"{name}\"\n[[step]]\nperson = \"go\"\n{steps}");
-            write_at(&root.join(format!("{name}.toml")), text);
+            write_file(&root.join(format!("{name}.toml")), text);
         }
         let script = format!(
             "#!/bin/sh\nfor word in \"$@\"; do [ \"$last\" = --model ] && model=$word; last=$word; done\n\
@@ -39,11 +41,11 @@ impl Scene {
             ralph = env!("CARGO_BIN_EXE_ralph"),
             root = root.display(),
         );
-        program(&root.join("agent"), &script);
+        write_program(&root.join("agent"), &script);
     }
 
-    fn queue(&self, text: &str) {
-        write_at(&self.sandbox.root().join("queue.toml"), text);
+    fn write_queue(&self, text: &str) {
+        write_file(&self.sandbox.root().join("queue.toml"), text);
     }
 
     fn command(&self, args: &[&str]) -> Command {
@@ -53,26 +55,26 @@ impl Scene {
         command
     }
 
-    fn run(&self, args: &[&str]) -> Ended {
-        ended(&mut self.command(&[&["--queue", "../queue.toml"], args].concat()), b"")
+    fn run_queue(&self, args: &[&str]) -> CommandOutcome {
+        run_command(&mut self.command(&[&["--queue", "../queue.toml"], args].concat()), b"")
     }
 
-    fn start(&self, args: &[&str]) -> Child {
-        spawn(&mut self.command(&[&["--queue", "../queue.toml"], args].concat()), b"")
+    fn spawn_queue(&self, args: &[&str]) -> Child {
+        spawn_with_input(&mut self.command(&[&["--queue", "../queue.toml"], args].concat()), b"")
     }
 
-    fn go_on(&self) -> Ended {
-        let id = self.directory();
+    fn resume_queue(&self) -> CommandOutcome {
+        let id = self.queue_dir();
         let id = id.file_name().unwrap().to_str().unwrap();
         self.sandbox.ralph(["run", "--resume", id])
     }
 
-    fn directory(&self) -> PathBuf {
+    fn queue_dir(&self) -> PathBuf {
         fs::read_dir(self.sandbox.ralph_home("queues")).unwrap().next().unwrap().unwrap().path()
     }
 
     /// Kind and content of each entry in the queue's record.
-    fn record(&self) -> Vec<(String, Value)> {
+    fn read_record(&self) -> Vec<(String, Value)> {
         let Ok(mut all) = fs::read_dir(self.sandbox.ralph_home("queues")) else {
             return Vec::new();
         };
@@ -87,28 +89,28 @@ impl Scene {
     }
 
     fn runs_of(&self, task: &str) -> Vec<String> {
-        let record = self.record();
+        let record = self.read_record();
         let of = record.iter().filter(|(kind, entry)| kind == "runs" && entry["task"] == task);
         of.map(|(_, entry)| entry["run"].as_str().unwrap().to_string()).collect()
     }
 
-    fn starts(&self, task: &str) -> usize {
-        let record = self.record();
+    fn start_count(&self, task: &str) -> usize {
+        let record = self.read_record();
         record.iter().filter(|(kind, entry)| kind == "started" && entry["task"] == task).count()
     }
 
     /// Waits for a file that the agent creates.
-    fn wait_for(&self, name: &str) {
+    fn wait_for_file(&self, name: &str) {
         let path = self.sandbox.root().join(name);
         eventually(|| path.exists().then_some(()));
     }
 
-    fn allow(&self, name: &str) {
-        write_at(&self.sandbox.root().join(name), "");
+    fn create_file(&self, name: &str) {
+        write_file(&self.sandbox.root().join(name), "");
     }
 
     /// The commit subjects of the branch, newest first.
-    fn subjects(&self) -> Vec<String> {
+    fn commit_subjects(&self) -> Vec<String> {
         let output: Output = Command::new("git")
             .args(["log", "--format=%s", "main"])
             .current_dir(self.sandbox.project())
@@ -117,20 +119,20 @@ impl Scene {
         String::from_utf8(output.stdout).unwrap().lines().map(str::to_string).collect()
     }
 
-    fn tidy(&self, text: &str) -> String {
-        let text = self.sandbox.tidy(text);
-        let text = mask(&text, r"\bq[0-9a-f]{7}\b", "[queue]");
-        let text = mask(&text, r"as [0-9a-f]{10}", "as [commit]");
-        let text = mask(&text, r"diff [0-9a-f]{10}\b", "diff [commit]");
-        let text = mask(&text, r"[0-9a-f]{40}", "[commit]");
-        let text = mask(&text, r" +\$[0-9.]+", " $X");
-        let text = mask(&text, r", \d+ (ms|s), ", ", [time], ");
+    fn normalize(&self, text: &str) -> String {
+        let text = self.sandbox.normalize(text);
+        let text = mask_pattern(&text, r"\bq[0-9a-f]{7}\b", "[queue]");
+        let text = mask_pattern(&text, r"as [0-9a-f]{10}", "as [commit]");
+        let text = mask_pattern(&text, r"diff [0-9a-f]{10}\b", "diff [commit]");
+        let text = mask_pattern(&text, r"[0-9a-f]{40}", "[commit]");
+        let text = mask_pattern(&text, r" +\$[0-9.]+", " $X");
+        let text = mask_pattern(&text, r", \d+ (ms|s), ", ", [time], ");
         // Line breaks depend on the length of the temporary directory's name.
-        mask(&text, r"\n {8}", " ")
+        mask_pattern(&text, r"\n {8}", " ")
     }
 
     /// Command lines of processes that this sandbox started and that still run.
-    fn left(&self) -> Vec<String> {
+    fn leftover_processes(&self) -> Vec<String> {
         let mark = self.sandbox.root().display().to_string();
         let processes = fs::read_dir("/proc").unwrap().flatten();
         let lines = processes.filter_map(|process| {
@@ -143,17 +145,17 @@ impl Scene {
     }
 }
 
-fn mask(text: &str, pattern: &str, with: &str) -> String {
+fn mask_pattern(text: &str, pattern: &str, with: &str) -> String {
     regex::Regex::new(pattern).unwrap().replace_all(text, regex::NoExpand(with)).into_owned()
 }
 
-fn writes(file: &str, text: &str) -> String {
+fn writing_steps(file: &str, text: &str) -> String {
     format!(
         "[[step]]\nagent = \"I do it.\"\ntools = [{{ write = \"{file}\", text = \"{text}\\n\" }}]\n[[step]]\nagent = \"It is done.\"\n"
     )
 }
 
-fn task(name: &str, more: &str) -> String {
+fn task_toml(name: &str, more: &str) -> String {
     format!("[[task]]\nname = \"{name}\"\ngoal = \"Write {name}.\"\nmodel = \"{name}\"\n{more}\n")
 }
 
@@ -161,27 +163,27 @@ fn task(name: &str, more: &str) -> String {
 /// have landed, and landed tasks are not repeated.
 #[test]
 fn a_failed_task_is_parked_and_independent_tasks_land() {
-    let scene = Scene::new();
+    let scene = QueueSandbox::new();
     let uses_a = "[[step]]\nagent = \"I go on.\"\ntools = [{ edit = \"a.txt\", old = \"a\", new = \"b\" }]\n[[step]]\nagent = \"It is done.\"\n";
-    scene.agent(
+    scene.write_agent(
         &[
-            ("a", &writes("a.txt", "a")),
+            ("a", &writing_steps("a.txt", "a")),
             ("b", uses_a),
-            ("c", &writes("broken", "c")),
+            ("c", &writing_steps("broken", "c")),
             ("d", "[[step]]\nagent = \"x\"\n"),
         ],
         "",
     );
     let tasks = [
-        task("b", "after = [\"a\"]"),
-        task("a", ""),
-        task("c", "max_iterations = 2"),
-        task("d", "after = [\"c\", \"b\"]"),
+        task_toml("b", "after = [\"a\"]"),
+        task_toml("a", ""),
+        task_toml("c", "max_iterations = 2"),
+        task_toml("d", "after = [\"c\", \"b\"]"),
     ];
-    scene.queue(&tasks.concat());
-    let ended = scene.run(&["--quiet"]);
+    scene.write_queue(&tasks.concat());
+    let ended = scene.run_queue(&["--quiet"]);
     assert_eq!(ended.stderr, "", "{ended}");
-    assert_snapshot!(scene.tidy(&format!("{}exit {:?}", ended.stdout, ended.code)), @"
+    assert_snapshot!(scene.normalize(&format!("{}exit {:?}", ended.stdout, ended.code)), @"
     ✓ b  [run]  landed $X
     ✓ a  [run]  landed $X
     ✗ c  [run]  exhausted $X all 2 iterations are used up, 1 not met
@@ -191,33 +193,36 @@ fn a_failed_task_is_parked_and_independent_tasks_land() {
     next    `ralph run --resume [queue]` continues with what is left a run that has ended is not repeated: change the goal or limits of its task to start another
     exit Some(2)
     ");
-    assert_eq!(scene.subjects(), ["Write b.", "Write a.", "c", "c"]);
+    assert_eq!(scene.commit_subjects(), ["Write b.", "Write a.", "c", "c"]);
     assert_eq!(fs::read_to_string(scene.sandbox.project().join("a.txt")).unwrap(), "b\n");
     assert!(!scene.sandbox.project().join("broken").exists());
-    let again = scene.go_on();
+    let again = scene.resume_queue();
     assert_eq!(again.code, Some(2), "{again}");
-    let starts: Vec<_> = ["a", "b", "c", "d"].iter().map(|task| scene.starts(task)).collect();
+    let starts: Vec<_> = ["a", "b", "c", "d"].iter().map(|task| scene.start_count(task)).collect();
     assert_eq!(starts, [1, 1, 1, 0]);
     // With a changed limit the task is tried again.
-    scene.queue(&tasks.concat().replace("max_iterations = 2", "max_iterations = 1"));
-    assert_eq!(scene.run(&["--quiet"]).code, Some(2));
-    let starts: Vec<_> = ["a", "b", "c", "d"].iter().map(|task| scene.starts(task)).collect();
+    scene.write_queue(&tasks.concat().replace("max_iterations = 2", "max_iterations = 1"));
+    assert_eq!(scene.run_queue(&["--quiet"]).code, Some(2));
+    let starts: Vec<_> = ["a", "b", "c", "d"].iter().map(|task| scene.start_count(task)).collect();
     assert_eq!((starts, scene.runs_of("c").len()), (vec![1, 1, 2, 0], 2));
 }
 
 /// R-D1c: on a conflict the branch and the work tree are kept and named, and the task is not done.
 #[test]
 fn a_conflict_keeps_the_work_and_other_tasks_land() {
-    let scene = Scene::new();
+    let scene = QueueSandbox::new();
     let project = scene.sandbox.project().display().to_string();
     let meanwhile = format!(
         "[ $model = x ] && [ ! -e '{project}/same' ] && cd '{project}' && echo mine > same && git add same && \
          git -c user.name=t -c user.email=t@t commit --quiet -m meanwhile && cd \"$OLDPWD\""
     );
-    scene.agent(&[("x", &writes("same", "theirs")), ("y", &writes("y.txt", "y"))], &meanwhile);
-    scene.queue(&[task("x", ""), task("y", "")].concat());
-    let ended = scene.run(&["--quiet", "--parallel", "2"]);
-    assert_snapshot!(scene.tidy(&format!("{}exit {:?}", ended.stdout, ended.code)), @"
+    scene.write_agent(
+        &[("x", &writing_steps("same", "theirs")), ("y", &writing_steps("y.txt", "y"))],
+        &meanwhile,
+    );
+    scene.write_queue(&[task_toml("x", ""), task_toml("y", "")].concat());
+    let ended = scene.run_queue(&["--quiet", "--parallel", "2"]);
+    assert_snapshot!(scene.normalize(&format!("{}exit {:?}", ended.stdout, ended.code)), @"
     ✗ x  [run]  needs_human $X it conflicts with `main` in same; branch `ralph/[run]` and work tree `$ROOT/home/.ralph-worktrees/[run]/project` are kept; see `git -C $ROOT/project diff [commit]...ralph/[run]`
     ✓ y  [run]  landed $X
 
@@ -232,67 +237,71 @@ fn a_conflict_keeps_the_work_and_other_tasks_land() {
     assert_eq!(fs::read_to_string(kept).unwrap(), "theirs\n");
 }
 
-fn waits(name: &str, file: &str, root: &str) -> String {
+fn waiting_steps(name: &str, file: &str, root: &str) -> String {
     format!(
         "[[step]]\nagent = \"I wait.\"\ntools = [{{ run = \"touch '{root}/at-{name}'; until [ -e '{root}/go-{name}' ]; do sleep 0.02; done\" }}]\n{}",
-        writes(file, name)
+        writing_steps(file, name)
     )
 }
 
 /// A killed queue leaves no process behind, and a resume continues its runs.
 #[test]
 fn a_killed_queue_resumes_where_it_was() {
-    killed(Noted::Yes);
+    kill_and_resume_queue(RunRecorded::Yes);
 }
 
 /// The same if the queue was killed after it started a run and before it recorded that.
 #[test]
 fn an_unrecorded_run_is_found_on_resume() {
-    killed(Noted::No);
+    kill_and_resume_queue(RunRecorded::No);
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Noted {
+enum RunRecorded {
     Yes,
     No,
 }
 
-fn killed(noted: Noted) {
-    let scene = Scene::new();
+fn kill_and_resume_queue(noted: RunRecorded) {
+    let scene = QueueSandbox::new();
     let root = scene.sandbox.root().display().to_string();
-    scene.agent(
+    scene.write_agent(
         &[
-            ("a", &writes("a.txt", "a")),
-            ("k", &waits("k", "k.txt", &root)),
-            ("z", &writes("z.txt", "z")),
+            ("a", &writing_steps("a.txt", "a")),
+            ("k", &waiting_steps("k", "k.txt", &root)),
+            ("z", &writing_steps("z.txt", "z")),
         ],
         "",
     );
-    scene.queue(
-        &[task("a", ""), task("k", "after = [\"a\"]"), task("z", "after = [\"k\"]")].concat(),
+    scene.write_queue(
+        &[task_toml("a", ""), task_toml("k", "after = [\"a\"]"), task_toml("z", "after = [\"k\"]")]
+            .concat(),
     );
-    let mut child = scene.start(&["--json"]);
-    scene.wait_for("at-k");
+    let mut child = scene.spawn_queue(&["--json"]);
+    scene.wait_for_file("at-k");
     kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
     child.wait().unwrap();
-    eventually(|| scene.left().is_empty().then_some(()));
+    eventually(|| scene.leftover_processes().is_empty().then_some(()));
     let before = scene.runs_of("k");
     assert_eq!(before.len(), 1);
-    if noted == Noted::No {
-        let path = scene.directory().join("queue.jsonl");
+    if noted == RunRecorded::No {
+        let path = scene.queue_dir().join("queue.jsonl");
         let text = fs::read_to_string(&path).unwrap();
         let is_other = |line: &&str| !line.contains("\"runs\":{\"task\":\"k\"");
         let lines: Vec<&str> = text.lines().filter(is_other).collect();
         fs::write(&path, lines.join("\n") + "\n").unwrap();
     }
-    scene.allow("go-k");
-    let ended = scene.go_on();
+    scene.create_file("go-k");
+    let ended = scene.resume_queue();
     assert_eq!(ended.code, Some(0), "{ended}");
-    assert_eq!(scene.subjects(), ["Write z.", "Write k.", "Write a.", "c", "c"]);
-    assert_eq!((scene.starts("a"), scene.starts("k"), scene.starts("z")), (1, 2, 1));
+    assert_eq!(scene.commit_subjects(), ["Write z.", "Write k.", "Write a.", "c", "c"]);
+    assert_eq!((scene.start_count("a"), scene.start_count("k"), scene.start_count("z")), (1, 2, 1));
     let after = scene.runs_of("k");
-    assert!(if noted == Noted::Yes { after == before } else { after.is_empty() }, "{after:?}");
-    let nothing = scene.run(&["--json"]);
+    assert!(
+        if noted == RunRecorded::Yes { after == before } else { after.is_empty() },
+        "{after:?}"
+    );
+    let nothing = scene.run_queue(&["--json"]);
     let last: Value = serde_json::from_str(nothing.stdout.lines().last().unwrap()).unwrap();
     assert_eq!(
         (nothing.code, &last["event"], &last["exit_code"]),
@@ -303,17 +312,17 @@ fn killed(noted: Noted) {
 /// R-L5c: an unanswered question parks its task while the others land. Once answered, the task continues.
 #[test]
 fn an_unanswered_question_parks_its_task() {
-    let scene = Scene::new();
-    write_at(&scene.sandbox.ralph_home("config.toml"), "[runner]\nquestion_after = \"1s\"\n");
+    let scene = QueueSandbox::new();
+    write_file(&scene.sandbox.ralph_home("config.toml"), "[runner]\nquestion_after = \"1s\"\n");
     let asks = format!(
         "[[step]]\nagent = \"I ask.\"\ntools = [{{ run = \"'{}' ask 'red or blue?'\" }}]\n[[step]]\nagent = \"I wait for you.\"\n{}",
         env!("CARGO_BIN_EXE_ralph"),
-        writes("q.txt", "blue")
+        writing_steps("q.txt", "blue")
     );
-    scene.agent(&[("q", &asks), ("z", &writes("z.txt", "z"))], "");
-    scene.queue(&[task("q", ""), task("z", "")].concat());
-    let ended = scene.run(&["--quiet"]);
-    assert_snapshot!(scene.tidy(&format!("{}exit {:?}", ended.stdout, ended.code)), @"
+    scene.write_agent(&[("q", &asks), ("z", &writing_steps("z.txt", "z"))], "");
+    scene.write_queue(&[task_toml("q", ""), task_toml("z", "")].concat());
+    let ended = scene.run_queue(&["--quiet"]);
+    assert_snapshot!(scene.normalize(&format!("{}exit {:?}", ended.stdout, ended.code)), @"
     ✗ q  [run]  needs_human $X red or blue?
     ✓ z  [run]  landed $X
 
@@ -321,27 +330,30 @@ fn an_unanswered_question_parks_its_task() {
     next    `ralph run --resume [queue]` continues with what is left
     exit Some(5)
     ");
-    assert_eq!(scene.subjects(), ["Write z.", "c", "c"]);
+    assert_eq!(scene.commit_subjects(), ["Write z.", "c", "c"]);
     let run = scene.runs_of("q").remove(0);
     assert_eq!(scene.sandbox.ralph(["tell", &run, "blue"]).code, Some(0));
-    let ended = scene.go_on();
+    let ended = scene.resume_queue();
     assert_eq!(ended.code, Some(0), "{ended}");
     let merge = format!("Merge branch 'main' into ralph/{run}");
-    assert_eq!(scene.subjects(), [&merge, "Write q.", "Write z.", "c", "c"]);
-    assert_eq!((scene.runs_of("q"), scene.starts("z")), (vec![run], 1));
+    assert_eq!(scene.commit_subjects(), [&merge, "Write q.", "Write z.", "c", "c"]);
+    assert_eq!((scene.runs_of("q"), scene.start_count("z")), (vec![run], 1));
 }
 
 /// After Ctrl-C the turn ends, its task is parked and no other starts. A resume continues all of them.
 #[test]
 fn an_interrupted_queue_parks_the_active_task() {
-    let scene = Scene::new();
+    let scene = QueueSandbox::new();
     let root = scene.sandbox.root().display().to_string();
-    scene.agent(&[("k", &waits("k", "k.txt", &root)), ("z", &writes("z.txt", "z"))], "");
-    scene.queue(&[task("k", ""), task("z", "")].concat());
-    let child = scene.start(&["--json"]);
-    scene.wait_for("at-k");
+    scene.write_agent(
+        &[("k", &waiting_steps("k", "k.txt", &root)), ("z", &writing_steps("z.txt", "z"))],
+        "",
+    );
+    scene.write_queue(&[task_toml("k", ""), task_toml("z", "")].concat());
+    let child = scene.spawn_queue(&["--json"]);
+    scene.wait_for_file("at-k");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    scene.allow("go-k");
+    scene.create_file("go-k");
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
@@ -352,8 +364,8 @@ fn an_interrupted_queue_parks_the_active_task() {
     );
     assert_eq!(summary, ("cancelled".into(), "cancelled".into(), "not_started".into()), "{text}");
     assert_eq!(output.status.code(), Some(130));
-    assert_eq!(scene.starts("z"), 0);
-    let ended = scene.go_on();
+    assert_eq!(scene.start_count("z"), 0);
+    let ended = scene.resume_queue();
     assert_eq!(ended.code, Some(0), "{ended}");
     assert_eq!(scene.runs_of("k").len(), 1);
     assert!(
@@ -365,10 +377,13 @@ fn an_interrupted_queue_parks_the_active_task() {
 /// Every JSON line names its task, and the lines of a task belong to one run.
 #[test]
 fn json_lines_are_tagged_with_the_task() {
-    let scene = Scene::new();
-    scene.agent(&[("a", &writes("a.txt", "a")), ("b", &writes("b.txt", "b"))], "");
-    scene.queue(&[task("a", ""), task("b", "")].concat());
-    let ended = scene.run(&["--json", "--parallel", "2", "--max-cost", "6"]);
+    let scene = QueueSandbox::new();
+    scene.write_agent(
+        &[("a", &writing_steps("a.txt", "a")), ("b", &writing_steps("b.txt", "b"))],
+        "",
+    );
+    scene.write_queue(&[task_toml("a", ""), task_toml("b", "")].concat());
+    let ended = scene.run_queue(&["--json", "--parallel", "2", "--max-cost", "6"]);
     assert_eq!(ended.code, Some(0), "{ended}");
     let lines: Vec<Value> =
         ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -393,16 +408,16 @@ fn json_lines_are_tagged_with_the_task() {
 
 #[test]
 fn errors_are_reported_before_any_run_starts() {
-    let scene = Scene::new();
-    scene.agent(&[], "");
-    scene.queue("[[task]]\nname = \"a\"\ngoal = \"x\"\nafter = [\"b\"]\n\n[[task]]\nname = \"b\"\ngoal = \"x\"\nafter = \"a\"\nmax_cost = 3\n");
-    let ended = scene.run(&[]);
-    let mut errors = scene.tidy(&ended.to_string());
-    scene.queue("[[task]]\nname = \"a\"\ngoal = \"x\"\nplan = \"none.md\"\n");
-    errors.push_str(&scene.tidy(&scene.run(&[]).to_string()));
-    scene.queue("[[task]]\nname = \"a\"\ngoal = \"x\"\n[[task]]\nname = \"b\"\ngoal = \"x\"\nafter = \"a\"\n");
-    errors.push_str(&scene.tidy(&scene.run(&["--pr"]).to_string()));
-    errors.push_str(&scene.tidy(&scene.run(&["--plan", "README.md"]).to_string()));
+    let scene = QueueSandbox::new();
+    scene.write_agent(&[], "");
+    scene.write_queue("[[task]]\nname = \"a\"\ngoal = \"x\"\nafter = [\"b\"]\n\n[[task]]\nname = \"b\"\ngoal = \"x\"\nafter = \"a\"\nmax_cost = 3\n");
+    let ended = scene.run_queue(&[]);
+    let mut errors = scene.normalize(&ended.to_string());
+    scene.write_queue("[[task]]\nname = \"a\"\ngoal = \"x\"\nplan = \"none.md\"\n");
+    errors.push_str(&scene.normalize(&scene.run_queue(&[]).to_string()));
+    scene.write_queue("[[task]]\nname = \"a\"\ngoal = \"x\"\n[[task]]\nname = \"b\"\ngoal = \"x\"\nafter = \"a\"\n");
+    errors.push_str(&scene.normalize(&scene.run_queue(&["--pr"]).to_string()));
+    errors.push_str(&scene.normalize(&scene.run_queue(&["--plan", "README.md"]).to_string()));
     assert_snapshot!(errors, @r#"
     exit 1
     --- stderr
@@ -437,8 +452,8 @@ fn errors_are_reported_before_any_run_starts() {
       hint: give a task its own: `plan = "…"`
     "#);
     assert!(!scene.sandbox.ralph_home("queues").exists());
-    let dry = scene.run(&["--dry-run", "--parallel", "3", "--max-cost", "7.5"]);
-    assert_snapshot!(scene.tidy(&dry.stdout), @r#"
+    let dry = scene.run_queue(&["--dry-run", "--parallel", "3", "--max-cost", "7.5"]);
+    assert_snapshot!(scene.normalize(&dry.stdout), @r#"
     2 tasks, 3 at once, in `$ROOT/project`
       gates  tests  sh tests.sh
       limits 25 iterations · 8 h · $X · stuck after 3 stops without progress
@@ -456,13 +471,16 @@ fn errors_are_reported_before_any_run_starts() {
 /// `ralph status` lists an unfinished queue with its tasks and runs. Commands that need a run list the queue's runs.
 #[test]
 fn a_queue_is_shown_with_its_runs() {
-    let scene = Scene::new();
-    scene.agent(&[("a", &writes("a.txt", "a")), ("long-one", &writes("broken", "b"))], "");
-    let (a, b) = (task("a", ""), task("long-one", "max_iterations = 1"));
-    let c = task("c", "after = [\"long-one\"]");
-    scene.queue(&[&*a, &b, &c].concat());
-    let ended = scene.run(&[]);
-    assert_snapshot!(scene.tidy(&ended.to_string()), @"
+    let scene = QueueSandbox::new();
+    scene.write_agent(
+        &[("a", &writing_steps("a.txt", "a")), ("long-one", &writing_steps("broken", "b"))],
+        "",
+    );
+    let (a, b) = (task_toml("a", ""), task_toml("long-one", "max_iterations = 1"));
+    let c = task_toml("c", "after = [\"long-one\"]");
+    scene.write_queue(&[&*a, &b, &c].concat());
+    let ended = scene.run_queue(&[]);
+    assert_snapshot!(scene.normalize(&ended.to_string()), @"
     exit 2
     --- stdout
     [queue]  3 tasks of `$ROOT/queue.toml`
@@ -482,10 +500,10 @@ fn a_queue_is_shown_with_its_runs() {
     not done: queue.toml — 1 of 3 tasks landed, [time], $X
     next    `ralph run --resume [queue]` continues with what is left a run that has ended is not repeated: change the goal or limits of its task to start another
     ");
-    let id = scene.directory().file_name().unwrap().to_str().unwrap().to_string();
+    let id = scene.queue_dir().file_name().unwrap().to_str().unwrap().to_string();
     let show = |words: &[&str]| {
         let ended = scene.sandbox.ralph(words.iter().copied());
-        scene.tidy(&format!("$ ralph {}\n{ended}\n", words.join(" ")))
+        scene.normalize(&format!("$ ralph {}\n{ended}\n", words.join(" ")))
     };
     let names = ["why", "log", "limits", "cancel", "tell"];
     let others =
@@ -550,7 +568,7 @@ fn a_queue_is_shown_with_its_runs() {
     json["queues"][0]["tasks"].as_array_mut().unwrap().iter_mut().for_each(|task| {
         task["spent_usd"] = 0.into();
     });
-    assert_snapshot!(scene.tidy(&serde_json::to_string_pretty(&json["queues"]).unwrap()), @r#"
+    assert_snapshot!(scene.normalize(&serde_json::to_string_pretty(&json["queues"]).unwrap()), @r#"
     [
       {
         "at_work": 0,
@@ -575,9 +593,9 @@ fn a_queue_is_shown_with_its_runs() {
     "#);
     // A queue whose tasks have all landed is no longer listed, nor is one whose file was deleted.
     let is_listed = || show(&["status"]).contains("[queue]");
-    scene.queue(&a);
+    scene.write_queue(&a);
     assert!(!is_listed());
-    scene.queue(&[&*a, &b].concat());
+    scene.write_queue(&[&*a, &b].concat());
     assert!(is_listed());
     fs::remove_file(scene.sandbox.root().join("queue.toml")).unwrap();
     assert!(!is_listed());

@@ -1,7 +1,7 @@
 //! Gates on real projects: detected, run with the real tools, and compared in full. The sources are in
 //! `fixtures/projects`; dependencies are downloaded from the registries, once for each lock file.
 
-use crate::sandbox::{SESSION, Sandbox, files, write_at};
+use crate::sandbox::{SESSION, Sandbox, read_files, write_file};
 use insta::assert_snapshot;
 use serde_json::Value;
 use std::fs::{self, File};
@@ -11,16 +11,16 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/projects");
+const PROJECT_FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/projects");
 
 /// Variables that installed toolchains need.
-const PASSED: [&str; 4] = ["PATH", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"];
+const PASSED_VARIABLES: [&str; 4] = ["PATH", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"];
 
 /// R-L3a: a Rust package, from passing to failing to passing.
 #[test]
 fn a_cargo_package_is_checked_by_its_own_tools() {
-    let Some(sandbox) = cargo() else { return };
-    assert_snapshot!(adopted(&sandbox), @r#"
+    let Some(sandbox) = cargo_project() else { return };
+    assert_snapshot!(adopt_proposed_policy(&sandbox), @r#"
     exit 0
     --- stdout
     wrote `$ROOT/project/ralph.toml` with 3 gates
@@ -62,26 +62,31 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
     # [protect]
     # paths = ["tests/**"]
     "#);
-    assert_snapshot!(gates(&sandbox, &[]), @"
+    assert_snapshot!(run_gates(&sandbox, &[]), @"
     passed, exit 0
     tests: passed, ended with 0, 5 tests, 0 failed, 0 skipped
     clippy: passed, ended with 0
     fmt: passed, ended with 0
     ");
-    assert_snapshot!(gates(&sandbox, &[]), @"
+    assert_snapshot!(run_gates(&sandbox, &[]), @"
     passed, exit 0
     tests: passed, ended with 0, 5 tests, 0 failed, 0 skipped, cached
     clippy: passed, ended with 0, cached
     fmt: passed, ended with 0, cached
     ");
     sandbox.commit();
-    let run = sandbox.start(["--goal-file", "-"]);
+    let run = sandbox.start_run(["--goal-file", "-"]);
 
     let source = "src/lib.rs";
-    edit(&sandbox, source, "min_by_key(distance)?", "min_by_key(distance).unwrap()");
-    edit(&sandbox, source, "    word.chars().count() / 3", "    return word.chars().count() / 4;");
-    edit(&sandbox, source, "fn allowed", "fn unused(){}\n\nfn allowed");
-    assert_snapshot!(gates(&sandbox, &["--all"]), @"
+    replace_in_file(&sandbox, source, "min_by_key(distance)?", "min_by_key(distance).unwrap()");
+    replace_in_file(
+        &sandbox,
+        source,
+        "    word.chars().count() / 3",
+        "    return word.chars().count() / 4;",
+    );
+    replace_in_file(&sandbox, source, "fn allowed", "fn unused(){}\n\nfn allowed");
+    assert_snapshot!(run_gates(&sandbox, &["--all"]), @"
     failed, exit 1
     tests: failed, ended with 101, 2 tests, 2 failed, 0 skipped, confirmed
       error src/lib.rs:10:59: called `Option::unwrap()` on a `None` value [tests::where_nothing_is_known_nothing_is_near]
@@ -93,7 +98,7 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
     fmt: failed, ended with 1
       error src/lib.rs:11:-: is not formatted [rustfmt]
     ");
-    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @"
+    assert_snapshot!(sandbox.normalize(&sandbox.send_stop(SESSION, "").stderr), @"
     ralph: iteration 1 of 25 — 1 of 9 requirements is not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
@@ -114,8 +119,13 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
     Next: Make tests pass. Then stop again
     ");
 
-    edit(&sandbox, source, "fn unused(){}", "use strsim::missing;\n\nfn unused() -> u8 {}");
-    assert_snapshot!(gates(&sandbox, &["--all"]), @"
+    replace_in_file(
+        &sandbox,
+        source,
+        "fn unused(){}",
+        "use strsim::missing;\n\nfn unused() -> u8 {}",
+    );
+    assert_snapshot!(run_gates(&sandbox, &["--all"]), @"
     failed, exit 1
     tests: failed, ended with 101
       error src/lib.rs:14:5: unresolved import `strsim::missing` [E0432]
@@ -126,19 +136,19 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
     fmt: passed, ended with 0
     ");
 
-    restore(&sandbox, "cargo", source);
-    edit(&sandbox, source, "//! What", "//! A word that");
-    assert_snapshot!(gates(&sandbox, &[]), @"
+    restore_fixture_file(&sandbox, "cargo", source);
+    replace_in_file(&sandbox, source, "//! What", "//! A word that");
+    assert_snapshot!(run_gates(&sandbox, &[]), @"
     passed, exit 0
     tests: passed, ended with 0, 5 tests, 0 failed, 0 skipped
     clippy: passed, ended with 0
     fmt: passed, ended with 0
     ");
-    assert_snapshot!(verified(&sandbox, &run), @"ralph: verified: make it work — all 9 requirements are met after 1 iteration");
+    assert_snapshot!(verified_notice(&sandbox, &run), @"ralph: verified: make it work — all 9 requirements are met after 1 iteration");
 
     fs::remove_file(sandbox.project().join("tests/words.rs")).unwrap();
     sandbox.write(source, "//! Nothing to test.\n");
-    assert_snapshot!(gates(&sandbox, &["tests"]), @"
+    assert_snapshot!(run_gates(&sandbox, &["tests"]), @"
     unknown, exit 4
     tests: inconclusive (no tests ran), ended with 0, 0 tests, 0 failed, 0 skipped
     ");
@@ -147,8 +157,8 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
 /// R-L3a: a TypeScript package with vitest, tsc and eslint, from passing to failing to passing.
 #[test]
 fn an_npm_package_is_checked_by_its_own_tools() {
-    let Some(sandbox) = npm() else { return };
-    assert_snapshot!(adopted(&sandbox), @r#"
+    let Some(sandbox) = npm_project() else { return };
+    assert_snapshot!(adopt_proposed_policy(&sandbox), @r#"
     exit 0
     --- stdout
     wrote `$ROOT/project/ralph.toml` with 3 gates
@@ -195,37 +205,37 @@ fn an_npm_package_is_checked_by_its_own_tools() {
     [verify]
     link = ["node_modules"]
     "#);
-    assert_snapshot!(gates(&sandbox, &[]), @"
+    assert_snapshot!(run_gates(&sandbox, &[]), @"
     passed, exit 0
     tests: passed, ended with 0, 3 tests, 0 failed, 0 skipped
     types: passed, ended with 0
     lint: passed, ended with 0
     ");
-    assert_snapshot!(gates(&sandbox, &[]), @"
+    assert_snapshot!(run_gates(&sandbox, &[]), @"
     passed, exit 0
     tests: passed, ended with 0, 3 tests, 0 failed, 0 skipped, cached
     types: passed, ended with 0, cached
     lint: passed, ended with 0, cached
     ");
     sandbox.commit();
-    let run = sandbox.start(["--goal-file", "-"]);
+    let run = sandbox.start_run(["--goal-file", "-"]);
 
     let (source, script) = ("src/slug.ts", "tools/words.js");
-    edit(&sandbox, source, "join(options.separator)", "join(options.seperator)");
-    edit(
+    replace_in_file(&sandbox, source, "join(options.separator)", "join(options.seperator)");
+    replace_in_file(
         &sandbox,
         source,
         "candidate = `",
         "if (count > 2) throw new RangeError(\"too many\");\n    $&",
     );
-    edit(
+    replace_in_file(
         &sandbox,
         script,
         "const counts = new Map();",
         "let counts = new Map();\nconst limit = 3;",
     );
-    edit(&sandbox, script, "console.log(", "if (count == 1) print(");
-    assert_snapshot!(gates(&sandbox, &["--all"]), @"
+    replace_in_file(&sandbox, script, "console.log(", "if (count == 1) print(");
+    assert_snapshot!(run_gates(&sandbox, &["--all"]), @"
     failed, exit 1
     tests: failed, ended with 1, 3 tests, 3 failed, 0 skipped, confirmed
       error src/slug.ts:16:26: too many [unique > counts on from two]
@@ -239,7 +249,7 @@ fn an_npm_package_is_checked_by_its_own_tools() {
       error tools/words.js:7:19: 'print' is not defined. [no-undef]
       warning tools/words.js:1:5: 'counts' is never reassigned. Use 'const' instead. [prefer-const]
     ");
-    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @"
+    assert_snapshot!(sandbox.normalize(&sandbox.send_stop(SESSION, "").stderr), @"
     ralph: iteration 1 of 25 — 2 of 10 requirements are not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
@@ -264,11 +274,16 @@ fn an_npm_package_is_checked_by_its_own_tools() {
     Next: Make tests pass. Then stop again
     ");
 
-    restore(&sandbox, "npm", source);
-    edit(&sandbox, source, "export interface", "import { letters } from \"./letters\";\n\n$&");
-    edit(&sandbox, source, "/[a-z0-9]+/g", "letters");
-    edit(&sandbox, script, "const limit = 3;", "const limit = ;");
-    assert_snapshot!(gates(&sandbox, &["--all"]), @"
+    restore_fixture_file(&sandbox, "npm", source);
+    replace_in_file(
+        &sandbox,
+        source,
+        "export interface",
+        "import { letters } from \"./letters\";\n\n$&",
+    );
+    replace_in_file(&sandbox, source, "/[a-z0-9]+/g", "letters");
+    replace_in_file(&sandbox, script, "const limit = 3;", "const limit = ;");
+    assert_snapshot!(run_gates(&sandbox, &["--all"]), @"
     failed, exit 1
     tests: failed, ended with 1, 1 tests, 1 failed, 0 skipped, confirmed
       error src/slug.ts:1:1: Cannot find module './letters' imported from '$ROOT/project/src/slug.ts' [test/slug.test.ts]
@@ -278,9 +293,9 @@ fn an_npm_package_is_checked_by_its_own_tools() {
       error tools/words.js:2:15: Parsing error: Unexpected token ;
     ");
 
-    restore(&sandbox, "npm", source);
-    edit(&sandbox, source, "(title: string, ", "(title: string ");
-    assert_snapshot!(gates(&sandbox, &["tests", "types"]), @r#"
+    restore_fixture_file(&sandbox, "npm", source);
+    replace_in_file(&sandbox, source, "(title: string, ", "(title: string ");
+    assert_snapshot!(run_gates(&sandbox, &["tests", "types"]), @r#"
     failed, exit 1
     tests: failed, ended with 1, 1 tests, 1 failed, 0 skipped, confirmed
       error src/slug.ts:7:35: Transform failed with 1 error: $ROOT/project/src/slug.ts:7:35: ERROR: Expected ")" but found "options" [test/slug.test.ts]
@@ -288,26 +303,26 @@ fn an_npm_package_is_checked_by_its_own_tools() {
       error src/slug.ts:7:36: ',' expected. [TS1005]
     "#);
 
-    restore(&sandbox, "npm", script);
-    restore(&sandbox, "npm", source);
-    edit(&sandbox, source, "/** A title", "/** The title");
-    assert_snapshot!(gates(&sandbox, &[]), @"
+    restore_fixture_file(&sandbox, "npm", script);
+    restore_fixture_file(&sandbox, "npm", source);
+    replace_in_file(&sandbox, source, "/** A title", "/** The title");
+    assert_snapshot!(run_gates(&sandbox, &[]), @"
     passed, exit 0
     tests: passed, ended with 0, 3 tests, 0 failed, 0 skipped
     types: passed, ended with 0
     lint: passed, ended with 0
     ");
-    assert_snapshot!(verified(&sandbox, &run), @"ralph: verified: make it work — all 10 requirements are met after 1 iteration");
+    assert_snapshot!(verified_notice(&sandbox, &run), @"ralph: verified: make it work — all 10 requirements are met after 1 iteration");
 
     // vitest reports a test file without tests as an error. Without any test file, the gate is inconclusive.
     sandbox.write("test/slug.test.ts", "export {};\n");
-    assert_snapshot!(gates(&sandbox, &["tests"]), @"
+    assert_snapshot!(run_gates(&sandbox, &["tests"]), @"
     failed, exit 1
     tests: failed, ended with 1, 1 tests, 1 failed, 0 skipped, confirmed
       error test/slug.test.ts:-:-: No test suite found in file $ROOT/project/test/slug.test.ts [test/slug.test.ts]
     ");
     fs::remove_file(sandbox.project().join("test/slug.test.ts")).unwrap();
-    assert_snapshot!(gates(&sandbox, &["tests"]), @"
+    assert_snapshot!(run_gates(&sandbox, &["tests"]), @"
     unknown, exit 4
     tests: inconclusive (exit 1: no tests ran, no output), ended with 1, 0 tests, 0 failed, 0 skipped
     ");
@@ -316,8 +331,8 @@ fn an_npm_package_is_checked_by_its_own_tools() {
 /// R-L3a: a Python package with pytest, from passing to failing to passing.
 #[test]
 fn a_pytest_project_is_checked_by_its_own_tools() {
-    let Some(sandbox) = pytest() else { return };
-    assert_snapshot!(adopted(&sandbox), @r#"
+    let Some(sandbox) = pytest_project() else { return };
+    assert_snapshot!(adopt_proposed_policy(&sandbox), @r#"
     exit 0
     --- stdout
     wrote `$ROOT/project/ralph.toml` with 1 gate
@@ -348,26 +363,26 @@ fn a_pytest_project_is_checked_by_its_own_tools() {
     [verify]
     link = [".venv"]
     "#);
-    assert_snapshot!(gates(&sandbox, &[]), @"
+    assert_snapshot!(run_gates(&sandbox, &[]), @"
     passed, exit 0
     tests: passed, ended with 0, 5 tests, 0 failed, 0 skipped
     ");
-    assert_snapshot!(gates(&sandbox, &[]), @"
+    assert_snapshot!(run_gates(&sandbox, &[]), @"
     passed, exit 0
     tests: passed, ended with 0, 5 tests, 0 failed, 0 skipped, cached
     ");
     sandbox.commit();
-    let run = sandbox.start(["--goal-file", "-"]);
+    let run = sandbox.start_run(["--goal-file", "-"]);
 
     let source = "tally/__init__.py";
-    edit(&sandbox, source, "return first", "return \"bob\"");
-    edit(
+    replace_in_file(&sandbox, source, "return first", "return \"bob\"");
+    replace_in_file(
         &sandbox,
         source,
         "    return sum",
         "    if name == \"bob\":\n        raise LookupError(name)\n$&",
     );
-    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @"
+    assert_snapshot!(sandbox.normalize(&sandbox.send_stop(SESSION, "").stderr), @"
     ralph: iteration 1 of 25 — 1 of 7 requirements is not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
@@ -384,38 +399,38 @@ fn a_pytest_project_is_checked_by_its_own_tools() {
 
     Next: Make tests pass. Then stop again
     ");
-    assert_snapshot!(gates(&sandbox, &[]), @"
+    assert_snapshot!(run_gates(&sandbox, &[]), @"
     failed, exit 1
     tests: failed, ended with 1, 5 tests, 2 failed, 0 skipped, confirmed, cached
       error tally/__init__.py:21:-: LookupError: bob [tests.test_tally::test_shares[bob-0.25]]
       error tests/test_tally.py:7:-: AssertionError: assert 'bob' == 'ann' - ann + bob [tests.test_tally::test_the_name_with_most_votes_wins]
     ");
 
-    restore(&sandbox, "pytest", source);
-    edit(&sandbox, source, "from collections", "from collektions");
-    assert_snapshot!(gates(&sandbox, &[]), @"
+    restore_fixture_file(&sandbox, "pytest", source);
+    replace_in_file(&sandbox, source, "from collections", "from collektions");
+    assert_snapshot!(run_gates(&sandbox, &[]), @"
     failed, exit 1
     tests: failed, ended with 2, 1 tests, 1 failed, 0 skipped, confirmed
       error tally/__init__.py:3:-: ModuleNotFoundError: No module named 'collektions' [tests.test_tally]
     ");
-    restore(&sandbox, "pytest", source);
-    edit(&sandbox, source, "def winner(votes):", "def winner(votes:");
-    assert_snapshot!(gates(&sandbox, &[]), @"
+    restore_fixture_file(&sandbox, "pytest", source);
+    replace_in_file(&sandbox, source, "def winner(votes):", "def winner(votes:");
+    assert_snapshot!(run_gates(&sandbox, &[]), @"
     failed, exit 1
     tests: failed, ended with 2, 1 tests, 1 failed, 0 skipped, confirmed
       error tally/__init__.py:10:-: SyntaxError: '(' was never closed [tests.test_tally]
     ");
 
-    restore(&sandbox, "pytest", source);
-    edit(&sandbox, source, "Votes, counted.", "Votes, and how they are counted.");
-    assert_snapshot!(gates(&sandbox, &[]), @"
+    restore_fixture_file(&sandbox, "pytest", source);
+    replace_in_file(&sandbox, source, "Votes, counted.", "Votes, and how they are counted.");
+    assert_snapshot!(run_gates(&sandbox, &[]), @"
     passed, exit 0
     tests: passed, ended with 0, 5 tests, 0 failed, 0 skipped
     ");
-    assert_snapshot!(verified(&sandbox, &run), @"ralph: verified: make it work — all 7 requirements are met after 1 iteration");
+    assert_snapshot!(verified_notice(&sandbox, &run), @"ralph: verified: make it work — all 7 requirements are met after 1 iteration");
 
     sandbox.write("tests/test_tally.py", "\"\"\"Nothing yet.\"\"\"\n");
-    assert_snapshot!(gates(&sandbox, &[]), @"
+    assert_snapshot!(run_gates(&sandbox, &[]), @"
     unknown, exit 4
     tests: inconclusive (pytest collected no tests), ended with 5, 0 tests, 0 failed, 0 skipped
     ");
@@ -424,8 +439,8 @@ fn a_pytest_project_is_checked_by_its_own_tools() {
 /// R-L7c: a missing tool is reported, and its gate never passes.
 #[test]
 fn a_project_without_its_tools_never_passes() {
-    let sandbox = bare("go");
-    assert_snapshot!(adopted(&sandbox), @r#"
+    let sandbox = project_without_tools("go");
+    assert_snapshot!(adopt_proposed_policy(&sandbox), @r#"
     exit 0
     --- stdout
     wrote `$ROOT/project/ralph.toml` with 2 gates, 2 of them not active
@@ -462,21 +477,21 @@ fn a_project_without_its_tools_never_passes() {
     # [protect]
     # paths = ["tests/**"]
     "#);
-    assert_snapshot!(gates(&sandbox, &[]), @"
+    assert_snapshot!(run_gates(&sandbox, &[]), @"
     exit 1
     --- stderr
     error: no gates are set up for `$ROOT/project`
       hint: `ralph gate detect` proposes some and lists missing tools
     ");
     sandbox.write("ralph.toml", "[[gate]]\nname = \"tests\"\nrun = [\"go\", \"test\", \"-json\", \"./...\"]\nreport = \"go-test-json\"\n");
-    sandbox.trust();
-    assert_snapshot!(gates(&sandbox, &[]), @"
+    sandbox.approve_policy();
+    assert_snapshot!(run_gates(&sandbox, &[]), @"
     unknown, exit 4
     tests: error (it could not be started: cannot start `go`: No such file or directory (os error 2))
     ");
 
-    let sandbox = bare("gradle");
-    assert_snapshot!(adopted(&sandbox), @r#"
+    let sandbox = project_without_tools("gradle");
+    assert_snapshot!(adopt_proposed_policy(&sandbox), @r#"
     exit 0
     --- stdout
     wrote `$ROOT/project/ralph.toml` with 1 gate, 1 of them not active
@@ -508,8 +523,8 @@ fn a_project_without_its_tools_never_passes() {
     let mut outcomes = String::new();
     for command in commands {
         sandbox.write("ralph.toml", format!("[[gate]]\nname = \"tests\"\nrun = {command}\n"));
-        sandbox.trust();
-        outcomes.push_str(&format!("{command}: {}\n", gates(&sandbox, &[])));
+        sandbox.approve_policy();
+        outcomes.push_str(&format!("{command}: {}\n", run_gates(&sandbox, &[])));
     }
     assert_snapshot!(outcomes, @r#"
     ["./gradlew", "test"]: unknown, exit 4
@@ -525,12 +540,12 @@ fn a_project_without_its_tools_never_passes() {
 /// R-L7c: in a package that is not installed gates do not fail; their tools are missing.
 #[test]
 fn a_package_without_dependencies_never_passes() {
-    let Some(_) = said("npm", &["--version"]) else { return };
-    let sandbox = sources("npm");
+    let Some(_) = tool_output("npm", &["--version"]) else { return };
+    let sandbox = copy_fixture("npm");
     sandbox.write(".npmrc", "offline=true\n");
     sandbox.commit();
-    let sandbox = passed(sandbox);
-    assert_snapshot!(adopted(&sandbox), @r#"
+    let sandbox = pass_variables(sandbox);
+    assert_snapshot!(adopt_proposed_policy(&sandbox), @r#"
     exit 0
     --- stdout
     wrote `$ROOT/project/ralph.toml` with 3 gates
@@ -575,7 +590,7 @@ fn a_package_without_dependencies_never_passes() {
     paths = ["eslint.config.*"]
     "#);
     // npm before 10.8 writes `npm ERR!`.
-    let outcome = gates(&sandbox, &["--all"]).replace("npm ERR!", "npm error");
+    let outcome = run_gates(&sandbox, &["--all"]).replace("npm ERR!", "npm error");
     assert_snapshot!(outcome, @"
     unknown, exit 4
     tests: error (exit 1: npm error code ENOTCACHED), ended with 1
@@ -585,32 +600,32 @@ fn a_package_without_dependencies_never_passes() {
 }
 
 /// Writes the proposed policy, approves it, and returns the output and the policy.
-fn adopted(sandbox: &Sandbox) -> String {
+fn adopt_proposed_policy(sandbox: &Sandbox) -> String {
     let written = sandbox.ralph(["gate", "detect", "--write"]);
     assert_eq!(written.code, Some(0), "{written}");
-    sandbox.trust();
+    sandbox.approve_policy();
     let policy = fs::read_to_string(sandbox.project().join("ralph.toml")).unwrap();
-    sandbox.tidy(&format!("{written}---\n{policy}"))
+    sandbox.normalize(&format!("{written}---\n{policy}"))
 }
 
 /// Runs the gates. Returns the outcome of each, with its findings, one per line.
-fn gates(sandbox: &Sandbox, args: &[&str]) -> String {
+fn run_gates(sandbox: &Sandbox, args: &[&str]) -> String {
     let ended = sandbox.ralph([&["gate", "run", "--format", "json"], args].concat());
     let Ok(report) = serde_json::from_str::<Value>(&ended.stdout) else {
-        return sandbox.tidy(&ended.to_string());
+        return sandbox.normalize(&ended.to_string());
     };
-    let mut out = format!("{}, exit {}\n", text(&report["outcome"]), ended.code.unwrap());
+    let mut out = format!("{}, exit {}\n", value_text(&report["outcome"]), ended.code.unwrap());
     for gate in report["gates"].as_array().unwrap() {
         out.push_str(&gate_line(gate));
         for finding in gate["findings"].as_array().unwrap() {
             out.push_str(&finding_line(finding));
         }
     }
-    sandbox.tidy(&out)
+    sandbox.normalize(&out)
 }
 
 fn gate_line(gate: &Value) -> String {
-    let mut out = format!("{}: {}", text(&gate["name"]), text(&gate["outcome"]));
+    let mut out = format!("{}: {}", value_text(&gate["name"]), value_text(&gate["outcome"]));
     if let Some(why) = gate["why"].as_str() {
         out.push_str(&format!(" ({why})"));
     }
@@ -622,7 +637,7 @@ fn gate_line(gate: &Value) -> String {
         out.push_str(&format!(", {run} tests, {failed} failed, {skipped} skipped"));
     }
     if gate["steadiness"] != "once" {
-        out.push_str(&format!(", {}", text(&gate["steadiness"])));
+        out.push_str(&format!(", {}", value_text(&gate["steadiness"])));
     }
     if gate["cached"] == true {
         out.push_str(", cached");
@@ -632,90 +647,91 @@ fn gate_line(gate: &Value) -> String {
 }
 
 fn finding_line(finding: &Value) -> String {
-    let mut out = format!("  {} ", text(&finding["severity"]));
+    let mut out = format!("  {} ", value_text(&finding["severity"]));
     for part in ["file", "line", "column"].map(|part| &finding[part]) {
-        out.push_str(&format!("{}:", text(part)));
+        out.push_str(&format!("{}:", value_text(part)));
     }
     let rule = finding["rule"].as_str().map(|rule| format!(" [{rule}]")).unwrap_or_default();
-    format!("{out} {}{rule}\n", text(&finding["message"]))
+    format!("{out} {}{rule}\n", value_text(&finding["message"]))
 }
 
-fn text(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string().replace("null", "-"), str::to_owned)
 }
 
 /// The notice of a stop that ends the run `verified`, without the duration.
-fn verified(sandbox: &Sandbox, run: &str) -> String {
-    let ended = sandbox.stop(SESSION, "");
+fn verified_notice(sandbox: &Sandbox, run: &str) -> String {
+    let ended = sandbox.send_stop(SESSION, "");
     let notice = ended.notice();
-    assert_eq!(sandbox.standing(run).0, "verified", "{notice}");
+    assert_eq!(sandbox.run_status(run).0, "verified", "{notice}");
     notice.split_once(" and ").map_or(notice.clone(), |(before, _)| before.to_owned())
 }
 
 /// Replaces the only occurrence of `from`. `$&` in `to` stands for the replaced text.
-fn edit(sandbox: &Sandbox, path: &str, from: &str, to: &str) {
+fn replace_in_file(sandbox: &Sandbox, path: &str, from: &str, to: &str) {
     let path = sandbox.project().join(path);
     let text = fs::read_to_string(&path).unwrap();
     assert_eq!(text.matches(from).count(), 1, "{from} in {text}");
     fs::write(path, text.replace(from, &to.replace("$&", from))).unwrap();
 }
 
-fn restore(sandbox: &Sandbox, fixture: &str, path: &str) {
-    fs::copy(Path::new(FIXTURES).join(fixture).join(path), sandbox.project().join(path)).unwrap();
+fn restore_fixture_file(sandbox: &Sandbox, fixture: &str, path: &str) {
+    fs::copy(Path::new(PROJECT_FIXTURES).join(fixture).join(path), sandbox.project().join(path))
+        .unwrap();
 }
 
-fn cargo() -> Option<Sandbox> {
-    said("cargo", &["clippy", "--version"])?;
-    said("cargo", &["fmt", "--version"])?;
-    let sandbox = sources("cargo");
+fn cargo_project() -> Option<Sandbox> {
+    tool_output("cargo", &["clippy", "--version"])?;
+    tool_output("cargo", &["fmt", "--version"])?;
+    let sandbox = copy_fixture("cargo");
     let mut fetch = Command::new("cargo");
     fetch.args(["fetch", "--locked"]).current_dir(sandbox.project());
-    there(done(&mut fetch))?;
+    output_or_skip(run_tool(&mut fetch))?;
     sandbox.commit();
     let home = std::env::home_dir().unwrap();
     let homes = [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")];
     let sandbox = homes.into_iter().fold(sandbox, |sandbox, (name, below)| {
         sandbox.env(name, home.join(below).to_str().unwrap())
     });
-    Some(passed(sandbox))
+    Some(pass_variables(sandbox))
 }
 
-fn npm() -> Option<Sandbox> {
-    said("npm", &["--version"])?;
-    let version = said("node", &["--version"])?;
-    let installed = installed("npm/package-lock.json", &version, &|place| {
+fn npm_project() -> Option<Sandbox> {
+    tool_output("npm", &["--version"])?;
+    let version = tool_output("node", &["--version"])?;
+    let installed = install_dependencies("npm/package-lock.json", &version, &|place| {
         for file in ["package.json", "package-lock.json"] {
-            fs::copy(Path::new(FIXTURES).join("npm").join(file), place.join(file))?;
+            fs::copy(Path::new(PROJECT_FIXTURES).join("npm").join(file), place.join(file))?;
         }
         let mut npm = Command::new("npm");
         npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(place);
-        done(&mut npm)
+        run_tool(&mut npm)
     })?;
-    let sandbox = sources("npm");
+    let sandbox = copy_fixture("npm");
     symlink(installed.join("node_modules"), sandbox.project().join("node_modules")).unwrap();
     sandbox.commit();
-    Some(passed(sandbox))
+    Some(pass_variables(sandbox))
 }
 
-fn pytest() -> Option<Sandbox> {
+fn pytest_project() -> Option<Sandbox> {
     // The version is part of the key, because a virtual environment works only with the Python that created it.
     let python = "import ensurepip, venv, sys; print(sys.version, sys.base_prefix)";
-    let version = said("python3", &["-c", python])?;
-    let installed = installed("pytest/requirements.txt", &version, &|place| {
-        done(Command::new("python3").args(["-m", "venv"]).arg(place))?;
+    let version = tool_output("python3", &["-c", python])?;
+    let installed = install_dependencies("pytest/requirements.txt", &version, &|place| {
+        run_tool(Command::new("python3").args(["-m", "venv"]).arg(place))?;
         let mut pip = Command::new(place.join("bin/python"));
         pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--requirement"]);
-        done(pip.arg(Path::new(FIXTURES).join("pytest/requirements.txt")))
+        run_tool(pip.arg(Path::new(PROJECT_FIXTURES).join("pytest/requirements.txt")))
     })?;
-    let sandbox = sources("pytest");
+    let sandbox = copy_fixture("pytest");
     symlink(installed, sandbox.project().join(".venv")).unwrap();
     sandbox.commit();
-    Some(passed(sandbox))
+    Some(pass_variables(sandbox))
 }
 
 /// A machine that has only git and a shell.
-fn bare(fixture: &str) -> Sandbox {
-    let sandbox = sources(fixture);
+fn project_without_tools(fixture: &str) -> Sandbox {
+    let sandbox = copy_fixture(fixture);
     sandbox.commit();
     let bin = sandbox.root().join("bin");
     fs::create_dir(&bin).unwrap();
@@ -728,19 +744,19 @@ fn bare(fixture: &str) -> Sandbox {
 }
 
 /// A repository with the uncommitted sources of a fixture.
-fn sources(fixture: &str) -> Sandbox {
+fn copy_fixture(fixture: &str) -> Sandbox {
     let sandbox = Sandbox::new();
-    let from = Path::new(FIXTURES).join(fixture);
-    for (path, bytes) in files(&from) {
+    let from = Path::new(PROJECT_FIXTURES).join(fixture);
+    for (path, bytes) in read_files(&from) {
         let to = sandbox.project().join(path.strip_prefix(&from).unwrap());
-        write_at(&to, bytes);
+        write_file(&to, bytes);
         fs::set_permissions(to, fs::metadata(path).unwrap().permissions()).unwrap();
     }
     sandbox
 }
 
-fn passed(sandbox: Sandbox) -> Sandbox {
-    PASSED.into_iter().fold(sandbox, |sandbox, name| match std::env::var(name) {
+fn pass_variables(sandbox: Sandbox) -> Sandbox {
+    PASSED_VARIABLES.into_iter().fold(sandbox, |sandbox, name| match std::env::var(name) {
         Ok(value) => sandbox.env(name, &value),
         Err(_) => sandbox,
     })
@@ -748,13 +764,13 @@ fn passed(sandbox: Sandbox) -> Sandbox {
 
 /// A directory with the installed dependencies of a project, cached by the contents of its lock file and the version of
 /// its tool. One process installs while others wait, and an incomplete installation is never used.
-fn installed(
+fn install_dependencies(
     lock_file: &str,
     version: &str,
     install: &dyn Fn(&Path) -> io::Result<String>,
 ) -> Option<PathBuf> {
     let mut hasher = DefaultHasher::new();
-    (version, fs::read(Path::new(FIXTURES).join(lock_file)).unwrap()).hash(&mut hasher);
+    (version, fs::read(Path::new(PROJECT_FIXTURES).join(lock_file)).unwrap()).hash(&mut hasher);
     let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("real-projects");
     let place = kept.join(format!("{:016x}", hasher.finish()));
     fs::create_dir_all(&kept).unwrap();
@@ -766,17 +782,17 @@ fn installed(
             fs::remove_dir_all(&place).unwrap();
         }
         fs::create_dir(&place).unwrap();
-        there(install(&place))?;
+        output_or_skip(install(&place))?;
         fs::write(whole, "").unwrap();
     }
     Some(place)
 }
 
-fn said(program: &str, args: &[&str]) -> Option<String> {
-    there(done(Command::new(program).args(args)))
+fn tool_output(program: &str, args: &[&str]) -> Option<String> {
+    output_or_skip(run_tool(Command::new(program).args(args)))
 }
 
-fn done(command: &mut Command) -> io::Result<String> {
+fn run_tool(command: &mut Command) -> io::Result<String> {
     let name = format!("{command:?}");
     let output = command.output().map_err(|error| io::Error::other(format!("{name}: {error}")))?;
     if output.status.success() {
@@ -786,7 +802,7 @@ fn done(command: &mut Command) -> io::Result<String> {
 }
 
 /// On an error, skips the test, or panics if `RALPH_REQUIRE_TOOLS` is set.
-fn there(result: io::Result<String>) -> Option<String> {
+fn output_or_skip(result: io::Result<String>) -> Option<String> {
     match result {
         Ok(output) => Some(output),
         Err(error) if std::env::var_os("RALPH_REQUIRE_TOOLS").is_none() => {

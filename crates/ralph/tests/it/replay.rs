@@ -1,41 +1,41 @@
 //! `ralph replay`: sends one captured payload to real hooks, on a copy of the run.
 
-use crate::gates::with_policy;
-use crate::sandbox::{Ended, SESSION, Sandbox, files, json, program};
+use crate::gates::sandbox_with_policy;
+use crate::sandbox::{CommandOutcome, SESSION, Sandbox, json_string, read_files, write_program};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const LOOP: &str = "loops/csv";
+const LOOP_DIR: &str = "loops/csv";
 
 /// Settings that register these hooks for one event.
-fn settings(event: &str, hooks: &Value) -> String {
+fn hook_settings_json(event: &str, hooks: &Value) -> String {
     json!({"hooks": {event: [{"hooks": hooks}]}}).to_string()
 }
 
-fn command(command: &str) -> Value {
+fn command_hook(command: &str) -> Value {
     json!({"type": "command", "command": command})
 }
 
-fn stop_payload(sandbox: &Sandbox, more: &str) -> PathBuf {
+fn write_stop_payload(sandbox: &Sandbox, more: &str) -> PathBuf {
     let path = sandbox.root().join("payload.json");
     fs::write(&path, sandbox.stop_event(SESSION, more)).unwrap();
     path
 }
 
-fn replay(sandbox: &Sandbox, payload: &Path, more: &[&str]) -> Ended {
+fn run_replay(sandbox: &Sandbox, payload: &Path, more: &[&str]) -> CommandOutcome {
     sandbox.ralph(["replay", payload.to_str().unwrap()].iter().chain(more))
 }
 
-fn replayed(sandbox: &Sandbox, payload: &Path, more: &[&str]) -> Value {
-    let ended = replay(sandbox, payload, &[more, &["--json"]].concat());
+fn replay_json(sandbox: &Sandbox, payload: &Path, more: &[&str]) -> Value {
+    let ended = run_replay(sandbox, payload, &[more, &["--json"]].concat());
     assert_eq!(ended.code, Some(0), "{ended}");
     serde_json::from_str(&ended.stdout).unwrap()
 }
 
 /// Masks times.
-fn timeless(text: &str) -> String {
+fn mask_times(text: &str) -> String {
     let mut lines = Vec::new();
     for line in text.lines() {
         let line = match line.split_once("       took ") {
@@ -58,40 +58,42 @@ fn timeless(text: &str) -> String {
 }
 
 /// Everything that a replay must not change: ralph's home, the project, and its repository with refs and objects.
-fn world(sandbox: &Sandbox) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut project = files(sandbox.project());
-    project.extend(sandbox.snapshot());
+fn all_files(sandbox: &Sandbox) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut project = read_files(sandbox.project());
+    project.extend(sandbox.read_home());
     project
 }
 
 /// A sandbox with a failing gate, an open feature, and a run that was held once.
-fn held_once() -> Sandbox {
+fn held_run() -> Sandbox {
     let policy = "[[gate]]\nname = \"check\"\nrun = [\"./check.sh\"]\nenv = [\"RAN\"]\n";
-    let sandbox = with_policy(policy);
+    let sandbox = sandbox_with_policy(policy);
     let feature =
         r#"{"features":[{"id":1,"description":"Export as CSV","steps":[],"passes":false}]}"#;
-    sandbox.write(&format!("{LOOP}/feature_list.json"), feature);
-    sandbox.write(&format!("{LOOP}/progress.txt"), "- Iteration: 0\n- Status: IN_PROGRESS\n");
-    sandbox
-        .write(".claude/settings.json", settings("Stop", &json!([command("ralph hook claude")])));
-    sandbox.start(["--features", LOOP]);
+    sandbox.write(&format!("{LOOP_DIR}/feature_list.json"), feature);
+    sandbox.write(&format!("{LOOP_DIR}/progress.txt"), "- Iteration: 0\n- Status: IN_PROGRESS\n");
+    sandbox.write(
+        ".claude/settings.json",
+        hook_settings_json("Stop", &json!([command_hook("ralph hook claude")])),
+    );
+    sandbox.start_run(["--features", LOOP_DIR]);
     sandbox.write("work", "begun\n");
-    assert!(sandbox.stop(SESSION, r#","prompt_id":"p1""#).is_block());
+    assert!(sandbox.send_stop(SESSION, r#","prompt_id":"p1""#).is_block());
     sandbox
 }
 
 /// A replayed stop gets the decision that the next stop would get, and the run does not change.
 #[test]
 fn a_replay_reports_the_rule_and_does_not_change_the_run() {
-    let sandbox = held_once();
+    let sandbox = held_run();
     sandbox.write("work", "more of it\n");
-    let payload = stop_payload(&sandbox, r#","prompt_id":"p2""#);
-    let before = world(&sandbox);
-    let first = replay(&sandbox, &payload, &[]);
-    let second = replay(&sandbox, &payload, &[]);
-    assert!(world(&sandbox) == before, "files changed");
-    let shown = timeless(&sandbox.tidy(&first.to_string()));
-    assert_eq!(timeless(&sandbox.tidy(&second.to_string())), shown);
+    let payload = write_stop_payload(&sandbox, r#","prompt_id":"p2""#);
+    let before = all_files(&sandbox);
+    let first = run_replay(&sandbox, &payload, &[]);
+    let second = run_replay(&sandbox, &payload, &[]);
+    assert!(all_files(&sandbox) == before, "files changed");
+    let shown = mask_times(&sandbox.normalize(&first.to_string()));
+    assert_eq!(mask_times(&sandbox.normalize(&second.to_string())), shown);
     assert_snapshot!(shown, @r#"
     exit 0
     --- stdout
@@ -110,10 +112,10 @@ fn a_replay_reports_the_rule_and_does_not_change_the_run() {
            took [time]
     "#);
     let replayed_text =
-        replayed(&sandbox, &payload, &[])["reads"][0]["text"].as_str().unwrap().to_owned();
-    let real = sandbox.stop(SESSION, r#","prompt_id":"p2""#).stderr;
+        replay_json(&sandbox, &payload, &[])["reads"][0]["text"].as_str().unwrap().to_owned();
+    let real = sandbox.send_stop(SESSION, r#","prompt_id":"p2""#).stderr;
     let real = format!("Stop hook feedback:\n[ralph hook claude]: {real}");
-    assert_eq!(sandbox.tidy(&replayed_text), sandbox.tidy(&real));
+    assert_eq!(sandbox.normalize(&replayed_text), sandbox.normalize(&real));
 }
 
 /// The clean checkout is made from checkpoints that exist only in the copy.
@@ -121,28 +123,28 @@ fn a_replay_reports_the_rule_and_does_not_change_the_run() {
 fn a_replayed_stop_is_verified_in_a_clean_checkout() {
     let gate = "[[gate]]\nname = \"check\"\nrun = [\"grep\", \"-q\", \"done\", \"work\"]\n";
     let policy = format!("{gate}[verify]\ncheckout = \"clean\"\n");
-    let sandbox = with_policy(&policy);
-    sandbox.start(["--goal-file", "-"]);
+    let sandbox = sandbox_with_policy(&policy);
+    sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("work", "done\n");
-    let payload = stop_payload(&sandbox, "");
-    let before = world(&sandbox);
-    let result = replayed(&sandbox, &payload, &["--hook", "ralph hook claude"]);
+    let payload = write_stop_payload(&sandbox, "");
+    let before = all_files(&sandbox);
+    let result = replay_json(&sandbox, &payload, &["--hook", "ralph hook claude"]);
     let ruling = (&result["decision"], &result["ralph"]["rule"]);
     assert_eq!(ruling, (&json!("allowed"), &json!("verified")), "{result}");
-    assert!(world(&sandbox) == before, "files changed");
+    assert!(all_files(&sandbox) == before, "files changed");
 }
 
 /// Without a repository the base is stored in ralph's home, and the replay finds it there.
 #[test]
 fn a_project_without_a_repository_can_be_replayed() {
-    let sandbox = Sandbox::named("plain");
+    let sandbox = Sandbox::without_git("plain");
     sandbox.write("ralph.toml", "[[gate]]\nname = \"check\"\nrun = [\"false\"]\n");
-    sandbox.trust();
-    let run = sandbox.start(["--goal-file", "-"]);
+    sandbox.approve_policy();
+    let run = sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("work", "begun\n");
-    let before = world(&sandbox);
-    let payload = stop_payload(&sandbox, "");
-    let result = replayed(&sandbox, &payload, &["--hook", "ralph hook claude"]);
+    let before = all_files(&sandbox);
+    let payload = write_stop_payload(&sandbox, "");
+    let result = replay_json(&sandbox, &payload, &["--hook", "ralph hook claude"]);
     let open: Vec<_> = result["ralph"]["facts"]["open"]
         .as_array()
         .unwrap()
@@ -150,7 +152,7 @@ fn a_project_without_a_repository_can_be_replayed() {
         .map(|line| &line["name"])
         .collect();
     assert_eq!((&result["ralph"]["rule"], open), (&json!("block"), vec![&json!("check")]));
-    assert!(world(&sandbox) == before, "files changed");
+    assert!(all_files(&sandbox) == before, "files changed");
     let listed = sandbox.ralph(["checkpoint", "list", &run, "--json"]);
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
     assert_eq!(
@@ -168,60 +170,60 @@ fn a_loop_is_not_adopted_by_a_replay() {
         r#"{"features":[{"id":1,"description":"Export as CSV","steps":[],"passes":false}]}"#;
     sandbox.write(&format!("{current}/feature_list.json"), feature);
     sandbox.write(&format!("{current}/progress.txt"), "- Iteration: 0\n- Status: IN_PROGRESS\n");
-    let payload = stop_payload(&sandbox, "");
-    let before = world(&sandbox);
-    let result = replayed(&sandbox, &payload, &["--hook", "ralph hook claude"]);
+    let payload = write_stop_payload(&sandbox, "");
+    let before = all_files(&sandbox);
+    let result = replay_json(&sandbox, &payload, &["--hook", "ralph hook claude"]);
     assert_eq!(
         (&result["decision"], &result["ralph"]["rule"]),
         (&json!("blocked"), &json!("block"))
     );
-    assert!(world(&sandbox) == before, "files changed");
+    assert!(all_files(&sandbox) == before, "files changed");
 }
 
 #[test]
 fn a_live_replay_charges_the_run() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(["--goal-file", "-", "--completion-promise", "DONE"]);
-    let payload = stop_payload(&sandbox, "");
+    let run = sandbox.start_run(["--goal-file", "-", "--completion-promise", "DONE"]);
+    let payload = write_stop_payload(&sandbox, "");
     let hook = ["--hook", "ralph hook claude"];
-    assert_eq!(replayed(&sandbox, &payload, &hook)["ralph"]["facts"]["iteration_after"], 1);
-    assert_eq!(sandbox.standing(&run), ("armed".to_string(), 0));
+    assert_eq!(replay_json(&sandbox, &payload, &hook)["ralph"]["facts"]["iteration_after"], 1);
+    assert_eq!(sandbox.run_status(&run), ("armed".to_string(), 0));
     let live = [&hook[..], &["--live"]].concat();
-    assert_eq!(replayed(&sandbox, &payload, &live)["ralph"]["facts"]["iteration_after"], 1);
-    assert_eq!(sandbox.standing(&run), ("held".to_string(), 1));
+    assert_eq!(replay_json(&sandbox, &payload, &live)["ralph"]["facts"]["iteration_after"], 1);
+    assert_eq!(sandbox.run_status(&run), ("held".to_string(), 1));
 }
 
 /// A hook that sets `RALPH_HOME` itself still works on the copy.
 #[test]
 fn a_hook_that_sets_ralph_home_charges_no_run() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(["--goal-file", "-", "--completion-promise", "DONE"]);
-    let payload = stop_payload(&sandbox, "");
+    let run = sandbox.start_run(["--goal-file", "-", "--completion-promise", "DONE"]);
+    let payload = write_stop_payload(&sandbox, "");
     let home = sandbox.ralph_home("");
-    let before = world(&sandbox);
+    let before = all_files(&sandbox);
     for hook in [
         format!("RALPH_HOME='{}' ralph hook claude", home.display()),
         "unset RALPH_HOME; ralph hook claude".to_owned(),
         "RALPH_HOME= HOME=/nowhere ralph hook claude".to_owned(),
     ] {
-        let result = replayed(&sandbox, &payload, &["--hook", &hook]);
+        let result = replay_json(&sandbox, &payload, &["--hook", &hook]);
         assert_eq!(result["ralph"]["facts"]["iteration_after"], 1, "{hook}");
-        assert!(world(&sandbox) == before, "{hook}: files changed");
+        assert!(all_files(&sandbox) == before, "{hook}: files changed");
     }
-    assert_eq!(sandbox.standing(&run), ("armed".to_string(), 0));
+    assert_eq!(sandbox.run_status(&run), ("armed".to_string(), 0));
 }
 
 #[test]
 fn unrecorded_decisions_are_reported_with_their_rule() {
     let sandbox = Sandbox::new();
-    let payload = stop_payload(&sandbox, "");
+    let payload = write_stop_payload(&sandbox, "");
     let hook = ["--hook", "ralph hook claude"];
     let rule = |sandbox: &Sandbox, payload: &Path| {
-        let ralph = &replayed(sandbox, payload, &hook)["ralph"];
+        let ralph = &replay_json(sandbox, payload, &hook)["ralph"];
         format!("{} {}", ralph["rule"].as_str().unwrap(), ralph["because"].as_str().unwrap())
     };
     assert_eq!(rule(&sandbox, &payload), "not-mine no run holds this session");
-    let run = sandbox.start(["--goal-file", "-", "--completion-promise", "DONE"]);
+    let run = sandbox.start_run(["--goal-file", "-", "--completion-promise", "DONE"]);
     let other = sandbox.root().join("subagent.json");
     fs::write(&other, sandbox.stop_event(SESSION, "").replace("\"Stop\"", "\"SubagentStop\""))
         .unwrap();
@@ -230,16 +232,17 @@ fn unrecorded_decisions_are_reported_with_their_rule() {
     assert_eq!(rule(&sandbox, &payload), "not-mine the run of this session has ended");
     let sandbox = sandbox.env("RALPH_OFF", "1");
     assert_eq!(rule(&sandbox, &payload), "off `RALPH_OFF` is set");
-    assert_eq!(replayed(&sandbox, &payload, &["--hook", "true"])["ralph"], Value::Null);
+    assert_eq!(replay_json(&sandbox, &payload, &["--hook", "true"])["ralph"], Value::Null);
 }
 
 /// User, project and local settings apply in the client's order. Hooks of plugins are not replayed.
 #[test]
 fn hooks_come_from_the_settings_the_client_would_load() {
     let sandbox = Sandbox::new();
-    let printing = |text: &str| command(&format!("echo {text} >&2; exit 2"));
+    let printing = |text: &str| command_hook(&format!("echo {text} >&2; exit 2"));
     let claude = sandbox.home().join(".claude");
-    fs::write(claude.join("settings.json"), settings("Stop", &json!([printing("user")]))).unwrap();
+    fs::write(claude.join("settings.json"), hook_settings_json("Stop", &json!([printing("user")])))
+        .unwrap();
     let project = json!({
         "hooks": {
             "Stop": [{"hooks": [printing("project"), {"type": "prompt", "prompt": "done?"}]}],
@@ -249,7 +252,7 @@ fn hooks_come_from_the_settings_the_client_would_load() {
     });
     sandbox.write(".claude/settings.json", project.to_string());
     let exec = json!([{"type": "command", "command": "/bin/sh", "args": ["-c", "echo local >&2; exit 2"]}]);
-    sandbox.write(".claude/settings.local.json", settings("Stop", &exec));
+    sandbox.write(".claude/settings.local.json", hook_settings_json("Stop", &exec));
     let sources = |result: &Value| {
         let mut sources: Vec<_> = result["handlers"]
             .as_array()
@@ -266,8 +269,8 @@ fn hooks_come_from_the_settings_the_client_would_load() {
         sources.sort();
         sources
     };
-    let payload = stop_payload(&sandbox, "");
-    let result = replayed(&sandbox, &payload, &[]);
+    let payload = write_stop_payload(&sandbox, "");
+    let result = replay_json(&sandbox, &payload, &[]);
     assert_eq!(sources(&result), ["local: local", "project: project", "user: user"]);
     assert_eq!(
         result["notices"],
@@ -283,16 +286,19 @@ fn hooks_come_from_the_settings_the_client_would_load() {
         json!({"hook_event_name": "PreToolUse", "cwd": cwd, "tool_name": "Bash"}).to_string(),
     )
     .unwrap();
-    assert_eq!(sources(&replayed(&sandbox, &call, &[])), ["project: bash"]);
+    assert_eq!(sources(&replay_json(&sandbox, &call, &[])), ["project: bash"]);
     let elsewhere = tempfile::tempdir().unwrap();
     let named = ["--project", elsewhere.path().to_str().unwrap()];
-    assert_eq!(sources(&replayed(&sandbox, &payload, &named)), ["user: user"]);
+    assert_eq!(sources(&replay_json(&sandbox, &payload, &named)), ["user: user"]);
     let file = sandbox.root().join("other.json");
-    fs::write(&file, settings("Stop", &json!([printing("file")]))).unwrap();
+    fs::write(&file, hook_settings_json("Stop", &json!([printing("file")]))).unwrap();
     let both = ["--settings", file.to_str().unwrap(), "--hook", "echo flag >&2; exit 2"];
-    assert_eq!(sources(&replayed(&sandbox, &payload, &both)), ["flag: file", "flag: flag"]);
+    assert_eq!(sources(&replay_json(&sandbox, &payload, &both)), ["flag: file", "flag: flag"]);
     let sandbox = sandbox.env("CLAUDE_CONFIG_DIR", elsewhere.path().to_str().unwrap());
-    assert_eq!(sources(&replayed(&sandbox, &payload, &[])), ["local: local", "project: project"]);
+    assert_eq!(
+        sources(&replay_json(&sandbox, &payload, &[])),
+        ["local: local", "project: project"]
+    );
 }
 
 /// Every recorded event reaches the hook on one line, as the client wrote it.
@@ -305,7 +311,7 @@ fn every_recorded_payload_arrives_unchanged() {
     let hook = format!("cat > '{}'; exit 2", received.display());
     for entry in fs::read_dir(root).unwrap() {
         let path = entry.unwrap().path();
-        let result = replayed(&sandbox, &path, &["--hook", &hook]);
+        let result = replay_json(&sandbox, &path, &["--hook", &hook]);
         let line = fs::read_to_string(&received).unwrap();
         assert_eq!(line.find('\n'), Some(line.len() - 1), "{}", path.display());
         let sent: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
@@ -322,15 +328,18 @@ fn a_hook_gets_the_directory_and_environment_of_the_client() {
     let show = "pwd; for name in CLAUDE_PROJECT_DIR CLAUDECODE CLAUDE_CODE_SESSION_ID CLAUDE_EFFORT MINE SAID; do \
                 eval \"echo $name=\\$$name\"; done; kill -0 $CLAUDE_PID && echo alive; cat \"$CLAUDE_ENV_FILE\" && echo there";
     let file = sandbox.root().join("settings.json");
-    let settings = json!({"env": {"SAID": "by the settings"}, "hooks": {"SessionStart": [{"hooks": [command(show)]}]}});
+    let settings = json!({"env": {"SAID": "by the settings"}, "hooks": {"SessionStart": [{"hooks": [command_hook(show)]}]}});
     fs::write(&file, settings.to_string()).unwrap();
     let payload = sandbox.root().join("payload.json");
     let cwd = sandbox.project().join("sub");
     fs::write(&payload, json!({"session_id": SESSION, "hook_event_name": "SessionStart", "source": "startup", "cwd": cwd, "effort": {"level": "high"}}).to_string()).unwrap();
     let project = sandbox.project().to_str().unwrap();
-    let result =
-        replayed(&sandbox, &payload, &["--project", project, "--settings", file.to_str().unwrap()]);
-    assert_snapshot!(sandbox.tidy(result["handlers"][0]["stdout"].as_str().unwrap()), @"
+    let result = replay_json(
+        &sandbox,
+        &payload,
+        &["--project", project, "--settings", file.to_str().unwrap()],
+    );
+    assert_snapshot!(sandbox.normalize(result["handlers"][0]["stdout"].as_str().unwrap()), @"
     $ROOT/project/sub
     CLAUDE_PROJECT_DIR=$ROOT/project
     CLAUDECODE=1
@@ -350,7 +359,7 @@ fn hostile_hooks_are_reported() {
     let temporary = sandbox.root().join("tmp");
     fs::create_dir(&temporary).unwrap();
     let sandbox = sandbox.env("TMPDIR", temporary.to_str().unwrap());
-    let payload = stop_payload(&sandbox, "");
+    let payload = write_stop_payload(&sandbox, "");
     let file = sandbox.root().join("settings.json");
     let hooks = json!([
         {"type": "command", "command": "trap '' TERM; while :; do :; done", "timeout": 1},
@@ -362,9 +371,9 @@ fn hostile_hooks_are_reported() {
         {"type": "command", "command": "/nowhere/at all", "args": []},
         {"type": "command", "command": "rm -rf \"$RALPH_HOME\"; printf '\\033[2Jgone' >&2; exit 2"},
     ]);
-    fs::write(&file, settings("Stop", &hooks)).unwrap();
-    let ended = replay(&sandbox, &payload, &["--settings", file.to_str().unwrap()]);
-    let shown = timeless(&ended.to_string());
+    fs::write(&file, hook_settings_json("Stop", &hooks)).unwrap();
+    let ended = run_replay(&sandbox, &payload, &["--settings", file.to_str().unwrap()]);
+    let shown = mask_times(&ended.to_string());
     // The order in which hooks end varies.
     let mut lines: Vec<_> = shown.lines().collect();
     lines.sort_unstable();
@@ -393,12 +402,12 @@ fn hostile_hooks_are_reported() {
     model reads as user:
     "#);
     assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0, "no temporary file is left");
-    let ended = replay(
+    let ended = run_replay(
         &sandbox,
         &payload,
         &["--hook", "kill -9 $CLAUDE_PID; echo no >&2; exit 2", "--expect", "blocked"],
     );
-    assert_snapshot!(timeless(&ended.to_string()), @"
+    assert_snapshot!(mask_times(&ended.to_string()), @"
     exit 1
     --- stdout
            Stop a hook killed the client
@@ -411,7 +420,7 @@ fn hostile_hooks_are_reported() {
 #[test]
 fn the_exit_code_tells_whether_the_decision_was_expected() {
     let sandbox = Sandbox::new();
-    let payload = stop_payload(&sandbox, "");
+    let payload = write_stop_payload(&sandbox, "");
     let rows = [
         ("exit 2", "blocked"),
         ("exit 1", "allowed"),
@@ -423,14 +432,14 @@ fn the_exit_code_tells_whether_the_decision_was_expected() {
     ];
     for (hook, found) in rows {
         for expected in ["blocked", "allowed", "stopped"] {
-            let ended = replay(&sandbox, &payload, &["--hook", hook, "--expect", expected]);
+            let ended = run_replay(&sandbox, &payload, &["--hook", hook, "--expect", expected]);
             assert_eq!(
                 ended.code,
                 Some(i32::from(expected != found)),
                 "{hook}, {expected}: {ended}"
             );
         }
-        assert_eq!(replayed(&sandbox, &payload, &["--hook", hook])["decision"], found);
+        assert_eq!(replay_json(&sandbox, &payload, &["--hook", hook])["decision"], found);
     }
 }
 
@@ -438,18 +447,18 @@ fn the_exit_code_tells_whether_the_decision_was_expected() {
 #[test]
 fn missing_hooks_and_met_expectations_are_reported() {
     let sandbox = Sandbox::new();
-    let payload = stop_payload(&sandbox, "");
+    let payload = write_stop_payload(&sandbox, "");
     let mut shown = String::new();
     let mut show = |more: &[&str]| {
-        let ended = replay(&sandbox, &payload, more);
-        shown.push_str(&timeless(&sandbox.tidy(&ended.to_string())));
+        let ended = run_replay(&sandbox, &payload, more);
+        shown.push_str(&mask_times(&sandbox.normalize(&ended.to_string())));
         shown.push('\n');
     };
     show(&[]);
     let sleeper = json!([{"type": "command", "command": "true", "async": true}]);
-    let file = sandbox.write("later.json", settings("Stop", &sleeper));
+    let file = sandbox.write("later.json", hook_settings_json("Stop", &sleeper));
     show(&["--settings", file.to_str().unwrap()]);
-    let file = sandbox.write("other.json", settings("SubagentStop", &sleeper));
+    let file = sandbox.write("other.json", hook_settings_json("SubagentStop", &sleeper));
     show(&["--settings", file.to_str().unwrap(), "--expect", "allowed"]);
     show(&["--hook", "echo no >&2; exit 2", "--expect", "blocked"]);
     assert_snapshot!(shown, @"
@@ -485,10 +494,10 @@ fn a_missing_temporary_directory_is_reported() {
     let sandbox = Sandbox::new();
     let missing = sandbox.root().join("missing");
     let sandbox = sandbox.env("TMPDIR", missing.to_str().unwrap());
-    let payload = stop_payload(&sandbox, "");
-    let ended = replay(&sandbox, &payload, &["--hook", "true"]);
+    let payload = write_stop_payload(&sandbox, "");
+    let ended = run_replay(&sandbox, &payload, &["--hook", "true"]);
     assert!(!missing.exists());
-    assert_snapshot!(sandbox.tidy(&ended.to_string()), @"
+    assert_snapshot!(sandbox.normalize(&ended.to_string()), @"
     exit 1
     --- stderr
     error: the temporary directory `$ROOT/missing` does not exist
@@ -511,12 +520,12 @@ fn unusable_payloads_and_settings_are_errors() {
     ] {
         let path = sandbox.write("payload.json", text);
         let by_name = sandbox.ralph(["replay", path.to_str().unwrap(), "--hook", "true"]);
-        let by_pipe = sandbox.ralph_with(["replay", "-", "--hook", "true"], text.as_bytes());
+        let by_pipe = sandbox.ralph_with_input(["replay", "-", "--hook", "true"], text.as_bytes());
         assert_eq!((by_name.code, by_pipe.code), (Some(1), Some(1)), "{by_name}{by_pipe}");
-        shown.push_str(&sandbox.tidy(&by_pipe.stderr));
+        shown.push_str(&sandbox.normalize(&by_pipe.stderr));
         shown.push('\n');
     }
-    let payload = stop_payload(&sandbox, "");
+    let payload = write_stop_payload(&sandbox, "");
     let payload = payload.to_str().unwrap();
     let broken = sandbox.write("broken.json", "{");
     for args in [
@@ -528,7 +537,7 @@ fn unusable_payloads_and_settings_are_errors() {
     ] {
         let ended = sandbox.ralph(&args);
         assert_eq!(ended.code, Some(1), "{ended}");
-        shown.push_str(&sandbox.tidy(&ended.stderr));
+        shown.push_str(&sandbox.normalize(&ended.stderr));
         shown.push('\n');
     }
     assert_snapshot!(shown, @"
@@ -565,7 +574,7 @@ fn unusable_payloads_and_settings_are_errors() {
 fn a_session_id_cannot_escape_the_copy() {
     let sandbox = Sandbox::new();
     sandbox.write_state("mine/loop.json", "{}");
-    program(
+    write_program(
         &sandbox.root().join("seen.sh"),
         "#!/bin/sh\ncd \"$RALPH_HOME\" 2>/dev/null && find . -type f\n",
     );
@@ -573,11 +582,11 @@ fn a_session_id_cannot_escape_the_copy() {
         let payload = sandbox.root().join("payload.json");
         fs::write(
             &payload,
-            format!(r#"{{"hook_event_name":"Stop","session_id":{}}}"#, json(session)),
+            format!(r#"{{"hook_event_name":"Stop","session_id":{}}}"#, json_string(session)),
         )
         .unwrap();
         let hook = sandbox.root().join("seen.sh");
-        let result = replayed(&sandbox, &payload, &["--hook", hook.to_str().unwrap()]);
+        let result = replay_json(&sandbox, &payload, &["--hook", hook.to_str().unwrap()]);
         assert_eq!(result["handlers"][0]["stdout"], "", "{session:?}");
     }
 }

@@ -1,15 +1,17 @@
 //! The final report of `ralph run`: the judged commit, where unlanded work is, and the suggested next command.
 
-use crate::night::{GOAL, Night};
-use crate::sandbox::{Ended, Sandbox};
+use crate::runner::{GOAL, RunnerSandbox};
+use crate::sandbox::{CommandOutcome, Sandbox};
 use insta::assert_snapshot;
 use std::fs;
 
-const FREE: [&str; 5] = ["--", "--permission-mode", "acceptEdits", "--allowedTools", "Bash"];
-const EDIT: &str = r#"tools = [{ edit = "main.sh", old = "hello", new = "goodbye" }]"#;
-const COMMIT: &str = "git add -A && git -c user.name=t -c user.email=t@t commit -qm goodbye";
+const PERMISSION_FLAGS: [&str; 5] =
+    ["--", "--permission-mode", "acceptEdits", "--allowedTools", "Bash"];
+const EDIT_STEP: &str = r#"tools = [{ edit = "main.sh", old = "hello", new = "goodbye" }]"#;
+const COMMIT_COMMAND: &str =
+    "git add -A && git -c user.name=t -c user.email=t@t commit -qm goodbye";
 
-fn settings() -> insta::Settings {
+fn snapshot_settings() -> insta::Settings {
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(r"\d\d:\d\d:\d\d", "[time]");
     settings.add_filter(r"\b\d+ (ms|s)\b", "[duration]");
@@ -19,39 +21,39 @@ fn settings() -> insta::Settings {
 }
 
 /// Runs with `--quiet`, so that only the final report is printed.
-fn quiet(runner: &Night, args: &[&str]) -> Ended {
+fn run_quietly(runner: &RunnerSandbox, args: &[&str]) -> CommandOutcome {
     let mut command = runner.sandbox.command();
-    command.args(["run", "--quiet", "--agent-program"]).arg(runner.path("agent")).args(args);
-    crate::sandbox::ended(&mut command, b"")
+    command.args(["run", "--quiet", "--agent-program"]).arg(runner.root_path("agent")).args(args);
+    crate::sandbox::run_command(&mut command, b"")
 }
 
-fn shown(runner: &Night, text: &str) -> String {
+fn normalized_report(runner: &RunnerSandbox, text: &str) -> String {
     let root = fs::canonicalize(runner.sandbox.root()).unwrap();
     // The position of line breaks in long paths depends on the machine.
     let text = text.replace("\n          ", " ");
-    text.replace(root.to_str().unwrap(), "$ROOT").replace(&runner.id(), "$RUN")
+    text.replace(root.to_str().unwrap(), "$ROOT").replace(&runner.run_id(), "$RUN")
 }
 
 /// The report names a commit only if the gates passed on exactly that commit. A commit from before the start of the run
 /// is not counted as its own, even if it was made in the same second.
 #[test]
 fn a_report_names_only_the_judged_commit() {
-    let edits = format!("[[step]]\n{EDIT}\n\n[[step]]\nagent = \"Done.\"\n");
+    let edits = format!("[[step]]\n{EDIT_STEP}\n\n[[step]]\nagent = \"Done.\"\n");
     let commits = format!(
-        "[[step]]\n{EDIT}\n\n[[step]]\ntools = [{{ run = \"{COMMIT}\" }}]\n\n[[step]]\nagent = \"Done.\"\n"
+        "[[step]]\n{EDIT_STEP}\n\n[[step]]\ntools = [{{ run = \"{COMMIT_COMMAND}\" }}]\n\n[[step]]\nagent = \"Done.\"\n"
     );
     let both = format!(
-        "[[step]]\n{EDIT}\n\n[[step]]\ntools = [{{ run = \"{COMMIT}; echo x > notes.txt\" }}]\n\n[[step]]\nagent = \"Done.\"\n"
+        "[[step]]\n{EDIT_STEP}\n\n[[step]]\ntools = [{{ run = \"{COMMIT_COMMAND}; echo x > notes.txt\" }}]\n\n[[step]]\nagent = \"Done.\"\n"
     );
     let mut reports = String::new();
     for steps in [edits, commits, both] {
-        let runner = Night::new(&steps);
+        let runner = RunnerSandbox::new(&steps);
         let mine = ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "--allow-empty"];
         runner.sandbox.git(&[&mine[..], &["-m", "mine"]].concat());
-        let ended = quiet(&runner, &[&[GOAL], &FREE[..]].concat());
-        reports.push_str(&shown(&runner, &format!("{ended}\n")));
+        let ended = run_quietly(&runner, &[&[GOAL], &PERMISSION_FLAGS[..]].concat());
+        reports.push_str(&normalized_report(&runner, &format!("{ended}\n")));
     }
-    settings().bind(|| assert_snapshot!(reports, @"
+    snapshot_settings().bind(|| assert_snapshot!(reports, @"
     exit 0
     --- stdout
     verified: Let main.sh say goodbye. — 1 gate on the work tree, not committed, 0 iterations, [duration], [money]
@@ -89,10 +91,10 @@ fn a_report_names_only_the_judged_commit() {
 #[test]
 fn denied_permissions_are_reported() {
     let steps =
-        format!("[[step]]\n{EDIT}\n\n[[step]]\nagent = \"I cannot.\"\nrepeat = \"forever\"\n");
-    let runner = Night::new(&steps);
-    let ended = quiet(&runner, &[GOAL]);
-    settings().bind(|| assert_snapshot!(shown(&runner, &ended.to_string()), @"
+        format!("[[step]]\n{EDIT_STEP}\n\n[[step]]\nagent = \"I cannot.\"\nrepeat = \"forever\"\n");
+    let runner = RunnerSandbox::new(&steps);
+    let ended = run_quietly(&runner, &[GOAL]);
+    snapshot_settings().bind(|| assert_snapshot!(normalized_report(&runner, &ended.to_string()), @"
     exit 4
     --- stdout
     stuck: Let main.sh say goodbye. — the last 2 stops made no progress (state [id]), 2 not met; tried another approach, then a fresh session, 2 of 6 open, 6 iterations over 2 sessions, [duration], [money]
@@ -103,9 +105,12 @@ fn denied_permissions_are_reported() {
       saved   as checkpoint 0
       next    `ralph why $RUN`
     "));
-    let runner = Night::new(&steps);
-    let ended = crate::sandbox::ended(&mut runner.command(&[GOAL]), b"");
-    let (prepared, report) = (Night::events(&ended, "prepared"), Night::events(&ended, "ended"));
+    let runner = RunnerSandbox::new(&steps);
+    let ended = crate::sandbox::run_command(&mut runner.json_command(&[GOAL]), b"");
+    let (prepared, report) = (
+        RunnerSandbox::events_named(&ended, "prepared"),
+        RunnerSandbox::events_named(&ended, "ended"),
+    );
     assert_snapshot!(format!("{}\n{}", prepared[0]["notes"], report[0]["denied"]), @r#"
     ["no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit"]
     [{"count":1,"tool":"Edit"}]
@@ -121,16 +126,16 @@ fn denied_permissions_are_reported() {
 #[test]
 fn unlanded_work_is_located() {
     let steps = "[[step]]\ntools = [{ run = \"echo 'echo hm' > main.sh\" }]\n\n[[step]]\nagent = \"Done.\"\nrepeat = \"forever\"\n";
-    let runner = Night::new(steps);
-    let ended = quiet(&runner, &[&[GOAL, "--worktree"], &FREE[..]].concat());
-    let id = runner.id();
+    let runner = RunnerSandbox::new(steps);
+    let ended = run_quietly(&runner, &[&[GOAL, "--worktree"], &PERMISSION_FLAGS[..]].concat());
+    let id = runner.run_id();
     let status = runner.sandbox.ralph(["status", &id]).stdout;
     let why = runner.sandbox.ralph(["why", &id, "--last", "1"]).stdout;
     let why = why.lines().next().unwrap_or_default();
     let log = runner.sandbox.ralph(["log", &id]).stdout;
     let log: String = log.lines().filter(|line| line.contains("  moved ")).collect();
-    let output = shown(&runner, &format!("{ended}\n{status}\n{why}\n{log}\n"));
-    settings().bind(|| assert_snapshot!(output, @"
+    let output = normalized_report(&runner, &format!("{ended}\n{status}\n{why}\n{log}\n"));
+    snapshot_settings().bind(|| assert_snapshot!(output, @"
     exit 4
     --- stdout
     stuck: Let main.sh say goodbye. — the last 2 stops made no progress (state [id]), 1 not met; tried another approach, then a fresh session, 1 of 6 open, 6 iterations over 2 sessions, [duration], [money]
@@ -154,19 +159,22 @@ fn unlanded_work_is_located() {
 #[test]
 fn the_next_step_fits_the_ending() {
     let login = "[[step]]\nerror = { status = 401, type = \"authentication_error\", message = \"invalid x-api-key\" }\n";
-    let runner = Night::new(login);
-    let mut reports = shown(&runner, &quiet(&runner, &[&[GOAL], &FREE[..]].concat()).to_string());
+    let runner = RunnerSandbox::new(login);
+    let mut reports = normalized_report(
+        &runner,
+        &run_quietly(&runner, &[&[GOAL], &PERMISSION_FLAGS[..]].concat()).to_string(),
+    );
 
     let meanwhile = "cd $PROJECT && echo 'echo bonjour' > main.sh && git -c user.name=t -c user.email=t@t commit -qam mine";
     let sandbox = Sandbox::new();
     let meanwhile = meanwhile.replace("$PROJECT", sandbox.project().to_str().unwrap());
     let steps = format!(
-        "[[step]]\n{EDIT}\n\n[[step]]\ntools = [{{ run = \"{meanwhile}\" }}]\n\n[[step]]\nagent = \"Done.\"\n"
+        "[[step]]\n{EDIT_STEP}\n\n[[step]]\ntools = [{{ run = \"{meanwhile}\" }}]\n\n[[step]]\nagent = \"Done.\"\n"
     );
-    let runner = Night::of(sandbox, &steps, "");
-    let ended = quiet(&runner, &[&[GOAL, "--worktree"], &FREE[..]].concat());
-    reports.push_str(&shown(&runner, &format!("\n{ended}")));
-    settings().bind(|| assert_snapshot!(reports, @"
+    let runner = RunnerSandbox::with_client_flags(sandbox, &steps, "");
+    let ended = run_quietly(&runner, &[&[GOAL, "--worktree"], &PERMISSION_FLAGS[..]].concat());
+    reports.push_str(&normalized_report(&runner, &format!("\n{ended}")));
+    snapshot_settings().bind(|| assert_snapshot!(reports, @"
     exit 5
     --- stdout
     needs_human: Let main.sh say goodbye. — the provider rejected the login: Failed to authenticate. API Error: 401 invalid x-api-key, 0 iterations, [duration], [money]
@@ -188,13 +196,13 @@ fn the_next_step_fits_the_ending() {
 /// The client reports no cost for a turn in which agent and runner were killed, so its cost is estimated.
 #[test]
 fn estimated_cost_is_marked() {
-    let runner = Night::new(&format!(
-        "[[step]]\nagent = \"Done.\"\n\n[[step]]\ntools = [{{ run = \"sleep 600\" }}]\n\n[[step]]\n{EDIT}\n\n[[step]]\nagent = \"Now it does.\"\n"
+    let runner = RunnerSandbox::new(&format!(
+        "[[step]]\nagent = \"Done.\"\n\n[[step]]\ntools = [{{ run = \"sleep 600\" }}]\n\n[[step]]\n{EDIT_STEP}\n\n[[step]]\nagent = \"Now it does.\"\n"
     ));
-    let (mut child, _events) = runner.until(&[], "tool");
+    let (mut child, _events) = runner.start_until(&[], "tool");
     child.kill().unwrap();
     child.wait().unwrap();
-    let ended = quiet(&runner, &["--resume", &runner.id()]);
+    let ended = run_quietly(&runner, &["--resume", &runner.run_id()]);
     let first = ended.stdout.lines().next().unwrap_or_default();
     let (_, money) = first.split_once('$').unwrap();
     assert_snapshot!(format!("${money}"), @"$0.0032, $0.0008 of it assumed");

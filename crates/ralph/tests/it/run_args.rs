@@ -1,10 +1,10 @@
 //! `ralph run` before an agent is started: usage errors, refusals and `--dry-run`.
 
-use crate::sandbox::{Ended, Sandbox, program, write_at};
+use crate::sandbox::{CommandOutcome, Sandbox, write_file, write_program};
 use insta::assert_snapshot;
 use std::fs;
 
-const POLICY: &str = r#"
+const GATE_POLICY: &str = r#"
 [[gate]]
 name = "tests"
 run = ["sh", "-c", "exit 0"]
@@ -13,44 +13,44 @@ min_tests = 0
 "#;
 
 /// A machine with an agent program that leaves a file when it is started.
-fn sandbox() -> Sandbox {
+fn sandbox_with_agent() -> Sandbox {
     let sandbox = Sandbox::new();
     let bin = sandbox.root().join("bin");
     fs::create_dir_all(&bin).unwrap();
-    program(&bin.join("claude"), "#!/bin/sh\ntouch \"$(dirname \"$0\")/was-run\"\n");
+    write_program(&bin.join("claude"), "#!/bin/sh\ntouch \"$(dirname \"$0\")/was-run\"\n");
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display());
     sandbox.env("PATH", &path)
 }
 
-fn approved() -> Sandbox {
-    let sandbox = sandbox();
-    sandbox.write("ralph.toml", POLICY);
+fn sandbox_with_approved_policy() -> Sandbox {
+    let sandbox = sandbox_with_agent();
+    sandbox.write("ralph.toml", GATE_POLICY);
     sandbox.commit();
-    sandbox.trust();
+    sandbox.approve_policy();
     sandbox
 }
 
 /// The error of a refused command. Asserts that nothing was written and no agent was started.
-fn refused(sandbox: &Sandbox, words: &[&str]) -> String {
-    let before = sandbox.snapshot();
+fn refused_run(sandbox: &Sandbox, words: &[&str]) -> String {
+    let before = sandbox.read_home();
     let ended = sandbox.ralph(std::iter::once("run").chain(words.iter().copied()));
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{words:?}: {ended}");
-    assert_eq!(sandbox.snapshot(), before, "{words:?}");
+    assert_eq!(sandbox.read_home(), before, "{words:?}");
     assert!(!fs::exists(sandbox.root().join("bin/was-run")).unwrap(), "{words:?}");
-    format!("{}\n{}\n", words.join(" "), sandbox.tidy(&ended.stderr))
+    format!("{}\n{}\n", words.join(" "), sandbox.normalize(&ended.stderr))
 }
 
-fn planned(sandbox: &Sandbox, words: &[&str]) -> Ended {
-    let before = sandbox.snapshot();
+fn dry_run(sandbox: &Sandbox, words: &[&str]) -> CommandOutcome {
+    let before = sandbox.read_home();
     let ended = sandbox.ralph(["run", "--dry-run"].into_iter().chain(words.iter().copied()));
-    assert_eq!(sandbox.snapshot(), before, "{words:?}");
+    assert_eq!(sandbox.read_home(), before, "{words:?}");
     assert!(!fs::exists(sandbox.root().join("bin/was-run")).unwrap(), "{words:?}");
     ended
 }
 
 #[test]
 fn usage_errors_come_with_a_hint() {
-    let sandbox = approved();
+    let sandbox = sandbox_with_approved_policy();
     let errors: String = [
         &[][..],
         &[""],
@@ -84,7 +84,7 @@ fn usage_errors_come_with_a_hint() {
         &["a goal", "--", "-dp"],
     ]
     .into_iter()
-    .map(|words| refused(&sandbox, words))
+    .map(|words| refused_run(&sandbox, words))
     .collect();
     assert_snapshot!(errors, @r#"
 
@@ -186,16 +186,16 @@ fn usage_errors_come_with_a_hint() {
 /// R-S8a: permissions are skipped only if a person says so explicitly for this run.
 #[test]
 fn permissions_are_skipped_only_with_both_flags() {
-    let sandbox = approved();
+    let sandbox = sandbox_with_approved_policy();
     let mut errors = String::new();
     for flags in [
         &["--dangerously-skip-permissions"][..],
         &["--allow-dangerously-skip-permissions"],
         &["--permission-mode", "bypassPermissions"],
     ] {
-        errors.push_str(&refused(&sandbox, &[&["a goal", "--"], flags].concat()));
+        errors.push_str(&refused_run(&sandbox, &[&["a goal", "--"], flags].concat()));
     }
-    errors.push_str(&refused(&sandbox, &["a goal", "--allow-skip-permissions"]));
+    errors.push_str(&refused_run(&sandbox, &["a goal", "--allow-skip-permissions"]));
     assert_snapshot!(errors, @"
     a goal -- --dangerously-skip-permissions
     error: the agent's flags disable its permission prompts
@@ -212,7 +212,7 @@ fn permissions_are_skipped_only_with_both_flags() {
     ");
     let agreed =
         ["a goal", "--allow-skip-permissions", "--", "--permission-mode", "bypassPermissions"];
-    assert_snapshot!(sandbox.tidy(&planned(&sandbox, &agreed).to_string()), @r#"
+    assert_snapshot!(sandbox.normalize(&dry_run(&sandbox, &agreed).to_string()), @r#"
     exit 0
     --- stdout
     would start  a goal
@@ -226,7 +226,7 @@ fn permissions_are_skipped_only_with_both_flags() {
     nothing was started
     "#);
     for words in [&["a goal"][..], &["a goal", "--yes"], &["a goal", "--", "--debug"]] {
-        let shown = planned(&sandbox, words).to_string();
+        let shown = dry_run(&sandbox, words).to_string();
         let mut done = shown.lines().filter(|line| !line.starts_with("  note "));
         assert!(!done.any(|line| line.contains("ermission")), "{shown}");
     }
@@ -234,13 +234,13 @@ fn permissions_are_skipped_only_with_both_flags() {
 
 #[test]
 fn an_agent_cannot_start_a_runner() {
-    let sandbox = approved().env("CLAUDECODE", "1");
-    assert_snapshot!(refused(&sandbox, &["a goal"]), @"
+    let sandbox = sandbox_with_approved_policy().env("CLAUDECODE", "1");
+    assert_snapshot!(refused_run(&sandbox, &["a goal"]), @"
     a goal
     error: an agent may not start a run that drives agents
       hint: ask a person to do this in their own terminal
     ");
-    assert_snapshot!(refused(&sandbox, &["a goal", "--dry-run"]), @"
+    assert_snapshot!(refused_run(&sandbox, &["a goal", "--dry-run"]), @"
     a goal --dry-run
     error: an agent may not start a run that drives agents
       hint: ask a person to do this in their own terminal
@@ -249,8 +249,8 @@ fn an_agent_cannot_start_a_runner() {
 
 #[test]
 fn no_run_starts_while_ralph_is_off() {
-    let sandbox = approved().env("RALPH_OFF", "1");
-    assert_snapshot!(refused(&sandbox, &["a goal"]), @"
+    let sandbox = sandbox_with_approved_policy().env("RALPH_OFF", "1");
+    assert_snapshot!(refused_run(&sandbox, &["a goal"]), @"
     a goal
     error: ralph is off: `RALPH_OFF` is set
       hint: turn it on first
@@ -260,15 +260,15 @@ fn no_run_starts_while_ralph_is_off() {
 /// No repository command runs until a person has approved it.
 #[test]
 fn an_unapproved_policy_starts_no_run() {
-    let sandbox = sandbox();
-    sandbox.write("ralph.toml", POLICY);
-    assert_snapshot!(refused(&sandbox, &["a goal"]), @"
+    let sandbox = sandbox_with_agent();
+    sandbox.write("ralph.toml", GATE_POLICY);
+    assert_snapshot!(refused_run(&sandbox, &["a goal"]), @"
     a goal
     error: this policy is not approved, so nothing was run
       hint: `ralph trust` shows what would run and asks for approval
     ");
     // `--yes` accepts detected gates, but does not approve an existing policy.
-    assert_snapshot!(refused(&sandbox, &["a goal", "--yes"]), @"
+    assert_snapshot!(refused_run(&sandbox, &["a goal", "--yes"]), @"
     a goal --yes
     error: this policy is not approved, so nothing was run
       hint: `ralph trust` shows what would run and asks for approval
@@ -277,20 +277,20 @@ fn an_unapproved_policy_starts_no_run() {
 
 #[test]
 fn detected_gates_need_consent() {
-    let sandbox = sandbox();
-    program(&sandbox.root().join("bin/npm"), "#!/bin/sh\nexit 1\n");
+    let sandbox = sandbox_with_agent();
+    write_program(&sandbox.root().join("bin/npm"), "#!/bin/sh\nexit 1\n");
     sandbox.write("package.json", r#"{"scripts": {"test": "./all.sh"}}"#);
-    assert_snapshot!(refused(&sandbox, &["a goal"]), @"
+    assert_snapshot!(refused_run(&sandbox, &["a goal"]), @"
     a goal
     error: the detected gates are not approved: tests
       hint: `ralph init` shows what they run and asks; `--yes` approves them, `--no-gates` runs without gates
     ");
-    assert_snapshot!(refused(&sandbox, &["a goal", "--worktree", "--yes"]), @"
+    assert_snapshot!(refused_run(&sandbox, &["a goal", "--worktree", "--yes"]), @"
     a goal --worktree --yes
     error: the project has no `ralph.toml`, and a work tree starts from a commit
       hint: `ralph gate detect --write` creates it; commit it, and approve it with `ralph trust`
     ");
-    assert_snapshot!(sandbox.tidy(&planned(&sandbox, &["a goal"]).to_string()), @r#"
+    assert_snapshot!(sandbox.normalize(&dry_run(&sandbox, &["a goal"]).to_string()), @r#"
     exit 0
     --- stdout
     would start  a goal
@@ -304,7 +304,7 @@ fn detected_gates_need_consent() {
       note      these gates are not approved yet: a start asks and writes `$ROOT/project/ralph.toml`; `--yes` approves
     nothing was started
     "#);
-    assert_snapshot!(sandbox.tidy(&planned(&sandbox, &["a goal", "--no-gates"]).to_string()), @r#"
+    assert_snapshot!(sandbox.normalize(&dry_run(&sandbox, &["a goal", "--no-gates"]).to_string()), @r#"
     exit 0
     --- stdout
     would start  a goal
@@ -323,17 +323,17 @@ fn detected_gates_need_consent() {
 /// statuses a list can reach.
 #[test]
 fn a_dry_run_shows_sealed_files_and_possible_endings() {
-    let sandbox = sandbox();
+    let sandbox = sandbox_with_agent();
     let gate = "[[gate]]\nname = \"tests\"\nshell = \"grep -q goodbye NOTES.md\"\n";
     sandbox.write("ralph.toml", gate);
     sandbox.write("NOTES.md", "hello\n");
     sandbox.write("PLAN.md", "- [ ] say goodbye\n");
     sandbox.commit();
-    sandbox.trust();
+    sandbox.approve_policy();
     let goal = ["Let NOTES.md say goodbye, and README.md too."];
-    let output = [planned(&sandbox, &goal), planned(&sandbox, &["--plan", "PLAN.md"])];
+    let output = [dry_run(&sandbox, &goal), dry_run(&sandbox, &["--plan", "PLAN.md"])];
     let output = output.map(|ended| ended.to_string()).concat();
-    assert_snapshot!(sandbox.tidy(&output), @r#"
+    assert_snapshot!(sandbox.normalize(&output), @r#"
     exit 0
     --- stdout
     would start  Let NOTES.md say goodbye, and README.md too.
@@ -366,8 +366,8 @@ fn a_dry_run_shows_sealed_files_and_possible_endings() {
     // An argument of a program that is not a shell is not sealed.
     let gate = "[[gate]]\nname = \"tests\"\nrun = [\"grep\", \"-q\", \"goodbye\", \"NOTES.md\"]\n";
     sandbox.write("ralph.toml", gate);
-    sandbox.trust();
-    let output = planned(&sandbox, &goal).stdout;
+    sandbox.approve_policy();
+    let output = dry_run(&sandbox, &goal).stdout;
     let output: Vec<_> = output.lines().filter(|line| line.contains("NOTES.md")).collect();
     assert_snapshot!(output.join("\n"), @"
     would start  Let NOTES.md say goodbye, and README.md too.
@@ -377,7 +377,7 @@ fn a_dry_run_shows_sealed_files_and_possible_endings() {
 
 #[test]
 fn a_dry_run_shows_everything_and_changes_nothing() {
-    let sandbox = approved().env("DEPLOY_TOKEN", "ghp_0123456789abcdef");
+    let sandbox = sandbox_with_approved_policy().env("DEPLOY_TOKEN", "ghp_0123456789abcdef");
     let words = [
         "make the parser handle nested quotes",
         "--max-iterations=40",
@@ -393,7 +393,7 @@ fn a_dry_run_shows_everything_and_changes_nothing() {
         "--append-system-prompt",
         "the token is ghp_0123456789abcdef",
     ];
-    assert_snapshot!(sandbox.tidy(&planned(&sandbox, &words).to_string()), @r#"
+    assert_snapshot!(sandbox.normalize(&dry_run(&sandbox, &words).to_string()), @r#"
     exit 0
     --- stdout
     would start  make the parser handle nested quotes
@@ -409,7 +409,7 @@ fn a_dry_run_shows_everything_and_changes_nothing() {
     nothing was started
     "#);
     let with_json = [&["--json"], &words[..]].concat();
-    assert_snapshot!(sandbox.tidy(&planned(&sandbox, &with_json).to_string()), @r#"
+    assert_snapshot!(sandbox.normalize(&dry_run(&sandbox, &with_json).to_string()), @r#"
     exit 0
     --- stdout
     {"v":1,"event":"planned","run":null,"title":"make the parser handle nested quotes","project":"$ROOT/project","max_iterations":40,"max_duration_ms":28800000,"max_cost_usd":12.5,"max_tokens":2000000,"handover_at":0.75,"gates":[{"gate":"tests","command":"sh -c 'exit 0'"}],"approved":true,"sealed":[],"argv":["$ROOT/bin/claude","-p","--input-format","stream-json","--output-format","stream-json","--verbose","--session-id","NEW","--model","sonnet","--max-budget-usd","12.500000","--settings","{\"env\":{\"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP\":\"1040\"}}","--append-system-prompt","the token is [redacted]"],"worktree":"merge","notes":["no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit"]}
@@ -418,20 +418,20 @@ fn a_dry_run_shows_everything_and_changes_nothing() {
 
 #[test]
 fn a_loop_provides_goal_and_feature_list() {
-    let sandbox = sandbox();
+    let sandbox = sandbox_with_agent();
     let made = sandbox.ralph(["loop", "new", "csv", "--goal", "Read and write CSV"]);
     assert_eq!(made.code, Some(0), "{made}");
     let list = sandbox.project().join(".claude/data/ralph-loops/csv/feature_list.json");
     let checked = r#"{"features": [{"id": 1, "description": "x", "steps": [], "passes": false, "verify": ["true"]}]}"#;
     let unchecked = fs::read(&list).unwrap();
     fs::write(&list, checked).unwrap();
-    assert_snapshot!(refused(&sandbox, &["--loop", "csv"]), @"
+    assert_snapshot!(refused_run(&sandbox, &["--loop", "csv"]), @"
     --loop csv
     error: the commands in `.claude/data/ralph-loops/csv/feature_list.json` are not approved, so nothing was started
       hint: `ralph trust --features .claude/data/ralph-loops/csv` shows what would run and asks for approval
     ");
     fs::write(&list, unchecked).unwrap();
-    assert_snapshot!(sandbox.tidy(&planned(&sandbox, &["--loop", "csv"]).to_string()), @r#"
+    assert_snapshot!(sandbox.normalize(&dry_run(&sandbox, &["--loop", "csv"]).to_string()), @r#"
     exit 0
     --- stdout
     would start  csv
@@ -446,8 +446,8 @@ fn a_loop_provides_goal_and_feature_list() {
     nothing was started
     "#);
     let plan = ["--plan", "PLAN.md", "--pr", "--wait-for-checks", "30m"];
-    write_at(&sandbox.project().join("PLAN.md"), "- [ ] one\n");
-    assert_snapshot!(refused(&sandbox, &[&plan[..], &["--dry-run"]].concat()), @"
+    write_file(&sandbox.project().join("PLAN.md"), "- [ ] one\n");
+    assert_snapshot!(refused_run(&sandbox, &[&plan[..], &["--dry-run"]].concat()), @"
     --plan PLAN.md --pr --wait-for-checks 30m --dry-run
     error: cannot open a pull request
       caused by: the repository has no remote to push to
@@ -455,8 +455,8 @@ fn a_loop_provides_goal_and_feature_list() {
     ");
     sandbox.git(&["remote", "add", "origin", "https://github.com/you/project.git"]);
     let repository = r#"{"full_name":"you/project","default_branch":"main"}"#;
-    program(&sandbox.root().join("bin/gh"), &format!("#!/bin/sh\necho '{repository}'\n"));
-    assert_snapshot!(sandbox.tidy(&planned(&sandbox, &plan).to_string()), @r#"
+    write_program(&sandbox.root().join("bin/gh"), &format!("#!/bin/sh\necho '{repository}'\n"));
+    assert_snapshot!(sandbox.normalize(&dry_run(&sandbox, &plan).to_string()), @r#"
     exit 0
     --- stdout
     would start  everything in PLAN.md
@@ -471,10 +471,10 @@ fn a_loop_provides_goal_and_feature_list() {
       note      the only item has no check, so the best result is `claimed`
     nothing was started
     "#);
-    let elsewhere =
-        Sandbox::named("plain").env("PATH", &format!("{}/bin:/usr/bin", sandbox.root().display()));
+    let elsewhere = Sandbox::without_git("plain")
+        .env("PATH", &format!("{}/bin:/usr/bin", sandbox.root().display()));
     let refused = elsewhere.ralph(["run", "a goal", "--worktree"]);
-    assert_snapshot!(elsewhere.tidy(&refused.to_string()), @"
+    assert_snapshot!(elsewhere.normalize(&refused.to_string()), @"
     exit 1
     --- stderr
     error: `$ROOT/plain` is not in a git repository, so it cannot have a work tree
@@ -485,16 +485,16 @@ fn a_loop_provides_goal_and_feature_list() {
 /// `--resume` refuses runs that no runner drives.
 #[test]
 fn only_driven_runs_can_be_resumed() {
-    let sandbox = approved();
-    let run = sandbox.start(["--no-gates", "--completion-promise", "DONE"]);
-    let error = refused(&sandbox, &["--resume", &run]);
+    let sandbox = sandbox_with_approved_policy();
+    let run = sandbox.start_run(["--no-gates", "--completion-promise", "DONE"]);
+    let error = refused_run(&sandbox, &["--resume", &run]);
     assert_snapshot!(error.replace(&run, "$RUN"), @"
     --resume $RUN
     error: run `[run]` is not driven by ralph but by its own session
       hint: `ralph resume [run]` resumes it
     ");
     assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0));
-    let error = refused(&sandbox, &["--resume", &run]);
+    let error = refused_run(&sandbox, &["--resume", &run]);
     assert_snapshot!(error.replace(&run, "$RUN"), @"
     --resume $RUN
     error: run `[run]` has ended: cancelled
@@ -504,7 +504,7 @@ fn only_driven_runs_can_be_resumed() {
 
 #[test]
 fn help_lists_every_option() {
-    let help = sandbox().ralph(["run", "--help"]);
+    let help = sandbox_with_agent().ralph(["run", "--help"]);
     assert_snapshot!(help.to_string(), @r#"
     exit 0
     --- stdout

@@ -14,7 +14,7 @@ pub struct Sandbox {
 }
 
 /// Exit code and output of a finished command.
-pub struct Ended {
+pub struct CommandOutcome {
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
@@ -25,7 +25,7 @@ pub const SESSION: &str = "5999882c-e786-462c-84d4-07d1c65b5e76";
 impl Sandbox {
     /// The project is a clean git repository with one commit.
     pub fn new() -> Self {
-        let sandbox = Self::named("project");
+        let sandbox = Self::without_git("project");
         sandbox.git(&["init", "--quiet", "--initial-branch=main"]);
         sandbox.write("README.md", "a project\n");
         sandbox.commit();
@@ -33,7 +33,7 @@ impl Sandbox {
     }
 
     /// Without a git repository. `project` is the project's path below the sandbox root.
-    pub fn named(project: &str) -> Self {
+    pub fn without_git(project: &str) -> Self {
         let root = tempfile::tempdir().unwrap();
         let project = root.path().join(project);
         fs::create_dir_all(&project).unwrap();
@@ -64,11 +64,11 @@ impl Sandbox {
     }
 
     pub fn write(&self, path: &str, text: impl AsRef<[u8]>) -> PathBuf {
-        write_at(&self.project.join(path), text)
+        write_file(&self.project.join(path), text)
     }
 
     pub fn write_state(&self, path: &str, text: impl AsRef<[u8]>) -> PathBuf {
-        write_at(&self.ralph_home("state").join(path), text)
+        write_file(&self.ralph_home("state").join(path), text)
     }
 
     pub fn commit(&self) {
@@ -77,17 +77,17 @@ impl Sandbox {
     }
 
     pub fn git(&self, args: &[&str]) {
-        let ended = self.clean(Command::new("git")).args(args).output().unwrap();
+        let ended = self.isolate(Command::new("git")).args(args).output().unwrap();
         assert!(ended.status.success(), "git {args:?}: {ended:?}");
     }
 
     pub fn command(&self) -> Command {
-        let mut command = self.clean(Command::new(env!("CARGO_BIN_EXE_ralph")));
+        let mut command = self.isolate(Command::new(env!("CARGO_BIN_EXE_ralph")));
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command
     }
 
-    fn clean(&self, mut command: Command) -> Command {
+    fn isolate(&self, mut command: Command) -> Command {
         command.env_clear();
         command
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
@@ -97,52 +97,55 @@ impl Sandbox {
         command
     }
 
-    pub fn ralph<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Ended {
-        ended(self.command().args(args), b"")
+    pub fn ralph<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> CommandOutcome {
+        run_command(self.command().args(args), b"")
     }
 
-    pub fn ralph_with<S: AsRef<OsStr>>(
+    pub fn ralph_with_input<S: AsRef<OsStr>>(
         &self,
         args: impl IntoIterator<Item = S>,
         stdin: &[u8],
-    ) -> Ended {
-        ended(self.command().args(args), stdin)
+    ) -> CommandOutcome {
+        run_command(self.command().args(args), stdin)
     }
 
-    pub fn hook(&self, stdin: impl AsRef<[u8]>) -> Ended {
-        self.ralph_with(["hook", "claude"], stdin.as_ref())
+    pub fn run_hook(&self, stdin: impl AsRef<[u8]>) -> CommandOutcome {
+        self.ralph_with_input(["hook", "claude"], stdin.as_ref())
     }
 
     /// Sends a Stop event of the session in the project, with `more` fields (`,"a":1`).
-    pub fn stop(&self, session: &str, more: &str) -> Ended {
-        self.hook(self.stop_event(session, more))
+    pub fn send_stop(&self, session: &str, more: &str) -> CommandOutcome {
+        self.run_hook(self.stop_event(session, more))
     }
 
     pub fn stop_event(&self, session: &str, more: &str) -> String {
-        let cwd = json(&self.project.display().to_string());
-        format!(r#"{{"session_id":{},"hook_event_name":"Stop","cwd":{cwd}{more}}}"#, json(session))
+        let cwd = json_string(&self.project.display().to_string());
+        format!(
+            r#"{{"session_id":{},"hook_event_name":"Stop","cwd":{cwd}{more}}}"#,
+            json_string(session)
+        )
     }
 
     /// Starts a run for `SESSION` and returns its id.
-    pub fn start<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> String {
-        self.start_for(SESSION, args)
+    pub fn start_run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> String {
+        self.start_run_for(SESSION, args)
     }
 
-    pub fn start_for<S: AsRef<OsStr>>(
+    pub fn start_run_for<S: AsRef<OsStr>>(
         &self,
         session: &str,
         args: impl IntoIterator<Item = S>,
     ) -> String {
         let mut command = self.command();
         command.args(["start", "--json", "--session", session]).args(args);
-        let ended = ended(&mut command, b"make it work\n");
+        let ended = run_command(&mut command, b"make it work\n");
         assert_eq!(ended.code, Some(0), "{ended}");
         let started: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
         started["run"].as_str().unwrap().to_string()
     }
 
     /// Approves the current policy, as a person would.
-    pub fn trust(&self) {
+    pub fn approve_policy(&self) {
         let shown = self.ralph(["trust", "--json"]);
         let shown: serde_json::Value =
             serde_json::from_str(&shown.stdout).unwrap_or_else(|_| panic!("{shown}"));
@@ -157,7 +160,7 @@ impl Sandbox {
     }
 
     /// Status and iteration of the run with this id.
-    pub fn standing(&self, run: &str) -> (String, u64) {
+    pub fn run_status(&self, run: &str) -> (String, u64) {
         let status = self.status();
         let runs = status["runs"].as_array().unwrap();
         let run = runs.iter().find(|one| one["run"] == run).expect("the run is listed");
@@ -165,7 +168,7 @@ impl Sandbox {
     }
 
     /// The rules that fired, oldest first.
-    pub fn rules(&self, name: &str) -> Vec<String> {
+    pub fn fired_rules(&self, name: &str) -> Vec<String> {
         let ended = self.ralph(["why", name, "--json", "--last", "1000000"]);
         assert_eq!(ended.code, Some(0), "{ended}");
         let mut rules: Vec<_> = ended
@@ -179,12 +182,12 @@ impl Sandbox {
     }
 
     /// Paths and contents of all files below ralph's home.
-    pub fn snapshot(&self) -> Vec<(PathBuf, Vec<u8>)> {
-        files(&self.ralph_home(""))
+    pub fn read_home(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        read_files(&self.ralph_home(""))
     }
 
     /// Replaces everything in `text` that differs from one test run to the next.
-    pub fn tidy(&self, text: &str) -> String {
+    pub fn normalize(&self, text: &str) -> String {
         let mut text = text.replace(&self.root().display().to_string(), "$ROOT");
         let mut runs: Vec<_> = fs::read_dir(self.ralph_home("runs"))
             .map(|entries| entries.flatten().map(|entry| entry.file_name()).collect())
@@ -193,13 +196,13 @@ impl Sandbox {
         for run in runs {
             text = text.replace(&*run.to_string_lossy(), "[run]");
         }
-        let text = mask(&mask(&mask(&text, "┌ ", 8), "└ ", 8), "state ", 7);
-        text.lines().map(mask_log).collect::<Vec<_>>().join("\n")
+        let text = mask_hex(&mask_hex(&mask_hex(&text, "┌ ", 8), "└ ", 8), "state ", 7);
+        text.lines().map(mask_log_key).collect::<Vec<_>>().join("\n")
     }
 }
 
 /// Masks the part of a gate's log name that comes from the result key.
-fn mask_log(line: &str) -> String {
+fn mask_log_key(line: &str) -> String {
     match (line.split_once(".ralph/cache/logs/"), line.strip_suffix(".log`")) {
         (Some((before, _)), Some(whole)) => {
             let name = whole.rsplit('/').next().unwrap_or_default();
@@ -211,7 +214,7 @@ fn mask_log(line: &str) -> String {
 }
 
 /// Masks hexadecimal digits right after `before`.
-fn mask(text: &str, before: &str, digits: usize) -> String {
+fn mask_hex(text: &str, before: &str, digits: usize) -> String {
     let mut parts = text.split(before);
     let mut out = parts.next().unwrap_or_default().to_string();
     for part in parts {
@@ -239,11 +242,11 @@ pub fn eventually<T>(look: impl Fn() -> Option<T>) -> T {
     }
 }
 
-pub fn json(text: &str) -> String {
+pub fn json_string(text: &str) -> String {
     serde_json::to_string(text).unwrap()
 }
 
-pub fn files(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+pub fn read_files(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut waiting = vec![directory.to_path_buf()];
     while let Some(directory) = waiting.pop() {
@@ -261,7 +264,7 @@ pub fn files(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     found
 }
 
-pub fn write_at(path: &Path, text: impl AsRef<[u8]>) -> PathBuf {
+pub fn write_file(path: &Path, text: impl AsRef<[u8]>) -> PathBuf {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
     path.to_path_buf()
@@ -269,15 +272,15 @@ pub fn write_at(path: &Path, text: impl AsRef<[u8]>) -> PathBuf {
 
 /// Creates a file that can be executed immediately. A child process writes it: if this process had it open for writing,
 /// a child started by another test could inherit the descriptor, and executing the file would fail with `ETXTBSY`.
-pub fn program(path: &Path, text: &str) {
+pub fn write_program(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let mut command = Command::new("sh");
     command.args(["-c", "rm -f \"$0\" && cat > \"$0\" && chmod 755 \"$0\""]).arg(path);
-    let ended = ended(&mut command, text.as_bytes());
+    let ended = run_command(&mut command, text.as_bytes());
     assert_eq!(ended.code, Some(0), "{ended}");
 }
 
-pub fn spawn(command: &mut Command, stdin: &[u8]) -> Child {
+pub fn spawn_with_input(command: &mut Command, stdin: &[u8]) -> Child {
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -289,11 +292,11 @@ pub fn spawn(command: &mut Command, stdin: &[u8]) -> Child {
     child
 }
 
-pub fn ended(command: &mut Command, stdin: &[u8]) -> Ended {
-    spawn(command, stdin).wait_with_output().unwrap().into()
+pub fn run_command(command: &mut Command, stdin: &[u8]) -> CommandOutcome {
+    spawn_with_input(command, stdin).wait_with_output().unwrap().into()
 }
 
-impl From<std::process::Output> for Ended {
+impl From<std::process::Output> for CommandOutcome {
     fn from(output: std::process::Output) -> Self {
         Self {
             code: output.status.code(),
@@ -303,7 +306,7 @@ impl From<std::process::Output> for Ended {
     }
 }
 
-impl Ended {
+impl CommandOutcome {
     pub fn is_allow(&self) -> bool {
         (self.code, &*self.stdout, &*self.stderr) == (Some(0), "", "")
     }
@@ -320,7 +323,7 @@ impl Ended {
     }
 }
 
-impl fmt::Display for Ended {
+impl fmt::Display for CommandOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let code = self.code.map_or("killed".to_string(), |code| code.to_string());
         writeln!(f, "exit {code}")?;

@@ -1,96 +1,101 @@
 //! A run across sessions: resumed, cleared, forked and compacted ones.
 
-use crate::sandbox::{Ended, SESSION, Sandbox, json};
+use crate::sandbox::{CommandOutcome, SESSION, Sandbox, json_string};
 use std::process::{Child, Command};
 
-const NEXT: &str = "11111111-2222-4333-8444-555555555555";
+const NEXT_SESSION: &str = "11111111-2222-4333-8444-555555555555";
 
 /// A stand-in for a client process, which is killed on drop. Hooks know a client only by its pid.
-struct Client(Child);
+struct ClientProcess(Child);
 
-impl Client {
+impl ClientProcess {
     fn new() -> Self {
         Self(Command::new("sleep").arg("600").spawn().unwrap())
     }
 
-    fn id(&self) -> String {
+    fn pid(&self) -> String {
         self.0.id().to_string()
     }
 }
 
-impl Drop for Client {
+impl Drop for ClientProcess {
     fn drop(&mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
     }
 }
 
-fn begins(sandbox: &Sandbox, session: &str, source: &str) -> Ended {
-    sandbox.event("SessionStart", session, &format!(r#","source":"{source}""#))
+fn send_session_start(sandbox: &Sandbox, session: &str, source: &str) -> CommandOutcome {
+    sandbox.send_event("SessionStart", session, &format!(r#","source":"{source}""#))
 }
 
-fn armed(sandbox: &Sandbox) -> String {
-    sandbox.typed(SESSION, "/ralph:goal handle nested quotes --stuck-after 9").told();
+fn start_goal_run(sandbox: &Sandbox) -> String {
+    sandbox
+        .send_prompt(SESSION, "/ralph:goal handle nested quotes --stuck-after 9")
+        .context_and_notice();
     sandbox.status()["runs"][0]["run"].as_str().unwrap().to_string()
 }
 
 /// R-H4a, R-L4c: while the session is closed its run is orphaned and blocks no session; a resumed session continues it.
 #[test]
 fn a_resumed_session_continues_its_run() {
-    let client = Client::new();
-    let sandbox = Sandbox::new().env("CLAUDE_PID", &client.id());
-    let run = armed(&sandbox);
-    assert!(sandbox.stop(SESSION, "").is_block());
+    let client = ClientProcess::new();
+    let sandbox = Sandbox::new().env("CLAUDE_PID", &client.pid());
+    let run = start_goal_run(&sandbox);
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     drop(client);
-    assert_eq!(sandbox.standing(&run).0, "orphaned");
-    let second = Client::new();
-    let sandbox = sandbox.env("CLAUDE_PID", &second.id());
-    let (context, notice) = begins(&sandbox, SESSION, "resume").told();
+    assert_eq!(sandbox.run_status(&run).0, "orphaned");
+    let second = ClientProcess::new();
+    let sandbox = sandbox.env("CLAUDE_PID", &second.pid());
+    let (context, notice) = send_session_start(&sandbox, SESSION, "resume").context_and_notice();
     let show = |text: &str| text.replace(&run, "[run]");
     insta::assert_snapshot!(show(&notice.unwrap()), @"ralph: run [run] holds this session again, at iteration 1 of 25; `/ralph:cancel` ends the run");
     assert!(
         context.starts_with(&format!("ralph holds this session: run {run}, iteration 1 of 25\n")),
         "{context}"
     );
-    assert!(begins(&sandbox, SESSION, "resume").is_allow(), "announced once");
-    assert!(sandbox.stop(SESSION, "").is_block());
-    assert_eq!(sandbox.standing(&run), ("held".to_string(), 2));
+    assert!(send_session_start(&sandbox, SESSION, "resume").is_allow(), "announced once");
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    assert_eq!(sandbox.run_status(&run), ("held".to_string(), 2));
 }
 
 /// R-H4a: after `/clear` the run is paused and offered in the following session of the same client, and in no other.
 #[test]
 fn a_cleared_session_passes_its_run_on_paused() {
-    let (client, other) = (Client::new(), Client::new());
-    let sandbox = Sandbox::new().env("CLAUDE_PID", &client.id());
-    let run = armed(&sandbox);
-    assert!(sandbox.stop(SESSION, "").is_block());
-    assert!(sandbox.event("SessionEnd", SESSION, r#","reason":"clear""#).is_allow());
-    let elsewhere = sandbox.env("CLAUDE_PID", &other.id());
-    assert!(begins(&elsewhere, "another", "clear").is_allow(), "a session of another client");
-    let sandbox = elsewhere.env("CLAUDE_PID", &client.id());
-    let notice = begins(&sandbox, NEXT, "clear").notice();
+    let (client, other) = (ClientProcess::new(), ClientProcess::new());
+    let sandbox = Sandbox::new().env("CLAUDE_PID", &client.pid());
+    let run = start_goal_run(&sandbox);
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    assert!(sandbox.send_event("SessionEnd", SESSION, r#","reason":"clear""#).is_allow());
+    let elsewhere = sandbox.env("CLAUDE_PID", &other.pid());
+    assert!(
+        send_session_start(&elsewhere, "another", "clear").is_allow(),
+        "a session of another client"
+    );
+    let sandbox = elsewhere.env("CLAUDE_PID", &client.pid());
+    let notice = send_session_start(&sandbox, NEXT_SESSION, "clear").notice();
     insta::assert_snapshot!(notice.replace(&run, "[run]"), @"ralph: run [run] is paused because the conversation was cleared; `/ralph:resume` continues it here, `/ralph:cancel` ends it");
-    assert!(sandbox.stop(NEXT, "").is_allow(), "not held until a person resumes it");
-    assert!(sandbox.stop(SESSION, "").is_allow(), "nor is the old session");
-    assert_eq!(sandbox.standing(&run).0, "paused");
-    sandbox.typed(NEXT, "/ralph:resume").answer();
-    assert!(sandbox.stop(NEXT, "").is_block());
-    assert!(sandbox.stop(SESSION, "").is_allow());
-    assert_eq!(sandbox.status()["runs"][0]["session"], NEXT);
+    assert!(sandbox.send_stop(NEXT_SESSION, "").is_allow(), "not held until a person resumes it");
+    assert!(sandbox.send_stop(SESSION, "").is_allow(), "nor is the old session");
+    assert_eq!(sandbox.run_status(&run).0, "paused");
+    sandbox.send_prompt(NEXT_SESSION, "/ralph:resume").prompt_answer();
+    assert!(sandbox.send_stop(NEXT_SESSION, "").is_block());
+    assert!(sandbox.send_stop(SESSION, "").is_allow());
+    assert_eq!(sandbox.status()["runs"][0]["session"], NEXT_SESSION);
 }
 
 /// R-H4a: a fork of a session does not inherit its run.
 #[test]
 fn a_forked_session_does_not_inherit_the_run() {
-    let client = Client::new();
-    let sandbox = Sandbox::new().env("CLAUDE_PID", &client.id());
-    let run = armed(&sandbox);
-    assert!(sandbox.stop(SESSION, "").is_block());
-    let before = sandbox.snapshot();
-    assert!(begins(&sandbox, NEXT, "fork").is_allow());
-    assert!(sandbox.stop(NEXT, "").is_allow());
-    assert_eq!(sandbox.snapshot(), before);
-    assert_eq!(sandbox.standing(&run).0, "held");
+    let client = ClientProcess::new();
+    let sandbox = Sandbox::new().env("CLAUDE_PID", &client.pid());
+    let run = start_goal_run(&sandbox);
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    let before = sandbox.read_home();
+    assert!(send_session_start(&sandbox, NEXT_SESSION, "fork").is_allow());
+    assert!(sandbox.send_stop(NEXT_SESSION, "").is_allow());
+    assert_eq!(sandbox.read_home(), before);
+    assert_eq!(sandbox.run_status(&run).0, "held");
 }
 
 /// R-H4d: after a compaction the agent gets one reminder of goal and state, of at most 2,000 characters.
@@ -99,17 +104,17 @@ fn a_compaction_is_followed_by_one_reminder() {
     let sandbox = Sandbox::new();
     sandbox.write("docs/plans/quotes/MEMORY.md", "Escapes are done; quotes are next.\n");
     sandbox.write(".ralph/memory.md", "Run the tests with `make test`.\n");
-    let run = armed(&sandbox);
-    assert!(sandbox.stop(SESSION, "").is_block());
-    let asked = sandbox.event("PreCompact", SESSION, r#","trigger":"auto""#);
+    let run = start_goal_run(&sandbox);
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    let asked = sandbox.send_event("PreCompact", SESSION, r#","trigger":"auto""#);
     assert_eq!(
         (asked.code, asked.stdout),
         (Some(0), format!("Keep in the summary that ralph holds this session (run {run}).\n"))
     );
-    let (context, notice) = begins(&sandbox, SESSION, "compact").told();
+    let (context, notice) = send_session_start(&sandbox, SESSION, "compact").context_and_notice();
     assert_eq!(notice, None);
     assert!(context.chars().count() <= 2_000);
-    insta::assert_snapshot!(masked(&context).replace(&run, "[run]"), @r#"
+    insta::assert_snapshot!(mask_fences(&context).replace(&run, "[run]"), @r#"
     ralph holds this session: run [run], iteration 1 of 25
     ┌ [mark] the goal, in the person's words
     │ handle nested quotes
@@ -124,35 +129,35 @@ fn a_compaction_is_followed_by_one_reminder() {
     │ Escapes are done; quotes are next.
     └ [mark]
     "#);
-    assert!(begins(&sandbox, SESSION, "compact").is_allow(), "reminded once");
+    assert!(send_session_start(&sandbox, SESSION, "compact").is_allow(), "reminded once");
     let summary = r#","trigger":"auto","compact_summary":"we fixed things""#;
-    assert!(sandbox.event("PostCompact", SESSION, summary).is_allow());
+    assert!(sandbox.send_event("PostCompact", SESSION, summary).is_allow());
     assert_eq!(sandbox.status()["faults"].as_array().unwrap().len(), 0);
     let handoff = sandbox.ralph_home("runs").join(&run).join("handoff.md");
-    assert_eq!(masked(&std::fs::read_to_string(handoff).unwrap()), masked(&context));
+    assert_eq!(mask_fences(&std::fs::read_to_string(handoff).unwrap()), mask_fences(&context));
 }
 
 /// R-H4d: if no SessionStart followed a compaction, the next block repeats the full reminder, and a fault is recorded.
 #[test]
 fn a_missed_reminder_is_repeated_at_the_next_block() {
     let sandbox = Sandbox::new();
-    let run = armed(&sandbox);
-    assert!(sandbox.stop(SESSION, "").is_block());
-    assert!(!sandbox.stop(SESSION, "").stderr.contains("handle nested quotes"));
-    sandbox.event("PreCompact", SESSION, r#","trigger":"auto""#);
-    sandbox.event("PostCompact", SESSION, r#","trigger":"auto","compact_summary":"things""#);
+    let run = start_goal_run(&sandbox);
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    assert!(!sandbox.send_stop(SESSION, "").stderr.contains("handle nested quotes"));
+    sandbox.send_event("PreCompact", SESSION, r#","trigger":"auto""#);
+    sandbox.send_event("PostCompact", SESSION, r#","trigger":"auto","compact_summary":"things""#);
     let faults = sandbox.status()["faults"].to_string();
     assert!(faults.contains("is the hook registered for SessionStart?"), "{faults}");
-    assert!(sandbox.stop(SESSION, "").stderr.contains("handle nested quotes"), "{run}");
-    assert!(!sandbox.stop(SESSION, "").stderr.contains("handle nested quotes"), "once");
+    assert!(sandbox.send_stop(SESSION, "").stderr.contains("handle nested quotes"), "{run}");
+    assert!(!sandbox.send_stop(SESSION, "").stderr.contains("handle nested quotes"), "once");
 }
 
 /// R-L1a, R-U1a: every event of a session without a run gets no output and writes nothing.
 #[test]
 fn a_session_without_a_run_gets_no_output() {
     let sandbox = Sandbox::new();
-    armed(&sandbox);
-    let before = sandbox.snapshot();
+    start_goal_run(&sandbox);
+    let before = sandbox.read_home();
     for (event, more) in [
         ("SessionStart", r#","source":"startup""#),
         ("SessionStart", r#","source":"resume""#),
@@ -170,9 +175,9 @@ fn a_session_without_a_run_gets_no_output() {
         ("SessionEnd", r#","reason":"other""#),
         ("SessionEnd", r#","reason":"clear""#),
     ] {
-        let ended = sandbox.event(event, "no-run", more);
+        let ended = sandbox.send_event(event, "no-run", more);
         assert!(ended.is_allow(), "{event}: {ended}");
-        assert_eq!(sandbox.snapshot(), before, "{event}");
+        assert_eq!(sandbox.read_home(), before, "{event}");
     }
 }
 
@@ -186,10 +191,10 @@ fn every_event_updates_the_heartbeat() {
         ("Stop", ""),
     ] {
         let sandbox = Sandbox::new();
-        let run = sandbox.start(["--goal-file", "-"]);
+        let run = sandbox.start_run(["--goal-file", "-"]);
         let heartbeat = sandbox.ralph_home("heard").join(&run);
         assert!(!heartbeat.exists());
-        sandbox.event(event, SESSION, more);
+        sandbox.send_event(event, SESSION, more);
         let at: u64 = std::fs::read_to_string(&heartbeat).unwrap().trim().parse().unwrap();
         assert!(at > 1_700_000_000_000, "{event}: {at}");
     }
@@ -198,23 +203,23 @@ fn every_event_updates_the_heartbeat() {
 /// A person can resume a run in another session once the first is closed.
 #[test]
 fn a_run_can_be_resumed_in_another_session() {
-    let client = Client::new();
-    let sandbox = Sandbox::new().env("CLAUDE_PID", &client.id());
-    let run = armed(&sandbox);
-    assert!(sandbox.stop(SESSION, "").is_block());
-    let other = Client::new();
-    let sandbox = sandbox.env("CLAUDE_PID", &other.id());
-    let answer = sandbox.typed(NEXT, &format!("/ralph:resume {run}")).answer();
+    let client = ClientProcess::new();
+    let sandbox = Sandbox::new().env("CLAUDE_PID", &client.pid());
+    let run = start_goal_run(&sandbox);
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    let other = ClientProcess::new();
+    let sandbox = sandbox.env("CLAUDE_PID", &other.pid());
+    let answer = sandbox.send_prompt(NEXT_SESSION, &format!("/ralph:resume {run}")).prompt_answer();
     assert!(answer.contains("is open in another process"), "{answer}");
     drop(client);
-    let answer = sandbox.typed(NEXT, "/ralph:resume").answer();
+    let answer = sandbox.send_prompt(NEXT_SESSION, "/ralph:resume").prompt_answer();
     assert!(answer.contains("holds this session again"), "{answer}");
-    assert!(sandbox.stop(NEXT, "").is_block());
-    assert!(sandbox.stop(SESSION, "").is_allow());
+    assert!(sandbox.send_stop(NEXT_SESSION, "").is_block());
+    assert!(sandbox.send_stop(SESSION, "").is_allow());
 }
 
 /// Masks the random marks of fences.
-fn masked(text: &str) -> String {
+fn mask_fences(text: &str) -> String {
     let marks: Vec<&str> =
         text.lines().filter_map(|line| line.strip_prefix("┌ ")?.split(' ').next()).collect();
     marks.iter().fold(text.to_string(), |text, mark| text.replace(mark, "[mark]"))
@@ -224,15 +229,15 @@ fn masked(text: &str) -> String {
 #[test]
 fn the_context_usage_is_read_from_the_transcript() {
     let sandbox = Sandbox::new();
-    let run = armed(&sandbox);
+    let run = start_goal_run(&sandbox);
     let line = |tokens: u32| {
         format!(
             r#"{{"type":"assistant","message":{{"model":"claude-sonnet-4-5","content":[],"usage":{{"input_tokens":{tokens},"output_tokens":0}}}}}}"#
         )
     };
-    let transcript = sandbox.transcript(SESSION, &[&line(162_000)]);
-    let path = format!(r#","transcript_path":{}"#, json(&transcript));
-    assert!(sandbox.stop(SESSION, &path).is_block());
+    let transcript = sandbox.write_transcript(SESSION, &[&line(162_000)]);
+    let path = format!(r#","transcript_path":{}"#, json_string(&transcript));
+    assert!(sandbox.send_stop(SESSION, &path).is_block());
     let status = sandbox.ralph(["status", &run]).stdout;
     assert!(status.contains("· context 81 %"), "{status}");
 }
@@ -241,17 +246,19 @@ fn the_context_usage_is_read_from_the_transcript() {
 #[test]
 fn a_question_ends_only_its_own_run() {
     let sandbox = Sandbox::new();
-    let first = armed(&sandbox);
-    sandbox.typed(NEXT, "/ralph:goal something else --stuck-after 9").told();
-    assert!(sandbox.stop(SESSION, "").is_block());
+    let first = start_goal_run(&sandbox);
+    sandbox
+        .send_prompt(NEXT_SESSION, "/ralph:goal something else --stuck-after 9")
+        .context_and_notice();
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     let asked = sandbox.ralph(["ask", "--run", &first, "which licence?"]);
     assert_eq!(asked.code, Some(0), "{asked}");
-    assert!(sandbox.stop(SESSION, "").notice().contains("which licence?"));
+    assert!(sandbox.send_stop(SESSION, "").notice().contains("which licence?"));
     for _ in 0..2 {
-        assert!(sandbox.stop(NEXT, "").is_block());
-        assert!(sandbox.stop(SESSION, "").is_allow());
+        assert!(sandbox.send_stop(NEXT_SESSION, "").is_block());
+        assert!(sandbox.send_stop(SESSION, "").is_allow());
     }
-    assert_eq!(sandbox.standing(&first), ("needs_human".to_string(), 1));
+    assert_eq!(sandbox.run_status(&first), ("needs_human".to_string(), 1));
     assert!(sandbox.ralph_home("runs").join(&first).join("goal.txt").exists());
 }
 
@@ -259,19 +266,19 @@ fn a_question_ends_only_its_own_run() {
 #[test]
 fn an_open_dialog_is_not_interrupted() {
     let sandbox = Sandbox::new();
-    let run = armed(&sandbox);
+    let run = start_goal_run(&sandbox);
     for (event, more) in [
         ("PermissionRequest", r#","tool_name":"Bash","tool_input":{"command":"ls"}"#),
         ("Elicitation", r#","message":"which?""#),
         ("Notification", r#","notification_type":"permission_prompt","message":"may I?""#),
         ("PreToolUse", r#","tool_name":"AskUserQuestion","tool_input":{"questions":[]}"#),
     ] {
-        let ended = sandbox.event(event, SESSION, more);
+        let ended = sandbox.send_event(event, SESSION, more);
         assert!(ended.is_allow(), "{event}: {ended}");
     }
     let asked = r#","background_tasks":[{"id":"1","type":"dialog","status":"running","description":"which?"}]"#;
-    assert!(sandbox.stop(SESSION, asked).is_allow());
-    assert_eq!(sandbox.standing(&run).1, 0);
+    assert!(sandbox.send_stop(SESSION, asked).is_allow());
+    assert_eq!(sandbox.run_status(&run).1, 0);
 }
 
 /// R-H2d, R-H2a: without a Stop event nothing is verified, even if all gates pass.
@@ -280,12 +287,12 @@ fn a_run_without_stop_events_is_never_verified() {
     let sandbox = Sandbox::new();
     sandbox.write("ralph.toml", "[[gate]]\nname = \"tests\"\nshell = \"echo 1 passed\"\n");
     sandbox.commit();
-    sandbox.trust();
-    let run = sandbox.start(["--goal-file", "-"]);
+    sandbox.approve_policy();
+    let run = sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("work.txt", "done");
     assert_eq!(sandbox.ralph(["gate", "run"]).code, Some(0));
-    assert_eq!(sandbox.standing(&run), ("armed".to_string(), 0));
-    assert!(sandbox.stop(SESSION, "").notice().starts_with("ralph: verified"));
+    assert_eq!(sandbox.run_status(&run), ("armed".to_string(), 0));
+    assert!(sandbox.send_stop(SESSION, "").notice().starts_with("ralph: verified"));
 }
 
 /// R-H1b: the client takes some stderr texts for a missing hook script. With output on stdout it blocks all the same.
@@ -296,9 +303,9 @@ fn a_reason_about_a_missing_file_still_blocks() {
     let line = "a.py:3: FileNotFoundError: No such file or directory; can't open";
     sandbox.write("t.sh", format!("echo \"{line}\"\necho '1 failed, 2 passed'\nexit 1\n"));
     sandbox.commit();
-    sandbox.trust();
-    sandbox.typed(SESSION, "/ralph:goal fix it").told();
-    let held = sandbox.stop(SESSION, "");
+    sandbox.approve_policy();
+    sandbox.send_prompt(SESSION, "/ralph:goal fix it").context_and_notice();
+    let held = sandbox.send_stop(SESSION, "");
     assert!(held.is_block(), "{held}");
     assert!(held.stderr.contains("No such file or directory"), "{held}");
     assert_eq!(held.stdout, "{}");
@@ -309,7 +316,7 @@ fn a_reason_about_a_missing_file_still_blocks() {
 fn another_blocking_hook_changes_nothing() {
     let answers = [true, false].map(|ours_first| {
         let sandbox = Sandbox::new();
-        let run = armed(&sandbox);
+        let run = start_goal_run(&sandbox);
         let other = "exec sh -c 'cat >/dev/null; echo not yet >&2; exit 2'";
         let ours = format!("{} hook claude", env!("CARGO_BIN_EXE_ralph"));
         let both = if ours_first { [&*ours, other] } else { [other, &*ours] };
@@ -319,12 +326,12 @@ fn another_blocking_hook_changes_nothing() {
             shell.env("HOME", sandbox.home()).env("PATH", "/usr/bin:/bin");
             let event =
                 sandbox.stop_event(SESSION, r#","prompt_id":"p","last_assistant_message":"x""#);
-            crate::sandbox::ended(&mut shell, event.as_bytes())
+            crate::sandbox::run_command(&mut shell, event.as_bytes())
         });
         let mine = &outcomes[usize::from(!ours_first)];
         assert!(mine.is_block(), "{mine}");
-        let reason = masked(&mine.stderr).replace(&run, "[run]");
-        (reason, sandbox.standing(&run))
+        let reason = mask_fences(&mine.stderr).replace(&run, "[run]");
+        (reason, sandbox.run_status(&run))
     });
     assert_eq!(answers[0], answers[1]);
 }
@@ -332,30 +339,30 @@ fn another_blocking_hook_changes_nothing() {
 /// R-H4a: a second client that opens the session and exits does not orphan the run of the first.
 #[test]
 fn a_second_client_that_exits_does_not_orphan_the_run() {
-    let (first, second) = (Client::new(), Client::new());
-    let sandbox = Sandbox::new().env("CLAUDE_PID", &first.id());
-    let run = armed(&sandbox);
-    assert!(sandbox.stop(SESSION, "").is_block());
-    let beside = sandbox.env("CLAUDE_PID", &second.id());
-    begins(&beside, SESSION, "resume");
-    assert!(beside.stop(SESSION, "").is_block());
+    let (first, second) = (ClientProcess::new(), ClientProcess::new());
+    let sandbox = Sandbox::new().env("CLAUDE_PID", &first.pid());
+    let run = start_goal_run(&sandbox);
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    let beside = sandbox.env("CLAUDE_PID", &second.pid());
+    send_session_start(&beside, SESSION, "resume");
+    assert!(beside.send_stop(SESSION, "").is_block());
     drop(second);
-    let back = beside.env("CLAUDE_PID", &first.id());
-    assert!(back.stop(SESSION, "").is_block());
-    assert_eq!(back.standing(&run), ("held".to_string(), 3));
+    let back = beside.env("CLAUDE_PID", &first.pid());
+    assert!(back.send_stop(SESSION, "").is_block());
+    assert_eq!(back.run_status(&run), ("held".to_string(), 3));
 }
 
 /// R-L2b: a queued message that never arrives allows one stop, not every later one.
 #[test]
 fn a_message_that_never_arrives_allows_one_stop() {
     let sandbox = Sandbox::new();
-    armed(&sandbox);
+    start_goal_run(&sandbox);
     let queued = r#"{"type":"queue-operation","operation":"enqueue","content":"/ralph:status"}"#;
-    let transcript = sandbox.transcript(SESSION, &["{}"]);
-    let path = format!(r#","transcript_path":{}"#, json(&transcript));
-    assert!(sandbox.stop(SESSION, &path).is_block());
-    sandbox.transcript(SESSION, &["{}", queued]);
-    assert!(sandbox.stop(SESSION, &path).is_allow());
-    sandbox.transcript(SESSION, &["{}", queued, "{}"]);
-    assert!(sandbox.stop(SESSION, &path).is_block());
+    let transcript = sandbox.write_transcript(SESSION, &["{}"]);
+    let path = format!(r#","transcript_path":{}"#, json_string(&transcript));
+    assert!(sandbox.send_stop(SESSION, &path).is_block());
+    sandbox.write_transcript(SESSION, &["{}", queued]);
+    assert!(sandbox.send_stop(SESSION, &path).is_allow());
+    sandbox.write_transcript(SESSION, &["{}", queued, "{}"]);
+    assert!(sandbox.send_stop(SESSION, &path).is_block());
 }

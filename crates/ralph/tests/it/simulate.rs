@@ -1,6 +1,6 @@
 //! `ralph simulate`: the repository's scenarios, other people's hooks and settings, and its output as text and JSON.
 
-use crate::sandbox::{Ended, Sandbox, ended, program, write_at};
+use crate::sandbox::{CommandOutcome, Sandbox, run_command, write_file, write_program};
 use insta::assert_snapshot;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -11,60 +11,60 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+pub const SCENARIO_DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
 
 /// A sandbox with a temporary directory of its own, so that leftovers of a scenario can be detected.
-pub struct Stage {
+pub struct SimulationSandbox {
     pub sandbox: Sandbox,
     scratch: PathBuf,
 }
 
-impl Stage {
+impl SimulationSandbox {
     pub fn new() -> Self {
-        let sandbox = Sandbox::named("work");
+        let sandbox = Sandbox::without_git("work");
         let scratch = sandbox.root().join("tmp");
         fs::create_dir(&scratch).unwrap();
         Self { sandbox, scratch }
     }
 
-    pub fn command(&self, args: &[&str]) -> Command {
+    pub fn simulate_command(&self, args: &[&str]) -> Command {
         let mut command = self.sandbox.command();
         command.env("TMPDIR", &self.scratch).arg("simulate").args(args);
         command
     }
 
-    pub fn simulate(&self, args: &[&str]) -> Ended {
-        ended(&mut self.command(args), b"")
+    pub fn simulate(&self, args: &[&str]) -> CommandOutcome {
+        run_command(&mut self.simulate_command(args), b"")
     }
 
     /// Writes a scenario and plays it.
-    pub fn play(&self, scenario: &str, args: &[&str]) -> Ended {
+    pub fn play(&self, scenario: &str, args: &[&str]) -> CommandOutcome {
         let path = self.sandbox.write("scenario.toml", scenario);
         self.simulate(&[&[path.to_str().unwrap()], args].concat())
     }
 
     /// The JSON lines of a played scenario; the last is the summary.
-    pub fn told(&self, scenario: &str, args: &[&str]) -> Vec<Value> {
+    pub fn play_as_json(&self, scenario: &str, args: &[&str]) -> Vec<Value> {
         let ended = self.play(scenario, &[&["--json"], args].concat());
         assert_eq!(ended.stderr, "", "{ended}");
-        parsed(&ended.stdout)
+        parse_lines(&ended.stdout)
     }
 
-    pub fn left(&self) -> Vec<PathBuf> {
+    pub fn leftovers(&self) -> Vec<PathBuf> {
         fs::read_dir(&self.scratch).unwrap().map(|entry| entry.unwrap().path()).collect()
     }
 
     /// Asserts that the temporary directory is empty and no process of the scenario runs. All of them have their home
     /// below that directory.
-    pub fn assert_clear(&self, what: &str) {
-        assert_eq!(self.left(), [] as [PathBuf; 0], "{what}");
+    pub fn assert_no_leftovers(&self, what: &str) {
+        assert_eq!(self.leftovers(), [] as [PathBuf; 0], "{what}");
         // A killed process may take a moment to exit.
         let bound = Instant::now() + Duration::from_secs(5);
-        while !self.running().is_empty() && Instant::now() < bound {}
-        assert_eq!(self.running(), [] as [String; 0], "{what}");
+        while !self.running_processes().is_empty() && Instant::now() < bound {}
+        assert_eq!(self.running_processes(), [] as [String; 0], "{what}");
     }
 
-    fn running(&self) -> Vec<String> {
+    fn running_processes(&self) -> Vec<String> {
         let mark = self.scratch.display().to_string();
         let processes = fs::read_dir("/proc").unwrap().flatten();
         let found = processes.filter_map(|process| {
@@ -78,14 +78,14 @@ impl Stage {
     }
 
     /// Masks values that differ from one test run to the next.
-    pub fn steady(&self, text: &str) -> String {
-        let text = self.sandbox.tidy(text);
-        text.lines().map(steady_line).collect::<Vec<_>>().join("\n")
+    pub fn normalize(&self, text: &str) -> String {
+        let text = self.sandbox.normalize(text);
+        text.lines().map(normalize_line).collect::<Vec<_>>().join("\n")
     }
 }
 
 /// Times become `N ms`; scratch directories and ids lose their numbers.
-fn steady_line(line: &str) -> String {
+fn normalize_line(line: &str) -> String {
     let words: Vec<&str> = line.split(' ').collect();
     let is_unit = |at: usize| {
         words.get(at).is_some_and(|word| matches!(word.trim_end_matches([',', ':']), "ms" | "s"))
@@ -104,12 +104,12 @@ fn steady_line(line: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-pub fn parsed(lines: &str) -> Vec<Value> {
+pub fn parse_lines(lines: &str) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn shipped(directory: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(Path::new(SCENARIOS).join(directory)).unwrap();
+fn scenario_files(directory: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(Path::new(SCENARIO_DIR).join(directory)).unwrap();
     let mut found: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     found.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
     found.sort();
@@ -117,7 +117,7 @@ fn shipped(directory: &str) -> Vec<PathBuf> {
 }
 
 /// Whether the interpreters of the peers' hooks are installed.
-fn has_tools() -> bool {
+fn has_peer_tools() -> bool {
     let is_there = |tool: &&str| {
         let places = ["/usr/local/bin", "/usr/bin", "/bin"];
         places.iter().any(|place| Path::new(place).join(tool).exists())
@@ -133,20 +133,20 @@ fn has_tools() -> bool {
 }
 
 /// Plays the scenarios in parallel and returns those whose expectations were not met.
-fn failures(paths: Vec<PathBuf>) -> Vec<String> {
+fn failed_scenarios(paths: Vec<PathBuf>) -> Vec<String> {
     let waiting = Mutex::new(paths);
     let failed = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for _ in 0..6 {
             scope.spawn(|| {
-                let stage = Stage::new();
+                let stage = SimulationSandbox::new();
                 loop {
                     let Some(path) = waiting.lock().unwrap().pop() else { break };
                     let shown = stage.simulate(&[path.to_str().unwrap()]);
                     if shown.code != Some(0) || !shown.stderr.is_empty() {
                         failed.lock().unwrap().push(format!("{}\n{shown}", path.display()));
                     }
-                    stage.assert_clear(path.to_str().unwrap());
+                    stage.assert_no_leftovers(path.to_str().unwrap());
                 }
             });
         }
@@ -160,38 +160,38 @@ fn failures(paths: Vec<PathBuf>) -> Vec<String> {
 #[test]
 fn every_scenario_of_the_client_meets_its_expectations() {
     let paths: Vec<_> =
-        ["stop", "tools", "session", "agents"].into_iter().flat_map(shipped).collect();
+        ["stop", "tools", "session", "agents"].into_iter().flat_map(scenario_files).collect();
     assert!(paths.len() >= 100, "{}", paths.len());
-    let failed = failures(paths);
+    let failed = failed_scenarios(paths);
     assert!(failed.is_empty(), "{} failed\n\n{}", failed.len(), failed.join("\n\n"));
 }
 
 /// Their expectations were recorded with ralph's hook in the real client.
 #[test]
 fn every_scenario_of_ralph_meets_its_expectations() {
-    if !has_tools() {
+    if !has_peer_tools() {
         return;
     }
-    let mut paths = shipped("ralph");
+    let mut paths = scenario_files("ralph");
     paths.retain(|path| !fs::read_to_string(path).unwrap().contains("\nonly = \"client\"\n"));
     assert!(paths.len() >= 30, "{}", paths.len());
-    let failed: Vec<_> = failures(paths);
+    let failed: Vec<_> = failed_scenarios(paths);
     assert!(failed.is_empty(), "{} failed\n\n{}", failed.len(), failed.join("\n\n"));
 }
 
 #[test]
 fn a_client_only_scenario_is_not_simulated() {
-    let stage = Stage::new();
+    let stage = SimulationSandbox::new();
     let text = "only = \"client\"\n[[step]]\nperson = \"Go.\"\n";
     let shown = stage.play(text, &[]);
-    assert_snapshot!(stage.steady(&shown.to_string()), @"
+    assert_snapshot!(stage.normalize(&shown.to_string()), @"
     exit 1
     --- stderr
     error: only the real client can play this scenario
       hint: use `--client`, with `claude` on your `PATH`
     ");
     let shown = stage.play(&text.replace("client", "terminal"), &[]);
-    assert_snapshot!(stage.steady(&shown.to_string()), @"
+    assert_snapshot!(stage.normalize(&shown.to_string()), @"
     exit 1
     --- stderr
     error: this scenario needs the client's terminal
@@ -202,12 +202,12 @@ fn a_client_only_scenario_is_not_simulated() {
 /// The example in the documentation, which has every key, works as it stands.
 #[test]
 fn the_documented_example_meets_its_expectations() {
-    let text = fs::read_to_string(Path::new(SCENARIOS).join("README.md")).unwrap();
+    let text = fs::read_to_string(Path::new(SCENARIO_DIR).join("README.md")).unwrap();
     let (_, rest) = text.split_once("```toml\n").unwrap();
     let (example, _) = rest.split_once("```").unwrap();
-    let stage = Stage::new();
+    let stage = SimulationSandbox::new();
     let shown = stage.play(example, &["--quiet"]);
-    assert_snapshot!(stage.steady(&shown.to_string()), @"
+    assert_snapshot!(stage.normalize(&shown.to_string()), @"
     exit 0
     --- stdout
     7 model calls · 6 tool calls · 5 hooks run · 2 stops · 1 held · N ms
@@ -218,10 +218,10 @@ fn the_documented_example_meets_its_expectations() {
 /// Unmodified hooks of other tools, with their known bugs.
 #[test]
 fn the_bugs_of_peers_are_reproduced() {
-    if !has_tools() {
+    if !has_peer_tools() {
         return;
     }
-    let failed = failures(shipped("peers"));
+    let failed = failed_scenarios(scenario_files("peers"));
     assert!(failed.is_empty(), "{} failed\n\n{}", failed.len(), failed.join("\n\n"));
 }
 
@@ -229,9 +229,9 @@ fn the_bugs_of_peers_are_reproduced() {
 #[test]
 fn memory_does_not_grow_with_the_turns() {
     let peak = |turns: u32| -> u64 {
-        let stage = Stage::new();
+        let stage = SimulationSandbox::new();
         let peak = stage.sandbox.root().join("peak");
-        let text = fs::read_to_string(Path::new(SCENARIOS).join("long/ten-thousand-turns.toml"));
+        let text = fs::read_to_string(Path::new(SCENARIO_DIR).join("long/ten-thousand-turns.toml"));
         let text = text.unwrap().replace("10000", &turns.to_string());
         let text = text.replace("10001", &(turns + 1).to_string());
         let look = format!(
@@ -243,11 +243,11 @@ fn memory_does_not_grow_with_the_turns() {
         let ended = stage.play(&scenario, &["--json"]);
         assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{ended}");
         assert_eq!(
-            parsed(&ended.stdout).last().unwrap()["counts"]["blocks"],
+            parse_lines(&ended.stdout).last().unwrap()["counts"]["blocks"],
             turns,
             "the structure of the long scenario has changed"
         );
-        stage.assert_clear("long");
+        stage.assert_no_leftovers("long");
         let line = fs::read_to_string(peak).unwrap();
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     };
@@ -257,9 +257,9 @@ fn memory_does_not_grow_with_the_turns() {
 
 #[test]
 fn the_timeline_shows_a_block() {
-    let stage = Stage::new();
-    let shown = stage.simulate(&[&format!("{SCENARIOS}/stop/exit-2.toml")]);
-    assert_snapshot!(stage.steady(&shown.to_string()), @r#"
+    let stage = SimulationSandbox::new();
+    let shown = stage.simulate(&[&format!("{SCENARIO_DIR}/stop/exit-2.toml")]);
+    assert_snapshot!(stage.normalize(&shown.to_string()), @r#"
     exit 0
     --- stdout
          person Fix the tests.
@@ -282,9 +282,9 @@ fn the_timeline_shows_a_block() {
 
 #[test]
 fn the_timeline_shows_an_ignored_answer() {
-    let stage = Stage::new();
-    let shown = stage.simulate(&[&format!("{SCENARIOS}/stop/json-reason-number.toml")]);
-    assert_snapshot!(stage.steady(&shown.to_string()), @r#"
+    let stage = SimulationSandbox::new();
+    let shown = stage.simulate(&[&format!("{SCENARIO_DIR}/stop/json-reason-number.toml")]);
+    assert_snapshot!(stage.normalize(&shown.to_string()), @r#"
     exit 0
     --- stdout
          person Fix the tests.
@@ -305,12 +305,12 @@ fn the_timeline_shows_an_ignored_answer() {
 /// The gate blocks because nothing is verified, but approves the second stop all the same.
 #[test]
 fn the_timeline_shows_a_gate_that_blocks_once() {
-    if !has_tools() {
+    if !has_peer_tools() {
         return;
     }
-    let stage = Stage::new();
-    let shown = stage.simulate(&[&format!("{SCENARIOS}/peers/quality-gate-holds-once.toml")]);
-    assert_snapshot!(stage.steady(&shown.to_string()), @r#"
+    let stage = SimulationSandbox::new();
+    let shown = stage.simulate(&[&format!("{SCENARIO_DIR}/peers/quality-gate-holds-once.toml")]);
+    assert_snapshot!(stage.normalize(&shown.to_string()), @r#"
     exit 0
     --- stdout
          person Implement it.
@@ -332,7 +332,7 @@ fn the_timeline_shows_a_gate_that_blocks_once() {
     "#);
 }
 
-const BUSY: &str = r#"
+const BUSY_SCENARIO: &str = r#"
 name = "A bit of everything."
 
 [files]
@@ -383,9 +383,9 @@ exit = 0
 /// Paths are relative to the project, and unmet expectations are listed at the end.
 #[test]
 fn the_timeline_shows_tools_subagents_and_unmet_expectations() {
-    let stage = Stage::new();
-    let shown = stage.play(BUSY, &[]);
-    assert_snapshot!(stage.steady(&shown.to_string()), @r#"
+    let stage = SimulationSandbox::new();
+    let shown = stage.play(BUSY_SCENARIO, &[]);
+    assert_snapshot!(stage.normalize(&shown.to_string()), @r#"
     exit 1
     --- stdout
          person Go.
@@ -422,8 +422,8 @@ fn the_timeline_shows_tools_subagents_and_unmet_expectations() {
     ✗ files.notes.txt: expected "two\n", found "one\n"
     ✗ absent.kept.txt: expected no such file, found it exists
     "#);
-    let quiet = stage.play(BUSY, &["--quiet"]);
-    assert_snapshot!(stage.steady(&quiet.to_string()), @r#"
+    let quiet = stage.play(BUSY_SCENARIO, &["--quiet"]);
+    assert_snapshot!(stage.normalize(&quiet.to_string()), @r#"
     exit 1
     --- stdout
     6 model calls · 4 tool calls · 1 hook run · 2 stops · 0 held · N ms
@@ -434,14 +434,14 @@ fn the_timeline_shows_tools_subagents_and_unmet_expectations() {
     ✗ files.notes.txt: expected "two\n", found "one\n"
     ✗ absent.kept.txt: expected no such file, found it exists
     "#);
-    stage.assert_clear("busy");
+    stage.assert_no_leftovers("busy");
 }
 
 /// The format is documented in `docs/json.md`.
 #[test]
 fn json_output_is_one_object_per_line() {
-    let stage = Stage::new();
-    let lines = stage.told(BUSY, &[]);
+    let stage = SimulationSandbox::new();
+    let lines = stage.play_as_json(BUSY_SCENARIO, &[]);
     let shapes: BTreeSet<String> = lines
         .iter()
         .map(|entry| {
@@ -466,7 +466,7 @@ fn json_output_is_one_object_per_line() {
     let mut summary = lines.last().unwrap().clone();
     assert!(summary["ms"].is_u64());
     summary["ms"] = "[ms]".into();
-    summary["path"] = stage.sandbox.tidy(summary["path"].as_str().unwrap()).into();
+    summary["path"] = stage.sandbox.normalize(summary["path"].as_str().unwrap()).into();
     assert_snapshot!(serde_json::to_string_pretty(&summary).unwrap(), @r#"
     {
       "came_true": false,
@@ -523,7 +523,7 @@ fn json_output_is_one_object_per_line() {
     assert_eq!(kinds.filter(|kind| *kind == "summary").count(), 1);
 }
 
-const PLAIN: &str = r#"
+const PLAIN_SCENARIO: &str = r#"
 name = "One stop."
 
 [[hook]]
@@ -559,11 +559,11 @@ absent = ["own-hook-ran", "plugin-hook-ran"]
 /// `--hook` takes a command as a person would type it, and replaces the scenario's own hooks.
 #[test]
 fn a_given_hook_replaces_those_of_the_scenario() {
-    let stage = Stage::new();
+    let stage = SimulationSandbox::new();
     let script = "#!/bin/sh\n[ -e held ] && exit 0\ntouch held\necho \"$1 is wrong\" >&2\nexit 2\n";
-    program(&stage.sandbox.project().join("hooks/my gate.sh"), script);
-    program(&stage.sandbox.project().join("my-gate.sh"), script);
-    program(&stage.sandbox.project().join("hooks/gate.sh"), script);
+    write_program(&stage.sandbox.project().join("hooks/my gate.sh"), script);
+    write_program(&stage.sandbox.project().join("my-gate.sh"), script);
+    write_program(&stage.sandbox.project().join("hooks/gate.sh"), script);
     let path = stage.sandbox.project().join("hooks/my gate.sh");
     let commands = [
         "./my-gate.sh everything".to_owned(),
@@ -572,19 +572,19 @@ fn a_given_hook_replaces_those_of_the_scenario() {
         format!("'{}' everything", path.display()),
     ];
     for command in commands {
-        let lines = stage.told(PLAIN, &["--hook", &command]);
+        let lines = stage.play_as_json(PLAIN_SCENARIO, &["--hook", &command]);
         let summary = lines.last().unwrap();
         assert_eq!(summary["mismatches"], serde_json::json!([]), "{command}: {summary}");
         let stop = lines.iter().find(|entry| entry["event"] == "Stop").unwrap();
         assert_eq!(stop["effect"]["blocked"]["reasons"][0], "everything is wrong\n", "{command}");
     }
-    let both = stage.told(PLAIN, &["--hook", "./my-gate.sh a", "--hook", "true"]);
+    let both = stage.play_as_json(PLAIN_SCENARIO, &["--hook", "./my-gate.sh a", "--hook", "true"]);
     let stop = both.iter().find(|entry| entry["event"] == "Stop").unwrap();
     assert_eq!(stop["handlers"].as_array().unwrap().len(), 2);
 
     // This hook allows the stop, but the scenario expects a block.
-    let shown = stage.play(PLAIN, &["--quiet", "--hook", "true"]);
-    assert_snapshot!(stage.steady(&shown.to_string()), @r#"
+    let shown = stage.play(PLAIN_SCENARIO, &["--quiet", "--hook", "true"]);
+    assert_snapshot!(stage.normalize(&shown.to_string()), @r#"
     exit 1
     --- stdout
     2 model calls · 1 tool call · 1 hook run · 1 stop · 0 held · N ms
@@ -592,19 +592,19 @@ fn a_given_hook_replaces_those_of_the_scenario() {
     ✗ blocks: expected 1, found 0
     · the expectations are for the scenario's own hooks, not for yours
     "#);
-    stage.assert_clear("hooks");
+    stage.assert_no_leftovers("hooks");
 }
 
 /// `--settings` applies matchers and timeouts, and its commands find the scripts beside the settings file.
 #[test]
 fn given_settings_replace_those_of_the_scenario() {
-    let stage = Stage::new();
+    let stage = SimulationSandbox::new();
     let hooks = stage.sandbox.project().join(".claude/hooks");
-    program(
+    write_program(
         &hooks.join("stop.sh"),
         "#!/bin/sh\n[ -e held ] && exit 0\ntouch held\n. \"${0%/*}/lib/why.sh\"\nexit 2\n",
     );
-    write_at(&hooks.join("lib/why.sh"), "echo because >&2\n");
+    write_file(&hooks.join("lib/why.sh"), "echo because >&2\n");
     let settings = r#"{
         "hooks": {
             "PreToolUse": [
@@ -620,7 +620,7 @@ fn given_settings_replace_those_of_the_scenario() {
         }
     }"#;
     stage.sandbox.write(".claude/settings.json", settings);
-    let timeline = stage.told(PLAIN, &["--settings", ".claude/settings.json"]);
+    let timeline = stage.play_as_json(PLAIN_SCENARIO, &["--settings", ".claude/settings.json"]);
     assert_eq!(timeline.last().unwrap()["mismatches"], serde_json::json!([]));
     let hooks = timeline.iter().filter(|entry| entry["kind"] == "hook");
     let lines = hooks.flat_map(|hook| {
@@ -647,28 +647,28 @@ fn given_settings_replace_those_of_the_scenario() {
     notice "skipped a Stop hook from project settings: its type is not simulated"
     notice "Stop hook error occurred"
     "#);
-    stage.assert_clear("settings");
+    stage.assert_no_leftovers("settings");
 }
 
 #[test]
 fn kept_files_are_in_the_named_directory() {
-    let stage = Stage::new();
-    let shown = stage.play(BUSY, &["--keep", "--quiet"]);
+    let stage = SimulationSandbox::new();
+    let shown = stage.play(BUSY_SCENARIO, &["--keep", "--quiet"]);
     let root = shown.stdout.lines().last().unwrap().strip_prefix("the files are in ").unwrap();
-    assert_eq!(stage.left(), [Path::new(root)]);
+    assert_eq!(stage.leftovers(), [Path::new(root)]);
     let notes = fs::read_to_string(Path::new(root).join("project/notes.txt")).unwrap();
     assert_eq!(notes, "one\n");
     fs::remove_dir_all(root).unwrap();
 
-    let lines = stage.told(BUSY, &["--keep"]);
+    let lines = stage.play_as_json(BUSY_SCENARIO, &["--keep"]);
     let root = lines.last().unwrap()["kept"].as_str().unwrap();
-    assert_eq!(stage.left(), [Path::new(root)]);
+    assert_eq!(stage.leftovers(), [Path::new(root)]);
 }
 
 /// R-S7a: a recorded session replays with the same hook, and the recording contains no secrets.
 #[test]
 fn a_transcript_becomes_a_scenario_that_meets_its_expectations() {
-    let stage = Stage::new();
+    let stage = SimulationSandbox::new();
     let hook = "[ -e held ] && exit 0; touch held; echo 'two tests fail' >&2; exit 2";
     let scenario = r#"
 name = "To be recorded."
@@ -689,13 +689,13 @@ agent = "Done."
 [[step]]
 agent = "Now it is."
 "#;
-    let first = stage.told(scenario, &["--keep", "--hook", hook]);
+    let first = stage.play_as_json(scenario, &["--keep", "--hook", hook]);
     let root = first.last().unwrap()["kept"].as_str().unwrap();
-    let transcript = crate::sandbox::files(&Path::new(root).join("home/.claude/projects"));
+    let transcript = crate::sandbox::read_files(&Path::new(root).join("home/.claude/projects"));
     let transcript = transcript.iter().map(|(path, _)| path);
     let [transcript] = &transcript.collect::<Vec<_>>()[..] else { panic!("one transcript") };
     let recorded = stage.simulate(&["--record", transcript.to_str().unwrap()]);
-    assert_snapshot!(stage.steady(&recorded.to_string()), @r#"
+    assert_snapshot!(stage.normalize(&recorded.to_string()), @r#"
     exit 0
     --- stdout
     name = "Use [redacted] and fix main.py."
@@ -735,7 +735,7 @@ agent = "Now it is."
     "#);
     fs::remove_dir_all(root).unwrap();
 
-    let again = stage.told(&recorded.stdout, &["--hook", hook]);
+    let again = stage.play_as_json(&recorded.stdout, &["--hook", hook]);
     assert_eq!(again.last().unwrap()["mismatches"], serde_json::json!([]));
     let decided = |timeline: &[Value]| -> Vec<Value> {
         let stops = timeline.iter().filter(|entry| entry["event"] == "Stop");
@@ -744,12 +744,12 @@ agent = "Now it is."
     assert_eq!(decided(&again), decided(&first));
     let otherwise = stage.play(&recorded.stdout, &["--quiet", "--hook", "true"]);
     assert_eq!(otherwise.code, Some(1), "{otherwise}");
-    stage.assert_clear("record");
+    stage.assert_no_leftovers("record");
 }
 
 #[test]
 fn errors_in_a_scenario_are_shown_with_their_lines() {
-    let stage = Stage::new();
+    let stage = SimulationSandbox::new();
     let rows = [
         "name = \"x.\"\n\n[[step]]\nperson = \"Go.\"\n\n[[step]]\nagnet = \"Done.\"\n",
         "name = \"x.\"\n\n[[step]]\nperson = \"Go.\"\n\n[expect]\nstops = 1\nblocks = 3\nevents = [\"Sotp\"]\nendings = [\"complete\"]\n",
@@ -758,7 +758,7 @@ fn errors_in_a_scenario_are_shown_with_their_lines() {
         "name = \"x.\n",
         "",
     ];
-    let shown = rows.map(|row| stage.steady(&stage.play(row, &[]).to_string()));
+    let shown = rows.map(|row| stage.normalize(&stage.play(row, &[]).to_string()));
     assert_snapshot!(shown.join("\n"), @r#"
     exit 1
     --- stderr
@@ -863,7 +863,7 @@ fn errors_in_a_scenario_are_shown_with_their_lines() {
         vec!["--record", "nowhere.jsonl"],
         vec![],
     ];
-    let shown = rows.map(|args| stage.steady(&stage.simulate(&args).to_string()));
+    let shown = rows.map(|args| stage.normalize(&stage.simulate(&args).to_string()));
     assert_snapshot!(shown.join("\n"), @"
     exit 1
     --- stderr
@@ -889,28 +889,30 @@ fn errors_in_a_scenario_are_shown_with_their_lines() {
     error: `SCENARIO` is missing
       hint: run `ralph simulate --help`
     ");
-    stage.assert_clear("mistakes");
+    stage.assert_no_leftovers("mistakes");
 }
 
 #[test]
 fn unplayable_scenarios_are_reported_with_a_hint() {
-    let stage = Stage::new();
+    let stage = SimulationSandbox::new();
     stage.sandbox.write("settings.json", "[]");
     stage.sandbox.write("broken.json", "{\"hooks\": ");
-    let broken = PLAIN.replacen('\n', "\nsetup = [\"echo one; echo two >&2; exit 3\"]\n", 1);
+    let broken =
+        PLAIN_SCENARIO.replacen('\n', "\nsetup = [\"echo one; echo two >&2; exit 3\"]\n", 1);
     let below = stage.sandbox.write("file", "").join("below");
-    let path = stage.sandbox.write("plain.toml", PLAIN);
-    let crowded = ended(stage.command(&[path.to_str().unwrap()]).env("TMPDIR", below), b"");
+    let path = stage.sandbox.write("plain.toml", PLAIN_SCENARIO);
+    let crowded =
+        run_command(stage.simulate_command(&[path.to_str().unwrap()]).env("TMPDIR", below), b"");
     let shown = [
-        stage.play(PLAIN, &["--client"]).to_string(),
-        stage.play(PLAIN, &["--client=/nowhere/claude"]).to_string(),
-        stage.play(PLAIN, &["--settings", "settings.json"]).to_string(),
-        stage.play(PLAIN, &["--settings", "broken.json"]).to_string(),
-        stage.play(PLAIN, &["--settings", "nowhere.json"]).to_string(),
+        stage.play(PLAIN_SCENARIO, &["--client"]).to_string(),
+        stage.play(PLAIN_SCENARIO, &["--client=/nowhere/claude"]).to_string(),
+        stage.play(PLAIN_SCENARIO, &["--settings", "settings.json"]).to_string(),
+        stage.play(PLAIN_SCENARIO, &["--settings", "broken.json"]).to_string(),
+        stage.play(PLAIN_SCENARIO, &["--settings", "nowhere.json"]).to_string(),
         stage.play(&broken, &[]).to_string(),
         crowded.to_string(),
     ];
-    assert_snapshot!(stage.steady(&shown.join("\n")), @"
+    assert_snapshot!(stage.normalize(&shown.join("\n")), @"
     exit 1
     --- stderr
     error: the scenario was not played
@@ -955,17 +957,21 @@ fn unplayable_scenarios_are_reported_with_a_hint() {
     error: the temporary directory `$ROOT/work/file/below` does not exist
       hint: set `TMPDIR` to another directory
     ");
-    stage.assert_clear("way out");
+    stage.assert_no_leftovers("way out");
 }
 
-const HELD_ONCE: &str = "[ -e held ] && exit 0; touch held; echo no >&2; exit 2";
+const BLOCK_ONCE_HOOK: &str = "[ -e held ] && exit 0; touch held; echo no >&2; exit 2";
 
 /// One line for each scenario in order of name, unmet expectations below it, and a total.
 #[test]
 fn several_scenarios_get_one_line_each_and_a_total() {
-    let stage = Stage::new();
-    stage.sandbox.write("all/b/held.toml", PLAIN.replace("touch own-hook-ran", HELD_ONCE));
-    stage.sandbox.write("all/b/let-go.toml", format!("{PLAIN}\n[settings.user]\nenv = 3\n"));
+    let stage = SimulationSandbox::new();
+    stage
+        .sandbox
+        .write("all/b/held.toml", PLAIN_SCENARIO.replace("touch own-hook-ran", BLOCK_ONCE_HOOK));
+    stage
+        .sandbox
+        .write("all/b/let-go.toml", format!("{PLAIN_SCENARIO}\n[settings.user]\nenv = 3\n"));
     stage.sandbox.write("all/a.toml", "name = \"x.\"\n\n[[step]]\nperson = \"Go.\"\n");
     stage.sandbox.write("all/broken.toml", "nmae = \"x.\"\n");
     stage.sandbox.write("all/.hidden/c.toml", "not one");
@@ -973,14 +979,14 @@ fn several_scenarios_get_one_line_each_and_a_total() {
     stage.sandbox.write("empty/notes.md", "");
     let rows: [&[&str]; 7] = [
         &["all"],
-        &["all", "--quiet", "--hook", HELD_ONCE],
+        &["all", "--quiet", "--hook", BLOCK_ONCE_HOOK],
         &["all/a.toml", "all/b", "--quiet", "--hook", "true"],
         &["all/a.toml", "all/a.toml", "--quiet"],
         &["all/a.toml", "nowhere.toml"],
         &["empty"],
         &["all/a.toml", "--record", "b"],
     ];
-    let shown = rows.map(|args| stage.steady(&stage.simulate(args).to_string()));
+    let shown = rows.map(|args| stage.normalize(&stage.simulate(args).to_string()));
     assert_snapshot!(shown.join("\n"), @r#"
     exit 1
     --- stdout
@@ -1058,16 +1064,16 @@ fn several_scenarios_get_one_line_each_and_a_total() {
     error: `SCENARIO` and `--record` cannot be used together
       hint: run `ralph simulate --help`
     "#);
-    stage.assert_clear("several");
+    stage.assert_no_leftovers("several");
 }
 
 #[test]
 fn json_output_of_several_scenarios_has_their_summaries() {
-    let stage = Stage::new();
-    stage.sandbox.write("all/a.toml", PLAIN);
+    let stage = SimulationSandbox::new();
+    stage.sandbox.write("all/a.toml", PLAIN_SCENARIO);
     stage.sandbox.write("all/b.toml", "nmae = \"x.\"\n");
-    let ended = stage.simulate(&["all", "--json", "--hook", HELD_ONCE]);
-    let lines = parsed(&ended.stdout).into_iter().map(|mut line| {
+    let ended = stage.simulate(&["all", "--json", "--hook", BLOCK_ONCE_HOOK]);
+    let lines = parse_lines(&ended.stdout).into_iter().map(|mut line| {
         if line["ms"].is_u64() {
             line["ms"] = "[ms]".into();
         }
@@ -1077,7 +1083,7 @@ fn json_output_of_several_scenarios_has_their_summaries() {
     {"came_true":true,"counts":{"blocks":1,"hooks":2,"overridden":0,"requests":3,"stops":2,"tools":1},"exit":0,"kept":null,"kind":"summary","mismatches":[],"ms":"[ms]","path":"all/a.toml","scenario":"One stop.","v":1}
     {"error":"the scenario is invalid","kind":"error","path":"all/b.toml","v":1}
     "#);
-    assert_snapshot!(stage.steady(&ended.stderr), @r#"
+    assert_snapshot!(stage.normalize(&ended.stderr), @r#"
     error: unknown key `nmae`
      --> all/b.toml:1:1
       |
@@ -1093,9 +1099,12 @@ fn json_output_of_several_scenarios_has_their_summaries() {
 
 #[test]
 fn a_scenario_can_be_piped_in() {
-    let stage = Stage::new();
-    let piped = ended(&mut stage.command(&["-", "--quiet", "--hook", HELD_ONCE]), PLAIN.as_bytes());
-    assert_snapshot!(stage.steady(&piped.to_string()), @"
+    let stage = SimulationSandbox::new();
+    let piped = run_command(
+        &mut stage.simulate_command(&["-", "--quiet", "--hook", BLOCK_ONCE_HOOK]),
+        PLAIN_SCENARIO.as_bytes(),
+    );
+    assert_snapshot!(stage.normalize(&piped.to_string()), @"
     exit 0
     --- stdout
     3 model calls · 1 tool call · 2 hooks run · 2 stops · 1 held · N ms
@@ -1106,20 +1115,20 @@ fn a_scenario_can_be_piped_in() {
 /// `--project` plays in a copy of a project, with its own hooks, and does not change it.
 #[test]
 fn a_project_is_played_with_its_own_hooks() {
-    let stage = Stage::new();
+    let stage = SimulationSandbox::new();
     let app = stage.sandbox.root().join("app");
     let settings = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": ".claude/hooks/gate.sh"}]}]}}"#;
-    write_at(&app.join(".claude/settings.json"), settings);
+    write_file(&app.join(".claude/settings.json"), settings);
     let gate = "#!/bin/sh\n[ -e held ] && exit 0\ncp their.txt held\necho 'a gate of the project' >&2\nexit 2\n";
-    program(&app.join(".claude/hooks/gate.sh"), gate);
-    write_at(&app.join("their.txt"), "theirs\n");
-    write_at(&app.join("a.txt"), "theirs\n");
+    write_program(&app.join(".claude/hooks/gate.sh"), gate);
+    write_file(&app.join("their.txt"), "theirs\n");
+    write_file(&app.join("a.txt"), "theirs\n");
     let scenario = format!(
-        "{PLAIN}files = {{ \"held\" = \"theirs\\n\", \"a.txt\" = \"a\\n\" }}\n\n[files]\n\".claude/settings.json\" = \"{{}}\"\n"
+        "{PLAIN_SCENARIO}files = {{ \"held\" = \"theirs\\n\", \"a.txt\" = \"a\\n\" }}\n\n[files]\n\".claude/settings.json\" = \"{{}}\"\n"
     );
-    let before = crate::sandbox::files(&app);
+    let before = crate::sandbox::read_files(&app);
     let shown = stage.play(&scenario, &["--project", app.to_str().unwrap()]);
-    assert_snapshot!(stage.steady(&shown.to_string()), @"
+    assert_snapshot!(stage.normalize(&shown.to_string()), @"
     exit 0
     --- stdout
          person Go.
@@ -1141,13 +1150,13 @@ fn a_project_is_played_with_its_own_hooks() {
     3 model calls · 1 tool call · 2 hooks run · 2 stops · 1 held · N ms
     ✓ all expectations met
     ");
-    assert_eq!(crate::sandbox::files(&app), before);
+    assert_eq!(crate::sandbox::read_files(&app), before);
 
     let bare = stage.sandbox.root().join("bare");
     fs::create_dir(&bare).unwrap();
     let none = stage.play(&scenario, &["--quiet", "--project", bare.to_str().unwrap()]);
     let nowhere = stage.play(&scenario, &["--project", "nowhere"]);
-    assert_snapshot!(stage.steady(&format!("{none}\n{nowhere}")), @r#"
+    assert_snapshot!(stage.normalize(&format!("{none}\n{nowhere}")), @r#"
     exit 1
     --- stdout
     2 model calls · 1 tool call · 0 hooks run · 1 stop · 0 held · N ms
@@ -1165,16 +1174,16 @@ fn a_project_is_played_with_its_own_hooks() {
     error: there is no directory `nowhere`
       hint: give the directory of a project
     "#);
-    stage.assert_clear("project");
+    stage.assert_no_leftovers("project");
 }
 
 #[test]
 fn a_hook_can_be_given_for_another_event() {
-    let stage = Stage::new();
+    let stage = SimulationSandbox::new();
     let hooks =
         ["--hook", "PreToolUse=echo frozen >&2; exit 2", "--hook", "A=1; echo \"$A\" > stopped"];
-    let shown = stage.play(PLAIN, &hooks);
-    assert_snapshot!(stage.steady(&shown.to_string()), @r#"
+    let shown = stage.play(PLAIN_SCENARIO, &hooks);
+    assert_snapshot!(stage.normalize(&shown.to_string()), @r#"
     exit 1
     --- stdout
          person Go.
@@ -1199,9 +1208,9 @@ fn a_hook_can_be_given_for_another_event() {
 
 #[test]
 fn a_misspelt_event_is_part_of_the_command() {
-    let stage = Stage::new();
-    let shown = stage.play(PLAIN, &["--quiet", "--hook", "PreToolUes=exit 2"]);
-    assert_snapshot!(stage.steady(&shown.to_string()), @r#"
+    let stage = SimulationSandbox::new();
+    let shown = stage.play(PLAIN_SCENARIO, &["--quiet", "--hook", "PreToolUes=exit 2"]);
+    assert_snapshot!(stage.normalize(&shown.to_string()), @r#"
     exit 1
     --- stdout
     2 model calls · 1 tool call · 1 hook run · 1 stop · 0 held · N ms
@@ -1218,13 +1227,13 @@ fn a_misspelt_event_is_part_of_the_command() {
 /// With `--quiet` there is no timeline, and a notice about ignored settings explains unmet expectations.
 #[test]
 fn notices_are_shown_even_with_quiet() {
-    let stage = Stage::new();
+    let stage = SimulationSandbox::new();
     stage.sandbox.write(
         "settings.json",
         r#"{"hooks": {"Stop": [{"hooks": [{"type": "prompt", "prompt": "done?"}]}]}}"#,
     );
-    let shown = stage.play(PLAIN, &["--quiet", "--settings", "settings.json"]);
-    assert_snapshot!(stage.steady(&shown.to_string()), @r#"
+    let shown = stage.play(PLAIN_SCENARIO, &["--quiet", "--settings", "settings.json"]);
+    assert_snapshot!(stage.normalize(&shown.to_string()), @r#"
     exit 1
     --- stdout
     2 model calls · 1 tool call · 0 hooks run · 1 stop · 0 held · N ms
@@ -1239,14 +1248,14 @@ fn notices_are_shown_even_with_quiet() {
 
 #[test]
 fn a_resumed_session_has_its_own_line() {
-    let stage = Stage::new();
+    let stage = SimulationSandbox::new();
     let steps = |session: &str| {
         format!(
             "name = \"x.\"\n[[step]]\nperson = \"Go.\"\n[[step]]\nagent = \"One.\"\n[[step]]\nsession = \"{session}\"\n[[step]]\nperson = \"And?\"\n[[step]]\nagent = \"Two.\"\n"
         )
     };
     let shown = ["resume", "fork"].map(|session| stage.play(&steps(session), &[]).to_string());
-    assert_snapshot!(stage.steady(&shown.join("\n")), @"
+    assert_snapshot!(stage.normalize(&shown.join("\n")), @"
     exit 0
     --- stdout
          person Go.
@@ -1284,15 +1293,15 @@ fn a_resumed_session_has_its_own_line() {
 /// hook that never stops blocking.
 #[test]
 fn the_try_scenarios_distinguish_good_hooks_from_broken_ones() {
-    let stage = Stage::new();
-    let tried = format!("{SCENARIOS}/try");
+    let stage = SimulationSandbox::new();
+    let tried = format!("{SCENARIO_DIR}/try");
     let text = fs::read_to_string(format!("{tried}/gate.sh")).unwrap();
-    program(&stage.sandbox.project().join("good.sh"), &text.replace("\"deny\"", "\"block\""));
+    write_program(&stage.sandbox.project().join("good.sh"), &text.replace("\"deny\"", "\"block\""));
     let rows =
         [format!("{tried}/gate.sh"), "./good.sh".to_owned(), "echo no >&2; exit 2".to_owned()];
     let shown = rows.map(|hook| {
         let shown = stage.simulate(&[&tried, "--hook", &hook]).to_string();
-        stage.steady(&shown).replace(SCENARIOS, "scenarios")
+        stage.normalize(&shown).replace(SCENARIO_DIR, "scenarios")
     });
     assert_snapshot!(shown.join("\n"), @r#"
     exit 1
@@ -1338,7 +1347,7 @@ fn the_try_scenarios_distinguish_good_hooks_from_broken_ones() {
     "#);
     let capped =
         stage.simulate(&[&format!("{tried}/never-done.toml"), "--quiet", "--hook", "./good.sh"]);
-    assert_snapshot!(stage.steady(&capped.to_string()), @"
+    assert_snapshot!(stage.normalize(&capped.to_string()), @"
     exit 0
     --- stdout
     9 model calls · 0 tool calls · 9 hooks run · 9 stops · 8 held · 1 overridden · N ms
@@ -1352,13 +1361,16 @@ fn the_try_scenarios_distinguish_good_hooks_from_broken_ones() {
 /// The word after `--client` is a scenario; a program is given with `=`.
 #[test]
 fn a_bare_client_option_does_not_consume_the_scenario() {
-    let stage = Stage::new();
-    let path = stage.sandbox.write("scenario.toml", PLAIN);
+    let stage = SimulationSandbox::new();
+    let path = stage.sandbox.write("scenario.toml", PLAIN_SCENARIO);
     let client = stage.sandbox.write("claude", b"\xff");
-    program(&stage.sandbox.project().join("fake"), "#!/bin/sh\necho '2.1.325 (Claude Code)'\n");
+    write_program(
+        &stage.sandbox.project().join("fake"),
+        "#!/bin/sh\necho '2.1.325 (Claude Code)'\n",
+    );
     let taken = stage.simulate(&["--client", path.to_str().unwrap()]);
     let program = stage.simulate(&["--client=./fake", client.to_str().unwrap()]);
-    assert_snapshot!(stage.steady(&format!("{taken}\n{program}")), @"
+    assert_snapshot!(stage.normalize(&format!("{taken}\n{program}")), @"
     exit 1
     --- stderr
     error: the scenario was not played

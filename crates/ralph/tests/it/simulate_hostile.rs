@@ -1,7 +1,7 @@
 //! `ralph simulate` with hooks and tools that hang, flood or kill, and with interrupts and closed output.
 
-use crate::sandbox::{Ended, ended, eventually};
-use crate::simulate::{SCENARIOS, Stage, parsed};
+use crate::sandbox::{CommandOutcome, eventually, run_command};
+use crate::simulate::{SCENARIO_DIR, SimulationSandbox, parse_lines};
 use insta::assert_snapshot;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// A scenario whose only hook or tool call is this command.
-fn hostile(command: &str, of: &str) -> String {
+fn hostile_scenario(command: &str, of: &str) -> String {
     let (hook, tools) = match of {
         "hook" => (
             format!("[[hook]]\nevent = \"Stop\"\ntimeout = 1\ncommand = {command:?}\n"),
@@ -29,7 +29,7 @@ fn hostile(command: &str, of: &str) -> String {
 }
 
 /// Commands that must neither hang nor kill the simulator, nor outlive it.
-const HOSTILE: [&str; 17] = [
+const HOSTILE_COMMANDS: [&str; 17] = [
     "sleep 600",
     "trap '' TERM INT HUP; while :; do sleep 600; done",
     "yes",
@@ -50,9 +50,9 @@ const HOSTILE: [&str; 17] = [
 ];
 
 /// Plays one command and summarizes the result in a line.
-fn fate(stage: &Stage, command: &str, of: &str) -> String {
-    let shown = stage.play(&hostile(command, of), &["--json"]);
-    let lines = parsed(&shown.stdout);
+fn command_result(stage: &SimulationSandbox, command: &str, of: &str) -> String {
+    let shown = stage.play(&hostile_scenario(command, of), &["--json"]);
+    let lines = parse_lines(&shown.stdout);
     let summary = lines.last().map(|summary| summary["exit"].clone()).unwrap_or_default();
     let what = lines.iter().find_map(|entry| match of {
         "hook" if entry["kind"] == "hook" && entry["event"] == "Stop" => {
@@ -68,15 +68,15 @@ fn fate(stage: &Stage, command: &str, of: &str) -> String {
     });
     let code = shown.code.map_or("killed".to_owned(), |code| code.to_string());
     assert_eq!(shown.stderr, "", "{command}");
-    stage.assert_clear(command);
+    stage.assert_no_leftovers(command);
     format!("{command}\n  {} · client {summary} · exit {code}", what.unwrap_or_default())
 }
 
-fn fates(of: &'static str) -> String {
-    let threads = HOSTILE.map(|command| {
+fn command_results(of: &'static str) -> String {
+    let threads = HOSTILE_COMMANDS.map(|command| {
         thread::spawn(move || {
-            let stage = Stage::new();
-            stage.steady(&fate(&stage, command, of))
+            let stage = SimulationSandbox::new();
+            stage.normalize(&command_result(&stage, command, of))
         })
     });
     threads.map(|thread| thread.join().unwrap()).join("\n")
@@ -85,7 +85,7 @@ fn fates(of: &'static str) -> String {
 /// A hook that hangs, floods or kills never hangs or kills the simulator, and none of its processes survives.
 #[test]
 fn the_simulator_survives_hostile_hooks() {
-    assert_snapshot!(fates("hook"), @r#"
+    assert_snapshot!(command_results("hook"), @r#"
     sleep 600
       "timeout" → "allowed" · client 0 · exit 0
     trap '' TERM INT HUP; while :; do sleep 600; done
@@ -125,7 +125,7 @@ fn the_simulator_survives_hostile_hooks() {
 
 #[test]
 fn the_simulator_survives_hostile_tools() {
-    assert_snapshot!(fates("tool"), @r#"
+    assert_snapshot!(command_results("tool"), @r#"
     sleep 600
       "Command timed out after 1s" · client 0 · exit 0
     trap '' TERM INT HUP; while :; do sleep 600; done
@@ -166,9 +166,9 @@ fn the_simulator_survives_hostile_tools() {
 /// A reason of 4 MB is delivered whole. Invalid UTF-8 is replaced.
 #[test]
 fn large_and_garbled_answers_are_read() {
-    let stage = Stage::new();
+    let stage = SimulationSandbox::new();
     let large = "[ -e held ] && exit 0; touch held; printf '{\"decision\":\"block\",\"reason\":\"'; head -c 4000000 /dev/zero | tr '\\0' x; printf '\"}'";
-    let lines = stage.told(&hostile("true", "hook"), &["--hook", large]);
+    let lines = stage.play_as_json(&hostile_scenario("true", "hook"), &["--hook", large]);
     let stop = lines.iter().find(|entry| entry["event"] == "Stop").unwrap();
     assert_eq!(stop["effect"]["blocked"]["reasons"][0].as_str().unwrap().len(), 4_000_000);
     let reads = lines.iter().filter(|entry| entry["kind"] == "request").nth(1).unwrap();
@@ -179,16 +179,16 @@ fn large_and_garbled_answers_are_read() {
         .map(|message| message["text"].as_str().unwrap().len() / 1000);
     assert_eq!(lengths.collect::<Vec<_>>(), [4000, 4000]);
     let garbled = r"[ -e held ] && exit 0; touch held; printf '\377\376 half\n' >&2; exit 2";
-    let lines = stage.told(&hostile("true", "hook"), &["--hook", garbled]);
+    let lines = stage.play_as_json(&hostile_scenario("true", "hook"), &["--hook", garbled]);
     let stop = lines.iter().find(|entry| entry["event"] == "Stop").unwrap();
     assert_eq!(stop["effect"]["blocked"]["reasons"][0], "\u{fffd}\u{fffd} half\n");
-    stage.assert_clear("large");
+    stage.assert_no_leftovers("large");
 }
 
 /// Text from hooks, tools, agents and settings cannot control the terminal.
 #[test]
 fn foreign_text_cannot_control_the_terminal() {
-    let stage = Stage::new();
+    let stage = SimulationSandbox::new();
     let bytes =
         r"printf '\033[2Jcleared \033]0;title\007 \342\200\256 turned \302\233 31m \r over'";
     let scenario = format!(
@@ -229,8 +229,8 @@ results = ["\u001B[2J\u202E"]
         format!("[ -e held ] && exit 0; touch held; {bytes} >&2; exit 2")
     );
     let path = stage.sandbox.write("scenario.toml", scenario);
-    let mut command = stage.command(&[path.to_str().unwrap()]);
-    let shown = ended(command.env("CLICOLOR_FORCE", "1").env("TERM", "xterm"), b"");
+    let mut command = stage.simulate_command(&[path.to_str().unwrap()]);
+    let shown = run_command(command.env("CLICOLOR_FORCE", "1").env("TERM", "xterm"), b"");
     assert_eq!((shown.code, &*shown.stderr), (Some(1), ""), "{shown}");
     let mut plain = shown.stdout.clone();
     for style in ["0", "1", "2", "31", "32", "33"] {
@@ -243,7 +243,7 @@ results = ["\u001B[2J\u202E"]
 }
 
 /// Places where a scenario can hang: setup, hooks, and tools in the foreground and background.
-const HANGING: [&str; 4] = [
+const HANGING_SCENARIOS: [&str; 4] = [
     "setup = ['HANG']\n[[step]]\nperson = 'Go.'\n",
     "[[hook]]\nevent = 'Stop'\ncommand = 'HANG'\n[[step]]\nperson = 'Go.'\n",
     "[[step]]\nperson = 'Go.'\n[[step]]\nagent = 'x'\ntools = [{ run = 'HANG' }]\n",
@@ -254,21 +254,21 @@ const HANGING: [&str; 4] = [
 #[test]
 fn an_interrupt_leaves_nothing_behind() {
     for (hanging, signal) in
-        HANGING.iter().zip([Signal::INT, Signal::INT, Signal::TERM, Signal::HUP])
+        HANGING_SCENARIOS.iter().zip([Signal::INT, Signal::INT, Signal::TERM, Signal::HUP])
     {
-        let stage = Stage::new();
+        let stage = SimulationSandbox::new();
         let began = stage.sandbox.root().join("began");
         let hang = format!("touch {}; sleep 60", began.display());
         let text =
             format!("name = 'x.'\n{}\n[[step]]\nagent = 'Done.'\n", hanging.replace("HANG", &hang));
         let path = stage.sandbox.write("scenario.toml", text);
-        let mut command = stage.command(&[path.to_str().unwrap()]);
+        let mut command = stage.simulate_command(&[path.to_str().unwrap()]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         eventually(|| began.exists().then_some(()));
-        assert_eq!(stage.left().len(), 1);
+        assert_eq!(stage.leftovers().len(), 1);
         kill_process(Pid::from_child(&child), signal).unwrap();
         let watch = Instant::now();
-        let shown: Ended = child.wait_with_output().unwrap().into();
+        let shown: CommandOutcome = child.wait_with_output().unwrap().into();
         assert!(watch.elapsed() < Duration::from_secs(20), "{hanging}: {:?}", watch.elapsed());
         assert_eq!((shown.code, &*shown.stderr), (Some(130), ""), "{hanging}: {shown}");
         // An interrupted hook is not shown as an answer, and there is no summary.
@@ -277,21 +277,21 @@ fn an_interrupt_leaves_nothing_behind() {
             !last.contains("settings: touch") && !last.contains("expectations"),
             "{hanging}: {shown}"
         );
-        stage.assert_clear(hanging);
+        stage.assert_no_leftovers(hanging);
     }
 }
 
 /// As in `ralph simulate … | head -1`.
 #[test]
 fn closed_stdout_leaves_nothing_behind() {
-    let stage = Stage::new();
-    let long = format!("{SCENARIOS}/stop/cap.toml");
+    let stage = SimulationSandbox::new();
+    let long = format!("{SCENARIO_DIR}/stop/cap.toml");
     for args in [&[&*long][..], &[&long, "--json"]] {
-        let mut child = stage.command(args).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = stage.simulate_command(args).stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         stdout.read_line(&mut String::new()).unwrap();
         drop(stdout);
         assert_eq!(child.wait().unwrap().code(), Some(0));
-        stage.assert_clear("closed stdout");
+        stage.assert_no_leftovers("closed stdout");
     }
 }

@@ -1,23 +1,23 @@
 //! `ralph statusline`: the line that a client shows about the run of its session.
 
-use crate::sandbox::{Ended, SESSION, Sandbox, json, write_at};
+use crate::sandbox::{CommandOutcome, SESSION, Sandbox, json_string, write_file};
 use insta::assert_snapshot;
 use std::fs;
 
-const PROMISE: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
-const KEPT: &str = r#","last_assistant_message":"<promise>DONE</promise>""#;
+const PROMISE_ARGS: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
+const PROMISE_MESSAGE: &str = r#","last_assistant_message":"<promise>DONE</promise>""#;
 /// Fields that the client sends, with the values that matter here.
-const MORE: &str = r#","transcript_path":"/nowhere","model":{"id":"m","display_name":"M"},"workspace":{"current_dir":"/","project_dir":"/","added_dirs":[]},"version":"2.1.325","cost":{"total_cost_usd":0.05004,"total_duration_ms":5332},"context_window":{"context_window_size":1000000,"used_percentage":41,"remaining_percentage":59},"exceeds_200k_tokens":false"#;
+const CLIENT_FIELDS: &str = r#","transcript_path":"/nowhere","model":{"id":"m","display_name":"M"},"workspace":{"current_dir":"/","project_dir":"/","added_dirs":[]},"version":"2.1.325","cost":{"total_cost_usd":0.05004,"total_duration_ms":5332},"context_window":{"context_window_size":1000000,"used_percentage":41,"remaining_percentage":59},"exceeds_200k_tokens":false"#;
 
-fn statusline(sandbox: &Sandbox, session: &str, more: &str) -> Ended {
+fn run_statusline(sandbox: &Sandbox, session: &str, more: &str) -> CommandOutcome {
     let input = format!("{{\"session_id\":\"{session}\"{more}}}");
-    sandbox.ralph_with(["statusline"], input.as_bytes())
+    sandbox.ralph_with_input(["statusline"], input.as_bytes())
 }
 
-fn line(sandbox: &Sandbox) -> String {
-    let ended = statusline(sandbox, SESSION, MORE);
+fn status_line(sandbox: &Sandbox) -> String {
+    let ended = run_statusline(sandbox, SESSION, CLIENT_FIELDS);
     assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{ended}");
-    sandbox.tidy(&ended.stdout)
+    sandbox.normalize(&ended.stdout)
 }
 
 #[test]
@@ -28,8 +28,8 @@ fn a_run_is_one_line_in_every_state() {
         r#"[{"id":1,"passes":true},{"id":2},{"id":3},{"id":4}]"#,
     );
     sandbox.write("loops/json/feature_list.json", "no list");
-    let mut lines = vec![format!("no run: {}", line(&sandbox))];
-    let run = sandbox.start([
+    let mut lines = vec![format!("no run: {}", status_line(&sandbox))];
+    let run = sandbox.start_run([
         "--goal-file",
         "-",
         "--features",
@@ -37,29 +37,32 @@ fn a_run_is_one_line_in_every_state() {
         "--completion-promise",
         "DONE",
     ]);
-    lines.push(format!("armed: {}", line(&sandbox)));
-    assert!(sandbox.stop(SESSION, "").is_block());
-    lines.push(format!("held: {}", line(&sandbox)));
+    lines.push(format!("armed: {}", status_line(&sandbox)));
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    lines.push(format!("held: {}", status_line(&sandbox)));
     fs::write(sandbox.project().join("loops/csv/feature_list.json"), "[]").unwrap();
-    write_at(&sandbox.ralph_home(&format!("runs/{run}/lists/1.json")), "not the copy");
-    assert!(sandbox.stop(SESSION, "").is_block());
-    lines.push(format!("unknown: {}", line(&sandbox)));
+    write_file(&sandbox.ralph_home(&format!("runs/{run}/lists/1.json")), "not the copy");
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    lines.push(format!("unknown: {}", status_line(&sandbox)));
     assert_eq!(sandbox.ralph(["pause", &run]).code, Some(0));
-    lines.push(format!("paused: {}", line(&sandbox)));
+    lines.push(format!("paused: {}", status_line(&sandbox)));
     assert_eq!(sandbox.ralph(["resume", &run]).code, Some(0));
-    write_at(&sandbox.ralph_home("off"), "");
-    lines.push(format!("off: {}", line(&sandbox)));
+    write_file(&sandbox.ralph_home("off"), "");
+    lines.push(format!("off: {}", status_line(&sandbox)));
     fs::remove_file(sandbox.ralph_home("off")).unwrap();
     assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0));
-    lines.push(format!("cancelled: {}", line(&sandbox)));
-    sandbox.start(PROMISE);
-    sandbox.stop(SESSION, KEPT).notice();
-    lines.push(format!("ended: {}", line(&sandbox)));
-    sandbox.start(["--goal-file", "-", "--max-iterations", "0", "--max-cost-usd", "0"]);
-    lines.push(format!("without limits: {}", line(&sandbox)));
-    let plain = statusline(&sandbox, SESSION, "").stdout;
-    lines.push(format!("without the client's numbers: {}", sandbox.tidy(&plain)));
-    lines.push(format!("another session: {}", statusline(&sandbox, "another", MORE).stdout));
+    lines.push(format!("cancelled: {}", status_line(&sandbox)));
+    sandbox.start_run(PROMISE_ARGS);
+    sandbox.send_stop(SESSION, PROMISE_MESSAGE).notice();
+    lines.push(format!("ended: {}", status_line(&sandbox)));
+    sandbox.start_run(["--goal-file", "-", "--max-iterations", "0", "--max-cost-usd", "0"]);
+    lines.push(format!("without limits: {}", status_line(&sandbox)));
+    let plain = run_statusline(&sandbox, SESSION, "").stdout;
+    lines.push(format!("without the client's numbers: {}", sandbox.normalize(&plain)));
+    lines.push(format!(
+        "another session: {}",
+        run_statusline(&sandbox, "another", CLIENT_FIELDS).stdout
+    ));
     assert_snapshot!(lines.join("\n"), @"
     no run: 
     armed: ralph [run] · 0 of 25 · $0.05 · context 41 %
@@ -87,11 +90,11 @@ fn failing_gates_are_named() {
     let red = red.map(|name| gate(name, "false")).concat();
     sandbox.write("ralph.toml", red + &gate("build", "true"));
     sandbox.commit();
-    sandbox.trust();
-    sandbox.start(["--goal-file", "-"]);
+    sandbox.approve_policy();
+    sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("work", "done\n");
-    assert!(sandbox.stop(SESSION, "").is_block());
-    assert_snapshot!(line(&sandbox), @"ralph [run] · 1 of 25 · ✗ tests, clippy +2 ✓ 6 · $0.05 · context 41 %");
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    assert_snapshot!(status_line(&sandbox), @"ralph [run] · 1 of 25 · ✗ tests, clippy +2 ✓ 6 · $0.05 · context 41 %");
 }
 
 /// The cost is that of the run, from the host's records, without the cost of the session before it.
@@ -102,15 +105,15 @@ fn the_cost_is_that_of_the_run() {
     let cost = |lines: &[&str]| {
         let lines =
             lines.iter().map(|usd| format!("{{\"type\":\"cost-state\",\"totalCostUSD\":{usd}}}\n"));
-        write_at(&transcript, lines.collect::<String>());
-        let path = json(transcript.to_str().unwrap());
-        assert!(sandbox.stop(SESSION, &format!(",\"transcript_path\":{path}")).is_block());
+        write_file(&transcript, lines.collect::<String>());
+        let path = json_string(transcript.to_str().unwrap());
+        assert!(sandbox.send_stop(SESSION, &format!(",\"transcript_path\":{path}")).is_block());
     };
-    sandbox.start(PROMISE);
+    sandbox.start_run(PROMISE_ARGS);
     cost(&["3"]);
-    let first = line(&sandbox);
+    let first = status_line(&sandbox);
     cost(&["3", "4.82"]);
-    assert_snapshot!(format!("{first}\n{}", line(&sandbox)), @"
+    assert_snapshot!(format!("{first}\n{}", status_line(&sandbox)), @"
     ralph [run] · 1 of 25 · ✗ promise · $0 of $20 · context 41 %
     ralph [run] · 2 of 25 · ✗ promise · $1.82 of $20 · context 41 %
     ");
@@ -127,23 +130,23 @@ fn hostile_names_stay_on_one_line_of_120_columns() {
     }
     let most = ["--max-iterations", "1000000", "--max-cost-usd", "1000000000"];
     let named = lists.iter().flat_map(|list| ["--features", list]);
-    let run = sandbox.start(named.chain(most));
+    let run = sandbox.start_run(named.chain(most));
     for (number, list) in lists.iter().enumerate().skip(2) {
         sandbox.write(&format!("{list}/feature_list.json"), "[]");
         let copy = format!("runs/{run}/lists/{}.json", number + 1);
-        write_at(&sandbox.ralph_home(&copy), "not the copy");
+        write_file(&sandbox.ralph_home(&copy), "not the copy");
     }
-    assert!(sandbox.stop(SESSION, "").is_block());
-    assert_snapshot!(line(&sandbox), @"ralph [run] · 1 of 1000000 · ✗ a宽宽宽宽宽宽宽宽宽…, b宽宽宽宽宽宽宽宽宽… ? c宽宽宽宽宽宽宽宽宽… +1 · $0.05");
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    assert_snapshot!(status_line(&sandbox), @"ralph [run] · 1 of 1000000 · ✗ a宽宽宽宽宽宽宽宽宽…, b宽宽宽宽宽宽宽宽宽… ? c宽宽宽宽宽宽宽宽宽… +1 · $0.05");
 }
 
 /// The client renders colours, so they are on unless `NO_COLOR` is set.
 #[test]
 fn the_line_is_coloured_by_default() {
     let sandbox = Sandbox::new();
-    sandbox.start(PROMISE);
-    assert!(sandbox.stop(SESSION, "").is_block());
-    let coloured = line(&sandbox);
+    sandbox.start_run(PROMISE_ARGS);
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    let coloured = status_line(&sandbox);
     assert_snapshot!(coloured.escape_debug(), @r"\u{1b}[2mralph\u{1b}[0m \u{1b}[1m[run]\u{1b}[0m · 1 of 25 · \u{1b}[31m✗\u{1b}[0m promise · $0.05 · context 41 %");
 }
 
@@ -151,7 +154,7 @@ fn the_line_is_coloured_by_default() {
 #[test]
 fn invalid_input_gets_no_output() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(PROMISE);
+    let run = sandbox.start_run(PROMISE_ARGS);
     let huge = format!("{{\"session_id\":\"{SESSION}\",\"x\":{}", "[".repeat(1_000_000));
     let inputs: &[&[u8]] = &[
         b"",
@@ -166,12 +169,12 @@ fn invalid_input_gets_no_output() {
         b"{\"session_id\":",
         huge.as_bytes(),
     ];
-    let before = sandbox.snapshot();
+    let before = sandbox.read_home();
     for input in inputs {
-        let ended = sandbox.ralph_with(["statusline"], input);
+        let ended = sandbox.ralph_with_input(["statusline"], input);
         assert!(ended.is_allow(), "{ended}");
     }
-    assert_eq!(sandbox.snapshot(), before);
+    assert_eq!(sandbox.read_home(), before);
     for (path, bytes) in [
         (sandbox.ralph_home("sessions").join(SESSION), &b"{\"v\":1,\"run\":\"../..\"}"[..]),
         (
@@ -181,9 +184,9 @@ fn invalid_input_gets_no_output() {
         (sandbox.ralph_home("sessions").join(SESSION), b"\0\0"),
     ] {
         fs::write(&path, bytes).unwrap();
-        let before = sandbox.snapshot();
-        assert!(statusline(&sandbox, SESSION, MORE).is_allow());
-        assert_eq!(sandbox.snapshot(), before);
+        let before = sandbox.read_home();
+        assert!(run_statusline(&sandbox, SESSION, CLIENT_FIELDS).is_allow());
+        assert_eq!(sandbox.read_home(), before);
     }
     fs::write(
         sandbox.ralph_home("sessions").join(SESSION),
@@ -193,7 +196,7 @@ fn invalid_input_gets_no_output() {
     for file in ["run.json", "state.json", "journal.jsonl"] {
         fs::write(sandbox.ralph_home("runs").join(&run).join(file), "\u{1b}[31m{").unwrap();
     }
-    let before = sandbox.snapshot();
-    assert!(statusline(&sandbox, SESSION, MORE).is_allow());
-    assert_eq!(sandbox.snapshot(), before);
+    let before = sandbox.read_home();
+    assert!(run_statusline(&sandbox, SESSION, CLIENT_FIELDS).is_allow());
+    assert_eq!(sandbox.read_home(), before);
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const EVENT: &str = concat!(
+const STOP_EVENT_FILE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../fixtures/hosts/claude-code/2.1.325/stdin/Stop.first.json"
 );
@@ -18,7 +18,7 @@ fn a_stop_without_a_run_looks_up_three_files() {
     for directory in ["home/.ralph/sessions", "home/.ralph/state", "project"] {
         fs::create_dir_all(root.join(directory)).unwrap();
     }
-    let calls = match trace(&root) {
+    let calls = match trace_stop(&root) {
         Ok(calls) => calls,
         Err(error) if std::env::var_os("RALPH_REQUIRE_TOOLS").is_none() => {
             println!("skipped: strace does not start: {error}");
@@ -31,9 +31,9 @@ fn a_stop_without_a_run_looks_up_three_files() {
     for call in &calls {
         assert!(!forbidden.contains(&call.name.as_str()), "{call:?}");
     }
-    let (runtime, own): (Vec<_>, Vec<_>) = calls.iter().partition(|call| call.is_of_the_runtime());
+    let (runtime, own): (Vec<_>, Vec<_>) = calls.iter().partition(|call| call.is_runtime_call());
     assert!(runtime.len() <= 4, "{runtime:?}");
-    let own: Vec<_> = own.iter().map(|call| call.shown(&root)).collect();
+    let own: Vec<_> = own.iter().map(|call| call.render(&root)).collect();
     insta::assert_snapshot!(own.join("\n"), @"
     execve ralph = 0
     openat $HOME/.ralph/sessions/5999882c-e786-462c-84d4-07d1c65b5e76 = ENOENT
@@ -43,7 +43,7 @@ fn a_stop_without_a_run_looks_up_three_files() {
     ");
 }
 
-fn trace(root: &Path) -> io::Result<Vec<Call>> {
+fn trace_stop(root: &Path) -> io::Result<Vec<TracedCall>> {
     let log = root.join("trace");
     let home = root.join("home");
     let ran = Command::new("strace")
@@ -64,22 +64,22 @@ fn trace(root: &Path) -> io::Result<Vec<Call>> {
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("HOME", &home)
         .env("CLAUDE_PROJECT_DIR", root.join("project"))
-        .stdin(Stdio::from(File::open(EVENT).unwrap()))
+        .stdin(Stdio::from(File::open(STOP_EVENT_FILE).unwrap()))
         .output()?;
     let stderr = String::from_utf8_lossy(&ran.stderr);
     assert_eq!((ran.status.code(), &*ran.stdout, &*stderr), (Some(0), &b""[..], ""));
     let log = fs::read_to_string(&log).unwrap();
-    Ok(log.lines().filter_map(Call::parse).collect())
+    Ok(log.lines().filter_map(TracedCall::parse).collect())
 }
 
 #[derive(Debug)]
-struct Call {
+struct TracedCall {
     name: String,
     path: Option<String>,
     result: String,
 }
 
-impl Call {
+impl TracedCall {
     /// From `1234 openat(AT_FDCWD, "/path", O_RDONLY) = -1 ENOENT (No such file or directory)`.
     fn parse(line: &str) -> Option<Self> {
         let line = line.trim_start_matches(|char: char| char.is_ascii_digit() || char == ' ');
@@ -96,7 +96,7 @@ impl Call {
 
     /// Before `main`, the C library and the standard library inspect the process itself, and probe `statx` once without
     /// a path to see whether the kernel supports it. An empty path refers to a file that is already open.
-    fn is_of_the_runtime(&self) -> bool {
+    fn is_runtime_call(&self) -> bool {
         let is_about_itself = self
             .path
             .as_ref()
@@ -105,7 +105,7 @@ impl Call {
         is_about_itself || is_probe || self.name == "arch_prctl"
     }
 
-    fn shown(&self, root: &Path) -> String {
+    fn render(&self, root: &Path) -> String {
         let Self { name, path, result } = self;
         let Some(path) = path else {
             return format!("{name} = {result}");

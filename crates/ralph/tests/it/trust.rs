@@ -1,19 +1,19 @@
 //! `ralph trust`: no repository command runs until a person approves it.
 
-use crate::sandbox::{Ended, Sandbox, ended, spawn};
+use crate::sandbox::{CommandOutcome, Sandbox, run_command, spawn_with_input};
 use insta::assert_snapshot;
 use std::process::Command;
 
-const POLICY: &str = "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"check.sh\"]\n\n[[gate]]\nname = \"hidden\"\nshell = \"true # \\u202e\\u001b[2K\"\n\n[[gate]]\nname = \"missing\"\nrun = [\"no-such-tool\", \"a b\"]\n";
+const UNAPPROVED_POLICY: &str = "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"check.sh\"]\n\n[[gate]]\nname = \"hidden\"\nshell = \"true # \\u202e\\u001b[2K\"\n\n[[gate]]\nname = \"missing\"\nrun = [\"no-such-tool\", \"a b\"]\n";
 
-fn sandbox() -> Sandbox {
+fn sandbox_with_policy() -> Sandbox {
     let sandbox = Sandbox::new();
-    sandbox.write("ralph.toml", POLICY);
+    sandbox.write("ralph.toml", UNAPPROVED_POLICY);
     sandbox.write("check.sh", "exit 0\n");
     sandbox
 }
 
-fn settings() -> insta::Settings {
+fn snapshot_settings() -> insta::Settings {
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(r"\b[0-9a-f]{64}\b", "[hash]");
     settings.add_filter(r"\b[0-9]{4}-\d\d-\d\dT[\d:.]+Z", "[time]");
@@ -21,14 +21,14 @@ fn settings() -> insta::Settings {
     settings
 }
 
-fn hash(sandbox: &Sandbox) -> String {
+fn policy_hash(sandbox: &Sandbox) -> String {
     let shown = sandbox.ralph(["trust", "--json"]);
     let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
     shown["hash"].as_str().unwrap().to_string()
 }
 
 /// Runs `ralph trust` in a terminal and answers its question.
-fn typed(sandbox: &Sandbox, answer: &str) -> Ended {
+fn trust_on_terminal(sandbox: &Sandbox, answer: &str) -> CommandOutcome {
     let mut command = Command::new("script");
     let line = format!("{} trust", env!("CARGO_BIN_EXE_ralph"));
     command.args(["--quiet", "--echo", "never", "--return", "--command", &line, "/dev/null"]);
@@ -38,16 +38,16 @@ fn typed(sandbox: &Sandbox, answer: &str) -> Ended {
         .env("PATH", "/usr/bin:/bin")
         .env("NO_COLOR", "1");
     command.current_dir(sandbox.project());
-    spawn(&mut command, answer.as_bytes()).wait_with_output().unwrap().into()
+    spawn_with_input(&mut command, answer.as_bytes()).wait_with_output().unwrap().into()
 }
 
 /// R-S3a, R-H3c: commands are listed literally, with the files they call, the paths of their programs and the hash.
 #[test]
 fn commands_are_shown_before_approval() {
-    let sandbox = sandbox();
-    let shown = typed(&sandbox, "n\n");
-    settings().bind(|| {
-        assert_snapshot!(sandbox.tidy(&shown.to_string()).replace('\r', ""), @r"
+    let sandbox = sandbox_with_policy();
+    let shown = trust_on_terminal(&sandbox, "n\n");
+    snapshot_settings().bind(|| {
+        assert_snapshot!(sandbox.normalize(&shown.to_string()).replace('\r', ""), @r"
         exit 3
         --- stdout
         $ROOT/project
@@ -72,14 +72,14 @@ fn commands_are_shown_before_approval() {
         ");
     });
     assert!(!sandbox.ralph_home("trust").exists());
-    assert_eq!(typed(&sandbox, "y\n").code, Some(0));
+    assert_eq!(trust_on_terminal(&sandbox, "y\n").code, Some(0));
     let again = sandbox.ralph(["trust"]);
     assert_eq!(again.code, Some(0), "{again}");
-    settings().bind(|| {
-        assert_snapshot!(sandbox.tidy(again.stdout.lines().last().unwrap()), @"hash [hash]  approved");
-        let (_, approval) = sandbox.snapshot().pop().unwrap();
+    snapshot_settings().bind(|| {
+        assert_snapshot!(sandbox.normalize(again.stdout.lines().last().unwrap()), @"hash [hash]  approved");
+        let (_, approval) = sandbox.read_home().pop().unwrap();
         let approval = String::from_utf8(approval).unwrap();
-        assert_snapshot!(sandbox.tidy(&approval), @r#"
+        assert_snapshot!(sandbox.normalize(&approval), @r#"
         {
           "v": 1,
           "project": "$ROOT/project",
@@ -135,13 +135,13 @@ fn commands_are_shown_before_approval() {
 /// R-S3a: after a change of the policy or of a script, the approval is asked for again and the change is shown.
 #[test]
 fn changes_are_shown_and_need_a_new_approval() {
-    let sandbox = sandbox();
-    assert_eq!(sandbox.ralph(["trust", "--hash", &hash(&sandbox)]).code, Some(0));
+    let sandbox = sandbox_with_policy();
+    assert_eq!(sandbox.ralph(["trust", "--hash", &policy_hash(&sandbox)]).code, Some(0));
     sandbox.write("check.sh", "exit 1\n");
-    sandbox.write("ralph.toml", POLICY.replace("a b", "c").replace("hidden", "other"));
+    sandbox.write("ralph.toml", UNAPPROVED_POLICY.replace("a b", "c").replace("hidden", "other"));
     let changed = sandbox.ralph(["trust"]);
-    settings().bind(|| {
-        let shown = sandbox.tidy(&changed.to_string());
+    snapshot_settings().bind(|| {
+        let shown = sandbox.normalize(&changed.to_string());
         let (_, shown) = shown.split_once("since").unwrap();
         assert_snapshot!(shown, @"
          the last approval
@@ -160,9 +160,9 @@ fn changes_are_shown_and_need_a_new_approval() {
     });
     assert_eq!(changed.code, Some(3));
     sandbox.write("check.sh", "exit 0\n");
-    sandbox.write("ralph.toml", POLICY);
+    sandbox.write("ralph.toml", UNAPPROVED_POLICY);
     assert_eq!(sandbox.ralph(["trust"]).code, Some(0));
-    assert_snapshot!(sandbox.tidy(&sandbox.ralph(["trust", "--revoke"]).to_string()), @"
+    assert_snapshot!(sandbox.normalize(&sandbox.ralph(["trust", "--revoke"]).to_string()), @"
     exit 0
     --- stdout
     all approvals of `$ROOT/project` are revoked
@@ -173,8 +173,8 @@ fn changes_are_shown_and_need_a_new_approval() {
 /// R-S3b: without a terminal only `--hash` approves, and a missing approval has its own exit code.
 #[test]
 fn without_a_terminal_only_the_hash_approves() {
-    let sandbox = sandbox();
-    let hash = hash(&sandbox);
+    let sandbox = sandbox_with_policy();
+    let hash = policy_hash(&sandbox);
     let mut shown = String::new();
     for (given, code) in [
         (None, 3),
@@ -188,7 +188,7 @@ fn without_a_terminal_only_the_hash_approves() {
         assert_eq!(ended.code, Some(code), "{ended}");
         shown.push_str(&ended.stderr);
     }
-    settings().bind(|| {
+    snapshot_settings().bind(|| {
         assert_snapshot!(shown, @"
     error: this policy is not approved; not a terminal, so I can't ask
       hint: review it, then run `ralph trust --hash [hash]`
@@ -200,7 +200,7 @@ fn without_a_terminal_only_the_hash_approves() {
     });
     sandbox.write("check.sh", "exit 1\n");
     let stale = sandbox.ralph(["trust", "--json", "--hash", &hash]);
-    settings().bind(|| assert_snapshot!(sandbox.tidy(&stale.to_string()), @r#"
+    snapshot_settings().bind(|| assert_snapshot!(sandbox.normalize(&stale.to_string()), @r#"
     exit 3
     --- stdout
     {"v":1,"project":"$ROOT/project","status":"untrusted","hash":"[hash]","commands":[{"gate":"tests","command":"sh check.sh"},{"gate":"hidden","command":"/bin/sh -c 'true # \\u{202e}\\u{1b}[2K'"},{"gate":"missing","command":"no-such-tool 'a b'"}],"called":[{"name":"ralph.toml","hash":"[hash]"},{"name":"check.sh","hash":"[hash]"}],"programs":[{"gate":"tests","program":"sh","found":"/bin/sh"},{"gate":"hidden","program":"/bin/sh","found":"/bin/sh"},{"gate":"missing","program":"no-such-tool","found":null}],"changes":[{"what":"`check.sh`","how":"changed"}],"lists":[]}
@@ -215,11 +215,11 @@ fn without_a_terminal_only_the_hash_approves() {
 /// R-S3a: only a person outside the agent's session can approve.
 #[test]
 fn an_agent_cannot_approve() {
-    let sandbox = sandbox();
-    let hash = hash(&sandbox);
+    let sandbox = sandbox_with_policy();
+    let hash = policy_hash(&sandbox);
     let mut shown = String::new();
     for args in [&["trust"][..], &["trust", "--hash", &hash], &["trust", "--revoke"]] {
-        let refused = ended(sandbox.command().args(args).env("CLAUDECODE", "1"), b"y\n");
+        let refused = run_command(sandbox.command().args(args).env("CLAUDECODE", "1"), b"y\n");
         shown.push_str(&refused.to_string());
     }
     assert_snapshot!(shown, @"
@@ -244,7 +244,7 @@ fn an_agent_cannot_approve() {
 #[test]
 fn without_a_policy_there_is_nothing_to_approve() {
     let sandbox = Sandbox::new();
-    assert_snapshot!(sandbox.tidy(&sandbox.ralph(["trust"]).to_string()), @"
+    assert_snapshot!(sandbox.normalize(&sandbox.ralph(["trust"]).to_string()), @"
     exit 0
     --- stdout
     $ROOT/project
@@ -254,7 +254,7 @@ fn without_a_policy_there_is_nothing_to_approve() {
     none of this comes from the repository; nothing to approve
     ");
     let shown = sandbox.ralph(["trust", "--json"]);
-    settings().bind(|| assert_snapshot!(sandbox.tidy(&shown.to_string()), @r#"
+    snapshot_settings().bind(|| assert_snapshot!(sandbox.normalize(&shown.to_string()), @r#"
     exit 0
     --- stdout
     {"v":1,"project":"$ROOT/project","status":"not_needed","hash":"[hash]","commands":[],"called":[],"programs":[],"changes":[],"lists":[]}

@@ -1,7 +1,7 @@
 //! Benchmarks `ralph recall`, and checks that its queries find the right records.
 
-#[path = "../../../ralph/tests/it/past.rs"]
-mod past;
+#[path = "../../../ralph/tests/it/recall_corpus.rs"]
+mod recall_corpus;
 
 use super::BenchRace;
 use super::budget::BudgetResult;
@@ -48,7 +48,7 @@ impl RecallStage {
         let stage = Self { directory, ralph };
         let long_ago = shell::now() - Duration::from_hours(24);
         for (path, bytes) in
-            past::files(&stage.path("home/.ralph"), &stage.path("project"), RECORDS)
+            recall_corpus::corpus_files(&stage.path("home/.ralph"), &stage.path("project"), RECORDS)
         {
             disk::write_with_parents(&path, &bytes)?;
             disk::set_modified(&path, long_ago)?;
@@ -74,7 +74,7 @@ impl RecallStage {
         let ask = |name: &str, query: &str| {
             BenchRacer::new(name, self.errand(query), RacerProof::Exit(0))
         };
-        let (question, _) = past::QUESTIONS[0];
+        let (question, _) = recall_corpus::RECALL_QUERIES[0];
         let mut grown = ask(AFTER_APPEND, question);
         grown.pace = RacerPace::EveryTenth;
         grown.setup = RacerSetup::Append(self.some_memory()?, b"one line more\n".to_vec());
@@ -91,7 +91,7 @@ impl RecallStage {
     /// Counts answers that are the second hit. An answer further down is an error.
     pub(crate) fn questions(&self) -> Result<BudgetResult> {
         let mut second = 0.0;
-        for (question, title) in past::QUESTIONS {
+        for (question, title) in recall_corpus::RECALL_QUERIES {
             let answer = self.query(question)?;
             let hits = answer["hits"].as_array().context("there are no hits")?;
             match hits.iter().position(|hit| hit["title"] == title) {
@@ -100,7 +100,8 @@ impl RecallStage {
                 place => anyhow::bail!("`{question}` finds `{title}` at {place:?}: {answer}"),
             }
         }
-        let what = format!("answers of {} that are the second hit", past::QUESTIONS.len());
+        let what =
+            format!("answers of {} that are the second hit", recall_corpus::RECALL_QUERIES.len());
         Ok(BudgetResult::new(&what, second, MOST_SECOND))
     }
 

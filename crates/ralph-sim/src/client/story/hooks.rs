@@ -92,7 +92,8 @@ impl TimelineBuilder {
         }
     }
 
-    /// The hooks for an event. If their number is not `count`, the settings changed meanwhile and the previous ones apply.
+    /// The hooks for an event. If their number is not `count`, the settings changed meanwhile and the previous ones
+    /// apply.
     fn expected_handlers(
         &self,
         event: &str,

@@ -1,7 +1,7 @@
 //! Builds the timeline of the real client from three kinds of observations: its lines, its requests and the taps.
 //!
-//! Observations are ordered by their time, which may be slightly late. `observed_order` corrects this where the client's
-//! own order is known.
+//! Observations are ordered by their time, which may be slightly late. `observed_order` corrects this where the
+//! client's own order is known.
 
 use super::said::{self, ConversationHistory as Conversation};
 use super::tap::HookTap;

@@ -383,7 +383,8 @@ fn hook_tool_response(call: &ToolInvocation, text: &str) -> Value {
     json!(text)
 }
 
-/// Fires `PostToolBatch`, where a block has the same effect as `continue: false`. Returns whether a hook ended the turn.
+/// Fires `PostToolBatch`, where a block has the same effect as `continue: false`. Returns whether a hook ended the
+/// turn.
 fn fire_tool_batch(
     host: &mut SimulatedClient<'_>,
     chat: &mut SimulatedConversation,

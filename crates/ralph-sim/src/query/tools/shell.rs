@@ -98,8 +98,8 @@ pub(crate) fn supervise_command(
     })
 }
 
-/// Updates the working directory to where the command ended. Outside the project it is reset, and a note for the model is
-/// returned.
+/// Updates the working directory to where the command ended. Outside the project it is reset, and a note for the
+/// model is returned.
 pub(crate) fn follow_cwd(cwd: &mut PathBuf, project: &Path, place: &Path) -> Option<String> {
     let bytes = fs::read_if_exists(place, MAX_PATH_BYTES).ok()??;
     // Removed, because a command that exits the shell does not write the file.

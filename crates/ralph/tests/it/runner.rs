@@ -1,6 +1,6 @@
 //! `ralph run` with the fake client: hand-overs, rate limits, budgets, interrupts, resuming and forking.
 
-use crate::sandbox::{Ended, Sandbox};
+use crate::sandbox::{CommandOutcome, Sandbox};
 use insta::assert_snapshot;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -10,32 +10,33 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 
 pub(crate) const GOAL: &str = "Let main.sh say goodbye.";
-const BOLD: [&str; 3] = ["--allow-skip-permissions", "--", "--dangerously-skip-permissions"];
+const SKIP_PERMISSIONS_ARGS: [&str; 3] =
+    ["--allow-skip-permissions", "--", "--dangerously-skip-permissions"];
 
 /// A project with one gate, which passes once `main.sh` prints goodbye, and an agent program that plays a scenario.
-pub(crate) struct Night {
+pub(crate) struct RunnerSandbox {
     pub(crate) sandbox: Sandbox,
 }
 
-impl Night {
+impl RunnerSandbox {
     pub(crate) fn new(steps: &str) -> Self {
-        Self::of(Sandbox::new(), steps, "")
+        Self::with_client_flags(Sandbox::new(), steps, "")
     }
 
     /// With additional flags for the client, as a user's wrapper script might pass.
-    pub(crate) fn of(sandbox: Sandbox, steps: &str, flags: &str) -> Self {
+    pub(crate) fn with_client_flags(sandbox: Sandbox, steps: &str, flags: &str) -> Self {
         sandbox.write("main.sh", "echo hello\n");
         sandbox.write("tests.sh", "[ \"$(sh main.sh)\" = goodbye ] || { echo 'main.sh:1: it says something else'; exit 1; }\n");
         let gate = "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"tests.sh\"]\n";
         sandbox.write("ralph.toml", gate);
         sandbox.commit();
         let runner = Self { sandbox };
-        let scenario = runner.path("scenario.toml");
+        let scenario = runner.root_path("scenario.toml");
         fs::write(&scenario, format!("name = \"a driven run\"\nonly = \"pretend\"\n{steps}"))
             .unwrap();
-        let agent = runner.path("agent");
+        let agent = runner.root_path("agent");
         let ralph = env!("CARGO_BIN_EXE_ralph");
-        let position = runner.path("position.json");
+        let position = runner.root_path("position.json");
         let script = format!(
             "#!/bin/sh\nexec {ralph} pretend --scenario {} --position {} -- \"$@\" {flags}\n",
             scenario.display(),
@@ -49,33 +50,33 @@ impl Night {
         runner
     }
 
-    pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
+    pub(crate) fn root_path(&self, name: &str) -> std::path::PathBuf {
         self.sandbox.root().join(name)
     }
 
-    pub(crate) fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn json_command(&self, args: &[&str]) -> Command {
         let mut command = self.sandbox.command();
-        command.args(["run", "--json", "--agent-program"]).arg(self.path("agent")).args(args);
+        command.args(["run", "--json", "--agent-program"]).arg(self.root_path("agent")).args(args);
         command
     }
 
-    pub(crate) fn run(&self, args: &[&str]) -> Ended {
-        let args: Vec<_> = [&[GOAL], args, &BOLD].concat();
-        crate::sandbox::ended(&mut self.command(&args), b"")
+    pub(crate) fn start(&self, args: &[&str]) -> CommandOutcome {
+        let args: Vec<_> = [&[GOAL], args, &SKIP_PERMISSIONS_ARGS].concat();
+        crate::sandbox::run_command(&mut self.json_command(&args), b"")
     }
 
-    pub(crate) fn resume(&self) -> Ended {
-        crate::sandbox::ended(&mut self.command(&["--resume", &self.id()]), b"")
+    pub(crate) fn resume(&self) -> CommandOutcome {
+        crate::sandbox::run_command(&mut self.json_command(&["--resume", &self.run_id()]), b"")
     }
 
-    pub(crate) fn id(&self) -> String {
+    pub(crate) fn run_id(&self) -> String {
         let status = self.sandbox.ralph(["status", "--all", "--json"]);
         let status: Value = serde_json::from_str(&status.stdout).unwrap();
         status["runs"][0]["run"].as_str().unwrap().to_string()
     }
 
     /// A summary of the journal: outcome and rule of each decision, and the runner's actions, without varying details.
-    fn story(&self) -> String {
+    fn journal_summary(&self) -> String {
         let log = self.sandbox.ralph(["log", "--json"]);
         let lines = log.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let mut story = String::new();
@@ -105,30 +106,33 @@ impl Night {
         story
     }
 
-    pub(crate) fn events(ended: &Ended, name: &str) -> Vec<Value> {
+    pub(crate) fn events_named(ended: &CommandOutcome, name: &str) -> Vec<Value> {
         let lines = ended.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         lines.filter(|line| line["event"] == name).collect()
     }
 
     /// Starts the runner and waits for an event of this name. Returns the process and its remaining events.
-    pub(crate) fn until(
+    pub(crate) fn start_until(
         &self,
         args: &[&str],
         name: &str,
     ) -> (Child, BufReader<std::process::ChildStdout>) {
-        let args: Vec<_> = [&[GOAL], args, &BOLD].concat();
-        let child = self.command(&args).stdout(Stdio::piped()).spawn().unwrap();
-        Self::hear(child, name)
+        let args: Vec<_> = [&[GOAL], args, &SKIP_PERMISSIONS_ARGS].concat();
+        let child = self.json_command(&args).stdout(Stdio::piped()).spawn().unwrap();
+        Self::wait_for_event(child, name)
     }
 
-    fn hear(mut child: Child, name: &str) -> (Child, BufReader<std::process::ChildStdout>) {
+    fn wait_for_event(
+        mut child: Child,
+        name: &str,
+    ) -> (Child, BufReader<std::process::ChildStdout>) {
         let mut events = BufReader::new(child.stdout.take().unwrap());
-        Self::hear_on(&mut events, name);
+        Self::next_event(&mut events, name);
         (child, events)
     }
 
     /// Reads events up to the next one of this name.
-    fn hear_on(events: &mut impl BufRead, name: &str) -> Value {
+    fn next_event(events: &mut impl BufRead, name: &str) -> Value {
         let mut line = String::new();
         while !line.contains(&format!("\"event\":\"{name}\"")) {
             line.clear();
@@ -153,16 +157,16 @@ agent = \"Now it does.\"
 /// iteration. The agent gets only the permission flag that the person passed.
 #[test]
 fn an_agent_is_held_in_band_and_the_runner_verifies_last() {
-    let runner = Night::new(EARLY_THEN_GOOD);
-    let ended = runner.run(&["--max-iterations", "1"]);
+    let runner = RunnerSandbox::new(EARLY_THEN_GOOD);
+    let ended = runner.start(&["--max-iterations", "1"]);
     assert_eq!(ended.code, Some(0), "{ended}");
-    assert_snapshot!(runner.story(), @r"
+    assert_snapshot!(runner.journal_summary(), @r"
     session fresh
     1 blocked (block)
     1 allowed (final-look)
     1 ended (verified)
     ");
-    let sessions = Night::events(&ended, "session");
+    let sessions = RunnerSandbox::events_named(&ended, "session");
     let argv: Vec<_> =
         sessions[0]["argv"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
     assert_eq!(argv.iter().filter(|word| word.contains("permission")).count(), 1, "{argv:?}");
@@ -172,10 +176,10 @@ fn an_agent_is_held_in_band_and_the_runner_verifies_last() {
 /// R-H2d: if hook callbacks never arrive, the runner verifies by itself and sends the reason as a prompt.
 #[test]
 fn without_callbacks_the_runner_verifies_by_itself() {
-    let runner = Night::of(Sandbox::new(), EARLY_THEN_GOOD, "--bare");
-    let ended = runner.run(&[]);
+    let runner = RunnerSandbox::with_client_flags(Sandbox::new(), EARLY_THEN_GOOD, "--bare");
+    let ended = runner.start(&[]);
     assert_eq!(ended.code, Some(0), "{ended}");
-    assert_snapshot!(runner.story(), @r"
+    assert_snapshot!(runner.journal_summary(), @r"
     session fresh
     1 blocked (block)
     1 ended (verified)
@@ -186,7 +190,7 @@ fn without_callbacks_the_runner_verifies_by_itself() {
 /// is started with either `--session-id` or `--resume`, never both.
 #[test]
 fn a_full_context_is_handed_over() {
-    let runner = Night::new(
+    let runner = RunnerSandbox::new(
         "
 [[step]]
 agent = \"I looked around.\"
@@ -206,9 +210,9 @@ tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
 agent = \"Now it does.\"
 ",
     );
-    let ended = runner.run(&[]);
+    let ended = runner.start(&[]);
     assert_eq!(ended.code, Some(0), "{ended}");
-    assert_snapshot!(runner.story(), @r"
+    assert_snapshot!(runner.journal_summary(), @r"
     session fresh
     1 blocked (block)
     2 handed_over (hand-over)
@@ -217,12 +221,13 @@ agent = \"Now it does.\"
     2 allowed (final-look)
     2 ended (verified)
     ");
-    for session in Night::events(&ended, "session") {
+    for session in RunnerSandbox::events_named(&ended, "session") {
         let argv = session["argv"].to_string();
         assert_eq!(argv.contains("--session-id"), !argv.contains("--resume"), "{argv}");
     }
-    let handoff =
-        fs::read_to_string(runner.sandbox.ralph_home(&format!("runs/{}/handoff.md", runner.id())));
+    let handoff = fs::read_to_string(
+        runner.sandbox.ralph_home(&format!("runs/{}/handoff.md", runner.run_id())),
+    );
     let handoff = handoff.unwrap();
     assert!(handoff.contains(GOAL) && handoff.contains("sed is a dead end"), "{handoff}");
 }
@@ -240,21 +245,21 @@ tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
 [[step]]
 agent = \"Now it does.\"
 ";
-    let runner = Night::new(limited);
-    let ended = runner.run(&[]);
+    let runner = RunnerSandbox::new(limited);
+    let ended = runner.start(&[]);
     assert_eq!(ended.code, Some(8), "{ended}");
-    assert_snapshot!(runner.story(), @r"
+    assert_snapshot!(runner.journal_summary(), @r"
     session fresh
     parked rate_limited
     ");
     assert_eq!(runner.resume().code, Some(0));
 
-    let runner = Night::new(limited);
+    let runner = RunnerSandbox::new(limited);
     let config = runner.sandbox.ralph_home("config.toml");
     fs::write(&config, "[runner]\nlimit_jitter = \"0s\"\n").unwrap();
-    let ended = runner.run(&["--wait-for-limits", "1m"]);
+    let ended = runner.start(&["--wait-for-limits", "1m"]);
     assert_eq!(ended.code, Some(0), "{ended}");
-    assert_snapshot!(runner.story(), @r"
+    assert_snapshot!(runner.journal_summary(), @r"
     session fresh
     waits rate_limit
     woke
@@ -266,7 +271,7 @@ agent = \"Now it does.\"
 /// R-L5c: a question parks the run. On resume, the person's message is the first prompt.
 #[test]
 fn a_question_parks_the_run_until_a_person_answers() {
-    let runner = Night::new(&format!(
+    let runner = RunnerSandbox::new(&format!(
         "
 [[step]]
 tools = [{{ run = \"{ralph} ask 'which word?'\" }}]
@@ -284,13 +289,13 @@ agent = \"Now it does.\"
     ));
     fs::write(runner.sandbox.ralph_home("config.toml"), "[runner]\nquestion_after = \"1s\"\n")
         .unwrap();
-    let ended = runner.run(&[]);
+    let ended = runner.start(&[]);
     assert_eq!(ended.code, Some(5), "{ended}");
-    let id = runner.id();
+    let id = runner.run_id();
     assert_eq!(runner.sandbox.ralph(["tell", &id, "goodbye is the word"]).code, Some(0));
     let ended = runner.resume();
     assert_eq!(ended.code, Some(0), "{ended}");
-    assert_snapshot!(runner.story(), @"
+    assert_snapshot!(runner.journal_summary(), @"
     session fresh
     0 allowed (needs-human)
     parked needs_human
@@ -304,7 +309,7 @@ agent = \"Now it does.\"
 /// R-L11c: a second interrupt ends everything immediately. Nothing is charged, and a resume continues where it was.
 #[test]
 fn two_interrupts_end_the_runner_and_the_run_resumes_later() {
-    let runner = Night::new(
+    let runner = RunnerSandbox::new(
         "
 [[step]]
 tools = [{ run = \"sleep 600\" }]
@@ -316,7 +321,7 @@ tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
 agent = \"Now it does.\"
 ",
     );
-    let (mut child, _events) = runner.until(&[], "tool");
+    let (mut child, _events) = runner.start_until(&[], "tool");
     let pid = Pid::from_child(&child);
     // Two signals of the same kind may be delivered as one.
     kill_process(pid, Signal::INT).unwrap();
@@ -324,7 +329,7 @@ agent = \"Now it does.\"
     let code = child.wait().unwrap().code();
     assert_eq!(code, Some(130));
     assert_eq!(runner.resume().code, Some(0));
-    assert_snapshot!(runner.story(), @r"
+    assert_snapshot!(runner.journal_summary(), @r"
     session fresh
     parked cancelled
     session resumed
@@ -336,7 +341,7 @@ agent = \"Now it does.\"
 /// An agent dies with its runner, and another runner continues without charging twice.
 #[test]
 fn the_agent_dies_with_its_runner_and_another_runner_continues() {
-    let runner = Night::new(
+    let runner = RunnerSandbox::new(
         "
 [[step]]
 agent = \"Done.\"
@@ -351,12 +356,12 @@ tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
 agent = \"Now it does.\"
 ",
     );
-    let (mut child, _events) = runner.until(&[], "tool");
+    let (mut child, _events) = runner.start_until(&[], "tool");
     child.kill().unwrap();
     child.wait().unwrap();
     let ended = runner.resume();
     assert_eq!(ended.code, Some(0), "{ended}");
-    assert_snapshot!(runner.story(), @r"
+    assert_snapshot!(runner.journal_summary(), @r"
     session fresh
     1 blocked (block)
     session resumed
@@ -368,20 +373,20 @@ agent = \"Now it does.\"
 /// R-L9b: the client's cap on blocks is set above the run's iterations, overriding the project's settings.
 #[test]
 fn the_hosts_block_cap_is_set_above_the_runs_iterations() {
-    let runner = Night::new(EARLY_THEN_GOOD);
+    let runner = RunnerSandbox::new(EARLY_THEN_GOOD);
     let settings = "{\"env\": {\"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP\": \"1\"}}";
     runner.sandbox.write(".claude/settings.json", settings);
     runner.sandbox.commit();
-    let ended = runner.run(&["--max-iterations", "7"]);
+    let ended = runner.start(&["--max-iterations", "7"]);
     assert_eq!(ended.code, Some(0), "{ended}");
-    let argv = Night::events(&ended, "session")[0]["argv"].to_string();
+    let argv = RunnerSandbox::events_named(&ended, "session")[0]["argv"].to_string();
     assert!(argv.contains(r#"BLOCK_CAP\":\"1007\""#), "{argv}");
 }
 
 /// R-K1a, R-K1d: a turn that would exceed the budget is not started, and the work so far is checkpointed.
 #[test]
 fn a_budget_ends_the_run_before_it_is_exceeded() {
-    let runner = Night::new(
+    let runner = RunnerSandbox::new(
         "
 [[step]]
 agent = \"Done.\"
@@ -389,9 +394,9 @@ usage = { input = 100000 }
 repeat = \"forever\"
 ",
     );
-    let ended = runner.run(&["--max-cost", "1.2"]);
+    let ended = runner.start(&["--max-cost", "1.2"]);
     assert_eq!(ended.code, Some(2), "{ended}");
-    let report = &Night::events(&ended, "ended")[0];
+    let report = &RunnerSandbox::events_named(&ended, "ended")[0];
     assert!(report["because"].as_str().unwrap().contains("$1.2"), "{report}");
     assert!(report["checkpoint"].is_string(), "{report}");
 }
@@ -399,14 +404,14 @@ repeat = \"forever\"
 /// A second runner is refused while the first one drives.
 #[test]
 fn a_run_has_one_runner() {
-    let runner = Night::new("[[step]]\ntools = [{ run = \"sleep 600\" }]\n");
-    let (mut child, _events) = runner.until(&[], "tool");
+    let runner = RunnerSandbox::new("[[step]]\ntools = [{ run = \"sleep 600\" }]\n");
+    let (mut child, _events) = runner.start_until(&[], "tool");
     let ended = runner.resume();
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(ended.code, Some(1));
     let pid = child.id().to_string();
-    let error = ended.stderr.replace(&pid, "$PID").replace(&runner.id(), "$RUN");
+    let error = ended.stderr.replace(&pid, "$PID").replace(&runner.run_id(), "$RUN");
     assert_snapshot!(error, @"
     error: run `$RUN` already has a runner (process $PID)
       hint: `ralph status` shows its state
@@ -416,7 +421,7 @@ fn a_run_has_one_runner() {
 /// R-K2c: after waiting for a rate-limit window, the runner uses at most the allowed share of it, then parks the run.
 #[test]
 fn the_share_of_an_awaited_window_is_limited() {
-    let runner = Night::new(
+    let runner = RunnerSandbox::new(
         "
 [[step]]
 rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 1500 }
@@ -438,10 +443,10 @@ agent = \"Now it does.\"
     );
     let config = runner.sandbox.ralph_home("config.toml");
     fs::write(&config, "[runner]\nlimit_jitter = \"0s\"\nmax_window_share = 0.5\n").unwrap();
-    let ended = runner.run(&["--wait-for-limits", "1m"]);
+    let ended = runner.start(&["--wait-for-limits", "1m"]);
     assert_eq!(ended.code, Some(8), "{ended}");
     assert_eq!(runner.resume().code, Some(0));
-    assert_snapshot!(runner.story(), @"
+    assert_snapshot!(runner.journal_summary(), @"
     session fresh
     waits rate_limit
     woke
@@ -456,7 +461,7 @@ agent = \"Now it does.\"
 /// A forked session continues with the original's context, and the new run is charged only for its own part.
 #[test]
 fn a_run_starts_from_a_forked_session() {
-    let runner = Night::new(
+    let runner = RunnerSandbox::new(
         "
 [[step]]
 tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
@@ -477,22 +482,24 @@ agent = \"Now it does again.\"
 usage = { input = 1000 }
 ",
     );
-    let ended = runner.run(&[]);
+    let ended = runner.start(&[]);
     assert_eq!(ended.code, Some(0), "{ended}");
-    let first = Night::events(&ended, "session")[0]["session"].as_str().unwrap().to_string();
-    let cost =
-        |ended: &Ended| Night::events(ended, "ended")[0]["standing"]["spent_usd"].as_f64().unwrap();
-    let (run, dear) = (runner.id(), cost(&ended));
+    let first =
+        RunnerSandbox::events_named(&ended, "session")[0]["session"].as_str().unwrap().to_string();
+    let cost = |ended: &CommandOutcome| {
+        RunnerSandbox::events_named(ended, "ended")[0]["standing"]["spent_usd"].as_f64().unwrap()
+    };
+    let (run, dear) = (runner.run_id(), cost(&ended));
 
     runner.sandbox.write("main.sh", "echo hello\n");
-    let ended = runner.run(&["--fork", &run]);
+    let ended = runner.start(&["--fork", &run]);
     assert_eq!(ended.code, Some(0), "{ended}");
-    let session = &Night::events(&ended, "session")[0];
+    let session = &RunnerSandbox::events_named(&ended, "session")[0];
     let argv: Vec<_> = session["argv"].as_array().unwrap().iter().skip(7).take(5).collect();
     let copy = session["session"].as_str().unwrap();
     let expected = ["--resume", &first, "--fork-session", "--session-id", copy];
     assert_eq!(argv, expected);
-    let story = runner.story();
+    let story = runner.journal_summary();
     assert_snapshot!(story, @"
     session forked
     1 blocked (block)
@@ -505,10 +512,10 @@ usage = { input = 1000 }
 /// If the session to fork does not exist, no fresh session is started instead.
 #[test]
 fn forking_a_missing_session_parks_the_run() {
-    let runner = Night::new(EARLY_THEN_GOOD);
-    let ended = runner.run(&["--fork", "0b53ac6e-53a9-4d0e-9c5d-6f1a2c9be1aa"]);
+    let runner = RunnerSandbox::new(EARLY_THEN_GOOD);
+    let ended = runner.start(&["--fork", "0b53ac6e-53a9-4d0e-9c5d-6f1a2c9be1aa"]);
     assert_eq!(ended.code, Some(5), "{ended}");
-    assert_snapshot!(Night::events(&ended, "ended")[0]["because"].as_str().unwrap(), @"the agent has no session `0b53ac6e-53a9-4d0e-9c5d-6f1a2c9be1aa` to fork");
+    assert_snapshot!(RunnerSandbox::events_named(&ended, "ended")[0]["because"].as_str().unwrap(), @"the agent has no session `0b53ac6e-53a9-4d0e-9c5d-6f1a2c9be1aa` to fork");
     let ended =
         runner.sandbox.ralph(["run", GOAL, "--fork", "k7f2", "--agent-program", "/bin/true"]);
     assert_snapshot!(ended.to_string(), @"
@@ -522,16 +529,16 @@ fn forking_a_missing_session_parks_the_run() {
 /// R-H4e: the agent's flags are recorded for resuming, with secrets redacted. A parked run shows how to resume it.
 #[test]
 fn a_parked_run_shows_how_to_resume_and_no_secrets() {
-    let runner = Night::new(
+    let runner = RunnerSandbox::new(
         "
 [[step]]
 rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 60000 }
 ",
     );
     let secret = "sk-ant-api03-0123456789abcdefghijklmnopqrstuvwxyz";
-    let ended = runner.run(&["--max-tokens", "2M"]);
+    let ended = runner.start(&["--max-tokens", "2M"]);
     assert_eq!(ended.code, Some(8), "{ended}");
-    let run = runner.id();
+    let run = runner.run_id();
     let refused = runner.sandbox.ralph(["resume", &run]);
     let limits = runner.sandbox.ralph(["limits", &run, "--max-tokens", "500k", "--json"]);
     let shown = format!("{refused}{limits}").replace(&run, "$RUN");
@@ -550,7 +557,7 @@ rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 60000
 
     let flags = ["--append-system-prompt", secret, "--permission-mode", "plan"];
     let args = [&[GOAL, "--"][..], &flags].concat();
-    let ended = crate::sandbox::ended(&mut runner.command(&args), b"");
+    let ended = crate::sandbox::run_command(&mut runner.json_command(&args), b"");
     assert_ne!(ended.code, Some(1), "{ended}");
     let log = runner.sandbox.ralph(["log", "--json"]);
     assert!(log.stdout.contains("[redacted]") && !log.stdout.contains(secret), "{log}");
@@ -573,8 +580,8 @@ tools = [{{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }}, {{ run = 
 agent = \"Now it does.\"
 "
     );
-    let runner = Night::of(sandbox, &steps, "");
-    let ended = runner.run(&["--worktree"]);
+    let runner = RunnerSandbox::with_client_flags(sandbox, &steps, "");
+    let ended = runner.start(&["--worktree"]);
     assert_eq!(ended.code, Some(5), "{ended}");
     let status = runner.sandbox.ralph(["status", "--json"]);
     let status: Value = serde_json::from_str(&status.stdout).unwrap();
@@ -589,7 +596,7 @@ agent = \"Now it does.\"
     assert!(git(&["commit", "--quiet", "--all", "--message", "resolved"]).status.success());
     let ended = runner.resume();
     assert_eq!(ended.code, Some(0), "{ended}");
-    assert_snapshot!(runner.story(), @"
+    assert_snapshot!(runner.journal_summary(), @"
     session fresh
     0 allowed (final-look)
     parked needs_human
@@ -604,16 +611,19 @@ agent = \"Now it does.\"
 /// After its runner was killed, a run is shown as not driven, and the time without a runner does not count.
 #[test]
 fn a_run_whose_runner_was_killed_shows_how_to_resume() {
-    let runner = Night::new(
+    let runner = RunnerSandbox::new(
         "
 [[step]]
 tools = [{ run = \"sleep 600\" }]
 ",
     );
-    let (mut child, _events) = runner.until(&[], "tool");
-    let shown = |runner: &Night| {
-        let shown =
-            runner.sandbox.ralph(["status", &runner.id()]).stdout.replace(&runner.id(), "$RUN");
+    let (mut child, _events) = runner.start_until(&[], "tool");
+    let shown = |runner: &RunnerSandbox| {
+        let shown = runner
+            .sandbox
+            .ralph(["status", &runner.run_id()])
+            .stdout
+            .replace(&runner.run_id(), "$RUN");
         let lines: Vec<_> = shown.lines().take(3).map(str::to_string).collect();
         lines.join("\n")
     };
@@ -638,7 +648,7 @@ tools = [{ run = \"sleep 600\" }]
 /// the turn end.
 #[test]
 fn an_interrupt_and_a_pause_are_acknowledged() {
-    let runner = Night::new(
+    let runner = RunnerSandbox::new(
         "
 [[step]]
 tools = [{ run = \"until [ -e go ]; do sleep 0.05; done\" }]
@@ -647,11 +657,12 @@ tools = [{ run = \"until [ -e go ]; do sleep 0.05; done\" }]
 agent = \"That took a while.\"
 ",
     );
-    let (mut child, mut events) = runner.until(&[], "tool");
-    let mut note = || Night::hear_on(&mut events, "note")["text"].as_str().unwrap().to_string();
-    assert_eq!(runner.sandbox.ralph(["pause", &runner.id()]).code, Some(0));
+    let (mut child, mut events) = runner.start_until(&[], "tool");
+    let mut note =
+        || RunnerSandbox::next_event(&mut events, "note")["text"].as_str().unwrap().to_string();
+    assert_eq!(runner.sandbox.ralph(["pause", &runner.run_id()]).code, Some(0));
     let paused = note();
-    assert_eq!(runner.sandbox.ralph(["resume", &runner.id()]).code, Some(0));
+    assert_eq!(runner.sandbox.ralph(["resume", &runner.run_id()]).code, Some(0));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let notes = format!("{paused}\n{}", note());
     runner.sandbox.write("go", "");
@@ -660,7 +671,7 @@ agent = \"That took a while.\"
     pausing after this turn
     stopping after this turn; press Ctrl-C again to stop now
     ");
-    assert_snapshot!(runner.story(), @"
+    assert_snapshot!(runner.journal_summary(), @"
     session fresh
     parked cancelled
     ");
@@ -669,14 +680,14 @@ agent = \"That took a while.\"
 /// R-K1a: once the daily budget is spent, no agent is started.
 #[test]
 fn a_spent_daily_budget_starts_no_agent() {
-    let runner = Night::new(EARLY_THEN_GOOD);
+    let runner = RunnerSandbox::new(EARLY_THEN_GOOD);
     let config = runner.sandbox.ralph_home("config.toml");
     fs::create_dir_all(config.parent().unwrap()).unwrap();
     fs::write(&config, "[runner]\nmax_cost_per_day_usd = 0.0001\n").unwrap();
-    assert_eq!(runner.run(&[]).code, Some(2));
-    let ended = runner.run(&[]);
+    assert_eq!(runner.start(&[]).code, Some(2));
+    let ended = runner.start(&[]);
     assert_eq!(ended.code, Some(2), "{ended}");
-    assert_snapshot!(runner.story(), @"parked exhausted");
+    assert_snapshot!(runner.journal_summary(), @"parked exhausted");
 }
 
 /// Only messages of the client count as a sign of life: not arbitrary output, nor another process that keeps stdout
@@ -684,22 +695,22 @@ fn a_spent_daily_budget_starts_no_agent() {
 #[test]
 fn a_process_that_is_not_a_client_is_not_waited_for() {
     for script in ["exec yes", "setsid sh -c 'exec sleep 600' & exit 3"] {
-        let runner = Night::new("");
-        fs::write(runner.path("agent"), format!("#!/bin/sh\n{script}\n")).unwrap();
-        let ended = runner.run(&["--idle-after", "1s"]);
+        let runner = RunnerSandbox::new("");
+        fs::write(runner.root_path("agent"), format!("#!/bin/sh\n{script}\n")).unwrap();
+        let ended = runner.start(&["--idle-after", "1s"]);
         assert_eq!(ended.code, Some(10), "{script}: {ended}");
     }
 }
 
-fn spent(ended: &Ended) -> f64 {
-    Night::events(ended, "ended")[0]["standing"]["spent_usd"].as_f64().unwrap()
+fn spent_usd(ended: &CommandOutcome) -> f64 {
+    RunnerSandbox::events_named(ended, "ended")[0]["standing"]["spent_usd"].as_f64().unwrap()
 }
 
 /// R-K1a, R-K1b: a resumed process reports its total cost so far, and a forked one starts from the original's cost; no
 /// cost is charged twice or to another run.
 #[test]
 fn a_resumed_fork_is_charged_only_its_own_cost() {
-    let runner = Night::new(
+    let runner = RunnerSandbox::new(
         "
 [[step]]
 tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
@@ -721,22 +732,22 @@ tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
 agent = \"Now it does again.\"
 ",
     );
-    let ended = runner.run(&[]);
+    let ended = runner.start(&[]);
     assert_eq!(ended.code, Some(0), "{ended}");
-    let (run, dear) = (runner.id(), spent(&ended));
+    let (run, dear) = (runner.run_id(), spent_usd(&ended));
     runner.sandbox.write("main.sh", "echo hello\n");
-    let (mut child, _events) = runner.until(&["--fork", &run], "tool");
+    let (mut child, _events) = runner.start_until(&["--fork", &run], "tool");
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let ended = runner.resume();
     assert_eq!(ended.code, Some(0), "{ended}");
-    assert!(spent(&ended) < dear / 2.0, "{} {dear}", spent(&ended));
+    assert!(spent_usd(&ended) < dear / 2.0, "{} {dear}", spent_usd(&ended));
 }
 
 /// R-K1d: the cost of a cancelled turn is recorded although the run has ended by then.
 #[test]
 fn a_cancelled_turn_is_billed() {
-    let runner = Night::new(
+    let runner = RunnerSandbox::new(
         "
 [[step]]
 agent = \"I read all of it.\"
@@ -746,8 +757,8 @@ usage = { input = 500000 }
 tools = [{ run = \"sleep 600\" }]
 ",
     );
-    let (mut child, mut events) = runner.until(&[], "tool");
-    assert_eq!(runner.sandbox.ralph(["cancel", &runner.id()]).code, Some(0));
+    let (mut child, mut events) = runner.start_until(&[], "tool");
+    assert_eq!(runner.sandbox.ralph(["cancel", &runner.run_id()]).code, Some(0));
     let mut rest = String::new();
     std::io::Read::read_to_string(&mut events, &mut rest).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
@@ -759,7 +770,7 @@ tools = [{ run = \"sleep 600\" }]
 /// R-K2b: a runner killed while waiting charges nothing on resume, and a pause does not cancel the wait.
 #[test]
 fn a_wait_survives_its_runner_and_a_pause() {
-    let runner = Night::new(
+    let runner = RunnerSandbox::new(
         "
 [[step]]
 agent = \"I read all of it.\"
@@ -778,7 +789,7 @@ agent = \"Now it does.\"
     let config = runner.sandbox.ralph_home("config.toml");
     let settings = "[runner]\nlimit_jitter = \"0s\"\nmax_window_share = 0.5\n";
     fs::write(&config, settings).unwrap();
-    let (mut child, _events) = runner.until(&["--wait-for-limits", "1m"], "waiting");
+    let (mut child, _events) = runner.start_until(&["--wait-for-limits", "1m"], "waiting");
     let cost = || {
         let status = runner.sandbox.ralph(["status", "--json"]);
         let status: Value = serde_json::from_str(&status.stdout).unwrap();
@@ -787,16 +798,17 @@ agent = \"Now it does.\"
     let before = cost();
     child.kill().unwrap();
     child.wait().unwrap();
-    let resume = runner.command(&["--resume", &runner.id()]).stdout(Stdio::piped()).spawn();
-    let (mut child, mut events) = Night::hear(resume.unwrap(), "waiting");
+    let resume =
+        runner.json_command(&["--resume", &runner.run_id()]).stdout(Stdio::piped()).spawn();
+    let (mut child, mut events) = RunnerSandbox::wait_for_event(resume.unwrap(), "waiting");
     assert!((cost() - before).abs() < f64::EPSILON, "{} {before}", cost());
-    assert_eq!(runner.sandbox.ralph(["pause", &runner.id()]).code, Some(0));
-    Night::hear_on(&mut events, "note");
-    assert_eq!(runner.sandbox.ralph(["resume", &runner.id()]).code, Some(0));
+    assert_eq!(runner.sandbox.ralph(["pause", &runner.run_id()]).code, Some(0));
+    RunnerSandbox::next_event(&mut events, "note");
+    assert_eq!(runner.sandbox.ralph(["resume", &runner.run_id()]).code, Some(0));
     let mut rest = String::new();
     std::io::Read::read_to_string(&mut events, &mut rest).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0), "{rest}");
-    assert_snapshot!(runner.story(), @"
+    assert_snapshot!(runner.journal_summary(), @"
     session fresh
     1 blocked (block)
     waits rate_limit
@@ -810,15 +822,15 @@ agent = \"Now it does.\"
 /// R-K1d: a wait never exceeds the run's time limit.
 #[test]
 fn a_wait_ends_at_the_time_limit_of_the_run() {
-    let runner = Night::new(
+    let runner = RunnerSandbox::new(
         "
 [[step]]
 rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 600000 }
 ",
     );
-    let ended = runner.run(&["--wait-for-limits", "1h", "--max-duration", "3s"]);
+    let ended = runner.start(&["--wait-for-limits", "1h", "--max-duration", "3s"]);
     assert_eq!(ended.code, Some(2), "{ended}");
-    assert_snapshot!(runner.story(), @"
+    assert_snapshot!(runner.journal_summary(), @"
     session fresh
     waits rate_limit
     0 ended (limit)
@@ -828,19 +840,19 @@ rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 60000
 /// R-H4e: the agent's environment is recorded with variable names and without secrets.
 #[test]
 fn the_environment_of_an_agent_is_recorded() {
-    let runner = Night::new(EARLY_THEN_GOOD);
-    let mut command = runner.command(&[&[GOAL], &BOLD[..]].concat());
+    let runner = RunnerSandbox::new(EARLY_THEN_GOOD);
+    let mut command = runner.json_command(&[&[GOAL], &SKIP_PERMISSIONS_ARGS[..]].concat());
     let secret = "sk-ant-api03-0123456789abcdefghijklmnopqrstuvwxyz";
     command.env("ANTHROPIC_API_KEY", secret).env("ANTHROPIC_BASE_URL", "http://127.0.0.1:1");
     command.env("DB_PASSWORD", "correct horse battery").env("CLAUDECODE_UNRELATED", "1");
-    let ended = crate::sandbox::ended(&mut command, b"");
+    let ended = crate::sandbox::run_command(&mut command, b"");
     assert_eq!(ended.code, Some(0), "{ended}");
     let log = runner.sandbox.ralph(["log", "--json"]).stdout;
     let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let mut sessions = lines.map(|line| line["change"]["drove"]["session"]["env"].clone());
     let env = sessions.find(Value::is_array).unwrap();
     let env: Vec<_> = env.as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
-    assert_snapshot!(env.join("\n").replace(&runner.id(), "$RUN"), @"
+    assert_snapshot!(env.join("\n").replace(&runner.run_id(), "$RUN"), @"
     ANTHROPIC_API_KEY=[redacted]
     ANTHROPIC_BASE_URL=http://127.0.0.1:1
     CLAUDECODE_UNRELATED

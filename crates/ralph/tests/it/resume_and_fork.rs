@@ -1,56 +1,60 @@
 //! Continuing driven runs: `ralph run --resume` of a parked run, and `--fork` of one that has ended.
 
-use crate::sandbox::{Ended, Sandbox, program, write_at};
+use crate::sandbox::{CommandOutcome, Sandbox, write_file, write_program};
 use insta::assert_snapshot;
 use std::fs;
 use std::process::Command;
 
 const GOAL: &str = "Let main.rs say goodbye.";
-const POLICY: &str =
+const GREP_POLICY: &str =
     "[[gate]]\nname = \"tests\"\nrun = [\"grep\", \"-q\", \"goodbye\", \"main.rs\"]\n";
-const LOOKS: &str = "[[step]]\nagent = \"I look.\"\n";
-const WRITES: &str =
+const LOOKING_STEP: &str = "[[step]]\nagent = \"I look.\"\n";
+const WRITING_STEP: &str =
     "[[step]]\nagent = \"I do it.\"\ntools = [{ write = \"main.rs\", text = \"goodbye\\n\" }]\n";
-const FLAGS: [&str; 3] = ["--", "--permission-mode", "acceptEdits"];
+const AGENT_FLAGS: [&str; 3] = ["--", "--permission-mode", "acceptEdits"];
 
-struct Scene {
+struct ResumeSandbox {
     sandbox: Sandbox,
 }
 
-impl Scene {
+impl ResumeSandbox {
     fn new(steps: &str) -> Self {
         let sandbox = Sandbox::new();
         sandbox.write("main.rs", "hello\n");
-        sandbox.write("ralph.toml", POLICY);
+        sandbox.write("ralph.toml", GREP_POLICY);
         sandbox.commit();
-        sandbox.trust();
+        sandbox.approve_policy();
         let root = sandbox.root().display().to_string();
-        write_at(&sandbox.root().join("scenario.toml"), steps);
+        write_file(&sandbox.root().join("scenario.toml"), steps);
         let script = format!(
             "#!/bin/sh\nexec '{}' pretend --scenario '{root}/scenario.toml' --position '{root}/at' -- \"$@\"\n",
             env!("CARGO_BIN_EXE_ralph")
         );
-        program(&sandbox.root().join("agent"), &script);
+        write_program(&sandbox.root().join("agent"), &script);
         Self { sandbox }
     }
 
-    fn begin(&self, args: &[&str]) -> Ended {
+    fn start_run(&self, args: &[&str]) -> CommandOutcome {
         let words = ["run", GOAL, "--quiet", "--agent-program", "../agent"];
-        self.sandbox.ralph(words.iter().chain(args).chain(&FLAGS).copied())
+        self.sandbox.ralph(words.iter().chain(args).chain(&AGENT_FLAGS).copied())
     }
 
-    fn id(&self) -> String {
+    fn run_id(&self) -> String {
         let status = self.sandbox.ralph(["status", "--all"]);
         status.stdout.split(' ').next().unwrap().to_string()
     }
 
-    fn told(&self, words: &[&str]) -> String {
+    fn ralph_transcript(&self, words: &[&str]) -> String {
         let ended = self.sandbox.ralph(words.iter().copied());
-        format!("$ ralph {}\n{}\n", self.tidy(&words.join(" ")), self.tidy(&ended.to_string()))
+        format!(
+            "$ ralph {}\n{}\n",
+            self.normalize(&words.join(" ")),
+            self.normalize(&ended.to_string())
+        )
     }
 
-    fn tidy(&self, text: &str) -> String {
-        let text = self.sandbox.tidy(text);
+    fn normalize(&self, text: &str) -> String {
+        let text = self.sandbox.normalize(text);
         let mut text = text;
         for (pattern, with) in [
             (r"\$[0-9]+\.[0-9]+", "$X"),
@@ -70,7 +74,7 @@ impl Scene {
         text
     }
 
-    fn subjects(&self) -> String {
+    fn commit_subjects(&self) -> String {
         let output = Command::new("git")
             .args(["log", "--format=%s", "main"])
             .current_dir(self.sandbox.project())
@@ -84,9 +88,9 @@ impl Scene {
 /// and with fresh limits.
 #[test]
 fn an_exhausted_run_continues_as_a_fork() {
-    let scene = Scene::new(&[LOOKS, LOOKS, WRITES].concat());
-    let ended = scene.begin(&["--worktree", "--max-iterations", "1", "--max-cost", "3"]);
-    assert_snapshot!(scene.tidy(&ended.to_string()), @"
+    let scene = ResumeSandbox::new(&[LOOKING_STEP, LOOKING_STEP, WRITING_STEP].concat());
+    let ended = scene.start_run(&["--worktree", "--max-iterations", "1", "--max-cost", "3"]);
+    assert_snapshot!(scene.normalize(&ended.to_string()), @"
     exit 2
     --- stdout
     exhausted: Let main.rs say goodbye. — its 1 iteration is used up, 2 not met, 2 of 6 open, 1 iteration, [time], $X of $3
@@ -97,14 +101,14 @@ fn an_exhausted_run_continues_as_a_fork() {
       tree    not merged: branch `ralph/[run]`, work tree `$ROOT/home/.ralph-worktrees/[run]/project`; `git -C $ROOT/home/.ralph-worktrees/[run]/project diff [commit]` shows it, `git -C $ROOT/project merge ralph/[run]` merges it
       next    `ralph run --fork [run]`
     ");
-    let run = scene.id();
+    let run = scene.run_id();
     let answers = [
-        scene.told(&["limits", &run, "--max-cost", "5"]),
-        scene.told(&["run", "--resume", &run]),
-        scene.told(&["tell", &run, "go on"]),
-        scene.told(&["resume", &run]),
-        scene.told(&["run", "--fork", &run, "--max-iterations", "5", "--dry-run"]),
-        scene.told(&["run", "--fork", &run, "--max-iterations", "5", "--quiet"]),
+        scene.ralph_transcript(&["limits", &run, "--max-cost", "5"]),
+        scene.ralph_transcript(&["run", "--resume", &run]),
+        scene.ralph_transcript(&["tell", &run, "go on"]),
+        scene.ralph_transcript(&["resume", &run]),
+        scene.ralph_transcript(&["run", "--fork", &run, "--max-iterations", "5", "--dry-run"]),
+        scene.ralph_transcript(&["run", "--fork", &run, "--max-iterations", "5", "--quiet"]),
     ];
     assert_snapshot!(answers.concat(), @r#"
     $ ralph limits [run] --max-cost 5
@@ -154,7 +158,7 @@ fn an_exhausted_run_continues_as_a_fork() {
       saved   as checkpoint 1
       tree    merged into `main` as [commit]
     "#);
-    assert_snapshot!(scene.subjects(), @"
+    assert_snapshot!(scene.commit_subjects(), @"
     Let main.rs say goodbye.
     c
     c
@@ -167,14 +171,15 @@ fn an_exhausted_run_continues_as_a_fork() {
 #[test]
 fn only_ended_and_unfinished_runs_can_be_forked_without_a_goal() {
     let limited = "[[step]]\nrate_limit = { status = \"rejected\", resets_in_ms = 60000 }\n";
-    let scene = Scene::new(&[limited, WRITES].concat());
-    assert_eq!(scene.begin(&[]).code, Some(8));
-    let run = scene.id();
-    let parked = scene.told(&["run", "--fork", &run]);
+    let scene = ResumeSandbox::new(&[limited, WRITING_STEP].concat());
+    assert_eq!(scene.start_run(&[]).code, Some(8));
+    let run = scene.run_id();
+    let parked = scene.ralph_transcript(&["run", "--fork", &run]);
     assert_eq!(scene.sandbox.ralph(["run", "--resume", &run, "--quiet"]).code, Some(0));
-    let verified = scene.told(&["run", "--fork", &run]);
-    let ended = scene.told(&["run", "--resume", &run]);
-    let session = scene.told(&["run", "--fork", "0b53ac6e-53a9-4d0e-9c5d-6f1a2c9be1aa"]);
+    let verified = scene.ralph_transcript(&["run", "--fork", &run]);
+    let ended = scene.ralph_transcript(&["run", "--resume", &run]);
+    let session =
+        scene.ralph_transcript(&["run", "--fork", "0b53ac6e-53a9-4d0e-9c5d-6f1a2c9be1aa"]);
     assert_snapshot!([parked, verified, ended, session].concat(), @r#"
     $ ralph run --fork [run]
     exit 1
@@ -209,21 +214,22 @@ fn waiting_for_limits_can_be_allowed_on_resume() {
         format!("[[step]]\nrate_limit = {{ status = \"rejected\", resets_in_ms = {ms} }}\n")
     };
     let hours = 7 * 3_600_000;
-    let scene = Scene::new(&[&limit(500), &limit(hours), &limit(500), WRITES].concat());
-    write_at(&scene.sandbox.ralph_home("config.toml"), "[runner]\nlimit_jitter = \"0s\"\n");
-    assert_eq!(scene.begin(&[]).code, Some(8));
-    let run = scene.id();
+    let scene =
+        ResumeSandbox::new(&[&limit(500), &limit(hours), &limit(500), WRITING_STEP].concat());
+    write_file(&scene.sandbox.ralph_home("config.toml"), "[runner]\nlimit_jitter = \"0s\"\n");
+    assert_eq!(scene.start_run(&[]).code, Some(8));
+    let run = scene.run_id();
     let resume = ["run", "--resume", &run, "--quiet"];
     let dry = ["run", "--resume", &run, "--dry-run", "--wait-for-limits", "1h"];
-    let refused = scene.told(&[&resume[..], &["--idle-after", "5m"]].concat());
-    let granted = scene.told(&[&resume[..], &["--wait-for-limits", "6h"]].concat());
-    let again = scene.told(&dry);
-    let kept = scene.told(&resume);
+    let refused = scene.ralph_transcript(&[&resume[..], &["--idle-after", "5m"]].concat());
+    let granted = scene.ralph_transcript(&[&resume[..], &["--wait-for-limits", "6h"]].concat());
+    let again = scene.ralph_transcript(&dry);
+    let kept = scene.ralph_transcript(&resume);
     let log = scene.sandbox.ralph(["log", &run]).stdout;
     let waits = log.lines().filter_map(|line| line.get(10..));
     let of_waits = ["granted", "parked", "waits", "woke"];
     let waits = waits.filter(|line| of_waits.iter().any(|word| line.starts_with(word)));
-    let waits = scene.tidy(&waits.collect::<Vec<_>>().join("\n"));
+    let waits = scene.normalize(&waits.collect::<Vec<_>>().join("\n"));
     let waits = regex::Regex::new(r"until \S+").unwrap().replace_all(&waits, "until [time]");
     assert_snapshot!([refused, granted, again, kept].concat() + &waits, @r#"
     $ ralph run --resume [run] --quiet --idle-after 5m

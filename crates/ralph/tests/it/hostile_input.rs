@@ -1,10 +1,10 @@
 //! Hostile and broken input to `ralph hook`. It always answers in time, and exits with code 2 only to block.
 
-use crate::sandbox::{SESSION, Sandbox, ended};
+use crate::sandbox::{SESSION, Sandbox, run_command};
 use std::io::Write;
 use std::process::Stdio;
 
-const PROMISE: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
+const PROMISE_ARGS: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
 
 /// R-H1d, R-L7e: input that is not an event is allowed without output, and a fault is recorded.
 #[test]
@@ -26,8 +26,8 @@ fn invalid_input_is_allowed_and_recorded() {
     ];
     for (name, input) in inputs {
         let sandbox = Sandbox::new();
-        sandbox.start(PROMISE);
-        let ended = sandbox.hook(&input);
+        sandbox.start_run(PROMISE_ARGS);
+        let ended = sandbox.run_hook(&input);
         assert!(ended.is_allow(), "{name}: {ended}");
         let faults = sandbox.status()["faults"].clone();
         assert_eq!(faults[0]["kind"], "input", "{name}: {faults}");
@@ -38,28 +38,28 @@ fn invalid_input_is_allowed_and_recorded() {
 #[test]
 fn fields_of_the_wrong_type_do_not_invalidate_the_event() {
     let sandbox = Sandbox::new();
-    sandbox.start(PROMISE);
+    sandbox.start_run(PROMISE_ARGS);
     let odd = r#","stop_hook_active":"yes","transcript_path":5,"prompt_id":[],"background_tasks":{"a":1},"session_crons":"x","last_assistant_message":{"b":[1,2]},"new_field":null"#;
-    assert!(sandbox.stop(SESSION, odd).is_block());
+    assert!(sandbox.send_stop(SESSION, odd).is_block());
 }
 
 /// R-H1d: input of 100 MB is read to the end and answered.
 #[test]
 fn a_huge_event_is_answered() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(PROMISE);
+    let run = sandbox.start_run(PROMISE_ARGS);
     let large = format!(r#","last_assistant_message":"{}""#, "x".repeat(11 * 1024 * 1024));
-    assert!(sandbox.stop(SESSION, &large).is_block(), "11 MB is handled like any event");
+    assert!(sandbox.send_stop(SESSION, &large).is_block(), "11 MB is handled like any event");
     let huge = format!(r#","last_assistant_message":"{}""#, "x".repeat(100 * 1024 * 1024));
-    assert!(sandbox.stop(SESSION, &huge).is_allow(), "100 MB is too large");
-    assert_eq!(sandbox.standing(&run), ("held".to_string(), 1));
+    assert!(sandbox.send_stop(SESSION, &huge).is_allow(), "100 MB is too large");
+    assert_eq!(sandbox.run_status(&run), ("held".to_string(), 1));
 }
 
 /// R-H1d: if stdin is never closed, the answer comes as soon as the event is complete, or at the deadline.
 #[test]
 fn an_open_pipe_is_answered() {
     let sandbox = Sandbox::new();
-    sandbox.start(PROMISE);
+    sandbox.start_run(PROMISE_ARGS);
     for (input, code) in
         [(sandbox.stop_event(SESSION, ""), 2), (String::new(), 0), ("{\"a\":".to_string(), 0)]
     {
@@ -82,7 +82,7 @@ fn an_open_pipe_is_answered() {
 #[test]
 fn wrong_arguments_never_exit_with_2() {
     let sandbox = Sandbox::new();
-    sandbox.start(PROMISE);
+    sandbox.start_run(PROMISE_ARGS);
     let event = sandbox.stop_event(SESSION, "");
     let calls: &[&[&str]] = &[
         &["hook"],
@@ -95,7 +95,7 @@ fn wrong_arguments_never_exit_with_2() {
         &["hook", "claude", "extra"],
     ];
     for args in calls {
-        let ended = sandbox.ralph_with(*args, event.as_bytes());
+        let ended = sandbox.ralph_with_input(*args, event.as_bytes());
         assert_eq!((ended.code, &*ended.stdout), (Some(1), ""), "{args:?}: {ended}");
         assert!(ended.stderr.starts_with("error: "), "{ended}");
     }
@@ -106,32 +106,32 @@ fn wrong_arguments_never_exit_with_2() {
 #[test]
 fn a_panic_allows_the_stop_and_is_recorded_for_the_run() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(PROMISE);
+    let run = sandbox.start_run(PROMISE_ARGS);
     let mut command = sandbox.command();
     command.args(["hook", "claude"]).env("RALPH_FAILPOINT", "panic:3");
-    let hook = ended(&mut command, sandbox.stop_event(SESSION, "").as_bytes());
+    let hook = run_command(&mut command, sandbox.stop_event(SESSION, "").as_bytes());
     assert!(hook.is_allow(), "{hook}");
     let status = sandbox.status();
     assert_eq!(
         (&status["faults"][0]["kind"], &status["faults"][0]["run"]),
         (&"controller".into(), &run.clone().into())
     );
-    assert!(sandbox.stop(SESSION, "").is_block(), "the run continues");
+    assert!(sandbox.send_stop(SESSION, "").is_block(), "the run continues");
 }
 
 /// R-S7a: secrets are written neither to the agent nor to disk.
 #[test]
 fn secrets_are_not_repeated() {
     let sandbox = Sandbox::new().env("MY_API_KEY", "hunter2hunter2hunter2");
-    sandbox.start(PROMISE);
+    sandbox.start_run(PROMISE_ARGS);
     let token = format!("ghp_{}", "a1B2".repeat(9));
     let task =
         format!(r#"{{"status":"pending","subject":"use hunter2hunter2hunter2 and {token}"}}"#);
     sandbox.write_state(&format!("{SESSION}/tasks/1.json"), &task);
-    let hook = sandbox.stop(SESSION, "");
+    let hook = sandbox.send_stop(SESSION, "");
     assert!(hook.is_block());
     let journal: String = sandbox
-        .snapshot()
+        .read_home()
         .into_iter()
         .filter(|(path, _)| !path.ends_with("tasks/1.json"))
         .map(|(_, bytes)| String::from_utf8_lossy(&bytes).into_owned())
@@ -142,19 +142,19 @@ fn secrets_are_not_repeated() {
     assert!(hook.stderr.contains("use [redacted] and [redacted]"), "{hook}");
 
     let sandbox = Sandbox::new();
-    sandbox.start(["--goal-file", "-", "--checklist"]);
+    sandbox.start_run(["--goal-file", "-", "--checklist"]);
     let checklist = format!(r#","last_assistant_message":"- [ ] rotate {token}""#);
-    assert!(!sandbox.stop(SESSION, &checklist).stderr.contains(&token));
+    assert!(!sandbox.send_stop(SESSION, &checklist).stderr.contains(&token));
     let line = format!(
         r#"{{"type":"assistant","message":{{"model":"m","content":[{{"type":"text","text":"- [ ] rotate {token}"}}]}}}}"#
     );
-    let path = crate::sandbox::write_at(
+    let path = crate::sandbox::write_file(
         &sandbox.home().join(".claude/projects/p/s.jsonl"),
         format!("{line}\n"),
     );
-    let path = crate::sandbox::json(path.to_str().unwrap());
-    assert!(sandbox.stop(SESSION, &format!(r#","transcript_path":{path}"#)).is_block());
-    for (path, bytes) in sandbox.snapshot() {
+    let path = crate::sandbox::json_string(path.to_str().unwrap());
+    assert!(sandbox.send_stop(SESSION, &format!(r#","transcript_path":{path}"#)).is_block());
+    for (path, bytes) in sandbox.read_home() {
         assert!(!String::from_utf8_lossy(&bytes).contains(&token), "{}", path.display());
     }
 }
@@ -165,17 +165,17 @@ fn secrets_are_not_repeated() {
 fn a_closed_descriptor_does_not_hold_or_corrupt_files() {
     for closed in ["<&-", ">&-", "2>&-", ">/dev/full 2>/dev/full"] {
         let sandbox = Sandbox::new();
-        let run = sandbox.start(PROMISE);
+        let run = sandbox.start_run(PROMISE_ARGS);
         let event = sandbox.write("event.json", sandbox.stop_event(SESSION, ""));
         let input = if closed == "<&-" { "" } else { "<\"$1\"" };
         let mut shell = std::process::Command::new("sh");
         shell.args(["-c", &format!("\"$0\" hook claude {input} {closed}")]);
         shell.arg(env!("CARGO_BIN_EXE_ralph")).arg(event).env_clear().env("HOME", sandbox.home());
-        let hook = ended(shell.env("PATH", "/usr/bin:/bin"), b"");
+        let hook = run_command(shell.env("PATH", "/usr/bin:/bin"), b"");
         assert_eq!(hook.code, Some(0), "{closed}: {hook}");
         assert_eq!(sandbox.status()["runs"][0]["tampering"], serde_json::Value::Null, "{closed}");
         sandbox.write("work.txt", closed);
-        assert!(sandbox.stop(SESSION, "").is_block(), "{closed}");
-        assert!(sandbox.standing(&run).1 <= 2);
+        assert!(sandbox.send_stop(SESSION, "").is_block(), "{closed}");
+        assert!(sandbox.run_status(&run).1 <= 2);
     }
 }

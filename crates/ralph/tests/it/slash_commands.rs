@@ -1,41 +1,41 @@
 //! Slash commands and other prompts that a person types in a session, as the hook receives them.
 
-use crate::sandbox::{Ended, SESSION, Sandbox, json, write_at};
+use crate::sandbox::{CommandOutcome, SESSION, Sandbox, json_string, write_file};
 use std::fs;
 
-const PROMPT: &str = "0d7f2f52-1111-4222-8333-444455556666";
+const PROMPT_ID: &str = "0d7f2f52-1111-4222-8333-444455556666";
 
 impl Sandbox {
     /// Sends an event of the session, with `more` fields.
-    pub fn event(&self, name: &str, session: &str, more: &str) -> Ended {
-        let cwd = json(&self.project().display().to_string());
-        self.hook(format!(
+    pub fn send_event(&self, name: &str, session: &str, more: &str) -> CommandOutcome {
+        let cwd = json_string(&self.project().display().to_string());
+        self.run_hook(format!(
             r#"{{"session_id":{},"hook_event_name":"{name}","cwd":{cwd}{more}}}"#,
-            json(session)
+            json_string(session)
         ))
     }
 
-    pub fn typed(&self, session: &str, prompt: &str) -> Ended {
-        let more = format!(r#","prompt_id":"{PROMPT}","prompt":{}"#, json(prompt));
-        self.event("UserPromptSubmit", session, &more)
+    pub fn send_prompt(&self, session: &str, prompt: &str) -> CommandOutcome {
+        let more = format!(r#","prompt_id":"{PROMPT_ID}","prompt":{}"#, json_string(prompt));
+        self.send_event("UserPromptSubmit", session, &more)
     }
 
-    fn expanded(&self, session: &str, prompt: &str) -> Ended {
-        let more = format!(r#","prompt_id":"{PROMPT}","prompt":{}"#, json(prompt));
-        self.event("UserPromptExpansion", session, &more)
+    fn send_expansion(&self, session: &str, prompt: &str) -> CommandOutcome {
+        let more = format!(r#","prompt_id":"{PROMPT_ID}","prompt":{}"#, json_string(prompt));
+        self.send_event("UserPromptExpansion", session, &more)
     }
 
     /// Writes a transcript below the host's directory and returns its path.
-    pub fn transcript(&self, name: &str, lines: &[&str]) -> String {
+    pub fn write_transcript(&self, name: &str, lines: &[&str]) -> String {
         let path = self.home().join(".claude/projects/p").join(format!("{name}.jsonl"));
         let text = [lines, &[""]].concat().join("\n");
-        write_at(&path, text).display().to_string()
+        write_file(&path, text).display().to_string()
     }
 }
 
-impl Ended {
+impl CommandOutcome {
     /// The text that the client shows in place of the prompt.
-    pub fn answer(&self) -> String {
+    pub fn prompt_answer(&self) -> String {
         assert_eq!(self.code, Some(0), "{self}");
         let answer: serde_json::Value = serde_json::from_str(&self.stdout).unwrap();
         assert_eq!(answer["decision"], "block", "{self}");
@@ -44,7 +44,7 @@ impl Ended {
     }
 
     /// The context for the agent, and the notice for the person.
-    pub fn told(&self) -> (String, Option<String>) {
+    pub fn context_and_notice(&self) -> (String, Option<String>) {
         assert_eq!(self.code, Some(0), "{self}");
         let answer: serde_json::Value = serde_json::from_str(&self.stdout).unwrap();
         let context = answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
@@ -52,7 +52,7 @@ impl Ended {
     }
 }
 
-fn run_of(sandbox: &Sandbox) -> String {
+fn first_run_id(sandbox: &Sandbox) -> String {
     sandbox.status()["runs"][0]["run"].as_str().unwrap().to_string()
 }
 
@@ -60,9 +60,10 @@ fn run_of(sandbox: &Sandbox) -> String {
 #[test]
 fn a_goal_holds_the_session_it_was_typed_in() {
     let sandbox = Sandbox::new();
-    let (context, notice) =
-        sandbox.typed(SESSION, "/ralph:goal handle nested quotes --max-iterations 5").told();
-    let run = run_of(&sandbox);
+    let (context, notice) = sandbox
+        .send_prompt(SESSION, "/ralph:goal handle nested quotes --max-iterations 5")
+        .context_and_notice();
+    let run = first_run_id(&sandbox);
     let show = |text: &str| text.replace(&run, "[run]");
     insta::assert_snapshot!(show(&context), @r#"
     ralph holds this session from now on (run [run]): you can stop when it finds the work done in the current tree, not when you say so.
@@ -75,8 +76,8 @@ fn a_goal_holds_the_session_it_was_typed_in() {
     note: nothing measures this goal: the run ends as `claimed` when the agent says so, or at a limit
     `/ralph:status` shows its state, `/ralph:cancel` ends it
     ");
-    assert!(sandbox.stop("another", "").is_allow());
-    assert!(sandbox.stop(SESSION, "").is_block());
+    assert!(sandbox.send_stop("another", "").is_allow());
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     let status = sandbox.status();
     assert_eq!(
         (&status["runs"][0]["session"], &status["runs"][0]["max_iterations"]),
@@ -88,9 +89,9 @@ fn a_goal_holds_the_session_it_was_typed_in() {
 #[test]
 fn one_prompt_starts_one_run() {
     let sandbox = Sandbox::new();
-    sandbox.typed(SESSION, "/ralph:goal fix it").told();
-    assert!(sandbox.typed(SESSION, "/ralph:goal fix it").is_allow());
-    assert!(sandbox.expanded(SESSION, "/ralph:goal fix it").is_allow());
+    sandbox.send_prompt(SESSION, "/ralph:goal fix it").context_and_notice();
+    assert!(sandbox.send_prompt(SESSION, "/ralph:goal fix it").is_allow());
+    assert!(sandbox.send_expansion(SESSION, "/ralph:goal fix it").is_allow());
     assert_eq!(sandbox.status()["runs"].as_array().unwrap().len(), 1);
 }
 
@@ -98,21 +99,22 @@ fn one_prompt_starts_one_run() {
 #[test]
 fn an_expansion_alone_starts_a_run() {
     let sandbox = Sandbox::new();
-    sandbox.expanded(SESSION, "/ralph:goal fix it").told();
-    assert!(sandbox.stop(SESSION, "").is_block());
+    sandbox.send_expansion(SESSION, "/ralph:goal fix it").context_and_notice();
+    assert!(sandbox.send_stop(SESSION, "").is_block());
 }
 
 /// R-L2c: a misspelt option starts no run and gets a suggestion.
 #[test]
 fn a_misspelt_option_starts_no_run() {
     let sandbox = Sandbox::new();
-    let answer = sandbox.typed(SESSION, "/ralph-loop \"fix it\" --max-iteration 3").answer();
+    let answer =
+        sandbox.send_prompt(SESSION, "/ralph-loop \"fix it\" --max-iteration 3").prompt_answer();
     insta::assert_snapshot!(answer, @"
     ralph: unknown option `--max-iteration`; nothing was done
       hint: did you mean `--max-iterations`?
     ");
     assert_eq!(sandbox.status()["runs"].as_array().unwrap().len(), 0);
-    assert!(sandbox.stop(SESSION, "").is_allow());
+    assert!(sandbox.send_stop(SESSION, "").is_allow());
 }
 
 /// R-S1a: no part of a hostile goal of 1 MB is executed, and it is stored unchanged.
@@ -125,11 +127,11 @@ fn a_hostile_goal_is_stored_unchanged() {
         trap.display()
     );
     let goal = format!("{}end", line.repeat(1024 * 1024 / line.len()));
-    sandbox.typed(SESSION, &format!("/ralph:goal {goal}")).told();
-    let run = run_of(&sandbox);
+    sandbox.send_prompt(SESSION, &format!("/ralph:goal {goal}")).context_and_notice();
+    let run = first_run_id(&sandbox);
     let kept = fs::read(sandbox.ralph_home("runs").join(&run).join("goal.txt")).unwrap();
     assert!(kept == goal.as_bytes(), "{} bytes of {}", kept.len(), goal.len());
-    assert!(sandbox.stop(SESSION, "").is_block());
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     assert!(!trap.exists());
 }
 
@@ -138,45 +140,45 @@ fn a_hostile_goal_is_stored_unchanged() {
 fn an_unapproved_policy_starts_no_run() {
     let sandbox = Sandbox::new();
     sandbox.write("ralph.toml", "[[gate]]\nname = \"tests\"\nrun = [\"true\"]\n");
-    insta::assert_snapshot!(sandbox.typed(SESSION, "/ralph:goal fix it").answer(), @"
+    insta::assert_snapshot!(sandbox.send_prompt(SESSION, "/ralph:goal fix it").prompt_answer(), @"
     ralph: this policy is not approved, so nothing was run
       hint: `ralph trust` shows what would run and asks for approval
     ");
-    sandbox.trust();
-    sandbox.typed(SESSION, "/ralph:goal fix it").told();
+    sandbox.approve_policy();
+    sandbox.send_prompt(SESSION, "/ralph:goal fix it").context_and_notice();
 }
 
 /// R-L4a, R-U2a: why, verify, pause, resume and cancel work in the session.
 #[test]
 fn a_run_is_inspected_paused_and_cancelled_from_its_session() {
     let sandbox = Sandbox::new();
-    sandbox.typed(SESSION, "/ralph:goal fix it").told();
-    let run = run_of(&sandbox);
+    sandbox.send_prompt(SESSION, "/ralph:goal fix it").context_and_notice();
+    let run = first_run_id(&sandbox);
     let say = |command: &str| {
-        let answer = sandbox.typed(SESSION, command).answer();
-        sandbox.tidy(&answer.replace(&run, "[run]"))
+        let answer = sandbox.send_prompt(SESSION, command).prompt_answer();
+        sandbox.normalize(&answer.replace(&run, "[run]"))
     };
-    assert!(sandbox.stop(SESSION, "").is_block());
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     insta::assert_snapshot!(say("/ralph:pause"), @"ralph: run [run] is paused; `/ralph:resume` holds the agent again");
-    assert!(sandbox.stop(SESSION, "").is_allow());
+    assert!(sandbox.send_stop(SESSION, "").is_allow());
     insta::assert_snapshot!(say("/ralph:pause"), @"ralph: run [run] is paused; `/ralph:resume` holds the agent again");
-    assert_eq!(sandbox.standing(&run).0, "paused");
+    assert_eq!(sandbox.run_status(&run).0, "paused");
     say("/ralph:resume");
-    assert!(sandbox.stop(SESSION, "").is_block());
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     assert_eq!(say("/ralph:why").lines().filter(|line| line.contains("rule `")).count(), 3);
     insta::assert_snapshot!(say("/ralph:verify"), @"
     run [run]: 1 of 1 requirement are not met
       ✗ goal (correctness): nothing measures this goal; it ends as claimed when the agent declares it done, or at a limit
     ");
     insta::assert_snapshot!(say("/ralph:cancel"), @"ralph: run [run] is cancelled; the session is free, and nothing was deleted");
-    assert!(sandbox.stop(SESSION, "").is_allow());
-    assert_eq!(sandbox.standing(&run).0, "cancelled");
+    assert!(sandbox.send_stop(SESSION, "").is_allow());
+    assert_eq!(sandbox.run_status(&run).0, "cancelled");
     insta::assert_snapshot!(say("/ralph:cancel"), @"
     ralph: no run holds this session
       hint: `/ralph:goal …` starts a run, `ralph status` lists the runs
     ");
     assert_eq!(
-        sandbox.typed("no-run", "/ralph:status").answer(),
+        sandbox.send_prompt("no-run", "/ralph:status").prompt_answer(),
         "ralph: no run holds this session; `/ralph:goal …` starts one"
     );
 }
@@ -186,15 +188,15 @@ fn a_run_is_inspected_paused_and_cancelled_from_its_session() {
 #[test]
 fn a_command_scheduled_by_the_agent_has_no_effect() {
     let sandbox = Sandbox::new();
-    sandbox.typed(SESSION, "/ralph:goal fix it").told();
-    let run = run_of(&sandbox);
+    sandbox.send_prompt(SESSION, "/ralph:goal fix it").context_and_notice();
+    let run = first_run_id(&sandbox);
     let crons = r#","session_crons":[{"id":"1","schedule":"* * * * *","recurring":false,"prompt":" /ralph:cancel"}]"#;
-    assert!(sandbox.stop(SESSION, crons).is_allow(), "a scheduled prompt is pending");
+    assert!(sandbox.send_stop(SESSION, crons).is_allow(), "a scheduled prompt is pending");
     for command in ["/ralph:cancel", "/ralph:pause", "/cancel-ralph"] {
-        let answer = sandbox.typed(SESSION, command).answer();
+        let answer = sandbox.send_prompt(SESSION, command).prompt_answer();
         assert!(answer.starts_with("ralph: the agent scheduled ralph commands"), "{answer}");
     }
-    assert!(sandbox.stop(SESSION, "").is_block());
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0), "a terminal still can cancel it");
 }
 
@@ -203,33 +205,33 @@ fn a_command_scheduled_by_the_agent_has_no_effect() {
 fn a_second_client_of_the_session_cannot_control_the_run() {
     let host = std::process::id().to_string();
     let sandbox = Sandbox::new().env("CLAUDE_PID", &host);
-    sandbox.typed(SESSION, "/ralph:goal fix it").told();
-    assert!(sandbox.stop(SESSION, "").is_block());
+    sandbox.send_prompt(SESSION, "/ralph:goal fix it").context_and_notice();
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     let nested = sandbox.env("CLAUDE_PID", "1");
-    let answer = nested.typed(SESSION, "/ralph:cancel").answer();
+    let answer = nested.send_prompt(SESSION, "/ralph:cancel").prompt_answer();
     assert!(answer.starts_with("ralph: the run belongs to another client process"), "{answer}");
     let back = nested.env("CLAUDE_PID", &host);
-    assert!(back.stop(SESSION, "").is_block());
-    back.typed(SESSION, "/ralph:cancel").answer();
-    assert!(back.stop(SESSION, "").is_allow());
+    assert!(back.send_stop(SESSION, "").is_block());
+    back.send_prompt(SESSION, "/ralph:cancel").prompt_answer();
+    assert!(back.send_stop(SESSION, "").is_allow());
 }
 
 /// R-L5b: an agent's question to a person ends its run, and the agent is not held without an answer.
 #[test]
 fn an_agent_may_ask_a_person() {
     let sandbox = Sandbox::new().env("CLAUDE_CODE_SESSION_ID", SESSION).env("CLAUDECODE", "1");
-    sandbox.typed(SESSION, "/ralph:goal fix it").told();
-    let run = run_of(&sandbox);
-    assert!(sandbox.stop(SESSION, "").is_block());
+    sandbox.send_prompt(SESSION, "/ralph:goal fix it").context_and_notice();
+    let run = first_run_id(&sandbox);
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     let asked = sandbox.ralph(["ask", "shall the old format", "still be read?"]);
     insta::assert_snapshot!(asked.stdout.replace(&run, "[run]"), @"[run]  asks a person; stop now; the run ends as `needs_human` and the person is notified");
-    let notice = sandbox.stop(SESSION, "").notice();
+    let notice = sandbox.send_stop(SESSION, "").notice();
     assert!(
         notice.contains("needs_human") && notice.contains("shall the old format still be read?"),
         "{notice}"
     );
-    assert_eq!(sandbox.standing(&run).0, "needs_human");
-    assert!(sandbox.stop(SESSION, "").is_allow());
+    assert_eq!(sandbox.run_status(&run).0, "needs_human");
+    assert!(sandbox.send_stop(SESSION, "").is_allow());
     let late = sandbox.ralph(["ask", "and now?"]);
     assert_eq!(late.code, Some(1), "{late}");
 }
@@ -238,47 +240,47 @@ fn an_agent_may_ask_a_person() {
 #[test]
 fn an_agent_may_declare_a_wait() {
     let sandbox = Sandbox::new().env("CLAUDE_CODE_SESSION_ID", SESSION).env("CLAUDECODE", "1");
-    sandbox.typed(SESSION, "/ralph:goal fix it").told();
-    let run = run_of(&sandbox);
+    sandbox.send_prompt(SESSION, "/ralph:goal fix it").context_and_notice();
+    let run = first_run_id(&sandbox);
     for (why, span) in [("x", "0s"), ("x", "13h"), ("x", "soon"), (" ", "5m")] {
         assert_eq!(sandbox.ralph(["wait", why, "--for", span]).code, Some(1), "{why:?} {span}");
     }
     assert_eq!(sandbox.ralph(["wait", "no duration"]).code, Some(1));
     assert_eq!(sandbox.ralph(["wait", "the", "deployment", "--for", "2h"]).code, Some(0));
-    assert!(sandbox.stop(SESSION, "").is_allow());
-    assert_eq!(sandbox.standing(&run).1, 0);
-    assert_eq!(sandbox.rules(&run), ["waiting"]);
+    assert!(sandbox.send_stop(SESSION, "").is_allow());
+    assert_eq!(sandbox.run_status(&run).1, 0);
+    assert_eq!(sandbox.fired_rules(&run), ["waiting"]);
     assert_eq!(sandbox.ralph(["wait", "no", "more", "--for", "1ms"]).code, Some(0));
-    assert!(sandbox.stop(SESSION, "").is_block());
+    assert!(sandbox.send_stop(SESSION, "").is_block());
 }
 
 /// R-L11a, R-L11b: a person's prompt after an interrupt pauses the run until it is resumed, once for each interrupt.
 #[test]
 fn a_prompt_after_an_interrupt_pauses_the_run() {
     let sandbox = Sandbox::new();
-    sandbox.typed(SESSION, "/ralph:goal fix it").told();
-    let run = run_of(&sandbox);
+    sandbox.send_prompt(SESSION, "/ralph:goal fix it").context_and_notice();
+    let run = first_run_id(&sandbox);
     let prompt_line =
         r#"{"type":"user","message":{"role":"user","content":"fix it"},"promptSource":"typed"}"#;
     let interrupt_line = r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#;
-    let transcript = sandbox.transcript(SESSION, &[prompt_line]);
-    let path = format!(r#","transcript_path":{}"#, json(&transcript));
+    let transcript = sandbox.write_transcript(SESSION, &[prompt_line]);
+    let path = format!(r#","transcript_path":{}"#, json_string(&transcript));
     let say = |prompt: &str| {
-        let more = format!(r#"{path},"prompt_id":"p","prompt":{}"#, json(prompt));
-        sandbox.event("UserPromptSubmit", SESSION, &more)
+        let more = format!(r#"{path},"prompt_id":"p","prompt":{}"#, json_string(prompt));
+        sandbox.send_event("UserPromptSubmit", SESSION, &more)
     };
-    assert!(sandbox.stop(SESSION, &path).is_block());
+    assert!(sandbox.send_stop(SESSION, &path).is_block());
     assert!(say("go on").is_allow(), "no interrupt");
-    assert_eq!(sandbox.standing(&run).0, "held");
-    sandbox.transcript(SESSION, &[prompt_line, interrupt_line]);
+    assert_eq!(sandbox.run_status(&run).0, "held");
+    sandbox.write_transcript(SESSION, &[prompt_line, interrupt_line]);
     assert!(say("<task-notification>\n…").is_allow(), "prompts of the host are not a person's");
     let notice = say("do something else").notice();
     insta::assert_snapshot!(notice.replace(&run, "[run]"), @"ralph: run [run] is paused because you interrupted the agent; `/ralph:resume` continues it, `/ralph:cancel` ends it");
-    assert!(sandbox.stop(SESSION, &path).is_allow());
+    assert!(sandbox.send_stop(SESSION, &path).is_allow());
     assert!(say("and more").is_allow());
-    sandbox.typed(SESSION, "/ralph:resume").answer();
+    sandbox.send_prompt(SESSION, "/ralph:resume").prompt_answer();
     assert!(say("now go on").is_allow(), "the same interrupt pauses once");
-    assert!(sandbox.stop(SESSION, &path).is_block());
+    assert!(sandbox.send_stop(SESSION, &path).is_block());
 }
 
 /// R-L9a: if the host ends a turn despite a block, the run ends `overridden`, never `verified`.
@@ -287,23 +289,23 @@ fn an_override_by_the_host_ends_the_run() {
     let capped = r#"{"type":"system","subtype":"informational","content":"A hook blocked the turn from ending 9 consecutive times — overriding and ending turn. Set","level":"warning"}"#;
     for at_the_end in [true, false] {
         let sandbox = Sandbox::new();
-        sandbox.typed(SESSION, "/ralph:goal fix it").told();
-        let run = run_of(&sandbox);
-        let transcript = sandbox.transcript(SESSION, &["{}"]);
-        let path = format!(r#","transcript_path":{}"#, json(&transcript));
-        assert!(sandbox.stop(SESSION, &path).is_block());
-        sandbox.transcript(SESSION, &["{}", capped]);
+        sandbox.send_prompt(SESSION, "/ralph:goal fix it").context_and_notice();
+        let run = first_run_id(&sandbox);
+        let transcript = sandbox.write_transcript(SESSION, &["{}"]);
+        let path = format!(r#","transcript_path":{}"#, json_string(&transcript));
+        assert!(sandbox.send_stop(SESSION, &path).is_block());
+        sandbox.write_transcript(SESSION, &["{}", capped]);
         if at_the_end {
             let ended =
-                sandbox.event("SessionEnd", SESSION, &format!(r#"{path},"reason":"other""#));
+                sandbox.send_event("SessionEnd", SESSION, &format!(r#"{path},"reason":"other""#));
             assert!(ended.is_allow(), "{ended}");
         } else {
             let more = format!(r#"{path},"prompt_id":"p","prompt":"and now?""#);
-            let notice = sandbox.event("UserPromptSubmit", SESSION, &more).notice();
+            let notice = sandbox.send_event("UserPromptSubmit", SESSION, &more).notice();
             assert!(notice.starts_with("ralph: overridden: "), "{notice}");
         }
-        assert_eq!(sandbox.standing(&run).0, "overridden");
-        assert!(sandbox.stop(SESSION, &path).is_allow());
+        assert_eq!(sandbox.run_status(&run).0, "overridden");
+        assert!(sandbox.send_stop(SESSION, &path).is_allow());
     }
 }
 
@@ -311,26 +313,32 @@ fn an_override_by_the_host_ends_the_run() {
 #[test]
 fn a_queued_command_lets_the_turn_end() {
     let sandbox = Sandbox::new();
-    sandbox.typed(SESSION, "/ralph:goal fix it --stuck-after 9").told();
-    let run = run_of(&sandbox);
+    sandbox.send_prompt(SESSION, "/ralph:goal fix it --stuck-after 9").context_and_notice();
+    let run = first_run_id(&sandbox);
     let queued = |content: &str| {
-        format!(r#"{{"type":"queue-operation","operation":"enqueue","content":{}}}"#, json(content))
+        format!(
+            r#"{{"type":"queue-operation","operation":"enqueue","content":{}}}"#,
+            json_string(content)
+        )
     };
-    let transcript = sandbox.transcript(SESSION, &["{}"]);
-    let path = format!(r#","transcript_path":{}"#, json(&transcript));
-    assert!(sandbox.stop(SESSION, &path).is_block());
+    let transcript = sandbox.write_transcript(SESSION, &["{}"]);
+    let path = format!(r#","transcript_path":{}"#, json_string(&transcript));
+    assert!(sandbox.send_stop(SESSION, &path).is_block());
     let message = queued("use tabs");
-    sandbox.transcript(SESSION, &["{}", &message]);
-    assert!(sandbox.stop(SESSION, &path).is_block(), "it may be the prompt of this turn");
-    sandbox.transcript(SESSION, &["{}", &message, "{}"]);
-    assert!(sandbox.stop(SESSION, &path).is_allow(), "it is still queued");
+    sandbox.write_transcript(SESSION, &["{}", &message]);
+    assert!(sandbox.send_stop(SESSION, &path).is_block(), "it may be the prompt of this turn");
+    sandbox.write_transcript(SESSION, &["{}", &message, "{}"]);
+    assert!(sandbox.send_stop(SESSION, &path).is_allow(), "it is still queued");
     let taken = r#"{"type":"queue-operation","operation":"dequeue"}"#;
-    sandbox.transcript(SESSION, &["{}", &message, "{}", taken]);
-    assert!(sandbox.stop(SESSION, &path).is_block());
+    sandbox.write_transcript(SESSION, &["{}", &message, "{}", taken]);
+    assert!(sandbox.send_stop(SESSION, &path).is_block());
     let cancel = queued("/ralph:cancel");
-    sandbox.transcript(SESSION, &["{}", &message, "{}", taken, &cancel]);
-    assert!(sandbox.stop(SESSION, &path).is_allow(), "a command is never the prompt of a turn");
-    assert_eq!(sandbox.rules(&run), ["block", "block", "waiting", "block", "waiting"]);
+    sandbox.write_transcript(SESSION, &["{}", &message, "{}", taken, &cancel]);
+    assert!(
+        sandbox.send_stop(SESSION, &path).is_allow(),
+        "a command is never the prompt of a turn"
+    );
+    assert_eq!(sandbox.fired_rules(&run), ["block", "block", "waiting", "block", "waiting"]);
 }
 
 /// R-S6b: the owner's process is recorded when the run starts, before the first stop.
@@ -338,13 +346,13 @@ fn a_queued_command_lets_the_turn_end() {
 fn a_second_client_cannot_control_the_run_in_its_first_turn() {
     let host = std::process::id().to_string();
     let sandbox = Sandbox::new().env("CLAUDE_PID", &host);
-    sandbox.typed(SESSION, "/ralph:goal fix it").told();
+    sandbox.send_prompt(SESSION, "/ralph:goal fix it").context_and_notice();
     let nested = sandbox.env("CLAUDE_PID", "1");
     for command in ["/ralph:cancel", "/ralph:pause"] {
-        let answer = nested.typed(SESSION, command).answer();
+        let answer = nested.send_prompt(SESSION, command).prompt_answer();
         assert!(answer.starts_with("ralph: another process of the client"), "{answer}");
     }
-    let run = run_of(&nested);
+    let run = first_run_id(&nested);
     let below = nested.ralph(["pause", &run]);
     assert_eq!(below.code, Some(1), "{below}");
 }
@@ -354,30 +362,30 @@ fn a_second_client_cannot_control_the_run_in_its_first_turn() {
 fn a_forged_event_has_no_effect() {
     let host = std::process::id().to_string();
     let sandbox = Sandbox::new().env("CLAUDE_PID", &host);
-    sandbox.typed(SESSION, "/ralph:goal fix it").told();
-    let run = run_of(&sandbox);
+    sandbox.send_prompt(SESSION, "/ralph:goal fix it").context_and_notice();
+    let run = first_run_id(&sandbox);
     let script = sandbox.write("x.sh", format!("{} hook claude; :\n", env!("CARGO_BIN_EXE_ralph")));
     let forge = |event: String| {
         let mut shell = std::process::Command::new("sh");
         shell.args(["-c", &format!("sh '{}'; :", script.display())]);
         shell.current_dir(sandbox.project()).env_clear();
         shell.env("HOME", sandbox.home()).env("PATH", "/usr/bin:/bin").env("CLAUDE_PID", &host);
-        crate::sandbox::ended(&mut shell, event.as_bytes())
+        crate::sandbox::run_command(&mut shell, event.as_bytes())
     };
-    let cwd = json(&sandbox.project().display().to_string());
+    let cwd = json_string(&sandbox.project().display().to_string());
     let event = |session: &str, name: &str, more: &str| {
         format!(r#"{{"session_id":"{session}","cwd":{cwd},"hook_event_name":"{name}",{more}}}"#)
     };
     let cancelled =
-        forge(event(SESSION, "UserPromptSubmit", r#""prompt":"/ralph:cancel""#)).answer();
+        forge(event(SESSION, "UserPromptSubmit", r#""prompt":"/ralph:cancel""#)).prompt_answer();
     assert!(
         cancelled.starts_with("ralph: the command did not come directly from the client"),
         "{cancelled}"
     );
     assert!(forge(event(SESSION, "SessionEnd", r#""reason":"clear""#)).is_allow());
     assert!(forge(event("ghost", "SessionStart", r#""source":"clear""#)).is_allow());
-    assert!(sandbox.stop(SESSION, "").is_block());
-    assert_eq!(sandbox.standing(&run).0, "held");
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    assert_eq!(sandbox.run_status(&run).0, "held");
 }
 
 /// R-L4a, R-D2b: a cancel that is delivered twice at once takes effect once, and both answers confirm it.
@@ -385,18 +393,19 @@ fn a_forged_event_has_no_effect() {
 fn a_cancel_delivered_twice_takes_effect_once() {
     for _ in 0..5 {
         let sandbox = Sandbox::new();
-        sandbox.typed(SESSION, "/ralph:goal fix it").told();
-        let run = run_of(&sandbox);
-        let cwd = json(&sandbox.project().display().to_string());
+        sandbox.send_prompt(SESSION, "/ralph:goal fix it").context_and_notice();
+        let run = first_run_id(&sandbox);
+        let cwd = json_string(&sandbox.project().display().to_string());
         let event = format!(
-            r#"{{"session_id":"{SESSION}","hook_event_name":"UserPromptSubmit","cwd":{cwd},"prompt_id":"{PROMPT}","prompt":"/ralph:cancel"}}"#
+            r#"{{"session_id":"{SESSION}","hook_event_name":"UserPromptSubmit","cwd":{cwd},"prompt_id":"{PROMPT_ID}","prompt":"/ralph:cancel"}}"#
         );
         let spawn = || {
             let mut command = sandbox.command();
-            crate::sandbox::spawn(command.args(["hook", "claude"]), event.as_bytes())
+            crate::sandbox::spawn_with_input(command.args(["hook", "claude"]), event.as_bytes())
         };
         let both = [spawn(), spawn()];
-        let answers = both.map(|child| Ended::from(child.wait_with_output().unwrap()).answer());
+        let answers = both
+            .map(|child| CommandOutcome::from(child.wait_with_output().unwrap()).prompt_answer());
         for answer in answers {
             let done = format!(
                 "ralph: run {run} is cancelled; the session is free, and nothing was deleted"
@@ -407,7 +416,7 @@ fn a_cancel_delivered_twice_takes_effect_once() {
             );
         }
         assert!(sandbox.ralph_home("cancelled").join(&run).exists());
-        assert!(sandbox.stop(SESSION, "").is_allow());
+        assert!(sandbox.send_stop(SESSION, "").is_allow());
     }
 }
 
@@ -415,14 +424,14 @@ fn a_cancel_delivered_twice_takes_effect_once() {
 #[test]
 fn a_prompt_ends_the_agents_wait() {
     let sandbox = Sandbox::new().env("CLAUDE_CODE_SESSION_ID", SESSION).env("CLAUDECODE", "1");
-    sandbox.typed(SESSION, "/ralph:goal fix it").told();
-    let run = run_of(&sandbox);
+    sandbox.send_prompt(SESSION, "/ralph:goal fix it").context_and_notice();
+    let run = first_run_id(&sandbox);
     assert_eq!(sandbox.ralph(["wait", "nothing", "--for", "12h"]).code, Some(0));
-    assert!(sandbox.stop(SESSION, "").is_allow());
+    assert!(sandbox.send_stop(SESSION, "").is_allow());
     let status = sandbox.ralph(["status", &run]).stdout;
     assert!(status.contains("\n      waits until "), "{status}");
-    assert!(sandbox.typed(SESSION, "go on please").is_allow());
-    assert!(sandbox.stop(SESSION, "").is_block());
+    assert!(sandbox.send_prompt(SESSION, "go on please").is_allow());
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     let other = sandbox.env("CLAUDE_CODE_SESSION_ID", "another");
     for command in
         [vec!["wait", "x", "--for", "1h", "--run", &run], vec!["ask", "x", "--run", &run]]
@@ -431,7 +440,7 @@ fn a_prompt_ends_the_agents_wait() {
     }
 }
 
-const PASSING: &str =
+const PASSING_POLICY: &str =
     "[run]\nchange = \"optional\"\n[[gate]]\nname = \"tests\"\nshell = \"echo 1 passed\"\n";
 
 /// R-S4c: removed features hold the run, even if everything else passes.
@@ -444,14 +453,14 @@ fn a_shortened_feature_list_holds() {
     let both = "│ feature 1 was removed\n│ feature 2 was removed\n";
     for (shorter, findings) in [(one, gone), (r#"{"features":[]}"#, both)] {
         let sandbox = Sandbox::new();
-        sandbox.write("ralph.toml", PASSING);
+        sandbox.write("ralph.toml", PASSING_POLICY);
         sandbox.write("list/feature_list.json", two);
         sandbox.commit();
-        sandbox.trust();
-        sandbox.typed(SESSION, "/ralph:goal do them --features list").told();
-        assert!(sandbox.stop(SESSION, "").is_block());
+        sandbox.approve_policy();
+        sandbox.send_prompt(SESSION, "/ralph:goal do them --features list").context_and_notice();
+        assert!(sandbox.send_stop(SESSION, "").is_block());
         sandbox.write("list/feature_list.json", shorter);
-        let held = sandbox.stop(SESSION, "");
+        let held = sandbox.send_stop(SESSION, "");
         assert!(held.is_block(), "{held}");
         let quoted: String = held
             .stderr
@@ -467,19 +476,21 @@ fn a_shortened_feature_list_holds() {
 fn an_old_interrupt_does_not_pause_the_run() {
     let sandbox = Sandbox::new();
     let interrupt_line = r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#;
-    let transcript = sandbox.transcript(SESSION, &[interrupt_line]);
+    let transcript = sandbox.write_transcript(SESSION, &[interrupt_line]);
     let say = |prompt: &str| {
-        let path = json(&transcript);
-        let more =
-            format!(r#","transcript_path":{path},"prompt_id":"p","prompt":{}"#, json(prompt));
-        sandbox.event("UserPromptSubmit", SESSION, &more)
+        let path = json_string(&transcript);
+        let more = format!(
+            r#","transcript_path":{path},"prompt_id":"p","prompt":{}"#,
+            json_string(prompt)
+        );
+        sandbox.send_event("UserPromptSubmit", SESSION, &more)
     };
-    say("/ralph:goal fix it").told();
+    say("/ralph:goal fix it").context_and_notice();
     assert!(say("go on").is_allow());
-    sandbox.transcript(SESSION, &[interrupt_line, interrupt_line]);
-    say("/ralph:pause").answer();
-    say("/ralph:resume").answer();
+    sandbox.write_transcript(SESSION, &[interrupt_line, interrupt_line]);
+    say("/ralph:pause").prompt_answer();
+    say("/ralph:resume").prompt_answer();
     assert!(say("and on").is_allow());
-    sandbox.transcript(SESSION, &[interrupt_line, interrupt_line, interrupt_line]);
+    sandbox.write_transcript(SESSION, &[interrupt_line, interrupt_line, interrupt_line]);
     assert!(say("but this").notice().contains("is paused because you interrupted"));
 }

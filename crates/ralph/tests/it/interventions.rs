@@ -1,11 +1,11 @@
 //! Interventions in a running run: the agent's claims and disputes, and the person's messages, waivers and limits.
 
-use crate::sandbox::{Ended, SESSION, Sandbox, ended};
+use crate::sandbox::{CommandOutcome, SESSION, Sandbox, run_command};
 use insta::assert_snapshot;
 use std::path::Path;
 use std::process::Command;
 
-const POLICY: &str = "\
+const TWO_GATES_POLICY: &str = "\
 [run]
 change = \"optional\"
 
@@ -20,42 +20,42 @@ run = [\"sh\", \"-c\", \"test -e lint-passes\"]
 ";
 
 /// A run with two gates in successive stages.
-fn held() -> (Sandbox, String) {
-    held_to(POLICY)
+fn start_with_two_gates() -> (Sandbox, String) {
+    start_with_policy(TWO_GATES_POLICY)
 }
 
-fn held_to(policy: &str) -> (Sandbox, String) {
+fn start_with_policy(policy: &str) -> (Sandbox, String) {
     let sandbox = Sandbox::new().env("USER", "kim");
     sandbox.write("ralph.toml", policy);
     sandbox.commit();
-    sandbox.trust();
-    let run = sandbox.start(["--goal-file", "-"]);
+    sandbox.approve_policy();
+    let run = sandbox.start_run(["--goal-file", "-"]);
     (sandbox, run)
 }
 
 impl Sandbox {
-    fn said(&self, message: &str) -> Ended {
-        let more = format!(r#","last_assistant_message":{}"#, crate::sandbox::json(message));
-        self.stop(SESSION, &more)
+    fn stop_with_message(&self, message: &str) -> CommandOutcome {
+        let more = format!(r#","last_assistant_message":{}"#, crate::sandbox::json_string(message));
+        self.send_stop(SESSION, &more)
     }
 
-    fn by_agent(&self, args: &[&str]) -> Ended {
+    fn ralph_as_agent(&self, args: &[&str]) -> CommandOutcome {
         let mut command = self.command();
         command.args(args).env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION);
-        ended(&mut command, b"")
+        run_command(&mut command, b"")
     }
 
     /// Masks values that differ from one test run to the next.
-    fn shown(&self, text: &str) -> String {
-        let text = self.tidy(text);
+    fn mask_times(&self, text: &str) -> String {
+        let text = self.normalize(text);
         let times =
             ["1 h 59 min", "2 h"].iter().fold(text, |text, span| text.replace(span, "[span]"));
-        times.lines().map(without_time).collect::<Vec<_>>().join("\n")
+        times.lines().map(mask_line_times).collect::<Vec<_>>().join("\n")
     }
 }
 
 /// Masks `14:02:11  ` at the beginning, `412 ms` at the end, and the elapsed time.
-fn without_time(line: &str) -> String {
+fn mask_line_times(line: &str) -> String {
     let is_time =
         |word: &&str| word.len() == 8 && word.bytes().all(|it| it.is_ascii_digit() || it == b':');
     let first = line.split_whitespace().next().filter(is_time);
@@ -91,14 +91,14 @@ fn a_claim_ends_only_an_unmeasured_run() {
         ("It is done", false),
     ] {
         let sandbox = Sandbox::new();
-        let run = sandbox.start(["--goal-file", "-", "--no-gates"]);
-        let ended = sandbox.said(message);
+        let run = sandbox.start_run(["--goal-file", "-", "--no-gates"]);
+        let ended = sandbox.stop_with_message(message);
         let expected = if ends { "claimed" } else { "held" };
-        assert_eq!(sandbox.standing(&run).0, expected, "{message:?} {ended}");
+        assert_eq!(sandbox.run_status(&run).0, expected, "{message:?} {ended}");
     }
     let sandbox = Sandbox::new();
-    sandbox.start(["--goal-file", "-"]);
-    assert_snapshot!(sandbox.shown(&sandbox.said("Done.").stderr), @"
+    sandbox.start_run(["--goal-file", "-"]);
+    assert_snapshot!(sandbox.mask_times(&sandbox.stop_with_message("Done.").stderr), @"
     ralph: iteration 1 of 25 — 1 of 1 requirement is not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
@@ -110,31 +110,31 @@ fn a_claim_ends_only_an_unmeasured_run() {
     Next: Continue with the goal. When, and only when, all of it is done, end your message with the line <promise>DONE</promise>
     Then stop again
     ");
-    assert_snapshot!(sandbox.shown(&sandbox.said("LOOP_COMPLETE").notice()), @"ralph: claimed: make it work — 1 requirement is claimed to be met after 1");
+    assert_snapshot!(sandbox.mask_times(&sandbox.stop_with_message("LOOP_COMPLETE").notice()), @"ralph: claimed: make it work — 1 requirement is claimed to be met after 1");
 
-    let (sandbox, run) = held();
+    let (sandbox, run) = start_with_two_gates();
     for message in
         ["LOOP_COMPLETE", "<promise>DONE</promise>", "VERIFIED_DONE", "EXIT_SIGNAL: true"]
     {
-        assert!(sandbox.said(message).is_block(), "{message}");
+        assert!(sandbox.stop_with_message(message).is_block(), "{message}");
         sandbox.write("work", message);
     }
-    assert_eq!(sandbox.standing(&run).0, "held");
+    assert_eq!(sandbox.run_status(&run).0, "held");
     let other = Sandbox::new();
-    let run = other.start(["--goal-file", "-", "--completion-promise", "SHIPPED"]);
-    assert!(other.said("<promise>DONE</promise>").is_block());
-    other.said("**<promise>SHIPPED</promise>**").notice();
-    assert_eq!(other.standing(&run).0, "claimed");
+    let run = other.start_run(["--goal-file", "-", "--completion-promise", "SHIPPED"]);
+    assert!(other.stop_with_message("<promise>DONE</promise>").is_block());
+    other.stop_with_message("**<promise>SHIPPED</promise>**").notice();
+    assert_eq!(other.run_status(&run).0, "claimed");
 }
 
 #[test]
 fn a_minimum_of_iterations_is_enforced() {
     let sandbox = Sandbox::new();
-    sandbox.write("ralph.toml", POLICY);
+    sandbox.write("ralph.toml", TWO_GATES_POLICY);
     sandbox.write("tests-pass", "");
     sandbox.commit();
-    sandbox.trust();
-    let started = sandbox.ralph_with(
+    sandbox.approve_policy();
+    let started = sandbox.ralph_with_input(
         [
             "start",
             "--session",
@@ -148,14 +148,14 @@ fn a_minimum_of_iterations_is_enforced() {
         ],
         b"make it work",
     );
-    assert_snapshot!(sandbox.shown(&started.stdout), @"
+    assert_snapshot!(sandbox.mask_times(&started.stdout), @"
     [run]  started     make it work
           session 5999882c-e786-462c-84d4-07d1c65b5e76
           limits  2 to 25 iterations · 8 h · $20 · stuck after 2 stops without progress
           gates   tests, lint
           stop it with `ralph cancel [run]`
     ");
-    assert_snapshot!(sandbox.shown(&sandbox.stop(SESSION, "").stderr), @"
+    assert_snapshot!(sandbox.mask_times(&sandbox.send_stop(SESSION, "").stderr), @"
     ralph: iteration 1 of 25 — 1 of 7 requirements is not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
@@ -173,7 +173,7 @@ fn a_minimum_of_iterations_is_enforced() {
     Next: Make lint pass. Then stop again
     ");
     sandbox.write("lint-passes", "");
-    assert_snapshot!(sandbox.shown(&sandbox.stop(SESSION, "").stderr), @"
+    assert_snapshot!(sandbox.mask_times(&sandbox.send_stop(SESSION, "").stderr), @"
     ralph: iteration 2 of 25 — 1 of 7 requirements is not met (run [run])
 
     ✗ polish (quality): pass 2 of 2: everything else is met; look for improvements
@@ -182,8 +182,8 @@ fn a_minimum_of_iterations_is_enforced() {
     Since the last stop: 1 → 1 not met; done: lint.
     Next: Read the change as a reviewer would and improve it: names, tests, error handling, unneeded code. Then stop again
     ");
-    assert_snapshot!(sandbox.shown(&sandbox.stop(SESSION, "").notice()), @"ralph: verified: make it work — all 7 requirements are met after 2");
-    let wrong = sandbox.ralph_with(
+    assert_snapshot!(sandbox.mask_times(&sandbox.send_stop(SESSION, "").notice()), @"ralph: verified: make it work — all 7 requirements are met after 2");
+    let wrong = sandbox.ralph_with_input(
         [
             "start",
             "--session",
@@ -203,40 +203,41 @@ fn a_minimum_of_iterations_is_enforced() {
     error: the minimum of 5 iterations exceeds the maximum of 4
       hint: make `--min-iterations` smaller or `--max-iterations` larger
     ");
-    assert!(sandbox.stop("s2", "").is_allow());
+    assert!(sandbox.send_stop("s2", "").is_allow());
 }
 
 /// Below `--min-iterations`, stops without a change count as iterations and never end the run `stuck`.
 #[test]
 fn unchanged_stops_below_the_minimum_are_not_stuck() {
     let sandbox = Sandbox::new();
-    sandbox.write("ralph.toml", POLICY);
+    sandbox.write("ralph.toml", TWO_GATES_POLICY);
     sandbox.write("tests-pass", "");
     sandbox.write("lint-passes", "");
     sandbox.commit();
-    sandbox.trust();
-    let run = sandbox.start(["--goal-file", "-", "--min-iterations", "5", "--stuck-after", "2"]);
+    sandbox.approve_policy();
+    let run =
+        sandbox.start_run(["--goal-file", "-", "--min-iterations", "5", "--stuck-after", "2"]);
     for _ in 0..5 {
-        assert!(sandbox.stop(SESSION, "").is_block());
+        assert!(sandbox.send_stop(SESSION, "").is_block());
     }
-    sandbox.stop(SESSION, "").notice();
-    assert_eq!(sandbox.standing(&run), ("verified".to_string(), 5));
+    sandbox.send_stop(SESSION, "").notice();
+    assert_eq!(sandbox.run_status(&run), ("verified".to_string(), 5));
 }
 
 /// R-L5b: a requirement that the agent disputes waits for a person, and `ralph status` shows it at once.
 #[test]
 fn an_agent_may_dispute_a_requirement() {
     // Both gates in one stage: a gate of a later stage could not run while the first is disputed.
-    let (sandbox, run) = held_to(&POLICY.replace("stage = \"quality\"\n", ""));
-    let early = sandbox.by_agent(&["dispute", "tests", "too early"]);
-    assert_snapshot!(sandbox.shown(&early.stderr), @"
+    let (sandbox, run) = start_with_policy(&TWO_GATES_POLICY.replace("stage = \"quality\"\n", ""));
+    let early = sandbox.ralph_as_agent(&["dispute", "tests", "too early"]);
+    assert_snapshot!(sandbox.mask_times(&early.stderr), @"
     error: nothing was measured yet, so there is nothing to dispute
       hint: stop first: the reason names what is not met
     ");
-    assert!(sandbox.stop(SESSION, "").is_block());
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     let wrong = [["dispute", "test", "x"], ["dispute", "policy", "x"], ["dispute", "tests", " "]]
-        .map(|wrong| sandbox.by_agent(&wrong).stderr);
-    assert_snapshot!(sandbox.shown(&wrong.concat()), @r#"
+        .map(|wrong| sandbox.ralph_as_agent(&wrong).stderr);
+    assert_snapshot!(sandbox.mask_times(&wrong.concat()), @r#"
     error: there is no requirement `test`
       hint: did you mean `tests`?
     error: `policy` was met at the last stop
@@ -244,16 +245,16 @@ fn an_agent_may_dispute_a_requirement() {
     error: no reason given
       hint: describe what is wrong: `ralph dispute tests "one of them wants the year 2025"`
     "#);
-    let done = sandbox.by_agent(&["dispute", "tests", "one of them wants", "the year 2025"]);
-    assert_snapshot!(sandbox.shown(&done.stdout), @"[run]  disputes tests; a person will look at it; go on with the rest");
-    assert_snapshot!(sandbox.shown(&sandbox.ralph(["status", &run]).stdout), @"
+    let done = sandbox.ralph_as_agent(&["dispute", "tests", "one of them wants", "the year 2025"]);
+    assert_snapshot!(sandbox.mask_times(&done.stdout), @"[run]  disputes tests; a person will look at it; go on with the rest");
+    assert_snapshot!(sandbox.mask_times(&sandbox.ralph(["status", &run]).stdout), @"
     [run]  held          make it work
           claude 5999882c · iteration 1 of 25 · [span] of 8 h
           ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity  ✗ tests (1 finding)  ✗ lint (1 finding)
           ? tests: disputed by the agent: one of them wants the year 2025
     ");
     sandbox.write("work", "more");
-    assert_snapshot!(sandbox.shown(&sandbox.stop(SESSION, "").stderr), @"
+    assert_snapshot!(sandbox.mask_times(&sandbox.send_stop(SESSION, "").stderr), @"
     ralph: iteration 2 of 25 — 2 of 6 requirements are not met (run [run])
 
     ✗ tests (correctness): disputed, a person will decide, continue with the rest; 1 finding, 1 pre-existing
@@ -266,23 +267,23 @@ fn an_agent_may_dispute_a_requirement() {
 
     Next: Make lint pass. Then stop again
     ");
-    let other = sandbox.by_agent(&["dispute", "lint", "it is broken", "--json"]);
+    let other = sandbox.ralph_as_agent(&["dispute", "lint", "it is broken", "--json"]);
     assert_eq!(
-        sandbox.shown(&other.stdout),
+        sandbox.mask_times(&other.stdout),
         r#"{"v":1,"run":"[run]","what":"disputes","until":null}"#
     );
-    assert_snapshot!(sandbox.shown(&sandbox.stop(SESSION, "").notice()), @"ralph: needs_human: make it work — the agent disputes tests: one of them wants the year 2025 (and 1 more) (run [run]); answer in the session with `/ralph:goal` and what to do next");
-    assert_eq!(sandbox.standing(&run).0, "needs_human");
+    assert_snapshot!(sandbox.mask_times(&sandbox.send_stop(SESSION, "").notice()), @"ralph: needs_human: make it work — the agent disputes tests: one of them wants the year 2025 (and 1 more) (run [run]); answer in the session with `/ralph:goal` and what to do next");
+    assert_eq!(sandbox.run_status(&run).0, "needs_human");
     let disputes = &sandbox.status()["runs"][0]["disputes"];
     assert_eq!(disputes[0]["why"], "one of them wants the year 2025");
 }
 
 #[test]
 fn a_message_reaches_the_agent_at_its_next_stop() {
-    let (sandbox, run) = held();
+    let (sandbox, run) = start_with_two_gates();
     let sent = sandbox.ralph(["tell", &run, "the old format", "may go"]);
-    assert_snapshot!(sandbox.shown(&sent.stdout), @"[run]  sent; the agent gets it at its next stop");
-    assert_snapshot!(sandbox.shown(&sandbox.ralph(["status", &run]).stdout), @"
+    assert_snapshot!(sandbox.mask_times(&sent.stdout), @"[run]  sent; the agent gets it at its next stop");
+    assert_snapshot!(sandbox.mask_times(&sandbox.ralph(["status", &run]).stdout), @"
     [run]  armed         make it work
           claude 5999882c · iteration 0 of 25 · [span] of 8 h
           no stop seen yet; if none follows, run `ralph doctor`
@@ -290,7 +291,7 @@ fn a_message_reaches_the_agent_at_its_next_stop() {
     ");
     sandbox.write("tests-pass", "");
     sandbox.write("lint-passes", "");
-    assert_snapshot!(sandbox.shown(&sandbox.stop(SESSION, "").stderr), @"
+    assert_snapshot!(sandbox.mask_times(&sandbox.send_stop(SESSION, "").stderr), @"
     ralph: iteration 1 of 25 — 1 of 7 requirements is not met (run [run])
 
     ┌ 00000000 the person's words
@@ -307,13 +308,13 @@ fn a_message_reaches_the_agent_at_its_next_stop() {
     Next: Do what the person asks. Then stop again
     ");
     // Typed in the session, where a hook that is registered twice receives it twice.
-    let answer = || sandbox.typed(SESSION, "/ralph:tell and mind the docs").answer();
-    assert_snapshot!(sandbox.shown(&answer()), @"ralph: run [run]: sent; the agent gets it at its next stop");
-    assert_snapshot!(sandbox.shown(&answer()), @"ralph: run [run]: sent; the agent gets it at its next stop");
+    let answer = || sandbox.send_prompt(SESSION, "/ralph:tell and mind the docs").prompt_answer();
+    assert_snapshot!(sandbox.mask_times(&answer()), @"ralph: run [run]: sent; the agent gets it at its next stop");
+    assert_snapshot!(sandbox.mask_times(&answer()), @"ralph: run [run]: sent; the agent gets it at its next stop");
     assert_eq!(sandbox.status()["runs"][0]["told"], serde_json::json!(["and mind the docs"]));
-    assert!(sandbox.stop(SESSION, "").is_block());
-    sandbox.stop(SESSION, "").notice();
-    assert_eq!(sandbox.standing(&run), ("verified".to_string(), 2));
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    sandbox.send_stop(SESSION, "").notice();
+    assert_eq!(sandbox.run_status(&run), ("verified".to_string(), 2));
     for wrong in [vec!["tell", "nope", "x"], vec!["tell", &run, "x"], vec!["tell", &run, " "]] {
         assert_eq!(sandbox.ralph(&wrong).code, Some(1), "{wrong:?}");
     }
@@ -322,8 +323,8 @@ fn a_message_reaches_the_agent_at_its_next_stop() {
 /// Every report shows the person, the reason and the end of the waiver.
 #[test]
 fn a_waived_requirement_does_not_hold_and_is_always_reported() {
-    let (sandbox, run) = held();
-    assert!(sandbox.stop(SESSION, "").is_block());
+    let (sandbox, run) = start_with_two_gates();
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     let wrong = [
         ("test", "2h", "x"),
         ("tests", "31d", "x"),
@@ -335,7 +336,7 @@ fn a_waived_requirement_does_not_hold_and_is_always_reported() {
     .map(|(name, until, why)| {
         sandbox.ralph(["waive", name, "--until", until, "--why", why]).stderr
     });
-    assert_snapshot!(sandbox.shown(&wrong.concat()), @"
+    assert_snapshot!(sandbox.mask_times(&wrong.concat()), @"
     error: run `[run]` has no requirement `test`
       hint: did you mean `tests`?
     error: a waiver lasts at most 30 d
@@ -350,9 +351,9 @@ fn a_waived_requirement_does_not_hold_and_is_always_reported() {
       hint: give it with `--why`; every report shows it
     ");
     let done = sandbox.ralph(["waive", "Tests", "--until", "2h", "--why", "the service is down"]);
-    assert_snapshot!(sandbox.shown(&done.stdout), @"[run]  tests is waived by kim for another [span]: the service is down; every report shows it, and it blocks no stop");
-    assert_snapshot!(sandbox.shown(&sandbox.ralph(["waive", "--list"]).stdout), @"[run]  tests: waived by kim for another [span]: the service is down");
-    assert_snapshot!(sandbox.shown(&sandbox.stop(SESSION, "").stderr), @"
+    assert_snapshot!(sandbox.mask_times(&done.stdout), @"[run]  tests is waived by kim for another [span]: the service is down; every report shows it, and it blocks no stop");
+    assert_snapshot!(sandbox.mask_times(&sandbox.ralph(["waive", "--list"]).stdout), @"[run]  tests: waived by kim for another [span]: the service is down");
+    assert_snapshot!(sandbox.mask_times(&sandbox.send_stop(SESSION, "").stderr), @"
     ralph: iteration 2 of 25 — 1 of 5 requirements is not met (run [run])
 
     ✗ lint (quality): 1 finding, 1 pre-existing
@@ -365,7 +366,7 @@ fn a_waived_requirement_does_not_hold_and_is_always_reported() {
 
     Next: Make lint pass. Then stop again
     ");
-    assert_snapshot!(sandbox.shown(&sandbox.typed(SESSION, "/ralph:verify").answer()), @"
+    assert_snapshot!(sandbox.mask_times(&sandbox.send_prompt(SESSION, "/ralph:verify").prompt_answer()), @"
     run [run]: 1 of 5 requirements are not met
       ✗ lint (quality): 1 finding, 1 pre-existing
           exit 1, no output (pre-existing)
@@ -373,13 +374,13 @@ fn a_waived_requirement_does_not_hold_and_is_always_reported() {
           exit 1, no output (pre-existing)
       ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity
     ");
-    assert_snapshot!(sandbox.shown(&sandbox.ralph(["status", &run]).stdout), @"
+    assert_snapshot!(sandbox.mask_times(&sandbox.ralph(["status", &run]).stdout), @"
     [run]  held          make it work
           claude 5999882c · iteration 2 of 25 · [span] of 8 h
           ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity  ✗ lint (1 finding)  · tests (1 finding)
           · tests: waived by kim for another [span]: the service is down
     ");
-    assert_snapshot!(sandbox.shown(&sandbox.ralph(["why", &run, "--last", "1"]).stdout), @"
+    assert_snapshot!(sandbox.mask_times(&sandbox.ralph(["why", &run, "--last", "1"]).stdout), @"
     · tests: waived by kim for another [span]: the service is down
     [time]  held      rule `block`        1 not met, 1 waived by a person   iteration 2 · [span]
               ✗ lint                 1 finding, 1 pre-existing
@@ -389,9 +390,9 @@ fn a_waived_requirement_does_not_hold_and_is_always_reported() {
               ✓ policy, tools, nothing hidden, test integrity
     ");
     sandbox.write("lint-passes", "");
-    let notice = sandbox.stop(SESSION, "").notice();
+    let notice = sandbox.send_stop(SESSION, "").notice();
     assert!(notice.contains(", 1 waived by a person"), "{notice}");
-    assert_eq!(sandbox.standing(&run).0, "verified");
+    assert_eq!(sandbox.run_status(&run).0, "verified");
     let status = sandbox.ralph(["status", &run]).stdout;
     assert!(status.contains("tests: waived by kim until "), "{status}");
     assert_eq!(sandbox.status()["runs"][0]["waivers"][0]["by"], "kim");
@@ -399,32 +400,33 @@ fn a_waived_requirement_does_not_hold_and_is_always_reported() {
 
 #[test]
 fn a_waiver_can_be_withdrawn() {
-    let (sandbox, run) = held();
+    let (sandbox, run) = start_with_two_gates();
     sandbox.write("lint-passes", "");
-    let typed = |command: &str| sandbox.shown(&sandbox.typed(SESSION, command).answer());
+    let typed =
+        |command: &str| sandbox.mask_times(&sandbox.send_prompt(SESSION, command).prompt_answer());
     assert_snapshot!(typed("/ralph:waive"), @"ralph: nothing is waived in run [run]");
     assert_snapshot!(typed("/ralph:waive tests --until 2h --why the service is down"), @"ralph: run [run]: tests is waived by kim for another [span]: the service is down; every report shows it, and it blocks no stop");
     assert_snapshot!(typed("/ralph:waive"), @"[run]  tests: waived by kim for another [span]: the service is down");
     let wrong = sandbox.ralph(["waive", "--undo", "test", "--run", &run]);
-    assert_snapshot!(sandbox.shown(&wrong.stderr), @"
+    assert_snapshot!(sandbox.mask_times(&wrong.stderr), @"
     error: `test` is not waived in run `[run]`
       hint: did you mean `tests`?
     ");
     let undone = sandbox.ralph(["waive", "--undo", "tests"]);
-    assert_snapshot!(sandbox.shown(&undone.stdout), @"[run]  tests is required again");
-    assert!(sandbox.stop(SESSION, "").is_block());
+    assert_snapshot!(sandbox.mask_times(&undone.stdout), @"[run]  tests is required again");
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     assert_eq!(sandbox.status()["runs"][0]["waivers"], serde_json::Value::Null);
 }
 
 #[test]
 fn limits_can_be_changed_during_the_run() {
-    let (sandbox, run) = held();
+    let (sandbox, run) = start_with_two_gates();
     let say = |args: &[&str]| {
         let ended = sandbox.ralph([&["limits", &run], args].concat());
-        sandbox.shown(&format!("{}{}", ended.stdout, ended.stderr))
+        sandbox.mask_times(&format!("{}{}", ended.stdout, ended.stderr))
     };
     assert_snapshot!(say(&[]), @"[run]  limits  25 iterations · 8 h · $20 · stuck after 3 stops without progress");
-    assert!(sandbox.stop(SESSION, "").is_block());
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     assert_snapshot!(say(&["--max-iterations", "40", "--max-cost-usd", "0", "--min-iterations", "2"]), @"[run]  limits  2 to 40 iterations · 8 h · stuck after 3 stops without progress from now on");
     assert_snapshot!(say(&["--json"]), @r#"{"v":1,"run":"[run]","max_iterations":40,"min_iterations":2,"max_duration_ms":28800000,"max_cost_usd":null,"max_tokens":null,"stuck_after":3}"#);
     assert_snapshot!(say(&["--min-iterations", "41"]), @"
@@ -436,20 +438,21 @@ fn limits_can_be_changed_during_the_run() {
       hint: set `--max-iterations` or `--max-duration`; 0 means no limit
     ");
     assert_eq!(sandbox.status()["runs"][0]["max_iterations"], 40);
-    let answer =
-        sandbox.typed(SESSION, "/ralph:limits --max-iterations 1 --min-iterations 0").answer();
-    assert_snapshot!(sandbox.shown(&answer), @"ralph: run [run]: limits  1 iterations · 8 h · stuck after 3 stops without progress from now on; its 1 iteration is used up, so the next stop ends the run");
+    let answer = sandbox
+        .send_prompt(SESSION, "/ralph:limits --max-iterations 1 --min-iterations 0")
+        .prompt_answer();
+    assert_snapshot!(sandbox.mask_times(&answer), @"ralph: run [run]: limits  1 iterations · 8 h · stuck after 3 stops without progress from now on; its 1 iteration is used up, so the next stop ends the run");
     sandbox.write("work", "more");
-    sandbox.stop(SESSION, "").notice();
-    assert_eq!(sandbox.standing(&run), ("exhausted".to_string(), 1));
+    sandbox.send_stop(SESSION, "").notice();
+    assert_eq!(sandbox.run_status(&run), ("exhausted".to_string(), 1));
 }
 
 /// R-S6b: commands that relax a run do not work from the agent's shell.
 #[test]
 fn an_agent_cannot_use_commands_for_people() {
-    let (sandbox, run) = held();
-    assert!(sandbox.stop(SESSION, "").is_block());
-    let before = sandbox.snapshot();
+    let (sandbox, run) = start_with_two_gates();
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    let before = sandbox.read_home();
     for args in [
         vec!["tell", &run, "all is well"],
         vec!["waive", "tests", "--until", "2h", "--why", "slow"],
@@ -461,7 +464,7 @@ fn an_agent_cannot_use_commands_for_people() {
         vec!["pause", &run],
         vec!["trust"],
     ] {
-        let refused = sandbox.by_agent(&args);
+        let refused = sandbox.ralph_as_agent(&args);
         assert_eq!(refused.code, Some(1), "{args:?} {refused}");
         assert!(
             refused.stderr.contains("ask a person to do this in their own terminal"),
@@ -476,7 +479,7 @@ fn an_agent_cannot_use_commands_for_people() {
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", script]).arg(home).args([env!("CARGO_BIN_EXE_ralph"), &run]);
         shell.env_clear().env("PATH", "/usr/bin:/bin").env("CLAUDECODE", "1").env("HOME", agents);
-        ended(&mut shell, b"").stderr
+        run_command(&mut shell, b"").stderr
     };
     for home in [sandbox.home(), link] {
         let refused = without_variables(&home, &sandbox.home());
@@ -485,5 +488,5 @@ fn an_agent_cannot_use_commands_for_people() {
     // With another home these runs are unknown.
     let unknown = without_variables(sandbox.root(), &sandbox.home());
     assert!(unknown.contains("is neither a run nor a session"), "{unknown}");
-    assert_eq!(sandbox.snapshot(), before);
+    assert_eq!(sandbox.read_home(), before);
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// A query, and the title of the record that answers it.
-pub(crate) const QUESTIONS: [(&str, &str); 20] = [
+pub(crate) const RECALL_QUERIES: [(&str, &str); 20] = [
     (
         "csv rows broken apart by newlines inside quotes",
         "make the CSV importer accept quoted line breaks",
@@ -47,85 +47,85 @@ pub(crate) const QUESTIONS: [(&str, &str); 20] = [
 ];
 
 /// Kind and text of the records that answer the queries, in the same order.
-const ANSWERS: [(Spot, &str); 20] = [
+const RECALL_ANSWERS: [(CorpusRecordKind, &str); 20] = [
     (
-        Spot::Goal,
+        CorpusRecordKind::Goal,
         "Rows with newlines inside quotes are split in two. The importer must keep them as one record.",
     ),
     (
-        Spot::Finding,
+        CorpusRecordKind::Finding,
         "tests/report.rs:41: timezone_of_vienna: summer time shifts midnight by one hour",
     ),
     (
-        Spot::Asked,
+        CorpusRecordKind::Asked,
         "may invoices from before 2021 be deleted, or does the law keep them for seven years?",
     ),
-    (Spot::Denied, "git push --force origin release"),
+    (CorpusRecordKind::Denied, "git push --force origin release"),
     (
-        Spot::Ended,
+        CorpusRecordKind::Ended,
         "the same 3 failures three times: it reconnects in a loop after the proxy drops idle sockets",
     ),
-    (Spot::Tampering, "state.json of the run was edited: iteration 9 became 2"),
+    (CorpusRecordKind::Tampering, "state.json of the run was edited: iteration 9 became 2"),
     (
-        Spot::Goal,
+        CorpusRecordKind::Goal,
         "Support staff need to see what a customer sees, with an entry in the audit log each time.",
     ),
     (
-        Spot::Handoff,
+        CorpusRecordKind::Handoff,
         "Thumbnails keep their alpha channel only in lossless mode; quality 82 made halos around logos.",
     ),
     (
-        Spot::Handoff,
+        CorpusRecordKind::Handoff,
         "The backfill stops at row 4 million with a lock timeout; a batch size of 500 goes through.",
     ),
     (
-        Spot::Handoff,
+        CorpusRecordKind::Handoff,
         "Arrow keys stay in the list of suggestions; screen readers announce the active option.",
     ),
     (
-        Spot::Learning,
+        CorpusRecordKind::Learning,
         "Start it with `make redis` first, otherwise thirty of them hang until their timeout.",
     ),
     (
-        Spot::Learning,
+        CorpusRecordKind::Learning,
         "Begin their names with a date: two database migrations called add_index raced in staging.",
     ),
     (
-        Spot::Learning,
+        CorpusRecordKind::Learning,
         "Use amounts below 500 in tests; the provider answers 402 and says nothing else.",
     ),
     (
-        Spot::Learning,
+        CorpusRecordKind::Learning,
         "After a toggle wait, or call `flags:flush`; the old value is served until then.",
     ),
     (
-        Spot::Learning,
+        CorpusRecordKind::Learning,
         "Use the fake timer of test_support; a mocked clock let tests pass that failed in production.",
     ),
     (
-        Spot::Memory,
+        CorpusRecordKind::Memory,
         "Tag from main only and sign the tag with the key of the team. git-cliff writes the changelog.",
     ),
     (
-        Spot::Memory,
+        CorpusRecordKind::Memory,
         "The p99 latency of the checkout stays below 300 ms; past that limit somebody is paged.",
     ),
     (
-        Spot::Memory,
+        CorpusRecordKind::Memory,
         "Paths of more than 260 characters break the installer; keep the workspace at C:\\b.",
     ),
     (
-        Spot::Memory,
+        CorpusRecordKind::Memory,
         "German is 40 percent longer: a translation must not overflow its button, so set min-width.",
     ),
     (
-        Spot::Memory,
+        CorpusRecordKind::Memory,
         "100 requests per minute and token; the crawler of the partner Acme has an exception.",
     ),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Spot {
+enum CorpusRecordKind {
     Goal,
     Finding,
     Asked,
@@ -138,10 +138,14 @@ enum Spot {
 }
 
 /// How many of every twenty records are of which kind. A run with a hand-over counts as two.
-const MIX: [(Spot, usize); 4] =
-    [(Spot::Goal, 4), (Spot::Handoff, 1), (Spot::Learning, 5), (Spot::Memory, 9)];
-const SECTIONS_OF_A_FILE: usize = 50;
-const BEGAN_MS: u64 = 1_780_000_000_000;
+const RECORD_MIX: [(CorpusRecordKind, usize); 4] = [
+    (CorpusRecordKind::Goal, 4),
+    (CorpusRecordKind::Handoff, 1),
+    (CorpusRecordKind::Learning, 5),
+    (CorpusRecordKind::Memory, 9),
+];
+const SECTIONS_PER_FILE: usize = 50;
+const FIRST_RUN_MS: u64 = 1_780_000_000_000;
 
 const VERBS: [&str; 16] = [
     "fix", "add", "remove", "rename", "test", "document", "speed up", "split", "merge", "port",
@@ -219,44 +223,44 @@ const REMARKS: [&str; 12] = [
 ];
 
 /// The files of a corpus with this many records, below ralph's home and the project.
-pub(crate) fn files(home: &Path, project: &Path, records: usize) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut past = Past {
+pub(crate) fn corpus_files(home: &Path, project: &Path, records: usize) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut past = CorpusBuilder {
         home: RalphHome::new(home.to_path_buf()),
         project: project.to_path_buf(),
-        dice: Dice(7),
+        dice: FixedRandom(7),
         files: Vec::new(),
         sections: String::new(),
         made: 0,
     };
-    let each = (records / QUESTIONS.len()).max(1);
-    let mix: Vec<Spot> =
-        MIX.iter().flat_map(|(spot, times)| std::iter::repeat_n(*spot, *times)).collect();
-    for ((_, title), (spot, text)) in QUESTIONS.iter().zip(ANSWERS) {
-        past.put(spot, title, text);
+    let each = (records / RECALL_QUERIES.len()).max(1);
+    let mix: Vec<CorpusRecordKind> =
+        RECORD_MIX.iter().flat_map(|(spot, times)| std::iter::repeat_n(*spot, *times)).collect();
+    for ((_, title), (spot, text)) in RECALL_QUERIES.iter().zip(RECALL_ANSWERS) {
+        past.add_record(spot, title, text);
         let end = past.made + each - 1;
         while past.made < end {
             let spot = past.dice.pick(&mix);
-            let (title, text) = (past.title(), past.text());
-            past.put(spot, &title, &text);
+            let (title, text) = (past.random_title(), past.random_text());
+            past.add_record(spot, &title, &text);
         }
     }
-    past.end_file();
+    past.finish_memory_file();
     past.files
 }
 
-struct Past {
+struct CorpusBuilder {
     home: RalphHome,
     project: PathBuf,
-    dice: Dice,
+    dice: FixedRandom,
     files: Vec<(PathBuf, Vec<u8>)>,
     sections: String,
     made: usize,
 }
 
 /// A pseudo-random generator with a fixed seed.
-struct Dice(u64);
+struct FixedRandom(u64);
 
-impl Dice {
+impl FixedRandom {
     fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -265,13 +269,13 @@ impl Dice {
     }
 }
 
-impl Past {
-    fn title(&mut self) -> String {
+impl CorpusBuilder {
+    fn random_title(&mut self) -> String {
         let (verb, noun) = (self.dice.pick(&VERBS), self.dice.pick(&NOUNS));
         format!("{verb} the {noun} {}", self.dice.pick(&PLACES))
     }
 
-    fn text(&mut self) -> String {
+    fn random_text(&mut self) -> String {
         let mut out = String::new();
         for _ in 0..self.dice.pick(&[1, 2, 3, 4, 6]) {
             let (noun, place) = (self.dice.pick(&NOUNS), self.dice.pick(&PLACES));
@@ -280,22 +284,22 @@ impl Past {
         out
     }
 
-    fn put(&mut self, spot: Spot, title: &str, text: &str) {
+    fn add_record(&mut self, spot: CorpusRecordKind, title: &str, text: &str) {
         self.made += 1;
         match spot {
-            Spot::Learning => self.learning(title, text),
-            Spot::Memory => self.section(title, text),
-            Spot::Goal
-            | Spot::Finding
-            | Spot::Asked
-            | Spot::Denied
-            | Spot::Ended
-            | Spot::Tampering
-            | Spot::Handoff => self.run(spot, title, text),
+            CorpusRecordKind::Learning => self.add_learning(title, text),
+            CorpusRecordKind::Memory => self.add_memory_section(title, text),
+            CorpusRecordKind::Goal
+            | CorpusRecordKind::Finding
+            | CorpusRecordKind::Asked
+            | CorpusRecordKind::Denied
+            | CorpusRecordKind::Ended
+            | CorpusRecordKind::Tampering
+            | CorpusRecordKind::Handoff => self.add_run(spot, title, text),
         }
     }
 
-    fn learning(&mut self, title: &str, text: &str) {
+    fn add_learning(&mut self, title: &str, text: &str) {
         let number = self.made;
         let directory = self.home.project_learnings(&self.project);
         let project = json!(self.project);
@@ -304,27 +308,28 @@ impl Past {
         self.files.push((directory.join(format!("20260901-{number:06}.md")), bytes.into_bytes()));
     }
 
-    fn section(&mut self, title: &str, text: &str) {
+    fn add_memory_section(&mut self, title: &str, text: &str) {
         let (chapter, name) = title.split_once(" › ").unwrap_or(("Notes", title));
         self.sections.push_str(&format!("# {chapter}\n## {name}\n\n{text}\n\n"));
-        if self.sections.matches("\n## ").count() >= SECTIONS_OF_A_FILE {
-            self.end_file();
+        if self.sections.matches("\n## ").count() >= SECTIONS_PER_FILE {
+            self.finish_memory_file();
         }
     }
 
-    fn end_file(&mut self) {
+    fn finish_memory_file(&mut self) {
         let sections = std::mem::take(&mut self.sections);
         let plan = format!("docs/plans/plan-{}/MEMORY.md", self.made);
         self.files.push((self.project.join(plan), sections.into_bytes()));
     }
 
-    fn run(&mut self, spot: Spot, title: &str, text: &str) {
+    fn add_run(&mut self, spot: CorpusRecordKind, title: &str, text: &str) {
         let id = format!("r{:05}", self.made);
         let directory = self.home.runs().join(&id);
-        let goal = if spot == Spot::Goal { text.to_string() } else { self.text() };
-        let at_ms = BEGAN_MS + self.made as u64 * 60_000;
-        let mut changes = vec![self.started(&id, title, at_ms)];
-        changes.extend(self.happened(spot, text));
+        let goal =
+            if spot == CorpusRecordKind::Goal { text.to_string() } else { self.random_text() };
+        let at_ms = FIRST_RUN_MS + self.made as u64 * 60_000;
+        let mut changes = vec![self.started_change(&id, title, at_ms)];
+        changes.extend(self.later_changes(spot, text));
         let mut journal = Vec::new();
         let mut head = String::new();
         for (seq, change) in changes.into_iter().enumerate() {
@@ -336,14 +341,14 @@ impl Past {
         }
         self.files.push((directory.join("journal.jsonl"), journal));
         self.files.push((directory.join("goal.txt"), format!("{title}\n{goal}\n").into_bytes()));
-        if spot == Spot::Handoff {
+        if spot == CorpusRecordKind::Handoff {
             self.made += 1;
             let handoff = format!("# {title}\n\n{text}\n");
             self.files.push((directory.join("handoff.md"), handoff.into_bytes()));
         }
     }
 
-    fn started(&self, id: &str, title: &str, at_ms: u64) -> Value {
+    fn started_change(&self, id: &str, title: &str, at_ms: u64) -> Value {
         json!({ "started": {
             "v": 1, "id": id, "owner": format!("session-{id}"), "started_ms": at_ms,
             "project": self.project, "origin": "started", "first_iteration": 0,
@@ -355,7 +360,7 @@ impl Past {
     }
 
     /// Two held stops, the change that holds the record's text, and an ending.
-    fn happened(&mut self, spot: Spot, text: &str) -> Vec<Value> {
+    fn later_changes(&mut self, spot: CorpusRecordKind, text: &str) -> Vec<Value> {
         let find = |first: &str| {
             let line = json!({ "name": "tests", "stage": "correctness", "standing": "unmet",
                 "note": "1 of 148 failed", "first": first, "findings": 1, "signature": "b81080e231b44f3b" });
@@ -365,23 +370,25 @@ impl Past {
             json!({ "decided": { "rule": "block", "outcome": { "blocked": { "reason": "ralph: 1 of 2 is not met" } },
                 "because": "1 not met", "report": report, "tampering": tampering, "took_ms": 12 } })
         };
-        let first = if spot == Spot::Finding { text.to_string() } else { self.text() };
-        let tampering = (spot == Spot::Tampering).then_some(text);
-        let mut changes = vec![held(find(&first), None), held(find(&self.text()), tampering)];
+        let first =
+            if spot == CorpusRecordKind::Finding { text.to_string() } else { self.random_text() };
+        let tampering = (spot == CorpusRecordKind::Tampering).then_some(text);
+        let mut changes =
+            vec![held(find(&first), None), held(find(&self.random_text()), tampering)];
         match spot {
-            Spot::Asked => changes.push(json!({ "asked": { "question": text } })),
-            Spot::Denied => changes.push(
+            CorpusRecordKind::Asked => changes.push(json!({ "asked": { "question": text } })),
+            CorpusRecordKind::Denied => changes.push(
                 json!({ "denied": { "tool": "Bash", "what": "a push by force", "call": text } }),
             ),
-            Spot::Goal
-            | Spot::Finding
-            | Spot::Ended
-            | Spot::Tampering
-            | Spot::Handoff
-            | Spot::Learning
-            | Spot::Memory => {}
+            CorpusRecordKind::Goal
+            | CorpusRecordKind::Finding
+            | CorpusRecordKind::Ended
+            | CorpusRecordKind::Tampering
+            | CorpusRecordKind::Handoff
+            | CorpusRecordKind::Learning
+            | CorpusRecordKind::Memory => {}
         }
-        let (rule, because) = if spot == Spot::Ended {
+        let (rule, because) = if spot == CorpusRecordKind::Ended {
             ("stuck", text)
         } else {
             ("verified", "all 2 requirements are met and measured")

@@ -1,12 +1,12 @@
 //! Output of the commands that people type: `start`, `status`, `why`, `log`, help and usage errors, and the reference
 //! `docs/cli.md`.
 
-use crate::sandbox::{SESSION, Sandbox, ended};
+use crate::sandbox::{SESSION, Sandbox, run_command};
 use insta::assert_snapshot;
 
-const PROMISE: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
+const PROMISE_ARGS: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
 
-fn settings() -> insta::Settings {
+fn snapshot_settings() -> insta::Settings {
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]");
     settings.add_filter(r"\d\d:\d\d:\d\d", "[time]");
@@ -33,9 +33,10 @@ fn start_reports_the_run_and_its_limits() {
             "--max-cost-usd",
             "1.50",
         ])
-        .args(PROMISE);
-    let started = ended(&mut command, b"\n\nmake the parser handle nested quotes\nand more\n");
-    assert_snapshot!(sandbox.tidy(&started.to_string()), @"
+        .args(PROMISE_ARGS);
+    let started =
+        run_command(&mut command, b"\n\nmake the parser handle nested quotes\nand more\n");
+    assert_snapshot!(sandbox.normalize(&started.to_string()), @"
     exit 0
     --- stdout
     [run]  started     make the parser handle nested quotes
@@ -73,12 +74,12 @@ fn a_failed_start_creates_no_run() {
     ];
     let mut shown = String::new();
     for args in calls {
-        let refused = sandbox.ralph_with([&["start"], *args].concat(), b"goal");
+        let refused = sandbox.ralph_with_input([&["start"], *args].concat(), b"goal");
         assert_eq!((refused.code, &*refused.stdout), (Some(1), ""), "{args:?}: {refused}");
         shown.push_str(&format!(
             "$ ralph start {}\n{}",
             args.join(" "),
-            sandbox.tidy(&refused.stderr)
+            sandbox.normalize(&refused.stderr)
         ));
     }
     assert!(!sandbox.ralph_home("").exists());
@@ -119,9 +120,10 @@ fn a_failed_start_creates_no_run() {
 #[test]
 fn a_second_start_for_the_same_session_is_refused() {
     let sandbox = Sandbox::new();
-    sandbox.start(PROMISE);
-    let again = sandbox.ralph_with(["start", "--session", SESSION, "--goal-file", "-"], b"other");
-    assert_snapshot!(sandbox.tidy(&again.to_string()), @"
+    sandbox.start_run(PROMISE_ARGS);
+    let again =
+        sandbox.ralph_with_input(["start", "--session", SESSION, "--goal-file", "-"], b"other");
+    assert_snapshot!(sandbox.normalize(&again.to_string()), @"
     exit 1
     --- stderr
     error: session `5999882c-e786-462c-84d4-07d1c65b5e76` is already held by run `[run]`
@@ -133,20 +135,21 @@ fn a_second_start_for_the_same_session_is_refused() {
 #[test]
 fn why_and_log_explain_every_decision() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(PROMISE);
+    let run = sandbox.start_run(PROMISE_ARGS);
     sandbox.write_state(
         &format!("{SESSION}/tasks/1.json"),
         r#"{"status":"pending","subject":"write docs"}"#,
     );
-    sandbox.stop(SESSION, "");
-    sandbox.stop(SESSION, r#","background_tasks":[{"type":"subagent","description":"review"}]"#);
+    sandbox.send_stop(SESSION, "");
+    sandbox
+        .send_stop(SESSION, r#","background_tasks":[{"type":"subagent","description":"review"}]"#);
     sandbox.write_state(
         &format!("{SESSION}/tasks/1.json"),
         r#"{"status":"completed","subject":"write docs"}"#,
     );
-    sandbox.stop(SESSION, r#","last_assistant_message":"<promise>DONE</promise>""#);
-    settings().bind(|| {
-        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["why", &run]).stdout), @r#"
+    sandbox.send_stop(SESSION, r#","last_assistant_message":"<promise>DONE</promise>""#);
+    snapshot_settings().bind(|| {
+        assert_snapshot!(sandbox.normalize(&sandbox.ralph(["why", &run]).stdout), @r#"
         [time]  claimed   rule `claimed`      all 2 requirements are claimed to be met after 1 iteration and [duration]; nothing measured it   not charged · [duration]
                   ✓ promise, tasks
         [time]  let go    rule `waiting`      1 background task pending: subagent "review"   not charged · [duration]
@@ -155,14 +158,14 @@ fn why_and_log_explain_every_decision() {
                   ✗ tasks                1 of 1 task is open
                     write docs
         "#);
-        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["why", SESSION, "--last", "1", "--json"]).stdout), @r#"{"v":1,"name":"[run]","at":"[time]","outcome":"claimed","rule":"claimed","because":"all 2 requirements are claimed to be met after 1 iteration and [duration]; nothing measured it","charged":false,"iteration_before":1,"iteration_after":1,"requirements":2,"unmet":0,"unknown":0,"pending":0,"open":[],"met":["promise","tasks"],"state":null,"tampering":null,"reason":null,"took_ms":0}"#);
-        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["log"]).stdout), @r#"
+        assert_snapshot!(sandbox.normalize(&sandbox.ralph(["why", SESSION, "--last", "1", "--json"]).stdout), @r#"{"v":1,"name":"[run]","at":"[time]","outcome":"claimed","rule":"claimed","because":"all 2 requirements are claimed to be met after 1 iteration and [duration]; nothing measured it","charged":false,"iteration_before":1,"iteration_after":1,"requirements":2,"unmet":0,"unknown":0,"pending":0,"open":[],"met":["promise","tasks"],"state":null,"tampering":null,"reason":null,"took_ms":0}"#);
+        assert_snapshot!(sandbox.normalize(&sandbox.ralph(["log"]).stdout), @r#"
         [time]  started    make it work (25 iterations · 8 h · $20 · stuck after 3 stops without progress)
         [time]  held       2 not met (rule `block`)
         [time]  let go     1 background task pending: subagent "review" (rule `waiting`)
         [time]  claimed    all 2 requirements are claimed to be met after 1 iteration and [duration]; nothing measured it (rule `claimed`)
         "#);
-        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["status"]).stdout), @"[run]  claimed       make it work  (just now, 1 iteration)");
+        assert_snapshot!(sandbox.normalize(&sandbox.ralph(["status"]).stdout), @"[run]  claimed       make it work  (just now, 1 iteration)");
     });
 }
 
@@ -170,11 +173,11 @@ fn why_and_log_explain_every_decision() {
 fn status_shows_runs_and_faults() {
     let sandbox = Sandbox::new();
     assert_snapshot!(sandbox.ralph(["status"]).stdout, @"no runs; `/ralph:goal …` in a session, or `ralph start`, starts one");
-    sandbox.start(PROMISE);
-    sandbox.hook("garbage");
-    sandbox.stop(SESSION, "");
-    settings().bind(|| {
-        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["status"]).stdout), @"
+    sandbox.start_run(PROMISE_ARGS);
+    sandbox.run_hook("garbage");
+    sandbox.send_stop(SESSION, "");
+    snapshot_settings().bind(|| {
+        assert_snapshot!(sandbox.normalize(&sandbox.ralph(["status"]).stdout), @"
         [run]  held          make it work
               claude 5999882c · iteration 1 of 25 · [duration] of 8 h
               ✗ promise
@@ -183,7 +186,7 @@ fn status_shows_runs_and_faults() {
           ? [time]  input fault: the event on stdin could not be read: it is not a valid JSON event (line 1, column 1)
           `ralph status --clear-trouble` clears these
         ");
-        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["status", "--json"]).stdout), @r#"{"v":1,"off":null,"runs":[{"run":"[run]","status":"held","unprotected":null,"title":"make it work","session":"5999882c-e786-462c-84d4-07d1c65b5e76","project":"$ROOT/project","iteration":1,"max_iterations":25,"elapsed_ms":0,"max_duration_ms":28800000,"spent_usd":null,"max_cost_usd":20.0,"context_tokens":null,"trouble":null,"tampering":null,"requirements":1,"unmet":1,"unknown":0,"pending":0,"open":[{"name":"promise","stage":"correctness","standing":"unmet","note":"no message has ended with the promise on a line of its own","findings":0,"signature":"[hash]"}],"started_at":"[time]","last_seen_at":"[time]"}],"held":[],"unreadable":[],"faults":[{"at":"[time]","kind":"input","what":"the event on stdin could not be read: it is not a valid JSON event (line 1, column 1)","run":null,"session":null}]}"#);
+        assert_snapshot!(sandbox.normalize(&sandbox.ralph(["status", "--json"]).stdout), @r#"{"v":1,"off":null,"runs":[{"run":"[run]","status":"held","unprotected":null,"title":"make it work","session":"5999882c-e786-462c-84d4-07d1c65b5e76","project":"$ROOT/project","iteration":1,"max_iterations":25,"elapsed_ms":0,"max_duration_ms":28800000,"spent_usd":null,"max_cost_usd":20.0,"context_tokens":null,"trouble":null,"tampering":null,"requirements":1,"unmet":1,"unknown":0,"pending":0,"open":[{"name":"promise","stage":"correctness","standing":"unmet","note":"no message has ended with the promise on a line of its own","findings":0,"signature":"[hash]"}],"started_at":"[time]","last_seen_at":"[time]"}],"held":[],"unreadable":[],"faults":[{"at":"[time]","kind":"input","what":"the event on stdin could not be read: it is not a valid JSON event (line 1, column 1)","run":null,"session":null}]}"#);
     });
 }
 
@@ -228,14 +231,14 @@ fn unknown_commands_and_options_get_a_suggestion() {
 #[test]
 fn log_follow_ends_with_the_run() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(PROMISE);
+    let run = sandbox.start_run(PROMISE_ARGS);
     // With a timeout, a log that does not end fails the test instead of hanging it.
     let mut follow = std::process::Command::new("timeout");
     follow.arg("60").arg(env!("CARGO_BIN_EXE_ralph")).args(["log", &run, "--follow", "--json"]);
     follow.env_clear().env("HOME", sandbox.home()).env("PATH", "/usr/bin:/bin");
-    let following = crate::sandbox::spawn(&mut follow, b"");
-    sandbox.stop(SESSION, "");
-    sandbox.stop(SESSION, r#","last_assistant_message":"<promise>DONE</promise>""#);
+    let following = crate::sandbox::spawn_with_input(&mut follow, b"");
+    sandbox.send_stop(SESSION, "");
+    sandbox.send_stop(SESSION, r#","last_assistant_message":"<promise>DONE</promise>""#);
     let shown = String::from_utf8(following.wait_with_output().unwrap().stdout).unwrap();
     let kinds: Vec<_> = shown
         .lines()
@@ -293,12 +296,12 @@ fn help_version_completions_and_manual_are_available() {
 #[test]
 fn colour_is_only_for_terminals() {
     let sandbox = Sandbox::new();
-    sandbox.start(PROMISE);
+    sandbox.start_run(PROMISE_ARGS);
     for (name, value, coloured) in
         [("X", "", false), ("CLICOLOR_FORCE", "1", true), ("NO_COLOR", "1", false)]
     {
         let mut command = sandbox.command();
-        let shown = ended(command.arg("status").env(name, value), b"");
+        let shown = run_command(command.arg("status").env(name, value), b"");
         assert_eq!(shown.stdout.contains('\u{1b}'), coloured, "{name}: {shown}");
     }
 }
