@@ -207,11 +207,11 @@ impl RunnerPlay<'_, '_> {
     }
 
     fn handle_line(&mut self, number: usize, line: &[u8]) {
-        let Ok(told) = serde_json::from_slice::<Value>(line) else { return };
-        if let (Some(run), Some(seat)) = (told["run"].as_str(), self.runs.get_mut(number)) {
+        let Ok(event) = serde_json::from_slice::<Value>(line) else { return };
+        if let (Some(run), Some(seat)) = (event["run"].as_str(), self.runs.get_mut(number)) {
             seat.run_id = Some(run.to_owned());
         }
-        (self.watcher)(&TimelineEntry::Run { runner: number, told });
+        (self.watcher)(&TimelineEntry::Run { runner: number, told: event });
     }
 
     /// Emits new requests and schedules the interventions that they trigger.

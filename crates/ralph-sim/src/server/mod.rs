@@ -303,11 +303,10 @@ fn answer_messages_request(
     asking: MessagesRequest,
     room: Option<LargeBodyPermit>,
 ) -> io::Result<()> {
-    let DueTurn { origin: who, turn, attempt: nth, number } = next_due_turn(shared, &asking);
+    let DueTurn { origin, turn, attempt, number } = next_due_turn(shared, &asking);
     let MessagesRequest { model, stream, messages, .. } = asking;
     let at_ns = clock::now_ns();
-    let request =
-        ModelRequest { number, at_ns, origin: who, messages, turn: turn.clone(), attempt: nth };
+    let request = ModelRequest { number, at_ns, origin, messages, turn: turn.clone(), attempt };
     (shared.options.observer)(ModelEvent::Requested(Box::new(request)));
     drop(room);
     let sent = send_reply(
@@ -332,14 +331,14 @@ fn next_due_turn(shared: &ModelServerState, asking: &MessagesRequest) -> DueTurn
     let hash = asking.hash();
     let mut script = lock_unpoisoned(&shared.script);
     let number = shared.requests.fetch_add(1, Ordering::SeqCst) + 1;
-    let who = asking.origin(&script);
+    let origin = asking.origin(&script);
     let mut failed = lock_unpoisoned(&shared.failed);
     if let Some((last, turn)) = failed.as_ref()
         && *last == hash
     {
-        return DueTurn { origin: who, turn: turn.clone(), attempt: RequestAttempt::Retry, number };
+        return DueTurn { origin, turn: turn.clone(), attempt: RequestAttempt::Retry, number };
     }
-    let turn = match &who {
+    let turn = match &origin {
         RequestOrigin::Summary => {
             ScriptedTurn { text: script.summary.clone(), ..ScriptedTurn::default() }
         }
@@ -354,7 +353,7 @@ fn next_due_turn(shared: &ModelServerState, asking: &MessagesRequest) -> DueTurn
     let is_error =
         turn.error.is_some() || turn.rate_limit.as_deref().is_some_and(limit::is_rejected);
     *failed = is_error.then(|| (hash, turn.clone()));
-    DueTurn { origin: who, turn, attempt: RequestAttempt::First, number }
+    DueTurn { origin, turn, attempt: RequestAttempt::First, number }
 }
 
 struct PendingReply<'a> {

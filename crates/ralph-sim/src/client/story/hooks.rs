@@ -67,11 +67,11 @@ impl TimelineBuilder {
         for (place, ((id, began), tapped)) in row.started.iter().zip(row.inputs).enumerate() {
             let answer = answers.get(id);
             let at_ns = answer.map(|(at_ns, _)| *at_ns);
-            let who = known.get(place).filter(|_| known.len() == row.started.len());
-            if tapped.is_some() || who.is_some_and(|who| who.is_tap) {
+            let handler = known.get(place).filter(|_| known.len() == row.started.len());
+            if tapped.is_some() || handler.is_some_and(|handler| handler.is_tap) {
                 tapped_ns = at_ns.unwrap_or(started_ns);
-            } else if !who.is_some_and(|who| who.is_async) {
-                handled.push((at_ns, observed_result(who, answer, *began)));
+            } else if !handler.is_some_and(|handler| handler.is_async) {
+                handled.push((at_ns, observed_result(handler, answer, *began)));
             }
         }
         // Hooks without an answer come last.
@@ -113,7 +113,7 @@ impl TimelineBuilder {
     pub(super) fn build_silent_batch(&mut self, input: TappedInput) -> ObservedItem {
         self.note_input(&input.value);
         let known = self.expected_handlers(&input.event, &input.value, None);
-        let own = known.iter().filter(|who| !who.is_tap && !who.is_async);
+        let own = known.iter().filter(|handler| !handler.is_tap && !handler.is_async);
         let hook = TimelineHook {
             agent: self.agent_lane(input.value["agent_id"].as_str()),
             handlers: own.map(unreported_result).collect(),
@@ -172,8 +172,8 @@ fn observed_result(
 }
 
 /// The result of a hook about which the client prints nothing.
-fn unreported_result(who: &ExpectedHandler) -> HandlerResult {
-    empty_result(who.command.clone(), who.source.clone(), NOT_REPORTED)
+fn unreported_result(handler: &ExpectedHandler) -> HandlerResult {
+    empty_result(handler.command.clone(), handler.source.clone(), NOT_REPORTED)
 }
 
 fn empty_result(command: String, source: String, ended: &str) -> HandlerResult {
