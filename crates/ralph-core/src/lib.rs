@@ -9,6 +9,7 @@ extern crate alloc;
 extern crate std;
 
 mod bounded_text;
+pub mod bounds;
 pub mod chunk;
 pub mod claim;
 pub mod decide;

@@ -21,21 +21,21 @@
 //! No type here is shared with `ralph-core`: this crate is the other side of the wire, and a mistake about the client
 //! that both sides share would stay invisible.
 
-pub mod answer;
-pub mod check;
-pub mod client;
-pub mod id;
+pub mod client_ids;
+pub mod fake_client;
+pub mod hook_answer;
+pub mod hook_settings;
 pub mod matcher;
-pub mod pretend;
-pub mod query;
+pub mod mismatch;
+pub mod model_answer;
+pub mod real_client;
 pub mod record;
 pub mod replay;
-pub mod runner;
+pub mod runner_play;
 pub mod scenario;
+pub mod scratch;
 pub mod script;
 pub mod server;
-pub mod settings;
-pub mod stage;
+pub mod simulator;
 pub mod timeline;
 pub mod transcript;
-pub mod wire;

@@ -5,13 +5,13 @@ mod consequence;
 #[cfg(test)]
 mod tests;
 
-use crate::answer;
-use crate::id;
+use crate::client_ids;
+use crate::hook_answer;
+use crate::hook_settings::{CLIENT_EVENTS, LoadedHookSettings};
 use crate::matcher;
-use crate::query::hooks::{self, AsyncHook, DispatchedEvent, HookLaunchContext};
-use crate::query::input::HookInput;
-use crate::query::told::{EventOutcome, HandlerAnswer};
-use crate::settings::{CLIENT_EVENTS, LoadedHookSettings};
+use crate::simulator::event_outcome::{EventOutcome, HandlerAnswer};
+use crate::simulator::hook_dispatch::{self, AsyncHook, DispatchedEvent, HookLaunchContext};
+use crate::simulator::hook_input::HookInput;
 use crate::timeline::{HookEffect, TimelineHook, TimelineMessage};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::proc::cancel::CancelToken;
@@ -95,9 +95,9 @@ impl HookPayload {
     /// written, because it would lie beside a real transcript.
     fn delivered_context(&self, text: &str) -> String {
         let transcript = PathBuf::from(self.text("transcript_path").unwrap_or_default());
-        let name = format!("hook-{}-{}-additionalContext.txt", id::new_uuid(), self.event);
+        let name = format!("hook-{}-{}-additionalContext.txt", client_ids::new_uuid(), self.event);
         let path = transcript.with_extension("").join("tool-results").join(name);
-        answer::deliver(text).delivered_text(&path.to_string_lossy())
+        hook_answer::deliver(text).delivered_text(&path.to_string_lossy())
     }
 }
 
@@ -193,12 +193,12 @@ pub fn run(
     };
     let ground = launch_context(payload, settings, scene, client.as_ref().map(DecoyProcess::pid));
     let telling = payload.dispatched_event();
-    let orders = hooks::plan_launches(settings, &telling, &ground);
+    let orders = hook_dispatch::plan_launches(settings, &telling, &ground);
     let mut notices: Vec<String> =
         settings.notices.iter().map(|notice| format!("settings, {notice}")).collect();
     notices.extend(orders.skipped);
     let unheard = orders.detached.len();
-    let start = |order| hooks::start_async(&ground, order, payload.line.clone());
+    let start = |order| hook_dispatch::start_async(&ground, order, payload.line.clone());
     let detached: Vec<AsyncHook> = orders.detached.into_iter().filter_map(start).collect();
     if unheard > 0 {
         notices.push(format!(
@@ -206,7 +206,7 @@ pub fn run(
         ));
     }
     let (answers, remains): (Vec<HandlerAnswer>, Vec<_>) =
-        hooks::run_and_wait(&ground, payload.event, orders.awaited, &payload.line)
+        hook_dispatch::run_and_wait(&ground, payload.event, orders.awaited, &payload.line)
             .into_iter()
             .unzip();
     stop_async_hooks(detached, ground.cancel);
@@ -264,7 +264,11 @@ fn launch_context<'a>(
     let mut all: BTreeMap<OsString, OsString> = env
         .into_iter()
         .chain(said)
-        .chain(hooks::client_variables(project, payload.session_id(), pid.unwrap_or_default()))
+        .chain(hook_dispatch::client_variables(
+            project,
+            payload.session_id(),
+            pid.unwrap_or_default(),
+        ))
         .chain(effort)
         .chain(forced)
         .collect();

@@ -3,8 +3,8 @@
 use crate::describe::{safe_line, short_duration};
 use crate::term::{BAD, BOLD, DIM, GOOD, WARN, paint};
 use ralph_core::text;
-use ralph_sim::check::{ExpectationMismatch, TimelineCounts};
-use ralph_sim::stage::ScratchProject;
+use ralph_sim::mismatch::{ExpectationMismatch, TimelineCounts};
+use ralph_sim::scratch::ScratchProject;
 use ralph_sim::timeline::{
     AgentLane, HandlerResult, HookEffect, MessageRole, TimelineEnding, TimelineEntry, TimelineHook,
     TimelineMessage, TimelineReply, TimelineTool,

@@ -5,9 +5,9 @@
 //!
 //! A transcript may contain secrets, and so may the scenario: the caller must redact the text before showing it.
 
-mod session;
-mod tools;
-mod wire;
+mod recorded_line;
+mod recorded_tools;
+mod session_recorder;
 
 #[cfg(test)]
 mod tests;
@@ -15,7 +15,7 @@ mod tests;
 use crate::scenario::{Scenario, ScenarioStep, ScriptedSubagent};
 use ralph_sys::fs::{self, FileError};
 use ralph_sys::tail;
-use session::{RecordedLane, SessionRecorder};
+use session_recorder::{RecordedLane, SessionRecorder};
 use std::path::{Path, PathBuf};
 
 /// Bytes read at a time, which also limits the length of a line.

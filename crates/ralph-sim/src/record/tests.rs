@@ -668,10 +668,14 @@ fn paths_of_the_project_become_relative() {
         ("/home/u/p/.git", ".git"),
         ("ä/home/u/p/x", "ä/home/u/p/x"),
     ] {
-        assert_eq!(tools::make_paths_relative(text, "/home/u/p"), expected, "{text}");
+        assert_eq!(recorded_tools::make_paths_relative(text, "/home/u/p"), expected, "{text}");
     }
     for cwd in ["", "/", "//", "relative"] {
-        assert_eq!(tools::make_paths_relative("/a//b relative", cwd), "/a//b relative", "{cwd}");
+        assert_eq!(
+            recorded_tools::make_paths_relative("/a//b relative", cwd),
+            "/a//b relative",
+            "{cwd}"
+        );
     }
 }
 
@@ -691,7 +695,7 @@ fn a_call_that_the_shorthand_cannot_express_keeps_its_input() {
         ("Agent", json!({"prompt": "x", "description": "y", "model": "haiku"}), true),
         ("Glob", json!({"pattern": "*"}), true),
     ] {
-        let call = tools::scenario_call(name, &input, "/p");
+        let call = recorded_tools::scenario_call(name, &input, "/p");
         assert_eq!(matches!(call, ScriptedToolCall::Other { .. }), is_other, "{name} {input}");
     }
 }

@@ -1,8 +1,8 @@
 //! Derives what the client does with the hook answers to one event, and which messages reach the model and the user.
 
 use super::{HookPayload, ReplayDecision};
-use crate::query::pending::PendingMessages;
-use crate::query::told::EventOutcome;
+use crate::simulator::event_outcome::EventOutcome;
+use crate::simulator::pending_messages::PendingMessages;
 use crate::timeline::{HookEffect, MessageRole, TimelineMessage};
 
 pub(super) struct ReplayConsequence {

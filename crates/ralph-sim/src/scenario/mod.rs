@@ -1,25 +1,25 @@
 //! A scenario: a scratch project, the hooks under test, the steps of the person and the agent, and the expected
 //! outcome.
 
-mod expect;
-mod near;
-mod possible;
-mod pretended;
-mod raw;
-mod read;
-mod runner;
+mod contradictions;
+mod expectations;
+mod fake_client_keys;
+mod file_format;
+mod runner_section;
+mod scenario_parser;
+mod serde_messages;
+mod suggestion;
 mod toml_text;
-mod wording;
 mod write;
 
 #[cfg(test)]
-mod shipped;
+mod repository_scenarios;
 #[cfg(test)]
 mod tests;
 
-pub use expect::{PROMPT_ENDINGS, SIMULATED_EVENTS, ScenarioExpectations};
-pub use read::{ScenarioError, parse, read, read_for_fake_client};
-pub use runner::{InterventionAction, RunnerIntervention, ScenarioRunner};
+pub use expectations::{PROMPT_ENDINGS, SIMULATED_EVENTS, ScenarioExpectations};
+pub use runner_section::{InterventionAction, RunnerIntervention, ScenarioRunner};
+pub use scenario_parser::{ScenarioError, parse, read, read_for_fake_client};
 pub use write::write;
 
 use serde_json::Value;

@@ -637,7 +637,7 @@ fn writes_readable_toml() {
     let small = Scenario {
         name: "small".to_owned(),
         steps: vec![ScenarioStep::Person("go".to_owned()), ScenarioStep::Agent(turn("Done."))],
-        summary: read::DEFAULT_SUMMARY.to_owned(),
+        summary: scenario_parser::DEFAULT_SUMMARY.to_owned(),
         ..Scenario::default()
     };
     for scenario in [&small, &rich()] {

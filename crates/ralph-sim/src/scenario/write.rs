@@ -1,6 +1,6 @@
 //! Writes a scenario as the text of its file. [`super::parse`] turns the text back into the same scenario.
 
-use super::read::{DEFAULT_AGENT_TYPE, DEFAULT_SUMMARY};
+use super::scenario_parser::{DEFAULT_AGENT_TYPE, DEFAULT_SUMMARY};
 use super::toml_text::{format_inline, format_key, format_list, format_number, format_string};
 use super::{
     InterventionAction, Scenario, ScenarioClient, ScenarioExpectations, ScenarioHook,

@@ -1,6 +1,6 @@
 //! The part of HTTP/1.1 that clients of the Messages API use. Every size and every wait has a limit.
 
-use super::room::{LargeBodyPermit, LargeBodySlot, SMALL_BODY_BYTES};
+use super::large_body_slot::{LargeBodyPermit, LargeBodySlot, SMALL_BODY_BYTES};
 use ralph_sys::clock::Deadline;
 use serde_json::{Value, json};
 use std::io::{self, Read, Write};

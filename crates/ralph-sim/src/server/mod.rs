@@ -2,22 +2,22 @@
 //!
 //! The server stores no requests, so that it can serve a session of any length. An observer receives each of them.
 
-mod asked;
 mod http;
-mod limit;
-mod message;
-mod room;
+mod large_body_slot;
+mod model_message;
+mod model_request;
+mod rate_limit_headers;
 
-pub use asked::RequestOrigin;
+pub use model_request::RequestOrigin;
 
+use crate::model_answer;
 use crate::scenario::{ScriptedTurn, TurnInterrupt};
 use crate::script::ModelScript;
-use crate::wire;
-use asked::MessagesRequest;
 use http::{HttpAnswer, HttpBodyMode, HttpConnection, HttpRequest, ReceivedRequest};
-use message::ModelMessage;
+use large_body_slot::{LargeBodyPermit, LargeBodySlot};
+use model_message::ModelMessage;
+use model_request::MessagesRequest;
 use ralph_sys::clock::{self, Deadline};
-use room::{LargeBodyPermit, LargeBodySlot};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io;
@@ -274,7 +274,7 @@ fn answer_request(
     mut request: HttpRequest,
 ) -> io::Result<()> {
     let (status, body) = match (request.method.as_str(), request.path.as_str()) {
-        ("POST", "/v1/messages") => match asked::parse_messages_request(&request) {
+        ("POST", "/v1/messages") => match model_request::parse_messages_request(&request) {
             Ok(asking) => {
                 let room = request.permit.take();
                 drop(request);
@@ -282,10 +282,12 @@ fn answer_request(
             }
             Err(message) => (400, http::error_body("invalid_request_error", &message)),
         },
-        ("POST", "/v1/messages/count_tokens") => match asked::parse_messages_request(&request) {
-            Ok(_) => (200, json!({"input_tokens": request.body.len() / 4 + 1})),
-            Err(message) => (400, http::error_body("invalid_request_error", &message)),
-        },
+        ("POST", "/v1/messages/count_tokens") => {
+            match model_request::parse_messages_request(&request) {
+                Ok(_) => (200, json!({"input_tokens": request.body.len() / 4 + 1})),
+                Err(message) => (400, http::error_body("invalid_request_error", &message)),
+            }
+        }
         ("GET" | "HEAD", "/") => (200, json!({"type": "model", "id": "scenario"})),
         ("GET" | "HEAD", "/v1/models") => {
             let none = Value::Null;
@@ -350,8 +352,8 @@ fn next_due_turn(shared: &ModelServerState, asking: &MessagesRequest) -> DueTurn
             script.next_turn()
         }
     };
-    let is_error =
-        turn.error.is_some() || turn.rate_limit.as_deref().is_some_and(limit::is_rejected);
+    let is_error = turn.error.is_some()
+        || turn.rate_limit.as_deref().is_some_and(rate_limit_headers::is_rejected);
     *failed = is_error.then(|| (hash, turn.clone()));
     DueTurn { origin, turn, attempt: RequestAttempt::First, number }
 }
@@ -360,7 +362,7 @@ struct PendingReply<'a> {
     turn: &'a ScriptedTurn,
     number: u64,
     model: &'a str,
-    stream: asked::AnswerFormat,
+    stream: model_request::AnswerFormat,
 }
 
 fn send_reply(
@@ -379,12 +381,16 @@ fn send_reply(
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
     }
-    let id = wire::request_id(reply.number);
-    let limits =
-        reply.turn.rate_limit.as_deref().map(limit::rate_limit_headers).unwrap_or_default();
+    let id = model_answer::request_id(reply.number);
+    let limits = reply
+        .turn
+        .rate_limit
+        .as_deref()
+        .map(rate_limit_headers::rate_limit_headers)
+        .unwrap_or_default();
     let mut headers = vec![("request-id", id.as_str())];
     headers.extend(limits.iter().map(|(name, value)| (*name, value.as_str())));
-    let rejection = reply.turn.rate_limit.as_deref().and_then(limit::rejection_error);
+    let rejection = reply.turn.rate_limit.as_deref().and_then(rate_limit_headers::rejection_error);
     if let Some(error) = reply.turn.error.as_ref().or(rejection.as_ref()) {
         headers.push(("x-should-retry", "false"));
         let body = http::error_body(&error.kind, &error.message);
@@ -399,7 +405,7 @@ fn send_reply(
     let PendingReply { turn, number, model, .. } = *reply;
     let message = ModelMessage { turn, number, model, project: &shared.options.project };
     match reply.stream {
-        asked::AnswerFormat::Whole => {
+        model_request::AnswerFormat::Whole => {
             let body = message.to_json();
             connection.send_json(&HttpAnswer {
                 status: 200,
@@ -408,7 +414,9 @@ fn send_reply(
                 body_mode: HttpBodyMode::Body,
             })
         }
-        asked::AnswerFormat::Events => connection.send_events(&headers, &message.to_events()),
+        model_request::AnswerFormat::Events => {
+            connection.send_events(&headers, &message.to_events())
+        }
     }
 }
 

@@ -429,7 +429,8 @@ fn closes_the_connection_after_the_last_answer() {
 #[test]
 fn large_bodies_are_read_one_at_a_time() {
     let (server, _seen) = start(ScriptPace::Driven);
-    let large = format!(r#"{{"messages":[],"x":"{}"}}"#, "x".repeat(room::SMALL_BODY_BYTES));
+    let large =
+        format!(r#"{{"messages":[],"x":"{}"}}"#, "x".repeat(large_body_slot::SMALL_BODY_BYTES));
     let request = post("/v1/messages", "expect: 100-continue\r\n", &large);
     let (head, rest) = request.split_at(request.len() - large.len());
     let mut first = TcpStream::connect(server.address()).unwrap();

@@ -5,40 +5,40 @@
 //! reads: its standing context and its accounting of requests. Two differences remain: keys inside a tool's input and
 //! structured result are sorted, and a manual compaction has its keys in the order of an automatic one.
 
-mod attached;
-mod ids;
-mod line;
-mod place;
-mod resume;
-mod session;
-mod system;
-mod tool;
-mod totals;
+mod attachment_lines;
+mod conversation_lines;
+mod id_generator;
+mod resume_point;
+mod session_lines;
+mod session_paths;
+mod session_totals;
+mod system_lines;
+mod tool_result_lines;
 
 #[cfg(test)]
 mod tests;
 
-pub use attached::{AttachedHookOutput, HookAttachment, HookAttachmentKind};
-pub use ids::IdGenerator;
-pub use line::AnswerBlock;
-pub use place::ClientSessionPaths;
-pub use session::{CompactionTrigger, StopHookSummary, WrittenApiError, WrittenCompaction};
-pub use system::StopHookInfo;
-pub use tool::{WrittenToolOutcome, WrittenToolResult};
-pub use totals::ModelTotals as ModelUsed;
+pub use attachment_lines::{AttachedHookOutput, HookAttachment, HookAttachmentKind};
+pub use conversation_lines::AnswerBlock;
+pub use id_generator::IdGenerator;
+pub use session_lines::{CompactionTrigger, StopHookSummary, WrittenApiError, WrittenCompaction};
+pub use session_paths::ClientSessionPaths;
+pub use session_totals::ModelTotals as ModelUsed;
+pub use system_lines::StopHookInfo;
+pub use tool_result_lines::{WrittenToolOutcome, WrittenToolResult};
 
 use crate::scenario::ScriptedUsage;
-use line::{
+use conversation_lines::{
     AssistantLine, AssistantLineMessage, ChainedLine, ChainedLineTail, TaskOriginWire,
     TextBlockWire, TurnPositionWire, UserLine, UserLineContent, UserLineMessage, UserLineType,
 };
 use ralph_sys::clock::{self, Stopwatch};
 use ralph_sys::fs::{self, FileError, LineAppender};
 use serde::Serialize;
+use session_totals::SessionTotals;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use system::{QueueOperationLine, SubagentMetaFile};
-use totals::SessionTotals;
+use system_lines::{QueueOperationLine, SubagentMetaFile};
 
 pub const CLIENT_VERSION: &str = "2.1.325";
 /// The client's default model.
@@ -119,9 +119,9 @@ impl TranscriptWriter {
         check_id(session, &to.transcript())?;
         fs::create_private_dir(&to.directory())?;
         let original = from.find_transcript().unwrap_or_else(|| from.transcript());
-        resume::copy_conversation(&original, &to.transcript(), (from.session, session))?;
+        resume_point::copy_conversation(&original, &to.transcript(), (from.session, session))?;
         let mut fork = Self::open(&to, ids)?;
-        let found = resume::read_resume_point(&original)?;
+        let found = resume_point::read_resume_point(&original)?;
         fork.before_ms = found.totals.total_duration;
         fork.totals = found.totals;
         fork.last_prompt = found.last_prompt;
@@ -137,7 +137,7 @@ impl TranscriptWriter {
         if let Some(directory) = path.parent() {
             fs::create_private_dir(directory)?;
         }
-        let found = resume::read_resume_point(path)?;
+        let found = resume_point::read_resume_point(path)?;
         let lines = LineAppender::open(path)?;
         let mut totals = found.totals;
         if totals.start_time == 0 {
@@ -322,7 +322,7 @@ impl TranscriptWriter {
     pub fn write_attachment(&mut self, answered: &HookAttachment<'_>) -> Result<(), FileError> {
         let uuid = self.ids.uuid();
         let agent = self.agent_id();
-        let mut body = attached::AttachmentLine::new(answered);
+        let mut body = attachment_lines::AttachmentLine::new(answered);
         body.agent_id = agent.as_deref();
         body.uuid = &uuid;
         body.timestamp = timestamp_now();
@@ -427,7 +427,7 @@ fn to_json<T: Serialize>(value: &T) -> Vec<u8> {
 }
 
 fn check_id(id: &str, path: &Path) -> Result<(), FileError> {
-    if place::is_safe_id(id) {
+    if session_paths::is_safe_id(id) {
         Ok(())
     } else {
         Err(FileError::refused(path, "the id may contain only letters, digits and `-`"))

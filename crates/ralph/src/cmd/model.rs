@@ -5,13 +5,13 @@ use crate::describe::safe_line;
 use crate::failure::CommandFailure;
 use crate::term::{self, OutputReader};
 use clap::Args;
+use ralph_sim::model_answer;
 use ralph_sim::scenario::{self, ScriptedTurn};
 use ralph_sim::script::ModelScript;
 use ralph_sim::server::{
     self, DUMMY_API_KEY, ModelEvent, ModelRequest, ModelServerOptions, RequestAttempt,
     RequestOrigin, ScriptPace,
 };
-use ralph_sim::wire;
 use ralph_sys::clock;
 use ralph_sys::env::Env;
 use ralph_sys::proc::cancel::CancelToken;
@@ -113,7 +113,8 @@ fn turn_text(turn: &ScriptedTurn) -> String {
         return format!("error {} {}", error.status, safe_line(&error.kind));
     }
     let text = ralph_core::text::clean_line(&turn.text, 60);
-    let tools = turn.tools.iter().map(|call| safe_line(&wire::tool_use(call, Path::new("")).0));
+    let tools =
+        turn.tools.iter().map(|call| safe_line(&model_answer::tool_use(call, Path::new("")).0));
     let mut parts = vec![format!("\"{text}\"")];
     parts.extend(tools);
     parts.join(" ")

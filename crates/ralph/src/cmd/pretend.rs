@@ -4,7 +4,7 @@ use super::simulate::scenario_failure;
 use crate::failure::CommandFailure;
 use crate::term;
 use clap::Args;
-use ralph_sim::pretend::{
+use ralph_sim::fake_client::{
     ExitSignal, FakeClient, FakeClientExit, FakeClientFlags, FakeClientOptions,
 };
 use ralph_sim::scenario;

@@ -15,11 +15,11 @@ use ralph_core::text;
 use ralph_home::paths::RalphHome;
 use ralph_hook::overview::DecisionHistory;
 use ralph_hook::rehearsal::{self, RehearsalHold};
+use ralph_sim::hook_settings::CLIENT_EVENTS;
 use ralph_sim::replay::{
     self, HookPayload, HookPayloadError, ReplayClientProcess, ReplayContext, ReplayDecision,
     ReplayReport,
 };
-use ralph_sim::settings::CLIENT_EVENTS;
 use ralph_sim::timeline::HookEffect;
 use ralph_sys::clock::Stopwatch;
 use ralph_sys::env::{self, Env};

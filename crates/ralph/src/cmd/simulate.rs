@@ -15,8 +15,8 @@ use super::print_json;
 use crate::failure::CommandFailure;
 use crate::{FAILURE, SUCCESS, describe, excerpt, term};
 use ralph_core::redact::Redactor;
-use ralph_sim::check::{ExpectationMismatch, TimelineCounts};
-use ralph_sim::client::{self, RealClientError};
+use ralph_sim::mismatch::{ExpectationMismatch, TimelineCounts};
+use ralph_sim::real_client::{self, RealClientError};
 use ralph_sim::scenario::{self, Scenario, ScenarioError, ScenarioStep};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
@@ -124,9 +124,9 @@ fn play_alone(world: &SimulateContext<'_>, path: &Path) -> Result<u8, CommandFai
 }
 
 fn locate_client(env: &Env, name: &Path) -> Result<PathBuf, CommandFailure> {
-    let found = client::locate_client(Some(name), env.search_path().as_deref());
+    let found = real_client::locate_client(Some(name), env.search_path().as_deref());
     let program = found.map_err(|error| not_played_failure(&error))?;
-    client::client_version(&program).map_err(|error| not_played_failure(&error))?;
+    real_client::client_version(&program).map_err(|error| not_played_failure(&error))?;
     Ok(program)
 }
 

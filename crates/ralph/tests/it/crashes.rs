@@ -2,10 +2,10 @@
 //! the real client.
 
 use crate::simulate::SCENARIO_DIR;
-use ralph_sim::check::ExpectationMismatch;
-use ralph_sim::runner::{run_trial, with_random_crashes};
+use ralph_sim::mismatch::ExpectationMismatch;
+use ralph_sim::runner_play::{run_trial, with_random_crashes};
 use ralph_sim::scenario::{self, RunnerIntervention, Scenario};
-use ralph_sim::stage::ScenarioCommandContext;
+use ralph_sim::scratch::ScenarioCommandContext;
 use ralph_sys::proc::cancel::CancelToken;
 use std::ffi::OsString;
 use std::path::Path;

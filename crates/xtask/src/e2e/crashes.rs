@@ -4,10 +4,10 @@
 use super::terminal;
 use crate::{print, shell};
 use anyhow::{Context, Result, ensure};
-use ralph_sim::check::ExpectationMismatch;
-use ralph_sim::runner::{run_trial, with_random_crashes};
+use ralph_sim::mismatch::ExpectationMismatch;
+use ralph_sim::runner_play::{run_trial, with_random_crashes};
 use ralph_sim::scenario::{InterventionAction, Scenario};
-use ralph_sim::stage::ScenarioCommandContext;
+use ralph_sim::scratch::ScenarioCommandContext;
 use ralph_sys::proc::cancel::CancelToken;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};

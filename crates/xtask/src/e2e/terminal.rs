@@ -5,15 +5,15 @@ use super::compare::TraceDifference;
 use super::tmux::{self, TerminalProgram, TmuxTerminal};
 use crate::{disk, shell};
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use ralph_sim::check::{ExpectationMismatch, ExpectationWatcher};
+use ralph_sim::mismatch::{ExpectationMismatch, ExpectationWatcher};
 use ralph_sim::scenario::{
     self, Scenario, ScenarioError, ScenarioPlayer, ScenarioStep, TurnInterrupt,
 };
+use ralph_sim::scratch::{self, ScenarioCommandContext, ScratchProject};
 use ralph_sim::script::ModelScript;
 use ralph_sim::server::{
     self, ModelEvent, ModelRequest, ModelServer, ModelServerOptions, RequestOrigin, ScriptPace,
 };
-use ralph_sim::stage::{self, ScenarioCommandContext, ScratchProject};
 use ralph_sim::timeline::{TimelineEntry, TimelineRequest};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::proc::cancel::CancelToken;
@@ -53,12 +53,12 @@ pub(super) fn play_at_terminal(
     let only = scenario.only == Some(ScenarioPlayer::Terminal);
     ensure!(only, "this scenario does not say `only = \"terminal\"`");
     let root = tempfile::tempdir().context("cannot make a directory")?;
-    let stage = stage::build(&scenario, root.path())?;
+    let stage = scratch::build(&scenario, root.path())?;
     let cancel = CancelToken::new().context("cannot wait for commands")?;
     let search_path = search_path(ralph);
     let tools =
         ScenarioCommandContext { program: ralph, search_path: &search_path, cancel: &cancel };
-    stage::run_setup(&scenario, &stage, &tools)?;
+    scratch::run_setup(&scenario, &stage, &tools)?;
     answer_first_start(&stage)?;
     let (sender, happened) = mpsc::channel();
     let options = ModelServerOptions {
@@ -83,7 +83,9 @@ pub(super) fn play_at_terminal(
     let screen = person.play_steps(&scenario.steps)?;
     let mut check = person.exit_client()?;
     check.check_screen(&screen);
-    check.check_command_output(|command| stage::command_output(command, &scenario, &stage, &tools));
+    check.check_command_output(|command| {
+        scratch::command_output(command, &scenario, &stage, &tools)
+    });
     let (_, missed) = check.finish(&stage);
     let missed: Vec<_> = missed
         .iter()

@@ -5,7 +5,7 @@ use crate::describe::safe_line;
 use crate::term::{self, BAD, BOLD, DIM, GOOD, paint};
 use ralph_core::{gate, limits};
 use ralph_hook::overview::DecisionHistory;
-use ralph_sim::check::TimelineCounts;
+use ralph_sim::mismatch::TimelineCounts;
 use ralph_sim::timeline::{HookEffect, TimelineEntry, TimelineHook, TimelineReply, TimelineTool};
 use serde_json::Value;
 

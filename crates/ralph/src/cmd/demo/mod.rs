@@ -14,10 +14,10 @@ use ralph_core::{gate, text};
 use ralph_gates::gates::gate_tools;
 use ralph_home::paths::RalphHome;
 use ralph_hook::overview::{self, DecisionHistory};
-use ralph_sim::check::{ExpectationMismatch, ExpectationWatcher, TimelineCounts};
-use ralph_sim::query::{self, SimulatorOptions};
+use ralph_sim::mismatch::{ExpectationMismatch, ExpectationWatcher, TimelineCounts};
 use ralph_sim::scenario::{self, Scenario};
-use ralph_sim::stage::{self, ScenarioCommandContext, ScratchProject};
+use ralph_sim::scratch::{self, ScenarioCommandContext, ScratchProject};
+use ralph_sim::simulator::{self, SimulatorOptions};
 use ralph_sim::timeline::TimelineEntry;
 use ralph_sys::clock::{self, Stopwatch};
 use ralph_sys::env::{self, Env};
@@ -144,19 +144,19 @@ fn play_demo(
     let failed = |error: &dyn std::error::Error| {
         CommandFailure::caused_by("the demo cannot be set up", error)
     };
-    let stage = stage::build(scenario, root).map_err(|error| failed(&error))?;
+    let stage = scratch::build(scenario, root).map_err(|error| failed(&error))?;
     let program = env::own_executable();
     let search_path = search_path(&stage, &program, &usual)?;
     let tools = ScenarioCommandContext { program: &program, search_path: &search_path, cancel };
     let mut screen = DemoOutput { args, cancel, reader: Ok(OutputReader::Open) };
     screen.lines(&demo_view::opening_text());
-    stage::run_setup(scenario, &stage, &tools).map_err(|error| failed(&error))?;
+    scratch::run_setup(scenario, &stage, &tools).map_err(|error| failed(&error))?;
     let options = SimulatorOptions { program: &program, search_path, cancel: Arc::clone(cancel) };
     let watch = Stopwatch::start();
     let mut check = ExpectationWatcher::new(&scenario.expect);
     let mut tale = DemoView::default();
     let mut waits_ms = Vec::new();
-    query::play(scenario, &stage, &options, &mut |entry| {
+    simulator::play(scenario, &stage, &options, &mut |entry| {
         check.watch(entry);
         waits_ms.extend(demo_view::wait_ms(entry));
         screen.entry(entry, &mut tale);

@@ -3,8 +3,8 @@
 use super::replay_args::ReplayArgs as Args;
 use crate::failure::CommandFailure;
 use crate::timeline_view;
+use ralph_sim::hook_settings::{self, HookSettingsFile, HookSettingsSource, LoadedHookSettings};
 use ralph_sim::replay::HookPayload;
-use ralph_sim::settings::{self, HookSettingsFile, HookSettingsSource, LoadedHookSettings};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ pub(super) fn load_settings(
         .iter()
         .map(|(source, text)| HookSettingsFile { source: source.clone(), text })
         .collect();
-    Ok(ReplaySettings { loaded: settings::load(&layers), notices, no_hook_text: silence })
+    Ok(ReplaySettings { loaded: hook_settings::load(&layers), notices, no_hook_text: silence })
 }
 
 fn no_hook_text(

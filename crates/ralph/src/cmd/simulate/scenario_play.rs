@@ -8,12 +8,12 @@ use super::{not_played_failure, scenario_failure, search_path};
 use crate::failure::CommandFailure;
 use crate::term;
 use crate::timeline_view::{ExpectationResult, TimelineView};
-use ralph_sim::check::{ExpectationMismatch, ExpectationWatcher, TimelineCounts};
-use ralph_sim::client::{self, RealClient};
-use ralph_sim::query::{self, SimulatorOptions};
-use ralph_sim::runner;
+use ralph_sim::mismatch::{ExpectationMismatch, ExpectationWatcher, TimelineCounts};
+use ralph_sim::real_client::{self, RealClient};
+use ralph_sim::runner_play;
 use ralph_sim::scenario::{self, Scenario, ScenarioError, ScenarioExpectations, ScenarioPlayer};
-use ralph_sim::stage::{self, ScenarioCommandContext, ScratchError, ScratchProject};
+use ralph_sim::scratch::{self, ScenarioCommandContext, ScratchError, ScratchProject};
+use ralph_sim::simulator::{self, SimulatorOptions};
 use ralph_sim::timeline::{TimelineEntry, TimelineWatcher};
 use ralph_sys::clock::Stopwatch;
 use ralph_sys::env::{self, Env};
@@ -159,14 +159,14 @@ fn play_on_stage(
     telling: OutputMode,
 ) -> Result<PlayedScenario, CommandFailure> {
     let cancel = world.cancel;
-    let stage = stage::build(scenario, root).map_err(|error| set_up_failure(&error))?;
+    let stage = scratch::build(scenario, root).map_err(|error| set_up_failure(&error))?;
     if let Some(scripts) = &world.hook_overrides.scripts {
-        stage::copy_user_scripts(&stage, scripts).map_err(|error| set_up_failure(&error))?;
+        scratch::copy_user_scripts(&stage, scripts).map_err(|error| set_up_failure(&error))?;
     }
     let program = env::own_executable();
     let search_path = search_path(world.env, &program);
     let tools = ScenarioCommandContext { program: &program, search_path: &search_path, cancel };
-    stage::run_setup(scenario, &stage, &tools).map_err(|error| set_up_failure(&error))?;
+    scratch::run_setup(scenario, &stage, &tools).map_err(|error| set_up_failure(&error))?;
     let options = SimulatorOptions {
         program: &program,
         search_path: search_path.clone(),
@@ -185,15 +185,16 @@ fn play_on_stage(
     let mut alive = Vec::new();
     let exit = match &world.client {
         client if scenario.runner.is_some() => {
-            let driven = runner::play(scenario, &stage, (&tools, client.as_deref()), &mut watcher)
-                .map_err(|error| {
-                    CommandFailure::caused_by("the scenario cannot be played", &error)
-                })?;
+            let driven =
+                runner_play::play(scenario, &stage, (&tools, client.as_deref()), &mut watcher)
+                    .map_err(|error| {
+                        CommandFailure::caused_by("the scenario cannot be played", &error)
+                    })?;
             alive = driven.leftover_processes;
             driven.code
         }
         None => {
-            query::play(scenario, &stage, &options, &mut watcher)
+            simulator::play(scenario, &stage, &options, &mut watcher)
                 .map_err(|error| {
                     CommandFailure::caused_by("the scenario cannot be played", &error)
                 })?
@@ -205,7 +206,8 @@ fn play_on_stage(
         }
     };
     check.check_leftover_processes(&alive);
-    check.check_command_output(|command| stage::command_output(command, scenario, &stage, &tools));
+    check
+        .check_command_output(|command| scratch::command_output(command, scenario, &stage, &tools));
     let ms = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (counts, mut mismatches) = check.finish(&stage);
     mismatches.sort_by_key(|mismatch| key_position(&mismatch.what));
@@ -227,7 +229,7 @@ fn play_real_client(
             "only the client's terminal has teammates: headless, as here, they are subagents";
         watcher(&TimelineEntry::Notice { text: text.to_owned() });
     }
-    let played = client::play(scenario, stage, client, watcher);
+    let played = real_client::play(scenario, stage, client, watcher);
     played.map(|outcome| outcome.code).map_err(|error| not_played_failure(&error))
 }
 

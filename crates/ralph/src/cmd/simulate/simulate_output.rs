@@ -3,7 +3,7 @@
 use super::super::print_json;
 use crate::term::{self, OutputReader};
 use crate::timeline_view::TimelineView;
-use ralph_sim::stage::ScratchProject;
+use ralph_sim::scratch::ScratchProject;
 use ralph_sim::timeline::TimelineEntry;
 
 /// The limit on printed lines; `--json` has none.

@@ -1,0 +1,474 @@
+//! The process of the fake client: its session, its input and its output.
+
+use super::background_commands::BackgroundCommand;
+use super::client_flags::{FakeClientFlags, RequestedSession};
+use super::hook_callbacks::RegisteredCallback;
+use super::inbox::{ClientInbox, ExitSignal, InboxEvent};
+use super::result_line::UsageMeter;
+use super::script_position::{ScriptPositionError, SharedScript};
+use super::turn_loop::crash_at;
+use super::{BYPASS_MODE, FakeClientError, FakeClientExit, FakeClientOptions, FakeClientOutput};
+use crate::client_ids;
+use crate::hook_settings::{self, HookSettingsFile, HookSettingsSource};
+use crate::scenario::{Scenario, TurnPoint};
+use crate::simulator::hook_input::HookInput;
+use crate::simulator::tool_calls::file_tools::SeenFiles;
+use crate::transcript::{self, ClientSessionPaths, IdGenerator, TranscriptWriter};
+use ralph_sys::clock::Deadline;
+use ralph_sys::fs::{self, FileError};
+use ralph_sys::proc::job::JobResult;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+const MAX_SETTINGS_BYTES: usize = 4 * 1024 * 1024;
+const STATE_EVENTS_VARIABLE: &str = "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS";
+const TERMINATED_EXIT_CODE: u8 = 143;
+
+pub(super) struct FakeClientProcess<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) options: FakeClientOptions,
+    pub(super) inbox: ClientInbox,
+    output: &'a mut FakeClientOutput<'a>,
+    pub(super) script: SharedScript,
+    pub(super) session: String,
+    /// Opened at the first write.
+    transcript: Option<TranscriptWriter>,
+    /// Follows the agent's `cd`.
+    pub(super) cwd: PathBuf,
+    pub(super) seen: SeenFiles,
+    pub(super) model: String,
+    pub(super) prompt_id: Option<String>,
+    /// Hook callbacks that the driver registered.
+    pub(super) hooks: Vec<RegisteredCallback>,
+    /// Ids of the requests that the driver has not answered yet.
+    pub(super) open_requests: Vec<String>,
+    /// The tool call that the driver is asked to permit.
+    pub(super) permission_call: Option<String>,
+    /// Keys of notices that are shown only once per process.
+    pub(super) shown_notices: Vec<&'static str>,
+    pub(super) queue: VecDeque<QueuedPrompt>,
+    pub(super) tasks: Vec<BackgroundCommand>,
+    pub(super) meter: UsageMeter,
+    /// Size of the context at the last answer, in tokens.
+    pub(super) context: u64,
+    pub(super) driver_input: DriverInput,
+    signal: Option<ExitSignal>,
+    code: u8,
+}
+
+/// Whether the driver's input is still open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DriverInput {
+    Open,
+    Closed,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct QueuedPrompt {
+    pub(super) text: String,
+    pub(super) priority: PromptPriority,
+    /// The run id of the background task that it reports.
+    pub(super) task_run_id: Option<String>,
+    /// The driver's id for the message, which is repeated in the result.
+    pub(super) id: Option<String>,
+}
+
+/// When a message that arrives during a turn is handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PromptPriority {
+    /// After the next tool.
+    Next,
+    /// In a separate turn.
+    Later,
+}
+
+/// Why the current operation is abandoned.
+pub(super) enum TurnBreak {
+    /// The driver interrupted the turn.
+    Interrupted,
+    Signal(ExitSignal),
+    Exit(FakeClientExit),
+    Error(FakeClientError),
+}
+
+impl From<FileError> for TurnBreak {
+    fn from(error: FileError) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+impl From<ScriptPositionError> for TurnBreak {
+    fn from(error: ScriptPositionError) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+/// The next input, after control requests and messages are handled.
+pub(super) enum ReceivedInput {
+    /// The input was handled: a control request, or a message that was queued.
+    Handled,
+    /// The driver's answer to a request, with the id of the request.
+    Answer(String, Result<Value, String>),
+    Tool(Box<JobResult>),
+    Task(String, Box<JobResult>),
+    Interrupt,
+    /// The driver closed its side.
+    Closed,
+    /// The deadline passed.
+    TimedOut,
+}
+
+impl<'a> FakeClientProcess<'a> {
+    pub(super) fn new(
+        scenario: &'a Scenario,
+        options: FakeClientOptions,
+        say: &'a mut FakeClientOutput<'a>,
+    ) -> Self {
+        let named = options.flags.model.as_deref().or(scenario.client.model.as_deref());
+        let model = named.map_or_else(|| transcript::DEFAULT_MODEL.to_owned(), resolve_model);
+        let turns = SharedScript::new(scenario, options.position.clone());
+        Self {
+            scenario,
+            inbox: ClientInbox::new(),
+            output: say,
+            script: turns,
+            session: String::new(),
+            transcript: None,
+            cwd: options.project.clone(),
+            seen: SeenFiles::new(),
+            model,
+            prompt_id: None,
+            hooks: Vec::new(),
+            open_requests: Vec::new(),
+            permission_call: None,
+            shown_notices: Vec::new(),
+            queue: VecDeque::new(),
+            tasks: Vec::new(),
+            meter: UsageMeter::default(),
+            context: 0,
+            driver_input: DriverInput::Open,
+            signal: None,
+            code: 0,
+            options,
+        }
+    }
+
+    pub(super) fn run(&mut self) -> Result<FakeClientExit, FakeClientError> {
+        let ends = match self.open_session() {
+            Ok(Some(exit)) => return Ok(exit),
+            Ok(None) => self.serve_prompts(),
+            Err(error) => return Err(error.into()),
+        };
+        let code = match ends {
+            Ok(()) => self.code,
+            Err(TurnBreak::Signal(ExitSignal::Terminate)) => {
+                self.fire_session_end();
+                TERMINATED_EXIT_CODE
+            }
+            Err(TurnBreak::Signal(ExitSignal::Interrupt) | TurnBreak::Interrupted) => {
+                self.fire_session_end();
+                0
+            }
+            Err(TurnBreak::Exit(exit)) => return Ok(exit),
+            Err(TurnBreak::Error(error)) => return Err(error),
+        };
+        self.cancel_tasks();
+        if let Some(transcript) = &mut self.transcript {
+            transcript.close()?;
+        }
+        Ok(FakeClientExit::Code { code, said: None })
+    }
+
+    /// Opens the session. Returns how the process ends if there is no such session.
+    fn open_session(&mut self) -> Result<Option<FakeClientExit>, FileError> {
+        let start = self.options.flags.session.clone();
+        match start {
+            RequestedSession::New(id) => {
+                self.session = id.unwrap_or_else(client_ids::new_uuid);
+                if fs::exists(&self.transcript_path()) {
+                    let said = format!("Error: Session ID {} is already in use.\n", self.session);
+                    return Ok(Some(FakeClientExit::Code { code: 1, said: Some(said) }));
+                }
+            }
+            RequestedSession::Resumed(id) => {
+                self.session = id;
+                if !fs::exists(&self.transcript_path()) {
+                    return Ok(Some(self.unknown_session_exit()));
+                }
+                self.open_transcript()?;
+            }
+            RequestedSession::Forked { from, to } => {
+                self.session = from;
+                if self.session_paths().find_transcript().is_none() {
+                    return Ok(Some(self.unknown_session_exit()));
+                }
+                let to = to.unwrap_or_else(client_ids::new_uuid);
+                self.transcript = Some(TranscriptWriter::fork(
+                    &self.session_paths(),
+                    &to,
+                    IdGenerator::random(),
+                )?);
+                self.session = to;
+            }
+        }
+        let cost = self.transcript.as_ref().map_or(0.0, TranscriptWriter::cost_usd);
+        let models = self.transcript.as_ref().map(|transcript| transcript.usage_by_model().clone());
+        self.meter.begin(cost, models.unwrap_or_default());
+        Ok(None)
+    }
+
+    fn unknown_session_exit(&mut self) -> FakeClientExit {
+        let text = format!("No conversation found with session ID: {}", self.session);
+        let result = json!({
+            "type": "result",
+            "subtype": "error_during_execution",
+            "is_error": true,
+            "duration_ms": 0,
+            "duration_api_ms": 0,
+            "num_turns": 0,
+            "stop_reason": null,
+            "total_cost_usd": 0,
+            "usage": super::result_line::usage_json(super::result_line::NO_USAGE),
+            "modelUsage": {},
+            "permission_denials": [],
+            "errors": [text],
+        });
+        // The process ends in any case.
+        drop(self.write_message(result));
+        FakeClientExit::Code { code: 1, said: Some(format!("{text}\n")) }
+    }
+
+    /// Runs queued prompts until the input is closed and no background task is left.
+    fn serve_prompts(&mut self) -> Result<(), TurnBreak> {
+        let mut is_idle = true;
+        loop {
+            let next = self.queue.pop_front();
+            if let Some(prompt) = next {
+                if std::mem::replace(&mut is_idle, false) {
+                    self.write_state("running")?;
+                }
+                let (code, mishap) = self.run_turn(&prompt)?;
+                self.code = code;
+                crash_at(mishap, TurnPoint::Idle)?;
+                if let Some(signal) = self.signal.take() {
+                    return Err(TurnBreak::Signal(signal));
+                }
+                continue;
+            }
+            if !std::mem::replace(&mut is_idle, true) {
+                self.write_state("idle")?;
+            }
+            if self.driver_input == DriverInput::Closed && self.tasks.is_empty() {
+                return Ok(());
+            }
+            match self.receive(None) {
+                Ok(ReceivedInput::Task(id, finished)) => {
+                    self.report_finished_task(&id, &finished)?
+                }
+                // An interrupt has no effect while idle.
+                Ok(_) | Err(TurnBreak::Interrupted) => {}
+                Err(reason) => return Err(reason),
+            }
+        }
+    }
+
+    /// Fires `SessionEnd`, if the driver is still connected.
+    fn fire_session_end(&mut self) {
+        let input = self.hook_input("SessionEnd", FakeInputFields::Neither).with("reason", "other");
+        // The session ends in any case.
+        drop(self.run_callbacks("SessionEnd", Some("other"), input));
+    }
+
+    /// Waits for the next input until the deadline. Control requests are handled here.
+    pub(super) fn receive(
+        &mut self,
+        deadline: Option<&Deadline>,
+    ) -> Result<ReceivedInput, TurnBreak> {
+        let Some(event) = self.inbox.next(deadline.map(Deadline::remaining)) else {
+            return Ok(ReceivedInput::TimedOut);
+        };
+        Ok(match event {
+            InboxEvent::Line(line) => return self.handle_line(line),
+            InboxEvent::Closed => {
+                self.driver_input = DriverInput::Closed;
+                ReceivedInput::Closed
+            }
+            InboxEvent::Invalid => {
+                let said = Some("Error parsing streaming input line\n".to_owned());
+                return Err(TurnBreak::Exit(FakeClientExit::Code { code: 1, said }));
+            }
+            InboxEvent::Tool(finished) => ReceivedInput::Tool(finished),
+            InboxEvent::Task(id, finished) => ReceivedInput::Task(id, finished),
+            InboxEvent::Signal(ExitSignal::Interrupt) => {
+                self.signal = Some(ExitSignal::Interrupt);
+                if self.is_busy() {
+                    ReceivedInput::Interrupt
+                } else {
+                    return Err(TurnBreak::Signal(ExitSignal::Interrupt));
+                }
+            }
+            InboxEvent::Signal(ExitSignal::Terminate) => {
+                return Err(TurnBreak::Signal(ExitSignal::Terminate));
+            }
+        })
+    }
+
+    fn is_busy(&self) -> bool {
+        self.meter.is_in_turn()
+    }
+
+    /// Writes a line with the fields that every line has.
+    pub(super) fn write_message(&mut self, mut line: Value) -> Result<(), TurnBreak> {
+        line["session_id"] = json!(self.session);
+        line["uuid"] = json!(client_ids::new_uuid());
+        self.write_line(&line)
+    }
+
+    pub(super) fn write_line(&mut self, line: &Value) -> Result<(), TurnBreak> {
+        let mut bytes = serde_json::to_vec(line).unwrap_or_default();
+        bytes.push(b'\n');
+        if (self.output)(&bytes) {
+            Ok(())
+        } else {
+            Err(TurnBreak::Exit(FakeClientExit::Code { code: 1, said: None }))
+        }
+    }
+
+    fn write_state(&mut self, state: &str) -> Result<(), TurnBreak> {
+        if self
+            .variable(STATE_EVENTS_VARIABLE)
+            .is_none_or(|value| !matches!(value.as_str(), "1" | "true"))
+        {
+            return Ok(());
+        }
+        self.write_message(
+            json!({"type": "system", "subtype": "session_state_changed", "state": state}),
+        )
+    }
+
+    /// Reports the state of a message, if the driver gave it an id.
+    pub(super) fn write_lifecycle(
+        &mut self,
+        prompt: &QueuedPrompt,
+        state: &str,
+    ) -> Result<(), TurnBreak> {
+        let Some(id) = &prompt.id else { return Ok(()) };
+        self.write_message(json!({"type": "command_lifecycle", "command_uuid": id, "state": state}))
+    }
+
+    fn session_paths(&self) -> ClientSessionPaths<'_> {
+        let FakeClientOptions { home, project, .. } = &self.options;
+        ClientSessionPaths { home, project, session: &self.session }
+    }
+
+    pub(super) fn transcript_path(&self) -> PathBuf {
+        self.session_paths().transcript()
+    }
+
+    fn open_transcript(&mut self) -> Result<(), FileError> {
+        if self.transcript.is_none() {
+            self.transcript =
+                Some(TranscriptWriter::open(&self.session_paths(), IdGenerator::random())?);
+        }
+        Ok(())
+    }
+
+    /// The transcript, which is created at the first use.
+    pub(super) fn transcript(&mut self) -> Result<&mut TranscriptWriter, FileError> {
+        let FakeClientOptions { home, project, .. } = &self.options;
+        let place = ClientSessionPaths { home, project, session: &self.session };
+        match &mut self.transcript {
+            Some(transcript) => Ok(transcript),
+            none => Ok(none.insert(TranscriptWriter::open(&place, IdGenerator::random())?)),
+        }
+    }
+
+    /// The transcript, if it was created.
+    pub(super) fn opened_transcript(&self) -> Option<&TranscriptWriter> {
+        self.transcript.as_ref()
+    }
+
+    /// The directory for files of the session, beside its transcript.
+    pub(super) fn session_directory(&self) -> PathBuf {
+        self.transcript_path().with_extension("")
+    }
+
+    pub(super) fn permission_mode(&self) -> String {
+        let FakeClientFlags { permission_mode: mode, .. } = &self.options.flags;
+        mode.clone().unwrap_or_else(|| "default".to_owned())
+    }
+
+    pub(super) fn is_bypassed(&self) -> bool {
+        self.permission_mode() == BYPASS_MODE
+    }
+
+    /// An environment variable of the client. Settings override the inherited environment, and `--settings` overrides
+    /// other settings.
+    pub(super) fn variable(&self, name: &str) -> Option<String> {
+        let mut env = self.load_settings().env;
+        let own = || self.options.env.iter().rev().find(|(key, _)| key == name);
+        env.remove(name).or_else(|| Some(own()?.1.to_string_lossy().into_owned()))
+    }
+
+    pub(super) fn load_settings(&self) -> hook_settings::LoadedHookSettings {
+        let text = |path: PathBuf| -> Option<String> {
+            let bytes = fs::read_if_exists(&path, MAX_SETTINGS_BYTES).ok()??;
+            Some(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        let claude = |directory: &Path, name: &str| text(directory.join(".claude").join(name));
+        let FakeClientOptions { home, project, flags, .. } = &self.options;
+        let given = flags.settings.as_ref().and_then(|given| {
+            if given.trim_start().starts_with('{') {
+                Some(given.clone())
+            } else {
+                text(given.into())
+            }
+        });
+        let texts = [
+            (HookSettingsSource::User, claude(home, "settings.json")),
+            (HookSettingsSource::Project, claude(project, "settings.json")),
+            (HookSettingsSource::Local, claude(project, "settings.local.json")),
+            (HookSettingsSource::Flag, given),
+        ];
+        let layers = texts.iter().filter_map(|(source, text)| {
+            Some(HookSettingsFile { source: source.clone(), text: text.as_deref()? })
+        });
+        hook_settings::load(&layers.collect::<Vec<_>>())
+    }
+
+    /// The first fields of a hook's input, common to all events.
+    pub(super) fn hook_input(&self, event: &str, fields: FakeInputFields) -> HookInput {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let has_mode = matches!(fields, FakeInputFields::Turn | FakeInputFields::Mode);
+        let has_effort = matches!(fields, FakeInputFields::Turn | FakeInputFields::Effort);
+        HookInput::default()
+            .with("session_id", self.session.clone())
+            .with("transcript_path", text(&self.transcript_path()))
+            .with("cwd", text(&self.cwd))
+            .with_opt("prompt_id", self.prompt_id.clone())
+            .with_opt("permission_mode", has_mode.then(|| self.permission_mode()))
+            .with_opt("effort", has_effort.then(|| json!({"level": "medium"})))
+            .with("hook_event_name", event)
+    }
+}
+
+/// Which of the shared input fields an event has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FakeInputFields {
+    Turn,
+    Mode,
+    Effort,
+    Neither,
+}
+
+/// Resolves the alias of a model.
+pub(super) fn resolve_model(name: &str) -> String {
+    match name {
+        "default" | "opus" => transcript::DEFAULT_MODEL,
+        "sonnet" => "claude-sonnet-5-5",
+        "haiku" => "claude-haiku-5-5",
+        other => other,
+    }
+    .to_owned()
+}

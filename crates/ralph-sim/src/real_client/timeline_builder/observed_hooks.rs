@@ -1,0 +1,206 @@
+//! Reconstructs the hooks of each event: which were started, their input and their answers.
+
+use super::{ObservedHookBatch, ObservedItem, ObservedItemKind, TimelineBuilder, string_field};
+use crate::real_client::expected_handlers::{self, ExpectedHandler};
+use crate::real_client::hook_tap::TappedInput;
+use crate::timeline::{HandlerResult, HookEffect, TimelineEntry, TimelineHook};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// `ended` of a hook that has not answered.
+const STILL_RUNNING: &str = "still running";
+/// `ended` of a hook about which the client prints nothing.
+pub(super) const NOT_REPORTED: &str = "not reported";
+/// How long before the line about its start a tap may have written its input, in nanoseconds.
+const TAP_LEAD_NS: u64 = 200_000_000;
+
+/// The client's lines about hook answers and the time of observation, by hook id.
+pub(super) type HookAnswerLines = BTreeMap<String, (u64, Value)>;
+
+/// Hooks that were started together.
+#[derive(Debug, Default)]
+pub(super) struct StartedHooks {
+    pub(super) name: String,
+    pub(super) event: String,
+    /// Their ids and start times.
+    pub(super) started: Vec<(String, u64)>,
+}
+
+impl TimelineBuilder {
+    /// Splits hooks that were started together into events. Each event has one tap.
+    pub(super) fn split_into_batches(
+        &mut self,
+        run: &StartedHooks,
+        answers: &HookAnswerLines,
+    ) -> Vec<ObservedItem> {
+        let inputs: Vec<Option<TappedInput>> = run
+            .started
+            .iter()
+            .map(|(id, _)| answers.get(id).and_then(|(_, line)| line["stdout"].as_str()))
+            .map(|stdout| self.tap.take_named(stdout?))
+            .collect();
+        let count = inputs.iter().flatten().count().max(1);
+        let size = (run.started.len() / count).max(1);
+        let parts = run.started.chunks(size).zip(inputs.chunks(size));
+        let mut items = Vec::new();
+        for (started, inputs) in parts {
+            let row = StartedEventHooks { event: &run.event, started, inputs };
+            items.push(self.build_batch(&row, answers));
+        }
+        items
+    }
+
+    fn build_batch(
+        &mut self,
+        row: &StartedEventHooks<'_>,
+        answers: &HookAnswerLines,
+    ) -> ObservedItem {
+        let started_ns = row.started.first().map_or(0, |(_, at_ns)| *at_ns);
+        let named = row.inputs.iter().flatten().next().cloned();
+        let found = named
+            .or_else(|| self.tap.take_unused(row.event, started_ns.saturating_sub(TAP_LEAD_NS)));
+        let input = found.map(|input| input.value).unwrap_or_default();
+        self.note_input(&input);
+        let known = self.expected_handlers(row.event, &input, Some(row.started.len()));
+        let mut handled = Vec::new();
+        let mut tapped_ns = started_ns;
+        for (place, ((id, began), tapped)) in row.started.iter().zip(row.inputs).enumerate() {
+            let answer = answers.get(id);
+            let at_ns = answer.map(|(at_ns, _)| *at_ns);
+            let handler = known.get(place).filter(|_| known.len() == row.started.len());
+            if tapped.is_some() || handler.is_some_and(|handler| handler.is_tap) {
+                tapped_ns = at_ns.unwrap_or(started_ns);
+            } else if !handler.is_some_and(|handler| handler.is_async) {
+                handled.push((at_ns, observed_result(handler, answer, *began)));
+            }
+        }
+        // Hooks without an answer come last.
+        handled.sort_by_key(|(at_ns, _)| at_ns.unwrap_or(u64::MAX));
+        // The effect of the hooks does not wait for the tap.
+        let last = handled.iter().filter_map(|(at_ns, _)| *at_ns).max();
+        let hook = TimelineHook {
+            event: row.event.to_owned(),
+            agent: self.agent_lane(input["agent_id"].as_str()),
+            input,
+            handlers: handled.into_iter().map(|(_, handled)| handled).collect(),
+            effect: HookEffect::Allowed,
+        };
+        let at_ns = last.unwrap_or(tapped_ns);
+        ObservedItem {
+            at_ns,
+            what: ObservedItemKind::Batch(ObservedHookBatch { started_ns, hook }),
+        }
+    }
+
+    /// The hooks for an event. If their number is not `count`, the settings changed meanwhile and the previous ones
+    /// apply.
+    fn expected_handlers(
+        &self,
+        event: &str,
+        input: &Value,
+        count: Option<usize>,
+    ) -> Vec<ExpectedHandler> {
+        let answering = |settings| {
+            expected_handlers::handlers_for_event(settings, &self.tap.program, event, input)
+        };
+        let now = answering(&self.settings);
+        match count {
+            Some(count) if count != now.len() => answering(&self.previous_settings),
+            Some(_) | None => now,
+        }
+    }
+
+    /// An event that only the tap reveals.
+    pub(super) fn build_silent_batch(&mut self, input: TappedInput) -> ObservedItem {
+        self.note_input(&input.value);
+        let known = self.expected_handlers(&input.event, &input.value, None);
+        let own = known.iter().filter(|handler| !handler.is_tap && !handler.is_async);
+        let hook = TimelineHook {
+            agent: self.agent_lane(input.value["agent_id"].as_str()),
+            handlers: own.map(unreported_result).collect(),
+            event: input.event,
+            input: input.value,
+            effect: HookEffect::Allowed,
+        };
+        let at_ns = input.at_ns;
+        ObservedItem {
+            at_ns,
+            what: ObservedItemKind::Batch(ObservedHookBatch { started_ns: at_ns, hook }),
+        }
+    }
+}
+
+/// The hooks of one event, and the input that its tap stored.
+struct StartedEventHooks<'a> {
+    event: &'a str,
+    started: &'a [(String, u64)],
+    inputs: &'a [Option<TappedInput>],
+}
+
+/// The answer of one hook, as far as the client's lines show it.
+fn observed_result(
+    handler: Option<&ExpectedHandler>,
+    answer: Option<&(u64, Value)>,
+    began: u64,
+) -> HandlerResult {
+    let command = handler.map_or_else(|| "?".to_owned(), |handler| handler.command.clone());
+    let source = handler.map_or_else(|| "?".to_owned(), |handler| handler.source.clone());
+    let Some((at_ns, line)) = answer else {
+        return empty_result(command, source, STILL_RUNNING);
+    };
+    let ms = at_ns.saturating_sub(began) / 1_000_000;
+    let outcome = string_field(line, "outcome");
+    let code = line["exit_code"].as_i64();
+    let ended = match (outcome.as_str(), code) {
+        ("cancelled", _) => "timeout".to_owned(),
+        (_, Some(code)) => format!("exit {code}"),
+        (_, None) => "not started".to_owned(),
+    };
+    let mut stderr = string_field(line, "stderr");
+    // The client replaces the hook's own stderr with this message.
+    let is_void = stderr.starts_with("Hook JSON output validation failed");
+    let remark = is_void.then(|| std::mem::take(&mut stderr));
+    HandlerResult {
+        command,
+        source,
+        ended,
+        stdout: string_field(line, "stdout"),
+        stderr,
+        outcome,
+        remark,
+        ms,
+    }
+}
+
+/// The result of a hook about which the client prints nothing.
+fn unreported_result(handler: &ExpectedHandler) -> HandlerResult {
+    empty_result(handler.command.clone(), handler.source.clone(), NOT_REPORTED)
+}
+
+fn empty_result(command: String, source: String, ended: &str) -> HandlerResult {
+    HandlerResult {
+        command,
+        source,
+        ended: ended.to_owned(),
+        stdout: String::new(),
+        stderr: String::new(),
+        outcome: String::new(),
+        remark: None,
+        ms: 0,
+    }
+}
+
+/// If the client was killed, hooks that had not answered are assumed to have killed it.
+pub(super) fn mark_killers(entries: &mut [TimelineEntry]) {
+    let is_killed =
+        |entry: &TimelineEntry| matches!(entry, TimelineEntry::Exit { code } if *code > 128);
+    if !entries.iter().any(is_killed) {
+        return;
+    }
+    for entry in entries {
+        if let TimelineEntry::Hook(hook) = entry {
+            let silent = hook.handlers.iter_mut().filter(|handled| handled.ended == STILL_RUNNING);
+            silent.for_each(|handled| "killed its parent".clone_into(&mut handled.ended));
+        }
+    }
+}

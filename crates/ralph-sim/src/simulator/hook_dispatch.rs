@@ -1,0 +1,364 @@
+//! Runs the hooks of one event: all at once, each under its own supervisor, with answers in order of completion.
+
+use super::answer_remark::remark_on_answer;
+use super::client_process::SimulatedClient;
+use super::event_outcome::{EventOutcome, HandlerAnswer};
+use super::hook_input::HookInput;
+use crate::hook_answer::{self, FinishedHookOutput, HookExit};
+use crate::hook_settings::{
+    HandlerKind, HandlerMode, HookSettingsSource, LoadedHookSettings, RegisteredHandler,
+};
+use crate::matcher;
+use crate::timeline::{AgentLane, HandlerResult};
+use ralph_sys::clock::Deadline;
+use ralph_sys::proc::cancel::CancelToken;
+use ralph_sys::proc::job::{
+    self, CaptureLimits, JobEnd, JobResult, JobSpec, LeftoverPolicy, SparedProcesses, StderrCapture,
+};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+/// Kept bytes of each output. The client has no limit for a reason, so this is far above any real one.
+const KEPT_OUTPUT: CaptureLimits = CaptureLimits { head: 4 * 1024 * 1024, tail: 0 };
+/// Time between SIGTERM and SIGKILL after a timeout.
+const KILL_GRACE: Duration = Duration::from_millis(500);
+
+/// Replaces a timeout that is not a valid duration.
+const FALLBACK_TIMEOUT: Duration = Duration::from_mins(10);
+
+/// An event to run hooks for.
+pub(crate) struct DispatchedEvent {
+    pub(crate) event: &'static str,
+    /// Matchers are compared with this.
+    pub(crate) subject: Option<String>,
+    pub(crate) agent: AgentLane,
+    pub(crate) input: HookInput,
+}
+
+/// The program, environment and directories for all hooks of an event.
+pub(crate) struct HookLaunchContext<'a> {
+    /// The `ralph` binary, which supervises the hooks.
+    pub(crate) program: &'a Path,
+    pub(crate) cancel: &'a CancelToken,
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) cwd: PathBuf,
+    /// Parent of the plugins' data directories.
+    pub(crate) plugin_data: PathBuf,
+}
+
+/// The variables that the client sets for every process it starts.
+pub(crate) fn client_variables(
+    project: &Path,
+    session: &str,
+    pid: u32,
+) -> [(OsString, OsString); 6] {
+    [
+        ("CLAUDE_PROJECT_DIR", project.into()),
+        ("CLAUDECODE", "1".into()),
+        ("CLAUDE_CODE_SESSION_ID", session.into()),
+        ("CLAUDE_PID", pid.to_string().into()),
+        ("CLAUDE_CODE_ENTRYPOINT", "sdk-cli".into()),
+        ("CLAUDE_CODE_CHILD_SESSION", "1".into()),
+    ]
+    .map(|(name, value)| (name.into(), value))
+}
+
+/// A running hook that the client does not wait for.
+#[derive(Debug)]
+pub(crate) struct AsyncHook {
+    cancel: Arc<CancelToken>,
+    thread: thread::JoinHandle<()>,
+}
+
+impl AsyncHook {
+    pub(crate) fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Kills the hook and waits for its thread.
+    pub(crate) fn kill(self) {
+        self.cancel.cancel();
+        // The thread returns nothing.
+        drop(self.thread.join());
+    }
+}
+
+pub(super) fn fire_event(host: &mut SimulatedClient<'_>, telling: DispatchedEvent) -> EventOutcome {
+    let settings = host.load_settings();
+    let event = telling.event;
+    let bytes = telling.input.to_line();
+    let cancel = Arc::clone(&host.cancel);
+    let ground = HookLaunchContext {
+        program: host.program,
+        cancel: &cancel,
+        env: host.hook_environment(&settings, event),
+        cwd: host.cwd.clone(),
+        plugin_data: host.stage.home.join(".claude/plugins/data"),
+    };
+    let orders = plan_launches(&settings, &telling, &ground);
+    for order in orders.detached {
+        host.async_hooks.extend(start_async(&ground, order, bytes.clone()));
+    }
+    for complaint in orders.skipped {
+        host.notice_once(complaint);
+    }
+    let mut answers = Vec::new();
+    for (mut answered, remains) in run_and_wait(&ground, event, orders.awaited, &bytes) {
+        host.keep_leftovers(remains);
+        host.was_killed |= answered.killed_client();
+        answered.delivered_context =
+            answered.answer.context.as_ref().map(|context| host.deliver_context(event, context));
+        answers.push(answered);
+    }
+    let mut outcome = EventOutcome::new(telling, answers);
+    outcome.hooks_enabled = !settings.disabled;
+    outcome
+}
+
+/// Identifies a hook.
+#[derive(Clone, Debug)]
+pub(crate) struct HookIdentity {
+    /// The command, as the client shows it.
+    pub(crate) command: String,
+    pub(crate) source: String,
+    pub(crate) plugin: Option<String>,
+}
+
+/// A hook process to start.
+pub(crate) struct HookLaunch {
+    identity: HookIdentity,
+    argv: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+    cwd: PathBuf,
+    timeout: Duration,
+}
+
+/// The hook processes of an event.
+pub(crate) struct HookLaunches {
+    pub(crate) awaited: Vec<HookLaunch>,
+    pub(crate) detached: Vec<HookLaunch>,
+    /// Hooks that are skipped, with the reason.
+    pub(crate) skipped: Vec<String>,
+}
+
+pub(crate) fn plan_launches(
+    settings: &LoadedHookSettings,
+    telling: &DispatchedEvent,
+    ground: &HookLaunchContext<'_>,
+) -> HookLaunches {
+    let event = telling.event;
+    let mut all = HookLaunches { awaited: Vec::new(), detached: Vec::new(), skipped: Vec::new() };
+    let input = telling.input.to_value();
+    let call = input.get("tool_input").cloned().unwrap_or_default();
+    for handler in settings.handlers(event, telling.subject.as_deref()) {
+        if handler.condition.as_ref().is_some_and(|rule| !matcher::rule_matches(rule, &call)) {
+            continue;
+        }
+        match plan_launch(settings, handler, ground) {
+            Some(order) if handler.mode == HandlerMode::Async => all.detached.push(order),
+            Some(order) => all.awaited.push(order),
+            None => all.skipped.push(format!(
+                "skipped a {event} hook from {} settings: its type is not simulated",
+                handler.source
+            )),
+        }
+    }
+    all
+}
+
+fn plan_launch(
+    settings: &LoadedHookSettings,
+    handler: &RegisteredHandler,
+    ground: &HookLaunchContext<'_>,
+) -> Option<HookLaunch> {
+    let HandlerKind::Command { command, args } = &handler.kind else { return None };
+    let mut env = ground.env.clone();
+    let mut command = command.clone();
+    let mut plugin = None;
+    if let HookSettingsSource::Plugin { name, marketplace, root } = &handler.source {
+        command = expand_plugin_root(&command, root);
+        env.push(("CLAUDE_PLUGIN_ROOT".into(), root.into()));
+        env.push(("CLAUDE_PLUGIN_DATA".into(), ground.plugin_data.join(name).into()));
+        plugin = Some(format!("{name}@{marketplace}"));
+    }
+    let (argv, command) = match args {
+        None => (shell_argv(&command), command),
+        Some(rest) => {
+            // Without a shell, the client expands these variables itself.
+            let words = std::iter::once(&command).chain(rest);
+            let shown = words.clone().map(String::as_str).collect::<Vec<_>>().join(" ");
+            (words.map(|word| expand_variables(word, &env).into()).collect(), shown)
+        }
+    };
+    Some(HookLaunch {
+        identity: HookIdentity { command, source: handler.source.to_string(), plugin },
+        argv,
+        env,
+        cwd: ground.cwd.clone(),
+        timeout: Duration::try_from_secs_f64(settings.timeout(handler)).unwrap_or(FALLBACK_TIMEOUT),
+    })
+}
+
+/// Expands `CLAUDE_PLUGIN_ROOT` as the client does before it shows and runs a command.
+pub(crate) fn expand_plugin_root(command: &str, root: &str) -> String {
+    command.replace("${CLAUDE_PLUGIN_ROOT}", root).replace("$CLAUDE_PLUGIN_ROOT", root)
+}
+
+fn expand_variables(word: &str, env: &[(OsString, OsString)]) -> String {
+    let mut word = word.to_owned();
+    for name in ["CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_ROOT"] {
+        let value = env.iter().rev().find(|(known, _)| known == name);
+        if let Some((_, value)) = value {
+            word = word.replace(&format!("${{{name}}}"), &value.to_string_lossy());
+        }
+    }
+    word
+}
+
+fn shell_argv(command: &str) -> Vec<OsString> {
+    vec!["/bin/sh".into(), "-c".into(), command.into()]
+}
+
+/// Runs hooks and waits for all of them. Returns answers in order of completion, each with the processes that the hook
+/// left running.
+pub(crate) fn run_and_wait(
+    ground: &HookLaunchContext<'_>,
+    event: &str,
+    orders: Vec<HookLaunch>,
+    input: &[u8],
+) -> Vec<(HandlerAnswer, Option<SparedProcesses>)> {
+    let ran = run_concurrently(ground, orders, input);
+    ran.into_iter().map(|(order, finished)| interpret_finished(event, order, finished)).collect()
+}
+
+fn run_concurrently(
+    ground: &HookLaunchContext<'_>,
+    orders: Vec<HookLaunch>,
+    input: &[u8],
+) -> Vec<(HookLaunch, JobResult)> {
+    let (program, cancel) = (ground.program, ground.cancel);
+    if orders.len() < 2 {
+        let ran = orders.into_iter().map(|order| {
+            let finished = run_hook(program, &order, input, cancel);
+            (order, finished)
+        });
+        return ran.collect();
+    }
+    let (sender, receiver) = mpsc::channel();
+    thread::scope(|scope| {
+        for order in orders {
+            let sender = sender.clone();
+            scope.spawn(move || {
+                let finished = run_hook(program, &order, input, cancel);
+                // The receiver outlives all senders.
+                sender.send((order, finished)).ok();
+            });
+        }
+        drop(sender);
+        receiver.iter().collect()
+    })
+}
+
+fn run_hook(program: &Path, order: &HookLaunch, input: &[u8], cancel: &CancelToken) -> JobResult {
+    job::run_job(&JobSpec {
+        program,
+        argv: &order.argv,
+        cwd: &order.cwd,
+        env: &order.env,
+        input: job::CommandInput::Bytes(input),
+        stderr: StderrCapture::Separate,
+        capture_limits: KEPT_OUTPUT,
+        deadline: Deadline::after(order.timeout),
+        grace: KILL_GRACE,
+        leftovers: LeftoverPolicy::Spare,
+        ..JobSpec::with_defaults(cancel)
+    })
+}
+
+/// Starts a hook without waiting for it.
+pub(crate) fn start_async(
+    ground: &HookLaunchContext<'_>,
+    order: HookLaunch,
+    input: Vec<u8>,
+) -> Option<AsyncHook> {
+    let cancel = CancelToken::new().map(Arc::new).ok()?;
+    let program = ground.program.to_owned();
+    let theirs = Arc::clone(&cancel);
+    let thread = thread::spawn(move || drop(run_hook(&program, &order, &input, &theirs)));
+    Some(AsyncHook { cancel, thread })
+}
+
+fn interpret_finished(
+    event: &str,
+    order: HookLaunch,
+    finished: JobResult,
+) -> (HandlerAnswer, Option<SparedProcesses>) {
+    let exit = match finished.end {
+        JobEnd::Exited(code) => HookExit::Code(code),
+        JobEnd::Signalled(signal) => HookExit::Signal(signal),
+        JobEnd::TimedOut | JobEnd::Cancelled => HookExit::TimedOut,
+        JobEnd::CouldNotStart(error) => HookExit::NotStarted(error.to_string()),
+        JobEnd::Lost => HookExit::Lost,
+    };
+    let ended = FinishedHookProcess {
+        exit,
+        stdout: String::from_utf8_lossy(&finished.output.head).into_owned(),
+        stderr: String::from_utf8_lossy(&finished.stderr.head).into_owned(),
+        ms: u64::try_from(finished.took.as_millis()).unwrap_or(u64::MAX),
+    };
+    (handler_answer(event, order.identity, ended), finished.spared)
+}
+
+/// Exit status and output of a finished hook process.
+#[derive(Clone, Debug)]
+pub(crate) struct FinishedHookProcess {
+    pub(crate) exit: HookExit,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) ms: u64,
+}
+
+pub(crate) fn handler_answer(
+    event: &str,
+    asked: HookIdentity,
+    ended: FinishedHookProcess,
+) -> HandlerAnswer {
+    let FinishedHookProcess { exit, stdout, stderr, ms } = ended;
+    let answer = hook_answer::interpret(&FinishedHookOutput {
+        event,
+        exit: &exit,
+        stdout: &stdout,
+        stderr: &stderr,
+    });
+    let remark = remark_on_answer(event, &answer, &stdout);
+    let handled = HandlerResult {
+        command: asked.command.clone(),
+        source: asked.source,
+        ended: describe_exit(&exit),
+        stdout,
+        stderr,
+        outcome: answer.label.name().to_owned(),
+        remark,
+        ms,
+    };
+    HandlerAnswer {
+        command: asked.command,
+        plugin: asked.plugin,
+        answer,
+        delivered_context: None,
+        result: handled,
+    }
+}
+
+fn describe_exit(exit: &HookExit) -> String {
+    match exit {
+        HookExit::Code(code) => format!("exit {code}"),
+        HookExit::Signal(signal) => format!("signal {signal}"),
+        HookExit::TimedOut => "timeout".to_owned(),
+        HookExit::NotStarted(why) => format!("not started: {why}"),
+        HookExit::Lost => "killed its parent".to_owned(),
+    }
+}
