@@ -1,5 +1,8 @@
-//! Has the linker put side by side what an idle stop runs.
-#![expect(clippy::disallowed_methods, reason = "cargo tells a build script all by the environment")]
+//! Passes the linker an order that groups the functions of an idle stop.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "cargo passes its input to a build script as variables"
+)]
 
 use std::env::var;
 

@@ -236,8 +236,8 @@ mod tests {
         Requirement {
             name: "checklist",
             stage: Planning,
-            standing: Unmet(
-                Failure {
+            status: Unmet(
+                RequirementFailure {
                     summary: "2 of 5 items are not ticked",
                     findings: [
                         Finding {

@@ -394,7 +394,7 @@ mod tests {
             Requirement {
                 name: "feature 3",
                 stage: Correctness,
-                standing: Met(
+                status: Met(
                     Claimed,
                 ),
                 weight: Required,
@@ -403,13 +403,13 @@ mod tests {
             Requirement {
                 name: "feature 4",
                 stage: Correctness,
-                standing: Unmet(
-                    Failure {
+                status: Unmet(
+                    RequirementFailure {
                         summary: "\"Export as CSV\" does not pass yet",
                         findings: [],
                         unlisted: 0,
                         quote: Some(
-                            Quote {
+                            QuotedText {
                                 label: "steps of feature 4",
                                 text: "1. Open the menu\n2. Click Export",
                             },
@@ -423,8 +423,8 @@ mod tests {
             Requirement {
                 name: "feature 5",
                 stage: Correctness,
-                standing: Unmet(
-                    Failure {
+                status: Unmet(
+                    RequirementFailure {
                         summary: "it does not pass yet",
                         findings: [],
                         unlisted: 0,

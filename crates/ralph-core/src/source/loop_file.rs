@@ -161,8 +161,8 @@ mod tests {
             Requirement {
                 name: "loop",
                 stage: Correctness,
-                standing: Unmet(
-                    Failure {
+                status: Unmet(
+                    RequirementFailure {
                         summary: "iteration 5 of 25 and not verified",
                         findings: [
                             Finding {

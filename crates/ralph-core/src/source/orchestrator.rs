@@ -269,8 +269,8 @@ mod tests {
         Requirement {
             name: "orchestrator",
             stage: Planning,
-            standing: Unmet(
-                Failure {
+            status: Unmet(
+                RequirementFailure {
                     summary: "phase \"implementation\" is not complete",
                     findings: [
                         Finding {
@@ -330,7 +330,7 @@ mod tests {
         Requirement {
             name: "orchestrator",
             stage: Planning,
-            standing: Met(
+            status: Met(
                 Claimed,
             ),
             weight: Required,

@@ -255,8 +255,8 @@ mod tests {
             Requirement {
                 name: "quality gate",
                 stage: Quality,
-                standing: Unmet(
-                    Failure {
+                status: Unmet(
+                    RequirementFailure {
                         summary: "the last result is \"failed\"",
                         findings: [
                             Finding {

@@ -164,8 +164,8 @@ mod tests {
             Requirement {
                 name: "tasks",
                 stage: Planning,
-                standing: Unmet(
-                    Failure {
+                status: Unmet(
+                    RequirementFailure {
                         summary: "1 of 2 tasks is open",
                         findings: [
                             Finding {

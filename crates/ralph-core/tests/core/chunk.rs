@@ -281,8 +281,8 @@ fn a_chunk_at_the_stop_of_the_run() {
     nothing
     nothing
     chunk parser: Met(Measured) | 
-    chunk parser: Unmet(Failure { summary: "tests: 2 of 148 tests failed; 3 of 4 agents verified", findings: [], unlisted: 0, quote: None, log: None }) | Make tests pass
-    chunk parser: Unmet(Failure { summary: "a: 2 of 148 tests failed; b: 2 of 148 tests failed; c: 2 of 148 tests failed; d: 2 of 148 tests failed; and 1 more; 3 of 4 agents verified", findings: [], unlisted: 0, quote: None, log: None }) | Make a pass
+    chunk parser: Unmet(RequirementFailure { summary: "tests: 2 of 148 tests failed; 3 of 4 agents verified", findings: [], unlisted: 0, quote: None, log: None }) | Make tests pass
+    chunk parser: Unmet(RequirementFailure { summary: "a: 2 of 148 tests failed; b: 2 of 148 tests failed; c: 2 of 148 tests failed; d: 2 of 148 tests failed; and 1 more; 3 of 4 agents verified", findings: [], unlisted: 0, quote: None, log: None }) | Make a pass
     chunk parser: Unknown("types: timed out after 5 min") | Make types pass
     chunk parser: Pending(Running("tests: still running")) | Make tests pass
     chunk parser: Pending(NotReached("types: comes later")) | Make types pass

@@ -240,7 +240,7 @@ fn gates_determine_the_status_of_their_stage() {
         unmet: not passed: a, b, c, d and 2 more
     Running(["tests"])
         pending: tests is still running
-    Untold(["tests", "build"])
+    Unknown(["tests", "build"])
         pending: waiting for tests, build
     "#);
 }

@@ -171,8 +171,8 @@ fn requirements_of_prerequisites() {
     }
     assert_snapshot!(shown, @r#"
     after types Met(Measured) []
-    after types Unmet(Failure { summary: "`parser` comes after `types`, which is not done: types-tests: 1 finding; no agent has worked on it yet", findings: [], unlisted: 0, quote: None, log: None }) [Get chunk `types` done first: Make types-tests pass]
-    after types Unmet(Failure { summary: "`parser` comes after `types`, which is not done: it comes after plan and schema", findings: [], unlisted: 0, quote: None, log: None }) [Get chunk `types` done first]
+    after types Unmet(RequirementFailure { summary: "`parser` comes after `types`, which is not done: types-tests: 1 finding; no agent has worked on it yet", findings: [], unlisted: 0, quote: None, log: None }) [Get chunk `types` done first: Make types-tests pass]
+    after types Unmet(RequirementFailure { summary: "`parser` comes after `types`, which is not done: it comes after plan and schema", findings: [], unlisted: 0, quote: None, log: None }) [Get chunk `types` done first]
     after types Pending(Running("`types`: still running")) []
     after types Unknown("`types`: timed out after 5 min") []
     "#);

@@ -39,7 +39,7 @@ pub(crate) struct NotifyArgs {
     #[arg(long, required_unless_present = "about")]
     pub test: bool,
     /// Notify about the recorded end of this run
-    #[arg(long, value_name = "RUN", hide = true, conflicts_with = "send_test_message")]
+    #[arg(long, value_name = "RUN", hide = true, conflicts_with = "test")]
     pub about: Option<String>,
     /// Print one JSON object
     #[arg(long)]

@@ -101,7 +101,7 @@ pub(crate) struct OrchestratorSetArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=10))]
     pub complexity: Option<u8>,
     /// Withdraw the claim
-    #[arg(long, conflicts_with = "parse_complexity")]
+    #[arg(long, conflicts_with = "complexity")]
     pub undo: bool,
     /// Name the run or its session [default in an agent's shell: its own]
     #[arg(long, value_name = "RUN|SESSION")]

@@ -1052,7 +1052,7 @@ fn a_run_without_hook_events_is_unprotected() {
                 remove `disableAllHooks` from [settings]
               ✗ goal
         "unprotected" "`disableAllHooks` in [settings]
-        ✓ settings    local: [settings] is read
+        ✓ settings    local: [settings] is loaded
         ✗ hooks on    `disableAllHooks` in [settings] disables every hook
                       → remove `disableAllHooks` from [settings]
         ✓ registered  13 of 13 events, in the local settings

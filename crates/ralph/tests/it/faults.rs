@@ -294,7 +294,7 @@ fn an_unreadable_session_file_is_quarantined_and_frees_the_session() {
         read_files(&sandbox.ralph_home("sessions")).into_iter().map(|(_, bytes)| bytes).collect();
     assert_eq!(kept, [b"garbage"]);
     assert_eq!(iteration(&sandbox, &run), 0);
-    assert!(sandbox.status()["faults"][0]["what"].as_str().unwrap().contains("was kept as"));
+    assert!(sandbox.status()["faults"][0]["what"].as_str().unwrap().contains("was moved to"));
 }
 
 /// Editing ralph's files gains neither an iteration nor `verified`.

@@ -367,7 +367,7 @@ fn a_waived_requirement_does_not_hold_and_is_always_reported() {
     Next: Make lint pass. Then stop again
     ");
     assert_snapshot!(sandbox.mask_times(&sandbox.send_prompt(SESSION, "/ralph:verify").prompt_answer()), @"
-    run [run]: 1 of 5 requirements are not met
+    run [run]: 1 of 5 requirements is not met
       ✗ lint (quality): 1 finding, 1 pre-existing
           exit 1, no output (pre-existing)
       · tests (correctness): waived by kim for another [span]: the service is down; 1 finding, 1 pre-existing
@@ -483,7 +483,7 @@ fn an_agent_cannot_use_commands_for_people() {
     };
     for home in [sandbox.home(), link] {
         let refused = without_variables(&home, &sandbox.home());
-        assert!(refused.contains("a person does this"), "{refused}");
+        assert!(refused.contains("ask a person to do this"), "{refused}");
     }
     // With another home these runs are unknown.
     let unknown = without_variables(sandbox.root(), &sandbox.home());

@@ -379,9 +379,9 @@ fn hostile_hooks_are_reported() {
     lines.sort_unstable();
     assert_snapshot!(lines.join("\n"), @r#"
                 ! could not be started: cannot start `/nowhere/at all`
-                ! the hook killed its parent, which would be the client
                 ! neither exit 0 nor exit 2: an error that does not block
                 ! no decision: plain text on standard output is ignored here
+                ! the hook killed its parent, which would be the client
                 ! timed out: the client ignores the hook and reports nothing
                 Stop hook feedback:
                 [rm -rf "$RALPH_HOME"; printf '\033[2Jgone' >&2; exit 2]: \u{1b}[2Jgone

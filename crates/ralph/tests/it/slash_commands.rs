@@ -167,7 +167,7 @@ fn a_run_is_inspected_paused_and_cancelled_from_its_session() {
     assert!(sandbox.send_stop(SESSION, "").is_block());
     assert_eq!(say("/ralph:why").lines().filter(|line| line.contains("rule `")).count(), 3);
     insta::assert_snapshot!(say("/ralph:verify"), @"
-    run [run]: 1 of 1 requirement are not met
+    run [run]: 1 of 1 requirements is not met
       ✗ goal (correctness): nothing measures this goal; it ends as claimed when the agent declares it done, or at a limit
     ");
     insta::assert_snapshot!(say("/ralph:cancel"), @"ralph: run [run] is cancelled; the session is free, and nothing was deleted");
@@ -350,7 +350,7 @@ fn a_second_client_cannot_control_the_run_in_its_first_turn() {
     let nested = sandbox.env("CLAUDE_PID", "1");
     for command in ["/ralph:cancel", "/ralph:pause"] {
         let answer = nested.send_prompt(SESSION, command).prompt_answer();
-        assert!(answer.starts_with("ralph: another process of the client"), "{answer}");
+        assert!(answer.starts_with("ralph: the run belongs to another client process"), "{answer}");
     }
     let run = first_run_id(&nested);
     let below = nested.ralph(["pause", &run]);

@@ -144,7 +144,7 @@ fn changes_are_shown_and_need_a_new_approval() {
         let shown = sandbox.normalize(&changed.to_string());
         let (_, shown) = shown.split_once("since").unwrap();
         assert_snapshot!(shown, @"
-         the last approval
+         the last approval:
           new     the command of `other`
           changed the command of `missing`
           changed `ralph.toml`

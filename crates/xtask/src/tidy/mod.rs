@@ -2,9 +2,11 @@
 
 mod banned_words;
 mod links;
+mod module_cycles;
 mod names;
 mod requirements;
 mod size;
+mod unique_names;
 
 use crate::{disk, print, shell};
 use anyhow::{Result, bail};
@@ -36,6 +38,9 @@ pub(crate) fn run() -> Result<()> {
         }
         complaints.extend(banned_words::check_words(source));
     }
+    complaints.extend(unique_names::check_types(&sources));
+    complaints.extend(unique_names::check_stems(&sources));
+    complaints.extend(module_cycles::check_cycles(&sources));
     complaints.extend(requirements::check_requirements(&sources));
     if complaints.is_empty() {
         print::print_line(&format!("{} files are tidy", sources.len()));

@@ -25,7 +25,7 @@ pub(crate) fn check_names(source: &TidyFile) -> Vec<String> {
     complaints
 }
 
-fn defined_type(line: &str) -> Option<&str> {
+pub(super) fn defined_type(line: &str) -> Option<&str> {
     let mut words = line
         .split(|char: char| !char.is_alphanumeric() && char != '_')
         .filter(|word| !word.is_empty());
