@@ -288,7 +288,7 @@ fn items_of_a_text_become_features() {
     let text = "\u{feff}# Loop\r\n\r\nIntro - not an item\n\n- [ ] Import a CSV file,\n  also a large one\n  - Open it\n    slowly\n  1. See rows\n* [x] Export\n+ Quote \u{1b}[1mfields\n\n```\n- not this\n```\n\n1. First\n2) Second\n-no item\n- \n   text that belongs to nothing\n- [link](x) last\n";
     assert_snapshot!(format!("{:#?}", parse_features(text.as_bytes())), @r#"
     [
-        Draft {
+        FeatureDraft {
             id: None,
             description: "Import a CSV file, also a large one",
             steps: [
@@ -298,42 +298,42 @@ fn items_of_a_text_become_features() {
             passes: false,
             verify: None,
         },
-        Draft {
+        FeatureDraft {
             id: None,
             description: "Export",
             steps: [],
             passes: true,
             verify: None,
         },
-        Draft {
+        FeatureDraft {
             id: None,
             description: "Quote fields",
             steps: [],
             passes: false,
             verify: None,
         },
-        Draft {
+        FeatureDraft {
             id: None,
             description: "First",
             steps: [],
             passes: false,
             verify: None,
         },
-        Draft {
+        FeatureDraft {
             id: None,
             description: "Second",
             steps: [],
             passes: false,
             verify: None,
         },
-        Draft {
+        FeatureDraft {
             id: None,
             description: "text that belongs to nothing",
             steps: [],
             passes: false,
             verify: None,
         },
-        Draft {
+        FeatureDraft {
             id: None,
             description: "[link](x) last",
             steps: [],

@@ -187,7 +187,7 @@ fn context_alone_counts_as_a_block() {
 fn an_overridden_block_does_not_count() {
     let recording = record_transcript(&fixture("stop-cap.jsonl")).unwrap();
     insta::assert_debug_snapshot!(recording.scenario.expect, @r#"
-    Expect {
+    ScenarioExpectations {
         endings: None,
         results: None,
         stops: Some(

@@ -517,7 +517,7 @@ fn ralph_can_read_what_the_simulator_writes() {
         .lines()
         .for_each(|line| seen.add(ralph_host::claude::transcript::parse_transcript_line(line)));
     insta::assert_debug_snapshot!(seen, @r#"
-    Observed {
+    TranscriptSummary {
         context_tokens: Some(
             120,
         ),
@@ -528,7 +528,7 @@ fn ralph_can_read_what_the_simulator_writes() {
             0.0016,
         ),
         last_assistant: Some(
-            LastAssistant {
+            LastAssistantMessage {
                 text: Some(
                     "API Error: 500 Internal.",
                 ),
@@ -536,15 +536,15 @@ fn ralph_can_read_what_the_simulator_writes() {
             },
         ),
         tool_calls: 0,
-        has_held: false,
+        saw_blocked_stop: false,
         checklist: Some(
             Checklist {
                 items: [
-                    Item {
+                    ChecklistItem {
                         text: "one",
                         done: true,
                     },
-                    Item {
+                    ChecklistItem {
                         text: "two",
                         done: false,
                     },
@@ -553,7 +553,7 @@ fn ralph_can_read_what_the_simulator_writes() {
         ),
         interrupted: false,
         overridden: false,
-        queue: Queue {
+        queue: TypedMessageQueue {
             old: 0,
             new: [],
         },
