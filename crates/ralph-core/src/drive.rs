@@ -150,7 +150,7 @@ pub enum RunnerEvent {
     Broke {
         how: String,
     },
-    /// The runner gave up for now. The run is paused and shown with this status until a person resumes it.
+    /// The runner gave up. The run is paused and shown with this status until a person resumes it.
     Parked {
         status: RunStatus,
         why: String,

@@ -1,4 +1,4 @@
-//! The wire formats of coding agents: parses a host's hook payload into an [`Event`] and renders a [`Verdict`] as the
+//! The wire formats of coding agents: parses a host's hook payload into an [`HookEvent`] and renders a [`Verdict`] as the
 //! host's answer. Knowledge about one host's formats belongs here and nowhere else.
 #![no_std]
 

@@ -97,7 +97,7 @@ pub struct Spending {
     pub tokens: u64,
 }
 
-/// A run that its runner gave up for now. A person can resume it.
+/// A run that its runner gave up. A person can resume it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParkedRun {
     pub status: RunStatus,

@@ -36,7 +36,7 @@ pub(super) fn run_command(host: &mut SimulatedClient<'_>, call: &ToolInvocation)
     command_outcome(&finished, note, call)
 }
 
-/// The timeout of a command, as requested in the call.
+/// The timeout that the call asks for.
 pub(crate) fn command_timeout(call: &ToolInvocation) -> Duration {
     let asked = call.input.get("timeout").and_then(Value::as_u64).map(Duration::from_millis);
     asked.unwrap_or(DEFAULT_TIMEOUT).min(MAX_TIMEOUT)
