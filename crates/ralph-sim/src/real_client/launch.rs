@@ -59,6 +59,8 @@ pub(crate) fn client_environment(
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC".into(), "1".into()),
         ("CLAUDE_CODE_MAX_RETRIES".into(), "0".into()),
         ("IS_SANDBOX".into(), "1".into()),
+        // Otherwise the client runs commands in zsh where that is installed, which expands more than a POSIX shell.
+        ("SHELL".into(), "/bin/bash".into()),
     ];
     // The last value of a variable wins: a scenario may override those above, but not those below.
     let own = scenario.env.iter().map(|(name, value)| (name.into(), value.into()));

@@ -3,6 +3,7 @@
 
 use crate::sandbox::{SESSION, Sandbox, read_files, write_file};
 use insta::assert_snapshot;
+use regex::Regex;
 use serde_json::Value;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -125,14 +126,18 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
         "fn unused(){}",
         "use strsim::missing;\n\nfn unused() -> u8 {}",
     );
-    assert_snapshot!(run_gates(&sandbox, &["--all"]), @"
+    // What a compiler adds to a message differs between its versions.
+    let addition =
+        Regex::new(r"(unresolved import `strsim::missing`|mismatched types): .*( \[E)").unwrap();
+    let gates = run_gates(&sandbox, &["--all"]);
+    assert_snapshot!(addition.replace_all(&gates, "$1$2"), @"
     failed, exit 1
     tests: failed, ended with 101
       error src/lib.rs:14:5: unresolved import `strsim::missing` [E0432]
       error src/lib.rs:16:16: mismatched types [E0308]
     clippy: failed, ended with 101
-      error src/lib.rs:14:5: unresolved import `strsim::missing`: no `missing` in the root [E0432]
-      error src/lib.rs:16:16: mismatched types: expected `u8`, found `()` [E0308]
+      error src/lib.rs:14:5: unresolved import `strsim::missing` [E0432]
+      error src/lib.rs:16:16: mismatched types [E0308]
     fmt: passed, ended with 0
     ");
 

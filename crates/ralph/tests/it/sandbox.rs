@@ -1,11 +1,15 @@
 //! A temporary home and project for running the binary, isolated from the real environment.
 
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT};
+use signal_hook::flag;
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 pub struct Sandbox {
     root: tempfile::TempDir,
@@ -34,6 +38,7 @@ impl Sandbox {
 
     /// Without a git repository. `project` is the project's path below the sandbox root.
     pub fn without_git(project: &str) -> Self {
+        restore_default_signals();
         let root = tempfile::tempdir().unwrap();
         let project = root.path().join(project);
         fs::create_dir_all(&project).unwrap();
@@ -238,8 +243,20 @@ pub fn eventually<T>(look: impl Fn() -> Option<T>) -> T {
             return found;
         }
         assert!(std::time::Instant::now() < bound, "no result within 30 seconds");
-        std::thread::yield_now();
+        std::thread::park_timeout(std::time::Duration::from_millis(2));
     }
+}
+
+/// A shell that starts `cargo test &` makes all its processes ignore the signals that tests send. A child of a process
+/// with a handler starts with the default action instead.
+fn restore_default_signals() {
+    static RESTORED: std::sync::Once = std::sync::Once::new();
+    RESTORED.call_once(|| {
+        for signal in [SIGHUP, SIGINT, SIGQUIT] {
+            let always = Arc::new(AtomicBool::new(true));
+            flag::register_conditional_default(signal, always).unwrap();
+        }
+    });
 }
 
 pub fn json_string(text: &str) -> String {
