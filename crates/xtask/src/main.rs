@@ -7,6 +7,7 @@ mod fuzz;
 mod picture;
 mod print;
 mod shell;
+mod thorough;
 mod tidy;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -42,6 +43,11 @@ enum XtaskCommand {
     /// Render the output of `ralph demo` as `docs/demo.svg`
     #[command(after_help = "Examples:\n  cargo xtask picture\n  cargo xtask picture --check")]
     Picture(PictureOptions),
+    /// Test with many more random cases, crashes and fuzzing than CI has time for
+    #[command(
+        after_help = "Examples:\n  cargo xtask thorough\n  cargo xtask thorough --fuzz-seconds 600"
+    )]
+    Thorough(ThoroughOptions),
     /// Check sizes, words, names and links, and that each requirement has a test
     Tidy,
 }
@@ -120,7 +126,7 @@ enum GatesBenchPart {
 
 #[derive(Args)]
 struct BenchOutputOptions {
-    /// Print Markdown, for the README
+    /// Print Markdown, for docs/benchmarks.md
     #[arg(long)]
     markdown: bool,
     /// Fail if a budget is missed in all of five measurements
@@ -155,6 +161,13 @@ struct E2eOptions {
 }
 
 #[derive(Args)]
+struct ThoroughOptions {
+    /// Seconds per fuzz target
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    fuzz_seconds: u32,
+}
+
+#[derive(Args)]
 struct PictureOptions {
     /// Fail if the picture's text differs from the demo's output, except for times
     #[arg(long)]
@@ -170,6 +183,7 @@ fn main() -> ExitCode {
         XtaskCommand::E2e(options) => e2e::run(&options),
         XtaskCommand::Fuzz(options) => fuzz::run(&options),
         XtaskCommand::Picture(options) => picture::run(&options),
+        XtaskCommand::Thorough(options) => thorough::run(&options),
         XtaskCommand::Tidy => tidy::run(),
     };
     match done {
