@@ -1,10 +1,10 @@
 //! Checks chunks over all layers: the gates they name exist, and the `after` of pipeline chunks forms no cycle.
 
-use super::parse::{ConfigEntry, ConfigProblems, PIPELINE_TABLE};
+use super::keys::{CHUNK, EntryTable, GATE, PIPELINE_CHUNK};
+use super::parse::{ConfigEntry, ConfigProblems};
 use super::value::ConfigValue;
-use super::{ConfigSource, apply};
+use super::{ConfigDraft, ConfigSource};
 use ralph_core::pipeline;
-use ralph_core::policy::Chunk;
 use ralph_core::text;
 
 /// Maximum number of names shown of a cycle or of the known names.
@@ -18,7 +18,7 @@ pub(super) fn check_chunks(
     let mut check = ChunkChecker { entries, sources, problems };
     for entry in entries.iter().filter(|entry| is_chunk(entry)) {
         check.check_gates(entry);
-        if entry.table == PIPELINE_TABLE {
+        if entry.is_in(&PIPELINE_CHUNK) {
             check.check_name(entry);
             check.check_after(entry);
         } else {
@@ -29,7 +29,7 @@ pub(super) fn check_chunks(
 }
 
 fn is_chunk(entry: &ConfigEntry) -> bool {
-    matches!(entry.table, "chunk" | PIPELINE_TABLE)
+    entry.is_in(&CHUNK) || entry.is_in(&PIPELINE_CHUNK)
 }
 
 struct ChunkChecker<'a> {
@@ -39,19 +39,18 @@ struct ChunkChecker<'a> {
 }
 
 impl<'a> ChunkChecker<'a> {
-    fn entries_of(&self, table: &'static str) -> impl Iterator<Item = &'a ConfigEntry> + use<'a> {
-        self.entries.iter().filter(move |entry| entry.table == table)
+    fn entries_of(
+        &self,
+        table: &'static EntryTable,
+    ) -> impl Iterator<Item = &'a ConfigEntry> + use<'a> {
+        self.entries.iter().filter(move |entry| entry.is_in(table))
     }
 
     fn check_gates(&mut self, chunk: &ConfigEntry) {
         for name in text_list(chunk, "gates") {
-            if !self.entries_of("gate").any(|gate| gate.name == *name) {
-                let hint = suggest_name(name, self.entries_of("gate"), "no gates are defined");
-                self.add_problem(
-                    chunk,
-                    "gates",
-                    (format!("there is no gate named `{name}`"), hint),
-                );
+            if !self.entries_of(&GATE).any(|gate| gate.name == *name) {
+                let hint = suggest_name(name, self.entries_of(&GATE), "no gates are defined");
+                self.add_problem(chunk, "gates", format!("there is no gate named `{name}`"), hint);
             }
         }
     }
@@ -59,27 +58,27 @@ impl<'a> ChunkChecker<'a> {
     /// Reports a name that a pipeline chunk shares with a `[[chunk]]`. Duplicates within a table of one file were reported
     /// when it was parsed.
     fn check_name(&mut self, chunk: &ConfigEntry) {
-        if self.entries_of("chunk").any(|other| other.name == chunk.name) {
+        if self.entries_of(&CHUNK).any(|other| other.name == chunk.name) {
             let message = format!("there is also a `[[chunk]]` named `{}`", chunk.name);
             let hint = "requirements of a chunk are reported by its name: rename one of the two";
-            self.add_problem(chunk, "name", (message, hint.to_string()));
+            self.add_problem(chunk, "name", message, hint.to_string());
         }
     }
 
     fn check_after(&mut self, chunk: &ConfigEntry) {
         for name in text_list(chunk, "after") {
-            if self.entries_of(PIPELINE_TABLE).any(|other| other.name == *name) {
+            if self.entries_of(&PIPELINE_CHUNK).any(|other| other.name == *name) {
                 continue;
             }
-            let message = format!("there is no `[[{PIPELINE_TABLE}]]` named `{name}`");
-            let hint = if self.entries_of("chunk").any(|other| other.name == *name) {
-                format!("`[[chunk]]` entries have no order: make `{name}` a `[[{PIPELINE_TABLE}]]`")
+            let message = format!("there is no `[[pipeline.chunk]]` named `{name}`");
+            let hint = if self.entries_of(&CHUNK).any(|other| other.name == *name) {
+                format!("`[[chunk]]` entries have no order: make `{name}` a `[[pipeline.chunk]]`")
             } else {
                 let others =
-                    self.entries_of(PIPELINE_TABLE).filter(|other| other.name != chunk.name);
+                    self.entries_of(&PIPELINE_CHUNK).filter(|other| other.name != chunk.name);
                 suggest_name(name, others, "the pipeline has no other chunk")
             };
-            self.add_problem(chunk, "after", (message, hint));
+            self.add_problem(chunk, "after", message, hint);
         }
     }
 
@@ -89,19 +88,20 @@ impl<'a> ChunkChecker<'a> {
         };
         let has_own =
             !text_list(chunk, "gates").is_empty() || !text_list(chunk, "outputs").is_empty();
-        if !has_own && !self.entries_of("gate").any(is_for_agents) {
+        if !has_own && !self.entries_of(&GATE).any(is_for_agents) {
             let message = format!("chunk `{}` requires nothing", text::clean_line(&chunk.name, 60));
             let hint = "add `gates = [\"tests\"]` or `outputs = [\"docs/parser.md\"]`".to_string();
-            self.add_problem(chunk, "match", (message, hint));
+            self.add_problem(chunk, "match", message, hint);
         }
     }
 
     fn check_cycle(&mut self) {
-        let chunks: Vec<Chunk> = self.entries_of(PIPELINE_TABLE).map(apply::build_chunk).collect();
+        let entries: Vec<_> = self.entries_of(&PIPELINE_CHUNK).cloned().collect();
+        let chunks = ConfigDraft::build(&[], &entries).policy.pipeline;
         let Some(circle) = pipeline::find_cycle(&chunks) else { return };
         let names: Vec<&str> = circle.iter().map(|chunk| chunk.name.as_str()).collect();
         let Some(first) =
-            self.entries_of(PIPELINE_TABLE).find(|entry| names.first() == Some(&&*entry.name))
+            self.entries_of(&PIPELINE_CHUNK).find(|entry| names.first() == Some(&&*entry.name))
         else {
             return;
         };
@@ -115,16 +115,16 @@ impl<'a> ChunkChecker<'a> {
                 "each chunk waits for the next: remove one name from an `after`".to_string(),
             ),
         };
-        self.add_problem(first, "after", (message, hint));
+        self.add_problem(first, "after", message, hint);
     }
 
-    fn add_problem(&mut self, chunk: &ConfigEntry, key: &str, (message, hint): (String, String)) {
+    fn add_problem(&mut self, chunk: &ConfigEntry, key: &str, message: String, hint: String) {
         let setting = chunk.settings.iter().find(|setting| setting.key == key);
         if let Some(setting) = setting
             && let Some(source) =
                 self.sources.iter().find(|source| source.layer == setting.location.layer)
         {
-            self.problems.add(source, setting.span.clone(), (message, Some(hint)));
+            self.problems.add(source, setting.span.clone(), message, Some(hint));
         }
     }
 }
@@ -132,7 +132,7 @@ impl<'a> ChunkChecker<'a> {
 fn text_list<'e>(entry: &'e ConfigEntry, key: &str) -> &'e [String] {
     let setting = entry.settings.iter().find(|setting| setting.key == key);
     match setting.map(|setting| &setting.value) {
-        Some(ConfigValue::Texts(texts)) => texts,
+        Some(ConfigValue::Texts(texts, _)) => texts,
         _ => &[],
     }
 }

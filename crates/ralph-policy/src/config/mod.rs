@@ -11,8 +11,10 @@ mod schema;
 mod value;
 
 use crate::notify_config::NotifySettings;
+use apply::ConfigDraft;
 use keys::ValueKind;
 use parse::{ConfigEntry, ConfigProblems, ConfigSetting, ParsedLayer};
+use ralph_core::bounds::MAX_POLICY_BYTES;
 use ralph_core::drive::DriveSettings;
 use ralph_core::limits::InvalidLimits;
 use ralph_core::policy::Policy;
@@ -30,7 +32,6 @@ pub use schema::json_schema;
 pub const POLICY_FILE_NAMES: [&str; 2] = ["ralph.toml", ".ralph.toml"];
 
 const DEFAULTS_TOML: &str = include_str!("defaults.toml");
-const MAX_POLICY_BYTES: usize = 1024 * 1024;
 
 /// The policy in effect for a project, and where each value came from.
 #[derive(Clone, Debug)]
@@ -73,7 +74,7 @@ pub struct ConfigLocation {
 }
 
 /// The layers, weakest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConfigLayer {
     #[serde(rename = "default")]
@@ -158,18 +159,17 @@ pub fn load(project: &Path, home: &RalphHome) -> Result<ProjectConfig, ConfigErr
         }
     }
     let merged = merge_layers(&sources, problems)?;
-    let policy = apply::build_policy(&merged.settings, &merged.entries);
-    let runner = apply::build_runner(&merged.settings);
+    let ConfigDraft { policy, runner, .. } = ConfigDraft::build(&merged.settings, &merged.entries);
     let origins = merged.origins();
-    let effective = merged.to_toml();
-    Ok(ProjectConfig { policy, runner, project, file, origins, effective_toml: effective })
+    let effective_toml = merged.to_toml();
+    Ok(ProjectConfig { policy, runner, project, file, origins, effective_toml })
 }
 
 /// Loads the notification settings: the defaults, overridden by the person's own file. Projects cannot set them.
 pub fn load_notify(home: &RalphHome) -> Result<NotifySettings, ConfigError> {
     let mut problems = ConfigProblems::default();
     let sources = sources_without_project(home, &mut problems)?;
-    Ok(apply::build_notify(&merge_layers(&sources, problems)?.settings))
+    Ok(ConfigDraft::build(&merge_layers(&sources, problems)?.settings, &[]).notify)
 }
 
 /// All layers except the project's.
@@ -241,7 +241,7 @@ fn decode_source(
             // The lossy conversion keeps the offsets of all bytes before the first invalid one.
             let text = String::from_utf8_lossy(error.as_bytes()).into();
             let source = ConfigSource { layer, path, text };
-            problems.add(&source, at..at, ("not valid UTF-8".to_string(), None));
+            problems.add(&source, at..at, "not valid UTF-8".to_string(), None);
             None
         }
     }
@@ -268,19 +268,19 @@ impl MergedLayers {
             }
         }
         for mut entry in later.entries {
-            let template = self.templates.iter().find(|template| template.table == entry.table);
+            let template = self.templates.iter().find(|template| template.is_in(entry.table));
             for default in template.iter().flat_map(|template| &template.settings) {
                 if !entry.settings.iter().any(|setting| setting.key == default.key) {
                     entry.settings.push(default.clone());
                 }
             }
             // In the order of the reference, like the other settings.
-            let keys = keys::keys_of_table(entry.table);
+            let keys = entry.table.keys;
             entry
                 .settings
                 .sort_by_key(|setting| keys.iter().position(|key| key.name == setting.key));
             let same = |earlier: &&mut ConfigEntry| {
-                earlier.table == entry.table && earlier.name == entry.name
+                earlier.is_in(entry.table) && earlier.name == entry.name
             };
             match self.entries.iter_mut().find(same) {
                 Some(earlier) => *earlier = entry,
@@ -292,29 +292,44 @@ impl MergedLayers {
 
     /// Reports problems that involve more than one setting.
     fn check(&self, sources: &[ConfigSource], problems: &mut ConfigProblems) {
-        let policy = apply::build_policy(&self.settings, &[]);
-        let (keys, message, hint): (&[&str], _, _) = match policy.limits.validate() {
-            Ok(()) => (&[], String::new(), ""),
-            Err(InvalidLimits::MinExceedsMax { least, most }) => (
+        let limits = ConfigDraft::build(&self.settings, &[]).policy.limits;
+        if let Err(invalid) = limits.validate() {
+            self.add_limits_problem(&invalid, sources, problems);
+        }
+        chunk_check::check_chunks(&self.entries, sources, problems);
+    }
+
+    fn add_limits_problem(
+        &self,
+        invalid: &InvalidLimits,
+        sources: &[ConfigSource],
+        problems: &mut ConfigProblems,
+    ) {
+        let (keys, message, hint): (&[&str], _, _) = match invalid {
+            InvalidLimits::MinExceedsMax { least, most } => (
                 &["run.min_iterations", "run.max_iterations"],
                 format!("`min_iterations` ({least}) is greater than `max_iterations` ({most})"),
                 "lower `min_iterations` or raise `max_iterations`",
             ),
-            Err(InvalidLimits::Unbounded | InvalidLimits::StuckTooSoon(_)) => (
+            InvalidLimits::Unbounded => (
                 &["run.max_duration", "run.max_iterations"],
                 "a run needs a limit on iterations or on time".to_string(),
                 "set `max_iterations` or `max_duration`; 0 means no limit",
             ),
+            InvalidLimits::StuckTooSoon(count) => (
+                &["run.stuck_after"],
+                format!("`stuck_after` cannot be `{count}`"),
+                "raise `stuck_after`",
+            ),
         };
         let settings = self.settings.iter().filter(|setting| keys.contains(&&*setting.key));
-        let last = settings.max_by_key(|setting| setting.location.layer as u8);
+        let last = settings.max_by_key(|setting| setting.location.layer);
         if let Some(setting) = last
             && let Some(source) =
                 sources.iter().find(|source| source.layer == setting.location.layer)
         {
-            problems.add(source, setting.span.clone(), (message, Some(hint.to_string())));
+            problems.add(source, setting.span.clone(), message, Some(hint.to_string()));
         }
-        chunk_check::check_chunks(&self.entries, sources, problems);
     }
 
     fn origins(&self) -> Vec<SettingOrigin> {
@@ -326,7 +341,7 @@ impl MergedLayers {
         let plain = self.settings.iter().map(|setting| origin(setting.key.clone(), setting));
         let entries = self.entries.iter().flat_map(|entry| {
             entry.settings.iter().filter(|setting| setting.key != "name").map(move |setting| {
-                origin(format!("{}.{}.{}", entry.table, entry.name, setting.key), setting)
+                origin(format!("{}.{}.{}", entry.table.path, entry.name, setting.key), setting)
             })
         });
         let mut origins: Vec<_> = plain.chain(entries).collect();
@@ -351,13 +366,14 @@ impl MergedLayers {
             if !block.is_empty() {
                 blocks.push(format!("[{}]\n{block}", section.name));
             }
-            let within = |entry: &&ConfigEntry| entry.table.split('.').next() == Some(section.name);
+            let within =
+                |entry: &&ConfigEntry| entry.table.path.split('.').next() == Some(section.name);
             for entry in self.entries.iter().filter(within) {
                 let lines = entry
                     .settings
                     .iter()
                     .map(|setting| format!("{} = {}\n", setting.key, setting.value.to_toml()));
-                blocks.push(format!("[[{}]]\n{}", entry.table, lines.collect::<String>()));
+                blocks.push(format!("[[{}]]\n{}", entry.table.path, lines.collect::<String>()));
             }
         }
         blocks.join("\n")

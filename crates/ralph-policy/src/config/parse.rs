@@ -2,7 +2,7 @@
 //!
 //! Merging the layers is in the parent module, checking a single value in `value`.
 
-use super::keys::{ConfigKey, ROOT, ValueKind};
+use super::keys::{ConfigKey, EntryTable, ROOT, SetVariable, ValueKind};
 use super::value::{self, ConfigValue};
 use super::{ConfigLayer, ConfigLocation, ConfigProblem, ConfigSource};
 use ralph_core::text;
@@ -28,8 +28,6 @@ const RESERVED_GATE_NAMES: [&str; 9] = [
     "tasks",
     "tools",
 ];
-pub(super) const PIPELINE_TABLE: &str = "pipeline.chunk";
-const PATTERN_TABLE: &str = "lines.pattern";
 /// The shortest prefix for which a key is suggested: `max_cost` suggests `max_cost_usd`, `m` nothing.
 const MIN_PREFIX_LEN: usize = 3;
 
@@ -46,10 +44,15 @@ pub(super) struct ConfigSetting {
 /// One `[[gate]]`, `[[chunk]]`, `[[pipeline.chunk]]` or `[[lines.pattern]]`.
 #[derive(Clone, Debug)]
 pub(super) struct ConfigEntry {
-    /// `gate`, `chunk`, `pipeline.chunk` or `lines.pattern`.
-    pub(super) table: &'static str,
+    pub(super) table: &'static EntryTable,
     pub(super) name: String,
     pub(super) settings: Vec<ConfigSetting>,
+}
+
+impl ConfigEntry {
+    pub(super) fn is_in(&self, table: &EntryTable) -> bool {
+        self.table.path == table.path
+    }
 }
 
 /// The settings of one file.
@@ -71,13 +74,13 @@ impl ConfigProblems {
         &mut self,
         source: &ConfigSource,
         span: Range<usize>,
-        text: (String, Option<String>),
+        message: String,
+        hint: Option<String>,
     ) {
         if self.first.len() >= MAX_PROBLEMS {
             self.more += 1;
             return;
         }
-        let (message, hint) = text;
         let problem = ConfigProblem {
             path: source.path.clone(),
             source: source.text.clone(),
@@ -104,7 +107,7 @@ pub(super) fn parse_layer(source: &ConfigSource, problems: &mut ConfigProblems) 
     let (document, errors) = DeTable::parse_recoverable(&source.text);
     for error in &errors {
         let span = error.span().unwrap_or(0..0);
-        problems.add(source, span, (text::clean_line(error.message(), 200), None));
+        problems.add(source, span, text::clean_line(error.message(), 200), None);
     }
     let line_starts = source.text.match_indices('\n').map(|(at, _)| at + 1).collect();
     let mut reader = LayerParser {
@@ -129,8 +132,8 @@ impl LayerParser<'_> {
     fn parse_root(&mut self, document: &DeTable) {
         for (name, found) in fields_in_source_order(document) {
             let Some(key) = self.find_key(ROOT, "", name) else { continue };
-            if let ValueKind::NamedEntries(keys) = key.kind {
-                self.parse_entries(key.name, keys, found);
+            if let ValueKind::NamedEntries(table) = key.kind {
+                self.parse_entries(table, found);
             } else if matches!(key.kind, ValueKind::UserOnly(_))
                 && self.source.layer == ConfigLayer::Project
             {
@@ -158,25 +161,19 @@ impl LayerParser<'_> {
                 continue;
             };
             let path = format!("{}.{}", section.name, key.name);
-            if let ValueKind::NamedEntries(keys) = key.kind {
-                let within =
-                    if section.name == "pipeline" { PIPELINE_TABLE } else { PATTERN_TABLE };
-                self.parse_entries(within, keys, found);
-            } else if let ValueKind::Variables = key.kind {
-                self.parse_variables(&path, found);
-            } else if let Some(setting) = self.parse_setting(&key.kind, (&path, &path), found) {
+            if let ValueKind::NamedEntries(table) = key.kind {
+                self.parse_entries(table, found);
+            } else if let ValueKind::Variables(set) = key.kind {
+                self.parse_variables(&path, found, set);
+            } else if let Some(setting) = self.parse_setting(&key.kind, &path, &path, found) {
                 self.layer.settings.push(setting);
             }
         }
     }
 
     /// Reads an array of tables such as `[[gate]]`.
-    fn parse_entries(
-        &mut self,
-        table: &'static str,
-        keys: &'static [ConfigKey],
-        found: &Spanned<DeValue>,
-    ) {
+    fn parse_entries(&mut self, entries: &'static EntryTable, found: &Spanned<DeValue>) {
+        let table = entries.path;
         let hint = format!("write one `[[{table}]]` per entry");
         let DeValue::Array(items) = found.get_ref() else {
             return self.add_problem(
@@ -197,7 +194,7 @@ impl LayerParser<'_> {
         }
         for item in items {
             if let DeValue::Table(fields) = item.get_ref() {
-                self.parse_entry((table, keys), fields, item.span());
+                self.parse_entry(entries, fields, item.span());
             } else {
                 let message = format!("`{table}` must be a list of tables");
                 self.add_problem(item.span(), message, hint.clone());
@@ -205,31 +202,20 @@ impl LayerParser<'_> {
         }
     }
 
-    fn parse_entry(
-        &mut self,
-        kind: (&'static str, &'static [ConfigKey]),
-        fields: &DeTable,
-        span: Range<usize>,
-    ) {
-        let (table, keys) = kind;
+    fn parse_entry(&mut self, entries: &'static EntryTable, fields: &DeTable, span: Range<usize>) {
+        let table = entries.path;
         let mut settings = Vec::new();
         for (name, found) in fields_in_source_order(fields) {
-            let Some(key) = self.find_key(keys, table, name) else { continue };
+            let Some(key) = self.find_key(entries.keys, table, name) else { continue };
             let path = format!("{table}.{}", key.name);
-            settings.extend(self.parse_setting(&key.kind, (&path, key.name), found));
+            settings.extend(self.parse_setting(&key.kind, &path, key.name, found));
         }
         let has = |name: &str| fields.iter().any(|(key, _)| key.get_ref() == name);
         let by = |key: &str| settings.iter().find(|setting| setting.key == key);
         let named = by("name").or_else(|| by("match"));
-        let name = named.and_then(|setting| match &setting.value {
-            ConfigValue::Text(name) => Some((name.clone(), setting.span.clone())),
-            ConfigValue::Flag(_)
-            | ConfigValue::Count(_)
-            | ConfigValue::MicroUsd(_)
-            | ConfigValue::Permille(_)
-            | ConfigValue::DurationMs(_)
-            | ConfigValue::Texts(_)
-            | ConfigValue::Url(_) => None,
+        let name = named.and_then(|setting| {
+            let ConfigValue::Text(name, _) = &setting.value else { return None };
+            Some((name.clone(), setting.span.clone()))
         });
         // The built-in entries are only templates, without names or commands.
         if self.source.layer != ConfigLayer::BuiltIn {
@@ -248,7 +234,7 @@ impl LayerParser<'_> {
                     .layer
                     .entries
                     .iter()
-                    .any(|entry| entry.table == table && entry.name == *name)
+                    .any(|entry| entry.is_in(entries) && entry.name == *name)
             {
                 let message = format!("there is already a `[[{table}]]` named `{name}`");
                 self.add_problem(
@@ -259,7 +245,7 @@ impl LayerParser<'_> {
             }
         }
         let name = name.map_or_else(String::new, |(name, _)| name);
-        self.layer.entries.push(ConfigEntry { table, name, settings });
+        self.layer.entries.push(ConfigEntry { table: entries, name, settings });
     }
 
     /// Reports missing and conflicting keys of an entry.
@@ -285,19 +271,19 @@ impl LayerParser<'_> {
             ("chunk", ..) if !has("match") => {
                 missing("match", "say which agents it applies to: `match = \"implementer*\"`");
             }
-            (PATTERN_TABLE, ..) if !has("pattern") => {
+            ("lines.pattern", ..) if !has("pattern") => {
                 missing("pattern", "add the regular expression: `pattern = \"console\\\\.log\"`");
             }
             _ => {}
         }
     }
 
-    fn parse_variables(&mut self, path: &str, found: &Spanned<DeValue>) {
+    fn parse_variables(&mut self, path: &str, found: &Spanned<DeValue>, set: SetVariable) {
         let DeValue::Table(table) = found.get_ref() else {
             return self.add_problem(
                 found.span(),
                 format!("`{path}` must be a table"),
-                ValueKind::Variables.expected(),
+                ValueKind::Variables(set).expected(),
             );
         };
         if table.len() > MAX_VARIABLES {
@@ -310,7 +296,7 @@ impl LayerParser<'_> {
         }
         for (name, found) in fields_in_source_order(table) {
             let path = format!("{path}.{}", text::clean_line(name.get_ref(), 100));
-            match value::parse_variable(name.get_ref(), found) {
+            match value::parse_variable(name.get_ref(), found, set) {
                 Ok(value) => {
                     let setting = self.locate(path, value, found.span());
                     self.layer.settings.push(setting);
@@ -322,22 +308,19 @@ impl LayerParser<'_> {
         }
     }
 
-    /// Reads a value. `names` are the full name, for problems, and the key to store it under.
+    /// Reads a value. Problems name its full `path`; it is stored under `key`.
     fn parse_setting(
         &mut self,
         kind: &ValueKind,
-        names: (&str, &str),
+        path: &str,
+        key: &str,
         found: &Spanned<DeValue>,
     ) -> Option<ConfigSetting> {
         match value::parse_value(kind, found) {
-            Ok(value) => Some(self.locate(names.1.to_string(), value, found.span())),
+            Ok(value) => Some(self.locate(key.to_string(), value, found.span())),
             Err(wrongs) => {
                 for wrong in wrongs {
-                    self.add_problem(
-                        wrong.span,
-                        format!("`{}` {}", names.0, wrong.message),
-                        wrong.hint,
-                    );
+                    self.add_problem(wrong.span, format!("`{path}` {}", wrong.message), wrong.hint);
                 }
                 None
             }
@@ -376,7 +359,7 @@ impl LayerParser<'_> {
     }
 
     fn add_problem(&mut self, span: Range<usize>, message: String, hint: String) {
-        self.problems.add(self.source, span, (message, Some(hint)));
+        self.problems.add(self.source, span, message, Some(hint));
     }
 }
 

@@ -2,18 +2,18 @@
 
 use super::keys::{ConfigKey, ROOT, ValueKind};
 use super::parse::ParsedLayer;
-use super::value::{ConfigValue as Setting, MAX_ITEMS};
+use super::value::{
+    ConfigValue, MAX_ITEMS, MAX_NAME_BYTES, MAX_PATTERN_BYTES, MAX_USD, MAX_VARIABLE_BYTES,
+    MAX_WILDCARD_BYTES,
+};
 use super::{ConfigLayer, ConfigSource, DEFAULTS_TOML, parse};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-const NAME_PATTERN: &str = "^[A-Za-z0-9._-]{1,60}$";
 const DURATION_PATTERN: &str = "^([0-9]+(ms|s|m|min|h|d) *)+$";
 const URL_PATTERN: &str = r"^https://[A-Za-z0-9\[][!#-\[\]-~]*$";
-const MODEL_PATTERN: &str = "^[!-,.-~][!-~]{0,199}$";
 const HOURS_PATTERN: &str = "^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$";
-const VARIABLE_PATTERN: &str = "^[A-Za-z_][A-Za-z0-9_]{0,99}$";
 /// Matches directories that are rejected: absolute ones, and those with `..`.
 const OUTSIDE_PROJECT_PATTERN: &str = "^/|(^|/)\\.\\.(/|$)";
 /// Matches globs that are rejected.
@@ -40,7 +40,10 @@ fn parse_defaults() -> ParsedLayer {
         path: PathBuf::new(),
         text: Arc::from(DEFAULTS_TOML),
     };
-    parse::parse_layer(&source, &mut parse::ConfigProblems::default())
+    let mut problems = parse::ConfigProblems::default();
+    let defaults = parse::parse_layer(&source, &mut problems);
+    debug_assert!(problems.first.is_empty(), "{:?}", problems.first);
+    defaults
 }
 
 fn table_schema(keys: &[ConfigKey], path: &str, defaults: &ParsedLayer) -> Value {
@@ -63,8 +66,8 @@ fn table_schema(keys: &[ConfigKey], path: &str, defaults: &ParsedLayer) -> Value
 fn kind_schema(kind: &ValueKind, path: &str, defaults: &ParsedLayer) -> Value {
     match kind {
         ValueKind::Table(keys) | ValueKind::UserOnly(keys) => table_schema(keys, path, defaults),
-        ValueKind::NamedEntries(keys) => {
-            let mut item = table_schema(keys, path, defaults);
+        ValueKind::NamedEntries(table) => {
+            let mut item = table_schema(table.keys, path, defaults);
             if let Value::Object(item) = &mut item {
                 if path == "gate" {
                     item.insert("required".to_string(), json!(["name"]));
@@ -72,7 +75,7 @@ fn kind_schema(kind: &ValueKind, path: &str, defaults: &ParsedLayer) -> Value {
                     item.insert("oneOf".to_string(), either);
                 } else if path == "chunk" {
                     item.insert("required".to_string(), json!(["match"]));
-                } else if path == parse::PIPELINE_TABLE {
+                } else if path == "pipeline.chunk" {
                     item.insert("required".to_string(), json!(["name"]));
                 } else {
                     item.insert("required".to_string(), json!(["name", "pattern"]));
@@ -80,54 +83,67 @@ fn kind_schema(kind: &ValueKind, path: &str, defaults: &ParsedLayer) -> Value {
             }
             json!({ "type": "array", "items": item, "maxItems": parse::MAX_ENTRIES })
         }
-        ValueKind::Variables => json!({
+        ValueKind::Variables(_) => json!({
             "type": "object",
-            "propertyNames": { "pattern": VARIABLE_PATTERN },
+            "propertyNames": { "pattern": variable_pattern() },
             "additionalProperties": { "type": "string" },
             "maxProperties": parse::MAX_VARIABLES,
         }),
-        ValueKind::Flag => json!({ "type": "boolean" }),
-        ValueKind::Count { least, most } => {
+        ValueKind::Flag(_) => json!({ "type": "boolean" }),
+        ValueKind::Count { least, most, .. } => {
             json!({ "type": "integer", "minimum": least, "maximum": most })
         }
-        ValueKind::Usd => json!({ "type": "number", "minimum": 0, "maximum": 1_000_000_000 }),
-        ValueKind::Share => json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 }),
+        ValueKind::Usd(_) => json!({ "type": "number", "minimum": 0, "maximum": MAX_USD }),
+        ValueKind::Share(_) => json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 }),
         ValueKind::Duration { .. } => json!({ "type": "string", "pattern": DURATION_PATTERN }),
-        ValueKind::Name => name_schema(),
-        ValueKind::Names => list_schema(&name_schema()),
-        ValueKind::Wildcard => json!({ "type": "string", "minLength": 1, "maxLength": 200 }),
-        ValueKind::Choice(choices) => json!({ "type": "string", "enum": choices }),
-        ValueKind::Choices(choices) => list_schema(&json!({ "type": "string", "enum": choices })),
-        ValueKind::MinTests => json!({ "anyOf": [
+        ValueKind::Name(_) => name_schema(),
+        ValueKind::Names(_) => list_schema(&name_schema()),
+        ValueKind::Wildcard(_) => {
+            json!({ "type": "string", "minLength": 1, "maxLength": MAX_WILDCARD_BYTES })
+        }
+        ValueKind::Choice(choices, _) => json!({ "type": "string", "enum": choices }),
+        ValueKind::Choices(choices, _) => {
+            list_schema(&json!({ "type": "string", "enum": choices }))
+        }
+        ValueKind::MinTests { .. } => json!({ "anyOf": [
             { "type": "string", "enum": ["baseline", "some"] },
             { "type": "integer", "minimum": 0, "maximum": u32::MAX },
         ] }),
-        ValueKind::Argv => json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),
-        ValueKind::Shell => json!({ "type": "string", "pattern": "\\S" }),
-        ValueKind::Text => json!({ "type": "string" }),
-        ValueKind::Regex => {
-            json!({ "type": "string", "format": "regex", "minLength": 1, "maxLength": 500 })
+        ValueKind::Argv(_) => {
+            json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 })
         }
-        ValueKind::Globs => list_schema(&json!({
+        ValueKind::Shell(_) => json!({ "type": "string", "pattern": "\\S" }),
+        ValueKind::Text(_) => json!({ "type": "string" }),
+        ValueKind::Regex(_) => {
+            json!({ "type": "string", "format": "regex", "minLength": 1, "maxLength": MAX_PATTERN_BYTES })
+        }
+        ValueKind::Globs(_) => list_schema(&json!({
             "type": "string",
             "minLength": 1,
-            "maxLength": 500,
+            "maxLength": MAX_PATTERN_BYTES,
             "not": { "pattern": INVALID_GLOB_PATTERN },
         })),
-        ValueKind::Directory => directory_schema(),
-        ValueKind::Directories => list_schema(&directory_schema()),
-        ValueKind::VariableNames => {
-            list_schema(&json!({ "type": "string", "pattern": VARIABLE_PATTERN }))
+        ValueKind::Directory(_) => directory_schema(),
+        ValueKind::Directories(_) => list_schema(&directory_schema()),
+        ValueKind::VariableNames(_) => {
+            list_schema(&json!({ "type": "string", "pattern": variable_pattern() }))
         }
-        ValueKind::Arguments => list_schema(&json!({ "type": "string" })),
-        ValueKind::Model => json!({ "type": "string", "pattern": MODEL_PATTERN }),
-        ValueKind::Hours => json!({ "type": "string", "pattern": HOURS_PATTERN }),
-        ValueKind::Url => json!({ "type": "string", "pattern": URL_PATTERN }),
+        ValueKind::Arguments(_) => list_schema(&json!({ "type": "string" })),
+        ValueKind::Model(_) => {
+            let pattern = format!("^[!-,.-~][!-~]{{0,{}}}$", MAX_WILDCARD_BYTES - 1);
+            json!({ "type": "string", "pattern": pattern })
+        }
+        ValueKind::Hours(_) => json!({ "type": "string", "pattern": HOURS_PATTERN }),
+        ValueKind::Url(_) => json!({ "type": "string", "pattern": URL_PATTERN }),
     }
 }
 
 fn name_schema() -> Value {
-    json!({ "type": "string", "pattern": NAME_PATTERN })
+    json!({ "type": "string", "pattern": format!("^[A-Za-z0-9._-]{{1,{MAX_NAME_BYTES}}}$") })
+}
+
+fn variable_pattern() -> String {
+    format!("^[A-Za-z_][A-Za-z0-9_]{{0,{}}}$", MAX_VARIABLE_BYTES - 1)
 }
 
 fn list_schema(item: &Value) -> Value {
@@ -144,17 +160,19 @@ fn default_value(path: &str, defaults: &ParsedLayer) -> Option<Value> {
         let entries = defaults.entries.iter();
         entries
             .flat_map(|entry| entry.settings.iter().map(move |setting| (entry, setting)))
-            .find(|(entry, setting)| format!("{}.{}", entry.table, setting.key) == path)
+            .find(|(entry, setting)| format!("{}.{}", entry.table.path, setting.key) == path)
             .map(|(_, setting)| setting)
     })?;
     Some(match &setting.value {
-        Setting::Flag(flag) => json!(flag),
-        Setting::Count(count) => json!(count),
-        Setting::MicroUsd(_) | Setting::Permille(_) | Setting::DurationMs(_) => {
+        ConfigValue::Flag(flag, _) => json!(flag),
+        ConfigValue::Count(count, _) => json!(count),
+        ConfigValue::MicroUsd(..) | ConfigValue::Permille(..) | ConfigValue::DurationMs(..) => {
             // These render the same in TOML and JSON.
             serde_json::from_str(&setting.value.to_toml()).ok()?
         }
-        Setting::Text(text) | Setting::Url(text) => json!(text),
-        Setting::Texts(texts) => json!(texts),
+        ConfigValue::Text(text, _)
+        | ConfigValue::Url(text, _)
+        | ConfigValue::Variable { text, .. } => json!(text),
+        ConfigValue::Texts(texts, _) => json!(texts),
     })
 }

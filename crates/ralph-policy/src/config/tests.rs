@@ -82,26 +82,30 @@ fn sample(key: &ConfigKey) -> String {
         ValueKind::Table(_) | ValueKind::UserOnly(_) | ValueKind::NamedEntries(_) => {
             unreachable!("{}", key.name)
         }
-        ValueKind::Variables => "{ LANG = \"C\" }".to_string(),
-        ValueKind::Flag => "false".to_string(),
+        ValueKind::Variables(_) => "{ LANG = \"C\" }".to_string(),
+        ValueKind::Flag(_) => "false".to_string(),
         ValueKind::Count { .. } => "7".to_string(),
-        ValueKind::MinTests => "\"baseline\"".to_string(),
-        ValueKind::Usd => "1.5".to_string(),
-        ValueKind::Share => "0.5".to_string(),
+        ValueKind::MinTests { .. } => "\"baseline\"".to_string(),
+        ValueKind::Usd(_) => "1.5".to_string(),
+        ValueKind::Share(_) => "0.5".to_string(),
         ValueKind::Duration { .. } => "\"1h30m\"".to_string(),
-        ValueKind::Name => "\"other\"".to_string(),
-        ValueKind::Wildcard => "\"other*\"".to_string(),
-        ValueKind::Choice(choices) => format!("\"{}\"", choices.last().unwrap()),
-        ValueKind::Choices(choices) => format!("[\"{}\"]", choices.last().unwrap()),
-        ValueKind::Model => "\"claude-opus-5-5[1m]\"".to_string(),
-        ValueKind::Hours => "\"22:00-06:30\"".to_string(),
-        ValueKind::Argv | ValueKind::Arguments | ValueKind::Names => "[\"other\"]".to_string(),
-        ValueKind::Shell | ValueKind::Text | ValueKind::Regex => "\"some text\"".to_string(),
-        ValueKind::Globs => "[\"**/*.rs\"]".to_string(),
-        ValueKind::Directory => "\"web/\"".to_string(),
-        ValueKind::Directories => "[\"node_modules\"]".to_string(),
-        ValueKind::VariableNames => "[\"DATABASE_URL\"]".to_string(),
-        ValueKind::Url => "\"https://example.org/hook\"".to_string(),
+        ValueKind::Name(_) => "\"other\"".to_string(),
+        ValueKind::Wildcard(_) => "\"other*\"".to_string(),
+        ValueKind::Choice(choices, _) => format!("\"{}\"", choices.last().unwrap()),
+        ValueKind::Choices(choices, _) => format!("[\"{}\"]", choices.last().unwrap()),
+        ValueKind::Model(_) => "\"claude-opus-5-5[1m]\"".to_string(),
+        ValueKind::Hours(_) => "\"22:00-06:30\"".to_string(),
+        ValueKind::Argv(_) | ValueKind::Arguments(_) | ValueKind::Names(_) => {
+            "[\"other\"]".to_string()
+        }
+        ValueKind::Shell(_) | ValueKind::Text(_) | ValueKind::Regex(_) => {
+            "\"some text\"".to_string()
+        }
+        ValueKind::Globs(_) => "[\"**/*.rs\"]".to_string(),
+        ValueKind::Directory(_) => "\"web/\"".to_string(),
+        ValueKind::Directories(_) => "[\"node_modules\"]".to_string(),
+        ValueKind::VariableNames(_) => "[\"DATABASE_URL\"]".to_string(),
+        ValueKind::Url(_) => "\"https://example.org/hook\"".to_string(),
     }
 }
 
@@ -137,9 +141,9 @@ fn all_keys() -> Vec<(String, &'static ConfigKey)> {
     let mut all = Vec::new();
     for section in ROOT.iter().filter(|section| !matches!(section.kind, ValueKind::UserOnly(_))) {
         for key in section.kind.keys() {
-            if let ValueKind::NamedEntries(keys) = key.kind {
-                let heading = format!("[[{}.{}]]", section.name, key.name);
-                all.extend(keys.iter().map(|key| (heading.clone(), key)));
+            if let ValueKind::NamedEntries(table) = key.kind {
+                let heading = format!("[[{}]]", table.path);
+                all.extend(table.keys.iter().map(|key| (heading.clone(), key)));
             } else {
                 all.push((section.heading(), key));
             }
@@ -349,8 +353,10 @@ fn webhook_urls_are_https_and_only_their_host_is_shown() {
 #[test]
 fn every_listed_choice_gives_a_distinct_policy() {
     for (heading, key) in all_keys() {
-        let (ValueKind::Choice(choices) | ValueKind::Choices(choices)) = key.kind else { continue };
-        let is_list = matches!(key.kind, ValueKind::Choices(_));
+        let (ValueKind::Choice(choices, _) | ValueKind::Choices(choices, _)) = key.kind else {
+            continue;
+        };
+        let is_list = matches!(key.kind, ValueKind::Choices(..));
         let mut policies = Vec::new();
         for choice in choices {
             let value = if is_list { format!("[\"{choice}\"]") } else { format!("\"{choice}\"") };
@@ -1105,17 +1111,16 @@ fn everything() -> String {
     let mut text = String::new();
     for section in ROOT.iter().filter(|section| !matches!(section.kind, ValueKind::UserOnly(_))) {
         for key in section.kind.keys() {
-            if !matches!(key.kind, ValueKind::NamedEntries(_) | ValueKind::Shell)
+            if !matches!(key.kind, ValueKind::NamedEntries(_) | ValueKind::Shell(_))
                 && !matches!(section.kind, ValueKind::NamedEntries(_))
             {
                 text.push_str(&format!("{}.{} = {}\n", section.name, key.name, sample(key)));
             }
         }
     }
-    for heading in ["gate", "chunk", "pipeline.chunk", "lines.pattern"] {
-        let keys = keys::keys_of_table(heading);
-        text.push_str(&format!("[[{heading}]]\n"));
-        for key in keys.iter().filter(|key| !matches!(key.kind, ValueKind::Shell)) {
+    for table in [&keys::GATE, &keys::CHUNK, &keys::PIPELINE_CHUNK, &keys::PATTERN] {
+        text.push_str(&format!("[[{}]]\n", table.path));
+        for key in table.keys.iter().filter(|key| !matches!(key.kind, ValueKind::Shell(_))) {
             text.push_str(&format!("{} = {}\n", key.name, sample(key)));
         }
     }
@@ -1155,8 +1160,8 @@ proptest! {
             prop_assert!(problems.first.is_empty(), "{}\n{:?}", again.text, problems.first);
             let again = MergedLayers::new(ParsedLayer::default()).overlay(sheet);
             let (one, other) = (
-                apply::build_policy(&merged.settings, &merged.entries),
-                apply::build_policy(&again.settings, &again.entries),
+                ConfigDraft::build(&merged.settings, &merged.entries).policy,
+                ConfigDraft::build(&again.settings, &again.entries).policy,
             );
             prop_assert_eq!(one, other);
         }

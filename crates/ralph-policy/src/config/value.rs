@@ -1,6 +1,9 @@
 //! One value of a policy file: parsed from TOML, checked against its kind, and rendered as TOML again.
 
-use super::keys::ValueKind;
+use super::apply::ConfigDraft;
+use super::keys::{
+    SetAmount, SetCount, SetFlag, SetShare, SetText, SetTexts, SetVariable, ValueKind,
+};
 use globset::GlobBuilder;
 use ralph_core::{limits, text};
 use ralph_gates::environment;
@@ -11,29 +14,31 @@ use toml::Spanned;
 use toml::de::{DeArray, DeFloat, DeInteger, DeValue};
 
 /// Maximum size of a glob or a regular expression; people write shorter ones.
-const MAX_PATTERN_BYTES: usize = 500;
+pub(super) const MAX_PATTERN_BYTES: usize = 500;
 /// Maximum size of a compiled regular expression, in bytes.
 const MAX_REGEX_BYTES: usize = 1024 * 1024;
 /// Maximum number of items in a list; longer lists belong in a file.
 pub(super) const MAX_ITEMS: usize = 1000;
-const MAX_WILDCARD_BYTES: usize = 200;
-const MAX_NAME_BYTES: usize = 60;
-const MAX_VARIABLE_BYTES: usize = 100;
+pub(super) const MAX_WILDCARD_BYTES: usize = 200;
+pub(super) const MAX_NAME_BYTES: usize = 60;
+pub(super) const MAX_VARIABLE_BYTES: usize = 100;
 const MAX_URL_BYTES: usize = 2000;
-const MAX_USD: f64 = 1e9;
+pub(super) const MAX_USD: u32 = 1_000_000_000;
 /// How many characters of a wrong value are quoted.
 const MAX_QUOTED_CHARS: usize = 60;
 
-#[derive(Clone, Debug, PartialEq)]
+/// A value, and how it is set.
+#[derive(Clone, Debug)]
 pub(super) enum ConfigValue {
-    Flag(bool),
-    Count(u32),
-    MicroUsd(u64),
-    Permille(u16),
-    DurationMs(u64),
-    Text(String),
-    Texts(Vec<String>),
-    Url(String),
+    Flag(bool, SetFlag),
+    Count(u32, SetCount),
+    MicroUsd(u64, SetAmount),
+    Permille(u16, SetShare),
+    DurationMs(u64, SetAmount),
+    Text(String, SetText),
+    Texts(Vec<String>, SetTexts),
+    Url(String, SetText),
+    Variable { name: String, text: String, set: SetVariable },
 }
 
 /// Why a value is rejected.
@@ -53,54 +58,58 @@ pub(super) fn parse_value(
     found: SpannedValue,
 ) -> Result<ConfigValue, Vec<RejectedValue>> {
     let value = match (kind, found.get_ref()) {
-        (ValueKind::Flag, DeValue::Boolean(flag)) => Some(ConfigValue::Flag(*flag)),
-        (ValueKind::Count { least, most }, DeValue::Integer(number)) => parse_count(number)
+        (ValueKind::Flag(set), DeValue::Boolean(flag)) => Some(ConfigValue::Flag(*flag, *set)),
+        (ValueKind::Count { least, most, set }, DeValue::Integer(number)) => parse_count(number)
             .filter(|count| (least..=most).contains(&count))
-            .map(ConfigValue::Count),
-        (ValueKind::Usd, DeValue::Integer(_) | DeValue::Float(_)) => {
-            parse_number(found).and_then(to_micro_usd).map(ConfigValue::MicroUsd)
+            .map(|count| ConfigValue::Count(count, *set)),
+        (ValueKind::Usd(set), DeValue::Integer(_) | DeValue::Float(_)) => {
+            let micro = parse_number(found).and_then(to_micro_usd);
+            micro.map(|micro| ConfigValue::MicroUsd(micro, *set))
         }
-        (ValueKind::Share, DeValue::Integer(_) | DeValue::Float(_)) => {
-            parse_number(found).and_then(to_permille).map(ConfigValue::Permille)
+        (ValueKind::Share(set), DeValue::Integer(_) | DeValue::Float(_)) => {
+            let permille = parse_number(found).and_then(to_permille);
+            permille.map(|permille| ConfigValue::Permille(permille, *set))
         }
-        (ValueKind::Duration { least_ms, most_ms }, DeValue::String(text)) => {
+        (ValueKind::Duration { least_ms, most_ms, set }, DeValue::String(text)) => {
             limits::parse_duration(text)
                 .filter(|ms| (least_ms..=most_ms).contains(&ms))
-                .map(ConfigValue::DurationMs)
+                .map(|ms| ConfigValue::DurationMs(ms, *set))
         }
-        (ValueKind::MinTests, DeValue::Integer(number)) => {
-            parse_count(number).map(ConfigValue::Count)
+        (ValueKind::MinTests { count: set, .. }, DeValue::Integer(number)) => {
+            parse_count(number).map(|count| ConfigValue::Count(count, *set))
         }
-        (ValueKind::MinTests, DeValue::String(text)) if matches!(&**text, "baseline" | "some") => {
-            Some(ConfigValue::Text(text.to_string()))
+        (ValueKind::MinTests { text: set, .. }, DeValue::String(text))
+            if matches!(&**text, "baseline" | "some") =>
+        {
+            Some(ConfigValue::Text(text.to_string(), *set))
         }
         (
-            ValueKind::Name
-            | ValueKind::Wildcard
-            | ValueKind::Choice(_)
-            | ValueKind::Shell
-            | ValueKind::Text
-            | ValueKind::Regex
-            | ValueKind::Directory
-            | ValueKind::Model
-            | ValueKind::Hours
-            | ValueKind::Url,
+            ValueKind::Name(set)
+            | ValueKind::Wildcard(set)
+            | ValueKind::Choice(_, set)
+            | ValueKind::Shell(set)
+            | ValueKind::Text(set)
+            | ValueKind::Regex(set)
+            | ValueKind::Directory(set)
+            | ValueKind::Model(set)
+            | ValueKind::Hours(set)
+            | ValueKind::Url(set),
             DeValue::String(text),
         ) => {
-            let value =
-                if let ValueKind::Url = kind { ConfigValue::Url } else { ConfigValue::Text };
-            return parse_text(kind, text, found.span()).map(value).map_err(|wrong| vec![wrong]);
+            let text = parse_text(kind, text, found.span()).map_err(|wrong| vec![wrong])?;
+            let is_url = matches!(kind, ValueKind::Url(_));
+            Some(if is_url { ConfigValue::Url(text, *set) } else { ConfigValue::Text(text, *set) })
         }
         (
-            ValueKind::Choices(_)
-            | ValueKind::Names
-            | ValueKind::Argv
-            | ValueKind::Arguments
-            | ValueKind::Globs
-            | ValueKind::Directories
-            | ValueKind::VariableNames,
+            ValueKind::Choices(_, set)
+            | ValueKind::Names(set)
+            | ValueKind::Argv(set)
+            | ValueKind::Arguments(set)
+            | ValueKind::Globs(set)
+            | ValueKind::Directories(set)
+            | ValueKind::VariableNames(set),
             DeValue::Array(items),
-        ) => return parse_texts(kind, items, found.span()).map(ConfigValue::Texts),
+        ) => Some(ConfigValue::Texts(parse_texts(kind, items, found.span())?, *set)),
         _ => None,
     };
     value.ok_or_else(|| vec![reject_type(kind, found)])
@@ -108,7 +117,7 @@ pub(super) fn parse_value(
 
 fn reject_type(kind: &ValueKind, found: SpannedValue) -> RejectedValue {
     let hint = match (kind, found.get_ref()) {
-        (ValueKind::Argv, DeValue::String(_)) => {
+        (ValueKind::Argv(_), DeValue::String(_)) => {
             "expected a list of words: `run = [\"npm\", \"test\"]`; for a shell command line use `shell = \"…\"`".to_string()
         }
         _ => kind.expected(),
@@ -124,6 +133,7 @@ fn reject_type(kind: &ValueKind, found: SpannedValue) -> RejectedValue {
 pub(super) fn parse_variable(
     name: &str,
     found: SpannedValue,
+    set: SetVariable,
 ) -> Result<ConfigValue, RejectedValue> {
     let wrong = |message: &str, hint: &str| RejectedValue {
         span: found.span(),
@@ -139,12 +149,13 @@ pub(super) fn parse_variable(
     if let DeValue::String(text) = found.get_ref()
         && !text.contains('\0')
     {
-        return Ok(ConfigValue::Text(text.to_string()));
+        return Ok(ConfigValue::Variable { name: name.to_string(), text: text.to_string(), set });
     }
     let message = format!("cannot be {}", describe_value(found.get_ref()));
     Err(wrong(&message, "expected a string without NUL"))
 }
 
+pub(super) const DIRECTORY_HINT: &str = "expected a directory inside the project, without `..`";
 const VARIABLE_HINT: &str = "expected letters, digits and `_`, not starting with a digit";
 const GIT_VARIABLE_HINT: &str = "it would point git at another repository, so no gate gets it";
 
@@ -153,7 +164,7 @@ fn parse_texts(
     items: &DeArray,
     span: Range<usize>,
 ) -> Result<Vec<String>, Vec<RejectedValue>> {
-    let is_command = matches!(kind, ValueKind::Argv);
+    let is_command = matches!(kind, ValueKind::Argv(_));
     if items.len() > MAX_ITEMS && !is_command {
         let message = format!("has more than {MAX_ITEMS} items");
         return Err(vec![RejectedValue {
@@ -186,7 +197,7 @@ fn parse_texts(
         let message = "names no program".to_string();
         wrongs.push(RejectedValue { span: span.clone(), message, hint: kind.expected() });
     }
-    if wrongs.is_empty() && matches!(kind, ValueKind::Choices(_)) {
+    if wrongs.is_empty() && matches!(kind, ValueKind::Choices(..)) {
         let mut seen = Vec::new();
         texts.retain(|text| {
             !seen.contains(text) && {
@@ -201,48 +212,51 @@ fn parse_texts(
 /// Checks one string, on its own or in a list.
 fn parse_text(kind: &ValueKind, text: &str, span: Range<usize>) -> Result<String, RejectedValue> {
     let problem = match kind {
-        ValueKind::Name | ValueKind::Names => (!is_name(text)).then(|| kind.expected()),
-        ValueKind::Wildcard => (!is_wildcard(text)).then(|| kind.expected()),
-        ValueKind::Model => (!is_model(text)).then(|| kind.expected()),
-        ValueKind::Hours => parse_hours(text).is_none().then(|| kind.expected()),
-        ValueKind::Choice(choices) | ValueKind::Choices(choices) => (!choices.contains(&text))
-            .then(|| match text::nearest(text, choices.iter().copied()) {
+        ValueKind::Name(_) | ValueKind::Names(_) => (!is_name(text)).then(|| kind.expected()),
+        ValueKind::Wildcard(_) => (!is_wildcard(text)).then(|| kind.expected()),
+        ValueKind::Model(_) => (!is_model(text)).then(|| kind.expected()),
+        ValueKind::Hours(_) => parse_hours(text).is_none().then(|| kind.expected()),
+        ValueKind::Choice(choices, _) | ValueKind::Choices(choices, _) => {
+            (!choices.contains(&text)).then(|| match text::nearest(text, choices.iter().copied()) {
                 Some(near) => format!("did you mean `\"{near}\"`?"),
                 None => kind.expected(),
-            }),
-        ValueKind::Shell if text.trim().is_empty() => Some(kind.expected()),
-        ValueKind::Shell if text.contains("{report}") => Some(
+            })
+        }
+        ValueKind::Shell(_) if text.trim().is_empty() => Some(kind.expected()),
+        ValueKind::Shell(_) if text.contains("{report}") => Some(
             "nothing is substituted in a shell line; the report's path is in `$RALPH_REPORT`"
                 .to_string(),
         ),
-        ValueKind::Regex => check_regex(text).err(),
-        ValueKind::Globs => check_glob(text).err(),
-        ValueKind::Directory | ValueKind::Directories => check_directory(text),
-        ValueKind::VariableNames if !is_variable(text) => Some(VARIABLE_HINT.to_string()),
-        ValueKind::VariableNames => {
+        ValueKind::Regex(_) => check_regex(text).err(),
+        ValueKind::Globs(_) => check_glob(text).err(),
+        ValueKind::Directory(_) | ValueKind::Directories(_) => {
+            (!is_inside_project(text)).then(|| DIRECTORY_HINT.to_string())
+        }
+        ValueKind::VariableNames(_) if !is_variable(text) => Some(VARIABLE_HINT.to_string()),
+        ValueKind::VariableNames(_) => {
             environment::is_git_location(text.as_ref()).then(|| GIT_VARIABLE_HINT.to_string())
         }
         // Not quoted: a mistyped URL may still contain a secret.
-        ValueKind::Url if !is_https_url(text) => {
+        ValueKind::Url(_) if !is_https_url(text) => {
             let message = "is not an `https://` URL".to_string();
             return Err(RejectedValue { span, message, hint: kind.expected() });
         }
-        ValueKind::Shell
-        | ValueKind::Argv
-        | ValueKind::Arguments
-        | ValueKind::Text
-        | ValueKind::Url => None,
+        ValueKind::Shell(_)
+        | ValueKind::Argv(_)
+        | ValueKind::Arguments(_)
+        | ValueKind::Text(_)
+        | ValueKind::Url(_) => None,
         // The other kinds are never strings.
         ValueKind::Table(_)
         | ValueKind::UserOnly(_)
         | ValueKind::NamedEntries(_)
-        | ValueKind::Variables
-        | ValueKind::Flag
+        | ValueKind::Variables(_)
+        | ValueKind::Flag(_)
         | ValueKind::Count { .. }
-        | ValueKind::Usd
-        | ValueKind::Share
+        | ValueKind::Usd(_)
+        | ValueKind::Share(_)
         | ValueKind::Duration { .. }
-        | ValueKind::MinTests => Some(kind.expected()),
+        | ValueKind::MinTests { .. } => Some(kind.expected()),
     };
     let problem = problem.or_else(|| text.contains('\0').then(|| "remove the NUL".to_string()));
     match problem {
@@ -339,12 +353,11 @@ fn check_glob(text: &str) -> Result<(), String> {
         .map_err(|error| text::clean_line(&error.kind().to_string(), 200))
 }
 
-fn check_directory(text: &str) -> Option<String> {
-    let is_inside = !text.is_empty()
+fn is_inside_project(text: &str) -> bool {
+    !text.is_empty()
         && Path::new(text)
             .components()
-            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    (!is_inside).then(|| ValueKind::Directory.expected())
+            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }
 
 fn parse_count(number: &DeInteger) -> Option<u32> {
@@ -369,7 +382,7 @@ fn parse_number(found: SpannedValue) -> Option<f64> {
     reason = "checked to be between 0 and 1e15"
 )]
 fn to_micro_usd(usd: f64) -> Option<u64> {
-    let micro = (0.0..=MAX_USD).contains(&usd).then(|| (usd * 1e6).round() as u64)?;
+    let micro = (0.0..=f64::from(MAX_USD)).contains(&usd).then(|| (usd * 1e6).round() as u64)?;
     // Rounding a tiny amount to 0 would mean "no limit".
     (micro > 0 || usd == 0.0).then_some(micro)
 }
@@ -405,17 +418,29 @@ fn quote(text: &str) -> String {
 }
 
 impl ConfigValue {
+    pub(super) fn apply(&self, draft: &mut ConfigDraft) {
+        match self {
+            Self::Flag(flag, set) => set(draft, *flag),
+            Self::Count(count, set) => set(draft, *count),
+            Self::Permille(permille, set) => set(draft, *permille),
+            Self::MicroUsd(amount, set) | Self::DurationMs(amount, set) => set(draft, *amount),
+            Self::Text(text, set) | Self::Url(text, set) => set(draft, text),
+            Self::Texts(texts, set) => set(draft, texts),
+            Self::Variable { name, text, set } => set(draft, name, text),
+        }
+    }
+
     /// Renders the value as TOML; of a URL only the host is shown.
     pub(super) fn to_toml(&self) -> String {
         match self {
-            Self::Flag(flag) => flag.to_string(),
-            Self::Count(count) => count.to_string(),
-            Self::MicroUsd(micro) => format_decimal(*micro, 6),
-            Self::Permille(permille) => format_decimal(u64::from(*permille), 3),
-            Self::DurationMs(ms) => format!("\"{}\"", format_duration(*ms)),
-            Self::Text(text) => toml_string(text),
-            Self::Url(address) => toml_string(&redact_url(address)),
-            Self::Texts(texts) => {
+            Self::Flag(flag, _) => flag.to_string(),
+            Self::Count(count, _) => count.to_string(),
+            Self::MicroUsd(micro, _) => format_decimal(*micro, 6),
+            Self::Permille(permille, _) => format_decimal(u64::from(*permille), 3),
+            Self::DurationMs(ms, _) => format!("\"{}\"", format_duration(*ms)),
+            Self::Text(text, _) | Self::Variable { text, .. } => toml_string(text),
+            Self::Url(address, _) => toml_string(&redact_url(address)),
+            Self::Texts(texts, _) => {
                 format!(
                     "[{}]",
                     texts.iter().map(|text| toml_string(text)).collect::<Vec<_>>().join(", ")
