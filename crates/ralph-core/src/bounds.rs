@@ -4,6 +4,8 @@
 pub const MAX_GOAL_BYTES: usize = 1024 * 1024;
 /// `feature_list.json` and `progress.txt`.
 pub const MAX_LIST_BYTES: usize = 32 * 1024 * 1024;
+/// Features or items of one list.
+pub const MAX_LIST_ITEMS: usize = 20_000;
 /// A settings file of a host.
 pub const MAX_SETTINGS_BYTES: usize = 4 * 1024 * 1024;
 /// `ralph.toml` and `config.toml`.

@@ -3,6 +3,7 @@
 
 use crate::contract::{self, SealRequest};
 use crate::control;
+use ralph_core::bounds::MAX_LIST_BYTES;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::RunLimits;
 use ralph_core::policy::OnTampering;
@@ -112,7 +113,7 @@ pub fn adopt_loop(
         };
         match run_lists::seal_list(&config::find_project(project), &named) {
             Ok(list) => {
-                copies.push(run_lists::serialize_items(&list.items));
+                copies.push(list.copy.clone());
                 run.lists.push(list.seal.clone());
                 run.seal = seal_loop_policy(world, &run, &list);
             }
@@ -235,13 +236,11 @@ pub struct LoopFiles {
 impl LoopFiles {
     pub fn read(directory: &Path) -> Result<Self, AdoptError> {
         let path = directory.join(loop_directory::FEATURES_FILE);
-        let bytes = fs::read(&path, loop_directory::MAX_LIST_BYTES)?;
+        let bytes = fs::read(&path, MAX_LIST_BYTES)?;
         let list = features::read_features(&bytes)
             .map_err(|garbled| AdoptError::Garbled { path, why: garbled.why })?;
-        let progress = fs::read_if_exists(
-            &directory.join(loop_directory::PROGRESS_FILE),
-            loop_directory::MAX_LIST_BYTES,
-        )?;
+        let progress =
+            fs::read_if_exists(&directory.join(loop_directory::PROGRESS_FILE), MAX_LIST_BYTES)?;
         Ok(Self {
             directory: directory.to_path_buf(),
             list,

@@ -24,7 +24,7 @@ use ralph_home::journal;
 use ralph_home::store::{self, LoadedRun, StoreError, TransactionStep};
 use ralph_home::world::{RunnerFacts, World};
 use ralph_home::{run_process, session_pointer};
-use ralph_lists::run_lists;
+use ralph_lists::list_approval;
 use ralph_policy::trust;
 use ralph_sys::clock;
 use ralph_sys::fs::{self, Durability};
@@ -99,9 +99,9 @@ fn gather_trust(world: &World, run: &RunRecord) -> PolicyTrust {
             let what = format!("the policy of `{}`", seal.project);
             PolicyTrust::Missing { what, how: "ralph trust".to_string() }
         }
-        Some(_) | None => match run_lists::check_approvals(&world.home, run) {
+        Some(_) | None => match list_approval::check_approvals(&world.home, run) {
             Ok(()) => PolicyTrust::Approved,
-            Err(run_lists::UnapprovedList { what, trust_command: trust }) => {
+            Err(list_approval::UnapprovedList { what, trust_command: trust }) => {
                 PolicyTrust::Missing { what, how: trust }
             }
         },

@@ -2,6 +2,8 @@
 
 pub mod features;
 pub mod import;
+pub mod list_approval;
+mod list_marker;
 pub mod loop_directory;
 pub mod plan;
 pub mod run_lists;

@@ -4,7 +4,8 @@
 
 use crate::loop_directory;
 use crate::plan::{self, PlanComparison};
-use ralph_core::gate::{Gate, GateInvocation, shell_quote};
+use ralph_core::bounds::MAX_LIST_BYTES;
+use ralph_core::gate::{Gate, GateInvocation};
 use ralph_core::record::{ListKind, ListSeal, RunRecord};
 use ralph_core::requirement::{
     PendingReason, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
@@ -20,6 +21,7 @@ use ralph_home::world::World;
 use ralph_policy::trust::{self, ApprovalSubject, TrustError};
 use ralph_sys::fs::{self, Durability, FileError};
 use serde::{Deserialize, Serialize};
+use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
 
 /// The number of consecutive stops after which an unreadable list holds the agent.
@@ -37,6 +39,8 @@ pub struct ListFile {
 pub struct SealedList {
     pub seal: ListSeal,
     pub items: Vec<ListItem>,
+    /// The items as they are stored next to the run.
+    pub copy: Vec<u8>,
 }
 
 /// The current state of one list of a run.
@@ -75,7 +79,7 @@ pub enum ListError {
 
 /// Reads the items of a list.
 pub fn read_list(named: &ListFile) -> Result<Vec<ListItem>, ListError> {
-    parse_items(named, &fs::read(&named.path, loop_directory::MAX_LIST_BYTES)?)
+    parse_items(named, &fs::read(&named.path, MAX_LIST_BYTES)?)
 }
 
 fn parse_items(named: &ListFile, bytes: &[u8]) -> Result<Vec<ListItem>, ListError> {
@@ -100,7 +104,9 @@ pub fn seal_list(project: &Path, named: &ListFile) -> Result<SealedList, ListErr
         count: u32::try_from(items.len()).unwrap_or(u32::MAX),
         approval: if gates.is_empty() { String::new() } else { subject.hash },
     };
-    Ok(SealedList { seal, items })
+    let copy = serde_json::to_vec(&items)
+        .map_err(|error| ListError::Invalid { path: named.path.clone(), why: error.to_string() })?;
+    Ok(SealedList { seal, items, copy })
 }
 
 /// A list and its checks.
@@ -169,8 +175,12 @@ pub fn one_check_per_program(checks: &[Gate]) -> Vec<Gate> {
 }
 
 /// The copy made at the start of the run, if it is unchanged.
-fn sealed_items(paths: &RunPaths, number: usize, seal: &ListSeal) -> Option<Vec<ListItem>> {
-    let bytes = fs::read(&paths.list(number), loop_directory::MAX_LIST_BYTES).ok()?;
+pub(crate) fn sealed_items(
+    paths: &RunPaths,
+    number: usize,
+    seal: &ListSeal,
+) -> Option<Vec<ListItem>> {
+    let bytes = fs::read(&paths.list(number), MAX_LIST_BYTES).ok()?;
     let items: Vec<ListItem> = serde_json::from_slice(&bytes).ok()?;
     (items_digest(&items) == seal.digest).then_some(items)
 }
@@ -180,26 +190,28 @@ pub fn read_run_lists(world: &World, opened: &LoadedRun) -> RunLists {
     let run = &opened.run;
     let mut lists = RunLists::default();
     for (number, seal) in run.lists.iter().enumerate() {
-        lists.add_list((world, opened), number, seal);
+        lists.add_list(world, opened, number, seal);
     }
     if run.lists.is_empty() {
         for directory in &run.features {
             lists.add_unsealed_list(run, Path::new(directory));
         }
     }
-    let many = lists.lists.len() > 1;
-    if many {
+    if lists.lists.len() > 1 {
         lists.prefix_item_names();
     }
     lists
 }
 
 impl RunLists {
-    fn add_list(&mut self, (world, opened): (&World, &LoadedRun), number: usize, seal: &ListSeal) {
+    fn add_list(&mut self, world: &World, opened: &LoadedRun, number: usize, seal: &ListSeal) {
         let paths = world.home.run(&opened.run.id);
         let named = ListFile { path: PathBuf::from(&seal.path), kind: seal.kind };
         let file = display_path(&opened.run, &named.path);
-        let bytes = fs::read(&named.path, loop_directory::MAX_LIST_BYTES).map_err(ListError::from);
+        let label = list_label(&opened.run, &named);
+        // Most stops of a feature list do without the copy.
+        let sealed = LazyCell::new(|| sealed_items(&paths, number, seal));
+        let bytes = fs::read(&named.path, MAX_LIST_BYTES).map_err(ListError::from);
         let now = match bytes.and_then(|bytes| Ok((parse_items(&named, &bytes)?, bytes))) {
             Ok((items, bytes)) => {
                 save_last_read(&paths, number, &bytes, &items);
@@ -207,38 +219,34 @@ impl RunLists {
             }
             Err(error) => {
                 self.add_unreadable(opened, &named, &error);
-                load_last_read(&paths, number)
-                    .or_else(|| sealed_items(&paths, number, seal))
-                    .unwrap_or_default()
+                // Without any readable version, the missing copy is reported below.
+                load_last_read(&paths, number).or_else(|| sealed.clone()).unwrap_or_default()
             }
         };
         let (items, difference) = if items_digest(&now) == seal.digest {
             (now, ListDifference::default())
-        } else if let Some(sealed) = sealed_items(&paths, number, seal) {
-            work_list::merge_with_sealed(&sealed, &now)
+        } else if let Some(sealed) = &*sealed {
+            work_list::merge_with_sealed(sealed, &now)
         } else {
             // Without the sealed copy nothing in the list can be trusted.
             let why = format!("the sealed copy of `{file}` is missing or was edited");
-            let label = list_label(&opened.run, &named);
-            self.requirements.push(list_requirement(
-                label,
-                RequirementStatus::Unknown(why),
-                String::new(),
-            ));
+            let status = RequirementStatus::Unknown(why);
+            self.requirements.push(list_requirement(label.clone(), status, String::new()));
             (now, ListDifference::default())
         };
-        let label = list_label(&opened.run, &named);
         self.requirements.extend(difference.requirement(&file, &label));
         if !seal.approval.is_empty() {
             let checks = work_list::check_gates(number, &items);
             self.requirements.extend(changed_scripts_requirement(
-                (world, &opened.run),
-                (seal, &label),
+                &world.home,
+                &opened.run,
+                seal,
+                &label,
                 &checks,
             ));
         }
         let then = match seal.kind {
-            ListKind::Plan => sealed_items(&paths, number, seal).unwrap_or_default(),
+            ListKind::Plan => sealed.clone().unwrap_or_default(),
             ListKind::Features => Vec::new(),
         };
         self.lists.push(RunList { file, kind: seal.kind, items, sealed_items: then });
@@ -394,14 +402,16 @@ fn save_last_read(paths: &RunPaths, number: usize, bytes: &[u8], items: &[ListIt
 }
 
 fn load_last_read(paths: &RunPaths, number: usize) -> Option<Vec<ListItem>> {
-    let bytes = fs::read(&paths.list_latest(number), loop_directory::MAX_LIST_BYTES).ok()?;
+    let bytes = fs::read(&paths.list_latest(number), MAX_LIST_BYTES).ok()?;
     serde_json::from_slice(&bytes).ok().map(|kept: LastReadItems<Vec<ListItem>>| kept.items)
 }
 
 /// The requirement that holds while the scripts that checks call differ from the approved ones.
 fn changed_scripts_requirement(
-    (world, run): (&World, &RunRecord),
-    (seal, label): (&ListSeal, &str),
+    home: &RalphHome,
+    run: &RunRecord,
+    seal: &ListSeal,
+    label: &str,
     checks: &[Gate],
 ) -> Option<Requirement> {
     let project = run.seal.as_ref().map_or(&run.project, |seal| &seal.project);
@@ -419,7 +429,7 @@ fn changed_scripts_requirement(
     if now.hash == seal.approval {
         return None;
     }
-    let then = trust::hash_approval(&world.home, project, &seal.approval);
+    let then = trust::hash_approval(home, project, &seal.approval);
     let changed = then.map(|then| now.changed_files(&then)).unwrap_or_default();
     let count = changed.len();
     let summary = match changed.first() {
@@ -430,35 +440,10 @@ fn changed_scripts_requirement(
     let next = "Restore the files that these checks call".to_string();
     let mut changed = requirement(RequirementStatus::Unmet(RequirementFailure::new(summary)), next);
     // A person who approved the new content knows about the change.
-    if trust::is_approved(&world.home, &now) {
+    if trust::is_approved(home, &now) {
         changed.weight = RequirementWeight::Advisory;
     }
     Some(changed)
-}
-
-/// The first script that checks of a run call and that no person approved in its current form.
-pub fn first_unapproved_script(world: &World, run: &RunRecord) -> Option<String> {
-    let paths = world.home.run(&run.id);
-    let project = run.seal.as_ref().map_or(&run.project, |seal| &seal.project);
-    run.lists.iter().enumerate().filter(|(_, seal)| !seal.approval.is_empty()).find_map(
-        |(number, seal)| {
-            let items = sealed_items(&paths, number, seal)?;
-            let checks = work_list::check_gates(number, &items);
-            let now =
-                trust::checks_subject(Path::new(project), Path::new(&seal.path), &checks).ok()?;
-            if now.hash == seal.approval || trust::is_approved(&world.home, &now) {
-                return None;
-            }
-            let then = trust::hash_approval(&world.home, project, &seal.approval);
-            let changed = then.map(|then| now.changed_files(&then)).unwrap_or_default();
-            Some(
-                changed
-                    .into_iter()
-                    .next()
-                    .unwrap_or_else(|| "a file that a check calls".to_string()),
-            )
-        },
-    )
 }
 
 fn list_requirement(name: String, standing: RequirementStatus, next: String) -> Requirement {
@@ -484,48 +469,4 @@ fn list_label(run: &RunRecord, named: &ListFile) -> String {
 pub fn display_path(run: &RunRecord, path: &Path) -> String {
     let path = path.strip_prefix(&run.project).unwrap_or(path);
     text::clean_line(&path.to_string_lossy(), 200).replace('`', "'")
-}
-
-/// The bytes of a sealed list as they are stored next to a run.
-pub fn serialize_items(items: &[ListItem]) -> Vec<u8> {
-    serde_json::to_vec(items).unwrap_or_default()
-}
-
-/// Fails with the first list whose checks no person approved.
-pub fn check_approvals(home: &RalphHome, run: &RunRecord) -> Result<(), UnapprovedList> {
-    let project = run.seal.as_ref().map_or(&run.project, |seal| &seal.project);
-    let missing = run.lists.iter().find(|list| {
-        !list.approval.is_empty() && !trust::is_hash_approved(home, project, &list.approval)
-    });
-    match missing {
-        None => Ok(()),
-        Some(list) => {
-            let path = Path::new(&list.path);
-            let from_project = path.strip_prefix(&run.project).unwrap_or(path);
-            Err(UnapprovedList {
-                what: format!("running the checks of `{}`", display_path(run, path)),
-                trust_command: trust_command(list.kind, from_project),
-            })
-        }
-    }
-}
-
-/// A list whose checks are not approved.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnapprovedList {
-    /// The subject of a sentence such as "… is not approved".
-    pub what: String,
-    /// The command that shows and approves the checks.
-    pub trust_command: String,
-}
-
-/// The command that shows and approves the checks of a list. `path` is relative to the directory where it is typed.
-pub fn trust_command(kind: ListKind, path: &Path) -> String {
-    let (option, path) = match kind {
-        ListKind::Features => ("--features", path.parent().unwrap_or(path)),
-        ListKind::Plan => ("--plan", path),
-    };
-    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    let path = text::clean_line(&path.to_string_lossy(), 200).replace('`', "'");
-    format!("ralph trust {option} {}", shell_quote(&path))
 }

@@ -177,6 +177,7 @@ fn feature_hint(error: &FeatureError) -> Option<String> {
         FeatureError::InvalidId(_) => {
             "an id is 1 to 40 letters, digits, `.`, `_` and `-`".to_string()
         }
+        FeatureError::Serialize(_) => return None,
         FeatureError::CannotChange { .. } => {
             "nothing was written; edit the file by hand".to_string()
         }

@@ -3,6 +3,7 @@
 use super::SourceError;
 use super::lenient_json::{self, LenientJson};
 use super::work_list::ListItem;
+use crate::bounds::MAX_LIST_ITEMS;
 use crate::requirement::RequirementWeight;
 use crate::text;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -17,7 +18,6 @@ const MAX_ID_LEN: usize = 40;
 const MAX_DESCRIPTION_CHARS: usize = 20_000;
 const MAX_WORD_BYTES: usize = 4_000;
 // A feature takes thirty times the memory of the `{},` that declares it.
-const MAX_FEATURES: usize = 20_000;
 const MAX_STEPS: usize = 1_000;
 const MAX_WORDS: usize = 64;
 
@@ -166,8 +166,8 @@ impl<'de> Visitor<'de> for FeaturesVisitor {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<FeatureList, A::Error> {
         let mut features = Vec::new();
         while let Some(wire) = list.next_element()? {
-            if features.len() == MAX_FEATURES {
-                return Err(A::Error::custom(format!("more than {MAX_FEATURES} features")));
+            if features.len() == MAX_LIST_ITEMS {
+                return Err(A::Error::custom(format!("more than {MAX_LIST_ITEMS} features")));
             }
             features.push(parse_feature(features.len() + 1, wire).map_err(A::Error::custom)?);
         }
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_field() {
-        let many = format!("[{}{{}}]", "{},".repeat(MAX_FEATURES));
+        let many = format!("[{}{{}}]", "{},".repeat(MAX_LIST_ITEMS));
         for (json, expected) in [
             (
                 r#"[{"id": 4, "passes": "true"}]"#,

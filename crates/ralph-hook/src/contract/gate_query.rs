@@ -19,7 +19,7 @@ use ralph_gates::gates::result_key::compile_globs;
 use ralph_gates::gates::{ContentView, GateContext};
 use ralph_git::tree::WorkTreeListing;
 use ralph_home::faults::describe_error;
-use ralph_lists::run_lists;
+use ralph_lists::list_approval;
 use ralph_sys::clock::Deadline;
 
 /// Time reserved for the answer when gates use up the rest.
@@ -144,7 +144,8 @@ impl GateQuery<'_> {
         let has_gates = self.wanted.iter().any(|gate| !is_check(&gate));
         let of_gates = || seal::find_unapproved_script(contract).filter(|_| has_gates);
         let of_lists = || {
-            run_lists::first_unapproved_script(contract.world, contract.run).filter(|_| has_checks)
+            list_approval::first_unapproved_script(&contract.world.home, contract.run)
+                .filter(|_| has_checks)
         };
         of_gates().or_else(of_lists)
     }

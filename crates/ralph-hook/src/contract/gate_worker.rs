@@ -20,6 +20,7 @@ use ralph_git::checkpoint::CheckpointError;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun, StoreError};
 use ralph_home::world::World;
+use ralph_lists::list_approval;
 use ralph_lists::run_lists;
 use ralph_policy::trust;
 use ralph_sys::clock::Deadline;
@@ -149,7 +150,7 @@ pub fn perform_task(
     let LoadedRun { run, state, .. } = store::load_run(&world.home, id)?;
     let seal = run.seal.as_deref().ok_or_else(|| GateWorkerError::NoPolicy(id.clone()))?;
     if !trust::is_seal_approved(&world.home, seal)
-        || run_lists::check_approvals(&world.home, &run).is_err()
+        || list_approval::check_approvals(&world.home, &run).is_err()
     {
         return Err(GateWorkerError::Untrusted(id.clone()));
     }

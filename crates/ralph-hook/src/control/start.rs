@@ -17,6 +17,7 @@ use ralph_core::text;
 use ralph_home::paths::RalphHome;
 use ralph_home::session_pointer::{self, PointerEnded, SessionPointer};
 use ralph_home::store::{self, RunFiles, StoreError};
+use ralph_lists::list_approval;
 use ralph_lists::loop_directory;
 use ralph_lists::run_lists::{self, ListFile, SealedList};
 use ralph_policy::config::{self, ProjectConfig};
@@ -112,8 +113,7 @@ pub fn start_run(
         return Err(ControlError::AlreadyHeld { session: order.session.clone(), run: pointer.run });
     }
     let seals: Vec<ListSeal> = lists.iter().map(|list| list.seal.clone()).collect();
-    let copies: Vec<Vec<u8>> =
-        lists.iter().map(|list| run_lists::serialize_items(&list.items)).collect();
+    let copies: Vec<Vec<u8>> = lists.iter().map(|list| list.copy.clone()).collect();
     let papers = RunFiles { goal: &order.goal, lists: &copies };
     let run = loop {
         let id = order.id.clone().unwrap_or_else(|| new_run_id(home));
@@ -178,7 +178,7 @@ fn choose_policy(
         if !trust::is_hash_approved(home, &project.to_string_lossy(), &list.seal.approval) {
             let path = Path::new(&list.seal.path);
             let path = path.strip_prefix(&order.project).unwrap_or(path);
-            let trust = run_lists::trust_command(list.seal.kind, path);
+            let trust = list_approval::trust_command(list.seal.kind, path);
             let list = text::clean_line(&path.to_string_lossy(), 200);
             return Err(ControlError::Unapproved { list, trust });
         }

@@ -1,5 +1,6 @@
 //! Writes the progress of a run to `progress.txt` in its loop directories.
 
+use ralph_core::bounds::MAX_LIST_BYTES;
 use ralph_core::record::{RunRecord, StopReport};
 use ralph_core::source::progress_file::{self, ProgressEntry, ProgressEntryKind};
 use ralph_lists::loop_directory;
@@ -64,7 +65,7 @@ fn rewrite_progress(
                 "it is a link to a path outside the loop directory",
             ));
         }
-        if let Some(bytes) = fs::read_if_exists(&path, loop_directory::MAX_LIST_BYTES)? {
+        if let Some(bytes) = fs::read_if_exists(&path, MAX_LIST_BYTES)? {
             let edited = edit(&bytes).unwrap_or_else(|| bytes.clone());
             let added = progress_file::render_addition(&edited, entry);
             write_difference(&path, &bytes, &edited, &added)?;

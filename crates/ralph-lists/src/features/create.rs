@@ -1,8 +1,9 @@
 //! Creates a loop directory with its list, progress file and instructions.
 
-use super::{FeatureDraft, FeatureError, FeatureLoop, LOOPS_DIR, PROMPT_FILE, feature_draft};
-use crate::loop_directory;
+use super::{FeatureDraft, FeatureError, FeatureLoop, feature_draft};
+use crate::loop_directory::{self, LOOPS_DIR, PROMPT_FILE};
 use crate::run_lists::ListError;
+use ralph_core::bounds::MAX_LIST_BYTES;
 use ralph_core::source::features;
 use ralph_core::text;
 use ralph_sys::fs;
@@ -64,10 +65,10 @@ pub fn create_loop(project: &Path, new: &NewLoop<'_>) -> Result<FeatureLoop, Fea
 
 fn initial_list_bytes(source: &InitialList) -> Result<Vec<u8>, FeatureError> {
     let path = match source {
-        InitialList::Example => return Ok(feature_draft::serialize_list(&[example_feature()])),
+        InitialList::Example => return Ok(feature_draft::serialize_list(&[example_feature()])?),
         InitialList::File(path) => path,
     };
-    let bytes = fs::read(path, loop_directory::MAX_LIST_BYTES)?;
+    let bytes = fs::read(path, MAX_LIST_BYTES)?;
     if is_json(path, &bytes) {
         let list = features::read_features(&bytes)
             .map_err(|garbled| ListError::Invalid { path: path.clone(), why: garbled.why })?;
@@ -78,7 +79,7 @@ fn initial_list_bytes(source: &InitialList) -> Result<Vec<u8>, FeatureError> {
     if drafts.is_empty() {
         return Err(FeatureError::EmptyList(path.clone()));
     }
-    let list = feature_draft::serialize_list(&drafts);
+    let list = feature_draft::serialize_list(&drafts)?;
     // The generated list must be readable again.
     features::read_features(&list)
         .map_err(|garbled| ListError::Invalid { path: path.clone(), why: garbled.why })?;

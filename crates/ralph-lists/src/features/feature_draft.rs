@@ -1,5 +1,6 @@
 //! Features that are not in a list yet, given on the command line or read from the items of a text.
 
+use crate::list_marker::list_item_text;
 use crate::plan;
 use ralph_core::source::features::Feature;
 use ralph_core::text;
@@ -60,22 +61,22 @@ impl FeatureDraft {
 }
 
 /// Serializes a whole list.
-pub(super) fn serialize_list(drafts: &[FeatureDraft]) -> Vec<u8> {
+pub(super) fn serialize_list(drafts: &[FeatureDraft]) -> serde_json::Result<Vec<u8>> {
     let features = drafts.iter().enumerate().map(|(at, draft)| {
         let id = draft.id.clone().map_or_else(|| (at + 1).into(), serde_json::Value::from);
         draft.to_wire(id)
     });
     let list = FeatureListWire { total_features: drafts.len(), features: features.collect() };
-    let mut bytes = serde_json::to_vec_pretty(&list).unwrap_or_default();
+    let mut bytes = serde_json::to_vec_pretty(&list)?;
     bytes.push(b'\n');
-    bytes
+    Ok(bytes)
 }
 
 /// Parses the features that a text lists, with the checks that they name.
 pub fn parse_features(bytes: &[u8]) -> Vec<FeatureDraft> {
     let mut drafts = parse_bullets(bytes);
     for draft in &mut drafts {
-        let named = plan::named_check(&draft.description);
+        let named = plan::split_trailing_check(&draft.description);
         if let Some((text, argv)) = named.map(|(text, argv)| (text.to_string(), argv)) {
             draft.description = text;
             draft.verify = Some(argv);
@@ -136,12 +137,7 @@ struct BulletItem<'a> {
 
 /// Parses `- text`, `* text` or `1. text`, with or without a box to tick.
 fn parse_bullet(line: &str) -> Option<BulletItem<'_>> {
-    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
-    let rest = match line.get(digits..)? {
-        rest if digits > 0 && digits < 10 => rest.strip_prefix(['.', ')'])?,
-        rest => rest.strip_prefix(['-', '*', '+'])?,
-    };
-    let text = rest.strip_prefix([' ', '\t'])?.trim();
+    let text = list_item_text(line)?.trim();
     for (mark, ticked) in [("[ ]", false), ("[x]", true), ("[X]", true)] {
         if let Some(text) = text.strip_prefix(mark).filter(|text| text.starts_with(' ')) {
             return Some(BulletItem { text: text.trim(), ticked });

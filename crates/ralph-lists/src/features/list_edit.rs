@@ -123,7 +123,7 @@ fn append_feature(text: &str, draft: &FeatureDraft) -> Result<String, String> {
     let Some(last) = features.elements.last() else {
         let (start, end) = (features.range.start, features.range.end);
         if !text.contains('\n') {
-            let one = to_one_line_json(draft, &id, JsonSpacing::Some);
+            let one = to_one_line_json(draft, &id, JsonSpacing::Some)?;
             return Ok(replace_range(text, start, end, &format!("[{one}]")));
         }
         let outer = indent_at(text, start);
@@ -148,9 +148,9 @@ fn append_feature(text: &str, draft: &FeatureDraft) -> Result<String, String> {
         let unit = inner.strip_prefix(outer).filter(|unit| !unit.is_empty()).unwrap_or("  ");
         to_pretty_json(draft, &id, unit)?.replace('\n', &format!("{ending}{outer}"))
     } else if last_text.contains("\": ") {
-        to_one_line_json(draft, &id, JsonSpacing::Some)
+        to_one_line_json(draft, &id, JsonSpacing::Some)?
     } else {
-        to_one_line_json(draft, &id, JsonSpacing::None)
+        to_one_line_json(draft, &id, JsonSpacing::None)?
     };
     Ok(replace_range(text, last.end(), last.end(), &format!("{before}{one}")))
 }
@@ -191,8 +191,13 @@ fn to_pretty_json(
     String::from_utf8(bytes).map_err(|error| error.to_string())
 }
 
-fn to_one_line_json(draft: &FeatureDraft, id: &serde_json::Value, spaces: JsonSpacing) -> String {
-    let value = serde_json::to_value(draft.to_wire(id.clone())).unwrap_or_default();
+fn to_one_line_json(
+    draft: &FeatureDraft,
+    id: &serde_json::Value,
+    spaces: JsonSpacing,
+) -> Result<String, String> {
+    let value =
+        serde_json::to_value(draft.to_wire(id.clone())).map_err(|error| error.to_string())?;
     let (comma, colon) = match spaces {
         JsonSpacing::Some => (", ", ": "),
         JsonSpacing::None => (",", ":"),
@@ -207,7 +212,7 @@ fn to_one_line_json(draft: &FeatureDraft, id: &serde_json::Value, spaces: JsonSp
             let field = field.as_array().map_or_else(|| field.to_string(), |list| words(list));
             Some(format!("\"{name}\"{colon}{field}"))
         });
-    format!("{{{}}}", fields.collect::<Vec<_>>().join(comma))
+    Ok(format!("{{{}}}", fields.collect::<Vec<_>>().join(comma)))
 }
 
 /// Appends a property in the style of the last one.

@@ -4,8 +4,9 @@ mod create;
 mod feature_draft;
 mod list_edit;
 
-use crate::loop_directory;
+use crate::loop_directory::{self, LOOPS_DIR};
 use crate::run_lists::{ListError, ListFile};
+use ralph_core::bounds::MAX_LIST_BYTES;
 use ralph_core::record::ListKind;
 use ralph_core::source::features::{self, FeatureList};
 use ralph_core::text;
@@ -17,10 +18,6 @@ use std::path::{Path, PathBuf};
 pub use create::{InitialList, NewLoop, create_loop};
 pub use feature_draft::{FeatureDraft, parse_features};
 
-/// The directory of all loops, relative to the project.
-pub const LOOPS_DIR: &str = ".claude/data/ralph-loops";
-/// The file with the instructions for the agent.
-pub const PROMPT_FILE: &str = "RALPH_PROMPT.md";
 const MAX_LOOPS: usize = 1000;
 const MAX_LOOP_NAME_BYTES: usize = 64;
 
@@ -32,6 +29,8 @@ pub enum FeatureError {
     File(#[from] FileError),
     #[error(transparent)]
     Lock(#[from] LockError),
+    #[error("cannot serialize the features")]
+    Serialize(#[from] serde_json::Error),
     #[error("`{0}` is not a valid loop name")]
     InvalidLoopName(String),
     #[error("`{}` already exists and was not changed", .0.display())]
@@ -121,7 +120,8 @@ pub fn is_loop_name(name: &str) -> bool {
 pub fn set_claim(
     home: &RalphHome,
     of: &FeatureLoop,
-    (name, claim): (&str, ClaimAction),
+    name: &str,
+    claim: ClaimAction,
     deadline: &Deadline,
 ) -> Result<ClaimResult, FeatureError> {
     let path = of.list().path;
@@ -201,7 +201,7 @@ pub fn feature_position(
 
 /// Reads a list; returns its bytes too.
 pub fn read_feature_list(path: &Path) -> Result<(Vec<u8>, FeatureList), ListError> {
-    let bytes = fs::read(path, loop_directory::MAX_LIST_BYTES)?;
+    let bytes = fs::read(path, MAX_LIST_BYTES)?;
     let list = features::read_features(&bytes)
         .map_err(|garbled| ListError::Invalid { path: path.to_path_buf(), why: garbled.why })?;
     Ok((bytes, list))

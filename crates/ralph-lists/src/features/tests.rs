@@ -39,7 +39,7 @@ impl LoopSandbox {
     }
 
     fn claim(&self, name: &str, claim: ClaimAction) -> Result<ClaimResult, FeatureError> {
-        super::set_claim(&self.home(), &self.loop_under_test(), (name, claim), &deadline())
+        super::set_claim(&self.home(), &self.loop_under_test(), name, claim, &deadline())
     }
 
     fn add(&self, draft: &FeatureDraft) -> Result<String, FeatureError> {
@@ -52,7 +52,7 @@ fn write_file(path: &Path, bytes: &[u8]) {
 }
 
 fn read_file(path: &Path) -> Vec<u8> {
-    fs::read(path, loop_directory::MAX_LIST_BYTES).unwrap()
+    fs::read(path, MAX_LIST_BYTES).unwrap()
 }
 
 fn deadline() -> Deadline {

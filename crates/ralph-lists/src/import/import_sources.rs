@@ -9,7 +9,7 @@ use super::{
     ImportedContent, KeptText, feature_list, front_matter, markdown, plan_state, prd, shell_rc,
     yaml_files,
 };
-use ralph_sys::fs;
+use ralph_sys::fs::{self, FileError};
 
 const MAX_IMPORT_BYTES: usize = 8 * 1024 * 1024;
 const MAX_DIR_ENTRIES: usize = 2000;
@@ -199,7 +199,7 @@ impl SourceSearch<'_> {
     fn add_plans(&mut self, from: &Path) {
         let directory = "docs/plans";
         let is_markdown = |name: &String| name.to_ascii_lowercase().ends_with("md");
-        for name in visible_names(&from.join(directory)).filter(is_markdown) {
+        for name in self.visible_names(from, directory).into_iter().filter(is_markdown) {
             let name = format!("{directory}/{name}");
             let before = self.sources.len();
             self.read_file(&from.join(&name), &name, FileFamily::Plan);
@@ -218,7 +218,7 @@ impl SourceSearch<'_> {
 
     /// Adds specifications whose tasks are in progress, which have a state file.
     fn add_specifications(&mut self, from: &Path) {
-        for name in visible_names(&from.join("specs")) {
+        for name in self.visible_names(from, "specs") {
             let state = format!("specs/{name}/.ralph-state.json");
             if !fs::exists(&from.join(&state)) {
                 continue;
@@ -227,6 +227,23 @@ impl SourceSearch<'_> {
             let tasks = format!("specs/{name}/tasks.md");
             self.read_file(&from.join(&tasks), &tasks, FileFamily::Plan);
         }
+    }
+
+    /// The first names in a directory that can be shown. An unreadable directory becomes a source that cannot be read.
+    fn visible_names(&mut self, from: &Path, directory: &str) -> Vec<String> {
+        let names = match fs::list(&from.join(directory), MAX_DIR_ENTRIES) {
+            Ok(names) => names,
+            Err(error) => {
+                if !error.is_missing() {
+                    let (path, content) = (directory.to_string(), Err(describe_cause(&error)));
+                    self.sources.push(ImportSource { path, family: FileFamily::Plan, content });
+                }
+                return Vec::new();
+            }
+        };
+        let names = names.into_iter().filter_map(|name| name.into_string().ok());
+        let plain = names.filter(|name| text::clean(name) == *name && !name.contains('\n'));
+        plain.take(MAX_FILES_PER_DIR).collect()
     }
 
     /// Adds the files that other files refer to.
@@ -243,20 +260,15 @@ impl SourceSearch<'_> {
     }
 }
 
-fn visible_names(directory: &Path) -> impl Iterator<Item = String> + use<> {
-    let listed = fs::list(directory, MAX_DIR_ENTRIES).unwrap_or_default();
-    let names = listed.into_iter().filter_map(|name| name.into_string().ok());
-    let plain = names.filter(|name| text::clean(name) == *name && !name.contains('\n'));
-    plain.take(MAX_FILES_PER_DIR)
-}
-
 /// Reads a file as the parsers expect it: UTF-8, without a byte order mark, with lines that end in `\n`.
 fn read_text(path: &Path) -> Result<String, String> {
-    let bytes = fs::read(path, MAX_IMPORT_BYTES).map_err(|error| {
-        let cause = error.source().map(ToString::to_string);
-        cause.unwrap_or_else(|| error.to_string())
-    })?;
+    let bytes = fs::read(path, MAX_IMPORT_BYTES).map_err(|error| describe_cause(&error))?;
     decode_text(&bytes)
+}
+
+/// The cause alone, because the path is shown beside it.
+fn describe_cause(error: &FileError) -> String {
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 pub(super) fn decode_text(bytes: &[u8]) -> Result<String, String> {

@@ -6,12 +6,10 @@ use ralph_core::text;
 use serde::Serialize;
 
 use super::{ImportSource, ImportedFeature, MergedImport};
-use crate::loop_directory;
+use crate::loop_directory::{self, LOOPS_DIR, PROMPT_FILE};
 use ralph_policy::detect::{self, DeclaredCommand, DetectedGates};
 use ralph_sys::fs::{self, FileError};
 
-pub const LOOPS_DIRECTORY: &str = ".claude/data/ralph-loops";
-const PROMPT_FILE: &str = "RALPH_PROMPT.md";
 const NOTES_FILE: &str = "NOTES.md";
 const MAX_NOTES_BYTES: usize = 256 * 1024;
 const MAX_LOOP_NUMBER: u32 = 1000;
@@ -37,20 +35,23 @@ struct ImportedListWire<'f> {
 pub fn free_loop_name(project: &Path, wanted: &str) -> Option<String> {
     let numbered = (2..MAX_LOOP_NUMBER).map(|number| format!("{wanted}-{number}"));
     let mut names = std::iter::once(wanted.to_string()).chain(numbered);
-    names.find(|name| fs::stat_no_follow(&project.join(LOOPS_DIRECTORY).join(name)).is_none())
+    names.find(|name| fs::stat_no_follow(&project.join(LOOPS_DIR).join(name)).is_none())
 }
 
 /// The files of a loop. A loop without features has only a prompt and notes.
-pub fn render_files(name: &str, merged: &MergedImport, notes: &str) -> Vec<NewFile> {
-    let directory = Path::new(LOOPS_DIRECTORY).join(name);
+pub fn render_files(
+    name: &str,
+    merged: &MergedImport,
+    notes: &str,
+) -> serde_json::Result<Vec<NewFile>> {
+    let directory = Path::new(LOOPS_DIR).join(name);
     let mut files = vec![NewFile {
         path: directory.join(PROMPT_FILE),
         text: render_prompt(name, merged, notes),
     }];
     if !merged.features.is_empty() {
-        // Strings, lists and numbers always serialize.
-        let list = serde_json::to_string_pretty(&ImportedListWire { features: &merged.features });
-        let text = format!("{}\n", list.unwrap_or_default());
+        let list = ImportedListWire { features: &merged.features };
+        let text = format!("{}\n", serde_json::to_string_pretty(&list)?);
         files.push(NewFile { path: directory.join(loop_directory::FEATURES_FILE), text });
         files.push(NewFile {
             path: directory.join(loop_directory::PROGRESS_FILE),
@@ -60,7 +61,7 @@ pub fn render_files(name: &str, merged: &MergedImport, notes: &str) -> Vec<NewFi
     if !notes.is_empty() {
         files.push(NewFile { path: directory.join(NOTES_FILE), text: notes.to_string() });
     }
-    files
+    Ok(files)
 }
 
 fn render_prompt(name: &str, merged: &MergedImport, notes: &str) -> String {

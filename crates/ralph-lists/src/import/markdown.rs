@@ -12,6 +12,7 @@ use super::data_tree::UnreadFields;
 use super::{
     ImportedContent, ImportedFeature, ProjectCommand, front_matter, work_item, yaml_files,
 };
+use crate::list_marker::list_item_text;
 use crate::plan;
 use ralph_policy::detect;
 
@@ -66,7 +67,8 @@ pub(super) fn take_items<'t>(
 }
 
 fn to_feature(mut item: ListItem) -> ImportedFeature {
-    item.check = item.check.or_else(|| plan::named_check(&item.text).map(|(_, argv)| argv));
+    item.check =
+        item.check.or_else(|| plan::split_trailing_check(&item.text).map(|(_, argv)| argv));
     let category = item_heading(&item).map(str::to_string);
     let (id, _) = item.text.split_once(' ').unwrap_or_default();
     let id = id.trim_matches(['*', ':', '.', '`']);
@@ -188,7 +190,7 @@ fn unused_lines<'t>(
 /// A line without the markers of an item or a heading.
 fn strip_markers(line: &str) -> String {
     let line = line.trim().trim_start_matches('#').trim_start();
-    let line = after_marker(line).unwrap_or(line);
+    let line = list_item_text(line).unwrap_or(line);
     let line = after_box(line).map_or(line, |(_, rest)| rest);
     text::clean_line(line, MAX_TEXT_CHARS)
 }
@@ -234,7 +236,7 @@ impl TaskItemReader {
             self.open = None;
             return;
         }
-        let after = after_marker(trimmed);
+        let after = list_item_text(trimmed);
         if let Some((is_done, text)) = after.and_then(after_box) {
             self.open = Some(indent);
             self.add_item(number, is_done, text);
@@ -283,17 +285,6 @@ impl TaskItemReader {
             names: Vec::new(),
         });
     }
-}
-
-/// The text after `- `, `* `, `+ `, `1. ` or `1) `.
-fn after_marker(line: &str) -> Option<&str> {
-    let digits = line.bytes().take(10).take_while(u8::is_ascii_digit).count();
-    let rest = line.get(digits..)?;
-    let rest = match digits {
-        0 => rest.strip_prefix(['-', '*', '+'])?,
-        _ => rest.strip_prefix(['.', ')'])?,
-    };
-    rest.starts_with([' ', '\t']).then(|| rest.trim_start())
 }
 
 /// Whether a box is ticked, and the text after it. Tools mark items in progress in several ways.

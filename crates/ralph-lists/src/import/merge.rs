@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ralph_core::bounds::MAX_LIST_ITEMS;
+
 use super::{ImportSource, ImportedContent, ImportedFeature, ImportedLimits, ProjectCommand};
 
-/// Maximum number of features that the reader of a feature list accepts.
-const MAX_FEATURES: usize = 20_000;
 const MAX_CONFLICTS: usize = 20;
 const MAX_ID_BYTES: usize = 40;
 const MAX_LOOP_NAME_BYTES: usize = 48;
@@ -36,11 +36,11 @@ pub fn merge_sources(sources: &[ImportSource]) -> MergedImport {
             add_source(&mut merged, &source.path, content);
         }
     }
-    if merged.features.len() > MAX_FEATURES {
-        let more = merged.features.len().saturating_sub(MAX_FEATURES);
-        merged.features.truncate(MAX_FEATURES);
+    if merged.features.len() > MAX_LIST_ITEMS {
+        let more = merged.features.len().saturating_sub(MAX_LIST_ITEMS);
+        merged.features.truncate(MAX_LIST_ITEMS);
         merged.conflicts.push(format!(
-            "a list can have {MAX_FEATURES} features; {more} more were not imported"
+            "a list can have {MAX_LIST_ITEMS} features; {more} more were not imported"
         ));
     }
     if merged.conflicts.len() > MAX_CONFLICTS {
@@ -69,7 +69,7 @@ fn add_source(merged: &mut MergedImport, path: &str, content: &ImportedContent) 
         };
         merged.conflicts.push(format!("`{path}`: {items} also in an earlier file"));
     }
-    assign_unique_ids(&mut features, (merged, path), same);
+    assign_unique_ids(&mut features, merged, path, same);
     let known = merged.features.iter().map(|feature| feature.id.clone()).collect();
     let troubles = sort_by_dependencies(&mut features, &known);
     merged.conflicts.extend(troubles.into_iter().map(|what| format!("`{path}`: {what}")));
@@ -143,7 +143,8 @@ fn drop_duplicates(
 /// Gives every feature a unique id, and updates the dependencies on it.
 fn assign_unique_ids(
     features: &mut [ImportedFeature],
-    (merged, path): (&mut MergedImport, &str),
+    merged: &mut MergedImport,
+    path: &str,
     mut new_names: BTreeMap<String, String>,
 ) {
     let known = merged.features.len();

@@ -521,7 +521,7 @@ fn no_text_is_lost() {
         let merged = merge_sources(&sources);
         let commands = loop_files::declared_commands(&merged);
         let notes = loop_files::render_notes(&sources, &merged, &[]);
-        let files = loop_files::render_files("x", &merged, &notes);
+        let files = loop_files::render_files("x", &merged, &notes).unwrap();
         let mut all: String = files.iter().map(|file| file.text.clone()).collect();
         for feature in &merged.features {
             let texts =
@@ -553,7 +553,7 @@ fn no_text_is_lost() {
 fn the_written_list_is_readable() {
     for (name, family, text) in sample_files() {
         let merged = merge_sources(&[parse_source(name, family, text)]);
-        let files = loop_files::render_files("x", &merged, "");
+        let files = loop_files::render_files("x", &merged, "").unwrap();
         let Some(file) = files.iter().find(|file| file.path.ends_with("feature_list.json")) else {
             assert_eq!(merged.features, [], "{name}");
             continue;

@@ -1,7 +1,8 @@
 //! Prepares bytes for the Markdown parser: normalizes line endings, removes front matter, and rejects or bounds input that
 //! would make it slow.
 
-use super::{MAX_PLAN_BYTES, PlanNote, invalid_plan};
+use super::{MAX_PLAN_BYTES, MAX_PLAN_MIB, PlanNote, invalid_plan};
+use crate::list_marker::after_list_marker;
 use ralph_core::source::SourceError;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -30,7 +31,7 @@ impl PlanDocument {
 
 pub(super) fn prepare_document(bytes: &[u8]) -> Result<PlanDocument, SourceError> {
     if bytes.len() > MAX_PLAN_BYTES {
-        return Err(invalid_plan("it is larger than 4 MiB"));
+        return Err(invalid_plan(&format!("it is larger than {MAX_PLAN_MIB} MiB")));
     }
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
         return Err(invalid_plan("it is UTF-16, not UTF-8"));
@@ -95,16 +96,7 @@ fn count_markers(line: &str) -> usize {
 }
 
 fn after_marker(line: &str) -> Option<&str> {
-    if let Some(after) = line.strip_prefix('>') {
-        return Some(after);
-    }
-    let digits = line.bytes().take(10).take_while(u8::is_ascii_digit).count();
-    let after = match digits {
-        0 => line.strip_prefix(['-', '*', '+'])?,
-        1..=9 => line[digits..].strip_prefix(['.', ')'])?,
-        _ => return None,
-    };
-    (after.is_empty() || after.starts_with([' ', '\t'])).then_some(after)
+    line.strip_prefix('>').or_else(|| after_list_marker(line))
 }
 
 /// A thematic break, such as `- - -`.

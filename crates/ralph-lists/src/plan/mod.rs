@@ -14,7 +14,7 @@ mod section;
 #[cfg(test)]
 mod tests;
 
-pub use item_check::split_trailing_check as named_check;
+pub use item_check::split_trailing_check;
 pub use plan_compare::{PlanComparison, plan_discrepancies};
 pub use plan_files::find_plans;
 
@@ -24,8 +24,8 @@ use ralph_core::text;
 use ralph_sys::fs;
 use std::path::{Path, PathBuf};
 
-pub const MAX_PLAN_BYTES: usize = 4 * 1024 * 1024;
-pub const MAX_PLAN_ITEMS: usize = 20_000;
+const MAX_PLAN_MIB: usize = 4;
+pub const MAX_PLAN_BYTES: usize = MAX_PLAN_MIB * 1024 * 1024;
 const MAX_REASON_CHARS: usize = 160;
 
 /// A parsed plan.

@@ -1,6 +1,6 @@
 //! Finds plans in their conventional locations.
 
-use ralph_sys::fs::{self, FileKind};
+use ralph_sys::fs::{self, FileError, FileKind};
 use std::path::{Path, PathBuf};
 
 const PLAN_FILES: [&str; 6] = [
@@ -16,12 +16,14 @@ const MAX_PLANS: usize = 200;
 
 /// The plans of a project as relative paths, most likely ones first. Only regular files, without duplicates, and
 /// nothing that a symbolic link brings in from outside the project.
-pub fn find_plans(project: &Path) -> Vec<PathBuf> {
-    let Some(root) = fs::resolve(project) else { return Vec::new() };
+pub fn find_plans(project: &Path) -> Result<Vec<PathBuf>, FileError> {
+    let Some(root) = fs::resolve(project) else { return Ok(Vec::new()) };
     let mut candidates: Vec<PathBuf> = PLAN_FILES.iter().map(PathBuf::from).collect();
-    candidates.extend(visible_entries(project, "specs").map(|entry| entry.join("tasks.md")));
-    candidates.extend(visible_entries(project, "docs/plans").map(|entry| entry.join("PLAN.md")));
-    candidates.extend(visible_entries(project, "docs/plans").filter(|entry| is_plan_file(entry)));
+    let specs = visible_entries(project, "specs")?;
+    candidates.extend(specs.iter().map(|entry| entry.join("tasks.md")));
+    let plans = visible_entries(project, "docs/plans")?;
+    candidates.extend(plans.iter().map(|entry| entry.join("PLAN.md")));
+    candidates.extend(plans.into_iter().filter(|entry| is_plan_file(entry)));
     let mut known = Vec::new();
     let mut plans = Vec::new();
     for candidate in candidates {
@@ -38,7 +40,7 @@ pub fn find_plans(project: &Path) -> Vec<PathBuf> {
             break;
         }
     }
-    plans
+    Ok(plans)
 }
 
 /// Whether symbolic links lead from the project to a path outside it.
@@ -51,11 +53,14 @@ pub(super) fn leads_outside(project: &Path, path: &Path) -> bool {
     }
 }
 
-/// The sorted entries of a directory without hidden ones; none if there are too many.
-fn visible_entries(project: &Path, directory: &'static str) -> impl Iterator<Item = PathBuf> {
-    let names = fs::list(&project.join(directory), MAX_ENTRIES).unwrap_or_default();
-    let is_shown = |name: &std::ffi::OsString| !name.as_encoded_bytes().starts_with(b".");
-    names.into_iter().filter(is_shown).map(move |name| Path::new(directory).join(name))
+/// The sorted entries of a directory without hidden ones; none if it does not exist.
+fn visible_entries(project: &Path, directory: &str) -> Result<Vec<PathBuf>, FileError> {
+    let names = match fs::list(&project.join(directory), MAX_ENTRIES) {
+        Err(error) if error.is_missing() => Vec::new(),
+        names => names?,
+    };
+    let shown = names.into_iter().filter(|name| !name.as_encoded_bytes().starts_with(b"."));
+    Ok(shown.map(|name| Path::new(directory).join(name)).collect())
 }
 
 fn is_plan_file(path: &Path) -> bool {

@@ -3,8 +3,9 @@
 use super::document::PlanDocument;
 use super::item_check::{self, PlanCheck};
 use super::section::{self, OptionalHint, PlanSection};
-use super::{MAX_PLAN_ITEMS, MarkdownPlan, PlanHeading, PlanNote, invalid_plan, paths};
+use super::{MarkdownPlan, PlanHeading, PlanNote, invalid_plan, paths};
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd};
+use ralph_core::bounds::MAX_LIST_ITEMS;
 use ralph_core::requirement::RequirementWeight;
 use ralph_core::source::SourceError;
 use ralph_core::source::checklist::{Checkbox, parse_checkbox};
@@ -31,7 +32,7 @@ pub(super) fn parse_document(document: PlanDocument) -> Result<MarkdownPlan, Sou
     let mut walk = PlanWalk::new(&document);
     for (event, range) in Parser::new_ext(&document.text, Options::empty()).into_offset_iter() {
         walk.handle_event(event, range);
-        if walk.drafts.len() > MAX_PLAN_ITEMS || walk.headings.len() > MAX_PLAN_ITEMS {
+        if walk.drafts.len() > MAX_LIST_ITEMS || walk.headings.len() > MAX_LIST_ITEMS {
             return Err(invalid_plan("it has more than 20,000 items or headings"));
         }
     }
@@ -69,16 +70,9 @@ enum TextContext {
 
 /// An open list item.
 struct OpenListItem {
-    /// Whether its first text has been read.
-    first: FirstText,
+    is_first_text_read: bool,
     /// The item with a box that this one is, or is nested in.
     draft: Option<usize>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum FirstText {
-    Awaited,
-    Read,
 }
 
 struct PlanItemDraft {
@@ -165,7 +159,7 @@ impl<'a> PlanWalk<'a> {
         self.close_block();
         if *tag == Tag::Item {
             let draft = self.open.last().and_then(|item| item.draft);
-            self.open.push(OpenListItem { first: FirstText::Awaited, draft });
+            self.open.push(OpenListItem { is_first_text_read: false, draft });
             return;
         }
         if *tag == Tag::Paragraph {
@@ -188,7 +182,7 @@ impl<'a> PlanWalk<'a> {
             }
         }
         if let Some(item) = self.open.last_mut() {
-            item.first = FirstText::Read;
+            item.is_first_text_read = true;
         }
     }
 
@@ -229,14 +223,14 @@ impl<'a> PlanWalk<'a> {
             return;
         }
         let Some(item) = self.open.last_mut() else { return };
-        let first = std::mem::replace(&mut item.first, FirstText::Read);
+        let is_first = !std::mem::replace(&mut item.is_first_text_read, true);
         let draft = item.draft;
-        match (first, parse_checkbox(self.source(start..block.end))) {
-            (FirstText::Awaited, Some(mark)) => self.add_item(start, &block, mark),
-            (FirstText::Awaited, None) if self.source(start..block.end).starts_with("[] ") => {
+        match (is_first, parse_checkbox(self.source(start..block.end))) {
+            (true, Some(mark)) => self.add_item(start, &block, mark),
+            (true, None) if self.source(start..block.end).starts_with("[] ") => {
                 self.add_note(start, NOT_A_BOX);
             }
-            (FirstText::Awaited | FirstText::Read, _) => {
+            _ => {
                 if let Some(draft) = draft {
                     let cuts = self.take_checks(draft, start..block.end);
                     self.add_names(draft, &block, &cuts);

@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use ralph_core::bounds::MAX_LIST_ITEMS;
 use ralph_core::requirement::{RequirementStatus, RequirementWeight};
 use std::os::unix::fs::symlink;
 
@@ -435,9 +436,9 @@ fn a_tick_is_a_claim() {
 #[test]
 fn items_and_nesting_are_bounded() {
     for (text, expected) in [
-        ("- [ ] a\n".repeat(MAX_PLAN_ITEMS), "20000 items"),
-        ("- [ ] a\n".repeat(MAX_PLAN_ITEMS + 1), "it has more than 20,000 items or headings"),
-        ("# a\n".repeat(MAX_PLAN_ITEMS + 1), "it has more than 20,000 items or headings"),
+        ("- [ ] a\n".repeat(MAX_LIST_ITEMS), "20000 items"),
+        ("- [ ] a\n".repeat(MAX_LIST_ITEMS + 1), "it has more than 20,000 items or headings"),
+        ("# a\n".repeat(MAX_LIST_ITEMS + 1), "it has more than 20,000 items or headings"),
         (format!("a\n{}[ ] a\n", "- ".repeat(64)), "1 items"),
         (format!("a\n{}[ ] a\n", "- ".repeat(65)), "line 2 starts more than 64 nested lists"),
         (format!("{}\n- [ ] a\n", "- ".repeat(100)), "1 items"),
@@ -610,7 +611,7 @@ fn plans_are_found_in_conventional_locations() {
         "docs/plans/completed/old.md",
     ]);
     let found: Vec<_> =
-        find_plans(project.path()).iter().map(|path| path.display().to_string()).collect();
+        find_plans(project.path()).unwrap().iter().map(|path| path.display().to_string()).collect();
     insta::assert_snapshot!(found.join("\n"), @"
     PLAN.md
     IMPLEMENTATION_PLAN.md
@@ -624,7 +625,7 @@ fn plans_are_found_in_conventional_locations() {
     docs/plans/b/PLAN.md
     docs/plans/2026-01-csv.md
     ");
-    assert_eq!(find_plans(&project.path().join("none")), Vec::<PathBuf>::new());
+    assert_eq!(find_plans(&project.path().join("none")).unwrap(), Vec::<PathBuf>::new());
 }
 
 #[test]
@@ -637,7 +638,7 @@ fn symbolic_links_are_not_followed_out_of_the_project_or_in_cycles() {
     symlink("fix_plan.md", at("fix_plan.md")).unwrap();
     symlink(outside.path(), at("docs/plans/away")).unwrap();
     symlink(at("docs/plans"), at("docs/plans/loop")).unwrap();
-    assert_eq!(find_plans(project.path()), [PathBuf::from("tasks.md")]);
+    assert_eq!(find_plans(project.path()).unwrap(), [PathBuf::from("tasks.md")]);
     let why = |file: &str| {
         let error = load_plan(project.path(), Path::new(file)).unwrap_err();
         ralph_home::faults::describe_error(&error)
@@ -726,11 +727,11 @@ fn a_tick_without_work_is_reported() {
 
 #[test]
 fn only_the_first_ticks_without_work_are_listed() {
-    let now = parse_plan("- [x] a src/a.rs\n".repeat(MAX_PLAN_ITEMS).as_bytes()).unwrap();
+    let now = parse_plan("- [x] a src/a.rs\n".repeat(MAX_LIST_ITEMS).as_bytes()).unwrap();
     let touched: Vec<String> = (0..50_000).map(|number| format!("src/b/{number}.rs")).collect();
     let list = PlanComparison { file: "PLAN.md", sealed_items: &[], current_items: &now.items };
     let requirement = plan_discrepancies(&[list], &touched).unwrap();
     let RequirementStatus::Unmet(failure) = requirement.status else { panic!("it is unmet") };
-    assert_eq!((failure.findings.len(), failure.unlisted), (50, MAX_PLAN_ITEMS - 50));
+    assert_eq!((failure.findings.len(), failure.unlisted), (50, MAX_LIST_ITEMS - 50));
     assert_eq!(failure.summary, "20000 items are ticked, but nothing that they name changed");
 }

@@ -10,6 +10,7 @@ use clap::Args;
 use ralph_core::gate::GateInvocation;
 use ralph_lists::import::loop_files::{self, ImportWriteError, NewFile};
 use ralph_lists::import::{self, ImportSource, ImportedContent, MergedImport};
+use ralph_lists::loop_directory;
 use ralph_policy::config;
 use ralph_policy::detect::{self, DetectedGates, ProposedGate, ToolLookup};
 use ralph_sys::env::Env;
@@ -136,7 +137,8 @@ fn plan_import(env: &Env, args: &ImportArgs) -> Result<ImportPlan, CommandFailur
     let mut paths = config::POLICY_FILE_NAMES.iter().map(|name| project.join(name));
     let policy = paths.find(|path| fs::stat_no_follow(path).is_some());
     let notes = loop_files::render_notes(&sources, &merged, &without_gate);
-    let mut files = loop_files::render_files(&name, &merged, &notes);
+    let mut files = loop_files::render_files(&name, &merged, &notes)
+        .map_err(|error| CommandFailure::new(&error.to_string(), "nothing was created"))?;
     if policy.is_none() && !detected.gates.is_empty() {
         let text = loop_files::render_import_policy(detected.clone(), &merged);
         files.push(NewFile { path: PathBuf::from(config::POLICY_FILE_NAMES[0]), text });
@@ -259,7 +261,7 @@ fn created_text(planned: &ImportPlan) -> String {
     format!(
         "created {}; `rm -r {}/{}{more}` removes all of it\n",
         plural(planned.files.len(), "file", "files"),
-        loop_files::LOOPS_DIRECTORY,
+        loop_directory::LOOPS_DIR,
         planned.name
     )
 }
@@ -348,7 +350,7 @@ fn next_steps(planned: &ImportPlan) -> Vec<String> {
     if has_checks || !planned.detected.gates.is_empty() {
         steps.push("`ralph trust`, after reviewing what it would run".to_string());
     }
-    let directory = format!("{}/{}", loop_files::LOOPS_DIRECTORY, planned.name);
+    let directory = format!("{}/{}", loop_directory::LOOPS_DIR, planned.name);
     let mut options = planned.merged.limits.to_options();
     options.insert(0, String::new());
     let options = options.join(" ");

@@ -128,7 +128,7 @@ fn create_loop(env: &Env, args: &LoopNewArgs) -> Result<(), CommandFailure> {
     let goal = format!(
         "/ralph:goal --features {} Follow the instructions in its {}",
         shell_quote(&directory),
-        features::PROMPT_FILE
+        loop_directory::PROMPT_FILE
     );
     if args.json {
         super::print_json(&LoopNewJson {
@@ -146,7 +146,7 @@ fn create_loop(env: &Env, args: &LoopNewArgs) -> Result<(), CommandFailure> {
     let mut out = format!("created `{}` with {}\n", safe_line(&directory), count_text(&items));
     for (name, what) in [
         (loop_directory::FEATURES_FILE, "the features"),
-        (features::PROMPT_FILE, "the instructions for the agent"),
+        (loop_directory::PROMPT_FILE, "the instructions for the agent"),
         (loop_directory::PROGRESS_FILE, "the progress"),
     ] {
         out.push_str(&format!("  {name:<18} {}\n", paint(term::DIM, what)));

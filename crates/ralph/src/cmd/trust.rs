@@ -264,7 +264,7 @@ fn default_lists(env: &Env, project: &Path) -> Result<Vec<ListFile>, CommandFail
     let mut lists: Vec<ListFile> =
         super::feature::find_loops(env, project)?.iter().map(FeatureLoop::list).collect();
     let plans =
-        plan::find_plans(project).into_iter().filter_map(|path| fs::resolve(&project.join(path)));
+        plan::find_plans(project)?.into_iter().filter_map(|path| fs::resolve(&project.join(path)));
     lists.extend(plans.map(|path| ListFile { path, kind: ListKind::Plan }));
     Ok(lists)
 }

@@ -21,6 +21,7 @@ use ralph_hook::overview;
 use ralph_lists::features::{
     self, ClaimAction, ClaimResult, FeatureDraft, FeatureError, FeatureLoop,
 };
+use ralph_lists::list_approval;
 use ralph_lists::loop_directory;
 use ralph_lists::run_lists;
 use ralph_sys::clock::Deadline;
@@ -369,15 +370,14 @@ fn add(env: &Env, args: &FeatureAddArgs) -> Result<(), CommandFailure> {
 pub(crate) fn trust_command(env: &Env, of: &FeatureLoop) -> String {
     let list = of.list();
     let here = env.current_dir().and_then(|here| fs::resolve(&here)).unwrap_or_default();
-    run_lists::trust_command(list.kind, list.path.strip_prefix(&here).unwrap_or(&list.path))
+    list_approval::trust_command(list.kind, list.path.strip_prefix(&here).unwrap_or(&list.path))
 }
 
 fn claim(env: &Env, args: &FeatureClaimArgs) -> Result<(), CommandFailure> {
     let chosen = choose_loop(env, &args.which)?;
     let wanted = if args.undo { ClaimAction::Withdrawn } else { ClaimAction::Made };
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
-    let changed =
-        features::set_claim(&chosen.home, &chosen.selected, (&args.id, wanted), &deadline)?;
+    let changed = features::set_claim(&chosen.home, &chosen.selected, &args.id, wanted, &deadline)?;
     let list = chosen.items()?;
     let name = args.id.trim_start_matches("feature ");
     if args.which.json {

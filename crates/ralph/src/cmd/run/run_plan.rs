@@ -19,7 +19,7 @@ use ralph_git::git;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
 use ralph_hook::control::{self, CommandCaller, ControlError, RunOrSession};
-use ralph_lists::features;
+use ralph_lists::loop_directory;
 use ralph_policy::config;
 use ralph_sys::env::Env;
 use ralph_sys::fs;
@@ -144,7 +144,7 @@ fn new_run(
         (Some(goal), _) => goal.as_bytes().to_vec(),
         (None, Some(name)) => {
             let of = feature::loop_by_name(env, &project, name)?;
-            let prompt = of.directory.join(features::PROMPT_FILE);
+            let prompt = of.directory.join(loop_directory::PROMPT_FILE);
             features.insert(0, of.directory);
             let prompt = Some(prompt).filter(|prompt| fs::exists(prompt));
             start::read_goal(prompt.as_deref(), &here)?
