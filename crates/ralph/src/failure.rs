@@ -177,7 +177,8 @@ fn feature_hint(error: &FeatureError) -> Option<String> {
         FeatureError::InvalidId(_) => {
             "an id is 1 to 40 letters, digits, `.`, `_` and `-`".to_string()
         }
-        FeatureError::Serialize(_) => return None,
+        FeatureError::Serialize(_)
+        | FeatureError::List(ListError::Trust(TrustError::Serialize(_))) => return None,
         FeatureError::CannotChange { .. } => {
             "nothing was written; edit the file by hand".to_string()
         }
@@ -236,6 +237,7 @@ impl From<TrustError> for CommandFailure {
     fn from(error: TrustError) -> Self {
         let hint = match &error {
             TrustError::File(file) => file_hint(file),
+            TrustError::Serialize(_) => None,
             TrustError::TooManyReferences(_) => {
                 Some("move the commands into a script and call it".to_string())
             }

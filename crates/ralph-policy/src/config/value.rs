@@ -440,12 +440,7 @@ impl ConfigValue {
             Self::DurationMs(ms, _) => format!("\"{}\"", format_duration(*ms)),
             Self::Text(text, _) | Self::Variable { text, .. } => toml_string(text),
             Self::Url(address, _) => toml_string(&redact_url(address)),
-            Self::Texts(texts, _) => {
-                format!(
-                    "[{}]",
-                    texts.iter().map(|text| toml_string(text)).collect::<Vec<_>>().join(", ")
-                )
-            }
+            Self::Texts(texts, _) => toml_list(texts),
         }
     }
 }
@@ -473,8 +468,13 @@ fn format_duration(ms: u64) -> String {
     if out.is_empty() { "0s".to_string() } else { out }
 }
 
+pub(crate) fn toml_list(texts: &[String]) -> String {
+    let texts: Vec<_> = texts.iter().map(|text| toml_string(text)).collect();
+    format!("[{}]", texts.join(", "))
+}
+
 /// A basic TOML string. Invisible and control characters are escaped.
-fn toml_string(text: &str) -> String {
+pub(crate) fn toml_string(text: &str) -> String {
     let mut out = String::from('"');
     for char in text.chars() {
         match char {

@@ -4,7 +4,7 @@
 use super::command_import::{self, CommandOrigin, ImportedScript};
 use super::gate_draft::{GateAspect, GateDraft};
 use super::project_dir::{DetectionNotes, ProjectDir};
-use super::yaml::{self, DataNode};
+use super::yaml::DataNode;
 
 const MAX_WORKFLOWS: usize = 40;
 const WORKFLOWS_DIR: &str = ".github/workflows";
@@ -50,7 +50,7 @@ pub(super) fn ci_gates(
         ("bitbucket-pipelines.yml", bitbucket_scripts),
     ];
     for (file, read) in others {
-        if let Some(node) = parse_yaml_file(root, file, notes) {
+        if let Some(node) = root.read_yaml(file, notes) {
             let found = read(&node);
             scripts.extend(
                 found.into_iter().filter_map(|found| to_imported_script(root, file, &found)),
@@ -68,24 +68,6 @@ type CiScriptReader = fn(&DataNode) -> Vec<CiScript<'_>>;
 struct CiScript<'n> {
     text: String,
     cwd: &'n str,
-}
-
-fn parse_yaml_file(
-    root: &ProjectDir<'_>,
-    file: &str,
-    notes: &mut DetectionNotes,
-) -> Option<DataNode> {
-    if !ralph_sys::fs::exists(&root.path(file)) {
-        return None;
-    }
-    let text = root.read_text(file, notes)?;
-    match yaml::parse_yaml(&text) {
-        Ok(node) => Some(node),
-        Err(why) => {
-            notes.add(&format!("`{file}` was not read: {why}"));
-            None
-        }
-    }
 }
 
 fn to_imported_script(
@@ -109,9 +91,10 @@ fn github_scripts(root: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Vec<Impo
         let lower = name.to_ascii_lowercase();
         [".yml", ".yaml"].iter().any(|end| lower.ends_with(end))
     };
-    for name in root.list_names(WORKFLOWS_DIR).into_iter().filter(is_workflow).take(MAX_WORKFLOWS) {
+    let names = root.list_names(WORKFLOWS_DIR, notes).into_iter().filter(is_workflow);
+    for name in names.take(MAX_WORKFLOWS) {
         let file = format!("{WORKFLOWS_DIR}/{name}");
-        let Some(node) = parse_yaml_file(root, &file, notes) else { continue };
+        let Some(node) = root.read_yaml(&file, notes) else { continue };
         if !runs_on_changes(&node) {
             continue;
         }

@@ -144,20 +144,25 @@ pub fn detect_gates(project: &Path, env: &Env) -> DetectedGates {
     build_result(drafts, notes, root)
 }
 
-/// Turns declared commands into gates. Also returns the indices of the commands that are not fully covered by those
-/// gates: they prepare or publish, cannot run on their own, or repeat another command.
-pub fn import_declared(
-    project: &Path,
-    env: &Env,
-    commands: &[DeclaredCommand],
-) -> (DetectedGates, Vec<usize>) {
+/// The gates of declared commands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeclaredGates {
+    pub detected: DetectedGates,
+    /// Indices of the commands that the gates do not fully cover: they prepare or publish, cannot run on their own, or
+    /// repeat another command.
+    pub without_gate: Vec<usize>,
+}
+
+/// Turns declared commands into gates.
+pub fn import_declared(project: &Path, env: &Env, commands: &[DeclaredCommand]) -> DeclaredGates {
     let project = InspectedProject::open(project, env);
     let mut notes = DetectionNotes::default();
     let Some(root) = project.directory(String::new(), &mut notes) else {
-        return (DetectedGates::default(), (0..commands.len()).collect());
+        let detected = DetectedGates { notes: notes.into_list(), ..DetectedGates::default() };
+        return DeclaredGates { detected, without_gate: (0..commands.len()).collect() };
     };
     let mut drafts: Vec<GateDraft> = Vec::new();
-    let mut without = Vec::new();
+    let mut without_gate = Vec::new();
     for (number, declared) in commands.iter().enumerate() {
         let script = command_import::ImportedScript {
             source: declared.source.clone(),
@@ -166,20 +171,17 @@ pub fn import_declared(
             label: Some(declared.label.clone()).filter(|label| !label.is_empty()),
             origin: command_import::CommandOrigin::Declared,
         };
-        let new = command_import::import_scripts(
-            &root,
-            vec![script],
-            &drafts,
-            &mut DetectionNotes::default(),
-        );
+        // Notes about commands without a gate are dropped: the caller reports those commands itself.
+        let mut unused = DetectionNotes::default();
+        let new = command_import::import_scripts(&root, vec![script], &drafts, &mut unused);
         let parts = shell_text::split_commands(&declared.command).unwrap_or_default();
         let parts = parts.iter().filter(|part| !part.starts_with("cd ")).count();
         if new.is_empty() || new.len() < parts {
-            without.push(number);
+            without_gate.push(number);
         }
         drafts.extend(new);
     }
-    (build_result(drafts, notes, &root), without)
+    DeclaredGates { detected: build_result(drafts, notes, &root), without_gate }
 }
 
 /// The words of a command that needs no shell, has no invisible characters and is not a setup command; `None` for any
@@ -230,7 +232,7 @@ fn build_result(
             }
         }
     }
-    let (protect, link) = protected_and_linked(root, &drafts);
+    let linked_directories = linked_directories(root, &drafts);
     DetectedGates {
         gates: drafts.into_iter().map(GateDraft::into_proposal).collect(),
         missing: missing
@@ -238,8 +240,8 @@ fn build_result(
             .map(|(tool, gates)| MissingTool { tool, gates: gates.join(", ") })
             .collect(),
         notes: notes.into_list(),
-        protect_globs: protect,
-        linked_directories: link,
+        protect_globs: protected_globs(root),
+        linked_directories,
     }
 }
 
@@ -272,14 +274,18 @@ const PROTECTED_GLOBS: [(&str, &str); 24] = [
     (".golangci.yaml", ".golangci.*"),
 ];
 
-/// Globs to protect, and ignored directories to link into a clean checkout.
-fn protected_and_linked(root: &ProjectDir<'_>, drafts: &[GateDraft]) -> (Vec<String>, Vec<String>) {
+fn protected_globs(root: &ProjectDir<'_>) -> Vec<String> {
     let mut protect: Vec<String> = Vec::new();
     for (name, glob) in PROTECTED_GLOBS {
         if root.has_entry(name) && !protect.iter().any(|known| known == glob) {
             protect.push(glob.to_string());
         }
     }
+    protect
+}
+
+/// Ignored directories to link into a clean checkout.
+fn linked_directories(root: &ProjectDir<'_>, drafts: &[GateDraft]) -> Vec<String> {
     let mut link: Vec<String> = Vec::new();
     for above in drafts.iter().flat_map(|draft| Path::new(&draft.gate.cwd).ancestors()) {
         for directory in ["node_modules", ".venv"] {
@@ -291,7 +297,7 @@ fn protected_and_linked(root: &ProjectDir<'_>, drafts: &[GateDraft]) -> (Vec<Str
             }
         }
     }
-    (protect, link)
+    link
 }
 
 #[cfg(test)]

@@ -116,7 +116,7 @@ pub(super) fn node_gates(place: &ProjectDir<'_>, notes: &mut DetectionNotes) -> 
     let has =
         |aspect| move |drafts: &[GateDraft]| drafts.iter().any(|draft| draft.aspect == aspect);
     if !has(GateAspect::Types)(&drafts) {
-        drafts.extend(package.types_gate());
+        drafts.extend(package.types_gate(notes));
     }
     if !has(GateAspect::Lint)(&drafts) {
         drafts.extend(package.lint_gate());
@@ -317,15 +317,13 @@ impl NodePackage<'_> {
         draft.with_report(ReportFormat::EslintJson).covering(&["eslint"])
     }
 
-    fn types_gate(&self) -> Option<GateDraft> {
+    fn types_gate(&self, notes: &mut DetectionNotes) -> Option<GateDraft> {
         if !self.place.has_entry("tsconfig.json") || !self.depends_on("typescript") {
             return None;
         }
         let source = self.place.relative("tsconfig.json");
-        let text = self
-            .place
-            .read_text("tsconfig.json", &mut DetectionNotes::default())
-            .unwrap_or_default();
+        // An unreadable file is noted, and taken for one without references.
+        let text = self.place.read_text("tsconfig.json", notes).unwrap_or_default();
         let checker = if self.depends_on("vue-tsc") { "vue-tsc" } else { "tsc" };
         // A configuration that only references others checks nothing without `--build`, and would always pass.
         let words: &[&str] = if text.contains("\"references\"") {

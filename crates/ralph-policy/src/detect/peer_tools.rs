@@ -52,32 +52,8 @@ fn declared_script(source: &str, label: &str, text: &str) -> Option<ImportedScri
     })
 }
 
-/// Reads an optional file; a missing one is not noted.
-fn read_if_present(
-    root: &ProjectDir<'_>,
-    file: &str,
-    notes: &mut DetectionNotes,
-) -> Option<String> {
-    if ralph_sys::fs::exists(&root.path(file)) { root.read_text(file, notes) } else { None }
-}
-
-fn read_yaml_file(
-    root: &ProjectDir<'_>,
-    file: &str,
-    notes: &mut DetectionNotes,
-) -> Option<DataNode> {
-    let text = read_if_present(root, file, notes)?;
-    match yaml::parse_yaml(&text) {
-        Ok(node) => Some(node),
-        Err(why) => {
-            notes.add(&format!("`{file}` was not read: {why}"));
-            None
-        }
-    }
-}
-
 fn read_json_file(root: &ProjectDir<'_>, file: &str, notes: &mut DetectionNotes) -> Option<Value> {
-    let text = read_if_present(root, file, notes)?;
+    let text = root.read_text(file, notes)?;
     let json = serde_json::from_str(&text).ok();
     if json.is_none() {
         notes.add(&format!("`{file}` is not valid JSON"));
@@ -87,9 +63,11 @@ fn read_json_file(root: &ProjectDir<'_>, file: &str, notes: &mut DetectionNotes)
 
 fn task_file_script(root: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Option<ImportedScript> {
     let file = "RALPH_TASK.md";
-    let text = read_if_present(root, file, notes)?;
+    let text = root.read_text(file, notes)?;
     let front = text.strip_prefix("---\n")?.split_once("\n---")?.0;
-    let settings = yaml::parse_yaml(front).ok()?;
+    let settings = yaml::parse_yaml(front)
+        .inspect_err(|why| notes.add(&format!("`{file}` was not read: {why}")))
+        .ok()?;
     declared_script(file, "tests", settings.get("test_command")?.text()?)
 }
 
@@ -97,7 +75,7 @@ fn plan_scripts(root: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Vec<Import
     let mut scripts = Vec::new();
     let directory = "docs/plans";
     let is_plan = |name: &String| name.to_ascii_lowercase().ends_with(".md");
-    for name in root.list_names(directory).into_iter().filter(is_plan).take(MAX_PLANS) {
+    for name in root.list_names(directory, notes).into_iter().filter(is_plan).take(MAX_PLANS) {
         let file = format!("{directory}/{name}");
         let Some(text) = root.read_text(&file, notes) else { continue };
         for command in validation_commands(&text) {
@@ -131,14 +109,16 @@ fn validation_commands(plan: &str) -> Vec<String> {
 
 fn ralph_toml_script(root: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Option<ImportedScript> {
     let file = ".ralph.toml";
-    let settings = read_if_present(root, file, notes)?.parse::<toml::Table>().ok()?;
+    let settings = root.read_text(file, notes)?.parse::<toml::Table>();
+    let settings =
+        settings.inspect_err(|_| notes.add(&format!("`{file}` is not valid TOML"))).ok()?;
     let commands = settings.get("task")?.get("orchestrate")?.get("verify_commands")?;
     declared_script(file, "", commands.as_str()?)
 }
 
 fn ralphy_scripts(root: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Vec<ImportedScript> {
     let file = ".ralphy/config.yaml";
-    let Some(settings) = read_yaml_file(root, file, notes) else { return Vec::new() };
+    let Some(settings) = root.read_yaml(file, notes) else { return Vec::new() };
     let commands = settings.get("commands").map(DataNode::entries).unwrap_or_default();
     commands.iter().filter_map(|(name, node)| declared_script(file, name, node.text()?)).collect()
 }
@@ -148,7 +128,7 @@ fn validator_scripts(root: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Vec<I
     let mut scripts = Vec::new();
     for directory in [".validator", ".gauntlet"] {
         let file = format!("{directory}/config.yml");
-        let settings = read_yaml_file(root, &file, notes);
+        let settings = root.read_yaml(&file, notes);
         let points = settings.as_ref().and_then(|settings| settings.get("entry_points"));
         for point in points.map(DataNode::items).unwrap_or_default() {
             let below = point.get("path").and_then(DataNode::text).unwrap_or_default();
@@ -159,18 +139,18 @@ fn validator_scripts(root: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Vec<I
                 .iter()
                 .flat_map(DataNode::entries)
             {
-                scripts.extend(validator_check(root, (&file, name, below), check));
+                scripts.extend(validator_check(root, &file, name, below, check));
             }
         }
         let checks = format!("{directory}/checks");
-        for name in root.list_names(&checks) {
+        for name in root.list_names(&checks, notes) {
             let Some(stem) = name.strip_suffix(".yml").or_else(|| name.strip_suffix(".yaml"))
             else {
                 continue;
             };
             let file = format!("{checks}/{name}");
-            let Some(check) = read_yaml_file(root, &file, notes) else { continue };
-            scripts.extend(validator_check(root, (&file, stem, ""), &check));
+            let Some(check) = root.read_yaml(&file, notes) else { continue };
+            scripts.extend(validator_check(root, &file, stem, "", &check));
         }
     }
     scripts
@@ -178,7 +158,9 @@ fn validator_scripts(root: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Vec<I
 
 fn validator_check(
     root: &ProjectDir<'_>,
-    (file, name, below): (&str, &str, &str),
+    file: &str,
+    name: &str,
+    below: &str,
     check: &DataNode,
 ) -> Option<ImportedScript> {
     if check.get("run_locally").and_then(DataNode::text) == Some("false") {
@@ -224,7 +206,7 @@ fn gates_json_scripts(root: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Vec<
 fn orchestrator_scripts(root: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Vec<ImportedScript> {
     let mut scripts = Vec::new();
     for file in ["ralph.yml", "ralph.yaml"] {
-        let Some(settings) = read_yaml_file(root, file, notes) else { continue };
+        let Some(settings) = root.read_yaml(file, notes) else { continue };
         let gates = settings.get("backpressure").and_then(|it| it.get("gates"));
         for gate in gates.map(DataNode::items).unwrap_or_default() {
             let name = gate.get("name").and_then(DataNode::text).unwrap_or_default();
@@ -250,33 +232,41 @@ fn feedback_scripts(root: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Vec<Im
     }
 }
 
+/// An open fenced block.
+enum FencedBlock {
+    /// Its lines so far.
+    Shell(String),
+    OtherLanguage,
+}
+
 /// Commands for agents: those in fenced blocks under a heading about tests or checks.
 fn instruction_scripts(
     root: &ProjectDir<'_>,
     file: &str,
     notes: &mut DetectionNotes,
 ) -> Vec<ImportedScript> {
-    let Some(text) = read_if_present(root, file, notes) else { return Vec::new() };
+    let Some(text) = root.read_text(file, notes) else { return Vec::new() };
     let mut scripts = Vec::new();
     let mut is_there = false;
-    let mut block: Option<String> = None;
+    let mut block: Option<FencedBlock> = None;
     for line in text.lines() {
         let trimmed = line.trim();
         match (&mut block, trimmed.strip_prefix("```")) {
             (None, Some(language)) => {
                 let is_shell = matches!(language, "" | "bash" | "sh" | "shell" | "console" | "zsh");
-                block = Some(if is_shell { String::new() } else { "\0".to_string() });
+                let shell = FencedBlock::Shell(String::new());
+                block = Some(if is_shell { shell } else { FencedBlock::OtherLanguage });
             }
             (Some(_), Some(_)) => {
-                let text = block.take().unwrap_or_default();
-                if is_there && !text.starts_with('\0') {
+                if let Some(FencedBlock::Shell(text)) = block.take().filter(|_| is_there) {
                     scripts.extend(line_scripts(file, &text));
                 }
             }
-            (Some(text), None) => {
+            (Some(FencedBlock::Shell(text)), None) => {
                 text.push_str(trimmed);
                 text.push('\n');
             }
+            (Some(FencedBlock::OtherLanguage), None) => {}
             (None, None) if trimmed.starts_with('#') => is_there = is_about_checks(trimmed),
             (None, None) => {}
         }

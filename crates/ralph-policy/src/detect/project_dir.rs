@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use ralph_core::text;
 
 use super::ToolLookup;
+use super::yaml::{self, DataNode};
 use ralph_sys::env::Env;
 use ralph_sys::fs::{self, FileKind};
 
@@ -189,8 +190,9 @@ impl<'a> ProjectDir<'a> {
         let bytes = match fs::read_if_exists(&inside, MAX_FILE_BYTES) {
             Ok(bytes) => bytes?,
             Err(error) => {
-                let why = std::error::Error::source(&error).map(ToString::to_string);
-                notes.add(&format!("`{shown}` was not read: {}", why.unwrap_or_default()));
+                let why = std::error::Error::source(&error)
+                    .map_or_else(|| error.to_string(), ToString::to_string);
+                notes.add(&format!("`{shown}` was not read: {why}"));
                 return None;
             }
         };
@@ -202,11 +204,17 @@ impl<'a> ProjectDir<'a> {
         text
     }
 
-    /// The names in a directory below this one, sorted.
-    pub(super) fn list_names(&self, name: &str) -> Vec<String> {
-        let listed = fs::list(&self.path(name), MAX_DIR_ENTRIES).unwrap_or_default();
-        let names = listed.into_iter().filter_map(|name| name.into_string().ok());
-        names.filter(|name| is_plain_name(name)).collect()
+    /// Reads a YAML file below this directory. A file that exists but cannot be read is noted.
+    pub(super) fn read_yaml(&self, name: &str, notes: &mut DetectionNotes) -> Option<DataNode> {
+        let text = self.read_text(name, notes)?;
+        let parsed = yaml::parse_yaml(&text);
+        parsed.inspect_err(|why| notes.add(&format!("`{name}` was not read: {why}"))).ok()
+    }
+
+    /// The names in a directory below this one, sorted. A directory that exists but cannot be listed is noted.
+    pub(super) fn list_names(&self, name: &str, notes: &mut DetectionNotes) -> Vec<String> {
+        let below = self.project.directory(self.relative(name), notes);
+        below.map_or_else(Vec::new, |below| below.names)
     }
 
     /// Looks up a program by name on `PATH`, or by path in this directory.

@@ -143,15 +143,13 @@ impl<'a> PythonProject<'a> {
         let configured = self.config_file_of(&own, "pytest", "tool:pytest").or_else(|| {
             has_section(&self.tox_ini, "pytest").then(|| self.place.relative("tox.ini"))
         });
-        let directory = find_tests(self.place);
+        let directory = find_tests(self.place, notes);
         let mentions = self.dependencies.contains("pytest") || self.place.has_entry("conftest.py");
-        let (source, why, certain) = match (configured, &directory, mentions) {
-            (Some(file), ..) => (file.clone(), format!("`{file}` sets up pytest"), true),
-            (None, Some(found), true) => (
-                found.clone(),
-                format!("`{found}` contains tests, and pytest is a dependency"),
-                true,
-            ),
+        let (source, why) = match (configured, &directory, mentions) {
+            (Some(file), ..) => (file.clone(), format!("`{file}` sets up pytest")),
+            (None, Some(found), true) => {
+                (found.clone(), format!("`{found}` contains tests, and pytest is a dependency"))
+            }
             (None, Some(found), false) => return Some(self.unittest_gate(found)),
             (None, None, _) => return None,
         };
@@ -163,11 +161,12 @@ impl<'a> PythonProject<'a> {
             ));
         }
         let words = [self.module_command("pytest"), vec!["-q", "--junitxml={report}"]].concat();
-        let draft = GateDraft::from_words(self.place, "tests", GateAspect::Test, &words)
-            .with_report(ReportFormat::Junit)
-            .covering(&["pytest", "tox", "nox"])
-            .with_reason(&source, why);
-        Some(if certain { draft } else { draft.as_likely() })
+        Some(
+            GateDraft::from_words(self.place, "tests", GateAspect::Test, &words)
+                .with_report(ReportFormat::Junit)
+                .covering(&["pytest", "tox", "nox"])
+                .with_reason(&source, why),
+        )
     }
 
     fn unittest_gate(&self, found: &str) -> GateDraft {
@@ -283,18 +282,18 @@ fn has_section(text: &str, name: &str) -> bool {
 }
 
 /// The directory that contains tests, with a trailing `/`, or else a test file next to the manifest.
-fn find_tests(place: &ProjectDir<'_>) -> Option<String> {
+fn find_tests(place: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Option<String> {
     let is_test = |name: &String| {
         name.strip_suffix(".py")
             .is_some_and(|stem| stem.starts_with("test_") || stem.ends_with("_test"))
     };
     let directory = ["tests", "test"].into_iter().find(|directory| {
         place.has_entry(directory) && {
-            let names = place.list_names(directory);
+            let names = place.list_names(directory, notes);
             // Tests are often in subdirectories such as `tests/unit`.
             names.iter().any(is_test)
                 || names.iter().take(50).any(|name| {
-                    place.list_names(&format!("{directory}/{name}")).iter().any(is_test)
+                    place.list_names(&format!("{directory}/{name}"), notes).iter().any(is_test)
                 })
         }
     });

@@ -1,5 +1,6 @@
 //! Renders proposed gates as a `ralph.toml` for a person to read, change and approve.
 
+use crate::config::{toml_list, toml_string};
 use ralph_core::gate::{Gate, GateInvocation, MinTests, ReportFormat};
 use ralph_core::policy::LineCheck;
 use ralph_core::requirement::RequirementWeight;
@@ -98,16 +99,16 @@ fn render_reason(proposal: &ProposedGate) -> String {
 fn render_gate(gate: &Gate) -> String {
     let mut out = String::from("[[gate]]\n");
     let mut put = |key: &str, value: String| out.push_str(&format!("{key} = {value}\n"));
-    put("name", toml_quoted(&gate.name));
-    put("stage", toml_quoted(gate.stage.name()));
+    put("name", toml_string(&gate.name));
+    put("stage", toml_string(gate.stage.name()));
     match &gate.command {
         GateInvocation::Argv(words) => put("run", toml_list(words)),
-        GateInvocation::Shell(line) => put("shell", toml_quoted(line)),
+        GateInvocation::Shell(line) => put("shell", toml_string(line)),
     }
     if !gate.cwd.is_empty() {
-        put("cwd", toml_quoted(&gate.cwd));
+        put("cwd", toml_string(&gate.cwd));
     }
-    put("timeout", toml_quoted(&render_timeout(gate.timeout_ms)));
+    put("timeout", toml_string(&render_timeout(gate.timeout_ms)));
     if !gate.paths.is_empty() {
         put("paths", toml_list(&gate.paths));
     }
@@ -115,11 +116,11 @@ fn render_gate(gate: &Gate) -> String {
         put("required", "false".to_string());
     }
     if gate.report != ReportFormat::Text {
-        put("report", toml_quoted(gate.report.name()));
+        put("report", toml_string(gate.report.name()));
     }
     match gate.min_tests {
         MinTests::Some => {}
-        MinTests::Baseline => put("min_tests", toml_quoted("baseline")),
+        MinTests::Baseline => put("min_tests", toml_string("baseline")),
         MinTests::AtLeast(count) => put("min_tests", count.to_string()),
     }
     out
@@ -127,26 +128,6 @@ fn render_gate(gate: &Gate) -> String {
 
 fn render_timeout(ms: u64) -> String {
     if ms.is_multiple_of(60_000) { format!("{}m", ms / 60_000) } else { format!("{ms}ms") }
-}
-
-fn toml_list(words: &[String]) -> String {
-    let words: Vec<_> = words.iter().map(|word| toml_quoted(word)).collect();
-    format!("[{}]", words.join(", "))
-}
-
-/// A basic TOML string.
-fn toml_quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for char in text.chars() {
-        match char {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            _ if char.is_control() => out.push_str(&format!("\\u{:04X}", u32::from(char))),
-            _ => out.push(char),
-        }
-    }
-    out.push('"');
-    out
 }
 
 /// The runnable proposed gates that a `ralph.toml` lacks, by name and by command; `None` if it is not valid TOML.

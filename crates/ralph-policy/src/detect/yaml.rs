@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use granit_parser::{Event, Parser};
+use granit_parser::{Event, Parser, Tag};
 
 const MAX_YAML_BYTES: usize = 256 * 1024;
 const MAX_YAML_DEPTH: usize = 64;
@@ -79,13 +79,11 @@ pub fn parse_yaml(text: &str) -> Result<DataNode, &'static str> {
         let (event, _) = event.map_err(|_| "it is not valid YAML")?;
         let (node, cost, anchor) = match event {
             Event::SequenceStart(_, anchor, tag) => {
-                let is_foreign = tag.is_some_and(|tag| !tag.is_yaml_core_schema());
-                open_collection(&mut open, DataNode::List(Vec::new()), anchor, is_foreign)?;
+                open_collection(&mut open, DataNode::List(Vec::new()), anchor, tag.as_deref())?;
                 continue;
             }
             Event::MappingStart(_, anchor, tag) => {
-                let is_foreign = tag.is_some_and(|tag| !tag.is_yaml_core_schema());
-                open_collection(&mut open, DataNode::Map(Vec::new()), anchor, is_foreign)?;
+                open_collection(&mut open, DataNode::Map(Vec::new()), anchor, tag.as_deref())?;
                 continue;
             }
             Event::SequenceEnd | Event::MappingEnd => {
@@ -125,11 +123,12 @@ fn open_collection(
     open: &mut Vec<OpenCollection>,
     node: DataNode,
     anchor: usize,
-    is_foreign: bool,
+    tag: Option<&Tag>,
 ) -> Result<(), &'static str> {
     if open.len() == MAX_YAML_DEPTH {
         return Err("it is nested too deeply");
     }
+    let is_foreign = tag.is_some_and(|tag| !tag.is_yaml_core_schema());
     open.push(OpenCollection { node, key: None, anchor, cost: 16, is_foreign });
     Ok(())
 }

@@ -100,6 +100,8 @@ pub enum DifferenceKind {
 pub enum TrustError {
     #[error("cannot hash everything that the policy's commands name: {0}")]
     TooManyReferences(&'static str),
+    #[error("cannot serialize what is to be approved")]
+    Serialize(#[from] serde_json::Error),
     #[error(transparent)]
     File(#[from] FileError),
 }
@@ -143,7 +145,7 @@ pub fn checks_subject(
     if !checks.is_empty() {
         let mut hasher = blake3::Hasher::new();
         for gate in checks {
-            hasher.update(&serde_json::to_vec(&gate.command).unwrap_or_default());
+            hasher.update(&serde_json::to_vec(&gate.command)?);
         }
         let hash = hasher.finalize().to_hex().to_string();
         called.insert(0, ReferencedContent { name: format!("{CHECKS_PREFIX}{name}"), hash });
@@ -313,7 +315,7 @@ pub fn approve(
 }
 
 fn write_approval(home: &RalphHome, project: &Path, approval: &Approval) -> Result<(), TrustError> {
-    let mut bytes = serde_json::to_vec_pretty(approval).unwrap_or_default();
+    let mut bytes = serde_json::to_vec_pretty(approval)?;
     bytes.push(b'\n');
     fs::create_private_dir(&home.trust())?;
     fs::replace(&home.approval(project, &approval.hash), &bytes, Durability::Synced)?;

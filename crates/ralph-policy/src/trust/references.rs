@@ -20,7 +20,7 @@ const MAX_FILES: usize = 1000;
 const MAX_WORD_BYTES: usize = 4096;
 /// Large enough for an executable in the repository; a larger file is data.
 const MAX_HASHED_BYTES: u64 = 256 * 1024 * 1024;
-const CHUNK: usize = 1024 * 1024;
+const READ_BYTES: usize = 1024 * 1024;
 const MAX_RECIPE_BYTES: usize = 1024 * 1024;
 
 /// Programs that run recipes from a file that the command line does not name.
@@ -194,7 +194,7 @@ impl ReferenceSearch<'_> {
         bases.extend(directories.filter(|path| fs::is_directory(path)).collect::<Vec<_>>());
         for base in &bases {
             for word in words {
-                if !is_work_file(&base.join(word), (words, self.arguments)) {
+                if !is_work_file(&base.join(word), words, self.arguments) {
                     self.add_if_file(base, word)?;
                 }
             }
@@ -306,7 +306,7 @@ impl ReferenceSearch<'_> {
 }
 
 /// Whether a file is part of the work that a command reads or writes, rather than a script or configuration.
-fn is_work_file(path: &Path, (words, names): (&BTreeSet<&str>, InterpreterArguments)) -> bool {
+fn is_work_file(path: &Path, words: &BTreeSet<&str>, arguments: InterpreterArguments) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let extension = path.extension().and_then(|extension| extension.to_str());
     let is_source = extension.is_none_or(|extension| SOURCE_EXTENSIONS.contains(&extension));
@@ -321,7 +321,7 @@ fn is_work_file(path: &Path, (words, names): (&BTreeSet<&str>, InterpreterArgume
             && words.iter().any(|word| programs.contains(&strip_version(base_name(word))))
     };
     let is_interpreted =
-        INTERPRETERS.iter().any(interprets) && names == InterpreterArguments::Scripts;
+        INTERPRETERS.iter().any(interprets) && arguments == InterpreterArguments::Scripts;
     let is_executable =
         stat.mode & 0o111 != 0 || fs::read_range(path, 0, 2).is_ok_and(|start| start == b"#!");
     !is_interpreted && !is_executable
@@ -383,12 +383,12 @@ fn hash_file(path: &Path) -> Result<String, TrustError> {
     let mut at = 0;
     // A file that keeps growing while it is read must not block forever.
     while at <= MAX_HASHED_BYTES {
-        let chunk = file.read_at(at, CHUNK)?;
-        if chunk.is_empty() {
+        let bytes = file.read_at(at, READ_BYTES)?;
+        if bytes.is_empty() {
             break;
         }
-        at += chunk.len() as u64;
-        hasher.update(&chunk);
+        at += bytes.len() as u64;
+        hasher.update(&bytes);
     }
     Ok(hasher.finalize().to_hex().to_string())
 }

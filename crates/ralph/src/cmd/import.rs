@@ -12,7 +12,7 @@ use ralph_lists::import::loop_files::{self, ImportWriteError, NewFile};
 use ralph_lists::import::{self, ImportSource, ImportedContent, MergedImport};
 use ralph_lists::loop_directory;
 use ralph_policy::config;
-use ralph_policy::detect::{self, DetectedGates, ProposedGate, ToolLookup};
+use ralph_policy::detect::{self, DeclaredGates, DetectedGates, ProposedGate, ToolLookup};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 use serde::Serialize;
@@ -132,7 +132,7 @@ fn plan_import(env: &Env, args: &ImportArgs) -> Result<ImportPlan, CommandFailur
         let what = format!("there are too many loops named `{wished}`");
         CommandFailure::new(&what, "choose another name with `--name`")
     })?;
-    let (detected, without_gate) =
+    let DeclaredGates { detected, without_gate } =
         detect::import_declared(&project, env, &loop_files::declared_commands(&merged));
     let mut paths = config::POLICY_FILE_NAMES.iter().map(|name| project.join(name));
     let policy = paths.find(|path| fs::stat_no_follow(path).is_some());
