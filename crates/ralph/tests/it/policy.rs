@@ -345,6 +345,7 @@ fn the_policy_reference_is_current() {
         "protect",
         "tests",
         "verify",
+        "orchestrator",
         "environment",
         "runner",
         "notify",
