@@ -2,9 +2,7 @@
 
 use super::{FeatureDraft, FeatureError, FeatureLoop, feature_draft};
 use crate::loop_directory::{self, LOOPS_DIR, PROMPT_FILE};
-use crate::run_lists::ListError;
 use ralph_core::bounds::MAX_LIST_BYTES;
-use ralph_core::source::features;
 use ralph_core::text;
 use ralph_sys::fs;
 use std::path::{Path, PathBuf};
@@ -70,9 +68,7 @@ fn initial_list_bytes(source: &InitialList) -> Result<Vec<u8>, FeatureError> {
     };
     let bytes = fs::read(path, MAX_LIST_BYTES)?;
     if is_json(path, &bytes) {
-        let list = features::read_features(&bytes)
-            .map_err(|garbled| ListError::Invalid { path: path.clone(), why: garbled.why })?;
-        let has_some = !list.features.is_empty();
+        let has_some = !super::parse_feature_list(path, &bytes)?.features.is_empty();
         return has_some.then_some(bytes).ok_or_else(|| FeatureError::EmptyList(path.clone()));
     }
     let drafts = feature_draft::parse_features(&bytes);
@@ -81,8 +77,7 @@ fn initial_list_bytes(source: &InitialList) -> Result<Vec<u8>, FeatureError> {
     }
     let list = feature_draft::serialize_list(&drafts)?;
     // The generated list must be readable again.
-    features::read_features(&list)
-        .map_err(|garbled| ListError::Invalid { path: path.clone(), why: garbled.why })?;
+    super::parse_feature_list(path, &list)?;
     Ok(list)
 }
 

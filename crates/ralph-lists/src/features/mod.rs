@@ -199,12 +199,13 @@ pub fn feature_position(
     })
 }
 
-/// Reads a list; returns its bytes too.
-pub fn read_feature_list(path: &Path) -> Result<(Vec<u8>, FeatureList), ListError> {
-    let bytes = fs::read(path, MAX_LIST_BYTES)?;
-    let list = features::read_features(&bytes)
-        .map_err(|garbled| ListError::Invalid { path: path.to_path_buf(), why: garbled.why })?;
-    Ok((bytes, list))
+pub fn read_feature_list(path: &Path) -> Result<FeatureList, ListError> {
+    parse_feature_list(path, &fs::read(path, MAX_LIST_BYTES)?)
+}
+
+fn parse_feature_list(path: &Path, bytes: &[u8]) -> Result<FeatureList, ListError> {
+    features::read_features(bytes)
+        .map_err(|garbled| ListError::Invalid { path: path.to_path_buf(), why: garbled.why })
 }
 
 /// Checks that the edited bytes parse to exactly the intended list, so that nothing else can be written.
@@ -241,7 +242,8 @@ fn edit_list<T>(
         )
         .into());
     }
-    let (bytes, list) = read_feature_list(&path)?;
+    let bytes = fs::read(&path, MAX_LIST_BYTES).map_err(ListError::from)?;
+    let list = parse_feature_list(&path, &bytes)?;
     let (after, answer) = edit(&bytes, &list)?;
     if let Some(after) = after {
         fs::replace_user_file(&path, &after)?;

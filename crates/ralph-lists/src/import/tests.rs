@@ -592,6 +592,15 @@ fn large_lists_and_long_dependency_chains_are_fast() {
 }
 
 #[test]
+fn a_directory_that_cannot_be_listed_is_a_source_that_cannot_be_read() {
+    let project = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("specs", project.path().join("specs")).unwrap();
+    let found = find_sources(project.path(), project.path());
+    assert_eq!((found.len(), found[0].path.as_str()), (1, "specs"));
+    assert!(found[0].content.is_err());
+}
+
+#[test]
 fn files_are_found_by_name_and_links_out_of_the_project_are_not_followed() {
     let dir = tempfile::tempdir().unwrap();
     let project = dir.path().join("p");

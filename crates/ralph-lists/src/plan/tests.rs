@@ -629,6 +629,13 @@ fn plans_are_found_in_conventional_locations() {
 }
 
 #[test]
+fn a_directory_of_plans_that_cannot_be_listed_is_an_error() {
+    let project = project(&["PLAN.md"]);
+    symlink("specs", project.path().join("specs")).unwrap();
+    assert!(find_plans(project.path()).is_err());
+}
+
+#[test]
 fn symbolic_links_are_not_followed_out_of_the_project_or_in_cycles() {
     let outside = project(&["secret.md"]);
     let project = project(&["docs/plans/real.md", "docs/plans/dir.md/x"]);

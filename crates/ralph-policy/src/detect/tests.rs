@@ -878,6 +878,15 @@ fn commands_of_ci_that_gates_cover_are_left_out() {
 }
 
 #[test]
+fn files_of_peer_tools_that_cannot_be_read_are_noted() {
+    let files = [("RALPH_TASK.md", "---\ntask: [\n---\n"), (".ralph.toml", "task = \n")];
+    let sample = SampleProject::new(&[], &files);
+    fs::create_dir(sample.project().join("docs")).unwrap();
+    symlink("plans", sample.project().join("docs/plans")).unwrap();
+    assert_snapshot!(sample.survey().notes.join("\n"), @"");
+}
+
+#[test]
 fn checks_of_other_tools_are_imported() {
     let files = [
         ("RALPH_TASK.md", "---\ntask: x\ntest_command: \"phpunit --testdox\"\n---\n# Task\n"),

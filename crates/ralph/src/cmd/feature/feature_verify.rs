@@ -103,7 +103,7 @@ fn wanted_checks(
         return Ok(all);
     }
     let mut names = Vec::new();
-    let (_, list) = features::read_feature_list(&checked.list.path).map_err(FeatureError::from)?;
+    let list = features::read_feature_list(&checked.list.path).map_err(FeatureError::from)?;
     for given in &args.ids {
         let at = features::feature_position(&checked.list.path, &list, given)?;
         let item = checked.items.get(at);
