@@ -249,7 +249,7 @@ impl TaskItemReader {
         match (after, item.steps.last_mut()) {
             (Some(step), _) => item.steps.push(text::clean_line(step, MAX_TEXT_CHARS)),
             (None, Some(step)) => {
-                step.push_str(&format!(" {}", text::clean_line(trimmed, MAX_TEXT_CHARS)))
+                step.push_str(&format!(" {}", text::clean_line(trimmed, MAX_TEXT_CHARS)));
             }
             (None, None) => {
                 item.text.push_str(&format!(" {}", text::clean_line(trimmed, MAX_TEXT_CHARS)));

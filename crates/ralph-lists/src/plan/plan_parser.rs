@@ -422,7 +422,7 @@ impl InlineBlock<'_> {
                 SpanKind::Text => out.push_str(source.get(range).unwrap_or_default()),
                 SpanKind::Code if code == CodeRendering::Omitted || !is_whole => out.push(' '),
                 SpanKind::Code if code == CodeRendering::Plain => {
-                    out.push_str(&span.text.replace('`', "'"))
+                    out.push_str(&span.text.replace('`', "'"));
                 }
                 SpanKind::Code => {
                     out.push('`');

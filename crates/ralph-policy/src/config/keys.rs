@@ -26,6 +26,8 @@ pub(super) struct EntryTable {
     /// `gate`, `chunk`, `pipeline.chunk` or `lines.pattern`.
     pub(super) path: &'static str,
     pub(super) keys: &'static [ConfigKey],
+    /// Keys that every entry must have.
+    pub(super) required: &'static [&'static str],
     /// Adds the entry whose keys were set to the policy.
     pub(super) add: fn(&mut ConfigDraft),
 }

@@ -1,6 +1,6 @@
 //! Renders the table of keys as a JSON schema, for editors.
 
-use super::keys::{ConfigKey, ROOT, ValueKind};
+use super::keys::{ConfigKey, EntryTable, ROOT, ValueKind};
 use super::parse::ParsedLayer;
 use super::value::{
     ConfigValue, MAX_ITEMS, MAX_NAME_BYTES, MAX_PATTERN_BYTES, MAX_USD, MAX_VARIABLE_BYTES,
@@ -66,23 +66,7 @@ fn table_schema(keys: &[ConfigKey], path: &str, defaults: &ParsedLayer) -> Value
 fn kind_schema(kind: &ValueKind, path: &str, defaults: &ParsedLayer) -> Value {
     match kind {
         ValueKind::Table(keys) | ValueKind::UserOnly(keys) => table_schema(keys, path, defaults),
-        ValueKind::NamedEntries(table) => {
-            let mut item = table_schema(table.keys, path, defaults);
-            if let Value::Object(item) = &mut item {
-                if path == "gate" {
-                    item.insert("required".to_string(), json!(["name"]));
-                    let either = json!([{ "required": ["run"] }, { "required": ["shell"] }]);
-                    item.insert("oneOf".to_string(), either);
-                } else if path == "chunk" {
-                    item.insert("required".to_string(), json!(["match"]));
-                } else if path == "pipeline.chunk" {
-                    item.insert("required".to_string(), json!(["name"]));
-                } else {
-                    item.insert("required".to_string(), json!(["name", "pattern"]));
-                }
-            }
-            json!({ "type": "array", "items": item, "maxItems": parse::MAX_ENTRIES })
-        }
+        ValueKind::NamedEntries(table) => entries_schema(table, defaults),
         ValueKind::Variables(_) => json!({
             "type": "object",
             "propertyNames": { "pattern": variable_pattern() },
@@ -136,6 +120,15 @@ fn kind_schema(kind: &ValueKind, path: &str, defaults: &ParsedLayer) -> Value {
         ValueKind::Hours(_) => json!({ "type": "string", "pattern": HOURS_PATTERN }),
         ValueKind::Url(_) => json!({ "type": "string", "pattern": URL_PATTERN }),
     }
+}
+
+fn entries_schema(table: &EntryTable, defaults: &ParsedLayer) -> Value {
+    let mut item = table_schema(table.keys, table.path, defaults);
+    item["required"] = json!(table.required);
+    if table.keys.iter().any(|key| matches!(key.kind, ValueKind::Shell(_))) {
+        item["oneOf"] = json!([{ "required": ["run"] }, { "required": ["shell"] }]);
+    }
+    json!({ "type": "array", "items": item, "maxItems": parse::MAX_ENTRIES })
 }
 
 fn name_schema() -> Value {

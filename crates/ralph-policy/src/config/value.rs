@@ -169,7 +169,7 @@ fn parse_texts(
         let message = format!("has more than {MAX_ITEMS} items");
         return Err(vec![RejectedValue {
             span,
-            message: message,
+            message,
             hint: "use globs to shorten the list".to_string(),
         }]);
     }

@@ -88,7 +88,7 @@ fn audit_gates(place: &ProjectDir<'_>) -> Vec<GateDraft> {
             GateDraft::from_words(place, "deny", GateAspect::Audit, &["cargo", "deny", "check"])
                 .with_tool(place.find_tools(&["cargo", "cargo-deny"]))
                 .covering(&["cargo deny"])
-                .as_advisory()
+                .advisory()
                 .with_reason(&source, format!("`{source}` sets up cargo-deny")),
         );
     }
@@ -99,7 +99,7 @@ fn audit_gates(place: &ProjectDir<'_>) -> Vec<GateDraft> {
             GateDraft::from_words(place, "audit", GateAspect::Audit, &["cargo", "audit"])
                 .with_tool(place.find_tools(&["cargo", "cargo-audit"]))
                 .covering(&["cargo audit"])
-                .as_advisory()
+                .advisory()
                 .with_reason(&source, format!("`{source}` sets up cargo-audit")),
         );
     }

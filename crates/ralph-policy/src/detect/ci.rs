@@ -1,4 +1,4 @@
-//! Gates from the configuration of GitHub Actions, GitLab CI, CircleCI, Azure Pipelines, Travis, Bitbucket Pipelines
+//! Gates from the configuration of GitHub Actions, GitLab CI, `CircleCI`, Azure Pipelines, Travis, Bitbucket Pipelines
 //! and pre-commit.
 
 use super::command_import::{self, CommandOrigin, ImportedScript};
@@ -236,7 +236,7 @@ fn pre_commit_gate(root: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Option<
             GateAspect::Lint,
             &["pre-commit", "run", "--all-files"],
         )
-        .as_advisory()
+        .advisory()
         .with_reason(
             file,
             format!("`{file}` exists; its hooks may change files, so the gate is advisory"),

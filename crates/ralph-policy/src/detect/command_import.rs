@@ -235,7 +235,7 @@ fn import_command(
         .with_tool(place.find_tool(first))
         .covering(&[&canonical_command(&names)])
         .with_reason(&script.source, why);
-    let draft = if script.origin == CommandOrigin::Declared { draft } else { draft.as_likely() };
+    let draft = if script.origin == CommandOrigin::Declared { draft } else { draft.likely() };
     ImportOutcome::Gate(Box::new(draft))
 }
 

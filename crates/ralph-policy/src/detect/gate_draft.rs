@@ -152,12 +152,12 @@ impl GateDraft {
         self
     }
 
-    pub(super) fn as_likely(mut self) -> Self {
+    pub(super) fn likely(mut self) -> Self {
         self.confidence = ProposalConfidence::Likely;
         self
     }
 
-    pub(super) fn as_advisory(mut self) -> Self {
+    pub(super) fn advisory(mut self) -> Self {
         self.gate.weight = RequirementWeight::Advisory;
         self
     }

@@ -44,7 +44,7 @@ pub(super) fn make_gates(
                     .with_stack(program)
                     .covering(&[&format!("{program} {name}")])
                     .with_reason(file, format!("`{file}` defines `{name}`"))
-                    .as_likely(),
+                    .likely(),
             );
         }
         if !left.is_empty() {

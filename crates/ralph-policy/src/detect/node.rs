@@ -225,6 +225,9 @@ impl NodePackage<'_> {
         let has_reporter = rest.iter().any(|word| {
             word.contains("reporter") || word.contains("outputFile") || word.contains("--format")
         });
+        let own_test = |words: Vec<String>| {
+            GateDraft::new(self.place, "tests", GateAspect::Test, GateInvocation::Argv(words))
+        };
         match program {
             "vitest" if !has_reporter => {
                 let mut words = vec!["vitest".to_string(), "run".to_string()];
@@ -247,25 +250,13 @@ impl NodePackage<'_> {
                 let mut words = to_strings(&["node", "--test", "--test-reporter=junit"]);
                 words.push("--test-reporter-destination={report}".to_string());
                 words.extend(without(&["--test", "--watch"]));
-                let draft = GateDraft::new(
-                    self.place,
-                    "tests",
-                    GateAspect::Test,
-                    GateInvocation::Argv(words),
-                );
-                Some(draft.with_report(ReportFormat::Junit))
+                Some(own_test(words).with_report(ReportFormat::Junit))
             }
             "bun" if rest.first().is_some_and(|word| word == "test") && !has_reporter => {
                 let mut words = to_strings(&["bun", "test"]);
                 words.extend(without(&["test", "--watch"]));
                 words.extend(to_strings(&["--reporter=junit", "--reporter-outfile={report}"]));
-                let draft = GateDraft::new(
-                    self.place,
-                    "tests",
-                    GateAspect::Test,
-                    GateInvocation::Argv(words),
-                );
-                Some(draft.with_report(ReportFormat::Junit).covering(&["bun test"]))
+                Some(own_test(words).with_report(ReportFormat::Junit).covering(&["bun test"]))
             }
             "eslint" if !has_reporter && !rest.iter().any(|word| word == "-f" || word == "-o") => {
                 Some(self.eslint_gate(&without(&["--fix"])))

@@ -266,9 +266,8 @@ fn instruction_scripts(
                 text.push_str(trimmed);
                 text.push('\n');
             }
-            (Some(FencedBlock::OtherLanguage), None) => {}
             (None, None) if trimmed.starts_with('#') => is_there = is_about_checks(trimmed),
-            (None, None) => {}
+            (Some(FencedBlock::OtherLanguage) | None, None) => {}
         }
     }
     scripts

@@ -177,7 +177,7 @@ impl<'a> PythonProject<'a> {
         GateDraft::from_words(self.place, "tests", GateAspect::Test, &words)
             .covering(&["unittest"])
             .with_reason(found, format!("`{found}` contains tests, and nothing mentions pytest"))
-            .as_likely()
+            .likely()
     }
 
     fn python_command(&self) -> Vec<&'static str> {

@@ -883,7 +883,12 @@ fn files_of_peer_tools_that_cannot_be_read_are_noted() {
     let sample = SampleProject::new(&[], &files);
     fs::create_dir(sample.project().join("docs")).unwrap();
     symlink("plans", sample.project().join("docs/plans")).unwrap();
-    assert_snapshot!(sample.survey().notes.join("\n"), @"");
+    assert_snapshot!(sample.survey().notes.join("\n"), @"
+    `RALPH_TASK.md` was not read: it is not valid YAML
+    `docs/plans` could not be listed
+    `.ralph.toml` is not valid TOML
+    no gate was found, and without one a run ends only at its limits: docs/gates.md shows how to write one
+    ");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::mem;
 pub(in crate::config) static GATE: EntryTable = EntryTable {
     path: "gate",
     keys: GATE_KEYS,
+    required: &["name"],
     add: |draft| {
         let gate = mem::replace(&mut draft.gate, apply::empty_gate());
         draft.policy.gates.push(gate);
@@ -18,6 +19,7 @@ pub(in crate::config) static GATE: EntryTable = EntryTable {
 pub(in crate::config) static CHUNK: EntryTable = EntryTable {
     path: "chunk",
     keys: CHUNK_KEYS,
+    required: &["match"],
     add: |draft| {
         let chunk = draft.take_chunk();
         draft.policy.chunks.push(chunk);
@@ -27,6 +29,7 @@ pub(in crate::config) static CHUNK: EntryTable = EntryTable {
 pub(in crate::config) static PIPELINE_CHUNK: EntryTable = EntryTable {
     path: "pipeline.chunk",
     keys: PIPELINE_KEYS,
+    required: &["name"],
     add: |draft| {
         let chunk = draft.take_chunk();
         draft.policy.pipeline.push(chunk);
@@ -36,6 +39,7 @@ pub(in crate::config) static PIPELINE_CHUNK: EntryTable = EntryTable {
 pub(in crate::config) static PATTERN: EntryTable = EntryTable {
     path: "lines.pattern",
     keys: PATTERN_KEYS,
+    required: &["name", "pattern"],
     add: |draft| {
         let pattern = mem::replace(&mut draft.pattern, apply::empty_pattern());
         draft.policy.lines.patterns.push(pattern);
@@ -59,14 +63,14 @@ static GATE_KEYS: &[ConfigKey] = &[
     ConfigKey {
         name: "run",
         kind: ValueKind::Argv(|draft, words| {
-            draft.gate.command = GateInvocation::Argv(words.to_vec())
+            draft.gate.command = GateInvocation::Argv(words.to_vec());
         }),
         description: "The program and its arguments. `{report}` is replaced with the path of the file that the report is read from.",
     },
     ConfigKey {
         name: "shell",
         kind: ValueKind::Shell(|draft, line| {
-            draft.gate.command = GateInvocation::Shell(line.to_string())
+            draft.gate.command = GateInvocation::Shell(line.to_string());
         }),
         description: "Instead of `run`: a command line for `/bin/sh -c`. Nothing is substituted in it; the report's path is in `$RALPH_REPORT`.",
     },
@@ -97,7 +101,7 @@ static GATE_KEYS: &[ConfigKey] = &[
     ConfigKey {
         name: "on",
         kind: ValueKind::Choices(&["stop", "subagent", "task", "teammate"], |draft, texts| {
-            draft.gate.on = parse_choices(texts)
+            draft.gate.on = parse_choices(texts);
         }),
         description: "The events at which it runs.",
     },
@@ -148,7 +152,7 @@ static GATE_KEYS: &[ConfigKey] = &[
     ConfigKey {
         name: "rerun",
         kind: ValueKind::Choice(&["tests", "always", "never"], |draft, text| {
-            set_choice(&mut draft.gate.rerun, text)
+            set_choice(&mut draft.gate.rerun, text);
         }),
         description: "Which failures must occur twice to count.",
     },

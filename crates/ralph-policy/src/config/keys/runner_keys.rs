@@ -12,7 +12,7 @@ pub(super) static RUNNER: &[ConfigKey] = &[
     ConfigKey {
         name: "sessions",
         kind: ValueKind::Choice(&["hybrid", "same-session", "fresh-per-feature"], |draft, text| {
-            set_choice(&mut draft.runner.sessions, text)
+            set_choice(&mut draft.runner.sessions, text);
         }),
         description: "When a fresh session takes over: `hybrid` when the context is nearly full, `same-session` never, `fresh-per-feature` also whenever another requirement is met.",
     },
@@ -84,7 +84,7 @@ pub(super) static RUNNER: &[ConfigKey] = &[
     ConfigKey {
         name: "max_window_share",
         kind: ValueKind::Share(|draft, permille| {
-            draft.runner.waits.share_permille = Some(permille)
+            draft.runner.waits.share_permille = Some(permille);
         }),
         description: "The share of the provider's usage window that a run may use after waiting for it, before it is parked.",
     },

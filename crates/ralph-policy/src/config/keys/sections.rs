@@ -37,7 +37,7 @@ pub(super) static RUN: &[ConfigKey] = &[
     ConfigKey {
         name: "max_cost_usd",
         kind: ValueKind::Usd(|draft, micro| {
-            draft.policy.limits.max_cost_micro_usd = unless_zero(micro)
+            draft.policy.limits.max_cost_micro_usd = unless_zero(micro);
         }),
         description: "How much the session may cost, metered from the host's records; 0 means no limit.",
     },
@@ -62,21 +62,21 @@ pub(super) static RUN: &[ConfigKey] = &[
     ConfigKey {
         name: "handover_at",
         kind: ValueKind::Share(|draft, permille| {
-            draft.policy.limits.handover_at_permille = permille
+            draft.policy.limits.handover_at_permille = permille;
         }),
         description: "The used share of the context at which a runner starts a fresh session.",
     },
     ConfigKey {
         name: "baseline",
         kind: ValueKind::Choice(&["block", "ratchet"], |draft, text| {
-            set_choice(&mut draft.policy.baseline, text)
+            set_choice(&mut draft.policy.baseline, text);
         }),
         description: "Failures that existed before the run: `block` holds the agent for them too, `ratchet` only for new ones.",
     },
     ConfigKey {
         name: "change",
         kind: ValueKind::Choice(&["required", "optional"], |draft, text| {
-            set_choice(&mut draft.policy.change, text)
+            set_choice(&mut draft.policy.change, text);
         }),
         description: "Whether a run has to change something to be done.",
     },
@@ -121,7 +121,7 @@ pub(super) static PROTECT: &[ConfigKey] = &[
     ConfigKey {
         name: "guard",
         kind: ValueKind::Choice(&["deny", "ask", "off"], |draft, text| {
-            set_choice(&mut draft.policy.protect.guard, text)
+            set_choice(&mut draft.policy.protect.guard, text);
         }),
         description: "Tool calls that would change what the agent may not change: `deny` refuses them, `ask` asks you, `off` lets them through, to be detected at the stop.",
     },
@@ -136,14 +136,14 @@ pub(super) static TESTS: &[ConfigKey] = &[
     ConfigKey {
         name: "integrity",
         kind: ValueKind::Choice(&["block", "advise", "off"], |draft, text| {
-            set_choice(&mut draft.policy.tests.integrity, text)
+            set_choice(&mut draft.policy.tests.integrity, text);
         }),
         description: "Deleted, skipped or weakened tests: `block` holds the agent, `advise` only reports them, `off` does not check.",
     },
     ConfigKey {
         name: "red_first",
         kind: ValueKind::Choice(&["optional", "required"], |draft, text| {
-            set_choice(&mut draft.policy.tests.red_first, text)
+            set_choice(&mut draft.policy.tests.red_first, text);
         }),
         description: "`required`: at least one new test has to fail at the base of the run, by an assertion.",
     },
@@ -158,7 +158,7 @@ pub(super) static VERIFY: &[ConfigKey] = &[
     ConfigKey {
         name: "checkout",
         kind: ValueKind::Choice(&["auto", "clean", "tree"], |draft, text| {
-            set_choice(&mut draft.policy.verify.checkout, text)
+            set_choice(&mut draft.policy.verify.checkout, text);
         }),
         description: "`clean`: every gate has to pass again in a clean checkout; `tree`: the work tree is enough; `auto`: `clean` if a runner drives the agent.",
     },
@@ -170,7 +170,7 @@ pub(super) static VERIFY: &[ConfigKey] = &[
     ConfigKey {
         name: "claims",
         kind: ValueKind::Choice(&["claimed", "with_gates"], |draft, text| {
-            set_choice(&mut draft.policy.verify.claims, text)
+            set_choice(&mut draft.policy.verify.claims, text);
         }),
         description: "Ticked list items without a check, when every required gate passes: with `claimed` the run ends `claimed`, with `with_gates` it can end `verified`.",
     },
@@ -179,7 +179,7 @@ pub(super) static VERIFY: &[ConfigKey] = &[
 pub(super) static ORCHESTRATOR: &[ConfigKey] = &[ConfigKey {
     name: "plan",
     kind: ValueKind::Choice(&["person", "agent"], |draft, text| {
-        set_choice(&mut draft.policy.plan_approver, text)
+        set_choice(&mut draft.policy.plan_approver, text);
     }),
     description: "Who may approve the plan of an orchestrated run.",
 }];
@@ -188,14 +188,14 @@ pub(super) static ENVIRONMENT: &[ConfigKey] = &[
     ConfigKey {
         name: "pass",
         kind: ValueKind::VariableNames(|draft, texts| {
-            draft.policy.environment.pass = texts.to_vec()
+            draft.policy.environment.pass = texts.to_vec();
         }),
         description: "Variables that every gate gets in addition to the usual ones. Secrets are passed only if named here.",
     },
     ConfigKey {
         name: "set",
         kind: ValueKind::Variables(|draft, name, text| {
-            draft.policy.environment.set.push((name.to_string(), text.to_string()))
+            draft.policy.environment.set.push((name.to_string(), text.to_string()));
         }),
         description: "Variables to set, with their values.",
     },
@@ -205,28 +205,28 @@ pub(super) static NOTIFY: &[ConfigKey] = &[
     ConfigKey {
         name: "bell",
         kind: ValueKind::Flag(|draft, flag| {
-            draft.notify.channels.extend(flag.then_some(NotifyChannel::Bell))
+            draft.notify.channels.extend(flag.then_some(NotifyChannel::Bell));
         }),
         description: "Ring the terminal bell.",
     },
     ConfigKey {
         name: "desktop",
         kind: ValueKind::Flag(|draft, flag| {
-            draft.notify.channels.extend(flag.then_some(NotifyChannel::Desktop))
+            draft.notify.channels.extend(flag.then_some(NotifyChannel::Desktop));
         }),
         description: "Show a desktop notification with `notify-send` or `osascript`, if there is one.",
     },
     ConfigKey {
         name: "command",
         kind: ValueKind::Argv(|draft, argv| {
-            draft.notify.channels.push(NotifyChannel::Command(argv.to_vec()))
+            draft.notify.channels.push(NotifyChannel::Command(argv.to_vec()));
         }),
         description: "A program and its arguments, started in your home directory. It gets the message as JSON on stdin, and its parts in `RALPH_MESSAGE`, `RALPH_STATUS`, `RALPH_TITLE` and `RALPH_RUN`.",
     },
     ConfigKey {
         name: "webhook",
         kind: ValueKind::Url(|draft, url| {
-            draft.notify.channels.push(NotifyChannel::Webhook(url.to_string()))
+            draft.notify.channels.push(NotifyChannel::Webhook(url.to_string()));
         }),
         description: "A URL to which `curl` posts the message, as JSON.",
     },
@@ -247,7 +247,7 @@ pub(super) static NOTIFY: &[ConfigKey] = &[
             ],
             |draft, names| {
                 draft.notify.statuses =
-                    names.iter().filter_map(|name| RunStatus::parse(name)).collect()
+                    names.iter().filter_map(|name| RunStatus::parse(name)).collect();
             },
         ),
         description: "The final statuses to notify about. A run that a person cancels sends nothing.",
