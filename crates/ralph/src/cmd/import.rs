@@ -107,20 +107,16 @@ fn plan_import(env: &Env, args: &ImportArgs) -> Result<ImportPlan, CommandFailur
     let sources = import::find_sources(&project, &from);
     if sources.is_empty() {
         let what = format!("no loop files found in `{}`", from.display());
-        return Err(CommandFailure::new(
-            &what,
-            "`ralph import --help` lists the files that it reads",
-        ));
+        let hint = "`ralph import --help` lists the files that it reads";
+        return Err(CommandFailure::new(&what, hint));
     }
     let merged = import::merge_sources(&sources);
     if sources.iter().all(|source| source.content.is_err()) {
         let lines: Vec<_> = sources.iter().map(source_text).collect();
         term::err(&format!("{}\n", lines.concat().trim_start_matches('\n')));
         let what = "none of the files could be read";
-        return Err(CommandFailure::new(
-            what,
-            "nothing was created; fix one of them, then try again",
-        ));
+        let hint = "nothing was created; fix one of them, then try again";
+        return Err(CommandFailure::new(what, hint));
     }
     let wished = args.name.clone().or_else(|| merged.name.clone());
     let wished = wished.or_else(|| {
