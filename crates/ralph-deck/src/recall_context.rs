@@ -2,6 +2,7 @@
 
 use ralph_core::redact::Redactor;
 use ralph_core::text;
+use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_sys::env::Env;
 use ralph_sys::fs;
@@ -23,7 +24,7 @@ impl RecallContext {
         Self {
             home,
             project: fs::resolve(project).unwrap_or_else(|| project.to_path_buf()),
-            client: env.claude_config_dir(),
+            client: host_env::host_config_dir(env, ralph_host::default_host()),
             redactor: Redactor::new(env.secrets()),
         }
     }

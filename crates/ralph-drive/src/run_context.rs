@@ -101,7 +101,8 @@ impl RunContext<'_> {
     /// A world without facts about the driver, for operations that decide nothing.
     fn world_without_driver(&self) -> Option<World> {
         let world = World::new(self.client.env.clone(), Deadline::after(LONGEST_ANSWER))?;
-        Some(World { home: self.home.clone(), ..world })
+        let host = ralph_host::host_of_agent(self.settings.agent);
+        Some(World { home: self.home.clone(), host, ..world })
     }
 
     pub(crate) fn spent_today(&self) -> Option<u64> {

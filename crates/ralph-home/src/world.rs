@@ -5,6 +5,7 @@ use crate::paths::RalphHome;
 use crate::store::RunTransaction;
 use ralph_core::facts::{BlockCap, StopDriver};
 use ralph_core::id::RunId;
+use ralph_host::HostProfile;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
 use std::sync::{Arc, OnceLock};
@@ -16,6 +17,8 @@ const STEP_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct World {
     pub env: Env,
+    /// The host that calls, or whose agent is driven.
+    pub host: &'static HostProfile,
     pub home: RalphHome,
     /// When the answer must be written, even if evidence is still missing.
     pub answer_deadline: Deadline,
@@ -37,12 +40,13 @@ pub struct RunnerFacts {
 }
 
 impl World {
-    /// Returns `None` if neither `RALPH_HOME` nor `HOME` is set.
+    /// For the default host. Returns `None` if neither `RALPH_HOME` nor `HOME` is set.
     pub fn new(env: Env, end: Deadline) -> Option<Self> {
         let home = RalphHome::new(env.ralph_home()?);
         let arrived_ms = clock::now_ms();
         Some(Self {
             env,
+            host: ralph_host::default_host(),
             home,
             answer_deadline: end,
             arrived_ms,

@@ -15,13 +15,12 @@ use ralph_home::faults::{self, Fault, FaultKind};
 use ralph_home::session_pointer::{self, PointerEnded, SessionPointer};
 use ralph_home::store::{self, LoadedRun, StoreError, TransactionStep};
 use ralph_home::world::World;
-use ralph_host::{BlockStyle, HookReply, Host};
+use ralph_host::{BlockStyle, HookReply};
 use ralph_sys::fs::Durability;
 
-/// One invocation of the hook: the host that made it, and the reply style it expects.
+/// One invocation of the hook by the host of the [`World`].
 #[derive(Clone, Copy, Debug)]
 pub struct HookCall {
-    pub host: Host,
     pub style: BlockStyle,
     /// Executes a ralph command that a person typed as a prompt.
     pub execute_command: fn(&World, &CommandRequest<'_>) -> Verdict,
@@ -29,14 +28,14 @@ pub struct HookCall {
 
 /// Handles one event. Malformed input is recorded as a fault and never blocks the agent.
 pub fn handle_event(world: &World, call: HookCall, input: &[u8]) -> HookReply {
-    match call.host.parse(input) {
+    match (world.host.parse_event)(input) {
         Ok(event) => {
             let verdict = if world.env.is_ralph_off() {
                 Verdict::Allow
             } else {
                 dispatch_event(world, &call, &event)
             };
-            call.host.render(call.style, event.occasion(), &verdict)
+            (world.host.render_verdict)(call.style, event.occasion(), &verdict)
         }
         Err(malformed) => {
             let what = format!("the event on stdin could not be read: {}", malformed.why);

@@ -20,6 +20,7 @@ use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_core::verdict::Verdict;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
+use ralph_home::host_env;
 use ralph_home::journal;
 use ralph_home::store::{self, LoadedRun, StoreError, TransactionStep};
 use ralph_home::world::{RunnerFacts, World};
@@ -51,7 +52,7 @@ pub fn gather_facts(
     let now_ms = clock::now_ms();
     let facts = StopFacts {
         off: find_off_switch(world, opened.run.id.as_str()),
-        owner: run_process::owner_status(opened, now_ms, calling_client(world)),
+        owner: run_process::owner_status(opened, now_ms, host_env::host_process(&world.env)),
         delivery: sight.delivery,
         trouble: find_api_error(stop, sight),
         trust: gather_trust(world, &opened.run),
@@ -65,9 +66,7 @@ pub fn gather_facts(
             // Without a transcript the count is unknown, and an unknown count must not end a hold.
             TranscriptToolUse::Used | TranscriptToolUse::Unknown => 0,
         },
-        block_cap: world
-            .env
-            .block_cap()
+        block_cap: host_env::host_block_cap(&world.env, world.host)
             .map_or(BlockCap::DEFAULT, |setting| BlockCap::from_setting(&setting)),
         ..StopFacts::quiet(now_ms)
     };
@@ -160,10 +159,6 @@ pub fn find_off_switch(world: &World, id: &str) -> Option<OffReason> {
     } else {
         None
     }
-}
-
-fn calling_client(world: &World) -> Option<ProcessIdentity> {
-    process_identity::identify_process(world.env.claude_pid()?)
 }
 
 /// An API error at the end of the transcript. The transcript lags, so it counts only if the event has the same text.
@@ -281,7 +276,7 @@ pub fn owner_process(world: &World, state: &RunState) -> Option<ProcessIdentity>
     let is_other_alive = state
         .process
         .is_some_and(|known| process_identity::check_liveness(&known) == Liveness::Alive);
-    if is_other_alive { None } else { calling_client(world) }
+    if is_other_alive { None } else { host_env::host_process(&world.env) }
 }
 
 /// The journal record of a decision; the caller fills in the fields that only it knows.
@@ -301,7 +296,7 @@ pub fn decision_record(
             .map(|delivery| DeliveryId { stop: Digest64(delivery.stop), length: delivery.length }),
         report: decision.report,
         observed: sight.observed.clone().map(|observed| bound_checklist(observed, redactor)),
-        process: calling_client(world),
+        process: host_env::host_process(&world.env),
         tampering: None,
         in_a_row: 0,
         garbled: Vec::new(),

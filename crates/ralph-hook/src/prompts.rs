@@ -12,6 +12,7 @@ use ralph_core::run::RunPhase;
 use ralph_core::slash_command::{self, SlashCommand};
 use ralph_core::verdict::Verdict;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
+use ralph_home::host_env;
 use ralph_home::session_pointer::{self, PointerEnded, SessionPointer};
 use ralph_home::store::{self, LoadedRun, StoreError, TransactionStep};
 use ralph_home::world::World;
@@ -92,7 +93,7 @@ fn impersonation_doubt(world: &World, opened: &LoadedRun) -> Option<&'static str
     if fs::exists(&world.home.run(&opened.run.id).impersonation_mark()) {
         return Some("the agent scheduled ralph commands, so this may not come from a person");
     }
-    let caller = world.env.claude_pid().and_then(process_identity::identify_process);
+    let caller = host_env::host_process(&world.env);
     let is_another = |owner| {
         caller != Some(owner) && process_identity::check_liveness(&owner) == Liveness::Alive
     };
@@ -105,7 +106,8 @@ fn impersonation_doubt(world: &World, opened: &LoadedRun) -> Option<&'static str
 /// Whether a descendant of the client called the hook, rather than the client itself. A program that the agent runs can
 /// send any event.
 pub fn is_indirect_call(world: &World) -> bool {
-    world.env.claude_pid().and_then(process_identity::is_direct_caller) == Some(false)
+    host_env::host_process_id(&world.env).and_then(process_identity::is_direct_caller)
+        == Some(false)
 }
 
 /// An ordinary prompt. After an interrupt it pauses the run, because the person wants something else.

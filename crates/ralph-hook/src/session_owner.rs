@@ -5,6 +5,7 @@ use crate::adopt::{self, LoopBinding};
 use ralph_core::event::StopEvent;
 use ralph_core::id::{RunId, SessionId};
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
+use ralph_home::host_env;
 use ralph_home::session_pointer::{self, PointerEnded, SessionPointer, SessionPointerError};
 use ralph_home::world::World;
 use ralph_lists::loop_directory;
@@ -95,6 +96,7 @@ fn adopt_loop_directory(world: &World, stop: &StopEvent, session: &SessionId) ->
 
 /// The project directory, which is not necessarily the agent's current directory.
 pub fn project_directory(world: &World, stop: &StopEvent) -> Option<PathBuf> {
-    let directory = world.env.project_dir().or_else(|| stop.cwd.as_deref().map(PathBuf::from))?;
+    let directory = host_env::host_project_dir(&world.env)
+        .or_else(|| stop.cwd.as_deref().map(PathBuf::from))?;
     directory.is_absolute().then_some(directory)
 }

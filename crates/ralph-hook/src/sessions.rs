@@ -16,6 +16,7 @@ use ralph_core::record::{FORMAT_VERSION, MoveReason, ProcessIdentity, RunChange}
 use ralph_core::run::{AgentMemory, RunPhase};
 use ralph_core::verdict::Verdict;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
+use ralph_home::host_env;
 use ralph_home::session_pointer::{self, PointerEnded, SessionPointer, SessionPointerError};
 use ralph_home::store::{self, LoadedRun, StoreError, TransactionStep};
 use ralph_home::world::World;
@@ -75,7 +76,7 @@ fn continue_run(
         return Ok(Verdict::Allow);
     }
     let reopened = start.source != SessionStartSource::Compact
-        && is_process_gone(&seen, client_process(world));
+        && is_process_gone(&seen, host_env::host_process(&world.env));
     if reopened {
         let to = session.clone();
         write_unless_ended(
@@ -84,7 +85,7 @@ fn continue_run(
             RunChange::Moved {
                 to,
                 how: MoveReason::Reopened,
-                process: client_process(world),
+                process: host_env::host_process(&world.env),
                 seen: 0,
             },
         )?;
@@ -133,14 +134,10 @@ fn is_process_gone(opened: &LoadedRun, caller: Option<ProcessIdentity>) -> bool 
     }
 }
 
-fn client_process(world: &World) -> Option<ProcessIdentity> {
-    process_identity::identify_process(world.env.claude_pid()?)
-}
-
 /// Moves a run to the session that `/clear` started, and pauses it there: a person who discards the conversation may
 /// want something else.
 fn move_after_clear(world: &World, session: &SessionId) -> Result<Verdict, SessionEventError> {
-    let Some(process) = client_process(world) else { return Ok(Verdict::Allow) };
+    let Some(process) = host_env::host_process(&world.env) else { return Ok(Verdict::Allow) };
     let path = world.home.cleared_session(&process);
     let Some(name) = fs::read_if_exists(&path, MAX_RUN_ID_BYTES)? else {
         return Ok(Verdict::Allow);
@@ -204,7 +201,7 @@ fn handle_session_end(
     }
     if end.reason == "clear"
         && !prompts::is_indirect_call(world)
-        && let Some(process) = client_process(world)
+        && let Some(process) = host_env::host_process(&world.env)
     {
         let path = world.home.cleared_session(&process);
         if let Some(parent) = path.parent() {

@@ -5,13 +5,13 @@ use crate::prompts::{self, CommandRequest};
 use ralph_core::id::RunId;
 use ralph_core::record::{Dispute, FORMAT_VERSION, MoveReason, RunChange};
 use ralph_core::run::RunPhase;
+use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::session_pointer::{self, PointerEnded, SessionPointer};
 use ralph_home::store::{self, StoreError};
 use ralph_home::world::World;
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs;
-use ralph_sys::process_identity;
 use std::path::Path;
 
 /// The only run of the project that is paused or orphaned. An error if there is none, or more than one.
@@ -45,7 +45,7 @@ pub fn resume_in_session(
     let (home, deadline) = (&world.home, &world.step_deadline());
     let opened = store::load_run(home, run)?;
     let owner = opened.state.owner(&opened.run).cloned();
-    let process = world.env.claude_pid().and_then(process_identity::identify_process);
+    let process = host_env::host_process(&world.env);
     if owner.as_ref() == Some(session) {
         return change_phase(home, run, deadline, |phase| match phase {
             RunPhase::Paused { .. } | RunPhase::Orphaned => Ok(RunChange::Moved {

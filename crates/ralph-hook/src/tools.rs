@@ -14,6 +14,7 @@ use ralph_core::verdict::Verdict;
 use ralph_gates::gates::result_key::compile_globs;
 use ralph_guard::{DeniedCall, GuardContext, GuardScope, GuardedCall};
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
+use ralph_home::host_env;
 use ralph_home::store::{self, LoadedRun, TransactionStep};
 use ralph_home::world::World;
 use ralph_policy::config;
@@ -88,7 +89,8 @@ fn start_gate_worker(project: &Path) -> Result<(), WorkerSpawnError> {
 fn guard_call(world: &World, call: &ToolCallEvent, held: Option<&LoadedRun>) -> Option<DeniedCall> {
     let project = held.map(|opened| PathBuf::from(&opened.run.project));
     let cwd = call.cwd.as_deref().map(PathBuf::from).filter(|cwd| cwd.is_absolute());
-    let project = project.or_else(|| world.env.project_dir()).or_else(|| cwd.clone())?;
+    let project =
+        project.or_else(|| host_env::host_project_dir(&world.env)).or_else(|| cwd.clone())?;
     let homes = path_spellings(world.home.root());
     let claims =
         call.session.iter().flat_map(|session| path_spellings(&world.home.session_state(session)));
@@ -149,9 +151,10 @@ fn path_spellings(path: &Path) -> Vec<String> {
 
 /// Files that determine whether the host still calls ralph.
 fn settings_paths(world: &World, project: &Path) -> Vec<String> {
-    let user = world.env.claude_config_dir().into_iter().flat_map(|directory| {
-        ["settings.json", "settings.local.json", "plugins"].map(|name| directory.join(name))
-    });
+    let user =
+        host_env::host_config_dir(&world.env, world.host).into_iter().flat_map(|directory| {
+            ["settings.json", "settings.local.json", "plugins"].map(|name| directory.join(name))
+        });
     let own = world.env.home().map(|home| home.join(".claude.json"));
     let local =
         ["settings.json", "settings.local.json"].map(|name| project.join(".claude").join(name));

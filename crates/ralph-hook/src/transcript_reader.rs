@@ -5,12 +5,14 @@ use ralph_core::event::StopEvent;
 use ralph_core::facts::{QueuedInput, StopDelivery};
 use ralph_core::record::{OptIn, TranscriptReading};
 use ralph_core::run::RunState;
+use ralph_home::host_env;
 use ralph_home::world::World;
-use ralph_host::claude::transcript::{self, LastAssistantMessage};
+use ralph_host::HostProfile;
+use ralph_host::transcript::{LastAssistantMessage, TranscriptSummary};
 use ralph_sys::fs;
 use ralph_sys::tail::{self, TailWindow};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// How far back the first read of a transcript goes. A task list further back than that is stale anyway.
 const FIRST_READ_BYTES: u64 = 1024 * 1024;
@@ -67,14 +69,14 @@ pub fn read_transcript(
         };
     };
     let before = before.filter(|before| before.inode == stat.inode && before.offset <= stat.len);
-    let mut seen = transcript::TranscriptSummary::default();
+    let mut seen = TranscriptSummary::default();
     seen.queue.old = before.map_or(0, |before| before.queued);
     let offset = match before {
         Some(before) if stat.len - before.offset <= FIRST_READ_BYTES_FOR_CHECKLIST => {
-            read_forward(&path, before.offset, stat.len, &mut seen)
+            read_forward(world.host, &path, before.offset, stat.len, &mut seen)
         }
         Some(_) | None => {
-            read_backward(&path, stat.len, list, &mut seen);
+            read_backward(world.host, &path, stat.len, list, &mut seen);
             stat.len
         }
     };
@@ -141,23 +143,24 @@ pub fn read_interruptions(
     {
         return TurnInterruptions::default();
     }
-    let mut seen = transcript::TranscriptSummary::default();
-    read_forward(&path, from, stat.len, &mut seen);
+    let mut seen = TranscriptSummary::default();
+    read_forward(world.host, &path, from, stat.len, &mut seen);
     TurnInterruptions { interrupted: seen.interrupted, overridden: seen.overridden, seen: stat.len }
 }
 
 /// Resolves the path that the event names. Only a file inside the host's own directory is trusted.
 fn resolve_transcript(world: &World, transcript: &str) -> Option<PathBuf> {
     let path = fs::resolve(transcript.as_ref())?;
-    let root = fs::resolve(&world.env.claude_config_dir()?)?;
+    let root = fs::resolve(&host_env::host_config_dir(&world.env, world.host)?)?;
     path.starts_with(root).then_some(path)
 }
 
 fn read_forward(
-    path: &std::path::Path,
+    host: &HostProfile,
+    path: &Path,
     from: u64,
     end: u64,
-    seen: &mut transcript::TranscriptSummary,
+    seen: &mut TranscriptSummary,
 ) -> u64 {
     let mut offset = from;
     while offset < end {
@@ -169,7 +172,7 @@ fn read_forward(
             break;
         };
         for line in chunk.lines() {
-            seen.add(transcript::parse_transcript_line(line));
+            seen.add((host.parse_transcript_line)(line));
         }
         if chunk.end == offset {
             break;
@@ -180,17 +183,18 @@ fn read_forward(
 }
 
 fn read_backward(
-    path: &std::path::Path,
+    host: &HostProfile,
+    path: &Path,
     end: u64,
     list: OptIn,
-    seen: &mut transcript::TranscriptSummary,
+    seen: &mut TranscriptSummary,
 ) {
     let most = if list == OptIn::Yes { FIRST_READ_BYTES_FOR_CHECKLIST } else { FIRST_READ_BYTES };
     let mut newest_first = Vec::new();
-    let mut found = transcript::TranscriptSummary::default();
+    let mut found = TranscriptSummary::default();
     let visit =
         tail::visit_lines_backward(path, &TailWindow { end, step: BACKWARD_STEP, most }, |line| {
-            let line = transcript::parse_transcript_line(line);
+            let line = (host.parse_transcript_line)(line);
             found.add(line.clone());
             newest_first.push(line);
             let listed = list == OptIn::No || found.checklist.is_some();

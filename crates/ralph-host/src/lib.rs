@@ -1,5 +1,8 @@
-//! The wire formats of coding agents: parses a host's hook payload into an [`HookEvent`] and renders a [`Verdict`] as the
-//! host's answer. Knowledge about one host's formats belongs here and nowhere else.
+//! Everything that ralph knows about a coding agent's program: its events and answers, transcript, stream, settings,
+//! files, flags, variables and tools. One folder per host holds it, and a [`HostProfile`] describes it to the other
+//! crates. A new host is a folder and a line in [`HOSTS`].
+//!
+//! Pure: a profile names files and variables but never reads them. `no_std` guards that.
 #![no_std]
 
 extern crate alloc;
@@ -7,16 +10,32 @@ extern crate alloc;
 extern crate std;
 
 pub mod claude;
+mod profile;
+pub mod status_line;
+pub mod transcript;
+
+pub use profile::{HostProfile, HostVariables};
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use ralph_core::event::{HookEvent, ReplyOccasion};
-use ralph_core::verdict::Verdict;
+use ralph_core::drive::AgentKind;
 
-/// A coding agent's program that calls ralph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Host {
-    Claude,
+/// Every host. The first one is assumed where a command does not name another.
+pub static HOSTS: [&HostProfile; 1] = [&claude::PROFILE];
+
+/// The host that is called `name` on the command line.
+pub fn host_named(name: &str) -> Option<&'static HostProfile> {
+    HOSTS.into_iter().find(|host| host.name == name)
+}
+
+/// The host that is assumed where a command does not name one.
+pub fn default_host() -> &'static HostProfile {
+    HOSTS[0]
+}
+
+/// The host of the agents that a run starts.
+pub fn host_of_agent(agent: AgentKind) -> &'static HostProfile {
+    HOSTS.into_iter().find(|host| host.agent == agent).unwrap_or(default_host())
 }
 
 /// How a block is reported to the host.
@@ -28,6 +47,17 @@ pub enum BlockStyle {
     Context,
     /// One `{"decision":"block"}` object.
     Json,
+}
+
+impl BlockStyle {
+    pub fn parse_name(name: &str) -> Option<Self> {
+        match name {
+            "exit2" => Some(Self::Exit2),
+            "context" => Some(Self::Context),
+            "json" => Some(Self::Json),
+            _ => None,
+        }
+    }
 }
 
 /// The exact output of a hook process.
@@ -42,41 +72,4 @@ pub struct HookReply {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MalformedEvent {
     pub why: String,
-}
-
-impl Host {
-    pub fn parse_name(name: &str) -> Option<Self> {
-        match name {
-            "claude" => Some(Self::Claude),
-            _ => None,
-        }
-    }
-
-    pub fn parse(self, input: &[u8]) -> Result<HookEvent, MalformedEvent> {
-        match self {
-            Self::Claude => claude::event::parse_event(input),
-        }
-    }
-
-    pub fn render(
-        self,
-        style: BlockStyle,
-        occasion: ReplyOccasion,
-        verdict: &Verdict,
-    ) -> HookReply {
-        match self {
-            Self::Claude => claude::event::render_verdict(style, occasion, verdict),
-        }
-    }
-}
-
-impl BlockStyle {
-    pub fn parse_name(name: &str) -> Option<Self> {
-        match name {
-            "exit2" => Some(Self::Exit2),
-            "context" => Some(Self::Context),
-            "json" => Some(Self::Json),
-            _ => None,
-        }
-    }
 }

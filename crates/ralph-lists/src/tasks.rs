@@ -5,6 +5,7 @@ use ralph_core::requirement::Requirement;
 use ralph_core::source::client_tasks;
 use ralph_core::text;
 use ralph_home::faults::{self, Fault, FaultKind};
+use ralph_home::host_env;
 use ralph_home::world::World;
 use ralph_sys::fs;
 use std::ffi::OsString;
@@ -56,13 +57,13 @@ pub fn client_task_requirement(world: &World, session: &SessionId) -> Option<Req
 
 /// The directory of a session's list. Sessions can share a list, which then has its own name.
 fn task_directory(world: &World, session: &SessionId) -> Option<PathBuf> {
-    let shared = world.env.claude_task_list();
+    let shared = host_env::host_task_list(&world.env, world.host);
     let list = shared.as_deref().unwrap_or(session.as_str());
     let list = text::truncate(list, 200);
     // Sanitized in the same way as the client does, so that no name leads outside the directory.
     let is_plain = |char: char| char.is_ascii_alphanumeric() || char == '_' || char == '-';
     let list: String = list.chars().map(|char| if is_plain(char) { char } else { '-' }).collect();
-    Some(world.env.claude_config_dir()?.join("tasks").join(list))
+    Some(host_env::host_config_dir(&world.env, world.host)?.join("tasks").join(list))
 }
 
 fn is_task_file(name: &OsString) -> bool {

@@ -128,41 +128,9 @@ impl Env {
         self.path("RALPH_LOOP_DIR")
     }
 
-    pub fn project_dir(&self) -> Option<PathBuf> {
-        self.path("CLAUDE_PROJECT_DIR")
-    }
-
-    /// `$CLAUDE_CONFIG_DIR`, else `$HOME/.claude`.
-    pub fn claude_config_dir(&self) -> Option<PathBuf> {
-        self.path("CLAUDE_CONFIG_DIR").or_else(|| Some(self.home()?.join(".claude")))
-    }
-
-    /// The task list that the client is configured to use instead of one per session.
-    pub fn claude_task_list(&self) -> Option<String> {
-        self.get("CLAUDE_CODE_TASK_LIST_ID")?.into_string().ok()
-    }
-
-    pub fn claude_pid(&self) -> Option<u32> {
-        self.get("CLAUDE_PID")?.to_str()?.parse().ok()
-    }
-
-    /// The configured number of consecutive blocks that the host allows.
-    pub fn block_cap(&self) -> Option<String> {
-        self.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP")?.into_string().ok()
-    }
-
     /// The run whose runner started this process, directly or through an agent.
     pub fn driving_run(&self) -> Option<String> {
         self.get(RUNNER_VARIABLE)?.into_string().ok()
-    }
-
-    pub fn claude_session(&self) -> Option<String> {
-        self.get("CLAUDE_CODE_SESSION_ID")?.into_string().ok()
-    }
-
-    /// Whether an agent's shell started this process, rather than a person's.
-    pub fn is_agent_shell(&self) -> bool {
-        ["CLAUDECODE", RUNNER_VARIABLE].into_iter().any(|name| self.get(name).is_some())
     }
 
     /// The login name of the user.
@@ -251,7 +219,7 @@ impl Env {
 
     /// The value of a variable that is set and not empty.
     #[expect(clippy::disallowed_methods, reason = "only this module may call it")]
-    fn get(&self, name: &str) -> Option<OsString> {
+    pub fn get(&self, name: &str) -> Option<OsString> {
         match &self.source {
             EnvSource::Process => std::env::var_os(name),
             EnvSource::Pairs { variables, .. } => variables
@@ -381,30 +349,13 @@ mod tests {
     }
 
     #[test]
-    fn host_variables_are_read_inside_an_agent_and_absent_outside() {
-        let inside = env(&[
-            ("HOME", "/home/u"),
-            ("CLAUDECODE", "1"),
-            ("CLAUDE_PID", "4021"),
-            ("CLAUDE_CODE_SESSION_ID", "5999882c"),
-            ("CLAUDE_PROJECT_DIR", "/repo"),
-            ("RALPH_LOOP_DIR", "/state/loop"),
-            ("NO_COLOR", "1"),
-        ]);
-        assert_eq!(inside.claude_pid(), Some(4021));
-        assert_eq!(inside.claude_session().as_deref(), Some("5999882c"));
-        assert_eq!(inside.project_dir(), Some(PathBuf::from("/repo")));
-        assert_eq!(inside.loop_dir(), Some(PathBuf::from("/state/loop")));
-        assert_eq!(inside.claude_config_dir(), Some(PathBuf::from("/home/u/.claude")));
-        assert!(inside.is_agent_shell() && inside.no_color());
-
-        let outside = env(&[("CLAUDE_PID", "-1"), ("CLAUDECODE", "")]);
-        assert_eq!(outside.claude_pid(), None);
-        assert_eq!(outside.claude_session(), None);
-        assert_eq!(outside.claude_config_dir(), None);
-        assert!(!outside.is_agent_shell() && !outside.no_color());
-        assert_eq!(outside.current_dir(), Some(PathBuf::from("/srv/here")));
-        assert!(outside.args().is_empty());
+    fn an_environment_of_pairs_has_nothing_else() {
+        let env = env(&[("RALPH_LOOP_DIR", "/state/loop"), ("NO_COLOR", "1"), ("EMPTY", "")]);
+        assert_eq!(env.loop_dir(), Some(PathBuf::from("/state/loop")));
+        assert!(env.no_color());
+        assert_eq!((env.get("EMPTY"), env.get("PATH")), (None, None));
+        assert_eq!(env.current_dir(), Some(PathBuf::from("/srv/here")));
+        assert!(env.args().is_empty());
     }
 
     #[test]

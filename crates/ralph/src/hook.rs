@@ -8,7 +8,7 @@ use ralph_home::faults::{self, Fault, FaultKind};
 use ralph_home::paths::RalphHome;
 use ralph_home::world::World;
 use ralph_hook::dispatch::{self, HookCall};
-use ralph_host::{BlockStyle, HookReply, Host};
+use ralph_host::{BlockStyle, HookReply, HostProfile};
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use ralph_sys::stdin;
@@ -49,6 +49,7 @@ Examples:
 ";
 
 struct HookOptions {
+    host: &'static HostProfile,
     call: HookCall,
     deadline: Duration,
 }
@@ -81,6 +82,7 @@ fn answer_event(env: Env, options: &HookOptions) -> u8 {
     let Some(world) = World::new(env, Deadline::after(options.deadline)) else {
         return SUCCESS;
     };
+    let world = World { host: options.host, ..world };
     contain_panics(world.home.clone(), world.current_run.clone());
     let reply = match stdin::read_event(std::io::stdin(), &world.step_deadline()) {
         Ok(input) => dispatch::handle_event(&world, options.call, &input),
@@ -143,16 +145,20 @@ fn parse_args(args: &[OsString]) -> ParsedHookArgs {
                 None => return usage_error("no value for", "--deadline"),
             },
             _ if name.starts_with('-') => return usage_error("unknown option", name),
-            name if host.is_none() => match Host::parse_name(name) {
+            name if host.is_none() => match ralph_host::host_named(name) {
                 Some(known) => host = Some(known),
-                None => return usage_error("the host must be claude, not", name),
+                None => {
+                    let known = ralph_host::HOSTS.map(|host| host.name).join(" or ");
+                    return usage_error(&format!("the host must be {known}, not"), name);
+                }
             },
             _ => return usage_error("unexpected argument", name),
         }
     }
     match host {
         Some(host) => ParsedHookArgs::Run(HookOptions {
-            call: HookCall { host, style, execute_command: prompt_commands::run_prompt_command },
+            host,
+            call: HookCall { style, execute_command: prompt_commands::run_prompt_command },
             deadline,
         }),
         None => ParsedHookArgs::Wrong("the host is missing".to_string()),

@@ -9,6 +9,7 @@ use ralph_core::limits::LimitOverrides;
 use ralph_core::record::OptIn;
 use ralph_core::slash_command::{GoalKind, GoalRequest, SlashCommand, WaiveCommand};
 use ralph_core::verdict::Verdict;
+use ralph_home::host_env;
 use ralph_home::store;
 use ralph_home::world::World;
 use ralph_hook::adjustments::RunAdjustment;
@@ -132,7 +133,7 @@ fn start_run(
 
 fn project_dir(world: &World, request: &CommandRequest<'_>) -> Result<PathBuf, CommandFailure> {
     let cwd = request.prompt.cwd.as_deref().map(PathBuf::from);
-    let found = world.env.project_dir().or(cwd).filter(|path| path.is_absolute());
+    let found = host_env::host_project_dir(&world.env).or(cwd).filter(|path| path.is_absolute());
     let found = found.ok_or_else(|| {
         CommandFailure::new(
             "cannot determine the project directory",

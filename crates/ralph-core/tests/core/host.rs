@@ -9,14 +9,15 @@ use ralph_core::event::{
 use ralph_core::id::SessionId;
 use ralph_core::status::RunStatus;
 use ralph_core::verdict::{TerminalBell, Verdict};
-use ralph_host::{BlockStyle, HookReply, Host, MalformedEvent};
+use ralph_host::claude::PROFILE;
+use ralph_host::{BlockStyle, HookReply, MalformedEvent, host_named};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 const STYLES: [BlockStyle; 3] = [BlockStyle::Exit2, BlockStyle::Context, BlockStyle::Json];
 
 fn parse(input: &[u8]) -> Result<HookEvent, MalformedEvent> {
-    Host::Claude.parse(input)
+    (PROFILE.parse_event)(input)
 }
 
 fn payloads() -> Vec<PathBuf> {
@@ -458,7 +459,7 @@ fn every_verdict_in_every_style() {
     let mut listed = String::new();
     for verdict in &verdicts {
         for style in STYLES {
-            let reply = Host::Claude.render(style, ReplyOccasion::Stop, verdict);
+            let reply = (PROFILE.render_verdict)(style, ReplyOccasion::Stop, verdict);
             writeln!(listed, "{style:?}: {}", bytes(&reply)).unwrap();
         }
     }
@@ -487,12 +488,12 @@ fn every_verdict_in_every_style() {
     "#);
     for style in STYLES {
         assert_eq!(
-            Host::Claude.render(style, ReplyOccasion::Stop, &Verdict::Allow),
+            (PROFILE.render_verdict)(style, ReplyOccasion::Stop, &Verdict::Allow),
             HookReply::default()
         );
         for status in RunStatus::ALL {
             let end = end(status, "ralph");
-            let reply = Host::Claude.render(style, ReplyOccasion::Stop, &end);
+            let reply = (PROFILE.render_verdict)(style, ReplyOccasion::Stop, &end);
             assert_eq!(bytes(&reply), r#"exit 0 stdout "{\"systemMessage\":\"ralph\"}" stderr """#);
         }
     }
@@ -501,7 +502,7 @@ fn every_verdict_in_every_style() {
 /// The client replaces a longer context with a preview and a path.
 #[test]
 fn a_context_is_never_longer_than_the_client_shows() {
-    let reply = Host::Claude.render(
+    let reply = (PROFILE.render_verdict)(
         BlockStyle::Context,
         ReplyOccasion::Stop,
         &Verdict::Block { reason: "ä".repeat(20_000) },
@@ -517,5 +518,8 @@ fn hosts_and_styles_have_names() {
     let expected =
         [Some(BlockStyle::Exit2), Some(BlockStyle::Context), Some(BlockStyle::Json), None, None];
     assert_eq!(styles, expected);
-    assert_eq!(["claude", "codex", ""].map(Host::parse_name), [Some(Host::Claude), None, None]);
+    assert_eq!(
+        ["claude", "codex", ""].map(|name| host_named(name).map(|host| host.name)),
+        [Some("claude"), None, None]
+    );
 }

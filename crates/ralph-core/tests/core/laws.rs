@@ -28,7 +28,8 @@ use ralph_core::requirement::{
 use ralph_core::run::{RunPhase, RunState, Spending};
 use ralph_core::status::RunStatus;
 use ralph_core::verdict::Verdict;
-use ralph_host::{BlockStyle, HookReply, Host};
+use ralph_host::claude::PROFILE;
+use ralph_host::{BlockStyle, HookReply};
 use serde_json::Value;
 
 /// Enough to catch a broken rule in practice; `cargo xtask thorough` tries ten times as many.
@@ -464,7 +465,7 @@ proptest! {
 
 fn valid_in_every_style(verdict: &Verdict) -> Result<(), TestCaseError> {
     for style in STYLES {
-        let reply = Host::Claude.render(style, ReplyOccasion::Stop, verdict);
+        let reply = (PROFILE.render_verdict)(style, ReplyOccasion::Stop, verdict);
         let expected = match verdict {
             Verdict::Allow | Verdict::AllowWithNotice(_) | Verdict::EndRun { .. } => {
                 ClientEffect::Stops

@@ -10,7 +10,7 @@ use ralph_home::world::World;
 use ralph_hook::dispatch::{self, HookCall};
 use ralph_hook::prompts::CommandRequest;
 use ralph_hook::runner;
-use ralph_host::{BlockStyle, HookReply, Host};
+use ralph_host::{BlockStyle, HookReply};
 use serde_json::json;
 
 /// The hook events with a callback. Prompts have none, because only the runner sends them.
@@ -70,9 +70,8 @@ pub(super) fn answer_callback(
     request: String,
     input: &str,
 ) -> CallbackAnswer {
-    let Ok(HookEvent::Stop(stop)) = Host::Claude.parse(input.as_bytes()) else {
-        let call =
-            HookCall { host: Host::Claude, style: BlockStyle::Context, execute_command: no_person };
+    let Ok(HookEvent::Stop(stop)) = (world.host.parse_event)(input.as_bytes()) else {
+        let call = HookCall { style: BlockStyle::Context, execute_command: no_person };
         let reply = dispatch::handle_event(world, call, input.as_bytes());
         let line = wire::callback_answer(&request, &callback_body(&reply));
         return CallbackAnswer {
@@ -87,7 +86,7 @@ pub(super) fn answer_callback(
         Ok(decision) => (decision.verdict.clone(), Some(decision)),
         Err(error) => (runner::allow_after_runner_error(world, run, &error), None),
     };
-    let reply = Host::Claude.render(BlockStyle::Context, ReplyOccasion::Stop, &verdict);
+    let reply = (world.host.render_verdict)(BlockStyle::Context, ReplyOccasion::Stop, &verdict);
     let line = wire::callback_answer(&request, &callback_body(&reply));
     CallbackAnswer { request, line, decision, stop: Some(Box::new(stop)), what: CallbackKind::Stop }
 }

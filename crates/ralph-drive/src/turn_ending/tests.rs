@@ -2,7 +2,6 @@ use super::*;
 use crate::recordings::{LIMIT_OVERAGE, LIMIT_REJECTED, LIMIT_WARNING, RECORDINGS, recording};
 use crate::wire;
 use ralph_core::event::HookEvent;
-use ralph_host::Host;
 use serde_json::Value;
 
 /// All endings of a recording, as the runner would classify them.
@@ -26,7 +25,9 @@ fn endings_until(recording: &str, exit: Option<AgentExit>) -> Vec<TurnEnding> {
             if callback == "cb_Stop" {
                 facts.stop_asked(&request);
             }
-            if let Ok(HookEvent::StopFailure(failure)) = Host::Claude.parse(input.as_bytes()) {
+            if let Ok(HookEvent::StopFailure(failure)) =
+                (ralph_host::claude::PROFILE.parse_event)(input.as_bytes())
+            {
                 facts.failure = Some(failure.class);
             }
         } else if matches!(line, StreamLine::Result(_)) {

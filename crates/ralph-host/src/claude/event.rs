@@ -125,7 +125,7 @@ fn read_field<'a, T: Deserialize<'a>>(field: HookEventField<'a>) -> Option<T> {
     serde_json::from_str(field?.get()).ok()
 }
 
-pub fn parse_event(input: &[u8]) -> Result<HookEvent, MalformedEvent> {
+pub(super) fn parse_event(input: &[u8]) -> Result<HookEvent, MalformedEvent> {
     let input = input.strip_prefix(b"\xef\xbb\xbf").unwrap_or(input);
     // serde would accept a list as the fields in order.
     if input.trim_ascii_start().first() == Some(&b'[') {
@@ -466,7 +466,11 @@ fn event_name(occasion: ReplyOccasion) -> &'static str {
     }
 }
 
-pub fn render_verdict(style: BlockStyle, occasion: ReplyOccasion, verdict: &Verdict) -> HookReply {
+pub(super) fn render_verdict(
+    style: BlockStyle,
+    occasion: ReplyOccasion,
+    verdict: &Verdict,
+) -> HookReply {
     let hook_event_name = event_name(occasion);
     match (verdict, style) {
         (Verdict::Allow, _) => HookReply::default(),

@@ -1,19 +1,11 @@
 //! The input that Claude Code passes to a status line command. Parsed as tolerantly as its events: a field of an
 //! unexpected type counts as absent, but the input must be an object.
 
+use crate::status_line::StatusLineInput;
 use alloc::string::String;
 use ralph_core::id::SessionId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-
-/// The state of a session as its client reports it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StatusLineInput {
-    pub session: SessionId,
-    /// Cost of the whole session so far.
-    pub cost_micro_usd: Option<u64>,
-    pub context_percent: Option<u8>,
-}
 
 type StatusLineField<'a> = Option<&'a RawValue>;
 
@@ -40,7 +32,7 @@ struct StatusLineContextWire<'a> {
 }
 
 /// `None` if the input contains no valid session id.
-pub fn parse_status_line(input: &[u8]) -> Option<StatusLineInput> {
+pub(super) fn parse_status_line(input: &[u8]) -> Option<StatusLineInput> {
     let input = input.strip_prefix(b"\xef\xbb\xbf").unwrap_or(input);
     // serde would accept a list as the fields in order.
     if input.trim_ascii_start().first() != Some(&b'{') {

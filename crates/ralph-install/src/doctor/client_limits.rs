@@ -8,6 +8,7 @@ use crate::install::settings_layers::SettingsLayer;
 use ralph_core::limits::format_duration;
 use ralph_core::run::RunPhase;
 use ralph_core::text;
+use ralph_home::host_env;
 use ralph_hook::overview;
 use ralph_sys::env::Env;
 
@@ -104,11 +105,12 @@ pub(super) fn check_block_cap(
     let setting = registered_hooks::settings_variables(layers)
         .into_iter()
         .find(|(name, ..)| name == BLOCK_CAP_VARIABLE);
-    let (value, place) = match (&setting, scene.env.block_cap()) {
-        (Some((_, value, path)), _) => (value.clone(), format!("in `{}`", path.display())),
-        (None, Some(value)) => (value, "in this environment".to_string()),
-        (None, None) => ("8".to_string(), "the client's default".to_string()),
-    };
+    let (value, place) =
+        match (&setting, host_env::host_block_cap(scene.env, ralph_host::default_host())) {
+            (Some((_, value, path)), _) => (value.clone(), format!("in `{}`", path.display())),
+            (None, Some(value)) => (value, "in this environment".to_string()),
+            (None, None) => ("8".to_string(), "the client's default".to_string()),
+        };
     let mut needs = vec![("the policy".to_string(), policy.max_iterations())];
     let (runs, _) = overview::list_run_views(scene.home).unwrap_or_default();
     needs.extend(runs.iter().filter(|view| view.phase == RunPhase::Active).map(|view| {

@@ -7,6 +7,7 @@ use super::registered_hooks::{HookOwner, HookSource, RegisteredHook};
 use super::{DoctorContext, hook_command};
 use crate::install::program_path::RalphProgram;
 use crate::install::settings_layers::SettingsLayerKind;
+use ralph_home::host_env;
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 use serde_json::Value;
@@ -81,7 +82,8 @@ fn is_outside(project: &Path, path: &Path) -> bool {
 
 /// Whether a person has accepted the client's trust dialog for this project.
 fn is_trusted_project(env: &Env, project: &Path) -> bool {
-    let named = env.claude_config_dir().map(|directory| directory.join(".claude.json"));
+    let named = host_env::host_config_dir(env, ralph_host::default_host())
+        .map(|directory| directory.join(".claude.json"));
     let usual = env.home().map(|home| home.join(".claude.json"));
     let accepted = |path: PathBuf| {
         let bytes = fs::read_if_exists(&path, MAX_CLIENT_STATE_BYTES).ok().flatten()?;

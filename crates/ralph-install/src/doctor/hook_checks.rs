@@ -9,6 +9,7 @@ use super::{DoctorCheck, DoctorContext, SafeRepair, consent, hook_command};
 use crate::install::program_path::{PathDoubt, doubt_path};
 use crate::install::settings_layers::{HookMode, SettingsLayer, SettingsLayerState};
 use ralph_core::text;
+use ralph_home::host_env;
 use ralph_sys::fs;
 
 /// Every event, and the consequence if it is not registered.
@@ -306,7 +307,8 @@ fn check_program_path(scene: &DoctorContext<'_>, one: &RegisteredHook) -> Vec<Do
         return Vec::new();
     }
     let mut checks = Vec::new();
-    let plugins = scene.env.claude_config_dir().map(|directory| directory.join("plugins"));
+    let plugins = host_env::host_config_dir(scene.env, ralph_host::default_host())
+        .map(|directory| directory.join("plugins"));
     let is_plugin = plugins.is_some_and(|plugins| program.starts_with(plugins));
     let why =
         if is_plugin { Some(PathDoubt::PluginDirectory) } else { doubt_path(scene.env, &program) };

@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::Value;
 
 use crate::install::settings_layers::{self, HookSetting, SettingsLayer, SettingsLayerState};
+use ralph_home::host_env;
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 
@@ -52,7 +53,9 @@ impl PluginLocations {
         let extra = layers.iter().rev().map(|layer| {
             read_plugin_json(&layer.path).get("extraKnownMarketplaces").cloned().unwrap_or_default()
         });
-        let directory = env.claude_config_dir().unwrap_or_default().join("plugins");
+        let directory = host_env::host_config_dir(env, ralph_host::default_host())
+            .unwrap_or_default()
+            .join("plugins");
         let known = read_plugin_json(&directory.join("known_marketplaces.json"));
         Self {
             marketplaces: extra.chain([known]).collect(),

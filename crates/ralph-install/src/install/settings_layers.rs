@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::jsonc::{self, BYTE_ORDER_MARK};
+use ralph_home::host_env;
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 
@@ -123,7 +124,9 @@ pub fn read_layers(env: &Env, project: &Path) -> Vec<SettingsLayer> {
 /// The path of a layer; `None` if there is no home directory.
 pub fn layer_path(env: &Env, project: &Path, kind: SettingsLayerKind) -> Option<PathBuf> {
     Some(match kind {
-        SettingsLayerKind::User => env.claude_config_dir()?.join("settings.json"),
+        SettingsLayerKind::User => {
+            host_env::host_config_dir(env, ralph_host::default_host())?.join("settings.json")
+        }
         SettingsLayerKind::Project => project.join(".claude/settings.json"),
         SettingsLayerKind::Local => project.join(".claude/settings.local.json"),
         SettingsLayerKind::Managed => PathBuf::from(MANAGED_SETTINGS),

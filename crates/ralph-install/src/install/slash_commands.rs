@@ -7,6 +7,7 @@ use super::InstallError;
 use super::file_change::{self, InstallChange, RecordUpdate};
 use super::install_plan::{InstallContext, InstallScope};
 use super::install_record::{self, InstallRecord, RecordedFileState};
+use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_sys::fs;
 
@@ -33,7 +34,9 @@ pub const COMMAND_FILES: &[(&str, &str)] = &[
 /// Where the client looks for commands. A person's own commands are shared by all their projects.
 fn commands_directory(ground: &InstallContext<'_>, scope: InstallScope) -> Option<PathBuf> {
     let claude = match scope {
-        InstallScope::User | InstallScope::Local => ground.env.claude_config_dir()?,
+        InstallScope::User | InstallScope::Local => {
+            host_env::host_config_dir(ground.env, ralph_host::default_host())?
+        }
         InstallScope::Project => ground.project.join(".claude"),
     };
     Some(claude.join("commands"))

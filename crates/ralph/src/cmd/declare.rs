@@ -10,6 +10,7 @@ use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::{Dispute, ReportLine, ReportedStatus, RunChange};
 use ralph_core::redact::Redactor;
 use ralph_core::{limits, text};
+use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
 use ralph_hook::control::{self, CommandCaller, RunOrSession};
@@ -248,7 +249,7 @@ pub(super) fn named_or_own_run(
     home: &RalphHome,
     name: Option<&str>,
 ) -> Result<RunId, CommandFailure> {
-    let own = env.claude_session();
+    let own = host_env::host_session(env);
     let hint = "give `--run RUN`; only an agent's shell has a default";
     let name = name.or(own.as_deref()).ok_or_else(|| CommandFailure::new("no run given", hint))?;
     match control::resolve_name(home, name) {

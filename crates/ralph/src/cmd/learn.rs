@@ -9,6 +9,7 @@ use ralph_core::id::RunId;
 use ralph_core::record::RunChange;
 use ralph_deck::RecallContext;
 use ralph_deck::learning::{self, LearnError, Learning, LearningDraft, LearningNovelty};
+use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_hook::control::{self, CommandCaller, RunOrSession};
@@ -122,7 +123,7 @@ pub(super) fn named_or_own_run(
     if name.is_some() {
         return super::declare::named_or_own_run(env, home, name).map(Some);
     }
-    let own = env.claude_session();
+    let own = host_env::host_session(env);
     Ok(match own.and_then(|session| control::resolve_name(home, &session).ok()) {
         Some(RunOrSession::Run(run)) => Some(run),
         Some(RunOrSession::Session(_)) | None => None,

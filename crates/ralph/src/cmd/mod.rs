@@ -34,6 +34,7 @@ pub(crate) mod why;
 
 use crate::failure::CommandFailure;
 use crate::term::OutputReader;
+use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_hook::control::{CommandCaller, RunOrSession};
 use ralph_sys::env::Env;
@@ -85,8 +86,8 @@ fn create_scratch_dir(env: &Env, name: &str) -> Result<PathBuf, CommandFailure> 
 fn identify_caller(env: &Env) -> CommandCaller {
     // Resolved, because one directory has many paths.
     let home = |env: &Env| env.ralph_home().map(|home| fs::resolve(&home).unwrap_or(home));
-    let acts_here = |other: &Env| other.is_agent_shell() && home(other) == home(env);
-    let is_agent = env.is_agent_shell()
+    let acts_here = |other: &Env| host_env::is_agent_shell(other) && home(other) == home(env);
+    let is_agent = host_env::is_agent_shell(env)
         || process_identity::ancestor_pids().map(Env::of_process).any(|it| acts_here(&it));
     if is_agent { CommandCaller::Agent } else { CommandCaller::Person }
 }

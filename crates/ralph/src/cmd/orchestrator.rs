@@ -12,6 +12,7 @@ use ralph_core::run::RunPhase;
 use ralph_core::source::orchestrator::{ConditionOwner, OrchestratorCondition};
 use ralph_core::status::RunStatus;
 use ralph_core::text;
+use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
 use ralph_hook::control::{self, CommandCaller, RunOrSession};
@@ -157,7 +158,7 @@ fn start(env: &Env, args: &OrchestratorStartArgs) -> Result<(), CommandFailure> 
 
 fn show(env: &Env, args: &OrchestratorShowArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
-    let run = match (&args.name, env.claude_session()) {
+    let run = match (&args.name, host_env::host_session(env)) {
         (Some(name), _) => named_phased_run(&home, name)?,
         (None, Some(own)) if identify_caller(env) == CommandCaller::Agent => {
             named_phased_run(&home, &own)?

@@ -9,6 +9,7 @@ use ralph_core::id::SessionId;
 use ralph_core::pipeline::{self, ChunkStatus, PipelineHistory, PipelineNode};
 use ralph_core::policy::Chunk;
 use ralph_core::text;
+use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
 use ralph_hook::control::{self, RunOrSession};
@@ -151,7 +152,7 @@ fn named_pipeline_run(home: &RalphHome, name: &str) -> Result<RunView, CommandFa
 
 /// The run of the calling session, or the last run of this project.
 fn default_pipeline_run(env: &Env, home: &RalphHome) -> Result<Option<RunView>, CommandFailure> {
-    let session = env.claude_session();
+    let session = host_env::host_session(env);
     let project = super::config::project_dir(env, None)?;
     let is_own = |view: &RunView| {
         let owner = view.opened.state.owner(&view.opened.run);

@@ -12,6 +12,7 @@ use crate::{FAILURE, SUCCESS};
 use ralph_core::id::SessionId;
 use ralph_core::record::{JournalEntry, RunChange};
 use ralph_core::text;
+use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_hook::overview::DecisionHistory;
 use ralph_hook::rehearsal::{self, RehearsalHold};
@@ -162,7 +163,8 @@ fn replay_payload(
     let mut variables = env.variables();
     variables.push(("PATH".into(), search_path(env, &program)));
     let cwd = payload_cwd(payload).unwrap_or_else(|| stage.project.clone());
-    let claude = env.claude_config_dir().unwrap_or_else(|| stage.root.to_owned());
+    let claude = host_env::host_config_dir(env, ralph_host::default_host())
+        .unwrap_or_else(|| stage.root.to_owned());
     let scene = ReplayContext {
         program: &program,
         cancel: &cancel,

@@ -11,6 +11,7 @@ use ralph_core::limits::{LimitOverrides, RunLimits};
 use ralph_core::policy::{ClaimPolicy, Policy};
 use ralph_core::record::{ListKind, ListSeal, OptIn, PolicySeal, RunRecord};
 use ralph_core::requirement::{RequirementStage, RequirementWeight};
+use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_hook::contract;
 use ralph_hook::control::{self, ApprovedPolicy, CommandCaller, RunStartRequest};
@@ -21,7 +22,7 @@ use ralph_lists::run_lists::{self, ListFile};
 use ralph_policy::config::ProjectConfig;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
-use ralph_sys::{fs, process_identity, stdin};
+use ralph_sys::{fs, stdin};
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -260,7 +261,7 @@ pub(crate) fn resolve_request(
         policy,
         complexity: demand.complexity,
         prompt: demand.prompt.clone(),
-        process: env.claude_pid().and_then(process_identity::identify_process),
+        process: host_env::host_process(env),
         phases: demand.phases,
         transcript_length: demand.transcript_length,
         drive: demand.drive.clone(),
@@ -385,7 +386,7 @@ fn missing_tools(seal: &PolicySeal) -> impl Iterator<Item = String> {
 }
 
 fn session_id(env: &Env, args: &StartArgs) -> Result<SessionId, CommandFailure> {
-    let own = env.claude_session();
+    let own = host_env::host_session(env);
     let named = args.session.clone().or_else(|| own.clone());
     if super::identify_caller(env) == CommandCaller::Agent && named != own {
         let hint = "ask a person to do this in their own terminal";

@@ -13,7 +13,7 @@ use ralph_home::paths::RalphHome;
 use ralph_home::session_pointer::SessionPointer;
 use ralph_home::store::{self, LoadedRun};
 use ralph_hook::control;
-use ralph_host::claude::status_line::{self, StatusLineInput};
+use ralph_host::status_line::StatusLineInput;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use ralph_sys::{fs, stdin};
@@ -53,7 +53,7 @@ pub(crate) fn run(env: &Env) -> u8 {
 
 fn status_line(env: &Env) -> Option<String> {
     let input = stdin::read_event(std::io::stdin(), &Deadline::after(INPUT_TIMEOUT)).ok()?;
-    let glance = status_line::parse_status_line(&input)?;
+    let glance = (ralph_host::default_host().parse_status_line)(&input)?;
     let home = open_home(env).ok()?;
     // Not with `session_pointer`, which quarantines a file that it cannot read.
     let pointer =

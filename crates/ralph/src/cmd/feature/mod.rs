@@ -14,6 +14,7 @@ use ralph_core::id::{RunId, SessionId};
 use ralph_core::run::RunPhase;
 use ralph_core::source::work_list::ListItem;
 use ralph_core::text;
+use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::session_pointer::{self, PointerEnded};
 use ralph_home::store;
@@ -180,7 +181,7 @@ fn names_of(loops: &[FeatureLoop]) -> String {
 
 /// The loop of the run that holds the session of this shell.
 fn session_loop(env: &Env, home: &RalphHome) -> Option<FeatureLoop> {
-    let session = SessionId::parse(&env.claude_session()?)?;
+    let session = SessionId::parse(&host_env::host_session(env)?)?;
     let pointer = session_pointer::read_pointer(home, &session).ok()??;
     if pointer.ended != PointerEnded::No {
         return None;

@@ -11,6 +11,7 @@ use ralph_core::id::RunId;
 use ralph_gates::gates::{
     self, GateContent, GateContext, GateOrder, GateResult, GateRunRequest, ResultReuse,
 };
+use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::world::World;
 use ralph_hook::contract::gate_worker::{self, GateSite, GateTask};
@@ -131,7 +132,7 @@ fn new_cancel(
 
 pub(crate) fn wait(env: &Env, args: &GateWaitArgs) -> Result<u8, CommandFailure> {
     let home = open_home(env)?;
-    let named = args.name.clone().or_else(|| env.claude_session());
+    let named = args.name.clone().or_else(|| host_env::host_session(env));
     let hint = "give a run or session; `ralph status` lists them";
     let named = named.ok_or_else(|| CommandFailure::new("no run given", hint))?;
     let RunOrSession::Run(run) = crate::cmd::find_named(&home, &named)? else {

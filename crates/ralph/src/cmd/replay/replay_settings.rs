@@ -3,6 +3,7 @@
 use super::replay_args::ReplayArgs as Args;
 use crate::failure::CommandFailure;
 use crate::timeline_view;
+use ralph_home::host_env;
 use ralph_sim::hook_settings::{self, HookSettingsFile, HookSettingsSource, LoadedHookSettings};
 use ralph_sim::replay::HookPayload;
 use ralph_sys::env::Env;
@@ -73,7 +74,8 @@ fn configured_settings(
     let files: [(HookSettingsSource, Option<PathBuf>); 3] = [
         (
             HookSettingsSource::User,
-            env.claude_config_dir().map(|directory| directory.join("settings.json")),
+            host_env::host_config_dir(env, ralph_host::default_host())
+                .map(|directory| directory.join("settings.json")),
         ),
         (HookSettingsSource::Project, below("settings.json")),
         (HookSettingsSource::Local, below("settings.local.json")),
