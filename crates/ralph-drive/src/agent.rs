@@ -1,13 +1,13 @@
 //! Command line, environment and start of one process of the agent's client.
 
-use crate::meter::NativeCaps;
-use ralph_core::drive::{DriveSettings, SessionOrigin};
+use ralph_core::drive::DriveSettings;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::RunLimits;
 use ralph_core::redact::Redactor;
 use ralph_core::text;
 use ralph_home::paths::RalphHome;
-use ralph_install::install::registration::BLOCK_CAP_VARIABLE;
+use ralph_host::HostProfile;
+use ralph_host::launch::AgentLaunch;
 use ralph_sys::clock;
 use ralph_sys::env::{self, Env};
 use ralph_sys::proc::line_process::{
@@ -16,21 +16,12 @@ use ralph_sys::proc::line_process::{
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// Variables that would change how the client behaves or make it believe that it runs inside another session.
-const REMOVED_VARIABLES: [&str; 8] = [
-    "CLAUDECODE",
-    "CLAUDE_CODE_SESSION_ID",
-    "CLAUDE_PID",
-    "CLAUDE_PROJECT_DIR",
-    "CLAUDE_CODE_ENTRYPOINT",
-    "CLAUDE_CODE_SIMPLE",
-    "RALPH_LOOP_DIR",
-    "RALPH_OFF",
-];
+/// Ralph's own variables that concern the runner and not the agent.
+const REMOVED_VARIABLES: [&str; 2] = ["RALPH_LOOP_DIR", "RALPH_OFF"];
+/// Ralph's own variables are recorded with their values.
+const RECORDED_PREFIX: &str = "RALPH_";
 
 const LONGEST_ARGUMENT: usize = 2_000;
-/// Prefixes of variables whose values are recorded. Of all others only the name is.
-const RECORDED_PREFIXES: [&str; 3] = ["ANTHROPIC_", "CLAUDE_", "RALPH_"];
 const LONGEST_VARIABLE: usize = 200;
 const MOST_VARIABLES: usize = 500;
 /// Added to the client's cap for stops that are held without being counted.
@@ -45,57 +36,20 @@ pub struct AgentClient {
     pub env: Env,
 }
 
-/// The part that differs from one process of a run to the next.
-#[derive(Clone, Debug)]
-pub struct AgentLaunch<'a> {
-    pub session: &'a SessionId,
-    pub how: SessionOrigin,
-    pub model: Option<&'a str>,
-    pub caps: &'a NativeCaps,
-    pub block_cap: u32,
-}
-
 /// The client's cap on consecutive blocks. R-L9b: higher than the run's own limit, so that ralph's limit applies first.
 pub fn block_cap(limits: &RunLimits) -> u32 {
     limits.max_iterations.unwrap_or(1_000_000).saturating_add(CAP_MARGIN)
 }
 
-/// The command line. R-H4e: either `--session-id` or `--resume` is given; a fork has both, with different ids.
+/// The whole command line.
 pub fn agent_argv(
     program: &Path,
     settings: &DriveSettings,
-    call: &AgentLaunch<'_>,
+    launch: &AgentLaunch<'_>,
 ) -> Vec<OsString> {
-    let mut argv: Vec<OsString> = vec![program.into()];
-    let mut add = |words: &[&str]| argv.extend(words.iter().map(OsString::from));
-    add(&["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]);
-    match (call.how, &settings.from) {
-        (SessionOrigin::Forked, Some(from)) => add(&[
-            "--resume",
-            from.as_str(),
-            "--fork-session",
-            "--session-id",
-            call.session.as_str(),
-        ]),
-        (SessionOrigin::Fresh | SessionOrigin::Forked, _) => {
-            add(&["--session-id", call.session.as_str()])
-        }
-        (SessionOrigin::Resumed, _) => add(&["--resume", call.session.as_str()]),
-    }
-    if let Some(model) = call.model {
-        add(&["--model", model]);
-    }
-    if let Some(most) = &call.caps.max_budget_usd {
-        add(&["--max-budget-usd", most]);
-    }
-    let is_settings = |word: &String| word == "--settings" || word.starts_with("--settings=");
-    if !settings.arguments.iter().any(is_settings) {
-        // The project's settings override the environment, and `--settings` overrides those.
-        let cap = format!("{{\"env\":{{\"{BLOCK_CAP_VARIABLE}\":\"{}\"}}}}", call.block_cap);
-        add(&["--settings", &cap]);
-    }
-    argv.extend(settings.arguments.iter().map(OsString::from));
-    argv
+    let host = ralph_host::host_of_agent(settings.agent);
+    let arguments = (host.launch.arguments)(settings, launch).into_iter().map(OsString::from);
+    std::iter::once(program.into()).chain(arguments).collect()
 }
 
 /// The command line, redacted so that it can be recorded and shown.
@@ -107,39 +61,44 @@ pub fn redacted_argv(argv: &[OsString], redactor: &Redactor) -> Vec<String> {
 }
 
 fn agent_environment(
+    host: &HostProfile,
     client: &AgentClient,
     run: &RunId,
     block_cap: u32,
 ) -> Vec<(OsString, OsString)> {
+    let HostProfile { launch, variables: names, .. } = host;
+    let added = launch.added_variables.iter().map(|(name, value)| (*name, (*value).to_owned()));
+    let ours: Vec<_> =
+        [(env::RUNNER_VARIABLE, run.to_string()), (names.block_cap, block_cap.to_string())]
+            .into_iter()
+            .chain(added)
+            .collect();
+    let removed = launch.removed_variables.iter().chain(&REMOVED_VARIABLES).copied();
+    let is_removed = |name: &OsStr| removed.clone().any(|other| name == other);
     let mut variables = client.env.variables();
-    let ours = [
-        ralph_sys::env::RUNNER_VARIABLE,
-        BLOCK_CAP_VARIABLE,
-        "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS",
-    ];
-    let is_kept = |name: &OsStr| !REMOVED_VARIABLES.iter().chain(&ours).any(|other| name == *other);
-    variables.retain(|(name, _)| is_kept(name));
-    let values = [run.to_string(), block_cap.to_string(), "1".to_string()];
-    variables.extend(ours.into_iter().map(OsString::from).zip(values.map(OsString::from)));
+    variables.retain(|(name, _)| !is_removed(name) && !ours.iter().any(|(other, _)| name == other));
+    variables.extend(ours.into_iter().map(|(name, value)| (name.into(), value.into())));
     variables
 }
 
 /// The environment, redacted for the record. Values are kept only for the client's and ralph's own variables, because
 /// they explain how the client behaved.
 pub(crate) fn recorded_environment(
+    host: &HostProfile,
     client: &AgentClient,
     (run, block_cap): (&RunId, u32),
     redactor: &Redactor,
 ) -> Vec<String> {
     let shown = |(name, value): (OsString, OsString)| {
         let named = name.to_string_lossy();
-        let has_value = RECORDED_PREFIXES.iter().any(|start| named.starts_with(start));
+        let prefixes = host.launch.recorded_prefixes.iter().chain([&RECORDED_PREFIX]);
+        let has_value = prefixes.into_iter().any(|start| named.starts_with(start));
         if has_value && env::is_secret_name(&name) {
             return format!("{named}=[redacted]");
         }
         if has_value { format!("{named}={}", value.to_string_lossy()) } else { named.into_owned() }
     };
-    let variables = agent_environment(client, run, block_cap).into_iter().map(shown);
+    let variables = agent_environment(host, client, run, block_cap).into_iter().map(shown);
     let mut kept: Vec<_> = variables
         .map(|one| text::clean_line(&redactor.redact(&one), LONGEST_VARIABLE))
         .take(MOST_VARIABLES)
@@ -150,13 +109,14 @@ pub(crate) fn recorded_environment(
 
 /// Starts the client. It is killed when this process dies, and processes it leaves behind are found by `mark`.
 pub(crate) fn start_agent(
+    host: &HostProfile,
     client: &AgentClient,
     (home, run): (&RalphHome, &RunId),
     (argv, block_cap, mark): (&[OsString], u32, Option<&str>),
     hear: impl FnMut(LineProcessOutput) + Send + 'static,
 ) -> Result<LineProcess, LineProcessError> {
     let argv: Vec<&OsStr> = argv.iter().map(OsString::as_os_str).collect();
-    let variables = agent_environment(client, run, block_cap);
+    let variables = agent_environment(host, client, run, block_cap);
     let variables: Vec<_> =
         variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())).collect();
     let errors = home.run(run).agent_errors();

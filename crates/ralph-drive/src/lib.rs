@@ -3,7 +3,7 @@
 //! counters and one budget.
 //!
 //! ```text
-//! agent's stream ─ wire ─▶ StreamLine ─▶ session: hook callback? ─ ralph-hook decides ─▶ answer, in-band
+//! agent's stream ─ ralph-host ─▶ StreamLine ─▶ session: hook callback? ─ ralph-hook decides ─▶ answer, in-band
 //!                                           │ result, exit, silence
 //!                                           ▼
 //!                            turn_ending ─▶ run_loop: message · fresh session · verify · wait · park · end
@@ -14,19 +14,17 @@
 
 pub mod agent;
 pub mod backoff;
+mod call_summary;
 pub mod forge;
 pub mod handoff;
 pub mod meter;
 pub mod queue;
-#[cfg(test)]
-mod recordings;
 mod run_context;
 pub mod run_event;
 mod run_loop;
 mod session;
 mod stop_requests;
 pub mod turn_ending;
-pub mod wire;
 
 pub use run_loop::{DriveError, DrivePlan, drive};
 pub use session::SessionError;

@@ -4,11 +4,11 @@
 //! cannot be compared across processes: a resumed session continues it, a session that was killed starts again at zero.
 //! So a [`CostTally`] adds up differences, on top of the cost that the run's journal already has.
 
-use crate::wire::{StreamAssistant, StreamModelUsage, TurnResult};
 use ralph_core::drive::{CostSource, DriveSettings, MeterBasis, MeterReading};
 use ralph_core::id::SessionId;
 use ralph_core::limits::RunLimits;
 use ralph_core::run::{DriveState, Spending};
+use ralph_host::stream::{StreamAssistant, StreamModelUsage, TurnResult};
 use std::collections::BTreeMap;
 
 /// Maximum number of calls that are counted individually in one turn; the rest is included in the turn's bill.

@@ -15,6 +15,7 @@ use ralph_home::store::{self, LoadedRun, StoreError};
 use ralph_home::world::{RunnerFacts, World};
 use ralph_home::{journal, ledger};
 use ralph_hook::{control, runner};
+use ralph_host::HostProfile;
 use ralph_sys::clock::{self, Deadline};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -90,6 +91,10 @@ impl RunContext<'_> {
         }
     }
 
+    pub(crate) fn host(&self) -> &'static HostProfile {
+        ralph_host::host_of_agent(self.settings.agent)
+    }
+
     pub(crate) fn world(&self, driver: StopDriver, context_permille: Option<u16>) -> Option<World> {
         let world = self.world_without_driver()?;
         let cap = BlockCap::At(self.block_cap());
@@ -101,8 +106,7 @@ impl RunContext<'_> {
     /// A world without facts about the driver, for operations that decide nothing.
     fn world_without_driver(&self) -> Option<World> {
         let world = World::new(self.client.env.clone(), Deadline::after(LONGEST_ANSWER))?;
-        let host = ralph_host::host_of_agent(self.settings.agent);
-        Some(World { home: self.home.clone(), host, ..world })
+        Some(World { home: self.home.clone(), host: self.host(), ..world })
     }
 
     pub(crate) fn spent_today(&self) -> Option<u64> {

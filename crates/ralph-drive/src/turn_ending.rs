@@ -2,11 +2,11 @@
 //! code of 0 are no evidence: a repository may be full of "limit reached", and a turn that ended without asking ralph
 //! exits with 0 too.
 
-use crate::wire::{RateLimitEvent, RateLimitStatus, StreamLine, TurnResult};
 use ralph_core::drive::WaitCause;
 use ralph_core::event::HostTrouble;
 use ralph_core::status::RunStatus;
 use ralph_core::text;
+use ralph_host::stream::{RateLimitEvent, StreamLine, TurnResult};
 
 #[cfg(test)]
 mod tests;
@@ -309,13 +309,6 @@ fn rate_limited(facts: &TurnFacts) -> TurnEnding {
     TurnEnding::RateLimited {
         resets_at_ms: limit.and_then(|limit| limit.resets_at_ms),
         window: limit.and_then(|limit| limit.kind.clone()),
-    }
-}
-
-impl RateLimitEvent {
-    /// Whether the provider rejects all requests until the reset.
-    pub fn is_in_force(&self) -> bool {
-        self.status == RateLimitStatus::Rejected && !self.is_overage
     }
 }
 

@@ -10,8 +10,10 @@ extern crate alloc;
 extern crate std;
 
 pub mod claude;
+pub mod launch;
 mod profile;
 pub mod status_line;
+pub mod stream;
 pub mod transcript;
 
 pub use profile::{HostProfile, HostVariables};

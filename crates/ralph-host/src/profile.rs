@@ -1,7 +1,9 @@
 //! The description of a host that the other crates use. It holds constants and pure functions, so that looking
 //! something up costs the hook nothing.
 
+use crate::launch::LaunchProfile;
 use crate::status_line::StatusLineInput;
+use crate::stream::StreamProtocol;
 use crate::transcript::TranscriptLine;
 use crate::{BlockStyle, HookReply, MalformedEvent};
 use ralph_core::drive::AgentKind;
@@ -25,6 +27,8 @@ pub struct HostProfile {
     pub parse_transcript_line: fn(&[u8]) -> TranscriptLine,
     /// `None` if the input contains no valid session id.
     pub parse_status_line: fn(&[u8]) -> Option<StatusLineInput>,
+    pub launch: LaunchProfile,
+    pub stream: StreamProtocol,
 }
 
 /// Names of the variables that a host reads, or sets for hooks and for its agent's shell.

@@ -81,7 +81,7 @@ fn fill_corpus(target: &str, corpus: &Path) -> Result<()> {
     }
     if target == "stream_line" {
         seeds.extend(disk::list(
-            &shell::repository_root().join("crates/ralph-drive/fixtures/stream"),
+            &shell::repository_root().join("crates/ralph-host/fixtures/stream"),
         )?);
     }
     if target == "findings" {

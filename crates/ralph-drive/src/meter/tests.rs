@@ -1,6 +1,7 @@
 use super::*;
-use crate::wire::{self, StreamLine, TokenUsage};
 use proptest::prelude::*;
+use ralph_host::claude::PROFILE;
+use ralph_host::stream::{StreamLine, StreamModelUsage, TokenUsage};
 use serde_json::{Value, json};
 
 fn opening() -> TallyStart {
@@ -29,7 +30,8 @@ fn model(input: u64, output: u64, usd: f64) -> Value {
 fn outcome(line: &Value) -> TurnResult {
     let mut line = line.clone();
     line["type"] = json!("result");
-    let StreamLine::Result(outcome) = wire::parse_line(line.to_string().as_bytes()) else {
+    let StreamLine::Result(outcome) = (PROFILE.stream.parse_line)(line.to_string().as_bytes())
+    else {
         panic!("{line} is a result");
     };
     *outcome
@@ -207,7 +209,9 @@ fn only_messages_with_usage_count() {
         json!({ "id": "c", "usage": { "input_tokens": -5, "output_tokens": "7" } }),
     ] {
         let line = json!({ "type": "assistant", "message": message });
-        if let StreamLine::Assistant(line) = wire::parse_line(line.to_string().as_bytes()) {
+        if let StreamLine::Assistant(line) =
+            (PROFILE.stream.parse_line)(line.to_string().as_bytes())
+        {
             tally.count_call(&line);
         }
     }
@@ -269,7 +273,7 @@ proptest! {
             }
             let so_far = tally.estimate_so_far();
             prop_assert!(so_far.micro_usd >= before.micro_usd && so_far.tokens >= before.tokens);
-            let model = |(micro_usd, input)| wire::StreamModelUsage {
+            let model = |(micro_usd, input)| StreamModelUsage {
                 model: String::new(),
                 usage: TokenUsage { input, ..TokenUsage::default() },
                 micro_usd,

@@ -1,14 +1,15 @@
 //! Turns the agent's stream, the progress of gates and decisions into events for the watcher.
 
 use super::{AgentConversation, SessionError};
+use crate::call_summary;
 use crate::run_context::RunContext;
 use crate::run_event::{EventSpeaker, MissingRequirement, RunEvent};
-use crate::wire::{self, AssistantBlock, RateLimitStatus, StreamLine};
 use ralph_core::decide::StopDecision;
 use ralph_core::drive::{CostSource, MeterBasis, MeterReading};
 use ralph_core::record::{StopOutcome, StopReport};
 use ralph_core::text;
 use ralph_hook::contract::gate_log::{self, GateBill, GateLogLine};
+use ralph_host::stream::{self, AssistantBlock, RateLimitStatus, StreamLine};
 
 const LONGEST_TEXT: usize = 20_000;
 const LONGEST_FAILURE: usize = 300;
@@ -159,7 +160,7 @@ fn missing_requirements(ctx: &RunContext<'_>, report: &StopReport) -> Vec<Missin
     report.lines.iter().map(missing).collect()
 }
 
-fn emit_assistant(ctx: &mut RunContext<'_>, said: &wire::StreamAssistant) {
+fn emit_assistant(ctx: &mut RunContext<'_>, said: &stream::StreamAssistant) {
     let by = speaker(said.parent.as_deref());
     for block in &said.blocks {
         match block {
@@ -169,7 +170,8 @@ fn emit_assistant(ctx: &mut RunContext<'_>, said: &wire::StreamAssistant) {
                 ctx.emit(&RunEvent::Said { by, text });
             }
             AssistantBlock::Call(call) => {
-                let what = wire::describe_call(&call.gist, &ctx.client.project, &ctx.redactor);
+                let what =
+                    call_summary::describe_call(&call.gist, &ctx.client.project, &ctx.redactor);
                 ctx.emit(&RunEvent::Tool { by, name: call.name.clone(), what });
             }
         }

@@ -1,7 +1,6 @@
 //! Answers to hook callbacks. The decision is made by the same code as for any hook. It runs on a thread of its own,
 //! because gates take time and subagents run in parallel.
 
-use crate::wire;
 use ralph_core::decide::StopDecision;
 use ralph_core::event::{HookEvent, ReplyOccasion, StopEvent};
 use ralph_core::id::RunId;
@@ -10,33 +9,7 @@ use ralph_home::world::World;
 use ralph_hook::dispatch::{self, HookCall};
 use ralph_hook::prompts::CommandRequest;
 use ralph_hook::runner;
-use ralph_host::{BlockStyle, HookReply};
-use serde_json::json;
-
-/// The hook events with a callback. Prompts have none, because only the runner sends them.
-pub(super) const EVENTS: [&str; 9] = [
-    "Stop",
-    "SubagentStop",
-    "TaskCompleted",
-    "TeammateIdle",
-    "TaskCreated",
-    "StopFailure",
-    "SessionStart",
-    "PreToolUse",
-    "PostCompact",
-];
-/// In seconds, longer than any gate may take. The client's default is ten minutes.
-const TIMEOUT: u32 = 90_000;
-
-pub(super) fn callback_hooks() -> Vec<wire::CallbackHook<'static>> {
-    let hook = |event| wire::CallbackHook {
-        event,
-        matcher: None,
-        callback: event,
-        timeout_s: Some(TIMEOUT),
-    };
-    EVENTS.into_iter().map(hook).collect()
-}
+use ralph_host::BlockStyle;
 
 /// The result of a callback.
 #[derive(Debug)]
@@ -56,14 +29,6 @@ pub(super) enum CallbackKind {
     Other,
 }
 
-/// The kind of a callback, from its id.
-pub(super) fn callback_kind(callback: &str) -> CallbackKind {
-    match callback {
-        "Stop" => CallbackKind::Stop,
-        _ => CallbackKind::Other,
-    }
-}
-
 pub(super) fn answer_callback(
     world: &World,
     run: &RunId,
@@ -73,7 +38,7 @@ pub(super) fn answer_callback(
     let Ok(HookEvent::Stop(stop)) = (world.host.parse_event)(input.as_bytes()) else {
         let call = HookCall { style: BlockStyle::Context, execute_command: no_person };
         let reply = dispatch::handle_event(world, call, input.as_bytes());
-        let line = wire::callback_answer(&request, &callback_body(&reply));
+        let line = (world.host.stream.hook_answer)(&request, &reply);
         return CallbackAnswer {
             request,
             line,
@@ -87,22 +52,11 @@ pub(super) fn answer_callback(
         Err(error) => (runner::allow_after_runner_error(world, run, &error), None),
     };
     let reply = (world.host.render_verdict)(BlockStyle::Context, ReplyOccasion::Stop, &verdict);
-    let line = wire::callback_answer(&request, &callback_body(&reply));
+    let line = (world.host.stream.hook_answer)(&request, &reply);
     CallbackAnswer { request, line, decision, stop: Some(Box::new(stop)), what: CallbackKind::Stop }
 }
 
 /// No person types in a session that a runner drives.
 fn no_person(_: &World, _: &CommandRequest<'_>) -> Verdict {
     Verdict::Allow
-}
-
-/// Converts a command hook's reply into the JSON object of a callback's answer.
-fn callback_body(reply: &HookReply) -> Vec<u8> {
-    if reply.exit == 2 {
-        let reason = String::from_utf8_lossy(&reply.stderr);
-        return json!({ "decision": "block", "reason": reason.trim_end() })
-            .to_string()
-            .into_bytes();
-    }
-    reply.stdout.clone()
 }

@@ -8,9 +8,9 @@ use super::{
 use crate::run_context::RunContext;
 use crate::stop_requests::StopRequest;
 use crate::turn_ending;
-use crate::wire;
 use ralph_core::facts::StopDriver;
 use ralph_core::record::{DecisionRule, StopOutcome as Charged};
+use ralph_host::HookReply;
 use ralph_sys::clock::Stopwatch;
 
 impl AgentConversation {
@@ -22,7 +22,7 @@ impl AgentConversation {
         (request, input): (String, String),
     ) {
         if self.answering.len() >= MOST_ANSWERS {
-            self.send(&wire::callback_answer(&request, b"{}"));
+            self.send(&(self.stream.hook_answer)(&request, &HookReply::default()));
             return;
         }
         if what == CallbackKind::Stop {
@@ -32,7 +32,7 @@ impl AgentConversation {
                 || self.is_decision_final()
             {
                 self.facts.stop_answered(&request, turn_ending::StopAnswer::LetGo);
-                self.send(&wire::callback_answer(&request, b"{}"));
+                self.send(&(self.stream.hook_answer)(&request, &HookReply::default()));
                 return;
             }
             if self.pending_stop.is_some() {
@@ -42,7 +42,7 @@ impl AgentConversation {
             let (input, since) = (input, Stopwatch::start());
             self.pending_stop = Some(PendingStop { request, input, since });
             let cost = self.next_request_id(COST_REQUEST);
-            self.send(&wire::session_cost_request(&cost));
+            self.send(&(self.stream.session_cost_request)(&cost));
             return;
         }
         self.spawn_decision(ctx, what, (request, input));
@@ -87,7 +87,7 @@ impl AgentConversation {
         let thread = std::thread::Builder::new().name("answer".to_string()).spawn(answer);
         if thread.is_err() {
             self.answering.remove(&named);
-            self.send(&wire::callback_answer(&named, b"{}"));
+            self.send(&(self.stream.hook_answer)(&named, &HookReply::default()));
         }
     }
 

@@ -2,20 +2,21 @@
 
 use super::{
     AgentConversation, CARRIED_COST_REQUEST, ClientActivity, ContextQuery, ConversationEvent,
-    EVENT_QUEUE, NudgeState, SessionError, SessionLaunch, StopHandling, hook_answer,
+    EVENT_QUEUE, NudgeState, SessionError, SessionLaunch, StopHandling,
 };
-use crate::agent::{self, AgentLaunch};
+use crate::agent;
 use crate::meter::{self, CostTally, TallyStart};
 use crate::run_context::RunContext;
 use crate::run_event::RunEvent;
 use crate::turn_ending::TurnFacts;
-use crate::wire;
 use ralph_core::drive::{CostSource, RunnerSession as Record};
 use ralph_core::facts::StopDriver;
 use ralph_core::id::SessionId;
 use ralph_home::store::StoreError;
 use ralph_hook::contract::gate_log;
 use ralph_hook::runner;
+use ralph_host::launch::AgentLaunch;
+use ralph_host::stream::StreamProtocol;
 use ralph_sys::clock::Stopwatch;
 use ralph_sys::proc::line_process::{self, LineProcess, LineProcessOutput};
 use std::collections::BTreeMap;
@@ -37,7 +38,7 @@ impl AgentConversation {
             session: &start.session,
             how: start.how,
             model: start.model.as_deref(),
-            caps: &caps,
+            max_budget_usd: caps.max_budget_usd.as_deref(),
             block_cap,
         };
         let argv = agent::agent_argv(&ctx.client.program, &ctx.settings, &call);
@@ -47,7 +48,12 @@ impl AgentConversation {
             how: start.how,
             model: start.model.clone(),
             argv: agent::redacted_argv(&argv, &ctx.redactor),
-            env: agent::recorded_environment(ctx.client, (&ctx.run, block_cap), &ctx.redactor),
+            env: agent::recorded_environment(
+                ctx.host(),
+                ctx.client,
+                (&ctx.run, block_cap),
+                &ctx.redactor,
+            ),
             mark: mark.clone(),
         };
         let world = ctx.world(StopDriver::RunnerAlone, None).ok_or(StoreError::TimedOut)?;
@@ -63,18 +69,25 @@ impl AgentConversation {
         let (sender, events) = mpsc::sync_channel(EVENT_QUEUE);
         let place = (ctx.home, &ctx.run);
         let hear = forward_lines(sender.clone());
-        let talk =
-            agent::start_agent(ctx.client, place, (&argv, block_cap, mark.as_deref()), hear)?;
-        let mut conversation =
-            Self::new(talk, (sender, events), CostTally::new(tally_start(ctx, start)?));
+        let talk = agent::start_agent(
+            ctx.host(),
+            ctx.client,
+            place,
+            (&argv, block_cap, mark.as_deref()),
+            hear,
+        )?;
+        let stream = &ctx.host().stream;
+        let tally = CostTally::new(tally_start(ctx, start)?);
+        let mut conversation = Self::new(talk, stream, (sender, events), tally);
         conversation.progress = gate_log::read_gate_log(ctx.home, &ctx.run, 0).1;
-        conversation.send(&wire::initialize_request("initialize", &hook_answer::callback_hooks()));
-        conversation.send(&wire::session_cost_request(CARRIED_COST_REQUEST));
+        conversation.send(&(stream.open_conversation)("initialize"));
+        conversation.send(&(stream.session_cost_request)(CARRIED_COST_REQUEST));
         Ok(conversation)
     }
 
     fn new(
         talk: LineProcess,
+        stream: &'static StreamProtocol,
         (sender, events): (SyncSender<ConversationEvent>, Receiver<ConversationEvent>),
         tally: CostTally,
     ) -> Self {
@@ -82,6 +95,7 @@ impl AgentConversation {
             booked: tally.spent(),
             session: tally.session().clone(),
             talk,
+            stream,
             events,
             sender,
             tally,

@@ -12,7 +12,6 @@ pub(crate) use emit_events::{emit_decision, emit_gate_progress};
 use crate::meter::CostTally;
 use crate::run_context::{HintDelivery, RunContext};
 use crate::turn_ending::{self, TurnEnding, TurnFacts};
-use crate::wire::{self, StreamLine};
 use hook_answer::{CallbackAnswer, CallbackKind};
 use ralph_core::decide::StopDecision;
 use ralph_core::drive::{RunnerEvent, SessionOrigin};
@@ -23,6 +22,7 @@ use ralph_core::text;
 use ralph_home::store::StoreError;
 use ralph_hook::contract::gate_worker;
 use ralph_hook::runner::RunnerStateError;
+use ralph_host::stream::{self, StreamLine, StreamProtocol};
 use ralph_sys::clock::{Deadline, Stopwatch};
 use ralph_sys::proc::line_process::{LineProcess, LineProcessError};
 use std::collections::BTreeMap;
@@ -115,6 +115,7 @@ pub(crate) struct FinishedTurn {
 /// A running process of the agent and everything known about its current turn.
 pub(crate) struct AgentConversation {
     talk: LineProcess,
+    stream: &'static StreamProtocol,
     events: Receiver<ConversationEvent>,
     sender: SyncSender<ConversationEvent>,
     session: SessionId,
@@ -180,7 +181,7 @@ struct ClientActivity {
     /// A result arrived since the last message.
     has_result: bool,
     /// The state that the client reports, if it does.
-    state: Option<wire::ClientState>,
+    state: Option<stream::ClientState>,
     background: usize,
 }
 
@@ -225,7 +226,7 @@ impl AgentConversation {
         self.since_activity = Stopwatch::start();
         // A leading slash would make it a command of the client, which never reaches the model.
         let padding = if text.starts_with('/') { " " } else { "" };
-        self.send(&wire::user_message(&format!("{padding}{text}"), None));
+        self.send(&(self.stream.user_message)(&format!("{padding}{text}"), None));
         self.listen(ctx)
     }
 
@@ -266,7 +267,7 @@ impl AgentConversation {
     /// A result alone does not end the turn: background tasks report in turns of their own.
     fn is_turn_over(&self) -> bool {
         let ClientActivity { has_result, state, background } = &self.activity;
-        let is_idle = state.is_none_or(|state| state == wire::ClientState::Idle);
+        let is_idle = state.is_none_or(|state| state == stream::ClientState::Idle);
         let is_answered = self.answering.is_empty() && self.pending_stop.is_none();
         *has_result && is_idle && *background == 0 && is_answered
     }
@@ -307,9 +308,9 @@ impl AgentConversation {
     }
 
     fn handle_line(&mut self, ctx: &mut RunContext<'_>, bytes: &[u8]) -> Result<(), SessionError> {
-        let line = wire::parse_line(bytes);
+        let line = (self.stream.parse_line)(bytes);
         // Arbitrary output is not a sign of life.
-        if line != StreamLine::Other || wire::is_sign_of_life(bytes) {
+        if line != StreamLine::Other || (self.stream.is_sign_of_life)(bytes) {
             self.since_activity = Stopwatch::start();
         }
         self.facts.observe(&line);
@@ -331,10 +332,12 @@ impl AgentConversation {
             }
             StreamLine::Result(outcome) => self.handle_result(ctx, &outcome)?,
             StreamLine::Callback { request, callback, input } => {
-                self.handle_callback(ctx, hook_answer::callback_kind(&callback), (request, input));
+                self.handle_callback(ctx, self.callback_kind(&callback), (request, input));
             }
             StreamLine::Answered { request, answer } if request.starts_with(COST_REQUEST) => {
-                if let Some(micro_usd) = answer.ok().as_deref().and_then(wire::parse_session_cost) {
+                if let Some(micro_usd) =
+                    answer.ok().as_deref().and_then(self.stream.parse_session_cost)
+                {
                     self.tally.set_turn_total(micro_usd);
                 }
                 self.decide_pending_stop(ctx)?;
@@ -342,14 +345,14 @@ impl AgentConversation {
             StreamLine::Answered { request, answer: Ok(answer) }
                 if request == CARRIED_COST_REQUEST =>
             {
-                if let Some(micro_usd) = wire::parse_session_cost(&answer) {
+                if let Some(micro_usd) = (self.stream.parse_session_cost)(&answer) {
                     self.tally.set_carried(micro_usd);
                 }
             }
             StreamLine::Permission(permission) => self.ask_person(ctx, permission)?,
             StreamLine::Asked { request, subtype } => {
                 let why = format!("`{}` is not supported here", text::clean_line(&subtype, 60));
-                self.send(&wire::error_response(&request, &why));
+                self.send(&(self.stream.error_response)(&request, &why));
             }
             StreamLine::Cancelled { request } => {
                 self.question.take_if(|question| question.request == request);
@@ -359,7 +362,7 @@ impl AgentConversation {
             {
                 let model = self.model.clone().unwrap_or_default();
                 // Only the window size is used: the model's last answer may have newer figures for its use.
-                if let Some(context) = wire::parse_context_usage(&answer) {
+                if let Some(context) = (self.stream.parse_context_usage)(&answer) {
                     self.windows.insert(model, context.most);
                 }
             }
@@ -381,9 +384,10 @@ impl AgentConversation {
     }
 
     /// Records the use of a rate-limit window. A rejected window is removed: after the wait it starts at zero.
-    fn update_window_use(&mut self, limit: wire::RateLimitEvent) {
+    fn update_window_use(&mut self, limit: stream::RateLimitEvent) {
         let kind = limit.kind.unwrap_or_default();
-        let used = limit.used_permille.filter(|_| limit.status != wire::RateLimitStatus::Rejected);
+        let used =
+            limit.used_permille.filter(|_| limit.status != stream::RateLimitStatus::Rejected);
         match used {
             None => drop(self.window_use.remove(&kind)),
             Some(used)
@@ -396,7 +400,7 @@ impl AgentConversation {
     }
 
     /// Counts the tokens of a message, and updates the context use if it comes from the agent itself.
-    fn record_usage(&mut self, ctx: &mut RunContext<'_>, said: &wire::StreamAssistant) {
+    fn record_usage(&mut self, ctx: &mut RunContext<'_>, said: &stream::StreamAssistant) {
         self.tally.count_call(said);
         let Some(usage) = &said.usage else { return };
         if said.parent.is_some() || said.model.is_none() {
@@ -411,9 +415,13 @@ impl AgentConversation {
         {
             self.context_query = ContextQuery::Sent;
             let request = self.next_request_id("context");
-            self.send(&wire::context_usage_request(&request));
+            self.send(&(self.stream.context_usage_request)(&request));
         }
         drop(ctx.emit_progress(self.context_permille()));
+    }
+
+    fn callback_kind(&self, callback: &str) -> CallbackKind {
+        if callback == self.stream.stop_callback { CallbackKind::Stop } else { CallbackKind::Other }
     }
 
     fn next_request_id(&mut self, what: &str) -> String {
@@ -426,13 +434,13 @@ impl AgentConversation {
     }
 
     pub(crate) fn context_permille(&self) -> Option<u16> {
-        Some(wire::usage_permille(self.context_tokens?, self.context_window()?))
+        Some(stream::usage_permille(self.context_tokens?, self.context_window()?))
     }
 
     fn handle_result(
         &mut self,
         ctx: &mut RunContext<'_>,
-        outcome: &wire::TurnResult,
+        outcome: &stream::TurnResult,
     ) -> Result<(), SessionError> {
         for model in &outcome.models {
             if let Some(window) = model.window {

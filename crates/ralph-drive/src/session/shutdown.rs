@@ -7,9 +7,9 @@ use super::{
 use crate::run_context::RunContext;
 use crate::stop_requests::StopRequest;
 use crate::turn_ending::{self, TurnEnding};
-use crate::wire::{self, StreamLine};
 use ralph_core::text;
 use ralph_hook::contract::gate_worker;
+use ralph_host::stream::StreamLine;
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs;
 use std::sync::mpsc::RecvTimeoutError;
@@ -28,7 +28,7 @@ impl AgentConversation {
         self.last_text = None;
         self.activity.has_result = false;
         self.facts = self.facts.next_turn();
-        self.send(&wire::user_message(crate::handoff::notes_request(), None));
+        self.send(&(self.stream.user_message)(crate::handoff::notes_request(), None));
         let deadline = Deadline::after(NOTES_TIMEOUT);
         while !self.is_turn_over()
             && !deadline.has_passed()
@@ -74,15 +74,17 @@ impl AgentConversation {
             return;
         }
         let cost = self.next_request_id(COST_REQUEST);
-        self.send(&wire::session_cost_request(&cost));
+        self.send(&(self.stream.session_cost_request)(&cost));
         let deadline = Deadline::after(FINAL_COST_TIMEOUT);
         while let Ok(event) = self.events.recv_timeout(deadline.remaining()) {
             let ConversationEvent::Line(line) = event else { continue };
-            let StreamLine::Answered { request, answer } = wire::parse_line(&line) else {
+            let StreamLine::Answered { request, answer } = (self.stream.parse_line)(&line) else {
                 continue;
             };
             if request == cost {
-                if let Some(micro_usd) = answer.ok().as_deref().and_then(wire::parse_session_cost) {
+                if let Some(micro_usd) =
+                    answer.ok().as_deref().and_then(self.stream.parse_session_cost)
+                {
                     self.tally.set_turn_total(micro_usd);
                 }
                 return;

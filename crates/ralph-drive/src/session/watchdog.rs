@@ -5,12 +5,13 @@ use super::{
     hook_answer::CallbackKind,
 };
 use crate::backoff;
+use crate::call_summary;
 use crate::run_context::RunContext;
 use crate::run_event::RunEvent;
 use crate::stop_requests::StopRequest;
-use crate::wire;
 use ralph_core::drive::{RunnerEvent, SilenceResponse};
 use ralph_core::run::RunPhase;
+use ralph_host::stream;
 use ralph_sys::clock::{self, Deadline, Stopwatch};
 use std::time::Duration;
 
@@ -23,9 +24,9 @@ impl AgentConversation {
     pub(super) fn ask_person(
         &mut self,
         ctx: &mut RunContext<'_>,
-        asked: wire::ToolPermissionRequest,
+        asked: stream::ToolPermissionRequest,
     ) -> Result<(), SessionError> {
-        let what = wire::describe_call(&asked.gist, &ctx.client.project, &ctx.redactor);
+        let what = call_summary::describe_call(&asked.gist, &ctx.client.project, &ctx.redactor);
         let text =
             asked.question.unwrap_or_else(|| format!("may the agent use {}: {what}", asked.tool));
         let text = ctx.redactor.redact(&text);
@@ -124,8 +125,8 @@ impl AgentConversation {
         let hints = ctx.load()?.state.hints;
         if let Some(said) = hints.get(question.hints..).filter(|said| !said.is_empty()) {
             let message = format!("A person answered: {}", said.join("\n"));
-            let permit = wire::PermissionReply::Deny { message: &message };
-            self.send(&wire::permission_response(&question.request, permit));
+            let permit = stream::PermissionReply::Deny { message: &message };
+            self.send(&(self.stream.permission_response)(&question.request, permit));
             self.since_activity = Stopwatch::start();
             return Ok(None);
         }
@@ -160,7 +161,7 @@ impl AgentConversation {
         self.nudge = NudgeState::Sent;
         self.since_activity = Stopwatch::start();
         self.activity.background = 0;
-        self.send(&wire::user_message(crate::handoff::nudge_message(), None));
+        self.send(&(self.stream.user_message)(crate::handoff::nudge_message(), None));
         Ok(None)
     }
 }

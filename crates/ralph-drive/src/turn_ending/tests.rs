@@ -1,7 +1,9 @@
 use super::*;
-use crate::recordings::{LIMIT_OVERAGE, LIMIT_REJECTED, LIMIT_WARNING, RECORDINGS, recording};
-use crate::wire;
 use ralph_core::event::HookEvent;
+use ralph_host::claude::PROFILE;
+use ralph_host::claude::recordings::{
+    LIMIT_OVERAGE, LIMIT_REJECTED, LIMIT_WARNING, RECORDINGS, recording,
+};
 use serde_json::Value;
 
 /// All endings of a recording, as the runner would classify them.
@@ -19,15 +21,13 @@ fn endings_until(recording: &str, exit: Option<AgentExit>) -> Vec<TurnEnding> {
             is_open |= ours.contains(r#""type":"user""#);
             continue;
         }
-        let line = wire::parse_line(line.strip_prefix("< ").unwrap().as_bytes());
+        let line = (PROFILE.stream.parse_line)(line.strip_prefix("< ").unwrap().as_bytes());
         facts.observe(&line);
         if let StreamLine::Callback { request, callback, input } = line {
             if callback == "cb_Stop" {
                 facts.stop_asked(&request);
             }
-            if let Ok(HookEvent::StopFailure(failure)) =
-                (ralph_host::claude::PROFILE.parse_event)(input.as_bytes())
-            {
+            if let Ok(HookEvent::StopFailure(failure)) = (PROFILE.parse_event)(input.as_bytes()) {
                 facts.failure = Some(failure.class);
             }
         } else if matches!(line, StreamLine::Result(_)) {
@@ -187,7 +187,7 @@ fn result(fields: &str) -> String {
     let mut facts = TurnFacts::default();
     facts.stop_asked("stop");
     facts.stop_answered("stop", StopAnswer::LetGo);
-    facts.observe(&wire::parse_line(line.as_bytes()));
+    facts.observe(&(PROFILE.stream.parse_line)(line.as_bytes()));
     named(&classify_turn(&facts))
 }
 
@@ -267,7 +267,7 @@ fn success_needs_an_allowed_last_stop() {
             }
         }
         for line in lines {
-            facts.observe(&wire::parse_line(line.as_bytes()));
+            facts.observe(&(PROFILE.stream.parse_line)(line.as_bytes()));
         }
         // An answer to another request.
         facts.stop_answered("s0", StopAnswer::LetGo);

@@ -1,11 +1,18 @@
 //! Claude Code.
 
 mod event;
+mod launch;
+#[cfg(any(test, feature = "testing"))]
+pub mod recordings;
 mod status_line;
+mod stream;
 mod transcript;
 
 use crate::profile::{HostProfile, HostVariables};
+use crate::stream::StreamProtocol;
 use ralph_core::drive::AgentKind;
+
+const BLOCK_CAP_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
 
 pub static PROFILE: HostProfile = HostProfile {
     name: "claude",
@@ -18,11 +25,26 @@ pub static PROFILE: HostProfile = HostProfile {
         project_dir: "CLAUDE_PROJECT_DIR",
         config_dir: "CLAUDE_CONFIG_DIR",
         task_list: "CLAUDE_CODE_TASK_LIST_ID",
-        block_cap: "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP",
+        block_cap: BLOCK_CAP_VARIABLE,
     },
     config_dir: ".claude",
     parse_event: event::parse_event,
     render_verdict: event::render_verdict,
     parse_transcript_line: transcript::parse_transcript_line,
     parse_status_line: status_line::parse_status_line,
+    launch: launch::LAUNCH,
+    stream: StreamProtocol {
+        parse_line: stream::parse_line,
+        is_sign_of_life: stream::is_sign_of_life,
+        stop_callback: "Stop",
+        open_conversation: stream::open_conversation,
+        user_message: stream::user_message,
+        hook_answer: stream::hook_answer,
+        error_response: stream::error_response,
+        permission_response: stream::permission_response,
+        context_usage_request: stream::context_usage_request,
+        parse_context_usage: stream::parse_context_usage,
+        session_cost_request: stream::session_cost_request,
+        parse_session_cost: stream::parse_session_cost,
+    },
 };

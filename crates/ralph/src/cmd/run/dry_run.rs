@@ -13,8 +13,9 @@ use ralph_core::record::{ListKind, RunRecord};
 use ralph_core::redact::Redactor;
 use ralph_core::run::DriveState;
 use ralph_core::text;
-use ralph_drive::agent::{self, AgentLaunch};
+use ralph_drive::agent;
 use ralph_drive::meter::native_caps;
+use ralph_host::launch::AgentLaunch;
 use ralph_lists::loop_directory;
 use ralph_lists::run_lists::ListFile;
 use ralph_policy::config::ProjectConfig;
@@ -305,11 +306,12 @@ fn next_argv(plan: &RunPlan, bounds: &RunLimits) -> Vec<String> {
         (None, None) => SessionOrigin::Fresh,
     };
     let Some(session) = resumed.or_else(|| SessionId::parse("NEW")) else { return Vec::new() };
+    let caps = native_caps(bounds, driving.spent(), None);
     let call = AgentLaunch {
         session: &session,
         how,
         model: settings.model.as_deref(),
-        caps: &native_caps(bounds, driving.spent(), None),
+        max_budget_usd: caps.max_budget_usd.as_deref(),
         block_cap: agent::block_cap(bounds),
     };
     let argv = agent::agent_argv(&plan.program, settings, &call);

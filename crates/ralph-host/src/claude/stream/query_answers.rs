@@ -1,30 +1,17 @@
 //! Parsers for the client's answers to our control requests.
 
 use super::json_fields;
+use crate::stream::{ContextUsage, usage_permille};
 
-/// The answer to `get_context_usage`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ContextUsage {
-    pub tokens: u64,
-    pub most: u64,
-    pub permille: u16,
-}
-
-pub fn parse_context_usage(answer: &str) -> Option<ContextUsage> {
+pub(in crate::claude) fn parse_context_usage(answer: &str) -> Option<ContextUsage> {
     let fields = json_fields::parse_object(answer)?;
     let tokens = fields.count("totalTokens")?;
     let most = fields.count("maxTokens").filter(|most| *most > 0)?;
     Some(ContextUsage { tokens, most, permille: usage_permille(tokens, most) })
 }
 
-/// The share of the context window in use, in thousandths, capped at 1000.
-pub fn usage_permille(tokens: u64, most: u64) -> u16 {
-    let permille = u128::from(tokens) * 1000 / u128::from(most.max(1));
-    u16::try_from(permille.min(1000)).unwrap_or(1000)
-}
-
 /// The session cost in micro-USD. The client answers with text only; its first line is `Total cost:            $0.1050`.
-pub fn parse_session_cost(answer: &str) -> Option<u64> {
+pub(in crate::claude) fn parse_session_cost(answer: &str) -> Option<u64> {
     let text = json_fields::parse_object(answer)?.string("text")?;
     let amount =
         text.lines().next()?.strip_prefix("Total cost:")?.trim_start().strip_prefix('$')?;

@@ -1,7 +1,14 @@
 //! Parsers for messages of the agent and for tool results.
 
 use super::json_fields::{self, JsonFields};
-use super::tool_gist::{self, ToolGist};
+use super::tool_gist;
+use crate::stream::{
+    AssistantBlock, AssistantToolCall, StreamAssistant, StreamToolResult, TokenUsage,
+};
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
 use ralph_core::text;
 
 const LONGEST_TEXT: usize = 20_000;
@@ -10,60 +17,6 @@ const LONGEST_NAME: usize = 120;
 /// The client usually writes one block per line.
 const MOST_BLOCKS: usize = 100;
 const SYNTHETIC: &str = "<synthetic>";
-
-/// A message of the agent. The client usually writes one line per content block; lines of one message share its id.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StreamAssistant {
-    /// The tool call that started the subagent; `None` for the agent itself.
-    pub parent: Option<String>,
-    pub message: Option<String>,
-    /// `None` for messages that the client itself generated.
-    pub model: Option<String>,
-    pub blocks: Vec<AssistantBlock>,
-    /// Input tokens are final, output tokens are not: those are reported with the result.
-    pub usage: Option<TokenUsage>,
-    /// The client's name for the error, if this is an error instead of an answer.
-    pub error: Option<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AssistantBlock {
-    Text(String),
-    Call(AssistantToolCall),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AssistantToolCall {
-    pub id: Option<String>,
-    pub name: String,
-    pub gist: ToolGist,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TokenUsage {
-    pub input: u64,
-    pub cache_read: u64,
-    pub cache_creation: u64,
-    pub output: u64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StreamToolResult {
-    pub call: Option<String>,
-    pub is_error: bool,
-    pub text: String,
-}
-
-impl TokenUsage {
-    /// Input tokens, cached ones included: the context in use.
-    pub fn context(&self) -> u64 {
-        self.input.saturating_add(self.cache_read).saturating_add(self.cache_creation)
-    }
-
-    pub fn total(&self) -> u64 {
-        self.context().saturating_add(self.output)
-    }
-}
 
 pub(super) fn parse_assistant(line: &JsonFields<'_>) -> Option<StreamAssistant> {
     let message = line.object("message")?;

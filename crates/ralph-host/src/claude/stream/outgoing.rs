@@ -1,34 +1,65 @@
 //! Serialisers for the lines that are sent to the client.
 
+use crate::HookReply;
+use crate::stream::PermissionReply;
+use alloc::borrow::ToOwned;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+/// The hook events with a callback. Prompts have none, because only the runner sends them.
+const CALLBACK_EVENTS: [&str; 9] = [
+    "Stop",
+    "SubagentStop",
+    "TaskCompleted",
+    "TeammateIdle",
+    "TaskCreated",
+    "StopFailure",
+    "SessionStart",
+    "PreToolUse",
+    "PostCompact",
+];
+/// In seconds, longer than any gate may take. The client's default is ten minutes.
+const CALLBACK_TIMEOUT: u32 = 90_000;
+
 /// Registers a callback for one hook event.
 #[derive(Clone, Copy, Debug)]
-pub struct CallbackHook<'a> {
-    pub event: &'a str,
-    pub matcher: Option<&'a str>,
+pub(super) struct CallbackHook<'a> {
+    pub(super) event: &'a str,
+    pub(super) matcher: Option<&'a str>,
     /// The id that the client sends with every callback.
-    pub callback: &'a str,
+    pub(super) callback: &'a str,
     /// After this time without an answer the client continues as if there were no hook.
-    pub timeout_s: Option<u32>,
+    pub(super) timeout_s: Option<u32>,
 }
 
-/// The answer to a permission request.
-#[derive(Clone, Copy, Debug)]
-pub enum PermissionReply<'a> {
-    /// Allows the call with its original input.
-    Allow {
-        input: &'a str,
-    },
-    Deny {
-        message: &'a str,
-    },
+/// The request that starts a conversation, with a callback for every event that ralph answers. The id of a callback is
+/// the name of its event.
+pub(in crate::claude) fn open_conversation(request: &str) -> Vec<u8> {
+    let timeout_s = Some(CALLBACK_TIMEOUT);
+    let hooks = CALLBACK_EVENTS.map(|event| CallbackHook {
+        event,
+        matcher: None,
+        callback: event,
+        timeout_s,
+    });
+    initialize_request(request, &hooks)
+}
+
+/// The answer to a callback, from the reply of a command hook.
+pub(in crate::claude) fn hook_answer(request: &str, reply: &HookReply) -> Vec<u8> {
+    if reply.exit == 2 {
+        let reason = String::from_utf8_lossy(&reply.stderr);
+        let body = json!({ "decision": "block", "reason": reason.trim_end() }).to_string();
+        return callback_answer(request, body.as_bytes());
+    }
+    callback_answer(request, &reply.stdout)
 }
 
 /// The request that starts a conversation and registers the callbacks.
-pub fn initialize_request(request: &str, hooks: &[CallbackHook<'_>]) -> Vec<u8> {
+pub(super) fn initialize_request(request: &str, hooks: &[CallbackHook<'_>]) -> Vec<u8> {
     let mut events = serde_json::Map::new();
     for hook in hooks {
         let mut matcher = json!({ "hookCallbackIds": [hook.callback] });
@@ -45,7 +76,7 @@ pub fn initialize_request(request: &str, hooks: &[CallbackHook<'_>]) -> Vec<u8> 
 }
 
 /// A user message. If it has an id, the result lists it among the messages that it answers.
-pub fn user_message(text: &str, id: Option<&str>) -> Vec<u8> {
+pub(in crate::claude) fn user_message(text: &str, id: Option<&str>) -> Vec<u8> {
     let mut line = json!({ "type": "user", "message": { "role": "user", "content": text } });
     if let (Some(fields), Some(id)) = (line.as_object_mut(), id) {
         fields.insert("uuid".to_owned(), json!(id));
@@ -54,21 +85,24 @@ pub fn user_message(text: &str, id: Option<&str>) -> Vec<u8> {
 }
 
 /// The answer to a callback. `body` is the JSON object that a hook would print; anything else becomes an empty object.
-pub fn callback_answer(request: &str, body: &[u8]) -> Vec<u8> {
+pub(super) fn callback_answer(request: &str, body: &[u8]) -> Vec<u8> {
     // Serialised again, because a line break inside it would end the line.
     let body = serde_json::from_slice(body).ok().filter(Value::is_object);
     control_response(request, &body.unwrap_or_else(|| json!({})))
 }
 
 /// An error response to a request that is not supported.
-pub fn error_response(request: &str, why: &str) -> Vec<u8> {
+pub(in crate::claude) fn error_response(request: &str, why: &str) -> Vec<u8> {
     to_line(&json!({
         "type": "control_response",
         "response": { "subtype": "error", "request_id": request, "error": why },
     }))
 }
 
-pub fn permission_response(request: &str, permit: PermissionReply<'_>) -> Vec<u8> {
+pub(in crate::claude) fn permission_response(
+    request: &str,
+    permit: PermissionReply<'_>,
+) -> Vec<u8> {
     match permit {
         PermissionReply::Allow { input } => {
             let input: Option<&RawValue> = serde_json::from_str(input).ok();
@@ -81,11 +115,11 @@ pub fn permission_response(request: &str, permit: PermissionReply<'_>) -> Vec<u8
     }
 }
 
-pub fn context_usage_request(request: &str) -> Vec<u8> {
+pub(in crate::claude) fn context_usage_request(request: &str) -> Vec<u8> {
     control_request(request, &json!({ "subtype": "get_context_usage" }))
 }
 
-pub fn session_cost_request(request: &str) -> Vec<u8> {
+pub(in crate::claude) fn session_cost_request(request: &str) -> Vec<u8> {
     control_request(request, &json!({ "subtype": "get_session_cost" }))
 }
 

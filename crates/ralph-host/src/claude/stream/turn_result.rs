@@ -1,7 +1,9 @@
 //! Parsers for the result of a turn and for rate-limit events.
 
 use super::json_fields::JsonFields;
-use super::message::{self, TokenUsage};
+use super::message;
+use crate::stream::{RateLimitEvent, RateLimitStatus, StreamModelUsage, TokenUsage, TurnResult};
+use alloc::vec::Vec;
 use ralph_core::id::SessionId;
 
 const LONGEST_TEXT: usize = 20_000;
@@ -11,87 +13,6 @@ const MOST_ERRORS: usize = 10;
 const MOST_MODELS: usize = 20;
 /// A timestamp of at least this is in milliseconds, not in seconds.
 const SECONDS_END: u64 = 100_000_000_000;
-
-/// One `result` line. A message may have several: each background task reports in a turn of its own.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TurnResult {
-    pub session: Option<SessionId>,
-    pub subtype: String,
-    pub is_error: bool,
-    pub terminal_reason: Option<String>,
-    pub stop_reason: Option<String>,
-    /// The agent's last text, if any.
-    pub text: Option<String>,
-    pub errors: Vec<String>,
-    pub num_turns: Option<u64>,
-    pub duration_ms: Option<u64>,
-    /// Total of the session so far, subagents included. Restarts at 0 in the process after one that was killed.
-    pub micro_usd: Option<u64>,
-    /// Tokens of this turn, without subagents.
-    pub usage: Option<TokenUsage>,
-    /// Totals of the session so far, by model.
-    pub models: Vec<StreamModelUsage>,
-    /// Since the last result of this process, subagents included, by model.
-    pub since: Vec<StreamModelUsage>,
-    /// Names of the tools that were denied.
-    pub denied: Vec<String>,
-    pub api_status: Option<u16>,
-    pub api_error_type: Option<String>,
-    pub api_error: Option<String>,
-    /// Index of the result within this process.
-    pub index: Option<u64>,
-    /// What started the turn if it was not a message, such as `task-notification`.
-    pub origin: Option<String>,
-    /// Ids of the messages that this answers, if they had any.
-    pub answers: Vec<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StreamModelUsage {
-    pub model: String,
-    pub usage: TokenUsage,
-    pub micro_usd: u64,
-    pub window: Option<u64>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RateLimitEvent {
-    pub status: RateLimitStatus,
-    pub resets_at_ms: Option<u64>,
-    /// `five_hour`, `seven_day` …
-    pub kind: Option<String>,
-    /// Use of the window, in thousandths.
-    pub used_permille: Option<u16>,
-    /// Extra usage is paid separately, so a rejected window does not stop the agent.
-    pub is_overage: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RateLimitStatus {
-    Allowed,
-    Warning,
-    Rejected,
-    Unknown,
-}
-
-impl TurnResult {
-    /// Whether no request was sent to a model.
-    pub fn is_idle(&self) -> bool {
-        self.usage.unwrap_or_default().total() == 0
-            && self.since.iter().all(StreamModelUsage::is_zero)
-    }
-
-    /// Tokens since the last result, subagents included.
-    pub fn since_tokens(&self) -> u64 {
-        self.since.iter().fold(0, |sum: u64, model| sum.saturating_add(model.usage.total()))
-    }
-}
-
-impl StreamModelUsage {
-    fn is_zero(&self) -> bool {
-        self.usage.total() == 0 && self.micro_usd == 0
-    }
-}
 
 pub(super) fn parse_result(line: &JsonFields<'_>) -> TurnResult {
     let word = |key| line.line(key, LONGEST_WORD);

@@ -1,4 +1,4 @@
-//! The client's stream-json protocol: one JSON object per line, in both directions.
+//! Claude Code's stream-json protocol: one JSON object per line, in both directions.
 //!
 //! All of its input is foreign. Text is cleaned and bounded here, but not redacted. Parsing never fails: an unknown
 //! line is [`StreamLine::Other`].
@@ -13,17 +13,21 @@ mod turn_result;
 #[cfg(test)]
 mod tests;
 
-pub use message::{
-    AssistantBlock, AssistantToolCall, StreamAssistant, StreamToolResult, TokenUsage,
+pub(super) use outgoing::{
+    context_usage_request, error_response, hook_answer, open_conversation, permission_response,
+    session_cost_request, user_message,
 };
-pub use outgoing::{
-    CallbackHook, PermissionReply, callback_answer, context_usage_request, error_response,
-    initialize_request, permission_response, session_cost_request, user_message,
-};
-pub use query_answers::{ContextUsage, parse_context_usage, parse_session_cost, usage_permille};
-pub use tool_gist::{ToolGist, describe_call};
-pub use turn_result::{RateLimitEvent, RateLimitStatus, StreamModelUsage, TurnResult};
+pub(super) use query_answers::{parse_context_usage, parse_session_cost};
 
+use crate::stream::{
+    ApiRetry, ClientState, StreamInit, StreamLine, StreamTask, StreamTaskEvent, TaskPlacement,
+    ToolPermissionRequest,
+};
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
 use json_fields::JsonFields;
 use ralph_core::id::SessionId;
 
@@ -36,134 +40,8 @@ const MOST_TASKS: usize = 200;
 const CAP_NOTICE: &str = "stop-hook-block-cap";
 const HOOK_FAILED: &str = "hook_callback_failed";
 
-/// One line of the client's output.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StreamLine {
-    /// Sent before every turn, not only the first.
-    Init(StreamInit),
-    Assistant(StreamAssistant),
-    ToolResults {
-        /// The tool call that started the subagent.
-        parent: Option<String>,
-        results: Vec<StreamToolResult>,
-    },
-    Result(Box<TurnResult>),
-    RateLimit(RateLimitEvent),
-    /// The client retries an API request by itself.
-    Retry(ApiRetry),
-    /// A hook callback. `input` is the JSON that a command hook would read from stdin.
-    Callback {
-        request: String,
-        callback: String,
-        input: String,
-    },
-    /// The client asks a person for permission.
-    Permission(ToolPermissionRequest),
-    /// Any other request that waits for an answer.
-    Asked {
-        request: String,
-        subtype: String,
-    },
-    /// The client no longer waits for the answer.
-    Cancelled {
-        request: String,
-    },
-    /// The answer to one of our requests.
-    Answered {
-        request: String,
-        answer: Result<String, String>,
-    },
-    Compacted {
-        before: Option<u64>,
-        after: Option<u64>,
-    },
-    /// The client ends the turn although it was held.
-    Overridden {
-        text: String,
-    },
-    /// The client rejected one of our hook answers.
-    HookFailed {
-        text: String,
-    },
-    /// Sent only if the environment enables it.
-    State(ClientState),
-    /// All background tasks, sent whenever the list changes.
-    Background(Vec<StreamTask>),
-    Task(StreamTaskEvent),
-    /// The client switched to another model by itself.
-    Fallback {
-        from: String,
-        to: String,
-    },
-    /// A tool call was denied without asking a person.
-    Denied {
-        tool: String,
-        text: String,
-    },
-    Other,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StreamInit {
-    pub session: Option<SessionId>,
-    pub model: Option<String>,
-    pub permission_mode: Option<String>,
-    pub version: Option<String>,
-    pub tools: usize,
-}
-
-/// An API request that the client retries.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ApiRetry {
-    pub attempt: Option<u64>,
-    pub of: Option<u64>,
-    pub delay_ms: Option<u64>,
-    /// `None` if there was no answer at all.
-    pub status: Option<u16>,
-    pub error: Option<String>,
-}
-
-/// A tool call that needs a person's permission.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolPermissionRequest {
-    pub request: String,
-    pub tool: String,
-    pub gist: ToolGist,
-    /// Has to be returned when the call is allowed.
-    pub input: String,
-    /// The question to the person, if the agent asks one.
-    pub question: Option<String>,
-}
-
-/// The client's own state, as it reports it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClientState {
-    Running,
-    Idle,
-    RequiresAction,
-}
-
-/// A background task of the client.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StreamTask {
-    pub id: String,
-    pub what: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StreamTaskEvent {
-    Started { id: String, what: String, place: TaskPlacement },
-    Ended { id: String, status: String },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TaskPlacement {
-    Foreground,
-    Background,
-}
-
 /// Parses one line of the client.
-pub fn parse_line(line: &[u8]) -> StreamLine {
+pub(in crate::claude) fn parse_line(line: &[u8]) -> StreamLine {
     let line = String::from_utf8_lossy(line);
     let Some(fields) = json_fields::parse_object(&line) else { return StreamLine::Other };
     let read = match fields.string("type").as_deref() {
@@ -189,7 +67,7 @@ pub fn parse_line(line: &[u8]) -> StreamLine {
 }
 
 /// Whether the line comes from the client at all: it is a JSON object with a `type`.
-pub fn is_sign_of_life(line: &[u8]) -> bool {
+pub(in crate::claude) fn is_sign_of_life(line: &[u8]) -> bool {
     let line = String::from_utf8_lossy(line);
     json_fields::parse_object(&line).is_some_and(|fields| fields.string("type").is_some())
 }

@@ -1,11 +1,14 @@
 //! JSON, parsed one level at a time. A field of an unexpected type counts as absent, unused fields are never parsed, and
 //! nesting depth does not matter.
 
+use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
 use ralph_core::text;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
-use std::collections::BTreeMap;
-use std::fmt;
 
 /// The client writes about forty fields per object, and lists as long as the list of available tools.
 const MOST_FIELDS: usize = 200;
@@ -116,7 +119,8 @@ pub(super) fn clean_text(foreign: &str, most: usize) -> String {
 }
 
 pub(super) fn usd_to_micro(usd: f64) -> u64 {
-    to_whole_number((usd * 1e6).clamp(0.0, MOST_MICRO_USD).round())
+    // `round` is not part of `core`.
+    to_whole_number((usd * 1e6).clamp(0.0, MOST_MICRO_USD) + 0.5)
 }
 
 #[expect(

@@ -1,7 +1,11 @@
+use super::outgoing::{CallbackHook, callback_answer, initialize_request};
 use super::*;
-use crate::recordings::{
+use crate::claude::recordings::{
     LIMIT_OVERAGE, LIMIT_REJECTED, LIMIT_WARNING, RECORDINGS, client_lines, recording,
 };
+use crate::stream::{AssistantBlock, PermissionReply, usage_permille};
+use alloc::string::ToString;
+use alloc::vec;
 use proptest::prelude::*;
 
 /// The parsed lines of a recording, one per line.

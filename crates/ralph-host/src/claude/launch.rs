@@ -1,0 +1,57 @@
+//! The command line and environment of a driven Claude Code.
+
+use super::BLOCK_CAP_VARIABLE;
+use crate::launch::{AgentLaunch, LaunchProfile};
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use ralph_core::drive::{DriveSettings, SessionOrigin};
+
+pub(super) const LAUNCH: LaunchProfile = LaunchProfile {
+    arguments,
+    removed_variables: &[
+        "CLAUDECODE",
+        "CLAUDE_CODE_SESSION_ID",
+        "CLAUDE_PID",
+        "CLAUDE_PROJECT_DIR",
+        "CLAUDE_CODE_ENTRYPOINT",
+        "CLAUDE_CODE_SIMPLE",
+    ],
+    added_variables: &[("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS", "1")],
+    recorded_prefixes: &["ANTHROPIC_", "CLAUDE_"],
+};
+
+/// R-H4e: either `--session-id` or `--resume` is given; a fork has both, with different ids.
+fn arguments(settings: &DriveSettings, launch: &AgentLaunch<'_>) -> Vec<String> {
+    let mut arguments: Vec<String> = Vec::new();
+    let mut add = |words: &[&str]| arguments.extend(words.iter().map(|word| (*word).to_owned()));
+    add(&["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]);
+    match (launch.how, &settings.from) {
+        (SessionOrigin::Forked, Some(from)) => add(&[
+            "--resume",
+            from.as_str(),
+            "--fork-session",
+            "--session-id",
+            launch.session.as_str(),
+        ]),
+        (SessionOrigin::Fresh | SessionOrigin::Forked, _) => {
+            add(&["--session-id", launch.session.as_str()])
+        }
+        (SessionOrigin::Resumed, _) => add(&["--resume", launch.session.as_str()]),
+    }
+    if let Some(model) = launch.model {
+        add(&["--model", model]);
+    }
+    if let Some(most) = launch.max_budget_usd {
+        add(&["--max-budget-usd", most]);
+    }
+    let is_settings = |word: &String| word == "--settings" || word.starts_with("--settings=");
+    if !settings.arguments.iter().any(is_settings) {
+        // The project's settings override the environment, and `--settings` overrides those.
+        let cap = format!("{{\"env\":{{\"{BLOCK_CAP_VARIABLE}\":\"{}\"}}}}", launch.block_cap);
+        add(&["--settings", &cap]);
+    }
+    arguments.extend(settings.arguments.iter().cloned());
+    arguments
+}

@@ -1,0 +1,29 @@
+//! How a runner starts an agent of a host.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use ralph_core::drive::{DriveSettings, SessionOrigin};
+use ralph_core::id::SessionId;
+
+/// The command line and environment of an agent that a runner starts.
+#[derive(Debug)]
+pub struct LaunchProfile {
+    /// The arguments after the program's name.
+    pub arguments: fn(&DriveSettings, &AgentLaunch<'_>) -> Vec<String>,
+    /// Variables that would change how the client behaves or make it believe that it runs inside another session.
+    pub removed_variables: &'static [&'static str],
+    /// Variables that every driven client gets.
+    pub added_variables: &'static [(&'static str, &'static str)],
+    /// Prefixes of variables that explain how the client behaved, so their values are recorded.
+    pub recorded_prefixes: &'static [&'static str],
+}
+
+/// The part of a command line that differs from one process of a run to the next.
+#[derive(Clone, Debug)]
+pub struct AgentLaunch<'a> {
+    pub session: &'a SessionId,
+    pub how: SessionOrigin,
+    pub model: Option<&'a str>,
+    pub max_budget_usd: Option<&'a str>,
+    pub block_cap: u32,
+}
