@@ -32,11 +32,14 @@ mod tool_call;
 mod word_expansion;
 
 use alloc::string::String;
+use ralph_host::HostProfile;
 use serde_json::value::RawValue;
 
 /// What is guarded, and where the agent's shell is. Paths are absolute.
 #[derive(Clone, Copy)]
 pub struct GuardContext<'a> {
+    /// The host whose agent calls the tool.
+    pub host: &'static HostProfile,
     /// Ralph's home, in every spelling that leads to it.
     pub ralph_homes: &'a [&'a str],
     /// Directories in it where the agent may record its progress. Such records are claims, never evidence.

@@ -7,6 +7,7 @@ use super::shell_state::{PipeFeed, ShellState};
 use super::simple_command::{ShellCommand, program_name};
 use super::{DeniedCall, GuardContext, GuardScope, GuardTarget};
 use alloc::format;
+use ralph_host::{HOSTS, HostProfile};
 
 /// Marks an environment that was cleared with `env -i`.
 pub(super) const CLEARED_ENVIRONMENT: &str = "-";
@@ -25,7 +26,9 @@ pub(super) fn judge_variable(
         "RALPH_HOME" if !value.is_empty() && !is_ralph_home(value, ground) => {
             GuardTarget::Loosening
         }
-        "CLAUDECODE" if value.is_empty() || value == "0" => GuardTarget::Loosening,
+        _ if is_agent_shell_variable(name) && (value.is_empty() || value == "0") => {
+            GuardTarget::Loosening
+        }
         "HUSKY" if value == "0" => GuardTarget::GitHooks,
         "HUSKY_SKIP_HOOKS" | "OVERCOMMIT_DISABLE" if !value.is_empty() && value != "0" => {
             GuardTarget::GitHooks
@@ -43,9 +46,14 @@ fn is_ralph_home(value: &str, ground: &GuardContext<'_>) -> bool {
     ground.ralph_homes.iter().any(|home| *home == value || tilde.as_deref() == Some(home))
 }
 
+/// Whether a host marks its agent's shells with this variable.
+fn is_agent_shell_variable(name: &str) -> bool {
+    HOSTS.iter().any(|host| host.variables.agent_shell == name)
+}
+
 /// Judges unsetting a variable.
 pub(super) fn judge_unset(how: &str, name: &str, ground: &GuardContext<'_>) -> Option<DeniedCall> {
-    (name == "CLAUDECODE" && ground.scope == GuardScope::Run)
+    (is_agent_shell_variable(name) && ground.scope == GuardScope::Run)
         .then(|| deny(GuardTarget::Loosening, how, name))
 }
 
@@ -65,8 +73,9 @@ pub(super) fn judge_environment(
             argument,
             "" | "ci" | "install" | "i" | "add" | "--frozen-lockfile" | "--immutable"
         );
+    let is_held = program == "ralph" || HOSTS.iter().any(|host| host.program == program);
     for (name, value) in &command.environment {
-        if name == CLEARED_ENVIRONMENT && matches!(program, "ralph" | "claude") {
+        if name == CLEARED_ENVIRONMENT && is_held {
             return Some(deny(GuardTarget::Loosening, &format!("env -i {program}"), ""));
         }
         if name.starts_with("GIT_CONFIG_") && value.to_ascii_lowercase().contains("core.hookspath")
@@ -119,36 +128,41 @@ pub(super) fn judge_ralph_command(args: &[CommandArg<'_>]) -> Option<DeniedCall>
     })
 }
 
-/// Judges `claude …` in the agent's shell: the prompts of such a session would count as typed by a person.
-pub(super) fn judge_claude_command(command: &ShellCommand<'_>) -> Option<DeniedCall> {
+/// Judges a call of a host in the agent's shell: the prompts of such a session would count as typed by a person.
+pub(super) fn judge_host_command(
+    host: &HostProfile,
+    command: &ShellCommand<'_>,
+) -> Option<DeniedCall> {
+    let (program, known) = (host.program, &host.command_line);
     let args = command.args.get(1..).unwrap_or_default();
+    let has = |words: &[&str]| args.iter().any(|arg| words.contains(&arg.text.as_str()));
     let first = args.iter().map(|arg| arg.text.as_str()).find(|text| !text.starts_with('-'));
     match first {
-        Some("plugin" | "plugins") => {
-            let is_off = args
-                .iter()
-                .any(|arg| matches!(arg.text.as_str(), "uninstall" | "remove" | "disable" | "rm"));
+        Some(first) if known.plugin_commands.contains(&first) => {
             let is_ours =
                 args.iter().any(|arg| arg.text == "ralph" || arg.text.starts_with("ralph@"));
-            return (is_off && is_ours)
-                .then(|| deny(GuardTarget::Settings, "claude plugin", "ralph"));
+            return (has(known.plugin_removals) && is_ours)
+                .then(|| deny(GuardTarget::Settings, &format!("{program} plugin"), "ralph"));
         }
-        Some("mcp" | "config" | "doctor" | "update" | "install" | "agents" | "auth") => {
-            return None;
-        }
-        _ => {}
+        Some(first) if known.other_commands.contains(&first) => return None,
+        Some(_) | None => {}
     }
     let texts = args.iter().map(|arg| arg.text.as_str()).chain(command.input.as_deref());
     for text in texts {
         if let Some(typed) = person_command(text.trim_start()) {
-            return Some(deny(GuardTarget::PersonCommand, &format!("claude /{typed}"), ""));
+            return Some(deny(GuardTarget::PersonCommand, &format!("{program} /{typed}"), ""));
         }
     }
-    let resumes = args.iter().find(|arg| {
-        let text = arg.text.as_str();
-        matches!(text, "--resume" | "-r" | "--continue" | "-c") || text.starts_with("--resume=")
-    });
-    resumes.map(|option| deny(GuardTarget::PersonCommand, &format!("claude {}", option.text), ""))
+    let is_resuming = |text: &str| {
+        let long = |flag: &&str| {
+            flag.starts_with("--")
+                && text.strip_prefix(*flag).is_some_and(|rest| rest.starts_with('='))
+        };
+        known.resume_flags.contains(&text) || known.resume_flags.iter().any(|flag| long(&flag))
+    };
+    let resumes = args.iter().find(|arg| is_resuming(&arg.text));
+    resumes
+        .map(|option| deny(GuardTarget::PersonCommand, &format!("{program} {}", option.text), ""))
 }
 
 /// The command name in `/ralph:cancel …`, if only a person may give it.

@@ -1,5 +1,7 @@
 //! A cheap first scan of a shell command. Nearly all commands contain nothing that the guard could object to.
 
+use ralph_host::HOSTS;
+
 /// Whether the command must be parsed: it names a program that changes something, writes to a file, or is spelled in a
 /// way that could hide either from this scan.
 pub(super) fn needs_parsing(command: &str) -> bool {
@@ -51,7 +53,9 @@ fn is_file_target(rest: &[u8]) -> bool {
 fn is_relevant_word(word: &[u8]) -> bool {
     RELEVANT_WORDS.binary_search_by(|known| known.as_bytes().cmp(word)).is_ok()
         || [b"python".as_slice(), b"pypy", b"RALPH_"].iter().any(|start| word.starts_with(start))
-        || word.ends_with(b"CLAUDECODE")
+        || HOSTS.iter().any(|host| {
+            word == host.program.as_bytes() || word.ends_with(host.variables.agent_shell.as_bytes())
+        })
         || word.windows(5).any(|window| window.eq_ignore_ascii_case(b"ralph"))
 }
 
@@ -76,7 +80,6 @@ const RELEVANT_WORDS: &[&str] = &[
     "chgrp",
     "chmod",
     "chown",
-    "claude",
     "clean",
     "commit",
     "config",

@@ -160,7 +160,7 @@ impl ShellValues for ShellState<'_> {
             "HOME" => self.ground.user_home,
             "RALPH_HOME" => self.ground.ralph_homes.first().copied(),
             "PWD" => return Some(alloc::vec![self.directory.as_ref()?.spelling()]),
-            "CLAUDE_PROJECT_DIR" => Some(self.ground.project),
+            name if name == self.ground.host.variables.project_dir => Some(self.ground.project),
             _ => None,
         };
         value.map(|value| alloc::vec![WordSpelling::literal(value)])

@@ -8,6 +8,7 @@ use super::{DeniedCall, GuardScope, file_programs, git_command, inline_script, l
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use ralph_host::HOSTS;
 
 /// The most wrappers to strip, as in `sudo env nice … rm`. No honest command has more.
 const MAX_WRAPPERS: usize = 16;
@@ -58,11 +59,13 @@ fn judge_by_program(
         "watch" => shell.judge_nested_script(&join_args(args)),
         "git" => git_command::judge_git(command, shell, feed),
         "ralph" if shell.ground.scope == GuardScope::Run => loosening::judge_ralph_command(args),
-        "claude" if shell.ground.scope == GuardScope::Run => {
-            loosening::judge_claude_command(command)
-        }
         "kill" | "pkill" | "killall" | "skill" if shell.ground.scope == GuardScope::Run => {
             loosening::judge_kill(program, args, feed)
+        }
+        _ if shell.ground.scope == GuardScope::Run
+            && let Some(host) = HOSTS.iter().find(|host| host.program == program) =>
+        {
+            loosening::judge_host_command(host, command)
         }
         _ => file_programs::judge_file_program(program, args, shell)
             .or_else(|| inline_script::judge_interpreter(program, command, shell)),

@@ -14,6 +14,7 @@ fn is_protected(path: &str) -> bool {
 
 fn guard_context(scope: GuardScope) -> GuardContext<'static> {
     GuardContext {
+        host: ralph_host::default_host(),
         ralph_homes: &["/home/u/.ralph"],
         claims: &["/home/u/.ralph/state/5999882c"],
         user_home: Some("/home/u"),

@@ -35,7 +35,7 @@ pub fn is_agent_shell(env: &Env) -> bool {
 /// The directory with the host's own settings and state.
 pub fn host_config_dir(env: &Env, host: &HostProfile) -> Option<PathBuf> {
     let named = env.get(host.variables.config_dir).map(PathBuf::from);
-    named.or_else(|| Some(env.home()?.join(host.config_dir)))
+    named.or_else(|| Some(env.home()?.join(host.files.config_dir)))
 }
 
 /// The task list that the host is configured to use instead of one per session.

@@ -118,7 +118,9 @@ fn on_ordinary_prompt(
     run: &RunId,
 ) -> Result<Verdict, StoreError> {
     // Sent by the host itself, about background work.
-    if prompt.moment == PromptMoment::Expanded || prompt.text.starts_with("<task-notification>") {
+    if prompt.moment == PromptMoment::Expanded
+        || prompt.text.starts_with(world.host.own_prompt_prefix)
+    {
         return Ok(Verdict::Allow);
     }
     let seen = store::load_run(&world.home, run)?;

@@ -24,9 +24,6 @@ use ralph_sys::proc::worker::{self, WorkerSpawnError};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Tools after which gate results may change.
-const EDIT_TOOLS: [&str; 4] = ["Edit", "MultiEdit", "NotebookEdit", "Write"];
-
 const MAX_RECORDED_CALL_CHARS: usize = 300;
 
 pub fn on_call(world: &World, call: &ToolCallEvent) -> Verdict {
@@ -57,7 +54,8 @@ pub fn on_call(world: &World, call: &ToolCallEvent) -> Verdict {
 pub fn on_done(world: &World, done: &ToolDoneEvent) -> Verdict {
     let run =
         done.session.as_ref().and_then(|session| heartbeat::find_run_and_beat(world, session));
-    let Some(run) = run.filter(|_| EDIT_TOOLS.contains(&done.tool.as_str())) else {
+    let Some(run) = run.filter(|_| world.host.tools.edit_tools.contains(&done.tool.as_str()))
+    else {
         return Verdict::Allow;
     };
     if let Ok(LoadedRun { run, state, .. }) = store::load_run(&world.home, &run)
@@ -116,6 +114,7 @@ fn guard_call(world: &World, call: &ToolCallEvent, held: Option<&LoadedRun>) -> 
     let cwd = cwd.unwrap_or_else(|| project.clone());
     let user_home = world.env.home().map(|home| home.to_string_lossy().into_owned());
     let ground = GuardContext {
+        host: world.host,
         ralph_homes: &as_strs(&homes),
         claims: &as_strs(&claims),
         user_home: user_home.as_deref(),
@@ -151,13 +150,12 @@ fn path_spellings(path: &Path) -> Vec<String> {
 
 /// Files that determine whether the host still calls ralph.
 fn settings_paths(world: &World, project: &Path) -> Vec<String> {
-    let user =
-        host_env::host_config_dir(&world.env, world.host).into_iter().flat_map(|directory| {
-            ["settings.json", "settings.local.json", "plugins"].map(|name| directory.join(name))
-        });
-    let own = world.env.home().map(|home| home.join(".claude.json"));
-    let local =
-        ["settings.json", "settings.local.json"].map(|name| project.join(".claude").join(name));
+    let files = &world.host.files;
+    let user = host_env::host_config_dir(&world.env, world.host)
+        .into_iter()
+        .flat_map(|directory| files.guarded_config.iter().map(move |name| directory.join(name)));
+    let own = world.env.home().map(|home| home.join(files.state));
+    let local = [files.project_settings, files.local_settings].map(|name| project.join(name));
     user.chain(own).chain(local).flat_map(|path| path_spellings(&path)).collect()
 }
 

@@ -10,13 +10,16 @@ extern crate alloc;
 extern crate std;
 
 pub mod claude;
+mod files;
 pub mod launch;
 mod profile;
 pub mod status_line;
 pub mod stream;
+pub mod tools;
 pub mod transcript;
 
-pub use profile::{HostProfile, HostVariables};
+pub use files::HostFiles;
+pub use profile::{HostCommandLine, HostProfile, HostVariables, TaskFiles, ToolVocabulary};
 
 use alloc::string::String;
 use alloc::vec::Vec;

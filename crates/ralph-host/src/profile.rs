@@ -1,14 +1,20 @@
 //! The description of a host that the other crates use. It holds constants and pure functions, so that looking
 //! something up costs the hook nothing.
 
+use crate::files::HostFiles;
 use crate::launch::LaunchProfile;
 use crate::status_line::StatusLineInput;
 use crate::stream::StreamProtocol;
+use crate::tools::ToolEffect;
 use crate::transcript::TranscriptLine;
 use crate::{BlockStyle, HookReply, MalformedEvent};
+use alloc::string::String;
 use ralph_core::drive::AgentKind;
 use ralph_core::event::{HookEvent, ReplyOccasion};
+use ralph_core::source::SourceError;
+use ralph_core::source::client_tasks::ClientTask;
 use ralph_core::verdict::Verdict;
+use serde_json::value::RawValue;
 
 /// All that ralph needs to know about one host.
 #[derive(Debug)]
@@ -20,8 +26,12 @@ pub struct HostProfile {
     /// The name of its program on `PATH`.
     pub program: &'static str,
     pub variables: HostVariables,
-    /// Its configuration directory, below the home directory, if no variable names another.
-    pub config_dir: &'static str,
+    pub command_line: HostCommandLine,
+    pub files: HostFiles,
+    pub tools: ToolVocabulary,
+    pub tasks: TaskFiles,
+    /// The beginning of prompts that the host itself sends, about background work.
+    pub own_prompt_prefix: &'static str,
     pub parse_event: fn(&[u8]) -> Result<HookEvent, MalformedEvent>,
     pub render_verdict: fn(BlockStyle, ReplyOccasion, &Verdict) -> HookReply,
     pub parse_transcript_line: fn(&[u8]) -> TranscriptLine,
@@ -45,4 +55,37 @@ pub struct HostVariables {
     pub task_list: &'static str,
     /// How many consecutive blocks the host allows.
     pub block_cap: &'static str,
+}
+
+/// The parts of the host's command line that matter when an agent calls the host itself.
+#[derive(Debug)]
+pub struct HostCommandLine {
+    /// Subcommands that add and remove plugins.
+    pub plugin_commands: &'static [&'static str],
+    /// Words after a plugin command that take a plugin away.
+    pub plugin_removals: &'static [&'static str],
+    /// Subcommands that start no session.
+    pub other_commands: &'static [&'static str],
+    /// Flags that continue a session, whose prompts would count as typed by a person.
+    pub resume_flags: &'static [&'static str],
+}
+
+/// The tools of the host's agent.
+#[derive(Debug)]
+pub struct ToolVocabulary {
+    /// What a call with this tool and input would touch; `None` for a tool that touches nothing that ralph guards.
+    pub parse_call: for<'a> fn(&str, &'a RawValue) -> Option<ToolEffect<'a>>,
+    /// Tools that edit files.
+    pub edit_tools: &'static [&'static str],
+}
+
+/// The task lists that the host keeps on disk.
+#[derive(Debug)]
+pub struct TaskFiles {
+    /// The directory of a list, below the configuration directory.
+    pub list_directory: fn(&str) -> String,
+    /// Whether a file with this name in the directory is a task.
+    pub is_task_file: fn(&[u8]) -> bool,
+    /// `None` for a task that need not be done: deleted, or internal to the client.
+    pub read_task: fn(&[u8]) -> Result<Option<ClientTask>, SourceError>,
 }

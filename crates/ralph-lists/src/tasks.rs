@@ -3,13 +3,12 @@
 use ralph_core::id::SessionId;
 use ralph_core::requirement::Requirement;
 use ralph_core::source::client_tasks;
-use ralph_core::text;
 use ralph_home::faults::{self, Fault, FaultKind};
 use ralph_home::host_env;
 use ralph_home::world::World;
 use ralph_sys::fs;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const MAX_TASK_BYTES: usize = 4 * 1024 * 1024;
 const MAX_TASKS: usize = 5_000;
@@ -34,7 +33,8 @@ pub fn client_task_requirement(world: &World, session: &SessionId) -> Option<Req
     };
     let mut tasks = Vec::new();
     let mut room = MAX_TOTAL_BYTES;
-    for path in names.iter().filter(|name| is_task_file(name)).map(|name| directory.join(name)) {
+    let is_task_file = |name: &&OsString| (world.host.tasks.is_task_file)(name.as_encoded_bytes());
+    for path in names.iter().filter(is_task_file).map(|name| directory.join(name)) {
         let length = fs::stat(&path).map_or(0, |stat| stat.len);
         if length > room || world.answer_deadline.has_passed() {
             tell(&format!("`{}` has more tasks than can be read in time", directory.display()));
@@ -43,7 +43,7 @@ pub fn client_task_requirement(world: &World, session: &SessionId) -> Option<Req
         room -= length;
         match fs::read_if_exists(&path, MAX_TASK_BYTES) {
             Ok(None) => {}
-            Ok(Some(bytes)) => match client_tasks::read_client_task(&bytes) {
+            Ok(Some(bytes)) => match (world.host.tasks.read_task)(&bytes) {
                 Ok(task) => tasks.extend(task),
                 Err(garbled) => {
                     tell(&format!("cannot read `{}`: {}", path.display(), garbled.why));
@@ -59,16 +59,8 @@ pub fn client_task_requirement(world: &World, session: &SessionId) -> Option<Req
 fn task_directory(world: &World, session: &SessionId) -> Option<PathBuf> {
     let shared = host_env::host_task_list(&world.env, world.host);
     let list = shared.as_deref().unwrap_or(session.as_str());
-    let list = text::truncate(list, 200);
-    // Sanitized in the same way as the client does, so that no name leads outside the directory.
-    let is_plain = |char: char| char.is_ascii_alphanumeric() || char == '_' || char == '-';
-    let list: String = list.chars().map(|char| if is_plain(char) { char } else { '-' }).collect();
-    Some(host_env::host_config_dir(&world.env, world.host)?.join("tasks").join(list))
-}
-
-fn is_task_file(name: &OsString) -> bool {
-    let is_hidden = name.as_encoded_bytes().starts_with(b".");
-    !is_hidden && Path::new(name).extension().is_some_and(|extension| extension == "json")
+    let config = host_env::host_config_dir(&world.env, world.host)?;
+    Some(config.join((world.host.tasks.list_directory)(list)))
 }
 
 #[cfg(test)]
@@ -79,6 +71,7 @@ mod tests {
     use ralph_sys::env::Env;
     use ralph_sys::fs::Durability;
     use std::os::unix::fs::symlink;
+    use std::path::Path;
     use std::time::Duration;
 
     fn write_file(directory: &Path, name: &str, bytes: &[u8]) {

@@ -31,7 +31,7 @@ pub struct SourceError {
 }
 
 impl SourceError {
-    fn new(why: &str) -> Self {
+    pub fn new(why: &str) -> Self {
         Self { why: text::clean_line(why, MAX_WHY_CHARS) }
     }
 }

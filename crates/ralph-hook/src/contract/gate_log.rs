@@ -4,14 +4,17 @@ use ralph_core::gate::{Gate, GateInvocation};
 use ralph_core::id::RunId;
 use ralph_gates::gates::{GateEvent, ResultSource};
 use ralph_home::paths::RalphHome;
+use ralph_host::stream::StreamLine;
+use ralph_host::{HOSTS, HostProfile};
 use ralph_sys::fs::{self, Durability};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// The log is truncated beyond this size. One pass over the gates writes less.
 const MAX_LOG_BYTES: u64 = 1024 * 1024;
-const CLIENT_PROGRAM: &str = "claude";
 const MAX_BILL_BYTES: u64 = 256 * 1024;
+/// A larger amount is not a bill.
+const MAX_BILL_MICRO_USD: u64 = 1_000_000_000_000_000;
 
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,34 +75,19 @@ impl GateLog {
 /// programs is never read as a bill.
 fn find_bill(gate: &Gate, log: Option<&str>) -> Option<GateBill> {
     let GateInvocation::Argv(words) = &gate.command else { return None };
-    if Path::new(words.first()?).file_name()? != CLIENT_PROGRAM {
-        return None;
-    }
+    let program = Path::new(words.first()?).file_name()?;
+    let host = HOSTS.iter().find(|host| program == host.program)?;
     let path = Path::new(log?);
     let from = fs::stat(path)?.len.saturating_sub(MAX_BILL_BYTES);
     let most = usize::try_from(MAX_BILL_BYTES).ok()?;
     let bytes = fs::read_range(path, from, most).ok()?;
-    bytes.rsplit(|byte| *byte == b'\n').find_map(parse_bill)
+    bytes.rsplit(|byte| *byte == b'\n').find_map(|line| parse_bill(host, line))
 }
 
-fn parse_bill(line: &[u8]) -> Option<GateBill> {
-    let line: serde_json::Value = serde_json::from_slice(line).ok()?;
-    if line.get("type")? != "result" {
-        return None;
-    }
-    let usd = line.get("total_cost_usd")?.as_f64().filter(|usd| (0.0..=1e9).contains(usd))?;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "checked to be between 0 and 1e15"
-    )]
-    let micro_usd = (usd * 1e6).round() as u64;
-    let usage = line.get("usage");
-    let count = |key: &str| usage.and_then(|usage| usage.get(key)?.as_u64()).unwrap_or(0);
-    let keys =
-        ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
-    let tokens = keys.into_iter().map(count).fold(0, u64::saturating_add);
-    Some(GateBill { micro_usd, tokens })
+fn parse_bill(host: &HostProfile, line: &[u8]) -> Option<GateBill> {
+    let StreamLine::Result(result) = (host.stream.parse_line)(line) else { return None };
+    let micro_usd = result.micro_usd.filter(|micro_usd| *micro_usd < MAX_BILL_MICRO_USD)?;
+    Some(GateBill { micro_usd, tokens: result.usage.unwrap_or_default().total() })
 }
 
 /// Reads the complete lines after `offset`, and returns them with the new offset. A file that became shorter was
@@ -125,7 +113,10 @@ mod tests {
     #[test]
     fn only_a_result_line_is_parsed_as_a_bill() {
         let result = br#"{"type":"result","total_cost_usd":0.042,"usage":{"input_tokens":900,"output_tokens":100},"result":"fine"}"#;
-        assert_eq!(parse_bill(result), Some(GateBill { micro_usd: 42_000, tokens: 1000 }));
+        assert_eq!(
+            parse_bill(HOSTS[0], result),
+            Some(GateBill { micro_usd: 42_000, tokens: 1000 })
+        );
         for odd in [
             &b"all is well"[..],
             br#"{"type":"result"}"#,
@@ -133,7 +124,7 @@ mod tests {
             br#"{"type":"result","total_cost_usd":1e300}"#,
             br#"{"type":"other","total_cost_usd":1}"#,
         ] {
-            assert_eq!(parse_bill(odd), None, "{}", String::from_utf8_lossy(odd));
+            assert_eq!(parse_bill(HOSTS[0], odd), None, "{}", String::from_utf8_lossy(odd));
         }
     }
 }

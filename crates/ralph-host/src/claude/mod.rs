@@ -6,9 +6,12 @@ mod launch;
 pub mod recordings;
 mod status_line;
 mod stream;
+mod task_file;
+mod tools;
 mod transcript;
 
-use crate::profile::{HostProfile, HostVariables};
+use crate::files::HostFiles;
+use crate::profile::{HostCommandLine, HostProfile, HostVariables};
 use crate::stream::StreamProtocol;
 use ralph_core::drive::AgentKind;
 
@@ -27,7 +30,28 @@ pub static PROFILE: HostProfile = HostProfile {
         task_list: "CLAUDE_CODE_TASK_LIST_ID",
         block_cap: BLOCK_CAP_VARIABLE,
     },
-    config_dir: ".claude",
+    command_line: HostCommandLine {
+        plugin_commands: &["plugin", "plugins"],
+        plugin_removals: &["uninstall", "remove", "disable", "rm"],
+        other_commands: &["mcp", "config", "doctor", "update", "install", "agents", "auth"],
+        resume_flags: &["--resume", "-r", "--continue", "-c"],
+    },
+    files: HostFiles {
+        config_dir: ".claude",
+        user_settings: "settings.json",
+        project_dir: ".claude",
+        project_settings: ".claude/settings.json",
+        local_settings: ".claude/settings.local.json",
+        managed_settings: "/etc/claude-code/managed-settings.json",
+        managed_settings_dir: "/etc/claude-code/managed-settings.d",
+        state: ".claude.json",
+        plugins: "plugins",
+        commands: "commands",
+        guarded_config: &["settings.json", "settings.local.json", "plugins"],
+    },
+    tools: tools::TOOLS,
+    tasks: task_file::TASK_FILES,
+    own_prompt_prefix: "<task-notification>",
     parse_event: event::parse_event,
     render_verdict: event::render_verdict,
     parse_transcript_line: transcript::parse_transcript_line,
