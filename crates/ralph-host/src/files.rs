@@ -21,6 +21,10 @@ pub struct HostFiles {
     pub state: &'static str,
     /// Installed plugins, below the configuration directory.
     pub plugins: &'static str,
+    /// The manifest of a plugin, below its directory.
+    pub plugin_manifest: &'static str,
+    /// The list of a marketplace's plugins, below its directory.
+    pub marketplace_manifest: &'static str,
     /// Slash commands, below the configuration directory or the host's directory in a project.
     pub commands: &'static str,
     /// All files and directories below the configuration directory that determine whether the host calls ralph.

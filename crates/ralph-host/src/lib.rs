@@ -11,6 +11,7 @@ extern crate std;
 
 pub mod claude;
 mod files;
+pub mod hooks;
 pub mod launch;
 mod profile;
 pub mod status_line;

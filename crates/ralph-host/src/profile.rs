@@ -2,6 +2,7 @@
 //! something up costs the hook nothing.
 
 use crate::files::HostFiles;
+use crate::hooks::{HookProfile, VersionProfile};
 use crate::launch::LaunchProfile;
 use crate::status_line::StatusLineInput;
 use crate::stream::StreamProtocol;
@@ -37,6 +38,10 @@ pub struct HostProfile {
     pub parse_transcript_line: fn(&[u8]) -> TranscriptLine,
     /// `None` if the input contains no valid session id.
     pub parse_status_line: fn(&[u8]) -> Option<StatusLineInput>,
+    /// Whether the host trusts a project, according to the content of its state file.
+    pub is_trusted_project: fn(&[u8], &str) -> bool,
+    pub hooks: HookProfile,
+    pub versions: VersionProfile,
     pub launch: LaunchProfile,
     pub stream: StreamProtocol,
 }
@@ -51,6 +56,8 @@ pub struct HostVariables {
     pub process: &'static str,
     pub project_dir: &'static str,
     pub config_dir: &'static str,
+    /// The directory of the plugin that a hook belongs to.
+    pub plugin_root: &'static str,
     /// A task list that sessions share.
     pub task_list: &'static str,
     /// How many consecutive blocks the host allows.

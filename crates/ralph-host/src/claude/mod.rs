@@ -1,16 +1,20 @@
 //! Claude Code.
 
 mod event;
+mod hooks;
 mod launch;
 #[cfg(any(test, feature = "testing"))]
 pub mod recordings;
+mod sample_event;
 mod status_line;
 mod stream;
 mod task_file;
 mod tools;
 mod transcript;
+mod trust;
 
 use crate::files::HostFiles;
+use crate::hooks::VersionProfile;
 use crate::profile::{HostCommandLine, HostProfile, HostVariables};
 use crate::stream::StreamProtocol;
 use ralph_core::drive::AgentKind;
@@ -27,6 +31,7 @@ pub static PROFILE: HostProfile = HostProfile {
         process: "CLAUDE_PID",
         project_dir: "CLAUDE_PROJECT_DIR",
         config_dir: "CLAUDE_CONFIG_DIR",
+        plugin_root: "CLAUDE_PLUGIN_ROOT",
         task_list: "CLAUDE_CODE_TASK_LIST_ID",
         block_cap: BLOCK_CAP_VARIABLE,
     },
@@ -46,6 +51,8 @@ pub static PROFILE: HostProfile = HostProfile {
         managed_settings_dir: "/etc/claude-code/managed-settings.d",
         state: ".claude.json",
         plugins: "plugins",
+        plugin_manifest: ".claude-plugin/plugin.json",
+        marketplace_manifest: ".claude-plugin/marketplace.json",
         commands: "commands",
         guarded_config: &["settings.json", "settings.local.json", "plugins"],
     },
@@ -56,6 +63,16 @@ pub static PROFILE: HostProfile = HostProfile {
     render_verdict: event::render_verdict,
     parse_transcript_line: transcript::parse_transcript_line,
     parse_status_line: status_line::parse_status_line,
+    is_trusted_project: trust::is_trusted_project,
+    hooks: hooks::HOOKS,
+    versions: VersionProfile {
+        tested: [2, 1, 325],
+        features: &[
+            ([2, 1, 163], "`--style context` is not supported"),
+            ([2, 1, 143], "consecutive blocks have no cap"),
+        ],
+        update_command: "claude update",
+    },
     launch: launch::LAUNCH,
     stream: StreamProtocol {
         parse_line: stream::parse_line,

@@ -3,7 +3,7 @@
 use super::project_checks::DoctorPolicy;
 use super::registered_hooks::{self, HookSource, RegisteredHook};
 use super::{DoctorCheck, DoctorContext, SafeRepair, hook_command};
-use crate::install::registration::{BLOCK_CAP_VARIABLE, BlockCapSetting};
+use crate::install::registration::{BlockCapSetting, block_cap_variable};
 use crate::install::settings_layers::SettingsLayer;
 use ralph_core::limits::format_duration;
 use ralph_core::run::RunPhase;
@@ -104,7 +104,7 @@ pub(super) fn check_block_cap(
     let Some(ours) = all.iter().find(|one| one.calls_ralph()) else { return Vec::new() };
     let setting = registered_hooks::settings_variables(layers)
         .into_iter()
-        .find(|(name, ..)| name == BLOCK_CAP_VARIABLE);
+        .find(|(name, ..)| name == block_cap_variable());
     let (value, place) =
         match (&setting, host_env::host_block_cap(scene.env, ralph_host::default_host())) {
             (Some((_, value, path)), _) => (value.clone(), format!("in `{}`", path.display())),
@@ -149,7 +149,9 @@ pub(super) fn check_block_cap(
         let most =
             too_low.iter().map(|(_, most)| *most).max_by_key(|most| most.unwrap_or(u32::MAX));
         let value = BlockCapSetting::for_limit(most.flatten()).value();
-        check
-            .fix(format!("set `{BLOCK_CAP_VARIABLE}` to `\"{value}\"` under `env` in the settings"))
+        check.fix(format!(
+            "set `{}` to `\"{value}\"` under `env` in the settings",
+            block_cap_variable()
+        ))
     }]
 }

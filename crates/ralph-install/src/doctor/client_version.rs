@@ -4,20 +4,15 @@ use std::ffi::OsStr;
 
 use super::{DoctorCheck, DoctorContext, hook_trial};
 use ralph_gates::gates::gate_tools;
+use ralph_host::HostProfile;
 
 const NAME: &str = "client";
-/// The version that ralph was tested with.
-const TESTED_VERSION: [u32; 3] = [2, 1, 325];
-/// The version that introduced a feature, and the effect of its absence.
-const FEATURE_VERSIONS: [([u32; 3], &str); 2] = [
-    ([2, 1, 163], "`--style context` is not supported"),
-    ([2, 1, 143], "consecutive blocks have no cap"),
-];
 
 pub(super) fn check_client_version(scene: &DoctorContext<'_>) -> DoctorCheck {
     let path = scene.env.search_path().unwrap_or_default();
-    let Some(client) = gate_tools::find_program(OsStr::new("claude"), scene.scratch, &path) else {
-        return DoctorCheck::note(NAME, "`claude` is not on the `PATH`");
+    let program = ralph_host::default_host().program;
+    let Some(client) = gate_tools::find_program(OsStr::new(program), scene.scratch, &path) else {
+        return DoctorCheck::note(NAME, format!("`{program}` is not on the `PATH`"));
     };
     let shown = client.display();
     match hook_trial::program_version(scene, &client) {
@@ -27,21 +22,23 @@ pub(super) fn check_client_version(scene: &DoctorContext<'_>) -> DoctorCheck {
 }
 
 fn judge_client_version(reported: &str) -> DoctorCheck {
+    let HostProfile { program, versions, .. } = ralph_host::default_host();
     let Some(version) = parse_version(reported) else {
         return DoctorCheck::unclear(
             NAME,
-            format!("`claude` reports an unknown version: `{reported}`"),
+            format!("`{program}` reports an unknown version: `{reported}`"),
         );
     };
-    if version >= TESTED_VERSION {
-        return DoctorCheck::good(NAME, format!("claude {reported}"));
+    if version >= versions.tested {
+        return DoctorCheck::good(NAME, format!("{program} {reported}"));
     }
     let lacks =
-        FEATURE_VERSIONS.iter().filter(|(since, _)| version < *since).map(|(_, lack)| *lack);
-    let lacks: Vec<_> =
-        std::iter::once("older than 2.1.325, which ralph was tested with").chain(lacks).collect();
-    DoctorCheck::note(NAME, format!("claude {reported}: {}", lacks.join("; ")))
-        .fix("`claude update`")
+        versions.features.iter().filter(|(since, _)| version < *since).map(|(_, lack)| *lack);
+    let tested = versions.tested.map(|part| part.to_string()).join(".");
+    let older = format!("older than {tested}, which ralph was tested with");
+    let lacks: Vec<_> = std::iter::once(older.as_str()).chain(lacks).collect();
+    DoctorCheck::note(NAME, format!("{program} {reported}: {}", lacks.join("; ")))
+        .fix(format!("`{}`", versions.update_command))
 }
 
 fn parse_version(reported: &str) -> Option<[u32; 3]> {

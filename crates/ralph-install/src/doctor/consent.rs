@@ -10,9 +10,8 @@ use crate::install::settings_layers::SettingsLayerKind;
 use ralph_home::host_env;
 use ralph_sys::env::Env;
 use ralph_sys::fs;
-use serde_json::Value;
 
-/// `.claude.json` can become large.
+/// The state file of a client can become large.
 const MAX_CLIENT_STATE_BYTES: usize = 64 * 1024 * 1024;
 
 /// Whether the command is from the person's own settings, calls a program outside the project directly, or belongs to a
@@ -82,16 +81,17 @@ fn is_outside(project: &Path, path: &Path) -> bool {
 
 /// Whether a person has accepted the client's trust dialog for this project.
 fn is_trusted_project(env: &Env, project: &Path) -> bool {
-    let named = host_env::host_config_dir(env, ralph_host::default_host())
-        .map(|directory| directory.join(".claude.json"));
-    let usual = env.home().map(|home| home.join(".claude.json"));
-    let accepted = |path: PathBuf| {
-        let bytes = fs::read_if_exists(&path, MAX_CLIENT_STATE_BYTES).ok().flatten()?;
-        let known: Value = serde_json::from_slice(&bytes).ok()?;
-        let of_project = known.get("projects")?.get(project.to_str()?)?;
-        of_project.get("hasTrustDialogAccepted")?.as_bool()
+    let host = ralph_host::default_host();
+    let named = host_env::host_config_dir(env, host);
+    let accepted = |directory: PathBuf| {
+        let path = directory.join(host.files.state);
+        let state = fs::read_if_exists(&path, MAX_CLIENT_STATE_BYTES).ok().flatten();
+        let project = project.to_str();
+        state
+            .zip(project)
+            .is_some_and(|(state, project)| (host.is_trusted_project)(&state, project))
     };
-    named.into_iter().chain(usual).filter_map(accepted).any(|is_trusted| is_trusted)
+    named.into_iter().chain(env.home()).any(accepted)
 }
 
 #[cfg(test)]

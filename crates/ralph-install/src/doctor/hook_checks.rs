@@ -10,33 +10,14 @@ use crate::install::program_path::{PathDoubt, doubt_path};
 use crate::install::settings_layers::{HookMode, SettingsLayer, SettingsLayerState};
 use ralph_core::text;
 use ralph_home::host_env;
+use ralph_host::hooks::HookRegistration;
 use ralph_sys::fs;
 
-/// Every event, and the consequence if it is not registered.
-const EVENT_CONSEQUENCES: [(&str, &str); 13] = [
-    ("Stop", "no session is held"),
-    ("SubagentStop", "subagents are not checked when they stop"),
-    ("TaskCompleted", "completed tasks are not checked"),
-    ("TeammateIdle", "idle teammates are not checked"),
-    ("TaskCreated", "new tasks are not noticed"),
-    ("StopFailure", "API errors look like silence"),
-    ("SessionStart", "a resumed or cleared session loses its run"),
-    ("SessionEnd", "an ended session looks alive for a while"),
-    ("UserPromptSubmit", "typed prompts do not reach ralph"),
-    ("UserPromptExpansion", "`/ralph:` commands do not reach ralph"),
-    ("PreToolUse", "ralph's files are not guarded against the agent"),
-    ("PreCompact", "nothing is saved before the conversation is compacted"),
-    ("PostCompact", "the agent forgets its goal after a compaction"),
-];
-/// The events that even a minimal installation registers.
-pub(super) const MINIMAL_EVENTS: [&str; 6] = [
-    "Stop",
-    "SubagentStop",
-    "StopFailure",
-    "SessionStart",
-    "UserPromptSubmit",
-    "UserPromptExpansion",
-];
+/// Whether even a minimal installation registers this event.
+pub(super) fn is_essential_event(event: &str) -> bool {
+    let events = ralph_host::default_host().hooks.events;
+    events.iter().any(|row| row.event == event && row.is_essential)
+}
 
 /// Checks which events reach ralph.
 pub(super) fn check_registration(
@@ -63,19 +44,20 @@ pub(super) fn check_registration(
         let what = format!("`Stop` is missing from the {place}, so no session is held");
         return vec![DoctorCheck::bad(NAME, what).fix(first.from.remedy()).repair(repair)];
     }
-    let missing: Vec<_> = EVENT_CONSEQUENCES.iter().filter(|(event, _)| !waited(event)).collect();
-    let count = EVENT_CONSEQUENCES.len() - missing.len();
+    let events = ralph_host::default_host().hooks.events;
+    let missing: Vec<_> = events.iter().filter(|row| !waited(row.event)).collect();
+    let count = events.len() - missing.len();
     let mut places: Vec<_> = ours.iter().map(|one| one.from.describe()).collect();
     places.dedup();
     let mut checks = vec![DoctorCheck::good(
         NAME,
-        format!("{count} of 13 events, in the {}", places.join(", ")),
+        format!("{count} of {} events, in the {}", events.len(), places.join(", ")),
     )];
     // With a minimal installation, the other events are not missing.
-    let is_whole = ours.iter().all(|one| MINIMAL_EVENTS.contains(&one.hook.event.as_str()));
-    for (event, lost) in missing {
-        let check = DoctorCheck::note(NAME, format!("`{event}` is not registered: {lost}"));
-        let is_wanted = MINIMAL_EVENTS.contains(event) || !is_whole;
+    let is_whole = ours.iter().all(|one| is_essential_event(&one.hook.event));
+    for HookRegistration { event, is_essential, consequence, .. } in missing {
+        let check = DoctorCheck::note(NAME, format!("`{event}` is not registered: {consequence}"));
+        let is_wanted = *is_essential || !is_whole;
         let check = check.fix(first.from.remedy());
         checks.push(check.repair(repair.filter(|_| is_wanted)));
     }
@@ -134,7 +116,8 @@ fn duplicate_check(
             format!("`ralph uninstall --scope {}` removes one of them", kind.name())
         }
         (HookSource::Plugin { name, .. }, HookSource::Plugin { .. }) => {
-            format!("`claude plugin disable {name}` removes one of them")
+            let program = ralph_host::default_host().program;
+            format!("`{program} plugin disable {name}` removes one of them")
         }
     };
     DoctorCheck::bad(name, format!("two ralph hooks answer {events}: {both}")).fix(fix)
@@ -191,7 +174,8 @@ pub(super) fn try_hooks(
                 "not tried: {}; the client does not trust this project",
                 describe_hook(first)
             );
-            let fix = "review it, then start `claude` here and trust the folder";
+            let program = ralph_host::default_host().program;
+            let fix = format!("review it, then start `{program}` here and trust the folder");
             checks.push(DoctorCheck::unclear("hook", what).fix(fix));
         } else if let Some(rehearsal) = HookTrial::prepare(scene, &variables) {
             checks.extend(try_group(&rehearsal, group));
@@ -307,8 +291,9 @@ fn check_program_path(scene: &DoctorContext<'_>, one: &RegisteredHook) -> Vec<Do
         return Vec::new();
     }
     let mut checks = Vec::new();
-    let plugins = host_env::host_config_dir(scene.env, ralph_host::default_host())
-        .map(|directory| directory.join("plugins"));
+    let host = ralph_host::default_host();
+    let plugins = host_env::host_config_dir(scene.env, host)
+        .map(|directory| directory.join(host.files.plugins));
     let is_plugin = plugins.is_some_and(|plugins| program.starts_with(plugins));
     let why =
         if is_plugin { Some(PathDoubt::PluginDirectory) } else { doubt_path(scene.env, &program) };
@@ -341,23 +326,5 @@ fn check_program_version(
             DoctorCheck::bad(NAME, what).fix(format!("{} registers this one", one.from.remedy()))
         }
         None => DoctorCheck::unclear(NAME, format!("`{shown}` did not report a version")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::install::program_path::RalphProgram;
-    use crate::install::registration::{GateWarming, HookExtent, RegistrationChoice, hook_entries};
-
-    #[test]
-    fn every_registered_event_is_checked() {
-        let program = RalphProgram::from_path(Path::new("/bin/ralph")).unwrap();
-        let events = |extent| {
-            let choice = RegistrationChoice { extent, warming: GateWarming::Off, gates_ms: 0 };
-            hook_entries(&program, choice).into_iter().map(|entry| entry.event).collect::<Vec<_>>()
-        };
-        assert_eq!(events(HookExtent::Full), EVENT_CONSEQUENCES.map(|(event, _)| event));
-        assert_eq!(events(HookExtent::Minimal), MINIMAL_EVENTS);
     }
 }

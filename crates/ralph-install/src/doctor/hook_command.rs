@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::registered_hooks::HookSource;
 use crate::install::program_path::split_command_words;
 use crate::install::settings_layers::HookSetting;
+use ralph_host::{HOSTS, HostProfile};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 
@@ -27,7 +28,8 @@ fn expand_home(env: &Env, from: &HookSource, word: &str) -> String {
         HookSource::Plugin { root, .. } => root.to_string_lossy().into_owned(),
         HookSource::Layer { .. } => String::new(),
     };
-    let word = word.replace("${CLAUDE_PLUGIN_ROOT}", &root);
+    let plugin_root = format!("${{{}}}", ralph_host::default_host().variables.plugin_root);
+    let word = word.replace(&plugin_root, &root);
     let rest = ["~", "$HOME", "${HOME}"]
         .iter()
         .find_map(|start| word.strip_prefix(start).filter(|rest| rest.starts_with('/')));
@@ -47,7 +49,9 @@ pub(super) fn is_ralph_wrapper(env: &Env, from: &HookSource, hook: &HookSetting)
 }
 
 fn mentions_hook(text: &str) -> bool {
-    text.lines().any(|line| line.contains("ralph") && line.contains("hook claude"))
+    let is_hook = |line: &str, host: &HostProfile| line.contains(&format!("hook {}", host.name));
+    let is_any = |line: &str| HOSTS.iter().any(|host| is_hook(line, host));
+    text.lines().any(|line| line.contains("ralph") && is_any(line))
 }
 
 /// The program that is called; `None` for an empty command.

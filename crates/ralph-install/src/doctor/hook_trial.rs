@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::DoctorContext;
 use super::registered_hooks::{HookSource, RegisteredHook};
-use super::{DoctorContext, sample_event};
 use ralph_core::id::SessionId;
 use ralph_core::text;
 use ralph_home::paths::RalphHome;
@@ -129,9 +129,9 @@ impl<'a> HookTrial<'a> {
     }
 
     fn run_hook(&self, hook: &RegisteredHook, session: &SessionId) -> JobResult {
-        let scene = self.scene;
-        let payload =
-            sample_event::sample_event_line(&hook.hook.event, session.as_str(), scene.project);
+        let (scene, host) = (self.scene, ralph_host::default_host());
+        let project = scene.project.to_string_lossy();
+        let payload = (host.hooks.sample_event)(&hook.hook.event, session.as_str(), &project);
         let timeout = hook.hook.timeout.map(Duration::try_from_secs_f64);
         let timeout = timeout.and_then(Result::ok).unwrap_or(TRIAL_TIMEOUT).min(TRIAL_TIMEOUT);
         let secrets = self.secrets();
@@ -156,20 +156,22 @@ impl<'a> HookTrial<'a> {
     }
 
     fn environment(&self, hook: &RegisteredHook, session: &SessionId) -> Vec<(OsString, OsString)> {
-        let scene = self.scene;
+        let (scene, host) = (self.scene, ralph_host::default_host());
+        let names = &host.variables;
         let home = scene.env.home().unwrap_or_default();
         let mut all: Vec<(OsString, OsString)> =
             vec![("HOME".into(), home.into()), ("PATH".into(), DEFAULT_SEARCH_PATH.into())];
         all.extend(self.variables.iter().cloned());
         all.extend([
-            ("CLAUDECODE".into(), "1".into()),
-            ("CLAUDE_PROJECT_DIR".into(), scene.project.into()),
-            ("CLAUDE_CODE_SESSION_ID".into(), session.as_str().into()),
-            ("CLAUDE_CODE_ENTRYPOINT".into(), "cli".into()),
+            (names.agent_shell.into(), "1".into()),
+            (names.project_dir.into(), scene.project.into()),
+            (names.session.into(), session.as_str().into()),
             (ralph_sys::env::REHEARSAL_VARIABLE.into(), self.home.root().into()),
         ]);
+        let more = host.hooks.interactive_variables.iter();
+        all.extend(more.map(|(name, value)| ((*name).into(), (*value).into())));
         if let HookSource::Plugin { root, .. } = &hook.from {
-            all.push(("CLAUDE_PLUGIN_ROOT".into(), root.into()));
+            all.push((names.plugin_root.into(), root.into()));
         }
         // The last value of a variable wins.
         let mut names: Vec<OsString> = Vec::new();
@@ -196,12 +198,13 @@ fn hook_argv(scene: &DoctorContext<'_>, hook: &RegisteredHook) -> Vec<OsString> 
         HookSource::Layer { .. } => String::new(),
     };
     let project = scene.project.to_string_lossy();
+    let names = &ralph_host::default_host().variables;
+    let in_plugin = |word: &str| word.replace(&format!("${{{}}}", names.plugin_root), &root);
     let filled = |word: &str| {
-        let word = word.replace("${CLAUDE_PLUGIN_ROOT}", &root);
-        word.replace("${CLAUDE_PROJECT_DIR}", &project).into()
+        in_plugin(word).replace(&format!("${{{}}}", names.project_dir), &project).into()
     };
     let Some(args) = &hook.hook.args else {
-        let line = hook.hook.command.replace("${CLAUDE_PLUGIN_ROOT}", &root);
+        let line = in_plugin(&hook.hook.command);
         return vec!["/bin/sh".into(), "-c".into(), line.into()];
     };
     let args = args.iter().map(|word| filled(word));
@@ -209,7 +212,7 @@ fn hook_argv(scene: &DoctorContext<'_>, hook: &RegisteredHook) -> Vec<OsString> 
 }
 
 fn is_stop_hook(hook: &RegisteredHook) -> bool {
-    matches!(hook.hook.event.as_str(), "Stop" | "SubagentStop")
+    ralph_host::default_host().hooks.stop_events.contains(&hook.hook.event.as_str())
 }
 
 /// The exit code of the command; an error if it did not run to its end.

@@ -16,7 +16,6 @@ pub mod protection;
 mod registered_hooks;
 pub mod repair;
 mod run_checks;
-mod sample_event;
 mod settings_checks;
 
 use std::path::Path;

@@ -53,9 +53,9 @@ impl PluginLocations {
         let extra = layers.iter().rev().map(|layer| {
             read_plugin_json(&layer.path).get("extraKnownMarketplaces").cloned().unwrap_or_default()
         });
-        let directory = host_env::host_config_dir(env, ralph_host::default_host())
-            .unwrap_or_default()
-            .join("plugins");
+        let host = ralph_host::default_host();
+        let directory = host_env::host_config_dir(env, host).unwrap_or_default();
+        let directory = directory.join(host.files.plugins);
         let known = read_plugin_json(&directory.join("known_marketplaces.json"));
         Self {
             marketplaces: extra.chain([known]).collect(),
@@ -84,7 +84,8 @@ impl PluginLocations {
 }
 
 fn find_in_marketplace(directory: &Path, plugin: &str) -> Option<PathBuf> {
-    let listed = read_plugin_json(&directory.join(".claude-plugin/marketplace.json"));
+    let listed =
+        read_plugin_json(&directory.join(ralph_host::default_host().files.marketplace_manifest));
     let plugins = listed.get("plugins")?.as_array()?;
     let found =
         plugins.iter().find(|one| one.get("name").and_then(Value::as_str) == Some(plugin))?;
@@ -100,7 +101,7 @@ fn join_inside(directory: &Path, path: &str) -> Option<PathBuf> {
 /// Hooks from `hooks/hooks.json`, and from `plugin.json`, which may name another file or contain hooks inline.
 fn plugin_hooks(root: &Path) -> Vec<HookSetting> {
     let mut hooks = read_hooks(&root.join("hooks/hooks.json"));
-    let manifest = read_plugin_json(&root.join(".claude-plugin/plugin.json"));
+    let manifest = read_plugin_json(&root.join(ralph_host::default_host().files.plugin_manifest));
     match manifest.get("hooks") {
         Some(Value::String(path)) => {
             let path =

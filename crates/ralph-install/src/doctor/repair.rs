@@ -64,7 +64,7 @@ fn repair_settings(scene: &DoctorContext<'_>, scope: InstallScope) -> Result<Str
         .iter()
         .filter(|one| one.calls_ralph() && one.from.scope() == Some(scope))
         .collect();
-    let is_least = |event: &str| hook_checks::MINIMAL_EVENTS.contains(&event);
+    let is_least = hook_checks::is_essential_event;
     let is_warm = ours.iter().any(|one| one.hook.mode == HookMode::Async);
     let is_minimal = !is_warm && ours.iter().all(|one| is_least(&one.hook.event));
     let order = InstallRequest {

@@ -11,7 +11,6 @@ use ralph_sys::fs;
 
 /// Plugins that loop a session, from any marketplace.
 const LOOP_PLUGIN_PREFIXES: [&str; 2] = ["ralph-loop@", "ralph-wiggum@"];
-const STOP_EVENTS: [&str; 2] = ["Stop", "SubagentStop"];
 const LOOP_STATE_FILE: &str = ".claude/ralph-loop.local.md";
 const MAX_FOREIGN_FILES: usize = 10_000;
 
@@ -68,7 +67,8 @@ pub fn find_stop_hooks(bytes: &[u8]) -> Vec<ForeignSetup> {
         let list = settings.get("hooks").and_then(|hooks| hooks.get(event)?.as_array());
         list.into_iter().flatten().enumerate().map(move |(index, group)| (event, index, group))
     };
-    let found = STOP_EVENTS.into_iter().flat_map(groups).filter_map(|(event, index, group)| {
+    let stop_events = ralph_host::default_host().hooks.stop_events;
+    let found = stop_events.iter().copied().flat_map(groups).filter_map(|(event, index, group)| {
         let hooks = group.get("hooks")?.as_array()?;
         let commands: Vec<_> = hooks.iter().map(describe_foreign_hook).collect();
         let is_foreign = !commands.is_empty() && commands.iter().all(Option::is_some);
@@ -108,7 +108,7 @@ fn describe_foreign_hook(hook: &Value) -> Option<String> {
 
 /// Files of other tools in the project.
 pub fn find_tool_files(project: &Path) -> Vec<ForeignSetup> {
-    let directory = project.join(".claude");
+    let directory = project.join(ralph_host::default_host().files.project_dir);
     let names = fs::list(&directory, MAX_FOREIGN_FILES).unwrap_or_default();
     let rules = names.into_iter().filter(|name| {
         let name = name.as_encoded_bytes();

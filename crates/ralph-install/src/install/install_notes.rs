@@ -77,7 +77,8 @@ pub(super) fn notes_for_install(
         if let Some((name, _)) = plugin {
             notes.push(format!(
                 "the plugin `{name}` has the same hooks: `ralph init --plugin` keeps only those, \
-                 `claude plugin uninstall {name}` removes them"
+                 `{} plugin uninstall {name}` removes them",
+                ralph_host::default_host().program
             ));
         }
     }

@@ -6,9 +6,7 @@ use super::file_change::{self, InstallChange, RecordUpdate};
 use super::foreign_setups::{self, ForeignSetup};
 use super::install_record::{self, InstallRecord, RecordedFileState};
 use super::program_path::{self, RalphProgram};
-use super::registration::{
-    self, BLOCK_CAP_VARIABLE, BlockCapSetting, GateWarming, HookExtent, RegistrationChoice,
-};
+use super::registration::{self, BlockCapSetting, GateWarming, HookExtent, RegistrationChoice};
 use super::settings_edit::{self, WantedSettings};
 use super::settings_layers::{self, SettingsLayer, SettingsLayerKind, SettingsLayerState};
 use super::slash_commands;
@@ -393,7 +391,8 @@ pub fn plan_uninstall(
             && then != now
         {
             let note = format!(
-                "`{BLOCK_CAP_VARIABLE}` in `{}` stays: ralph may not have set it",
+                "`{}` in `{}` stays: ralph may not have set it",
+                registration::block_cap_variable(),
                 path.display()
             );
             plan.notes.push(note);

@@ -5,6 +5,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use ralph_host::HOSTS;
 use ralph_sys::env::{self, Env};
 use ralph_sys::fs;
 
@@ -61,7 +62,8 @@ impl RalphProgram {
     /// The command of a hook, with a deadline in seconds or the default one.
     pub fn hook_command(&self, deadline: Option<u32>) -> String {
         let deadline = deadline.map(|seconds| format!(" --deadline {seconds}s"));
-        format!("{} hook claude{}", self.quoted, deadline.unwrap_or_default())
+        let host = ralph_host::default_host().name;
+        format!("{} hook {host}{}", self.quoted, deadline.unwrap_or_default())
     }
 
     pub fn status_line_command(&self) -> String {
@@ -92,7 +94,12 @@ pub(crate) fn doubt_path(env: &Env, path: &Path) -> Option<PathDoubt> {
     };
     let temporary = env.temporary_dir();
     let temporary = [&temporary, Path::new("/tmp"), Path::new("/var/tmp"), Path::new("/dev/shm")];
-    let mut plugins = path.ancestors().filter(|above| above.ends_with(".claude/plugins"));
+    let in_plugins = |above: &&Path| {
+        HOSTS
+            .iter()
+            .any(|host| above.ends_with(Path::new(host.files.config_dir).join(host.files.plugins)))
+    };
+    let mut plugins = path.ancestors().filter(in_plugins);
     if path.ancestors().skip(1).any(is_build) {
         Some(PathDoubt::BuildDirectory)
     } else if temporary.iter().any(|directory| path.starts_with(directory)) {
@@ -114,7 +121,7 @@ fn quote_for_shell(text: &str) -> String {
 
 /// Whether a hook's command is ralph's own, wherever ralph is installed.
 pub fn is_ralph_hook(command: &str, args: Option<&[String]>) -> bool {
-    is_ralph_invocation(command, args, &["hook", "claude"])
+    HOSTS.iter().any(|host| is_ralph_invocation(command, args, &["hook", host.name]))
 }
 
 pub fn is_ralph_status_line(command: &str) -> bool {

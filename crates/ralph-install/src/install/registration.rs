@@ -1,16 +1,19 @@
-//! The table of events that ralph registers with a client, with their timeouts.
+//! The hooks that ralph registers with a client, with their timeouts.
 
 use super::program_path::RalphProgram;
 use super::settings_layers::HookMode;
+use ralph_host::hooks::HookTimeout;
 
-/// The client's default timeout, in seconds. The default deadline of `ralph hook` fits into it.
-const DEFAULT_TIMEOUT_SECS: u32 = 600;
 /// The longest timeout that is registered, in seconds.
 const MAX_TIMEOUT_SECS: u32 = 3600;
 /// Time for everything that is not a gate, in seconds: the tree, the checks, the answer.
 const ANSWER_MARGIN_SECS: u32 = 30;
 
-pub const BLOCK_CAP_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
+/// The variable for the block cap.
+pub(crate) fn block_cap_variable() -> &'static str {
+    ralph_host::default_host().variables.block_cap
+}
+
 /// Room for blocks that ralph does not count.
 const CAP_MARGIN: u32 = 5;
 const MIN_CAP: u32 = 25;
@@ -33,45 +36,6 @@ pub enum GateWarming {
     AfterEdits,
 }
 
-/// The timeout of a hook.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum HookTimeout {
-    /// As long as the gates.
-    Gates,
-    Seconds(u32),
-}
-
-struct EventRow {
-    event: &'static str,
-    timeout: HookTimeout,
-    extent: HookExtent,
-}
-
-const fn event_row(event: &'static str, patience: HookTimeout, extent: HookExtent) -> EventRow {
-    EventRow { event, timeout: patience, extent }
-}
-
-const EVENT_TABLE: [EventRow; 13] = [
-    event_row("Stop", HookTimeout::Gates, HookExtent::Minimal),
-    event_row("SubagentStop", HookTimeout::Gates, HookExtent::Minimal),
-    event_row("TaskCompleted", HookTimeout::Gates, HookExtent::Full),
-    event_row("TeammateIdle", HookTimeout::Gates, HookExtent::Full),
-    event_row("TaskCreated", HookTimeout::Seconds(30), HookExtent::Full),
-    event_row("StopFailure", HookTimeout::Seconds(10), HookExtent::Minimal),
-    event_row("SessionStart", HookTimeout::Seconds(30), HookExtent::Minimal),
-    event_row("SessionEnd", HookTimeout::Seconds(5), HookExtent::Full),
-    event_row("UserPromptSubmit", HookTimeout::Seconds(DEFAULT_TIMEOUT_SECS), HookExtent::Minimal),
-    event_row(
-        "UserPromptExpansion",
-        HookTimeout::Seconds(DEFAULT_TIMEOUT_SECS),
-        HookExtent::Minimal,
-    ),
-    event_row("PreToolUse", HookTimeout::Seconds(10), HookExtent::Full),
-    event_row("PreCompact", HookTimeout::Seconds(30), HookExtent::Full),
-    event_row("PostCompact", HookTimeout::Seconds(30), HookExtent::Full),
-];
-
-const EDIT_TOOLS_MATCHER: &str = "Edit|Write|MultiEdit|NotebookEdit";
 const WARMING_TIMEOUT_SECS: u32 = 30;
 
 /// One hook to write into the settings.
@@ -95,10 +59,11 @@ pub struct RegistrationChoice {
 }
 
 pub fn hook_entries(program: &RalphProgram, choice: RegistrationChoice) -> Vec<HookEntry> {
+    let hooks = &ralph_host::default_host().hooks;
     let gates = gate_timeout_secs(choice.gates_ms);
-    let rows = EVENT_TABLE.iter().filter(|row| match choice.extent {
+    let rows = hooks.events.iter().filter(|row| match choice.extent {
         HookExtent::Full => true,
-        HookExtent::Minimal => row.extent == HookExtent::Minimal,
+        HookExtent::Minimal => row.is_essential,
         HookExtent::Plugin => false,
     });
     let mut entries: Vec<_> = rows
@@ -107,7 +72,8 @@ pub fn hook_entries(program: &RalphProgram, choice: RegistrationChoice) -> Vec<H
                 HookTimeout::Gates => gates,
                 HookTimeout::Seconds(seconds) => seconds,
             };
-            let deadline = (timeout > DEFAULT_TIMEOUT_SECS).then(|| timeout - ANSWER_MARGIN_SECS);
+            let deadline =
+                (timeout > hooks.default_timeout_secs).then(|| timeout - ANSWER_MARGIN_SECS);
             HookEntry {
                 event: row.event,
                 matcher: None,
@@ -119,8 +85,8 @@ pub fn hook_entries(program: &RalphProgram, choice: RegistrationChoice) -> Vec<H
         .collect();
     if choice.warming == GateWarming::AfterEdits {
         entries.push(HookEntry {
-            event: "PostToolUse",
-            matcher: Some(EDIT_TOOLS_MATCHER),
+            event: hooks.edit_event,
+            matcher: Some(hooks.edit_matcher),
             command: program.hook_command(None),
             timeout: WARMING_TIMEOUT_SECS,
             mode: HookMode::Async,
@@ -132,7 +98,8 @@ pub fn hook_entries(program: &RalphProgram, choice: RegistrationChoice) -> Vec<H
 /// The timeout for a hook that waits for gates, in seconds.
 pub fn gate_timeout_secs(gates_ms: u64) -> u32 {
     let seconds = u32::try_from(gates_ms.div_ceil(1000)).unwrap_or(u32::MAX);
-    seconds.saturating_add(ANSWER_MARGIN_SECS).clamp(DEFAULT_TIMEOUT_SECS, MAX_TIMEOUT_SECS)
+    let least = ralph_host::default_host().hooks.default_timeout_secs;
+    seconds.saturating_add(ANSWER_MARGIN_SECS).clamp(least, MAX_TIMEOUT_SECS)
 }
 
 /// The setting for how many consecutive blocks the client allows before it overrides the hook.
@@ -153,10 +120,10 @@ impl BlockCapSetting {
         cap.unwrap_or(0).to_string()
     }
 
-    /// Whether a run reaches its own limit first. A value that is not a number counts as the client's default of 8.
+    /// Whether a run reaches its own limit first. A value that is not a number counts as the client's default.
     pub fn is_met_by(self, value: &str) -> bool {
-        const DEFAULT_TIMEOUT_SECS: i64 = 8;
-        match (value.trim().parse::<i64>().unwrap_or(DEFAULT_TIMEOUT_SECS), self.max_iterations) {
+        let default = i64::from(ralph_host::default_host().hooks.default_block_cap);
+        match (value.trim().parse::<i64>().unwrap_or(default), self.max_iterations) {
             (..=0, _) => true,
             (_, None) => false,
             (cap, Some(most)) => cap > i64::from(most),

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::jsonc::SettingsTextError;
 use super::program_path;
-use super::registration::{BLOCK_CAP_VARIABLE, BlockCapSetting, HookEntry};
+use super::registration::{BlockCapSetting, HookEntry, block_cap_variable};
 use super::settings_document::{InsertLayout, SettingsDocument, SettingsPathStep};
 use super::settings_layers::HookMode;
 
@@ -144,7 +144,7 @@ pub fn is_empty_settings(bytes: &[u8]) -> bool {
 
 /// Whether the block cap is set.
 pub fn has_block_cap(bytes: &[u8]) -> bool {
-    let path = [SettingsPathStep::Key("env"), SettingsPathStep::Key(BLOCK_CAP_VARIABLE)];
+    let path = [SettingsPathStep::Key("env"), SettingsPathStep::Key(block_cap_variable())];
     SettingsDocument::read(bytes).is_ok_and(|document| document.get(&path).is_some())
 }
 
@@ -157,7 +157,7 @@ pub fn is_installed(bytes: &[u8], wanted: &WantedSettings) -> bool {
         find_ralph_hooks(&value).into_iter().map(|(_, _, _, description)| description).collect();
     expected.sort();
     found.sort();
-    let cap = value.pointer(&format!("/env/{BLOCK_CAP_VARIABLE}")).map(value_as_text);
+    let cap = value.pointer(&format!("/env/{}", block_cap_variable())).map(value_as_text);
     let plugin = |name: &String| value.get("enabledPlugins")?.get(name)?.as_bool();
     expected == found
         && cap.is_some_and(|cap| wanted.cap.is_met_by(&cap))
@@ -244,11 +244,11 @@ fn add_block_cap(
     trace: &mut EditTrace,
 ) -> Result<(), SettingsTextError> {
     let there =
-        document.get(&[SettingsPathStep::Key("env"), SettingsPathStep::Key(BLOCK_CAP_VARIABLE)]);
+        document.get(&[SettingsPathStep::Key("env"), SettingsPathStep::Key(block_cap_variable())]);
     if there.is_some_and(|value| cap.is_met_by(&value_as_text(&value))) {
         return Ok(());
     }
-    set_value(document, &["env", BLOCK_CAP_VARIABLE], &json_quote(&cap.value()), trace)
+    set_value(document, &["env", block_cap_variable()], &json_quote(&cap.value()), trace)
 }
 
 /// Sets a key of the settings, or of an object in them, which is created if it is missing.

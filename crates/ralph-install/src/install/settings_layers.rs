@@ -13,9 +13,6 @@ use ralph_sys::fs;
 
 /// Far larger than any real settings file.
 pub(super) const MAX_SETTINGS_BYTES: usize = 4 * 1024 * 1024;
-/// Settings of an administrator, which take precedence over all others.
-const MANAGED_SETTINGS: &str = "/etc/claude-code/managed-settings.json";
-const MANAGED_SETTINGS_DIR: &str = "/etc/claude-code/managed-settings.d";
 const MAX_MANAGED_FILES: usize = 100;
 
 /// From lowest to highest precedence: a later layer overrides a setting of an earlier one. Hooks of all layers run.
@@ -109,12 +106,13 @@ pub struct PermissionSettings {
 
 /// Every layer that the client would look for, from lowest to highest precedence.
 pub fn read_layers(env: &Env, project: &Path) -> Vec<SettingsLayer> {
+    let files = &ralph_host::default_host().files;
     let kinds = [SettingsLayerKind::User, SettingsLayerKind::Project, SettingsLayerKind::Local];
     let personal = kinds
         .into_iter()
         .filter_map(|kind| Some(read_layer(kind, layer_path(env, project, kind)?)))
-        .chain([read_layer(SettingsLayerKind::Managed, PathBuf::from(MANAGED_SETTINGS))]);
-    let parts = Path::new(MANAGED_SETTINGS_DIR);
+        .chain([read_layer(SettingsLayerKind::Managed, PathBuf::from(files.managed_settings))]);
+    let parts = Path::new(files.managed_settings_dir);
     let names = fs::list(parts, MAX_MANAGED_FILES).unwrap_or_default();
     let names = names.into_iter().filter(|name| name.as_encoded_bytes().ends_with(b".json"));
     let parts = names.map(|name| read_layer(SettingsLayerKind::Managed, parts.join(name)));
@@ -123,13 +121,13 @@ pub fn read_layers(env: &Env, project: &Path) -> Vec<SettingsLayer> {
 
 /// The path of a layer; `None` if there is no home directory.
 pub fn layer_path(env: &Env, project: &Path, kind: SettingsLayerKind) -> Option<PathBuf> {
+    let host = ralph_host::default_host();
+    let files = &host.files;
     Some(match kind {
-        SettingsLayerKind::User => {
-            host_env::host_config_dir(env, ralph_host::default_host())?.join("settings.json")
-        }
-        SettingsLayerKind::Project => project.join(".claude/settings.json"),
-        SettingsLayerKind::Local => project.join(".claude/settings.local.json"),
-        SettingsLayerKind::Managed => PathBuf::from(MANAGED_SETTINGS),
+        SettingsLayerKind::User => host_env::host_config_dir(env, host)?.join(files.user_settings),
+        SettingsLayerKind::Project => project.join(files.project_settings),
+        SettingsLayerKind::Local => project.join(files.local_settings),
+        SettingsLayerKind::Managed => PathBuf::from(files.managed_settings),
     })
 }
 

@@ -33,13 +33,12 @@ pub const COMMAND_FILES: &[(&str, &str)] = &[
 
 /// Where the client looks for commands. A person's own commands are shared by all their projects.
 fn commands_directory(ground: &InstallContext<'_>, scope: InstallScope) -> Option<PathBuf> {
-    let claude = match scope {
-        InstallScope::User | InstallScope::Local => {
-            host_env::host_config_dir(ground.env, ralph_host::default_host())?
-        }
-        InstallScope::Project => ground.project.join(".claude"),
+    let host = ralph_host::default_host();
+    let directory = match scope {
+        InstallScope::User | InstallScope::Local => host_env::host_config_dir(ground.env, host)?,
+        InstallScope::Project => ground.project.join(host.files.project_dir),
     };
-    Some(claude.join("commands"))
+    Some(directory.join(host.files.commands))
 }
 
 /// The changes that install every command. A file that ralph did not write stays, with a note.

@@ -1,15 +1,15 @@
-//! Sample events, as the client would send them to a hook.
+//! Sample events, as Claude Code would send them to a hook.
 
-use std::path::Path;
-
+use alloc::string::ToString;
+use alloc::vec::Vec;
 use serde_json::{Value, json};
 
 /// One event as a line of JSON.
-pub(super) fn sample_event_line(event: &str, session: &str, project: &Path) -> Vec<u8> {
+pub(super) fn sample_event(event: &str, session: &str, project: &str) -> Vec<u8> {
     let mut fields = json!({
         "session_id": session,
         "transcript_path": "",
-        "cwd": project.to_string_lossy(),
+        "cwd": project,
         "hook_event_name": event,
     });
     if let (Value::Object(all), Value::Object(own)) = (&mut fields, sample_fields(event)) {
