@@ -7,7 +7,7 @@ use ralph_core::redact::Redactor;
 use ralph_core::text;
 use ralph_home::paths::RalphHome;
 use ralph_host::HostProfile;
-use ralph_host::launch::AgentLaunch;
+use ralph_host::agent_launch::AgentLaunch;
 use ralph_sys::clock;
 use ralph_sys::env::{self, Env};
 use ralph_sys::proc::line_process::{

@@ -8,7 +8,7 @@ use std::path::Path;
 const LONGEST: usize = 160;
 
 /// The first line of a command, a path relative to the project, or the beginning of the input.
-pub(crate) fn describe_call(gist: &ToolGist, project: &Path, redactor: &Redactor) -> String {
+pub fn describe_call(gist: &ToolGist, project: &Path, redactor: &Redactor) -> String {
     match gist {
         ToolGist::Command(command) => {
             let command = redactor.redact(command);

@@ -14,7 +14,7 @@
 
 pub mod agent;
 pub mod backoff;
-mod call_summary;
+pub mod call_summary;
 pub mod forge;
 pub mod handoff;
 pub mod meter;

@@ -9,7 +9,7 @@ use super::{DeniedCall, GuardContext, GuardScope, GuardTarget, GuardedCall, pres
 use alloc::borrow::Cow;
 use alloc::format;
 use core::cell::Cell;
-use ralph_host::tools::{FileAccess, ToolEffect};
+use ralph_host::tool_effect::{FileAccess, ToolEffect};
 
 /// Longer commands are judged by their beginning.
 const MAX_COMMAND_BYTES: usize = 2 << 20;

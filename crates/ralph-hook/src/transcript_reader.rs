@@ -8,7 +8,7 @@ use ralph_core::run::RunState;
 use ralph_home::host_env;
 use ralph_home::world::World;
 use ralph_host::HostProfile;
-use ralph_host::transcript::{LastAssistantMessage, TranscriptSummary};
+use ralph_host::transcript_summary::{LastAssistantMessage, TranscriptSummary};
 use ralph_sys::fs;
 use ralph_sys::tail::{self, TailWindow};
 use std::ops::ControlFlow;

@@ -9,17 +9,19 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod agent_flags;
+pub mod agent_launch;
 pub mod claude;
-mod files;
-pub mod hooks;
-pub mod launch;
+pub mod hook_profile;
+mod host_files;
 mod profile;
-pub mod status_line;
+pub mod status_line_input;
 pub mod stream;
-pub mod tools;
-pub mod transcript;
+pub mod tool_effect;
+pub mod transcript_summary;
 
-pub use files::HostFiles;
+pub use agent_flags::AgentFlags;
+pub use host_files::HostFiles;
 pub use profile::{HostCommandLine, HostProfile, HostVariables, TaskFiles, ToolVocabulary};
 
 use alloc::string::String;

@@ -1,13 +1,14 @@
 //! The description of a host that the other crates use. It holds constants and pure functions, so that looking
 //! something up costs the hook nothing.
 
-use crate::files::HostFiles;
-use crate::hooks::{HookProfile, VersionProfile};
-use crate::launch::LaunchProfile;
-use crate::status_line::StatusLineInput;
+use crate::agent_flags::AgentFlags;
+use crate::agent_launch::LaunchProfile;
+use crate::hook_profile::{HookProfile, VersionProfile};
+use crate::host_files::HostFiles;
+use crate::status_line_input::StatusLineInput;
 use crate::stream::StreamProtocol;
-use crate::tools::ToolEffect;
-use crate::transcript::TranscriptLine;
+use crate::tool_effect::ToolEffect;
+use crate::transcript_summary::TranscriptLine;
 use crate::{BlockStyle, HookReply, MalformedEvent};
 use alloc::string::String;
 use ralph_core::drive::AgentKind;
@@ -28,6 +29,7 @@ pub struct HostProfile {
     pub program: &'static str,
     pub variables: HostVariables,
     pub command_line: HostCommandLine,
+    pub flags: AgentFlags,
     pub files: HostFiles,
     pub tools: ToolVocabulary,
     pub tasks: TaskFiles,
@@ -67,6 +69,8 @@ pub struct HostVariables {
 /// The parts of the host's command line that matter when an agent calls the host itself.
 #[derive(Debug)]
 pub struct HostCommandLine {
+    /// The command that a person logs in with.
+    pub login: &'static str,
     /// Subcommands that add and remove plugins.
     pub plugin_commands: &'static [&'static str],
     /// Words after a plugin command that take a plugin away.

@@ -17,9 +17,8 @@ use std::ffi::OsString;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Claude Code kills a hook after ten minutes, and the agent then stops unchecked. Results of gates that take longer
-/// are used at the next stop.
-const DEADLINE: Duration = Duration::from_secs(570);
+/// How long before the host's timeout a hook answers. Results of gates that take longer are used at the next stop.
+const ANSWER_MARGIN_SECS: u32 = 30;
 
 pub(crate) const HELP: &str = "\
 Answer one hook event of a coding agent
@@ -116,7 +115,7 @@ fn contain_panics(home: RalphHome, in_hand: Arc<OnceLock<RunId>>) {
 fn parse_args(args: &[OsString]) -> ParsedHookArgs {
     let mut host = None;
     let mut style = BlockStyle::Exit2;
-    let mut deadline = DEADLINE;
+    let mut deadline = None;
     let mut args = args.iter().map(|arg| arg.to_string_lossy());
     while let Some(arg) = args.next() {
         let (name, attached) = match arg.split_once('=') {
@@ -139,7 +138,7 @@ fn parse_args(args: &[OsString]) -> ParsedHookArgs {
             },
             "--deadline" => match attached.or_else(|| args.next().map(Into::into)) {
                 Some(value) => match limits::parse_duration(&value) {
-                    Some(ms) if ms > 0 => deadline = Duration::from_millis(ms),
+                    Some(ms) if ms > 0 => deadline = Some(Duration::from_millis(ms)),
                     Some(_) | None => return usage_error("not a duration such as `5s`:", &value),
                 },
                 None => return usage_error("no value for", "--deadline"),
@@ -159,7 +158,10 @@ fn parse_args(args: &[OsString]) -> ParsedHookArgs {
         Some(host) => ParsedHookArgs::Run(HookOptions {
             host,
             call: HookCall { style, execute_command: prompt_commands::run_prompt_command },
-            deadline,
+            deadline: deadline.unwrap_or_else(|| {
+                let timeout = host.hooks.default_timeout_secs;
+                Duration::from_secs(timeout.saturating_sub(ANSWER_MARGIN_SECS).into())
+            }),
         }),
         None => ParsedHookArgs::Wrong("the host is missing".to_string()),
     }

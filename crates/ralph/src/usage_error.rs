@@ -6,46 +6,6 @@ use crate::{FAILURE, SUCCESS};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use ralph_core::text;
 
-/// Flags of Claude Code that are useful for a driven agent. `ralph run` takes them only after `--`.
-const AGENT_FLAGS: [&str; 36] = [
-    "--add-dir",
-    "--agents",
-    "--allow-dangerously-skip-permissions",
-    "--allowed-tools",
-    "--allowedTools",
-    "--append-system-prompt",
-    "--append-system-prompt-file",
-    "--autocompact",
-    "--betas",
-    "--brief",
-    "--chrome",
-    "--dangerously-skip-permissions",
-    "--debug",
-    "--debug-file",
-    "--disable-slash-commands",
-    "--disallowed-tools",
-    "--disallowedTools",
-    "--effort",
-    "--exclude-dynamic-system-prompt-sections",
-    "--fallback-model",
-    "--ide",
-    "--include-hook-events",
-    "--include-partial-messages",
-    "--mcp-config",
-    "--no-chrome",
-    "--permission-mode",
-    "--plugin-dir",
-    "--plugin-url",
-    "--restricted",
-    "--safe-mode",
-    "--setting-sources",
-    "--strict-mcp-config",
-    "--system-prompt",
-    "--system-prompt-file",
-    "--tools",
-    "-d",
-];
-
 /// Exit code 1, not clap's 2: 2 means "block" to a host and "limit reached" to a script.
 pub(crate) fn report_parse_error(
     error: &clap::Error,
@@ -161,7 +121,8 @@ fn unknown_argument(
 
 /// Whether it is a flag of the driven agent rather than one of ralph's.
 fn is_agent_flag(name: &str) -> bool {
-    AGENT_FLAGS.contains(&name.split('=').next().unwrap_or(name))
+    let name = name.split('=').next().unwrap_or(name);
+    ralph_host::HOSTS.iter().any(|host| host.flags.useful.contains(&name))
 }
 
 /// Strips clap's decoration: `RUN|SESSION` from `<RUN|SESSION>...`, `--session` from `--session <ID>`, `--client` from

@@ -164,7 +164,10 @@ impl RunLoop<'_, '_> {
             ResumeAdvice::Resume => go_on,
             ResumeAdvice::Answer => format!("ralph tell {id} \"…\" && {go_on}"),
             ResumeAdvice::Trust => format!("ralph trust && {go_on}"),
-            ResumeAdvice::LogIn => format!("`claude /login` or set its API key, then `{go_on}`"),
+            ResumeAdvice::LogIn => {
+                let login = self.ctx.host().command_line.login;
+                format!("`{login}` or set its API key, then `{go_on}`")
+            }
             ResumeAdvice::Pay => format!("fix the billing problem, then `{go_on}`"),
             ResumeAdvice::ChangeModel => {
                 format!("`ralph run --model …` with another model, or `{go_on}` once it exists")

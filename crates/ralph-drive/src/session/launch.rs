@@ -15,7 +15,7 @@ use ralph_core::id::SessionId;
 use ralph_home::store::StoreError;
 use ralph_hook::contract::gate_log;
 use ralph_hook::runner;
-use ralph_host::launch::AgentLaunch;
+use ralph_host::agent_launch::AgentLaunch;
 use ralph_host::stream::StreamProtocol;
 use ralph_sys::clock::Stopwatch;
 use ralph_sys::proc::line_process::{self, LineProcess, LineProcessOutput};

@@ -31,6 +31,7 @@ use std::thread;
 
 use crate::git;
 use ralph_home::paths::RalphHome;
+use ralph_host::HOSTS;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs;
 use repository::GitRepository;
@@ -230,14 +231,14 @@ fn list_work_tree_at(
     }
 }
 
-/// The host writes this file while it runs, and makes git ignore it from then on. Its changes are not the agent's work.
-const HOST_SETTINGS_FILE: &str = ".claude/settings.local.json";
-
 /// The excluded paths, relative to the root.
 fn excluded_below_root(exclude: &[PathBuf], root: &Path, project: &Path) -> Vec<Vec<u8>> {
     let canonical = exclude.iter().filter_map(|path| fs::resolve(path));
     let all = exclude.iter().cloned().chain(canonical);
-    let all = all.chain([root, project].map(|place| place.join(HOST_SETTINGS_FILE)));
+    // A host writes its local settings while it runs, and makes git ignore them from then on. Their changes are not the
+    // agent's work.
+    let local = HOSTS.iter().map(|host| host.files.local_settings);
+    let all = all.chain(local.flat_map(|file| [root, project].map(|place| place.join(file))));
     all.filter_map(|path| Some(path.strip_prefix(root).ok()?.as_os_str().as_bytes().to_vec()))
         .collect()
 }

@@ -1,7 +1,7 @@
 //! The hook events of Claude Code that ralph registers.
 
 use super::sample_event;
-use crate::hooks::{HookProfile, HookRegistration, HookTimeout};
+use crate::hook_profile::{HookProfile, HookRegistration, HookTimeout};
 
 const DEFAULT_TIMEOUT_SECS: u32 = 600;
 

@@ -1,7 +1,7 @@
 //! The command line and environment of a driven Claude Code.
 
 use super::BLOCK_CAP_VARIABLE;
-use crate::launch::{AgentLaunch, LaunchProfile};
+use crate::agent_launch::{AgentLaunch, LaunchProfile};
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;

@@ -1,6 +1,7 @@
 //! Claude Code.
 
 mod event;
+mod flags;
 mod hooks;
 mod launch;
 #[cfg(any(test, feature = "testing"))]
@@ -13,8 +14,8 @@ mod tools;
 mod transcript;
 mod trust;
 
-use crate::files::HostFiles;
-use crate::hooks::VersionProfile;
+use crate::hook_profile::VersionProfile;
+use crate::host_files::HostFiles;
 use crate::profile::{HostCommandLine, HostProfile, HostVariables};
 use crate::stream::StreamProtocol;
 use ralph_core::drive::AgentKind;
@@ -36,11 +37,13 @@ pub static PROFILE: HostProfile = HostProfile {
         block_cap: BLOCK_CAP_VARIABLE,
     },
     command_line: HostCommandLine {
+        login: "claude /login",
         plugin_commands: &["plugin", "plugins"],
         plugin_removals: &["uninstall", "remove", "disable", "rm"],
         other_commands: &["mcp", "config", "doctor", "update", "install", "agents", "auth"],
         resume_flags: &["--resume", "-r", "--continue", "-c"],
     },
+    flags: flags::FLAGS,
     files: HostFiles {
         config_dir: ".claude",
         user_settings: "settings.json",

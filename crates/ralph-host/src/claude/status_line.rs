@@ -1,7 +1,7 @@
 //! The input that Claude Code passes to a status line command. Parsed as tolerantly as its events: a field of an
 //! unexpected type counts as absent, but the input must be an object.
 
-use crate::status_line::StatusLineInput;
+use crate::status_line_input::StatusLineInput;
 use alloc::string::String;
 use ralph_core::id::SessionId;
 use serde::Deserialize;

@@ -1,7 +1,7 @@
 //! The tools of Claude Code's agent.
 
 use crate::profile::ToolVocabulary;
-use crate::tools::{FileAccess, ToolEffect};
+use crate::tool_effect::{FileAccess, ToolEffect};
 use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec;

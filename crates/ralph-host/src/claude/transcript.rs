@@ -1,7 +1,7 @@
 //! Claude Code's transcript: one JSON object per line. Extracts the few facts that ralph needs and skips the rest
 //! without parsing it.
 
-use crate::transcript::{TranscriptAssistant, TranscriptLine};
+use crate::transcript_summary::{TranscriptAssistant, TranscriptLine};
 use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -314,7 +314,7 @@ impl<'de> Visitor<'de> for TodoPairsVisitor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transcript::TranscriptSummary;
+    use crate::transcript_summary::TranscriptSummary;
     use alloc::format;
 
     fn show_checklist(checklist: &Checklist) -> String {

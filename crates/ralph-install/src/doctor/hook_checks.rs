@@ -10,7 +10,7 @@ use crate::install::program_path::{PathDoubt, doubt_path};
 use crate::install::settings_layers::{HookMode, SettingsLayer, SettingsLayerState};
 use ralph_core::text;
 use ralph_home::host_env;
-use ralph_host::hooks::HookRegistration;
+use ralph_host::hook_profile::HookRegistration;
 use ralph_sys::fs;
 
 /// Whether even a minimal installation registers this event.

@@ -2,7 +2,7 @@
 
 use super::program_path::RalphProgram;
 use super::settings_layers::HookMode;
-use ralph_host::hooks::HookTimeout;
+use ralph_host::hook_profile::HookTimeout;
 
 /// The longest timeout that is registered, in seconds.
 const MAX_TIMEOUT_SECS: u32 = 3600;

@@ -512,7 +512,7 @@ fn ralph_can_read_what_the_simulator_writes() {
     .unwrap();
     to.close().unwrap();
     let chunk = ralph_sys::tail::read_lines_from(to.path(), 0, 1 << 20).unwrap();
-    let mut seen = ralph_host::transcript::TranscriptSummary::default();
+    let mut seen = ralph_host::transcript_summary::TranscriptSummary::default();
     chunk
         .lines()
         .for_each(|line| seen.add((ralph_host::claude::PROFILE.parse_transcript_line)(line)));

@@ -25,9 +25,6 @@ use std::path::{Path, PathBuf};
 /// The limit on an answer in bytes; an answer is one word.
 const LONGEST_ANSWER: u64 = 100;
 
-/// The personal settings file, which git should ignore.
-const PERSONAL_SETTINGS: &str = ".claude/settings.local.json";
-
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -171,7 +168,9 @@ pub(crate) fn run(env: &Env, args: &InitArgs) -> Result<(), CommandFailure> {
     if let Some(program) = plan.program.as_ref().filter(|_| status != InstallStatus::Planned) {
         program_link::refresh_link(&home, program)?;
     }
-    let personal = plan.changes.iter().find(|change| change.path.ends_with(PERSONAL_SETTINGS));
+    // Git should ignore this file.
+    let personal = ralph_host::default_host().files.local_settings;
+    let personal = plan.changes.iter().find(|change| change.path.ends_with(personal));
     let personal = personal.filter(|_| status == InstallStatus::Written);
     let late = personal.and_then(|change| install_notes::git_ignore_note(&project, &change.path));
     if args.json {

@@ -163,8 +163,8 @@ fn replay_payload(
     let mut variables = env.variables();
     variables.push(("PATH".into(), search_path(env, &program)));
     let cwd = payload_cwd(payload).unwrap_or_else(|| stage.project.clone());
-    let claude = host_env::host_config_dir(env, ralph_host::default_host())
-        .unwrap_or_else(|| stage.root.to_owned());
+    let host = ralph_host::default_host();
+    let config = host_env::host_config_dir(env, host).unwrap_or_else(|| stage.root.to_owned());
     let scene = ReplayContext {
         program: &program,
         cancel: &cancel,
@@ -172,7 +172,7 @@ fn replay_payload(
         env_overrides: forced_variables(args, payload, home, stage.root)?,
         project: &stage.project,
         cwd: &cwd,
-        plugin_data: claude.join("plugins/data"),
+        plugin_data: config.join(host.files.plugins).join("data"),
         client: if args.live { ReplayClientProcess::Unnamed } else { ReplayClientProcess::StandIn },
     };
     let before = session_history(home, session.as_ref()).map_or(0, |history| history.entries.len());

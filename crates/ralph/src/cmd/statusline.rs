@@ -13,7 +13,7 @@ use ralph_home::paths::RalphHome;
 use ralph_home::session_pointer::SessionPointer;
 use ralph_home::store::{self, LoadedRun};
 use ralph_hook::control;
-use ralph_host::status_line::StatusLineInput;
+use ralph_host::status_line_input::StatusLineInput;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use ralph_sys::{fs, stdin};

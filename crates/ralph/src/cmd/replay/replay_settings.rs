@@ -70,15 +70,16 @@ fn configured_settings(
     project: &Path,
     notices: &mut Vec<String>,
 ) -> Vec<(HookSettingsSource, String)> {
-    let below = |name: &str| Some(project.join(".claude").join(name));
+    let host = ralph_host::default_host();
+    let names = &host.files;
     let files: [(HookSettingsSource, Option<PathBuf>); 3] = [
         (
             HookSettingsSource::User,
-            host_env::host_config_dir(env, ralph_host::default_host())
-                .map(|directory| directory.join("settings.json")),
+            host_env::host_config_dir(env, host)
+                .map(|directory| directory.join(names.user_settings)),
         ),
-        (HookSettingsSource::Project, below("settings.json")),
-        (HookSettingsSource::Local, below("settings.local.json")),
+        (HookSettingsSource::Project, Some(project.join(names.project_settings))),
+        (HookSettingsSource::Local, Some(project.join(names.local_settings))),
     ];
     let mut texts = Vec::new();
     for (source, path) in files {

@@ -15,7 +15,7 @@ use ralph_core::run::DriveState;
 use ralph_core::text;
 use ralph_drive::agent;
 use ralph_drive::meter::native_caps;
-use ralph_host::launch::AgentLaunch;
+use ralph_host::agent_launch::AgentLaunch;
 use ralph_lists::loop_directory;
 use ralph_lists::run_lists::ListFile;
 use ralph_policy::config::ProjectConfig;

@@ -4,18 +4,13 @@ use crate::describe::safe_line;
 use ralph_core::text;
 use ralph_drive::run_event::DeniedTool;
 
-/// Flags that allow something. The client interprets the rules in them.
-const GRANTING_FLAGS: [&str; 4] =
-    ["--permission-mode", "--allowedTools", "--allowed-tools", "--dangerously-skip-permissions"];
-/// The tools that `acceptEdits` allows.
-const EDIT_TOOLS: [&str; 4] = ["Edit", "MultiEdit", "NotebookEdit", "Write"];
 const MAX_SHOWN_TOOLS: usize = 6;
 
 /// The note before a run whose flags allow nothing: no person is there to answer permission prompts.
 pub(super) fn no_permissions_note(flags: &[String]) -> Option<String> {
     let is_granting = |flag: &String| {
         let name = flag.split('=').next().unwrap_or_default();
-        GRANTING_FLAGS.contains(&name)
+        ralph_host::default_host().flags.granting.contains(&name)
     };
     (!flags.iter().any(is_granting)).then(|| {
         "no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit".to_string()
@@ -28,7 +23,8 @@ pub(super) fn denied_text(denied: &[DeniedTool]) -> Option<String> {
     if count == 0 {
         return None;
     }
-    let is_editing = |one: &&DeniedTool| EDIT_TOOLS.contains(&one.tool.as_str());
+    let edit_tools = ralph_host::default_host().tools.edit_tools;
+    let is_editing = |one: &&DeniedTool| edit_tools.contains(&one.tool.as_str());
     let names: Vec<_> = denied.iter().map(|one| safe_line(&one.tool)).collect();
     let more = names.len().saturating_sub(MAX_SHOWN_TOOLS);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };

@@ -173,54 +173,6 @@ pub(crate) enum PermissionPrompts {
     Skipped,
 }
 
-/// The client's permission mode without prompts.
-const BYPASS_MODE: &str = "bypassPermissions";
-
-const SKIP_PERMISSION_FLAGS: [&str; 2] =
-    ["--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"];
-
-/// Flags that ralph sets itself or that leave no session to drive, each with a hint.
-const RESERVED_FLAGS: [(&str, &str); 35] = [
-    ("-p", "ralph sets it itself, to talk to the agent"),
-    ("--print", "ralph sets it itself, to talk to the agent"),
-    ("--input-format", "ralph sets it itself, to talk to the agent"),
-    ("--output-format", "ralph sets it itself, to talk to the agent"),
-    ("--verbose", "ralph sets it itself, to talk to the agent"),
-    (
-        "--permission-prompt-tool",
-        "ralph answers permission prompts; allow tools with `--allowedTools`",
-    ),
-    ("--session-id", "ralph chooses the session ids itself"),
-    ("-r", "`ralph run --resume RUN` continues a run"),
-    ("--resume", "`ralph run --resume RUN` continues a run"),
-    ("-c", "`ralph run --resume RUN` continues a run"),
-    ("--continue", "`ralph run --resume RUN` continues a run"),
-    ("--from-pr", "`ralph run --resume RUN` continues a run"),
-    ("--fork-session", "give `--fork SESSION` before the `--`"),
-    ("--no-session-persistence", "a session without a transcript cannot be resumed"),
-    ("--max-budget-usd", "give `--max-cost` before the `--`; it limits all sessions together"),
-    ("--max-turns", "give `--max-iterations` before the `--`; it limits all sessions together"),
-    ("--model", "give `--model` before the `--`"),
-    ("--settings", "ralph passes its own; put yours into `.claude/settings.local.json`"),
-    ("--managed-settings", "put yours into `.claude/settings.local.json`"),
-    ("--bare", "it would disable the callback at a stop"),
-    ("--worktree", "give `--worktree` before the `--`"),
-    ("-w", "give `--worktree` before the `--`"),
-    ("--tmux", "ralph runs the agent in its own process"),
-    ("--bg", "ralph runs the agent in its own process"),
-    ("--background", "ralph runs the agent in its own process"),
-    ("--cloud", "ralph drives only agents on this machine"),
-    ("--desktop", "ralph drives only agents on this machine"),
-    ("--environment", "ralph drives only agents on this machine"),
-    ("--remote-control", "ralph drives only agents on this machine"),
-    ("--teleport", "ralph drives only agents on this machine"),
-    ("--init-only", "it would leave no session to drive"),
-    ("--help", "run `claude --help`"),
-    ("-h", "run `claude --help`"),
-    ("--version", "run `claude --version`"),
-    ("-v", "run `claude --version`"),
-];
-
 impl RunArgs {
     /// Rejects everything that is wrong with the arguments alone.
     pub(crate) fn check_arguments(&self) -> Result<(), CommandFailure> {
@@ -311,8 +263,9 @@ impl RunArgs {
 /// Checks the agent's flags: refuses reserved flags by name, and finds out whether permission prompts are disabled.
 fn check_flags(flags: &[String]) -> Result<PermissionPrompts, CommandFailure> {
     if flags.len() > MAX_FLAGS || flags.iter().any(|flag| flag.len() > MAX_FLAG_BYTES) {
-        let hint = "put long values into `.claude/settings.local.json`";
-        return Err(CommandFailure::new("the agent's flags are too many or too long", hint));
+        let settings = ralph_host::default_host().files.local_settings;
+        let hint = format!("put long values into `{settings}`");
+        return Err(CommandFailure::new("the agent's flags are too many or too long", &hint));
     }
     if let Some(first) = flags.first().filter(|first| !first.starts_with('-')) {
         let what = format!("`{}` is not a flag of the agent", text::clean_line(first, 80));
@@ -336,7 +289,7 @@ fn reserved_flag(flag: &str) -> Option<(&'static str, &'static str)> {
     let name = flag.split('=').next().unwrap_or_default();
     let letters = name.strip_prefix('-').unwrap_or_default();
     let is_cluster = letters.bytes().all(|byte| byte.is_ascii_alphabetic());
-    RESERVED_FLAGS.into_iter().find(|(known, _)| {
+    ralph_host::default_host().flags.reserved.iter().copied().find(|(known, _)| {
         let letter = known.strip_prefix('-').filter(|rest| rest.len() == 1);
         name == *known || is_cluster && letter.is_some_and(|letter| letters.contains(letter))
     })
@@ -344,23 +297,11 @@ fn reserved_flag(flag: &str) -> Option<(&'static str, &'static str)> {
 
 /// Whether the flags disable the permission prompts, in any of the ways that the client has.
 pub(crate) fn permission_prompts(flags: &[String]) -> PermissionPrompts {
-    let is_skipping = |flag: &str| {
-        let (name, value) = flag.split_once('=').unwrap_or((flag, ""));
-        SKIP_PERMISSION_FLAGS.contains(&name) || name == "--permission-mode" && is_bypass(value)
-    };
-    let after_mode = flags.windows(2).any(|pair| match pair {
-        [name, value] => name == "--permission-mode" && is_bypass(value),
-        _ => false,
-    });
-    if after_mode || flags.iter().any(|flag| is_skipping(flag)) {
+    if ralph_host::default_host().flags.skip_permissions(flags) {
         PermissionPrompts::Skipped
     } else {
         PermissionPrompts::Asked
     }
-}
-
-fn is_bypass(mode: &str) -> bool {
-    mode.trim().eq_ignore_ascii_case(BYPASS_MODE)
 }
 
 /// `0.8` or `80%`, in thousandths.
@@ -411,7 +352,7 @@ mod tests {
     /// R-H4e: a person cannot give the flags that ralph gives the client itself.
     #[test]
     fn reserved_flags_are_refused_by_name() {
-        for (name, why) in RESERVED_FLAGS {
+        for (name, why) in ralph_host::default_host().flags.reserved {
             let expected = Err(format!("`{name}` cannot be given to the agent\n  hint: {why}"));
             assert_eq!(of(&[name]), expected);
             assert_eq!(of(&["--debug", &format!("{name}=x")]), expected);

@@ -9,7 +9,7 @@ use crate::cmd::{feature, identify_caller, init, off_reason, open_home};
 use crate::describe::safe_line;
 use crate::driven_status;
 use crate::failure::CommandFailure;
-use ralph_core::drive::{AgentKind, DriveSettings, LandingMode, WaitLimits};
+use ralph_core::drive::{DriveSettings, LandingMode, WaitLimits};
 use ralph_core::id::SessionId;
 use ralph_core::limits;
 use ralph_core::run::RunPhase;
@@ -272,9 +272,8 @@ fn granted_note(ms: u64) -> String {
 /// The agent's program: the given one, or the one on `PATH`. Relative entries of `PATH` are not searched, because the
 /// repository could put a program there.
 fn find_agent(env: &Env, args: &RunArgs, here: &Path) -> Result<PathBuf, CommandFailure> {
-    let usual = match args.agent.map_or(DriveSettings::DEFAULT.agent, Into::into) {
-        AgentKind::Claude => "claude",
-    };
+    let agent = args.agent.map_or(DriveSettings::DEFAULT.agent, Into::into);
+    let usual = ralph_host::host_of_agent(agent).program;
     let named = args.agent_program.as_deref().unwrap_or(Path::new(usual));
     let search = env.search_path().unwrap_or_default();
     let is_path = named.components().count() > 1;

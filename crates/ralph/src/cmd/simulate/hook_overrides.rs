@@ -13,8 +13,6 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 const MAX_SETTINGS_BYTES: usize = 4 * 1024 * 1024;
-/// The settings files of a project that may define hooks.
-const PROJECT_SETTINGS: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
 
 /// What replaces the hooks of every scenario.
 #[derive(Debug, Default)]
@@ -41,7 +39,9 @@ impl HookOverrides {
                 let what = format!("there is no directory `{}`", project.display());
                 return Err(CommandFailure::new(&what, "give the directory of a project"));
             }
-            let has_settings = PROJECT_SETTINGS.iter().any(|file| fs::exists(&project.join(file)));
+            let files = &ralph_host::default_host().files;
+            let settings = [files.project_settings, files.local_settings];
+            let has_settings = settings.iter().any(|file| fs::exists(&project.join(file)));
             if !has_settings && args.hook.is_empty() && args.settings.is_none() {
                 let shown = project.display();
                 given.notes.push(format!("`{shown}` has no settings in `.claude`, so no hooks"));
