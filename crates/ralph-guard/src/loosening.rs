@@ -158,7 +158,7 @@ pub(super) fn judge_host_command(
             flag.starts_with("--")
                 && text.strip_prefix(*flag).is_some_and(|rest| rest.starts_with('='))
         };
-        known.resume_flags.contains(&text) || known.resume_flags.iter().any(|flag| long(&flag))
+        known.resume_flags.contains(&text) || known.resume_flags.iter().any(long)
     };
     let resumes = args.iter().find(|arg| is_resuming(&arg.text));
     resumes

@@ -144,13 +144,13 @@ fn parse_args(args: &[OsString]) -> ParsedHookArgs {
                 None => return usage_error("no value for", "--deadline"),
             },
             _ if name.starts_with('-') => return usage_error("unknown option", name),
-            name if host.is_none() => match ralph_host::host_named(name) {
-                Some(known) => host = Some(known),
-                None => {
+            name if host.is_none() => {
+                host = ralph_host::host_named(name);
+                if host.is_none() {
                     let known = ralph_host::HOSTS.map(|host| host.name).join(" or ");
                     return usage_error(&format!("the host must be {known}, not"), name);
                 }
-            },
+            }
             _ => return usage_error("unexpected argument", name),
         }
     }

@@ -36,7 +36,7 @@ fn arguments(settings: &DriveSettings, launch: &AgentLaunch<'_>) -> Vec<String> 
             launch.session.as_str(),
         ]),
         (SessionOrigin::Fresh | SessionOrigin::Forked, _) => {
-            add(&["--session-id", launch.session.as_str()])
+            add(&["--session-id", launch.session.as_str()]);
         }
         (SessionOrigin::Resumed, _) => add(&["--resume", launch.session.as_str()]),
     }

@@ -46,8 +46,7 @@ fn a_run_survives_a_killed_runner_or_agent_at_any_moment() {
             scope.spawn(|| {
                 loop {
                     let count = next.fetch_add(1, Ordering::Relaxed);
-                    if count >= MAX_ATTEMPTS
-                        || (count >= MIN_ATTEMPTS && began.elapsed() > allowed)
+                    if count >= MAX_ATTEMPTS || (count >= MIN_ATTEMPTS && began.elapsed() > allowed)
                     {
                         return;
                     }
