@@ -14,7 +14,7 @@
 //! ```
 //!
 //! `fake_client` is a second fake client, for code that drives one: it speaks the client's side of stream-json, plays
-//! the same scenarios, and runs hooks by callback.
+//! the same scenarios, and runs hooks by callback. `client_rules` has the behavior that both fake clients share.
 //!
 //! `runner_play` runs `ralph run` itself, with either the real client or the fake one, through a whole scenario.
 //!
@@ -22,6 +22,7 @@
 //! that both sides share would stay invisible.
 
 pub mod client_ids;
+mod client_rules;
 pub mod fake_client;
 pub mod hook_answer;
 pub mod hook_settings;

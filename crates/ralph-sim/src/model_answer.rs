@@ -79,6 +79,22 @@ pub fn stop_reason(turn: &ScriptedTurn) -> &str {
     turn.stop_reason.as_deref().unwrap_or(usual)
 }
 
+/// The text of a message's content: a string, or its text blocks joined by newlines.
+pub(crate) fn content_text(content: &Value) -> Option<String> {
+    match content {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(blocks) => {
+            let texts: Vec<_> = blocks
+                .iter()
+                .filter(|block| block["type"] == "text")
+                .filter_map(|block| block["text"].as_str())
+                .collect();
+            (!texts.is_empty()).then(|| texts.join("\n"))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,12 +6,13 @@ mod consequence;
 mod tests;
 
 use crate::client_ids;
+use crate::client_rules::client_variables;
+use crate::client_rules::event_outcome::{DispatchedEvent, EventOutcome, HandlerAnswer};
+use crate::client_rules::hook_input::HookInput;
 use crate::hook_answer;
 use crate::hook_settings::{CLIENT_EVENTS, LoadedHookSettings};
 use crate::matcher;
-use crate::simulator::event_outcome::{EventOutcome, HandlerAnswer};
-use crate::simulator::hook_dispatch::{self, AsyncHook, DispatchedEvent, HookLaunchContext};
-use crate::simulator::hook_input::HookInput;
+use crate::simulator::hook_dispatch::{self, AsyncHook, HookLaunchContext};
 use crate::timeline::{HookEffect, TimelineHook, TimelineMessage};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::proc::cancel::CancelToken;
@@ -264,11 +265,7 @@ fn launch_context<'a>(
     let mut all: BTreeMap<OsString, OsString> = env
         .into_iter()
         .chain(said)
-        .chain(hook_dispatch::client_variables(
-            project,
-            payload.session_id(),
-            pid.unwrap_or_default(),
-        ))
+        .chain(client_variables(project, payload.session_id(), pid))
         .chain(effort)
         .chain(forced)
         .collect();

@@ -11,6 +11,7 @@
 //! If the scenario names the project's directory, the project is in that directory below `project`.
 //! ```
 
+use crate::hook_settings::{FlagSettings, SettingsPlaces};
 use crate::scenario::{Scenario, ScenarioHook, ScenarioHookCommand, ScenarioSettingsLayer};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, FileError, FileKind};
@@ -34,6 +35,17 @@ pub struct ScratchProject {
     /// The file for `--settings`, if the scenario or the user provides one.
     pub flag: Option<PathBuf>,
     pub plugins: Vec<PathBuf>,
+}
+
+impl ScratchProject {
+    pub(crate) fn settings_places(&self) -> SettingsPlaces<'_> {
+        SettingsPlaces {
+            home: &self.home,
+            project: &self.project,
+            flag: self.flag.as_deref().map_or(FlagSettings::Absent, FlagSettings::File),
+            plugins: &self.plugins,
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]

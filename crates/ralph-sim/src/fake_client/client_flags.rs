@@ -1,6 +1,8 @@
 //! Parses the client's command line. Unknown flags are ignored.
 
+use crate::transcript::BYPASS_MODE;
 use std::ffi::OsString;
+use std::str::FromStr;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FakeClientFlags {
@@ -14,17 +16,10 @@ pub struct FakeClientFlags {
     pub permission_mode: Option<String>,
     /// Tools that need no permission, from `--allowedTools`.
     pub allowed_tools: Vec<String>,
-    pub permission_prompter: PermissionPrompter,
-    pub client_mode: FakeClientMode,
-}
-
-/// Whether the client ignores configured hooks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FakeClientMode {
-    #[default]
-    Normal,
-    /// `--bare`
-    Bare,
+    /// Whether permission prompts go to the driver (`--permission-prompt-tool stdio`); otherwise there are none.
+    pub asks_driver: bool,
+    /// Whether configured hooks are ignored (`--bare`).
+    pub is_bare: bool,
 }
 
 /// The session that the process opens.
@@ -45,17 +40,16 @@ impl Default for RequestedSession {
     }
 }
 
-/// Where permission prompts go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PermissionPrompter {
-    #[default]
-    Unavailable,
-    /// `--permission-prompt-tool stdio`
-    Driver,
+/// A flag that takes a number got something else.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{flag}` takes a number, not `{value}`")]
+pub struct FakeClientFlagsError {
+    flag: String,
+    value: String,
 }
 
 impl FakeClientFlags {
-    pub fn parse(args: &[OsString]) -> Self {
+    pub fn parse(args: &[OsString]) -> Result<Self, FakeClientFlagsError> {
         let mut flags = Self::default();
         let (mut id, mut resumed, mut is_fork) = (None, None, false);
         let mut words = args.iter().map(|word| word.to_string_lossy().into_owned()).peekable();
@@ -70,24 +64,26 @@ impl FakeClientFlags {
             match name.as_str() {
                 "--session-id" => id = value(),
                 "--resume" | "-r" => resumed = value(),
-                "--bare" => flags.client_mode = FakeClientMode::Bare,
+                "--bare" => flags.is_bare = true,
                 "--fork-session" => is_fork = true,
                 "--model" => flags.model = value(),
-                "--max-turns" => flags.max_turns = value().and_then(|text| text.parse().ok()),
+                "--max-turns" => {
+                    flags.max_turns = value().map(|text| number(&name, text)).transpose()?
+                }
                 "--max-budget-usd" => {
-                    flags.max_budget_usd = value().and_then(|text| text.parse().ok());
+                    flags.max_budget_usd = value().map(|text| number(&name, text)).transpose()?;
                 }
                 "--settings" => flags.settings = value(),
                 "--permission-mode" => flags.permission_mode = value(),
                 "--dangerously-skip-permissions" => {
-                    flags.permission_mode = Some(super::BYPASS_MODE.to_owned())
+                    flags.permission_mode = Some(BYPASS_MODE.to_owned())
                 }
                 "--allowedTools" | "--allowed-tools" => {
                     let list = value().unwrap_or_default();
                     flags.allowed_tools.extend(list.split(',').map(|name| name.trim().to_owned()));
                 }
                 "--permission-prompt-tool" if value().as_deref() == Some("stdio") => {
-                    flags.permission_prompter = PermissionPrompter::Driver;
+                    flags.asks_driver = true;
                 }
                 _ => {}
             }
@@ -97,8 +93,12 @@ impl FakeClientFlags {
             (Some(session), false) => RequestedSession::Resumed(session),
             (None, _) => RequestedSession::New(id),
         };
-        flags
+        Ok(flags)
     }
+}
+
+fn number<T: FromStr>(flag: &str, value: String) -> Result<T, FakeClientFlagsError> {
+    value.parse().map_err(|_| FakeClientFlagsError { flag: flag.to_owned(), value })
 }
 
 #[cfg(test)]
@@ -107,7 +107,7 @@ mod tests {
 
     fn read(line: &str) -> FakeClientFlags {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        FakeClientFlags::parse(&words)
+        FakeClientFlags::parse(&words).unwrap()
     }
 
     #[test]
@@ -125,8 +125,8 @@ mod tests {
                 settings: Some("{}".to_owned()),
                 permission_mode: Some("acceptEdits".to_owned()),
                 allowed_tools: vec!["Bash".to_owned(), "Read".to_owned()],
-                permission_prompter: PermissionPrompter::Driver,
-                client_mode: FakeClientMode::Bare,
+                asks_driver: true,
+                is_bare: true,
             }
         );
         assert_eq!(read("-p"), FakeClientFlags::default());
@@ -137,9 +137,14 @@ mod tests {
         };
         assert_eq!(read("--fork-session --resume A").session, fork(None));
         assert_eq!(read("--resume=A --fork-session --session-id B").session, fork(Some("B")));
-        assert_eq!(
-            read("--max-turns many --permission-prompt-tool mcp__x").permission_prompter,
-            PermissionPrompter::Unavailable
-        );
+        assert!(!read("--permission-prompt-tool mcp__x").asks_driver);
+    }
+
+    #[test]
+    fn rejects_a_limit_that_is_not_a_number() {
+        for line in ["--max-turns many", "--max-budget-usd=$3"] {
+            let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+            assert!(FakeClientFlags::parse(&words).is_err(), "{line}");
+        }
     }
 }

@@ -1,30 +1,25 @@
 //! Runs the tool calls of one answer, with hooks and permissions. The tools really run.
 
-use super::client_flags::PermissionPrompter;
 use super::inbox::InboxEvent;
-use super::process::{FakeClientProcess, FakeInputFields, ReceivedInput, TurnBreak};
+use super::process::{FakeClientProcess, ReceivedInput, TurnBreak};
 use super::turn_loop::{FakeTurn, FakeTurnOutcome, aborted_outcome, crash_at};
 use super::{FakeClientError, permissions};
-use crate::model_answer;
-use crate::scenario::{ScriptedTurn, TurnInterrupt, TurnPoint};
-use crate::simulator::hook_dispatch::client_variables;
-use crate::simulator::hook_input::HookInput;
-use crate::simulator::tool_calls::shell_tool::{self, ShellLaunch};
-use crate::simulator::tool_calls::{
-    REJECTED_TEXT, STOPPED_WHILE_RUNNING_TEXT, ToolInvocation, ToolOutcome, file_tools, tool_schema,
+use crate::client_rules::hook_input::{HookInput, SharedInputFields};
+use crate::client_rules::shell_tool::{self, ShellLaunch};
+use crate::client_rules::tool_invocation::{ToolInvocation, ToolOutcome};
+use crate::client_rules::transcript_records::{
+    record_hooks, record_tool_result, written_tool_result,
 };
-use crate::transcript::{WrittenToolOutcome, WrittenToolResult};
+use crate::client_rules::{INTERRUPTED_TOOL_TEXT, client_variables, file_tools, tool_schema};
+use crate::scenario::{ScriptedTurn, TurnInterrupt, TurnPoint};
 use permissions::{DenialSource, PermissionOutcome};
 use ralph_sys::clock::{Deadline, Stopwatch};
 use ralph_sys::fs;
 use ralph_sys::proc::cancel::CancelToken;
 use ralph_sys::proc::job::JobEnd;
 use serde_json::{Map, Value, json};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-
-const INTERRUPTED_TOOL_TEXT: &str = "[Request interrupted by user for tool use]";
 
 /// A completed call: its outcome and its permission.
 struct CompletedCall {
@@ -42,12 +37,7 @@ impl FakeClientProcess<'_> {
         answer: &ScriptedTurn,
         number: u64,
     ) -> Result<Option<FakeTurnOutcome>, TurnBreak> {
-        let calls = answer.tools.iter().enumerate().map(|(place, call)| {
-            let (name, input) = model_answer::tool_use(call, &self.options.project);
-            let name = if name == "Task" { "Agent".to_owned() } else { name };
-            ToolInvocation { name, input, id: model_answer::tool_use_id(number, place) }
-        });
-        let calls: Vec<ToolInvocation> = calls.collect();
+        let calls = ToolInvocation::all_of(answer, number, &self.options.project);
         let mut is_stopped = false;
         for (place, call) in calls.iter().enumerate() {
             let rest = calls.get(place + 1..).unwrap_or_default();
@@ -112,7 +102,7 @@ impl FakeClientProcess<'_> {
     fn unavailable_tool_error(&self, call: &ToolInvocation) -> Option<String> {
         let name = &call.name;
         let is_asking = matches!(name.as_str(), "AskUserQuestion" | "ExitPlanMode");
-        (is_asking && self.options.flags.permission_prompter == PermissionPrompter::Unavailable).then(|| {
+        (is_asking && !self.options.flags.asks_driver).then(|| {
             format!(
                 "<tool_use_error>Error: No such tool available: {name}. {name} is disabled for this session.\
                  </tool_use_error>"
@@ -121,52 +111,43 @@ impl FakeClientProcess<'_> {
     }
 
     fn execute_tool(&mut self, call: &ToolInvocation) -> Result<ToolOutcome, TurnBreak> {
-        let is_background =
-            call.input.get("run_in_background").and_then(Value::as_bool).unwrap_or_default();
         Ok(match call.name.as_str() {
-            "Bash" if is_background => self.start_background_command(call)?,
+            "Bash" if call.is_background() == Some(true) => self.start_background_command(call)?,
             "Bash" => self.run_command(call)?,
             "Write" => file_tools::write_file(&self.cwd, &mut self.seen, call),
             "Edit" => file_tools::edit_file(&self.cwd, &self.seen, call),
             "Read" => file_tools::read_file(&self.cwd, &mut self.seen, call),
             "AskUserQuestion" => permissions::question_result(&call.input),
-            name => ToolOutcome::Ran {
-                response: json!({}),
-                text: format!("(`{name}` is not simulated)"),
-            },
+            name => ToolOutcome::placeholder(name),
         })
     }
 
     pub(super) fn shell_launch(&self, call: &ToolInvocation) -> Result<ShellLaunch, TurnBreak> {
-        let place = self.cwd_file();
-        place.parent().map_or(Ok(()), fs::create_private_dir)?;
+        let directory = self.session_directory();
+        fs::create_private_dir(&directory)?;
+        let cwd_file = directory.join(format!("cwd-{}", self.options.pid));
         let mut env = self.options.env.clone();
         let settings = self.load_settings().env;
         env.extend(settings.into_iter().map(|(name, value)| (name.into(), value.into())));
-        env.extend(client_variables(&self.options.project, &self.session, self.options.pid));
+        env.extend(client_variables(&self.options.project, &self.session, Some(self.options.pid)));
         Ok(ShellLaunch {
             program: self.options.program.clone(),
-            argv: shell_tool::command_argv(call, &place, &place.with_extension("env")),
+            argv: shell_tool::command_argv(call, &cwd_file, &cwd_file.with_extension("env")),
             env,
             cwd: self.cwd.clone(),
-            cwd_file: place,
+            cwd_file,
         })
-    }
-
-    fn cwd_file(&self) -> PathBuf {
-        self.session_directory().join(format!("cwd-{}", self.options.pid))
     }
 
     /// Runs a command and handles the driver's input meanwhile.
     fn run_command(&mut self, call: &ToolInvocation) -> Result<ToolOutcome, TurnBreak> {
-        let order = self.shell_launch(call)?;
-        let cancel = CancelToken::new().map(Arc::new);
-        let cancel = cancel.map_err(|error| TurnBreak::Error(FakeClientError::Cancel(error)))?;
-        let (bell, theirs) = (self.inbox.sender(), Arc::clone(&cancel));
-        let (place, limit) = (order.cwd_file.clone(), shell_tool::command_timeout(call));
+        let launch = self.shell_launch(call)?;
+        let cancel = CancelToken::new().map(Arc::new).map_err(FakeClientError::Cancel)?;
+        let (inbox, theirs) = (self.inbox.sender(), Arc::clone(&cancel));
+        let (cwd_file, limit) = (launch.cwd_file.clone(), shell_tool::command_timeout(call));
         std::thread::spawn(move || {
-            let finished = shell_tool::supervise_command(&order, Deadline::after(limit), &theirs);
-            bell.send(InboxEvent::Tool(Box::new(finished)));
+            let finished = shell_tool::supervise_command(&launch, Deadline::after(limit), &theirs);
+            inbox.send(InboxEvent::Tool(Box::new(finished)));
         });
         let mut ends = None;
         let finished = loop {
@@ -191,7 +172,7 @@ impl FakeClientProcess<'_> {
                 }
             }
         };
-        let note = shell_tool::follow_cwd(&mut self.cwd, &self.options.project, &place);
+        let note = shell_tool::follow_cwd(&mut self.cwd, &self.options.project, &cwd_file);
         match ends {
             Some(reason) => Err(reason),
             None if matches!(finished.end, JobEnd::Lost) => {
@@ -202,48 +183,19 @@ impl FakeClientProcess<'_> {
     }
 
     fn tool_input(&self, event: &str, call: &ToolInvocation) -> HookInput {
-        self.hook_input(event, FakeInputFields::Turn)
+        self.hook_input(event, SharedInputFields::Turn)
             .with("tool_name", call.name.clone())
-            .with("tool_input", self.hook_tool_input(call))
-    }
-
-    /// The input as hooks receive it: with absolute paths and defaults.
-    fn hook_tool_input(&self, call: &ToolInvocation) -> Value {
-        let mut input = call.input.clone();
-        if let Some(path) = input.get("file_path").and_then(Value::as_str) {
-            let absolute = self.cwd.join(path).to_string_lossy().into_owned();
-            input["file_path"] = json!(absolute);
-        }
-        if call.name == "Edit" && input.get("replace_all").is_none() {
-            input["replace_all"] = json!(false);
-        }
-        input
+            .with("tool_input", call.hook_tool_input(&self.cwd))
     }
 
     /// Fires the event after a call. Returns whether a hook ended the turn.
     fn fire_event_after_call(&mut self, made: &CompletedCall) -> Result<bool, TurnBreak> {
         let CompletedCall { call, done, took, .. } = made;
-        let (event, input) = match done {
-            ToolOutcome::Ran { response, .. } => {
-                let input = self.tool_input("PostToolUse", call);
-                ("PostToolUse", input.with("tool_response", response.clone()))
-            }
-            ToolOutcome::Failed { text } => {
-                let input = self.tool_input("PostToolUseFailure", call);
-                let input = input.with("error", text.clone()).with("is_interrupt", false);
-                ("PostToolUseFailure", input)
-            }
-            ToolOutcome::Refused { .. }
-            | ToolOutcome::Denied { .. }
-            | ToolOutcome::Interrupted { .. } => {
-                return Ok(false);
-            }
-        };
-        let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        let input = input.with("tool_use_id", call.id.clone()).with("duration_ms", ms);
+        let Some((event, rest)) = call.event_after(done, *took) else { return Ok(false) };
+        let input = self.tool_input(event, call).append(rest);
         let outcome = self.run_callbacks(event, Some(&call.name), input)?;
         self.write_system_messages(&outcome)?;
-        self.record_contexts(&outcome)?;
+        record_hooks(self.transcript()?, &outcome)?;
         Ok(outcome.continue_false().is_some() && event == "PostToolUse")
     }
 
@@ -254,39 +206,15 @@ impl FakeClientProcess<'_> {
     ) -> Result<(), TurnBreak> {
         let CompletedCall { call, done, granted, .. } = made;
         turn.num_turns += 1;
-        let text = done.text();
-        let (outcome, result) = match done {
-            ToolOutcome::Ran { response, .. } => {
-                (WrittenToolOutcome::Done(response), response.clone())
-            }
-            ToolOutcome::Failed { .. } => {
-                (WrittenToolOutcome::Failed, json!(format!("Error: {text}")))
-            }
-            ToolOutcome::Refused { .. } => (
-                WrittenToolOutcome::InvalidCall,
-                json!(format!("Error: {}", strip_error_mark(text))),
-            ),
-            ToolOutcome::Denied { .. } => {
-                (WrittenToolOutcome::Denied, json!(format!("Error: {text}")))
-            }
-            ToolOutcome::Interrupted { .. } => {
-                (WrittenToolOutcome::Interrupted, json!("User rejected tool use"))
-            }
-        };
         let cwd = self.cwd.clone();
-        let transcript = self.transcript()?;
-        transcript.write_tool_result(&WrittenToolResult {
-            id: &call.id,
-            name: &call.name,
-            text,
-            outcome,
-        })?;
-        transcript.set_cwd(&cwd);
-        let is_error = !matches!(done, ToolOutcome::Ran { .. });
-        let mut block = json!({"type": "tool_result", "tool_use_id": call.id, "content": text});
+        record_tool_result(self.transcript()?, call, done, &cwd)?;
+        let is_error = done.is_error();
+        let mut block =
+            json!({"type": "tool_result", "tool_use_id": call.id, "content": done.text()});
         if is_error || call.name == "Bash" {
             block["is_error"] = json!(is_error);
         }
+        let result = json!(written_tool_result(call, done).structured_result());
         let mut more = Map::new();
         more.insert("tool_use_result".to_owned(), result);
         more.insert("tool_result_meta".to_owned(), json!([tool_result_meta(call, done, granted)]));
@@ -300,10 +228,8 @@ impl FakeClientProcess<'_> {
         call: &ToolInvocation,
         rest: &[ToolInvocation],
     ) -> Result<FakeTurnOutcome, TurnBreak> {
-        let texts = std::iter::once(format!("{REJECTED_TEXT}{STOPPED_WHILE_RUNNING_TEXT}"))
-            .chain(std::iter::repeat(REJECTED_TEXT.to_owned()));
-        for (call, text) in std::iter::once(call).chain(rest).zip(texts) {
-            let done = ToolOutcome::Interrupted { text };
+        let calls = std::iter::once(call).chain(rest);
+        for (call, done) in calls.zip(ToolOutcome::interrupted_calls()) {
             let (call, granted) = (call.clone(), PermissionOutcome::NotChecked);
             let made = CompletedCall { call, done, granted, took: Duration::ZERO };
             self.write_tool_result(turn, &made)?;
@@ -356,10 +282,4 @@ fn tool_result_meta(
         }
     }
     meta
-}
-
-/// Removes the mark that some errors carry for the model.
-fn strip_error_mark(text: &str) -> &str {
-    let inner = text.strip_prefix("<tool_use_error>");
-    inner.and_then(|text| text.strip_suffix("</tool_use_error>")).unwrap_or(text)
 }

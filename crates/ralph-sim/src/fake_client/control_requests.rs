@@ -4,6 +4,8 @@ use super::hook_callbacks::RegisteredCallback;
 use super::process::{
     FakeClientProcess, PromptPriority, QueuedPrompt, ReceivedInput, TurnBreak, resolve_model,
 };
+use crate::model_answer::content_text;
+use crate::scenario::DEFAULT_AGENT_TYPE;
 use crate::transcript::CLIENT_VERSION;
 use serde_json::{Value, json};
 
@@ -18,7 +20,7 @@ impl FakeClientProcess<'_> {
                     Some("later") => PromptPriority::Later,
                     Some(_) | None => PromptPriority::Next,
                 };
-                let text = content_text(&line["message"]["content"]);
+                let text = content_text(&line["message"]["content"]).unwrap_or_default();
                 let id = line["uuid"].as_str().map(str::to_owned);
                 let prompt = QueuedPrompt { text, priority, task_run_id: None, id };
                 self.write_lifecycle(&prompt, "queued")?;
@@ -30,7 +32,7 @@ impl FakeClientProcess<'_> {
                 let id = response["request_id"].as_str().unwrap_or_default().to_owned();
                 let answer = match response["subtype"].as_str() {
                     Some("success") => Ok(response["response"].take()),
-                    Some(_) | None => Err(content_text(&response["error"])),
+                    Some(_) | None => Err(content_text(&response["error"]).unwrap_or_default()),
                 };
                 Ok(ReceivedInput::Answer(id, answer))
             }
@@ -107,7 +109,7 @@ impl FakeClientProcess<'_> {
         let styles = self.options.home.join(".claude/output-styles");
         json!({
             "commands": [{"name": "compact", "description": "", "argumentHint": "", "builtin": true}],
-            "agents": [{"name": "general-purpose", "description": ""}],
+            "agents": [{"name": DEFAULT_AGENT_TYPE, "description": ""}],
             "output_style": "default",
             "available_output_styles": ["default"],
             "user_output_styles_dir": styles.to_string_lossy(),
@@ -163,17 +165,5 @@ impl FakeClientProcess<'_> {
             "gridRows": [],
             "model": self.model,
         })
-    }
-}
-
-/// The text of a message: a string, or its text blocks joined by newlines.
-fn content_text(content: &Value) -> String {
-    match content {
-        Value::String(text) => text.clone(),
-        Value::Array(blocks) => {
-            let texts = blocks.iter().filter_map(|block| block["text"].as_str());
-            texts.collect::<Vec<_>>().join("\n")
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
     }
 }

@@ -1,14 +1,12 @@
 //! Hooks that the driver registered, which are run by callback.
 
-use super::client_flags::FakeClientMode;
-use super::process::{DriverInput, FakeClientProcess, ReceivedInput, TurnBreak};
+use super::process::{FakeClientProcess, ReceivedInput, TurnBreak};
 use crate::client_ids;
-use crate::hook_answer::{self, FinishedHookOutput, HookExit, HookVerdict};
+use crate::client_rules::event_outcome::{DispatchedEvent, EventOutcome, HandlerAnswer};
+use crate::client_rules::handler_answer::{FinishedHookProcess, HookIdentity, handler_answer};
+use crate::client_rules::hook_input::HookInput;
+use crate::hook_answer::{AddedContext, HookExit, HookVerdict};
 use crate::matcher::{self, HookMatcher};
-use crate::simulator::event_outcome::{EventOutcome, HandlerAnswer};
-use crate::simulator::hook_dispatch::DispatchedEvent;
-use crate::simulator::hook_input::HookInput;
-use crate::timeline::HandlerResult;
 use ralph_sys::clock::{Deadline, Stopwatch};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -131,7 +129,7 @@ impl FakeClientProcess<'_> {
         input: &HookInput,
     ) -> Result<Vec<OpenCallback>, TurnBreak> {
         let mut open = Vec::new();
-        if self.driver_input == DriverInput::Closed || self.skips_hooks() {
+        if !self.is_input_open || self.skips_hooks() {
             return Ok(open);
         }
         let input = input.to_value();
@@ -168,15 +166,20 @@ impl FakeClientProcess<'_> {
         open: &OpenCallback,
         answer: Result<Value, String>,
     ) -> Result<Option<HandlerAnswer>, TurnBreak> {
-        let stdout = answer.ok().map(|value| value.to_string());
-        let said = stdout.as_deref().unwrap_or_default();
-        let answer = hook_answer::interpret(&FinishedHookOutput {
-            event,
-            exit: &HookExit::Code(0),
-            stdout: said,
-            stderr: "",
-        });
-        if stdout.is_none() || matches!(answer.verdict, HookVerdict::Invalid(_)) {
+        let is_error = answer.is_err();
+        let identity = HookIdentity {
+            command: CALLBACK_COMMAND.to_owned(),
+            source: CALLBACK_COMMAND.to_owned(),
+            plugin: None,
+        };
+        let ended = FinishedHookProcess {
+            exit: HookExit::Code(0),
+            stdout: answer.map(|value| value.to_string()).unwrap_or_default(),
+            stderr: String::new(),
+            ms: u64::try_from(open.watch.elapsed().as_millis()).unwrap_or(u64::MAX),
+        };
+        let mut answered = handler_answer(event, identity, ended);
+        if is_error || matches!(answered.answer.verdict, HookVerdict::Invalid(_)) {
             let text = format!(
                 "{event}: Hook callback {} failed: the SDK host replied with an error or an invalid answer. Its answer \
                  was treated as empty.",
@@ -185,34 +188,16 @@ impl FakeClientProcess<'_> {
             self.write_informational(&text, "warning", Some("hook_callback_failed"))?;
             return Ok(None);
         }
-        let added = match &answer.context {
-            Some(hook_answer::AddedContext::Additional(text)) => Some(text.clone()),
-            Some(hook_answer::AddedContext::Stdout(_)) | None => None,
-        };
-        let ms = u64::try_from(open.watch.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Ok(Some(HandlerAnswer {
-            command: CALLBACK_COMMAND.to_owned(),
-            plugin: None,
-            delivered_context: added,
-            result: HandlerResult {
-                command: CALLBACK_COMMAND.to_owned(),
-                source: CALLBACK_COMMAND.to_owned(),
-                ended: "exit 0".to_owned(),
-                stdout: said.to_owned(),
-                stderr: String::new(),
-                outcome: answer.label.name().to_owned(),
-                remark: None,
-                ms,
-            },
-            answer,
-        }))
+        if let Some(AddedContext::Additional(text)) = &answered.answer.context {
+            answered.delivered_context = Some(text.clone());
+        }
+        Ok(Some(answered))
     }
 
     /// Whether hooks are skipped, by `--bare` or its variable. The client still reports them as applied.
     fn skips_hooks(&self) -> bool {
         let is_set = |value: String| matches!(value.as_str(), "1" | "true");
-        self.options.flags.client_mode == FakeClientMode::Bare
-            || self.variable(SIMPLE_MODE_VARIABLE).is_some_and(is_set)
+        self.options.flags.is_bare || self.variable(SIMPLE_MODE_VARIABLE).is_some_and(is_set)
     }
 
     fn abandon_callback(&mut self, event: &str, open: &OpenCallback) -> Result<(), TurnBreak> {

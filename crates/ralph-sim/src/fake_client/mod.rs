@@ -26,7 +26,7 @@ mod turn_loop;
 #[cfg(test)]
 mod tests;
 
-pub use client_flags::{FakeClientFlags, FakeClientMode, PermissionPrompter, RequestedSession};
+pub use client_flags::{FakeClientFlags, FakeClientFlagsError, RequestedSession};
 pub use inbox::{ExitSignal, InboxSender};
 pub use script_position::ScriptPositionError;
 
@@ -36,8 +36,6 @@ use ralph_sys::fs::FileError;
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::PathBuf;
-
-pub(crate) const BYPASS_MODE: &str = "bypassPermissions";
 
 /// How the process was started.
 #[derive(Clone, Debug)]

@@ -1,12 +1,11 @@
 //! Decides whether a tool call may run: by the permission mode, by hooks, or by asking the driver.
 
-use super::client_flags::PermissionPrompter;
-use super::process::{DriverInput, FakeClientProcess, FakeInputFields, ReceivedInput, TurnBreak};
+use super::process::{FakeClientProcess, ReceivedInput, TurnBreak};
 use crate::client_ids;
+use crate::client_rules::event_outcome::{EventOutcome, HandlerAnswer};
+use crate::client_rules::hook_input::{HookInput, SharedInputFields};
+use crate::client_rules::tool_invocation::{ToolInvocation, ToolOutcome};
 use crate::hook_answer::PermissionChoice;
-use crate::simulator::event_outcome::{EventOutcome, HandlerAnswer};
-use crate::simulator::hook_input::HookInput;
-use crate::simulator::tool_calls::{ToolInvocation, ToolOutcome};
 use serde_json::{Value, json};
 
 const DONT_ASK_DENIAL: &str = " has been denied because Claude Code is running in don't ask mode. IMPORTANT: You *may* attempt \
@@ -57,20 +56,16 @@ impl FakeClientProcess<'_> {
         if !needs_user_interaction(call) && (is_allowed || self.needs_no_permission(call)) {
             return Ok(PermissionOutcome::ByMode);
         }
-        let mode = self.permission_mode();
-        if mode == "dontAsk" {
+        if self.permission_mode() == "dontAsk" {
             return self.write_denial(call, DenialSource::Mode);
         }
         self.permission_call = Some(call.id.clone());
-        let granted = match self.options.flags.permission_prompter {
-            PermissionPrompter::Driver if self.driver_input == DriverInput::Open => {
-                self.ask_driver(call)
-            }
-            PermissionPrompter::Driver | PermissionPrompter::Unavailable => {
-                match self.ask_permission_hooks(call)? {
-                    Some(granted) => Ok(granted),
-                    None => self.write_denial(call, DenialSource::NoPrompter),
-                }
+        let granted = if self.options.flags.asks_driver && self.is_input_open {
+            self.ask_driver(call)
+        } else {
+            match self.ask_permission_hooks(call)? {
+                Some(granted) => Ok(granted),
+                None => self.write_denial(call, DenialSource::NoPrompter),
             }
         };
         self.permission_call = None;
@@ -99,7 +94,7 @@ impl FakeClientProcess<'_> {
 
     fn permission_input(&self, call: &ToolInvocation) -> HookInput {
         let is_edit = !needs_user_interaction(call);
-        self.hook_input(PERMISSION_EVENT, FakeInputFields::Turn)
+        self.hook_input(PERMISSION_EVENT, SharedInputFields::Turn)
             .with("tool_name", call.name.clone())
             .with("tool_input", call.input.clone())
             .with_opt("permission_suggestions", is_edit.then(permission_suggestions))
@@ -224,8 +219,7 @@ fn permission_suggestions() -> Value {
 fn describe_call(call: &ToolInvocation) -> String {
     let path = call.input.get("file_path").and_then(Value::as_str);
     let name = path.and_then(|path| path.rsplit('/').next());
-    let command = || call.input.get("command").and_then(Value::as_str);
-    name.or_else(command).unwrap_or_default().to_owned()
+    name.unwrap_or_else(|| call.text("command")).to_owned()
 }
 
 /// The result of `AskUserQuestion`, with the answers that the driver put into its input.

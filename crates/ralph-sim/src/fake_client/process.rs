@@ -1,27 +1,26 @@
 //! The process of the fake client: its session, its input and its output.
 
 use super::background_commands::BackgroundCommand;
-use super::client_flags::{FakeClientFlags, RequestedSession};
+use super::client_flags::RequestedSession;
 use super::hook_callbacks::RegisteredCallback;
 use super::inbox::{ClientInbox, ExitSignal, InboxEvent};
 use super::result_line::UsageMeter;
 use super::script_position::{ScriptPositionError, SharedScript};
 use super::turn_loop::crash_at;
-use super::{BYPASS_MODE, FakeClientError, FakeClientExit, FakeClientOptions, FakeClientOutput};
+use super::{FakeClientError, FakeClientExit, FakeClientOptions, FakeClientOutput};
 use crate::client_ids;
-use crate::hook_settings::{self, HookSettingsFile, HookSettingsSource};
+use crate::client_rules::file_tools::SeenFiles;
+use crate::client_rules::hook_input::{HookInput, HookInputContext, SharedInputFields};
+use crate::hook_settings::{FlagSettings, LoadedHookSettings, SettingsPlaces, load_settings_files};
 use crate::scenario::{Scenario, TurnPoint};
-use crate::simulator::hook_input::HookInput;
-use crate::simulator::tool_calls::file_tools::SeenFiles;
 use crate::transcript::{self, ClientSessionPaths, IdGenerator, TranscriptWriter};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, FileError};
 use ralph_sys::proc::job::JobResult;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-const MAX_SETTINGS_BYTES: usize = 4 * 1024 * 1024;
 const STATE_EVENTS_VARIABLE: &str = "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS";
 const TERMINATED_EXIT_CODE: u8 = 143;
 
@@ -52,16 +51,10 @@ pub(super) struct FakeClientProcess<'a> {
     pub(super) meter: UsageMeter,
     /// Size of the context at the last answer, in tokens.
     pub(super) context: u64,
-    pub(super) driver_input: DriverInput,
+    /// Whether the driver can still send lines.
+    pub(super) is_input_open: bool,
     signal: Option<ExitSignal>,
     code: u8,
-}
-
-/// Whether the driver's input is still open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DriverInput {
-    Open,
-    Closed,
 }
 
 #[derive(Clone, Debug)]
@@ -95,6 +88,12 @@ pub(super) enum TurnBreak {
 impl From<FileError> for TurnBreak {
     fn from(error: FileError) -> Self {
         Self::Error(error.into())
+    }
+}
+
+impl From<FakeClientError> for TurnBreak {
+    fn from(error: FakeClientError) -> Self {
+        Self::Error(error)
     }
 }
 
@@ -147,7 +146,7 @@ impl<'a> FakeClientProcess<'a> {
             tasks: Vec::new(),
             meter: UsageMeter::default(),
             context: 0,
-            driver_input: DriverInput::Open,
+            is_input_open: true,
             signal: None,
             code: 0,
             options,
@@ -196,7 +195,7 @@ impl<'a> FakeClientProcess<'a> {
                 if !fs::exists(&self.transcript_path()) {
                     return Ok(Some(self.unknown_session_exit()));
                 }
-                self.open_transcript()?;
+                self.transcript()?;
             }
             RequestedSession::Forked { from, to } => {
                 self.session = from;
@@ -229,7 +228,7 @@ impl<'a> FakeClientProcess<'a> {
             "num_turns": 0,
             "stop_reason": null,
             "total_cost_usd": 0,
-            "usage": super::result_line::usage_json(super::result_line::NO_USAGE),
+            "usage": transcript::usage_json(super::result_line::NO_USAGE),
             "modelUsage": {},
             "permission_denials": [],
             "errors": [text],
@@ -259,7 +258,7 @@ impl<'a> FakeClientProcess<'a> {
             if !std::mem::replace(&mut is_idle, true) {
                 self.write_state("idle")?;
             }
-            if self.driver_input == DriverInput::Closed && self.tasks.is_empty() {
+            if !self.is_input_open && self.tasks.is_empty() {
                 return Ok(());
             }
             match self.receive(None) {
@@ -275,7 +274,8 @@ impl<'a> FakeClientProcess<'a> {
 
     /// Fires `SessionEnd`, if the driver is still connected.
     fn fire_session_end(&mut self) {
-        let input = self.hook_input("SessionEnd", FakeInputFields::Neither).with("reason", "other");
+        let input =
+            self.hook_input("SessionEnd", SharedInputFields::Neither).with("reason", "other");
         // The session ends in any case.
         drop(self.run_callbacks("SessionEnd", Some("other"), input));
     }
@@ -291,7 +291,7 @@ impl<'a> FakeClientProcess<'a> {
         Ok(match event {
             InboxEvent::Line(line) => return self.handle_line(line),
             InboxEvent::Closed => {
-                self.driver_input = DriverInput::Closed;
+                self.is_input_open = false;
                 ReceivedInput::Closed
             }
             InboxEvent::Invalid => {
@@ -326,9 +326,7 @@ impl<'a> FakeClientProcess<'a> {
     }
 
     pub(super) fn write_line(&mut self, line: &Value) -> Result<(), TurnBreak> {
-        let mut bytes = serde_json::to_vec(line).unwrap_or_default();
-        bytes.push(b'\n');
-        if (self.output)(&bytes) {
+        if (self.output)(format!("{line}\n").as_bytes()) {
             Ok(())
         } else {
             Err(TurnBreak::Exit(FakeClientExit::Code { code: 1, said: None }))
@@ -366,22 +364,13 @@ impl<'a> FakeClientProcess<'a> {
         self.session_paths().transcript()
     }
 
-    fn open_transcript(&mut self) -> Result<(), FileError> {
-        if self.transcript.is_none() {
-            self.transcript =
-                Some(TranscriptWriter::open(&self.session_paths(), IdGenerator::random())?);
-        }
-        Ok(())
-    }
-
     /// The transcript, which is created at the first use.
     pub(super) fn transcript(&mut self) -> Result<&mut TranscriptWriter, FileError> {
-        let FakeClientOptions { home, project, .. } = &self.options;
-        let place = ClientSessionPaths { home, project, session: &self.session };
-        match &mut self.transcript {
-            Some(transcript) => Ok(transcript),
-            none => Ok(none.insert(TranscriptWriter::open(&place, IdGenerator::random())?)),
-        }
+        let transcript = match self.transcript.take() {
+            Some(transcript) => transcript,
+            None => TranscriptWriter::open(&self.session_paths(), IdGenerator::random())?,
+        };
+        Ok(self.transcript.insert(transcript))
     }
 
     /// The transcript, if it was created.
@@ -394,13 +383,12 @@ impl<'a> FakeClientProcess<'a> {
         self.transcript_path().with_extension("")
     }
 
-    pub(super) fn permission_mode(&self) -> String {
-        let FakeClientFlags { permission_mode: mode, .. } = &self.options.flags;
-        mode.clone().unwrap_or_else(|| "default".to_owned())
+    pub(super) fn permission_mode(&self) -> &str {
+        self.options.flags.permission_mode.as_deref().unwrap_or("default")
     }
 
     pub(super) fn is_bypassed(&self) -> bool {
-        self.permission_mode() == BYPASS_MODE
+        self.permission_mode() == transcript::BYPASS_MODE
     }
 
     /// An environment variable of the client. Settings override the inherited environment, and `--settings` overrides
@@ -411,55 +399,24 @@ impl<'a> FakeClientProcess<'a> {
         env.remove(name).or_else(|| Some(own()?.1.to_string_lossy().into_owned()))
     }
 
-    pub(super) fn load_settings(&self) -> hook_settings::LoadedHookSettings {
-        let text = |path: PathBuf| -> Option<String> {
-            let bytes = fs::read_if_exists(&path, MAX_SETTINGS_BYTES).ok()??;
-            Some(String::from_utf8_lossy(&bytes).into_owned())
-        };
-        let claude = |directory: &Path, name: &str| text(directory.join(".claude").join(name));
+    pub(super) fn load_settings(&self) -> LoadedHookSettings {
         let FakeClientOptions { home, project, flags, .. } = &self.options;
-        let given = flags.settings.as_ref().and_then(|given| {
-            if given.trim_start().starts_with('{') {
-                Some(given.clone())
-            } else {
-                text(given.into())
-            }
-        });
-        let texts = [
-            (HookSettingsSource::User, claude(home, "settings.json")),
-            (HookSettingsSource::Project, claude(project, "settings.json")),
-            (HookSettingsSource::Local, claude(project, "settings.local.json")),
-            (HookSettingsSource::Flag, given),
-        ];
-        let layers = texts.iter().filter_map(|(source, text)| {
-            Some(HookSettingsFile { source: source.clone(), text: text.as_deref()? })
-        });
-        hook_settings::load(&layers.collect::<Vec<_>>())
+        let flag = FlagSettings::parse(flags.settings.as_deref());
+        load_settings_files(&SettingsPlaces { home, project, flag, plugins: &[] })
     }
 
     /// The first fields of a hook's input, common to all events.
-    pub(super) fn hook_input(&self, event: &str, fields: FakeInputFields) -> HookInput {
-        let text = |path: &Path| path.to_string_lossy().into_owned();
-        let has_mode = matches!(fields, FakeInputFields::Turn | FakeInputFields::Mode);
-        let has_effort = matches!(fields, FakeInputFields::Turn | FakeInputFields::Effort);
-        HookInput::default()
-            .with("session_id", self.session.clone())
-            .with("transcript_path", text(&self.transcript_path()))
-            .with("cwd", text(&self.cwd))
-            .with_opt("prompt_id", self.prompt_id.clone())
-            .with_opt("permission_mode", has_mode.then(|| self.permission_mode()))
-            .with_opt("effort", has_effort.then(|| json!({"level": "medium"})))
-            .with("hook_event_name", event)
+    pub(super) fn hook_input(&self, event: &str, shared: SharedInputFields) -> HookInput {
+        let context = HookInputContext {
+            session: &self.session,
+            transcript: &self.transcript_path(),
+            cwd: &self.cwd,
+            prompt_id: self.prompt_id.as_deref(),
+            permission_mode: self.permission_mode(),
+            agent: None,
+        };
+        context.input(event, shared)
     }
-}
-
-/// Which of the shared input fields an event has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FakeInputFields {
-    Turn,
-    Mode,
-    Effort,
-    Neither,
 }
 
 /// Resolves the alias of a model.

@@ -4,7 +4,7 @@ use super::control_requests::CONTEXT_WINDOW;
 use super::process::{FakeClientProcess, TurnBreak};
 use super::turn_loop::{FakeTurn, FakeTurnOutcome, add_message_ids};
 use crate::scenario::ScriptedUsage;
-use crate::transcript::ModelUsed;
+use crate::transcript::{ModelTotals, usage_json};
 use ralph_sys::clock::Stopwatch;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ const MAX_OUTPUT_TOKENS: u64 = 128_000;
 pub(super) const NO_USAGE: ScriptedUsage =
     ScriptedUsage { input: 0, output: 0, cache_read: 0, cache_creation: 0 };
 
-type ModelTotalsByName = BTreeMap<String, ModelUsed>;
+type ModelTotalsByName = BTreeMap<String, ModelTotals>;
 
 /// Usage counters of the process.
 #[derive(Debug, Default)]
@@ -118,30 +118,9 @@ impl FakeClientProcess<'_> {
     }
 }
 
-/// The `usage` field of a result.
-pub(super) fn usage_json(usage: ScriptedUsage) -> Value {
-    json!({
-        "input_tokens": usage.input,
-        "cache_creation_input_tokens": usage.cache_creation,
-        "cache_read_input_tokens": usage.cache_read,
-        "output_tokens": usage.output,
-        "output_tokens_details": {"thinking_tokens": 0},
-        "server_tool_use": {"web_search_requests": 0, "web_fetch_requests": 0},
-        "service_tier": "standard",
-        "cache_creation": {
-            "ephemeral_1h_input_tokens": 0,
-            "ephemeral_5m_input_tokens": usage.cache_creation,
-        },
-        "inference_geo": "",
-        "iterations": [],
-        "speed": "standard",
-        "fallback_credit": null,
-    })
-}
-
 fn model_usage_json(models: &ModelTotalsByName) -> Value {
     let listed = models.iter().map(|(name, used)| {
-        let mut used = serde_json::to_value(used).unwrap_or_default();
+        let mut used = json!(used);
         used["contextWindow"] = json!(CONTEXT_WINDOW);
         used["maxOutputTokens"] = json!(MAX_OUTPUT_TOKENS);
         used["canonicalModel"] = json!(name);

@@ -26,7 +26,7 @@ impl DrivenFakeClient {
             home: directory.join("home"),
             env: Vec::new(),
             position: Some(directory.join("position")),
-            flags: FakeClientFlags::parse(&args),
+            flags: FakeClientFlags::parse(&args).unwrap(),
         };
         ralph_sys::fs::create_private_dir(&options.project).unwrap();
         let (input, to) = std::io::pipe().unwrap();
@@ -92,7 +92,7 @@ impl DrivenFakeClient {
     }
 }
 
-const BYPASSING: [&str; 2] = ["--permission-mode", BYPASS_MODE];
+const BYPASSING: [&str; 2] = ["--permission-mode", crate::transcript::BYPASS_MODE];
 
 /// A line in one or two words.
 fn summarize_line(line: &Value) -> String {

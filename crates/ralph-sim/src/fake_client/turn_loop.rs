@@ -1,26 +1,23 @@
 //! Runs one turn, from the driver's prompt to the result line.
 
 use super::FakeClientExit;
-use super::process::{FakeClientProcess, FakeInputFields, QueuedPrompt, ReceivedInput, TurnBreak};
+use super::process::{FakeClientProcess, PromptPriority, QueuedPrompt, ReceivedInput, TurnBreak};
 use super::result_line::NO_USAGE;
+use crate::client_rules::api_error_report::ApiErrorReport;
+use crate::client_rules::hook_input::SharedInputFields;
+use crate::client_rules::stop_decision::StopCounters;
+use crate::client_rules::transcript_records::{record_answer, record_hooks};
+use crate::client_rules::{EMPTY_ANSWER_PROMPT, INTERRUPTED_TEXT};
 use crate::scenario::{
-    ScriptedApiError, ScriptedRateLimit, ScriptedTurn, ScriptedUsage, TurnHang, TurnInterrupt,
-    TurnMishap, TurnPoint,
+    DEFAULT_AGENT_TYPE, ScriptedApiError, ScriptedRateLimit, ScriptedTurn, ScriptedUsage, TurnHang,
+    TurnInterrupt, TurnMishap, TurnPoint,
 };
-use crate::simulator::conversation::{api_error_text, error_class};
-use crate::transcript::{
-    AnswerBlock, CLIENT_VERSION, WrittenAnswer, WrittenApiError, WrittenPromptOrigin,
-};
+use crate::server::rate_limit_headers::{rejection_error, reset_time};
+use crate::transcript::{CLIENT_VERSION, WrittenPromptOrigin, synthetic_message_json};
 use crate::{client_ids, model_answer};
 use ralph_sys::clock::{self, Deadline};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
-
-const CONNECTION_ERROR: &str = "API Error: Connection dropped (ECONNRESET). Check the gateway set in ANTHROPIC_BASE_URL, then try \
-    again.";
-const RATE_LIMIT_MESSAGE: &str =
-    "This request would exceed your account's rate limit. Please try again later.";
-const EMPTY_ANSWER_PROMPT: &str = "[Your previous response had no visible output. Please continue and produce a user-visible response.]";
 
 /// The state of a running turn.
 #[derive(Debug)]
@@ -29,7 +26,7 @@ pub(super) struct FakeTurn {
     pub(super) num_turns: u32,
     /// Number of requests to the model.
     pub(super) rounds: u32,
-    pub(super) stops: FakeTurnStops,
+    pub(super) stops: StopCounters,
     pub(super) last_text: String,
     pub(super) stop_reason: Option<String>,
     pub(super) usage: ScriptedUsage,
@@ -41,14 +38,6 @@ pub(super) struct FakeTurn {
     /// The driver's ids of the messages that the turn answers.
     pub(super) message_ids: Vec<String>,
     is_nudged: bool,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct FakeTurnStops {
-    /// `stop_hook_active`
-    pub(super) is_active: bool,
-    /// Consecutive blocks, without a tool call between them.
-    pub(super) blocks: u32,
 }
 
 /// How a turn ended.
@@ -100,7 +89,7 @@ impl FakeClientProcess<'_> {
         let mut turn = FakeTurn {
             num_turns: 1,
             rounds: 0,
-            stops: FakeTurnStops::default(),
+            stops: StopCounters::default(),
             last_text: String::new(),
             stop_reason: None,
             usage: NO_USAGE,
@@ -145,9 +134,8 @@ impl FakeClientProcess<'_> {
             if let Some(limit) = &answer.rate_limit {
                 self.write_rate_limit(limit)?;
             }
-            let rejected = answer.rate_limit.as_ref().filter(|limit| limit.status == "rejected");
-            let error = answer.error.clone().or_else(|| rejected.map(|_| rate_limit_error()));
-            if let Some(error) = error {
+            let rejected = answer.rate_limit.as_ref().and_then(|limit| rejection_error(limit));
+            if let Some(error) = answer.error.clone().or(rejected) {
                 return self.fail_with_api_error(turn, &error, number);
             }
             let before = turn.usage;
@@ -181,7 +169,7 @@ impl FakeClientProcess<'_> {
     fn submit_prompt(&mut self, prompt: &QueuedPrompt) -> Result<Option<String>, TurnBreak> {
         let event = "UserPromptSubmit";
         let input =
-            self.hook_input(event, FakeInputFields::Mode).with("prompt", prompt.text.clone());
+            self.hook_input(event, SharedInputFields::Mode).with("prompt", prompt.text.clone());
         let outcome = self.run_callbacks(event, None, input)?;
         self.write_system_messages(&outcome)?;
         let refusal = outcome.prompt_refusal(&prompt.text);
@@ -192,14 +180,13 @@ impl FakeClientProcess<'_> {
                 WrittenPromptOrigin::Person
             };
             self.transcript()?.write_prompt(&prompt.text, origin)?;
-            self.record_contexts(&outcome)?;
+            record_hooks(self.transcript()?, &outcome)?;
         }
         Ok(refusal)
     }
 
     /// Adds messages that arrived while a tool ran to this turn.
     fn take_queued_prompts(&mut self, turn: &mut FakeTurn) -> Result<(), TurnBreak> {
-        use super::process::PromptPriority;
         while self.queue.front().is_some_and(|prompt| prompt.priority == PromptPriority::Next) {
             let Some(prompt) = self.queue.pop_front() else { break };
             self.write_lifecycle(&prompt, "started")?;
@@ -225,7 +212,7 @@ impl FakeClientProcess<'_> {
             "apiKeySource": "ANTHROPIC_API_KEY",
             "claude_code_version": CLIENT_VERSION,
             "output_style": "default",
-            "agents": ["general-purpose"],
+            "agents": [DEFAULT_AGENT_TYPE],
             "skills": [],
             "plugins": [],
             "capabilities": ["interrupt_receipt_v1"],
@@ -287,16 +274,16 @@ impl FakeClientProcess<'_> {
         }
         turn.last_text.clone_from(&answer.text);
         turn.stop_reason = Some(model_answer::stop_reason(answer).to_owned());
-        let content = model_answer::content_blocks(answer, number, &self.options.project);
-        self.record_answer(answer, &content, number)?;
-        for block in content {
+        let (project, model) = (self.options.project.clone(), self.model.clone());
+        record_answer(self.transcript()?, answer, number, &project, &model)?;
+        for block in model_answer::content_blocks(answer, number, &project) {
             let mut line = json!({
                 "type": "assistant",
                 "message": {
                     "id": model_answer::message_id(number),
                     "type": "message",
                     "role": "assistant",
-                    "model": self.model,
+                    "model": model,
                     "content": [block],
                     "stop_reason": null,
                     "stop_sequence": null,
@@ -318,37 +305,9 @@ impl FakeClientProcess<'_> {
         Ok(())
     }
 
-    fn record_answer(
-        &mut self,
-        answer: &ScriptedTurn,
-        content: &[Value],
-        number: u64,
-    ) -> Result<(), TurnBreak> {
-        let blocks = content.iter().map(|block| match block["text"].as_str() {
-            Some(text) => AnswerBlock::Text { text },
-            None => AnswerBlock::ToolUse {
-                id: block["id"].as_str().unwrap_or_default(),
-                name: block["name"].as_str().unwrap_or_default(),
-                input: &block["input"],
-            },
-        });
-        let blocks: Vec<AnswerBlock<'_>> = blocks.collect();
-        let model = self.model.clone();
-        Ok(self.transcript()?.write_answer(&WrittenAnswer {
-            id: &model_answer::message_id(number),
-            request: &model_answer::request_id(number),
-            model: &model,
-            blocks: &blocks,
-            stop_reason: model_answer::stop_reason(answer),
-            usage: answer.usage,
-        })?)
-    }
-
     fn write_rate_limit(&mut self, limit: &ScriptedRateLimit) -> Result<(), TurnBreak> {
         let mut info = json!({"status": limit.status, "rateLimitType": limit.kind});
-        if let Some(wait) = limit.resets_in_ms {
-            // In whole seconds, rounded up so that the reset is never reported too early.
-            let at = clock::now_ms().saturating_add(wait).div_ceil(1000);
+        if let Some(at) = reset_time(limit) {
             info["resetsAt"] = json!(at);
         }
         if let Some(percent) = limit.used_percent {
@@ -364,33 +323,28 @@ impl FakeClientProcess<'_> {
         error: &ScriptedApiError,
         number: u64,
     ) -> Result<FakeTurnOutcome, TurnBreak> {
-        let is_unreached = error.status == 0;
-        let text = if is_unreached { CONNECTION_ERROR.to_owned() } else { api_error_text(error) };
-        let class = if is_unreached { "server_error" } else { error_class(error) };
+        let report = ApiErrorReport::new(error);
         turn.stop_reason = Some("stop_sequence".to_owned());
         let mut about = Map::new();
-        if is_unreached {
-            about.insert("api_error".to_owned(), json!("connection_failed"));
-        } else {
-            about.insert("api_error_status".to_owned(), json!(error.status));
-            about.insert("api_error_type".to_owned(), json!(error.kind));
+        match report.status {
+            Some(status) => {
+                about.insert("api_error_status".to_owned(), json!(status));
+                about.insert("api_error_type".to_owned(), json!(report.kind));
+            }
+            None => {
+                about.insert("api_error".to_owned(), json!("connection_failed"));
+            }
         }
-        self.transcript()?.write_api_error(&WrittenApiError {
-            status: (!is_unreached).then_some(error.status),
-            kind: (!is_unreached).then_some(&*error.kind),
-            error: class,
-            request: &model_answer::request_id(number),
-            text: &text,
-        })?;
-        self.write_message(synthetic_message(&text, class, &about))?;
+        report.record(self.transcript()?, number)?;
+        self.write_message(error_message(&report, &about))?;
         let input = self
-            .hook_input("StopFailure", FakeInputFields::Effort)
-            .with("error", class)
-            .with("last_assistant_message", text.clone());
+            .hook_input("StopFailure", SharedInputFields::Effort)
+            .with("error", report.class)
+            .with("last_assistant_message", report.text.clone());
         // The client does not wait for the answer.
-        self.send_callbacks("StopFailure", Some(class), &input)?;
+        self.send_callbacks("StopFailure", Some(report.class), &input)?;
         self.open_requests.clear();
-        let mut over = FakeTurnOutcome::success("api_error", &text);
+        let mut over = FakeTurnOutcome::success("api_error", &report.text);
         over.fields.extend(about);
         Ok(FakeTurnOutcome { is_error: true, ..over })
     }
@@ -399,7 +353,7 @@ impl FakeClientProcess<'_> {
     fn interrupt_answer(&mut self, turn: &mut FakeTurn) -> Result<FakeTurnOutcome, TurnBreak> {
         turn.num_turns += 1;
         turn.stop_reason = None;
-        self.write_interruption("[Request interrupted by user]")?;
+        self.write_interruption(INTERRUPTED_TEXT)?;
         Ok(aborted_outcome("aborted_streaming", "null"))
     }
 
@@ -483,44 +437,14 @@ pub(super) fn aborted_outcome(reason: &'static str, stop_reason: &str) -> FakeTu
     FakeTurnOutcome::error("error_during_execution", reason, &error)
 }
 
-fn rate_limit_error() -> ScriptedApiError {
-    ScriptedApiError {
-        status: 429,
-        kind: "rate_limit_error".to_owned(),
-        message: RATE_LIMIT_MESSAGE.to_owned(),
-    }
-}
-
-/// An assistant message that the client makes up.
-fn synthetic_message(text: &str, class: &str, about: &Map<String, Value>) -> Value {
+/// An assistant message that the client makes up for an API error.
+fn error_message(report: &ApiErrorReport<'_>, about: &Map<String, Value>) -> Value {
     let mut line = json!({
         "type": "assistant",
-        "message": {
-            "id": client_ids::new_uuid(),
-            "type": "message",
-            "role": "assistant",
-            "model": "<synthetic>",
-            "content": [{"type": "text", "text": text}],
-            "stop_reason": "stop_sequence",
-            "stop_sequence": "",
-            "usage": {
-                "input_tokens": 0,
-                "cache_creation_input_tokens": 0,
-                "cache_read_input_tokens": 0,
-                "output_tokens": 0,
-                "output_tokens_details": null,
-                "server_tool_use": {"web_search_requests": 0, "web_fetch_requests": 0},
-                "service_tier": null,
-                "cache_creation": {"ephemeral_1h_input_tokens": 0, "ephemeral_5m_input_tokens": 0},
-                "inference_geo": null,
-                "iterations": null,
-                "speed": null,
-                "fallback_credit": null,
-            },
-        },
+        "message": synthetic_message_json(&client_ids::new_uuid(), &report.text),
         "parent_tool_use_id": null,
         "timestamp": clock::format_rfc3339(clock::now_ms()),
-        "error": class,
+        "error": report.class,
         "is_api_error_message": true,
     });
     if let Value::Object(fields) = &mut line {

@@ -5,6 +5,9 @@
 //! [`SettingsNotice`].
 
 mod handler_entry;
+mod settings_files;
+
+pub use settings_files::{FlagSettings, MAX_SETTINGS_BYTES, SettingsPlaces, load_settings_files};
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -147,6 +150,8 @@ pub enum SettingsProblem {
     NotJson(String),
     #[error("`{setting}` is not {wanted}; the client ignores the whole file")]
     Rejected { setting: &'static str, wanted: &'static str },
+    #[error("{0}; ignored")]
+    Unreadable(String),
     #[error("no `hooks` object, so there are no hooks")]
     NoHooksObject,
     #[error("`{0}` is not an event")]

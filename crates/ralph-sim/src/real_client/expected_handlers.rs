@@ -3,17 +3,14 @@
 
 use super::hook_tap::HookTap;
 use crate::hook_settings::{
-    self, HandlerKind, HandlerMode, HookSettingsFile, HookSettingsSource, LoadedHookSettings,
-    RegisteredHandler,
+    FlagSettings, HandlerKind, HandlerMode, HookSettingsSource, LoadedHookSettings,
+    RegisteredHandler, SettingsPlaces, load_settings_files,
 };
 use crate::matcher;
 use crate::scratch::ScratchProject;
 use crate::simulator::hook_dispatch::expand_plugin_root;
-use ralph_sys::fs;
 use serde_json::Value;
 use std::path::Path;
-
-const MAX_SETTINGS_BYTES: usize = 4 * 1024 * 1024;
 
 /// A hook that the client should run for an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,30 +24,8 @@ pub(super) struct ExpectedHandler {
 
 /// Loads the hooks of the scratch project, including the tap.
 pub(super) fn load_hook_settings(stage: &ScratchProject, tap: &HookTap) -> LoadedHookSettings {
-    let mut files = vec![
-        (HookSettingsSource::User, stage.home.join(".claude/settings.json")),
-        (HookSettingsSource::Project, stage.project.join(".claude/settings.json")),
-        (HookSettingsSource::Local, stage.project.join(".claude/settings.local.json")),
-        (HookSettingsSource::Flag, tap.settings.clone()),
-    ];
-    for root in &stage.plugins {
-        let name = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let marketplace = "inline".to_owned();
-        let source = HookSettingsSource::Plugin {
-            name,
-            marketplace,
-            root: root.to_string_lossy().into_owned(),
-        };
-        files.push((source, root.join("hooks/hooks.json")));
-    }
-    let texts = files.into_iter().filter_map(|(source, path)| {
-        let bytes = fs::read(&path, MAX_SETTINGS_BYTES).ok()?;
-        Some((source, String::from_utf8_lossy(&bytes).into_owned()))
-    });
-    let texts: Vec<_> = texts.collect();
-    let layers =
-        texts.iter().map(|(source, text)| HookSettingsFile { source: source.clone(), text });
-    hook_settings::load(&layers.collect::<Vec<_>>())
+    let flag = FlagSettings::File(&tap.settings);
+    load_settings_files(&SettingsPlaces { flag, ..stage.settings_places() })
 }
 
 /// The hooks for an event with this input.

@@ -4,6 +4,7 @@
 //! output leads to the input. For some events the client prints nothing; only the tap reveals those.
 
 use super::{RealClientError, mask_port};
+use crate::hook_settings::MAX_SETTINGS_BYTES;
 use crate::scenario::SIMULATED_EVENTS;
 use crate::scratch::ScratchProject;
 use ralph_sys::clock::{self, Deadline};
@@ -25,7 +26,6 @@ exit 0
 /// How long to wait for an input that is still being written.
 const WRITE_TIMEOUT: Duration = Duration::from_millis(500);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-const MAX_SETTINGS_BYTES: usize = 4 * 1024 * 1024;
 const MAX_INPUT_BYTES: usize = 64 * 1024 * 1024;
 const MAX_INPUTS: usize = 1_000_000;
 /// Events whose hooks the client runs without printing anything.

@@ -4,6 +4,7 @@ use super::RealClientError;
 use crate::scenario::Scenario;
 use crate::scratch::ScratchProject;
 use crate::server;
+use crate::transcript::BYPASS_MODE;
 use ralph_sys::fs::{self, FileError, SharedFileMode};
 use ralph_sys::proc::cancel::CancelToken;
 use ralph_sys::proc::line_process::{self, LineProcess, LineProcessOutput, OnParentDeath};
@@ -103,7 +104,7 @@ impl ClientLaunch<'_> {
         let mut arguments: Vec<OsString> = vec![self.program.into()];
         let mut add = |words: &[&str]| arguments.extend(words.iter().map(OsString::from));
         add(&["-p", "--input-format", "stream-json", "--output-format", "stream-json"]);
-        add(&["--verbose", "--include-hook-events", "--permission-mode", "bypassPermissions"]);
+        add(&["--verbose", "--include-hook-events", "--permission-mode", BYPASS_MODE]);
         match session {
             LaunchedSession::New(id) => add(&["--session-id", id]),
             LaunchedSession::Resumed(id) => add(&["--resume", id]),

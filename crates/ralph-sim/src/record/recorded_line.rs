@@ -39,22 +39,6 @@ pub(super) struct RecordedLineWire {
     pub(super) prevented_continuation: Value,
 }
 
-/// The text of a message: a string, or the text blocks joined by newlines.
-pub(super) fn message_text(content: &Value) -> Option<String> {
-    match content {
-        Value::String(text) => Some(text.clone()),
-        Value::Array(blocks) => {
-            let texts: Vec<_> = blocks
-                .iter()
-                .filter(|block| block["type"] == "text")
-                .filter_map(|block| block["text"].as_str())
-                .collect();
-            (!texts.is_empty()).then(|| texts.join("\n"))
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
-    }
-}
-
 /// The text between two marks.
 pub(super) fn text_between<'a>(text: &'a str, from: &str, to: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(from)?;

@@ -1,6 +1,6 @@
 //! Converts recorded tool calls to those of a scenario, with paths relative to its project.
 
-use crate::scenario::ScriptedToolCall;
+use crate::scenario::{DEFAULT_AGENT_TYPE, ScriptedToolCall};
 use serde_json::{Map, Value};
 
 /// Deeper values are converted to strings, because the TOML parser limits the nesting depth.
@@ -41,7 +41,7 @@ fn shorthand_call(name: &str, input: &Value) -> Option<ScriptedToolCall> {
         "Agent" | "Task"
             if has_only(&["description", "prompt", "subagent_type", "run_in_background"]) =>
         {
-            let kind = text("subagent_type").unwrap_or_else(|| "general-purpose".to_owned());
+            let kind = text("subagent_type").unwrap_or_else(|| DEFAULT_AGENT_TYPE.to_owned());
             // Older clients, which called the tool `Task`, ran it in the foreground by default.
             let background = flag("run_in_background").unwrap_or(name == "Agent");
             Some(ScriptedToolCall::Agent { prompt: text("prompt")?, kind, background })

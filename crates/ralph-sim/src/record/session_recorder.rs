@@ -1,7 +1,8 @@
 //! Collects the lines of a transcript into the steps and expectations of a scenario.
 
-use super::recorded_line::{RecordedLineWire, message_text, text_between};
+use super::recorded_line::{RecordedLineWire, text_between};
 use super::recorded_tools;
+use crate::model_answer::content_text;
 use crate::scenario::{
     Scenario, ScenarioClient, ScenarioExpectations, ScenarioStep, ScriptedApiError,
     ScriptedSubagent, ScriptedToolCall, ScriptedTurn, ScriptedUsage, SessionStep, TurnInterrupt,
@@ -119,7 +120,7 @@ impl SessionRecorder {
     fn read_user_line(&mut self, line: &RecordedLineWire) {
         let content = &line.message["content"];
         let blocks = content.as_array().map(Vec::as_slice).unwrap_or_default();
-        let Some(text) = message_text(content) else { return };
+        let Some(text) = content_text(content) else { return };
         if blocks.iter().any(|block| block["type"] == "tool_result") {
             return;
         }
@@ -204,7 +205,7 @@ impl SessionRecorder {
             self.total_bytes += 96;
         }
         let calls = self.read_tool_calls(&message["content"]);
-        let said = message_text(&message["content"]);
+        let said = content_text(&message["content"]);
         let Some(ScenarioStep::Agent(turn)) = self.steps.get_mut(at) else { return };
         if let Some(said) = said {
             self.total_bytes += recorded_tools::escaped_len(&said);
@@ -371,7 +372,7 @@ fn parse_api_error(line: &RecordedLineWire) -> ScriptedApiError {
     let status = line.api_error_status.as_u64().and_then(|status| u16::try_from(status).ok());
     let status = status.unwrap_or(500);
     let kind = line.api_error_type.as_str().unwrap_or("api_error").to_owned();
-    let said = message_text(&line.message["content"]).unwrap_or_default();
+    let said = content_text(&line.message["content"]).unwrap_or_default();
     let message = said.strip_prefix("API Error: ").unwrap_or(&said);
     let message = message.strip_prefix(&format!("{status} ")).unwrap_or(message);
     let message = message.split(". This is a server-side issue").next().unwrap_or(message);

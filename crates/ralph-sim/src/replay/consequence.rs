@@ -1,7 +1,7 @@
 //! Derives what the client does with the hook answers to one event, and which messages reach the model and the user.
 
 use super::{HookPayload, ReplayDecision};
-use crate::simulator::event_outcome::EventOutcome;
+use crate::client_rules::event_outcome::EventOutcome;
 use crate::simulator::pending_messages::PendingMessages;
 use crate::timeline::{HookEffect, MessageRole, TimelineMessage};
 
@@ -28,16 +28,16 @@ pub(super) fn derive_consequence(
         event if is_stop(event) => stop_consequence(outcome),
         "PreToolUse" => pre_tool_consequence(outcome),
         "PostToolUse" | "PostToolUseFailure" => {
-            (default_effect(outcome), accompanying_context(outcome.side_texts()))
+            (outcome.effect(), accompanying_context(outcome.side_texts()))
         }
         "PostToolBatch" => tool_batch_consequence(outcome),
         "UserPromptSubmit" | "UserPromptExpansion" => prompt_consequence(payload, outcome),
         "SessionStart" | "SubagentStart" => {
-            (default_effect(outcome), accompanying_context(outcome.context_texts()))
+            (outcome.effect(), accompanying_context(outcome.context_texts()))
         }
         "PreCompact" => compaction_consequence(outcome),
         "TaskCreated" | "TaskCompleted" => task_consequence(outcome),
-        _ => (default_effect(outcome), ReplayMessages::default()),
+        _ => (outcome.effect(), ReplayMessages::default()),
     };
     let ReplayMessages { reads, mut person } = words;
     person.extend(outcome.system_messages());
@@ -58,23 +58,8 @@ fn is_stop(event: &str) -> bool {
     matches!(event, "Stop" | "SubagentStop" | "TeammateIdle")
 }
 
-fn default_effect(outcome: &EventOutcome) -> HookEffect {
-    match outcome.continue_false() {
-        Some(stop) => HookEffect::Stopped { reason: stop.reason.clone() },
-        None => effect_without_stop(outcome),
-    }
-}
-
-fn effect_without_stop(outcome: &EventOutcome) -> HookEffect {
-    match (outcome.reasons(), outcome.contexts()) {
-        (reasons, _) if !reasons.is_empty() => HookEffect::Blocked { reasons },
-        (_, context) if !context.is_empty() => HookEffect::Continued { context },
-        _ => HookEffect::Allowed,
-    }
-}
-
 fn stop_consequence(outcome: &EventOutcome) -> (HookEffect, ReplayMessages) {
-    let effect = default_effect(outcome);
+    let effect = outcome.effect();
     if let HookEffect::Stopped { .. } = effect {
         // The feedback is written to the transcript, but no request to the model follows.
         return (effect, ReplayMessages::default());
@@ -91,7 +76,7 @@ fn stop_consequence(outcome: &EventOutcome) -> (HookEffect, ReplayMessages) {
 
 fn pre_tool_consequence(outcome: &EventOutcome) -> (HookEffect, ReplayMessages) {
     let Some(denial) = outcome.denial_text(outcome.name()) else {
-        return (default_effect(outcome), accompanying_context(outcome.side_texts()));
+        return (outcome.effect(), accompanying_context(outcome.side_texts()));
     };
     let mut words = accompanying_context(outcome.side_texts());
     words.reads.insert(0, TimelineMessage { role: MessageRole::Tool, text: denial.clone() });
@@ -111,7 +96,7 @@ fn pre_tool_consequence(outcome: &EventOutcome) -> (HookEffect, ReplayMessages) 
 fn tool_batch_consequence(outcome: &EventOutcome) -> (HookEffect, ReplayMessages) {
     match outcome.turn_end_reason() {
         Some(reason) => (HookEffect::Stopped { reason: Some(reason) }, ReplayMessages::default()),
-        None => (default_effect(outcome), accompanying_context(outcome.side_texts())),
+        None => (outcome.effect(), accompanying_context(outcome.side_texts())),
     }
 }
 
@@ -123,13 +108,13 @@ fn prompt_consequence(
         Some(text) => ReplayMessages { reads: Vec::new(), person: vec![text] },
         None => accompanying_context(outcome.context_texts()),
     };
-    (default_effect(outcome), words)
+    (outcome.effect(), words)
 }
 
 /// The output of the hooks is added to the request for the summary, which the replay does not show.
 fn compaction_consequence(outcome: &EventOutcome) -> (HookEffect, ReplayMessages) {
     let person = outcome.compaction_refusal().into_iter().collect();
-    (effect_without_stop(outcome), ReplayMessages { reads: Vec::new(), person })
+    (outcome.effect_without_stop(), ReplayMessages { reads: Vec::new(), person })
 }
 
 /// Outside a team the client ignores `continue: false` at this event.
@@ -137,11 +122,7 @@ fn task_consequence(outcome: &EventOutcome) -> (HookEffect, ReplayMessages) {
     let reads =
         outcome.task_objection().map(|text| TimelineMessage { role: MessageRole::Tool, text });
     let words = ReplayMessages { reads: reads.into_iter().collect(), person: Vec::new() };
-    let effect = match outcome.reasons() {
-        reasons if reasons.is_empty() => HookEffect::Allowed,
-        reasons => HookEffect::Blocked { reasons },
-    };
-    (effect, words)
+    (outcome.block_effect(), words)
 }
 
 /// Context that accompanies a message the model receives anyway: a prompt or a tool result.

@@ -1,6 +1,6 @@
 use super::*;
+use crate::client_rules::handler_answer::{FinishedHookProcess, HookIdentity, handler_answer};
 use crate::hook_answer::HookExit;
-use crate::simulator::hook_dispatch::{FinishedHookProcess, HookIdentity, handler_answer};
 use crate::timeline::MessageRole;
 use insta::assert_snapshot;
 use ralph_sys::fs;

@@ -19,6 +19,7 @@ mod tests;
 
 pub use expectations::{PROMPT_ENDINGS, SIMULATED_EVENTS, ScenarioExpectations};
 pub use runner_section::{InterventionAction, RunnerIntervention, ScenarioRunner};
+pub(crate) use scenario_parser::DEFAULT_AGENT_TYPE;
 pub use scenario_parser::{ScenarioError, parse, read, read_for_fake_client};
 pub use write::write;
 

@@ -17,7 +17,7 @@ use toml::Spanned;
 
 const MAX_SCENARIO_BYTES: usize = 4 * 1024 * 1024;
 /// Default type of a subagent.
-pub(super) const DEFAULT_AGENT_TYPE: &str = "general-purpose";
+pub(crate) const DEFAULT_AGENT_TYPE: &str = "general-purpose";
 pub(super) const DEFAULT_SUMMARY: &str = "<summary>The work so far.</summary>";
 
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,7 @@ mod http;
 mod large_body_slot;
 mod model_message;
 mod model_request;
-mod rate_limit_headers;
+pub(crate) mod rate_limit_headers;
 
 pub use model_request::RequestOrigin;
 

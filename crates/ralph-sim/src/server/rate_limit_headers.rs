@@ -17,13 +17,18 @@ pub(super) fn is_rejected(limit: &ScriptedRateLimit) -> bool {
 }
 
 /// The API error for a rejected request.
-pub(super) fn rejection_error(limit: &ScriptedRateLimit) -> Option<ScriptedApiError> {
+pub(crate) fn rejection_error(limit: &ScriptedRateLimit) -> Option<ScriptedApiError> {
     let (status, kind) = (429, "rate_limit_error".to_owned());
     is_rejected(limit).then(|| ScriptedApiError {
         status,
         kind,
         message: REJECTION_MESSAGE.to_owned(),
     })
+}
+
+/// When the limit resets, in whole seconds since the epoch, rounded up so that it is never reported too early.
+pub(crate) fn reset_time(limit: &ScriptedRateLimit) -> Option<u64> {
+    limit.resets_in_ms.map(|ms| clock::now_ms().saturating_add(ms).div_ceil(1000))
 }
 
 pub(super) fn rate_limit_headers(limit: &ScriptedRateLimit) -> Vec<(&'static str, String)> {
@@ -36,9 +41,7 @@ pub(super) fn rate_limit_headers(limit: &ScriptedRateLimit) -> Vec<(&'static str
         "seven_day" => Some(SEVEN_DAYS),
         _ => None,
     };
-    // In whole seconds, rounded up so that the reset is never reported too early.
-    let reset = limit.resets_in_ms.map(|ms| clock::now_ms().saturating_add(ms).div_ceil(1000));
-    if let Some(reset) = reset.map(|reset| reset.to_string()) {
+    if let Some(reset) = reset_time(limit).map(|reset| reset.to_string()) {
         headers.extend(window.map(|window| (window.reset, reset.clone())));
         headers.push(("anthropic-ratelimit-unified-reset", reset));
     }

@@ -6,28 +6,22 @@
 use super::client_process::SimulatedClient;
 use super::conversation::SimulatedConversation;
 use super::subagents::{self, SubagentReport, SubagentTask};
-use super::tool_calls::shell_tool::{self, ShellLaunch};
-use super::tool_calls::{ToolInvocation, ToolOutcome};
+use super::tool_calls::shell_calls;
 use super::{prompts, teammates};
 use crate::client_ids;
+use crate::client_rules::background_task::{BackgroundTask, MAX_COMMAND_TIME, output_path};
+use crate::client_rules::shell_tool;
+use crate::client_rules::tool_invocation::{ToolInvocation, ToolOutcome};
 use ralph_sys::clock::Deadline;
-use ralph_sys::fs::{self, SharedFileMode};
 use ralph_sys::proc::cancel::CancelToken;
-use ralph_sys::proc::job::{JobEnd, JobResult};
+use ralph_sys::proc::job::JobResult;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
-
-const MAX_RUN_TIME: Duration = Duration::from_mins(10);
 
 pub(super) struct SimulatedBackgroundTask {
-    id: String,
-    /// The id of the tool call that started it.
-    call_id: String,
-    description: String,
-    output: PathBuf,
+    task: BackgroundTask,
     work: BackgroundWork,
 }
 
@@ -58,38 +52,25 @@ impl SimulatedBackgroundTask {
         task: &SubagentTask,
         own: SimulatedConversation,
     ) -> Self {
-        Self {
+        let task = BackgroundTask {
             id: client_ids::new_teammate_id(),
             call_id: call.id.clone(),
             description: task.description.clone(),
             output: PathBuf::new(),
-            work: BackgroundWork::Teammate(Some(Box::new(own))),
-        }
+        };
+        Self { task, work: BackgroundWork::Teammate(Some(Box::new(own))) }
     }
 
     /// Its entry in the `background_tasks` field of `Stop`.
     pub(super) fn to_json(&self) -> Value {
         match &self.work {
-            BackgroundWork::Agent { task, .. } => json!({
-                "id": self.id,
-                "type": "subagent",
-                "status": "running",
-                "description": self.description,
-                "agent_type": task.agent.kind,
-            }),
-            BackgroundWork::Teammate(_) => json!({
-                "id": self.id,
-                "type": "teammate",
-                "status": "running",
-                "description": self.description,
-            }),
-            BackgroundWork::Shell { command, .. } => json!({
-                "id": self.id,
-                "type": "shell",
-                "status": "running",
-                "description": self.description,
-                "command": command,
-            }),
+            BackgroundWork::Agent { task, .. } => {
+                let mut entry = self.task.stop_entry("subagent");
+                entry["agent_type"] = json!(task.agent.kind);
+                entry
+            }
+            BackgroundWork::Teammate(_) => self.task.stop_entry("teammate"),
+            BackgroundWork::Shell { command, .. } => self.task.command_entry(command),
         }
     }
 
@@ -100,14 +81,6 @@ impl SimulatedBackgroundTask {
             drop(thread.join());
         }
     }
-}
-
-fn output_path(host: &SimulatedClient<'_>, id: &str) -> PathBuf {
-    host.stage.root.join("tasks").join(format!("{id}.output"))
-}
-
-fn call_description(call: &ToolInvocation) -> String {
-    call.input.get("description").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 pub(super) fn start_agent(
@@ -121,7 +94,7 @@ pub(super) fn start_agent(
         Err(error) => return host.fail_write(error),
     };
     let id = task.agent.id.clone();
-    let output = output_path(host, &id);
+    let output = output_path(&host.stage.root, &id);
     let text = format!(
         "Async agent launched successfully. (This tool result is internal metadata — never quote or paste any part of \
          it, including the agentId below, into a user-facing reply.)\nagentId: {id} (internal ID - do not mention to \
@@ -145,51 +118,38 @@ pub(super) fn start_agent(
         "canContinueAgent": true,
     });
     host.background.push(SimulatedBackgroundTask {
-        id,
-        call_id: call.id.clone(),
-        description: task.description.clone(),
-        output,
+        task: BackgroundTask {
+            id,
+            call_id: call.id.clone(),
+            description: task.description.clone(),
+            output,
+        },
         work: BackgroundWork::Agent { task, own },
     });
     ToolOutcome::Ran { response, text }
 }
 
 pub(super) fn start_command(host: &mut SimulatedClient<'_>, call: &ToolInvocation) -> ToolOutcome {
-    let id = client_ids::new_task_id();
-    let output = output_path(host, &id);
-    let order = ShellLaunch::new(host, call);
+    let launch = shell_calls::shell_launch(host, call);
     let everything = Arc::clone(&host.cancel);
-    let Ok(cancel) =
-        CancelToken::with_external_check(move || everything.is_cancelled()).map(Arc::new)
-    else {
-        return ToolOutcome::Failed { text: "the command could not be started".to_owned() };
+    let cancel = CancelToken::with_external_check(move || everything.is_cancelled());
+    let cancel = match cancel {
+        Ok(cancel) => Arc::new(cancel),
+        Err(error) => {
+            let text = format!("the command could not be started: {error}");
+            return ToolOutcome::Failed { text };
+        }
     };
     let theirs = Arc::clone(&cancel);
     let thread = std::thread::spawn(move || {
-        shell_tool::supervise_command(&order, Deadline::after(MAX_RUN_TIME), &theirs)
+        shell_tool::supervise_command(&launch, Deadline::after(MAX_COMMAND_TIME), &theirs)
     });
-    let command = call.input.get("command").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let text = format!(
-        "Command running in background with ID: {id}. Output is being written to: {}. You will be notified when it \
-         completes. To check interim output, use Read on that file path.",
-        output.display()
-    );
-    let response = json!({
-        "stdout": "",
-        "stderr": "",
-        "interrupted": false,
-        "isImage": false,
-        "noOutputExpected": false,
-        "backgroundTaskId": id,
-    });
-    host.background.push(SimulatedBackgroundTask {
-        id,
-        call_id: call.id.clone(),
-        description: call_description(call),
-        output,
-        work: BackgroundWork::Shell { command, cancel, thread },
-    });
-    ToolOutcome::Ran { response, text }
+    let task = BackgroundTask::command(call, &host.stage.root);
+    let started = task.command_started();
+    let command = call.text("command").to_owned();
+    let work = BackgroundWork::Shell { command, cancel, thread };
+    host.background.push(SimulatedBackgroundTask { task, work });
+    started
 }
 
 /// Waits for the oldest background work. Returns `None` if there is none.
@@ -212,24 +172,21 @@ pub(super) fn finish_oldest(
         host.note_write(wrote);
         report
     });
-    let done = host.background.remove(0);
-    let status = match (done.work, report) {
-        (BackgroundWork::Agent { .. }, report) => {
-            agent_status(host, &done.description, report.as_ref())
+    let SimulatedBackgroundTask { task, work } = host.background.remove(0);
+    let result = match work {
+        BackgroundWork::Agent { .. } => agent_result(host, &task.description, report.as_ref()),
+        BackgroundWork::Shell { thread, .. } => {
+            match task.finish_command(thread.join().ok().as_ref()) {
+                Ok(finished) => finished.to_xml(),
+                Err(error) => {
+                    host.note_write(Err(error));
+                    return Some(BackgroundCompletion::Silent);
+                }
+            }
         }
-        (BackgroundWork::Shell { thread, .. }, _) => {
-            let finished = thread.join().ok();
-            shell_status(&done.description, &done.output, finished.as_ref())
-        }
-        (BackgroundWork::Teammate(_), _) => return Some(BackgroundCompletion::Silent),
+        BackgroundWork::Teammate(_) => return Some(BackgroundCompletion::Silent),
     };
-    Some(BackgroundCompletion::NotifyAgent(format!(
-        "<task-notification>\n<task-id>{}</task-id>\n<tool-use-id>{}</tool-use-id>\n<output-file>{}</output-file>\n\
-         {status}\n</task-notification>",
-        done.id,
-        done.call_id,
-        done.output.display()
-    )))
+    Some(BackgroundCompletion::NotifyAgent(task.notification(&result)))
 }
 
 /// Reports finished commands to the agent in the middle of its turn.
@@ -266,7 +223,7 @@ fn finish_teammate(
     BackgroundCompletion::Silent
 }
 
-fn agent_status(
+fn agent_result(
     host: &SimulatedClient<'_>,
     description: &str,
     report: Option<&SubagentReport>,
@@ -285,34 +242,6 @@ fn agent_status(
          <usage><subagent_tokens>{}</subagent_tokens><tool_uses>{}</tool_uses><duration_ms>{}</duration_ms></usage>",
         report.outcome.result, report.tokens, report.call_count, report.ms
     )
-}
-
-fn shell_status(description: &str, output: &Path, finished: Option<&JobResult>) -> String {
-    let code = finished.and_then(|finished| match finished.end {
-        JobEnd::Exited(code) => Some(code),
-        JobEnd::Signalled(_)
-        | JobEnd::TimedOut
-        | JobEnd::Cancelled
-        | JobEnd::CouldNotStart(_)
-        | JobEnd::Lost => None,
-    });
-    if let Some(finished) = finished {
-        let text = [finished.output.head.as_slice(), &finished.output.tail].concat();
-        // The agent only learns the path. A write error, such as a full disk, is not part of the scenario.
-        output.parent().map(fs::create_private_dir);
-        drop(fs::replace_with_mode(output, &text, SharedFileMode::Ordinary));
-    }
-    match code {
-        Some(0) => format!(
-            "<status>completed</status>\n<summary>Background command \"{description}\" completed (exit code 0)</summary>"
-        ),
-        Some(code) => format!(
-            "<status>failed</status>\n<summary>Background command \"{description}\" failed with exit code {code}</summary>"
-        ),
-        None => format!(
-            "<status>killed</status>\n<summary>Background command \"{description}\" was killed</summary>"
-        ),
-    }
 }
 
 /// The text of a notification that wakes the model.

@@ -1,13 +1,17 @@
 //! The state of the simulated client's process, which all its conversations share.
 
 use super::background_work::SimulatedBackgroundTask;
-use super::event_outcome::EventOutcome;
-use super::hook_dispatch::{AsyncHook, DispatchedEvent, client_variables, fire_event};
-use super::hook_input::HookInput;
-use super::tool_calls::{SimulatedTaskList, ToolOutcome};
+use super::hook_dispatch::{AsyncHook, fire_event};
+use super::tool_calls::SimulatedTaskList;
 use crate::client_ids;
+use crate::client_rules::client_variables;
+use crate::client_rules::event_outcome::{DispatchedEvent, EventOutcome};
+use crate::client_rules::hook_input::{
+    HookInput, HookInputContext, SharedInputFields, SubagentIdentity,
+};
+use crate::client_rules::tool_invocation::ToolOutcome;
 use crate::hook_answer::{self, AddedContext, TextDelivery};
-use crate::hook_settings::{self, HookSettingsFile, HookSettingsSource, LoadedHookSettings};
+use crate::hook_settings::{LoadedHookSettings, load_settings_files};
 use crate::scenario::Scenario;
 use crate::scratch::ScratchProject;
 use crate::script::ModelScript;
@@ -17,33 +21,9 @@ use ralph_sys::fs::{self, FileError};
 use ralph_sys::proc::cancel::CancelToken;
 use ralph_sys::proc::decoy::DecoyProcess;
 use ralph_sys::proc::job::SparedProcesses;
-use serde_json::json;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-const MAX_SETTINGS_BYTES: usize = 4 * 1024 * 1024;
-const MODE: &str = "bypassPermissions";
-const EFFORT: &str = "medium";
-
-/// Which of the shared input fields an event has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SharedInputFields {
-    /// `permission_mode` and `effort`
-    Turn,
-    /// `permission_mode`
-    Mode,
-    /// `effort`
-    Effort,
-    Neither,
-}
-
-/// A subagent as named in the input of hooks.
-#[derive(Clone, Debug)]
-pub(super) struct SubagentIdentity {
-    pub(super) id: String,
-    pub(super) kind: String,
-}
 
 pub(super) struct SimulatedClient<'a> {
     pub(super) scenario: &'a Scenario,
@@ -148,32 +128,7 @@ impl<'a> SimulatedClient<'a> {
 
     /// Loads the settings. They are read again for every event, because the client notices changes.
     pub(super) fn load_settings(&mut self) -> LoadedHookSettings {
-        let claude = |directory: &Path| directory.join(".claude");
-        let text = |path: PathBuf| -> Option<String> {
-            let bytes = fs::read_if_exists(&path, MAX_SETTINGS_BYTES).ok()??;
-            Some(String::from_utf8_lossy(&bytes).into_owned())
-        };
-        let stage = self.stage;
-        let mut texts = Vec::new();
-        let files = [
-            (HookSettingsSource::User, Some(claude(&stage.home).join("settings.json"))),
-            (HookSettingsSource::Project, Some(claude(&stage.project).join("settings.json"))),
-            (HookSettingsSource::Local, Some(claude(&stage.project).join("settings.local.json"))),
-            (HookSettingsSource::Flag, stage.flag.clone()),
-        ];
-        texts.extend(files.into_iter().filter_map(|(source, path)| Some((source, text(path?)?))));
-        for root in &stage.plugins {
-            let name = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let source = HookSettingsSource::Plugin {
-                name,
-                marketplace: "inline".to_owned(),
-                root: root.to_string_lossy().into_owned(),
-            };
-            texts.extend(text(root.join("hooks/hooks.json")).map(|text| (source, text)));
-        }
-        let layers =
-            texts.iter().map(|(source, text)| HookSettingsFile { source: source.clone(), text });
-        let loaded = hook_settings::load(&layers.collect::<Vec<_>>());
+        let loaded = load_settings_files(&self.stage.settings_places());
         for complaint in &loaded.notices {
             self.notice_once(format!("settings, {complaint}"));
         }
@@ -207,7 +162,7 @@ impl<'a> SimulatedClient<'a> {
         }
         // The last value of a variable wins: hooks and tools never see the user's own home.
         env.push(("HOME".into(), self.stage.home.clone().into()));
-        env.extend(client_variables(&self.stage.project, &self.session, self.pid));
+        env.extend(client_variables(&self.stage.project, &self.session, Some(self.pid)));
         env
     }
 
@@ -236,29 +191,21 @@ impl<'a> SimulatedClient<'a> {
         shared: SharedInputFields,
         agent: Option<&SubagentIdentity>,
     ) -> HookInput {
-        let path = |path: &Path| path.to_string_lossy().into_owned();
-        let has_mode = matches!(shared, SharedInputFields::Turn | SharedInputFields::Mode);
-        let has_effort = matches!(shared, SharedInputFields::Turn | SharedInputFields::Effort);
-        HookInput::default()
-            .with("session_id", self.session.clone())
-            .with("transcript_path", path(&self.transcript_path))
-            .with("cwd", path(&self.cwd))
-            .with_opt("prompt_id", self.prompt_id.clone())
-            .with_opt("permission_mode", has_mode.then_some(MODE))
-            .with_opt("agent_id", agent.map(|agent| agent.id.clone()))
-            .with_opt("agent_type", agent.map(|agent| agent.kind.clone()))
-            .with_opt("effort", has_effort.then(|| json!({"level": EFFORT})))
-            .with("hook_event_name", event)
+        let context = HookInputContext {
+            session: &self.session,
+            transcript: &self.transcript_path,
+            cwd: &self.cwd,
+            prompt_id: self.prompt_id.as_deref(),
+            permission_mode: transcript::BYPASS_MODE,
+            agent,
+        };
+        context.input(event, shared)
     }
 
     /// Fires an event whose hooks can only add context, and emits it.
     pub(super) fn fire_context_event(&mut self, telling: DispatchedEvent) -> EventOutcome {
         let outcome = fire_event(self, telling);
-        let effect = match outcome.contexts() {
-            contexts if contexts.is_empty() => HookEffect::Allowed,
-            contexts => HookEffect::Continued { context: contexts },
-        };
-        self.emit_hook(&outcome, effect);
+        self.emit_hook(&outcome, outcome.context_effect());
         outcome
     }
 

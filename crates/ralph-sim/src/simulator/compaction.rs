@@ -1,10 +1,12 @@
 //! Compaction: the conversation is summarized when it fills the context window, or when the person requests it.
 
-use super::client_process::{SharedInputFields, SimulatedClient, SubagentIdentity};
+use super::client_process::SimulatedClient;
 use super::conversation::SimulatedConversation;
-use super::hook_dispatch::{DispatchedEvent, fire_event};
-use super::transcript_log;
+use super::hook_dispatch::fire_event;
 use crate::client_ids;
+use crate::client_rules::event_outcome::DispatchedEvent;
+use crate::client_rules::hook_input::{SharedInputFields, SubagentIdentity};
+use crate::client_rules::transcript_records::record_hooks;
 use crate::timeline::{
     HookEffect, MessageRole, TimelineEntry, TimelineMessage, TimelineReply, TimelineRequest,
 };
@@ -81,7 +83,7 @@ pub(super) fn compact(
     let before = chat.context_tokens;
     chat.context_tokens = 0;
     chat.seen.clear();
-    chat.turns += 1;
+    chat.rounds += 1;
     let wrote = chat.transcript.write_compaction(&transcript::WrittenCompaction {
         trigger: match trigger {
             CompactionRequest::Automatic => transcript::CompactionTrigger::Auto,
@@ -105,7 +107,7 @@ pub(super) fn compact(
     let subject = Some("compact".to_owned());
     let outcome =
         host.fire_context_event(DispatchedEvent { event: start, subject, agent: None, input });
-    transcript_log::record_hooks(host, chat, &outcome);
+    host.note_write(record_hooks(&mut chat.transcript, &outcome));
     for text in outcome.context_texts() {
         chat.pending.add_context(text);
     }

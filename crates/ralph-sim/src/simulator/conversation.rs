@@ -1,22 +1,24 @@
 //! The query loop: asks the model, runs its tools, and runs the stop hooks when the model wants to stop.
 
-use super::client_process::{SharedInputFields, SimulatedClient, SubagentIdentity, agent_lane};
+use super::client_process::{SimulatedClient, agent_lane};
 use super::compaction;
-use super::event_outcome::EventOutcome;
-use super::hook_dispatch::{DispatchedEvent, fire_event};
+use super::hook_dispatch::fire_event;
 use super::pending_messages::PendingMessages;
-use super::tool_calls::file_tools::SeenFiles;
 use super::tool_calls::{self, ToolRoundOutcome};
-use super::transcript_log;
+use crate::client_rules::api_error_report::ApiErrorReport;
+use crate::client_rules::event_outcome::{DispatchedEvent, EventOutcome};
+use crate::client_rules::file_tools::SeenFiles;
+use crate::client_rules::hook_input::{SharedInputFields, SubagentIdentity};
+use crate::client_rules::stop_decision::{
+    BLOCK_CAP_VARIABLE, StopCounters, StopDecision, parse_block_cap,
+};
+use crate::client_rules::transcript_records::{record_answer, record_hooks, record_stop_summary};
+use crate::client_rules::{EMPTY_ANSWER_PROMPT, INTERRUPTED_TEXT};
 use crate::model_answer;
 use crate::scenario::{ScriptedApiError, ScriptedTurn, TurnInterrupt};
 use crate::timeline::{AgentLane, HookEffect, TimelineEntry, TimelineReply, TimelineRequest};
-use crate::transcript::{TranscriptWriter, WrittenApiError};
+use crate::transcript::TranscriptWriter;
 use serde_json::json;
-
-/// Default number of consecutive blocks that the client allows.
-const DEFAULT_BLOCK_CAP: u32 = 8;
-pub(crate) const BLOCK_CAP_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
 
 /// How often a cut-off answer is continued.
 const MAX_CONTINUATIONS: u32 = 3;
@@ -24,12 +26,9 @@ const CONTINUE_PROMPT: &str = "Output token limit hit. Resume directly — no ap
     mid-thought if that is where the cut happened. Break remaining work into smaller pieces.";
 const OUTPUT_LIMIT_ERROR: &str = "API Error: Claude's response exceeded the 128000 output token maximum. To configure this behavior, set \
     the CLAUDE_CODE_MAX_OUTPUT_TOKENS environment variable.";
-const REQUEST_TOO_LARGE_ERROR: &str = "Request too large (max 32MB). Accumulated images and attachments in the conversation pushed the \
-    request over the limit. Remove older images or compact the conversation.";
 const REFUSAL_PROMPT: &str = "Your response above was stopped by a safety classifier — this is not a tool or API error. The rest of \
     it was withheld, and tool calls in it that had not finished did not run. Do not produce that content again, even \
     reworded.";
-const EMPTY_ANSWER_PROMPT: &str = "[Your previous response had no visible output. Please continue and produce a user-visible response.]";
 
 /// The main conversation, or that of a subagent.
 pub(super) struct SimulatedConversation {
@@ -42,8 +41,8 @@ pub(super) struct SimulatedConversation {
     pub(super) seen: SeenFiles,
     /// Size of the context at the last answer, in tokens.
     pub(super) context_tokens: u64,
-    /// Number of turns, by the client's rules for `--max-turns`.
-    pub(super) turns: u32,
+    /// Number of requests since the prompt, which `--max-turns` limits. A compaction counts as one.
+    pub(super) rounds: u32,
     /// Names of the tools called so far, without duplicates.
     pub(super) called_tools: Vec<String>,
     pub(super) call_count: u32,
@@ -52,18 +51,11 @@ pub(super) struct SimulatedConversation {
     /// Number of answers since the last compaction.
     pub(super) answers: u32,
     stops: StopCounters,
+    was_stop_error_noticed: bool,
+    /// Whether the model was already asked for a visible answer since the prompt. The client asks once.
+    was_nudged: bool,
     cut_off: u32,
     last_text: String,
-}
-
-/// The client's record of stops since the last prompt.
-#[derive(Debug, Default)]
-struct StopCounters {
-    /// `stop_hook_active`
-    is_active: bool,
-    /// Consecutive blocks, without a tool call between them.
-    blocks: u32,
-    was_noticed: bool,
 }
 
 /// How a prompt ended.
@@ -72,8 +64,16 @@ pub(super) struct PromptOutcome {
     pub(super) reason: &'static str,
     pub(super) result: String,
     pub(super) is_error: bool,
-    /// The client's class of an API error, and its HTTP status.
-    pub(super) failure: Option<(&'static str, u16)>,
+    pub(super) failure: Option<FailedRequest>,
+}
+
+/// The API error that ended a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FailedRequest {
+    /// The client's class of the error.
+    pub(super) class: &'static str,
+    /// The HTTP status; 0 if the server was not reached.
+    pub(super) status: u16,
 }
 
 impl PromptOutcome {
@@ -95,12 +95,14 @@ impl SimulatedConversation {
             transcript,
             seen: SeenFiles::new(),
             context_tokens: 0,
-            turns: 0,
+            rounds: 0,
             called_tools: Vec::new(),
             call_count: 0,
             start_contexts: Vec::new(),
             answers: 0,
             stops: StopCounters::default(),
+            was_stop_error_noticed: false,
+            was_nudged: false,
             cut_off: 0,
             last_text: String::new(),
         }
@@ -123,8 +125,10 @@ impl SimulatedConversation {
     /// Resets the per-prompt state.
     pub(super) fn begin_prompt(&mut self) {
         self.stops = StopCounters::default();
+        self.was_stop_error_noticed = false;
+        self.was_nudged = false;
         self.cut_off = 0;
-        self.turns = 1;
+        self.rounds = 0;
         self.last_text.clear();
     }
 }
@@ -152,10 +156,12 @@ pub(super) fn run_query_loop(
                 return over;
             }
         } else if turn.stop_reason.as_deref() == Some("refusal") {
-            chat.turns += 1;
             chat.pending.add_user_text(REFUSAL_PROMPT.to_owned());
-        } else if turn.tools.is_empty() && turn.text.is_empty() {
-            chat.turns += 1;
+        } else if turn.tools.is_empty()
+            && turn.text.is_empty()
+            && !std::mem::replace(&mut chat.was_nudged, true)
+        {
+            host.note_write(chat.transcript.write_feedback(EMPTY_ANSWER_PROMPT));
             chat.pending.add_user_text(EMPTY_ANSWER_PROMPT.to_owned());
         } else if turn.tools.is_empty() {
             if let Some(over) = handle_stop(host, chat) {
@@ -184,6 +190,7 @@ fn request_answer(
 ) -> ScriptedTurn {
     let request = TimelineRequest { agent: chat.lane(), messages: chat.pending.take() };
     host.requests += 1;
+    chat.rounds += 1;
     host.emit(&TimelineEntry::Request(request));
     match &chat.task {
         Some(task) => host.script.next_subagent_turn(task),
@@ -204,7 +211,9 @@ fn record_reply(
     chat.note_calls(&calls);
     chat.answers += 1;
     chat.last_text.clone_from(&turn.text);
-    transcript_log::record_answer(host, chat, turn);
+    let (project, model) = (&host.stage.project, host.model());
+    let wrote = record_answer(&mut chat.transcript, turn, host.requests, project, &model);
+    host.note_write(wrote);
     host.emit(&TimelineEntry::Reply(TimelineReply {
         agent: chat.lane(),
         text: turn.text.clone(),
@@ -218,10 +227,8 @@ fn interrupt_answer(
     host: &mut SimulatedClient<'_>,
     chat: &mut SimulatedConversation,
 ) -> PromptOutcome {
-    let text = "[Request interrupted by user]";
-    let wrote = chat.transcript.write_interruption(text);
-    host.note_write(wrote);
-    chat.pending.add_user_text(text.to_owned());
+    host.note_write(chat.transcript.write_interruption(INTERRUPTED_TEXT));
+    chat.pending.add_user_text(INTERRUPTED_TEXT.to_owned());
     // After a block, the client reports an interrupt as a prevented stop, not as an error.
     PromptOutcome {
         is_error: !chat.stops.is_active,
@@ -234,26 +241,20 @@ fn fail_with_api_error(
     chat: &mut SimulatedConversation,
     error: &ScriptedApiError,
 ) -> PromptOutcome {
-    let text = api_error_text(error);
-    let wrote = chat.transcript.write_api_error(&WrittenApiError {
-        status: Some(error.status),
-        kind: Some(&error.kind),
-        error: error_class(error),
-        request: &model_answer::request_id(host.requests),
-        text: &text,
-    });
+    let report = ApiErrorReport::new(error);
+    let wrote = report.record(&mut chat.transcript, host.requests);
     host.note_write(wrote);
     host.emit(&TimelineEntry::Reply(TimelineReply {
         agent: chat.lane(),
         text: String::new(),
         tools: Vec::new(),
-        error: Some(text.clone()),
+        error: Some(report.text.clone()),
     }));
-    fire_stop_failure(host, chat, error_class(error), &text);
+    fire_stop_failure(host, chat, report.class, &report.text);
     let reason = if error.status == 413 { "image_error" } else { "api_error" };
     PromptOutcome {
-        failure: Some((error_class(error), error.status)),
-        ..PromptOutcome::error(reason, text)
+        failure: Some(FailedRequest { class: report.class, status: error.status }),
+        ..PromptOutcome::error(reason, report.text)
     }
 }
 
@@ -264,7 +265,6 @@ fn continue_cut_off_answer(
 ) -> Option<PromptOutcome> {
     if chat.cut_off < MAX_CONTINUATIONS {
         chat.cut_off += 1;
-        chat.turns += 1;
         chat.pending.add_user_text(CONTINUE_PROMPT.to_owned());
         return None;
     }
@@ -289,33 +289,6 @@ fn fire_stop_failure(
     host.emit_hook(&outcome, HookEffect::Allowed);
 }
 
-pub(crate) fn api_error_text(error: &ScriptedApiError) -> String {
-    let ScriptedApiError { status, message, .. } = error;
-    match status {
-        401 | 403 => format!("Failed to authenticate. API Error: {status} {message}"),
-        413 => REQUEST_TOO_LARGE_ERROR.to_owned(),
-        429 => format!("API Error: Request rejected (429) · {message}"),
-        500..=599 => format!(
-            "API Error: {status} {message}. This is a server-side issue, usually temporary — try again in a moment. If it \
-             persists, check your inference gateway (127.0.0.1:PORT)."
-        ),
-        _ => format!("API Error: {status} {message}"),
-    }
-}
-
-/// The client's class of an API error.
-pub(crate) fn error_class(error: &ScriptedApiError) -> &'static str {
-    match error.status {
-        429 => "rate_limit",
-        401 | 403 => "authentication_failed",
-        404 => "model_not_found",
-        413 => "invalid_request",
-        402 => "billing_error",
-        500..=599 => "server_error",
-        _ => "unknown",
-    }
-}
-
 /// Handles an attempted stop. Returns `None` if the agent has to continue.
 fn handle_stop(
     host: &mut SimulatedClient<'_>,
@@ -323,10 +296,12 @@ fn handle_stop(
 ) -> Option<PromptOutcome> {
     let outcome = fire_stop_event(host, chat);
     let over = apply_stop_answers(host, chat, &outcome);
-    transcript_log::record_stop(host, chat, &outcome);
-    if chat.agent.is_none() && !chat.stops.was_noticed && outcome.has_error() {
-        chat.stops.was_noticed = true;
-        host.notice("Stop hook error occurred".to_owned());
+    host.note_write(record_hooks(&mut chat.transcript, &outcome));
+    if chat.agent.is_none() {
+        host.note_write(record_stop_summary(&mut chat.transcript, &outcome));
+        if outcome.has_error() && !std::mem::replace(&mut chat.was_stop_error_noticed, true) {
+            host.notice("Stop hook error occurred".to_owned());
+        }
     }
     over.or_else(|| check_max_turns(host, chat))
 }
@@ -337,12 +312,9 @@ fn apply_stop_answers(
     outcome: &EventOutcome,
 ) -> Option<PromptOutcome> {
     let reasons = outcome.reasons();
-    let contexts = outcome.contexts();
     for text in outcome.feedback_texts() {
-        let wrote = chat.transcript.write_feedback(&text);
-        host.note_write(wrote);
+        host.note_write(chat.transcript.write_feedback(&text));
         chat.pending.add_user_text(text);
-        chat.turns += 1;
     }
     for text in outcome.stop_texts() {
         chat.pending.add_context(text);
@@ -350,40 +322,33 @@ fn apply_stop_answers(
     for text in outcome.side_texts() {
         chat.pending.add_context(text);
     }
-    if let Some(stop) = outcome.continue_false() {
-        let reason = stop.reason.clone();
-        let result = if reasons.is_empty() { chat.last_text.clone() } else { String::new() };
-        host.emit_hook(outcome, HookEffect::Stopped { reason });
-        return Some(PromptOutcome::new("stop_hook_prevented", result));
-    }
-    if reasons.is_empty() && contexts.is_empty() {
-        host.emit_hook(outcome, HookEffect::Allowed);
-        return Some(PromptOutcome::new("completed", chat.last_text.clone()));
-    }
-    chat.stops.is_active = true;
-    chat.stops.blocks += 1;
-    if let Some(cap) = block_cap(host)
-        && chat.stops.blocks > cap
-    {
-        // The report of a subagent is its last text.
-        let is_kept = reasons.is_empty() || chat.agent.is_some();
-        let result = if is_kept { chat.last_text.clone() } else { String::new() };
-        host.emit_hook(outcome, HookEffect::Overridden { reasons });
-        if chat.agent.is_none() {
-            let text = override_warning(chat.stops.blocks);
-            let wrote = chat.transcript.write_warning(&text);
-            host.note_write(wrote);
-            host.notice(text);
+    let cap = block_cap(host);
+    let decision = chat.stops.decide(outcome, cap);
+    let effect = match decision {
+        StopDecision::Overridden => HookEffect::Overridden { reasons: reasons.clone() },
+        StopDecision::Completed | StopDecision::Prevented | StopDecision::Continue => {
+            outcome.effect()
         }
-        return Some(PromptOutcome::new("completed", result));
-    }
-    let effect = if reasons.is_empty() {
-        HookEffect::Continued { context: contexts }
-    } else {
-        HookEffect::Blocked { reasons }
     };
     host.emit_hook(outcome, effect);
-    None
+    // A block replaces the result, but the report of a subagent is always its last text.
+    let is_kept = |is_report: bool| reasons.is_empty() || is_report;
+    let result =
+        |is_report| if is_kept(is_report) { chat.last_text.clone() } else { String::new() };
+    match decision {
+        StopDecision::Continue => None,
+        StopDecision::Completed => Some(PromptOutcome::new("completed", result(false))),
+        StopDecision::Prevented => Some(PromptOutcome::new("stop_hook_prevented", result(false))),
+        StopDecision::Overridden => {
+            let over = PromptOutcome::new("completed", result(chat.agent.is_some()));
+            if chat.agent.is_none() {
+                let text = chat.stops.override_warning();
+                host.note_write(chat.transcript.write_warning(&text));
+                host.notice(text);
+            }
+            Some(over)
+        }
+    }
 }
 
 fn stop_event(chat: &SimulatedConversation) -> &'static str {
@@ -397,11 +362,12 @@ fn fire_stop_event(
     let event = stop_event(chat);
     let agent_transcript =
         chat.agent.is_some().then(|| chat.transcript.path().to_string_lossy().into_owned());
+    let last = Some(chat.last_text.clone()).filter(|text| !text.is_empty());
     let input = host
         .hook_input(event, SharedInputFields::Turn, chat.agent.as_ref())
         .with("stop_hook_active", chat.stops.is_active)
         .with_opt("agent_transcript_path", agent_transcript)
-        .with("last_assistant_message", chat.last_text.clone())
+        .with_opt("last_assistant_message", last)
         .with("background_tasks", host.background_tasks())
         .with("session_crons", json!([]));
     let subject = chat.agent.as_ref().map(|agent| agent.kind.clone());
@@ -413,73 +379,11 @@ pub(super) fn block_cap(host: &mut SimulatedClient<'_>) -> Option<u32> {
     parse_block_cap(host.variable(BLOCK_CAP_VARIABLE).as_deref())
 }
 
-/// Parses the value of [`BLOCK_CAP_VARIABLE`].
-pub(crate) fn parse_block_cap(value: Option<&str>) -> Option<u32> {
-    match value.map(parse_js_number) {
-        // Fractions are cut off, and a value below 1 means no limit.
-        Some(Some(number)) if number >= 1.0 => Some(to_count(number)),
-        Some(Some(_)) => None,
-        Some(None) | None => Some(DEFAULT_BLOCK_CAP),
-    }
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the number is at least 1, and the cast saturates"
-)]
-fn to_count(number: f64) -> u32 {
-    number as u32
-}
-
-/// Parses the number at the start of a text, as JavaScript's `parseFloat` does.
-fn parse_js_number(text: &str) -> Option<f64> {
-    let text = text.trim_start();
-    let ends = (1..=text.len()).rev().filter(|end| text.is_char_boundary(*end));
-    let beginnings = ends.filter_map(|end| text.get(..end));
-    let is_number = |text: &&str| text.bytes().all(|byte| b"+-.0123456789eE".contains(&byte));
-    beginnings.filter(is_number).find_map(|text| text.parse().ok())
-}
-
-pub(crate) fn override_warning(blocks: u32) -> String {
-    format!(
-        "A hook blocked the turn from ending {blocks} consecutive times — overriding and ending turn. For \
-         Stop/SubagentStop hooks, check stop_hook_active in the input and return success while it's true. Set \
-         {BLOCK_CAP_VARIABLE} to raise this limit."
-    )
-}
-
 fn check_max_turns(
     host: &SimulatedClient<'_>,
     chat: &SimulatedConversation,
 ) -> Option<PromptOutcome> {
     let most = host.scenario.client.max_turns?;
-    let is_out = chat.agent.is_none() && chat.turns > most;
+    let is_out = chat.agent.is_none() && chat.rounds >= most;
     is_out.then(|| PromptOutcome::error("max_turns", ""))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// As observed in the client.
-    #[test]
-    fn parses_the_number_at_the_start_of_a_text() {
-        let texts = ["8", " 2", "1.5", "2abc", "1e1", "0x2", "-1", "0", "many", "", "e", "."];
-        let expected = [
-            Some(8.0),
-            Some(2.0),
-            Some(1.5),
-            Some(2.0),
-            Some(10.0),
-            Some(0.0),
-            Some(-1.0),
-            Some(0.0),
-            None,
-            None,
-            None,
-            None,
-        ];
-        assert_eq!(texts.map(parse_js_number), expected);
-    }
 }

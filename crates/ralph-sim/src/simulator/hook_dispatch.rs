@@ -1,15 +1,13 @@
 //! Runs the hooks of one event: all at once, each under its own supervisor, with answers in order of completion.
 
-use super::answer_remark::remark_on_answer;
 use super::client_process::SimulatedClient;
-use super::event_outcome::{EventOutcome, HandlerAnswer};
-use super::hook_input::HookInput;
-use crate::hook_answer::{self, FinishedHookOutput, HookExit};
+use crate::client_rules::event_outcome::{DispatchedEvent, EventOutcome, HandlerAnswer};
+use crate::client_rules::handler_answer::{FinishedHookProcess, HookIdentity, handler_answer};
+use crate::hook_answer::HookExit;
 use crate::hook_settings::{
     HandlerKind, HandlerMode, HookSettingsSource, LoadedHookSettings, RegisteredHandler,
 };
 use crate::matcher;
-use crate::timeline::{AgentLane, HandlerResult};
 use ralph_sys::clock::Deadline;
 use ralph_sys::proc::cancel::CancelToken;
 use ralph_sys::proc::job::{
@@ -29,15 +27,6 @@ const KILL_GRACE: Duration = Duration::from_millis(500);
 /// Replaces a timeout that is not a valid duration.
 const FALLBACK_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// An event to run hooks for.
-pub(crate) struct DispatchedEvent {
-    pub(crate) event: &'static str,
-    /// Matchers are compared with this.
-    pub(crate) subject: Option<String>,
-    pub(crate) agent: AgentLane,
-    pub(crate) input: HookInput,
-}
-
 /// The program, environment and directories for all hooks of an event.
 pub(crate) struct HookLaunchContext<'a> {
     /// The `ralph` binary, which supervises the hooks.
@@ -47,23 +36,6 @@ pub(crate) struct HookLaunchContext<'a> {
     pub(crate) cwd: PathBuf,
     /// Parent of the plugins' data directories.
     pub(crate) plugin_data: PathBuf,
-}
-
-/// The variables that the client sets for every process it starts.
-pub(crate) fn client_variables(
-    project: &Path,
-    session: &str,
-    pid: u32,
-) -> [(OsString, OsString); 6] {
-    [
-        ("CLAUDE_PROJECT_DIR", project.into()),
-        ("CLAUDECODE", "1".into()),
-        ("CLAUDE_CODE_SESSION_ID", session.into()),
-        ("CLAUDE_PID", pid.to_string().into()),
-        ("CLAUDE_CODE_ENTRYPOINT", "sdk-cli".into()),
-        ("CLAUDE_CODE_CHILD_SESSION", "1".into()),
-    ]
-    .map(|(name, value)| (name.into(), value))
 }
 
 /// A running hook that the client does not wait for.
@@ -116,15 +88,6 @@ pub(super) fn fire_event(host: &mut SimulatedClient<'_>, telling: DispatchedEven
     let mut outcome = EventOutcome::new(telling, answers);
     outcome.hooks_enabled = !settings.disabled;
     outcome
-}
-
-/// Identifies a hook.
-#[derive(Clone, Debug)]
-pub(crate) struct HookIdentity {
-    /// The command, as the client shows it.
-    pub(crate) command: String,
-    pub(crate) source: String,
-    pub(crate) plugin: Option<String>,
 }
 
 /// A hook process to start.
@@ -310,55 +273,4 @@ fn interpret_finished(
         ms: u64::try_from(finished.took.as_millis()).unwrap_or(u64::MAX),
     };
     (handler_answer(event, order.identity, ended), finished.spared)
-}
-
-/// Exit status and output of a finished hook process.
-#[derive(Clone, Debug)]
-pub(crate) struct FinishedHookProcess {
-    pub(crate) exit: HookExit,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-    pub(crate) ms: u64,
-}
-
-pub(crate) fn handler_answer(
-    event: &str,
-    asked: HookIdentity,
-    ended: FinishedHookProcess,
-) -> HandlerAnswer {
-    let FinishedHookProcess { exit, stdout, stderr, ms } = ended;
-    let answer = hook_answer::interpret(&FinishedHookOutput {
-        event,
-        exit: &exit,
-        stdout: &stdout,
-        stderr: &stderr,
-    });
-    let remark = remark_on_answer(event, &answer, &stdout);
-    let handled = HandlerResult {
-        command: asked.command.clone(),
-        source: asked.source,
-        ended: describe_exit(&exit),
-        stdout,
-        stderr,
-        outcome: answer.label.name().to_owned(),
-        remark,
-        ms,
-    };
-    HandlerAnswer {
-        command: asked.command,
-        plugin: asked.plugin,
-        answer,
-        delivered_context: None,
-        result: handled,
-    }
-}
-
-fn describe_exit(exit: &HookExit) -> String {
-    match exit {
-        HookExit::Code(code) => format!("exit {code}"),
-        HookExit::Signal(signal) => format!("signal {signal}"),
-        HookExit::TimedOut => "timeout".to_owned(),
-        HookExit::NotStarted(why) => format!("not started: {why}"),
-        HookExit::Lost => "killed its parent".to_owned(),
-    }
 }

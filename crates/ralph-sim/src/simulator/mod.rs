@@ -1,29 +1,28 @@
 //! The simulated client. This file plays a scenario and starts and ends sessions; the query loop is in `conversation`.
 
-mod answer_remark;
 mod background_work;
 mod client_process;
 mod compaction;
-pub(crate) mod conversation;
-pub(crate) mod event_outcome;
+mod conversation;
 pub(crate) mod hook_dispatch;
-pub(crate) mod hook_input;
 mod open_clients;
 pub(crate) mod pending_messages;
 mod prompts;
 mod subagents;
 mod teammates;
-pub(crate) mod tool_calls;
-mod transcript_log;
+mod tool_calls;
 
 use crate::client_ids;
+use crate::client_rules::event_outcome::DispatchedEvent;
+use crate::client_rules::hook_input::SharedInputFields;
+use crate::client_rules::transcript_records::record_hooks;
 use crate::scenario::{Scenario, ScenarioStep};
 use crate::scratch::ScratchProject;
 use crate::timeline::{TimelineEnding, TimelineEntry, TimelineWatcher};
 use crate::transcript::{ClientSessionPaths, IdGenerator, TranscriptWriter};
-use client_process::{SharedInputFields, SimulatedClient};
+use client_process::SimulatedClient;
 use conversation::{PromptOutcome, SimulatedConversation};
-use hook_dispatch::{DispatchedEvent, fire_event};
+use hook_dispatch::fire_event;
 use open_clients::OpenClients;
 use ralph_sys::fs::FileError;
 use ralph_sys::proc::cancel::CancelToken;
@@ -194,7 +193,7 @@ fn begin_session(
     }
     let subject = Some(source.name().to_owned());
     let outcome = host.fire_context_event(DispatchedEvent { event, subject, agent: None, input });
-    transcript_log::record_hooks(host, &mut chat, &outcome);
+    host.note_write(record_hooks(&mut chat.transcript, &outcome));
     for text in outcome.context_texts() {
         // The client drops context that an earlier start of the session already added.
         let words = text.split_once(": ").map_or(text.as_str(), |(_, words)| words).to_owned();

@@ -1,14 +1,14 @@
 //! Handles what a person types: a message, a custom slash command, or a built-in one.
 
-use super::client_process::{SharedInputFields, SimulatedClient};
+use super::client_process::SimulatedClient;
 use super::compaction::{self, CompactionRequest};
 use super::conversation::{PromptOutcome, SimulatedConversation, run_query_loop};
-use super::event_outcome::EventOutcome;
-use super::hook_dispatch::{DispatchedEvent, fire_event};
-use super::{
-    SimulatedSessionSource, background_work, begin_session, close_session, transcript_log,
-};
+use super::hook_dispatch::fire_event;
+use super::{SimulatedSessionSource, background_work, begin_session, close_session};
 use crate::client_ids;
+use crate::client_rules::event_outcome::{DispatchedEvent, EventOutcome};
+use crate::client_rules::hook_input::SharedInputFields;
+use crate::client_rules::transcript_records::record_hooks;
 use crate::timeline::{HookEffect, TimelineEntry};
 use crate::transcript::WrittenPromptOrigin;
 use ralph_sys::fs::{self, FileError};
@@ -157,7 +157,7 @@ fn apply_prompt_answers(
     outcome: &EventOutcome,
     judged: &SubmittedPrompt<'_>,
 ) -> Option<PromptOutcome> {
-    transcript_log::record_hooks(host, chat, outcome);
+    host.note_write(record_hooks(&mut chat.transcript, outcome));
     if let Some(text) = outcome.prompt_refusal(judged.prompt) {
         let Some(stop) = outcome.continue_false() else {
             host.emit_hook(outcome, HookEffect::Blocked { reasons: outcome.reasons() });
@@ -179,11 +179,7 @@ fn apply_prompt_answers(
         return Some(PromptOutcome::new("prompt_blocked", text));
     }
     let added = outcome.context_texts();
-    let effect = match outcome.contexts() {
-        contexts if contexts.is_empty() => HookEffect::Allowed,
-        context => HookEffect::Continued { context },
-    };
-    host.emit_hook(outcome, effect);
+    host.emit_hook(outcome, outcome.context_effect());
     for text in added {
         chat.pending.add_context(text);
     }

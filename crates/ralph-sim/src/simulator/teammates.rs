@@ -3,12 +3,14 @@
 //! The real client has teammates only in its terminal. Headless, it treats a named agent like any other.
 
 use super::background_work::SimulatedBackgroundTask;
-use super::client_process::{SharedInputFields, SimulatedClient, SubagentIdentity};
+use super::client_process::SimulatedClient;
 use super::conversation::{SimulatedConversation, block_cap, run_query_loop};
-use super::hook_dispatch::{DispatchedEvent, fire_event};
+use super::hook_dispatch::fire_event;
 use super::subagents::{self, SubagentTask};
-use super::tool_calls::{ToolInvocation, ToolOutcome};
 use crate::client_ids;
+use crate::client_rules::event_outcome::DispatchedEvent;
+use crate::client_rules::hook_input::{SharedInputFields, SubagentIdentity};
+use crate::client_rules::tool_invocation::{ToolInvocation, ToolOutcome};
 use crate::timeline::HookEffect;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use crate::scenario::ScriptedUsage;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Serializes as JSON null.
 type JsonNull = Option<()>;
@@ -145,7 +145,7 @@ pub(super) struct ToolErrorBlock<'a> {
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum StructuredToolResult<'a> {
+pub enum StructuredToolResult<'a> {
     Value(&'a Value),
     Text(String),
 }
@@ -275,6 +275,16 @@ impl From<ScriptedUsage> for AssistantLineUsage {
             fallback_credit: None,
         }
     }
+}
+
+/// The usage of an answer or a turn, with all fields that the client reports.
+pub fn usage_json(usage: ScriptedUsage) -> Value {
+    json!(AssistantLineUsage::from(usage))
+}
+
+/// The message of an answer made up by the client.
+pub fn synthetic_message_json(id: &str, text: &str) -> Value {
+    json!(SyntheticLineMessage::new(id, text))
 }
 
 /// An answer made up by the client.

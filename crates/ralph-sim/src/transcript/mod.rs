@@ -19,11 +19,13 @@ mod tool_result_lines;
 mod tests;
 
 pub use attachment_lines::{AttachedHookOutput, HookAttachment, HookAttachmentKind};
-pub use conversation_lines::AnswerBlock;
+pub use conversation_lines::{
+    AnswerBlock, StructuredToolResult, synthetic_message_json, usage_json,
+};
 pub use id_generator::IdGenerator;
 pub use session_lines::{CompactionTrigger, StopHookSummary, WrittenApiError, WrittenCompaction};
 pub use session_paths::ClientSessionPaths;
-pub use session_totals::ModelTotals as ModelUsed;
+pub use session_totals::ModelTotals;
 pub use system_lines::StopHookInfo;
 pub use tool_result_lines::{WrittenToolOutcome, WrittenToolResult};
 
@@ -43,8 +45,10 @@ use system_lines::{QueueOperationLine, SubagentMetaFile};
 pub const CLIENT_VERSION: &str = "2.1.325";
 /// The client's default model.
 pub const DEFAULT_MODEL: &str = "claude-opus-5-5";
-pub const PERMISSION_MODE: &str = "bypassPermissions";
-const EFFORT: &str = "medium";
+/// The permission mode in which nothing is asked.
+pub const BYPASS_MODE: &str = "bypassPermissions";
+/// The client's default effort.
+pub const EFFORT: &str = "medium";
 
 /// Writes one transcript file, which stays open as long as the session. Keeps no line in memory.
 #[derive(Debug)]
@@ -173,7 +177,7 @@ impl TranscriptWriter {
     }
 
     /// Token usage by model, over the same period as [`Self::cost_usd`].
-    pub fn usage_by_model(&self) -> &BTreeMap<String, ModelUsed> {
+    pub fn usage_by_model(&self) -> &BTreeMap<String, ModelTotals> {
         &self.totals.model_usage
     }
 
@@ -232,7 +236,7 @@ impl TranscriptWriter {
             text.clone_into(&mut self.last_prompt);
         }
         self.write_user_line(UserLine {
-            permission_mode: Some(PERMISSION_MODE),
+            permission_mode: Some(BYPASS_MODE),
             origin: is_task.then_some(TaskOriginWire {
                 kind: "task-notification",
                 producer: "session-task",

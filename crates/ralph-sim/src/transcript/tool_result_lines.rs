@@ -30,8 +30,6 @@ pub enum WrittenToolOutcome<'a> {
     InvalidCall,
     /// The user interrupted the call.
     Interrupted,
-    /// The client died during the call.
-    Lost,
 }
 
 const ACCEPTED: PermissionDecisionWire = PermissionDecisionWire {
@@ -50,45 +48,40 @@ const DENIED: PermissionDecisionWire = PermissionDecisionWire {
 impl<'a> WrittenToolResult<'a> {
     pub(super) fn user_line(&self) -> UserLine<'a> {
         let is_shell = self.name == "Bash";
-        let sandboxed = is_shell.then_some(false);
-        let failed =
-            UserLine { message: user_message(self.failure_content()), ..UserLine::default() };
-        let error =
-            || Some(StructuredToolResult::Text(format!("Error: {}", strip_error_marks(self.text))));
-        match self.outcome {
-            WrittenToolOutcome::Done(result) => UserLine {
-                message: user_message(self.success_content(is_shell)),
-                tool_use_result: Some(StructuredToolResult::Value(result)),
-                sandboxed,
-                permission_decision: Some(ACCEPTED),
-                ..UserLine::default()
-            },
-            WrittenToolOutcome::Failed => UserLine {
-                tool_use_result: error(),
-                sandboxed,
-                permission_decision: Some(ACCEPTED),
-                ..failed
-            },
-            WrittenToolOutcome::Denied => UserLine {
-                tool_use_result: error(),
-                tool_denial_kind: Some("permission-rule"),
-                permission_decision: Some(DENIED),
-                ..failed
-            },
-            WrittenToolOutcome::InvalidCall => UserLine { tool_use_result: error(), ..failed },
-            WrittenToolOutcome::Interrupted => UserLine {
-                tool_use_result: Some(StructuredToolResult::Text(
-                    "User rejected tool use".to_owned(),
-                )),
-                tool_denial_kind: Some("user-rejected"),
-                ..failed
-            },
-            WrittenToolOutcome::Lost => UserLine {
-                tool_use_result: Some(StructuredToolResult::Text(self.text.to_owned())),
-                tool_denial_kind: Some("interrupted"),
-                ..failed
-            },
+        let content = match self.outcome {
+            WrittenToolOutcome::Done(_) => self.success_content(is_shell),
+            _ => self.failure_content(),
+        };
+        let has_run =
+            matches!(self.outcome, WrittenToolOutcome::Done(_) | WrittenToolOutcome::Failed);
+        let (tool_denial_kind, denial) = match self.outcome {
+            WrittenToolOutcome::Denied => (Some("permission-rule"), Some(DENIED)),
+            WrittenToolOutcome::Interrupted => (Some("user-rejected"), None),
+            WrittenToolOutcome::Done(_)
+            | WrittenToolOutcome::Failed
+            | WrittenToolOutcome::InvalidCall => (None, None),
+        };
+        UserLine {
+            message: user_message(content),
+            tool_use_result: Some(self.structured_result()),
+            sandboxed: (has_run && is_shell).then_some(false),
+            tool_denial_kind,
+            permission_decision: if has_run { Some(ACCEPTED) } else { denial },
+            ..UserLine::default()
         }
+    }
+
+    /// The structured result: the tool's own, or a text that says why there is none.
+    pub fn structured_result(&self) -> StructuredToolResult<'a> {
+        StructuredToolResult::Text(match self.outcome {
+            WrittenToolOutcome::Done(result) => return StructuredToolResult::Value(result),
+            WrittenToolOutcome::Interrupted => "User rejected tool use".to_owned(),
+            WrittenToolOutcome::Failed
+            | WrittenToolOutcome::Denied
+            | WrittenToolOutcome::InvalidCall => {
+                format!("Error: {}", strip_error_marks(self.text))
+            }
+        })
     }
 
     fn success_content(&self, is_shell: bool) -> UserLineContent<'a> {

@@ -51,6 +51,8 @@ pub(crate) fn run(env: &Env, args: &PretendArgs) -> Result<u8, CommandFailure> {
     let home = env.home().ok_or_else(|| {
         CommandFailure::new("there is no home directory", "set `HOME`: the session is stored there")
     })?;
+    let flags = FakeClientFlags::parse(&args.args)
+        .map_err(|error| CommandFailure::new(&error.to_string(), "correct the client's flags"))?;
     let options = FakeClientOptions {
         program: env::own_executable(),
         pid: std::process::id(),
@@ -58,7 +60,7 @@ pub(crate) fn run(env: &Env, args: &PretendArgs) -> Result<u8, CommandFailure> {
         home,
         env: env.variables(),
         position: args.position.clone(),
-        flags: FakeClientFlags::parse(&args.args),
+        flags,
     };
     let mut say = |line: &[u8]| term::write_bytes(&[], line);
     let client = FakeClient::new(&scenario, options, &mut say);

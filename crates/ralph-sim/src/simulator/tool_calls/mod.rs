@@ -1,22 +1,19 @@
 //! Runs the tool calls of one answer, with the hooks before and after them.
 
-pub(crate) mod file_tools;
-mod patch;
-pub(crate) mod shell_tool;
+pub(super) mod shell_calls;
 mod task_tools;
-pub(crate) mod tool_schema;
 
 use super::background_work;
-use super::client_process::{SharedInputFields, SimulatedClient};
+use super::client_process::SimulatedClient;
 use super::conversation::{PromptOutcome, SimulatedConversation};
-use super::event_outcome::EventOutcome;
-use super::hook_dispatch::{DispatchedEvent, fire_event};
-use super::hook_input::HookInput;
+use super::hook_dispatch::fire_event;
 use super::subagents;
 use super::teammates;
-use super::transcript_log;
-use crate::hook_answer::PermissionChoice;
-use crate::model_answer;
+use crate::client_rules::event_outcome::{DispatchedEvent, EventOutcome};
+use crate::client_rules::hook_input::SharedInputFields;
+use crate::client_rules::tool_invocation::{ToolInvocation, ToolOutcome};
+use crate::client_rules::transcript_records::{record_hooks, record_tool_result};
+use crate::client_rules::{INTERRUPTED_TOOL_TEXT, file_tools, tool_schema};
 use crate::scenario::{ScriptedTurn, TurnInterrupt};
 use crate::timeline::{HookEffect, TimelineEntry, TimelineTool};
 use ralph_sys::clock::Stopwatch;
@@ -24,61 +21,10 @@ use serde_json::{Value, json};
 
 pub(super) use task_tools::SimulatedTaskList;
 
-pub(crate) const REJECTED_TEXT: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file \
-    edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to \
-    proceed.";
-pub(crate) const STOPPED_WHILE_RUNNING_TEXT: &str = " Correction to the text above: this call was stopped while running, not refused before it \
-    ran. It may have run in part or in full, and its changes may have been written. No permission prompt was involved. Work \
-    it started elsewhere (a remote command, a background process) may still be running, so check before starting the same \
-    work again. The instruction to stop and wait still stands.";
-
 /// Whether the model gets another request after a round of tool calls.
 pub(super) enum ToolRoundOutcome {
     Continue,
     Finished(PromptOutcome),
-}
-
-/// One tool call: name, input and id.
-#[derive(Clone, Debug)]
-pub(crate) struct ToolInvocation {
-    pub(crate) name: String,
-    pub(crate) input: Value,
-    pub(crate) id: String,
-}
-
-/// The outcome of a tool call.
-pub(crate) enum ToolOutcome {
-    Ran {
-        response: Value,
-        text: String,
-    },
-    Failed {
-        text: String,
-    },
-    /// The client rejected the call before it ran; no hooks fire.
-    Refused {
-        text: String,
-    },
-    /// A hook denied the call.
-    Denied {
-        text: String,
-    },
-    /// The person interrupted the call.
-    Interrupted {
-        text: String,
-    },
-}
-
-impl ToolOutcome {
-    pub(crate) fn text(&self) -> &str {
-        match self {
-            Self::Ran { text, .. }
-            | Self::Failed { text }
-            | Self::Refused { text }
-            | Self::Denied { text }
-            | Self::Interrupted { text } => text,
-        }
-    }
 }
 
 /// The text that the model reads for a call.
@@ -92,14 +38,7 @@ pub(super) fn run_calls(
     chat: &mut SimulatedConversation,
     turn: &ScriptedTurn,
 ) -> ToolRoundOutcome {
-    let project = host.stage.project.clone();
-    let request = host.requests;
-    let calls = turn.tools.iter().enumerate().map(|(index, call)| {
-        let (name, input) = model_answer::tool_use(call, &project);
-        let name = if name == "Task" { "Agent".to_owned() } else { name };
-        ToolInvocation { name, input, id: model_answer::tool_use_id(request, index) }
-    });
-    let calls: Vec<ToolInvocation> = calls.collect();
+    let calls = ToolInvocation::all_of(turn, host.requests, &host.stage.project);
     let mut results = Vec::new();
     let mut is_stopped = false;
     let mut known = Vec::new();
@@ -171,7 +110,7 @@ fn admit_call(
         return CallAdmission::Rejected { text, is_stopped: false };
     }
     let outcome = fire_pre_tool_use(host, chat, call);
-    transcript_log::record_hooks(host, chat, &outcome);
+    host.note_write(record_hooks(&mut chat.transcript, &outcome));
     let name = format!("PreToolUse:{}", call.name);
     let is_stopped = queue_stop_texts(chat, &outcome);
     if let Some(text) = outcome.denial_text(&name) {
@@ -183,7 +122,7 @@ fn admit_call(
         }
         return CallAdmission::Rejected { text, is_stopped };
     }
-    host.emit_hook(&outcome, tool_event_effect(&outcome));
+    host.emit_hook(&outcome, outcome.effect());
     if outcome.is_deferred() {
         return CallAdmission::Deferred;
     }
@@ -214,27 +153,27 @@ fn run_call(
 ) -> (String, bool) {
     let watch = Stopwatch::start();
     let done = execute_tool(host, chat, call);
-    let took = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let took = watch.elapsed();
     finish_call(host, chat, call, &done);
     for context in outcome.side_texts() {
         chat.pending.add_context(context);
     }
     let mut is_stopped = false;
-    if let Some((event, rest)) = event_after_call(call, &done, took) {
+    if let Some((event, rest)) = call.event_after(&done, took) {
         let input = host
             .hook_input(event, SharedInputFields::Turn, chat.agent.as_ref())
             .with("tool_name", call.name.clone())
-            .with("tool_input", hook_tool_input(host, call))
+            .with("tool_input", call.hook_tool_input(&host.cwd))
             .append(rest);
         let subject = Some(call.name.clone());
         let outcome =
             fire_event(host, DispatchedEvent { event, subject, agent: chat.lane(), input });
         is_stopped = queue_stop_texts(chat, &outcome);
-        transcript_log::record_hooks(host, chat, &outcome);
+        host.note_write(record_hooks(&mut chat.transcript, &outcome));
         for context in outcome.side_texts() {
             chat.pending.add_context(context);
         }
-        host.emit_hook(&outcome, tool_event_effect(&outcome));
+        host.emit_hook(&outcome, outcome.effect());
     }
     (done.text().to_owned(), is_stopped)
 }
@@ -248,67 +187,12 @@ fn fire_pre_tool_use(
     let input = host
         .hook_input(event, SharedInputFields::Turn, chat.agent.as_ref())
         .with("tool_name", call.name.clone())
-        .with("tool_input", hook_tool_input(host, call))
+        .with("tool_input", call.hook_tool_input(&host.cwd))
         .with("tool_use_id", call.id.clone());
     fire_event(
         host,
         DispatchedEvent { event, subject: Some(call.name.clone()), agent: chat.lane(), input },
     )
-}
-
-/// The input as hooks receive it: with absolute paths and defaults.
-fn hook_tool_input(host: &SimulatedClient<'_>, call: &ToolInvocation) -> Value {
-    let mut input = call.input.clone();
-    if let Some(path) = input.get("file_path").and_then(Value::as_str) {
-        let absolute = host.cwd.join(path).to_string_lossy().into_owned();
-        input["file_path"] = json!(absolute);
-    }
-    if call.name == "Edit" && input.get("replace_all").is_none() {
-        input["replace_all"] = json!(false);
-    }
-    input
-}
-
-/// The event after a call and its additional fields. `None` if the call never ran.
-fn event_after_call(
-    call: &ToolInvocation,
-    done: &ToolOutcome,
-    took: u64,
-) -> Option<(&'static str, HookInput)> {
-    match done {
-        ToolOutcome::Ran { response, .. } => {
-            let input = HookInput::default()
-                .with("tool_response", response.clone())
-                .with("tool_use_id", call.id.clone())
-                .with("duration_ms", took);
-            Some(("PostToolUse", input))
-        }
-        ToolOutcome::Failed { text } => {
-            let input = HookInput::default()
-                .with("tool_use_id", call.id.clone())
-                .with("error", text.clone())
-                .with("is_interrupt", false)
-                .with("duration_ms", took);
-            Some(("PostToolUseFailure", input))
-        }
-        ToolOutcome::Refused { .. }
-        | ToolOutcome::Denied { .. }
-        | ToolOutcome::Interrupted { .. } => None,
-    }
-}
-
-fn tool_event_effect(outcome: &EventOutcome) -> HookEffect {
-    if let Some(stop) = outcome.continue_false() {
-        return HookEffect::Stopped { reason: stop.reason.clone() };
-    }
-    let reasons = outcome.reasons();
-    if !reasons.is_empty() {
-        return HookEffect::Blocked { reasons };
-    }
-    match outcome.contexts() {
-        contexts if contexts.is_empty() => HookEffect::Allowed,
-        context => HookEffect::Continued { context },
-    }
 }
 
 /// Queues the reasons of `continue: false` for the next prompt. Returns whether a hook ended the turn.
@@ -329,28 +213,26 @@ fn execute_tool(
     call: &ToolInvocation,
 ) -> ToolOutcome {
     match call.name.as_str() {
-        "Bash" if is_background(call, false) => background_work::start_command(host, call),
-        "Bash" => shell_tool::run_command(host, call),
+        "Bash" if call.is_background() == Some(true) => background_work::start_command(host, call),
+        "Bash" => shell_calls::run_command(host, call),
         "Write" => file_tools::write_file(&host.cwd, &mut chat.seen, call),
         "Edit" => file_tools::edit_file(&host.cwd, &chat.seen, call),
         "Read" => file_tools::read_file(&host.cwd, &mut chat.seen, call),
         "Agent" if teammates::is_teammate_call(host, call) => {
             teammates::spawn_teammate(host, chat, call)
         }
-        "Agent" if is_background(call, true) => background_work::start_agent(host, chat, call),
+        "Agent" if call.is_background() != Some(false) => {
+            background_work::start_agent(host, chat, call)
+        }
         "Agent" => subagents::run_in_foreground(host, chat, call),
         "TaskCreate" => task_tools::create_task(host, chat, call),
         "TaskUpdate" => task_tools::update_task(host, chat, call),
         "TaskList" => task_tools::list_tasks(host),
         name => {
             host.notice(format!("`{name}` is not simulated; the call gets a placeholder result"));
-            ToolOutcome::Ran { response: json!({}), text: format!("(`{name}` is not simulated)") }
+            ToolOutcome::placeholder(name)
         }
     }
-}
-
-fn is_background(call: &ToolInvocation, usual: bool) -> bool {
-    call.input.get("run_in_background").and_then(Value::as_bool).unwrap_or(usual)
 }
 
 fn finish_call(
@@ -360,16 +242,15 @@ fn finish_call(
     done: &ToolOutcome,
 ) {
     let text = done.text().to_owned();
-    let is_error = !matches!(done, ToolOutcome::Ran { .. });
-    chat.turns += 1;
     chat.pending.add_tool_result(text.clone());
-    transcript_log::record_tool_result(host, chat, call, done);
+    let wrote = record_tool_result(&mut chat.transcript, call, done, &host.cwd);
+    host.note_write(wrote);
     host.emit(&TimelineEntry::Tool(TimelineTool {
         agent: chat.lane(),
         name: call.name.clone(),
         input: call.input.clone(),
         result: text,
-        is_error,
+        is_error: done.is_error(),
     }));
 }
 
@@ -394,13 +275,9 @@ fn fire_tool_batch(
     let event = "PostToolBatch";
     let listed = calls.iter().filter_map(|call| {
         let result = results.iter().find(|result| result.call.id == call.id)?;
-        let mut input = call.input.clone();
-        if call.name == "Edit" && input.get("replace_all").is_none() {
-            input["replace_all"] = json!(false);
-        }
         Some(json!({
             "tool_name": call.name,
-            "tool_input": input,
+            "tool_input": call.input_with_defaults(),
             "tool_use_id": call.id,
             "tool_response": hook_tool_response(call, &result.text),
         }))
@@ -415,7 +292,7 @@ fn fire_tool_batch(
         for context in outcome.side_texts() {
             chat.pending.add_context(context);
         }
-        host.emit_hook(&outcome, tool_event_effect(&outcome));
+        host.emit_hook(&outcome, outcome.effect());
         return false;
     };
     chat.pending.add_context(format!("{event} hook stopped continuation: {reason}"));
@@ -431,49 +308,15 @@ fn interrupt_calls(
     others: &[ToolInvocation],
 ) -> ToolRoundOutcome {
     let outcome = fire_pre_tool_use(host, chat, call);
-    host.emit_hook(&outcome, tool_event_effect(&outcome));
+    host.emit_hook(&outcome, outcome.effect());
     if call.name == "Bash" {
-        shell_tool::run_until_interrupted(host, call);
+        shell_calls::run_until_interrupted(host, call);
     }
-    let text = format!("{REJECTED_TEXT}{STOPPED_WHILE_RUNNING_TEXT}");
-    finish_call(host, chat, call, &ToolOutcome::Interrupted { text });
-    for other in others {
-        finish_call(
-            host,
-            chat,
-            other,
-            &ToolOutcome::Interrupted { text: REJECTED_TEXT.to_owned() },
-        );
+    let interrupted = std::iter::once(call).chain(others);
+    for (call, done) in interrupted.zip(ToolOutcome::interrupted_calls()) {
+        finish_call(host, chat, call, &done);
     }
-    let text = "[Request interrupted by user for tool use]";
-    let wrote = chat.transcript.write_interruption(text);
-    host.note_write(wrote);
-    chat.pending.add_user_text(text.to_owned());
+    host.note_write(chat.transcript.write_interruption(INTERRUPTED_TOOL_TEXT));
+    chat.pending.add_user_text(INTERRUPTED_TOOL_TEXT.to_owned());
     ToolRoundOutcome::Finished(PromptOutcome::error("aborted_tools", ""))
-}
-
-impl EventOutcome {
-    /// The text that the model reads instead of a result, if hooks deny the call.
-    pub(crate) fn denial_text(&self, name: &str) -> Option<String> {
-        if let Some(answered) = self.blocking_answers().last() {
-            return Some(format!("{name} hook error: {}", answered.feedback()));
-        }
-        // A headless client cannot ask the person, so `ask` denies.
-        let mut asked =
-            self.answers.iter().filter_map(|answered| answered.answer.permission.as_ref());
-        let asked = asked.find(|asked| asked.choice == PermissionChoice::Ask)?;
-        let default = || format!("Hook {name} asked for confirmation for this tool");
-        Some(asked.reason.clone().unwrap_or_else(default))
-    }
-
-    /// Whether a hook defers the call to the program that runs the client, and no hook denies it.
-    fn is_deferred(&self) -> bool {
-        let choices =
-            self.answers.iter().filter_map(|answered| answered.answer.permission.as_ref());
-        choices.map(|asked| asked.choice).max() == Some(PermissionChoice::Defer)
-    }
-
-    pub(crate) fn updated_input(&self) -> Option<Value> {
-        self.answers.iter().rev().find_map(|answered| answered.answer.updated_input.clone())
-    }
 }

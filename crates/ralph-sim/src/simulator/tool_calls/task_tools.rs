@@ -1,10 +1,11 @@
 //! The session's task list. Hooks may block the creation and the completion of tasks.
 
-use super::{ToolInvocation, ToolOutcome};
-use crate::simulator::client_process::{SharedInputFields, SimulatedClient};
+use crate::client_rules::event_outcome::DispatchedEvent;
+use crate::client_rules::hook_input::SharedInputFields;
+use crate::client_rules::tool_invocation::{ToolInvocation, ToolOutcome};
+use crate::simulator::client_process::SimulatedClient;
 use crate::simulator::conversation::SimulatedConversation;
-use crate::simulator::hook_dispatch::{DispatchedEvent, fire_event};
-use crate::timeline::HookEffect;
+use crate::simulator::hook_dispatch::fire_event;
 use serde_json::{Value, json};
 
 /// The variable that enables the task tools for newer models.
@@ -44,10 +45,6 @@ pub(super) fn task_tool_refusal(
     ))
 }
 
-fn string_field<'a>(call: &'a ToolInvocation, name: &str) -> &'a str {
-    call.input.get(name).and_then(Value::as_str).unwrap_or_default()
-}
-
 pub(super) fn create_task(
     host: &mut SimulatedClient<'_>,
     chat: &SimulatedConversation,
@@ -56,8 +53,8 @@ pub(super) fn create_task(
     host.tasks.count += 1;
     let task = SimulatedTask {
         id: host.tasks.count.to_string(),
-        subject: string_field(call, "subject").to_owned(),
-        description: string_field(call, "description").to_owned(),
+        subject: call.text("subject").to_owned(),
+        description: call.text("description").to_owned(),
         status: "pending".to_owned(),
     };
     if let Some(objection) = fire_task_event(host, chat, "TaskCreated", &task) {
@@ -75,7 +72,7 @@ pub(super) fn update_task(
     chat: &SimulatedConversation,
     call: &ToolInvocation,
 ) -> ToolOutcome {
-    let id = string_field(call, "taskId");
+    let id = call.text("taskId");
     let Some(task) = host.tasks.list.iter().find(|task| task.id == id).cloned() else {
         return ToolOutcome::Failed { text: "Task not found".to_owned() };
     };
@@ -124,9 +121,6 @@ fn fire_task_event(
         .with("task_description", task.description.clone());
     let outcome =
         fire_event(host, DispatchedEvent { event, subject: None, agent: chat.lane(), input });
-    let reasons = outcome.reasons();
-    let effect =
-        if reasons.is_empty() { HookEffect::Allowed } else { HookEffect::Blocked { reasons } };
-    host.emit_hook(&outcome, effect);
+    host.emit_hook(&outcome, outcome.block_effect());
     outcome.task_objection()
 }

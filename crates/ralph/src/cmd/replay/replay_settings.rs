@@ -4,14 +4,14 @@ use super::replay_args::ReplayArgs as Args;
 use crate::failure::CommandFailure;
 use crate::timeline_view;
 use ralph_home::host_env;
-use ralph_sim::hook_settings::{self, HookSettingsFile, HookSettingsSource, LoadedHookSettings};
+use ralph_sim::hook_settings::{
+    self, HookSettingsFile, HookSettingsSource, LoadedHookSettings, MAX_SETTINGS_BYTES,
+};
 use ralph_sim::replay::HookPayload;
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-
-const MAX_SETTINGS_BYTES: usize = 4 * 1024 * 1024;
 
 pub(super) struct ReplaySettings {
     pub(super) loaded: LoadedHookSettings,

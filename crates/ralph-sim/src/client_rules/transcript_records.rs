@@ -1,40 +1,33 @@
-//! Writes the simulated client's events to the transcript.
-//!
-//! A write error ends the simulation, but not in the middle of a turn: [`SimulatedClient`] keeps the first one.
+//! Writes what happened in a turn to the transcript.
 
-use super::client_process::SimulatedClient;
-use super::conversation::SimulatedConversation;
 use super::event_outcome::{EventOutcome, HandlerAnswer};
-use super::tool_calls::{ToolInvocation, ToolOutcome};
+use super::tool_invocation::{ToolInvocation, ToolOutcome};
 use crate::client_ids;
 use crate::hook_answer::{AddedContext, BlockForm, HookVerdict};
 use crate::model_answer;
 use crate::scenario::ScriptedTurn;
 use crate::transcript::{
-    self, AnswerBlock, AttachedHookOutput, HookAttachmentKind, StopHookInfo, StopHookSummary,
-    WrittenAnswer, WrittenToolOutcome, WrittenToolResult,
+    AnswerBlock, AttachedHookOutput, HookAttachment, HookAttachmentKind, StopHookInfo,
+    StopHookSummary, TranscriptWriter, WrittenAnswer, WrittenToolOutcome, WrittenToolResult,
 };
-use serde_json::Value;
+use ralph_sys::fs::FileError;
+use std::path::Path;
 
 /// Writes the attachments for all hook answers to an event.
-pub(super) fn record_hooks(
-    host: &mut SimulatedClient<'_>,
-    chat: &mut SimulatedConversation,
+pub(crate) fn record_hooks(
+    transcript: &mut TranscriptWriter,
     outcome: &EventOutcome,
-) {
+) -> Result<(), FileError> {
     let id = client_ids::new_uuid();
-    for answered in &outcome.answers {
-        for attached in hook_attachments(answered) {
-            let answered = transcript::HookAttachment {
-                event: outcome.event(),
-                name: outcome.name(),
-                tool_use_id: &id,
-                kind: attached.to_attachment(),
-            };
-            let wrote = chat.transcript.write_attachment(&answered);
-            host.note_write(wrote);
-        }
+    for attached in outcome.answers.iter().flat_map(hook_attachments) {
+        transcript.write_attachment(&HookAttachment {
+            event: outcome.event(),
+            name: outcome.name(),
+            tool_use_id: &id,
+            kind: attached.to_attachment(),
+        })?;
     }
+    Ok(())
 }
 
 enum OwnedAttachment<'a> {
@@ -113,15 +106,13 @@ fn hook_attachments(answered: &HandlerAnswer) -> Vec<OwnedAttachment<'_>> {
     list
 }
 
-/// Writes the hook answers of a stop and, as the client does for the main conversation, their summary.
-pub(super) fn record_stop(
-    host: &mut SimulatedClient<'_>,
-    chat: &mut SimulatedConversation,
+/// Writes the summary of a stop. The client writes it after the hook answers, for the main conversation only.
+pub(crate) fn record_stop_summary(
+    transcript: &mut TranscriptWriter,
     outcome: &EventOutcome,
-) {
-    record_hooks(host, chat, outcome);
-    if chat.agent.is_some() || outcome.answers.is_empty() {
-        return;
+) -> Result<(), FileError> {
+    if outcome.answers.is_empty() {
+        return Ok(());
     }
     let errors: Vec<String> =
         outcome.blocking_answers().iter().map(|answered| answered.feedback()).collect();
@@ -131,67 +122,64 @@ pub(super) fn record_stop(
     });
     let infos: Vec<StopHookInfo> = infos.collect();
     let contexts = outcome.contexts();
-    let wrote = chat.transcript.write_stop_summary(&StopHookSummary {
+    transcript.write_stop_summary(&StopHookSummary {
         tool_use_id: &client_ids::new_uuid(),
         infos: &infos,
         errors: &errors,
         context: &contexts,
         stopped: outcome.continue_false().map(|stop| stop.reason.as_deref().unwrap_or_default()),
         has_output: !errors.is_empty() || !contexts.is_empty(),
-    });
-    host.note_write(wrote);
+    })
 }
 
-pub(super) fn record_answer(
-    host: &mut SimulatedClient<'_>,
-    chat: &mut SimulatedConversation,
+pub(crate) fn record_answer(
+    transcript: &mut TranscriptWriter,
     turn: &ScriptedTurn,
-) {
-    let calls: Vec<(String, (String, Value))> = turn
-        .tools
-        .iter()
-        .enumerate()
-        .map(|(place, call)| {
-            (
-                model_answer::tool_use_id(host.requests, place),
-                model_answer::tool_use(call, &host.stage.project),
-            )
-        })
-        .collect();
-    let text = (!turn.text.is_empty()).then_some(AnswerBlock::Text { text: &turn.text });
-    let uses = calls.iter().map(|(id, (name, input))| AnswerBlock::ToolUse { id, name, input });
-    let blocks: Vec<AnswerBlock<'_>> = text.into_iter().chain(uses).collect();
-    let model = host.model();
-    let wrote = chat.transcript.write_answer(&WrittenAnswer {
-        id: &model_answer::message_id(host.requests),
-        request: &model_answer::request_id(host.requests),
-        model: &model,
-        blocks: &blocks,
+    request: u64,
+    project: &Path,
+    model: &str,
+) -> Result<(), FileError> {
+    let content = model_answer::content_blocks(turn, request, project);
+    let blocks = content.iter().map(|block| match block["text"].as_str() {
+        Some(text) => AnswerBlock::Text { text },
+        None => AnswerBlock::ToolUse {
+            id: block["id"].as_str().unwrap_or_default(),
+            name: block["name"].as_str().unwrap_or_default(),
+            input: &block["input"],
+        },
+    });
+    transcript.write_answer(&WrittenAnswer {
+        id: &model_answer::message_id(request),
+        request: &model_answer::request_id(request),
+        model,
+        blocks: &blocks.collect::<Vec<_>>(),
         stop_reason: model_answer::stop_reason(turn),
         usage: turn.usage,
-    });
-    host.note_write(wrote);
+    })
 }
 
-pub(super) fn record_tool_result(
-    host: &mut SimulatedClient<'_>,
-    chat: &mut SimulatedConversation,
+/// Writes the result of a call, and the directory in which it ended.
+pub(crate) fn record_tool_result(
+    transcript: &mut TranscriptWriter,
     call: &ToolInvocation,
     done: &ToolOutcome,
-) {
-    let (text, outcome) = match done {
-        ToolOutcome::Ran { response, text } => (text, WrittenToolOutcome::Done(response)),
-        ToolOutcome::Failed { text } => (text, WrittenToolOutcome::Failed),
-        ToolOutcome::Denied { text } => (text, WrittenToolOutcome::Denied),
-        ToolOutcome::Refused { text } => (text, WrittenToolOutcome::InvalidCall),
-        ToolOutcome::Interrupted { text } => (text, WrittenToolOutcome::Interrupted),
+    cwd: &Path,
+) -> Result<(), FileError> {
+    let wrote = transcript.write_tool_result(&written_tool_result(call, done));
+    transcript.set_cwd(cwd);
+    wrote
+}
+
+pub(crate) fn written_tool_result<'a>(
+    call: &'a ToolInvocation,
+    done: &'a ToolOutcome,
+) -> WrittenToolResult<'a> {
+    let outcome = match done {
+        ToolOutcome::Ran { response, .. } => WrittenToolOutcome::Done(response),
+        ToolOutcome::Failed { .. } => WrittenToolOutcome::Failed,
+        ToolOutcome::Denied { .. } => WrittenToolOutcome::Denied,
+        ToolOutcome::Refused { .. } => WrittenToolOutcome::InvalidCall,
+        ToolOutcome::Interrupted { .. } => WrittenToolOutcome::Interrupted,
     };
-    let wrote = chat.transcript.write_tool_result(&WrittenToolResult {
-        id: &call.id,
-        name: &call.name,
-        text,
-        outcome,
-    });
-    host.note_write(wrote);
-    chat.transcript.set_cwd(&host.cwd);
+    WrittenToolResult { id: &call.id, name: &call.name, text: done.text(), outcome }
 }

@@ -1,6 +1,6 @@
 //! Validates the input of tool calls. An invalid call never runs.
 
-use super::ToolInvocation;
+use super::tool_invocation::ToolInvocation;
 
 /// Tools of the client that are not simulated: a call gets a placeholder result.
 const UNSIMULATED_TOOLS: [&str; 18] = [
@@ -87,7 +87,7 @@ fn input_issues(call: &ToolInvocation) -> Option<String> {
 }
 
 /// Missing fields of an input that a hook rewrote.
-pub(super) fn missing_fields_error(call: &ToolInvocation) -> Option<String> {
+pub(crate) fn missing_fields_error(call: &ToolInvocation) -> Option<String> {
     format_issues(call, &missing_fields(call))
 }
 

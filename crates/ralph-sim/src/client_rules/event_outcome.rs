@@ -1,12 +1,21 @@
 //! The answers of all hooks to one event, and the texts that the client makes of them.
 
-use super::hook_dispatch::DispatchedEvent;
 use super::hook_input::HookInput;
 use crate::hook_answer::{
     AddedContext, BlockForm, ContinueFalse, HookAnswer, HookFailure, HookOutcomeLabel, HookVerdict,
-    PromptVisibility, block_text,
+    PermissionChoice, PromptVisibility, block_text,
 };
 use crate::timeline::{AgentLane, HandlerResult, HookEffect, TimelineHook};
+use serde_json::Value;
+
+/// An event to run hooks for.
+pub(crate) struct DispatchedEvent {
+    pub(crate) event: &'static str,
+    /// Matchers are compared with this.
+    pub(crate) subject: Option<String>,
+    pub(crate) agent: AgentLane,
+    pub(crate) input: HookInput,
+}
 
 pub(crate) struct EventOutcome {
     event: &'static str,
@@ -109,6 +118,38 @@ impl EventOutcome {
     pub(crate) fn contexts(&self) -> Vec<String> {
         let contexts = self.answers.iter().filter_map(HandlerAnswer::context);
         contexts.map(str::to_owned).collect()
+    }
+
+    /// The effect of answers that can end the turn, block, or add context.
+    pub(crate) fn effect(&self) -> HookEffect {
+        match self.continue_false() {
+            Some(stop) => HookEffect::Stopped { reason: stop.reason.clone() },
+            None => self.effect_without_stop(),
+        }
+    }
+
+    /// The effect where the client ignores `continue: false`.
+    pub(crate) fn effect_without_stop(&self) -> HookEffect {
+        match self.block_effect() {
+            HookEffect::Allowed => self.context_effect(),
+            blocked => blocked,
+        }
+    }
+
+    /// The effect where only a block counts.
+    pub(crate) fn block_effect(&self) -> HookEffect {
+        match self.reasons() {
+            reasons if reasons.is_empty() => HookEffect::Allowed,
+            reasons => HookEffect::Blocked { reasons },
+        }
+    }
+
+    /// The effect where only added context counts.
+    pub(crate) fn context_effect(&self) -> HookEffect {
+        match self.contexts() {
+            context if context.is_empty() => HookEffect::Allowed,
+            context => HookEffect::Continued { context },
+        }
     }
 
     /// The texts for every `continue: false`, which the model reads with the next prompt.
@@ -227,5 +268,29 @@ impl EventOutcome {
         self.answers
             .iter()
             .any(|answered| answered.answer.original_prompt == PromptVisibility::Hidden)
+    }
+
+    /// The text that the model reads instead of a result, if hooks deny the call.
+    pub(crate) fn denial_text(&self, name: &str) -> Option<String> {
+        if let Some(answered) = self.blocking_answers().last() {
+            return Some(format!("{name} hook error: {}", answered.feedback()));
+        }
+        // A headless client cannot ask the person, so `ask` denies.
+        let mut asked =
+            self.answers.iter().filter_map(|answered| answered.answer.permission.as_ref());
+        let asked = asked.find(|asked| asked.choice == PermissionChoice::Ask)?;
+        let default = || format!("Hook {name} asked for confirmation for this tool");
+        Some(asked.reason.clone().unwrap_or_else(default))
+    }
+
+    /// Whether a hook defers the call to the program that runs the client, and no hook denies it.
+    pub(crate) fn is_deferred(&self) -> bool {
+        let choices =
+            self.answers.iter().filter_map(|answered| answered.answer.permission.as_ref());
+        choices.map(|asked| asked.choice).max() == Some(PermissionChoice::Defer)
+    }
+
+    pub(crate) fn updated_input(&self) -> Option<Value> {
+        self.answers.iter().rev().find_map(|answered| answered.answer.updated_input.clone())
     }
 }

@@ -1,7 +1,6 @@
 //! The `Bash` tool. Commands really run, in the scratch project.
 
-use super::{ToolInvocation, ToolOutcome};
-use crate::simulator::client_process::SimulatedClient;
+use super::tool_invocation::{ToolInvocation, ToolOutcome};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs;
 use ralph_sys::proc::job::{self, CaptureLimits, JobEnd, JobResult, JobSpec};
@@ -13,8 +12,6 @@ use std::time::Duration;
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(2);
 /// Upper limit of a requested timeout.
 const MAX_TIMEOUT: Duration = Duration::from_mins(10);
-/// How long a command runs before the person interrupts it.
-const INTERRUPT_DELAY: Duration = Duration::from_millis(300);
 const KILL_GRACE: Duration = Duration::from_millis(500);
 const MAX_PATH_BYTES: usize = 64 * 1024;
 const KEPT_OUTPUT: CaptureLimits = CaptureLimits { head: 30_000, tail: 30_000 };
@@ -27,26 +24,10 @@ const SILENT_COMMANDS: [&str; 14] = [
 const WRAPPER_SCRIPT: &str =
     r#"[ -r "$3" ] && . "$3"; eval "$1"; status=$?; pwd -P > "$2"; exit $status"#;
 
-pub(super) fn run_command(host: &mut SimulatedClient<'_>, call: &ToolInvocation) -> ToolOutcome {
-    let order = ShellLaunch::new(host, call);
-    let cancel = std::sync::Arc::clone(&host.cancel);
-    let finished = supervise_command(&order, Deadline::after(command_timeout(call)), &cancel);
-    host.was_killed |= matches!(finished.end, JobEnd::Lost);
-    let note = follow_cwd(&mut host.cwd, &host.stage.project, &order.cwd_file);
-    command_outcome(&finished, note, call)
-}
-
 /// The timeout that the call asks for.
 pub(crate) fn command_timeout(call: &ToolInvocation) -> Duration {
     let asked = call.input.get("timeout").and_then(Value::as_u64).map(Duration::from_millis);
     asked.unwrap_or(DEFAULT_TIMEOUT).min(MAX_TIMEOUT)
-}
-
-/// Runs a command that the person interrupts.
-pub(super) fn run_until_interrupted(host: &mut SimulatedClient<'_>, call: &ToolInvocation) {
-    let order = ShellLaunch::new(host, call);
-    let cancel = std::sync::Arc::clone(&host.cancel);
-    supervise_command(&order, Deadline::after(INTERRUPT_DELAY), &cancel);
 }
 
 /// A shell command of the agent, ready to run.
@@ -60,23 +41,9 @@ pub(crate) struct ShellLaunch {
     pub(crate) cwd_file: PathBuf,
 }
 
-impl ShellLaunch {
-    pub(in crate::simulator) fn new(host: &mut SimulatedClient<'_>, call: &ToolInvocation) -> Self {
-        let settings = host.load_settings();
-        let place = host.stage.root.join("cwd");
-        Self {
-            program: host.program.to_owned(),
-            argv: command_argv(call, &place, &host.env_file()),
-            env: host.environment(&settings),
-            cwd: host.cwd.clone(),
-            cwd_file: place,
-        }
-    }
-}
-
 /// The command line of a call. The shell first reads the file `variables`, if it exists.
 pub(crate) fn command_argv(call: &ToolInvocation, place: &Path, variables: &Path) -> Vec<OsString> {
-    let command = call.input.get("command").and_then(Value::as_str).unwrap_or_default();
+    let command = call.text("command");
     let words = ["bash", "-c", WRAPPER_SCRIPT, "bash", command].map(OsString::from);
     words.into_iter().chain([place.into(), variables.into()]).collect()
 }
@@ -119,7 +86,7 @@ pub(crate) fn command_outcome(
     note: Option<String>,
     call: &ToolInvocation,
 ) -> ToolOutcome {
-    let is_silent = is_silent(call.input.get("command").and_then(Value::as_str));
+    let is_silent = is_silent(call.text("command"));
     let lines = [Some(trimmed_output(finished)).filter(|text| !text.is_empty()), note];
     let output = lines.into_iter().flatten().collect::<Vec<_>>().join("\n");
     let failed = |first: String| {
@@ -164,14 +131,13 @@ fn output_or_placeholder(output: String) -> String {
 
 /// Whether exit code 1 of the last command only means "no matches".
 fn is_search(call: &ToolInvocation) -> bool {
-    let command = call.input.get("command").and_then(Value::as_str).unwrap_or_default();
-    let last = command.rsplit(['|', ';', '&', '\n']).next().unwrap_or_default();
+    let last = call.text("command").rsplit(['|', ';', '&', '\n']).next().unwrap_or_default();
     matches!(last.split_whitespace().next(), Some("grep" | "rg"))
 }
 
 /// Whether every part of a command is one of [`SILENT_COMMANDS`].
-fn is_silent(command: Option<&str>) -> bool {
-    let parts = command.unwrap_or_default().split(['&', '|', ';', '\n']);
+fn is_silent(command: &str) -> bool {
+    let parts = command.split(['&', '|', ';', '\n']);
     let mut first = parts.filter_map(|part| part.split_whitespace().next()).peekable();
     first.peek().is_some() && first.all(|word| SILENT_COMMANDS.contains(&word))
 }

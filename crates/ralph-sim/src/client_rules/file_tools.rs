@@ -1,6 +1,7 @@
 //! The tools `Write`, `Edit` and `Read`.
 
-use super::{ToolInvocation, ToolOutcome, patch};
+use super::patch;
+use super::tool_invocation::{ToolInvocation, ToolOutcome};
 use ralph_sys::fs::{self, FileError, SharedFileMode};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -16,16 +17,7 @@ const CURRENT_STATE_NOTE: &str =
 pub(crate) type SeenFiles = BTreeSet<PathBuf>;
 
 fn absolute_path(cwd: &Path, call: &ToolInvocation) -> PathBuf {
-    cwd.join(string_field(call, "file_path"))
-}
-
-fn string_field<'a>(call: &'a ToolInvocation, name: &str) -> &'a str {
-    call.input.get(name).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// The path as the model wrote it, which is also how results report it.
-fn requested_path(call: &ToolInvocation) -> &str {
-    string_field(call, "file_path")
+    cwd.join(call.text("file_path"))
 }
 
 fn read_text(path: &Path) -> Result<Option<String>, FileError> {
@@ -45,7 +37,7 @@ pub(crate) fn edit_refusal(cwd: &Path, call: &ToolInvocation) -> Option<String> 
         return None;
     }
     let refuse = |text: String| Some(format!("<tool_use_error>{text}</tool_use_error>"));
-    if string_field(call, "old_string") == string_field(call, "new_string") {
+    if call.text("old_string") == call.text("new_string") {
         return refuse(
             "No changes to make: old_string and new_string are exactly the same.".to_owned(),
         );
@@ -56,7 +48,7 @@ pub(crate) fn edit_refusal(cwd: &Path, call: &ToolInvocation) -> Option<String> 
             "File does not exist. Note: your current working directory is {cwd}."
         ));
     };
-    let old = string_field(call, "old_string");
+    let old = call.text("old_string");
     match text.matches(old).count() {
         _ if old.is_empty() => None,
         0 => refuse(format!("String to replace not found in file.\nString: {old}")),
@@ -76,7 +68,7 @@ fn replaces_all(call: &ToolInvocation) -> bool {
 
 pub(crate) fn write_file(cwd: &Path, seen: &mut SeenFiles, call: &ToolInvocation) -> ToolOutcome {
     let path = absolute_path(cwd, call);
-    let content = string_field(call, "content");
+    let content = call.text("content");
     let before = match read_text(&path) {
         Ok(before) => before,
         Err(error) => return file_failure(&error),
@@ -86,7 +78,8 @@ pub(crate) fn write_file(cwd: &Path, seen: &mut SeenFiles, call: &ToolInvocation
         return file_failure(&error);
     }
     seen.insert(path);
-    let name = requested_path(call);
+    // Results report the path as the model wrote it.
+    let name = call.text("file_path");
     let (kind, text) = match &before {
         None => ("create", format!("File created successfully at: {name}{CURRENT_STATE_NOTE}")),
         Some(_) => (
@@ -115,13 +108,14 @@ pub(crate) fn edit_file(cwd: &Path, seen: &SeenFiles, call: &ToolInvocation) -> 
         Ok(before) => before.unwrap_or_default(),
         Err(error) => return file_failure(&error),
     };
-    let (old, new) = (string_field(call, "old_string"), string_field(call, "new_string"));
+    let (old, new) = (call.text("old_string"), call.text("new_string"));
     let after =
         if replaces_all(call) { before.replace(old, new) } else { before.replacen(old, new, 1) };
     if let Err(error) = write_keeping_mode(&path, &after) {
         return file_failure(&error);
     }
-    let name = requested_path(call);
+    // Results report the path as the model wrote it.
+    let name = call.text("file_path");
     let mut response = json!({
         "filePath": name,
         "oldString": old,
@@ -178,7 +172,7 @@ pub(crate) fn read_file(cwd: &Path, seen: &mut SeenFiles, call: &ToolInvocation)
     let response = json!({
         "type": "text",
         "file": {
-            "filePath": requested_path(call),
+            "filePath": call.text("file_path"),
             "content": shown.join("\n"),
             "numLines": shown.len(),
             "startLine": start,
