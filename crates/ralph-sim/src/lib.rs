@@ -38,5 +38,6 @@ pub mod scratch;
 pub mod script;
 pub mod server;
 pub mod simulator;
+mod split_mix;
 pub mod timeline;
 pub mod transcript;

@@ -78,16 +78,9 @@ impl<'a> ExpectationWatcher<'a> {
             TimelineEntry::Ending(ending) => {
                 let place = self.endings;
                 self.endings += 1;
-                self.compare_list_item(
-                    ("endings", self.expect.endings.as_ref()),
-                    place,
-                    &ending.reason,
-                );
-                self.compare_list_item(
-                    ("results", self.expect.results.as_ref()),
-                    place,
-                    &ending.result,
-                );
+                let ScenarioExpectations { endings, results, .. } = self.expect;
+                self.compare_list_item("endings", endings.as_deref(), place, &ending.reason);
+                self.compare_list_item("results", results.as_deref(), place, &ending.result);
             }
             TimelineEntry::Run { runner, told } => self.watch_runner_event(*runner, told),
             TimelineEntry::Exit { code } => self.exit = Some(*code),
@@ -101,7 +94,7 @@ impl<'a> ExpectationWatcher<'a> {
         self.counts.hooks += hook.handlers.len() as u64;
         let place = self.events;
         self.events += 1;
-        self.compare_list_item(("events", self.expect.events.as_ref()), place, &hook.event);
+        self.compare_list_item("events", self.expect.events.as_deref(), place, &hook.event);
         if hook.event != "Stop" {
             return;
         }
@@ -155,11 +148,12 @@ impl<'a> ExpectationWatcher<'a> {
 
     fn compare_list_item(
         &mut self,
-        expected: (&str, Option<&Vec<String>>),
+        what: &str,
+        expected: Option<&[String]>,
         place: usize,
         found: &str,
     ) {
-        let (what, Some(expected)) = expected else { return };
+        let Some(expected) = expected else { return };
         let wanted = expected.get(place);
         if wanted.is_none_or(|wanted| wanted != found) {
             let expected = wanted.map_or_else(|| "nothing more".to_owned(), |it| format!("{it:?}"));

@@ -199,8 +199,13 @@ pub fn run(
         settings.notices.iter().map(|notice| format!("settings, {notice}")).collect();
     notices.extend(orders.skipped);
     let unheard = orders.detached.len();
-    let start = |order| hook_dispatch::start_async(&ground, order, payload.line.clone());
-    let detached: Vec<AsyncHook> = orders.detached.into_iter().filter_map(start).collect();
+    let mut detached = Vec::new();
+    for order in orders.detached {
+        match hook_dispatch::start_async(&ground, order, payload.line.clone()) {
+            Ok(hook) => detached.push(hook),
+            Err(error) => notices.push(hook_dispatch::async_hook_failure(&error)),
+        }
+    }
     if unheard > 0 {
         notices.push(format!(
             "asynchronous hooks started: {unheard}; the client does not wait for them and ignores their answers"

@@ -26,6 +26,7 @@ const COMMAND_TIMEOUT: Duration = Duration::from_mins(2);
 /// Most files that a copied project may have.
 const MAX_COPIED_FILES: usize = 10_000;
 const MAX_COPIED_BYTES: usize = 64 * 1024 * 1024;
+const MAX_STDERR_BYTES: usize = 16 * 1024;
 
 #[derive(Clone, Debug)]
 pub struct ScratchProject {
@@ -128,6 +129,16 @@ fn run_command(
     };
     let output = [finished.output.head, finished.output.tail].concat();
     (how, String::from_utf8_lossy(&output).into_owned())
+}
+
+/// The last lines of a process's standard error, without blank ones.
+pub(crate) fn last_stderr_lines(path: &Path) -> Result<Vec<String>, FileError> {
+    let len = fs::stat(path).map_or(0, |found| found.len);
+    let from = len.saturating_sub(MAX_STDERR_BYTES as u64);
+    let bytes = fs::read_range(path, from, MAX_STDERR_BYTES)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    Ok(lines.map(str::to_owned).collect())
 }
 
 /// Creates the files of a scenario below `root`, which must exist and be empty.
@@ -272,9 +283,7 @@ fn interpreter(script: &str) -> &'static str {
 }
 
 fn pretty_json(value: &Value) -> String {
-    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
-    text.push('\n');
-    text
+    format!("{value:#}\n")
 }
 
 /// Writes a file, executable if it starts with `#!`, and creates its parent directory.

@@ -1,6 +1,7 @@
 //! The scripted answers of the model, in order: one queue for the main conversation and one for each subagent.
 
 use crate::scenario::{Scenario, ScenarioStep, ScriptedTurn, TurnRepeat};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// The answer when a scenario has no turn left: visible, and without a tool call. It is numbered from the second time
@@ -20,9 +21,33 @@ pub struct ModelScript {
 
 #[derive(Clone, Debug, Default)]
 struct TurnQueue {
-    turns: VecDeque<ScriptedTurn>,
-    /// How often the front turn was used.
-    times_used: u32,
+    turns: Vec<ScriptedTurn>,
+    at: QueuePosition,
+}
+
+/// A position in a list of turns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct QueuePosition {
+    /// Number of finished turns.
+    turn: usize,
+    /// How often the next turn was already taken.
+    given: u32,
+}
+
+impl QueuePosition {
+    /// Takes the next turn, which stays the next one until it was taken as often as it repeats.
+    pub(crate) fn take(&mut self, turns: &[ScriptedTurn]) -> Option<ScriptedTurn> {
+        let turn = turns.get(self.turn)?;
+        self.given += 1;
+        let is_over = match turn.repeat {
+            TurnRepeat::Times(most) => self.given >= most,
+            TurnRepeat::Forever => false,
+        };
+        if is_over {
+            *self = Self { turn: self.turn + 1, given: 0 };
+        }
+        Some(turn.clone())
+    }
 }
 
 impl ModelScript {
@@ -34,7 +59,7 @@ impl ModelScript {
             match step {
                 ScenarioStep::Agent(turn) => {
                     if let Some(queue) = prompts.back_mut() {
-                        queue.turns.push_back(turn.clone());
+                        queue.turns.push(turn.clone());
                     }
                 }
                 ScenarioStep::Person(_) if is_first => is_first = false,
@@ -43,8 +68,8 @@ impl ModelScript {
             }
         }
         let agents = scenario.subagents.iter().map(|agent| {
-            let turns = agent.turns.iter().cloned().collect();
-            (agent.prompt.clone(), TurnQueue { turns, times_used: 0 })
+            let queue = TurnQueue { turns: agent.turns.clone(), at: QueuePosition::default() };
+            (agent.prompt.clone(), queue)
         });
         let summary = scenario.summary.clone();
         Self { prompts, agents: agents.collect(), exhausted_count: 0, summary }
@@ -89,23 +114,13 @@ impl ModelScript {
 
     /// Whether the conversation has turns left.
     pub fn has_turns(&self) -> bool {
-        self.prompts.front().is_some_and(|queue| !queue.turns.is_empty())
+        self.prompts.front().is_some_and(|queue| queue.at.turn < queue.turns.len())
     }
 }
 
 impl TurnQueue {
     fn next_turn(&mut self) -> Option<ScriptedTurn> {
-        let turn = self.turns.front()?;
-        self.times_used += 1;
-        let is_over = match turn.repeat {
-            TurnRepeat::Times(most) => self.times_used >= most,
-            TurnRepeat::Forever => false,
-        };
-        if !is_over {
-            return Some(turn.clone());
-        }
-        self.times_used = 0;
-        self.turns.pop_front()
+        self.at.take(&self.turns)
     }
 }
 

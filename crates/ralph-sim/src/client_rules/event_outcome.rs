@@ -3,7 +3,7 @@
 use super::hook_input::HookInput;
 use crate::hook_answer::{
     AddedContext, BlockForm, ContinueFalse, HookAnswer, HookFailure, HookOutcomeLabel, HookVerdict,
-    PermissionChoice, PromptVisibility, block_text,
+    PermissionChoice, block_text,
 };
 use crate::timeline::{AgentLane, HandlerResult, HookEffect, TimelineHook};
 use serde_json::Value;
@@ -265,9 +265,7 @@ impl EventOutcome {
     }
 
     fn hides_prompt(&self) -> bool {
-        self.answers
-            .iter()
-            .any(|answered| answered.answer.original_prompt == PromptVisibility::Hidden)
+        self.answers.iter().any(|answered| answered.answer.is_prompt_hidden)
     }
 
     /// The text that the model reads instead of a result, if hooks deny the call.

@@ -29,6 +29,7 @@ mod tests;
 pub use client_flags::{FakeClientFlags, FakeClientFlagsError, RequestedSession};
 pub use inbox::{ExitSignal, InboxSender};
 pub use script_position::ScriptPositionError;
+pub(crate) use script_position::request_count;
 
 use crate::scenario::Scenario;
 use process::FakeClientProcess;
@@ -57,7 +58,7 @@ pub struct FakeClientOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FakeClientExit {
     /// With a code and a message on stderr.
-    Code { code: u8, said: Option<String> },
+    Code { code: u8, stderr: Option<String> },
     /// By SIGKILL, because the scenario has a crash here.
     Killed,
     /// Never: the process hangs, without input or output.

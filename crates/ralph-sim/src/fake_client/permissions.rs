@@ -184,15 +184,16 @@ fn needs_user_interaction(call: &ToolInvocation) -> bool {
 }
 
 fn hook_decision(answered: &HandlerAnswer) -> Option<PermissionOutcome> {
-    let said: Value = serde_json::from_str(&answered.result.stdout).ok()?;
-    let decision = &said["hookSpecificOutput"]["decision"];
-    match decision["behavior"].as_str()? {
-        "allow" => Some(PermissionOutcome::ByDriver(decision.get("updatedInput").cloned())),
-        "deny" => {
-            let text = decision["message"].as_str().unwrap_or_default().to_owned();
+    let asked = answered.answer.permission.as_ref()?;
+    match asked.choice {
+        PermissionChoice::Allow => {
+            Some(PermissionOutcome::ByDriver(answered.answer.updated_input.clone()))
+        }
+        PermissionChoice::Deny => {
+            let text = asked.reason.clone().unwrap_or_default();
             Some(PermissionOutcome::Denied { text, by: DenialSource::Hook })
         }
-        _ => None,
+        PermissionChoice::Ask | PermissionChoice::Defer => None,
     }
 }
 

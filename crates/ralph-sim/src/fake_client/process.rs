@@ -176,7 +176,7 @@ impl<'a> FakeClientProcess<'a> {
         if let Some(transcript) = &mut self.transcript {
             transcript.close()?;
         }
-        Ok(FakeClientExit::Code { code, said: None })
+        Ok(FakeClientExit::Code { code, stderr: None })
     }
 
     /// Opens the session. Returns how the process ends if there is no such session.
@@ -186,8 +186,8 @@ impl<'a> FakeClientProcess<'a> {
             RequestedSession::New(id) => {
                 self.session = id.unwrap_or_else(client_ids::new_uuid);
                 if fs::exists(&self.transcript_path()) {
-                    let said = format!("Error: Session ID {} is already in use.\n", self.session);
-                    return Ok(Some(FakeClientExit::Code { code: 1, said: Some(said) }));
+                    let text = format!("Error: Session ID {} is already in use.\n", self.session);
+                    return Ok(Some(FakeClientExit::Code { code: 1, stderr: Some(text) }));
                 }
             }
             RequestedSession::Resumed(id) => {
@@ -199,7 +199,7 @@ impl<'a> FakeClientProcess<'a> {
             }
             RequestedSession::Forked { from, to } => {
                 self.session = from;
-                if self.session_paths().find_transcript().is_none() {
+                if self.session_paths().find_transcript()?.is_none() {
                     return Ok(Some(self.unknown_session_exit()));
                 }
                 let to = to.unwrap_or_else(client_ids::new_uuid);
@@ -235,7 +235,7 @@ impl<'a> FakeClientProcess<'a> {
         });
         // The process ends in any case.
         drop(self.write_message(result));
-        FakeClientExit::Code { code: 1, said: Some(format!("{text}\n")) }
+        FakeClientExit::Code { code: 1, stderr: Some(format!("{text}\n")) }
     }
 
     /// Runs queued prompts until the input is closed and no background task is left.
@@ -295,8 +295,8 @@ impl<'a> FakeClientProcess<'a> {
                 ReceivedInput::Closed
             }
             InboxEvent::Invalid => {
-                let said = Some("Error parsing streaming input line\n".to_owned());
-                return Err(TurnBreak::Exit(FakeClientExit::Code { code: 1, said }));
+                let stderr = Some("Error parsing streaming input line\n".to_owned());
+                return Err(TurnBreak::Exit(FakeClientExit::Code { code: 1, stderr }));
             }
             InboxEvent::Tool(finished) => ReceivedInput::Tool(finished),
             InboxEvent::Task(id, finished) => ReceivedInput::Task(id, finished),
@@ -329,7 +329,7 @@ impl<'a> FakeClientProcess<'a> {
         if (self.output)(format!("{line}\n").as_bytes()) {
             Ok(())
         } else {
-            Err(TurnBreak::Exit(FakeClientExit::Code { code: 1, said: None }))
+            Err(TurnBreak::Exit(FakeClientExit::Code { code: 1, stderr: None }))
         }
     }
 

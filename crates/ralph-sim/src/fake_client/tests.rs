@@ -126,9 +126,9 @@ fn crashes_at_the_scripted_point() {
     insta::assert_snapshot!(story.join("\n"), @"
     answer: answer initialize, init, Killed, made: false
     tools: answer initialize, init, assistant a, assistant, Killed, made: true
-    stop: answer initialize, init, assistant a, assistant, user, assistant b, stop, Code { code: 3, said: None }, made: true
-    result: answer initialize, init, assistant a, assistant, user, assistant b, stop, Code { code: 3, said: None }, made: true
-    idle: answer initialize, init, assistant a, assistant, user, assistant b, stop, result completed, Code { code: 3, said: None }, made: true
+    stop: answer initialize, init, assistant a, assistant, user, assistant b, stop, Code { code: 3, stderr: None }, made: true
+    result: answer initialize, init, assistant a, assistant, user, assistant b, stop, Code { code: 3, stderr: None }, made: true
+    idle: answer initialize, init, assistant a, assistant, user, assistant b, stop, result completed, Code { code: 3, stderr: None }, made: true
     ");
 }
 
@@ -221,7 +221,7 @@ fn the_cap_in_flag_settings_overrides_the_projects() {
     informational
     notification
     result completed
-    Code { code: 0, said: None }
+    Code { code: 0, stderr: None }
     ");
 }
 
@@ -272,7 +272,7 @@ fn totals_are_correct_after_a_thousand_turns() {
     }
     drop(client.to.take());
     let (_, exit) = client.rest(&json!({}));
-    assert_eq!(exit, FakeClientExit::Code { code: 0, said: None });
+    assert_eq!(exit, FakeClientExit::Code { code: 0, stderr: None });
     let mut next = DrivenFakeClient::start(directory.path(), script, &["--resume", "s"]);
     next.prompt("go");
     let stop = next.until("stop");

@@ -127,7 +127,7 @@ impl FakeClientProcess<'_> {
             return Ok(over);
         }
         loop {
-            let (number, answer) = self.script.next_turn(None)?;
+            let (number, answer) = self.script.next_turn()?;
             turn.rounds += 1;
             turn.mishap = answer.mishap;
             self.await_answer(&answer)?;
@@ -415,7 +415,7 @@ impl FakeClientProcess<'_> {
 pub(super) fn crash_at(mishap: TurnMishap, here: TurnPoint) -> Result<(), TurnBreak> {
     match mishap {
         TurnMishap::Crash { at, exit } if at == here => Err(TurnBreak::Exit(match exit {
-            Some(code) => FakeClientExit::Code { code, said: None },
+            Some(code) => FakeClientExit::Code { code, stderr: None },
             None => FakeClientExit::Killed,
         })),
         TurnMishap::None | TurnMishap::Crash { .. } | TurnMishap::Hang(_) => Ok(()),

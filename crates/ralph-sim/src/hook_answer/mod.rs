@@ -41,7 +41,8 @@ pub struct HookAnswer {
     pub updated_input: Option<serde_json::Value>,
     /// A prompt that a `SessionStart` hook submits. It becomes a separate turn.
     pub initial_user_message: Option<String>,
-    pub original_prompt: PromptVisibility,
+    /// Whether the text of a blocked prompt is hidden from the user.
+    pub is_prompt_hidden: bool,
     pub label: HookOutcomeLabel,
     /// The exit code that the client reports, which is not always that of the process.
     pub exit_code: i32,
@@ -146,13 +147,6 @@ impl PermissionChoice {
     }
 }
 
-/// Whether the text of a blocked prompt is shown to the user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PromptVisibility {
-    Shown,
-    Hidden,
-}
-
 /// The client's name for the outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookOutcomeLabel {
@@ -201,7 +195,7 @@ fn bare_answer(verdict: HookVerdict, exit_code: i32) -> HookAnswer {
         permission: None,
         updated_input: None,
         initial_user_message: None,
-        original_prompt: PromptVisibility::Shown,
+        is_prompt_hidden: false,
         exit_code,
     }
 }
@@ -295,11 +289,7 @@ fn interpret_json(output: &FinishedHookOutput<'_>, code: i32, said: HookJson) ->
         permission,
         updated_input: said.updated_input,
         initial_user_message: non_empty(said.initial_user_message),
-        original_prompt: if said.suppress_original_prompt {
-            PromptVisibility::Hidden
-        } else {
-            PromptVisibility::Shown
-        },
+        is_prompt_hidden: said.suppress_original_prompt,
         ..bare_answer(verdict, code)
     };
     with_denial(output.event, parts)

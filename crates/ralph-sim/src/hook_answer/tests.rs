@@ -12,7 +12,7 @@ fn describe(answer: &HookAnswer) -> String {
         permission,
         updated_input,
         initial_user_message,
-        original_prompt,
+        is_prompt_hidden,
         label,
         exit_code,
     } = answer;
@@ -39,7 +39,7 @@ fn describe(answer: &HookAnswer) -> String {
         }),
         updated_input.as_ref().map(|input| format!("input {input}")),
         initial_user_message.as_ref().map(|text| format!("first {text}")),
-        (*original_prompt == PromptVisibility::Hidden).then(|| "hidden".to_owned()),
+        is_prompt_hidden.then(|| "hidden".to_owned()),
         Some(format!("{} {exit_code}", label.name())),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" / ").replace('\n', "\\n")

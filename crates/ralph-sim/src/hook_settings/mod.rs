@@ -280,14 +280,14 @@ impl LoadedHookSettings {
                 self.note_dropped(source, event.clone(), "is not a list");
                 continue;
             };
-            for (n, group) in groups.iter().enumerate() {
-                self.add_group(source, event, (n, group));
+            for (index, group) in groups.iter().enumerate() {
+                self.add_group(source, event, index, group);
             }
         }
     }
 
-    fn add_group(&mut self, source: &HookSettingsSource, event: &str, (n, group): (usize, &Value)) {
-        let place = format!("{event}[{n}]");
+    fn add_group(&mut self, source: &HookSettingsSource, event: &str, index: usize, group: &Value) {
+        let place = format!("{event}[{index}]");
         let Value::Object(fields) = group else {
             return self.note_dropped(source, place, "is not an object");
         };

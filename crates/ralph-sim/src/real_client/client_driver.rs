@@ -390,7 +390,7 @@ impl ClientDriver<'_, '_> {
         }
         drop(talk);
         if !self.has_begun && self.code != 0 {
-            let said = self.launch.last_stderr_line();
+            let said = self.launch.last_stderr_line()?;
             return Err(RealClientError::Failed { code: self.code, said });
         }
         self.builder.observe(ClientObservation::Exit { at_ns: clock::now_ns(), code: self.code });

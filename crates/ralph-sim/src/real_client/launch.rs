@@ -2,7 +2,7 @@
 
 use super::RealClientError;
 use crate::scenario::Scenario;
-use crate::scratch::ScratchProject;
+use crate::scratch::{self, ScratchProject};
 use crate::server;
 use crate::transcript::BYPASS_MODE;
 use ralph_sys::fs::{self, FileError, SharedFileMode};
@@ -13,7 +13,6 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 const STDERR_FILE: &str = "client.err";
-const MAX_STDERR_BYTES: usize = 16 * 1024;
 /// The variable with a login token, which replaces the API key.
 const LOGIN_VARIABLE: &str = "CLAUDE_CODE_OAUTH_TOKEN";
 
@@ -136,13 +135,9 @@ impl ClientLaunch<'_> {
     }
 
     /// The last line that the client wrote to standard error.
-    pub(super) fn last_stderr_line(&self) -> String {
-        let path = self.stderr_path();
-        let len = fs::stat(&path).map_or(0, |found| found.len);
-        let from = len.saturating_sub(MAX_STDERR_BYTES as u64);
-        let said = fs::read_range(&path, from, MAX_STDERR_BYTES).unwrap_or_default();
-        let said = String::from_utf8_lossy(&said);
-        said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no output").to_owned()
+    pub(super) fn last_stderr_line(&self) -> Result<String, FileError> {
+        let last = scratch::last_stderr_lines(&self.stderr_path())?.pop();
+        Ok(last.unwrap_or_else(|| "no output".to_owned()))
     }
 }
 

@@ -53,7 +53,7 @@ pub fn record_transcript(path: &Path) -> Result<RecordedScenario, RecordError> {
     }
     let mut agents = Vec::new();
     let mut broken = session.broken;
-    for file in subagent_files(path) {
+    for file in subagent_files(path)? {
         let mut agent = SessionRecorder::new(RecordedLane::Agent);
         agent.continue_from(&session);
         if read_lines(&file, &mut agent).is_ok() {
@@ -74,11 +74,14 @@ pub fn record_transcript(path: &Path) -> Result<RecordedScenario, RecordError> {
 }
 
 /// The files `SESSION/subagents/agent-ID.jsonl` beside `SESSION.jsonl`, if there are any.
-fn subagent_files(path: &Path) -> Vec<PathBuf> {
+fn subagent_files(path: &Path) -> Result<Vec<PathBuf>, FileError> {
     let directory = path.with_extension("").join("subagents");
-    let names = fs::list(&directory, MAX_SUBAGENTS).unwrap_or_default();
+    if !fs::exists(&directory) {
+        return Ok(Vec::new());
+    }
+    let names = fs::list(&directory, MAX_SUBAGENTS)?;
     let files = names.into_iter().map(|name| directory.join(name));
-    files.filter(|file| file.extension().is_some_and(|end| end == "jsonl")).collect()
+    Ok(files.filter(|file| file.extension().is_some_and(|end| end == "jsonl")).collect())
 }
 
 /// Merges subagents with the same task, because a scenario distinguishes subagents only by their task.

@@ -31,7 +31,8 @@ pub(super) fn position_path(stage: &ScratchProject) -> PathBuf {
 pub(super) fn install_agent(
     scenario: &Scenario,
     stage: &ScratchProject,
-    (program, client): (&Path, Option<&Path>),
+    program: &Path,
+    client: Option<&Path>,
 ) -> Result<(), FileError> {
     let called = match client {
         Some(client) => shell_quote(client),
@@ -71,13 +72,15 @@ fn fake_client_command(
 }
 
 /// Kills the latest agent.
-pub(super) fn kill_latest_agent(stage: &ScratchProject) {
-    let list = fs::read(&pid_list_path(stage), MAX_FILE_BYTES).unwrap_or_default();
+pub(super) fn kill_latest_agent(stage: &ScratchProject) -> Result<(), FileError> {
+    // There is no list before the first agent has started.
+    let list = fs::read_if_exists(&pid_list_path(stage), MAX_FILE_BYTES)?.unwrap_or_default();
     let list = String::from_utf8_lossy(&list);
     let latest = list.lines().last().and_then(|number| number.parse().ok());
     if let Some(number) = latest {
         line_process::kill_process_with_variable(number, &home_variable(stage));
     }
+    Ok(())
 }
 
 /// The command lines of processes that still run with the scratch home, after a short wait.

@@ -15,13 +15,14 @@ mod scenario_trial;
 pub use random_crashes::with_random_crashes;
 pub use scenario_trial::{ScenarioTrialError, run_trial};
 
+use crate::fake_client::ScriptPositionError;
 use crate::real_client;
 use crate::scenario::{InterventionAction, RunnerIntervention, Scenario, ScenarioRunner};
 use crate::scratch::{self, ScenarioCommandContext, ScratchProject};
 use crate::server::ModelServerError;
 use crate::timeline::{TimelineEntry, TimelineRequest, TimelineWatcher};
 use ralph_sys::clock::Deadline;
-use ralph_sys::fs::{self, FileError};
+use ralph_sys::fs::FileError;
 use ralph_sys::proc::line_process::{
     self, LineProcess, LineProcessError, LineProcessOutput, OnParentDeath,
 };
@@ -37,7 +38,6 @@ const SCENARIO_TIMEOUT: Duration = Duration::from_mins(10);
 /// Maximum delay until a request, an intervention or a cancellation is noticed.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
-const MAX_STDERR_BYTES: usize = 16 * 1024;
 /// Exit code of a killed process, as a shell reports it.
 const KILLED_EXIT_CODE: i32 = 137;
 /// Exit codes of a runner that left the run to a person: `needs_human`, `rate_limited`, `overridden`, `crashed`,
@@ -59,6 +59,8 @@ pub enum RunnerPlayError {
     #[error(transparent)]
     File(#[from] FileError),
     #[error(transparent)]
+    Position(#[from] ScriptPositionError),
+    #[error(transparent)]
     Server(#[from] ModelServerError),
     #[error(transparent)]
     Talk(#[from] LineProcessError),
@@ -76,17 +78,17 @@ pub struct RunnerPlayOutcome {
 pub fn play(
     scenario: &Scenario,
     stage: &ScratchProject,
-    (tools, client): (&ScenarioCommandContext<'_>, Option<&Path>),
+    tools: &ScenarioCommandContext<'_>,
+    client: Option<&Path>,
     watcher: &mut TimelineWatcher<'_>,
 ) -> Result<RunnerPlayOutcome, RunnerPlayError> {
     let runner = scenario.runner.as_deref().ok_or(RunnerPlayError::NoRunner)?;
     real_client::seed_client_home(stage)?;
     let model = RequestCounter::start(scenario, stage, client)?;
-    agent_program::install_agent(scenario, stage, (tools.program, client))?;
+    agent_program::install_agent(scenario, stage, tools.program, client)?;
     let (sender, events) = mpsc::channel();
-    let scene = RunnerPlayContext { scenario, stage, tools, port: model.port() };
     let mut play = RunnerPlay {
-        context: scene,
+        context: RunnerPlayContext { scenario, stage, tools, port: model.port() },
         runner,
         watcher,
         sender,
@@ -104,8 +106,7 @@ pub fn play(
     }
     let code = play.run_to_end()?;
     (play.watcher)(&TimelineEntry::Exit { code });
-    let alive = agent_program::leftover_processes(stage);
-    Ok(RunnerPlayOutcome { code, leftover_processes: alive })
+    Ok(RunnerPlayOutcome { code, leftover_processes: agent_program::leftover_processes(stage) })
 }
 
 /// Inputs that all runners share.
@@ -203,10 +204,10 @@ impl RunnerPlay<'_, '_> {
                 Ok(RunnerPlayEvent::End(number)) => self.handle_exit(number)?,
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
-            self.count_requests();
-            self.run_due_interventions();
+            self.count_requests()?;
+            self.run_due_interventions()?;
         }
-        self.count_requests();
+        self.count_requests()?;
         Ok(self.runs.first().and_then(|seat| seat.code).unwrap_or_default())
     }
 
@@ -219,33 +220,34 @@ impl RunnerPlay<'_, '_> {
     }
 
     /// Emits new requests and schedules the interventions that they trigger.
-    fn count_requests(&mut self) {
-        for number in self.model.new_requests() {
+    fn count_requests(&mut self) -> Result<(), RunnerPlayError> {
+        for number in self.model.new_requests()? {
             (self.watcher)(&TimelineEntry::Request(TimelineRequest {
                 agent: None,
                 messages: Vec::new(),
             }));
-            for RunnerIntervention { after_ms, action: act, .. } in
+            for RunnerIntervention { after_ms, action, .. } in
                 self.runner.interventions.iter().filter(|moment| moment.request == number)
             {
                 let deadline = Deadline::after(Duration::from_millis(*after_ms));
-                self.due.push((deadline, act.clone()));
+                self.due.push((deadline, action.clone()));
             }
         }
+        Ok(())
     }
 
-    fn run_due_interventions(&mut self) {
+    fn run_due_interventions(&mut self) -> Result<(), RunnerPlayError> {
         let (due, later) =
             std::mem::take(&mut self.due).into_iter().partition(|(at, _)| at.has_passed());
         self.due = later;
         let due: Vec<(Deadline, InterventionAction)> = due;
-        for (_, act) in due {
+        for (_, action) in due {
             let first = self.runs.first().and_then(|seat| seat.talk.as_ref());
             let RunnerPlayContext { scenario, stage, tools, .. } = self.context;
-            match (act, first) {
+            match (action, first) {
                 (InterventionAction::KillRunner, Some(talk)) => talk.kill(),
                 (InterventionAction::CtrlC, Some(talk)) => talk.interrupt(),
-                (InterventionAction::KillAgent, _) => agent_program::kill_latest_agent(stage),
+                (InterventionAction::KillAgent, _) => agent_program::kill_latest_agent(stage)?,
                 (InterventionAction::Command(command), _) => {
                     let text = scratch::command_output(&command, scenario, stage, tools);
                     (self.watcher)(&TimelineEntry::Prompt { text: format!("$ {command}\n{text}") });
@@ -253,6 +255,7 @@ impl RunnerPlay<'_, '_> {
                 (InterventionAction::KillRunner | InterventionAction::CtrlC, None) => {}
             }
         }
+        Ok(())
     }
 
     /// Handles the exit of a runner, and resumes the run as often as the scenario allows.
@@ -277,7 +280,8 @@ impl RunnerPlay<'_, '_> {
                 seat.talk = Some(talk);
             }
         } else if run.is_none() {
-            let said = stderr_text(&stderr_path(self.context.stage, number));
+            let lines = scratch::last_stderr_lines(&stderr_path(self.context.stage, number))?;
+            let said = if lines.is_empty() { "no output".to_owned() } else { lines.join(" · ") };
             return Err(RunnerPlayError::Failed { code, said });
         }
         Ok(())
@@ -286,14 +290,4 @@ impl RunnerPlay<'_, '_> {
 
 fn stderr_path(stage: &ScratchProject, number: usize) -> PathBuf {
     stage.root.join(format!("run-{number}.err"))
-}
-
-/// The end of the runner's standard error.
-fn stderr_text(path: &Path) -> String {
-    let len = fs::stat(path).map_or(0, |found| found.len);
-    let from = len.saturating_sub(MAX_STDERR_BYTES as u64);
-    let said = fs::read_range(path, from, MAX_STDERR_BYTES).unwrap_or_default();
-    let said = String::from_utf8_lossy(&said);
-    let said: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    if said.is_empty() { "no output".to_owned() } else { said.join(" · ") }
 }

@@ -1,6 +1,7 @@
 //! Adds random crashes to a scenario, reproducible by seed.
 
 use crate::scenario::{InterventionAction, RunnerIntervention, Scenario};
+use crate::split_mix::SplitMix64;
 
 /// Maximum delay of a crash after a request. By then the answer, its tools, the stop and the gates are done.
 const MAX_DELAY_MS: u64 = 400;
@@ -19,10 +20,10 @@ pub fn with_random_crashes(scenario: &Scenario, seed: u64, requests: u64) -> Sce
 
 /// One or two kills of the runner or its agent, after one of the first `requests`.
 fn random_kills(seed: u64, requests: u64) -> Vec<RunnerIntervention> {
-    let mut chance = CrashRng(seed);
+    let mut chance = SplitMix64::seeded(seed);
     let kills = 1 + chance.below(2);
     let moments = (0..kills).map(|_| {
-        let act = if chance.below(2) == 0 {
+        let action = if chance.below(2) == 0 {
             InterventionAction::KillRunner
         } else {
             InterventionAction::KillAgent
@@ -30,20 +31,7 @@ fn random_kills(seed: u64, requests: u64) -> Vec<RunnerIntervention> {
         let request = 1 + chance.below(requests);
         // Short delays are more likely, because most events follow a request quickly.
         let within = MAX_DELAY_MS >> chance.below(6);
-        RunnerIntervention { request, after_ms: chance.below(within), action: act }
+        RunnerIntervention { request, after_ms: chance.below(within), action }
     });
     moments.collect()
-}
-
-/// Sebastiano Vigna's splitmix64.
-struct CrashRng(u64);
-
-impl CrashRng {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound.max(1)
-    }
 }

@@ -1,19 +1,17 @@
 //! Serves the model of the agent, if needed, and counts its requests.
 
 use super::agent_program;
+use crate::fake_client::{self, ScriptPositionError};
 use crate::scenario::Scenario;
 use crate::scratch::ScratchProject;
 use crate::script::ModelScript;
 use crate::server::{
     self, ModelEvent, ModelServer, ModelServerError, ModelServerOptions, ScriptPace,
 };
-use ralph_sys::fs;
-use serde_json::Value;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-const MAX_FILE_BYTES: usize = 1024 * 1024;
 
 pub(super) struct RequestCounter {
     source: RequestSource,
@@ -62,19 +60,13 @@ impl RequestCounter {
     }
 
     /// The numbers of the requests since the last call.
-    pub(super) fn new_requests(&mut self) -> std::ops::RangeInclusive<u64> {
+    pub(super) fn new_requests(&mut self) -> Result<RangeInclusive<u64>, ScriptPositionError> {
         let asked = match &self.source {
             RequestSource::Server { asked, .. } => asked.load(Ordering::SeqCst),
-            RequestSource::Position(path) => {
-                let bytes =
-                    fs::read_if_exists(path, MAX_FILE_BYTES).ok().flatten().unwrap_or_default();
-                let at = serde_json::from_slice::<Value>(&bytes).unwrap_or_default();
-                // The file is replaced atomically, but does not exist before the first request.
-                at["requests"].as_u64().unwrap_or(self.reported)
-            }
+            RequestSource::Position(path) => fake_client::request_count(path)?,
         };
         let first = self.reported + 1;
         self.reported = asked.max(self.reported);
-        first..=self.reported
+        Ok(first..=self.reported)
     }
 }

@@ -19,12 +19,13 @@ pub enum ScenarioTrialError {
 pub fn run_trial(
     scenario: &Scenario,
     root: &Path,
-    (tools, client): (&ScenarioCommandContext<'_>, Option<&Path>),
+    tools: &ScenarioCommandContext<'_>,
+    client: Option<&Path>,
 ) -> Result<Vec<ExpectationMismatch>, ScenarioTrialError> {
     let stage = scratch::build(scenario, root)?;
     scratch::run_setup(scenario, &stage, tools)?;
     let mut check = ExpectationWatcher::new(&scenario.expect);
-    let outcome = play(scenario, &stage, (tools, client), &mut |entry| check.watch(entry))?;
+    let outcome = play(scenario, &stage, tools, client, &mut |entry| check.watch(entry))?;
     check.check_leftover_processes(&outcome.leftover_processes);
     check.check_command_output(|command| scratch::command_output(command, scenario, &stage, tools));
     let (_, mismatches) = check.finish(&stage);

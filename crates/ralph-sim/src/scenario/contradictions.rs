@@ -11,35 +11,35 @@ pub(super) fn find_contradictions(
 ) -> Vec<(Range<usize>, String)> {
     let mut impossible = Vec::new();
     let prompts = steps.iter().filter(|step| matches!(step, ScenarioStep::Person(_))).count();
-    let mut more = |span: Range<usize>, what: &str, [many, few]: [u64; 2]| {
-        let (many_of, few_of) = what.split_once('/').unwrap_or_default();
-        let message = format!("there cannot be more {many_of} ({many}) than {few_of} ({few})");
-        impossible.push((span, message));
-    };
+    let mut exceeds =
+        |span: Range<usize>, (name, count): (&str, u64), (limit, most): (&str, u64)| {
+            let message = format!("there cannot be more {name} ({count}) than {limit} ({most})");
+            impossible.push((span, message));
+        };
     let value = |count: &Option<Spanned<u64>>| count.as_ref().map(|count| *count.as_ref());
     let blocks = value(&expect.blocks);
     if let (Some(spanned), Some(many), Some(few)) = (&expect.blocks, blocks, value(&expect.stops))
         && many > few
     {
-        more(spanned.span(), "blocks/stops", [many, few]);
+        exceeds(spanned.span(), ("blocks", many), ("stops", few));
     }
     if let (Some(spanned), Some(many), Some(few)) =
         (&expect.stops, value(&expect.stops), value(&expect.requests))
         && many > few
     {
-        more(spanned.span(), "stops/requests", [many, few]);
+        exceeds(spanned.span(), ("stops", many), ("requests", few));
     }
     if let (Some(reasons), Some(blocks)) = (&expect.reasons, blocks)
         && reasons.as_ref().len() as u64 > blocks
     {
-        more(reasons.span(), "reasons/blocks", [reasons.as_ref().len() as u64, blocks]);
+        exceeds(reasons.span(), ("reasons", reasons.as_ref().len() as u64), ("blocks", blocks));
     }
     if let Some(endings @ [.., last]) = expect.endings.as_deref()
         && endings.len() > prompts
         // A finished background task starts a turn without a prompt.
         && !has_background_work(steps)
     {
-        more(last.span(), "endings/prompts", [endings.len() as u64, prompts as u64]);
+        exceeds(last.span(), ("endings", endings.len() as u64), ("prompts", prompts as u64));
     }
     for path in &expect.absent {
         if expect.files.keys().any(|name| name.as_ref() == path.as_ref()) {

@@ -70,7 +70,7 @@ fn format_json_number(number: &Number) -> String {
     match (number.as_i64(), number.as_f64()) {
         (Some(whole), _) => whole.to_string(),
         (None, Some(float)) => format!("{float:?}"),
-        (None, None) => "0".to_owned(),
+        (None, None) => number.to_string(),
     }
 }
 

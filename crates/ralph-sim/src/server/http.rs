@@ -256,7 +256,7 @@ impl HttpConnection {
         }
         bytes.push_str(self.close_header());
         bytes.push_str("\r\n");
-        if answer.body_mode == HttpBodyMode::Body {
+        if !answer.is_head_only {
             bytes.push_str(&body);
         }
         self.send(bytes.as_bytes())
@@ -310,19 +310,13 @@ impl HttpConnection {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HttpBodyMode {
-    Body,
-    /// For the method `HEAD`.
-    HeadOnly,
-}
-
 #[derive(Debug)]
 pub(super) struct HttpAnswer<'a> {
     pub(super) status: u16,
     pub(super) body: &'a Value,
     pub(super) headers: &'a [(&'a str, &'a str)],
-    pub(super) body_mode: HttpBodyMode,
+    /// For the method `HEAD`.
+    pub(super) is_head_only: bool,
 }
 
 /// An error in the format of the API.

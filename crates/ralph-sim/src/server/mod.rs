@@ -13,7 +13,7 @@ pub use model_request::RequestOrigin;
 use crate::model_answer;
 use crate::scenario::{ScriptedTurn, TurnInterrupt};
 use crate::script::ModelScript;
-use http::{HttpAnswer, HttpBodyMode, HttpConnection, HttpRequest, ReceivedRequest};
+use http::{HttpAnswer, HttpConnection, HttpRequest, ReceivedRequest};
 use large_body_slot::{LargeBodyPermit, LargeBodySlot};
 use model_message::ModelMessage;
 use model_request::MessagesRequest;
@@ -256,7 +256,7 @@ fn serve_connection(stream: TcpStream, shared: &ModelServerState) {
                     status: wrong.status,
                     body: &http::error_body(wrong.kind, &wrong.message),
                     headers: &[],
-                    body_mode: HttpBodyMode::Body,
+                    is_head_only: false,
                 };
                 if connection.send_json(&answer).is_ok() {
                     connection.close();
@@ -295,8 +295,8 @@ fn answer_request(
         }
         (_, path) => (404, http::error_body("not_found_error", &format!("unknown path {path}"))),
     };
-    let with = if request.method == "HEAD" { HttpBodyMode::HeadOnly } else { HttpBodyMode::Body };
-    connection.send_json(&HttpAnswer { status, body: &body, headers: &[], body_mode: with })
+    let is_head_only = request.method == "HEAD";
+    connection.send_json(&HttpAnswer { status, body: &body, headers: &[], is_head_only })
 }
 
 fn answer_messages_request(
@@ -306,7 +306,7 @@ fn answer_messages_request(
     room: Option<LargeBodyPermit>,
 ) -> io::Result<()> {
     let DueTurn { origin, turn, attempt, number } = next_due_turn(shared, &asking);
-    let MessagesRequest { model, stream, messages, .. } = asking;
+    let MessagesRequest { model, is_streamed, messages, .. } = asking;
     let at_ns = clock::now_ns();
     let request = ModelRequest { number, at_ns, origin, messages, turn: turn.clone(), attempt };
     (shared.options.observer)(ModelEvent::Requested(Box::new(request)));
@@ -314,7 +314,7 @@ fn answer_messages_request(
     let sent = send_reply(
         connection,
         shared,
-        &PendingReply { turn: &turn, number, model: &model, stream },
+        &PendingReply { turn: &turn, number, model: &model, is_streamed },
     );
     let answered = ModelAnswer { number, at_ns: clock::now_ns(), is_received: sent.is_ok() };
     (shared.options.observer)(ModelEvent::Answered(answered));
@@ -362,7 +362,7 @@ struct PendingReply<'a> {
     turn: &'a ScriptedTurn,
     number: u64,
     model: &'a str,
-    stream: model_request::AnswerFormat,
+    is_streamed: bool,
 }
 
 fn send_reply(
@@ -398,26 +398,18 @@ fn send_reply(
             status: error.status,
             body: &body,
             headers: &headers,
-            body_mode: HttpBodyMode::Body,
+            is_head_only: false,
         };
         return connection.send_json(&answer);
     }
     let PendingReply { turn, number, model, .. } = *reply;
     let message = ModelMessage { turn, number, model, project: &shared.options.project };
-    match reply.stream {
-        model_request::AnswerFormat::Whole => {
-            let body = message.to_json();
-            connection.send_json(&HttpAnswer {
-                status: 200,
-                body: &body,
-                headers: &headers,
-                body_mode: HttpBodyMode::Body,
-            })
-        }
-        model_request::AnswerFormat::Events => {
-            connection.send_events(&headers, &message.to_events())
-        }
+    if reply.is_streamed {
+        return connection.send_events(&headers, &message.to_events());
     }
+    let body = message.to_json();
+    let answer = HttpAnswer { status: 200, body: &body, headers: &headers, is_head_only: false };
+    connection.send_json(&answer)
 }
 
 #[cfg(test)]

@@ -23,16 +23,11 @@ pub enum RequestOrigin {
     Summary,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AnswerFormat {
-    Events,
-    Whole,
-}
-
 #[derive(Debug)]
 pub(super) struct MessagesRequest {
     pub(super) model: String,
-    pub(super) stream: AnswerFormat,
+    /// Whether the answer is sent as a stream of events.
+    pub(super) is_streamed: bool,
     pub(super) messages: Vec<Value>,
     agent: Option<String>,
     names_agents: bool,
@@ -53,7 +48,7 @@ pub(super) fn parse_messages_request(request: &HttpRequest) -> Result<MessagesRe
         .map_err(|error| format!("the body is not a Messages API request: {error}"))?;
     Ok(MessagesRequest {
         model: body.model,
-        stream: if body.stream { AnswerFormat::Events } else { AnswerFormat::Whole },
+        is_streamed: body.stream,
         messages: body.messages,
         agent: request.header(AGENT_HEADER).map(str::to_owned),
         names_agents: request.header(SESSION_HEADER).is_some(),

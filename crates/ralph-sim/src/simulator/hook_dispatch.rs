@@ -14,6 +14,7 @@ use ralph_sys::proc::job::{
     self, CaptureLimits, JobEnd, JobResult, JobSpec, LeftoverPolicy, SparedProcesses, StderrCapture,
 };
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -72,7 +73,10 @@ pub(super) fn fire_event(host: &mut SimulatedClient<'_>, telling: DispatchedEven
     };
     let orders = plan_launches(&settings, &telling, &ground);
     for order in orders.detached {
-        host.async_hooks.extend(start_async(&ground, order, bytes.clone()));
+        match start_async(&ground, order, bytes.clone()) {
+            Ok(hook) => host.async_hooks.push(hook),
+            Err(error) => host.notice_once(async_hook_failure(&error)),
+        }
     }
     for complaint in orders.skipped {
         host.notice_once(complaint);
@@ -246,12 +250,16 @@ pub(crate) fn start_async(
     ground: &HookLaunchContext<'_>,
     order: HookLaunch,
     input: Vec<u8>,
-) -> Option<AsyncHook> {
-    let cancel = CancelToken::new().map(Arc::new).ok()?;
+) -> io::Result<AsyncHook> {
+    let cancel = CancelToken::new().map(Arc::new)?;
     let program = ground.program.to_owned();
     let theirs = Arc::clone(&cancel);
     let thread = thread::spawn(move || drop(run_hook(&program, &order, &input, &theirs)));
-    Some(AsyncHook { cancel, thread })
+    Ok(AsyncHook { cancel, thread })
+}
+
+pub(crate) fn async_hook_failure(error: &io::Error) -> String {
+    format!("an asynchronous hook could not be started: {error}")
 }
 
 fn interpret_finished(

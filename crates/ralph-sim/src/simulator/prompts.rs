@@ -188,25 +188,35 @@ fn apply_prompt_answers(
 
 /// Finds a slash command of the user, the project or a plugin. Returns its source and its text without front matter.
 /// The part before a colon is a directory or a plugin.
-fn find_slash_command(host: &SimulatedClient<'_>, name: &str) -> Option<(&'static str, String)> {
+fn find_slash_command(
+    host: &mut SimulatedClient<'_>,
+    name: &str,
+) -> Option<(&'static str, String)> {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_');
     let parts: Vec<&str> = name.split(':').collect();
     if parts.iter().any(|part| part.is_empty() || !part.chars().all(is_plain)) {
         return None;
     }
     let file = format!("{}.md", parts.join("/"));
-    let places = [("userSettings", &host.stage.home), ("projectSettings", &host.stage.project)];
+    let stage = host.stage;
+    let places = [("userSettings", &stage.home), ("projectSettings", &stage.project)];
     let settings =
         places.map(|(source, place)| (source, place.join(".claude/commands").join(&file)));
-    let plugins = host.stage.plugins.iter().filter_map(|plugin| {
+    let plugins = stage.plugins.iter().filter_map(|plugin| {
         let (first, rest) = file.split_once('/')?;
         (plugin.file_name()? == first).then(|| ("plugin", plugin.join("commands").join(rest)))
     });
-    settings.into_iter().chain(plugins).find_map(|(source, path)| {
-        let bytes = fs::read_if_exists(&path, MAX_COMMAND_BYTES).ok()??;
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        Some((source, strip_front_matter(&text).to_owned()))
-    })
+    for (source, path) in settings.into_iter().chain(plugins) {
+        match fs::read_if_exists(&path, MAX_COMMAND_BYTES) {
+            Ok(Some(bytes)) => {
+                let text = String::from_utf8_lossy(&bytes);
+                return Some((source, strip_front_matter(&text).to_owned()));
+            }
+            Ok(None) => {}
+            Err(error) => host.notice_once(error.to_string()),
+        }
+    }
+    None
 }
 
 /// Replaces `$ARGUMENTS` and `$0` to `$9`; the first word is `$0`.

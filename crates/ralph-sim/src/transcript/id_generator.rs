@@ -1,28 +1,29 @@
 //! Generates ids in the client's formats, reproducibly if seeded.
 
+use crate::split_mix::SplitMix64;
 use ralph_sys::clock;
 
 /// A generator of ids: the same seed gives the same ids.
 #[derive(Clone, Debug)]
-pub struct IdGenerator(u64);
+pub struct IdGenerator(SplitMix64);
 
 impl IdGenerator {
     pub fn random() -> Self {
-        Self(clock::nonce())
+        Self::seeded(clock::nonce())
     }
 
     pub fn seeded(seed: u64) -> Self {
-        Self(seed)
+        Self(SplitMix64::seeded(seed))
     }
 
     /// Derives an independent generator.
     pub fn derive(&mut self) -> Self {
-        Self(self.next_u64())
+        Self::seeded(self.0.next_u64())
     }
 
     /// A version 4 UUID.
     pub fn uuid(&mut self) -> String {
-        let (high, low) = (self.next_u64(), self.next_u64());
+        let (high, low) = (self.0.next_u64(), self.0.next_u64());
         format!(
             "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
             high >> 32,
@@ -35,15 +36,7 @@ impl IdGenerator {
 
     /// A subagent id such as `a992fcbb72ecc398e`.
     pub fn agent_id(&mut self) -> String {
-        format!("a{:016x}", self.next_u64())
-    }
-
-    /// `SplitMix64`.
-    fn next_u64(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        format!("a{:016x}", self.0.next_u64())
     }
 }
 

@@ -110,7 +110,7 @@ impl TranscriptWriter {
     pub fn open(place: &ClientSessionPaths<'_>, ids: IdGenerator) -> Result<Self, FileError> {
         let path = place.transcript();
         let cwd = place.project.to_string_lossy().into_owned();
-        Self::open_at(&path, place.session, (cwd, ids))
+        Self::open_at(&path, place.session, cwd, ids)
     }
 
     /// Copies a session under a new id and opens the copy.
@@ -122,8 +122,8 @@ impl TranscriptWriter {
         let to = ClientSessionPaths { session, ..*from };
         check_id(session, &to.transcript())?;
         fs::create_private_dir(&to.directory())?;
-        let original = from.find_transcript().unwrap_or_else(|| from.transcript());
-        resume_point::copy_conversation(&original, &to.transcript(), (from.session, session))?;
+        let original = from.find_transcript()?.unwrap_or_else(|| from.transcript());
+        resume_point::copy_conversation(&original, &to.transcript(), from.session, session)?;
         let mut fork = Self::open(&to, ids)?;
         let found = resume_point::read_resume_point(&original)?;
         fork.before_ms = found.totals.total_duration;
@@ -135,7 +135,8 @@ impl TranscriptWriter {
     fn open_at(
         path: &Path,
         session: &str,
-        (cwd, ids): (String, IdGenerator),
+        cwd: String,
+        ids: IdGenerator,
     ) -> Result<Self, FileError> {
         check_id(session, path)?;
         if let Some(directory) = path.parent() {
@@ -339,7 +340,7 @@ impl TranscriptWriter {
         let directory = self.path().with_extension("").join("subagents");
         let path = directory.join(format!("agent-{}.jsonl", agent.id));
         let ids = self.ids.derive();
-        let mut sidechain = Self::open_at(&path, &self.session, (self.cwd.clone(), ids))?;
+        let mut sidechain = Self::open_at(&path, &self.session, self.cwd.clone(), ids)?;
         sidechain.branch.clone_from(&self.branch);
         sidechain.prompt.clone_from(&self.prompt);
         sidechain.agent = Some(agent);
@@ -388,12 +389,13 @@ impl TranscriptWriter {
     }
 
     fn write_chained<B: Serialize>(&mut self, uuid: &str, body: B) -> Result<(), FileError> {
-        self.write_with_logical_parent((uuid, None), body)
+        self.write_with_logical_parent(uuid, None, body)
     }
 
     fn write_with_logical_parent<B: Serialize>(
         &mut self,
-        (uuid, logical_parent_uuid): (&str, Option<&str>),
+        uuid: &str,
+        logical_parent_uuid: Option<&str>,
         body: B,
     ) -> Result<(), FileError> {
         let line = ChainedLine {

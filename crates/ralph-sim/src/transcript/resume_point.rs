@@ -43,8 +43,11 @@ pub(super) fn read_resume_point(path: &Path) -> Result<ResumePoint, FileError> {
             if let Some(last) = known.last_prompt {
                 found.last_prompt = last;
             }
-            if known.kind == "cost-state" {
-                found.totals = serde_json::from_slice(line).unwrap_or_default();
+            // Totals in an unknown form leave the earlier ones in place.
+            if known.kind == "cost-state"
+                && let Ok(totals) = serde_json::from_slice(line)
+            {
+                found.totals = totals;
             }
             Ok(())
         })?;
@@ -56,10 +59,12 @@ pub(super) fn read_resume_point(path: &Path) -> Result<ResumePoint, FileError> {
 pub(super) fn copy_conversation(
     from: &Path,
     to: &Path,
-    (old, new): (&str, &str),
+    old_id: &str,
+    new_id: &str,
 ) -> Result<(), FileError> {
     let mut lines = LineAppender::open(to)?;
-    let (old, new) = (format!("\"sessionId\":\"{old}\""), format!("\"sessionId\":\"{new}\""));
+    let field = |id: &str| format!("\"sessionId\":\"{id}\"");
+    let (old, new) = (field(old_id), field(new_id));
     visit_lines(from, |line| {
         let Ok(known) = serde_json::from_slice::<ResumeLineWire>(line) else { return Ok(()) };
         if known.uuid.is_none() {

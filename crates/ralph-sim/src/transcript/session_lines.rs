@@ -128,7 +128,7 @@ impl TranscriptWriter {
             uuid: &uuid,
             timestamp: timestamp_now(),
         };
-        self.write_with_logical_parent((&uuid, Some(&last)), body)?;
+        self.write_with_logical_parent(&uuid, Some(&last), body)?;
         let prompt = self.prompt.clone();
         let summary = UserLine {
             prompt_id: prompt.as_deref(),
@@ -156,7 +156,7 @@ impl TranscriptWriter {
             per_turn_effort: Some(EFFORT),
             failed_response_had_no_tool_call: Some(true),
             made_by: "model",
-            ..synthetic((&uuid, &id), failure.text)
+            ..synthetic(&uuid, &id, failure.text)
         };
         self.write_chained(&uuid, SyntheticLine { agent_id: agent.as_deref(), ..body })
     }
@@ -164,7 +164,7 @@ impl TranscriptWriter {
     /// Writes the answer that the client makes up for an unanswered prompt when the session continues.
     pub fn write_no_response(&mut self) -> Result<(), FileError> {
         let (uuid, id) = (self.ids.uuid(), self.ids.uuid());
-        self.write_chained(&uuid, synthetic((&uuid, &id), "No response requested."))
+        self.write_chained(&uuid, synthetic(&uuid, &id, "No response requested."))
     }
 
     /// Writes the last lines, as the client does when it exits.
@@ -184,7 +184,7 @@ impl TranscriptWriter {
     }
 }
 
-fn synthetic<'a>((uuid, id): (&'a str, &'a str), text: &'a str) -> SyntheticLine<'a> {
+fn synthetic<'a>(uuid: &'a str, id: &'a str, text: &'a str) -> SyntheticLine<'a> {
     SyntheticLine {
         agent_id: None,
         kind: "assistant",

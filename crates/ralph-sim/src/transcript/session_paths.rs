@@ -1,6 +1,6 @@
 //! The paths at which the client stores a session.
 
-use ralph_sys::fs;
+use ralph_sys::fs::{self, FileError};
 use std::path::{Path, PathBuf};
 
 /// The client truncates longer directory names and appends a hash.
@@ -26,21 +26,22 @@ impl ClientSessionPaths<'_> {
     pub fn transcript(&self) -> PathBuf {
         self.directory().join(format!("{}.jsonl", self.session))
     }
-}
 
-impl ClientSessionPaths<'_> {
     /// Finds the transcript of the session in this project or in any other. The client searches all projects for a
     /// session to fork.
-    pub fn find_transcript(&self) -> Option<PathBuf> {
+    pub fn find_transcript(&self) -> Result<Option<PathBuf>, FileError> {
         let here = self.transcript();
         if fs::exists(&here) {
-            return Some(here);
+            return Ok(Some(here));
         }
         let projects = self.home.join(".claude/projects");
-        let names = fs::list(&projects, MAX_PROJECTS).unwrap_or_default();
+        if !fs::exists(&projects) {
+            return Ok(None);
+        }
+        let names = fs::list(&projects, MAX_PROJECTS)?;
         let file = format!("{}.jsonl", self.session);
         let mut places = names.into_iter().map(|name| projects.join(name).join(&file));
-        places.find(|place| is_safe_id(self.session) && fs::exists(place))
+        Ok(places.find(|place| is_safe_id(self.session) && fs::exists(place)))
     }
 }
 

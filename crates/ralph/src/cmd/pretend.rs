@@ -76,8 +76,8 @@ pub(crate) fn run(env: &Env, args: &PretendArgs) -> Result<u8, CommandFailure> {
         CommandFailure::caused_by("the simulated client cannot continue", &error)
     })?;
     match exit {
-        FakeClientExit::Code { code, said } => {
-            term::err(&said.unwrap_or_default());
+        FakeClientExit::Code { code, stderr } => {
+            term::err(&stderr.unwrap_or_default());
             Ok(code)
         }
         FakeClientExit::Killed => {

@@ -69,7 +69,7 @@ fn play_seed(ralph: &Path, client: &Path, scenario: &Scenario, seed: u64) -> Res
     let search_path = terminal::search_path(ralph);
     let tools =
         ScenarioCommandContext { program: ralph, search_path: &search_path, cancel: &cancel };
-    let missed = run_trial(&scenario, root.path(), (&tools, Some(client)))
+    let missed = run_trial(&scenario, root.path(), &tools, Some(client))
         .with_context(|| format!("killed {}", kills.join(", then ")))?;
     let missed: Vec<_> = missed
         .iter()

@@ -186,7 +186,7 @@ fn play_on_stage(
     let exit = match &world.client {
         client if scenario.runner.is_some() => {
             let driven =
-                runner_play::play(scenario, &stage, (&tools, client.as_deref()), &mut watcher)
+                runner_play::play(scenario, &stage, &tools, client.as_deref(), &mut watcher)
                     .map_err(|error| {
                         CommandFailure::caused_by("the scenario cannot be played", &error)
                     })?;
