@@ -1,7 +1,7 @@
 //! Reads the keys that only the fake client supports: crashes, hangs and rate limits.
 
 use super::scenario_parser::ScenarioReader;
-use super::{ScriptedRateLimit, TurnHang, TurnMishap, TurnPoint, file_format};
+use super::{ScriptedRateLimit, TurnHang, TurnMishap, file_format};
 use toml::Spanned;
 
 /// Default type and status of a rate limit.
@@ -37,27 +37,17 @@ impl ScenarioReader {
     pub(super) fn read_mishap(
         &mut self,
         crash: Option<&Spanned<file_format::TurnCrashToml>>,
-        hang: Option<&Spanned<file_format::TurnHangToml>>,
+        hang: Option<&Spanned<TurnHang>>,
     ) -> TurnMishap {
-        let point = |point: file_format::TurnPointToml| match point {
-            file_format::TurnPointToml::Answer => TurnPoint::Answer,
-            file_format::TurnPointToml::Tools => TurnPoint::Tools,
-            file_format::TurnPointToml::Stop => TurnPoint::Stop,
-            file_format::TurnPointToml::Result => TurnPoint::Result,
-            file_format::TurnPointToml::Idle => TurnPoint::Idle,
-        };
         match (crash.map(Spanned::as_ref), hang) {
             (None, None) => TurnMishap::None,
             (Some(file_format::TurnCrashToml::Killed(at)), None) => {
-                TurnMishap::Crash { at: point(*at), exit: None }
+                TurnMishap::Crash { at: *at, exit: None }
             }
             (Some(file_format::TurnCrashToml::Exits(exits)), None) => {
-                TurnMishap::Crash { at: point(exits.at), exit: Some(exits.exit) }
+                TurnMishap::Crash { at: exits.at, exit: Some(exits.exit) }
             }
-            (None, Some(hang)) => TurnMishap::Hang(match hang.as_ref() {
-                file_format::TurnHangToml::Answer => TurnHang::Answer,
-                file_format::TurnHangToml::Client => TurnHang::Client,
-            }),
+            (None, Some(hang)) => TurnMishap::Hang(*hang.as_ref()),
             (Some(_), Some(hang)) => {
                 let message = "a turn cannot both crash and hang".to_owned();
                 self.add_problem(hang.span(), message, Some("use either `crash` or `hang`"));

@@ -1,5 +1,8 @@
 //! The TOML structure of a scenario file. Every unknown key is an error.
 
+use super::{
+    ScenarioPlayer, ScenarioSettingsLayer, SessionStep, TurnHang, TurnInterrupt, TurnPoint,
+};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -9,7 +12,7 @@ use toml::Spanned;
 #[serde(deny_unknown_fields)]
 pub(super) struct ScenarioFile {
     pub(super) name: Option<String>,
-    pub(super) only: Option<ScenarioPlayerToml>,
+    pub(super) only: Option<ScenarioPlayer>,
     #[serde(default)]
     pub(super) client: ScenarioClientToml,
     pub(super) runner: Option<Spanned<ScenarioRunnerToml>>,
@@ -35,15 +38,6 @@ pub(super) struct ScenarioFile {
     pub(super) summary: Option<String>,
     #[serde(default)]
     pub(super) expect: ScenarioExpectationsToml,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum ScenarioPlayerToml {
-    Simulator,
-    Client,
-    Terminal,
-    Pretend,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -115,17 +109,7 @@ pub(super) struct ScenarioHookToml {
     #[serde(default)]
     pub(super) r#async: bool,
     #[serde(default)]
-    pub(super) r#in: ScenarioSettingsLayerToml,
-}
-
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum ScenarioSettingsLayerToml {
-    User,
-    #[default]
-    Project,
-    Local,
-    Flag,
+    pub(super) r#in: ScenarioSettingsLayer,
 }
 
 #[derive(Debug, Deserialize)]
@@ -141,7 +125,7 @@ pub(super) struct ScenarioPluginToml {
 #[serde(deny_unknown_fields)]
 pub(super) struct ScenarioStepToml {
     pub(super) person: Option<String>,
-    pub(super) session: Option<SessionStepToml>,
+    pub(super) session: Option<SessionStep>,
     pub(super) screen: Option<String>,
     pub(super) agent: Option<String>,
     #[serde(default)]
@@ -152,41 +136,24 @@ pub(super) struct ScenarioStepToml {
     pub(super) delay_ms: u64,
     pub(super) repeat: Option<Spanned<TurnRepeatToml>>,
     pub(super) stop_reason: Option<String>,
-    pub(super) interrupt: Option<TurnInterruptToml>,
+    pub(super) interrupt: Option<TurnInterrupt>,
     pub(super) crash: Option<Spanned<TurnCrashToml>>,
-    pub(super) hang: Option<Spanned<TurnHangToml>>,
+    pub(super) hang: Option<Spanned<TurnHang>>,
     pub(super) rate_limit: Option<Spanned<ScriptedRateLimitToml>>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(untagged, expecting = "expected a point in a turn, or { at = \"…\", exit = 1 }")]
 pub(super) enum TurnCrashToml {
-    Killed(TurnPointToml),
+    Killed(TurnPoint),
     Exits(TurnCrashExitToml),
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TurnCrashExitToml {
-    pub(super) at: TurnPointToml,
+    pub(super) at: TurnPoint,
     pub(super) exit: u8,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum TurnPointToml {
-    Answer,
-    Tools,
-    Stop,
-    Result,
-    Idle,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum TurnHangToml {
-    Answer,
-    Client,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -196,21 +163,6 @@ pub(super) struct ScriptedRateLimitToml {
     pub(super) r#type: Option<String>,
     pub(super) resets_in_ms: Option<u64>,
     pub(super) used_percent: Option<u8>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum SessionStepToml {
-    Resume,
-    Fork,
-    New,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum TurnInterruptToml {
-    Answer,
-    Tools,
 }
 
 #[derive(Debug, Deserialize)]

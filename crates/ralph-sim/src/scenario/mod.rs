@@ -23,6 +23,7 @@ pub(crate) use scenario_parser::DEFAULT_AGENT_TYPE;
 pub use scenario_parser::{ScenarioError, parse, read, read_for_fake_client};
 pub use write::write;
 
+use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -55,7 +56,8 @@ pub struct Scenario {
     pub expect: ScenarioExpectations,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ScenarioPlayer {
     Simulator,
     Client,
@@ -113,7 +115,8 @@ impl Default for ScenarioHookCommand {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ScenarioSettingsLayer {
     User,
     #[default]
@@ -140,7 +143,8 @@ pub enum ScenarioStep {
     Screen(String),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum SessionStep {
     /// The client exits and is started again with the same session.
     Resume,
@@ -180,7 +184,8 @@ pub enum TurnMishap {
 }
 
 /// The progress of a turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum TurnPoint {
     /// The request was sent, and no part of the answer has arrived.
     Answer,
@@ -194,7 +199,8 @@ pub enum TurnPoint {
     Idle,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum TurnHang {
     /// The model never answers; the client still reads its input.
     Answer,
@@ -227,9 +233,11 @@ impl Default for TurnRepeat {
 }
 
 /// Whether the person interrupts the agent in this turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum TurnInterrupt {
     #[default]
+    #[serde(skip)]
     No,
     /// While the answer is streaming.
     Answer,

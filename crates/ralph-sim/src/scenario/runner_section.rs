@@ -2,8 +2,8 @@
 //! timeline.
 
 use super::expectations::{RUN_STATUSES, RUNNER_EVENTS};
-use super::file_format;
 use super::scenario_parser::ScenarioReader;
+use super::{ScenarioPlayer, file_format};
 use std::ops::Range;
 use toml::Spanned;
 
@@ -119,13 +119,7 @@ impl ScenarioReader {
 
     fn reject_person_keys(&mut self, file: &file_format::ScenarioFile) {
         let runner = file.runner.as_ref().map(Spanned::span).unwrap_or_default();
-        if matches!(
-            file.only,
-            Some(
-                file_format::ScenarioPlayerToml::Simulator
-                    | file_format::ScenarioPlayerToml::Terminal
-            )
-        ) {
+        if matches!(file.only, Some(ScenarioPlayer::Simulator | ScenarioPlayer::Terminal)) {
             let message = "a runner can drive neither the simulator nor a terminal";
             let hint = "set `only` to `client` or `pretend`, or leave it out";
             self.add_problem(runner.clone(), message.to_owned(), Some(hint));

@@ -3,9 +3,9 @@
 use super::expectations::{PROMPT_ENDINGS, SIMULATED_EVENTS};
 use super::{
     Scenario, ScenarioClient, ScenarioExpectations, ScenarioHook, ScenarioHookCommand,
-    ScenarioPlayer, ScenarioPlugin, ScenarioSettings, ScenarioSettingsLayer, ScenarioStep,
-    ScriptedApiError, ScriptedSubagent, ScriptedToolCall, ScriptedTurn, ScriptedUsage, SessionStep,
-    TurnInterrupt, TurnRepeat, contradictions, file_format, serde_messages, suggestion,
+    ScenarioPlayer, ScenarioPlugin, ScenarioSettings, ScenarioStep, ScriptedApiError,
+    ScriptedSubagent, ScriptedToolCall, ScriptedTurn, ScriptedUsage, TurnRepeat, contradictions,
+    file_format, serde_messages, suggestion,
 };
 use ralph_policy::config::ConfigProblem;
 use ralph_sys::fs::{self, FileError};
@@ -41,7 +41,7 @@ pub fn read(path: &Path) -> Result<Scenario, ScenarioError> {
 pub fn read_for_fake_client(path: &Path) -> Result<Scenario, ScenarioError> {
     let bytes = fs::read(path, MAX_SCENARIO_BYTES)?;
     let text = String::from_utf8(bytes).map_err(|_| ScenarioError::NotText(path.to_owned()))?;
-    parse_for_player(&text, path, Some(file_format::ScenarioPlayerToml::Pretend))
+    parse_for_player(&text, path, Some(ScenarioPlayer::Pretend))
 }
 
 /// Parses the text of a scenario file. Other files are resolved relative to `path`.
@@ -53,7 +53,7 @@ pub fn parse(text: &str, path: &Path) -> Result<Scenario, ScenarioError> {
 fn parse_for_player(
     text: &str,
     path: &Path,
-    usual: Option<file_format::ScenarioPlayerToml>,
+    usual: Option<ScenarioPlayer>,
 ) -> Result<Scenario, ScenarioError> {
     let mut reader =
         ScenarioReader { path: path.to_owned(), source: Arc::from(text), problems: Vec::new() };
@@ -93,10 +93,10 @@ impl ScenarioReader {
     }
 
     fn read_scenario(&mut self, file: file_format::ScenarioFile) -> Scenario {
-        if file.only != Some(file_format::ScenarioPlayerToml::Terminal) {
+        if file.only != Some(ScenarioPlayer::Terminal) {
             self.reject_terminal_keys(&file);
         }
-        if file.only != Some(file_format::ScenarioPlayerToml::Pretend) {
+        if file.only != Some(ScenarioPlayer::Pretend) {
             self.reject_fake_client_keys(&file);
         }
         self.check_driver_keys(&file);
@@ -104,12 +104,7 @@ impl ScenarioReader {
         let expect = self.read_expectations(file.expect, &steps);
         Scenario {
             name: file.name.unwrap_or_else(|| file_stem(&self.path)),
-            only: file.only.map(|only| match only {
-                file_format::ScenarioPlayerToml::Simulator => ScenarioPlayer::Simulator,
-                file_format::ScenarioPlayerToml::Client => ScenarioPlayer::Client,
-                file_format::ScenarioPlayerToml::Terminal => ScenarioPlayer::Terminal,
-                file_format::ScenarioPlayerToml::Pretend => ScenarioPlayer::Pretend,
-            }),
+            only: file.only,
             client: self.read_client(file.client),
             runner: file.runner.map(|runner| Box::new(self.read_runner(runner.into_inner()))),
             env: file.env,
@@ -214,12 +209,7 @@ impl ScenarioReader {
             run,
             timeout: hook.timeout,
             is_async: hook.r#async,
-            layer: match hook.r#in {
-                file_format::ScenarioSettingsLayerToml::User => ScenarioSettingsLayer::User,
-                file_format::ScenarioSettingsLayerToml::Project => ScenarioSettingsLayer::Project,
-                file_format::ScenarioSettingsLayerToml::Local => ScenarioSettingsLayer::Local,
-                file_format::ScenarioSettingsLayerToml::Flag => ScenarioSettingsLayer::Flag,
-            },
+            layer: hook.r#in,
         }
     }
 
@@ -292,11 +282,7 @@ impl ScenarioReader {
             }
             (false, Some(session), false) if step.screen.is_none() => {
                 self.reject_agent_keys(&step, span);
-                Some(ScenarioStep::Session(match session {
-                    file_format::SessionStepToml::Resume => SessionStep::Resume,
-                    file_format::SessionStepToml::Fork => SessionStep::Fork,
-                    file_format::SessionStepToml::New => SessionStep::New,
-                }))
+                Some(ScenarioStep::Session(session))
             }
             (false, None, true) if step.screen.is_none() => {
                 Some(ScenarioStep::Agent(self.read_turn(step)))
@@ -368,11 +354,7 @@ impl ScenarioReader {
             delay_ms: step.delay_ms,
             repeat: step.repeat.map_or_else(TurnRepeat::default, |repeat| self.read_repeat(repeat)),
             stop_reason: step.stop_reason,
-            interrupt: match step.interrupt {
-                None => TurnInterrupt::No,
-                Some(file_format::TurnInterruptToml::Answer) => TurnInterrupt::Answer,
-                Some(file_format::TurnInterruptToml::Tools) => TurnInterrupt::Tools,
-            },
+            interrupt: step.interrupt.unwrap_or_default(),
         }
     }
 
