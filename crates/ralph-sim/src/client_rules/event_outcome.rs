@@ -130,10 +130,8 @@ impl EventOutcome {
 
     /// The effect where the client ignores `continue: false`.
     pub(crate) fn effect_without_stop(&self) -> HookEffect {
-        match self.block_effect() {
-            HookEffect::Allowed => self.context_effect(),
-            blocked => blocked,
-        }
+        let blocked = self.block_effect();
+        if blocked == HookEffect::Allowed { self.context_effect() } else { blocked }
     }
 
     /// The effect where only a block counts.

@@ -82,7 +82,7 @@ fn hook_attachments(answered: &HandlerAnswer) -> Vec<OwnedAttachment<'_>> {
         }
         HookVerdict::Invalid(fault) => list.push(OwnedAttachment::Failed(fault.message(), ended)),
         HookVerdict::TimedOut => {
-            list.push(OwnedAttachment::Cancelled(&answered.command, handled.ms))
+            list.push(OwnedAttachment::Cancelled(&answered.command, handled.ms));
         }
         HookVerdict::Block { form: BlockForm::ExitTwo, .. }
         | HookVerdict::Allow
@@ -93,10 +93,10 @@ fn hook_attachments(answered: &HandlerAnswer) -> Vec<OwnedAttachment<'_>> {
     }
     match (&answered.answer.context, &answered.delivered_context) {
         (Some(AddedContext::Stdout(_)), Some(text)) => {
-            list.push(OwnedAttachment::Success(text, ended))
+            list.push(OwnedAttachment::Success(text, ended));
         }
         (Some(AddedContext::Additional(_)), Some(text)) => {
-            list.push(OwnedAttachment::Context([text.clone()]))
+            list.push(OwnedAttachment::Context([text.clone()]));
         }
         (Some(_), None) | (None, _) => {}
     }

@@ -68,7 +68,7 @@ impl FakeClientFlags {
                 "--fork-session" => is_fork = true,
                 "--model" => flags.model = value(),
                 "--max-turns" => {
-                    flags.max_turns = value().map(|text| number(&name, text)).transpose()?
+                    flags.max_turns = value().map(|text| number(&name, text)).transpose()?;
                 }
                 "--max-budget-usd" => {
                     flags.max_budget_usd = value().map(|text| number(&name, text)).transpose()?;
@@ -76,7 +76,7 @@ impl FakeClientFlags {
                 "--settings" => flags.settings = value(),
                 "--permission-mode" => flags.permission_mode = value(),
                 "--dangerously-skip-permissions" => {
-                    flags.permission_mode = Some(BYPASS_MODE.to_owned())
+                    flags.permission_mode = Some(BYPASS_MODE.to_owned());
                 }
                 "--allowedTools" | "--allowed-tools" => {
                     let list = value().unwrap_or_default();

@@ -158,7 +158,7 @@ impl FakeClientProcess<'_> {
                     cancel.cancel();
                 }
                 Ok(ReceivedInput::Task(id, finished)) => {
-                    self.report_finished_task(&id, &finished)?
+                    self.report_finished_task(&id, &finished)?;
                 }
                 Ok(
                     ReceivedInput::Handled

@@ -263,7 +263,7 @@ impl<'a> FakeClientProcess<'a> {
             }
             match self.receive(None) {
                 Ok(ReceivedInput::Task(id, finished)) => {
-                    self.report_finished_task(&id, &finished)?
+                    self.report_finished_task(&id, &finished)?;
                 }
                 // An interrupt has no effect while idle.
                 Ok(_) | Err(TurnBreak::Interrupted) => {}

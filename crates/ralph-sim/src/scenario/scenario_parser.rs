@@ -31,17 +31,18 @@ pub enum ScenarioError {
 }
 
 pub fn read(path: &Path) -> Result<Scenario, ScenarioError> {
-    let bytes = fs::read(path, MAX_SCENARIO_BYTES)?;
-    let text = String::from_utf8(bytes).map_err(|_| ScenarioError::NotText(path.to_owned()))?;
-    parse(&text, path)
+    parse(&read_text(path)?, path)
 }
 
 /// Reads the script of the fake client. It needs no `person` steps, because the program that drives the client sends
 /// the prompts. A scenario with `only` keeps its player.
 pub fn read_for_fake_client(path: &Path) -> Result<Scenario, ScenarioError> {
+    parse_for_player(&read_text(path)?, path, Some(ScenarioPlayer::Pretend))
+}
+
+fn read_text(path: &Path) -> Result<String, ScenarioError> {
     let bytes = fs::read(path, MAX_SCENARIO_BYTES)?;
-    let text = String::from_utf8(bytes).map_err(|_| ScenarioError::NotText(path.to_owned()))?;
-    parse_for_player(&text, path, Some(ScenarioPlayer::Pretend))
+    String::from_utf8(bytes).map_err(|_| ScenarioError::NotText(path.to_owned()))
 }
 
 /// Parses the text of a scenario file. Other files are resolved relative to `path`.
@@ -103,7 +104,9 @@ impl ScenarioReader {
         let steps = self.read_steps(file.step);
         let expect = self.read_expectations(file.expect, &steps);
         Scenario {
-            name: file.name.unwrap_or_else(|| file_stem(&self.path)),
+            name: file.name.unwrap_or_else(|| {
+                self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+            }),
             only: file.only,
             client: self.read_client(file.client),
             runner: file.runner.map(|runner| Box::new(self.read_runner(runner.into_inner()))),
@@ -379,7 +382,9 @@ impl ScenarioReader {
     ) -> Option<ScriptedToolCall> {
         let span = tool.span();
         let tool = tool.into_inner();
-        if count_named_tools(&tool) == 1 {
+        let named = [&tool.run, &tool.write, &tool.edit, &tool.read, &tool.agent, &tool.tool];
+        // A call that names no tool or several is reported below.
+        if named.into_iter().flatten().count() == 1 {
             self.reject_keys_of_other_tools(&tool, span.clone());
         }
         let file_format::ScriptedToolCallToml {
@@ -417,15 +422,12 @@ impl ScenarioReader {
                 let input = tool.input.unwrap_or_else(|| serde_json::json!({}));
                 Some(ScriptedToolCall::Other { name, input })
             }
-            (None, None, None, None, None, None) => {
+            named => {
+                let is_none = matches!(named, (None, None, None, None, None, None));
+                let message =
+                    if is_none { "this calls no tool" } else { "this is more than one tool call" };
                 let hint = "use one of `run`, `write`, `edit`, `read`, `agent` and `tool`";
-                self.add_problem(span, "this calls no tool".to_owned(), Some(hint));
-                None
-            }
-            _ => {
-                let message = "this is more than one tool call".to_owned();
-                let hint = "use one of `run`, `write`, `edit`, `read`, `agent` and `tool`";
-                self.add_problem(span, message, Some(hint));
+                self.add_problem(span, message.to_owned(), Some(hint));
                 None
             }
         }
@@ -495,14 +497,4 @@ impl ScenarioReader {
             told: expect.told.into_iter().map(|(name, count)| (name.into_inner(), count)).collect(),
         }
     }
-}
-
-/// The number of tools that a call names; valid calls name one.
-fn count_named_tools(tool: &file_format::ScriptedToolCallToml) -> usize {
-    let named = [&tool.run, &tool.write, &tool.edit, &tool.read, &tool.agent, &tool.tool];
-    named.into_iter().flatten().count()
-}
-
-fn file_stem(path: &Path) -> String {
-    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -17,13 +17,13 @@ pub(super) struct ModelMessage<'a> {
 }
 
 impl ModelMessage<'_> {
-    pub(super) fn to_json(&self) -> Value {
+    pub(super) fn to_json(self) -> Value {
         let content = model_answer::content_blocks(self.turn, self.number, self.project);
         self.envelope(&content, Some(model_answer::stop_reason(self.turn)), self.turn.usage.output)
     }
 
     /// The message as server-sent events.
-    pub(super) fn to_events(&self) -> Vec<String> {
+    pub(super) fn to_events(self) -> Vec<String> {
         let content = model_answer::content_blocks(self.turn, self.number, self.project);
         let start = self.envelope(&[], None, 1);
         let mut events = vec![format_event("message_start", json!({"message": start}))];

@@ -50,7 +50,10 @@ impl<'a> WrittenToolResult<'a> {
         let is_shell = self.name == "Bash";
         let content = match self.outcome {
             WrittenToolOutcome::Done(_) => self.success_content(is_shell),
-            _ => self.failure_content(),
+            WrittenToolOutcome::Failed
+            | WrittenToolOutcome::Denied
+            | WrittenToolOutcome::InvalidCall
+            | WrittenToolOutcome::Interrupted => self.failure_content(),
         };
         let has_run =
             matches!(self.outcome, WrittenToolOutcome::Done(_) | WrittenToolOutcome::Failed);

@@ -67,11 +67,11 @@ impl TimelineBuilder {
         for (place, ((id, began), tapped)) in row.started.iter().zip(row.inputs).enumerate() {
             let answer = answers.get(id);
             let at_ns = answer.map(|(at_ns, _)| *at_ns);
-            let handler = known.get(place).filter(|_| known.len() == row.started.len());
-            if tapped.is_some() || handler.is_some_and(|handler| handler.is_tap) {
+            let expected = known.get(place).filter(|_| known.len() == row.started.len());
+            if tapped.is_some() || expected.is_some_and(|handler| handler.is_tap) {
                 tapped_ns = at_ns.unwrap_or(started_ns);
-            } else if !handler.is_some_and(|handler| handler.is_async) {
-                handled.push((at_ns, observed_result(handler, answer, *began)));
+            } else if !expected.is_some_and(|handler| handler.is_async) {
+                handled.push((at_ns, observed_result(expected, answer, *began)));
             }
         }
         // Hooks without an answer come last.

@@ -71,7 +71,7 @@ fn move_tools_before_hooks(items: &mut [ObservedItem]) {
                 ends.insert(id.to_owned(), item.at_ns.saturating_sub(1));
             }
             "PreToolUse" => {
-                inputs.extend(rewritten_input(batch).map(|input| (id.to_owned(), input)))
+                inputs.extend(rewritten_input(batch).map(|input| (id.to_owned(), input)));
             }
             _ => {}
         }
