@@ -7,7 +7,7 @@ use crate::adopt;
 use crate::contract::SealError;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::InvalidLimits;
-use ralph_core::record::RunChange;
+use ralph_core::record::{ProcessIdentity, RunChange};
 use ralph_core::run::RunPhase;
 use ralph_core::status::RunStatus;
 use ralph_core::text;
@@ -359,8 +359,9 @@ pub fn require_person_caller(
     action: &'static str,
 ) -> Result<(), ControlError> {
     let opened = store::load_run(home, run)?;
-    let below =
-        || opened.state.process.is_some_and(|process| process_identity::is_ancestor(process.pid));
+    let is_maybe_below =
+        |client: ProcessIdentity| process_identity::is_ancestor(client.pid) != Some(false);
+    let below = || opened.state.process.is_some_and(is_maybe_below);
     match caller {
         CommandCaller::Session => Ok(()),
         CommandCaller::Person if !below() => Ok(()),

@@ -31,8 +31,8 @@ pub fn nonce() -> u64 {
 /// 32 unpredictable bytes; `None` if the system's random number generator fails.
 pub fn random_key() -> Option<[u8; 32]> {
     let mut key = [0; 32];
-    let filled = rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty()).ok()?;
-    (filled == key.len()).then_some(key)
+    crate::os::fill_random(&mut key).ok()?;
+    Some(key)
 }
 
 /// The time by which a wait must end. It is monotonic, so changing the wall clock neither shortens nor extends it.

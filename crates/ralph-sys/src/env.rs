@@ -1,10 +1,10 @@
 //! The only reader of environment variables, command line arguments and the working directory. Also decides which
 //! variables hold secrets.
 
-use crate::fs;
+use crate::os;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A variable whose name contains one of these holds a secret.
 const SECRET_NAME_PARTS: [&[u8]; 6] =
@@ -28,9 +28,6 @@ const PLAIN_SETTING_VALUES: [&str; 10] = [
     "undefined",
     "unlimited",
 ];
-
-/// More than the system passes to any program.
-const MAX_ENVIRON_BYTES: usize = 8 << 20;
 
 /// Access to variables, arguments and the working directory. Each is looked up on every call.
 #[derive(Clone, Debug)]
@@ -60,8 +57,7 @@ impl Env {
 
     /// The environment another process was started with; empty if it cannot be read.
     pub fn of_process(pid: u32) -> Self {
-        let path = format!("/proc/{pid}/environ");
-        let environ = fs::read(Path::new(&path), MAX_ENVIRON_BYTES).unwrap_or_default();
+        let environ = os::read_environment(pid).unwrap_or_default();
         let pair = |entry: &[u8]| {
             let at = memchr::memchr(b'=', entry)?;
             let text = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
@@ -257,11 +253,7 @@ pub(crate) fn failpoint_setting() -> Option<String> {
 
 /// A path to the running executable that stays valid when the file is replaced on disk.
 pub fn own_executable() -> PathBuf {
-    if cfg!(target_os = "linux") {
-        PathBuf::from("/proc/self/exe")
-    } else {
-        std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ralph"))
-    }
+    os::own_executable()
 }
 
 /// Whether a variable with this name is assumed to hold a secret.

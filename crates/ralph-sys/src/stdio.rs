@@ -1,4 +1,4 @@
-//! Makes sure that standard input, output and error are open.
+//! The standard streams: makes sure that they are open, and measures the terminal behind them.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
@@ -11,6 +11,12 @@ pub enum StandardStreams {
     AllOpen,
     /// At least one was closed and is now `/dev/null`.
     SomeWereClosed,
+}
+
+/// The width of the terminal on standard error; `None` if there is none or it does not say.
+pub fn terminal_columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stderr()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 /// Opens `/dev/null` in place of every closed standard stream. Otherwise the next file that ralph opens would get that

@@ -82,9 +82,7 @@ pub(crate) fn is_terminal() -> bool {
 
 /// The width of the terminal on stderr.
 pub(crate) fn columns() -> usize {
-    let size = rustix::termios::tcgetwinsize(std::io::stderr());
-    let known = size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
-    known.unwrap_or(DEFAULT_COLUMNS)
+    ralph_sys::stdio::terminal_columns().unwrap_or(DEFAULT_COLUMNS)
 }
 
 /// Cuts a line to `columns`, so that it does not wrap. The styles of [`paint`] take no room and are kept.

@@ -5,6 +5,7 @@ use crate::scratch::ScratchProject;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::{self, FileError, SharedFileMode};
 use ralph_sys::proc::line_process;
+use ralph_sys::process_identity;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -64,7 +65,7 @@ fn fake_client_command(
         ..scenario.clone()
     };
     fs::replace_with_mode(&path, scenario::write(&turns).as_bytes(), SharedFileMode::Ordinary)?;
-    // The program may be a symlink whose meaning depends on the caller (such as `/proc/self/exe`).
+    // The program may be a symlink whose meaning depends on the caller (such as [`ralph_sys::env::own_executable`]).
     let program = fs::resolve(program).unwrap_or_else(|| program.to_owned());
     let (program, path, at) =
         (shell_quote(&program), shell_quote(&path), shell_quote(&position_path(stage)));
@@ -88,19 +89,15 @@ pub(super) fn leftover_processes(stage: &ScratchProject) -> Vec<String> {
     let home = home_variable(stage);
     let bound = Deadline::after(EXIT_GRACE);
     loop {
-        let alive = line_process::pids_with_variable(&home);
+        let Some(alive) = line_process::pids_with_variable(&home) else {
+            return vec!["unknown: this system does not list processes".to_owned()];
+        };
         if alive.is_empty() || bound.has_passed() {
-            return alive.into_iter().map(process_command_line).collect();
+            let command_line = |pid| process_identity::describe_process(pid, MAX_COMMAND_CHARS);
+            return alive.into_iter().map(command_line).collect();
         }
         clock::sleep(POLL_INTERVAL);
     }
-}
-
-fn process_command_line(pid: u32) -> String {
-    let path = format!("/proc/{pid}/cmdline");
-    let words = fs::read(Path::new(&path), MAX_FILE_BYTES).unwrap_or_default();
-    let words = String::from_utf8_lossy(&words).replace('\0', " ");
-    words.trim_end().chars().take(MAX_COMMAND_CHARS).collect()
 }
 
 /// The environment variable that identifies all processes of the scenario, and no others.

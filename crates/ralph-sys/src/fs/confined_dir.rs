@@ -11,11 +11,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, mkdirat, openat, renameat, statat, symlinkat, unlinkat,
-};
+use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, statat, symlinkat, unlinkat};
 use rustix::io::Errno;
 
+use super::dir_handle::FileStamp;
 use super::failpoint::failpoint_step;
 use super::write::TEMPORARY_PREFIX;
 use super::{FileError, FileKind, FileStat, is_missing, open_regular};
@@ -95,8 +94,8 @@ impl ConfinedDir {
     pub fn put_copy(&self, path: &Path, original: &Path, put: CopyKind) -> Result<(), FileError> {
         self.put_entry(path, |place, temporary, kept| match put {
             CopyKind::Symlink => make_link(place, temporary, &std::fs::read_link(original)?),
-            CopyKind::File => copy_file(place, temporary, original, (0o666, kept)),
-            CopyKind::Executable => copy_file(place, temporary, original, (0o777, kept)),
+            CopyKind::File => copy_file(place, temporary, original, 0o666, kept),
+            CopyKind::Executable => copy_file(place, temporary, original, 0o777, kept),
         })
     }
 
@@ -110,7 +109,11 @@ impl ConfinedDir {
         let write = || {
             let place = self.open_parent(path, MissingParents::Create)?;
             let directory = &place.directory;
-            let existing = stat_at(&place).ok();
+            let existing = match stat_at(&place) {
+                Ok(stat) => Some(stat),
+                Err(Errno::NOENT) => None,
+                Err(error) => return Err(error.into()),
+            };
             if existing.is_some_and(|stat| stat.kind == FileKind::Directory) {
                 failpoint_step(|| Ok(unlinkat(directory, place.name, AtFlags::REMOVEDIR)?))?;
             }
@@ -200,44 +203,22 @@ fn is_absent(error: &io::Error) -> bool {
 
 fn stat_at(place: &EntryLocation<'_>) -> rustix::io::Result<FileStat> {
     let found = statat(&place.directory, place.name, AtFlags::SYMLINK_NOFOLLOW)?;
-    let (seconds, nanoseconds) = (to_unsigned(found.st_mtime), to_unsigned(found.st_mtime_nsec));
-    Ok(FileStat {
-        kind: match FileType::from_raw_mode(found.st_mode) {
-            FileType::RegularFile => FileKind::File,
-            FileType::Directory => FileKind::Directory,
-            FileType::Symlink => FileKind::Symlink,
-            FileType::Fifo
-            | FileType::Socket
-            | FileType::CharacterDevice
-            | FileType::BlockDevice
-            | FileType::Unknown => FileKind::Other,
-        },
-        len: to_unsigned(found.st_size),
-        device: to_unsigned(found.st_dev),
-        inode: to_unsigned(found.st_ino),
-        modified_ns: seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds),
-        mode: found.st_mode & 0o7777,
-    })
-}
-
-/// Systems differ in which of these fields are signed.
-fn to_unsigned(number: impl TryInto<u64>) -> u64 {
-    number.try_into().unwrap_or(0)
+    Ok(FileStamp::from(found).into())
 }
 
 fn make_link(place: &EntryLocation<'_>, temporary: &str, target: &Path) -> io::Result<()> {
     failpoint_step(|| Ok(symlinkat(target, &place.directory, temporary)?))
 }
 
-/// `modes` is the mode of a new file, before the umask, and the mode of the file that is replaced, if any.
+/// `ordinary` is the mode of a new file, before the umask, and `kept` that of the file that is replaced, if any.
 fn copy_file(
     place: &EntryLocation<'_>,
     temporary: &str,
     original: &Path,
-    modes: (u32, Option<u32>),
+    ordinary: u32,
+    kept: Option<u32>,
 ) -> io::Result<()> {
     let (mut from, _) = open_regular(std::fs::OpenOptions::new().read(true), original)?;
-    let (ordinary, kept) = modes;
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
     let opened = failpoint_step(|| {
         Ok(openat(&place.directory, temporary, flags, Mode::from_raw_mode(ordinary))?)

@@ -9,11 +9,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, readlinkat, statat};
 
-use super::FileKind;
-
-/// Size of the buffer for the entries that one system call returns.
-#[cfg(target_os = "linux")]
-const DIR_BUFFER_BYTES: usize = 32 * 1024;
+use super::{FileKind, FileStat};
+use crate::os;
 
 /// Metadata that shows whether a file has changed. Programs cannot set the change time (`changed_ns`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,18 +27,42 @@ pub struct FileStamp {
 
 impl From<rustix::fs::Stat> for FileStamp {
     fn from(stat: rustix::fs::Stat) -> Self {
-        let moment = |seconds: i64, nanoseconds: u64| {
-            let nanoseconds = i64::try_from(nanoseconds).unwrap_or(0);
-            seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
-        };
         Self {
             kind: FileType::from_raw_mode(stat.st_mode).into(),
-            mode: stat.st_mode & 0o7777,
-            device: stat.st_dev,
-            inode: stat.st_ino,
-            len: u64::try_from(stat.st_size).unwrap_or(0),
-            modified_ns: moment(stat.st_mtime, stat.st_mtime_nsec),
-            changed_ns: moment(stat.st_ctime, stat.st_ctime_nsec),
+            mode: permission_bits(stat.st_mode),
+            device: to_unsigned(stat.st_dev),
+            inode: to_unsigned(stat.st_ino),
+            len: to_unsigned(stat.st_size),
+            modified_ns: nanoseconds(stat.st_mtime, stat.st_mtime_nsec),
+            changed_ns: nanoseconds(stat.st_ctime, stat.st_ctime_nsec),
+        }
+    }
+}
+
+// Systems differ in the types of these fields.
+
+fn nanoseconds(seconds: impl Into<i64>, nanoseconds: impl TryInto<i64>) -> i64 {
+    let nanoseconds = nanoseconds.try_into().unwrap_or(0);
+    seconds.into().saturating_mul(1_000_000_000).saturating_add(nanoseconds)
+}
+
+fn to_unsigned(number: impl TryInto<u64>) -> u64 {
+    number.try_into().unwrap_or(0)
+}
+
+fn permission_bits(mode: impl Into<u32>) -> u32 {
+    mode.into() & 0o7777
+}
+
+impl From<FileStamp> for FileStat {
+    fn from(stamp: FileStamp) -> Self {
+        Self {
+            kind: stamp.kind,
+            len: stamp.len,
+            device: stamp.device,
+            inode: stamp.inode,
+            modified_ns: to_unsigned(stamp.modified_ns),
+            mode: stamp.mode,
         }
     }
 }
@@ -59,20 +80,6 @@ impl From<FileType> for FileKind {
         }
     }
 }
-
-/// File systems known to update a directory's times whenever a name in it is added, removed or renamed: ext, XFS,
-/// Btrfs, tmpfs, overlayfs, ZFS, F2FS, bcachefs.
-#[cfg(target_os = "linux")]
-const FILESYSTEMS_WITH_RELIABLE_DIR_TIMES: [i64; 8] = [
-    0xef53,
-    0x5846_5342,
-    0x9123_683e,
-    0x0102_1994,
-    0x794c_7630,
-    0x2fc1_2fc1,
-    0xf2f5_2010,
-    0xca45_1a4e,
-];
 
 /// An open directory.
 #[derive(Debug)]
@@ -97,25 +104,12 @@ impl DirHandle {
     }
 
     /// Calls `each` with every name but `.` and `..`, and with its kind if the directory listing includes it.
-    #[cfg(target_os = "linux")]
     pub fn for_each_name(&self, mut each: impl FnMut(&CStr, Option<FileKind>)) -> io::Result<()> {
-        let mut room = Vec::with_capacity(DIR_BUFFER_BYTES);
-        let mut entries = rustix::fs::RawDir::new(&self.0, room.spare_capacity_mut());
-        while let Some(entry) = entries.next() {
-            let entry = entry?;
-            visit_entry(entry.file_name(), entry.file_type(), &mut each);
-        }
-        Ok(())
-    }
-
-    /// Calls `each` with every name but `.` and `..`, and with its kind if the directory listing includes it.
-    #[cfg(not(target_os = "linux"))]
-    pub fn for_each_name(&self, mut each: impl FnMut(&CStr, Option<FileKind>)) -> io::Result<()> {
-        for entry in rustix::fs::Dir::read_from(&self.0)? {
-            let entry = entry?;
-            visit_entry(entry.file_name(), entry.file_type(), &mut each);
-        }
-        Ok(())
+        os::visit_dir_entries(&self.0, |name, kind| {
+            if name != c"." && name != c".." {
+                each(name, (kind != FileType::Unknown).then(|| kind.into()));
+            }
+        })
     }
 
     pub fn stamp(&self) -> io::Result<FileStamp> {
@@ -124,17 +118,8 @@ impl DirHandle {
 
     /// Whether this file system updates a directory's times with every change to its names, so that unchanged times
     /// prove unchanged names.
-    #[cfg(target_os = "linux")]
     pub fn has_reliable_dir_times(&self) -> bool {
-        rustix::fs::fstatfs(&self.0)
-            .is_ok_and(|found| FILESYSTEMS_WITH_RELIABLE_DIR_TIMES.contains(&found.f_type))
-    }
-
-    /// Whether this file system updates a directory's times with every change to its names, so that unchanged times
-    /// prove unchanged names.
-    #[cfg(not(target_os = "linux"))]
-    pub fn has_reliable_dir_times(&self) -> bool {
-        false
+        os::has_reliable_dir_times(&self.0)
     }
 
     pub fn stat(&self, name: &CStr) -> io::Result<FileStamp> {
@@ -157,11 +142,5 @@ impl DirHandle {
     pub fn read_link(&self, name: &CStr) -> io::Result<PathBuf> {
         let target = readlinkat(&self.0, name, Vec::new())?;
         Ok(std::ffi::OsString::from_vec(target.into_bytes()).into())
-    }
-}
-
-fn visit_entry(name: &CStr, kind: FileType, each: &mut impl FnMut(&CStr, Option<FileKind>)) {
-    if name != c"." && name != c".." {
-        each(name, (kind != FileType::Unknown).then(|| kind.into()));
     }
 }

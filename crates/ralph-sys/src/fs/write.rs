@@ -3,7 +3,6 @@
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Seek, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -12,7 +11,7 @@ use rustix::io::Errno;
 
 use super::failpoint::failpoint_step;
 use super::{FileError, is_missing, open_regular};
-use crate::clock;
+use crate::{clock, os};
 
 /// The prefix of temporary file names.
 pub(super) const TEMPORARY_PREFIX: &str = ".ralph-tmp-";
@@ -313,13 +312,9 @@ pub fn remove_own_dir_tree(path: &Path) -> Result<(), FileError> {
 fn make_dirs_accessible(path: &Path) {
     let mut waiting = vec![path.to_owned()];
     while let Some(directory) = waiting.pop() {
-        // The mode is changed through an open descriptor, so that a link that takes the directory's place is harmless.
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let Ok(held) = rustix::fs::open(&directory, flags, rustix::fs::Mode::empty()) else {
+        if os::make_dir_accessible(&directory).is_err() {
             continue;
-        };
-        let place = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
-        std::fs::set_permissions(&place, Permissions::from_mode(0o700)).ok();
+        }
         let entries = std::fs::read_dir(&directory).into_iter().flatten().flatten();
         let inner = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         waiting.extend(inner.map(|entry| entry.path()));
@@ -397,7 +392,7 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Moves `from` to `to`; `false` if `to` already exists.
 fn move_without_replacing(from: &Path, to: &Path) -> io::Result<bool> {
-    match failpoint_step(|| Ok(rename_without_replacing(from, to)?)) {
+    match failpoint_step(|| Ok(os::rename_without_replacing(from, to)?)) {
         Ok(()) => return Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
         Err(error) if !is_unsupported(&error) => return Err(error),
@@ -408,17 +403,6 @@ fn move_without_replacing(from: &Path, to: &Path) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error),
     }
-}
-
-#[cfg(any(target_os = "linux", target_vendor = "apple"))]
-fn rename_without_replacing(from: &Path, to: &Path) -> rustix::io::Result<()> {
-    use rustix::fs::{CWD, RenameFlags, renameat_with};
-    renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)
-}
-
-#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
-fn rename_without_replacing(_: &Path, _: &Path) -> rustix::io::Result<()> {
-    Err(Errno::NOSYS)
 }
 
 /// File systems without this rename fail with `EINVAL` or `ENOTSUP`, old kernels and sandboxes with `ENOSYS` or

@@ -2,10 +2,12 @@
 //! and a command that never reads its input does no harm.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, ioctl_fionbio, write};
+
+use crate::os;
 
 /// The standard input of a command.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,7 +39,7 @@ pub(super) fn prepare_input(input: CommandInput<'_>) -> io::Result<OwnedFd> {
         }
         CommandInput::Bytes(bytes) => match write_to_pipe(bytes)? {
             Some(pipe) => Ok(pipe),
-            None => write_to_unnamed_file(bytes),
+            None => os::write_to_unnamed_file(bytes),
         },
     }
 }
@@ -47,7 +49,7 @@ pub(super) fn prepare_input(input: CommandInput<'_>) -> io::Result<OwnedFd> {
 fn write_to_pipe(bytes: &[u8]) -> io::Result<Option<OwnedFd>> {
     let (reader, writer) = io::pipe()?;
     ioctl_fionbio(&writer, true)?;
-    enlarge_pipe(&writer, bytes.len());
+    os::enlarge_pipe(&writer, bytes.len());
     let mut rest = bytes;
     while !rest.is_empty() {
         match write(&writer, rest) {
@@ -58,35 +60,6 @@ fn write_to_pipe(bytes: &[u8]) -> io::Result<Option<OwnedFd>> {
         }
     }
     Ok(Some(reader.into()))
-}
-
-#[cfg(target_os = "linux")]
-fn enlarge_pipe(pipe: impl AsFd, size: usize) {
-    use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
-    if fcntl_getpipe_size(&pipe).is_ok_and(|now| now < size) {
-        // The kernel refuses large pipes or too many of them. Then a file is used instead.
-        fcntl_setpipe_size(&pipe, size).ok();
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn enlarge_pipe(_: impl AsFd, _: usize) {}
-
-/// Writes the bytes to an unnamed file, on Linux in memory.
-#[cfg(target_os = "linux")]
-fn write_to_unnamed_file(bytes: &[u8]) -> io::Result<OwnedFd> {
-    use rustix::fs::{MemfdFlags, memfd_create};
-    use std::io::{Seek, Write};
-    let mut file = std::fs::File::from(memfd_create("input", MemfdFlags::CLOEXEC)?);
-    file.write_all(bytes)?;
-    file.rewind()?;
-    Ok(file.into())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn write_to_unnamed_file(bytes: &[u8]) -> io::Result<OwnedFd> {
-    let file = crate::fs::create_unnamed_file(std::path::Path::new("/tmp"), bytes);
-    Ok(file.map_err(io::Error::other)?.into())
 }
 
 #[cfg(test)]
@@ -109,7 +82,7 @@ mod tests {
                 read_all(prepare_input(CommandInput::Bytes(&bytes)).unwrap()) == bytes,
                 "{length}"
             );
-            assert!(read_all(write_to_unnamed_file(&bytes).unwrap()) == bytes, "{length}");
+            assert!(read_all(os::write_to_unnamed_file(&bytes).unwrap()) == bytes, "{length}");
         }
         assert_eq!(read_all(prepare_input(CommandInput::Nothing).unwrap()), b"");
     }

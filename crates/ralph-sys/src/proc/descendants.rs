@@ -7,7 +7,6 @@
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -15,24 +14,10 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process
 
 use super::wait;
 use crate::clock::Deadline;
-use crate::{fs, process_identity};
+use crate::os::{self, ProcessStat};
 
-/// Larger than a list of all pids that a machine can have.
-const MAX_PID_LIST_BYTES: usize = 64 * 1024 * 1024;
-const MAX_PROCESSES: usize = 4_194_304;
-const MAX_THREADS: usize = 65_536;
 /// Maximum number of open process descriptors. Processes beyond it are found once others have ended.
 const MAX_HELD_DESCRIPTORS: usize = 512;
-
-/// From now on, orphaned descendants become our children, whatever sessions and groups they created.
-#[cfg(target_os = "linux")]
-pub(super) fn adopt_orphans() {
-    // Kernels without this lack process descriptors too; there we rely on the process group.
-    rustix::process::set_child_subreaper(Some(getpid())).ok();
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(super) fn adopt_orphans() {}
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum DescendantsLeft {
@@ -69,7 +54,7 @@ pub(super) fn terminate_descendants(asked: &mut BTreeSet<i32>) {
 /// Sends SIGKILL to every descendant it finds and adds it to `killed`. Direct children come first, before the search
 /// for deeper ones, so that they have less time to fork and exit.
 pub(super) fn kill_descendants(killed: &mut BTreeSet<i32>) {
-    for child in child_pids(getpid()) {
+    for child in os::child_pids(getpid()) {
         kill_process(child, Signal::KILL).ok();
         killed.insert(raw_pid(child));
     }
@@ -95,7 +80,7 @@ impl Descendant {
     fn signal(&self, signal: Signal) {
         match &self.handle {
             DescendantHandle::OwnChild(_) => kill_process(self.pid, signal).ok(),
-            DescendantHandle::Descriptor(descriptor) => send_signal(descriptor, signal).ok(),
+            DescendantHandle::Descriptor(descriptor) => os::signal_process(descriptor, signal).ok(),
         };
     }
 
@@ -109,21 +94,18 @@ impl Descendant {
 
 /// All running descendants, parents before their children.
 fn find_descendants() -> Vec<Descendant> {
-    let mut found: Vec<_> = child_pids(getpid())
+    let mut found: Vec<_> = os::child_pids(getpid())
         .into_iter()
-        .filter(|pid| process_stat(*pid).is_some_and(|process| !process.has_ended()))
-        .map(|pid| Descendant {
-            pid,
-            handle: DescendantHandle::OwnChild(wait::exit_descriptor(pid)),
-        })
+        .filter(|pid| process_stat(*pid).is_some_and(|process| !process.has_ended))
+        .map(|pid| Descendant { pid, handle: DescendantHandle::OwnChild(os::exit_descriptor(pid)) })
         .collect();
     let mut next = 0;
     while let Some(parent) = found.get(next)
         && found.len() < MAX_HELD_DESCRIPTORS
     {
         let mut deeper = Vec::new();
-        for pid in child_pids(parent.pid) {
-            if let Some(descriptor) = wait::exit_descriptor(pid)
+        for pid in os::child_pids(parent.pid) {
+            if let Some(descriptor) = os::exit_descriptor(pid)
                 && is_running_child(pid, parent)
             {
                 deeper.push(Descendant { pid, handle: DescendantHandle::Descriptor(descriptor) });
@@ -137,21 +119,11 @@ fn find_descendants() -> Vec<Descendant> {
 
 fn is_running_child(pid: Pid, parent: &Descendant) -> bool {
     let is_below = process_stat(pid).is_some_and(|process| {
-        process.parent == raw_pid(parent.pid).cast_unsigned() && !process.has_ended()
+        process.parent == raw_pid(parent.pid).cast_unsigned() && !process.has_ended
     });
     let is_alive =
         |parent: &OwnedFd| wait::wait_readable([Some(parent.as_fd())], Duration::ZERO) == [false];
     is_below && parent.descriptor().is_some_and(is_alive)
-}
-
-#[cfg(target_os = "linux")]
-fn send_signal(process: &OwnedFd, signal: Signal) -> rustix::io::Result<()> {
-    rustix::process::pidfd_send_signal(process, signal)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn send_signal(_: &OwnedFd, _: Signal) -> rustix::io::Result<()> {
-    Err(Errno::NOSYS)
 }
 
 /// Kills all processes in the session of a supervisor that died. Until the supervisor is reaped, the session id cannot
@@ -161,11 +133,11 @@ fn send_signal(_: &OwnedFd, _: Signal) -> rustix::io::Result<()> {
 pub(super) fn kill_session(session: Pid, bound: Deadline) {
     let is_in = |pid: &Pid| {
         process_stat(*pid).is_some_and(|process| {
-            process.session == raw_pid(session).cast_unsigned() && !process.has_ended()
+            process.session == raw_pid(session).cast_unsigned() && !process.has_ended
         })
     };
     loop {
-        let found: Vec<_> = all_pids().into_iter().filter(is_in).collect();
+        let found: Vec<_> = os::all_pids().unwrap_or_default().into_iter().filter(is_in).collect();
         for pid in &found {
             kill_process(*pid, Signal::KILL).ok();
         }
@@ -175,46 +147,10 @@ pub(super) fn kill_session(session: Pid, bound: Deadline) {
     }
 }
 
-/// The children of a process. May miss some while processes start and exit.
-fn child_pids(pid: Pid) -> Vec<Pid> {
-    let tasks = format!("/proc/{}/task", raw_pid(pid));
-    let Ok(threads) = fs::list(Path::new(&tasks), MAX_THREADS) else {
-        return Vec::new();
-    };
-    let mut found = Vec::new();
-    for thread in threads {
-        let list = Path::new(&tasks).join(thread).join("children");
-        match fs::read(&list, MAX_PID_LIST_BYTES) {
-            Ok(list) => found.extend(parse_pids(&list)),
-            // The thread has exited. If `children` files do not exist at all, the kernel was built without them.
-            Err(_) if fs::exists(Path::new("/proc/thread-self/children")) => {}
-            Err(_) => return child_pids_by_search(pid),
-        }
-    }
-    found
-}
-
-fn parse_pids(list: &[u8]) -> impl Iterator<Item = Pid> {
-    let list = std::str::from_utf8(list).unwrap_or_default();
-    list.split_ascii_whitespace().filter_map(|number| Pid::from_raw(number.parse().ok()?))
-}
-
-fn child_pids_by_search(parent: Pid) -> Vec<Pid> {
-    let is_child = |pid: &Pid| {
-        process_stat(*pid).is_some_and(|process| process.parent == raw_pid(parent).cast_unsigned())
-    };
-    all_pids().into_iter().filter(is_child).collect()
-}
-
-fn all_pids() -> Vec<Pid> {
-    let names = fs::list(Path::new("/proc"), MAX_PROCESSES).unwrap_or_default();
-    names.iter().filter_map(|name| Pid::from_raw(name.to_str()?.parse().ok()?)).collect()
-}
-
 fn raw_pid(pid: Pid) -> i32 {
     pid.as_raw_nonzero().get()
 }
 
-fn process_stat(pid: Pid) -> Option<process_identity::ProcessStat> {
-    process_identity::read_process_stat(raw_pid(pid).cast_unsigned())
+fn process_stat(pid: Pid) -> Option<ProcessStat> {
+    os::read_process_stat(raw_pid(pid).cast_unsigned())
 }

@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::wait;
 use crate::clock::{self, Deadline};
-use crate::fs;
+use crate::{fs, os};
 
 const MARK_VARIABLE: &str = "RALPH_TALK";
 /// Longer lines are truncated.
@@ -28,8 +28,6 @@ const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// How long to wait for killed processes to exit.
 const REAP_TIMEOUT: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-const MAX_ENVIRON_BYTES: usize = 4 * 1024 * 1024;
-const MAX_PROCESSES: usize = 4_194_304;
 
 #[derive(Clone, Copy, Debug)]
 pub struct LineProcessSpec<'a> {
@@ -65,25 +63,14 @@ pub fn exec_tied_to_parent(arguments: &[OsString]) -> u8 {
     let Some((parent, argv)) = arguments.split_first() else { return CANNOT };
     let Some((program, arguments)) = argv.split_first() else { return CANNOT };
     let parent = parent.to_str().and_then(|pid| pid.parse::<u32>().ok());
-    die_with_parent();
     // The parent may have exited before we were tied to it.
-    if parent != Some(std::os::unix::process::parent_id()) {
+    if os::die_with_parent().is_err() || parent != Some(std::os::unix::process::parent_id()) {
         return CANNOT;
     }
     #[expect(clippy::disallowed_methods, reason = "only this module may call it")]
     let _why = Command::new(program).args(arguments).exec();
     CANNOT
 }
-
-/// Makes the system kill this process when its parent exits.
-#[cfg(target_os = "linux")]
-fn die_with_parent() {
-    // If this fails, the program is found by its mark later.
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).ok();
-}
-
-#[cfg(not(target_os = "linux"))]
-fn die_with_parent() {}
 
 /// An unpredictable mark; `None` without a source of randomness.
 pub fn new_process_mark() -> Option<String> {
@@ -101,29 +88,16 @@ pub fn kill_marked_processes(mark: &str) {
 
 /// Kills the process with this pid if its environment contains `variable`, as `NAME=value`.
 pub fn kill_process_with_variable(pid: u32, variable: &OsStr) {
-    #[cfg(target_os = "linux")]
-    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw)
-        && let Some(process) = wait::exit_descriptor(pid)
-        && has_variable(pid, variable.as_encoded_bytes())
-    {
-        // Fails if it has exited.
-        rustix::process::pidfd_send_signal(&process, Signal::KILL).ok();
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        kill_if_marked(pid, variable.as_encoded_bytes());
     }
-    #[cfg(not(target_os = "linux"))]
-    let _ = (pid, variable);
 }
 
-/// The pids of all processes whose environment contains `variable`, as `NAME=value`.
-pub fn pids_with_variable(variable: &OsStr) -> Vec<u32> {
-    #[cfg(target_os = "linux")]
-    return marked_pids(variable.as_encoded_bytes())
-        .map(|pid| pid.as_raw_nonzero().get().unsigned_abs())
-        .collect();
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = variable;
-        Vec::new()
-    }
+/// The pids of all processes whose environment contains `variable`, as `NAME=value`; `None` where the system does not
+/// list processes.
+pub fn pids_with_variable(variable: &OsStr) -> Option<Vec<u32>> {
+    let marked = marked_pids(variable.as_encoded_bytes())?;
+    Some(marked.map(|pid| pid.as_raw_nonzero().get().cast_unsigned()).collect())
 }
 
 /// Output of the program.
@@ -163,7 +137,7 @@ pub fn start_line_process(
     let failed = |source| LineProcessError::Start { name: name.clone(), source };
     let (input, theirs) = UnixStream::pair().map_err(failed)?;
     let value = spec.mark.map(str::to_owned).or_else(new_process_mark);
-    let mut child = spawn_line_process(spec, value.as_deref(), (theirs, errors)).map_err(failed)?;
+    let mut child = spawn_line_process(spec, value.as_deref(), theirs, errors).map_err(failed)?;
     let Some(output) = child.stdout.take() else {
         return Err(failed(io::ErrorKind::BrokenPipe.into()));
     };
@@ -179,7 +153,8 @@ pub fn start_line_process(
 fn spawn_line_process(
     spec: &LineProcessSpec<'_>,
     mark: Option<&str>,
-    (input, errors): (UnixStream, std::fs::File),
+    input: UnixStream,
+    errors: std::fs::File,
 ) -> io::Result<Child> {
     let Some((program, arguments)) = spec.argv.split_first() else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -312,40 +287,27 @@ impl Drop for LineProcess {
     }
 }
 
-#[cfg(target_os = "linux")]
-fn marked_pids(mark: &[u8]) -> impl Iterator<Item = Pid> {
-    let names = fs::list(Path::new("/proc"), MAX_PROCESSES).unwrap_or_default();
-    let pids = names.into_iter().filter_map(|name| Pid::from_raw(name.to_str()?.parse().ok()?));
-    pids.filter(|pid| has_variable(*pid, mark))
+fn marked_pids(mark: &[u8]) -> Option<impl Iterator<Item = Pid>> {
+    Some(os::all_pids()?.into_iter().filter(|pid| has_variable(*pid, mark)))
 }
 
 /// Kills all processes that have the mark and returns how many there were.
-#[cfg(target_os = "linux")]
 fn kill_marked_once(mark: &[u8]) -> usize {
-    let mut killed = 0;
-    for pid in marked_pids(mark) {
-        // Checked again once the descriptor is open, because the pid may have been reused before that.
-        if let Some(process) = wait::exit_descriptor(pid)
-            && has_variable(pid, mark)
-            && rustix::process::pidfd_send_signal(&process, Signal::KILL).is_ok()
-        {
-            killed += 1;
-        }
-    }
-    killed
+    marked_pids(mark).into_iter().flatten().filter(|pid| kill_if_marked(*pid, mark)).count()
 }
 
-#[cfg(not(target_os = "linux"))]
-fn kill_marked_once(_: &[u8]) -> usize {
-    0
+/// Kills the process if it has the mark. That is checked once its descriptor is open, because the pid may have been
+/// reused before.
+fn kill_if_marked(pid: Pid, mark: &[u8]) -> bool {
+    os::exit_descriptor(pid).is_some_and(|process| {
+        has_variable(pid, mark) && os::signal_process(&process, Signal::KILL).is_ok()
+    })
 }
 
 /// False if the environment cannot be read, because the process has exited or belongs to another user.
-#[cfg(target_os = "linux")]
 fn has_variable(pid: Pid, mark: &[u8]) -> bool {
-    let path = format!("/proc/{}/environ", pid.as_raw_nonzero());
-    let environment = fs::read(Path::new(&path), MAX_ENVIRON_BYTES).unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(|variable| variable == mark)
+    os::read_environment(pid.as_raw_nonzero().get().cast_unsigned())
+        .is_some_and(|environment| environment.split(|byte| *byte == 0).any(|it| it == mark))
 }
 
 #[cfg(test)]

@@ -33,12 +33,13 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use crate::clock::{self, Deadline};
 use crate::env::Env;
+use crate::os;
 
 /// How long to wait for a killed child to exit. One that hangs in the kernel is abandoned.
 const REAP_TIMEOUT: Duration = Duration::from_millis(500);
@@ -176,7 +177,7 @@ fn wait_for_exit(child: &mut Child, limits: &ProgramLimits) -> io::Result<Progra
         truncated: false,
         keep: limits.max_output_bytes,
     };
-    let end = exit_descriptor(child);
+    let end = os::exit_descriptor(Pid::from_child(child));
     let mut look = MIN_POLL_INTERVAL;
     while !has_exited(child)? {
         let left = limits.deadline.remaining();
@@ -204,18 +205,6 @@ fn wait_for_exit(child: &mut Child, limits: &ProgramLimits) -> io::Result<Progra
     })
 }
 
-/// A descriptor that becomes readable when the child exits. Without one we have to poll the child's status.
-#[cfg(target_os = "linux")]
-fn exit_descriptor(child: &Child) -> Option<OwnedFd> {
-    use rustix::process::{PidfdFlags, pidfd_open};
-    pidfd_open(Pid::from_child(child), PidfdFlags::empty()).ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn exit_descriptor(_: &Child) -> Option<OwnedFd> {
-    None
-}
-
 /// Whether the child has exited. Does not reap it.
 fn has_exited(child: &Child) -> io::Result<bool> {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -233,12 +222,8 @@ fn kill_child_group(child: &Child) {
 
 fn kill_and_reap(child: &mut Child) {
     kill_child_group(child);
-    let bound = Deadline::after(REAP_TIMEOUT);
-    let mut look = MIN_POLL_INTERVAL;
-    while matches!(child.try_wait(), Ok(None)) && !bound.has_passed() {
-        clock::sleep(look);
-        look = (look * 2).min(MAX_POLL_INTERVAL);
-    }
+    // Fails if it was reaped before.
+    wait::wait_for_child(child, Deadline::after(REAP_TIMEOUT)).ok();
 }
 
 enum OutputPoll {
@@ -266,11 +251,7 @@ impl CappedOutput {
             clock::sleep(wait);
             return OutputPoll::Idle;
         }
-        let timeout = Timespec {
-            tv_sec: wait.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: wait.subsec_nanos().into(),
-        };
-        match poll(&mut polled, Some(&timeout)) {
+        match poll(&mut polled, Some(&wait::timespec(wait))) {
             Ok(0) | Err(Errno::INTR) => OutputPoll::Idle,
             Ok(_) => {
                 self.read();

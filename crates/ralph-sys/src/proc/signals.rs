@@ -1,23 +1,21 @@
 //! Handles signals, mostly those that ask a long-running command to stop.
 
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use rustix::process::{Signal, getpid, kill_process};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
 use super::cancel::CancelToken;
-use crate::fs;
-
-const MAX_STATUS_BYTES: usize = 64 * 1024;
+use crate::os;
 
 /// Cancels `cancel` at the first SIGINT, SIGTERM or SIGHUP. The second one ends this process at once, and with it every
 /// job, because the supervisors notice that we are gone.
 pub fn cancel_on_stop_signals(cancel: &Arc<CancelToken>) -> io::Result<()> {
-    let mut signals = Signals::new(stop_signals_not_ignored())?;
+    let mut signals = Signals::new(stop_signals_not_ignored()?)?;
     let cancel = Arc::clone(cancel);
     std::thread::Builder::new().name("signals".to_string()).spawn(move || {
         for signal in signals.forever() {
@@ -33,7 +31,7 @@ pub fn cancel_on_stop_signals(cancel: &Arc<CancelToken>) -> io::Result<()> {
 /// Counts signals that ask us to stop, for callers that have something to finish first. SIGINT counts once; SIGTERM and
 /// SIGHUP count twice, because their senders do not wait long. The third signal ends this process at once.
 pub fn count_stop_signals(counter: &Arc<AtomicU32>) -> io::Result<()> {
-    let mut signals = Signals::new(stop_signals_not_ignored())?;
+    let mut signals = Signals::new(stop_signals_not_ignored()?)?;
     let counter = Arc::clone(counter);
     std::thread::Builder::new().name("signals".to_string()).spawn(move || {
         for (earlier, signal) in signals.forever().enumerate() {
@@ -72,12 +70,16 @@ pub fn forward_signals(
 }
 
 /// The stop signals that are not ignored. A signal that was ignored when we started, by `nohup` or by `&` in a script,
-/// stays ignored.
-fn stop_signals_not_ignored() -> impl Iterator<Item = i32> {
-    let status = fs::read(Path::new("/proc/self/status"), MAX_STATUS_BYTES).unwrap_or_default();
-    let ignored = ignored_signal_mask(&status);
-    let is_heard = move |signal: &i32| ignored.is_none_or(|mask| mask >> (signal - 1) & 1 == 0);
-    [SIGINT, SIGTERM, SIGHUP].into_iter().filter(is_heard)
+/// stays ignored, so it is an error if that cannot be known.
+fn stop_signals_not_ignored() -> io::Result<impl Iterator<Item = i32>> {
+    let ignored = os::ignored_signal_mask().ok_or(io::ErrorKind::Unsupported)?;
+    let is_heard = move |signal: &i32| ignored >> (signal - 1) & 1 == 0;
+    Ok([SIGINT, SIGTERM, SIGHUP].into_iter().filter(is_heard))
+}
+
+/// Ends this process as SIGKILL does, without any cleanup.
+pub fn kill_this_process() -> io::Result<()> {
+    Ok(kill_process(getpid(), Signal::KILL)?)
 }
 
 /// Makes a write to a closed pipe fail instead of ending this process, which may still have to clean up. Child
@@ -91,24 +93,4 @@ pub fn survive_broken_pipes() -> io::Result<()> {
 pub(super) fn keep_child_statuses() {
     // Any handler will do, so the flag is unused. Child processes start with the default behaviour.
     signal_hook::flag::register(SIGCHLD, Arc::new(AtomicBool::new(false))).ok();
-}
-
-/// The mask of ignored signals in `/proc/<pid>/status`.
-fn ignored_signal_mask(status: &[u8]) -> Option<u64> {
-    let status = std::str::from_utf8(status).ok()?;
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
-    u64::from_str_radix(mask.trim(), 16).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_mask_of_ignored_signals_is_parsed() {
-        let status = b"Name:\tralph\nSigBlk:\t0000000000000004\nSigIgn:\t0000000000000003\n";
-        assert_eq!(ignored_signal_mask(status), Some(3));
-        assert_eq!(ignored_signal_mask(b"Name:\tralph\n"), None);
-        assert_eq!(ignored_signal_mask(b"SigIgn:\tx\n"), None);
-    }
 }

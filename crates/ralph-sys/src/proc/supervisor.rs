@@ -29,6 +29,7 @@ use super::job_protocol::{
 };
 use super::{signals, wait};
 use crate::clock::{Deadline, Stopwatch};
+use crate::os;
 
 /// The argument that makes the program a supervisor.
 pub const SUPERVISOR_ARGUMENT: &str = "__supervise";
@@ -58,14 +59,13 @@ pub fn run_supervisor() -> u8 {
     // Fails for a process group leader, which a supervisor started by a job never is.
     rustix::process::setsid().ok();
     signals::keep_child_statuses();
-    descendants::adopt_orphans();
     let watch = Stopwatch::start();
     let deadline = Deadline::after(order.left);
     let mut log = OutputLog::new(order.log.as_deref().map(Path::new));
     let served = match start_command(&order, deadline) {
         Ok((command, outputs)) => SupervisedCommand {
             command,
-            exit_descriptor: wait::exit_descriptor(command),
+            exit_descriptor: os::exit_descriptor(command),
             status: None,
             took: None,
             watch,
@@ -105,7 +105,8 @@ fn start_command(
     }
     rustix::process::chdir(&order.cwd)
         .map_err(|error| JobEndWire::NoDirectory(error.raw_os_error()))?;
-    spawn_command(order).map_err(|error| {
+    // A command whose processes could escape is not started.
+    os::adopt_orphans().and_then(|()| spawn_command(order)).map_err(|error| {
         JobEndWire::NoProgram(error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()))
     })
 }

@@ -1,7 +1,7 @@
 //! Waits for descriptors and for child processes, always with a time limit.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::process::{Child, ExitStatus};
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use rustix::net::{SendFlags, send};
 use rustix::process::Pid;
 
 use crate::clock::{self, Deadline};
+use crate::os;
 
 /// Polling interval where the system offers nothing to wait for.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -66,24 +67,12 @@ pub(super) fn send_all(socket: impl AsFd, mut bytes: &[u8], deadline: Deadline) 
     Ok(())
 }
 
-/// A descriptor that becomes readable when the process exits. Without one we have to poll.
-#[cfg(target_os = "linux")]
-pub(super) fn exit_descriptor(pid: Pid) -> Option<OwnedFd> {
-    use rustix::process::{PidfdFlags, pidfd_open};
-    pidfd_open(pid, PidfdFlags::empty()).ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(super) fn exit_descriptor(_: Pid) -> Option<OwnedFd> {
-    None
-}
-
 /// The exit status of the child, or `None` if it is still running at the deadline.
 pub(super) fn wait_for_child(
     child: &mut Child,
     deadline: Deadline,
 ) -> io::Result<Option<ExitStatus>> {
-    let end = exit_descriptor(Pid::from_child(child));
+    let end = os::exit_descriptor(Pid::from_child(child));
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
@@ -97,7 +86,7 @@ pub(super) fn wait_for_child(
     }
 }
 
-fn timespec(wait: Duration) -> Timespec {
+pub(super) fn timespec(wait: Duration) -> Timespec {
     Timespec {
         tv_sec: wait.as_secs().try_into().unwrap_or(i64::MAX),
         tv_nsec: wait.subsec_nanos().into(),

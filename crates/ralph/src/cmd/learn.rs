@@ -179,7 +179,7 @@ fn is_agent(env: &Env, home: &RalphHome) -> bool {
     let runs = store::list_runs(home).unwrap_or_default();
     let mut hosts = runs.iter().filter_map(|run| store::load_run(home, run).ok()?.state.process);
     super::identify_caller(env) == CommandCaller::Agent
-        || hosts.any(|process| process_identity::is_ancestor(process.pid))
+        || hosts.any(|process| process_identity::is_ancestor(process.pid) != Some(false))
 }
 
 #[derive(Serialize)]

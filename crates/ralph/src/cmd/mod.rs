@@ -87,9 +87,13 @@ fn identify_caller(env: &Env) -> CommandCaller {
     // Resolved, because one directory has many paths.
     let home = |env: &Env| env.ralph_home().map(|home| fs::resolve(&home).unwrap_or(home));
     let acts_here = |other: &Env| host_env::is_agent_shell(other) && home(other) == home(env);
-    let is_agent = host_env::is_agent_shell(env)
-        || process_identity::ancestor_pids().map(Env::of_process).any(|it| acts_here(&it));
-    if is_agent { CommandCaller::Agent } else { CommandCaller::Person }
+    let is_person = || {
+        // A caller that cannot be known may be an agent.
+        let ancestors = process_identity::ancestor_pids();
+        ancestors
+            .is_some_and(|pids| !pids.into_iter().map(Env::of_process).any(|it| acts_here(&it)))
+    };
+    if !host_env::is_agent_shell(env) && is_person() { CommandCaller::Person } else { CommandCaller::Agent }
 }
 
 /// Prints one object on one line.

@@ -11,7 +11,6 @@ use ralph_sim::scenario;
 use ralph_sys::clock;
 use ralph_sys::env::{self, Env};
 use ralph_sys::proc::signals::{self, ForwardedSignal};
-use rustix::process::{Signal as Kill, getpid, kill_process};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -81,7 +80,7 @@ pub(crate) fn run(env: &Env, args: &PretendArgs) -> Result<u8, CommandFailure> {
             Ok(code)
         }
         FakeClientExit::Killed => {
-            kill_process(getpid(), Kill::KILL).map_err(|error| {
+            signals::kill_this_process().map_err(|error| {
                 CommandFailure::caused_by("the simulated client cannot be killed", &error)
             })?;
             Ok(1)
