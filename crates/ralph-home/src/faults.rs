@@ -6,8 +6,9 @@ use ralph_core::id::{RunId, SessionId};
 use ralph_core::redact::Redactor;
 use ralph_core::text;
 use ralph_sys::env::Env;
-use ralph_sys::fs;
+use ralph_sys::fs::{self, FileError};
 use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
 use std::path::Path;
 
 /// Faults that are kept. The oldest is removed to make room for the newest.
@@ -91,7 +92,8 @@ pub fn record_fault(home: &RalphHome, fault: &Fault) {
 }
 
 fn make_room(directory: &Path) {
-    let names = fs::list(directory, MAX_LISTED).unwrap_or_default();
+    // A directory that cannot be listed has no room to make; writing to it reports the error.
+    let Ok(names) = fs::list(directory, MAX_LISTED) else { return };
     if names.len() < MAX_FAULTS {
         return;
     }
@@ -102,24 +104,25 @@ fn make_room(directory: &Path) {
     }
 }
 
-/// Newest first.
+/// Newest first. Faults that cannot be read are a fault too.
 pub fn list_faults(home: &RalphHome) -> Vec<Fault> {
     let directory = home.faults();
-    let names = fs::list(&directory, MAX_LISTED).unwrap_or_default();
-    let mut faults: Vec<Fault> = names
-        .iter()
-        .filter_map(|name| {
-            serde_json::from_slice(&fs::read(&directory.join(name), MAX_FAULT_BYTES).ok()?).ok()
-        })
-        .collect();
+    let unreadable = |error: FileError| Fault::new(FaultKind::File, &describe_error(&error));
+    let read = |name: &OsString| fs::read_json(&directory.join(name), MAX_FAULT_BYTES).transpose();
+    let mut faults: Vec<Fault> = match fs::list_if_exists(&directory, MAX_LISTED) {
+        Ok(names) => {
+            names.iter().filter_map(read).map(|it| it.unwrap_or_else(unreadable)).collect()
+        }
+        Err(error) => vec![unreadable(error)],
+    };
     faults.sort_by(|a, b| b.at_ms.cmp(&a.at_ms).then_with(|| a.what.cmp(&b.what)));
     faults
 }
 
 /// Removes all faults once the user has read them. Returns how many there were.
-pub fn clear_faults(home: &RalphHome) -> Result<usize, fs::FileError> {
+pub fn clear_faults(home: &RalphHome) -> Result<usize, FileError> {
     let directory = home.faults();
-    let names = fs::list(&directory, MAX_LISTED).unwrap_or_default();
+    let names = fs::list_if_exists(&directory, MAX_LISTED)?;
     for name in &names {
         fs::remove_file(&directory.join(name))?;
     }

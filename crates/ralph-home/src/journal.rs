@@ -35,11 +35,11 @@ pub fn hash_bytes(line: &[u8]) -> String {
     blake3::hash(line).to_hex()[..32].to_string()
 }
 
-pub fn encode_entry(entry: &JournalEntry) -> Vec<u8> {
-    // Entries are strings, numbers and lists of them; serialising one cannot fail.
-    let mut bytes = serde_json::to_vec(entry).unwrap_or_default();
+/// The line for an entry of the journal at `path`.
+pub fn encode_entry(path: &Path, entry: &JournalEntry) -> Result<Vec<u8>, FileError> {
+    let mut bytes = fs::encode_json(path, entry)?;
     bytes.push(b'\n');
-    bytes
+    Ok(bytes)
 }
 
 pub fn read_journal(path: &Path) -> Result<JournalContents, FileError> {

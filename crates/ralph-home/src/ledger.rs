@@ -89,8 +89,16 @@ pub struct DaySpending {
     date: String,
     read_bytes: u64,
     micro_usd: u64,
-    /// Last total of each meter. A session has one for the agent and one for gates (`true`).
-    meters: BTreeMap<(RunId, SessionId, bool), u64>,
+    /// Last total of each meter.
+    meters: BTreeMap<SpendingMeter, u64>,
+}
+
+/// A session has one meter for the agent and one for gates.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct SpendingMeter {
+    run: RunId,
+    session: SessionId,
+    is_gate: bool,
 }
 
 impl DaySpending {
@@ -129,7 +137,7 @@ impl DaySpending {
             return;
         }
         let LedgerEntry { run, session, source, micro_usd, reached_micro_usd: reached, .. } = entry;
-        let meter = (run, session, source == CostSource::Gate);
+        let meter = SpendingMeter { run, session, is_gate: source == CostSource::Gate };
         let before = self.meters.get(&meter).copied();
         let new = before.map_or(micro_usd, |before| micro_usd.min(reached.saturating_sub(before)));
         self.micro_usd = self.micro_usd.saturating_add(new);

@@ -5,7 +5,7 @@ use crate::store::LoadedRun;
 use ralph_core::facts::OwnerPresence;
 use ralph_core::id::RunId;
 use ralph_core::record::ProcessIdentity;
-use ralph_sys::fs;
+use ralph_sys::fs::{self, FileError};
 use ralph_sys::process_identity::{self, Liveness};
 
 const MAX_RUNNER_BYTES: usize = 256;
@@ -32,9 +32,14 @@ pub fn owner_status(
 }
 
 /// The runner process of the run, if one is alive.
-pub fn live_runner(home: &RalphHome, run: &RunId) -> Option<ProcessIdentity> {
-    let bytes = fs::read_if_exists(&home.run(run).runner(), MAX_RUNNER_BYTES).ok().flatten()?;
-    let process: ProcessIdentity =
-        serde_json::from_slice::<Option<ProcessIdentity>>(&bytes).ok().flatten()?;
-    (process_identity::check_liveness(&process) == Liveness::Alive).then_some(process)
+pub fn live_runner(home: &RalphHome, run: &RunId) -> Result<Option<ProcessIdentity>, FileError> {
+    let path = home.run(run).runner();
+    let process: Option<Option<ProcessIdentity>> = fs::read_json(&path, MAX_RUNNER_BYTES)?;
+    let is_alive = |it: &ProcessIdentity| process_identity::check_liveness(it) == Liveness::Alive;
+    Ok(process.flatten().filter(is_alive))
+}
+
+/// Whether a runner may be driving the run: only a file that says otherwise proves that none does.
+pub fn may_be_driven(home: &RalphHome, run: &RunId) -> bool {
+    !matches!(live_runner(home, run), Ok(None))
 }

@@ -27,14 +27,28 @@ pub struct SessionPointer {
     pub v: u8,
     pub run: RunId,
     /// Recorded here as well, so that later stops of the session need not load a run that has ended.
-    pub ended: PointerEnded,
+    #[serde(with = "yes_or_no")]
+    pub ended: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PointerEnded {
-    Yes,
-    No,
+/// Stores a `bool` as `"yes"` or `"no"`.
+mod yes_or_no {
+    use serde::de::{Error, Unexpected};
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::borrow::Cow;
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+    pub(super) fn serialize<S: Serializer>(value: &bool, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(if *value { "yes" } else { "no" })
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+        match &*Cow::<str>::deserialize(from)? {
+            "yes" => Ok(true),
+            "no" => Ok(false),
+            other => Err(D::Error::invalid_value(Unexpected::Str(other), &"`yes` or `no`")),
+        }
+    }
 }
 
 /// Returns `None` if no run owns the session. Moves a file that does not parse to quarantine.
@@ -73,11 +87,9 @@ pub fn mark_run_ended(
 ) -> Result<(), SessionPointerError> {
     let _lock = lock_session(home, session, deadline)?;
     match read_pointer(home, session)? {
-        Some(pointer) if pointer.run == *run => Ok(write_pointer(
-            home,
-            session,
-            &SessionPointer { ended: PointerEnded::Yes, ..pointer },
-        )?),
+        Some(pointer) if pointer.run == *run => {
+            Ok(write_pointer(home, session, &SessionPointer { ended: true, ..pointer })?)
+        }
         Some(_) | None => Ok(()),
     }
 }
@@ -91,8 +103,7 @@ pub fn write_pointer(
     if let Some(parent) = path.parent() {
         fs::create_private_dir(parent)?;
     }
-    let bytes = serde_json::to_vec(pointer).unwrap_or_default();
-    fs::replace(&path, &bytes, Durability::Synced)
+    fs::replace(&path, &fs::encode_json(&path, pointer)?, Durability::Synced)
 }
 
 /// Marks the session's run as ended. A failure is recorded as a fault, since the run itself has ended either way.

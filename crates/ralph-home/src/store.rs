@@ -17,6 +17,7 @@ const MAX_RUN_BYTES: usize = 1024 * 1024;
 const MAX_STATE_BYTES: usize = 16 * 1024 * 1024;
 const MAX_COUNT_BYTES: usize = 64;
 const MAX_ENTRY_BYTES: usize = 4 * 1024 * 1024;
+const MAX_RUNS: usize = 100_000;
 
 /// `state.json` is written at every nth entry. Replaying the entries in between is cheaper than replacing a file each
 /// time.
@@ -88,18 +89,24 @@ pub fn load_run(home: &RalphHome, id: &RunId) -> Result<LoadedRun, StoreError> {
     let file: Option<StateFile> =
         state_bytes.as_deref().and_then(|bytes| serde_json::from_slice(bytes).ok());
     reject_newer_format(&paths, [run_bytes.as_deref(), state_bytes.as_deref()])?;
+    let count = read_count(&paths)?;
     if let (Some(run_bytes), Some(file)) = (&run_bytes, &file)
         && journal::hash_bytes(run_bytes) == file.seal
         && let Ok(run) = serde_json::from_slice(run_bytes)
-        && let Some(opened) = load_from_state(&paths, run, file)
+        && let Some(opened) = load_from_state(&paths, run, file, count)
     {
         return Ok(opened);
     }
-    reconcile_files(&paths, run_bytes.as_deref(), file)
+    reconcile_files(&paths, run_bytes.as_deref(), file, count)
 }
 
 /// The normal case: the state is up to date with the journal, or a few entries behind. `None` if anything disagrees.
-fn load_from_state(paths: &RunPaths, run: RunRecord, file: &StateFile) -> Option<LoadedRun> {
+fn load_from_state(
+    paths: &RunPaths,
+    run: RunRecord,
+    file: &StateFile,
+    count: u32,
+) -> Option<LoadedRun> {
     let Ok(bytes) = fs::read_range(&paths.journal(), file.last_start, journal::MAX_JOURNAL_BYTES)
     else {
         return None;
@@ -110,7 +117,7 @@ fn load_from_state(paths: &RunPaths, run: RunRecord, file: &StateFile) -> Option
     let counted = serde_json::from_slice::<LastEntryWire>(last).is_ok_and(|last| {
         last.seq.saturating_add(1) == file.state.seq
             && last.iteration == file.state.iteration
-            && last.after == hash_state(&file.state)
+            && hash_state(&file.state).is_ok_and(|hash| last.after == hash)
     });
     if !counted || journal::hash_bytes(last) != file.head {
         return None;
@@ -118,7 +125,7 @@ fn load_from_state(paths: &RunPaths, run: RunRecord, file: &StateFile) -> Option
     let read = journal::parse_journal(rest, file.journal_length, &file.head);
     let mut state = file.state.clone();
     read.entries.iter().for_each(|entry| state.apply(entry));
-    if read_count(paths) > state.iteration {
+    if count > state.iteration {
         return None;
     }
     match read.damage {
@@ -154,6 +161,7 @@ fn reconcile_files(
     paths: &RunPaths,
     run_bytes: Option<&[u8]>,
     file: Option<StateFile>,
+    count: u32,
 ) -> Result<LoadedRun, StoreError> {
     let read = match journal::read_journal(&paths.journal()) {
         Ok(read) => Some(read),
@@ -165,7 +173,6 @@ fn reconcile_files(
         return Err(StoreError::NoSuchRun(name.to_string_lossy().into_owned()));
     }
     let run: Option<RunRecord> = run_bytes.and_then(|bytes| serde_json::from_slice(bytes).ok());
-    let count = read_count(paths);
     let rebuilt = rebuild_from_journal(read.as_ref(), run.as_ref(), file.as_ref());
     let is_whole = rebuilt.is_some();
     if let Some(opened) = rebuilt.filter(|opened| count <= opened.state.iteration) {
@@ -182,16 +189,16 @@ fn reconcile_files(
         .ok_or_else(|| StoreError::Unreadable { path: paths.journal() })
 }
 
-fn hash_state(state: &RunState) -> String {
-    journal::hash_bytes(&serde_json::to_vec(state).unwrap_or_default())
+fn hash_state(state: &RunState) -> serde_json::Result<String> {
+    Ok(journal::hash_bytes(&serde_json::to_vec(state)?))
 }
 
-/// The iterations in `count`, or 0 if it is unreadable. It is written after the journal, so a crash never leaves it
-/// ahead.
-fn read_count(paths: &RunPaths) -> u32 {
-    let text =
-        fs::read_if_exists(&paths.count(), MAX_COUNT_BYTES).ok().flatten().unwrap_or_default();
-    std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+/// The iterations in `count`, or 0 if it is missing or holds no number. It is written after the journal, so a crash
+/// never leaves it ahead.
+fn read_count(paths: &RunPaths) -> Result<u32, FileError> {
+    let text = fs::read_if_exists(&paths.count(), MAX_COUNT_BYTES)?;
+    let count = text.and_then(|text| str::from_utf8(&text).ok()?.trim().parse().ok());
+    Ok(count.unwrap_or(0))
 }
 
 /// Rebuilds the state from an intact journal. `None` if it is not intact, or if `state.json` counts more iterations.
@@ -247,7 +254,7 @@ fn salvage_state(
 /// Whether the file holds the state after some entry of the journal. A crash leaves such an older state; any other
 /// difference is an edit.
 fn is_earlier_state(file: &StateFile, entries: &[JournalEntry]) -> bool {
-    let hash = hash_state(&file.state);
+    let Ok(hash) = hash_state(&file.state) else { return false };
     entries.iter().any(|entry| entry.seq.saturating_add(1) == file.state.seq && entry.after == hash)
 }
 
@@ -361,17 +368,18 @@ fn quarantine_unreadable(paths: &RunPaths) -> Result<(), StoreError> {
 }
 
 fn write_run(paths: &RunPaths, run: &RunRecord) -> Result<(), StoreError> {
-    let bytes = encode_run(run);
+    let bytes = encode_run(paths, run)?;
     if fs::read_if_exists(&paths.run_record(), MAX_RUN_BYTES)?.as_deref() != Some(&bytes) {
         fs::replace(&paths.run_record(), &bytes, Durability::Synced)?;
     }
     Ok(())
 }
 
-fn encode_run(run: &RunRecord) -> Vec<u8> {
-    let mut bytes = serde_json::to_vec_pretty(run).unwrap_or_default();
+fn encode_run(paths: &RunPaths, run: &RunRecord) -> Result<Vec<u8>, FileError> {
+    let mut bytes = serde_json::to_vec_pretty(run)
+        .map_err(|error| FileError::not_encodable(&paths.run_record(), error))?;
     bytes.push(b'\n');
-    bytes
+    Ok(bytes)
 }
 
 fn append_entry(
@@ -392,8 +400,9 @@ fn append_entry(
     let mut after = opened.state.clone();
     after.apply(&entry);
     entry.iteration = after.iteration;
-    entry.after = hash_state(&after);
-    let line = journal::encode_entry(&entry);
+    entry.after =
+        hash_state(&after).map_err(|error| FileError::not_encodable(&paths.journal(), error))?;
+    let line = journal::encode_entry(&paths.journal(), &entry)?;
     if let Err(error) = fs::append(&paths.journal(), &line, durability) {
         // A full disk can leave a partial line. Remove it now; later it would look like a crash.
         drop(fs::truncate(&paths.journal(), opened.position.length));
@@ -424,11 +433,10 @@ fn write_state(
         head: opened.position.head.clone(),
         last_start: opened.position.last_start,
         journal_length: opened.position.length,
-        seal: journal::hash_bytes(&encode_run(&opened.run)),
+        seal: journal::hash_bytes(&encode_run(paths, &opened.run)?),
         state: opened.state.clone(),
     };
-    let bytes = serde_json::to_vec(&file).unwrap_or_default();
-    fs::replace(&paths.state(), &bytes, durability)
+    fs::replace(&paths.state(), &fs::encode_json(&paths.state(), &file)?, durability)
 }
 
 /// Files that are written beside a run when it is created.
@@ -479,11 +487,6 @@ pub fn create_run(
 
 /// Ids of all runs. Entries of the directory that are not run ids are skipped.
 pub fn list_runs(home: &RalphHome) -> Result<Vec<RunId>, FileError> {
-    const MOST: usize = 100_000;
-    let names = match fs::list(&home.runs(), MOST) {
-        Ok(names) => names,
-        Err(error) if error.is_missing() => Vec::new(),
-        Err(error) => return Err(error),
-    };
+    let names = fs::list_if_exists(&home.runs(), MAX_RUNS)?;
     Ok(names.iter().filter_map(|name| RunId::parse(name.to_str()?)).collect())
 }

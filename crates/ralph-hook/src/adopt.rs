@@ -12,7 +12,7 @@ use ralph_core::run::RunPhase;
 use ralph_core::source::{features, progress_file, work_list};
 use ralph_core::text;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
-use ralph_home::session_pointer::{self, PointerEnded, SessionPointer};
+use ralph_home::session_pointer::{self, SessionPointer};
 use ralph_home::store::{self, RunFiles, StoreError};
 use ralph_home::world::World;
 use ralph_lists::loop_directory;
@@ -133,8 +133,7 @@ pub fn adopt_loop(
     store::create_run(&world.home, &run, &papers, &world.step_deadline())?;
     let _pointing = session_pointer::lock_session(&world.home, session, &world.step_deadline())
         .map_err(StoreError::from)?;
-    let pointer =
-        SessionPointer { v: FORMAT_VERSION, run: claim.run.clone(), ended: PointerEnded::No };
+    let pointer = SessionPointer { v: FORMAT_VERSION, run: claim.run.clone(), ended: false };
     session_pointer::write_pointer(&world.home, session, &pointer)?;
     Ok(Some(claim.run))
 }

@@ -25,7 +25,7 @@ use ralph_core::text;
 use ralph_core::verdict::Verdict;
 use ralph_core::waiver;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
-use ralph_home::session_pointer::{self, PointerEnded, SessionPointer};
+use ralph_home::session_pointer::{self, SessionPointer};
 use ralph_home::store::{self, LoadedRun, StoreError, TransactionStep};
 use ralph_home::world::World;
 use ralph_policy::trust;
@@ -107,8 +107,8 @@ pub fn on_idle(world: &World, idle: &TeammateIdleEvent) -> Verdict {
 /// The run that the session points to. Records no heartbeat: the tool calls of these agents already do.
 fn find_agent_run(world: &World, session: &SessionId) -> Option<RunId> {
     match session_pointer::read_pointer(&world.home, session) {
-        Ok(Some(SessionPointer { run, ended: PointerEnded::No, .. })) => Some(run),
-        Ok(Some(SessionPointer { ended: PointerEnded::Yes, .. }) | None) | Err(_) => None,
+        Ok(Some(SessionPointer { run, ended: false, .. })) => Some(run),
+        Ok(Some(SessionPointer { ended: true, .. }) | None) | Err(_) => None,
     }
 }
 

@@ -13,7 +13,7 @@ use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_home::paths::RalphHome;
 use ralph_home::run_process;
-use ralph_home::session_pointer::{self, PointerEnded, SessionPointer, SessionPointerError};
+use ralph_home::session_pointer::{self, SessionPointer, SessionPointerError};
 use ralph_home::store::{self, LoadedRun, RunTransaction, StoreError, TransactionStep};
 use ralph_lists::run_lists::ListError;
 use ralph_sys::clock::{self, Deadline};
@@ -158,7 +158,7 @@ pub(crate) fn change_phase(
 /// The phase now. A run whose owner, or runner, is gone counts as orphaned even if no stop has recorded that yet.
 pub fn effective_phase(home: &RalphHome, opened: &LoadedRun) -> RunPhase {
     let gone = if opened.run.drive.is_some() {
-        run_process::live_runner(home, &opened.run.id).is_none()
+        !run_process::may_be_driven(home, &opened.run.id)
     } else {
         let owner = run_process::owner_status(opened, clock::now_ms(), None);
         owner == ralph_core::facts::OwnerPresence::Gone
@@ -296,7 +296,7 @@ pub fn cancel_run_or_session(
                     session_pointer::write_pointer(
                         home,
                         session,
-                        &SessionPointer { ended: PointerEnded::Yes, ..pointer },
+                        &SessionPointer { ended: true, ..pointer },
                     )?;
                 }
             }
@@ -336,7 +336,7 @@ fn verify_cancelled(home: &RalphHome, run: &RunId) -> Result<(), ControlError> {
     }
     match opened.state.owner(&opened.run) {
         Some(session) => match session_pointer::read_pointer(home, session)? {
-            Some(pointer) if pointer.run == *run && pointer.ended == PointerEnded::No => {
+            Some(pointer) if pointer.run == *run && !pointer.ended => {
                 remains(home.session_pointer(session))
             }
             Some(_) | None => Ok(()),

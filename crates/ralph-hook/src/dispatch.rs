@@ -12,7 +12,7 @@ use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::RunChange;
 use ralph_core::verdict::Verdict;
 use ralph_home::faults::{self, Fault, FaultKind};
-use ralph_home::session_pointer::{self, PointerEnded, SessionPointer};
+use ralph_home::session_pointer::{self, SessionPointer};
 use ralph_home::store::{self, LoadedRun, StoreError, TransactionStep};
 use ralph_home::world::World;
 use ralph_host::{BlockStyle, HookReply};
@@ -89,7 +89,7 @@ fn on_stop_failure(world: &World, failure: &StopFailureEvent) -> Verdict {
         return Verdict::Allow;
     };
     match session_pointer::read_pointer(&world.home, session) {
-        Ok(Some(SessionPointer { run, ended: PointerEnded::No, .. })) => {
+        Ok(Some(SessionPointer { run, ended: false, .. })) => {
             let change = RunChange::Trouble { class: failure.class.name().to_string() };
             let durability = Durability::Cached;
             let step = |_: &LoadedRun| TransactionStep::Write { change, durability, answer: () };
@@ -98,7 +98,7 @@ fn on_stop_failure(world: &World, failure: &StopFailureEvent) -> Verdict {
             }
             Verdict::Allow
         }
-        Ok(Some(SessionPointer { ended: PointerEnded::Yes, .. }) | None) => Verdict::Allow,
+        Ok(Some(SessionPointer { ended: true, .. }) | None) => Verdict::Allow,
         Err(error) => {
             let fault =
                 Fault::new(FaultKind::File, &faults::describe_error(&error)).with_session(session);

@@ -147,7 +147,8 @@ pub fn record_files_decision(
     if let Some(parent) = path.parent()
         && fs::create_private_dir(parent).is_ok()
         && fs::stat(&path).is_none_or(|stat| stat.len < MAX_FILES_JOURNAL_BYTES)
-        && let Err(error) = fs::append(&path, &journal::encode_entry(&entry), Durability::Cached)
+        && let Err(error) = journal::encode_entry(&path, &entry)
+            .and_then(|line| fs::append(&path, &line, Durability::Cached))
     {
         faults::record_fault(
             &world.home,

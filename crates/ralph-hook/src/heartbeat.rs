@@ -3,7 +3,7 @@
 
 use ralph_core::id::{RunId, SessionId};
 use ralph_home::paths::RalphHome;
-use ralph_home::session_pointer::{self, PointerEnded, SessionPointer};
+use ralph_home::session_pointer::{self, SessionPointer};
 use ralph_home::world::World;
 use ralph_sys::clock;
 use ralph_sys::fs;
@@ -14,11 +14,11 @@ const MAX_HEARTBEAT_BYTES: usize = 64;
 /// the next stop reports it.
 pub fn find_run_and_beat(world: &World, session: &SessionId) -> Option<RunId> {
     match session_pointer::read_pointer(&world.home, session) {
-        Ok(Some(SessionPointer { run, ended: PointerEnded::No, .. })) => {
+        Ok(Some(SessionPointer { run, ended: false, .. })) => {
             record_heartbeat(&world.home, &run);
             Some(run)
         }
-        Ok(Some(SessionPointer { ended: PointerEnded::Yes, .. }) | None) | Err(_) => None,
+        Ok(Some(SessionPointer { ended: true, .. }) | None) | Err(_) => None,
     }
 }
 

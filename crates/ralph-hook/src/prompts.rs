@@ -13,7 +13,7 @@ use ralph_core::slash_command::{self, SlashCommand};
 use ralph_core::verdict::Verdict;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::host_env;
-use ralph_home::session_pointer::{self, PointerEnded, SessionPointer};
+use ralph_home::session_pointer::{self, SessionPointer};
 use ralph_home::store::{self, LoadedRun, StoreError, TransactionStep};
 use ralph_home::world::World;
 use ralph_sys::fs::{self, Durability};
@@ -81,7 +81,7 @@ pub fn is_duplicate_start(world: &World, spoken: &CommandRequest<'_>) -> bool {
         return false;
     };
     let pointer = session_pointer::read_pointer(&world.home, spoken.session);
-    let Ok(Some(SessionPointer { run, ended: PointerEnded::No, .. })) = pointer else {
+    let Ok(Some(SessionPointer { run, ended: false, .. })) = pointer else {
         return false;
     };
     store::load_run(&world.home, &run).is_ok_and(|opened| opened.run.prompt.as_ref() == Some(id))

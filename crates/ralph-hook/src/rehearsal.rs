@@ -8,7 +8,7 @@ use ralph_core::id::{RunId, SessionId};
 use crate::overview::{self, DecisionHistory};
 use ralph_git::checkpoint::{self, STORE_FILE};
 use ralph_home::paths::RalphHome;
-use ralph_home::session_pointer::{self, PointerEnded};
+use ralph_home::session_pointer;
 use ralph_sys::fs::{self, Durability, FileError, FileKind};
 
 /// Limit for one file; the journal is the largest.
@@ -156,7 +156,7 @@ pub enum RehearsalHold {
 
 pub fn session_hold(home: &RalphHome, session: &SessionId) -> RehearsalHold {
     match session_pointer::read_pointer(home, session) {
-        Ok(Some(pointer)) if pointer.ended == PointerEnded::No => RehearsalHold::ByRun,
+        Ok(Some(pointer)) if !pointer.ended => RehearsalHold::ByRun,
         Ok(_) if fs::exists(&home.session_state(session)) => RehearsalHold::ByFiles,
         Ok(Some(_)) => RehearsalHold::NoLonger,
         Ok(None) | Err(_) => RehearsalHold::No,

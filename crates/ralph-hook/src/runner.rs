@@ -13,7 +13,7 @@ use ralph_core::run::RunPhase;
 use ralph_core::verdict::Verdict;
 use ralph_home::paths::RalphHome;
 use ralph_home::run_process;
-use ralph_home::session_pointer::{self, PointerEnded, SessionPointer, SessionPointerError};
+use ralph_home::session_pointer::{self, SessionPointer, SessionPointerError};
 use ralph_home::store::{self, LoadedRun, StoreError, TransactionStep};
 use ralph_home::world::World;
 use ralph_sys::clock::Deadline;
@@ -54,7 +54,7 @@ pub fn lock_run(home: &RalphHome, run: &RunId) -> Result<RunnerLock, RunnerState
         Err(LockError::Busy { .. }) => {
             return Err(RunnerStateError::AlreadyDriven {
                 run: run.clone(),
-                by: run_process::live_runner(home, run),
+                by: run_process::live_runner(home, run)?,
             });
         }
         Err(LockError::File(error)) => return Err(error.into()),
@@ -73,7 +73,7 @@ pub fn is_runner_session(world: &World, session: Option<&SessionId>) -> bool {
     let Some(session) = session else { return false };
     match session_pointer::read_pointer(&world.home, session) {
         Ok(Some(SessionPointer { run, .. })) => {
-            run == named && run_process::live_runner(&world.home, &run).is_some()
+            run == named && run_process::may_be_driven(&world.home, &run)
         }
         Ok(None) | Err(_) => false,
     }
@@ -122,7 +122,7 @@ pub fn enter_session(
         let _lock =
             session_pointer::lock_session(home, &session.id, deadline).map_err(StoreError::from)?;
         if let Some(pointer) = session_pointer::read_pointer(home, &session.id)?
-            && pointer.ended == PointerEnded::No
+            && !pointer.ended
             && pointer.run != *run
         {
             return Err(RunnerStateError::SessionTaken {
@@ -133,8 +133,7 @@ pub fn enter_session(
         let to = session.id.clone();
         let change = RunChange::Moved { to, how: MoveReason::HandedOver, process: None, seen: 0 };
         write_change(world, run, change, Durability::Synced)?;
-        let pointer =
-            SessionPointer { v: FORMAT_VERSION, run: run.clone(), ended: PointerEnded::No };
+        let pointer = SessionPointer { v: FORMAT_VERSION, run: run.clone(), ended: false };
         session_pointer::write_pointer(home, &session.id, &pointer)?;
     } else if matches!(opened.state.phase, RunPhase::Paused { .. } | RunPhase::Orphaned) {
         let to = session.id.clone();

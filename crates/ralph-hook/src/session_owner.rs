@@ -6,7 +6,7 @@ use ralph_core::event::StopEvent;
 use ralph_core::id::{RunId, SessionId};
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::host_env;
-use ralph_home::session_pointer::{self, PointerEnded, SessionPointer, SessionPointerError};
+use ralph_home::session_pointer::{self, SessionPointer, SessionPointerError};
 use ralph_home::world::World;
 use ralph_lists::loop_directory;
 use ralph_sys::fs;
@@ -26,11 +26,11 @@ pub enum SessionOwner {
 /// Finds the owner, and adopts an unclaimed loop directory of the project on the way.
 pub fn find_owner(world: &World, stop: &StopEvent, session: &SessionId) -> SessionOwner {
     match session_pointer::read_pointer(&world.home, session) {
-        Ok(Some(SessionPointer { run, ended: PointerEnded::No, .. })) => {
+        Ok(Some(SessionPointer { run, ended: false, .. })) => {
             return SessionOwner::Run(run);
         }
         // An ended run stays ended: only a person starts another in this session.
-        Ok(Some(SessionPointer { ended: PointerEnded::Yes, .. })) => {}
+        Ok(Some(SessionPointer { ended: true, .. })) => {}
         Ok(None) => {
             if let Some(run) = adopt_loop_directory(world, stop, session) {
                 return SessionOwner::Run(run);

@@ -17,7 +17,7 @@ use ralph_core::run::{AgentMemory, RunPhase};
 use ralph_core::verdict::Verdict;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::host_env;
-use ralph_home::session_pointer::{self, PointerEnded, SessionPointer, SessionPointerError};
+use ralph_home::session_pointer::{self, SessionPointer, SessionPointerError};
 use ralph_home::store::{self, LoadedRun, StoreError, TransactionStep};
 use ralph_home::world::World;
 use ralph_sys::clock;
@@ -164,7 +164,7 @@ fn move_after_clear(world: &World, session: &SessionId) -> Result<Verdict, Sessi
     session_pointer::write_pointer(
         &world.home,
         session,
-        &SessionPointer { v: FORMAT_VERSION, run: run.clone(), ended: PointerEnded::No },
+        &SessionPointer { v: FORMAT_VERSION, run: run.clone(), ended: false },
     )?;
     session_pointer::mark_run_ended(&world.home, &before, &run, &world.step_deadline())?;
     Ok(Verdict::AllowWithNotice(format!(

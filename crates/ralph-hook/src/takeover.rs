@@ -7,7 +7,7 @@ use ralph_core::record::{Dispute, FORMAT_VERSION, MoveReason, RunChange};
 use ralph_core::run::RunPhase;
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
-use ralph_home::session_pointer::{self, PointerEnded, SessionPointer};
+use ralph_home::session_pointer::{self, SessionPointer};
 use ralph_home::store::{self, StoreError};
 use ralph_home::world::World;
 use ralph_sys::clock::Deadline;
@@ -63,7 +63,7 @@ pub fn resume_in_session(
     }
     let _lock = session_pointer::lock_session(home, session, deadline).map_err(StoreError::from)?;
     if let Some(pointer) = session_pointer::read_pointer(home, session)?
-        && pointer.ended == PointerEnded::No
+        && !pointer.ended
         && pointer.run != *run
     {
         return Err(ControlError::AlreadyHeld { session: session.clone(), run: pointer.run });
@@ -80,7 +80,7 @@ pub fn resume_in_session(
         }
     })?;
     fs::remove_file(&home.tombstone(session.as_str()))?;
-    let pointer = SessionPointer { v: FORMAT_VERSION, run: run.clone(), ended: PointerEnded::No };
+    let pointer = SessionPointer { v: FORMAT_VERSION, run: run.clone(), ended: false };
     session_pointer::write_pointer(home, session, &pointer)?;
     if let Some(before) = owner {
         session_pointer::mark_run_ended(home, &before, run, deadline)?;

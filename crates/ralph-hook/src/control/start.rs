@@ -15,7 +15,7 @@ use ralph_core::run::RunPhase;
 use ralph_core::source::work_list;
 use ralph_core::text;
 use ralph_home::paths::RalphHome;
-use ralph_home::session_pointer::{self, PointerEnded, SessionPointer};
+use ralph_home::session_pointer::{self, SessionPointer};
 use ralph_home::store::{self, RunFiles, StoreError};
 use ralph_lists::list_approval;
 use ralph_lists::loop_directory;
@@ -105,7 +105,7 @@ pub fn start_run(
     let _lock =
         session_pointer::lock_session(home, &order.session, deadline).map_err(StoreError::from)?;
     if let Some(pointer) = session_pointer::read_pointer(home, &order.session)?
-        && pointer.ended == PointerEnded::No
+        && !pointer.ended
         && let Ok(opened) = store::load_run(home, &pointer.run)
         && !matches!(opened.state.phase, RunPhase::Ended(_))
         && !fs::exists(&home.tombstone(pointer.run.as_str()))
@@ -143,7 +143,7 @@ pub fn start_run(
     session_pointer::write_pointer(
         home,
         &order.session,
-        &SessionPointer { v: FORMAT_VERSION, run: run.id.clone(), ended: PointerEnded::No },
+        &SessionPointer { v: FORMAT_VERSION, run: run.id.clone(), ended: false },
     )?;
     Ok(run)
 }

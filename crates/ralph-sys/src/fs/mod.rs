@@ -20,6 +20,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 pub use confined_dir::is_safe_tree_path;
 pub use confined_dir::{ConfinedDir, CopyKind};
@@ -45,6 +47,11 @@ impl FileError {
     /// An error for a write that ralph declines, for the given reason.
     pub fn refused(path: &Path, why: &'static str) -> Self {
         Self::new("write", path)(io::Error::other(why))
+    }
+
+    /// An error for content that cannot be turned into the bytes of a file.
+    pub fn not_encodable(path: &Path, error: serde_json::Error) -> Self {
+        Self::new("write", path)(error.into())
     }
 
     fn new(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
@@ -182,6 +189,27 @@ pub fn read_if_exists(path: &Path, cap: usize) -> Result<Option<Vec<u8>>, FileEr
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.is_missing() => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+/// Like [`read_if_exists`], for a file that holds JSON.
+pub fn read_json<T: DeserializeOwned>(path: &Path, cap: usize) -> Result<Option<T>, FileError> {
+    let parse = |bytes: Vec<u8>| {
+        serde_json::from_slice(&bytes).map_err(|error| FileError::new("read", path)(error.into()))
+    };
+    read_if_exists(path, cap)?.map(parse).transpose()
+}
+
+/// The JSON bytes for the file at `path`.
+pub fn encode_json(path: &Path, content: &impl Serialize) -> Result<Vec<u8>, FileError> {
+    serde_json::to_vec(content).map_err(|error| FileError::not_encodable(path, error))
+}
+
+/// Like [`list`], with no names for a missing directory.
+pub fn list_if_exists(directory: &Path, cap: usize) -> Result<Vec<OsString>, FileError> {
+    match list(directory, cap) {
+        Err(error) if error.is_missing() => Ok(Vec::new()),
+        listed => listed,
     }
 }
 

@@ -16,7 +16,7 @@ use ralph_core::source::work_list::ListItem;
 use ralph_core::text;
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
-use ralph_home::session_pointer::{self, PointerEnded};
+use ralph_home::session_pointer;
 use ralph_home::store;
 use ralph_hook::overview;
 use ralph_lists::features::{
@@ -183,7 +183,7 @@ fn names_of(loops: &[FeatureLoop]) -> String {
 fn session_loop(env: &Env, home: &RalphHome) -> Option<FeatureLoop> {
     let session = SessionId::parse(&host_env::host_session(env)?)?;
     let pointer = session_pointer::read_pointer(home, &session).ok()??;
-    if pointer.ended != PointerEnded::No {
+    if pointer.ended {
         return None;
     }
     let run = store::load_run(home, &pointer.run).ok()?.run;

@@ -110,8 +110,7 @@ fn record_grant(
 /// Notes about driven runs that are working in the same directory now.
 fn concurrent_run_notes(home: &RalphHome, project: &std::path::Path) -> Vec<String> {
     let runs = store::list_runs(home).unwrap_or_default();
-    let driven =
-        runs.into_iter().filter(|run| ralph_home::run_process::live_runner(home, run).is_some());
+    let driven = runs.into_iter().filter(|run| ralph_home::run_process::may_be_driven(home, run));
     let here = driven.filter(|run| {
         let opened = store::load_run(home, run);
         opened.is_ok_and(|opened| std::path::Path::new(&opened.run.project) == project)
