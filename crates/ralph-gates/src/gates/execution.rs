@@ -179,6 +179,7 @@ fn read_result(
         job::JobEnd::Lost => GateProcessEnd::CouldNotStart("its supervisor was killed".to_string()),
     };
     let cwd = course.context.project.join(&gate.cwd);
+    // A log that is missing or unreadable counts as truncated, unless nothing was printed.
     let output = fs::read_range(places.log, 0, MAX_REPORT_BYTES).unwrap_or_default();
     let is_whole = u64::try_from(output.len()).is_ok_and(|length| length >= finished.output.total);
     let context = ReportContext {

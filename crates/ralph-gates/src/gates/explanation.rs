@@ -6,7 +6,6 @@ use super::{ContentView, GateContext, gate_tools};
 use ralph_core::gate::Gate;
 use ralph_git::tree::ListingError;
 use ralph_sys::fs::FileError;
-use std::ffi::OsStr;
 
 #[derive(Debug, thiserror::Error)]
 pub enum GateExplainError {
@@ -40,8 +39,7 @@ pub fn explain_gate(
             result_key::matching_entries(globs, place.project, listing).count()
         }
     };
-    let path = environment.iter().find(|(name, _)| name == "PATH");
-    let path = path.map_or(OsStr::new(""), |(_, value)| value);
+    let path = result_key::path_variable(&environment);
     let key = view.key(place, gate);
     Ok(GateExplanation {
         key,

@@ -14,6 +14,7 @@ mod schedule;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ralph_core::gate::{Gate, GateOutcome, GateReport, UnknownReason};
 use ralph_core::policy::GateEnvironment;
@@ -22,13 +23,16 @@ use crate::environment;
 pub use explanation::{GateExplainError, GateExplanation, explain_gate};
 use gate_history::GateHistory;
 use ralph_git::tree::{self, ListingError, ListingRequest, WorkTreeListing};
-use ralph_home::faults::describe_error;
+use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::paths::RalphHome;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
 use ralph_sys::proc::cancel::CancelToken;
 use result_cache::{ClaimOutcome, ResultCache, ResultClaim};
 use result_key::{ResultKey, ResultKeyInputs};
+
+/// For listing the files again after the gates ran.
+const RECHECK_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// The directory, content and environment that gates run with.
 #[derive(Clone, Copy, Debug)]
@@ -121,7 +125,14 @@ pub fn run_gates(course: &GateRunRequest<'_>) -> Vec<GateResult> {
         };
     let mut ran = schedule::run_stages(course, &ResultLookup { cache: &cache, view: &view });
     for last in [false, true] {
-        let Some((now, moved)) = find_changed_inputs(course, &ran) else { break };
+        let (now, moved) = match find_changed_inputs(course, &ran) {
+            Ok(Some(found)) => found,
+            Ok(None) => break,
+            Err(error) => {
+                invalidate_fresh(course, &mut ran, &error);
+                break;
+            }
+        };
         let bench = ResultLookup { cache: &cache, view: &now };
         for at in moved {
             ran[at] = if last {
@@ -194,22 +205,35 @@ impl GateContext<'_> {
 }
 
 /// Finds the gates whose files changed while they ran. A result counts only for the tree it was measured on, so they
-/// are run again.
+/// are run again. The gates may have taken longer than the first listing was allowed to, so this one has its own limit.
 fn find_changed_inputs(
     course: &GateRunRequest<'_>,
     ran: &[GateResult],
-) -> Option<(ContentView<'static>, Vec<usize>)> {
+) -> Result<Option<(ContentView<'static>, Vec<usize>)>, ListingError> {
     if course.cancel.is_cancelled() || ran.iter().all(|ran| ran.source != ResultSource::Fresh) {
-        return None;
+        return Ok(None);
     }
-    let now = ContentView::read(&course.context).ok()?;
+    let deadline = Deadline::after(RECHECK_TIMEOUT);
+    let now = ContentView::read(&GateContext { deadline, ..course.context })?;
     let moved: Vec<usize> = (0..ran.len())
         .filter(|at| ran[*at].source == ResultSource::Fresh)
         .filter(|at| {
             ran[*at].key.is_some_and(|key| key != now.key(&course.context, &ran[*at].gate))
         })
         .collect();
-    (!moved.is_empty()).then_some((now, moved))
+    Ok((!moved.is_empty()).then_some((now, moved)))
+}
+
+/// Without a second listing it is unknown which tree the new results were measured on.
+fn invalidate_fresh(course: &GateRunRequest<'_>, ran: &mut [GateResult], error: &ListingError) {
+    for result in ran.iter_mut().filter(|result| result.source == ResultSource::Fresh) {
+        let unknown = UnknownReason::Error(describe_error(error));
+        result.report = GateReport {
+            log: result.report.log.take(),
+            ..GateReport::unknown(&result.gate, unknown, clock::now_ms())
+        };
+        (course.watch)(GateEvent::Ended(result));
+    }
 }
 
 fn unsteady_result(
@@ -225,7 +249,7 @@ fn unsteady_result(
     };
     let key = bench.view.key(&course.context, &ran.gate);
     if let Ok(ClaimOutcome::Claimed(claim)) = bench.cache.claim_fresh(&key, &|| false) {
-        drop(claim.fill(&report));
+        store_result(course.context.home, claim, &report);
     }
     GateResult { gate: ran.gate.clone(), report, source: ResultSource::Fresh, key: None }
 }
@@ -241,7 +265,7 @@ fn run_gate(course: &GateRunRequest<'_>, bench: &ResultLookup<'_>, gate: &Gate) 
     let (report, source) = match taken {
         Ok(ClaimOutcome::Cached(report)) => (*report, ResultSource::Cached),
         Ok(ClaimOutcome::Claimed(claim)) => {
-            (run_claimed(course, bench, &key, (gate, claim)), ResultSource::Fresh)
+            (run_claimed(course, bench, &key, gate, claim), ResultSource::Fresh)
         }
         Ok(ClaimOutcome::Busy) => {
             let unknown =
@@ -261,16 +285,24 @@ fn run_claimed(
     course: &GateRunRequest<'_>,
     bench: &ResultLookup<'_>,
     key: &ResultKey,
-    (gate, claim): (&Gate, ResultClaim),
+    gate: &Gate,
+    claim: ResultClaim,
 ) -> GateReport {
     let report = execution::run_with_confirmation(course, gate, |attempt| {
         bench.cache.log_path(gate, key, attempt)
     });
     // A cancelled gate has no meaningful result.
     if !course.cancel.is_cancelled() {
-        drop(claim.fill(&report));
+        store_result(course.context.home, claim, &report);
     }
     report
+}
+
+/// The result counts even if it cannot be cached, but then every stop runs the gate again.
+fn store_result(home: &RalphHome, claim: ResultClaim, report: &GateReport) {
+    if let Err(error) = claim.fill(report) {
+        faults::record_fault(home, &Fault::new(FaultKind::File, &describe_error(&error)));
+    }
 }
 
 fn none_can_run(course: &GateRunRequest<'_>, why: &str) -> Vec<GateResult> {

@@ -104,7 +104,8 @@ impl ResultCache {
         }
         let Some(slot) = file_slot::acquire(&path, patient)? else { return Ok(ClaimOutcome::Busy) };
         let seal = self.sealer(key);
-        match seal.open_report(&slot.read(MAX_ENTRY_BYTES).unwrap_or_default()) {
+        // An entry that cannot be read is a miss: the gate is run again.
+        match slot.read(MAX_ENTRY_BYTES).ok().and_then(|bytes| seal.open_report(&bytes)) {
             Some(report) if !matches!(report.outcome, GateOutcome::Unknown(_)) => {
                 Ok(ClaimOutcome::Cached(Box::new(report)))
             }
@@ -165,8 +166,9 @@ impl ResultCache {
         let now = clock::now_ms();
         let kept_ms = u64::try_from(MAX_AGE.as_millis()).unwrap_or(u64::MAX);
         let old = |directory: &Path| -> Vec<PathBuf> {
-            let names = fs::list(directory, MAX_LISTED).unwrap_or_default();
-            let paths = names.into_iter().map(|name| directory.join(name));
+            // A directory that cannot be listed is left to a later cleanup.
+            let names = fs::list(directory, MAX_LISTED).into_iter().flatten();
+            let paths = names.map(|name| directory.join(name));
             let is_old = |path: &PathBuf| {
                 let modified = fs::stat_no_follow(path).map(|stat| stat.modified_ns / 1_000_000);
                 modified.is_some_and(|modified| now.saturating_sub(modified) > kept_ms)
@@ -190,7 +192,7 @@ impl ResultCache {
 
 impl ResultClaim {
     pub fn fill(self, report: &GateReport) -> Result<(), FileError> {
-        self.slot.fill(&self.sealer.seal_report(report))
+        self.slot.fill(&self.sealer.seal(&fs::encode_json(self.slot.path(), report)?))
     }
 }
 
@@ -214,10 +216,6 @@ impl EntrySealer {
         let content = rest.strip_prefix(b"\n")?;
         let seal = blake3::Hash::from_hex(seal).ok()?;
         (seal == self.digest(content)).then_some(content)
-    }
-
-    fn seal_report(&self, report: &GateReport) -> Vec<u8> {
-        self.seal(&serde_json::to_vec(report).unwrap_or_default())
     }
 
     fn open_report(&self, bytes: &[u8]) -> Option<GateReport> {

@@ -11,6 +11,7 @@ use ralph_core::gate::Gate;
 use super::gate_tools;
 use crate::environment;
 use ralph_git::tree::{self, TreeEntry, WorkTreeListing};
+use ralph_sys::clock;
 
 /// Incremented when results of older versions must no longer be used.
 const KEY_FORMAT: u64 = 1;
@@ -42,8 +43,9 @@ pub fn compute_key(gate: &Gate, setting: &ResultKeyInputs<'_>) -> ResultKey {
         hasher.update(bytes);
     };
     field(&KEY_FORMAT.to_le_bytes());
-    // The whole gate: even another timeout may change the result.
-    field(&serde_json::to_vec(gate).unwrap_or_default());
+    // The whole gate: even another timeout may change the result. One that cannot be encoded matches no other key.
+    let no_match = |_| clock::nonce().to_le_bytes().to_vec();
+    field(&serde_json::to_vec(gate).unwrap_or_else(no_match));
     field(setting.project.as_os_str().as_bytes());
     for (name, value) in environment::relevant_variables(setting.environment) {
         field(name.as_bytes());
@@ -89,7 +91,7 @@ pub fn compile_globs(globs: &[String]) -> GlobSet {
     set.build().unwrap_or_else(|_| GlobSet::empty())
 }
 
-fn path_variable(environment: &[(OsString, OsString)]) -> &OsStr {
+pub(super) fn path_variable(environment: &[(OsString, OsString)]) -> &OsStr {
     environment.iter().find(|(name, _)| name == "PATH").map_or(OsStr::new(""), |(_, value)| value)
 }
 

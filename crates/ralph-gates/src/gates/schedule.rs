@@ -1,7 +1,7 @@
 //! Decides in which order gates run, and how many at once.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use ralph_core::gate::{Gate, UnknownReason};
 use ralph_core::requirement::{RequirementStage, RequirementWeight};
@@ -75,7 +75,7 @@ fn run_in_parallel(
     let queue = Mutex::new(VecDeque::from(members));
     let done = Mutex::new(Vec::new());
     let next = |end| {
-        let mut queue = queue.lock().ok()?;
+        let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
         match end {
             QueueEnd::Quickest => queue.pop_front(),
             QueueEnd::Longest => queue.pop_back(),
@@ -89,9 +89,7 @@ fn run_in_parallel(
                 run_gate(course, bench, gate)
             };
             let ran = report_ended(course, ran);
-            if let Ok(mut done) = done.lock() {
-                done.push((at, ran));
-            }
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((at, ran));
         }
     };
     std::thread::scope(|scope| {
@@ -101,7 +99,7 @@ fn run_in_parallel(
         }
         work(QueueEnd::Quickest);
     });
-    done.into_inner().unwrap_or_default()
+    done.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn report_ended(course: &GateRunRequest<'_>, ran: GateResult) -> GateResult {

@@ -84,6 +84,10 @@ fn try_acquire(path: &Path) -> io::Result<Option<FileSlot>> {
 }
 
 impl FileSlot {
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub fn read(&self, cap: usize) -> Result<Vec<u8>, FileError> {
         read_whole(&self.file, cap).map_err(FileError::new("read", &self.path))
     }

@@ -1,6 +1,6 @@
 //! Writes gate results as JSON, for `--json`.
 
-use super::{OverallOutcome, ReportedFromCache, ReportedGate, clean_line, unknown_reason};
+use super::{OverallOutcome, ReportedGate, clean_line, unknown_reason};
 use crate::findings::finding_signature;
 use ralph_core::digest64::Digest64;
 use ralph_core::gate::{ResultStability, TestCounts};
@@ -48,16 +48,13 @@ struct FindingJson {
 }
 
 /// Writes one object on one line.
-pub fn write_json(gates: &[ReportedGate<'_>]) -> String {
+pub fn write_json(gates: &[ReportedGate<'_>]) -> serde_json::Result<String> {
     let document = GateReportsJson {
         v: 1,
         outcome: OverallOutcome::from_gates(gates).name(),
         gates: gates.iter().map(gate_report_json).collect(),
     };
-    // Serialising strings, numbers and lists of them cannot fail.
-    let mut out = serde_json::to_string(&document).unwrap_or_default();
-    out.push('\n');
-    out
+    Ok(serde_json::to_string(&document)? + "\n")
 }
 
 pub fn gate_report_json<'a>(ran: &ReportedGate<'a>) -> GateReportJson<'a> {
@@ -68,7 +65,7 @@ pub fn gate_report_json<'a>(ran: &ReportedGate<'a>) -> GateReportJson<'a> {
         weight: ran.gate.weight,
         outcome: report.outcome.name(),
         why: unknown_reason(&report.outcome),
-        cached: ran.cached == ReportedFromCache::Yes,
+        cached: ran.cached,
         exit: report.exit,
         tests: report.tests,
         steadiness: report.steadiness,

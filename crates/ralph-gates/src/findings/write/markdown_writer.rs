@@ -1,8 +1,8 @@
 //! Writes Markdown for CI summaries and comments.
 
 use super::{
-    OverallOutcome, ReportedFromCache, ReportedGate, clean_line, format_location, severity_name,
-    unknown_reason, unlisted_findings,
+    OverallOutcome, ReportedGate, clean_line, format_location, severity_name, unknown_reason,
+    unlisted_findings,
 };
 use ralph_core::gate::{GateOutcome, TestCounts, UnknownReason};
 use ralph_core::limits::format_duration;
@@ -53,10 +53,7 @@ fn table_row(ran: &ReportedGate<'_>) -> String {
         RequirementWeight::Required => report.outcome.name().to_owned(),
         RequirementWeight::Advisory => format!("{}, advisory", report.outcome.name()),
     };
-    let took = match ran.cached {
-        ReportedFromCache::No => format_duration(report.took_ms),
-        ReportedFromCache::Yes => "cached".into(),
-    };
+    let took = if ran.cached { "cached".into() } else { format_duration(report.took_ms) };
     format!(
         "| {mark} | {} | {} | {outcome} | {} | {} | {took} |\n",
         code_span(&ran.gate.name),

@@ -15,7 +15,7 @@ pub use sarif_writer::write_sarif;
 
 use ralph_core::gate::{Gate, GateOutcome, GateReport, UnknownReason};
 use ralph_core::requirement::{Finding, FindingLocation, FindingSeverity, RequirementWeight};
-use ralph_core::text as words;
+use ralph_core::text;
 
 const MAX_TEXT_CHARS: usize = 1_000;
 
@@ -24,14 +24,8 @@ const MAX_TEXT_CHARS: usize = 1_000;
 pub struct ReportedGate<'a> {
     pub gate: &'a Gate,
     pub report: &'a GateReport,
-    pub cached: ReportedFromCache,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReportedFromCache {
-    No,
     /// Nothing it reads changed since this result, so it was not run again.
-    Yes,
+    pub cached: bool,
 }
 
 /// The outcome of all gates together. Without gates it is unknown.
@@ -82,7 +76,7 @@ fn unknown_reason(outcome: &GateOutcome) -> Option<String> {
 }
 
 fn clean_line(text: &str) -> String {
-    words::clean_line(text, MAX_TEXT_CHARS)
+    text::clean_line(text, MAX_TEXT_CHARS)
 }
 
 /// Formats a location as `src/a.rs:3:5`.

@@ -135,7 +135,7 @@ struct SarifRegionOutput {
 }
 
 /// Writes SARIF 2.1.0 with one run. A gate with an unknown outcome becomes a notification of the tool, not a result.
-pub fn write_sarif(gates: &[ReportedGate<'_>]) -> String {
+pub fn write_sarif(gates: &[ReportedGate<'_>]) -> serde_json::Result<String> {
     let results: Vec<_> = gates.iter().flat_map(gate_results).collect();
     let rules: BTreeSet<_> = results.iter().map(|result| result.rule_id.clone()).collect();
     let notifications: Vec<_> = gates.iter().filter_map(gate_notification).collect();
@@ -162,9 +162,7 @@ pub fn write_sarif(gates: &[ReportedGate<'_>]) -> String {
             results,
         }],
     };
-    let mut out = serde_json::to_string_pretty(&log).unwrap_or_default();
-    out.push('\n');
-    out
+    Ok(serde_json::to_string_pretty(&log)? + "\n")
 }
 
 fn gate_results<'a>(ran: &ReportedGate<'a>) -> Vec<SarifResultOutput<'a>> {

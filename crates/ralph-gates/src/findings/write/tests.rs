@@ -78,15 +78,7 @@ fn write_samples(write: fn(&[ReportedGate<'_>]) -> String) -> String {
     ];
     let ran: Vec<_> = gates
         .iter()
-        .map(|(gate, report)| ReportedGate {
-            gate,
-            report,
-            cached: if gate.name == "build" {
-                ReportedFromCache::Yes
-            } else {
-                ReportedFromCache::No
-            },
-        })
+        .map(|(gate, report)| ReportedGate { gate, report, cached: gate.name == "build" })
         .collect();
     write(&ran)
 }
@@ -141,7 +133,7 @@ fn junit_is_well_formed_for_any_text() {
 #[test]
 #[expect(clippy::too_many_lines, reason = "one whole document")]
 fn sarif_can_be_read_back() {
-    let written = write_samples(write_sarif);
+    let written = write_samples(|ran| write_sarif(ran).unwrap());
     let reading = read_back(ReportFormat::Sarif, &written);
     assert_eq!(reading.finding_count, 4);
     assert_eq!(reading.findings[0].place.as_ref().unwrap().file, "src/my file,1.rs");
@@ -357,11 +349,11 @@ fn markdown_shows_untrusted_text_as_code() {
 
 #[test]
 fn json_is_one_object_on_one_line() {
-    insta::assert_snapshot!(write_samples(write_json), @r#"{"v":1,"outcome":"failed","gates":[{"name":"build","stage":"correctness","weight":"required","outcome":"passed","why":null,"cached":true,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"tests","stage":"correctness","weight":"required","outcome":"failed","why":null,"cached":false,"exit":1,"tests":{"run":12,"failed":2,"skipped":1},"steadiness":"confirmed","finding_count":40,"findings":[{"file":"src/my file,1.rs","line":3,"column":5,"rule":"a:b,c%","message":"]]></failure>%0A::set-output name=x::y ::error::<b>&\"'`` | @you [x](y)￿","severity":"error","since":"new","signature":"8ecafbd33663ce0a"},{"file":"/usr/x.h","line":null,"column":null,"rule":null,"message":"was there","severity":"warning","since":"pre_existing","signature":"7914c3a776ddda05"}],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":"/home/user/.ralph/logs/tests.log"},{"name":"advice","stage":"quality","weight":"advisory","outcome":"failed","why":null,"cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":1,"findings":[{"file":null,"line":null,"column":null,"rule":null,"message":"could be nicer","severity":"error","since":"unknown","signature":"4e29eb14b9ffd5c0"}],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"scan","stage":"security","weight":"required","outcome":"error","why":"]]></failure>%0A::set-output name=x::y ::error::<b>&\"'`` | @you [x](y)￿","cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"slow","stage":"security","weight":"required","outcome":"timeout","why":"timed out after 5 min","cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"attack","stage":"adversarial","weight":"required","outcome":"skipped","why":"an earlier stage failed","cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"bare","stage":"quality","weight":"required","outcome":"failed","why":null,"cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null}]}"#);
+    insta::assert_snapshot!(write_samples(|ran| write_json(ran).unwrap()), @r#"{"v":1,"outcome":"failed","gates":[{"name":"build","stage":"correctness","weight":"required","outcome":"passed","why":null,"cached":true,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"tests","stage":"correctness","weight":"required","outcome":"failed","why":null,"cached":false,"exit":1,"tests":{"run":12,"failed":2,"skipped":1},"steadiness":"confirmed","finding_count":40,"findings":[{"file":"src/my file,1.rs","line":3,"column":5,"rule":"a:b,c%","message":"]]></failure>%0A::set-output name=x::y ::error::<b>&\"'`` | @you [x](y)￿","severity":"error","since":"new","signature":"8ecafbd33663ce0a"},{"file":"/usr/x.h","line":null,"column":null,"rule":null,"message":"was there","severity":"warning","since":"pre_existing","signature":"7914c3a776ddda05"}],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":"/home/user/.ralph/logs/tests.log"},{"name":"advice","stage":"quality","weight":"advisory","outcome":"failed","why":null,"cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":1,"findings":[{"file":null,"line":null,"column":null,"rule":null,"message":"could be nicer","severity":"error","since":"unknown","signature":"4e29eb14b9ffd5c0"}],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"scan","stage":"security","weight":"required","outcome":"error","why":"]]></failure>%0A::set-output name=x::y ::error::<b>&\"'`` | @you [x](y)￿","cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"slow","stage":"security","weight":"required","outcome":"timeout","why":"timed out after 5 min","cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"attack","stage":"adversarial","weight":"required","outcome":"skipped","why":"an earlier stage failed","cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"bare","stage":"quality","weight":"required","outcome":"failed","why":null,"cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null}]}"#);
 }
 
 #[test]
 fn without_gates_the_outcome_is_unknown() {
-    assert_eq!(write_json(&[]), "{\"v\":1,\"outcome\":\"unknown\",\"gates\":[]}\n");
+    assert_eq!(write_json(&[]).unwrap(), "{\"v\":1,\"outcome\":\"unknown\",\"gates\":[]}\n");
     assert_eq!(write_github(&[]), "");
 }

@@ -56,8 +56,7 @@ pub(crate) fn run(env: &Env, args: &GateExplainArgs) -> Result<(), CommandFailur
     if args.json {
         let (known, result) = match &explained.cached {
             CachedResult::Result(report) => {
-                let ran =
-                    write::ReportedGate { gate, report, cached: write::ReportedFromCache::Yes };
+                let ran = write::ReportedGate { gate, report, cached: true };
                 ("result", Some(write::gate_report_json(&ran)))
             }
             CachedResult::Running => ("running", None),

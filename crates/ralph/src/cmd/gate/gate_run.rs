@@ -165,9 +165,9 @@ fn print_results(env: &Env, format: GateFormat, ran: &[GateResult]) -> Result<()
             format!("{}{}", render_results(ran, "gate"), write::write_github(&results))
         }
         GateFormat::Human => render_results(ran, "gate"),
-        GateFormat::Json => write::write_json(&results),
+        GateFormat::Json => write::write_json(&results).map_err(report_failure)?,
         GateFormat::Junit => write::write_junit(&results),
-        GateFormat::Sarif => write::write_sarif(&results),
+        GateFormat::Sarif => write::write_sarif(&results).map_err(report_failure)?,
         GateFormat::Github => write::write_github(&results),
         GateFormat::Markdown => write::write_markdown(&results),
     };
@@ -176,11 +176,12 @@ fn print_results(env: &Env, format: GateFormat, ran: &[GateResult]) -> Result<()
 }
 
 pub(crate) fn writable_result(ran: &GateResult) -> write::ReportedGate<'_> {
-    let cached = match ran.source {
-        ResultSource::Cached => write::ReportedFromCache::Yes,
-        ResultSource::Fresh | ResultSource::NotRun => write::ReportedFromCache::No,
-    };
+    let cached = ran.source == ResultSource::Cached;
     write::ReportedGate { gate: &ran.gate, report: &ran.report, cached }
+}
+
+pub(crate) fn report_failure(error: serde_json::Error) -> CommandFailure {
+    CommandFailure::caused_by("cannot write the report", &error)
 }
 
 pub(crate) fn render_results(ran: &[GateResult], noun: &str) -> String {
