@@ -2,29 +2,24 @@
 //! names is run. Commands that write are in `worktree` and `checkpoint`.
 
 use std::ffi::OsStr;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, FileKind};
-use ralph_sys::proc::{self, ProgramEnd, ProgramLimits, ProgramSpec};
+use ralph_sys::proc::ProgramLimits;
 
-/// Enough for some hundred thousand changed paths.
-const MAX_OUTPUT_BYTES: usize = 32 * 1024 * 1024;
+use crate::hardened_git::{GitCommandError, GitOutput, HardenedGit};
+use crate::hardened_git::{MAX_OUTPUT_BYTES, QUIET_OPTIONS};
+
 const MAX_NAMED_CHANGES: usize = 20;
 const MAX_COMMITS: usize = 200;
 const MAX_SUBJECT_CHARS: usize = 160;
-/// Options for every query: no file system monitor and no hooks.
-const QUERY_PREFIX: [&str; 6] =
-    ["git", "--no-pager", "-c", "core.fsmonitor=", "-c", "core.hooksPath=/dev/null"];
-/// The command line of `git status`. A repository's configuration must not make ralph run a program; `git status` could
+/// The arguments of `git status`. A repository's configuration must not make ralph run a program; `git status` could
 /// run one in these ways:
 ///
-/// - `core.fsmonitor` and hooks are switched off here. An empty value, unlike `false`, also disables it in git before
-///   2.36.
-/// - Fetching missing objects of a partial clone would run transports, `core.sshCommand` and credential helpers:
-///   the environment in `run_query` forbids both the fetch and every protocol.
+/// - `core.fsmonitor` and hooks are switched off for every command.
+/// - Fetching missing objects of a partial clone is forbidden in [`run_query`].
 /// - Git starts another git in each submodule, which would follow the submodule's configuration:
 ///   `--ignore-submodules=dirty` compares the submodule's commit only.
 /// - Pagers, external diffs, text conversions, signature programs and aliases are not used by `git status`.
@@ -33,18 +28,7 @@ const QUERY_PREFIX: [&str; 6] =
 /// size and time do not show whether the file changed. Git has no option to disable all filters, and without
 /// legitimate ones (LFS) unchanged files would look changed. They run in the child's process group, under its
 /// deadline, without secrets.
-pub const STATUS_ARGV: [&str; 19] = [
-    "git",
-    "--no-pager",
-    "--no-optional-locks",
-    "-c",
-    "core.fsmonitor=",
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
-    "status.relativePaths=false",
-    "-c",
-    "status.showStash=false",
+const STATUS_ARGUMENTS: [&str; 8] = [
     "status",
     "--porcelain=v2",
     "--branch",
@@ -54,6 +38,13 @@ pub const STATUS_ARGV: [&str; 19] = [
     "--no-renames",
     "--no-ahead-behind",
 ];
+const STATUS_SETTINGS: [&str; 2] = ["status.relativePaths=false", "status.showStash=false"];
+
+/// Everything after `git` in the command that [`repository_status`] runs, but for the directories.
+pub fn status_arguments() -> impl Iterator<Item = &'static str> {
+    let settings = STATUS_SETTINGS.into_iter().flat_map(|setting| ["-c", setting]);
+    QUIET_OPTIONS.into_iter().chain(["--no-optional-locks"]).chain(settings).chain(STATUS_ARGUMENTS)
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GitState {
@@ -117,14 +108,18 @@ pub enum CommitsSince<'a> {
     Ms(u64),
 }
 
-/// Commits on the current branch since then, oldest first, as `id subject`. A merge counts as one commit. Empty if git
-/// cannot answer.
-pub fn commits_since(project: &Path, since: CommitsSince<'_>, deadline: &Deadline) -> Vec<String> {
-    let Some(project) = fs::resolve(project) else { return Vec::new() };
-    let Some(root) = work_tree_root(&project) else { return Vec::new() };
+/// Commits on the current branch since then, oldest first, as `id subject`. A merge counts as one commit. Empty without
+/// a repository, and if git does not know the commits.
+pub fn commits_since(
+    project: &Path,
+    since: CommitsSince<'_>,
+    deadline: &Deadline,
+) -> Result<Vec<String>, GitCommandError> {
+    let Some(project) = fs::resolve(project) else { return Ok(Vec::new()) };
+    let Some(root) = work_tree_root(&project) else { return Ok(Vec::new()) };
     let (bound, range) = match since {
         CommitsSince::Commit(commit) if is_object_id(commit) => (None, format!("{commit}..HEAD")),
-        CommitsSince::Commit(_) => return Vec::new(),
+        CommitsSince::Commit(_) => return Ok(Vec::new()),
         CommitsSince::Ms(ms) => (Some(format!("--since=@{}", ms / 1000 + 1)), "HEAD".to_owned()),
     };
     let most = format!("--max-count={MAX_COMMITS}");
@@ -132,12 +127,10 @@ pub fn commits_since(project: &Path, since: CommitsSince<'_>, deadline: &Deadlin
     log.extend(["--format=%h %s", &most]);
     log.extend(bound.as_deref());
     log.extend([range.as_str(), "--"]);
-    let Ok(output) = run_query(root, &[&QUERY_PREFIX[..], &log].concat(), deadline) else {
-        return Vec::new();
-    };
-    let text = String::from_utf8_lossy(&output);
+    let output = run_query(root, &[], &log, deadline)?;
+    let text = if output.code == 0 { String::from_utf8_lossy(&output.stdout) } else { "".into() };
     let lines = text.lines().map(|line| ralph_core::text::clean_line(line, MAX_SUBJECT_CHARS));
-    lines.rev().collect()
+    Ok(lines.rev().collect())
 }
 
 /// The commit that is checked out. `None` before the first commit, or if git cannot answer.
@@ -148,10 +141,8 @@ pub fn head_commit(project: &Path, deadline: &Deadline) -> Option<String> {
 fn rev_parse(project: &Path, name: &str, deadline: &Deadline) -> Option<String> {
     let project = fs::resolve(project)?;
     let question = ["rev-parse", "--verify", "--quiet", name];
-    let output =
-        run_query(work_tree_root(&project)?, &[&QUERY_PREFIX[..], &question].concat(), deadline)
-            .ok()?;
-    let id = to_lossy_string(&output).trim().to_owned();
+    let output = run_query(work_tree_root(&project)?, &[], &question, deadline).ok()?;
+    let id = to_lossy_string(&output.stdout).trim().to_owned();
     is_object_id(&id).then_some(id)
 }
 
@@ -165,12 +156,11 @@ fn is_object_id(text: &str) -> bool {
     (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Whether `HEAD` is on a branch. `false` if git cannot answer.
-pub fn is_on_branch(project: &Path, deadline: &Deadline) -> bool {
-    let Some(project) = fs::resolve(project) else { return false };
-    let Some(root) = work_tree_root(&project) else { return false };
-    run_query(root, &[&QUERY_PREFIX[..], &["symbolic-ref", "--quiet", "HEAD"]].concat(), deadline)
-        .is_ok()
+/// Whether `HEAD` is on a branch; `false` without a repository.
+pub fn is_on_branch(project: &Path, deadline: &Deadline) -> Result<bool, GitCommandError> {
+    let Some(project) = fs::resolve(project) else { return Ok(false) };
+    let Some(root) = work_tree_root(&project) else { return Ok(false) };
+    Ok(run_query(root, &[], &["symbolic-ref", "--quiet", "HEAD"], deadline)?.code == 0)
 }
 
 /// Whether the directory has a `.git` directory or, as linked work trees and submodules do, a `.git` file.
@@ -189,51 +179,35 @@ fn resolve_excluded(exclude: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 fn run_status(root: &Path, deadline: &Deadline) -> Result<Vec<u8>, String> {
-    run_query(root, &STATUS_ARGV, deadline)
-}
-
-fn run_query(root: &Path, question: &[&str], deadline: &Deadline) -> Result<Vec<u8>, String> {
-    // The configuration may name another work tree, and git would search the parent directories of a broken `.git`.
-    let mut work_tree = OsStr::new("--work-tree=").to_owned();
-    work_tree.push(root);
-    let mut argv: Vec<&OsStr> = question.iter().map(OsStr::new).collect();
-    argv.splice(1..1, [OsStr::new("-C"), root.as_os_str(), &work_tree]);
-    let ceiling = root.parent().unwrap_or(root);
-    let env = [
-        ("GIT_CEILING_DIRECTORIES", ceiling.as_os_str()),
-        ("GIT_NO_LAZY_FETCH", OsStr::new("1")),
-        ("GIT_ALLOW_PROTOCOL", OsStr::new("none")),
-        ("GIT_NO_REPLACE_OBJECTS", OsStr::new("1")),
-    ]
-    .map(|(name, value)| (OsStr::new(name), value));
-    let spec = ProgramSpec { argv: &argv, cwd: None, env: &env };
-    match proc::run_program(
-        &spec,
-        &ProgramLimits { deadline: *deadline, max_output_bytes: MAX_OUTPUT_BYTES },
-    ) {
-        ProgramEnd::Exited { code: 0, stdout, truncated: false } => Ok(stdout),
-        ended @ (ProgramEnd::Exited { .. }
-        | ProgramEnd::Signalled
-        | ProgramEnd::TimedOut
-        | ProgramEnd::CouldNotStart(_)) => Err(describe_query_failure(&ended)),
-    }
-}
-
-fn describe_query_failure(ended: &ProgramEnd) -> String {
-    match ended {
-        ProgramEnd::Exited { code: 0, .. } => "too many changes to list".to_owned(),
-        ProgramEnd::Exited { code, .. } => format!("`git status` exited with {code}"),
-        ProgramEnd::Signalled => "`git status` was killed".to_owned(),
-        ProgramEnd::TimedOut => query_timeout_message(),
-        ProgramEnd::CouldNotStart(error) if error.kind() == io::ErrorKind::NotFound => {
-            "git is not installed".to_owned()
+    match run_query(root, &STATUS_SETTINGS, &STATUS_ARGUMENTS, deadline) {
+        Ok(GitOutput { code: 0, truncated: true, .. }) => {
+            Err("too many changes to list".to_owned())
         }
-        ProgramEnd::CouldNotStart(error) => format!("cannot start git: {error}"),
+        Ok(GitOutput { code: 0, stdout, .. }) => Ok(stdout),
+        Ok(GitOutput { code, .. }) => Err(format!("`git status` exited with {code}")),
+        Err(error) => Err(error.to_string()),
     }
 }
 
-fn query_timeout_message() -> String {
-    "`git status` timed out".to_owned()
+/// Runs a command that only reads.
+fn run_query(
+    root: &Path,
+    settings: &[&str],
+    arguments: &[&str],
+    deadline: &Deadline,
+) -> Result<GitOutput, GitCommandError> {
+    let limits = ProgramLimits { deadline: *deadline, max_output_bytes: MAX_OUTPUT_BYTES };
+    read_only_git(root).settings(settings).run(arguments, None, &limits)
+}
+
+/// A command that only reads the repository at `root`.
+pub(crate) fn read_only_git(root: &Path) -> HardenedGit<'_> {
+    // The configuration may name another work tree.
+    HardenedGit::new(root)
+        .path_option("--work-tree=", root)
+        .confine_to(root)
+        .offline()
+        .without_replacements()
 }
 
 fn parse_status(
@@ -422,7 +396,8 @@ mod tests {
     fn commits_are_counted_from_the_given_one() {
         let repository = StatusRepository::with_commit();
         let at = head_commit(repository.path(), &test_deadline()).unwrap();
-        let since = |since| commits_since(repository.path(), since, &test_deadline()).len();
+        let since =
+            |since| commits_since(repository.path(), since, &test_deadline()).unwrap().len();
         assert_eq!(since(CommitsSince::Commit(&at)), 0);
         repository.write("edited", "second\n");
         repository.commit();
@@ -504,7 +479,7 @@ mod tests {
         let over = Deadline::after(Duration::ZERO);
         assert_eq!(
             repository_status(repository.path(), &[], &over),
-            GitState::Unavailable(query_timeout_message())
+            GitState::Unavailable("`git status` timed out".to_owned())
         );
     }
 

@@ -2,5 +2,6 @@
 
 pub mod checkpoint;
 pub mod git;
+mod hardened_git;
 pub mod tree;
 pub mod worktree;

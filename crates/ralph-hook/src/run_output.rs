@@ -60,8 +60,13 @@ pub fn capture_output(home: &RalphHome, run: &RunRecord, why: &str) -> RunOutput
     let project = Path::new(&run.project);
     let base = run.drive.as_ref().and_then(|settings| settings.base());
     let since = base.map_or(CommitsSince::Ms(run.started_ms), CommitsSince::Commit);
+    let (commits, trouble) = match git::commits_since(project, since, &deadline) {
+        Ok(commits) => (commits, None),
+        Err(error) => (Vec::new(), Some(describe_error(&error))),
+    };
     let trail = RunOutput {
-        commits: git::commits_since(project, since, &deadline),
+        commits,
+        trouble,
         work: match git::repository_status(project, &[], &deadline) {
             GitState::Known(work) => Some(work),
             GitState::NotARepository | GitState::Unavailable(_) => None,

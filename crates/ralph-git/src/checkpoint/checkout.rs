@@ -101,7 +101,7 @@ impl CheckpointRepository {
         }
         let filtered = self.write_filtered_files(what, &restored, deadline)?;
         let linked = self.create_links(what.links)?;
-        self.create_git_dir(&tree, (&filtered, &linked), deadline)?;
+        self.create_git_dir(&tree, &filtered, &linked, deadline)?;
         Ok(VerificationCheckout { dir: self.checkout.clone(), tree, restored, _lock: alone })
     }
 
@@ -194,7 +194,7 @@ impl CheckpointRepository {
                 .filter(|piece| filtered.contains(&piece.path))
                 .filter(|piece| replaced.contains(&piece.path) == is_base)
                 .collect();
-            let stage = self.stage_files(&pieces, (of, &filtered), deadline)?;
+            let stage = self.stage_files(&pieces, of, &filtered, deadline)?;
             for piece in pieces {
                 if let Some(put) = put_kind(piece.version.mode) {
                     let path = Path::new(&piece.path);
@@ -227,7 +227,8 @@ impl CheckpointRepository {
     fn create_git_dir(
         &self,
         tree: &ObjectId,
-        (filtered, linked): (&[OsString], &[PathBuf]),
+        filtered: &[OsString],
+        linked: &[PathBuf],
         deadline: &Deadline,
     ) -> Result<(), CheckpointError> {
         let why = CheckpointReason::Other("the tree that is verified".to_owned());

@@ -3,9 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 
-use super::plumbing::{
-    OutputTruncated, PlumbingCommand, PlumbingContext, mode_from_digits, unexpected_git_output,
-};
+use super::plumbing::{PlumbingCommand, PlumbingContext, mode_from_digits, unexpected_git_output};
 use super::{Checkpoint, CheckpointError, CheckpointRepository};
 use crate::tree::{ObjectId, TreeEntryMode};
 use ralph_sys::clock::Deadline;
@@ -48,7 +46,7 @@ pub struct LineCounts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckpointPatch {
     pub bytes: Vec<u8>,
-    pub truncated: OutputTruncated,
+    pub truncated: bool,
 }
 
 impl CheckpointRepository {
@@ -59,7 +57,7 @@ impl CheckpointRepository {
         deadline: &Deadline,
     ) -> Result<Vec<ChangedPath>, CheckpointError> {
         let output =
-            self.run_diff_tree((before, after), &["--raw", "--no-abbrev", "-z"], deadline)?;
+            self.run_diff_tree(before, after, &["--raw", "--no-abbrev", "-z"], deadline)?;
         let mut fields = output.split(|byte| *byte == 0).filter(|field| !field.is_empty());
         let mut found = Vec::new();
         while let Some(meta) = fields.next() {
@@ -96,7 +94,7 @@ impl CheckpointRepository {
         after: &Checkpoint,
         deadline: &Deadline,
     ) -> Result<Vec<LineCounts>, CheckpointError> {
-        let output = self.run_diff_tree((before, after), &["--numstat", "-z"], deadline)?;
+        let output = self.run_diff_tree(before, after, &["--numstat", "-z"], deadline)?;
         let records = output.split(|byte| *byte == 0).filter(|record| !record.is_empty());
         let number = |field: Option<&[u8]>| std::str::from_utf8(field?).ok()?.parse().ok();
         let parse = |record: &[u8]| {
@@ -113,28 +111,31 @@ impl CheckpointRepository {
     /// The patch between two checkpoints, truncated to `most` bytes.
     pub fn patch(
         &self,
-        between: (&Checkpoint, &Checkpoint),
+        before: &Checkpoint,
+        after: &Checkpoint,
         most: usize,
         deadline: &Deadline,
     ) -> Result<CheckpointPatch, CheckpointError> {
-        let mut call = self.diff_tree_command(between, &["--patch", "--no-color"]);
+        let mut call = self.diff_tree_command(before, after, &["--patch", "--no-color"]);
         call.max_output = most;
-        let (bytes, cut) = self.run_git_truncated(&call, deadline)?;
-        Ok(CheckpointPatch { bytes, truncated: cut })
+        let output = self.run_git_truncated(&call, deadline)?;
+        Ok(CheckpointPatch { bytes: output.stdout, truncated: output.truncated })
     }
 
     fn run_diff_tree(
         &self,
-        between: (&Checkpoint, &Checkpoint),
+        before: &Checkpoint,
+        after: &Checkpoint,
         options: &[&'static str],
         deadline: &Deadline,
     ) -> Result<Vec<u8>, CheckpointError> {
-        self.run_git(&self.diff_tree_command(between, options), deadline)
+        self.run_git(&self.diff_tree_command(before, after, options), deadline)
     }
 
     fn diff_tree_command(
         &self,
-        (before, after): (&Checkpoint, &Checkpoint),
+        before: &Checkpoint,
+        after: &Checkpoint,
         options: &[&'static str],
     ) -> PlumbingCommand<'static> {
         let fixed = ["diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv"];

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use ralph_core::id::RunId;
 
 use crate::git;
-use crate::tree::ObjectId;
+use crate::tree::{ObjectFormat, ObjectId};
 use ralph_home::paths::RalphHome;
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, Durability, FileError, FileLock, LockError};
@@ -37,10 +37,10 @@ pub use checkout::{CheckoutLeftovers, CheckoutRequest, VerificationCheckout};
 pub use commit_message::CheckpointReason;
 pub use create_checkpoint::{CheckpointNovelty, CheckpointSnapshot, CreatedCheckpoint};
 pub use diff::{ChangeStatus, ChangedPath, CheckpointPatch, LineCounts, PathVersion};
-pub use plumbing::{BlobContent, OutputTruncated};
+pub use plumbing::BlobContent;
 pub use restore::{RestoreFailure, RestorePlan, RestoreResult};
 
-use plumbing::{PlumbingCommand, PlumbingContext, StoreObjectFormat};
+use plumbing::{PlumbingCommand, PlumbingContext};
 
 /// Limit for the output of `for-each-ref`, far more than the checkpoints of any run need.
 const MAX_LISTING_BYTES: usize = 16 * 1024 * 1024;
@@ -98,7 +98,7 @@ pub struct CheckpointRepository {
     shadow: PathBuf,
     checkout: PathBuf,
     store: CheckpointStore,
-    format: StoreObjectFormat,
+    format: ObjectFormat,
     purpose: RepositoryPurpose,
 }
 
@@ -136,7 +136,7 @@ impl CheckpointRepository {
             shadow,
             checkout: paths.checkout(),
             store: CheckpointStore::Shadow,
-            format: StoreObjectFormat::Sha1,
+            format: ObjectFormat::Sha1,
             purpose: RepositoryPurpose::Recording,
         };
         let recorded = fs::read_if_exists(&repository.shadow.join(STORE_FILE), MAX_PATH_BYTES)?;
@@ -264,7 +264,7 @@ impl CheckpointRepository {
     fn read_object_store(
         &self,
         deadline: &Deadline,
-    ) -> Result<(PathBuf, StoreObjectFormat), CheckpointError> {
+    ) -> Result<(PathBuf, ObjectFormat), CheckpointError> {
         let arguments =
             ["rev-parse", "--show-object-format", "--path-format=absolute", "--git-common-dir"];
         let output =
@@ -275,7 +275,7 @@ impl CheckpointRepository {
         };
         let (format, directory) = (output.get(..end), output.get(end + 1..).unwrap_or_default());
         let format = format
-            .and_then(StoreObjectFormat::from_name)
+            .and_then(ObjectFormat::from_name)
             .ok_or_else(|| plumbing::unexpected_git_output("rev-parse"))?;
         let directory = PathBuf::from(OsString::from_vec(directory.to_vec()));
         Ok((directory.join("objects"), format))

@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use super::{CheckpointError, CheckpointRepository, CheckpointStore, RepositoryPurpose};
+use crate::hardened_git::{GitCommandError, GitOutput, HardenedGit, subcommand};
 use crate::tree::{ObjectId, TreeEntryMode};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs;
-use ralph_sys::proc::{self, ProgramEnd, ProgramLimits, ProgramSpec};
+use ralph_sys::proc::ProgramLimits;
 
 /// Enough for a million paths.
 const MAX_OUTPUT_BYTES: usize = 256 * 1024 * 1024;
@@ -71,28 +71,14 @@ impl<'a> PlumbingCommand<'a> {
         self.work_tree = Some(work_tree);
         self
     }
-
-    fn subcommand(&self) -> String {
-        self.arguments.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-    }
 }
 
-/// No hook, file system monitor, pager or transport runs, whatever the configuration names; see `git::STATUS_ARGV`.
 /// File names that are invalid on other systems only are allowed, and files are written in parallel.
-const HARDENED_CONFIG: [&str; 14] = [
-    "-c",
-    "core.fsmonitor=",
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
+const SETTINGS: [&str; 5] = [
     "core.logAllRefUpdates=false",
-    "-c",
     "core.protectNTFS=false",
-    "-c",
     "core.protectHFS=false",
-    "-c",
     "gc.auto=0",
-    "-c",
     "checkout.workers=0",
 ];
 
@@ -103,13 +89,11 @@ impl CheckpointRepository {
         call: &PlumbingCommand<'_>,
         deadline: &Deadline,
     ) -> Result<Vec<u8>, CheckpointError> {
-        match self.run_git_truncated(call, deadline)? {
-            (output, OutputTruncated::No) => Ok(output),
-            (_, OutputTruncated::Yes) => {
-                let why = "printed more output than ralph reads".to_owned();
-                Err(CheckpointError::Git { what: call.subcommand(), why })
-            }
+        let output = self.run_git_truncated(call, deadline)?;
+        if output.truncated {
+            return Err(GitCommandError::too_much_output(&subcommand(&call.arguments)).into());
         }
+        Ok(output.stdout)
     }
 
     /// Runs git and returns its output up to the command's limit. Any exit code but 0 is an error.
@@ -117,7 +101,7 @@ impl CheckpointRepository {
         &self,
         call: &PlumbingCommand<'_>,
         deadline: &Deadline,
-    ) -> Result<(Vec<u8>, OutputTruncated), CheckpointError> {
+    ) -> Result<GitOutput, CheckpointError> {
         let at = match (call.at, &self.store) {
             (PlumbingContext::Refs, CheckpointStore::Project { .. }) => PlumbingContext::Project,
             (PlumbingContext::Refs, CheckpointStore::Shadow) => PlumbingContext::Shadow,
@@ -132,73 +116,40 @@ impl CheckpointRepository {
         {
             drop(self.lock_shadow(deadline)?);
         }
-        let option = |name: &str, value: &Path| {
-            let mut option = OsString::from(name);
-            option.push(value);
-            option
-        };
-        let git_dir = option("--git-dir=", &self.shadow);
-        let work_tree = option("--work-tree=", call.work_tree.unwrap_or(&self.root));
-        let mut argv = ["git", "--no-pager", "--no-optional-locks", "-C"].map(OsStr::new).to_vec();
-        argv.push(self.root.as_os_str());
-        argv.extend(HARDENED_CONFIG.map(OsStr::new));
-        let mut env = call.env.clone();
-        let own = |text: &'static str| Cow::Borrowed(OsStr::new(text));
-        match at {
-            PlumbingContext::Project => {
-                argv.push(&work_tree);
-                let ceiling = self.root.parent().unwrap_or(&self.root);
-                env.push(("GIT_CEILING_DIRECTORIES", ceiling.as_os_str().into()));
-                if self.purpose == RepositoryPurpose::Comparison && self.has_shadow() {
-                    let ours = quote_path(self.shadow.join("objects").as_os_str().as_bytes());
-                    let ours = OsString::from_vec(ours);
-                    env.push(("GIT_ALTERNATE_OBJECT_DIRECTORIES", ours.into()));
-                }
-            }
-            PlumbingContext::Shadow
-            | PlumbingContext::ShadowOnly
-            | PlumbingContext::NoRepository
-            | PlumbingContext::Refs => {
-                if at != PlumbingContext::NoRepository {
-                    argv.push(&git_dir);
-                }
-                if call.work_tree.is_some() {
-                    argv.push(&work_tree);
-                }
-                env.extend(
-                    [
-                        ("GIT_CONFIG_NOSYSTEM", "1"),
-                        ("GIT_CONFIG_GLOBAL", "/dev/null"),
-                        ("GIT_ATTR_NOSYSTEM", "1"),
-                        ("GIT_NO_REPLACE_OBJECTS", "1"),
-                    ]
-                    .map(|(name, value)| (name, own(value))),
-                );
-                if let (PlumbingContext::Shadow, CheckpointStore::Project { objects }) =
-                    (at, &self.store)
-                {
-                    env.push(("GIT_OBJECT_DIRECTORY", objects.as_os_str().into()));
-                }
-            }
+        let mut git = HardenedGit::new(&self.root).settings(&SETTINGS).offline();
+        git = git.env("GIT_LITERAL_PATHSPECS", "1");
+        git = call.env.iter().fold(git, |git, (name, value)| git.env(*name, &**value));
+        if at == PlumbingContext::Project || call.work_tree.is_some() {
+            git = git.path_option("--work-tree=", call.work_tree.unwrap_or(&self.root));
         }
-        env.extend([
-            ("GIT_NO_LAZY_FETCH", own("1")),
-            ("GIT_ALLOW_PROTOCOL", own("none")),
-            ("GIT_LITERAL_PATHSPECS", own("1")),
-        ]);
-        argv.extend(call.arguments.iter().map(|argument| &**argument));
-        let env: Vec<_> = env.iter().map(|(name, value)| (OsStr::new(*name), &**value)).collect();
-        let spec = ProgramSpec { argv: &argv, cwd: None, env: &env };
-        let limits = ProgramLimits { deadline: *deadline, max_output_bytes: call.max_output };
-        let ended = match call.input {
-            Some(input) => proc::run_program_with_input(
-                &spec,
-                fs::create_unnamed_file(&self.shadow, input)?,
-                &limits,
-            ),
-            None => proc::run_program(&spec, &limits),
+        git = match at {
+            PlumbingContext::Project => self.in_project(git),
+            PlumbingContext::NoRepository => isolate(git),
+            PlumbingContext::Shadow | PlumbingContext::ShadowOnly | PlumbingContext::Refs => {
+                isolate(git).path_option("--git-dir=", &self.shadow)
+            }
         };
-        check_outcome(ended, call)
+        if let (PlumbingContext::Shadow, CheckpointStore::Project { objects }) = (at, &self.store) {
+            git = git.env("GIT_OBJECT_DIRECTORY", objects);
+        }
+        let limits = ProgramLimits { deadline: *deadline, max_output_bytes: call.max_output };
+        let input = call.input.map(|input| fs::create_unnamed_file(&self.shadow, input));
+        let output = git.run(&call.arguments, input.transpose()?, &limits)?;
+        if output.code != 0 {
+            let why = format!("exited with {}", output.code);
+            return Err(CheckpointError::Git { what: subcommand(&call.arguments), why });
+        }
+        Ok(output)
+    }
+
+    fn in_project<'a>(&'a self, git: HardenedGit<'a>) -> HardenedGit<'a> {
+        let git = git.confine_to(&self.root);
+        if self.purpose == RepositoryPurpose::Comparison && self.has_shadow() {
+            let ours = quote_path(self.shadow.join("objects").as_os_str().as_bytes());
+            git.owned_env("GIT_ALTERNATE_OBJECT_DIRECTORIES", OsString::from_vec(ours))
+        } else {
+            git
+        }
     }
 
     /// The size of each blob that exists.
@@ -236,7 +187,8 @@ impl CheckpointRepository {
     pub fn read_blobs(
         &self,
         ids: &[ObjectId],
-        (largest, all): (usize, usize),
+        largest: usize,
+        all: usize,
         deadline: &Deadline,
     ) -> Result<BTreeMap<ObjectId, BlobContent>, CheckpointError> {
         let sizes = self.blob_sizes(ids, deadline)?;
@@ -296,98 +248,31 @@ pub enum BlobContent {
     Missing,
 }
 
-/// Whether git printed more than was kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutputTruncated {
-    Yes,
-    No,
-}
-
-fn check_outcome(
-    ended: ProgramEnd,
-    call: &PlumbingCommand<'_>,
-) -> Result<(Vec<u8>, OutputTruncated), CheckpointError> {
-    let what = call.subcommand();
-    Err(match ended {
-        ProgramEnd::Exited { code: 0, stdout, truncated } => {
-            return Ok((
-                stdout,
-                if truncated { OutputTruncated::Yes } else { OutputTruncated::No },
-            ));
-        }
-        ProgramEnd::TimedOut => CheckpointError::TimedOut { what },
-        ProgramEnd::CouldNotStart(error) if error.kind() == io::ErrorKind::NotFound => {
-            CheckpointError::GitMissing
-        }
-        ProgramEnd::Exited { code, .. } => {
-            CheckpointError::Git { what, why: format!("exited with {code}") }
-        }
-        ProgramEnd::Signalled => CheckpointError::Git { what, why: "was killed".to_owned() },
-        ProgramEnd::CouldNotStart(error) => {
-            CheckpointError::Git { what, why: format!("could not be started: {error}") }
-        }
-    })
+/// Leaves out all configuration but that of the shadow.
+fn isolate(git: HardenedGit<'_>) -> HardenedGit<'_> {
+    git.env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_ATTR_NOSYSTEM", "1")
+        .without_replacements()
 }
 
 /// The error for output that does not have the documented form.
 pub(super) fn unexpected_git_output(what: &str) -> CheckpointError {
-    CheckpointError::Git { what: what.to_owned(), why: "printed unexpected output".to_owned() }
+    GitCommandError::unexpected_output(what).into()
+}
+
+impl From<GitCommandError> for CheckpointError {
+    fn from(error: GitCommandError) -> Self {
+        match error {
+            GitCommandError::Missing => Self::GitMissing,
+            GitCommandError::Failed { what, why } => Self::Git { what, why },
+            GitCommandError::TimedOut { what } => Self::TimedOut { what },
+        }
+    }
 }
 
 fn parse_number(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
-}
-
-/// The hash function of a repository's object ids.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StoreObjectFormat {
-    Sha1,
-    Sha256,
-}
-
-impl StoreObjectFormat {
-    pub(super) fn from_name(name: &[u8]) -> Option<Self> {
-        [Self::Sha1, Self::Sha256].into_iter().find(|format| format.name().as_bytes() == name)
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Sha1 => "sha1",
-            Self::Sha256 => "sha256",
-        }
-    }
-
-    fn id_len(self) -> usize {
-        match self {
-            Self::Sha1 => 20,
-            Self::Sha256 => 32,
-        }
-    }
-
-    pub(super) fn hex(self, id: &ObjectId) -> String {
-        let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
-        let bytes = id.0.iter().take(self.id_len());
-        bytes.flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
-    }
-
-    /// The all-zero id, which no object has.
-    pub(super) fn zero_id(self) -> String {
-        "0".repeat(2 * self.id_len())
-    }
-
-    pub(super) fn parse(self, hex: &[u8]) -> Option<ObjectId> {
-        let mut id = [0; 32];
-        if hex.len() != 2 * self.id_len() {
-            return None;
-        }
-        for (byte, pair) in id.iter_mut().zip(hex.chunks(2)) {
-            let [high, low] = pair else { return None };
-            let high = char::from(*high).to_digit(16)?;
-            let low = char::from(*low).to_digit(16)?;
-            *byte = u8::try_from(16 * high + low).ok()?;
-        }
-        Some(ObjectId(id))
-    }
 }
 
 pub(super) fn mode_digits(mode: TreeEntryMode) -> &'static str {
@@ -473,18 +358,6 @@ pub(super) fn remove_index_lock(index: &Path) -> Result<(), fs::FileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ids_are_parsed_as_formatted() {
-        for format in [StoreObjectFormat::Sha1, StoreObjectFormat::Sha256] {
-            let hex = "0123456789abcdef".repeat(4)[..2 * format.id_len()].to_owned();
-            assert_eq!(format.hex(&format.parse(hex.as_bytes()).unwrap()), hex);
-            assert_eq!(StoreObjectFormat::from_name(format.name().as_bytes()), Some(format));
-            for wrong in ["", "0", &hex[1..], &hex.replace('a', "g"), &hex.replace('a', "+")] {
-                assert_eq!(format.parse(wrong.as_bytes()), None, "{wrong}");
-            }
-        }
-    }
 
     #[test]
     fn any_path_survives_quoting_and_bad_quotes_are_refused() {

@@ -113,7 +113,7 @@ impl CheckpointRepository {
             .iter()
             .filter_map(|one| Some(CheckpointFile { path: one.path.clone(), version: one.after? }))
             .collect();
-        let stage = self.stage_files(&pieces, (&target, &filtered), deadline)?;
+        let stage = self.stage_files(&pieces, &target, &filtered, deadline)?;
         let work = RestoreWork {
             inside: ConfinedDir::open(&self.root)?,
             checked: self.check_unchanged(&before.checkpoint, &plan.changes, deadline)?,

@@ -59,7 +59,8 @@ impl CheckpointRepository {
     pub(super) fn stage_files(
         &self,
         pieces: &[CheckpointFile],
-        (of, filtered): (&Checkpoint, &BTreeSet<OsString>),
+        of: &Checkpoint,
+        filtered: &BTreeSet<OsString>,
         deadline: &Deadline,
     ) -> Result<StagedCopies, CheckpointError> {
         let (raw, smudged) = (self.shadow.join("stage"), self.shadow.join("smudged"));
@@ -70,12 +71,12 @@ impl CheckpointRepository {
         let stage = StagedCopies { raw, smudged, filtered: filtered.clone() };
         let (special, plain): (Vec<_>, Vec<_>) =
             pieces.iter().cloned().partition(|piece| filtered.contains(&piece.path));
-        self.write_files(&plain, (PlumbingContext::Shadow, &stage.raw), deadline)?;
+        self.write_files(&plain, PlumbingContext::Shadow, &stage.raw, deadline)?;
         if !special.is_empty() {
             // Git finds the filter through the checkpoint's own attribute files.
             let mut needed = self.attribute_files(of, deadline)?;
             needed.extend(special);
-            self.write_files(&needed, (PlumbingContext::Project, &stage.smudged), deadline)?;
+            self.write_files(&needed, PlumbingContext::Project, &stage.smudged, deadline)?;
         }
         Ok(stage)
     }
@@ -83,7 +84,8 @@ impl CheckpointRepository {
     fn write_files(
         &self,
         pieces: &[CheckpointFile],
-        (at, directory): (PlumbingContext, &Path),
+        at: PlumbingContext,
+        directory: &Path,
         deadline: &Deadline,
     ) -> Result<(), CheckpointError> {
         if pieces.is_empty() {

@@ -191,10 +191,10 @@ fn hash_with_git(directory: &Path, path: &Path) -> Vec<u8> {
 fn list_with_git(root: &Path) -> WorkTreeListing {
     let is_repository = root.join(".git").exists();
     let (mut clean, mut names) = (BTreeMap::new(), Vec::new());
-    let mut format = StoreObjectFormat::Sha1;
+    let mut format = ObjectFormat::Sha1;
     if is_repository {
         let output = git_in(root, &["rev-parse", "--show-object-format"]);
-        format = StoreObjectFormat::from_name(output.trim_ascii_end()).unwrap();
+        format = ObjectFormat::from_name(output.trim_ascii_end()).unwrap();
         let dirty = git_in(root, &["diff-files", "--name-only", "-z"]);
         let dirty: Vec<&[u8]> = dirty.split(|byte| *byte == 0).collect();
         for record in git_in(root, &["ls-files", "-s", "-z"]).split(|byte| *byte == 0) {
@@ -622,7 +622,7 @@ fn a_hostile_configuration_runs_nothing() {
         let entries = contents.iter().map(|(path, text)| {
             write(&scratch.path().join("x"), text);
             let id = hash_with_git(scratch.path(), &scratch.path().join("x"));
-            let id = StoreObjectFormat::Sha1.parse(&id).unwrap();
+            let id = ObjectFormat::Sha1.parse(&id).unwrap();
             TreeEntry { path: path.into(), mode: TreeEntryMode::File, id }
         });
         WorkTreeListing { root: scene.project.clone(), head: None, entries: entries.collect() }
@@ -638,7 +638,7 @@ fn a_hostile_configuration_runs_nothing() {
     assert_eq!(restored.failed, []);
     let now = restored.before.checkpoint;
     let open = scene.open();
-    open.patch((&base, &now), 1 << 20, &test_deadline()).unwrap();
+    open.patch(&base, &now, 1 << 20, &test_deadline()).unwrap();
     let checkout = scene.checkout(&CheckoutRequest {
         candidate: &now,
         base: &base,
@@ -837,21 +837,18 @@ fn a_difference_is_reported_by_path_by_line_and_by_byte() {
     let ids: Vec<_> = changes.iter().filter_map(|one| Some(one.after?.id)).collect();
     let missing = crate::tree::ObjectId([1; 32]);
     let wanted = [ids[0], ids[1], missing, ids[2], ids[0]];
-    let blobs = open.read_blobs(&wanted, (10, 100), &test_deadline()).unwrap();
+    let blobs = open.read_blobs(&wanted, 10, 100, &test_deadline()).unwrap();
     assert_eq!(blobs[&ids[0]], BlobContent::TooLarge(11));
     assert_eq!(blobs[&ids[1]], BlobContent::Content(vec![0, 1, 2]));
     assert_eq!(blobs[&ids[2]], BlobContent::Content(b"kept".to_vec()));
     assert_eq!(blobs[&crate::tree::ObjectId([1; 32])], BlobContent::Missing);
-    let blobs = open.read_blobs(&ids, (100, 14), &test_deadline()).unwrap();
+    let blobs = open.read_blobs(&ids, 100, 14, &test_deadline()).unwrap();
     assert_eq!(blobs[&ids[2]], BlobContent::TooLarge(4), "all together are bounded too");
 
-    let patch = open.patch((&base, &now), 1 << 20, &test_deadline()).unwrap();
-    assert_eq!(patch.truncated, OutputTruncated::No);
-    let short = open.patch((&base, &now), 20, &test_deadline()).unwrap();
-    assert_eq!(
-        (short.bytes.as_slice(), short.truncated),
-        (&patch.bytes[..20], OutputTruncated::Yes)
-    );
+    let patch = open.patch(&base, &now, 1 << 20, &test_deadline()).unwrap();
+    assert!(!patch.truncated);
+    let short = open.patch(&base, &now, 20, &test_deadline()).unwrap();
+    assert_eq!((short.bytes.as_slice(), short.truncated), (&patch.bytes[..20], true));
 }
 
 /// R-S5c: the candidate in a clean directory, with the protected files of the base.

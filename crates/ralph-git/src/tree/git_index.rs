@@ -95,7 +95,7 @@ impl GitIndex {
             if mode == DIRECTORY_MODE {
                 index.add_directory(&name, &ObjectId::from_prefix(id), expand)?;
             } else {
-                index.add(&[&name], mode, (ObjectId::from_prefix(id), is_sparse))?;
+                index.add(&[&name], mode, ObjectId::from_prefix(id), is_sparse)?;
             }
         }
         while !rest.0.is_empty() {
@@ -115,7 +115,7 @@ impl GitIndex {
         at.checked_sub(1).and_then(|before| self.entries.get(before)).map_or(0, |(end, _)| *end)
     }
 
-    fn add(&mut self, path: &[&[u8]], mode: u32, (id, is_sparse): (ObjectId, bool)) -> Option<()> {
+    fn add(&mut self, path: &[&[u8]], mode: u32, id: ObjectId, is_sparse: bool) -> Option<()> {
         let start = self.names.len();
         for part in path {
             self.names.extend_from_slice(part);
@@ -159,12 +159,12 @@ impl GitIndex {
         let Some(tree) = expand(&id.hex()) else {
             // Without the tree, its files cannot be listed; keep the directory as one entry.
             let path = path.strip_suffix(b"/")?;
-            return self.add(&[path], SUBMODULE_MODE, (*id, true));
+            return self.add(&[path], SUBMODULE_MODE, *id, true);
         };
         for (fields, below) in split_listing(&tree) {
             let [mode, _, id] = *fields?.as_slice() else { return None };
             let mode = u32::from_str_radix(mode, 8).ok()?;
-            self.add(&[path, below], mode, (ObjectId::from_hex(id)?, true))?;
+            self.add(&[path, below], mode, ObjectId::from_hex(id)?, true)?;
         }
         Some(())
     }
@@ -179,7 +179,7 @@ impl GitIndex {
             if mode == DIRECTORY_MODE {
                 index.add_directory(path, &id, expand)?;
             } else {
-                index.add(&[path], mode, (id, tag == "S"))?;
+                index.add(&[path], mode, id, tag == "S")?;
             }
         }
         Some(index)

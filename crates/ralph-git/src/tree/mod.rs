@@ -30,6 +30,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use crate::git;
+use ralph_home::faults;
 use ralph_home::paths::RalphHome;
 use ralph_host::HOSTS;
 use ralph_sys::clock::{self, Deadline};
@@ -98,12 +99,23 @@ pub struct ObjectId(pub [u8; 32]);
 
 /// The hash function of a repository's object ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ObjectFormat {
+pub(crate) enum ObjectFormat {
     Sha1,
     Sha256,
 }
 
 impl ObjectFormat {
+    pub(crate) fn from_name(name: &[u8]) -> Option<Self> {
+        [Self::Sha1, Self::Sha256].into_iter().find(|format| format.name().as_bytes() == name)
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Sha1 => "sha1",
+            Self::Sha256 => "sha256",
+        }
+    }
+
     /// Length of an id in bytes.
     fn id_len(self) -> usize {
         match self {
@@ -111,17 +123,38 @@ impl ObjectFormat {
             Self::Sha256 => 32,
         }
     }
+
+    pub(crate) fn hex(self, id: &ObjectId) -> String {
+        let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
+        let bytes = id.0.iter().take(self.id_len());
+        bytes.flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    }
+
+    /// The all-zero id, which no object has.
+    pub(crate) fn zero_id(self) -> String {
+        "0".repeat(2 * self.id_len())
+    }
+
+    pub(crate) fn parse(self, hex: &[u8]) -> Option<ObjectId> {
+        let mut id = [0; 32];
+        if hex.len() != 2 * self.id_len() {
+            return None;
+        }
+        for (byte, pair) in id.iter_mut().zip(hex.chunks(2)) {
+            let [high, low] = pair else { return None };
+            let high = char::from(*high).to_digit(16)?;
+            let low = char::from(*low).to_digit(16)?;
+            *byte = u8::try_from(16 * high + low).ok()?;
+        }
+        Some(ObjectId(id))
+    }
 }
 
 impl ObjectId {
     /// Formats the id as git does: 40 hex digits, or 64 for SHA-256.
     pub fn hex(&self) -> String {
         let is_short = self.0.iter().skip(ObjectFormat::Sha1.id_len()).all(|byte| *byte == 0);
-        let len = if is_short { ObjectFormat::Sha1 } else { ObjectFormat::Sha256 }.id_len();
-        self.0.iter().take(len).fold(String::with_capacity(2 * len), |mut hex, byte| {
-            hex.push_str(&format!("{byte:02x}"));
-            hex
-        })
+        if is_short { ObjectFormat::Sha1 } else { ObjectFormat::Sha256 }.hex(self)
     }
 
     fn from_prefix(bytes: &[u8]) -> Self {
@@ -133,13 +166,8 @@ impl ObjectId {
     }
 
     fn from_hex(digits: &str) -> Option<Self> {
-        let is_id = [40, 64].contains(&digits.len()) && digits.is_ascii();
-        let pairs = digits.as_bytes().chunks(2).map(|pair| {
-            let pair = std::str::from_utf8(pair).ok()?;
-            u8::from_str_radix(pair, 16).ok()
-        });
-        let bytes: Vec<u8> = pairs.collect::<Option<_>>()?;
-        is_id.then(|| Self::from_prefix(&bytes))
+        let formats = [ObjectFormat::Sha1, ObjectFormat::Sha256];
+        formats.into_iter().find_map(|format| format.parse(digits.as_bytes()))
     }
 }
 
@@ -199,7 +227,10 @@ fn list_work_tree_at(
     let project = fs::resolve(survey.project)
         .ok_or_else(|| ListingError::NoSuchProject(survey.project.to_path_buf()))?;
     let root = repository::nearest_work_tree(&project);
-    let repository = GitRepository::open(root);
+    let repository = GitRepository::open(root).map_err(|error| ListingError::Failed {
+        root: root.to_path_buf(),
+        why: faults::describe_error(&error),
+    })?;
     let (cache, ground) = thread::scope(|scope| {
         let load = || survey.cache.map(StatCache::load).unwrap_or_default();
         let loading = thread::Builder::new().spawn_scoped(scope, load);

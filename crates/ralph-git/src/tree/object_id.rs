@@ -64,7 +64,8 @@ impl BlobReader {
     pub(super) fn hash_file(
         &mut self,
         file: &mut File,
-        (format, len): (ObjectFormat, u64),
+        format: ObjectFormat,
+        len: u64,
         deadline: &Deadline,
     ) -> io::Result<ObjectId> {
         let read = read_up_to(file, &mut self.buffer, len)?;
@@ -75,9 +76,8 @@ impl BlobReader {
         for _ in 0..MAX_ATTEMPTS {
             let len = file.metadata()?.len();
             file.rewind()?;
-            if let Some(id) =
-                self.hash_in_chunks(file, ObjectHasher::new_blob(format, len), (len, deadline))?
-            {
+            let hasher = ObjectHasher::new_blob(format, len);
+            if let Some(id) = self.hash_in_chunks(file, hasher, len, deadline)? {
                 return Ok(id);
             }
         }
@@ -89,7 +89,8 @@ impl BlobReader {
         &mut self,
         file: &mut File,
         mut hasher: ObjectHasher,
-        (len, deadline): (u64, &Deadline),
+        len: u64,
+        deadline: &Deadline,
     ) -> io::Result<Option<ObjectId>> {
         let mut left = len;
         while left > 0 {
@@ -158,7 +159,7 @@ mod tests {
             file.write_all(&bytes).unwrap();
             file.rewind().unwrap();
             let found = BlobReader::new()
-                .hash_file(&mut file, (ObjectFormat::Sha1, len as u64), &deadline)
+                .hash_file(&mut file, ObjectFormat::Sha1, len as u64, &deadline)
                 .unwrap();
             assert_eq!(found, hash_blob(ObjectFormat::Sha1, &bytes), "{len}");
         }

@@ -1,15 +1,17 @@
 //! A repository on disk, read directly where that is simple and by running git where it is not. Nothing is written.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::ObjectFormat;
 use super::git_index::GitIndex;
+use crate::git;
+use crate::hardened_git::GitOutput;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
-use ralph_sys::fs::{self, FileKind};
-use ralph_sys::proc::{self, ProgramEnd, ProgramLimits, ProgramSpec};
+use ralph_sys::fs::{self, FileError, FileKind};
+use ralph_sys::proc::ProgramLimits;
 
 const MAX_SMALL_FILE_BYTES: usize = 4 * 1024 * 1024;
 const MAX_INDEX_BYTES: usize = 1 << 30;
@@ -18,16 +20,6 @@ const MAX_PACKED_REFS_BYTES: usize = 256 * 1024 * 1024;
 const MAX_SYMBOLIC_HOPS: usize = 5;
 const SYSTEM_CONFIGS: [&str; 3] =
     ["/etc/gitconfig", "/usr/local/etc/gitconfig", "/opt/homebrew/etc/gitconfig"];
-/// Configuration cannot make the commands below run other programs, but `core.fsmonitor` could start git's own daemon.
-const GIT_OPTIONS: [&str; 6] = [
-    "--no-pager",
-    "--no-optional-locks",
-    "-c",
-    "core.fsmonitor=",
-    "-c",
-    "core.hooksPath=/dev/null",
-];
-
 #[derive(Debug)]
 pub(super) struct GitRepository {
     work_tree: PathBuf,
@@ -39,39 +31,33 @@ pub(super) struct GitRepository {
 
 /// The root of the work tree that contains `project`: the nearest directory with a `.git`, or the project itself.
 pub(super) fn nearest_work_tree(project: &Path) -> &Path {
-    let has_git = |directory: &&Path| {
-        let git = directory.join(".git");
-        match fs::stat(&git).map(|stat| stat.kind) {
-            Some(FileKind::File) => true,
-            Some(FileKind::Directory) => fs::stat_no_follow(&git.join("HEAD")).is_some(),
-            Some(FileKind::Symlink | FileKind::Other) | None => false,
-        }
-    };
-    project.ancestors().find(has_git).unwrap_or(project)
+    git::work_tree_root(project).unwrap_or(project)
 }
 
 impl GitRepository {
     /// Opens the repository whose work tree is at `work_tree`, if there is one.
-    pub(super) fn open(work_tree: &Path) -> Option<Self> {
+    pub(super) fn open(work_tree: &Path) -> Result<Option<Self>, FileError> {
+        let read = |path: &Path| fs::read_if_exists(path, MAX_SMALL_FILE_BYTES);
         let git = work_tree.join(".git");
-        let git_dir = match fs::stat(&git)?.kind {
-            FileKind::Directory => git,
-            FileKind::File => {
-                let text = fs::read(&git, MAX_SMALL_FILE_BYTES).ok()?;
-                let named = text.strip_prefix(b"gitdir:")?.trim_ascii();
-                work_tree.join(OsStr::from_bytes(named))
+        let git_dir = match fs::stat(&git).map(|stat| stat.kind) {
+            Some(FileKind::Directory) => git,
+            Some(FileKind::File) => {
+                let text = read(&git)?.unwrap_or_default();
+                let Some(named) = text.strip_prefix(b"gitdir:") else { return Ok(None) };
+                work_tree.join(OsStr::from_bytes(named.trim_ascii()))
             }
-            FileKind::Symlink | FileKind::Other => return None,
+            Some(FileKind::Symlink | FileKind::Other) | None => return Ok(None),
         };
-        fs::stat_no_follow(&git_dir.join("HEAD"))?;
-        let common_dir =
-            match fs::read_if_exists(&git_dir.join("commondir"), MAX_SMALL_FILE_BYTES).ok()? {
-                Some(text) => git_dir.join(OsStr::from_bytes(text.trim_ascii())),
-                None => git_dir.clone(),
-            };
-        let config = fs::read(&common_dir.join("config"), MAX_SMALL_FILE_BYTES).unwrap_or_default();
+        if fs::stat_no_follow(&git_dir.join("HEAD")).is_none() {
+            return Ok(None);
+        }
+        let common_dir = match read(&git_dir.join("commondir"))? {
+            Some(text) => git_dir.join(OsStr::from_bytes(text.trim_ascii())),
+            None => git_dir.clone(),
+        };
+        let config = read(&common_dir.join("config"))?.unwrap_or_default();
         let format = parse_object_format(&config);
-        Some(Self { work_tree: work_tree.to_path_buf(), git_dir, common_dir, format })
+        Ok(Some(Self { work_tree: work_tree.to_path_buf(), git_dir, common_dir, format }))
     }
 
     /// The commit that is checked out; `None` before the first commit.
@@ -128,7 +114,8 @@ impl GitRepository {
         GitIndex::from_listing(&listing, &expand)
     }
 
-    /// Ignore patterns for the whole work tree, lowest precedence first: the user's, then the repository's.
+    /// Ignore patterns for the whole work tree, lowest precedence first: the user's, then the repository's. As in git,
+    /// a file that cannot be read has none.
     pub(super) fn exclude_patterns(&self, deadline: &Deadline) -> [Vec<u8>; 2] {
         let own = self.common_dir.join("info/exclude");
         let user = self.user_excludes_file(deadline);
@@ -157,29 +144,10 @@ impl GitRepository {
     }
 
     fn run_git(&self, question: &[&str], deadline: &Deadline) -> Option<Vec<u8>> {
-        // The configuration may name another work tree, and git would search the parent directories of a broken `.git`.
-        let mut work_tree = OsString::from("--work-tree=");
-        work_tree.push(&self.work_tree);
-        let mut argv = vec![OsStr::new("git"), OsStr::new("-C"), self.work_tree.as_os_str()];
-        argv.push(&work_tree);
-        argv.extend(GIT_OPTIONS.iter().chain(question).map(OsStr::new));
-        let ceiling = self.work_tree.parent().unwrap_or(&self.work_tree);
-        let env = [
-            ("GIT_CEILING_DIRECTORIES", ceiling.as_os_str()),
-            ("GIT_NO_LAZY_FETCH", OsStr::new("1")),
-            ("GIT_ALLOW_PROTOCOL", OsStr::new("none")),
-        ]
-        .map(|(name, value)| (OsStr::new(name), value));
-        let spec = ProgramSpec { argv: &argv, cwd: None, env: &env };
-        match proc::run_program(
-            &spec,
-            &ProgramLimits { deadline: *deadline, max_output_bytes: MAX_INDEX_BYTES },
-        ) {
-            ProgramEnd::Exited { code: 0, stdout, truncated: false } => Some(stdout),
-            ProgramEnd::Exited { .. }
-            | ProgramEnd::Signalled
-            | ProgramEnd::TimedOut
-            | ProgramEnd::CouldNotStart(_) => None,
+        let limits = ProgramLimits { deadline: *deadline, max_output_bytes: MAX_INDEX_BYTES };
+        match git::read_only_git(&self.work_tree).run(question, None, &limits) {
+            Ok(GitOutput { code: 0, stdout, truncated: false }) => Some(stdout),
+            Ok(_) | Err(_) => None,
         }
     }
 }

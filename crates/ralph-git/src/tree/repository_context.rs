@@ -25,14 +25,15 @@ const TOOL_OUTPUT_PATTERNS: &[u8] =
 
 impl RepositoryContext {
     pub(super) fn new(repository: Option<&GitRepository>, deadline: &Deadline) -> Self {
-        Self::nested(repository, Vec::new(), (0, deadline))
+        Self::nested(repository, Vec::new(), 0, deadline)
     }
 
     /// If the index cannot be read, all files are treated as untracked.
     pub(super) fn nested(
         repository: Option<&GitRepository>,
         base: Vec<u8>,
-        (depth, deadline): (usize, &Deadline),
+        depth: usize,
+        deadline: &Deadline,
     ) -> Self {
         let format = repository.map_or(ObjectFormat::Sha1, |repository| repository.format);
         let index = repository.and_then(|repository| repository.read_index(deadline));

@@ -235,7 +235,8 @@ impl<'a> CachedDirectory<'a> {
 /// Adds a name to a directory's contents.
 pub(super) fn append_name(
     contents: &mut Vec<u8>,
-    (kind, name): (FileKind, &[u8]),
+    kind: FileKind,
+    name: &[u8],
     known: Option<&[u8]>,
 ) {
     let kind = match kind {
@@ -362,7 +363,7 @@ mod tests {
             encode_file_record(&StatKey::new(&STAMP, ObjectFormat::Sha1), &ObjectId([id; 32]));
         for (kind, name) in names {
             let known = (*kind == FileKind::File).then_some(&known[..]);
-            append_name(&mut contents, (*kind, name.as_bytes()), known);
+            append_name(&mut contents, *kind, name.as_bytes(), known);
         }
         let key = StatKey::new(&FileStamp { inode: id.into(), ..STAMP }, ObjectFormat::Sha1);
         ScannedDirectory { path: path.into(), key, contents }

@@ -867,3 +867,15 @@ proptest! {
         prop_assert_eq!(listing_lines(&scratch.list()), git_lines(&scratch, &scratch.root));
     }
 }
+
+#[test]
+fn ids_are_parsed_as_formatted() {
+    for format in [ObjectFormat::Sha1, ObjectFormat::Sha256] {
+        let hex = "0123456789abcdef".repeat(4)[..2 * format.id_len()].to_owned();
+        assert_eq!(format.hex(&format.parse(hex.as_bytes()).unwrap()), hex);
+        assert_eq!(ObjectFormat::from_name(format.name().as_bytes()), Some(format));
+        for wrong in ["", "0", &hex[1..], &hex.replace('a', "g"), &hex.replace('a', "+")] {
+            assert_eq!(format.parse(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+}

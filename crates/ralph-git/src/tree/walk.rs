@@ -198,11 +198,12 @@ impl<'a> WalkWorker<'a> {
     }
 
     fn enter_repository(&self, job: &mut WalkJob) -> Option<String> {
-        let repository = GitRepository::open(&self.absolute_path(&job.path));
+        // Without a readable repository, all its files count as untracked, so none is left out.
+        let repository = GitRepository::open(&self.absolute_path(&job.path)).ok().flatten();
         let depth = job.repository.depth + 1;
         let deadline = self.plan.deadline;
         let ground =
-            RepositoryContext::nested(repository.as_ref(), job.path.clone(), (depth, deadline));
+            RepositoryContext::nested(repository.as_ref(), job.path.clone(), depth, deadline);
         job.tracked = 0..ground.index.len();
         job.rules.clone_from(&ground.rules);
         job.untracked = UntrackedPolicy::Open;
@@ -261,7 +262,7 @@ impl<'a> WalkWorker<'a> {
         let text = path.get(job.path.len()..).unwrap_or_default();
         let git = CString::new([text, b"/.git"].concat()).unwrap_or_default();
         let has_git = can_nest && directory.stat(&git).is_ok();
-        if has_git && GitRepository::open(&self.absolute_path(path)).is_some() {
+        if has_git && !matches!(GitRepository::open(&self.absolute_path(path)), Ok(None)) {
             return NameClass::Repository(None);
         }
         NameClass::Directory(standing)
@@ -297,7 +298,7 @@ impl<'a> WalkWorker<'a> {
                         || untracked_policy(job, &path, IgnoreSubject::File)
                             == UntrackedPolicy::Open
                     {
-                        let entry = self.file_entry(place, at, (&path, ground))?;
+                        let entry = self.file_entry(place, at, &path, ground)?;
                         listed.items.extend(entry.map(DirectoryItem::Entry));
                     }
                     continue;
@@ -357,7 +358,8 @@ impl<'a> WalkWorker<'a> {
         &mut self,
         place: &mut OpenDirectory<'_>,
         at: usize,
-        (path, ground): (&[u8], &RepositoryContext),
+        path: &[u8],
+        ground: &RepositoryContext,
     ) -> Result<Option<TreeEntry>, WalkFailure> {
         let Some(name) = place.names.all.get(at) else { return Ok(None) };
         let text = place.names.c_text(name);
@@ -402,7 +404,7 @@ impl<'a> WalkWorker<'a> {
     ) -> io::Result<ObjectId> {
         let name = place.names.all.get(at).ok_or(io::ErrorKind::NotFound)?;
         let (mut file, stamp) = place.directory.open_file(place.names.c_text(name))?;
-        let id = self.reader.hash_file(&mut file, (format, stamp.len), self.plan.deadline)?;
+        let id = self.reader.hash_file(&mut file, format, stamp.len, self.plan.deadline)?;
         if stat_cache::is_settled(&stamp, self.plan.started_ns) {
             place
                 .new_records
@@ -473,7 +475,7 @@ impl OpenDirectory<'_> {
         lines.sort_unstable_by_key(|line| line.0);
         let mut contents = Vec::new();
         for (name, kind, known) in lines {
-            stat_cache::append_name(&mut contents, (kind, name), known);
+            stat_cache::append_name(&mut contents, kind, name, known);
         }
         contents
     }

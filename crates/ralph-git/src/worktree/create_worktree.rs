@@ -89,11 +89,10 @@ fn worktree_path(home: &RalphHome, run: &RunId, top: &Path) -> Result<PathBuf, W
 
 fn refuse_existing(call: &GitCommand<'_>, branch: &str, place: &Path) -> Result<(), WorktreeError> {
     if fs::stat_no_follow(place).is_some() {
-        let name = place.display().to_string();
-        return Err(WorktreeError::Exists { what: "work tree", name });
+        return Err(WorktreeError::TreeExists(place.to_owned()));
     }
     if resolve_commit(call, &format!("refs/heads/{branch}"))?.is_some() {
-        return Err(WorktreeError::Exists { what: "branch", name: branch.to_owned() });
+        return Err(WorktreeError::BranchExists(branch.to_owned()));
     }
     // Refs are files, and a file `ralph` cannot be a directory for `ralph/<run>`.
     if resolve_commit(call, "refs/heads/ralph")?.is_some() {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,8 +12,8 @@ use ralph_core::text;
 
 use super::git_command::{GitCommand, GitLocation, GitOutput};
 use super::open_worktree::{
-    OpenWorktree, bytes_of, describe_blocking_files, display_name, is_ancestor, is_commit_id,
-    nul_records, parse_path_line, resolve_commit,
+    OpenWorktree, describe_blocking_files, display_name, is_ancestor, is_commit_id,
+    linked_git_dirs, nul_records, parse_path_line, resolve_commit,
 };
 use super::{WorktreeError, join_names};
 use crate::git;
@@ -317,10 +318,8 @@ pub fn land_commit(
     // An interrupted checkout would leave the user's files half updated.
     let patience = Deadline::after(UNINTERRUPTED_TIMEOUT);
     let refused = match find_checkout(&call, &name)? {
-        Some(tree) => {
-            fast_forward(&GitLocation::UserRepository(tree), (&target, commit), &patience)?
-        }
-        None => move_unchecked_branch(&site, (&target, commit), &patience)?,
+        Some(tree) => fast_forward(&GitLocation::UserRepository(tree), &target, commit, &patience)?,
+        None => move_unchecked_branch(&site, &target, commit, &patience)?,
     };
     let now = site.target_tip(&patience)?;
     Ok(match refused {
@@ -350,7 +349,8 @@ fn find_checkout(call: &GitCommand<'_>, name: &str) -> Result<Option<PathBuf>, W
 /// refused.
 fn fast_forward(
     at: &GitLocation,
-    (from, to): (&str, &str),
+    from: &str,
+    to: &str,
     deadline: &Deadline,
 ) -> Result<Option<String>, WorktreeError> {
     let call = GitCommand::new(at, deadline);
@@ -394,7 +394,8 @@ fn fast_forward(
 /// Moves a branch that is not checked out anywhere, if it is still at `from`. Returns the reason otherwise.
 fn move_unchecked_branch(
     site: &OpenWorktree<'_>,
-    (from, to): (&str, &str),
+    from: &str,
+    to: &str,
     deadline: &Deadline,
 ) -> Result<Option<String>, WorktreeError> {
     let call = site.source_git(deadline);
@@ -411,24 +412,17 @@ fn move_unchecked_branch(
 
 /// The git directory in which the branch is being rebased or bisected. It is not checked out then, but must not move.
 fn find_rebase_or_bisect(common: &Path, name: &str) -> Result<Option<PathBuf>, WorktreeError> {
-    let all = common.join("worktrees");
-    let linked = match fs::list(&all, 100_000) {
-        Err(error) if error.is_missing() => Vec::new(),
-        listed => listed?,
-    };
     let short = name.strip_prefix("refs/heads/").unwrap_or(name);
-    for directory in
-        std::iter::once(common.to_owned()).chain(linked.iter().map(|one| all.join(one)))
-    {
+    for directory in std::iter::once(common.to_owned()).chain(linked_git_dirs(common)?) {
         for (file, word) in [
             ("rebase-merge/head-name", name),
             ("rebase-apply/head-name", name),
             ("BISECT_START", short),
         ] {
             let line = fs::read_if_exists(&directory.join(file), 64 * 1024)?;
-            if line
-                .is_some_and(|line| bytes_of(parse_path_line(&line).as_os_str()) == word.as_bytes())
-            {
+            if line.is_some_and(|line| {
+                parse_path_line(&line).as_os_str().as_bytes() == word.as_bytes()
+            }) {
                 return Ok(Some(directory));
             }
         }

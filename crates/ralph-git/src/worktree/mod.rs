@@ -34,8 +34,10 @@ pub enum WorktreeError {
     NoCommit(PathBuf),
     #[error("the path `{}` is not valid UTF-8", .0.display())]
     NotUtf8(PathBuf),
-    #[error("{what} `{name}` already exists")]
-    Exists { what: &'static str, name: String },
+    #[error("work tree `{}` already exists", .0.display())]
+    TreeExists(PathBuf),
+    #[error("branch `{0}` already exists")]
+    BranchExists(String),
     #[error("cannot create branch `{branch}` because there is a branch `ralph`")]
     BranchBlocked { branch: String },
     #[error("`{}` is no longer the run's work tree", .0.display())]
@@ -72,10 +74,12 @@ impl WorktreeError {
             Self::NoCommit(_) => {
                 "create a first commit: `git commit --allow-empty --message start`".to_owned()
             }
-            Self::Exists { what: "branch", name } => format!(
+            Self::BranchExists(name) => format!(
                 "`git log {name}` shows its commits, `git branch -d {name}` deletes it if it is merged"
             ),
-            Self::Exists { name, .. } => format!("`git worktree remove {name}` removes it"),
+            Self::TreeExists(path) => {
+                format!("`git worktree remove {}` removes it", path.display())
+            }
             Self::BranchBlocked { .. } => {
                 "rename it: `git branch -m ralph another-name`".to_owned()
             }

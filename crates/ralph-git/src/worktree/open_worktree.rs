@@ -1,19 +1,20 @@
 //! Opens the work tree of a run, after checking that it is the one that ralph created.
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use ralph_core::drive::RunWorktree;
 use ralph_core::id::RunId;
 use ralph_core::text;
 
-use super::git_command::{GitCommand, GitCommandError, GitLocation, unexpected_output};
+use super::git_command::{GitCommand, GitCommandError, GitLocation};
 use super::{WorktreeError, join_names};
 use ralph_home::paths::RalphHome;
 use ralph_sys::clock::Deadline;
-use ralph_sys::fs;
+use ralph_sys::fs::{self, FileError};
 
+const MAX_LINKED: usize = 100_000;
 const MAX_LINE_BYTES: usize = 64 * 1024;
 const MAX_SHOWN_CHARS: usize = 400;
 pub(super) const BRANCH_PREFIX: &str = "ralph/";
@@ -102,24 +103,28 @@ impl<'a> OpenWorktree<'a> {
 
 /// The administrative directory that the repository has for the work tree at `root`.
 fn find_git_dir(common: &Path, root: &Path) -> Result<Option<PathBuf>, WorktreeError> {
-    let all = common.join("worktrees");
-    let names = match fs::list(&all, 100_000) {
-        Ok(names) => names,
-        Err(error) if error.is_missing() => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    for name in names {
-        let directory = all.join(name);
-        let Ok(Some(line)) = fs::read_if_exists(&directory.join("gitdir"), MAX_LINE_BYTES) else {
-            continue;
+    let mut unreadable = None;
+    for directory in linked_git_dirs(common)? {
+        let place = match fs::read_if_exists(&directory.join("gitdir"), MAX_LINE_BYTES) {
+            Ok(line) => parse_path_line(&line.unwrap_or_default()),
+            Err(error) => {
+                unreadable = Some(error);
+                continue;
+            }
         };
-        let place = parse_path_line(&line);
-        let parent = place.parent().and_then(fs::resolve);
-        if parent.as_deref() == Some(root) {
+        if place.parent().and_then(fs::resolve).as_deref() == Some(root) {
             return Ok(Some(directory));
         }
     }
-    Ok(None)
+    // One of the unreadable ones may have been it.
+    unreadable.map_or(Ok(None), |error| Err(error.into()))
+}
+
+/// The administrative directories of all work trees that are linked to a repository.
+pub(super) fn linked_git_dirs(common: &Path) -> Result<Vec<PathBuf>, FileError> {
+    let all = common.join("worktrees");
+    let names = fs::list_if_exists(&all, MAX_LINKED)?;
+    Ok(names.into_iter().map(|name| all.join(name)).collect())
 }
 
 /// The commit that a ref names; `None` if there is no such ref.
@@ -131,7 +136,7 @@ pub(crate) fn resolve_commit(
     let arguments = ["rev-parse", "--verify", "--quiet", "--end-of-options", wanted.as_str()];
     match call.run_line(&arguments)? {
         Some(commit) if is_commit_id(&commit) => Ok(Some(commit)),
-        Some(_) => Err(unexpected_output("rev-parse")),
+        Some(_) => Err(GitCommandError::unexpected_output("rev-parse")),
         None => Ok(None),
     }
 }
@@ -180,8 +185,4 @@ pub(super) fn describe_blocking_files(names: &[String]) -> String {
         [] => "git refused to update your work tree".to_owned(),
         names => format!("your uncommitted changes would be overwritten: {}", join_names(names)),
     }
-}
-
-pub(super) fn bytes_of(name: &OsStr) -> &[u8] {
-    name.as_bytes()
 }

@@ -81,8 +81,7 @@ impl RunChanges {
         };
         let sides = changed.iter().flat_map(|one| [one.before, one.after]).flatten();
         let ids: Vec<_> = sides.filter(|side| is_text(&side)).map(|side| side.id).collect();
-        let blobs =
-            repository.read_blobs(&ids, (MAX_TEXT_BYTES, MAX_TOTAL_TEXT_BYTES), deadline)?;
+        let blobs = repository.read_blobs(&ids, MAX_TEXT_BYTES, MAX_TOTAL_TEXT_BYTES, deadline)?;
         let text = |side: Option<PathVersion>| {
             let side = side.as_ref().filter(is_text)?;
             let BlobContent::Content(bytes) = blobs.get(&side.id)? else { return None };

@@ -13,8 +13,7 @@ use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_git::checkpoint::{
     ChangeStatus, ChangedPath, Checkpoint, CheckpointNovelty, CheckpointReason,
-    CheckpointRepository, CheckpointSnapshot, LineCounts, OutputTruncated, PathVersion,
-    RestoreFailure, RestorePlan,
+    CheckpointRepository, CheckpointSnapshot, LineCounts, PathVersion, RestoreFailure, RestorePlan,
 };
 use ralph_git::tree::{self, ListingRequest, TreeEntryMode, WorkTreeListing};
 use ralph_home::paths::RalphHome;
@@ -269,9 +268,9 @@ fn diff(env: &Env, args: &CheckpointDiffArgs) -> Result<(), CommandFailure> {
         let lines = repository.line_counts(&from, &to, deadline)?;
         term::out(&stat_lines(&scene.files(&changes, &lines)))?;
     } else {
-        let patch = repository.patch((&from, &to), MAX_PATCH_BYTES, deadline)?;
+        let patch = repository.patch(&from, &to, MAX_PATCH_BYTES, deadline)?;
         term::out(&color_patch(&text::clean(&String::from_utf8_lossy(&patch.bytes))))?;
-        if patch.truncated == OutputTruncated::Yes {
+        if patch.truncated {
             term::err("the diff is cut off here; `--stat` lists every file\n");
         }
     }

@@ -6,7 +6,7 @@ use super::race::{self, BenchRacer, RacerProof, RacerSetup};
 use crate::disk;
 use crate::shell::{self, RacerCommand};
 use anyhow::{Context, Result};
-use ralph_git::git::STATUS_ARGV;
+use ralph_git::git;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -121,7 +121,7 @@ impl FingerprintStage {
             let cache = self.path("home").join(situation.name());
             let ours = vec![repository.clone().into(), cache.into()];
             let mut theirs = vec!["-C".into(), repository.clone().into()];
-            theirs.extend(STATUS_ARGV.into_iter().skip(1).map(OsString::from));
+            theirs.extend(git::status_arguments().map(OsString::from));
             for (name, program, args) in [(OURS, &self.fingerprint, ours), (GIT, &git, theirs)] {
                 let program = program.clone();
                 let stdin = self.path("nothing");

@@ -6,7 +6,7 @@ use super::race::{BenchRacer, IterationCounter, RacerPace, RacerProof, RacerSetu
 use crate::shell::{self, RacerCommand};
 use crate::{disk, print};
 use anyhow::{Context, Result};
-use ralph_git::git::STATUS_ARGV;
+use ralph_git::git::status_arguments;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -67,7 +67,7 @@ fn plain_racers(stage: &HookStage) -> Result<Vec<BenchRacer>> {
     let mut work_tree = OsString::from("--work-tree=");
     work_tree.push(&project);
     git.args.extend([project.into_os_string(), work_tree]);
-    git.args.extend(STATUS_ARGV.into_iter().skip(1).map(OsString::from));
+    git.args.extend(status_arguments().map(OsString::from));
     let ceiling = stage.directory.path().as_os_str();
     git.env.push(("GIT_CEILING_DIRECTORIES".into(), ceiling.into()));
     Ok(vec![

@@ -66,7 +66,11 @@ pub(super) fn check_ready(env: &Env, plan: &RunPlan) -> Result<(), CommandFailur
             }
         })?;
     }
-    if then == LandingMode::Merge && !git::is_on_branch(project, &deadline) {
+    let is_on_branch = || {
+        let found = git::is_on_branch(project, &deadline);
+        found.map_err(|error| CommandFailure::caused_by("cannot read `HEAD`", &error))
+    };
+    if then == LandingMode::Merge && !is_on_branch()? {
         let what = "`HEAD` is detached, so there is no branch to merge the work into";
         return Err(CommandFailure::new(what, "run `git switch BRANCH` first, or use `--pr`"));
     }
