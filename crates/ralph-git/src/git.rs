@@ -164,7 +164,7 @@ pub fn is_on_branch(project: &Path, deadline: &Deadline) -> Result<bool, GitComm
 }
 
 /// Whether the directory has a `.git` directory or, as linked work trees and submodules do, a `.git` file.
-pub(crate) fn is_repository(directory: &Path) -> bool {
+fn is_repository(directory: &Path) -> bool {
     let git = directory.join(".git");
     match fs::stat(&git).map(|stat| stat.kind) {
         Some(FileKind::File) => true,

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Size limit of a payload.
-pub const MAX_PAYLOAD_BYTES: usize = job::LARGEST_INPUT;
+pub const MAX_PAYLOAD_BYTES: usize = job::MAX_INPUT_BYTES;
 
 /// How long asynchronous hooks may continue after the others have finished.
 const ASYNC_HOOK_GRACE: Duration = Duration::from_secs(1);

@@ -41,7 +41,7 @@ pub fn read_lines_from(path: &Path, from: u64, cap: usize) -> Result<LineChunk, 
     let mut end = from.min(len);
     if let Some(at) = memchr::memrchr(b'\n', &bytes) {
         bytes.truncate(at + 1);
-        end = from + to_u64(bytes.len());
+        end = from + bytes.len() as u64;
     } else {
         let is_too_long = !bytes.is_empty() && bytes.len() == cap;
         if is_too_long && let Some(behind) = find_line_end(&file, from, cap)? {
@@ -58,12 +58,12 @@ fn find_line_end(file: &RegularFile<'_>, from: u64, step: usize) -> Result<Optio
     while at - from < MAX_LINE_BYTES {
         let block = file.read_at(at, step)?;
         if let Some(found) = memchr::memchr(b'\n', &block) {
-            return Ok(Some(at + to_u64(found) + 1));
+            return Ok(Some(at + found as u64 + 1));
         }
         if block.len() < step {
             return Ok(None);
         }
-        at += to_u64(step);
+        at += step as u64;
     }
     Err(file.error(io::ErrorKind::FileTooLarge.into()))
 }
@@ -105,11 +105,11 @@ pub fn visit_lines_backward(
         let step =
             usize::try_from(position - floor).map_or(window.step, |left| left.min(window.step));
         let step = step.max(1);
-        let block = file.read_at(position - to_u64(step), step)?;
+        let block = file.read_at(position - step as u64, step)?;
         if block.len() < step {
             return Err(file.error(io::ErrorKind::UnexpectedEof.into()));
         }
-        position -= to_u64(step);
+        position -= step as u64;
         let mut rest = &block[..];
         while let Some(at) = memchr::memrchr(b'\n', rest) {
             if line.visit_complete(&rest[at + 1..], &mut visit).is_break() {
@@ -161,10 +161,6 @@ impl PartialLine {
     }
 }
 
-fn to_u64(count: usize) -> u64 {
-    u64::try_from(count).unwrap_or(u64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
@@ -197,7 +193,7 @@ mod tests {
         ] {
             let (_dir, path) = file(bytes);
             let chunk = read_lines_from(&path, from, cap).unwrap();
-            let len = to_u64(bytes.len());
+            let len = bytes.len() as u64;
             let expected = LineChunk { bytes: expected.to_vec(), end, len };
             assert_eq!(chunk, expected, "{:?} from {from}", bytes.escape_ascii());
         }

@@ -1,11 +1,11 @@
 //! Turns the end of a gate's process and its parsed report into an outcome. A failure is work for the agent, so a gate
 //! that fails for any reason other than the work is `unknown`, and only an undoubted success is a pass.
 
-use super::words;
 use ralph_core::gate::{
     Gate, GateInvocation, GateOutcome, MinTests, ParsedReport, ReportFormat, UnknownReason,
 };
 use ralph_core::requirement::{Finding, FindingSeverity};
+use ralph_core::text;
 
 const MAX_REASON_CHARS: usize = 200;
 /// Lines quoted from the end of an output without findings.
@@ -102,7 +102,7 @@ fn judge_success(gate: &Gate, mut reading: ParsedReport) -> GateJudgement {
 }
 
 fn judge_failure(gate: &Gate, code: i32, mut reading: ParsedReport, tail: &str) -> GateJudgement {
-    let tail = &words::clean(last_chars(tail));
+    let tail = &text::clean(last_chars(tail));
     let has_run = reading.tests.is_some_and(|tests| tests.run > 0);
     let has_places = reading.findings.iter().any(points_into_project);
     if matches!(code, 126 | 127) {
@@ -155,13 +155,13 @@ fn judge_failure(gate: &Gate, code: i32, mut reading: ParsedReport, tail: &str) 
 
 fn error_outcome(why: &str, reading: ParsedReport) -> GateJudgement {
     let outcome =
-        GateOutcome::Unknown(UnknownReason::Error(words::clean_line(why, MAX_REASON_CHARS)));
+        GateOutcome::Unknown(UnknownReason::Error(text::clean_line(why, MAX_REASON_CHARS)));
     GateJudgement { outcome, report: reading }
 }
 
 fn inconclusive_outcome(why: &str, reading: ParsedReport) -> GateJudgement {
     let outcome =
-        GateOutcome::Unknown(UnknownReason::Inconclusive(words::clean_line(why, MAX_REASON_CHARS)));
+        GateOutcome::Unknown(UnknownReason::Inconclusive(text::clean_line(why, MAX_REASON_CHARS)));
     GateJudgement { outcome, report: reading }
 }
 
@@ -200,7 +200,7 @@ fn with_last_lines(what: &str, tail: &str) -> String {
     if last.is_empty() {
         return format!("{what}, no output");
     }
-    words::clean_line(&format!("{what}: {}", last.join(" / ")), super::MAX_MESSAGE_CHARS)
+    text::clean_line(&format!("{what}: {}", last.join(" / ")), super::MAX_MESSAGE_CHARS)
 }
 
 fn is_boilerplate(line: &str) -> bool {

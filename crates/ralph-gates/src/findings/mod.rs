@@ -31,7 +31,7 @@ pub use signature::finding_signature;
 
 use ralph_core::gate::{MAX_FINDINGS, ParsedReport, ReportFormat, TestCounts};
 use ralph_core::requirement::{Finding, FindingSeverity};
-use ralph_core::text as words;
+use ralph_core::text;
 use source_location::RawLocation;
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -124,7 +124,7 @@ pub fn read_execution(
 }
 
 fn doubtful_report(why: &str) -> ParsedReport {
-    ParsedReport { doubt: Some(words::clean_line(why, MAX_DOUBT_CHARS)), ..ParsedReport::default() }
+    ParsedReport { doubt: Some(text::clean_line(why, MAX_DOUBT_CHARS)), ..ParsedReport::default() }
 }
 
 /// The lines of an output, without terminal control sequences and cut at [`MAX_LINE_CHARS`].
@@ -140,7 +140,7 @@ fn clean_lines(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
         if line.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
             Cow::Borrowed(line)
         } else {
-            Cow::Owned(words::clean(line))
+            Cow::Owned(text::clean(line))
         }
     })
 }
@@ -182,8 +182,8 @@ impl<'a> FindingCollector<'a> {
             .location
             .as_ref()
             .and_then(|spot| project_file::finding_location(spot, self.context));
-        let rule = words::clean_line(draft.rule, MAX_RULE_CHARS);
-        let mut message = words::clean_line(draft.message, MAX_MESSAGE_CHARS);
+        let rule = text::clean_line(draft.rule, MAX_RULE_CHARS);
+        let mut message = text::clean_line(draft.message, MAX_MESSAGE_CHARS);
         if message.is_empty() {
             message = if rule.is_empty() { "no message".into() } else { rule.clone() };
         }
@@ -222,7 +222,7 @@ impl<'a> FindingCollector<'a> {
             findings,
             finding_count: self.count,
             tests,
-            doubt: doubt.map(|why| words::clean_line(why, MAX_DOUBT_CHARS)),
+            doubt: doubt.map(|why| text::clean_line(why, MAX_DOUBT_CHARS)),
         }
     }
 }

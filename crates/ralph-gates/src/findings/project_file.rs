@@ -1,8 +1,9 @@
 //! Makes file names in tools' output relative to the project, and recognises files of dependencies.
 
+use super::ReportContext;
 use super::source_location::RawLocation;
-use super::{ReportContext, words};
 use ralph_core::requirement::FindingLocation;
+use ralph_core::text;
 use std::path::{Component, Path, PathBuf};
 
 const MAX_FILE_CHARS: usize = 400;
@@ -44,7 +45,7 @@ pub(super) fn is_project_file(file: &str, context: &ReportContext<'_>) -> bool {
 }
 
 fn project_relative(file: &str, context: &ReportContext<'_>) -> String {
-    let file = words::clean_line(file, MAX_FILE_CHARS);
+    let file = text::clean_line(file, MAX_FILE_CHARS);
     let bare = file.strip_prefix("file://").unwrap_or(&file);
     let absolute = context.cwd.join(bare);
     let inside = resolve_dots(&absolute)

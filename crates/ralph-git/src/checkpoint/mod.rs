@@ -129,7 +129,7 @@ impl CheckpointRepository {
             fs::resolve(project).ok_or_else(|| CheckpointError::NoProject(project.to_owned()))?;
         let paths = home.run(run);
         let shadow = paths.shadow_repository();
-        let top = found.ancestors().find(|ancestor| git::is_repository(ancestor));
+        let top = git::work_tree_root(&found);
         let mut repository = Self {
             run: run.clone(),
             root: top.unwrap_or(&found).to_owned(),

@@ -44,8 +44,21 @@ pub(super) struct ConversionCache(HashMap<OsString, ConversionRecord>);
 struct ConversionRecord {
     listed: ObjectId,
     form: StoredForm,
-    /// Length, time and inode.
-    stat: [u64; 3],
+    stat: ConvertedFileStat,
+}
+
+/// Shows whether a file has changed since its conversion was recorded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct ConvertedFileStat {
+    len: u64,
+    modified_ns: u64,
+    inode: u64,
+}
+
+impl From<FileStat> for ConvertedFileStat {
+    fn from(FileStat { len, modified_ns, inode, .. }: FileStat) -> Self {
+        Self { len, modified_ns, inode }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -72,8 +85,7 @@ pub(super) fn resolve_objects(
     for (at, entry) in entries.iter().enumerate() {
         let same = seen.previous.get(&entry.path) == Some(&(entry.mode, entry.id));
         if let Some(remembered) = seen.cache.0.get(&entry.path) {
-            let stat =
-                fs::stat_no_follow(&repository.root.join(&entry.path)).map(|stat| stat_key(&stat));
+            let stat = fs::stat_no_follow(&repository.root.join(&entry.path)).map(Into::into);
             if remembered.listed == entry.id && stat == Some(remembered.stat) {
                 found.use_record(at, entry, *remembered);
             } else {
@@ -160,7 +172,7 @@ impl ObjectResolver<'_> {
                         (true, None) => self.found.set(at, Some(entry.id)),
                         (false, Some(ConvertingAttribute::Filter)) => {
                             let (listed, kept) = (entry.id, StoredForm::Filtered);
-                            let stat = stat_key(&stat);
+                            let stat = stat.into();
                             self.found.use_record(
                                 at,
                                 entry,
@@ -227,7 +239,7 @@ impl ObjectResolver<'_> {
             let Some(entry) = self.entries.get(one.at) else { continue };
             match one.stat {
                 Some(stat) if one.is_stored && id != entry.id => {
-                    let (listed, kept, stat) = (entry.id, StoredForm::Raw(id), stat_key(&stat));
+                    let (listed, kept, stat) = (entry.id, StoredForm::Raw(id), stat.into());
                     self.found.use_record(
                         one.at,
                         entry,
@@ -314,10 +326,6 @@ enum ConvertingAttribute {
     Encoding,
 }
 
-fn stat_key(stat: &FileStat) -> [u64; 3] {
-    [stat.len, stat.modified_ns, stat.inode]
-}
-
 fn first_unreadable(reading: &[FileToHash]) -> Option<FileError> {
     let mut files = reading.iter().filter(|one| one.stat.is_some());
     files.find_map(|one| fs::read_range(&one.path, 0, 1).err())
@@ -328,7 +336,7 @@ impl ConversionCache {
         repository.shadow.join("ralph-converted")
     }
 
-    /// Records that do not parse are skipped and determined again.
+    /// Records that do not parse, or cannot be read, are determined again.
     pub(super) fn load(repository: &CheckpointRepository) -> Self {
         let bytes = fs::read(&Self::path(repository), MAX_CACHE_BYTES).unwrap_or_default();
         let records = bytes.split(|byte| *byte == 0);
@@ -343,9 +351,9 @@ impl ConversionCache {
         let now = clock::now_ms().saturating_mul(1_000_000);
         let mut bytes = Vec::new();
         for (path, remembered) in &self.0 {
-            let [len, modified, inode] = remembered.stat;
-            let is_settled = modified.saturating_add(SETTLED_NS) < now;
-            let modified = if is_settled { modified } else { 0 };
+            let ConvertedFileStat { len, modified_ns, inode } = remembered.stat;
+            let is_settled = modified_ns.saturating_add(SETTLED_NS) < now;
+            let modified = if is_settled { modified_ns } else { 0 };
             let listed = repository.hex(&remembered.listed);
             let kept = match remembered.form {
                 StoredForm::Raw(id) => repository.hex(&id),
@@ -369,10 +377,8 @@ impl ConversionRecord {
             "filtered" => StoredForm::Filtered,
             id => StoredForm::Raw(repository.format.parse(id.as_bytes())?),
         };
-        let mut stat = [0; 3];
-        for number in &mut stat {
-            *number = fields.next()?.parse().ok()?;
-        }
+        let mut number = || fields.next()?.parse().ok();
+        let stat = ConvertedFileStat { len: number()?, modified_ns: number()?, inode: number()? };
         Some((path, Self { listed, form: kept, stat }))
     }
 }

@@ -504,7 +504,10 @@ fn submodule_id(tracked: &TrackedEntry) -> Option<ObjectId> {
 /// An id for a file that cannot be read. It changes when the file's metadata changes.
 fn unreadable_file_id(stamp: &FileStamp) -> ObjectId {
     let mut hasher = blake3::Hasher::new_derive_key("ralph tree unreadable");
-    hasher.update(format!("{stamp:?}").as_bytes());
+    let FileStamp { kind, mode, device, inode, len, modified_ns, changed_ns } = *stamp;
+    let kind = kind as u32;
+    let fields = format!("{kind} {mode} {device} {inode} {len} {modified_ns} {changed_ns}");
+    hasher.update(fields.as_bytes());
     ObjectId(hasher.finalize().into())
 }
 

@@ -3,15 +3,12 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
+use super::lock_file::{MAX_RETRY_INTERVAL, MIN_RETRY_INTERVAL, open_lock_file};
 use super::{FileError, failpoint::failpoint_step, open_regular};
 use crate::clock;
-
-const MIN_RETRY_INTERVAL: Duration = Duration::from_micros(200);
-const MAX_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A locked file. The lock is held until this is dropped or the process ends, however it ends.
 #[derive(Debug)]
@@ -66,11 +63,7 @@ pub fn acquire(
 }
 
 fn try_acquire(path: &Path) -> io::Result<Option<FileSlot>> {
-    let file = failpoint_step(|| {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        Ok(open_regular(options.mode(0o600), path)?.0)
-    })?;
+    let file = open_lock_file(path)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(None),

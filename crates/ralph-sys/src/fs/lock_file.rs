@@ -1,6 +1,7 @@
 //! Lock files: mutual exclusion across processes.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,8 +9,8 @@ use std::time::Duration;
 use super::{FileError, failpoint::failpoint_step, open_regular};
 use crate::clock::{self, Deadline, Stopwatch};
 
-const MIN_RETRY_INTERVAL: Duration = Duration::from_micros(200);
-const MAX_RETRY_INTERVAL: Duration = Duration::from_millis(10);
+pub(super) const MIN_RETRY_INTERVAL: Duration = Duration::from_micros(200);
+pub(super) const MAX_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A lock that is held until it is dropped or the process ends, however it ends.
 #[derive(Debug)]
@@ -28,12 +29,7 @@ pub enum LockError {
 /// Locks the file at `path`, which is used for nothing else. It is created if missing and never renamed or removed:
 /// two processes that lock different files under the same name would not exclude each other.
 pub fn acquire_lock(path: &Path, deadline: &Deadline) -> Result<FileLock, LockError> {
-    let file = failpoint_step(|| {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        Ok(open_regular(options.mode(0o600), path)?.0)
-    })
-    .map_err(FileError::new("open the lock file", path))?;
+    let file = open_lock_file(path).map_err(FileError::new("open the lock file", path))?;
     let mut pause = MIN_RETRY_INTERVAL;
     let watch = Stopwatch::start();
     loop {
@@ -51,6 +47,15 @@ pub fn acquire_lock(path: &Path, deadline: &Deadline) -> Result<FileLock, LockEr
         clock::sleep(pause.min(left));
         pause = (pause * 2).min(MAX_RETRY_INTERVAL);
     }
+}
+
+/// Opens or creates a file without changing its content.
+pub(super) fn open_lock_file(path: &Path) -> io::Result<File> {
+    failpoint_step(|| {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        Ok(open_regular(options.mode(0o600), path)?.0)
+    })
 }
 
 #[cfg(test)]

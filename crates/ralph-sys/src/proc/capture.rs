@@ -72,7 +72,7 @@ impl OutputCapture {
     }
 
     fn record(&mut self, shown: &[u8], log: &mut OutputLog) {
-        self.total += byte_count(shown);
+        self.total += shown.len() as u64;
         log.write(shown);
         let room = self.keep.head - self.head.len();
         let (head, after) = shown.split_at(room.min(shown.len()));
@@ -110,8 +110,8 @@ impl OutputLog {
     fn write(&mut self, bytes: &[u8]) {
         let fits = usize::try_from(self.room).unwrap_or(usize::MAX).min(bytes.len());
         let (kept, dropped) = bytes.split_at(fits);
-        self.room -= byte_count(kept);
-        self.dropped += byte_count(dropped);
+        self.room -= kept.len() as u64;
+        self.dropped += dropped.len() as u64;
         self.write_to_target(kept);
     }
 
@@ -138,10 +138,6 @@ impl OutputLog {
             LogTarget::File(_) => LogOutcome::Complete,
         }
     }
-}
-
-fn byte_count(bytes: &[u8]) -> u64 {
-    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

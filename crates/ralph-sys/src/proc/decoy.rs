@@ -13,8 +13,6 @@ use super::{supervisor, wait};
 use crate::clock::Deadline;
 use crate::os;
 
-const REAP_TIMEOUT: Duration = Duration::from_millis(500);
-
 /// A process that does nothing until it is dropped or killed. It exits when this process does.
 #[derive(Debug)]
 pub struct DecoyProcess {
@@ -49,7 +47,7 @@ impl DecoyProcess {
         let socket = self.socket.as_ref().map(AsFd::as_fd);
         // A signalled process may take a moment to die. If its state is unknown, it may be dying too.
         let is_dying = os::is_dying(self.child.id()).unwrap_or(true);
-        let patience = if is_dying { REAP_TIMEOUT } else { Duration::ZERO };
+        let patience = if is_dying { wait::REAP_TIMEOUT } else { Duration::ZERO };
         wait::wait_readable([socket], patience) == [true]
     }
 }
@@ -58,6 +56,6 @@ impl Drop for DecoyProcess {
     fn drop(&mut self) {
         drop(self.socket.take());
         // The exit status is of no interest.
-        wait::wait_for_child(&mut self.child, Deadline::after(REAP_TIMEOUT)).ok();
+        wait::wait_for_child(&mut self.child, Deadline::after(wait::REAP_TIMEOUT)).ok();
     }
 }

@@ -20,8 +20,8 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use super::cancel::CancelToken;
 pub use super::capture::{CaptureLimits, CapturedOutput, LogOutcome};
-pub use super::command_input::{CommandInput, MAX_INPUT_BYTES as LARGEST_INPUT};
-use super::job_protocol::{self, JobAnswerWire, JobEndWire, JobOrderWire, SparedWire};
+pub use super::command_input::{CommandInput, MAX_INPUT_BYTES};
+use super::job_protocol::{self, JobAnswerWire, JobEndWire, JobOrderWire};
 pub use super::job_protocol::{LeftoverPolicy, StderrCapture};
 use super::{command_input, descendants, supervisor, wait};
 use crate::clock::Deadline;
@@ -30,8 +30,6 @@ use crate::clock::Deadline;
 const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// How late a supervisor may answer before it is considered lost.
 const ANSWER_SLACK: Duration = Duration::from_secs(2);
-const REAP_TIMEOUT: Duration = Duration::from_millis(500);
-const READ_BUFFER_BYTES: usize = 64 * 1024;
 
 /// A command to run, and how.
 #[derive(Clone, Copy, Debug)]
@@ -141,13 +139,12 @@ pub fn run_job(job: &JobSpec<'_>) -> JobResult {
         reap_supervisor(&mut child);
         return result_without_output(job, end_without_answer(job));
     };
-    let remains = match answer.spared {
-        SparedWire::NoneLeft => {
-            drop(socket);
-            reap_supervisor(&mut child);
-            None
-        }
-        SparedWire::SomeLeft => Some(SparedProcesses { supervisor: child, socket }),
+    let remains = if answer.spared {
+        Some(SparedProcesses { supervisor: child, socket })
+    } else {
+        drop(socket);
+        reap_supervisor(&mut child);
+        None
     };
     let [output, errors] = captured;
     let JobAnswerWire { leftover, took, logged, .. } = answer;
@@ -200,7 +197,7 @@ fn exchange_with_supervisor(job: &JobSpec<'_>, socket: &UnixStream) -> io::Resul
     wait::send_all(socket, &job_protocol::encode_order(&order)?, bound)?;
     let longest = job_protocol::max_answer_bytes(job.capture_limits);
     let mut answer = Vec::new();
-    let mut block = vec![0; READ_BUFFER_BYTES];
+    let mut block = vec![0; wait::READ_BUFFER_BYTES];
     let mut sent_cancel = false;
     loop {
         if !sent_cancel && job.cancel.is_cancelled() {
@@ -245,7 +242,7 @@ fn kill_lost_supervisor(child: &Child) {
 
 /// Errors are ignored: a supervisor that cannot be reaped has already been reaped elsewhere.
 fn reap_supervisor(supervisor: &mut Child) {
-    wait::wait_for_child(supervisor, Deadline::after(REAP_TIMEOUT)).ok();
+    wait::wait_for_child(supervisor, Deadline::after(wait::REAP_TIMEOUT)).ok();
 }
 
 impl SparedProcesses {
@@ -256,7 +253,7 @@ impl SparedProcesses {
 
     /// Waits for the supervisor's final message, which follows once we close our side of the socket.
     fn end_in_time(&self) -> bool {
-        let bound = Deadline::after(supervisor::KILL_TIMEOUT + REAP_TIMEOUT);
+        let bound = Deadline::after(supervisor::KILL_TIMEOUT + wait::REAP_TIMEOUT);
         let mut message = [0];
         loop {
             wait::wait_readable([Some(self.socket.as_fd())], bound.remaining());

@@ -65,13 +65,8 @@ pub(super) struct JobAnswerWire {
     /// Bytes of standard output and of standard error.
     pub(super) totals: [u64; 2],
     pub(super) logged: LogOutcome,
-    pub(super) spared: SparedWire,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum SparedWire {
-    NoneLeft,
-    SomeLeft,
+    /// Processes are left running on purpose.
+    pub(super) spared: bool,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -201,7 +196,7 @@ mod tests {
             took: Duration::from_millis(5),
             totals: [99, 2],
             logged: LogOutcome::Truncated,
-            spared: SparedWire::SomeLeft,
+            spared: true,
         };
         let output = CapturedOutput { head: b"abc".to_vec(), tail: b"wxyz".to_vec(), total: 99 };
         let errors = CapturedOutput { head: b"de".to_vec(), tail: Vec::new(), total: 2 };

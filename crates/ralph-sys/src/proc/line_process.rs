@@ -24,7 +24,6 @@ use crate::{fs, os};
 const MARK_VARIABLE: &str = "RALPH_TALK";
 /// Longer lines are truncated.
 const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
-const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// How long to wait for killed processes to exit.
 const REAP_TIMEOUT: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -191,7 +190,7 @@ fn to_hex(key: &[u8]) -> String {
 
 fn read_output_lines(mut output: ChildStdout, mut on_output: impl FnMut(LineProcessOutput)) {
     let mut line = Vec::new();
-    let mut block = vec![0; READ_BUFFER_BYTES];
+    let mut block = vec![0; wait::READ_BUFFER_BYTES];
     loop {
         let count = match output.read(&mut block) {
             Ok(0) => break,

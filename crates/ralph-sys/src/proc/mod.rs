@@ -41,14 +41,10 @@ use crate::clock::{self, Deadline};
 use crate::env::Env;
 use crate::os;
 
-/// How long to wait for a killed child to exit. One that hangs in the kernel is abandoned.
-const REAP_TIMEOUT: Duration = Duration::from_millis(500);
 /// Polling intervals for a child that writes nothing and closes nothing.
 const MIN_POLL_INTERVAL: Duration = Duration::from_micros(200);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(20);
-const READ_BUFFER_BYTES: usize = 16 * 1024;
-/// The most bytes a pipe can still hold when its writers have exited.
-const MAX_PIPE_BYTES: usize = 1024 * 1024;
+const STACK_BUFFER_BYTES: usize = 16 * 1024;
 
 /// A trusted program to run.
 #[derive(Clone, Copy, Debug)]
@@ -223,7 +219,7 @@ fn kill_child_group(child: &Child) {
 fn kill_and_reap(child: &mut Child) {
     kill_child_group(child);
     // Fails if it was reaped before.
-    wait::wait_for_child(child, Deadline::after(REAP_TIMEOUT)).ok();
+    wait::wait_for_child(child, Deadline::after(wait::REAP_TIMEOUT)).ok();
 }
 
 enum OutputPoll {
@@ -266,7 +262,7 @@ impl CappedOutput {
 
     /// Reads the bytes that are in the pipe, without waiting for more.
     fn drain(&mut self) {
-        for _ in 0..MAX_PIPE_BYTES / READ_BUFFER_BYTES {
+        for _ in 0..wait::MAX_PIPE_BYTES / STACK_BUFFER_BYTES {
             if self.read() == 0 {
                 return;
             }
@@ -277,7 +273,7 @@ impl CappedOutput {
         let Some(pipe) = &mut self.pipe else {
             return 0;
         };
-        let mut block = [0; READ_BUFFER_BYTES];
+        let mut block = [0; STACK_BUFFER_BYTES];
         match pipe.read(&mut block) {
             Ok(0) => {
                 self.pipe = None;

@@ -25,7 +25,7 @@ use rustix::process::{Pid, Signal, WaitStatus, kill_process_group};
 use super::capture::{CapturedOutput, OutputCapture, OutputLog};
 use super::descendants::{self, DescendantsLeft};
 use super::job_protocol::{
-    self, JobAnswerWire, JobEndWire, JobOrderWire, LeftoverPolicy, SparedWire, StderrCapture,
+    self, JobAnswerWire, JobEndWire, JobOrderWire, LeftoverPolicy, StderrCapture,
 };
 use super::{signals, wait};
 use crate::clock::{Deadline, Stopwatch};
@@ -46,9 +46,6 @@ const MAX_POLL_INTERVAL: Duration = Duration::from_millis(20);
 const REAP_INTERVAL: Duration = Duration::from_secs(1);
 /// How long the requester may take to read the answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-const READ_BUFFER_BYTES: usize = 64 * 1024;
-/// The most bytes a pipe can still hold when its writers have exited.
-const MAX_PIPE_BYTES: usize = 1024 * 1024;
 
 /// Reads one order from standard input, which is a socket, and answers on it. Our standard output is the command's
 /// standard input. Returns the exit code, which is informational only.
@@ -71,7 +68,7 @@ pub fn run_supervisor() -> u8 {
             watch,
             outputs,
             log,
-            block: vec![0; READ_BUFFER_BYTES],
+            block: vec![0; wait::READ_BUFFER_BYTES],
             requester: RequesterState::Waiting,
             signalled: BTreeSet::new(),
         }
@@ -83,7 +80,7 @@ pub fn run_supervisor() -> u8 {
                 took: watch.elapsed(),
                 totals: [0; 2],
                 logged: log.finish(),
-                spared: SparedWire::NoneLeft,
+                spared: false,
             };
             send_answer(&answer, &Default::default())
         }
@@ -222,40 +219,32 @@ impl SupervisedCommand {
             spared,
         };
         let sent = send_answer(&answer, &captured);
-        match spared {
-            SparedWire::NoneLeft => sent,
-            SparedWire::SomeLeft => {
-                if sent.is_err() {
-                    self.requester = RequesterState::Gone;
-                }
-                self.guard_spared();
-                wait::send_all(
-                    rustix::stdio::stdin(),
-                    &[job_protocol::OVER],
-                    Deadline::after(ANSWER_TIMEOUT),
-                )
-            }
+        if !spared {
+            return sent;
         }
+        if sent.is_err() {
+            self.requester = RequesterState::Gone;
+        }
+        self.guard_spared();
+        let bound = Deadline::after(ANSWER_TIMEOUT);
+        wait::send_all(rustix::stdio::stdin(), &[job_protocol::OVER], bound)
     }
 
-    /// Terminates leftover processes, unless they are spared.
-    fn handle_leftovers(&mut self, order: &JobOrderWire, over: Option<&JobEndWire>) -> SparedWire {
+    /// Terminates leftover processes, unless they are spared. Returns whether any is.
+    fn handle_leftovers(&mut self, order: &JobOrderWire, over: Option<&JobEndWire>) -> bool {
         let grace = match over {
             Some(JobEndWire::Cancelled) => order.grace.min(CANCEL_GRACE),
             Some(_) | None => order.grace,
         };
         match order.leftovers {
-            LeftoverPolicy::Spare if over.is_none() => match self.reap() {
-                DescendantsLeft::NoneLeft => SparedWire::NoneLeft,
-                DescendantsLeft::SomeLeft => SparedWire::SomeLeft,
-            },
+            LeftoverPolicy::Spare if over.is_none() => self.reap() == DescendantsLeft::SomeLeft,
             LeftoverPolicy::Spare | LeftoverPolicy::Kill => {
                 if over.is_some()
                     || self.wait_for_descendants(LEFTOVER_GRACE) == DescendantsLeft::SomeLeft
                 {
                     self.end_descendants(grace);
                 }
-                SparedWire::NoneLeft
+                false
             }
         }
     }
@@ -377,7 +366,7 @@ impl SupervisedCommand {
     /// Reads what is left in the pipes. Does not wait for processes that still hold a pipe.
     fn drain(&mut self) {
         for output in &mut self.outputs {
-            for _ in 0..=MAX_PIPE_BYTES / READ_BUFFER_BYTES {
+            for _ in 0..=wait::MAX_PIPE_BYTES / wait::READ_BUFFER_BYTES {
                 if output.read(&mut self.block, &mut self.log) == 0 {
                     break;
                 }

@@ -13,6 +13,12 @@ use rustix::process::Pid;
 use crate::clock::{self, Deadline};
 use crate::os;
 
+/// How long to wait for a killed child to exit. One that hangs in the kernel is abandoned.
+pub(super) const REAP_TIMEOUT: Duration = Duration::from_millis(500);
+/// The most bytes a pipe can still hold when its writers have exited.
+pub(super) const MAX_PIPE_BYTES: usize = 1024 * 1024;
+/// Size of a buffer on the heap that output is read into.
+pub(super) const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// Polling interval where the system offers nothing to wait for.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 

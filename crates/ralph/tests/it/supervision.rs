@@ -18,8 +18,8 @@ use ralph_sys::clock::{Deadline, Stopwatch};
 use ralph_sys::env::Env;
 use ralph_sys::proc::cancel::CancelToken;
 use ralph_sys::proc::job::{
-    self, CaptureLimits, CommandInput, JobEnd, JobResult, JobSpec, LARGEST_INPUT, LeftoverPolicy,
-    LogOutcome, StderrCapture,
+    self, CaptureLimits, CommandInput, JobEnd, JobResult, JobSpec, LeftoverPolicy, LogOutcome,
+    MAX_INPUT_BYTES, StderrCapture,
 };
 use ralph_sys::proc::signals;
 use ralph_sys::proc::worker::{self, ParentLink};
@@ -486,12 +486,12 @@ fn a_hook_gets_all_of_its_input() {
         ("cat /dev/stdin; cat /dev/stdin", 5, "xxxxx"),
         ("head -c 3", 5, "xxx"),
         ("wc -c", 65_537, "65537\n"),
-        ("wc -c", LARGEST_INPUT, "16777216\n"),
+        ("wc -c", MAX_INPUT_BYTES, "16777216\n"),
         ("echo unread", 65_537, "unread\n"),
-        ("echo unread", LARGEST_INPUT, "unread\n"),
-        ("exec <&-; echo closed", LARGEST_INPUT, "closed\n"),
+        ("echo unread", MAX_INPUT_BYTES, "unread\n"),
+        ("exec <&-; echo closed", MAX_INPUT_BYTES, "closed\n"),
     ];
-    let input = vec![b'x'; LARGEST_INPUT + 1];
+    let input = vec![b'x'; MAX_INPUT_BYTES + 1];
     let place = SupervisionDir::with_long_deadline();
     for (script, length, output) in cases {
         let finished = place.run_hook(script, &input[..*length]);
