@@ -234,7 +234,7 @@ impl Env {
     pub fn for_each_variable(&self, mut visit: impl FnMut(&OsStr, &OsStr)) {
         match &self.source {
             EnvSource::Process => {
-                std::env::vars_os().for_each(|(name, value)| visit(&name, &value))
+                std::env::vars_os().for_each(|(name, value)| visit(&name, &value));
             }
             EnvSource::Pairs { variables, .. } => {
                 for (name, value) in variables {
@@ -283,12 +283,7 @@ fn is_plain_path(value: &str) -> bool {
 
 /// For tests that run themselves again in another environment.
 #[cfg(any(test, feature = "testing"))]
-#[expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::missing_panics_doc,
-    reason = "only tests call this"
-)]
+#[expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "only tests call this")]
 pub mod testing {
     use super::{Env, OsString, PathBuf};
 

@@ -36,7 +36,7 @@ impl LineChunk {
 /// A line of more than `cap` bytes is skipped: its chunk is empty and ends just past it.
 pub fn read_lines_from(path: &Path, from: u64, cap: usize) -> Result<LineChunk, FileError> {
     let file = RegularFile::open(path)?;
-    let len = file.len();
+    let len = file.opened_len();
     let mut bytes = file.read_at(from, cap)?;
     let mut end = from.min(len);
     if let Some(at) = memchr::memrchr(b'\n', &bytes) {
@@ -98,7 +98,7 @@ pub fn visit_lines_backward(
     mut visit: impl FnMut(&[u8]) -> ControlFlow<()>,
 ) -> Result<BackwardEnd, FileError> {
     let file = RegularFile::open(path)?;
-    let mut position = window.end.min(file.len());
+    let mut position = window.end.min(file.opened_len());
     let floor = position.saturating_sub(window.most);
     let mut line = PartialLine::Unterminated;
     while position > floor {

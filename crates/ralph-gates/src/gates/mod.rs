@@ -325,12 +325,6 @@ impl GateResult {
 }
 
 #[cfg(any(test, feature = "testing"))]
-#[expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::missing_panics_doc,
-    reason = "only tests call this"
-)]
 pub mod testing {
     use ralph_core::gate::{
         Gate, GateInvocation, GateOutcome, GateReport, GateTrigger, MinTests, ReportFormat,

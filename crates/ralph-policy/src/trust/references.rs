@@ -376,7 +376,7 @@ fn normalize_lexically(path: &Path) -> PathBuf {
 
 fn hash_file(path: &Path) -> Result<String, TrustError> {
     let file = RegularFile::open(path)?;
-    if file.len() > MAX_HASHED_BYTES {
+    if file.opened_len() > MAX_HASHED_BYTES {
         return Err(TrustError::TooManyReferences("one of the files is larger than 256 MiB"));
     }
     let mut hasher = blake3::Hasher::new();

@@ -254,7 +254,7 @@ impl<'a> RegularFile<'a> {
     }
 
     /// The length when it was opened.
-    pub fn len(&self) -> u64 {
+    pub fn opened_len(&self) -> u64 {
         self.len
     }
 

@@ -31,6 +31,7 @@ const FILESYSTEMS_WITH_RELIABLE_DIR_TIMES: [i64; 8] = [
 ];
 
 /// From now on, orphaned descendants become our children, whatever sessions and groups they created.
+#[expect(clippy::unnecessary_wraps, reason = "other systems refuse")]
 pub(crate) fn adopt_orphans() -> io::Result<()> {
     // Kernels without this lack process descriptors too; there we rely on the process group.
     rustix::process::set_child_subreaper(Some(getpid())).ok();

@@ -41,10 +41,10 @@ pub(crate) fn read_environment(pid: u32) -> Option<Vec<u8>> {
     read_file_of(pid, "environ", MAX_ARGUMENT_BYTES)
 }
 
-/// The pids of our ancestors, nearest first, as far as they are visible.
+/// The pids of our ancestors, nearest first, as far as they are visible; `None` without `/proc`.
 pub(crate) fn ancestor_pids() -> Option<Vec<u32>> {
     let above = |pid: &u32| Some(read_process_stat(*pid)?.parent).filter(|parent| *parent != 0);
-    let parent = Some(std::os::unix::process::parent_id()).filter(|parent| *parent != 0);
+    let parent = Some(read_process_stat(std::process::id())?.parent).filter(|parent| *parent != 0);
     Some(std::iter::successors(parent, above).take(MAX_ANCESTORS).collect())
 }
 

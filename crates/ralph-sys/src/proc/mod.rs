@@ -297,12 +297,7 @@ impl CappedOutput {
 }
 
 #[cfg(any(test, feature = "testing"))]
-#[expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::missing_panics_doc,
-    reason = "only tests call this"
-)]
+#[expect(clippy::panic, clippy::missing_panics_doc, reason = "only tests call this")]
 pub mod testing {
     use super::{
         Deadline, Duration, OsStr, Path, ProgramEnd, ProgramLimits, ProgramSpec, run_program,
