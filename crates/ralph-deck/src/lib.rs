@@ -1,6 +1,8 @@
-//! Search over past runs, learnings and memory: [`search`] finds records, [`learning`] adds some.
+//! Shows what happened: the [`view`]s of runs, decisions, gates and queues that `--json` prints, the [`wording`] of
+//! their facts, and the [`search`] over past runs, learnings and memory, to which [`learning`] adds.
 //!
-//! No hook uses this crate, and nothing here decides. The search uses an index of files that other parts own: journals,
+//! A terminal or a page lays the views out; nothing here prints, decides or knows colours. Answering a hook event needs
+//! nothing of this crate. The search uses an index of files that other parts own: journals,
 //! goals and handoffs of runs, learnings, and the memory that agents keep in a project. Every search first indexes the
 //! files that changed. The index is a cache and can be deleted at any time.
 
@@ -10,6 +12,8 @@ mod query_words;
 mod recall_context;
 mod recall_record;
 mod record_sources;
+pub mod view;
+pub mod wording;
 
 pub use index::{
     IndexCoverage, IndexStorage, MatchExtent, RecallAnswer, RecallError, RecallHit, RecallQuery,

@@ -1,91 +1,31 @@
-//! The status of a run that ralph drives itself, as text and as JSON: sessions, waits, and how to continue.
+//! What the terminal adds to the view of a run that ralph drives itself: signs before its lines, and hints after errors.
 
 use crate::cmd::run::run_args::{PermissionPrompts, permission_prompts};
-use crate::describe::{self, safe_line};
+use crate::describe::paint_marked;
 use crate::failure::CommandFailure;
-use crate::term::{self, paint};
-use ralph_core::drive::{RunWorktree, RunnerEvent, WaitCause};
 use ralph_core::ending;
-use ralph_core::facts::DeclaredPause;
-use ralph_core::record::{JournalEntry, RunChange, RunRecord};
+use ralph_core::record::RunRecord;
 use ralph_core::run::{RunPhase, RunState};
 use ralph_core::status::RunStatus;
-use ralph_core::text;
-use ralph_git::worktree;
+use ralph_deck::view::driven_run::{self, DrivenFacts};
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_hook::control::ControlError;
-use ralph_hook::overview::RunView;
-use ralph_sys::clock;
-use serde::Serialize;
-
-/// Long enough for paths, which must stay complete to be copied.
-const LONGEST_ADVICE: usize = 2_000;
-
-#[derive(Serialize)]
-pub(crate) struct DrivenJson<'a> {
-    sessions: u32,
-    tokens: u64,
-    max_tokens: Option<u64>,
-    model: Option<&'a str>,
-    worktree: Option<&'a str>,
-    skips_permissions: bool,
-    waiting: Option<WaitingJson<'a>>,
-    parked: Option<ParkedJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct WaitingJson<'a> {
-    cause: WaitCause,
-    until: String,
-    why: &'a str,
-}
-
-#[derive(Serialize)]
-struct ParkedJson<'a> {
-    status: RunStatus,
-    why: &'a str,
-    resume: String,
-}
-
-pub(crate) fn json(view: &RunView) -> Option<DrivenJson<'_>> {
-    let settings = view.opened.run.drive.as_ref()?;
-    let (run, state) = (&view.opened.run, &view.opened.state);
-    let driving = &state.driving;
-    let is_parked = matches!(view.phase, RunPhase::Paused { .. });
-    let latest = driving.latest_session().and_then(|driven| driven.session.model.as_deref());
-    Some(DrivenJson {
-        sessions: driving.count,
-        tokens: driving.spent().tokens,
-        max_tokens: state.limits(run).max_tokens,
-        model: latest.or(settings.model.as_deref()),
-        worktree: settings.worktree.as_ref().map(|tree| tree.path.as_str()),
-        skips_permissions: skips_permissions(run),
-        waiting: driving.wait.as_ref().filter(|_| view.phase == RunPhase::Active).map(|wait| {
-            let until = clock::format_rfc3339(wait.until_ms);
-            WaitingJson { cause: wait.cause, until, why: &wait.why }
-        }),
-        parked: driving.parked.as_ref().filter(|_| is_parked).map(|parked| ParkedJson {
-            status: parked.status,
-            why: &parked.why,
-            resume: format!("ralph run --resume {}", run.id),
-        }),
-    })
-}
 
 /// Whether a person started the agent of a driven run without permission prompts.
-fn skips_permissions(run: &RunRecord) -> bool {
+pub(crate) fn skips_permissions(run: &RunRecord) -> bool {
     let arguments = run.drive.as_ref().map(|settings| settings.arguments.as_slice());
     arguments.is_some_and(|flags| permission_prompts(flags) == PermissionPrompts::Skipped)
 }
 
-/// What happened to the work tree of the run at its end, from its journal.
-pub(crate) fn worktree_outcome(entries: &[JournalEntry]) -> Option<String> {
-    entries.iter().rev().find_map(|entry| {
-        let RunChange::Drove(drove) = &entry.change else { return None };
-        let RunnerEvent::Settled { how } = drove.as_ref() else { return None };
-        Some(how.clone())
-    })
+/// The status lines of a run that ralph drives itself; none for other runs.
+pub(crate) fn status_lines(
+    run: &RunRecord,
+    state: &RunState,
+    phase: RunPhase,
+    facts: &DrivenFacts,
+) -> Vec<String> {
+    driven_run::status_lines(run, state, phase, facts).iter().map(paint_marked).collect()
 }
 
 /// Adds a hint to an error about a driven run that has ended: how to continue its work.
@@ -104,269 +44,5 @@ pub(crate) fn control_failure(home: &RalphHome, error: ControlError) -> CommandF
     match hint {
         Some(hint) => failure.with_hint(&hint),
         None => failure,
-    }
-}
-
-/// The status lines of a run that ralph drives itself; none for other runs.
-pub(crate) fn status_lines(
-    run: &RunRecord,
-    state: &RunState,
-    phase: RunPhase,
-    settled: Option<&str>,
-) -> Vec<String> {
-    let Some(settings) = &run.drive else { return Vec::new() };
-    let mut lines = Vec::new();
-    let id = &run.id;
-    if let Some(wait) = state.driving.wait.as_ref().filter(|_| phase == RunPhase::Active) {
-        let (until, why) = (describe::local_time(wait.until_ms), safe_line(&wait.why));
-        lines.push(format!("waits until {until} ({}): {why}", wait.cause.name()));
-    }
-    match (&state.driving.parked, phase) {
-        (Some(parked), RunPhase::Paused { .. }) => {
-            let how = format!("`ralph run --resume {id}` continues");
-            let why = safe_line(&parked.why);
-            let has_hint = why.contains(&how);
-            lines.push(if has_hint {
-                format!("parked: {why}")
-            } else {
-                format!("parked: {why}; {how}")
-            });
-        }
-        (None, RunPhase::Paused { .. }) => {
-            let how =
-                format!("`ralph resume {id}`, and `ralph run --resume {id}` if it has no runner");
-            lines.push(format!("paused by a person; continue with {how}"));
-        }
-        (_, RunPhase::Orphaned) => {
-            lines.push(format!("no runner drives it; `ralph run --resume {id}` continues"));
-        }
-        (_, RunPhase::Active | RunPhase::Ended(_)) => {}
-    }
-    if let Some(DeclaredPause::NeedsHuman(question)) =
-        state.declared.as_ref().filter(|_| phase == RunPhase::Active)
-    {
-        lines.push(format!("asks: {}; answer with `ralph tell {id} \"…\"`", safe_line(question)));
-    }
-    if let Some(tree) = &settings.worktree {
-        lines.extend(worktree_line(tree, state, (phase, settled)));
-    }
-    if skips_permissions(run) {
-        let mark = paint(term::WARN, "?");
-        lines.push(format!(
-            "{mark} the agent runs without permission prompts, as a person requested"
-        ));
-    }
-    lines
-}
-
-/// Where the work is, unless it has been merged or the reason for parking names it.
-fn worktree_line(
-    tree: &RunWorktree,
-    state: &RunState,
-    (phase, settled): (RunPhase, Option<&str>),
-) -> Option<String> {
-    let is_named = state.driving.parked.as_ref().is_some_and(|parked| {
-        let path = format!("`{}`", tree.path);
-        matches!(phase, RunPhase::Paused { .. }) && parked.why.contains(&path)
-    });
-    match (phase, settled) {
-        _ if is_named => None,
-        (RunPhase::Ended(RunStatus::Verified), None) => None,
-        (RunPhase::Ended(_), Some(how)) => Some(safe_line(how)),
-        (RunPhase::Ended(_) | RunPhase::Paused { .. }, None) => {
-            Some(text::clean_line(&worktree::describe_unmerged(tree, None), LONGEST_ADVICE))
-        }
-        (RunPhase::Active | RunPhase::Orphaned | RunPhase::Paused { .. }, _) => Some(format!(
-            "works in `{}`, on branch `{}`",
-            safe_line(&tree.path),
-            safe_line(&tree.branch)
-        )),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::term::strip_styles;
-    use ralph_core::drive::{
-        CostSource, DriveSettings, LandingMode, MeterBasis, MeterReading, PlannedWait, RunWorktree,
-        RunnerSession, SessionOrigin,
-    };
-    use ralph_core::id::{RunId, SessionId};
-    use ralph_core::limits::RunLimits;
-    use ralph_core::policy::OnTampering;
-    use ralph_core::record::{FORMAT_VERSION, OptIn, RunOrigin};
-
-    const THEN: u64 = 1_794_000_000_000;
-
-    fn run(settings: DriveSettings) -> RunRecord {
-        RunRecord {
-            v: FORMAT_VERSION,
-            id: RunId::parse("k7f2").unwrap(),
-            owner: SessionId::parse("s1"),
-            started_ms: THEN,
-            project: "/srv/parser".into(),
-            origin: RunOrigin::Started,
-            first_iteration: 0,
-            limits: RunLimits::DEFAULT,
-            features: Vec::new(),
-            promise: None,
-            checklist: OptIn::No,
-            goal_bytes: 0,
-            title: "nested quotes".into(),
-            on_tampering: OnTampering::Block,
-            prompt: None,
-            listed: Vec::new(),
-            lists: Vec::new(),
-            tasks: OptIn::No,
-            phases: OptIn::No,
-            transcript_length: 0,
-            process: None,
-            seal: None,
-            drive: Some(Box::new(settings)),
-        }
-    }
-
-    fn after(run: &RunRecord, drove: Vec<RunnerEvent>) -> RunState {
-        let mut state = RunState::new(run);
-        for (at, drove) in (1..).zip(drove) {
-            state.apply(&JournalEntry {
-                v: FORMAT_VERSION,
-                seq: at,
-                at_ms: THEN + at * 1000,
-                iteration: 0,
-                change: RunChange::Drove(Box::new(drove)),
-                prev: String::new(),
-                after: String::new(),
-            });
-        }
-        state
-    }
-
-    fn render_status(run: &RunRecord, state: &RunState) -> String {
-        let word = describe::standing(state, state.phase);
-        let progress = describe::progress(run, state, THEN + 60_000);
-        let mut out = format!("{word}: {progress}\n");
-        for line in status_lines(run, state, state.phase, None) {
-            out.push_str(&format!("  {}\n", strip_styles(&line)));
-        }
-        out
-    }
-
-    /// R-S8a, R-K2c: the status shows skipped permissions, the cause of a wait, and how to continue.
-    #[test]
-    fn status_of_a_driven_run_shows_its_state_and_how_to_continue() {
-        let session = |id: &str| {
-            RunnerEvent::Session(RunnerSession {
-                id: SessionId::parse(id).unwrap(),
-                how: SessionOrigin::Fresh,
-                model: None,
-                argv: Vec::new(),
-                env: Vec::new(),
-                mark: None,
-            })
-        };
-        let metered = |id: &str, micro_usd| {
-            RunnerEvent::Metered(MeterReading {
-                session: SessionId::parse(id).unwrap(),
-                source: CostSource::Agent,
-                micro_usd,
-                tokens: 1_000,
-                turns: 1,
-                meter: MeterBasis::Told,
-            })
-        };
-        let usual = run(DriveSettings::DEFAULT);
-        let mut drove =
-            vec![session("s1"), metered("s1", 1_500_000), session("s2"), metered("s2", 320_000)];
-        let mut out = render_status(&usual, &after(&usual, drove.clone()));
-        let wait = PlannedWait {
-            cause: WaitCause::RateLimit,
-            since_ms: THEN,
-            until_ms: THEN + 1,
-            attempt: 1,
-            why: "the five-hour\u{1b}[31m window".into(),
-            window: None,
-        };
-        drove.push(RunnerEvent::Waits(wait));
-        let waits = render_status(&usual, &after(&usual, drove.clone()));
-        out.push_str(&waits.replace(&describe::local_time(THEN + 1), "$TIME"));
-        let why = "more than 6 h would have to be waited for".to_string();
-        drove.push(RunnerEvent::Parked { status: RunStatus::RateLimited, why });
-        out.push_str(&render_status(&usual, &after(&usual, drove)));
-        let unprompted = unprompted();
-        out.push_str(&render_status(&unprompted, &after(&unprompted, Vec::new())));
-        insta::assert_snapshot!(out, @"
-        armed: claude s1 · iteration 0 of 25 · session 2 · 1 min of 8 h · $1.82 of $20
-        waiting: claude s1 · iteration 0 of 25 · session 2 · 1 min of 8 h · $1.82 of $20
-          waits until $TIME (rate limit): the five-hour window
-        rate_limited: claude s1 · iteration 0 of 25 · session 2 · 6 s of 8 h · $1.82 of $20
-          parked: more than 6 h would have to be waited for; `ralph run --resume k7f2` continues
-        armed: claude s1 · iteration 0 of 25 · 1 min of 8 h
-          works in `/srv/parser-k7f2`, on branch `ralph/k7f2`
-          ? the agent runs without permission prompts, as a person requested
-        ");
-    }
-
-    /// A run in a work tree of its own, without permission prompts.
-    fn unprompted() -> RunRecord {
-        run(DriveSettings {
-            arguments: vec!["--permission-mode=bypassPermissions".into()],
-            worktree: Some(RunWorktree {
-                path: "/srv/parser-k7f2".into(),
-                branch: "ralph/k7f2".into(),
-                from: "/srv/parser".into(),
-                into: Some("main".into()),
-                base: "3f1c2ab".into(),
-                then: LandingMode::Merge,
-                checks_ms: None,
-            }),
-            ..DriveSettings::DEFAULT
-        })
-    }
-
-    /// The status names the work tree until its work is merged, and never twice.
-    #[test]
-    fn status_names_the_work_tree_until_it_is_merged() {
-        let unprompted = unprompted();
-        let mut out = String::new();
-        let parked = |status, why: &str| RunnerEvent::Parked { status, why: why.into() };
-        let conflict = "it conflicts with `main`; work tree `/srv/parser-k7f2` is kept";
-        let limit = "a limit; `ralph run --resume k7f2` continues";
-        for drove in
-            [parked(RunStatus::NeedsHuman, conflict), parked(RunStatus::RateLimited, limit)]
-        {
-            out.push_str(&render_status(&unprompted, &after(&unprompted, vec![drove])));
-        }
-        for (status, settled) in [
-            (RunStatus::Stuck, None),
-            (RunStatus::Stuck, Some("merged into `main` as 9e1f00d")),
-            (RunStatus::Verified, None),
-        ] {
-            let ended = status_lines(
-                &unprompted,
-                &RunState::new(&unprompted),
-                RunPhase::Ended(status),
-                settled,
-            );
-            out.push_str(&format!("ended:\n  {}\n", strip_styles(&ended.join("\n  "))));
-        }
-        insta::assert_snapshot!(out, @"
-        needs_human: claude s1 · iteration 0 of 25 · 1 s of 8 h
-          parked: it conflicts with `main`; work tree `/srv/parser-k7f2` is kept; `ralph run --resume k7f2` continues
-          ? the agent runs without permission prompts, as a person requested
-        rate_limited: claude s1 · iteration 0 of 25 · 1 s of 8 h
-          parked: a limit; `ralph run --resume k7f2` continues
-          not merged: branch `ralph/k7f2`, work tree `/srv/parser-k7f2`; `git -C /srv/parser-k7f2 diff 3f1c2ab` and `git -C /srv/parser-k7f2 status` show it, `git -C /srv/parser merge ralph/k7f2` merges what is committed
-          ? the agent runs without permission prompts, as a person requested
-        ended:
-          not merged: branch `ralph/k7f2`, work tree `/srv/parser-k7f2`; `git -C /srv/parser-k7f2 diff 3f1c2ab` and `git -C /srv/parser-k7f2 status` show it, `git -C /srv/parser merge ralph/k7f2` merges what is committed
-          ? the agent runs without permission prompts, as a person requested
-        ended:
-          merged into `main` as 9e1f00d
-          ? the agent runs without permission prompts, as a person requested
-        ended:
-          ? the agent runs without permission prompts, as a person requested
-        ");
     }
 }

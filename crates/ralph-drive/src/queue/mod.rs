@@ -14,6 +14,7 @@ mod budget;
 mod markdown_queue;
 mod queue_file;
 mod queue_loop;
+mod queue_progress;
 mod queue_record;
 mod schedule;
 mod toml_queue;
@@ -32,6 +33,7 @@ pub use queue_loop::{
     KnownQueueTask, QueueContext, QueueOutcome, QueuePlan, QueueStopReason, QueueTaskEvent,
     QueueTaskOrder, QueueTaskOutcome, QueueTaskOutput, QueueWatcher, QueueWorker, run_queue,
 };
+pub use queue_progress::known_tasks;
 pub use queue_record::{
     QueueHistory, QueueId, QueueOpening, QueueRecord, QueueRecordEntry, QueueRecordError,
     QueueTaskHistory,

@@ -14,6 +14,8 @@ use ralph_core::limits::{self, LimitOverrides, LimitUsage, RunLimits};
 use ralph_core::record::Waiver;
 use ralph_core::run::RunPhase;
 use ralph_core::text;
+use ralph_deck::view::run_limits::run_limits_view;
+use ralph_deck::view::waiver_list::{RunWaiversView, WaiverView, WaiversView};
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
 use ralph_hook::adjustments::{self, RunAdjustment};
@@ -117,49 +119,6 @@ struct MessageJson<'a> {
     what: &'static str,
 }
 
-#[derive(Serialize)]
-struct WaiversJson<'a> {
-    v: u8,
-    runs: Vec<RunWaiversJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct RunWaiversJson<'a> {
-    run: &'a str,
-    waivers: Vec<WaiverJson>,
-}
-
-#[derive(Serialize)]
-pub(super) struct WaiverJson {
-    requirement: String,
-    by: String,
-    why: String,
-    until: String,
-}
-
-#[derive(Serialize)]
-struct RunLimitsJson<'a> {
-    v: u8,
-    run: &'a str,
-    max_iterations: Option<u32>,
-    min_iterations: u32,
-    max_duration_ms: Option<u64>,
-    max_cost_usd: Option<f64>,
-    max_tokens: Option<u64>,
-    stuck_after: u32,
-}
-
-impl WaiverJson {
-    pub(super) fn from_waiver(waiver: &Waiver) -> Self {
-        Self {
-            requirement: waiver.requirement.clone(),
-            by: waiver.by.clone(),
-            why: waiver.why.clone(),
-            until: clock::format_rfc3339(waiver.until_ms),
-        }
-    }
-}
-
 pub(crate) fn tell(env: &Env, args: &TellArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
     let run = find_run(&home, &args.name)?;
@@ -222,8 +181,8 @@ pub(crate) fn waive(env: &Env, args: &WaiveArgs) -> Result<(), CommandFailure> {
     };
     if args.json {
         let opened = store::load_run(&home, &run)?;
-        let runs = vec![RunWaiversJson { run: run.as_str(), waivers: active_waivers(&opened) }];
-        super::print_json(&WaiversJson { v: 1, runs })?;
+        let runs = vec![RunWaiversView { run: run.as_str(), waivers: active_waivers(&opened) }];
+        super::print_json(&WaiversView { v: 1, runs })?;
     } else {
         term::out(&format!("{}  {done}\n", paint(term::BOLD, run.as_str())))?;
     }
@@ -339,12 +298,12 @@ fn list_waivers(home: &RalphHome, env: &Env, args: &WaiveArgs) -> Result<(), Com
     if args.json {
         let runs = views
             .iter()
-            .map(|view| RunWaiversJson {
+            .map(|view| RunWaiversView {
                 run: view.opened.run.id.as_str(),
                 waivers: active_waivers(&view.opened),
             })
             .collect();
-        super::print_json(&WaiversJson { v: 1, runs })?;
+        super::print_json(&WaiversView { v: 1, runs })?;
         return Ok(());
     }
     let lines: String = views.iter().map(|view| waiver_lines(&view.opened)).collect();
@@ -364,10 +323,10 @@ pub(crate) fn waiver_lines(opened: &LoadedRun) -> String {
     out
 }
 
-fn active_waivers(opened: &LoadedRun) -> Vec<WaiverJson> {
+fn active_waivers(opened: &LoadedRun) -> Vec<WaiverView> {
     let now_ms = clock::now_ms();
     let counting = opened.state.waivers.iter().filter(|one| one.until_ms > now_ms);
-    counting.map(WaiverJson::from_waiver).collect()
+    counting.map(WaiverView::from_waiver).collect()
 }
 
 pub(crate) fn limits(env: &Env, args: &SetLimitsArgs) -> Result<(), CommandFailure> {
@@ -387,16 +346,7 @@ pub(crate) fn limits(env: &Env, args: &SetLimitsArgs) -> Result<(), CommandFailu
     };
     let (now, done) = change_limits(&speech, &bounds)?;
     if args.json {
-        super::print_json(&RunLimitsJson {
-            v: 1,
-            run: run.as_str(),
-            max_iterations: now.max_iterations,
-            min_iterations: now.min_iterations,
-            max_duration_ms: now.max_duration_ms,
-            max_cost_usd: now.max_cost_micro_usd.map(describe::micro_usd_as_usd),
-            max_tokens: now.max_tokens,
-            stuck_after: now.stuck_after,
-        })?;
+        super::print_json(&run_limits_view(&run, &now))?;
     } else {
         term::out(&format!("{}  {done}\n", paint(term::BOLD, run.as_str())))?;
     }

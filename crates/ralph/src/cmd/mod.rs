@@ -35,6 +35,7 @@ pub(crate) mod why;
 use crate::failure::CommandFailure;
 use crate::term::OutputReader;
 use ralph_home::host_env;
+pub(crate) use ralph_deck::view::run_board::off_reason;
 use ralph_home::paths::RalphHome;
 use ralph_hook::control::{CommandCaller, RunOrSession};
 use ralph_sys::env::Env;
@@ -98,19 +99,13 @@ fn identify_caller(env: &Env) -> CommandCaller {
 
 /// Prints one object on one line.
 fn print_json(value: &impl serde::Serialize) -> Result<OutputReader, CommandFailure> {
-    // The types consist of strings, numbers and lists; serialising them cannot fail.
-    let mut line = serde_json::to_string(value).unwrap_or_default();
-    line.push('\n');
-    crate::term::out(&line)
+    crate::term::out(&json_line(value))
 }
 
-/// Why ralph is switched off, if it is.
-fn off_reason(env: &Env, home: &RalphHome) -> Option<&'static str> {
-    if env.is_ralph_off() {
-        Some("`RALPH_OFF` is set")
-    } else if fs::exists(&home.kill_switch()) {
-        Some("the file `off` exists in ralph's home")
-    } else {
-        None
-    }
+/// A view as one line of JSON.
+fn json_line(value: &impl serde::Serialize) -> String {
+    // Views consist of strings, numbers and lists; serialising them cannot fail.
+    let mut line = serde_json::to_string(value).unwrap_or_default();
+    line.push('\n');
+    line
 }

@@ -3,16 +3,15 @@
 use super::{declare, identify_caller, open_home};
 use crate::cli::StartArgs;
 use crate::failure::CommandFailure;
-use crate::orchestrator_view;
-use crate::{describe, term};
+use crate::term;
 use clap::{Args, Subcommand};
-use ralph_core::id::{RunId, SessionId};
+use ralph_core::id::RunId;
 use ralph_core::record::{OptIn, OrchestratorStep, RunRecord};
 use ralph_core::run::RunPhase;
 use ralph_core::source::orchestrator::{ConditionOwner, OrchestratorCondition};
-use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_home::host_env;
+use ralph_deck::view::phase_progress;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
 use ralph_hook::control::{self, CommandCaller, RunOrSession};
@@ -20,7 +19,6 @@ use ralph_hook::overview::{self, RunView};
 use ralph_hook::phases;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
-use serde::Serialize;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -125,19 +123,6 @@ pub(crate) struct OrchestratorApproveArgs {
     pub json: bool,
 }
 
-#[derive(Serialize)]
-struct OrchestratorRunJson<'a> {
-    v: u8,
-    run: &'a str,
-    status: &'static str,
-    session: Option<&'a str>,
-    task: &'a str,
-    iterations: u32,
-    verified_done: bool,
-    #[serde(flatten)]
-    picture: orchestrator_view::OrchestratorJson<'a>,
-}
-
 pub(crate) fn run(env: &Env, asked: &OrchestratorCommand) -> Result<(), CommandFailure> {
     match asked {
         OrchestratorCommand::Start(args) => start(env, args),
@@ -194,7 +179,7 @@ fn set(env: &Env, args: &OrchestratorSetArgs) -> Result<(), CommandFailure> {
     }
     let picture = phases::phase_progress(&home, &opened);
     let missing: Vec<_> =
-        orchestrator_view::missing_conditions(&picture).map(|one| one.condition.name()).collect();
+        phase_progress::missing_conditions(&picture).map(|one| one.condition.name()).collect();
     let missing = match missing.as_slice() {
         [] => "nothing is missing".to_string(),
         missing => format!("missing: {}", missing.join(", ")),
@@ -365,17 +350,8 @@ fn lock_deadline() -> Deadline {
 }
 
 fn print_json(home: &RalphHome, opened: &LoadedRun) -> Result<(), CommandFailure> {
-    let (run, state) = (&opened.run, &opened.state);
-    let picture = phases::phase_progress(home, opened);
-    super::print_json(&OrchestratorRunJson {
-        v: 1,
-        run: run.id.as_str(),
-        status: describe::standing(state, control::effective_phase(home, opened)),
-        session: state.owner(run).map(SessionId::as_str),
-        task: &run.title,
-        iterations: state.iteration,
-        verified_done: state.phase == RunPhase::Ended(RunStatus::Verified),
-        picture: orchestrator_view::json(&picture),
-    })?;
+    let progress = phases::phase_progress(home, opened);
+    let phase = control::effective_phase(home, opened);
+    super::print_json(&phase_progress::orchestrator_run_view(opened, phase, &progress))?;
     Ok(())
 }

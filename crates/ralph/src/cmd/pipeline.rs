@@ -7,17 +7,16 @@ use crate::term::{self, paint};
 use clap::{Args, Subcommand};
 use ralph_core::id::SessionId;
 use ralph_core::pipeline::{self, ChunkStatus, PipelineHistory, PipelineNode};
-use ralph_core::policy::Chunk;
 use ralph_core::text;
 use ralph_home::host_env;
+use ralph_deck::view::pipeline_chunks::{self, pipeline_nodes, sealed_chunks, state_text};
+use ralph_deck::wording::count_noun;
 use ralph_home::paths::RalphHome;
-use ralph_home::store::{self, LoadedRun};
+use ralph_home::store;
 use ralph_hook::control::{self, RunOrSession};
 use ralph_hook::overview::{self, RunView};
 use ralph_policy::config;
-use ralph_sys::clock;
 use ralph_sys::env::Env;
-use serde::Serialize;
 use std::path::Path;
 
 const LONGEST_NAME: usize = 24;
@@ -48,41 +47,6 @@ pub(crate) struct PipelineShowArgs {
     pub json: bool,
 }
 
-#[derive(Serialize)]
-struct PipelineJson<'a> {
-    v: u8,
-    /// Absent if the pipeline comes from the policy and no run has it yet.
-    run: Option<&'a str>,
-    status: Option<&'static str>,
-    done: usize,
-    total: usize,
-    next: &'a [&'a str],
-    chunks: Vec<PipelineChunkJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct PipelineChunkJson<'a> {
-    name: &'a str,
-    /// From 1. A chunk comes after chunks of earlier layers only.
-    layer: usize,
-    state: ChunkStatus,
-    note: &'a str,
-    after: &'a [String],
-    waits_for: &'a [&'a str],
-    r#match: &'a str,
-    gates: &'a [String],
-    outputs: &'a [String],
-    agents: ChunkAgentsJson,
-}
-
-#[derive(Serialize)]
-struct ChunkAgentsJson {
-    verified: usize,
-    total: usize,
-    /// Agents that were held and are still working.
-    running: usize,
-}
-
 pub(crate) fn run(env: &Env, asked: &PipelineCommand) -> Result<(), CommandFailure> {
     let PipelineCommand::Show(args) = asked;
     let home = open_home(env)?;
@@ -103,34 +67,6 @@ pub(crate) fn run(env: &Env, asked: &PipelineCommand) -> Result<(), CommandFailu
         env,
         args,
         (&pipeline::pipeline_nodes(&config.policy.pipeline, &PipelineHistory::default()), None),
-    )
-}
-
-/// The progress of a run's pipeline on one line; `None` if it has none.
-pub(super) fn summary_line(home: &RalphHome, opened: &LoadedRun) -> Option<String> {
-    let chunks = sealed_chunks(opened);
-    if chunks.is_empty() {
-        return None;
-    }
-    Some(format!("pipeline {}", pipeline::summarize_nodes(&pipeline_nodes(home, opened, chunks))))
-}
-
-fn sealed_chunks(opened: &LoadedRun) -> &[Chunk] {
-    opened.run.seal.as_ref().map_or(&[], |seal| &seal.policy.pipeline)
-}
-
-fn pipeline_nodes<'a>(
-    home: &RalphHome,
-    opened: &LoadedRun,
-    chunks: &'a [Chunk],
-) -> Vec<PipelineNode<'a>> {
-    // An unreadable journal counts as empty; `ralph status` and `ralph why` report it.
-    let entries = overview::run_history(home, &opened.run.id).map(|read| read.entries);
-    let entries = entries.unwrap_or_default();
-    let now_ms = clock::now_ms();
-    pipeline::pipeline_nodes(
-        chunks,
-        &PipelineHistory { entries: &entries, parts: &opened.state.parts, now_ms },
     )
 }
 
@@ -174,22 +110,13 @@ fn show(
     (nodes, view): (&[PipelineNode<'_>], Option<&RunView>),
 ) -> Result<(), CommandFailure> {
     if args.json {
-        let summary = pipeline::summarize_nodes(nodes);
-        super::print_json(&PipelineJson {
-            v: 1,
-            run: view.map(|view| view.opened.run.id.as_str()),
-            status: view.map(|view| describe::standing(&view.opened.state, view.phase)),
-            done: summary.done,
-            total: summary.total,
-            next: &summary.next,
-            chunks: nodes.iter().map(chunk_json).collect(),
-        })?;
+        super::print_json(&pipeline_chunks::pipeline_view(nodes, view))?;
     } else {
         let signs = if env.supports_utf8() { &UNICODE } else { &ASCII };
         let columns = term::columns();
         let head = match view {
             Some(view) => heading(nodes, view, columns),
-            None => format!("pipeline of {}; no run has it yet", count_chunks(nodes.len())),
+            None => format!("pipeline of {}; no run has it yet", count_noun(nodes.len(), "chunk")),
         };
         let drawn = format!("{head}\n\n{}", draw(nodes, signs, columns));
         // The ellipsis of cut text is the only other non-ASCII sign.
@@ -205,10 +132,6 @@ fn heading(nodes: &[PipelineNode<'_>], view: &RunView, columns: usize) -> String
     let words = format!("{standing}  pipeline {}", pipeline::summarize_nodes(nodes));
     let room = columns.saturating_sub(id.len() + 2).max(MIN_STATE_COLUMNS);
     format!("{}  {}", paint(term::BOLD, id), text::truncate(&words, room))
-}
-
-fn count_chunks(count: usize) -> String {
-    if count == 1 { "1 chunk".to_string() } else { format!("{count} chunks") }
 }
 
 /// The signs of the drawing.
@@ -294,43 +217,5 @@ fn state_mark(at: ChunkStatus, signs: &PipelineSigns) -> String {
             paint(term::DIM, signs.waits)
         }
         ChunkStatus::Unknown => paint(term::WARN, "?"),
-    }
-}
-
-fn state_text(node: &PipelineNode<'_>) -> String {
-    let with = |word: &str| match &*node.note {
-        "" => word.to_string(),
-        why => format!("{word} ({why})"),
-    };
-    let state = match node.status {
-        ChunkStatus::Done => "done".to_string(),
-        ChunkStatus::Claimed => "done, claimed by its agent".to_string(),
-        ChunkStatus::Waived => "waived by a person".to_string(),
-        ChunkStatus::Failing => with("failing"),
-        ChunkStatus::Running => with("running"),
-        ChunkStatus::Unknown => with("unknown"),
-        ChunkStatus::Waits => format!("waits for {}", node.note),
-    };
-    match node.working_agents {
-        0 => state,
-        1 => format!("running: 1 agent; {state}"),
-        several => format!("running: {several} agents; {state}"),
-    }
-}
-
-fn chunk_json<'a>(node: &'a PipelineNode<'_>) -> PipelineChunkJson<'a> {
-    let PipelineNode { chunk, layer, status: at, note, waits_for, agents, working_agents: working } =
-        node;
-    PipelineChunkJson {
-        name: &chunk.name,
-        layer: layer + 1,
-        state: *at,
-        note: if *at == ChunkStatus::Waits { "" } else { note },
-        after: &chunk.after,
-        waits_for,
-        r#match: &chunk.r#match,
-        gates: &chunk.gates,
-        outputs: &chunk.outputs,
-        agents: ChunkAgentsJson { verified: agents.verified, total: agents.all, running: *working },
     }
 }

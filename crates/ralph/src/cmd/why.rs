@@ -8,41 +8,19 @@ use crate::failure::CommandFailure;
 use crate::term::{self, OutputReader, paint};
 use ralph_core::limits;
 use ralph_core::record::{
-    JournalEntry, PartIdentity, PartRecord, ReportLine, RunChange, StopOutcome, StopRecord,
-    StopReport,
+    JournalEntry, PartRecord, RunChange, StopOutcome, StopRecord, StopReport,
 };
 use ralph_core::run::{RunPhase, RunState};
+use ralph_deck::view::decisions::{self, DecisionEntry, run_decision};
+use ralph_deck::view::driven_run::{self, DrivenFacts};
+use ralph_deck::wording::{FactMark, part_owner};
 use ralph_home::journal::JournalDamage;
 use ralph_hook::overview::{self, DecisionHistory, HistorySubject};
 use ralph_sys::clock;
 use ralph_sys::env::Env;
-use serde::Serialize;
 
 /// How many met requirements are named.
 const SHOWN_MET: usize = 16;
-
-#[derive(Serialize)]
-pub(super) struct DecisionJson<'a> {
-    v: u8,
-    name: &'a str,
-    at: String,
-    outcome: &'static str,
-    pub(super) rule: &'static str,
-    pub(super) because: &'a str,
-    charged: bool,
-    iteration_before: u32,
-    iteration_after: u32,
-    requirements: u32,
-    unmet: u32,
-    unknown: u32,
-    pending: u32,
-    open: &'a [ReportLine],
-    met: &'a [String],
-    state: Option<String>,
-    tampering: Option<&'a str>,
-    reason: Option<&'a str>,
-    took_ms: u64,
-}
 
 pub(crate) fn run(env: &Env, args: &WhyArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
@@ -53,14 +31,8 @@ pub(crate) fn run(env: &Env, args: &WhyArgs) -> Result<(), CommandFailure> {
     };
     let last = usize::try_from(args.last).unwrap_or(usize::MAX);
     if args.json {
-        for (entry, subject) in history.entries.iter().filter_map(any_decision).rev().take(last) {
-            let reader = match subject {
-                DecisionEntry::Run(decided) => {
-                    super::print_json(&decision_json(&history, entry, decided))?
-                }
-                DecisionEntry::Part(part) => super::print_json(&part_json(&history, entry, part))?,
-            };
-            if reader == OutputReader::Closed {
+        for decision in decisions::decision_views(&history).take(last) {
+            if super::print_json(&decision)? == OutputReader::Closed {
                 break;
             }
         }
@@ -72,16 +44,18 @@ pub(crate) fn run(env: &Env, args: &WhyArgs) -> Result<(), CommandFailure> {
 
 /// The last decisions, newest first, after a damaged journal, the status lines and open remarks.
 pub(crate) fn render_history(history: &DecisionHistory, last: usize) -> String {
-    let decisions: Vec<_> =
-        history.entries.iter().filter_map(any_decision).rev().take(last).collect();
+    let decisions: Vec<_> = decisions::decisions(history).take(last).collect();
     let mut out = String::new();
     if let Some(broken) = &history.broken {
         out.push_str(&broken_line(broken));
     }
     let replayed = RunState::replay(&history.entries);
     if let Some((run, state)) = &replayed {
-        let settled = driven_status::worktree_outcome(&history.entries);
-        let driven = driven_status::status_lines(run, state, state.phase, settled.as_deref());
+        let facts = DrivenFacts {
+            skips_permissions: driven_status::skips_permissions(run),
+            worktree_outcome: driven_run::worktree_outcome(&history.entries),
+        };
+        let driven = driven_status::status_lines(run, state, state.phase, &facts);
         for line in driven.into_iter().chain(describe::remark_lines(state, clock::now_ms())) {
             out.push_str(&format!("{line}\n"));
         }
@@ -110,50 +84,19 @@ pub(crate) fn render_history(history: &DecisionHistory, last: usize) -> String {
     out
 }
 
-/// A decision about the run, or about a part of its work.
-#[derive(Clone, Copy)]
-enum DecisionEntry<'a> {
-    Run(&'a StopRecord),
-    Part(&'a PartRecord),
-}
-
-fn any_decision(entry: &JournalEntry) -> Option<(&JournalEntry, DecisionEntry<'_>)> {
-    if let RunChange::Part(part) = &entry.change {
-        return Some((entry, DecisionEntry::Part(part)));
-    }
-    run_decision(entry).map(|(entry, decided)| (entry, DecisionEntry::Run(decided)))
-}
-
 /// Renders every decision about the run, newest first.
 pub(super) fn render_decisions(history: &DecisionHistory) -> String {
     let decisions = history.entries.iter().rev().filter_map(run_decision);
     decisions.map(|(entry, decided)| decision_paragraph(history, entry, decided)).collect()
 }
 
-pub(super) fn newest_decision(history: &DecisionHistory) -> Option<DecisionJson<'_>> {
-    let (entry, decided) = history.entries.iter().rev().find_map(run_decision)?;
-    Some(decision_json(history, entry, decided))
-}
-
 fn trouble_class(entry: &JournalEntry) -> Option<&str> {
     if let RunChange::Trouble { class } = &entry.change { Some(class) } else { None }
 }
 
-pub(super) fn run_decision(entry: &JournalEntry) -> Option<(&JournalEntry, &StopRecord)> {
-    if let RunChange::Decided(decided) = &entry.change { Some((entry, decided)) } else { None }
-}
-
-pub(crate) fn broken_line(broken: &JournalDamage) -> String {
-    let what = match broken {
-        JournalDamage::TornLine => {
-            "the last line is incomplete, because a process died while writing it; it is ignored"
-                .to_string()
-        }
-        JournalDamage::BrokenChain { line } => {
-            format!("the journal was edited: line {line} does not continue the one before it")
-        }
-    };
-    format!("{} {what}\n", paint(term::WARN, "?"))
+pub(crate) fn broken_line(damage: &JournalDamage) -> String {
+    let what = decisions::journal_damage_text(damage);
+    format!("{} {what}\n", describe::paint_mark(FactMark::Unclear))
 }
 
 /// The first line of a decision: time, outcome, rule and reason.
@@ -208,7 +151,7 @@ fn part_paragraph(entry: &JournalEntry, part: &PartRecord) -> String {
         describe::local_time(entry.at_ms),
         part.rule.outcome_label(),
         format!("`{}`", part.rule.name()),
-        describe::part_owner(part),
+        part_owner(part),
         safe_line(&part.because),
         paint(term::DIM, &format!("{counted} · {}", limits::format_duration(part.took_ms))),
     );
@@ -244,101 +187,4 @@ fn evidence_lines(report: &StopReport) -> String {
         out.push_str(&format!("          {} {names}{rest}\n", paint(term::GOOD, "✓")));
     }
     out
-}
-
-/// A decision about a subagent, teammate or task. `charged` is always false: it does not count as an iteration.
-#[derive(Serialize)]
-struct PartDecisionJson<'a> {
-    v: u8,
-    name: &'a str,
-    at: String,
-    outcome: &'static str,
-    rule: &'static str,
-    because: &'a str,
-    part: &'a PartIdentity,
-    chunk: Option<&'a str>,
-    holds: u32,
-    max_holds: u32,
-    charged: bool,
-    iteration_before: u32,
-    iteration_after: u32,
-    requirements: u32,
-    unmet: u32,
-    unknown: u32,
-    pending: u32,
-    open: &'a [ReportLine],
-    met: &'a [String],
-    reason: Option<&'a str>,
-    took_ms: u64,
-}
-
-fn part_json<'a>(
-    history: &'a DecisionHistory,
-    entry: &JournalEntry,
-    part: &'a PartRecord,
-) -> PartDecisionJson<'a> {
-    let report = part.report.as_ref();
-    PartDecisionJson {
-        v: 1,
-        name: &history.name,
-        at: clock::format_rfc3339(entry.at_ms),
-        outcome: part.rule.outcome_label(),
-        rule: part.rule.name(),
-        because: &part.because,
-        part: &part.who,
-        chunk: part.chunk.as_deref(),
-        holds: part.holds,
-        max_holds: part.max_holds,
-        charged: false,
-        iteration_before: entry.iteration,
-        iteration_after: entry.iteration,
-        requirements: report.map_or(0, |report| report.total),
-        unmet: report.map_or(0, |report| report.unmet),
-        unknown: report.map_or(0, |report| report.unknown),
-        pending: report.map_or(0, |report| report.pending),
-        open: report.map_or(&[], |report| &report.lines),
-        met: report.map_or(&[], |report| &report.met),
-        reason: part.reason.as_deref(),
-        took_ms: part.took_ms,
-    }
-}
-
-fn decision_json<'a>(
-    history: &'a DecisionHistory,
-    entry: &JournalEntry,
-    decided: &'a StopRecord,
-) -> DecisionJson<'a> {
-    let report = decided.report.as_ref();
-    let reason = match &decided.outcome {
-        StopOutcome::Blocked { reason } | StopOutcome::Awaited { reason } => Some(reason.as_str()),
-        StopOutcome::Allowed
-        | StopOutcome::HandedOver
-        | StopOutcome::Repeated
-        | StopOutcome::Orphaned
-        | StopOutcome::Ended(_) => None,
-    };
-    let is_charged =
-        matches!(decided.outcome, StopOutcome::Blocked { .. } | StopOutcome::HandedOver);
-    let charged = is_charged && history.subject == HistorySubject::Run;
-    DecisionJson {
-        v: 1,
-        name: &history.name,
-        at: clock::format_rfc3339(entry.at_ms),
-        outcome: describe::decision_outcome(decided),
-        rule: decided.rule.name(),
-        because: &decided.because,
-        charged,
-        iteration_before: entry.iteration.saturating_sub(u32::from(charged)),
-        iteration_after: entry.iteration,
-        requirements: report.map_or(0, |report| report.total),
-        unmet: report.map_or(0, |report| report.unmet),
-        unknown: report.map_or(0, |report| report.unknown),
-        pending: report.map_or(0, |report| report.pending),
-        open: report.map_or(&[], |report| &report.lines),
-        met: report.map_or(&[], |report| &report.met),
-        state: decided.mark.map(|mark| format!("{:016x}", mark.0)),
-        tampering: decided.tampering.as_deref(),
-        reason,
-        took_ms: decided.took_ms,
-    }
 }

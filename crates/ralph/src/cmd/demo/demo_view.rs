@@ -4,6 +4,7 @@ use super::super::why;
 use crate::describe::safe_line;
 use crate::term::{self, BAD, BOLD, DIM, GOOD, paint};
 use ralph_core::{gate, limits};
+use ralph_deck::view::decisions::run_decision;
 use ralph_hook::overview::DecisionHistory;
 use ralph_sim::mismatch::TimelineCounts;
 use ralph_sim::timeline::{HookEffect, TimelineEntry, TimelineHook, TimelineReply, TimelineTool};
@@ -242,7 +243,7 @@ pub(super) fn count_text(counts: &TimelineCounts, waits_ms: &[u64]) -> String {
 pub(super) fn decisions_text(history: &DecisionHistory) -> String {
     let title = "Every decision is in the journal; `ralph why` shows them, newest first:";
     let mut out = format!("{}\n", wrap(title, text_columns(), 0).join("\n"));
-    for (entry, decided) in history.entries.iter().filter_map(why::run_decision).rev() {
+    for (entry, decided) in history.entries.iter().filter_map(run_decision).rev() {
         let head = why::decision_head(history, entry, decided);
         out.push_str(&format!("{}\n", wrap(head.trim_end(), text_columns(), 10).join("\n")));
     }

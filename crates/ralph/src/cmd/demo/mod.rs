@@ -2,7 +2,7 @@
 
 mod demo_view;
 
-use super::{create_scratch_dir, print_json, simulate, why};
+use super::{create_scratch_dir, print_json, simulate};
 use crate::describe::{self, safe_line};
 use crate::failure::CommandFailure;
 use crate::term::{self, OutputReader};
@@ -11,6 +11,7 @@ use clap::Args;
 use demo_view::DemoView;
 use ralph_core::run::RunState;
 use ralph_core::{gate, text};
+use ralph_deck::view::decisions::run_decision;
 use ralph_gates::gates::gate_tools;
 use ralph_home::paths::RalphHome;
 use ralph_hook::overview::{self, DecisionHistory};
@@ -331,7 +332,7 @@ impl DemoOutput<'_> {
 
 fn stops_json(end: &DemoResult) -> Vec<DemoStopJson<'_>> {
     let entries = end.history.iter().flat_map(|history| &history.entries);
-    let decisions = entries.filter_map(why::run_decision);
+    let decisions = entries.filter_map(run_decision);
     decisions
         .zip(&end.waits_ms)
         .map(|((entry, decided), ms)| DemoStopJson {

@@ -8,6 +8,7 @@ use crate::failure::CommandFailure;
 use crate::term::{self, BAD, DIM, GOOD, WARN, paint};
 use crate::timeline_view::{self, TimelineView};
 use ralph_core::{limits, text};
+use ralph_deck::view::decisions::{self, DecisionView};
 use ralph_sim::replay::ReplayDecision;
 use ralph_sim::timeline::{HandlerResult, HookEffect, MessageRole, TimelineEntry, TimelineMessage};
 use serde::Serialize;
@@ -33,7 +34,7 @@ struct ReplayJson<'a> {
 struct RalphDecisionJson<'a> {
     rule: &'a str,
     because: &'a str,
-    facts: Option<why::DecisionJson<'a>>,
+    facts: Option<DecisionView<'a>>,
 }
 
 pub(super) fn print_json_result(args: &Args, shown: &ReplayResult) -> Result<(), CommandFailure> {
@@ -44,7 +45,7 @@ pub(super) fn print_json_result(args: &Args, shown: &ReplayResult) -> Result<(),
             Some(RalphDecisionJson { rule, because, facts: None })
         }
         RalphDecision::Recorded(history) => {
-            let facts = why::newest_decision(history)?;
+            let facts = decisions::newest_decision(history)?;
             Some(RalphDecisionJson { rule: facts.rule, because: facts.because, facts: Some(facts) })
         }
     });

@@ -9,7 +9,6 @@ mod queue_args;
 mod queue_dry_run;
 mod queue_json;
 mod queue_prepare;
-mod queue_progress;
 mod queue_report;
 mod queue_screen;
 pub(crate) mod queue_status;
@@ -23,6 +22,7 @@ use crate::failure::CommandFailure;
 use crate::term;
 use queue_prepare::PreparedQueue;
 use queue_view::QueueView;
+use ralph_deck::view::queue_status as queue_status_view;
 use ralph_drive::StopRequests;
 use ralph_drive::queue::{
     self, QueueContext, QueueId, QueueOpening, QueuePlan, QueueRecord, QueueRecordEntry,
@@ -55,7 +55,7 @@ pub(super) fn run_queue(env: &Env, args: &RunArgs) -> Result<u8, CommandFailure>
     let id = QueueId::for_queue(&prepared.queue.source, &prepared.project);
     if args.dry_run {
         let past = QueueRecord::read(&home, &id).map_err(book_failure)?.unwrap_or_default();
-        let known = queue_progress::known_tasks(&home, &prepared.queue.tasks, &past);
+        let known = queue::known_tasks(&home, &prepared.queue.tasks, &past);
         if args.json {
             crate::cmd::print_json(&queue_dry_run::queue_dry_run_json(&prepared, &known))?;
         } else {
@@ -64,7 +64,7 @@ pub(super) fn run_queue(env: &Env, args: &RunArgs) -> Result<u8, CommandFailure>
         return Ok(SUCCESS);
     }
     let (book, past) = QueueRecord::open(&home, &id).map_err(book_failure)?;
-    let known = queue_progress::known_tasks(&home, &prepared.queue.tasks, &past);
+    let known = queue::known_tasks(&home, &prepared.queue.tasks, &past);
     let wishes = StopRequests::default();
     signals::count_stop_signals(&wishes.counter())
         .and_then(|()| signals::survive_broken_pipes())
@@ -97,7 +97,7 @@ pub(super) fn run_queue(env: &Env, args: &RunArgs) -> Result<u8, CommandFailure>
     };
     let outcome = queue::run_queue(plan, &mut desk)?;
     shown.finish(&outcome)?;
-    Ok(queue_report::exit_code(&outcome))
+    Ok(queue_status_view::queue_exit_code(&outcome))
 }
 
 fn book_failure(error: QueueRecordError) -> CommandFailure {

@@ -1,12 +1,12 @@
 //! `ralph run --queue --dry-run`: shows what would be done, and starts nothing.
 
-use super::queue_json::predecessor_names;
 use super::queue_prepare::PreparedQueue;
 use crate::describe::{self, micro_usd_as_usd, safe_line};
 use crate::term::{self, paint};
 use ralph_core::gate::shell_quote;
 use ralph_core::limits::format_usd;
 use ralph_core::text;
+use ralph_deck::view::queue_events::predecessor_names;
 use ralph_drive::queue::{KnownQueueTask, QueueTaskEnding};
 use serde::Serialize;
 

@@ -5,76 +5,8 @@ use crate::describe::safe_line;
 use crate::term::{self, paint};
 use ralph_core::limits::{format_duration, format_usd};
 use ralph_core::status::RunStatus;
-use ralph_core::text;
-use ralph_drive::queue::{
-    QueueId, QueueOutcome, QueueStopReason, QueueTaskOutcome, QueueTaskState, TaskQueue,
-};
-
-const LONGEST_REASON: usize = 400;
-
-/// 0 only if every task landed. Otherwise 130 if a person ended the queue, or else the exit code of the first task that
-/// did not land, in the order of the queue.
-pub(super) fn exit_code(outcome: &QueueOutcome) -> u8 {
-    if outcome.tasks.iter().all(|task| task.state == QueueTaskState::Done) {
-        return 0;
-    }
-    match outcome.stopped {
-        Some(QueueStopReason::Cancelled) => return RunStatus::Cancelled.exit_code(),
-        Some(QueueStopReason::OutOfBudget | QueueStopReason::OutOfTime) | None => {}
-    }
-    let mut parked = outcome.tasks.iter().filter(|task| task.state == QueueTaskState::Parked);
-    let first = parked.find_map(|task| task.end.as_ref());
-    match first.map(|end| end.status) {
-        // Verified but not landed: a person has to look at it.
-        Some(Some(RunStatus::Verified)) => RunStatus::NeedsHuman.exit_code(),
-        Some(Some(status)) => status.exit_code(),
-        Some(None) => crate::FAILURE,
-        None => RunStatus::Exhausted.exit_code(),
-    }
-}
-
-pub(super) fn state_name(stand: QueueTaskState) -> &'static str {
-    match stand {
-        QueueTaskState::Done => "done",
-        QueueTaskState::Parked => "parked",
-        QueueTaskState::Blocked(_) => "blocked",
-        QueueTaskState::Running => "running",
-        QueueTaskState::Ready | QueueTaskState::Waits(_) => "not_started",
-    }
-}
-
-pub(super) fn stop_name(why: QueueStopReason) -> &'static str {
-    match why {
-        QueueStopReason::Cancelled => "cancelled",
-        QueueStopReason::OutOfBudget => "out_of_budget",
-        QueueStopReason::OutOfTime => "out_of_time",
-    }
-}
-
-/// The reason for the state of a task.
-pub(super) fn reason_text(
-    queue: &TaskQueue,
-    became: &QueueTaskOutcome,
-    stopped: Option<QueueStopReason>,
-) -> String {
-    let name = |task: usize| queue.tasks.get(task).map_or("?", |task| task.name.as_str());
-    match (became.state, &became.end) {
-        (QueueTaskState::Done | QueueTaskState::Parked, Some(end)) => {
-            text::clean_line(&end.why, LONGEST_REASON)
-        }
-        (QueueTaskState::Blocked(by), _) => format!("`{}` has not landed", name(by)),
-        (QueueTaskState::Waits(by), _) => format!("`{}` comes first", name(by)),
-        (QueueTaskState::Ready, _) => match stopped {
-            Some(QueueStopReason::Cancelled) => "a person ended the queue".to_string(),
-            Some(QueueStopReason::OutOfBudget) => "the budget is used up".to_string(),
-            Some(QueueStopReason::OutOfTime) => "the time is up".to_string(),
-            None => String::new(),
-        },
-        (QueueTaskState::Done | QueueTaskState::Parked | QueueTaskState::Running, _) => {
-            String::new()
-        }
-    }
-}
+use ralph_deck::view::queue_status::{is_final, reason_text};
+use ralph_drive::queue::{QueueId, QueueOutcome, QueueTaskState, TaskQueue};
 
 /// Renders the table of tasks, and the line that a person can forward.
 pub(super) fn render_queue_report(
@@ -135,26 +67,4 @@ pub(super) fn task_rows(queue: &TaskQueue, outcome: &QueueOutcome, columns: usiz
         }
     }
     out
-}
-
-/// Whether a decision about the work ended the run. A run that was parked for another reason can be continued.
-fn is_final(task: &QueueTaskOutcome) -> bool {
-    match task.end.as_ref().and_then(|end| end.status) {
-        Some(
-            RunStatus::Exhausted
-            | RunStatus::Stuck
-            | RunStatus::Claimed
-            | RunStatus::NeedsReview
-            | RunStatus::GateBroken,
-        ) => true,
-        Some(
-            RunStatus::Verified
-            | RunStatus::NeedsHuman
-            | RunStatus::RateLimited
-            | RunStatus::Cancelled
-            | RunStatus::Overridden
-            | RunStatus::Crashed,
-        )
-        | None => false,
-    }
 }

@@ -1,11 +1,11 @@
 //! The state of the tasks of a queue, from its own record and from the records of their runs.
 
+use super::{
+    KnownQueueTask, QueueHistory, QueueTask, QueueTaskEnd, QueueTaskEnding, QueueTaskHistory,
+};
 use ralph_core::id::RunId;
 use ralph_core::run::RunPhase;
 use ralph_core::status::RunStatus;
-use ralph_drive::queue::{
-    KnownQueueTask, QueueHistory, QueueTask, QueueTaskEnd, QueueTaskEnding, QueueTaskHistory,
-};
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
 use ralph_hook::control;
@@ -14,13 +14,14 @@ use ralph_sys::fs;
 const MAX_TASK_GOAL_BYTES: usize = 4 * 1024 * 1024;
 const MAX_LISTED_RUNS: usize = 100_000;
 
-pub(super) fn known_tasks(
+/// The state of each task: its run, its end if it has one, and the money spent on it.
+pub fn known_tasks(
     home: &RalphHome,
     tasks: &[QueueTask],
     past: &QueueHistory,
 ) -> Vec<KnownQueueTask> {
     let known = tasks.iter().map(|task| match past.tasks.get(&task.name) {
-        Some(tried) => known_task(home, task, (tried, past)),
+        Some(tried) => known_task(home, task, tried, past),
         None => KnownQueueTask::default(),
     });
     known.collect()
@@ -29,10 +30,11 @@ pub(super) fn known_tasks(
 fn known_task(
     home: &RalphHome,
     task: &QueueTask,
-    (tried, past): (&QueueTaskHistory, &QueueHistory),
+    tried: &QueueTaskHistory,
+    past: &QueueHistory,
 ) -> KnownQueueTask {
     let mut runs = tried.runs.clone();
-    let run = tried.run.clone().or_else(|| find_unrecorded_run(home, task, (tried, past)));
+    let run = tried.run.clone().or_else(|| find_unrecorded_run(home, task, tried, past));
     runs.extend(run.clone().filter(|run| !runs.contains(run)));
     let spent = |run: &RunId| {
         let opened = store::load_run(home, run).ok();
@@ -83,7 +85,8 @@ fn known_task(
 fn find_unrecorded_run(
     home: &RalphHome,
     task: &QueueTask,
-    (tried, past): (&QueueTaskHistory, &QueueHistory),
+    tried: &QueueTaskHistory,
+    past: &QueueHistory,
 ) -> Option<RunId> {
     if tried.end.is_some() {
         return None;

@@ -1,0 +1,195 @@
+//! The decisions about a run or session, newest first: the rule that matched, and the evidence.
+
+use crate::wording::decision_outcome;
+use ralph_core::record::{
+    JournalEntry, PartIdentity, PartRecord, ReportLine, RunChange, StopOutcome, StopRecord,
+};
+use ralph_home::journal::JournalDamage;
+use ralph_hook::overview::{DecisionHistory, HistorySubject};
+use ralph_sys::clock;
+use serde::Serialize;
+
+#[derive(Debug, Serialize)]
+pub struct DecisionView<'a> {
+    pub v: u8,
+    pub name: &'a str,
+    pub at: String,
+    pub outcome: &'static str,
+    pub rule: &'static str,
+    pub because: &'a str,
+    pub charged: bool,
+    pub iteration_before: u32,
+    pub iteration_after: u32,
+    pub requirements: u32,
+    pub unmet: u32,
+    pub unknown: u32,
+    pub pending: u32,
+    pub open: &'a [ReportLine],
+    pub met: &'a [String],
+    pub state: Option<String>,
+    pub tampering: Option<&'a str>,
+    pub reason: Option<&'a str>,
+    pub took_ms: u64,
+}
+
+/// A decision about a subagent, teammate or task. `charged` is always false: it does not count as an iteration.
+#[derive(Debug, Serialize)]
+pub struct PartDecisionView<'a> {
+    pub v: u8,
+    pub name: &'a str,
+    pub at: String,
+    pub outcome: &'static str,
+    pub rule: &'static str,
+    pub because: &'a str,
+    pub part: &'a PartIdentity,
+    pub chunk: Option<&'a str>,
+    pub holds: u32,
+    pub max_holds: u32,
+    pub charged: bool,
+    pub iteration_before: u32,
+    pub iteration_after: u32,
+    pub requirements: u32,
+    pub unmet: u32,
+    pub unknown: u32,
+    pub pending: u32,
+    pub open: &'a [ReportLine],
+    pub met: &'a [String],
+    pub reason: Option<&'a str>,
+    pub took_ms: u64,
+}
+
+/// A decision about the run, or about a part of its work.
+#[derive(Clone, Copy, Debug)]
+pub enum DecisionEntry<'a> {
+    Run(&'a StopRecord),
+    Part(&'a PartRecord),
+}
+
+/// The decisions, newest first.
+pub fn decisions(
+    history: &DecisionHistory,
+) -> impl Iterator<Item = (&JournalEntry, DecisionEntry<'_>)> {
+    history.entries.iter().filter_map(any_decision).rev()
+}
+
+/// The decisions as views, newest first.
+pub fn decision_views(history: &DecisionHistory) -> impl Iterator<Item = DecisionLineView<'_>> {
+    decisions(history).map(|(entry, subject)| match subject {
+        DecisionEntry::Run(decided) => {
+            DecisionLineView::Run(decision_view(history, entry, decided))
+        }
+        DecisionEntry::Part(part) => {
+            DecisionLineView::Part(part_decision_view(history, entry, part))
+        }
+    })
+}
+
+fn any_decision(entry: &JournalEntry) -> Option<(&JournalEntry, DecisionEntry<'_>)> {
+    if let RunChange::Part(part) = &entry.change {
+        return Some((entry, DecisionEntry::Part(part)));
+    }
+    run_decision(entry).map(|(entry, decided)| (entry, DecisionEntry::Run(decided)))
+}
+
+/// One line of `ralph why --json`.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum DecisionLineView<'a> {
+    Run(DecisionView<'a>),
+    Part(PartDecisionView<'a>),
+}
+
+/// The newest decision about the run.
+pub fn newest_decision(history: &DecisionHistory) -> Option<DecisionView<'_>> {
+    let (entry, decided) = history.entries.iter().rev().find_map(run_decision)?;
+    Some(decision_view(history, entry, decided))
+}
+
+/// The entry, if it is a decision about the run.
+pub fn run_decision(entry: &JournalEntry) -> Option<(&JournalEntry, &StopRecord)> {
+    if let RunChange::Decided(decided) = &entry.change { Some((entry, decided)) } else { None }
+}
+
+/// Why a journal is not read to its end, or not trusted.
+pub fn journal_damage_text(damage: &JournalDamage) -> String {
+    match damage {
+        JournalDamage::TornLine => {
+            "the last line is incomplete, because a process died while writing it; it is ignored"
+                .to_string()
+        }
+        JournalDamage::BrokenChain { line } => {
+            format!("the journal was edited: line {line} does not continue the one before it")
+        }
+    }
+}
+
+fn part_decision_view<'a>(
+    history: &'a DecisionHistory,
+    entry: &JournalEntry,
+    part: &'a PartRecord,
+) -> PartDecisionView<'a> {
+    let report = part.report.as_ref();
+    PartDecisionView {
+        v: 1,
+        name: &history.name,
+        at: clock::format_rfc3339(entry.at_ms),
+        outcome: part.rule.outcome_label(),
+        rule: part.rule.name(),
+        because: &part.because,
+        part: &part.who,
+        chunk: part.chunk.as_deref(),
+        holds: part.holds,
+        max_holds: part.max_holds,
+        charged: false,
+        iteration_before: entry.iteration,
+        iteration_after: entry.iteration,
+        requirements: report.map_or(0, |report| report.total),
+        unmet: report.map_or(0, |report| report.unmet),
+        unknown: report.map_or(0, |report| report.unknown),
+        pending: report.map_or(0, |report| report.pending),
+        open: report.map_or(&[], |report| &report.lines),
+        met: report.map_or(&[], |report| &report.met),
+        reason: part.reason.as_deref(),
+        took_ms: part.took_ms,
+    }
+}
+
+fn decision_view<'a>(
+    history: &'a DecisionHistory,
+    entry: &JournalEntry,
+    decided: &'a StopRecord,
+) -> DecisionView<'a> {
+    let report = decided.report.as_ref();
+    let reason = match &decided.outcome {
+        StopOutcome::Blocked { reason } | StopOutcome::Awaited { reason } => Some(reason.as_str()),
+        StopOutcome::Allowed
+        | StopOutcome::HandedOver
+        | StopOutcome::Repeated
+        | StopOutcome::Orphaned
+        | StopOutcome::Ended(_) => None,
+    };
+    let is_charged =
+        matches!(decided.outcome, StopOutcome::Blocked { .. } | StopOutcome::HandedOver);
+    let charged = is_charged && history.subject == HistorySubject::Run;
+    DecisionView {
+        v: 1,
+        name: &history.name,
+        at: clock::format_rfc3339(entry.at_ms),
+        outcome: decision_outcome(decided),
+        rule: decided.rule.name(),
+        because: &decided.because,
+        charged,
+        iteration_before: entry.iteration.saturating_sub(u32::from(charged)),
+        iteration_after: entry.iteration,
+        requirements: report.map_or(0, |report| report.total),
+        unmet: report.map_or(0, |report| report.unmet),
+        unknown: report.map_or(0, |report| report.unknown),
+        pending: report.map_or(0, |report| report.pending),
+        open: report.map_or(&[], |report| &report.lines),
+        met: report.map_or(&[], |report| &report.met),
+        state: decided.mark.map(|mark| format!("{:016x}", mark.0)),
+        tampering: decided.tampering.as_deref(),
+        reason,
+        took_ms: decided.took_ms,
+    }
+}

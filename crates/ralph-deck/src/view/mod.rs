@@ -1,0 +1,16 @@
+//! The views: one file for each, with the JSON shape that `docs/json.md` documents and the words for its facts.
+//!
+//! A view is built from journals, stores and reports, and borrows from them. The order of its fields is the order of the
+//! JSON. Fields are only ever added.
+
+pub mod decisions;
+pub mod driven_run;
+pub mod journal_log;
+pub mod phase_progress;
+pub mod pipeline_chunks;
+pub mod queue_events;
+pub mod queue_status;
+pub mod run_board;
+pub mod run_events;
+pub mod run_limits;
+pub mod waiver_list;

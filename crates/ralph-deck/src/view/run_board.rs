@@ -1,0 +1,410 @@
+//! The overview of all runs: queues, sessions held by files of other tools, and faults too.
+
+use crate::view::driven_run::{self, DrivenFacts, DrivenRunView, driven_run_view};
+use crate::view::phase_progress::{PhaseProgressView, phase_progress_view};
+use crate::view::pipeline_chunks;
+use crate::view::queue_status::{self, QueueStatus, QueueStatusView};
+use crate::view::waiver_list::WaiverView;
+use crate::wording::{self, FactMark, MarkedText, safe_line};
+use ralph_core::chunk;
+use ralph_core::facts::DeclaredPause;
+use ralph_core::id::{RunId, SessionId};
+use ralph_core::limits::format_usd;
+use ralph_core::record::{Dispute, OptIn, ReportLine, RunRecord};
+use ralph_core::run::RunPhase;
+use ralph_core::text;
+use ralph_home::faults::{self, Fault, describe_error};
+use ralph_home::paths::RalphHome;
+use ralph_hook::overview::{self, HeldSession, RunView, UnreadableRun};
+use ralph_hook::phases::{self, PhaseProgress};
+use ralph_install::doctor::protection::{self, UnprotectedReason};
+use ralph_sys::clock;
+use ralph_sys::env::Env;
+use ralph_sys::fs::{self, FileError};
+use serde::Serialize;
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+const MAX_RECENT_RUNS: usize = 50;
+
+/// Which runs the board shows.
+#[derive(Debug)]
+pub enum BoardSelection {
+    /// Runs in progress, and those that ended within a day; at most fifty.
+    Recent,
+    All,
+    Run(RunId),
+    /// The runs of a queue.
+    Queue(Box<QueueStatus>),
+}
+
+/// The facts of the board.
+#[derive(Debug)]
+pub struct RunBoard {
+    /// Why ralph is switched off, if it is.
+    pub off: Option<&'static str>,
+    pub runs: Vec<BoardRun>,
+    /// How many runs the selection leaves out.
+    pub left_out: usize,
+    pub queues: Vec<QueueStatus>,
+    pub held: Vec<HeldSession>,
+    pub unreadable: Vec<UnreadableRun>,
+    pub faults: Vec<Fault>,
+}
+
+/// A run, with what its record and state do not have.
+#[derive(Debug)]
+pub struct BoardRun {
+    pub view: RunView,
+    /// Why no hook of the run's session reaches ralph, although the run is active.
+    pub unprotected: Option<UnprotectedReason>,
+    /// Only for an orchestrated run.
+    pub phases: Option<PhaseProgress>,
+    /// The progress of the run's pipeline, if it has one.
+    pub pipeline: Option<String>,
+    pub driven: DrivenFacts,
+}
+
+impl RunBoard {
+    /// Gathers the facts. `skips_permissions` tells whether the agent of a driven run works without permission prompts:
+    /// see [`DrivenFacts`].
+    pub fn load(
+        env: &Env,
+        home: &RalphHome,
+        selection: BoardSelection,
+        skips_permissions: fn(&RunRecord) -> bool,
+    ) -> Result<Self, FileError> {
+        let (mut runs, mut unreadable) = overview::list_run_views(home)?;
+        let mut left_out = 0;
+        match &selection {
+            BoardSelection::Recent => {
+                let (all, now_ms) = (runs.len(), clock::now_ms());
+                runs.retain(|view| !is_old(view, now_ms));
+                runs.truncate(MAX_RECENT_RUNS);
+                left_out = all - runs.len();
+            }
+            BoardSelection::All => {}
+            BoardSelection::Run(run) => {
+                runs.retain(|view| view.opened.run.id == *run);
+                unreadable.retain(|one| one.run == *run);
+            }
+            BoardSelection::Queue(queue) => {
+                runs.retain(|view| queue.has_run(&view.opened.run.id));
+                unreadable.retain(|one| queue.has_run(&one.run));
+            }
+        }
+        let unprotected = protection::find_unprotected(env, home, &runs);
+        let runs = runs.into_iter().zip(unprotected).map(|(view, unprotected)| {
+            let skips_permissions = skips_permissions(&view.opened.run);
+            BoardRun::load(home, view, unprotected, skips_permissions)
+        });
+        let runs = runs.collect();
+        let (queues, held) = match selection {
+            BoardSelection::Recent => {
+                (queue_status::unfinished_queues(home), overview::list_held_sessions(home))
+            }
+            BoardSelection::All => {
+                (queue_status::all_queues(home), overview::list_held_sessions(home))
+            }
+            BoardSelection::Run(_) => (Vec::new(), Vec::new()),
+            BoardSelection::Queue(queue) => (vec![*queue], Vec::new()),
+        };
+        let (off, faults) = (off_reason(env, home), faults::list_faults(home));
+        Ok(Self { off, runs, left_out, queues, held, unreadable, faults })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        let has_runs = !self.runs.is_empty() || !self.unreadable.is_empty();
+        !has_runs && self.held.is_empty() && self.queues.is_empty()
+    }
+
+    /// The faults that belong to none of the runs.
+    pub fn unattached_faults(&self) -> Vec<&Fault> {
+        let is_shown = |id: &str| self.runs.iter().any(|one| one.view.opened.run.id.as_str() == id);
+        let is_general = |fault: &&Fault| !fault.run.as_deref().is_some_and(is_shown);
+        self.faults.iter().filter(is_general).collect()
+    }
+
+    pub fn view(&self, now_ms: u64) -> StatusView<'_> {
+        StatusView {
+            v: 1,
+            off: self.off,
+            runs: self.runs.iter().map(|one| run_status_view(one, now_ms)).collect(),
+            queues: self.queues.iter().map(QueueStatus::view).collect(),
+            held: self.held.iter().map(held_session_view).collect(),
+            unreadable: self.unreadable.iter().map(unreadable_run_view).collect(),
+            faults: self.faults.iter().map(fault_view).collect(),
+        }
+    }
+}
+
+/// Why ralph is switched off, if it is.
+pub fn off_reason(env: &Env, home: &RalphHome) -> Option<&'static str> {
+    if env.is_ralph_off() {
+        Some("`RALPH_OFF` is set")
+    } else if fs::exists(&home.kill_switch()) {
+        Some("the file `off` exists in ralph's home")
+    } else {
+        None
+    }
+}
+
+fn is_old(view: &RunView, now_ms: u64) -> bool {
+    matches!(view.phase, RunPhase::Ended(_))
+        && now_ms.saturating_sub(view.opened.state.last_seen_ms) > DAY_MS
+}
+
+impl BoardRun {
+    pub fn load(
+        home: &RalphHome,
+        view: RunView,
+        unprotected: Option<UnprotectedReason>,
+        skips_permissions: bool,
+    ) -> Self {
+        let run = &view.opened.run;
+        let has_worktree = run.drive.as_ref().is_some_and(|drive| drive.worktree.is_some());
+        // An unreadable journal says nothing about the work tree; `ralph why` reports it.
+        let history = has_worktree.then(|| overview::run_history(home, &run.id).ok()).flatten();
+        let worktree_outcome =
+            history.and_then(|history| driven_run::worktree_outcome(&history.entries));
+        Self {
+            // A driven run needs no hook: the runner answers its stops in-band.
+            unprotected: unprotected.filter(|_| run.drive.is_none()),
+            phases: (run.phases == OptIn::Yes).then(|| phases::phase_progress(home, &view.opened)),
+            pipeline: pipeline_chunks::pipeline_summary(home, &view.opened),
+            driven: DrivenFacts { skips_permissions, worktree_outcome },
+            view,
+        }
+    }
+
+    /// The title of the run and, once it has ended, what it took.
+    pub fn headline(&self, now_ms: u64) -> String {
+        let (run, state) = (&self.view.opened.run, &self.view.opened.state);
+        let title = safe_line(&run.title);
+        let RunPhase::Ended(_) = self.view.phase else { return title };
+        let ago = wording::ago(now_ms, state.last_seen_ms);
+        let iterations = text::count_noun(state.iteration.into(), "iteration");
+        let sessions = match state.driving.count {
+            0 | 1 => String::new(),
+            count => format!(" over {count} sessions"),
+        };
+        let spent = wording::spent(state).map(|it| format!(", {}", format_usd(it)));
+        format!("{title}  ({ago}, {iterations}{sessions}{})", spent.unwrap_or_default())
+    }
+
+    /// The lines below the headline, each a list of facts. `faults` may contain those of other runs.
+    pub fn detail_lines(&self, faults: &[Fault], now_ms: u64) -> Vec<Vec<MarkedText>> {
+        let (run, state) = (&self.view.opened.run, &self.view.opened.state);
+        let driven = driven_run::status_lines(run, state, self.view.phase, &self.driven);
+        let remarks = wording::remark_lines(state, now_ms);
+        let mut lines = Vec::new();
+        if let RunPhase::Ended(_) = self.view.phase {
+            if let Some(DeclaredPause::NeedsHuman(question)) = &state.declared {
+                lines.push(vec![plain(format!("asks: {}", safe_line(question)))]);
+            }
+            lines.extend(driven.into_iter().chain(remarks).map(|line| vec![line]));
+            return lines;
+        }
+        lines.extend(self.progress_lines(now_ms));
+        lines.extend(driven.into_iter().chain(remarks).map(|line| vec![line]));
+        if self.view.phase == RunPhase::Orphaned && run.drive.is_none() {
+            let id = &run.id;
+            let text = format!("its session is not held; `ralph resume {id}` resumes it");
+            lines.push(vec![plain(text)]);
+        }
+        if let Some(what) = &self.view.opened.tampering {
+            lines.push(vec![MarkedText::new(FactMark::Bad, safe_line(what))]);
+        }
+        let own = faults.iter().filter(|fault| fault.run.as_deref() == Some(run.id.as_str()));
+        lines.extend(own.map(|fault| vec![fault_line(fault)]));
+        lines
+    }
+
+    /// How far a run in progress is, and what it waits for.
+    fn progress_lines(&self, now_ms: u64) -> Vec<Vec<MarkedText>> {
+        let Self { view, unprotected, pipeline, .. } = self;
+        let (run, state) = (&view.opened.run, &view.opened.state);
+        let then_ms = state.effective_now_ms(view.phase, now_ms);
+        let mut lines = vec![vec![plain(wording::progress(run, state, then_ms))]];
+        if let Some(why) = unprotected {
+            let text = format!("unprotected: {}", safe_line(&why.describe(now_ms)));
+            lines.push(vec![MarkedText::new(FactMark::Bad, text)]);
+            lines.push(vec![plain(format!("  {}", safe_line(&why.remedy())))]);
+        }
+        let has_no_news =
+            state.delivery.is_none() && state.declared.is_none() && state.trouble.is_none();
+        if let Some(report) = &state.report {
+            lines.push(wording::report(report));
+        } else if view.phase == RunPhase::Active
+            && has_no_news
+            && unprotected.is_none()
+            && run.drive.is_none()
+        {
+            let text = "no stop seen yet; if none follows, run `ralph doctor`";
+            lines.push(vec![plain(text.to_string())]);
+        }
+        lines.extend(pipeline.as_ref().map(|pipeline| vec![plain(safe_line(pipeline))]));
+        if let Some(DeclaredPause::Waiting { until_ms, why }) = &state.declared
+            && *until_ms > now_ms
+        {
+            let until = wording::local_time(*until_ms);
+            lines.push(vec![plain(format!("waits until {until}: {}", safe_line(why)))]);
+        }
+        lines
+    }
+}
+
+fn plain(text: String) -> MarkedText {
+    MarkedText::unmarked(text)
+}
+
+pub fn fault_line(fault: &Fault) -> MarkedText {
+    let (at, what) = (wording::local_time(fault.at_ms), safe_line(&fault.what));
+    MarkedText::new(FactMark::Unclear, format!("{at}  {} fault: {what}", fault.kind.name()))
+}
+
+#[derive(Debug, Serialize)]
+pub struct StatusView<'a> {
+    pub v: u8,
+    /// Why ralph is switched off, if it is.
+    pub off: Option<&'static str>,
+    pub runs: Vec<RunStatusView<'a>>,
+    /// Absent while there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub queues: Vec<QueueStatusView<'a>>,
+    /// Sessions that are held only by files of other tools.
+    pub held: Vec<HeldSessionView<'a>>,
+    pub unreadable: Vec<UnreadableRunView<'a>>,
+    pub faults: Vec<FaultView<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct RunStatusView<'a> {
+    pub run: &'a str,
+    pub status: &'static str,
+    /// Why no hook of the run's session reaches ralph, although the run is active.
+    pub unprotected: Option<String>,
+    pub title: &'a str,
+    pub session: Option<&'a str>,
+    pub project: &'a str,
+    pub iteration: u32,
+    pub max_iterations: Option<u32>,
+    pub elapsed_ms: u64,
+    pub max_duration_ms: Option<u64>,
+    pub spent_usd: Option<f64>,
+    pub max_cost_usd: Option<f64>,
+    pub context_tokens: Option<u64>,
+    /// Absent while no agent works on a chunk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chunks: Option<ChunkCountView>,
+    /// Absent for a run without phases.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub orchestrator: Option<PhaseProgressView<'a>>,
+    pub trouble: Option<&'a str>,
+    pub tampering: Option<&'a str>,
+    pub requirements: u32,
+    pub unmet: u32,
+    pub unknown: u32,
+    pub pending: u32,
+    pub open: &'a [ReportLine],
+    /// Absent while there is none, as are disputes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waivers: Vec<WaiverView>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub disputes: &'a [Dispute],
+    /// Messages that the agent has not received yet.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub told: &'a [String],
+    /// Absent for a run that ralph does not drive itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driven: Option<DrivenRunView<'a>>,
+    pub started_at: String,
+    pub last_seen_at: String,
+}
+
+/// How many agents work on a chunk, and how many of them were verified at their last check.
+#[derive(Debug, Serialize)]
+pub struct ChunkCountView {
+    pub verified: usize,
+    pub total: usize,
+}
+
+#[derive(Debug, Serialize)]
+pub struct HeldSessionView<'a> {
+    pub session: &'a str,
+    pub last_decided_at: String,
+}
+
+#[derive(Debug, Serialize)]
+pub struct UnreadableRunView<'a> {
+    pub run: &'a str,
+    pub why: String,
+}
+
+#[derive(Debug, Serialize)]
+pub struct FaultView<'a> {
+    pub at: String,
+    pub kind: &'static str,
+    pub what: &'a str,
+    pub run: Option<&'a str>,
+    pub session: Option<&'a str>,
+}
+
+fn held_session_view(held: &HeldSession) -> HeldSessionView<'_> {
+    HeldSessionView {
+        session: held.session.as_str(),
+        last_decided_at: clock::format_rfc3339(held.last.at_ms),
+    }
+}
+
+fn unreadable_run_view(one: &UnreadableRun) -> UnreadableRunView<'_> {
+    UnreadableRunView { run: one.run.as_str(), why: describe_error(&one.error) }
+}
+
+fn fault_view(fault: &Fault) -> FaultView<'_> {
+    FaultView {
+        at: clock::format_rfc3339(fault.at_ms),
+        kind: fault.kind.name(),
+        what: &fault.what,
+        run: fault.run.as_deref(),
+        session: fault.session.as_deref(),
+    }
+}
+
+fn run_status_view(one: &BoardRun, now_ms: u64) -> RunStatusView<'_> {
+    let view = &one.view;
+    let (run, state) = (&view.opened.run, &view.opened.state);
+    let report = state.report.as_ref();
+    let tally = chunk::tally_agents(&state.parts, None);
+    let limits = state.limits(run);
+    RunStatusView {
+        run: run.id.as_str(),
+        status: wording::view_standing(view, one.unprotected.as_ref()),
+        unprotected: one.unprotected.as_ref().map(|why| why.describe(now_ms)),
+        title: &run.title,
+        session: state.owner(run).map(SessionId::as_str),
+        project: &run.project,
+        iteration: state.iteration,
+        max_iterations: limits.max_iterations,
+        elapsed_ms: state.elapsed_ms(state.effective_now_ms(view.phase, now_ms)),
+        max_duration_ms: limits.max_duration_ms,
+        spent_usd: wording::spent(state).map(wording::micro_usd_as_usd),
+        max_cost_usd: limits.max_cost_micro_usd.map(wording::micro_usd_as_usd),
+        context_tokens: state.observed.as_ref().and_then(|observed| observed.context_tokens),
+        chunks: (tally.all > 0)
+            .then_some(ChunkCountView { verified: tally.verified, total: tally.all }),
+        orchestrator: one.phases.as_ref().map(phase_progress_view),
+        trouble: state.trouble.as_deref(),
+        tampering: view.opened.tampering.as_deref(),
+        requirements: report.map_or(0, |report| report.total),
+        unmet: report.map_or(0, |report| report.unmet),
+        unknown: report.map_or(0, |report| report.unknown),
+        pending: report.map_or(0, |report| report.pending),
+        open: report.map_or(&[], |report| &report.lines),
+        waivers: state.waivers.iter().map(WaiverView::from_waiver).collect(),
+        disputes: &state.disputes,
+        told: &state.hints,
+        driven: driven_run_view(view, &one.driven),
+        started_at: clock::format_rfc3339(run.started_ms),
+        last_seen_at: clock::format_rfc3339(state.last_seen_ms),
+    }
+}

@@ -1,0 +1,224 @@
+//! The events of a run that ralph drives itself, up to its report: one line of JSON each.
+
+use crate::wording::micro_usd_as_usd;
+use ralph_core::id::SessionId;
+use ralph_core::status::RunStatus;
+use ralph_drive::run_event::{
+    DeniedTool, DriveReport, MissingRequirement, OpenRequirement, RunEvent, RunProgress,
+};
+use ralph_sys::clock;
+use serde::Serialize;
+
+/// What the lines of one run have in common.
+#[derive(Debug, Default)]
+pub struct RunEventLines {
+    run: Option<String>,
+    /// The end and the attempt of the last wait.
+    waiting: Option<(u64, u32)>,
+}
+
+impl RunEventLines {
+    /// The view of an event; `None` if it only repeats the one before.
+    pub fn view<'a>(&'a mut self, event: &'a RunEvent, now_ms: u64) -> Option<RunEventView<'a>> {
+        if let RunEvent::Prepared { run, .. } = event {
+            self.run = Some(run.to_string());
+        }
+        // The event repeats every second; it is shown once.
+        let wait = if let RunEvent::Waiting { until_ms, attempt, .. } = event {
+            Some((*until_ms, *attempt))
+        } else {
+            None
+        };
+        if wait.is_some() && self.waiting == wait {
+            return None;
+        }
+        if wait.is_some() || matches!(event, RunEvent::Woke) {
+            self.waiting = wait;
+        }
+        let at = clock::format_rfc3339(now_ms);
+        Some(RunEventView { v: 1, at, run: self.run.as_deref(), body: event_body(event) })
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct RunEventView<'a> {
+    pub v: u8,
+    pub at: String,
+    pub run: Option<&'a str>,
+    #[serde(flatten)]
+    pub body: RunEventBody<'a>,
+}
+
+/// An event as it is, or rewritten: amounts in USD, times in RFC 3339, and the run only in the line itself.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum RunEventBody<'a> {
+    Unchanged(&'a RunEvent),
+    Rewritten(RewrittenEventView<'a>),
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum RewrittenEventView<'a> {
+    Prepared {
+        title: &'a str,
+        project: String,
+        gates: &'a [String],
+        notes: &'a [String],
+    },
+    Held {
+        iteration: u32,
+        max_iterations: Option<u32>,
+        open: u32,
+        because: &'a str,
+        reason: &'a str,
+        missing: &'a [MissingRequirement],
+    },
+    HandedOver {
+        why: &'a str,
+        context: Option<f64>,
+        handoff: String,
+    },
+    Waiting {
+        why: &'a str,
+        until: String,
+        attempt: u32,
+    },
+    Question {
+        text: &'a str,
+        until: String,
+    },
+    Standing(RunProgressView),
+    Ended(Box<RunReportView<'a>>),
+}
+
+#[derive(Debug, Serialize)]
+pub struct RunProgressView {
+    pub iteration: u32,
+    pub max_iterations: Option<u32>,
+    pub context: Option<f64>,
+    pub spent_usd: f64,
+    pub max_cost_usd: Option<f64>,
+    pub tokens: u64,
+    pub max_tokens: Option<u64>,
+    pub elapsed_ms: u64,
+    pub max_duration_ms: Option<u64>,
+    pub sessions: u32,
+    pub open: Option<u32>,
+    pub total: Option<u32>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct RunReportView<'a> {
+    pub title: &'a str,
+    pub status: RunStatus,
+    pub exit_code: u8,
+    pub because: &'a str,
+    pub standing: RunProgressView,
+    pub open: &'a [OpenRequirement],
+    pub met: &'a [String],
+    pub files: &'a [String],
+    pub commits: &'a [String],
+    pub commit: Option<&'a str>,
+    pub uncommitted: Option<usize>,
+    pub checkpoint: Option<&'a str>,
+    pub settled: Option<&'a str>,
+    pub unmerged: Option<&'a str>,
+    pub next: Option<&'a str>,
+    pub assumed_usd: f64,
+    pub denied: &'a [DeniedTool],
+    pub sessions: &'a [SessionId],
+}
+
+fn event_body(event: &RunEvent) -> RunEventBody<'_> {
+    RunEventBody::Rewritten(match event {
+        RunEvent::Prepared { title, project, gates, notes, .. } => {
+            let project = project.to_string_lossy().into_owned();
+            RewrittenEventView::Prepared { title, project, gates, notes }
+        }
+        RunEvent::Held { iteration, most, open, because, reason, missing } => {
+            RewrittenEventView::Held {
+                iteration: *iteration,
+                max_iterations: *most,
+                open: *open,
+                because,
+                reason,
+                missing,
+            }
+        }
+        RunEvent::HandedOver { why, permille, handoff } => {
+            let handoff = handoff.to_string_lossy().into_owned();
+            RewrittenEventView::HandedOver {
+                why,
+                context: permille.map(permille_as_share),
+                handoff,
+            }
+        }
+        RunEvent::Waiting { why, until_ms, attempt } => RewrittenEventView::Waiting {
+            why,
+            until: clock::format_rfc3339(*until_ms),
+            attempt: *attempt,
+        },
+        RunEvent::Question { text, until_ms } => {
+            RewrittenEventView::Question { text, until: clock::format_rfc3339(*until_ms) }
+        }
+        RunEvent::Standing(now) => RewrittenEventView::Standing(run_progress_view(now)),
+        RunEvent::Ended(report) => RewrittenEventView::Ended(Box::new(run_report_view(report))),
+        RunEvent::Session { .. }
+        | RunEvent::Said { .. }
+        | RunEvent::Tool { .. }
+        | RunEvent::ToolFailed { .. }
+        | RunEvent::GateStarted { .. }
+        | RunEvent::GateEnded { .. }
+        | RunEvent::LetGo { .. }
+        | RunEvent::Trouble { .. }
+        | RunEvent::Woke
+        | RunEvent::Silent { .. }
+        | RunEvent::Tried { .. }
+        | RunEvent::Note { .. } => return RunEventBody::Unchanged(event),
+    })
+}
+
+fn permille_as_share(permille: u16) -> f64 {
+    f64::from(permille) / 1000.0
+}
+
+fn run_progress_view(now: &RunProgress) -> RunProgressView {
+    RunProgressView {
+        iteration: now.iteration,
+        max_iterations: now.max_iterations,
+        context: now.context_permille.map(permille_as_share),
+        spent_usd: micro_usd_as_usd(now.spent_micro_usd),
+        max_cost_usd: now.max_cost_micro_usd.map(micro_usd_as_usd),
+        tokens: now.tokens,
+        max_tokens: now.max_tokens,
+        elapsed_ms: now.elapsed_ms,
+        max_duration_ms: now.max_duration_ms,
+        sessions: now.sessions,
+        open: now.open,
+        total: now.total,
+    }
+}
+
+fn run_report_view(report: &DriveReport) -> RunReportView<'_> {
+    RunReportView {
+        title: &report.title,
+        status: report.status,
+        exit_code: report.status.exit_code(),
+        because: &report.because,
+        standing: run_progress_view(&report.standing),
+        open: &report.open,
+        met: &report.met,
+        files: &report.files,
+        commits: &report.commits,
+        commit: report.commit.as_deref(),
+        uncommitted: report.uncommitted,
+        checkpoint: report.checkpoint.as_deref(),
+        settled: report.settled.as_deref(),
+        unmerged: report.unmerged.as_deref(),
+        next: report.next.as_deref(),
+        assumed_usd: micro_usd_as_usd(report.assumed_micro_usd),
+        denied: &report.denied,
+        sessions: &report.sessions,
+    }
+}

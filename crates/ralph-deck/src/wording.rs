@@ -1,0 +1,470 @@
+//! Puts facts into words: limits, progress, statuses, evidence, money and times, on one line each.
+//!
+//! Everything here is plain text. A [`FactMark`] says how a fact is to be judged; the sign and the colour for it are the
+//! business of the terminal or the page that shows it.
+
+use ralph_core::chunk::{self, AgentTally};
+use ralph_core::drive::{CostSource, MeterBasis, RunnerEvent, SessionOrigin, SilenceResponse};
+use ralph_core::facts::DeclaredPause;
+use ralph_core::gate::{self, GateReport, ResultStability, UnknownReason};
+use ralph_core::limits::{self, RunLimits, format_usd};
+use ralph_core::policy::Chunk;
+use ralph_core::record::{
+    ListKind, OptIn, OrchestratorStep, PartRecord, ReportedStatus, RunChange, RunRecord,
+    StopOutcome, StopRecord, StopReport,
+};
+use ralph_core::run::{RunPhase, RunState};
+use ralph_core::text;
+use ralph_core::waiver;
+use ralph_hook::overview::{HeldSession, RunView};
+use ralph_install::doctor::protection::UnprotectedReason;
+use ralph_sys::clock;
+
+/// How a fact is to be judged at a glance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FactMark {
+    Good,
+    Bad,
+    /// A person should look at it, or nothing is known.
+    Unclear,
+    Neutral,
+}
+
+impl FactMark {
+    pub const fn sign(self) -> &'static str {
+        match self {
+            Self::Good => "✓",
+            Self::Bad => "✗",
+            Self::Unclear => "?",
+            Self::Neutral => "·",
+        }
+    }
+}
+
+/// A fact in words, with its mark if it has one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarkedText {
+    pub mark: Option<FactMark>,
+    pub text: String,
+}
+
+impl MarkedText {
+    pub fn new(mark: FactMark, text: String) -> Self {
+        Self { mark: Some(mark), text }
+    }
+
+    pub fn unmarked(text: String) -> Self {
+        Self { mark: None, text }
+    }
+}
+
+impl std::fmt::Display for MarkedText {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.mark {
+            Some(mark) => write!(out, "{} {}", mark.sign(), self.text),
+            None => out.write_str(&self.text),
+        }
+    }
+}
+
+/// Foreign text on one line, without control characters that could affect a terminal.
+pub fn safe_line(foreign: &str) -> String {
+    text::clean_line(foreign, 400)
+}
+
+/// `1 file`, `2 files`.
+pub fn count_noun(count: usize, noun: &str) -> String {
+    text::count_noun(u64::try_from(count).unwrap_or(u64::MAX), noun)
+}
+
+pub fn limits(limits: &RunLimits) -> String {
+    let mut parts = Vec::new();
+    parts.extend(match (limits.min_iterations, limits.max_iterations) {
+        (0, most) => most.map(|most| format!("{most} iterations")),
+        (least, Some(most)) => Some(format!("{least} to {most} iterations")),
+        (least, None) => Some(format!("at least {least} iterations")),
+    });
+    parts.extend(limits.max_duration_ms.map(limits::format_duration));
+    parts.extend(limits.max_cost_micro_usd.map(format_usd));
+    parts.extend(limits.max_tokens.map(limits::format_tokens));
+    if limits.stuck_after != u32::MAX {
+        parts.push(format!("stuck after {} stops without progress", limits.stuck_after));
+    }
+    parts.join(" · ")
+}
+
+/// The sources of the run's requirements, as label and value.
+pub fn contract(run: &RunRecord) -> Vec<(&'static str, String)> {
+    let mut lines: Vec<_> =
+        run.features.iter().map(|path| ("list", format!("`{}`", safe_line(path)))).collect();
+    let plans = run.lists.iter().filter(|list| list.kind == ListKind::Plan);
+    lines.extend(plans.map(|list| ("plan", format!("`{}`", safe_line(&list.path)))));
+    if let Some(promise) = &run.promise {
+        lines.push(("promise", format!("<promise>{}</promise>", text::clean_line(promise, 200))));
+    }
+    if run.checklist == OptIn::Yes {
+        lines.push(("tasks", "every item of the newest task list".to_string()));
+    }
+    if run.tasks == OptIn::Yes {
+        lines.push(("tasks", "every task of the client's own list".to_string()));
+    }
+    if run.phases == OptIn::Yes {
+        lines.push(("phases", "nine conditions, from clarify to retrospect".to_string()));
+    }
+    if let Some(seal) = &run.seal {
+        let names: Vec<_> = seal.policy.gates.iter().map(|gate| safe_line(&gate.name)).collect();
+        let has_checks = run.lists.iter().any(|list| !list.approval.is_empty());
+        let gates = if names.is_empty() && has_checks {
+            "none, only the checks of list items".to_string()
+        } else if names.is_empty() {
+            "none, only the policy's checks".to_string()
+        } else {
+            names.join(", ")
+        };
+        lines.push(("gates", gates));
+        let chunks: Vec<_> =
+            seal.policy.chunks.iter().map(|chunk| safe_line(&chunk.name)).collect();
+        if !chunks.is_empty() {
+            lines.push(("chunks", chunks.join(", ")));
+        }
+        if !seal.policy.pipeline.is_empty() {
+            lines.push(("chunks", pipeline(&seal.policy.pipeline)));
+        }
+    }
+    lines
+}
+
+/// `plan → parser, docs → review`: layer by layer.
+fn pipeline(chunks: &[Chunk]) -> String {
+    let layer = |members: &Vec<&Chunk>| {
+        members.iter().map(|chunk| safe_line(&chunk.name)).collect::<Vec<_>>().join(", ")
+    };
+    let layers: Vec<_> = ralph_core::pipeline::layers(chunks).iter().map(layer).collect();
+    safe_line(&layers.join(" → "))
+}
+
+/// A step of an orchestrated run.
+pub fn orchestrator_step(step: &OrchestratorStep) -> String {
+    match step {
+        OrchestratorStep::Phase(phase) => format!("phase \"{}\"", safe_line(phase)),
+        OrchestratorStep::Claims(condition) => {
+            format!("claimed by the agent: {}", condition.name())
+        }
+        OrchestratorStep::Withdraws(condition) => {
+            format!("withdrawn by the agent: {}", condition.name())
+        }
+        OrchestratorStep::Classified(complexity) => format!("complexity {complexity} of 10"),
+        OrchestratorStep::Approved { by } => format!("plan approved by {}", safe_line(by)),
+    }
+}
+
+/// The state of a run in one word, also used in JSON.
+pub fn standing(state: &RunState, phase: RunPhase) -> &'static str {
+    match phase {
+        RunPhase::Ended(status) => status.name(),
+        RunPhase::Paused { .. } => match &state.driving.parked {
+            Some(parked) => parked.status.name(),
+            None => "paused",
+        },
+        RunPhase::Orphaned => "orphaned",
+        RunPhase::Active if state.driving.wait.is_some() => "waiting",
+        RunPhase::Active if state.trouble.is_some() => "trouble",
+        RunPhase::Active if state.answer.is_some() => "held",
+        RunPhase::Active if state.report.is_some() || state.delivery.is_some() => "let go",
+        RunPhase::Active => "armed",
+    }
+}
+
+/// As [`standing`], or `unprotected` if no hook of the run's session reaches ralph.
+pub fn view_standing(view: &RunView, unprotected: Option<&UnprotectedReason>) -> &'static str {
+    match unprotected {
+        Some(_) => "unprotected",
+        None => standing(&view.opened.state, view.phase),
+    }
+}
+
+pub fn progress(run: &RunRecord, state: &RunState, now_ms: u64) -> String {
+    let mut parts = Vec::new();
+    let bounds = state.limits(run);
+    if let Some(owner) = state.owner(run) {
+        parts.push(format!("{} {}", ralph_host::default_host().name, owner.short()));
+    }
+    parts.push(match bounds.max_iterations {
+        Some(most) => format!("iteration {} of {most}", state.iteration),
+        None => format!("iteration {}", state.iteration),
+    });
+    if state.driving.count > 1 {
+        parts.push(format!("session {}", state.driving.count));
+    }
+    let elapsed = limits::format_duration(state.elapsed_ms(now_ms));
+    parts.push(match bounds.max_duration_ms {
+        Some(most) => format!("{elapsed} of {}", limits::format_duration(most)),
+        None => elapsed,
+    });
+    if let Some(spent) = spent(state) {
+        parts.push(match bounds.max_cost_micro_usd {
+            Some(most) => format!("{} of {}", format_usd(spent), format_usd(most)),
+            None => format_usd(spent),
+        });
+    }
+    if let Some(observed) = &state.observed {
+        parts.extend(match (observed.context_permille(), observed.context_tokens) {
+            (Some(permille), _) => Some(format!("context {} %", permille / 10)),
+            (None, Some(tokens)) => Some(format!("context {}", limits::format_tokens(tokens))),
+            (None, None) => None,
+        });
+    }
+    parts.extend(chunks(state));
+    if let Some(trouble) = &state.trouble {
+        parts.push(format!("last turn ended by {}", text::clean_line(trouble, 60)));
+    }
+    parts.join(" · ")
+}
+
+/// Waivers, disputes, what the agent declared, and messages that it has not received yet; a line each.
+pub fn remark_lines(state: &RunState, now_ms: u64) -> Vec<MarkedText> {
+    // For a run that has ended, the waivers that were in force at its end.
+    let then_ms = match state.phase {
+        RunPhase::Ended(_) => state.last_seen_ms,
+        RunPhase::Active | RunPhase::Paused { .. } | RunPhase::Orphaned => now_ms,
+    };
+    let counting = state.waivers.iter().filter(|waiver| waiver.until_ms > then_ms);
+    let waived = counting.map(|waiver| {
+        let name = safe_line(&waiver.requirement);
+        let sentence = match state.phase {
+            RunPhase::Ended(_) => format!(
+                "waived by {} until {}: {}",
+                safe_line(&waiver.by),
+                local_time(waiver.until_ms),
+                safe_line(&waiver.why)
+            ),
+            RunPhase::Active | RunPhase::Paused { .. } | RunPhase::Orphaned => {
+                safe_line(&waiver::describe_waiver(waiver, now_ms))
+            }
+        };
+        MarkedText::new(FactMark::Neutral, format!("{name}: {sentence}"))
+    });
+    let disputed = state.disputes.iter().map(|dispute| {
+        let (name, why) = (safe_line(&dispute.requirement), safe_line(&dispute.why));
+        MarkedText::new(FactMark::Unclear, format!("{name}: disputed by the agent: {why}"))
+    });
+    let hints = state.hints.iter().map(|hint| {
+        let text = format!("message for the next stop: {}", safe_line(hint));
+        MarkedText::new(FactMark::Neutral, text)
+    });
+    let declared = state.declared.iter().map(|declared| match declared {
+        DeclaredPause::NeedsHuman(question) => {
+            let text = format!("the agent asks: {}", safe_line(question));
+            MarkedText::new(FactMark::Unclear, text)
+        }
+        DeclaredPause::Waiting { until_ms, why } => {
+            let until = local_time(*until_ms);
+            let text = format!("the agent waits until {until}: {}", safe_line(why));
+            MarkedText::new(FactMark::Neutral, text)
+        }
+    });
+    let declared = declared.filter(|_| !matches!(state.phase, RunPhase::Ended(_)));
+    waived.chain(disputed).chain(declared).chain(hints).collect()
+}
+
+pub fn spent(state: &RunState) -> Option<u64> {
+    match state.driving.count {
+        0 => state.observed.as_ref()?.spent_micro_usd(),
+        _ => Some(state.driving.spent().micro_usd),
+    }
+}
+
+pub fn tokens(state: &RunState) -> Option<u64> {
+    (state.driving.count > 0).then(|| state.driving.spent().tokens)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "an amount of money is far below 2^53 millionths")]
+pub fn micro_usd_as_usd(micro: u64) -> f64 {
+    micro as f64 / 1e6
+}
+
+/// The requirements as of the last verification.
+pub fn report(report: &StopReport) -> Vec<MarkedText> {
+    const SHOWN: usize = 4;
+    let met = report.met.iter().take(SHOWN);
+    let mut parts: Vec<_> =
+        met.map(|name| MarkedText::new(FactMark::Good, safe_line(name))).collect();
+    let met = report.total.saturating_sub(report.open_count());
+    let shown = u32::try_from(parts.len()).unwrap_or(u32::MAX);
+    if met > shown {
+        parts.push(MarkedText::new(FactMark::Good, format!("{} more", met - shown)));
+    }
+    for line in report.lines.iter().take(SHOWN) {
+        let findings = match line.findings {
+            0 => String::new(),
+            count => format!(" ({})", text::count_noun(count.into(), "finding")),
+        };
+        let text = format!("{}{findings}", safe_line(&line.name));
+        parts.push(MarkedText::new(requirement_mark(line.standing), text));
+    }
+    let open = report.open_count();
+    if open > 4 {
+        parts.push(MarkedText::new(FactMark::Bad, format!("{} more", open - 4)));
+    }
+    parts
+}
+
+pub fn requirement_mark(known: ReportedStatus) -> FactMark {
+    match known {
+        ReportedStatus::Unmet => FactMark::Bad,
+        ReportedStatus::Unknown => FactMark::Unclear,
+        ReportedStatus::Pending | ReportedStatus::Advisory => FactMark::Neutral,
+    }
+}
+
+pub fn gate_mark(outcome: &gate::GateOutcome) -> FactMark {
+    match outcome {
+        gate::GateOutcome::Passed => FactMark::Good,
+        gate::GateOutcome::Failed => FactMark::Bad,
+        gate::GateOutcome::Unknown(UnknownReason::Skipped(_)) => FactMark::Neutral,
+        gate::GateOutcome::Unknown(_) => FactMark::Unclear,
+    }
+}
+
+/// Why a gate did not pass, on one line.
+pub fn gate_note(report: &GateReport) -> String {
+    match &report.outcome {
+        gate::GateOutcome::Passed => String::new(),
+        gate::GateOutcome::Failed => report.summary(),
+        gate::GateOutcome::Unknown(unknown) => match unknown {
+            UnknownReason::Skipped(why) => safe_line(why),
+            UnknownReason::Error(why) | UnknownReason::Inconclusive(why) => {
+                format!("{}: {}", unknown.name(), safe_line(why))
+            }
+            UnknownReason::Timeout { after_ms } => {
+                format!("timed out after {}", limits::format_duration(*after_ms))
+            }
+            UnknownReason::Untrusted => "not approved yet: run `ralph trust`".to_string(),
+        },
+    }
+}
+
+pub fn steadiness(report: &GateReport) -> &'static str {
+    match report.steadiness {
+        ResultStability::Once | ResultStability::Confirmed => "",
+        ResultStability::Flaky => "flaky: it failed first and passed when run again",
+    }
+}
+
+/// `0.4 s`, `12 s`, `3 min`.
+pub fn short_duration(ms: u64) -> String {
+    if ms < 10_000 {
+        format!("{}.{} s", ms / 1000, ms % 1000 / 100)
+    } else {
+        limits::format_duration(ms)
+    }
+}
+
+/// The chunk and the agent that a part of the run is about: `chunk parser, subagent implementer`.
+pub fn part_owner(part: &PartRecord) -> String {
+    let agent = format!("{} {}", part.who.kind.name(), safe_line(&part.who.name));
+    match &part.chunk {
+        Some(chunk) => format!("chunk {}, {agent}", safe_line(chunk)),
+        None => agent,
+    }
+}
+
+/// `3 of 4 chunks verified`; `None` if no agent works on a chunk.
+pub fn chunks(state: &RunState) -> Option<String> {
+    let AgentTally { verified, all } = chunk::tally_agents(&state.parts, None);
+    (all > 0).then(|| format!("{verified} of {} verified", count_noun(all, "chunk")))
+}
+
+pub fn decision_outcome(decided: &StopRecord) -> &'static str {
+    match decided.outcome {
+        StopOutcome::Allowed | StopOutcome::Orphaned => "let go",
+        StopOutcome::Blocked { .. } | StopOutcome::Awaited { .. } => "held",
+        StopOutcome::HandedOver => "over",
+        StopOutcome::Repeated => "as before",
+        StopOutcome::Ended(status) => status.name(),
+    }
+}
+
+/// An action of the runner, as a line of the log.
+pub fn runner_action(drove: &RunnerEvent) -> String {
+    match drove {
+        RunnerEvent::Session(session) => {
+            let how = match session.how {
+                SessionOrigin::Fresh => "starts",
+                SessionOrigin::Resumed => "resumes",
+                SessionOrigin::Forked => "starts as a fork",
+            };
+            format!("session    {} {how}", session.id.short())
+        }
+        RunnerEvent::Metered(metered) => {
+            let of = match metered.source {
+                CostSource::Agent => "",
+                CostSource::Gate => " by gates",
+            };
+            let assumed = match metered.meter {
+                MeterBasis::Told => "",
+                MeterBasis::Assumed => ", assumed",
+            };
+            format!(
+                "metered    {}{of}, {}, {}{assumed}",
+                limits::format_usd(metered.micro_usd),
+                limits::format_tokens(metered.tokens),
+                text::count_noun(metered.turns.into(), "turn")
+            )
+        }
+        RunnerEvent::HandsOver { why, .. } => format!("hands over {}", safe_line(why)),
+        RunnerEvent::Waits(wait) => {
+            let until = local_time(wait.until_ms);
+            format!("waits      until {until} ({}): {}", wait.cause.name(), safe_line(&wait.why))
+        }
+        RunnerEvent::Woke => "woke       and continues".to_string(),
+        RunnerEvent::WaitedEnough { why } => {
+            format!("checks     instead of waiting again: {}", safe_line(why))
+        }
+        RunnerEvent::Tried { remedy, why } => {
+            format!("tries      {}: {}", remedy.name(), safe_line(why))
+        }
+        RunnerEvent::Silent { after_ms, done } => {
+            let done = match done {
+                SilenceResponse::Nudged => "the agent was asked for a sign of life",
+                SilenceResponse::Restarted => "the agent was restarted",
+            };
+            format!("silent     for {}; {done}", limits::format_duration(*after_ms))
+        }
+        RunnerEvent::Broke { how } => format!("broke off  {}", safe_line(how)),
+        RunnerEvent::Parked { status, why } => {
+            format!("parked     {}: {}", status.name(), safe_line(why))
+        }
+        RunnerEvent::Settled { how } => format!("settled    {}", safe_line(how)),
+        RunnerEvent::PassedOn => "passed on  a person's message".to_string(),
+        RunnerEvent::Granted { limit_ms } => {
+            format!("granted    {} of waiting for limits", limits::format_duration(*limit_ms))
+        }
+    }
+}
+
+/// A session that is held only by files of other tools.
+pub fn held_session(view: &HeldSession) -> String {
+    let session = view.session.as_str();
+    let how = if let RunChange::Decided(decided) = &view.last.change {
+        let because = safe_line(&decided.because);
+        format!("{} by files of other tools: {because}", decision_outcome(decided))
+    } else {
+        "known".to_string()
+    };
+    let ago = ago(clock::now_ms(), view.last.at_ms);
+    format!("no run  session {session} {how} ({ago}); `ralph cancel {session}` releases it")
+}
+
+pub fn ago(now_ms: u64, then_ms: u64) -> String {
+    match now_ms.saturating_sub(then_ms) {
+        0..60_000 => "just now".to_string(),
+        passed => format!("{} ago", limits::format_duration(passed)),
+    }
+}
+
+/// The local time, preceded by the date unless it is today's.
+pub fn local_time(ms: u64) -> String {
+    let (date, time) = (clock::local_date(ms), clock::local_time(ms));
+    if date == clock::local_date(clock::now_ms()) { time } else { format!("{date} {time}") }
+}
