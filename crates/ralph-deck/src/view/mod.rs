@@ -3,13 +3,20 @@
 //! A view is built from journals, stores and reports, and borrows from them. The order of its fields is the order of the
 //! JSON. Fields are only ever added.
 
+pub mod checkpoint_list;
 pub mod decisions;
+pub mod doctor_report;
 pub mod driven_run;
+pub mod feature_list;
+pub mod gate_list;
+pub mod gate_results;
 pub mod journal_log;
+pub mod learning_list;
 pub mod phase_progress;
 pub mod pipeline_chunks;
 pub mod queue_events;
 pub mod queue_status;
+pub mod recall_hits;
 pub mod run_board;
 pub mod run_events;
 pub mod run_limits;

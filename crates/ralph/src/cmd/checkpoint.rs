@@ -11,20 +11,22 @@ use crate::term::{self, paint};
 use ralph_core::id::RunId;
 use ralph_core::run::RunPhase;
 use ralph_core::text;
-use ralph_git::checkpoint::{
-    ChangeStatus, ChangedPath, Checkpoint, CheckpointNovelty, CheckpointReason,
-    CheckpointRepository, CheckpointSnapshot, LineCounts, PathVersion, RestoreFailure, RestorePlan,
+use ralph_deck::view::checkpoint_list::{
+    CheckpointDiffView, CheckpointFileView, CheckpointMadeView, PruneView, checkpoint_list_view,
+    file_views, restore_view,
 };
-use ralph_git::tree::{self, ListingRequest, TreeEntryMode, WorkTreeListing};
+use ralph_deck::wording::count_noun;
+use ralph_git::checkpoint::{
+    ChangeStatus, Checkpoint, CheckpointNovelty, CheckpointReason, CheckpointRepository,
+    CheckpointSnapshot, OutputTruncated, RestoreFailure, RestorePlan,
+};
+use ralph_git::tree::{self, ListingRequest, WorkTreeListing};
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_hook::control::{self, RunOrSession};
 use ralph_hook::overview;
-use ralph_sys::clock::{self, Deadline};
+use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
-use serde::Serialize;
-use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::io::{BufRead, IsTerminal, Read};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -106,106 +108,6 @@ impl RunCheckpoints {
         };
         Ok(self.repository.capture_present(&snapshot, &self.deadline)?)
     }
-
-    fn side(&self, side: Option<PathVersion>) -> Option<FileSideJson> {
-        let PathVersion { mode, id } = side?;
-        Some(FileSideJson { mode: mode_name(mode), id: self.repository.hex(&id) })
-    }
-
-    fn files(&self, changes: &[ChangedPath], lines: &[LineCounts]) -> Vec<CheckpointFileJson> {
-        let counted: HashMap<_, _> = lines.iter().map(|one| (&one.path, one)).collect();
-        changes
-            .iter()
-            .map(|one| {
-                let lines = counted.get(&one.path);
-                CheckpointFileJson {
-                    path: one.path.to_string_lossy().into_owned(),
-                    status: status_name(one.status),
-                    added: lines.and_then(|lines| lines.added),
-                    removed: lines.and_then(|lines| lines.removed),
-                    before: self.side(one.before),
-                    after: self.side(one.after),
-                }
-            })
-            .collect()
-    }
-}
-
-#[derive(Serialize)]
-struct CheckpointListJson<'a> {
-    v: u8,
-    run: &'a str,
-    root: String,
-    checkpoints: Vec<CheckpointJson>,
-}
-
-#[derive(Serialize)]
-struct CheckpointJson {
-    number: u32,
-    at: String,
-    why: String,
-    commit: String,
-    tree: String,
-}
-
-#[derive(Serialize)]
-struct CheckpointDiffJson<'a> {
-    v: u8,
-    run: &'a str,
-    from: u32,
-    to: Option<u32>,
-    files: Vec<CheckpointFileJson>,
-}
-
-#[derive(Serialize)]
-struct CheckpointFileJson {
-    path: String,
-    status: &'static str,
-    added: Option<u64>,
-    removed: Option<u64>,
-    before: Option<FileSideJson>,
-    after: Option<FileSideJson>,
-}
-
-#[derive(Serialize)]
-struct FileSideJson {
-    mode: &'static str,
-    id: String,
-}
-
-#[derive(Serialize)]
-struct RestoreJson<'a> {
-    v: u8,
-    run: &'a str,
-    number: u32,
-    dry_run: bool,
-    /// The checkpoint of the state before the restore; a dry run makes none.
-    before: Option<u32>,
-    files: Vec<CheckpointFileJson>,
-    uncovered: Vec<String>,
-    failed: Vec<RestoreFailureJson>,
-}
-
-#[derive(Serialize)]
-struct RestoreFailureJson {
-    path: String,
-    why: String,
-}
-
-#[derive(Serialize)]
-struct CheckpointMadeJson<'a> {
-    v: u8,
-    run: &'a str,
-    number: u32,
-    new: bool,
-    unsettled: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct PruneJson<'a> {
-    v: u8,
-    run: &'a str,
-    pruned: usize,
 }
 
 fn list(env: &Env, args: &CheckpointListArgs) -> Result<(), CommandFailure> {
@@ -213,16 +115,7 @@ fn list(env: &Env, args: &CheckpointListArgs) -> Result<(), CommandFailure> {
     let found = scene.repository.list(&scene.deadline)?;
     let (run, repository) = (scene.run.as_str(), &scene.repository);
     if args.json {
-        let checkpoints = found.iter().map(|one| CheckpointJson {
-            number: one.number,
-            at: clock::format_rfc3339(one.at_ms),
-            why: one.reason.to_string(),
-            commit: repository.hex(&one.commit),
-            tree: repository.hex(&one.tree),
-        });
-        let (root, checkpoints) =
-            (repository.root().to_string_lossy().into_owned(), checkpoints.collect());
-        print_json(&CheckpointListJson { v: 1, run, root, checkpoints })?;
+        print_json(&checkpoint_list_view(&scene.run, repository, &found))?;
         return Ok(());
     }
     let mut out = format!("{}  ", paint(term::BOLD, run));
@@ -261,12 +154,12 @@ fn diff(env: &Env, args: &CheckpointDiffArgs) -> Result<(), CommandFailure> {
     if args.json {
         let changes = repository.diff(&from, &to, deadline)?;
         let lines = repository.line_counts(&from, &to, deadline)?;
-        let (run, files) = (scene.run.as_str(), scene.files(&changes, &lines));
-        print_json(&CheckpointDiffJson { v: 1, run, from: from.number, to: args.to, files })?;
+        let (run, files) = (scene.run.as_str(), file_views(repository, &changes, &lines));
+        print_json(&CheckpointDiffView { v: 1, run, from: from.number, to: args.to, files })?;
     } else if args.stat {
         let changes = repository.diff(&from, &to, deadline)?;
         let lines = repository.line_counts(&from, &to, deadline)?;
-        term::out(&stat_lines(&scene.files(&changes, &lines)))?;
+        term::out(&stat_lines(&file_views(repository, &changes, &lines)))?;
     } else {
         let patch = repository.patch(&from, &to, MAX_PATCH_BYTES, deadline)?;
         term::out(&color_patch(&text::clean(&String::from_utf8_lossy(&patch.bytes))))?;
@@ -277,7 +170,7 @@ fn diff(env: &Env, args: &CheckpointDiffArgs) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-fn stat_lines(files: &[CheckpointFileJson]) -> String {
+fn stat_lines(files: &[CheckpointFileView]) -> String {
     let mut out = String::new();
     for file in files {
         let lines = match (file.added, file.removed) {
@@ -323,7 +216,15 @@ fn restore(env: &Env, args: &CheckpointRestoreArgs) -> Result<(), CommandFailure
     if args.dry_run || !args.yes {
         let plan = repository.plan_restore(&scene.current_state()?, &target, deadline)?;
         if args.dry_run && args.json {
-            return print_json(&restore_json(&scene, args, (None, &plan), &[])).map(drop);
+            return print_json(&restore_view(
+                &scene.run,
+                args.number,
+                repository,
+                None,
+                &plan,
+                &[],
+            ))
+            .map(drop);
         }
         term::out(&plan_lines(&plan, if args.dry_run { usize::MAX } else { MAX_NAMED_PATHS }))?;
         if args.dry_run || plan.changes.is_empty() || !is_confirmed(args.number)? {
@@ -338,33 +239,18 @@ fn restore(env: &Env, args: &CheckpointRestoreArgs) -> Result<(), CommandFailure
     let restored = repository.restore(args.number, &snapshot, &deadline)?;
     let (plan, before) = (&restored.plan, restored.before.checkpoint.number);
     if args.json {
-        print_json(&restore_json(&scene, args, (Some(before), plan), &restored.failed))?;
+        print_json(&restore_view(
+            &scene.run,
+            args.number,
+            repository,
+            Some(before),
+            plan,
+            &restored.failed,
+        ))?;
     } else {
         term::out(&restored_text(&scene.run, args.number, before, plan))?;
     }
     report_failures(&scene.run, before, &restored.failed)
-}
-
-fn restore_json<'a>(
-    scene: &'a RunCheckpoints,
-    args: &CheckpointRestoreArgs,
-    (before, plan): (Option<u32>, &RestorePlan),
-    failed: &[RestoreFailure],
-) -> RestoreJson<'a> {
-    let lossy = |path: &OsStr| path.to_string_lossy().into_owned();
-    RestoreJson {
-        v: 1,
-        run: scene.run.as_str(),
-        number: args.number,
-        dry_run: args.dry_run,
-        before,
-        files: scene.files(&plan.changes, &[]),
-        uncovered: plan.uncovered.iter().map(|one| lossy(&one.path)).collect(),
-        failed: failed
-            .iter()
-            .map(|one| RestoreFailureJson { path: lossy(&one.path), why: one.why.clone() })
-            .collect(),
-    }
 }
 
 fn plan_lines(plan: &RestorePlan, most: usize) -> String {
@@ -456,7 +342,7 @@ fn make(env: &Env, args: &CheckpointRunArgs) -> Result<(), CommandFailure> {
         made.changed_meanwhile.iter().map(|path| path.to_string_lossy().into_owned()).collect();
     if args.json {
         let new = made.novelty == CheckpointNovelty::New;
-        print_json(&CheckpointMadeJson { v: 1, run, number, new, unsettled })?;
+        print_json(&CheckpointMadeView { v: 1, run, number, new, unsettled })?;
         return Ok(());
     }
     let what = match made.novelty {
@@ -487,7 +373,7 @@ fn prune(env: &Env, args: &CheckpointRunArgs) -> Result<(), CommandFailure> {
     }
     let pruned = scene.repository.prune(&scene.deadline)?;
     if args.json {
-        print_json(&PruneJson { v: 1, run, pruned })?;
+        print_json(&PruneView { v: 1, run, pruned })?;
         return Ok(());
     }
     let out = format!(
@@ -497,26 +383,4 @@ fn prune(env: &Env, args: &CheckpointRunArgs) -> Result<(), CommandFailure> {
     );
     term::out(&out)?;
     Ok(())
-}
-
-fn count_noun(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
-fn status_name(status: ChangeStatus) -> &'static str {
-    match status {
-        ChangeStatus::Added => "added",
-        ChangeStatus::Deleted => "deleted",
-        ChangeStatus::Modified => "modified",
-        ChangeStatus::TypeChanged => "type_changed",
-    }
-}
-
-fn mode_name(mode: TreeEntryMode) -> &'static str {
-    match mode {
-        TreeEntryMode::File => "file",
-        TreeEntryMode::Executable => "executable",
-        TreeEntryMode::Symlink => "symlink",
-        TreeEntryMode::Repository => "repository",
-    }
 }

@@ -2,22 +2,20 @@
 
 use super::simulate::INTERRUPTED;
 use super::{create_scratch_dir, identify_caller, init, print_json};
+use crate::describe::paint_mark;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use crate::{FAILURE, SUCCESS};
 use clap::Args;
-use ralph_core::text;
-use ralph_home::faults::describe_error;
+use ralph_deck::view::doctor_report::{self, DoctorDiagnosis, RepairMode, check_mark, clean_line};
 use ralph_home::paths::RalphHome;
 use ralph_hook::control::CommandCaller;
-use ralph_install::doctor::repair;
-use ralph_install::doctor::{self, CheckStatus, DoctorCheck, DoctorContext};
+use ralph_install::doctor::{CheckStatus, DoctorCheck, DoctorContext};
 use ralph_sys::env::{self, Env};
 use ralph_sys::fs;
 use ralph_sys::proc::cancel::CancelToken;
 use ralph_sys::proc::signals;
-use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 #[derive(Args)]
@@ -49,36 +47,6 @@ pub(crate) struct DoctorArgs {
     pub json: bool,
 }
 
-#[derive(Serialize)]
-struct DoctorJson<'a> {
-    v: u8,
-    project: String,
-    /// How many checks are `bad`.
-    wrong: usize,
-    /// The repairs that `--fix` made.
-    fixed: &'a [String],
-    /// The repairs that failed.
-    failed: &'a [String],
-    checks: Vec<DoctorCheckJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct DoctorCheckJson<'a> {
-    name: &'static str,
-    status: CheckStatus,
-    what: String,
-    fix: Option<&'a str>,
-    /// Whether `--fix` can repair it.
-    repairable: bool,
-}
-
-/// The results of the checks, and of the repairs.
-struct DoctorDiagnosis {
-    checks: Vec<DoctorCheck>,
-    fixed: Vec<String>,
-    failed: Vec<String>,
-}
-
 pub(crate) fn run(env: &Env, args: &DoctorArgs) -> Result<u8, CommandFailure> {
     if args.fix && identify_caller(env) == CommandCaller::Agent {
         let hint = "ask a person to do this in their own terminal; without `--fix` nothing changes";
@@ -104,41 +72,20 @@ pub(crate) fn run(env: &Env, args: &DoctorArgs) -> Result<u8, CommandFailure> {
         scratch: &root,
         cancel: &cancel,
     };
-    let found = diagnose(&scene, args.fix);
+    let repairs = if args.fix { RepairMode::Repair } else { RepairMode::ReportOnly };
+    let found = doctor_report::diagnose(&scene, repairs);
     let removed = fs::remove_own_dir_tree(&root);
     if cancel.is_cancelled() {
         return Ok(INTERRUPTED);
     }
     removed?;
-    let wrong = found.checks.iter().filter(|check| check.standing == CheckStatus::Bad).count();
+    let wrong = found.wrong_count();
     if args.json {
-        print_json(&doctor_json(&found, &project, wrong))?;
+        print_json(&doctor_report::doctor_view(&found, &project))?;
     } else {
         term::out(&render_diagnosis(&found, args, wrong))?;
     }
     Ok(if wrong == 0 { SUCCESS } else { FAILURE })
-}
-
-fn diagnose(scene: &DoctorContext<'_>, fix: bool) -> DoctorDiagnosis {
-    let checks = doctor::examine_setup(scene);
-    let mut found = DoctorDiagnosis { checks, fixed: Vec::new(), failed: Vec::new() };
-    if !fix {
-        return found;
-    }
-    for done in repair::apply_repairs(scene, &found.checks) {
-        match done {
-            Ok(what) => found.fixed.push(clean_line(&what)),
-            Err(error) => found.failed.push(clean_line(&describe_error(&error))),
-        }
-    }
-    if !found.fixed.is_empty() {
-        found.checks = doctor::examine_setup(scene);
-    }
-    found
-}
-
-fn clean_line(text: &str) -> String {
-    text::clean_line(text, 1_000)
 }
 
 fn render_diagnosis(found: &DoctorDiagnosis, args: &DoctorArgs, wrong: usize) -> String {
@@ -153,12 +100,7 @@ fn render_diagnosis(found: &DoctorDiagnosis, args: &DoctorArgs, wrong: usize) ->
         out.push('\n');
     }
     for check in &found.checks {
-        let mark = match check.standing {
-            CheckStatus::Good => paint(term::GOOD, "✓"),
-            CheckStatus::Bad => paint(term::BAD, "✗"),
-            CheckStatus::Unclear => paint(term::WARN, "?"),
-            CheckStatus::Note => paint(term::DIM, "·"),
-        };
+        let mark = paint_mark(check_mark(check.standing));
         out.push_str(&format!("{mark} {:<12}{}\n", check.name, clean_line(&check.what)));
         if let Some(fix) = &check.fix {
             out.push_str(&format!(
@@ -183,22 +125,4 @@ fn render_diagnosis(found: &DoctorDiagnosis, args: &DoctorArgs, wrong: usize) ->
         }
     });
     out
-}
-
-fn doctor_json<'a>(found: &'a DoctorDiagnosis, project: &Path, wrong: usize) -> DoctorJson<'a> {
-    let checks = found.checks.iter().map(|check| DoctorCheckJson {
-        name: check.name,
-        status: check.standing,
-        what: clean_line(&check.what),
-        fix: check.fix.as_deref(),
-        repairable: check.repair.is_some(),
-    });
-    DoctorJson {
-        v: 1,
-        project: project.display().to_string(),
-        wrong,
-        fixed: &found.fixed,
-        failed: &found.failed,
-        checks: checks.collect(),
-    }
 }

@@ -8,14 +8,16 @@ use clap::Args;
 use ralph_core::id::RunId;
 use ralph_core::record::RunChange;
 use ralph_deck::RecallContext;
-use ralph_deck::learning::{self, LearnError, Learning, LearningDraft, LearningNovelty};
 use ralph_home::host_env;
+use ralph_deck::learning::{self, LearnError, LearningDraft, LearningNovelty};
+use ralph_deck::view::learning_list::{
+    LearningForgottenView, LearningListView, LearningSavedView, learning_view,
+};
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_hook::control::{self, CommandCaller, RunOrSession};
 use ralph_sys::env::Env;
 use ralph_sys::{clock, process_identity, stdin};
-use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
@@ -81,10 +83,10 @@ fn save(env: &Env, ground: &RecallContext, args: &LearnArgs) -> Result<(), Comma
         super::declare::record_action(&ground.home, run, RunChange::Learned { id, title })?;
     }
     if args.json {
-        super::print_json(&LearningSavedJson {
+        super::print_json(&LearningSavedView {
             v: 1,
             new: novelty == LearningNovelty::New,
-            learning: learning_json(&learning),
+            learning: learning_view(&learning),
         })?;
         return Ok(());
     }
@@ -133,8 +135,8 @@ pub(super) fn named_or_own_run(
 fn list(ground: &RecallContext, args: &LearnArgs) -> Result<(), CommandFailure> {
     let learnings = learning::list(ground);
     if args.json {
-        let learnings = learnings.iter().map(learning_json).collect();
-        super::print_json(&LearningListJson { v: 1, project: ground.project_name(), learnings })?;
+        let learnings = learnings.iter().map(learning_view).collect();
+        super::print_json(&LearningListView { v: 1, project: ground.project_name(), learnings })?;
         return Ok(());
     }
     let mut out = String::new();
@@ -166,7 +168,7 @@ fn forget(
     }
     let learning = learning::forget(ground, id)?;
     if args.json {
-        super::print_json(&LearningForgottenJson { v: 1, forgotten: &learning.id })?;
+        super::print_json(&LearningForgottenView { v: 1, forgotten: &learning.id })?;
     } else {
         let id = paint(term::BOLD, &learning.id);
         term::out(&format!("{id}  forgotten: {}\n", safe_line(&learning.title)))?;
@@ -180,50 +182,6 @@ fn is_agent(env: &Env, home: &RalphHome) -> bool {
     let mut hosts = runs.iter().filter_map(|run| store::load_run(home, run).ok()?.state.process);
     super::identify_caller(env) == CommandCaller::Agent
         || hosts.any(|process| process_identity::is_ancestor(process.pid) != Some(false))
-}
-
-#[derive(Serialize)]
-struct LearningJson<'a> {
-    id: &'a str,
-    title: &'a str,
-    run: Option<&'a str>,
-    project: &'a str,
-    at: String,
-    path: String,
-    text: &'a str,
-}
-
-#[derive(Serialize)]
-struct LearningSavedJson<'a> {
-    v: u8,
-    new: bool,
-    #[serde(flatten)]
-    learning: LearningJson<'a>,
-}
-
-#[derive(Serialize)]
-struct LearningListJson<'a> {
-    v: u8,
-    project: String,
-    learnings: Vec<LearningJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct LearningForgottenJson<'a> {
-    v: u8,
-    forgotten: &'a str,
-}
-
-fn learning_json(learning: &Learning) -> LearningJson<'_> {
-    LearningJson {
-        id: &learning.id,
-        title: &learning.title,
-        run: learning.run.as_ref().map(RunId::as_str),
-        project: &learning.project,
-        at: clock::format_rfc3339(learning.at_ms),
-        path: learning.path.display().to_string(),
-        text: &learning.text,
-    }
 }
 
 impl From<LearnError> for CommandFailure {

@@ -1,6 +1,6 @@
 //! `ralph loop …`: creates and lists loop directories.
 
-use super::feature::{count_text, find_loops, is_run_of_loop, trust_command};
+use super::feature::{find_loops, is_run_of_loop, trust_command};
 use super::open_home;
 use crate::describe::safe_line;
 use crate::failure::CommandFailure;
@@ -8,6 +8,7 @@ use crate::term::{self, paint};
 use crate::value_parsers::parse_positive_count;
 use clap::{Args, Subcommand};
 use ralph_core::gate::shell_quote;
+use ralph_deck::view::feature_list::count_text;
 use ralph_hook::overview::{self, RunView};
 use ralph_lists::features::{self, FeatureError, FeatureLoop, InitialList, NewLoop};
 use ralph_lists::loop_directory;

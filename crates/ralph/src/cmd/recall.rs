@@ -8,13 +8,13 @@ use clap::Args;
 use ralph_core::record::RunChange;
 use ralph_core::redact::Redactor;
 use ralph_core::text;
+use ralph_deck::view::recall_hits::{no_hits_text, plain_text, recall_view, record_location};
 use ralph_deck::{
-    IndexCoverage, IndexStorage, MEMORY_FILES, MatchExtent, RecallAnswer, RecallContext,
-    RecallError, RecallHit, RecallKind, RecallQuery, RecallScope, SearchedCounts, TextPiece,
+    IndexCoverage, RecallAnswer, RecallContext, RecallError, RecallHit, RecallKind, RecallQuery,
+    RecallScope, TextPiece,
 };
 use ralph_sys::clock;
 use ralph_sys::env::Env;
-use serde::Serialize;
 use std::path::PathBuf;
 
 const MAX_HITS: u16 = 1000;
@@ -74,7 +74,7 @@ pub(crate) fn run(env: &Env, args: &RecallArgs) -> Result<(), CommandFailure> {
         super::declare::record_action(&ground.home, &run, RunChange::Recalled { query, found })?;
     }
     if args.json {
-        super::print_json(&recall_json(&ground, &asked, &answer))?;
+        super::print_json(&recall_view(&ground, &asked, &answer))?;
     } else {
         term::out(&render_answer(&ground, &asked, &answer))?;
     }
@@ -112,156 +112,12 @@ fn hit_paragraph(hit: &RecallHit, scope: RecallScope, now_ms: u64) -> String {
     out
 }
 
-/// Where the whole record is.
-fn record_location(hit: &RecallHit) -> String {
-    let file = || match hit.line {
-        Some(line) => format!("`{}:{line}`", safe_line(&hit.path)),
-        None => format!("`{}`", safe_line(&hit.path)),
-    };
-    match (&hit.run, hit.kind) {
-        (Some(run), RecallKind::Run) => format!("`ralph why {}`", safe_line(run)),
-        (Some(run), RecallKind::Handoff | RecallKind::Learning | RecallKind::Memory) => {
-            format!("run {} · {}", safe_line(run), file())
-        }
-        (
-            None,
-            RecallKind::Run | RecallKind::Handoff | RecallKind::Learning | RecallKind::Memory,
-        ) => file(),
-    }
-}
-
 fn highlight(pieces: &[TextPiece]) -> String {
     let piece = |piece: &TextPiece| match piece {
         TextPiece::Plain(text) => text.clone(),
         TextPiece::Found(text) => paint(term::BOLD, text),
     };
     pieces.iter().map(piece).collect()
-}
-
-fn plain_text(pieces: &[TextPiece]) -> String {
-    let piece = |piece: &TextPiece| match piece {
-        TextPiece::Plain(text) | TextPiece::Found(text) => text.clone(),
-    };
-    pieces.iter().map(piece).collect()
-}
-
-fn no_hits_text(
-    ground: &RecallContext,
-    asked: &RecallQuery<'_>,
-    searched: SearchedCounts,
-) -> String {
-    let whose = match asked.scope {
-        RecallScope::Everywhere => "all projects".to_string(),
-        RecallScope::Project => format!("`{}`", safe_line(&ground.project_name())),
-    };
-    if searched.all() == 0 {
-        return format!(
-            "no records of {whose} yet\n  \
-             runs       from `ralph start`\n  \
-             learnings  from `ralph learn \"…\"`\n  \
-             memory     from {MEMORY_FILES}\n"
-        );
-    }
-    let SearchedCounts { runs, handoffs, learnings, memory } = searched;
-    let counts = [
-        (runs, "run", "runs"),
-        (handoffs, "handoff", "handoffs"),
-        (learnings, "learning", "learnings"),
-        (memory, "section of memory", "sections of memory"),
-    ];
-    let counts = counts
-        .iter()
-        .filter(|(count, ..)| *count > 0)
-        .map(|(count, one, many)| format!("{count} {}", if *count == 1 { one } else { many }));
-    let only = asked.kind.map_or(String::new(), |kind| format!(" of kind `{}`", kind.name()));
-    let query = ralph_core::text::clean_line(asked.text, 100);
-    let mut out = format!("no record{only} has any word of `{query}`\n");
-    let counts = counts.collect::<Vec<_>>().join(", ");
-    out.push_str(&format!("searched: {counts} of {whose}\n"));
-    if asked.scope == RecallScope::Project {
-        out.push_str("`--everywhere` searches all projects\n");
-    }
-    out
-}
-
-#[derive(Serialize)]
-struct RecallJson<'a> {
-    v: u8,
-    query: &'a str,
-    /// `null` when all projects were searched.
-    project: Option<String>,
-    hits: Vec<RecallHitJson<'a>>,
-    searched: RecallSearchedJson,
-    complete: bool,
-    index: &'static str,
-}
-
-#[derive(Serialize)]
-struct RecallHitJson<'a> {
-    kind: &'static str,
-    run: Option<&'a str>,
-    project: &'a str,
-    at: String,
-    title: String,
-    path: &'a str,
-    line: Option<u32>,
-    snippet: String,
-    /// The words of the title and snippet that match the query.
-    found: Vec<&'a str>,
-    every_word: bool,
-    score: f64,
-}
-
-#[derive(Serialize)]
-struct RecallSearchedJson {
-    runs: u32,
-    handoffs: u32,
-    learnings: u32,
-    memory: u32,
-}
-
-fn recall_json<'a>(
-    ground: &RecallContext,
-    asked: &RecallQuery<'a>,
-    answer: &'a RecallAnswer,
-) -> RecallJson<'a> {
-    let SearchedCounts { runs, handoffs, learnings, memory } = answer.searched;
-    RecallJson {
-        v: 1,
-        query: asked.text,
-        project: (asked.scope == RecallScope::Project).then(|| ground.project_name()),
-        hits: answer.hits.iter().map(hit_json).collect(),
-        searched: RecallSearchedJson { runs, handoffs, learnings, memory },
-        complete: answer.coverage == IndexCoverage::Whole,
-        index: match answer.storage {
-            IndexStorage::OnDisk => "kept",
-            IndexStorage::InMemory => "in_memory",
-        },
-    }
-}
-
-fn hit_json(hit: &RecallHit) -> RecallHitJson<'_> {
-    let mut found = Vec::new();
-    for piece in hit.title.iter().chain(&hit.snippet) {
-        match piece {
-            TextPiece::Found(word) if !found.contains(&word.as_str()) => found.push(word.as_str()),
-            TextPiece::Found(_) | TextPiece::Plain(_) => {}
-        }
-    }
-    RecallHitJson {
-        kind: hit.kind.name(),
-        run: hit.run.as_deref(),
-        project: &hit.project,
-        at: clock::format_rfc3339(hit.at_ms),
-        title: plain_text(&hit.title),
-        path: &hit.path,
-        line: hit.line,
-        snippet: plain_text(&hit.snippet),
-        found,
-        every_word: hit.matched == MatchExtent::EveryWord,
-        // Four digits distinguish the hits, and are the same on every machine.
-        score: (hit.score * 1e4).round() / 1e4,
-    }
 }
 
 impl From<RecallError> for CommandFailure {

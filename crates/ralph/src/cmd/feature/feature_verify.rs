@@ -1,13 +1,15 @@
 //! `ralph feature verify`: runs the checks of features as a run would.
 
 use super::feature_args::FeatureVerifyArgs;
-use super::{ChosenLoop, choose_loop, feature_id, trust_command};
+use super::{ChosenLoop, choose_loop, trust_command};
 use crate::cmd::gate;
 use crate::describe::safe_line;
 use crate::failure::CommandFailure;
 use crate::term;
 use ralph_core::gate::Gate;
 use ralph_core::source::work_list::{self, ListItem};
+use ralph_deck::view::feature_list::feature_id;
+use ralph_deck::view::gate_results::{gate_exit_code, reported_gate};
 use ralph_gates::findings::write;
 use ralph_gates::gates::{
     self, GateContent, GateContext, GateEvent, GateOrder, GateResult, GateRunRequest, ResultReuse,
@@ -67,16 +69,12 @@ pub(crate) fn run(env: &Env, args: &FeatureVerifyArgs) -> Result<u8, CommandFail
         .map(|ran| with_feature_name(ran, &named))
         .collect();
     if args.which.json {
-        let results: Vec<_> = ran.iter().map(gate::gate_run::writable_result).collect();
-        term::out(&write::write_json(&results).map_err(gate::gate_run::report_failure)?)?;
+        let results: Vec<_> = ran.iter().map(reported_gate).collect();
+        term::out(&write::write_json(&results))?;
     } else {
         term::out(&gate::gate_run::render_results(&ran, "check"))?;
     }
-    Ok(if cancel.is_cancelled() {
-        gate::gate_run::INTERRUPTED
-    } else {
-        gate::gate_run::exit_code(&ran)
-    })
+    Ok(if cancel.is_cancelled() { gate::gate_run::INTERRUPTED } else { gate_exit_code(&ran) })
 }
 
 /// The checks to run, each with the name of its feature. They are numbered as in the run that works on the loop, so

@@ -15,6 +15,10 @@ use ralph_core::run::RunPhase;
 use ralph_core::source::work_list::ListItem;
 use ralph_core::text;
 use ralph_home::host_env;
+use ralph_deck::view::feature_list::{
+    FeatureChangedView, check_text, count_text, duplicate_notes, feature_id, feature_list_view,
+    feature_next_view,
+};
 use ralph_home::paths::RalphHome;
 use ralph_home::session_pointer;
 use ralph_home::store;
@@ -28,7 +32,6 @@ use ralph_lists::run_lists;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use ralph_sys::fs;
-use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 const LONGEST_TEXT: usize = 100;
@@ -39,48 +42,6 @@ pub(crate) struct ChosenLoop {
     pub project: PathBuf,
     pub selected: FeatureLoop,
     pub run: Option<overview::RunView>,
-}
-
-#[derive(Serialize)]
-struct FeatureListJson<'a> {
-    v: u8,
-    #[serde(rename = "loop")]
-    name: &'a str,
-    directory: String,
-    run: Option<&'a str>,
-    total: usize,
-    claimed: usize,
-    open: usize,
-    checked: usize,
-    features: Vec<FeatureJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct FeatureNextJson<'a> {
-    v: u8,
-    #[serde(rename = "loop")]
-    name: &'a str,
-    open: usize,
-    feature: Option<FeatureJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct FeatureJson<'a> {
-    id: &'a str,
-    description: &'a str,
-    steps: &'a [String],
-    claimed: bool,
-    check: Option<&'a [String]>,
-}
-
-#[derive(Serialize)]
-struct FeatureChangedJson<'a> {
-    v: u8,
-    #[serde(rename = "loop")]
-    name: &'a str,
-    id: &'a str,
-    claimed: bool,
-    changed: bool,
 }
 
 pub(crate) fn run(env: &Env, feature: &feature_args::FeatureCommand) -> Result<u8, CommandFailure> {
@@ -215,20 +176,8 @@ impl ChosenLoop {
 fn list(env: &Env, args: &FeatureListArgs) -> Result<(), CommandFailure> {
     let chosen = choose_loop(env, &args.which)?;
     let items = chosen.items()?;
-    let claimed = items.iter().filter(|item| item.done).count();
-    let checked = items.iter().filter(|item| item.check.is_some()).count();
     if args.which.json {
-        super::print_json(&FeatureListJson {
-            v: 1,
-            name: &chosen.selected.name,
-            directory: chosen.selected.directory.display().to_string(),
-            run: chosen.run_id().map(RunId::as_str),
-            total: items.len(),
-            claimed,
-            open: items.len() - claimed,
-            checked,
-            features: items.iter().map(feature_json).collect(),
-        })?;
+        super::print_json(&feature_list_view(&chosen.selected, chosen.run_id(), &items))?;
         return Ok(());
     }
     let mut out = format!(
@@ -256,46 +205,13 @@ fn list(env: &Env, args: &FeatureListArgs) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// `5 features: 2 claimed, 3 open, 1 with a check`
-pub(crate) fn count_text(items: &[ListItem]) -> String {
-    let claimed = items.iter().filter(|item| item.done).count();
-    let checked = items.iter().filter(|item| item.check.is_some()).count();
-    let ending = if items.len() == 1 { "" } else { "s" };
-    let mut out = format!("{} feature{ending}", items.len());
-    let parts = [(claimed, "claimed"), (items.len() - claimed, "open"), (checked, "with a check")];
-    let parts: Vec<_> = parts
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
-    if !parts.is_empty() {
-        out.push_str(&format!(": {}", parts.join(", ")));
-    }
-    out
-}
-
-/// Warnings about the list.
-fn duplicate_notes(items: &[ListItem]) -> Vec<String> {
-    let again = items.iter().filter(|item| feature_id(item).contains(' ')).count();
-    let mut notes = Vec::new();
-    if again > 0 {
-        let what = match again {
-            1 => "1 id repeats".to_string(),
-            _ => format!("{again} ids repeat"),
-        };
-        notes.push(format!("{what} an earlier one and got a number appended"));
-    }
-    notes
-}
-
 fn next(env: &Env, args: &FeatureListArgs) -> Result<(), CommandFailure> {
     let chosen = choose_loop(env, &args.which)?;
     let items = chosen.items()?;
     let open = items.iter().filter(|item| !item.done).count();
     let first = items.iter().find(|item| !item.done);
     if args.which.json {
-        let name = &chosen.selected.name;
-        super::print_json(&FeatureNextJson { v: 1, name, open, feature: first.map(feature_json) })?;
+        super::print_json(&feature_next_view(&chosen.selected, &items))?;
         return Ok(());
     }
     let Some(item) = first else {
@@ -347,7 +263,7 @@ fn add(env: &Env, args: &FeatureAddArgs) -> Result<(), CommandFailure> {
     let id = features::add_feature(&chosen.home, &chosen.selected, &draft, &deadline)?;
     if args.which.json {
         let name = &chosen.selected.name;
-        let changed = FeatureChangedJson { v: 1, name, id: &id, claimed: false, changed: true };
+        let changed = FeatureChangedView { v: 1, name, id: &id, claimed: false, changed: true };
         super::print_json(&changed)?;
         return Ok(());
     }
@@ -384,7 +300,7 @@ fn claim(env: &Env, args: &FeatureClaimArgs) -> Result<(), CommandFailure> {
     if args.which.json {
         let (claimed, changed) = (wanted == ClaimAction::Made, changed == ClaimResult::Changed);
         let json =
-            FeatureChangedJson { v: 1, name: &chosen.selected.name, id: name, claimed, changed };
+            FeatureChangedView { v: 1, name: &chosen.selected.name, id: name, claimed, changed };
         super::print_json(&json)?;
         return Ok(());
     }
@@ -405,25 +321,4 @@ fn claim(env: &Env, args: &FeatureClaimArgs) -> Result<(), CommandFailure> {
     out.push('\n');
     term::out(&out)?;
     Ok(())
-}
-
-/// The id of a feature, as on the command line.
-fn feature_id(item: &ListItem) -> String {
-    item.name.strip_prefix("feature ").unwrap_or(&item.name).to_string()
-}
-
-fn check_text(item: &ListItem) -> Option<String> {
-    let words = item.check.as_ref()?;
-    let shown = words.iter().map(|word| shell_quote(word)).collect::<Vec<_>>().join(" ");
-    Some(format!("`{}`", text::clean_line(&shown, 200).replace('`', "'")))
-}
-
-fn feature_json(item: &ListItem) -> FeatureJson<'_> {
-    FeatureJson {
-        id: item.name.strip_prefix("feature ").unwrap_or(&item.name),
-        description: &item.text,
-        steps: &item.steps,
-        claimed: item.done,
-        check: item.check.as_deref(),
-    }
 }

@@ -3,13 +3,14 @@
 use super::gate_args::{GateFormat, GateRunArgs};
 use super::{find_gate, load_policy, require_approval};
 use crate::cmd::open_home;
+use crate::describe;
 use crate::failure::CommandFailure;
 use crate::gate_progress::{self, GateBoard};
 use crate::term::{self, paint};
-use crate::{FAILURE, SUCCESS, describe};
 use ralph_core::gate::{Gate, GateOutcome, GateTrigger, UnknownReason};
-use ralph_core::requirement::{Finding, RequirementStage, RequirementWeight};
+use ralph_core::requirement::{Finding, RequirementStage};
 use ralph_core::text;
+use ralph_deck::view::gate_results::{self, reported_gate};
 use ralph_gates::findings::write;
 use ralph_gates::gates::gate_history::GateHistory;
 use ralph_gates::gates::{
@@ -27,8 +28,6 @@ use ralph_sys::proc::signals;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The exit code if a required gate gave no result.
-const NO_RESULT: u8 = 4;
 pub(crate) const INTERRUPTED: u8 = 130;
 const SHOWN_FINDINGS: usize = 5;
 const GIT_TIMEOUT: Duration = Duration::from_mins(1);
@@ -78,7 +77,7 @@ pub(crate) fn run(env: &Env, args: &GateRunArgs) -> Result<u8, CommandFailure> {
         (false, _) => gates::run_gates(&course),
     };
     print_results(env, format, &ran)?;
-    Ok(if cancel.is_cancelled() { INTERRUPTED } else { exit_code(&ran) })
+    Ok(if cancel.is_cancelled() { INTERRUPTED } else { gate_results::gate_exit_code(&ran) })
 }
 
 /// A cancellation that Ctrl-C triggers.
@@ -89,18 +88,6 @@ pub(crate) fn cancel_on_signal() -> Result<Arc<CancelToken>, CommandFailure> {
     signals::cancel_on_stop_signals(&cancel)
         .map_err(|error| CommandFailure::caused_by("cannot watch for Ctrl-C", &error))?;
     Ok(cancel)
-}
-
-/// The exit code: 0 if every required gate passed, 1 if one failed, 4 if one gave no result.
-pub(crate) fn exit_code(ran: &[GateResult]) -> u8 {
-    let required = || ran.iter().filter(|ran| ran.gate.weight == RequirementWeight::Required);
-    if required().any(|ran| ran.report.outcome == GateOutcome::Failed) {
-        FAILURE
-    } else if required().any(|ran| !ran.passed()) {
-        NO_RESULT
-    } else {
-        SUCCESS
-    }
 }
 
 fn choose_gates<'a>(
@@ -159,7 +146,7 @@ pub(crate) fn plain_line(seen: GateEvent<'_>) {
 }
 
 fn print_results(env: &Env, format: GateFormat, ran: &[GateResult]) -> Result<(), CommandFailure> {
-    let results: Vec<write::ReportedGate<'_>> = ran.iter().map(writable_result).collect();
+    let results: Vec<write::ReportedGate<'_>> = ran.iter().map(reported_gate).collect();
     let out = match format {
         GateFormat::Human if env.is_github_actions() => {
             format!("{}{}", render_results(ran, "gate"), write::write_github(&results))
@@ -175,15 +162,6 @@ fn print_results(env: &Env, format: GateFormat, ran: &[GateResult]) -> Result<()
     Ok(())
 }
 
-pub(crate) fn writable_result(ran: &GateResult) -> write::ReportedGate<'_> {
-    let cached = ran.source == ResultSource::Cached;
-    write::ReportedGate { gate: &ran.gate, report: &ran.report, cached }
-}
-
-pub(crate) fn report_failure(error: serde_json::Error) -> CommandFailure {
-    CommandFailure::caused_by("cannot write the report", &error)
-}
-
 pub(crate) fn render_results(ran: &[GateResult], noun: &str) -> String {
     let width = ran.iter().map(|ran| ran.gate.name.chars().count()).max().unwrap_or(0);
     let mut out = String::new();
@@ -197,7 +175,7 @@ pub(crate) fn render_results(ran: &[GateResult], noun: &str) -> String {
             out.push_str(&result_lines(ran, width));
         }
     }
-    out.push_str(&format!("\n{}\n", count_line(ran, noun)));
+    out.push_str(&format!("\n{}\n", gate_results::count_line(ran, noun)));
     out
 }
 
@@ -208,11 +186,7 @@ fn result_lines(ran: &GateResult, width: usize) -> String {
         ResultSource::Cached => "cached".to_string(),
         ResultSource::NotRun => String::new(),
     };
-    let mut notes = vec![describe::gate_note(report), describe::steadiness(report).to_string()];
-    if ran.gate.weight == RequirementWeight::Advisory && !ran.passed() {
-        notes.push("advisory".to_string());
-    }
-    notes.retain(|note| !note.is_empty());
+    let notes = gate_results::result_notes(ran);
     let name = text::clean_line(&ran.gate.name, 60);
     let line = format!(
         "  {} {name:<width$}  {took:>7}  {}",
@@ -261,25 +235,4 @@ pub(super) fn finding_line(finding: &Finding) -> String {
         ));
     }
     out
-}
-
-fn count_line(ran: &[GateResult], noun: &str) -> String {
-    let count = |wanted: &dyn Fn(&GateOutcome) -> bool| {
-        ran.iter().filter(|ran| wanted(&ran.report.outcome)).count()
-    };
-    let passed = count(&|outcome| *outcome == GateOutcome::Passed);
-    let ending = if ran.len() == 1 { "" } else { "s" };
-    let mut parts = vec![format!("{passed} of {} {noun}{ending} passed", ran.len())];
-    let failed = count(&|outcome| *outcome == GateOutcome::Failed);
-    let skipped =
-        count(&|outcome| matches!(outcome, GateOutcome::Unknown(UnknownReason::Skipped(_))));
-    let unknown = ran.len() - passed - failed - skipped;
-    for (count, word) in
-        [(failed, "failed"), (unknown, "without a result"), (skipped, "not reached")]
-    {
-        if count > 0 {
-            parts.push(format!("{count} {word}"));
-        }
-    }
-    parts.join(", ")
 }

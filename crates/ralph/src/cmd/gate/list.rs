@@ -1,40 +1,16 @@
 //! `ralph gate list`: the gates of the policy, stage by stage.
 
 use super::gate_args::GateListArgs;
-use super::{load_policy, moment_names};
+use super::load_policy;
 use crate::cmd::{open_home, print_json};
 use crate::describe;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
-use ralph_core::gate::Gate;
 use ralph_core::requirement::{RequirementStage, RequirementWeight};
 use ralph_core::text;
+use ralph_deck::view::gate_list::{self, moment_names};
 use ralph_gates::gates::gate_history::GateHistory;
 use ralph_sys::env::Env;
-use serde::Serialize;
-
-#[derive(Serialize)]
-struct GateListJson<'a> {
-    v: u8,
-    project: String,
-    gates: Vec<GateDefinitionJson<'a>>,
-}
-
-#[derive(Serialize)]
-pub(super) struct GateDefinitionJson<'a> {
-    pub name: &'a str,
-    pub stage: &'static str,
-    pub required: bool,
-    pub command: String,
-    pub cwd: &'a str,
-    pub timeout_ms: u64,
-    pub paths: &'a [String],
-    pub when: &'a [String],
-    pub on: Vec<&'static str>,
-    pub min_complexity: u8,
-    pub report: &'static str,
-    pub last_took_ms: Option<u64>,
-}
 
 pub(crate) fn run(env: &Env, args: &GateListArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
@@ -42,8 +18,7 @@ pub(crate) fn run(env: &Env, args: &GateListArgs) -> Result<(), CommandFailure> 
     let history = GateHistory::read(&home, &config.project);
     let gates = &config.policy.gates;
     if args.json {
-        let gates = gates.iter().map(|gate| gate_json(gate, &history)).collect();
-        print_json(&GateListJson { v: 1, project: config.project.display().to_string(), gates })?;
+        print_json(&gate_list::gate_list_view(&config.project, gates, &history))?;
         return Ok(());
     }
     if gates.is_empty() {
@@ -83,21 +58,4 @@ pub(crate) fn run(env: &Env, args: &GateListArgs) -> Result<(), CommandFailure> 
     }
     term::out(&out)?;
     Ok(())
-}
-
-pub(super) fn gate_json<'a>(gate: &'a Gate, history: &GateHistory) -> GateDefinitionJson<'a> {
-    GateDefinitionJson {
-        name: &gate.name,
-        stage: gate.stage.name(),
-        required: gate.weight == RequirementWeight::Required,
-        command: gate.command_line(),
-        cwd: &gate.cwd,
-        timeout_ms: gate.timeout_ms,
-        paths: &gate.paths,
-        when: &gate.when,
-        on: gate.on.iter().map(|moment| moment.name()).collect(),
-        min_complexity: gate.min_complexity,
-        report: gate.report.name(),
-        last_took_ms: history.expected_ms(&gate.name),
-    }
 }

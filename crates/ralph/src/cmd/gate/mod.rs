@@ -9,7 +9,7 @@ mod warm;
 
 use crate::SUCCESS;
 use crate::failure::CommandFailure;
-use ralph_core::gate::{Gate, GateTrigger};
+use ralph_core::gate::Gate;
 use ralph_core::text;
 use ralph_home::paths::RalphHome;
 use ralph_policy::config::{self, ProjectConfig};
@@ -75,8 +75,4 @@ pub(super) fn find_gate<'a>(
         };
         CommandFailure::new(&what, &hint)
     })
-}
-
-pub(super) fn moment_names(gate: &Gate) -> String {
-    gate.on.iter().map(|moment: &GateTrigger| moment.name()).collect::<Vec<_>>().join(", ")
 }

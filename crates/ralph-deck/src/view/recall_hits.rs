@@ -1,0 +1,156 @@
+//! The hits of a search in past runs, handoffs, learnings and memory.
+
+use crate::wording::safe_line;
+use crate::{
+    IndexCoverage, IndexStorage, MEMORY_FILES, MatchExtent, RecallAnswer, RecallContext, RecallHit,
+    RecallKind, RecallQuery, RecallScope, SearchedCounts, TextPiece,
+};
+use ralph_core::text;
+use ralph_sys::clock;
+use serde::Serialize;
+
+#[derive(Debug, Serialize)]
+pub struct RecallView<'a> {
+    pub v: u8,
+    pub query: &'a str,
+    /// `null` when all projects were searched.
+    pub project: Option<String>,
+    pub hits: Vec<RecallHitView<'a>>,
+    pub searched: RecallSearchedView,
+    pub complete: bool,
+    pub index: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+pub struct RecallHitView<'a> {
+    pub kind: &'static str,
+    pub run: Option<&'a str>,
+    pub project: &'a str,
+    pub at: String,
+    pub title: String,
+    pub path: &'a str,
+    pub line: Option<u32>,
+    pub snippet: String,
+    /// The words of the title and snippet that match the query.
+    pub found: Vec<&'a str>,
+    pub every_word: bool,
+    pub score: f64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct RecallSearchedView {
+    pub runs: u32,
+    pub handoffs: u32,
+    pub learnings: u32,
+    pub memory: u32,
+}
+
+pub fn recall_view<'a>(
+    ground: &RecallContext,
+    asked: &RecallQuery<'a>,
+    answer: &'a RecallAnswer,
+) -> RecallView<'a> {
+    let SearchedCounts { runs, handoffs, learnings, memory } = answer.searched;
+    RecallView {
+        v: 1,
+        query: asked.text,
+        project: (asked.scope == RecallScope::Project).then(|| ground.project_name()),
+        hits: answer.hits.iter().map(hit_view).collect(),
+        searched: RecallSearchedView { runs, handoffs, learnings, memory },
+        complete: answer.coverage == IndexCoverage::Whole,
+        index: match answer.storage {
+            IndexStorage::OnDisk => "kept",
+            IndexStorage::InMemory => "in_memory",
+        },
+    }
+}
+
+fn hit_view(hit: &RecallHit) -> RecallHitView<'_> {
+    let mut found = Vec::new();
+    for piece in hit.title.iter().chain(&hit.snippet) {
+        match piece {
+            TextPiece::Found(word) if !found.contains(&word.as_str()) => found.push(word.as_str()),
+            TextPiece::Found(_) | TextPiece::Plain(_) => {}
+        }
+    }
+    RecallHitView {
+        kind: hit.kind.name(),
+        run: hit.run.as_deref(),
+        project: &hit.project,
+        at: clock::format_rfc3339(hit.at_ms),
+        title: plain_text(&hit.title),
+        path: &hit.path,
+        line: hit.line,
+        snippet: plain_text(&hit.snippet),
+        found,
+        every_word: hit.matched == MatchExtent::EveryWord,
+        // Four digits distinguish the hits, and are the same on every machine.
+        score: (hit.score * 1e4).round() / 1e4,
+    }
+}
+
+/// Where the whole record is.
+pub fn record_location(hit: &RecallHit) -> String {
+    let file = || match hit.line {
+        Some(line) => format!("`{}:{line}`", safe_line(&hit.path)),
+        None => format!("`{}`", safe_line(&hit.path)),
+    };
+    match (&hit.run, hit.kind) {
+        (Some(run), RecallKind::Run) => format!("`ralph why {}`", safe_line(run)),
+        (Some(run), RecallKind::Handoff | RecallKind::Learning | RecallKind::Memory) => {
+            format!("run {} · {}", safe_line(run), file())
+        }
+        (
+            None,
+            RecallKind::Run | RecallKind::Handoff | RecallKind::Learning | RecallKind::Memory,
+        ) => file(),
+    }
+}
+
+/// The text without the marks of found words.
+pub fn plain_text(pieces: &[TextPiece]) -> String {
+    let piece = |piece: &TextPiece| match piece {
+        TextPiece::Plain(text) | TextPiece::Found(text) => text.clone(),
+    };
+    pieces.iter().map(piece).collect()
+}
+
+/// What was searched, when nothing was found.
+pub fn no_hits_text(
+    ground: &RecallContext,
+    asked: &RecallQuery<'_>,
+    searched: SearchedCounts,
+) -> String {
+    let whose = match asked.scope {
+        RecallScope::Everywhere => "all projects".to_string(),
+        RecallScope::Project => format!("`{}`", safe_line(&ground.project_name())),
+    };
+    if searched.all() == 0 {
+        return format!(
+            "no records of {whose} yet\n  \
+             runs       from `ralph start`\n  \
+             learnings  from `ralph learn \"…\"`\n  \
+             memory     from {MEMORY_FILES}\n"
+        );
+    }
+    let SearchedCounts { runs, handoffs, learnings, memory } = searched;
+    let counts = [
+        (runs, "run", "runs"),
+        (handoffs, "handoff", "handoffs"),
+        (learnings, "learning", "learnings"),
+        (memory, "section of memory", "sections of memory"),
+    ];
+    let counts = counts
+        .iter()
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, one, many)| format!("{count} {}", if *count == 1 { one } else { many }));
+    let only = asked.kind.map_or(String::new(), |kind| format!(" of kind `{}`", kind.name()));
+    let query = text::clean_line(asked.text, 100);
+    let mut out = format!("no record{only} has any word of `{query}`\n");
+    let counts = counts.collect::<Vec<_>>().join(", ");
+    out.push_str(&format!("searched: {counts} of {whose}\n"));
+    if asked.scope == RecallScope::Project {
+        out.push_str("`--everywhere` searches all projects\n");
+    }
+    out
+}
