@@ -77,6 +77,11 @@ pub fn count_noun(count: usize, noun: &str) -> String {
     text::count_noun(u64::try_from(count).unwrap_or(u64::MAX), noun)
 }
 
+/// As [`count_noun`], for words whose plural is not made by an `s` at the end.
+pub fn count_of(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 pub fn limits(limits: &RunLimits) -> String {
     let mut parts = Vec::new();
     parts.extend(match (limits.min_iterations, limits.max_iterations) {

@@ -1,4 +1,4 @@
-//! Output to stdout and stderr. No other module prints.
+//! Output to stdout and stderr, and answers to yes/no questions. No other module prints.
 
 use crate::failure::CommandFailure;
 use anstyle::{AnsiColor, Style};
@@ -10,6 +10,9 @@ pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
 pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
+
+/// The longest answer to a question that is read.
+const MAX_ANSWER_BYTES: u64 = 100;
 
 /// The width of a terminal that does not report it.
 const DEFAULT_COLUMNS: usize = 80;
@@ -33,6 +36,14 @@ pub(crate) fn out(text: &str) -> Result<OutputReader, CommandFailure> {
 
 pub(crate) fn err(text: &str) {
     drop(anstream::stderr().lock().write_all(text.as_bytes()));
+}
+
+/// Whether the person answers the question that was just printed with `y` or `yes`.
+pub(crate) fn is_confirmed() -> std::io::Result<bool> {
+    use std::io::{BufRead, Read};
+    let mut answer = String::new();
+    std::io::stdin().lock().take(MAX_ANSWER_BYTES).read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 /// Redraws the last `lines` lines on stderr. Writes the cursor movement directly, because `anstream` would strip it
@@ -105,8 +116,20 @@ pub(crate) fn fit(line: &str, columns: usize) -> String {
     out
 }
 
+/// The columns of a text. The styles of [`paint`] take no room.
+pub(crate) fn text_width(text: &str) -> usize {
+    let mut is_escape = false;
+    let widths = text.chars().map(|char| {
+        is_escape |= char == '\x1b';
+        let columns = if is_escape { 0 } else { width(char) };
+        is_escape &= char != 'm';
+        columns
+    });
+    widths.sum()
+}
+
 /// The columns of a character: 2 for every one that may take two, except the signs that ralph prints itself.
-pub(crate) fn width(char: char) -> usize {
+fn width(char: char) -> usize {
     match char {
         '\0'..'\u{1100}' | '\u{2000}'..'\u{2600}' | '✓' | '✗' => 1,
         _ => 2,

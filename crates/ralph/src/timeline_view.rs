@@ -132,10 +132,10 @@ impl TimelineView {
     ) -> String {
         let TimelineCounts { requests, stops, blocks, overridden, tools, hooks } = *counts;
         let mut parts = vec![
-            count_noun(requests, "model call"),
-            count_noun(tools, "tool call"),
-            count_noun(hooks, "hook") + " run",
-            count_noun(stops, "stop"),
+            text::count_noun(requests, "model call"),
+            text::count_noun(tools, "tool call"),
+            text::count_noun(hooks, "hook") + " run",
+            text::count_noun(stops, "stop"),
             format!("{blocks} held"),
         ];
         if overridden > 0 {
@@ -180,10 +180,6 @@ fn labeled_line(label: &str, agent: Option<&AgentLane>, what: &str) -> String {
     let agent = agent.and_then(Option::as_ref);
     let agent = agent.map(|kind| format!("({}) ", safe_line(kind))).unwrap_or_default();
     format!("{} {agent}{what}\n", paint(DIM, &format!("{label:>11}")))
-}
-
-pub(crate) fn count_noun(count: u64, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 /// Settings from the command line are called `flag` by the client, but the person gave no such flag here.
@@ -280,7 +276,7 @@ impl PathAliases {
         }
         if lines.len() > REASON_LINES {
             let more =
-                format!("… {} more", count_noun((lines.len() - REASON_LINES) as u64, "line"));
+                format!("… {} more", text::count_noun((lines.len() - REASON_LINES) as u64, "line"));
             out.push_str(&format!("{INDENT}{}\n", paint(DIM, &more)));
         }
         out

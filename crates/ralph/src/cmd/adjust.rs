@@ -19,7 +19,7 @@ use ralph_deck::view::waiver_list::{RunWaiversView, WaiverView, WaiversView};
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
 use ralph_hook::adjustments::{self, RunAdjustment};
-use ralph_hook::control::{self, RunOrSession};
+use ralph_hook::control::{self};
 use ralph_hook::overview;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
@@ -389,13 +389,10 @@ pub(crate) fn change_limits(
 }
 
 fn find_run(home: &RalphHome, name: &str) -> Result<RunId, CommandFailure> {
-    match super::find_named(home, name)? {
-        RunOrSession::Run(run) => Ok(run),
-        RunOrSession::Session(session) => Err(CommandFailure::new(
-            &format!("no run owns session `{session}`"),
-            "only files of other tools hold it; `ralph status` lists the runs",
-        )),
-    }
+    super::find_run(home, name, |session| {
+        let hint = "only files of other tools hold it; `ralph status` lists the runs";
+        CommandFailure::new(&format!("no run owns session `{session}`"), hint)
+    })
 }
 
 /// The named run, or the only run that has not ended.

@@ -23,11 +23,11 @@ use ralph_git::checkpoint::{
 use ralph_git::tree::{self, ListingRequest, WorkTreeListing};
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
-use ralph_hook::control::{self, RunOrSession};
+use ralph_hook::control::{self};
 use ralph_hook::overview;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
-use std::io::{BufRead, IsTerminal, Read};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -35,7 +35,6 @@ use std::time::Duration;
 const CHECKPOINT_TIMEOUT: Duration = Duration::from_mins(10);
 const MAX_PATCH_BYTES: usize = 4 * 1024 * 1024;
 const MAX_NAMED_PATHS: usize = 20;
-const LONGEST_ANSWER: u64 = 64;
 
 /// A run with the repository of its checkpoints.
 struct RunCheckpoints {
@@ -58,24 +57,12 @@ pub(crate) fn run(env: &Env, asked: &Asked) -> Result<(), CommandFailure> {
 impl RunCheckpoints {
     fn open(env: &Env, name: Option<&str>) -> Result<Self, CommandFailure> {
         let home = open_home(env)?;
-        let named = match name {
-            Some(name) => Some(super::find_named(&home, name)?),
-            None => overview::list_run_views(&home)?
-                .0
-                .into_iter()
-                .next()
-                .map(|last| RunOrSession::Run(last.opened.run.id)),
-        };
-        let run = match named {
-            Some(RunOrSession::Run(run)) => run,
-            Some(RunOrSession::Session(session)) => {
+        let run = match name {
+            Some(name) => super::find_run(&home, name, |session| {
                 let what = format!("no run owns session `{session}`, so it has no checkpoints");
-                return Err(CommandFailure::new(&what, "`ralph status --all` lists all runs"));
-            }
-            None => {
-                let hint = "`ralph start --help` shows how to start one";
-                return Err(CommandFailure::new("there is no run yet", hint));
-            }
+                CommandFailure::new(&what, "`ralph status --all` lists all runs")
+            })?,
+            None => latest_run(&home)?,
         };
         let project = PathBuf::from(store::load_run(&home, &run)?.run.project);
         let deadline = Deadline::after(CHECKPOINT_TIMEOUT);
@@ -108,6 +95,14 @@ impl RunCheckpoints {
         };
         Ok(self.repository.capture_present(&snapshot, &self.deadline)?)
     }
+}
+
+fn latest_run(home: &RalphHome) -> Result<RunId, CommandFailure> {
+    let (runs, _) = overview::list_run_views(home)?;
+    runs.into_iter().next().map(|latest| latest.opened.run.id).ok_or_else(|| {
+        let hint = "`ralph start --help` shows how to start one";
+        CommandFailure::new("there is no run yet", hint)
+    })
 }
 
 fn list(env: &Env, args: &CheckpointListArgs) -> Result<(), CommandFailure> {
@@ -279,13 +274,8 @@ fn plan_lines(plan: &RestorePlan, most: usize) -> String {
 
 fn is_confirmed(number: u32) -> Result<bool, CommandFailure> {
     term::err(&format!("restore the files to checkpoint {number}? [y/N] "));
-    let mut answer = String::new();
-    std::io::stdin()
-        .lock()
-        .take(LONGEST_ANSWER)
-        .read_line(&mut answer)
-        .map_err(|error| CommandFailure::caused_by("cannot read the answer", &error))?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    term::is_confirmed()
+        .map_err(|error| CommandFailure::caused_by("cannot read the answer", &error))
 }
 
 fn restored_text(run: &RunId, number: u32, before: u32, plan: &RestorePlan) -> String {

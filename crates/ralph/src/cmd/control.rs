@@ -76,13 +76,12 @@ pub(crate) fn cancel(env: &Env, args: &RunNameArgs) -> Result<(), CommandFailure
 }
 
 fn require_run(home: &RalphHome, name: &str, done: &'static str) -> Result<RunId, CommandFailure> {
-    match super::find_named(home, name)? {
-        RunOrSession::Run(run) => Ok(run),
-        RunOrSession::Session(session) => Err(CommandFailure::new(
+    super::find_run(home, name, |session| {
+        CommandFailure::new(
             &format!("no run owns session `{session}`, so nothing was {done}"),
             &format!("only files of other tools hold it; `ralph cancel {session}` releases it"),
-        )),
-    }
+        )
+    })
 }
 
 fn print_result(

@@ -1,7 +1,7 @@
 //! `ralph doctor`: checks whether ralph would hold an agent here, and repairs what is safe to repair.
 
 use super::simulate::INTERRUPTED;
-use super::{create_scratch_dir, identify_caller, init, print_json};
+use super::{cancel_on_signals, create_scratch_dir, identify_caller, init, print_json};
 use crate::describe::paint_mark;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
@@ -13,10 +13,7 @@ use ralph_hook::control::CommandCaller;
 use ralph_install::doctor::{CheckStatus, DoctorCheck, DoctorContext};
 use ralph_sys::env::{self, Env};
 use ralph_sys::fs;
-use ralph_sys::proc::cancel::CancelToken;
-use ralph_sys::proc::signals;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -57,11 +54,7 @@ pub(crate) fn run(env: &Env, args: &DoctorArgs) -> Result<u8, CommandFailure> {
     // Not checked to be a directory here: the checks below report it.
     let home = RalphHome::new(env.ralph_home().ok_or_else(unknown)?);
     let project = init::resolved_project(env, args.project.as_deref())?;
-    let cancel = CancelToken::new().map(Arc::new);
-    let cancel =
-        cancel.map_err(|error| CommandFailure::caused_by("cannot wait for hooks", &error))?;
-    signals::cancel_on_stop_signals(&cancel)
-        .map_err(|error| CommandFailure::caused_by("cannot listen for signals", &error))?;
+    let cancel = cancel_on_signals()?;
     let root = create_scratch_dir(env, "ralph-doctor")?;
     let scene = DoctorContext {
         env,

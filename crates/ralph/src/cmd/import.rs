@@ -8,6 +8,7 @@ use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use clap::Args;
 use ralph_core::gate::GateInvocation;
+use ralph_deck::wording::{count_noun, count_of};
 use ralph_lists::import::loop_files::{self, ImportWriteError, NewFile};
 use ralph_lists::import::{self, ImportSource, ImportedContent, MergedImport};
 use ralph_lists::loop_directory;
@@ -204,7 +205,7 @@ fn remarks(planned: &ImportPlan) -> String {
         ));
     }
     if planned.without_gate > 0 {
-        let what = plural(planned.without_gate, "command has no gate", "commands have no gate");
+        let what = count_of(planned.without_gate, "command has no gate", "commands have no gate");
         out.push_str(&format!("{what}: kept as notes\n"));
     }
     for trouble in planned.merged.conflicts.iter().chain(&planned.detected.notes) {
@@ -226,7 +227,7 @@ fn created_files_text(planned: &ImportPlan) -> String {
     let mut out = "\n".to_string();
     let policy = Path::new(config::POLICY_FILE_NAMES[0]);
     for file in &planned.files {
-        let lines = plural(file.text.lines().count(), "line", "lines");
+        let lines = count_noun(file.text.lines().count(), "line");
         let path = safe_line(&file.path.to_string_lossy());
         out.push_str(&format!("{} `{path}`, {lines}\n", paint(term::GOOD, "create")));
     }
@@ -256,7 +257,7 @@ fn created_text(planned: &ImportPlan) -> String {
     let more = if is_policy { format!(" {policy}") } else { String::new() };
     format!(
         "created {}; `rm -r {}/{}{more}` removes all of it\n",
-        plural(planned.files.len(), "file", "files"),
+        count_noun(planned.files.len(), "file"),
         loop_directory::LOOPS_DIR,
         planned.name
     )
@@ -309,12 +310,12 @@ fn understood_text(content: &ImportedContent) -> String {
     if !content.features.is_empty() {
         let done = content.features.iter().filter(|feature| feature.passes).count();
         let checks = content.features.iter().filter(|feature| feature.verify.is_some()).count();
-        parts.push(plural(content.features.len(), "item", "items"));
+        parts.push(count_noun(content.features.len(), "item"));
         parts.push(format!("{done} done"));
-        parts.push(plural(checks, "check", "checks"));
+        parts.push(count_noun(checks, "check"));
     }
     if !content.commands.is_empty() {
-        parts.push(plural(content.commands.len(), "command", "commands"));
+        parts.push(count_noun(content.commands.len(), "command"));
     }
     let limits = content.limits.to_options();
     if !limits.is_empty() {
@@ -324,7 +325,7 @@ fn understood_text(content: &ImportedContent) -> String {
         parts.push("the goal".to_string());
     }
     if !content.protect.is_empty() {
-        parts.push(plural(content.protect.len(), "path to protect", "paths to protect"));
+        parts.push(count_of(content.protect.len(), "path to protect", "paths to protect"));
     }
     if content.progress.is_some() {
         parts.push("progress so far".to_string());
@@ -333,10 +334,6 @@ fn understood_text(content: &ImportedContent) -> String {
         parts.extend(content.name.as_ref().map(|name| format!("its name, {}", safe_line(name))));
     }
     parts.join(" · ")
-}
-
-fn plural(count: usize, one: &str, many: &str) -> String {
-    if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
 }
 
 /// The next steps for the person.

@@ -19,11 +19,8 @@ use ralph_install::install::{install_notes, program_link, slash_commands};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 use serde::Serialize;
-use std::io::{BufRead, IsTerminal, Read};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-
-/// The limit on an answer in bytes; an answer is one word.
-const LONGEST_ANSWER: u64 = 100;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -234,9 +231,7 @@ pub(super) fn confirm(asking: &ConfirmationOptions, question: &str) -> Result<()
         ));
     }
     term::out(question)?;
-    let mut answer = String::new();
-    let read = std::io::stdin().lock().take(LONGEST_ANSWER).read_line(&mut answer);
-    if read.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
+    if term::is_confirmed().unwrap_or(false) {
         return Ok(());
     }
     let hint = format!("`ralph {}` asks again", asking.command);

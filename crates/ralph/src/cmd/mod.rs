@@ -35,13 +35,17 @@ pub(crate) mod why;
 use crate::failure::CommandFailure;
 use crate::term::OutputReader;
 use ralph_home::host_env;
+use ralph_core::id::{RunId, SessionId};
 pub(crate) use ralph_deck::view::run_board::off_reason;
 use ralph_home::paths::RalphHome;
 use ralph_hook::control::{CommandCaller, RunOrSession};
 use ralph_sys::env::Env;
+use ralph_sys::proc::cancel::CancelToken;
+use ralph_sys::proc::signals;
 use ralph_sys::{clock, fs, process_identity};
 use run::queue::queue_status::unknown_name_failure;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 fn open_home(env: &Env) -> Result<RalphHome, CommandFailure> {
     let hint = "set `HOME`, or `RALPH_HOME` to an absolute path";
@@ -56,6 +60,35 @@ fn open_home(env: &Env) -> Result<RalphHome, CommandFailure> {
 /// The run or session of that name. For the name of a queue, the error suggests to name one of its runs.
 fn find_named(home: &RalphHome, name: &str) -> Result<RunOrSession, CommandFailure> {
     ralph_hook::control::resolve_name(home, name).map_err(|error| unknown_name_failure(home, error))
+}
+
+/// A cancellation that Ctrl-C and the other stop signals trigger.
+fn cancel_on_signals() -> Result<Arc<CancelToken>, CommandFailure> {
+    cancel_on_signals_or(|| false)
+}
+
+/// As [`cancel_on_signals`], and also once `elsewhere` returns true.
+fn cancel_on_signals_or(
+    elsewhere: impl Fn() -> bool + Send + Sync + 'static,
+) -> Result<Arc<CancelToken>, CommandFailure> {
+    let cancel = CancelToken::with_external_check(elsewhere).map(Arc::new);
+    let cancel =
+        cancel.map_err(|error| CommandFailure::caused_by("cannot set up cancellation", &error))?;
+    signals::cancel_on_stop_signals(&cancel)
+        .map_err(|error| CommandFailure::caused_by("cannot watch for signals", &error))?;
+    Ok(cancel)
+}
+
+/// The named run. `no_run` makes the error about a session that no run owns.
+fn find_run(
+    home: &RalphHome,
+    name: &str,
+    no_run: impl FnOnce(&SessionId) -> CommandFailure,
+) -> Result<RunId, CommandFailure> {
+    match find_named(home, name)? {
+        RunOrSession::Run(run) => Ok(run),
+        RunOrSession::Session(session) => Err(no_run(&session)),
+    }
 }
 
 /// Creates a private directory for temporary files.

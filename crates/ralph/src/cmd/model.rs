@@ -14,10 +14,7 @@ use ralph_sim::server::{
 };
 use ralph_sys::clock;
 use ralph_sys::env::Env;
-use ralph_sys::proc::cancel::CancelToken;
-use ralph_sys::proc::signals;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How often Ctrl-C is checked.
@@ -53,11 +50,7 @@ pub(crate) fn run(env: &Env, args: &ModelArgs) -> Result<(), CommandFailure> {
         let what = format!("there is no directory `{}`", directory.display());
         CommandFailure::new(&what, "give another one with `--project DIR`")
     })?;
-    let cancel = CancelToken::new()
-        .map(Arc::new)
-        .map_err(|error| CommandFailure::caused_by("cannot prepare for Ctrl-C", &error))?;
-    signals::cancel_on_stop_signals(&cancel)
-        .map_err(|error| CommandFailure::caused_by("cannot watch for Ctrl-C", &error))?;
+    let cancel = super::cancel_on_signals()?;
     let server = server::serve(
         ModelScript::new(&scenario),
         ModelServerOptions {

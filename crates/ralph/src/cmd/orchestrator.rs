@@ -14,7 +14,7 @@ use ralph_home::host_env;
 use ralph_deck::view::phase_progress;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
-use ralph_hook::control::{self, CommandCaller, RunOrSession};
+use ralph_hook::control::{self, CommandCaller};
 use ralph_hook::overview::{self, RunView};
 use ralph_hook::phases;
 use ralph_sys::clock::Deadline;
@@ -333,10 +333,7 @@ fn run_awaiting_approval(home: &RalphHome) -> Result<RunId, CommandFailure> {
 }
 
 fn named_phased_run(home: &RalphHome, name: &str) -> Result<RunId, CommandFailure> {
-    match super::find_named(home, name)? {
-        RunOrSession::Run(run) => Ok(run),
-        RunOrSession::Session(_) => Err(no_phased_run()),
-    }
+    super::find_run(home, name, |_| no_phased_run())
 }
 
 fn no_phased_run() -> CommandFailure {

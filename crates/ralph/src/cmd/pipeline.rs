@@ -13,7 +13,7 @@ use ralph_deck::view::pipeline_chunks::{self, pipeline_nodes, sealed_chunks, sta
 use ralph_deck::wording::count_noun;
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
-use ralph_hook::control::{self, RunOrSession};
+use ralph_hook::control::{self};
 use ralph_hook::overview::{self, RunView};
 use ralph_policy::config;
 use ralph_sys::env::Env;
@@ -71,13 +71,10 @@ pub(crate) fn run(env: &Env, asked: &PipelineCommand) -> Result<(), CommandFailu
 }
 
 fn named_pipeline_run(home: &RalphHome, name: &str) -> Result<RunView, CommandFailure> {
-    let RunOrSession::Run(run) = super::find_named(home, name)? else {
-        let hint = "`ralph status --all` lists all runs";
-        return Err(CommandFailure::new(
-            &format!("no run owns session `{}`", safe_line(name)),
-            hint,
-        ));
-    };
+    let run = super::find_run(home, name, |_| {
+        let what = format!("no run owns session `{}`", safe_line(name));
+        CommandFailure::new(&what, "`ralph status --all` lists all runs")
+    })?;
     let opened = store::load_run(home, &run)?;
     if sealed_chunks(&opened).is_empty() {
         let hint = "a run keeps the pipeline that the policy had at its start: `ralph config`";

@@ -25,13 +25,10 @@ use ralph_sim::timeline::HookEffect;
 use ralph_sys::clock::Stopwatch;
 use ralph_sys::env::{self, Env};
 use ralph_sys::fs;
-use ralph_sys::proc::cancel::CancelToken;
-use ralph_sys::proc::signals;
 use ralph_sys::stdin;
 use replay_args::{ExpectedDecision, ReplayArgs as Args};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// ralph's own decision, if ralph was among the hooks.
 enum RalphDecision {
@@ -150,11 +147,7 @@ fn replay_payload(
     payload: &HookPayload,
     stage: &ReplayStage<'_>,
 ) -> Result<Option<ReplayResult>, CommandFailure> {
-    let cancel = CancelToken::new().map(Arc::new);
-    let cancel =
-        cancel.map_err(|error| CommandFailure::caused_by("cannot wait for hooks", &error))?;
-    signals::cancel_on_stop_signals(&cancel)
-        .map_err(|error| CommandFailure::caused_by("cannot listen for signals", &error))?;
+    let cancel = super::cancel_on_signals()?;
     let program = env::own_executable();
     let settings = &stage.found.loaded;
     let session = SessionId::parse(payload.session_id());

@@ -20,12 +20,10 @@ use ralph_sim::real_client::{self, RealClientError};
 use ralph_sim::scenario::{self, Scenario, ScenarioError, ScenarioStep};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
-use ralph_sys::proc::cancel::CancelToken;
 use ralph_sys::proc::signals;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// The exit code after Ctrl-C, as in shells.
 pub(super) const INTERRUPTED: u8 = 130;
@@ -77,13 +75,10 @@ pub(crate) fn run(env: &Env, args: &Args) -> Result<u8, CommandFailure> {
         term::err(&format!("note: {}\n", describe::safe_line(note)));
     }
     let client = args.client.as_deref().map(|name| locate_client(env, name)).transpose()?;
-    let cancel = CancelToken::new().map(Arc::new);
-    let cancel =
-        cancel.map_err(|error| CommandFailure::caused_by("cannot wait for hooks", &error))?;
     // Before the first file is created, so that a signal leaves time to clean up.
-    signals::cancel_on_stop_signals(&cancel)
-        .and_then(|()| signals::survive_broken_pipes())
-        .map_err(|error| CommandFailure::caused_by("cannot listen for signals", &error))?;
+    let cancel = super::cancel_on_signals()?;
+    signals::survive_broken_pipes()
+        .map_err(|error| CommandFailure::caused_by("cannot watch for signals", &error))?;
     let world = SimulateContext { env, args, hook_overrides: &given, client, cancel: &cancel };
     let code = match named {
         ScenarioSelection::One(path) => play_alone(&world, &path),

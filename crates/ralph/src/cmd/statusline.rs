@@ -71,14 +71,10 @@ fn status_line(env: &Env) -> Option<String> {
     let mut parts = vec![name];
     parts.extend(held_parts(&opened, &glance));
     // Drops whole parts rather than cutting one off.
-    while parts.len() > 1 && column_count(&parts.join(" · ")) > MAX_COLUMNS {
+    while parts.len() > 1 && term::text_width(&parts.join(" · ")) > MAX_COLUMNS {
         parts.pop();
     }
     Some(parts.join(" · "))
-}
-
-fn column_count(painted: &str) -> usize {
-    anstream::adapter::strip_str(painted).to_string().chars().map(term::width).sum()
 }
 
 /// One word for why the run does not hold the session, if it does not.
@@ -137,7 +133,7 @@ fn requirement_counts(report: &StopReport) -> String {
 }
 
 fn short_name(name: &str) -> String {
-    if column_count(name) <= MAX_NAME_COLUMNS {
+    if term::text_width(name) <= MAX_NAME_COLUMNS {
         name.to_string()
     } else {
         format!("{}…", term::fit(name, MAX_NAME_COLUMNS - 1))

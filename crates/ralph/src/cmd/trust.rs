@@ -20,11 +20,8 @@ use ralph_policy::trust::{
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 use serde::Serialize;
-use std::io::{BufRead, IsTerminal, Read};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-
-/// The limit on an answer in bytes; an answer is one word.
-const LONGEST_ANSWER: u64 = 100;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -326,18 +323,12 @@ fn ask_person(
         return Err(CommandFailure::untrusted(what, &hint));
     }
     term::out("approve? [y/N] ")?;
-    let mut answer = String::new();
-    let read = std::io::stdin().lock().take(LONGEST_ANSWER).read_line(&mut answer);
-    match (read, answer.trim().to_lowercase().as_str()) {
-        (Ok(_), "y" | "yes") => {
-            trust::approve(home, &question.subject, &question.search_path)?;
-            Ok(())
-        }
-        (Ok(_) | Err(_), _) => Err(CommandFailure::untrusted(
-            "not approved; none of it will run",
-            "`ralph trust` asks again",
-        )),
+    if !term::is_confirmed().unwrap_or(false) {
+        let (what, hint) = ("not approved; none of it will run", "`ralph trust` asks again");
+        return Err(CommandFailure::untrusted(what, hint));
     }
+    trust::approve(home, &question.subject, &question.search_path)?;
+    Ok(())
 }
 
 fn revoke_approvals(

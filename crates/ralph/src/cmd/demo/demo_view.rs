@@ -2,7 +2,7 @@
 
 use super::super::why;
 use crate::describe::safe_line;
-use crate::term::{self, BAD, BOLD, DIM, GOOD, paint};
+use crate::term::{self, BAD, BOLD, DIM, GOOD, paint, text_width};
 use ralph_core::{gate, limits};
 use ralph_deck::view::decisions::run_decision;
 use ralph_hook::overview::DecisionHistory;
@@ -220,7 +220,7 @@ fn lines_with_note(text: &str, note: &str) -> Vec<String> {
     let room = text_columns() - MARGIN.len();
     let mut lines = wrap(text, room.saturating_sub(NOTE_COLUMNS), 2);
     if let Some(first) = lines.first_mut() {
-        let gap = room.saturating_sub(width(first) + width(note));
+        let gap = room.saturating_sub(text_width(first) + text_width(note));
         first.push_str(&format!("{}{}", " ".repeat(gap), paint(DIM, note)));
     }
     lines
@@ -286,28 +286,16 @@ fn wrap(line: &str, columns: usize, indent: usize) -> Vec<String> {
             continue;
         }
         let is_first = current.trim_start().is_empty();
-        if gap + width(word) <= room || is_first {
+        if gap + text_width(word) <= room || is_first {
             current.push_str(&" ".repeat(gap));
-            room = room.saturating_sub(gap + width(word));
+            room = room.saturating_sub(gap + text_width(word));
         } else {
             lines.push(std::mem::replace(&mut current, " ".repeat(indent)));
-            room = columns.saturating_sub(indent + width(word));
+            room = columns.saturating_sub(indent + text_width(word));
         }
         current.push_str(word);
         gap = 1;
     }
     lines.push(current);
     lines
-}
-
-/// The columns of a text. The styles of [`paint`] take no room.
-pub(super) fn width(text: &str) -> usize {
-    let mut is_escape = false;
-    let widths = text.chars().map(|char| {
-        is_escape |= char == '\x1b';
-        let width = if is_escape { 0 } else { term::width(char) };
-        is_escape &= char != 'm';
-        width
-    });
-    widths.sum()
 }

@@ -113,13 +113,10 @@ pub(crate) fn run(env: &Env, args: &DemoArgs) -> Result<u8, CommandFailure> {
     }
     let scenario = scenario::parse(SCENARIO, Path::new("scenarios/demo.toml"))
         .map_err(|mistakes| simulate::scenario_failure(&mistakes))?;
-    let cancel = CancelToken::new().map(Arc::new);
-    let cancel =
-        cancel.map_err(|error| CommandFailure::caused_by("cannot wait for hooks", &error))?;
     // Before the first file is created, so that a signal leaves time to clean up.
-    signals::cancel_on_stop_signals(&cancel)
-        .and_then(|()| signals::survive_broken_pipes())
-        .map_err(|error| CommandFailure::caused_by("cannot listen for signals", &error))?;
+    let cancel = super::cancel_on_signals()?;
+    signals::survive_broken_pipes()
+        .map_err(|error| CommandFailure::caused_by("cannot watch for signals", &error))?;
     let root = create_scratch_dir(env, "ralph-demo")?;
     let shown = play_demo(args, &scenario, DemoPlace { root: &root, usual, cancel: &cancel });
     if !args.keep || cancel.is_cancelled() {
@@ -272,7 +269,7 @@ impl DemoOutput<'_> {
     }
 
     fn pause(&self, line: &str) {
-        let length = u32::try_from(demo_view::width(line)).unwrap_or_default();
+        let length = u32::try_from(term::text_width(line)).unwrap_or_default();
         let deadline = clock::Deadline::after(PER_LINE + PER_CHARACTER * length);
         while !deadline.has_passed() && !self.cancel.is_cancelled() {
             clock::sleep(PAUSE_STEP.min(deadline.remaining()));

@@ -38,7 +38,7 @@ pub(crate) fn run(env: &Env, args: &FeatureVerifyArgs) -> Result<u8, CommandFail
     }
     let config = config::load(&chosen.project, &chosen.home)?;
     let path = trust::recorded_path(&chosen.home, &checked.subject);
-    let cancel = gate::gate_run::cancel_on_signal()?;
+    let cancel = crate::cmd::cancel_on_signals()?;
     let exclude = [chosen.selected.directory.clone(), chosen.home.root().to_path_buf()];
     let gates: Vec<&Gate> = named.iter().map(|(gate, _)| gate).collect();
     let course = GateRunRequest {

@@ -6,6 +6,7 @@ use crate::term::{self, paint};
 use clap::Args;
 use ralph_core::gate::{GateInvocation, MinTests};
 use ralph_core::requirement::RequirementWeight;
+use ralph_deck::wording::count_noun;
 use ralph_policy::config;
 use ralph_policy::detect::{
     self, DetectedGates, ProposalConfidence, ProposedGate, ToolLookup, render_policy,
@@ -144,7 +145,7 @@ fn proposal_line(proposal: &ProposedGate) -> String {
 fn gate_count(detected: &DetectedGates) -> String {
     let total = detected.gates.len();
     let idle = detected.gates.iter().filter(|proposal| !is_active(proposal)).count();
-    let gates = if total == 1 { "1 gate".to_string() } else { format!("{total} gates") };
+    let gates = count_noun(total, "gate");
     if idle == 0 { gates } else { format!("{gates}, {idle} of them not active") }
 }
 

@@ -23,9 +23,6 @@ use ralph_policy::config::ProjectConfig;
 use ralph_policy::trust;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
-use ralph_sys::proc::cancel::CancelToken;
-use ralph_sys::proc::signals;
-use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -42,7 +39,7 @@ pub(crate) fn run(env: &Env, args: &GateRunArgs) -> Result<u8, CommandFailure> {
     let subject = require_approval(&home, &config, args.trust_hash.as_deref())?;
     let chosen = choose_gates(&config, args)?;
     let path = trust::recorded_path(&home, &subject);
-    let cancel = cancel_on_signal()?;
+    let cancel = crate::cmd::cancel_on_signals()?;
     let course = GateRunRequest {
         context: GateContext {
             home: &home,
@@ -78,16 +75,6 @@ pub(crate) fn run(env: &Env, args: &GateRunArgs) -> Result<u8, CommandFailure> {
     };
     print_results(env, format, &ran)?;
     Ok(if cancel.is_cancelled() { INTERRUPTED } else { gate_results::gate_exit_code(&ran) })
-}
-
-/// A cancellation that Ctrl-C triggers.
-pub(crate) fn cancel_on_signal() -> Result<Arc<CancelToken>, CommandFailure> {
-    let cancel = CancelToken::new()
-        .map(Arc::new)
-        .map_err(|error| CommandFailure::caused_by("cannot prepare for Ctrl-C", &error))?;
-    signals::cancel_on_stop_signals(&cancel)
-        .map_err(|error| CommandFailure::caused_by("cannot watch for Ctrl-C", &error))?;
-    Ok(cancel)
 }
 
 fn choose_gates<'a>(

@@ -3,7 +3,7 @@
 
 use super::gate_args::{GateWaitArgs, GateWarmArgs};
 use super::{load_policy, require_approval};
-use crate::cmd::{open_home, print_json};
+use crate::cmd::{cancel_on_signals, cancel_on_signals_or, find_run, open_home, print_json};
 use crate::failure::CommandFailure;
 use crate::{FAILURE, SUCCESS, term};
 use ralph_core::gate::{Gate, GateTrigger};
@@ -15,17 +15,13 @@ use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::world::World;
 use ralph_hook::contract::gate_worker::{self, GateSite, GateTask};
-use ralph_hook::control::RunOrSession;
 use ralph_policy::trust;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 use ralph_sys::fs::file_slot::{self, SlotContent};
-use ralph_sys::proc::cancel::CancelToken;
-use ralph_sys::proc::signals;
 use ralph_sys::proc::worker::ParentLink;
 use serde::Serialize;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// A worker has no deadline of its own: the timeouts of its gates bound it.
@@ -61,8 +57,9 @@ fn run_as_worker(
     let (own, asked, mark) = (home.clone(), run.clone(), args.mark.clone().unwrap_or_default());
     let is_obsolete =
         move || !mark.is_empty() && gate_worker::is_task_cancelled(&own, &asked, &mark);
-    let cancel =
-        new_cancel(move || tombstones.iter().any(|path| fs::exists(path)) || is_obsolete())?;
+    let cancel = cancel_on_signals_or(move || {
+        tombstones.iter().any(|path| fs::exists(path)) || is_obsolete()
+    })?;
     if args.leashed {
         ParentLink::attach(&cancel).map_err(|error| {
             CommandFailure::caused_by("cannot watch the parent process", &error)
@@ -98,7 +95,7 @@ fn warm_project(env: &Env, home: &RalphHome, args: &GateWarmArgs) -> Result<u8, 
         })
         .collect();
     let recorded = trust::recorded_path(home, &subject);
-    let cancel = new_cancel(|| false)?;
+    let cancel = cancel_on_signals()?;
     let ran = gates::run_gates(&GateRunRequest {
         context: GateContext {
             home,
@@ -119,28 +116,16 @@ fn warm_project(env: &Env, home: &RalphHome, args: &GateWarmArgs) -> Result<u8, 
     Ok(if ran.iter().all(GateResult::passed) { SUCCESS } else { FAILURE })
 }
 
-fn new_cancel(
-    elsewhere: impl Fn() -> bool + Send + Sync + 'static,
-) -> Result<Arc<CancelToken>, CommandFailure> {
-    let cancel = CancelToken::with_external_check(elsewhere).map(Arc::new);
-    let cancel =
-        cancel.map_err(|error| CommandFailure::caused_by("cannot set up cancellation", &error))?;
-    signals::cancel_on_stop_signals(&cancel)
-        .map_err(|error| CommandFailure::caused_by("cannot watch for signals", &error))?;
-    Ok(cancel)
-}
-
 pub(crate) fn wait(env: &Env, args: &GateWaitArgs) -> Result<u8, CommandFailure> {
     let home = open_home(env)?;
     let named = args.name.clone().or_else(|| host_env::host_session(env));
     let hint = "give a run or session; `ralph status` lists them";
     let named = named.ok_or_else(|| CommandFailure::new("no run given", hint))?;
-    let RunOrSession::Run(run) = crate::cmd::find_named(&home, &named)? else {
-        return Err(CommandFailure::new("no run holds this session", hint));
-    };
+    let no_run = |_: &_| CommandFailure::new("no run holds this session", hint);
+    let run = find_run(&home, &named, no_run)?;
     let deadline = Deadline::after(Duration::from_millis(args.timeout));
     let path = home.run(&run).worker_lock();
-    let cancel = new_cancel(|| false)?;
+    let cancel = cancel_on_signals()?;
     let free = match file_slot::peek(&path, 0) {
         Ok(SlotContent::Free(_)) => true,
         Ok(SlotContent::Held) | Err(_) => {

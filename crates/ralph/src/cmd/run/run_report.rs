@@ -8,6 +8,7 @@ use crate::term::{self, paint};
 use ralph_core::limits::{format_duration, format_usd};
 use ralph_core::status::RunStatus;
 use ralph_core::text;
+use ralph_deck::wording::count_noun;
 use ralph_drive::run_event::DriveReport;
 
 /// How many files, commits or open requirements are named; the rest is counted.
@@ -191,10 +192,6 @@ fn evidence_text(report: &DriveReport, passed: usize) -> String {
         (None, Some(_)) => format!("{gates} on the work tree, not committed"),
         (None, None) => gates,
     }
-}
-
-fn count_noun(count: usize, noun: &str) -> String {
-    text::count_noun(u64::try_from(count).unwrap_or(u64::MAX), noun)
 }
 
 /// Joins names. Never ends with "and 1 more", because the name would take no more room.

@@ -4,7 +4,7 @@ use super::drive_view::DriveOutput;
 use super::run_report;
 use super::status_bar::StatusBar;
 use crate::describe::{self, safe_line};
-use crate::term::{self, paint};
+use crate::term::{self, paint, text_width};
 use ralph_core::drive::{SessionOrigin, SilenceResponse};
 use ralph_core::limits::format_duration;
 use ralph_core::record::ReportedStatus;
@@ -410,7 +410,7 @@ fn styled_label_line(label: &str, text: &str, columns: usize) -> String {
 pub(super) fn labelled_line(mark: &str, label: &str, text: &str, columns: usize) -> String {
     let head = if mark.is_empty() { label.to_string() } else { format!("{mark} {label}") };
     let column = if mark.is_empty() { LABEL_COLUMNS } else { LABEL_COLUMNS + 2 };
-    let taken = text_width(&term::strip_styles(&head));
+    let taken = text_width(&head);
     let gap = " ".repeat(column.saturating_sub(taken).max(1));
     let body = wrap_line(&" ".repeat(column), text, columns);
     format!("{head}{gap}{}", body.get(column..).unwrap_or_default())
@@ -418,7 +418,7 @@ pub(super) fn labelled_line(mark: &str, label: &str, text: &str, columns: usize)
 
 /// Cuts a line to the terminal, so that it does not wrap.
 fn cut_line(line: &str, columns: usize) -> String {
-    let is_whole = text_width(&term::strip_styles(line)) < columns;
+    let is_whole = text_width(line) < columns;
     if is_whole {
         return format!("{line}\n");
     }
@@ -470,10 +470,6 @@ fn breakable_words(line: &str, room: usize) -> impl Iterator<Item = &str> {
         rest = after.trim_start_matches(' ');
         (!word.is_empty()).then_some(word)
     })
-}
-
-fn text_width(text: &str) -> usize {
-    text.chars().map(term::width).sum()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The status bar at the bottom of the terminal: the current activity and the progress of the run.
 
 use crate::describe::{self, safe_line};
-use crate::term::{self, paint};
+use crate::term::{self, paint, text_width};
 use ralph_core::limits::{format_duration, format_usd};
 use ralph_core::text;
 use ralph_drive::run_event::RunProgress;
@@ -142,10 +142,6 @@ fn short_count(tokens: u64) -> String {
         1_000_000.. if tokens % 1_000_000 < 100_000 => format!("{}M", tokens / 1_000_000),
         1_000_000.. => format!("{}.{}M", tokens / 1_000_000, tokens % 1_000_000 / 100_000),
     }
-}
-
-fn text_width(text: &str) -> usize {
-    text.chars().map(term::width).sum()
 }
 
 #[cfg(test)]

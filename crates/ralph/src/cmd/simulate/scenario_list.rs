@@ -8,6 +8,7 @@ use crate::describe::safe_line;
 use crate::failure::CommandFailure;
 use crate::term::{self, BAD, GOOD, paint};
 use crate::{FAILURE, SUCCESS, timeline_view};
+use ralph_deck::wording::count_noun;
 use ralph_sys::clock::Stopwatch;
 use ralph_sys::fs::{self, FileKind};
 use serde::Serialize;
@@ -116,7 +117,7 @@ pub(super) fn play_all(
     }
     if !world.args.json {
         let ms = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let total = timeline_view::count_noun(paths.len() as u64, "scenario");
+        let total = count_noun(paths.len(), "scenario");
         let passed = paths.len() - failed;
         let took = timeline_view::short_time(ms);
         let gap = if world.args.quiet && failed == 0 { "" } else { "\n" };

@@ -7,6 +7,7 @@ use ralph_core::gate::shell_quote;
 use ralph_core::limits::format_usd;
 use ralph_core::text;
 use ralph_deck::view::queue_events::predecessor_names;
+use ralph_deck::wording::count_noun;
 use ralph_drive::queue::{KnownQueueTask, QueueTaskEnding};
 use serde::Serialize;
 
@@ -89,7 +90,7 @@ fn goal_title(goal: &str) -> String {
 pub(super) fn render_queue_dry_run(prepared: &PreparedQueue, known: &[KnownQueueTask]) -> String {
     let queue = &prepared.queue;
     let project = safe_line(&prepared.project.to_string_lossy());
-    let tasks = text::count_noun(u64::try_from(queue.tasks.len()).unwrap_or(u64::MAX), "task");
+    let tasks = count_noun(queue.tasks.len(), "task");
     let mut out = format!("{tasks}, {} at once, in `{project}`\n", prepared.parallel);
     let mut line = |label: &str, value: &str| {
         out.push_str(&format!("  {} {value}\n", paint(term::DIM, &format!("{label:<6}"))));

@@ -8,6 +8,7 @@ use crate::describe::safe_line;
 use crate::term::{self, paint};
 use ralph_core::limits::{format_duration, format_usd};
 use ralph_core::text;
+use ralph_deck::wording::count_noun;
 use ralph_drive::queue::{
     KnownQueueTask, QueueBudget, QueueId, QueueOutcome, QueueTaskEnd, QueueTaskEnding,
     QueueTaskOrder, QueueTaskOutput, QueueTaskState, TaskQueue, TaskSchedule,
@@ -63,7 +64,7 @@ impl<'a, O: DriveOutput> QueueScreen<'a, O> {
         let landed = known.iter().filter_map(|known| known.end.as_ref());
         let landed = landed.filter(|end| end.how == QueueTaskEnding::Landed).count();
         let source = safe_line(&self.queue.source.to_string_lossy());
-        let tasks = text::count_noun(u64::try_from(known.len()).unwrap_or(u64::MAX), "task");
+        let tasks = count_noun(known.len(), "task");
         let mut text = format!("{}  {tasks} of `{source}`", paint(term::BOLD, id));
         if landed > 0 {
             text.push_str(&format!(", {landed} landed already"));
