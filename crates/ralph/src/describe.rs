@@ -13,13 +13,16 @@ pub(crate) use ralph_deck::wording::{
 
 /// The sign of a mark, in its colour.
 pub(crate) fn paint_mark(mark: FactMark) -> String {
-    let style = match mark {
+    paint(mark_style(mark), mark.sign())
+}
+
+pub(crate) fn mark_style(mark: FactMark) -> anstyle::Style {
+    match mark {
         FactMark::Good => term::GOOD,
         FactMark::Bad => term::BAD,
         FactMark::Unclear => term::WARN,
         FactMark::Neutral => term::DIM,
-    };
-    paint(style, mark.sign())
+    }
 }
 
 pub(crate) fn paint_marked(line: &MarkedText) -> String {

@@ -1,12 +1,16 @@
-//! The features of a loop.
+//! The loops of a project, and the features of one.
 
 use crate::wording::count_noun;
 use ralph_core::gate::shell_quote;
 use ralph_core::id::RunId;
+use ralph_core::run::RunPhase;
 use ralph_core::source::work_list::ListItem;
 use ralph_core::text;
+use ralph_hook::overview::RunView;
 use ralph_lists::features::FeatureLoop;
+use ralph_lists::run_lists;
 use serde::Serialize;
+use std::path::Path;
 
 #[derive(Debug, Serialize)]
 pub struct FeatureListView<'a> {
@@ -48,6 +52,57 @@ pub struct FeatureChangedView<'a> {
     pub id: &'a str,
     pub claimed: bool,
     pub changed: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub struct LoopListView {
+    pub v: u8,
+    pub project: String,
+    pub loops: Vec<LoopView>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct LoopView {
+    pub name: String,
+    pub directory: String,
+    pub total: usize,
+    pub claimed: usize,
+    pub open: usize,
+    pub checked: usize,
+    pub run: Option<String>,
+    pub problem: Option<String>,
+}
+
+pub fn loop_list_view(project: &Path, loops: &[FeatureLoop], runs: &[RunView]) -> LoopListView {
+    let loops = loops.iter().map(|one| loop_view(one, runs)).collect();
+    LoopListView { v: 1, project: project.display().to_string(), loops }
+}
+
+fn loop_view(one: &FeatureLoop, runs: &[RunView]) -> LoopView {
+    let (items, problem) = match run_lists::read_list(&one.list()) {
+        Ok(items) => (items, None),
+        Err(error) => (Vec::new(), Some(error.to_string())),
+    };
+    let claimed = items.iter().filter(|item| item.done).count();
+    LoopView {
+        name: one.name.clone(),
+        directory: one.directory.display().to_string(),
+        total: items.len(),
+        claimed,
+        open: items.len() - claimed,
+        checked: items.iter().filter(|item| item.check.is_some()).count(),
+        run: runs
+            .iter()
+            .find(|view| is_run_of_loop(view, one))
+            .map(|view| view.opened.run.id.to_string()),
+        problem,
+    }
+}
+
+/// Whether the run is in progress and works on the loop.
+pub fn is_run_of_loop(view: &RunView, of: &FeatureLoop) -> bool {
+    !matches!(view.phase, RunPhase::Ended(_))
+        && view.opened.run.features.iter().any(|directory| *of.directory == **directory)
 }
 
 pub fn feature_list_view<'a>(

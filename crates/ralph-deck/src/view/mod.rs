@@ -20,4 +20,5 @@ pub mod recall_hits;
 pub mod run_board;
 pub mod run_events;
 pub mod run_limits;
+pub mod run_report;
 pub mod waiver_list;

@@ -1,6 +1,6 @@
 //! `ralph loop …`: creates and lists loop directories.
 
-use super::feature::{find_loops, is_run_of_loop, trust_command};
+use super::feature::{find_loops, trust_command};
 use super::open_home;
 use crate::describe::safe_line;
 use crate::failure::CommandFailure;
@@ -8,9 +8,9 @@ use crate::term::{self, paint};
 use crate::value_parsers::parse_positive_count;
 use clap::{Args, Subcommand};
 use ralph_core::gate::shell_quote;
-use ralph_deck::view::feature_list::count_text;
-use ralph_hook::overview::{self, RunView};
-use ralph_lists::features::{self, FeatureError, FeatureLoop, InitialList, NewLoop};
+use ralph_deck::view::feature_list::{count_text, is_run_of_loop, loop_list_view};
+use ralph_hook::overview;
+use ralph_lists::features::{self, FeatureError, InitialList, NewLoop};
 use ralph_lists::loop_directory;
 use ralph_lists::run_lists;
 use ralph_sys::env::Env;
@@ -78,25 +78,6 @@ struct LoopNewJson<'a> {
     checked: usize,
     trust: Option<String>,
     goal: String,
-}
-
-#[derive(Serialize)]
-struct LoopListJson {
-    v: u8,
-    project: String,
-    loops: Vec<LoopJson>,
-}
-
-#[derive(Serialize)]
-struct LoopJson {
-    name: String,
-    directory: String,
-    total: usize,
-    claimed: usize,
-    open: usize,
-    checked: usize,
-    run: Option<String>,
-    problem: Option<String>,
 }
 
 pub(crate) fn run(env: &Env, asked: &LoopCommand) -> Result<(), CommandFailure> {
@@ -203,8 +184,7 @@ fn list_loops(env: &Env, args: &LoopListArgs) -> Result<(), CommandFailure> {
     let loops = find_loops(env, &project)?;
     let (runs, _) = overview::list_run_views(&home)?;
     if args.json {
-        let loops = loops.iter().map(|one| loop_json(one, &runs)).collect();
-        super::print_json(&LoopListJson { v: 1, project: project.display().to_string(), loops })?;
+        super::print_json(&loop_list_view(&project, &loops, &runs))?;
         return Ok(());
     }
     if loops.is_empty() {
@@ -228,25 +208,4 @@ fn list_loops(env: &Env, args: &LoopListArgs) -> Result<(), CommandFailure> {
     }
     term::out(&out)?;
     Ok(())
-}
-
-fn loop_json(one: &FeatureLoop, runs: &[RunView]) -> LoopJson {
-    let (items, problem) = match run_lists::read_list(&one.list()) {
-        Ok(items) => (items, None),
-        Err(error) => (Vec::new(), Some(error.to_string())),
-    };
-    let claimed = items.iter().filter(|item| item.done).count();
-    LoopJson {
-        name: one.name.clone(),
-        directory: one.directory.display().to_string(),
-        total: items.len(),
-        claimed,
-        open: items.len() - claimed,
-        checked: items.iter().filter(|item| item.check.is_some()).count(),
-        run: runs
-            .iter()
-            .find(|view| is_run_of_loop(view, one))
-            .map(|view| view.opened.run.id.to_string()),
-        problem,
-    }
 }

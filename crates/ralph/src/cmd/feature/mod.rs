@@ -11,13 +11,12 @@ use crate::term::{self, paint};
 use feature_args::{FeatureAddArgs, FeatureClaimArgs, FeatureListArgs, LoopArgs};
 use ralph_core::gate::shell_quote;
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::run::RunPhase;
 use ralph_core::source::work_list::ListItem;
 use ralph_core::text;
 use ralph_home::host_env;
 use ralph_deck::view::feature_list::{
     FeatureChangedView, check_text, count_text, duplicate_notes, feature_id, feature_list_view,
-    feature_next_view,
+    feature_next_view, is_run_of_loop,
 };
 use ralph_home::paths::RalphHome;
 use ralph_home::session_pointer;
@@ -155,11 +154,6 @@ fn session_loop(env: &Env, home: &RalphHome) -> Option<FeatureLoop> {
 fn run_of_loop(home: &RalphHome, of: &FeatureLoop) -> Option<overview::RunView> {
     let (runs, _) = overview::list_run_views(home).ok()?;
     runs.into_iter().find(|view| is_run_of_loop(view, of))
-}
-
-pub(crate) fn is_run_of_loop(view: &overview::RunView, of: &FeatureLoop) -> bool {
-    !matches!(view.phase, RunPhase::Ended(_))
-        && view.opened.run.features.iter().any(|directory| *of.directory == **directory)
 }
 
 impl ChosenLoop {

@@ -9,6 +9,7 @@ use ralph_core::drive::{SessionOrigin, SilenceResponse};
 use ralph_core::limits::format_duration;
 use ralph_core::record::ReportedStatus;
 use ralph_core::text;
+use ralph_deck::view::run_report::with_limit;
 use ralph_drive::run_event::{EventSpeaker, MissingRequirement, RunEvent};
 use std::path::PathBuf;
 
@@ -182,8 +183,9 @@ impl<O: DriveOutput> RunScreen<O> {
                 (PrintedKind::Label, String::new())
             }
             RunEvent::Ended(report) => {
-                let columns = (self.columns(), self.options.first_line);
-                (PrintedKind::Label, run_report::render_report(report, &self.gates, columns))
+                let first = self.options.first_line;
+                let text = run_report::render_report(report, &self.gates, self.columns(), first);
+                (PrintedKind::Label, text)
             }
             RunEvent::Prepared { .. }
             | RunEvent::Session { .. }
@@ -219,7 +221,7 @@ impl<O: DriveOutput> RunScreen<O> {
                 line("session", &format!("{number}: {} {how}{model}", session.short()))
             }
             RunEvent::Held { iteration, most, because, missing, .. } => {
-                let count = super::status_bar::with_limit(
+                let count = with_limit(
                     &format!("iteration {iteration}"),
                     most.map(|most| most.to_string()),
                 );

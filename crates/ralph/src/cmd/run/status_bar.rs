@@ -4,6 +4,7 @@ use crate::describe::{self, safe_line};
 use crate::term::{self, paint, text_width};
 use ralph_core::limits::{format_duration, format_usd};
 use ralph_core::text;
+use ralph_deck::view::run_report::{open_text, with_limit};
 use ralph_drive::run_event::RunProgress;
 
 /// Separates two parts of the bar.
@@ -105,22 +106,6 @@ pub(super) fn join_fitting(parts: impl IntoIterator<Item = String>, columns: usi
         out.push_str(&part);
     }
     out
-}
-
-/// `3 of 25`, or only `3`.
-pub(super) fn with_limit(what: &str, most: Option<String>) -> String {
-    match most {
-        Some(most) => format!("{what} of {most}"),
-        None => what.to_string(),
-    }
-}
-
-pub(super) fn open_text(standing: &RunProgress) -> Option<String> {
-    match (standing.open?, standing.total) {
-        (0, Some(total)) => Some(format!("all {total} met")),
-        (open, Some(total)) => Some(format!("{open} of {total} open")),
-        (open, None) => Some(format!("{open} open")),
-    }
 }
 
 /// `4:05`, `1:04:05`.

@@ -497,7 +497,8 @@ fn quiet_prints_only_the_report() {
     let output = term::strip_styles(&run_report::render_report(
         &cancelled(),
         &[],
-        (100, run_report::FirstLineStyle::Whole),
+        100,
+        run_report::FirstLineStyle::Whole,
     ));
     insta::assert_snapshot!(output, @"
     cancelled: make the parser handle nested quotes — a person pressed Ctrl-C, 2 of 5 open, 3 iterations, 14 min, $1.82
@@ -551,7 +552,7 @@ fn report_names_what_was_verified_and_where_it_is() {
         ..cancelled()
     };
     let output =
-        |report, first| term::strip_styles(&run_report::render_report(report, &gates, (60, first)));
+        |report, first| term::strip_styles(&run_report::render_report(report, &gates, 60, first));
     let output = [
         output(&uncommitted, run_report::FirstLineStyle::Wrapped),
         output(&claimed, run_report::FirstLineStyle::Whole),

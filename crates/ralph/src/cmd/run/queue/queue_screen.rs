@@ -2,12 +2,13 @@
 
 use super::super::drive_view::DriveOutput;
 use super::super::run_screen::{SignSet, labelled_line};
-use super::super::status_bar::{join_fitting, with_limit};
+use super::super::status_bar::join_fitting;
 use super::queue_report;
 use crate::describe::safe_line;
 use crate::term::{self, paint};
 use ralph_core::limits::{format_duration, format_usd};
 use ralph_core::text;
+use ralph_deck::view::run_report::with_limit;
 use ralph_deck::wording::count_noun;
 use ralph_drive::queue::{
     KnownQueueTask, QueueBudget, QueueId, QueueOutcome, QueueTaskEnd, QueueTaskEnding,
