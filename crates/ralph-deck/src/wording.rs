@@ -302,7 +302,7 @@ pub fn report(report: &StopReport) -> Vec<MarkedText> {
     for line in report.lines.iter().take(SHOWN) {
         let findings = match line.findings {
             0 => String::new(),
-            count => format!(" ({})", text::count_noun(count.into(), "finding")),
+            count => format!(" ({})", text::count_noun(u64::from(count), "finding")),
         };
         let text = format!("{}{findings}", safe_line(&line.name));
         parts.push(MarkedText::new(requirement_mark(line.standing), text));
@@ -414,7 +414,7 @@ pub fn runner_action(drove: &RunnerEvent) -> String {
                 "metered    {}{of}, {}, {}{assumed}",
                 limits::format_usd(metered.micro_usd),
                 limits::format_tokens(metered.tokens),
-                text::count_noun(metered.turns.into(), "turn")
+                text::count_noun(u64::from(metered.turns), "turn")
             )
         }
         RunnerEvent::HandsOver { why, .. } => format!("hands over {}", safe_line(why)),

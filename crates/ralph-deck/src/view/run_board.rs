@@ -182,7 +182,7 @@ impl BoardRun {
         let title = safe_line(&run.title);
         let RunPhase::Ended(_) = self.view.phase else { return title };
         let ago = wording::ago(now_ms, state.last_seen_ms);
-        let iterations = text::count_noun(state.iteration.into(), "iteration");
+        let iterations = text::count_noun(u64::from(state.iteration), "iteration");
         let sessions = match state.driving.count {
             0 | 1 => String::new(),
             count => format!(" over {count} sessions"),
