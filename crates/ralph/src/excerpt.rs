@@ -46,13 +46,13 @@ fn group(problem: &ConfigProblem) -> Group<'static> {
 /// The line where the span begins, with control characters replaced. A span over several lines is marked to the end
 /// of the first.
 fn window(source: &str, span: &Range<usize>) -> ExcerptWindow {
-    let start = floor_boundary(source, span.start);
+    let start = source.floor_char_boundary(span.start);
     let (before, after) = source.split_at(start);
     let line = before.matches('\n').count() + 1;
     let head = before.rsplit('\n').next().unwrap_or_default();
     let tail = after.split('\n').next().unwrap_or_default();
     let tail = tail.strip_suffix('\r').unwrap_or(tail);
-    let marked = floor_boundary(tail, span.end.saturating_sub(start));
+    let marked = tail.floor_char_boundary(span.end.saturating_sub(start));
     let (marked, rest) = tail.split_at(marked);
     let head_from = head.char_indices().rev().nth(CONTEXT_CHARS).map_or(0, |(at, _)| at);
     let mut text = visible(&head[head_from..]);
@@ -75,9 +75,4 @@ fn visible(text: &str) -> String {
             _ => char,
         })
         .collect()
-}
-
-/// The nearest character boundary at or before `at`.
-fn floor_boundary(text: &str, at: usize) -> usize {
-    text.floor_char_boundary(at)
 }

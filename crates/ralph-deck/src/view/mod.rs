@@ -3,10 +3,12 @@
 //! A view is built from journals, stores and reports, and borrows from them. The order of its fields is the order of the
 //! JSON. Fields are only ever added.
 
+pub mod approvals;
 pub mod checkpoint_list;
 pub mod decisions;
 pub mod doctor_report;
 pub mod driven_run;
+pub mod effective_policy;
 pub mod feature_list;
 pub mod gate_list;
 pub mod gate_results;

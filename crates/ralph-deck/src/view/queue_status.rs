@@ -171,7 +171,7 @@ impl QueueStatus {
                 QueueTaskState::Done => count.done += 1,
                 QueueTaskState::Running => count.at_work += 1,
                 QueueTaskState::Ready | QueueTaskState::Waits(_) | QueueTaskState::Blocked(_) => {
-                    count.open += 1
+                    count.open += 1;
                 }
                 QueueTaskState::Parked => count.parked += 1,
             }

@@ -4,32 +4,13 @@ use super::open_home;
 use crate::cli::ConfigArgs as Args;
 use crate::failure::CommandFailure;
 use crate::term;
-use ralph_core::policy::Policy;
 use ralph_core::text;
+use ralph_deck::view::effective_policy;
 use ralph_home::paths::RalphHome;
 use ralph_policy::config::{self, ConfigLayer, ProjectConfig, SettingOrigin};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
-use serde::Serialize;
 use std::path::{Path, PathBuf};
-
-#[derive(Serialize)]
-struct ConfigJson<'a> {
-    v: u8,
-    project: String,
-    file: Option<String>,
-    policy: &'a Policy,
-    origins: Vec<ConfigOriginJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct ConfigOriginJson<'a> {
-    key: &'a str,
-    /// In TOML syntax.
-    value: &'a str,
-    layer: ConfigLayer,
-    line: Option<u32>,
-}
 
 pub(crate) fn run(env: &Env, args: &Args) -> Result<(), CommandFailure> {
     if args.schema {
@@ -41,7 +22,7 @@ pub(crate) fn run(env: &Env, args: &Args) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
     let config = config::load(&project_dir(env, args.project.as_deref())?, &home)?;
     if args.json {
-        print_json(&config)
+        super::print_json(&effective_policy::config_view(&config)).map(drop)
     } else if args.explain {
         term::out(&render_origins(&config, &home))?;
         Ok(())
@@ -100,21 +81,4 @@ fn origin_label(config: &ProjectConfig, home: &RalphHome, origin: &SettingOrigin
         (ConfigLayer::Project, None) => String::new(),
     };
     format!("{}:{}", text::clean_line(&name, 500), origin.location.line)
-}
-
-fn print_json(config: &ProjectConfig) -> Result<(), CommandFailure> {
-    let origins = config.origins.iter().map(|origin| ConfigOriginJson {
-        key: &origin.key,
-        value: &origin.value,
-        layer: origin.location.layer,
-        line: (origin.location.layer != ConfigLayer::BuiltIn).then_some(origin.location.line),
-    });
-    super::print_json(&ConfigJson {
-        v: 1,
-        project: config.project.display().to_string(),
-        file: config.file.as_ref().map(|file| file.path.display().to_string()),
-        policy: &config.policy,
-        origins: origins.collect(),
-    })?;
-    Ok(())
 }

@@ -8,11 +8,11 @@ use clap::Args;
 use ralph_core::id::RunId;
 use ralph_core::record::RunChange;
 use ralph_deck::RecallContext;
-use ralph_home::host_env;
 use ralph_deck::learning::{self, LearnError, LearningDraft, LearningNovelty};
 use ralph_deck::view::learning_list::{
     LearningForgottenView, LearningListView, LearningSavedView, learning_view,
 };
+use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_hook::control::{self, CommandCaller, RunOrSession};

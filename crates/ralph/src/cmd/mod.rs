@@ -34,9 +34,9 @@ pub(crate) mod why;
 
 use crate::failure::CommandFailure;
 use crate::term::OutputReader;
-use ralph_home::host_env;
 use ralph_core::id::{RunId, SessionId};
 pub(crate) use ralph_deck::view::run_board::off_reason;
+use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_hook::control::{CommandCaller, RunOrSession};
 use ralph_sys::env::Env;

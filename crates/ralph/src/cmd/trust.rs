@@ -7,6 +7,9 @@ use clap::Args;
 use ralph_core::gate::Gate;
 use ralph_core::record::ListKind;
 use ralph_core::text;
+use ralph_deck::view::approvals::{
+    ApprovalQuestion, ApprovalStatus, TrustRevokedView, approval_status, trust_view,
+};
 use ralph_home::paths::RalphHome;
 use ralph_hook::control::CommandCaller;
 use ralph_lists::features::{FeatureError, FeatureLoop};
@@ -14,12 +17,9 @@ use ralph_lists::loop_directory;
 use ralph_lists::plan;
 use ralph_lists::run_lists::{self, ListFile};
 use ralph_policy::config;
-use ralph_policy::trust::{
-    self, Approval, ApprovalSubject, DifferenceKind, GateProgram, ProgramSearch, ReferencedContent,
-};
+use ralph_policy::trust::{self, ApprovalSubject, DifferenceKind, ProgramSearch};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
-use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -57,73 +57,6 @@ pub(crate) struct TrustArgs {
     pub json: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum ApprovalStatus {
-    Approved,
-    Untrusted,
-    /// None of the commands come from the repository.
-    NotNeeded,
-    Revoked,
-}
-
-#[derive(Serialize)]
-struct TrustJson<'a> {
-    v: u8,
-    project: String,
-    #[serde(flatten)]
-    policy: TrustSubjectJson<'a>,
-    lists: Vec<TrustListJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct TrustListJson<'a> {
-    list: String,
-    #[serde(flatten)]
-    subject: TrustSubjectJson<'a>,
-}
-
-#[derive(Serialize)]
-struct TrustSubjectJson<'a> {
-    status: ApprovalStatus,
-    hash: &'a str,
-    commands: Vec<TrustCommandJson<'a>>,
-    called: &'a [ReferencedContent],
-    programs: &'a [GateProgram],
-    changes: Vec<TrustChangeJson>,
-}
-
-#[derive(Serialize)]
-struct TrustCommandJson<'a> {
-    gate: &'a str,
-    command: &'a str,
-}
-
-#[derive(Serialize)]
-struct TrustChangeJson {
-    what: String,
-    how: DifferenceKind,
-}
-
-#[derive(Serialize)]
-struct TrustRevokedJson {
-    v: u8,
-    project: String,
-    status: ApprovalStatus,
-    revoked: usize,
-}
-
-/// What a person needs to see before they approve a policy or a list.
-struct ApprovalQuestion {
-    /// The path of the list, relative to the project; `None` for the policy.
-    list: Option<String>,
-    subject: ApprovalSubject,
-    before: ApprovalStatus,
-    search_path: ProgramSearch,
-    /// The last approval, if this version is not approved.
-    last: Option<Approval>,
-}
-
 pub(crate) fn run(env: &Env, args: &TrustArgs) -> Result<(), CommandFailure> {
     if super::identify_caller(env) == CommandCaller::Agent {
         let hint = "ask a person to do this in their own terminal";
@@ -143,7 +76,7 @@ pub(crate) fn run(env: &Env, args: &TrustArgs) -> Result<(), CommandFailure> {
         std::iter::once(&policy).filter(|_| is_about_policy && is_worth_it).chain(&lists).collect();
     let agreed = ask_for_approvals(&home, &asked, args);
     if args.json {
-        print_json(&home, &policy, &lists)?;
+        super::print_json(&trust_view(&home, &policy, &lists))?;
     }
     agreed
 }
@@ -266,16 +199,6 @@ fn default_lists(env: &Env, project: &Path) -> Result<Vec<ListFile>, CommandFail
     Ok(lists)
 }
 
-fn approval_status(home: &RalphHome, subject: &ApprovalSubject) -> ApprovalStatus {
-    if !subject.needs_approval() {
-        ApprovalStatus::NotNeeded
-    } else if trust::is_approved(home, subject) {
-        ApprovalStatus::Approved
-    } else {
-        ApprovalStatus::Untrusted
-    }
-}
-
 fn approve_by_hash(
     home: &RalphHome,
     asked: &[&ApprovalQuestion],
@@ -341,7 +264,7 @@ fn revoke_approvals(
     let revoked = trust::revoke_approvals(home, &project)?;
     let name = text::clean_line(&project.to_string_lossy(), 500);
     if args.json {
-        super::print_json(&TrustRevokedJson {
+        super::print_json(&TrustRevokedView {
             v: 1,
             project: name,
             status: ApprovalStatus::Revoked,
@@ -414,41 +337,4 @@ fn render_question(question: &ApprovalQuestion) -> String {
     };
     out.push_str(&format!("\nhash {}  {standing}\n", subject.hash));
     out
-}
-
-fn print_json(
-    home: &RalphHome,
-    policy: &ApprovalQuestion,
-    lists: &[ApprovalQuestion],
-) -> Result<(), CommandFailure> {
-    let lists = lists.iter().map(|question| TrustListJson {
-        list: question.list.clone().unwrap_or_default(),
-        subject: subject_json(home, question),
-    });
-    super::print_json(&TrustJson {
-        v: 1,
-        project: policy.subject.project.display().to_string(),
-        policy: subject_json(home, policy),
-        lists: lists.collect(),
-    })?;
-    Ok(())
-}
-
-fn subject_json<'a>(home: &RalphHome, question: &'a ApprovalQuestion) -> TrustSubjectJson<'a> {
-    let ApprovalQuestion { subject, search_path, last, .. } = question;
-    let commands = subject
-        .commands
-        .iter()
-        .map(|one| TrustCommandJson { gate: &one.gate, command: &one.command });
-    let differences = last.iter().flat_map(|last| subject.differences(last));
-    TrustSubjectJson {
-        status: approval_status(home, subject),
-        hash: &subject.hash,
-        commands: commands.collect(),
-        called: &subject.references,
-        programs: &search_path.programs,
-        changes: differences
-            .map(|difference| TrustChangeJson { what: difference.item, how: difference.kind })
-            .collect(),
-    }
 }

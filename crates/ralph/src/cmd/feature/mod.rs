@@ -13,11 +13,11 @@ use ralph_core::gate::shell_quote;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::source::work_list::ListItem;
 use ralph_core::text;
-use ralph_home::host_env;
 use ralph_deck::view::feature_list::{
     FeatureChangedView, check_text, count_text, duplicate_notes, feature_id, feature_list_view,
     feature_next_view, is_run_of_loop,
 };
+use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::session_pointer;
 use ralph_home::store;

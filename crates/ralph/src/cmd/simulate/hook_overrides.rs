@@ -2,6 +2,7 @@
 
 use super::simulate_args::SimulateArgs as Args;
 use crate::failure::CommandFailure;
+use ralph_core::gate::shell_quote;
 use ralph_core::text;
 use ralph_sim::scenario::{
     SIMULATED_EVENTS, Scenario, ScenarioHook, ScenarioHookCommand, ScenarioSettingsLayer,
@@ -112,7 +113,7 @@ fn misspelt_event_note(named: &str) -> Option<String> {
 /// Makes relative paths of scripts absolute: hooks run in the scratch project, but paths are given from `here`.
 fn absolute_script_paths(here: &Path, command: &str) -> String {
     let words = command.split(' ').map(|word| match absolute_file(here, word) {
-        Some(path) => Cow::Owned(shell_quoted(&path)),
+        Some(path) => Cow::Owned(shell_quote(&path)),
         None => Cow::Borrowed(word),
     });
     words.collect::<Vec<_>>().join(" ")
@@ -127,14 +128,4 @@ fn absolute_file(here: &Path, word: &str) -> Option<String> {
     let path = here.join(word.trim_start_matches("./"));
     let is_file = fs::stat(&path).is_some_and(|found| found.kind == fs::FileKind::File);
     path.into_os_string().into_string().ok().filter(|_| is_file)
-}
-
-/// Quotes a path for the shell.
-fn shell_quoted(path: &str) -> String {
-    let is_plain = |char: char| char.is_ascii_alphanumeric() || "/._-".contains(char);
-    if path.chars().all(is_plain) {
-        path.to_owned()
-    } else {
-        format!("'{}'", path.replace('\'', r"'\''"))
-    }
 }
