@@ -82,7 +82,7 @@ pub fn gate_explain_view<'a>(
 ) -> GateExplainView<'a> {
     let (known, result) = match &explained.cached {
         CachedResult::Result(report) => {
-            let ran = write::ReportedGate { gate, report, cached: write::ReportedFromCache::Yes };
+            let ran = write::ReportedGate { gate, report, cached: true };
             ("result", Some(write::gate_report_json(&ran)))
         }
         CachedResult::Running => ("running", None),

@@ -23,10 +23,7 @@ pub fn gate_exit_code(ran: &[GateResult]) -> u8 {
 
 /// A result as `ralph_gates::findings::write` takes it.
 pub fn reported_gate(ran: &GateResult) -> write::ReportedGate<'_> {
-    let cached = match ran.source {
-        ResultSource::Cached => write::ReportedFromCache::Yes,
-        ResultSource::Fresh | ResultSource::NotRun => write::ReportedFromCache::No,
-    };
+    let cached = ran.source == ResultSource::Cached;
     write::ReportedGate { gate: &ran.gate, report: &ran.report, cached }
 }
 

@@ -123,10 +123,8 @@ fn queue_outcome(
     let mut schedule = TaskSchedule::new(&queue.tasks, 1);
     let mut became = Vec::new();
     for (at, (task, known)) in queue.tasks.iter().zip(known).enumerate() {
-        let is_at_work = known
-            .run
-            .as_ref()
-            .is_some_and(|run| ralph_home::run_process::live_runner(home, run).is_some());
+        let is_at_work =
+            known.run.as_ref().is_some_and(|run| ralph_home::run_process::may_be_driven(home, run));
         let end = match (known.end, &known.run) {
             (Some(end), _) => Some(end),
             (None, Some(_)) if is_at_work => None,

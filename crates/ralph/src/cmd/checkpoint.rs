@@ -18,7 +18,7 @@ use ralph_deck::view::checkpoint_list::{
 use ralph_deck::wording::count_noun;
 use ralph_git::checkpoint::{
     ChangeStatus, Checkpoint, CheckpointNovelty, CheckpointReason, CheckpointRepository,
-    CheckpointSnapshot, OutputTruncated, RestoreFailure, RestorePlan,
+    CheckpointSnapshot, RestoreFailure, RestorePlan,
 };
 use ralph_git::tree::{self, ListingRequest, WorkTreeListing};
 use ralph_home::paths::RalphHome;

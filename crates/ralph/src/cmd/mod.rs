@@ -127,7 +127,11 @@ fn identify_caller(env: &Env) -> CommandCaller {
         ancestors
             .is_some_and(|pids| !pids.into_iter().map(Env::of_process).any(|it| acts_here(&it)))
     };
-    if !host_env::is_agent_shell(env) && is_person() { CommandCaller::Person } else { CommandCaller::Agent }
+    if !host_env::is_agent_shell(env) && is_person() {
+        CommandCaller::Person
+    } else {
+        CommandCaller::Agent
+    }
 }
 
 /// Prints one object on one line.

@@ -72,8 +72,7 @@ fn failed_attempt(scenario: &Scenario, seed: u64) -> Option<FailedAttempt> {
     search_path.push(":");
     search_path.push(std::env::var_os("PATH").unwrap_or_default());
     let tools = ScenarioCommandContext { program, search_path: &search_path, cancel: &cancel };
-    let missed =
-        run_trial(&scenario, root.path(), &tools, None).map_err(|error| error.to_string());
+    let missed = run_trial(&scenario, root.path(), &tools, None).map_err(|error| error.to_string());
     let is_fault = missed.as_ref().map_or(true, |missed| !missed.is_empty());
     let struck = scenario.runner.unwrap().interventions;
     is_fault.then_some(FailedAttempt { seed, kill_moments: struck, outcome: missed })

@@ -132,6 +132,10 @@ pub(crate) fn plain_line(seen: GateEvent<'_>) {
     }
 }
 
+pub(crate) fn report_failure(error: serde_json::Error) -> CommandFailure {
+    CommandFailure::caused_by("cannot write the report", &error)
+}
+
 fn print_results(env: &Env, format: GateFormat, ran: &[GateResult]) -> Result<(), CommandFailure> {
     let results: Vec<write::ReportedGate<'_>> = ran.iter().map(reported_gate).collect();
     let out = match format {
