@@ -6,7 +6,6 @@ use super::options::{CommandArg, ParsedOptions, parse_options};
 use super::shell_state::ShellState;
 use super::word_expansion::WordSpelling;
 use super::{DeniedCall, GuardTarget, find_command};
-use alloc::string::String;
 use alloc::vec::Vec;
 
 pub(super) fn judge_file_program(
@@ -15,112 +14,92 @@ pub(super) fn judge_file_program(
     shell: &ShellState<'_>,
 ) -> Option<DeniedCall> {
     match program {
-        "rm" | "unlink" | "shred" | "srm" | "trash" | "trash-put" | "rmdir" => {
+        "rm" | "unlink" | "shred" | "rmdir" => {
             let options = parse_options(args, &[], shell);
-            let is_deep = options.has("rR", "recursive") || program.starts_with("trash");
+            let is_deep = options.has("rR", "recursive");
             let touch = if is_deep { PathUse::Remove } else { PathUse::Write };
-            judge_operands(&options, (touch, program), shell)
+            judge_operands(&options.operands, touch, program, shell)
         }
-        "mv" | "gmv" => {
-            let options = parse_options(args, &["t", "S", "target-directory", "suffix"], shell);
-            let away = source_operands(&options).iter();
-            away.copied()
-                .find_map(|arg| shell.objection(PathUse::Remove, &arg.spellings, program))
-                .or_else(|| judge_target(&options, program, shell))
+        "mv" | "cp" | "scp" | "rsync" | "install" | "ln" => judge_transfer(program, args, shell),
+        "truncate" => judge_written_operands(program, args, &["s", "r", "size"], shell),
+        "touch" => judge_written_operands(program, args, &["d", "r", "t", "date"], shell),
+        "mkdir" => judge_written_operands(program, args, &["m"], shell),
+        "chmod" | "chown" | "tee" | "sponge" | "ed" => {
+            judge_written_operands(program, args, &[], shell)
         }
-        "cp" | "gcp" => {
-            let options = parse_options(args, &["t", "S", "target-directory", "suffix"], shell);
-            judge_key_copy(&options, program, shell)
-                .or_else(|| judge_target(&options, program, shell))
-        }
-        "scp" | "rsync" => {
-            let options =
-                parse_options(args, &["e", "f", "rsh", "exclude", "include", "filter"], shell);
-            judge_key_copy(&options, program, shell)
-                .or_else(|| judge_target(&options, program, shell))
-        }
-        "install" | "ginstall" => {
-            let options =
-                parse_options(args, &["t", "S", "g", "m", "o", "target-directory", "mode"], shell);
-            if options.has("d", "directory") {
-                return judge_operands(&options, (PathUse::Write, program), shell);
-            }
-            judge_target(&options, program, shell)
-        }
-        "ln" | "gln" => {
-            let options = parse_options(args, &["t", "S", "target-directory", "suffix"], shell);
-            judge_links(&options, program, shell).or_else(|| judge_target(&options, program, shell))
-        }
-        "truncate" | "fallocate" => {
-            judge_all_operands(args, (&["s", "r", "l", "o", "size", "reference"], program), shell)
-        }
-        "touch" => {
-            judge_all_operands(args, (&["d", "r", "t", "date", "reference"], program), shell)
-        }
-        "chmod" | "chown" | "chgrp" | "chattr" | "setfacl" | "mkfifo" | "mknod" => {
-            judge_all_operands(args, (&["reference"], program), shell)
-        }
-        "mkdir" => judge_all_operands(args, (&["m", "Z", "mode"], program), shell),
-        "tee" | "sponge" | "ed" | "ex" => judge_all_operands(args, (&["c"], program), shell),
-        "patch" => judge_all_operands(
+        "patch" => judge_written_operands(
+            program,
             args,
-            (&["p", "i", "d", "o", "r", "B", "F", "input", "directory"], program),
+            &["p", "i", "d", "o", "input", "directory"],
             shell,
         ),
         "dd" => args.iter().find_map(|arg| {
             shell.objection(PathUse::Write, &arg.spellings_after("of=", shell), "dd of=")
         }),
-        "curl" => {
-            judge_output_options(args, (&["o", "output"], &CURL_VALUE_OPTIONS), shell, program)
-        }
-        "wget" => judge_output_options(
-            args,
-            (&["O", "P", "output-document", "directory-prefix"], &[]),
-            shell,
-            program,
-        ),
-        "sort" => {
-            judge_output_options(args, (&["o", "output"], &["k", "t", "S", "T"]), shell, program)
-        }
-        "unzip" => judge_output_options(args, (&["d"], &[]), shell, program),
-        "tar" | "bsdtar" | "gtar" => judge_tar(args, shell),
-        "find" | "gfind" => find_command::judge_find(args, shell),
-        "fd" | "fdfind" => find_command::judge_fd(args, shell),
-        "sed" | "gsed" | "perl" | "ruby" | "awk" | "gawk" | "yq" => {
-            judge_in_place(program, args, shell)
-        }
+        "curl" | "sort" => judge_output_options(program, args, &["o", "output"], shell),
+        "wget" => judge_output_options(program, args, &["O", "P"], shell),
+        "unzip" => judge_output_options(program, args, &["d"], shell),
+        "tar" => judge_tar(args, shell),
+        "find" => find_command::judge_find(args, shell),
+        "fd" => find_command::judge_fd(args, shell),
+        "sed" | "perl" | "ruby" | "yq" => judge_in_place(program, args, shell),
         _ => None,
     }
 }
 
-/// Options of `curl` with a value that could look like an operand.
-const CURL_VALUE_OPTIONS: [&str; 12] =
-    ["H", "d", "X", "u", "A", "b", "F", "e", "m", "w", "header", "data"];
+/// Programs that copy, move or link their sources to a target.
+fn judge_transfer(
+    program: &str,
+    args: &[CommandArg<'_>],
+    shell: &ShellState<'_>,
+) -> Option<DeniedCall> {
+    let valued: &[&str] = match program {
+        "scp" | "rsync" => &["e", "f", "exclude", "include", "filter"],
+        "install" => &["t", "g", "m", "o", "target-directory"],
+        _ => &["t", "S", "target-directory"],
+    };
+    let options = parse_options(args, valued, shell);
+    let found = match program {
+        "install" if options.has("d", "directory") => {
+            return judge_operands(&options.operands, PathUse::Write, program, shell);
+        }
+        "mv" => judge_operands(source_operands(&options), PathUse::Remove, program, shell),
+        "cp" | "scp" | "rsync" => judge_key_copy(&options, program, shell),
+        "ln" => judge_links(&options, program, shell),
+        _ => None,
+    };
+    found.or_else(|| judge_target(&options, program, shell))
+}
 
 fn judge_operands(
-    options: &ParsedOptions<'_>,
-    (touch, how): (PathUse, &str),
-    shell: &ShellState<'_>,
-) -> Option<DeniedCall> {
-    options.operands.iter().find_map(|arg| shell.objection(touch, &arg.spellings, how))
-}
-
-fn judge_all_operands(
-    args: &[CommandArg<'_>],
-    (valued, how): (&[&str], &str),
-    shell: &ShellState<'_>,
-) -> Option<DeniedCall> {
-    judge_operands(&parse_options(args, valued, shell), (PathUse::Write, how), shell)
-}
-
-fn judge_output_options(
-    args: &[CommandArg<'_>],
-    (files, valued): (&[&str], &[&str]),
-    shell: &ShellState<'_>,
+    operands: &[&CommandArg<'_>],
+    touch: PathUse,
     how: &str,
+    shell: &ShellState<'_>,
 ) -> Option<DeniedCall> {
-    let valued: Vec<&str> = files.iter().chain(valued).copied().collect();
-    shell.objection(PathUse::Write, &parse_options(args, &valued, shell).values_of(files), how)
+    operands.iter().find_map(|arg| shell.objection(touch, &arg.spellings, how))
+}
+
+/// Programs that write to all their operands. `valued` lists their options with a value.
+fn judge_written_operands(
+    program: &str,
+    args: &[CommandArg<'_>],
+    valued: &[&str],
+    shell: &ShellState<'_>,
+) -> Option<DeniedCall> {
+    let options = parse_options(args, valued, shell);
+    judge_operands(&options.operands, PathUse::Write, program, shell)
+}
+
+/// Programs that write to the file or directory that an option names.
+fn judge_output_options(
+    program: &str,
+    args: &[CommandArg<'_>],
+    outputs: &[&str],
+    shell: &ShellState<'_>,
+) -> Option<DeniedCall> {
+    let named = parse_options(args, outputs, shell).values_of(outputs);
+    shell.objection(PathUse::Write, &named, program)
 }
 
 /// All but the last operand, unless an option names the target.
@@ -213,26 +192,14 @@ fn judge_links(
 }
 
 fn judge_tar(args: &[CommandArg<'_>], shell: &ShellState<'_>) -> Option<DeniedCall> {
-    let options = parse_options(args, &["f", "C", "file", "directory", "exclude"], shell);
-    // The old style: `tar xzf archive`.
-    let bare =
-        args.first().filter(|first| !first.text.starts_with('-')).map(|first| first.text.as_str());
-    let is_unpacking = options.has("x", "extract")
-        || options.has_long("get")
-        || bare.is_some_and(|text| text.contains('x'));
-    if !is_unpacking {
+    let options = parse_options(args, &["f", "C", "directory", "exclude"], shell);
+    // The old style has no dash: `tar xzf archive`.
+    let is_old_style =
+        args.first().is_some_and(|first| !first.text.starts_with('-') && first.text.contains('x'));
+    if !is_old_style && !options.has("x", "extract") {
         return None;
     }
-    let directories = options.values_of(&["C", "directory"]);
-    let members = options.operands.iter().skip(if bare.is_some() { 2 } else { 0 });
-    shell.objection(PathUse::Write, &directories, "tar -x").or_else(|| {
-        if directories.is_empty() {
-            return members
-                .into_iter()
-                .find_map(|arg| shell.objection(PathUse::Write, &arg.spellings, "tar -x"));
-        }
-        None
-    })
+    shell.objection(PathUse::Write, &options.values_of(&["C", "directory"]), "tar -x")
 }
 
 /// Stream editors with an option to change the file in place.
@@ -241,49 +208,31 @@ fn judge_in_place(
     args: &[CommandArg<'_>],
     shell: &ShellState<'_>,
 ) -> Option<DeniedCall> {
-    let script_letters = match program {
-        "sed" | "gsed" => "ef",
-        "perl" | "ruby" => "eE",
-        _ => "f",
-    };
-    let mut has_script = !matches!(program, "sed" | "gsed" | "awk" | "gawk" | "yq");
+    let mut has_script = matches!(program, "perl" | "ruby");
     let mut is_in_place = false;
     let mut files: Vec<&CommandArg<'_>> = Vec::new();
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
-        let text = arg.text.as_str();
-        match text.strip_prefix('-') {
-            Some(long) if long.starts_with('-') => {
-                is_in_place |= long.starts_with("-in-place") || long.starts_with("-inplace");
-                has_script |= matches!(long, "-expression" | "-file") && rest.next().is_some()
-                    || long.starts_with("-expression=");
-            }
-            Some("i") if program.ends_with("awk") => {
-                is_in_place |= rest.next().is_some_and(|library| library.text == "inplace");
-            }
-            Some(letters) if !letters.is_empty() && !program.ends_with("awk") => {
-                for (at, letter) in letters.char_indices() {
-                    if letter == 'i' {
-                        // The rest is the suffix of the backup, even in `perl -pie`.
-                        is_in_place = true;
-                        break;
-                    }
-                    // The rest is a library or a directory: `-Mstrict`, `-rjson`.
-                    if matches!(letter, 'M' | 'm' | 'I' | 'F' | 'x')
-                        || letter == 'r' && program == "ruby"
-                    {
-                        break;
-                    }
-                    if script_letters.contains(letter) {
-                        has_script = true;
-                        if at + 1 == letters.len() {
-                            rest.next();
-                        }
-                        break;
+        let Some(letters) = arg.text.strip_prefix('-') else {
+            files.push(arg);
+            continue;
+        };
+        is_in_place |= letters.starts_with("-in-place");
+        for (at, letter) in letters.char_indices() {
+            match letter {
+                'i' => is_in_place = true,
+                'e' | 'f' => {
+                    has_script = true;
+                    if at + 1 == letters.len() {
+                        rest.next();
                     }
                 }
+                // The rest is a library or a directory: `-Mstrict`, `-rjson`. `sed -r` has no value.
+                'M' | 'I' | '-' => {}
+                'r' if program == "ruby" => {}
+                _ => continue,
             }
-            _ => files.push(arg),
+            break;
         }
     }
     if !is_in_place {
@@ -292,6 +241,6 @@ fn judge_in_place(
     // On BSD the backup suffix is a separate word: `sed -i '' script file`.
     let mut skipped = usize::from(!has_script);
     skipped += usize::from(files.first().is_some_and(|first| first.text.is_empty()));
-    let how: String = alloc::format!("{program} -i");
-    files.iter().skip(skipped).find_map(|arg| shell.objection(PathUse::Write, &arg.spellings, &how))
+    let how = alloc::format!("{program} -i");
+    judge_operands(files.get(skipped..)?, PathUse::Write, &how, shell)
 }

@@ -46,13 +46,10 @@ fn searched_names(expression: &[CommandArg<'_>]) -> Option<Vec<WordSpelling>> {
     let mut rest = expression.iter();
     while let Some(arg) = rest.next() {
         match arg.text.as_str() {
-            "-name" | "-iname" => {
-                names.extend(rest.next()?.spellings.iter().map(activate_wildcards))
-            }
+            "-name" => names.extend(rest.next()?.spellings.iter().map(activate_wildcards)),
             "-type" => drop(rest.next()),
-            "-o" | "-or" | "-a" | "-and" | "(" | ")" | "-print" | "-print0" | "-depth"
-            | "-delete" | "-ls" => {}
-            "-exec" | "-execdir" | "-ok" | "-okdir" => {
+            "-o" | "-a" | "(" | ")" | "-print" | "-print0" | "-delete" => {}
+            "-exec" => {
                 rest.find(|arg| matches!(arg.text.as_str(), ";" | "+"));
             }
             _ => return None,
@@ -72,10 +69,10 @@ pub(super) fn judge_find(args: &[CommandArg<'_>], shell: &ShellState<'_>) -> Opt
     while let Some(arg) = rest.next() {
         let objection = match arg.text.as_str() {
             "-delete" => shell.objection(PathUse::Remove, &found, "find -delete"),
-            "-fprint" | "-fprint0" | "-fls" | "-fprintf" => rest
+            "-fprint" => rest
                 .next()
                 .and_then(|file| shell.objection(PathUse::Write, &file.spellings, "find")),
-            "-exec" | "-execdir" | "-ok" | "-okdir" => {
+            "-exec" => {
                 let words = rest.by_ref().take_while(|arg| !matches!(arg.text.as_str(), ";" | "+"));
                 let args = words.map(|arg| fill_placeholder(arg, &found)).collect();
                 let command = ShellCommand { args, ..ShellCommand::default() };
@@ -94,8 +91,7 @@ pub(super) fn judge_find(args: &[CommandArg<'_>], shell: &ShellState<'_>) -> Opt
 
 /// `fd`, which passes its results to the command at the end of its arguments.
 pub(super) fn judge_fd(args: &[CommandArg<'_>], shell: &ShellState<'_>) -> Option<DeniedCall> {
-    let is_mark =
-        |arg: &CommandArg<'_>| matches!(arg.text.as_str(), "-x" | "-X" | "--exec" | "--exec-batch");
+    let is_mark = |arg: &CommandArg<'_>| matches!(arg.text.as_str(), "-x" | "-X");
     let (search, command) = args.split_at(args.iter().position(is_mark)?);
     let paths = search.iter().filter(|arg| !arg.text.starts_with('-'));
     let found: Vec<WordSpelling> = paths.flat_map(|arg| arg.spellings.clone()).collect();

@@ -16,57 +16,35 @@ pub(super) fn judge_git(
     feed: &PipeFeed,
 ) -> Option<DeniedCall> {
     let mut shell = shell.clone();
-    let mut rest = command.args.iter().skip(1);
-    let mut taken = 1;
     let is_run = shell.ground.scope == GuardScope::Run;
     let mut elsewhere: Vec<WordSpelling> = Vec::new();
+    let mut rest = command.args.get(1..)?.iter();
     let subcommand = loop {
         let arg = rest.next()?;
-        taken += 1;
-        let text = arg.text.as_str();
-        match text {
-            "-C" => {
-                let directory = rest.next()?;
-                shell.change_directory(Some(directory));
-            }
+        match arg.text.as_str() {
+            "-C" => shell.change_directory(Some(rest.next()?)),
             "-c" => {
-                let setting = rest.next()?;
-                if is_run && is_hooks_path(&setting.text) {
-                    return Some(deny(
-                        GuardTarget::GitHooks,
-                        &format!("git -c {}", setting.text),
-                        "",
-                    ));
+                let setting = &rest.next()?.text;
+                if is_run && is_hooks_path(setting) {
+                    let how = format!("git -c {setting}");
+                    return Some(deny(GuardTarget::GitHooks, &how, ""));
                 }
             }
             "--git-dir" | "--work-tree" => elsewhere.extend(rest.next()?.spellings.clone()),
-            "--namespace" | "--exec-path" | "--super-prefix" => {
-                rest.next()?;
-            }
-            _ if !text.starts_with('-') => break text,
+            "--namespace" | "--super-prefix" => drop(rest.next()?),
+            text if !text.starts_with('-') => break text,
             _ => {
                 elsewhere.extend(arg.spellings_after("--work-tree=", &shell));
                 elsewhere.extend(arg.spellings_after("--git-dir=", &shell));
-                if is_run && text.strip_prefix("--config-env=").is_some_and(is_hooks_path) {
-                    return Some(deny(GuardTarget::GitHooks, "git --config-env", "core.hooksPath"));
-                }
-                continue;
             }
         }
-        taken += usize::from(matches!(
-            text,
-            "-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace" | "--exec-path"
-        ));
     };
-    let args = command.args.get(taken..).unwrap_or_default();
+    let args = rest.as_slice();
+    let input = command.input.as_deref();
     judge_git_in_ralph_home(subcommand, &elsewhere, &shell)
-        .or_else(|| judge_changed_files(subcommand, (command, args), &shell))
+        .or_else(|| judge_changed_files(subcommand, args, input, &shell))
         .or_else(|| {
-            if is_run {
-                judge_git_tricks(subcommand, (command, args), (&shell, feed))
-            } else {
-                None
-            }
+            if is_run { judge_git_tricks(subcommand, command, args, &shell, feed) } else { None }
         })
 }
 
@@ -82,27 +60,23 @@ fn judge_git_in_ralph_home(
     elsewhere: &[WordSpelling],
     shell: &ShellState<'_>,
 ) -> Option<DeniedCall> {
-    let is_looking = matches!(
-        subcommand,
-        "status"
-            | "log"
-            | "diff"
-            | "show"
-            | "ls-files"
-            | "rev-parse"
-            | "grep"
-            | "blame"
-            | "cat-file"
-            | "ls-tree"
-            | "check-ignore"
-            | "for-each-ref"
-            | "describe"
-            | "branch"
-            | "remote"
-            | "help"
-            | "version"
-    );
-    if is_looking {
+    const READ_ONLY: [&str; 14] = [
+        "status",
+        "log",
+        "diff",
+        "show",
+        "ls-files",
+        "grep",
+        "blame",
+        "describe",
+        "branch",
+        "remote",
+        "help",
+        "version",
+        "rev-parse",
+        "for-each-ref",
+    ];
+    if READ_ONLY.contains(&subcommand) {
         return None;
     }
     let how = format!("git {subcommand}");
@@ -113,7 +87,8 @@ fn judge_git_in_ralph_home(
 
 fn judge_changed_files(
     subcommand: &str,
-    (command, args): (&ShellCommand<'_>, &[CommandArg<'_>]),
+    args: &[CommandArg<'_>],
+    input: Option<&str>,
     shell: &ShellState<'_>,
 ) -> Option<DeniedCall> {
     match subcommand {
@@ -133,7 +108,7 @@ fn judge_changed_files(
                     .filter(|found| is_ralph_file(found.target))
             })
         }
-        "apply" | "am" => judge_patch(command.input.as_deref()?, shell, "git apply"),
+        "apply" | "am" => judge_patch(input?, shell, "git apply"),
         _ => None,
     }
 }
@@ -145,16 +120,7 @@ fn is_ralph_file(what: GuardTarget) -> bool {
 /// Judges the files that a patch changes.
 pub(super) fn judge_patch(diff: &str, shell: &ShellState<'_>, how: &str) -> Option<DeniedCall> {
     diff.lines().find_map(|line| {
-        let path = [
-            "+++ b/",
-            "--- a/",
-            "+++ ",
-            "*** Update File: ",
-            "*** Delete File: ",
-            "*** Add File: ",
-        ]
-        .iter()
-        .find_map(|mark| line.strip_prefix(mark))?;
+        let path = ["+++ b/", "--- a/", "+++ "].iter().find_map(|mark| line.strip_prefix(mark))?;
         let path = path.split('\t').next().unwrap_or_default().trim();
         shell.objection(PathUse::Write, &[WordSpelling::literal(path)], how)
     })
@@ -162,8 +128,10 @@ pub(super) fn judge_patch(diff: &str, shell: &ShellState<'_>, how: &str) -> Opti
 
 fn judge_git_tricks(
     subcommand: &str,
-    (command, args): (&ShellCommand<'_>, &[CommandArg<'_>]),
-    (shell, feed): (&ShellState<'_>, &PipeFeed),
+    command: &ShellCommand<'_>,
+    args: &[CommandArg<'_>],
+    shell: &ShellState<'_>,
+    feed: &PipeFeed,
 ) -> Option<DeniedCall> {
     let how = |option: &str| format!("git {subcommand} {option}");
     match subcommand {
@@ -181,25 +149,20 @@ fn judge_git_tricks(
             if matches!(subcommand, "commit" | "push" | "merge") && skips("SKIP") {
                 return Some(deny(GuardTarget::GitHooks, &format!("SKIP=… git {subcommand}"), ""));
             }
-            let writes_refs = args.iter().any(|arg| {
-                arg.text.starts_with("refs/ralph")
-                    || arg.text.contains(":refs/ralph")
-                    || arg.text.contains("+refs/ralph")
-            });
+            let writes_refs = args
+                .iter()
+                .any(|arg| arg.text.starts_with("refs/ralph") || arg.text.contains(":refs/ralph"));
             (subcommand == "push" && writes_refs)
                 .then(|| deny(GuardTarget::CheckpointRefs, "git push", "refs/ralph"))
         }
         "config" => judge_git_config(args),
         "update-index" => {
             let hides = |arg: &&CommandArg<'_>| {
-                matches!(
-                    arg.text.as_str(),
-                    "--assume-unchanged" | "--skip-worktree" | "--assume-unchange"
-                )
+                matches!(arg.text.as_str(), "--assume-unchanged" | "--skip-worktree")
             };
             args.iter().find(hides).map(|arg| deny(GuardTarget::HiddenChanges, &how(&arg.text), ""))
         }
-        "update-ref" | "symbolic-ref" | "fetch" => {
+        "update-ref" | "fetch" => {
             let is_target = |text: &str| match subcommand {
                 "fetch" => text.contains(":refs/ralph"),
                 _ => text.starts_with("refs/ralph"),
@@ -219,38 +182,27 @@ fn judge_git_tricks(
 fn hook_skipping_option<'a>(subcommand: &str, args: &'a [CommandArg<'_>]) -> Option<&'a str> {
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
-        let text = arg.text.as_str();
-        match text {
+        match arg.text.as_str() {
             "--" => return None,
+            // Git accepts unique beginnings of an option.
             "--no-verify" | "--no-verif" | "--no-veri" => return Some("--no-verify"),
-            "--message" | "--file" | "--author" | "--date" | "--template" | "--reuse-message"
-            | "--reedit-message" | "--fixup" | "--squash" | "--cleanup" | "--trailer"
-            | "--push-option" | "--strategy" => {
-                rest.next();
-            }
-            _ => {}
-        }
-        let Some(letters) = text.strip_prefix('-').filter(|letters| !letters.starts_with('-'))
-        else {
-            continue;
-        };
-        for (at, letter) in letters.char_indices() {
-            match letter {
-                'n' if subcommand == "commit" => return Some("-n"),
-                // The rest of the word, or the next word, is its value.
-                'm' | 'F' | 'C' | 'c' | 't' | 'o' | 's' | 'X'
-                    if !(letter == 's' && subcommand != "rebase") =>
-                {
-                    let is_flag = subcommand == "commit" && letter == 'o';
-                    if !is_flag && at + 1 == letters.len() {
-                        rest.next();
-                    }
-                    if !is_flag {
-                        break;
+            "--message" | "--file" | "--fixup" => drop(rest.next()),
+            text if text.starts_with("--") => {}
+            text => {
+                for (at, letter) in text.strip_prefix('-').unwrap_or_default().char_indices() {
+                    match letter {
+                        'n' if subcommand == "commit" => return Some("-n"),
+                        // The rest of the word, or the next word, is the value.
+                        'm' | 'F' | 'C' | 'c' | 't' | 'X' => {
+                            if at + 2 == text.len() {
+                                rest.next();
+                            }
+                            break;
+                        }
+                        'S' | 'u' => break,
+                        _ => {}
                     }
                 }
-                'S' | 'u' => break,
-                _ => {}
             }
         }
     }
@@ -260,24 +212,11 @@ fn hook_skipping_option<'a>(subcommand: &str, args: &'a [CommandArg<'_>]) -> Opt
 /// Denies changes to `core.hooksPath`. Reading it is allowed.
 fn judge_git_config(args: &[CommandArg<'_>]) -> Option<DeniedCall> {
     let at = args.iter().position(|arg| is_hooks_path(&arg.text))?;
-    let before = args.get(..at).unwrap_or_default();
-    let is_asked = before.iter().any(|arg| {
-        matches!(
-            arg.text.as_str(),
-            "get"
-                | "--get"
-                | "--get-all"
-                | "--list"
-                | "-l"
-                | "list"
-                | "--show-origin"
-                | "--get-regexp"
-        )
-    });
-    let is_unset =
-        before.iter().any(|arg| matches!(arg.text.as_str(), "--unset" | "--unset-all" | "unset"));
+    let before = args.get(..at)?;
+    let has = |words: &[&str]| before.iter().any(|arg| words.contains(&arg.text.as_str()));
+    let is_unset = has(&["--unset", "--unset-all", "unset"]);
     let has_value =
         args.get(at + 1).is_some_and(|arg| !arg.text.starts_with('-') || arg.text.is_empty());
-    (!is_asked && (is_unset || has_value))
+    (!has(&["get", "--get", "--get-all", "--get-regexp", "list"]) && (is_unset || has_value))
         .then(|| deny(GuardTarget::GitHooks, "git config core.hooksPath", ""))
 }

@@ -24,31 +24,19 @@ pub(super) fn judge_interpreter(
 ) -> Option<DeniedCall> {
     let args = command.args.get(1..).unwrap_or_default();
     let option = match program {
-        "patch" | "apply_patch" => {
-            let given =
-                args.first().map(|arg| arg.text.as_str()).filter(|_| program == "apply_patch");
-            return judge_patch(command.input.as_deref().or(given)?, shell, program);
-        }
+        "patch" => return judge_patch(command.input.as_deref()?, shell, program),
         "perl" | "ruby" | "node" | "bun" | "lua" => 'e',
         "php" => 'r',
-        "awk" | "gawk" | "mawk" => {
+        "awk" | "gawk" => {
             let script = args.iter().find(|arg| !arg.text.starts_with('-'))?;
             return judge_inline_script(&script.text, program, shell);
         }
-        "deno" => {
-            let is_eval = args.first().is_some_and(|arg| arg.text == "eval");
-            return args
-                .get(1)
-                .filter(|_| is_eval)
-                .and_then(|script| judge_inline_script(&script.text, program, shell));
-        }
-        _ if program.starts_with("python") || program.starts_with("pypy") => 'c',
+        _ if program.starts_with("python") => 'c',
         _ => return None,
     };
     let is_fed = args.iter().all(|arg| arg.text.starts_with('-'));
-    let given = argument_after_option(args, option)
-        .or_else(|| if option == 'e' { argument_after_option(args, 'E') } else { None });
-    let script = given.or_else(|| command.input.as_deref().filter(|_| is_fed))?;
+    let script = argument_after_option(args, option)
+        .or_else(|| command.input.as_deref().filter(|_| is_fed))?;
     judge_inline_script(script, program, shell)
 }
 
@@ -64,12 +52,12 @@ fn judge_inline_script(script: &str, program: &str, shell: &ShellState<'_>) -> O
     for literal in string_literals(script) {
         let before = script.get(..literal.from).unwrap_or_default();
         let calls = enclosing_calls(before);
-        if calls.iter().any(|call| runs_commands(call))
+        if calls.iter().any(|call| RUNNING_CALLS.contains(&method_name(call)))
             && let Some(found) = shell.judge_nested_script(literal.text)
         {
             return Some(found);
         }
-        let Some(found) = objection_to_write(&literal, is_homely, (program, shell)) else {
+        let Some(found) = objection_to_write(literal.text, is_homely, program, shell) else {
             continue;
         };
         // `print > "file"`. Within brackets `>` is a comparison.
@@ -77,7 +65,7 @@ fn judge_inline_script(script: &str, program: &str, shell: &ShellState<'_>) -> O
             program.ends_with("awk") && calls.len() == 1 && before.trim_end().ends_with('>');
         if is_redirected
             || literal.text.starts_with('>')
-            || is_written(script, (literal.from, literal.to))
+            || is_written(script, literal.from, literal.to)
         {
             return Some(found);
         }
@@ -86,7 +74,7 @@ fn judge_inline_script(script: &str, program: &str, shell: &ShellState<'_>) -> O
         let mut uses = uses
             .filter(|(from, to)| *from > literal.to && is_whole_name(script, *from, *to))
             .take(64);
-        if uses.any(|place| is_written(script, place)) {
+        if uses.any(|(from, to)| is_written(script, from, to)) {
             return Some(found);
         }
     }
@@ -95,19 +83,18 @@ fn judge_inline_script(script: &str, program: &str, shell: &ShellState<'_>) -> O
 
 /// The objection to writing to the file that this string names.
 fn objection_to_write(
-    literal: &ScriptStringLiteral<'_>,
+    literal: &str,
     is_homely: bool,
-    (program, shell): (&str, &ShellState<'_>),
+    program: &str,
+    shell: &ShellState<'_>,
 ) -> Option<DeniedCall> {
-    let path = literal.text.trim_start_matches(['>', '+', '<']).trim();
+    let path = literal.trim_start_matches('>').trim();
     if path.is_empty() || path.contains('\n') || path.len() > CALL_SEARCH_BYTES {
         return None;
     }
     let home = shell.home_of("");
     let mut spellings = Vec::new();
-    let below_home =
-        ["~", "$HOME", "${HOME}", "#{ENV['HOME']}"].iter().find_map(|mark| path.strip_prefix(mark));
-    if let (Some(rest), Some(home)) = (below_home, &home) {
+    if let (Some(rest), Some(home)) = (path.strip_prefix('~'), &home) {
         spellings.push(WordSpelling::literal(&format!("{home}{rest}")));
     } else {
         spellings.push(WordSpelling::literal(path));
@@ -172,78 +159,39 @@ fn method_name(name: &str) -> &str {
     name.rsplit(['.', ':']).next().unwrap_or_default()
 }
 
-fn runs_commands(call: &str) -> bool {
-    matches!(
-        method_name(call),
-        "system"
-            | "popen"
-            | "Popen"
-            | "run"
-            | "call"
-            | "check_call"
-            | "check_output"
-            | "getoutput"
-            | "execSync"
-            | "exec"
-            | "shell_exec"
-            | "passthru"
-            | "qx"
-            | "spawnSync"
-    )
-}
+/// Functions that run a shell command.
+const RUNNING_CALLS: [&str; 8] =
+    ["system", "run", "call", "check_call", "check_output", "Popen", "exec", "execSync"];
 
-fn is_writing_call(call: &str) -> bool {
-    matches!(
-        method_name(call),
-        "remove"
-            | "unlink"
-            | "rmtree"
-            | "rmdir"
-            | "removedirs"
-            | "rename"
-            | "replace"
-            | "renames"
-            | "truncate"
-            | "chmod"
-            | "chown"
-            | "mkdir"
-            | "makedirs"
-            | "symlink"
-            | "link"
-            | "utime"
-            | "move"
-            | "unlinkSync"
-            | "rmSync"
-            | "rmdirSync"
-            | "writeFileSync"
-            | "writeFile"
-            | "appendFileSync"
-            | "appendFile"
-            | "renameSync"
-            | "truncateSync"
-            | "mkdirSync"
-            | "chmodSync"
-            | "createWriteStream"
-            | "symlinkSync"
-            | "writeTextFile"
-            | "writeTextFileSync"
-            | "removeSync"
-            | "file_put_contents"
-            | "rm_rf"
-            | "rm_r"
-            | "rm"
-            | "touch"
-            | "remove_tree"
-            | "remove_dir"
-    ) || matches!(call, "File.write" | "File.delete" | "IO.write" | "FileUtils.mv" | "Bun.write")
-}
+/// Functions that change the file that one of their arguments names.
+const WRITING_CALLS: [&str; 18] = [
+    "remove",
+    "unlink",
+    "rmtree",
+    "rmdir",
+    "rename",
+    "move",
+    "truncate",
+    "chmod",
+    "mkdir",
+    "makedirs",
+    "touch",
+    "rmSync",
+    "unlinkSync",
+    "renameSync",
+    "writeFile",
+    "writeFileSync",
+    "appendFileSync",
+    "file_put_contents",
+];
 
 /// Whether the text at this position is an argument of a call that writes, or such a method is called on it.
-fn is_written(script: &str, (from, to): (usize, usize)) -> bool {
+fn is_written(script: &str, from: usize, to: usize) -> bool {
     let before = script.get(..from).unwrap_or_default();
     let after = script.get(to..).unwrap_or_default();
     let calls = enclosing_calls(before);
-    if calls.iter().any(|call| !is_text_method(call) && is_writing_call(call)) {
+    let writes = |call: &&str| *call == "File.write" || WRITING_CALLS.contains(&method_name(call));
+    if calls.iter().any(writes) {
         return true;
     }
     let after: String = after
@@ -251,15 +199,8 @@ fn is_written(script: &str, (from, to): (usize, usize)) -> bool {
         .take(CALL_SEARCH_BYTES)
         .take_while(|char| !matches!(char, '\n' | ';'))
         .collect();
-    let opens =
-        calls.iter().any(|call| matches!(method_name(call), "open" | "fopen" | "new" | "openSync"));
+    let opens = calls.iter().any(|call| method_name(call) == "open");
     opens && has_write_mode(before, &after) || has_write_method(&after)
-}
-
-/// Whether the call works on text rather than files, such as `"x".replace("ralph.toml", …)`.
-fn is_text_method(call: &str) -> bool {
-    method_name(call) == "replace" && !call.starts_with("os.")
-        || method_name(call) == "link" && call.len() > "os.link".len()
 }
 
 /// Whether a file mode for writing follows the name, as in `, "w")`, or precedes it, as in `">", `.
@@ -270,7 +211,7 @@ fn has_write_mode(before: &str, after: &str) -> bool {
         ..end + 1 + after.get(end + 1..).map_or(0, |rest| rest.find(')').unwrap_or(rest.len())),
     );
     let rest = rest.unwrap_or(after);
-    let modes = ["\"w", "'w", "\"a", "'a", "\"x", "'x", "\"r+", "'r+"];
+    let modes = ["\"w", "'w", "\"a", "'a"];
     let is_mode = |mark: &str| {
         rest.match_indices(mark).any(|(at, _)| {
             let tail = rest.get(at + mark.len()..).unwrap_or_default();
@@ -281,7 +222,7 @@ fn has_write_mode(before: &str, after: &str) -> bool {
     };
     modes.iter().any(|mark| is_mode(mark)) || {
         let lead = before.trim_end().trim_end_matches(',').trim_end();
-        [">'", ">\"", "+<'", "+<\""].iter().any(|mark| lead.ends_with(mark))
+        [">'", ">\""].iter().any(|mark| lead.ends_with(mark))
     }
 }
 
@@ -298,24 +239,8 @@ fn has_write_method(after: &str) -> bool {
     let Some(chain) = chain.strip_prefix('.') else { return false };
     let name: String =
         chain.chars().take_while(|char| char.is_alphanumeric() || *char == '_').collect();
-    let called = matches!(
-        name.as_str(),
-        "write_text"
-            | "write_bytes"
-            | "unlink"
-            | "touch"
-            | "rename"
-            | "mkdir"
-            | "rmdir"
-            | "chmod"
-            | "symlink_to"
-            | "hardlink_to"
-    );
-    let opened = name == "open"
-        && chain.get(4..).is_some_and(|rest| {
-            ["('w", "(\"w", "('a", "(\"a"].iter().any(|mode| rest.starts_with(mode))
-        });
-    called || opened
+    ["write_text", "write_bytes", "unlink", "touch", "rename", "mkdir", "rmdir"]
+        .contains(&name.as_str())
 }
 
 /// The variable that the string after `before` is assigned to.

@@ -35,6 +35,8 @@ use alloc::string::String;
 use ralph_host::HostProfile;
 use serde_json::value::RawValue;
 
+pub use tool_call::judge_call;
+
 /// What is guarded, and where the agent's shell is. Paths are absolute.
 #[derive(Clone, Copy)]
 pub struct GuardContext<'a> {
@@ -140,9 +142,4 @@ impl GuardTarget {
             Self::PersonCommand => "channel",
         }
     }
-}
-
-/// Why this call must be denied; `None` if it is allowed.
-pub fn judge_call(call: &GuardedCall<'_>, ground: &GuardContext<'_>) -> Option<DeniedCall> {
-    tool_call::judge_tool_call(call, ground)
 }

@@ -9,9 +9,6 @@ use super::{DeniedCall, GuardContext, GuardScope, GuardTarget};
 use alloc::format;
 use ralph_host::{HOSTS, HostProfile};
 
-/// Marks an environment that was cleared with `env -i`.
-pub(super) const CLEARED_ENVIRONMENT: &str = "-";
-
 /// Judges setting a variable for this shell and everything it starts.
 pub(super) fn judge_variable(
     name: &str,
@@ -30,9 +27,7 @@ pub(super) fn judge_variable(
             GuardTarget::Loosening
         }
         "HUSKY" if value == "0" => GuardTarget::GitHooks,
-        "HUSKY_SKIP_HOOKS" | "OVERCOMMIT_DISABLE" if !value.is_empty() && value != "0" => {
-            GuardTarget::GitHooks
-        }
+        "HUSKY_SKIP_HOOKS" if !value.is_empty() && value != "0" => GuardTarget::GitHooks,
         "LEFTHOOK" if value == "0" || value == "false" => GuardTarget::GitHooks,
         _ => return None,
     };
@@ -69,15 +64,12 @@ pub(super) fn judge_environment(
     let argument = command.args.get(1).map_or("", |arg| arg.text.as_str());
     // `HUSKY=0 npm ci` only skips the installation of hooks.
     let is_install = matches!(program, "npm" | "pnpm" | "yarn" | "bun")
-        && matches!(
-            argument,
-            "" | "ci" | "install" | "i" | "add" | "--frozen-lockfile" | "--immutable"
-        );
+        && matches!(argument, "" | "ci" | "install" | "i" | "add" | "--frozen-lockfile");
     let is_held = program == "ralph" || HOSTS.iter().any(|host| host.program == program);
+    if command.is_environment_cleared && is_held {
+        return Some(deny(GuardTarget::Loosening, &format!("env -i {program}"), ""));
+    }
     for (name, value) in &command.environment {
-        if name == CLEARED_ENVIRONMENT && is_held {
-            return Some(deny(GuardTarget::Loosening, &format!("env -i {program}"), ""));
-        }
         if name.starts_with("GIT_CONFIG_") && value.to_ascii_lowercase().contains("core.hookspath")
         {
             return Some(deny(GuardTarget::GitHooks, &format!("{name}={value}"), ""));
@@ -172,27 +164,29 @@ pub(super) fn person_command(text: &str) -> Option<&str> {
     is_person_command(name).then_some(name)
 }
 
+/// Commands `/ralph:…` that only a person may give.
+const PERSON_COMMANDS: [&str; 16] = [
+    "approve",
+    "cancel",
+    "pause",
+    "resume",
+    "tell",
+    "waive",
+    "limits",
+    "goal",
+    "loop",
+    "start",
+    "trust",
+    "init",
+    "uninstall",
+    "orchestrator",
+    "ralph-loop",
+    "cancel-ralph",
+];
+
 pub(super) fn is_person_command(command: &str) -> bool {
     match command.split_once(':') {
-        Some(("ralph", name)) => matches!(
-            name,
-            "approve"
-                | "cancel"
-                | "pause"
-                | "resume"
-                | "tell"
-                | "waive"
-                | "limits"
-                | "goal"
-                | "loop"
-                | "orchestrator"
-                | "start"
-                | "trust"
-                | "init"
-                | "uninstall"
-                | "ralph-loop"
-                | "cancel-ralph"
-        ),
+        Some(("ralph", name)) => PERSON_COMMANDS.contains(&name),
         Some(("ralph-loop" | "ralph-wiggum", name)) => name != "help",
         Some(_) => false,
         None => matches!(command, "ralph-loop" | "cancel-ralph"),
@@ -218,7 +212,7 @@ pub(super) fn judge_kill(
     args: &[CommandArg<'_>],
     feed: &PipeFeed,
 ) -> Option<DeniedCall> {
-    let is_by_name = matches!(program, "pkill" | "killall" | "skill");
+    let is_by_name = matches!(program, "pkill" | "killall");
     let is_asked = |command: &str| {
         ["pgrep", "pidof"].iter().any(|tool| command.contains(tool))
             && command

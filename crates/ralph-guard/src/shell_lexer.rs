@@ -76,6 +76,16 @@ impl<'a> ShellLexer<'a> {
         Self { text, at: 0, bodies: None, lookahead: ShellLookahead::new(text) }
     }
 
+    /// The body of a here-document that the shell expands, read like text in double quotes.
+    pub(super) fn heredoc_word(body: &'a str) -> ShellWord<'a> {
+        let mut lexer = Self::new(body);
+        let mut word = ShellWord::default();
+        while lexer.at < body.len() {
+            lexer.double_quoted(&mut word);
+        }
+        word
+    }
+
     fn byte(&self, ahead: usize) -> Option<u8> {
         self.text.as_bytes().get(self.at + ahead).copied()
     }
@@ -190,7 +200,10 @@ impl<'a> ShellLexer<'a> {
                     word.parts.push(WordPart::Quoted(self.slice(from, end).to_owned()));
                     self.at = end + 1;
                 }
-                b'"' => self.double_quoted(&mut word),
+                b'"' => {
+                    self.at += 1;
+                    self.double_quoted(&mut word);
+                }
                 b'$' => self.dollar(&mut word, DollarQuoting::None),
                 b'`' => self.backtick(&mut word),
                 _ => self.bare(&mut word),
@@ -213,8 +226,8 @@ impl<'a> ShellLexer<'a> {
         word.parts.push(WordPart::Bare(self.slice(from, self.at).to_owned()));
     }
 
+    /// Parses the rest of `"…"` after the opening quote.
     fn double_quoted(&mut self, word: &mut ShellWord<'a>) {
-        self.at += 1;
         let mut text = String::new();
         let mut from = self.at;
         let mut is_empty = true;

@@ -3,7 +3,6 @@
 
 use super::denial_text::deny;
 use super::guarded_path::{PathPattern, PathUse, guarded_target};
-use super::lookahead::{ShellBracket, ShellLookahead, find_closing_backtick};
 use super::options::CommandArg;
 use super::shell_lexer::{RedirectDirection, ShellLexer, ShellToken, ShellWord, WordPart};
 use super::simple_command::{self, ShellCommand};
@@ -188,7 +187,7 @@ impl ShellValues for ShellState<'_> {
                 )?;
                 Some(alloc::vec![place.parent().spelling()])
             }
-            ("echo" | "printf" | "realpath" | "readlink" | "ls" | "cygpath", _) => {
+            ("echo" | "printf" | "realpath" | "ls", _) => {
                 Some(operands().flat_map(|arg| arg.spellings.clone()).collect())
             }
             _ => None,
@@ -207,16 +206,15 @@ impl ShellValues for ShellState<'_> {
     }
 }
 
+fn substitution<'a>(part: &WordPart<'a>) -> Option<&'a str> {
+    if let WordPart::Substitution(command) = part { Some(command) } else { None }
+}
+
 pub(super) fn expand_argument<'a>(
     word: &ShellWord<'a>,
     values: &dyn ShellValues,
 ) -> CommandArg<'a> {
-    let commands = word.parts.iter().filter_map(|part| match part {
-        WordPart::Substitution(command) => Some(*command),
-        WordPart::Bare(_) | WordPart::Quoted(_) | WordPart::Variable { .. } | WordPart::Unknown => {
-            None
-        }
-    });
+    let commands = word.parts.iter().filter_map(substitution);
     CommandArg {
         text: literal_text(word, values),
         spellings: expand_word(word, values),
@@ -237,43 +235,25 @@ pub(super) fn judge_shell_script(script: &str, shell: &mut ShellState<'_>) -> Op
         match token {
             ShellToken::Word(word) => add_word(&mut simple, word, &mut frames),
             ShellToken::Redirect { direction, target } => {
-                simple.redirects.push((direction, target))
+                simple.redirects.push((direction, target));
             }
             ShellToken::Heredoc { body, is_expanded } => simple.heredocs.push((body, is_expanded)),
-            ShellToken::Next => {
-                if let Some(found) =
-                    judge_simple_command(&core::mem::take(&mut simple), shell, &mut feed)
-                {
-                    return Some(found);
-                }
-                feed = PipeFeed::default();
-            }
-            ShellToken::Pipe => {
-                if let Some(found) =
-                    judge_simple_command(&core::mem::take(&mut simple), shell, &mut feed)
-                {
-                    return Some(found);
-                }
-            }
-            ShellToken::Open => {
-                if let Some(found) =
-                    judge_simple_command(&core::mem::take(&mut simple), shell, &mut feed)
-                {
-                    return Some(found);
-                }
-                let saved = (frames.len() < MAX_SUBSHELL_DEPTH).then(|| shell.clone());
-                frames.push(ShellFrame::Subshell(saved));
-            }
             ShellToken::Close if matches!(frames.last(), Some(ShellFrame::Case)) => {
                 simple = SimpleCommand::default();
             }
-            ShellToken::Close => {
-                if let Some(found) =
-                    judge_simple_command(&core::mem::take(&mut simple), shell, &mut feed)
-                {
+            ShellToken::Next | ShellToken::Pipe | ShellToken::Open | ShellToken::Close => {
+                let ended = core::mem::take(&mut simple);
+                if let Some(found) = judge_simple_command(&ended, shell, &mut feed) {
                     return Some(found);
                 }
-                if let Some(ShellFrame::Subshell(Some(saved))) = frames.pop() {
+                if matches!(token, ShellToken::Next) {
+                    feed = PipeFeed::default();
+                } else if matches!(token, ShellToken::Open) {
+                    let saved = (frames.len() < MAX_SUBSHELL_DEPTH).then(|| shell.clone());
+                    frames.push(ShellFrame::Subshell(saved));
+                } else if matches!(token, ShellToken::Close)
+                    && let Some(ShellFrame::Subshell(Some(saved))) = frames.pop()
+                {
                     *shell = saved;
                 }
             }
@@ -292,7 +272,7 @@ fn add_word<'a>(
         match word.plain() {
             Some(
                 "if" | "then" | "elif" | "else" | "fi" | "do" | "done" | "while" | "until" | "!"
-                | "{" | "}" | "function" | "coproc",
+                | "{" | "}" | "function",
             ) => return,
             Some("case") => frames.push(ShellFrame::Case),
             Some("esac") => {
@@ -330,6 +310,7 @@ fn judge_simple_command(
     }
     let mut args: Vec<CommandArg<'_>> =
         simple.words.iter().map(|word| expand_argument(word, shell)).collect();
+    split_program(&mut args);
     // In `[[ a > b ]]` the operator is a comparison.
     if args.first().is_none_or(|first| first.text != "[[") {
         for (direction, target) in &simple.redirects {
@@ -360,58 +341,36 @@ fn judge_simple_command(
         return None;
     }
     let input = command_input(simple, shell).or_else(|| feed.text.take());
-    let next = feed_next_command(&args, input.as_deref(), (shell, feed));
-    // `$tool -rf x`: the variable contains several words.
-    if let Some(first) = args.first_mut().filter(|first| first.text.contains(' ')) {
-        let script = core::mem::take(&mut first.text);
-        let rest: Vec<&str> = args.iter().skip(1).map(|arg| arg.text.as_str()).collect();
-        return shell.judge_nested_script(&alloc::format!("{script} {}", rest.join(" ")));
-    }
-    let command = ShellCommand { args, environment, input };
+    let next = feed_next_command(&args, input.as_deref(), shell, feed);
+    let command = ShellCommand { args, environment, is_environment_cleared: false, input };
     let found = simple_command::judge_command(command, shell, feed);
     *feed = next;
     found
 }
 
-/// Judges command substitutions within the words of a command.
-fn judge_substitutions(simple: &SimpleCommand<'_>, shell: &ShellState<'_>) -> Option<DeniedCall> {
-    let words = simple.words.iter().chain(simple.assignments.iter().map(|(_, word)| word));
-    for word in words.chain(simple.redirects.iter().map(|(_, word)| word)) {
-        for part in &word.parts {
-            if let WordPart::Substitution(command) = part
-                && let Some(found) = shell.judge_nested_script(command)
-            {
-                return Some(found);
-            }
-        }
+/// Splits `$tool -rf x` where the variable contains several words. Wildcards in it are active.
+fn split_program(args: &mut Vec<CommandArg<'_>>) {
+    if args.first().is_none_or(|first| !first.text.contains(' ')) {
+        return;
     }
-    let bodies = simple.heredocs.iter().filter(|(_, is_expanded)| *is_expanded);
-    bodies.into_iter().find_map(|(body, _)| judge_heredoc_substitutions(body, shell))
+    let text = args.remove(0).text;
+    let words = text.split_whitespace().map(|word| CommandArg {
+        text: word.to_owned(),
+        spellings: alloc::vec![WordSpelling { text: word.to_owned(), is_open: false }],
+        commands: Vec::new(),
+    });
+    args.splice(..0, words.collect::<Vec<_>>());
 }
 
-/// Judges `$(…)` and backticks in a here-document, which the shell runs when it expands it.
-fn judge_heredoc_substitutions(body: &str, shell: &ShellState<'_>) -> Option<DeniedCall> {
-    let mut ahead = ShellLookahead::new(body);
-    let mut at = 0;
-    while let Some(found) = body.get(at..).and_then(|rest| rest.find(['$', '`', '\\'])) {
-        at += found + 1;
-        let (from, end) = match body.get(at - 1..at + 1) {
-            Some("$(") => (at + 1, ahead.find_closing(at + 1, ShellBracket::Round)),
-            Some(text) if text.starts_with('`') => (at, find_closing_backtick(body, at)),
-            Some(text) if text.starts_with('\\') => {
-                at += 1;
-                continue;
-            }
-            _ => continue,
-        };
-        if let Some(found) =
-            body.get(from..end).and_then(|command| shell.judge_nested_script(command))
-        {
-            return Some(found);
-        }
-        at = end + 1;
-    }
-    None
+/// Judges command substitutions within the words and here-documents of a command.
+fn judge_substitutions(simple: &SimpleCommand<'_>, shell: &ShellState<'_>) -> Option<DeniedCall> {
+    let expanded = simple.heredocs.iter().filter(|(_, is_expanded)| *is_expanded);
+    let heredocs: Vec<ShellWord<'_>> =
+        expanded.map(|(body, _)| ShellLexer::heredoc_word(body)).collect();
+    let words = simple.words.iter().chain(simple.assignments.iter().map(|(_, word)| word));
+    let words = words.chain(simple.redirects.iter().map(|(_, word)| word)).chain(&heredocs);
+    let mut parts = words.flat_map(|word| &word.parts);
+    parts.find_map(|part| shell.judge_nested_script(substitution(part)?))
 }
 
 fn command_input(simple: &SimpleCommand<'_>, shell: &ShellState<'_>) -> Option<String> {
@@ -423,7 +382,8 @@ fn command_input(simple: &SimpleCommand<'_>, shell: &ShellState<'_>) -> Option<S
 fn feed_next_command(
     args: &[CommandArg<'_>],
     input: Option<&str>,
-    (shell, feed): (&ShellState<'_>, &PipeFeed),
+    shell: &ShellState<'_>,
+    feed: &PipeFeed,
 ) -> PipeFeed {
     let Some((program, args)) = args.split_first() else { return PipeFeed::default() };
     let mut next = PipeFeed { text: None, ..feed.clone() };

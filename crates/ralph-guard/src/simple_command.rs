@@ -18,6 +18,8 @@ pub(super) struct ShellCommand<'a> {
     /// The program and its arguments.
     pub(super) args: Vec<CommandArg<'a>>,
     pub(super) environment: Vec<(String, String)>,
+    /// By `env -i`.
+    pub(super) is_environment_cleared: bool,
     /// Its standard input, if it is known.
     pub(super) input: Option<String>,
 }
@@ -38,28 +40,23 @@ pub(super) fn judge_command(
     let program = String::from(program_name(&command.args.first()?.text));
     let environment = loosening::judge_environment(&program, &command, shell);
     environment
-        .or_else(|| judge_builtin(&program, &command, (shell, feed)))
-        .or_else(|| judge_by_program(&program, &command, (shell, feed)))
+        .or_else(|| judge_builtin(&program, &command, shell, feed))
+        .or_else(|| judge_by_program(&program, &command, shell, feed))
         .or_else(|| judge_key_read(&program, &command, shell))
 }
 
 fn judge_by_program(
     program: &str,
     command: &ShellCommand<'_>,
-    (shell, feed): (&ShellState<'_>, &PipeFeed),
+    shell: &ShellState<'_>,
+    feed: &PipeFeed,
 ) -> Option<DeniedCall> {
     let args = command.args.get(1..).unwrap_or_default();
     match program {
-        "bash" | "sh" | "zsh" | "dash" | "ksh" | "ash" | "fish" => {
-            judge_shell_program(command, shell)
-        }
-        "su" | "script" => {
-            argument_after_option(args, 'c').and_then(|script| shell.judge_nested_script(script))
-        }
-        "watch" => shell.judge_nested_script(&join_args(args)),
+        "bash" | "sh" | "zsh" | "su" => judge_shell_program(command, shell),
         "git" => git_command::judge_git(command, shell, feed),
         "ralph" if shell.ground.scope == GuardScope::Run => loosening::judge_ralph_command(args),
-        "kill" | "pkill" | "killall" | "skill" if shell.ground.scope == GuardScope::Run => {
+        "kill" | "pkill" | "killall" if shell.ground.scope == GuardScope::Run => {
             loosening::judge_kill(program, args, feed)
         }
         _ if shell.ground.scope == GuardScope::Run
@@ -76,26 +73,19 @@ fn judge_by_program(
 fn judge_builtin(
     program: &str,
     command: &ShellCommand<'_>,
-    (shell, feed): (&mut ShellState<'_>, &PipeFeed),
+    shell: &mut ShellState<'_>,
+    feed: &PipeFeed,
 ) -> Option<DeniedCall> {
     let args = command.args.get(1..).unwrap_or_default();
     let mut operands = args.iter().filter(|arg| !arg.text.starts_with('-') || arg.text == "-");
     match program {
-        "cd" | "pushd" | "chdir" => shell.change_directory(operands.next()),
+        "cd" | "pushd" => shell.change_directory(operands.next()),
         "popd" => shell.pop_directory(),
         "eval" => return shell.judge_in_this_shell(&join_args(args)),
         "trap" => {
             return operands.next().and_then(|script| shell.judge_nested_script(&script.text));
         }
-        "source" | "." => {
-            let is_input = operands.next().is_some_and(|file| file.text == "/dev/stdin");
-            return command
-                .input
-                .as_deref()
-                .filter(|_| is_input)
-                .and_then(|script| shell.judge_nested_script(script));
-        }
-        "export" | "declare" | "typeset" | "local" | "readonly" => {
+        "export" | "declare" | "local" => {
             for arg in operands {
                 let Some((name, value)) = arg.text.split_once('=') else { continue };
                 if let Some(found) = loosening::judge_variable(name, value, shell.ground) {
@@ -118,7 +108,7 @@ fn judge_builtin(
                 shell.assign(&arg.text, feed.paths.clone());
             }
         }
-        "for" | "select" => {
+        "for" => {
             let mut operands = args.iter();
             let name = operands.next()?;
             let values = operands.skip(1).flat_map(|arg| arg.spellings.clone()).take(256);
@@ -137,8 +127,7 @@ fn judge_key_read(
     shell: &ShellState<'_>,
 ) -> Option<DeniedCall> {
     let args = command.args.get(1..).unwrap_or_default();
-    let is_search =
-        matches!(program, "grep" | "egrep" | "fgrep" | "rg" | "ag" | "ack" | "sed" | "awk" | "jq");
+    let is_search = matches!(program, "grep" | "rg" | "sed" | "awk" | "jq");
     let skipped = match program {
         "ls" | "stat" | "test" | "[" | "[[" | "file" | "echo" | "printf" | "dirname"
         | "basename" | "cd" | "du" | "wc" | "for" | "export" | "case" => return None,
@@ -185,27 +174,29 @@ fn join_args(args: &[CommandArg<'_>]) -> String {
     texts.join(" ")
 }
 
-/// For a wrapper: the letters of its options with a value, and how many words come before the wrapped command.
-fn wrapper_options(program: &str) -> Option<(&'static str, usize)> {
-    Some(match program {
-        "sudo" => ("ugpCTUDRrth", 0),
-        "doas" => ("uC", 0),
-        "env" => ("uCS", 0),
-        "timeout" | "gtimeout" => ("sk", 1),
+/// A program that runs the command in its arguments.
+struct CommandWrapper {
+    /// The letters of its options with a value.
+    valued: &'static str,
+    /// How many words come before the wrapped command.
+    positional: usize,
+}
+
+fn command_wrapper(program: &str, next: &str) -> Option<CommandWrapper> {
+    let (valued, positional) = match program {
+        "sudo" => ("ugp", 0),
+        "env" => ("uC", 0),
+        "timeout" => ("sk", 1),
         "nice" => ("n", 0),
-        "ionice" => ("cnp", 0),
-        "stdbuf" => ("ioe", 0),
-        "time" => ("fo", 0),
-        "exec" => ("a", 0),
-        "strace" | "ltrace" => ("eopsuP", 0),
-        "flock" => ("wE", 1),
+        "strace" => ("eo", 0),
         "xargs" => ("InPLdsaE", 0),
-        "parallel" => ("jNI", 0),
-        "nohup" | "setsid" | "command" | "builtin" | "busybox" | "caffeinate" | "chronic"
-        | "unbuffer" | "xvfb-run" => ("", 0),
-        "taskset" | "uv" | "poetry" | "pipenv" | "pdm" | "rye" | "hatch" => ("", 1),
+        // `command -v` only looks a program up.
+        "command" if next != "-v" => ("", 0),
+        "time" | "exec" | "nohup" | "builtin" | "busybox" => ("", 0),
+        "uv" | "poetry" if next == "run" => ("", 1),
         _ => return None,
-    })
+    };
+    Some(CommandWrapper { valued, positional })
 }
 
 /// Strips wrappers from the command.
@@ -216,15 +207,9 @@ fn strip_wrappers(
 ) -> Option<DeniedCall> {
     for _ in 0..MAX_WRAPPERS {
         let program = String::from(program_name(&command.args.first()?.text));
-        let Some((valued, positional)) = wrapper_options(&program) else { break };
-        let second = command.args.get(1).map(|arg| arg.text.as_str());
-        let is_runner =
-            matches!(program.as_str(), "uv" | "poetry" | "pipenv" | "pdm" | "rye" | "hatch");
-        let is_lookup = program == "command" && matches!(second, Some("-v" | "-V"));
-        if is_lookup || is_runner && second != Some("run") {
-            break;
-        }
-        let end = end_of_options(&command.args, valued);
+        let next = command.args.get(1).map_or("", |arg| arg.text.as_str());
+        let Some(wrapper) = command_wrapper(&program, next) else { break };
+        let end = end_of_options(&command.args, wrapper.valued);
         let options: Vec<CommandArg<'_>> = command.args.drain(..end).collect();
         if program == "env"
             && let Some(found) = judge_env_options(&options, command, shell)
@@ -234,14 +219,14 @@ fn strip_wrappers(
         while let Some((name, value)) =
             command.args.first().and_then(|arg| arg.text.split_once('='))
         {
-            if !matches!(program.as_str(), "env" | "sudo" | "doas") {
+            if !matches!(program.as_str(), "env" | "sudo") {
                 break;
             }
             command.environment.push((name.into(), value.into()));
             command.args.remove(0);
         }
-        command.args.drain(..positional.min(command.args.len()));
-        if program == "xargs" || program == "parallel" {
+        command.args.drain(..wrapper.positional.min(command.args.len()));
+        if program == "xargs" {
             add_piped_paths(command, &options, feed);
         }
     }
@@ -282,14 +267,7 @@ fn judge_env_options(
         {
             return Some(found);
         }
-        if matches!(text, "-i" | "-" | "--ignore-environment") {
-            command.environment.push((String::from(loosening::CLEARED_ENVIRONMENT), String::new()));
-        }
-        if let Some(found) =
-            Some(next).filter(|_| text == "-S").and_then(|script| shell.judge_nested_script(script))
-        {
-            return Some(found);
-        }
+        command.is_environment_cleared |= matches!(text, "-i" | "-");
     }
     None
 }

@@ -14,10 +14,8 @@ use ralph_host::tool_effect::{FileAccess, ToolEffect};
 /// Longer commands are judged by their beginning.
 const MAX_COMMAND_BYTES: usize = 2 << 20;
 
-pub(super) fn judge_tool_call(
-    call: &GuardedCall<'_>,
-    ground: &GuardContext<'_>,
-) -> Option<DeniedCall> {
+/// Why this call must be denied; `None` if it is allowed.
+pub fn judge_call(call: &GuardedCall<'_>, ground: &GuardContext<'_>) -> Option<DeniedCall> {
     match (ground.host.tools.parse_call)(call.tool, call.input)? {
         ToolEffect::RunsScript(script) => judge_command_text(&script, ground),
         ToolEffect::TouchesFiles { paths, access } => {
@@ -26,10 +24,10 @@ pub(super) fn judge_tool_call(
                 FileAccess::Write => PathUse::Write,
                 FileAccess::Remove => PathUse::Remove,
             };
-            paths.iter().find_map(|path| judge_file((path, touch), call.tool, ground))
+            paths.iter().find_map(|path| judge_file(path, touch, call.tool, ground))
         }
         ToolEffect::SendsPrompt { skill, texts } => {
-            judge_prompt(skill.as_deref(), &texts, (call.tool, ground))
+            judge_prompt(skill.as_deref(), &texts, call.tool, ground)
         }
     }
 }
@@ -45,7 +43,8 @@ fn judge_command_text(script: &str, ground: &GuardContext<'_>) -> Option<DeniedC
 }
 
 fn judge_file(
-    (path, touch): (&str, PathUse),
+    path: &str,
+    touch: PathUse,
     tool: &str,
     ground: &GuardContext<'_>,
 ) -> Option<DeniedCall> {
@@ -60,7 +59,8 @@ fn judge_file(
 fn judge_prompt(
     skill: Option<&str>,
     texts: &[Cow<'_, str>],
-    (tool, ground): (&str, &GuardContext<'_>),
+    tool: &str,
+    ground: &GuardContext<'_>,
 ) -> Option<DeniedCall> {
     if ground.scope == GuardScope::HomeOnly {
         return None;
