@@ -11,10 +11,7 @@ use crate::dispute;
 use crate::drive::Remedy;
 use crate::ending;
 use crate::event::{HostTrouble, PendingWork, PendingWorkKind, StopEvent};
-use crate::facts::{
-    DeclaredPause, OffReason, OwnerPresence, PolicyTrust, PromptHold, QueuedInput, StopDriver,
-    StopEvidence, StopFacts,
-};
+use crate::facts::{DeclaredPause, OffReason, PolicyTrust, StopDriver, StopEvidence, StopFacts};
 use crate::hint;
 use crate::hold::StopHold;
 use crate::limits::{LimitUsage, RunLimits};
@@ -25,7 +22,7 @@ use crate::requirement::Requirement;
 use crate::run::{RunPhase, RunState};
 use crate::status::RunStatus;
 use crate::text;
-use crate::verdict::{TerminalBell, Verdict};
+use crate::verdict::Verdict;
 use crate::waiver;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -155,9 +152,9 @@ fn switched_off(case: &StopCase<'_>) -> Option<StopDecision> {
     let StopHold::Run { run, state } = case.hold else {
         return None;
     };
-    match (state.phase, case.facts.owner) {
-        (RunPhase::Active, OwnerPresence::Present) | (RunPhase::Ended(_), _) => None,
-        (RunPhase::Active, OwnerPresence::Gone) => Some(StopDecision {
+    match (state.phase, case.facts.is_owner_gone) {
+        (RunPhase::Active, false) | (RunPhase::Ended(_), _) => None,
+        (RunPhase::Active, true) => Some(StopDecision {
             outcome: StopOutcome::Orphaned,
             verdict: Verdict::AllowWithNotice(format!(
                 "ralph: run {} is orphaned: the process that owned it is gone; `ralph resume {}` takes it over",
@@ -227,7 +224,7 @@ fn waiting(case: &StopCase<'_>) -> Option<StopDecision> {
             format!("the agent waits: {}", text::clean_line(why, 120)),
         ));
     }
-    if case.facts.queued == QueuedInput::Something {
+    if case.facts.has_queued_input {
         return Some(allow(
             DecisionRule::Waiting,
             "a message is queued until the turn ends".to_string(),
@@ -322,7 +319,7 @@ fn conclude_files(
             "nothing is open in the files about this session".to_string(),
         );
     }
-    if case.stop.continuing || case.facts.prompt == PromptHold::HeldAlready {
+    if case.stop.continuing || case.facts.is_prompt_held_already {
         return allow(
             DecisionRule::HoldOnce,
             format!("{unmet} not met, and the files already held this prompt once"),
@@ -368,7 +365,7 @@ fn end(
 ) -> StopDecision {
     let notice = format!("ralph: {}", ending::describe_end(status, run, bounds, &because));
     StopDecision {
-        verdict: Verdict::EndRun { status, notice, bell: TerminalBell::Silent },
+        verdict: Verdict::EndRun { status, notice, ring_bell: false },
         outcome: StopOutcome::Ended(status),
         ..allow(rule, because)
     }

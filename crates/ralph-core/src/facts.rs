@@ -12,11 +12,12 @@ use serde::{Deserialize, Serialize};
 pub struct StopFacts {
     pub now_ms: u64,
     pub off: Option<OffReason>,
-    pub owner: OwnerPresence,
+    /// Whether the process that owned the run has exited, or has shown no sign of life for too long.
+    pub is_owner_gone: bool,
     /// `None` if a repeated delivery of one stop cannot be distinguished from a second stop.
     pub delivery: Option<StopDelivery>,
     /// Whether files alone have already held this prompt once.
-    pub prompt: PromptHold,
+    pub is_prompt_held_already: bool,
     pub trouble: Option<HostTrouble>,
     pub declared: Option<DeclaredPause>,
     pub trust: PolicyTrust,
@@ -29,16 +30,10 @@ pub struct StopFacts {
     pub context_permille: Option<u16>,
     pub driver: StopDriver,
     /// Whether a person typed something that is delivered only when the turn ends.
-    pub queued: QueuedInput,
+    pub has_queued_input: bool,
     /// How often the agent was held since its last tool call.
     pub consecutive_blocks: u32,
     pub block_cap: BlockCap,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QueuedInput {
-    Nothing,
-    Something,
 }
 
 /// How many consecutive blocks without a tool call in between the host allows before it ends the turn itself.
@@ -78,12 +73,6 @@ pub struct StopDelivery {
     pub arrived_ms: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PromptHold {
-    Fresh,
-    HeldAlready,
-}
-
 /// Facts that are expensive to gather, needed only if [`StopFacts`] do not settle the stop.
 #[derive(Clone, Debug)]
 pub struct StopEvidence {
@@ -110,13 +99,6 @@ pub enum OffReason {
     Environment,
     KillSwitch,
     Cancelled,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OwnerPresence {
-    Present,
-    /// The process that owned the run has exited, or has shown no sign of life for too long.
-    Gone,
 }
 
 /// A reason to stop that the agent recorded beforehand with `ralph ask` or `ralph wait`.
@@ -156,9 +138,9 @@ impl StopFacts {
         Self {
             now_ms,
             off: None,
-            owner: OwnerPresence::Present,
+            is_owner_gone: false,
             delivery: None,
-            prompt: PromptHold::Fresh,
+            is_prompt_held_already: false,
             trouble: None,
             declared: None,
             trust: PolicyTrust::Approved,
@@ -168,7 +150,7 @@ impl StopFacts {
             spent_today_micro_usd: None,
             context_permille: None,
             driver: StopDriver::Person,
-            queued: QueuedInput::Nothing,
+            has_queued_input: false,
             consecutive_blocks: 0,
             block_cap: BlockCap::DEFAULT,
         }

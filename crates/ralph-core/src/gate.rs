@@ -1,12 +1,12 @@
 //! Gates: commands of the user whose results are evidence. This module defines a gate and its result; the `ralph-gates`
 //! crate runs them.
 
-use crate::limits;
 use crate::policy::BaselineMode;
 use crate::requirement::{
     EvidenceKind, Finding, FindingAge, PendingReason, Requirement, RequirementFailure,
     RequirementStage, RequirementStatus, RequirementWeight,
 };
+use crate::units;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -276,7 +276,7 @@ impl Gate {
                 }
                 UnknownReason::Timeout { after_ms } => RequirementStatus::Unknown(format!(
                     "timed out after {}",
-                    limits::format_duration(*after_ms)
+                    units::format_duration(*after_ms)
                 )),
             },
         };

@@ -37,5 +37,7 @@ pub mod slash_command;
 pub mod source;
 pub mod status;
 pub mod text;
+pub mod units;
 pub mod verdict;
 pub mod waiver;
+mod yes_no;

@@ -10,9 +10,10 @@ use crate::id::{RunId, SessionId};
 use crate::limits::RunLimits;
 use crate::policy::{OnTampering, Policy};
 use crate::run::RunState;
-use crate::serde_skip::{is_zero, is_zero_offset};
+use crate::serde_skip::{is_false, is_zero, is_zero_offset};
 use crate::source::checklist::Checklist;
 use crate::status::RunStatus;
+use crate::yes_no;
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -42,7 +43,9 @@ pub struct RunRecord {
     pub limits: RunLimits,
     pub features: Vec<String>,
     pub promise: Option<String>,
-    pub checklist: OptIn,
+    /// Whether the list that the agent keeps in its conversation has to be completed.
+    #[serde(with = "yes_no")]
+    pub checklist: bool,
     pub goal_bytes: u64,
     /// The goal as one cleaned line, for lists of runs.
     pub title: String,
@@ -57,11 +60,11 @@ pub struct RunRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lists: Vec<ListSeal>,
     /// Whether the client's own task list has to be completed.
-    #[serde(default, skip_serializing_if = "OptIn::is_no")]
-    pub tasks: OptIn,
+    #[serde(default, skip_serializing_if = "is_false", with = "yes_no")]
+    pub tasks: bool,
     /// Whether the agent reports phases in `orchestrator.json`, which must then exist.
-    #[serde(default, skip_serializing_if = "OptIn::is_no")]
-    pub phases: OptIn,
+    #[serde(default, skip_serializing_if = "is_false", with = "yes_no")]
+    pub phases: bool,
     /// The length of the transcript at the start. Earlier entries do not concern the run.
     #[serde(default, skip_serializing_if = "is_zero_offset")]
     pub transcript_length: u64,
@@ -142,22 +145,6 @@ pub enum RunOrigin {
     Started,
     /// Created from an unclaimed loop directory, or from the one that `RALPH_LOOP_DIR` names.
     Adopted,
-}
-
-/// Whether a person asked for an optional requirement when starting the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OptIn {
-    Yes,
-    #[default]
-    No,
-}
-
-impl OptIn {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
-    fn is_no(&self) -> bool {
-        *self == Self::No
-    }
 }
 
 /// One line of `journal.jsonl`.

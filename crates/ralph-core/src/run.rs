@@ -16,6 +16,7 @@ use crate::record::{
 use crate::serde_skip::is_zero;
 use crate::serde_skip::is_zero_offset;
 use crate::status::RunStatus;
+use crate::yes_no;
 use alloc::string::String;
 use alloc::vec::Vec;
 use run_clock::ClockEffect;
@@ -65,7 +66,8 @@ pub struct RunState {
     pub process: Option<ProcessIdentity>,
     pub trouble: Option<String>,
     /// Whether ralph's own files were edited. Once set, the run cannot end `verified`.
-    pub tampered: TamperFlag,
+    #[serde(with = "yes_no")]
+    pub tampered: bool,
     /// The session that owns the run since it moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<SessionId>,
@@ -159,13 +161,6 @@ pub enum RunPhase {
     Ended(RunStatus),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TamperFlag {
-    No,
-    Yes,
-}
-
 impl RunState {
     pub fn new(run: &RunRecord) -> Self {
         Self {
@@ -185,7 +180,7 @@ impl RunState {
             observed: None,
             process: run.process,
             trouble: None,
-            tampered: TamperFlag::No,
+            tampered: false,
             owner: None,
             declared: None,
             in_a_row: 0,
@@ -270,7 +265,7 @@ impl RunState {
         self.last_seen_ms = self.last_seen_ms.max(entry.at_ms);
         match &entry.change {
             RunChange::Started(_) | RunChange::Denied { .. } => {}
-            RunChange::Restored(_) => self.tampered = TamperFlag::Yes,
+            RunChange::Restored(_) => self.tampered = true,
             RunChange::Decided(decided) => self.apply_decision(decided, entry.at_ms),
             RunChange::Trouble { class } => self.trouble = Some(class.clone()),
             RunChange::Paused => self.pause(entry.at_ms),
@@ -326,7 +321,7 @@ impl RunState {
 
     fn apply_part(&mut self, part: &PartRecord, at_ms: u64) {
         if part.tampering.is_some() {
-            self.tampered = TamperFlag::Yes;
+            self.tampered = true;
         }
         let is_it =
             |known: &PartState| known.who.kind == part.who.kind && known.who.id == part.who.id;
@@ -410,7 +405,7 @@ impl RunState {
 
     fn apply_decision(&mut self, decided: &StopRecord, at_ms: u64) {
         if decided.tampering.is_some() {
-            self.tampered = TamperFlag::Yes;
+            self.tampered = true;
         }
         match &decided.outcome {
             StopOutcome::Repeated => {

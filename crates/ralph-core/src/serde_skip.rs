@@ -7,6 +7,11 @@ pub(crate) fn is_zero_offset(offset: &u64) -> bool {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
+pub(crate) fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 pub(crate) fn is_zero(count: &u32) -> bool {
     *count == 0
 }

@@ -4,8 +4,9 @@
 
 mod run_commands;
 
-use crate::limits::{self, LimitOverrides};
+use crate::limits::LimitOverrides;
 use crate::text;
+use crate::units;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -369,11 +370,11 @@ fn set_option(request: &mut GoalRequest, name: &str, value: &str) -> Result<(), 
         "--max-duration" => {
             request.max_duration_ms = Some(match value {
                 "0" => 0,
-                value => limits::parse_duration(value).ok_or_else(wrong)?,
+                value => units::parse_duration(value).ok_or_else(wrong)?,
             });
         }
         "--max-cost-usd" | "--max-cost" => {
-            request.max_cost_micro_usd = Some(limits::parse_micro_usd(value).ok_or_else(wrong)?);
+            request.max_cost_micro_usd = Some(units::parse_micro_usd(value).ok_or_else(wrong)?);
         }
         "--completion-promise" => {
             let fits = (1..=MAX_PROMISE_CHARS).contains(&value.chars().count());

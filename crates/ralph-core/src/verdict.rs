@@ -19,23 +19,15 @@ pub enum Verdict {
     DenyTool { reason: String },
     /// Ask the person before the tool call.
     AskPerson { reason: String },
-    /// End the run: allow the stop and show the person one line.
-    EndRun { status: RunStatus, notice: String, bell: TerminalBell },
-}
-
-/// Whether the end of a run rings the terminal bell.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TerminalBell {
-    #[default]
-    Silent,
-    Ring,
+    /// End the run: allow the stop and show the person one line. The host rings the terminal bell if wanted.
+    EndRun { status: RunStatus, notice: String, ring_bell: bool },
 }
 
 impl Verdict {
     /// Sets the bell of an end; other verdicts stay as they are.
-    pub fn with_bell(mut self, wanted: TerminalBell) -> Self {
-        if let Self::EndRun { bell, .. } = &mut self {
-            *bell = wanted;
+    pub fn with_bell(mut self, wanted: bool) -> Self {
+        if let Self::EndRun { ring_bell, .. } = &mut self {
+            *ring_bell = wanted;
         }
         self
     }

@@ -1,10 +1,10 @@
 //! Requirements that a person waived for a while: still shown in every report, but they do not hold the agent.
 
-use crate::limits;
 use crate::reason;
 use crate::record::Waiver;
 use crate::requirement::{Requirement, RequirementFailure, RequirementStatus, RequirementWeight};
 use crate::text;
+use crate::units;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -68,7 +68,7 @@ pub fn describe_waiver(waiver: &Waiver, now_ms: u64) -> String {
     format!(
         "waived by {} for another {}: {}",
         text::clean_line(&waiver.by, 60),
-        limits::format_duration(waiver.until_ms.saturating_sub(now_ms)),
+        units::format_duration(waiver.until_ms.saturating_sub(now_ms)),
         text::clean_line(&waiver.why, MAX_WHY_CHARS)
     )
 }

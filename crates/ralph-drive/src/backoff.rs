@@ -5,9 +5,9 @@
 
 use ralph_core::drive::{PlannedWait, WaitCause, WaitLimits};
 use ralph_core::id::RunId;
-use ralph_core::limits::format_duration;
 use ralph_core::run::DriveState;
 use ralph_core::status::RunStatus;
+use ralph_core::units::format_duration;
 use std::collections::BTreeMap;
 
 const SECOND: u64 = 1000;

@@ -11,14 +11,14 @@ mod tests;
 use page::HandoffPage;
 use ralph_core::drive::WaitCause;
 use ralph_core::facts::DeclaredPause;
-use ralph_core::limits;
 use ralph_core::reason::{self, ReasonContext};
 use ralph_core::record::{
     JournalEntry, ReportLine, ReportedStatus, RunChange, RunRecord, StopReport,
 };
 use ralph_core::redact::Redactor;
-use ralph_core::run::{RunState, TamperFlag};
+use ralph_core::run::RunState;
 use ralph_core::text as words;
+use ralph_core::units;
 
 /// Maximum length in characters. A longer handoff would leave the session less context to work in.
 pub const LONGEST_HANDOFF: usize = 24_000;
@@ -127,18 +127,18 @@ fn status_lines(handoff: &HandoffInput<'_>) -> Vec<String> {
             count => format!("{count} sessions before this one"),
         },
         of(
-            limits::format_duration(state.ran_ms),
-            limits.max_duration_ms.map(limits::format_duration),
+            units::format_duration(state.ran_ms),
+            limits.max_duration_ms.map(units::format_duration),
         ),
     ];
     if state.driving.has_metered() {
-        let most = limits.max_cost_micro_usd.map(limits::format_usd);
-        parts.push(of(limits::format_usd(spent.micro_usd), most));
+        let most = limits.max_cost_micro_usd.map(units::format_usd);
+        parts.push(of(units::format_usd(spent.micro_usd), most));
         let most = limits.max_tokens.map(|most| most.to_string());
         parts.push(format!("{} tokens", of(spent.tokens.to_string(), most)));
     }
     let mut lines = vec![parts.join(" · ")];
-    if state.tampered == TamperFlag::Yes {
+    if state.tampered {
         lines.push(
             "✗ ralph's own files were changed during the run. They were restored; leave them alone"
                 .to_owned(),

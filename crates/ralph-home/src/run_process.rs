@@ -2,7 +2,6 @@
 
 use crate::paths::RalphHome;
 use crate::store::LoadedRun;
-use ralph_core::facts::OwnerPresence;
 use ralph_core::id::RunId;
 use ralph_core::record::ProcessIdentity;
 use ralph_sys::fs::{self, FileError};
@@ -12,22 +11,13 @@ const MAX_RUNNER_BYTES: usize = 256;
 /// A run without a known process counts as orphaned after this much silence.
 const OWNER_SILENCE_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// Whether the process that owns the run still exists.
-pub fn owner_status(
-    opened: &LoadedRun,
-    now_ms: u64,
-    caller: Option<ProcessIdentity>,
-) -> OwnerPresence {
+/// Whether the process that owned the run has exited, or has shown no sign of life for too long.
+pub fn is_owner_gone(opened: &LoadedRun, now_ms: u64, caller: Option<ProcessIdentity>) -> bool {
     match (opened.state.process, caller) {
-        (Some(known), Some(caller)) if known == caller => OwnerPresence::Present,
-        (Some(known), _) => match process_identity::check_liveness(&known) {
-            Liveness::Alive | Liveness::Unknown => OwnerPresence::Present,
-            Liveness::Dead => OwnerPresence::Gone,
-        },
-        (None, None) if now_ms.saturating_sub(opened.state.last_seen_ms) > OWNER_SILENCE_MS => {
-            OwnerPresence::Gone
-        }
-        (None, None | Some(_)) => OwnerPresence::Present,
+        (Some(known), Some(caller)) if known == caller => false,
+        (Some(known), _) => process_identity::check_liveness(&known) == Liveness::Dead,
+        (None, None) => now_ms.saturating_sub(opened.state.last_seen_ms) > OWNER_SILENCE_MS,
+        (None, Some(_)) => false,
     }
 }
 

@@ -7,7 +7,7 @@ use ralph_core::bounds::MAX_LIST_BYTES;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::RunLimits;
 use ralph_core::policy::OnTampering;
-use ralph_core::record::{FORMAT_VERSION, ListKind, OptIn, PolicySeal, RunOrigin, RunRecord};
+use ralph_core::record::{FORMAT_VERSION, ListKind, PolicySeal, RunOrigin, RunRecord};
 use ralph_core::run::RunPhase;
 use ralph_core::source::{features, progress_file, work_list};
 use ralph_core::text;
@@ -281,7 +281,7 @@ impl LoopFiles {
             },
             features: vec![directory.to_string_lossy().into_owned()],
             promise: None,
-            checklist: OptIn::No,
+            checklist: false,
             goal_bytes: 0,
             title: text::clean_line(
                 &match self.list.features.len() {
@@ -294,8 +294,8 @@ impl LoopFiles {
             prompt: None,
             listed: Vec::new(),
             lists: Vec::new(),
-            tasks: OptIn::No,
-            phases: OptIn::No,
+            tasks: false,
+            phases: false,
             transcript_length: 0,
             process: None,
             seal: None,

@@ -160,8 +160,7 @@ pub fn effective_phase(home: &RalphHome, opened: &LoadedRun) -> RunPhase {
     let gone = if opened.run.drive.is_some() {
         !run_process::may_be_driven(home, &opened.run.id)
     } else {
-        let owner = run_process::owner_status(opened, clock::now_ms(), None);
-        owner == ralph_core::facts::OwnerPresence::Gone
+        run_process::is_owner_gone(opened, clock::now_ms(), None)
     };
     match opened.state.phase {
         ended @ RunPhase::Ended(_) => ended,

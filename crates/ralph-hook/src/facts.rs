@@ -7,7 +7,7 @@ use crate::transcript_reader::{TranscriptSnapshot, TranscriptToolUse};
 use ralph_core::decide::StopDecision;
 use ralph_core::digest64::Digest64;
 use ralph_core::event::{HostTrouble, StopEvent};
-use ralph_core::facts::{BlockCap, OffReason, OwnerPresence, PolicyTrust, PromptHold, StopFacts};
+use ralph_core::facts::{BlockCap, OffReason, PolicyTrust, StopFacts};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::reason::ReasonContext;
 use ralph_core::record::{
@@ -52,7 +52,11 @@ pub fn gather_facts(
     let now_ms = clock::now_ms();
     let facts = StopFacts {
         off: find_off_switch(world, opened.run.id.as_str()),
-        owner: run_process::owner_status(opened, now_ms, host_env::host_process(&world.env)),
+        is_owner_gone: run_process::is_owner_gone(
+            opened,
+            now_ms,
+            host_env::host_process(&world.env),
+        ),
         delivery: sight.delivery,
         trouble: find_api_error(stop, sight),
         trust: gather_trust(world, &opened.run),
@@ -60,7 +64,7 @@ pub fn gather_facts(
         spent_micro_usd: sight.observed.as_ref().and_then(TranscriptReading::spent_micro_usd),
         context_permille: sight.observed.as_ref().and_then(TranscriptReading::context_permille),
         declared: opened.state.declared.clone(),
-        queued: sight.queued,
+        has_queued_input: sight.has_queued_input,
         consecutive_blocks: match sight.tools {
             TranscriptToolUse::None => opened.state.in_a_row,
             // Without a transcript the count is unknown, and an unknown count must not end a hold.
@@ -80,7 +84,7 @@ pub fn gather_facts(
 fn driven_facts(facts: StopFacts, driven: &RunnerFacts, state: &RunState) -> StopFacts {
     let spent = state.driving.spent();
     StopFacts {
-        owner: OwnerPresence::Present,
+        is_owner_gone: false,
         driver: driven.driver,
         block_cap: driven.cap,
         context_permille: driven.context_permille.or(facts.context_permille),
@@ -111,16 +115,16 @@ fn gather_trust(world: &World, run: &RunRecord) -> PolicyTrust {
 pub fn gather_facts_without_run(world: &World, session: &SessionId, stop: &StopEvent) -> StopFacts {
     StopFacts {
         off: find_off_switch(world, session.as_str()),
-        prompt: prompt_hold_state(world, session, stop),
+        is_prompt_held_already: is_prompt_held_already(world, session, stop),
         ..StopFacts::quiet(clock::now_ms())
     }
 }
 
 /// Whether files already held this prompt. The host's own flag is not enough: a host that never sets it would be held
 /// forever.
-fn prompt_hold_state(world: &World, session: &SessionId, stop: &StopEvent) -> PromptHold {
+fn is_prompt_held_already(world: &World, session: &SessionId, stop: &StopEvent) -> bool {
     let path = world.home.held_journal(session);
-    let Some(stat) = fs::stat(&path) else { return PromptHold::Fresh };
+    let Some(stat) = fs::stat(&path) else { return false };
     let mut blocks = 0;
     let mut same_prompt = false;
     let window = TailWindow { end: stat.len, step: 16 * 1024, most: 256 * 1024 };
@@ -137,11 +141,7 @@ fn prompt_hold_state(world: &World, session: &SessionId, stop: &StopEvent) -> Pr
     });
     // An unreadable journal counts as one without earlier holds.
     drop(read);
-    if same_prompt || blocks >= MAX_FILE_HOLDS {
-        PromptHold::HeldAlready
-    } else {
-        PromptHold::Fresh
-    }
+    same_prompt || blocks >= MAX_FILE_HOLDS
 }
 
 /// Identifies the prompt of a stop in the journal of a session that only files hold.

@@ -13,7 +13,6 @@ use ralph_core::record::{
 use ralph_core::source::loop_file;
 use ralph_core::status::RunStatus;
 use ralph_core::text;
-use ralph_core::verdict::TerminalBell;
 use ralph_home::faults::{self, Fault, FaultKind};
 use ralph_home::journal;
 use ralph_home::session_pointer;
@@ -33,7 +32,7 @@ pub fn follow_up_decision(
     session: &SessionId,
     before: &LoadedRun,
     decision: &StopDecision,
-) -> TerminalBell {
+) -> bool {
     let run = &before.run;
     let done = match &decision.outcome {
         StopOutcome::Allowed | StopOutcome::Repeated | StopOutcome::Orphaned => Ok(()),
@@ -88,7 +87,7 @@ pub fn follow_up_decision(
         | StopOutcome::Awaited { .. }
         | StopOutcome::HandedOver
         | StopOutcome::Repeated
-        | StopOutcome::Orphaned => TerminalBell::Silent,
+        | StopOutcome::Orphaned => false,
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::control::{self, CommandCaller, ControlError};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::policy::PlanApprover;
-use ralph_core::record::{OptIn, OrchestratorStep, RunChange, RunRecord};
+use ralph_core::record::{OrchestratorStep, RunChange, RunRecord};
 use ralph_core::run::{RunPhase as Standing, RunState};
 use ralph_core::source::orchestrator::{
     self, ConditionBasis, ConditionOwner, ConditionStatus, ConditionView, LearningStatus,
@@ -92,7 +92,7 @@ pub fn write_first_view(home: &RalphHome, run: &RunRecord) {
 
 /// Rewrites the view after a decision. Does nothing for a run without phases.
 pub fn refresh_view(world: &World, run: &RunRecord) -> Result<(), FileError> {
-    if run.phases == OptIn::No {
+    if !run.phases {
         return Ok(());
     }
     match store::load_run(&world.home, &run.id) {
@@ -230,7 +230,7 @@ pub fn record_step(
     deadline: &Deadline,
 ) -> Result<LoadedRun, ControlError> {
     let opened = store::load_run(home, run)?;
-    if opened.run.phases == OptIn::No {
+    if !opened.run.phases {
         return Err(ControlError::WithoutPhases { run: run.clone() });
     }
     if let Standing::Ended(status) = control::effective_phase(home, &opened) {
@@ -257,7 +257,7 @@ pub fn approve_plan(
 ) -> Result<LoadedRun, ControlError> {
     control::require_person_caller(home, run, caller, "approve the plan of")?;
     let opened = store::load_run(home, run)?;
-    if opened.state.way.approved_by.is_some() && opened.run.phases == OptIn::Yes {
+    if opened.state.way.approved_by.is_some() && opened.run.phases {
         return Ok(opened);
     }
     let by = match caller {
@@ -275,14 +275,14 @@ pub fn record_event(
     deadline: &Deadline,
 ) -> Result<(), ControlError> {
     let opened = store::load_run(home, run)?;
-    if opened.run.phases == OptIn::Yes {
+    if opened.run.phases {
         adopt_edits(home, &opened, deadline)?;
     }
     control::change_phase(home, run, deadline, |phase| match phase {
         Standing::Ended(status) => Err(ControlError::HasEnded { run: run.clone(), status }),
         Standing::Active | Standing::Paused { .. } | Standing::Orphaned => Ok(change),
     })?;
-    if opened.run.phases == OptIn::Yes {
+    if opened.run.phases {
         write_view(home, &store::load_run(home, run)?)?;
     }
     Ok(())

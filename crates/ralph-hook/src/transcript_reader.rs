@@ -2,8 +2,8 @@
 
 use ralph_core::digest64::Digest64;
 use ralph_core::event::StopEvent;
-use ralph_core::facts::{QueuedInput, StopDelivery};
-use ralph_core::record::{OptIn, TranscriptReading};
+use ralph_core::facts::StopDelivery;
+use ralph_core::record::TranscriptReading;
 use ralph_core::run::RunState;
 use ralph_home::host_env;
 use ralph_home::world::World;
@@ -27,7 +27,7 @@ pub struct TranscriptSnapshot {
     /// `None` without a prompt id, which is needed to recognise a repeated delivery.
     pub delivery: Option<StopDelivery>,
     pub tools: TranscriptToolUse,
-    pub queued: QueuedInput,
+    pub has_queued_input: bool,
 }
 
 /// Whether the agent has used a tool since the last stop.
@@ -44,7 +44,7 @@ pub fn read_transcript(
     world: &World,
     stop: &StopEvent,
     before: Option<&TranscriptReading>,
-    list: OptIn,
+    wants_checklist: bool,
 ) -> TranscriptSnapshot {
     let said = stop.last_message.as_deref().unwrap_or_default();
     let delivery = stop.prompt.as_deref().map(|prompt| StopDelivery {
@@ -65,7 +65,7 @@ pub fn read_transcript(
             last: None,
             delivery,
             tools: TranscriptToolUse::Unknown,
-            queued: QueuedInput::Nothing,
+            has_queued_input: false,
         };
     };
     let before = before.filter(|before| before.inode == stat.inode && before.offset <= stat.len);
@@ -76,7 +76,7 @@ pub fn read_transcript(
             read_forward(world.host, &path, before.offset, stat.len, &mut seen)
         }
         Some(_) | None => {
-            read_backward(world.host, &path, stat.len, list, &mut seen);
+            read_backward(world.host, &path, stat.len, wants_checklist, &mut seen);
             stat.len
         }
     };
@@ -93,25 +93,18 @@ pub fn read_transcript(
         context_window: seen.context_window.or(kept.context_window),
         cost_micro_usd: seen.cost_usd.map(micro_usd_from_usd).or(kept.cost_micro_usd),
         first_cost_micro_usd: kept.first_cost_micro_usd.or(seen.cost_usd.map(micro_usd_from_usd)),
-        checklist: match list {
-            OptIn::Yes => seen.checklist.take().or(kept.checklist),
-            OptIn::No => None,
-        },
+        checklist: if wants_checklist { seen.checklist.take().or(kept.checklist) } else { None },
         // A queued message starts the next turn by itself. One that did not was never there, so it is waited for once.
         queued: if seen.queue.has_waiting_message() { 0 } else { seen.queue.len() },
     };
-    let queued = if seen.queue.has_waiting_message() {
-        QueuedInput::Something
-    } else {
-        QueuedInput::Nothing
-    };
+    let has_queued_input = seen.queue.has_waiting_message();
     let delivery = delivery.map(|delivery| StopDelivery { length: Some(stat.len), ..delivery });
     TranscriptSnapshot {
         observed: Some(observed),
         last: seen.last_assistant,
         delivery,
         tools,
-        queued,
+        has_queued_input,
     }
 }
 
@@ -186,10 +179,10 @@ fn read_backward(
     host: &HostProfile,
     path: &Path,
     end: u64,
-    list: OptIn,
+    wants_checklist: bool,
     seen: &mut TranscriptSummary,
 ) {
-    let most = if list == OptIn::Yes { FIRST_READ_BYTES_FOR_CHECKLIST } else { FIRST_READ_BYTES };
+    let most = if wants_checklist { FIRST_READ_BYTES_FOR_CHECKLIST } else { FIRST_READ_BYTES };
     let mut newest_first = Vec::new();
     let mut found = TranscriptSummary::default();
     let visit =
@@ -197,7 +190,7 @@ fn read_backward(
             let line = (host.parse_transcript_line)(line);
             found.add(line.clone());
             newest_first.push(line);
-            let listed = list == OptIn::No || found.checklist.is_some();
+            let listed = !wants_checklist || found.checklist.is_some();
             if found.context_tokens.is_some() && found.cost_usd.is_some() && listed {
                 ControlFlow::Break(())
             } else {

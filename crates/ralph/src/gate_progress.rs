@@ -3,8 +3,8 @@
 use crate::describe;
 use crate::term::{self, paint};
 use ralph_core::gate::{Gate, GateOutcome};
-use ralph_core::limits;
 use ralph_core::text;
+use ralph_core::units;
 use ralph_gates::gates::gate_history::GateHistory;
 use ralph_gates::gates::{GateEvent, GateResult, ResultSource};
 use ralph_sys::clock;
@@ -78,7 +78,7 @@ impl GateBoard {
                             "{} {name:<width$}  {elapsed_words:>7}  {}  of about {}",
                             paint(term::BOLD, "▸"),
                             bar(elapsed, *expected),
-                            limits::format_duration(*expected)
+                            units::format_duration(*expected)
                         ),
                         None => {
                             format!("{} {name:<width$}  {elapsed_words:>7}", paint(term::BOLD, "▸"))

@@ -3,7 +3,7 @@
 
 use crate::{FAILURE, SUCCESS, failure, prompt_commands, term};
 use ralph_core::id::RunId;
-use ralph_core::limits;
+use ralph_core::units;
 use ralph_home::faults::{self, Fault, FaultKind};
 use ralph_home::paths::RalphHome;
 use ralph_home::world::World;
@@ -137,7 +137,7 @@ fn parse_args(args: &[OsString]) -> ParsedHookArgs {
                 None => return usage_error("no value for", "--style"),
             },
             "--deadline" => match attached.or_else(|| args.next().map(Into::into)) {
-                Some(value) => match limits::parse_duration(&value) {
+                Some(value) => match units::parse_duration(&value) {
                     Some(ms) if ms > 0 => deadline = Some(Duration::from_millis(ms)),
                     Some(_) | None => return usage_error("not a duration such as `5s`:", &value),
                 },

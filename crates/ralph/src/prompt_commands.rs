@@ -6,7 +6,6 @@ use crate::failure::CommandFailure;
 use crate::term;
 use ralph_core::id::RunId;
 use ralph_core::limits::LimitOverrides;
-use ralph_core::record::OptIn;
 use ralph_core::slash_command::{GoalKind, GoalRequest, SlashCommand, WaiveCommand};
 use ralph_core::verdict::Verdict;
 use ralph_home::host_env;
@@ -64,15 +63,15 @@ fn start_run(
         min_iterations: wish.min_iterations,
         features: wish.features.iter().map(PathBuf::from).collect(),
         plans: wish.plans.iter().map(PathBuf::from).collect(),
-        tasks: if wish.tasks { OptIn::Yes } else { OptIn::No },
+        tasks: wish.tasks,
         promise: wish.promise.clone(),
-        checklist: if wish.checklist { OptIn::Yes } else { OptIn::No },
+        checklist: wish.checklist,
         gates: start::GateSelection::Policy,
         complexity: wish.complexity,
         prompt: request.prompt.id.clone(),
         phases: match wish.kind {
-            GoalKind::Goal => OptIn::No,
-            GoalKind::Orchestrator => OptIn::Yes,
+            GoalKind::Goal => false,
+            GoalKind::Orchestrator => true,
         },
         transcript_length: prompts::transcript_length(request.prompt),
         max_tokens: None,

@@ -1,6 +1,6 @@
 //! Parsers for the values of command-line options. An error text is printed as the hint of a usage error.
 
-use ralph_core::limits;
+use ralph_core::units;
 
 /// A number from 0 to 10.
 pub(crate) fn parse_complexity(text: &str) -> Result<u8, String> {
@@ -35,12 +35,12 @@ pub(crate) fn parse_duration(text: &str) -> Result<u64, String> {
     if text == "0" {
         return Ok(0);
     }
-    limits::parse_duration(text)
+    units::parse_duration(text)
         .ok_or_else(|| "expected a duration such as `90m` or `8h`".to_string())
 }
 
 pub(crate) fn parse_micro_usd(text: &str) -> Result<u64, String> {
-    limits::parse_micro_usd(text).ok_or_else(|| match text.strip_prefix('-') {
+    units::parse_micro_usd(text).ok_or_else(|| match text.strip_prefix('-') {
         Some(_) => "expected a positive amount such as `20`; 0 means no limit".to_string(),
         None => "expected an amount such as `20` or `1.50`".to_string(),
     })

@@ -4,12 +4,12 @@ use super::run_rows::{RunStop, hold_agent};
 use super::{StopDecision, allow, end};
 use crate::drive::{DriveSettings, Remedy, SessionPolicy};
 use crate::facts::{StopDriver, StopFacts};
-use crate::limits;
 use crate::reason;
 use crate::record::{DecisionRule, RunRecord, StopOutcome};
 use crate::run::RunState;
 use crate::status::RunStatus;
 use crate::text;
+use crate::units;
 use crate::verdict::Verdict;
 use alloc::format;
 use alloc::string::String;
@@ -172,12 +172,12 @@ pub(super) fn next_turn_cost(run: &RunRecord, state: &RunState) -> u64 {
 pub(super) fn daily_limit_reached(run: &RunRecord, facts: &StopFacts, next: u64) -> Option<String> {
     let most = run.drive.as_ref()?.day_micro_usd?;
     let spent = facts.spent_today_micro_usd?;
-    let day = limits::format_usd(most);
+    let day = units::format_usd(most);
     if spent >= most {
         return Some(format!("today's budget of {day} is spent"));
     }
     (spent.saturating_add(next) > most).then(|| {
-        let next = limits::format_usd(next);
+        let next = units::format_usd(next);
         format!("another turn, which may cost {next}, would exceed today's budget of {day}")
     })
 }

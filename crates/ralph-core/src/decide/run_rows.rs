@@ -3,15 +3,16 @@
 use super::{StopCase, StopDecision, block, current_usage, driven_rows, end, plural};
 use crate::digest64::Digest64;
 use crate::facts::{BlockCap, StopEvidence, TreeIdentity};
-use crate::limits::{self, RunLimits};
+use crate::limits::RunLimits;
 use crate::policy::OnTampering;
 use crate::reason::{self, HeldStop, ReasonContext, ReasonSize};
 use crate::record::{
     DecisionRule, ReportLine, ReportedStatus, RunOrigin, RunRecord, StopOutcome, StopReport,
 };
 use crate::requirement::{EvidenceKind as Proof, PendingReason, Requirement, RequirementStatus};
-use crate::run::{RunState, TamperFlag};
+use crate::run::RunState;
 use crate::status::RunStatus;
+use crate::units;
 use crate::waiver;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -136,7 +137,7 @@ fn all_met(stop: &RunStop<'_>) -> Option<StopDecision> {
     let noun =
         if count == 1 { "1 requirement is" } else { &format!("all {count} requirements are") };
     let iterations = plural(stop.state.iteration, "iteration");
-    let how = format!("after {iterations} and {}", limits::format_duration(stop.elapsed_ms()));
+    let how = format!("after {iterations} and {}", units::format_duration(stop.elapsed_ms()));
     let backed =
         stop.required().filter(|one| one.status == RequirementStatus::Met(Proof::Backed)).count();
     let backed = match backed {
@@ -145,21 +146,21 @@ fn all_met(stop: &RunStop<'_>) -> Option<StopDecision> {
     };
     let waived = stop.waived_suffix();
     Some(match (stop.state.tampered, claimed) {
-        (TamperFlag::Yes, _) => {
+        (true, _) => {
             let because =
                 format!("{noun} met {how}{waived}, but ralph's own files were changed meanwhile");
             end(DecisionRule::Tampered, RunStatus::NeedsReview, stop.run_and_limits(), because)
         }
         // With every requirement waived, nothing was measured.
-        (TamperFlag::No, 0) if count == 0 => {
+        (false, 0) if count == 0 => {
             let because = format!("no requirement is left {how}{waived}");
             end(DecisionRule::Claimed, RunStatus::Claimed, stop.run_and_limits(), because)
         }
-        (TamperFlag::No, 0) => {
+        (false, 0) => {
             let because = format!("{noun} met {how}{backed}{waived}");
             end(DecisionRule::Verified, RunStatus::Verified, stop.run_and_limits(), because)
         }
-        (TamperFlag::No, claimed) => {
+        (false, claimed) => {
             let because = if claimed == count {
                 format!("{noun} claimed to be met {how}; nothing measured it{waived}")
             } else {

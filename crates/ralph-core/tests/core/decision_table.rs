@@ -6,7 +6,7 @@ use crate::scenario::{
 use ralph_core::drive::DriveSettings;
 use ralph_core::event::{HostTrouble, PendingWorkKind};
 use ralph_core::facts::{
-    BlockCap, DeclaredPause, OffReason, OwnerPresence, PolicyTrust, StopDriver, TreeIdentity,
+    BlockCap, DeclaredPause, OffReason, PolicyTrust, StopDriver, TreeIdentity,
 };
 use ralph_core::limits::RunLimits;
 use ralph_core::policy::OnTampering;
@@ -396,7 +396,7 @@ fn a_stop_without_an_owner_is_not_answered_with_an_older_block() {
     check!(
         test_run()
             .stop(stop_at(1).unmet("tests").delivery(7))
-            .stop(stop_at(1).unmet("tests").delivery(8).owner(OwnerPresence::Gone))
+            .stop(stop_at(1).unmet("tests").delivery(8).owner_gone())
             .change(RunChange::Resumed)
             .stop(stop_at(1).unmet("tests").delivery(8)),
         @"
@@ -588,7 +588,7 @@ fn an_inactive_run_allows_stops() {
             .later(20 * hour)
             .change(RunChange::Resumed)
             .stop(stop_at(1).unmet("tests"))
-            .stop(stop_at(2).unmet("tests").owner(OwnerPresence::Gone))
+            .stop(stop_at(2).unmet("tests").owner_gone())
             .stop(stop_at(2).unmet("tests"))
             .change(RunChange::Resumed)
             .stop(stop_at(3).unmet("tests"))

@@ -8,7 +8,7 @@ use ralph_core::event::{
 };
 use ralph_core::id::SessionId;
 use ralph_core::status::RunStatus;
-use ralph_core::verdict::{TerminalBell, Verdict};
+use ralph_core::verdict::Verdict;
 use ralph_host::claude::PROFILE;
 use ralph_host::{BlockStyle, HookReply, MalformedEvent, host_named};
 use std::fmt::Write;
@@ -441,7 +441,7 @@ fn bytes(reply: &HookReply) -> String {
 }
 
 fn end(status: RunStatus, notice: &str) -> Verdict {
-    Verdict::EndRun { status, notice: notice.into(), bell: TerminalBell::Silent }
+    Verdict::EndRun { status, notice: notice.into(), ring_bell: false }
 }
 
 /// R-H1a, R-U1c: every verdict in every style, to the byte. A plain allow is zero bytes.
@@ -453,8 +453,8 @@ fn every_verdict_in_every_style() {
         Verdict::Block { reason: "1 of 2 — \"tests\"\nno such file\u{1}".into() },
         end(RunStatus::Verified, "ralph: verified (run k7f2)"),
         end(RunStatus::Stuck, "ralph: stuck \\ (run k7f2)"),
-        end(RunStatus::Stuck, "ralph: stuck (run k7f2)").with_bell(TerminalBell::Ring),
-        Verdict::Allow.with_bell(TerminalBell::Ring),
+        end(RunStatus::Stuck, "ralph: stuck (run k7f2)").with_bell(true),
+        Verdict::Allow.with_bell(true),
     ];
     let mut listed = String::new();
     for verdict in &verdicts {

@@ -14,7 +14,7 @@ use ralph_core::drive::{
 };
 use ralph_core::event::{HostTrouble, PendingWorkKind, ReplyOccasion};
 use ralph_core::facts::{
-    DeclaredPause, OffReason, OwnerPresence, PolicyTrust, StopDelivery, StopDriver, TreeIdentity,
+    DeclaredPause, OffReason, PolicyTrust, StopDelivery, StopDriver, TreeIdentity,
 };
 use ralph_core::limits::RunLimits;
 use ralph_core::policy::OnTampering;
@@ -233,7 +233,7 @@ fn with_fact(stop: TestStop, fact: u64) -> TestStop {
             .trust(PolicyTrust::Missing { what: "`ralph.toml`".into(), how: "ralph trust".into() }),
         8 => stop.tampering("`run.json` was changed after the start"),
         9 => stop.off(OffReason::KillSwitch),
-        10 => stop.owner(OwnerPresence::Gone),
+        10 => stop.owner_gone(),
         11 => stop.spent(20_000_000),
         12 => stop.context(900, StopDriver::Runner),
         13 => stop.own_limit("`progress.txt` is at 9 of 9"),

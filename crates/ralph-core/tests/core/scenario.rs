@@ -5,8 +5,8 @@ use ralph_core::digest64::Digest64;
 use ralph_core::drive::{DriveSettings, RunnerEvent, RunnerSession, SessionOrigin};
 use ralph_core::event::{HostTrouble, PendingWork, PendingWorkKind, StopEvent};
 use ralph_core::facts::{
-    BlockCap, DeclaredPause, OffReason, OwnerPresence, PolicyTrust, QueuedInput, StopDelivery,
-    StopDriver, StopEvidence, StopFacts, TreeIdentity,
+    BlockCap, DeclaredPause, OffReason, PolicyTrust, StopDelivery, StopDriver, StopEvidence,
+    StopFacts, TreeIdentity,
 };
 use ralph_core::hold::StopHold;
 use ralph_core::id::{RunId, SessionId};
@@ -14,8 +14,8 @@ use ralph_core::limits::RunLimits;
 use ralph_core::policy::OnTampering;
 use ralph_core::reason::ReasonContext;
 use ralph_core::record::{
-    DecisionRule, DeliveryId, FORMAT_VERSION, JournalEntry, OptIn, ProcessIdentity, RunChange,
-    RunOrigin, RunRecord, StopRecord, TranscriptReading,
+    DecisionRule, DeliveryId, FORMAT_VERSION, JournalEntry, ProcessIdentity, RunChange, RunOrigin,
+    RunRecord, StopRecord, TranscriptReading,
 };
 use ralph_core::redact::Redactor;
 use ralph_core::requirement::{
@@ -50,15 +50,15 @@ pub(crate) fn run() -> RunRecord {
         limits: RunLimits::DEFAULT,
         features: Vec::new(),
         promise: None,
-        checklist: OptIn::No,
+        checklist: false,
         goal_bytes: 0,
         title: "nested quotes".into(),
         on_tampering: OnTampering::Block,
         prompt: None,
         listed: Vec::new(),
         lists: Vec::new(),
-        tasks: OptIn::No,
-        phases: OptIn::No,
+        tasks: false,
+        phases: false,
         transcript_length: 0,
         process: None,
         seal: None,
@@ -411,7 +411,7 @@ impl TestStop {
     }
 
     pub(crate) fn queued(mut self) -> Self {
-        self.facts.queued = QueuedInput::Something;
+        self.facts.has_queued_input = true;
         self
     }
 
@@ -426,8 +426,8 @@ impl TestStop {
         self
     }
 
-    pub(crate) fn owner(mut self, owner: OwnerPresence) -> Self {
-        self.facts.owner = owner;
+    pub(crate) fn owner_gone(mut self) -> Self {
+        self.facts.is_owner_gone = true;
         self
     }
 

@@ -3,12 +3,12 @@
 use super::{HandoffInput, LONGEST_LINE, LONGEST_NAME, is_open};
 use ralph_core::digest64::Digest64;
 use ralph_core::drive::{self, RunnerEvent, SilenceResponse};
-use ralph_core::limits;
 use ralph_core::reason;
 use ralph_core::record::{
     JournalEntry, ReportLine, ReportedStatus, RunChange, StopOutcome, StopRecord,
 };
 use ralph_core::redact::Redactor;
+use ralph_core::units;
 use std::collections::BTreeMap;
 
 /// A requirement counts as a failed attempt only if it stayed open for this many stops.
@@ -95,7 +95,7 @@ fn describe_event(change: &RunChange) -> Option<String> {
     }
     let RunChange::Drove(drove) = change else { return None };
     if let RunnerEvent::Silent { after_ms, done: SilenceResponse::Restarted } = drove.as_ref() {
-        let after = limits::format_duration(*after_ms);
+        let after = units::format_duration(*after_ms);
         return Some(format!("restarted after {after} without a sign of activity"));
     }
     let is_failure =

@@ -11,7 +11,7 @@ use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::RunLimits;
 use ralph_core::policy::OnTampering;
 use ralph_core::record::{
-    DecisionRule, Dispute, FORMAT_VERSION, OptIn, RunOrigin, StopOutcome, StopRecord, Waiver,
+    DecisionRule, Dispute, FORMAT_VERSION, RunOrigin, StopOutcome, StopRecord, Waiver,
 };
 
 const NONCE: u64 = 0x5eed_0000_c0ff_ee11;
@@ -30,15 +30,15 @@ fn run() -> RunRecord {
         limits: RunLimits { max_tokens: Some(2_000_000), ..RunLimits::DEFAULT },
         features: Vec::new(),
         promise: None,
-        checklist: OptIn::No,
+        checklist: false,
         goal_bytes: 0,
         title: "nested quotes".into(),
         on_tampering: OnTampering::Block,
         prompt: None,
         listed: Vec::new(),
         lists: Vec::new(),
-        tasks: OptIn::No,
-        phases: OptIn::No,
+        tasks: false,
+        phases: false,
         transcript_length: 0,
         process: None,
         seal: None,

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ralph_core::limits::parse_micro_usd;
 use ralph_core::text;
+use ralph_core::units::parse_micro_usd;
 use ralph_policy::config::ConfigProblem;
 use ralph_sys::fs::{self, FileError};
 

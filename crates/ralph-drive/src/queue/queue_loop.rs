@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ralph_core::id::RunId;
-use ralph_core::limits::format_usd;
 use ralph_core::status::RunStatus;
+use ralph_core::units::format_usd;
 use ralph_sys::fs::FileError;
 use serde_json::Value;
 

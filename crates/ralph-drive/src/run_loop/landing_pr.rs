@@ -11,9 +11,9 @@ use crate::run_event::RunEvent;
 use crate::stop_requests::StopRequest;
 use ralph_core::drive::RunWorktree;
 use ralph_core::facts::StopDriver;
-use ralph_core::limits;
 use ralph_core::status::RunStatus;
 use ralph_core::text;
+use ralph_core::units;
 use ralph_home::store::{LoadedRun, StoreError};
 use ralph_hook::run_output;
 use ralph_sys::clock::{self, Deadline, Stopwatch};
@@ -121,8 +121,8 @@ impl RunLoop<'_, '_> {
             run.title,
             text::count_noun(state.iteration.into(), "iteration"),
             text::count_noun(state.driving.count.into(), "session"),
-            limits::format_duration(state.elapsed_ms(clock::now_ms())),
-            limits::format_usd(state.driving.spent().micro_usd)
+            units::format_duration(state.elapsed_ms(clock::now_ms())),
+            units::format_usd(state.driving.spent().micro_usd)
         );
         let page = forge::render_body(&RequestBody {
             goal: &goal,
@@ -175,7 +175,7 @@ impl RunLoop<'_, '_> {
             };
             self.ctx.emit(&RunEvent::Waiting { why, until_ms, attempt: 1 });
         }
-        let most = limits::format_duration(u64::try_from(most.as_millis()).unwrap_or(u64::MAX));
+        let most = units::format_duration(u64::try_from(most.as_millis()).unwrap_or(u64::MAX));
         ChecksOutcome::Unknown(format!("its checks did not finish within {most}"))
     }
 }

@@ -8,11 +8,11 @@ use crate::run_event::RunEvent;
 use ralph_core::drive::{CostSource, MeterBasis, MeterReading, RunnerEvent};
 use ralph_core::facts::{DeclaredPause, StopDriver};
 use ralph_core::id::SessionId;
-use ralph_core::limits;
 use ralph_core::record::{DecisionRule, JournalEntry, RunChange, StopOutcome};
 use ralph_core::run::{RunPhase, RunState};
 use ralph_core::status::RunStatus;
 use ralph_core::text;
+use ralph_core::units;
 use ralph_home::store::{LoadedRun, StoreError};
 use ralph_hook::{reminder, runner};
 use ralph_sys::fs;
@@ -63,7 +63,7 @@ impl RunLoop<'_, '_> {
         if let Some(most) = self.ctx.settings.day_micro_usd
             && self.ctx.spent_today().is_some_and(|spent| spent >= most)
         {
-            let why = format!("today's budget of {} is spent", limits::format_usd(most));
+            let why = format!("today's budget of {} is spent", units::format_usd(most));
             return Ok(NextStep::Park(RunStatus::Exhausted, why));
         }
         Ok(next)

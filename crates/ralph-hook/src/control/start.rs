@@ -8,7 +8,7 @@ use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::RunLimits;
 use ralph_core::policy::OnTampering;
 use ralph_core::record::{
-    FORMAT_VERSION, ListKind, ListSeal, OptIn, ProcessIdentity, RunOrigin, RunRecord,
+    FORMAT_VERSION, ListKind, ListSeal, ProcessIdentity, RunOrigin, RunRecord,
 };
 use ralph_core::redact::Redactor;
 use ralph_core::run::RunPhase;
@@ -46,9 +46,9 @@ pub struct RunStartRequest {
     /// Markdown files whose items must be completed.
     pub plans: Vec<PathBuf>,
     /// Whether the client's own task list must be completed.
-    pub tasks: OptIn,
+    pub tasks: bool,
     pub promise: Option<String>,
-    pub checklist: OptIn,
+    pub checklist: bool,
     /// Values that must not show up in a title.
     pub secrets: Vec<String>,
     /// The policy to seal into the run, if any.
@@ -60,7 +60,7 @@ pub struct RunStartRequest {
     /// The host process that started the run, if known.
     pub process: Option<ProcessIdentity>,
     /// Whether the agent must report phases.
-    pub phases: OptIn,
+    pub phases: bool,
     /// The length of the transcript at the start; 0 if there is none.
     pub transcript_length: u64,
     /// The runner's settings; `None` if a person starts the agent.
@@ -211,15 +211,15 @@ impl RunStartRequest {
             limits: RunLimits::DEFAULT,
             features: Vec::new(),
             plans: Vec::new(),
-            tasks: OptIn::No,
+            tasks: false,
             promise: None,
-            checklist: OptIn::No,
+            checklist: false,
             secrets: Vec::new(),
             policy: None,
             complexity: None,
             prompt: None,
             process: None,
-            phases: OptIn::No,
+            phases: false,
             transcript_length: 0,
             drive: None,
             id: None,
@@ -231,8 +231,8 @@ impl RunStartRequest {
             && self.features.is_empty()
             && self.plans.is_empty()
             && self.promise.is_none()
-            && self.checklist == OptIn::No
-            && self.tasks == OptIn::No
+            && !self.checklist
+            && !self.tasks
             && self.policy.is_none()
     }
 
@@ -291,9 +291,9 @@ pub fn run_title(order: &RunStartRequest) -> String {
         ("", false) => format!("everything in {}", names.join(" and ")),
         ("", true) => match (&order.promise, order.checklist) {
             (Some(promise), _) => format!("promise \"{promise}\""),
-            (None, OptIn::Yes) => "the conversation's task list".to_string(),
-            (None, OptIn::No) if order.tasks == OptIn::Yes => "the client's task list".to_string(),
-            (None, OptIn::No) => "the gates of the project".to_string(),
+            (None, true) => "the conversation's task list".to_string(),
+            (None, false) if order.tasks => "the client's task list".to_string(),
+            (None, false) => "the gates of the project".to_string(),
         },
         (first, _) => first.to_string(),
     };

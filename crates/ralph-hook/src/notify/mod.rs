@@ -9,7 +9,6 @@ mod message;
 use ralph_core::id::RunId;
 use ralph_core::record::RunRecord;
 use ralph_core::status::RunStatus;
-use ralph_core::verdict::TerminalBell;
 use ralph_home::faults::{self, Fault, FaultKind};
 use ralph_home::world::World;
 use ralph_policy::config::{self, ConfigError};
@@ -55,20 +54,15 @@ struct NotificationRecord {
 
 /// Announces the end of a run after it is recorded. Returns immediately; errors become faults.
 ///
-/// The returned [`TerminalBell`] is for the caller to pass to the host: a hook has no terminal, but its host does.
-pub fn announce_end(
-    world: &World,
-    run: &RunRecord,
-    status: RunStatus,
-    because: &str,
-) -> TerminalBell {
+/// Returns whether to ring the terminal bell, which the caller passes to the host: a hook has no terminal, but its host does.
+pub fn announce_end(world: &World, run: &RunRecord, status: RunStatus, because: &str) -> bool {
     // A rehearsal sends nothing, and notifications need a user configuration file.
     if world.env.is_rehearsal() || !fs::exists(&world.home.user_config()) {
-        return TerminalBell::Silent;
+        return false;
     }
     let begun = config::load_notify(&world.home).map_err(NotifyError::from).and_then(|notify| {
         if notify.channels.is_empty() || !notify.statuses.contains(&status) {
-            return Ok(TerminalBell::Silent);
+            return Ok(false);
         }
         start_delivery(
             world,
@@ -79,7 +73,7 @@ pub fn announce_end(
     });
     begun.unwrap_or_else(|error| {
         record_failure(world, &run.id, &describe_notify_error(&error));
-        TerminalBell::Silent
+        false
     })
 }
 
@@ -88,16 +82,12 @@ fn start_delivery(
     run: &RunRecord,
     notify: &NotifySettings,
     message: &NotificationMessage,
-) -> Result<TerminalBell, NotifyError> {
+) -> Result<bool, NotifyError> {
     let bytes = record_bytes(&NotificationRecord { message: message.clone(), told: None });
     if !fs::create_new(&world.home.run(&run.id).notification(), &bytes)? {
-        return Ok(TerminalBell::Silent);
+        return Ok(false);
     }
-    let bell = if notify.channels.contains(&NotifyChannel::Bell) {
-        TerminalBell::Ring
-    } else {
-        TerminalBell::Silent
-    };
+    let bell = notify.channels.contains(&NotifyChannel::Bell);
     if notify.channels.iter().all(|way| *way == NotifyChannel::Bell) {
         return Ok(bell);
     }

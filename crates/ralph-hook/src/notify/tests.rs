@@ -3,7 +3,7 @@ use insta::assert_snapshot;
 use ralph_core::id::SessionId;
 use ralph_core::limits::RunLimits;
 use ralph_core::policy::OnTampering;
-use ralph_core::record::{FORMAT_VERSION, OptIn, RunOrigin};
+use ralph_core::record::{FORMAT_VERSION, RunOrigin};
 use ralph_sys::env::Env;
 
 fn sample_run(title: &str) -> RunRecord {
@@ -18,15 +18,15 @@ fn sample_run(title: &str) -> RunRecord {
         limits: RunLimits::DEFAULT,
         features: Vec::new(),
         promise: None,
-        checklist: OptIn::No,
+        checklist: false,
         goal_bytes: 0,
         title: title.into(),
         on_tampering: OnTampering::Block,
         prompt: None,
         listed: Vec::new(),
         lists: Vec::new(),
-        tasks: OptIn::No,
-        phases: OptIn::No,
+        tasks: false,
+        phases: false,
         transcript_length: 0,
         process: None,
         seal: None,

@@ -14,7 +14,7 @@ use ralph_core::facts::{StopEvidence, TreeIdentity};
 use ralph_core::gate::{Gate, GateTrigger};
 use ralph_core::id::SessionId;
 use ralph_core::policy::ClaimPolicy;
-use ralph_core::record::{ListKind, OptIn, RunOrigin, RunRecord};
+use ralph_core::record::{ListKind, RunOrigin, RunRecord};
 use ralph_core::requirement::{
     EvidenceKind as Proof, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
     RequirementWeight,
@@ -63,7 +63,7 @@ pub fn evidence_for_run(
     if let Some(promise) = &run.promise {
         requirements.push(promise_requirement(promise, stop));
     }
-    if run.checklist == OptIn::Yes {
+    if run.checklist {
         requirements.push(checklist_requirement(stop, sight));
     }
     requirements.extend(client_task_list_requirement(world, opened));
@@ -120,9 +120,9 @@ fn is_measured(run: &RunRecord, evidence: &StopEvidence) -> bool {
                 || !run.features.is_empty()
                 || !run.lists.is_empty()
                 || run.promise.is_some()
-                || run.checklist == OptIn::Yes
-                || run.tasks == OptIn::Yes
-                || run.phases == OptIn::Yes
+                || run.checklist
+                || run.tasks
+                || run.phases
         }
         Some(_) => true,
         None => evidence.requirements.iter().any(|one| one.weight == RequirementWeight::Required),
@@ -190,7 +190,7 @@ fn read_adopted_loop(run: &RunRecord) -> Option<LoopFiles> {
 
 fn client_task_list_requirement(world: &World, opened: &LoadedRun) -> Option<Requirement> {
     let LoadedRun { run, state, .. } = opened;
-    if run.tasks == OptIn::No {
+    if !run.tasks {
         return None;
     }
     let known = state.owner(run).and_then(|session| tasks::client_task_requirement(world, session));
@@ -256,7 +256,8 @@ pub fn evidence_for_files(
     session: &SessionId,
     project: Option<&Path>,
 ) -> StopEvidence {
-    let files = read_session_files(world, session, OptIn::No);
+    let in_phases = false;
+    let files = read_session_files(world, session, in_phases);
     let work = match project {
         Some(project) if files.needs_git_status() => {
             git::repository_status(project, &[], &world.step_deadline())

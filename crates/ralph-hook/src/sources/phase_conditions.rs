@@ -3,7 +3,6 @@
 use crate::contract::ContractJudgement;
 use crate::phases;
 use ralph_core::gate::{Gate, GateTrigger};
-use ralph_core::record::OptIn;
 use ralph_core::requirement::{Requirement, RequirementStage, RequirementWeight};
 use ralph_core::source::orchestrator::{
     GatesByStage, StageGates, condition_requirements, ignored_edits_requirement,
@@ -19,7 +18,7 @@ pub(super) fn phase_requirements(
     seen: &LoadedRun,
     judged: Option<&ContractJudgement>,
 ) -> Vec<Requirement> {
-    if seen.run.phases == OptIn::No {
+    if !seen.run.phases {
         return Vec::new();
     }
     let adopted = phases::adopt_edits(&world.home, seen, &world.step_deadline());

@@ -2,7 +2,6 @@
 
 use super::required_correctness;
 use ralph_core::id::SessionId;
-use ralph_core::record::OptIn;
 use ralph_core::requirement::{
     EvidenceKind as Proof, Finding, Requirement, RequirementFailure, RequirementStage,
     RequirementStatus, RequirementWeight,
@@ -46,11 +45,11 @@ impl SessionFiles {
 pub(super) fn read_session_files(
     world: &World,
     session: &SessionId,
-    phases: OptIn,
+    in_phases: bool,
 ) -> SessionFiles {
     let directory = world.home.session_state(session);
     let mut files = SessionFiles::default();
-    if phases == OptIn::Yes {
+    if in_phases {
         files.orchestrator = FilePresence::Yes;
     }
     if !fs::exists(&directory) {
@@ -59,7 +58,7 @@ pub(super) fn read_session_files(
     let tell = |what: &str| {
         faults::record_fault(&world.home, &Fault::new(FaultKind::File, what).with_session(session));
     };
-    if phases == OptIn::No
+    if !in_phases
         && let Some(it) = read_or_report(
             &directory.join("orchestrator.json"),
             orchestrator::read_orchestrator,

@@ -15,7 +15,7 @@ use ralph_core::event::{
 use ralph_core::id::SessionId;
 use ralph_core::slash_command;
 use ralph_core::text;
-use ralph_core::verdict::{TerminalBell, Verdict};
+use ralph_core::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -475,11 +475,10 @@ pub(super) fn render_verdict(
     match (verdict, style) {
         (Verdict::Allow, _) => HookReply::default(),
         (
-            Verdict::AllowWithNotice(notice)
-            | Verdict::EndRun { notice, bell: TerminalBell::Silent, .. },
+            Verdict::AllowWithNotice(notice) | Verdict::EndRun { notice, ring_bell: false, .. },
             _,
         ) => json_reply(&NoticeWire { system_message: notice, terminal_sequence: None }),
-        (Verdict::EndRun { notice, bell: TerminalBell::Ring, .. }, _) => {
+        (Verdict::EndRun { notice, ring_bell: true, .. }, _) => {
             json_reply(&NoticeWire { system_message: notice, terminal_sequence: Some("\u{7}") })
         }
         (Verdict::AnswerPrompt { text }, _) => json_reply(&PromptAnswerWire {

@@ -71,7 +71,7 @@ pub(super) fn hook_deadline_secs(env: &Env, from: &HookSource, hook: &HookSettin
         None => None,
     });
     let given = given.and_then(|attached| attached.or_else(|| words.next().cloned()));
-    let given = given.and_then(|value| ralph_core::limits::parse_duration(&value));
+    let given = given.and_then(|value| ralph_core::units::parse_duration(&value));
     given.map_or(USUAL, |ms| ms.div_ceil(1000))
 }
 

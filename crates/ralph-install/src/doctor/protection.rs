@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::registered_hooks;
 use crate::install::settings_layers::{self, HookMode};
-use ralph_core::limits::format_duration;
 use ralph_core::run::RunPhase;
+use ralph_core::units::format_duration;
 use ralph_home::paths::RalphHome;
 use ralph_hook::heartbeat;
 use ralph_hook::overview::RunView;

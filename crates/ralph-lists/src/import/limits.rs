@@ -1,6 +1,6 @@
 //! The limits of another tool's loop that ralph has too.
 
-use ralph_core::{limits, text};
+use ralph_core::{text, units};
 
 use super::data_tree::{DataNode, UnreadFields};
 
@@ -28,7 +28,7 @@ pub(super) fn parse_promise(text: &str) -> Option<String> {
 }
 
 pub(super) fn parse_money(text: &str) -> Option<u64> {
-    limits::parse_micro_usd(text.trim()).filter(|amount| *amount > 0)
+    units::parse_micro_usd(text.trim()).filter(|amount| *amount > 0)
 }
 
 impl ImportedLimits {

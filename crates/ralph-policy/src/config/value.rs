@@ -5,7 +5,7 @@ use super::keys::{
     SetAmount, SetCount, SetFlag, SetShare, SetText, SetTexts, SetVariable, ValueKind,
 };
 use globset::GlobBuilder;
-use ralph_core::{limits, text};
+use ralph_core::{text, units};
 use ralph_gates::environment;
 use regex::RegexBuilder;
 use std::ops::Range;
@@ -71,7 +71,7 @@ pub(super) fn parse_value(
             permille.map(|permille| ConfigValue::Permille(permille, *set))
         }
         (ValueKind::Duration { least_ms, most_ms, set }, DeValue::String(text)) => {
-            limits::parse_duration(text)
+            units::parse_duration(text)
                 .filter(|ms| (least_ms..=most_ms).contains(&ms))
                 .map(|ms| ConfigValue::DurationMs(ms, *set))
         }

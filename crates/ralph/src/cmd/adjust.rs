@@ -10,7 +10,7 @@ use crate::value_parsers::{parse_count, parse_duration, parse_micro_usd, parse_t
 use clap::Args;
 use ralph_core::dispute::{self, NamedRequirement as Meant};
 use ralph_core::id::RunId;
-use ralph_core::limits::{self, LimitOverrides, LimitUsage, RunLimits};
+use ralph_core::limits::{LimitOverrides, LimitUsage, RunLimits};
 use ralph_core::record::Waiver;
 use ralph_core::run::RunPhase;
 use ralph_core::text;
@@ -262,7 +262,7 @@ fn requirement_name(name: &str, opened: &LoadedRun) -> Result<String, CommandFai
 
 fn parse_until(until: &str, now_ms: u64) -> Result<u64, CommandFailure> {
     let hint = "give a duration such as `2h`, a date such as `2026-11-20`, or an RFC 3339 time";
-    let span = limits::parse_duration(until).map(|span| now_ms.saturating_add(span));
+    let span = units::parse_duration(until).map(|span| now_ms.saturating_add(span));
     let shown = text::clean_line(until, 60);
     let Some(until_ms) = span.or_else(|| clock::parse_timestamp_or_date(until)) else {
         return Err(CommandFailure::new(&format!("`{shown}` is not a time"), hint));
@@ -271,7 +271,7 @@ fn parse_until(until: &str, now_ms: u64) -> Result<u64, CommandFailure> {
         return Err(CommandFailure::new(&format!("`{shown}` is not in the future"), hint));
     }
     if until_ms - now_ms > LONGEST_WAIVER_MS {
-        let what = format!("a waiver lasts at most {}", limits::format_duration(LONGEST_WAIVER_MS));
+        let what = format!("a waiver lasts at most {}", units::format_duration(LONGEST_WAIVER_MS));
         let hint = "remove the requirement from `ralph.toml` instead";
         return Err(CommandFailure::new(&what, hint));
     }

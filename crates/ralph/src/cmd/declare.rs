@@ -9,7 +9,7 @@ use ralph_core::dispute::{NamedRequirement as Meant, find_named};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::{Dispute, ReportLine, ReportedStatus, RunChange};
 use ralph_core::redact::Redactor;
-use ralph_core::{limits, text};
+use ralph_core::{text, units};
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
@@ -112,7 +112,7 @@ pub(crate) fn wait(env: &Env, args: &WaitArgs) -> Result<(), CommandFailure> {
     if args.duration == 0 || args.duration > LONGEST_WAIT_MS {
         let what = format!(
             "a wait takes at most {}, and more than 0",
-            limits::format_duration(LONGEST_WAIT_MS)
+            units::format_duration(LONGEST_WAIT_MS)
         );
         return Err(CommandFailure::new(
             &what,
@@ -137,7 +137,7 @@ pub(crate) fn wait(env: &Env, args: &WaitArgs) -> Result<(), CommandFailure> {
         let until = Some(until);
         super::print_json(&DeclarationJson { v: 1, run: run.as_str(), what: "waits", until })?;
     } else {
-        let span = limits::format_duration(args.duration);
+        let span = units::format_duration(args.duration);
         let name = term::paint(term::BOLD, run.as_str());
         term::out(&format!(
             "{name}  waits for {span}; until then stops are allowed and not counted\n"

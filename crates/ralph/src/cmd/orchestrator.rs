@@ -150,12 +150,12 @@ fn show(env: &Env, args: &OrchestratorShowArgs) -> Result<(), CommandFailure> {
         }
         (None, _) => {
             let runs = overview::list_run_views(&home)?.0;
-            let last = runs.into_iter().find(|view| view.opened.run.phases == OptIn::Yes);
+            let last = runs.into_iter().find(|view| view.opened.run.phases);
             last.map(|view| view.opened.run.id).ok_or_else(no_phased_run)?
         }
     };
     let opened = store::load_run(&home, &run)?;
-    if opened.run.phases == OptIn::No {
+    if !opened.run.phases {
         return Err(control::ControlError::WithoutPhases { run }.into());
     }
     if args.json {
@@ -308,7 +308,7 @@ fn approve(env: &Env, args: &OrchestratorApproveArgs) -> Result<(), CommandFailu
 /// The only run whose plan is not approved yet.
 fn run_awaiting_approval(home: &RalphHome) -> Result<RunId, CommandFailure> {
     let waits = |view: &RunView| {
-        view.opened.run.phases == OptIn::Yes
+        view.opened.run.phases
             && view.opened.state.way.approved_by.is_none()
             && !matches!(view.phase, RunPhase::Ended(_))
     };

@@ -9,7 +9,7 @@ use ralph_core::gate::{Gate, GateInvocation};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::{LimitOverrides, RunLimits};
 use ralph_core::policy::{ClaimPolicy, Policy};
-use ralph_core::record::{ListKind, ListSeal, OptIn, PolicySeal, RunRecord};
+use ralph_core::record::{ListKind, ListSeal, PolicySeal, RunRecord};
 use ralph_core::requirement::{RequirementStage, RequirementWeight};
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
@@ -71,12 +71,12 @@ pub(crate) struct StartRequest {
     pub features: Vec<PathBuf>,
     pub plans: Vec<PathBuf>,
     pub promise: Option<String>,
-    pub checklist: OptIn,
-    pub tasks: OptIn,
+    pub checklist: bool,
+    pub tasks: bool,
     pub gates: GateSelection,
     pub complexity: Option<u8>,
     pub prompt: Option<String>,
-    pub phases: OptIn,
+    pub phases: bool,
     pub transcript_length: u64,
     pub max_tokens: Option<u64>,
     pub handover_at_permille: Option<u16>,
@@ -111,12 +111,12 @@ impl StartRequest {
             features: Vec::new(),
             plans: Vec::new(),
             promise: None,
-            checklist: OptIn::No,
-            tasks: OptIn::No,
+            checklist: false,
+            tasks: false,
             gates: GateSelection::Policy,
             complexity: None,
             prompt: None,
-            phases: OptIn::No,
+            phases: false,
             transcript_length: 0,
             max_tokens: None,
             handover_at_permille: None,
@@ -193,12 +193,12 @@ fn start_from_args(env: &Env, args: &StartArgs, task: Option<&str>) -> Result<()
     let demand = StartRequest {
         features: args.features.clone(),
         plans: args.plan.clone(),
-        tasks: if args.tasks { OptIn::Yes } else { OptIn::No },
+        tasks: args.tasks,
         promise: args.completion_promise.clone(),
-        checklist: if args.checklist { OptIn::Yes } else { OptIn::No },
+        checklist: args.checklist,
         gates: if args.no_gates { GateSelection::Skipped } else { GateSelection::Policy },
         complexity: args.complexity,
-        phases: if task.is_some() { OptIn::Yes } else { OptIn::No },
+        phases: task.is_some(),
         ..StartRequest::for_goal(session, (project, here), goal)
     };
     let demand = demand.with_limits(&args.limits);
@@ -219,7 +219,7 @@ pub(crate) fn begin_run(
     let order = resolve_request(env, home, demand)?;
     let run =
         control::start_run(home, env, &order, &Deadline::after(super::control::LOCK_TIMEOUT))?;
-    if run.phases == OptIn::Yes {
+    if run.phases {
         phases::write_first_view(home, &run);
     }
     let notes = start_notes(env, home, &run);
@@ -303,8 +303,8 @@ fn start_notes(env: &Env, home: &RalphHome, run: &RunRecord) -> Vec<String> {
         notes.push(gate);
     }
     let measured = run.seal.as_ref().is_some_and(|seal| !seal.policy.gates.is_empty());
-    let listed = !run.lists.is_empty() || run.checklist == OptIn::Yes || run.tasks == OptIn::Yes;
-    if !listed && run.promise.is_none() && run.phases == OptIn::No && !measured {
+    let listed = !run.lists.is_empty() || run.checklist || run.tasks;
+    if !listed && run.promise.is_none() && !run.phases && !measured {
         notes.push(UNMEASURED_NOTE.to_string());
     }
     notes.extend(phase_notes(run));
@@ -321,7 +321,7 @@ fn phase_notes(run: &RunRecord) -> Option<String> {
     };
     let missing: Vec<_> = [RequirementStage::Correctness, RequirementStage::Quality]
         .into_iter()
-        .filter(|stage| run.phases == OptIn::Yes && !counts(*stage))
+        .filter(|stage| run.phases && !counts(*stage))
         .map(RequirementStage::name)
         .collect();
     (!missing.is_empty()).then(|| {
@@ -514,7 +514,7 @@ fn print_json(run: &RunRecord) -> Result<(), CommandFailure> {
         min_iterations: run.limits.min_iterations,
         features: &run.features,
         completion_promise: run.promise.as_deref(),
-        checklist: run.checklist == OptIn::Yes,
+        checklist: run.checklist,
         goal_bytes: run.goal_bytes,
         gates: run
             .seal

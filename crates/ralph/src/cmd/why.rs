@@ -6,7 +6,6 @@ use crate::describe::{self, safe_line};
 use crate::driven_status;
 use crate::failure::CommandFailure;
 use crate::term::{self, OutputReader, paint};
-use ralph_core::limits;
 use ralph_core::record::{
     JournalEntry, PartRecord, RunChange, StopOutcome, StopRecord, StopReport,
 };
@@ -125,7 +124,7 @@ pub(super) fn decision_head(
         describe::decision_outcome(decided),
         format!("`{}`", decided.rule.name()),
         safe_line(&decided.because),
-        paint(term::DIM, &format!("{charged} · {}", limits::format_duration(decided.took_ms))),
+        paint(term::DIM, &format!("{charged} · {}", units::format_duration(decided.took_ms))),
     )
 }
 
@@ -153,7 +152,7 @@ fn part_paragraph(entry: &JournalEntry, part: &PartRecord) -> String {
         format!("`{}`", part.rule.name()),
         part_owner(part),
         safe_line(&part.because),
-        paint(term::DIM, &format!("{counted} · {}", limits::format_duration(part.took_ms))),
+        paint(term::DIM, &format!("{counted} · {}", units::format_duration(part.took_ms))),
     );
     if let Some(report) = &part.report {
         out.push_str(&evidence_lines(report));

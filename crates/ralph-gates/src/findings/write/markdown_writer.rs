@@ -5,8 +5,8 @@ use super::{
     unlisted_findings,
 };
 use ralph_core::gate::{GateOutcome, TestCounts, UnknownReason};
-use ralph_core::limits::format_duration;
 use ralph_core::requirement::{Finding, FindingAge, RequirementWeight};
+use ralph_core::units::format_duration;
 
 const MAX_SHOWN: usize = 10;
 

@@ -68,7 +68,7 @@ fn unknown_reason(outcome: &GateOutcome) -> Option<String> {
             | UnknownReason::Inconclusive(why)
             | UnknownReason::Skipped(why) => clean_line(why),
             UnknownReason::Timeout { after_ms } => {
-                format!("timed out after {}", ralph_core::limits::format_duration(*after_ms))
+                format!("timed out after {}", ralph_core::units::format_duration(*after_ms))
             }
             UnknownReason::Untrusted => "it is not approved".into(),
         }),

@@ -147,7 +147,7 @@ fn count_test_points(output: &str) -> String {
 
 fn verdict_lines(hook: &TimelineHook) -> Vec<String> {
     let took = hook.handlers.iter().map(|handled| handled.ms).max().unwrap_or_default();
-    let took = limits::format_duration(took);
+    let took = units::format_duration(took);
     match &hook.effect {
         HookEffect::Blocked { reasons } => held_lines(&reasons.join("\n"), &took),
         HookEffect::Allowed => {
@@ -234,7 +234,7 @@ pub(super) fn opening_text() -> String {
 
 pub(super) fn count_text(counts: &TimelineCounts, waits_ms: &[u64]) -> String {
     let TimelineCounts { stops, blocks, .. } = counts;
-    let all = limits::format_duration(waits_ms.iter().sum());
+    let all = units::format_duration(waits_ms.iter().sum());
     let text = format!("{stops} stops, {blocks} of them held; {all} of waiting in total");
     format!("\n{}\n", wrap(&paint(BOLD, &text), text_columns(), 0).join("\n"))
 }

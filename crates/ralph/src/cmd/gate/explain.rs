@@ -6,7 +6,6 @@ use crate::cmd::{open_home, print_json};
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use ralph_core::gate::Gate;
-use ralph_core::limits;
 use ralph_core::requirement::RequirementWeight;
 use ralph_core::text;
 use ralph_deck::view::gate_list::{
@@ -59,7 +58,7 @@ fn render_explanation(gate: &Gate, explained: &GateExplanation, is_approved: boo
     let mut rows = vec![
         ("runs", format!("`{}`{place}", text::clean_line(&gate.command_line(), 400))),
         ("stage", format!("{}, {weight}, on {}", gate.stage.name(), moment_names(gate))),
-        ("timeout", limits::format_duration(gate.timeout_ms)),
+        ("timeout", units::format_duration(gate.timeout_ms)),
         ("reads", read_files_text(&gate.paths, explained.files)),
     ];
     if !gate.when.is_empty() {

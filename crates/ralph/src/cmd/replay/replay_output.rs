@@ -121,7 +121,7 @@ pub(super) fn print_text_result(args: &Args, shown: &ReplayResult) -> Result<(),
     for text in &replayed.notices {
         out.push_str(&labeled_line("notice", &paint(WARN, &safe_line(text))));
     }
-    out.push_str(&labeled_line("took", &limits::format_duration(shown.ms)));
+    out.push_str(&labeled_line("took", &units::format_duration(shown.ms)));
     if let Some(expected) = args.expect {
         let (wanted, found) = (expected.name(), decision_name(replayed.decision));
         if meets_expectation(expected, replayed.decision) {

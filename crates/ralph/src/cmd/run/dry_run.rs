@@ -8,11 +8,12 @@ use crate::term::{self, paint};
 use ralph_core::drive::{DriveSettings, LandingMode, SessionOrigin, SessionPolicy};
 use ralph_core::gate::shell_quote;
 use ralph_core::id::SessionId;
-use ralph_core::limits::{self, RunLimits};
+use ralph_core::limits::RunLimits;
 use ralph_core::record::{ListKind, RunRecord};
 use ralph_core::redact::Redactor;
 use ralph_core::run::DriveState;
 use ralph_core::text;
+use ralph_core::units;
 use ralph_drive::agent;
 use ralph_drive::meter::native_caps;
 use ralph_host::agent_launch::AgentLaunch;
@@ -261,12 +262,12 @@ fn sessions_text(settings: &DriveSettings, bounds: &RunLimits) -> String {
 }
 
 fn waits_text(settings: &DriveSettings) -> String {
-    let errors = limits::format_duration(settings.waits.errors_ms);
+    let errors = units::format_duration(settings.waits.errors_ms);
     let limit = match settings.waits.limit_ms {
         0 => "not for rate limits".to_string(),
-        ms => format!("up to {} for rate limits", limits::format_duration(ms)),
+        ms => format!("up to {} for rate limits", units::format_duration(ms)),
     };
-    let idle = limits::format_duration(settings.idle_ms);
+    let idle = units::format_duration(settings.idle_ms);
     format!("{limit}, up to {errors} for network errors; {idle} for a sign of life")
 }
 
@@ -281,7 +282,7 @@ fn worktree_text(then: LandingMode, checks_ms: Option<u64>) -> String {
         }
         (LandingMode::PullRequest, Some(ms)) => format!(
             "a separate one with its own branch; then a pull request, with {} for its checks",
-            limits::format_duration(ms)
+            units::format_duration(ms)
         ),
     }
 }

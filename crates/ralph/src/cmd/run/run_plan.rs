@@ -11,8 +11,8 @@ use crate::driven_status;
 use crate::failure::CommandFailure;
 use ralph_core::drive::{DriveSettings, LandingMode, WaitLimits};
 use ralph_core::id::SessionId;
-use ralph_core::limits;
 use ralph_core::run::RunPhase;
+use ralph_core::units;
 use ralph_drive::agent;
 use ralph_gates::gates::gate_tools;
 use ralph_git::git;
@@ -264,7 +264,7 @@ fn granted_note(ms: u64) -> String {
     match ms {
         0 => "it does not wait for rate limits from now on".to_string(),
         ms => {
-            format!("it may wait up to {} for rate limits from now on", limits::format_duration(ms))
+            format!("it may wait up to {} for rate limits from now on", units::format_duration(ms))
         }
     }
 }

@@ -6,7 +6,6 @@ use super::status_bar::StatusBar;
 use crate::describe::{self, safe_line};
 use crate::term::{self, paint, text_width};
 use ralph_core::drive::{SessionOrigin, SilenceResponse};
-use ralph_core::limits::format_duration;
 use ralph_core::record::ReportedStatus;
 use ralph_core::text;
 use ralph_deck::view::run_report::with_limit;

@@ -4,7 +4,6 @@ use super::queue_prepare::PreparedQueue;
 use crate::describe::{self, micro_usd_as_usd, safe_line};
 use crate::term::{self, paint};
 use ralph_core::gate::shell_quote;
-use ralph_core::limits::format_usd;
 use ralph_core::text;
 use ralph_deck::view::queue_events::predecessor_names;
 use ralph_deck::wording::count_noun;

@@ -3,7 +3,6 @@
 use super::super::run_screen::labelled_line;
 use crate::describe::safe_line;
 use crate::term::{self, paint};
-use ralph_core::limits::{format_duration, format_usd};
 use ralph_core::status::RunStatus;
 use ralph_deck::view::queue_status::{is_final, reason_text};
 use ralph_drive::queue::{QueueId, QueueOutcome, QueueTaskState, TaskQueue};

@@ -6,7 +6,6 @@ use super::super::status_bar::join_fitting;
 use super::queue_report;
 use crate::describe::safe_line;
 use crate::term::{self, paint};
-use ralph_core::limits::{format_duration, format_usd};
 use ralph_core::text;
 use ralph_deck::view::run_report::with_limit;
 use ralph_deck::wording::count_noun;

@@ -175,7 +175,7 @@ impl<'a> TaskProcesses<'a> {
         };
         let spent = standing.and_then(|standing| standing.get("spent_usd")?.as_f64());
         let spent_micro_usd =
-            spent.and_then(|usd| ralph_core::limits::parse_micro_usd(&format!("{usd:.6}")));
+            spent.and_then(|usd| ralph_core::units::parse_micro_usd(&format!("{usd:.6}")));
         if event == Some("ended") {
             process.ended = Some(line.clone());
         }

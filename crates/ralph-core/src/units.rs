@@ -1,0 +1,152 @@
+//! Parsing and formatting of durations, money and token counts.
+
+use alloc::string::String;
+use alloc::{format, vec};
+use core::fmt::Write;
+
+/// Parses `90s`, `15m`, `8h`, `1h30m`, `2d`, `500ms`. A number without a unit is ambiguous and rejected.
+pub fn parse_duration(text: &str) -> Option<u64> {
+    let mut rest = text.trim();
+    let mut total: u64 = 0;
+    if rest.is_empty() {
+        return None;
+    }
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, unit_on) = rest.split_at(digits);
+        let letters = unit_on.bytes().take_while(u8::is_ascii_alphabetic).count();
+        let (unit, next) = unit_on.split_at(letters);
+        let ms = match unit {
+            "ms" => 1,
+            "s" => 1000,
+            "m" | "min" => 60_000,
+            "h" => 3_600_000,
+            "d" => 86_400_000,
+            _ => return None,
+        };
+        total = total.checked_add(number.parse::<u64>().ok()?.checked_mul(ms)?)?;
+        rest = next.trim_start();
+    }
+    Some(total)
+}
+
+/// Parses an amount of USD into millionths: `20`, `1.50`, `$3`. Rejects amounts above 0 that round to 0.
+pub fn parse_micro_usd(text: &str) -> Option<u64> {
+    let usd: f64 = text.strip_prefix('$').unwrap_or(text).parse().ok()?;
+    if !(0.0..=1e9).contains(&usd) {
+        return None;
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to be between 0 and 1e15; half a millionth more rounds it"
+    )]
+    let micro = (usd * 1e6 + 0.5) as u64;
+    (micro > 0 || usd == 0.0).then_some(micro)
+}
+
+/// A duration for people: `14 min`, `2 h 4 min`.
+pub fn format_duration(ms: u64) -> String {
+    let seconds = ms / 1000;
+    let parts = match (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60) {
+        (0, 0, 0) if ms < 1000 => return format!("{ms} ms"),
+        (0, 0, 0) => return format!("{seconds} s"),
+        (0, 0, minutes) => vec![(minutes, "min")],
+        (0, hours, minutes) => vec![(hours, "h"), (minutes, "min")],
+        (days, hours, _) => vec![(days, "d"), (hours, "h")],
+    };
+    let mut out = String::new();
+    for (count, unit) in parts.into_iter().filter(|(count, _)| *count > 0) {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        let _ = write!(out, "{count} {unit}");
+    }
+    out
+}
+
+/// An amount of money for people: `$20`, `$1.82`. Below a cent, with as many digits as needed to differ from zero.
+pub fn format_usd(micro_usd: u64) -> String {
+    if (1..10_000).contains(&micro_usd) {
+        return format_small_usd(micro_usd);
+    }
+    let cents = micro_usd.saturating_add(5000) / 10_000;
+    if cents.is_multiple_of(100) {
+        format!("${}", cents / 100)
+    } else {
+        format!("${}.{:02}", cents / 100, cents % 100)
+    }
+}
+
+/// Rounded to two significant digits.
+fn format_small_usd(micro_usd: u64) -> String {
+    let step = if micro_usd < 100 {
+        1
+    } else if micro_usd < 1_000 {
+        10
+    } else {
+        100
+    };
+    let rounded = micro_usd.saturating_add(step / 2) / step * step;
+    let digits = format!("{rounded:06}");
+    format!("$0.{}", digits.trim_end_matches('0'))
+}
+
+/// `900 tokens`, `41 k tokens`, `1.2 M tokens`.
+pub fn format_tokens(count: u64) -> String {
+    let (tenths, unit) = match count {
+        1 => return "1 token".into(),
+        0..1_000 => return format!("{count} tokens"),
+        1_000..1_000_000 => (count / 100, "k"),
+        1_000_000.. => (count / 100_000, "M"),
+    };
+    match tenths % 10 {
+        0 => format!("{} {unit} tokens", tenths / 10),
+        rest => format!("{}.{rest} {unit} tokens", tenths / 10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_parsed() {
+        for (text, ms) in [
+            ("90s", Some(90_000)),
+            ("8h", Some(28_800_000)),
+            ("1h30m", Some(5_400_000)),
+            ("1h 30min", Some(5_400_000)),
+            ("2d", Some(172_800_000)),
+            ("500ms", Some(500)),
+            ("0s", Some(0)),
+            ("", None),
+            ("8", None),
+            ("h", None),
+            ("-1h", None),
+            ("8 h", None),
+            ("99999999999999999999s", None),
+            ("9999999999999999d", None),
+        ] {
+            assert_eq!(parse_duration(text), ms, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn durations_money_and_tokens_are_formatted() {
+        let shown: alloc::vec::Vec<_> =
+            [0, 999, 59_000, 60_000, 14 * 60_000, 7_440_000, 8 * 3_600_000, 90_000_000]
+                .map(format_duration)
+                .into();
+        assert_eq!(shown.join(", "), "0 ms, 999 ms, 59 s, 1 min, 14 min, 2 h 4 min, 8 h, 1 d 1 h");
+        assert_eq!([0, 1_820_000, 20_000_000].map(format_usd).join(", "), "$0, $1.82, $20");
+        assert_eq!(
+            [1, 42, 100, 996, 4_999, 4_321, 9_949, 9_999, 10_000].map(format_usd).join(", "),
+            "$0.000001, $0.000042, $0.0001, $0.001, $0.005, $0.0043, $0.0099, $0.01, $0.01"
+        );
+        assert_eq!(
+            [0, 1, 999, 1_000, 41_900, 999_999, 1_000_000, 1_240_000].map(format_tokens).join(", "),
+            "0 tokens, 1 token, 999 tokens, 1 k tokens, 41.9 k tokens, 999.9 k tokens, 1 M tokens, 1.2 M tokens"
+        );
+    }
+}
