@@ -89,7 +89,7 @@ const OPTIONS: [&str; 12] = [
     "--complexity",
 ];
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 14] = [
     "goal",
     "loop",
     "orchestrator",
@@ -104,8 +104,10 @@ const COMMANDS: [&str; 15] = [
     "tell",
     "waive",
     "limits",
-    "ralph-loop",
 ];
+
+/// Understood for people who come from the official plugin, but not listed.
+const PLUGIN_COMMAND: &str = "ralph-loop";
 
 /// Whether a prompt is a command for ralph, valid or not.
 pub fn is_ralph_command(prompt: &str) -> bool {
@@ -176,9 +178,9 @@ fn parse_command(name: &str, rest: &str) -> Result<SlashCommand, CommandMistake>
         },
         other => Err(CommandMistake {
             what: format!("unknown command `/ralph:{}`", text::clean_line(other, 60)),
-            hint: match text::nearest(other, COMMANDS.into_iter()) {
+            hint: match text::nearest(other, COMMANDS.into_iter().chain([PLUGIN_COMMAND])) {
                 Some(near) => format!("did you mean `/ralph:{near}`?"),
-                None => format!("available: {}", COMMANDS[..14].join(", ")),
+                None => format!("available: {}", COMMANDS.join(", ")),
             },
         }),
     }

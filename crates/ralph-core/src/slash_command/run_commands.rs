@@ -77,57 +77,56 @@ pub(super) fn parse_limits(rest: &str) -> Result<SlashCommand, CommandMistake> {
 const LIMITS_USAGE: &str =
     "type `/ralph:limits --max-iterations 40`, or `/ralph:limits` to show them";
 
+/// The words after the command and after each of its options.
+#[derive(Default)]
+struct WaiveWords<'a> {
+    name: Vec<&'a str>,
+    why: Vec<&'a str>,
+    until: Vec<&'a str>,
+    undo: Option<Vec<&'a str>>,
+    list: Option<Vec<&'a str>>,
+}
+
 /// Each option takes all words up to the next option, so that a reason need not be quoted.
 pub(super) fn parse_waive(rest: &str) -> Result<SlashCommand, CommandMistake> {
-    let mut words: [Vec<&str>; 5] = Default::default();
-    let mut given = [false; 5];
-    let mut at = 0;
+    let mut words = WaiveWords::default();
+    let mut target = &mut words.name;
     let mut rest = rest.trim();
     while !rest.is_empty() {
         let first = first_word(rest);
         rest = rest[first.len()..].trim_start();
-        let (name, attached) = match first.split_once('=') {
-            Some((name, value)) if is_option(first) => (name, Some(value)),
-            Some(_) | None => (first, None),
+        if !is_option(first) {
+            target.push(unquote(first));
+            continue;
+        }
+        let name = first.split('=').next().unwrap_or(first);
+        target = match name {
+            "--why" => &mut words.why,
+            "--until" => &mut words.until,
+            "--undo" => words.undo.get_or_insert_default(),
+            "--list" => words.list.get_or_insert_default(),
+            _ => return Err(unknown_option(name)),
         };
-        if is_option(first) {
-            let known = WAIVE_OPTIONS.iter().position(|known| *known == name);
-            at = known.ok_or_else(|| unknown_option(name))? + 1;
-            given[at] = true;
-            words[at].extend(attached.map(unquote));
-        } else {
-            words[at].push(unquote(first));
-        }
+        target.extend(first.split_once('=').map(|(_, value)| unquote(value)));
     }
-    let [name, why, until, undo, list] = words.map(|words| words.join(" ").trim().to_string());
-    let [_, _, _, undoes, lists] = given;
-    let nothing_else = name.is_empty() && why.is_empty() && until.is_empty();
-    match (undoes, lists) {
-        (true, false) if nothing_else && !undo.is_empty() => {
-            Ok(SlashCommand::Waive(WaiveCommand::Undo(undo)))
+    let join = |words: Vec<&str>| words.join(" ").trim().to_string();
+    let [name, why, until] = [words.name, words.why, words.until].map(join);
+    let is_bare = name.is_empty() && why.is_empty() && until.is_empty();
+    let mistake =
+        |what: &str| Err(CommandMistake { what: what.to_string(), hint: WAIVE_USAGE.to_string() });
+    Ok(SlashCommand::Waive(match (words.undo.map(join), words.list.map(join)) {
+        (None, None) if is_bare => WaiveCommand::List,
+        (None, Some(list)) if is_bare && list.is_empty() => WaiveCommand::List,
+        (Some(undo), None) if is_bare && !undo.is_empty() => WaiveCommand::Undo(undo),
+        (Some(_), None) if is_bare => return mistake("no requirement given"),
+        (Some(_), _) | (_, Some(_)) => {
+            return mistake("`--undo` and `--list` cannot be combined with other arguments");
         }
-        (false, true) if nothing_else && list.is_empty() => {
-            Ok(SlashCommand::Waive(WaiveCommand::List))
-        }
-        (false, false) if nothing_else => Ok(SlashCommand::Waive(WaiveCommand::List)),
-        (false, false) => {
-            for (value, what) in [
-                (&name, "no requirement given"),
-                (&why, "no reason given (`--why`)"),
-                (&until, "no end given (`--until`)"),
-            ] {
-                if value.is_empty() {
-                    let what = what.to_string();
-                    return Err(CommandMistake { what, hint: WAIVE_USAGE.to_string() });
-                }
-            }
-            Ok(SlashCommand::Waive(WaiveCommand::Requirement { name, why, until }))
-        }
-        (true, _) | (_, true) => Err(CommandMistake {
-            what: "`--undo` and `--list` cannot be combined with other arguments".to_string(),
-            hint: WAIVE_USAGE.to_string(),
-        }),
-    }
+        (None, None) if name.is_empty() => return mistake("no requirement given"),
+        (None, None) if why.is_empty() => return mistake("no reason given (`--why`)"),
+        (None, None) if until.is_empty() => return mistake("no end given (`--until`)"),
+        (None, None) => WaiveCommand::Requirement { name, why, until },
+    }))
 }
 
 fn unknown_option(name: &str) -> CommandMistake {

@@ -61,16 +61,14 @@ pub fn parse_checkbox(text: &str) -> Option<Checkbox> {
 pub fn from_markdown(markdown: &str) -> Option<Checklist> {
     let mut items = Vec::new();
     let mut fence = CodeFence::default();
-    let mut comment = CommentState::Closed;
+    let mut is_in_comment = false;
     let mut list_goes_on = false;
     // Includes lists of plain items: indented text below one is not code.
     let mut any_list_goes_on = false;
     for line in markdown.lines() {
-        if comment == CommentState::Open
-            || !fence.is_open() && line.trim_start().starts_with("<!--")
-        {
+        if is_in_comment || !fence.is_open() && line.trim_start().starts_with("<!--") {
             // A comment is invisible, so it does not end a list.
-            comment = if line.contains("-->") { CommentState::Closed } else { CommentState::Open };
+            is_in_comment = !line.contains("-->");
             continue;
         }
         let is_shown = fence.covers(line) || !any_list_goes_on && is_indented_code(line);
@@ -87,12 +85,6 @@ pub fn from_markdown(markdown: &str) -> Option<Checklist> {
         any_list_goes_on |= !is_shown && strip_list_marker(line.trim_start()).is_some();
     }
     (!items.is_empty()).then_some(Checklist { items })
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum CommentState {
-    Open,
-    Closed,
 }
 
 fn is_indented_code(line: &str) -> bool {

@@ -122,7 +122,7 @@ fn parse_answer(
         | LenientJson::Text(_)
         | LenientJson::List(_)
         | LenientJson::Object(_) => {
-            return Err(found.type_error(condition.name(), "true, false or null"));
+            return Err(found.type_error(condition.key(), "true, false or null"));
         }
     };
     Ok((condition, tri))
@@ -251,7 +251,7 @@ mod tests {
             (r#"{"conditions": "none"}"#, r#""conditions" is a string, not an object"#),
             (
                 r#"{"conditions": {"plan_approved": "yes"}}"#,
-                r#""plan approved" is a string, not true, false or null"#,
+                r#""plan_approved" is a string, not true, false or null"#,
             ),
             (
                 r#"{"verified_done": false, "verified_done": true}"#,

@@ -385,7 +385,7 @@ fn edits_of_the_view() {
     byte order mark and CRLF
         claims implementation_complete
     a condition of a wrong type
-        garbled: "plan approved" is a string, not true, false or null
+        garbled: "plan_approved" is a string, not true, false or null
     conditions as a list
         garbled: "conditions" is a list, not an object
     verified_done as a word

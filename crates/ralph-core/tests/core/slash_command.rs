@@ -138,7 +138,7 @@ fn waivers_need_a_reason_and_an_end() {
     "/ralph:waive --undo feature 4"
         Waive(Undo("feature 4"))
     "/ralph:waive --undo"
-        mistake: `--undo` and `--list` cannot be combined with other arguments (type `/ralph:waive REQUIREMENT --until 2h --why "…"`, `/ralph:waive --undo REQUIREMENT`, or `/ralph:waive` to list waivers)
+        mistake: no requirement given (type `/ralph:waive REQUIREMENT --until 2h --why "…"`, `/ralph:waive --undo REQUIREMENT`, or `/ralph:waive` to list waivers)
     "/ralph:waive --undo tests --why no"
         mistake: `--undo` and `--list` cannot be combined with other arguments (type `/ralph:waive REQUIREMENT --until 2h --why "…"`, `/ralph:waive --undo REQUIREMENT`, or `/ralph:waive` to list waivers)
     "/ralph:waive --list tests"
