@@ -156,7 +156,7 @@ pub fn render_part_reason(
     let closing = render_closing(held.part.kind, requirements, context.redactor);
     out.reserve(closing.chars().count() + 2);
     out.push_block("\n");
-    reason::push_requirements(&mut out, (requirements, Some(run)), None, context);
+    reason::push_requirements(&mut out, requirements, Some(run), None, context);
     text::truncate(&out.finish(&closing), MAX_PART_REASON_CHARS)
 }
 
@@ -229,7 +229,7 @@ pub fn chunk_requirement(
         },
     };
     Some(Requirement {
-        name: format!("chunk {}", chunk.name),
+        name: chunk.requirement_name(),
         stage: RequirementStage::Correctness,
         status: standing,
         weight: RequirementWeight::Required,
@@ -282,8 +282,8 @@ impl core::fmt::Display for AgentTally {
         if self.all == 0 {
             return write!(out, "no agent has worked on it yet");
         }
-        let noun = if self.all == 1 { "agent" } else { "agents" };
-        write!(out, "{} of {} {noun} verified", self.verified, self.all)
+        let agents = text::count_noun(self.all, "agent");
+        write!(out, "{} of {agents} verified", self.verified)
     }
 }
 

@@ -282,11 +282,11 @@ fn needs_human(case: &StopCase<'_>) -> Option<StopDecision> {
     if case.facts.driver != StopDriver::Person {
         return Some(allow(DecisionRule::NeedsHuman, text::clean_line(why, 300)));
     }
-    let bounds = state.limits(run);
     Some(end(
         DecisionRule::NeedsHuman,
         RunStatus::NeedsHuman,
-        (run, bounds),
+        run,
+        state.limits(run),
         text::clean_line(why, 300),
     ))
 }
@@ -336,10 +336,6 @@ fn conclude_files(
     block(DecisionRule::Block, format!("{unmet} not met"), reason::render_reason(&held, context))
 }
 
-fn plural(count: u32, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
-}
-
 fn allow(rule: DecisionRule, because: String) -> StopDecision {
     StopDecision {
         rule,
@@ -360,10 +356,11 @@ fn block(rule: DecisionRule, because: String, reason: String) -> StopDecision {
 fn end(
     rule: DecisionRule,
     status: RunStatus,
-    (run, bounds): (&RunRecord, &RunLimits),
+    run: &RunRecord,
+    limits: &RunLimits,
     because: String,
 ) -> StopDecision {
-    let notice = format!("ralph: {}", ending::describe_end(status, run, bounds, &because));
+    let notice = format!("ralph: {}", ending::describe_end(status, run, limits, &because));
     StopDecision {
         verdict: Verdict::EndRun { status, notice, ring_bell: false },
         outcome: StopOutcome::Ended(status),

@@ -1,11 +1,11 @@
 //! Gates: commands of the user whose results are evidence. This module defines a gate and its result; the `ralph-gates`
 //! crate runs them.
 
-use crate::policy::BaselineMode;
 use crate::requirement::{
     EvidenceKind, Finding, FindingAge, PendingReason, Requirement, RequirementFailure,
     RequirementStage, RequirementStatus, RequirementWeight,
 };
+use crate::text;
 use crate::units;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -44,6 +44,17 @@ pub enum GateInvocation {
     /// A line for `/bin/sh -c`, written by the person as `shell = "…"`. Nothing is ever substituted in it; the report's
     /// path is in `RALPH_REPORT`.
     Shell(String),
+}
+
+/// What happens to failures that existed before the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BaselineMode {
+    /// They must be fixed too; they are only labelled.
+    #[default]
+    Block,
+    /// They are reported but do not hold the agent; new failures do.
+    Ratchet,
 }
 
 /// The events at which a gate runs.
@@ -337,15 +348,13 @@ impl GateReport {
     pub fn summary(&self) -> String {
         let counted = match (self.tests, self.finding_count) {
             (Some(TestCounts { run, failed, .. }), _) if failed > 0 => {
-                let noun = if run == 1 { "test" } else { "tests" };
-                format!("{failed} of {run} {noun} failed")
+                format!("{failed} of {} failed", text::count_noun(run, "test"))
             }
             (_, 0) => match self.exit {
                 Some(code) => format!("exit code {code}"),
                 None => "failed".to_string(),
             },
-            (_, 1) => "1 finding".to_string(),
-            (_, count) => format!("{count} findings"),
+            (_, count) => text::count_noun(count, "finding"),
         };
         let old = self.findings.iter().filter(|one| one.since == FindingAge::PreExisting).count();
         if old == 0 { counted } else { format!("{counted}, {old} pre-existing") }

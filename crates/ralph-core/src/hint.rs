@@ -4,7 +4,7 @@
 use crate::requirement::{
     Requirement, RequirementFailure, RequirementStage, RequirementStatus, RequirementWeight,
 };
-use alloc::format;
+use crate::text;
 use alloc::string::{String, ToString};
 
 pub const REQUIREMENT_NAME: &str = "message from a person";
@@ -14,8 +14,7 @@ pub const REQUIREMENT_NAME: &str = "message from a person";
 pub fn hint_requirement(hints: &[String]) -> Option<Requirement> {
     let summary = match hints.len() {
         0 => return None,
-        1 => "1 new message".to_string(),
-        count => format!("{count} new messages"),
+        count => text::count_noun(count, "new message"),
     };
     Some(Requirement {
         name: REQUIREMENT_NAME.to_string(),

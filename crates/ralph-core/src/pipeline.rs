@@ -23,9 +23,16 @@ pub use pipeline_progress::{
 /// How many chunks a sentence names; the others are counted as "and 4 more".
 const MAX_NAMED: usize = 6;
 
-/// The name of a chunk's requirement.
-pub fn requirement_name(chunk: &Chunk) -> String {
-    format!("chunk {}", chunk.name)
+/// How the reason of a chunk that waits for others begins, in requirements and stored reports.
+const WAITS_PREFIX: &str = "comes after ";
+
+/// A chunk of the pipeline and the requirement that it adds to a stop.
+#[derive(Clone, Debug)]
+pub struct JudgedChunk<'a> {
+    pub chunk: &'a Chunk,
+    pub requirement: Requirement,
+    /// Whether the next step is to give the chunk to an agent, because nothing measures it.
+    pub needs_agent: bool,
 }
 
 /// Sorts chunks topologically: the chunks of a layer depend on earlier layers only, and keep the order of the file.
@@ -98,13 +105,13 @@ pub fn prerequisites<'a>(chunks: &'a [Chunk], chunk: &Chunk) -> Vec<Chunk> {
     chunks.iter().filter(|chunk| found.contains(chunk.name.as_str())).cloned().collect()
 }
 
-/// The requirement of a chunk whose prerequisites are done. A chunk that nothing measures is done once an agent of its
-/// own finished, which is only a claim.
-pub fn ready_chunk_requirement(
-    chunk: &Chunk,
+/// Judges a chunk whose prerequisites are done. A chunk that nothing measures is done once an agent of its own finished,
+/// which is only a claim.
+pub fn judge_ready_chunk<'a>(
+    chunk: &'a Chunk,
     demands: &[Requirement],
     parts: &[PartState],
-) -> Requirement {
+) -> JudgedChunk<'a> {
     let tally = chunk::tally_agents(parts, Some(&chunk.name));
     let is_own = |one: &Requirement| {
         let is_output = |glob: &String| one.name.strip_prefix("output ") == Some(glob);
@@ -112,50 +119,42 @@ pub fn ready_chunk_requirement(
     };
     let is_measured = demands.iter().any(|one| one.is_required() && is_own(one));
     match chunk::chunk_requirement(chunk, demands, tally) {
-        Some(requirement) if is_measured || requirement.is_open() => requirement,
-        Some(_) | None => unmeasured_requirement(chunk, parts),
+        Some(requirement) if is_measured || requirement.is_open() => {
+            JudgedChunk { chunk, requirement, needs_agent: false }
+        }
+        Some(_) | None => judge_unmeasured_chunk(chunk, parts),
     }
 }
 
-fn unmeasured_requirement(chunk: &Chunk, parts: &[PartState]) -> Requirement {
+fn judge_unmeasured_chunk<'a>(chunk: &'a Chunk, parts: &[PartState]) -> JudgedChunk<'a> {
     let has_finished = |part: &PartState| {
         part.chunk.as_ref() == Some(&chunk.name)
             && part.who.kind != PartKind::Task
             && matches!(part.rule, PartRule::Verified | PartRule::Unmeasured)
     };
-    if parts.iter().any(has_finished) {
-        return build_requirement(
-            chunk,
-            RequirementStatus::Met(EvidenceKind::Claimed),
-            String::new(),
-        );
-    }
-    let why = "nothing measures it, and no agent for it has finished yet";
-    let next = format!("Give chunk `{}` to {}", chunk.name, describe_agent(chunk));
-    build_requirement(
-        chunk,
-        RequirementStatus::Unmet(RequirementFailure::new(why.to_string())),
-        next,
-    )
+    let needs_agent = !parts.iter().any(has_finished);
+    let requirement = if needs_agent {
+        let why = "nothing measures it, and no agent for it has finished yet".to_string();
+        let next = format!("Give chunk `{}` to {}", chunk.name, describe_agent(chunk));
+        build_requirement(chunk, RequirementStatus::Unmet(RequirementFailure::new(why)), next)
+    } else {
+        build_requirement(chunk, RequirementStatus::Met(EvidenceKind::Claimed), String::new())
+    };
+    JudgedChunk { chunk, requirement, needs_agent }
 }
 
-/// The requirement of a chunk that waits for prerequisites.
-pub fn waiting_chunk_requirement(chunk: &Chunk, undone: &[&str]) -> Requirement {
-    // `pipeline_progress` recognises this prefix in stored reports.
-    let why = format!("comes after {}", join_names(undone, ToString::to_string));
-    build_requirement(
-        chunk,
-        RequirementStatus::Pending(PendingReason::NotReached(why)),
-        String::new(),
-    )
+/// Judges a chunk that waits for prerequisites.
+pub fn judge_waiting_chunk<'a>(chunk: &'a Chunk, undone: &[&str]) -> JudgedChunk<'a> {
+    let why = format!("{WAITS_PREFIX}{}", join_names(undone, ToString::to_string));
+    let status = RequirementStatus::Pending(PendingReason::NotReached(why));
+    let requirement = build_requirement(chunk, status, String::new());
+    JudgedChunk { chunk, requirement, needs_agent: false }
 }
 
 /// The requirement that a prerequisite adds to the contract of an agent that works on a later chunk.
-pub fn prerequisite_requirement(
-    chunk: &Chunk,
-    (earlier, known): (&Chunk, &Requirement),
-) -> Requirement {
-    let (this, that) = (&chunk.name, &earlier.name);
+pub fn prerequisite_requirement(chunk: &Chunk, earlier: &JudgedChunk<'_>) -> Requirement {
+    let known = &earlier.requirement;
+    let (this, that) = (&chunk.name, &earlier.chunk.name);
     let undone = |why: &str| {
         let summary = format!("`{this}` comes after `{that}`, which is not done: {why}");
         RequirementStatus::Unmet(RequirementFailure::new(summary))
@@ -183,24 +182,18 @@ pub fn prerequisite_requirement(
 
 /// Adds next steps to the chunks' requirements. If several chunks can be started, the first one's next step names all
 /// of them, so that the agent works on them in parallel.
-pub fn add_next_steps(chunks: Vec<(&Chunk, Requirement)>) -> Vec<Requirement> {
+pub fn add_next_steps(judged: Vec<JudgedChunk<'_>>) -> Vec<Requirement> {
     let open: Vec<&Chunk> =
-        chunks.iter().filter(|(_, one)| one.is_unmet()).map(|(chunk, _)| *chunk).collect();
-    let mut parallel = match open.as_slice() {
-        [] | [_] => None,
-        several => Some(parallel_next_step(several)),
+        judged.iter().filter(|one| one.requirement.is_unmet()).map(|one| one.chunk).collect();
+    let mut parallel = (open.len() > 1).then(|| parallel_next_step(&open));
+    let with_next = |one: JudgedChunk<'_>| {
+        let next = match parallel.take_if(|_| one.requirement.is_unmet()) {
+            Some(all) => all,
+            None => single_next_step(&one),
+        };
+        Requirement { next, ..one.requirement }
     };
-    let with_next = |(chunk, one): (&Chunk, Requirement)| match (&one.status, parallel.take()) {
-        (RequirementStatus::Unmet(_), Some(all)) => Requirement { next: all, ..one },
-        (RequirementStatus::Unmet(_), None) => {
-            Requirement { next: single_next_step(chunk, &one.next), ..one }
-        }
-        (_, all) => {
-            parallel = all;
-            one
-        }
-    };
-    chunks.into_iter().map(with_next).collect()
+    judged.into_iter().map(with_next).collect()
 }
 
 fn parallel_next_step(open: &[&Chunk]) -> String {
@@ -212,9 +205,11 @@ fn parallel_next_step(open: &[&Chunk]) -> String {
     )
 }
 
-fn single_next_step(chunk: &Chunk, next: &str) -> String {
-    if next.starts_with("Give chunk") || next.is_empty() {
-        return next.to_string();
+fn single_next_step(judged: &JudgedChunk<'_>) -> String {
+    let JudgedChunk { chunk, requirement, needs_agent } = judged;
+    let next = &requirement.next;
+    if !requirement.is_unmet() || *needs_agent || next.is_empty() {
+        return next.clone();
     }
     format!("Do chunk `{}`, yourself or with {}: {next}", chunk.name, describe_agent(chunk))
 }
@@ -240,7 +235,7 @@ fn join_names<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
 
 fn build_requirement(chunk: &Chunk, standing: RequirementStatus, next: String) -> Requirement {
     Requirement {
-        name: requirement_name(chunk),
+        name: chunk.requirement_name(),
         stage: RequirementStage::Correctness,
         status: standing,
         weight: RequirementWeight::Required,

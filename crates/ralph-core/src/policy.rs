@@ -1,8 +1,9 @@
 //! A project's policy: the content of `ralph.toml` after parsing. It is sealed into a run when the run starts. Reading
 //! the file is up to the `ralph-policy` crate.
 
-use crate::gate::Gate;
+use crate::gate::{BaselineMode, Gate};
 use crate::limits::RunLimits;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -38,16 +39,6 @@ pub enum OnTampering {
     Block,
     /// End the run with `needs_review` at once.
     EndInReview,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BaselineMode {
-    /// They must be fixed too; they are only labelled.
-    #[default]
-    Block,
-    /// They are reported but do not hold the agent; new failures do.
-    Ratchet,
 }
 
 /// Whether a run must change the work tree to end successfully.
@@ -227,6 +218,21 @@ pub struct GateEnvironment {
     /// Names in addition to those every gate gets. Secrets are passed only if named here.
     pub pass: Vec<String>,
     pub set: Vec<(String, String)>,
+}
+
+/// The start of the names of chunks' requirements.
+const CHUNK_PREFIX: &str = "chunk ";
+
+impl Chunk {
+    /// The name of its requirement.
+    pub fn requirement_name(&self) -> String {
+        format!("{CHUNK_PREFIX}{}", self.name)
+    }
+
+    /// Whether a requirement of this name is that of a chunk.
+    pub(crate) fn is_requirement_name(name: &str) -> bool {
+        name.starts_with(CHUNK_PREFIX)
+    }
 }
 
 impl Default for Policy {

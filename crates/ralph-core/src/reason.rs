@@ -227,13 +227,14 @@ fn render_full(
         StopHold::Run { run, .. } => Some(&run.id),
         StopHold::Files => None,
     };
-    push_requirements(&mut out, (held.requirements, run), before, context);
+    push_requirements(&mut out, held.requirements, run, before, context);
     out.finish(&closing)
 }
 
 pub(crate) fn push_requirements(
     out: &mut BoundedText,
-    (requirements, run): (&[Requirement], Option<&RunId>),
+    requirements: &[Requirement],
+    run: Option<&RunId>,
     before: Option<&StopReport>,
     context: &ReasonContext<'_>,
 ) {
@@ -437,16 +438,15 @@ pub(crate) fn describe_unmet(requirements: &[Requirement]) -> Option<String> {
     let pending = open_requirements(requirements).filter(|one| one.is_pending()).count();
     let be = |count: usize| if count == 1 { "is" } else { "are" };
     let have = if unknown == 1 { "has" } else { "have" };
-    let noun = if all == 1 { "requirement" } else { "requirements" };
+    let all = text::count_noun(all, "requirement");
     match (unmet, unknown) {
         (0, 0) if pending == 0 => None,
-        (0, 0) => Some(format!("{pending} of {all} {noun} {} pending", be(pending))),
-        (0, unknown) => Some(format!("{unknown} of {all} {noun} {have} no result")),
-        (unmet, 0) => Some(format!("{unmet} of {all} {noun} {} not met", be(unmet))),
-        (unmet, unknown) => Some(format!(
-            "{unmet} of {all} {noun} {} not met, {unknown} {have} no result",
-            be(unmet)
-        )),
+        (0, 0) => Some(format!("{pending} of {all} {} pending", be(pending))),
+        (0, unknown) => Some(format!("{unknown} of {all} {have} no result")),
+        (unmet, 0) => Some(format!("{unmet} of {all} {} not met", be(unmet))),
+        (unmet, unknown) => {
+            Some(format!("{unmet} of {all} {} not met, {unknown} {have} no result", be(unmet)))
+        }
     }
 }
 

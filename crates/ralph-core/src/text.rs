@@ -3,6 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt::Display;
 
 /// Removes what could control a terminal or hide from a reader: ANSI sequences, control, bidirectional and zero-width
 /// characters. Line breaks are kept; tabs become spaces.
@@ -101,8 +102,11 @@ pub fn clean_line(text: &str, most: usize) -> String {
 }
 
 /// `1 path`, `3 paths`.
-pub fn count_noun(count: u64, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+pub fn count_noun<Count: Copy + PartialEq + From<u8> + Display>(
+    count: Count,
+    noun: &str,
+) -> String {
+    if count == Count::from(1) { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 /// Truncates to at most `most` characters. If something is left out, the last one is `…`.

@@ -1,5 +1,6 @@
 //! Parsing and formatting of durations, money and token counts.
 
+use crate::text;
 use alloc::string::String;
 use alloc::{format, vec};
 use core::fmt::Write;
@@ -95,8 +96,7 @@ fn format_small_usd(micro_usd: u64) -> String {
 /// `900 tokens`, `41 k tokens`, `1.2 M tokens`.
 pub fn format_tokens(count: u64) -> String {
     let (tenths, unit) = match count {
-        1 => return "1 token".into(),
-        0..1_000 => return format!("{count} tokens"),
+        0..1_000 => return text::count_noun(count, "token"),
         1_000..1_000_000 => (count / 100, "k"),
         1_000_000.. => (count / 100_000, "M"),
     };

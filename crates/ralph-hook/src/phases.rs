@@ -219,7 +219,7 @@ fn read_edits(home: &RalphHome, opened: &LoadedRun) -> ViewEdits {
         return ViewEdits::default();
     }
     let last = read(&home.run(&run.id).orchestrator());
-    orchestrator::find_view_edits(&now, last.as_ref(), (&state.way, plan_approver(run)))
+    orchestrator::find_view_edits(&now, last.as_ref(), &state.way, plan_approver(run))
 }
 
 /// Records a step that a command reports. Edits of the view are adopted first, because rewriting it would lose them.

@@ -75,6 +75,8 @@ pub enum ListError {
     Empty { path: PathBuf },
     #[error(transparent)]
     Trust(#[from] TrustError),
+    #[error("cannot seal the list: {0}")]
+    Seal(#[from] serde_json::Error),
 }
 
 /// Reads the items of a list.
@@ -100,7 +102,7 @@ pub fn seal_list(project: &Path, named: &ListFile) -> Result<SealedList, ListErr
     let seal = ListSeal {
         path: named.path.to_string_lossy().into_owned(),
         kind: named.kind,
-        digest: items_digest(&items),
+        digest: items_digest(&items)?,
         count: u32::try_from(items.len()).unwrap_or(u32::MAX),
         approval: if gates.is_empty() { String::new() } else { subject.hash },
     };
@@ -133,8 +135,8 @@ pub fn read_list_checks(project: &Path, named: &ListFile) -> Result<ListWithChec
     Ok(ListWithChecks { list: named.clone(), items, gates, subject })
 }
 
-fn items_digest(items: &[ListItem]) -> String {
-    blake3::hash(&work_list::sealed_bytes(items)).to_hex().to_string()
+fn items_digest(items: &[ListItem]) -> Result<String, serde_json::Error> {
+    Ok(blake3::hash(&work_list::sealed_bytes(items)?).to_hex().to_string())
 }
 
 /// Paths that are not part of the work: the lists, which the agent ticks, and ralph's own files.
@@ -182,7 +184,7 @@ pub(crate) fn sealed_items(
 ) -> Option<Vec<ListItem>> {
     let bytes = fs::read(&paths.list(number), MAX_LIST_BYTES).ok()?;
     let items: Vec<ListItem> = serde_json::from_slice(&bytes).ok()?;
-    (items_digest(&items) == seal.digest).then_some(items)
+    (items_digest(&items).ok()? == seal.digest).then_some(items)
 }
 
 /// Reads every list of a run.
@@ -223,7 +225,7 @@ impl RunLists {
                 load_last_read(&paths, number).or_else(|| sealed.clone()).unwrap_or_default()
             }
         };
-        let (items, difference) = if items_digest(&now) == seal.digest {
+        let (items, difference) = if items_digest(&now).is_ok_and(|digest| digest == seal.digest) {
             (now, ListDifference::default())
         } else if let Some(sealed) = &*sealed {
             work_list::merge_with_sealed(sealed, &now)
@@ -290,9 +292,10 @@ impl RunLists {
         let why = match error {
             ListError::Invalid { why, .. } => format!("`{file}` does not parse: {why}"),
             ListError::File(_) if is_gone => format!("`{file}` no longer exists"),
-            ListError::File(_) | ListError::Empty { .. } | ListError::Trust(_) => {
-                describe_error(error)
-            }
+            ListError::File(_)
+            | ListError::Empty { .. }
+            | ListError::Trust(_)
+            | ListError::Seal(_) => describe_error(error),
         };
         self.unreadable_files.push(file.clone());
         let known = opened.state.garbled.iter().find(|known| known.file == *file);

@@ -153,7 +153,9 @@ fn feature_hint(error: &FeatureError) -> Option<String> {
         FeatureError::List(ListError::Trust(TrustError::TooManyReferences(_))) => {
             "move the commands into a script and call it".to_string()
         }
-        FeatureError::List(ListError::Invalid { .. } | ListError::Empty { .. }) => {
+        FeatureError::List(
+            ListError::Invalid { .. } | ListError::Empty { .. } | ListError::Seal(_),
+        ) => {
             "a list is `{\"features\": [{\"id\": 1, \"description\": \"…\", \"steps\": [\"…\"], \"passes\": false}]}`".to_string()
         }
         FeatureError::Lock(LockError::Busy { .. }) => {

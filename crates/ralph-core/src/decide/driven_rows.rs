@@ -1,7 +1,7 @@
 //! Rows that only a driven run has. Its runner can end the agent's process and start another.
 
 use super::run_rows::{RunStop, hold_agent};
-use super::{StopDecision, allow, end};
+use super::{StopDecision, allow};
 use crate::drive::{DriveSettings, Remedy, SessionPolicy};
 use crate::facts::{StopDriver, StopFacts};
 use crate::reason;
@@ -49,14 +49,14 @@ pub(super) fn plateau(stop: &RunStop<'_>) -> Option<StopDecision> {
     }
     let because = format!(
         "the failures did not decrease in {} ({} at best, {} now), {}",
-        super::plural(flat.stops, "stop"),
+        text::count_noun(flat.stops, "stop"),
         flat.best.weight,
         stop.report.failure_weight(),
         stop.describe_open()
     );
     Some(StopDecision {
         mark: Some(mark),
-        ..end(DecisionRule::Stuck, RunStatus::Stuck, stop.run_and_limits(), because)
+        ..stop.end(DecisionRule::Stuck, RunStatus::Stuck, because)
     })
 }
 
@@ -69,7 +69,7 @@ pub(super) fn try_remedy(stop: &RunStop<'_>, stuck: StopDecision) -> StopDecisio
         let because = format!("{}{}", stuck.because, describe_tried(stop));
         return StopDecision {
             mark: stuck.mark,
-            ..end(DecisionRule::Stuck, RunStatus::Stuck, stop.run_and_limits(), because)
+            ..stop.end(DecisionRule::Stuck, RunStatus::Stuck, because)
         };
     };
     let because = format!("{}; trying {}", stuck.because, remedy.name());

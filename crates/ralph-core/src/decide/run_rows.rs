@@ -1,6 +1,6 @@
 //! Rows `verified` to `block`, for a session that a run owns.
 
-use super::{StopCase, StopDecision, block, current_usage, driven_rows, end, plural};
+use super::{StopCase, StopDecision, block, current_usage, driven_rows, end};
 use crate::digest64::Digest64;
 use crate::facts::{BlockCap, StopEvidence, TreeIdentity};
 use crate::limits::RunLimits;
@@ -12,6 +12,7 @@ use crate::record::{
 use crate::requirement::{EvidenceKind as Proof, PendingReason, Requirement, RequirementStatus};
 use crate::run::RunState;
 use crate::status::RunStatus;
+use crate::text;
 use crate::units;
 use crate::waiver;
 use alloc::format;
@@ -42,8 +43,13 @@ pub(super) fn conclude(stop: &RunStop<'_>) -> StopDecision {
 }
 
 impl<'a> RunStop<'a> {
-    pub(super) fn run_and_limits(&self) -> (&'a RunRecord, &'a RunLimits) {
-        (self.run, self.limits())
+    pub(super) fn end(
+        &self,
+        rule: DecisionRule,
+        status: RunStatus,
+        because: String,
+    ) -> StopDecision {
+        end(rule, status, self.run, self.limits(), because)
     }
 
     pub(super) fn limits(&self) -> &'a RunLimits {
@@ -136,7 +142,7 @@ fn all_met(stop: &RunStop<'_>) -> Option<StopDecision> {
     let claimed = claimed.count();
     let noun =
         if count == 1 { "1 requirement is" } else { &format!("all {count} requirements are") };
-    let iterations = plural(stop.state.iteration, "iteration");
+    let iterations = text::count_noun(stop.state.iteration, "iteration");
     let how = format!("after {iterations} and {}", units::format_duration(stop.elapsed_ms()));
     let backed =
         stop.required().filter(|one| one.status == RequirementStatus::Met(Proof::Backed)).count();
@@ -149,16 +155,16 @@ fn all_met(stop: &RunStop<'_>) -> Option<StopDecision> {
         (true, _) => {
             let because =
                 format!("{noun} met {how}{waived}, but ralph's own files were changed meanwhile");
-            end(DecisionRule::Tampered, RunStatus::NeedsReview, stop.run_and_limits(), because)
+            stop.end(DecisionRule::Tampered, RunStatus::NeedsReview, because)
         }
         // With every requirement waived, nothing was measured.
         (false, 0) if count == 0 => {
             let because = format!("no requirement is left {how}{waived}");
-            end(DecisionRule::Claimed, RunStatus::Claimed, stop.run_and_limits(), because)
+            stop.end(DecisionRule::Claimed, RunStatus::Claimed, because)
         }
         (false, 0) => {
             let because = format!("{noun} met {how}{backed}{waived}");
-            end(DecisionRule::Verified, RunStatus::Verified, stop.run_and_limits(), because)
+            stop.end(DecisionRule::Verified, RunStatus::Verified, because)
         }
         (false, claimed) => {
             let because = if claimed == count {
@@ -167,7 +173,7 @@ fn all_met(stop: &RunStop<'_>) -> Option<StopDecision> {
                 let claims = if claimed == 1 { "a claim" } else { "claims" };
                 format!("{noun} met {how}, {claimed} of them only by {claims}{waived}")
             };
-            end(DecisionRule::Claimed, RunStatus::Claimed, stop.run_and_limits(), because)
+            stop.end(DecisionRule::Claimed, RunStatus::Claimed, because)
         }
     })
 }
@@ -176,7 +182,7 @@ fn tampered(stop: &RunStop<'_>) -> Option<StopDecision> {
     match (stop.tampering()?, stop.run.on_tampering) {
         (what, OnTampering::EndInReview) => {
             let what = reason::safe_line(what, 300, stop.context.redactor);
-            Some(end(DecisionRule::Tampered, RunStatus::NeedsReview, stop.run_and_limits(), what))
+            Some(stop.end(DecisionRule::Tampered, RunStatus::NeedsReview, what))
         }
         (_, OnTampering::Block) => None,
     }
@@ -205,7 +211,7 @@ fn disputed(stop: &RunStop<'_>) -> Option<StopDecision> {
         count => format!(" (and {} more)", count - 1),
     };
     let because = format!("the agent disputes {}: {why}{more}", first.requirement);
-    Some(end(DecisionRule::NeedsHuman, RunStatus::NeedsHuman, stop.run_and_limits(), because))
+    Some(stop.end(DecisionRule::NeedsHuman, RunStatus::NeedsHuman, because))
 }
 
 fn gate_broken(stop: &RunStop<'_>) -> Option<StopDecision> {
@@ -217,12 +223,7 @@ fn gate_broken(stop: &RunStop<'_>) -> Option<StopDecision> {
             let (name, why) =
                 (reason::safe_name(one, redactor), reason::safe_line(why, 160, redactor));
             let because = format!("{name} gave no result twice in a row: {why}");
-            Some(end(
-                DecisionRule::GateBroken,
-                RunStatus::GateBroken,
-                stop.run_and_limits(),
-                because,
-            ))
+            Some(stop.end(DecisionRule::GateBroken, RunStatus::GateBroken, because))
         }
         RequirementStatus::Unknown(_)
         | RequirementStatus::Pending(_)
@@ -248,7 +249,7 @@ fn limit(stop: &RunStop<'_>) -> Option<StopDecision> {
         (None, None, None) => return None,
     };
     let because = format!("{what}, {}", stop.describe_open());
-    Some(end(DecisionRule::Limit, RunStatus::Exhausted, stop.run_and_limits(), because))
+    Some(stop.end(DecisionRule::Limit, RunStatus::Exhausted, because))
 }
 
 fn stalled(stop: &RunStop<'_>) -> Option<StopDecision> {
@@ -273,7 +274,7 @@ fn stuck(stop: &RunStop<'_>) -> Option<StopDecision> {
     );
     Some(StopDecision {
         mark: Some(mark),
-        ..end(DecisionRule::Stuck, RunStatus::Stuck, stop.run_and_limits(), because)
+        ..stop.end(DecisionRule::Stuck, RunStatus::Stuck, because)
     })
 }
 

@@ -1,6 +1,6 @@
 //! The progress of a pipeline, computed from the journal. Nothing is run or evaluated here.
 
-use super::{join_names, layers, requirement_name};
+use super::{WAITS_PREFIX, join_names, layers};
 use crate::chunk::{self, AgentTally};
 use crate::policy::Chunk;
 use crate::record::{
@@ -125,7 +125,7 @@ impl ProgressTracker {
     fn apply_report(&mut self, chunks: &[Chunk], report: &StopReport) {
         self.working_agents.clear();
         for chunk in chunks {
-            let name = requirement_name(chunk);
+            let name = chunk.requirement_name();
             let line = report.lines.iter().find(|line| line.name == name);
             let seen = if report.met.contains(&name) {
                 ChunkProgress::new(ChunkStatus::Done, "")
@@ -181,26 +181,27 @@ impl ProgressTracker {
         let seen = match self.chunks.get(&chunk.name) {
             // The report is older than the completion of its prerequisites, so its own state is not known.
             Some(seen)
-                if seen.status == ChunkStatus::Running && seen.note.starts_with("comes after") =>
+                if seen.status == ChunkStatus::Running && seen.note.starts_with(WAITS_PREFIX) =>
             {
                 unseen()
             }
             Some(seen) => seen.clone(),
             None => unseen(),
         };
-        let ChunkProgress { status: at, note } =
-            if !seen.status.is_done() && self.waived_until.contains_key(&requirement_name(chunk)) {
-                ChunkProgress::new(ChunkStatus::Waived, "")
-            } else if waits_for.is_empty() && seen.status == ChunkStatus::Done && is_bare {
-                ChunkProgress::new(ChunkStatus::Claimed, "")
-            } else if waits_for.is_empty() {
-                seen
-            } else {
-                ChunkProgress::new(
-                    ChunkStatus::Waits,
-                    &join_names(&waits_for, |name| (*name).to_string()),
-                )
-            };
+        let ChunkProgress { status: at, note } = if !seen.status.is_done()
+            && self.waived_until.contains_key(&chunk.requirement_name())
+        {
+            ChunkProgress::new(ChunkStatus::Waived, "")
+        } else if waits_for.is_empty() && seen.status == ChunkStatus::Done && is_bare {
+            ChunkProgress::new(ChunkStatus::Claimed, "")
+        } else if waits_for.is_empty() {
+            seen
+        } else {
+            ChunkProgress::new(
+                ChunkStatus::Waits,
+                &join_names(&waits_for, |name| (*name).to_string()),
+            )
+        };
         let working = self.working_agents.values().filter(|held| **held == chunk.name).count();
         PipelineNode {
             chunk,

@@ -2,6 +2,7 @@
 
 use super::{open_requirements, safe_line, safe_name};
 use crate::digest64::Digest64;
+use crate::policy::Chunk;
 use crate::record::{ReportLine, ReportedStatus, StopReport};
 use crate::redact::Redactor;
 use crate::requirement::{PendingReason, Requirement, RequirementStatus};
@@ -62,7 +63,7 @@ pub fn build_stop_report(requirements: &[Requirement], redactor: &Redactor) -> S
             .map(|one| safe_name(one, redactor))
             .enumerate()
             // The progress of a pipeline is computed from all of its chunks, so none may be dropped.
-            .filter(|(at, name)| *at < MAX_MET_NAMES || name.starts_with("chunk "))
+            .filter(|(at, name)| *at < MAX_MET_NAMES || Chunk::is_requirement_name(name))
             .map(|(_, name)| name)
             .collect(),
     }

@@ -195,7 +195,7 @@ impl DriveState {
         let took = at_ms.min(wait.until_ms).saturating_sub(wait.since_ms);
         match wait.cause {
             WaitCause::RateLimit => {
-                self.waited_limit_ms = self.waited_limit_ms.saturating_add(took)
+                self.waited_limit_ms = self.waited_limit_ms.saturating_add(took);
             }
             WaitCause::Overload | WaitCause::Network | WaitCause::Server => {
                 self.waited_errors_ms = self.waited_errors_ms.saturating_add(took);

@@ -71,7 +71,7 @@ impl RunState {
             OrchestratorStep::Claims(condition) if self.way.claims.contains(condition) => {}
             OrchestratorStep::Claims(condition) => self.way.claims.push(*condition),
             OrchestratorStep::Withdraws(condition) => {
-                self.way.claims.retain(|known| known != condition)
+                self.way.claims.retain(|known| known != condition);
             }
             OrchestratorStep::Classified(complexity) => self.way.complexity = Some(*complexity),
             OrchestratorStep::Approved { by } => {

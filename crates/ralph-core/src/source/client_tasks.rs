@@ -1,6 +1,6 @@
 //! The task list that an agent's client keeps itself. Each host parses its own files.
 
-use super::count_of_total;
+use super::{MAX_FINDINGS, count_of_total};
 use crate::requirement::{
     EvidenceKind, Finding, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
     RequirementWeight,
@@ -11,7 +11,6 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-const MAX_FINDINGS: usize = 50;
 const MAX_BLOCKERS: usize = 5;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

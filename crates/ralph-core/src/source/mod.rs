@@ -58,8 +58,7 @@ fn to_findings<Message: AsRef<str>>(messages: impl IntoIterator<Item = Message>)
 /// `1 of 5 items is`, `2 of 5 items are`: the start of a sentence about the items that are not done.
 fn count_of_total(part: usize, whole: usize, noun: &str) -> String {
     let verb = if part == 1 { "is" } else { "are" };
-    let ending = if whole == 1 { "" } else { "s" };
-    format!("{part} of {whole} {noun}{ending} {verb}")
+    format!("{part} of {} {verb}", text::count_noun(whole, noun))
 }
 
 #[cfg(test)]

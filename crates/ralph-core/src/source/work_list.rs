@@ -90,9 +90,9 @@ impl ListItem {
 }
 
 /// The sealed fields of all items as bytes. They do not depend on line numbers or on which items are done.
-pub fn sealed_bytes(items: &[ListItem]) -> Vec<u8> {
+pub fn sealed_bytes(items: &[ListItem]) -> Result<Vec<u8>, serde_json::Error> {
     let bare: Vec<SealedItem<'_>> = items.iter().map(SealedItem::of).collect();
-    serde_json::to_vec(&bare).unwrap_or_default()
+    serde_json::to_vec(&bare)
 }
 
 /// The sealed fields of a [`ListItem`], serialised in the same form.

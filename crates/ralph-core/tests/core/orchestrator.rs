@@ -283,7 +283,7 @@ fn edited(file: &str, last: Option<&str>, approver: PlanApprover) -> String {
         ..OrchestratorProgress::default()
     };
     let last = last.map(|last| read_orchestrator(last.as_bytes()).unwrap());
-    let found = find_view_edits(&now, last.as_ref(), (&way, approver));
+    let found = find_view_edits(&now, last.as_ref(), &way, approver);
     let steps = found.steps.iter().map(|step| match step {
         OrchestratorStep::Phase(phase) => format!("phase {phase:?}"),
         OrchestratorStep::Claims(condition) => format!("claims {}", condition.key()),

@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use ralph_core::digest64::Digest64;
-use ralph_core::pipeline::{self, ChunkStatus, PipelineHistory};
+use ralph_core::pipeline::{self, ChunkStatus, JudgedChunk, PipelineHistory};
 use ralph_core::policy::Chunk;
 use ralph_core::reason;
 use ralph_core::record::{
@@ -125,7 +125,7 @@ fn requirements_of_ready_chunks() {
         ("a gate for all agents passes", &bare, vec![met("lint")], &finished),
         ("a gate for all agents fails", &bare, vec![unmet("lint")], &finished),
     ] {
-        let one = pipeline::ready_chunk_requirement(chunk, &demands, parts);
+        let one = pipeline::judge_ready_chunk(chunk, &demands, parts).requirement;
         let standing = match &one.status {
             RequirementStatus::Met(evidence) => format!("met, {evidence:?}"),
             RequirementStatus::Unmet(failure) => format!("unmet, {}", failure.summary),
@@ -161,12 +161,13 @@ fn requirements_of_prerequisites() {
     let mut shown = String::new();
     for one in [
         met("chunk types"),
-        pipeline::ready_chunk_requirement(types, &[unmet("types-tests")], &[]),
-        pipeline::waiting_chunk_requirement(types, &["plan", "schema"]),
+        pipeline::judge_ready_chunk(types, &[unmet("types-tests")], &[]).requirement,
+        pipeline::judge_waiting_chunk(types, &["plan", "schema"]).requirement,
         running,
         requirement("a", RequirementStatus::Unknown("timed out after 5 min".into())),
     ] {
-        let one = pipeline::prerequisite_requirement(parser, (types, &one));
+        let earlier = JudgedChunk { chunk: types, requirement: one, needs_agent: false };
+        let one = pipeline::prerequisite_requirement(parser, &earlier);
         shown.push_str(&format!("{} {:?} [{}]\n", one.name, one.status, one.next));
     }
     assert_snapshot!(shown, @r#"
@@ -178,28 +179,30 @@ fn requirements_of_prerequisites() {
     "#);
 }
 
-fn next(weighed: Vec<(&Chunk, Requirement)>) -> String {
-    let requirements = pipeline::add_next_steps(weighed);
+fn next(judged: Vec<JudgedChunk<'_>>) -> String {
+    let requirements = pipeline::add_next_steps(judged);
     let lines =
         requirements.iter().map(|one| format!("{}: {}", one.name, one.next).trim_end().to_string());
     lines.collect::<Vec<_>>().join("\n")
+}
+
+fn open(chunk: &Chunk) -> JudgedChunk<'_> {
+    pipeline::judge_ready_chunk(chunk, &[unmet(&format!("{}-tests", chunk.name))], &[])
+}
+
+fn done(chunk: &Chunk) -> JudgedChunk<'_> {
+    pipeline::judge_ready_chunk(chunk, &[met(&format!("{}-tests", chunk.name))], &[])
 }
 
 /// The first open chunk's next step names all chunks that can be started in parallel.
 #[test]
 fn next_steps() {
     let all = chunks(&["plan", "x: plan", "y: plan", "end: x, y"]);
-    let open = |chunk: &Chunk| {
-        pipeline::ready_chunk_requirement(chunk, &[unmet(&format!("{}-tests", chunk.name))], &[])
-    };
-    let done = |chunk: &Chunk| {
-        pipeline::ready_chunk_requirement(chunk, &[met(&format!("{}-tests", chunk.name))], &[])
-    };
-    let weigh = |states: &str| -> Vec<(&Chunk, Requirement)> {
+    let weigh = |states: &str| -> Vec<JudgedChunk<'_>> {
         let requirements = all.iter().zip(states.chars()).map(|(chunk, state)| match state {
-            'd' => (chunk, done(chunk)),
-            'o' => (chunk, open(chunk)),
-            _ => (chunk, pipeline::waiting_chunk_requirement(chunk, &["plan"])),
+            'd' => done(chunk),
+            'o' => open(chunk),
+            _ => pipeline::judge_waiting_chunk(chunk, &["plan"]),
         });
         requirements.collect()
     };
@@ -229,10 +232,10 @@ fn next_steps() {
     ");
     let many: Vec<String> = (0..200).map(|at| format!("c{at}")).collect();
     let many = chunks(&many.iter().map(String::as_str).collect::<Vec<_>>());
-    let first = pipeline::add_next_steps(many.iter().map(|chunk| (chunk, open(chunk))).collect());
+    let first = pipeline::add_next_steps(many.iter().map(open).collect());
     assert_snapshot!(first[0].next, @"Do chunks `c0`, `c1`, `c2`, `c3`, `c4`, `c5` and 194 more. They do not depend on each other: give each to its own subagent, in parallel");
     let bare = Chunk { gates: Vec::new(), r#match: "rev*".into(), ..all[0].clone() };
-    assert_snapshot!(next(vec![(&bare, pipeline::ready_chunk_requirement(&bare, &[], &[]))]), @"chunk plan: Give chunk `plan` to a subagent whose type matches `rev*`");
+    assert_snapshot!(next(vec![pipeline::judge_ready_chunk(&bare, &[], &[])]), @"chunk plan: Give chunk `plan` to a subagent whose type matches `rev*`");
 }
 
 fn entry(change: RunChange) -> JournalEntry {
@@ -293,15 +296,15 @@ fn progress_of_a_pipeline() {
     bare[0].gates.clear();
     let first = stop(&[
         unmet("chunk plan"),
-        pipeline::waiting_chunk_requirement(&all[1], &["plan"]),
-        pipeline::waiting_chunk_requirement(&all[2], &["plan"]),
-        pipeline::waiting_chunk_requirement(&all[3], &["x", "y"]),
+        pipeline::judge_waiting_chunk(&all[1], &["plan"]).requirement,
+        pipeline::judge_waiting_chunk(&all[2], &["plan"]).requirement,
+        pipeline::judge_waiting_chunk(&all[3], &["x", "y"]).requirement,
     ]);
     let second = stop(&[
         met("chunk plan"),
         unmet("chunk x"),
         requirement("chunk y", RequirementStatus::Unknown("timed out after 5 min".into())),
-        pipeline::waiting_chunk_requirement(&all[3], &["x", "y"]),
+        pipeline::judge_waiting_chunk(&all[3], &["x", "y"]).requirement,
     ]);
     let waived = |until_ms| {
         entry(RunChange::Waived(Waiver {
@@ -311,8 +314,7 @@ fn progress_of_a_pipeline() {
             until_ms,
         }))
     };
-    let over =
-        stop(&all.iter().map(|chunk| met(&pipeline::requirement_name(chunk))).collect::<Vec<_>>());
+    let over = stop(&all.iter().map(|chunk| met(&chunk.requirement_name())).collect::<Vec<_>>());
     let mut shown = String::new();
     for (what, chunks, entries) in [
         ("nothing yet", &all, vec![]),
@@ -418,9 +420,9 @@ fn the_progress_of_a_long_pipeline_is_complete() {
         .iter()
         .enumerate()
         .map(|(at, chunk)| match at {
-            0..150 => met(&pipeline::requirement_name(chunk)),
-            150 => unmet(&pipeline::requirement_name(chunk)),
-            _ => pipeline::waiting_chunk_requirement(chunk, &["c150"]),
+            0..150 => met(&chunk.requirement_name()),
+            150 => unmet(&chunk.requirement_name()),
+            _ => pipeline::judge_waiting_chunk(chunk, &["c150"]).requirement,
         })
         .collect();
     let entries = [stop(&requirements)];

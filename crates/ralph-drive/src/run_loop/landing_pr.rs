@@ -119,8 +119,8 @@ impl RunLoop<'_, '_> {
         let outcome = format!(
             "verified: {} — {} over {}, {}, {}",
             run.title,
-            text::count_noun(state.iteration.into(), "iteration"),
-            text::count_noun(state.driving.count.into(), "session"),
+            text::count_noun(state.iteration, "iteration"),
+            text::count_noun(state.driving.count, "session"),
             units::format_duration(state.elapsed_ms(clock::now_ms())),
             units::format_usd(state.driving.spent().micro_usd)
         );

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use ralph_core::gate::BaselineMode;
 use ralph_core::gate::{Gate, GateOutcome, GateReport, ResultStability};
-use ralph_core::policy::BaselineMode;
 use ralph_core::requirement::{
     PendingReason, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
     RequirementWeight,

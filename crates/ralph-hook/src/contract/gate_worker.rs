@@ -4,9 +4,9 @@
 use std::ffi::OsStr;
 use std::sync::Arc;
 
+use ralph_core::gate::BaselineMode;
 use ralph_core::gate::{Gate, GateReport};
 use ralph_core::id::RunId;
-use ralph_core::policy::BaselineMode;
 use ralph_core::run::RunState;
 
 use super::change_summary::{self, CandidateCheckpoint};

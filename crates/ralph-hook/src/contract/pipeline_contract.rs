@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use ralph_core::gate::{Gate, GateTrigger};
-use ralph_core::pipeline;
+use ralph_core::pipeline::{self, JudgedChunk};
 use ralph_core::policy::Chunk;
 use ralph_core::requirement::{PendingReason, Requirement, RequirementStage, RequirementStatus};
 use ralph_core::run::PartState;
@@ -51,12 +51,12 @@ pub(super) fn predecessor_requirements(
 ) -> Vec<Requirement> {
     let before = pipeline::prerequisites(&site.inquiry.contract.seal.policy.pipeline, chunk);
     let weighed = PipelineEvaluation::new(site, results).judge_chunks(&before);
-    let counts = |(one, requirement): &&(&Chunk, Requirement)| {
-        chunk.after.contains(&one.name) && !is_chunk_waived(site.inquiry.contract, requirement)
+    let counts = |one: &&JudgedChunk<'_>| {
+        chunk.after.contains(&one.chunk.name)
+            && !is_chunk_waived(site.inquiry.contract, &one.requirement)
     };
     let near = weighed.iter().filter(counts);
-    near.map(|(one, requirement)| pipeline::prerequisite_requirement(chunk, (one, requirement)))
-        .collect()
+    near.map(|one| pipeline::prerequisite_requirement(chunk, one)).collect()
 }
 
 /// Runs each gate once, however many chunks name it.
@@ -75,7 +75,7 @@ impl<'a> PipelineEvaluation<'a> {
         Self { site, known, is_busy: results.iter().any(Requirement::is_running) }
     }
 
-    fn judge_chunks<'c>(&mut self, chunks: &'c [Chunk]) -> Vec<(&'c Chunk, Requirement)> {
+    fn judge_chunks<'c>(&mut self, chunks: &'c [Chunk]) -> Vec<JudgedChunk<'c>> {
         let contract = self.site.inquiry.contract;
         let mut over: Vec<&str> = Vec::new();
         let mut weighed = Vec::new();
@@ -87,18 +87,21 @@ impl<'a> PipelineEvaluation<'a> {
             let ready: Vec<&Chunk> =
                 layer.iter().copied().filter(|chunk| undone(chunk).is_empty()).collect();
             self.run_gates(&ready);
-            let judged: Vec<(&'c Chunk, Requirement)> = layer
+            let judged: Vec<JudgedChunk<'c>> = layer
                 .iter()
                 .map(|chunk| match undone(chunk).as_slice() {
-                    [] => (*chunk, self.chunk_requirement(contract, chunk)),
-                    undone => (*chunk, pipeline::waiting_chunk_requirement(chunk, undone)),
+                    [] => self.judge_ready_chunk(contract, chunk),
+                    undone => pipeline::judge_waiting_chunk(chunk, undone),
                 })
                 .collect();
             let is_over = |one: &Requirement| {
                 matches!(one.status, RequirementStatus::Met(_)) || is_chunk_waived(contract, one)
             };
             over.extend(
-                judged.iter().filter(|(_, one)| is_over(one)).map(|(chunk, _)| chunk.name.as_str()),
+                judged
+                    .iter()
+                    .filter(|one| is_over(&one.requirement))
+                    .map(|one| one.chunk.name.as_str()),
             );
             weighed.extend(judged);
         }
@@ -151,7 +154,11 @@ impl<'a> PipelineEvaluation<'a> {
         gates.iter().filter(is_open).map(|gate| gate.stage).min()
     }
 
-    fn chunk_requirement(&self, contract: &ContractContext<'_>, chunk: &Chunk) -> Requirement {
+    fn judge_ready_chunk<'c>(
+        &self,
+        contract: &ContractContext<'_>,
+        chunk: &'c Chunk,
+    ) -> JudgedChunk<'c> {
         let demand = ChunkDemand::for_chunk(contract, chunk);
         let PipelineSite { listing, touched, .. } = *self.site;
         let mut demands = Vec::new();
@@ -168,7 +175,7 @@ impl<'a> PipelineEvaluation<'a> {
         }
         demands.sort_by_key(|one| one.stage);
         demands.extend(output_requirements(contract, chunk, (listing, touched)));
-        pipeline::ready_chunk_requirement(chunk, &demands, contract.parts)
+        pipeline::judge_ready_chunk(chunk, &demands, contract.parts)
     }
 }
 

@@ -118,7 +118,7 @@ fn list(env: &Env, args: &CheckpointListArgs) -> Result<(), CommandFailure> {
         0 => format!("no checkpoint yet; `ralph checkpoint make {run}` creates one\n"),
         count => {
             let root = safe_line(&repository.root().to_string_lossy());
-            format!("{} of `{root}`\n", count_noun(count, "checkpoint"))
+            format!("{} of `{root}`\n", text::count_noun(count, "checkpoint"))
         }
     });
     for one in &found {
@@ -290,7 +290,7 @@ fn restored_text(run: &RunId, number: u32, before: u32, plan: &RestorePlan) -> S
     let mut out = format!(
         "{}  checkpoint {number} restored: {} written, {gone} removed\n",
         paint(term::BOLD, run.as_str()),
-        count_noun(written, "file")
+        text::count_noun(written, "file")
     );
     out.push_str(&format!("      `ralph checkpoint restore {run} {before}` undoes it\n"));
     for one in &plan.uncovered {
@@ -312,7 +312,7 @@ fn report_failures(
         let path = safe_line(&one.path.to_string_lossy());
         term::err(&format!("`{path}`: {}\n", safe_line(&one.why)));
     }
-    let what = format!("{} could not be restored", count_noun(failed.len(), "file"));
+    let what = format!("{} could not be restored", text::count_noun(failed.len(), "file"));
     let hint =
         format!("nothing is lost; `ralph checkpoint restore {run} {before}` undoes the rest");
     Err(CommandFailure::new(&what, &hint))
@@ -369,7 +369,7 @@ fn prune(env: &Env, args: &CheckpointRunArgs) -> Result<(), CommandFailure> {
     let out = format!(
         "{}  {} deleted; `git gc` frees the space later\n",
         paint(term::BOLD, run),
-        count_noun(pruned, "checkpoint")
+        text::count_noun(pruned, "checkpoint")
     );
     term::out(&out)?;
     Ok(())

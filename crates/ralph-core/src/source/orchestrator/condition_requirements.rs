@@ -174,14 +174,18 @@ fn assess_condition(
         OrchestratorCondition::MemorySearch => assess_memory_search(basis, gates),
         OrchestratorCondition::TaskClassified => assess_classification(basis),
         OrchestratorCondition::MustHaveAnswered => assess_claim(
-            (condition, basis, gates),
+            condition,
+            basis,
+            gates,
             "not marked as answered yet",
             "Answer the must-have questions (use `ralph ask \"…\"` for those only a person can answer), \
              then run `ralph orchestrator set must_have_answered`",
         ),
         OrchestratorCondition::PlanApproved => assess_plan_approval(basis, gates),
         OrchestratorCondition::ImplementationComplete => assess_claim(
-            (condition, basis, gates),
+            condition,
+            basis,
+            gates,
             "not marked as complete yet",
             "Do the work, then run `ralph orchestrator set implementation_complete`",
         ),
@@ -207,7 +211,9 @@ fn unmet(note: &str, next: &str) -> ConditionAssessment {
 }
 
 fn assess_claim(
-    (condition, basis, gates): (OrchestratorCondition, &ConditionBasis<'_>, &GatesByStage),
+    condition: OrchestratorCondition,
+    basis: &ConditionBasis<'_>,
+    gates: &GatesByStage,
     missing: &str,
     next: &str,
 ) -> ConditionAssessment {
@@ -221,7 +227,9 @@ fn assess_claim(
 fn assess_memory_search(basis: &ConditionBasis<'_>, gates: &GatesByStage) -> ConditionAssessment {
     match basis.progress.recalled {
         0 => assess_claim(
-            (OrchestratorCondition::MemorySearch, basis, gates),
+            OrchestratorCondition::MemorySearch,
+            basis,
+            gates,
             "no search of earlier runs yet",
             "Search earlier runs and learnings: `ralph recall \"…\"`",
         ),
@@ -251,7 +259,9 @@ fn assess_plan_approval(basis: &ConditionBasis<'_>, gates: &GatesByStage) -> Con
              `ralph wait \"plan approval\" --for 2h`",
         ),
         PlanApprover::Agent => assess_claim(
-            (OrchestratorCondition::PlanApproved, basis, gates),
+            OrchestratorCondition::PlanApproved,
+            basis,
+            gates,
             "not marked as approved yet",
             "Make a plan, review it critically, then run `ralph orchestrator set plan_approved`",
         ),

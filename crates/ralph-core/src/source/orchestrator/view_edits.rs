@@ -27,7 +27,8 @@ pub struct ViewEdits {
 pub fn find_view_edits(
     now: &OrchestratorFile,
     last: Option<&OrchestratorFile>,
-    (progress, approver): (&OrchestratorProgress, PlanApprover),
+    progress: &OrchestratorProgress,
+    approver: PlanApprover,
 ) -> ViewEdits {
     let mut edits = ViewEdits::default();
     let phase = now.phase.as_deref().map(|phase| text::clean_line(phase, MAX_PHASE_CHARS));
@@ -51,14 +52,14 @@ pub fn find_view_edits(
         let claims = progress.claims.contains(&condition);
         match (condition.owner(approver), says) {
             (ConditionOwner::Agent, ConditionAnswer::Yes) if !claims => {
-                edits.steps.push(OrchestratorStep::Claims(condition))
+                edits.steps.push(OrchestratorStep::Claims(condition));
             }
             (ConditionOwner::Agent, ConditionAnswer::No) if claims => {
-                edits.steps.push(OrchestratorStep::Withdraws(condition))
+                edits.steps.push(OrchestratorStep::Withdraws(condition));
             }
             (ConditionOwner::Agent, _) => {}
             (ConditionOwner::Person | ConditionOwner::Ralph, _) => {
-                edits.ignored.push(condition.key())
+                edits.ignored.push(condition.key());
             }
         }
     }
