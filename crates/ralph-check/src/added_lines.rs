@@ -2,6 +2,7 @@
 
 use super::FileChange;
 use super::allow_marker::{self, AllowMarker};
+use super::change_finding::new_finding;
 use super::forbidden_constructs::{self, CONSTRUCTS, ConstructCondition, ForbiddenConstruct};
 use super::language::{self, Language};
 use super::placeholder;
@@ -12,7 +13,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use ralph_core::policy::{LineCheck, LinePolicy};
-use ralph_core::requirement::{Finding, FindingAge, FindingSeverity};
+use ralph_core::requirement::Finding;
 use ralph_core::text;
 
 /// The most findings to report for one file.
@@ -97,13 +98,7 @@ fn report_hits(
             continue;
         }
         seen.push((line, rule.clone()));
-        let mut finding = Finding {
-            place: Some(source.place(at)),
-            rule: Some(rule.clone()),
-            message,
-            severity: FindingSeverity::Error,
-            since: FindingAge::New,
-        };
+        let mut finding = new_finding(source.place(at), &rule, message);
         match allow_marker::find_allow_marker(source, line, &rule) {
             AllowMarker::Absent => checked.findings.push(finding),
             AllowMarker::WithoutReason => {

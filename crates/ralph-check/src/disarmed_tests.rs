@@ -2,10 +2,10 @@
 //! themselves were replaced, or the process exits before failures are reported.
 
 use super::FileChange;
+use super::change_finding::new_finding;
 use super::language::{self, TestLanguage, contains_only_tests};
 use super::source_text::SourceText;
 use super::test_cases;
-use super::test_integrity::new_finding;
 use super::word_search;
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -107,7 +107,7 @@ fn find_disarming_lines(
         let at = source.line(number).start + (code.len() - code.trim_start().len());
         let is_disarmed = !is_fixture && exits_successfully(trimmed)
             || match dialect {
-                TestLanguage::Python => disarms_in_python(source, (at, code), tests),
+                TestLanguage::Python => disarms_in_python(source, at, code, tests),
                 TestLanguage::JavaScript => disarms_in_javascript(trimmed),
                 TestLanguage::Rust | TestLanguage::Go | TestLanguage::Java => false,
             };
@@ -133,7 +133,8 @@ fn exits_successfully(line: &str) -> bool {
 /// `self.assertEqual = …`, `TestCart.test_adds = …`, `setattr(TestCart, "test_adds", …)`, `__test__ = False`
 fn disarms_in_python(
     source: &SourceText<'_>,
-    (at, line): (usize, &str),
+    at: usize,
+    line: &str,
     tests: &BTreeSet<&str>,
 ) -> bool {
     let trimmed = line.trim();

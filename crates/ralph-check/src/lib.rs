@@ -9,6 +9,7 @@ extern crate std;
 pub mod added_lines;
 mod allow_marker;
 mod assertions;
+mod change_finding;
 mod dead_code;
 mod disarmed_tests;
 mod forbidden_constructs;

@@ -1,9 +1,9 @@
 //! Detects tests that still exist but are no longer collected, and recorded expectations that were replaced.
 
 use super::FileChange;
+use super::change_finding::{file_place, new_finding};
 use super::language::{self, Language, TestLanguage, is_test_file};
 use super::source_text::SourceText;
-use super::test_integrity::{file_place, new_finding};
 use super::word_search::{self, FnvHash};
 use alloc::collections::BTreeSet;
 use alloc::format;

@@ -2,6 +2,7 @@
 //! moved or renamed test does not count as removed.
 
 use super::FileChange;
+use super::change_finding::{MAX_CHANGE_FINDINGS, file_place, new_finding};
 use super::disarmed_tests;
 use super::measured_tests::{ChangeSide, FocusedTest, MeasuredTest, TestStart};
 use super::source_text::SourceText;
@@ -13,10 +14,9 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use ralph_core::requirement::{Finding, FindingAge, FindingLocation, FindingSeverity};
+use ralph_core::requirement::{Finding, FindingSeverity};
 use ralph_core::text;
 
-const MAX_FINDINGS: usize = 200;
 /// How many tests of a deleted file to name.
 const MAX_NAMES: usize = 5;
 /// How many pairs of tests to compare line by line.
@@ -34,7 +34,7 @@ pub fn check_tests(
     let mut findings = find_removed_tests(changes, &before.tests, &matched);
     for (was, is) in before.tests.iter().zip(&matched) {
         if let Some(is) = is.and_then(|index| after.tests.get(index)) {
-            findings.extend(find_weakening(was, is, (&before, &after)));
+            findings.extend(find_weakening(was, is, &before, &after));
         }
     }
     findings.extend(find_new_focus(&before.focused, &after.focused));
@@ -42,7 +42,7 @@ pub fn check_tests(
     let names = before.tests.iter().map(MeasuredTest::own_name).collect();
     findings.extend(disarmed_tests::find_disarmed_tests(changes, is_also_test, &names));
     findings.sort_by(|one, other| sort_key(one).cmp(&sort_key(other)));
-    findings.truncate(MAX_FINDINGS);
+    findings.truncate(MAX_CHANGE_FINDINGS);
     findings
 }
 
@@ -79,20 +79,6 @@ fn sort_key(finding: &Finding) -> (&str, Option<u32>, Option<&str>) {
     let place = finding.place.as_ref();
     let file = place.map_or("", |place| place.file.as_str());
     (file, place.and_then(|place| place.line), finding.rule.as_deref())
-}
-
-pub(super) fn new_finding(place: FindingLocation, rule: &str, message: String) -> Finding {
-    Finding {
-        place: Some(place),
-        rule: Some(rule.to_owned()),
-        message,
-        severity: FindingSeverity::Error,
-        since: FindingAge::New,
-    }
-}
-
-pub(super) fn file_place(path: &str) -> FindingLocation {
-    FindingLocation { file: path.to_owned(), line: None, column: None }
 }
 
 /// For each test before the change, the index of the same test after it.
@@ -200,8 +186,8 @@ fn removed_file_finding(
     if tests.len() > MAX_NAMES {
         names.push(format!("and {} more", tests.len() - MAX_NAMES));
     }
-    let (count, names) = (tests.len(), names.join(", "));
-    let tests = if count == 1 { "1 test".to_owned() } else { format!("{count} tests") };
+    let names = names.join(", ");
+    let tests = text::count_noun(tests.len(), "test");
     let place = file_place(change.path);
     match test_collection::find_renamed_file(changes, change) {
         Some(path) => {
@@ -236,7 +222,8 @@ fn removed_test_finding(after: &SourceText<'_>, test: &MeasuredTest<'_>) -> Find
 fn find_weakening(
     was: &MeasuredTest<'_>,
     is: &MeasuredTest<'_>,
-    sides: (&ChangeSide<'_>, &ChangeSide<'_>),
+    before: &ChangeSide<'_>,
+    after: &ChangeSide<'_>,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
     let name = quote_name(&is.name);
@@ -256,15 +243,15 @@ fn find_weakening(
     }
     if was.start != is.start && is.start == TestStart::Returns {
         report("test-emptied", format!("{name} returns before it tests anything"));
-    } else if lost_assertions(was, is, sides) > 0 {
-        let made = |count| {
-            if count == 1 { "1 assertion".to_owned() } else { format!("{count} assertions") }
-        };
+    } else if lost_assertions(was, is, before, after) > 0 {
         report(
             "assertions-removed",
             match is.assertions {
                 0 => format!("{name} makes no assertions, down from {}", was.assertions),
-                count => format!("{name} makes {}, down from {}", made(count), was.assertions),
+                count => {
+                    let made = text::count_noun(count, "assertion");
+                    format!("{name} makes {made}, down from {}", was.assertions)
+                }
             },
         );
     }
@@ -283,7 +270,8 @@ fn find_weakening(
 fn lost_assertions(
     was: &MeasuredTest<'_>,
     is: &MeasuredTest<'_>,
-    (before, after): (&ChangeSide<'_>, &ChangeSide<'_>),
+    before: &ChangeSide<'_>,
+    after: &ChangeSide<'_>,
 ) -> usize {
     let fewer = was.assertions.saturating_sub(is.assertions);
     if fewer == 0 {
@@ -310,7 +298,7 @@ fn find_new_focus<'a>(
     let is_new = |is: &&FocusedTest<'_>| {
         !before.iter().any(|was| was.path == is.path && was.name == is.name)
     };
-    after.iter().take(MAX_FINDINGS).filter(is_new).map(|is| {
+    after.iter().take(MAX_CHANGE_FINDINGS).filter(is_new).map(|is| {
         let name = quote_name(is.name.trim_end_matches(" > "));
         let message = format!("`{}` on {name} excludes every other test", is.construct);
         new_finding(is.place.clone(), "test-focused", message)

@@ -1,7 +1,8 @@
 //! Detects commands that can no longer fail, and test commands that select fewer tests.
 
-use super::{place_at_line, quote_line, settings_files, settings_finding, uncommented_lines};
+use super::{quote_line, settings_files, uncommented_lines};
 use crate::FileChange;
+use crate::change_finding::{line_place, new_finding};
 use crate::source_text::SourceText;
 use crate::word_search;
 use alloc::borrow::ToOwned;
@@ -134,7 +135,7 @@ pub(super) fn find_weakened_commands(change: &FileChange<'_>) -> Vec<Finding> {
             Some(was) => format!("was {}, now {}", quote_line(was), quote_line(line)),
             None => format!("{} is new", quote_line(line)),
         };
-        let place = place_at_line(change.path, number);
+        let place = line_place(change.path, number);
         if let Some(by) = failure_hiding_part(change.path, line)
             .filter(|by| !was.is_some_and(|was| was.contains(by)))
         {
@@ -143,9 +144,9 @@ pub(super) fn find_weakened_commands(change: &FileChange<'_>) -> Vec<Finding> {
             } else {
                 format!("`{by}` hides failures: {difference}")
             };
-            findings.push(settings_finding(place, "check-ignored", message));
+            findings.push(new_finding(place, "check-ignored", message));
         } else if let Some(by) = was.and_then(|was| narrowing_token(was, line)) {
-            findings.push(settings_finding(
+            findings.push(new_finding(
                 place,
                 "selection-narrowed",
                 format!("{} runs fewer tests: {difference}", quote_line(by)),
@@ -226,12 +227,12 @@ fn find_disabled_scripts(change: &FileChange<'_>, after: &SourceText<'_>) -> Vec
         let place = || {
             let key = format!("\"{name}\"");
             after.text.find(&key).map_or_else(
-                || place_at_line(change.path, 1),
-                |at| place_at_line(change.path, after.line_of(at)),
+                || line_place(change.path, 1),
+                |at| line_place(change.path, after.line_of(at)),
             )
         };
         match is.get(name.as_str()).and_then(Value::as_str) {
-            Some(now) if now != command && does_nothing(now) => findings.push(settings_finding(
+            Some(now) if now != command && does_nothing(now) => findings.push(new_finding(
                 place(),
                 "check-ignored",
                 format!(
@@ -241,7 +242,7 @@ fn find_disabled_scripts(change: &FileChange<'_>, after: &SourceText<'_>) -> Vec
                 ),
             )),
             None if name == "test" || name == "lint" || name == "typecheck" => {
-                findings.push(settings_finding(
+                findings.push(new_finding(
                     place(),
                     "check-ignored",
                     format!("script `{name}` was removed: it was {}", quote_line(command)),

@@ -1,7 +1,8 @@
 //! Detects new entries in lists of ignored or excluded items.
 
-use super::{place_at_line, quote_line, settings_finding};
+use super::quote_line;
 use crate::FileChange;
+use crate::change_finding::{line_place, new_finding};
 use crate::language::file_name;
 use crate::source_text::SourceText;
 use crate::word_search;
@@ -91,7 +92,7 @@ pub(super) fn find_grown_lists(change: &FileChange<'_>) -> Vec<Finding> {
                 now.len(),
                 names.join(", ")
             );
-            findings.push(settings_finding(place_at_line(change.path, *line), rule, message));
+            findings.push(new_finding(line_place(change.path, *line), rule, message));
         }
     }
     findings

@@ -1,7 +1,8 @@
 //! Detects lowered lint levels: `error` to `off`, `deny` to `allow`.
 
-use super::{place_at_line, quote_line, settings_finding};
+use super::quote_line;
 use crate::FileChange;
+use crate::change_finding::{line_place, new_finding};
 use crate::language::file_name;
 use crate::source_text::SourceText;
 use alloc::collections::BTreeMap;
@@ -40,7 +41,7 @@ pub(super) fn find_lowered_levels(change: &FileChange<'_>) -> Vec<Finding> {
             None if is == LintLevel::Off => format!("{} is turned off", quote_line(rule)),
             Some(_) | None => continue,
         };
-        findings.push(settings_finding(place_at_line(change.path, line), "lint-relaxed", message));
+        findings.push(new_finding(line_place(change.path, line), "lint-relaxed", message));
     }
     findings
 }

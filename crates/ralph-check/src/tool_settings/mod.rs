@@ -9,15 +9,14 @@ mod settings_files;
 mod suppressions;
 
 use super::FileChange;
+use super::change_finding::MAX_CHANGE_FINDINGS;
 use super::source_text::SourceText;
-use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use ralph_core::requirement::{Finding, FindingAge, FindingLocation, FindingSeverity};
+use ralph_core::requirement::Finding;
 use ralph_core::text;
 
-const MAX_FINDINGS: usize = 200;
 const MAX_QUOTED_CHARS: usize = 120;
 
 /// Compares every changed settings file with its state at the base.
@@ -37,22 +36,8 @@ pub fn check_settings(changes: &[FileChange<'_>]) -> Vec<Finding> {
     findings.sort_by_key(|finding| {
         finding.place.as_ref().map(|place| (place.file.clone(), place.line))
     });
-    findings.truncate(MAX_FINDINGS);
+    findings.truncate(MAX_CHANGE_FINDINGS);
     findings
-}
-
-fn settings_finding(place: FindingLocation, rule: &str, message: String) -> Finding {
-    Finding {
-        place: Some(place),
-        rule: Some(rule.to_owned()),
-        message,
-        severity: FindingSeverity::Error,
-        since: FindingAge::New,
-    }
-}
-
-fn place_at_line(path: &str, line: usize) -> FindingLocation {
-    FindingLocation { file: path.to_owned(), line: u32::try_from(line).ok(), column: None }
 }
 
 fn quote_line(text: &str) -> String {

@@ -1,7 +1,8 @@
 //! Detects weaker numbers and switches: lower thresholds, higher timeouts and retries, disabled strictness.
 
-use super::{place_at_line, settings_files, settings_finding};
+use super::settings_files;
 use crate::FileChange;
+use crate::change_finding::{line_place, new_finding};
 use crate::language::file_name;
 use crate::source_text::SourceText;
 use crate::word_search;
@@ -190,26 +191,24 @@ fn compare_numbers(
             let is_elsewhere =
                 changes.iter().filter(|other| other.path != before.path).any(|other| {
                     let text = other.after.unwrap_or_default();
-                    let source = SourceText::new(other.path, text);
                     let kept = |(_, is): &(usize, f64)| !is_weaker(number.weaker, *was, *is);
+                    // Most files do not contain it and need no lexing.
                     text.contains(number.name)
-                        && find_numbers(&source, number.name).iter().any(kept)
+                        && find_numbers(&SourceText::new(other.path, text), number.name)
+                            .iter()
+                            .any(kept)
                 });
             let says_limit =
                 number.weaker == WeakerDirection::Lower || number.name == "--max-warnings";
             if says_limit && !is_elsewhere {
                 let message = format!("`{}` was removed (was {was})", number.name);
-                findings.push(settings_finding(
-                    place_at_line(before.path, 1),
-                    number.rule,
-                    message,
-                ));
+                findings.push(new_finding(line_place(before.path, 1), number.rule, message));
             }
             continue;
         };
         if is_weaker(number.weaker, *was, *is) {
             let message = format!("`{}` was {was}, now {is}", number.name);
-            findings.push(settings_finding(place_at_line(after.path, *line), number.rule, message));
+            findings.push(new_finding(line_place(after.path, *line), number.rule, message));
         }
     }
     findings
@@ -275,25 +274,23 @@ fn compare_switch(
     let was = value(before).map(|(_, value)| value);
     let (name, rule) = (switch.name, switch.rule);
     match (was, value(after)) {
-        (Some(was), Some((line, is))) if was != is && is != switch.strict => {
-            Some(settings_finding(
-                place_at_line(after.path, line),
-                rule,
-                format!("`{name}` was {was}, now {is}"),
-            ))
-        }
+        (Some(was), Some((line, is))) if was != is && is != switch.strict => Some(new_finding(
+            line_place(after.path, line),
+            rule,
+            format!("`{name}` was {was}, now {is}"),
+        )),
         (None, Some((line, is)))
             if is != switch.strict && switch.absent == AbsentMeaning::IsStrict =>
         {
-            Some(settings_finding(
-                place_at_line(after.path, line),
+            Some(new_finding(
+                line_place(after.path, line),
                 rule,
                 format!("`{name}` is now {is} (was not set)"),
             ))
         }
         (Some(was), None) if was == switch.strict && switch.absent == AbsentMeaning::IsWeak => {
-            Some(settings_finding(
-                place_at_line(after.path, 1),
+            Some(new_finding(
+                line_place(after.path, 1),
                 rule,
                 format!("`{name}` was removed (was {was})"),
             ))

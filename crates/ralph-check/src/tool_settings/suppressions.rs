@@ -1,7 +1,7 @@
 //! Detects comments and attributes that silence a whole file or crate.
 
-use super::settings_finding;
 use crate::FileChange;
+use crate::change_finding::new_finding;
 use crate::language::{Language, TestLanguage};
 use crate::source_text::SourceText;
 use crate::word_search;
@@ -48,7 +48,7 @@ pub(super) fn find_added_suppressions(change: &FileChange<'_>) -> Vec<Finding> {
     let findings = new.filter(|_| change.before.is_some() || after.language != Language::Rust).map(
         |(at, what)| {
             let message = format!("`{what}` is new: it silences the whole file");
-            Finding { severity, ..settings_finding(after.place(at), RULE, message) }
+            Finding { severity, ..new_finding(after.place(at), RULE, message) }
         },
     );
     findings.take(20).collect()
