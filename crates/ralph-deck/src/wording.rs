@@ -7,14 +7,15 @@ use ralph_core::chunk::{self, AgentTally};
 use ralph_core::drive::{CostSource, MeterBasis, RunnerEvent, SessionOrigin, SilenceResponse};
 use ralph_core::facts::DeclaredPause;
 use ralph_core::gate::{self, GateReport, ResultStability, UnknownReason};
-use ralph_core::limits::{self, RunLimits, format_usd};
+use ralph_core::limits::RunLimits;
 use ralph_core::policy::Chunk;
 use ralph_core::record::{
-    ListKind, OptIn, OrchestratorStep, PartRecord, ReportedStatus, RunChange, RunRecord,
-    StopOutcome, StopRecord, StopReport,
+    ListKind, OrchestratorStep, PartRecord, ReportedStatus, RunChange, RunRecord, StopOutcome,
+    StopRecord, StopReport,
 };
 use ralph_core::run::{RunPhase, RunState};
 use ralph_core::text;
+use ralph_core::units::{self, format_usd};
 use ralph_core::waiver;
 use ralph_hook::overview::{HeldSession, RunView};
 use ralph_install::doctor::protection::UnprotectedReason;
@@ -89,9 +90,9 @@ pub fn limits(limits: &RunLimits) -> String {
         (least, Some(most)) => Some(format!("{least} to {most} iterations")),
         (least, None) => Some(format!("at least {least} iterations")),
     });
-    parts.extend(limits.max_duration_ms.map(limits::format_duration));
+    parts.extend(limits.max_duration_ms.map(units::format_duration));
     parts.extend(limits.max_cost_micro_usd.map(format_usd));
-    parts.extend(limits.max_tokens.map(limits::format_tokens));
+    parts.extend(limits.max_tokens.map(units::format_tokens));
     if limits.stuck_after != u32::MAX {
         parts.push(format!("stuck after {} stops without progress", limits.stuck_after));
     }
@@ -107,13 +108,13 @@ pub fn contract(run: &RunRecord) -> Vec<(&'static str, String)> {
     if let Some(promise) = &run.promise {
         lines.push(("promise", format!("<promise>{}</promise>", text::clean_line(promise, 200))));
     }
-    if run.checklist == OptIn::Yes {
+    if run.checklist {
         lines.push(("tasks", "every item of the newest task list".to_string()));
     }
-    if run.tasks == OptIn::Yes {
+    if run.tasks {
         lines.push(("tasks", "every task of the client's own list".to_string()));
     }
-    if run.phases == OptIn::Yes {
+    if run.phases {
         lines.push(("phases", "nine conditions, from clarify to retrospect".to_string()));
     }
     if let Some(seal) = &run.seal {
@@ -201,9 +202,9 @@ pub fn progress(run: &RunRecord, state: &RunState, now_ms: u64) -> String {
     if state.driving.count > 1 {
         parts.push(format!("session {}", state.driving.count));
     }
-    let elapsed = limits::format_duration(state.elapsed_ms(now_ms));
+    let elapsed = units::format_duration(state.elapsed_ms(now_ms));
     parts.push(match bounds.max_duration_ms {
-        Some(most) => format!("{elapsed} of {}", limits::format_duration(most)),
+        Some(most) => format!("{elapsed} of {}", units::format_duration(most)),
         None => elapsed,
     });
     if let Some(spent) = spent(state) {
@@ -215,7 +216,7 @@ pub fn progress(run: &RunRecord, state: &RunState, now_ms: u64) -> String {
     if let Some(observed) = &state.observed {
         parts.extend(match (observed.context_permille(), observed.context_tokens) {
             (Some(permille), _) => Some(format!("context {} %", permille / 10)),
-            (None, Some(tokens)) => Some(format!("context {}", limits::format_tokens(tokens))),
+            (None, Some(tokens)) => Some(format!("context {}", units::format_tokens(tokens))),
             (None, None) => None,
         });
     }
@@ -342,7 +343,7 @@ pub fn gate_note(report: &GateReport) -> String {
                 format!("{}: {}", unknown.name(), safe_line(why))
             }
             UnknownReason::Timeout { after_ms } => {
-                format!("timed out after {}", limits::format_duration(*after_ms))
+                format!("timed out after {}", units::format_duration(*after_ms))
             }
             UnknownReason::Untrusted => "not approved yet: run `ralph trust`".to_string(),
         },
@@ -361,7 +362,7 @@ pub fn short_duration(ms: u64) -> String {
     if ms < 10_000 {
         format!("{}.{} s", ms / 1000, ms % 1000 / 100)
     } else {
-        limits::format_duration(ms)
+        units::format_duration(ms)
     }
 }
 
@@ -412,8 +413,8 @@ pub fn runner_action(drove: &RunnerEvent) -> String {
             };
             format!(
                 "metered    {}{of}, {}, {}{assumed}",
-                limits::format_usd(metered.micro_usd),
-                limits::format_tokens(metered.tokens),
+                units::format_usd(metered.micro_usd),
+                units::format_tokens(metered.tokens),
                 text::count_noun(u64::from(metered.turns), "turn")
             )
         }
@@ -434,7 +435,7 @@ pub fn runner_action(drove: &RunnerEvent) -> String {
                 SilenceResponse::Nudged => "the agent was asked for a sign of life",
                 SilenceResponse::Restarted => "the agent was restarted",
             };
-            format!("silent     for {}; {done}", limits::format_duration(*after_ms))
+            format!("silent     for {}; {done}", units::format_duration(*after_ms))
         }
         RunnerEvent::Broke { how } => format!("broke off  {}", safe_line(how)),
         RunnerEvent::Parked { status, why } => {
@@ -443,7 +444,7 @@ pub fn runner_action(drove: &RunnerEvent) -> String {
         RunnerEvent::Settled { how } => format!("settled    {}", safe_line(how)),
         RunnerEvent::PassedOn => "passed on  a person's message".to_string(),
         RunnerEvent::Granted { limit_ms } => {
-            format!("granted    {} of waiting for limits", limits::format_duration(*limit_ms))
+            format!("granted    {} of waiting for limits", units::format_duration(*limit_ms))
         }
     }
 }
@@ -464,7 +465,7 @@ pub fn held_session(view: &HeldSession) -> String {
 pub fn ago(now_ms: u64, then_ms: u64) -> String {
     match now_ms.saturating_sub(then_ms) {
         0..60_000 => "just now".to_string(),
-        passed => format!("{} ago", limits::format_duration(passed)),
+        passed => format!("{} ago", units::format_duration(passed)),
     }
 }
 

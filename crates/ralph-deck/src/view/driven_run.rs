@@ -172,7 +172,7 @@ mod tests {
     use ralph_core::id::{RunId, SessionId};
     use ralph_core::limits::RunLimits;
     use ralph_core::policy::OnTampering;
-    use ralph_core::record::{FORMAT_VERSION, OptIn, RunOrigin};
+    use ralph_core::record::{FORMAT_VERSION, RunOrigin};
 
     const THEN: u64 = 1_794_000_000_000;
 
@@ -188,15 +188,15 @@ mod tests {
             limits: RunLimits::DEFAULT,
             features: Vec::new(),
             promise: None,
-            checklist: OptIn::No,
+            checklist: false,
             goal_bytes: 0,
             title: "nested quotes".into(),
             on_tampering: OnTampering::Block,
             prompt: None,
             listed: Vec::new(),
             lists: Vec::new(),
-            tasks: OptIn::No,
-            phases: OptIn::No,
+            tasks: false,
+            phases: false,
             transcript_length: 0,
             process: None,
             seal: None,

@@ -2,9 +2,9 @@
 
 use crate::wording::micro_usd_as_usd;
 use ralph_core::id::RunId;
-use ralph_core::limits::format_usd;
 use ralph_core::status::RunStatus;
 use ralph_core::text;
+use ralph_core::units::format_usd;
 use ralph_drive::queue::{
     self, KnownQueueTask, QueueHistory, QueueId, QueueOutcome, QueueRecord, QueueRecordError,
     QueueStopReason, QueueTask, QueueTaskEnd, QueueTaskEnding, QueueTaskHistory, QueueTaskOutcome,

@@ -9,10 +9,10 @@ use crate::wording::{self, FactMark, MarkedText, safe_line};
 use ralph_core::chunk;
 use ralph_core::facts::DeclaredPause;
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::limits::format_usd;
-use ralph_core::record::{Dispute, OptIn, ReportLine, RunRecord};
+use ralph_core::record::{Dispute, ReportLine, RunRecord};
 use ralph_core::run::RunPhase;
 use ralph_core::text;
+use ralph_core::units::format_usd;
 use ralph_home::faults::{self, Fault, describe_error};
 use ralph_home::paths::RalphHome;
 use ralph_hook::overview::{self, HeldSession, RunView, UnreadableRun};
@@ -169,7 +169,7 @@ impl BoardRun {
         Self {
             // A driven run needs no hook: the runner answers its stops in-band.
             unprotected: unprotected.filter(|_| run.drive.is_none()),
-            phases: (run.phases == OptIn::Yes).then(|| phases::phase_progress(home, &view.opened)),
+            phases: (run.phases).then(|| phases::phase_progress(home, &view.opened)),
             pipeline: pipeline_chunks::pipeline_summary(home, &view.opened),
             driven: DrivenFacts { skips_permissions, worktree_outcome },
             view,

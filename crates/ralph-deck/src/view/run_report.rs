@@ -1,9 +1,9 @@
 //! The report at the end of a driven run: one sentence that a person can forward, then the results and the next step.
 
 use crate::wording::{FactMark, count_noun, safe_line};
-use ralph_core::limits::{format_duration, format_usd};
 use ralph_core::status::RunStatus;
 use ralph_core::text;
+use ralph_core::units::{format_duration, format_usd};
 use ralph_drive::run_event::{DriveReport, RunProgress};
 
 /// How many files or commits are named; the rest is counted.

@@ -14,6 +14,7 @@ use ralph_core::limits::{LimitOverrides, LimitUsage, RunLimits};
 use ralph_core::record::Waiver;
 use ralph_core::run::RunPhase;
 use ralph_core::text;
+use ralph_core::units;
 use ralph_deck::view::run_limits::run_limits_view;
 use ralph_deck::view::waiver_list::{RunWaiversView, WaiverView, WaiversView};
 use ralph_home::paths::RalphHome;

@@ -15,7 +15,6 @@ use ralph_deck::view::checkpoint_list::{
     CheckpointDiffView, CheckpointFileView, CheckpointMadeView, PruneView, checkpoint_list_view,
     file_views, restore_view,
 };
-use ralph_deck::wording::count_noun;
 use ralph_git::checkpoint::{
     ChangeStatus, Checkpoint, CheckpointNovelty, CheckpointReason, CheckpointRepository,
     CheckpointSnapshot, RestoreFailure, RestorePlan,

@@ -6,7 +6,7 @@ use crate::failure::CommandFailure;
 use crate::term;
 use clap::{Args, Subcommand};
 use ralph_core::id::RunId;
-use ralph_core::record::{OptIn, OrchestratorStep, RunRecord};
+use ralph_core::record::{OrchestratorStep, RunRecord};
 use ralph_core::run::RunPhase;
 use ralph_core::source::orchestrator::{ConditionOwner, OrchestratorCondition};
 use ralph_core::text;

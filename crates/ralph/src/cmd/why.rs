@@ -10,6 +10,7 @@ use ralph_core::record::{
     JournalEntry, PartRecord, RunChange, StopOutcome, StopRecord, StopReport,
 };
 use ralph_core::run::{RunPhase, RunState};
+use ralph_core::units;
 use ralph_deck::view::decisions::{self, DecisionEntry, run_decision};
 use ralph_deck::view::driven_run::{self, DrivenFacts};
 use ralph_deck::wording::{FactMark, part_owner};

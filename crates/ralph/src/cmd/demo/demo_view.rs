@@ -3,7 +3,8 @@
 use super::super::why;
 use crate::describe::safe_line;
 use crate::term::{self, BAD, BOLD, DIM, GOOD, paint, text_width};
-use ralph_core::{gate, limits};
+use ralph_core::gate;
+use ralph_core::units;
 use ralph_deck::view::decisions::run_decision;
 use ralph_hook::overview::DecisionHistory;
 use ralph_sim::mismatch::TimelineCounts;

@@ -8,6 +8,7 @@ use crate::term::{self, paint};
 use ralph_core::gate::Gate;
 use ralph_core::requirement::RequirementWeight;
 use ralph_core::text;
+use ralph_core::units;
 use ralph_deck::view::gate_list::{
     cached_result_text, gate_definition_view, gate_explain_view, moment_names, read_files_text,
 };

@@ -8,6 +8,7 @@ use crate::term::{self, paint, text_width};
 use ralph_core::drive::{SessionOrigin, SilenceResponse};
 use ralph_core::record::ReportedStatus;
 use ralph_core::text;
+use ralph_core::units::format_duration;
 use ralph_deck::view::run_report::with_limit;
 use ralph_drive::run_event::{EventSpeaker, MissingRequirement, RunEvent};
 use std::path::PathBuf;

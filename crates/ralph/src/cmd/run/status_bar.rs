@@ -2,8 +2,8 @@
 
 use crate::describe::{self, safe_line};
 use crate::term::{self, paint, text_width};
-use ralph_core::limits::{format_duration, format_usd};
 use ralph_core::text;
+use ralph_core::units::{format_duration, format_usd};
 use ralph_deck::view::run_report::{open_text, with_limit};
 use ralph_drive::run_event::RunProgress;
 

@@ -5,6 +5,7 @@ use crate::describe::{self, micro_usd_as_usd, safe_line};
 use crate::term::{self, paint};
 use ralph_core::gate::shell_quote;
 use ralph_core::text;
+use ralph_core::units::format_usd;
 use ralph_deck::view::queue_events::predecessor_names;
 use ralph_deck::wording::count_noun;
 use ralph_drive::queue::{KnownQueueTask, QueueTaskEnding};

@@ -4,6 +4,7 @@ use super::super::run_screen::labelled_line;
 use crate::describe::safe_line;
 use crate::term::{self, paint};
 use ralph_core::status::RunStatus;
+use ralph_core::units::{format_duration, format_usd};
 use ralph_deck::view::queue_status::{is_final, reason_text};
 use ralph_drive::queue::{QueueId, QueueOutcome, QueueTaskState, TaskQueue};
 

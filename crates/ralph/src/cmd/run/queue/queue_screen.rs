@@ -7,6 +7,7 @@ use super::queue_report;
 use crate::describe::safe_line;
 use crate::term::{self, paint};
 use ralph_core::text;
+use ralph_core::units::{format_duration, format_usd};
 use ralph_deck::view::run_report::with_limit;
 use ralph_deck::wording::count_noun;
 use ralph_drive::queue::{
