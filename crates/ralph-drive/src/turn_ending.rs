@@ -131,14 +131,14 @@ impl TurnFacts {
             StreamLine::RateLimit(limit) => self.limit = Some(limit.clone()),
             StreamLine::Overridden { .. } => self.is_overridden = true,
             StreamLine::Assistant(said) if said.parent.is_none() => {
-                self.error.clone_from(&said.error)
+                self.error.clone_from(&said.error);
             }
             StreamLine::Cancelled { request } if self.stop.request() == Some(request) => {
                 self.stop = StopExchange::Unheard;
             }
             // Tool hooks fail before the client asks about the stop, so a later failure is the stop hook's.
             StreamLine::HookFailed { .. } if self.stop.request().is_some() => {
-                self.stop = StopExchange::Unheard
+                self.stop = StopExchange::Unheard;
             }
             StreamLine::Cancelled { .. }
             | StreamLine::HookFailed { .. }

@@ -33,7 +33,7 @@ pub fn list_run_views(home: &RalphHome) -> Result<(Vec<RunView>, Vec<UnreadableR
     for run in store::list_runs(home)? {
         match store::load_run(home, &run) {
             Ok(opened) => {
-                runs.push(RunView { phase: control::effective_phase(home, &opened), opened })
+                runs.push(RunView { phase: control::effective_phase(home, &opened), opened });
             }
             Err(error) => unreadable.push(UnreadableRun { run, error }),
         }

@@ -170,7 +170,7 @@ pub(crate) struct StartArgs {
     /// End the run when a message closes with `<promise>TEXT</promise>`
     #[arg(long, value_name = "TEXT")]
     pub completion_promise: Option<String>,
-    /// Require every feature of DIR/feature_list.json (repeatable)
+    /// Require every feature of `DIR/feature_list.json` (repeatable)
     #[arg(long, value_name = "DIR")]
     pub features: Vec<PathBuf>,
     /// Require every unticked item of this Markdown file (repeatable)

@@ -131,7 +131,7 @@ fn parse_test_call(source: &SourceText<'_>, at: usize, word: &str) -> Option<JsT
             }
             // A table of cases: `it.each([…])('…')` or it.each`…`('…').
             b'(' if !starts_with_string(source, next + 1) => {
-                next = source.brackets.close_of(next)? + 1
+                next = source.brackets.close_of(next)? + 1;
             }
             b'(' => {
                 let close = source.brackets.close_of(next)?;

@@ -272,10 +272,10 @@ fn play_story(
             (StoryAct::Later { ms }, _) => now.now_ms += ms,
             (StoryAct::Earlier { ms }, _) => now.now_ms = now.now_ms.saturating_sub(*ms),
             (StoryAct::Pause, RunPhase::Active | RunPhase::Orphaned) => {
-                now.write(RunChange::Paused)
+                now.write(RunChange::Paused);
             }
             (StoryAct::Resume, RunPhase::Paused { .. } | RunPhase::Orphaned) => {
-                now.write(RunChange::Resumed)
+                now.write(RunChange::Resumed);
             }
             (StoryAct::Cancel, RunPhase::Active | RunPhase::Paused { .. } | RunPhase::Orphaned) => {
                 now.write(RunChange::Cancelled);

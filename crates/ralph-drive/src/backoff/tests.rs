@@ -250,7 +250,7 @@ fn woke(driving: &mut DriveState, wait: &PlannedWait) {
             driving.waited_limit_ms += took;
         }
         WaitCause::Overload | WaitCause::Network | WaitCause::Server => {
-            driving.waited_errors_ms += took
+            driving.waited_errors_ms += took;
         }
         WaitCause::Declared => {}
     }

@@ -48,7 +48,7 @@ impl ForgeScene {
         match tool {
             ForgeTool::GitHub => scene.answer("GET repos/acme/rocket", &github_project()),
             ForgeTool::GitLab => {
-                scene.answer("GET projects/space%2Fteam%2Frocket", &gitlab_project())
+                scene.answer("GET projects/space%2Fteam%2Frocket", &gitlab_project());
             }
         }
         let forge = scene.check().unwrap();

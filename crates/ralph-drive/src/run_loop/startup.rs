@@ -150,7 +150,7 @@ fn is_unbilled(entries: &[JournalEntry]) -> bool {
                 is_at_work = true;
             }
             RunnerEvent::Broke { .. } | RunnerEvent::Parked { .. } | RunnerEvent::Waits(_) => {
-                is_at_work = false
+                is_at_work = false;
             }
             RunnerEvent::Metered(metered) if metered.source == CostSource::Agent => {
                 let known = turns.insert(&metered.session, metered.turns);

@@ -87,7 +87,7 @@ impl TapParser {
         let is_sum = below.points > 0;
         match point {
             TapPoint::Skipped if !is_sum => {
-                self.tests.skipped = self.tests.skipped.saturating_add(1)
+                self.tests.skipped = self.tests.skipped.saturating_add(1);
             }
             TapPoint::Passed if !is_sum => self.tests.run = self.tests.run.saturating_add(1),
             TapPoint::Failed(name) if !is_sum || below.failed == 0 => {

@@ -106,7 +106,7 @@ impl TestCounter {
             let number: u32 = number.parse().unwrap_or_default();
             match count_kind(key) {
                 TestCountKind::Failed => {
-                    self.tests.failed = self.tests.failed.saturating_add(number)
+                    self.tests.failed = self.tests.failed.saturating_add(number);
                 }
                 TestCountKind::Skipped => {
                     self.tests.run = self.tests.run.saturating_sub(number);

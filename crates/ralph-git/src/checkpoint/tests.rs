@@ -1,9 +1,5 @@
 //! Tests checkpoints in real repositories. The listings are made here, independently of [`crate::tree`].
-#![expect(
-    clippy::disallowed_methods,
-    clippy::too_many_lines,
-    reason = "tests do what users and agents do to a project"
-)]
+#![expect(clippy::disallowed_methods, reason = "tests do what users and agents do to a project")]
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

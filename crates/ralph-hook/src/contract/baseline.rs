@@ -135,7 +135,9 @@ fn add_finding(report: &mut GateReport, rule: &str, what: String) {
 fn label_findings(findings: &mut [Finding], base: &GateReport) {
     match &base.outcome {
         GateOutcome::Passed => {
-            findings.iter_mut().for_each(|finding| finding.since = FindingAge::New)
+            for finding in findings.iter_mut() {
+                finding.since = FindingAge::New;
+            }
         }
         GateOutcome::Failed => {
             let mut old: Vec<_> = base.findings.iter().map(finding_signature).collect();

@@ -134,7 +134,7 @@ fn try_deliver(world: &World, run: &RunId) -> Result<(), NotifyError> {
         match how {
             NotificationStatus::Sent | NotificationStatus::Skipped { .. } => {}
             NotificationStatus::Failed { why } => {
-                record_failure(world, run, &format!("by {way}: {why}"))
+                record_failure(world, run, &format!("by {way}: {why}"));
             }
         }
     }

@@ -25,7 +25,7 @@ pub(super) fn check_layers(layers: &[SettingsLayer]) -> Vec<DoctorCheck> {
                 match &settings.ignored {
                     Some(why) => checks.push(ignored(why)),
                     None => {
-                        checks.push(DoctorCheck::good(NAME, format!("{kind}: `{path}` is loaded")))
+                        checks.push(DoctorCheck::good(NAME, format!("{kind}: `{path}` is loaded")));
                     }
                 }
                 let odd = settings.odd.iter().take(MOST);

@@ -189,7 +189,6 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    #[expect(clippy::too_many_lines, reason = "all errors of the section in one snapshot")]
     fn errors_in_a_runner_section() {
         let cases = [
             "[runner]",

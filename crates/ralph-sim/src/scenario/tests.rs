@@ -632,7 +632,6 @@ fn read_back(scenario: &Scenario) -> Scenario {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "every key of a scenario in one snapshot")]
 fn writes_readable_toml() {
     let small = Scenario {
         name: "small".to_owned(),

@@ -596,7 +596,7 @@ fn the_plugin_works_only_with_its_program() {
     write_file(&sandbox.home().join(".claude/settings.json"), enabled.to_string());
     let with = current_report(&sandbox);
     let without = report_after_breaking(&sandbox, || {
-        fs::remove_file(sandbox.ralph_home("bin/ralph")).unwrap()
+        fs::remove_file(sandbox.ralph_home("bin/ralph")).unwrap();
     });
     snapshot_settings().bind(|| {
         assert_snapshot!(with.join("\n"), @"
@@ -646,7 +646,7 @@ fn missing_events_are_reported_and_fixed() {
     });
     let other_fixed = apply_fix(&sandbox, &healthy);
     let all = report_after_breaking(&sandbox, || {
-        fs::remove_file(sandbox.project().join(LOCAL_SETTINGS)).unwrap()
+        fs::remove_file(sandbox.project().join(LOCAL_SETTINGS)).unwrap();
     });
     snapshot_settings().bind(|| {
         assert_snapshot!(format!("{stop}{stop_fixed}"), @"
@@ -898,7 +898,7 @@ fn an_unusable_policy_is_reported() {
     });
     sandbox.write("ralph.toml", GATE_POLICY);
     let tool = report_after_breaking(&sandbox, || {
-        fs::remove_file(sandbox.root().join("bin/check-all")).unwrap()
+        fs::remove_file(sandbox.root().join("bin/check-all")).unwrap();
     });
     write_program(&sandbox.root().join("bin/check-all"), "#!/bin/sh\n");
     let shell = report_after_breaking(&sandbox, || {

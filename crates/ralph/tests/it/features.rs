@@ -759,7 +759,7 @@ fn the_sealed_list_counts_whatever_the_agent_does_to_the_file() {
             );
         }),
         ("takes the check away", |sandbox| {
-            drop(sandbox.write(LIST_FILE, tick_all(&list_without_check())))
+            drop(sandbox.write(LIST_FILE, tick_all(&list_without_check())));
         }),
         ("makes the script of the check easier", |sandbox| {
             sandbox.write(LIST_FILE, tick_all(FEATURES));

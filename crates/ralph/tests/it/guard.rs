@@ -1,4 +1,4 @@
-//! The guard: tool calls that the PreToolUse hook denies.
+//! The guard: tool calls that the `PreToolUse` hook denies.
 
 use crate::sandbox::{CommandOutcome, SESSION, Sandbox, eventually, json_string};
 
@@ -126,7 +126,7 @@ fn without_a_run_only_ralphs_files_are_guarded() {
     }
 }
 
-/// If the PostToolUse hook is registered, an edit starts the gates before the stop.
+/// If the `PostToolUse` hook is registered, an edit starts the gates before the stop.
 #[test]
 fn an_edit_starts_the_gates_early() {
     let ran = "[[gate]]\nname = \"tests\"\nshell = \"echo x >> ran; echo 1 passed\"\n";

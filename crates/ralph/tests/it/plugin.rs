@@ -40,7 +40,7 @@ fn plugin_hooks() -> Value {
     read_json("plugin/hooks/hooks.json")["hooks"].take()
 }
 
-/// The SessionStart command that reports a missing program.
+/// The `SessionStart` command that reports a missing program.
 fn missing_program_command() -> String {
     plugin_hooks()["SessionStart"][1]["hooks"][0]["command"].as_str().unwrap().to_owned()
 }

@@ -137,7 +137,7 @@ fn a_compaction_is_followed_by_one_reminder() {
     assert_eq!(mask_fences(&std::fs::read_to_string(handoff).unwrap()), mask_fences(&context));
 }
 
-/// R-H4d: if no SessionStart followed a compaction, the next block repeats the full reminder, and a fault is recorded.
+/// R-H4d: if no `SessionStart` followed a compaction, the next block repeats the full reminder, and a fault is recorded.
 #[test]
 fn a_missed_reminder_is_repeated_at_the_next_block() {
     let sandbox = Sandbox::new();

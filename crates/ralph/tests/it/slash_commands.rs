@@ -95,7 +95,7 @@ fn one_prompt_starts_one_run() {
     assert_eq!(sandbox.status()["runs"].as_array().unwrap().len(), 1);
 }
 
-/// Even if the hook is registered only for UserPromptExpansion.
+/// Even if the hook is registered only for `UserPromptExpansion`.
 #[test]
 fn an_expansion_alone_starts_a_run() {
     let sandbox = Sandbox::new();

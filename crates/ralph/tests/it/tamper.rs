@@ -198,10 +198,10 @@ const TRICKS: &[TamperTrick] = &[
         sandbox.git(&["update-ref", "-d", &format!("refs/ralph/{run}/0")]);
     }),
     trick("cancel the run from its own shell", |sandbox, run| {
-        run_as_agent(sandbox, &["cancel", run])
+        run_as_agent(sandbox, &["cancel", run]);
     }),
     trick("pause the run from its own shell", |sandbox, run| {
-        run_as_agent(sandbox, &["pause", run])
+        run_as_agent(sandbox, &["pause", run]);
     }),
     trick("leave a tombstone for the run", |sandbox, run| {
         crate::sandbox::write_file(&sandbox.ralph_home("cancelled").join(run), "");

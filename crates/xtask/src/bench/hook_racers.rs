@@ -127,10 +127,10 @@ fn script_hooks(stage: &HookStage) -> Result<Vec<BenchRacer>> {
     let mut racers = Vec::new();
     match (shell::find_program("bash"), shell::find_program("jq")) {
         (Some(bash), Some(_)) => {
-            racers.extend(script_racers(stage, "bash + jq", &bash, "hook.sh")?)
+            racers.extend(script_racers(stage, "bash + jq", &bash, "hook.sh")?);
         }
         (None, _) | (_, None) => {
-            print::print_error_line("skipped: the bash hook needs bash and jq")
+            print::print_error_line("skipped: the bash hook needs bash and jq");
         }
     }
     match python_interpreter() {

@@ -279,7 +279,7 @@ fn print_results(played: &[ComparedScenario]) -> usize {
         match found {
             ComparisonOutcome::Agrees(1) => print::print_line(&format!("  ✓ {name}")),
             ComparisonOutcome::Agrees(count) => {
-                print::print_line(&format!("  ✓ {name}, at attempt {count}"))
+                print::print_line(&format!("  ✓ {name}, at attempt {count}"));
             }
             ComparisonOutcome::Differs(differences) => {
                 failed += 1;

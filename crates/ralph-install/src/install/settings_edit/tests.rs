@@ -424,7 +424,7 @@ impl SettingsWriter<'_> {
         match node {
             SettingsNode::Leaf(text) => self.text.push_str(text),
             SettingsNode::List(list) => {
-                self.entries(('[', ']'), list.len(), |pen, n| pen.node(&list[n]))
+                self.entries(('[', ']'), list.len(), |pen, n| pen.node(&list[n]));
             }
             SettingsNode::Object(fields) => self.entries(('{', '}'), fields.len(), |pen, n| {
                 let (name, value) = &fields[n];

@@ -70,7 +70,9 @@ pub(crate) fn run(env: &Env, args: &FeatureVerifyArgs) -> Result<u8, CommandFail
         .collect();
     if args.which.json {
         let results: Vec<_> = ran.iter().map(reported_gate).collect();
-        term::out(&write::write_json(&results).map_err(gate::gate_run::report_failure)?)?;
+        term::out(
+            &write::write_json(&results).map_err(|error| gate::gate_run::report_failure(&error))?,
+        )?;
     } else {
         term::out(&gate::gate_run::render_results(&ran, "check"))?;
     }

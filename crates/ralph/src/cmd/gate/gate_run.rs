@@ -132,8 +132,8 @@ pub(crate) fn plain_line(seen: GateEvent<'_>) {
     }
 }
 
-pub(crate) fn report_failure(error: serde_json::Error) -> CommandFailure {
-    CommandFailure::caused_by("cannot write the report", &error)
+pub(crate) fn report_failure(error: &serde_json::Error) -> CommandFailure {
+    CommandFailure::caused_by("cannot write the report", error)
 }
 
 fn print_results(env: &Env, format: GateFormat, ran: &[GateResult]) -> Result<(), CommandFailure> {
@@ -143,9 +143,11 @@ fn print_results(env: &Env, format: GateFormat, ran: &[GateResult]) -> Result<()
             format!("{}{}", render_results(ran, "gate"), write::write_github(&results))
         }
         GateFormat::Human => render_results(ran, "gate"),
-        GateFormat::Json => write::write_json(&results).map_err(report_failure)?,
+        GateFormat::Json => write::write_json(&results).map_err(|error| report_failure(&error))?,
         GateFormat::Junit => write::write_junit(&results),
-        GateFormat::Sarif => write::write_sarif(&results).map_err(report_failure)?,
+        GateFormat::Sarif => {
+            write::write_sarif(&results).map_err(|error| report_failure(&error))?
+        }
         GateFormat::Github => write::write_github(&results),
         GateFormat::Markdown => write::write_markdown(&results),
     };

@@ -33,7 +33,6 @@ continues after either. Exit codes: 0 verified, 2 exhausted, 3 claimed,
 overridden, 10 crashed, 130 cancelled, 1 anything else.")]
 #[expect(
     clippy::struct_excessive_bools,
-    clippy::struct_field_names,
     reason = "command-line flags, with the names that they have there"
 )]
 pub(crate) struct RunArgs {
@@ -92,7 +91,7 @@ pub(crate) struct RunArgs {
     /// Require every unticked item of this Markdown file (repeatable)
     #[arg(long, value_name = "FILE")]
     pub plan: Vec<PathBuf>,
-    /// Require every feature of DIR/feature_list.json (repeatable)
+    /// Require every feature of `DIR/feature_list.json` (repeatable)
     #[arg(long, value_name = "DIR")]
     pub features: Vec<PathBuf>,
     /// Run without the project's policy and gates

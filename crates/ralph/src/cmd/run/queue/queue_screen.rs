@@ -114,7 +114,7 @@ impl<'a, O: DriveOutput> QueueScreen<'a, O> {
             }
             "said" => self.row(task, |row| row.activity = text("text")),
             "tool" => {
-                self.row(task, |row| row.activity = format!("{} {}", text("name"), text("what")))
+                self.row(task, |row| row.activity = format!("{} {}", text("name"), text("what")));
             }
             "gate_started" => self.row(task, |row| row.activity = format!("gate {}", text("name"))),
             "held" => {

@@ -5,8 +5,8 @@ use ralph_guard::{DeniedCall, GuardContext, GuardScope, GuardTarget, GuardedCall
 use serde_json::value::{RawValue, to_raw_value};
 use std::fmt::Write;
 
-const ORDINARY: &str = include_str!("../../../fixtures/guard/ordinary.txt");
-const HOSTILE: &str = include_str!("../../../fixtures/guard/hostile.txt");
+const ORDINARY: &str = include_str!("../../../../fixtures/guard/ordinary.txt");
+const HOSTILE: &str = include_str!("../../../../fixtures/guard/hostile.txt");
 
 fn is_protected(path: &str) -> bool {
     path.starts_with("tests/golden/") || path.starts_with(".github/workflows/")
