@@ -1,5 +1,6 @@
 //! The mutable state of a run, computed by folding its journal and from nothing else.
 
+mod agent_memory;
 mod drive_state;
 mod interventions;
 mod run_clock;
@@ -13,8 +14,7 @@ use crate::record::{
     PartRecord, PartRule, ProcessIdentity, RunChange, RunRecord, StopOutcome, StopRecord,
     StopReport, TranscriptReading, Waiver,
 };
-use crate::serde_skip::is_zero;
-use crate::serde_skip::is_zero_offset;
+use crate::serde_skip::{is_zero, is_zero_offset};
 use crate::status::RunStatus;
 use crate::yes_no;
 use alloc::string::String;
@@ -22,6 +22,7 @@ use alloc::vec::Vec;
 use run_clock::ClockEffect;
 use serde::{Deserialize, Serialize};
 
+pub use agent_memory::AgentMemory;
 pub use drive_state::{DriveState, DrivenSession, FailureScore, ParkedRun, Plateau, Spending};
 pub use interventions::{OrchestratorProgress, UnparsableList};
 
@@ -123,23 +124,6 @@ pub struct PartState {
     pub at_ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-}
-
-/// Whether the agent still has the earlier reasons in its context.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AgentMemory {
-    #[default]
-    Whole,
-    /// The conversation was compacted since.
-    Lost,
-}
-
-impl AgentMemory {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
-    fn is_whole(&self) -> bool {
-        *self == Self::Whole
-    }
 }
 
 /// The last stop that was answered.

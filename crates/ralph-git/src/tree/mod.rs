@@ -22,6 +22,7 @@ mod repository_context;
 mod sorted_paths;
 mod stat_cache;
 mod walk;
+mod walk_files;
 mod walk_queue;
 
 use std::ffi::OsString;

@@ -1,7 +1,7 @@
 //! Walks a work tree with several threads, one directory at a time each, and computes the id of every listed file.
 
 use std::ffi::{CString, OsStr, OsString};
-use std::io::{self, Read};
+use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -19,6 +19,9 @@ use super::sorted_paths::{PathCursor, SortedPaths};
 use super::stat_cache::{
     self, CachedDirectory, DirectoryVisit, DirectoryVisits, ScannedDirectory, StatCache, StatKey,
 };
+use super::walk_files::{
+    is_inaccessible, read_ignore_file, submodule_id, unreadable_file_id, walk_failure,
+};
 use super::walk_queue::WalkQueue;
 use super::{ObjectFormat, ObjectId, TreeEntry, TreeEntryMode};
 use ralph_sys::clock::Deadline;
@@ -34,7 +37,6 @@ const MAX_PATH_BYTES: usize = 4096;
 /// Nesting of repositories. Deeper ones are treated as plain directories.
 const MAX_REPOSITORY_DEPTH: usize = 16;
 const IGNORE_FILE: &[u8] = b".gitignore";
-const MAX_IGNORE_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
 pub(super) struct WalkPlan<'a> {
     pub(super) root: &'a Path,
@@ -491,41 +493,4 @@ fn untracked_policy(job: &WalkJob, path: &[u8], subject: IgnoreSubject) -> Untra
     } else {
         UntrackedPolicy::Open
     }
-}
-
-fn submodule_id(tracked: &TrackedEntry) -> Option<ObjectId> {
-    match tracked {
-        TrackedEntry::File => None,
-        TrackedEntry::Sparse(entry) => Some(entry.1),
-        TrackedEntry::Submodule(id) => Some(**id),
-    }
-}
-
-/// An id for a file that cannot be read. It changes when the file's metadata changes.
-fn unreadable_file_id(stamp: &FileStamp) -> ObjectId {
-    let mut hasher = blake3::Hasher::new_derive_key("ralph tree unreadable");
-    let FileStamp { kind, mode, device, inode, len, modified_ns, changed_ns } = *stamp;
-    let kind = kind as u32;
-    let fields = format!("{kind} {mode} {device} {inode} {len} {modified_ns} {changed_ns}");
-    hasher.update(fields.as_bytes());
-    ObjectId(hasher.finalize().into())
-}
-
-fn read_ignore_file(directory: &DirHandle) -> Vec<u8> {
-    let mut text = Vec::new();
-    let read = directory
-        .open_file(c".gitignore")
-        .and_then(|(file, _)| file.take(MAX_IGNORE_FILE_BYTES).read_to_end(&mut text));
-    if read.is_ok() { text } else { Vec::new() }
-}
-
-/// Whether the file was deleted meanwhile or may not be accessed. A gate, which runs as the same user, cannot access it
-/// either.
-fn is_inaccessible(error: &io::Error) -> bool {
-    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
-    matches!(error.kind(), NotFound | NotADirectory | PermissionDenied)
-}
-
-fn walk_failure(path: &[u8], error: &io::Error) -> WalkFailure {
-    WalkFailure::Other(format!("`{}`: {error}", String::from_utf8_lossy(path)))
 }

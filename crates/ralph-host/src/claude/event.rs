@@ -1,26 +1,22 @@
 //! Hook events and answers of Claude Code. Parsing is tolerant: a field of an unexpected type counts as absent. Answers
 //! are exact: the client ignores an answer with one wrongly typed field and lets the agent stop.
 
-use crate::{BlockStyle, HookReply, MalformedEvent};
+use crate::MalformedEvent;
 use alloc::borrow::{Cow, ToOwned};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use ralph_core::event::{
     CompactionEvent, CompactionMoment, HookEvent, HostTrouble, IgnoredEvent, PendingWork,
-    PendingWorkKind, PromptEvent, PromptMoment, ReplyOccasion, SessionEndEvent, SessionStartEvent,
+    PendingWorkKind, PromptEvent, PromptMoment, SessionEndEvent, SessionStartEvent,
     SessionStartSource, StopEvent, StopFailureEvent, SubagentStopEvent, TaskEvent, TaskMoment,
     TeammateIdleEvent, ToolCallEvent, ToolDoneEvent,
 };
 use ralph_core::id::SessionId;
 use ralph_core::slash_command;
 use ralph_core::text;
-use ralph_core::verdict::Verdict;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
-
-/// The client writes a longer `additionalContext` to a file and replaces it with a preview.
-const CONTEXT_LIMIT: usize = 10_000;
 
 /// Most pending tasks and wake-ups to report. The client clips their texts at a thousand characters.
 const MAX_PENDING: usize = 100;
@@ -379,160 +375,4 @@ fn trouble_from_stop_reason(stop_reason: &str) -> Option<HostTrouble> {
         "" | "end_turn" | "stop_sequence" | "tool_use" | "pause_turn" | "refusal" => None,
         other => Some(parse_trouble(other, None)),
     }
-}
-
-#[derive(Serialize)]
-struct NoticeWire<'a> {
-    #[serde(rename = "systemMessage")]
-    system_message: &'a str,
-    /// A hook has no terminal, so the client writes this to its own.
-    #[serde(rename = "terminalSequence", skip_serializing_if = "Option::is_none")]
-    terminal_sequence: Option<&'static str>,
-}
-
-#[derive(Serialize)]
-struct BlockWire<'a> {
-    decision: &'static str,
-    reason: &'a str,
-}
-
-#[derive(Serialize)]
-struct ContextBlockWire<'a> {
-    #[serde(rename = "hookSpecificOutput")]
-    hook_specific_output: AdditionalContextWire<'a>,
-}
-
-#[derive(Serialize)]
-struct AdditionalContextWire<'a> {
-    #[serde(rename = "hookEventName")]
-    hook_event_name: &'static str,
-    #[serde(rename = "additionalContext")]
-    additional_context: &'a str,
-}
-
-#[derive(Serialize)]
-struct ContextNoticeWire<'a> {
-    #[serde(rename = "systemMessage", skip_serializing_if = "Option::is_none")]
-    system_message: Option<&'a str>,
-    #[serde(rename = "hookSpecificOutput")]
-    hook_specific_output: AdditionalContextWire<'a>,
-}
-
-#[derive(Serialize)]
-struct PromptAnswerWire<'a> {
-    decision: &'static str,
-    reason: &'a str,
-    #[serde(rename = "hookSpecificOutput")]
-    hook_specific_output: SuppressPromptWire,
-}
-
-#[derive(Serialize)]
-struct SuppressPromptWire {
-    #[serde(rename = "hookEventName")]
-    hook_event_name: &'static str,
-    #[serde(rename = "suppressOriginalPrompt")]
-    suppress_original_prompt: bool,
-}
-
-#[derive(Serialize)]
-struct PermissionAnswerWire<'a> {
-    #[serde(rename = "hookSpecificOutput")]
-    hook_specific_output: HookPermissionWire<'a>,
-}
-
-#[derive(Serialize)]
-struct HookPermissionWire<'a> {
-    #[serde(rename = "hookEventName")]
-    hook_event_name: &'static str,
-    #[serde(rename = "permissionDecision")]
-    decision: &'static str,
-    #[serde(rename = "permissionDecisionReason")]
-    reason: &'a str,
-}
-
-/// The client's name of the event, which answers must repeat.
-fn event_name(occasion: ReplyOccasion) -> &'static str {
-    match occasion {
-        ReplyOccasion::SubagentStop => "SubagentStop",
-        ReplyOccasion::Prompt => "UserPromptSubmit",
-        ReplyOccasion::Expansion => "UserPromptExpansion",
-        ReplyOccasion::SessionStart => "SessionStart",
-        ReplyOccasion::ToolCall => "PreToolUse",
-        ReplyOccasion::Stop
-        | ReplyOccasion::Task
-        | ReplyOccasion::Idle
-        | ReplyOccasion::Compaction
-        | ReplyOccasion::Other => "Stop",
-    }
-}
-
-pub(super) fn render_verdict(
-    style: BlockStyle,
-    occasion: ReplyOccasion,
-    verdict: &Verdict,
-) -> HookReply {
-    let hook_event_name = event_name(occasion);
-    match (verdict, style) {
-        (Verdict::Allow, _) => HookReply::default(),
-        (
-            Verdict::AllowWithNotice(notice) | Verdict::EndRun { notice, ring_bell: false, .. },
-            _,
-        ) => json_reply(&NoticeWire { system_message: notice, terminal_sequence: None }),
-        (Verdict::EndRun { notice, ring_bell: true, .. }, _) => {
-            json_reply(&NoticeWire { system_message: notice, terminal_sequence: Some("\u{7}") })
-        }
-        (Verdict::AnswerPrompt { text }, _) => json_reply(&PromptAnswerWire {
-            decision: "block",
-            reason: text,
-            hook_specific_output: SuppressPromptWire {
-                hook_event_name,
-                suppress_original_prompt: true,
-            },
-        }),
-        // For compaction the client reads plain text.
-        (Verdict::AddContext { context, .. }, _) if occasion == ReplyOccasion::Compaction => {
-            HookReply { stdout: context.as_bytes().to_vec(), ..HookReply::default() }
-        }
-        (Verdict::AddContext { context, notice }, _) => {
-            let additional_context = &text::truncate(context, CONTEXT_LIMIT);
-            let hook_specific_output =
-                AdditionalContextWire { hook_event_name, additional_context };
-            json_reply(&ContextNoticeWire {
-                system_message: notice.as_deref(),
-                hook_specific_output,
-            })
-        }
-        (Verdict::DenyTool { reason } | Verdict::AskPerson { reason }, _) => {
-            let decision = if matches!(verdict, Verdict::DenyTool { .. }) { "deny" } else { "ask" };
-            json_reply(&PermissionAnswerWire {
-                hook_specific_output: HookPermissionWire { hook_event_name, decision, reason },
-            })
-        }
-        // With any text on stdout the client does not mistake "no such file" in the reason for a missing script.
-        (Verdict::Block { reason }, style)
-            if style == BlockStyle::Exit2 || blocks_by_exit_code_only(occasion) =>
-        {
-            let stderr = format!("{}\n", reason.trim_end()).into_bytes();
-            HookReply { stdout: b"{}".to_vec(), stderr, exit: 2 }
-        }
-        (Verdict::Block { reason }, BlockStyle::Context) => {
-            let additional_context = &text::truncate(reason, CONTEXT_LIMIT);
-            json_reply(&ContextBlockWire {
-                hook_specific_output: AdditionalContextWire { hook_event_name, additional_context },
-            })
-        }
-        (Verdict::Block { reason }, BlockStyle::Json | BlockStyle::Exit2) => {
-            json_reply(&BlockWire { decision: "block", reason })
-        }
-    }
-}
-
-/// For tasks and teammates, every version of the client blocks on exit code 2 only.
-fn blocks_by_exit_code_only(occasion: ReplyOccasion) -> bool {
-    matches!(occasion, ReplyOccasion::Task | ReplyOccasion::Idle)
-}
-
-fn json_reply(value: &impl Serialize) -> HookReply {
-    // Strings and maps of strings cannot fail to serialise. If they did, an empty answer would let the agent stop.
-    HookReply { stdout: serde_json::to_vec(value).unwrap_or_default(), ..HookReply::default() }
 }

@@ -6,6 +6,7 @@ mod hooks;
 mod launch;
 #[cfg(any(test, feature = "testing"))]
 pub mod recordings;
+mod reply;
 mod sample_event;
 mod status_line;
 mod stream;
@@ -63,7 +64,7 @@ pub static PROFILE: HostProfile = HostProfile {
     tasks: task_file::TASK_FILES,
     own_prompt_prefix: "<task-notification>",
     parse_event: event::parse_event,
-    render_verdict: event::render_verdict,
+    render_verdict: reply::render_verdict,
     parse_transcript_line: transcript::parse_transcript_line,
     parse_status_line: status_line::parse_status_line,
     is_trusted_project: trust::is_trusted_project,
