@@ -32,6 +32,7 @@ pub mod redact;
 pub mod reminder;
 pub mod requirement;
 pub mod run;
+pub mod run_terms;
 mod serde_skip;
 pub mod slash_command;
 pub mod source;

@@ -1,7 +1,10 @@
 //! The limits that make a run finite.
 
 use crate::serde_skip::is_zero;
-use crate::units::{format_duration, format_tokens, format_usd};
+use crate::units::{format_duration, format_tokens, format_usd, parse_duration, parse_micro_usd};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
@@ -46,9 +49,90 @@ pub struct LimitOverrides {
     pub handover_at_permille: Option<u16>,
 }
 
+/// The limits that slash commands accept as options.
+pub const LIMIT_OPTIONS: [&str; 6] = [
+    "--max-iterations",
+    "--min-iterations",
+    "--max-duration",
+    "--max-cost-usd",
+    "--max-cost",
+    "--stuck-after",
+];
+
+/// The value that one of the [`LIMIT_OPTIONS`] needs.
+pub fn expected_limit_value(option: &str) -> &'static str {
+    match option {
+        "--max-duration" => "a duration such as `90m`",
+        "--max-cost-usd" | "--max-cost" => "an amount such as `20` or `1.50`",
+        _ => "a whole number",
+    }
+}
+
 impl LimitOverrides {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Sets one of the [`LIMIT_OPTIONS`]; `None` if the value is invalid.
+    pub fn set_option(&mut self, option: &str, value: &str) -> Option<()> {
+        let count = |value: &str| value.parse::<u32>().ok();
+        match option {
+            "--max-iterations" => self.max_iterations = Some(count(value)?),
+            "--min-iterations" => self.min_iterations = Some(count(value)?),
+            "--stuck-after" => self.stuck_after = Some(count(value)?),
+            "--max-duration" => {
+                self.max_duration_ms = Some(if value == "0" { 0 } else { parse_duration(value)? });
+            }
+            "--max-cost-usd" | "--max-cost" => {
+                self.max_cost_micro_usd = Some(parse_micro_usd(value)?);
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// The limits as options of `ralph run` with their values, which parse to exactly these limits.
+    pub fn to_options(&self) -> Vec<(&'static str, String)> {
+        let usd = |micro| format!("{}.{:06}", micro / 1_000_000, micro % 1_000_000);
+        let share = |permille| format!("{}.{:03}", permille / 1000, permille % 1000);
+        [
+            ("--max-iterations", self.max_iterations.map(|most| most.to_string())),
+            ("--max-duration", self.max_duration_ms.map(|ms| format!("{ms}ms"))),
+            ("--max-cost-usd", self.max_cost_micro_usd.map(usd)),
+            ("--min-iterations", self.min_iterations.map(|least| least.to_string())),
+            ("--stuck-after", self.stuck_after.map(|times| times.to_string())),
+            ("--max-tokens", self.max_tokens.map(|most| most.to_string())),
+            ("--handover-at", self.handover_at_permille.map(share)),
+        ]
+        .into_iter()
+        .filter_map(|(option, value)| Some((option, value?)))
+        .collect()
+    }
+
+    /// These limits, and those of `others` where none is set here.
+    pub fn or(self, others: Self) -> Self {
+        Self {
+            max_iterations: self.max_iterations.or(others.max_iterations),
+            min_iterations: self.min_iterations.or(others.min_iterations),
+            max_duration_ms: self.max_duration_ms.or(others.max_duration_ms),
+            max_cost_micro_usd: self.max_cost_micro_usd.or(others.max_cost_micro_usd),
+            stuck_after: self.stuck_after.or(others.stuck_after),
+            max_tokens: self.max_tokens.or(others.max_tokens),
+            handover_at_permille: self.handover_at_permille.or(others.handover_at_permille),
+        }
+    }
+
+    /// Overrides that lead to exactly `limits`, whatever they are applied to.
+    pub fn from_limits(limits: &RunLimits) -> Self {
+        Self {
+            max_iterations: Some(limits.max_iterations.unwrap_or(0)),
+            min_iterations: Some(limits.min_iterations),
+            max_duration_ms: Some(limits.max_duration_ms.unwrap_or(0)),
+            max_cost_micro_usd: Some(limits.max_cost_micro_usd.unwrap_or(0)),
+            stuck_after: Some(limits.stuck_after),
+            max_tokens: Some(limits.max_tokens.unwrap_or(0)),
+            handover_at_permille: Some(limits.handover_at_permille),
+        }
     }
 
     pub fn apply_to(&self, limits: &RunLimits) -> RunLimits {
@@ -256,5 +340,30 @@ mod tests {
         };
         assert_eq!(bounds.apply_to(&RunLimits::DEFAULT), expected);
         assert!(!bounds.is_empty() && LimitOverrides::default().is_empty());
+    }
+
+    #[test]
+    fn overrides_are_options_and_fill_each_other() {
+        let all = LimitOverrides::from_limits(&RunLimits {
+            max_tokens: Some(2_000_000),
+            ..RunLimits::DEFAULT
+        });
+        let options: Vec<_> =
+            all.to_options().iter().map(|(name, it)| format!("{name} {it}")).collect();
+        assert_eq!(
+            options.join(" "),
+            "--max-iterations 25 --max-duration 28800000ms --max-cost-usd 20.000000 --min-iterations 0 \
+             --stuck-after 3 --max-tokens 2000000 --handover-at 0.800"
+        );
+        assert_eq!(all.apply_to(&RunLimits::DEFAULT).max_tokens, Some(2_000_000));
+        assert!(LimitOverrides::default().to_options().is_empty());
+        let mut typed = LimitOverrides::default();
+        for (option, value) in all.to_options() {
+            let is_set = typed.set_option(option, &value).is_some();
+            assert_eq!(is_set, LIMIT_OPTIONS.contains(&option), "{option}");
+        }
+        assert_eq!(typed.or(all), all);
+        let none = RunLimits { max_cost_micro_usd: None, ..RunLimits::DEFAULT };
+        assert_eq!(LimitOverrides::from_limits(&none).apply_to(&RunLimits::DEFAULT), none);
     }
 }

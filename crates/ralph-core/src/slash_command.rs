@@ -4,9 +4,9 @@
 
 mod run_commands;
 
-use crate::limits::LimitOverrides;
+use crate::limits::{self, LIMIT_OPTIONS, LimitOverrides};
+use crate::run_terms::RunTerms;
 use crate::text;
-use crate::units;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -22,7 +22,7 @@ const MAX_PROMISE_CHARS: usize = 200;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SlashCommand {
     /// Start a run for this session.
-    Start(GoalRequest),
+    Start(RunTerms),
     Status,
     Why,
     Verify,
@@ -41,32 +41,6 @@ pub enum SlashCommand {
     Limits(LimitOverrides),
 }
 
-/// The goal and options of a run to start.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GoalRequest {
-    pub goal: String,
-    pub kind: GoalKind,
-    pub max_iterations: Option<u32>,
-    pub max_duration_ms: Option<u64>,
-    pub max_cost_micro_usd: Option<u64>,
-    pub stuck_after: Option<u32>,
-    pub promise: Option<String>,
-    pub min_iterations: Option<u32>,
-    pub features: Vec<String>,
-    pub plans: Vec<String>,
-    pub checklist: bool,
-    pub tasks: bool,
-    pub complexity: Option<u8>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum GoalKind {
-    #[default]
-    Goal,
-    /// The agent works in phases and reports them in `orchestrator.json`.
-    Orchestrator,
-}
-
 /// Why a command was rejected, and what to type instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandMistake {
@@ -74,20 +48,13 @@ pub struct CommandMistake {
     pub hint: String,
 }
 
-const OPTIONS: [&str; 12] = [
-    "--max-iterations",
-    "--min-iterations",
-    "--max-duration",
-    "--max-cost-usd",
-    "--max-cost",
-    "--stuck-after",
-    "--completion-promise",
-    "--features",
-    "--plan",
-    "--checklist",
-    "--tasks",
-    "--complexity",
-];
+/// The options of a goal besides its limits.
+const TERM_OPTIONS: [&str; 6] =
+    ["--completion-promise", "--features", "--plan", "--checklist", "--tasks", "--complexity"];
+
+fn goal_options() -> impl Iterator<Item = &'static str> {
+    LIMIT_OPTIONS.into_iter().chain(TERM_OPTIONS)
+}
 
 const COMMANDS: [&str; 14] = [
     "goal",
@@ -154,9 +121,9 @@ pub fn parse(prompt: &str) -> Option<Result<SlashCommand, CommandMistake>> {
 fn parse_command(name: &str, rest: &str) -> Result<SlashCommand, CommandMistake> {
     match name {
         "goal" | "loop" | "ralph-loop" => parse_goal(rest).map(SlashCommand::Start),
-        "orchestrator" => parse_goal(rest).map(|request| {
-            SlashCommand::Start(GoalRequest { kind: GoalKind::Orchestrator, ..request })
-        }),
+        "orchestrator" => {
+            parse_goal(rest).map(|terms| SlashCommand::Start(RunTerms { phases: true, ..terms }))
+        }
         "status" => expect_no_arguments(name, rest, SlashCommand::Status),
         "why" => expect_no_arguments(name, rest, SlashCommand::Why),
         "verify" => expect_no_arguments(name, rest, SlashCommand::Verify),
@@ -202,31 +169,29 @@ fn expect_no_arguments(
 
 /// Options stand before the goal on the first line or after it on the last line. Quoted text, and everything after
 /// `--`, belongs to the goal.
-fn parse_goal(rest: &str) -> Result<GoalRequest, CommandMistake> {
-    let mut request = GoalRequest::default();
+fn parse_goal(rest: &str) -> Result<RunTerms, CommandMistake> {
+    let mut terms = RunTerms::default();
     let body = rest.trim();
-    let (front, goal) = match take_leading_options(body, &mut request)? {
-        GoalRemainder::Literal(goal) => return finish_goal(request, goal),
+    let (front, goal) = match take_leading_options(body, &mut terms)? {
+        GoalRemainder::Literal(goal) => return finish_goal(terms, goal),
         GoalRemainder::More(goal) => (body.len() - goal.len(), goal),
     };
-    let goal = take_trailing_options(goal, &mut request)?;
+    let goal = take_trailing_options(goal, &mut terms)?;
     let goal = goal.trim();
     reject_stray_option(goal, front > 0)?;
     let goal = unquote(goal).to_string();
-    finish_goal(request, &goal)
+    finish_goal(terms, &goal)
 }
 
-fn finish_goal(mut request: GoalRequest, goal: &str) -> Result<GoalRequest, CommandMistake> {
-    request.goal = goal.to_string();
-    let lists = !request.features.is_empty() || !request.plans.is_empty();
-    let measured = request.promise.is_some() || lists || request.checklist || request.tasks;
-    if request.goal.trim().is_empty() && !measured {
+fn finish_goal(mut terms: RunTerms, goal: &str) -> Result<RunTerms, CommandMistake> {
+    terms.goal = goal.as_bytes().to_vec();
+    if goal.trim().is_empty() && terms.promise.is_none() && terms.lists.is_empty() {
         return Err(CommandMistake {
             what: "no goal given".to_string(),
             hint: "type the goal: `/ralph:goal make the parser handle nested quotes`".to_string(),
         });
     }
-    Ok(request)
+    Ok(terms)
 }
 
 /// The text after the leading options.
@@ -239,7 +204,7 @@ enum GoalRemainder<'a> {
 
 fn take_leading_options<'a>(
     body: &'a str,
-    request: &mut GoalRequest,
+    terms: &mut RunTerms,
 ) -> Result<GoalRemainder<'a>, CommandMistake> {
     let mut rest = body;
     loop {
@@ -251,7 +216,7 @@ fn take_leading_options<'a>(
         if !is_option(word) {
             return Ok(GoalRemainder::More(rest));
         }
-        rest = take_option(rest, request)?;
+        rest = take_option(rest, terms)?;
     }
 }
 
@@ -259,7 +224,7 @@ fn take_leading_options<'a>(
 /// misspelt one is an error and not part of the goal.
 fn take_trailing_options<'a>(
     goal: &'a str,
-    request: &mut GoalRequest,
+    terms: &mut RunTerms,
 ) -> Result<&'a str, CommandMistake> {
     let line = goal.rfind('\n').map_or(0, |at| at + 1);
     let Some(start) = find_first_option(&goal[line..]).map(|at| line + at) else {
@@ -281,7 +246,7 @@ fn take_trailing_options<'a>(
                 hint: "quote the goal, or put all options before it".to_string(),
             });
         }
-        rest = take_option(next, request)?;
+        rest = take_option(next, terms)?;
     }
     Ok(&goal[..start])
 }
@@ -313,7 +278,8 @@ fn reject_stray_option(goal: &str, has_front: bool) -> Result<(), CommandMistake
     };
     let name = first_word(&first[at..]);
     let name = name.split('=').next().unwrap_or(name);
-    if OPTIONS.contains(&name) || text::nearest(name, OPTIONS.into_iter()).is_some() {
+    // A name that fits exactly is its own nearest name.
+    if text::nearest(name, goal_options()).is_some() {
         return Err(CommandMistake {
             what: format!("`{}` is in the middle of the goal", text::clean_line(name, 60)),
             hint: "put options before the goal or at its end; everything after `--` is the goal"
@@ -323,15 +289,15 @@ fn reject_stray_option(goal: &str, has_front: bool) -> Result<(), CommandMistake
     Ok(())
 }
 
-fn take_option<'a>(rest: &'a str, request: &mut GoalRequest) -> Result<&'a str, CommandMistake> {
+fn take_option<'a>(rest: &'a str, terms: &mut RunTerms) -> Result<&'a str, CommandMistake> {
     let first = first_word(rest);
     let (name, attached) = match first.split_once('=') {
         Some((name, value)) => (name, Some(unquote(value))),
         None => (first, None),
     };
     let after = &rest[first.len()..];
-    if !OPTIONS.contains(&name) {
-        let hint = match text::nearest(name, OPTIONS.into_iter()) {
+    if !goal_options().any(|known| known == name) {
+        let hint = match text::nearest(name, goal_options()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "if it is part of the goal, put `--` before the goal".to_string(),
         };
@@ -341,8 +307,8 @@ fn take_option<'a>(rest: &'a str, request: &mut GoalRequest) -> Result<&'a str, 
         });
     }
     if let "--checklist" | "--tasks" = name {
-        request.checklist |= name == "--checklist";
-        request.tasks |= name == "--tasks";
+        terms.lists.checklist |= name == "--checklist";
+        terms.lists.tasks |= name == "--tasks";
         return match attached {
             None => Ok(after),
             Some(_) => Err(invalid_value(name, "no value")),
@@ -358,38 +324,28 @@ fn take_option<'a>(rest: &'a str, request: &mut GoalRequest) -> Result<&'a str, 
         }
         (unquote(next), &after[next.len()..])
     };
-    set_option(request, name, value)?;
+    set_option(terms, name, value)?;
     Ok(after)
 }
 
-fn set_option(request: &mut GoalRequest, name: &str, value: &str) -> Result<(), CommandMistake> {
+fn set_option(terms: &mut RunTerms, name: &str, value: &str) -> Result<(), CommandMistake> {
     let wrong = || invalid_value(name, expected_value(name));
-    let count = |value: &str| value.parse::<u32>().map_err(|_| wrong());
     match name {
-        "--max-iterations" => request.max_iterations = Some(count(value)?),
-        "--min-iterations" => request.min_iterations = Some(count(value)?),
-        "--stuck-after" => request.stuck_after = Some(count(value)?),
-        "--max-duration" => {
-            request.max_duration_ms = Some(match value {
-                "0" => 0,
-                value => units::parse_duration(value).ok_or_else(wrong)?,
-            });
-        }
-        "--max-cost-usd" | "--max-cost" => {
-            request.max_cost_micro_usd = Some(units::parse_micro_usd(value).ok_or_else(wrong)?);
+        limit if LIMIT_OPTIONS.contains(&limit) => {
+            terms.limits.set_option(limit, value).ok_or_else(wrong)?;
         }
         "--completion-promise" => {
             let fits = (1..=MAX_PROMISE_CHARS).contains(&value.chars().count());
             if !fits || value.trim().is_empty() || value.contains(['<', '>']) {
                 return Err(wrong());
             }
-            request.promise = Some(value.to_string());
+            terms.promise = Some(value.to_string());
         }
-        "--features" => request.features.push(value.to_string()),
-        "--plan" => request.plans.push(value.to_string()),
+        "--features" => terms.lists.features.push(value.to_string()),
+        "--plan" => terms.lists.plans.push(value.to_string()),
         _ => {
             let complexity = value.parse().ok().filter(|complexity| *complexity <= 10);
-            request.complexity = Some(complexity.ok_or_else(wrong)?);
+            terms.complexity = Some(complexity.ok_or_else(wrong)?);
         }
     }
     Ok(())
@@ -397,9 +353,7 @@ fn set_option(request: &mut GoalRequest, name: &str, value: &str) -> Result<(), 
 
 fn expected_value(name: &str) -> &'static str {
     match name {
-        "--max-iterations" | "--min-iterations" | "--stuck-after" => "a whole number",
-        "--max-duration" => "a duration such as `90m`",
-        "--max-cost-usd" | "--max-cost" => "an amount such as `20` or `1.50`",
+        limit if LIMIT_OPTIONS.contains(&limit) => limits::expected_limit_value(limit),
         "--completion-promise" => "a phrase without `<` and `>`, in quotes if it has spaces",
         "--features" => "a directory",
         "--plan" => "a file",

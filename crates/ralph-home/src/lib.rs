@@ -1,6 +1,7 @@
 //! State on disk: paths, journal, run store, session owners, faults, spending ledger.
 
 pub mod faults;
+pub mod goal_file;
 pub mod host_env;
 pub mod journal;
 pub mod ledger;

@@ -1,7 +1,9 @@
 //! Commands that a person gives to runs: start, pause, resume, cancel. Each one succeeds completely or returns an
 //! error.
 
+mod run_request;
 mod start;
+mod start_notes;
 
 use crate::adopt;
 use crate::contract::SealError;
@@ -17,11 +19,17 @@ use ralph_home::session_pointer::{self, SessionPointer, SessionPointerError};
 use ralph_home::store::{self, LoadedRun, RunTransaction, StoreError, TransactionStep};
 use ralph_lists::run_lists::ListError;
 use ralph_sys::clock::{self, Deadline};
+use ralph_sys::env::Env;
 use ralph_sys::fs::{self, Durability, FileError};
 use ralph_sys::process_identity;
 use std::path::{Path, PathBuf};
 
-pub use start::{ApprovedPolicy, RunStartRequest, check_request, new_run_id, run_title, start_run};
+pub use run_request::{
+    ApprovedPolicy, CheckedRequest, GateSelection, RunRequest, StartError, StartPrompt,
+    approved_policy, check_request, list_directory, plan_file, resolve_directory,
+};
+pub use start::{StartedRun, new_run_id, start_run};
+pub use start_notes::{StartNote, list_note};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
@@ -368,6 +376,17 @@ pub fn require_person_caller(
     }
 }
 
+/// Why ralph is switched off, if it is.
+pub fn off_reason(env: &Env, home: &RalphHome) -> Option<&'static str> {
+    if env.is_ralph_off() {
+        Some("`RALPH_OFF` is set")
+    } else if fs::exists(&home.kill_switch()) {
+        Some("the file `off` exists in ralph's home")
+    } else {
+        None
+    }
+}
+
 /// Makes a path absolute, so that it stays valid for commands run from other directories.
 pub fn absolute_path(path: &Path, cwd: &Path) -> PathBuf {
     fs::resolve(&cwd.join(path)).unwrap_or_else(|| cwd.join(path))
@@ -376,18 +395,23 @@ pub fn absolute_path(path: &Path, cwd: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ralph_sys::env::Env;
+    use ralph_core::run_terms::RunTerms;
+    use ralph_home::world::World;
     use std::time::Duration;
 
     /// R-L4d: every file is read back, and the error names the first one that does not show the cancellation.
     #[test]
     fn a_cancel_succeeds_only_when_every_file_shows_it() {
         let directory = tempfile::tempdir().unwrap();
-        let home = RalphHome::new(directory.path().join("home"));
         let deadline = Deadline::after(Duration::from_mins(1));
+        let env =
+            Env::from_pairs([("RALPH_HOME", directory.path().join("home"))], None, Vec::new());
+        let world = World::new(env, deadline).unwrap();
+        let home = world.home.clone();
         let session = SessionId::parse("s1").unwrap();
-        let order = RunStartRequest::from_goal(&session, directory.path(), b"goal");
-        let run = start_run(&home, &Env::from_process(), &order, &deadline).unwrap().id;
+        let terms = RunTerms { goal: b"goal".to_vec(), ..RunTerms::default() };
+        let request = RunRequest::new(session.clone(), directory.path().to_path_buf(), terms);
+        let run = start_run(&world, request).unwrap().run.id;
         let remains = || match verify_cancelled(&home, &run) {
             Err(ControlError::NotCancelled { path, .. }) => Some(path),
             other => {
@@ -406,8 +430,8 @@ mod tests {
             answer: (),
         })
         .unwrap();
-        assert_eq!(remains(), Some(home.session_pointer(&order.session)));
-        session_pointer::mark_run_ended(&home, &order.session, &run, &deadline).unwrap();
+        assert_eq!(remains(), Some(home.session_pointer(&session)));
+        session_pointer::mark_run_ended(&home, &session, &run, &deadline).unwrap();
         assert_eq!(remains(), None);
     }
 }

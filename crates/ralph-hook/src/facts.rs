@@ -3,6 +3,7 @@
 //! Evidence about the work itself comes from `sources`.
 
 use crate::notify;
+use crate::reminder;
 use crate::transcript_reader::{TranscriptSnapshot, TranscriptToolUse};
 use ralph_core::decide::StopDecision;
 use ralph_core::digest64::Digest64;
@@ -41,7 +42,6 @@ const MAX_CHECKLIST_ITEMS: usize = 500;
 const MAX_CHECKLIST_ITEM_CHARS: usize = 200;
 
 /// How many bytes of the goal the first block quotes.
-const MAX_GOAL_BYTES: usize = 16 * 1024;
 
 pub fn gather_facts(
     world: &World,
@@ -250,10 +250,7 @@ pub fn first_block_text(world: &World, opened: &LoadedRun) -> FirstBlockText {
     if state.iteration != run.first_iteration && state.memory == AgentMemory::Whole {
         return FirstBlockText::default();
     }
-    let goal = (run.goal_bytes > 0)
-        .then(|| fs::read_range(&world.home.run(&run.id).goal(), 0, MAX_GOAL_BYTES).ok())
-        .flatten()
-        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let goal = reminder::goal_excerpt(world, run);
     let is_first = state.iteration == run.first_iteration;
     let adopted = (is_first && run.origin == RunOrigin::Adopted).then(|| {
         let directory = run.features.first().map(String::as_str).unwrap_or_default();

@@ -2,8 +2,10 @@
 //! earlier sessions left in the project.
 
 use ralph_core::reason::ReasonContext;
+use ralph_core::record::RunRecord;
 use ralph_core::redact::Redactor;
 use ralph_core::reminder::{self, MemoryFile, Reminder};
+use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::store::LoadedRun;
 use ralph_home::world::World;
 use ralph_sys::clock;
@@ -25,13 +27,30 @@ pub fn build_reminder(world: &World, opened: &LoadedRun) -> String {
         goal: None,
         adoption_notice: None,
     };
-    let goal = (run.goal_bytes > 0)
-        .then(|| fs::read_range(&world.home.run(&run.id).goal(), 0, MAX_REMINDER_GOAL_BYTES).ok())
-        .flatten()
-        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let goal = goal_excerpt(world, run);
     let memories = project_memories(Path::new(&run.project));
     let anchor = Reminder { run, state, goal: goal.as_deref(), memories: &memories };
     reminder::render_reminder(&anchor, &telling)
+}
+
+/// The start of the goal, which is longer than a message quotes; `None` if the run has no goal. For a goal that cannot
+/// be read, the agent gets the error instead: without either it would guess.
+pub(crate) fn goal_excerpt(world: &World, run: &RunRecord) -> Option<String> {
+    if run.goal_bytes == 0 {
+        return None;
+    }
+    let goal = fs::read_range(&world.home.run(&run.id).goal(), 0, MAX_REMINDER_GOAL_BYTES);
+    Some(match goal {
+        Ok(goal) => String::from_utf8_lossy(&goal).into_owned(),
+        Err(error) => {
+            let what = describe_error(&error);
+            faults::record_fault(
+                &world.home,
+                &Fault::new(FaultKind::File, &what).with_run(&run.id),
+            );
+            format!("(ralph cannot show the goal: {what}. Ask the person for it with `ralph ask`.)")
+        }
+    })
 }
 
 /// The reminder without the goal, for an agent that was just given the goal.

@@ -1,9 +1,8 @@
 //! The command line: every command with its options and help texts. Larger commands define theirs in `cmd/`.
 
 use crate::failure::CommandFailure;
-use crate::value_parsers::{
-    parse_complexity, parse_count, parse_duration, parse_micro_usd, parse_positive_count,
-};
+use crate::limit_args::LimitArgs;
+use crate::value_parsers::{parse_complexity, parse_count, parse_positive_count};
 use crate::{SUCCESS, cmd};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -194,32 +193,6 @@ pub(crate) struct StartArgs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-}
-
-/// The limits of a run, for both `ralph start` and `ralph run`.
-#[derive(Args, Clone, Default)]
-pub(crate) struct LimitArgs {
-    /// Hold the agent at most N times; 0: no limit [default: policy, or 25]
-    #[arg(long, value_name = "N", value_parser = parse_count)]
-    pub max_iterations: Option<u32>,
-    /// Hold the agent at least N times, even when everything is met
-    #[arg(long, value_name = "N", value_parser = parse_count)]
-    pub min_iterations: Option<u32>,
-    /// End after a time such as `90m`; 0: no limit [default: policy, or 8h]
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    pub max_duration: Option<u64>,
-    /// Spend at most this from now on; 0: no limit [default: policy, or 20]
-    #[arg(
-        long,
-        visible_alias = "max-cost",
-        value_name = "USD",
-        allow_negative_numbers = true,
-        value_parser = parse_micro_usd
-    )]
-    pub max_cost_usd: Option<u64>,
-    /// End after N stops in a row without progress [default: policy, or 3]
-    #[arg(long, value_name = "N", value_parser = parse_count)]
-    pub stuck_after: Option<u32>,
 }
 
 #[derive(Args)]

@@ -1,5 +1,6 @@
 //! Shows the problems of a policy file with the lines they are in, as compilers do.
 
+use crate::term;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use ralph_core::text;
 use ralph_policy::config::ConfigProblem;
@@ -16,9 +17,9 @@ struct ExcerptWindow {
     line: usize,
 }
 
-/// Renders all problems, styled for [`crate::term::err`].
+/// Renders all problems, styled like [`crate::term::paint`].
 pub(crate) fn render(problems: &[ConfigProblem], more: usize) -> String {
-    let renderer = Renderer::styled();
+    let renderer = if term::is_plain_text() { Renderer::plain() } else { Renderer::styled() };
     let mut out = String::new();
     for problem in problems {
         out.push_str(&renderer.render(&[group(problem)]));

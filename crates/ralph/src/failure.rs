@@ -1,14 +1,17 @@
 //! The errors that commands print: what failed, its causes, and a hint. Holds the hint for every kind of error.
 
 use crate::{FAILURE, UNTRUSTED, excerpt, term};
+use ralph_core::run_terms::GoalTooLong;
 use ralph_core::text;
 use ralph_git::checkpoint::CheckpointError;
+use ralph_home::goal_file::GoalFileError;
 use ralph_home::session_pointer::SessionPointerError;
 use ralph_home::store::StoreError;
 use ralph_hook::contract::SealError;
-use ralph_hook::control::ControlError;
+use ralph_hook::control::{ControlError, StartError};
 use ralph_install::install::InstallError;
 use ralph_lists::features::FeatureError;
+use ralph_lists::import::loop_files::ImportRenderError;
 use ralph_lists::loop_directory;
 use ralph_lists::run_lists::ListError;
 use ralph_policy::config::{self, ConfigError};
@@ -65,7 +68,7 @@ impl CommandFailure {
 
     /// The whole error as plain text, for an answer in a session instead of a terminal.
     pub(crate) fn to_plain_text(&self) -> String {
-        let mut out = term::strip_styles(&self.excerpts);
+        let mut out = self.excerpts.clone();
         out.push_str(&text::clean_line(&self.what, 500));
         for cause in &self.causes {
             out.push_str(&format!("\n  caused by: {}", text::clean_line(cause, 500)));
@@ -138,6 +141,52 @@ impl From<ControlError> for CommandFailure {
     }
 }
 
+impl From<StartError> for CommandFailure {
+    fn from(error: StartError) -> Self {
+        let hint = match error {
+            StartError::Control(error) => return error.into(),
+            StartError::Policy(error) => return error.into(),
+            StartError::Goal(error) => return error.into(),
+            StartError::PolicyUnapproved => {
+                let hint = "`ralph trust` shows what would run and asks for approval";
+                return Self::untrusted(&error.to_string(), hint);
+            }
+            StartError::NotADirectory(_) => "check the path",
+            StartError::NotUtf8(_) => "rename the directory",
+            StartError::NotAFile(_) => "name a Markdown file with `- [ ]` items",
+            StartError::InvalidPromise => {
+                "choose a short phrase that the agent would not write by chance"
+            }
+        };
+        Self::new(&error.to_string(), hint)
+    }
+}
+
+impl From<GoalTooLong> for CommandFailure {
+    fn from(error: GoalTooLong) -> Self {
+        Self::new(&error.to_string(), GoalTooLong::HINT)
+    }
+}
+
+impl From<GoalFileError> for CommandFailure {
+    fn from(error: GoalFileError) -> Self {
+        let hint = "restore the file, or give the goal again: `ralph run \"…\"`".to_string();
+        Self::from_chain(error_chain(Some(&error)), Some(hint))
+    }
+}
+
+impl From<ImportRenderError> for CommandFailure {
+    fn from(error: ImportRenderError) -> Self {
+        match error {
+            ImportRenderError::Goal(error) => Self::from(error).with_subject("the imported files"),
+            ImportRenderError::Serialize(_) => {
+                let hint = "nothing was created".to_string();
+                Self::from_chain(error_chain(Some(&error)), Some(hint))
+            }
+        }
+    }
+}
+
 impl From<FeatureError> for CommandFailure {
     fn from(error: FeatureError) -> Self {
         let hint = feature_hint(&error);
@@ -161,6 +210,7 @@ fn feature_hint(error: &FeatureError) -> Option<String> {
         FeatureError::Lock(LockError::Busy { .. }) => {
             "another ralph is changing this list; try again in a moment".to_string()
         }
+        FeatureError::Goal(_) => GoalTooLong::HINT.to_string(),
         FeatureError::InvalidLoopName(_) => {
             "a name is 1 to 64 letters, digits, `.`, `_` and `-`, and begins with a letter or digit".to_string()
         }

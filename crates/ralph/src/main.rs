@@ -9,6 +9,7 @@ mod excerpt;
 mod failure;
 mod gate_progress;
 mod hook;
+mod limit_args;
 mod orchestrator_view;
 mod prompt_commands;
 mod term;

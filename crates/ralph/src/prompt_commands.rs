@@ -4,15 +4,16 @@
 use crate::cmd::{adjust, start, status, verify, why};
 use crate::failure::CommandFailure;
 use crate::term;
-use ralph_core::id::RunId;
+use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::LimitOverrides;
-use ralph_core::slash_command::{GoalKind, GoalRequest, SlashCommand, WaiveCommand};
+use ralph_core::run_terms::RunTerms;
+use ralph_core::slash_command::{SlashCommand, WaiveCommand};
 use ralph_core::verdict::Verdict;
 use ralph_home::host_env;
 use ralph_home::store;
 use ralph_home::world::World;
 use ralph_hook::adjustments::RunAdjustment;
-use ralph_hook::control::{self, CommandCaller, RunOrSession};
+use ralph_hook::control::{self, CommandCaller, RunOrSession, RunRequest, StartPrompt, StartedRun};
 use ralph_hook::overview;
 use ralph_hook::phases;
 use ralph_hook::prompts::{self, CommandRequest};
@@ -24,8 +25,10 @@ use std::path::PathBuf;
 const SHOWN_DECISIONS: usize = 5;
 
 pub(crate) fn run_prompt_command(world: &World, request: &CommandRequest<'_>) -> Verdict {
+    // The host shows the answer, not a terminal.
+    term::use_plain_text();
     let done = match &request.typed {
-        SlashCommand::Start(wish) => start_run(world, request, wish),
+        SlashCommand::Start(terms) => start_run(world, request, terms),
         SlashCommand::Status => status(world, request).map(|text| text_answer(&text)),
         SlashCommand::Why => why(world, request).map(|text| text_answer(&text)),
         SlashCommand::Verify => verify(world, request).map(|text| text_answer(&text)),
@@ -44,43 +47,15 @@ pub(crate) fn run_prompt_command(world: &World, request: &CommandRequest<'_>) ->
 }
 
 fn text_answer(text: &str) -> Verdict {
-    Verdict::AnswerPrompt { text: term::strip_styles(text).trim_end().to_string() }
+    Verdict::AnswerPrompt { text: text.trim_end().to_string() }
 }
 
 fn start_run(
     world: &World,
     request: &CommandRequest<'_>,
-    wish: &GoalRequest,
+    terms: &RunTerms,
 ) -> Result<Verdict, CommandFailure> {
     let project = project_dir(world, request)?;
-    let demand = start::StartRequest {
-        session: request.session.clone(),
-        goal: wish.goal.as_bytes().to_vec(),
-        max_iterations: wish.max_iterations,
-        max_duration: wish.max_duration_ms,
-        max_cost_micro_usd: wish.max_cost_micro_usd,
-        stuck_after: wish.stuck_after,
-        min_iterations: wish.min_iterations,
-        features: wish.features.iter().map(PathBuf::from).collect(),
-        plans: wish.plans.iter().map(PathBuf::from).collect(),
-        tasks: wish.tasks,
-        promise: wish.promise.clone(),
-        checklist: wish.checklist,
-        gates: start::GateSelection::Policy,
-        complexity: wish.complexity,
-        prompt: request.prompt.id.clone(),
-        phases: match wish.kind {
-            GoalKind::Goal => false,
-            GoalKind::Orchestrator => true,
-        },
-        transcript_length: prompts::transcript_length(request.prompt),
-        max_tokens: None,
-        handover_at_permille: None,
-        drive: None,
-        id: None,
-        here: project.clone(),
-        project,
-    };
     if let Some(run) = &request.run
         && control::is_untouched(&world.home, run)?
     {
@@ -93,26 +68,36 @@ fn start_run(
             &world.step_deadline(),
         )?;
     }
-    let begun = match start::begin_run(&world.env, &world.home, &demand) {
-        Ok(begun) => begun,
+    let prompt = StartPrompt {
+        id: request.prompt.id.clone(),
+        transcript_length: prompts::transcript_length(request.prompt),
+    };
+    let run_request = RunRequest {
+        prompt: Some(prompt),
+        ..RunRequest::new(request.session.clone(), project, terms.clone())
+    };
+    match control::start_run(world, run_request) {
+        Ok(started) => Ok(started_answer(world, request.session, &started)),
         // The hook is registered twice, and the other process started the run first.
-        Err(_) if prompts::is_duplicate_start(world, request) => return Ok(Verdict::Allow),
-        Err(failure) => return Err(failure),
+        Err(_) if prompts::is_duplicate_start(world, request) => Ok(Verdict::Allow),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn started_answer(world: &World, session: &SessionId, started: &StartedRun) -> Verdict {
+    let run = &started.run;
+    let phases = if run.phases {
+        let path = phases::view_path(&world.home, session);
+        format!(
+            "The work goes in phases: `ralph orchestrator show` lists what is missing and who does it. Report what you have done \
+             with `ralph orchestrator set …` or in `{}`. The person approves the plan with `/ralph:approve`.\n",
+            path.display()
+        )
+    } else {
+        String::new()
     };
-    let run = &begun.run;
-    let phases = match wish.kind {
-        GoalKind::Goal => String::new(),
-        GoalKind::Orchestrator => {
-            let path = phases::view_path(&world.home, request.session);
-            format!(
-                "The work goes in phases: `ralph orchestrator show` lists what is missing and who does it. Report what you have done \
-                 with `ralph orchestrator set …` or in `{}`. The person approves the plan with `/ralph:approve`.\n",
-                path.display()
-            )
-        }
-    };
-    let terms = term::strip_styles(&start::contract_lines(run));
-    let terms = terms.lines().map(str::trim).collect::<Vec<_>>().join("\n");
+    let line = |(label, value): (&str, String)| format!("{label:<7} {value}").trim().to_string();
+    let terms = start::contract_lines(run).into_iter().map(line).collect::<Vec<_>>().join("\n");
     let context = format!(
         "ralph holds this session from now on (run {}): you can stop when it finds the work done in the current tree, \
          not when you say so.\n{terms}\n{phases}\
@@ -123,11 +108,11 @@ fn start_run(
     );
     let title = if run.title.is_empty() { String::new() } else { format!(": {}", run.title) };
     let mut notice = format!("ralph: run {} holds this session{title}\n{terms}\n", run.id);
-    for note in &begun.notes {
-        notice.push_str(&format!("note: {note}\n"));
+    for note in &started.notes {
+        notice.push_str(&format!("note: {}\n", start::note_text(note)));
     }
     notice.push_str("`/ralph:status` shows its state, `/ralph:cancel` ends it");
-    Ok(Verdict::AddContext { context, notice: Some(notice) })
+    Verdict::AddContext { context, notice: Some(notice) }
 }
 
 fn project_dir(world: &World, request: &CommandRequest<'_>) -> Result<PathBuf, CommandFailure> {
@@ -139,7 +124,7 @@ fn project_dir(world: &World, request: &CommandRequest<'_>) -> Result<PathBuf, C
             "start the client in the project directory",
         )
     })?;
-    start::resolve_directory(&found, &found)
+    Ok(control::resolve_directory(&found, &found)?)
 }
 
 fn status(world: &World, request: &CommandRequest<'_>) -> Result<String, CommandFailure> {

@@ -4,6 +4,7 @@ use crate::failure::CommandFailure;
 use anstyle::{AnsiColor, Style};
 use ralph_sys::env::Env;
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -69,12 +70,25 @@ pub(crate) fn write_bytes(stderr: &[u8], stdout: &[u8]) -> bool {
     is_written
 }
 
-/// `text` in `style`, for [`out`] and [`err`].
-pub(crate) fn paint(style: Style, text: &str) -> String {
-    format!("{style}{text}{style:#}")
+/// Whether the process renders without styles, because its text goes to a host and not to a terminal.
+static IS_PLAIN: AtomicBool = AtomicBool::new(false);
+
+/// Renders everything without styles from now on.
+pub(crate) fn use_plain_text() {
+    IS_PLAIN.store(true, Ordering::Relaxed);
 }
 
-/// Removes the styles that [`paint`] added, for output that does not go to a terminal.
+pub(crate) fn is_plain_text() -> bool {
+    IS_PLAIN.load(Ordering::Relaxed)
+}
+
+/// `text` in `style`, for [`out`] and [`err`]; the text alone after [`use_plain_text`].
+pub(crate) fn paint(style: Style, text: &str) -> String {
+    if is_plain_text() { text.to_string() } else { format!("{style}{text}{style:#}") }
+}
+
+/// Removes the styles that [`paint`] added.
+#[cfg(test)]
 pub(crate) fn strip_styles(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
 }

@@ -45,3 +45,20 @@ pub(crate) fn parse_micro_usd(text: &str) -> Result<u64, String> {
         None => "expected an amount such as `20` or `1.50`".to_string(),
     })
 }
+
+/// `0.8` or `80%`, in thousandths.
+pub(crate) fn parse_permille(text: &str) -> Result<u16, String> {
+    let share = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
+        None => text.parse::<f64>(),
+    };
+    let share = share.ok().filter(|share| (0.1..=0.99).contains(share));
+    let wrong = || "expected a share from 0.1 to 0.99, such as `0.8`".to_string();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to be between 0.1 and 0.99"
+    )]
+    let permille = share.map(|share| (share * 1000.0).round() as u16);
+    permille.ok_or_else(wrong)
+}

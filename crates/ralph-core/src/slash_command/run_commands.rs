@@ -1,9 +1,8 @@
 //! Slash commands about an active run: `/ralph:tell`, `/ralph:waive` and `/ralph:limits`.
 
-use super::{
-    CommandMistake, GoalRequest, SlashCommand, first_word, is_option, take_option, unquote,
-};
-use crate::limits::LimitOverrides;
+use super::{CommandMistake, SlashCommand, first_word, is_option, take_option, unquote};
+use crate::limits::LIMIT_OPTIONS;
+use crate::run_terms::RunTerms;
 use crate::text;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -22,14 +21,6 @@ pub enum WaiveCommand {
     Undo(String),
 }
 
-const LIMIT_OPTIONS: [&str; 6] = [
-    "--max-iterations",
-    "--min-iterations",
-    "--max-duration",
-    "--max-cost-usd",
-    "--max-cost",
-    "--stuck-after",
-];
 const WAIVE_OPTIONS: [&str; 4] = ["--why", "--until", "--undo", "--list"];
 const WAIVE_USAGE: &str = "type `/ralph:waive REQUIREMENT --until 2h --why \"…\"`, \
                             `/ralph:waive --undo REQUIREMENT`, or `/ralph:waive` to list waivers";
@@ -46,7 +37,7 @@ pub(super) fn parse_tell(rest: &str) -> Result<SlashCommand, CommandMistake> {
 }
 
 pub(super) fn parse_limits(rest: &str) -> Result<SlashCommand, CommandMistake> {
-    let mut request = GoalRequest::default();
+    let mut terms = RunTerms::default();
     let mut rest = rest.trim();
     while !rest.is_empty() {
         let first = first_word(rest);
@@ -60,18 +51,11 @@ pub(super) fn parse_limits(rest: &str) -> Result<SlashCommand, CommandMistake> {
                 },
             });
         }
-        rest = take_option(rest, &mut request)
+        rest = take_option(rest, &mut terms)
             .map_err(|mistake| CommandMistake { hint: LIMITS_USAGE.to_string(), ..mistake })?
             .trim_start();
     }
-    Ok(SlashCommand::Limits(LimitOverrides {
-        max_iterations: request.max_iterations,
-        min_iterations: request.min_iterations,
-        max_duration_ms: request.max_duration_ms,
-        max_cost_micro_usd: request.max_cost_micro_usd,
-        stuck_after: request.stuck_after,
-        ..LimitOverrides::default()
-    }))
+    Ok(SlashCommand::Limits(terms.limits))
 }
 
 const LIMITS_USAGE: &str =

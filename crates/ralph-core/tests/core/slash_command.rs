@@ -2,14 +2,15 @@
 
 use proptest::prelude::*;
 use ralph_core::limits::LimitOverrides;
-use ralph_core::slash_command::{CommandMistake, GoalKind, GoalRequest, SlashCommand, parse};
+use ralph_core::run_terms::RunTerms;
+use ralph_core::slash_command::{CommandMistake, SlashCommand, parse};
 use std::fmt::Write;
 
 fn shown(prompt: &str) -> String {
     match parse(prompt) {
         None => "not for ralph".to_owned(),
         Some(Err(CommandMistake { what, hint })) => format!("mistake: {what} ({hint})"),
-        Some(Ok(SlashCommand::Start(request))) => wish_shown(&request),
+        Some(Ok(SlashCommand::Start(terms))) => terms_shown(&terms),
         Some(Ok(SlashCommand::Limits(bounds))) => bounds_shown(&bounds),
         Some(Ok(other)) => format!("{other:?}"),
     }
@@ -29,30 +30,30 @@ fn bounds_shown(bounds: &LimitOverrides) -> String {
     format!("limits: {}", named.collect::<Vec<_>>().join(", "))
 }
 
-fn wish_shown(request: &GoalRequest) -> String {
-    let mut out = format!("hold to {:?}", request.goal);
+fn terms_shown(terms: &RunTerms) -> String {
+    let mut out = format!("hold to {:?}", String::from_utf8_lossy(&terms.goal));
     let numbers = [
-        ("iterations", request.max_iterations.map(u64::from)),
-        ("ms", request.max_duration_ms),
-        ("micro USD", request.max_cost_micro_usd),
-        ("stuck after", request.stuck_after.map(u64::from)),
-        ("complexity", request.complexity.map(u64::from)),
+        ("iterations", terms.limits.max_iterations.map(u64::from)),
+        ("ms", terms.limits.max_duration_ms),
+        ("micro USD", terms.limits.max_cost_micro_usd),
+        ("stuck after", terms.limits.stuck_after.map(u64::from)),
+        ("complexity", terms.complexity.map(u64::from)),
     ];
     for (name, number) in numbers {
         if let Some(number) = number {
             write!(out, ", {name} {number}").unwrap();
         }
     }
-    if let Some(promise) = &request.promise {
+    if let Some(promise) = &terms.promise {
         write!(out, ", promise {promise:?}").unwrap();
     }
-    for list in &request.features {
+    for list in &terms.lists.features {
         write!(out, ", features {list:?}").unwrap();
     }
-    if request.checklist {
+    if terms.lists.checklist {
         out.push_str(", checklist");
     }
-    if request.kind == GoalKind::Orchestrator {
+    if terms.phases {
         out.push_str(", in phases");
     }
     out
@@ -334,9 +335,9 @@ fn a_goal_is_kept_byte_for_byte() {
         let typed = parse(&format!("/ralph:goal {goal}"));
         let Some(Ok(SlashCommand::Start(request))) = typed else { panic!("{}", shown(&goal)) };
         assert!(
-            request == GoalRequest { goal, ..GoalRequest::default() },
+            request == RunTerms { goal: goal.into_bytes(), ..RunTerms::default() },
             "{}",
-            wish_shown(&request)
+            terms_shown(&request)
         );
     }
 }
@@ -353,7 +354,7 @@ proptest! {
         prop_assume!(!goal.trim().is_empty());
         let typed = parse(&format!("/ralph:goal --max-iterations 3 -- {goal}"));
         let Some(Ok(SlashCommand::Start(request))) = typed else { return Err(TestCaseError::fail(format!("{typed:?}"))) };
-        prop_assert_eq!(request.goal, goal.trim());
-        prop_assert_eq!(request.max_iterations, Some(3));
+        prop_assert_eq!(request.goal, goal.trim().as_bytes());
+        prop_assert_eq!(request.limits.max_iterations, Some(3));
     }
 }

@@ -15,12 +15,13 @@ use ralph_core::text;
 use ralph_core::units::format_usd;
 use ralph_home::faults::{self, Fault, describe_error};
 use ralph_home::paths::RalphHome;
+use ralph_hook::control::off_reason;
 use ralph_hook::overview::{self, HeldSession, RunView, UnreadableRun};
 use ralph_hook::phases::{self, PhaseProgress};
 use ralph_install::doctor::protection::{self, UnprotectedReason};
 use ralph_sys::clock;
 use ralph_sys::env::Env;
-use ralph_sys::fs::{self, FileError};
+use ralph_sys::fs::FileError;
 use serde::Serialize;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
@@ -134,17 +135,6 @@ impl RunBoard {
             unreadable: self.unreadable.iter().map(unreadable_run_view).collect(),
             faults: self.faults.iter().map(fault_view).collect(),
         }
-    }
-}
-
-/// Why ralph is switched off, if it is.
-pub fn off_reason(env: &Env, home: &RalphHome) -> Option<&'static str> {
-    if env.is_ralph_off() {
-        Some("`RALPH_OFF` is set")
-    } else if fs::exists(&home.kill_switch()) {
-        Some("the file `off` exists in ralph's home")
-    } else {
-        None
     }
 }
 

@@ -79,7 +79,7 @@ fn read_task(reading: &mut QueueReader, path: &Path) -> Result<(), QueueError> {
         Some(_) | None => {}
     }
     let goal = text.get(rest..).unwrap_or_default();
-    task.goal = reading.check_goal(goal, rest.min(text.len())..text.len());
+    task.terms.goal = reading.check_goal(goal, rest.min(text.len())..text.len());
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     if !is_task_name(&stem) {
         let message = format!("`{}.md` is not a valid task name", text::clean_line(&stem, 80));

@@ -24,6 +24,7 @@ mod tests;
 
 use std::path::PathBuf;
 
+use ralph_core::run_terms::RunTerms;
 use ralph_core::status::RunStatus;
 use serde::{Deserialize, Serialize};
 
@@ -48,19 +49,14 @@ pub struct TaskQueue {
     pub tasks: Vec<QueueTask>,
 }
 
-/// One task of a queue: its goal, dependencies and limits.
+/// One task of a queue: the terms of its run, and its dependencies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueTask {
     pub name: String,
-    pub goal: String,
     /// Indices of the tasks that have to be done first.
     pub after: Vec<usize>,
-    pub features: Vec<PathBuf>,
-    pub plans: Vec<PathBuf>,
-    pub complexity: Option<u8>,
     pub model: Option<String>,
-    pub max_iterations: Option<u32>,
-    pub max_cost_micro_usd: Option<u64>,
+    pub terms: RunTerms,
 }
 
 impl QueueTask {
@@ -75,11 +71,13 @@ impl QueueTask {
     }
 
     fn digest(&self, has_terms: bool) -> String {
-        let Self { goal, features, plans, complexity, model, .. } = self;
-        let limits = (self.max_iterations, self.max_cost_micro_usd);
-        let terms = has_terms.then_some((complexity, model, limits));
+        let RunTerms { goal, limits, lists, complexity, .. } = &self.terms;
+        let limits = (limits.max_iterations, limits.max_cost_micro_usd);
+        let terms = has_terms.then_some((complexity, &self.model, limits));
+        let goal = String::from_utf8_lossy(goal);
         // Serialising strings, numbers and lists cannot fail; if it did, the task would only be started again.
-        let all = serde_json::to_vec(&(goal, features, plans, terms)).unwrap_or_default();
+        let all =
+            serde_json::to_vec(&(goal, &lists.features, &lists.plans, terms)).unwrap_or_default();
         let digest = blake3::hash(&all).to_hex();
         digest.get(..32).unwrap_or_default().to_owned()
     }

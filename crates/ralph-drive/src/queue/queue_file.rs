@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ralph_core::run_terms::{self, GoalTooLong};
 use ralph_core::text;
 use ralph_core::units::parse_micro_usd;
 use ralph_policy::config::ConfigProblem;
@@ -16,7 +17,6 @@ pub(super) const LARGEST: usize = 4 * 1024 * 1024;
 pub(super) const MOST_TASKS: usize = 200;
 const MOST_DEPENDENCIES: usize = 64;
 const LONGEST_NAME: usize = 64;
-const LONGEST_GOAL: usize = 1024 * 1024;
 const MOST_PROBLEMS: usize = 20;
 
 /// The keys of a task besides its name and goal.
@@ -132,16 +132,15 @@ impl QueueReader {
         values: &[QueueValue<String>],
     ) {
         if matches!(key, "features" | "plan") {
-            let paths: Vec<PathBuf> =
-                values.iter().map(|value| PathBuf::from(&value.value)).collect();
+            let paths: Vec<String> = values.iter().map(|value| value.value.clone()).collect();
             if let Some(empty) = values.iter().find(|value| value.value.is_empty()) {
                 let span = empty.span.clone();
                 self.add_problem(span, format!("`{key}` has an empty path"), "give a path");
             }
             if key == "plan" {
-                task.plans = paths;
+                task.terms.lists.plans = paths;
             } else {
-                task.features = paths;
+                task.terms.lists.features = paths;
             }
             return;
         }
@@ -156,18 +155,17 @@ impl QueueReader {
     }
 
     /// Checks that a goal is neither empty nor too long.
-    pub(super) fn check_goal(&mut self, goal: &str, span: Range<usize>) -> String {
+    pub(super) fn check_goal(&mut self, goal: &str, span: Range<usize>) -> Vec<u8> {
         if goal.trim().is_empty() {
             self.add_problem(
                 span,
                 "the goal is empty".to_owned(),
                 "write what the task is to achieve",
             );
-        } else if goal.len() > LONGEST_GOAL {
-            let message = format!("the goal is longer than {} KiB", LONGEST_GOAL / 1024);
-            self.add_problem(span, message, "move long material into files of the project");
+        } else if let Err(error) = run_terms::check_goal_length(goal.as_bytes()) {
+            self.add_problem(span, error.to_string(), GoalTooLong::HINT);
         }
-        goal.to_owned()
+        goal.as_bytes().to_vec()
     }
 }
 
@@ -175,15 +173,15 @@ fn set_term(task: &mut QueueTask, key: &str, value: &str) -> Result<(), &'static
     match key {
         "complexity" => {
             let complexity = value.parse().ok().filter(|complexity| *complexity <= 10);
-            task.complexity = Some(complexity.ok_or("expected a number from 0 to 10")?);
+            task.terms.complexity = Some(complexity.ok_or("expected a number from 0 to 10")?);
         }
         "max_iterations" => {
             let most = value.parse().ok().filter(|most| *most > 0);
-            task.max_iterations = Some(most.ok_or("expected a number of at least 1")?);
+            task.terms.limits.max_iterations = Some(most.ok_or("expected a number of at least 1")?);
         }
         "max_cost_usd" => {
             let most = parse_micro_usd(value).filter(|most| *most > 0);
-            task.max_cost_micro_usd =
+            task.terms.limits.max_cost_micro_usd =
                 Some(most.ok_or("expected an amount in USD, such as `2.50`")?);
         }
         _ => {

@@ -173,7 +173,7 @@ impl<'a> QueueLoop<'a> {
         let accounts: Vec<_> = accounts
             .map(|(task, known)| {
                 let spent = known.spent_before.saturating_add(known.spent_by_run);
-                (spent, task.max_cost_micro_usd)
+                (spent, task.terms.limits.max_cost_micro_usd)
             })
             .collect();
         let purse = QueueBudget::new(plan.max_cost_micro_usd, plan.least_micro_usd, &accounts);

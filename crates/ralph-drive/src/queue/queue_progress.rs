@@ -6,12 +6,12 @@ use super::{
 use ralph_core::id::RunId;
 use ralph_core::run::RunPhase;
 use ralph_core::status::RunStatus;
+use ralph_home::goal_file;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
 use ralph_hook::control;
 use ralph_sys::fs;
 
-const MAX_TASK_GOAL_BYTES: usize = 4 * 1024 * 1024;
 const MAX_LISTED_RUNS: usize = 100_000;
 
 /// The state of each task: its run, its end if it has one, and the money spent on it.
@@ -95,10 +95,10 @@ fn find_unrecorded_run(
     let names = fs::list(&home.runs(), MAX_LISTED_RUNS).unwrap_or_default();
     let runs = names.iter().filter_map(|name| RunId::parse(name.to_str()?));
     let is_it = |opened: &LoadedRun| {
-        let goal = fs::read(&home.run(&opened.run.id).goal(), MAX_TASK_GOAL_BYTES);
+        let goal = goal_file::read_goal(home, &opened.run);
         opened.run.started_ms >= tried.since_ms
             && opened.run.drive.as_ref().is_some_and(|drive| drive.worktree.is_some())
-            && goal.is_ok_and(|goal| goal == task.goal.as_bytes())
+            && goal.is_ok_and(|goal| goal == task.terms.goal)
     };
     let mut found =
         runs.filter(|run| !is_taken(run)).filter_map(|run| store::load_run(home, &run).ok());

@@ -29,13 +29,13 @@ fn describe(directory: &Path, read: Result<TaskQueue, QueueError>) -> String {
                 format!(
                     "{} after {after:?}: {:?} {:?} {:?} {:?} {:?} {:?} {:?}\n",
                     task.name,
-                    task.goal,
-                    task.features,
-                    task.plans,
-                    task.complexity,
+                    String::from_utf8_lossy(&task.terms.goal),
+                    task.terms.lists.features,
+                    task.terms.lists.plans,
+                    task.terms.complexity,
                     task.model,
-                    task.max_iterations,
-                    task.max_cost_micro_usd
+                    task.terms.limits.max_iterations,
+                    task.terms.limits.max_cost_micro_usd
                 )
             });
             lines.collect::<String>()
@@ -371,10 +371,14 @@ fn play(
     (outcome, entries)
 }
 
+fn goal_terms(goal: &str) -> RunTerms {
+    RunTerms { goal: goal.as_bytes().to_vec(), ..RunTerms::default() }
+}
+
 fn tasks(after: &[Vec<usize>]) -> Vec<QueueTask> {
     let task = |(place, after): (usize, &Vec<usize>)| QueueTask {
         name: format!("t{place}"),
-        goal: "x".to_owned(),
+        terms: goal_terms("x"),
         after: after.clone(),
         ..QueueTask::default()
     };
@@ -460,13 +464,13 @@ proptest! {
         own in proptest::option::of(1..80_u64),
     ) {
         for task in tasks.iter_mut().step_by(2) {
-            task.max_cost_micro_usd = own;
+            task.terms.limits.max_cost_micro_usd = own;
         }
         let mut fake = FakeQueueWorker::new(fates.clone(), chance);
         let (outcome, _) = play(plan(&tasks, parallel, Some(total)), &mut fake, &StopRequests::default());
         prop_assert!(outcome.spent_micro_usd <= total, "{} of {total}", outcome.spent_micro_usd);
         for (task, became) in tasks.iter().zip(&outcome.tasks) {
-            prop_assert!(became.spent_micro_usd <= task.max_cost_micro_usd.unwrap_or(u64::MAX));
+            prop_assert!(became.spent_micro_usd <= task.terms.limits.max_cost_micro_usd.unwrap_or(u64::MAX));
             if became.state == QueueTaskState::Ready {
                 prop_assert_eq!(outcome.stopped, Some(QueueStopReason::OutOfBudget));
                 prop_assert!(total - outcome.spent_micro_usd < 10.min(total).max(1));
@@ -656,10 +660,11 @@ fn every_run_of_a_task_is_remembered() {
 /// A changed goal makes a different task; changed limits only make it run again.
 #[test]
 fn tasks_are_identified_by_their_goal() {
-    let task = QueueTask { name: "a".to_owned(), goal: "x".to_owned(), ..QueueTask::default() };
+    let task = QueueTask { name: "a".to_owned(), terms: goal_terms("x"), ..QueueTask::default() };
     let renamed = QueueTask { name: "b".to_owned(), after: vec![1], ..task.clone() };
-    let dearer = QueueTask { max_cost_micro_usd: Some(1), ..task.clone() };
-    let other = QueueTask { goal: "y".to_owned(), ..task.clone() };
+    let mut dearer = task.clone();
+    dearer.terms.limits.max_cost_micro_usd = Some(1);
+    let other = QueueTask { terms: goal_terms("y"), ..task.clone() };
     let digests: BTreeMap<&str, (bool, bool)> =
         [("renamed", &renamed), ("dearer", &dearer), ("other", &other)]
             .into_iter()

@@ -3,15 +3,15 @@
 use std::ops::Range;
 use std::path::Path;
 
+use ralph_core::bounds::MAX_GOAL_BYTES;
+use ralph_core::run_terms::GoalTooLong;
 use ralph_core::text;
 use ralph_sys::fs;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::QueueTask;
-use super::queue_file::{
-    LARGEST, MOST_TASKS, QueueError, QueueReader, QueueTaskDraft, QueueValue, TERMS,
-};
+use super::queue_file::{MOST_TASKS, QueueError, QueueReader, QueueTaskDraft, QueueValue, TERMS};
 
 const TASKS_HINT: &str = "write one `[[task]]` per task";
 
@@ -95,18 +95,18 @@ fn read_task(reading: &mut QueueReader, (fields, span): (&DeTable, Range<usize>)
             term => reading.set_term(&mut task, term, &values),
         }
     }
-    task.goal = match (goal, goal_file) {
+    task.terms.goal = match (goal, goal_file) {
         (Some(goal), None) => reading.check_goal(&goal.value, goal.span),
         (None, Some(file)) => goal_from_file(reading, &file, path),
         (Some(_), Some(file)) => {
             let message = "`[[task]]` has both `goal` and `goal_file`".to_owned();
             reading.add_problem(file.span, message, "keep one");
-            String::new()
+            Vec::new()
         }
         (None, None) => {
             let hint = "add `goal = \"…\"` or `goal_file = \"goal.md\"`";
             reading.add_problem(span.clone(), "`[[task]]` has no `goal`".to_owned(), hint);
-            String::new()
+            Vec::new()
         }
     };
     let Some(name) = name else {
@@ -118,29 +118,34 @@ fn read_task(reading: &mut QueueReader, (fields, span): (&DeTable, Range<usize>)
 }
 
 /// Reads the goal from a file. It must be in the queue's directory or below, because its text is sent to a model.
-fn goal_from_file(reading: &mut QueueReader, file: &QueueValue<String>, queue: &Path) -> String {
+fn goal_from_file(reading: &mut QueueReader, file: &QueueValue<String>, queue: &Path) -> Vec<u8> {
     let directory = queue.parent().unwrap_or(Path::new("/"));
     let found = fs::resolve(&directory.join(&file.value));
     let shown = text::clean_line(&file.value, 200);
     let Some(found) = found else {
         reading.add_problem(file.span.clone(), format!("cannot find `{shown}`"), "check the path");
-        return String::new();
+        return Vec::new();
     };
     if !found.starts_with(directory) {
         let message = format!("`{shown}` is outside the queue's directory");
         reading.add_problem(file.span.clone(), message, "put the file next to the queue");
-        return String::new();
+        return Vec::new();
     }
-    match fs::read(&found, LARGEST).map(String::from_utf8) {
+    match fs::read(&found, MAX_GOAL_BYTES).map(String::from_utf8) {
         Ok(Ok(goal)) => reading.check_goal(&goal, file.span.clone()),
         Ok(Err(_)) => {
             reading.add_problem(file.span.clone(), format!("`{shown}` is not valid UTF-8"), "");
-            String::new()
+            Vec::new()
+        }
+        Err(error) if error.is_too_large() => {
+            let message = format!("`{shown}`: {GoalTooLong}");
+            reading.add_problem(file.span.clone(), message, GoalTooLong::HINT);
+            Vec::new()
         }
         Err(error) => {
             let message = text::clean_line(&error.to_string(), 200);
             reading.add_problem(file.span.clone(), message, "check the path");
-            String::new()
+            Vec::new()
         }
     }
 }

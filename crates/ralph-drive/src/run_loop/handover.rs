@@ -8,12 +8,11 @@ use crate::stop_requests::StopRequest;
 use ralph_core::drive::RunnerEvent;
 use ralph_core::record::{JournalEntry, RunChange};
 use ralph_core::status::RunStatus;
+use ralph_home::goal_file;
 use ralph_home::store::LoadedRun;
 use ralph_hook::run_output;
 use ralph_sys::clock;
 use ralph_sys::fs::{self, Durability};
-
-const LARGEST_GOAL: usize = 64 * 1024;
 
 impl RunLoop<'_, '_> {
     pub(super) fn hand_over(&mut self, why: &str) -> Result<NextStep, DriveError> {
@@ -39,7 +38,7 @@ impl RunLoop<'_, '_> {
         let paths = self.ctx.home.run(&run.id);
         let trail =
             run_output::capture_output(self.ctx.home, &run, "handed over to a fresh session");
-        let goal = fs::read_range(&paths.goal(), 0, LARGEST_GOAL).unwrap_or_default();
+        let goal = goal_file::read_goal(self.ctx.home, &run)?;
         let entries = self.ctx.entries();
         let learned = |entry: &JournalEntry| {
             let RunChange::Learned { title, .. } = &entry.change else { return None };

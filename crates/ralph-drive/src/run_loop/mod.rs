@@ -29,6 +29,7 @@ use ralph_core::facts::StopDriver;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::redact::Redactor;
 use ralph_core::status::RunStatus;
+use ralph_home::goal_file::GoalFileError;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, StoreError};
 use ralph_hook::notify;
@@ -61,6 +62,8 @@ pub enum DriveError {
     Session(#[from] SessionError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Goal(#[from] GoalFileError),
     #[error(transparent)]
     Driven(#[from] RunnerStateError),
 }

@@ -13,14 +13,12 @@ use ralph_core::run::{RunPhase, RunState};
 use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_core::units;
+use ralph_home::goal_file;
 use ralph_home::store::{LoadedRun, StoreError};
 use ralph_hook::{reminder, runner};
-use ralph_sys::fs;
 use ralph_sys::proc::line_process;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-
-const LARGEST_GOAL: usize = 1024 * 1024;
 
 /// What the previous runner was about to do, derived from the journal.
 #[derive(Debug, PartialEq, Eq)]
@@ -122,8 +120,7 @@ impl RunLoop<'_, '_> {
     /// The prompt of the first session: the goal as given, followed by the terms of the run.
     pub(super) fn first_prompt(&self) -> Result<String, DriveError> {
         let opened = self.ctx.load()?;
-        let path = self.ctx.home.run(&self.ctx.run).goal();
-        let goal = fs::read_range(&path, 0, LARGEST_GOAL).unwrap_or_default();
+        let goal = goal_file::read_goal(self.ctx.home, &opened.run)?;
         let goal = String::from_utf8_lossy(&goal);
         let world = self.ctx.world(StopDriver::RunnerAlone, None).ok_or(StoreError::TimedOut)?;
         // The terms do not repeat the goal: it precedes them in full.

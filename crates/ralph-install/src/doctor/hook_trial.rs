@@ -7,11 +7,13 @@ use std::time::Duration;
 use super::DoctorContext;
 use super::registered_hooks::{HookSource, RegisteredHook};
 use ralph_core::id::SessionId;
+use ralph_core::run_terms::RunTerms;
 use ralph_core::text;
 use ralph_home::paths::RalphHome;
-use ralph_hook::control::{self, RunStartRequest};
+use ralph_home::world::World;
+use ralph_hook::control::{self, GateSelection, RunRequest};
 use ralph_sys::clock::{self, Deadline};
-use ralph_sys::env;
+use ralph_sys::env::{self, Env};
 use ralph_sys::fs::{self, Durability};
 use ralph_sys::proc::job::{
     self, CaptureLimits, CapturedOutput, CommandInput, JobEnd, JobResult, JobSpec, StderrCapture,
@@ -187,9 +189,17 @@ impl<'a> HookTrial<'a> {
 
 /// Starts a run with only a goal, which never counts as done.
 fn start_trial_run(scene: &DoctorContext<'_>, home: &RalphHome, session: &SessionId) -> bool {
-    let goal = b"see whether the hook holds an agent\n";
-    let order = RunStartRequest::from_goal(session, scene.scratch, goal);
-    control::start_run(home, scene.env, &order, &Deadline::after(TRIAL_TIMEOUT)).is_ok()
+    // A fresh environment, so that the run belongs to the trial and not to an agent that may have called `doctor`.
+    let variables = [("RALPH_HOME", home.root())];
+    let env = Env::from_pairs(variables, None, Vec::new());
+    let terms =
+        RunTerms { goal: b"see whether the hook holds an agent\n".to_vec(), ..RunTerms::default() };
+    let request = RunRequest {
+        gates: GateSelection::Skipped,
+        ..RunRequest::new(session.clone(), scene.scratch.to_path_buf(), terms)
+    };
+    World::new(env, Deadline::after(TRIAL_TIMEOUT))
+        .is_some_and(|world| control::start_run(&world, request).is_ok())
 }
 
 fn hook_argv(scene: &DoctorContext<'_>, hook: &RegisteredHook) -> Vec<OsString> {

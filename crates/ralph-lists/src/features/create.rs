@@ -3,11 +3,10 @@
 use super::{FeatureDraft, FeatureError, FeatureLoop, feature_draft};
 use crate::loop_directory::{self, LOOPS_DIR, PROMPT_FILE};
 use ralph_core::bounds::MAX_LIST_BYTES;
+use ralph_core::run_terms;
 use ralph_core::text;
 use ralph_sys::fs;
 use std::path::{Path, PathBuf};
-
-const MAX_GOAL_CHARS: usize = 16 * 1024;
 
 /// Where the initial list comes from.
 #[derive(Clone, Debug)]
@@ -33,6 +32,9 @@ pub fn create_loop(project: &Path, new: &NewLoop<'_>) -> Result<FeatureLoop, Fea
         return Err(FeatureError::InvalidLoopName(text::clean_line(new.name, 80)));
     }
     let list = initial_list_bytes(new.source)?;
+    let prompt = prompt_text(new);
+    // It becomes the goal of a run.
+    run_terms::check_goal_length(prompt.as_bytes())?;
     let directory = project.join(LOOPS_DIR).join(new.name);
     if fs::stat_no_follow(&directory).is_some() {
         return Err(FeatureError::AlreadyExists(directory));
@@ -49,7 +51,7 @@ pub fn create_loop(project: &Path, new: &NewLoop<'_>) -> Result<FeatureLoop, Fea
     let files = [
         (loop_directory::FEATURES_FILE, list.as_slice()),
         (loop_directory::PROGRESS_FILE, progress.as_bytes()),
-        (PROMPT_FILE, prompt_text(new).as_bytes()),
+        (PROMPT_FILE, prompt.as_bytes()),
     ]
     .map(|(name, bytes)| (directory.join(name), bytes.to_vec()));
     for (path, bytes) in files {
@@ -112,7 +114,7 @@ fn progress_text(new: &NewLoop<'_>) -> String {
 }
 
 fn prompt_text(new: &NewLoop<'_>) -> String {
-    let goal = new.goal.map(|goal| text::truncate(text::clean(goal).trim(), MAX_GOAL_CHARS));
+    let goal = new.goal.map(|goal| text::clean(goal).trim().to_string());
     let goal = goal.filter(|goal| !goal.is_empty());
     let goal = goal.map(|goal| format!("{goal}\n\n")).unwrap_or_default();
     let name = new.name;

@@ -8,6 +8,7 @@ use crate::loop_directory::{self, LOOPS_DIR};
 use crate::run_lists::{ListError, ListFile};
 use ralph_core::bounds::MAX_LIST_BYTES;
 use ralph_core::record::ListKind;
+use ralph_core::run_terms::GoalTooLong;
 use ralph_core::source::features::{self, FeatureList};
 use ralph_core::text;
 use ralph_home::paths::RalphHome;
@@ -31,6 +32,8 @@ pub enum FeatureError {
     Lock(#[from] LockError),
     #[error("cannot serialize the features")]
     Serialize(#[from] serde_json::Error),
+    #[error(transparent)]
+    Goal(#[from] GoalTooLong),
     #[error("`{0}` is not a valid loop name")]
     InvalidLoopName(String),
     #[error("`{}` already exists and was not changed", .0.display())]

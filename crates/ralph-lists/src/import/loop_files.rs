@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ralph_core::run_terms::{self, GoalTooLong};
 use ralph_core::text;
 use serde::Serialize;
 
@@ -38,17 +39,26 @@ pub fn free_loop_name(project: &Path, wanted: &str) -> Option<String> {
     names.find(|name| fs::stat_no_follow(&project.join(LOOPS_DIR).join(name)).is_none())
 }
 
-/// The files of a loop. A loop without features has only a prompt and notes.
+/// Why the files of a loop cannot be rendered.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportRenderError {
+    #[error(transparent)]
+    Goal(#[from] GoalTooLong),
+    #[error("cannot serialize the features")]
+    Serialize(#[from] serde_json::Error),
+}
+
+/// The files of a loop. A loop without features has only a prompt and notes. The prompt is the goal of a run, so it
+/// must not be longer than one.
 pub fn render_files(
     name: &str,
     merged: &MergedImport,
     notes: &str,
-) -> serde_json::Result<Vec<NewFile>> {
+) -> Result<Vec<NewFile>, ImportRenderError> {
     let directory = Path::new(LOOPS_DIR).join(name);
-    let mut files = vec![NewFile {
-        path: directory.join(PROMPT_FILE),
-        text: render_prompt(name, merged, notes),
-    }];
+    let prompt = render_prompt(name, merged, notes);
+    run_terms::check_goal_length(prompt.as_bytes())?;
+    let mut files = vec![NewFile { path: directory.join(PROMPT_FILE), text: prompt }];
     if !merged.features.is_empty() {
         let list = ImportedListWire { features: &merged.features };
         let text = format!("{}\n", serde_json::to_string_pretty(&list)?);

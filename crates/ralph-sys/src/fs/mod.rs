@@ -67,6 +67,11 @@ impl FileError {
         is_missing(&self.source)
     }
 
+    /// The file exceeds the cap of its reader.
+    pub fn is_too_large(&self) -> bool {
+        self.source.kind() == io::ErrorKind::FileTooLarge
+    }
+
     /// The disk is full or the quota is exhausted.
     pub fn is_disk_full(&self) -> bool {
         matches!(self.source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)

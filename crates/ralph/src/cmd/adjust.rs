@@ -5,8 +5,8 @@ use super::{declare, identify_caller, open_home};
 use crate::describe::{self, safe_line};
 use crate::driven_status;
 use crate::failure::CommandFailure;
+use crate::limit_args::TotalLimitArgs;
 use crate::term::{self, paint};
-use crate::value_parsers::{parse_count, parse_duration, parse_micro_usd, parse_tokens};
 use clap::Args;
 use ralph_core::dispute::{self, NamedRequirement as Meant};
 use ralph_core::id::RunId;
@@ -84,30 +84,8 @@ pub(crate) struct SetLimitsArgs {
     /// Name the run, or the session it holds
     #[arg(value_name = "RUN|SESSION")]
     pub name: String,
-    /// Hold the agent at most N times in total; 0: no limit
-    #[arg(long, value_name = "N", value_parser = parse_count)]
-    pub max_iterations: Option<u32>,
-    /// Hold the agent at least N times, even when everything is met
-    #[arg(long, value_name = "N", value_parser = parse_count)]
-    pub min_iterations: Option<u32>,
-    /// End after this total time, such as `90m`; 0: no limit
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    pub max_duration: Option<u64>,
-    /// Spend at most this in total; 0: no limit
-    #[arg(
-        long,
-        visible_alias = "max-cost",
-        value_name = "USD",
-        allow_negative_numbers = true,
-        value_parser = parse_micro_usd
-    )]
-    pub max_cost_usd: Option<u64>,
-    /// Use at most N tokens in total, such as `2M` (driven runs); 0: no limit
-    #[arg(long, value_name = "N", value_parser = parse_tokens)]
-    pub max_tokens: Option<u64>,
-    /// End after N stops in a row without progress
-    #[arg(long, value_name = "N", value_parser = parse_count)]
-    pub stuck_after: Option<u32>,
+    #[command(flatten)]
+    pub limits: TotalLimitArgs,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -336,16 +314,7 @@ pub(crate) fn limits(env: &Env, args: &SetLimitsArgs) -> Result<(), CommandFailu
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
     let speech =
         RunAdjustment { home: &home, run: &run, caller: identify_caller(env), deadline: &deadline };
-    let bounds = LimitOverrides {
-        max_iterations: args.max_iterations,
-        min_iterations: args.min_iterations,
-        max_duration_ms: args.max_duration,
-        max_cost_micro_usd: args.max_cost_usd,
-        max_tokens: args.max_tokens,
-        stuck_after: args.stuck_after,
-        ..LimitOverrides::default()
-    };
-    let (now, done) = change_limits(&speech, &bounds)?;
+    let (now, done) = change_limits(&speech, &args.limits.overrides())?;
     if args.json {
         super::print_json(&run_limits_view(&run, &now))?;
     } else {

@@ -134,8 +134,7 @@ fn plan_import(env: &Env, args: &ImportArgs) -> Result<ImportPlan, CommandFailur
     let mut paths = config::POLICY_FILE_NAMES.iter().map(|name| project.join(name));
     let policy = paths.find(|path| fs::stat_no_follow(path).is_some());
     let notes = loop_files::render_notes(&sources, &merged, &without_gate);
-    let mut files = loop_files::render_files(&name, &merged, &notes)
-        .map_err(|error| CommandFailure::new(&error.to_string(), "nothing was created"))?;
+    let mut files = loop_files::render_files(&name, &merged, &notes)?;
     if policy.is_none() && !detected.gates.is_empty() {
         let text = loop_files::render_import_policy(detected.clone(), &merged);
         files.push(NewFile { path: PathBuf::from(config::POLICY_FILE_NAMES[0]), text });

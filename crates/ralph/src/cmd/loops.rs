@@ -14,12 +14,9 @@ use ralph_lists::features::{self, FeatureError, InitialList, NewLoop};
 use ralph_lists::loop_directory;
 use ralph_lists::run_lists;
 use ralph_sys::env::Env;
-use ralph_sys::{fs, stdin};
+use ralph_sys::fs;
 use serde::Serialize;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-
-const MAX_LOOP_GOAL_BYTES: usize = 64 * 1024;
 
 #[derive(Subcommand)]
 pub(crate) enum LoopCommand {
@@ -159,14 +156,8 @@ fn create_loop(env: &Env, args: &LoopNewArgs) -> Result<(), CommandFailure> {
 fn read_loop_goal(given: Option<&str>) -> Result<Option<String>, CommandFailure> {
     match given {
         Some("-") => {
-            if std::io::stdin().is_terminal() {
-                term::err("write the goal, then press Ctrl-D on an empty line\n");
-            }
-            let bytes =
-                stdin::read_all(std::io::stdin(), MAX_LOOP_GOAL_BYTES).map_err(|error| {
-                    CommandFailure::caused_by("cannot read the goal from stdin", &error)
-                })?;
-            Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+            let goal = super::start::read_goal_from_stdin()?;
+            Ok(Some(String::from_utf8_lossy(&goal).into_owned()))
         }
         given => Ok(given.map(str::to_string)),
     }

@@ -35,10 +35,11 @@ pub(crate) mod why;
 use crate::failure::CommandFailure;
 use crate::term::OutputReader;
 use ralph_core::id::{RunId, SessionId};
-pub(crate) use ralph_deck::view::run_board::off_reason;
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
-use ralph_hook::control::{CommandCaller, RunOrSession};
+use ralph_home::world::World;
+use ralph_hook::control::{CommandCaller, RunOrSession, off_reason};
+use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use ralph_sys::proc::cancel::CancelToken;
 use ralph_sys::proc::signals;
@@ -47,14 +48,26 @@ use run::queue::queue_status::unknown_name_failure;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+const HOME_HINT: &str = "set `HOME`, or `RALPH_HOME` to an absolute path";
+
 fn open_home(env: &Env) -> Result<RalphHome, CommandFailure> {
-    let hint = "set `HOME`, or `RALPH_HOME` to an absolute path";
-    let unknown = || CommandFailure::new("cannot determine ralph's home directory", hint);
-    let root = env.ralph_home().ok_or_else(unknown)?;
+    let root = env.ralph_home().ok_or_else(unknown_home_failure)?;
     if fs::exists(&root) && !fs::is_directory(&root) {
-        return Err(CommandFailure::new(&format!("`{}` is not a directory", root.display()), hint));
+        let what = format!("`{}` is not a directory", root.display());
+        return Err(CommandFailure::new(&what, HOME_HINT));
     }
     Ok(RalphHome::new(root))
+}
+
+fn unknown_home_failure() -> CommandFailure {
+    CommandFailure::new("cannot determine ralph's home directory", HOME_HINT)
+}
+
+/// The environment, home and deadline of a command that changes runs.
+fn open_world(env: &Env) -> Result<World, CommandFailure> {
+    open_home(env)?;
+    let world = World::new(env.clone(), Deadline::after(control::LOCK_TIMEOUT));
+    world.ok_or_else(unknown_home_failure)
 }
 
 /// The run or session of that name. For the name of a queue, the error suggests to name one of its runs.

@@ -154,12 +154,12 @@ fn list_questions(
     let here = env.current_dir().unwrap_or_default();
     let mut named = Vec::new();
     for directory in &args.features {
-        let path =
-            super::start::list_directory(directory, &here)?.join(loop_directory::FEATURES_FILE);
+        let path = ralph_hook::control::list_directory(directory, &here)?
+            .join(loop_directory::FEATURES_FILE);
         named.push(ListFile { path, kind: ListKind::Features });
     }
     for plan in &args.plan {
-        let path = super::start::plan_file(plan, &here)?;
+        let path = ralph_hook::control::plan_file(plan, &here)?;
         named.push(ListFile { path, kind: ListKind::Plan });
     }
     let is_named = !named.is_empty();

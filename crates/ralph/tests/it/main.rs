@@ -22,6 +22,7 @@ mod doctor;
 mod faults;
 mod features;
 mod gates;
+mod goals;
 mod guard;
 mod hook;
 mod hostile_input;

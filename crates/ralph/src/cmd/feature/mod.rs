@@ -90,7 +90,7 @@ pub(crate) fn loop_by_name(
         return Ok(found.clone());
     }
     let here = env.current_dir().unwrap_or_default();
-    let directory = super::start::list_directory(Path::new(name), &here).ok();
+    let directory = ralph_hook::control::list_directory(Path::new(name), &here).ok();
     let has_list =
         |path: &PathBuf| fs::stat_no_follow(&path.join(loop_directory::FEATURES_FILE)).is_some();
     directory.filter(has_list).map(|path| FeatureLoop::from_directory(&path)).ok_or_else(|| {

@@ -2,7 +2,7 @@
 
 use super::drive_view::DriveView;
 use super::run_plan::{NewRun, PlannedWork, RunPlan, RunWorkspace};
-use crate::cmd::{control, open_home, start};
+use crate::cmd::{open_world, start};
 use crate::failure::CommandFailure;
 use ralph_core::drive::{LandingMode, RunWorktree, RunnerEvent};
 use ralph_core::id::RunId;
@@ -13,8 +13,8 @@ use ralph_drive::{DriveError, StopRequests};
 use ralph_git::{git, worktree};
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
-use ralph_home::store::StoreError;
 use ralph_home::world::World;
+use ralph_hook::control::{self, RunRequest};
 use ralph_hook::runner;
 use ralph_hook::runner::RunnerStateError;
 use ralph_policy::trust;
@@ -32,14 +32,14 @@ pub(super) fn drive_plan(
     plan: RunPlan,
     view: &mut DriveView,
 ) -> Result<(), CommandFailure> {
-    let home = open_home(env)?;
+    let world = open_world(env)?;
     let RunPlan { work, program, granted_ms, mut notes } = plan;
     let run = match work {
-        PlannedWork::New(new) => start_new_run(env, &home, *new, &mut notes)?,
+        PlannedWork::New(new) => start_new_run(&world, *new, &mut notes)?,
         PlannedWork::Resumed(opened) => opened.run,
     };
     if let Some(limit_ms) = granted_ms {
-        record_grant(env, &home, (&run.id, limit_ms))?;
+        record_grant(env, &run.id, limit_ms)?;
     }
     let wishes = StopRequests::default();
     signals::count_stop_signals(&wishes.counter())
@@ -47,8 +47,13 @@ pub(super) fn drive_plan(
         .map_err(|error| CommandFailure::caused_by("cannot listen to signals", &error))?;
     let client = AgentClient { program, project: PathBuf::from(&run.project), env: env.clone() };
     let run = run.id;
-    let plan =
-        ralph_drive::DrivePlan { client: &client, home: &home, run, stop_requests: &wishes, notes };
+    let plan = ralph_drive::DrivePlan {
+        client: &client,
+        home: &world.home,
+        run,
+        stop_requests: &wishes,
+        notes,
+    };
     ralph_drive::drive(&plan, view).map(drop).map_err(|error| drive_failure(&error))
 }
 
@@ -78,11 +83,11 @@ pub(super) fn check_ready(env: &Env, plan: &RunPlan) -> Result<(), CommandFailur
 }
 
 fn start_new_run(
-    env: &Env,
-    home: &RalphHome,
+    world: &World,
     mut new: NewRun,
     notes: &mut Vec<String>,
 ) -> Result<RunRecord, CommandFailure> {
+    let home = &world.home;
     let has_tree = new.request.drive.as_ref().is_some_and(|drive| drive.worktree.is_some());
     if let RunWorkspace::Worktree { then, checks_ms } = new.workspace
         && !has_tree
@@ -93,20 +98,15 @@ fn start_new_run(
         drive.head = git::head_commit(&new.request.project, &Deadline::after(WORKTREE_TIMEOUT));
     }
     notes.extend(concurrent_run_notes(home, &new.request.project));
-    let begun = start::begin_run(env, home, &new.request)?;
-    notes.extend(begun.notes);
-    Ok(begun.run)
+    let started = control::start_run(world, new.request)?;
+    notes.extend(started.notes.iter().map(start::note_text));
+    Ok(started.run)
 }
 
 /// Records a granted wait before it is used. Takes the runner lock, because only the runner may write to the journal.
-fn record_grant(
-    env: &Env,
-    home: &RalphHome,
-    (run, limit_ms): (&RunId, u64),
-) -> Result<(), CommandFailure> {
-    let _reins = runner::lock_run(home, run).map_err(|error| drive_failure(&error.into()))?;
-    let world = World::new(env.clone(), Deadline::after(control::LOCK_TIMEOUT));
-    let world = world.ok_or_else(|| CommandFailure::from(StoreError::TimedOut))?;
+fn record_grant(env: &Env, run: &RunId, limit_ms: u64) -> Result<(), CommandFailure> {
+    let world = open_world(env)?;
+    let _lock = runner::lock_run(&world.home, run).map_err(|error| drive_failure(&error.into()))?;
     runner::record_drive(&world, run, RunnerEvent::Granted { limit_ms })?;
     Ok(())
 }
@@ -132,7 +132,7 @@ fn create_worktree(
 ) -> Result<Vec<String>, CommandFailure> {
     let deadline = Deadline::after(WORKTREE_TIMEOUT);
     let demand = &mut new.request;
-    let id = ralph_hook::control::new_run_id(home);
+    let id = control::new_run_id(home);
     let made =
         worktree::create_worktree(home, &demand.project, &id, &deadline).map_err(|error| {
             let failure =
@@ -154,12 +154,12 @@ fn create_worktree(
 }
 
 /// Moves the project and the lists inside it to the work tree.
-fn move_to_worktree(demand: &mut start::StartRequest, to: &std::path::Path) {
+fn move_to_worktree(demand: &mut RunRequest, to: &std::path::Path) {
     let from = std::mem::replace(&mut demand.project, to.to_path_buf());
-    let here = demand.here.clone();
-    for path in demand.features.iter_mut().chain(&mut demand.plans) {
-        if let Ok(below) = here.join(&*path).strip_prefix(&from) {
-            *path = to.join(below);
+    let lists = &mut demand.terms.lists;
+    for path in lists.features.iter_mut().chain(&mut lists.plans) {
+        if let Ok(below) = demand.base_dir.join(&*path).strip_prefix(&from) {
+            *path = to.join(below).to_string_lossy().into_owned();
         }
     }
 }
@@ -174,6 +174,7 @@ fn drive_failure(error: &DriveError) -> CommandFailure {
             "`ralph run \"…\"` starts another"
         }
         DriveError::Session(_) | DriveError::Store(_) => "`ralph run --resume RUN` continues it",
+        DriveError::Goal(_) => "restore the file, then `ralph run --resume RUN` continues it",
     };
     CommandFailure::caused_by("the run failed", error).with_hint(hint)
 }

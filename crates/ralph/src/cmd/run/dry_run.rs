@@ -2,23 +2,23 @@
 
 use super::gate_source::GateSource;
 use super::run_plan::{NewRun, PlannedWork, RunPlan, RunWorkspace};
-use crate::cmd::start::{self, StartRequest, UNMEASURED_NOTE};
+use crate::cmd::start;
 use crate::describe::{self, safe_line};
 use crate::term::{self, paint};
 use ralph_core::drive::{DriveSettings, LandingMode, SessionOrigin, SessionPolicy};
 use ralph_core::gate::shell_quote;
 use ralph_core::id::SessionId;
 use ralph_core::limits::RunLimits;
-use ralph_core::record::{ListKind, RunRecord};
+use ralph_core::record::RunRecord;
 use ralph_core::redact::Redactor;
 use ralph_core::run::DriveState;
+use ralph_core::run_terms::RequestedLists;
 use ralph_core::text;
 use ralph_core::units;
 use ralph_drive::agent;
 use ralph_drive::meter::native_caps;
+use ralph_hook::control::{self, StartNote};
 use ralph_host::agent_launch::AgentLaunch;
-use ralph_lists::loop_directory;
-use ralph_lists::run_lists::ListFile;
 use ralph_policy::config::ProjectConfig;
 use ralph_policy::trust;
 use ralph_sys::env::Env;
@@ -172,11 +172,11 @@ pub(super) fn plan_notes(plan: &RunPlan) -> Vec<String> {
         GateSource::Proposed(proposed) => (None, !proposed.gates.is_empty()),
         GateSource::NoGates => (None, false),
     };
-    let lists = named_lists(&new.request);
+    let lists = new.request.list_files();
     if !has_gates && lists.is_empty() {
-        notes.push(UNMEASURED_NOTE.to_string());
+        notes.push(start::note_text(&StartNote::Unmeasured));
     }
-    notes.extend(start::list_notes(&lists, policy));
+    notes.extend(control::list_note(&lists, policy).as_ref().map(start::note_text));
     notes
 }
 
@@ -198,7 +198,7 @@ fn describe_new_run(new: &NewRun) -> PlannedRun {
         is_approved: matches!(new.gate_source, GateSource::Policy(_)),
         sealed: new.gate_source.sealed_files(),
         gates,
-        lists: list_lines(demand),
+        lists: list_lines(&demand.terms.lists),
         argv: Vec::new(),
         place: new.workspace,
         notes: Vec::new(),
@@ -233,21 +233,10 @@ pub(super) fn policy_gates(config: &ProjectConfig) -> Vec<(String, String)> {
     gates.map(|gate| (gate.name.clone(), trust::display_command(&gate.command))).collect()
 }
 
-/// The lists whose items the run would require.
-fn named_lists(demand: &StartRequest) -> Vec<ListFile> {
-    let features = demand.features.iter().map(|directory| ListFile {
-        path: directory.join(loop_directory::FEATURES_FILE),
-        kind: ListKind::Features,
-    });
-    let plans =
-        demand.plans.iter().map(|path| ListFile { path: path.clone(), kind: ListKind::Plan });
-    features.chain(plans).collect()
-}
-
-fn list_lines(demand: &StartRequest) -> Vec<(&'static str, String)> {
-    let shown = |path: &std::path::PathBuf| format!("`{}`", safe_line(&path.to_string_lossy()));
-    let features = demand.features.iter().map(|path| ("list", shown(path)));
-    features.chain(demand.plans.iter().map(|path| ("plan", shown(path)))).collect()
+fn list_lines(lists: &RequestedLists) -> Vec<(&'static str, String)> {
+    let shown = |path: &String| format!("`{}`", safe_line(path));
+    let features = lists.features.iter().map(|path| ("list", shown(path)));
+    features.chain(lists.plans.iter().map(|path| ("plan", shown(path)))).collect()
 }
 
 fn sessions_text(settings: &DriveSettings, bounds: &RunLimits) -> String {

@@ -6,10 +6,12 @@ use super::run_plan::SESSION_ID_LENGTH;
 use crate::failure::CommandFailure;
 use ralph_core::drive::{DriveSettings, RunWorktree};
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::limits::RunLimits;
+use ralph_core::limits::LimitOverrides;
 use ralph_core::record::{self, ListKind};
 use ralph_core::run::RunPhase;
+use ralph_core::run_terms::{RequestedLists, RunTerms};
 use ralph_core::status::RunStatus;
+use ralph_home::goal_file;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
 use ralph_hook::control::{self, ControlError, RunOrSession};
@@ -58,41 +60,34 @@ fn fork_hint(run: &RunId) -> String {
     format!("`ralph run \"…\" --fork {run}` starts a new run from its last session")
 }
 
-/// Fills in the arguments that are not given from the ended run: goal, lists, limits, project and gates.
-pub(super) fn fill_arguments(
+/// The goal, lists and limits of the ended run, which then count anew. Arguments win over its limits and complexity.
+pub(super) fn forked_terms(
     home: &RalphHome,
     args: &RunArgs,
     past: &record::RunRecord,
-) -> RunArgs {
-    let mut again = args.clone();
-    if past.goal_bytes > 0 {
-        again.goal_file = Some(home.run(&past.id).goal());
-    }
-    again.features = past.features.iter().map(PathBuf::from).collect();
+) -> Result<RunTerms, CommandFailure> {
     let plans = past.lists.iter().filter(|list| list.kind == ListKind::Plan);
-    again.plan = plans.map(|list| PathBuf::from(&list.path)).collect();
-    again.no_gates |= past.seal.is_none();
     let complexity = past.seal.as_ref().and_then(|seal| seal.complexity);
-    again.complexity = again.complexity.or(complexity);
-    let place = match kept_worktree(args, past) {
+    Ok(RunTerms {
+        goal: goal_file::read_goal(home, past)?,
+        limits: args.limits.overrides().or(LimitOverrides::from_limits(&past.limits)),
+        lists: RequestedLists {
+            features: past.features.clone(),
+            plans: plans.map(|list| list.path.clone()).collect(),
+            ..RequestedLists::default()
+        },
+        complexity: args.complexity.or(complexity),
+        ..RunTerms::default()
+    })
+}
+
+/// The project of the ended run, or its kept work tree, unless the arguments name another.
+pub(super) fn forked_project(args: &RunArgs, past: &record::RunRecord) -> PathBuf {
+    let recorded = || match kept_worktree(args, past) {
         Some(kept) => kept.path,
         None => original_project(past),
     };
-    again.project.get_or_insert(PathBuf::from(place));
-    fill_limits(&mut again, &past.limits);
-    again
-}
-
-/// Fills in the limits of the ended run, which then count anew. 0 means no limit.
-fn fill_limits(again: &mut RunArgs, past: &RunLimits) {
-    let limits = &mut again.limits;
-    limits.max_iterations.get_or_insert(past.max_iterations.unwrap_or(0));
-    limits.min_iterations.get_or_insert(past.min_iterations);
-    limits.max_duration.get_or_insert(past.max_duration_ms.unwrap_or(0));
-    limits.max_cost_usd.get_or_insert(past.max_cost_micro_usd.unwrap_or(0));
-    limits.stuck_after.get_or_insert(past.stuck_after);
-    again.max_tokens.get_or_insert(past.max_tokens.unwrap_or(0));
-    again.handover_at.get_or_insert(past.handover_at_permille);
+    args.project.clone().unwrap_or_else(|| recorded().into())
 }
 
 /// The drive settings of the ended run, with its kept work tree. The caller sets the session to fork.

@@ -3,11 +3,11 @@
 
 use super::run_args::RunArgs;
 use crate::cmd::init::{self, ConfirmationOptions};
-use crate::cmd::start::{self, StartRequest};
 use crate::describe::safe_line;
 use crate::failure::CommandFailure;
 use crate::term;
-use ralph_home::paths::RalphHome;
+use ralph_home::world::World;
+use ralph_hook::control::{self, GateSelection, RunRequest};
 use ralph_install::install::install_plan::{self, InstallContext, ProposedPolicy};
 use ralph_policy::config::{self, ProjectConfig};
 use ralph_policy::detect;
@@ -59,15 +59,15 @@ impl GateSource {
 }
 
 pub(super) fn settle_gates(
-    env: &Env,
-    home: &RalphHome,
-    demand: &StartRequest,
+    world: &World,
+    request: &RunRequest,
     args: &RunArgs,
 ) -> Result<GateSource, CommandFailure> {
-    if let Some(approved) = start::approved_policy(home, demand)? {
+    let World { env, home, .. } = world;
+    if let Some(approved) = control::approved_policy(home, request)? {
         return Ok(GateSource::Policy(Box::new(approved.config)));
     }
-    let Some(proposed) = detect_gates(env, demand, args) else { return Ok(GateSource::NoGates) };
+    let Some(proposed) = detect_gates(env, request) else { return Ok(GateSource::NoGates) };
     if args.dry_run {
         return Ok(GateSource::Proposed(proposed));
     }
@@ -78,7 +78,7 @@ pub(super) fn settle_gates(
         return Err(CommandFailure::new(what, hint));
     }
     confirm_gates(&proposed, args)?;
-    let ground = InstallContext { env, home, project: &demand.project };
+    let ground = InstallContext { env, home, project: &request.project };
     if !fs::create_new_user_file(&proposed.path, proposed.text.as_bytes())? {
         let what = format!("`{}` was just created by another process", proposed.path.display());
         return Err(CommandFailure::new(
@@ -87,17 +87,17 @@ pub(super) fn settle_gates(
         ));
     }
     install_plan::approve_proposed(&ground, &proposed)?;
-    let approved = start::approved_policy(home, demand)?;
+    let approved = control::approved_policy(home, request)?;
     Ok(approved
         .map_or(GateSource::NoGates, |approved| GateSource::Policy(Box::new(approved.config))))
 }
 
 /// Detects gates for a project without a policy.
-fn detect_gates(env: &Env, demand: &StartRequest, args: &RunArgs) -> Option<ProposedPolicy> {
-    let project = &demand.project;
+fn detect_gates(env: &Env, request: &RunRequest) -> Option<ProposedPolicy> {
+    let project = &request.project;
     // A home directory is not a project, whatever it contains.
     let is_home = env.home().and_then(|home| fs::resolve(&home)).as_deref() == Some(project);
-    if args.no_gates || is_home {
+    if request.gates == GateSelection::Skipped || is_home {
         return None;
     }
     let proposed = ProposedPolicy::from_detected(project, &detect::detect_gates(project, env));
@@ -128,6 +128,9 @@ fn confirm_gates(proposed: &ProposedPolicy, args: &RunArgs) -> Result<(), Comman
 mod tests {
     use super::*;
     use ralph_core::id::SessionId;
+    use ralph_core::run_terms::RunTerms;
+    use ralph_sys::clock::Deadline;
+    use std::time::Duration;
 
     /// A yes writes exactly the gates that were shown, and approves exactly them.
     #[test]
@@ -141,13 +144,14 @@ mod tests {
         std::os::unix::fs::symlink("/bin/sh", bin.join("npm")).unwrap();
         std::fs::write(project.join("package.json"), r#"{"scripts": {"test": "./all.sh"}}"#)
             .unwrap();
-        let env = Env::from_pairs([("PATH", bin.as_os_str())], Some(project.clone()), Vec::new());
-        let home = RalphHome::new(root.path().join("home"));
+        let home = root.path().join("home");
+        let variables = [("PATH", bin.as_os_str()), ("RALPH_HOME", home.as_os_str())];
+        let env = Env::from_pairs(variables, Some(project.clone()), Vec::new());
+        let world = World::new(env.clone(), Deadline::after(Duration::from_mins(1))).unwrap();
         let session = SessionId::parse("s1").unwrap();
-        let demand =
-            StartRequest::for_goal(session, (project.clone(), project.clone()), b"goal".to_vec());
+        let request = RunRequest::new(session, project.clone(), RunTerms::default());
         let args = RunArgs { yes: true, quiet: true, ..RunArgs::default() };
-        let GateSource::Policy(config) = settle_gates(&env, &home, &demand, &args).unwrap() else {
+        let GateSource::Policy(config) = settle_gates(&world, &request, &args).unwrap() else {
             panic!("no policy was written")
         };
         let names: Vec<_> = config.policy.gates.iter().map(|gate| gate.name.as_str()).collect();
@@ -157,10 +161,10 @@ mod tests {
         assert_eq!(std::fs::read_to_string(project.join("ralph.toml")).unwrap(), expected);
         // From now on it is a policy like any other, and needs no question.
         let again = RunArgs::default();
-        assert!(matches!(settle_gates(&env, &home, &demand, &again), Ok(GateSource::Policy(_))));
+        assert!(matches!(settle_gates(&world, &request, &again), Ok(GateSource::Policy(_))));
         std::fs::write(project.join("ralph.toml"), format!("{expected}# changed\n")).unwrap();
         assert!(
-            settle_gates(&env, &home, &demand, &args).is_err(),
+            settle_gates(&world, &request, &args).is_err(),
             "a yes does not approve an existing file"
         );
     }

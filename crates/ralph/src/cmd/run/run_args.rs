@@ -1,8 +1,8 @@
 //! The arguments of `ralph run`, and the checks that need nothing but the arguments.
 
-use crate::cli::LimitArgs;
 use crate::failure::CommandFailure;
-use crate::value_parsers::{parse_complexity, parse_duration, parse_positive_count, parse_tokens};
+use crate::limit_args::DrivenLimitArgs;
+use crate::value_parsers::{parse_complexity, parse_duration, parse_positive_count};
 use clap::{Args, ValueEnum};
 use ralph_core::drive;
 use ralph_core::text;
@@ -60,13 +60,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = parse_positive_count)]
     pub parallel: Option<u32>,
     #[command(flatten)]
-    pub limits: LimitArgs,
-    /// Use at most N tokens over all sessions, such as `2M`; 0: no limit
-    #[arg(long, value_name = "N", value_parser = parse_tokens)]
-    pub max_tokens: Option<u64>,
-    /// Hand over when the context is this full [default: policy, or 0.8]
-    #[arg(long, value_name = "SHARE", value_parser = parse_permille)]
-    pub handover_at: Option<u16>,
+    pub limits: DrivenLimitArgs,
     /// Choose when a fresh session takes over
     #[arg(long, value_name = "WHEN", value_enum)]
     pub sessions: Option<SessionsArg>,
@@ -230,16 +224,11 @@ impl RunArgs {
     }
 
     /// The first given option that cannot be changed in an existing run.
-    fn fixed_option(&self) -> Option<&'static str> {
-        let limits = &self.limits;
+    fn fixed_option(&self) -> Option<String> {
+        if let Some((limit, _)) = self.limits.overrides().to_options().first() {
+            return Some(format!("`{}`", limit.trim_end_matches("-usd")));
+        }
         let given = [
-            (limits.max_iterations.is_some(), "`--max-iterations`"),
-            (limits.min_iterations.is_some(), "`--min-iterations`"),
-            (limits.max_duration.is_some(), "`--max-duration`"),
-            (limits.max_cost_usd.is_some(), "`--max-cost`"),
-            (limits.stuck_after.is_some(), "`--stuck-after`"),
-            (self.max_tokens.is_some(), "`--max-tokens`"),
-            (self.handover_at.is_some(), "`--handover-at`"),
             (self.sessions.is_some(), "`--sessions`"),
             (self.model.is_some(), "`--model`"),
             (self.stronger_model.is_some(), "`--stronger-model`"),
@@ -255,7 +244,7 @@ impl RunArgs {
             (self.allow_skip_permissions, "`--allow-skip-permissions`"),
             (!self.flags.is_empty(), "the part after `--`"),
         ];
-        given.into_iter().find(|(is_given, _)| *is_given).map(|(_, option)| option)
+        given.into_iter().find(|(is_given, _)| *is_given).map(|(_, option)| option.to_string())
     }
 }
 
@@ -303,23 +292,6 @@ pub(crate) fn permission_prompts(flags: &[String]) -> PermissionPrompts {
     }
 }
 
-/// `0.8` or `80%`, in thousandths.
-fn parse_permille(text: &str) -> Result<u16, String> {
-    let share = match text.strip_suffix('%') {
-        Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
-        None => text.parse::<f64>(),
-    };
-    let share = share.ok().filter(|share| (0.1..=0.99).contains(share));
-    let wrong = || "expected a share from 0.1 to 0.99, such as `0.8`".to_string();
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "checked to be between 0.1 and 0.99"
-    )]
-    let permille = share.map(|share| (share * 1000.0).round() as u16);
-    permille.ok_or_else(wrong)
-}
-
 /// A duration of at least a second.
 fn parse_timeout(text: &str) -> Result<u64, String> {
     parse_duration(text).and_then(|ms| match ms {
@@ -342,6 +314,7 @@ fn parse_model(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value_parsers::{parse_permille, parse_tokens};
 
     fn of(words: &[&str]) -> Result<PermissionPrompts, String> {
         let given: Vec<String> = words.iter().map(ToString::to_string).collect();

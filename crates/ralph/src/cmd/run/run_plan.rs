@@ -4,21 +4,25 @@ use super::fork_run;
 use super::gate_source::{self, GateSource};
 use super::permission_notes;
 use super::run_args::{self, PermissionPrompts, RunArgs};
-use crate::cmd::start::{self, GateSelection, StartRequest};
-use crate::cmd::{feature, identify_caller, init, off_reason, open_home};
+use crate::cmd::start;
+use crate::cmd::{feature, identify_caller, init, off_reason, open_world};
 use crate::describe::safe_line;
 use crate::driven_status;
 use crate::failure::CommandFailure;
 use ralph_core::drive::{DriveSettings, LandingMode, WaitLimits};
 use ralph_core::id::SessionId;
 use ralph_core::run::RunPhase;
+use ralph_core::run_terms::{RequestedLists, RunTerms};
 use ralph_core::units;
 use ralph_drive::agent;
 use ralph_gates::gates::gate_tools;
 use ralph_git::git;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
-use ralph_hook::control::{self, CommandCaller, ControlError, RunOrSession};
+use ralph_home::world::World;
+use ralph_hook::control::{
+    self, CommandCaller, ControlError, GateSelection, RunOrSession, RunRequest,
+};
 use ralph_lists::loop_directory;
 use ralph_policy::config;
 use ralph_sys::env::Env;
@@ -49,7 +53,7 @@ pub(crate) enum PlannedWork {
 /// A run that has not started yet.
 pub(crate) struct NewRun {
     /// Its `drive` is set; only a separate work tree is not created yet.
-    pub request: StartRequest,
+    pub request: RunRequest,
     /// The title that the run will have.
     pub title: String,
     pub gate_source: GateSource,
@@ -78,13 +82,27 @@ impl RunPlan {
 }
 
 pub(crate) fn prepare_run(env: &Env, args: &RunArgs) -> Result<RunPlan, CommandFailure> {
+    prepare(env, args, None)
+}
+
+/// Prepares the run of a queue's task, which has its own terms.
+pub(crate) fn prepare_task(
+    env: &Env,
+    args: &RunArgs,
+    terms: RunTerms,
+) -> Result<RunPlan, CommandFailure> {
+    prepare(env, args, Some(terms))
+}
+
+fn prepare(env: &Env, args: &RunArgs, terms: Option<RunTerms>) -> Result<RunPlan, CommandFailure> {
     if identify_caller(env) == CommandCaller::Agent {
         let hint = "ask a person to do this in their own terminal";
         return Err(CommandFailure::new("an agent may not start a run that drives agents", hint));
     }
     args.check_arguments()?;
-    let home = open_home(env)?;
-    if let Some(why) = off_reason(env, &home) {
+    let world = open_world(env)?;
+    let home = &world.home;
+    if let Some(why) = off_reason(env, home) {
         let what = format!("ralph is off: {why}");
         return Err(CommandFailure::new(&what, "turn it on first"));
     }
@@ -95,25 +113,30 @@ pub(crate) fn prepare_run(env: &Env, args: &RunArgs) -> Result<RunPlan, CommandF
         )
     })?;
     if let Some(name) = &args.resume {
-        return resume_plan(env, &home, (name, args, &here));
+        return resume_plan(env, home, (name, args, &here));
     }
-    let past = fork_run::ended_run(&home, args)?;
+    let past = fork_run::ended_run(home, args)?;
     let program = match &past {
         Some(past) => recorded_agent(env, (args, &here), past)?,
         None => find_agent(env, args, &here)?,
     };
-    let filled = past.as_ref().map(|past| fork_run::fill_arguments(&home, args, &past.run));
-    let usual = past.as_ref().map(|past| fork_run::forked_settings(args, &past.run));
-    let args = filled.as_ref().unwrap_or(args);
-    let mut new = new_run(env, &home, (args, usual), here)?;
+    let new = new_run(env, home, args, terms, past.as_ref(), here)?;
+    finish_plan(&world, args, new, program)
+}
+
+/// Settles the gates, and checks that the run can start.
+fn finish_plan(
+    world: &World,
+    args: &RunArgs,
+    mut new: NewRun,
+    program: PathBuf,
+) -> Result<RunPlan, CommandFailure> {
     let given = new.request.drive.as_ref().map(|drive| drive.arguments.as_slice());
     let permissions = args.check_agent_flags(given.unwrap_or_default())?;
-    new.gate_source = gate_source::settle_gates(env, &home, &new.request, args)?;
-    let order = start::resolve_request(env, &home, &new.request)?;
-    control::check_request(&home, &order)?;
-    // The order has the resolved paths.
-    new.title = control::run_title(&order);
-    (new.request.features, new.request.plans) = (order.features, order.plans);
+    new.gate_source = gate_source::settle_gates(world, &new.request, args)?;
+    let checked = control::check_request(world, new.request)?;
+    // The checked request has resolved paths.
+    (new.title, new.request) = (checked.title, checked.request);
     let mut notes = start_warnings(permissions, args);
     notes.extend(
         new.request
@@ -121,59 +144,80 @@ pub(crate) fn prepare_run(env: &Env, args: &RunArgs) -> Result<RunPlan, CommandF
             .as_ref()
             .and_then(|drive| permission_notes::no_permissions_note(&drive.arguments)),
     );
-    notes.extend(new.gate_source.sealed_file_notes(&new.request.goal));
+    notes.extend(new.gate_source.sealed_file_notes(&new.request.terms.goal));
     Ok(RunPlan { work: PlannedWork::New(Box::new(new)), program, granted_ms: None, notes })
 }
 
-/// `usual` are the settings of an ended run that is continued; otherwise the policy's settings are used.
+/// A new run with the given terms, those of an ended run that is continued, or those of the arguments.
 fn new_run(
     env: &Env,
     home: &RalphHome,
-    (args, usual): (&RunArgs, Option<DriveSettings>),
+    args: &RunArgs,
+    terms: Option<RunTerms>,
+    past: Option<&LoadedRun>,
     here: PathBuf,
 ) -> Result<NewRun, CommandFailure> {
-    let project = init::resolved_project(env, args.project.as_deref())?;
-    let of_project = config::load(&config::find_project(&project), home)?.runner;
-    let usual = usual.unwrap_or(of_project);
+    let past = past.map(|past| &past.run);
+    let named = match past {
+        Some(past) => Some(fork_run::forked_project(args, past)),
+        None => args.project.clone(),
+    };
+    let project = init::resolved_project(env, named.as_deref())?;
+    let usual = match past {
+        Some(past) => fork_run::forked_settings(args, past),
+        None => config::load(&config::find_project(&project), home)?.runner,
+    };
     let place = match &usual.worktree {
         Some(kept) => RunWorkspace::Worktree { then: kept.then, checks_ms: kept.checks_ms },
         None => choose_workspace(args, &project)?,
     };
-    let mut features = args.features.clone();
-    let goal = match (&args.goal, &args.of) {
-        (Some(goal), _) => goal.as_bytes().to_vec(),
-        (None, Some(name)) => {
-            let of = feature::loop_by_name(env, &project, name)?;
-            let prompt = of.directory.join(loop_directory::PROMPT_FILE);
-            features.insert(0, of.directory);
-            let prompt = Some(prompt).filter(|prompt| fs::exists(prompt));
-            start::read_goal(prompt.as_deref(), &here)?
-        }
-        (None, None) => start::read_goal(args.goal_file.as_deref(), &here)?,
+    let terms = match (terms, past) {
+        (Some(terms), _) => terms,
+        (None, Some(past)) => fork_run::forked_terms(home, args, past)?,
+        (None, None) => terms_from_args(env, args, &project, &here)?,
     };
     let session = agent::new_session_id().ok_or_else(|| {
         let what = "the system provides no random numbers for a session id";
         CommandFailure::new(what, "try again in a moment")
     })?;
-    let demand = StartRequest {
-        features,
-        plans: args.plan.clone(),
-        gates: if args.no_gates { GateSelection::Skipped } else { GateSelection::Policy },
-        complexity: args.complexity,
-        max_tokens: args.max_tokens,
-        handover_at_permille: args.handover_at,
+    let has_no_gates = args.no_gates || past.is_some_and(|past| past.seal.is_none());
+    let request = RunRequest {
+        base_dir: here,
+        gates: if has_no_gates { GateSelection::Skipped } else { GateSelection::Policy },
         drive: Some(Box::new(DriveSettings {
             from: session_to_fork(home, args)?,
             ..drive_settings(args, usual)
         })),
-        ..StartRequest::for_goal(session, (project, here), goal)
+        ..RunRequest::new(session, project, terms)
     };
-    let demand = demand.with_limits(&args.limits);
-    Ok(NewRun {
-        request: demand,
-        title: String::new(),
-        gate_source: GateSource::NoGates,
-        workspace: place,
+    Ok(NewRun { request, title: String::new(), gate_source: GateSource::NoGates, workspace: place })
+}
+
+fn terms_from_args(
+    env: &Env,
+    args: &RunArgs,
+    project: &Path,
+    here: &Path,
+) -> Result<RunTerms, CommandFailure> {
+    let mut features = start::list_paths(&args.features)?;
+    let goal = match (&args.goal, &args.of) {
+        (Some(goal), _) => goal.as_bytes().to_vec(),
+        (None, Some(name)) => {
+            let of = feature::loop_by_name(env, project, name)?;
+            let prompt = of.directory.join(loop_directory::PROMPT_FILE);
+            features.splice(0..0, start::list_paths(&[of.directory])?);
+            let prompt = Some(prompt).filter(|prompt| fs::exists(prompt));
+            start::read_goal(prompt.as_deref(), here)?
+        }
+        (None, None) => start::read_goal(args.goal_file.as_deref(), here)?,
+    };
+    let plans = start::list_paths(&args.plan)?;
+    Ok(RunTerms {
+        goal,
+        limits: args.limits.overrides(),
+        lists: RequestedLists { features, plans, ..RequestedLists::default() },
+        complexity: args.complexity,
+        ..RunTerms::default()
     })
 }
 

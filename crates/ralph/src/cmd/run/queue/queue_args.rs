@@ -3,26 +3,26 @@
 use super::super::run_args::{RunArgs, SessionsArg};
 use crate::failure::CommandFailure;
 use clap::{Args, FromArgMatches};
+use ralph_core::run_terms::RunTerms;
 use ralph_drive::queue::{QueueOpening, QueueTask};
 use std::path::Path;
 
-/// The arguments of the run for a task, to check them in advance.
-pub(super) fn task_args(args: &RunArgs, task: &QueueTask) -> RunArgs {
-    let mut of = args.clone();
-    of.queue = None;
-    of.parallel = None;
-    of.goal = Some(task.goal.clone());
-    of.features.clone_from(&task.features);
-    of.plan.clone_from(&task.plans);
-    of.complexity = task.complexity.or(args.complexity);
-    of.model = task.model.clone().or_else(|| args.model.clone());
-    of.limits.max_iterations = task.max_iterations.or(args.limits.max_iterations);
-    of.limits.max_cost_usd = task.max_cost_micro_usd.or(args.limits.max_cost_usd);
-    of.worktree = true;
-    of
+/// The terms of a task's run: its own, then those of the arguments.
+pub(super) fn task_terms(args: &RunArgs, task: &QueueTask) -> RunTerms {
+    RunTerms {
+        limits: task.terms.limits.or(args.limits.overrides()),
+        complexity: task.terms.complexity.or(args.complexity),
+        ..task.terms.clone()
+    }
 }
 
-/// The arguments that all runs of a queue share. Those of a single task, and the shared limits, are added later.
+/// The arguments of a task's run besides its terms, to check them in advance.
+pub(super) fn task_args(args: &RunArgs, task: &QueueTask) -> RunArgs {
+    let model = task.model.clone().or_else(|| args.model.clone());
+    RunArgs { model, worktree: true, ..args.clone() }
+}
+
+/// The arguments that all runs of a queue share, without limits. Those of a single task are added later.
 pub(super) fn shared_arguments(args: &RunArgs, here: &Path) -> Vec<String> {
     let mut words = Vec::new();
     let mut add = |option: &str, value: Option<String>| {
@@ -30,11 +30,6 @@ pub(super) fn shared_arguments(args: &RunArgs, here: &Path) -> Vec<String> {
             words.extend([option.to_string(), value]);
         }
     };
-    let limits = &args.limits;
-    add("--min-iterations", limits.min_iterations.map(|it| it.to_string()));
-    add("--stuck-after", limits.stuck_after.map(|it| it.to_string()));
-    add("--max-tokens", args.max_tokens.map(|it| it.to_string()));
-    add("--handover-at", args.handover_at.map(|it| format!("{}.{:03}", it / 1000, it % 1000)));
     add("--sessions", args.sessions.map(|it| sessions_name(it).to_string()));
     add("--stronger-model", args.stronger_model.clone());
     add("--agent", args.agent.map(|_| "claude".to_string()));
@@ -64,9 +59,9 @@ pub(super) fn queue_arguments(args: &RunArgs, here: &Path) -> Vec<String> {
         }
     };
     add("--parallel", args.parallel.map(|it| it.to_string()));
-    add("--max-iterations", args.limits.max_iterations.map(|it| it.to_string()));
-    add("--max-duration", args.limits.max_duration.map(format_milliseconds));
-    add("--max-cost-usd", args.limits.max_cost_usd.map(format_dollars));
+    for (option, value) in args.limits.overrides().to_options() {
+        add(option, Some(value));
+    }
     add("--model", args.model.clone());
     add("--complexity", args.complexity.map(|it| it.to_string()));
     if !args.flags.is_empty() {
@@ -100,12 +95,8 @@ pub(super) fn recorded_args(
     Ok(run)
 }
 
-pub(super) fn format_milliseconds(ms: u64) -> String {
+fn format_milliseconds(ms: u64) -> String {
     format!("{ms}ms")
-}
-
-pub(super) fn format_dollars(micro_usd: u64) -> String {
-    format!("{}.{:06}", micro_usd / 1_000_000, micro_usd % 1_000_000)
 }
 
 fn sessions_name(sessions: SessionsArg) -> &'static str {

@@ -51,11 +51,11 @@ pub(super) fn queue_dry_run_json<'a>(
 ) -> QueueDryRunJson<'a> {
     let tasks = prepared.queue.tasks.iter().zip(known).map(|(task, known)| QueueTaskPlanJson {
         name: &task.name,
-        title: goal_title(&task.goal),
+        title: goal_title(&task.terms.goal),
         after: predecessor_names(&prepared.queue, task),
         then: planned_action(known),
         run: known.run.as_ref().map(ralph_core::id::RunId::as_str),
-        max_cost_usd: task.max_cost_micro_usd.map(micro_usd_as_usd),
+        max_cost_usd: task.terms.limits.max_cost_micro_usd.map(micro_usd_as_usd),
     });
     let commands = prepared.gates.iter().map(|(gate, command)| QueueGateJson { gate, command });
     QueueDryRunJson {
@@ -82,7 +82,8 @@ fn planned_action(known: &KnownQueueTask) -> &'static str {
     }
 }
 
-fn goal_title(goal: &str) -> String {
+fn goal_title(goal: &[u8]) -> String {
+    let goal = String::from_utf8_lossy(goal);
     let first = goal.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     text::clean_line(first.trim_start_matches(['#', ' ']), LONGEST_TITLE)
 }
@@ -119,12 +120,13 @@ pub(super) fn render_queue_dry_run(prepared: &PreparedQueue, known: &[KnownQueue
         let after = predecessor_names(queue, task);
         let after =
             if after.is_empty() { String::new() } else { format!(", after {}", after.join(", ")) };
-        let cost = task.max_cost_micro_usd.map(|most| format!(", at most {}", format_usd(most)));
+        let cost = task.terms.limits.max_cost_micro_usd;
+        let cost = cost.map(|most| format!(", at most {}", format_usd(most)));
         let line = format!(
             "  {:widest$}  {then}{after}{}: {}",
             task.name,
             cost.unwrap_or_default(),
-            safe_line(&goal_title(&task.goal))
+            safe_line(&goal_title(&task.terms.goal))
         );
         out.push_str(line.trim_end());
         out.push('\n');

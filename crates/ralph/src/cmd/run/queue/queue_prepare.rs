@@ -5,12 +5,14 @@ use super::super::run_args::RunArgs;
 use super::super::run_plan::{self, PlannedWork, RunPlan};
 use super::super::{drive_run, dry_run};
 use super::queue_args;
-use crate::cmd::{init, start};
+use crate::cmd::init;
 use crate::excerpt;
 use crate::failure::CommandFailure;
 use ralph_core::drive::{DriveSettings, LandingMode};
-use ralph_core::limits::RunLimits;
+use ralph_core::limits::{LimitOverrides, RunLimits};
+use ralph_core::run_terms::RunTerms;
 use ralph_drive::queue::{self, QueueError, QueueTask, TaskQueue};
+use ralph_hook::control;
 use ralph_sys::env::Env;
 use std::path::{Path, PathBuf};
 
@@ -32,7 +34,8 @@ pub(super) struct PreparedQueue {
     pub flags: Vec<String>,
     pub model: Option<String>,
     pub complexity: Option<u8>,
-    pub max_iterations: Option<u32>,
+    /// Limits given for the queue. A task's own win over them.
+    pub given_limits: LimitOverrides,
     /// What happens with verified work.
     pub then: LandingMode,
     /// The name and the command of each gate.
@@ -71,16 +74,16 @@ pub(super) fn prepare_queue(env: &Env, args: &RunArgs) -> Result<PreparedQueue, 
         return Err(CommandFailure::new(&what, "omit `--pr`, or remove `after`"));
     }
     let project = init::resolved_project(env, args.project.as_deref())?;
-    let any = QueueTask { goal: "any".to_string(), ..QueueTask::default() };
-    let plan = run_plan::prepare_run(env, &queue_args::task_args(args, &any))?;
+    let any = RunTerms { goal: b"any".to_vec(), ..RunTerms::default() };
+    let any = QueueTask { terms: any, ..QueueTask::default() };
+    let plan = prepare_task(env, args, &any)?;
     drive_run::check_ready(env, &plan)?;
     let mut notes = Vec::new();
     for task in &queue.tasks {
         let of_task =
             |failure: CommandFailure| failure.with_subject(&format!("task `{}`", task.name));
         check_lists(task, &project).map_err(of_task)?;
-        let plan =
-            run_plan::prepare_run(env, &queue_args::task_args(args, task)).map_err(of_task)?;
+        let plan = prepare_task(env, args, task).map_err(of_task)?;
         notes.push((task.name.as_str(), dry_run::plan_notes(&plan)));
     }
     let notes = merge_notes(&notes);
@@ -97,13 +100,18 @@ pub(super) fn prepare_queue(env: &Env, args: &RunArgs) -> Result<PreparedQueue, 
         flags: args.flags.clone(),
         model: args.model.clone(),
         complexity: args.complexity,
-        max_iterations: args.limits.max_iterations,
+        given_limits: args.limits.overrides(),
         then,
         argv: dry_run::redacted_argv(env, &plan, &limits),
         limits,
         gates,
         notes,
     })
+}
+
+fn prepare_task(env: &Env, args: &RunArgs, task: &QueueTask) -> Result<RunPlan, CommandFailure> {
+    let terms = queue_args::task_terms(args, task);
+    run_plan::prepare_task(env, &queue_args::task_args(args, task), terms)
 }
 
 /// The limits and gates of the queue. The limits of a single run apply to all tasks together.
@@ -131,11 +139,11 @@ fn merge_notes(notes: &[(&str, Vec<String>)]) -> Vec<String> {
 
 /// Checks that the lists of a task exist.
 fn check_lists(task: &QueueTask, project: &Path) -> Result<(), CommandFailure> {
-    for features in &task.features {
-        start::list_directory(features, project)?;
+    for features in &task.terms.lists.features {
+        control::list_directory(Path::new(features), project)?;
     }
-    for plan in &task.plans {
-        start::plan_file(plan, project)?;
+    for plan in &task.terms.lists.plans {
+        control::plan_file(Path::new(plan), project)?;
     }
     Ok(())
 }

@@ -1,6 +1,5 @@
 //! The processes of a queue: each task is a separate `ralph run --json`, which dies with this process.
 
-use super::queue_args;
 use super::queue_prepare::PreparedQueue;
 use ralph_core::drive::LandingMode;
 use ralph_core::id::RunId;
@@ -97,8 +96,7 @@ impl<'a> TaskProcesses<'a> {
         order: &QueueTaskOrder,
     ) -> Result<Vec<String>, String> {
         let goal = self.book.task_file(&task.name, "goal.md");
-        fs::replace(&goal, task.goal.as_bytes(), Durability::Cached)
-            .map_err(|it| it.to_string())?;
+        fs::replace(&goal, &task.terms.goal, Durability::Cached).map_err(|it| it.to_string())?;
         let prepared = self.prepared;
         let path = |path: &PathBuf| path.to_string_lossy().into_owned();
         let mut words = vec!["run".to_string(), "--json".to_string(), "--worktree".to_string()];
@@ -106,19 +104,24 @@ impl<'a> TaskProcesses<'a> {
         let mut add = |option: &str, value: String| words.extend([option.to_string(), value]);
         add("--project", path(&prepared.project));
         add("--goal-file", path(&goal));
-        add("--max-cost-usd", queue_args::format_dollars(order.max_cost_micro_usd.unwrap_or(0)));
-        add("--max-duration", queue_args::format_milliseconds(order.max_duration_ms.unwrap_or(0)));
-        if let Some(most) = task.max_iterations.or(prepared.max_iterations) {
-            add("--max-iterations", most.to_string());
+        // The task gets a share of the queue's budget; 0 means no limit.
+        let limits = LimitOverrides {
+            max_cost_micro_usd: Some(order.max_cost_micro_usd.unwrap_or(0)),
+            max_duration_ms: Some(order.max_duration_ms.unwrap_or(0)),
+            ..task.terms.limits.or(prepared.given_limits)
+        };
+        for (option, value) in limits.to_options() {
+            add(option, value);
         }
-        if let Some(complexity) = task.complexity.or(prepared.complexity) {
+        if let Some(complexity) = task.terms.complexity.or(prepared.complexity) {
             add("--complexity", complexity.to_string());
         }
         if let Some(model) = task.model.as_ref().or(prepared.model.as_ref()) {
             add("--model", model.clone());
         }
-        task.features.iter().for_each(|features| add("--features", path(features)));
-        task.plans.iter().for_each(|plan| add("--plan", path(plan)));
+        let lists = &task.terms.lists;
+        lists.features.iter().for_each(|features| add("--features", features.clone()));
+        lists.plans.iter().for_each(|plan| add("--plan", plan.clone()));
         if !prepared.flags.is_empty() {
             words.push("--".to_string());
             words.extend(prepared.flags.iter().cloned());

@@ -1,0 +1,117 @@
+//! Facts about a new run that a person should know before its first stop.
+
+use super::off_reason;
+use ralph_core::gate::{Gate, GateInvocation};
+use ralph_core::policy::{ClaimPolicy, Policy};
+use ralph_core::record::{ListKind, ListSeal, PolicySeal, RunRecord};
+use ralph_core::requirement::{RequirementStage, RequirementWeight};
+use ralph_home::world::World;
+use ralph_lists::plan::{self, PlanNote};
+use ralph_lists::run_lists::{self, ListFile};
+use ralph_sys::fs;
+use std::path::{Path, PathBuf};
+
+/// How many notes about plans are kept.
+const MAX_PLAN_NOTES: usize = 8;
+
+#[derive(Clone, Debug)]
+pub enum StartNote {
+    /// ralph is off, and why.
+    Off(&'static str),
+    /// A check in a plan that cannot be run. The file is as a person would name it.
+    Plan {
+        file: String,
+        note: PlanNote,
+    },
+    /// Every item is marked done, and none has a check.
+    AllItemsDone,
+    /// Items without a check, which no gates back.
+    UncheckedItems {
+        unchecked: usize,
+        count: usize,
+    },
+    /// Changes cannot be compared with the start.
+    NoGit,
+    MissingTool {
+        gate: String,
+        program: String,
+    },
+    /// Neither a gate nor a list nor a promise measures the goal.
+    Unmeasured,
+    /// Stages without a required gate, in a run with phases.
+    UnmeasuredStages(Vec<RequirementStage>),
+}
+
+pub(super) fn start_notes(world: &World, run: &RunRecord) -> Vec<StartNote> {
+    let mut notes = Vec::new();
+    notes.extend(off_reason(&world.env, &world.home).map(StartNote::Off));
+    notes.extend(plan_notes(run));
+    let file = |list: &ListSeal| ListFile { path: PathBuf::from(&list.path), kind: list.kind };
+    let lists: Vec<_> = run.lists.iter().map(file).collect();
+    notes.extend(list_note(&lists, run.seal.as_ref().map(|seal| &seal.policy)));
+    if run.seal.as_ref().is_some_and(|seal| seal.base.is_none()) {
+        notes.push(StartNote::NoGit);
+    }
+    notes.extend(run.seal.iter().flat_map(|seal| missing_tools(seal)));
+    let measured = run.seal.as_ref().is_some_and(|seal| !seal.policy.gates.is_empty());
+    let listed = !run.lists.is_empty() || run.checklist || run.tasks;
+    if !listed && run.promise.is_none() && !run.phases && !measured {
+        notes.push(StartNote::Unmeasured);
+    }
+    notes.extend(stage_note(run));
+    notes
+}
+
+fn stage_note(run: &RunRecord) -> Option<StartNote> {
+    let is_measured = |stage: RequirementStage| {
+        let mut gates = run.seal.iter().flat_map(|seal| &seal.policy.gates);
+        gates.any(|gate| gate.stage == stage && gate.weight == RequirementWeight::Required)
+    };
+    let missing: Vec<_> = [RequirementStage::Correctness, RequirementStage::Quality]
+        .into_iter()
+        .filter(|stage| run.phases && !is_measured(*stage))
+        .collect();
+    (!missing.is_empty()).then_some(StartNote::UnmeasuredStages(missing))
+}
+
+fn plan_notes(run: &RunRecord) -> Vec<StartNote> {
+    let plans = run.lists.iter().filter(|list| list.kind == ListKind::Plan);
+    let notes = plans.flat_map(|list| {
+        let path = Path::new(&list.path);
+        let file = run_lists::display_path(run, path);
+        let bytes = fs::read(path, plan::MAX_PLAN_BYTES).unwrap_or_default();
+        let notes = plan::parse_plan(&bytes).map(|plan| plan.notes).unwrap_or_default();
+        notes.into_iter().map(move |note| StartNote::Plan { file: file.clone(), note })
+    });
+    notes.take(MAX_PLAN_NOTES).collect()
+}
+
+/// Whether the lists are already done, or have items without a check.
+pub fn list_note(lists: &[ListFile], policy: Option<&Policy>) -> Option<StartNote> {
+    let items: Vec<_> =
+        lists.iter().filter_map(|list| run_lists::read_list(list).ok()).flatten().collect();
+    let (unchecked, count) =
+        (items.iter().filter(|item| item.check.is_none()).count(), items.len());
+    let backed = policy.is_some_and(|policy| {
+        policy.verify.claims == ClaimPolicy::WithGates && !policy.gates.is_empty()
+    });
+    if unchecked == 0 {
+        None
+    } else if unchecked == count && items.iter().all(|item| item.done) {
+        Some(StartNote::AllItemsDone)
+    } else {
+        (!backed).then_some(StartNote::UncheckedItems { unchecked, count })
+    }
+}
+
+fn missing_tools(seal: &PolicySeal) -> impl Iterator<Item = StartNote> {
+    let is_found = |gate: &Gate| seal.tools.iter().any(|tool| tool.gate == gate.name);
+    let missing = seal.policy.gates.iter().filter(move |gate| !is_found(gate));
+    missing.filter_map(|gate| match &gate.command {
+        GateInvocation::Argv(words) => Some(StartNote::MissingTool {
+            gate: gate.name.clone(),
+            program: words.first()?.clone(),
+        }),
+        GateInvocation::Shell(_) => None,
+    })
+}

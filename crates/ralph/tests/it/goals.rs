@@ -1,0 +1,88 @@
+//! Goals: an agent gets the whole goal or none. One that is too long, or that cannot be read, is an error.
+
+use crate::runner::RunnerSandbox;
+use crate::sandbox::{SESSION, Sandbox, write_file};
+use insta::assert_snapshot;
+use std::fs;
+
+/// One byte more than a goal may have.
+fn long_goal() -> String {
+    "a".repeat(1024 * 1024 + 1)
+}
+
+/// Wherever a goal comes from, there is one bound, and the error says what to do.
+#[test]
+fn a_goal_that_is_too_long_is_rejected_wherever_it_comes_from() {
+    let sandbox = Sandbox::new();
+    let goal = long_goal();
+    sandbox.write("goal.md", &goal);
+    sandbox.write("queue.toml", "[[task]]\nname = \"a\"\ngoal_file = \"goal.md\"\n");
+    sandbox.write("prompt/PROMPT.md", &goal);
+    let start = ["start", "--session", SESSION, "--goal-file"];
+    let loop_new = ["loop", "new", "csv", "--goal", "-"];
+    let run = ["run", "--agent-program", "/bin/true", "--no-gates"];
+    let commands: [(&[&str], &str); 6] = [
+        (&[&start[..], &["goal.md"]].concat(), ""),
+        (&[&start[..], &["-"]].concat(), &goal),
+        (&loop_new, &goal),
+        (&[&run[..], &["--goal-file", "goal.md"]].concat(), ""),
+        (&[&run[..], &["--queue", "queue.toml"]].concat(), ""),
+        (&["import", "prompt"], ""),
+    ];
+    let mut shown = String::new();
+    for (words, stdin) in commands {
+        let ended = sandbox.ralph_with_input(words, stdin.as_bytes());
+        shown.push_str(&format!("$ ralph {}\n{ended}\n", words.join(" ")));
+    }
+    let typed = sandbox.send_prompt(SESSION, &format!("/ralph:goal {goal}"));
+    shown.push_str(&format!("/ralph:goal aaa…\n{}\n", typed.prompt_answer()));
+    assert_snapshot!(sandbox.normalize(&shown), @"");
+    let runs = fs::read_dir(sandbox.ralph_home("runs")).map_or(0, Iterator::count);
+    assert_eq!(runs, 0, "nothing was started");
+}
+
+/// The largest goal reaches the agent with its last word.
+#[test]
+fn the_longest_goal_reaches_the_agent_whole() {
+    let runner = RunnerSandbox::new("[[step]]\nagent = \"I look.\"\n");
+    let agent = fs::read_to_string(runner.root_path("agent")).unwrap();
+    let prompts = runner.root_path("prompts");
+    let agent = agent.replace("exec ", &format!("tee {} | exec ", prompts.display()));
+    fs::write(runner.root_path("agent"), agent).unwrap();
+    let end = " and end with the last word";
+    let goal = format!("{}{end}", "a ".repeat((1024 * 1024 - end.len()) / 2));
+    runner.sandbox.write("goal.md", &goal);
+    let args = ["--goal-file", "goal.md", "--max-iterations", "1", "--allow-skip-permissions"];
+    let flags = ["--", "--dangerously-skip-permissions"];
+    let ended =
+        crate::sandbox::run_command(&mut runner.json_command(&[&args[..], &flags].concat()), b"");
+    let prompts = fs::read_to_string(prompts).unwrap_or_default();
+    assert!(prompts.contains(&goal), "{} bytes arrived: {ended}", prompts.len());
+}
+
+/// A run whose goal is gone is not continued without it.
+#[test]
+fn a_goal_that_cannot_be_read_is_an_error_that_names_the_file() {
+    let runner = RunnerSandbox::new("[[step]]\nagent = \"I look.\"\n");
+    runner.start(&["--max-iterations", "1"]);
+    let run = runner.run_id();
+    let goal = runner.sandbox.ralph_home(&format!("runs/{run}/goal.txt"));
+    let fork = || runner.sandbox.ralph(["run", "--fork", &run, "--quiet"]).to_string();
+    fs::remove_file(&goal).unwrap();
+    let missing = fork();
+    write_file(&goal, "Let main.sh");
+    let shown = format!("{missing}\n{}", fork()).replace(&run, "[run]");
+    assert_snapshot!(runner.sandbox.normalize(&shown), @"");
+}
+
+/// The block of a stop tells the agent that the goal is missing, and `ralph status` tells the person.
+#[test]
+fn a_stop_reports_a_goal_that_cannot_be_read() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start_run(["--goal-file", "-", "--completion-promise", "DONE"]);
+    fs::remove_file(sandbox.ralph_home(&format!("runs/{run}/goal.txt"))).unwrap();
+    let stop = sandbox.send_stop(SESSION, "").to_string();
+    let status = sandbox.ralph(["status"]).to_string();
+    let shown = format!("{stop}\n{status}").replace(&run, "[run]");
+    assert_snapshot!(sandbox.normalize(&shown), @"");
+}
