@@ -51,7 +51,7 @@ impl GoalTooLong {
 
 impl fmt::Display for GoalTooLong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the goal is longer than {} KiB", MAX_GOAL_BYTES / 1024)
+        write!(f, "the goal is longer than {} MiB", MAX_GOAL_BYTES / (1024 * 1024))
     }
 }
 

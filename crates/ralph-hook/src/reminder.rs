@@ -33,8 +33,8 @@ pub fn build_reminder(world: &World, opened: &LoadedRun) -> String {
     reminder::render_reminder(&anchor, &telling)
 }
 
-/// The start of the goal, which is longer than a message quotes; `None` if the run has no goal. For a goal that cannot
-/// be read, the agent gets the error instead: without either it would guess.
+/// The first part of the goal, more of it than any message quotes; `None` if the run has no goal. If it cannot be read,
+/// the agent gets the error instead, because it would otherwise work without knowing that there is a goal.
 pub(crate) fn goal_excerpt(world: &World, run: &RunRecord) -> Option<String> {
     if run.goal_bytes == 0 {
         return None;

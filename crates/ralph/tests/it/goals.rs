@@ -17,7 +17,7 @@ fn a_goal_that_is_too_long_is_rejected_wherever_it_comes_from() {
     let goal = long_goal();
     sandbox.write("goal.md", &goal);
     sandbox.write("queue.toml", "[[task]]\nname = \"a\"\ngoal_file = \"goal.md\"\n");
-    sandbox.write("prompt/PROMPT.md", &goal);
+    sandbox.write(".ralph/PROMPT.md", &goal);
     let start = ["start", "--session", SESSION, "--goal-file"];
     let loop_new = ["loop", "new", "csv", "--goal", "-"];
     let run = ["run", "--agent-program", "/bin/true", "--no-gates"];
@@ -27,7 +27,7 @@ fn a_goal_that_is_too_long_is_rejected_wherever_it_comes_from() {
         (&loop_new, &goal),
         (&[&run[..], &["--goal-file", "goal.md"]].concat(), ""),
         (&[&run[..], &["--queue", "queue.toml"]].concat(), ""),
-        (&["import", "prompt"], ""),
+        (&["import"], ""),
     ];
     let mut shown = String::new();
     for (words, stdin) in commands {
@@ -36,7 +36,60 @@ fn a_goal_that_is_too_long_is_rejected_wherever_it_comes_from() {
     }
     let typed = sandbox.send_prompt(SESSION, &format!("/ralph:goal {goal}"));
     shown.push_str(&format!("/ralph:goal aaa…\n{}\n", typed.prompt_answer()));
-    assert_snapshot!(sandbox.normalize(&shown), @"");
+    assert_snapshot!(sandbox.normalize(&shown), @r#"
+    $ ralph start --session 5999882c-e786-462c-84d4-07d1c65b5e76 --goal-file goal.md
+    exit 1
+    --- stderr
+    error: `goal.md`: the goal is longer than 1 MiB
+      hint: put long material into files of the project and name them in the goal
+
+
+    $ ralph start --session 5999882c-e786-462c-84d4-07d1c65b5e76 --goal-file -
+    exit 1
+    --- stderr
+    error: stdin: the goal is longer than 1 MiB
+      hint: put long material into files of the project and name them in the goal
+
+
+    $ ralph loop new csv --goal -
+    exit 1
+    --- stderr
+    error: stdin: the goal is longer than 1 MiB
+      hint: put long material into files of the project and name them in the goal
+
+
+    $ ralph run --agent-program /bin/true --no-gates --goal-file goal.md
+    exit 1
+    --- stderr
+    error: `goal.md`: the goal is longer than 1 MiB
+      hint: put long material into files of the project and name them in the goal
+
+
+    $ ralph run --agent-program /bin/true --no-gates --queue queue.toml
+    exit 1
+    --- stderr
+    error: `goal.md`: the goal is longer than 1 MiB
+     --> $ROOT/project/queue.toml:3:13
+      |
+    3 | goal_file = "goal.md"
+      |             ^^^^^^^^^
+      |
+      = hint: put long material into files of the project and name them in the goal
+
+    error: 1 problem in the queue
+
+
+    $ ralph import
+    exit 1
+    --- stderr
+    error: the imported files: the goal is longer than 1 MiB
+      hint: put long material into files of the project and name them in the goal
+
+
+    /ralph:goal aaa…
+    ralph: the goal is longer than 1 MiB
+      hint: put long material into files of the project and name them in the goal
+    "#);
     let runs = fs::read_dir(sandbox.ralph_home("runs")).map_or(0, Iterator::count);
     assert_eq!(runs, 0, "nothing was started");
 }
@@ -72,7 +125,20 @@ fn a_goal_that_cannot_be_read_is_an_error_that_names_the_file() {
     let missing = fork();
     write_file(&goal, "Let main.sh");
     let shown = format!("{missing}\n{}", fork()).replace(&run, "[run]");
-    assert_snapshot!(runner.sandbox.normalize(&shown), @"");
+    assert_snapshot!(runner.sandbox.normalize(&shown), @r#"
+    exit 1
+    --- stderr
+    error: the goal of run `[run]` cannot be read
+      caused by: cannot read `$ROOT/home/.ralph/runs/[run]/goal.txt`
+      caused by: No such file or directory (os error 2)
+      hint: restore the file, or give the goal again: `ralph run "…"`
+
+
+    exit 1
+    --- stderr
+    error: the goal of run `[run]` is not the one it started with: `$ROOT/home/.ralph/runs/[run]/goal.txt` has 11 bytes, not 24
+      hint: restore the file, or give the goal again: `ralph run "…"`
+    "#);
 }
 
 /// The block of a stop tells the agent that the goal is missing, and `ralph status` tells the person.
@@ -82,7 +148,30 @@ fn a_stop_reports_a_goal_that_cannot_be_read() {
     let run = sandbox.start_run(["--goal-file", "-", "--completion-promise", "DONE"]);
     fs::remove_file(sandbox.ralph_home(&format!("runs/{run}/goal.txt"))).unwrap();
     let stop = sandbox.send_stop(SESSION, "").to_string();
-    let status = sandbox.ralph(["status"]).to_string();
+    let status = sandbox.ralph(["status"]).stdout;
+    let varying = regex::Regex::new(r"\d+ ms|\d\d:\d\d:\d\d").unwrap();
+    let status = varying.replace_all(&status, "[time]");
     let shown = format!("{stop}\n{status}").replace(&run, "[run]");
-    assert_snapshot!(sandbox.normalize(&shown), @"");
+    assert_snapshot!(sandbox.normalize(&shown), @"
+    exit 2
+    --- stdout
+    {}
+    --- stderr
+    ralph: iteration 1 of 25 — 1 of 1 requirement is not met (run [run])
+
+    ┌ 00000000 the goal, in the person's words
+    │ (ralph cannot show the goal: cannot read `$ROOT/home/.ralph/runs/[run]/goal.txt`: No such file or directory (os error 2). Ask the person for it with `ralph ask`.)
+    └ 00000000
+
+    ✗ promise (correctness): no message has ended with the promise on a line of its own
+
+    Next: When, and only when, the goal is really reached, end your message with the line <promise>DONE</promise>
+    Then stop again
+
+
+    [run]  held          make it work
+          claude 5999882c · iteration 1 of 25 · [time] of 8 h
+          ✗ promise
+          ? [time]  file fault: cannot read `$ROOT/home/.ralph/runs/[run]/goal.txt`: No such file or directory (os error 2)
+    ");
 }
