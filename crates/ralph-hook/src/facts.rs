@@ -41,8 +41,6 @@ const MAX_FILE_HOLDS: u32 = 25;
 const MAX_CHECKLIST_ITEMS: usize = 500;
 const MAX_CHECKLIST_ITEM_CHARS: usize = 200;
 
-/// How many bytes of the goal the first block quotes.
-
 pub fn gather_facts(
     world: &World,
     stop: &StopEvent,

@@ -154,8 +154,8 @@ pub fn check_request(world: &World, request: RunRequest) -> Result<CheckedReques
         lists.push(run_lists::seal_list(&project, &file).map_err(ControlError::from)?);
     }
     let policy = choose_policy(&world.home, &request, (approved, &project), &lists)?;
-    let title = run_title(terms, &Redactor::new(world.env.secrets()));
-    Ok(CheckedRequest { title, limits, lists, policy, request })
+    let title = run_title(&request.terms, &Redactor::new(world.env.secrets()));
+    Ok(CheckedRequest { request, title, limits, lists, policy })
 }
 
 /// Replaces the paths of lists with absolute ones, each once.
@@ -164,17 +164,17 @@ fn resolve_lists(mut request: RunRequest) -> Result<RunRequest, StartError> {
     let (mut features, mut plans) = (Vec::new(), Vec::new());
     for named in &lists.features {
         let found = list_directory(Path::new(named), &request.base_dir)?;
-        push_once(&mut features, found);
+        push_once(&mut features, &found);
     }
     for named in &lists.plans {
         let found = plan_file(Path::new(named), &request.base_dir)?;
-        push_once(&mut plans, found);
+        push_once(&mut plans, &found);
     }
     request.terms.lists = RequestedLists { features, plans, ..*lists };
     Ok(request)
 }
 
-fn push_once(paths: &mut Vec<String>, found: PathBuf) {
+fn push_once(paths: &mut Vec<String>, found: &Path) {
     // Resolved paths are valid UTF-8.
     let found = found.to_string_lossy().into_owned();
     if !paths.contains(&found) {

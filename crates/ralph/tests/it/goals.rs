@@ -141,6 +141,27 @@ fn a_goal_that_cannot_be_read_is_an_error_that_names_the_file() {
     "#);
 }
 
+/// A fresh session does not take over work whose goal is gone.
+#[test]
+fn nothing_is_handed_over_without_the_goal() {
+    let runner = RunnerSandbox::new(
+        "[[step]]\nagent = \"I look.\"\nusage = { input = 850000 }\n[[step]]\nagent = \"I note.\"\n",
+    );
+    let agent = fs::read_to_string(runner.root_path("agent")).unwrap();
+    let goals = runner.sandbox.ralph_home("runs/*/goal.txt");
+    let agent = agent.replace("exec ", &format!("rm {}\nexec ", goals.display()));
+    fs::write(runner.root_path("agent"), agent).unwrap();
+    let ended = runner.start(&[]);
+    assert_eq!(RunnerSandbox::events_named(&ended, "session").len(), 1, "{ended}");
+    assert_snapshot!(runner.sandbox.normalize(&ended.stderr), @"
+    error: the run failed
+      caused by: the goal of run `[run]` cannot be read
+      caused by: cannot read `$ROOT/home/.ralph/runs/[run]/goal.txt`
+      caused by: No such file or directory (os error 2)
+      hint: restore the file, then `ralph run --resume RUN` continues it
+    ");
+}
+
 /// The block of a stop tells the agent that the goal is missing, and `ralph status` tells the person.
 #[test]
 fn a_stop_reports_a_goal_that_cannot_be_read() {
