@@ -2,22 +2,22 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ralph_core::event::{Event, Occasion};
+use ralph_core::event::{HookEvent, ReplyOccasion};
 use ralph_core::id::SessionId;
-use ralph_core::status::Status;
+use ralph_core::slash_command;
+use ralph_core::status::RunStatus;
 use ralph_core::text;
-use ralph_core::typed;
-use ralph_core::verdict::{Bell, Verdict};
-use ralph_host::claude::status_line;
-use ralph_host::{Host, Style};
+use ralph_core::verdict::Verdict;
+use ralph_host::BlockStyle;
+use ralph_host::claude::PROFILE;
 use serde_json::Value;
 
-const STYLES: [Style; 3] = [Style::Exit2, Style::Context, Style::Json];
+const STYLES: [BlockStyle; 3] = [BlockStyle::Exit2, BlockStyle::Context, BlockStyle::Json];
 const CONTEXT_LIMIT: usize = 10_000;
 
 fuzz_target!(|data: &[u8]| {
-    match Host::Claude.parse(data) {
-        Ok(Event::Stop(stop)) => {
+    match (PROFILE.parse_event)(data) {
+        Ok(HookEvent::Stop(stop)) => {
             is_plain(stop.session.as_ref());
             assert!(stop.pending.len() <= 200);
             for pending in &stop.pending {
@@ -27,33 +27,33 @@ fuzz_target!(|data: &[u8]| {
                 is_one_line(trouble.name(), 60);
             }
         }
-        Ok(Event::SubagentStop(stop)) => is_plain(stop.session.as_ref()),
-        Ok(Event::StopFailure(failure)) => {
+        Ok(HookEvent::SubagentStop(stop)) => is_plain(stop.session.as_ref()),
+        Ok(HookEvent::StopFailure(failure)) => {
             is_plain(failure.session.as_ref());
             is_one_line(failure.class.name(), 60);
         }
-        Ok(Event::Prompt(prompt)) => {
+        Ok(HookEvent::Prompt(prompt)) => {
             is_plain(prompt.session.as_ref());
-            if let Some(Err(mistake)) = typed::parse(&prompt.text) {
+            if let Some(Err(mistake)) = slash_command::parse(&prompt.text) {
                 is_one_line(&mistake.what, 200);
             }
         }
-        Ok(Event::SessionStart(start)) => is_plain(start.session.as_ref()),
-        Ok(Event::SessionEnd(end)) => {
+        Ok(HookEvent::SessionStart(start)) => is_plain(start.session.as_ref()),
+        Ok(HookEvent::SessionEnd(end)) => {
             is_plain(end.session.as_ref());
             is_one_line(&end.reason, 60);
         }
-        Ok(Event::Compaction(compaction)) => is_plain(compaction.session.as_ref()),
-        Ok(Event::ToolCall(call)) => is_plain(call.session.as_ref()),
-        Ok(Event::ToolDone(done)) => is_plain(done.session.as_ref()),
-        Ok(Event::Task(task)) => is_plain(task.session.as_ref()),
-        Ok(Event::Idle(idle)) => is_plain(idle.session.as_ref()),
-        Ok(Event::Noted(noted)) => is_plain(noted.session.as_ref()),
-        Ok(Event::Unknown) => {}
+        Ok(HookEvent::Compaction(compaction)) => is_plain(compaction.session.as_ref()),
+        Ok(HookEvent::ToolCall(call)) => is_plain(call.session.as_ref()),
+        Ok(HookEvent::ToolDone(done)) => is_plain(done.session.as_ref()),
+        Ok(HookEvent::Task(task)) => is_plain(task.session.as_ref()),
+        Ok(HookEvent::Idle(idle)) => is_plain(idle.session.as_ref()),
+        Ok(HookEvent::Ignored(ignored)) => is_plain(ignored.session.as_ref()),
+        Ok(HookEvent::Unknown) => {}
         Err(malformed) => is_one_line(&malformed.why, 120),
     }
-    if let Some(glance) = status_line::parse(data) {
-        is_plain(Some(&glance.session));
+    if let Some(input) = (PROFILE.parse_status_line)(data) {
+        is_plain(Some(&input.session));
     }
     let said = String::from_utf8_lossy(data).into_owned();
     for style in STYLES {
@@ -76,42 +76,46 @@ fn is_one_line(text: &str, most: usize) {
     assert!(!text.chars().any(char::is_control), "{text:?}");
 }
 
-fn allows(style: Style, said: &str) {
-    let reply = Host::Claude.render(style, Occasion::Stop, &Verdict::Allow);
+fn allows(style: BlockStyle, said: &str) {
+    let reply = (PROFILE.render_verdict)(style, ReplyOccasion::Stop, &Verdict::Allow);
     assert!(reply.stdout.is_empty() && reply.stderr.is_empty() && reply.exit == 0);
     let notice = said.to_owned();
-    let status = Status::Verified;
-    for verdict in
-        [Verdict::AllowNoting(notice.clone()), Verdict::End { status, notice, bell: Bell::Rings }]
-    {
-        let reply = Host::Claude.render(style, Occasion::Stop, &verdict);
+    let status = RunStatus::Verified;
+    for verdict in [
+        Verdict::AllowWithNotice(notice.clone()),
+        Verdict::EndRun { status, notice, ring_bell: true },
+    ] {
+        let reply = (PROFILE.render_verdict)(style, ReplyOccasion::Stop, &verdict);
         assert!(reply.stderr.is_empty() && reply.exit == 0);
         let object: Value = serde_json::from_slice(&reply.stdout).unwrap();
         assert_eq!(object["systemMessage"], said);
         // An end also rings the terminal bell.
-        let keys = if matches!(verdict, Verdict::End { .. }) { 2 } else { 1 };
+        let keys = if matches!(verdict, Verdict::EndRun { .. }) { 2 } else { 1 };
         assert_eq!(object.as_object().unwrap().len(), keys);
     }
 }
 
-fn blocks(style: Style, said: &str) {
-    let reply =
-        Host::Claude.render(style, Occasion::Stop, &Verdict::Block { reason: said.to_owned() });
+fn blocks(style: BlockStyle, said: &str) {
+    let reply = (PROFILE.render_verdict)(
+        style,
+        ReplyOccasion::Stop,
+        &Verdict::Block { reason: said.to_owned() },
+    );
     let object: Value = serde_json::from_slice(&reply.stdout).unwrap();
     match style {
-        Style::Exit2 => {
+        BlockStyle::Exit2 => {
             let line = format!("{}\n", said.trim_end());
             assert_eq!((reply.exit, &*reply.stderr), (2, line.as_bytes()));
             assert_eq!(object, serde_json::json!({}));
         }
-        Style::Json => {
+        BlockStyle::Json => {
             assert_eq!((reply.exit, &*reply.stderr), (0, &b""[..]));
             assert_eq!(object, serde_json::json!({ "decision": "block", "reason": said }));
         }
-        Style::Context => {
+        BlockStyle::Context => {
             assert_eq!((reply.exit, &*reply.stderr), (0, &b""[..]));
             let context = &object["hookSpecificOutput"]["additionalContext"];
-            assert_eq!(*context, text::cut(said, CONTEXT_LIMIT));
+            assert_eq!(*context, text::truncate(said, CONTEXT_LIMIT));
         }
     }
 }

@@ -2,9 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ralph_sim::answer::{self, Exit, Output, Verdict};
-use ralph_sim::replay::Payload;
-use ralph_sim::settings::{self, Layer, Source};
+use ralph_sim::hook_answer::{self, AddedContext, FinishedHookOutput, HookExit, HookVerdict};
+use ralph_sim::hook_settings::{self, HookSettingsFile, HookSettingsSource};
+use ralph_sim::replay::HookPayload;
 
 const EVENTS: [&str; 6] =
     ["Stop", "SubagentStop", "PreToolUse", "PostToolUse", "UserPromptSubmit", "SessionStart"];
@@ -13,34 +13,42 @@ fuzz_target!(|data: &[u8]| {
     let text = String::from_utf8_lossy(data);
     let (stdout, stderr) = text.split_once('\0').unwrap_or((&text, ""));
     for event in EVENTS {
-        for exit in [Exit::Code(0), Exit::Code(1), Exit::Code(2), Exit::Signal(9), Exit::TimedOut] {
-            answers(&Output { event, exit: &exit, stdout, stderr });
+        for exit in [
+            HookExit::Code(0),
+            HookExit::Code(1),
+            HookExit::Code(2),
+            HookExit::Signal(9),
+            HookExit::TimedOut,
+        ] {
+            answers(&FinishedHookOutput { event, exit: &exit, stdout, stderr });
         }
     }
     loads(stdout);
-    drop(Payload::read(data));
+    drop(HookPayload::parse(data));
 });
 
-fn answers(output: &Output<'_>) {
-    let answer = answer::read(output);
-    let is_block = matches!(answer.verdict, Verdict::Block { .. });
+fn answers(output: &FinishedHookOutput<'_>) {
+    let answer = hook_answer::interpret(output);
+    let is_block = matches!(answer.verdict, HookVerdict::Block { .. });
     let is_plain = !stdout_is_object(output.stdout);
     match output.exit {
-        Exit::TimedOut => assert_eq!(answer.verdict, Verdict::TimedOut),
+        HookExit::TimedOut => assert_eq!(answer.verdict, HookVerdict::TimedOut),
         // Plain text does not block.
-        Exit::Code(0 | 1) | Exit::Signal(_) if is_plain => assert!(!is_block, "{output:?}"),
+        HookExit::Code(0 | 1) | HookExit::Signal(_) if is_plain => assert!(!is_block, "{output:?}"),
         // Exit code 2 blocks a stop, except for an error about a missing file without stdout.
-        Exit::Code(2) if is_plain && output.event == "Stop" && !output.stdout.trim().is_empty() => {
+        HookExit::Code(2)
+            if is_plain && output.event == "Stop" && !output.stdout.trim().is_empty() =>
+        {
             assert!(is_block, "{output:?}");
         }
-        Exit::Code(_) | Exit::Signal(_) | Exit::NotStarted(_) | Exit::Lost => {}
+        HookExit::Code(_) | HookExit::Signal(_) | HookExit::NotStarted(_) | HookExit::Lost => {}
     }
-    if let Verdict::Block { reason, .. } = &answer.verdict {
+    if let HookVerdict::Block { reason, .. } = &answer.verdict {
         assert!(!reason.is_empty(), "{output:?}");
     }
     if let Some(context) = &answer.context {
-        let (answer::Context::Additional(text) | answer::Context::Stdout(text)) = context;
-        let delivered = answer::deliver(text).wording("/a/file");
+        let (AddedContext::Additional(text) | AddedContext::Stdout(text)) = context;
+        let delivered = hook_answer::deliver(text).delivered_text("/a/file");
         assert!(delivered.chars().count() <= text.chars().count().max(3000));
     }
 }
@@ -51,12 +59,16 @@ fn stdout_is_object(stdout: &str) -> bool {
 
 fn loads(text: &str) {
     let root = "/plugin".to_owned();
-    let plugin = Source::Plugin { name: "p".to_owned(), marketplace: "inline".to_owned(), root };
-    let layers = [Layer { source: Source::Project, text }, Layer { source: plugin, text }];
-    let loaded = settings::load(&layers);
+    let plugin =
+        HookSettingsSource::Plugin { name: "p".to_owned(), marketplace: "inline".to_owned(), root };
+    let layers = [
+        HookSettingsFile { source: HookSettingsSource::Project, text },
+        HookSettingsFile { source: plugin, text },
+    ];
+    let loaded = hook_settings::load(&layers);
     for event in EVENTS {
-        for hook in loaded.handlers(event, Some("Bash")) {
-            assert!(loaded.limit(hook).is_finite());
+        for handler in loaded.handlers(event, Some("Bash")) {
+            assert!(loaded.timeout(handler).is_finite());
         }
     }
 }

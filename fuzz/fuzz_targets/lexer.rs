@@ -3,9 +3,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ralph_check::lines::NoPatterns;
-use ralph_check::{FileChange, Language, integrity, lines, settings, spans};
-use ralph_core::policy::{LineCheck, Lines};
+use ralph_check::added_lines::{NoUserPatterns, check_added_lines};
+use ralph_check::test_integrity::check_tests;
+use ralph_check::tool_settings::check_settings;
+use ralph_check::{FileChange, Language, split_into_spans};
+use ralph_core::policy::{LineCheck, LinePolicy};
 use ralph_core::requirement::Finding;
 
 const PATHS: [&str; 24] = [
@@ -49,13 +51,13 @@ fuzz_target!(|data: &[u8]| {
     on_lines(path, text);
     compared(path, before, after);
     let same = FileChange { path, before: Some(text), after: Some(text), added: &[] };
-    assert_eq!(integrity::check(&[same], &|_| true), []);
-    assert_eq!(settings::check(&[same]), []);
+    assert_eq!(check_tests(&[same], &|_| true), []);
+    assert_eq!(check_settings(&[same]), []);
 });
 
 fn covers(text: &str, language: Language) {
     let mut end = 0;
-    for span in spans(text, language) {
+    for span in split_into_spans(text, language) {
         assert_eq!(span.start, end, "{language:?}");
         assert!(span.end > span.start && text.get(span.start..span.end).is_some(), "{language:?}");
         end = span.end;
@@ -66,9 +68,9 @@ fn covers(text: &str, language: Language) {
 fn on_lines(path: &str, text: &str) {
     let count = u32::try_from(text.split('\n').count()).unwrap();
     let added: Vec<u32> = (1..=count).step_by(2).collect();
-    let policy = Lines { forbid: LineCheck::ALL.to_vec(), ..Lines::default() };
+    let policy = LinePolicy { forbid: LineCheck::ALL.to_vec(), ..LinePolicy::default() };
     let change = FileChange { path, before: None, after: Some(text), added: &added };
-    let checked = lines::check(&policy, &change, &NoPatterns);
+    let checked = check_added_lines(&policy, &change, &NoUserPatterns);
     let allowed = checked.allowed.iter().map(|allowed| &allowed.finding);
     for finding in checked.findings.iter().chain(allowed) {
         let line = finding.place.as_ref().and_then(|place| place.line).unwrap();
@@ -81,8 +83,8 @@ fn compared(path: &str, before: &str, after: &str) {
     for (before, after) in [(Some(before), Some(after)), (Some(after), None), (None, Some(before))]
     {
         let change = FileChange { path, before, after, added: &[] };
-        integrity::check(&[change], &|_| true).iter().for_each(is_bounded);
-        settings::check(&[change]).iter().for_each(is_bounded);
+        check_tests(&[change], &|_| true).iter().for_each(is_bounded);
+        check_settings(&[change]).iter().for_each(is_bounded);
     }
 }
 

@@ -2,30 +2,31 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ralph_core::record::{Change, Entry, Run};
-use ralph_core::run::State;
-use ralph_home::journal::{self, Break};
+use ralph_core::record::{JournalEntry, RunChange, RunRecord};
+use ralph_core::run::RunState;
+use ralph_home::journal::{self, JournalDamage};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
+use std::path::Path;
 
 fuzz_target!(|data: &[u8]| {
     as_found(data);
     let mut entries = Vec::new();
     for line in data.split(|byte| *byte == b'\n') {
-        if let Ok(run) = serde_json::from_slice::<Run>(line) {
+        if let Ok(run) = serde_json::from_slice::<RunRecord>(line) {
             survives(&run);
-            survives(&State::new(&run));
+            survives(&RunState::new(&run));
         }
-        if let Ok(state) = serde_json::from_slice::<State>(line) {
+        if let Ok(state) = serde_json::from_slice::<RunState>(line) {
             survives(&state);
             assert!(state.elapsed_ms(u64::MAX) >= state.elapsed_ms(0));
         }
-        if let Ok(entry) = serde_json::from_slice::<Entry>(line) {
+        if let Ok(entry) = serde_json::from_slice::<JournalEntry>(line) {
             entries.push(entry);
-        } else if let Ok(change) = serde_json::from_slice::<Change>(line) {
+        } else if let Ok(change) = serde_json::from_slice::<RunChange>(line) {
             let prev = String::new();
-            entries.push(Entry {
+            entries.push(JournalEntry {
                 v: 1,
                 seq: 0,
                 at_ms: 0,
@@ -42,12 +43,12 @@ fuzz_target!(|data: &[u8]| {
 });
 
 fn as_found(data: &[u8]) {
-    let read = journal::parse(data, 0, "");
+    let read = journal::parse_journal(data, 0, "");
     let end = usize::try_from(read.end).unwrap();
-    let again = journal::parse(&data[..end], 0, "");
+    let again = journal::parse_journal(&data[..end], 0, "");
     assert_eq!((again.entries, again.end, again.head), (read.entries, read.end, read.head));
-    assert_eq!(again.broken, None);
-    assert_eq!(read.broken.is_none(), end == data.len());
+    assert_eq!(again.damage, None);
+    assert_eq!(read.damage.is_none(), end == data.len());
 }
 
 fn survives<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
@@ -56,37 +57,37 @@ fn survives<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
 }
 
 /// The entries as a journal, and the end offset of each line.
-fn chain(entries: &mut [Entry]) -> (Vec<u8>, Vec<usize>) {
+fn chain(entries: &mut [JournalEntry]) -> (Vec<u8>, Vec<usize>) {
     let (mut bytes, mut ends, mut head) = (Vec::new(), Vec::new(), String::new());
     for (seq, entry) in (0..).zip(entries) {
         entry.seq = seq;
         entry.prev = head;
-        let line = journal::line(entry);
-        head = journal::hash(&line);
+        let line = journal::encode_entry(Path::new("journal.jsonl"), entry).unwrap();
+        head = journal::hash_bytes(&line);
         bytes.extend(line);
         ends.push(bytes.len());
     }
-    let read = journal::parse(&bytes, 0, "");
-    assert_eq!((read.broken, read.head), (None, head));
+    let read = journal::parse_journal(&bytes, 0, "");
+    assert_eq!((read.damage, read.head), (None, head));
     (bytes, ends)
 }
 
 fn cut_off(bytes: &[u8], ends: &[usize], anywhere: usize) {
     let kept = anywhere % (bytes.len() + 1);
-    let read = journal::parse(&bytes[..kept], 0, "");
+    let read = journal::parse_journal(&bytes[..kept], 0, "");
     let whole = ends.iter().filter(|end| **end <= kept).count();
     assert_eq!(read.entries.len(), whole);
     let is_torn = whole.checked_sub(1).map_or(0, |last| ends[last]) < kept;
-    assert_eq!(read.broken, is_torn.then_some(Break::Torn));
+    assert_eq!(read.damage, is_torn.then_some(JournalDamage::TornLine));
 }
 
-fn replayed(entries: &[Entry]) {
-    let Some((run, whole)) = State::replay(entries) else {
+fn replayed(entries: &[JournalEntry]) {
+    let Some((run, whole)) = RunState::replay(entries) else {
         return;
     };
     survives(&run);
     survives(&whole);
-    let (_, mut state) = State::replay(&entries[..1]).unwrap();
+    let (_, mut state) = RunState::replay(&entries[..1]).unwrap();
     for entry in &entries[1..] {
         let before = state.iteration;
         state.apply(entry);

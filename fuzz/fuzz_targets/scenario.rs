@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ralph_sim::scenario::{self, Mistakes};
+use ralph_sim::scenario::{self, ScenarioError};
 use std::path::Path;
 
 fuzz_target!(|data: &[u8]| {
@@ -14,15 +14,15 @@ fuzz_target!(|data: &[u8]| {
             let written = scenario::write(&read);
             match scenario::parse(&written, place) {
                 Ok(again) => assert_eq!(again, read, "{written}"),
-                Err(mistakes) => panic!("{mistakes:?}\n{written}"),
+                Err(error) => panic!("{error:?}\n{written}"),
             }
         }
-        Err(Mistakes::Found(problems)) => {
+        Err(ScenarioError::Invalid(problems)) => {
             assert!(!problems.is_empty());
             for problem in problems {
                 assert!(problem.span.start <= problem.span.end && problem.span.end <= text.len());
             }
         }
-        Err(Mistakes::NotText(_) | Mistakes::File(_)) => {}
+        Err(ScenarioError::NotText(_) | ScenarioError::File(_)) => {}
     }
 });

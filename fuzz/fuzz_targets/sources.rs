@@ -3,14 +3,15 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ralph_core::claim::{self, Word};
-use ralph_core::policy::{Approver, Claims};
-use ralph_core::record::{ListKind, Step};
-use ralph_core::requirement::{Evidence, Requirement, Standing};
-use ralph_core::run::Way;
-use ralph_core::source::list::{self, Demands, Gates};
+use ralph_core::claim::{self, CompletionMarker};
+use ralph_core::policy::{ClaimPolicy, PlanApprover};
+use ralph_core::record::{ListKind, OrchestratorStep};
+use ralph_core::requirement::{EvidenceKind, Requirement, RequirementStatus};
+use ralph_core::run::OrchestratorProgress;
+use ralph_core::source::progress_file::{self, ProgressFile};
+use ralph_core::source::work_list::{ListContext, RequiredGates, item_requirements};
 use ralph_core::source::{
-    Garbled, checklist, features, loop_file, orchestrator, progress, quality_gate, tasks,
+    SourceError, checklist, features, loop_file, orchestrator, quality_gate, state_tasks,
 };
 use ralph_core::text;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,25 +21,29 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     match choice % 8 {
-        0 => read(orchestrator::read(bytes), |it| orchestrated(&it)),
-        1 => read(loop_file::read(bytes), |it| it.requirement().iter().for_each(is_a_claim)),
-        2 => read(quality_gate::read(bytes), |it| it.requirement().iter().for_each(is_a_claim)),
-        3 => read(tasks::read(bytes), |task| {
-            tasks::requirement(&[task.clone(), task]).iter().for_each(is_a_claim);
+        0 => read(orchestrator::read_orchestrator(bytes), |it| orchestrated(&it)),
+        1 => read(loop_file::read_loop_file(bytes), |it| {
+            it.requirement().iter().for_each(is_a_claim);
         }),
-        4 => read(features::read(bytes), |list| feature_list(&list)),
+        2 => read(quality_gate::read_quality_gate(bytes), |it| {
+            it.requirement().iter().for_each(is_a_claim);
+        }),
+        3 => read(state_tasks::read_task(bytes), |task| {
+            state_tasks::tasks_requirement(&[task.clone(), task]).iter().for_each(is_a_claim);
+        }),
+        4 => read(features::read_features(bytes), |list| feature_list(&list)),
         5 => progress_file(bytes),
         6 => task_list(&String::from_utf8_lossy(bytes)),
         _ => promise(&String::from_utf8_lossy(bytes)),
     }
 });
 
-fn read<T>(outcome: Result<T, Garbled>, check: impl FnOnce(T)) {
+fn read<T>(outcome: Result<T, SourceError>, check: impl FnOnce(T)) {
     match outcome {
         Ok(value) => check(value),
-        Err(garbled) => {
-            assert!(garbled.why.chars().count() <= 160);
-            is_clean(&garbled.why);
+        Err(error) => {
+            assert!(error.why.chars().count() <= 160);
+            is_clean(&error.why);
         }
     }
 }
@@ -51,9 +56,9 @@ fn is_a_claim(requirement: &Requirement) {
     assert!(!requirement.name.is_empty());
     is_clean(&requirement.name);
     is_clean(&requirement.next);
-    match &requirement.standing {
-        Standing::Met(evidence) => assert_eq!(*evidence, Evidence::Claimed),
-        Standing::Unmet(failure) => {
+    match &requirement.status {
+        RequirementStatus::Met(evidence) => assert_eq!(*evidence, EvidenceKind::Claimed),
+        RequirementStatus::Unmet(failure) => {
             assert!(!failure.summary.is_empty());
             is_clean(&failure.summary);
             assert!(failure.findings.len() <= 50);
@@ -63,29 +68,34 @@ fn is_a_claim(requirement: &Requirement) {
                 quote.text.lines().for_each(is_clean);
             }
         }
-        Standing::Unknown(why) => is_clean(why),
-        Standing::Pending(pending) => is_clean(pending.why()),
+        RequirementStatus::Unknown(why) => is_clean(why),
+        RequirementStatus::Pending(pending) => is_clean(pending.why()),
     }
 }
 
-fn orchestrated(file: &orchestrator::Orchestrator) {
+fn orchestrated(file: &orchestrator::OrchestratorFile) {
     file.requirement().iter().for_each(is_a_claim);
-    let edits = orchestrator::edits(file, None, (&Way::default(), Approver::Person));
+    let edits = orchestrator::find_view_edits(
+        file,
+        None,
+        &OrchestratorProgress::default(),
+        PlanApprover::Person,
+    );
     for step in &edits.steps {
-        if let Step::Phase(phase) = step {
+        if let OrchestratorStep::Phase(phase) = step {
             assert!(phase.chars().count() <= 60);
             is_clean(phase);
         }
     }
-    orchestrator::ignored(&edits.ignored).iter().for_each(is_a_claim);
+    orchestrator::ignored_edits_requirement(&edits.ignored).iter().for_each(is_a_claim);
 }
 
 fn feature_list(found: &features::FeatureList) {
     let items = found.items();
     let checked = BTreeMap::new();
-    let (kind, gates, claims) = (ListKind::Features, Gates::None, Claims::default());
-    let demands = Demands { file: "feature_list.json", kind, gates, claims, checked: &checked };
-    let requirements = list::requirements(0, &items, &demands);
+    let (kind, gates, claims) = (ListKind::Features, RequiredGates::None, ClaimPolicy::default());
+    let context = ListContext { file: "feature_list.json", kind, gates, claims, checked: &checked };
+    let requirements = item_requirements(0, &items, &context);
     assert_eq!(requirements.len(), found.features.len());
     let names: BTreeSet<_> = requirements.iter().map(|one| &one.name).collect();
     assert_eq!(names.len(), requirements.len());
@@ -95,24 +105,24 @@ fn feature_list(found: &features::FeatureList) {
         let is_met = feature.passes && feature.verify.is_none();
         assert_eq!(is_met, !requirement.is_open());
     }
-    assert_eq!(found.next().is_none(), found.features.iter().all(|feature| feature.passes));
+    assert_eq!(found.next_feature().is_none(), found.features.iter().all(|feature| feature.passes));
     assert!(requirements.iter().filter(|one| !one.next.is_empty()).count() <= 1);
 }
 
 fn progress_file(bytes: &[u8]) {
-    let before = progress::read(bytes);
+    let before = progress_file::read_progress(bytes);
     let iteration = bytes.iter().fold(7_u32, |sum, byte| sum.rotate_left(5) ^ u32::from(*byte));
-    if let Some(edited) = progress::with_iteration(bytes, iteration) {
-        let after = progress::read(&edited);
-        assert_eq!(after, progress::Progress { iteration, ..before.clone() });
+    if let Some(edited) = progress_file::with_iteration(bytes, iteration) {
+        let after = progress_file::read_progress(&edited);
+        assert_eq!(after, ProgressFile { iteration, ..before.clone() });
         only_differs_by(bytes, &edited, iteration.to_string().as_bytes());
     } else {
         assert_eq!(before.iteration, 0);
     }
-    match progress::with_status(bytes, "COMPLETE") {
+    match progress_file::with_status(bytes, "COMPLETE") {
         Some(edited) => {
             let status = Some("COMPLETE".to_owned());
-            assert_eq!(progress::read(&edited), progress::Progress { status, ..before });
+            assert_eq!(progress_file::read_progress(&edited), ProgressFile { status, ..before });
             only_differs_by(bytes, &edited, b"COMPLETE");
         }
         None => assert_eq!(before.status, None),
@@ -147,14 +157,14 @@ fn task_list(markdown: &str) {
 
 fn promise(text: &str) {
     let (promise, said) = text.split_once('\n').unwrap_or(("ALL DONE", text));
-    let kept = claim::promised(said, promise);
+    let kept = claim::is_promised(said, promise);
     if kept {
         assert!(said.trim_end().trim_end_matches('*').ends_with("</promise>"));
         assert!(!promise.trim().is_empty());
     }
-    assert!(!claim::promised(&format!("{said}\nnot yet"), promise));
-    let word = claim::word(said);
-    assert!(!kept || matches!(word, Some(Word::Promise(_))));
+    assert!(!claim::is_promised(&format!("{said}\nnot yet"), promise));
+    let marker = claim::find_marker(said);
+    assert!(!kept || matches!(marker, Some(CompletionMarker::Promise(_))));
     for shown in [
         format!("{said}\nnot yet"),
         format!("{said}\n\nnot yet LOOP_COMPLETE"),
@@ -163,11 +173,11 @@ fn promise(text: &str) {
         format!("{said}\n\n    LOOP_COMPLETE"),
         format!("{said}\n```\nLOOP_COMPLETE\n```"),
     ] {
-        assert_eq!(claim::word(&shown), None, "{shown:?}");
+        assert_eq!(claim::find_marker(&shown), None, "{shown:?}");
     }
-    let plain = text::line(promise, 80);
+    let plain = text::clean_line(promise, 80);
     if !plain.is_empty() && !plain.contains("promise>") {
-        assert!(claim::promised(&format!("<promise>{plain}</promise>"), &plain));
-        assert!(!claim::promised(&format!("`<promise>{plain}</promise>`"), &plain));
+        assert!(claim::is_promised(&format!("<promise>{plain}</promise>"), &plain));
+        assert!(!claim::is_promised(&format!("`<promise>{plain}</promise>`"), &plain));
     }
 }

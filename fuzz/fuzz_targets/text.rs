@@ -33,12 +33,12 @@ fn is_hidden(char: char) -> bool {
 }
 
 fn shortened(foreign: &str, most: usize) {
-    let line = text::line(foreign, most);
+    let line = text::clean_line(foreign, most);
     assert!(line.chars().count() <= most.max(1));
     assert!(!line.chars().any(|char| char == '\n' || is_hidden(char)), "{line:?}");
     assert_eq!(line.trim(), line);
-    assert_eq!(text::line(&line, most), line);
-    let cut = text::cut(foreign, most);
+    assert_eq!(text::clean_line(&line, most), line);
+    let cut = text::truncate(foreign, most);
     assert!(cut.chars().count() <= most.max(1));
     if foreign.chars().count() <= most {
         assert_eq!(cut, foreign);

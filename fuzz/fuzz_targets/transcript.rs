@@ -2,20 +2,22 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ralph_host::claude::transcript::{self, Line, Observed};
+use ralph_host::claude::PROFILE;
+use ralph_host::transcript_summary::{TranscriptLine, TranscriptSummary};
 use serde_json::Value;
 
 fuzz_target!(|data: &[u8]| {
-    let mut seen = Observed::default();
-    let mut seen_among_noise = Observed::default();
+    let mut seen = TranscriptSummary::default();
+    let mut seen_among_noise = TranscriptSummary::default();
     for line in data.split(|byte| *byte == b'\n') {
-        let observed = transcript::observe(line);
+        let observed = (PROFILE.parse_transcript_line)(line);
         is_what_it_says(line, &observed);
-        assert_eq!(transcript::observe(line), observed);
+        assert_eq!((PROFILE.parse_transcript_line)(line), observed);
         seen.add(observed.clone());
         seen_among_noise.add(observed);
-        seen_among_noise.add(transcript::observe(br#"{"type":"user","message":"assistant"}"#));
-        seen_among_noise.add(Line::Other);
+        seen_among_noise
+            .add((PROFILE.parse_transcript_line)(br#"{"type":"user","message":"assistant"}"#));
+        seen_among_noise.add(TranscriptLine::Other);
     }
     assert_eq!(seen, seen_among_noise);
     assert!(seen.cost_usd.is_none_or(|usd| usd.is_finite() && usd >= 0.0));
@@ -28,28 +30,30 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-fn is_what_it_says(line: &[u8], observed: &Line) {
+fn is_what_it_says(line: &[u8], observed: &TranscriptLine) {
     let Ok(value) = serde_json::from_slice::<Value>(line) else {
         return;
     };
     match observed {
-        Line::Assistant(said) => {
+        TranscriptLine::Assistant(said) => {
             assert_eq!(value["type"], "assistant");
             assert_ne!(value["isSidechain"], true);
             assert_eq!(said.api_error, value["isApiErrorMessage"] == true);
             let usage = &value["message"]["usage"];
             assert!(said.context_tokens.is_none() || usage["input_tokens"].is_u64());
         }
-        Line::Cost { usd } => {
+        TranscriptLine::Cost { usd } => {
             assert_eq!(value["type"], "cost-state");
             assert_eq!(value["totalCostUSD"].as_f64(), Some(*usd));
         }
-        Line::Interrupted | Line::Held => {
+        TranscriptLine::Interrupted | TranscriptLine::StopBlocked => {
             assert_eq!(value["type"], "user");
             assert_ne!(value["isSidechain"], true);
         }
-        Line::Overridden => assert_eq!(value["subtype"], "informational"),
-        Line::Queued { .. } | Line::Unqueued => assert_eq!(value["type"], "queue-operation"),
-        Line::Other => {}
+        TranscriptLine::Overridden => assert_eq!(value["subtype"], "informational"),
+        TranscriptLine::Queued { .. } | TranscriptLine::Dequeued => {
+            assert_eq!(value["type"], "queue-operation");
+        }
+        TranscriptLine::Other => {}
     }
 }

@@ -596,7 +596,7 @@ fn help_lists_every_option() {
               Require every unticked item of this Markdown file (repeatable)
 
           --features <DIR>
-              Require every feature of DIR/feature_list.json (repeatable)
+              Require every feature of `DIR/feature_list.json` (repeatable)
 
           --no-gates
               Run without the project's policy and gates

@@ -1,5 +1,6 @@
 //! A temporary home and project for running the binary, isolated from the real environment.
 
+use regex::Regex;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT};
 use signal_hook::flag;
 use std::ffi::OsStr;
@@ -199,7 +200,10 @@ impl Sandbox {
             .unwrap_or_default();
         runs.sort();
         for run in runs {
-            text = text.replace(&*run.to_string_lossy(), "[run]");
+            // Whole words only: a random id can be part of one, as `dget` is of `budget`.
+            let id =
+                Regex::new(&format!(r"\b{}\b", regex::escape(&run.to_string_lossy()))).unwrap();
+            text = id.replace_all(&text, "[run]").into_owned();
         }
         let text = mask_hex(&mask_hex(&mask_hex(&text, "┌ ", 8), "└ ", 8), "state ", 7);
         text.lines().map(mask_log_key).collect::<Vec<_>>().join("\n")
