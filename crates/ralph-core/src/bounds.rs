@@ -1,7 +1,7 @@
 //! Limits on foreign input that more than one module enforces. A limit that only one module needs stays beside its use.
 
 /// A goal, whether typed, read from a file or imported. An agent receives the whole goal or none: nothing is cut.
-pub const MAX_GOAL_BYTES: usize = 1024 * 1024;
+pub const MAX_GOAL_BYTES: usize = 2 * 1024 * 1024;
 /// `feature_list.json` and `progress.txt`.
 pub const MAX_LIST_BYTES: usize = 32 * 1024 * 1024;
 /// Features or items of one list.

@@ -7,7 +7,7 @@ use std::fs;
 
 /// One byte more than a goal may have.
 fn long_goal() -> String {
-    "a".repeat(1024 * 1024 + 1)
+    "a".repeat(2 * 1024 * 1024 + 1)
 }
 
 /// Wherever a goal comes from, there is one bound, and the error says what to do.
@@ -40,35 +40,35 @@ fn a_goal_that_is_too_long_is_rejected_wherever_it_comes_from() {
     $ ralph start --session 5999882c-e786-462c-84d4-07d1c65b5e76 --goal-file goal.md
     exit 1
     --- stderr
-    error: `goal.md`: the goal is longer than 1 MiB
+    error: `goal.md`: the goal is longer than 2 MiB
       hint: put long material into files of the project and name them in the goal
 
 
     $ ralph start --session 5999882c-e786-462c-84d4-07d1c65b5e76 --goal-file -
     exit 1
     --- stderr
-    error: stdin: the goal is longer than 1 MiB
+    error: stdin: the goal is longer than 2 MiB
       hint: put long material into files of the project and name them in the goal
 
 
     $ ralph loop new csv --goal -
     exit 1
     --- stderr
-    error: stdin: the goal is longer than 1 MiB
+    error: stdin: the goal is longer than 2 MiB
       hint: put long material into files of the project and name them in the goal
 
 
     $ ralph run --agent-program /bin/true --no-gates --goal-file goal.md
     exit 1
     --- stderr
-    error: `goal.md`: the goal is longer than 1 MiB
+    error: `goal.md`: the goal is longer than 2 MiB
       hint: put long material into files of the project and name them in the goal
 
 
     $ ralph run --agent-program /bin/true --no-gates --queue queue.toml
     exit 1
     --- stderr
-    error: `goal.md`: the goal is longer than 1 MiB
+    error: `goal.md`: the goal is longer than 2 MiB
      --> $ROOT/project/queue.toml:3:13
       |
     3 | goal_file = "goal.md"
@@ -82,12 +82,12 @@ fn a_goal_that_is_too_long_is_rejected_wherever_it_comes_from() {
     $ ralph import
     exit 1
     --- stderr
-    error: the imported files: the goal is longer than 1 MiB
+    error: the imported files: the goal is longer than 2 MiB
       hint: put long material into files of the project and name them in the goal
 
 
     /ralph:goal aaa…
-    ralph: the goal is longer than 1 MiB
+    ralph: the goal is longer than 2 MiB
       hint: put long material into files of the project and name them in the goal
     "#);
     let runs = fs::read_dir(sandbox.ralph_home("runs")).map_or(0, Iterator::count);

@@ -200,10 +200,10 @@ impl Sandbox {
             .unwrap_or_default();
         runs.sort();
         for run in runs {
-            // Whole words only: a random id can be part of one, as `dget` is of `budget`.
-            let id =
-                Regex::new(&format!(r"\b{}\b", regex::escape(&run.to_string_lossy()))).unwrap();
-            text = id.replace_all(&text, "[run]").into_owned();
+            // Whole words only, also after a colour: a random id can be part of a word, as `dget` is of `budget`.
+            let id = regex::escape(&run.to_string_lossy());
+            let word = Regex::new(&format!(r"(\x1b\[[0-9;]*m|\b){id}\b")).unwrap();
+            text = word.replace_all(&text, "$1[run]").into_owned();
         }
         let text = mask_hex(&mask_hex(&mask_hex(&text, "┌ ", 8), "└ ", 8), "state ", 7);
         text.lines().map(mask_log_key).collect::<Vec<_>>().join("\n")
