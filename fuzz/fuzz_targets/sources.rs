@@ -11,7 +11,7 @@ use ralph_core::run::OrchestratorProgress;
 use ralph_core::source::progress_file::{self, ProgressFile};
 use ralph_core::source::work_list::{ListContext, RequiredGates, item_requirements};
 use ralph_core::source::{
-    SourceError, checklist, features, loop_file, orchestrator, quality_gate, state_tasks,
+    SourceError, checklist, feature_list, loop_file, orchestrator, quality_gate, state_tasks,
 };
 use ralph_core::text;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +31,7 @@ fuzz_target!(|data: &[u8]| {
         3 => read(state_tasks::read_task(bytes), |task| {
             state_tasks::tasks_requirement(&[task.clone(), task]).iter().for_each(is_a_claim);
         }),
-        4 => read(features::read_features(bytes), |list| feature_list(&list)),
+        4 => read(feature_list::read_features(bytes), |list| feature_list(&list)),
         5 => progress_file(bytes),
         6 => task_list(&String::from_utf8_lossy(bytes)),
         _ => promise(&String::from_utf8_lossy(bytes)),
@@ -90,7 +90,7 @@ fn orchestrated(file: &orchestrator::OrchestratorFile) {
     orchestrator::ignored_edits_requirement(&edits.ignored).iter().for_each(is_a_claim);
 }
 
-fn feature_list(found: &features::FeatureList) {
+fn feature_list(found: &feature_list::FeatureList) {
     let items = found.items();
     let checked = BTreeMap::new();
     let (kind, gates, claims) = (ListKind::Features, RequiredGates::None, ClaimPolicy::default());

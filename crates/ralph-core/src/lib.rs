@@ -9,8 +9,6 @@ extern crate alloc;
 extern crate std;
 
 mod bounded_text;
-pub mod bounds;
-pub mod chunk;
 pub mod claim;
 pub mod decide;
 pub mod digest64;
@@ -23,7 +21,9 @@ pub mod gate;
 pub mod hint;
 pub mod hold;
 pub mod id;
+pub mod input_bounds;
 pub mod limits;
+pub mod part_stop;
 pub mod pipeline;
 pub mod policy;
 pub mod reason;

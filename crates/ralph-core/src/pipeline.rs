@@ -1,9 +1,9 @@
 //! The user's chunk pipeline: the order in which its chunks can be done, the requirement each chunk adds to a stop, and
-//! the next step for the agent. A single chunk's contract is in [`crate::chunk`].
+//! the next step for the agent. A single chunk's contract is in [`crate::part_stop`].
 
 mod pipeline_progress;
 
-use crate::chunk;
+use crate::part_stop;
 use crate::policy::Chunk;
 use crate::record::{PartKind, PartRule};
 use crate::requirement::{
@@ -112,13 +112,13 @@ pub fn judge_ready_chunk<'a>(
     demands: &[Requirement],
     parts: &[PartState],
 ) -> JudgedChunk<'a> {
-    let tally = chunk::tally_agents(parts, Some(&chunk.name));
+    let tally = part_stop::tally_agents(parts, Some(&chunk.name));
     let is_own = |one: &Requirement| {
         let is_output = |glob: &String| one.name.strip_prefix("output ") == Some(glob);
         chunk.gates.contains(&one.name) || chunk.outputs.iter().any(is_output)
     };
     let is_measured = demands.iter().any(|one| one.is_required() && is_own(one));
-    match chunk::chunk_requirement(chunk, demands, tally) {
+    match part_stop::chunk_requirement(chunk, demands, tally) {
         Some(requirement) if is_measured || requirement.is_open() => {
             JudgedChunk { chunk, requirement, needs_agent: false }
         }

@@ -31,7 +31,7 @@ pub struct Policy {
     pub environment: GateEnvironment,
 }
 
-/// How failures that existed before the run are treated.
+/// What happens when the agent changed the policy, protected files or ralph's own files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnTampering {

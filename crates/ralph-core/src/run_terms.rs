@@ -1,7 +1,7 @@
 //! The terms that a person sets for a new run: goal, limits, lists. Flags, slash commands and queue files all state
 //! them in this form.
 
-use crate::bounds::MAX_GOAL_BYTES;
+use crate::input_bounds::MAX_GOAL_BYTES;
 use crate::limits::LimitOverrides;
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -3,11 +3,11 @@
 //! Everything here is plain text. A [`FactMark`] says how a fact is to be judged; the sign and the colour for it are the
 //! business of the terminal or the page that shows it.
 
-use ralph_core::chunk::{self, AgentTally};
 use ralph_core::drive::{CostSource, MeterBasis, RunnerEvent, SessionOrigin, SilenceResponse};
 use ralph_core::facts::DeclaredPause;
 use ralph_core::gate::{self, GateReport, ResultStability, UnknownReason};
 use ralph_core::limits::RunLimits;
+use ralph_core::part_stop::{self, AgentTally};
 use ralph_core::policy::Chunk;
 use ralph_core::record::{
     ListKind, OrchestratorStep, PartRecord, ReportedStatus, RunChange, RunRecord, StopOutcome,
@@ -377,7 +377,7 @@ pub fn part_owner(part: &PartRecord) -> String {
 
 /// `3 of 4 chunks verified`; `None` if no agent works on a chunk.
 pub fn chunks(state: &RunState) -> Option<String> {
-    let AgentTally { verified, all } = chunk::tally_agents(&state.parts, None);
+    let AgentTally { verified, all } = part_stop::tally_agents(&state.parts, None);
     (all > 0).then(|| format!("{verified} of {} verified", count_noun(all, "chunk")))
 }
 

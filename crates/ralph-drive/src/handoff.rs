@@ -3,12 +3,12 @@
 //! Built from ralph's own measurements and records. Text from others, including the previous agent, is quoted as data:
 //! cleaned, redacted, bounded, and between marks that cannot be guessed.
 
+mod bounded_page;
 mod history;
-mod page;
 #[cfg(test)]
 mod tests;
 
-use page::HandoffPage;
+use bounded_page::HandoffPage;
 use ralph_core::drive::WaitCause;
 use ralph_core::facts::DeclaredPause;
 use ralph_core::reason::{self, ReasonContext};

@@ -3,7 +3,7 @@
 use super::denial_text::deny;
 use super::guarded_path::{PathPattern, PathUse, guarded_target};
 use super::options::{CommandArg, ParsedOptions, parse_options};
-use super::shell_state::ShellState;
+use super::script_walk::ShellState;
 use super::word_expansion::WordSpelling;
 use super::{DeniedCall, GuardTarget, find_command};
 use alloc::vec::Vec;

@@ -3,7 +3,7 @@
 use super::DeniedCall;
 use super::guarded_path::{PathPattern, PathUse, guarded_paths_below};
 use super::options::CommandArg;
-use super::shell_state::{PipeFeed, ShellState};
+use super::script_walk::{PipeFeed, ShellState};
 use super::simple_command::{self, ShellCommand};
 use super::word_expansion::WordSpelling;
 use alloc::string::String;

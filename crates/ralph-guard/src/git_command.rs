@@ -3,7 +3,7 @@
 use super::denial_text::deny;
 use super::guarded_path::PathUse;
 use super::options::{CommandArg, parse_options};
-use super::shell_state::{PipeFeed, ShellState};
+use super::script_walk::{PipeFeed, ShellState};
 use super::simple_command::ShellCommand;
 use super::word_expansion::WordSpelling;
 use super::{DeniedCall, GuardScope, GuardTarget, file_programs};

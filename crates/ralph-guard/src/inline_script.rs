@@ -4,7 +4,7 @@
 use super::DeniedCall;
 use super::git_command::judge_patch;
 use super::guarded_path::PathUse;
-use super::shell_state::ShellState;
+use super::script_walk::ShellState;
 use super::simple_command::{ShellCommand, argument_after_option};
 use super::word_expansion::{ShellValues, WordSpelling};
 use alloc::format;

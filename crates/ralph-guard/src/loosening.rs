@@ -3,7 +3,7 @@
 
 use super::denial_text::deny;
 use super::options::CommandArg;
-use super::shell_state::{PipeFeed, ShellState};
+use super::script_walk::{PipeFeed, ShellState};
 use super::simple_command::{ShellCommand, program_name};
 use super::{DeniedCall, GuardContext, GuardScope, GuardTarget};
 use alloc::format;

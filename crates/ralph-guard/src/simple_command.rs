@@ -2,7 +2,7 @@
 
 use super::guarded_path::PathUse;
 use super::options::CommandArg;
-use super::shell_state::{PipeFeed, ShellState};
+use super::script_walk::{PipeFeed, ShellState};
 use super::word_expansion::WordSpelling;
 use super::{DeniedCall, GuardScope, file_programs, git_command, inline_script, loosening};
 use alloc::format;

@@ -3,7 +3,7 @@
 use super::denial_text::deny;
 use super::guarded_path::PathUse;
 use super::loosening::{is_person_command, person_command};
-use super::shell_state::{ShellState, TOKEN_BUDGET, judge_shell_script};
+use super::script_walk::{ShellState, TOKEN_BUDGET, judge_shell_script};
 use super::word_expansion::WordSpelling;
 use super::{DeniedCall, GuardContext, GuardScope, GuardTarget, GuardedCall, prescan};
 use alloc::borrow::Cow;

@@ -1,8 +1,8 @@
 //! Reads the goal of a run. An agent gets the whole goal or none of it: a part would be another goal.
 
 use crate::paths::RalphHome;
-use ralph_core::bounds::MAX_GOAL_BYTES;
 use ralph_core::id::RunId;
+use ralph_core::input_bounds::MAX_GOAL_BYTES;
 use ralph_core::record::RunRecord;
 use ralph_sys::fs::{self, FileError};
 use std::path::PathBuf;

@@ -3,13 +3,13 @@
 
 use crate::contract::{self, SealRequest};
 use crate::control;
-use ralph_core::bounds::MAX_LIST_BYTES;
 use ralph_core::id::{RunId, SessionId};
+use ralph_core::input_bounds::MAX_LIST_BYTES;
 use ralph_core::limits::RunLimits;
 use ralph_core::policy::OnTampering;
 use ralph_core::record::{FORMAT_VERSION, ListKind, PolicySeal, RunOrigin, RunRecord};
 use ralph_core::run::RunPhase;
-use ralph_core::source::{features, progress_file, work_list};
+use ralph_core::source::{feature_list, progress_file, work_list};
 use ralph_core::text;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::session_pointer::{self, SessionPointer};
@@ -228,7 +228,7 @@ fn is_claim_released(world: &World, binding: &LoopBinding, claim: &AdoptionClaim
 #[derive(Debug)]
 pub struct LoopFiles {
     directory: PathBuf,
-    pub list: features::FeatureList,
+    pub list: feature_list::FeatureList,
     pub progress: progress_file::ProgressFile,
 }
 
@@ -236,7 +236,7 @@ impl LoopFiles {
     pub fn read(directory: &Path) -> Result<Self, AdoptError> {
         let path = directory.join(loop_directory::FEATURES_FILE);
         let bytes = fs::read(&path, MAX_LIST_BYTES)?;
-        let list = features::read_features(&bytes)
+        let list = feature_list::read_features(&bytes)
             .map_err(|garbled| AdoptError::Garbled { path, why: garbled.why })?;
         let progress =
             fs::read_if_exists(&directory.join(loop_directory::PROGRESS_FILE), MAX_LIST_BYTES)?;

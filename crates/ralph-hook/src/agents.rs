@@ -4,13 +4,13 @@
 
 use crate::contract::{self, AgentDemand, ContractContext, ListChecks};
 use crate::facts;
-use ralph_core::chunk::{self, PartPlan, PartStop};
 use ralph_core::digest64::Digest64;
 use ralph_core::event::{
     PendingWorkKind, SubagentStopEvent, TaskEvent, TaskMoment, TeammateIdleEvent,
 };
 use ralph_core::gate::GateTrigger;
 use ralph_core::id::{RunId, SessionId};
+use ralph_core::part_stop::{self, PartPlan, PartStop};
 use ralph_core::policy::Policy;
 use ralph_core::reason::{self, ReasonContext};
 use ralph_core::record::{
@@ -163,7 +163,7 @@ fn decide_agent_stop(visit: &AgentStop<'_>) -> Result<Verdict, StoreError> {
         Err(error @ LockError::File(_)) => return Err(error.into()),
     };
     let now = store::load_run(&world.home, run)?;
-    let requirements = match (find_demand(visit, &now), chunk::plan(&visit.arrival(&now))) {
+    let requirements = match (find_demand(visit, &now), part_stop::plan(&visit.arrival(&now))) {
         (Some((demand, seal)), PartPlan::Verify) => match turn {
             Some(_) => gather_requirements(visit, &now, (&demand, seal)),
             None => vec![out_of_time_requirement()],
@@ -203,20 +203,20 @@ fn record_agent_decision(
         let arrival = visit.arrival(now);
         let requirements =
             &waiver::apply_waivers(requirements, &now.state.waivers, world.arrived_ms);
-        let max_holds = demand.chunk.map_or(chunk::DEFAULT_MAX_HOLDS, |chunk| chunk.max_holds);
+        let max_holds = demand.chunk.map_or(part_stop::DEFAULT_MAX_HOLDS, |chunk| chunk.max_holds);
         let before = arrival.before.map_or(0, |before| before.holds);
-        let rule = match chunk::plan(&arrival) {
+        let rule = match part_stop::plan(&arrival) {
             PartPlan::Repeat(answer) => {
                 let block = |reason: &str| Verdict::Block { reason: reason.to_string() };
                 return TransactionStep::Leave(answer.map_or(Verdict::Allow, block));
             }
             PartPlan::Waiting => PartRule::Waiting,
-            PartPlan::Verify => chunk::conclude(before, max_holds, requirements),
+            PartPlan::Verify => part_stop::conclude(before, max_holds, requirements),
         };
         let holds = if rule == PartRule::Hold { before.saturating_add(1) } else { before };
         let chunk = demand.chunk.map(|chunk| chunk.name.clone());
         let reason = (rule == PartRule::Hold).then(|| {
-            let held = chunk::HeldPart {
+            let held = part_stop::HeldPart {
                 part: &visit.identity,
                 chunk: chunk.as_deref(),
                 holds,
@@ -226,7 +226,7 @@ fn record_agent_decision(
             let nonce = clock::nonce();
             let telling =
                 ReasonContext { redactor: &redactor, nonce, goal: None, adoption_notice: None };
-            chunk::render_part_reason(&held, requirements, &telling)
+            part_stop::render_part_reason(&held, requirements, &telling)
         });
         let part = PartRecord {
             who: PartIdentity {
@@ -235,7 +235,7 @@ fn record_agent_decision(
             },
             chunk,
             rule,
-            because: redactor.redact(&chunk::explain_rule(rule, &arrival, requirements)),
+            because: redactor.redact(&part_stop::explain_rule(rule, &arrival, requirements)),
             reason: reason.clone(),
             holds,
             max_holds,

@@ -4,14 +4,14 @@
 
 use crate::loop_directory;
 use crate::plan::{self, PlanComparison};
-use ralph_core::bounds::MAX_LIST_BYTES;
 use ralph_core::gate::{Gate, GateInvocation};
+use ralph_core::input_bounds::MAX_LIST_BYTES;
 use ralph_core::record::{ListKind, ListSeal, RunRecord};
 use ralph_core::requirement::{
     PendingReason, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
     RequirementWeight,
 };
-use ralph_core::source::features;
+use ralph_core::source::feature_list;
 use ralph_core::source::work_list::{self, ListDifference, ListItem};
 use ralph_core::text;
 use ralph_home::faults::describe_error;
@@ -87,7 +87,7 @@ pub fn read_list(named: &ListFile) -> Result<Vec<ListItem>, ListError> {
 fn parse_items(named: &ListFile, bytes: &[u8]) -> Result<Vec<ListItem>, ListError> {
     let path = &named.path;
     let items = match named.kind {
-        ListKind::Features => features::read_features(bytes).map(|list| list.items()),
+        ListKind::Features => feature_list::read_features(bytes).map(|list| list.items()),
         ListKind::Plan => plan::parse_plan(bytes).map(|plan| plan.items),
     };
     items.map_err(|garbled| ListError::Invalid { path: path.clone(), why: garbled.why })

@@ -17,7 +17,7 @@ use ralph_hook::control::{self, CommandCaller, RunOrSession, RunRequest, StartPr
 use ralph_hook::overview;
 use ralph_hook::phases;
 use ralph_hook::prompts::{self, CommandRequest};
-use ralph_hook::takeover;
+use ralph_hook::resume_session;
 use ralph_sys::clock::Deadline;
 use std::path::PathBuf;
 
@@ -174,9 +174,11 @@ fn resume(
             }
         },
         (None, Some(run)) => run.clone(),
-        (None, None) => takeover::find_resumable_run(&world.home, &project_dir(world, request)?)?,
+        (None, None) => {
+            resume_session::find_resumable_run(&world.home, &project_dir(world, request)?)?
+        }
     };
-    match takeover::resume_in_session(world, &run, request) {
+    match resume_session::resume_in_session(world, &run, request) {
         Ok(()) | Err(control::ControlError::NothingToDo { .. }) => {}
         Err(error) => return Err(error.into()),
     }

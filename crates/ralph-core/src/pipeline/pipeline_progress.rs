@@ -1,7 +1,7 @@
 //! The progress of a pipeline, computed from the journal. Nothing is run or evaluated here.
 
 use super::{WAITS_PREFIX, join_names, layers};
-use crate::chunk::{self, AgentTally};
+use crate::part_stop::{self, AgentTally};
 use crate::policy::Chunk;
 use crate::record::{
     JournalEntry, PartKind, PartRecord, PartRule, ReportedStatus, RunChange, StopReport,
@@ -89,7 +89,7 @@ pub fn pipeline_nodes<'a>(
     for (layer, members) in layers(chunks).into_iter().enumerate() {
         for chunk in members {
             let node = sight.node(chunk, &nodes);
-            let agents = chunk::tally_agents(history.parts, Some(&chunk.name));
+            let agents = part_stop::tally_agents(history.parts, Some(&chunk.name));
             nodes.push(PipelineNode { layer, agents, ..node });
         }
     }

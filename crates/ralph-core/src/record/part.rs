@@ -45,7 +45,7 @@ pub struct PartRecord {
     pub took_ms: u64,
 }
 
-/// The row of the table in the module `chunk` that fired.
+/// The row of the table in the module `part_stop` that fired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartRule {

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 pub mod checklist;
 pub mod client_tasks;
 pub mod code_fence;
-pub mod features;
+pub mod feature_list;
 pub mod lenient_json;
 pub mod loop_file;
 pub mod orchestrator;
@@ -71,7 +71,7 @@ mod tests {
             loop_file::read_loop_file(bytes).err(),
             quality_gate::read_quality_gate(bytes).err(),
             state_tasks::read_task(bytes).err(),
-            features::read_features(bytes).err(),
+            feature_list::read_features(bytes).err(),
         ]
     }
 

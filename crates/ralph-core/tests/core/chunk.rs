@@ -4,8 +4,8 @@ use crate::scenario::{START_MS, advisory, requirement, run};
 use insta::assert_snapshot;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use ralph_core::chunk::{self, AgentTally, HeldPart, PartPlan, PartStop};
 use ralph_core::digest64::Digest64;
+use ralph_core::part_stop::{self, AgentTally, HeldPart, PartPlan, PartStop};
 use ralph_core::policy::Chunk;
 use ralph_core::reason::ReasonContext;
 use ralph_core::record::{
@@ -111,7 +111,7 @@ fn the_table() {
         // A part is not held only to wait.
         (0, vec![met("a"), running("b"), not_reached("c")], PartRule::Unknown),
     ] {
-        assert_eq!(chunk::conclude(holds, three, &requirements), expected, "{requirements:?}");
+        assert_eq!(part_stop::conclude(holds, three, &requirements), expected, "{requirements:?}");
     }
 }
 
@@ -138,7 +138,7 @@ fn a_duplicate_delivery_gets_the_same_answer() {
         (Some(&forgotten), delivery(7, Some(100)), 900, None, PartPlan::Verify),
     ] {
         let arrival = PartStop { before, delivery: stop, arrived_ms, waits_for };
-        assert_eq!(chunk::plan(&arrival), expected, "{arrival:?}");
+        assert_eq!(part_stop::plan(&arrival), expected, "{arrival:?}");
     }
 }
 
@@ -178,7 +178,7 @@ fn chunks_match_names_with_wildcards() {
 fn read(held: &HeldPart<'_>, requirements: &[Requirement]) -> String {
     let redactor = Redactor::new(vec!["hunter2-hunter2".into()]);
     let nonce = 0x5eed_0000_c0ff_ee11;
-    chunk::render_part_reason(
+    part_stop::render_part_reason(
         held,
         requirements,
         &ReasonContext { redactor: &redactor, nonce, goal: None, adoption_notice: None },
@@ -273,7 +273,7 @@ fn a_chunk_at_the_stop_of_the_run() {
         vec![running("tests"), not_reached("types")],
         vec![not_reached("types")],
     ] {
-        let line = chunk::chunk_requirement(&parser, &demands, agents)
+        let line = part_stop::chunk_requirement(&parser, &demands, agents)
             .map(|one| format!("{}: {:?} | {}", one.name, one.status, one.next));
         writeln!(out, "{}", line.unwrap_or_else(|| "nothing".into())).unwrap();
     }
@@ -307,9 +307,12 @@ fn agents_are_counted_once_by_their_last_result() {
     {
         state.apply(&entry(seq as u64, RunChange::Part(Box::new(part))));
     }
-    assert_eq!(chunk::tally_agents(&state.parts, None), AgentTally { verified: 1, all: 3 });
-    assert_eq!(chunk::tally_agents(&state.parts, parser), AgentTally { verified: 1, all: 2 });
-    assert_eq!(chunk::tally_agents(&state.parts, Some("docs")), AgentTally { verified: 0, all: 1 });
+    assert_eq!(part_stop::tally_agents(&state.parts, None), AgentTally { verified: 1, all: 3 });
+    assert_eq!(part_stop::tally_agents(&state.parts, parser), AgentTally { verified: 1, all: 2 });
+    assert_eq!(
+        part_stop::tally_agents(&state.parts, Some("docs")),
+        AgentTally { verified: 0, all: 1 }
+    );
 }
 
 fn kinds() -> impl Strategy<Value = PartKind> {
@@ -345,7 +348,7 @@ proptest! {
         for (kind, agent, requirements, max_holds) in visits {
             let id = format!("a{}", agent % 230);
             let holds = state.find_part(kind, &id).map_or(0, |known| known.holds);
-            let rule = chunk::conclude(holds, max_holds, &requirements);
+            let rule = part_stop::conclude(holds, max_holds, &requirements);
             prop_assert!(rule != PartRule::Hold || holds < max_holds);
             let verified = !requirements.iter().any(Requirement::is_open)
                 && requirements.iter().any(Requirement::is_required);

@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use ralph_core::policy::ClaimPolicy;
 use ralph_core::record::ListKind;
 use ralph_core::requirement::{EvidenceKind, PendingReason, Requirement, RequirementStatus};
-use ralph_core::source::features;
+use ralph_core::source::feature_list;
 use ralph_core::source::work_list::{self, ListContext, RequiredGates};
 use std::collections::BTreeMap;
 
@@ -125,7 +125,7 @@ fn requirements_of_lists() {
     let mut shown = String::new();
     for (name, file) in FILES {
         shown.push_str(&format!("{name}\n"));
-        match features::read_features(file.as_bytes()) {
+        match feature_list::read_features(file.as_bytes()) {
             Ok(list) => {
                 let items = list.items();
                 let requirements =
@@ -238,7 +238,7 @@ fn claims_count_only_while_gates_pass() {
     let file = br#"[{"id": 1, "description": "a", "passes": true},
         {"id": 2, "description": "b", "passes": true, "verify": ["check"]},
         {"id": 3, "description": "c", "passes": false}]"#;
-    let items = features::read_features(file).unwrap().items();
+    let items = feature_list::read_features(file).unwrap().items();
     let none = BTreeMap::new();
     let mut shown = String::new();
     for (name, gates, claims) in [

@@ -13,7 +13,7 @@ use ralph_core::requirement::{
     Finding, FindingLocation, QuotedText, Requirement, RequirementFailure, RequirementStatus,
 };
 use ralph_core::source::work_list::{self, ListContext, RequiredGates};
-use ralph_core::source::{features, state_tasks};
+use ralph_core::source::{feature_list, state_tasks};
 use ralph_core::verdict::Verdict;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -30,7 +30,7 @@ fn csv(passes: bool) -> Vec<Requirement> {
             {{"id": 5, "description": "Undo", "steps": ["Press Ctrl-Z"], "passes": false}}
         ]}}"#
     );
-    let items = features::read_features(json.as_bytes()).unwrap().items();
+    let items = feature_list::read_features(json.as_bytes()).unwrap().items();
     let demands = ListContext {
         file: "feature_list.json",
         kind: ListKind::Features,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use ralph_core::bounds::MAX_GOAL_BYTES;
+use ralph_core::input_bounds::MAX_GOAL_BYTES;
 use ralph_core::run_terms::GoalTooLong;
 use ralph_core::text;
 use ralph_sys::fs;

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use globset::GlobSet;
-use ralph_core::chunk::{self, AgentTally};
 use ralph_core::gate::{Gate, GateTrigger};
+use ralph_core::part_stop::{self, AgentTally};
 use ralph_core::policy::{Chunk, Policy};
 use ralph_core::record::PartKind;
 use ralph_core::requirement::{EvidenceKind, Requirement, RequirementFailure, RequirementStatus};
@@ -125,7 +125,7 @@ impl<'a> WorkedChunks<'a> {
             let is_its = |name: &Option<String>| name.as_deref() == Some(chunk.name.as_str());
             let last = contract.parts.iter().rev().find(|part| is_its(&part.chunk))?;
             let moment = moment_of_kind(last.who.kind);
-            let tally = chunk::tally_agents(contract.parts, Some(&chunk.name));
+            let tally = part_stop::tally_agents(contract.parts, Some(&chunk.name));
             Some((AgentDemand { moment, chunk: Some(chunk) }, tally))
         };
         Self(contract.seal.policy.chunks.iter().filter_map(had_agents).collect())
@@ -160,7 +160,7 @@ impl<'a> WorkedChunks<'a> {
                 .map(|one| if of_stop(one) { without_findings(one) } else { one.clone() })
                 .collect();
             demands.extend(output_requirements(contract, chunk, tree));
-            weighed.extend(chunk::chunk_requirement(chunk, &demands, *tally));
+            weighed.extend(part_stop::chunk_requirement(chunk, &demands, *tally));
         }
         let mut requirements: Vec<_> = results.into_iter().filter(of_stop).collect();
         requirements.append(&mut weighed);

@@ -1,6 +1,6 @@
 //! Writes the progress of a run to `progress.txt` in its loop directories.
 
-use ralph_core::bounds::MAX_LIST_BYTES;
+use ralph_core::input_bounds::MAX_LIST_BYTES;
 use ralph_core::record::{RunRecord, StopReport};
 use ralph_core::source::progress_file::{self, ProgressEntry, ProgressEntryKind};
 use ralph_lists::loop_directory;

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::registered_hooks::{HookOwner, HookSource, RegisteredHook};
+use super::loaded_hooks::{HookOwner, HookSource, RegisteredHook};
 use super::{DoctorContext, hook_command};
 use crate::install::program_path::RalphProgram;
 use crate::install::settings_layers::SettingsLayerKind;

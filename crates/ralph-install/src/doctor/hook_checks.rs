@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::hook_trial::{self, HookTrial, TrialAnswer};
-use super::registered_hooks::{self, HookOwner, HookSource, RegisteredHook};
+use super::loaded_hooks::{self, HookOwner, HookSource, RegisteredHook};
 use super::{DoctorCheck, DoctorContext, SafeRepair, consent, hook_command};
 use crate::install::program_path::{PathDoubt, doubt_path};
 use crate::install::settings_layers::{HookMode, SettingsLayer, SettingsLayerState};
@@ -151,7 +151,7 @@ pub(super) fn try_hooks(
     layers: &[SettingsLayer],
     all: &[RegisteredHook],
 ) -> Vec<DoctorCheck> {
-    let mut variables = registered_hooks::settings_variables(layers);
+    let mut variables = loaded_hooks::settings_variables(layers);
     variables.retain(|(_, _, file)| consent::may_set_variables(scene, file));
     let mut groups: Vec<Vec<&RegisteredHook>> = Vec::new();
     for one in all.iter().filter(|one| one.calls_ralph()) {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::registered_hooks::HookSource;
+use super::loaded_hooks::HookSource;
 use crate::install::program_path::split_command_words;
 use crate::install::settings_layers::HookSetting;
 use ralph_host::{HOSTS, HostProfile};

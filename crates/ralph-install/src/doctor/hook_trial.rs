@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::DoctorContext;
-use super::registered_hooks::{HookSource, RegisteredHook};
+use super::loaded_hooks::{HookSource, RegisteredHook};
 use ralph_core::id::SessionId;
 use ralph_core::run_terms::RunTerms;
 use ralph_core::text;

@@ -3,17 +3,17 @@
 //! [`examine_setup`] changes none of the person's files: hooks run with a temporary home. [`repair`] makes the few
 //! changes that are safe.
 
-mod client_limits;
-mod client_version;
+mod client_limit_checks;
+mod client_version_checks;
 mod consent;
 mod home_checks;
 mod hook_checks;
 mod hook_command;
 mod hook_trial;
+mod loaded_hooks;
 mod plugins;
 mod project_checks;
 pub mod protection;
-mod registered_hooks;
 pub mod repair;
 mod run_checks;
 mod settings_checks;
@@ -109,7 +109,7 @@ impl DoctorCheck {
 /// Runs every check, in the order of likely causes: settings, hooks, ralph's home, the project.
 pub fn examine_setup(scene: &DoctorContext<'_>) -> Vec<DoctorCheck> {
     let layers = settings_layers::read_layers(scene.env, scene.project);
-    let registered = registered_hooks::read_registered_hooks(scene.env, &layers);
+    let registered = loaded_hooks::read_registered_hooks(scene.env, &layers);
     let policy = project_checks::load_doctor_policy(scene);
     let mut checks = settings_checks::check_layers(&layers);
     checks.extend(settings_checks::check_switches(&layers));
@@ -117,13 +117,13 @@ pub fn examine_setup(scene: &DoctorContext<'_>) -> Vec<DoctorCheck> {
     checks.extend(hook_checks::check_registration(&layers, &registered));
     checks.extend(hook_checks::check_duplicates(&registered));
     checks.extend(hook_checks::try_hooks(scene, &layers, &registered));
-    checks.extend(client_limits::check_timeouts(&registered, policy.gates_ms()));
-    checks.extend(client_limits::check_block_cap(scene, &layers, (&registered, &policy)));
+    checks.extend(client_limit_checks::check_timeouts(&registered, policy.gates_ms()));
+    checks.extend(client_limit_checks::check_block_cap(scene, &layers, (&registered, &policy)));
     checks.extend(hook_checks::list_foreign_hooks(&registered));
     checks.extend(home_checks::check_home(scene));
     checks.extend(home_checks::check_home_content(scene));
     checks.extend(run_checks::check_runs(scene));
     checks.extend(project_checks::check_project(scene, &policy));
-    checks.push(client_version::check_client_version(scene));
+    checks.push(client_version_checks::check_client_version(scene));
     checks
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::registered_hooks;
+use super::loaded_hooks;
 use crate::install::settings_layers::{self, HookMode};
 use ralph_core::run::RunPhase;
 use ralph_core::units::format_duration;
@@ -170,13 +170,12 @@ fn project_hook_state(env: &Env, project: &Path) -> (HookState, u64) {
         let layers = settings_layers::read_layers(env, &place);
         let stats = layers.iter().filter_map(|layer| fs::stat(&layer.path));
         changed_ms = stats.map(|stat| stat.modified_ns / 1_000_000).fold(changed_ms, u64::max);
-        if let Some(path) = registered_hooks::find_disabling_file(&layers) {
+        if let Some(path) = loaded_hooks::find_disabling_file(&layers) {
             return (HookState::Off(path), changed_ms);
         }
-        let is_registered =
-            registered_hooks::read_registered_hooks(env, &layers).iter().any(|one| {
-                one.calls_ralph() && one.hook.event == "Stop" && one.hook.mode == HookMode::Waits
-            });
+        let is_registered = loaded_hooks::read_registered_hooks(env, &layers).iter().any(|one| {
+            one.calls_ralph() && one.hook.event == "Stop" && one.hook.mode == HookMode::Waits
+        });
         if is_registered {
             found = HookState::Registered;
         }

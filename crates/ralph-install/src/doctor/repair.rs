@@ -1,6 +1,6 @@
 //! The few repairs that are safe without asking. All of them change only ralph's own files and entries.
 
-use super::{DoctorCheck, DoctorContext, SafeRepair, home_checks, hook_checks, registered_hooks};
+use super::{DoctorCheck, DoctorContext, SafeRepair, home_checks, hook_checks, loaded_hooks};
 use crate::install::install_plan::{
     self, ForeignSetupChoice, GateSetupChoice, InstallContext, InstallRequest, InstallScope,
     StatusLineChoice,
@@ -59,7 +59,7 @@ fn repair_settings(scene: &DoctorContext<'_>, scope: InstallScope) -> Result<Str
         return Err(RepairError::Doubtful { path: program.path, why: doubt.describe() });
     }
     let layers = settings_layers::read_layers(scene.env, scene.project);
-    let registered = registered_hooks::read_registered_hooks(scene.env, &layers);
+    let registered = loaded_hooks::read_registered_hooks(scene.env, &layers);
     let ours: Vec<_> = registered
         .iter()
         .filter(|one| one.calls_ralph() && one.from.scope() == Some(scope))

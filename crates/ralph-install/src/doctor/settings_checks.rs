@@ -1,6 +1,6 @@
 //! Checks that the client loads its settings, and that nothing in them disables ralph.
 
-use super::registered_hooks;
+use super::loaded_hooks;
 use super::{DoctorCheck, DoctorContext};
 use crate::install::settings_layers::{SettingsLayer, SettingsLayerKind, SettingsLayerState};
 use ralph_core::text;
@@ -47,7 +47,7 @@ pub(super) fn check_layers(layers: &[SettingsLayer]) -> Vec<DoctorCheck> {
 pub(super) fn check_switches(layers: &[SettingsLayer]) -> Vec<DoctorCheck> {
     const NAME: &str = "hooks on";
     let mut checks = Vec::new();
-    let off = registered_hooks::find_disabling_file(layers);
+    let off = loaded_hooks::find_disabling_file(layers);
     for layer in layers {
         let SettingsLayerState::Read(settings) = &layer.state else { continue };
         let path = layer.path.display();
@@ -81,7 +81,7 @@ pub(super) fn check_variables(
 ) -> Vec<DoctorCheck> {
     const NAME: &str = "environment";
     let mut checks = Vec::new();
-    for (name, value, path) in registered_hooks::settings_variables(layers) {
+    for (name, value, path) in loaded_hooks::settings_variables(layers) {
         let path = path.display();
         match name.as_str() {
             "RALPH_OFF" if !value.is_empty() && value != "0" => {

@@ -2,7 +2,7 @@
 
 use super::{FeatureDraft, FeatureError, FeatureLoop, feature_draft};
 use crate::loop_directory::{self, LOOPS_DIR, PROMPT_FILE};
-use ralph_core::bounds::MAX_LIST_BYTES;
+use ralph_core::input_bounds::MAX_LIST_BYTES;
 use ralph_core::run_terms;
 use ralph_core::text;
 use ralph_sys::fs;

@@ -2,7 +2,7 @@
 
 use crate::list_marker::list_item_text;
 use crate::plan;
-use ralph_core::source::features::Feature;
+use ralph_core::source::feature_list::Feature;
 use ralph_core::text;
 use serde::Serialize;
 

@@ -4,7 +4,7 @@ use super::FeatureDraft;
 use jsonc_parser::ast::{Array, Object, Value};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
-use ralph_core::source::features::FeatureList;
+use ralph_core::source::feature_list::FeatureList;
 use serde::Serialize;
 use serde_json::ser::{PrettyFormatter, Serializer};
 

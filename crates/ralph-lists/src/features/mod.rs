@@ -6,10 +6,10 @@ mod list_edit;
 
 use crate::loop_directory::{self, LOOPS_DIR};
 use crate::run_lists::{ListError, ListFile};
-use ralph_core::bounds::MAX_LIST_BYTES;
+use ralph_core::input_bounds::MAX_LIST_BYTES;
 use ralph_core::record::ListKind;
 use ralph_core::run_terms::GoalTooLong;
-use ralph_core::source::features::{self, FeatureList};
+use ralph_core::source::feature_list::{self, FeatureList};
 use ralph_core::text;
 use ralph_home::paths::RalphHome;
 use ralph_sys::clock::Deadline;
@@ -137,7 +137,7 @@ pub fn set_claim(
         };
         let after = list_edit::with_passes(bytes, position, wanted);
         let mut expected = list.clone();
-        expected.features[position] = features::Feature { passes: wanted, ..feature.clone() };
+        expected.features[position] = feature_list::Feature { passes: wanted, ..feature.clone() };
         let after = check_edit(&path, after, &expected)?;
         Ok((Some(after), ClaimResult::Changed))
     })
@@ -153,7 +153,7 @@ pub fn add_feature(
     let path = of.list().path;
     edit_list(home, of, deadline, |bytes, list| {
         let id = match &draft.id {
-            Some(id) if !features::is_plain_id(id) => {
+            Some(id) if !feature_list::is_plain_id(id) => {
                 return Err(FeatureError::InvalidId(id.clone()));
             }
             Some(id) if list.features.iter().any(|feature| feature.id == *id) => {
@@ -207,7 +207,7 @@ pub fn read_feature_list(path: &Path) -> Result<FeatureList, ListError> {
 }
 
 fn parse_feature_list(path: &Path, bytes: &[u8]) -> Result<FeatureList, ListError> {
-    features::read_features(bytes)
+    feature_list::read_features(bytes)
         .map_err(|garbled| ListError::Invalid { path: path.to_path_buf(), why: garbled.why })
 }
 
@@ -219,7 +219,7 @@ fn check_edit(
 ) -> Result<Vec<u8>, FeatureError> {
     let cannot = |why: String| FeatureError::CannotChange { path: path.to_path_buf(), why };
     let after = after.map_err(cannot)?;
-    match features::read_features(&after) {
+    match feature_list::read_features(&after) {
         Ok(list) if list == *expected => Ok(after),
         Ok(_) | Err(_) => Err(cannot("it does not have the format of a feature list".to_string())),
     }

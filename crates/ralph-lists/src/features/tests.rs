@@ -390,13 +390,13 @@ proptest! {
         } else {
             serde_json::to_vec(&features).unwrap()
         };
-        let list = features::read_features(&bytes).unwrap();
+        let list = feature_list::read_features(&bytes).unwrap();
         let at = at % list.features.len();
         for wanted in [true, false] {
             let after = list_edit::with_passes(&bytes, at, wanted).unwrap();
             let mut expected = list.clone();
             expected.features[at].passes = wanted;
-            prop_assert_eq!(features::read_features(&after).unwrap(), expected);
+            prop_assert_eq!(feature_list::read_features(&after).unwrap(), expected);
         }
     }
 
@@ -405,7 +405,7 @@ proptest! {
     fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), at in 0_usize..3) {
         drop(parse_features(&bytes));
         drop(list_edit::with_passes(&bytes, at, true));
-        if let Ok(list) = features::read_features(&bytes) {
+        if let Ok(list) = feature_list::read_features(&bytes) {
             drop(list_edit::with_feature(&bytes, &list, &example_draft(Some("x"))));
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ralph_core::bounds::MAX_LIST_ITEMS;
+use ralph_core::input_bounds::MAX_LIST_ITEMS;
 
 use super::{ImportSource, ImportedContent, ImportedFeature, ImportedLimits, ProjectCommand};
 

@@ -9,7 +9,7 @@
 use std::path::Path;
 
 use insta::assert_snapshot;
-use ralph_core::source::features as list;
+use ralph_core::source::feature_list as list;
 
 use super::data_tree::{self, DataNode};
 use super::import_sources::decode_text;

@@ -5,7 +5,7 @@ use super::item_check::{self, PlanCheck};
 use super::section::{self, OptionalHint, PlanSection};
 use super::{MarkdownPlan, PlanHeading, PlanNote, invalid_plan, paths};
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd};
-use ralph_core::bounds::MAX_LIST_ITEMS;
+use ralph_core::input_bounds::MAX_LIST_ITEMS;
 use ralph_core::requirement::RequirementWeight;
 use ralph_core::source::SourceError;
 use ralph_core::source::checklist::{Checkbox, parse_checkbox};

@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use ralph_core::bounds::MAX_LIST_ITEMS;
+use ralph_core::input_bounds::MAX_LIST_ITEMS;
 use ralph_core::requirement::{RequirementStatus, RequirementWeight};
 use std::os::unix::fs::symlink;
 

@@ -1,5 +1,6 @@
 //! The table of keys that a policy file may have. The parser, the JSON schema and the reference in `docs/` are derived
 //! from it, and each key carries how its value is set: a new setting is one row here and its use.
+//! Default values are in `defaults.toml`.
 
 mod entry_keys;
 mod runner_keys;

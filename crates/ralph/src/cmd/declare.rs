@@ -15,7 +15,7 @@ use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
 use ralph_hook::control::{self, CommandCaller, RunOrSession};
 use ralph_hook::phases;
-use ralph_hook::takeover::{self, AgentDeclaration};
+use ralph_hook::resume_session::{self, AgentDeclaration};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
 use serde::Serialize;
@@ -96,7 +96,12 @@ pub(crate) fn ask(env: &Env, args: &AskArgs) -> Result<(), CommandFailure> {
         return Err(CommandFailure::new("the question is empty", hint));
     }
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
-    takeover::record_declaration(&home, &run, AgentDeclaration::Asks { question }, &deadline)?;
+    resume_session::record_declaration(
+        &home,
+        &run,
+        AgentDeclaration::Asks { question },
+        &deadline,
+    )?;
     if args.json {
         super::print_json(&DeclarationJson { v: 1, run: run.as_str(), what: "asks", until: None })?;
     } else {
@@ -126,7 +131,7 @@ pub(crate) fn wait(env: &Env, args: &WaitArgs) -> Result<(), CommandFailure> {
     }
     let until_ms = clock::now_ms().saturating_add(args.duration);
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
-    takeover::record_declaration(
+    resume_session::record_declaration(
         &home,
         &run,
         AgentDeclaration::Waits { until_ms, why },
@@ -174,7 +179,12 @@ pub(crate) fn dispute(env: &Env, args: &DisputeArgs) -> Result<(), CommandFailur
     };
     let dispute = Dispute { requirement: requirement.clone(), why };
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
-    takeover::record_declaration(&home, &run, AgentDeclaration::Disputes(dispute), &deadline)?;
+    resume_session::record_declaration(
+        &home,
+        &run,
+        AgentDeclaration::Disputes(dispute),
+        &deadline,
+    )?;
     if args.json {
         super::print_json(&DeclarationJson {
             v: 1,

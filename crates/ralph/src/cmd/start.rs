@@ -3,8 +3,8 @@
 use crate::cli::StartArgs;
 use crate::failure::CommandFailure;
 use crate::{describe, term};
-use ralph_core::bounds::MAX_GOAL_BYTES;
 use ralph_core::id::SessionId;
+use ralph_core::input_bounds::MAX_GOAL_BYTES;
 use ralph_core::record::RunRecord;
 use ralph_core::run_terms::{GoalTooLong, RequestedLists, RunTerms};
 use ralph_home::host_env;

@@ -10,7 +10,7 @@ use crate::orchestrator_view;
 use crate::term::{self, paint};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::run::RunPhase;
-use ralph_deck::view::run_board::{self, BoardRun, BoardSelection, RunBoard};
+use ralph_deck::view::status_view::{self, BoardRun, BoardSelection, RunBoard};
 use ralph_deck::wording::{self, FactMark};
 use ralph_home::faults::{self, Fault, describe_error};
 use ralph_home::paths::RalphHome;
@@ -139,7 +139,7 @@ fn fault_paragraph(faults: &[&Fault]) -> String {
     }
     let mut out = "\nfaults in ralph itself, newest first:\n".to_string();
     for fault in faults.iter().take(SHOWN_FAULTS) {
-        out.push_str(&format!("  {}\n", paint_marked(&run_board::fault_line(fault))));
+        out.push_str(&format!("  {}\n", paint_marked(&status_view::fault_line(fault))));
     }
     if faults.len() > SHOWN_FAULTS {
         let more = faults.len() - SHOWN_FAULTS;

@@ -2,7 +2,7 @@
 
 use crate::sandbox::{Sandbox, read_files, write_program};
 use insta::assert_snapshot;
-use ralph_core::source::features;
+use ralph_core::source::feature_list;
 use std::fmt::Write;
 use std::fs;
 
@@ -34,7 +34,7 @@ fn import_and_show(sources: &[(&str, &str)], args: &[&str]) -> String {
             None => write!(out, "\n=== {name}\n{text}").unwrap(),
         }
         if name.ends_with("feature_list.json") && name.starts_with(".claude") {
-            assert!(!features::read_features(text.as_bytes()).unwrap().features.is_empty());
+            assert!(!feature_list::read_features(text.as_bytes()).unwrap().features.is_empty());
         }
         assert_ne!(name, "was-run");
     }

@@ -1,7 +1,7 @@
 //! Checks the client's limits: the timeouts of hooks, and the cap on consecutive blocks.
 
+use super::loaded_hooks::{self, HookSource, RegisteredHook};
 use super::project_checks::DoctorPolicy;
-use super::registered_hooks::{self, HookSource, RegisteredHook};
 use super::{DoctorCheck, DoctorContext, SafeRepair, hook_command};
 use crate::install::registration::{BlockCapSetting, block_cap_variable};
 use crate::install::settings_layers::SettingsLayer;
@@ -102,7 +102,7 @@ pub(super) fn check_block_cap(
 ) -> Vec<DoctorCheck> {
     const NAME: &str = "cap";
     let Some(ours) = all.iter().find(|one| one.calls_ralph()) else { return Vec::new() };
-    let setting = registered_hooks::settings_variables(layers)
+    let setting = loaded_hooks::settings_variables(layers)
         .into_iter()
         .find(|(name, ..)| name == block_cap_variable());
     let (value, place) =
@@ -139,8 +139,8 @@ pub(super) fn check_block_cap(
     );
     // `ralph init` considers only the policy, and writes only one file.
     let is_there = setting.is_none_or(|(_, _, path)| match &ours.from {
-        registered_hooks::HookSource::Layer { path: own, .. } => *own == path,
-        registered_hooks::HookSource::Plugin { .. } => false,
+        loaded_hooks::HookSource::Layer { path: own, .. } => *own == path,
+        loaded_hooks::HookSource::Plugin { .. } => false,
     });
     let is_for_init = is_there && ours.from.scope().is_some() && !is_met(policy.max_iterations());
     vec![if is_for_init {

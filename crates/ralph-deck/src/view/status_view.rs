@@ -6,9 +6,9 @@ use crate::view::pipeline_chunks;
 use crate::view::queue_status::{self, QueueStatus, QueueStatusView};
 use crate::view::waiver_list::WaiverView;
 use crate::wording::{self, FactMark, MarkedText, safe_line};
-use ralph_core::chunk;
 use ralph_core::facts::DeclaredPause;
 use ralph_core::id::{RunId, SessionId};
+use ralph_core::part_stop;
 use ralph_core::record::{Dispute, ReportLine, RunRecord};
 use ralph_core::run::RunPhase;
 use ralph_core::text;
@@ -364,7 +364,7 @@ fn run_status_view(one: &BoardRun, now_ms: u64) -> RunStatusView<'_> {
     let view = &one.view;
     let (run, state) = (&view.opened.run, &view.opened.state);
     let report = state.report.as_ref();
-    let tally = chunk::tally_agents(&state.parts, None);
+    let tally = part_stop::tally_agents(&state.parts, None);
     let limits = state.limits(run);
     RunStatusView {
         run: run.id.as_str(),

@@ -3,7 +3,7 @@
 use super::SourceError;
 use super::lenient_json::{self, LenientJson};
 use super::work_list::ListItem;
-use crate::bounds::MAX_LIST_ITEMS;
+use crate::input_bounds::MAX_LIST_ITEMS;
 use crate::requirement::RequirementWeight;
 use crate::text;
 use alloc::collections::{BTreeMap, BTreeSet};
