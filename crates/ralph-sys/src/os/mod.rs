@@ -1,4 +1,4 @@
-//! What each operating system does in its own way, one file per system. No other file of the workspace depends on one.
+//! What each operating system does in its own way, one file per system. The rest of this crate calls these functions only.
 //!
 //! Functions are named for what is needed. Where a system cannot do or know it, they fail or return `None`; they never
 //! assume. A port adds one file here, and replaces refusals of `other` one by one.

@@ -1,5 +1,5 @@
-//! Systems that ralph has not been ported to. It compiles there and refuses what it cannot do: an unknown process is
-//! never taken for a known one, and a command whose processes could escape is not started.
+//! Systems that ralph has not been ported to. Each function refuses what it cannot do: an unknown process is never taken
+//! for a known one, and a command whose processes could escape is not started.
 
 use std::ffi::CStr;
 use std::io;
