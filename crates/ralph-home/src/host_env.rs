@@ -1,4 +1,4 @@
-//! Reads the variables of hosts. [`HostVariables`](ralph_host::HostVariables) has their names.
+//! Reads the variables of hosts. [`HostVariables`] has their names.
 
 use ralph_core::record::ProcessIdentity;
 use ralph_host::{HOSTS, HostProfile, HostVariables};
