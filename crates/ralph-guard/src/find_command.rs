@@ -49,7 +49,7 @@ fn searched_names(expression: &[CommandArg<'_>]) -> Option<Vec<WordSpelling>> {
             "-name" => names.extend(rest.next()?.spellings.iter().map(activate_wildcards)),
             "-type" => drop(rest.next()),
             "-o" | "-a" | "(" | ")" | "-print" | "-print0" | "-delete" => {}
-            "-exec" => {
+            "-exec" | "-execdir" | "-ok" | "-okdir" => {
                 rest.find(|arg| matches!(arg.text.as_str(), ";" | "+"));
             }
             _ => return None,
@@ -72,7 +72,7 @@ pub(super) fn judge_find(args: &[CommandArg<'_>], shell: &ShellState<'_>) -> Opt
             "-fprint" => rest
                 .next()
                 .and_then(|file| shell.objection(PathUse::Write, &file.spellings, "find")),
-            "-exec" => {
+            "-exec" | "-execdir" | "-ok" | "-okdir" => {
                 let words = rest.by_ref().take_while(|arg| !matches!(arg.text.as_str(), ";" | "+"));
                 let args = words.map(|arg| fill_placeholder(arg, &found)).collect();
                 let command = ShellCommand { args, ..ShellCommand::default() };

@@ -62,11 +62,12 @@ fn is_relevant_word(word: &[u8]) -> bool {
 
 /// Programs that change something, and other words that matter to the guard. Sorted.
 const RELEVANT_WORDS: &[&str] = &[
-    "-delete", "-exec", "HUSKY", "LEFTHOOK", "SKIP", "am", "apply", "awk", "bun", "chmod", "chown",
-    "clean", "commit", "config", "cp", "curl", "dd", "ed", "gawk", "install", "kill", "killall",
-    "ln", "lua", "merge", "mkdir", "mv", "node", "patch", "perl", "php", "pkill", "pull", "push",
-    "rebase", "rm", "rmdir", "rsync", "ruby", "scp", "sed", "shred", "sort", "sponge", "tar",
-    "tee", "touch", "truncate", "unlink", "unzip", "wget", "xargs", "yq",
+    "-delete", "-exec", "-execdir", "-ok", "-okdir", "HUSKY", "LEFTHOOK", "SKIP", "am", "apply",
+    "awk", "bun", "chmod", "chown", "clean", "commit", "config", "cp", "curl", "dd", "ed", "gawk",
+    "install", "kill", "killall", "ln", "lua", "merge", "mkdir", "mv", "node", "patch", "perl",
+    "php", "pkill", "pull", "push", "rebase", "rm", "rmdir", "rsync", "ruby", "scp", "sed",
+    "shred", "sort", "sponge", "tar", "tee", "touch", "truncate", "unlink", "unzip", "wget",
+    "xargs", "yq",
 ];
 
 const LONG_WORDS: [&str; 5] =

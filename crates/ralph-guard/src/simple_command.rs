@@ -184,7 +184,8 @@ struct CommandWrapper {
 
 fn command_wrapper(program: &str, next: &str) -> Option<CommandWrapper> {
     let (valued, positional) = match program {
-        "sudo" => ("ugp", 0),
+        "sudo" => ("ugpCTUDRrth", 0),
+        "doas" => ("uC", 0),
         "env" => ("uC", 0),
         "timeout" => ("sk", 1),
         "nice" => ("n", 0),
@@ -219,7 +220,7 @@ fn strip_wrappers(
         while let Some((name, value)) =
             command.args.first().and_then(|arg| arg.text.split_once('='))
         {
-            if !matches!(program.as_str(), "env" | "sudo") {
+            if !matches!(program.as_str(), "env" | "sudo" | "doas") {
                 break;
             }
             command.environment.push((name.into(), value.into()));
