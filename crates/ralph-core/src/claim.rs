@@ -270,6 +270,10 @@ mod tests {
 
     /// R-L3c: markers of other tools, and text that only looks like them.
     #[test]
+    #[expect(
+        clippy::too_many_lines,
+        reason = "a table of cases, or one story with its whole output"
+    )]
     fn markers_of_other_tools_are_recognised() {
         const LAST: &str = "---END_RALPH_STATUS---";
         let status = |body: &str| alloc::format!("Done.\n\n---RALPH_STATUS---\n{body}\n{LAST}");

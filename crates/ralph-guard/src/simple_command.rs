@@ -185,8 +185,7 @@ struct CommandWrapper {
 fn command_wrapper(program: &str, next: &str) -> Option<CommandWrapper> {
     let (valued, positional) = match program {
         "sudo" => ("ugpCTUDRrth", 0),
-        "doas" => ("uC", 0),
-        "env" => ("uC", 0),
+        "doas" | "env" => ("uC", 0),
         "timeout" => ("sk", 1),
         "nice" => ("n", 0),
         "strace" => ("eo", 0),

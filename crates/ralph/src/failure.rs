@@ -367,6 +367,7 @@ fn checkpoint_hint(error: &CheckpointError) -> Option<String> {
     })
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm for each kind of error")]
 fn control_hint(error: &ControlError) -> Option<String> {
     Some(match error {
         ControlError::Store(StoreError::NoSuchRun(_)) | ControlError::UnknownName(_) => {

@@ -84,6 +84,7 @@ fn handover_verb(before: &[JournalEntry]) -> &'static str {
 }
 
 /// The entry in words. `before` are the entries before it.
+#[expect(clippy::too_many_lines, reason = "one arm for each kind of journal line")]
 pub fn journal_line_text(entry: &JournalEntry, before: &[JournalEntry]) -> String {
     let what = match &entry.change {
         RunChange::Started(run) => {

@@ -434,6 +434,7 @@ fn filtered_files_are_restored_through_their_filter() {
 
 /// Checkpoints can be created and restored in all kinds of repositories, and without one.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases, or one story with its whole output")]
 fn checkpoints_work_in_every_kind_of_repository() {
     type SceneSetup = fn(&mut CheckpointScene);
     let places: [(&str, SceneSetup); 9] = [
@@ -575,6 +576,7 @@ fn a_nested_repository_is_reported_and_left_alone() {
 
 /// No program that the repository's configuration names is run.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases, or one story with its whole output")]
 fn a_hostile_configuration_runs_nothing() {
     let scene = CheckpointScene::new();
     let pwned = scene.root().join("pwned");
@@ -849,6 +851,7 @@ fn a_difference_is_reported_by_path_by_line_and_by_byte() {
 
 /// R-S5c: the candidate in a clean directory, with the protected files of the base.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases, or one story with its whole output")]
 fn a_checkout_is_the_candidate_with_protected_files_of_the_base() {
     let scene = CheckpointScene::new();
     scene.write(".gitignore", "node_modules/\ntarget/\n");

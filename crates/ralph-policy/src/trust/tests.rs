@@ -82,6 +82,7 @@ fn project_with_scripts(command: &str) -> TrustSandbox {
 
 /// R-S3a: the hash covers the policy and the scripts of the repository that it refers to.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases, or one story with its whole output")]
 fn every_file_that_a_command_names_is_hashed() {
     let mut shown = String::new();
     for command in [

@@ -107,6 +107,7 @@ fn handlers_start_in_the_order_of_their_layers() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases, or one story with its whole output")]
 fn an_invalid_file_is_ignored() {
     let hooks = stop_with(&json!([run("p")]));
     let with_hooks = |setting: &str| hooks.replacen('{', &format!("{{{setting},"), 1);

@@ -122,6 +122,7 @@ fn letter(decision: ReplayDecision) -> char {
 
 /// Every recorded event with every answer of [`answers`], in order. At stops the decision must be the observed one.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases, or one story with its whole output")]
 fn decides_recorded_events_as_the_client_did() {
     let answers = answers();
     let names = fs::list(&fixtures("stdin"), 100).unwrap();

@@ -189,6 +189,10 @@ mod tests {
     use std::path::Path;
 
     #[test]
+    #[expect(
+        clippy::too_many_lines,
+        reason = "a table of cases, or one story with its whole output"
+    )]
     fn errors_in_a_runner_section() {
         let cases = [
             "[runner]",

@@ -491,6 +491,7 @@ fn turn(text: &str) -> ScriptedTurn {
     ScriptedTurn { text: text.to_owned(), ..ScriptedTurn::default() }
 }
 
+#[expect(clippy::too_many_lines, reason = "a scenario with every key")]
 fn rich() -> Scenario {
     let map = |pairs: &[(&str, &str)]| {
         pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
@@ -632,6 +633,7 @@ fn read_back(scenario: &Scenario) -> Scenario {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases, or one story with its whole output")]
 fn writes_readable_toml() {
     let small = Scenario {
         name: "small".to_owned(),

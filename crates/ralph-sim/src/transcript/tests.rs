@@ -132,6 +132,7 @@ fn block(transcript: &mut TranscriptWriter, reason: &'static str) {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases, or one story with its whole output")]
 fn sessions_with_stops_have_the_recorded_shape() {
     type SessionStory = fn(&mut TranscriptWriter);
     let stories: [(&str, SessionStory); 8] = [
@@ -214,6 +215,7 @@ fn sessions_with_stops_have_the_recorded_shape() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases, or one story with its whole output")]
 fn tools_and_their_hooks_have_the_recorded_shape() {
     let scene = TranscriptScene::new();
     let mut to = scene.open();

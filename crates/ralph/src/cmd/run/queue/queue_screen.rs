@@ -365,6 +365,10 @@ mod tests {
 
     /// One line for each running task and one for the queue, none wider than the terminal whatever an agent prints.
     #[test]
+    #[expect(
+        clippy::too_many_lines,
+        reason = "a table of cases, or one story with its whole output"
+    )]
     fn board_shows_the_running_tasks() {
         let queue = queue(&[("parser", &[]), ("lexer", &[]), ("docs", &[0]), ("site", &[])]);
         let id = QueueId::for_queue(Path::new("/q"), Path::new("/p"));
