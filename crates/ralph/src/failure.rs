@@ -306,6 +306,12 @@ impl From<InstallError> for CommandFailure {
             InstallError::File(error) => return error.into(),
             InstallError::NoHome => "set `HOME` to an absolute path",
             InstallError::Damaged { .. } => "nothing was written; fix it by hand, then try again",
+            InstallError::DamagedRecord(_) => {
+                "nothing was written; the original files are next to the record: restore them, then move its directory away"
+            }
+            InstallError::OtherRecordVersion(_) => {
+                "nothing was written; use the version of ralph that installed it"
+            }
             InstallError::ReadOnly(_) => {
                 "nothing was written; `chmod u+w` it, or choose another `--scope`"
             }

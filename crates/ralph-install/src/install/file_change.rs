@@ -10,7 +10,7 @@ use super::install_record::{self, InstallRecord};
 use super::settings_layers::MAX_SETTINGS_BYTES;
 use ralph_home::paths::RalphHome;
 use ralph_sys::clock::Deadline;
-use ralph_sys::fs::{self, FileKind};
+use ralph_sys::fs;
 
 const INSTALL_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 const OWNER_WRITE_MODE: u32 = 0o200;
@@ -72,11 +72,11 @@ impl InstallChange {
 
 /// The current content of a file to change; `None` if it does not exist.
 pub(super) fn read_current(path: &Path) -> Result<Option<Vec<u8>>, InstallError> {
-    let Some(link) = fs::stat_no_follow(path) else { return Ok(None) };
-    if link.kind == FileKind::Symlink && fs::stat(path).is_none() {
+    let content = fs::read_if_exists(path, MAX_SETTINGS_BYTES)?;
+    if content.is_none() && fs::stat_no_follow(path).is_some() {
         return Err(InstallError::BrokenLink(path.to_path_buf()));
     }
-    Ok(Some(fs::read(path, MAX_SETTINGS_BYTES)?))
+    Ok(content)
 }
 
 /// A read-only file is respected even where ralph could replace it.

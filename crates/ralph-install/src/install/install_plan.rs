@@ -167,7 +167,7 @@ fn plan_settings(
     (others, foreign): (ForeignSetupChoice, &[ForeignSetup]),
     mut wanted: WantedSettings,
 ) -> Result<Option<InstallChange>, InstallError> {
-    let record = install_record::load_record(ground.home, &path);
+    let record = install_record::load_record(ground.home, &path)?;
     let before = settings_without_ralph(ground.home, (&path, now.as_deref()), record.as_ref())?;
     let base = before.as_deref().unwrap_or_default();
     let trace = record.as_ref().and_then(|record| record.trace.as_ref());
@@ -372,7 +372,7 @@ pub fn plan_uninstall(
             Err(error) => return Err(error),
         };
         let now = file_change::read_current(&path)?;
-        let record = install_record::load_record(ground.home, &path);
+        let record = install_record::load_record(ground.home, &path)?;
         let then =
             match settings_without_ralph(ground.home, (&path, now.as_deref()), record.as_ref()) {
                 // Without a record, ralph never wrote to this file.
@@ -409,7 +409,7 @@ pub fn plan_uninstall(
         scopes.iter().filter_map(|scope| settings_path(ground, *scope).ok()).collect();
     for scope in scopes {
         let is_shared = matches!(scope, InstallScope::User | InstallScope::Local);
-        if is_shared && slash_commands::are_commands_used_elsewhere(ground.home, &leaving) {
+        if is_shared && slash_commands::are_commands_used_elsewhere(ground.home, &leaving)? {
             continue;
         }
         plan.changes.extend(slash_commands::uninstall_commands(ground, *scope, &mut plan.notes)?);
@@ -440,7 +440,7 @@ fn plan_policy_removal(
     notes: &mut Vec<String>,
 ) -> Result<Option<InstallChange>, InstallError> {
     let path = ground.project.join(config::POLICY_FILE_NAMES[0]);
-    let Some(record) = install_record::load_record(ground.home, &path) else { return Ok(None) };
+    let Some(record) = install_record::load_record(ground.home, &path)? else { return Ok(None) };
     if keep == KeepPolicy::No && !rest.is_empty() {
         notes.push(format!("`{}` stays: it is still in use", config::POLICY_FILE_NAMES[0]));
         return Ok(None);

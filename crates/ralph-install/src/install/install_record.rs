@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::InstallError;
 use super::settings_edit::EditTrace;
 use super::settings_layers::MAX_SETTINGS_BYTES;
 use ralph_home::paths::RalphHome;
@@ -72,23 +73,36 @@ impl InstallRecord {
     }
 }
 
-/// The record of a file. An unreadable record, or one of a newer version, counts as missing.
-pub(super) fn load_record(home: &RalphHome, path: &Path) -> Option<InstallRecord> {
-    let bytes = fs::read(&home.install_record(path).join(RECORD_FILE), MAX_RECORD_BYTES).ok()?;
-    serde_json::from_slice(&bytes).ok().filter(|record: &InstallRecord| record.v == VERSION)
+/// The record of a file; `None` if ralph has not changed the file.
+pub(super) fn load_record(
+    home: &RalphHome,
+    path: &Path,
+) -> Result<Option<InstallRecord>, InstallError> {
+    read_record(&home.install_record(path))
+}
+
+/// A record that cannot be read is an error. A caller that took it for missing would replace or remove it, and with it
+/// the only way back to the original file.
+fn read_record(directory: &Path) -> Result<Option<InstallRecord>, InstallError> {
+    let path = directory.join(RECORD_FILE);
+    let record: Option<InstallRecord> =
+        fs::read_json(&path, MAX_RECORD_BYTES).map_err(InstallError::DamagedRecord)?;
+    match record {
+        Some(record) if record.v != VERSION => Err(InstallError::OtherRecordVersion(path)),
+        record => Ok(record),
+    }
 }
 
 /// The settings files that have a record of an installation.
-pub(super) fn recorded_settings(home: &RalphHome) -> Vec<PathBuf> {
+pub(super) fn recorded_settings(home: &RalphHome) -> Result<Vec<PathBuf>, InstallError> {
     const MOST: usize = 10_000;
-    let names = fs::list(&home.install_records(), MOST).unwrap_or_default();
-    let records = names.iter().filter_map(|name| {
-        let bytes =
-            fs::read(&home.install_records().join(name).join(RECORD_FILE), MAX_RECORD_BYTES)
-                .ok()?;
-        serde_json::from_slice::<InstallRecord>(&bytes).ok()
-    });
-    records.filter(|record| record.trace.is_some()).map(|record| record.path.into()).collect()
+    let records = home.install_records();
+    let mut settings = Vec::new();
+    for name in fs::list_if_exists(&records, MOST)? {
+        let record = read_record(&records.join(name))?;
+        settings.extend(record.filter(|record| record.trace.is_some()).map(|it| it.path.into()));
+    }
+    Ok(settings)
 }
 
 /// The original bytes of the file, if the backup still exists and is intact.
@@ -117,9 +131,11 @@ pub(super) fn save_record(
     if let (Some(bytes), Some(hash)) = (before, &record.before) {
         fs::replace(&directory.join(backup_name(hash)), bytes, Durability::Synced)?;
     }
-    let mut bytes = serde_json::to_vec_pretty(record).unwrap_or_default();
+    let path = directory.join(RECORD_FILE);
+    let mut bytes = serde_json::to_vec_pretty(record)
+        .map_err(|error| FileError::not_encodable(&path, error))?;
     bytes.push(b'\n');
-    fs::replace(&directory.join(RECORD_FILE), &bytes, Durability::Synced)
+    fs::replace(&path, &bytes, Durability::Synced)
 }
 
 pub(super) fn remove_record(home: &RalphHome, path: &Path) -> Result<(), FileError> {

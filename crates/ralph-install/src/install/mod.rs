@@ -35,6 +35,10 @@ pub enum InstallError {
         #[source]
         fault: SettingsTextError,
     },
+    #[error("the record of what ralph changed cannot be read")]
+    DamagedRecord(#[source] FileError),
+    #[error("`{}` was written by another version of ralph", .0.display())]
+    OtherRecordVersion(PathBuf),
     #[error("`{}` is read-only", .0.display())]
     ReadOnly(PathBuf),
     #[error("`{}` is a broken symlink", .0.display())]

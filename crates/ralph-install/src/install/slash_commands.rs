@@ -55,7 +55,7 @@ pub(super) fn install_commands(
         if now.as_deref() == Some(text.as_bytes()) {
             continue;
         }
-        let known = install_record::load_record(ground.home, &path);
+        let known = install_record::load_record(ground.home, &path)?;
         let is_ours = known
             .as_ref()
             .is_some_and(|known| known.file_state(now.as_deref()) == RecordedFileState::Unchanged);
@@ -85,7 +85,7 @@ pub(super) fn uninstall_commands(
     let mut changes = Vec::new();
     for (name, _) in COMMAND_FILES {
         let path = directory.join(name);
-        let Some(record) = install_record::load_record(ground.home, &path) else { continue };
+        let Some(record) = install_record::load_record(ground.home, &path)? else { continue };
         let now = file_change::read_current(&path)?;
         let then = match record.file_state(now.as_deref()) {
             RecordedFileState::Unchanged => None,
@@ -109,8 +109,10 @@ pub fn is_command_file(path: &Path) -> bool {
 }
 
 /// Whether settings outside `leaving` still use this person's commands.
-pub(super) fn are_commands_used_elsewhere(home: &RalphHome, leaving: &[PathBuf]) -> bool {
-    install_record::recorded_settings(home)
-        .iter()
-        .any(|path| !leaving.contains(path) && fs::exists(path))
+pub(super) fn are_commands_used_elsewhere(
+    home: &RalphHome,
+    leaving: &[PathBuf],
+) -> Result<bool, InstallError> {
+    let recorded = install_record::recorded_settings(home)?;
+    Ok(recorded.iter().any(|path| !leaving.contains(path) && fs::exists(path)))
 }

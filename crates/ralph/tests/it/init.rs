@@ -610,6 +610,78 @@ fn the_install_record_is_complete() {
     });
 }
 
+/// The record is the only way back to the original file, so nothing is written or removed without it.
+#[test]
+fn a_record_that_cannot_be_read_is_neither_replaced_nor_removed() {
+    let sandbox = project_with_npm();
+    let hook = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "./theirs"}]}]}}"#;
+    sandbox.write(SHARED_SETTINGS, hook);
+    let init = ["init", "--yes", "--no-gates", "--scope", "project", "--replace"];
+    ralph_succeeds(&sandbox, &init);
+    let kept = read_files(&sandbox.ralph_home("install"));
+    let is_settings = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains("settings.json\"");
+    let (path, record) = kept
+        .iter()
+        .find(|(path, bytes)| path.ends_with("record.json") && is_settings(bytes))
+        .unwrap();
+    let newer = String::from_utf8_lossy(record).replace("\"v\": 1", "\"v\": 2");
+    let mut errors = Vec::new();
+    for damaged in [&record[..record.len() / 2], newer.as_bytes()] {
+        fs::write(path, damaged).unwrap();
+        let before = (project_tree(&sandbox), read_files(&sandbox.ralph_home("install")));
+        for args in [&["uninstall", "--yes"][..], &[&init[..], &["--warm"]].concat()] {
+            let refused = sandbox.ralph(args);
+            errors.push(normalize_output(
+                &sandbox,
+                &refused.to_string().replace(
+                    path.parent().unwrap().file_name().unwrap().to_str().unwrap(),
+                    "[hash]",
+                ),
+            ));
+            let after = (project_tree(&sandbox), read_files(&sandbox.ralph_home("install")));
+            assert_eq!(after, before, "{args:?}");
+        }
+    }
+    assert_eq!(errors[0], errors[1]);
+    assert_eq!(errors[2], errors[3]);
+    assert_snapshot!(errors[0], @"
+    exit 1
+    --- stderr
+    error: the record of what ralph changed cannot be read
+      caused by: cannot read `$ROOT/home/.ralph/install/[hash]/record.json`
+      caused by: EOF while parsing a value at line 63 column 6
+      hint: nothing was written; the original files are next to the record: restore them, then move its directory away
+    ");
+    assert_snapshot!(errors[2], @"
+    exit 1
+    --- stderr
+    error: `$ROOT/home/.ralph/install/[hash]/record.json` was written by another version of ralph
+      hint: nothing was written; use the version of ralph that installed it
+    ");
+    fs::write(path, record).unwrap();
+    ralph_succeeds(&sandbox, &["uninstall", "--yes"]);
+    assert_eq!(read_text(sandbox.project().join(SHARED_SETTINGS)), hook);
+}
+
+/// Settings that cannot be looked at are not taken for missing.
+#[test]
+fn settings_in_an_inaccessible_directory_are_an_error() {
+    let sandbox = project_with_npm();
+    ralph_succeeds(&sandbox, &["init", "--yes", "--no-gates"]);
+    let directory = sandbox.project().join(".claude");
+    fs::rename(&directory, sandbox.project().join("elsewhere")).unwrap();
+    symlink(".claude", &directory).unwrap();
+    let kept = read_files(&sandbox.ralph_home("install"));
+    let refused = sandbox.ralph(["uninstall", "--yes"]);
+    assert_snapshot!(normalize_output(&sandbox, &refused), @"
+    exit 1
+    --- stderr
+    error: cannot read `$ROOT/project/.claude/settings.json`
+      caused by: Too many levels of symbolic links (os error 40)
+    ");
+    assert_eq!(read_files(&sandbox.ralph_home("install")), kept);
+}
+
 const ORIGINAL_SETTINGS: &str = "{\n  \"model\": \"opus\"\n}\n";
 
 /// Settings and policy, with the sandbox's path masked.
