@@ -9,7 +9,7 @@ use ralph_home::faults::{self, describe_error};
 use ralph_home::store;
 use ralph_policy::config::MAX_GATE_TIMEOUT_MS;
 use ralph_sys::clock::{self, Deadline};
-use ralph_sys::fs::{self, FileKind, LockError};
+use ralph_sys::fs::{self, FileError, FileKind, LockError};
 
 const MAX_ENTRIES: usize = 100_000;
 /// A lock is normally held only for milliseconds.
@@ -71,7 +71,7 @@ pub(super) fn check_home(scene: &DoctorContext<'_>) -> Vec<DoctorCheck> {
 }
 
 /// Writes a test file, because permissions do not reveal a full disk.
-fn probe_home(root: &Path) -> Result<(), fs::FileError> {
+fn probe_home(root: &Path) -> Result<(), FileError> {
     let path = root.join(format!("doctor-{:016x}", clock::nonce()));
     fs::create_new(&path, &vec![0; PROBE_BYTES])?;
     fs::remove_file(&path)
@@ -100,29 +100,39 @@ pub(super) fn check_home_content(scene: &DoctorContext<'_>) -> Vec<DoctorCheck> 
         let fix = "`ralph status` shows it, `ralph status --clear-trouble` clears it";
         checks.push(DoctorCheck::unclear("trouble", what).fix(fix));
     }
-    checks.extend(check_quarantine(scene));
+    match quarantined_files(scene) {
+        Ok(found) => checks.extend(check_quarantine(&found)),
+        Err(error) => checks.push(DoctorCheck::unclear("quarantine", describe_error(&error))),
+    }
     checks.extend(check_locks(scene));
-    let stale = stale_scratch(scene).len();
-    if stale > 0 {
-        let noun = if stale == 1 { "directory" } else { "directories" };
-        let what = format!("{stale} {noun} left by killed gates");
-        let check = DoctorCheck::note("scratch", what).fix("`ralph doctor --fix` removes them");
-        checks.push(check.repair(Some(SafeRepair::Scratch)));
+    match stale_scratch(scene).map(|stale| stale.len()) {
+        Ok(0) => {}
+        Ok(stale) => {
+            let noun = if stale == 1 { "directory" } else { "directories" };
+            let what = format!("{stale} {noun} left by killed gates");
+            let check = DoctorCheck::note("scratch", what).fix("`ralph doctor --fix` removes them");
+            checks.push(check.repair(Some(SafeRepair::Scratch)));
+        }
+        Err(error) => checks.push(DoctorCheck::unclear("scratch", describe_error(&error))),
     }
     checks
 }
 
-fn check_quarantine(scene: &DoctorContext<'_>) -> Option<DoctorCheck> {
+fn quarantined_files(scene: &DoctorContext<'_>) -> Result<Vec<PathBuf>, FileError> {
     let home = scene.home;
     let mut directories = vec![home.root().to_path_buf(), home.sessions(), home.trust()];
-    let runs = store::list_runs(home).unwrap_or_default();
+    let runs = store::list_runs(home)?;
     directories.extend(runs.iter().map(|run| home.run(run).directory().to_path_buf()));
     let mut found = Vec::new();
     for directory in directories {
-        let names = fs::list(&directory, MAX_ENTRIES).unwrap_or_default();
+        let names = fs::list_if_exists(&directory, MAX_ENTRIES)?;
         let names = names.iter().filter(|name| name.to_string_lossy().contains(".quarantined-"));
         found.extend(names.map(|name| directory.join(name)));
     }
+    Ok(found)
+}
+
+fn check_quarantine(found: &[PathBuf]) -> Option<DoctorCheck> {
     let first = found.first()?;
     let what = match found.len() {
         1 => format!("an unreadable file was kept as `{}`", first.display()),
@@ -139,6 +149,7 @@ fn check_quarantine(scene: &DoctorContext<'_>) -> Option<DoctorCheck> {
 /// A lock is released when its process exits, so a lock held for long belongs to a process that hangs.
 fn check_locks(scene: &DoctorContext<'_>) -> Vec<DoctorCheck> {
     let deadline = Deadline::after(LOCK_TIMEOUT);
+    // Another check reports that the runs cannot be listed.
     let runs = store::list_runs(scene.home).unwrap_or_default();
     let paths = runs.iter().map(|run| scene.home.run(run).lock());
     let held = paths
@@ -156,13 +167,13 @@ fn check_locks(scene: &DoctorContext<'_>) -> Vec<DoctorCheck> {
 }
 
 /// Temporary directories that no running gate can still use.
-pub(super) fn stale_scratch(scene: &DoctorContext<'_>) -> Vec<PathBuf> {
+pub(super) fn stale_scratch(scene: &DoctorContext<'_>) -> Result<Vec<PathBuf>, FileError> {
     const AN_HOUR_MS: u64 = 60 * 60 * 1000;
     let directory = scene.home.root().join("scratch");
-    let names = fs::list(&directory, MAX_ENTRIES).unwrap_or_default();
+    let names = fs::list_if_exists(&directory, MAX_ENTRIES)?;
     let oldest = clock::now_ms().saturating_sub(MAX_GATE_TIMEOUT_MS + AN_HOUR_MS);
     let is_stale = |path: &PathBuf| {
         fs::stat_no_follow(path).is_some_and(|stat| stat.modified_ns / 1_000_000 < oldest)
     };
-    names.into_iter().map(|name| directory.join(name)).filter(is_stale).collect()
+    Ok(names.into_iter().map(|name| directory.join(name)).filter(is_stale).collect())
 }

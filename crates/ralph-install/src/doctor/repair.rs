@@ -42,7 +42,7 @@ fn apply_repair(scene: &DoctorContext<'_>, repair: SafeRepair) -> Result<String,
             Ok(format!("made `{}` private", scene.home.root().display()))
         }
         SafeRepair::Scratch => {
-            let stale = home_checks::stale_scratch(scene);
+            let stale = home_checks::stale_scratch(scene)?;
             for directory in &stale {
                 fs::remove_own_dir_tree(directory)?;
             }

@@ -843,6 +843,17 @@ fn problems_of_the_home_directory_are_reported() {
     let cleared = sandbox.ralph(["doctor", "--fix"]);
     assert_eq!(cleared.code, Some(0), "{cleared}");
     assert!(!home.join("scratch/00ff").exists() && home.join("scratch/fresh").exists());
+    let unlisted = report_after_breaking(&sandbox, || {
+        fs::rename(home.join("scratch"), home.join("scratch-before")).unwrap();
+        symlink("scratch", home.join("scratch")).unwrap();
+        fs::create_dir_all(home.join("trust")).unwrap();
+        fs::rename(home.join("trust"), home.join("trust-before")).unwrap();
+        symlink("trust", home.join("trust")).unwrap();
+    });
+    for name in ["scratch", "trust"] {
+        fs::remove_file(home.join(name)).unwrap();
+        fs::rename(home.join(format!("{name}-before")), home.join(name)).unwrap();
+    }
     let elsewhere = sandbox.root().join("elsewhere");
     let linked = report_after_breaking(&sandbox, || {
         fs::rename(&home, &elsewhere).unwrap();
@@ -880,6 +891,18 @@ fn problems_of_the_home_directory_are_reported() {
         exit 0
         + · scratch     1 directory left by killed gates
         +               → `ralph doctor --fix` removes them
+        ");
+        assert_snapshot!(unlisted, @"
+        exit 1
+        - ? quarantine  an unreadable file was kept as `$ROOT/home/.ralph/sessions/s1.quarantined-17`
+        -               → inspect it, then `rm $ROOT/home/.ralph/sessions/s1.quarantined-17`
+        - ✓ trust       a person approved what the policy runs
+        - no problems found
+        + ? quarantine  cannot list `$ROOT/home/.ralph/trust`: Too many levels of symbolic links (os error 40)
+        + ? scratch     cannot list `$ROOT/home/.ralph/scratch`: Too many levels of symbolic links (os error 40)
+        + ✗ trust       the current policy is not approved, so no run can start with it
+        +               → `ralph trust`
+        + 1 problem found
         ");
         assert_snapshot!(linked, @"
         exit 0
