@@ -289,7 +289,6 @@ pub fn last_approval(
     let approvals = project_approvals(home, &subject.project)?;
     Ok(approvals
         .into_iter()
-        .map(|(_, approval)| approval)
         .filter(|approval| topic(&approval.called) == subject.topic())
         .max_by(|one, other| one.approved_at.cmp(&other.approved_at)))
 }
@@ -325,7 +324,7 @@ fn write_approval(home: &RalphHome, project: &Path, approval: &Approval) -> Resu
 /// Copies the approvals of a project to a work tree of it, where the same content may run too. Returns their number.
 pub fn copy_approvals(home: &RalphHome, from: &Path, to: &Path) -> Result<usize, TrustError> {
     let approvals = project_approvals(home, from)?;
-    for (_, approval) in &approvals {
+    for approval in &approvals {
         let project = to.to_string_lossy().into_owned();
         let carried = Approval { project, ..approval.clone() };
         write_approval(home, to, &carried)?;
@@ -333,13 +332,28 @@ pub fn copy_approvals(home: &RalphHome, from: &Path, to: &Path) -> Result<usize,
     Ok(approvals.len())
 }
 
-/// Deletes every approval of the project and returns their number.
+/// Deletes every approval of the project and returns their number. An approval of any version is deleted: a newer ralph
+/// would honour it. Fails, after deleting the others, if a file cannot be read: it may be an approval of this project.
 pub fn revoke_approvals(home: &RalphHome, project: &Path) -> Result<usize, TrustError> {
-    let approvals = project_approvals(home, project)?;
-    for (path, _) in &approvals {
-        fs::remove_file(path)?;
+    #[derive(Deserialize)]
+    struct ApprovedProject {
+        project: String,
     }
-    Ok(approvals.len())
+    let mut revoked = 0;
+    let mut unreadable = None;
+    for path in approval_files(home)? {
+        let bytes = fs::read_if_exists(&path, MAX_APPROVAL_BYTES).unwrap_or_else(|error| {
+            unreadable.get_or_insert(error);
+            None
+        });
+        // A file that does not parse approves nothing.
+        let approved = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        if approved.is_some_and(|it: ApprovedProject| project.to_string_lossy() == it.project) {
+            fs::remove_file(&path)?;
+            revoked += 1;
+        }
+    }
+    unreadable.map_or(Ok(revoked), |error| Err(error.into()))
 }
 
 /// `$PATH` as it was when this content was approved.
@@ -402,19 +416,15 @@ fn hash_references(called: &[ReferencedContent]) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-fn project_approvals(
-    home: &RalphHome,
-    project: &Path,
-) -> Result<Vec<(PathBuf, Approval)>, TrustError> {
+fn project_approvals(home: &RalphHome, project: &Path) -> Result<Vec<Approval>, TrustError> {
+    let approvals = approval_files(home)?.into_iter().filter_map(|path| read_approval(&path));
+    Ok(approvals.filter(|approval| approval.project == project.to_string_lossy()).collect())
+}
+
+fn approval_files(home: &RalphHome) -> Result<Vec<PathBuf>, TrustError> {
     let directory = home.trust();
-    let names = match fs::list(&directory, MAX_APPROVALS) {
-        Ok(names) => names,
-        Err(error) if error.is_missing() => return Ok(Vec::new()),
-        Err(error) => return Err(error.into()),
-    };
-    let paths = names.into_iter().map(|name| directory.join(name));
-    let approvals = paths.filter_map(|path| read_approval(&path).map(|approval| (path, approval)));
-    Ok(approvals.filter(|(_, approval)| approval.project == project.to_string_lossy()).collect())
+    let names = fs::list_if_exists(&directory, MAX_APPROVALS)?;
+    Ok(names.into_iter().map(|name| directory.join(name)).collect())
 }
 
 /// Reads an approval. An unreadable file, or one of a newer version, approves nothing.

@@ -341,3 +341,40 @@ fn commands_with_too_many_references_are_rejected() {
         .write("project/package.json", &format!("{{\"scripts\":{{{}}}}}", scripts.join(",")));
     assert!(matches!(policy_subject(&place.config()), Err(TrustError::TooManyReferences(_))));
 }
+
+/// A recipe of more than a megabyte can include scripts too.
+#[test]
+fn what_a_large_recipe_includes_is_hashed() {
+    let filler = "# a comment\n".repeat(200_000);
+    let place = TrustSandbox::new(&gate_toml("run = [\"make\", \"test\"]"))
+        .write("project/Makefile", &format!("{filler}include rules.mk\n"))
+        .write("project/rules.mk", "");
+    assert_eq!(place.reference_names(), "ralph.toml, Makefile, rules.mk");
+    let place = place.write("project/Makefile", &"#".repeat(17 * 1024 * 1024));
+    let error = policy_subject(&place.config()).unwrap_err();
+    let error = ralph_home::faults::describe_error(&error);
+    assert_snapshot!(error.replace(&*place.path("").to_string_lossy(), "/"), @"cannot read `/project/Makefile`: it is larger than 16777216 bytes");
+}
+
+#[test]
+fn revoking_deletes_approvals_of_any_version_and_reports_those_that_cannot_be_read() {
+    let place = TrustSandbox::new(&gate_toml("run = [\"true\"]"));
+    let (home, project) = (place.home(), place.path("project"));
+    place.approve();
+    let names = || fs::list(&home.trust(), 100).unwrap();
+    let newer = format!("{{\"v\": 9, \"project\": \"{}\"}}", project.display());
+    let elsewhere = "{\"v\": 9, \"project\": \"/elsewhere\"}";
+    let place = place
+        .write("home/trust/damaged", "{")
+        .write("home/trust/elsewhere", elsewhere)
+        .write("home/trust/newer", &newer);
+    assert_eq!(revoke_approvals(&home, &project).unwrap(), 2);
+    assert_eq!(names(), ["damaged", "elsewhere"]);
+
+    // Not even root can read a link to itself.
+    symlink("a-loop", place.path("home/trust/a-loop")).unwrap();
+    place.approve();
+    let error = ralph_home::faults::describe_error(&revoke_approvals(&home, &project).unwrap_err());
+    assert_snapshot!(error.replace(&*place.path("").to_string_lossy(), "/"), @"cannot read `/home/trust/a-loop`: Too many levels of symbolic links (os error 40)");
+    assert_eq!(names(), ["a-loop", "damaged", "elsewhere"]);
+}
