@@ -14,8 +14,8 @@ use ralph_deck::view::learning_list::{
 };
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
-use ralph_home::store;
-use ralph_hook::control::{self, CommandCaller, RunOrSession};
+use ralph_home::store::{self, StoreError};
+use ralph_hook::control::{self, CommandCaller, ControlError, RunOrSession};
 use ralph_sys::env::Env;
 use ralph_sys::{clock, process_identity, stdin};
 use std::io::IsTerminal;
@@ -125,11 +125,12 @@ pub(super) fn named_or_own_run(
     if name.is_some() {
         return super::declare::named_or_own_run(env, home, name).map(Some);
     }
-    let own = host_env::host_session(env);
-    Ok(match own.and_then(|session| control::resolve_name(home, &session).ok()) {
-        Some(RunOrSession::Run(run)) => Some(run),
-        Some(RunOrSession::Session(_)) | None => None,
-    })
+    let Some(own) = host_env::host_session(env) else { return Ok(None) };
+    match control::resolve_name(home, &own) {
+        Ok(RunOrSession::Run(run)) => Ok(Some(run)),
+        Ok(RunOrSession::Session(_)) | Err(ControlError::UnknownName(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn list(ground: &RecallContext, args: &LearnArgs) -> Result<(), CommandFailure> {
@@ -162,7 +163,7 @@ fn forget(
     args: &LearnArgs,
     id: &str,
 ) -> Result<(), CommandFailure> {
-    if is_agent(env, &ground.home) {
+    if is_agent(env, &ground.home)? {
         let hint = "ask a person to do this in their own terminal";
         return Err(CommandFailure::new("an agent may not delete learnings", hint));
     }
@@ -176,12 +177,24 @@ fn forget(
     Ok(())
 }
 
-/// Whether an agent calls: by the variables of its shell, or because the host of a run is one of our ancestors.
-fn is_agent(env: &Env, home: &RalphHome) -> bool {
-    let runs = store::list_runs(home).unwrap_or_default();
-    let mut hosts = runs.iter().filter_map(|run| store::load_run(home, run).ok()?.state.process);
-    super::identify_caller(env) == CommandCaller::Agent
-        || hosts.any(|process| process_identity::is_ancestor(process.pid) != Some(false))
+/// Whether an agent calls: by the variables of its shell, or because the host of a run is one of our ancestors. Fails
+/// if a run cannot be read, because its host is unknown.
+fn is_agent(env: &Env, home: &RalphHome) -> Result<bool, CommandFailure> {
+    if super::identify_caller(env) == CommandCaller::Agent {
+        return Ok(true);
+    }
+    for run in store::list_runs(home)? {
+        let host = match store::load_run(home, &run) {
+            Ok(opened) => opened.state.process,
+            // It was pruned just now.
+            Err(StoreError::NoSuchRun(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
+        if host.is_some_and(|host| process_identity::is_ancestor(host.pid) != Some(false)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 impl From<LearnError> for CommandFailure {

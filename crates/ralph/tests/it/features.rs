@@ -325,6 +325,30 @@ fn features_are_listed_added_and_claimed() {
     ");
 }
 
+/// A damaged pointer is moved away, and then the run no longer holds the session. No other loop takes its place.
+#[test]
+fn a_damaged_session_pointer_is_reported() {
+    let sandbox = Sandbox::new();
+    for name in ["a", "current"] {
+        let list = format!(".claude/data/ralph-loops/{name}/feature_list.json");
+        sandbox.write(&list, format!(r#"[{{"id": "{name}"}}]"#));
+    }
+    sandbox.start_run(["--features", ".claude/data/ralph-loops/a"]);
+    fs::write(sandbox.ralph_home(&format!("sessions/{SESSION}")), "{").unwrap();
+    let mut command = sandbox.command();
+    command.args(["feature", "claim", "current"]);
+    command.env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION);
+    let refused = crate::sandbox::run_command(&mut command, b"");
+    let mut settings = insta::Settings::clone_current();
+    settings.add_filter(r"quarantined-\d+", "quarantined-[time]");
+    settings.bind(|| assert_snapshot!(normalized(&sandbox, &refused), @"
+    exit 1
+    --- stderr
+    error: `$ROOT/home/.ralph/sessions/5999882c-e786-462c-84d4-07d1c65b5e76` could not be parsed and was moved to `$ROOT/home/.ralph/sessions/5999882c-e786-462c-84d4-07d1c65b5e76.quarantined-[time]`
+      hint: the session is free; start a new run for it with `ralph start`
+    "));
+}
+
 #[test]
 fn the_intended_loop_is_found() {
     let sandbox = Sandbox::new();

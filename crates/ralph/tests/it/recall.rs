@@ -236,6 +236,26 @@ fn an_agent_learns_for_its_own_run_only() {
     assert_eq!((own["run"].as_str(), own["title"].as_str()), (Some(&*run), Some("Ports")));
 }
 
+/// The host of a run that cannot be read may be the caller.
+#[test]
+fn learnings_are_not_deleted_while_a_run_cannot_be_read() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start_run(PROMISE_ARGS);
+    let saved = sandbox.ralph(["learn", "--json", "ports are taken at random"]);
+    let saved: Value = serde_json::from_str(&saved.stdout).unwrap();
+    let id = saved["id"].as_str().unwrap();
+    for file in ["run.json", "state.json", "journal.jsonl"] {
+        fs::write(sandbox.ralph_home(&format!("runs/{run}/{file}")), "{").unwrap();
+    }
+    let refused = sandbox.ralph(["learn", "--forget", id]).to_string();
+    assert_snapshot!(sandbox.normalize(&refused.replace(&run, "[run]")), @"
+    exit 1
+    --- stderr
+    error: cannot read `$ROOT/home/.ralph/runs/[run]/journal.jsonl` or rebuild it from the run's other files
+      hint: the files are kept; look at `$ROOT/home/.ralph/runs/[run]/journal.jsonl`
+    ");
+}
+
 #[test]
 fn empty_and_oversized_learnings_are_refused() {
     let sandbox = Sandbox::new();

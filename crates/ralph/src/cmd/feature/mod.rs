@@ -20,7 +20,8 @@ use ralph_deck::view::feature_list::{
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::session_pointer;
-use ralph_home::store;
+use ralph_home::store::{self, LoadedRun, StoreError};
+use ralph_hook::control::ControlError;
 use ralph_hook::overview;
 use ralph_lists::features::{
     self, ClaimAction, ClaimResult, FeatureDraft, FeatureError, FeatureLoop,
@@ -62,7 +63,7 @@ pub(crate) fn choose_loop(env: &Env, which: &LoopArgs) -> Result<ChosenLoop, Com
         Some(name) => loop_by_name(env, &project, name)?,
         None => default_loop(env, &home, &project)?,
     };
-    let run = run_of_loop(&home, &of);
+    let run = run_of_loop(&home, &of)?;
     Ok(ChosenLoop { home, project, selected: of, run })
 }
 
@@ -110,7 +111,7 @@ fn default_loop(
     home: &RalphHome,
     project: &Path,
 ) -> Result<FeatureLoop, CommandFailure> {
-    if let Some(of) = session_loop(env, home) {
+    if let Some(of) = session_loop(env, home)? {
         return Ok(of);
     }
     if let Some(directory) = env.loop_dir().and_then(|path| fs::resolve(&path)) {
@@ -140,20 +141,29 @@ fn names_of(loops: &[FeatureLoop]) -> String {
 }
 
 /// The loop of the run that holds the session of this shell.
-fn session_loop(env: &Env, home: &RalphHome) -> Option<FeatureLoop> {
-    let session = SessionId::parse(&host_env::host_session(env)?)?;
-    let pointer = session_pointer::read_pointer(home, &session).ok()??;
-    if pointer.ended {
-        return None;
+fn session_loop(env: &Env, home: &RalphHome) -> Result<Option<FeatureLoop>, CommandFailure> {
+    let session = host_env::host_session(env).and_then(|session| SessionId::parse(&session));
+    let Some(session) = session else { return Ok(None) };
+    let pointer = session_pointer::read_pointer(home, &session).map_err(ControlError::from)?;
+    let Some(pointer) = pointer.filter(|pointer| !pointer.ended) else { return Ok(None) };
+    match store::load_run(home, &pointer.run) {
+        Ok(LoadedRun { run, .. }) => {
+            let directory = run.features.first().map(Path::new);
+            Ok(directory.map(FeatureLoop::from_directory))
+        }
+        // It was pruned.
+        Err(StoreError::NoSuchRun(_)) => Ok(None),
+        Err(error) => Err(error.into()),
     }
-    let run = store::load_run(home, &pointer.run).ok()?.run;
-    run.features.first().map(|directory| FeatureLoop::from_directory(Path::new(directory)))
 }
 
 /// The run that works on the loop, if there is one.
-fn run_of_loop(home: &RalphHome, of: &FeatureLoop) -> Option<overview::RunView> {
-    let (runs, _) = overview::list_run_views(home).ok()?;
-    runs.into_iter().find(|view| is_run_of_loop(view, of))
+fn run_of_loop(
+    home: &RalphHome,
+    of: &FeatureLoop,
+) -> Result<Option<overview::RunView>, CommandFailure> {
+    let (runs, _) = overview::list_run_views(home)?;
+    Ok(runs.into_iter().find(|view| is_run_of_loop(view, of)))
 }
 
 impl ChosenLoop {
