@@ -376,6 +376,53 @@ fn an_interrupted_queue_parks_the_active_task() {
 
 /// Every JSON line names its task, and the lines of a task belong to one run.
 #[test]
+fn a_queue_that_cannot_be_read_is_not_called_unknown() {
+    let sandbox = Sandbox::new();
+    write_file(&sandbox.ralph_home("queues/q0123456/queue.jsonl"), "{\"v\":9,\"at_ms\":1}\n");
+    let refused = sandbox.ralph(["why", "q0123456"]);
+    assert_snapshot!(sandbox.normalize(&refused.to_string()), @"
+    exit 1
+    --- stderr
+    error: cannot continue the queue
+      caused by: `$ROOT/home/.ralph/queues/q0123456/queue.jsonl` was written by a newer ralph
+      hint: use that version, or a newer one
+    ");
+}
+
+/// A resumed run with its old limits could spend more than the queue may.
+#[test]
+fn a_run_whose_limits_cannot_be_set_is_not_resumed() {
+    let scene = QueueSandbox::new();
+    let root = scene.sandbox.root().display().to_string();
+    scene.write_agent(&[("k", &waiting_steps("k", "k.txt", &root))], "");
+    scene.write_queue(&task_toml("k", ""));
+    let child = scene.spawn_queue(&["--json"]);
+    scene.wait_for_file("at-k");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    scene.create_file("go-k");
+    child.wait_with_output().unwrap();
+    let run = scene.runs_of("k").remove(0);
+    let lock = fs::File::create(scene.sandbox.ralph_home(&format!("runs/{run}/lock"))).unwrap();
+    lock.lock().unwrap();
+    let parked = scene.resume_queue();
+    let parked = format!("{}exit {:?}", parked.stdout, parked.code);
+    assert_snapshot!(mask_pattern(&scene.normalize(&parked), r"\d+ ms", "[ms]"), @"
+    [queue]  1 task of `$ROOT/queue.toml`
+    stop    Ctrl-C lets the turns end and parks the tasks, twice ends them now; `ralph run --resume [queue]` continues
+    k  ✗ failed: its limits could not be set: `$ROOT/home/.ralph/runs/[run]/lock` is still locked by another process after [ms]
+
+    ✗ k  [run]  failed $X its limits could not be set: `$ROOT/home/.ralph/runs/[run]/lock` is still locked by another process after [ms]
+
+    not done: queue.toml — 0 of 1 tasks landed, [time], $X
+    next    `ralph run --resume [queue]` continues with what is left
+    exit Some(1)
+    ");
+    lock.unlock().unwrap();
+    let ended = scene.resume_queue();
+    assert_eq!(ended.code, Some(0), "{ended}");
+}
+
+#[test]
 fn json_lines_are_tagged_with_the_task() {
     let scene = QueueSandbox::new();
     scene.write_agent(

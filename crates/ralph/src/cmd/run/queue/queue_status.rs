@@ -65,6 +65,7 @@ pub(crate) fn unknown_name_failure(home: &RalphHome, error: ControlError) -> Com
     let ControlError::UnknownName(name) = &error else { return error.into() };
     match named_queue(home, name) {
         Ok(Some(queue)) => not_a_run_failure(&queue),
-        Ok(None) | Err(_) => error.into(),
+        Ok(None) => error.into(),
+        Err(failure) => failure,
     }
 }

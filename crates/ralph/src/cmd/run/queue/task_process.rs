@@ -12,10 +12,11 @@ use ralph_drive::queue::{
     QueueTaskOutput, QueueWorker,
 };
 use ralph_git::worktree;
+use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
-use ralph_hook::adjustments::{self as speech, RunAdjustment};
-use ralph_hook::control::CommandCaller;
+use ralph_hook::adjustments::{self, RunAdjustment};
+use ralph_hook::control::{CommandCaller, ControlError};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::{self, Env};
 use ralph_sys::fs::{self, Durability};
@@ -129,10 +130,14 @@ impl<'a> TaskProcesses<'a> {
         Ok(words)
     }
 
-    /// The command line that resumes a run. Sets its limits to what is left of the queue's budget.
-    fn resume_arguments(&self, run: &RunId, order: &QueueTaskOrder) -> Vec<String> {
-        let elapsed = store::load_run(self.home, run)
-            .map_or(0, |opened| opened.state.elapsed_ms(clock::now_ms()));
+    /// The command line that resumes a run. Sets its limits to what is left of the queue's budget; without that, the run
+    /// could spend more than the queue may.
+    fn resume_arguments(
+        &self,
+        run: &RunId,
+        order: &QueueTaskOrder,
+    ) -> Result<Vec<String>, ControlError> {
+        let elapsed = store::load_run(self.home, run)?.state.elapsed_ms(clock::now_ms());
         let max_duration_ms = order.max_duration_ms.map(|left| elapsed.saturating_add(left));
         self.set_limits(
             run,
@@ -141,7 +146,7 @@ impl<'a> TaskProcesses<'a> {
                 max_duration_ms,
                 ..LimitOverrides::default()
             },
-        );
+        )?;
         let mut words: Vec<_> =
             ["run", "--json", "--resume", run.as_str()].map(String::from).into();
         for option in ["--agent-program", "--wait-for-limits"] {
@@ -152,15 +157,18 @@ impl<'a> TaskProcesses<'a> {
                 words.extend([option.to_string(), value.clone()]);
             }
         }
-        words
+        Ok(words)
     }
 
-    fn set_limits(&self, run: &RunId, bounds: &LimitOverrides) {
+    fn set_limits(&self, run: &RunId, bounds: &LimitOverrides) -> Result<(), ControlError> {
         let deadline = Deadline::after(LIMIT_TIMEOUT);
         let (home, caller) = (self.home, CommandCaller::Person);
-        // A run that has ended keeps the limits it had, and spends nothing.
-        speech::set_run_limits(&RunAdjustment { home, run, caller, deadline: &deadline }, bounds)
-            .ok();
+        let adjustment = RunAdjustment { home, run, caller, deadline: &deadline };
+        match adjustments::set_run_limits(&adjustment, bounds) {
+            // A run that has ended keeps the limits it had, and spends nothing.
+            Ok(_) | Err(ControlError::HasEnded { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     fn parse_line(&mut self, task: usize, line: &[u8]) -> Option<QueueTaskEvent> {
@@ -257,7 +265,9 @@ impl QueueWorker for TaskProcesses<'_> {
         let place = order.task;
         let task = self.prepared.queue.tasks.get(place).ok_or("there is no such task")?;
         let words = match &order.run {
-            Some(run) => self.resume_arguments(run, order),
+            Some(run) => self.resume_arguments(run, order).map_err(|error| {
+                format!("its limits could not be set: {}", describe_error(&error))
+            })?,
             None => self.start_arguments(task, order)?,
         };
         let this = env::own_executable();
@@ -307,10 +317,12 @@ impl QueueWorker for TaskProcesses<'_> {
         let run = self.running.get(&task).and_then(|process| process.run.as_ref());
         if let Some(run) = run {
             let max_cost_micro_usd = Some(max_cost_micro_usd);
-            self.set_limits(
-                run,
-                &LimitOverrides { max_cost_micro_usd, ..LimitOverrides::default() },
-            );
+            let bounds = LimitOverrides { max_cost_micro_usd, ..LimitOverrides::default() };
+            if let Err(error) = self.set_limits(run, &bounds) {
+                let what = format!("a cost limit was not raised: {}", describe_error(&error));
+                let fault = Fault::new(FaultKind::File, &what).with_run(run);
+                faults::record_fault(self.home, &fault);
+            }
         }
     }
 
@@ -328,8 +340,12 @@ impl QueueWorker for TaskProcesses<'_> {
 
 /// The error of a run without a result, from its stderr.
 fn stderr_error(process: &TaskProcess, code: Option<i32>) -> String {
-    const LARGEST: usize = 64 * 1024;
-    let stderr = fs::read(&process.errors, LARGEST).unwrap_or_default();
+    const MOST: usize = 64 * 1024;
+    let length = fs::stat(&process.errors).map_or(0, |stat| stat.len);
+    let stderr = match fs::read_range(&process.errors, length.saturating_sub(MOST as u64), MOST) {
+        Ok(stderr) => stderr,
+        Err(error) => return text::clean_line(&describe_error(&error), LONGEST_REASON),
+    };
     let stderr = String::from_utf8_lossy(&stderr);
     let lines: Vec<&str> = stderr.lines().collect();
     let error = lines.iter().position(|line| line.starts_with("error: "));
@@ -345,5 +361,25 @@ fn stderr_error(process: &TaskProcess, code: Option<i32>) -> String {
         ("", Some(code)) => format!("its process exited with code {code} and no output"),
         ("", None) => "its process was killed".to_string(),
         (shown, _) => text::clean_line(shown, LONGEST_REASON),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_is_the_last_one_and_an_unreadable_file_is_not_silence() {
+        let directory = tempfile::tempdir().unwrap();
+        let errors = directory.path().join("err");
+        let process = TaskProcess { talk: None, errors, run: None, ended: None };
+        let shown =
+            |code| stderr_error(&process, code).replace(directory.path().to_str().unwrap(), "");
+        assert_eq!(shown(Some(1)), "cannot read `/err`: No such file or directory (os error 2)");
+        fs::replace(&process.errors, b"", Durability::Cached).unwrap();
+        assert_eq!(shown(Some(1)), "its process exited with code 1 and no output");
+        let long = "note: again\n".repeat(10_000) + "error: the disk is full\n  hint: free some\n";
+        fs::replace(&process.errors, long.as_bytes(), Durability::Cached).unwrap();
+        assert_eq!(shown(Some(1)), "the disk is full; hint: free some");
     }
 }
