@@ -41,11 +41,13 @@ pub(crate) fn read_environment(pid: u32) -> Option<Vec<u8>> {
     read_file_of(pid, "environ", MAX_ARGUMENT_BYTES)
 }
 
-/// The pids of our ancestors, nearest first, as far as they are visible; `None` without `/proc`.
+/// The pids of our ancestors, nearest first, as far as they are visible; `None` without `/proc`, or if there are more
+/// than [`MAX_ANCESTORS`]: a process could otherwise hide behind a long enough chain.
 pub(crate) fn ancestor_pids() -> Option<Vec<u32>> {
     let above = |pid: &u32| Some(read_process_stat(*pid)?.parent).filter(|parent| *parent != 0);
     let parent = Some(read_process_stat(std::process::id())?.parent).filter(|parent| *parent != 0);
-    Some(std::iter::successors(parent, above).take(MAX_ANCESTORS).collect())
+    let pids: Vec<u32> = std::iter::successors(parent, above).take(MAX_ANCESTORS + 1).collect();
+    (pids.len() <= MAX_ANCESTORS).then_some(pids)
 }
 
 /// The children of a process. May miss some while processes start and exit.

@@ -254,7 +254,7 @@ impl CappedOutput {
                 OutputPoll::Activity
             }
             Err(_) => {
-                self.pipe = None;
+                self.give_up();
                 OutputPoll::Idle
             }
         }
@@ -288,11 +288,17 @@ impl CappedOutput {
             Err(error) => {
                 let passing = [io::ErrorKind::WouldBlock, io::ErrorKind::Interrupted];
                 if !passing.contains(&error.kind()) {
-                    self.pipe = None;
+                    self.give_up();
                 }
                 0
             }
         }
+    }
+
+    /// Stops reading after an error. The bytes read so far are not the whole output.
+    fn give_up(&mut self) {
+        self.pipe = None;
+        self.truncated = true;
     }
 }
 
@@ -345,11 +351,22 @@ pub mod testing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::{Mode, OFlags};
 
     fn shell(script: &str, limits: &ProgramLimits) -> ProgramEnd {
         let argv = ["sh", "-c", script].map(OsStr::new);
         let spec = ProgramSpec { argv: &argv, cwd: Some(Path::new("/")), env: &[] };
         run_program(&spec, limits)
+    }
+
+    #[test]
+    fn output_that_cannot_be_read_to_its_end_counts_as_truncated() {
+        // Reading a directory fails.
+        let pipe = rustix::fs::open("/", OFlags::RDONLY, Mode::empty()).unwrap().into();
+        let mut output =
+            CappedOutput { pipe: Some(pipe), bytes: Vec::new(), truncated: false, keep: 9 };
+        output.drain();
+        assert!(output.truncated && output.pipe.is_none());
     }
 
     #[test]

@@ -485,6 +485,16 @@ fn an_agent_cannot_use_commands_for_people() {
         let refused = without_variables(&home, &sandbox.home());
         assert!(refused.contains("ask a person to do this"), "{refused}");
     }
+    // Nor below so many of them that the agent is no longer among the ancestors that are looked at.
+    let nest = "if [ $1 -gt 0 ]; then sh \"$0\" $(($1 - 1)); exit $?; fi\n\
+                exec \"$RALPH\" limits \"$RUN\" --max-iterations 9\n";
+    let nest = sandbox.write("nest.sh", nest);
+    let mut shell = Command::new("/bin/sh");
+    let script = "env -i HOME=\"$HOME\" RALPH=\"$1\" RUN=\"$2\" sh \"$0\" 100; true";
+    shell.args(["-c", script]).arg(nest).args([env!("CARGO_BIN_EXE_ralph"), &run]);
+    shell.env_clear().env("PATH", "/usr/bin:/bin").env("CLAUDECODE", "1");
+    let refused = run_command(shell.env("HOME", sandbox.home()), b"").stderr;
+    assert!(refused.contains("ask a person to do this"), "{refused}");
     // With another home these runs are unknown.
     let unknown = without_variables(sandbox.root(), &sandbox.home());
     assert!(unknown.contains("is neither a run nor a session"), "{unknown}");
