@@ -225,7 +225,10 @@ impl RunLists {
                 load_last_read(&paths, number).or_else(|| sealed.clone()).unwrap_or_default()
             }
         };
-        let (items, difference) = if items_digest(&now).is_ok_and(|digest| digest == seal.digest) {
+        let is_unchanged = items_digest(&now).is_ok_and(|digest| digest == seal.digest);
+        // Only the copy shows which items of a plan were ticked at the start.
+        let is_complete = seal.kind == ListKind::Features || sealed.is_some();
+        let (items, difference) = if is_unchanged && is_complete {
             (now, ListDifference::default())
         } else if let Some(sealed) = &*sealed {
             work_list::merge_with_sealed(sealed, &now)

@@ -1413,3 +1413,22 @@ fn a_loop_with_checks_is_adopted_even_if_fully_ticked() {
     let held = stop_answer(&sandbox);
     assert!(held.contains("✗ feature 1"), "{held}");
 }
+
+/// Only the sealed copy of a plan shows what was ticked at the start. Without it, earlier ticks are not held against
+/// the agent, and the run does not end well.
+#[test]
+fn a_lost_copy_of_a_plan_is_reported() {
+    let sandbox = Sandbox::new();
+    sandbox.write("PLAN.md", "# Plan\n\n- [x] Write `src/a.txt`\n- [x] Write `src/b.txt`\n");
+    sandbox.commit();
+    let run = sandbox.start_run(["--plan", "PLAN.md"]);
+    fs::remove_file(sandbox.ralph_home(&format!("runs/{run}/lists/1.json"))).unwrap();
+    assert_snapshot!(stop_answer(&sandbox), @"
+    ralph: iteration 1 of 25 — 1 of 3 requirements has no result (run [run])
+
+    ? plan PLAN.md (planning): no result: the sealed copy of `PLAN.md` is missing or was edited
+    ✓ Plan: Write src/a.txt  ✓ Plan: Write src/b.txt
+
+    Next: Work on the requirements that are not met. Then stop again
+    ");
+}
