@@ -199,7 +199,7 @@ impl SourceSearch<'_> {
     fn add_plans(&mut self, from: &Path) {
         let directory = "docs/plans";
         let is_markdown = |name: &String| name.to_ascii_lowercase().ends_with("md");
-        for name in self.visible_names(from, directory).into_iter().filter(is_markdown) {
+        for name in self.visible_names(from, directory, is_markdown) {
             let name = format!("{directory}/{name}");
             let before = self.sources.len();
             self.read_file(&from.join(&name), &name, FileFamily::Plan);
@@ -218,7 +218,7 @@ impl SourceSearch<'_> {
 
     /// Adds specifications whose tasks are in progress, which have a state file.
     fn add_specifications(&mut self, from: &Path) {
-        for name in self.visible_names(from, "specs") {
+        for name in self.visible_names(from, "specs", |_| true) {
             let state = format!("specs/{name}/.ralph-state.json");
             if !fs::exists(&from.join(&state)) {
                 continue;
@@ -229,8 +229,14 @@ impl SourceSearch<'_> {
         }
     }
 
-    /// The first names in a directory that can be shown. An unreadable directory becomes a source that cannot be read.
-    fn visible_names(&mut self, from: &Path, directory: &str) -> Vec<String> {
+    /// The first names in a directory that are wanted and can be shown. An unreadable directory, or the first of too
+    /// many names, becomes a source that cannot be read.
+    fn visible_names(
+        &mut self,
+        from: &Path,
+        directory: &str,
+        is_wanted: impl Fn(&String) -> bool,
+    ) -> Vec<String> {
         let names = match fs::list(&from.join(directory), MAX_DIR_ENTRIES) {
             Ok(names) => names,
             Err(error) => {
@@ -243,7 +249,15 @@ impl SourceSearch<'_> {
         };
         let names = names.into_iter().filter_map(|name| name.into_string().ok());
         let plain = names.filter(|name| text::clean(name) == *name && !name.contains('\n'));
-        plain.take(MAX_FILES_PER_DIR).collect()
+        let mut names: Vec<String> = plain.filter(is_wanted).collect();
+        let count = names.len();
+        let rest = names.split_off(count.min(MAX_FILES_PER_DIR));
+        self.sources.extend(rest.first().map(|name| ImportSource {
+            path: format!("{directory}/{name}"),
+            family: FileFamily::Plan,
+            content: Err(format!("of {count} names only the first {MAX_FILES_PER_DIR} are read")),
+        }));
+        names
     }
 
     /// Adds the files that other files refer to.

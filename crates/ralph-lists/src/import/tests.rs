@@ -662,3 +662,19 @@ fn files_are_found_by_name_and_links_out_of_the_project_are_not_followed() {
     let content = &find_sources(&project, Path::new(&large))[0].content;
     assert_eq!(content, &Err("it is larger than 8388608 bytes".to_string()));
 }
+
+#[test]
+fn names_beyond_the_limit_are_reported() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = ralph_sys::fs::resolve(directory.path()).unwrap();
+    ralph_sys::fs::create_user_dir(&root.join("docs/plans")).unwrap();
+    for number in 10..62 {
+        let name = root.join(format!("docs/plans/{number}.md"));
+        ralph_sys::fs::replace_user_file(&name, b"# A plan\n").unwrap();
+        ralph_sys::fs::replace_user_file(&name.with_extension("png"), b"").unwrap();
+    }
+    let sources = find_sources(&root, &root);
+    let shown: Vec<_> = sources.iter().map(|it| (it.path.as_str(), it.content.clone())).collect();
+    let why = "of 52 names only the first 50 are read".to_string();
+    assert_eq!(shown, [("docs/plans/60.md", Err(why))]);
+}
