@@ -1,5 +1,6 @@
 //! Compares two traces of one scenario line by line, with ids, paths and times masked because they differ in every run.
 
+use anyhow::{Context, Result};
 use regex::{Captures, Regex};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -27,10 +28,11 @@ impl std::fmt::Display for TraceDifference {
     }
 }
 
-/// Parses the output of `ralph simulate --json`.
-pub(super) fn parse_trace(output: &str) -> ScenarioTrace {
-    let entries: Vec<Value> =
-        output.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+/// Parses the output of `ralph simulate --json`. A line that does not parse is an error: without it, two players could
+/// seem to agree.
+pub(super) fn parse_trace(output: &str) -> Result<ScenarioTrace> {
+    let parse = |line| serde_json::from_str(line).with_context(|| format!("not JSON: {line}"));
+    let entries = output.lines().map(parse).collect::<Result<Vec<Value>>>()?;
     let mut names = MaskedNames::new(&entries);
     let mut lanes: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for entry in &entries {
@@ -45,7 +47,7 @@ pub(super) fn parse_trace(output: &str) -> ScenarioTrace {
             sort_neighbours(telling, kind);
         }
     }
-    ScenarioTrace { lanes }
+    Ok(ScenarioTrace { lanes })
 }
 
 /// Parallel tool calls may appear in any order.
@@ -261,7 +263,7 @@ mod tests {
             json!({"kind": "request", "messages": [{"role": "user", "text": format!("see {root}/home")}]}),
             json!({"kind": "exit", "code": 0}),
         ];
-        parse_trace(&lines.map(|line| line.to_string()).join("\n"))
+        parse_trace(&lines.map(|line| line.to_string()).join("\n")).unwrap()
     }
 
     #[test]
@@ -283,10 +285,16 @@ mod tests {
 
     #[test]
     fn a_line_in_only_one_trace_is_a_difference() {
-        let one = parse_trace(r#"{"kind":"exit","code":0}"#);
-        let none = parse_trace("");
+        let one = parse_trace(r#"{"kind":"exit","code":0}"#).unwrap();
+        let none = parse_trace("").unwrap();
         let differences: Vec<String> =
             trace_differences(&one, &none).iter().map(TraceDifference::to_string).collect();
         assert_eq!(differences, ["- exits 0"]);
+    }
+
+    #[test]
+    fn a_line_that_does_not_parse_is_an_error() {
+        let error = parse_trace("{\"kind\":\"exit\"}\n{\"kind\":").unwrap_err();
+        assert_eq!(error.to_string(), "not JSON: {\"kind\":");
     }
 }

@@ -232,7 +232,7 @@ fn scenario_title(scenario: &str) -> Option<String> {
 fn compare_players(ralph: &Path, client: &Path, scenario: &Path) -> Result<Vec<TraceDifference>> {
     let simulated = simulate_scenario(ralph, scenario, None)?;
     let real = simulate_scenario(ralph, scenario, Some(client))?;
-    Ok(trace_differences(&compare::parse_trace(&simulated), &compare::parse_trace(&real)))
+    Ok(trace_differences(&compare::parse_trace(&simulated)?, &compare::parse_trace(&real)?))
 }
 
 /// Checks the expectations in the simulator and in the client, unless the scenario is restricted to one of them.

@@ -213,7 +213,8 @@ fn play_on_stage(
     mismatches.sort_by_key(|mismatch| key_position(&mismatch.what));
     let expects = scenario.expect != ScenarioExpectations::default();
     let (name, kept) = (scenario.name.clone(), None);
-    let EntryPrinter { view: story, notices, .. } = show;
+    let EntryPrinter { view: story, notices, reader, .. } = show;
+    reader?;
     Ok(PlayedScenario { name, counts, mismatches, exit, ms, view: story, notices, kept, expects })
 }
 

@@ -1,6 +1,7 @@
 //! Prints the entries of a timeline as they come, or collects the notices of a scenario that is played quietly.
 
 use super::super::print_json;
+use crate::failure::CommandFailure;
 use crate::term::{self, OutputReader};
 use crate::timeline_view::TimelineView;
 use ralph_sim::scratch::ScratchProject;
@@ -25,7 +26,8 @@ pub(super) struct EntryPrinter {
     /// Distinct notices and remarks, if they are not printed as they come.
     pub notices: Vec<String>,
     lines: usize,
-    reader: OutputReader,
+    /// After a failed write, nothing more is printed.
+    pub reader: Result<OutputReader, CommandFailure>,
 }
 
 impl EntryPrinter {
@@ -36,14 +38,15 @@ impl EntryPrinter {
             view: story,
             notices: Vec::new(),
             lines: 0,
-            reader: OutputReader::Open,
+            reader: Ok(OutputReader::Open),
         }
     }
 
     pub(super) fn print_entry(&mut self, entry: &TimelineEntry) {
-        let printed = match self.mode {
+        let is_open = matches!(self.reader, Ok(OutputReader::Open));
+        self.reader = match self.mode {
             OutputMode::Quiet => return self.collect_notices(entry),
-            OutputMode::Text | OutputMode::Json if self.reader == OutputReader::Closed => return,
+            OutputMode::Text | OutputMode::Json if !is_open => return,
             OutputMode::Json => print_json(entry),
             OutputMode::Text => {
                 let text = self.view.render(entry);
@@ -58,8 +61,6 @@ impl EntryPrinter {
                 }
             }
         };
-        // After a failed write, nothing more is printed.
-        self.reader = printed.unwrap_or(OutputReader::Closed);
     }
 
     /// Collects notices, which may explain a mismatch.
