@@ -1414,6 +1414,26 @@ fn a_loop_with_checks_is_adopted_even_if_fully_ticked() {
     assert!(held.contains("✗ feature 1"), "{held}");
 }
 
+/// Workers take checks from the sealed copy. Without it, the check is not to blame for having no result.
+#[test]
+fn a_lost_copy_of_a_list_with_checks_is_reported() {
+    let sandbox = sandbox_with_check();
+    approve_checks(&sandbox);
+    sandbox.write(LIST_FILE, tick_all(FEATURES));
+    let run = sandbox.start_run(["--features", LOOP_DIR]);
+    fs::remove_file(sandbox.ralph_home(&format!("runs/{run}/lists/1.json"))).unwrap();
+    snapshot_settings().bind(|| assert_snapshot!(stop_answer(&sandbox), @"
+    ralph: iteration 1 of 25 — 1 of 9 requirements is not met, 2 have no result (run [run])
+
+    ? feature list (planning): no result: the sealed copy of `.claude/data/ralph-loops/csv/feature_list.json` is missing or was edited
+    ? feature 2 (correctness): no result: `sh checks/export.sh`: it produced no result
+    ✗ a change (correctness): the work tree has not changed since the run began
+    ✓ feature 1  ✓ feature 3  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity
+
+    Next: If your changes broke `sh checks/export.sh`, the check of feature 2, fix it; otherwise leave it to a person. Then stop again
+    "));
+}
+
 /// Only the sealed copy of a plan shows what was ticked at the start. Without it, earlier ticks are not held against
 /// the agent, and the run does not end well.
 #[test]
