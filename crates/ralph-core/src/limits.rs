@@ -356,7 +356,7 @@ mod tests {
              --stuck-after 3 --max-tokens 2000000 --handover-at 0.800"
         );
         assert_eq!(all.apply_to(&RunLimits::DEFAULT).max_tokens, Some(2_000_000));
-        assert!(LimitOverrides::default().to_options().is_empty());
+        assert_eq!(LimitOverrides::default().to_options(), []);
         let mut typed = LimitOverrides::default();
         for (option, value) in all.to_options() {
             let is_set = typed.set_option(option, &value).is_some();

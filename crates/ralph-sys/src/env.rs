@@ -342,7 +342,7 @@ mod tests {
         assert!(env.no_color());
         assert_eq!((env.get("EMPTY"), env.get("PATH")), (None, None));
         assert_eq!(env.current_dir(), Some(PathBuf::from("/srv/here")));
-        assert!(env.args().is_empty());
+        assert_eq!(env.args(), Vec::<OsString>::new());
     }
 
     #[test]

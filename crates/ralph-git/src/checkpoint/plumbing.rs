@@ -160,7 +160,7 @@ impl CheckpointRepository {
     ) -> Result<BTreeMap<ObjectId, u64>, CheckpointError> {
         let mut input = Vec::new();
         for id in ids {
-            input.extend(self.hex(id).bytes().chain([b'\n']));
+            input.extend(self.hex(id).bytes().chain(*b"\n"));
         }
         if input.is_empty() {
             return Ok(BTreeMap::new());
@@ -201,7 +201,7 @@ impl CheckpointRepository {
                 None => BlobContent::Missing,
                 Some(&size) => match usize::try_from(size) {
                     Ok(len) if len <= largest && len <= all - taken => {
-                        input.extend(self.hex(id).bytes().chain([b'\n']));
+                        input.extend(self.hex(id).bytes().chain(*b"\n"));
                         taken += len;
                         count += 1;
                         BlobContent::Missing

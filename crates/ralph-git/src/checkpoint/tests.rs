@@ -334,10 +334,10 @@ fn nothing_of_the_users_is_touched() {
         leftovers: CheckoutLeftovers::Keep,
     }));
     scene.restore(0);
-    assert!(files_except(&scene.project, &is_checkpoint_data) == before);
+    assert_eq!(files_except(&scene.project, &is_checkpoint_data), before);
     assert_eq!(scene.open().prune(&test_deadline()).unwrap(), 2);
-    assert!(files_except(&scene.project, &is_checkpoint_data) == before);
-    assert!(scene.open().list(&test_deadline()).unwrap().is_empty());
+    assert_eq!(files_except(&scene.project, &is_checkpoint_data), before);
+    assert_eq!(scene.open().list(&test_deadline()).unwrap(), []);
 }
 
 /// R-D1a: files that git converts are stored as on disk, and restored so even if the attributes have changed.
@@ -789,7 +789,7 @@ fn a_forged_tree_is_refused() {
                 "checkpoint 7 contains `{name}/hooks`, which is not a valid path in a work tree"
             )
         );
-        assert!(files_except(&scene.project, &is_checkpoint_data) == before);
+        assert_eq!(files_except(&scene.project, &is_checkpoint_data), before);
     }
 }
 

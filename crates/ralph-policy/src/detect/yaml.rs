@@ -181,7 +181,7 @@ mod tests {
         let job = node.get("job").unwrap();
         assert_eq!(job.get("image").and_then(DataNode::text), Some("b"));
         assert_eq!(job.get("script").unwrap().texts(), ["x"]);
-        assert!(node.get("other").unwrap().get("script").unwrap().texts().is_empty());
+        assert_eq!(node.get("other").unwrap().get("script").unwrap().texts(), [""; 0]);
     }
 
     #[test]

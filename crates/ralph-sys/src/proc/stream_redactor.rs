@@ -179,6 +179,6 @@ mod tests {
         }
         assert!(out.starts_with(b"[redacted]"));
         assert!(out.ends_with(b"aaaa\n"));
-        assert!(sieve.pending.is_empty());
+        assert_eq!(sieve.pending, b"");
     }
 }

@@ -185,7 +185,7 @@ fn refusals_come_with_a_hint() {
         assert_eq!((refused.code, &*refused.stdout), (Some(1), ""), "{args:?}: {refused}");
         shown.push_str(&format!("$ ralph checkpoint {}\n{}", args.join(" "), refused.stderr));
     }
-    assert!(project_files(sandbox.project()) == before);
+    assert_eq!(project_files(sandbox.project()), before);
     let shown = sandbox.normalize(&shown);
     snapshot_settings().bind(|| {
         assert_snapshot!(shown, @"
@@ -240,7 +240,7 @@ fn a_restore_changes_the_work_tree_and_nothing_else() {
     sandbox.write("more", "by the agent\n");
     fs::remove_file(sandbox.project().join("untracked")).unwrap();
     checkpoint_succeeds(&sandbox, &["restore", &run, "0", "--yes"]);
-    assert!(project_files(sandbox.project()) == before);
+    assert_eq!(project_files(sandbox.project()), before);
 }
 
 /// The state before the restore is checkpointed first, so a kill at any write loses nothing.
@@ -252,7 +252,7 @@ fn a_restore_killed_at_any_write_can_be_undone_and_repeated() {
     checkpoint_succeeds(&sandbox, &["restore", &run, "0", "--yes"]);
     let then = project_files(sandbox.project());
     checkpoint_succeeds(&sandbox, &["restore", &run, "3", "--yes"]);
-    assert!(project_files(sandbox.project()) == now);
+    assert_eq!(project_files(sandbox.project()), now);
     let mut killed = 0;
     // The point after one write and the point before the next are equivalent, so every second one is enough.
     for point in (1..).step_by(2) {
@@ -264,7 +264,7 @@ fn a_restore_killed_at_any_write_can_be_undone_and_repeated() {
         let was_killed = output.status.signal() == Some(9);
         if !was_killed {
             assert_eq!(output.status.code(), Some(0), "{output:?}");
-            assert!(project_files(sandbox.project()) == then);
+            assert_eq!(project_files(sandbox.project()), then);
             break;
         }
         killed += 1;
@@ -294,7 +294,7 @@ fn an_agent_may_list_and_compare_but_not_restore_or_prune() {
         let ended = run_command(&mut command, b"");
         assert_eq!(ended.code, Some(code), "{args:?}: {ended}");
     }
-    assert!(project_files(sandbox.project()) == before);
+    assert_eq!(project_files(sandbox.project()), before);
     let listed = checkpoint_succeeds(&sandbox, &["list", &run, "--json"]);
     let listed: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
     assert_eq!(listed["checkpoints"].as_array().unwrap().len(), 3);

@@ -319,7 +319,7 @@ fn a_gate_that_uses_git_does_not_change_the_hooks_repository() {
     });
     assert_eq!(describe_end(&finished.end), "exit 0", "{}", finished.output.head.escape_ascii());
     assert!(place.path(".git/index").exists());
-    assert!(read_files(&repository) == before);
+    assert_eq!(read_files(&repository), before);
 }
 
 fn shell_gate(script: &str) -> Gate {

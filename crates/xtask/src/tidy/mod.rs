@@ -100,7 +100,7 @@ impl TidyFile {
 
 impl TidyException {
     pub(crate) fn covers(&self, source: &TidyFile, what: &str) -> bool {
-        debug_assert!(!self.reason.is_empty());
+        debug_assert_ne!(self.reason, "");
         self.what == what && source.path.starts_with(self.path)
     }
 }
