@@ -137,68 +137,7 @@ fn every_captured_payload_is_parsed() {
         writeln!(out, "{name}: {}", shown(&parse(&read(path)))).unwrap();
         out
     });
-    check!(listed, @r#"
-    ConfigChange: ConfigChange of 3e486a58
-    CwdChanged: CwdChanged of 3e486a58
-    DirectoryAdded: DirectoryAdded of fde0faff
-    Elicitation: Elicitation of 0b232d43
-    FileChanged: FileChanged of d0ec159e
-    InstructionsLoaded: InstructionsLoaded of 3e486a58
-    MessageDisplay: MessageDisplay of 3e486a58
-    Notification.idle_prompt: Notification of 9d6458a8
-    Notification.permission_prompt: Notification of 9d6458a8
-    PermissionDenied: PermissionDenied of c2aaf8a2
-    PermissionRequest: PermissionRequest of 9d6458a8
-    PostCompact.auto: after a compaction of a7b63926: "<analysis>x</analysis>\n<summary>THE AUT…"
-    PostCompact.manual: after a compaction of eee0b9ec: "<analysis>x</analysis>\n<summary>THE SUM…"
-    PostModelSwitch: PostModelSwitch of 3e486a58
-    PostToolBatch: PostToolBatch of 3e486a58
-    PostToolUse: Bash done in 5999882c
-    PostToolUseFailure: PostToolUseFailure of 3e486a58
-    PreCompact.auto: before a compaction of a7b63926
-    PreCompact.manual: before a compaction of eee0b9ec
-    PreModelSwitch: PreModelSwitch of 3e486a58
-    PreToolUse.in-subagent: Bash in b3ab9bb0 by a01acfa246c42b25f: {
-        "command": "echo sub",
-        "description": "d"
-      }
-    PreToolUse: Bash in 5999882c: {
-        "command": "echo hi",
-        "description": "say hi"
-      }
-    SessionEnd.clear: SessionEnd of 3e486a58: clear
-    SessionEnd.other: SessionEnd of 5999882c: other
-    SessionEnd.prompt_input_exit: SessionEnd of 9d6458a8: prompt_input_exit
-    SessionStart.clear: SessionStart of 20640e5e: Clear
-    SessionStart.compact: SessionStart of a7b63926: Compact
-    SessionStart.fork: SessionStart of 8edea9b1: Fork
-    SessionStart.resume: SessionStart of 11111111: Resume
-    SessionStart.startup: SessionStart of 5999882c: Startup
-    Setup: Setup of 4d8ff899
-    Stop.after-block: Stop of eadc0a6b, in "/home/user/project", said "second answer", continuing, with a transcript, with a prompt
-    Stop.background-shell: Stop of c5c6cb1e, in "/home/user/project", said "stopping while bg runs", with a transcript, with a prompt, background: shell "bg sleeper"
-    Stop.background-subagent: Stop of b3ab9bb0, in "/home/user/project", said "main done", with a transcript, with a prompt, background: subagent "sub task"
-    Stop.background-teammate: Stop of 4bb5ffef, in "/home/user/project", said "main waits", with a transcript, with a prompt, background: teammate "sub task"
-    Stop.cron: Stop of ad37c7da, in "/home/user/project", said "cron set", with a transcript, with a prompt, wake-up: 0 9 * * 1-5 "morning check"
-    Stop.cwd-changed-by-agent: Stop of 3e486a58, in "/home/user/project/sub", said "done one", with a transcript, with a prompt
-    Stop.first: Stop of 5999882c, in "/home/user/project", said "All finished.", with a transcript, with a prompt
-    Stop.scheduled-wakeup: Stop of 3964cc37, in "/home/user/project", said "wakeup set", with a transcript, with a prompt, wake-up: 9 7 * * * "wake up prompt"
-    StopFailure.connection: StopFailure of f6e232b6: Server
-    StopFailure.in-compaction-agent: StopFailure of subagent af6944d7c4a5f0ef1: ContextFull
-    StopFailure.rate_limit: StopFailure of b6acce88: RateLimit
-    SubagentStart: SubagentStart of b3ab9bb0
-    SubagentStop.after-block: SubagentStop of a992fcbb72ecc398e (general-purpose) in 1faf2caa, continuing
-    SubagentStop.background: SubagentStop of a01acfa246c42b25f (general-purpose) in b3ab9bb0
-    SubagentStop.teammate: SubagentStop of aalice-940901bbe553616e (alice) in 4bb5ffef
-    TaskCompleted: Completed in 74623afd: Some("1") Some("task A") None
-    TaskCreated: Created in 74623afd: Some("1") Some("task A") None
-    TeammateIdle: Idle in 4bb5ffef: Some("alice") Some("aalice-940901bbe553616e")
-    UserPromptExpansion: Expanded in 3e486a58: "/foo bar" with an id
-    UserPromptSubmit: Submitted in 5999882c: "do it" with an id
-    UserPromptSubmit.task-notification: Submitted in c5c6cb1e: "<task-notification>\n<task-id>b7d5y13hg</task-id>\n<tool-use-id>toolu_fake_0001_01</tool-use-id>\n<output-file>/tmp/claude-1000/-home-user-project/c5c6cb1e-6883-4f45-bed1-ab08d6a54dd7/tasks/b7d5y13hg.output</output-file>\n<status>completed</status>\n<summary>Background command \"bg sleeper\" completed (exit code 0)</summary>\n</task-notification>" with an id
-    WorktreeCreate: WorktreeCreate of 002204a0
-    WorktreeRemove: WorktreeRemove of 002204a0
-    "#);
+    insta::assert_snapshot!(listed);
 }
 
 /// People who test a hook by hand send payloads like these.

@@ -1,5 +1,4 @@
 //! Sample projects and the complete proposals for them.
-#![expect(clippy::too_many_lines, reason = "whole outputs are long")]
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -920,119 +919,7 @@ fn checks_of_other_tools_are_imported() {
         ("web/README", ""),
     ];
     let tools = ["phpunit", "bats", "rspec", "rubocop", "ctest"];
-    assert_snapshot!(SampleProject::new(&tools, &files).proposal(), @r#"
-    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
-
-    # `RALPH_TASK.md` declares it as a check
-    [[gate]]
-    name = "tests"
-    stage = "correctness"
-    run = ["phpunit", "--testdox"]
-    timeout = "10m"
-
-    # `docs/plans/a.md` declares it as a check
-    [[gate]]
-    name = "bats-tests"
-    stage = "correctness"
-    run = ["bats", "tests"]
-    timeout = "10m"
-
-    # `.ralph.toml` declares it as a check
-    [[gate]]
-    name = "ctest"
-    stage = "correctness"
-    run = ["ctest"]
-    timeout = "10m"
-
-    # `.ralphy/config.yaml` declares it as a check
-    [[gate]]
-    name = "test"
-    stage = "correctness"
-    run = ["rspec"]
-    timeout = "10m"
-
-    # `.validator/config.yml` declares it as a check
-    # Inactive: `jest` is not on PATH. Once it is, uncomment this gate.
-    # [[gate]]
-    # name = "web-unit"
-    # stage = "correctness"
-    # run = ["jest"]
-    # cwd = "web"
-    # timeout = "10m"
-
-    # `.claude/gates.json` declares it as a check
-    # Inactive: `mise` is not on PATH. Once it is, uncomment this gate.
-    # [[gate]]
-    # name = "check"
-    # stage = "correctness"
-    # run = ["mise", "run", "check"]
-    # timeout = "20m"
-
-    # `.claude/gates.json` declares it as a check
-    # Inactive: `playwright` is not on PATH. Once it is, uncomment this gate.
-    # [[gate]]
-    # name = "e2e"
-    # stage = "correctness"
-    # run = ["playwright", "test"]
-    # timeout = "10m"
-
-    # `ralphai.json` declares it as a check
-    # Inactive: `dotnet` is not on PATH. Once it is, uncomment this gate.
-    # [[gate]]
-    # name = "dotnet-test"
-    # stage = "correctness"
-    # run = ["dotnet", "test"]
-    # timeout = "10m"
-
-    # Likely: `AGENTS.md` instructs agents to run it
-    # Inactive: `swift` is not on PATH. Once it is, uncomment this gate.
-    # [[gate]]
-    # name = "swift-test"
-    # stage = "correctness"
-    # run = ["swift", "test"]
-    # timeout = "10m"
-
-    # `.ralph.toml` declares it as a check
-    # Inactive: `hadolint` is not on PATH. Once it is, uncomment this gate.
-    # [[gate]]
-    # name = "hadolint-dockerfile"
-    # stage = "quality"
-    # run = ["hadolint", "Dockerfile"]
-    # timeout = "5m"
-
-    # `.ralphy/config.yaml` declares it as a check
-    [[gate]]
-    name = "lint"
-    stage = "quality"
-    run = ["rubocop"]
-    timeout = "5m"
-
-    # `ralph.yml` declares it as a check
-    # Inactive: `typos` is not on PATH. Once it is, uncomment this gate.
-    # [[gate]]
-    # name = "spelling"
-    # stage = "quality"
-    # run = ["typos"]
-    # timeout = "5m"
-
-    [lines]
-    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
-
-    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
-    # [protect]
-    # paths = ["tests/**"]
-
-    missing: jest for `web-unit`
-    missing: mise for `check`
-    missing: playwright for `e2e`
-    missing: dotnet for `dotnet-test`
-    missing: swift for `swift-test`
-    missing: hadolint for `hadolint-dockerfile`
-    missing: typos for `spelling`
-    note: `.validator/config.yml`: 1 command was left out (not a check, or not runnable alone)
-    note: `.gauntlet/checks/health.yml`: 1 command was left out (not a check, or not runnable alone)
-    note: `AGENTS.md`: 1 command was left out (not a check, or not runnable alone)
-    "#);
+    assert_snapshot!(SampleProject::new(&tools, &files).proposal());
 }
 
 #[test]
