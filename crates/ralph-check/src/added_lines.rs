@@ -327,8 +327,8 @@ pub(super) fn is_conditional(source: &SourceText<'_>, at: usize) -> bool {
     // Longer than any line written by hand.
     const FARTHEST: usize = 500;
     let number = source.line_of(at);
-    let start = source.line(number).start.max(at.saturating_sub(FARTHEST));
-    let here = source.code.get(start..at).unwrap_or_default();
+    let start = source.line(number).start;
+    let here = word_search::text_before(&source.code, at, FARTHEST.min(at.saturating_sub(start)));
     let decides = |code: &str| {
         let constant =
             code.contains("if true") || code.contains("if True") || code.contains("if (true)");
@@ -339,7 +339,7 @@ pub(super) fn is_conditional(source: &SourceText<'_>, at: usize) -> bool {
     }
     let above = (1..number).rev().take(20).map(|line| source.code_of_line(line));
     above
-        .map(|code| code.get(..FARTHEST).unwrap_or(code).trim())
+        .map(|code| word_search::text_from(code, 0, FARTHEST).trim())
         .find(|code| !code.is_empty())
         .is_some_and(decides)
 }

@@ -95,7 +95,7 @@ fn is_called_at(source: &SourceText<'_>, at: usize) -> bool {
 }
 
 fn is_definition(source: &SourceText<'_>, at: usize) -> bool {
-    let before = source.code.get(at.saturating_sub(40)..at).unwrap_or_default();
+    let before = word_search::text_before(&source.code, at, 40);
     matches!(
         word_search::last_word(before),
         "fn" | "def" | "func" | "fun" | "function" | "void" | "const"
@@ -129,7 +129,7 @@ fn is_assertion(source: &SourceText<'_>, at: usize, word: &str) -> bool {
     let code = source.code.as_bytes();
     let word = WordInContext {
         text: word,
-        lead: source.code.get(at.saturating_sub(40)..at).unwrap_or_default(),
+        lead: word_search::text_before(&source.code, at, 40),
         before: at.checked_sub(1).and_then(|at| code.get(at)).copied().unwrap_or(b' '),
         after: code.get(at + word.len()).copied().unwrap_or(b' '),
     };
@@ -275,4 +275,21 @@ fn is_literal(text: &str) -> bool {
     is_number
         || quoted
         || matches!(text, "true" | "false" | "True" | "False" | "None" | "null" | "undefined")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+
+    /// The 40 bytes before a name may begin inside a character.
+    #[test]
+    fn a_definition_after_non_ascii_code_is_one() {
+        for shift in ["", "x"] {
+            let text = format!("{shift}{} = 1\ndef assert_near(x): pass\n", "é".repeat(40));
+            let source = SourceText::new("test_a.py", &text);
+            let at = text.find("assert_near").unwrap();
+            assert!(is_definition(&source, at), "{text}");
+        }
+    }
 }

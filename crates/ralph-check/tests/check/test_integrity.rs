@@ -407,6 +407,7 @@ fn weakened_commands_are_detected() {
         ("no tests are fine", &[edited("package.json", "{\"scripts\": {\n  \"test\": \"jest\"\n}}", "{\"scripts\": {\n  \"test\": \"jest --passWithNoTests\"\n}}")]),
         ("a script does nothing", &[edited("package.json", "{\"scripts\": {\n  \"test\": \"jest\"\n}}", "{\"scripts\": {\n  \"test\": \"echo ok\"\n}}")]),
         ("a script is gone", &[edited("package.json", "{\"scripts\": {\n  \"lint\": \"eslint .\"\n}}", "{\"scripts\": {}}")]),
+        ("all scripts are gone", &[edited("package.json", "{\"scripts\": {\n  \"lint\": \"eslint .\"\n}}", "{}")]),
         ("make forgives", &[edited("Makefile", "test:\n\tpytest\n", "test:\n\tpytest || :\n")]),
         ("make forgives at the end", &[edited("Makefile", "test:\n\tcargo test\n", "test:\n\tcargo test; true\n")]),
         ("a step may fail", &[edited(".github/workflows/ci.yml", "- run: npm test\n", "- run: npm test\n  continue-on-error: true\n")]),
@@ -424,6 +425,8 @@ fn weakened_commands_are_detected() {
     a script does nothing
         package.json:2 check-ignored: script `test` checks nothing: was `jest`, now `echo ok`
     a script is gone
+        package.json:1 check-ignored: script `lint` was removed: it was `eslint .`
+    all scripts are gone
         package.json:1 check-ignored: script `lint` was removed: it was `eslint .`
     make forgives
         Makefile:2 check-ignored: `|| :` hides failures: was `pytest`, now `pytest || :`
