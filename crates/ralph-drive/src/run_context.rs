@@ -10,6 +10,7 @@ use ralph_core::id::RunId;
 use ralph_core::record::{JournalEntry, RunRecord};
 use ralph_core::redact::Redactor;
 use ralph_core::run::{DriveState, RunPhase, RunState, Spending};
+use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun, StoreError};
 use ralph_home::world::{RunnerFacts, World};
@@ -98,7 +99,9 @@ impl RunContext<'_> {
     pub(crate) fn world(&self, driver: StopDriver, context_permille: Option<u16>) -> Option<World> {
         let world = self.world_without_driver()?;
         let cap = BlockCap::At(self.block_cap());
-        let spent_today_micro_usd = self.spent_today();
+        // With an unreadable ledger the agent may go on until it stops, but no new session starts.
+        let spent_today = self.spent_today().inspect_err(|error| self.record_fault(error));
+        let spent_today_micro_usd = spent_today.unwrap_or(None);
         let known = RunnerFacts { driver, context_permille, cap, spent_today_micro_usd };
         Some(World { driven: Some(known), ..world })
     }
@@ -109,10 +112,17 @@ impl RunContext<'_> {
         Some(World { home: self.home.clone(), host: self.host(), ..world })
     }
 
-    pub(crate) fn spent_today(&self) -> Option<u64> {
-        self.settings.day_micro_usd?;
-        // An unreadable ledger imposes no limit; the run's own limit still applies.
-        ledger::spent_today(self.home, clock::now_ms()).ok()
+    /// What all runs have spent today; `None` without a daily limit.
+    pub(crate) fn spent_today(&self) -> Result<Option<u64>, StoreError> {
+        match self.settings.day_micro_usd {
+            Some(_) => Ok(ledger::spent_today(self.home, clock::now_ms()).map(Some)?),
+            None => Ok(None),
+        }
+    }
+
+    fn record_fault(&self, error: &dyn std::error::Error) {
+        let fault = Fault::new(FaultKind::File, &describe_error(error)).with_run(&self.run);
+        faults::record_fault(self.home, &fault);
     }
 
     /// Unlimited if the run cannot be loaded: the next operation reports that error.
@@ -148,16 +158,25 @@ impl RunContext<'_> {
         metered: MeterReading,
     ) -> Result<LoadedRun, StoreError> {
         if let Some(expense) = ledger::LedgerEntry::new(&self.run, booked, &metered) {
-            // If the ledger cannot be written, the daily limit is not enforced; the run's own limit still is.
-            drop(ledger::append_spending(self.home, clock::now_ms(), &expense));
+            // If the ledger cannot be written, daily limits do not count this cost; the run's own limit still does.
+            if let Err(error) = ledger::append_spending(self.home, clock::now_ms(), &expense) {
+                self.record_fault(&error);
+            }
         }
         self.record(RunnerEvent::Metered(metered))
     }
 
-    /// All journal entries; none if the journal cannot be read.
-    pub(crate) fn entries(&self) -> Vec<JournalEntry> {
-        let read = journal::read_journal(&self.home.run(&self.run).journal());
-        read.map(|read| read.entries).unwrap_or_default()
+    /// All journal entries, up to the first damaged one.
+    pub(crate) fn entries(&self) -> Result<Vec<JournalEntry>, StoreError> {
+        Ok(journal::read_journal(&self.home.run(&self.run).journal())?.entries)
+    }
+
+    /// Like [`entries`](Self::entries), for texts that are useful without them. Notes the error.
+    pub(crate) fn entries_for_display(&mut self) -> Vec<JournalEntry> {
+        self.entries().unwrap_or_else(|error| {
+            self.note(&format!("the run's history is left out: {}", describe_error(&error)));
+            Vec::new()
+        })
     }
 
     /// The run's phase, which another process may have changed meanwhile.

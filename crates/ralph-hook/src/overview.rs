@@ -49,21 +49,28 @@ pub struct HeldSession {
     pub last: JournalEntry,
 }
 
-/// Sessions without a run that have a journal, latest first.
-pub fn list_held_sessions(home: &RalphHome) -> Vec<HeldSession> {
+/// Sessions without a run that have a journal, latest first, and the errors of those that cannot be read.
+pub fn list_held_sessions(home: &RalphHome) -> (Vec<HeldSession>, Vec<FileError>) {
     const MOST: usize = 10_000;
-    let names = fs::list(&home.held_sessions(), MOST).unwrap_or_default();
-    let mut held: Vec<_> = names
-        .iter()
-        .filter_map(|name| SessionId::parse(name.to_str()?))
-        .filter(|session| !fs::exists(&home.tombstone(session.as_str())))
-        .filter_map(|session| {
-            let last = session_history(home, &session).ok()?.entries.pop()?;
-            Some(HeldSession { session, last })
-        })
-        .collect();
+    let names = match fs::list_if_exists(&home.held_sessions(), MOST) {
+        Ok(names) => names,
+        Err(error) => return (Vec::new(), vec![error]),
+    };
+    let mut held = Vec::new();
+    let mut unreadable = Vec::new();
+    for session in names.iter().filter_map(|name| SessionId::parse(name.to_str()?)) {
+        if fs::exists(&home.tombstone(session.as_str())) {
+            continue;
+        }
+        match session_history(home, &session) {
+            Ok(mut history) => {
+                held.extend(history.entries.pop().map(|last| HeldSession { session, last }));
+            }
+            Err(error) => unreadable.push(error),
+        }
+    }
     held.sort_by_key(|view| std::cmp::Reverse(view.last.at_ms));
-    held
+    (held, unreadable)
 }
 
 /// The decisions about a run or a session, oldest first.
@@ -91,7 +98,7 @@ pub fn find_history(
         Some(name) => control::resolve_name(home, name)?,
         None => match (
             list_run_views(home)?.0.into_iter().next(),
-            list_held_sessions(home).into_iter().next(),
+            list_held_sessions(home).0.into_iter().next(),
         ) {
             (Some(run), Some(held)) if held.last.at_ms > run.opened.state.last_seen_ms => {
                 RunOrSession::Session(held.session)
@@ -117,7 +124,7 @@ pub fn run_history(home: &RalphHome, run: &RunId) -> Result<DecisionHistory, Con
     })
 }
 
-fn session_history(home: &RalphHome, session: &SessionId) -> Result<DecisionHistory, ControlError> {
+fn session_history(home: &RalphHome, session: &SessionId) -> Result<DecisionHistory, FileError> {
     let bytes = fs::read_if_exists(&home.held_journal(session), MAX_SESSION_JOURNAL_BYTES)?
         .unwrap_or_default();
     let entries = bytes

@@ -62,18 +62,28 @@ pub struct TaskCounts {
     pub parked: usize,
 }
 
-/// Queues that can be continued: not everything has landed, and their file exists. Queues with an unreadable record are
-/// skipped here; the error appears when such a queue is named.
-pub fn unfinished_queues(home: &RalphHome) -> Vec<QueueStatus> {
-    let mut all = all_queues(home);
+/// Queues that can be continued: not everything has landed, and their file exists. With the errors of the queues that
+/// cannot be read.
+pub fn unfinished_queues(home: &RalphHome) -> (Vec<QueueStatus>, Vec<QueueRecordError>) {
+    let (mut all, unreadable) = all_queues(home);
     all.retain(|one| one.has_file && one.count().done < one.tasks.tasks.len());
-    all
+    (all, unreadable)
 }
 
-pub fn all_queues(home: &RalphHome) -> Vec<QueueStatus> {
-    let names = fs::list(&home.queues(), MAX_QUEUES).unwrap_or_default();
-    let ids = names.iter().filter_map(|name| QueueId::parse(name.to_str()?));
-    ids.filter_map(|id| load_queue_status(home, id).ok().flatten()).collect()
+/// All queues, and the errors of those that cannot be read.
+pub fn all_queues(home: &RalphHome) -> (Vec<QueueStatus>, Vec<QueueRecordError>) {
+    let names = match fs::list_if_exists(&home.queues(), MAX_QUEUES) {
+        Ok(names) => names,
+        Err(error) => return (Vec::new(), vec![error.into()]),
+    };
+    let (mut queues, mut unreadable) = (Vec::new(), Vec::new());
+    for id in names.iter().filter_map(|name| QueueId::parse(name.to_str()?)) {
+        match load_queue_status(home, id) {
+            Ok(queue) => queues.extend(queue),
+            Err(error) => unreadable.push(error),
+        }
+    }
+    (queues, unreadable)
 }
 
 /// The queue with this name, if there is one.
@@ -91,7 +101,7 @@ fn load_queue_status(
     let Some(opening) = &past.opening else { return Ok(None) };
     let project = opening.project.clone();
     let (queue, known, is_there) = if let Ok(queue) = queue::read_queue(&opening.source) {
-        let known = queue::known_tasks(home, &queue.tasks, &past);
+        let known = queue::known_tasks(home, &queue.tasks, &past)?;
         (queue, known, true)
     } else {
         let (tasks, known) = past.tasks.iter().map(recorded_task).unzip();

@@ -13,7 +13,7 @@ use ralph_core::record::{Dispute, ReportLine, RunRecord};
 use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_core::units::format_usd;
-use ralph_home::faults::{self, Fault, describe_error};
+use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::paths::RalphHome;
 use ralph_hook::control::off_reason;
 use ralph_hook::overview::{self, HeldSession, RunView, UnreadableRun};
@@ -99,17 +99,24 @@ impl RunBoard {
             BoardRun::load(home, view, unprotected, skips_permissions)
         });
         let runs = runs.collect();
-        let (queues, held) = match selection {
+        let ((queues, bad_queues), (held, bad_sessions)) = match selection {
             BoardSelection::Recent => {
                 (queue_status::unfinished_queues(home), overview::list_held_sessions(home))
             }
             BoardSelection::All => {
                 (queue_status::all_queues(home), overview::list_held_sessions(home))
             }
-            BoardSelection::Run(_) => (Vec::new(), Vec::new()),
-            BoardSelection::Queue(queue) => (vec![*queue], Vec::new()),
+            BoardSelection::Run(_) => Default::default(),
+            BoardSelection::Queue(queue) => ((vec![*queue], Vec::new()), (Vec::new(), Vec::new())),
         };
-        let (off, faults) = (off_reason(env, home), faults::list_faults(home));
+        let (off, mut faults) = (off_reason(env, home), faults::list_faults(home));
+        let bad_queues = bad_queues.iter().map(|error| describe_error(error));
+        for what in bad_queues.chain(bad_sessions.iter().map(|error| describe_error(error))) {
+            let fault = Fault::new(FaultKind::File, &what);
+            if !faults.iter().any(|known| known.what == fault.what) {
+                faults.push(fault);
+            }
+        }
         Ok(Self { off, runs, left_out, queues, held, unreadable, faults })
     }
 

@@ -8,23 +8,32 @@ use ralph_core::run::RunPhase;
 use ralph_core::status::RunStatus;
 use ralph_home::goal_file;
 use ralph_home::paths::RalphHome;
-use ralph_home::store::{self, LoadedRun};
+use ralph_home::store::{self, LoadedRun, StoreError};
 use ralph_hook::control;
 use ralph_sys::fs;
 
 const MAX_LISTED_RUNS: usize = 100_000;
 
-/// The state of each task: its run, its end if it has one, and the money spent on it.
+/// The state of each task: its run, its end if it has one, and the money spent on it. A run that exists but cannot be
+/// read is an error: its task would start again, and what it cost would not count.
 pub fn known_tasks(
     home: &RalphHome,
     tasks: &[QueueTask],
     past: &QueueHistory,
-) -> Vec<KnownQueueTask> {
+) -> Result<Vec<KnownQueueTask>, StoreError> {
     let known = tasks.iter().map(|task| match past.tasks.get(&task.name) {
         Some(tried) => known_task(home, task, tried, past),
-        None => KnownQueueTask::default(),
+        None => Ok(KnownQueueTask::default()),
     });
     known.collect()
+}
+
+/// `None` for a run that was deleted.
+fn load_if_exists(home: &RalphHome, run: &RunId) -> Result<Option<LoadedRun>, StoreError> {
+    match store::load_run(home, run) {
+        Err(StoreError::NoSuchRun(_)) => Ok(None),
+        loaded => loaded.map(Some),
+    }
 }
 
 fn known_task(
@@ -32,33 +41,40 @@ fn known_task(
     task: &QueueTask,
     tried: &QueueTaskHistory,
     past: &QueueHistory,
-) -> KnownQueueTask {
+) -> Result<KnownQueueTask, StoreError> {
     let mut runs = tried.runs.clone();
-    let run = tried.run.clone().or_else(|| find_unrecorded_run(home, task, tried, past));
-    runs.extend(run.clone().filter(|run| !runs.contains(run)));
-    let spent = |run: &RunId| {
-        let opened = store::load_run(home, run).ok();
-        opened.map_or(0, |opened| opened.state.driving.spent().micro_usd)
+    let run = match &tried.run {
+        Some(run) => Some(run.clone()),
+        None => find_unrecorded_run(home, task, tried, past)?,
     };
-    let spent_by = |runs: &mut dyn Iterator<Item = &RunId>| {
-        runs.fold(0_u64, |sum, run| sum.saturating_add(spent(run)))
+    runs.extend(run.clone().filter(|run| !runs.contains(run)));
+    let spent = |run: &RunId| -> Result<u64, StoreError> {
+        let opened = load_if_exists(home, run)?;
+        Ok(opened.map_or(0, |opened| opened.state.driving.spent().micro_usd))
+    };
+    let spent_by = |runs: &mut dyn Iterator<Item = &RunId>| -> Result<u64, StoreError> {
+        let mut sum = 0_u64;
+        for run in runs {
+            sum = sum.saturating_add(spent(run)?);
+        }
+        Ok(sum)
     };
     let afresh =
-        KnownQueueTask { spent_before: spent_by(&mut runs.iter()), ..KnownQueueTask::default() };
+        KnownQueueTask { spent_before: spent_by(&mut runs.iter())?, ..KnownQueueTask::default() };
     if tried.asks != task.goal_digest() {
-        return afresh;
+        return Ok(afresh);
     }
-    let Some(run) = run else { return afresh };
-    let Ok(opened) = store::load_run(home, &run) else { return afresh };
+    let Some(run) = run else { return Ok(afresh) };
+    let Some(opened) = load_if_exists(home, &run)? else { return Ok(afresh) };
     let phase = control::effective_phase(home, &opened);
     let is_verified = phase == RunPhase::Ended(RunStatus::Verified);
     let gone_on_with = KnownQueueTask {
         end: None,
-        spent_before: spent_by(&mut runs.iter().filter(|other| **other != run)),
-        spent_by_run: spent(&run),
+        spent_before: spent_by(&mut runs.iter().filter(|other| **other != run))?,
+        spent_by_run: spent(&run)?,
         run: Some(run),
     };
-    match (phase, &tried.end) {
+    Ok(match (phase, &tried.end) {
         // Landed only if both the queue's record and the run's record agree.
         (RunPhase::Ended(RunStatus::Verified), Some(end)) if end.how == QueueTaskEnding::Landed => {
             KnownQueueTask { end: Some(end.clone()), ..gone_on_with }
@@ -77,22 +93,23 @@ fn known_task(
             let end = QueueTaskEnd { how: QueueTaskEnding::Parked, status: Some(status), why };
             KnownQueueTask { end: Some(end), ..gone_on_with }
         }
-    }
+    })
 }
 
 /// The run of a task that is missing in the record, because the queue was killed just after the run started: it has
-/// the task's goal, started after the task, and belongs to no other task.
+/// the task's goal, started after the task, and belongs to no other task. Runs that cannot be read are passed over,
+/// because most of them have nothing to do with the queue.
 fn find_unrecorded_run(
     home: &RalphHome,
     task: &QueueTask,
     tried: &QueueTaskHistory,
     past: &QueueHistory,
-) -> Option<RunId> {
+) -> Result<Option<RunId>, StoreError> {
     if tried.end.is_some() {
-        return None;
+        return Ok(None);
     }
     let is_taken = |run: &RunId| past.tasks.values().any(|other| other.runs.contains(run));
-    let names = fs::list(&home.runs(), MAX_LISTED_RUNS).unwrap_or_default();
+    let names = fs::list_if_exists(&home.runs(), MAX_LISTED_RUNS)?;
     let runs = names.iter().filter_map(|name| RunId::parse(name.to_str()?));
     let is_it = |opened: &LoadedRun| {
         let goal = goal_file::read_goal(home, &opened.run);
@@ -102,5 +119,5 @@ fn find_unrecorded_run(
     };
     let mut found =
         runs.filter(|run| !is_taken(run)).filter_map(|run| store::load_run(home, &run).ok());
-    found.find(|opened| is_it(opened)).map(|opened| opened.run.id)
+    Ok(found.find(|opened| is_it(opened)).map(|opened| opened.run.id))
 }

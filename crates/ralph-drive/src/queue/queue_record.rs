@@ -10,6 +10,7 @@ use std::time::Duration;
 use ralph_core::id::RunId;
 use ralph_core::text;
 use ralph_home::paths::RalphHome;
+use ralph_home::store::StoreError;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::{self, Durability, FileError, FileLock, LockError};
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,8 @@ pub enum QueueRecordError {
     Newer(PathBuf),
     #[error(transparent)]
     File(#[from] FileError),
+    #[error("cannot read a run of the queue")]
+    Run(#[from] StoreError),
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

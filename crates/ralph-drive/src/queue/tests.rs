@@ -682,3 +682,24 @@ fn tasks_are_identified_by_their_goal() {
         [("renamed", (true, true)), ("dearer", (true, false)), ("other", (false, false))];
     assert_eq!(digests, BTreeMap::from(expected));
 }
+
+/// A run that cannot be read is not one that cost nothing, nor a task that was never started.
+#[test]
+fn a_task_with_an_unreadable_run_is_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = RalphHome::new(directory.path().to_path_buf());
+    let run = RunId::parse("abcd").unwrap();
+    let task = QueueTask { name: "parser".to_string(), ..QueueTask::default() };
+    let tried = QueueTaskHistory {
+        asks: task.goal_digest(),
+        run: Some(run.clone()),
+        runs: vec![run.clone()],
+        ..QueueTaskHistory::default()
+    };
+    let mut past = QueueHistory::default();
+    past.tasks.insert(task.name.clone(), tried);
+    let tasks = [task];
+    assert!(known_tasks(&home, &tasks, &past).unwrap()[0].run.is_none(), "it was deleted");
+    fs::create_private_dir(&home.run(&run).run_record()).unwrap();
+    assert!(known_tasks(&home, &tasks, &past).is_err());
+}

@@ -8,6 +8,7 @@ use crate::stop_requests::StopRequest;
 use ralph_core::drive::RunnerEvent;
 use ralph_core::record::{JournalEntry, RunChange};
 use ralph_core::status::RunStatus;
+use ralph_home::faults::describe_error;
 use ralph_home::goal_file;
 use ralph_home::store::LoadedRun;
 use ralph_hook::run_output;
@@ -39,7 +40,7 @@ impl RunLoop<'_, '_> {
         let trail =
             run_output::capture_output(self.ctx.home, &run, "handed over to a fresh session");
         let goal = goal_file::read_goal(self.ctx.home, &run)?;
-        let entries = self.ctx.entries();
+        let entries = self.ctx.entries_for_display();
         let learned = |entry: &JournalEntry| {
             let RunChange::Learned { title, .. } = &entry.change else { return None };
             Some(title.clone())
@@ -59,8 +60,10 @@ impl RunLoop<'_, '_> {
             nonce: clock::nonce(),
         };
         let text = handoff::handoff_text(&handoff, &self.ctx.redactor);
-        // The next session gets it in its prompt; the file is only for people, so a failed write is harmless.
-        drop(fs::replace(&paths.handoff(), text.as_bytes(), Durability::Cached));
+        // The next session gets it in its prompt; the file is only for people.
+        if let Err(error) = fs::replace(&paths.handoff(), text.as_bytes(), Durability::Cached) {
+            self.ctx.note(&format!("the handoff was not saved: {}", describe_error(&error)));
+        }
         Ok(text)
     }
 }

@@ -50,7 +50,9 @@ impl RunLoop<'_, '_> {
         {
             return Ok(next);
         }
-        match self.commit_and_merge(worktree) {
+        let title = self.ctx.load()?.run.title;
+        let is_settled = self.landing_outcome()?.is_some();
+        match self.commit_and_merge(worktree, &title) {
             Ok(MergeResult::Conflict { files }) => {
                 self.landing_lock = None;
                 self.advice = ResumeAdvice::Resolve;
@@ -64,9 +66,7 @@ impl RunLoop<'_, '_> {
             }
             // The commits are on the target, but this run did not land them, so the person's checkout may be behind
             // its branch.
-            Ok(MergeResult::UpToDate { commit })
-                if commit != worktree.base && self.landing_outcome().is_none() =>
-            {
+            Ok(MergeResult::UpToDate { commit }) if commit != worktree.base && !is_settled => {
                 self.landing_lock = None;
                 let why = format!(
                     "its commits are already on `{}`, but ralph did not put them there; {}",
@@ -92,10 +92,13 @@ impl RunLoop<'_, '_> {
         }
     }
 
-    fn commit_and_merge(&self, worktree: &RunWorktree) -> Result<MergeResult, WorktreeError> {
+    fn commit_and_merge(
+        &self,
+        worktree: &RunWorktree,
+        title: &str,
+    ) -> Result<MergeResult, WorktreeError> {
         let deadline = Deadline::after(PATIENCE);
         let home = self.ctx.home;
-        let title = self.ctx.load().map(|opened| opened.run.title).unwrap_or_default();
         let message = format!("{title}\n\nralph run {}\n", self.ctx.run);
         let committed = worktree::commit_work(home, worktree, &message, &deadline)?;
         match worktree.then {

@@ -14,6 +14,7 @@ use ralph_core::facts::StopDriver;
 use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_core::units;
+use ralph_home::goal_file::{self, GoalFileError};
 use ralph_home::store::{LoadedRun, StoreError};
 use ralph_hook::run_output;
 use ralph_sys::clock::{self, Deadline, Stopwatch};
@@ -39,6 +40,8 @@ enum PullRequestError {
     Store(#[from] StoreError),
     #[error(transparent)]
     File(#[from] FileError),
+    #[error(transparent)]
+    Goal(#[from] GoalFileError),
 }
 
 enum ChecksOutcome {
@@ -108,8 +111,8 @@ impl RunLoop<'_, '_> {
     fn write_request_body(&self, commit: &str) -> Result<(String, PathBuf), PullRequestError> {
         let LoadedRun { run, state, .. } = self.ctx.load()?;
         let paths = self.ctx.home.run(&run.id);
-        let goal = fs::read_range(&paths.goal(), 0, LARGEST_GOAL).unwrap_or_default();
-        let goal = String::from_utf8_lossy(&goal);
+        let goal = goal_file::read_goal(self.ctx.home, &run)?;
+        let goal = String::from_utf8_lossy(goal.get(..LARGEST_GOAL).unwrap_or(&goal));
         let trail = run_output::capture_output(self.ctx.home, &run, "before the pull request");
         let met = state.report.as_ref().map(|report| report.met.as_slice()).unwrap_or_default();
         let lines: Vec<_> = met

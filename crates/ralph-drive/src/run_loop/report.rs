@@ -11,7 +11,7 @@ use ralph_core::run::RunPhase;
 use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_git::{git, worktree};
-use ralph_home::store::LoadedRun;
+use ralph_home::store::{LoadedRun, StoreError};
 use ralph_hook::run_output::{self, RunOutput};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -68,7 +68,7 @@ impl RunLoop<'_, '_> {
     pub(super) fn build_report(&mut self) -> Result<DriveReport, DriveError> {
         let LoadedRun { run, state, .. } = self.ctx.load()?;
         let phase = self.ctx.phase()?;
-        let entries = self.ctx.entries();
+        let entries = self.ctx.entries_for_display();
         let (status, because) = match (phase, &state.driving.parked) {
             (RunPhase::Ended(status), _) => (status, ending_reason(&entries, status)),
             (_, Some(parked)) => (parked.status, parked.why.clone()),
@@ -124,8 +124,8 @@ impl RunLoop<'_, '_> {
     }
 
     /// How the run's work tree was settled, if it was.
-    pub(super) fn landing_outcome(&self) -> Option<String> {
-        last_landing_outcome(&self.ctx.entries())
+    pub(super) fn landing_outcome(&self) -> Result<Option<String>, StoreError> {
+        Ok(last_landing_outcome(&self.ctx.entries()?))
     }
 
     fn unmerged_work(&self, trail: &RunOutput) -> Option<String> {

@@ -46,7 +46,7 @@ impl RunLoop<'_, '_> {
         if let RunPhase::Ended(status) = state.phase {
             return Err(DriveError::HasEnded { run: run.id, status });
         }
-        let entries = self.ctx.entries();
+        let entries = self.ctx.entries()?;
         if state.driving.count > 0 || state.phase != RunPhase::Active {
             // Must be the first entry: the time without a runner does not count towards the run.
             let world =
@@ -59,7 +59,7 @@ impl RunLoop<'_, '_> {
         };
         self.ctx.emit_progress(None)?;
         if let Some(most) = self.ctx.settings.day_micro_usd
-            && self.ctx.spent_today().is_some_and(|spent| spent >= most)
+            && self.ctx.spent_today()?.is_some_and(|spent| spent >= most)
         {
             let why = format!("today's budget of {} is spent", units::format_usd(most));
             return Ok(NextStep::Park(RunStatus::Exhausted, why));

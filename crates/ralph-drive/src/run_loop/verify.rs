@@ -35,17 +35,18 @@ impl RunLoop<'_, '_> {
         let decide = move || drop(sender.send(runner::decide_driven_stop(&world, &run, &stop)));
         // If the thread cannot be started, the channel is disconnected, which is handled below.
         drop(std::thread::Builder::new().name("look".to_string()).spawn(decide));
-        let mut offset = gate_log::read_gate_log(self.ctx.home, &self.ctx.run, 0).1;
+        let known = gate_log::read_gate_log(self.ctx.home, &self.ctx.run, 0);
+        let mut offset = known.map_err(StoreError::File)?.1;
         loop {
             match decided.recv_timeout(TICK) {
                 Ok(decision) => {
-                    emit_gate_progress(self.ctx, offset);
+                    emit_gate_progress(self.ctx, offset)?;
                     return self.after_decision(decision);
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(StoreError::TimedOut.into()),
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            offset = emit_gate_progress(self.ctx, offset);
+            offset = emit_gate_progress(self.ctx, offset)?;
             self.ctx.watcher.tick();
             if self.ctx.stop_request() != StopRequest::None {
                 let next = self.park(RunStatus::Cancelled, STOPPED_BY_SIGNAL)?;

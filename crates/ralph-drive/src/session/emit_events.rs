@@ -8,6 +8,7 @@ use ralph_core::decide::StopDecision;
 use ralph_core::drive::{CostSource, MeterBasis, MeterReading};
 use ralph_core::record::{StopOutcome, StopReport};
 use ralph_core::text;
+use ralph_home::store::StoreError;
 use ralph_hook::contract::gate_log::{self, GateBill, GateLogLine};
 use ralph_host::stream::{self, AssistantBlock, RateLimitStatus, StreamLine};
 
@@ -65,8 +66,9 @@ pub(super) fn emit_line(ctx: &mut RunContext<'_>, line: &StreamLine) {
 
 impl AgentConversation {
     /// Emits the progress that the gate worker, a separate process, has written to its file.
-    pub(super) fn follow_gates(&mut self, ctx: &mut RunContext<'_>) {
-        self.progress = emit_gate_progress(ctx, self.progress);
+    pub(super) fn follow_gates(&mut self, ctx: &mut RunContext<'_>) -> Result<(), SessionError> {
+        self.progress = emit_gate_progress(ctx, self.progress)?;
+        Ok(())
     }
 
     pub(super) fn emit_stop_decision(
@@ -78,9 +80,10 @@ impl AgentConversation {
     }
 }
 
-/// Emits the progress of gates since `offset` in the progress file, and returns the new offset.
-pub(crate) fn emit_gate_progress(ctx: &mut RunContext<'_>, offset: u64) -> u64 {
-    let (entries, offset) = gate_log::read_gate_log(ctx.home, &ctx.run, offset);
+/// Emits the progress of gates since `offset` in the progress file, and returns the new offset. A cost that cannot be
+/// charged is an error: the run's limit would not count it.
+pub(crate) fn emit_gate_progress(ctx: &mut RunContext<'_>, offset: u64) -> Result<u64, StoreError> {
+    let (entries, offset) = gate_log::read_gate_log(ctx.home, &ctx.run, offset)?;
     for progress in entries {
         ctx.emit(&match progress {
             GateLogLine::Started { gate } => {
@@ -88,19 +91,20 @@ pub(crate) fn emit_gate_progress(ctx: &mut RunContext<'_>, offset: u64) -> u64 {
             }
             GateLogLine::Ended { gate, outcome, took_ms, bill } => {
                 if let Some(bill) = bill {
-                    charge_gate(ctx, bill);
+                    charge_gate(ctx, bill)?;
                 }
                 RunEvent::GateEnded { name: text::clean_line(&gate, 80), outcome, took_ms }
             }
         });
     }
-    offset
+    Ok(offset)
 }
 
-/// Charges the cost of a gate that used a model to the run's budget.
-fn charge_gate(ctx: &RunContext<'_>, bill: GateBill) {
-    let Ok(opened) = ctx.load() else { return };
-    let Some(latest) = opened.state.driving.latest_session() else { return };
+/// Charges the cost of a gate that used a model to the run's budget. Before the first session there is no meter to
+/// charge.
+fn charge_gate(ctx: &RunContext<'_>, bill: GateBill) -> Result<(), StoreError> {
+    let opened = ctx.load()?;
+    let Some(latest) = opened.state.driving.latest_session() else { return Ok(()) };
     let before = latest.gates;
     let metered = MeterReading {
         session: latest.session.id.clone(),
@@ -110,7 +114,7 @@ fn charge_gate(ctx: &RunContext<'_>, bill: GateBill) {
         turns: 0,
         meter: MeterBasis::Told,
     };
-    drop(ctx.charge(before, metered));
+    ctx.charge(before, metered).map(drop)
 }
 
 /// Emits a decision about a stop, and the run's new counters.

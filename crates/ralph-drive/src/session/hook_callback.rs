@@ -103,7 +103,7 @@ impl AgentConversation {
         if answer.what != CallbackKind::Stop {
             return Ok(());
         }
-        self.follow_gates(ctx);
+        self.follow_gates(ctx)?;
         if let Some(decision) = &answer.decision {
             let is_held =
                 matches!(decision.outcome, Charged::Blocked { .. } | Charged::Awaited { .. });

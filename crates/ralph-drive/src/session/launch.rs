@@ -29,8 +29,9 @@ impl AgentConversation {
         start: &SessionLaunch,
     ) -> Result<Self, SessionError> {
         let opened = ctx.load()?;
-        let day = ctx.settings.day_micro_usd;
-        let day = day.map(|most| most.saturating_sub(ctx.spent_today().unwrap_or(0)));
+        let spent_today = ctx.spent_today()?;
+        let day = ctx.settings.day_micro_usd.zip(spent_today);
+        let day = day.map(|(most, spent)| most.saturating_sub(spent));
         let limits = opened.state.limits(&opened.run);
         let caps = meter::native_caps(limits, opened.state.driving.spent(), day);
         let block_cap = agent::block_cap(limits);
@@ -79,7 +80,8 @@ impl AgentConversation {
         let stream = &ctx.host().stream;
         let tally = CostTally::new(tally_start(ctx, start)?);
         let mut conversation = Self::new(talk, stream, (sender, events), tally);
-        conversation.progress = gate_log::read_gate_log(ctx.home, &ctx.run, 0).1;
+        conversation.progress =
+            gate_log::read_gate_log(ctx.home, &ctx.run, 0).map_err(StoreError::File)?.1;
         conversation.send(&(stream.open_conversation)("initialize"));
         conversation.send(&(stream.session_cost_request)(CARRIED_COST_REQUEST));
         Ok(conversation)

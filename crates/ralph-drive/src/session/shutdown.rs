@@ -121,7 +121,7 @@ impl AgentConversation {
 
     /// The process's stderr as one line, for people.
     pub(crate) fn stderr_excerpt(ctx: &RunContext<'_>) -> Option<String> {
-        let bytes = fs::read(&ctx.home.run(&ctx.run).agent_errors(), 64 * 1024).ok()?;
+        let bytes = fs::read_range(&ctx.home.run(&ctx.run).agent_errors(), 0, 64 * 1024).ok()?;
         let said = ctx.redactor.redact(&String::from_utf8_lossy(&bytes));
         let said = text::clean_line(said.trim(), SHOWN_ERRORS);
         (!said.is_empty()).then_some(said)

@@ -52,7 +52,7 @@ impl AgentConversation {
             return Ok(Some(ListenEnd::Settled(Box::new(decision))));
         }
         if self.answering.values().any(|what| *what == CallbackKind::Stop) {
-            self.follow_gates(ctx);
+            self.follow_gates(ctx)?;
             // A stop request does not wait for gates.
             if ctx.stop_request() == StopRequest::AfterTurn {
                 return Ok(Some(ListenEnd::StopRequested));

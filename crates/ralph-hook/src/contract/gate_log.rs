@@ -3,16 +3,17 @@
 use ralph_core::gate::{Gate, GateInvocation};
 use ralph_core::id::RunId;
 use ralph_gates::gates::{GateEvent, ResultSource};
+use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::paths::RalphHome;
 use ralph_host::stream::StreamLine;
 use ralph_host::{HOSTS, HostProfile};
-use ralph_sys::fs::{self, Durability};
+use ralph_sys::fs::{self, Durability, FileError};
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The log is truncated beyond this size. One pass over the gates writes less.
 const MAX_LOG_BYTES: u64 = 1024 * 1024;
-const MAX_BILL_BYTES: u64 = 256 * 1024;
+const MAX_BILL_BYTES: usize = 256 * 1024;
 /// A larger amount is not a bill.
 const MAX_BILL_MICRO_USD: u64 = 1_000_000_000_000_000;
 
@@ -41,47 +42,62 @@ pub struct GateBill {
 }
 
 #[derive(Debug)]
-pub(super) struct GateLog(PathBuf);
+pub(super) struct GateLog<'a> {
+    home: &'a RalphHome,
+    run: &'a RunId,
+}
 
-impl GateLog {
-    pub(super) fn open(home: &RalphHome, run: &RunId) -> Self {
+impl<'a> GateLog<'a> {
+    pub(super) fn open(home: &'a RalphHome, run: &'a RunId) -> Self {
         let path = home.run(run).gates_log();
         if fs::stat(&path).is_some_and(|stat| stat.len > MAX_LOG_BYTES) {
             // Watchers have already read these lines.
             drop(fs::overwrite(&path, b""));
         }
-        Self(path)
+        Self { home, run }
     }
 
+    /// A line that cannot be written, or a bill that cannot be read, is a fault: a runner charges the bills of this
+    /// log to the run, and one that is lost was spent without being counted.
     pub(super) fn record(&self, seen: GateEvent<'_>) {
+        if let Err(error) = self.try_record(seen) {
+            let fault = Fault::new(FaultKind::File, &describe_error(&error)).with_run(self.run);
+            faults::record_fault(self.home, &fault);
+        }
+    }
+
+    fn try_record(&self, seen: GateEvent<'_>) -> Result<(), FileError> {
         let progress = match seen {
-            GateEvent::Ended(ran) if ran.source != ResultSource::Fresh => return,
+            GateEvent::Ended(ran) if ran.source != ResultSource::Fresh => return Ok(()),
             GateEvent::Started(gate) => GateLogLine::Started { gate: gate.name.clone() },
             GateEvent::Ended(ran) => GateLogLine::Ended {
                 gate: ran.gate.name.clone(),
                 outcome: ran.report.outcome.name().to_string(),
                 took_ms: ran.report.took_ms,
-                bill: find_bill(&ran.gate, ran.report.log.as_deref()),
+                bill: find_bill(&ran.gate, ran.report.log.as_deref())?,
             },
         };
-        let mut line = serde_json::to_vec(&progress).unwrap_or_default();
+        let path = self.home.run(self.run).gates_log();
+        let mut line = fs::encode_json(&path, &progress)?;
         line.push(b'\n');
-        // Only for display; no decision depends on it.
-        drop(fs::append(&self.0, &line, Durability::Cached));
+        fs::append(&path, &line, Durability::Cached).map(drop)
     }
 }
 
 /// R-K1c: a gate whose program is the agent's client judges with a model, and that costs money. The output of other
 /// programs is never read as a bill.
-fn find_bill(gate: &Gate, log: Option<&str>) -> Option<GateBill> {
+fn find_bill(gate: &Gate, log: Option<&str>) -> Result<Option<GateBill>, FileError> {
+    let (Some(host), Some(log)) = (client_of_gate(gate), log) else { return Ok(None) };
+    let path = Path::new(log);
+    let from = fs::stat(path).map_or(0, |stat| stat.len).saturating_sub(MAX_BILL_BYTES as u64);
+    let bytes = fs::read_range(path, from, MAX_BILL_BYTES)?;
+    Ok(bytes.rsplit(|byte| *byte == b'\n').find_map(|line| parse_bill(host, line)))
+}
+
+fn client_of_gate(gate: &Gate) -> Option<&'static HostProfile> {
     let GateInvocation::Argv(words) = &gate.command else { return None };
     let program = Path::new(words.first()?).file_name()?;
-    let host = HOSTS.iter().find(|host| program == host.program)?;
-    let path = Path::new(log?);
-    let from = fs::stat(path)?.len.saturating_sub(MAX_BILL_BYTES);
-    let most = usize::try_from(MAX_BILL_BYTES).ok()?;
-    let bytes = fs::read_range(path, from, most).ok()?;
-    bytes.rsplit(|byte| *byte == b'\n').find_map(|line| parse_bill(host, line))
+    HOSTS.iter().find(|host| program == host.program).copied()
 }
 
 fn parse_bill(host: &HostProfile, line: &[u8]) -> Option<GateBill> {
@@ -91,23 +107,48 @@ fn parse_bill(host: &HostProfile, line: &[u8]) -> Option<GateBill> {
 }
 
 /// Reads the complete lines after `offset`, and returns them with the new offset. A file that became shorter was
-/// truncated and is read from the beginning.
-pub fn read_gate_log(home: &RalphHome, run: &RunId, offset: u64) -> (Vec<GateLogLine>, u64) {
+/// truncated and is read from the beginning. Other lines are skipped: a worker that was killed may leave half a line.
+pub fn read_gate_log(
+    home: &RalphHome,
+    run: &RunId,
+    offset: u64,
+) -> Result<(Vec<GateLogLine>, u64), FileError> {
     let path = home.run(run).gates_log();
-    let Some(stat) = fs::stat(&path) else { return (Vec::new(), 0) };
+    let Some(stat) = fs::stat(&path) else { return Ok((Vec::new(), 0)) };
     let from = if stat.len < offset { 0 } else { offset };
     let most = usize::try_from(MAX_LOG_BYTES).unwrap_or(usize::MAX);
-    let bytes = fs::read_range(&path, from, most).unwrap_or_default();
+    let bytes = fs::read_range(&path, from, most)?;
     let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |end| end + 1);
     let lines = bytes.get(..whole).unwrap_or_default();
     let parsed =
         lines.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
-    (parsed.collect(), from.saturating_add(u64::try_from(whole).unwrap_or(0)))
+    Ok((parsed.collect(), from.saturating_add(whole as u64)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ralph_core::gate::{GateTrigger, MinTests, ReportFormat, RerunPolicy};
+    use ralph_core::requirement::{RequirementStage, RequirementWeight};
+
+    fn gate(program: &str) -> Gate {
+        Gate {
+            name: "judge".to_string(),
+            stage: RequirementStage::Quality,
+            command: GateInvocation::Argv(vec![program.to_string()]),
+            cwd: String::new(),
+            timeout_ms: 1000,
+            paths: Vec::new(),
+            when: Vec::new(),
+            on: vec![GateTrigger::Stop],
+            min_complexity: 0,
+            weight: RequirementWeight::Required,
+            report: ReportFormat::Text,
+            min_tests: MinTests::default(),
+            rerun: RerunPolicy::default(),
+            env: Vec::new(),
+        }
+    }
 
     /// R-K1c: only the client's own result line is a bill.
     #[test]
@@ -126,5 +167,28 @@ mod tests {
         ] {
             assert_eq!(parse_bill(HOSTS[0], odd), None, "{}", String::from_utf8_lossy(odd));
         }
+    }
+
+    /// R-K1c: a bill that cannot be read is an error, not a gate that cost nothing.
+    #[test]
+    fn a_bill_that_cannot_be_read_is_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().to_str();
+        assert!(find_bill(&gate(HOSTS[0].program), log).is_err());
+        assert_eq!(find_bill(&gate("make"), log).unwrap(), None);
+        assert_eq!(find_bill(&gate(HOSTS[0].program), None).unwrap(), None);
+    }
+
+    #[test]
+    fn an_unreadable_log_is_an_error_and_a_missing_one_is_empty() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = RalphHome::new(directory.path().to_path_buf());
+        let run = RunId::parse("abcd").unwrap();
+        assert_eq!(read_gate_log(&home, &run, 0).unwrap(), (Vec::new(), 0));
+        fs::create_private_dir(&home.run(&run).gates_log()).unwrap();
+        assert!(read_gate_log(&home, &run, 0).is_err());
+        assert!(faults::list_faults(&home).is_empty());
+        GateLog::open(&home, &run).record(GateEvent::Started(&gate("make")));
+        assert_eq!(faults::list_faults(&home).len(), 1);
     }
 }

@@ -690,6 +690,22 @@ fn a_spent_daily_budget_starts_no_agent() {
     assert_snapshot!(runner.journal_summary(), @"parked exhausted");
 }
 
+/// R-K1a: no agent is started if the daily budget cannot be checked.
+#[test]
+fn an_unreadable_ledger_starts_no_agent() {
+    let runner = RunnerSandbox::new(EARLY_THEN_GOOD);
+    let home = runner.sandbox.ralph_home("");
+    fs::create_dir_all(&home).unwrap();
+    fs::write(home.join("config.toml"), "[runner]\nmax_cost_per_day_usd = 100.0\n").unwrap();
+    // A directory in the place of today's file cannot be read.
+    let date = Command::new("date").arg("+%F").output().unwrap().stdout;
+    let date = String::from_utf8(date).unwrap();
+    fs::create_dir_all(home.join("spend").join(format!("{}.jsonl", date.trim()))).unwrap();
+    let ended = runner.start(&[]);
+    assert!(ended.code != Some(0) && ended.to_string().contains("/spend/"), "{ended}");
+    assert_snapshot!(runner.journal_summary(), @"");
+}
+
 /// Only messages of the client count as a sign of life: not arbitrary output, nor another process that keeps stdout
 /// open.
 #[test]

@@ -55,7 +55,8 @@ pub(super) fn run_queue(env: &Env, args: &RunArgs) -> Result<u8, CommandFailure>
     let id = QueueId::for_queue(&prepared.queue.source, &prepared.project);
     if args.dry_run {
         let past = QueueRecord::read(&home, &id).map_err(book_failure)?.unwrap_or_default();
-        let known = queue::known_tasks(&home, &prepared.queue.tasks, &past);
+        let known = queue::known_tasks(&home, &prepared.queue.tasks, &past)
+            .map_err(|error| book_failure(error.into()))?;
         if args.json {
             crate::cmd::print_json(&queue_dry_run::queue_dry_run_json(&prepared, &known))?;
         } else {
@@ -64,7 +65,8 @@ pub(super) fn run_queue(env: &Env, args: &RunArgs) -> Result<u8, CommandFailure>
         return Ok(SUCCESS);
     }
     let (book, past) = QueueRecord::open(&home, &id).map_err(book_failure)?;
-    let known = queue::known_tasks(&home, &prepared.queue.tasks, &past);
+    let known = queue::known_tasks(&home, &prepared.queue.tasks, &past)
+        .map_err(|error| book_failure(error.into()))?;
     let wishes = StopRequests::default();
     signals::count_stop_signals(&wishes.counter())
         .and_then(|()| signals::survive_broken_pipes())
@@ -107,6 +109,8 @@ fn book_failure(error: QueueRecordError) -> CommandFailure {
             CommandFailure::caused_by("cannot work through the queue", &error)
                 .with_hint("`ralph status` shows what is running")
         }
+        QueueRecordError::Run(_) => CommandFailure::caused_by("cannot continue the queue", &error)
+            .with_hint("`ralph status` shows the runs that cannot be read"),
         QueueRecordError::Newer(_) => {
             CommandFailure::caused_by("cannot continue the queue", &error)
                 .with_hint("use that version, or a newer one")
