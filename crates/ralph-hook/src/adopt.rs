@@ -99,7 +99,7 @@ pub fn adopt_loop(
         ClaimOwner::Unclaimed => {
             let run = control::new_run_id(&world.home);
             let claim = AdoptionClaim { v: FORMAT_VERSION, run, session: session.to_string() };
-            let bytes = serde_json::to_vec(&claim).unwrap_or_default();
+            let bytes = fs::encode_json(&claim_path, &claim)?;
             fs::replace(&claim_path, &bytes, Durability::Synced)?;
             claim
         }

@@ -201,7 +201,7 @@ pub fn resolve_name(home: &RalphHome, name: &str) -> Result<RunOrSession, Contro
     if let Some(named) = resolve_session(home, &session)? {
         return Ok(named);
     }
-    match sessions_with_prefix(home, name).as_slice() {
+    match sessions_with_prefix(home, name)?.as_slice() {
         [] => Err(unknown()),
         [one] => resolve_session(home, one)?.ok_or_else(unknown),
         [first, second, ..] => Err(ControlError::Ambiguous {
@@ -227,21 +227,22 @@ fn resolve_session(
     })
 }
 
-fn sessions_with_prefix(home: &RalphHome, name: &str) -> Vec<SessionId> {
+fn sessions_with_prefix(home: &RalphHome, name: &str) -> Result<Vec<SessionId>, FileError> {
     const LEAST: usize = 4;
     const MOST: usize = 100_000;
     if name.len() < LEAST {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let mut found: Vec<_> = [home.sessions(), home.held_sessions()]
-        .into_iter()
-        .flat_map(|directory| fs::list(&directory, MOST).unwrap_or_default())
+    let mut names = fs::list_if_exists(&home.sessions(), MOST)?;
+    names.extend(fs::list_if_exists(&home.held_sessions(), MOST)?);
+    let mut found: Vec<_> = names
+        .iter()
         .filter_map(|known| SessionId::parse(known.to_str()?))
         .filter(|known| known.as_str().starts_with(name))
         .collect();
     found.sort();
     found.dedup();
-    found
+    Ok(found)
 }
 
 /// Cancels a run or releases a session. The tombstone is written first: from then on the session is free, even if a

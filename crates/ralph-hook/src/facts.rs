@@ -137,9 +137,15 @@ fn is_prompt_held_already(world: &World, session: &SessionId, stop: &StopEvent) 
         same_prompt |= last.delivery.is_some() && last.delivery == prompt_mark(stop);
         if same_prompt { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    // An unreadable journal counts as one without earlier holds.
-    drop(read);
-    same_prompt || blocks >= MAX_FILE_HOLDS
+    match read {
+        Ok(_) => same_prompt || blocks >= MAX_FILE_HOLDS,
+        // Without the count nothing would bound the holds.
+        Err(error) => {
+            let fault = Fault::new(FaultKind::File, &describe_error(&error)).with_session(session);
+            faults::record_fault(&world.home, &fault);
+            true
+        }
+    }
 }
 
 /// Identifies the prompt of a stop in the journal of a session that only files hold.

@@ -108,15 +108,16 @@ fn unless_rehearsal(
     if world.env.is_rehearsal() { Ok(()) } else { write() }
 }
 
-/// Records a decision about a session that only files hold.
+/// Records a decision about a session that only files hold. The record is what bounds these holds: a hold that cannot
+/// be recorded would be repeated without end.
 pub fn record_files_decision(
     world: &World,
     session: &SessionId,
     stop: &StopEvent,
     decision: &StopDecision,
-) {
+) -> Result<(), FileError> {
     if decision.rule == DecisionRule::Off {
-        return;
+        return Ok(());
     }
     let entry = JournalEntry {
         v: FORMAT_VERSION,
@@ -143,17 +144,13 @@ pub fn record_files_decision(
         })),
     };
     let path = world.home.held_journal(session);
-    if let Some(parent) = path.parent()
-        && fs::create_private_dir(parent).is_ok()
-        && fs::stat(&path).is_none_or(|stat| stat.len < MAX_FILES_JOURNAL_BYTES)
-        && let Err(error) = journal::encode_entry(&path, &entry)
-            .and_then(|line| fs::append(&path, &line, Durability::Cached))
-    {
-        faults::record_fault(
-            &world.home,
-            &Fault::new(FaultKind::File, &faults::describe_error(&error)),
-        );
+    if let Some(parent) = path.parent() {
+        fs::create_private_dir(parent)?;
     }
+    if fs::stat(&path).is_some_and(|stat| stat.len >= MAX_FILES_JOURNAL_BYTES) {
+        return Err(FileError::refused(&path, "it is full"));
+    }
+    fs::append(&path, &journal::encode_entry(&path, &entry)?, Durability::Cached).map(drop)
 }
 
 /// `state/<session>/loop.json`: the run, for other tools to read.
@@ -218,7 +215,5 @@ fn write_loop_view(
         return Ok(());
     }
     fs::create_private_dir(&directory)?;
-    let mut bytes = serde_json::to_vec_pretty(view).unwrap_or_default();
-    bytes.push(b'\n');
-    fs::overwrite(&path, &bytes)
+    fs::overwrite(&path, &fs::encode_pretty_json(&path, view)?)
 }

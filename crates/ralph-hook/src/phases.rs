@@ -124,10 +124,9 @@ fn write_view(home: &RalphHome, opened: &LoadedRun) -> Result<(), FileError> {
         created_at: clock::format_rfc3339(run.started_ms),
         last_updated: clock::format_rfc3339(clock::now_ms()),
     };
-    let mut bytes = serde_json::to_vec_pretty(&view).unwrap_or_default();
-    bytes.push(b'\n');
-    fs::create_private_dir(&home.session_state(session))?;
     let path = view_path(home, session);
+    let bytes = fs::encode_pretty_json(&path, &view)?;
+    fs::create_private_dir(&home.session_state(session))?;
     if !fs::is_directory(&path) {
         fs::replace(&path, &bytes, Durability::Cached)?;
     }

@@ -14,7 +14,7 @@ use ralph_core::verdict::Verdict;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::host_env;
 use ralph_home::session_pointer::{self, SessionPointer};
-use ralph_home::store::{self, LoadedRun, StoreError, TransactionStep};
+use ralph_home::store::{self, StoreError, TransactionStep};
 use ralph_home::world::World;
 use ralph_sys::fs::{self, Durability};
 use ralph_sys::process_identity::{self, Liveness};
@@ -53,12 +53,10 @@ fn on_ralph_command(world: &World, call: &HookCall, spoken: &CommandRequest<'_>)
     if is_duplicate_start(world, spoken) {
         return Verdict::Allow;
     }
-    let run = spoken.run.as_ref().and_then(|run| store::load_run(&world.home, run).ok());
     if spoken.typed.requires_person()
-        && let Some(opened) = &run
-        && let Some(doubt) = impersonation_doubt(world, opened)
+        && let Some(id) = &spoken.run
+        && let Some(doubt) = impersonation_doubt(world, id)
     {
-        let id = &opened.run.id;
         return Verdict::AnswerPrompt {
             text: format!(
                 "ralph: {doubt}; nothing was done\n  hint: type it in a terminal; `ralph status {id}` shows the next step"
@@ -88,16 +86,20 @@ pub fn is_duplicate_start(world: &World, spoken: &CommandRequest<'_>) -> bool {
 }
 
 /// Why a command may not come from a person. A prompt that the agent scheduled, or sent through a client it started,
-/// looks the same otherwise.
-fn impersonation_doubt(world: &World, opened: &LoadedRun) -> Option<&'static str> {
-    if fs::exists(&world.home.run(&opened.run.id).impersonation_mark()) {
+/// looks the same otherwise. A run that cannot be read has no known owner; the other doubts still count, because the
+/// agent could have damaged it.
+fn impersonation_doubt(world: &World, run: &RunId) -> Option<&'static str> {
+    if fs::exists(&world.home.run(run).impersonation_mark()) {
         return Some("the agent scheduled ralph commands, so this may not come from a person");
     }
+    let owner = store::load_run(&world.home, run)
+        .inspect_err(|error| facts::record_run_fault(world, run, error))
+        .map_or(None, |opened| opened.state.process);
     let caller = host_env::host_process(&world.env);
     let is_another = |owner| {
         caller != Some(owner) && process_identity::check_liveness(&owner) == Liveness::Alive
     };
-    if opened.state.process.is_some_and(is_another) {
+    if owner.is_some_and(is_another) {
         return Some("the run belongs to another client process that has this session open");
     }
     is_indirect_call(world).then_some("the command did not come directly from the client")

@@ -64,9 +64,7 @@ pub fn write_quality_gate_view(
         last_updated: clock::format_rfc3339(clock::now_ms()),
     };
     fs::create_private_dir(&directory)?;
-    let mut bytes = serde_json::to_vec_pretty(&view).unwrap_or_default();
-    bytes.push(b'\n');
-    fs::overwrite(&path, &bytes)
+    fs::overwrite(&path, &fs::encode_pretty_json(&path, &view)?)
 }
 
 fn stage_view(stage: RequirementStage, report: &StopReport) -> QualityStageView {

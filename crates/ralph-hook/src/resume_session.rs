@@ -14,11 +14,19 @@ use ralph_sys::clock::Deadline;
 use ralph_sys::fs;
 use std::path::Path;
 
-/// The only run of the project that is paused or orphaned. An error if there is none, or more than one.
+/// The only run of the project that is paused or orphaned. An error if there is none, or more than one, or if the one
+/// that is wanted may be a run that cannot be read.
 pub fn find_resumable_run(home: &RalphHome, project: &Path) -> Result<RunId, ControlError> {
     let mut found = Vec::new();
+    let mut unreadable = None;
     for run in store::list_runs(home)? {
-        let Ok(opened) = store::load_run(home, &run) else { continue };
+        let opened = match store::load_run(home, &run) {
+            Ok(opened) => opened,
+            Err(error) => {
+                unreadable.get_or_insert(error);
+                continue;
+            }
+        };
         let waits =
             matches!(effective_phase(home, &opened), RunPhase::Paused { .. } | RunPhase::Orphaned);
         if waits && Path::new(&opened.run.project) == project {
@@ -26,7 +34,7 @@ pub fn find_resumable_run(home: &RalphHome, project: &Path) -> Result<RunId, Con
         }
     }
     match found.as_slice() {
-        [] => Err(ControlError::NoResumableRun),
+        [] => Err(unreadable.map_or(ControlError::NoResumableRun, ControlError::Store)),
         [one] => Ok(one.clone()),
         [_, _, ..] => {
             let names = found.iter().map(|run| format!("`{run}`")).collect();

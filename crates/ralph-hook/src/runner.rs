@@ -60,7 +60,7 @@ pub fn lock_run(home: &RalphHome, run: &RunId) -> Result<RunnerLock, RunnerState
         Err(LockError::File(error)) => return Err(error.into()),
     };
     let process = process_identity::identify_process(std::process::id());
-    let bytes = serde_json::to_vec(&process).unwrap_or_default();
+    let bytes = fs::encode_json(&paths.runner(), &process)?;
     fs::replace(&paths.runner(), &bytes, Durability::Cached)?;
     Ok(RunnerLock { _lock: lock })
 }

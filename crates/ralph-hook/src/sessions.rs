@@ -144,7 +144,12 @@ fn move_after_clear(world: &World, session: &SessionId) -> Result<Verdict, Sessi
     };
     fs::remove_file(&path)?;
     let run = std::str::from_utf8(&name).ok().and_then(|name| RunId::parse(name.trim()));
-    let Some(run) = run else { return Ok(Verdict::Allow) };
+    let Some(run) = run else {
+        let what = format!("`{}` names no run, so none was moved here", path.display());
+        let fault = Fault::new(FaultKind::File, &what).with_session(session);
+        faults::record_fault(&world.home, &fault);
+        return Ok(Verdict::Allow);
+    };
     let _lock = session_pointer::lock_session(&world.home, session, &world.step_deadline())
         .map_err(SessionPointerError::Lock)?;
     if session_pointer::read_pointer(&world.home, session)?.is_some() {

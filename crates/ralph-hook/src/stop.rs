@@ -15,6 +15,7 @@ use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::{DecisionRule, RunChange, StopOutcome, StopRecord};
 use ralph_core::redact::Redactor;
 use ralph_core::verdict::Verdict;
+use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::store::{self, LoadedRun, RunTransaction, StoreError, TransactionStep};
 use ralph_home::world::World;
 use ralph_sys::clock;
@@ -42,7 +43,10 @@ pub fn decide_stop(scene: &StopContext<'_>) -> Result<Result<StopDecision, Verdi
     let StopContext { world, stop, session, run } = scene;
     if stop.pending.iter().any(|pending| pending.impersonates_person) {
         // From now on a command typed in this session may come from the agent, so it no longer counts as a person's.
-        drop(fs::create_new(&world.home.run(run).impersonation_mark(), b""));
+        let mark = world.home.run(run).impersonation_mark();
+        if let Err(error) = fs::create_new(&mark, b"") {
+            facts::record_run_fault(world, run, &error.into());
+        }
     }
     while !world.answer_deadline.has_passed() {
         let seen = store::load_run(&world.home, scene.run)?;
@@ -165,6 +169,23 @@ pub fn files_verdict(world: &World, stop: &StopEvent, session: &SessionId) -> Ve
             .redacted(&redactor)
         }
     };
-    follow_up::record_files_decision(world, session, stop, &decision);
-    decision.verdict
+    match follow_up::record_files_decision(world, session, stop, &decision) {
+        Ok(()) => decision.verdict,
+        Err(error) => {
+            let why = describe_error(&error);
+            let fault = Fault::new(FaultKind::File, &why).with_session(session);
+            faults::record_fault(&world.home, &fault);
+            match decision.outcome {
+                StopOutcome::Blocked { .. } => Verdict::AllowWithNotice(format!(
+                    "ralph: the files about this session do not hold it: {why}"
+                )),
+                StopOutcome::Allowed
+                | StopOutcome::Awaited { .. }
+                | StopOutcome::HandedOver
+                | StopOutcome::Repeated
+                | StopOutcome::Orphaned
+                | StopOutcome::Ended(_) => decision.verdict,
+            }
+        }
+    }
 }

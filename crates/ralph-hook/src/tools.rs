@@ -28,8 +28,12 @@ const MAX_RECORDED_CALL_CHARS: usize = 300;
 
 pub fn on_call(world: &World, call: &ToolCallEvent) -> Verdict {
     let Some(session) = &call.session else { return Verdict::Allow };
+    // Without a readable run only ralph's own files are guarded.
     let held = heartbeat::find_run_and_beat(world, session)
-        .and_then(|run| store::load_run(&world.home, &run).ok())
+        .and_then(|run| {
+            let opened = store::load_run(&world.home, &run);
+            opened.inspect_err(|error| facts::record_run_fault(world, &run, error)).ok()
+        })
         .filter(|opened| opened.state.owner(&opened.run) == Some(session))
         .filter(|opened| opened.state.phase == RunPhase::Active);
     let objection = held.as_ref().map_or(GuardAction::Deny, |opened| {

@@ -137,8 +137,9 @@ pub fn read_interruptions(
         return TurnInterruptions::default();
     }
     let mut seen = TranscriptSummary::default();
-    read_forward(world.host, &path, from, stat.len, &mut seen);
-    TurnInterruptions { interrupted: seen.interrupted, overridden: seen.overridden, seen: stat.len }
+    // The next event reads again what could not be read now, such as a line that the host is still writing.
+    let end = read_forward(world.host, &path, from, stat.len, &mut seen);
+    TurnInterruptions { interrupted: seen.interrupted, overridden: seen.overridden, seen: end }
 }
 
 /// Resolves the path that the event names. Only a file inside the host's own directory is trusted.

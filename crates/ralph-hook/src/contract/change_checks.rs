@@ -10,6 +10,7 @@ use ralph_core::requirement::{
     EvidenceKind, Finding, FindingLocation, FindingSeverity, QuotedText, Requirement,
     RequirementFailure, RequirementStage, RequirementStatus, RequirementWeight,
 };
+use ralph_core::text;
 use regex::{Regex, RegexBuilder};
 
 use super::changes::{ChangedFile, FileChangeKind, RunChanges};
@@ -27,6 +28,13 @@ pub(super) fn change_requirements(policy: &Policy, changes: &RunChanges) -> Vec<
         let why =
             format!("the change is too large to inspect; files left out: {}", changes.left_out);
         found.push(super::unknown_requirement("the change", &why));
+    }
+    if changes.missing > 0 {
+        let why = format!(
+            "the checkpoints are damaged: the contents of {} are missing",
+            text::count_noun(changes.missing, "changed file")
+        );
+        found.push(super::unknown_requirement("checkpoints", &why));
     }
     found.extend(test_integrity_requirements(policy, changes));
     found.extend(line_requirements(policy, changes));
@@ -136,7 +144,10 @@ fn line_requirements(policy: &Policy, changes: &RunChanges) -> Vec<Requirement> 
         return Vec::new();
     }
     let excluded = compile_globs(exclude);
-    let own = CompiledLinePatterns::new(patterns);
+    let own = match CompiledLinePatterns::new(patterns) {
+        Ok(own) => own,
+        Err(why) => return vec![super::unknown_requirement(super::LINES_REQUIREMENT, &why)],
+    };
     let (mut findings, mut allowed) = (Vec::new(), Vec::new());
     for text in changes.texts().iter().filter(|text| !excluded.is_match(text.path)) {
         let checked = added_lines::check_added_lines(&policy.lines, text, &own);
@@ -205,18 +216,22 @@ pub(super) fn guard_requirement(
     }
 }
 
-/// Compiled user patterns. Patterns that do not compile are rejected when the policy is loaded.
+/// Compiled user patterns, at the position that they have in the policy.
+#[derive(Debug)]
 struct CompiledLinePatterns(Vec<(Regex, GlobSet, bool)>);
 
 impl CompiledLinePatterns {
-    fn new(patterns: &[LinePattern]) -> Self {
+    /// The error names a pattern that does not compile. A policy with one is not loaded, but another version of ralph
+    /// may have sealed it.
+    fn new(patterns: &[LinePattern]) -> Result<Self, String> {
         let compiled = patterns.iter().map(|pattern| {
             let regex = RegexBuilder::new(&pattern.pattern).size_limit(MAX_PATTERN_BYTES).build();
-            // Keeps its position with a pattern that never matches: the index of a pattern is its identity.
-            let regex = regex.or_else(|_| Regex::new("[^\\s\\S]")).ok()?;
-            Some((regex, compile_globs(&pattern.paths), pattern.paths.is_empty()))
+            let regex = regex.map_err(|_| {
+                format!("pattern `{}` cannot be compiled", text::clean_line(&pattern.name, 80))
+            })?;
+            Ok((regex, compile_globs(&pattern.paths), pattern.paths.is_empty()))
         });
-        Self(compiled.flatten().collect())
+        compiled.collect::<Result<_, _>>().map(Self)
     }
 }
 
@@ -230,5 +245,48 @@ impl UserPatterns for CompiledLinePatterns {
             .filter(|(_, (_, globs, everywhere))| applies(globs, *everywhere))
             .filter_map(|(at, (regex, ..))| Some((at, regex.find(line)?.start())))
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unknown(requirements: &[Requirement]) -> Vec<(&str, &str)> {
+        requirements
+            .iter()
+            .filter_map(|one| match &one.status {
+                RequirementStatus::Unknown(why) => Some((&*one.name, &**why)),
+                RequirementStatus::Met(_)
+                | RequirementStatus::Unmet(_)
+                | RequirementStatus::Pending(_) => None,
+            })
+            .collect()
+    }
+
+    /// R-S5a: a check that could not look at everything does not pass.
+    #[test]
+    fn damaged_checkpoints_and_patterns_are_unknown() {
+        let mut policy = Policy::default();
+        let whole = RunChanges::default();
+        assert_eq!(unknown(&change_requirements(&policy, &whole)), []);
+        let damaged = RunChanges { missing: 2, ..RunChanges::default() };
+        assert_eq!(
+            unknown(&change_requirements(&policy, &damaged)),
+            [(
+                "checkpoints",
+                "the checkpoints are damaged: the contents of 2 changed files are missing"
+            )]
+        );
+        policy.lines.patterns = vec![LinePattern {
+            name: "no-sleep".to_string(),
+            pattern: "sleep(".to_string(),
+            message: "do not sleep".to_string(),
+            paths: Vec::new(),
+        }];
+        assert_eq!(
+            unknown(&change_requirements(&policy, &whole)),
+            [(super::super::LINES_REQUIREMENT, "pattern `no-sleep` cannot be compiled")]
+        );
     }
 }

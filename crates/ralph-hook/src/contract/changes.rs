@@ -23,6 +23,8 @@ pub(super) struct RunChanges {
     pub all: Vec<ChangedFile>,
     /// The number of files left out because the change is too large.
     pub left_out: usize,
+    /// The number of contents that the checkpoints should have and do not: they were damaged.
+    pub missing: usize,
 }
 
 #[derive(Debug)]
@@ -121,14 +123,10 @@ impl RunChanges {
                     }),
                 }
             });
-        let is_left_out = |blob: &&BlobContent| match blob {
-            BlobContent::TooLarge(size) => {
-                usize::try_from(*size).is_ok_and(|size| size <= MAX_TEXT_BYTES)
-            }
-            BlobContent::Content(_) | BlobContent::Missing => false,
-        };
-        let left_out = blobs.values().filter(is_left_out).count();
-        Ok(Self { all: all.collect(), left_out })
+        let all = all.collect();
+        let left_out = blobs.values().filter(|blob| is_left_out(blob)).count();
+        let missing = blobs.values().filter(|blob| **blob == BlobContent::Missing).count();
+        Ok(Self { all, left_out, missing })
     }
 
     pub(super) fn texts(&self) -> Vec<FileChange<'_>> {
@@ -150,6 +148,16 @@ impl RunChanges {
             )
             .to_string();
         Some(ralph_core::text::truncate(&format!("--- {path}\n{printed}"), MAX_PATCH_CHARS))
+    }
+}
+
+/// Whether a text was not read because all of them together are too large.
+fn is_left_out(blob: &BlobContent) -> bool {
+    match blob {
+        BlobContent::TooLarge(size) => {
+            usize::try_from(*size).is_ok_and(|size| size <= MAX_TEXT_BYTES)
+        }
+        BlobContent::Content(_) | BlobContent::Missing => false,
     }
 }
 

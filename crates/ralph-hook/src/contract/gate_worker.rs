@@ -17,6 +17,7 @@ use ralph_gates::gates::{
     self, ContentView, GateContent, GateContext, GateOrder, GateResult, GateRunRequest, ResultReuse,
 };
 use ralph_git::checkpoint::CheckpointError;
+use ralph_git::tree::ListingError;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun, StoreError};
 use ralph_home::world::World;
@@ -84,6 +85,8 @@ pub enum GateWorkerError {
     Untrusted(RunId),
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    #[error(transparent)]
+    Listing(#[from] ListingError),
     #[error("cannot wait for the worker")]
     Wait(#[source] std::io::Error),
 }
@@ -223,11 +226,8 @@ fn run_in_checkout(
     cancel: &CancelToken,
 ) -> Result<(), GateWorkerError> {
     let exclude = contract.exclude();
-    let Ok(ContentView::Tree(listing)) =
-        ContentView::read(&contract.gate_place(GateContent::Tree { exclude: &exclude }))
-    else {
-        return Ok(());
-    };
+    let place = contract.gate_place(GateContent::Tree { exclude: &exclude });
+    let ContentView::Tree(listing) = ContentView::read(&place)? else { return Ok(()) };
     let (_, candidate) = change_summary::checkpoint_tree(contract, &listing)?;
     let Some(content) = checkout::candidate_content_hash(
         contract,

@@ -19,6 +19,7 @@ use ralph_sys::proc::cancel::CancelToken;
 use ralph_sys::proc::worker::{self, ParentLink, WorkerSpawnError};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
+use std::path::Path;
 use std::sync::Arc;
 
 pub use channels::{NotificationResult, NotificationStatus};
@@ -83,8 +84,9 @@ fn start_delivery(
     notify: &NotifySettings,
     message: &NotificationMessage,
 ) -> Result<bool, NotifyError> {
-    let bytes = record_bytes(&NotificationRecord { message: message.clone(), told: None });
-    if !fs::create_new(&world.home.run(&run.id).notification(), &bytes)? {
+    let path = world.home.run(&run.id).notification();
+    let record = NotificationRecord { message: message.clone(), told: None };
+    if !fs::create_new(&path, &record_bytes(&path, &record)?)? {
         return Ok(false);
     }
     let bell = notify.channels.contains(&NotifyChannel::Bell);
@@ -138,11 +140,8 @@ fn try_deliver(world: &World, run: &RunId) -> Result<(), NotifyError> {
             }
         }
     }
-    fs::replace(
-        &path,
-        &record_bytes(&NotificationRecord { message, told: Some(results) }),
-        Durability::Cached,
-    )?;
+    let record = NotificationRecord { message, told: Some(results) };
+    fs::replace(&path, &record_bytes(&path, &record)?, Durability::Cached)?;
     Ok(())
 }
 
@@ -157,10 +156,10 @@ pub fn send_test_message(world: &World) -> Result<Vec<NotificationResult>, Notif
         .collect())
 }
 
-fn record_bytes(record: &NotificationRecord) -> Vec<u8> {
-    let mut bytes = serde_json::to_vec(record).unwrap_or_default();
+fn record_bytes(path: &Path, record: &NotificationRecord) -> Result<Vec<u8>, FileError> {
+    let mut bytes = fs::encode_json(path, record)?;
     bytes.push(b'\n');
-    bytes
+    Ok(bytes)
 }
 
 fn record_failure(world: &World, run: &RunId, why: &str) {

@@ -53,7 +53,7 @@ pub fn evidence_for_run(
     });
     let judged = contract.as_ref().map(contract::judge_tree);
     let mut requirements = phase_conditions::phase_requirements(world, opened, judged.as_ref());
-    let adopted = read_adopted_loop(run);
+    let adopted = read_adopted_loop(world, run);
     requirements.extend(list_requirements((run, adopted.as_ref()), &lists, judged.as_ref()));
     // Without a base the changed files are unknown.
     if run.seal.as_ref().is_some_and(|seal| seal.base.is_some()) {
@@ -180,10 +180,17 @@ fn reached_own_limit(state: &LoopFiles) -> Option<String> {
     })
 }
 
-/// The files of an adopted loop; `None` for a run that a person started.
-fn read_adopted_loop(run: &RunRecord) -> Option<LoopFiles> {
+/// The files of an adopted loop; `None` for a run that a person started. Without readable files the run's own limits
+/// apply, not the loop's.
+fn read_adopted_loop(world: &World, run: &RunRecord) -> Option<LoopFiles> {
     match run.origin {
-        RunOrigin::Adopted => LoopFiles::read(Path::new(run.features.first()?)).ok(),
+        RunOrigin::Adopted => LoopFiles::read(Path::new(run.features.first()?))
+            .inspect_err(|error| {
+                let what = faults::describe_error(error);
+                let fault = Fault::new(FaultKind::File, &what).with_run(&run.id);
+                faults::record_fault(&world.home, &fault);
+            })
+            .ok(),
         RunOrigin::Started => None,
     }
 }
@@ -264,7 +271,12 @@ pub fn evidence_for_files(
         }
         Some(_) | None => GitState::NotARepository,
     };
-    let uncommitted = uncommitted_requirement(&files, &work);
+    if let GitState::Unavailable(why) = &work {
+        let fault = Fault::new(FaultKind::File, why).with_session(session);
+        faults::record_fault(&world.home, &fault);
+    }
+    // Without a run nothing ends a session whose repository cannot be read, so it does not hold it either.
+    let uncommitted = uncommitted_requirement(&files, &work).filter(|one| !one.is_unknown());
     let mut requirements = files.requirements;
     requirements.extend(uncommitted);
     StopEvidence {

@@ -141,7 +141,8 @@ pub(super) fn uncommitted_requirement(
         (FilePresence::No, FilePresence::No) => return None,
     };
     let standing = match work {
-        GitState::NotARepository | GitState::Unavailable(_) => return None,
+        GitState::NotARepository => return None,
+        GitState::Unavailable(why) => RequirementStatus::Unknown(why.clone()),
         GitState::Known(work) if work.changed_count == 0 => RequirementStatus::Met(Proof::Measured),
         GitState::Known(work) => {
             let noun = if work.changed_count == 1 {
@@ -162,4 +163,21 @@ pub(super) fn uncommitted_requirement(
         stage: RequirementStage::Quality,
         ..required_correctness("uncommitted changes".to_string(), standing, next)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repository_that_git_cannot_read_is_not_clean() {
+        let files = SessionFiles { orchestrator: FilePresence::Yes, ..SessionFiles::default() };
+        let unavailable = GitState::Unavailable("`git status` timed out".to_string());
+        let requirement = uncommitted_requirement(&files, &unavailable).unwrap();
+        assert_eq!(
+            requirement.status,
+            RequirementStatus::Unknown("`git status` timed out".to_string())
+        );
+        assert_eq!(uncommitted_requirement(&files, &GitState::NotARepository), None);
+    }
 }

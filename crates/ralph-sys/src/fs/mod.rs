@@ -210,6 +210,14 @@ pub fn encode_json(path: &Path, content: &impl Serialize) -> Result<Vec<u8>, Fil
     serde_json::to_vec(content).map_err(|error| FileError::not_encodable(path, error))
 }
 
+/// The bytes of a JSON file that people and other tools read, with a final line feed.
+pub fn encode_pretty_json(path: &Path, content: &impl Serialize) -> Result<Vec<u8>, FileError> {
+    let mut bytes = serde_json::to_vec_pretty(content)
+        .map_err(|error| FileError::not_encodable(path, error))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
 /// Like [`list`], with no names for a missing directory.
 pub fn list_if_exists(directory: &Path, cap: usize) -> Result<Vec<OsString>, FileError> {
     match list(directory, cap) {

@@ -57,3 +57,4 @@ mod supervision;
 mod syscalls;
 mod tamper;
 mod trust;
+mod unreadable_files;

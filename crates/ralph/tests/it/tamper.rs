@@ -8,6 +8,7 @@ use crate::sandbox::{SESSION, Sandbox, write_program};
 use insta::assert_snapshot;
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::process::Command;
 use std::sync::Mutex;
 
 const TAMPER_POLICY: &str = r#"
@@ -218,6 +219,22 @@ const TRICKS: &[TamperTrick] = &[
             "",
         );
     }),
+    beside_real_work("replace the tests and delete their old content", |sandbox, _| {
+        let test = sandbox.project().join("tests/test_app.py");
+        let id = Command::new("git")
+            .args(["hash-object", "tests/test_app.py"])
+            .current_dir(sandbox.project())
+            .output()
+            .unwrap();
+        let id = String::from_utf8(id.stdout).unwrap();
+        let (directory, name) = id.trim().split_at(2);
+        fs::remove_file(sandbox.project().join(".git/objects").join(directory).join(name)).unwrap();
+        fs::remove_file(test).unwrap();
+        sandbox.write(
+            "tests/test_new.py",
+            "def test_one():\n    assert 1 == 1\n\n\ndef test_two():\n    assert 2 == 2\n",
+        );
+    }),
     beside_real_work("rename the tests away", |sandbox, _| {
         fs::rename(
             sandbox.project().join("tests/test_app.py"),
@@ -413,6 +430,7 @@ fn no_trick_ends_verified() {
     leave a tombstone for the run                           cancelled    
     delete the failing tests                                held         test integrity, tests, script, report
     delete one test                                         held         test integrity, tests
+    replace the tests and delete their old content          held         checkpoints
     rename the tests away                                   held         test integrity
     skip a test                                             held         test integrity, added lines
     expect a test to fail                                   held         test integrity, added lines
