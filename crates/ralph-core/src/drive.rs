@@ -3,6 +3,7 @@
 //! A runner starts the agent itself and records what a hook cannot observe: the sessions, their cost, the waits, and
 //! the remedies that were tried.
 
+use crate::host_name::HostName;
 use crate::id::SessionId;
 use crate::status::RunStatus;
 use alloc::format;
@@ -15,7 +16,8 @@ const MINUTE_MS: u64 = 60 * 1000;
 /// How a run is driven. Stored when the run starts, so that it can be resumed without repeating any flags.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriveSettings {
-    pub agent: AgentKind,
+    /// The host of the agents that the run starts.
+    pub agent: HostName,
     pub sessions: SessionPolicy,
     /// `None` leaves the choice to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,13 +47,6 @@ pub struct DriveSettings {
     /// The run's own work tree; `None` if it works in the project itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<RunWorktree>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AgentKind {
-    #[default]
-    Claude,
 }
 
 /// When a fresh session takes over.
@@ -283,7 +278,7 @@ impl DriveSettings {
     }
 
     pub const DEFAULT: Self = Self {
-        agent: AgentKind::Claude,
+        agent: HostName::DEFAULT,
         sessions: SessionPolicy::Hybrid,
         model: None,
         stronger_model: None,

@@ -20,6 +20,7 @@ pub mod facts;
 pub mod gate;
 pub mod hint;
 pub mod hold;
+pub mod host_name;
 pub mod id;
 pub mod input_bounds;
 pub mod limits;

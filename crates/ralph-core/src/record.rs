@@ -6,6 +6,7 @@ mod part;
 
 use crate::digest64::Digest64;
 use crate::drive::{DriveSettings, Remedy};
+use crate::host_name::HostName;
 use crate::id::{RunId, SessionId};
 use crate::limits::RunLimits;
 use crate::policy::{OnTampering, Policy};
@@ -77,6 +78,9 @@ pub struct RunRecord {
     /// `None` for a run whose agent is started by a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drive: Option<Box<DriveSettings>>,
+    /// The host that calls ralph in its sessions.
+    #[serde(default, skip_serializing_if = "HostName::is_default")]
+    pub host: HostName,
 }
 
 /// A list as sealed when the run began. A copy of its items is stored with the run; the digest verifies that copy.

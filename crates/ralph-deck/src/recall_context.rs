@@ -24,7 +24,7 @@ impl RecallContext {
         Self {
             home,
             project: fs::resolve(project).unwrap_or_else(|| project.to_path_buf()),
-            client: host_env::host_config_dir(env, ralph_host::default_host()),
+            client: host_env::host_config_dir(env, host_env::calling_host(env)),
             redactor: Redactor::new(env.secrets()),
         }
     }

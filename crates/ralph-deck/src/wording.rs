@@ -193,7 +193,7 @@ pub fn progress(run: &RunRecord, state: &RunState, now_ms: u64) -> String {
     let mut parts = Vec::new();
     let bounds = state.limits(run);
     if let Some(owner) = state.owner(run) {
-        parts.push(format!("{} {}", ralph_host::default_host().name, owner.short()));
+        parts.push(format!("{} {}", ralph_host::recorded_host(&run.host).name, owner.short()));
     }
     parts.push(match bounds.max_iterations {
         Some(most) => format!("iteration {} of {most}", state.iteration),

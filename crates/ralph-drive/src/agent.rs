@@ -47,7 +47,7 @@ pub fn agent_argv(
     settings: &DriveSettings,
     launch: &AgentLaunch<'_>,
 ) -> Vec<OsString> {
-    let host = ralph_host::host_of_agent(settings.agent);
+    let host = ralph_host::recorded_host(&settings.agent);
     let arguments = (host.launch.arguments)(settings, launch).into_iter().map(OsString::from);
     std::iter::once(program.into()).chain(arguments).collect()
 }

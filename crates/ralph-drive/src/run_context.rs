@@ -93,7 +93,7 @@ impl RunContext<'_> {
     }
 
     pub(crate) fn host(&self) -> &'static HostProfile {
-        ralph_host::host_of_agent(self.settings.agent)
+        ralph_host::recorded_host(&self.settings.agent)
     }
 
     pub(crate) fn world(&self, driver: StopDriver, context_permille: Option<u16>) -> Option<World> {

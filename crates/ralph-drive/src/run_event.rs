@@ -4,6 +4,7 @@
 //! an event, but must still never be interpreted by a terminal or a shell.
 
 use ralph_core::drive::{Remedy, SessionOrigin};
+use ralph_core::host_name::HostName;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::ReportedStatus;
 use ralph_core::status::RunStatus;
@@ -166,6 +167,8 @@ pub struct DriveReport {
     pub unmerged: Option<String>,
     /// The part of the cost that the client never billed; the worst case was assumed for it.
     pub assumed_micro_usd: u64,
+    #[serde(skip)]
+    pub agent: HostName,
     /// Tool calls that were denied since this runner started.
     pub denied: Vec<DeniedTool>,
     pub sessions: Vec<SessionId>,

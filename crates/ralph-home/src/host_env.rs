@@ -7,6 +7,12 @@ use ralph_sys::process_identity;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+/// The host whose agent's shell started this process, or the default one in a person's shell.
+pub fn calling_host(env: &Env) -> &'static HostProfile {
+    let is_caller = |host: &&HostProfile| env.get(host.variables.agent_shell).is_some();
+    HOSTS.into_iter().find(is_caller).unwrap_or_else(ralph_host::default_host)
+}
+
 /// The session whose agent or hook started this process.
 pub fn host_session(env: &Env) -> Option<String> {
     variable_of_any_host(env, |variables| variables.session)?.into_string().ok()

@@ -1,6 +1,7 @@
 //! The process's environment: variables, ralph's home and the deadline. It is built once in `main` and passed on
 //! instead of being static, so that tests and the simulator can have several in one process.
 
+use crate::host_env;
 use crate::paths::RalphHome;
 use crate::store::RunTransaction;
 use ralph_core::facts::{BlockCap, StopDriver};
@@ -40,13 +41,14 @@ pub struct RunnerFacts {
 }
 
 impl World {
-    /// For the default host. Returns `None` if neither `RALPH_HOME` nor `HOME` is set.
+    /// For the host that started this process. Returns `None` if neither `RALPH_HOME` nor `HOME` is set.
     pub fn new(env: Env, end: Deadline) -> Option<Self> {
         let home = RalphHome::new(env.ralph_home()?);
         let arrived_ms = clock::now_ms();
+        let host = host_env::calling_host(&env);
         Some(Self {
             env,
-            host: ralph_host::default_host(),
+            host,
             home,
             answer_deadline: end,
             arrived_ms,

@@ -3,6 +3,7 @@
 
 use crate::contract::{self, SealRequest};
 use crate::control;
+use ralph_core::host_name::HostName;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::input_bounds::MAX_LIST_BYTES;
 use ralph_core::limits::RunLimits;
@@ -104,7 +105,8 @@ pub fn adopt_loop(
             claim
         }
     };
-    let mut run = state.to_run(&claim, session, project);
+    let mut run =
+        RunRecord { host: world.host.recorded_name(), ..state.to_run(&claim, session, project) };
     let mut copies = Vec::new();
     if !fs::exists(&world.home.run(&run.id).journal()) {
         let named = run_lists::ListFile {
@@ -300,6 +302,7 @@ impl LoopFiles {
             process: None,
             seal: None,
             drive: None,
+            host: HostName::DEFAULT,
         }
     }
 }

@@ -16,6 +16,12 @@ pub struct AgentFlags {
     pub permission_mode: &'static str,
     /// The permission mode without prompts.
     pub bypass_mode: &'static str,
+    /// The flags that let the agent edit files.
+    pub allow_edits: &'static str,
+    /// The flag that allows the tools that are named after it.
+    pub allow_tools: &'static str,
+    /// Names of models.
+    pub model_examples: &'static [&'static str],
 }
 
 impl AgentFlags {

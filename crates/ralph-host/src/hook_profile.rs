@@ -22,14 +22,46 @@ pub struct HookProfile {
     pub interactive_variables: &'static [(&'static str, &'static str)],
 }
 
+impl HookProfile {
+    /// The event that holds a session.
+    pub fn session_stop(&self) -> &'static str {
+        self.stop_events.first().copied().unwrap_or_default()
+    }
+
+    /// Whether the hook of this event waits for gates.
+    pub fn waits_for_gates(&self, event: &str) -> bool {
+        self.events.iter().any(|row| row.event == event && row.timeout == HookTimeout::Gates)
+    }
+}
+
 #[derive(Debug)]
 pub struct HookRegistration {
     pub event: &'static str,
     pub timeout: HookTimeout,
     /// Whether a run cannot be started or held in a session without it.
     pub is_essential: bool,
+    /// Whether a runner answers it in the stream of the agents that it starts.
+    pub has_callback: bool,
     /// The consequence if it is not registered.
     pub consequence: &'static str,
+}
+
+impl HookRegistration {
+    pub(crate) const fn new(
+        event: &'static str,
+        timeout: HookTimeout,
+        consequence: &'static str,
+    ) -> Self {
+        Self { event, timeout, is_essential: false, has_callback: false, consequence }
+    }
+
+    pub(crate) const fn essential(self) -> Self {
+        Self { is_essential: true, ..self }
+    }
+
+    pub(crate) const fn with_callback(self) -> Self {
+        Self { has_callback: true, ..self }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,6 +12,7 @@ extern crate std;
 mod agent_flags;
 pub mod agent_launch;
 pub mod claude;
+pub mod client_settings;
 pub mod hook_profile;
 mod host_files;
 mod profile;
@@ -26,9 +27,9 @@ pub use profile::{HostCommandLine, HostProfile, HostVariables, TaskFiles, ToolVo
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use ralph_core::drive::AgentKind;
+use ralph_core::host_name::HostName;
 
-/// Every host. The first one is assumed where a command does not name another.
+/// Every host.
 pub static HOSTS: [&HostProfile; 1] = [&claude::PROFILE];
 
 /// The host that is called `name` on the command line.
@@ -36,14 +37,14 @@ pub fn host_named(name: &str) -> Option<&'static HostProfile> {
     HOSTS.into_iter().find(|host| host.name == name)
 }
 
-/// The host that is assumed where a command does not name one.
+/// The host that is assumed where neither a command, nor the environment, nor a record names one.
 pub fn default_host() -> &'static HostProfile {
-    HOSTS[0]
+    recorded_host(&HostName::DEFAULT)
 }
 
-/// The host of the agents that a run starts.
-pub fn host_of_agent(agent: AgentKind) -> &'static HostProfile {
-    HOSTS.into_iter().find(|host| host.agent == agent).unwrap_or(default_host())
+/// The host of a record, or the first one for a name that this version does not know.
+pub fn recorded_host(name: &HostName) -> &'static HostProfile {
+    host_named(name.as_str()).unwrap_or(HOSTS[0])
 }
 
 /// How a block is reported to the host.

@@ -3,6 +3,7 @@
 
 use crate::agent_flags::AgentFlags;
 use crate::agent_launch::LaunchProfile;
+use crate::client_settings::SettingsSchema;
 use crate::hook_profile::{HookProfile, VersionProfile};
 use crate::host_files::HostFiles;
 use crate::status_line_input::StatusLineInput;
@@ -11,8 +12,8 @@ use crate::tool_effect::ToolEffect;
 use crate::transcript_summary::TranscriptLine;
 use crate::{BlockStyle, HookReply, MalformedEvent};
 use alloc::string::String;
-use ralph_core::drive::AgentKind;
 use ralph_core::event::{HookEvent, ReplyOccasion};
+use ralph_core::host_name::HostName;
 use ralph_core::source::SourceError;
 use ralph_core::source::client_tasks::ClientTask;
 use ralph_core::verdict::Verdict;
@@ -21,10 +22,8 @@ use serde_json::value::RawValue;
 /// All that ralph needs to know about one host.
 #[derive(Debug)]
 pub struct HostProfile {
-    /// Its name on the command line: `ralph hook NAME`.
+    /// Its name on the command line (`ralph hook NAME`) and in the records of runs.
     pub name: &'static str,
-    /// The name that a run records for its agents.
-    pub agent: AgentKind,
     /// The name of its program on `PATH`.
     pub program: &'static str,
     pub variables: HostVariables,
@@ -43,9 +42,16 @@ pub struct HostProfile {
     /// Whether the host trusts a project, according to the content of its state file.
     pub is_trusted_project: fn(&[u8], &str) -> bool,
     pub hooks: HookProfile,
+    pub settings: SettingsSchema,
     pub versions: VersionProfile,
     pub launch: LaunchProfile,
     pub stream: StreamProtocol,
+}
+
+impl HostProfile {
+    pub fn recorded_name(&self) -> HostName {
+        HostName::new(self.name)
+    }
 }
 
 /// Names of the variables that a host reads, or sets for hooks and for its agent's shell.

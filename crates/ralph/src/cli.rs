@@ -1,9 +1,11 @@
 //! The command line: every command with its options and help texts. Larger commands define theirs in `cmd/`.
 
 use crate::failure::CommandFailure;
+use crate::host_arg::host_names;
 use crate::limit_args::LimitArgs;
 use crate::value_parsers::{parse_complexity, parse_count, parse_positive_count};
 use crate::{SUCCESS, cmd};
+use clap::builder::PossibleValuesParser;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use ralph_sys::env::Env;
@@ -368,7 +370,7 @@ pub(crate) struct CheckpointRunArgs {
 #[derive(Args)]
 struct HookArgs {
     /// Name the host that calls
-    #[arg(value_name = "HOST", value_parser = ["claude"])]
+    #[arg(value_name = "HOST", value_parser = PossibleValuesParser::new(host_names()))]
     host: String,
     /// Choose how a block is reported
     #[arg(long, value_name = "STYLE", value_parser = ["exit2", "context", "json"])]

@@ -14,8 +14,10 @@ use ralph_hook::control::ControlError;
 
 /// Whether a person started the agent of a driven run without permission prompts.
 pub(crate) fn skips_permissions(run: &RunRecord) -> bool {
-    let arguments = run.drive.as_ref().map(|settings| settings.arguments.as_slice());
-    arguments.is_some_and(|flags| permission_prompts(flags) == PermissionPrompts::Skipped)
+    run.drive.as_ref().is_some_and(|settings| {
+        let host = ralph_host::recorded_host(&settings.agent);
+        permission_prompts(host, &settings.arguments) == PermissionPrompts::Skipped
+    })
 }
 
 /// The status lines of a run that ralph drives itself; none for other runs.

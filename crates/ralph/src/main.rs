@@ -9,6 +9,7 @@ mod excerpt;
 mod failure;
 mod gate_progress;
 mod hook;
+mod host_arg;
 mod limit_args;
 mod orchestrator_view;
 mod prompt_commands;

@@ -1,6 +1,7 @@
 //! Files on users' disks stay readable: a fixture of every format that was ever written.
 
 use ralph_core::drive::RunnerEvent;
+use ralph_core::host_name::HostName;
 use ralph_core::record::{FORMAT_VERSION, JournalEntry, RunChange, RunRecord};
 use ralph_core::run::RunState;
 use serde::Serialize;
@@ -35,6 +36,18 @@ fn format_1_round_trips() {
     for (entry, line) in journal().iter().zip(JOURNAL.lines()) {
         assert_eq!(written(entry), stored(line));
     }
+}
+
+/// Records of the default host are the bytes that older versions wrote.
+#[test]
+fn only_another_host_is_recorded() {
+    let run: RunRecord = serde_json::from_str(RUN).unwrap();
+    assert_eq!(run.host, HostName::DEFAULT);
+    let run = RunRecord { host: HostName::new("other"), ..run };
+    let mut expected = stored(RUN);
+    expected["host"] = "other".into();
+    assert_eq!(written(&run), expected);
+    assert_eq!(serde_json::from_value::<RunRecord>(expected).unwrap(), run);
 }
 
 /// A run with a policy stores the whole policy.

@@ -63,6 +63,7 @@ pub(crate) fn run() -> RunRecord {
         process: None,
         seal: None,
         drive: None,
+        host: ralph_core::host_name::HostName::DEFAULT,
     }
 }
 

@@ -201,6 +201,7 @@ mod tests {
             process: None,
             seal: None,
             drive: Some(Box::new(settings)),
+            host: ralph_core::host_name::HostName::DEFAULT,
         }
     }
 

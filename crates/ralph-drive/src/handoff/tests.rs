@@ -43,6 +43,7 @@ fn run() -> RunRecord {
         process: None,
         seal: None,
         drive: Some(Box::new(DriveSettings::DEFAULT)),
+        host: ralph_core::host_name::HostName::DEFAULT,
     }
 }
 

@@ -96,6 +96,7 @@ impl RunLoop<'_, '_> {
         Ok(DriveReport {
             run: run.id.clone(),
             title: run.title.clone(),
+            agent: self.ctx.settings.agent.clone(),
             status,
             because: self.ctx.redactor.redact(&because),
             standing,

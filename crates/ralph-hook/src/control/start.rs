@@ -131,6 +131,10 @@ fn new_run(id: RunId, world: &World, checked: &CheckedRequest) -> RunRecord {
         process: host_env::host_process(&world.env),
         seal: None,
         drive: drive.clone(),
+        host: match drive {
+            Some(drive) => drive.agent.clone(),
+            None => world.host.recorded_name(),
+        },
     }
 }
 

@@ -31,6 +31,7 @@ fn sample_run(title: &str) -> RunRecord {
         process: None,
         seal: None,
         drive: None,
+        host: ralph_core::host_name::HostName::DEFAULT,
     }
 }
 

@@ -14,6 +14,9 @@ pub(super) const FLAGS: AgentFlags = AgentFlags {
     skipping: &["--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"],
     permission_mode: "--permission-mode",
     bypass_mode: "bypassPermissions",
+    allow_edits: "--permission-mode acceptEdits",
+    allow_tools: "--allowedTools",
+    model_examples: &["opus", "claude-sonnet-4-5"],
 };
 
 const RESERVED: [(&str, &str); 35] = [

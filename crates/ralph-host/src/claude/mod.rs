@@ -7,7 +7,7 @@ mod launch;
 #[cfg(any(test, feature = "testing"))]
 pub mod recordings;
 mod reply;
-mod sample_event;
+mod settings;
 mod status_line;
 mod stream;
 mod task_file;
@@ -19,13 +19,11 @@ use crate::hook_profile::VersionProfile;
 use crate::host_files::HostFiles;
 use crate::profile::{HostCommandLine, HostProfile, HostVariables};
 use crate::stream::StreamProtocol;
-use ralph_core::drive::AgentKind;
 
 const BLOCK_CAP_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
 
 pub static PROFILE: HostProfile = HostProfile {
     name: "claude",
-    agent: AgentKind::Claude,
     program: "claude",
     variables: HostVariables {
         agent_shell: "CLAUDECODE",
@@ -69,6 +67,7 @@ pub static PROFILE: HostProfile = HostProfile {
     parse_status_line: status_line::parse_status_line,
     is_trusted_project: trust::is_trusted_project,
     hooks: hooks::HOOKS,
+    settings: settings::SETTINGS,
     versions: VersionProfile {
         tested: [2, 1, 325],
         features: &[

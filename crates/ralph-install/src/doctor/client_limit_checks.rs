@@ -3,17 +3,16 @@
 use super::loaded_hooks::{self, HookSource, RegisteredHook};
 use super::project_checks::DoctorPolicy;
 use super::{DoctorCheck, DoctorContext, SafeRepair, hook_command};
-use crate::install::registration::{BlockCapSetting, block_cap_variable};
+use crate::install::registration::BlockCapSetting;
 use crate::install::settings_layers::SettingsLayer;
 use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_core::units::format_duration;
 use ralph_home::host_env;
 use ralph_hook::overview;
+use ralph_host::HostProfile;
 use ralph_sys::env::Env;
 
-/// Events whose hook waits for gates.
-const GATED_EVENTS: [&str; 4] = ["Stop", "SubagentStop", "TaskCompleted", "TeammateIdle"];
 /// A timeout this long, in seconds, is probably meant as milliseconds.
 const SUSPICIOUS_TIMEOUT_SECS: f64 = 10_000.0;
 /// Time for everything that is not a gate, in seconds.
@@ -22,12 +21,16 @@ const ANSWER_MARGIN_SECS: u64 = 30;
 const MAX_GATE_WAIT_SECS: u64 = 3600;
 
 /// Checks timeouts: the client kills a late hook and lets the agent stop without a notice.
-pub(super) fn check_timeouts(all: &[RegisteredHook], gates_ms: u64) -> Vec<DoctorCheck> {
+pub(super) fn check_timeouts(
+    host: &HostProfile,
+    all: &[RegisteredHook],
+    gates_ms: u64,
+) -> Vec<DoctorCheck> {
     const NAME: &str = "timeout";
     let mut wrong: Vec<(String, &RegisteredHook, Vec<&str>)> = Vec::new();
     let ours: Vec<_> = all.iter().filter(|one| one.calls_ralph()).collect();
     for one in &ours {
-        let Some(why) = timeout_problem(one, gates_ms) else { continue };
+        let Some(why) = timeout_problem(host, one, gates_ms) else { continue };
         let place = format!("`{}` in the {}", one.command_line(), one.from.describe());
         let why = format!("{why}: {place}");
         match wrong.iter_mut().find(|(known, ..)| *known == why) {
@@ -52,8 +55,8 @@ pub(super) fn check_timeouts(all: &[RegisteredHook], gates_ms: u64) -> Vec<Docto
     checks.collect()
 }
 
-fn timeout_problem(one: &RegisteredHook, gates_ms: u64) -> Option<String> {
-    let is_gated = GATED_EVENTS.contains(&one.hook.event.as_str());
+fn timeout_problem(host: &HostProfile, one: &RegisteredHook, gates_ms: u64) -> Option<String> {
+    let is_gated = host.hooks.waits_for_gates(&one.hook.event);
     let Some(timeout) = one.hook.timeout else {
         return is_gated.then(|| "no timeout is set".to_string());
     };
@@ -101,23 +104,25 @@ pub(super) fn check_block_cap(
     (all, policy): (&[RegisteredHook], &DoctorPolicy),
 ) -> Vec<DoctorCheck> {
     const NAME: &str = "cap";
+    let host = scene.host;
     let Some(ours) = all.iter().find(|one| one.calls_ralph()) else { return Vec::new() };
     let setting = loaded_hooks::settings_variables(layers)
         .into_iter()
-        .find(|(name, ..)| name == block_cap_variable());
-    let (value, place) =
-        match (&setting, host_env::host_block_cap(scene.env, ralph_host::default_host())) {
-            (Some((_, value, path)), _) => (value.clone(), format!("in `{}`", path.display())),
-            (None, Some(value)) => (value, "in this environment".to_string()),
-            (None, None) => ("8".to_string(), "the client's default".to_string()),
-        };
+        .find(|(name, ..)| name == host.variables.block_cap);
+    let (value, place) = match (&setting, host_env::host_block_cap(scene.env, host)) {
+        (Some((_, value, path)), _) => (value.clone(), format!("in `{}`", path.display())),
+        (None, Some(value)) => (value, "in this environment".to_string()),
+        (None, None) => {
+            (host.hooks.default_block_cap.to_string(), "the client's default".to_string())
+        }
+    };
     let mut needs = vec![("the policy".to_string(), policy.max_iterations())];
     let (runs, _) = overview::list_run_views(scene.home).unwrap_or_default();
     needs.extend(runs.iter().filter(|view| view.phase == RunPhase::Active).map(|view| {
         let limits = view.opened.state.limits(&view.opened.run);
         (format!("run {}", view.opened.run.id), limits.max_iterations)
     }));
-    let is_met = |most: Option<u32>| BlockCapSetting::for_limit(most).is_met_by(&value);
+    let is_met = |most: Option<u32>| BlockCapSetting::for_limit(host, most).is_met_by(&value);
     let too_low: Vec<_> = needs.iter().filter(|(_, most)| !is_met(*most)).collect();
     let shown = text::clean_line(&value, 40);
     if too_low.is_empty() {
@@ -148,10 +153,10 @@ pub(super) fn check_block_cap(
     } else {
         let most =
             too_low.iter().map(|(_, most)| *most).max_by_key(|most| most.unwrap_or(u32::MAX));
-        let value = BlockCapSetting::for_limit(most.flatten()).value();
+        let value = BlockCapSetting::for_limit(host, most.flatten()).value();
         check.fix(format!(
             "set `{}` to `\"{value}\"` under `env` in the settings",
-            block_cap_variable()
+            host.variables.block_cap
         ))
     }]
 }

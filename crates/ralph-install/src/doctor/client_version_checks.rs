@@ -10,19 +10,19 @@ const NAME: &str = "client";
 
 pub(super) fn check_client_version(scene: &DoctorContext<'_>) -> DoctorCheck {
     let path = scene.env.search_path().unwrap_or_default();
-    let program = ralph_host::default_host().program;
+    let program = scene.host.program;
     let Some(client) = gate_tools::find_program(OsStr::new(program), scene.scratch, &path) else {
         return DoctorCheck::note(NAME, format!("`{program}` is not on the `PATH`"));
     };
     let shown = client.display();
     match hook_trial::program_version(scene, &client) {
-        Some(reported) => judge_client_version(&reported),
+        Some(reported) => judge_client_version(scene.host, &reported),
         None => DoctorCheck::unclear(NAME, format!("`{shown}` did not report a version")),
     }
 }
 
-fn judge_client_version(reported: &str) -> DoctorCheck {
-    let HostProfile { program, versions, .. } = ralph_host::default_host();
+fn judge_client_version(host: &HostProfile, reported: &str) -> DoctorCheck {
+    let HostProfile { program, versions, .. } = host;
     let Some(version) = parse_version(reported) else {
         return DoctorCheck::unclear(
             NAME,
@@ -63,7 +63,7 @@ mod tests {
             "1.2.3.4",
         ]
         .map(|reported| {
-            let check = judge_client_version(reported);
+            let check = judge_client_version(ralph_host::default_host(), reported);
             format!("{:?} {}\n", check.standing, check.what)
         })
         .concat();

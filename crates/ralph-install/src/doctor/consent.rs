@@ -8,7 +8,7 @@ use super::{DoctorContext, hook_command};
 use crate::install::program_path::RalphProgram;
 use crate::install::settings_layers::SettingsLayerKind;
 use ralph_home::host_env;
-use ralph_sys::env::Env;
+use ralph_host::HostProfile;
 use ralph_sys::fs;
 
 /// The state file of a client can become large.
@@ -17,14 +17,12 @@ const MAX_CLIENT_STATE_BYTES: usize = 64 * 1024 * 1024;
 /// Whether the command is from the person's own settings, calls a program outside the project directly, or belongs to a
 /// project that the client trusts.
 pub(super) fn may_run(scene: &DoctorContext<'_>, one: &RegisteredHook) -> bool {
-    is_personal(scene, &one.from)
-        || is_safe_command(scene, one)
-        || is_trusted_project(scene.env, scene.project)
+    is_personal(scene, &one.from) || is_safe_command(scene, one) || is_trusted_project(scene)
 }
 
 /// Whether variables from this settings file may be set. Some variables name programs or libraries to load.
 pub(super) fn may_set_variables(scene: &DoctorContext<'_>, file: &Path) -> bool {
-    is_outside(scene.project, file) || is_trusted_project(scene.env, scene.project)
+    is_outside(scene.project, file) || is_trusted_project(scene)
 }
 
 fn is_personal(scene: &DoctorContext<'_>, from: &HookSource) -> bool {
@@ -49,7 +47,8 @@ fn is_safe_command(scene: &DoctorContext<'_>, one: &RegisteredHook) -> bool {
         HookOwner::Wrapper => words.len() == 1,
         HookOwner::OtherTool => false,
     };
-    let is_literal = one.hook.args.is_some() || is_literal_command(&one.hook.command, &program);
+    let is_literal =
+        one.hook.args.is_some() || is_literal_command(scene.host, &one.hook.command, &program);
     // A bare name is looked up in the system directories only.
     let is_theirs = is_outside(scene.project, &program) && !is_relative_path(&program);
     is_alone && is_literal && is_theirs
@@ -60,14 +59,14 @@ fn is_relative_path(program: &Path) -> bool {
     !program.is_absolute() && program.components().count() > 1
 }
 
-fn is_literal_command(line: &str, program: &Path) -> bool {
+fn is_literal_command(host: &HostProfile, line: &str, program: &Path) -> bool {
     const PLAIN: &[u8] = b"/._-+:@,=% '\"~";
     let is_plain = |text: &str| {
         let mut bytes = text.bytes();
         bytes.all(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii() || PLAIN.contains(&byte))
     };
     let without_home = line.replace("${HOME}", "").replace("$HOME", "");
-    let ours = RalphProgram::from_path(program).map(|program| program.hook_command(None));
+    let ours = RalphProgram::from_path(program).map(|program| program.hook_command(host, None));
     let rest = ours.ok().and_then(|ours| line.strip_prefix(&ours).map(str::to_string));
     is_plain(&without_home) || rest.is_some_and(|rest| is_plain(&rest))
 }
@@ -80,8 +79,8 @@ fn is_outside(project: &Path, path: &Path) -> bool {
 }
 
 /// Whether a person has accepted the client's trust dialog for this project.
-fn is_trusted_project(env: &Env, project: &Path) -> bool {
-    let host = ralph_host::default_host();
+fn is_trusted_project(scene: &DoctorContext<'_>) -> bool {
+    let DoctorContext { env, host, project, .. } = scene;
     let named = host_env::host_config_dir(env, host);
     let accepted = |directory: PathBuf| {
         let path = directory.join(host.files.state);
@@ -116,7 +115,11 @@ mod tests {
         ] {
             let words = crate::install::program_path::split_command_words(line);
             let program = PathBuf::from(&words[0]);
-            assert_eq!(is_literal_command(line, &program), expected, "{line}");
+            assert_eq!(
+                is_literal_command(ralph_host::default_host(), line, &program),
+                expected,
+                "{line}"
+            );
         }
     }
 }

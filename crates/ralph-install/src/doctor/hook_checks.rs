@@ -7,20 +7,22 @@ use super::hook_trial::{self, HookTrial, TrialAnswer};
 use super::loaded_hooks::{self, HookOwner, HookSource, RegisteredHook};
 use super::{DoctorCheck, DoctorContext, SafeRepair, consent, hook_command};
 use crate::install::program_path::{PathDoubt, doubt_path};
-use crate::install::settings_layers::{HookMode, SettingsLayer, SettingsLayerState};
+use crate::install::settings_layers::{SettingsLayer, SettingsLayerState};
 use ralph_core::text;
 use ralph_home::host_env;
+use ralph_host::HostProfile;
+use ralph_host::client_settings::HookMode;
 use ralph_host::hook_profile::HookRegistration;
 use ralph_sys::fs;
 
 /// Whether even a minimal installation registers this event.
-pub(super) fn is_essential_event(event: &str) -> bool {
-    let events = ralph_host::default_host().hooks.events;
-    events.iter().any(|row| row.event == event && row.is_essential)
+pub(super) fn is_essential_event(host: &HostProfile, event: &str) -> bool {
+    host.hooks.events.iter().any(|row| row.event == event && row.is_essential)
 }
 
 /// Checks which events reach ralph.
 pub(super) fn check_registration(
+    host: &HostProfile,
     layers: &[SettingsLayer],
     all: &[RegisteredHook],
 ) -> Vec<DoctorCheck> {
@@ -39,12 +41,13 @@ pub(super) fn check_registration(
         return vec![DoctorCheck::bad(NAME, what).fix(fix)];
     };
     let repair = first.from.scope().map(SafeRepair::Settings);
-    if !waited("Stop") {
+    let stop = host.hooks.session_stop();
+    if !waited(stop) {
         let place = first.from.describe();
-        let what = format!("`Stop` is missing from the {place}, so no session is held");
+        let what = format!("`{stop}` is missing from the {place}, so no session is held");
         return vec![DoctorCheck::bad(NAME, what).fix(first.from.remedy()).repair(repair)];
     }
-    let events = ralph_host::default_host().hooks.events;
+    let events = host.hooks.events;
     let missing: Vec<_> = events.iter().filter(|row| !waited(row.event)).collect();
     let count = events.len() - missing.len();
     let mut places: Vec<_> = ours.iter().map(|one| one.from.describe()).collect();
@@ -54,7 +57,7 @@ pub(super) fn check_registration(
         format!("{count} of {} events, in the {}", events.len(), places.join(", ")),
     )];
     // With a minimal installation, the other events are not missing.
-    let is_whole = ours.iter().all(|one| is_essential_event(&one.hook.event));
+    let is_whole = ours.iter().all(|one| is_essential_event(host, &one.hook.event));
     for HookRegistration { event, is_essential, consequence, .. } in missing {
         let check = DoctorCheck::note(NAME, format!("`{event}` is not registered: {consequence}"));
         let is_wanted = *is_essential || !is_whole;
@@ -73,8 +76,7 @@ fn is_loaded(layer: &SettingsLayer) -> bool {
 }
 
 /// Checks that only one hook of ralph answers each event.
-pub(super) fn check_duplicates(all: &[RegisteredHook]) -> Vec<DoctorCheck> {
-    const NAME: &str = "once";
+pub(super) fn check_duplicates(host: &HostProfile, all: &[RegisteredHook]) -> Vec<DoctorCheck> {
     let mut groups: BTreeMap<(String, String), (&RegisteredHook, &RegisteredHook, Vec<&str>)> =
         BTreeMap::new();
     let ours: Vec<_> = all.iter().filter(|one| one.calls_ralph()).collect();
@@ -90,7 +92,7 @@ pub(super) fn check_duplicates(all: &[RegisteredHook]) -> Vec<DoctorCheck> {
     }
     groups
         .values()
-        .map(|(one, other, events)| duplicate_check(NAME, (one, other), events))
+        .map(|(one, other, events)| duplicate_check(host, (one, other), events))
         .collect()
 }
 
@@ -99,36 +101,37 @@ fn describe_hook(one: &RegisteredHook) -> String {
 }
 
 fn duplicate_check(
-    name: &'static str,
+    host: &HostProfile,
     (one, other): (&RegisteredHook, &RegisteredHook),
     events: &[&str],
 ) -> DoctorCheck {
+    const NAME: &str = "once";
     let events = match events {
         [only] => format!("`{only}`"),
         many => format!("{} events", many.len()),
     };
     let both = format!("{} and {}", describe_hook(one), describe_hook(other));
     if (&one.hook.command, &one.hook.args) == (&other.hook.command, &other.hook.args) {
-        return DoctorCheck::note(name, format!("registered twice, runs once: {events}, {both}"));
+        return DoctorCheck::note(NAME, format!("registered twice, runs once: {events}, {both}"));
     }
     let fix = match (&one.from, &other.from) {
         (HookSource::Layer { kind, .. }, _) | (_, HookSource::Layer { kind, .. }) => {
             format!("`ralph uninstall --scope {}` removes one of them", kind.name())
         }
         (HookSource::Plugin { name, .. }, HookSource::Plugin { .. }) => {
-            let program = ralph_host::default_host().program;
+            let program = host.program;
             format!("`{program} plugin disable {name}` removes one of them")
         }
     };
-    DoctorCheck::bad(name, format!("two ralph hooks answer {events}: {both}")).fix(fix)
+    DoctorCheck::bad(NAME, format!("two ralph hooks answer {events}: {both}")).fix(fix)
 }
 
 /// Lists hooks of other tools that may also block a stop.
-pub(super) fn list_foreign_hooks(all: &[RegisteredHook]) -> Vec<DoctorCheck> {
+pub(super) fn list_foreign_hooks(host: &HostProfile, all: &[RegisteredHook]) -> Vec<DoctorCheck> {
     const MOST: usize = 5;
     let theirs = all.iter().filter(|one| {
         one.owner == HookOwner::OtherTool
-            && one.hook.event == "Stop"
+            && one.hook.event == host.hooks.session_stop()
             && one.hook.mode == HookMode::Waits
     });
     let describe = |one: &RegisteredHook| {
@@ -174,7 +177,7 @@ pub(super) fn try_hooks(
                 "not tried: {}; the client does not trust this project",
                 describe_hook(first)
             );
-            let program = ralph_host::default_host().program;
+            let program = scene.host.program;
             let fix = format!("review it, then start `{program}` here and trust the folder");
             checks.push(DoctorCheck::unclear("hook", what).fix(fix));
         } else if let Some(rehearsal) = HookTrial::prepare(scene, &variables) {
@@ -222,8 +225,9 @@ fn try_group(rehearsal: &HookTrial<'_>, group: &[&RegisteredHook]) -> Vec<Doctor
         count => format!("{count} events"),
     };
     let mut checks = vec![DoctorCheck::good(NAME, format!("fired: {place}, {events}"))];
-    let stop =
-        group.iter().find(|one| one.hook.event == "Stop" && one.hook.mode == HookMode::Waits);
+    let stop = group
+        .iter()
+        .find(|one| one.hook.event == rehearsal.session_stop() && one.hook.mode == HookMode::Waits);
     checks.extend(stop.map(|stop| match rehearsal.try_held(stop) {
         Some(answer) => {
             match describe_wrong_answer(&answer, &format!("{place} at a stop of a run")) {
@@ -291,7 +295,7 @@ fn check_program_path(scene: &DoctorContext<'_>, one: &RegisteredHook) -> Vec<Do
         return Vec::new();
     }
     let mut checks = Vec::new();
-    let host = ralph_host::default_host();
+    let host = scene.host;
     let plugins = host_env::host_config_dir(scene.env, host)
         .map(|directory| directory.join(host.files.plugins));
     let is_plugin = plugins.is_some_and(|plugins| program.starts_with(plugins));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::loaded_hooks::HookSource;
 use crate::install::program_path::split_command_words;
-use crate::install::settings_layers::HookSetting;
+use ralph_host::client_settings::HookSetting;
 use ralph_host::{HOSTS, HostProfile};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
@@ -28,8 +28,9 @@ fn expand_home(env: &Env, from: &HookSource, word: &str) -> String {
         HookSource::Plugin { root, .. } => root.to_string_lossy().into_owned(),
         HookSource::Layer { .. } => String::new(),
     };
-    let plugin_root = format!("${{{}}}", ralph_host::default_host().variables.plugin_root);
-    let word = word.replace(&plugin_root, &root);
+    let word = HOSTS.iter().fold(word.to_string(), |word, host| {
+        word.replace(&format!("${{{}}}", host.variables.plugin_root), &root)
+    });
     let rest = ["~", "$HOME", "${HOME}"]
         .iter()
         .find_map(|start| word.strip_prefix(start).filter(|rest| rest.starts_with('/')));
@@ -78,7 +79,7 @@ pub(super) fn hook_deadline_secs(env: &Env, from: &HookSource, hook: &HookSettin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::settings_layers::HookMode;
+    use ralph_host::client_settings::HookMode;
 
     fn hook(command: &str) -> HookSetting {
         HookSetting {

@@ -79,7 +79,7 @@ impl<'a> HookTrial<'a> {
         match finished_exit_code(&finished) {
             Err(answer) => answer,
             Ok(0) if finished.output.total == 0 => TrialAnswer::Fired,
-            Ok(0) if !is_stop_hook(hook) && json_object(&finished.output).is_some() => {
+            Ok(0) if !self.is_stop_hook(hook) && json_object(&finished.output).is_some() => {
                 TrialAnswer::Fired
             }
             Ok(0) => TrialAnswer::WrongShape(format!(
@@ -131,7 +131,7 @@ impl<'a> HookTrial<'a> {
     }
 
     fn run_hook(&self, hook: &RegisteredHook, session: &SessionId) -> JobResult {
-        let (scene, host) = (self.scene, ralph_host::default_host());
+        let (scene, host) = (self.scene, self.scene.host);
         let project = scene.project.to_string_lossy();
         let payload = (host.hooks.sample_event)(&hook.hook.event, session.as_str(), &project);
         let timeout = hook.hook.timeout.map(Duration::try_from_secs_f64);
@@ -152,13 +152,22 @@ impl<'a> HookTrial<'a> {
         })
     }
 
+    fn is_stop_hook(&self, hook: &RegisteredHook) -> bool {
+        self.scene.host.hooks.stop_events.contains(&hook.hook.event.as_str())
+    }
+
+    /// The event that holds a session.
+    pub(super) fn session_stop(&self) -> &'static str {
+        self.scene.host.hooks.session_stop()
+    }
+
     fn secrets(&self) -> Vec<String> {
         let secret = self.variables.iter().filter(|(name, _)| env::is_secret_name(name));
         secret.filter_map(|(_, value)| value.clone().into_string().ok()).collect()
     }
 
     fn environment(&self, hook: &RegisteredHook, session: &SessionId) -> Vec<(OsString, OsString)> {
-        let (scene, host) = (self.scene, ralph_host::default_host());
+        let (scene, host) = (self.scene, self.scene.host);
         let names = &host.variables;
         let home = scene.env.home().unwrap_or_default();
         let mut all: Vec<(OsString, OsString)> =
@@ -199,6 +208,7 @@ fn start_trial_run(scene: &DoctorContext<'_>, home: &RalphHome, session: &Sessio
         ..RunRequest::new(session.clone(), scene.scratch.to_path_buf(), terms)
     };
     World::new(env, Deadline::after(TRIAL_TIMEOUT))
+        .map(|world| World { host: scene.host, ..world })
         .is_some_and(|world| control::start_run(&world, request).is_ok())
 }
 
@@ -208,7 +218,7 @@ fn hook_argv(scene: &DoctorContext<'_>, hook: &RegisteredHook) -> Vec<OsString> 
         HookSource::Layer { .. } => String::new(),
     };
     let project = scene.project.to_string_lossy();
-    let names = &ralph_host::default_host().variables;
+    let names = &scene.host.variables;
     let in_plugin = |word: &str| word.replace(&format!("${{{}}}", names.plugin_root), &root);
     let filled = |word: &str| {
         in_plugin(word).replace(&format!("${{{}}}", names.project_dir), &project).into()
@@ -219,10 +229,6 @@ fn hook_argv(scene: &DoctorContext<'_>, hook: &RegisteredHook) -> Vec<OsString> 
     };
     let args = args.iter().map(|word| filled(word));
     std::iter::once(filled(&hook.hook.command)).chain(args).collect()
-}
-
-fn is_stop_hook(hook: &RegisteredHook) -> bool {
-    ralph_host::default_host().hooks.stop_events.contains(&hook.hook.event.as_str())
 }
 
 /// The exit code of the command; an error if it did not run to its end.

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use super::{hook_command, plugins};
 use crate::install::install_plan::InstallScope;
 use crate::install::program_path::is_ralph_hook;
-use crate::install::settings_layers::{
-    HookSetting, SettingsLayer, SettingsLayerKind, SettingsLayerState,
-};
+use crate::install::settings_layers::{SettingsLayer, SettingsLayerKind, SettingsLayerState};
+use ralph_host::HostProfile;
+use ralph_host::client_settings::HookSetting;
 use ralph_sys::env::Env;
 
 /// One hook, where it is registered, and whose it is.
@@ -83,7 +83,11 @@ impl HookSource {
 }
 
 /// Every hook that the client loads: settings from lowest to highest precedence, then plugins.
-pub(super) fn read_registered_hooks(env: &Env, layers: &[SettingsLayer]) -> Vec<RegisteredHook> {
+pub(super) fn read_registered_hooks(
+    env: &Env,
+    host: &HostProfile,
+    layers: &[SettingsLayer],
+) -> Vec<RegisteredHook> {
     let is_managed_only = layers.iter().any(|layer| match &layer.state {
         SettingsLayerState::Read(settings) => {
             layer.kind == SettingsLayerKind::Managed && settings.allow_managed_hooks_only
@@ -102,7 +106,7 @@ pub(super) fn read_registered_hooks(env: &Env, layers: &[SettingsLayer]) -> Vec<
         found.extend(settings.hooks.iter().map(|hook| classify_hook(env, &from, hook)));
     }
     if !is_managed_only {
-        for plugin in plugins::enabled_plugins(env, layers) {
+        for plugin in plugins::enabled_plugins(env, host, layers) {
             let from = HookSource::Plugin { name: plugin.name, root: plugin.root };
             found.extend(plugin.hooks.iter().map(|hook| classify_hook(env, &from, hook)));
         }

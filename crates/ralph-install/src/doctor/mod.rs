@@ -23,6 +23,7 @@ use std::path::Path;
 use crate::install::install_plan::InstallScope;
 use crate::install::settings_layers;
 use ralph_home::paths::RalphHome;
+use ralph_host::HostProfile;
 use ralph_sys::env::Env;
 use ralph_sys::proc::cancel::CancelToken;
 use serde::Serialize;
@@ -31,6 +32,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug)]
 pub struct DoctorContext<'a> {
     pub env: &'a Env,
+    pub host: &'static HostProfile,
     pub home: &'a RalphHome,
     pub project: &'a Path,
     /// This program, which supervises the hooks under test, and its version.
@@ -108,18 +110,18 @@ impl DoctorCheck {
 
 /// Runs every check, in the order of likely causes: settings, hooks, ralph's home, the project.
 pub fn examine_setup(scene: &DoctorContext<'_>) -> Vec<DoctorCheck> {
-    let layers = settings_layers::read_layers(scene.env, scene.project);
-    let registered = loaded_hooks::read_registered_hooks(scene.env, &layers);
+    let layers = settings_layers::read_layers(scene.env, scene.host, scene.project);
+    let registered = loaded_hooks::read_registered_hooks(scene.env, scene.host, &layers);
     let policy = project_checks::load_doctor_policy(scene);
     let mut checks = settings_checks::check_layers(&layers);
-    checks.extend(settings_checks::check_switches(&layers));
+    checks.extend(settings_checks::check_switches(scene.host, &layers));
     checks.extend(settings_checks::check_variables(scene, &layers));
-    checks.extend(hook_checks::check_registration(&layers, &registered));
-    checks.extend(hook_checks::check_duplicates(&registered));
+    checks.extend(hook_checks::check_registration(scene.host, &layers, &registered));
+    checks.extend(hook_checks::check_duplicates(scene.host, &registered));
     checks.extend(hook_checks::try_hooks(scene, &layers, &registered));
-    checks.extend(client_limit_checks::check_timeouts(&registered, policy.gates_ms()));
+    checks.extend(client_limit_checks::check_timeouts(scene.host, &registered, policy.gates_ms()));
     checks.extend(client_limit_checks::check_block_cap(scene, &layers, (&registered, &policy)));
-    checks.extend(hook_checks::list_foreign_hooks(&registered));
+    checks.extend(hook_checks::list_foreign_hooks(scene.host, &registered));
     checks.extend(home_checks::check_home(scene));
     checks.extend(home_checks::check_home_content(scene));
     checks.extend(run_checks::check_runs(scene));

@@ -4,8 +4,10 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::install::settings_layers::{self, HookSetting, SettingsLayer, SettingsLayerState};
+use crate::install::settings_layers::{self, SettingsLayer, SettingsLayerState};
 use ralph_home::host_env;
+use ralph_host::HostProfile;
+use ralph_host::client_settings::HookSetting;
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 
@@ -19,7 +21,11 @@ pub(super) struct EnabledPlugin {
 }
 
 /// Every plugin that the combined settings enable and that exists on disk.
-pub(super) fn enabled_plugins(env: &Env, layers: &[SettingsLayer]) -> Vec<EnabledPlugin> {
+pub(super) fn enabled_plugins(
+    env: &Env,
+    host: &HostProfile,
+    layers: &[SettingsLayer],
+) -> Vec<EnabledPlugin> {
     let mut names: Vec<(&str, bool)> = Vec::new();
     for layer in layers {
         let SettingsLayerState::Read(settings) = &layer.state else { continue };
@@ -32,11 +38,11 @@ pub(super) fn enabled_plugins(env: &Env, layers: &[SettingsLayer]) -> Vec<Enable
         }
     }
     let names = names.into_iter().filter(|(_, is_on)| *is_on).take(MAX_PLUGINS);
-    let places = PluginLocations::read(env, layers);
+    let places = PluginLocations::read(env, host, layers);
     names
         .filter_map(|(name, _)| {
-            let root = places.root(name)?;
-            Some(EnabledPlugin { name: name.to_string(), hooks: plugin_hooks(&root), root })
+            let root = places.root(host, name)?;
+            Some(EnabledPlugin { name: name.to_string(), hooks: plugin_hooks(host, &root), root })
         })
         .collect()
 }
@@ -49,11 +55,10 @@ struct PluginLocations {
 }
 
 impl PluginLocations {
-    fn read(env: &Env, layers: &[SettingsLayer]) -> Self {
+    fn read(env: &Env, host: &HostProfile, layers: &[SettingsLayer]) -> Self {
         let extra = layers.iter().rev().map(|layer| {
             read_plugin_json(&layer.path).get("extraKnownMarketplaces").cloned().unwrap_or_default()
         });
-        let host = ralph_host::default_host();
         let directory = host_env::host_config_dir(env, host).unwrap_or_default();
         let directory = directory.join(host.files.plugins);
         let known = read_plugin_json(&directory.join("known_marketplaces.json"));
@@ -63,7 +68,7 @@ impl PluginLocations {
         }
     }
 
-    fn root(&self, name: &str) -> Option<PathBuf> {
+    fn root(&self, host: &HostProfile, name: &str) -> Option<PathBuf> {
         let (plugin, marketplace) = name.split_once('@')?;
         // A local marketplace is read in place; for others the client keeps a copy.
         let live = self.marketplaces.iter().find_map(|known| {
@@ -72,7 +77,7 @@ impl PluginLocations {
             let path = PathBuf::from(source.get("path")?.as_str()?);
             (is_directory && path.is_absolute()).then_some(path)
         });
-        let live = live.and_then(|directory| find_in_marketplace(&directory, plugin));
+        let live = live.and_then(|directory| find_in_marketplace(host, &directory, plugin));
         let copies =
             self.installed.get("plugins").and_then(|plugins| plugins.get(name)?.as_array());
         let mut copy = copies.into_iter().flatten().rev().filter_map(|copy| {
@@ -83,9 +88,8 @@ impl PluginLocations {
     }
 }
 
-fn find_in_marketplace(directory: &Path, plugin: &str) -> Option<PathBuf> {
-    let listed =
-        read_plugin_json(&directory.join(ralph_host::default_host().files.marketplace_manifest));
+fn find_in_marketplace(host: &HostProfile, directory: &Path, plugin: &str) -> Option<PathBuf> {
+    let listed = read_plugin_json(&directory.join(host.files.marketplace_manifest));
     let plugins = listed.get("plugins")?.as_array()?;
     let found =
         plugins.iter().find(|one| one.get("name").and_then(Value::as_str) == Some(plugin))?;
@@ -99,36 +103,36 @@ fn join_inside(directory: &Path, path: &str) -> Option<PathBuf> {
 }
 
 /// Hooks from `hooks/hooks.json`, and from `plugin.json`, which may name another file or contain hooks inline.
-fn plugin_hooks(root: &Path) -> Vec<HookSetting> {
-    let mut hooks = read_hooks(&root.join("hooks/hooks.json"));
-    let manifest = read_plugin_json(&root.join(ralph_host::default_host().files.plugin_manifest));
+fn plugin_hooks(host: &HostProfile, root: &Path) -> Vec<HookSetting> {
+    let mut hooks = read_hooks(host, &root.join("hooks/hooks.json"));
+    let manifest = read_plugin_json(&root.join(host.files.plugin_manifest));
     match manifest.get("hooks") {
         Some(Value::String(path)) => {
             let path =
                 join_inside(root, path).filter(|path| *path != root.join("hooks/hooks.json"));
-            hooks.extend(path.map(|path| read_hooks(&path)).unwrap_or_default());
+            hooks.extend(path.map(|path| read_hooks(host, &path)).unwrap_or_default());
         }
         Some(inline @ Value::Object(_)) => {
             let whole = inline
                 .get("hooks")
                 .map_or_else(|| serde_json::json!({ "hooks": inline }), |_| inline.clone());
-            hooks.extend(parse_hooks(whole.to_string().as_bytes()));
+            hooks.extend(parse_hooks(host, whole.to_string().as_bytes()));
         }
         Some(_) | None => {}
     }
     hooks
 }
 
-fn read_hooks(path: &Path) -> Vec<HookSetting> {
+fn read_hooks(host: &HostProfile, path: &Path) -> Vec<HookSetting> {
     fs::read_if_exists(path, MAX_PLUGIN_FILE_BYTES)
         .ok()
         .flatten()
-        .map(|bytes| parse_hooks(&bytes))
+        .map(|bytes| parse_hooks(host, &bytes))
         .unwrap_or_default()
 }
 
-fn parse_hooks(bytes: &[u8]) -> Vec<HookSetting> {
-    match settings_layers::parse_client_settings(bytes) {
+fn parse_hooks(host: &HostProfile, bytes: &[u8]) -> Vec<HookSetting> {
+    match settings_layers::parse_client_settings(host, bytes) {
         SettingsLayerState::Read(settings) if settings.ignored.is_none() => settings.hooks,
         SettingsLayerState::Read(_)
         | SettingsLayerState::Missing

@@ -3,12 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use super::loaded_hooks;
-use crate::install::settings_layers::{self, HookMode};
+use crate::install::settings_layers;
+use ralph_core::host_name::HostName;
 use ralph_core::run::RunPhase;
 use ralph_core::units::format_duration;
 use ralph_home::paths::RalphHome;
 use ralph_hook::heartbeat;
 use ralph_hook::overview::RunView;
+use ralph_host::HostProfile;
+use ralph_host::client_settings::HookMode;
 use ralph_policy::config;
 use ralph_sys::clock;
 use ralph_sys::env::Env;
@@ -24,7 +27,7 @@ const MAX_SILENCE_MS: u64 = 30 * 60 * 1000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnprotectedReason {
     /// This file disables all hooks.
-    HooksDisabled(PathBuf),
+    HooksDisabled { setting: &'static str, path: PathBuf },
     /// No hook calls ralph at a stop.
     NoHook,
     /// No event has arrived since the run started.
@@ -36,7 +39,7 @@ pub enum UnprotectedReason {
 impl UnprotectedReason {
     pub fn describe(&self, now_ms: u64) -> String {
         match self {
-            Self::HooksDisabled(path) => format!("`disableAllHooks` in `{}`", path.display()),
+            Self::HooksDisabled { setting, path } => format!("`{setting}` in `{}`", path.display()),
             Self::NoHook => "no settings file or plugin calls ralph at a stop".to_string(),
             Self::NoEvents => "no event of its session has ever arrived".to_string(),
             Self::Silent { since_ms } => {
@@ -48,8 +51,8 @@ impl UnprotectedReason {
 
     pub fn remedy(&self) -> String {
         match self {
-            Self::HooksDisabled(path) => {
-                format!("remove `disableAllHooks` from `{}`", path.display())
+            Self::HooksDisabled { setting, path } => {
+                format!("remove `{setting}` from `{}`", path.display())
             }
             Self::NoHook => "`ralph init` in its project".to_string(),
             Self::NoEvents | Self::Silent { .. } => {
@@ -83,7 +86,7 @@ enum LastAnswer {
 enum HookState {
     Registered,
     Missing,
-    Off(PathBuf),
+    Off { setting: &'static str, path: PathBuf },
 }
 
 fn judge_protection(seen: &ProtectionFacts, now_ms: u64) -> Option<UnprotectedReason> {
@@ -92,11 +95,11 @@ fn judge_protection(seen: &ProtectionFacts, now_ms: u64) -> Option<UnprotectedRe
     // Hooks may be registered in a place that cannot be inspected; a recent event is the better evidence.
     let is_fresh = since(last_ms) <= GRACE_MS && last_ms >= seen.changed_ms;
     match &seen.hooks {
-        HookState::Off(path) if !is_fresh => {
-            return Some(UnprotectedReason::HooksDisabled(path.clone()));
+        HookState::Off { setting, path } if !is_fresh => {
+            return Some(UnprotectedReason::HooksDisabled { setting, path: path.clone() });
         }
         HookState::Missing if !is_fresh => return Some(UnprotectedReason::NoHook),
-        HookState::Off(_) | HookState::Missing | HookState::Registered => {}
+        HookState::Off { .. } | HookState::Missing | HookState::Registered => {}
     }
     match seen.last_event_ms {
         None if since(seen.started_ms) > GRACE_MS => Some(UnprotectedReason::NoEvents),
@@ -118,7 +121,7 @@ pub fn find_unprotected(
     views: &[RunView],
 ) -> Vec<Option<UnprotectedReason>> {
     let now_ms = clock::now_ms();
-    let mut known: Vec<(&str, HookState, u64)> = Vec::new();
+    let mut known: Vec<((&str, &HostName), HookState, u64)> = Vec::new();
     let mut found = Vec::new();
     for view in views {
         // API errors are reported separately.
@@ -126,12 +129,13 @@ pub fn find_unprotected(
             found.push(None);
             continue;
         }
-        let project = view.opened.run.project.as_str();
-        if !known.iter().any(|(one, ..)| *one == project) {
-            let (hooks, changed_ms) = project_hook_state(env, Path::new(project));
-            known.push((project, hooks, changed_ms));
+        let place = (view.opened.run.project.as_str(), &view.opened.run.host);
+        if !known.iter().any(|(one, ..)| *one == place) {
+            let host = ralph_host::recorded_host(place.1);
+            let (hooks, changed_ms) = project_hook_state(env, host, Path::new(place.0));
+            known.push((place, hooks, changed_ms));
         }
-        let place = known.iter().find(|(one, ..)| *one == project);
+        let place = known.iter().find(|(one, ..)| *one == place);
         found.push(place.and_then(|(_, hooks, changed_ms)| {
             judge_protection(&protection_facts(home, view, (hooks.clone(), *changed_ms)), now_ms)
         }));
@@ -157,7 +161,7 @@ fn protection_facts(
 }
 
 /// Whether the settings of a project call ralph at a stop, and when they were last modified.
-fn project_hook_state(env: &Env, project: &Path) -> (HookState, u64) {
+fn project_hook_state(env: &Env, host: &HostProfile, project: &Path) -> (HookState, u64) {
     let mut places = vec![project.to_path_buf()];
     // The client may have been started at the root of the repository or in a subdirectory.
     let above = config::find_project(project);
@@ -167,15 +171,19 @@ fn project_hook_state(env: &Env, project: &Path) -> (HookState, u64) {
     let mut found = HookState::Missing;
     let mut changed_ms = 0;
     for place in places {
-        let layers = settings_layers::read_layers(env, &place);
+        let layers = settings_layers::read_layers(env, host, &place);
         let stats = layers.iter().filter_map(|layer| fs::stat(&layer.path));
         changed_ms = stats.map(|stat| stat.modified_ns / 1_000_000).fold(changed_ms, u64::max);
         if let Some(path) = loaded_hooks::find_disabling_file(&layers) {
-            return (HookState::Off(path), changed_ms);
+            let setting = host.settings.disable_hooks;
+            return (HookState::Off { setting, path }, changed_ms);
         }
-        let is_registered = loaded_hooks::read_registered_hooks(env, &layers).iter().any(|one| {
-            one.calls_ralph() && one.hook.event == "Stop" && one.hook.mode == HookMode::Waits
-        });
+        let is_registered =
+            loaded_hooks::read_registered_hooks(env, host, &layers).iter().any(|one| {
+                one.calls_ralph()
+                    && one.hook.event == host.hooks.session_stop()
+                    && one.hook.mode == HookMode::Waits
+            });
         if is_registered {
             found = HookState::Registered;
         }
@@ -192,9 +200,10 @@ mod tests {
     fn a_run_without_events_is_unprotected() {
         const MINUTE: u64 = 60_000;
         let start = 1_000 * MINUTE;
-        let off = || HookState::Off(PathBuf::from("/s"));
+        let off = || HookState::Off { setting: "off", path: PathBuf::from("/s") };
         let silent = |since_ms| Some(UnprotectedReason::Silent { since_ms });
-        let gone = Some(UnprotectedReason::HooksDisabled(PathBuf::from("/s")));
+        let gone =
+            Some(UnprotectedReason::HooksDisabled { setting: "off", path: PathBuf::from("/s") });
         let base = ProtectionFacts {
             started_ms: start,
             last_event_ms: None,

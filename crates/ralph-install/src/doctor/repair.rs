@@ -7,8 +7,9 @@ use crate::install::install_plan::{
 };
 use crate::install::program_path::{PathDoubt, RalphProgram};
 use crate::install::registration::{GateWarming, HookExtent};
-use crate::install::settings_layers::{self, HookMode};
+use crate::install::settings_layers;
 use crate::install::{InstallError, file_change};
+use ralph_host::client_settings::HookMode;
 use ralph_sys::fs;
 
 #[derive(Debug, thiserror::Error)]
@@ -58,13 +59,13 @@ fn repair_settings(scene: &DoctorContext<'_>, scope: InstallScope) -> Result<Str
     if let Some(doubt @ (PathDoubt::BuildDirectory | PathDoubt::PluginDirectory)) = program.doubt {
         return Err(RepairError::Doubtful { path: program.path, why: doubt.describe() });
     }
-    let layers = settings_layers::read_layers(scene.env, scene.project);
-    let registered = loaded_hooks::read_registered_hooks(scene.env, &layers);
+    let layers = settings_layers::read_layers(scene.env, scene.host, scene.project);
+    let registered = loaded_hooks::read_registered_hooks(scene.env, scene.host, &layers);
     let ours: Vec<_> = registered
         .iter()
         .filter(|one| one.calls_ralph() && one.from.scope() == Some(scope))
         .collect();
-    let is_least = hook_checks::is_essential_event;
+    let is_least = |event: &str| hook_checks::is_essential_event(scene.host, event);
     let is_warm = ours.iter().any(|one| one.hook.mode == HookMode::Async);
     let is_minimal = !is_warm && ours.iter().all(|one| is_least(&one.hook.event));
     let order = InstallRequest {
@@ -75,7 +76,12 @@ fn repair_settings(scene: &DoctorContext<'_>, scope: InstallScope) -> Result<Str
         gates: GateSetupChoice::Leave,
         others: ForeignSetupChoice::Leave,
     };
-    let ground = InstallContext { env: scene.env, home: scene.home, project: scene.project };
+    let ground = InstallContext {
+        env: scene.env,
+        host: scene.host,
+        home: scene.home,
+        project: scene.project,
+    };
     let plan = install_plan::plan_install(&ground, &order)?;
     file_change::apply_changes(scene.home, &plan.changes)?;
     let mut paths = plan.changes.iter().map(|change| change.path.display().to_string());

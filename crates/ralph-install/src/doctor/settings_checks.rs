@@ -4,6 +4,8 @@ use super::loaded_hooks;
 use super::{DoctorCheck, DoctorContext};
 use crate::install::settings_layers::{SettingsLayer, SettingsLayerKind, SettingsLayerState};
 use ralph_core::text;
+use ralph_host::HostProfile;
+use ralph_host::client_settings::SettingsSchema;
 
 /// Checks every settings file: the client silently ignores a whole file because of one mistake in it.
 pub(super) fn check_layers(layers: &[SettingsLayer]) -> Vec<DoctorCheck> {
@@ -44,8 +46,9 @@ pub(super) fn check_layers(layers: &[SettingsLayer]) -> Vec<DoctorCheck> {
 }
 
 /// Checks for switches that disable every hook.
-pub(super) fn check_switches(layers: &[SettingsLayer]) -> Vec<DoctorCheck> {
+pub(super) fn check_switches(host: &HostProfile, layers: &[SettingsLayer]) -> Vec<DoctorCheck> {
     const NAME: &str = "hooks on";
+    let SettingsSchema { disable_hooks, managed_hooks_only, .. } = host.settings;
     let mut checks = Vec::new();
     let off = loaded_hooks::find_disabling_file(layers);
     for layer in layers {
@@ -55,10 +58,10 @@ pub(super) fn check_switches(layers: &[SettingsLayer]) -> Vec<DoctorCheck> {
             continue;
         }
         if settings.disable_all_hooks == Some(true) {
-            let what = format!("`disableAllHooks` in `{path}`");
+            let what = format!("`{disable_hooks}` in `{path}`");
             checks.push(if off.is_some() {
                 DoctorCheck::bad(NAME, format!("{what} disables every hook"))
-                    .fix(format!("remove `disableAllHooks` from `{path}`"))
+                    .fix(format!("remove `{disable_hooks}` from `{path}`"))
             } else {
                 DoctorCheck::note(
                     NAME,
@@ -67,7 +70,7 @@ pub(super) fn check_switches(layers: &[SettingsLayer]) -> Vec<DoctorCheck> {
             });
         }
         if settings.allow_managed_hooks_only && layer.kind == SettingsLayerKind::Managed {
-            let what = format!("`allowManagedHooksOnly` in `{path}`: your own hooks do not run");
+            let what = format!("`{managed_hooks_only}` in `{path}`: your own hooks do not run");
             checks.push(DoctorCheck::bad(NAME, what).fix("ask the administrator of this machine"));
         }
     }

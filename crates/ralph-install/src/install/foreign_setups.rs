@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
 use super::program_path;
 use super::settings_document::{SettingsDocument, SettingsPathStep};
 use super::settings_layers::{SettingsLayer, SettingsLayerKind, SettingsLayerState};
+use ralph_host::HostProfile;
+use ralph_host::client_settings::HookOccurrence;
 use ralph_sys::fs;
 
 /// Plugins that loop a session, from any marketplace.
@@ -60,55 +60,47 @@ pub fn find_loop_plugins(layers: &[SettingsLayer]) -> Vec<ForeignSetup> {
 }
 
 /// The stop hooks of a file that are not ralph's.
-pub fn find_stop_hooks(bytes: &[u8]) -> Vec<ForeignSetup> {
+pub fn find_stop_hooks(host: &HostProfile, bytes: &[u8]) -> Vec<ForeignSetup> {
     let Ok(document) = SettingsDocument::read(bytes) else { return Vec::new() };
-    let settings = document.value();
-    let groups = |event: &'static str| {
-        let list = settings.get("hooks").and_then(|hooks| hooks.get(event)?.as_array());
-        list.into_iter().flatten().enumerate().map(move |(index, group)| (event, index, group))
-    };
-    let stop_events = ralph_host::default_host().hooks.stop_events;
-    let found = stop_events.iter().copied().flat_map(groups).filter_map(|(event, index, group)| {
-        let hooks = group.get("hooks")?.as_array()?;
-        let commands: Vec<_> = hooks.iter().map(describe_foreign_hook).collect();
-        let is_foreign = !commands.is_empty() && commands.iter().all(Option::is_some);
-        is_foreign.then(|| ForeignSetup::Hook {
-            event: event.to_string(),
-            index,
-            command: commands.into_iter().flatten().collect::<Vec<_>>().join("; "),
-            text: document
-                .raw(&[
-                    SettingsPathStep::Key("hooks"),
-                    SettingsPathStep::Key(event),
-                    SettingsPathStep::Index(index),
-                ])
-                .unwrap_or_default()
-                .to_string(),
-        })
-    });
-    found.collect()
+    let all = (host.settings.find_hooks)(&document.value());
+    let mut found = Vec::new();
+    for event in host.hooks.stop_events {
+        let of_event: Vec<_> = all.iter().filter(|hook| hook.event == *event).collect();
+        for group in of_event.chunk_by(|one, other| one.group == other.group) {
+            let commands: Option<Vec<_>> =
+                group.iter().map(|hook| describe_foreign_hook(hook)).collect();
+            let (Some(commands), Some(first)) = (commands, group.first()) else { continue };
+            let place = [
+                SettingsPathStep::Key(host.settings.hooks),
+                SettingsPathStep::Key(event),
+                SettingsPathStep::Index(first.group),
+            ];
+            found.push(ForeignSetup::Hook {
+                event: event.to_string(),
+                index: first.group,
+                command: commands.join("; "),
+                text: document.raw(&place).unwrap_or_default().to_string(),
+            });
+        }
+    }
+    found
 }
 
 /// Describes a hook in one line; `None` for ralph's own.
-fn describe_foreign_hook(hook: &Value) -> Option<String> {
-    let text = |name: &str| hook.get(name).and_then(Value::as_str);
-    let args = hook
-        .get("args")
-        .and_then(Value::as_array)
-        .map(|args| args.iter().filter_map(Value::as_str).map(str::to_string).collect::<Vec<_>>());
-    match text("command") {
-        Some(command) if program_path::is_ralph_hook(command, args.as_deref()) => None,
+fn describe_foreign_hook(hook: &HookOccurrence) -> Option<String> {
+    match &hook.command {
+        Some(command) if program_path::is_ralph_hook(command, hook.args.as_deref()) => None,
         Some(command) => {
-            let words = args.into_iter().flatten();
-            Some(std::iter::once(command.to_string()).chain(words).collect::<Vec<_>>().join(" "))
+            let words = std::iter::once(command).chain(hook.args.iter().flatten());
+            Some(words.map(String::as_str).collect::<Vec<_>>().join(" "))
         }
-        None => Some(format!("a hook of type {}", text("type").unwrap_or("unknown"))),
+        None => Some(format!("a hook of type {}", hook.kind.as_deref().unwrap_or("unknown"))),
     }
 }
 
 /// Files of other tools in the project.
-pub fn find_tool_files(project: &Path) -> Vec<ForeignSetup> {
-    let directory = project.join(ralph_host::default_host().files.project_dir);
+pub fn find_tool_files(host: &HostProfile, project: &Path) -> Vec<ForeignSetup> {
+    let directory = project.join(host.files.project_dir);
     let names = fs::list(&directory, MAX_FOREIGN_FILES).unwrap_or_default();
     let rules = names.into_iter().filter(|name| {
         let name = name.as_encoded_bytes();
@@ -126,6 +118,7 @@ pub fn find_tool_files(project: &Path) -> Vec<ForeignSetup> {
 mod tests {
     use super::*;
     use crate::install::settings_layers;
+    use ralph_host::default_host;
 
     #[test]
     fn foreign_stop_hooks_are_found() {
@@ -139,13 +132,14 @@ mod tests {
             "SubagentStop": [7, {"hooks": [{"type": "command", "command": "c", "args": ["d", "e"]}]}],
             "PreToolUse": [{"hooks": [{"type": "command", "command": "guard"}]}]
         }}"#;
-        let shown = find_stop_hooks(text).into_iter().map(|found| format!("{found:?}\n"));
+        let shown =
+            find_stop_hooks(default_host(), text).into_iter().map(|found| format!("{found:?}\n"));
         insta::assert_snapshot!(shown.collect::<String>(), @r#"
         Hook { event: "Stop", index: 0, command: "a.sh; a hook of type prompt", text: "{\"hooks\": [{\"type\": \"command\", \"command\": \"a.sh\"}, {\"type\": \"prompt\", \"prompt\": \"b\"}]}" }
         Hook { event: "SubagentStop", index: 1, command: "c d e", text: "{\"hooks\": [{\"type\": \"command\", \"command\": \"c\", \"args\": [\"d\", \"e\"]}]}" }
         "#);
         for odd in [&b"[]"[..], b"{\"hooks\": 1}", b"{", b"{\"hooks\": {\"Stop\": {}}}"] {
-            assert_eq!(find_stop_hooks(odd), []);
+            assert_eq!(find_stop_hooks(default_host(), odd), []);
         }
     }
 
@@ -154,7 +148,7 @@ mod tests {
         let layer = |kind, text: &str| SettingsLayer {
             kind,
             path: PathBuf::from("/nowhere"),
-            state: settings_layers::parse_client_settings(text.as_bytes()),
+            state: settings_layers::parse_client_settings(default_host(), text.as_bytes()),
         };
         let on = r#"{"enabledPlugins": {"ralph-loop@official": true, "ralph-wiggum@x": true, "other@x": true}}"#;
         let off = r#"{"enabledPlugins": {"ralph-loop@official": false}}"#;
@@ -169,7 +163,7 @@ mod tests {
     #[test]
     fn files_of_other_tools_are_found() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(find_tool_files(dir.path()), []);
+        assert_eq!(find_tool_files(default_host(), dir.path()), []);
         let directory = dir.path().join(".claude");
         fs::create_private_dir(&directory).unwrap();
         for name in
@@ -182,6 +176,6 @@ mod tests {
             ForeignSetup::Loop(directory.join("ralph-loop.local.md")),
             ForeignSetup::Rules(directory.join("hookify.tests.local.md")),
         ];
-        assert_eq!(find_tool_files(dir.path()), expected);
+        assert_eq!(find_tool_files(default_host(), dir.path()), expected);
     }
 }

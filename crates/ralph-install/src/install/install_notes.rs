@@ -7,6 +7,8 @@ use super::install_plan::InstallScope;
 use super::program_path::{self, RalphProgram};
 use super::settings_layers::{SettingsLayer, SettingsLayerKind, SettingsLayerState};
 use ralph_git::git;
+use ralph_host::HostProfile;
+use ralph_host::client_settings::SettingsSchema;
 use ralph_policy::detect::DetectedGates;
 use ralph_sys::clock::Deadline;
 
@@ -27,10 +29,12 @@ pub(super) fn are_hooks_off(layers: &[SettingsLayer], scope: InstallScope) -> bo
 }
 
 pub(super) fn notes_for_install(
+    host: &HostProfile,
     layers: &[SettingsLayer],
     scope: InstallScope,
     program: &RalphProgram,
 ) -> Vec<String> {
+    let SettingsSchema { disable_hooks, managed_hooks_only, .. } = host.settings;
     let mut notes = Vec::new();
     notes.extend(program.doubt.map(|doubt| {
         format!(
@@ -58,10 +62,10 @@ pub(super) fn notes_for_install(
                 .map(|why| format!("the client ignores `{path}` and its hooks: {why}")),
         );
         if settings.disable_all_hooks == Some(true) {
-            notes.push(format!("`disableAllHooks` in `{path}` disables every hook"));
+            notes.push(format!("`{disable_hooks}` in `{path}` disables every hook"));
         }
         if settings.allow_managed_hooks_only && layer.kind == SettingsLayerKind::Managed {
-            notes.push(format!("`allowManagedHooksOnly` in `{path}`: your own hooks do not run"));
+            notes.push(format!("`{managed_hooks_only}` in `{path}`: your own hooks do not run"));
         }
         let is_ours = settings
             .hooks
@@ -78,7 +82,7 @@ pub(super) fn notes_for_install(
             notes.push(format!(
                 "the plugin `{name}` has the same hooks: `ralph init --plugin` keeps only those, \
                  `{} plugin uninstall {name}` removes them",
-                ralph_host::default_host().program
+                host.program
             ));
         }
     }

@@ -13,6 +13,7 @@ use super::slash_commands;
 use super::{InstallError, install_notes};
 use ralph_core::gate::Gate;
 use ralph_home::paths::RalphHome;
+use ralph_host::HostProfile;
 use ralph_policy::config;
 use ralph_policy::detect::{self, DetectedGates, ToolLookup};
 use ralph_policy::trust;
@@ -40,10 +41,11 @@ impl InstallScope {
     }
 }
 
-/// The environment, ralph's home and the project.
+/// The environment, the host, ralph's home and the project.
 #[derive(Clone, Copy, Debug)]
 pub struct InstallContext<'a> {
     pub env: &'a Env,
+    pub host: &'static HostProfile,
     pub home: &'a RalphHome,
     pub project: &'a Path,
 }
@@ -119,15 +121,20 @@ pub fn plan_install(
     order: &InstallRequest,
 ) -> Result<InstallPlan, InstallError> {
     let program = RalphProgram::find(ground.env)?;
-    let layers = settings_layers::read_layers(ground.env, ground.project);
+    let layers = settings_layers::read_layers(ground.env, ground.host, ground.project);
     let policy = survey_policy(ground, order.gates)?;
     let path = settings_path(ground, order.scope)?;
     let now = file_change::read_current(&path)?;
     let mut foreign = foreign_setups::find_loop_plugins(&layers);
-    foreign.extend(foreign_setups::find_stop_hooks(now.as_deref().unwrap_or_default()));
+    foreign
+        .extend(foreign_setups::find_stop_hooks(ground.host, now.as_deref().unwrap_or_default()));
     let wanted = WantedSettings {
-        entries: registration::hook_entries(&program, policy.registration_choice(*order)),
-        cap: BlockCapSetting::for_limit(policy.max_iterations),
+        entries: registration::hook_entries(
+            ground.host,
+            &program,
+            policy.registration_choice(*order),
+        ),
+        cap: BlockCapSetting::for_limit(ground.host, policy.max_iterations),
         status_line: (order.status_line == StatusLineChoice::Set)
             .then(|| program.status_line_command()),
         disable: Vec::new(),
@@ -139,8 +146,8 @@ pub fn plan_install(
     let settings = plan_settings(ground, (path, now), (order.others, &within_reach), wanted)?;
     let mut changes: Vec<_> = settings.into_iter().collect();
     changes.extend(policy.proposed.as_ref().map(ProposedPolicy::to_change));
-    foreign.extend(foreign_setups::find_tool_files(ground.project));
-    let mut notes = install_notes::notes_for_install(&layers, order.scope, &program);
+    foreign.extend(foreign_setups::find_tool_files(ground.host, ground.project));
+    let mut notes = install_notes::notes_for_install(ground.host, &layers, order.scope, &program);
     notes.extend(policy.notes);
     let obstacle = if install_notes::are_hooks_off(&layers, order.scope) {
         Some(InstallObstacle::HooksAreOff)
@@ -168,13 +175,13 @@ fn plan_settings(
     mut wanted: WantedSettings,
 ) -> Result<Option<InstallChange>, InstallError> {
     let record = install_record::load_record(ground.home, &path)?;
-    let before = settings_without_ralph(ground.home, (&path, now.as_deref()), record.as_ref())?;
+    let before = settings_without_ralph(ground, (&path, now.as_deref()), record.as_ref())?;
     let base = before.as_deref().unwrap_or_default();
     let trace = record.as_ref().and_then(|record| record.trace.as_ref());
     // Options of an earlier installation stay in force.
-    let line = trace.and_then(settings_edit::EditTrace::status_line_command);
+    let line = trace.and_then(|trace| trace.status_line_command(ground.host));
     wanted.status_line = wanted.status_line.or(line);
-    wanted.disable = trace.map(settings_edit::EditTrace::disabled_plugins).unwrap_or_default();
+    wanted.disable = trace.map(|trace| trace.disabled_plugins(ground.host)).unwrap_or_default();
     let is_taken = |hook: &ForeignSetup| match (others, hook) {
         (_, ForeignSetup::Plugin { .. } | ForeignSetup::Loop(_) | ForeignSetup::Rules(_)) => None,
         (ForeignSetupChoice::Replace, ForeignSetup::Hook { event, index, .. }) => {
@@ -192,12 +199,13 @@ fn plan_settings(
         }));
         wanted.cut = foreign.iter().filter_map(is_taken).collect();
     }
-    if now.as_deref().is_some_and(|now| settings_edit::is_installed(now, &wanted)) {
+    if now.as_deref().is_some_and(|now| settings_edit::is_installed(ground.host, now, &wanted)) {
         return Ok(None);
     }
-    wanted.cut = foreign_setups::find_stop_hooks(base).iter().filter_map(is_taken).collect();
+    wanted.cut =
+        foreign_setups::find_stop_hooks(ground.host, base).iter().filter_map(is_taken).collect();
     let damaged = |fault| InstallError::Damaged { path: path.clone(), fault };
-    let (after, trace) = settings_edit::add_ralph(base, &wanted).map_err(damaged)?;
+    let (after, trace) = settings_edit::add_ralph(ground.host, base, &wanted).map_err(damaged)?;
     let made_before = record.map_or(0, |record| record.made_directories);
     let made_directories = file_change::missing_directories(&path).max(made_before);
     let mut record = Box::new(InstallRecord::new(&path, before.as_deref(), &after));
@@ -211,14 +219,14 @@ fn plan_settings(
 
 /// The content of the file without ralph; `None` if the file would not exist.
 fn settings_without_ralph(
-    home: &RalphHome,
+    ground: &InstallContext<'_>,
     (path, now): (&Path, Option<&[u8]>),
     record: Option<&InstallRecord>,
 ) -> Result<Option<Vec<u8>>, InstallError> {
     let Some(now) = now else { return Ok(None) };
     let touched = record.map(|record| (record, record.file_state(Some(now))));
     if let Some((record, RecordedFileState::Unchanged)) = touched {
-        match (&record.before, install_record::original_bytes(home, path, record)) {
+        match (&record.before, install_record::original_bytes(ground.home, path, record)) {
             (None, _) => return Ok(None),
             (Some(_), Some(bytes)) => return Ok(Some(bytes)),
             // The backup is gone, but the trace is enough.
@@ -230,7 +238,7 @@ fn settings_without_ralph(
     }
     let trace = record.and_then(|record| record.trace.as_ref());
     let damaged = |fault| InstallError::Damaged { path: path.to_path_buf(), fault };
-    let bytes = settings_edit::remove_ralph(now, trace).map_err(damaged)?;
+    let bytes = settings_edit::remove_ralph(ground.host, now, trace).map_err(damaged)?;
     let was_made = record.is_some_and(|record| record.before.is_none());
     Ok((!was_made || !settings_edit::is_empty_settings(&bytes)).then_some(bytes))
 }
@@ -239,7 +247,7 @@ fn settings_path(
     ground: &InstallContext<'_>,
     scope: InstallScope,
 ) -> Result<PathBuf, InstallError> {
-    settings_layers::layer_path(ground.env, ground.project, scope.layer())
+    settings_layers::layer_path(ground.env, ground.host, ground.project, scope.layer())
         .ok_or(InstallError::NoHome)
 }
 
@@ -373,26 +381,25 @@ pub fn plan_uninstall(
         };
         let now = file_change::read_current(&path)?;
         let record = install_record::load_record(ground.home, &path)?;
-        let then =
-            match settings_without_ralph(ground.home, (&path, now.as_deref()), record.as_ref()) {
-                // Without a record, ralph never wrote to this file.
-                Err(InstallError::Damaged { path, fault }) if record.is_none() => {
-                    plan.notes.push(format!(
-                        "`{}` cannot be parsed and is left unchanged: {fault}",
-                        path.display()
-                    ));
-                    continue;
-                }
-                then => then?,
-            };
+        let then = match settings_without_ralph(ground, (&path, now.as_deref()), record.as_ref()) {
+            // Without a record, ralph never wrote to this file.
+            Err(InstallError::Damaged { path, fault }) if record.is_none() => {
+                plan.notes.push(format!(
+                    "`{}` cannot be parsed and is left unchanged: {fault}",
+                    path.display()
+                ));
+                continue;
+            }
+            then => then?,
+        };
         let made_directories = record.as_ref().map_or(0, |record| record.made_directories);
         if record.is_none()
-            && then.as_deref().is_some_and(settings_edit::has_block_cap)
+            && then.as_deref().is_some_and(|then| settings_edit::has_block_cap(ground.host, then))
             && then != now
         {
             let note = format!(
                 "`{}` in `{}` stays: ralph may not have set it",
-                registration::block_cap_variable(),
+                ground.host.variables.block_cap,
                 path.display()
             );
             plan.notes.push(note);
@@ -414,7 +421,7 @@ pub fn plan_uninstall(
         }
         plan.changes.extend(slash_commands::uninstall_commands(ground, *scope, &mut plan.notes)?);
     }
-    let layers = settings_layers::read_layers(ground.env, ground.project);
+    let layers = settings_layers::read_layers(ground.env, ground.host, ground.project);
     let taken: Vec<_> = scopes.iter().map(|scope| scope.layer()).collect();
     let rest = layers.iter().filter(|layer| !taken.contains(&layer.kind) && has_ralph_hook(layer));
     let rest: Vec<_> = rest.collect();

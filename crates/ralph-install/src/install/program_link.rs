@@ -5,10 +5,6 @@ use std::path::{Path, PathBuf};
 use ralph_home::paths::RalphHome;
 use ralph_sys::fs::{self, FileError, FileKind};
 
-/// The command of the plugin's hooks. It does nothing where ralph is not installed.
-pub const PLUGIN_HOOK_COMMAND: &str =
-    "[ ! -x ~/.ralph/bin/ralph ] || exec ~/.ralph/bin/ralph hook claude";
-
 /// Longer chains of symlinks are refused by every system.
 const MAX_LINKS: usize = 40;
 

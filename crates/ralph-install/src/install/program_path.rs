@@ -5,7 +5,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use ralph_host::HOSTS;
+use ralph_host::{HOSTS, HostProfile};
 use ralph_sys::env::{self, Env};
 use ralph_sys::fs;
 
@@ -60,10 +60,9 @@ impl RalphProgram {
     }
 
     /// The command of a hook, with a deadline in seconds or the default one.
-    pub fn hook_command(&self, deadline: Option<u32>) -> String {
+    pub fn hook_command(&self, host: &HostProfile, deadline: Option<u32>) -> String {
         let deadline = deadline.map(|seconds| format!(" --deadline {seconds}s"));
-        let host = ralph_host::default_host().name;
-        format!("{} hook {host}{}", self.quoted, deadline.unwrap_or_default())
+        format!("{} hook {}{}", self.quoted, host.name, deadline.unwrap_or_default())
     }
 
     pub fn status_line_command(&self) -> String {
@@ -176,8 +175,9 @@ mod tests {
             ("/home/$USER/`id`/ralph", "'/home/$USER/`id`/ralph' hook claude"),
         ] {
             let program = RalphProgram::from_path(Path::new(path)).unwrap();
-            assert_eq!(program.hook_command(None), expected);
-            assert!(is_ralph_hook(&program.hook_command(Some(870)), None), "{path}");
+            assert_eq!(program.hook_command(ralph_host::default_host(), None), expected);
+            let command = program.hook_command(ralph_host::default_host(), Some(870));
+            assert!(is_ralph_hook(&command, None), "{path}");
             assert!(is_ralph_status_line(&program.status_line_command()), "{path}");
         }
     }

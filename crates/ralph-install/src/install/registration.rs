@@ -1,18 +1,14 @@
 //! The hooks that ralph registers with a client, with their timeouts.
 
 use super::program_path::RalphProgram;
-use super::settings_layers::HookMode;
+use ralph_host::HostProfile;
+use ralph_host::client_settings::{HookEntry, HookMode};
 use ralph_host::hook_profile::HookTimeout;
 
 /// The longest timeout that is registered, in seconds.
 const MAX_TIMEOUT_SECS: u32 = 3600;
 /// Time for everything that is not a gate, in seconds: the tree, the checks, the answer.
 const ANSWER_MARGIN_SECS: u32 = 30;
-
-/// The variable for the block cap.
-pub(crate) fn block_cap_variable() -> &'static str {
-    ralph_host::default_host().variables.block_cap
-}
 
 /// Room for blocks that ralph does not count.
 const CAP_MARGIN: u32 = 5;
@@ -38,17 +34,6 @@ pub enum GateWarming {
 
 const WARMING_TIMEOUT_SECS: u32 = 30;
 
-/// One hook to write into the settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HookEntry {
-    pub event: &'static str,
-    pub matcher: Option<&'static str>,
-    pub command: String,
-    /// In seconds.
-    pub timeout: u32,
-    pub mode: HookMode,
-}
-
 /// The person's choices, and the time that gates need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegistrationChoice {
@@ -58,9 +43,13 @@ pub struct RegistrationChoice {
     pub gates_ms: u64,
 }
 
-pub fn hook_entries(program: &RalphProgram, choice: RegistrationChoice) -> Vec<HookEntry> {
-    let hooks = &ralph_host::default_host().hooks;
-    let gates = gate_timeout_secs(choice.gates_ms);
+pub fn hook_entries(
+    host: &HostProfile,
+    program: &RalphProgram,
+    choice: RegistrationChoice,
+) -> Vec<HookEntry> {
+    let hooks = &host.hooks;
+    let gates = gate_timeout_secs(host, choice.gates_ms);
     let rows = hooks.events.iter().filter(|row| match choice.extent {
         HookExtent::Full => true,
         HookExtent::Minimal => row.is_essential,
@@ -77,7 +66,7 @@ pub fn hook_entries(program: &RalphProgram, choice: RegistrationChoice) -> Vec<H
             HookEntry {
                 event: row.event,
                 matcher: None,
-                command: program.hook_command(deadline),
+                command: program.hook_command(host, deadline),
                 timeout,
                 mode: HookMode::Waits,
             }
@@ -87,7 +76,7 @@ pub fn hook_entries(program: &RalphProgram, choice: RegistrationChoice) -> Vec<H
         entries.push(HookEntry {
             event: hooks.edit_event,
             matcher: Some(hooks.edit_matcher),
-            command: program.hook_command(None),
+            command: program.hook_command(host, None),
             timeout: WARMING_TIMEOUT_SECS,
             mode: HookMode::Async,
         });
@@ -96,9 +85,9 @@ pub fn hook_entries(program: &RalphProgram, choice: RegistrationChoice) -> Vec<H
 }
 
 /// The timeout for a hook that waits for gates, in seconds.
-pub fn gate_timeout_secs(gates_ms: u64) -> u32 {
+fn gate_timeout_secs(host: &HostProfile, gates_ms: u64) -> u32 {
     let seconds = u32::try_from(gates_ms.div_ceil(1000)).unwrap_or(u32::MAX);
-    let least = ralph_host::default_host().hooks.default_timeout_secs;
+    let least = host.hooks.default_timeout_secs;
     seconds.saturating_add(ANSWER_MARGIN_SECS).clamp(least, MAX_TIMEOUT_SECS)
 }
 
@@ -107,11 +96,13 @@ pub fn gate_timeout_secs(gates_ms: u64) -> u32 {
 pub struct BlockCapSetting {
     /// `None` for a run without a limit.
     max_iterations: Option<u32>,
+    /// The client's cap if the setting is missing or not a number.
+    default_cap: u32,
 }
 
 impl BlockCapSetting {
-    pub fn for_limit(max_iterations: Option<u32>) -> Self {
-        Self { max_iterations }
+    pub fn for_limit(host: &HostProfile, max_iterations: Option<u32>) -> Self {
+        Self { max_iterations, default_cap: host.hooks.default_block_cap }
     }
 
     /// The value to write; `0` means no cap.
@@ -122,7 +113,7 @@ impl BlockCapSetting {
 
     /// Whether a run reaches its own limit first. A value that is not a number counts as the client's default.
     pub fn is_met_by(self, value: &str) -> bool {
-        let default = i64::from(ralph_host::default_host().hooks.default_block_cap);
+        let default = i64::from(self.default_cap);
         match (value.trim().parse::<i64>().unwrap_or(default), self.max_iterations) {
             (..=0, _) => true,
             (_, None) => false,
@@ -136,6 +127,7 @@ mod tests {
     use std::path::Path;
 
     use insta::assert_snapshot;
+    use ralph_host::default_host;
 
     use super::*;
 
@@ -148,7 +140,7 @@ mod tests {
                 entry.event, entry.command, entry.timeout, entry.mode
             )
         };
-        hook_entries(&program, choice).into_iter().map(line).collect()
+        hook_entries(default_host(), &program, choice).into_iter().map(line).collect()
     }
 
     /// R-D3c: the timeouts exceed the time that gates may take.
@@ -200,7 +192,7 @@ mod tests {
             (3_600_000, 3600),
             (u64::MAX, 3600),
         ] {
-            assert_eq!(gate_timeout_secs(gates_ms), expected, "{gates_ms}");
+            assert_eq!(gate_timeout_secs(default_host(), gates_ms), expected, "{gates_ms}");
         }
     }
 
@@ -214,7 +206,7 @@ mod tests {
             (Some(u32::MAX), "4294967295", &["0"], &["8"]),
             (None, "0", &["0"], &["8", "1000000"]),
         ] {
-            let cap = BlockCapSetting::for_limit(most);
+            let cap = BlockCapSetting::for_limit(default_host(), most);
             assert_eq!(cap.value(), value, "{most:?}");
             assert!(met.iter().all(|value| cap.is_met_by(value)), "{most:?} {met:?}");
             assert!(!not_met.iter().any(|value| cap.is_met_by(value)), "{most:?} {not_met:?}");

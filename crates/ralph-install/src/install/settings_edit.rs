@@ -8,9 +8,10 @@ use serde_json::Value;
 
 use super::jsonc::SettingsTextError;
 use super::program_path;
-use super::registration::{BlockCapSetting, HookEntry, block_cap_variable};
+use super::registration::BlockCapSetting;
 use super::settings_document::{InsertLayout, SettingsDocument, SettingsPathStep};
-use super::settings_layers::HookMode;
+use ralph_host::HostProfile;
+use ralph_host::client_settings::{HookEntry, HookMode, HookOccurrence, SettingsSchema};
 
 /// The entries that a settings file should have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,19 +38,19 @@ pub struct EditTrace {
 
 impl EditTrace {
     /// The plugins that were disabled.
-    pub fn disabled_plugins(&self) -> Vec<String> {
+    pub fn disabled_plugins(&self, host: &HostProfile) -> Vec<String> {
         let names = self.values.iter().filter_map(|changed| match changed.path.as_slice() {
-            [parent, name] if parent == "enabledPlugins" => Some(name.clone()),
+            [parent, name] if parent == host.settings.plugins => Some(name.clone()),
             _ => None,
         });
         names.collect()
     }
 
     /// The command of the status line that was set.
-    pub fn status_line_command(&self) -> Option<String> {
-        let changed = self.values.iter().find(|changed| changed.path == ["statusLine"])?;
-        let line: Value = serde_json::from_str(&changed.after).ok()?;
-        line.get("command")?.as_str().map(str::to_string)
+    pub fn status_line_command(&self, host: &HostProfile) -> Option<String> {
+        let SettingsSchema { status_line, status_line_command, .. } = &host.settings;
+        let changed = self.values.iter().find(|changed| changed.path == [*status_line])?;
+        status_line_command(&serde_json::from_str(&changed.after).ok()?)
     }
 
     /// Whether this hook of another tool was removed.
@@ -85,9 +86,11 @@ struct TracedCut {
 
 /// Adds ralph to settings without it.
 pub fn add_ralph(
+    host: &HostProfile,
     bytes: &[u8],
     wanted: &WantedSettings,
 ) -> Result<(Vec<u8>, EditTrace), SettingsTextError> {
+    let schema = &host.settings;
     let mut document = SettingsDocument::read(bytes)?;
     let mut trace = EditTrace::default();
     if document.is_blank() {
@@ -96,38 +99,44 @@ pub fn add_ralph(
         document.set_text(format!("{text}{newline}{{}}\n"))?;
         trace.blank = Some(text);
     }
-    check_types(&document, wanted)?;
-    cut_foreign_hooks(&mut document, wanted, &mut trace)?;
+    check_types(host, &document, wanted)?;
+    cut_foreign_hooks(host, &mut document, wanted, &mut trace)?;
     for entry in &wanted.entries {
-        insert_hook_group(&mut document, (entry.event, &render_group(entry)), &mut trace)?;
+        let group = (schema.render_hook)(entry);
+        insert_hook_group(host, &mut document, (entry.event, &group), &mut trace)?;
     }
-    add_block_cap(&mut document, wanted.cap, &mut trace)?;
+    add_block_cap(host, &mut document, wanted.cap, &mut trace)?;
     if let Some(command) = &wanted.status_line
-        && document.get(&[SettingsPathStep::Key("statusLine")]).is_none()
+        && document.get(&[SettingsPathStep::Key(schema.status_line)]).is_none()
     {
-        let value = format!(r#"{{ "type": "command", "command": {} }}"#, json_quote(command));
-        set_value(&mut document, &["statusLine"], &value, &mut trace)?;
+        let value = (schema.render_status_line)(command);
+        set_value(&mut document, &[schema.status_line], &value, &mut trace)?;
     }
     for plugin in &wanted.disable {
-        set_value(&mut document, &["enabledPlugins", plugin], "false", &mut trace)?;
+        set_value(&mut document, &[schema.plugins, plugin], "false", &mut trace)?;
     }
     Ok((document.into_bytes(), trace))
 }
 
 /// Removes ralph. Without a trace, containers that become empty are removed too.
-pub fn remove_ralph(bytes: &[u8], trace: Option<&EditTrace>) -> Result<Vec<u8>, SettingsTextError> {
+pub fn remove_ralph(
+    host: &HostProfile,
+    bytes: &[u8],
+    trace: Option<&EditTrace>,
+) -> Result<Vec<u8>, SettingsTextError> {
     let mut document = SettingsDocument::read(bytes)?;
     if document.is_blank() {
         return Ok(bytes.to_vec());
     }
-    remove_ralph_hooks(&mut document, trace)?;
+    remove_ralph_hooks(host, &mut document, trace)?;
     if let Some(trace) = trace {
-        restore_values(&mut document, trace)?;
+        restore_values(host, &mut document, trace)?;
     } else {
-        let line = document.get(&[SettingsPathStep::Key("statusLine")]);
-        let command = line.as_ref().and_then(|line| line.get("command")?.as_str());
-        if command.is_some_and(program_path::is_ralph_status_line) {
-            document.remove_key(&[], "statusLine")?;
+        let SettingsSchema { status_line, status_line_command, .. } = host.settings;
+        let line = document.get(&[SettingsPathStep::Key(status_line)]);
+        let command = line.as_ref().and_then(status_line_command);
+        if command.is_some_and(|command| program_path::is_ralph_status_line(&command)) {
+            document.remove_key(&[], status_line)?;
         }
     }
     Ok(document.into_bytes())
@@ -143,31 +152,38 @@ pub fn is_empty_settings(bytes: &[u8]) -> bool {
 }
 
 /// Whether the block cap is set.
-pub fn has_block_cap(bytes: &[u8]) -> bool {
-    let path = [SettingsPathStep::Key("env"), SettingsPathStep::Key(block_cap_variable())];
+pub fn has_block_cap(host: &HostProfile, bytes: &[u8]) -> bool {
+    let path = block_cap_path(host).map(SettingsPathStep::Key);
     SettingsDocument::read(bytes).is_ok_and(|document| document.get(&path).is_some())
 }
 
+fn block_cap_path(host: &HostProfile) -> [&'static str; 2] {
+    [host.settings.variables, host.variables.block_cap]
+}
+
 /// Whether the settings already contain everything wanted, in any formatting.
-pub fn is_installed(bytes: &[u8], wanted: &WantedSettings) -> bool {
+pub fn is_installed(host: &HostProfile, bytes: &[u8], wanted: &WantedSettings) -> bool {
     let Ok(document) = SettingsDocument::read(bytes) else { return false };
     let value = document.value();
+    let schema = &host.settings;
     let mut expected: Vec<_> = wanted.entries.iter().map(describe_entry).collect();
     let mut found: Vec<_> =
-        find_ralph_hooks(&value).into_iter().map(|(_, _, _, description)| description).collect();
+        find_ralph_hooks(host, &value).into_iter().map(describe_occurrence).collect();
     expected.sort();
     found.sort();
-    let cap = value.pointer(&format!("/env/{}", block_cap_variable())).map(value_as_text);
-    let plugin = |name: &String| value.get("enabledPlugins")?.get(name)?.as_bool();
+    let cap = document.get(&block_cap_path(host).map(SettingsPathStep::Key));
+    let cap = cap.as_ref().map(value_as_text);
+    let plugin = |name: &String| value.get(schema.plugins)?.get(name)?.as_bool();
     expected == found
         && cap.is_some_and(|cap| wanted.cap.is_met_by(&cap))
-        && (wanted.status_line.is_none() || value.get("statusLine").is_some())
+        && (wanted.status_line.is_none() || value.get(schema.status_line).is_some())
         && wanted.disable.iter().all(|name| plugin(name) == Some(false))
         && wanted.cut.is_empty()
 }
 
 /// Refuses to edit a file in which a relevant setting has the wrong type.
 fn check_types(
+    host: &HostProfile,
     document: &SettingsDocument,
     wanted: &WantedSettings,
 ) -> Result<(), SettingsTextError> {
@@ -175,17 +191,15 @@ fn check_types(
         let is_wrong = document.get(path).is_some_and(|value| !is_right(&value));
         if is_wrong { Err(document.error_at(path, why)) } else { Ok(()) }
     };
-    wrong(&[SettingsPathStep::Key("hooks")], Value::is_object, "`hooks` must be an object")?;
-    wrong(&[SettingsPathStep::Key("env")], Value::is_object, "`env` must be an object")?;
-    wrong(
-        &[SettingsPathStep::Key("enabledPlugins")],
-        Value::is_object,
-        "`enabledPlugins` must be an object",
-    )?;
+    let SettingsSchema { hooks, variables, plugins, .. } = host.settings;
+    for key in [hooks, variables, plugins] {
+        let why = format!("`{key}` must be an object");
+        wrong(&[SettingsPathStep::Key(key)], Value::is_object, &why)?;
+    }
     for entry in &wanted.entries {
-        let why = format!("`hooks.{}` must be a list", entry.event);
+        let why = format!("`{hooks}.{}` must be a list", entry.event);
         wrong(
-            &[SettingsPathStep::Key("hooks"), SettingsPathStep::Key(entry.event)],
+            &[SettingsPathStep::Key(hooks), SettingsPathStep::Key(entry.event)],
             Value::is_array,
             &why,
         )?;
@@ -194,6 +208,7 @@ fn check_types(
 }
 
 fn cut_foreign_hooks(
+    host: &HostProfile,
     document: &mut SettingsDocument,
     wanted: &WantedSettings,
     trace: &mut EditTrace,
@@ -201,7 +216,7 @@ fn cut_foreign_hooks(
     let mut events: Vec<_> = wanted.cut.iter().map(|(event, _)| event).collect();
     events.dedup();
     for event in events {
-        let path = [SettingsPathStep::Key("hooks"), SettingsPathStep::Key(event)];
+        let path = [SettingsPathStep::Key(host.settings.hooks), SettingsPathStep::Key(event)];
         let of_event = wanted.cut.iter().filter(|(other, _)| other == event);
         let mut indices: Vec<_> = of_event.map(|(_, index)| *index).collect();
         indices.sort_unstable_by(|one, other| other.cmp(one));
@@ -220,35 +235,37 @@ fn cut_foreign_hooks(
 }
 
 fn insert_hook_group(
+    host: &HostProfile,
     document: &mut SettingsDocument,
     (event, group): (&str, &str),
     trace: &mut EditTrace,
 ) -> Result<(), SettingsTextError> {
-    let hooks = [SettingsPathStep::Key("hooks")];
-    if document.get(&hooks).is_none() {
-        put_item(document, &[], r#""hooks": {}"#, trace)?;
-        trace.containers.push(TracedContainer { path: vec!["hooks".to_string()], inside: None });
+    let hooks = host.settings.hooks;
+    if document.get(&[SettingsPathStep::Key(hooks)]).is_none() {
+        put_item(document, &[], &format!("{}: {{}}", json_quote(hooks)), trace)?;
+        trace.containers.push(TracedContainer { path: vec![hooks.to_string()], inside: None });
     }
-    if document.get(&[hooks[0], SettingsPathStep::Key(event)]).is_some() {
-        return put_item(document, &["hooks", event], group, trace);
+    if document.get(&[hooks, event].map(SettingsPathStep::Key)).is_some() {
+        return put_item(document, &[hooks, event], group, trace);
     }
-    put_item(document, &["hooks"], &format!("{}: [{group}]", json_quote(event)), trace)?;
-    let path = vec!["hooks".to_string(), event.to_string()];
+    put_item(document, &[hooks], &format!("{}: [{group}]", json_quote(event)), trace)?;
+    let path = vec![hooks.to_string(), event.to_string()];
     trace.containers.push(TracedContainer { path, inside: None });
     Ok(())
 }
 
 fn add_block_cap(
+    host: &HostProfile,
     document: &mut SettingsDocument,
     cap: BlockCapSetting,
     trace: &mut EditTrace,
 ) -> Result<(), SettingsTextError> {
-    let there =
-        document.get(&[SettingsPathStep::Key("env"), SettingsPathStep::Key(block_cap_variable())]);
+    let path = block_cap_path(host);
+    let there = document.get(&path.map(SettingsPathStep::Key));
     if there.is_some_and(|value| cap.is_met_by(&value_as_text(&value))) {
         return Ok(());
     }
-    set_value(document, &["env", block_cap_variable()], &json_quote(&cap.value()), trace)
+    set_value(document, &path, &json_quote(&cap.value()), trace)
 }
 
 /// Sets a key of the settings, or of an object in them, which is created if it is missing.
@@ -307,19 +324,21 @@ fn put_item(
 }
 
 fn remove_ralph_hooks(
+    host: &HostProfile,
     document: &mut SettingsDocument,
     trace: Option<&EditTrace>,
 ) -> Result<(), SettingsTextError> {
     // From last to first, so that the remaining indices stay valid.
-    for (event, group, hook, _) in find_ralph_hooks(&document.value()).into_iter().rev() {
-        let list = [SettingsPathStep::Key("hooks"), SettingsPathStep::Key(&event)];
-        let within =
-            [list[0], list[1], SettingsPathStep::Index(group), SettingsPathStep::Key("hooks")];
+    for found in find_ralph_hooks(host, &document.value()).into_iter().rev() {
+        let SettingsSchema { hooks, group_hooks, .. } = host.settings;
+        let list = [SettingsPathStep::Key(hooks), SettingsPathStep::Key(&found.event)];
+        let group = SettingsPathStep::Index(found.group);
+        let within = [list[0], list[1], group, SettingsPathStep::Key(group_hooks)];
         if document.len(&within) == Some(1) {
-            document.remove(&list, group)?;
-            restore_container(document, &["hooks", &event], trace)?;
+            document.remove(&list, found.group)?;
+            restore_container(document, &[hooks, &found.event], trace)?;
         } else {
-            document.remove(&within, hook)?;
+            document.remove(&within, found.index)?;
         }
     }
     Ok(())
@@ -353,16 +372,17 @@ fn restore_container(
 }
 
 fn restore_values(
+    host: &HostProfile,
     document: &mut SettingsDocument,
     trace: &EditTrace,
 ) -> Result<(), SettingsTextError> {
     for cut in &trace.cut {
-        let path = [SettingsPathStep::Key("hooks"), SettingsPathStep::Key(&cut.event)];
+        let path = [SettingsPathStep::Key(host.settings.hooks), SettingsPathStep::Key(&cut.event)];
         if document.inside(&path) == Some(&cut.after) {
             document.set_inside(&path, &cut.before)?;
         } else {
             for hook in &cut.hooks {
-                insert_hook_group(document, (&cut.event, hook), &mut EditTrace::default())?;
+                insert_hook_group(host, document, (&cut.event, hook), &mut EditTrace::default())?;
             }
         }
     }
@@ -395,32 +415,13 @@ fn restore_values(
     Ok(())
 }
 
-/// Ralph's hooks: the event, the index of the group, the index in the group, and the description.
-fn find_ralph_hooks(settings: &Value) -> Vec<(String, usize, usize, HookDescription)> {
-    let mut found = Vec::new();
-    for (event, groups) in settings.get("hooks").and_then(Value::as_object).into_iter().flatten() {
-        for (n, group) in groups.as_array().into_iter().flatten().enumerate() {
-            let hooks = group.get("hooks").and_then(Value::as_array).into_iter().flatten();
-            for (m, hook) in hooks.enumerate() {
-                let command = hook.get("command").and_then(Value::as_str).unwrap_or_default();
-                let args = hook
-                    .get("args")
-                    .and_then(Value::as_array)
-                    .map(|args| args.iter().map(value_as_text).collect::<Vec<_>>());
-                if program_path::is_ralph_hook(command, args.as_deref()) {
-                    let description = HookDescription {
-                        event: event.clone(),
-                        matcher: group.get("matcher").map(value_as_text),
-                        command: command.to_string(),
-                        args,
-                        timeout: hook.get("timeout").map(value_as_text),
-                        is_async: hook.get("async") == Some(&Value::Bool(true)),
-                    };
-                    found.push((event.clone(), n, m, description));
-                }
-            }
-        }
-    }
+/// Ralph's hooks, in the order of the file.
+fn find_ralph_hooks(host: &HostProfile, settings: &Value) -> Vec<HookOccurrence> {
+    let mut found = (host.settings.find_hooks)(settings);
+    found.retain(|hook| {
+        let command = hook.command.as_deref().unwrap_or_default();
+        program_path::is_ralph_hook(command, hook.args.as_deref())
+    });
     found
 }
 
@@ -434,6 +435,17 @@ struct HookDescription {
     is_async: bool,
 }
 
+fn describe_occurrence(found: HookOccurrence) -> HookDescription {
+    HookDescription {
+        event: found.event,
+        matcher: found.matcher,
+        command: found.command.unwrap_or_default(),
+        args: found.args,
+        timeout: found.timeout,
+        is_async: found.mode == HookMode::Async,
+    }
+}
+
 fn describe_entry(entry: &HookEntry) -> HookDescription {
     HookDescription {
         event: entry.event.to_string(),
@@ -443,21 +455,6 @@ fn describe_entry(entry: &HookEntry) -> HookDescription {
         timeout: Some(entry.timeout.to_string()),
         is_async: entry.mode == HookMode::Async,
     }
-}
-
-/// Each hook is on one line, because people read all of them before they agree.
-fn render_group(entry: &HookEntry) -> String {
-    let matcher = entry.matcher.map(|matcher| format!(r#""matcher": {}, "#, json_quote(matcher)));
-    let mode = match entry.mode {
-        HookMode::Waits => "",
-        HookMode::Async => r#", "async": true"#,
-    };
-    format!(
-        r#"{{ {}"hooks": [{{ "type": "command", "command": {}, "timeout": {}{mode} }}] }}"#,
-        matcher.unwrap_or_default(),
-        json_quote(&entry.command),
-        entry.timeout,
-    )
 }
 
 fn json_quote(text: &str) -> String {

@@ -33,7 +33,7 @@ pub const COMMAND_FILES: &[(&str, &str)] = &[
 
 /// Where the client looks for commands. A person's own commands are shared by all their projects.
 fn commands_directory(ground: &InstallContext<'_>, scope: InstallScope) -> Option<PathBuf> {
-    let host = ralph_host::default_host();
+    let host = ground.host;
     let directory = match scope {
         InstallScope::User | InstallScope::Local => host_env::host_config_dir(ground.env, host)?,
         InstallScope::Project => ground.project.join(host.files.project_dir),

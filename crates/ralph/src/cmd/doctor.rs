@@ -4,6 +4,7 @@ use super::simulate::INTERRUPTED;
 use super::{cancel_on_signals, create_scratch_dir, identify_caller, init, print_json};
 use crate::describe::paint_mark;
 use crate::failure::CommandFailure;
+use crate::host_arg::HostArg;
 use crate::term::{self, paint};
 use crate::{FAILURE, SUCCESS};
 use clap::Args;
@@ -36,6 +37,8 @@ pub(crate) struct DoctorArgs {
     /// Use this project [default: nearest parent with a policy, or the repo]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
+    #[command(flatten)]
+    pub host: HostArg,
     /// Repair what can be repaired safely, then check again
     #[arg(long)]
     pub fix: bool,
@@ -58,6 +61,7 @@ pub(crate) fn run(env: &Env, args: &DoctorArgs) -> Result<u8, CommandFailure> {
     let root = create_scratch_dir(env, "ralph-doctor")?;
     let scene = DoctorContext {
         env,
+        host: args.host.profile(),
         home: &home,
         project: &project,
         program: &env::own_executable(),

@@ -4,6 +4,7 @@
 use super::{identify_caller, open_home, print_json};
 use crate::describe::safe_line;
 use crate::failure::CommandFailure;
+use crate::host_arg::HostArg;
 use crate::term::{self, paint};
 use clap::{Args, ValueEnum};
 use ralph_core::text;
@@ -66,6 +67,8 @@ pub(crate) struct InitArgs {
     /// Use this project [default: nearest parent with a policy, or the repo]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
+    #[command(flatten)]
+    pub host: HostArg,
     /// Print one JSON object, and don't ask
     #[arg(long)]
     pub json: bool,
@@ -137,7 +140,8 @@ pub(crate) fn run(env: &Env, args: &InitArgs) -> Result<(), CommandFailure> {
     require_person(env, args.dry_run)?;
     let home = open_home(env)?;
     let project = resolved_project(env, args.project.as_deref())?;
-    let ground = InstallContext { env, home: &home, project: &project };
+    let host = args.host.profile();
+    let ground = InstallContext { env, host, home: &home, project: &project };
     let mut plan = install_plan::plan_install(&ground, &install_order(args))?;
     let is_new = plan.changes.iter().any(InstallChange::is_visible);
     let status = match (is_new, args.dry_run) {
@@ -166,7 +170,7 @@ pub(crate) fn run(env: &Env, args: &InitArgs) -> Result<(), CommandFailure> {
         program_link::refresh_link(&home, program)?;
     }
     // Git should ignore this file.
-    let personal = ralph_host::default_host().files.local_settings;
+    let personal = host.files.local_settings;
     let personal = plan.changes.iter().find(|change| change.path.ends_with(personal));
     let personal = personal.filter(|_| status == InstallStatus::Written);
     let late = personal.and_then(|change| install_notes::git_ignore_note(&project, &change.path));
@@ -361,8 +365,9 @@ fn result_text(
     (project, status): (&Path, InstallStatus),
 ) -> String {
     let project = safe_line(&project.to_string_lossy());
+    let program = args.host.profile().program;
     let (obstacle, next) = match plan.obstacle {
-        None => (None, format!("next: start `claude` in `{project}` and type `/ralph:goal …`")),
+        None => (None, format!("next: start `{program}` in `{project}` and type `/ralph:goal …`")),
         Some(InstallObstacle::Unapproved) => {
             (Some("no goal is accepted before `ralph trust`"), "next: `ralph trust`".to_string())
         }
@@ -372,9 +377,11 @@ fn result_text(
         ),
     };
     let out = match args.scope {
-        _ if args.plugin => "`claude plugin uninstall ralph@ralph` and `ralph uninstall` remove",
-        ScopeArg::User => "`ralph uninstall --scope user` removes",
-        ScopeArg::Local | ScopeArg::Project => "`ralph uninstall` removes",
+        _ if args.plugin => {
+            format!("`{program} plugin uninstall ralph@ralph` and `ralph uninstall` remove")
+        }
+        ScopeArg::User => "`ralph uninstall --scope user` removes".to_string(),
+        ScopeArg::Local | ScopeArg::Project => "`ralph uninstall` removes".to_string(),
     };
     match status {
         InstallStatus::Unchanged => match obstacle {

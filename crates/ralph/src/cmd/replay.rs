@@ -6,7 +6,7 @@ mod replay_output;
 mod replay_settings;
 
 use super::create_scratch_dir;
-use super::simulate::{INTERRUPTED, search_path};
+use super::simulate::{INTERRUPTED, search_path, simulated_host};
 use crate::failure::CommandFailure;
 use crate::{FAILURE, SUCCESS};
 use ralph_core::id::SessionId;
@@ -156,7 +156,7 @@ fn replay_payload(
     let mut variables = env.variables();
     variables.push(("PATH".into(), search_path(env, &program)));
     let cwd = payload_cwd(payload).unwrap_or_else(|| stage.project.clone());
-    let host = ralph_host::default_host();
+    let host = simulated_host();
     let config = host_env::host_config_dir(env, host).unwrap_or_else(|| stage.root.to_owned());
     let scene = ReplayContext {
         program: &program,

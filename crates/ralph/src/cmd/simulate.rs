@@ -15,6 +15,7 @@ use super::print_json;
 use crate::failure::CommandFailure;
 use crate::{FAILURE, SUCCESS, describe, excerpt, term};
 use ralph_core::redact::Redactor;
+use ralph_host::HostProfile;
 use ralph_sim::mismatch::{ExpectationMismatch, TimelineCounts};
 use ralph_sim::real_client::{self, RealClientError};
 use ralph_sim::scenario::{self, Scenario, ScenarioError, ScenarioStep};
@@ -168,6 +169,11 @@ pub(super) fn scenario_failure(mistakes: &ScenarioError) -> CommandFailure {
             CommandFailure::caused_by("the scenario cannot be read", mistakes)
         }
     }
+}
+
+/// The host that `ralph-sim` simulates.
+pub(super) fn simulated_host() -> &'static HostProfile {
+    &ralph_host::claude::PROFILE
 }
 
 /// Puts the directory of this program first, so that `ralph` in a scenario is this program.

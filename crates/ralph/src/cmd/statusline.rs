@@ -9,6 +9,7 @@ use clap::Args;
 use ralph_core::record::{ReportedStatus, StopReport};
 use ralph_core::run::RunPhase;
 use ralph_core::units::format_usd;
+use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::session_pointer::SessionPointer;
 use ralph_home::store::{self, LoadedRun};
@@ -53,7 +54,7 @@ pub(crate) fn run(env: &Env) -> u8 {
 
 fn status_line(env: &Env) -> Option<String> {
     let input = stdin::read_event(std::io::stdin(), &Deadline::after(INPUT_TIMEOUT)).ok()?;
-    let glance = (ralph_host::default_host().parse_status_line)(&input)?;
+    let glance = (host_env::calling_host(env).parse_status_line)(&input)?;
     let home = open_home(env).ok()?;
     // Not with `session_pointer`, which quarantines a file that it cannot read.
     let pointer =

@@ -4,6 +4,7 @@ use super::init::{self, ConfirmationOptions, InstallFileJson, InstallStatus, Sco
 use super::{open_home, print_json};
 use crate::describe::safe_line;
 use crate::failure::CommandFailure;
+use crate::host_arg::HostArg;
 use crate::term::{self, paint};
 use clap::Args;
 use ralph_install::install::file_change::{self, InstallChange};
@@ -40,6 +41,8 @@ pub(crate) struct UninstallArgs {
     /// Use this project [default: nearest parent with a policy, or the repo]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
+    #[command(flatten)]
+    pub host: HostArg,
     /// Print one JSON object, and don't ask
     #[arg(long)]
     pub json: bool,
@@ -62,7 +65,8 @@ pub(crate) fn run(env: &Env, args: &UninstallArgs) -> Result<(), CommandFailure>
     init::require_person(env, args.dry_run)?;
     let home = open_home(env)?;
     let project = init::resolved_project(env, args.project.as_deref())?;
-    let ground = InstallContext { env, home: &home, project: &project };
+    let host = args.host.profile();
+    let ground = InstallContext { env, host, home: &home, project: &project };
     let scopes = match args.scope {
         Some(scope) => vec![scope.into()],
         None => vec![install_plan::InstallScope::Project, install_plan::InstallScope::Local],

@@ -3,15 +3,21 @@
 use crate::sandbox::{SESSION, Sandbox, run_command};
 use ralph_core::slash_command::{self, SlashCommand};
 use ralph_home::paths::RalphHome;
+use ralph_host::HostProfile;
 use ralph_install::install::program_path::RalphProgram;
-use ralph_install::install::registration::{
-    self, GateWarming, HookEntry, HookExtent, RegistrationChoice,
-};
+use ralph_install::install::registration::{self, GateWarming, HookExtent, RegistrationChoice};
 use ralph_install::install::{program_link, slash_commands};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+const DESCRIPTION: &str = "The hooks of ralph; they do nothing where the program is not installed";
+/// The command of the plugin's hooks. It does nothing where ralph is not installed.
+const PLUGIN_HOOK_COMMAND: &str =
+    "[ ! -x ~/.ralph/bin/ralph ] || exec ~/.ralph/bin/ralph hook claude";
+/// Reports a missing program when a session starts.
+const MISSING_PROGRAM_COMMAND: &str = r#"[ -x ~/.ralph/bin/ralph ] || echo '{"systemMessage": "ralph: the plugin is installed, but the program is not, so no session is held. In a checkout of ralph, run `cargo install --path crates/ralph`, then `ralph init --plugin`"}'"#;
 
 /// Words that no text for an agent may contain.
 const FORBIDDEN_WORDS: [&str; 11] = [
@@ -36,15 +42,6 @@ fn read_json(path: &str) -> Value {
     serde_json::from_slice(&fs::read(repository_path(path)).unwrap()).unwrap()
 }
 
-fn plugin_hooks() -> Value {
-    read_json("plugin/hooks/hooks.json")["hooks"].take()
-}
-
-/// The `SessionStart` command that reports a missing program.
-fn missing_program_command() -> String {
-    plugin_hooks()["SessionStart"][1]["hooks"][0]["command"].as_str().unwrap().to_owned()
-}
-
 #[test]
 fn the_marketplace_lists_the_plugin_with_matching_metadata() {
     let market = read_json(".claude-plugin/marketplace.json");
@@ -62,23 +59,36 @@ fn the_marketplace_lists_the_plugin_with_matching_metadata() {
     assert_eq!(plugin["description"], entry["description"]);
 }
 
+/// The plugin's hooks are generated from the host's table of events, like the references in `docs`.
 #[test]
-fn every_event_is_registered_with_the_hook_command_and_its_timeout() {
-    let hooks = plugin_hooks();
+fn the_plugin_hooks_like_a_reference_are_current() {
+    let host: &HostProfile = &ralph_host::claude::PROFILE;
     let program = RalphProgram::from_path(Path::new("/ralph")).unwrap();
     let choice =
         RegistrationChoice { extent: HookExtent::Full, warming: GateWarming::Off, gates_ms: 0 };
-    let table = registration::hook_entries(&program, choice);
-    assert_eq!(hooks.as_object().unwrap().len(), table.len());
-    for HookEntry { event, timeout, .. } in table {
-        let group = serde_json::json!({
-            "hooks": [{"type": "command", "command": program_link::PLUGIN_HOOK_COMMAND, "timeout": timeout}],
-        });
-        let groups = hooks[event].as_array().unwrap();
-        assert_eq!(groups[0], group, "{event}");
-        assert_eq!(groups.len(), if event == "SessionStart" { 2 } else { 1 }, "{event}");
+    let events = registration::hook_entries(host, &program, choice).into_iter().map(|mut entry| {
+        entry.command = PLUGIN_HOOK_COMMAND.to_owned();
+        let mut groups = format!("      {}", (host.settings.render_hook)(&entry));
+        if entry.event == "SessionStart" {
+            entry.matcher = Some("startup|resume");
+            entry.command = MISSING_PROGRAM_COMMAND.to_owned();
+            entry.timeout = 5;
+            groups.push_str(&format!(",\n      {}", (host.settings.render_hook)(&entry)));
+        }
+        format!("    \"{}\": [\n{groups}\n    ]", entry.event)
+    });
+    let events = events.collect::<Vec<_>>().join(",\n");
+    let expected =
+        format!("{{\n  \"description\": \"{DESCRIPTION}\",\n  \"hooks\": {{\n{events}\n  }}\n}}\n");
+    let path = repository_path("plugin/hooks/hooks.json");
+    if std::env::var_os("RALPH_GENERATE").is_some() {
+        fs::write(&path, &expected).unwrap();
     }
-    assert_eq!(hooks["SessionStart"][1]["matcher"], "startup|resume");
+    assert_eq!(
+        fs::read_to_string(&path).unwrap(),
+        expected,
+        "plugin/hooks/hooks.json is out of date: `RALPH_GENERATE=1 cargo test -p ralph reference`"
+    );
 }
 
 /// Runs a command as the client does, without the sandbox's environment.
@@ -94,9 +104,9 @@ fn run_in_shell(sandbox: &Sandbox, command: &str, stdin: &str) -> crate::sandbox
 fn without_the_program_only_session_start_prints_a_notice() {
     let sandbox = Sandbox::new();
     let stop = sandbox.stop_event(SESSION, "");
-    let quiet = run_in_shell(&sandbox, program_link::PLUGIN_HOOK_COMMAND, &stop);
+    let quiet = run_in_shell(&sandbox, PLUGIN_HOOK_COMMAND, &stop);
     assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (Some(0), "", ""));
-    let reported = run_in_shell(&sandbox, &missing_program_command(), "{}");
+    let reported = run_in_shell(&sandbox, MISSING_PROGRAM_COMMAND, "{}");
     assert_eq!((reported.code, reported.stderr.as_str()), (Some(0), ""));
     insta::assert_snapshot!(reported.stdout.trim_end(), @r#"{"systemMessage": "ralph: the plugin is installed, but the program is not, so no session is held. In a checkout of ralph, run `cargo install --path crates/ralph`, then `ralph init --plugin`"}"#);
 }
@@ -107,12 +117,12 @@ fn with_the_program_the_plugin_holds_a_session() {
     let home = RalphHome::new(sandbox.home().join(".ralph"));
     program_link::refresh_link(&home, Path::new(env!("CARGO_BIN_EXE_ralph"))).unwrap();
     let stop = sandbox.stop_event(SESSION, "");
-    let free = run_in_shell(&sandbox, program_link::PLUGIN_HOOK_COMMAND, &stop);
+    let free = run_in_shell(&sandbox, PLUGIN_HOOK_COMMAND, &stop);
     assert_eq!((free.code, free.stdout.as_str(), free.stderr.as_str()), (Some(0), "", ""));
     sandbox.start_run(["--goal-file", "-", "--completion-promise", "DONE"]);
-    let held = run_in_shell(&sandbox, program_link::PLUGIN_HOOK_COMMAND, &stop);
+    let held = run_in_shell(&sandbox, PLUGIN_HOOK_COMMAND, &stop);
     assert!(held.is_block(), "{held}");
-    let quiet = run_in_shell(&sandbox, &missing_program_command(), "{}");
+    let quiet = run_in_shell(&sandbox, MISSING_PROGRAM_COMMAND, "{}");
     assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (Some(0), "", ""));
 }
 

@@ -1,6 +1,7 @@
 //! Serialisers for the lines that are sent to the client.
 
 use crate::HookReply;
+use crate::claude::hooks::HOOKS;
 use crate::stream::PermissionReply;
 use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};
@@ -9,18 +10,6 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// The hook events with a callback. Prompts have none, because only the runner sends them.
-const CALLBACK_EVENTS: [&str; 9] = [
-    "Stop",
-    "SubagentStop",
-    "TaskCompleted",
-    "TeammateIdle",
-    "TaskCreated",
-    "StopFailure",
-    "SessionStart",
-    "PreToolUse",
-    "PostCompact",
-];
 /// In seconds, longer than any gate may take. The client's default is ten minutes.
 const CALLBACK_TIMEOUT: u32 = 90_000;
 
@@ -39,12 +28,10 @@ pub(super) struct CallbackHook<'a> {
 /// the name of its event.
 pub(in crate::claude) fn open_conversation(request: &str) -> Vec<u8> {
     let timeout_s = Some(CALLBACK_TIMEOUT);
-    let hooks = CALLBACK_EVENTS.map(|event| CallbackHook {
-        event,
-        matcher: None,
-        callback: event,
-        timeout_s,
-    });
+    let rows = HOOKS.events.iter().filter(|row| row.has_callback);
+    let hooks: Vec<_> = rows
+        .map(|row| CallbackHook { event: row.event, matcher: None, callback: row.event, timeout_s })
+        .collect();
     initialize_request(request, &hooks)
 }
 

@@ -2,6 +2,7 @@ use std::path::Path;
 
 use insta::assert_snapshot;
 use proptest::prelude::*;
+use ralph_host::default_host;
 
 use super::*;
 use crate::install::jsonc::BYTE_ORDER_MARK;
@@ -13,10 +14,10 @@ fn two_hooks() -> WantedSettings {
     let program = RalphProgram::from_path(Path::new("/opt/ralph")).unwrap();
     let choice =
         RegistrationChoice { extent: HookExtent::Minimal, warming: GateWarming::Off, gates_ms: 0 };
-    let entries = registration::hook_entries(&program, choice);
+    let entries = registration::hook_entries(default_host(), &program, choice);
     WantedSettings {
         entries: entries.into_iter().take(2).collect(),
-        cap: BlockCapSetting::for_limit(Some(25)),
+        cap: BlockCapSetting::for_limit(default_host(), Some(25)),
         status_line: None,
         disable: Vec::new(),
         cut: Vec::new(),
@@ -31,7 +32,7 @@ fn all_hooks() -> WantedSettings {
         gates_ms: 0,
     };
     WantedSettings {
-        entries: registration::hook_entries(&program, choice),
+        entries: registration::hook_entries(default_host(), &program, choice),
         status_line: Some(program.status_line_command()),
         disable: vec!["ralph-loop@official".to_string()],
         ..two_hooks()
@@ -40,12 +41,15 @@ fn all_hooks() -> WantedSettings {
 
 /// The text with ralph added, after checking that it can be removed again.
 fn add_and_remove(text: &str, wanted: &WantedSettings) -> String {
-    let (bytes, trace) = add_ralph(text.as_bytes(), wanted).unwrap();
+    let (bytes, trace) = add_ralph(default_host(), text.as_bytes(), wanted).unwrap();
     let shown = String::from_utf8(bytes.clone()).unwrap();
-    let again = remove_ralph(&bytes, Some(&trace)).unwrap();
+    let again = remove_ralph(default_host(), &bytes, Some(&trace)).unwrap();
     assert_eq!(String::from_utf8(again).unwrap(), text, "out of\n{shown}");
-    assert!(is_installed(&bytes, &WantedSettings { cut: Vec::new(), ..wanted.clone() }), "{shown}");
-    assert!(!is_installed(text.as_bytes(), wanted));
+    assert!(
+        is_installed(default_host(), &bytes, &WantedSettings { cut: Vec::new(), ..wanted.clone() }),
+        "{shown}"
+    );
+    assert!(!is_installed(default_host(), text.as_bytes(), wanted));
     shown
 }
 
@@ -235,10 +239,10 @@ fn removed_foreign_hooks_are_restored() {
     "#);
 
     // Also into a list that was edited since.
-    let (bytes, trace) = add_ralph(text.as_bytes(), &wanted).unwrap();
+    let (bytes, trace) = add_ralph(default_host(), text.as_bytes(), &wanted).unwrap();
     let edited = String::from_utf8(bytes).unwrap();
     let touched = edited.replacen("\"Stop\": [", "\"Stop\": [{ \"hooks\": [] },", 1);
-    let stripped = remove_ralph(touched.as_bytes(), Some(&trace)).unwrap();
+    let stripped = remove_ralph(default_host(), touched.as_bytes(), Some(&trace)).unwrap();
     assert_snapshot!(String::from_utf8(stripped).unwrap(), @r#"
     {
       "hooks": {
@@ -261,7 +265,7 @@ fn refused_edits_have_a_position() {
         "{\"a\": }",
         "{\"hooks\": {}, \"hooks\": 7}",
     ]
-    .map(|text| add_ralph(text.as_bytes(), &two_hooks()).unwrap_err().to_string());
+    .map(|text| add_ralph(default_host(), text.as_bytes(), &two_hooks()).unwrap_err().to_string());
     insta::assert_debug_snapshot!(errors, @r#"
     [
         "line 1, column 1: settings must be an object, `{…}`",
@@ -274,7 +278,7 @@ fn refused_edits_have_a_position() {
     ]
     "#);
     assert_eq!(
-        add_ralph(b"{\"a\": \"\xff\"}", &two_hooks()).unwrap_err().to_string(),
+        add_ralph(default_host(), b"{\"a\": \"\xff\"}", &two_hooks()).unwrap_err().to_string(),
         "line 1, column 8: not UTF-8"
     );
 }
@@ -282,7 +286,8 @@ fn refused_edits_have_a_position() {
 /// R-D2c: later edits stay, and ralph's entries are removed.
 #[test]
 fn removal_keeps_later_edits() {
-    let (bytes, trace) = add_ralph(b"{\n  \"model\": \"opus\"\n}\n", &two_hooks()).unwrap();
+    let (bytes, trace) =
+        add_ralph(default_host(), b"{\n  \"model\": \"opus\"\n}\n", &two_hooks()).unwrap();
     let edited = String::from_utf8(bytes).unwrap();
     let group = |command: &str| {
         format!(r#"{{ "hooks": [{{ "type": "command", "command": "{command}" }}] }}"#)
@@ -302,7 +307,7 @@ fn removal_keeps_later_edits() {
         serde_json::to_string(&SettingsDocument::read(edited.as_bytes()).unwrap().value()).unwrap(),
     ] {
         assert_ne!(touched, edited);
-        let stripped = remove_ralph(touched.as_bytes(), Some(&trace)).unwrap();
+        let stripped = remove_ralph(default_host(), touched.as_bytes(), Some(&trace)).unwrap();
         shown.push_str(&format!("{}---\n", String::from_utf8(stripped).unwrap()));
     }
     assert_snapshot!(shown, @r#"
@@ -341,7 +346,7 @@ fn removal_keeps_later_edits() {
     {"model":"opus"}---
     "#);
 
-    let without_trace = remove_ralph(edited.as_bytes(), None).unwrap();
+    let without_trace = remove_ralph(default_host(), edited.as_bytes(), None).unwrap();
     assert_snapshot!(String::from_utf8(without_trace).unwrap(), @r#"
     {
       "model": "opus",
@@ -467,7 +472,7 @@ fn any_settings() -> impl Strategy<Value = String> {
     let lists = prop::collection::vec(any_node(), 0..3).prop_map(SettingsNode::List);
     let events = prop::sample::select(vec!["Stop", "SubagentStop", "Other"]);
     let hooks = prop::collection::vec((events, lists), 0..3).prop_map(distinct);
-    let variables = prop::sample::select(vec![block_cap_variable(), "A"]);
+    let variables = prop::sample::select(vec![default_host().variables.block_cap, "A"]);
     let env = prop::collection::vec((variables, leaf()), 0..3).prop_map(distinct);
     let plugins = prop::sample::select(vec!["ralph-loop@official", "b@c"]);
     let plugins = prop::collection::vec((plugins, leaf()), 0..2).prop_map(distinct);
@@ -501,8 +506,8 @@ proptest! {
     #[test]
     fn removal_restores_the_text(text in any_settings()) {
         let wanted = WantedSettings { entries: two_hooks().entries, ..all_hooks() };
-        let (edited, trace) = add_ralph(text.as_bytes(), &wanted).unwrap();
-        let stripped = remove_ralph(&edited, Some(&trace)).unwrap();
+        let (edited, trace) = add_ralph(default_host(), text.as_bytes(), &wanted).unwrap();
+        let stripped = remove_ralph(default_host(), &edited, Some(&trace)).unwrap();
         prop_assert_eq!(String::from_utf8_lossy(&stripped), &*text, "out of {}", String::from_utf8_lossy(&edited));
 
         let edited = String::from_utf8(edited).unwrap();
@@ -514,16 +519,16 @@ proptest! {
                 .then(|| text.replacen(&inside, &format!("\"new\": 1,{inside}"), 1))
         };
         if let (Some(text), Some(edited)) = (insert(&text), insert(&edited)) {
-            let stripped = remove_ralph(edited.as_bytes(), Some(&trace)).unwrap();
+            let stripped = remove_ralph(default_host(), edited.as_bytes(), Some(&trace)).unwrap();
             prop_assert_eq!(String::from_utf8_lossy(&stripped), &*text);
         }
     }
 
     #[test]
     fn arbitrary_text_never_panics(text in ".{0,60}") {
-        if let Ok((edited, trace)) = add_ralph(text.as_bytes(), &two_hooks()) {
-            prop_assert_eq!(remove_ralph(&edited, Some(&trace)).unwrap(), text.as_bytes());
+        if let Ok((edited, trace)) = add_ralph(default_host(), text.as_bytes(), &two_hooks()) {
+            prop_assert_eq!(remove_ralph(default_host(), &edited, Some(&trace)).unwrap(), text.as_bytes());
         }
-        remove_ralph(text.as_bytes(), None).ok();
+        remove_ralph(default_host(), text.as_bytes(), None).ok();
     }
 }

@@ -1,6 +1,7 @@
 //! Loads the settings that the client would load, or those given on the command line.
 
 use super::replay_args::ReplayArgs as Args;
+use crate::cmd::simulate::simulated_host;
 use crate::failure::CommandFailure;
 use crate::timeline_view;
 use ralph_home::host_env;
@@ -70,7 +71,7 @@ fn configured_settings(
     project: &Path,
     notices: &mut Vec<String>,
 ) -> Vec<(HookSettingsSource, String)> {
-    let host = ralph_host::default_host();
+    let host = simulated_host();
     let names = &host.files;
     let files: [(HookSettingsSource, Option<PathBuf>); 3] = [
         (

@@ -78,7 +78,7 @@ pub(super) fn settle_gates(
         return Err(CommandFailure::new(what, hint));
     }
     confirm_gates(&proposed, args)?;
-    let ground = InstallContext { env, home, project: &request.project };
+    let ground = InstallContext { env, host: world.host, home, project: &request.project };
     if !fs::create_new_user_file(&proposed.path, proposed.text.as_bytes())? {
         let what = format!("`{}` was just created by another process", proposed.path.display());
         return Err(CommandFailure::new(

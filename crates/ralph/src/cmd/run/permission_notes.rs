@@ -3,27 +3,29 @@
 use crate::describe::safe_line;
 use ralph_core::text;
 use ralph_drive::run_event::DeniedTool;
+use ralph_host::HostProfile;
 
 const MAX_SHOWN_TOOLS: usize = 6;
 
 /// The note before a run whose flags allow nothing: no person is there to answer permission prompts.
-pub(super) fn no_permissions_note(flags: &[String]) -> Option<String> {
+pub(super) fn no_permissions_note(host: &HostProfile, flags: &[String]) -> Option<String> {
     let is_granting = |flag: &String| {
         let name = flag.split('=').next().unwrap_or_default();
-        ralph_host::default_host().flags.granting.contains(&name)
+        host.flags.granting.contains(&name)
     };
     (!flags.iter().any(is_granting)).then(|| {
-        "no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit".to_string()
+        let edits = host.flags.allow_edits;
+        format!("no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- {edits}` lets it edit")
     })
 }
 
 /// The denied tool calls, and the flags that would allow them.
-pub(super) fn denied_text(denied: &[DeniedTool]) -> Option<String> {
+pub(super) fn denied_text(host: &HostProfile, denied: &[DeniedTool]) -> Option<String> {
     let count = denied.iter().fold(0, |sum: u64, one| sum.saturating_add(one.count.into()));
     if count == 0 {
         return None;
     }
-    let edit_tools = ralph_host::default_host().tools.edit_tools;
+    let (edit_tools, flags) = (host.tools.edit_tools, &host.flags);
     let is_editing = |one: &&DeniedTool| edit_tools.contains(&one.tool.as_str());
     let names: Vec<_> = denied.iter().map(|one| safe_line(&one.tool)).collect();
     let more = names.len().saturating_sub(MAX_SHOWN_TOOLS);
@@ -35,11 +37,11 @@ pub(super) fn denied_text(denied: &[DeniedTool]) -> Option<String> {
         [] => None,
         [one] => {
             let tool = safe_line(&one.tool);
-            Some(format!("`-- --allowedTools {tool}` allows {tool}"))
+            Some(format!("`-- {} {tool}` allows {tool}", flags.allow_tools))
         }
-        [..] => Some("`-- --allowedTools …` allows the others".to_string()),
+        [..] => Some(format!("`-- {} …` allows the others", flags.allow_tools)),
     };
-    let edits = edits.then(|| "`-- --permission-mode acceptEdits` lets it edit".to_string());
+    let edits = edits.then(|| format!("`-- {}` lets it edit", flags.allow_edits));
     let how: Vec<_> = edits.into_iter().chain(others).collect();
     let (calls, were) =
         (text::count_noun(count, "tool call"), if count == 1 { "was" } else { "were" });
@@ -55,7 +57,8 @@ mod tests {
         let of = |denied: &[(&str, u32)]| {
             let one =
                 |(tool, count): &(&str, u32)| DeniedTool { tool: (*tool).into(), count: *count };
-            denied_text(&denied.iter().map(one).collect::<Vec<_>>()).unwrap_or_default()
+            denied_text(ralph_host::default_host(), &denied.iter().map(one).collect::<Vec<_>>())
+                .unwrap_or_default()
         };
         let texts = [
             of(&[]),
@@ -76,8 +79,8 @@ mod tests {
     #[test]
     fn note_appears_only_without_granting_flags() {
         let has_note = |flags: &[&str]| {
-            no_permissions_note(&flags.iter().map(ToString::to_string).collect::<Vec<_>>())
-                .is_some()
+            let flags: Vec<_> = flags.iter().map(ToString::to_string).collect();
+            no_permissions_note(ralph_host::default_host(), &flags).is_some()
         };
         for silent in [
             &["--permission-mode", "acceptEdits"][..],

@@ -1,11 +1,13 @@
 //! The arguments of `ralph run`, and the checks that need nothing but the arguments.
 
 use crate::failure::CommandFailure;
+use crate::host_arg::host_parser;
 use crate::limit_args::DrivenLimitArgs;
 use crate::value_parsers::{parse_complexity, parse_duration, parse_positive_count};
 use clap::{Args, ValueEnum};
 use ralph_core::drive;
 use ralph_core::text;
+use ralph_host::{AgentFlags, HOSTS, HostProfile};
 use std::path::PathBuf;
 
 /// A limit on the agent's flags, against scripts that pass too much.
@@ -71,8 +73,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "MODEL", value_parser = parse_model)]
     pub stronger_model: Option<String>,
     /// Drive this agent
-    #[arg(long, value_name = "AGENT", value_enum)]
-    pub agent: Option<AgentArg>,
+    #[arg(long, value_name = "AGENT", value_parser = host_parser())]
+    pub agent: Option<&'static HostProfile>,
     /// Run this program as the agent [default: the one on `PATH`]
     #[arg(long, value_name = "PATH")]
     pub agent_program: Option<PathBuf>,
@@ -146,19 +148,6 @@ impl From<SessionsArg> for drive::SessionPolicy {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AgentArg {
-    Claude,
-}
-
-impl From<AgentArg> for drive::AgentKind {
-    fn from(agent: AgentArg) -> Self {
-        match agent {
-            AgentArg::Claude => Self::Claude,
-        }
-    }
-}
-
 /// Whether the agent asks for permissions, or its flags disable the prompts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PermissionPrompts {
@@ -186,7 +175,8 @@ impl RunArgs {
             let hint = "`ralph limits RUN` changes the limits; the rest stays as it is";
             return Err(CommandFailure::new(&what, hint));
         }
-        check_flags(&self.flags).map(drop)
+        let host = self.agent.unwrap_or_else(ralph_host::default_host);
+        check_flags(host, &self.flags).map(drop)
     }
 
     /// Whether the arguments define the goal of a new run.
@@ -202,9 +192,10 @@ impl RunArgs {
     /// `--allow-skip-permissions`.
     pub(crate) fn check_agent_flags(
         &self,
+        host: &HostProfile,
         given: &[String],
     ) -> Result<PermissionPrompts, CommandFailure> {
-        let permissions = check_flags(given)?;
+        let permissions = check_flags(host, given)?;
         match (permissions, self.allow_skip_permissions) {
             (PermissionPrompts::Skipped, false) => {
                 let what = "the agent's flags disable its permission prompts";
@@ -213,9 +204,11 @@ impl RunArgs {
             }
             (PermissionPrompts::Asked, true) => {
                 let what = "`--allow-skip-permissions` has nothing to allow";
-                let hint =
-                    "ralph adds no such flag itself; add `-- --permission-mode bypassPermissions`";
-                Err(CommandFailure::new(what, hint))
+                let AgentFlags { permission_mode, bypass_mode, .. } = host.flags;
+                let hint = format!(
+                    "ralph adds no such flag itself; add `-- {permission_mode} {bypass_mode}`"
+                );
+                Err(CommandFailure::new(what, &hint))
             }
             (PermissionPrompts::Asked, false) | (PermissionPrompts::Skipped, true) => {
                 Ok(permissions)
@@ -249,9 +242,9 @@ impl RunArgs {
 }
 
 /// Checks the agent's flags: refuses reserved flags by name, and finds out whether permission prompts are disabled.
-fn check_flags(flags: &[String]) -> Result<PermissionPrompts, CommandFailure> {
+fn check_flags(host: &HostProfile, flags: &[String]) -> Result<PermissionPrompts, CommandFailure> {
     if flags.len() > MAX_FLAGS || flags.iter().any(|flag| flag.len() > MAX_FLAG_BYTES) {
-        let settings = ralph_host::default_host().files.local_settings;
+        let settings = host.files.local_settings;
         let hint = format!("put long values into `{settings}`");
         return Err(CommandFailure::new("the agent's flags are too many or too long", &hint));
     }
@@ -264,28 +257,28 @@ fn check_flags(flags: &[String]) -> Result<PermissionPrompts, CommandFailure> {
             let hint = "the goal comes before the `--`";
             return Err(CommandFailure::new("`--` is given more than once", hint));
         }
-        if let Some((name, why)) = reserved_flag(flag) {
+        if let Some((name, why)) = reserved_flag(host, flag) {
             let what = format!("`{name}` cannot be given to the agent");
             return Err(CommandFailure::new(&what, why));
         }
     }
-    Ok(permission_prompts(flags))
+    Ok(permission_prompts(host, flags))
 }
 
 /// The reserved flag in a word: `--flag`, `--flag=value`, or a letter of a cluster such as `-dp`.
-fn reserved_flag(flag: &str) -> Option<(&'static str, &'static str)> {
+fn reserved_flag(host: &HostProfile, flag: &str) -> Option<(&'static str, &'static str)> {
     let name = flag.split('=').next().unwrap_or_default();
     let letters = name.strip_prefix('-').unwrap_or_default();
     let is_cluster = letters.bytes().all(|byte| byte.is_ascii_alphabetic());
-    ralph_host::default_host().flags.reserved.iter().copied().find(|(known, _)| {
+    host.flags.reserved.iter().copied().find(|(known, _)| {
         let letter = known.strip_prefix('-').filter(|rest| rest.len() == 1);
         name == *known || is_cluster && letter.is_some_and(|letter| letters.contains(letter))
     })
 }
 
 /// Whether the flags disable the permission prompts, in any of the ways that the client has.
-pub(crate) fn permission_prompts(flags: &[String]) -> PermissionPrompts {
-    if ralph_host::default_host().flags.skip_permissions(flags) {
+pub(crate) fn permission_prompts(host: &HostProfile, flags: &[String]) -> PermissionPrompts {
+    if host.flags.skip_permissions(flags) {
         PermissionPrompts::Skipped
     } else {
         PermissionPrompts::Asked
@@ -307,7 +300,8 @@ fn parse_model(text: &str) -> Result<String, String> {
     if begins && text.len() <= 200 && text.chars().all(is_name) {
         Ok(text.to_string())
     } else {
-        Err("expected a name such as `opus` or `claude-sonnet-4-5`".to_string())
+        let examples = HOSTS.map(|host| host.flags.model_examples).concat();
+        Err(format!("expected a name such as `{}`", examples.join("` or `")))
     }
 }
 
@@ -318,7 +312,7 @@ mod tests {
 
     fn of(words: &[&str]) -> Result<PermissionPrompts, String> {
         let given: Vec<String> = words.iter().map(ToString::to_string).collect();
-        check_flags(&given).map_err(|failure| failure.to_plain_text())
+        check_flags(ralph_host::default_host(), &given).map_err(|failure| failure.to_plain_text())
     }
 
     /// R-H4e: a person cannot give the flags that ralph gives the client itself.

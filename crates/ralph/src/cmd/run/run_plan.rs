@@ -23,6 +23,7 @@ use ralph_home::world::World;
 use ralph_hook::control::{
     self, CommandCaller, ControlError, GateSelection, RunOrSession, RunRequest,
 };
+use ralph_host::HostProfile;
 use ralph_lists::loop_directory;
 use ralph_policy::config;
 use ralph_sys::env::Env;
@@ -118,7 +119,9 @@ fn prepare(env: &Env, args: &RunArgs, terms: Option<RunTerms>) -> Result<RunPlan
     let past = fork_run::ended_run(home, args)?;
     let program = match &past {
         Some(past) => recorded_agent(env, (args, &here), past)?,
-        None => find_agent(env, args, &here)?,
+        None => {
+            find_agent(env, args, (args.agent.unwrap_or_else(ralph_host::default_host), &here))?
+        }
     };
     let new = new_run(env, home, args, terms, past.as_ref(), here)?;
     finish_plan(&world, args, new, program)
@@ -131,8 +134,10 @@ fn finish_plan(
     mut new: NewRun,
     program: PathBuf,
 ) -> Result<RunPlan, CommandFailure> {
-    let given = new.request.drive.as_ref().map(|drive| drive.arguments.as_slice());
-    let permissions = args.check_agent_flags(given.unwrap_or_default())?;
+    let usual = DriveSettings::DEFAULT;
+    let drive = new.request.drive.as_deref().unwrap_or(&usual);
+    let host = known_agent(drive)?;
+    let permissions = args.check_agent_flags(host, &drive.arguments)?;
     new.gate_source = gate_source::settle_gates(world, &new.request, args)?;
     let checked = control::check_request(world, new.request)?;
     // The checked request has resolved paths.
@@ -142,7 +147,7 @@ fn finish_plan(
         new.request
             .drive
             .as_ref()
-            .and_then(|drive| permission_notes::no_permissions_note(&drive.arguments)),
+            .and_then(|drive| permission_notes::no_permissions_note(host, &drive.arguments)),
     );
     notes.extend(new.gate_source.sealed_file_notes(&new.request.terms.goal));
     Ok(RunPlan { work: PlannedWork::New(Box::new(new)), program, granted_ms: None, notes })
@@ -258,7 +263,7 @@ fn choose_workspace(args: &RunArgs, project: &Path) -> Result<RunWorkspace, Comm
 /// Overrides the usual settings with the given arguments. Never adds a flag of the agent by itself.
 fn drive_settings(args: &RunArgs, usual: DriveSettings) -> DriveSettings {
     DriveSettings {
-        agent: args.agent.map_or(usual.agent, Into::into),
+        agent: args.agent.map_or(usual.agent, HostProfile::recorded_name),
         sessions: args.sessions.map_or(usual.sessions, Into::into),
         model: args.model.clone().or(usual.model),
         stronger_model: args.stronger_model.clone().or(usual.stronger_model),
@@ -292,8 +297,10 @@ fn resume_plan(
         let what = format!("run `{run}` is not driven by ralph but by its own session");
         return Err(CommandFailure::new(&what, &format!("`ralph resume {run}` resumes it")));
     };
-    let mut notes = skipped_permissions_note(run_args::permission_prompts(&settings.arguments));
-    notes.extend(permission_notes::no_permissions_note(&settings.arguments));
+    let host = known_agent(&settings)?;
+    let permissions = run_args::permission_prompts(host, &settings.arguments);
+    let mut notes = skipped_permissions_note(permissions);
+    notes.extend(permission_notes::no_permissions_note(host, &settings.arguments));
     let granted_ms = args.wait_for_limits.filter(|ms| *ms != settings.waits.limit_ms);
     if let Some(ms) = granted_ms {
         settings.waits.limit_ms = ms;
@@ -313,12 +320,23 @@ fn granted_note(ms: u64) -> String {
     }
 }
 
+/// The host of the run's agents. Fails if a newer ralph recorded one that this version does not know.
+fn known_agent(settings: &DriveSettings) -> Result<&'static HostProfile, CommandFailure> {
+    let name = settings.agent.as_str();
+    ralph_host::host_named(name).ok_or_else(|| {
+        let what = format!("this version of ralph does not know the agent `{}`", safe_line(name));
+        CommandFailure::new(&what, "install the version of ralph that started the run")
+    })
+}
+
 /// The agent's program: the given one, or the one on `PATH`. Relative entries of `PATH` are not searched, because the
 /// repository could put a program there.
-fn find_agent(env: &Env, args: &RunArgs, here: &Path) -> Result<PathBuf, CommandFailure> {
-    let agent = args.agent.map_or(DriveSettings::DEFAULT.agent, Into::into);
-    let usual = ralph_host::host_of_agent(agent).program;
-    let named = args.agent_program.as_deref().unwrap_or(Path::new(usual));
+fn find_agent(
+    env: &Env,
+    args: &RunArgs,
+    (host, here): (&HostProfile, &Path),
+) -> Result<PathBuf, CommandFailure> {
+    let named = args.agent_program.as_deref().unwrap_or(Path::new(host.program));
     let search = env.search_path().unwrap_or_default();
     let is_path = named.components().count() > 1;
     let base = if is_path { here } else { Path::new("/") };
@@ -342,7 +360,10 @@ fn recorded_agent(
     let last = past.state.driving.latest_session().and_then(|driven| driven.session.argv.first());
     match (&args.agent_program, last.map(Path::new)) {
         (None, Some(last)) if last.is_absolute() && is_program(last) => Ok(last.to_path_buf()),
-        (None | Some(_), _) => find_agent(env, args, here),
+        (None | Some(_), _) => {
+            let recorded = ralph_host::recorded_host(&past.run.host);
+            find_agent(env, args, (args.agent.unwrap_or(recorded), here))
+        }
     }
 }
 

@@ -53,7 +53,8 @@ pub(super) fn render_report(
         let more = format!("and {} more", report.open.len() - MAX_NAMED);
         out.push_str(&labelled_line(" ", "", &more, columns));
     }
-    if let Some(refused) = permission_notes::denied_text(&report.denied) {
+    let host = ralph_host::recorded_host(&report.agent);
+    if let Some(refused) = permission_notes::denied_text(host, &report.denied) {
         out.push_str(&labelled_line(&paint(term::BAD, "✗"), "denied", &refused, columns));
     }
     for (label, text) in result_lines(report) {

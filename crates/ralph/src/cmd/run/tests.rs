@@ -3,6 +3,7 @@
 use super::*;
 use crate::cmd::run::run_json::RunJsonLines;
 use ralph_core::drive::Remedy;
+use ralph_core::host_name::HostName;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::ReportedStatus;
 use ralph_core::status::RunStatus;
@@ -227,6 +228,7 @@ fn verified() -> DriveReport {
     DriveReport {
         run: run(),
         title: "make the parser handle nested quotes".to_string(),
+        agent: HostName::DEFAULT,
         status: RunStatus::Verified,
         because: "all 5 requirements are met".to_string(),
         standing: RunProgress {

@@ -40,7 +40,7 @@ impl HookOverrides {
                 let what = format!("there is no directory `{}`", project.display());
                 return Err(CommandFailure::new(&what, "give the directory of a project"));
             }
-            let files = &ralph_host::default_host().files;
+            let files = &super::simulated_host().files;
             let settings = [files.project_settings, files.local_settings];
             let has_settings = settings.iter().any(|file| fs::exists(&project.join(file)));
             if !has_settings && args.hook.is_empty() && args.settings.is_none() {

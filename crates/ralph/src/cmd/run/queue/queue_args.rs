@@ -32,7 +32,7 @@ pub(super) fn shared_arguments(args: &RunArgs, here: &Path) -> Vec<String> {
     };
     add("--sessions", args.sessions.map(|it| sessions_name(it).to_string()));
     add("--stronger-model", args.stronger_model.clone());
-    add("--agent", args.agent.map(|_| "claude".to_string()));
+    add("--agent", args.agent.map(|host| host.name.to_string()));
     // Absolute, because the queue may be continued from another directory.
     add("--agent-program", args.agent_program.as_deref().map(|path| absolute_program(path, here)));
     add("--wait-for-limits", args.wait_for_limits.map(format_milliseconds));

@@ -1,0 +1,112 @@
+//! A host's settings file: the layout that ralph edits, and the settings that concern hooks.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde_json::{Map, Value};
+
+/// The layout of a settings file, which is a JSON object. The fields name its keys.
+#[derive(Debug)]
+pub struct SettingsSchema {
+    /// An object with a list of hook groups for each event.
+    pub hooks: &'static str,
+    /// The list of hooks in a group.
+    pub group_hooks: &'static str,
+    /// An object with variables for hooks and tools.
+    pub variables: &'static str,
+    pub status_line: &'static str,
+    /// An object that enables and disables plugins.
+    pub plugins: &'static str,
+    /// Disables every hook.
+    pub disable_hooks: &'static str,
+    /// In an administrator's settings: disables the hooks of everyone else.
+    pub managed_hooks_only: &'static str,
+    pub parse: fn(&Map<String, Value>) -> ClientSettings,
+    /// Every hook, with its position.
+    pub find_hooks: fn(&Value) -> Vec<HookOccurrence>,
+    /// A group with one hook, on one line, because people read all of them before they agree.
+    pub render_hook: fn(&HookEntry) -> String,
+    /// The value that shows the output of a command in the status line.
+    pub render_status_line: fn(&str) -> String,
+    /// The command of a value that shows one in the status line.
+    pub status_line_command: fn(&Value) -> Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClientSettings {
+    /// Sorted by event; hooks of one event are in the order of the file.
+    pub hooks: Vec<HookSetting>,
+    pub disable_all_hooks: Option<bool>,
+    /// In managed settings: hooks of users, projects and plugins do not run.
+    pub allow_managed_hooks_only: bool,
+    pub env: Vec<(String, String)>,
+    /// `name@marketplace`, and whether it is enabled.
+    pub enabled_plugins: Vec<(String, bool)>,
+    pub status_line: Option<StatusLineSetting>,
+    pub permissions: PermissionSettings,
+    /// Why the client ignores the whole file although it parses.
+    pub ignored: Option<String>,
+    /// Entries that were skipped because of their type.
+    pub odd: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct HookSetting {
+    pub event: String,
+    pub matcher: Option<String>,
+    /// `command`, or another type, which runs no command.
+    pub kind: String,
+    /// Empty unless it is a command.
+    pub command: String,
+    /// With arguments the command runs without a shell.
+    pub args: Option<Vec<String>>,
+    /// In seconds.
+    pub timeout: Option<f64>,
+    pub mode: HookMode,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HookMode {
+    Waits,
+    /// The client does not wait for the hook and ignores its answer.
+    Async,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusLineSetting {
+    pub kind: String,
+    pub command: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PermissionSettings {
+    pub allow: Vec<String>,
+    pub ask: Vec<String>,
+    pub deny: Vec<String>,
+    pub default_mode: Option<String>,
+}
+
+/// A hook in a settings file, as it is written there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookOccurrence {
+    pub event: String,
+    /// The index of its group in the list of the event, and its own in the group.
+    pub group: usize,
+    pub index: usize,
+    pub matcher: Option<String>,
+    pub kind: Option<String>,
+    pub command: Option<String>,
+    pub args: Option<Vec<String>>,
+    pub timeout: Option<String>,
+    pub mode: HookMode,
+}
+
+/// A hook to write into the settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookEntry {
+    pub event: &'static str,
+    pub matcher: Option<&'static str>,
+    pub command: String,
+    /// In seconds.
+    pub timeout: u32,
+    pub mode: HookMode,
+}
