@@ -45,7 +45,7 @@ fuzz_target!(|data: &[u8]| {
 
 /// Seeds from recorded reports begin with a line that names their format.
 fn chosen(data: &[u8]) -> Option<(ReportFormat, &[u8])> {
-    let named = ReportFormat::ALL.into_iter().find_map(|format| {
+    let named = ReportFormat::ALL.iter().copied().find_map(|format| {
         let rest = data.strip_prefix(format.name().as_bytes())?;
         Some((format, rest.strip_prefix(b"\n")?))
     });

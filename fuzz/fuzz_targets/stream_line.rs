@@ -9,7 +9,7 @@ use ralph_drive::turn_ending::{
 };
 use ralph_host::HookReply;
 use ralph_host::claude::PROFILE;
-use ralph_host::stream::{AssistantBlock, StreamLine};
+use ralph_host::stream::{AssistantBlock, StreamLine, TurnOutcome};
 use serde_json::Value;
 use std::path::Path;
 
@@ -41,7 +41,7 @@ fn is_what_it_says(line: &[u8], read: &StreamLine) {
         StreamLine::ToolResults { .. } => assert_eq!(kind, "user"),
         StreamLine::Result(outcome) => {
             assert_eq!(kind, "result");
-            assert_eq!(outcome.is_error, value["is_error"] == true);
+            assert!(outcome.outcome != TurnOutcome::Completed || value["is_error"] != true);
         }
         StreamLine::RateLimit(_) => assert_eq!(kind, "rate_limit_event"),
         StreamLine::Callback { request, .. } | StreamLine::Asked { request, .. } => {
@@ -89,7 +89,9 @@ fn is_safe(read: &StreamLine) {
         }
         StreamLine::Result(outcome) => {
             is_shown(outcome.text.as_deref().unwrap_or_default(), 20_000);
-            is_shown(&outcome.subtype, 80);
+            if let TurnOutcome::Failed { label, .. } = &outcome.outcome {
+                is_shown(label, 170);
+            }
             outcome.errors.iter().for_each(|error| is_shown(error, 300));
         }
         StreamLine::Answered { answer: Ok(answer), .. } => {

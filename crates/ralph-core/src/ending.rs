@@ -66,9 +66,11 @@ pub fn next_step(status: RunStatus, run: &RunRecord, bounds: &RunLimits) -> Stri
         }
         RunStatus::RateLimited => "run `/ralph:goal` again when the rate limit resets".into(),
         RunStatus::Cancelled => "`/ralph:goal` starts a new run".into(),
-        RunStatus::Overridden => "the client overrode the hook: raise its block cap \
-                               (`CLAUDE_CODE_STOP_HOOK_BLOCK_CAP`), then run `/ralph:goal` again"
-            .into(),
+        RunStatus::Overridden => {
+            "the client overrode the hook: `ralph init` raises its block cap; \
+                               then run `/ralph:goal` again"
+                .into()
+        }
         RunStatus::Crashed => {
             "`ralph status` shows what broke; then run `/ralph:goal` again".into()
         }

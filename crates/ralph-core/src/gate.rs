@@ -67,23 +67,45 @@ pub enum GateTrigger {
     Teammate,
 }
 
-/// The format of a gate's output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ReportFormat {
+/// One row per format: its variant, its name, and whether its reports are sure to count tests.
+macro_rules! report_formats {
+    ($($(#[$attribute:meta])* $format:ident, $name:literal, $counts_tests:literal;)*) => {
+        /// The format of a gate's output.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum ReportFormat {
+            $($(#[$attribute])* #[serde(rename = $name)] $format,)*
+        }
+
+        impl ReportFormat {
+            pub const ALL: &[Self] = &[$(Self::$format),*];
+            pub const NAMES: &[&str] = &[$($name),*];
+
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$format => $name,)* }
+            }
+
+            /// Whether a report in this format is sure to count tests.
+            pub fn counts_tests(self) -> bool {
+                match self { $(Self::$format => $counts_tests,)* }
+            }
+        }
+    };
+}
+
+report_formats! {
     /// Plain text: whatever findings can be recognised in it.
     #[default]
-    Text,
-    Junit,
-    Sarif,
-    CargoJson,
-    EslintJson,
-    GoTestJson,
-    Tap,
-    Pytest,
-    Tsc,
+    Text, "text", false;
+    Junit, "junit", true;
+    Sarif, "sarif", false;
+    CargoJson, "cargo-json", false;
+    EslintJson, "eslint-json", false;
+    GoTestJson, "go-test-json", true;
+    Tap, "tap", true;
+    Pytest, "pytest", true;
+    Tsc, "tsc", false;
     /// Only the exit code counts.
-    None,
+    None, "none", false;
 }
 
 /// How many tests must run for the result to count.
@@ -209,36 +231,6 @@ impl UnknownReason {
             Self::Inconclusive(_) => "inconclusive",
             Self::Skipped(_) => "skipped",
             Self::Untrusted => "untrusted",
-        }
-    }
-}
-
-impl ReportFormat {
-    pub const ALL: [Self; 10] = [
-        Self::Text,
-        Self::Junit,
-        Self::Sarif,
-        Self::CargoJson,
-        Self::EslintJson,
-        Self::GoTestJson,
-        Self::Tap,
-        Self::Pytest,
-        Self::Tsc,
-        Self::None,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Junit => "junit",
-            Self::Sarif => "sarif",
-            Self::CargoJson => "cargo-json",
-            Self::EslintJson => "eslint-json",
-            Self::GoTestJson => "go-test-json",
-            Self::Tap => "tap",
-            Self::Pytest => "pytest",
-            Self::Tsc => "tsc",
-            Self::None => "none",
         }
     }
 }

@@ -4,6 +4,7 @@ use ralph_core::redact::Redactor;
 use ralph_core::text;
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
+use ralph_host::HostProfile;
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ pub struct RecallContext {
     pub home: RalphHome,
     /// With symbolic links resolved, if it exists.
     pub project: PathBuf,
+    host: &'static HostProfile,
     /// The client's configuration directory, which contains its memory of each project.
     client: Option<PathBuf>,
     redactor: Redactor,
@@ -21,10 +23,12 @@ pub struct RecallContext {
 
 impl RecallContext {
     pub fn new(env: &Env, home: RalphHome, project: &Path) -> Self {
+        let host = host_env::calling_host(env);
         Self {
             home,
             project: fs::resolve(project).unwrap_or_else(|| project.to_path_buf()),
-            client: host_env::host_config_dir(env, host_env::calling_host(env)),
+            host,
+            client: host_env::host_config_dir(env, host),
             redactor: Redactor::new(env.secrets()),
         }
     }
@@ -36,9 +40,7 @@ impl RecallContext {
 
     /// The directory of the client's own memory of a project.
     pub(crate) fn client_memory(&self, project: &Path) -> Option<PathBuf> {
-        let plain = |char: char| if char.is_ascii_alphanumeric() { char } else { '-' };
-        let slug: String = project.to_str()?.chars().map(plain).collect();
-        Some(self.client.as_ref()?.join("projects").join(slug).join("memory"))
+        Some(self.client.as_ref()?.join((self.host.files.project_memory)(project.to_str()?)))
     }
 
     /// Foreign text without hidden characters, control sequences and secrets.

@@ -6,7 +6,7 @@ use ralph_core::drive::WaitCause;
 use ralph_core::event::HostTrouble;
 use ralph_core::status::RunStatus;
 use ralph_core::text;
-use ralph_host::stream::{RateLimitEvent, StreamLine, TurnResult};
+use ralph_host::stream::{RateLimitEvent, StreamLine, TurnError, TurnOutcome, TurnResult};
 
 #[cfg(test)]
 mod tests;
@@ -25,8 +25,8 @@ pub struct TurnFacts {
     pub is_interrupted: bool,
     /// The failure class from the host's own `StopFailure` event.
     pub failure: Option<HostTrouble>,
-    /// The error name from the last message that was an error instead of an answer.
-    pub error: Option<String>,
+    /// The error of the last message that was one instead of an answer.
+    pub error: Option<TurnError>,
     /// The last rate-limit event. The client sends one only when something changes, so it is kept beyond the turn.
     pub limit: Option<RateLimitEvent>,
     /// How the process exited, if it did.
@@ -131,7 +131,7 @@ impl TurnFacts {
             StreamLine::RateLimit(limit) => self.limit = Some(limit.clone()),
             StreamLine::Overridden { .. } => self.is_overridden = true,
             StreamLine::Assistant(said) if said.parent.is_none() => {
-                self.error.clone_from(&said.error);
+                self.error = said.error;
             }
             StreamLine::Cancelled { request } if self.stop.request() == Some(request) => {
                 self.stop = StopExchange::Unheard;
@@ -201,21 +201,27 @@ pub fn classify_turn(facts: &TurnFacts) -> TurnEnding {
             None => TurnEnding::Silent,
         };
     };
-    let reason = result.terminal_reason.as_deref();
-    match (&*result.subtype, reason) {
-        ("error_max_turns", _) | (_, Some("max_turns")) => TurnEnding::MaxTurns,
-        ("error_max_budget_usd", _) | (_, Some("budget_exhausted")) => TurnEnding::Budget,
-        (_, Some("aborted_streaming" | "aborted_tools")) => TurnEnding::Interrupted,
-        (_, Some("prompt_too_long" | "blocking_limit" | "rapid_refill_breaker")) => {
-            TurnEnding::ContextFull
+    match &result.outcome {
+        TurnOutcome::Completed => classify_completed(facts, result),
+        TurnOutcome::MaxTurns => TurnEnding::MaxTurns,
+        TurnOutcome::Budget => TurnEnding::Budget,
+        TurnOutcome::Interrupted => TurnEnding::Interrupted,
+        TurnOutcome::ContextFull => TurnEnding::ContextFull,
+        TurnOutcome::HookStopped => TurnEnding::HookStopped,
+        TurnOutcome::NoSession => TurnEnding::NoSession,
+        TurnOutcome::Refused => TurnEnding::Refused,
+        TurnOutcome::Failed { error, is_request_error, label } => {
+            let described = || text::clean_line(&error_text(result), LONGEST);
+            let known = error.or(facts.error).map(|error| known_ending(error, facts, &described));
+            known.or_else(|| ending_by_failure(facts, &described)).unwrap_or_else(|| {
+                let is_rejected = facts.limit.as_ref().is_some_and(RateLimitEvent::is_in_force);
+                if is_rejected && *is_request_error {
+                    return rate_limited(facts);
+                }
+                let text = format!("{label}: {}", error_text(result));
+                TurnEnding::Error(text::clean_line(&text, LONGEST))
+            })
         }
-        (_, Some("stop_hook_prevented" | "hook_stopped")) => TurnEnding::HookStopped,
-        // The turn never began: this is how the client reports a session that it does not have.
-        ("error_during_execution", None) if result.num_turns == Some(0) => TurnEnding::NoSession,
-        ("success", None | Some("completed")) if !result.is_error => {
-            classify_completed(facts, result)
-        }
-        _ => classify_failed(facts, result),
     }
 }
 
@@ -237,44 +243,18 @@ fn classify_completed(facts: &TurnFacts, result: &TurnResult) -> TurnEnding {
     }
 }
 
-fn classify_failed(facts: &TurnFacts, result: &TurnResult) -> TurnEnding {
-    let said = || text::clean_line(&error_text(result), LONGEST);
-    if result.stop_reason.as_deref() == Some("refusal") {
-        return TurnEnding::Refused;
+fn known_ending(error: TurnError, facts: &TurnFacts, said: &dyn Fn() -> String) -> TurnEnding {
+    match error {
+        TurnError::RateLimit => rate_limited(facts),
+        TurnError::Overloaded => TurnEnding::Overloaded,
+        TurnError::Network => TurnEnding::Network,
+        TurnError::Server => TurnEnding::Server,
+        TurnError::Auth => TurnEnding::Auth(said()),
+        TurnError::Billing => TurnEnding::Billing(said()),
+        TurnError::NotFound => TurnEnding::NotFound(said()),
+        TurnError::ContextFull => TurnEnding::ContextFull,
+        TurnError::OutputLimit => TurnEnding::OutputLimit,
     }
-    match result.api_status {
-        Some(401 | 403) => return TurnEnding::Auth(said()),
-        Some(402) => return TurnEnding::Billing(said()),
-        Some(404) => return TurnEnding::NotFound(said()),
-        Some(408) => return TurnEnding::Network,
-        Some(413) => return TurnEnding::ContextFull,
-        Some(429) => return rate_limited(facts),
-        Some(529) => return TurnEnding::Overloaded,
-        Some(500..=599) => return TurnEnding::Server,
-        Some(_) | None => {}
-    }
-    let named = [&result.api_error, &result.api_error_type, &facts.error];
-    let named = named.into_iter().flatten().find_map(|word| ending_by_name(word, facts, &said));
-    named
-        .or_else(|| ending_by_failure(facts, &said))
-        .unwrap_or_else(|| unknown_ending(facts, result))
-}
-
-fn ending_by_name(word: &str, facts: &TurnFacts, said: &dyn Fn() -> String) -> Option<TurnEnding> {
-    Some(match word {
-        "connection_failed" | "connection_timeout" => TurnEnding::Network,
-        "max_output_tokens" => TurnEnding::OutputLimit,
-        "rate_limit_error" | "rate_limit" => rate_limited(facts),
-        "overloaded_error" | "overloaded" => TurnEnding::Overloaded,
-        "authentication_error" | "permission_error" | "authentication_failed" => {
-            TurnEnding::Auth(said())
-        }
-        "billing_error" => TurnEnding::Billing(said()),
-        "not_found_error" | "model_not_found" => TurnEnding::NotFound(said()),
-        "request_too_large" => TurnEnding::ContextFull,
-        "api_error" | "server_error" | "timeout_error" => TurnEnding::Server,
-        _ => return None,
-    })
 }
 
 fn ending_by_failure(facts: &TurnFacts, said: &dyn Fn() -> String) -> Option<TurnEnding> {
@@ -289,19 +269,6 @@ fn ending_by_failure(facts: &TurnFacts, said: &dyn Fn() -> String) -> Option<Tur
         HostTrouble::Interrupted => TurnEnding::Interrupted,
         HostTrouble::InvalidRequest | HostTrouble::Unknown(_) => return None,
     })
-}
-
-fn unknown_ending(facts: &TurnFacts, result: &TurnResult) -> TurnEnding {
-    let is_rejected = facts.limit.as_ref().is_some_and(RateLimitEvent::is_in_force);
-    if is_rejected && result.terminal_reason.as_deref() == Some("api_error") {
-        return rate_limited(facts);
-    }
-    let reason = result.terminal_reason.as_deref().unwrap_or("no reason");
-    let subtype = if result.subtype.is_empty() { "no subtype" } else { &result.subtype };
-    TurnEnding::Error(text::clean_line(
-        &format!("{subtype}, {reason}: {}", error_text(result)),
-        LONGEST,
-    ))
 }
 
 fn rate_limited(facts: &TurnFacts) -> TurnEnding {

@@ -18,6 +18,8 @@ pub struct HookProfile {
     pub default_block_cap: u32,
     /// An event as the host would send it to a hook: its name, the session and the project.
     pub sample_event: fn(&str, &str, &str) -> Vec<u8>,
+    /// Whether the output of a stop hook holds the session: its exit code, stdout and stderr.
+    pub holds_session: fn(i32, &[u8], &[u8]) -> bool,
     /// Variables that the host sets for a hook in an interactive session, in addition to those with a name of their own.
     pub interactive_variables: &'static [(&'static str, &'static str)],
 }

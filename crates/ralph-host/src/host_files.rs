@@ -1,5 +1,7 @@
 //! Where a host keeps its files.
 
+use alloc::string::String;
+
 /// Paths are relative to the directory that the comment names, unless they are absolute.
 #[derive(Debug)]
 pub struct HostFiles {
@@ -19,14 +21,10 @@ pub struct HostFiles {
     pub managed_settings_dir: &'static str,
     /// The host's own state, below the home directory or the configuration directory.
     pub state: &'static str,
-    /// Installed plugins, below the configuration directory.
-    pub plugins: &'static str,
-    /// The manifest of a plugin, below its directory.
-    pub plugin_manifest: &'static str,
-    /// The list of a marketplace's plugins, below its directory.
-    pub marketplace_manifest: &'static str,
     /// Slash commands, below the configuration directory or the host's directory in a project.
     pub commands: &'static str,
+    /// The host's own memory of a project with this path, below the configuration directory.
+    pub project_memory: fn(&str) -> String,
     /// All files and directories below the configuration directory that determine whether the host calls ralph.
     pub guarded_config: &'static [&'static str],
 }

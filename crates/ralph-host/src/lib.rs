@@ -15,6 +15,7 @@ pub mod claude;
 pub mod client_settings;
 pub mod hook_profile;
 mod host_files;
+pub mod plugin_profile;
 mod profile;
 pub mod status_line_input;
 pub mod stream;

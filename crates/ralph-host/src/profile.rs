@@ -6,6 +6,7 @@ use crate::agent_launch::LaunchProfile;
 use crate::client_settings::SettingsSchema;
 use crate::hook_profile::{HookProfile, VersionProfile};
 use crate::host_files::HostFiles;
+use crate::plugin_profile::PluginProfile;
 use crate::status_line_input::StatusLineInput;
 use crate::stream::StreamProtocol;
 use crate::tool_effect::ToolEffect;
@@ -43,6 +44,7 @@ pub struct HostProfile {
     pub is_trusted_project: fn(&[u8], &str) -> bool,
     pub hooks: HookProfile,
     pub settings: SettingsSchema,
+    pub plugins: PluginProfile,
     pub versions: VersionProfile,
     pub launch: LaunchProfile,
     pub stream: StreamProtocol,

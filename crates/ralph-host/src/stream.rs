@@ -171,8 +171,8 @@ pub struct StreamAssistant {
     pub blocks: Vec<AssistantBlock>,
     /// Input tokens are final, output tokens are not: those are reported with the result.
     pub usage: Option<TokenUsage>,
-    /// The client's name for the error, if this is an error instead of an answer.
-    pub error: Option<String>,
+    /// The error, if this is a known one instead of an answer.
+    pub error: Option<TurnError>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -218,10 +218,7 @@ impl TokenUsage {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TurnResult {
     pub session: Option<SessionId>,
-    pub subtype: String,
-    pub is_error: bool,
-    pub terminal_reason: Option<String>,
-    pub stop_reason: Option<String>,
+    pub outcome: TurnOutcome,
     /// The agent's last text, if any.
     pub text: Option<String>,
     pub errors: Vec<String>,
@@ -237,15 +234,58 @@ pub struct TurnResult {
     pub since: Vec<StreamModelUsage>,
     /// Names of the tools that were denied.
     pub denied: Vec<String>,
-    pub api_status: Option<u16>,
-    pub api_error_type: Option<String>,
-    pub api_error: Option<String>,
     /// Index of the result within this process.
     pub index: Option<u64>,
     /// What started the turn if it was not a message, such as `task-notification`.
     pub origin: Option<String>,
     /// Ids of the messages that this answers, if they had any.
     pub answers: Vec<String>,
+}
+
+/// How the client ended a turn, by its own account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TurnOutcome {
+    /// The agent stopped. Whether it was allowed to is another question.
+    Completed,
+    MaxTurns,
+    /// The budget of the process is spent.
+    Budget,
+    Interrupted,
+    ContextFull,
+    /// Another hook ended the turn.
+    HookStopped,
+    /// The session to resume does not exist.
+    NoSession,
+    /// The model refused.
+    Refused,
+    Failed {
+        error: Option<TurnError>,
+        /// A request to the model failed.
+        is_request_error: bool,
+        /// The client's words for the kind of failure.
+        label: String,
+    },
+}
+
+impl Default for TurnOutcome {
+    fn default() -> Self {
+        Self::Failed { error: None, is_request_error: false, label: String::new() }
+    }
+}
+
+/// Why a turn failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnError {
+    RateLimit,
+    Overloaded,
+    Network,
+    Server,
+    Auth,
+    Billing,
+    /// The requested model or address does not exist.
+    NotFound,
+    ContextFull,
+    OutputLimit,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -29,7 +29,7 @@ run holds the session, prints nothing and exits 0.
 Usage: ralph hook <HOST> [--style <STYLE>] [--deadline <DURATION>]
 
 Arguments:
-  <HOST>  Name the host that calls: claude
+  <HOST>  Name the host that calls: HOSTS
 
 Options:
       --style <STYLE>        Choose how a block is reported [default: exit2]
@@ -66,7 +66,7 @@ pub(crate) fn run(env: Env, args: &[OsString], descriptors: StandardStreams) -> 
         ParsedHookArgs::Run(options) => answer_event(env, &options),
         ParsedHookArgs::Help => {
             // A failed write of the help text is not worth an error.
-            drop(term::out(HELP));
+            drop(term::out(&HELP.replace("HOSTS", &host_names())));
             SUCCESS
         }
         // Not 2, which means "block" to the host: a mistake in its settings must not hold an agent forever.
@@ -75,6 +75,10 @@ pub(crate) fn run(env: Env, args: &[OsString], descriptors: StandardStreams) -> 
             FAILURE
         }
     }
+}
+
+fn host_names() -> String {
+    ralph_host::HOSTS.map(|host| host.name).join(" or ")
 }
 
 fn answer_event(env: Env, options: &HookOptions) -> u8 {
@@ -147,7 +151,7 @@ fn parse_args(args: &[OsString]) -> ParsedHookArgs {
             name if host.is_none() => {
                 host = ralph_host::host_named(name);
                 if host.is_none() {
-                    let known = ralph_host::HOSTS.map(|host| host.name).join(" or ");
+                    let known = host_names();
                     return usage_error(&format!("the host must be {known}, not"), name);
                 }
             }

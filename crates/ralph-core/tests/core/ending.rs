@@ -40,7 +40,7 @@ fn every_end_has_a_next_step() {
     gate_broken: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what broke; fix it, then run `/ralph:goal` again
     rate_limited: nested quotes — because of this (run k7f2); run `/ralph:goal` again when the rate limit resets
     cancelled: nested quotes — because of this (run k7f2); `/ralph:goal` starts a new run
-    overridden: nested quotes — because of this (run k7f2); the client overrode the hook: raise its block cap (`CLAUDE_CODE_STOP_HOOK_BLOCK_CAP`), then run `/ralph:goal` again
+    overridden: nested quotes — because of this (run k7f2); the client overrode the hook: `ralph init` raises its block cap; then run `/ralph:goal` again
     crashed: nested quotes — because of this (run k7f2); `ralph status` shows what broke; then run `/ralph:goal` again
     ");
     assert_snapshot!(lines(&sealed()), @"
@@ -53,7 +53,7 @@ fn every_end_has_a_next_step() {
     gate_broken: nested quotes — because of this (run k7f2); fix it until `ralph gate run` gets a result, then run `/ralph:goal` again
     rate_limited: nested quotes — because of this (run k7f2); run `/ralph:goal` again when the rate limit resets
     cancelled: nested quotes — because of this (run k7f2); `/ralph:goal` starts a new run
-    overridden: nested quotes — because of this (run k7f2); the client overrode the hook: raise its block cap (`CLAUDE_CODE_STOP_HOOK_BLOCK_CAP`), then run `/ralph:goal` again
+    overridden: nested quotes — because of this (run k7f2); the client overrode the hook: `ralph init` raises its block cap; then run `/ralph:goal` again
     crashed: nested quotes — because of this (run k7f2); `ralph status` shows what broke; then run `/ralph:goal` again
     ");
 }

@@ -344,7 +344,7 @@ fn an_empty_truncated_or_unrelated_report_is_doubted() {
         "[{\"filePath\": \"a.js\", \"mess",
     ];
     let mut doubts = String::new();
-    for format in ReportFormat::ALL {
+    for format in ReportFormat::ALL.iter().copied() {
         writeln!(doubts, "{}", format.name()).unwrap();
         for input in inputs {
             let reading = read_report(format, input.as_bytes(), &complete_context());

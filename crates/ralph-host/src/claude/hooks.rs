@@ -1,5 +1,6 @@
 //! The hook events of Claude Code that ralph registers. Everything else that lists them derives from this table.
 
+use super::reply;
 use crate::hook_profile::{HookProfile, HookRegistration, HookTimeout};
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -15,6 +16,7 @@ pub(super) const HOOKS: HookProfile = HookProfile {
     default_timeout_secs: DEFAULT_TIMEOUT_SECS,
     default_block_cap: 8,
     sample_event,
+    holds_session: reply::holds_session,
     interactive_variables: &[("CLAUDE_CODE_ENTRYPOINT", "cli")],
 };
 

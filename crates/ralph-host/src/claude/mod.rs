@@ -4,6 +4,7 @@ mod event;
 mod flags;
 mod hooks;
 mod launch;
+mod plugins;
 #[cfg(any(test, feature = "testing"))]
 pub mod recordings;
 mod reply;
@@ -19,6 +20,15 @@ use crate::hook_profile::VersionProfile;
 use crate::host_files::HostFiles;
 use crate::profile::{HostCommandLine, HostProfile, HostVariables};
 use crate::stream::StreamProtocol;
+use alloc::format;
+use alloc::string::String;
+
+/// The client names the directory of a project after its path.
+fn project_memory(project: &str) -> String {
+    let plain = |char: char| if char.is_ascii_alphanumeric() { char } else { '-' };
+    let slug: String = project.chars().map(plain).collect();
+    format!("projects/{slug}/memory")
+}
 
 const BLOCK_CAP_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
 
@@ -52,10 +62,8 @@ pub static PROFILE: HostProfile = HostProfile {
         managed_settings: "/etc/claude-code/managed-settings.json",
         managed_settings_dir: "/etc/claude-code/managed-settings.d",
         state: ".claude.json",
-        plugins: "plugins",
-        plugin_manifest: ".claude-plugin/plugin.json",
-        marketplace_manifest: ".claude-plugin/marketplace.json",
         commands: "commands",
+        project_memory,
         guarded_config: &["settings.json", "settings.local.json", "plugins"],
     },
     tools: tools::TOOLS,
@@ -68,6 +76,7 @@ pub static PROFILE: HostProfile = HostProfile {
     is_trusted_project: trust::is_trusted_project,
     hooks: hooks::HOOKS,
     settings: settings::SETTINGS,
+    plugins: plugins::PLUGINS,
     versions: VersionProfile {
         tested: [2, 1, 325],
         features: &[

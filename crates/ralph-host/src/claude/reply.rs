@@ -6,6 +6,7 @@ use ralph_core::event::ReplyOccasion;
 use ralph_core::text;
 use ralph_core::verdict::Verdict;
 use serde::Serialize;
+use serde_json::Value;
 
 /// The client writes a longer `additionalContext` to a file and replaces it with a preview.
 const CONTEXT_LIMIT: usize = 10_000;
@@ -92,6 +93,25 @@ fn event_name(occasion: ReplyOccasion) -> &'static str {
         | ReplyOccasion::Idle
         | ReplyOccasion::Compaction
         | ReplyOccasion::Other => "Stop",
+    }
+}
+
+/// Whether the output is one of the ways in which [`render_verdict`] holds a session.
+pub(super) fn holds_session(exit: i32, stdout: &[u8], stderr: &[u8]) -> bool {
+    let Ok(Value::Object(answer)) = serde_json::from_slice(stdout.trim_ascii()) else {
+        return false;
+    };
+    let has_text =
+        |value: Option<&Value>| value.and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+    match exit {
+        2 => answer.is_empty() && !stderr.is_empty(),
+        0 => {
+            let is_block = answer.get("decision").and_then(Value::as_str) == Some("block");
+            let own = answer.get("hookSpecificOutput");
+            let context = own.and_then(|own| own.get("additionalContext"));
+            is_block && has_text(answer.get("reason")) || has_text(context)
+        }
+        _ => false,
     }
 }
 

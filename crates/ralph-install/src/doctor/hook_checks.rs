@@ -297,7 +297,7 @@ fn check_program_path(scene: &DoctorContext<'_>, one: &RegisteredHook) -> Vec<Do
     let mut checks = Vec::new();
     let host = scene.host;
     let plugins = host_env::host_config_dir(scene.env, host)
-        .map(|directory| directory.join(host.files.plugins));
+        .map(|directory| directory.join(host.plugins.directory));
     let is_plugin = plugins.is_some_and(|plugins| program.starts_with(plugins));
     let why =
         if is_plugin { Some(PathDoubt::PluginDirectory) } else { doubt_path(scene.env, &program) };

@@ -79,7 +79,7 @@ impl<'a> HookTrial<'a> {
         match finished_exit_code(&finished) {
             Err(answer) => answer,
             Ok(0) if finished.output.total == 0 => TrialAnswer::Fired,
-            Ok(0) if !self.is_stop_hook(hook) && json_object(&finished.output).is_some() => {
+            Ok(0) if !self.is_stop_hook(hook) && is_json_object(&finished.output) => {
                 TrialAnswer::Fired
             }
             Ok(0) => TrialAnswer::WrongShape(format!(
@@ -104,22 +104,8 @@ impl<'a> HookTrial<'a> {
             Err(answer) => return Some(answer),
             Ok(code) => code,
         };
-        let answer = json_object(&finished.output);
-        let text = |value: Option<&Value>| {
-            value.and_then(Value::as_str).is_some_and(|text| !text.is_empty())
-        };
-        let held = match (code, &answer) {
-            (2, Some(answer)) => {
-                answer.as_object().is_some_and(serde_json::Map::is_empty)
-                    && finished.stderr.total > 0
-            }
-            (0, Some(answer)) => {
-                let is_block = answer.get("decision").and_then(Value::as_str) == Some("block");
-                let context = answer.pointer("/hookSpecificOutput/additionalContext");
-                (is_block && text(answer.get("reason"))) || text(context)
-            }
-            (_, _) => false,
-        };
+        let (stdout, stderr) = (&finished.output.head, &finished.stderr.head);
+        let held = (self.scene.host.hooks.holds_session)(code, stdout, stderr);
         Some(if held {
             TrialAnswer::Fired
         } else {
@@ -259,9 +245,8 @@ fn finished_exit_code(finished: &JobResult) -> Result<i32, TrialAnswer> {
     }
 }
 
-fn json_object(output: &CapturedOutput) -> Option<Value> {
-    let value: Value = serde_json::from_slice(output.head.trim_ascii()).ok()?;
-    value.is_object().then_some(value)
+fn is_json_object(output: &CapturedOutput) -> bool {
+    matches!(serde_json::from_slice(output.head.trim_ascii()), Ok(Value::Object(_)))
 }
 
 fn output_excerpt(output: &CapturedOutput) -> String {

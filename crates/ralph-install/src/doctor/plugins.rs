@@ -8,6 +8,7 @@ use crate::install::settings_layers::{self, SettingsLayer, SettingsLayerState};
 use ralph_home::host_env;
 use ralph_host::HostProfile;
 use ralph_host::client_settings::HookSetting;
+use ralph_host::plugin_profile::{ManifestHooks, PluginProfile};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 
@@ -41,59 +42,54 @@ pub(super) fn enabled_plugins(
     let places = PluginLocations::read(env, host, layers);
     names
         .filter_map(|(name, _)| {
-            let root = places.root(host, name)?;
+            let root = places.root(name)?;
             Some(EnabledPlugin { name: name.to_string(), hooks: plugin_hooks(host, &root), root })
         })
         .collect()
 }
 
 /// The client's records of where plugins are installed.
-struct PluginLocations {
-    /// `extraKnownMarketplaces` of every layer, highest precedence first; then the client's own list.
+struct PluginLocations<'a> {
+    profile: &'a PluginProfile,
+    /// The extra marketplaces of every layer, highest precedence first; then the client's own list.
     marketplaces: Vec<Value>,
     installed: Value,
 }
 
-impl PluginLocations {
-    fn read(env: &Env, host: &HostProfile, layers: &[SettingsLayer]) -> Self {
+impl<'a> PluginLocations<'a> {
+    fn read(env: &Env, host: &'a HostProfile, layers: &[SettingsLayer]) -> Self {
+        let profile = &host.plugins;
         let extra = layers.iter().rev().map(|layer| {
-            read_plugin_json(&layer.path).get("extraKnownMarketplaces").cloned().unwrap_or_default()
+            read_plugin_json(&layer.path)
+                .get(profile.extra_marketplaces)
+                .cloned()
+                .unwrap_or_default()
         });
         let directory = host_env::host_config_dir(env, host).unwrap_or_default();
-        let directory = directory.join(host.files.plugins);
-        let known = read_plugin_json(&directory.join("known_marketplaces.json"));
+        let directory = directory.join(profile.directory);
+        let known = read_plugin_json(&directory.join(profile.known_marketplaces));
         Self {
+            profile,
             marketplaces: extra.chain([known]).collect(),
-            installed: read_plugin_json(&directory.join("installed_plugins.json")),
+            installed: read_plugin_json(&directory.join(profile.installed)),
         }
     }
 
-    fn root(&self, host: &HostProfile, name: &str) -> Option<PathBuf> {
+    fn root(&self, name: &str) -> Option<PathBuf> {
         let (plugin, marketplace) = name.split_once('@')?;
         // A local marketplace is read in place; for others the client keeps a copy.
         let live = self.marketplaces.iter().find_map(|known| {
-            let source = known.get(marketplace)?.get("source")?;
-            let is_directory = source.get("source")?.as_str()? == "directory";
-            let path = PathBuf::from(source.get("path")?.as_str()?);
-            (is_directory && path.is_absolute()).then_some(path)
+            let path = PathBuf::from((self.profile.local_marketplace)(known, marketplace)?);
+            path.is_absolute().then_some(path)
         });
-        let live = live.and_then(|directory| find_in_marketplace(host, &directory, plugin));
-        let copies =
-            self.installed.get("plugins").and_then(|plugins| plugins.get(name)?.as_array());
-        let mut copy = copies.into_iter().flatten().rev().filter_map(|copy| {
-            let path = PathBuf::from(copy.get("installPath")?.as_str()?);
-            (path.is_absolute() && fs::is_directory(&path)).then_some(path)
+        let live = live.and_then(|directory| {
+            let listed = read_plugin_json(&directory.join(self.profile.marketplace_manifest));
+            join_inside(&directory, &(self.profile.listed_path)(&listed, plugin)?)
         });
-        live.or_else(|| copy.next())
+        let copies = (self.profile.installed_paths)(&self.installed, name);
+        let mut copies = copies.into_iter().rev().map(PathBuf::from);
+        live.or_else(|| copies.find(|path| path.is_absolute() && fs::is_directory(path)))
     }
-}
-
-fn find_in_marketplace(host: &HostProfile, directory: &Path, plugin: &str) -> Option<PathBuf> {
-    let listed = read_plugin_json(&directory.join(host.files.marketplace_manifest));
-    let plugins = listed.get("plugins")?.as_array()?;
-    let found =
-        plugins.iter().find(|one| one.get("name").and_then(Value::as_str) == Some(plugin))?;
-    join_inside(directory, found.get("source")?.as_str()?)
 }
 
 /// Joins a relative path; `None` if it would leave the directory.
@@ -102,23 +98,20 @@ fn join_inside(directory: &Path, path: &str) -> Option<PathBuf> {
     Path::new(path).components().all(is_plain).then(|| directory.join(path))
 }
 
-/// Hooks from `hooks/hooks.json`, and from `plugin.json`, which may name another file or contain hooks inline.
+/// Hooks from the plugin's own file, and from its manifest.
 fn plugin_hooks(host: &HostProfile, root: &Path) -> Vec<HookSetting> {
-    let mut hooks = read_hooks(host, &root.join("hooks/hooks.json"));
-    let manifest = read_plugin_json(&root.join(host.files.plugin_manifest));
-    match manifest.get("hooks") {
-        Some(Value::String(path)) => {
-            let path =
-                join_inside(root, path).filter(|path| *path != root.join("hooks/hooks.json"));
+    let usual = root.join(host.plugins.hooks);
+    let mut hooks = read_hooks(host, &usual);
+    let manifest = read_plugin_json(&root.join(host.plugins.manifest));
+    match (host.plugins.manifest_hooks)(&manifest) {
+        Some(ManifestHooks::File(path)) => {
+            let path = join_inside(root, &path).filter(|path| *path != usual);
             hooks.extend(path.map(|path| read_hooks(host, &path)).unwrap_or_default());
         }
-        Some(inline @ Value::Object(_)) => {
-            let whole = inline
-                .get("hooks")
-                .map_or_else(|| serde_json::json!({ "hooks": inline }), |_| inline.clone());
-            hooks.extend(parse_hooks(host, whole.to_string().as_bytes()));
+        Some(ManifestHooks::Inline(settings)) => {
+            hooks.extend(parse_hooks(host, settings.to_string().as_bytes()));
         }
-        Some(_) | None => {}
+        None => {}
     }
     hooks
 }

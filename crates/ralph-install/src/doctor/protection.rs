@@ -200,10 +200,10 @@ mod tests {
     fn a_run_without_events_is_unprotected() {
         const MINUTE: u64 = 60_000;
         let start = 1_000 * MINUTE;
-        let off = || HookState::Off { setting: "off", path: PathBuf::from("/s") };
+        let (setting, path) = ("off", PathBuf::from("/s"));
+        let off = || HookState::Off { setting, path: path.clone() };
         let silent = |since_ms| Some(UnprotectedReason::Silent { since_ms });
-        let gone =
-            Some(UnprotectedReason::HooksDisabled { setting: "off", path: PathBuf::from("/s") });
+        let gone = Some(UnprotectedReason::HooksDisabled { setting, path: path.clone() });
         let base = ProtectionFacts {
             started_ms: start,
             last_event_ms: None,
@@ -212,14 +212,13 @@ mod tests {
             hooks: HookState::Registered,
             changed_ms: 0,
         };
-        let never = Some(UnprotectedReason::NoEvents);
         let no_hook = Some(UnprotectedReason::NoHook);
         let active = ProtectionFacts { last_event_ms: Some(start + MINUTE), ..base.clone() };
         let held = ProtectionFacts { last: LastAnswer::Held, ..active.clone() };
         let missing = ProtectionFacts { hooks: HookState::Missing, ..active.clone() };
         for (what, seen, minutes, expected) in [
             ("just started", base.clone(), 2, None),
-            ("no event ever", base.clone(), 3, never),
+            ("no event ever", base.clone(), 3, Some(UnprotectedReason::NoEvents)),
             ("one event", active.clone(), 600, None),
             ("held, a long turn", held.clone(), 31, None),
             ("held, and silent", held.clone(), 32, silent(start + MINUTE)),

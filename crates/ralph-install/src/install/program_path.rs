@@ -94,9 +94,9 @@ pub(crate) fn doubt_path(env: &Env, path: &Path) -> Option<PathDoubt> {
     let temporary = env.temporary_dir();
     let temporary = [&temporary, Path::new("/tmp"), Path::new("/var/tmp"), Path::new("/dev/shm")];
     let in_plugins = |above: &&Path| {
-        HOSTS
-            .iter()
-            .any(|host| above.ends_with(Path::new(host.files.config_dir).join(host.files.plugins)))
+        HOSTS.iter().any(|host| {
+            above.ends_with(Path::new(host.files.config_dir).join(host.plugins.directory))
+        })
     };
     let mut plugins = path.ancestors().filter(in_plugins);
     if path.ancestors().skip(1).any(is_build) {

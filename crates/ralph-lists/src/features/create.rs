@@ -41,9 +41,9 @@ pub fn create_loop(project: &Path, new: &NewLoop<'_>) -> Result<FeatureLoop, Fea
     }
     let is_inside = |path: &Path| fs::resolve(path).is_none_or(|path| path.starts_with(project));
     // A symbolic link in the path would create the files somewhere else.
-    let above = [".claude", ".claude/data", LOOPS_DIR].map(|part| project.join(part));
+    let above: Vec<_> = Path::new(LOOPS_DIR).ancestors().map(|part| project.join(part)).collect();
     let dangling = |path: &&PathBuf| fs::stat_no_follow(path).is_some() && !fs::exists(path);
-    if let Some(out) = above.iter().find(|path| !is_inside(path) || dangling(path)) {
+    if let Some(out) = above.iter().rev().find(|path| !is_inside(path) || dangling(path)) {
         return Err(FeatureError::OutsideProject(out.clone()));
     }
     fs::create_user_dir(&directory)?;

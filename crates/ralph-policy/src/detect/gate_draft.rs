@@ -116,19 +116,7 @@ impl GateDraft {
     pub(super) fn with_report(mut self, format: ReportFormat) -> Self {
         self.gate.report = format;
         // A baseline is useful only if the report is sure to count tests.
-        let counted = match format {
-            ReportFormat::Junit
-            | ReportFormat::GoTestJson
-            | ReportFormat::Tap
-            | ReportFormat::Pytest => true,
-            ReportFormat::Text
-            | ReportFormat::Sarif
-            | ReportFormat::CargoJson
-            | ReportFormat::EslintJson
-            | ReportFormat::Tsc
-            | ReportFormat::None => false,
-        };
-        if counted { self.with_counted_tests() } else { self }
+        if format.counts_tests() { self.with_counted_tests() } else { self }
     }
 
     /// Requires as many tests as at the start of a run.

@@ -165,7 +165,7 @@ fn replay_payload(
         env_overrides: forced_variables(args, payload, home, stage.root)?,
         project: &stage.project,
         cwd: &cwd,
-        plugin_data: config.join(host.files.plugins).join("data"),
+        plugin_data: config.join(host.plugins.directory).join("data"),
         client: if args.live { ReplayClientProcess::Unnamed } else { ReplayClientProcess::StandIn },
     };
     let before = session_history(home, session.as_ref()).map_or(0, |history| history.entries.len());

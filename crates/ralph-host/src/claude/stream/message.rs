@@ -1,11 +1,10 @@
 //! Parsers for messages of the agent and for tool results.
 
 use super::json_fields::{self, JsonFields};
-use super::tool_gist;
+use super::{tool_gist, turn_outcome};
 use crate::stream::{
     AssistantBlock, AssistantToolCall, StreamAssistant, StreamToolResult, TokenUsage,
 };
-use alloc::borrow::ToOwned;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -31,8 +30,9 @@ pub(super) fn parse_assistant(line: &JsonFields<'_>) -> Option<StreamAssistant> 
         model: model.filter(|_| !is_synthetic),
         blocks: parse_blocks(&message),
         usage: message.object("usage").as_ref().map(parse_usage).filter(|_| !is_synthetic),
-        error: (is_error || is_synthetic && error.is_some())
-            .then(|| error.unwrap_or_else(|| "unknown".to_owned())),
+        error: error
+            .filter(|_| is_error || is_synthetic)
+            .and_then(|word| turn_outcome::error_by_name(&word)),
     })
 }
 

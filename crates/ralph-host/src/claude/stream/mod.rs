@@ -8,6 +8,7 @@ mod message;
 mod outgoing;
 mod query_answers;
 mod tool_gist;
+mod turn_outcome;
 mod turn_result;
 
 #[cfg(test)]

@@ -177,10 +177,7 @@ fn all_fields_of_a_result_are_parsed() {
     let last = results.filter(|line| matches!(line, StreamLine::Result(_))).last();
     insta::assert_snapshot!(format!("{last:?}").replace(", ", "\n"), @r#"
     Some(Result(TurnResult { session: Some(SessionId("2a7ec8a1-983f-46c6-96e7-cfd9924a2c8e"))
-    subtype: "success"
-    is_error: false
-    terminal_reason: Some("completed")
-    stop_reason: Some("end_turn")
+    outcome: Completed
     text: Some("main after notification")
     errors: []
     num_turns: Some(1)
@@ -205,9 +202,6 @@ fn all_fields_of_a_result_are_parsed() {
     micro_usd: 101200
     window: Some(1000000) }]
     denied: []
-    api_status: None
-    api_error_type: None
-    api_error: None
     index: Some(1)
     origin: Some("task-notification")
     answers: [] }))

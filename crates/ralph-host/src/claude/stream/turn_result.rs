@@ -1,7 +1,7 @@
 //! Parsers for the result of a turn and for rate-limit events.
 
 use super::json_fields::JsonFields;
-use super::message;
+use super::{message, turn_outcome};
 use crate::stream::{RateLimitEvent, RateLimitStatus, StreamModelUsage, TokenUsage, TurnResult};
 use alloc::vec::Vec;
 use ralph_core::id::SessionId;
@@ -15,7 +15,6 @@ const MOST_MODELS: usize = 20;
 const SECONDS_END: u64 = 100_000_000_000;
 
 pub(super) fn parse_result(line: &JsonFields<'_>) -> TurnResult {
-    let word = |key| line.line(key, LONGEST_WORD);
     let errors = line.strings("errors");
     let denials = line.objects("permission_denials");
     let mut answers: Vec<_> = line.id("user_message_uuid").into_iter().collect();
@@ -24,10 +23,7 @@ pub(super) fn parse_result(line: &JsonFields<'_>) -> TurnResult {
     answers.retain(|id| id.len() <= LONGEST_WORD);
     TurnResult {
         session: line.string("session_id").and_then(|id| SessionId::parse(&id)),
-        subtype: word("subtype").unwrap_or_default(),
-        is_error: line.flag("is_error") == Some(true),
-        terminal_reason: word("terminal_reason"),
-        stop_reason: word("stop_reason"),
+        outcome: turn_outcome::parse_outcome(line),
         text: line.text("result", LONGEST_TEXT),
         errors: errors
             .iter()
@@ -45,9 +41,6 @@ pub(super) fn parse_result(line: &JsonFields<'_>) -> TurnResult {
             .filter_map(|denial| denial.line("tool_name", LONGEST_WORD))
             .take(MOST_ERRORS)
             .collect(),
-        api_status: line.count("api_error_status").and_then(|status| u16::try_from(status).ok()),
-        api_error_type: word("api_error_type"),
-        api_error: word("api_error"),
         index: line.count("result_index"),
         origin: line.object("origin").and_then(|origin| origin.line("kind", LONGEST_WORD)),
         answers,

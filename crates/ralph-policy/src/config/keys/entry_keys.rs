@@ -2,7 +2,7 @@
 
 use super::{ConfigKey, EntryTable, MAX_GATE_TIMEOUT_MS, ValueKind};
 use crate::config::apply::{self, normalize_path, parse_choices, set_choice};
-use ralph_core::gate::{GateInvocation, MinTests};
+use ralph_core::gate::{GateInvocation, MinTests, ReportFormat};
 use ralph_core::requirement::RequirementWeight;
 use std::mem;
 
@@ -124,21 +124,9 @@ static GATE_KEYS: &[ConfigKey] = &[
     },
     ConfigKey {
         name: "report",
-        kind: ValueKind::Choice(
-            &[
-                "text",
-                "junit",
-                "sarif",
-                "cargo-json",
-                "eslint-json",
-                "go-test-json",
-                "tap",
-                "pytest",
-                "tsc",
-                "none",
-            ],
-            |draft, text| set_choice(&mut draft.gate.report, text),
-        ),
+        kind: ValueKind::Choice(ReportFormat::NAMES, |draft, text| {
+            set_choice(&mut draft.gate.report, text);
+        }),
         description: "The format of its report; with `none` only the exit code counts.",
     },
     ConfigKey {

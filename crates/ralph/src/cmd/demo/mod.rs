@@ -202,7 +202,8 @@ fn resolve_program(program: &Path) -> Result<PathBuf, CommandFailure> {
 fn write_demo_script(stage: &ScratchProject, program: &Path) -> Result<(), CommandFailure> {
     let quoted = |path: &Path| gate::shell_quote(&path.to_string_lossy());
     let script = format!(
-        "#!/bin/sh\nunset RALPH_HOME RALPH_OFF RALPH_REHEARSAL CLAUDE_CONFIG_DIR\nHOME={} exec {} \"$@\"\n",
+        "#!/bin/sh\nunset RALPH_HOME RALPH_OFF RALPH_REHEARSAL {}\nHOME={} exec {} \"$@\"\n",
+        simulate::simulated_host().variables.config_dir,
         quoted(&stage.home),
         quoted(&resolve_program(program)?)
     );

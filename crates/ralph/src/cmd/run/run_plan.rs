@@ -388,3 +388,23 @@ fn skipped_permissions_note(permissions: PermissionPrompts) -> Vec<String> {
         ],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ralph_core::host_name::HostName;
+
+    /// The default host's flags would start the wrong program, or the right one in the wrong way.
+    #[test]
+    fn an_agent_of_a_newer_version_is_not_driven() {
+        let driven_by = |agent| {
+            let settings = DriveSettings { agent, ..DriveSettings::DEFAULT };
+            known_agent(&settings).map(|host| host.name).map_err(|failure| failure.to_plain_text())
+        };
+        assert_eq!(driven_by(HostName::DEFAULT), Ok("claude"));
+        insta::assert_snapshot!(driven_by(HostName::new("ot\u{1b}her")).unwrap_err(), @"
+        this version of ralph does not know the agent `other`
+          hint: install the version of ralph that started the run
+        ");
+    }
+}
