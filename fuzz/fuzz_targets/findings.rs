@@ -8,6 +8,7 @@ use ralph_core::gate::{
     ReportFormat, RerunPolicy, ResultStability,
 };
 use ralph_core::requirement::{RequirementStage, RequirementWeight};
+use ralph_core::test_cases::TestCases;
 use ralph_gates::findings::write::{
     ReportedGate, write_github, write_json, write_junit, write_markdown, write_sarif,
 };
@@ -57,6 +58,13 @@ fn is_sound(report: &ParsedReport) {
     assert!(report.findings.len() <= MAX_FINDINGS + 1);
     assert!(report.finding_count as usize >= report.findings.len());
     report.doubt.iter().for_each(|doubt| is_line(doubt, 160));
+    if let Some(cases) = &report.cases {
+        let lists = [&cases.passed, &cases.failed, &cases.skipped];
+        assert!(lists.iter().all(|names| names.is_sorted_by(|one, next| one < next)));
+        lists.into_iter().flatten().for_each(|name| is_line(name, 1_000));
+        let json = serde_json::to_string(cases).unwrap();
+        assert_eq!(&serde_json::from_str::<TestCases>(&json).unwrap(), cases);
+    }
     for finding in &report.findings {
         is_line(&finding.message, 1_000);
         finding.rule.iter().for_each(|rule| is_line(rule, 200));
@@ -88,6 +96,7 @@ fn is_written(
         findings: parsed.findings,
         finding_count: parsed.finding_count,
         tests: parsed.tests,
+        cases: parsed.cases,
         exit: None,
         steadiness: ResultStability::Once,
         took_ms: 1,

@@ -5,6 +5,7 @@ use crate::requirement::{
     EvidenceKind, Finding, FindingAge, PendingReason, Requirement, RequirementFailure,
     RequirementStage, RequirementStatus, RequirementWeight,
 };
+use crate::test_cases::TestCases;
 use crate::text;
 use crate::units;
 use alloc::format;
@@ -175,6 +176,9 @@ pub struct GateReport {
     pub finding_count: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestCounts>,
+    /// The tests by name, if the runner names any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cases: Option<TestCases>,
     /// The exit code; `None` if it did not run to completion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<i32>,
@@ -206,6 +210,8 @@ pub struct ParsedReport {
     pub findings: Vec<Finding>,
     pub finding_count: u32,
     pub tests: Option<TestCounts>,
+    /// The tests by name, if the runner names any.
+    pub cases: Option<TestCases>,
     /// Set if the result is not reliable, with the reason: empty, truncated, another format, "no tests found".
     pub doubt: Option<String>,
 }
@@ -321,6 +327,7 @@ impl GateReport {
             findings: Vec::new(),
             finding_count: 0,
             tests: None,
+            cases: None,
             exit: None,
             steadiness: ResultStability::Once,
             took_ms: 0,

@@ -38,6 +38,7 @@ mod serde_skip;
 pub mod slash_command;
 pub mod source;
 pub mod status;
+pub mod test_cases;
 pub mod text;
 pub mod units;
 pub mod verdict;

@@ -3,6 +3,8 @@
 use super::libtest::LibtestReader;
 use super::source_location::{self, RawLocation};
 use super::test_counter::TestCounter;
+use super::test_names::NameCollector;
+use super::test_names::libtest_names::LibtestNames;
 use super::{FindingCollector, FindingDraft, ReportContext, clean_lines};
 use ralph_core::gate::{ParsedReport, TestCounts};
 use ralph_core::requirement::FindingSeverity;
@@ -74,6 +76,8 @@ pub(super) fn read_cargo_json(text: &str, context: &ReportContext<'_>) -> Parsed
     let mut found = FindingCollector::new(context);
     let mut tally = TestCounter::default();
     let mut libtest = LibtestReader::default();
+    let mut names = NameCollector::new(context);
+    let mut named_tests = LibtestNames::default();
     let mut messages = 0_u64;
     let mut plain = String::new();
     for line in text.split('\n') {
@@ -84,12 +88,17 @@ pub(super) fn read_cargo_json(text: &str, context: &ReportContext<'_>) -> Parsed
                 [&known.reason, &known.message_type, &known.kind].iter().any(|key| key.is_some());
             messages += u64::from(is_known);
             read_message(line, &known, &mut found, &mut tally);
+            if let (Some("test"), Some(event)) = (known.kind.as_deref(), known.event.as_deref()) {
+                let name = known.name.as_deref().unwrap_or_default();
+                named_tests.read_event(event, name, &mut names);
+            }
             continue;
         }
         // Cleaned like all other output, but one line at a time, to need no copy of the whole output.
         for line in clean_lines(line) {
             tally.read_line(&line);
             libtest.read_line(&line, &mut found);
+            named_tests.read_line(&line, &mut names);
             if line.starts_with("error: ") && plain.is_empty() && !is_summary_message(&line) {
                 plain = line.into_owned();
             }
@@ -105,7 +114,9 @@ pub(super) fn read_cargo_json(text: &str, context: &ReportContext<'_>) -> Parsed
     let is_silent = messages == 0 && tally.counts().is_none();
     let doubt =
         tally.doubt(context.extent).or(is_silent.then_some("the output contains no cargo message"));
-    found.into_report(tally.counts(), doubt)
+    named_tests.finish(&mut names);
+    let cases = names.into_cases(tally.counts(), doubt);
+    ParsedReport { cases, ..found.into_report(tally.counts(), doubt) }
 }
 
 fn read_message(

@@ -2,13 +2,15 @@
 
 use super::plain_text::GeneralReader;
 use super::source_location::{self, RawLocation};
+use super::test_names::NameCollector;
 use super::{
     FindingCollector, FindingDraft, ReportContext, clean_lines, doubt_about_tests, project_file,
 };
 use ralph_core::gate::{ParsedReport, TestCounts};
+use ralph_core::test_cases::TestOutcome;
 use serde::Deserialize;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 const MAX_TESTS: usize = 20_000;
 /// Lines that are kept of one test's output.
@@ -27,8 +29,12 @@ struct GoTestEventWire<'a> {
     output: Cow<'a, str>,
 }
 
-#[derive(Default)]
-struct GoTestParser {
+struct GoTestParser<'a> {
+    names: NameCollector<'a>,
+    /// Tests that started and have no result yet.
+    running: u64,
+    /// Packages with a failed test.
+    failed_packages: HashSet<String>,
     outputs: HashMap<(String, String), Vec<String>>,
     /// Number of findings reported for each package.
     reported: HashMap<String, u32>,
@@ -38,7 +44,15 @@ struct GoTestParser {
 
 pub(super) fn read_go_test(text: &str, context: &ReportContext<'_>) -> ParsedReport {
     let mut found = FindingCollector::new(context);
-    let mut course = GoTestParser::default();
+    let mut course = GoTestParser {
+        names: NameCollector::new(context),
+        running: 0,
+        failed_packages: HashSet::new(),
+        outputs: HashMap::new(),
+        reported: HashMap::new(),
+        tests: TestCounts::default(),
+        events: 0,
+    };
     let mut compiler = GeneralReader::default();
     for line in text.split('\n') {
         if line.starts_with('{')
@@ -61,12 +75,17 @@ pub(super) fn read_go_test(text: &str, context: &ReportContext<'_>) -> ParsedRep
         None => Some("the output contains no `go test` event"),
         Some(tests) => doubt_about_tests(tests),
     };
-    found.into_report(tests, doubt)
+    if course.running > 0 {
+        course.names.mark_incomplete();
+    }
+    let cases = course.names.into_cases(tests, doubt);
+    ParsedReport { cases, ..found.into_report(tests, doubt) }
 }
 
-impl GoTestParser {
+impl GoTestParser<'_> {
     fn read_event(&mut self, event: &GoTestEventWire<'_>, found: &mut FindingCollector<'_>) {
         let test = event.test.as_deref().unwrap_or_default();
+        self.name_test(event, test);
         match (&*event.action, test.is_empty()) {
             ("output", _) => self.keep_output(event, test),
             ("pass", false) => {
@@ -87,6 +106,30 @@ impl GoTestParser {
                 self.add_failure(event, test, found);
             }
             _ => {}
+        }
+    }
+
+    fn name_test(&mut self, event: &GoTestEventWire<'_>, test: &str) {
+        let outcome = match &*event.action {
+            "run" => {
+                self.running += 1;
+                return;
+            }
+            "pass" => TestOutcome::Passed,
+            "fail" => TestOutcome::Failed,
+            "skip" => TestOutcome::Skipped,
+            _ => return,
+        };
+        if !test.is_empty() {
+            self.running = self.running.saturating_sub(1);
+            self.names.add(outcome, &[&event.package, test]);
+            if outcome == TestOutcome::Failed && self.failed_packages.len() < MAX_TESTS {
+                self.failed_packages.insert(event.package.to_string());
+            }
+        } else if outcome == TestOutcome::Failed && !self.failed_packages.contains(&*event.package)
+        {
+            // It failed by itself: it does not compile, or exited early.
+            self.names.add_name(outcome, &[&event.package]);
         }
     }
 

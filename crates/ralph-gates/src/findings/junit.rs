@@ -3,6 +3,7 @@
 
 use super::failure_block::{FailureBlock, LocationPreference};
 use super::source_location::{self, RawLocation};
+use super::test_names::{GroupPath, NameCollector};
 use super::{
     FindingCollector, FindingDraft, ReportContext, doubt_about_tests, doubtful_report, pytest,
 };
@@ -12,6 +13,7 @@ use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesStart, Event};
 use ralph_core::gate::{ParsedReport, TestCounts};
 use ralph_core::requirement::FindingSeverity;
+use ralph_core::test_cases::TestOutcome;
 
 const MAX_DEPTH: usize = 100;
 /// Limit for the text of one failure.
@@ -19,10 +21,15 @@ const MAX_TEXT_BYTES: usize = 16 * 1024;
 const MAX_ATTRIBUTE_CHARS: usize = 4 * 1024;
 const MAX_FAILURES_PER_CASE: usize = 10;
 
-#[derive(Default)]
-struct JunitParser {
+struct JunitParser<'a> {
+    names: NameCollector<'a>,
     depth: usize,
     suite: String,
+    /// The suites around the current case.
+    suites: GroupPath,
+    suite_depth: usize,
+    /// The number of cases according to the outermost suites.
+    stated_cases: Option<u32>,
     case: Option<JunitCase>,
     /// The open `<failure>` or `<error>`.
     failure: Option<JunitFailure>,
@@ -44,6 +51,19 @@ struct JunitCase {
     failures: Vec<JunitFailure>,
 }
 
+impl JunitCase {
+    fn outcome(&self) -> TestOutcome {
+        // node marks an expected failure as both skipped and failed.
+        if self.is_skipped {
+            TestOutcome::Skipped
+        } else if self.failures.is_empty() {
+            TestOutcome::Passed
+        } else {
+            TestOutcome::Failed
+        }
+    }
+}
+
 #[derive(Default)]
 struct JunitFailure {
     message: String,
@@ -63,7 +83,7 @@ pub(super) fn read_junit(text: &str, context: &ReportContext<'_>) -> ParsedRepor
     let mut reader = Reader::from_str(text.get(start..).unwrap_or_default());
     reader.config_mut().allow_dangling_amp = true;
     let mut found = FindingCollector::new(context);
-    let mut course = JunitParser::default();
+    let mut course = JunitParser::new(context);
     let error = loop {
         match reader.read_event() {
             Ok(Event::Start(element)) => {
@@ -101,13 +121,35 @@ pub(super) fn read_junit(text: &str, context: &ReportContext<'_>) -> ParsedRepor
     course.into_report(found, error)
 }
 
-impl JunitParser {
+impl<'a> JunitParser<'a> {
+    fn new(context: &'a ReportContext<'a>) -> Self {
+        Self {
+            names: NameCollector::new(context),
+            depth: 0,
+            suite: String::new(),
+            suites: GroupPath::default(),
+            suite_depth: 0,
+            stated_cases: None,
+            case: None,
+            failure: None,
+            tests: TestCounts::default(),
+            claimed_failures: 0,
+            has_suite: false,
+            is_complete: false,
+        }
+    }
+
     fn open_element(&mut self, element: &BytesStart<'_>) {
         match element.local_name().as_ref() {
-            "testsuites" => self.has_suite = true,
+            "testsuites" => {
+                self.has_suite = true;
+                self.stated_cases = number_attribute(element, "tests");
+            }
             "testsuite" => {
                 self.has_suite = true;
                 self.suite = attribute(element, "name").unwrap_or_default();
+                self.suites.enter(self.suite_depth, &self.suite);
+                self.suite_depth += 1;
                 let claims =
                     ["failures", "errors"].map(|name| number_attribute(element, name).unwrap_or(0));
                 self.claimed_failures =
@@ -120,7 +162,11 @@ impl JunitParser {
                     file: attribute(element, "file").unwrap_or_default(),
                     line: number_attribute(element, "line"),
                     column: number_attribute(element, "column"),
-                    is_skipped: false,
+                    // ctest has no element for a test that it did not run.
+                    is_skipped: matches!(
+                        attribute(element, "status").as_deref(),
+                        Some("disabled" | "notrun")
+                    ),
                     failures: Vec::new(),
                 });
             }
@@ -153,6 +199,8 @@ impl JunitParser {
                         let case = JunitCase { name: self.suite.clone(), ..JunitCase::default() };
                         self.tests.failed = self.tests.failed.saturating_add(1);
                         self.tests.run = self.tests.run.saturating_add(1);
+                        self.names
+                            .add(TestOutcome::Failed, &[self.suites.around(self.suite_depth)]);
                         add_failure(&case, &failure, &self.suite, found);
                     }
                 }
@@ -161,7 +209,7 @@ impl JunitParser {
                 let Some(case) = self.case.take() else {
                     return;
                 };
-                // node marks an expected failure as both skipped and failed.
+                self.name_case(&case);
                 if case.is_skipped {
                     self.tests.skipped = self.tests.skipped.saturating_add(1);
                     return;
@@ -174,8 +222,19 @@ impl JunitParser {
                     add_failure(&case, failure, &self.suite, found);
                 }
             }
+            "testsuite" => self.suite_depth = self.suite_depth.saturating_sub(1),
             _ => {}
         }
+    }
+
+    /// The name of a case is made of its file, the suites around it, its class and its own name. Which of them a runner
+    /// writes differs, and a part that repeats the one before it is left out.
+    fn name_case(&mut self, case: &JunitCase) {
+        // node writes this class for every test.
+        let class = if case.class == "test" { "" } else { &case.class };
+        let suites = self.suites.around(self.suite_depth).trim_end_matches([' ', '>']);
+        let file = case.file.strip_prefix("./").unwrap_or(&case.file);
+        self.names.add(case.outcome(), &[file, suites, class, &case.name]);
     }
 
     fn add_text(&mut self, text: &str) {
@@ -201,7 +260,13 @@ impl JunitParser {
         } else {
             doubt_about_tests(self.tests)
         };
-        found.into_report(self.has_suite.then_some(self.tests), doubt)
+        // Some writers count less than they list, which hides no test.
+        if self.stated_cases.is_some_and(|stated| cases < stated) {
+            self.names.mark_incomplete();
+        }
+        let tests = self.has_suite.then_some(self.tests);
+        let cases = self.names.into_cases(tests, doubt);
+        ParsedReport { cases, ..found.into_report(tests, doubt) }
     }
 }
 

@@ -21,6 +21,7 @@ mod signature;
 mod source_location;
 mod tap;
 mod test_counter;
+mod test_names;
 mod tsc;
 mod unfinished_tests;
 mod unittest;
@@ -119,6 +120,7 @@ pub fn read_execution(
         findings: output.findings,
         finding_count: output.finding_count,
         tests: reading.tests.or(output.tests),
+        cases: reading.cases.or(output.cases),
         doubt: reading.doubt,
     }
 }
@@ -222,6 +224,7 @@ impl<'a> FindingCollector<'a> {
             findings,
             finding_count: self.count,
             tests,
+            cases: None,
             doubt: doubt.map(|why| text::clean_line(why, MAX_DOUBT_CHARS)),
         }
     }

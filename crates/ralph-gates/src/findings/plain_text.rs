@@ -7,6 +7,7 @@ use super::libtest::LibtestReader;
 use super::pytest::PytestReader;
 use super::source_location::{self, LocationMatch, RawLocation};
 use super::test_counter::TestCounter;
+use super::test_names::{NameCollector, TextNames};
 use super::tsc::TscReader;
 use super::unittest::UnittestReader;
 use super::{FindingCollector, FindingDraft, ReportContext, clean_lines};
@@ -21,8 +22,11 @@ pub(super) fn read_plain_text(text: &str, context: &ReportContext<'_>) -> Parsed
     let mut tally = TestCounter::default();
     let mut runners = KnownRunners::default();
     let mut general = GeneralReader::default();
+    let mut names = NameCollector::new(context);
+    let mut named_tests = TextNames::default();
     for line in clean_lines(text) {
         tally.read_line(&line);
+        named_tests.read_line(&line, &mut names);
         if runners.read_line(&line, &mut found) == LineMatch::Unrecognised {
             general.read_line(&line, &mut found);
         } else {
@@ -31,7 +35,10 @@ pub(super) fn read_plain_text(text: &str, context: &ReportContext<'_>) -> Parsed
     }
     runners.finish(&mut found);
     general.finish(&mut found);
-    found.into_report(tally.counts(), tally.doubt(context.extent))
+    named_tests.finish(&mut names);
+    let doubt = tally.doubt(context.extent);
+    let cases = names.into_cases(tally.counts(), doubt);
+    ParsedReport { cases, ..found.into_report(tally.counts(), doubt) }
 }
 
 /// Readers for known runners. The first one that recognises a line consumes it.

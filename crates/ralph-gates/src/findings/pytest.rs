@@ -3,6 +3,8 @@
 use super::failure_block::{FailureBlock, LineMatch, LocationPreference};
 use super::source_location::{self, RawLocation};
 use super::test_counter::TestCounter;
+use super::test_names::NameCollector;
+use super::test_names::pytest_names::PytestNames;
 use super::{FindingCollector, FindingDraft, ReportContext, clean_lines};
 use ralph_core::gate::ParsedReport;
 use ralph_core::requirement::FindingSeverity;
@@ -34,15 +36,20 @@ pub(super) fn read_pytest(text: &str, context: &ReportContext<'_>) -> ParsedRepo
     let mut pytest = PytestReader::default();
     let mut tally = TestCounter::default();
     let mut found = FindingCollector::new(context);
+    let mut names = NameCollector::new(context);
+    let mut named_tests = PytestNames::default();
     let mut was_seen = false;
     for line in clean_lines(text) {
         tally.read_line(&line);
+        named_tests.read_line(&line, &mut names);
         was_seen |= pytest.read_line(&line, &mut found) == LineMatch::Recognised;
     }
     was_seen |= tally.counts().is_some();
     pytest.finish(&mut found);
     let doubt = tally.doubt(context.extent).or((!was_seen).then_some("the output is not pytest's"));
-    found.into_report(tally.counts(), doubt)
+    named_tests.finish(&mut names);
+    let cases = names.into_cases(tally.counts(), doubt);
+    ParsedReport { cases, ..found.into_report(tally.counts(), doubt) }
 }
 
 impl PytestReader {

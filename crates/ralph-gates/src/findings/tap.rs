@@ -1,6 +1,8 @@
 //! Reads TAP 13 and 14, with subtests and the YAML block that follows a failure.
 
 use super::source_location::{self, RawLocation};
+use super::test_names::NameCollector;
+use super::test_names::tap_names::TapNames;
 use super::{
     FindingCollector, FindingDraft, OutputExtent, ReportContext, clean_lines, doubt_about_tests,
     doubtful_report,
@@ -20,6 +22,15 @@ struct TapParser {
     is_tap: bool,
     /// Between `---` and `...`.
     is_yaml: bool,
+    /// Subtests whose point came first and ended with `{`.
+    open: Vec<OpenTapPoint>,
+}
+
+struct OpenTapPoint {
+    depth: usize,
+    is_skipped: bool,
+    /// The name, if it failed.
+    failed: Option<String>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -47,7 +58,10 @@ pub(super) fn read_tap(text: &str, context: &ReportContext<'_>) -> ParsedReport 
     }
     let mut found = FindingCollector::new(context);
     let mut course = TapParser::default();
+    let mut names = NameCollector::new(context);
+    let mut named_tests = TapNames::default();
     for line in clean_lines(text) {
+        named_tests.read_line(&line);
         let trimmed = line.trim_start();
         match trimmed.trim_end() {
             "---" if course.is_tap => course.is_yaml = true,
@@ -56,17 +70,48 @@ pub(super) fn read_tap(text: &str, context: &ReportContext<'_>) -> ParsedReport 
         }
         let depth = (line.len() - trimmed.len()) / 4;
         let is_aligned = (line.len() - trimmed.len()).is_multiple_of(4) && depth < MAX_DEPTH;
-        match parse_point(trimmed).filter(|_| is_aligned && !course.is_yaml) {
+        let point = parse_point(trimmed).filter(|_| is_aligned && !course.is_yaml);
+        if point.is_some() || is_aligned && trimmed.trim_end() == "}" {
+            course.close_points(depth, &mut found);
+        }
+        match point {
+            Some(point) if trimmed.trim_end().ends_with(" {") => course.open_point(&point, depth),
             Some(point) => course.read_point(&point, depth, &mut found),
             None => course.read_other(&line, depth, &mut found),
         }
     }
+    course.close_points(0, &mut found);
     course.report_pending(&mut found);
     let doubt = course.doubt(context);
-    found.into_report(course.is_tap.then_some(course.tests), doubt.as_deref())
+    let tests = course.is_tap.then_some(course.tests);
+    named_tests.finish(&mut names);
+    let cases = names.into_cases(tests, doubt.as_deref());
+    ParsedReport { cases, ..found.into_report(tests, doubt.as_deref()) }
 }
 
 impl TapParser {
+    fn open_point(&mut self, point: &TapPoint<'_>, depth: usize) {
+        let failed = match point {
+            TapPoint::Failed(name) => Some((*name).to_owned()),
+            TapPoint::Passed | TapPoint::Skipped => None,
+        };
+        self.is_tap = true;
+        let is_skipped = matches!(point, TapPoint::Skipped);
+        self.open.push(OpenTapPoint { depth, is_skipped, failed });
+    }
+
+    /// Ends the open subtests that are as deep or deeper.
+    fn close_points(&mut self, depth: usize, found: &mut FindingCollector<'_>) {
+        while let Some(opened) = self.open.pop_if(|opened| opened.depth >= depth) {
+            let point = match &opened.failed {
+                Some(name) => TapPoint::Failed(name),
+                None if opened.is_skipped => TapPoint::Skipped,
+                None => TapPoint::Passed,
+            };
+            self.read_point(&point, opened.depth, found);
+        }
+    }
+
     fn read_point(&mut self, point: &TapPoint<'_>, depth: usize, found: &mut FindingCollector<'_>) {
         self.report_pending(found);
         self.is_tap = true;

@@ -1,6 +1,7 @@
 //! Counts tests from the summary lines of common test runners. A runner that finds no tests often exits with 0, so
 //! messages such as "no tests" are recognised too.
 
+use super::test_names::nextest_names;
 use super::unfinished_tests::UnfinishedTests;
 use super::{OutputExtent, UNFINISHED_TESTS, doubt_about_tests};
 use ralph_core::gate::TestCounts;
@@ -14,6 +15,15 @@ pub(super) struct TestCounter {
     /// A runner reported that something ran, without a number.
     ran_uncounted: bool,
     unfinished: UnfinishedTests,
+    context: SummaryContext,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum SummaryContext {
+    #[default]
+    AnyRunner,
+    /// nextest is running. It prints the output of failed tests, which contains a summary of each.
+    Nextest,
 }
 
 /// How runners report that they found no tests, at the start of a line. Compared without case.
@@ -45,7 +55,16 @@ impl TestCounter {
     pub(super) fn read_line(&mut self, line: &str) {
         self.unfinished.read_line(line);
         let line = line.trim();
-        if line.is_empty() {
+        match self.context {
+            SummaryContext::AnyRunner if nextest_names::is_start(line) => {
+                self.context = SummaryContext::Nextest;
+            }
+            SummaryContext::Nextest if line.starts_with("Summary [") => {
+                self.context = SummaryContext::AnyRunner;
+            }
+            SummaryContext::AnyRunner | SummaryContext::Nextest => {}
+        }
+        if line.is_empty() || self.context == SummaryContext::Nextest {
             return;
         }
         if let Some(tests) = parse_summary(line) {
@@ -148,7 +167,7 @@ fn is_no_tests_message(line: &str) -> bool {
         || line.strip_prefix("collected 0 items").is_some_and(|rest| !rest.contains("error"))
 }
 
-fn parse_summary(line: &str) -> Option<TestCounts> {
+pub(super) fn parse_summary(line: &str) -> Option<TestCounts> {
     if let Some(rest) = line.strip_prefix("test result: ") {
         return Some(sum_counts(number_word_pairs(rest)));
     }
@@ -309,7 +328,7 @@ fn count_kind(word: &str) -> TestCountKind {
     }
 }
 
-fn sum_counts<'a>(counts: impl Iterator<Item = (u32, &'a str)>) -> TestCounts {
+pub(super) fn sum_counts<'a>(counts: impl Iterator<Item = (u32, &'a str)>) -> TestCounts {
     let mut tests = TestCounts::default();
     for (number, word) in counts {
         match count_kind(word) {
@@ -349,7 +368,7 @@ fn counts_by_total<'a>(
 }
 
 /// The pairs in `2 failed, 1 passed`, with any separators.
-fn number_word_pairs(text: &str) -> impl Iterator<Item = (u32, &str)> {
+pub(super) fn number_word_pairs(text: &str) -> impl Iterator<Item = (u32, &str)> {
     let words = || text.split([' ', ',', ';', '|', '(', ')']).filter(|word| !word.is_empty());
     words().zip(words().skip(1)).filter_map(|(number, word)| Some((number.parse().ok()?, word)))
 }

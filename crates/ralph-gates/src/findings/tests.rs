@@ -3,12 +3,16 @@ use std::fmt::Write as _;
 
 /// Reads a recorded report and formats the findings as lines: `location | rule | severity | message`.
 fn read_recorded(format: ReportFormat, file: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/reports").join(file);
-    let bytes = ralph_sys::fs::read(&path, 1 << 20).unwrap();
-    format_report(&read_report(format, &bytes, &complete_context()))
+    format_report(&read_recorded_report(format, file))
 }
 
-fn complete_context() -> ReportContext<'static> {
+pub(super) fn read_recorded_report(format: ReportFormat, file: &str) -> ParsedReport {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/reports").join(file);
+    let bytes = ralph_sys::fs::read(&path, 1 << 20).unwrap();
+    read_report(format, &bytes, &complete_context())
+}
+
+pub(super) fn complete_context() -> ReportContext<'static> {
     let project = Path::new("/project");
     ReportContext { root: project, cwd: project, extent: OutputExtent::Complete }
 }

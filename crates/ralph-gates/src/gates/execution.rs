@@ -52,13 +52,19 @@ pub(super) fn run_with_confirmation(
         // The first findings are kept, because they show which tests are flaky.
         GateOutcome::Passed => GateReport {
             outcome: GateOutcome::Passed,
+            cases: second.cases,
             exit: second.exit,
             steadiness: ResultStability::Flaky,
             took_ms,
             ..first
         },
         GateOutcome::Failed => {
-            GateReport { steadiness: ResultStability::Confirmed, took_ms, ..first }
+            let steadiness = ResultStability::Confirmed;
+            let cases = match (first.cases, &second.cases) {
+                (Some(cases), Some(second)) => Some(cases.without_flaky(second)),
+                (cases, _) => cases,
+            };
+            GateReport { steadiness, took_ms, cases, ..first }
         }
         GateOutcome::Unknown(_) => first,
     }
@@ -79,6 +85,7 @@ fn run_once(course: &GateRunRequest<'_>, gate: &Gate, log: &Path) -> GateReport 
             findings: sort_findings(reading.findings),
             finding_count: reading.finding_count,
             tests: reading.tests,
+            cases: reading.cases,
             exit: match finished.end {
                 job::JobEnd::Exited(code) => Some(code),
                 job::JobEnd::Signalled(_)

@@ -339,6 +339,7 @@ pub mod testing {
             findings: Vec::new(),
             finding_count: 0,
             tests: None,
+            cases: None,
             exit: Some(0),
             steadiness: ResultStability::Once,
             took_ms: 3,

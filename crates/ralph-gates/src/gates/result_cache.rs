@@ -15,7 +15,8 @@ use ralph_sys::clock;
 use ralph_sys::fs::file_slot::{self, FileSlot, SlotContent};
 use ralph_sys::fs::{self, Durability, FileError};
 
-const MAX_ENTRY_BYTES: usize = 4 * 1024 * 1024;
+/// Enough for the names of all tests, even if every character of them is escaped in JSON.
+const MAX_ENTRY_BYTES: usize = 16 * 1024 * 1024;
 const SEAL_DIGITS: usize = 64;
 const KEY_BYTES: usize = 32;
 /// Older results are removed.

@@ -34,6 +34,7 @@ fn report(name: &str, outcome: GateOutcome) -> GateReport {
         findings: Vec::new(),
         finding_count: 0,
         tests: None,
+        cases: None,
         exit: Some(0),
         steadiness: ResultStability::Once,
         took_ms: 1_234,
