@@ -60,6 +60,7 @@ fn survives<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
 fn chain(entries: &mut [JournalEntry]) -> (Vec<u8>, Vec<usize>) {
     let (mut bytes, mut ends, mut head) = (Vec::new(), Vec::new(), String::new());
     for (seq, entry) in (0..).zip(entries) {
+        entry.v = 1;
         entry.seq = seq;
         entry.prev = head;
         let line = journal::encode_entry(Path::new("journal.jsonl"), entry).unwrap();

@@ -1,8 +1,9 @@
 //! The append-only journal of a run, from which all other files of the run can be rebuilt. Each line carries the hash
 //! of the line before it, so that an edit in the middle is detected.
 
-use ralph_core::record::JournalEntry;
+use ralph_core::record::{FORMAT_VERSION, JournalEntry};
 use ralph_sys::fs::{self, FileError};
+use serde::Deserialize;
 use std::path::Path;
 
 /// A run's limits bound its journal; ralph did not write a larger one.
@@ -29,6 +30,17 @@ pub enum JournalDamage {
     TornLine,
     /// A complete line that does not parse, or does not carry the hash of the line before it.
     BrokenChain { line: usize },
+    /// A newer ralph continued the journal here, so the line may mean something unknown to this one. This is not an
+    /// edit: the run is left alone.
+    NewerFormat { line: usize, version: u8 },
+}
+
+/// The fields that an entry of every version has.
+#[derive(Deserialize)]
+struct EntryEnvelope {
+    v: u8,
+    #[serde(default)]
+    prev: String,
 }
 
 pub fn hash_bytes(line: &[u8]) -> String {
@@ -63,9 +75,11 @@ pub fn parse_journal(bytes: &[u8], offset: u64, head: &str) -> JournalContents {
             break;
         }
         match serde_json::from_slice::<JournalEntry>(line) {
-            Ok(entry) if entry.prev == read.head => read.entries.push(entry),
+            Ok(entry) if entry.prev == read.head && entry.v <= FORMAT_VERSION => {
+                read.entries.push(entry);
+            }
             unlinked => {
-                read.damage = Some(JournalDamage::BrokenChain { line: number + 1 });
+                read.damage = Some(line_damage(line, number + 1, &read.head));
                 read.untrusted.extend(unlinked.ok());
                 break;
             }
@@ -78,7 +92,17 @@ pub fn parse_journal(bytes: &[u8], offset: u64, head: &str) -> JournalContents {
     read
 }
 
-/// Whether every complete line carries the hash of the line before it.
+/// What is wrong with a complete line that follows the line with hash `head`.
+fn line_damage(line: &[u8], number: usize, head: &str) -> JournalDamage {
+    match serde_json::from_slice::<EntryEnvelope>(line) {
+        Ok(entry) if entry.v > FORMAT_VERSION && entry.prev == head => {
+            JournalDamage::NewerFormat { line: number, version: entry.v }
+        }
+        Ok(_) | Err(_) => JournalDamage::BrokenChain { line: number },
+    }
+}
+
+/// Whether every complete line is known and carries the hash of the line before it.
 pub fn is_intact(path: &Path) -> Result<bool, FileError> {
-    Ok(!matches!(read_journal(path)?.damage, Some(JournalDamage::BrokenChain { .. })))
+    Ok(matches!(read_journal(path)?.damage, None | Some(JournalDamage::TornLine)))
 }

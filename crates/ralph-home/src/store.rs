@@ -16,7 +16,6 @@ use std::path::PathBuf;
 const MAX_RUN_BYTES: usize = 1024 * 1024;
 const MAX_STATE_BYTES: usize = 16 * 1024 * 1024;
 const MAX_COUNT_BYTES: usize = 64;
-const MAX_ENTRY_BYTES: usize = 4 * 1024 * 1024;
 const MAX_RUNS: usize = 100_000;
 
 /// `state.json` is written at every nth entry. Replaying the entries in between is cheaper than replacing a file each
@@ -88,7 +87,6 @@ pub fn load_run(home: &RalphHome, id: &RunId) -> Result<LoadedRun, StoreError> {
     let state_bytes = fs::read_if_exists(&paths.state(), MAX_STATE_BYTES)?;
     let file: Option<StateFile> =
         state_bytes.as_deref().and_then(|bytes| serde_json::from_slice(bytes).ok());
-    reject_newer_format(&paths, [run_bytes.as_deref(), state_bytes.as_deref()])?;
     let count = read_count(&paths)?;
     if let (Some(run_bytes), Some(file)) = (&run_bytes, &file)
         && journal::hash_bytes(run_bytes) == file.seal
@@ -115,7 +113,8 @@ fn load_from_state(
         usize::try_from(file.journal_length.saturating_sub(file.last_start)).unwrap_or(usize::MAX);
     let (last, rest) = bytes.split_at_checked(known)?;
     let counted = serde_json::from_slice::<LastEntryWire>(last).is_ok_and(|last| {
-        last.seq.saturating_add(1) == file.state.seq
+        last.v <= FORMAT_VERSION
+            && last.seq.saturating_add(1) == file.state.seq
             && last.iteration == file.state.iteration
             && hash_state(&file.state).is_ok_and(|hash| last.after == hash)
     });
@@ -129,7 +128,7 @@ fn load_from_state(
         return None;
     }
     match read.damage {
-        Some(JournalDamage::BrokenChain { .. }) => None,
+        Some(JournalDamage::BrokenChain { .. } | JournalDamage::NewerFormat { .. }) => None,
         Some(JournalDamage::TornLine) | None => Some(LoadedRun {
             run,
             state,
@@ -151,12 +150,15 @@ fn load_from_state(
 /// The fields of an entry that are needed to check that the state agrees with it.
 #[derive(Deserialize)]
 struct LastEntryWire {
+    v: u8,
     seq: u64,
     iteration: u32,
     after: String,
 }
 
 /// Loads a run whose files disagree. The highest count wins, so that damaging a file gains no iterations.
+///
+/// Fails if a newer ralph continued the journal. A newer version in another file alone is an edit.
 fn reconcile_files(
     paths: &RunPaths,
     run_bytes: Option<&[u8]>,
@@ -171,6 +173,11 @@ fn reconcile_files(
     if run_bytes.is_none() && read.is_none() {
         let name = paths.directory().file_name().unwrap_or_default();
         return Err(StoreError::NoSuchRun(name.to_string_lossy().into_owned()));
+    }
+    if let Some(JournalDamage::NewerFormat { version, .. }) =
+        read.as_ref().and_then(|read| read.damage.as_ref())
+    {
+        return Err(StoreError::Newer { path: paths.journal(), version: *version });
     }
     let run: Option<RunRecord> = run_bytes.and_then(|bytes| serde_json::from_slice(bytes).ok());
     let rebuilt = rebuild_from_journal(read.as_ref(), run.as_ref(), file.as_ref());
@@ -207,8 +214,7 @@ fn rebuild_from_journal(
     run: Option<&RunRecord>,
     file: Option<&StateFile>,
 ) -> Option<LoadedRun> {
-    let read =
-        read.filter(|read| !matches!(read.damage, Some(JournalDamage::BrokenChain { .. })))?;
+    let read = read.filter(|read| matches!(read.damage, None | Some(JournalDamage::TornLine)))?;
     let (sealed, state) = RunState::replay(&read.entries)?;
     if file.is_some_and(|file| file.state.iteration > state.iteration) {
         return None;
@@ -256,27 +262,6 @@ fn salvage_state(
 fn is_earlier_state(file: &StateFile, entries: &[JournalEntry]) -> bool {
     let Ok(hash) = hash_state(&file.state) else { return false };
     entries.iter().any(|entry| entry.seq.saturating_add(1) == file.state.seq && entry.after == hash)
-}
-
-/// Fails if a newer ralph wrote the run. It writes its version into all three files, so a newer version in only one of
-/// them is an edit.
-fn reject_newer_format(paths: &RunPaths, files: [Option<&[u8]>; 2]) -> Result<(), StoreError> {
-    #[derive(Deserialize)]
-    struct VersionWire {
-        v: u8,
-    }
-    let version = |bytes: &[u8]| {
-        serde_json::from_slice::<VersionWire>(bytes).map_or(0, |versioned| versioned.v)
-    };
-    if files.into_iter().flatten().all(|bytes| version(bytes) <= FORMAT_VERSION) {
-        return Ok(());
-    }
-    let journal = fs::read_range(&paths.journal(), 0, MAX_ENTRY_BYTES)?;
-    let first = journal.split(|byte| *byte == b'\n').next().map_or(0, version);
-    if first > FORMAT_VERSION {
-        return Err(StoreError::Newer { path: paths.journal(), version: first });
-    }
-    Ok(())
 }
 
 /// What [`transact`] does under the lock, and the value it returns.

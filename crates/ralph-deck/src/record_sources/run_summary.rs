@@ -57,7 +57,7 @@ impl RunSummary {
             }
             let head = past.head.clone().unwrap_or_default();
             let read = journal::parse_journal(&chunk.bytes, past.read_to, &head);
-            let is_broken = matches!(read.damage, Some(JournalDamage::BrokenChain { .. }));
+            let is_broken = !matches!(read.damage, None | Some(JournalDamage::TornLine));
             if is_broken && from > 0 && past.read_to == from && read.entries.is_empty() {
                 return Self::empty().read_on(context, path);
             }

@@ -120,6 +120,9 @@ pub fn journal_damage_text(damage: &JournalDamage) -> String {
         JournalDamage::BrokenChain { line } => {
             format!("the journal was edited: line {line} does not continue the one before it")
         }
+        JournalDamage::NewerFormat { line, version } => format!(
+            "from line {line} on the journal is unknown, written by a newer ralph (format {version})"
+        ),
     }
 }
 

@@ -425,6 +425,31 @@ fn files_of_a_newer_ralph_are_not_changed() {
     assert_eq!(read_files(&sandbox.ralph_home("runs")), before);
 }
 
+/// A kind or a rule that only a newer ralph knows is no damage, even if this ralph started the run.
+#[test]
+fn a_run_that_a_newer_ralph_continued_is_left_alone_and_shown_as_far_as_it_is_known() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start_run(UNLIMITED_ARGS);
+    let path = run_file(&sandbox, &run, "journal.jsonl");
+    let mut text = fs::read_to_string(&path).unwrap();
+    let head = ralph_home::journal::hash_bytes(text.as_bytes());
+    let change = r#"{"teleported":{"to":"mars"}}"#;
+    text.push_str(&format!(
+        "{{\"v\":2,\"seq\":1,\"at_ms\":1,\"prev\":\"{head}\",\"iteration\":0,\"after\":\"\",\"change\":{change}}}\n"
+    ));
+    fs::write(&path, text).unwrap();
+    let before = read_files(&sandbox.ralph_home("runs"));
+    let hook = sandbox.send_stop(SESSION, "");
+    assert!(hook.notice().contains("was written by a newer ralph (format 2)"), "{hook}");
+    assert_eq!(read_files(&sandbox.ralph_home("runs")), before);
+    let log = sandbox.ralph(["log", &run]);
+    assert!(log.stdout.contains("started"), "{log}");
+    assert_eq!(
+        log.stderr,
+        "? from line 2 on the journal is unknown, written by a newer ralph (format 2)\n"
+    );
+}
+
 #[test]
 fn a_held_lock_is_not_waited_for_beyond_the_deadline() {
     let sandbox = Sandbox::new();
