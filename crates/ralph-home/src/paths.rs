@@ -231,14 +231,19 @@ impl RunPaths {
         self.0.join("goal.txt")
     }
 
+    /// Copies of the run's lists.
+    pub fn lists(&self) -> PathBuf {
+        self.0.join("lists")
+    }
+
     /// Copy of a list from the start of the run.
     pub fn list(&self, number: usize) -> PathBuf {
-        self.0.join("lists").join(format!("{}.json", number + 1))
+        self.lists().join(format!("{}.json", number + 1))
     }
 
     /// Copy of the same list from the last time it parsed.
     pub fn list_latest(&self, number: usize) -> PathBuf {
-        self.0.join("lists").join(format!("{}.now.json", number + 1))
+        self.lists().join(format!("{}.now.json", number + 1))
     }
 
     /// Locked while gates of the run are running.

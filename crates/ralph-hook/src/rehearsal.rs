@@ -80,6 +80,7 @@ fn copy_run(
         let (original, place) = (original.directory().join(name), place.directory().join(name));
         copying.copy_any(&original, &place, 0)?;
     }
+    copying.copy_any(&original.lists(), &place.lists(), 1)?;
     copying.copy_any(&from.tombstone(run.as_str()), &to.tombstone(run.as_str()), 0)?;
     let (original, place) = (original.shadow_repository(), place.shadow_repository());
     // If the project's repository stores the checkpoints, the shadow is created again.
@@ -209,6 +210,7 @@ mod tests {
             "state/s2/loop.json",
             "runs/ab12/journal.jsonl",
             "runs/ab12/count",
+            "runs/ab12/lists/1.json",
             "runs/ab12/lock",
             "runs/ab12/worker.log",
             "runs/ab12/checkout/a",
@@ -237,6 +239,7 @@ mod tests {
                 "key File",
                 "runs/ab12/count File",
                 "runs/ab12/journal.jsonl File",
+                "runs/ab12/lists/1.json File",
                 "runs/ab12/shadow.git/objects/info/alternates File",
                 "runs/ab12/shadow.git/ralph-keeper File",
                 "runs/ab12/shadow.git/refs/ralph/ab12/0 File",
