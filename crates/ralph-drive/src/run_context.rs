@@ -96,20 +96,19 @@ impl RunContext<'_> {
         ralph_host::recorded_host(&self.settings.agent)
     }
 
-    pub(crate) fn world(&self, driver: StopDriver, context_permille: Option<u16>) -> Option<World> {
-        let world = self.world_without_driver()?;
+    pub(crate) fn world(&self, driver: StopDriver, context_permille: Option<u16>) -> World {
         let cap = BlockCap::At(self.block_cap());
         // With an unreadable ledger the agent may go on until it stops, but no new session starts.
         let spent_today = self.spent_today().inspect_err(|error| self.record_fault(error));
         let spent_today_micro_usd = spent_today.unwrap_or(None);
         let known = RunnerFacts { driver, context_permille, cap, spent_today_micro_usd };
-        Some(World { driven: Some(known), ..world })
+        World { driven: Some(known), ..self.world_without_driver() }
     }
 
     /// A world without facts about the driver, for operations that decide nothing.
-    fn world_without_driver(&self) -> Option<World> {
-        let world = World::new(self.client.env.clone(), Deadline::after(LONGEST_ANSWER))?;
-        Some(World { home: self.home.clone(), host: self.host(), ..world })
+    fn world_without_driver(&self) -> World {
+        let (env, home) = (self.client.env.clone(), self.home.clone());
+        World::in_home(env, self.host(), home, Deadline::after(LONGEST_ANSWER))
     }
 
     /// What all runs have spent today; `None` without a daily limit.
@@ -147,8 +146,7 @@ impl RunContext<'_> {
     }
 
     pub(crate) fn record(&self, drove: RunnerEvent) -> Result<LoadedRun, StoreError> {
-        let world = self.world_without_driver().ok_or(StoreError::TimedOut)?;
-        runner::record_drive(&world, &self.run, drove)
+        runner::record_drive(&self.world_without_driver(), &self.run, drove)
     }
 
     /// Records the session's cost, and books its growth since `booked` in today's ledger.

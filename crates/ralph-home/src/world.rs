@@ -44,17 +44,21 @@ impl World {
     /// For the host that started this process. Returns `None` if neither `RALPH_HOME` nor `HOME` is set.
     pub fn new(env: Env, end: Deadline) -> Option<Self> {
         let home = RalphHome::new(env.ralph_home()?);
-        let arrived_ms = clock::now_ms();
         let host = host_env::calling_host(&env);
-        Some(Self {
+        Some(Self::in_home(env, host, home, end))
+    }
+
+    /// With a host and a home that are already known.
+    pub fn in_home(env: Env, host: &'static HostProfile, home: RalphHome, end: Deadline) -> Self {
+        Self {
             env,
             host,
             home,
             answer_deadline: end,
-            arrived_ms,
+            arrived_ms: clock::now_ms(),
             current_run: Arc::default(),
             driven: None,
-        })
+        }
     }
 
     /// The deadline for one quick step. Only gates may use all the time there is.

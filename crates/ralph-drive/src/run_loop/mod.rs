@@ -274,9 +274,8 @@ impl RunLoop<'_, '_> {
         // Recorded first, so that a decision that is still under way charges nothing.
         let opened = self.ctx.record(RunnerEvent::Parked { status, why: why.to_string() })?;
         self.terminate_conversation()?;
-        if let Some(world) = self.ctx.world(StopDriver::RunnerAlone, None)
-            && status != RunStatus::Cancelled
-        {
+        if status != RunStatus::Cancelled {
+            let world = self.ctx.world(StopDriver::RunnerAlone, None);
             let _bell = notify::announce_end(&world, &opened.run, status, why);
         }
         Ok(NextStep::Over)

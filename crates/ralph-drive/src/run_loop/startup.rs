@@ -14,7 +14,7 @@ use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_core::units;
 use ralph_home::goal_file;
-use ralph_home::store::{LoadedRun, StoreError};
+use ralph_home::store::LoadedRun;
 use ralph_hook::{reminder, runner};
 use ralph_sys::proc::line_process;
 use std::collections::BTreeMap;
@@ -49,8 +49,7 @@ impl RunLoop<'_, '_> {
         let entries = self.ctx.entries()?;
         if state.driving.count > 0 || state.phase != RunPhase::Active {
             // Must be the first entry: the time without a runner does not count towards the run.
-            let world =
-                self.ctx.world(StopDriver::RunnerAlone, None).ok_or(StoreError::TimedOut)?;
+            let world = self.ctx.world(StopDriver::RunnerAlone, None);
             runner::resume_run(&world, &run.id)?;
         }
         let next = match state.driving.count {
@@ -122,7 +121,7 @@ impl RunLoop<'_, '_> {
         let opened = self.ctx.load()?;
         let goal = goal_file::read_goal(self.ctx.home, &opened.run)?;
         let goal = String::from_utf8_lossy(&goal);
-        let world = self.ctx.world(StopDriver::RunnerAlone, None).ok_or(StoreError::TimedOut)?;
+        let world = self.ctx.world(StopDriver::RunnerAlone, None);
         // The terms do not repeat the goal: it precedes them in full.
         let held = reminder::build_reminder_without_goal(&world, &opened);
         Ok(if goal.trim().is_empty() { held } else { format!("{}\n\n{held}", goal.trim_end()) })

@@ -28,7 +28,7 @@ impl RunLoop<'_, '_> {
             return Ok(NextStep::Over);
         }
         let permille = self.conversation.as_ref().and_then(AgentConversation::context_permille);
-        let world = self.ctx.world(driver, permille).ok_or(StoreError::TimedOut)?;
+        let world = self.ctx.world(driver, permille);
         let (stop, run) = (self.synthetic_stop()?, self.ctx.run.clone());
         self.verified_head = git::head_commit(&self.ctx.client.project, &Deadline::after(PATIENCE));
         let (sender, decided) = mpsc::channel();

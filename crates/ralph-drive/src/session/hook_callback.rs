@@ -22,7 +22,7 @@ impl AgentConversation {
         (request, input): (String, String),
     ) {
         if self.answering.len() >= MOST_ANSWERS {
-            self.send(&(self.stream.hook_answer)(&request, &HookReply::default()));
+            self.allow_callback(&request);
             return;
         }
         if what == CallbackKind::Stop {
@@ -31,8 +31,7 @@ impl AgentConversation {
                 || self.stop_handling == StopHandling::Allow
                 || self.is_decision_final()
             {
-                self.facts.stop_answered(&request, turn_ending::StopAnswer::LetGo);
-                self.send(&(self.stream.hook_answer)(&request, &HookReply::default()));
+                self.allow_callback(&request);
                 return;
             }
             if self.pending_stop.is_some() {
@@ -76,7 +75,7 @@ impl AgentConversation {
         what: CallbackKind,
         (request, input): (String, String),
     ) {
-        let Some(world) = ctx.world(StopDriver::Runner, self.context_permille()) else { return };
+        let world = ctx.world(StopDriver::Runner, self.context_permille());
         let (sender, run) = (self.sender.clone(), ctx.run.clone());
         self.answering.insert(request.clone(), what);
         let named = request.clone();
@@ -87,8 +86,14 @@ impl AgentConversation {
         let thread = std::thread::Builder::new().name("answer".to_string()).spawn(answer);
         if thread.is_err() {
             self.answering.remove(&named);
-            self.send(&(self.stream.hook_answer)(&named, &HookReply::default()));
+            self.allow_callback(&named);
         }
+    }
+
+    /// Answers a callback without a decision. The client waits for an answer to every callback.
+    fn allow_callback(&mut self, request: &str) {
+        self.facts.stop_answered(request, turn_ending::StopAnswer::LetGo);
+        self.send(&(self.stream.hook_answer)(request, &HookReply::default()));
     }
 
     pub(super) fn handle_answer(

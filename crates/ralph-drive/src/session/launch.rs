@@ -57,7 +57,7 @@ impl AgentConversation {
             ),
             mark: mark.clone(),
         };
-        let world = ctx.world(StopDriver::RunnerAlone, None).ok_or(StoreError::TimedOut)?;
+        let world = ctx.world(StopDriver::RunnerAlone, None);
         runner::enter_session(&world, &ctx.run, &record)?;
         let number = ctx.load()?.state.driving.count;
         ctx.emit(&RunEvent::Session {
