@@ -13,3 +13,5 @@ pub mod process_identity;
 pub mod stdin;
 pub mod stdio;
 pub mod tail;
+
+pub use os::desktop_notifier;

@@ -156,21 +156,9 @@ fn notify_desktop(
     cancel: &CancelToken,
 ) -> NotificationStatus {
     let title = format!("ralph: {}", message.status);
-    let argv: Vec<String> = if cfg!(target_os = "macos") {
-        let script = ["on run argv", DISPLAY_SCRIPT, "end run"];
-        let lines = script.iter().flat_map(|line| ["-e", line]);
-        ["osascript"].into_iter().chain(lines).map(str::to_string).collect()
-    } else {
-        ["notify-send", "--app-name=ralph", "--"].map(str::to_string).into()
-    };
-    let mut call =
+    let argv = ralph_sys::desktop_notifier(&title, &message.message);
+    let call =
         NotifierCommand { env: variables_without_secrets(env), ..NotifierCommand::new(env, argv) };
-    call.argv.push(title.into());
-    call.argv.push(if cfg!(target_os = "macos") {
-        message.message.clone().into()
-    } else {
-        escape_markup(&message.message).into()
-    });
     let Some(program) = call.argv.first() else { return NotificationStatus::Sent };
     let path = env.search_path().unwrap_or_default();
     if gate_tools::find_program(program, &call.cwd, &path).is_none() {
@@ -179,13 +167,6 @@ fn notify_desktop(
         };
     }
     run_notifier(&call, cancel)
-}
-
-const DISPLAY_SCRIPT: &str = "display notification (item 2 of argv) with title (item 1 of argv)";
-
-/// Desktops interpret tags and entities in the text as HTML.
-fn escape_markup(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 fn variables_without_secrets(env: &Env) -> Vec<(OsString, OsString)> {

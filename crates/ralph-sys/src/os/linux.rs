@@ -3,13 +3,14 @@
 use std::ffi::CStr;
 use std::fs::{File, Permissions};
 use std::io::{self, Seek, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use rustix::fs::{
     CWD, FileType, MemfdFlags, Mode, OFlags, RawDir, RenameFlags, memfd_create, renameat_with,
 };
+use rustix::net::{SendFlags, send};
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -51,6 +52,11 @@ pub(crate) fn exit_descriptor(pid: Pid) -> Option<OwnedFd> {
 /// Signals the process of an [`exit_descriptor`], and never another one that got its pid.
 pub(crate) fn signal_process(process: &OwnedFd, signal: Signal) -> io::Result<()> {
     Ok(pidfd_send_signal(process, signal)?)
+}
+
+/// Sends what the socket takes without waiting. A peer that has exited is an error rather than a SIGPIPE.
+pub(crate) fn send_now(socket: BorrowedFd<'_>, bytes: &[u8]) -> rustix::io::Result<usize> {
+    send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
 }
 
 /// Makes room for `size` bytes in a pipe, if the system allows it.

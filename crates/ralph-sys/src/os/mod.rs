@@ -3,6 +3,8 @@
 //! Functions are named for what is needed. Where a system cannot do or know it, they fail or return `None`; they never
 //! assume. A port adds one file here, and replaces refusals of `other` one by one.
 
+mod desktop;
+
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
@@ -14,6 +16,8 @@ pub(crate) use {linux::*, procfs::*};
 mod other;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use other::*;
+
+pub use desktop::desktop_notifier;
 
 /// A process as the system lists it.
 #[derive(Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Dir, FileType};
@@ -63,6 +63,11 @@ pub(crate) fn exit_descriptor(_: Pid) -> Option<OwnedFd> {
 
 pub(crate) fn signal_process(_: &OwnedFd, _: Signal) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Not every system can keep a peer that has exited from raising SIGPIPE.
+pub(crate) fn send_now(_: BorrowedFd<'_>, _: &[u8]) -> rustix::io::Result<usize> {
+    Err(Errno::NOSYS)
 }
 
 pub(crate) fn enlarge_pipe(_: impl AsFd, _: usize) {}

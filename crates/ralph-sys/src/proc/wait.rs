@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{SendFlags, send};
 use rustix::process::Pid;
 
 use crate::clock::{self, Deadline};
@@ -53,7 +52,7 @@ pub(super) fn wait_readable<const N: usize>(
 pub(super) fn send_all(socket: impl AsFd, mut bytes: &[u8], deadline: Deadline) -> io::Result<()> {
     let socket = socket.as_fd();
     while !bytes.is_empty() {
-        match send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+        match os::send_now(socket, bytes) {
             Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => {

@@ -1,0 +1,22 @@
+//! The program that shows a notification on the desktop.
+
+/// The command that shows a notification. The texts are arguments of their own, which no shell interprets.
+pub fn desktop_notifier(title: &str, message: &str) -> Vec<String> {
+    if cfg!(target_os = "macos") {
+        let script = [
+            "on run argv",
+            "display notification (item 2 of argv) with title (item 1 of argv)",
+            "end run",
+        ];
+        let lines = script.iter().flat_map(|line| ["-e", line]);
+        ["osascript"].into_iter().chain(lines).chain([title, message]).map(str::to_string).collect()
+    } else {
+        let message = escape_markup(message);
+        ["notify-send", "--app-name=ralph", "--", title, &message].map(str::to_string).into()
+    }
+}
+
+/// Freedesktop desktops interpret tags and entities in the text as HTML.
+fn escape_markup(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
