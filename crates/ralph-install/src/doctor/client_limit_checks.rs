@@ -126,10 +126,12 @@ pub(super) fn check_block_cap(
     let too_low: Vec<_> = needs.iter().filter(|(_, most)| !is_met(*most)).collect();
     let shown = text::clean_line(&value, 40);
     if too_low.is_empty() {
-        return vec![DoctorCheck::good(
-            NAME,
-            format!("the client allows {shown} consecutive blocks"),
-        )];
+        // The client takes 0 and less as no cap.
+        let allowed = match shown.trim().parse::<i64>() {
+            Ok(..=0) => "the client allows any number of consecutive blocks".to_string(),
+            Ok(_) | Err(_) => format!("the client allows {shown} consecutive blocks"),
+        };
+        return vec![DoctorCheck::good(NAME, allowed)];
     }
     let allowed = too_low.iter().map(|(whose, most)| match most {
         Some(most) => format!("{whose} allows {most}"),

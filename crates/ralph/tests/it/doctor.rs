@@ -648,6 +648,8 @@ fn a_low_block_cap_is_reported_and_fixed() {
     };
     let low = report_after_breaking(&sandbox, || set("8"));
     let low_fixed = apply_fix(&sandbox, &healthy);
+    let none = report_after_breaking(&sandbox, || set("0"));
+    set("30");
     let run = report_after_breaking(&sandbox, || {
         sandbox.start_run_for(
             SESSION,
@@ -663,6 +665,11 @@ fn a_low_block_cap_is_reported_and_fixed() {
         +               → `ralph init`
         + 1 problem found; `ralph doctor --fix` repairs it
         + fixed: updated the registration in `$ROOT/project/.claude/settings.local.json`
+        ");
+        assert_snapshot!(none, @"
+        exit 0
+        - ✓ cap         the client allows 30 consecutive blocks
+        + ✓ cap         the client allows any number of consecutive blocks
         ");
         assert_snapshot!(run, @r#"
         exit 1
