@@ -1,33 +1,25 @@
 //! What the terminal adds to the view of a run that ralph drives itself: signs before its lines, and hints after errors.
 
-use crate::cmd::run::run_args::{PermissionPrompts, permission_prompts};
 use crate::describe::paint_marked;
 use crate::failure::CommandFailure;
 use ralph_core::ending;
 use ralph_core::record::RunRecord;
 use ralph_core::run::{RunPhase, RunState};
 use ralph_core::status::RunStatus;
-use ralph_deck::view::driven_run::{self, DrivenFacts};
+use ralph_deck::view::driven_run;
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_hook::control::ControlError;
-
-/// Whether a person started the agent of a driven run without permission prompts.
-pub(crate) fn skips_permissions(run: &RunRecord) -> bool {
-    run.drive.as_ref().is_some_and(|settings| {
-        let host = ralph_host::recorded_host(&settings.agent);
-        permission_prompts(host, &settings.arguments) == PermissionPrompts::Skipped
-    })
-}
 
 /// The status lines of a run that ralph drives itself; none for other runs.
 pub(crate) fn status_lines(
     run: &RunRecord,
     state: &RunState,
     phase: RunPhase,
-    facts: &DrivenFacts,
+    worktree_outcome: Option<&str>,
 ) -> Vec<String> {
-    driven_run::status_lines(run, state, phase, facts).iter().map(paint_marked).collect()
+    let lines = driven_run::status_lines(run, state, phase, worktree_outcome);
+    lines.iter().map(paint_marked).collect()
 }
 
 /// Adds a hint to an error about a driven run that has ended: how to continue its work.

@@ -1,7 +1,7 @@
 //! The status of a run that ralph drives itself: sessions, waits, and how to continue.
 
 use crate::wording::{self, FactMark, MarkedText, safe_line};
-use ralph_core::drive::{RunWorktree, RunnerEvent, WaitCause};
+use ralph_core::drive::{DriveSettings, RunWorktree, RunnerEvent, WaitCause};
 use ralph_core::facts::DeclaredPause;
 use ralph_core::record::{JournalEntry, RunChange, RunRecord};
 use ralph_core::run::{RunPhase, RunState};
@@ -42,7 +42,7 @@ pub struct ParkedRunView<'a> {
 }
 
 /// The status of a driven run; `None` for other runs.
-pub fn driven_run_view<'a>(view: &'a RunView, facts: &DrivenFacts) -> Option<DrivenRunView<'a>> {
+pub fn driven_run_view(view: &RunView) -> Option<DrivenRunView<'_>> {
     let settings = view.opened.run.drive.as_ref()?;
     let (run, state) = (&view.opened.run, &view.opened.state);
     let driving = &state.driving;
@@ -54,7 +54,7 @@ pub fn driven_run_view<'a>(view: &'a RunView, facts: &DrivenFacts) -> Option<Dri
         max_tokens: state.limits(run).max_tokens,
         model: latest.or(settings.model.as_deref()),
         worktree: settings.worktree.as_ref().map(|tree| tree.path.as_str()),
-        skips_permissions: facts.skips_permissions,
+        skips_permissions: skips_permissions(settings),
         waiting: driving.wait.as_ref().filter(|_| view.phase == RunPhase::Active).map(|wait| {
             let until = clock::format_rfc3339(wait.until_ms);
             RunWaitView { cause: wait.cause, until, why: &wait.why }
@@ -67,13 +67,9 @@ pub fn driven_run_view<'a>(view: &'a RunView, facts: &DrivenFacts) -> Option<Dri
     })
 }
 
-/// Facts about a driven run that are not in its record and state.
-#[derive(Clone, Debug, Default)]
-pub struct DrivenFacts {
-    /// Whether the agent's arguments disable its permission prompts. Only the agent's host knows such arguments.
-    pub skips_permissions: bool,
-    /// What happened to the work tree: see [`worktree_outcome`].
-    pub worktree_outcome: Option<String>,
+/// Whether a person started the agent without permission prompts.
+fn skips_permissions(settings: &DriveSettings) -> bool {
+    ralph_host::recorded_host(&settings.agent).flags.skip_permissions(&settings.arguments)
 }
 
 /// What happened to the work tree of the run at its end, from its journal.
@@ -85,12 +81,12 @@ pub fn worktree_outcome(entries: &[JournalEntry]) -> Option<String> {
     })
 }
 
-/// The status lines of a run that ralph drives itself; none for other runs.
+/// The status lines of a run that ralph drives itself; none for other runs. The journal has its [`worktree_outcome`].
 pub fn status_lines(
     run: &RunRecord,
     state: &RunState,
     phase: RunPhase,
-    facts: &DrivenFacts,
+    worktree_outcome: Option<&str>,
 ) -> Vec<MarkedText> {
     let Some(settings) = &run.drive else { return Vec::new() };
     let mut lines = Vec::new();
@@ -126,10 +122,10 @@ pub fn status_lines(
         lines.push(format!("asks: {}; answer with `ralph tell {id} \"…\"`", safe_line(question)));
     }
     if let Some(tree) = &settings.worktree {
-        lines.extend(worktree_line(tree, state, phase, facts.worktree_outcome.as_deref()));
+        lines.extend(worktree_line(tree, state, phase, worktree_outcome));
     }
     let mut lines: Vec<_> = lines.into_iter().map(MarkedText::unmarked).collect();
-    if facts.skips_permissions {
+    if skips_permissions(settings) {
         let text = "the agent runs without permission prompts, as a person requested";
         lines.push(MarkedText::new(FactMark::Unclear, text.to_string()));
     }
@@ -166,8 +162,8 @@ fn worktree_line(
 mod tests {
     use super::*;
     use ralph_core::drive::{
-        CostSource, DriveSettings, LandingMode, MeterBasis, MeterReading, PlannedWait, RunWorktree,
-        RunnerSession, SessionOrigin,
+        CostSource, LandingMode, MeterBasis, MeterReading, PlannedWait, RunnerSession,
+        SessionOrigin,
     };
     use ralph_core::id::{RunId, SessionId};
     use ralph_core::limits::RunLimits;
@@ -221,20 +217,11 @@ mod tests {
         state
     }
 
-    /// Here, any argument disables the prompts.
-    fn facts(run: &RunRecord, worktree_outcome: Option<&str>) -> DrivenFacts {
-        let arguments = run.drive.as_ref().map(|settings| settings.arguments.as_slice());
-        DrivenFacts {
-            skips_permissions: arguments.is_some_and(|arguments| !arguments.is_empty()),
-            worktree_outcome: worktree_outcome.map(str::to_string),
-        }
-    }
-
     fn render_status(run: &RunRecord, state: &RunState) -> String {
         let word = wording::standing(state, state.phase);
         let progress = wording::progress(run, state, THEN + 60_000);
         let mut out = format!("{word}: {progress}\n");
-        for line in status_lines(run, state, state.phase, &facts(run, None)) {
+        for line in status_lines(run, state, state.phase, None) {
             out.push_str(&format!("  {line}\n"));
         }
         out
@@ -331,8 +318,7 @@ mod tests {
             (RunStatus::Verified, None),
         ] {
             let state = RunState::new(&unprompted);
-            let facts = facts(&unprompted, settled);
-            let ended = status_lines(&unprompted, &state, RunPhase::Ended(status), &facts);
+            let ended = status_lines(&unprompted, &state, RunPhase::Ended(status), settled);
             let ended: Vec<_> = ended.iter().map(MarkedText::to_string).collect();
             out.push_str(&format!("ended:\n  {}\n", ended.join("\n  ")));
         }

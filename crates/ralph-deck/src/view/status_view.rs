@@ -1,6 +1,6 @@
 //! The overview of all runs: queues, sessions held by files of other tools, and faults too.
 
-use crate::view::driven_run::{self, DrivenFacts, DrivenRunView, driven_run_view};
+use crate::view::driven_run::{self, DrivenRunView, driven_run_view};
 use crate::view::phase_progress::{PhaseProgressView, phase_progress_view};
 use crate::view::pipeline_chunks;
 use crate::view::queue_status::{self, QueueStatus, QueueStatusView};
@@ -9,7 +9,7 @@ use crate::wording::{self, FactMark, MarkedText, safe_line};
 use ralph_core::facts::DeclaredPause;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::part_stop;
-use ralph_core::record::{Dispute, ReportLine, RunRecord};
+use ralph_core::record::{Dispute, ReportLine};
 use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_core::units::format_usd;
@@ -62,18 +62,13 @@ pub struct BoardRun {
     pub phases: Option<PhaseProgress>,
     /// The progress of the run's pipeline, if it has one.
     pub pipeline: Option<String>,
-    pub driven: DrivenFacts,
+    /// What happened to the work tree of a driven run: see [`driven_run::worktree_outcome`].
+    pub worktree_outcome: Option<String>,
 }
 
 impl RunBoard {
-    /// Gathers the facts. `skips_permissions` tells whether the agent of a driven run works without permission prompts:
-    /// see [`DrivenFacts`].
-    pub fn load(
-        env: &Env,
-        home: &RalphHome,
-        selection: BoardSelection,
-        skips_permissions: fn(&RunRecord) -> bool,
-    ) -> Result<Self, FileError> {
+    /// Gathers the facts.
+    pub fn load(env: &Env, home: &RalphHome, selection: BoardSelection) -> Result<Self, FileError> {
         let (mut runs, mut unreadable) = overview::list_run_views(home)?;
         let mut left_out = 0;
         match &selection {
@@ -94,10 +89,10 @@ impl RunBoard {
             }
         }
         let unprotected = protection::find_unprotected(env, home, &runs);
-        let runs = runs.into_iter().zip(unprotected).map(|(view, unprotected)| {
-            let skips_permissions = skips_permissions(&view.opened.run);
-            BoardRun::load(home, view, unprotected, skips_permissions)
-        });
+        let runs = runs
+            .into_iter()
+            .zip(unprotected)
+            .map(|(view, unprotected)| BoardRun::load(home, view, unprotected));
         let runs = runs.collect();
         let ((queues, bad_queues), (held, bad_sessions)) = match selection {
             BoardSelection::Recent => {
@@ -151,12 +146,7 @@ fn is_old(view: &RunView, now_ms: u64) -> bool {
 }
 
 impl BoardRun {
-    pub fn load(
-        home: &RalphHome,
-        view: RunView,
-        unprotected: Option<UnprotectedReason>,
-        skips_permissions: bool,
-    ) -> Self {
+    pub fn load(home: &RalphHome, view: RunView, unprotected: Option<UnprotectedReason>) -> Self {
         let run = &view.opened.run;
         let has_worktree = run.drive.as_ref().is_some_and(|drive| drive.worktree.is_some());
         // An unreadable journal says nothing about the work tree; `ralph why` reports it.
@@ -168,7 +158,7 @@ impl BoardRun {
             unprotected: unprotected.filter(|_| run.drive.is_none()),
             phases: (run.phases).then(|| phases::phase_progress(home, &view.opened)),
             pipeline: pipeline_chunks::pipeline_summary(home, &view.opened),
-            driven: DrivenFacts { skips_permissions, worktree_outcome },
+            worktree_outcome,
             view,
         }
     }
@@ -191,7 +181,8 @@ impl BoardRun {
     /// The lines below the headline, each a list of facts. `faults` may contain those of other runs.
     pub fn detail_lines(&self, faults: &[Fault], now_ms: u64) -> Vec<Vec<MarkedText>> {
         let (run, state) = (&self.view.opened.run, &self.view.opened.state);
-        let driven = driven_run::status_lines(run, state, self.view.phase, &self.driven);
+        let outcome = self.worktree_outcome.as_deref();
+        let driven = driven_run::status_lines(run, state, self.view.phase, outcome);
         let remarks = wording::remark_lines(state, now_ms);
         let mut lines = Vec::new();
         if let RunPhase::Ended(_) = self.view.phase {
@@ -257,6 +248,13 @@ fn plain(text: String) -> MarkedText {
 pub fn fault_line(fault: &Fault) -> MarkedText {
     let (at, what) = (wording::local_time(fault.at_ms), safe_line(&fault.what));
     MarkedText::new(FactMark::Unclear, format!("{at}  {} fault: {what}", fault.kind.name()))
+}
+
+/// The answer of `ralph status --clear-trouble --json`.
+#[derive(Debug, Serialize)]
+pub struct ClearedFaultsView {
+    pub v: u8,
+    pub forgotten: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -400,7 +398,7 @@ fn run_status_view(one: &BoardRun, now_ms: u64) -> RunStatusView<'_> {
         waivers: state.waivers.iter().map(WaiverView::from_waiver).collect(),
         disputes: &state.disputes,
         told: &state.hints,
-        driven: driven_run_view(view, &one.driven),
+        driven: driven_run_view(view),
         started_at: clock::format_rfc3339(run.started_ms),
         last_seen_at: clock::format_rfc3339(state.last_seen_ms),
     }

@@ -4,13 +4,12 @@ use super::open_home;
 use super::run::queue::queue_status::{named_queue, queue_paragraph, render_queue_tasks};
 use crate::cli::StatusArgs;
 use crate::describe::{self, paint_mark, paint_marked, safe_line};
-use crate::driven_status;
 use crate::failure::CommandFailure;
 use crate::orchestrator_view;
 use crate::term::{self, paint};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::run::RunPhase;
-use ralph_deck::view::status_view::{self, BoardRun, BoardSelection, RunBoard};
+use ralph_deck::view::status_view::{self, BoardRun, BoardSelection, ClearedFaultsView, RunBoard};
 use ralph_deck::wording::{self, FactMark};
 use ralph_home::faults::{self, Fault, describe_error};
 use ralph_home::paths::RalphHome;
@@ -19,7 +18,6 @@ use ralph_hook::control::{self, CommandCaller, RunOrSession};
 use ralph_hook::overview::RunView;
 use ralph_sys::clock;
 use ralph_sys::env::Env;
-use serde::Serialize;
 
 const SHOWN_FAULTS: usize = 10;
 
@@ -45,7 +43,7 @@ pub(crate) fn run(env: &Env, args: &StatusArgs) -> Result<(), CommandFailure> {
     {
         return term::out(&render_queue_tasks(queue)).map(drop);
     }
-    let board = RunBoard::load(env, &home, selection, driven_status::skips_permissions)?;
+    let board = RunBoard::load(env, &home, selection)?;
     if args.json {
         super::print_json(&board.view(clock::now_ms()))?;
     } else {
@@ -72,21 +70,15 @@ fn select(home: &RalphHome, args: &StatusArgs) -> Result<BoardSelection, Command
 pub(crate) fn render_run(home: &RalphHome, run: &RunId) -> Result<String, CommandFailure> {
     let opened = store::load_run(home, run)?;
     let view = RunView { phase: control::effective_phase(home, &opened), opened };
-    let skips_permissions = driven_status::skips_permissions(&view.opened.run);
     // A command typed in the session proves that its hooks reach ralph, so protection is not checked.
-    let run = BoardRun::load(home, view, None, skips_permissions);
+    let run = BoardRun::load(home, view, None);
     Ok(run_paragraph(&run, &faults::list_faults(home)) + &phase_lines(&run, StatusScope::OneRun))
 }
 
 fn clear_faults(home: &RalphHome, args: &StatusArgs) -> Result<(), CommandFailure> {
-    #[derive(Serialize)]
-    struct ClearedFaultsJson {
-        v: u8,
-        forgotten: usize,
-    }
     let forgotten = faults::clear_faults(home)?;
     if args.json {
-        super::print_json(&ClearedFaultsJson { v: 1, forgotten })?;
+        super::print_json(&ClearedFaultsView { v: 1, forgotten })?;
     } else {
         let faults = wording::count_noun(forgotten, "fault");
         term::out(&format!("{faults} cleared\n"))?;

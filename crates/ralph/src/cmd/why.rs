@@ -12,7 +12,7 @@ use ralph_core::record::{
 use ralph_core::run::{RunPhase, RunState};
 use ralph_core::units;
 use ralph_deck::view::decisions::{self, DecisionEntry, run_decision};
-use ralph_deck::view::driven_run::{self, DrivenFacts};
+use ralph_deck::view::driven_run;
 use ralph_deck::wording::{FactMark, part_owner};
 use ralph_home::journal::JournalDamage;
 use ralph_hook::overview::{self, DecisionHistory, HistorySubject};
@@ -51,11 +51,8 @@ pub(crate) fn render_history(history: &DecisionHistory, last: usize) -> String {
     }
     let replayed = RunState::replay(&history.entries);
     if let Some((run, state)) = &replayed {
-        let facts = DrivenFacts {
-            skips_permissions: driven_status::skips_permissions(run),
-            worktree_outcome: driven_run::worktree_outcome(&history.entries),
-        };
-        let driven = driven_status::status_lines(run, state, state.phase, &facts);
+        let outcome = driven_run::worktree_outcome(&history.entries);
+        let driven = driven_status::status_lines(run, state, state.phase, outcome.as_deref());
         for line in driven.into_iter().chain(describe::remark_lines(state, clock::now_ms())) {
             out.push_str(&format!("{line}\n"));
         }
