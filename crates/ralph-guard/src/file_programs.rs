@@ -14,9 +14,9 @@ pub(super) fn judge_file_program(
     shell: &ShellState<'_>,
 ) -> Option<DeniedCall> {
     match program {
-        "rm" | "unlink" | "shred" | "rmdir" => {
+        "rm" | "unlink" | "shred" | "rmdir" | "trash" | "trash-put" => {
             let options = parse_options(args, &[], shell);
-            let is_deep = options.has("rR", "recursive");
+            let is_deep = options.has("rR", "recursive") || program.starts_with("trash");
             let touch = if is_deep { PathUse::Remove } else { PathUse::Write };
             judge_operands(&options.operands, touch, program, shell)
         }

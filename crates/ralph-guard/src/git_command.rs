@@ -32,6 +32,9 @@ pub(super) fn judge_git(
             }
             "--git-dir" | "--work-tree" => elsewhere.extend(rest.next()?.spellings.clone()),
             "--namespace" | "--super-prefix" => drop(rest.next()?),
+            text if is_run && text.strip_prefix("--config-env=").is_some_and(is_hooks_path) => {
+                return Some(deny(GuardTarget::GitHooks, "git --config-env", "core.hooksPath"));
+            }
             text if !text.starts_with('-') => break text,
             _ => {
                 elsewhere.extend(arg.spellings_after("--work-tree=", &shell));
@@ -119,8 +122,11 @@ fn is_ralph_file(what: GuardTarget) -> bool {
 
 /// Judges the files that a patch changes.
 pub(super) fn judge_patch(diff: &str, shell: &ShellState<'_>, how: &str) -> Option<DeniedCall> {
+    // The last three are the format of `apply_patch`.
+    const MARKS: [&str; 6] =
+        ["+++ b/", "--- a/", "+++ ", "*** Update File: ", "*** Add File: ", "*** Delete File: "];
     diff.lines().find_map(|line| {
-        let path = ["+++ b/", "--- a/", "+++ "].iter().find_map(|mark| line.strip_prefix(mark))?;
+        let path = MARKS.iter().find_map(|mark| line.strip_prefix(mark))?;
         let path = path.split('\t').next().unwrap_or_default().trim();
         shell.objection(PathUse::Write, &[WordSpelling::literal(path)], how)
     })

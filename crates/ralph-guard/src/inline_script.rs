@@ -25,6 +25,13 @@ pub(super) fn judge_interpreter(
     let args = command.args.get(1..).unwrap_or_default();
     let option = match program {
         "patch" => return judge_patch(command.input.as_deref()?, shell, program),
+        "apply_patch" => {
+            let given = args.first().map(|arg| arg.text.as_str());
+            return judge_patch(command.input.as_deref().or(given)?, shell, program);
+        }
+        "deno" if args.first().is_some_and(|arg| arg.text == "eval") => {
+            return judge_inline_script(&args.get(1)?.text, program, shell);
+        }
         "perl" | "ruby" | "node" | "bun" | "lua" => 'e',
         "php" => 'r',
         "awk" | "gawk" => {
@@ -164,7 +171,7 @@ const RUNNING_CALLS: [&str; 8] =
     ["system", "run", "call", "check_call", "check_output", "Popen", "exec", "execSync"];
 
 /// Functions that change the file that one of their arguments names.
-const WRITING_CALLS: [&str; 18] = [
+const WRITING_CALLS: [&str; 20] = [
     "remove",
     "unlink",
     "rmtree",
@@ -181,6 +188,8 @@ const WRITING_CALLS: [&str; 18] = [
     "renameSync",
     "writeFile",
     "writeFileSync",
+    "writeTextFile",
+    "writeTextFileSync",
     "appendFileSync",
     "file_put_contents",
 ];

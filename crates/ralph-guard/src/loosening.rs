@@ -84,7 +84,7 @@ pub(super) fn judge_environment(
     None
 }
 
-/// Judges `ralph …` in the agent's shell. The agent may use commands that only show, ask or wait.
+/// Judges `ralph …` in the agent's shell.
 pub(super) fn judge_ralph_command(args: &[CommandArg<'_>]) -> Option<DeniedCall> {
     let has = |option: &str| args.iter().any(|arg| arg.text == option);
     if has("--help") || has("-h") || has("--dry-run") {
@@ -92,32 +92,98 @@ pub(super) fn judge_ralph_command(args: &[CommandArg<'_>]) -> Option<DeniedCall>
     }
     let mut operands =
         args.iter().map(|arg| arg.text.as_str()).filter(|text| !text.starts_with('-'));
-    let command = match operands.next()? {
-        // Its subcommands include those of a run, which are judged below.
-        "orchestrator" => match operands.next()? {
-            "approve" => {
-                return Some(deny(GuardTarget::Loosening, "ralph orchestrator approve", ""));
-            }
-            command => command,
-        },
-        command => command,
+    let first = operands.next()?;
+    let command = match first {
+        _ if find_subcommand(first).is_some() => first.into(),
+        _ => format!("{first} {}", operands.next().unwrap_or("help")),
     };
-    let is_loosening = match command {
-        // `hook` trusts its input: a prompt piped into it would count as typed by a person.
-        "cancel" | "pause" | "resume" | "trust" | "uninstall" | "init" | "hook" | "tell"
-        | "waive" | "limits" => true,
-        "start" => has("--no-gates"),
-        "learn" => args.iter().any(|arg| arg.text.starts_with("--forget")),
-        _ => false,
+    let option = match command.as_str() {
+        "start" | "orchestrator start" if has("--no-gates") => " --no-gates",
+        "learn" if args.iter().any(|arg| arg.text.starts_with("--forget")) => " --forget",
+        _ => "",
     };
-    is_loosening.then(|| {
-        let option = match command {
-            "start" => " --no-gates",
-            "learn" => " --forget",
-            _ => "",
-        };
-        deny(GuardTarget::Loosening, &format!("ralph {command}{option}"), "")
-    })
+    let is_group = || {
+        RALPH_SUBCOMMANDS
+            .iter()
+            .any(|(known, _)| known.split_once(' ').is_some_and(|(group, _)| group == first))
+    };
+    let is_help = first == "help" || command.ends_with(" help") && is_group();
+    let is_allowed = is_help || find_subcommand(&command) == Some(SubcommandUser::Agent);
+    (!is_allowed || !option.is_empty())
+        .then(|| deny(GuardTarget::Loosening, &format!("ralph {command}{option}"), ""))
+}
+
+/// Who may run a subcommand of ralph during a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubcommandUser {
+    /// The agent too: it only shows, asks, waits or adds work.
+    Agent,
+    /// Only a person.
+    Person,
+}
+
+/// Every subcommand of ralph. One that is missing here is denied to the agent; a test of the program compares them.
+pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandUser)] = &[
+    ("ask", SubcommandUser::Agent),
+    ("cancel", SubcommandUser::Person),
+    ("checkpoint diff", SubcommandUser::Agent),
+    ("checkpoint list", SubcommandUser::Agent),
+    ("checkpoint make", SubcommandUser::Agent),
+    ("checkpoint prune", SubcommandUser::Agent),
+    ("checkpoint restore", SubcommandUser::Agent),
+    ("completions", SubcommandUser::Agent),
+    ("config", SubcommandUser::Agent),
+    ("demo", SubcommandUser::Agent),
+    ("dispute", SubcommandUser::Agent),
+    ("doctor", SubcommandUser::Agent),
+    ("feature add", SubcommandUser::Agent),
+    ("feature claim", SubcommandUser::Agent),
+    ("feature list", SubcommandUser::Agent),
+    ("feature next", SubcommandUser::Agent),
+    ("feature verify", SubcommandUser::Agent),
+    ("gate detect", SubcommandUser::Agent),
+    ("gate explain", SubcommandUser::Agent),
+    ("gate list", SubcommandUser::Agent),
+    ("gate run", SubcommandUser::Agent),
+    ("gate wait", SubcommandUser::Agent),
+    ("gate warm", SubcommandUser::Agent),
+    // It trusts its input: a prompt piped into it would count as typed by a person.
+    ("hook", SubcommandUser::Person),
+    ("import", SubcommandUser::Agent),
+    ("init", SubcommandUser::Person),
+    ("learn", SubcommandUser::Agent),
+    ("limits", SubcommandUser::Person),
+    ("log", SubcommandUser::Agent),
+    ("loop list", SubcommandUser::Agent),
+    ("loop new", SubcommandUser::Agent),
+    ("man", SubcommandUser::Agent),
+    ("model", SubcommandUser::Agent),
+    ("notify", SubcommandUser::Agent),
+    ("orchestrator approve", SubcommandUser::Person),
+    ("orchestrator set", SubcommandUser::Agent),
+    ("orchestrator show", SubcommandUser::Agent),
+    ("orchestrator start", SubcommandUser::Agent),
+    ("pause", SubcommandUser::Person),
+    ("pipeline show", SubcommandUser::Agent),
+    ("pretend", SubcommandUser::Agent),
+    ("recall", SubcommandUser::Agent),
+    ("replay", SubcommandUser::Agent),
+    ("resume", SubcommandUser::Person),
+    ("run", SubcommandUser::Agent),
+    ("simulate", SubcommandUser::Agent),
+    ("start", SubcommandUser::Agent),
+    ("status", SubcommandUser::Agent),
+    ("statusline", SubcommandUser::Agent),
+    ("tell", SubcommandUser::Person),
+    ("trust", SubcommandUser::Person),
+    ("uninstall", SubcommandUser::Person),
+    ("wait", SubcommandUser::Agent),
+    ("waive", SubcommandUser::Person),
+    ("why", SubcommandUser::Agent),
+];
+
+fn find_subcommand(name: &str) -> Option<SubcommandUser> {
+    RALPH_SUBCOMMANDS.iter().find(|(known, _)| *known == name).map(|(_, user)| *user)
 }
 
 /// Judges a call of a host in the agent's shell: the prompts of such a session would count as typed by a person.

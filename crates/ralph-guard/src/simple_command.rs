@@ -54,6 +54,11 @@ fn judge_by_program(
     let args = command.args.get(1..).unwrap_or_default();
     match program {
         "bash" | "sh" | "zsh" | "su" => judge_shell_program(command, shell),
+        // It passes the words that remain to a shell.
+        "watch" => {
+            let script = command.args.get(end_of_options(&command.args, "nq")..)?;
+            shell.judge_nested_script(&join_args(script))
+        }
         "git" => git_command::judge_git(command, shell, feed),
         "ralph" if shell.ground.scope == GuardScope::Run => loosening::judge_ralph_command(args),
         "kill" | "pkill" | "killall" if shell.ground.scope == GuardScope::Run => {

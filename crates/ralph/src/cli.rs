@@ -464,3 +464,30 @@ fn exit_code(done: Result<u8, CommandFailure>) -> u8 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ralph_guard::RALPH_SUBCOMMANDS;
+
+    fn add_subcommands(command: &clap::Command, prefix: &str, names: &mut Vec<String>) {
+        for sub in command.get_subcommands() {
+            let name = format!("{prefix}{}", sub.get_name());
+            if sub.has_subcommands() {
+                add_subcommands(sub, &format!("{name} "), names);
+            } else {
+                names.push(name);
+            }
+        }
+    }
+
+    /// A new subcommand is denied to agents until the guard's table states who may run it.
+    #[test]
+    fn the_guard_knows_every_subcommand() {
+        let mut names = Vec::new();
+        add_subcommands(&RalphCli::command(), "", &mut names);
+        names.sort();
+        let known: Vec<_> = RALPH_SUBCOMMANDS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, known);
+    }
+}
