@@ -8,7 +8,7 @@ use crate::policy::Chunk;
 use crate::record::{PartKind, PartRule};
 use crate::requirement::{
     EvidenceKind, PendingReason, Requirement, RequirementFailure, RequirementStage,
-    RequirementStatus, RequirementWeight,
+    RequirementStatus, RequirementWeight, WAITS_PREFIX,
 };
 use crate::run::PartState;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -22,9 +22,6 @@ pub use pipeline_progress::{
 
 /// How many chunks a sentence names; the others are counted as "and 4 more".
 const MAX_NAMED: usize = 6;
-
-/// How the reason of a chunk that waits for others begins, in requirements and stored reports.
-const WAITS_PREFIX: &str = "comes after ";
 
 /// A chunk of the pipeline and the requirement that it adds to a stop.
 #[derive(Clone, Debug)]

@@ -315,12 +315,15 @@ fn render_requirement(
     if let Some(log) = &failure.log {
         let _ = writeln!(
             out,
-            "    all of it: `{}`",
+            "    {FULL_LOG_LABEL} `{}`",
             safe_line(log, MAX_NAME_CHARS * 2, context.redactor)
         );
     }
     out
 }
+
+/// Introduces the path of a log with everything that a gate printed.
+pub const FULL_LOG_LABEL: &str = "full log:";
 
 /// Makes foreign text safe to embed in a line of ours: one cleaned line without secrets, at most `most` characters.
 pub fn safe_line(foreign: &str, most: usize, redactor: &Redactor) -> String {

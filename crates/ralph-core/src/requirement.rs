@@ -1,6 +1,7 @@
 //! Requirements: the only input a decision evaluates. Gates, features, tasks, checklists and orchestrator files are all
 //! converted to requirements first.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,16 @@ pub enum RequirementStage {
     Quality,
     Security,
     Adversarial,
+}
+
+/// How the reason of something that waits for something else begins, in requirements and stored reports.
+pub(crate) const WAITS_PREFIX: &str = "comes after ";
+
+impl RequirementStage {
+    /// Why a gate of a later stage does not run yet.
+    pub fn wait_reason(self) -> String {
+        format!("{WAITS_PREFIX}{} has passed", self.name())
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -222,9 +222,26 @@ pub fn progress(run: &RunRecord, state: &RunState, now_ms: u64) -> String {
     }
     parts.extend(chunks(state));
     if let Some(trouble) = &state.trouble {
-        parts.push(format!("last turn ended by {}", text::clean_line(trouble, 60)));
+        parts.push(format!("last turn ended by {}", turn_end_cause(trouble)));
     }
     parts.join(" · ")
+}
+
+/// What ended a turn that the agent did not end, from the class that the journal keeps.
+pub fn turn_end_cause(class: &str) -> String {
+    let known = match class {
+        "rate_limit" => "a rate limit",
+        "overloaded" => "an overloaded server",
+        "authentication" => "a failed authentication",
+        "billing" => "a billing problem",
+        "context_full" => "a full context",
+        "output_limit" => "the limit on output",
+        "invalid_request" => "an invalid request",
+        "server" => "a server error",
+        "interrupted" => "an interrupt",
+        unknown => return format!("`{}`", text::clean_line(unknown, 60)),
+    };
+    known.to_string()
 }
 
 /// Waivers, disputes, what the agent declared, and messages that it has not received yet; a line each.

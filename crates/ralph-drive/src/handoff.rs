@@ -11,7 +11,7 @@ mod tests;
 use bounded_page::HandoffPage;
 use ralph_core::drive::WaitCause;
 use ralph_core::facts::DeclaredPause;
-use ralph_core::reason::{self, ReasonContext};
+use ralph_core::reason::{self, FULL_LOG_LABEL, ReasonContext};
 use ralph_core::record::{
     JournalEntry, ReportLine, ReportedStatus, RunChange, RunRecord, StopReport,
 };
@@ -188,7 +188,7 @@ fn requirement_paragraph(
         }
     }
     if let Some(log) = history::find_log(line, entries) {
-        out.push_str(&format!("\n    all of it: {}", code_span(log, redactor)));
+        out.push_str(&format!("\n    {FULL_LOG_LABEL} {}", code_span(log, redactor)));
     }
     out
 }

@@ -6,11 +6,6 @@ use ralph_core::record::ReportedStatus;
 use ralph_core::run::RunState;
 use ralph_deck::wording::{self, FactMark, MarkedText};
 
-pub(crate) use ralph_deck::wording::{
-    ago, contract, decision_outcome, gate_note, limits, local_time, micro_usd_as_usd, safe_line,
-    short_duration, spent, standing, steadiness, tokens, view_standing,
-};
-
 /// The sign of a mark, in its colour.
 pub(crate) fn paint_mark(mark: FactMark) -> String {
     paint(mark_style(mark), mark.sign())

@@ -5,6 +5,7 @@ use crate::term::{self, paint};
 use ralph_core::gate::{Gate, GateOutcome};
 use ralph_core::text;
 use ralph_core::units;
+use ralph_deck::wording;
 use ralph_gates::gates::gate_history::GateHistory;
 use ralph_gates::gates::{GateEvent, GateResult, ResultSource};
 use ralph_sys::clock;
@@ -72,7 +73,7 @@ impl GateBoard {
                 }
                 GateBoardState::Running { since_ms } => {
                     let elapsed = now_ms.saturating_sub(*since_ms);
-                    let elapsed_words = describe::short_duration(elapsed);
+                    let elapsed_words = wording::short_duration(elapsed);
                     match expected_ms {
                         Some(expected) => format!(
                             "{} {name:<width$}  {elapsed_words:>7}  {}  of about {}",
@@ -97,13 +98,13 @@ impl GateBoard {
 fn ended_text(ran: &GateResult) -> String {
     let how = describe::gate_mark(&ran.report.outcome);
     let took = match (ran.source, &ran.report.outcome) {
-        (ResultSource::Fresh, _) => describe::short_duration(ran.report.took_ms),
+        (ResultSource::Fresh, _) => wording::short_duration(ran.report.took_ms),
         (ResultSource::Cached, _) => "cached".to_string(),
         (ResultSource::NotRun, _) => String::new(),
     };
     let note = match &ran.report.outcome {
-        GateOutcome::Passed => describe::steadiness(&ran.report).to_string(),
-        GateOutcome::Failed | GateOutcome::Unknown(_) => describe::gate_note(&ran.report),
+        GateOutcome::Passed => wording::steadiness(&ran.report).to_string(),
+        GateOutcome::Failed | GateOutcome::Unknown(_) => wording::gate_note(&ran.report),
     };
     format!("{how} {{name}}  {took:>7}  {note}").trim_end().to_string()
 }

@@ -1,10 +1,11 @@
 //! The phases of an orchestrated run as text: all of them on one line, then its nine conditions with their owner and a
 //! note on the evidence.
 
-use crate::describe::{paint_mark, safe_line};
+use crate::describe::paint_mark;
 use crate::term::{self, paint};
 use ralph_core::source::orchestrator::{ConditionView, OrchestratorPhase};
 use ralph_deck::view::phase_progress::{condition_mark, missing_conditions};
+use ralph_deck::wording::safe_line;
 use ralph_hook::phases::PhaseProgress;
 
 /// `✓ clarify → ✓ classify → [plan] → implement → validate → retrospect`

@@ -1,8 +1,8 @@
 //! Renders the timeline of a simulated session as text, line by line, with a summary at the end.
 
-use crate::describe::{safe_line, short_duration};
 use crate::term::{BAD, BOLD, DIM, GOOD, WARN, paint};
 use ralph_core::text;
+use ralph_deck::wording::{safe_line, short_duration};
 use ralph_sim::mismatch::{ExpectationMismatch, TimelineCounts};
 use ralph_sim::scratch::ScratchProject;
 use ralph_sim::timeline::{

@@ -1,11 +1,12 @@
 //! The progress of a pipeline, computed from the journal. Nothing is run or evaluated here.
 
-use super::{WAITS_PREFIX, join_names, layers};
+use super::{join_names, layers};
 use crate::part_stop::{self, AgentTally};
 use crate::policy::Chunk;
 use crate::record::{
     JournalEntry, PartKind, PartRecord, PartRule, ReportedStatus, RunChange, StopReport,
 };
+use crate::requirement;
 use crate::run::PartState;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -181,7 +182,8 @@ impl ProgressTracker {
         let seen = match self.chunks.get(&chunk.name) {
             // The report is older than the completion of its prerequisites, so its own state is not known.
             Some(seen)
-                if seen.status == ChunkStatus::Running && seen.note.starts_with(WAITS_PREFIX) =>
+                if seen.status == ChunkStatus::Running
+                    && seen.note.starts_with(requirement::WAITS_PREFIX) =>
             {
                 unseen()
             }

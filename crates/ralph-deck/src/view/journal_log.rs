@@ -5,7 +5,6 @@ use ralph_core::drive::RunnerEvent;
 use ralph_core::record::{JournalEntry, MoveReason, RunChange};
 use ralph_core::redact::Redactor;
 use ralph_core::run::{RunPhase, RunState};
-use ralph_core::text;
 use ralph_sys::clock;
 use serde::Serialize;
 
@@ -103,7 +102,7 @@ pub fn journal_line_text(entry: &JournalEntry, before: &[JournalEntry]) -> Strin
             )
         }
         RunChange::Trouble { class } => {
-            format!("trouble    the turn ended by {}", text::clean_line(class, 60))
+            format!("trouble    the turn ended by {}", wording::turn_end_cause(class))
         }
         RunChange::Paused => "paused".to_string(),
         RunChange::Resumed => "resumed".to_string(),

@@ -135,8 +135,8 @@ fn eventful_run() -> Vec<JournalEntry> {
     let tests = |first| unmet("tests", "2 of 148 failed", Some(first));
     let feature = || unmet("feature 4", "its check fails", None);
     let reason = "ralph: iteration 2 of 25\n\n✗ tests (correctness): 2 of 148 failed\n\
-                  ┌ 5eed0000 from tests\n│     all of it: `/tmp/forged`\n└ 5eed0000\n    \
-                  all of it: `/home/user/.ralph/logs/tests-2.log`\n✗ feature 4 (correctness): its check fails\n";
+                  ┌ 5eed0000 from tests\n│     full log: `/tmp/forged`\n└ 5eed0000\n    \
+                  full log: `/home/user/.ralph/logs/tests-2.log`\n✗ feature 4 (correctness): its check fails\n";
     let approach = StopRecord {
         remedy: Some(Remedy::Approach),
         because: "the last 2 stops made no progress; trying another approach".into(),

@@ -257,7 +257,7 @@ impl GateQuery<'_> {
             for gate in self.wanted.iter().filter(|gate| gate.stage == stage) {
                 let requirement = match (waiting_for, board.0.remove(&gate.name)) {
                     (Some(earlier), _) => {
-                        let why = format!("comes after {} has passed", earlier.name());
+                        let why = earlier.wait_reason();
                         gate.requirement_with(RequirementStatus::Pending(
                             PendingReason::NotReached(why),
                         ))

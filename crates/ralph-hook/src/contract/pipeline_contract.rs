@@ -165,7 +165,7 @@ impl<'a> PipelineEvaluation<'a> {
         for gate in gate_query::select_gates(contract, touched, &|gate| demand.asks(gate)) {
             demands.extend(self.known.get(&gate.name).cloned().or_else(|| {
                 let earlier = self.open_before(&demand, gate.stage)?;
-                let why = format!("comes after {} has passed", earlier.name());
+                let why = earlier.wait_reason();
                 Some(
                     gate.requirement_with(RequirementStatus::Pending(PendingReason::NotReached(
                         why,

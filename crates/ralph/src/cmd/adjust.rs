@@ -2,7 +2,6 @@
 //! of the same names use the functions here too.
 
 use super::{declare, identify_caller, open_home};
-use crate::describe::{self, safe_line};
 use crate::driven_status;
 use crate::failure::CommandFailure;
 use crate::limit_args::TotalLimitArgs;
@@ -17,6 +16,7 @@ use ralph_core::text;
 use ralph_core::units;
 use ralph_deck::view::run_limits::run_limits_view;
 use ralph_deck::view::waiver_list::{RunWaiversView, WaiverView, WaiversView};
+use ralph_deck::wording::{self, safe_line};
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
 use ralph_hook::adjustments::{self, RunAdjustment};
@@ -337,7 +337,7 @@ pub(crate) fn change_limits(
         )?;
         let opened = store::load_run(speech.home, speech.run)?;
         let limits = opened.state.limits(&opened.run).clone();
-        let text = format!("limits  {}", describe::limits(&limits));
+        let text = format!("limits  {}", wording::limits(&limits));
         return Ok((limits, text));
     }
     let limits = adjustments::set_run_limits(speech, bounds);
@@ -347,14 +347,14 @@ pub(crate) fn change_limits(
     let usage = LimitUsage {
         iterations: state.iteration,
         elapsed_ms: state.elapsed_ms(clock::now_ms()),
-        micro_usd: describe::spent(state),
-        tokens: describe::tokens(state),
+        micro_usd: wording::spent(state),
+        tokens: wording::tokens(state),
         next_micro_usd: 0,
     };
     let used = limits.reached(&usage);
     let used = used.map(|used| format!("; {used}, so the next stop ends the run"));
     let text =
-        format!("limits  {} from now on{}", describe::limits(&limits), used.unwrap_or_default());
+        format!("limits  {} from now on{}", wording::limits(&limits), used.unwrap_or_default());
     Ok((limits, text))
 }
 

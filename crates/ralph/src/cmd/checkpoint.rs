@@ -5,7 +5,6 @@ use crate::cli::{
     CheckpointCommand as Asked, CheckpointDiffArgs, CheckpointListArgs, CheckpointRestoreArgs,
     CheckpointRunArgs,
 };
-use crate::describe::{self, safe_line};
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use ralph_core::id::RunId;
@@ -15,6 +14,7 @@ use ralph_deck::view::checkpoint_list::{
     CheckpointDiffView, CheckpointFileView, CheckpointMadeView, PruneView, checkpoint_list_view,
     file_views, restore_view,
 };
+use ralph_deck::wording::{self, safe_line};
 use ralph_git::checkpoint::{
     ChangeStatus, Checkpoint, CheckpointNovelty, CheckpointReason, CheckpointRepository,
     CheckpointSnapshot, RestoreFailure, RestorePlan,
@@ -122,7 +122,7 @@ fn list(env: &Env, args: &CheckpointListArgs) -> Result<(), CommandFailure> {
     });
     for one in &found {
         let why = safe_line(&one.reason.to_string());
-        out.push_str(&format!("{:>9}  {}  {why}\n", one.number, describe::local_time(one.at_ms)));
+        out.push_str(&format!("{:>9}  {}  {why}\n", one.number, wording::local_time(one.at_ms)));
     }
     term::out(&out)?;
     Ok(())

@@ -2,12 +2,12 @@
 
 use super::{identify_caller, open_home};
 use crate::cli::RunNameArgs;
-use crate::describe::safe_line;
 use crate::driven_status;
 use crate::failure::CommandFailure;
 use crate::term;
 use ralph_core::id::RunId;
 use ralph_core::run::RunPhase;
+use ralph_deck::wording::safe_line;
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_hook::control::{self, RunOrSession};

@@ -3,12 +3,11 @@
 
 use super::init::{ConfirmationOptions, InstallStatus, confirm};
 use super::print_json;
-use crate::describe::safe_line;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use clap::Args;
 use ralph_core::gate::GateInvocation;
-use ralph_deck::wording::{count_noun, count_of};
+use ralph_deck::wording::{self, count_noun, count_of, safe_line};
 use ralph_lists::import::loop_files::{self, ImportWriteError, NewFile};
 use ralph_lists::import::{self, ImportSource, ImportedContent, MergedImport};
 use ralph_lists::loop_directory;
@@ -435,7 +434,7 @@ fn import_json(planned: &ImportPlan, status: InstallStatus) -> ImportJson<'_> {
         limits: ImportLimitsJson {
             max_iterations: merged.limits.iterations,
             max_duration_ms: merged.limits.duration_ms,
-            max_cost_usd: merged.limits.micro_usd.map(crate::describe::micro_usd_as_usd),
+            max_cost_usd: merged.limits.micro_usd.map(wording::micro_usd_as_usd),
             stuck_after: merged.limits.stuck_after,
             completion_promise: merged.limits.promise.as_deref(),
         },

@@ -2,12 +2,12 @@
 //! shares.
 
 use super::{identify_caller, open_home, print_json};
-use crate::describe::safe_line;
 use crate::failure::CommandFailure;
 use crate::host_arg::HostArg;
 use crate::term::{self, paint};
 use clap::{Args, ValueEnum};
 use ralph_core::text;
+use ralph_deck::wording::safe_line;
 use ralph_hook::control::CommandCaller;
 use ralph_install::install::file_change::{self, InstallChange};
 use ralph_install::install::foreign_setups::ForeignSetup;

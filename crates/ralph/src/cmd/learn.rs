@@ -1,7 +1,6 @@
 //! `ralph learn`: saves, lists and deletes learnings, which later sessions find with `ralph recall`.
 
 use super::open_home;
-use crate::describe::{self, safe_line};
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use clap::Args;
@@ -12,6 +11,7 @@ use ralph_deck::learning::{self, LearnError, LearningDraft, LearningNovelty};
 use ralph_deck::view::learning_list::{
     LearningForgottenView, LearningListView, LearningSavedView, learning_view,
 };
+use ralph_deck::wording::{self, safe_line};
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, StoreError};
@@ -144,7 +144,7 @@ fn list(ground: &RecallContext, args: &LearnArgs) -> Result<(), CommandFailure> 
     let now_ms = clock::now_ms();
     for learning in &learnings {
         let run = learning.run.as_ref().map_or(String::new(), |run| format!(" · run {run}"));
-        let when = describe::ago(now_ms, learning.at_ms);
+        let when = wording::ago(now_ms, learning.at_ms);
         let note = paint(term::DIM, &format!("{when}{run}"));
         let id = paint(term::BOLD, &safe_line(&learning.id));
         out.push_str(&format!("{id}  {}   {note}\n", safe_line(&learning.title)));

@@ -2,13 +2,13 @@
 
 use super::feature::{find_loops, trust_command};
 use super::open_home;
-use crate::describe::safe_line;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use crate::value_parsers::parse_positive_count;
 use clap::{Args, Subcommand};
 use ralph_core::gate::shell_quote;
 use ralph_deck::view::feature_list::{count_text, is_run_of_loop, loop_list_view};
+use ralph_deck::wording::safe_line;
 use ralph_hook::overview;
 use ralph_lists::features::{self, FeatureError, InitialList, NewLoop};
 use ralph_lists::loop_directory;

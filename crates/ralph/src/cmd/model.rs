@@ -1,10 +1,10 @@
 //! `ralph model`: serves the scripted model of a scenario to a real client.
 
 use super::simulate::scenario_failure;
-use crate::describe::safe_line;
 use crate::failure::CommandFailure;
 use crate::term::{self, OutputReader};
 use clap::Args;
+use ralph_deck::wording::safe_line;
 use ralph_sim::model_answer;
 use ralph_sim::scenario::{self, ScriptedTurn};
 use ralph_sim::script::ModelScript;

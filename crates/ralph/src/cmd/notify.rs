@@ -1,12 +1,12 @@
 //! `ralph notify`: tests the configured notifications, and sends them in the background when a run ends.
 
 use super::print_json;
-use crate::describe::safe_line;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use crate::{FAILURE, SUCCESS};
 use clap::Args;
 use ralph_core::id::RunId;
+use ralph_deck::wording::safe_line;
 use ralph_home::world::World;
 use ralph_hook::notify::{self, NotificationResult, NotificationStatus, NotifyError};
 use ralph_sys::clock::Deadline;

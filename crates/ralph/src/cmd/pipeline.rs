@@ -1,7 +1,6 @@
 //! `ralph pipeline`: draws the chunks of a pipeline, their order, and the state of each.
 
 use super::open_home;
-use crate::describe::{self, safe_line};
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use clap::{Args, Subcommand};
@@ -9,7 +8,7 @@ use ralph_core::id::SessionId;
 use ralph_core::pipeline::{self, ChunkStatus, PipelineHistory, PipelineNode};
 use ralph_core::text;
 use ralph_deck::view::pipeline_chunks::{self, pipeline_nodes, sealed_chunks, state_text};
-use ralph_deck::wording::count_noun;
+use ralph_deck::wording::{self, count_noun, safe_line};
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
@@ -125,7 +124,7 @@ fn show(
 
 fn heading(nodes: &[PipelineNode<'_>], view: &RunView, columns: usize) -> String {
     let id = view.opened.run.id.as_str();
-    let standing = describe::standing(&view.opened.state, view.phase);
+    let standing = wording::standing(&view.opened.state, view.phase);
     let words = format!("{standing}  pipeline {}", pipeline::summarize_nodes(nodes));
     let room = columns.saturating_sub(id.len() + 2).max(MIN_STATE_COLUMNS);
     format!("{}  {}", paint(term::BOLD, id), text::truncate(&words, room))

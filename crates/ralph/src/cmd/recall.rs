@@ -1,7 +1,6 @@
 //! `ralph recall`: searches past runs, handoffs, learnings and memory.
 
 use super::open_home;
-use crate::describe::{self, safe_line};
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use clap::Args;
@@ -9,6 +8,7 @@ use ralph_core::record::RunChange;
 use ralph_core::redact::Redactor;
 use ralph_core::text;
 use ralph_deck::view::recall_hits::{no_hits_text, plain_text, recall_view, record_location};
+use ralph_deck::wording::{self, safe_line};
 use ralph_deck::{
     IndexCoverage, RecallAnswer, RecallContext, RecallError, RecallHit, RecallKind, RecallQuery,
     RecallScope, TextPiece,
@@ -98,7 +98,7 @@ fn render_answer(ground: &RecallContext, asked: &RecallQuery<'_>, answer: &Recal
 }
 
 fn hit_paragraph(hit: &RecallHit, scope: RecallScope, now_ms: u64) -> String {
-    let mut place = vec![describe::ago(now_ms, hit.at_ms), record_location(hit)];
+    let mut place = vec![wording::ago(now_ms, hit.at_ms), record_location(hit)];
     if scope == RecallScope::Everywhere && hit.kind != RecallKind::Memory {
         place.push(format!("in `{}`", safe_line(&hit.project)));
     }

@@ -13,8 +13,9 @@ use self::simulate_args::SimulateArgs as Args;
 use self::simulate_output::OutputMode;
 use super::print_json;
 use crate::failure::CommandFailure;
-use crate::{FAILURE, SUCCESS, describe, excerpt, term};
+use crate::{FAILURE, SUCCESS, excerpt, term};
 use ralph_core::redact::Redactor;
+use ralph_deck::wording;
 use ralph_host::HostProfile;
 use ralph_sim::mismatch::{ExpectationMismatch, TimelineCounts};
 use ralph_sim::real_client::{self, RealClientError};
@@ -73,7 +74,7 @@ pub(crate) fn run(env: &Env, args: &Args) -> Result<u8, CommandFailure> {
     let named = scenario_list::select_scenarios(&args.scenarios)?;
     let given = HookOverrides::read(env, args)?;
     for note in &given.notes {
-        term::err(&format!("note: {}\n", describe::safe_line(note)));
+        term::err(&format!("note: {}\n", wording::safe_line(note)));
     }
     let client = args.client.as_deref().map(|name| locate_client(env, name)).transpose()?;
     // Before the first file is created, so that a signal leaves time to clean up.
@@ -141,7 +142,7 @@ fn record_scenario(transcript: &Path) -> Result<u8, CommandFailure> {
     })?;
     let text = Redactor::new(Vec::new()).redact(&scenario::write(&recording.scenario));
     for note in &recording.notes {
-        term::err(&format!("note: {}\n", describe::safe_line(note)));
+        term::err(&format!("note: {}\n", wording::safe_line(note)));
     }
     if recording.unreadable_lines > 0 {
         term::err(&format!("note: lines that could not be read: {}\n", recording.unreadable_lines));

@@ -2,11 +2,12 @@
 
 use crate::cli::StartArgs;
 use crate::failure::CommandFailure;
-use crate::{describe, term};
+use crate::term;
 use ralph_core::id::SessionId;
 use ralph_core::input_bounds::MAX_GOAL_BYTES;
 use ralph_core::record::RunRecord;
 use ralph_core::run_terms::{GoalTooLong, RequestedLists, RunTerms};
+use ralph_deck::wording;
 use ralph_home::host_env;
 use ralph_hook::control::{
     self, CommandCaller, GateSelection, RunRequest, StartError, StartNote, StartedRun,
@@ -110,7 +111,7 @@ pub(crate) fn list_paths(paths: &[PathBuf]) -> Result<Vec<String>, CommandFailur
 pub(crate) fn note_text(note: &StartNote) -> String {
     match note {
         StartNote::Off(why) => format!("ralph is off: {why}"),
-        StartNote::Plan { file, note } => note.format_for(&describe::safe_line(file)),
+        StartNote::Plan { file, note } => note.format_for(&wording::safe_line(file)),
         StartNote::AllItemsDone => {
             "every list item is marked done already, so the first stop may end the run".to_string()
         }
@@ -126,7 +127,7 @@ pub(crate) fn note_text(note: &StartNote) -> String {
             "git is not installed, so changes cannot be compared with the start".to_string()
         }
         StartNote::MissingTool { gate, program } => {
-            format!("gate {gate} needs `{}`, which was not found", describe::safe_line(program))
+            format!("gate {gate} needs `{}`, which was not found", wording::safe_line(program))
         }
         StartNote::Unmeasured => {
             "nothing measures this goal: the run ends as `claimed` when the agent says so, or at a limit"
@@ -212,8 +213,8 @@ fn render_started(started: &StartedRun) -> String {
 
 /// The limits of the run and the sources of its requirements, as labels and values.
 pub(crate) fn contract_lines(run: &RunRecord) -> Vec<(&'static str, String)> {
-    let limits = ("limits", describe::limits(&run.limits));
-    std::iter::once(limits).chain(describe::contract(run)).collect()
+    let limits = ("limits", wording::limits(&run.limits));
+    std::iter::once(limits).chain(wording::contract(run)).collect()
 }
 
 fn print_json(run: &RunRecord) -> Result<(), CommandFailure> {
@@ -224,7 +225,7 @@ fn print_json(run: &RunRecord) -> Result<(), CommandFailure> {
         project: &run.project,
         max_iterations: run.limits.max_iterations,
         max_duration_ms: run.limits.max_duration_ms,
-        max_cost_usd: run.limits.max_cost_micro_usd.map(describe::micro_usd_as_usd),
+        max_cost_usd: run.limits.max_cost_micro_usd.map(wording::micro_usd_as_usd),
         stuck_after: run.limits.stuck_after,
         min_iterations: run.limits.min_iterations,
         features: &run.features,

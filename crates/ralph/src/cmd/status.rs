@@ -3,14 +3,14 @@
 use super::open_home;
 use super::run::queue::queue_status::{named_queue, queue_paragraph, render_queue_tasks};
 use crate::cli::StatusArgs;
-use crate::describe::{self, paint_mark, paint_marked, safe_line};
+use crate::describe::{paint_mark, paint_marked};
 use crate::failure::CommandFailure;
 use crate::orchestrator_view;
 use crate::term::{self, paint};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::run::RunPhase;
 use ralph_deck::view::status_view::{self, BoardRun, BoardSelection, ClearedFaultsView, RunBoard};
-use ralph_deck::wording::{self, FactMark};
+use ralph_deck::wording::{self, FactMark, safe_line};
 use ralph_home::faults::{self, Fault, describe_error};
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
@@ -144,7 +144,7 @@ fn fault_paragraph(faults: &[&Fault]) -> String {
 fn run_paragraph(run: &BoardRun, faults: &[Fault]) -> String {
     let now_ms = clock::now_ms();
     let id = paint(term::BOLD, run.view.opened.run.id.as_str());
-    let word = describe::view_standing(&run.view, run.unprotected.as_ref());
+    let word = wording::view_standing(&run.view, run.unprotected.as_ref());
     let mut out = format!("{id}  {word:<13} {}\n", run.headline(now_ms));
     for line in run.detail_lines(faults, now_ms) {
         let line: Vec<_> = line.iter().map(paint_marked).collect();

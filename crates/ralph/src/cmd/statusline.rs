@@ -3,12 +3,13 @@
 
 use super::{off_reason, open_home};
 use crate::SUCCESS;
-use crate::describe::{self, safe_line};
+use crate::describe;
 use crate::term::{self, paint};
 use clap::Args;
 use ralph_core::record::{ReportedStatus, StopReport};
 use ralph_core::run::RunPhase;
 use ralph_core::units::format_usd;
+use ralph_deck::wording::{self, safe_line};
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::session_pointer::SessionPointer;
@@ -83,7 +84,7 @@ fn not_held_word(env: &Env, home: &RalphHome, opened: &LoadedRun) -> Option<&'st
     match control::effective_phase(home, opened) {
         RunPhase::Active => off_reason(env, home).map(|_| "off"),
         phase @ (RunPhase::Paused { .. } | RunPhase::Orphaned | RunPhase::Ended(_)) => {
-            Some(describe::standing(&opened.state, phase))
+            Some(wording::standing(&opened.state, phase))
         }
     }
 }
@@ -97,7 +98,7 @@ fn held_parts(opened: &LoadedRun, glance: &StatusLineInput) -> Vec<String> {
     }];
     parts.extend(state.report.as_ref().map(requirement_counts).filter(|text| !text.is_empty()));
     // The client's cost is that of the whole session, to which the run's limit does not apply.
-    parts.extend(match (describe::spent(state), limits.max_cost_micro_usd) {
+    parts.extend(match (wording::spent(state), limits.max_cost_micro_usd) {
         (Some(spent), Some(most)) => Some(format!("{} of {}", format_usd(spent), format_usd(most))),
         (Some(spent), None) => Some(format_usd(spent)),
         (None, _) => glance.cost_micro_usd.map(format_usd),

@@ -2,11 +2,11 @@
 
 use super::init::{self, ConfirmationOptions, InstallFileJson, InstallStatus, ScopeArg};
 use super::{open_home, print_json};
-use crate::describe::safe_line;
 use crate::failure::CommandFailure;
 use crate::host_arg::HostArg;
 use crate::term::{self, paint};
 use clap::Args;
+use ralph_deck::wording::safe_line;
 use ralph_install::install::file_change::{self, InstallChange};
 use ralph_install::install::install_plan::{self, InstallContext, InstallPlan, KeepPolicy};
 use ralph_policy::{config, trust};

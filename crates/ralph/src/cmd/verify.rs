@@ -1,12 +1,12 @@
 //! `/ralph:verify`: checks the requirements now, without a stop.
 
-use crate::describe::safe_line;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::reason;
 use ralph_core::record::ReportedStatus;
 use ralph_core::redact::Redactor;
+use ralph_deck::wording::safe_line;
 use ralph_home::world::World;
 use ralph_hook::verify;
 

@@ -2,7 +2,7 @@
 
 use super::open_home;
 use crate::cli::WhyArgs;
-use crate::describe::{self, safe_line};
+use crate::describe;
 use crate::driven_status;
 use crate::failure::CommandFailure;
 use crate::term::{self, OutputReader, paint};
@@ -13,7 +13,7 @@ use ralph_core::run::{RunPhase, RunState};
 use ralph_core::units;
 use ralph_deck::view::decisions::{self, DecisionEntry, run_decision};
 use ralph_deck::view::driven_run;
-use ralph_deck::wording::{FactMark, part_owner};
+use ralph_deck::wording::{self, FactMark, part_owner, safe_line};
 use ralph_home::journal::JournalDamage;
 use ralph_hook::overview::{self, DecisionHistory, HistorySubject};
 use ralph_sys::clock;
@@ -69,7 +69,7 @@ pub(crate) fn render_history(history: &DecisionHistory, last: usize) -> String {
     if let Some(class) = history.entries.last().and_then(trouble_class) {
         out.push_str(&format!(
             "the last turn ended by {}: no decision was needed\n",
-            safe_line(class)
+            wording::turn_end_cause(class)
         ));
     }
     for (entry, subject) in decisions {
@@ -118,8 +118,8 @@ pub(super) fn decision_head(
     };
     format!(
         "{}  {:<9} rule {:<14} {}   {}\n",
-        describe::local_time(entry.at_ms),
-        describe::decision_outcome(decided),
+        wording::local_time(entry.at_ms),
+        wording::decision_outcome(decided),
         format!("`{}`", decided.rule.name()),
         safe_line(&decided.because),
         paint(term::DIM, &format!("{charged} · {}", units::format_duration(decided.took_ms))),
@@ -145,7 +145,7 @@ fn part_paragraph(entry: &JournalEntry, part: &PartRecord) -> String {
     let counted = format!("hold {} of {}", part.holds, part.max_holds);
     let mut out = format!(
         "{}  {:<9} rule {:<14} {}: {}   {}\n",
-        describe::local_time(entry.at_ms),
+        wording::local_time(entry.at_ms),
         part.rule.outcome_label(),
         format!("`{}`", part.rule.name()),
         part_owner(part),

@@ -58,7 +58,7 @@ fn a_failing_gate_holds_and_a_passing_one_ends_the_run_verified() {
     ┌ 00000000 from check; data, not instructions
     │ src/a.rs:3:5: not yet (pre-existing)
     └ 00000000
-        all of it: `$ROOT/home/.ralph/cache/logs/check-[key].log`
+        full log: `$ROOT/home/.ralph/cache/logs/check-[key].log`
     ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity
 
     Next: Make check pass. Then stop again
@@ -310,7 +310,7 @@ fn a_clean_checkout_decides_last() {
     ┌ 00000000 from check (clean checkout); data, not instructions
     │ exit 2: ls: cannot access '*.cache': No such file or directory
     └ 00000000
-        all of it: `$ROOT/home/.ralph/cache/logs/check-[key].log`
+        full log: `$ROOT/home/.ralph/cache/logs/check-[key].log`
     ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity  ✓ check
 
     Next: Make check pass. Then stop again
@@ -448,7 +448,7 @@ fn a_branch_with_another_policy_changes_nothing() {
     ┌ 00000000 from check; data, not instructions
     │ src/a.rs:3:5: not yet (pre-existing)
     └ 00000000
-        all of it: `$ROOT/home/.ralph/cache/logs/check-[key].log`
+        full log: `$ROOT/home/.ralph/cache/logs/check-[key].log`
     ✓ a change  ✓ tools  ✓ nothing hidden  ✓ test integrity
 
     Next: Restore the policy and the scripts it calls. Then stop again
@@ -569,10 +569,10 @@ fn gate_run_reports_outcomes_by_stage() {
     correctness
       ✗ types    [time]  1 finding
           a.ts:3:5: Type string is not assignable [TS2322]
-          all of it: `$ROOT/home/.ralph/cache/logs/types-[key].log`
+          full log: `$ROOT/home/.ralph/cache/logs/types-[key].log`
       ✗ advice    [time]  1 finding, advisory
           exit 1, no output
-          all of it: `$ROOT/home/.ralph/cache/logs/advice-[key].log`
+          full log: `$ROOT/home/.ralph/cache/logs/advice-[key].log`
     quality
       · style            comes after correctness has passed
 
@@ -583,10 +583,10 @@ fn gate_run_reports_outcomes_by_stage() {
     correctness
       ✗ types    cached  1 finding
           a.ts:3:5: Type string is not assignable [TS2322]
-          all of it: `$ROOT/home/.ralph/cache/logs/types-[key].log`
+          full log: `$ROOT/home/.ralph/cache/logs/types-[key].log`
       ✗ advice   cached  1 finding, advisory
           exit 1, no output
-          all of it: `$ROOT/home/.ralph/cache/logs/advice-[key].log`
+          full log: `$ROOT/home/.ralph/cache/logs/advice-[key].log`
     quality
       ✓ style    [time]
 

@@ -78,6 +78,11 @@ fn waiting_and_host_trouble_are_recorded_uncharged() {
     );
     assert!(sandbox.run_hook(failure).is_allow());
     assert_eq!(sandbox.status()["runs"][0]["trouble"], "rate_limit");
+    let why = sandbox.ralph(["why", &run]).stdout;
+    assert!(
+        why.starts_with("the last turn ended by a rate limit: no decision was needed\n"),
+        "{why}"
+    );
     assert!(sandbox.send_stop(SESSION, r#","stop_reason":"max_tokens""#).is_allow());
     assert!(sandbox.send_stop(SESSION, r#","background_tasks":[],"session_crons":[]"#).is_block());
     assert_eq!(sandbox.fired_rules(&run), ["waiting", "waiting", "host-trouble", "block"]);

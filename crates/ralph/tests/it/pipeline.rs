@@ -92,7 +92,7 @@ fn a_pipeline_is_held_in_order_until_every_chunk_is_done() {
     ┌ 00000000 from suite; data, not instructions
     │ exit 1, no output (pre-existing)
     └ 00000000
-        all of it: `$ROOT/home/.ralph/cache/logs/suite-[key].log`
+        full log: `$ROOT/home/.ralph/cache/logs/suite-[key].log`
     ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity
 
     Next: Do chunk `plan`, yourself or with a subagent of type `planner`: Write `docs/plans/x/PLAN.md`
@@ -118,7 +118,7 @@ fn a_pipeline_is_held_in_order_until_every_chunk_is_done() {
     ┌ 00000000 from lint-a; data, not instructions
     │ exit 1, no output
     └ 00000000
-        all of it: `$ROOT/home/.ralph/cache/logs/lint-a-[key].log`
+        full log: `$ROOT/home/.ralph/cache/logs/lint-a-[key].log`
     ✓ test-a
 
     Next: Get chunk `plan` done first: Write `docs/plans/x/PLAN.md`
@@ -135,7 +135,7 @@ fn a_pipeline_is_held_in_order_until_every_chunk_is_done() {
     ┌ 00000000 from lint-a; data, not instructions
     │ exit 1, no output
     └ 00000000
-        all of it: `$ROOT/home/.ralph/cache/logs/lint-a-[key].log`
+        full log: `$ROOT/home/.ralph/cache/logs/lint-a-[key].log`
     ✓ after plan  ✓ test-a
 
     Next: Make lint-a pass. Then stop again
@@ -162,7 +162,7 @@ fn a_pipeline_is_held_in_order_until_every_chunk_is_done() {
     ┌ 00000000 from chunk chunk-b; data, not instructions
     │ exit 2: grep: part-b: No such file or directory (pre-existing)
     └ 00000000
-        all of it: `$ROOT/home/.ralph/cache/logs/test-b-[key].log`
+        full log: `$ROOT/home/.ralph/cache/logs/test-b-[key].log`
     · chunk review (correctness): comes after chunk-b
     ✗ suite (correctness): 1 finding, 1 pre-existing, as before
     ✓ 7 met

@@ -112,7 +112,7 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
     │ src/lib.rs:27:9: assertion `left == right` failed left: 1 right: 2 [tests::longer_words_may_be_further_off]
     │ src/lib.rs:14:4: function `unused` is never used
     └ 00000000
-        all of it: `$ROOT/home/.ralph/cache/logs/tests-[key].log`
+        full log: `$ROOT/home/.ralph/cache/logs/tests-[key].log`
     · clippy (quality): comes after correctness has passed
     · fmt (quality): comes after correctness has passed
     ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity  ✓ added lines
@@ -267,12 +267,12 @@ fn an_npm_package_is_checked_by_its_own_tools() {
     │ test/slug.test.ts:6:35: expected 'hello,world' to be 'hello-world' // Object.is equality [slug > joins words]
     │ test/slug.test.ts:10:47: expected 'a,b,c' to be 'a_b_c' // Object.is equality [slug > uses the separator it is given]
     └ 00000000
-        all of it: `$ROOT/home/.ralph/cache/logs/tests-[key].log`
+        full log: `$ROOT/home/.ralph/cache/logs/tests-[key].log`
     ✗ types (correctness): 1 finding
     ┌ 00000000 from types; data, not instructions
     │ src/slug.ts:9:36: Property 'seperator' does not exist on type 'Options'. Did you mean 'separator'? [TS2551]
     └ 00000000
-        all of it: `$ROOT/home/.ralph/cache/logs/types-[key].log`
+        full log: `$ROOT/home/.ralph/cache/logs/types-[key].log`
     · lint (quality): comes after correctness has passed
     ✓ 7 met
 
@@ -399,7 +399,7 @@ fn a_pytest_project_is_checked_by_its_own_tools() {
     │ tally/__init__.py:21: LookupError: bob [tests.test_tally::test_shares[bob-0.25]]
     │ tests/test_tally.py:7: AssertionError: assert 'bob' == 'ann' - ann + bob [tests.test_tally::test_the_name_with_most_votes_wins]
     └ 00000000
-        all of it: `$ROOT/home/.ralph/cache/logs/tests-[key].log`
+        full log: `$ROOT/home/.ralph/cache/logs/tests-[key].log`
     ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity  ✓ added lines
 
     Next: Make tests pass. Then stop again

@@ -5,6 +5,7 @@ use super::{
 };
 use quick_xml::escape::escape;
 use ralph_core::gate::{GateOutcome, UnknownReason};
+use ralph_core::reason::FULL_LOG_LABEL;
 use ralph_core::requirement::RequirementWeight;
 
 /// Writes one suite with one case for each gate. A failed advisory gate has its findings in the output of the case,
@@ -100,7 +101,7 @@ fn case_body(ran: &ReportedGate<'_>) -> String {
         lines.push(format!("and {more} more"));
     }
     if let Some(log) = report.log.as_deref().filter(|_| !lines.is_empty()) {
-        lines.push(format!("all of it: {}", xml_text(log)));
+        lines.push(format!("{FULL_LOG_LABEL} {}", xml_text(log)));
     }
     if lines.is_empty() { String::new() } else { format!("\n{}\n", lines.join("\n")) }
 }

@@ -106,7 +106,7 @@ fn junit_is_well_formed_for_any_text() {
     src/my file,1.rs:3:5: error: ]]&gt;&lt;/failure&gt;%0A::set-output name=x::y ::error::&lt;b&gt;&amp;&quot;&apos;`` | @you [x](y) [a:b,c%]
     /usr/x.h: warning: was there
     and 38 more
-    all of it: /home/user/.ralph/logs/tests.log
+    full log: /home/user/.ralph/logs/tests.log
     </failure>
         </testcase>
         <testcase classname="ralph.quality" name="advice" time="1.234">

@@ -1,11 +1,11 @@
 //! Renders the demo as text: what the person and the agent do, and how ralph answers.
 
 use super::super::why;
-use crate::describe::safe_line;
 use crate::term::{self, BAD, BOLD, DIM, GOOD, paint, text_width};
 use ralph_core::gate;
 use ralph_core::units;
 use ralph_deck::view::decisions::run_decision;
+use ralph_deck::wording::safe_line;
 use ralph_hook::overview::DecisionHistory;
 use ralph_sim::mismatch::TimelineCounts;
 use ralph_sim::timeline::{HookEffect, TimelineEntry, TimelineHook, TimelineReply, TimelineTool};

@@ -3,7 +3,6 @@
 mod demo_view;
 
 use super::{create_scratch_dir, print_json, simulate};
-use crate::describe::{self, safe_line};
 use crate::failure::CommandFailure;
 use crate::term::{self, OutputReader};
 use crate::{FAILURE, SUCCESS};
@@ -12,6 +11,7 @@ use demo_view::DemoView;
 use ralph_core::run::RunState;
 use ralph_core::{gate, text};
 use ralph_deck::view::decisions::run_decision;
+use ralph_deck::wording::{self, safe_line};
 use ralph_gates::gates::gate_tools;
 use ralph_home::paths::RalphHome;
 use ralph_hook::overview::{self, DecisionHistory};
@@ -221,7 +221,7 @@ fn add_history(stage: &ScratchProject, mut end: DemoResult) -> Result<DemoResult
     end.history = overview::find_history(&home, None)?;
     let entries = end.history.as_ref().map(|history| &*history.entries).unwrap_or_default();
     end.status = RunState::replay(entries)
-        .map_or("without a run", |(_, state)| describe::standing(&state, state.phase));
+        .map_or("without a run", |(_, state)| wording::standing(&state, state.phase));
     if end.status != EXPECTED_STATUS {
         end.mismatches.push(ExpectationMismatch {
             what: "status".to_owned(),
@@ -334,7 +334,7 @@ fn stops_json(end: &DemoResult) -> Vec<DemoStopJson<'_>> {
     decisions
         .zip(&end.waits_ms)
         .map(|((entry, decided), ms)| DemoStopJson {
-            outcome: describe::decision_outcome(decided),
+            outcome: wording::decision_outcome(decided),
             rule: decided.rule.name(),
             because: &decided.because,
             iteration: entry.iteration,

@@ -3,13 +3,13 @@
 use super::feature_args::FeatureVerifyArgs;
 use super::{ChosenLoop, choose_loop, trust_command};
 use crate::cmd::gate;
-use crate::describe::safe_line;
 use crate::failure::CommandFailure;
 use crate::term;
 use ralph_core::gate::Gate;
 use ralph_core::source::work_list::{self, ListItem};
 use ralph_deck::view::feature_list::feature_id;
 use ralph_deck::view::gate_results::{gate_exit_code, reported_gate};
+use ralph_deck::wording::safe_line;
 use ralph_gates::findings::write;
 use ralph_gates::gates::{
     self, GateContent, GateContext, GateEvent, GateOrder, GateResult, GateRunRequest, ResultReuse,

@@ -5,7 +5,6 @@ mod feature_verify;
 
 use super::open_home;
 use crate::SUCCESS;
-use crate::describe::safe_line;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use feature_args::{FeatureAddArgs, FeatureClaimArgs, FeatureListArgs, LoopArgs};
@@ -17,6 +16,7 @@ use ralph_deck::view::feature_list::{
     FeatureChangedView, check_text, count_text, duplicate_notes, feature_id, feature_list_view,
     feature_next_view, is_run_of_loop,
 };
+use ralph_deck::wording::safe_line;
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::session_pointer;

@@ -1,12 +1,11 @@
 //! `ralph gate detect`: proposes gates for a project, and writes them to `ralph.toml` if asked to.
 
-use crate::describe::safe_line;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use clap::Args;
 use ralph_core::gate::{GateInvocation, MinTests};
 use ralph_core::requirement::RequirementWeight;
-use ralph_deck::wording::count_noun;
+use ralph_deck::wording::{count_noun, safe_line};
 use ralph_policy::config;
 use ralph_policy::detect::{
     self, DetectedGates, ProposalConfidence, ProposedGate, ToolLookup, render_policy,

@@ -8,9 +8,11 @@ use crate::failure::CommandFailure;
 use crate::gate_progress::{self, GateBoard};
 use crate::term::{self, paint};
 use ralph_core::gate::{Gate, GateOutcome, GateTrigger, UnknownReason};
+use ralph_core::reason::FULL_LOG_LABEL;
 use ralph_core::requirement::{Finding, RequirementStage};
 use ralph_core::text;
 use ralph_deck::view::gate_results::{self, reported_gate};
+use ralph_deck::wording;
 use ralph_gates::findings::write;
 use ralph_gates::gates::gate_history::GateHistory;
 use ralph_gates::gates::{
@@ -120,7 +122,7 @@ fn choose_gates<'a>(
 pub(crate) fn plain_line(seen: GateEvent<'_>) {
     if let GateEvent::Ended(ran) = seen {
         let took = match ran.source {
-            ResultSource::Fresh => describe::short_duration(ran.report.took_ms),
+            ResultSource::Fresh => wording::short_duration(ran.report.took_ms),
             ResultSource::Cached => "cached".to_string(),
             ResultSource::NotRun => "not run".to_string(),
         };
@@ -175,7 +177,7 @@ pub(crate) fn render_results(ran: &[GateResult], noun: &str) -> String {
 fn result_lines(ran: &GateResult, width: usize) -> String {
     let report = &ran.report;
     let took = match ran.source {
-        ResultSource::Fresh => describe::short_duration(report.took_ms),
+        ResultSource::Fresh => wording::short_duration(report.took_ms),
         ResultSource::Cached => "cached".to_string(),
         ResultSource::NotRun => String::new(),
     };
@@ -204,7 +206,7 @@ fn result_lines(ran: &GateResult, width: usize) -> String {
     if let Some(log) = report.log.as_ref().filter(|_| worth_a_look) {
         out.push_str(&format!(
             "      {} `{}`\n",
-            paint(term::DIM, "all of it:"),
+            paint(term::DIM, FULL_LOG_LABEL),
             text::clean_line(log, 400)
         ));
     }

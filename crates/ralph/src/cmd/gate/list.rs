@@ -3,12 +3,12 @@
 use super::gate_args::GateListArgs;
 use super::load_policy;
 use crate::cmd::{open_home, print_json};
-use crate::describe;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use ralph_core::requirement::{RequirementStage, RequirementWeight};
 use ralph_core::text;
 use ralph_deck::view::gate_list::{self, moment_names};
+use ralph_deck::wording;
 use ralph_gates::gates::gate_history::GateHistory;
 use ralph_sys::env::Env;
 
@@ -38,7 +38,7 @@ pub(crate) fn run(env: &Env, args: &GateListArgs) -> Result<(), CommandFailure> 
         out.push_str(&format!("{}\n", paint(term::BOLD, stage.name())));
         for gate in members {
             let took =
-                history.expected_ms(&gate.name).map(describe::short_duration).unwrap_or_default();
+                history.expected_ms(&gate.name).map(wording::short_duration).unwrap_or_default();
             let mut notes = Vec::new();
             if gate.weight == RequirementWeight::Advisory {
                 notes.push("advisory".to_string());

@@ -3,13 +3,13 @@
 use super::replay_args::{ExpectedDecision, ReplayArgs as Args};
 use super::{RalphDecision, ReplayResult, meets_expectation};
 use crate::cmd::{print_json, why};
-use crate::describe::safe_line;
 use crate::failure::CommandFailure;
 use crate::term::{self, BAD, DIM, GOOD, WARN, paint};
 use crate::timeline_view::{self, TimelineView};
 use ralph_core::text;
 use ralph_core::units;
 use ralph_deck::view::decisions::{self, DecisionView};
+use ralph_deck::wording::safe_line;
 use ralph_sim::replay::ReplayDecision;
 use ralph_sim::timeline::{HandlerResult, HookEffect, MessageRole, TimelineEntry, TimelineMessage};
 use serde::Serialize;

@@ -4,10 +4,10 @@ use super::run_args::RunArgs;
 use super::run_json::RunJsonLines;
 use super::run_report::FirstLineStyle;
 use super::run_screen::{RunScreen, RunScreenOptions, SignSet};
-use crate::describe;
 use crate::failure::CommandFailure;
 use crate::term::{self, OutputReader};
 use ralph_core::status::RunStatus;
+use ralph_deck::wording;
 use ralph_drive::run_event::{RunEvent, RunWatcher};
 use ralph_sys::clock;
 use ralph_sys::env::Env;
@@ -81,7 +81,7 @@ impl DriveView {
                     FirstLineStyle::Whole
                 },
                 now_ms: clock::now_ms,
-                format_time: describe::local_time,
+                format_time: wording::local_time,
             };
             DriveViewKind::Screen(Box::new(RunScreen::new(TerminalOutput::default(), look)))
         };

@@ -3,7 +3,6 @@
 use super::gate_source::GateSource;
 use super::run_plan::{NewRun, PlannedWork, RunPlan, RunWorkspace};
 use crate::cmd::start;
-use crate::describe::{self, safe_line};
 use crate::term::{self, paint};
 use ralph_core::drive::{DriveSettings, LandingMode, SessionOrigin, SessionPolicy};
 use ralph_core::gate::shell_quote;
@@ -15,6 +14,7 @@ use ralph_core::run::DriveState;
 use ralph_core::run_terms::RequestedLists;
 use ralph_core::text;
 use ralph_core::units;
+use ralph_deck::wording::{self, safe_line};
 use ralph_drive::agent;
 use ralph_drive::meter::native_caps;
 use ralph_hook::control::{self, StartNote};
@@ -82,7 +82,7 @@ pub(super) fn dry_run_json(env: &Env, plan: &RunPlan) -> PlannedRunJson {
         project: planned.project,
         max_iterations: planned.bounds.max_iterations,
         max_duration_ms: planned.bounds.max_duration_ms,
-        max_cost_usd: planned.bounds.max_cost_micro_usd.map(describe::micro_usd_as_usd),
+        max_cost_usd: planned.bounds.max_cost_micro_usd.map(wording::micro_usd_as_usd),
         max_tokens: planned.bounds.max_tokens,
         handover_at: f64::from(planned.bounds.handover_at_permille) / 1000.0,
         gates: planned.gates.into_iter().map(gate).collect(),
@@ -108,7 +108,7 @@ pub(super) fn render_dry_run(env: &Env, plan: &RunPlan) -> String {
         out.push_str(&format!("  {label:<9} {value}\n"));
     };
     line("project", &format!("`{}`", safe_line(&planned.project)));
-    line("limits", &describe::limits(&planned.bounds));
+    line("limits", &wording::limits(&planned.bounds));
     for (label, value) in &planned.lists {
         line(label, value);
     }
@@ -218,7 +218,7 @@ fn describe_resumed_run(run: &RunRecord, bounds: &RunLimits) -> PlannedRun {
             .collect(),
         is_approved: true,
         sealed: Vec::new(),
-        lists: describe::contract(run).into_iter().filter(|(label, _)| *label != "gates").collect(),
+        lists: wording::contract(run).into_iter().filter(|(label, _)| *label != "gates").collect(),
         argv: Vec::new(),
         place: worktree.map_or(RunWorkspace::Project, |it| RunWorkspace::Worktree {
             then: it.then,

@@ -3,9 +3,9 @@
 
 use super::run_args::RunArgs;
 use crate::cmd::init::{self, ConfirmationOptions};
-use crate::describe::safe_line;
 use crate::failure::CommandFailure;
 use crate::term;
+use ralph_deck::wording::safe_line;
 use ralph_home::world::World;
 use ralph_hook::control::{self, GateSelection, RunRequest};
 use ralph_install::install::install_plan::{self, InstallContext, ProposedPolicy};

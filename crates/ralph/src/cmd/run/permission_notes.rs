@@ -1,7 +1,7 @@
 //! Notes about the agent's permissions: before a run whose flags allow nothing, and after tool calls were denied.
 
-use crate::describe::safe_line;
 use ralph_core::text;
+use ralph_deck::wording::safe_line;
 use ralph_drive::run_event::DeniedTool;
 use ralph_host::HostProfile;
 

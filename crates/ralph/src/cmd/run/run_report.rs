@@ -2,9 +2,10 @@
 
 use super::permission_notes;
 use super::run_screen::{labelled_line, wrap_line};
-use crate::describe::{mark_style, safe_line};
+use crate::describe::mark_style;
 use crate::term::{self, paint};
 use ralph_deck::view::run_report::{join_names, result_lines, status_mark, summary_sentence};
+use ralph_deck::wording::safe_line;
 use ralph_drive::run_event::DriveReport;
 
 /// How many open requirements are named; the rest is counted.

@@ -3,13 +3,13 @@
 use super::drive_view::DriveOutput;
 use super::run_report;
 use super::status_bar::StatusBar;
-use crate::describe::{self, safe_line};
 use crate::term::{self, paint, text_width};
 use ralph_core::drive::{SessionOrigin, SilenceResponse};
 use ralph_core::record::ReportedStatus;
 use ralph_core::text;
 use ralph_core::units::format_duration;
 use ralph_deck::view::run_report::with_limit;
+use ralph_deck::wording::{self, safe_line};
 use ralph_drive::run_event::{EventSpeaker, MissingRequirement, RunEvent};
 use std::path::PathBuf;
 
@@ -380,7 +380,7 @@ fn tool_line(by: EventSpeaker, (name, what): (&str, &str), columns: usize) -> St
 }
 
 fn gate_line(name: &str, outcome: &str, took_ms: u64) -> String {
-    let took = describe::short_duration(took_ms);
+    let took = wording::short_duration(took_ms);
     let name = safe_line(name);
     match outcome {
         "passed" => format!("  {} {name}  {took}\n", paint(term::GOOD, "✓")),

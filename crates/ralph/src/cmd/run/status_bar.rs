@@ -1,10 +1,10 @@
 //! The status bar at the bottom of the terminal: the current activity and the progress of the run.
 
-use crate::describe::{self, safe_line};
 use crate::term::{self, paint, text_width};
 use ralph_core::text;
 use ralph_core::units::{format_duration, format_usd};
 use ralph_deck::view::run_report::{open_text, with_limit};
+use ralph_deck::wording::{self, safe_line};
 use ralph_drive::run_event::RunProgress;
 
 /// Separates two parts of the bar.
@@ -60,7 +60,7 @@ impl StatusBar {
             1 => String::new(),
             count => format!(" and {} more", count - 1),
         };
-        let took = describe::short_duration(now_ms.saturating_sub(*since_ms));
+        let took = wording::short_duration(now_ms.saturating_sub(*since_ms));
         Some(format!("▸ {}{more} {took}", safe_line(name)))
     }
 

@@ -93,8 +93,11 @@ pub(super) fn play_scenario(
     match (scenario.only, &world.client) {
         (Some(ScenarioPlayer::Pretend), None) if scenario.runner.is_some() => {}
         (Some(ScenarioPlayer::Pretend), Some(_)) if scenario.runner.is_some() => {
-            let what = "only the simulated client can play this scenario";
-            return Err(CommandFailure::new(what, "omit `--client`"));
+            let what = "the real client cannot play this scenario";
+            return Err(CommandFailure::new(
+                what,
+                "omit `--client` to let `ralph pretend` play it",
+            ));
         }
         (Some(ScenarioPlayer::Client), None) => {
             let what = "only the real client can play this scenario";

@@ -1,13 +1,12 @@
 //! `ralph run --queue --dry-run`: shows what would be done, and starts nothing.
 
 use super::queue_prepare::PreparedQueue;
-use crate::describe::{self, micro_usd_as_usd, safe_line};
 use crate::term::{self, paint};
 use ralph_core::gate::shell_quote;
 use ralph_core::text;
 use ralph_core::units::format_usd;
 use ralph_deck::view::queue_events::predecessor_names;
-use ralph_deck::wording::count_noun;
+use ralph_deck::wording::{self, count_noun, micro_usd_as_usd, safe_line};
 use ralph_drive::queue::{KnownQueueTask, QueueTaskEnding};
 use serde::Serialize;
 
@@ -104,7 +103,7 @@ pub(super) fn render_queue_dry_run(prepared: &PreparedQueue, known: &[KnownQueue
         let label = if at == 0 { "gates" } else { "" };
         line(label, &format!("{:<width$}  {}", safe_line(name), safe_line(command)));
     }
-    line("limits", &describe::limits(&prepared.limits));
+    line("limits", &wording::limits(&prepared.limits));
     let argv: Vec<_> = prepared.argv.iter().map(|word| shell_quote(&safe_line(word))).collect();
     line("agent", &argv.join(" "));
     out.push('\n');

@@ -1,11 +1,11 @@
 //! The report at the end of a queue: a line for each task, and one for the queue.
 
 use super::super::run_screen::labelled_line;
-use crate::describe::safe_line;
 use crate::term::{self, paint};
 use ralph_core::status::RunStatus;
 use ralph_core::units::{format_duration, format_usd};
 use ralph_deck::view::queue_status::{is_final, reason_text};
+use ralph_deck::wording::safe_line;
 use ralph_drive::queue::{QueueId, QueueOutcome, QueueTaskState, TaskQueue};
 
 /// Renders the table of tasks, and the line that a person can forward.

@@ -4,12 +4,11 @@ use super::super::drive_view::DriveOutput;
 use super::super::run_screen::{SignSet, labelled_line};
 use super::super::status_bar::join_fitting;
 use super::queue_report;
-use crate::describe::safe_line;
 use crate::term::{self, paint};
 use ralph_core::text;
 use ralph_core::units::{format_duration, format_usd};
 use ralph_deck::view::run_report::with_limit;
-use ralph_deck::wording::count_noun;
+use ralph_deck::wording::{count_noun, safe_line};
 use ralph_drive::queue::{
     KnownQueueTask, QueueBudget, QueueId, QueueOutcome, QueueTaskEnd, QueueTaskEnding,
     QueueTaskOrder, QueueTaskOutput, QueueTaskState, TaskQueue, TaskSchedule,

@@ -2,10 +2,10 @@
 
 use super::super::run_screen::labelled_line;
 use super::queue_report;
-use crate::describe::safe_line;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use ralph_deck::view::queue_status::{self, QueueStatus};
+use ralph_deck::wording::safe_line;
 use ralph_home::paths::RalphHome;
 use ralph_hook::control::ControlError;
 
