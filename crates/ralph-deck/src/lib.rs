@@ -3,7 +3,7 @@
 //!
 //! A terminal or a page lays the views out; nothing here prints, decides or knows colours. Answering a hook event needs
 //! nothing of this crate. The search uses an index of files that other parts own: journals,
-//! goals and handoffs of runs, learnings, and the memory that agents keep in a project. Every search first indexes the
+//! goals and hand-overs of runs, learnings, and the memory that agents keep in a project. Every search first indexes the
 //! files that changed. The index is a cache and can be deleted at any time.
 
 mod index;

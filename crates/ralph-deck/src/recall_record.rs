@@ -5,8 +5,8 @@
 pub enum RecallKind {
     /// A run: its goal, how it ended, and its obstacles.
     Run,
-    /// The handoff that a run's session wrote for the next one.
-    Handoff,
+    /// The hand-over that a run's session wrote for the next one.
+    Handover,
     /// A learning saved with `ralph learn`.
     Learning,
     /// A section of a file that agents keep as memory.
@@ -14,12 +14,12 @@ pub enum RecallKind {
 }
 
 impl RecallKind {
-    pub const ALL: [Self; 4] = [Self::Run, Self::Handoff, Self::Learning, Self::Memory];
+    pub const ALL: [Self; 4] = [Self::Run, Self::Handover, Self::Learning, Self::Memory];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Run => "run",
-            Self::Handoff => "handoff",
+            Self::Handover => "handoff",
             Self::Learning => "learning",
             Self::Memory => "memory",
         }

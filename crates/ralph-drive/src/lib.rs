@@ -16,13 +16,13 @@ pub mod agent;
 pub mod backoff;
 pub mod call_summary;
 pub mod forge;
-pub mod handoff;
 pub mod meter;
 pub mod queue;
 mod run_context;
 pub mod run_event;
 mod run_loop;
 mod session;
+pub mod session_prompts;
 mod stop_requests;
 pub mod turn_ending;
 

@@ -75,7 +75,7 @@ pub enum RunEvent {
     HandedOver {
         why: String,
         permille: Option<u16>,
-        handoff: PathBuf,
+        handover: PathBuf,
     },
     /// Something other than the work ended the turn.
     Trouble {

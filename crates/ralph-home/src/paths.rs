@@ -307,7 +307,7 @@ impl RunPaths {
     }
 
     /// Facts that the agent is given again after its conversation was compacted.
-    pub fn handoff(&self) -> PathBuf {
+    pub fn handover(&self) -> PathBuf {
         self.0.join("handoff.md")
     }
 

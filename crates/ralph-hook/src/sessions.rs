@@ -255,7 +255,7 @@ fn before_compaction(
         }
     })?;
     let Some(reminder) = reminder else { return Ok(Verdict::Allow) };
-    fs::replace(&world.home.run(run).handoff(), reminder.as_bytes(), Durability::Cached)?;
+    fs::replace(&world.home.run(run).handover(), reminder.as_bytes(), Durability::Cached)?;
     let context = format!("Keep in the summary that ralph holds this session (run {run}).\n");
     Ok(Verdict::AddContext { context, notice: None })
 }

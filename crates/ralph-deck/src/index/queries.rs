@@ -14,7 +14,7 @@ const MARK_BEGIN: char = '\u{1}';
 const MARK_END: char = '\u{2}';
 /// Number of words in a snippet.
 const SNIPPET_WORDS: usize = 24;
-/// More rows than the limit are fetched, because a run and its handoff are merged into one hit.
+/// More rows than the limit are fetched, because a run and its hand-over are merged into one hit.
 const FETCH_FACTOR: usize = 2;
 
 /// How many words of the query a record matches.
@@ -51,15 +51,15 @@ pub struct RecallHit {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SearchedCounts {
     pub runs: u32,
-    pub handoffs: u32,
+    pub handovers: u32,
     pub learnings: u32,
     pub memory: u32,
 }
 
 impl SearchedCounts {
     pub fn all(self) -> u32 {
-        let Self { runs, handoffs, learnings, memory } = self;
-        [handoffs, learnings, memory].into_iter().fold(runs, u32::saturating_add)
+        let Self { runs, handovers, learnings, memory } = self;
+        [handovers, learnings, memory].into_iter().fold(runs, u32::saturating_add)
     }
 }
 
@@ -114,7 +114,7 @@ pub(super) fn find_hits(
 
 fn is_of_run(hit: &RecallHit) -> bool {
     match hit.kind {
-        RecallKind::Run | RecallKind::Handoff => true,
+        RecallKind::Run | RecallKind::Handover => true,
         RecallKind::Learning | RecallKind::Memory => false,
     }
 }
@@ -199,7 +199,7 @@ pub(super) fn count_searched(
         let count = row.get(1)?;
         match RecallKind::parse(&row.get::<_, String>(0)?) {
             Some(RecallKind::Run) => searched.runs = count,
-            Some(RecallKind::Handoff) => searched.handoffs = count,
+            Some(RecallKind::Handover) => searched.handovers = count,
             Some(RecallKind::Learning) => searched.learnings = count,
             Some(RecallKind::Memory) => searched.memory = count,
             None => {}

@@ -46,7 +46,7 @@ struct SourceStamp {
     length: i64,
     modified_ns: i64,
     inode: i64,
-    /// Modification time of a companion file (a run's handoff); 0 if there is none.
+    /// Modification time of a companion file (a run's hand-over); 0 if there is none.
     companion_ns: i64,
 }
 
@@ -208,11 +208,11 @@ fn run_stamp(
     }
     let paths = context.home.run(run);
     let mut stamp = SourceStamp::from_stat(&fs::stat(&paths.journal())?);
-    // A handoff is not written any more after the end of a run.
+    // A hand-over is not written any more after the end of a run.
     stamp.companion_ns = match ended {
         Some(ended) if ended.stamp.length == stamp.length => ended.stamp.companion_ns,
         Some(_) | None => {
-            fs::stat(&paths.handoff()).map_or(0, |stat| stat.modified_ns.cast_signed())
+            fs::stat(&paths.handover()).map_or(0, |stat| stat.modified_ns.cast_signed())
         }
     };
     Some(stamp)

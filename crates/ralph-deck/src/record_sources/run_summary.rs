@@ -18,7 +18,7 @@ const STEP: usize = 4 * 1024 * 1024;
 /// The rest of a longer journal is ignored.
 const LARGEST_JOURNAL: u64 = 256 * 1024 * 1024;
 const LARGEST_GOAL: usize = 32 * 1024;
-const LARGEST_HANDOFF: usize = 64 * 1024;
+const LARGEST_HANDOVER: usize = 64 * 1024;
 const MOST_REMARKS: usize = 300;
 const LONGEST_REMARK: usize = 500;
 
@@ -146,7 +146,7 @@ impl RunSummary {
         open_requirements(decided.report.as_ref()).chain(tampering).collect()
     }
 
-    /// The records of the run and of its handoff, if there is one.
+    /// The records of the run and of its hand-over, if there is one.
     pub(crate) fn records(&self, context: &RecallContext, run: &RunId) -> Vec<RecallRecord> {
         let paths = context.home.run(run);
         let goal = fs::read_range(&paths.goal(), 0, LARGEST_GOAL).unwrap_or_default();
@@ -169,8 +169,8 @@ impl RunSummary {
             line: None,
         };
         let mut records = vec![record(RecallKind::Run, body.as_bytes(), &paths.journal())];
-        if let Ok(handoff) = fs::read_range(&paths.handoff(), 0, LARGEST_HANDOFF) {
-            records.push(record(RecallKind::Handoff, &handoff, &paths.handoff()));
+        if let Ok(handover) = fs::read_range(&paths.handover(), 0, LARGEST_HANDOVER) {
+            records.push(record(RecallKind::Handover, &handover, &paths.handover()));
         }
         records
     }

@@ -1,4 +1,4 @@
-//! The hits of a search in past runs, handoffs, learnings and memory.
+//! The hits of a search in past runs, hand-overs, learnings and memory.
 
 use crate::wording::safe_line;
 use crate::{
@@ -50,13 +50,13 @@ pub fn recall_view<'a>(
     asked: &RecallQuery<'a>,
     answer: &'a RecallAnswer,
 ) -> RecallView<'a> {
-    let SearchedCounts { runs, handoffs, learnings, memory } = answer.searched;
+    let SearchedCounts { runs, handovers, learnings, memory } = answer.searched;
     RecallView {
         v: 1,
         query: asked.text,
         project: (asked.scope == RecallScope::Project).then(|| ground.project_name()),
         hits: answer.hits.iter().map(hit_view).collect(),
-        searched: RecallSearchedView { runs, handoffs, learnings, memory },
+        searched: RecallSearchedView { runs, handoffs: handovers, learnings, memory },
         complete: answer.coverage == IndexCoverage::Whole,
         index: match answer.storage {
             IndexStorage::OnDisk => "kept",
@@ -97,12 +97,12 @@ pub fn record_location(hit: &RecallHit) -> String {
     };
     match (&hit.run, hit.kind) {
         (Some(run), RecallKind::Run) => format!("`ralph why {}`", safe_line(run)),
-        (Some(run), RecallKind::Handoff | RecallKind::Learning | RecallKind::Memory) => {
+        (Some(run), RecallKind::Handover | RecallKind::Learning | RecallKind::Memory) => {
             format!("run {} · {}", safe_line(run), file())
         }
         (
             None,
-            RecallKind::Run | RecallKind::Handoff | RecallKind::Learning | RecallKind::Memory,
+            RecallKind::Run | RecallKind::Handover | RecallKind::Learning | RecallKind::Memory,
         ) => file(),
     }
 }
@@ -133,10 +133,10 @@ pub fn no_hits_text(
              memory     from {MEMORY_FILES}\n"
         );
     }
-    let SearchedCounts { runs, handoffs, learnings, memory } = searched;
+    let SearchedCounts { runs, handovers, learnings, memory } = searched;
     let counts = [
         (runs, "run", "runs"),
-        (handoffs, "handoff", "handoffs"),
+        (handovers, "hand-over", "hand-overs"),
         (learnings, "learning", "learnings"),
         (memory, "section of memory", "sections of memory"),
     ];

@@ -146,14 +146,11 @@ fn event_body(event: &RunEvent) -> RunEventBody<'_> {
                 missing,
             }
         }
-        RunEvent::HandedOver { why, permille, handoff } => {
-            let handoff = handoff.to_string_lossy().into_owned();
-            RewrittenEventView::HandedOver {
-                why,
-                context: permille.map(permille_as_share),
-                handoff,
-            }
-        }
+        RunEvent::HandedOver { why, permille, handover } => RewrittenEventView::HandedOver {
+            why,
+            context: permille.map(permille_as_share),
+            handoff: handover.to_string_lossy().into_owned(),
+        },
         RunEvent::Waiting { why, until_ms, attempt } => RewrittenEventView::Waiting {
             why,
             until: clock::format_rfc3339(*until_ms),

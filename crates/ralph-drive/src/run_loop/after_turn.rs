@@ -3,9 +3,9 @@
 use super::report::ResumeAdvice;
 use super::{DriveError, NextStep, RunLoop, STOPPED_BY_SIGNAL};
 use crate::backoff::{self, RetryPlan, RetryTrigger};
-use crate::handoff;
 use crate::run_event::RunEvent;
 use crate::session::{AgentConversation, FinishedTurn, ListenEnd};
+use crate::session_prompts;
 use crate::stop_requests::StopRequest;
 use crate::turn_ending::{self, EndingClass, TurnEnding};
 use ralph_core::decide::StopDecision;
@@ -276,7 +276,7 @@ impl RunLoop<'_, '_> {
     /// The message after an interruption. It repeats the last answer, which may not have arrived.
     pub(super) fn continuation_message(&self) -> Result<String, DriveError> {
         let opened = self.ctx.load()?;
-        Ok(handoff::resume_message(opened.state.answer.as_deref()))
+        Ok(session_prompts::resume_message(opened.state.answer.as_deref()))
     }
 }
 

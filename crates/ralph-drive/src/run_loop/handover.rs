@@ -1,9 +1,9 @@
-//! Hand-over from one session to the next: the handoff is written, the old process ends and a fresh one reads it.
+//! Hand-over from one session to the next: its text is written, the old process ends and a fresh one reads the text.
 
 use super::{DriveError, NextStep, RunLoop, STOPPED_BY_SIGNAL};
-use crate::handoff::{self, HandoffInput};
 use crate::run_event::RunEvent;
 use crate::session::AgentConversation;
+use crate::session_prompts::{self, HandoverInput};
 use crate::stop_requests::StopRequest;
 use ralph_core::drive::RunnerEvent;
 use ralph_core::record::{JournalEntry, RunChange};
@@ -27,14 +27,14 @@ impl RunLoop<'_, '_> {
         if self.ctx.stop_request() != StopRequest::None {
             return Ok(NextStep::Park(RunStatus::Cancelled, STOPPED_BY_SIGNAL.to_string()));
         }
-        let text = self.write_handoff(why, notes.as_deref())?;
-        let handoff = self.ctx.home.run(&self.ctx.run).handoff();
-        self.ctx.emit(&RunEvent::HandedOver { why: why.to_string(), permille, handoff });
+        let text = self.write_handover(why, notes.as_deref())?;
+        let handover = self.ctx.home.run(&self.ctx.run).handover();
+        self.ctx.emit(&RunEvent::HandedOver { why: why.to_string(), permille, handover });
         Ok(NextStep::Fresh(text))
     }
 
-    /// Builds the handoff from recorded facts and saves a copy in the run's directory.
-    fn write_handoff(&mut self, why: &str, notes: Option<&str>) -> Result<String, DriveError> {
+    /// Builds the hand-over from recorded facts and saves a copy in the run's directory.
+    fn write_handover(&mut self, why: &str, notes: Option<&str>) -> Result<String, DriveError> {
         let LoadedRun { run, state, .. } = self.ctx.load()?;
         let paths = self.ctx.home.run(&run.id);
         let trail =
@@ -47,7 +47,7 @@ impl RunLoop<'_, '_> {
         };
         let learnings: Vec<_> = entries.iter().filter_map(learned).collect();
         let goal = String::from_utf8_lossy(&goal);
-        let handoff = HandoffInput {
+        let handover = HandoverInput {
             goal: &goal,
             run: &run,
             state: &state,
@@ -59,10 +59,10 @@ impl RunLoop<'_, '_> {
             why,
             nonce: clock::nonce(),
         };
-        let text = handoff::handoff_text(&handoff, &self.ctx.redactor);
+        let text = session_prompts::handover_text(&handover, &self.ctx.redactor);
         // The next session gets it in its prompt; the file is only for people.
-        if let Err(error) = fs::replace(&paths.handoff(), text.as_bytes(), Durability::Cached) {
-            self.ctx.note(&format!("the handoff was not saved: {}", describe_error(&error)));
+        if let Err(error) = fs::replace(&paths.handover(), text.as_bytes(), Durability::Cached) {
+            self.ctx.note(&format!("the hand-over was not saved: {}", describe_error(&error)));
         }
         Ok(text)
     }

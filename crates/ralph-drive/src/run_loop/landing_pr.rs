@@ -74,7 +74,7 @@ impl RunLoop<'_, '_> {
             ChecksOutcome::Failed(what) if self.landing_rounds < MOST_ROUNDS => {
                 self.landing_rounds = self.landing_rounds.saturating_add(1);
                 self.record_settled(format!("{url}: {what}"))?;
-                NextStep::Say(crate::handoff::failed_checks_message(&what))
+                NextStep::Say(crate::session_prompts::failed_checks_message(&what))
             }
             ChecksOutcome::Failed(what) => NextStep::Park(
                 RunStatus::NeedsReview,

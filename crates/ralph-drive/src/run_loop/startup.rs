@@ -1,10 +1,10 @@
 //! Start of the loop: with a new run, or where a previous runner stopped or died.
 
 use super::{DriveError, NextStep, RunLoop};
-use crate::handoff;
 use crate::meter;
 use crate::run_context::HintDelivery;
 use crate::run_event::RunEvent;
+use crate::session_prompts;
 use ralph_core::drive::{CostSource, MeterBasis, MeterReading, RunnerEvent};
 use ralph_core::facts::{DeclaredPause, StopDriver};
 use ralph_core::id::SessionId;
@@ -94,7 +94,7 @@ impl RunLoop<'_, '_> {
                     Some(DeclaredPause::NeedsHuman(question)) => question.as_str(),
                     Some(DeclaredPause::Waiting { .. }) | None => "",
                 };
-                NextStep::Say(handoff::answer_message(question, &state.hints.join("\n")))
+                NextStep::Say(session_prompts::answer_message(question, &state.hints.join("\n")))
             }
             RunResumePoint::AgentWorking => NextStep::Say(self.continuation_message()?),
         })

@@ -4,9 +4,9 @@
 use super::report::ResumeAdvice;
 use super::{DriveError, NextStep, RunLoop};
 use crate::backoff::{self, RemainingWait};
-use crate::handoff;
 use crate::run_context::HintDelivery;
 use crate::run_event::RunEvent;
+use crate::session_prompts;
 use crate::stop_requests::StopRequest;
 use ralph_core::drive::{PlannedWait, RunnerEvent, WaitCause};
 use ralph_core::run::RunPhase;
@@ -66,11 +66,13 @@ impl RunLoop<'_, '_> {
                 self.ctx.emit(&RunEvent::Woke);
                 let answer = self.ctx.load()?.state.answer;
                 NextStep::Say(match wait.cause {
-                    WaitCause::Declared => handoff::wait_over_message(&wait.why),
+                    WaitCause::Declared => session_prompts::wait_over_message(&wait.why),
                     WaitCause::RateLimit
                     | WaitCause::Overload
                     | WaitCause::Network
-                    | WaitCause::Server => handoff::retry_message(wait.cause, answer.as_deref()),
+                    | WaitCause::Server => {
+                        session_prompts::retry_message(wait.cause, answer.as_deref())
+                    }
                 })
             }
         })
@@ -101,7 +103,7 @@ impl RunLoop<'_, '_> {
                 let said = said.get(hints..).unwrap_or_default().join("\n");
                 self.ctx.emit(&RunEvent::Woke);
                 self.ctx.hint_delivery = HintDelivery::Pending;
-                NextStep::Say(handoff::answer_message(&question, &said))
+                NextStep::Say(session_prompts::answer_message(&question, &said))
             }
         })
     }

@@ -28,7 +28,7 @@ impl AgentConversation {
         self.last_text = None;
         self.activity.has_result = false;
         self.facts = self.facts.next_turn();
-        self.send(&(self.stream.user_message)(crate::handoff::notes_request(), None));
+        self.send(&(self.stream.user_message)(crate::session_prompts::notes_request(), None));
         let deadline = Deadline::after(NOTES_TIMEOUT);
         while !self.is_turn_over()
             && !deadline.has_passed()

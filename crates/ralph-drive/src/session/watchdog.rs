@@ -161,7 +161,7 @@ impl AgentConversation {
         self.nudge = NudgeState::Sent;
         self.since_activity = Stopwatch::start();
         self.activity.background = 0;
-        self.send(&(self.stream.user_message)(crate::handoff::nudge_message(), None));
+        self.send(&(self.stream.user_message)(crate::session_prompts::nudge_message(), None));
         Ok(None)
     }
 }

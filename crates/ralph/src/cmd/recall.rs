@@ -1,4 +1,4 @@
-//! `ralph recall`: searches past runs, handoffs, learnings and memory.
+//! `ralph recall`: searches past runs, hand-overs, learnings and memory.
 
 use super::open_home;
 use crate::failure::CommandFailure;
@@ -30,7 +30,7 @@ Examples:
   ralph recall \"why did the upload time out\" --kind learning
   ralph recall axum upgrade --everywhere --limit 3 --json | jq '.hits[].title'
 
-Searches goals, ends and obstacles of past runs, handoffs, learnings,
+Searches goals, ends and obstacles of past runs, hand-overs, learnings,
 and memory: `MEMORY.md`, `CLAUDE.md`, `AGENTS.md`,
 `docs/plans/*/MEMORY.md`, `.claude/memory/*.md`, progress files and the
 client's own memory of the project. Hits with every word come first,

@@ -31,9 +31,9 @@ fn sandbox_with_one_of_each() -> Sandbox {
     assert_eq!(run_command(&mut start, goal).code, Some(0));
     sandbox.send_stop(SESSION, "");
     let run = sandbox.status()["runs"][0]["run"].as_str().unwrap().to_string();
-    let handoff =
+    let handover =
         "# Where it stands\n\nThe lexer handles quotes; the parser still drops the last one.\n";
-    write_file(&sandbox.ralph_home("runs").join(run).join("handoff.md"), handoff);
+    write_file(&sandbox.ralph_home("runs").join(run).join("handoff.md"), handover);
     sandbox.write("MEMORY.md", "intro\n\n# Parser\n\n## Quotes\n\nQuotes nest only in strings.\n");
     let learned = sandbox.ralph(["learn", "an escaped quote is two characters in the input"]);
     assert_eq!(learned.code, Some(0), "{learned}");
@@ -105,14 +105,14 @@ fn recall_prints_hits_with_their_source() {
     exit 0
     --- stdout
     no record has any word of `kubernetes`
-    searched: 1 run, 1 handoff, 1 learning, 2 sections of memory of `$ROOT/project`
+    searched: 1 run, 1 hand-over, 1 learning, 2 sections of memory of `$ROOT/project`
     `--everywhere` searches all projects
     ");
     assert_snapshot!(normalized_output(&sandbox, &["recall", "parser", "--kind", "learning"]), @"
     exit 0
     --- stdout
     no record of kind `learning` has any word of `parser`
-    searched: 1 run, 1 handoff, 1 learning, 2 sections of memory of `$ROOT/project`
+    searched: 1 run, 1 hand-over, 1 learning, 2 sections of memory of `$ROOT/project`
     `--everywhere` searches all projects
     ");
     assert_snapshot!(normalized_output(&Sandbox::new(), &["recall", "anything"]), @r#"

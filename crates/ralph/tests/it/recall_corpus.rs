@@ -71,15 +71,15 @@ const RECALL_ANSWERS: [(CorpusRecordKind, &str); 20] = [
         "Support staff need to see what a customer sees, with an entry in the audit log each time.",
     ),
     (
-        CorpusRecordKind::Handoff,
+        CorpusRecordKind::Handover,
         "Thumbnails keep their alpha channel only in lossless mode; quality 82 made halos around logos.",
     ),
     (
-        CorpusRecordKind::Handoff,
+        CorpusRecordKind::Handover,
         "The backfill stops at row 4 million with a lock timeout; a batch size of 500 goes through.",
     ),
     (
-        CorpusRecordKind::Handoff,
+        CorpusRecordKind::Handover,
         "Arrow keys stay in the list of suggestions; screen readers announce the active option.",
     ),
     (
@@ -132,7 +132,7 @@ enum CorpusRecordKind {
     Denied,
     Ended,
     Tampering,
-    Handoff,
+    Handover,
     Learning,
     Memory,
 }
@@ -140,7 +140,7 @@ enum CorpusRecordKind {
 /// How many of every twenty records are of which kind. A run with a hand-over counts as two.
 const RECORD_MIX: [(CorpusRecordKind, usize); 4] = [
     (CorpusRecordKind::Goal, 4),
-    (CorpusRecordKind::Handoff, 1),
+    (CorpusRecordKind::Handover, 1),
     (CorpusRecordKind::Learning, 5),
     (CorpusRecordKind::Memory, 9),
 ];
@@ -295,7 +295,7 @@ impl CorpusBuilder {
             | CorpusRecordKind::Denied
             | CorpusRecordKind::Ended
             | CorpusRecordKind::Tampering
-            | CorpusRecordKind::Handoff => self.add_run(spot, title, text),
+            | CorpusRecordKind::Handover => self.add_run(spot, title, text),
         }
     }
 
@@ -341,10 +341,10 @@ impl CorpusBuilder {
         }
         self.files.push((directory.join("journal.jsonl"), journal));
         self.files.push((directory.join("goal.txt"), format!("{title}\n{goal}\n").into_bytes()));
-        if spot == CorpusRecordKind::Handoff {
+        if spot == CorpusRecordKind::Handover {
             self.made += 1;
-            let handoff = format!("# {title}\n\n{text}\n");
-            self.files.push((directory.join("handoff.md"), handoff.into_bytes()));
+            let handover = format!("# {title}\n\n{text}\n");
+            self.files.push((directory.join("handoff.md"), handover.into_bytes()));
         }
     }
 
@@ -384,7 +384,7 @@ impl CorpusBuilder {
             | CorpusRecordKind::Finding
             | CorpusRecordKind::Ended
             | CorpusRecordKind::Tampering
-            | CorpusRecordKind::Handoff
+            | CorpusRecordKind::Handover
             | CorpusRecordKind::Learning
             | CorpusRecordKind::Memory => {}
         }

@@ -225,11 +225,11 @@ agent = \"Now it does.\"
         let argv = session["argv"].to_string();
         assert_eq!(argv.contains("--session-id"), !argv.contains("--resume"), "{argv}");
     }
-    let handoff = fs::read_to_string(
+    let handover = fs::read_to_string(
         runner.sandbox.ralph_home(&format!("runs/{}/handoff.md", runner.run_id())),
     );
-    let handoff = handoff.unwrap();
-    assert!(handoff.contains(GOAL) && handoff.contains("sed is a dead end"), "{handoff}");
+    let handover = handover.unwrap();
+    assert!(handover.contains(GOAL) && handover.contains("sed is a dead end"), "{handover}");
 }
 
 /// R-K2a, R-K2c: the runner waits for a rate limit only if allowed; otherwise it parks the run, which can be resumed.

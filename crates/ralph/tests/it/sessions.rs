@@ -133,8 +133,8 @@ fn a_compaction_is_followed_by_one_reminder() {
     let summary = r#","trigger":"auto","compact_summary":"we fixed things""#;
     assert!(sandbox.send_event("PostCompact", SESSION, summary).is_allow());
     assert_eq!(sandbox.status()["faults"].as_array().unwrap().len(), 0);
-    let handoff = sandbox.ralph_home("runs").join(&run).join("handoff.md");
-    assert_eq!(mask_fences(&std::fs::read_to_string(handoff).unwrap()), mask_fences(&context));
+    let handover = sandbox.ralph_home("runs").join(&run).join("handoff.md");
+    assert_eq!(mask_fences(&std::fs::read_to_string(handover).unwrap()), mask_fences(&context));
 }
 
 /// R-H4d: if no `SessionStart` followed a compaction, the next block repeats the full reminder, and a fault is recorded.

@@ -229,9 +229,9 @@ impl<O: DriveOutput> RunScreen<O> {
                 head + &self.missing_lines(missing)
             }
             RunEvent::LetGo { because, .. } => line("let go", &safe_line(because)),
-            RunEvent::HandedOver { why, permille, handoff } => {
+            RunEvent::HandedOver { why, permille, handover } => {
                 let full = permille.map(|it| format!("context {} %: ", it / 10));
-                let path = safe_line(&handoff.to_string_lossy());
+                let path = safe_line(&handover.to_string_lossy());
                 let why = safe_line(why);
                 line(
                     "over",

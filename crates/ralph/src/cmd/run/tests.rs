@@ -210,7 +210,7 @@ fn interruptions() -> Vec<RunEvent> {
         RunEvent::HandedOver {
             why: text("the context is nearly full"),
             permille: Some(812),
-            handoff: "/home/user/.ralph/runs/k7f2/handoff.md".into(),
+            handover: "/home/user/.ralph/runs/k7f2/handoff.md".into(),
         },
         RunEvent::Question {
             text: text("May the parser reject empty input?"),

@@ -1,6 +1,6 @@
 //! Builds a bounded text section by section, and reserves room for its closing part.
 
-use super::LONGEST_HANDOFF;
+use super::LONGEST_HANDOVER;
 use ralph_core::reason::{self, ReasonContext};
 use ralph_core::redact::Redactor;
 
@@ -9,14 +9,14 @@ const MORE: usize = 40;
 /// A shorter quotation is not worth its marks.
 const LEAST_QUOTE: usize = 80;
 
-pub(super) struct HandoffPage<'a> {
+pub(super) struct HandoverPage<'a> {
     text: String,
     length: usize,
     telling: &'a ReasonContext<'a>,
     closing: &'static str,
 }
 
-impl<'a> HandoffPage<'a> {
+impl<'a> HandoverPage<'a> {
     pub(super) fn new(
         opening: String,
         telling: &'a ReasonContext<'a>,
@@ -31,7 +31,7 @@ impl<'a> HandoffPage<'a> {
     }
 
     fn room(&self) -> usize {
-        LONGEST_HANDOFF.saturating_sub(self.length)
+        LONGEST_HANDOVER.saturating_sub(self.length)
     }
 
     fn push(&mut self, block: &str) {

@@ -191,7 +191,7 @@ fn eventful_run() -> Vec<JournalEntry> {
 
 /// The input that does not come from the journal.
 #[derive(Clone, Copy)]
-struct HandoffFixture<'a> {
+struct HandoverFixture<'a> {
     goal: &'a str,
     changed: &'a [String],
     commits: &'a [String],
@@ -200,7 +200,7 @@ struct HandoffFixture<'a> {
     why: &'a str,
 }
 
-const NOTHING_MORE: HandoffFixture<'static> = HandoffFixture {
+const NOTHING_MORE: HandoverFixture<'static> = HandoverFixture {
     goal: "Make the parser handle nested quotes.",
     changed: &[],
     commits: &[],
@@ -209,19 +209,19 @@ const NOTHING_MORE: HandoffFixture<'static> = HandoffFixture {
     why: "the context is 80 % full, 2 not met",
 };
 
-fn shown(entries: &[JournalEntry], given: HandoffFixture<'_>) -> String {
+fn shown(entries: &[JournalEntry], given: HandoverFixture<'_>) -> String {
     let (run, state) = RunState::replay(entries).unwrap();
-    let HandoffFixture { goal, changed, commits, learnings, notes, why } = given;
+    let HandoverFixture { goal, changed, commits, learnings, notes, why } = given;
     let (run, state, nonce) = (&run, &state, NONCE);
-    let handoff =
-        HandoffInput { goal, run, state, entries, changed, commits, learnings, notes, why, nonce };
-    handoff_text(&handoff, &Redactor::new(vec![SECRET.into()]))
+    let handover =
+        HandoverInput { goal, run, state, entries, changed, commits, learnings, notes, why, nonce };
+    handover_text(&handover, &Redactor::new(vec![SECRET.into()]))
 }
 
 /// R-D4c: a fresh session starts from all known facts.
 #[test]
-fn a_handoff_contains_everything() {
-    let given = HandoffFixture {
+fn a_handover_contains_everything() {
+    let given = HandoverFixture {
         changed: &["src/parser.rs".into(), "docs/a`b.md".into()],
         commits: &["3f1c2ab Read quotes in quotes".into(), "9d0e111 Keep the tail".into()],
         learnings: &["the lexer keeps no positions".into()],
@@ -232,9 +232,9 @@ fn a_handoff_contains_everything() {
 }
 
 #[test]
-fn a_handoff_without_history_is_short() {
+fn a_handover_without_history_is_short() {
     let page =
-        shown(&journal(vec![begins()]), HandoffFixture { why: "it broke off", ..NOTHING_MORE });
+        shown(&journal(vec![begins()]), HandoverFixture { why: "it broke off", ..NOTHING_MORE });
     assert_snapshot!(page, @r#"
     # ralph: a fresh session continues run k7f2
 
@@ -269,8 +269,10 @@ fn a_long_goal_leaves_room_for_the_rest() {
     let goal = format!("{}end", "word ".repeat(1_599));
     let many: Vec<String> = (0..5_000).map(|file| format!("src/{file}.rs")).collect();
     let notes = "note\n".repeat(5_000);
-    let lists = HandoffFixture { changed: &many, commits: &many, learnings: &many, ..NOTHING_MORE };
-    let page = shown(&eventful_run(), HandoffFixture { goal: &goal, notes: Some(&notes), ..lists });
+    let lists =
+        HandoverFixture { changed: &many, commits: &many, learnings: &many, ..NOTHING_MORE };
+    let page =
+        shown(&eventful_run(), HandoverFixture { goal: &goal, notes: Some(&notes), ..lists });
     assert!(page.contains(&goal));
     let headings: Vec<_> = page.lines().filter(|line| line.starts_with('#')).collect();
     assert_snapshot!(headings.join("\n"), @"
@@ -365,7 +367,7 @@ fn foreign() -> impl Strategy<Value = String> {
 }
 
 fn checked(page: &str) -> Result<(), TestCaseError> {
-    prop_assert!(page.chars().count() <= LONGEST_HANDOFF, "{} characters", page.chars().count());
+    prop_assert!(page.chars().count() <= LONGEST_HANDOVER, "{} characters", page.chars().count());
     prop_assert!(!page.contains(SECRET));
     let hidden = page.chars().find(|char| *char != '\n' && words::is_hidden(*char));
     prop_assert_eq!(hidden, None);
@@ -395,7 +397,7 @@ proptest! {
             held(&why, vec![unmet(&name, &why, Some(&notes)); 20], &[&name, &why]),
             RunChange::Disputed(Dispute { requirement: name.clone(), why: why.clone() }),
         ]);
-        let page = shown(&entries, HandoffFixture {
+        let page = shown(&entries, HandoverFixture {
             goal: &goal,
             changed: &lists,
             commits: &lists,

@@ -1,6 +1,6 @@
-//! The history part of a handoff, from the journal: failed attempts, messages from people, and logs.
+//! The history part of a hand-over, from the journal: failed attempts, messages from people, and logs.
 
-use super::{HandoffInput, LONGEST_LINE, LONGEST_NAME, is_open};
+use super::{HandoverInput, LONGEST_LINE, LONGEST_NAME, is_open};
 use ralph_core::digest64::Digest64;
 use ralph_core::drive::{self, RunnerEvent, SilenceResponse};
 use ralph_core::reason::{self, FULL_LOG_LABEL};
@@ -18,12 +18,12 @@ const LONGEST_EVENT: usize = 300;
 const SHOWN_MESSAGES: usize = 16;
 
 /// Requirements that stayed open, longest first, then remedies and failures, latest first.
-pub(super) fn failed_attempts(handoff: &HandoffInput<'_>, redactor: &Redactor) -> Vec<String> {
-    let mut open: Vec<_> = open_streaks(handoff.entries).into_iter().collect();
+pub(super) fn failed_attempts(handover: &HandoverInput<'_>, redactor: &Redactor) -> Vec<String> {
+    let mut open: Vec<_> = open_streaks(handover.entries).into_iter().collect();
     open.sort_by_key(|(name, kept)| (u32::MAX - kept.stops, *name));
     let open = open.into_iter().filter(|(_, kept)| kept.stops >= SHOWN_FROM_STOPS);
     let open = open.map(|(name, kept)| describe_streak(name, &kept, redactor));
-    let events = handoff.entries.iter().rev().filter_map(|entry| {
+    let events = handover.entries.iter().rev().filter_map(|entry| {
         let said = describe_event(&entry.change)?;
         Some(format!(
             "- iteration {}: {}",
