@@ -7,7 +7,7 @@ use ralph_core::run::RunPhase;
 use ralph_core::source::work_list::ListItem;
 use ralph_core::text;
 use ralph_hook::overview::RunView;
-use ralph_lists::features::FeatureLoop;
+use ralph_lists::loops::FeatureLoop;
 use ralph_lists::run_lists;
 use serde::Serialize;
 use std::path::Path;

@@ -10,8 +10,8 @@ use ralph_core::gate::shell_quote;
 use ralph_deck::view::feature_list::{count_text, is_run_of_loop, loop_list_view};
 use ralph_deck::wording::safe_line;
 use ralph_hook::overview;
-use ralph_lists::features::{self, FeatureError, InitialList, NewLoop};
 use ralph_lists::loop_directory;
+use ralph_lists::loops::{self, FeatureError, InitialList, NewLoop};
 use ralph_lists::run_lists;
 use ralph_sys::env::Env;
 use ralph_sys::fs;
@@ -91,7 +91,7 @@ fn create_loop(env: &Env, args: &LoopNewArgs) -> Result<(), CommandFailure> {
     let source =
         args.from.as_ref().map_or(InitialList::Example, |path| InitialList::File(here.join(path)));
     let goal = read_loop_goal(args.goal.as_deref())?;
-    let made = features::create_loop(
+    let made = loops::create_loop(
         &project,
         &NewLoop {
             name: &args.name,

@@ -12,8 +12,8 @@ use ralph_deck::view::approvals::{
 };
 use ralph_home::paths::RalphHome;
 use ralph_hook::control::CommandCaller;
-use ralph_lists::features::{FeatureError, FeatureLoop};
 use ralph_lists::loop_directory;
+use ralph_lists::loops::{FeatureError, FeatureLoop};
 use ralph_lists::plan;
 use ralph_lists::run_lists::{self, ListFile};
 use ralph_policy::config;

@@ -14,7 +14,7 @@ use ralph_gates::findings::write;
 use ralph_gates::gates::{
     self, GateContent, GateContext, GateEvent, GateOrder, GateResult, GateRunRequest, ResultReuse,
 };
-use ralph_lists::features::{self, FeatureError};
+use ralph_lists::loops::{self, FeatureError};
 use ralph_lists::run_lists::{self, ListWithChecks};
 use ralph_policy::{config, trust};
 use ralph_sys::clock::Deadline;
@@ -103,9 +103,9 @@ fn wanted_checks(
         return Ok(all);
     }
     let mut names = Vec::new();
-    let list = features::read_feature_list(&checked.list.path).map_err(FeatureError::from)?;
+    let list = loops::read_feature_list(&checked.list.path).map_err(FeatureError::from)?;
     for given in &args.ids {
-        let at = features::feature_position(&checked.list.path, &list, given)?;
+        let at = loops::feature_position(&checked.list.path, &list, given)?;
         let item = checked.items.get(at);
         names.extend(item.map(require_check).transpose()?.map(|item| item.name.clone()));
     }

@@ -23,11 +23,9 @@ use ralph_home::session_pointer;
 use ralph_home::store::{self, LoadedRun, StoreError};
 use ralph_hook::control::ControlError;
 use ralph_hook::overview;
-use ralph_lists::features::{
-    self, ClaimAction, ClaimResult, FeatureDraft, FeatureError, FeatureLoop,
-};
 use ralph_lists::list_approval;
 use ralph_lists::loop_directory;
+use ralph_lists::loops::{self, ClaimAction, ClaimResult, FeatureDraft, FeatureError, FeatureLoop};
 use ralph_lists::run_lists;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
@@ -69,11 +67,11 @@ pub(crate) fn choose_loop(env: &Env, which: &LoopArgs) -> Result<ChosenLoop, Com
 
 /// The loops of the project and of the current directory, which win over loops of the same name.
 pub(crate) fn find_loops(env: &Env, project: &Path) -> Result<Vec<FeatureLoop>, CommandFailure> {
-    let mut loops = features::find_loops(project)?;
+    let mut loops = loops::find_loops(project)?;
     if let Some(here) = env.current_dir().and_then(|here| fs::resolve(&here))
         && here != *project
     {
-        let near = features::find_loops(&here)?;
+        let near = loops::find_loops(&here)?;
         loops.retain(|one| !near.iter().any(|near| near.name == one.name));
         loops.extend(near);
         loops.sort_by(|one, other| one.name.cmp(&other.name));
@@ -264,7 +262,7 @@ fn add(env: &Env, args: &FeatureAddArgs) -> Result<(), CommandFailure> {
         verify: args.verify.then(|| args.command.clone()),
     };
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
-    let id = features::add_feature(&chosen.home, &chosen.selected, &draft, &deadline)?;
+    let id = loops::add_feature(&chosen.home, &chosen.selected, &draft, &deadline)?;
     if args.which.json {
         let name = &chosen.selected.name;
         let changed = FeatureChangedView { v: 1, name, id: &id, claimed: false, changed: true };
@@ -298,7 +296,7 @@ fn claim(env: &Env, args: &FeatureClaimArgs) -> Result<(), CommandFailure> {
     let chosen = choose_loop(env, &args.which)?;
     let wanted = if args.undo { ClaimAction::Withdrawn } else { ClaimAction::Made };
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
-    let changed = features::set_claim(&chosen.home, &chosen.selected, &args.id, wanted, &deadline)?;
+    let changed = loops::set_claim(&chosen.home, &chosen.selected, &args.id, wanted, &deadline)?;
     let list = chosen.items()?;
     let name = args.id.trim_start_matches("feature ");
     if args.which.json {
