@@ -107,9 +107,9 @@ pub fn conclude(
         StopHold::Run { run, state } => {
             // Copied only if needed: there may be ten thousand requirements.
             let adjusted;
-            let evidence = if has_interventions(state) {
+            let evidence = if has_adjustments(state) {
                 let requirements =
-                    apply_interventions(&evidence.requirements, state, case.facts.now_ms);
+                    apply_adjustments(&evidence.requirements, state, case.facts.now_ms);
                 adjusted = StopEvidence { requirements, ..evidence.clone() };
                 &adjusted
             } else {
@@ -124,13 +124,13 @@ pub fn conclude(
     }
 }
 
-fn has_interventions(state: &RunState) -> bool {
+fn has_adjustments(state: &RunState) -> bool {
     !state.waivers.is_empty() || !state.disputes.is_empty() || !state.hints.is_empty()
 }
 
 /// Applies waivers, disputes and hints to the requirements. Uses the current state, because these may have been
 /// recorded while the requirements were being evaluated.
-pub fn apply_interventions(
+pub fn apply_adjustments(
     requirements: &[Requirement],
     state: &RunState,
     now_ms: u64,

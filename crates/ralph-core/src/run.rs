@@ -1,8 +1,8 @@
 //! The mutable state of a run, computed by folding its journal and from nothing else.
 
+mod adjustments;
 mod agent_memory;
 mod drive_state;
-mod interventions;
 mod run_clock;
 
 use crate::digest64::Digest64;
@@ -22,9 +22,9 @@ use alloc::vec::Vec;
 use run_clock::ClockEffect;
 use serde::{Deserialize, Serialize};
 
+pub use adjustments::{OrchestratorProgress, UnparsableList};
 pub use agent_memory::AgentMemory;
 pub use drive_state::{DriveState, DrivenSession, FailureScore, ParkedRun, Plateau, Spending};
-pub use interventions::{OrchestratorProgress, UnparsableList};
 
 /// A host that calls two hooks for one stop starts them within this time. No model answers that fast.
 pub(crate) const DUPLICATE_GRACE_MS: u64 = 30;

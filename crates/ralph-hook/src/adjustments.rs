@@ -20,34 +20,37 @@ pub struct RunAdjustment<'a> {
 }
 
 /// Adds a hint, which the agent receives at its next stop.
-pub fn add_hint(speech: &RunAdjustment<'_>, text: &str) -> Result<(), ControlError> {
-    speech.require_person("send a hint to")?;
-    speech.apply(|now| {
+pub fn add_hint(adjustment: &RunAdjustment<'_>, text: &str) -> Result<(), ControlError> {
+    adjustment.require_person("send a hint to")?;
+    adjustment.apply(|now| {
         // A hook registered twice delivers the same hint twice.
-        let is_duplicate = speech.caller == CommandCaller::Session
+        let is_duplicate = adjustment.caller == CommandCaller::Session
             && now.state.hints.last().is_some_and(|last| last == text);
         Ok((!is_duplicate).then(|| RunChange::HintGiven { text: text.to_string() }))
     })
 }
 
 /// Waives a requirement until the waiver expires: it is still reported, but no longer holds the agent.
-pub fn add_waiver(speech: &RunAdjustment<'_>, waiver: &Waiver) -> Result<(), ControlError> {
-    speech.require_person("waive a requirement of")?;
-    speech.apply(|_| Ok(Some(RunChange::Waived(waiver.clone()))))
+pub fn add_waiver(adjustment: &RunAdjustment<'_>, waiver: &Waiver) -> Result<(), ControlError> {
+    adjustment.require_person("waive a requirement of")?;
+    adjustment.apply(|_| Ok(Some(RunChange::Waived(waiver.clone()))))
 }
 
 /// Revokes a waiver, so that the requirement holds the agent again.
-pub fn revoke_waiver(speech: &RunAdjustment<'_>, requirement: &str) -> Result<(), ControlError> {
-    speech.require_person("change the waivers of")?;
-    speech.apply(|now| {
+pub fn revoke_waiver(
+    adjustment: &RunAdjustment<'_>,
+    requirement: &str,
+) -> Result<(), ControlError> {
+    adjustment.require_person("change the waivers of")?;
+    adjustment.apply(|now| {
         let is_waived = now.state.waivers.iter().any(|one| one.requirement == requirement);
-        match (is_waived, speech.caller) {
+        match (is_waived, adjustment.caller) {
             (true, _) => {
                 Ok(Some(RunChange::WaiverRevoked { requirement: requirement.to_string() }))
             }
             (false, CommandCaller::Session) => Ok(None),
             (false, CommandCaller::Person | CommandCaller::Agent) => Err(ControlError::NotWaived {
-                run: speech.run.clone(),
+                run: adjustment.run.clone(),
                 name: requirement.to_string(),
             }),
         }
@@ -56,12 +59,12 @@ pub fn revoke_waiver(speech: &RunAdjustment<'_>, requirement: &str) -> Result<()
 
 /// Changes limits, and returns all limits now in force.
 pub fn set_run_limits(
-    speech: &RunAdjustment<'_>,
+    adjustment: &RunAdjustment<'_>,
     bounds: &LimitOverrides,
 ) -> Result<RunLimits, ControlError> {
-    speech.require_person("change the limits of")?;
+    adjustment.require_person("change the limits of")?;
     let mut limits = None;
-    speech.apply(|now| {
+    adjustment.apply(|now| {
         let before = now.state.limits(&now.run);
         let then = bounds.apply_to(before);
         then.validate()?;

@@ -32,6 +32,6 @@ pub fn verify_run(
     sight.observed = sight.observed.or_else(|| before.cloned());
     let evidence = sources::evidence_for_run(world, &opened, &stop, &sight);
     let requirements =
-        decide::apply_interventions(&evidence.requirements, &opened.state, world.arrived_ms);
+        decide::apply_adjustments(&evidence.requirements, &opened.state, world.arrived_ms);
     Ok(StopEvidence { requirements, ..evidence })
 }

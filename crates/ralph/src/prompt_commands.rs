@@ -229,16 +229,16 @@ fn waive(
 ) -> Result<String, CommandFailure> {
     let run = held_run(request)?;
     let deadline = world.step_deadline();
-    let speech = session_adjustment(world, run, &deadline);
+    let adjustment = session_adjustment(world, run, &deadline);
     let done = match wish {
         WaiveCommand::List => {
             let listed = adjust::waiver_lines(&store::load_run(&world.home, run)?);
             let nothing = format!("ralph: nothing is waived in run {run}");
             return Ok(if listed.is_empty() { nothing } else { listed });
         }
-        WaiveCommand::Undo(name) => adjust::withdraw_waiver(&speech, name)?,
+        WaiveCommand::Undo(name) => adjust::withdraw_waiver(&adjustment, name)?,
         WaiveCommand::Requirement { name, why, until } => {
-            adjust::waive_requirement(&world.env, &speech, (name, why, until))?
+            adjust::waive_requirement(&world.env, &adjustment, (name, why, until))?
         }
     };
     Ok(format!("ralph: run {run}: {done}"))

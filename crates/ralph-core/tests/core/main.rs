@@ -1,6 +1,7 @@
 //! Tests of the core through its public API: decisions, texts, file formats, and properties that hold for any sequence
 //! of events.
 
+mod adjustments;
 #[cfg(test)]
 mod chunk;
 #[cfg(test)]
@@ -15,7 +16,6 @@ mod ending;
 mod features;
 #[cfg(test)]
 mod host;
-mod interventions;
 #[cfg(test)]
 mod laws;
 #[cfg(test)]

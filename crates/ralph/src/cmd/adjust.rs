@@ -102,9 +102,9 @@ pub(crate) fn tell(env: &Env, args: &TellArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
     let run = find_run(&home, &args.name)?;
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
-    let speech =
+    let adjustment =
         RunAdjustment { home: &home, run: &run, caller: identify_caller(env), deadline: &deadline };
-    let done = send_message(env, &speech, &args.text.join(" "))?;
+    let done = send_message(env, &adjustment, &args.text.join(" "))?;
     if args.json {
         super::print_json(&MessageJson { v: 1, run: run.as_str(), what: "told" })?;
     } else {
@@ -116,7 +116,7 @@ pub(crate) fn tell(env: &Env, args: &TellArgs) -> Result<(), CommandFailure> {
 /// Queues a message for the agent's next stop. Returns the confirmation for the person.
 pub(crate) fn send_message(
     env: &Env,
-    speech: &RunAdjustment<'_>,
+    adjustment: &RunAdjustment<'_>,
     words: &str,
 ) -> Result<&'static str, CommandFailure> {
     let length = words.trim().chars().count();
@@ -132,8 +132,8 @@ pub(crate) fn send_message(
         let hint = "give the text: `ralph tell RUN \"…\"`";
         return Err(CommandFailure::new("the message is empty", hint));
     }
-    adjustments::add_hint(speech, &words)
-        .map_err(|error| driven_status::control_failure(speech.home, error))?;
+    adjustments::add_hint(adjustment, &words)
+        .map_err(|error| driven_status::control_failure(adjustment.home, error))?;
     Ok("sent; the agent gets it at its next stop")
 }
 
@@ -144,16 +144,16 @@ pub(crate) fn waive(env: &Env, args: &WaiveArgs) -> Result<(), CommandFailure> {
         return list_waivers(&home, env, args);
     }
     let run = named_or_only_run(&home, args.run.as_deref())?;
-    let speech =
+    let adjustment =
         RunAdjustment { home: &home, run: &run, caller: identify_caller(env), deadline: &deadline };
     let done = match (&args.undo, &args.requirement) {
-        (Some(name), _) => withdraw_waiver(&speech, name)?,
+        (Some(name), _) => withdraw_waiver(&adjustment, name)?,
         (None, name) => {
             let name = name.as_deref().unwrap_or_default();
             let (why, until) = (args.why.as_deref(), args.until.as_deref());
             waive_requirement(
                 env,
-                &speech,
+                &adjustment,
                 (name, why.unwrap_or_default(), until.unwrap_or_default()),
             )?
         }
@@ -171,7 +171,7 @@ pub(crate) fn waive(env: &Env, args: &WaiveArgs) -> Result<(), CommandFailure> {
 /// Waives a requirement. Returns the confirmation for the person.
 pub(crate) fn waive_requirement(
     env: &Env,
-    speech: &RunAdjustment<'_>,
+    adjustment: &RunAdjustment<'_>,
     (name, why, until): (&str, &str, &str),
 ) -> Result<String, CommandFailure> {
     let now_ms = clock::now_ms();
@@ -181,13 +181,13 @@ pub(crate) fn waive_requirement(
         let hint = "give it with `--why`; every report shows it";
         return Err(CommandFailure::new("no reason given", hint));
     }
-    let opened = store::load_run(speech.home, speech.run)?;
+    let opened = store::load_run(adjustment.home, adjustment.run)?;
     let requirement = requirement_name(name, &opened)?;
     let by = env.user_name().map(|name| text::clean_line(&name, MAX_AUTHOR_CHARS));
     let by = by.filter(|name| !name.is_empty()).unwrap_or_else(|| "a person".to_string());
     let waiver = Waiver { requirement, why, by, until_ms };
-    adjustments::add_waiver(speech, &waiver)
-        .map_err(|error| driven_status::control_failure(speech.home, error))?;
+    adjustments::add_waiver(adjustment, &waiver)
+        .map_err(|error| driven_status::control_failure(adjustment.home, error))?;
     Ok(format!(
         "{} is {}; every report shows it, and it blocks no stop",
         safe_line(&waiver.requirement),
@@ -197,15 +197,15 @@ pub(crate) fn waive_requirement(
 
 /// Withdraws a waiver. Returns the confirmation for the person.
 pub(crate) fn withdraw_waiver(
-    speech: &RunAdjustment<'_>,
+    adjustment: &RunAdjustment<'_>,
     name: &str,
 ) -> Result<String, CommandFailure> {
-    let opened = store::load_run(speech.home, speech.run)?;
+    let opened = store::load_run(adjustment.home, adjustment.run)?;
     let known = opened.state.waivers.iter().map(|one| one.requirement.as_str());
     let found = known.clone().find(|known| known.eq_ignore_ascii_case(name)).unwrap_or(name);
-    adjustments::revoke_waiver(speech, found).map_err(|error| {
+    adjustments::revoke_waiver(adjustment, found).map_err(|error| {
         let near = text::nearest(name, known).map(|near| format!("did you mean `{near}`?"));
-        let failure = driven_status::control_failure(speech.home, error);
+        let failure = driven_status::control_failure(adjustment.home, error);
         match near {
             Some(near) => failure.with_hint(&near),
             None => failure,
@@ -312,9 +312,9 @@ pub(crate) fn limits(env: &Env, args: &SetLimitsArgs) -> Result<(), CommandFailu
     let home = open_home(env)?;
     let run = find_run(&home, &args.name)?;
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
-    let speech =
+    let adjustment =
         RunAdjustment { home: &home, run: &run, caller: identify_caller(env), deadline: &deadline };
-    let (now, done) = change_limits(&speech, &args.limits.overrides())?;
+    let (now, done) = change_limits(&adjustment, &args.limits.overrides())?;
     if args.json {
         super::print_json(&run_limits_view(&run, &now))?;
     } else {
@@ -325,24 +325,24 @@ pub(crate) fn limits(env: &Env, args: &SetLimitsArgs) -> Result<(), CommandFailu
 
 /// Changes the limits, or only reads them if `bounds` is empty. Returns them with the text for the person.
 pub(crate) fn change_limits(
-    speech: &RunAdjustment<'_>,
+    adjustment: &RunAdjustment<'_>,
     bounds: &LimitOverrides,
 ) -> Result<(RunLimits, String), CommandFailure> {
     if bounds.is_empty() {
         control::require_person_caller(
-            speech.home,
-            speech.run,
-            speech.caller,
+            adjustment.home,
+            adjustment.run,
+            adjustment.caller,
             "change the limits of",
         )?;
-        let opened = store::load_run(speech.home, speech.run)?;
+        let opened = store::load_run(adjustment.home, adjustment.run)?;
         let limits = opened.state.limits(&opened.run).clone();
         let text = format!("limits  {}", wording::limits(&limits));
         return Ok((limits, text));
     }
-    let limits = adjustments::set_run_limits(speech, bounds);
-    let limits = limits.map_err(|error| driven_status::control_failure(speech.home, error))?;
-    let opened = store::load_run(speech.home, speech.run)?;
+    let limits = adjustments::set_run_limits(adjustment, bounds);
+    let limits = limits.map_err(|error| driven_status::control_failure(adjustment.home, error))?;
+    let opened = store::load_run(adjustment.home, adjustment.run)?;
     let state = &opened.state;
     let usage = LimitUsage {
         iterations: state.iteration,

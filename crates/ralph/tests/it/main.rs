@@ -10,6 +10,7 @@
     reason = "tests set up files, processes and the environment directly"
 )]
 
+mod adjustments;
 mod adopted_files;
 mod agents;
 mod checkpoints;
@@ -28,7 +29,6 @@ mod hook;
 mod hostile_input;
 mod import;
 mod init;
-mod interventions;
 mod loops;
 mod model;
 mod notify;

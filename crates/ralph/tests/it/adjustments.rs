@@ -1,4 +1,4 @@
-//! Interventions in a running run: the agent's claims and disputes, and the person's messages, waivers and limits.
+//! Adjustments of a running run: the agent's claims and disputes, and the person's messages, waivers and limits.
 
 use crate::sandbox::{CommandOutcome, SESSION, Sandbox, run_command};
 use insta::assert_snapshot;
