@@ -1,6 +1,8 @@
 //! The few repairs that are safe without asking. All of them change only ralph's own files and entries.
 
-use super::{DoctorCheck, DoctorContext, SafeRepair, home_checks, hook_checks, loaded_hooks};
+use super::{
+    DoctorCheck, DoctorContext, SafeRepair, home_checks, hook_registration_checks, loaded_hooks,
+};
 use crate::install::install_plan::{
     self, ForeignSetupChoice, GateSetupChoice, InstallContext, InstallRequest, InstallScope,
     StatusLineChoice,
@@ -65,7 +67,7 @@ fn repair_settings(scene: &DoctorContext<'_>, scope: InstallScope) -> Result<Str
         .iter()
         .filter(|one| one.calls_ralph() && one.from.scope() == Some(scope))
         .collect();
-    let is_least = |event: &str| hook_checks::is_essential_event(scene.host, event);
+    let is_least = |event: &str| hook_registration_checks::is_essential_event(scene.host, event);
     let is_warm = ours.iter().any(|one| one.hook.mode == HookMode::Async);
     let is_minimal = !is_warm && ours.iter().all(|one| is_least(&one.hook.event));
     let order = InstallRequest {
