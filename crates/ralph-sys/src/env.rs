@@ -282,8 +282,8 @@ fn is_plain_path(value: &str) -> bool {
 }
 
 /// For tests that run themselves again in another environment.
-#[cfg(any(test, feature = "testing"))]
-#[expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "only tests call this")]
+#[doc(hidden)]
+#[expect(clippy::unwrap_used, reason = "only tests call this")]
 pub mod testing {
     use super::{Env, OsString, PathBuf};
 

@@ -58,7 +58,7 @@ pub(crate) fn run(options: &PictureOptions) -> Result<()> {
 
 /// The demo's output with colours, at the default width of eighty columns.
 fn demo_output() -> Result<String> {
-    let mut demo = shell::command(shell::build_program("release", "ralph", "--bin", "ralph")?);
+    let mut demo = shell::command(shell::build_program("release", "ralph")?);
     demo.arg("demo").env_clear().env("PATH", shell::path_variable()).env("CLICOLOR_FORCE", "1");
     Ok(String::from_utf8(shell::command_output(&mut demo)?)?)
 }

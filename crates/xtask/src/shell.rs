@@ -76,24 +76,12 @@ pub(crate) fn command_output_with_code(command: &mut Command, code: i32) -> Resu
     Ok(stdout)
 }
 
-/// Builds a binary or example of the workspace (`flag` is `--bin` or `--example`) and returns its path.
-pub(crate) fn build_program(
-    profile: &str,
-    package: &str,
-    flag: &str,
-    program: &str,
-) -> Result<PathBuf> {
-    let args = [
-        "build",
-        "--profile",
-        profile,
-        "--package",
-        package,
-        flag,
-        program,
-        "--message-format=json",
-    ];
-    let messages = command_output(cargo().args(args))?;
+/// Builds a program of the workspace and returns its path. The packages are always the same, so that all programs share
+/// one set of features, and with it the crates that are already built.
+pub(crate) fn build_program(profile: &str, program: &str) -> Result<PathBuf> {
+    let packages = ["--package", "ralph", "--package", "ralph-git"];
+    let args = ["build", "--profile", profile, "--bin", program, "--message-format=json"];
+    let messages = command_output(cargo().args(args).args(packages))?;
     let messages = messages.split(|byte| *byte == b'\n');
     let built = messages.filter_map(|line| serde_json::from_slice::<Value>(line).ok()).find_map(
         |message| {

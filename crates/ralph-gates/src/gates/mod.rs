@@ -324,7 +324,9 @@ impl GateResult {
     }
 }
 
-#[cfg(any(test, feature = "testing"))]
+/// For the tests of this crate and of those above. Not behind a feature: with one, tests and program would be separate
+/// builds of every crate above.
+#[doc(hidden)]
 pub mod testing {
     use ralph_core::gate::{
         Gate, GateInvocation, GateOutcome, GateReport, GateTrigger, MinTests, ReportFormat,

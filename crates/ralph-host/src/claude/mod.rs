@@ -5,7 +5,7 @@ mod flags;
 mod hooks;
 mod launch;
 mod plugins;
-#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
 pub mod recordings;
 mod reply;
 mod settings;

@@ -49,7 +49,7 @@ pub const LIMIT_REJECTED: &str = r#"{"type":"rate_limit_event","rate_limit_info"
 pub const LIMIT_OVERAGE: &str = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1794812400,"rateLimitType":"five_hour","utilization":1.0,"overageStatus":"allowed","isUsingOverage":true}}"#;
 pub const LIMIT_WARNING: &str = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":1794812400,"rateLimitType":"seven_day","utilization":0.91,"surpassedThreshold":0.9}}"#;
 
-#[expect(clippy::expect_used, clippy::missing_panics_doc, reason = "only tests call this")]
+#[expect(clippy::expect_used, reason = "only tests call this")]
 pub fn recording(name: &str) -> &'static str {
     let found = RECORDINGS.iter().find(|(named, _)| *named == name);
     found.map(|(_, text)| *text).expect("no such recording")

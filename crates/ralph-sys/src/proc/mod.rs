@@ -302,8 +302,10 @@ impl CappedOutput {
     }
 }
 
-#[cfg(any(test, feature = "testing"))]
-#[expect(clippy::panic, clippy::missing_panics_doc, reason = "only tests call this")]
+/// For the tests of this crate and of those above. Not behind a feature: with one, tests and program would be separate
+/// builds of every crate above.
+#[doc(hidden)]
+#[expect(clippy::panic, reason = "only tests call this")]
 pub mod testing {
     use super::{
         Deadline, Duration, OsStr, Path, ProgramEnd, ProgramLimits, ProgramSpec, run_program,

@@ -34,8 +34,7 @@ struct BenchRace {
 }
 
 pub(crate) fn bench_hook(options: &HookBenchOptions) -> Result<()> {
-    let stage =
-        hook_stage::HookStage::new(shell::build_program("release", "ralph", "--bin", "ralph")?)?;
+    let stage = hook_stage::HookStage::new(shell::build_program("release", "ralph")?)?;
     let racers = hook_racers::all_racers(&stage)?;
     let base = hook_racers::TRUE.to_owned();
     let contest = BenchRace { racers, rounds: options.rounds, base, judge: budget::judge_hook };
@@ -46,25 +45,19 @@ pub(crate) fn bench_gates(options: &GatesBenchOptions) -> Result<()> {
     let GatesBenchOptions { rounds, only, output: manner } = options;
     let mut judged = Vec::new();
     if *only != Some(GatesBenchPart::Fingerprint) {
-        let stage =
-            gates::GatesStage::new(shell::build_program("release", "ralph", "--bin", "ralph")?)?;
+        let stage = gates::GatesStage::new(shell::build_program("release", "ralph")?)?;
         judged.extend(run_race(stage.contest(*rounds)?, manner)?);
     }
     if *only != Some(GatesBenchPart::Gates) {
-        let stage = fingerprint::FingerprintStage::new(shell::build_program(
-            "release",
-            "ralph-git",
-            "--example",
-            "fingerprint",
-        )?)?;
+        let stage =
+            fingerprint::FingerprintStage::new(shell::build_program("release", "fingerprint")?)?;
         judged.extend(run_race(stage.contest(*rounds)?, manner)?);
     }
     report_budgets(&judged, manner)
 }
 
 pub(crate) fn bench_recall(options: &RecallBenchOptions) -> Result<()> {
-    let stage =
-        recall::RecallStage::new(shell::build_program("release", "ralph", "--bin", "ralph")?)?;
+    let stage = recall::RecallStage::new(shell::build_program("release", "ralph")?)?;
     print::print_line(&stage.build()?);
     let mut judged = run_race(stage.contest(options.rounds)?, &options.output)?;
     judged.push(stage.questions()?);
@@ -77,7 +70,7 @@ pub(crate) fn bench_run(options: &RunBenchOptions) -> Result<()> {
         Some(client) => client.clone(),
         None => install::installed_client(install::PINNED_VERSION)?,
     };
-    let ralph = shell::build_program("release", "ralph", "--bin", "ralph")?;
+    let ralph = shell::build_program("release", "ralph")?;
     report_budgets(&run::measure(&ralph, &client, options)?, &options.output)
 }
 

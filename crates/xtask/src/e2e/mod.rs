@@ -51,7 +51,7 @@ pub(crate) fn run(options: &E2eOptions) -> Result<()> {
         tmux::tmux_program()?;
     }
     // The profile that the tests have already built.
-    let ralph = shell::build_program("dev", "ralph", "--bin", "ralph")?;
+    let ralph = shell::build_program("dev", "ralph")?;
     let pinned = match &options.client {
         Some(program) => program.clone(),
         None => install::installed_client(install::PINNED_VERSION)
