@@ -1,5 +1,6 @@
 //! Runs libFuzzer on a stable toolchain, with the compiler's own coverage pass and the runtime from `libfuzzer-sys`.
 
+use crate::parallel::map_in_parallel;
 use crate::{FuzzOptions, disk, print, shell};
 use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
@@ -39,7 +40,7 @@ pub(crate) fn run(options: &FuzzOptions) -> Result<()> {
     let directory = build_targets()?;
     let named: Vec<_> = options.targets.iter().map(String::as_str).collect();
     let targets = if named.is_empty() { TARGETS.to_vec() } else { named };
-    for target in targets {
+    let results = map_in_parallel(&targets, shell::cores(), |target| -> Result<()> {
         let corpus = shell::repository_root().join("fuzz/corpus").join(target);
         fill_corpus(target, &corpus)?;
         let executions = run_target(&directory.join(target), &corpus, options.seconds)?;
@@ -47,8 +48,9 @@ pub(crate) fn run(options: &FuzzOptions) -> Result<()> {
             "{target}: {executions} executions in {} s without a failure",
             options.seconds
         ));
-    }
-    Ok(())
+        Ok(())
+    });
+    results.into_iter().collect()
 }
 
 fn build_targets() -> Result<PathBuf> {

@@ -4,6 +4,7 @@ mod bench;
 mod disk;
 mod e2e;
 mod fuzz;
+mod parallel;
 mod picture;
 mod print;
 mod shell;

@@ -2,6 +2,7 @@
 //! different moments, and the run must end as if nothing had been killed.
 
 use super::terminal;
+use crate::parallel::map_in_parallel;
 use crate::{print, shell};
 use anyhow::{Context, Result, ensure};
 use ralph_sim::mismatch::ExpectationMismatch;
@@ -10,8 +11,6 @@ use ralph_sim::scenario::{InterventionAction, Scenario};
 use ralph_sim::scratch::ScenarioCommandContext;
 use ralph_sys::proc::cancel::CancelToken;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 pub(super) const SCENARIO: &str = "run/crash.toml";
 const SEEDS: u64 = 50;
@@ -21,25 +20,12 @@ const REQUESTS: u64 = 8;
 pub(super) fn play_crashes(ralph: &Path, client: &Path, path: &Path) -> Result<()> {
     let began = shell::now();
     let scenario = terminal::read_scenario(path)?;
-    let next = AtomicU64::new(0);
-    let faults = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..shell::cores() {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= SEEDS {
-                        return;
-                    }
-                    if let Err(error) = play_seed(ralph, client, &scenario, seed) {
-                        let mut faults = faults.lock().unwrap_or_else(PoisonError::into_inner);
-                        faults.push(format!("  ✗ seed {seed}: {error:#}"));
-                    }
-                }
-            });
-        }
+    let seeds: Vec<u64> = (0..SEEDS).collect();
+    let faults = map_in_parallel(&seeds, super::worker_count(), |seed| {
+        let error = play_seed(ralph, client, &scenario, *seed).err()?;
+        Some(format!("  ✗ seed {seed}: {error:#}"))
     });
-    let faults = faults.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let faults: Vec<String> = faults.into_iter().flatten().collect();
     let took = shell::now().duration_since(began).unwrap_or_default().as_secs();
     for fault in &faults {
         print::print_line(fault);

@@ -8,12 +8,11 @@ mod scenario_table;
 mod terminal;
 mod tmux;
 
+use crate::parallel::map_in_parallel;
 use crate::{E2eOptions, disk, print, shell};
 use anyhow::{Context, Result, bail, ensure};
 use compare::{TraceDifference, trace_differences};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// Directories of `scenarios/` that test the client itself.
 const DIFFERENTIAL: [&str; 4] = ["stop", "tools", "session", "agents"];
@@ -180,24 +179,17 @@ fn shipped_scenarios() -> Result<Vec<PathBuf>> {
     expand_directories(&directories.map(|directory| root.join(directory)).collect::<Vec<_>>())
 }
 
-/// Plays the scenarios in parallel, one per core.
+/// Half as many again as there are cores, because a client spends a third of its time waiting.
+fn worker_count() -> usize {
+    shell::cores() + shell::cores().div_ceil(2)
+}
+
 fn play_all(
     scenarios: &[PathBuf],
     look: impl Fn(&Path) -> Result<Vec<TraceDifference>> + Sync,
 ) -> Vec<ComparedScenario> {
-    let next = AtomicUsize::new(0);
-    let played = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..shell::cores() {
-            scope.spawn(|| {
-                while let Some(scenario) = scenarios.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let one = play_one(scenario, &look);
-                    played.lock().unwrap_or_else(PoisonError::into_inner).push(one);
-                }
-            });
-        }
-    });
-    let mut played = played.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut played =
+        map_in_parallel(scenarios, worker_count(), |scenario| play_one(scenario, &look));
     played.sort_by(|one, other| one.name.cmp(&other.name));
     played
 }
