@@ -120,7 +120,7 @@ fn directories_that_cannot_be_listed_are_reported() {
     for name in ["held", "queues"] {
         let path = sandbox.ralph_home(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        // A loop, which nobody can list.
+        // A loop, which cannot be listed.
         symlink(name, path).unwrap();
     }
     insta::assert_snapshot!(sandbox.normalize(&sandbox.ralph(["why", "5999882c"]).to_string()), @"
