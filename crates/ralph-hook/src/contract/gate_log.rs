@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(read_gate_log(&home, &run, 0).unwrap(), (Vec::new(), 0));
         fs::create_private_dir(&home.run(&run).gates_log()).unwrap();
         assert!(read_gate_log(&home, &run, 0).is_err());
-        assert!(faults::list_faults(&home).is_empty());
+        assert_eq!(faults::list_faults(&home), []);
         GateLog::open(&home, &run).record(GateEvent::Started(&gate("make")));
         assert_eq!(faults::list_faults(&home).len(), 1);
     }
