@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 fn recorded_reports() -> Vec<(ReportFormat, PathBuf)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/reports");
     let mut reports = Vec::new();
-    for format in ReportFormat::ALL {
+    for &format in ReportFormat::ALL {
         let directory = root.join(format.name());
         for name in ralph_sys::fs::list(&directory, 1_000).unwrap_or_default() {
             reports.push((format, directory.join(name)));
@@ -180,7 +180,7 @@ const FRAGMENTS: [&str; 40] = [
 proptest! {
     #[test]
     fn any_bytes_give_sound_names(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-        for format in ReportFormat::ALL {
+        for &format in ReportFormat::ALL {
             check_names(&read_report(format, &bytes, &complete_context()));
         }
     }
@@ -196,7 +196,7 @@ proptest! {
             text.push_str(&end);
             text.push('\n');
         }
-        for format in ReportFormat::ALL {
+        for &format in ReportFormat::ALL {
             check_names(&read_report(format, text.as_bytes(), &complete_context()));
         }
     }
