@@ -4,10 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use ralph_core::gate::{
-    Gate, GateInvocation, GateOutcome, GateReport, MAX_FINDINGS, MinTests, ParsedReport,
-    ReportFormat, RerunPolicy, ResultStability,
+    Gate, GateInvocation, GateOutcome, GateReport, MAX_FINDINGS, ParsedReport, ReportFormat,
 };
-use ralph_core::requirement::{RequirementStage, RequirementWeight};
 use ralph_core::test_cases::TestCases;
 use ralph_gates::findings::write::{
     ReportedGate, write_github, write_json, write_junit, write_markdown, write_sarif,
@@ -91,17 +89,11 @@ fn is_written(
 ) {
     let is_failure = outcome == GateOutcome::Failed;
     let report = GateReport {
-        name: gate.name.clone(),
-        outcome,
         findings: parsed.findings,
         finding_count: parsed.finding_count,
         tests: parsed.tests,
         cases: parsed.cases,
-        exit: None,
-        steadiness: ResultStability::Once,
-        took_ms: 1,
-        at_ms: 1,
-        log: None,
+        ..GateReport::new(&gate.name, outcome, 1)
     };
     let ran = [ReportedGate { gate, report: &report, cached: false }];
     let again = read_report(ReportFormat::Junit, write_junit(&ran).as_bytes(), context);
@@ -119,20 +111,5 @@ fn is_written(
 }
 
 fn gate(report: ReportFormat) -> Gate {
-    Gate {
-        name: "gate".into(),
-        stage: RequirementStage::Correctness,
-        command: GateInvocation::Argv(vec!["true".into()]),
-        cwd: String::new(),
-        timeout_ms: 1,
-        paths: Vec::new(),
-        when: Vec::new(),
-        on: Vec::new(),
-        min_complexity: 0,
-        weight: RequirementWeight::Required,
-        report,
-        min_tests: MinTests::Some,
-        rerun: RerunPolicy::Tests,
-        env: Vec::new(),
-    }
+    Gate { report, ..Gate::new("gate", GateInvocation::Argv(vec!["true".into()])) }
 }

@@ -10,6 +10,7 @@ use crate::text;
 use crate::units;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +36,28 @@ pub struct Gate {
     pub rerun: RerunPolicy,
     /// Environment variables it gets in addition to those every gate gets.
     pub env: Vec<String>,
+}
+
+impl Gate {
+    /// A required gate that runs `command` in the project at every stop and looks for findings in its output.
+    pub fn new(name: impl Into<String>, command: GateInvocation) -> Self {
+        Self {
+            name: name.into(),
+            stage: RequirementStage::Correctness,
+            command,
+            cwd: String::new(),
+            timeout_ms: 5 * 60 * 1000,
+            paths: Vec::new(),
+            when: Vec::new(),
+            on: vec![GateTrigger::Stop],
+            min_complexity: 0,
+            weight: RequirementWeight::Required,
+            report: ReportFormat::default(),
+            min_tests: MinTests::default(),
+            rerun: RerunPolicy::default(),
+            env: Vec::new(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -321,9 +344,14 @@ impl Gate {
 impl GateReport {
     /// The report of a gate that was not run.
     pub fn unknown(gate: &Gate, unknown: UnknownReason, at_ms: u64) -> Self {
+        Self::new(&gate.name, GateOutcome::Unknown(unknown), at_ms)
+    }
+
+    /// A report without findings, counts and log.
+    pub fn new(gate: &str, outcome: GateOutcome, at_ms: u64) -> Self {
         Self {
-            name: gate.name.clone(),
-            outcome: GateOutcome::Unknown(unknown),
+            name: gate.into(),
+            outcome,
             findings: Vec::new(),
             finding_count: 0,
             tests: None,

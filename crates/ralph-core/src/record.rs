@@ -2,6 +2,7 @@
 //! version ever written is a test. Serialised names must not change.
 
 mod change;
+mod constructors;
 mod part;
 
 use crate::digest64::Digest64;

@@ -236,25 +236,12 @@ fn is_valid_name(name: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ralph_core::gate::{GateInvocation, MinTests, ReportFormat, RerunPolicy};
-    use ralph_core::requirement::{RequirementStage, RequirementWeight};
+    use ralph_core::gate::GateInvocation;
 
     fn gate(pass: &[&str]) -> Gate {
         Gate {
-            name: "types".to_string(),
-            stage: RequirementStage::Correctness,
-            command: GateInvocation::Argv(vec!["true".to_string()]),
-            cwd: String::new(),
-            timeout_ms: 1000,
-            paths: Vec::new(),
-            when: Vec::new(),
-            on: Vec::new(),
-            min_complexity: 0,
-            weight: RequirementWeight::Required,
-            report: ReportFormat::Text,
-            min_tests: MinTests::Some,
-            rerun: RerunPolicy::Tests,
             env: pass.iter().map(ToString::to_string).collect(),
+            ..Gate::new("types", GateInvocation::Argv(vec!["true".to_string()]))
         }
     }
 

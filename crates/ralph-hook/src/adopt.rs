@@ -7,7 +7,6 @@ use ralph_core::host_name::HostName;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::input_bounds::MAX_LIST_BYTES;
 use ralph_core::limits::RunLimits;
-use ralph_core::policy::OnTampering;
 use ralph_core::record::{FORMAT_VERSION, ListKind, PolicySeal, RunOrigin, RunRecord};
 use ralph_core::run::RunPhase;
 use ralph_core::source::{feature_list, progress_file, work_list};
@@ -268,11 +267,7 @@ impl LoopFiles {
         let directory = &self.directory;
         let name = directory.file_name().unwrap_or_default().to_string_lossy();
         RunRecord {
-            v: FORMAT_VERSION,
-            id: claim.run.clone(),
             owner: Some(session.clone()),
-            started_ms: ralph_sys::clock::now_ms(),
-            project: project.to_string_lossy().into_owned(),
             origin: RunOrigin::Adopted,
             first_iteration: self.progress.iteration,
             limits: RunLimits {
@@ -282,9 +277,6 @@ impl LoopFiles {
                 ..RunLimits::DEFAULT
             },
             features: vec![directory.to_string_lossy().into_owned()],
-            promise: None,
-            checklist: false,
-            goal_bytes: 0,
             title: text::clean_line(
                 &match self.list.features.len() {
                     1 => format!("the feature of loop {name}"),
@@ -292,17 +284,11 @@ impl LoopFiles {
                 },
                 120,
             ),
-            on_tampering: OnTampering::Block,
-            prompt: None,
-            listed: Vec::new(),
-            lists: Vec::new(),
-            tasks: false,
-            phases: false,
-            transcript_length: 0,
-            process: None,
-            seal: None,
-            drive: None,
-            host: HostName::DEFAULT,
+            ..RunRecord::new(
+                claim.run.clone(),
+                project.to_string_lossy().into_owned(),
+                ralph_sys::clock::now_ms(),
+            )
         }
     }
 }

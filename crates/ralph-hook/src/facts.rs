@@ -288,9 +288,6 @@ pub fn decision_record(
     redactor: &Redactor,
 ) -> StopRecord {
     StopRecord {
-        rule: decision.rule,
-        outcome: decision.outcome,
-        because: decision.because,
         mark: decision.mark,
         delivery: sight
             .delivery
@@ -298,12 +295,8 @@ pub fn decision_record(
         report: decision.report,
         observed: sight.observed.clone().map(|observed| bound_checklist(observed, redactor)),
         process: host_env::host_process(&world.env),
-        tampering: None,
-        in_a_row: 0,
-        garbled: Vec::new(),
         remedy: decision.remedy,
-        background: None,
-        took_ms: 0,
+        ..StopRecord::new(decision.rule, decision.outcome, decision.because)
     }
 }
 

@@ -127,20 +127,9 @@ pub fn record_files_decision(
         iteration: 0,
         after: String::new(),
         change: RunChange::Decided(Box::new(StopRecord {
-            rule: decision.rule,
-            outcome: decision.outcome.clone(),
-            because: decision.because.clone(),
-            mark: None,
             delivery: facts::prompt_mark(stop),
             report: decision.report.clone(),
-            observed: None,
-            process: None,
-            tampering: None,
-            in_a_row: 0,
-            garbled: Vec::new(),
-            remedy: None,
-            background: None,
-            took_ms: 0,
+            ..StopRecord::new(decision.rule, decision.outcome.clone(), decision.because.clone())
         })),
     };
     let path = world.home.held_journal(session);

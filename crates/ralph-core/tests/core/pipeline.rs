@@ -252,20 +252,12 @@ fn entry(change: RunChange) -> JournalEntry {
 
 fn stop(requirements: &[Requirement]) -> JournalEntry {
     entry(RunChange::Decided(Box::new(StopRecord {
-        rule: DecisionRule::Block,
-        because: String::new(),
-        outcome: StopOutcome::Blocked { reason: String::new() },
-        delivery: None,
         report: Some(reason::build_stop_report(requirements, &Redactor::new(Vec::new()))),
-        mark: None,
-        tampering: None,
-        observed: None,
-        process: None,
-        in_a_row: 0,
-        background: None,
-        garbled: Vec::new(),
-        remedy: None,
-        took_ms: 0,
+        ..StopRecord::new(
+            DecisionRule::Block,
+            StopOutcome::Blocked { reason: String::new() },
+            String::new(),
+        )
     })))
 }
 

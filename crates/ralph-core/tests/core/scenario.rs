@@ -11,11 +11,10 @@ use ralph_core::facts::{
 use ralph_core::hold::StopHold;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::RunLimits;
-use ralph_core::policy::OnTampering;
 use ralph_core::reason::ReasonContext;
 use ralph_core::record::{
-    DecisionRule, DeliveryId, FORMAT_VERSION, JournalEntry, ProcessIdentity, RunChange, RunOrigin,
-    RunRecord, StopRecord, TranscriptReading,
+    DecisionRule, DeliveryId, FORMAT_VERSION, JournalEntry, ProcessIdentity, RunChange, RunRecord,
+    StopRecord, TranscriptReading,
 };
 use ralph_core::redact::Redactor;
 use ralph_core::requirement::{
@@ -40,30 +39,9 @@ pub(crate) use check;
 
 pub(crate) fn run() -> RunRecord {
     RunRecord {
-        v: FORMAT_VERSION,
-        id: RunId::parse("k7f2").unwrap(),
         owner: SessionId::parse("5999882c-e786-462c-84d4-07d1c65b5e76"),
-        started_ms: START_MS,
-        project: "/home/user/project".into(),
-        origin: RunOrigin::Started,
-        first_iteration: 0,
-        limits: RunLimits::DEFAULT,
-        features: Vec::new(),
-        promise: None,
-        checklist: false,
-        goal_bytes: 0,
         title: "nested quotes".into(),
-        on_tampering: OnTampering::Block,
-        prompt: None,
-        listed: Vec::new(),
-        lists: Vec::new(),
-        tasks: false,
-        phases: false,
-        transcript_length: 0,
-        process: None,
-        seal: None,
-        drive: None,
-        host: ralph_core::host_name::HostName::DEFAULT,
+        ..RunRecord::new(RunId::parse("k7f2").unwrap(), "/home/user/project".into(), START_MS)
     }
 }
 
@@ -192,9 +170,6 @@ impl TestRun {
         let decision = self.decide(&at.stop, &facts, &at.evidence).redacted(&self.redactor);
         if self.holder == TestHold::Run && decision.rule != DecisionRule::NotMine {
             self.write(RunChange::Decided(Box::new(StopRecord {
-                rule: decision.rule,
-                outcome: decision.outcome.clone(),
-                because: decision.because.clone(),
                 mark: decision.mark,
                 delivery: facts
                     .delivery
@@ -207,7 +182,7 @@ impl TestRun {
                 background: at.stop.background_digest(),
                 remedy: decision.remedy,
                 garbled: at.evidence.unparsable_lists.clone(),
-                took_ms: 0,
+                ..StopRecord::new(decision.rule, decision.outcome.clone(), decision.because.clone())
             })));
         }
         self.taken.push(TakenStop { decision, iteration: self.state.iteration });

@@ -166,38 +166,17 @@ mod tests {
         SessionOrigin,
     };
     use ralph_core::id::{RunId, SessionId};
-    use ralph_core::limits::RunLimits;
-    use ralph_core::policy::OnTampering;
-    use ralph_core::record::{FORMAT_VERSION, RunOrigin};
+
+    use ralph_core::record::FORMAT_VERSION;
 
     const THEN: u64 = 1_794_000_000_000;
 
     fn run(settings: DriveSettings) -> RunRecord {
         RunRecord {
-            v: FORMAT_VERSION,
-            id: RunId::parse("k7f2").unwrap(),
             owner: SessionId::parse("s1"),
-            started_ms: THEN,
-            project: "/srv/parser".into(),
-            origin: RunOrigin::Started,
-            first_iteration: 0,
-            limits: RunLimits::DEFAULT,
-            features: Vec::new(),
-            promise: None,
-            checklist: false,
-            goal_bytes: 0,
             title: "nested quotes".into(),
-            on_tampering: OnTampering::Block,
-            prompt: None,
-            listed: Vec::new(),
-            lists: Vec::new(),
-            tasks: false,
-            phases: false,
-            transcript_length: 0,
-            process: None,
-            seal: None,
             drive: Some(Box::new(settings)),
-            host: ralph_core::host_name::HostName::DEFAULT,
+            ..RunRecord::new(RunId::parse("k7f2").unwrap(), "/srv/parser".into(), THEN)
         }
     }
 

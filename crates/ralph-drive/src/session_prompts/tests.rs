@@ -9,10 +9,7 @@ use ralph_core::drive::{
 };
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::RunLimits;
-use ralph_core::policy::OnTampering;
-use ralph_core::record::{
-    DecisionRule, Dispute, FORMAT_VERSION, RunOrigin, StopOutcome, StopRecord, Waiver,
-};
+use ralph_core::record::{DecisionRule, Dispute, FORMAT_VERSION, StopOutcome, StopRecord, Waiver};
 
 const NONCE: u64 = 0x5eed_0000_c0ff_ee11;
 const MINUTE: u64 = 60_000;
@@ -20,30 +17,11 @@ const SECRET: &str = "hunter2-hunter2";
 
 fn run() -> RunRecord {
     RunRecord {
-        v: FORMAT_VERSION,
-        id: RunId::parse("k7f2").unwrap(),
         owner: Some(session()),
-        started_ms: 0,
-        project: "/home/user/project".into(),
-        origin: RunOrigin::Started,
-        first_iteration: 0,
         limits: RunLimits { max_tokens: Some(2_000_000), ..RunLimits::DEFAULT },
-        features: Vec::new(),
-        promise: None,
-        checklist: false,
-        goal_bytes: 0,
         title: "nested quotes".into(),
-        on_tampering: OnTampering::Block,
-        prompt: None,
-        listed: Vec::new(),
-        lists: Vec::new(),
-        tasks: false,
-        phases: false,
-        transcript_length: 0,
-        process: None,
-        seal: None,
         drive: Some(Box::new(DriveSettings::DEFAULT)),
-        host: ralph_core::host_name::HostName::DEFAULT,
+        ..RunRecord::new(RunId::parse("k7f2").unwrap(), "/home/user/project".into(), 0)
     }
 }
 
@@ -83,11 +61,6 @@ fn unmet(name: &str, note: &str, first: Option<&str>) -> ReportLine {
 fn decided(outcome: StopOutcome, lines: Vec<ReportLine>, met: &[&str]) -> StopRecord {
     let (unmet, total) = (lines.len(), lines.len() + met.len());
     StopRecord {
-        rule: DecisionRule::Block,
-        outcome,
-        because: "nothing new".into(),
-        mark: None,
-        delivery: None,
         report: Some(StopReport {
             total: u32::try_from(total).unwrap(),
             unmet: u32::try_from(unmet).unwrap(),
@@ -95,14 +68,7 @@ fn decided(outcome: StopOutcome, lines: Vec<ReportLine>, met: &[&str]) -> StopRe
             met: met.iter().map(|name| (*name).into()).collect(),
             ..StopReport::default()
         }),
-        observed: None,
-        process: None,
-        tampering: None,
-        background: None,
-        in_a_row: 0,
-        garbled: Vec::new(),
-        remedy: None,
-        took_ms: 0,
+        ..StopRecord::new(DecisionRule::Block, outcome, "nothing new".into())
     }
 }
 

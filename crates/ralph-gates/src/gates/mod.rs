@@ -328,44 +328,13 @@ impl GateResult {
 /// builds of every crate above.
 #[doc(hidden)]
 pub mod testing {
-    use ralph_core::gate::{
-        Gate, GateInvocation, GateOutcome, GateReport, GateTrigger, MinTests, ReportFormat,
-        RerunPolicy, ResultStability,
-    };
-    use ralph_core::requirement::{RequirementStage, RequirementWeight};
+    use ralph_core::gate::{Gate, GateInvocation, GateOutcome, GateReport};
 
     pub fn sample_report(name: &str, outcome: GateOutcome) -> GateReport {
-        GateReport {
-            name: name.to_string(),
-            outcome,
-            findings: Vec::new(),
-            finding_count: 0,
-            tests: None,
-            cases: None,
-            exit: Some(0),
-            steadiness: ResultStability::Once,
-            took_ms: 3,
-            at_ms: 4,
-            log: None,
-        }
+        GateReport { exit: Some(0), took_ms: 3, ..GateReport::new(name, outcome, 4) }
     }
 
     pub fn sample_gate(name: &str, argv: &[&str]) -> Gate {
-        Gate {
-            name: name.to_string(),
-            stage: RequirementStage::Correctness,
-            command: GateInvocation::Argv(argv.iter().map(ToString::to_string).collect()),
-            cwd: String::new(),
-            timeout_ms: 60_000,
-            paths: Vec::new(),
-            when: Vec::new(),
-            on: vec![GateTrigger::Stop],
-            min_complexity: 0,
-            weight: RequirementWeight::Required,
-            report: ReportFormat::Text,
-            min_tests: MinTests::Some,
-            rerun: RerunPolicy::Tests,
-            env: Vec::new(),
-        }
+        Gate::new(name, GateInvocation::Argv(argv.iter().map(ToString::to_string).collect()))
     }
 }

@@ -7,8 +7,7 @@ use crate::contract::{self, SealRequest};
 use crate::phases;
 use ralph_core::gate::Gate;
 use ralph_core::id::RunId;
-use ralph_core::policy::OnTampering;
-use ralph_core::record::{FORMAT_VERSION, ListSeal, RunOrigin, RunRecord};
+use ralph_core::record::{FORMAT_VERSION, ListSeal, RunRecord};
 use ralph_core::run::RunPhase;
 use ralph_core::source::work_list;
 use ralph_home::host_env;
@@ -107,34 +106,26 @@ fn new_run(id: RunId, world: &World, checked: &CheckedRequest) -> RunRecord {
     let RunRequest { session, project, terms, prompt, drive, .. } = &checked.request;
     let seals: Vec<ListSeal> = checked.lists.iter().map(|list| list.seal.clone()).collect();
     RunRecord {
-        v: FORMAT_VERSION,
-        id,
         owner: Some(session.clone()),
-        started_ms: clock::now_ms(),
-        project: project.to_string_lossy().into_owned(),
-        origin: RunOrigin::Started,
-        first_iteration: 0,
         limits: checked.limits.clone(),
         features: terms.lists.features.clone(),
         promise: terms.promise.clone(),
         checklist: terms.lists.checklist,
         goal_bytes: terms.goal.len() as u64,
         title: checked.title.clone(),
-        on_tampering: OnTampering::Block,
         prompt: prompt.as_ref().and_then(|prompt| prompt.id.clone()),
-        listed: Vec::new(),
         lists: seals,
         tasks: terms.lists.tasks,
         phases: terms.phases,
         transcript_length: prompt.as_ref().map_or(0, |prompt| prompt.transcript_length),
         // The host process that asks for the run, if one does.
         process: host_env::host_process(&world.env),
-        seal: None,
         drive: drive.clone(),
         host: match drive {
             Some(drive) => drive.agent.clone(),
             None => world.host.recorded_name(),
         },
+        ..RunRecord::new(id, project.to_string_lossy().into_owned(), clock::now_ms())
     }
 }
 

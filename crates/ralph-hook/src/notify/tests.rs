@@ -1,37 +1,13 @@
 use super::*;
 use insta::assert_snapshot;
 use ralph_core::id::SessionId;
-use ralph_core::limits::RunLimits;
-use ralph_core::policy::OnTampering;
-use ralph_core::record::{FORMAT_VERSION, RunOrigin};
 use ralph_sys::env::Env;
 
 fn sample_run(title: &str) -> RunRecord {
     RunRecord {
-        v: FORMAT_VERSION,
-        id: RunId::parse("k7f2").unwrap(),
         owner: SessionId::parse("5999882c"),
-        started_ms: 0,
-        project: "/home/user/project".into(),
-        origin: RunOrigin::Started,
-        first_iteration: 0,
-        limits: RunLimits::DEFAULT,
-        features: Vec::new(),
-        promise: None,
-        checklist: false,
-        goal_bytes: 0,
         title: title.into(),
-        on_tampering: OnTampering::Block,
-        prompt: None,
-        listed: Vec::new(),
-        lists: Vec::new(),
-        tasks: false,
-        phases: false,
-        transcript_length: 0,
-        process: None,
-        seal: None,
-        drive: None,
-        host: ralph_core::host_name::HostName::DEFAULT,
+        ..RunRecord::new(RunId::parse("k7f2").unwrap(), "/home/user/project".into(), 0)
     }
 }
 

@@ -5,9 +5,8 @@
 use super::parse::{ConfigEntry, ConfigSetting};
 use crate::notify_config::NotifySettings;
 use ralph_core::drive::DriveSettings;
-use ralph_core::gate::{Gate, GateInvocation, MinTests, ReportFormat, RerunPolicy};
+use ralph_core::gate::{Gate, GateInvocation};
 use ralph_core::policy::{Chunk, LinePattern, Policy};
-use ralph_core::requirement::{RequirementStage, RequirementWeight};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
@@ -66,22 +65,7 @@ impl ConfigDraft {
 }
 
 pub(super) fn empty_gate() -> Gate {
-    Gate {
-        name: String::new(),
-        stage: RequirementStage::Correctness,
-        command: GateInvocation::Argv(Vec::new()),
-        cwd: String::new(),
-        timeout_ms: 0,
-        paths: Vec::new(),
-        when: Vec::new(),
-        on: Vec::new(),
-        min_complexity: 0,
-        weight: RequirementWeight::Required,
-        report: ReportFormat::default(),
-        min_tests: MinTests::default(),
-        rerun: RerunPolicy::default(),
-        env: Vec::new(),
-    }
+    Gate::new("", GateInvocation::Argv(Vec::new()))
 }
 
 fn empty_chunk() -> Chunk {

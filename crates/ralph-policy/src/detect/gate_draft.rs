@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ralph_core::gate::{Gate, GateInvocation, GateTrigger, MinTests, ReportFormat, RerunPolicy};
+use ralph_core::gate::{Gate, GateInvocation, MinTests, ReportFormat};
 use ralph_core::requirement::{RequirementStage, RequirementWeight};
 
 use super::project_dir::ProjectDir;
@@ -69,20 +69,10 @@ impl GateDraft {
             GateInvocation::Shell(_) => place.find_tool("sh"),
         };
         let gate = Gate {
-            name: name.to_string(),
             stage: aspect.stage(),
-            command,
             cwd: place.cwd.clone(),
             timeout_ms: aspect.minutes() * 60_000,
-            paths: Vec::new(),
-            when: Vec::new(),
-            on: vec![GateTrigger::Stop],
-            min_complexity: 0,
-            weight: RequirementWeight::Required,
-            report: ReportFormat::Text,
-            min_tests: MinTests::Some,
-            rerun: RerunPolicy::Tests,
-            env: Vec::new(),
+            ..Gate::new(name, command)
         };
         Self {
             gate,

@@ -10,9 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ralph_core::gate::{self, Gate, MinTests, ReportFormat, RerunPolicy};
+use ralph_core::gate::{self, Gate, ReportFormat, RerunPolicy};
 use ralph_core::policy::GateEnvironment;
-use ralph_core::requirement::{RequirementStage, RequirementWeight};
 use ralph_gates::environment;
 use ralph_sys::clock::{Deadline, Stopwatch};
 use ralph_sys::env::Env;
@@ -324,20 +323,9 @@ fn a_gate_that_uses_git_does_not_change_the_hooks_repository() {
 
 fn shell_gate(script: &str) -> Gate {
     Gate {
-        name: "git".to_string(),
-        stage: RequirementStage::Correctness,
-        command: gate::GateInvocation::Shell(script.to_string()),
-        cwd: String::new(),
-        timeout_ms: 1000,
-        paths: Vec::new(),
-        when: Vec::new(),
-        on: Vec::new(),
-        min_complexity: 0,
-        weight: RequirementWeight::Required,
         report: ReportFormat::None,
-        min_tests: MinTests::Some,
         rerun: RerunPolicy::Never,
-        env: Vec::new(),
+        ..Gate::new("git", gate::GateInvocation::Shell(script.to_string()))
     }
 }
 

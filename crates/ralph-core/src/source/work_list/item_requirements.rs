@@ -1,9 +1,7 @@
 //! The requirements and check gates of a list's items.
 
 use super::ListItem;
-use crate::gate::{
-    Gate, GateInvocation, GateTrigger, MinTests, ReportFormat, RerunPolicy, shell_quote,
-};
+use crate::gate::{Gate, GateInvocation, shell_quote};
 use crate::policy::ClaimPolicy;
 use crate::record::ListKind;
 use crate::requirement::{
@@ -14,7 +12,6 @@ use crate::text;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
-use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::Write as _;
 
@@ -53,20 +50,9 @@ pub struct ListContext<'a> {
 fn check_gate(list: usize, position: usize, item: &ListItem) -> Option<Gate> {
     let argv = item.check.clone()?;
     Some(Gate {
-        name: check_name(list, position),
-        stage: RequirementStage::Correctness,
-        command: GateInvocation::Argv(argv),
-        cwd: String::new(),
         timeout_ms: CHECK_TIMEOUT_MS,
-        paths: Vec::new(),
-        when: Vec::new(),
-        on: vec![GateTrigger::Stop],
-        min_complexity: 0,
         weight: item.weight,
-        report: ReportFormat::Text,
-        min_tests: MinTests::Some,
-        rerun: RerunPolicy::Tests,
-        env: Vec::new(),
+        ..Gate::new(check_name(list, position), GateInvocation::Argv(argv))
     })
 }
 

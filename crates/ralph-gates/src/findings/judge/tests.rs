@@ -1,24 +1,9 @@
 use super::*;
-use ralph_core::gate::{RerunPolicy, TestCounts};
-use ralph_core::requirement::{FindingLocation, RequirementStage, RequirementWeight};
+use ralph_core::gate::TestCounts;
+use ralph_core::requirement::FindingLocation;
 
 fn gate(command: &str, report: ReportFormat, min_tests: MinTests) -> Gate {
-    Gate {
-        name: "tests".into(),
-        stage: RequirementStage::Correctness,
-        command: GateInvocation::Shell(command.into()),
-        cwd: String::new(),
-        timeout_ms: 60_000,
-        paths: Vec::new(),
-        when: Vec::new(),
-        on: Vec::new(),
-        min_complexity: 0,
-        weight: RequirementWeight::Required,
-        report,
-        min_tests,
-        rerun: RerunPolicy::Tests,
-        env: Vec::new(),
-    }
+    Gate { report, min_tests, ..Gate::new("tests", GateInvocation::Shell(command.into())) }
 }
 
 fn empty_report() -> ParsedReport {

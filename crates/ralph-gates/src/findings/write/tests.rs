@@ -1,45 +1,20 @@
 use super::*;
 use crate::findings::{OutputExtent, ReportContext, read_report};
-use ralph_core::gate::{
-    GateInvocation, MinTests, ParsedReport, ReportFormat, RerunPolicy, ResultStability, TestCounts,
-};
+use ralph_core::gate::{GateInvocation, ParsedReport, ReportFormat, ResultStability, TestCounts};
 use ralph_core::requirement::{FindingAge, RequirementStage};
 use std::path::Path;
 
 const HOSTILE: &str = "]]></failure>\u{1b}[31m%0A::set-output name=x::y\r\n::error::<b>&\"'`` | @you [x](y)\u{202e}\u{ffff}";
 
 fn gate(name: &str, stage: RequirementStage, weight: RequirementWeight) -> Gate {
-    Gate {
-        name: name.into(),
-        stage,
-        command: GateInvocation::Argv(vec!["true".into()]),
-        cwd: String::new(),
-        timeout_ms: 1,
-        paths: Vec::new(),
-        when: Vec::new(),
-        on: Vec::new(),
-        min_complexity: 0,
-        weight,
-        report: ReportFormat::Text,
-        min_tests: MinTests::Some,
-        rerun: RerunPolicy::Tests,
-        env: Vec::new(),
-    }
+    Gate { stage, weight, ..Gate::new(name, GateInvocation::Argv(vec!["true".into()])) }
 }
 
 fn report(name: &str, outcome: GateOutcome) -> GateReport {
     GateReport {
-        name: name.into(),
-        outcome,
-        findings: Vec::new(),
-        finding_count: 0,
-        tests: None,
-        cases: None,
         exit: Some(0),
-        steadiness: ResultStability::Once,
         took_ms: 1_234,
-        at_ms: 1_790_000_000_000,
-        log: None,
+        ..GateReport::new(name, outcome, 1_790_000_000_000)
     }
 }
 

@@ -1,0 +1,62 @@
+//! Records with everything optional left out, so that a new field has one place where it is empty.
+
+use super::{
+    DecisionRule, FORMAT_VERSION, HostName, OnTampering, RunId, RunLimits, RunOrigin, RunRecord,
+    StopOutcome, StopRecord,
+};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+impl RunRecord {
+    /// A run without session, goal, lists and policy, within the default limits.
+    pub fn new(id: RunId, project: String, started_ms: u64) -> Self {
+        Self {
+            v: FORMAT_VERSION,
+            id,
+            owner: None,
+            started_ms,
+            project,
+            origin: RunOrigin::Started,
+            first_iteration: 0,
+            limits: RunLimits::DEFAULT,
+            features: Vec::new(),
+            promise: None,
+            checklist: false,
+            goal_bytes: 0,
+            title: String::new(),
+            on_tampering: OnTampering::Block,
+            prompt: None,
+            listed: Vec::new(),
+            lists: Vec::new(),
+            tasks: false,
+            phases: false,
+            transcript_length: 0,
+            process: None,
+            seal: None,
+            drive: None,
+            host: HostName::DEFAULT,
+        }
+    }
+}
+
+impl StopRecord {
+    /// A stop of which only the decision is known.
+    pub fn new(rule: DecisionRule, outcome: StopOutcome, because: String) -> Self {
+        Self {
+            rule,
+            outcome,
+            because,
+            mark: None,
+            delivery: None,
+            report: None,
+            observed: None,
+            process: None,
+            tampering: None,
+            background: None,
+            in_a_row: 0,
+            garbled: Vec::new(),
+            remedy: None,
+            took_ms: 0,
+        }
+    }
+}
