@@ -258,8 +258,6 @@ fn is_limit_reached(case: &StopCase<'_>) -> bool {
 /// The cost of the next turn counts only for a runner, which can refuse to start it.
 fn current_usage(facts: &StopFacts, run: &RunRecord, state: &RunState) -> LimitUsage {
     LimitUsage {
-        iterations: state.iteration,
-        elapsed_ms: state.elapsed_ms(facts.now_ms),
         micro_usd: facts.spent_micro_usd,
         tokens: facts.spent_tokens,
         next_micro_usd: match facts.driver {
@@ -268,6 +266,7 @@ fn current_usage(facts: &StopFacts, run: &RunRecord, state: &RunState) -> LimitU
                 driven_rows::next_turn_cost(run, state)
             }
         },
+        ..LimitUsage::recorded(state, facts.now_ms)
     }
 }
 

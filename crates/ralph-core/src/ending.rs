@@ -1,7 +1,7 @@
 //! The one line that announces the end of a run, short enough to forward: the status, the reason, and what to do next.
 
 use crate::id::RunId;
-use crate::limits::RunLimits;
+use crate::limits::{RUN_LIMITS, RunLimits};
 use crate::record::RunRecord;
 use crate::status::RunStatus;
 use crate::text;
@@ -119,16 +119,14 @@ pub fn fork_command(run: &RunId, status: RunStatus) -> String {
 
 /// The options that raise the limits the run had.
 fn limit_options(limits: &RunLimits) -> String {
-    let options = [
-        (limits.max_iterations.is_some(), "`--max-iterations`"),
-        (limits.max_duration_ms.is_some(), "`--max-duration`"),
-        (limits.max_cost_micro_usd.is_some(), "`--max-cost-usd`"),
-    ];
-    let options: Vec<_> =
-        options.into_iter().filter(|(is_set, _)| *is_set).map(|(_, option)| option).collect();
+    let options: Vec<_> = RUN_LIMITS
+        .iter()
+        .filter(|limit| limit.usage.is_some() && (limit.get)(limits).is_some())
+        .map(|limit| format!("`{}`", limit.option))
+        .collect();
     match options.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
-        Some((only, _)) => (*only).into(),
+        Some((only, _)) => only.clone(),
         None => "limit".into(),
     }
 }

@@ -4,7 +4,7 @@
 
 mod run_commands;
 
-use crate::limits::{self, LIMIT_OPTIONS, LimitOverrides};
+use crate::limits::{LimitOverrides, RunLimit, limit_options};
 use crate::run_terms::RunTerms;
 use crate::text;
 use alloc::format;
@@ -53,7 +53,7 @@ const TERM_OPTIONS: [&str; 6] =
     ["--completion-promise", "--features", "--plan", "--checklist", "--tasks", "--complexity"];
 
 fn goal_options() -> impl Iterator<Item = &'static str> {
-    LIMIT_OPTIONS.into_iter().chain(TERM_OPTIONS)
+    limit_options().chain(TERM_OPTIONS)
 }
 
 const COMMANDS: [&str; 14] = [
@@ -330,10 +330,11 @@ fn take_option<'a>(rest: &'a str, terms: &mut RunTerms) -> Result<&'a str, Comma
 
 fn set_option(terms: &mut RunTerms, name: &str, value: &str) -> Result<(), CommandMistake> {
     let wrong = || invalid_value(name, expected_value(name));
+    if let Some(limit) = RunLimit::by_option(name) {
+        terms.limits.set(limit.kind, limit.unit.parse(value).ok_or_else(wrong)?);
+        return Ok(());
+    }
     match name {
-        limit if LIMIT_OPTIONS.contains(&limit) => {
-            terms.limits.set_option(limit, value).ok_or_else(wrong)?;
-        }
         "--completion-promise" => {
             let fits = (1..=MAX_PROMISE_CHARS).contains(&value.chars().count());
             if !fits || value.trim().is_empty() || value.contains(['<', '>']) {
@@ -352,8 +353,10 @@ fn set_option(terms: &mut RunTerms, name: &str, value: &str) -> Result<(), Comma
 }
 
 fn expected_value(name: &str) -> &'static str {
+    if let Some(limit) = RunLimit::by_option(name) {
+        return limit.unit.expected();
+    }
     match name {
-        limit if LIMIT_OPTIONS.contains(&limit) => limits::expected_limit_value(limit),
         "--completion-promise" => "a phrase without `<` and `>`, in quotes if it has spaces",
         "--features" => "a directory",
         "--plan" => "a file",

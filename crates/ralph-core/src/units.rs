@@ -46,6 +46,31 @@ pub fn parse_micro_usd(text: &str) -> Option<u64> {
     (micro > 0 || usd == 0.0).then_some(micro)
 }
 
+/// Parses a number of tokens, with an optional unit: `500000`, `500k`, `2M`.
+pub fn parse_tokens(text: &str) -> Option<u64> {
+    let (number, unit) = match text.as_bytes().last()? {
+        b'k' | b'K' => (&text[..text.len() - 1], 1_000),
+        b'm' | b'M' => (&text[..text.len() - 1], 1_000_000),
+        _ => (text, 1),
+    };
+    number.replace('_', "").parse::<u64>().ok()?.checked_mul(unit)
+}
+
+/// Parses a share into thousandths: `0.8` or `80%`. Rejects what is nearly nothing or nearly everything.
+pub fn parse_permille(text: &str) -> Option<u16> {
+    let share = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().ok()? / 100.0,
+        None => text.parse::<f64>().ok()?,
+    };
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to be between 0.1 and 0.99; half a thousandth more rounds it"
+    )]
+    let permille = (0.1..=0.99).contains(&share).then_some((share * 1000.0 + 0.5) as u16);
+    permille
+}
+
 /// A duration for people: `14 min`, `2 h 4 min`.
 pub fn format_duration(ms: u64) -> String {
     let seconds = ms / 1000;
@@ -129,6 +154,39 @@ mod tests {
             ("9999999999999999d", None),
         ] {
             assert_eq!(parse_duration(text), ms, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn tokens_and_shares_are_parsed() {
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("500000", Some(500_000)),
+            ("500_000", Some(500_000)),
+            ("500k", Some(500_000)),
+            ("2M", Some(2_000_000)),
+            ("M", None),
+            ("", None),
+            ("-1", None),
+            ("é", None),
+            ("99999999999999999999", None),
+            ("9999999999999M", Some(9_999_999_999_999_000_000)),
+            ("99999999999999M", None),
+        ] {
+            assert_eq!(parse_tokens(text), expected, "{text:?}");
+        }
+        for (text, expected) in [
+            ("0.8", Some(800)),
+            ("80%", Some(800)),
+            ("0.805", Some(805)),
+            ("0.99", Some(990)),
+            ("1", None),
+            ("80", None),
+            ("0.05", None),
+            ("NaN", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_permille(text), expected, "{text:?}");
         }
     }
 

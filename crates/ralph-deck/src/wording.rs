@@ -6,7 +6,7 @@
 use ralph_core::drive::{CostSource, MeterBasis, RunnerEvent, SessionOrigin, SilenceResponse};
 use ralph_core::facts::DeclaredPause;
 use ralph_core::gate::{self, GateReport, ResultStability, UnknownReason};
-use ralph_core::limits::RunLimits;
+use ralph_core::limits::{LimitKind, LimitUsage, RUN_LIMITS, RunLimits};
 use ralph_core::part_stop::{self, AgentTally};
 use ralph_core::policy::Chunk;
 use ralph_core::record::{
@@ -15,7 +15,7 @@ use ralph_core::record::{
 };
 use ralph_core::run::{RunPhase, RunState};
 use ralph_core::text;
-use ralph_core::units::{self, format_usd};
+use ralph_core::units;
 use ralph_core::waiver;
 use ralph_hook::overview::{HeldSession, RunView};
 use ralph_install::doctor::protection::UnprotectedReason;
@@ -84,19 +84,7 @@ pub fn count_of(count: usize, one: &str, many: &str) -> String {
 }
 
 pub fn limits(limits: &RunLimits) -> String {
-    let mut parts = Vec::new();
-    parts.extend(match (limits.min_iterations, limits.max_iterations) {
-        (0, most) => most.map(|most| format!("{most} iterations")),
-        (least, Some(most)) => Some(format!("{least} to {most} iterations")),
-        (least, None) => Some(format!("at least {least} iterations")),
-    });
-    parts.extend(limits.max_duration_ms.map(units::format_duration));
-    parts.extend(limits.max_cost_micro_usd.map(format_usd));
-    parts.extend(limits.max_tokens.map(units::format_tokens));
-    if limits.stuck_after != u32::MAX {
-        parts.push(format!("stuck after {} stops without progress", limits.stuck_after));
-    }
-    parts.join(" · ")
+    RUN_LIMITS.iter().filter_map(|limit| (limit.describe)(limits)).collect::<Vec<_>>().join(" · ")
 }
 
 /// The sources of the run's requirements, as label and value.
@@ -191,27 +179,15 @@ pub fn view_standing(view: &RunView, unprotected: Option<&UnprotectedReason>) ->
 
 pub fn progress(run: &RunRecord, state: &RunState, now_ms: u64) -> String {
     let mut parts = Vec::new();
-    let bounds = state.limits(run);
+    let (limits, usage) = (state.limits(run), LimitUsage::recorded(state, now_ms));
     if let Some(owner) = state.owner(run) {
         parts.push(format!("{} {}", ralph_host::recorded_host(&run.host).name, owner.short()));
     }
-    parts.push(match bounds.max_iterations {
-        Some(most) => format!("iteration {} of {most}", state.iteration),
-        None => format!("iteration {}", state.iteration),
-    });
-    if state.driving.count > 1 {
-        parts.push(format!("session {}", state.driving.count));
-    }
-    let elapsed = units::format_duration(state.elapsed_ms(now_ms));
-    parts.push(match bounds.max_duration_ms {
-        Some(most) => format!("{elapsed} of {}", units::format_duration(most)),
-        None => elapsed,
-    });
-    if let Some(spent) = spent(state) {
-        parts.push(match bounds.max_cost_micro_usd {
-            Some(most) => format!("{} of {}", format_usd(spent), format_usd(most)),
-            None => format_usd(spent),
-        });
+    for limit in &RUN_LIMITS {
+        parts.extend(limit.progress(limits, &usage));
+        if limit.kind == LimitKind::MaxIterations && state.driving.count > 1 {
+            parts.push(format!("session {}", state.driving.count));
+        }
     }
     if let Some(observed) = &state.observed {
         parts.extend(match (observed.context_permille(), observed.context_tokens) {
@@ -291,14 +267,7 @@ pub fn remark_lines(state: &RunState, now_ms: u64) -> Vec<MarkedText> {
 }
 
 pub fn spent(state: &RunState) -> Option<u64> {
-    match state.driving.count {
-        0 => state.observed.as_ref()?.spent_micro_usd(),
-        _ => Some(state.driving.spent().micro_usd),
-    }
-}
-
-pub fn tokens(state: &RunState) -> Option<u64> {
-    (state.driving.count > 0).then(|| state.driving.spent().tokens)
+    LimitUsage::recorded(state, state.last_seen_ms).micro_usd
 }
 
 #[expect(clippy::cast_precision_loss, reason = "an amount of money is far below 2^53 millionths")]

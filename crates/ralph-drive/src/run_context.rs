@@ -7,6 +7,7 @@ use crate::stop_requests::{StopRequest, StopRequests};
 use ralph_core::drive::{DriveSettings, MeterReading, RunnerEvent};
 use ralph_core::facts::{BlockCap, StopDriver};
 use ralph_core::id::RunId;
+use ralph_core::limits::LimitUsage;
 use ralph_core::record::{JournalEntry, RunRecord};
 use ralph_core::redact::Redactor;
 use ralph_core::run::{DriveState, RunPhase, RunState, Spending};
@@ -203,18 +204,15 @@ pub(crate) fn run_progress(
     state: &RunState,
     context_permille: Option<u16>,
 ) -> RunProgress {
-    let limits = state.limits(run);
     let spent = state.driving.spent();
     RunProgress {
-        iteration: state.iteration,
-        max_iterations: limits.max_iterations,
+        limits: state.limits(run).clone(),
+        usage: LimitUsage {
+            micro_usd: Some(spent.micro_usd),
+            tokens: Some(spent.tokens),
+            ..LimitUsage::recorded(state, clock::now_ms())
+        },
         context_permille,
-        spent_micro_usd: spent.micro_usd,
-        max_cost_micro_usd: limits.max_cost_micro_usd,
-        tokens: spent.tokens,
-        max_tokens: limits.max_tokens,
-        elapsed_ms: state.elapsed_ms(clock::now_ms()),
-        max_duration_ms: limits.max_duration_ms,
         sessions: state.driving.count,
         open: state.report.as_ref().map(ralph_core::record::StopReport::open_count),
         total: state.report.as_ref().map(|report| report.total),

@@ -6,6 +6,7 @@
 use ralph_core::drive::{Remedy, SessionOrigin};
 use ralph_core::host_name::HostName;
 use ralph_core::id::{RunId, SessionId};
+use ralph_core::limits::{LimitUsage, RunLimits};
 use ralph_core::record::ReportedStatus;
 use ralph_core::status::RunStatus;
 use serde::Serialize;
@@ -121,17 +122,11 @@ pub enum EventSpeaker {
 }
 
 /// Counters and limits of a run, as a status bar shows them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RunProgress {
-    pub iteration: u32,
-    pub max_iterations: Option<u32>,
+    pub limits: RunLimits,
+    pub usage: LimitUsage,
     pub context_permille: Option<u16>,
-    pub spent_micro_usd: u64,
-    pub max_cost_micro_usd: Option<u64>,
-    pub tokens: u64,
-    pub max_tokens: Option<u64>,
-    pub elapsed_ms: u64,
-    pub max_duration_ms: Option<u64>,
     pub sessions: u32,
     /// Unmet requirements at the last verification.
     pub open: Option<u32>,

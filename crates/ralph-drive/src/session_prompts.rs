@@ -11,6 +11,7 @@ mod tests;
 use bounded_page::HandoverPage;
 use ralph_core::drive::WaitCause;
 use ralph_core::facts::DeclaredPause;
+use ralph_core::limits::{LimitKind, LimitUsage, RUN_LIMITS, RunLimit};
 use ralph_core::reason::{self, FULL_LOG_LABEL, ReasonContext};
 use ralph_core::record::{
     JournalEntry, ReportLine, ReportedStatus, RunChange, RunRecord, StopReport,
@@ -18,7 +19,6 @@ use ralph_core::record::{
 use ralph_core::redact::Redactor;
 use ralph_core::run::RunState;
 use ralph_core::text as words;
-use ralph_core::units;
 
 /// Maximum length in characters. A longer hand-over would leave the session less context to work in.
 pub const LONGEST_HANDOVER: usize = 24_000;
@@ -114,29 +114,25 @@ fn opening(handover: &HandoverInput<'_>, redactor: &Redactor) -> String {
 fn status_lines(handover: &HandoverInput<'_>) -> Vec<String> {
     let HandoverInput { run, state, .. } = handover;
     let limits = state.limits(run);
-    let spent = state.driving.spent();
-    let of = |used: String, most: Option<String>| match most {
-        Some(most) => format!("{used} of {most}"),
-        None => used,
+    let spent = state.driving.has_metered().then(|| state.driving.spent());
+    let usage = LimitUsage {
+        elapsed_ms: state.ran_ms,
+        micro_usd: spent.map(|spent| spent.micro_usd),
+        tokens: spent.map(|spent| spent.tokens),
+        ..LimitUsage::recorded(state, state.last_seen_ms)
     };
-    let iterations = limits.max_iterations.map(|most| most.to_string());
-    let mut parts = vec![
-        format!("iteration {}", of(state.iteration.to_string(), iterations)),
-        match state.driving.count {
-            1 => "1 session before this one".to_owned(),
-            count => format!("{count} sessions before this one"),
-        },
-        of(
-            units::format_duration(state.ran_ms),
-            limits.max_duration_ms.map(units::format_duration),
-        ),
-    ];
-    if state.driving.has_metered() {
-        let most = limits.max_cost_micro_usd.map(units::format_usd);
-        parts.push(of(units::format_usd(spent.micro_usd), most));
-        let most = limits.max_tokens.map(|most| most.to_string());
-        parts.push(format!("{} tokens", of(spent.tokens.to_string(), most)));
-    }
+    let progress = |limit: &RunLimit| match (limit.kind, usage.tokens, limits.max_tokens) {
+        // In full: an agent can compare it with its own count.
+        (LimitKind::MaxTokens, Some(used), Some(most)) => Some(format!("{used} of {most} tokens")),
+        (LimitKind::MaxTokens, Some(used), None) => Some(format!("{used} tokens")),
+        (_, _, _) => limit.progress(limits, &usage),
+    };
+    let mut parts: Vec<_> = RUN_LIMITS.iter().filter_map(progress).collect();
+    let sessions = match state.driving.count {
+        1 => "1 session before this one".to_owned(),
+        count => format!("{count} sessions before this one"),
+    };
+    parts.insert(1, sessions);
     let mut lines = vec![parts.join(" · ")];
     if state.tampered {
         lines.push(

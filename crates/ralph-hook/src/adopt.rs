@@ -3,7 +3,6 @@
 
 use crate::contract::{self, SealRequest};
 use crate::control;
-use ralph_core::host_name::HostName;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::input_bounds::MAX_LIST_BYTES;
 use ralph_core::limits::RunLimits;

@@ -2,7 +2,7 @@
 
 use crate::failure::CommandFailure;
 use crate::host_arg::host_names;
-use crate::limit_args::LimitArgs;
+use crate::limit_args::NewLimitArgs;
 use crate::value_parsers::{parse_complexity, parse_count, parse_positive_count};
 use crate::{SUCCESS, cmd};
 use clap::builder::PossibleValuesParser;
@@ -167,7 +167,7 @@ pub(crate) struct StartArgs {
     #[arg(long, value_name = "FILE")]
     pub goal_file: Option<PathBuf>,
     #[command(flatten)]
-    pub limits: LimitArgs,
+    pub limits: NewLimitArgs,
     /// End the run when a message closes with `<promise>TEXT</promise>`
     #[arg(long, value_name = "TEXT")]
     pub completion_promise: Option<String>,

@@ -1,7 +1,7 @@
 //! Slash commands: goals are kept byte for byte, and misspelt options are errors.
 
 use proptest::prelude::*;
-use ralph_core::limits::LimitOverrides;
+use ralph_core::limits::{LimitKind, LimitOverrides};
 use ralph_core::run_terms::RunTerms;
 use ralph_core::slash_command::{CommandMistake, SlashCommand, parse};
 use std::fmt::Write;
@@ -17,32 +17,17 @@ fn shown(prompt: &str) -> String {
 }
 
 fn bounds_shown(bounds: &LimitOverrides) -> String {
-    let named = [
-        ("max iterations", bounds.max_iterations.map(u64::from)),
-        ("min iterations", bounds.min_iterations.map(u64::from)),
-        ("max ms", bounds.max_duration_ms),
-        ("max micro USD", bounds.max_cost_micro_usd),
-        ("stuck after", bounds.stuck_after.map(u64::from)),
-        ("max tokens", bounds.max_tokens),
-        ("hand-over at permille", bounds.handover_at_permille.map(u64::from)),
-    ];
-    let named = named.into_iter().filter_map(|(name, bound)| Some(format!("{name} {}", bound?)));
+    let named = bounds.given().map(|(limit, value)| format!("{} {value}", limit.key));
     format!("limits: {}", named.collect::<Vec<_>>().join(", "))
 }
 
 fn terms_shown(terms: &RunTerms) -> String {
     let mut out = format!("hold to {:?}", String::from_utf8_lossy(&terms.goal));
-    let numbers = [
-        ("iterations", terms.limits.max_iterations.map(u64::from)),
-        ("ms", terms.limits.max_duration_ms),
-        ("micro USD", terms.limits.max_cost_micro_usd),
-        ("stuck after", terms.limits.stuck_after.map(u64::from)),
-        ("complexity", terms.complexity.map(u64::from)),
-    ];
-    for (name, number) in numbers {
-        if let Some(number) = number {
-            write!(out, ", {name} {number}").unwrap();
-        }
+    for (limit, value) in terms.limits.given() {
+        write!(out, ", {} {value}", limit.key).unwrap();
+    }
+    if let Some(complexity) = terms.complexity {
+        write!(out, ", complexity {complexity}").unwrap();
     }
     if let Some(promise) = &terms.promise {
         write!(out, ", promise {promise:?}").unwrap();
@@ -75,6 +60,8 @@ fn messages_and_limits_are_parsed() {
         "/ralph:tell  ",
         "/ralph:limits",
         "/ralph:limits --max-iterations 40 --max-cost=50 --max-duration 0 --stuck-after 5 --min-iterations 2",
+        "/ralph:limits --max-tokens 2M --handover-at 60%",
+        "/ralph:limits --max-tokens many",
         "/ralph:limits --max-iterations lots",
         "/ralph:limits --max-iteration 4",
         "/ralph:limits --features x",
@@ -91,15 +78,19 @@ fn messages_and_limits_are_parsed() {
     "/ralph:limits"
         limits: 
     "/ralph:limits --max-iterations 40 --max-cost=50 --max-duration 0 --stuck-after 5 --min-iterations 2"
-        limits: max iterations 40, min iterations 2, max ms 0, max micro USD 50000000, stuck after 5
+        limits: max_iterations 40, min_iterations 2, max_duration 0, max_cost_usd 50000000, stuck_after 5
+    "/ralph:limits --max-tokens 2M --handover-at 60%"
+        limits: max_tokens 2000000, handover_at 600
+    "/ralph:limits --max-tokens many"
+        mistake: `--max-tokens` needs a number such as `500k` or `2M` (type `/ralph:limits --max-iterations 40`, or `/ralph:limits` to show them)
     "/ralph:limits --max-iterations lots"
         mistake: `--max-iterations` needs a whole number (type `/ralph:limits --max-iterations 40`, or `/ralph:limits` to show them)
     "/ralph:limits --max-iteration 4"
         mistake: `--max-iteration` is not a limit (did you mean `--max-iterations`?)
     "/ralph:limits --features x"
-        mistake: `--features` is not a limit (available: --max-iterations, --min-iterations, --max-duration, --max-cost-usd, --max-cost, --stuck-after)
+        mistake: `--features` is not a limit (available: --max-iterations, --min-iterations, --max-duration, --max-cost-usd, --max-cost, --max-tokens, --stuck-after, --handover-at)
     "/ralph:limits 40"
-        mistake: `40` is not a limit (available: --max-iterations, --min-iterations, --max-duration, --max-cost-usd, --max-cost, --stuck-after)
+        mistake: `40` is not a limit (available: --max-iterations, --min-iterations, --max-duration, --max-cost-usd, --max-cost, --max-tokens, --stuck-after, --handover-at)
     "#);
 }
 
@@ -241,17 +232,17 @@ fn options_may_come_before_or_after_the_goal() {
     "/ralph:goal make the parser handle nested quotes"
         hold to "make the parser handle nested quotes"
     "/ralph:goal --max-iterations 5 fix it"
-        hold to "fix it", iterations 5
+        hold to "fix it", max_iterations 5
     "/ralph:goal fix it --max-iterations 5 --max-duration 90m --max-cost-usd 1.50"
-        hold to "fix it", iterations 5, ms 5400000, micro USD 1500000
+        hold to "fix it", max_iterations 5, max_duration 5400000, max_cost_usd 1500000
     "/ralph:goal fix it --max-cost 2"
-        hold to "fix it", micro USD 2000000
+        hold to "fix it", max_cost_usd 2000000
     "/ralph-loop \"fix all type errors\" --max-iterations 25 --completion-promise \"ALL DONE\""
-        hold to "fix all type errors", iterations 25, promise "ALL DONE"
+        hold to "fix all type errors", max_iterations 25, promise "ALL DONE"
     "/ralph-loop 'fix it' --completion-promise=DONE"
         hold to "fix it", promise "DONE"
     "/ralph:loop fix it --stuck-after 4 --complexity 7"
-        hold to "fix it", stuck after 4, complexity 7
+        hold to "fix it", stuck_after 4, complexity 7
     "/ralph:orchestrator implement auth"
         hold to "implement auth", in phases
     "/ralph:goal --features csv --features docs/list"
@@ -261,9 +252,9 @@ fn options_may_come_before_or_after_the_goal() {
     "/ralph:goal say \"--max-iterations 3\" in the help"
         hold to "say \"--max-iterations 3\" in the help"
     "/ralph:goal explain `--frob` in the help --max-iterations 2"
-        hold to "explain `--frob` in the help", iterations 2
+        hold to "explain `--frob` in the help", max_iterations 2
     "/ralph:goal --max-iterations 2 -- fix --frob and --max-iteration"
-        hold to "fix --frob and --max-iteration", iterations 2
+        hold to "fix --frob and --max-iteration", max_iterations 2
     "/ralph:goal it's done when the user's tests pass"
         hold to "it's done when the user's tests pass"
     "/ralph:goal \"a\" and \"b\""
@@ -311,7 +302,7 @@ fn an_invalid_option_is_an_error() {
     "/ralph:goal fix it --completion-promise \"<b>\""
         mistake: `--completion-promise` needs a phrase without `<` and `>`, in quotes if it has spaces (if it is part of the goal, put `--` before the goal)
     "/ralph:goal fix it --max-duration soon"
-        mistake: `--max-duration` needs a duration such as `90m` (if it is part of the goal, put `--` before the goal)
+        mistake: `--max-duration` needs a duration such as `90m` or `8h` (if it is part of the goal, put `--` before the goal)
     "/ralph:goal fix it --complexity 11"
         mistake: `--complexity` needs a number from 0 to 10 (if it is part of the goal, put `--` before the goal)
     "/ralph:goal --max-iterations 3\nfirst line\nsecond --max-iteration 4"
@@ -355,6 +346,6 @@ proptest! {
         let typed = parse(&format!("/ralph:goal --max-iterations 3 -- {goal}"));
         let Some(Ok(SlashCommand::Start(request))) = typed else { return Err(TestCaseError::fail(format!("{typed:?}"))) };
         prop_assert_eq!(request.goal, goal.trim().as_bytes());
-        prop_assert_eq!(request.limits.max_iterations, Some(3));
+        prop_assert_eq!(request.limits.get(LimitKind::MaxIterations), Some(3));
     }
 }

@@ -14,6 +14,7 @@ pub mod gate_list;
 pub mod gate_results;
 pub mod journal_log;
 pub mod learning_list;
+pub mod limit_fields;
 pub mod phase_progress;
 pub mod pipeline_chunks;
 pub mod queue_events;

@@ -1,7 +1,9 @@
 //! The events of a run that ralph drives itself, up to its report: one line of JSON each.
 
+use super::limit_fields::LimitFields;
 use crate::wording::micro_usd_as_usd;
 use ralph_core::id::SessionId;
+use ralph_core::limits::LimitKind;
 use ralph_core::status::RunStatus;
 use ralph_drive::run_event::{
     DeniedTool, DriveReport, MissingRequirement, OpenRequirement, RunEvent, RunProgress,
@@ -94,15 +96,11 @@ pub enum RewrittenEventView<'a> {
 
 #[derive(Debug, Serialize)]
 pub struct RunProgressView {
-    pub iteration: u32,
-    pub max_iterations: Option<u32>,
+    #[serde(flatten)]
+    pub iterations: LimitFields,
     pub context: Option<f64>,
-    pub spent_usd: f64,
-    pub max_cost_usd: Option<f64>,
-    pub tokens: u64,
-    pub max_tokens: Option<u64>,
-    pub elapsed_ms: u64,
-    pub max_duration_ms: Option<u64>,
+    #[serde(flatten)]
+    pub other_limits: LimitFields,
     pub sessions: u32,
     pub open: Option<u32>,
     pub total: Option<u32>,
@@ -181,16 +179,15 @@ fn permille_as_share(permille: u16) -> f64 {
 }
 
 fn run_progress_view(now: &RunProgress) -> RunProgressView {
+    let (limits, usage) = (&now.limits, &now.usage);
+    let first = [LimitKind::MaxIterations];
+    let then = [LimitKind::MaxCost, LimitKind::MaxTokens, LimitKind::MaxDuration];
+    let shown = [&first[..], &then].concat();
     RunProgressView {
-        iteration: now.iteration,
-        max_iterations: now.max_iterations,
+        iterations: LimitFields::of_usage(limits, usage, &first),
         context: now.context_permille.map(permille_as_share),
-        spent_usd: micro_usd_as_usd(now.spent_micro_usd),
-        max_cost_usd: now.max_cost_micro_usd.map(micro_usd_as_usd),
-        tokens: now.tokens,
-        max_tokens: now.max_tokens,
-        elapsed_ms: now.elapsed_ms,
-        max_duration_ms: now.max_duration_ms,
+        other_limits: LimitFields::of_usage(limits, usage, &then)
+            .and_other_usage(limits, usage, &shown),
         sessions: now.sessions,
         open: now.open,
         total: now.total,

@@ -80,11 +80,12 @@ pub fn summary_sentence(report: &DriveReport, gates: &[String]) -> String {
             facts.extend(effort_facts(report));
         }
     }
-    let most = standing.max_cost_micro_usd.filter(|_| report.status == RunStatus::Exhausted);
-    let spent = with_limit(&format_usd(standing.spent_micro_usd), most.map(format_usd));
+    let most = standing.limits.max_cost_micro_usd.filter(|_| report.status == RunStatus::Exhausted);
+    let spent_micro_usd = standing.usage.micro_usd.unwrap_or(0);
+    let spent = with_limit(&format_usd(spent_micro_usd), most.map(format_usd));
     facts.push(match report.assumed_micro_usd {
         0 => spent,
-        assumed if assumed >= standing.spent_micro_usd => format!("{spent}, all of it assumed"),
+        assumed if assumed >= spent_micro_usd => format!("{spent}, all of it assumed"),
         assumed => format!("{spent}, {} of it assumed", format_usd(assumed)),
     });
     let title = text::clean_line(&report.title, LONGEST_TITLE);
@@ -97,12 +98,12 @@ fn reason_text(report: &DriveReport) -> String {
 
 fn effort_facts(report: &DriveReport) -> [String; 2] {
     let standing = &report.standing;
-    let iterations = count_noun(standing.iteration as usize, "iteration");
+    let iterations = count_noun(standing.usage.iterations as usize, "iteration");
     let iterations = match standing.sessions {
         0 | 1 => iterations,
         sessions => format!("{iterations} over {sessions} sessions"),
     };
-    [iterations, format_duration(standing.elapsed_ms)]
+    [iterations, format_duration(standing.usage.elapsed_ms)]
 }
 
 /// The evidence for a verified end. Names a commit only if the gates passed on exactly that commit.

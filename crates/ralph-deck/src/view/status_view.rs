@@ -1,5 +1,6 @@
 //! The overview of all runs: queues, sessions held by files of other tools, and faults too.
 
+use super::limit_fields::LimitFields;
 use crate::view::driven_run::{self, DrivenRunView, driven_run_view};
 use crate::view::phase_progress::{PhaseProgressView, phase_progress_view};
 use crate::view::pipeline_chunks;
@@ -8,6 +9,7 @@ use crate::view::waiver_list::WaiverView;
 use crate::wording::{self, FactMark, MarkedText, safe_line};
 use ralph_core::facts::DeclaredPause;
 use ralph_core::id::{RunId, SessionId};
+use ralph_core::limits::{LimitKind, LimitUsage};
 use ralph_core::part_stop;
 use ralph_core::record::{Dispute, ReportLine};
 use ralph_core::run::RunPhase;
@@ -281,12 +283,8 @@ pub struct RunStatusView<'a> {
     pub title: &'a str,
     pub session: Option<&'a str>,
     pub project: &'a str,
-    pub iteration: u32,
-    pub max_iterations: Option<u32>,
-    pub elapsed_ms: u64,
-    pub max_duration_ms: Option<u64>,
-    pub spent_usd: Option<f64>,
-    pub max_cost_usd: Option<f64>,
+    #[serde(flatten)]
+    pub limits: LimitFields,
     pub context_tokens: Option<u64>,
     /// Absent while no agent works on a chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -365,12 +363,17 @@ fn fault_view(fault: &Fault) -> FaultView<'_> {
     }
 }
 
+/// In this order. Tokens are in `driven`.
+const SHOWN_LIMITS: [LimitKind; 3] =
+    [LimitKind::MaxIterations, LimitKind::MaxDuration, LimitKind::MaxCost];
+
 fn run_status_view(one: &BoardRun, now_ms: u64) -> RunStatusView<'_> {
     let view = &one.view;
     let (run, state) = (&view.opened.run, &view.opened.state);
     let report = state.report.as_ref();
     let tally = part_stop::tally_agents(&state.parts, None);
     let limits = state.limits(run);
+    let usage = LimitUsage::recorded(state, state.effective_now_ms(view.phase, now_ms));
     RunStatusView {
         run: run.id.as_str(),
         status: wording::view_standing(view, one.unprotected.as_ref()),
@@ -378,12 +381,11 @@ fn run_status_view(one: &BoardRun, now_ms: u64) -> RunStatusView<'_> {
         title: &run.title,
         session: state.owner(run).map(SessionId::as_str),
         project: &run.project,
-        iteration: state.iteration,
-        max_iterations: limits.max_iterations,
-        elapsed_ms: state.elapsed_ms(state.effective_now_ms(view.phase, now_ms)),
-        max_duration_ms: limits.max_duration_ms,
-        spent_usd: wording::spent(state).map(wording::micro_usd_as_usd),
-        max_cost_usd: limits.max_cost_micro_usd.map(wording::micro_usd_as_usd),
+        limits: LimitFields::of_usage(limits, &usage, &SHOWN_LIMITS).and_other_usage(
+            limits,
+            &usage,
+            &[&SHOWN_LIMITS[..], &[LimitKind::MaxTokens]].concat(),
+        ),
         context_tokens: state.observed.as_ref().and_then(|observed| observed.context_tokens),
         chunks: (tally.all > 0)
             .then_some(ChunkCountView { verified: tally.verified, total: tally.all }),

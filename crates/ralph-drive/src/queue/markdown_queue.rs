@@ -17,7 +17,7 @@ use ralph_sys::fs;
 
 use super::QueueTask;
 use super::queue_file::{
-    MOST_TASKS, QueueError, QueueReader, QueueTaskDraft, QueueValue, TERMS, is_task_name,
+    MOST_TASKS, QueueError, QueueReader, QueueTaskDraft, QueueValue, is_task_name, term_keys,
 };
 
 const MOST_FILES: usize = 10_000;
@@ -109,10 +109,12 @@ fn read_term(
     };
     let from = line.start + key.len() + 1;
     let key = key.trim();
-    if !TERMS.contains(&key) {
-        let near = text::nearest(key, TERMS.into_iter());
-        let known =
-            || format!("known keys are {}", TERMS.map(|term| format!("`{term}`")).join(", "));
+    if !term_keys().any(|known| known == key) {
+        let near = text::nearest(key, term_keys());
+        let known = || {
+            let keys: Vec<_> = term_keys().map(|key| format!("`{key}`")).collect();
+            format!("known keys are {}", keys.join(", "))
+        };
         let hint = near.map_or_else(known, |near| format!("did you mean `{near}`?"));
         return reading.add_problem(
             line,

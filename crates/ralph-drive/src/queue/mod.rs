@@ -24,6 +24,7 @@ mod tests;
 
 use std::path::PathBuf;
 
+use ralph_core::limits::LimitKind;
 use ralph_core::run_terms::RunTerms;
 use ralph_core::status::RunStatus;
 use serde::{Deserialize, Serialize};
@@ -72,12 +73,22 @@ impl QueueTask {
 
     fn digest(&self, has_terms: bool) -> String {
         let RunTerms { goal, limits, lists, complexity, .. } = &self.terms;
-        let limits = (limits.max_iterations, limits.max_cost_micro_usd);
+        // The digests of queues from before the other limits must stay the same.
+        let first = [LimitKind::MaxIterations, LimitKind::MaxCost];
+        let others: Vec<_> = limits
+            .given()
+            .filter(|(limit, _)| !first.contains(&limit.kind))
+            .map(|(limit, value)| (limit.key, value))
+            .collect();
+        let limits = first.map(|kind| limits.get(kind));
         let terms = has_terms.then_some((complexity, &self.model, limits));
         let goal = String::from_utf8_lossy(goal);
         // Serialising strings, numbers and lists cannot fail; if it did, the task would only be started again.
-        let all =
+        let mut all =
             serde_json::to_vec(&(goal, &lists.features, &lists.plans, terms)).unwrap_or_default();
+        if has_terms && !others.is_empty() {
+            all.extend(serde_json::to_vec(&others).unwrap_or_default());
+        }
         let digest = blake3::hash(&all).to_hex();
         digest.get(..32).unwrap_or_default().to_owned()
     }

@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ralph_core::limits::{RUN_LIMITS, RunLimit};
 use ralph_core::run_terms::{self, GoalTooLong};
 use ralph_core::text;
-use ralph_core::units::parse_micro_usd;
 use ralph_policy::config::ConfigProblem;
 use ralph_sys::fs::{self, FileError};
 
@@ -19,9 +19,13 @@ const MOST_DEPENDENCIES: usize = 64;
 const LONGEST_NAME: usize = 64;
 const MOST_PROBLEMS: usize = 20;
 
+/// The keys of a task besides its name, goal and limits.
+const TERM_KEYS: [&str; 5] = ["after", "features", "plan", "complexity", "model"];
+
 /// The keys of a task besides its name and goal.
-pub(super) const TERMS: [&str; 7] =
-    ["after", "features", "plan", "complexity", "model", "max_iterations", "max_cost_usd"];
+pub(super) fn term_keys() -> impl Iterator<Item = &'static str> {
+    TERM_KEYS.into_iter().chain(RUN_LIMITS.iter().map(|limit| limit.key))
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum QueueError {
@@ -124,7 +128,7 @@ impl QueueReader {
         Ok(text)
     }
 
-    /// Sets one of the [`TERMS`] except `after`. An invalid value becomes a problem.
+    /// Sets one of the [`term_keys`] except `after`. An invalid value becomes a problem.
     pub(super) fn set_term(
         &mut self,
         task: &mut QueueTask,
@@ -150,7 +154,7 @@ impl QueueReader {
         };
         if let Err(expected) = set_term(task, key, &value.value) {
             let message = format!("`{key}` cannot be `{}`", text::clean_line(&value.value, 60));
-            self.add_problem(value.span.clone(), message, expected);
+            self.add_problem(value.span.clone(), message, format!("expected {expected}"));
         }
     }
 
@@ -170,28 +174,21 @@ impl QueueReader {
 }
 
 fn set_term(task: &mut QueueTask, key: &str, value: &str) -> Result<(), &'static str> {
-    match key {
-        "complexity" => {
-            let complexity = value.parse().ok().filter(|complexity| *complexity <= 10);
-            task.terms.complexity = Some(complexity.ok_or("expected a number from 0 to 10")?);
-        }
-        "max_iterations" => {
-            let most = value.parse().ok().filter(|most| *most > 0);
-            task.terms.limits.max_iterations = Some(most.ok_or("expected a number of at least 1")?);
-        }
-        "max_cost_usd" => {
-            let most = parse_micro_usd(value).filter(|most| *most > 0);
-            task.terms.limits.max_cost_micro_usd =
-                Some(most.ok_or("expected an amount in USD, such as `2.50`")?);
-        }
-        _ => {
-            let is_part = |char: char| char.is_ascii_alphanumeric() || "._-/:@[]".contains(char);
-            let begins = value.starts_with(|char: char| char.is_ascii_alphanumeric());
-            let is_name = begins && value.len() <= 200 && value.chars().all(is_part);
-            task.model =
-                Some(is_name.then(|| value.to_owned()).ok_or("expected a name such as `opus`")?);
-        }
+    if let Some(limit) = RunLimit::by_key(key) {
+        let given = limit.unit.parse(value).ok_or(limit.unit.expected())?;
+        // 0 would lift a limit of the queue.
+        task.terms.limits.set(limit.kind, Some(given).filter(|it| *it > 0).ok_or("more than 0")?);
+        return Ok(());
     }
+    if key == "complexity" {
+        let complexity = value.parse().ok().filter(|complexity| *complexity <= 10);
+        task.terms.complexity = Some(complexity.ok_or("a number from 0 to 10")?);
+        return Ok(());
+    }
+    let is_part = |char: char| char.is_ascii_alphanumeric() || "._-/:@[]".contains(char);
+    let begins = value.starts_with(|char: char| char.is_ascii_alphanumeric());
+    let is_name = begins && value.len() <= 200 && value.chars().all(is_part);
+    task.model = Some(is_name.then(|| value.to_owned()).ok_or("a name such as `opus`")?);
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ralph_core::id::RunId;
+use ralph_core::limits::LimitKind;
 use ralph_core::status::RunStatus;
 use ralph_core::units::format_usd;
 use ralph_sys::fs::FileError;
@@ -173,7 +174,7 @@ impl<'a> QueueLoop<'a> {
         let accounts: Vec<_> = accounts
             .map(|(task, known)| {
                 let spent = known.spent_before.saturating_add(known.spent_by_run);
-                (spent, task.terms.limits.max_cost_micro_usd)
+                (spent, task.terms.limits.get(LimitKind::MaxCost))
             })
             .collect();
         let purse = QueueBudget::new(plan.max_cost_micro_usd, plan.least_micro_usd, &accounts);

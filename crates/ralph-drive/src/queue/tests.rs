@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use ralph_core::id::RunId;
+use ralph_core::limits::LimitKind;
 use ralph_core::status::RunStatus;
 use ralph_home::paths::RalphHome;
 use ralph_sys::fs::{self, Durability};
@@ -26,16 +27,18 @@ fn describe(directory: &Path, read: Result<TaskQueue, QueueError>) -> String {
             let lines = queue.tasks.iter().map(|task| {
                 let after: Vec<_> =
                     task.after.iter().map(|at| queue.tasks[*at].name.as_str()).collect();
+                let limits = task.terms.limits.given();
+                let limits: Vec<_> =
+                    limits.map(|(limit, value)| format!("{} {value}", limit.key)).collect();
                 format!(
-                    "{} after {after:?}: {:?} {:?} {:?} {:?} {:?} {:?} {:?}\n",
+                    "{} after {after:?}: {:?} {:?} {:?} {:?} {:?} [{}]\n",
                     task.name,
                     String::from_utf8_lossy(&task.terms.goal),
                     task.terms.lists.features,
                     task.terms.lists.plans,
                     task.terms.complexity,
                     task.model,
-                    task.terms.limits.max_iterations,
-                    task.terms.limits.max_cost_micro_usd
+                    limits.join(", ")
                 )
             });
             lines.collect::<String>()
@@ -70,7 +73,12 @@ fn a_queue_file_is_parsed() {
 name = "parser"
 goal = "Make the parser handle nested quotes."
 max_iterations = 1_0
+min_iterations = 2
+max_duration = "90m"
 max_cost_usd = 2.5
+max_tokens = 2_000_000
+stuck_after = 4
+handover_at = 0.6
 
 [[task]]
 name = "export"
@@ -87,9 +95,9 @@ goal = "x"
 max_cost_usd = 20
 "#;
     insta::assert_snapshot!(of_table(text), @r#"
-    parser after []: "Make the parser handle nested quotes." [] [] None None Some(10) Some(2500000)
-    export after ["parser", "lexer"]: "Export it\nas CSV.\n" ["csv"] ["plan.md", "more.md"] Some(3) Some("claude-opus-5-5[1m]") None None
-    lexer after []: "x" [] [] None None None Some(20000000)
+    parser after []: "Make the parser handle nested quotes." [] [] None None [max_iterations 10, min_iterations 2, max_duration 5400000, max_cost_usd 2500000, max_tokens 2000000, stuck_after 4, handover_at 600]
+    export after ["parser", "lexer"]: "Export it\nas CSV.\n" ["csv"] ["plan.md", "more.md"] Some(3) Some("claude-opus-5-5[1m]") []
+    lexer after []: "x" [] [] None None [max_cost_usd 20000000]
     "#);
 }
 
@@ -129,7 +137,7 @@ after = ["par"]
     queue.toml:6 `"nobody"`: unknown task `nobody` (`after` names other tasks of the queue)
     queue.toml:6 `"a"`: `a` depends on itself (remove it from `after`)
     queue.toml:7 `11`: `complexity` cannot be `11` (expected a number from 0 to 10)
-    queue.toml:8 `0`: `max_iterations` cannot be `0` (expected a number of at least 1)
+    queue.toml:8 `0`: `max_iterations` cannot be `0` (expected more than 0)
     queue.toml:9 `"5"`: `max_cost_usd` must be a number (-)
     queue.toml:10 `"--bare"`: `model` cannot be `--bare` (expected a name such as `opus`)
     queue.toml:11 `[[task]]`: `[[task]]` has no `name` (add a short name, such as `name = "parser"`)
@@ -142,6 +150,26 @@ after = ["par"]
     queue.toml:23 `"pars"`: duplicate task `pars` (names must be unique in a queue)
     queue.toml:24 `"missing.md"`: cannot find `missing.md` (check the path)
     queue.toml:25 `"par"`: unknown task `par` (did you mean `pars`?)
+    0 more
+    "#);
+}
+
+#[test]
+fn limits_of_a_task_have_the_units_of_the_command_line() {
+    let text = r#"
+[[task]]
+name = "a"
+goal = "x"
+max_duration = 90
+max_tokens = "2M"
+handover_at = 2
+stuck_after = 2.5
+"#;
+    insta::assert_snapshot!(of_table(text), @r#"
+    queue.toml:5 `90`: `max_duration` must be a string (-)
+    queue.toml:6 `"2M"`: `max_tokens` must be an integer (-)
+    queue.toml:7 `2`: `handover_at` cannot be `2` (expected a share from 0.1 to 0.99, such as `0.8`)
+    queue.toml:8 `2.5`: `stuck_after` cannot be `2.5` (expected a whole number)
     0 more
     "#);
 }
@@ -189,14 +217,14 @@ fn a_directory_has_one_file_per_task() {
     let all = directory.path().join("all");
     write(&all, "10-parser.md", "# Parser\n\nHandle nested quotes.\n");
     write(&all, "20-export.md", "after: 10-parser\n\nExport as CSV.\n");
-    let terms = "---\nafter: [10-parser, \"20-export\"]\n# a note\nmodel: opus[1m]\nmax_cost_usd: 2.50\nplan: a.md, b.md\n---\nDocument it.\n";
+    let terms = "---\nafter: [10-parser, \"20-export\"]\n# a note\nmodel: opus[1m]\nmax_cost_usd: 2.50\nmax_tokens: 2M\nmax_duration: 90m\nplan: a.md, b.md\n---\nDocument it.\n";
     write(&all, "30-docs.md", terms);
     write(&all, ".hidden.md", "x");
     write(&all, "notes.txt", "x");
     insta::assert_snapshot!(describe(&all, read_queue(&all)), @r##"
-    10-parser after []: "# Parser\n\nHandle nested quotes.\n" [] [] None None None None
-    20-export after ["10-parser"]: "\nExport as CSV.\n" [] [] None None None None
-    30-docs after ["10-parser", "20-export"]: "Document it.\n" [] ["a.md", "b.md"] None Some("opus[1m]") None Some(2500000)
+    10-parser after []: "# Parser\n\nHandle nested quotes.\n" [] [] None None []
+    20-export after ["10-parser"]: "\nExport as CSV.\n" [] [] None None []
+    30-docs after ["10-parser", "20-export"]: "Document it.\n" [] ["a.md", "b.md"] None Some("opus[1m]") [max_duration 5400000, max_cost_usd 2500000, max_tokens 2000000]
     "##);
 
     let wrong = directory.path().join("wrong");
@@ -464,13 +492,13 @@ proptest! {
         own in proptest::option::of(1..80_u64),
     ) {
         for task in tasks.iter_mut().step_by(2) {
-            task.terms.limits.max_cost_micro_usd = own;
+            task.terms.limits = task.terms.limits.with(LimitKind::MaxCost, own);
         }
         let mut fake = FakeQueueWorker::new(fates.clone(), chance);
         let (outcome, _) = play(plan(&tasks, parallel, Some(total)), &mut fake, &StopRequests::default());
         prop_assert!(outcome.spent_micro_usd <= total, "{} of {total}", outcome.spent_micro_usd);
         for (task, became) in tasks.iter().zip(&outcome.tasks) {
-            prop_assert!(became.spent_micro_usd <= task.terms.limits.max_cost_micro_usd.unwrap_or(u64::MAX));
+            prop_assert!(became.spent_micro_usd <= task.terms.limits.get(LimitKind::MaxCost).unwrap_or(u64::MAX));
             if became.state == QueueTaskState::Ready {
                 prop_assert_eq!(outcome.stopped, Some(QueueStopReason::OutOfBudget));
                 prop_assert!(total - outcome.spent_micro_usd < 10.min(total).max(1));
@@ -663,10 +691,15 @@ fn tasks_are_identified_by_their_goal() {
     let task = QueueTask { name: "a".to_owned(), terms: goal_terms("x"), ..QueueTask::default() };
     let renamed = QueueTask { name: "b".to_owned(), after: vec![1], ..task.clone() };
     let mut dearer = task.clone();
-    dearer.terms.limits.max_cost_micro_usd = Some(1);
+    dearer.terms.limits.set(LimitKind::MaxCost, 1);
+    // Recorded by versions that knew only two limits.
+    let recorded = blake3::hash(br#"["x",[],[],[null,null,[null,1]]]"#).to_hex();
+    assert_eq!(dearer.terms_digest(), recorded[..32]);
+    let mut shorter = task.clone();
+    shorter.terms.limits.set(LimitKind::MaxDuration, 1);
     let other = QueueTask { terms: goal_terms("y"), ..task.clone() };
     let digests: BTreeMap<&str, (bool, bool)> =
-        [("renamed", &renamed), ("dearer", &dearer), ("other", &other)]
+        [("renamed", &renamed), ("dearer", &dearer), ("shorter", &shorter), ("other", &other)]
             .into_iter()
             .map(|(name, it)| {
                 (
@@ -678,8 +711,12 @@ fn tasks_are_identified_by_their_goal() {
                 )
             })
             .collect();
-    let expected =
-        [("renamed", (true, true)), ("dearer", (true, false)), ("other", (false, false))];
+    let expected = [
+        ("renamed", (true, true)),
+        ("dearer", (true, false)),
+        ("shorter", (true, false)),
+        ("other", (false, false)),
+    ];
     assert_eq!(digests, BTreeMap::from(expected));
 }
 

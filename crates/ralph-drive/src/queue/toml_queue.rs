@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use ralph_core::input_bounds::MAX_GOAL_BYTES;
+use ralph_core::limits::{LimitUnit, RunLimit};
 use ralph_core::run_terms::GoalTooLong;
 use ralph_core::text;
 use ralph_sys::fs;
@@ -11,8 +12,12 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::QueueTask;
-use super::queue_file::{MOST_TASKS, QueueError, QueueReader, QueueTaskDraft, QueueValue, TERMS};
+use super::queue_file::{
+    MOST_TASKS, QueueError, QueueReader, QueueTaskDraft, QueueValue, term_keys,
+};
 
+const TEXT_TYPE: &str = "must be a string";
+const INTEGER_TYPE: &str = "must be an integer";
 const TASKS_HINT: &str = "write one `[[task]]` per task";
 
 pub(super) fn read_file(reading: &mut QueueReader, path: &Path) -> Result<(), QueueError> {
@@ -71,13 +76,13 @@ fn read_task(reading: &mut QueueReader, (fields, span): (&DeTable, Range<usize>)
     let mut after = Vec::new();
     for (key, found) in fields_in_order(fields) {
         let word: &str = key.get_ref();
-        if !["name", "goal", "goal_file"].contains(&word) && !TERMS.contains(&word) {
-            let known = ["name", "goal", "goal_file"].into_iter().chain(TERMS);
+        if !["name", "goal", "goal_file"].contains(&word) && !term_keys().any(|key| key == word) {
+            let known = ["name", "goal", "goal_file"].into_iter().chain(term_keys());
             report_unknown_key(reading, key, known, "`docs/run.md` lists the keys of a task");
             continue;
         }
         let is_list = matches!(word, "after" | "features" | "plan");
-        let is_number = matches!(word, "complexity" | "max_iterations" | "max_cost_usd");
+        let is_number = expected_type(word) != TEXT_TYPE;
         let is_text = matches!(found.get_ref(), DeValue::String(_));
         // A quoted number is a string, and is rejected rather than guessed at.
         let Some(mut values) =
@@ -165,9 +170,12 @@ fn report_unknown_key<'a>(
 fn expected_type(key: &str) -> &'static str {
     match key {
         "after" | "features" | "plan" => "must be a string or a list of strings",
-        "complexity" | "max_iterations" => "must be an integer",
-        "max_cost_usd" => "must be a number",
-        _ => "must be a string",
+        "complexity" => INTEGER_TYPE,
+        key => match RunLimit::by_key(key).map(|limit| limit.unit) {
+            Some(LimitUnit::Count(_) | LimitUnit::Tokens) => INTEGER_TYPE,
+            Some(LimitUnit::MicroUsd | LimitUnit::Permille) => "must be a number",
+            Some(LimitUnit::Milliseconds) | None => TEXT_TYPE,
+        },
     }
 }
 

@@ -76,6 +76,18 @@ fn built_in_toml_equals_the_default_policy() {
     assert_eq!(written(config.to_toml()), written(DEFAULTS_TOML));
 }
 
+/// Every limit that commands know is a setting of `[run]`, under the same name.
+#[test]
+fn every_run_limit_is_a_setting() {
+    let run = ROOT.iter().find(|section| section.name == "run").unwrap().kind.keys();
+    let missing: Vec<_> = ralph_core::limits::RUN_LIMITS
+        .iter()
+        .map(|limit| limit.key)
+        .filter(|name| !run.iter().any(|key| key.name == *name))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
 /// A TOML value other than the key's default.
 fn sample(key: &ConfigKey) -> String {
     match &key.kind {

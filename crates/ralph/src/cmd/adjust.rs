@@ -343,14 +343,7 @@ pub(crate) fn change_limits(
     let limits = adjustments::set_run_limits(adjustment, bounds);
     let limits = limits.map_err(|error| driven_status::control_failure(adjustment.home, error))?;
     let opened = store::load_run(adjustment.home, adjustment.run)?;
-    let state = &opened.state;
-    let usage = LimitUsage {
-        iterations: state.iteration,
-        elapsed_ms: state.elapsed_ms(clock::now_ms()),
-        micro_usd: wording::spent(state),
-        tokens: wording::tokens(state),
-        next_micro_usd: 0,
-    };
+    let usage = LimitUsage::recorded(&opened.state, clock::now_ms());
     let used = limits.reached(&usage);
     let used = used.map(|used| format!("; {used}, so the next stop ends the run"));
     let text =

@@ -41,7 +41,7 @@ const LONGEST_PHASE: usize = 60;
 pub(crate) enum OrchestratorCommand {
     /// Start a run that holds a session until all nine conditions are met
     #[command(after_help = START_EXAMPLES)]
-    Start(OrchestratorStartArgs),
+    Start(Box<OrchestratorStartArgs>),
     /// Show the phases, the nine conditions, and what is missing
     Show(OrchestratorShowArgs),
     /// Claim a condition, or name the current phase (for agents)

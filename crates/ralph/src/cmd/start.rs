@@ -5,8 +5,10 @@ use crate::failure::CommandFailure;
 use crate::term;
 use ralph_core::id::SessionId;
 use ralph_core::input_bounds::MAX_GOAL_BYTES;
+use ralph_core::limits::LimitKind;
 use ralph_core::record::RunRecord;
 use ralph_core::run_terms::{GoalTooLong, RequestedLists, RunTerms};
+use ralph_deck::view::limit_fields::LimitFields;
 use ralph_deck::wording;
 use ralph_home::host_env;
 use ralph_hook::control::{
@@ -25,11 +27,8 @@ struct StartJson<'a> {
     run: &'a str,
     session: &'a str,
     project: &'a str,
-    max_iterations: Option<u32>,
-    max_duration_ms: Option<u64>,
-    max_cost_usd: Option<f64>,
-    stuck_after: u32,
-    min_iterations: u32,
+    #[serde(flatten)]
+    limits: LimitFields,
     features: &'a [String],
     completion_promise: Option<&'a str>,
     checklist: bool,
@@ -223,11 +222,16 @@ fn print_json(run: &RunRecord) -> Result<(), CommandFailure> {
         run: run.id.as_str(),
         session: run.owner.as_ref().map(SessionId::as_str).unwrap_or_default(),
         project: &run.project,
-        max_iterations: run.limits.max_iterations,
-        max_duration_ms: run.limits.max_duration_ms,
-        max_cost_usd: run.limits.max_cost_micro_usd.map(wording::micro_usd_as_usd),
-        stuck_after: run.limits.stuck_after,
-        min_iterations: run.limits.min_iterations,
+        limits: LimitFields::of_limits(
+            &run.limits,
+            &[
+                LimitKind::MaxIterations,
+                LimitKind::MaxDuration,
+                LimitKind::MaxCost,
+                LimitKind::StuckAfter,
+                LimitKind::MinIterations,
+            ],
+        ),
         features: &run.features,
         completion_promise: run.promise.as_deref(),
         checklist: run.checklist,

@@ -318,7 +318,7 @@ fn a_dry_run_shows_everything_and_changes_nothing() {
     assert_snapshot!(sandbox.normalize(&dry_run(&sandbox, &with_json).to_string()), @r#"
     exit 0
     --- stdout
-    {"v":1,"event":"planned","run":null,"title":"make the parser handle nested quotes","project":"$ROOT/project","max_iterations":40,"max_duration_ms":28800000,"max_cost_usd":12.5,"max_tokens":2000000,"handover_at":0.75,"gates":[{"gate":"tests","command":"sh -c 'exit 0'"}],"approved":true,"sealed":[],"argv":["$ROOT/bin/claude","-p","--input-format","stream-json","--output-format","stream-json","--verbose","--session-id","NEW","--model","sonnet","--max-budget-usd","12.500000","--settings","{\"env\":{\"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP\":\"1040\"}}","--append-system-prompt","the token is [redacted]"],"worktree":"merge","notes":["no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit"]}
+    {"v":1,"event":"planned","run":null,"title":"make the parser handle nested quotes","project":"$ROOT/project","max_iterations":40,"max_duration_ms":28800000,"max_cost_usd":12.5,"max_tokens":2000000,"handover_at":0.75,"stuck_after":3,"gates":[{"gate":"tests","command":"sh -c 'exit 0'"}],"approved":true,"sealed":[],"argv":["$ROOT/bin/claude","-p","--input-format","stream-json","--output-format","stream-json","--verbose","--session-id","NEW","--model","sonnet","--max-budget-usd","12.500000","--settings","{\"env\":{\"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP\":\"1040\"}}","--append-system-prompt","the token is [redacted]"],"worktree":"merge","notes":["no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit"]}
     "#);
 }
 

@@ -551,7 +551,7 @@ rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 60000
 
         exit 0
         --- stdout
-        {"v":1,"run":"$RUN","max_iterations":25,"min_iterations":0,"max_duration_ms":28800000,"max_cost_usd":20.0,"max_tokens":500000,"stuck_after":3}
+        {"v":1,"run":"$RUN","max_iterations":25,"min_iterations":0,"max_duration_ms":28800000,"max_cost_usd":20.0,"max_tokens":500000,"stuck_after":3,"handover_at":0.8}
         "#);
     });
 

@@ -7,13 +7,14 @@ use crate::term::{self, paint};
 use ralph_core::drive::{DriveSettings, LandingMode, SessionOrigin, SessionPolicy};
 use ralph_core::gate::shell_quote;
 use ralph_core::id::SessionId;
-use ralph_core::limits::RunLimits;
+use ralph_core::limits::{LimitKind, RunLimits};
 use ralph_core::record::RunRecord;
 use ralph_core::redact::Redactor;
 use ralph_core::run::DriveState;
 use ralph_core::run_terms::RequestedLists;
 use ralph_core::text;
 use ralph_core::units;
+use ralph_deck::view::limit_fields::LimitFields;
 use ralph_deck::wording::{self, safe_line};
 use ralph_drive::agent;
 use ralph_drive::meter::native_caps;
@@ -34,11 +35,8 @@ pub(super) struct PlannedRunJson {
     run: Option<String>,
     title: String,
     project: String,
-    max_iterations: Option<u32>,
-    max_duration_ms: Option<u64>,
-    max_cost_usd: Option<f64>,
-    max_tokens: Option<u64>,
-    handover_at: f64,
+    #[serde(flatten)]
+    limits: LimitFields,
     gates: Vec<PlannedGateJson>,
     /// Whether the gates are approved.
     approved: bool,
@@ -80,11 +78,16 @@ pub(super) fn dry_run_json(env: &Env, plan: &RunPlan) -> PlannedRunJson {
         run: planned.run,
         title: planned.title,
         project: planned.project,
-        max_iterations: planned.bounds.max_iterations,
-        max_duration_ms: planned.bounds.max_duration_ms,
-        max_cost_usd: planned.bounds.max_cost_micro_usd.map(wording::micro_usd_as_usd),
-        max_tokens: planned.bounds.max_tokens,
-        handover_at: f64::from(planned.bounds.handover_at_permille) / 1000.0,
+        limits: LimitFields::of_limits(
+            &planned.bounds,
+            &[
+                LimitKind::MaxIterations,
+                LimitKind::MaxDuration,
+                LimitKind::MaxCost,
+                LimitKind::MaxTokens,
+                LimitKind::HandoverAt,
+            ],
+        ),
         gates: planned.gates.into_iter().map(gate).collect(),
         approved: planned.is_approved,
         sealed: planned.sealed,

@@ -1,9 +1,9 @@
 //! The status bar at the bottom of the terminal: the current activity and the progress of the run.
 
 use crate::term::{self, paint, text_width};
+use ralph_core::limits::{LimitKind, LimitUsage, RUN_LIMITS};
 use ralph_core::text;
-use ralph_core::units::{format_duration, format_usd};
-use ralph_deck::view::run_report::{open_text, with_limit};
+use ralph_deck::view::run_report::open_text;
 use ralph_deck::wording::{self, safe_line};
 use ralph_drive::run_event::RunProgress;
 
@@ -64,34 +64,34 @@ impl StatusBar {
         Some(format!("▸ {}{more} {took}", safe_line(name)))
     }
 
+    /// The most important first, because the last ones may not fit.
     fn progress_parts(&self, now_ms: u64) -> Vec<String> {
         let Some((standing, reported_ms)) = &self.progress else { return Vec::new() };
-        let elapsed = standing.elapsed_ms.saturating_add(now_ms.saturating_sub(*reported_ms));
+        let RunProgress { limits, .. } = standing;
+        let elapsed = standing.usage.elapsed_ms.saturating_add(now_ms.saturating_sub(*reported_ms));
         // Avoids milliseconds that change with every redraw.
-        let elapsed = elapsed.max(1000);
-        let mut parts = vec![with_limit(
-            &format!("iteration {}", standing.iteration),
-            standing.max_iterations.map(|most| most.to_string()),
-        )];
+        let usage = LimitUsage { elapsed_ms: elapsed.max(1000), ..standing.usage };
+        let progress = |kind: LimitKind| kind.row().progress(limits, &usage);
+        let mut parts: Vec<_> = progress(LimitKind::MaxIterations).into_iter().collect();
         parts.extend(standing.context_permille.map(|it| format!("context {} %", it / 10)));
-        parts.push(with_limit(
-            &format_usd(standing.spent_micro_usd),
-            standing.max_cost_micro_usd.map(format_usd),
-        ));
-        parts.push(with_limit(
-            &format_duration(elapsed),
-            standing.max_duration_ms.map(format_duration),
-        ));
+        parts.extend(progress(LimitKind::MaxCost));
+        parts.extend(progress(LimitKind::MaxDuration));
         parts.extend(open_text(standing));
-        if let Some(most) = standing.max_tokens {
-            parts.push(format!("{} of {} tokens", short_count(standing.tokens), short_count(most)));
+        if let (Some(used), Some(most)) = (usage.tokens, limits.max_tokens) {
+            parts.push(format!("{} of {} tokens", short_count(used), short_count(most)));
         }
+        let others = RUN_LIMITS.iter().filter(|limit| !SHOWN_LIMITS.contains(&limit.kind));
+        parts.extend(others.filter_map(|limit| limit.progress(limits, &usage)));
         if standing.sessions > 1 {
             parts.push(format!("session {}", standing.sessions));
         }
         parts
     }
 }
+
+/// The limits that have a place of their own in the bar.
+const SHOWN_LIMITS: [LimitKind; 4] =
+    [LimitKind::MaxIterations, LimitKind::MaxCost, LimitKind::MaxDuration, LimitKind::MaxTokens];
 
 /// Joins as many whole parts as fit. A part is never cut, because a cut number would be another number.
 pub(super) fn join_fitting(parts: impl IntoIterator<Item = String>, columns: usize) -> String {
@@ -132,18 +132,19 @@ fn short_count(tokens: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ralph_core::limits::RunLimits;
 
     fn standing() -> RunProgress {
         RunProgress {
-            iteration: 3,
-            max_iterations: Some(25),
+            limits: RunLimits { max_tokens: Some(2_000_000), ..RunLimits::DEFAULT },
+            usage: LimitUsage {
+                iterations: 3,
+                elapsed_ms: 14 * 60_000,
+                micro_usd: Some(1_820_000),
+                tokens: Some(1_240_000),
+                ..LimitUsage::default()
+            },
             context_permille: Some(410),
-            spent_micro_usd: 1_820_000,
-            max_cost_micro_usd: Some(20_000_000),
-            tokens: 1_240_000,
-            max_tokens: Some(2_000_000),
-            elapsed_ms: 14 * 60_000,
-            max_duration_ms: Some(8 * 3_600_000),
             sessions: 2,
             open: Some(2),
             total: Some(5),
@@ -173,7 +174,19 @@ mod tests {
         output.push_str(&format!("    {}\n", term::strip_styles(&bar.line(62_500, 60))));
         bar = StatusBar::default();
         bar.set_progress(
-            &RunProgress { open: Some(0), total: Some(5), ..RunProgress::default() },
+            &RunProgress {
+                limits: RunLimits {
+                    max_iterations: None,
+                    max_duration_ms: None,
+                    max_cost_micro_usd: None,
+                    ..RunLimits::DEFAULT
+                },
+                usage: LimitUsage { micro_usd: Some(0), ..LimitUsage::default() },
+                context_permille: None,
+                sessions: 0,
+                open: Some(0),
+                total: Some(5),
+            },
             0,
         );
         output.push_str(&format!("    {}\n", term::strip_styles(&bar.line(0, 60))));

@@ -5,6 +5,7 @@ use crate::cmd::run::run_json::RunJsonLines;
 use ralph_core::drive::Remedy;
 use ralph_core::host_name::HostName;
 use ralph_core::id::{RunId, SessionId};
+use ralph_core::limits::{LimitUsage, RunLimits};
 use ralph_core::record::ReportedStatus;
 use ralph_core::status::RunStatus;
 use ralph_drive::run_event::{
@@ -77,15 +78,15 @@ fn session() -> SessionId {
 
 fn standing() -> RunProgress {
     RunProgress {
-        iteration: 3,
-        max_iterations: Some(25),
+        limits: RunLimits::DEFAULT,
+        usage: LimitUsage {
+            iterations: 3,
+            elapsed_ms: 14 * MINUTE,
+            micro_usd: Some(1_820_000),
+            tokens: Some(812_000),
+            ..LimitUsage::default()
+        },
         context_permille: Some(410),
-        spent_micro_usd: 1_820_000,
-        max_cost_micro_usd: Some(20_000_000),
-        tokens: 812_000,
-        max_tokens: None,
-        elapsed_ms: 14 * MINUTE,
-        max_duration_ms: Some(480 * MINUTE),
         sessions: 1,
         open: Some(2),
         total: Some(5),
@@ -125,7 +126,12 @@ fn beginning() -> Vec<RunEvent> {
             model: Some(text("opus")),
             argv: vec![text("claude"), text("-p")],
         },
-        RunEvent::Standing(RunProgress { iteration: 0, open: None, total: None, ..standing() }),
+        RunEvent::Standing(RunProgress {
+            usage: LimitUsage { iterations: 0, ..standing().usage },
+            open: None,
+            total: None,
+            ..standing()
+        }),
         RunEvent::Said {
             by: EventSpeaker::Agent,
             text: text(
@@ -232,10 +238,13 @@ fn verified() -> DriveReport {
         status: RunStatus::Verified,
         because: "all 5 requirements are met".to_string(),
         standing: RunProgress {
-            iteration: 11,
+            usage: LimitUsage {
+                iterations: 11,
+                elapsed_ms: 124 * MINUTE,
+                micro_usd: Some(4_100_000),
+                ..standing().usage
+            },
             sessions: 3,
-            elapsed_ms: 124 * MINUTE,
-            spent_micro_usd: 4_100_000,
             open: Some(0),
             ..standing()
         },
@@ -421,7 +430,11 @@ fn report_names_what_was_verified_and_where_it_is() {
         because: text(
             "all 10 requirements are met after 2 iterations and 286 ms, 1 of them only by a claim",
         ),
-        standing: RunProgress { spent_micro_usd: 4_321, open: Some(0), ..standing() },
+        standing: RunProgress {
+            usage: LimitUsage { micro_usd: Some(4_321), ..standing().usage },
+            open: Some(0),
+            ..standing()
+        },
         met: Vec::new(),
         files: Vec::new(),
         commits: Vec::new(),

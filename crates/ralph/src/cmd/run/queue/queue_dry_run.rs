@@ -3,6 +3,7 @@
 use super::queue_prepare::PreparedQueue;
 use crate::term::{self, paint};
 use ralph_core::gate::shell_quote;
+use ralph_core::limits::LimitKind;
 use ralph_core::text;
 use ralph_core::units::format_usd;
 use ralph_deck::view::queue_events::predecessor_names;
@@ -54,7 +55,7 @@ pub(super) fn queue_dry_run_json<'a>(
         after: predecessor_names(&prepared.queue, task),
         then: planned_action(known),
         run: known.run.as_ref().map(ralph_core::id::RunId::as_str),
-        max_cost_usd: task.terms.limits.max_cost_micro_usd.map(micro_usd_as_usd),
+        max_cost_usd: task.terms.limits.get(LimitKind::MaxCost).map(micro_usd_as_usd),
     });
     let commands = prepared.gates.iter().map(|(gate, command)| QueueGateJson { gate, command });
     QueueDryRunJson {
@@ -119,7 +120,7 @@ pub(super) fn render_queue_dry_run(prepared: &PreparedQueue, known: &[KnownQueue
         let after = predecessor_names(queue, task);
         let after =
             if after.is_empty() { String::new() } else { format!(", after {}", after.join(", ")) };
-        let cost = task.terms.limits.max_cost_micro_usd;
+        let cost = task.terms.limits.get(LimitKind::MaxCost);
         let cost = cost.map(|most| format!(", at most {}", format_usd(most)));
         let line = format!(
             "  {:widest$}  {then}{after}{}: {}",

@@ -3,7 +3,7 @@
 use super::queue_prepare::PreparedQueue;
 use ralph_core::drive::LandingMode;
 use ralph_core::id::RunId;
-use ralph_core::limits::LimitOverrides;
+use ralph_core::limits::{LimitKind, LimitOverrides};
 use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_drive::StopRequest;
@@ -63,6 +63,11 @@ struct TaskProcess {
     ended: Option<Value>,
 }
 
+/// The time limit of a task: its own, or that of the queue if it ends earlier.
+fn duration_limit(task: &QueueTask, of_queue: Option<u64>) -> Option<u64> {
+    [task.terms.limits.get(LimitKind::MaxDuration), of_queue].into_iter().flatten().min()
+}
+
 impl<'a> TaskProcesses<'a> {
     pub(super) fn new(
         env: &'a Env,
@@ -105,12 +110,11 @@ impl<'a> TaskProcesses<'a> {
         let mut add = |option: &str, value: String| words.extend([option.to_string(), value]);
         add("--project", path(&prepared.project));
         add("--goal-file", path(&goal));
-        // The task gets a share of the queue's budget; 0 means no limit.
-        let limits = LimitOverrides {
-            max_cost_micro_usd: Some(order.max_cost_micro_usd.unwrap_or(0)),
-            max_duration_ms: Some(order.max_duration_ms.unwrap_or(0)),
-            ..task.terms.limits.or(prepared.given_limits)
-        };
+        // The task gets a share of the queue's budget and the rest of its time; 0 means no limit.
+        let max_duration_ms = duration_limit(task, order.max_duration_ms);
+        let limits = (task.terms.limits.or(prepared.given_limits))
+            .with(LimitKind::MaxCost, order.max_cost_micro_usd.unwrap_or(0))
+            .with(LimitKind::MaxDuration, max_duration_ms.unwrap_or(0));
         for (option, value) in limits.to_options() {
             add(option, value);
         }
@@ -135,18 +139,15 @@ impl<'a> TaskProcesses<'a> {
     fn resume_arguments(
         &self,
         run: &RunId,
+        task: &QueueTask,
         order: &QueueTaskOrder,
     ) -> Result<Vec<String>, ControlError> {
         let elapsed = store::load_run(self.home, run)?.state.elapsed_ms(clock::now_ms());
-        let max_duration_ms = order.max_duration_ms.map(|left| elapsed.saturating_add(left));
-        self.set_limits(
-            run,
-            &LimitOverrides {
-                max_cost_micro_usd: order.max_cost_micro_usd,
-                max_duration_ms,
-                ..LimitOverrides::default()
-            },
-        )?;
+        let of_queue = order.max_duration_ms.map(|left| elapsed.saturating_add(left));
+        let limits = LimitOverrides::default()
+            .with(LimitKind::MaxCost, order.max_cost_micro_usd)
+            .with(LimitKind::MaxDuration, duration_limit(task, of_queue));
+        self.set_limits(run, &limits)?;
         let mut words: Vec<_> =
             ["run", "--json", "--resume", run.as_str()].map(String::from).into();
         for option in ["--agent-program", "--wait-for-limits"] {
@@ -265,7 +266,7 @@ impl QueueWorker for TaskProcesses<'_> {
         let place = order.task;
         let task = self.prepared.queue.tasks.get(place).ok_or("there is no such task")?;
         let words = match &order.run {
-            Some(run) => self.resume_arguments(run, order).map_err(|error| {
+            Some(run) => self.resume_arguments(run, task, order).map_err(|error| {
                 format!("its limits could not be set: {}", describe_error(&error))
             })?,
             None => self.start_arguments(task, order)?,
@@ -316,9 +317,8 @@ impl QueueWorker for TaskProcesses<'_> {
     fn raise_cost_limit(&mut self, task: usize, max_cost_micro_usd: u64) {
         let run = self.running.get(&task).and_then(|process| process.run.as_ref());
         if let Some(run) = run {
-            let max_cost_micro_usd = Some(max_cost_micro_usd);
-            let bounds = LimitOverrides { max_cost_micro_usd, ..LimitOverrides::default() };
-            if let Err(error) = self.set_limits(run, &bounds) {
+            let limits = LimitOverrides::default().with(LimitKind::MaxCost, max_cost_micro_usd);
+            if let Err(error) = self.set_limits(run, &limits) {
                 let what = format!("a cost limit was not raised: {}", describe_error(&error));
                 let fault = Fault::new(FaultKind::File, &what).with_run(run);
                 faults::record_fault(self.home, &fault);
