@@ -246,6 +246,7 @@ fn load_secret(home: &RalphHome) -> Result<[u8; KEY_BYTES], FileError> {
 mod tests {
     use super::*;
     use ralph_core::gate::UnknownReason;
+    use ralph_core::test_cases::{MAX_CASE_BYTES, MAX_CASES, TestCaseCollector, TestOutcome};
 
     fn report(outcome: GateOutcome) -> GateReport {
         crate::gates::testing::sample_report("tests", outcome)
@@ -294,6 +295,30 @@ mod tests {
         assert_eq!(lookup_name(&cache, &key), "timeout");
         drop(expect_claim(cache.claim(&key, &|| false).unwrap()));
         assert_eq!(lookup_name(&cache, &key), "nothing");
+    }
+
+    #[test]
+    fn a_result_with_the_most_names_of_tests_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = ResultCache::open(&RalphHome::new(dir.path().join("home"))).unwrap();
+        let key = ResultKey([1; 32]);
+        // Each character of these names takes two bytes in JSON, and no two begin alike.
+        let length = MAX_CASE_BYTES / MAX_CASES;
+        let mut collector = TestCaseCollector::default();
+        for number in 0..MAX_CASES {
+            let first = char::from_u32(0x4e00 + u32::try_from(number / 4).unwrap()).unwrap();
+            let rest = "\"".repeat(length - 4 - number % 4);
+            collector.add(format!("{first}{rest}"), TestOutcome::Passed);
+        }
+        let cases = collector.into_cases(true);
+        let with_names = GateReport { cases, ..report(GateOutcome::Passed) };
+        expect_claim(cache.claim(&key, &|| false).unwrap()).fill(&with_names).unwrap();
+        match cache.lookup(&key).unwrap() {
+            CachedResult::Result(kept) => assert_eq!(*kept, with_names),
+            other @ (CachedResult::Running | CachedResult::Missing) => panic!("{other:?}"),
+        }
+        let bare = serde_json::to_string(&report(GateOutcome::Passed)).unwrap();
+        assert!(!bare.contains("cases"), "{bare}");
     }
 
     /// R-S4c: a result that ralph did not write is not used.
