@@ -36,6 +36,10 @@ pub struct Gate {
     pub rerun: RerunPolicy,
     /// Environment variables it gets in addition to those every gate gets.
     pub env: Vec<String>,
+    /// Globs of the files that are its tests, in addition to those recognised by name. Left out while empty, so that
+    /// gates of older policies keep their seal and their cached results.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<String>,
 }
 
 impl Gate {
@@ -56,6 +60,7 @@ impl Gate {
             min_tests: MinTests::default(),
             rerun: RerunPolicy::default(),
             env: Vec::new(),
+            tests: Vec::new(),
         }
     }
 }

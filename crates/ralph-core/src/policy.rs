@@ -148,6 +148,9 @@ pub struct TestPolicy {
     pub red_first: RedFirst,
     /// Globs of test files in addition to those recognised by name.
     pub paths: Vec<String>,
+    /// Globs of files that decide how tests run, in addition to those recognised by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub harness: Vec<String>,
 }
 
 /// Whether a new test must fail without the change it tests.

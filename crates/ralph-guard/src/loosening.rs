@@ -136,6 +136,7 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandUser)] = &[
     ("demo", SubcommandUser::Agent),
     ("dispute", SubcommandUser::Agent),
     ("doctor", SubcommandUser::Agent),
+    ("explain", SubcommandUser::Agent),
     ("feature add", SubcommandUser::Agent),
     ("feature claim", SubcommandUser::Agent),
     ("feature list", SubcommandUser::Agent),

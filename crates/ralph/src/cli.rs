@@ -115,6 +115,8 @@ enum RalphCommand {
     Pipeline(cmd::pipeline::PipelineCommand),
     /// Show the policy in force and where each value comes from
     Config(ConfigArgs),
+    /// Explain what files count as: code, tests, harness or environment
+    Explain(cmd::explain_files::ExplainArgs),
     /// Approve the commands of the project's policy and lists; none runs before
     Trust(cmd::trust::TrustArgs),
     /// List, compare and restore checkpoints of the work tree
@@ -441,6 +443,7 @@ pub(crate) fn run(env: &Env) -> u8 {
         RalphCommand::Checkpoint(asked) => cmd::checkpoint::run(env, &asked),
         RalphCommand::Pipeline(asked) => cmd::pipeline::run(env, &asked),
         RalphCommand::Config(config) => cmd::config::run(env, &config),
+        RalphCommand::Explain(explain) => cmd::explain_files::run(env, &explain),
         RalphCommand::Trust(trust) => cmd::trust::run(env, &trust),
         RalphCommand::Model(model) => cmd::model::run(env, &model),
         RalphCommand::Completions { shell } => {

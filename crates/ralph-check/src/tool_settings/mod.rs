@@ -17,6 +17,8 @@ use alloc::vec::Vec;
 use ralph_core::requirement::Finding;
 use ralph_core::text;
 
+pub use settings_files::{is_ci_file, is_command_file, is_tool_settings};
+
 const MAX_QUOTED_CHARS: usize = 120;
 
 /// Compares every changed settings file with its state at the base.

@@ -3,6 +3,14 @@
 use crate::language::{Language, file_name, is_below_dir};
 
 pub(super) fn defines_commands(path: &str) -> bool {
+    is_command_file(path)
+        || (Language::from_path(path) == Language::Shell
+            && (is_below_dir(path, &["ci", ".ci", "scripts", "script", "bin", "hack"])
+                || file_name(path).contains("test")))
+}
+
+/// Whether a task runner, a CI service or a git hook reads the commands it runs from this file.
+pub fn is_command_file(path: &str) -> bool {
     let name = file_name(path);
     is_ci_file(path)
         || matches!(
@@ -32,12 +40,9 @@ pub(super) fn defines_commands(path: &str) -> bool {
         )
         || name.rsplit_once('.').is_some_and(|(_, end)| end == "mk")
         || is_below_dir(path, &[".husky"])
-        || (Language::from_path(path) == Language::Shell
-            && (is_below_dir(path, &["ci", ".ci", "scripts", "script", "bin", "hack"])
-                || name.contains("test")))
 }
 
-pub(super) fn is_ci_file(path: &str) -> bool {
+pub fn is_ci_file(path: &str) -> bool {
     let name = file_name(path);
     path.starts_with(".github/")
         || path.starts_with(".circleci/")
@@ -55,8 +60,13 @@ pub(super) fn is_ci_file(path: &str) -> bool {
         )
 }
 
-/// Whether it contains settings of test runners, linters, type checkers or coverage tools.
+/// Whether it contains commands, or settings of test runners, linters, type checkers or coverage tools.
 pub(super) fn is_settings_file(path: &str) -> bool {
+    is_tool_settings(path) || defines_commands(path)
+}
+
+/// Whether a test runner, linter, type checker or coverage tool reads its settings from this file.
+pub fn is_tool_settings(path: &str) -> bool {
     const NAMES: [&str; 33] = [
         "package.json",
         "pyproject.toml",
@@ -109,7 +119,5 @@ pub(super) fn is_settings_file(path: &str) -> bool {
         "vitest.workspace.",
     ];
     let name = file_name(path);
-    NAMES.contains(&name)
-        || STEMS.iter().any(|stem| name.starts_with(stem))
-        || defines_commands(path)
+    NAMES.contains(&name) || STEMS.iter().any(|stem| name.starts_with(stem))
 }

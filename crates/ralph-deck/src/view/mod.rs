@@ -10,6 +10,7 @@ pub mod doctor_report;
 pub mod driven_run;
 pub mod effective_policy;
 pub mod feature_list;
+pub mod file_classes;
 pub mod gate_list;
 pub mod gate_results;
 pub mod journal_log;

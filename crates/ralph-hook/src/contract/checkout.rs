@@ -13,6 +13,7 @@ use ralph_git::checkpoint::{
     VerificationCheckout,
 };
 use ralph_git::git;
+use ralph_proof::{ClassRules, FileClass, classify};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs;
 
@@ -94,11 +95,12 @@ pub(super) fn check_out_candidate(
     let repository = open_repository(contract, &deadline)?;
     let first = find_base(contract, &repository, &deadline)?;
     let policy = &contract.seal.policy;
-    let (protected, tests) =
-        (compile_globs(&policy.protect.paths), compile_globs(&policy.tests.paths));
+    let protected = compile_globs(&policy.protect.paths);
+    // Tests need no files that commands name.
+    let rules = ClassRules::new(policy, Vec::new());
     let is_protected = |path: &Path| protected.is_match(path);
     let is_test = |path: &Path| {
-        tests.is_match(path) || path.to_str().is_some_and(ralph_check::contains_only_tests)
+        path.to_str().is_some_and(|path| classify(path, &rules).class == FileClass::Tests)
     };
     let mix = match site {
         GateSite::Tree | GateSite::Clean => {

@@ -147,6 +147,7 @@ mod tests {
             min_tests: MinTests::default(),
             rerun: RerunPolicy::default(),
             env: Vec::new(),
+            tests: Vec::new(),
         }
     }
 

@@ -127,6 +127,15 @@ pub fn policy_subject(config: &ProjectConfig) -> Result<ApprovalSubject, TrustEr
     })
 }
 
+/// The files of the project that a gate's command names, relative to the project. Scripts inside a manifest are not
+/// files of their own.
+pub fn referenced_files(project: &Path, gate: &Gate) -> Result<Vec<String>, TrustError> {
+    let found = references::find_references(project, std::slice::from_ref(gate))?;
+    let files = found.into_iter().filter(|found| !found.name.contains(": scripts."));
+    // A link that leads out of the project is shown with its target.
+    Ok(files.map(|found| found.name.split(" -> ").next().unwrap_or_default().to_string()).collect())
+}
+
 /// What a person has to approve before the checks of a list run.
 pub fn checks_subject(
     project: &Path,

@@ -7,6 +7,7 @@ pub(crate) mod control;
 pub(crate) mod declare;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod explain_files;
 pub(crate) mod feature;
 pub(crate) mod gate;
 pub(crate) mod generate;

@@ -20,6 +20,7 @@ mod crashes;
 mod demo;
 mod detect;
 mod doctor;
+mod explain_files;
 mod faults;
 mod features;
 mod gates;

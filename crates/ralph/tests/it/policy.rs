@@ -54,6 +54,7 @@ fn config_explains_the_origin_of_every_value() {
     gate.tests.min_tests = "some"               default
     gate.tests.rerun = "tests"                  default
     gate.tests.env = []                         default
+    gate.tests.tests = []                       default
     lines.forbid = []                           default
     lines.exclude = []                          default
     protect.guard = "deny"                      default
@@ -61,6 +62,7 @@ fn config_explains_the_origin_of_every_value() {
     tests.integrity = "block"                   default
     tests.red_first = "optional"                default
     tests.paths = []                            default
+    tests.harness = []                          default
     verify.checkout = "auto"                    default
     verify.link = []                            default
     verify.claims = "claimed"                   default
@@ -112,6 +114,7 @@ fn config_explains_the_origin_of_every_value() {
     min_tests = "some"
     rerun = "tests"
     env = []
+    tests = []
 
     [lines]
     forbid = []
@@ -125,6 +128,7 @@ fn config_explains_the_origin_of_every_value() {
     integrity = "block"
     red_first = "optional"
     paths = []
+    harness = []
 
     [verify]
     checkout = "auto"

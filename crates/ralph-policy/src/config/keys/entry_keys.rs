@@ -149,6 +149,11 @@ static GATE_KEYS: &[ConfigKey] = &[
         kind: ValueKind::VariableNames(|draft, texts| draft.gate.env = texts.to_vec()),
         description: "Environment variables it gets in addition to those that every gate gets.",
     },
+    ConfigKey {
+        name: "tests",
+        kind: ValueKind::Globs(|draft, texts| draft.gate.tests = texts.to_vec()),
+        description: "Files that are its tests, in addition to those recognized by name. `ralph explain` shows what a file counts as.",
+    },
 ];
 
 const CHUNK_GATES: ConfigKey = ConfigKey {

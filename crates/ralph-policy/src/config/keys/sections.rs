@@ -152,6 +152,11 @@ pub(super) static TESTS: &[ConfigKey] = &[
         kind: ValueKind::Globs(|draft, texts| draft.policy.tests.paths = texts.to_vec()),
         description: "Test files in addition to those recognized by name.",
     },
+    ConfigKey {
+        name: "harness",
+        kind: ValueKind::Globs(|draft, texts| draft.policy.tests.harness = texts.to_vec()),
+        description: "Files that decide how tests run, such as runner settings and scripts, in addition to those recognized by name.",
+    },
 ];
 
 pub(super) static VERIFY: &[ConfigKey] = &[

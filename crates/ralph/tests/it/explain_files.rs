@@ -1,0 +1,138 @@
+//! `ralph explain`: what files count as, and why.
+
+use crate::sandbox::Sandbox;
+use insta::assert_snapshot;
+use std::os::unix::fs::PermissionsExt;
+
+const POLICY: &str = r#"
+[[gate]]
+name = "suite"
+run = ["./tools/check", "--all"]
+tests = ["cases/**"]
+
+[[gate]]
+name = "types"
+run = ["tsc", "--noEmit"]
+paths = ["**/*.ts"]
+
+[tests]
+paths = ["acceptance/*.txt"]
+harness = ["tools/lib/**"]
+
+[protect]
+paths = ["acceptance/**"]
+"#;
+
+fn sandbox_with_files() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("ralph.toml", POLICY);
+    sandbox.write("tools/check", "#!/bin/sh\nexit 0\n");
+    let script = sandbox.project().join("tools/check");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    sandbox
+}
+
+/// Every file is explained with its class, the rule that decided it, and the gates that read it.
+#[test]
+fn files_are_explained_in_words() {
+    let sandbox = sandbox_with_files();
+    let explained = sandbox.ralph([
+        "explain",
+        "src/main.ts",
+        "src/lib.rs",
+        "tests/a.py",
+        "acceptance/login.txt",
+        "cases/1.json",
+        "tools/check",
+        "./tools/../tools/lib/run.py",
+        "package.json",
+        "node_modules/a/index.js",
+    ]);
+    assert_snapshot!(sandbox.normalize(&explained.to_string()), @"
+    exit 0
+    --- stdout
+    src/main.ts
+      class      code
+      because    no rule makes it anything else
+      read by    suite, types
+
+    src/lib.rs
+      class      code
+      because    it is Rust; only its inline tests go with the tests
+      read by    suite
+
+    tests/a.py
+      class      tests
+      because    it is in a directory for tests
+      read by    suite
+
+    acceptance/login.txt
+      class      tests
+      because    `[tests] paths` contains `acceptance/*.txt`
+      read by    suite
+      protected  `[protect] paths` contains `acceptance/**`
+
+    cases/1.json
+      class      tests
+      because    `tests` of gate `suite` contains `cases/**`
+      read by    suite
+
+    tools/check
+      class      harness (goes with the tests)
+      because    the command of gate `suite` names it
+      read by    suite
+
+    tools/lib/run.py
+      class      harness (goes with the tests)
+      because    `[tests] harness` contains `tools/lib/**`
+      read by    suite
+
+    package.json
+      class      code
+      because    it is a manifest; only its sections about tests and tools go with the tests
+      read by    suite
+
+    node_modules/a/index.js
+      class      environment (goes with neither code nor tests)
+      because    it is an installed dependency, which code and tests share
+      read by    suite
+    ");
+}
+
+/// The same as JSON.
+#[test]
+fn files_are_explained_as_json() {
+    let sandbox = sandbox_with_files();
+    let explained = sandbox.ralph(["explain", "--json", "cases/1.json", "src/main.ts"]);
+    assert_snapshot!(sandbox.normalize(&explained.to_string()), @r#"
+    exit 0
+    --- stdout
+    {"v":1,"project":"$ROOT/project","files":[{"path":"cases/1.json","class":"tests","goes_with":"tests","why":"`tests` of gate `suite` contains `cases/**`","rule":"gate.tests","gates":["suite"],"protected_by":null},{"path":"src/main.ts","class":"code","goes_with":"code","why":"no rule makes it anything else","rule":null,"gates":["suite","types"],"protected_by":null}]}
+    "#);
+}
+
+/// A path outside the project and a directory are errors that say what to do.
+#[test]
+fn paths_that_are_no_files_of_the_project_are_errors() {
+    let sandbox = sandbox_with_files();
+    let outside = sandbox.ralph(["explain", "../other.rs"]);
+    assert_snapshot!(sandbox.normalize(&outside.to_string()), @"
+    exit 1
+    --- stderr
+    error: `../other.rs` is not in the project `$ROOT/project`
+      hint: name files of the project, or another one with `--project`
+    ");
+    let directory = sandbox.ralph(["explain", "tools"]);
+    assert_snapshot!(sandbox.normalize(&directory.to_string()), @"
+    exit 1
+    --- stderr
+    error: `tools` is a directory
+      hint: name files
+    ");
+    assert_snapshot!(sandbox.ralph(["explain"]).to_string(), @"
+    exit 1
+    --- stderr
+    error: `FILE` is missing
+      hint: run `ralph explain --help`
+    ");
+}
