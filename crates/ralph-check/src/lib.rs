@@ -13,6 +13,7 @@ mod change_finding;
 mod dead_code;
 mod disarmed_tests;
 mod forbidden_constructs;
+pub mod inline_tests;
 mod language;
 mod language_syntax;
 mod measured_tests;

@@ -2,7 +2,18 @@
 //! which both are of different states: new code with old tests, and old code with new tests. Pure: nothing here reads
 //! files or runs tools.
 
+mod documentation_examples;
 pub mod file_class;
+pub mod file_composition;
+mod ini_merge;
+mod json_merge;
 mod naming_conventions;
+mod rust_splice;
+mod toml_merge;
+pub mod tree_composition;
 
 pub use file_class::{ClassReason, ClassRules, Classification, FileClass, GateFile, classify};
+pub use file_composition::{ComposedFile, compose_file};
+pub use tree_composition::{
+    InseparableFile, RewrittenFile, TreeComposition, TreeSides, compose_tree,
+};

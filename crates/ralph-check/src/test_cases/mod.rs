@@ -4,7 +4,7 @@ mod go;
 mod java;
 mod javascript;
 mod python;
-mod rust;
+pub(crate) mod rust;
 
 use super::language::{Language, TestLanguage};
 use super::source_text::SourceText;

@@ -8,9 +8,11 @@ use alloc::format;
 use alloc::vec::Vec;
 
 /// The attributes of one item.
-struct ItemAttributes<'a> {
-    item_at: usize,
-    list: Vec<&'a str>,
+pub(crate) struct ItemAttributes<'a> {
+    /// The `#` of the first one.
+    pub(crate) start: usize,
+    pub(crate) item_at: usize,
+    pub(crate) list: Vec<&'a str>,
 }
 
 const TEST_ATTRIBUTES: [&str; 7] =
@@ -59,7 +61,7 @@ pub(super) fn find_rust_tests(source: &SourceText<'_>) -> Vec<FoundTest> {
     found
 }
 
-fn find_attributes<'a>(source: &SourceText<'a>) -> Vec<ItemAttributes<'a>> {
+pub(crate) fn find_attributes<'a>(source: &SourceText<'a>) -> Vec<ItemAttributes<'a>> {
     let code = &source.code;
     let mut found: Vec<ItemAttributes<'a>> = Vec::new();
     for at in memchr::memmem::find_iter(code.as_bytes(), b"#[") {
@@ -75,7 +77,7 @@ fn find_attributes<'a>(source: &SourceText<'a>) -> Vec<ItemAttributes<'a>> {
             }
             // An attribute inside the arguments of another one.
             Some(group) if group.item_at > at => {}
-            _ => found.push(ItemAttributes { item_at, list: Vec::from([text]) }),
+            _ => found.push(ItemAttributes { start: at, item_at, list: Vec::from([text]) }),
         }
     }
     found
@@ -94,7 +96,7 @@ fn attribute_path(attribute: &str) -> &str {
     attribute.split(['(', '=', ' ', '\n']).next().unwrap_or_default().trim()
 }
 
-fn is_test_attribute(attribute: &str) -> bool {
+pub(crate) fn is_test_attribute(attribute: &str) -> bool {
     let path = attribute_path(attribute);
     TEST_ATTRIBUTES.contains(&path.rsplit("::").next().unwrap_or(path))
 }

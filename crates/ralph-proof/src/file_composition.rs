@@ -1,0 +1,100 @@
+//! One file of a tree whose code is of one version and whose tests and harness are of another.
+
+use crate::documentation_examples::compare_examples;
+use crate::file_class::{ClassRules, FileClass, classify};
+use crate::naming_conventions::{MIXED_BUILD_FILES, MIXED_MANIFESTS, file_extension};
+use crate::{ini_merge, json_merge, rust_splice, toml_merge};
+
+/// Larger texts are data, and are not searched for tests.
+pub const MAX_TEXT_BYTES: usize = 2 * 1024 * 1024;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ComposedFile {
+    /// As on the side of the code; absent if it is absent there.
+    TakeCode,
+    /// As on the side of the tests; absent if it is absent there.
+    TakeTests,
+    /// The code of one side with the tests or settings of the other.
+    Text(String),
+    /// Code and tests cannot be separated; the reason completes "it cannot be separated: …".
+    NotSeparable(String),
+}
+
+/// Composes a file from its two versions; `None` is a version without the file. Both directions are the same question:
+/// new code with old tests, and old code with new tests.
+pub fn compose_file(
+    path: &str,
+    code_side: Option<&str>,
+    test_side: Option<&str>,
+    rules: &ClassRules,
+) -> ComposedFile {
+    if code_side == test_side {
+        return ComposedFile::TakeCode;
+    }
+    match classify(path, rules).class {
+        FileClass::Tests | FileClass::Harness => ComposedFile::TakeTests,
+        FileClass::Environment => {
+            ComposedFile::NotSeparable("code and tests share this environment".to_string())
+        }
+        FileClass::Code => {
+            // A file that only the code side lacks brings no code. Its tests test nothing there.
+            let Some(code) = code_side else { return ComposedFile::TakeCode };
+            compose_code(path, code, test_side)
+        }
+    }
+}
+
+fn compose_code(path: &str, code: &str, test_side: Option<&str>) -> ComposedFile {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let is_manifest = MIXED_MANIFESTS.contains(&name);
+    let is_build_file = MIXED_BUILD_FILES.contains(&name);
+    let needs_text = is_manifest || is_build_file || has_inline_tests(name);
+    if !needs_text {
+        return ComposedFile::TakeCode;
+    }
+    if code.len().max(test_side.map_or(0, str::len)) > MAX_TEXT_BYTES {
+        return ComposedFile::NotSeparable("it is larger than 2 MiB".to_string());
+    }
+    // A new manifest belongs to new code as a whole.
+    let merged = match (name, test_side) {
+        (_, None) if is_manifest || is_build_file => return ComposedFile::TakeCode,
+        (_, _) if is_build_file => Err("it builds both code and tests".to_string()),
+        ("Cargo.toml" | "pyproject.toml", Some(tests)) => toml_merge::merge_toml(name, code, tests),
+        ("setup.cfg", Some(tests)) => ini_merge::merge_ini(code, tests),
+        (_, Some(tests)) if is_manifest => {
+            json_merge::merge_json(code, tests, json_merge::json_harness_keys(name))
+        }
+        (_, tests) => compose_source(path, code, tests),
+    };
+    match merged {
+        Ok(None) => ComposedFile::TakeCode,
+        Ok(Some(text)) => ComposedFile::Text(text),
+        Err(why) => ComposedFile::NotSeparable(why),
+    }
+}
+
+fn has_inline_tests(name: &str) -> bool {
+    let extension = file_extension(name);
+    matches!(extension, "rs" | "py" | "pyi" | "ex" | "zig")
+        || matches!(extension, "js" | "jsx" | "mjs" | "cjs" | "ts" | "tsx" | "mts" | "cts" | "vue")
+}
+
+fn compose_source(
+    path: &str,
+    code: &str,
+    test_side: Option<&str>,
+) -> Result<Option<String>, String> {
+    // A version without the file has no tests and no examples in it.
+    let tests = test_side.unwrap_or_default();
+    if let Some(why) = test_side.and_then(|tests| compare_examples(path, code, tests)) {
+        return Err(why.to_string());
+    }
+    if file_extension(path) == "rs" {
+        rust_splice::splice_inline_tests(code, tests)
+    } else {
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests;
