@@ -324,6 +324,8 @@ fn render_requirement(
 
 /// Introduces the path of a log with everything that a gate printed.
 pub const FULL_LOG_LABEL: &str = "full log:";
+/// The label that older versions wrote. Their journals contain it.
+pub const OLD_FULL_LOG_LABEL: &str = "all of it:";
 
 /// Makes foreign text safe to embed in a line of ours: one cleaned line without secrets, at most `most` characters.
 pub fn safe_line(foreign: &str, most: usize, redactor: &Redactor) -> String {

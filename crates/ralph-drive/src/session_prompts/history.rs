@@ -3,7 +3,7 @@
 use super::{HandoverInput, LONGEST_LINE, LONGEST_NAME, is_open};
 use ralph_core::digest64::Digest64;
 use ralph_core::drive::{self, RunnerEvent, SilenceResponse};
-use ralph_core::reason::{self, FULL_LOG_LABEL};
+use ralph_core::reason::{self, FULL_LOG_LABEL, OLD_FULL_LOG_LABEL};
 use ralph_core::record::{
     JournalEntry, ReportLine, ReportedStatus, RunChange, StopOutcome, StopRecord,
 };
@@ -119,13 +119,14 @@ fn person_message(entry: &JournalEntry) -> Option<&str> {
 /// named it.
 pub(super) fn find_log<'a>(line: &ReportLine, entries: &'a [JournalEntry]) -> Option<&'a str> {
     let heading = format!("✗ {} ({}): ", line.name, line.stage);
-    let label = format!("    {FULL_LOG_LABEL} `");
+    let labels = [FULL_LOG_LABEL, OLD_FULL_LOG_LABEL].map(|label| format!("    {label} `"));
     entries.iter().rev().filter_map(charged_stop).find_map(|decided| {
         let StopOutcome::Blocked { reason } = &decided.outcome else { return None };
         let mut lines = reason.lines().skip_while(|said| !said.starts_with(&heading)).skip(1);
         // Quoted lines begin with a mark, so a line with this prefix is ralph's own.
         let own = lines.by_ref().take_while(|said| said.starts_with(['│', '┌', '└', ' ']));
-        let mut logs = own.filter_map(|said| said.strip_prefix(&label));
+        let mut logs = own
+            .filter_map(|said| labels.iter().find_map(|label| said.strip_prefix(label.as_str())));
         logs.next()?.strip_suffix('`')
     })
 }

@@ -229,6 +229,16 @@ fn a_handover_without_history_is_short() {
     "#);
 }
 
+#[test]
+fn logs_are_found_in_journals_of_every_version() {
+    let tests = || unmet("tests", "2 of 148 failed", None);
+    for label in ["full log:", "all of it:"] {
+        let reason = format!("✗ tests (correctness): 2 failed\n    {label} `/logs/tests-2.log`\n");
+        let entries = journal(vec![begins(), held(&reason, vec![tests()], &[])]);
+        assert_eq!(history::find_log(&tests(), &entries), Some("/logs/tests-2.log"), "{label}");
+    }
+}
+
 /// The goal comes first and in full, later sections share the remaining room, and the closing part is always there.
 #[test]
 fn a_long_goal_leaves_room_for_the_rest() {
