@@ -198,20 +198,20 @@ pub fn progress(run: &RunRecord, state: &RunState, now_ms: u64) -> String {
     }
     parts.extend(chunks(state));
     if let Some(trouble) = &state.trouble {
-        parts.push(format!("last turn ended by {}", turn_end_cause(trouble)));
+        parts.push(format!("last turn cut short by {}", turn_end_cause(trouble)));
     }
     parts.join(" · ")
 }
 
-/// What ended a turn that the agent did not end, from the class that the journal keeps.
+/// Describes why a turn ended before the agent finished it, from the class in the journal.
 pub fn turn_end_cause(class: &str) -> String {
     let known = match class {
         "rate_limit" => "a rate limit",
         "overloaded" => "an overloaded server",
-        "authentication" => "a failed authentication",
+        "authentication" => "an authentication failure",
         "billing" => "a billing problem",
         "context_full" => "a full context",
-        "output_limit" => "the limit on output",
+        "output_limit" => "the output limit",
         "invalid_request" => "an invalid request",
         "server" => "a server error",
         "interrupted" => "an interrupt",

@@ -170,7 +170,8 @@ impl RunContext<'_> {
         Ok(journal::read_journal(&self.home.run(&self.run).journal())?.entries)
     }
 
-    /// Like [`entries`](Self::entries), for texts that are useful without them. Notes the error.
+    /// Like [`entries`](Self::entries), for texts that are useful without the history. If the journal cannot be read,
+    /// emits a note and returns no entries.
     pub(crate) fn entries_for_display(&mut self) -> Vec<JournalEntry> {
         self.entries().unwrap_or_else(|error| {
             self.note(&format!("the run's history is left out: {}", describe_error(&error)));

@@ -68,9 +68,9 @@ pub struct HandoverInput<'a> {
 
 /// Markdown, most useful first, at most [`LONGEST_HANDOVER`] characters.
 pub fn handover_text(handover: &HandoverInput<'_>, redactor: &Redactor) -> String {
-    let telling =
+    let reason_context =
         ReasonContext { redactor, nonce: handover.nonce, goal: None, adoption_notice: None };
-    let mut page = HandoverPage::new(opening(handover, redactor), &telling, CLOSING);
+    let mut page = HandoverPage::new(opening(handover, redactor), &reason_context, CLOSING);
     page.quote("Goal", "the goal, in the person's words", (handover.goal, LONGEST_GOAL));
     page.list("Status", LONGEST_LIST, &status_lines(handover));
     if let Some(report) = &handover.state.report {

@@ -30,12 +30,12 @@ pub enum JournalDamage {
     TornLine,
     /// A complete line that does not parse, or does not carry the hash of the line before it.
     BrokenChain { line: usize },
-    /// A newer ralph continued the journal here, so the line may mean something unknown to this one. This is not an
-    /// edit: the run is left alone.
+    /// A newer ralph continued the journal here, so this version may not understand the line. This does not count as
+    /// an edit, and the run is left unchanged.
     NewerFormat { line: usize, version: u8 },
 }
 
-/// The fields that an entry of every version has.
+/// The fields that entries of every version have.
 #[derive(Deserialize)]
 struct EntryEnvelope {
     v: u8,
@@ -92,7 +92,7 @@ pub fn parse_journal(bytes: &[u8], offset: u64, head: &str) -> JournalContents {
     read
 }
 
-/// What is wrong with a complete line that follows the line with hash `head`.
+/// The damage in a complete line that cannot be read. `head` is the hash of the line before it.
 fn line_damage(line: &[u8], number: usize, head: &str) -> JournalDamage {
     match serde_json::from_slice::<EntryEnvelope>(line) {
         Ok(entry) if entry.v > FORMAT_VERSION && entry.prev == head => {

@@ -158,7 +158,7 @@ struct LastEntryWire {
 
 /// Loads a run whose files disagree. The highest count wins, so that damaging a file gains no iterations.
 ///
-/// Fails if a newer ralph continued the journal. A newer version in another file alone is an edit.
+/// Fails if a newer ralph continued the journal. A newer version number in any other file alone counts as an edit.
 fn reconcile_files(
     paths: &RunPaths,
     run_bytes: Option<&[u8]>,

@@ -60,13 +60,13 @@ pub fn revoke_waiver(
 /// Changes limits, and returns all limits now in force.
 pub fn set_run_limits(
     adjustment: &RunAdjustment<'_>,
-    bounds: &LimitOverrides,
+    overrides: &LimitOverrides,
 ) -> Result<RunLimits, ControlError> {
     adjustment.require_person("change the limits of")?;
     let mut limits = None;
     adjustment.apply(|now| {
         let before = now.state.limits(&now.run);
-        let then = bounds.apply_to(before);
+        let then = overrides.apply_to(before);
         then.validate()?;
         let is_new = then != *before;
         limits = Some(then.clone());

@@ -224,9 +224,9 @@ fn record_agent_decision(
                 run,
             };
             let nonce = clock::nonce();
-            let telling =
+            let reason_context =
                 ReasonContext { redactor: &redactor, nonce, goal: None, adoption_notice: None };
-            part_stop::render_part_reason(&held, requirements, &telling)
+            part_stop::render_part_reason(&held, requirements, &reason_context)
         });
         let part = PartRecord {
             who: PartIdentity {

@@ -45,7 +45,7 @@ pub fn gather_facts(
     world: &World,
     stop: &StopEvent,
     opened: &LoadedRun,
-    sight: &TranscriptSnapshot,
+    snapshot: &TranscriptSnapshot,
 ) -> StopFacts {
     let now_ms = clock::now_ms();
     let facts = StopFacts {
@@ -55,15 +55,15 @@ pub fn gather_facts(
             now_ms,
             host_env::host_process(&world.env),
         ),
-        delivery: sight.delivery,
-        trouble: find_api_error(stop, sight),
+        delivery: snapshot.delivery,
+        trouble: find_api_error(stop, snapshot),
         trust: gather_trust(world, &opened.run),
         tampering: opened.tampering.clone(),
-        spent_micro_usd: sight.observed.as_ref().and_then(TranscriptReading::spent_micro_usd),
-        context_permille: sight.observed.as_ref().and_then(TranscriptReading::context_permille),
+        spent_micro_usd: snapshot.observed.as_ref().and_then(TranscriptReading::spent_micro_usd),
+        context_permille: snapshot.observed.as_ref().and_then(TranscriptReading::context_permille),
         declared: opened.state.declared.clone(),
-        has_queued_input: sight.has_queued_input,
-        consecutive_blocks: match sight.tools {
+        has_queued_input: snapshot.has_queued_input,
+        consecutive_blocks: match snapshot.tools {
             TranscriptToolUse::None => opened.state.in_a_row,
             // Without a transcript the count is unknown, and an unknown count must not end a hold.
             TranscriptToolUse::Used | TranscriptToolUse::Unknown => 0,
@@ -139,7 +139,7 @@ fn is_prompt_held_already(world: &World, session: &SessionId, stop: &StopEvent) 
     });
     match read {
         Ok(_) => same_prompt || blocks >= MAX_FILE_HOLDS,
-        // Without the count nothing would bound the holds.
+        // Without the count, files could hold the session forever.
         Err(error) => {
             let fault = Fault::new(FaultKind::File, &describe_error(&error)).with_session(session);
             faults::record_fault(&world.home, &fault);
@@ -166,8 +166,8 @@ pub fn find_off_switch(world: &World, id: &str) -> Option<OffReason> {
 }
 
 /// An API error at the end of the transcript. The transcript lags, so it counts only if the event has the same text.
-fn find_api_error(stop: &StopEvent, sight: &TranscriptSnapshot) -> Option<HostTrouble> {
-    let last = sight.last.as_ref().filter(|last| last.api_error)?;
+fn find_api_error(stop: &StopEvent, snapshot: &TranscriptSnapshot) -> Option<HostTrouble> {
+    let last = snapshot.last.as_ref().filter(|last| last.api_error)?;
     let same = stop.last_message.as_deref().is_none_or(|said| Some(said) == last.text.as_deref());
     same.then_some(HostTrouble::Server)
 }
@@ -284,16 +284,16 @@ pub fn owner_process(world: &World, state: &RunState) -> Option<ProcessIdentity>
 pub fn decision_record(
     world: &World,
     decision: StopDecision,
-    sight: &TranscriptSnapshot,
+    snapshot: &TranscriptSnapshot,
     redactor: &Redactor,
 ) -> StopRecord {
     StopRecord {
         mark: decision.mark,
-        delivery: sight
+        delivery: snapshot
             .delivery
             .map(|delivery| DeliveryId { stop: Digest64(delivery.stop), length: delivery.length }),
         report: decision.report,
-        observed: sight.observed.clone().map(|observed| bound_checklist(observed, redactor)),
+        observed: snapshot.observed.clone().map(|observed| bound_checklist(observed, redactor)),
         process: host_env::host_process(&world.env),
         remedy: decision.remedy,
         ..StopRecord::new(decision.rule, decision.outcome, decision.because)

@@ -108,8 +108,8 @@ fn unless_rehearsal(
     if world.env.is_rehearsal() { Ok(()) } else { write() }
 }
 
-/// Records a decision about a session that only files hold. The record is what bounds these holds: a hold that cannot
-/// be recorded would be repeated without end.
+/// Records a decision about a session without a run, which only files hold. This record limits how often they hold it:
+/// if it cannot be written, the session must not be held.
 pub fn record_files_decision(
     world: &World,
     session: &SessionId,

@@ -21,7 +21,7 @@ const MAX_MEMORIES: usize = 4;
 pub fn build_reminder(world: &World, opened: &LoadedRun) -> String {
     let LoadedRun { run, state, .. } = opened;
     let redactor = Redactor::new(world.env.secrets());
-    let telling = ReasonContext {
+    let reason_context = ReasonContext {
         redactor: &redactor,
         nonce: clock::nonce(),
         goal: None,
@@ -30,7 +30,7 @@ pub fn build_reminder(world: &World, opened: &LoadedRun) -> String {
     let goal = goal_excerpt(world, run);
     let memories = project_memories(Path::new(&run.project));
     let anchor = Reminder { run, state, goal: goal.as_deref(), memories: &memories };
-    reminder::render_reminder(&anchor, &telling)
+    reminder::render_reminder(&anchor, &reason_context)
 }
 
 /// The first part of the goal, more of it than any message quotes; `None` if the run has no goal. If it cannot be read,
@@ -57,14 +57,17 @@ pub(crate) fn goal_excerpt(world: &World, run: &RunRecord) -> Option<String> {
 pub fn build_reminder_without_goal(world: &World, opened: &LoadedRun) -> String {
     let LoadedRun { run, state, .. } = opened;
     let redactor = Redactor::new(world.env.secrets());
-    let telling = ReasonContext {
+    let reason_context = ReasonContext {
         redactor: &redactor,
         nonce: clock::nonce(),
         goal: None,
         adoption_notice: None,
     };
     let memories = project_memories(Path::new(&run.project));
-    reminder::render_reminder(&Reminder { run, state, goal: None, memories: &memories }, &telling)
+    reminder::render_reminder(
+        &Reminder { run, state, goal: None, memories: &memories },
+        &reason_context,
+    )
 }
 
 /// `.ralph/memory.md`, then the `MEMORY.md` of each plan, most recently modified first.

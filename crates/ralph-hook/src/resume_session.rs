@@ -14,8 +14,8 @@ use ralph_sys::clock::Deadline;
 use ralph_sys::fs;
 use std::path::Path;
 
-/// The only run of the project that is paused or orphaned. An error if there is none, or more than one, or if the one
-/// that is wanted may be a run that cannot be read.
+/// The only run of the project that is paused or orphaned. Fails if there is more than one, or none. If there is none
+/// but a run cannot be read, returns that run's error, because it may be the one to resume.
 pub fn find_resumable_run(home: &RalphHome, project: &Path) -> Result<RunId, ControlError> {
     let mut found = Vec::new();
     let mut unreadable = None;

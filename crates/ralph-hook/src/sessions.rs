@@ -145,7 +145,10 @@ fn move_after_clear(world: &World, session: &SessionId) -> Result<Verdict, Sessi
     fs::remove_file(&path)?;
     let run = std::str::from_utf8(&name).ok().and_then(|name| RunId::parse(name.trim()));
     let Some(run) = run else {
-        let what = format!("`{}` names no run, so none was moved here", path.display());
+        let what = format!(
+            "`{}` does not name a run, so no run was moved to this session",
+            path.display()
+        );
         let fault = Fault::new(FaultKind::File, &what).with_session(session);
         faults::record_fault(&world.home, &fault);
         return Ok(Verdict::Allow);

@@ -31,16 +31,16 @@ pub struct StopContext<'a> {
 }
 
 /// The verdict for a stop of a session that a run holds.
-pub fn run_verdict(scene: &StopContext<'_>) -> Result<Verdict, StoreError> {
-    Ok(match decide_stop(scene)? {
+pub fn run_verdict(context: &StopContext<'_>) -> Result<Verdict, StoreError> {
+    Ok(match decide_stop(context)? {
         Ok(decision) => decision.verdict,
         Err(not_the_owner) => not_the_owner,
     })
 }
 
 /// Decides a stop and records the decision. The inner `Err` is the verdict for a session that does not own the run.
-pub fn decide_stop(scene: &StopContext<'_>) -> Result<Result<StopDecision, Verdict>, StoreError> {
-    let StopContext { world, stop, session, run } = scene;
+pub fn decide_stop(context: &StopContext<'_>) -> Result<Result<StopDecision, Verdict>, StoreError> {
+    let StopContext { world, stop, session, run } = context;
     if stop.pending.iter().any(|pending| pending.impersonates_person) {
         // From now on a command typed in this session may come from the agent, so it no longer counts as a person's.
         let mark = world.home.run(run).impersonation_mark();
@@ -49,19 +49,19 @@ pub fn decide_stop(scene: &StopContext<'_>) -> Result<Result<StopDecision, Verdi
         }
     }
     while !world.answer_deadline.has_passed() {
-        let seen = store::load_run(&world.home, scene.run)?;
+        let seen = store::load_run(&world.home, context.run)?;
         if seen.state.owner(&seen.run) != Some(session) {
             return Ok(Err(facts::allow_non_owner(world, &seen)));
         }
         let before = seen.state.observed.as_ref();
-        let sight = transcript_reader::read_transcript(world, stop, before, seen.run.checklist);
-        let facts = facts::gather_facts(world, stop, &seen, &sight);
+        let snapshot = transcript_reader::read_transcript(world, stop, before, seen.run.checklist);
+        let facts = facts::gather_facts(world, stop, &seen, &snapshot);
         let evidence = match decide::plan(&stop_case(stop, &seen, &facts)) {
             StopPlan::Answer(_) => None,
-            StopPlan::Verify => Some(sources::evidence_for_run(world, &seen, stop, &sight)),
+            StopPlan::Verify => Some(sources::evidence_for_run(world, &seen, stop, &snapshot)),
         };
         if let Some((decision, before)) =
-            decide_under_lock(scene, &seen, &sight, evidence.as_ref())?
+            decide_under_lock(context, &seen, &snapshot, evidence.as_ref())?
         {
             let bell = follow_up::follow_up_decision(world, session, &before, &decision);
             let verdict = decision.verdict.clone().with_bell(bell);
@@ -76,24 +76,24 @@ pub fn decide_stop(scene: &StopContext<'_>) -> Result<Result<StopDecision, Verdi
 /// Other processes may have changed the run while the evidence was gathered, so only the state under the lock counts.
 /// Nothing slow happens here. Returns `None` if evidence turns out to be needed that was not gathered.
 fn decide_under_lock(
-    scene: &StopContext<'_>,
+    context: &StopContext<'_>,
     seen: &LoadedRun,
-    sight: &TranscriptSnapshot,
+    snapshot: &TranscriptSnapshot,
     evidence: Option<&StopEvidence>,
 ) -> Result<Option<(StopDecision, LoadedRun)>, StoreError> {
-    let StopContext { world, stop, run, .. } = scene;
+    let StopContext { world, stop, run, .. } = context;
     let redactor = Redactor::new(world.env.secrets());
     let transaction = RunTransaction { loaded: Some(seen), ..world.transaction(run) };
     store::transact(&transaction, |now| {
-        let mut facts = facts::gather_facts(world, stop, now, sight);
+        let mut facts = facts::gather_facts(world, stop, now, snapshot);
         let words = facts::first_block_text(world, now);
         let decide =
             |facts: &StopFacts| match (decide::plan(&stop_case(stop, now, facts)), evidence) {
                 (StopPlan::Answer(decision), _) => Some(decision),
                 (StopPlan::Verify, None) => None,
                 (StopPlan::Verify, Some(evidence)) => {
-                    let telling = words.reason_context(&redactor);
-                    Some(decide::conclude(&stop_case(stop, now, facts), evidence, &telling))
+                    let reason_context = words.reason_context(&redactor);
+                    Some(decide::conclude(&stop_case(stop, now, facts), evidence, &reason_context))
                 }
             };
         let Some(mut decision) = decide(&facts) else { return TransactionStep::Leave(None) };
@@ -135,7 +135,7 @@ fn decide_under_lock(
             garbled: evidence.map(|evidence| evidence.unparsable_lists.clone()).unwrap_or_default(),
             background: stop.background_digest(),
             process: facts::owner_process(world, &now.state),
-            ..facts::decision_record(world, decision, sight, &redactor)
+            ..facts::decision_record(world, decision, snapshot, &redactor)
         };
         TransactionStep::Write { change: RunChange::Decided(Box::new(decided)), durability, answer }
     })
@@ -177,7 +177,7 @@ pub fn files_verdict(world: &World, stop: &StopEvent, session: &SessionId) -> Ve
             faults::record_fault(&world.home, &fault);
             match decision.outcome {
                 StopOutcome::Blocked { .. } => Verdict::AllowWithNotice(format!(
-                    "ralph: the files about this session do not hold it: {why}"
+                    "ralph: let the agent stop, because the decision to hold it cannot be recorded: {why}"
                 )),
                 StopOutcome::Allowed
                 | StopOutcome::Awaited { .. }

@@ -137,7 +137,7 @@ pub fn read_interruptions(
         return TurnInterruptions::default();
     }
     let mut seen = TranscriptSummary::default();
-    // The next event reads again what could not be read now, such as a line that the host is still writing.
+    // The next event continues after the last complete line, because the host may still be writing the one after it.
     let end = read_forward(world.host, &path, from, stat.len, &mut seen);
     TurnInterruptions { interrupted: seen.interrupted, overridden: seen.overridden, seen: end }
 }

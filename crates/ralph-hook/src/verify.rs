@@ -27,10 +27,11 @@ pub fn verify_run(
         pending: Vec::new(),
     };
     let before = opened.state.observed.as_ref();
-    let mut sight = transcript_reader::read_transcript(world, &stop, before, opened.run.checklist);
+    let mut snapshot =
+        transcript_reader::read_transcript(world, &stop, before, opened.run.checklist);
     // Without a new one, the task list of the last stop counts.
-    sight.observed = sight.observed.or_else(|| before.cloned());
-    let evidence = sources::evidence_for_run(world, &opened, &stop, &sight);
+    snapshot.observed = snapshot.observed.or_else(|| before.cloned());
+    let evidence = sources::evidence_for_run(world, &opened, &stop, &snapshot);
     let requirements =
         decide::apply_adjustments(&evidence.requirements, &opened.state, world.arrived_ms);
     Ok(StopEvidence { requirements, ..evidence })

@@ -211,7 +211,7 @@ impl RunLists {
         let named = ListFile { path: PathBuf::from(&seal.path), kind: seal.kind };
         let file = display_path(&opened.run, &named.path);
         let label = list_label(&opened.run, &named);
-        // Most stops of a feature list without checks do without the copy.
+        // Read only if needed: an unchanged feature list without checks does not need its copy.
         let sealed = LazyCell::new(|| sealed_items(&paths, number, seal));
         let bytes = fs::read(&named.path, MAX_LIST_BYTES).map_err(ListError::from);
         let now = match bytes.and_then(|bytes| Ok((parse_items(&named, &bytes)?, bytes))) {
@@ -226,7 +226,7 @@ impl RunLists {
             }
         };
         let is_unchanged = items_digest(&now).is_ok_and(|digest| digest == seal.digest);
-        // Only the copy shows which items of a plan were ticked at the start, and workers take checks from it.
+        // Only the copy shows which items of a plan were ticked at the start, and gate workers take checks from it.
         let needs_copy = seal.kind == ListKind::Plan || !seal.approval.is_empty();
         let (items, difference) = if is_unchanged && (!needs_copy || sealed.is_some()) {
             (now, ListDifference::default())

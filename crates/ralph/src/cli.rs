@@ -115,7 +115,7 @@ enum RalphCommand {
     Pipeline(cmd::pipeline::PipelineCommand),
     /// Show the policy in force and where each value comes from
     Config(ConfigArgs),
-    /// Explain what files count as: code, tests, harness or environment
+    /// Show whether files count as code, tests, harness or environment
     Explain(cmd::explain_files::ExplainArgs),
     /// Approve the commands of the project's policy and lists; none runs before
     Trust(cmd::trust::TrustArgs),
@@ -371,7 +371,7 @@ pub(crate) struct CheckpointRunArgs {
 /// Exists only for the help and the completions: `hook.rs` parses these arguments before clap is set up.
 #[derive(Args)]
 struct HookArgs {
-    /// Name the host that calls
+    /// Name the calling host
     #[arg(value_name = "HOST", value_parser = PossibleValuesParser::new(host_names()))]
     host: String,
     /// Choose how a block is reported

@@ -307,7 +307,7 @@ impl From<InstallError> for CommandFailure {
             InstallError::NoHome => "set `HOME` to an absolute path",
             InstallError::Damaged { .. } => "nothing was written; fix it by hand, then try again",
             InstallError::DamagedRecord(_) => {
-                "nothing was written; the original files are next to the record: restore them, then move its directory away"
+                "nothing was written; restore the original files, which are next to the record, then move its directory away"
             }
             InstallError::OtherRecordVersion(_) => {
                 "nothing was written; use the version of ralph that installed it"

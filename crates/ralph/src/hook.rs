@@ -29,7 +29,7 @@ run holds the session, prints nothing and exits 0.
 Usage: ralph hook <HOST> [--style <STYLE>] [--deadline <DURATION>]
 
 Arguments:
-  <HOST>  Name the host that calls: HOSTS
+  <HOST>  Name the calling host: HOSTS
 
 Options:
       --style <STYLE>        Choose how a block is reported [default: exit2]

@@ -1,4 +1,4 @@
-//! The option that names a host. It is hidden while there is only one to choose.
+//! The option that selects a host. It is hidden while ralph supports only one.
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};

@@ -1,4 +1,4 @@
-//! The options that set limits, made from the table of limits.
+//! The options that set limits, generated from the table of limits.
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use ralph_core::limits::{LimitOverrides, LimitUnit, RUN_LIMITS, RunLimit};

@@ -39,8 +39,8 @@ pub(crate) fn run_prompt_command(world: &World, request: &CommandRequest<'_>) ->
         SlashCommand::Approve => approve(world, request),
         SlashCommand::Tell(text) => tell(world, request, text).map(|text| text_answer(&text)),
         SlashCommand::Waive(wish) => waive(world, request, wish).map(|text| text_answer(&text)),
-        SlashCommand::Limits(bounds) => {
-            limits(world, request, bounds).map(|text| text_answer(&text))
+        SlashCommand::Limits(overrides) => {
+            limits(world, request, overrides).map(|text| text_answer(&text))
         }
     };
     done.unwrap_or_else(|failure| text_answer(&format!("ralph: {}", failure.to_plain_text())))
@@ -238,7 +238,7 @@ fn waive(
         }
         WaiveCommand::Undo(name) => adjust::withdraw_waiver(&adjustment, name)?,
         WaiveCommand::Requirement { name, why, until } => {
-            adjust::waive_requirement(&world.env, &adjustment, (name, why, until))?
+            adjust::waive_requirement(&world.env, &adjustment, name, why, until)?
         }
     };
     Ok(format!("ralph: run {run}: {done}"))
@@ -247,11 +247,11 @@ fn waive(
 fn limits(
     world: &World,
     request: &CommandRequest<'_>,
-    bounds: &LimitOverrides,
+    overrides: &LimitOverrides,
 ) -> Result<String, CommandFailure> {
     let run = held_run(request)?;
     let (_, done) =
-        adjust::change_limits(&session_adjustment(world, run, &world.step_deadline()), bounds)?;
+        adjust::change_limits(&session_adjustment(world, run, &world.step_deadline()), overrides)?;
     Ok(format!("ralph: run {run}: {done}"))
 }
 

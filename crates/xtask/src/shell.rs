@@ -76,8 +76,8 @@ pub(crate) fn command_output_with_code(command: &mut Command, code: i32) -> Resu
     Ok(stdout)
 }
 
-/// Builds a program of the workspace and returns its path. The packages are always the same, so that all programs share
-/// one set of features, and with it the crates that are already built.
+/// Builds a program of the workspace and returns its path. Always selects the same packages, so that cargo resolves the
+/// same features for every program and reuses the crates that are already built.
 pub(crate) fn build_program(profile: &str, program: &str) -> Result<PathBuf> {
     let packages = ["--package", "ralph", "--package", "ralph-git"];
     let args = ["build", "--profile", profile, "--bin", program, "--message-format=json"];

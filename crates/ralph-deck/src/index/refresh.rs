@@ -208,7 +208,7 @@ fn run_stamp(
     }
     let paths = context.home.run(run);
     let mut stamp = SourceStamp::from_stat(&fs::stat(&paths.journal())?);
-    // A hand-over is not written any more after the end of a run.
+    // No hand-over is written after a run has ended.
     stamp.companion_ns = match ended {
         Some(ended) if ended.stamp.length == stamp.length => ended.stamp.companion_ns,
         Some(_) | None => {

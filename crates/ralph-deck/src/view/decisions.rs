@@ -121,7 +121,7 @@ pub fn journal_damage_text(damage: &JournalDamage) -> String {
             format!("the journal was edited: line {line} does not continue the one before it")
         }
         JournalDamage::NewerFormat { line, version } => format!(
-            "from line {line} on the journal is unknown, written by a newer ralph (format {version})"
+            "from line {line} on, the journal was written by a newer ralph (format {version}): update ralph to read it"
         ),
     }
 }

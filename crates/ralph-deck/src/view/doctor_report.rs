@@ -54,20 +54,20 @@ impl DoctorDiagnosis {
 }
 
 /// Runs the checks, makes the repairs, and then runs the checks again.
-pub fn diagnose(scene: &DoctorContext<'_>, repairs: RepairMode) -> DoctorDiagnosis {
-    let checks = doctor::examine_setup(scene);
+pub fn diagnose(context: &DoctorContext<'_>, repairs: RepairMode) -> DoctorDiagnosis {
+    let checks = doctor::examine_setup(context);
     let mut found = DoctorDiagnosis { checks, fixed: Vec::new(), failed: Vec::new() };
     if repairs == RepairMode::ReportOnly {
         return found;
     }
-    for done in repair::apply_repairs(scene, &found.checks) {
+    for done in repair::apply_repairs(context, &found.checks) {
         match done {
             Ok(what) => found.fixed.push(clean_line(&what)),
             Err(error) => found.failed.push(clean_line(&describe_error(&error))),
         }
     }
     if !found.fixed.is_empty() {
-        found.checks = doctor::examine_setup(scene);
+        found.checks = doctor::examine_setup(context);
     }
     found
 }

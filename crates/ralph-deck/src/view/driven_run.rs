@@ -81,7 +81,8 @@ pub fn worktree_outcome(entries: &[JournalEntry]) -> Option<String> {
     })
 }
 
-/// The status lines of a run that ralph drives itself; none for other runs. The journal has its [`worktree_outcome`].
+/// The status lines of a run that ralph drives itself; none for other runs. The caller gets `worktree_outcome` from
+/// the journal, with the function of that name.
 pub fn status_lines(
     run: &RunRecord,
     state: &RunState,
@@ -166,7 +167,6 @@ mod tests {
         SessionOrigin,
     };
     use ralph_core::id::{RunId, SessionId};
-
     use ralph_core::record::FORMAT_VERSION;
 
     const THEN: u64 = 1_794_000_000_000;

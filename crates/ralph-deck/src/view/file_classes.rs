@@ -1,4 +1,4 @@
-//! `ralph explain`: what files count as, and the rules and gates that concern them.
+//! `ralph explain`: the class of each file, the rule that decides it, and the gates that read it.
 
 use ralph_core::policy::Policy;
 use ralph_gates::gates::result_key::compile_globs;
@@ -16,10 +16,10 @@ pub struct FileClassesView<'a> {
 pub struct FileClassView<'a> {
     pub path: String,
     pub class: &'static str,
-    /// The side that it comes from when code and tests of different states are combined.
+    /// Whether it comes with the code or with the tests when ralph combines code and tests of different versions.
     pub goes_with: &'static str,
     pub why: String,
-    /// The key of the policy that decided, or `null`.
+    /// The policy key that decided the class; `null` for a built-in rule.
     pub rule: Option<&'static str>,
     /// Gates whose results depend on it.
     pub gates: Vec<&'a str>,

@@ -102,7 +102,7 @@ pub fn journal_line_text(entry: &JournalEntry, before: &[JournalEntry]) -> Strin
             )
         }
         RunChange::Trouble { class } => {
-            format!("trouble    the turn ended by {}", wording::turn_end_cause(class))
+            format!("trouble    the turn was cut short by {}", wording::turn_end_cause(class))
         }
         RunChange::Paused => "paused".to_string(),
         RunChange::Resumed => "resumed".to_string(),

@@ -1,7 +1,7 @@
-//! The limits of a run, and how much of each is used, as fields of the JSON objects that show them.
+//! The limits of a run, and how much of each is used, as fields of JSON objects.
 //!
-//! Objects name the limits that they have always had, so that names and order stay. Limits that came later follow,
-//! if they are set.
+//! Every object begins with the limits that its first version had, set or not, so that their names and order never
+//! change. Limits added to ralph later follow, if they are set.
 
 use crate::wording::micro_usd_as_usd;
 use ralph_core::limits::{LimitKind, LimitUnit, LimitUsage, RUN_LIMITS, RunLimit, RunLimits};
@@ -19,7 +19,7 @@ enum LimitNumber {
 }
 
 impl LimitFields {
-    /// The limits named first, then all others that are set.
+    /// The limits in `first`, then all others that are set.
     pub fn of_limits(limits: &RunLimits, first: &[LimitKind]) -> Self {
         let named = first.iter().map(|kind| kind.row());
         let others = RUN_LIMITS.iter().filter(|limit| {
@@ -28,12 +28,12 @@ impl LimitFields {
         Self(named.chain(others).map(|limit| limit_field(limit, limits)).collect())
     }
 
-    /// What is used of each of these limits, and the limit.
+    /// For each of these limits, the amount used and the limit itself.
     pub fn of_usage(limits: &RunLimits, usage: &LimitUsage, kinds: &[LimitKind]) -> Self {
         Self::of_rows(limits, usage, kinds.iter().map(|kind| kind.row()))
     }
 
-    /// The same for all other limits that are set and can be used up.
+    /// Adds the same for every limit that is set, can be used up and is not in `shown`.
     #[must_use]
     pub fn and_other_usage(
         mut self,

@@ -62,8 +62,8 @@ pub struct TaskCounts {
     pub parked: usize,
 }
 
-/// Queues that can be continued: not everything has landed, and their file exists. With the errors of the queues that
-/// cannot be read.
+/// The queues that can be continued, and the errors of those that cannot be read. A queue can be continued if its file
+/// exists and some of its tasks have not landed.
 pub fn unfinished_queues(home: &RalphHome) -> (Vec<QueueStatus>, Vec<QueueRecordError>) {
     let (mut all, unreadable) = all_queues(home);
     all.retain(|one| one.has_file && one.count().done < one.tasks.tasks.len());

@@ -46,7 +46,7 @@ pub struct RecallSearchedView {
 }
 
 pub fn recall_view<'a>(
-    ground: &RecallContext,
+    context: &RecallContext,
     asked: &RecallQuery<'a>,
     answer: &'a RecallAnswer,
 ) -> RecallView<'a> {
@@ -54,7 +54,7 @@ pub fn recall_view<'a>(
     RecallView {
         v: 1,
         query: asked.text,
-        project: (asked.scope == RecallScope::Project).then(|| ground.project_name()),
+        project: (asked.scope == RecallScope::Project).then(|| context.project_name()),
         hits: answer.hits.iter().map(hit_view).collect(),
         searched: RecallSearchedView { runs, handoffs: handovers, learnings, memory },
         complete: answer.coverage == IndexCoverage::Whole,
@@ -117,13 +117,13 @@ pub fn plain_text(pieces: &[TextPiece]) -> String {
 
 /// What was searched, when nothing was found.
 pub fn no_hits_text(
-    ground: &RecallContext,
+    context: &RecallContext,
     asked: &RecallQuery<'_>,
     searched: SearchedCounts,
 ) -> String {
     let whose = match asked.scope {
         RecallScope::Everywhere => "all projects".to_string(),
-        RecallScope::Project => format!("`{}`", safe_line(&ground.project_name())),
+        RecallScope::Project => format!("`{}`", safe_line(&context.project_name())),
     };
     if searched.all() == 0 {
         return format!(

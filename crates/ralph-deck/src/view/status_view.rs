@@ -69,7 +69,7 @@ pub struct BoardRun {
 }
 
 impl RunBoard {
-    /// Gathers the facts.
+    /// Reads the selected runs, queues and sessions, and all faults.
     pub fn load(env: &Env, home: &RalphHome, selection: BoardSelection) -> Result<Self, FileError> {
         let (mut runs, mut unreadable) = overview::list_run_views(home)?;
         let mut left_out = 0;
@@ -96,7 +96,7 @@ impl RunBoard {
             .zip(unprotected)
             .map(|(view, unprotected)| BoardRun::load(home, view, unprotected));
         let runs = runs.collect();
-        let ((queues, bad_queues), (held, bad_sessions)) = match selection {
+        let ((queues, queue_errors), (held, session_errors)) = match selection {
             BoardSelection::Recent => {
                 (queue_status::unfinished_queues(home), overview::list_held_sessions(home))
             }
@@ -107,8 +107,8 @@ impl RunBoard {
             BoardSelection::Queue(queue) => ((vec![*queue], Vec::new()), (Vec::new(), Vec::new())),
         };
         let (off, mut faults) = (off_reason(env, home), faults::list_faults(home));
-        let bad_queues = bad_queues.iter().map(|error| describe_error(error));
-        for what in bad_queues.chain(bad_sessions.iter().map(|error| describe_error(error))) {
+        let queue_errors = queue_errors.iter().map(|error| describe_error(error));
+        for what in queue_errors.chain(session_errors.iter().map(|error| describe_error(error))) {
             let fault = Fault::new(FaultKind::File, &what);
             if !faults.iter().any(|known| known.what == fault.what) {
                 faults.push(fault);
@@ -363,7 +363,7 @@ fn fault_view(fault: &Fault) -> FaultView<'_> {
     }
 }
 
-/// In this order. Tokens are in `driven`.
+/// The limits that every status object has, in this order. Token usage is in its `driven` object.
 const SHOWN_LIMITS: [LimitKind; 3] =
     [LimitKind::MaxIterations, LimitKind::MaxDuration, LimitKind::MaxCost];
 

@@ -73,7 +73,7 @@ impl QueueTask {
 
     fn digest(&self, has_terms: bool) -> String {
         let RunTerms { goal, limits, lists, complexity, .. } = &self.terms;
-        // The digests of queues from before the other limits must stay the same.
+        // Older versions knew only these two limits. Without others, the digest must equal the one that they recorded.
         let first = [LimitKind::MaxIterations, LimitKind::MaxCost];
         let others: Vec<_> = limits
             .given()

@@ -103,7 +103,9 @@ pub struct QueueContext<'a> {
 
 impl std::fmt::Debug for QueueContext<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Desk").field("wishes", &self.stop_requests).finish_non_exhaustive()
+        f.debug_struct("QueueContext")
+            .field("stop_requests", &self.stop_requests)
+            .finish_non_exhaustive()
     }
 }
 

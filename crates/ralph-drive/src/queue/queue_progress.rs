@@ -15,7 +15,7 @@ use ralph_sys::fs;
 const MAX_LISTED_RUNS: usize = 100_000;
 
 /// The state of each task: its run, its end if it has one, and the money spent on it. A run that exists but cannot be
-/// read is an error: its task would start again, and what it cost would not count.
+/// read is an error: otherwise its task would start again, and its cost would not count.
 pub fn known_tasks(
     home: &RalphHome,
     tasks: &[QueueTask],
@@ -59,16 +59,16 @@ fn known_task(
         }
         Ok(sum)
     };
-    let afresh =
+    let restarted =
         KnownQueueTask { spent_before: spent_by(&mut runs.iter())?, ..KnownQueueTask::default() };
     if tried.asks != task.goal_digest() {
-        return Ok(afresh);
+        return Ok(restarted);
     }
-    let Some(run) = run else { return Ok(afresh) };
-    let Some(opened) = load_if_exists(home, &run)? else { return Ok(afresh) };
+    let Some(run) = run else { return Ok(restarted) };
+    let Some(opened) = load_if_exists(home, &run)? else { return Ok(restarted) };
     let phase = control::effective_phase(home, &opened);
     let is_verified = phase == RunPhase::Ended(RunStatus::Verified);
-    let gone_on_with = KnownQueueTask {
+    let continued = KnownQueueTask {
         end: None,
         spent_before: spent_by(&mut runs.iter().filter(|other| **other != run))?,
         spent_by_run: spent(&run)?,
@@ -77,9 +77,9 @@ fn known_task(
     Ok(match (phase, &tried.end) {
         // Landed only if both the queue's record and the run's record agree.
         (RunPhase::Ended(RunStatus::Verified), Some(end)) if end.how == QueueTaskEnding::Landed => {
-            KnownQueueTask { end: Some(end.clone()), ..gone_on_with }
+            KnownQueueTask { end: Some(end.clone()), ..continued }
         }
-        _ if tried.terms != task.terms_digest() && !is_verified => afresh,
+        _ if tried.terms != task.terms_digest() && !is_verified => restarted,
         // Still in progress, or verified but not landed yet.
         (
             RunPhase::Active
@@ -87,18 +87,18 @@ fn known_task(
             | RunPhase::Paused { .. }
             | RunPhase::Ended(RunStatus::Verified),
             _,
-        ) => gone_on_with,
+        ) => continued,
         (RunPhase::Ended(status), end) => {
             let why = end.as_ref().map_or_else(|| status.name().to_string(), |end| end.why.clone());
             let end = QueueTaskEnd { how: QueueTaskEnding::Parked, status: Some(status), why };
-            KnownQueueTask { end: Some(end), ..gone_on_with }
+            KnownQueueTask { end: Some(end), ..continued }
         }
     })
 }
 
-/// The run of a task that is missing in the record, because the queue was killed just after the run started: it has
-/// the task's goal, started after the task, and belongs to no other task. Runs that cannot be read are passed over,
-/// because most of them have nothing to do with the queue.
+/// The run of a task whose record lacks it, because the queue was killed just after the run started. The run has the
+/// task's goal, started after the task, and belongs to no other task. Unreadable runs are skipped, because most of them
+/// have nothing to do with the queue.
 fn find_unrecorded_run(
     home: &RalphHome,
     task: &QueueTask,
@@ -111,7 +111,7 @@ fn find_unrecorded_run(
     let is_taken = |run: &RunId| past.tasks.values().any(|other| other.runs.contains(run));
     let names = fs::list_if_exists(&home.runs(), MAX_LISTED_RUNS)?;
     let runs = names.iter().filter_map(|name| RunId::parse(name.to_str()?));
-    let is_it = |opened: &LoadedRun| {
+    let is_run_of_task = |opened: &LoadedRun| {
         let goal = goal_file::read_goal(home, &opened.run);
         opened.run.started_ms >= tried.since_ms
             && opened.run.drive.as_ref().is_some_and(|drive| drive.worktree.is_some())
@@ -119,5 +119,5 @@ fn find_unrecorded_run(
     };
     let mut found =
         runs.filter(|run| !is_taken(run)).filter_map(|run| store::load_run(home, &run).ok());
-    Ok(found.find(|opened| is_it(opened)).map(|opened| opened.run.id))
+    Ok(found.find(|opened| is_run_of_task(opened)).map(|opened| opened.run.id))
 }

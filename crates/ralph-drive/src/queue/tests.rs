@@ -381,7 +381,7 @@ fn plan(tasks: &[QueueTask], parallel: usize, total: Option<u64>) -> QueuePlan<'
 fn play(
     plan: QueuePlan<'_>,
     fake: &mut FakeQueueWorker,
-    wishes: &StopRequests,
+    stop_requests: &StopRequests,
 ) -> (QueueOutcome, Vec<QueueRecordEntry>) {
     let mut entries = Vec::new();
     let mut note = |entry: QueueRecordEntry| {
@@ -392,7 +392,7 @@ fn play(
         worker: fake,
         watcher: &mut SilentQueueWatcher,
         note: &mut note,
-        stop_requests: wishes,
+        stop_requests,
         now_ms: || 1_000,
     };
     let outcome = run_queue(plan, &mut ctx).unwrap();
@@ -521,17 +521,17 @@ proptest! {
         let mut fake = FakeQueueWorker::new(fates.clone(), chance);
         let (whole, entries) = play(plan(&tasks, parallel, None), &mut fake, &StopRequests::default());
         {
-            let (book, past) = QueueRecord::open(&home, &id).unwrap();
+            let (record, past) = QueueRecord::open(&home, &id).unwrap();
             prop_assert_eq!(past, QueueHistory::default());
             for entry in entries.iter().take(cut) {
-                book.append(entry.clone()).unwrap();
+                record.append(entry.clone()).unwrap();
             }
             prop_assert!(QueueRecord::read(&home, &id).is_ok());
         }
         let path = home.queues().join(id.as_str()).join("queue.jsonl");
         fs::append(&path, b"{\"v\":1,\"at_ms\":17,\"ended\":{\"ta", Durability::Cached).unwrap();
-        let (book, past) = QueueRecord::open(&home, &id).unwrap();
-        book.append(QueueRecordEntry::Closed {}).unwrap();
+        let (record, past) = QueueRecord::open(&home, &id).unwrap();
+        record.append(QueueRecordEntry::Closed {}).unwrap();
         let known = tasks.iter().map(|task| {
             let tried = past.tasks.get(&task.name).cloned().unwrap_or_default();
             KnownQueueTask { end: tried.end, run: tried.run, ..KnownQueueTask::default() }
@@ -555,11 +555,11 @@ proptest! {
 /// After the first request, running tasks finish and no new ones start.
 #[test]
 fn a_stop_request_starts_nothing_new() {
-    let wishes = StopRequests::default();
-    wishes.add();
+    let stop_requests = StopRequests::default();
+    stop_requests.add();
     let tasks = tasks(&[vec![], vec![]]);
     let mut fake = FakeQueueWorker::new(vec![(QueueTaskEnding::Landed, 0); 2], 1);
-    let (outcome, _) = play(plan(&tasks, 2, None), &mut fake, &wishes);
+    let (outcome, _) = play(plan(&tasks, 2, None), &mut fake, &stop_requests);
     assert_eq!(fake.log, ["AfterTurn"]);
     assert_eq!(outcome.stopped, Some(QueueStopReason::Cancelled));
     assert_eq!(outcome.tasks[0].state, QueueTaskState::Ready);
@@ -622,9 +622,9 @@ fn a_queue_record_survives_a_round_trip() {
         QueueRecordEntry::Closed {},
     ];
     {
-        let (book, _) = QueueRecord::open(&home, &id).unwrap();
+        let (record, _) = QueueRecord::open(&home, &id).unwrap();
         for entry in entries {
-            book.append(entry).unwrap();
+            record.append(entry).unwrap();
         }
         assert_eq!(
             QueueRecord::open(&home, &id).unwrap_err().to_string(),
@@ -666,7 +666,7 @@ fn every_run_of_a_task_is_remembered() {
     let directory = tempfile::tempdir().unwrap();
     let home = RalphHome::new(directory.path().to_owned());
     let id = QueueId::for_queue(Path::new("/q"), Path::new("/p"));
-    let (book, _) = QueueRecord::open(&home, &id).unwrap();
+    let (record, _) = QueueRecord::open(&home, &id).unwrap();
     let started = |run: Option<&str>| QueueRecordEntry::Started {
         task: "a".to_owned(),
         asks: String::new(),
@@ -678,7 +678,7 @@ fn every_run_of_a_task_is_remembered() {
         run: RunId::parse(run).unwrap(),
     };
     for entry in [started(None), runs("one"), started(None), runs("two"), started(Some("six"))] {
-        book.append(entry).unwrap();
+        record.append(entry).unwrap();
     }
     let past = QueueRecord::read(&home, &id).unwrap().unwrap();
     let known: Vec<&str> = past.tasks["a"].runs.iter().map(RunId::as_str).collect();
@@ -720,7 +720,7 @@ fn tasks_are_identified_by_their_goal() {
     assert_eq!(digests, BTreeMap::from(expected));
 }
 
-/// A run that cannot be read is not one that cost nothing, nor a task that was never started.
+/// An unreadable run does not count as free, and its task does not count as never started.
 #[test]
 fn a_task_with_an_unreadable_run_is_an_error() {
     let directory = tempfile::tempdir().unwrap();

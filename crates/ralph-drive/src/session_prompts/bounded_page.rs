@@ -12,22 +12,22 @@ const LEAST_QUOTE: usize = 80;
 pub(super) struct HandoverPage<'a> {
     text: String,
     length: usize,
-    telling: &'a ReasonContext<'a>,
+    reason_context: &'a ReasonContext<'a>,
     closing: &'static str,
 }
 
 impl<'a> HandoverPage<'a> {
     pub(super) fn new(
         opening: String,
-        telling: &'a ReasonContext<'a>,
+        reason_context: &'a ReasonContext<'a>,
         closing: &'static str,
     ) -> Self {
         let length = opening.chars().count() + closing.chars().count();
-        Self { text: opening, length, telling, closing }
+        Self { text: opening, length, reason_context, closing }
     }
 
     pub(super) fn redactor(&self) -> &'a Redactor {
-        self.telling.redactor
+        self.reason_context.redactor
     }
 
     fn room(&self) -> usize {
@@ -86,7 +86,7 @@ impl<'a> HandoverPage<'a> {
         let fitting = (1..=16)
             .map(|part| most * (17 - part) / 16)
             .take_while(|most| *most >= LEAST_QUOTE)
-            .map(|most| reason::fence_text(label, foreign.trim(), most, self.telling))
+            .map(|most| reason::fence_text(label, foreign.trim(), most, self.reason_context))
             .find(|fenced| fenced.chars().count() <= room);
         if let Some(fenced) = fitting {
             self.push(&heading);

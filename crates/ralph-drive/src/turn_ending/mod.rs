@@ -25,7 +25,7 @@ pub struct TurnFacts {
     pub is_interrupted: bool,
     /// The failure class from the host's own `StopFailure` event.
     pub failure: Option<HostTrouble>,
-    /// The error of the last message that was one instead of an answer.
+    /// The error in the last assistant message, if it has one.
     pub error: Option<TurnError>,
     /// The last rate-limit event. The client sends one only when something changes, so it is kept beyond the turn.
     pub limit: Option<RateLimitEvent>,

@@ -1,5 +1,5 @@
 //! For `cargo xtask bench gates`: prints the fingerprint of the work tree at the first argument. The optional second
-//! argument is the stat cache to use. Not an example, because those are built with all that tests need.
+//! argument is the stat cache to use. Not an example, because examples are built with the dev-dependencies.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -216,13 +216,13 @@ pub(super) fn guard_requirement(
     }
 }
 
-/// Compiled user patterns, at the position that they have in the policy.
+/// The user's patterns, compiled, in the order of the policy.
 #[derive(Debug)]
 struct CompiledLinePatterns(Vec<(Regex, GlobSet, bool)>);
 
 impl CompiledLinePatterns {
-    /// The error names a pattern that does not compile. A policy with one is not loaded, but another version of ralph
-    /// may have sealed it.
+    /// The error names the first pattern that does not compile. ralph does not load a policy with such a pattern, but
+    /// another version may have sealed one.
     fn new(patterns: &[LinePattern]) -> Result<Self, String> {
         let compiled = patterns.iter().map(|pattern| {
             let regex = RegexBuilder::new(&pattern.pattern).size_limit(MAX_PATTERN_BYTES).build();
@@ -264,7 +264,7 @@ mod tests {
             .collect()
     }
 
-    /// R-S5a: a check that could not look at everything does not pass.
+    /// R-S5a: a check that cannot examine everything does not pass.
     #[test]
     fn damaged_checkpoints_and_patterns_are_unknown() {
         let mut policy = Policy::default();

@@ -23,7 +23,7 @@ pub(super) struct RunChanges {
     pub all: Vec<ChangedFile>,
     /// The number of files left out because the change is too large.
     pub left_out: usize,
-    /// The number of contents that the checkpoints should have and do not: they were damaged.
+    /// The number of file contents that are missing because the checkpoints are damaged.
     pub missing: usize,
 }
 
@@ -151,7 +151,7 @@ impl RunChanges {
     }
 }
 
-/// Whether a text was not read because all of them together are too large.
+/// Whether a text was left out only because all texts together are too large.
 fn is_left_out(blob: &BlobContent) -> bool {
     match blob {
         BlobContent::TooLarge(size) => {

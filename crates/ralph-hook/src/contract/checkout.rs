@@ -96,7 +96,7 @@ pub(super) fn check_out_candidate(
     let first = find_base(contract, &repository, &deadline)?;
     let policy = &contract.seal.policy;
     let protected = compile_globs(&policy.protect.paths);
-    // Tests need no files that commands name.
+    // Files that gate commands name are harness, not tests, so they are not needed here.
     let rules = ClassRules::new(policy, Vec::new());
     let is_protected = |path: &Path| protected.is_match(path);
     let is_test = |path: &Path| {

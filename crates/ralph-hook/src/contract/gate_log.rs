@@ -57,8 +57,8 @@ impl<'a> GateLog<'a> {
         Self { home, run }
     }
 
-    /// A line that cannot be written, or a bill that cannot be read, is a fault: a runner charges the bills of this
-    /// log to the run, and one that is lost was spent without being counted.
+    /// A line that cannot be written, or a bill that cannot be read, is a fault: the runner charges the bills in this
+    /// log to the run, so no limit would count a lost one.
     pub(super) fn record(&self, seen: GateEvent<'_>) {
         if let Err(error) = self.try_record(seen) {
             let fault = Fault::new(FaultKind::File, &describe_error(&error)).with_run(self.run);
@@ -170,7 +170,7 @@ mod tests {
         }
     }
 
-    /// R-K1c: a bill that cannot be read is an error, not a gate that cost nothing.
+    /// R-K1c: a gate whose bill cannot be read is an error; it does not count as free.
     #[test]
     fn a_bill_that_cannot_be_read_is_an_error() {
         let directory = tempfile::tempdir().unwrap();

@@ -53,7 +53,7 @@ fn create_run(world: &World, checked: &CheckedRequest) -> Result<RunRecord, Cont
     let deadline = Deadline::after(LOCK_TIMEOUT);
     let _lock =
         session_pointer::lock_session(home, session, &deadline).map_err(StoreError::from)?;
-    // A run that cannot be read holds nothing, so a person can start another; `ralph status` reports it.
+    // An unreadable run holds no session, so a person can start another; `ralph status` reports the unreadable one.
     if let Some(pointer) = session_pointer::read_pointer(home, session)?
         && !pointer.ended
         && let Ok(opened) = store::load_run(home, &pointer.run)

@@ -42,7 +42,7 @@ pub fn evidence_for_run(
     world: &World,
     opened: &LoadedRun,
     stop: &StopEvent,
-    sight: &TranscriptSnapshot,
+    snapshot: &TranscriptSnapshot,
 ) -> StopEvidence {
     let run = &opened.run;
     let lists = run_lists::read_run_lists(world, opened);
@@ -64,7 +64,7 @@ pub fn evidence_for_run(
         requirements.push(promise_requirement(promise, stop));
     }
     if run.checklist {
-        requirements.push(checklist_requirement(stop, sight));
+        requirements.push(checklist_requirement(stop, snapshot));
     }
     requirements.extend(client_task_list_requirement(world, opened));
     requirements.extend(session_file_requirements(world, opened));
@@ -180,8 +180,8 @@ fn reached_own_limit(state: &LoopFiles) -> Option<String> {
     })
 }
 
-/// The files of an adopted loop; `None` for a run that a person started. Without readable files the run's own limits
-/// apply, not the loop's.
+/// The files of an adopted loop; `None` for a run that a person started. If they cannot be read, the run's own limits
+/// apply instead of the loop's.
 fn read_adopted_loop(world: &World, run: &RunRecord) -> Option<LoopFiles> {
     match run.origin {
         RunOrigin::Adopted => LoopFiles::read(Path::new(run.features.first()?))
@@ -275,7 +275,7 @@ pub fn evidence_for_files(
         let fault = Fault::new(FaultKind::File, why).with_session(session);
         faults::record_fault(&world.home, &fault);
     }
-    // Without a run nothing ends a session whose repository cannot be read, so it does not hold it either.
+    // Without a run there are no limits, so an unreadable repository would hold the session forever.
     let uncommitted = uncommitted_requirement(&files, &work).filter(|one| !one.is_unknown());
     let mut requirements = files.requirements;
     requirements.extend(uncommitted);
@@ -305,9 +305,9 @@ fn promise_requirement(promise: &str, stop: &StopEvent) -> Requirement {
     required_correctness("promise".to_string(), standing, next)
 }
 
-fn checklist_requirement(stop: &StopEvent, sight: &TranscriptSnapshot) -> Requirement {
+fn checklist_requirement(stop: &StopEvent, snapshot: &TranscriptSnapshot) -> Requirement {
     let written = stop.last_message.as_deref().and_then(checklist::from_markdown);
-    let known = sight.observed.as_ref().and_then(|observed| observed.checklist.clone());
+    let known = snapshot.observed.as_ref().and_then(|observed| observed.checklist.clone());
     if let Some(list) = written.or(known) {
         return list.requirement();
     }

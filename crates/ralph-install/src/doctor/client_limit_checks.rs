@@ -99,17 +99,17 @@ impl PartialOrd<u64> for TimeoutSeconds {
 
 /// Checks the block cap: a client that overrides a block before the run's own limit ends an unfinished run.
 pub(super) fn check_block_cap(
-    scene: &DoctorContext<'_>,
+    context: &DoctorContext<'_>,
     layers: &[SettingsLayer],
     (all, policy): (&[RegisteredHook], &DoctorPolicy),
 ) -> Vec<DoctorCheck> {
     const NAME: &str = "cap";
-    let host = scene.host;
+    let host = context.host;
     let Some(ours) = all.iter().find(|one| one.calls_ralph()) else { return Vec::new() };
     let setting = loaded_hooks::settings_variables(layers)
         .into_iter()
         .find(|(name, ..)| name == host.variables.block_cap);
-    let (value, place) = match (&setting, host_env::host_block_cap(scene.env, host)) {
+    let (value, place) = match (&setting, host_env::host_block_cap(context.env, host)) {
         (Some((_, value, path)), _) => (value.clone(), format!("in `{}`", path.display())),
         (None, Some(value)) => (value, "in this environment".to_string()),
         (None, None) => {
@@ -117,7 +117,7 @@ pub(super) fn check_block_cap(
         }
     };
     let mut needs = vec![("the policy".to_string(), policy.max_iterations())];
-    let (runs, _) = overview::list_run_views(scene.home).unwrap_or_default();
+    let (runs, _) = overview::list_run_views(context.home).unwrap_or_default();
     needs.extend(runs.iter().filter(|view| view.phase == RunPhase::Active).map(|view| {
         let limits = view.opened.state.limits(&view.opened.run);
         (format!("run {}", view.opened.run.id), limits.max_iterations)

@@ -8,15 +8,15 @@ use ralph_host::HostProfile;
 
 const NAME: &str = "client";
 
-pub(super) fn check_client_version(scene: &DoctorContext<'_>) -> DoctorCheck {
-    let path = scene.env.search_path().unwrap_or_default();
-    let program = scene.host.program;
-    let Some(client) = gate_tools::find_program(OsStr::new(program), scene.scratch, &path) else {
+pub(super) fn check_client_version(context: &DoctorContext<'_>) -> DoctorCheck {
+    let path = context.env.search_path().unwrap_or_default();
+    let program = context.host.program;
+    let Some(client) = gate_tools::find_program(OsStr::new(program), context.scratch, &path) else {
         return DoctorCheck::note(NAME, format!("`{program}` is not on the `PATH`"));
     };
     let shown = client.display();
-    match hook_trial::program_version(scene, &client) {
-        Some(reported) => judge_client_version(scene.host, &reported),
+    match hook_trial::program_version(context, &client) {
+        Some(reported) => judge_client_version(context.host, &reported),
         None => DoctorCheck::unclear(NAME, format!("`{shown}` did not report a version")),
     }
 }

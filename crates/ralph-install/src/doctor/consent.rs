@@ -16,16 +16,16 @@ const MAX_CLIENT_STATE_BYTES: usize = 64 * 1024 * 1024;
 
 /// Whether the command is from the person's own settings, calls a program outside the project directly, or belongs to a
 /// project that the client trusts.
-pub(super) fn may_run(scene: &DoctorContext<'_>, one: &RegisteredHook) -> bool {
-    is_personal(scene, &one.from) || is_safe_command(scene, one) || is_trusted_project(scene)
+pub(super) fn may_run(context: &DoctorContext<'_>, one: &RegisteredHook) -> bool {
+    is_personal(context, &one.from) || is_safe_command(context, one) || is_trusted_project(context)
 }
 
 /// Whether variables from this settings file may be set. Some variables name programs or libraries to load.
-pub(super) fn may_set_variables(scene: &DoctorContext<'_>, file: &Path) -> bool {
-    is_outside(scene.project, file) || is_trusted_project(scene)
+pub(super) fn may_set_variables(context: &DoctorContext<'_>, file: &Path) -> bool {
+    is_outside(context.project, file) || is_trusted_project(context)
 }
 
-fn is_personal(scene: &DoctorContext<'_>, from: &HookSource) -> bool {
+fn is_personal(context: &DoctorContext<'_>, from: &HookSource) -> bool {
     match from {
         HookSource::Layer {
             kind: SettingsLayerKind::User | SettingsLayerKind::Managed, ..
@@ -33,13 +33,13 @@ fn is_personal(scene: &DoctorContext<'_>, from: &HookSource) -> bool {
         HookSource::Layer {
             kind: SettingsLayerKind::Project | SettingsLayerKind::Local, ..
         } => false,
-        HookSource::Plugin { root, .. } => is_outside(scene.project, root),
+        HookSource::Plugin { root, .. } => is_outside(context.project, root),
     }
 }
 
 /// Whether the command runs a program outside the project with plain literal arguments.
-fn is_safe_command(scene: &DoctorContext<'_>, one: &RegisteredHook) -> bool {
-    let words = hook_command::expand_words(scene.env, &one.from, &one.hook);
+fn is_safe_command(context: &DoctorContext<'_>, one: &RegisteredHook) -> bool {
+    let words = hook_command::expand_words(context.env, &one.from, &one.hook);
     let Some(program) = words.first().map(PathBuf::from) else { return false };
     let is_alone = match one.owner {
         HookOwner::Ralph => true,
@@ -48,9 +48,9 @@ fn is_safe_command(scene: &DoctorContext<'_>, one: &RegisteredHook) -> bool {
         HookOwner::OtherTool => false,
     };
     let is_literal =
-        one.hook.args.is_some() || is_literal_command(scene.host, &one.hook.command, &program);
+        one.hook.args.is_some() || is_literal_command(context.host, &one.hook.command, &program);
     // A bare name is looked up in the system directories only.
-    let is_theirs = is_outside(scene.project, &program) && !is_relative_path(&program);
+    let is_theirs = is_outside(context.project, &program) && !is_relative_path(&program);
     is_alone && is_literal && is_theirs
 }
 
@@ -79,8 +79,8 @@ fn is_outside(project: &Path, path: &Path) -> bool {
 }
 
 /// Whether a person has accepted the client's trust dialog for this project.
-fn is_trusted_project(scene: &DoctorContext<'_>) -> bool {
-    let DoctorContext { env, host, project, .. } = scene;
+fn is_trusted_project(context: &DoctorContext<'_>) -> bool {
+    let DoctorContext { env, host, project, .. } = context;
     let named = host_env::host_config_dir(env, host);
     let accepted = |directory: PathBuf| {
         let path = directory.join(host.files.state);

@@ -18,9 +18,9 @@ const OTHER_USERS_MODE: u32 = 0o077;
 /// Larger than any file that a stop writes.
 const PROBE_BYTES: usize = 64 * 1024;
 
-pub(super) fn check_home(scene: &DoctorContext<'_>) -> Vec<DoctorCheck> {
+pub(super) fn check_home(context: &DoctorContext<'_>) -> Vec<DoctorCheck> {
     const NAME: &str = "home";
-    let root = scene.home.root();
+    let root = context.home.root();
     let shown = root.display();
     let Some(link) = fs::stat_no_follow(root) else {
         return vec![DoctorCheck::note(
@@ -78,8 +78,8 @@ fn probe_home(root: &Path) -> Result<(), FileError> {
 }
 
 /// Checks the content of the home.
-pub(super) fn check_home_content(scene: &DoctorContext<'_>) -> Vec<DoctorCheck> {
-    let home = scene.home;
+pub(super) fn check_home_content(context: &DoctorContext<'_>) -> Vec<DoctorCheck> {
+    let home = context.home;
     let mut checks = Vec::new();
     if fs::exists(&home.kill_switch()) {
         let path = home.kill_switch();
@@ -100,12 +100,12 @@ pub(super) fn check_home_content(scene: &DoctorContext<'_>) -> Vec<DoctorCheck> 
         let fix = "`ralph status` shows it, `ralph status --clear-trouble` clears it";
         checks.push(DoctorCheck::unclear("trouble", what).fix(fix));
     }
-    match quarantined_files(scene) {
+    match quarantined_files(context) {
         Ok(found) => checks.extend(check_quarantine(&found)),
         Err(error) => checks.push(DoctorCheck::unclear("quarantine", describe_error(&error))),
     }
-    checks.extend(check_locks(scene));
-    match stale_scratch(scene).map(|stale| stale.len()) {
+    checks.extend(check_locks(context));
+    match stale_scratch(context).map(|stale| stale.len()) {
         Ok(0) => {}
         Ok(stale) => {
             let noun = if stale == 1 { "directory" } else { "directories" };
@@ -118,8 +118,8 @@ pub(super) fn check_home_content(scene: &DoctorContext<'_>) -> Vec<DoctorCheck> 
     checks
 }
 
-fn quarantined_files(scene: &DoctorContext<'_>) -> Result<Vec<PathBuf>, FileError> {
-    let home = scene.home;
+fn quarantined_files(context: &DoctorContext<'_>) -> Result<Vec<PathBuf>, FileError> {
+    let home = context.home;
     let mut directories = vec![home.root().to_path_buf(), home.sessions(), home.trust()];
     let runs = store::list_runs(home)?;
     directories.extend(runs.iter().map(|run| home.run(run).directory().to_path_buf()));
@@ -147,11 +147,11 @@ fn check_quarantine(found: &[PathBuf]) -> Option<DoctorCheck> {
 }
 
 /// A lock is released when its process exits, so a lock held for long belongs to a process that hangs.
-fn check_locks(scene: &DoctorContext<'_>) -> Vec<DoctorCheck> {
+fn check_locks(context: &DoctorContext<'_>) -> Vec<DoctorCheck> {
     let deadline = Deadline::after(LOCK_TIMEOUT);
     // Another check reports that the runs cannot be listed.
-    let runs = store::list_runs(scene.home).unwrap_or_default();
-    let paths = runs.iter().map(|run| scene.home.run(run).lock());
+    let runs = store::list_runs(context.home).unwrap_or_default();
+    let paths = runs.iter().map(|run| context.home.run(run).lock());
     let held = paths
         .filter(|path| fs::exists(path))
         .filter(|path| matches!(fs::acquire_lock(path, &deadline), Err(LockError::Busy { .. })));
@@ -167,9 +167,9 @@ fn check_locks(scene: &DoctorContext<'_>) -> Vec<DoctorCheck> {
 }
 
 /// Temporary directories that no running gate can still use.
-pub(super) fn stale_scratch(scene: &DoctorContext<'_>) -> Result<Vec<PathBuf>, FileError> {
+pub(super) fn stale_scratch(context: &DoctorContext<'_>) -> Result<Vec<PathBuf>, FileError> {
     const AN_HOUR_MS: u64 = 60 * 60 * 1000;
-    let directory = scene.home.root().join("scratch");
+    let directory = context.home.root().join("scratch");
     let names = fs::list_if_exists(&directory, MAX_ENTRIES)?;
     let oldest = clock::now_ms().saturating_sub(MAX_GATE_TIMEOUT_MS + AN_HOUR_MS);
     let is_stale = |path: &PathBuf| {

@@ -9,12 +9,12 @@ use ralph_host::client_settings::HookMode;
 
 /// Runs each of ralph's hook commands as the client would.
 pub(super) fn try_hooks(
-    scene: &DoctorContext<'_>,
+    context: &DoctorContext<'_>,
     layers: &[SettingsLayer],
     all: &[RegisteredHook],
 ) -> Vec<DoctorCheck> {
     let mut variables = loaded_hooks::settings_variables(layers);
-    variables.retain(|(_, _, file)| consent::may_set_variables(scene, file));
+    variables.retain(|(_, _, file)| consent::may_set_variables(context, file));
     let mut groups: Vec<Vec<&RegisteredHook>> = Vec::new();
     for one in all.iter().filter(|one| one.calls_ralph()) {
         let same = |group: &&mut Vec<&RegisteredHook>| {
@@ -31,26 +31,27 @@ pub(super) fn try_hooks(
     let mut checks = Vec::new();
     for group in &groups {
         let Some(first) = group.first() else { continue };
-        if !consent::may_run(scene, first) {
+        if !consent::may_run(context, first) {
             let what = format!(
                 "not tried: {}; the client does not trust this project",
                 describe_hook(first)
             );
-            let program = scene.host.program;
+            let program = context.host.program;
             let fix = format!("review it, then start `{program}` here and trust the folder");
             checks.push(DoctorCheck::unclear("hook", what).fix(fix));
-        } else if let Some(rehearsal) = HookTrial::prepare(scene, &variables) {
-            checks.extend(try_group(&rehearsal, group));
-            checks.extend(hook_program_checks::check_program_path(scene, first));
+        } else if let Some(trial) = HookTrial::prepare(context, &variables) {
+            checks.extend(try_group(&trial, group));
+            checks.extend(hook_program_checks::check_program_path(context, first));
         } else {
-            let what = format!("cannot set up a trial in `{}`", scene.scratch.display());
-            checks.push(DoctorCheck::unclear("hook", what));
+            let what = format!("cannot set up a trial in `{}`", context.scratch.display());
+            let fix = "make the directory writable, then run `ralph doctor` again";
+            checks.push(DoctorCheck::unclear("hook", what).fix(fix));
         }
     }
     checks
 }
 
-fn try_group(rehearsal: &HookTrial<'_>, group: &[&RegisteredHook]) -> Vec<DoctorCheck> {
+fn try_group(trial: &HookTrial<'_>, group: &[&RegisteredHook]) -> Vec<DoctorCheck> {
     const NAME: &str = "hook";
     let Some(first) = group.first() else { return Vec::new() };
     let place = describe_hook(first);
@@ -67,7 +68,7 @@ fn try_group(rehearsal: &HookTrial<'_>, group: &[&RegisteredHook]) -> Vec<Doctor
             }
         },
     };
-    let wrong = wrong_idle_answers(rehearsal, group);
+    let wrong = wrong_idle_answers(trial, group);
     if !wrong.is_empty() {
         let problems = wrong.into_iter().filter_map(|(answer, events)| {
             let events = if events.len() == group.len() && events.len() > 1 {
@@ -86,8 +87,8 @@ fn try_group(rehearsal: &HookTrial<'_>, group: &[&RegisteredHook]) -> Vec<Doctor
     let mut checks = vec![DoctorCheck::good(NAME, format!("fired: {place}, {events}"))];
     let stop = group
         .iter()
-        .find(|one| one.hook.event == rehearsal.session_stop() && one.hook.mode == HookMode::Waits);
-    checks.extend(stop.map(|stop| match rehearsal.try_held(stop) {
+        .find(|one| one.hook.event == trial.session_stop() && one.hook.mode == HookMode::Waits);
+    checks.extend(stop.map(|stop| match trial.try_held(stop) {
         Some(answer) => {
             match describe_wrong_answer(&answer, &format!("{place} at a stop of a run")) {
                 Some(what) => remedy(DoctorCheck::bad("holds", what)),
@@ -101,12 +102,12 @@ fn try_group(rehearsal: &HookTrial<'_>, group: &[&RegisteredHook]) -> Vec<Doctor
 
 /// Wrong answers to events of a session that no run holds, with the events that caused them.
 fn wrong_idle_answers<'a>(
-    rehearsal: &HookTrial<'_>,
+    trial: &HookTrial<'_>,
     group: &[&'a RegisteredHook],
 ) -> Vec<(TrialAnswer, Vec<&'a str>)> {
     let mut wrong: Vec<(TrialAnswer, Vec<&str>)> = Vec::new();
     for one in group {
-        let answer = rehearsal.try_idle(one);
+        let answer = trial.try_idle(one);
         let is_late = answer == TrialAnswer::Late;
         let known = wrong.iter_mut().find(|(known, _)| *known == answer);
         match (answer, known) {

@@ -1,4 +1,4 @@
-//! Checks the program that a hook calls: a lasting path, and this version of ralph.
+//! Checks the program that a hook calls: its path should stay valid, and it should be this version of ralph.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use ralph_sys::fs;
 
 /// Checks that the path of the command is likely to stay valid.
 pub(super) fn check_program_path(
-    scene: &DoctorContext<'_>,
+    context: &DoctorContext<'_>,
     one: &RegisteredHook,
 ) -> Vec<DoctorCheck> {
     const NAME: &str = "path";
@@ -18,7 +18,7 @@ pub(super) fn check_program_path(
         let what = format!("`{}` calls ralph through a wrapper", one.command_line());
         return vec![DoctorCheck::note(NAME, what)];
     }
-    let Some(program) = hook_command::called_program(scene.env, &one.from, &one.hook) else {
+    let Some(program) = hook_command::called_program(context.env, &one.from, &one.hook) else {
         return Vec::new();
     };
     let shown = program.display();
@@ -31,12 +31,15 @@ pub(super) fn check_program_path(
         return Vec::new();
     }
     let mut checks = Vec::new();
-    let host = scene.host;
-    let plugins = host_env::host_config_dir(scene.env, host)
+    let host = context.host;
+    let plugins = host_env::host_config_dir(context.env, host)
         .map(|directory| directory.join(host.plugins.directory));
     let is_plugin = plugins.is_some_and(|plugins| program.starts_with(plugins));
-    let why =
-        if is_plugin { Some(PathDoubt::PluginDirectory) } else { doubt_path(scene.env, &program) };
+    let why = if is_plugin {
+        Some(PathDoubt::PluginDirectory)
+    } else {
+        doubt_path(context.env, &program)
+    };
     if let Some(why) = why {
         let what = format!("`{shown}` may disappear: {}", why.describe());
         let check = match why {
@@ -45,19 +48,19 @@ pub(super) fn check_program_path(
         };
         checks.push(check.fix("install ralph, then `ralph init`"));
     }
-    checks.push(check_program_version(scene, &program, one));
+    checks.push(check_program_version(context, &program, one));
     checks
 }
 
 fn check_program_version(
-    scene: &DoctorContext<'_>,
+    context: &DoctorContext<'_>,
     program: &Path,
     one: &RegisteredHook,
 ) -> DoctorCheck {
     const NAME: &str = "version";
-    let ours = format!("ralph {}", scene.version);
+    let ours = format!("ralph {}", context.version);
     let shown = program.display();
-    match hook_trial::program_version(scene, program) {
+    match hook_trial::program_version(context, program) {
         Some(reported) if reported == ours => {
             DoctorCheck::good(NAME, format!("`{shown}` is {reported}"))
         }

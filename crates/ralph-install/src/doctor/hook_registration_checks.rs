@@ -85,10 +85,7 @@ pub(super) fn check_duplicates(host: &HostProfile, all: &[RegisteredHook]) -> Ve
             group.2.push(&one.hook.event);
         }
     }
-    groups
-        .values()
-        .map(|(one, other, events)| duplicate_check(host, (one, other), events))
-        .collect()
+    groups.values().map(|(one, other, events)| duplicate_check(host, one, other, events)).collect()
 }
 
 pub(super) fn describe_hook(one: &RegisteredHook) -> String {
@@ -97,7 +94,8 @@ pub(super) fn describe_hook(one: &RegisteredHook) -> String {
 
 fn duplicate_check(
     host: &HostProfile,
-    (one, other): (&RegisteredHook, &RegisteredHook),
+    one: &RegisteredHook,
+    other: &RegisteredHook,
     events: &[&str],
 ) -> DoctorCheck {
     const NAME: &str = "once";

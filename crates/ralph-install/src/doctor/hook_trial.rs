@@ -39,7 +39,7 @@ pub(super) enum TrialAnswer {
 
 /// A temporary home with one run, and two sessions to stop in it.
 pub(super) struct HookTrial<'a> {
-    scene: &'a DoctorContext<'a>,
+    context: &'a DoctorContext<'a>,
     home: RalphHome,
     /// No run holds this session.
     idle_session: SessionId,
@@ -52,25 +52,25 @@ pub(super) struct HookTrial<'a> {
 impl<'a> HookTrial<'a> {
     /// Creates the home; `None` if that fails.
     pub(super) fn prepare(
-        scene: &'a DoctorContext<'a>,
+        context: &'a DoctorContext<'a>,
         settings: &[(String, String, PathBuf)],
     ) -> Option<Self> {
         let nonce = clock::nonce();
-        let home = RalphHome::new(scene.scratch.join(format!("{nonce:016x}")));
+        let home = RalphHome::new(context.scratch.join(format!("{nonce:016x}")));
         let named = |what: &str| SessionId::parse(&format!("doctor-{what}-{nonce:016x}"));
         let idle = named("idle")?;
         // The tombstone keeps this session from adopting a loop directory of the project.
         let tombstone = home.tombstone(idle.as_str());
         fs::create_private_dir(tombstone.parent()?).ok()?;
         fs::replace(&tombstone, b"", Durability::Cached).ok()?;
-        let armed = named("armed").filter(|session| start_trial_run(scene, &home, session));
+        let armed = named("armed").filter(|session| start_trial_run(context, &home, session));
         // Another check reports whether the settings turn ralph off.
         let variables = settings
             .iter()
             .filter(|(name, ..)| !name.starts_with("RALPH_"))
             .map(|(name, value, _)| (name.into(), value.into()))
             .collect();
-        Some(Self { scene, home, idle_session: idle, held_session: armed, variables })
+        Some(Self { context, home, idle_session: idle, held_session: armed, variables })
     }
 
     /// Sends an event of the session that no run holds.
@@ -105,7 +105,7 @@ impl<'a> HookTrial<'a> {
             Ok(code) => code,
         };
         let (stdout, stderr) = (&finished.output.head, &finished.stderr.head);
-        let held = (self.scene.host.hooks.holds_session)(code, stdout, stderr);
+        let held = (self.context.host.hooks.holds_session)(code, stdout, stderr);
         Some(if held {
             TrialAnswer::Fired
         } else {
@@ -117,16 +117,16 @@ impl<'a> HookTrial<'a> {
     }
 
     fn run_hook(&self, hook: &RegisteredHook, session: &SessionId) -> JobResult {
-        let (scene, host) = (self.scene, self.scene.host);
-        let project = scene.project.to_string_lossy();
+        let (context, host) = (self.context, self.context.host);
+        let project = context.project.to_string_lossy();
         let payload = (host.hooks.sample_event)(&hook.hook.event, session.as_str(), &project);
         let timeout = hook.hook.timeout.map(Duration::try_from_secs_f64);
         let timeout = timeout.and_then(Result::ok).unwrap_or(TRIAL_TIMEOUT).min(TRIAL_TIMEOUT);
         let secrets = self.secrets();
         job::run_job(&JobSpec {
-            program: scene.program,
-            argv: &hook_argv(scene, hook),
-            cwd: scene.project,
+            program: context.program,
+            argv: &hook_argv(context, hook),
+            cwd: context.project,
             env: &self.environment(hook, session),
             input: CommandInput::Bytes(&payload),
             stderr: StderrCapture::Separate,
@@ -134,17 +134,17 @@ impl<'a> HookTrial<'a> {
             secrets: &secrets,
             deadline: Deadline::after(timeout),
             grace: TRIAL_GRACE,
-            ..JobSpec::with_defaults(scene.cancel)
+            ..JobSpec::with_defaults(context.cancel)
         })
     }
 
     fn is_stop_hook(&self, hook: &RegisteredHook) -> bool {
-        self.scene.host.hooks.stop_events.contains(&hook.hook.event.as_str())
+        self.context.host.hooks.stop_events.contains(&hook.hook.event.as_str())
     }
 
     /// The event that holds a session.
     pub(super) fn session_stop(&self) -> &'static str {
-        self.scene.host.hooks.session_stop()
+        self.context.host.hooks.session_stop()
     }
 
     fn secrets(&self) -> Vec<String> {
@@ -153,15 +153,15 @@ impl<'a> HookTrial<'a> {
     }
 
     fn environment(&self, hook: &RegisteredHook, session: &SessionId) -> Vec<(OsString, OsString)> {
-        let (scene, host) = (self.scene, self.scene.host);
+        let (context, host) = (self.context, self.context.host);
         let names = &host.variables;
-        let home = scene.env.home().unwrap_or_default();
+        let home = context.env.home().unwrap_or_default();
         let mut all: Vec<(OsString, OsString)> =
             vec![("HOME".into(), home.into()), ("PATH".into(), DEFAULT_SEARCH_PATH.into())];
         all.extend(self.variables.iter().cloned());
         all.extend([
             (names.agent_shell.into(), "1".into()),
-            (names.project_dir.into(), scene.project.into()),
+            (names.project_dir.into(), context.project.into()),
             (names.session.into(), session.as_str().into()),
             (ralph_sys::env::REHEARSAL_VARIABLE.into(), self.home.root().into()),
         ]);
@@ -183,7 +183,7 @@ impl<'a> HookTrial<'a> {
 }
 
 /// Starts a run with only a goal, which never counts as done.
-fn start_trial_run(scene: &DoctorContext<'_>, home: &RalphHome, session: &SessionId) -> bool {
+fn start_trial_run(context: &DoctorContext<'_>, home: &RalphHome, session: &SessionId) -> bool {
     // A fresh environment, so that the run belongs to the trial and not to an agent that may have called `doctor`.
     let variables = [("RALPH_HOME", home.root())];
     let env = Env::from_pairs(variables, None, Vec::new());
@@ -191,20 +191,20 @@ fn start_trial_run(scene: &DoctorContext<'_>, home: &RalphHome, session: &Sessio
         RunTerms { goal: b"see whether the hook holds an agent\n".to_vec(), ..RunTerms::default() };
     let request = RunRequest {
         gates: GateSelection::Skipped,
-        ..RunRequest::new(session.clone(), scene.scratch.to_path_buf(), terms)
+        ..RunRequest::new(session.clone(), context.scratch.to_path_buf(), terms)
     };
     World::new(env, Deadline::after(TRIAL_TIMEOUT))
-        .map(|world| World { host: scene.host, ..world })
+        .map(|world| World { host: context.host, ..world })
         .is_some_and(|world| control::start_run(&world, request).is_ok())
 }
 
-fn hook_argv(scene: &DoctorContext<'_>, hook: &RegisteredHook) -> Vec<OsString> {
+fn hook_argv(context: &DoctorContext<'_>, hook: &RegisteredHook) -> Vec<OsString> {
     let root = match &hook.from {
         HookSource::Plugin { root, .. } => root.to_string_lossy().into_owned(),
         HookSource::Layer { .. } => String::new(),
     };
-    let project = scene.project.to_string_lossy();
-    let names = &scene.host.variables;
+    let project = context.project.to_string_lossy();
+    let names = &context.host.variables;
     let in_plugin = |word: &str| word.replace(&format!("${{{}}}", names.plugin_root), &root);
     let filled = |word: &str| {
         in_plugin(word).replace(&format!("${{{}}}", names.project_dir), &project).into()
@@ -254,19 +254,19 @@ fn output_excerpt(output: &CapturedOutput) -> String {
 }
 
 /// The output of `--version`; `None` if the program fails.
-pub(super) fn program_version(scene: &DoctorContext<'_>, program: &Path) -> Option<String> {
-    let home = scene.env.home().unwrap_or_default();
-    let path = scene.env.search_path().unwrap_or_else(|| DEFAULT_SEARCH_PATH.into());
+pub(super) fn program_version(context: &DoctorContext<'_>, program: &Path) -> Option<String> {
+    let home = context.env.home().unwrap_or_default();
+    let path = context.env.search_path().unwrap_or_else(|| DEFAULT_SEARCH_PATH.into());
     let finished = job::run_job(&JobSpec {
-        program: scene.program,
+        program: context.program,
         argv: &[program.into(), "--version".into()],
-        cwd: scene.scratch,
+        cwd: context.scratch,
         env: &[("HOME".into(), home.into()), ("PATH".into(), path)],
         stderr: StderrCapture::Separate,
         capture_limits: KEPT_OUTPUT,
         deadline: Deadline::after(TRIAL_TIMEOUT),
         grace: TRIAL_GRACE,
-        ..JobSpec::with_defaults(scene.cancel)
+        ..JobSpec::with_defaults(context.cancel)
     });
     match finished.end {
         JobEnd::Exited(0) => Some(output_excerpt(&finished.output)),

@@ -111,23 +111,27 @@ impl DoctorCheck {
 }
 
 /// Runs every check, in the order of likely causes: settings, hooks, ralph's home, the project.
-pub fn examine_setup(scene: &DoctorContext<'_>) -> Vec<DoctorCheck> {
-    let layers = settings_layers::read_layers(scene.env, scene.host, scene.project);
-    let registered = loaded_hooks::read_registered_hooks(scene.env, scene.host, &layers);
-    let policy = project_checks::load_doctor_policy(scene);
+pub fn examine_setup(context: &DoctorContext<'_>) -> Vec<DoctorCheck> {
+    let layers = settings_layers::read_layers(context.env, context.host, context.project);
+    let registered = loaded_hooks::read_registered_hooks(context.env, context.host, &layers);
+    let policy = project_checks::load_doctor_policy(context);
     let mut checks = settings_checks::check_layers(&layers);
-    checks.extend(settings_checks::check_switches(scene.host, &layers));
-    checks.extend(settings_checks::check_variables(scene, &layers));
-    checks.extend(hook_registration_checks::check_registration(scene.host, &layers, &registered));
-    checks.extend(hook_registration_checks::check_duplicates(scene.host, &registered));
-    checks.extend(hook_answer_checks::try_hooks(scene, &layers, &registered));
-    checks.extend(client_limit_checks::check_timeouts(scene.host, &registered, policy.gates_ms()));
-    checks.extend(client_limit_checks::check_block_cap(scene, &layers, (&registered, &policy)));
-    checks.extend(hook_registration_checks::list_foreign_hooks(scene.host, &registered));
-    checks.extend(home_checks::check_home(scene));
-    checks.extend(home_checks::check_home_content(scene));
-    checks.extend(run_checks::check_runs(scene));
-    checks.extend(project_checks::check_project(scene, &policy));
-    checks.push(client_version_checks::check_client_version(scene));
+    checks.extend(settings_checks::check_switches(context.host, &layers));
+    checks.extend(settings_checks::check_variables(context, &layers));
+    checks.extend(hook_registration_checks::check_registration(context.host, &layers, &registered));
+    checks.extend(hook_registration_checks::check_duplicates(context.host, &registered));
+    checks.extend(hook_answer_checks::try_hooks(context, &layers, &registered));
+    checks.extend(client_limit_checks::check_timeouts(
+        context.host,
+        &registered,
+        policy.gates_ms(),
+    ));
+    checks.extend(client_limit_checks::check_block_cap(context, &layers, (&registered, &policy)));
+    checks.extend(hook_registration_checks::list_foreign_hooks(context.host, &registered));
+    checks.extend(home_checks::check_home(context));
+    checks.extend(home_checks::check_home_content(context));
+    checks.extend(run_checks::check_runs(context));
+    checks.extend(project_checks::check_project(context, &policy));
+    checks.push(client_version_checks::check_client_version(context));
     checks
 }

@@ -21,8 +21,8 @@ const SHELL_BUILTINS: [&str; 20] = [
 #[derive(Debug)]
 pub(super) struct DoctorPolicy(Result<ProjectConfig, ConfigError>);
 
-pub(super) fn load_doctor_policy(scene: &DoctorContext<'_>) -> DoctorPolicy {
-    DoctorPolicy(config::load(scene.project, scene.home))
+pub(super) fn load_doctor_policy(context: &DoctorContext<'_>) -> DoctorPolicy {
+    DoctorPolicy(config::load(context.project, context.home))
 }
 
 impl DoctorPolicy {
@@ -38,9 +38,12 @@ impl DoctorPolicy {
     }
 }
 
-pub(super) fn check_project(scene: &DoctorContext<'_>, policy: &DoctorPolicy) -> Vec<DoctorCheck> {
+pub(super) fn check_project(
+    context: &DoctorContext<'_>,
+    policy: &DoctorPolicy,
+) -> Vec<DoctorCheck> {
     const NAME: &str = "policy";
-    let repository = check_repository(scene);
+    let repository = check_repository(context);
     let config = match &policy.0 {
         Ok(config) => config,
         Err(error) => {
@@ -80,17 +83,17 @@ pub(super) fn check_project(scene: &DoctorContext<'_>, policy: &DoctorPolicy) ->
             .fix("`ralph gate detect` proposes gates"),
         ),
     }
-    checks.extend(check_approval(scene, config));
-    checks.extend(check_tools(scene, config));
+    checks.extend(check_approval(context, config));
+    checks.extend(check_tools(context, config));
     checks.push(repository);
     checks
 }
 
-fn check_approval(scene: &DoctorContext<'_>, config: &ProjectConfig) -> Option<DoctorCheck> {
+fn check_approval(context: &DoctorContext<'_>, config: &ProjectConfig) -> Option<DoctorCheck> {
     const NAME: &str = "trust";
     match trust::policy_subject(config) {
         Ok(subject) if !subject.needs_approval() => None,
-        Ok(subject) if trust::is_approved(scene.home, &subject) => {
+        Ok(subject) if trust::is_approved(context.home, &subject) => {
             Some(DoctorCheck::good(NAME, "a person approved what the policy runs"))
         }
         Ok(_) => {
@@ -102,14 +105,14 @@ fn check_approval(scene: &DoctorContext<'_>, config: &ProjectConfig) -> Option<D
 }
 
 /// Looks for the programs of the gates on the `PATH` that gates run with.
-fn check_tools(scene: &DoctorContext<'_>, config: &ProjectConfig) -> Option<DoctorCheck> {
+fn check_tools(context: &DoctorContext<'_>, config: &ProjectConfig) -> Option<DoctorCheck> {
     const NAME: &str = "tools";
     if config.policy.gates.is_empty() {
         return None;
     }
     let subject = trust::policy_subject(config).ok();
-    let recorded = subject.and_then(|subject| trust::recorded_path(scene.home, &subject));
-    let path = recorded.or_else(|| scene.env.search_path()).unwrap_or_default();
+    let recorded = subject.and_then(|subject| trust::recorded_path(context.home, &subject));
+    let path = recorded.or_else(|| context.env.search_path()).unwrap_or_default();
     let missing: Vec<_> = config
         .policy
         .gates
@@ -147,14 +150,14 @@ fn gate_program(gate: &Gate) -> Option<&str> {
     }
 }
 
-fn check_repository(scene: &DoctorContext<'_>) -> DoctorCheck {
+fn check_repository(context: &DoctorContext<'_>) -> DoctorCheck {
     const NAME: &str = "git";
-    let path = scene.env.search_path().unwrap_or_default();
-    if gate_tools::find_program(OsStr::new("git"), scene.scratch, &path).is_none() {
+    let path = context.env.search_path().unwrap_or_default();
+    if gate_tools::find_program(OsStr::new("git"), context.scratch, &path).is_none() {
         return DoctorCheck::bad(NAME, "git is not on the `PATH`, so changes cannot be detected")
             .fix("install git");
     }
-    match git::work_tree_root(scene.project) {
+    match git::work_tree_root(context.project) {
         Some(root) => DoctorCheck::good(NAME, format!("`{}` is a repository", root.display())),
         None => DoctorCheck::note(
             NAME,

@@ -26,7 +26,7 @@ pub enum RepairError {
 
 /// Makes each repair that the checks ask for once, and describes what was done.
 pub fn apply_repairs(
-    scene: &DoctorContext<'_>,
+    context: &DoctorContext<'_>,
     checks: &[DoctorCheck],
 ) -> Vec<Result<String, RepairError>> {
     let mut wanted: Vec<SafeRepair> = Vec::new();
@@ -35,39 +35,42 @@ pub fn apply_repairs(
             wanted.push(repair);
         }
     }
-    wanted.into_iter().map(|repair| apply_repair(scene, repair)).collect()
+    wanted.into_iter().map(|repair| apply_repair(context, repair)).collect()
 }
 
-fn apply_repair(scene: &DoctorContext<'_>, repair: SafeRepair) -> Result<String, RepairError> {
+fn apply_repair(context: &DoctorContext<'_>, repair: SafeRepair) -> Result<String, RepairError> {
     match repair {
         SafeRepair::PrivateHome => {
-            fs::make_dir_private(scene.home.root())?;
-            Ok(format!("made `{}` private", scene.home.root().display()))
+            fs::make_dir_private(context.home.root())?;
+            Ok(format!("made `{}` private", context.home.root().display()))
         }
         SafeRepair::Scratch => {
-            let stale = home_checks::stale_scratch(scene)?;
+            let stale = home_checks::stale_scratch(context)?;
             for directory in &stale {
                 fs::remove_own_dir_tree(directory)?;
             }
             Ok(format!("removed directories of killed gates: {}", stale.len()))
         }
-        SafeRepair::Settings(scope) => repair_settings(scene, scope),
+        SafeRepair::Settings(scope) => repair_settings(context, scope),
     }
 }
 
 /// Rewrites the settings as `ralph init` would, with the same set of events as before.
-fn repair_settings(scene: &DoctorContext<'_>, scope: InstallScope) -> Result<String, RepairError> {
-    let program = RalphProgram::find(scene.env).map_err(InstallError::from)?;
+fn repair_settings(
+    context: &DoctorContext<'_>,
+    scope: InstallScope,
+) -> Result<String, RepairError> {
+    let program = RalphProgram::find(context.env).map_err(InstallError::from)?;
     if let Some(doubt @ (PathDoubt::BuildDirectory | PathDoubt::PluginDirectory)) = program.doubt {
         return Err(RepairError::Doubtful { path: program.path, why: doubt.describe() });
     }
-    let layers = settings_layers::read_layers(scene.env, scene.host, scene.project);
-    let registered = loaded_hooks::read_registered_hooks(scene.env, scene.host, &layers);
+    let layers = settings_layers::read_layers(context.env, context.host, context.project);
+    let registered = loaded_hooks::read_registered_hooks(context.env, context.host, &layers);
     let ours: Vec<_> = registered
         .iter()
         .filter(|one| one.calls_ralph() && one.from.scope() == Some(scope))
         .collect();
-    let is_least = |event: &str| hook_registration_checks::is_essential_event(scene.host, event);
+    let is_least = |event: &str| hook_registration_checks::is_essential_event(context.host, event);
     let is_warm = ours.iter().any(|one| one.hook.mode == HookMode::Async);
     let is_minimal = !is_warm && ours.iter().all(|one| is_least(&one.hook.event));
     let order = InstallRequest {
@@ -78,14 +81,14 @@ fn repair_settings(scene: &DoctorContext<'_>, scope: InstallScope) -> Result<Str
         gates: GateSetupChoice::Leave,
         others: ForeignSetupChoice::Leave,
     };
-    let ground = InstallContext {
-        env: scene.env,
-        host: scene.host,
-        home: scene.home,
-        project: scene.project,
+    let install = InstallContext {
+        env: context.env,
+        host: context.host,
+        home: context.home,
+        project: context.project,
     };
-    let plan = install_plan::plan_install(&ground, &order)?;
-    file_change::apply_changes(scene.home, &plan.changes)?;
+    let plan = install_plan::plan_install(&install, &order)?;
+    file_change::apply_changes(context.home, &plan.changes)?;
     let mut paths = plan.changes.iter().map(|change| change.path.display().to_string());
     Ok(match paths.next() {
         Some(path) => format!("updated the registration in `{path}`"),

@@ -15,15 +15,15 @@ const NAME: &str = "run";
 /// The report lists at most this many runs.
 const MAX_LISTED_RUNS: usize = 20;
 
-pub(super) fn check_runs(scene: &DoctorContext<'_>) -> Vec<DoctorCheck> {
-    let (runs, unreadable) = match overview::list_run_views(scene.home) {
+pub(super) fn check_runs(context: &DoctorContext<'_>) -> Vec<DoctorCheck> {
+    let (runs, unreadable) = match overview::list_run_views(context.home) {
         Ok(found) => found,
         Err(error) if error.is_missing() => return Vec::new(),
         Err(error) => return vec![DoctorCheck::unclear(NAME, describe_error(&error))],
     };
     let going: Vec<_> =
         runs.into_iter().filter(|view| !matches!(view.phase, RunPhase::Ended(_))).collect();
-    let unprotected = protection::find_unprotected(scene.env, scene.home, &going);
+    let unprotected = protection::find_unprotected(context.env, context.home, &going);
     let mut checks: Vec<_> = going
         .iter()
         .zip(&unprotected)
@@ -31,7 +31,7 @@ pub(super) fn check_runs(scene: &DoctorContext<'_>) -> Vec<DoctorCheck> {
         .map(|(view, unprotected)| check_run(view, unprotected.as_ref()))
         .collect();
     checks.extend(unreadable.iter().take(MAX_LISTED_RUNS).map(|one| {
-        let path = scene.home.run(&one.run);
+        let path = context.home.run(&one.run);
         DoctorCheck::bad(
             NAME,
             format!("{} cannot be read: {}", one.run, describe_error(&one.error)),

@@ -79,7 +79,7 @@ pub(super) fn check_switches(host: &HostProfile, layers: &[SettingsLayer]) -> Ve
 
 /// Checks for `RALPH_OFF` and `RALPH_HOME` in the settings and in this environment.
 pub(super) fn check_variables(
-    scene: &DoctorContext<'_>,
+    context: &DoctorContext<'_>,
     layers: &[SettingsLayer],
 ) -> Vec<DoctorCheck> {
     const NAME: &str = "environment";
@@ -92,7 +92,7 @@ pub(super) fn check_variables(
                 let fix = format!("remove `RALPH_OFF` from `{path}`");
                 checks.push(DoctorCheck::bad(NAME, what).fix(fix));
             }
-            "RALPH_HOME" if value != scene.home.root().to_string_lossy() => {
+            "RALPH_HOME" if value != context.home.root().to_string_lossy() => {
                 let value = text::clean_line(&value, 200);
                 let what =
                     format!("`RALPH_HOME` in `{path}` is `{value}`: hooks look for runs there");
@@ -102,7 +102,7 @@ pub(super) fn check_variables(
             _ => {}
         }
     }
-    if scene.env.is_ralph_off() {
+    if context.env.is_ralph_off() {
         let what = "`RALPH_OFF` is set here: sessions started from here are not held";
         checks.push(DoctorCheck::bad(NAME, what).fix("`unset RALPH_OFF`"));
     }

@@ -117,24 +117,24 @@ pub struct ProposedPolicy {
 
 /// Plans an installation.
 pub fn plan_install(
-    ground: &InstallContext<'_>,
+    context: &InstallContext<'_>,
     order: &InstallRequest,
 ) -> Result<InstallPlan, InstallError> {
-    let program = RalphProgram::find(ground.env)?;
-    let layers = settings_layers::read_layers(ground.env, ground.host, ground.project);
-    let policy = survey_policy(ground, order.gates)?;
-    let path = settings_path(ground, order.scope)?;
+    let program = RalphProgram::find(context.env)?;
+    let layers = settings_layers::read_layers(context.env, context.host, context.project);
+    let policy = survey_policy(context, order.gates)?;
+    let path = settings_path(context, order.scope)?;
     let now = file_change::read_current(&path)?;
     let mut foreign = foreign_setups::find_loop_plugins(&layers);
     foreign
-        .extend(foreign_setups::find_stop_hooks(ground.host, now.as_deref().unwrap_or_default()));
+        .extend(foreign_setups::find_stop_hooks(context.host, now.as_deref().unwrap_or_default()));
     let wanted = WantedSettings {
         entries: registration::hook_entries(
-            ground.host,
+            context.host,
             &program,
             policy.registration_choice(*order),
         ),
-        cap: BlockCapSetting::for_limit(ground.host, policy.max_iterations),
+        cap: BlockCapSetting::for_limit(context.host, policy.max_iterations),
         status_line: (order.status_line == StatusLineChoice::Set)
             .then(|| program.status_line_command()),
         disable: Vec::new(),
@@ -143,11 +143,11 @@ pub fn plan_install(
     // A layer of higher precedence would enable its plugin again.
     let within_reach = foreign.iter().filter(|one| one.is_within(order.scope.layer())).cloned();
     let within_reach: Vec<_> = within_reach.collect();
-    let settings = plan_settings(ground, (path, now), (order.others, &within_reach), wanted)?;
+    let settings = plan_settings(context, (path, now), (order.others, &within_reach), wanted)?;
     let mut changes: Vec<_> = settings.into_iter().collect();
     changes.extend(policy.proposed.as_ref().map(ProposedPolicy::to_change));
-    foreign.extend(foreign_setups::find_tool_files(ground.host, ground.project));
-    let mut notes = install_notes::notes_for_install(ground.host, &layers, order.scope, &program);
+    foreign.extend(foreign_setups::find_tool_files(context.host, context.project));
+    let mut notes = install_notes::notes_for_install(context.host, &layers, order.scope, &program);
     notes.extend(policy.notes);
     let obstacle = if install_notes::are_hooks_off(&layers, order.scope) {
         Some(InstallObstacle::HooksAreOff)
@@ -155,7 +155,7 @@ pub fn plan_install(
         policy.is_unapproved.then_some(InstallObstacle::Unapproved)
     };
     if order.extent != HookExtent::Plugin {
-        changes.extend(slash_commands::install_commands(ground, order.scope, &mut notes)?);
+        changes.extend(slash_commands::install_commands(context, order.scope, &mut notes)?);
     }
     Ok(InstallPlan {
         changes,
@@ -169,19 +169,19 @@ pub fn plan_install(
 
 /// The change of the settings file; `None` if it already has everything.
 fn plan_settings(
-    ground: &InstallContext<'_>,
+    context: &InstallContext<'_>,
     (path, now): (PathBuf, Option<Vec<u8>>),
     (others, foreign): (ForeignSetupChoice, &[ForeignSetup]),
     mut wanted: WantedSettings,
 ) -> Result<Option<InstallChange>, InstallError> {
-    let record = install_record::load_record(ground.home, &path)?;
-    let before = settings_without_ralph(ground, (&path, now.as_deref()), record.as_ref())?;
+    let record = install_record::load_record(context.home, &path)?;
+    let before = settings_without_ralph(context, (&path, now.as_deref()), record.as_ref())?;
     let base = before.as_deref().unwrap_or_default();
     let trace = record.as_ref().and_then(|record| record.trace.as_ref());
     // Options of an earlier installation stay in force.
-    let line = trace.and_then(|trace| trace.status_line_command(ground.host));
+    let line = trace.and_then(|trace| trace.status_line_command(context.host));
     wanted.status_line = wanted.status_line.or(line);
-    wanted.disable = trace.map(|trace| trace.disabled_plugins(ground.host)).unwrap_or_default();
+    wanted.disable = trace.map(|trace| trace.disabled_plugins(context.host)).unwrap_or_default();
     let is_taken = |hook: &ForeignSetup| match (others, hook) {
         (_, ForeignSetup::Plugin { .. } | ForeignSetup::Loop(_) | ForeignSetup::Rules(_)) => None,
         (ForeignSetupChoice::Replace, ForeignSetup::Hook { event, index, .. }) => {
@@ -199,13 +199,13 @@ fn plan_settings(
         }));
         wanted.cut = foreign.iter().filter_map(is_taken).collect();
     }
-    if now.as_deref().is_some_and(|now| settings_edit::is_installed(ground.host, now, &wanted)) {
+    if now.as_deref().is_some_and(|now| settings_edit::is_installed(context.host, now, &wanted)) {
         return Ok(None);
     }
     wanted.cut =
-        foreign_setups::find_stop_hooks(ground.host, base).iter().filter_map(is_taken).collect();
+        foreign_setups::find_stop_hooks(context.host, base).iter().filter_map(is_taken).collect();
     let damaged = |fault| InstallError::Damaged { path: path.clone(), fault };
-    let (after, trace) = settings_edit::add_ralph(ground.host, base, &wanted).map_err(damaged)?;
+    let (after, trace) = settings_edit::add_ralph(context.host, base, &wanted).map_err(damaged)?;
     let made_before = record.map_or(0, |record| record.made_directories);
     let made_directories = file_change::missing_directories(&path).max(made_before);
     let mut record = Box::new(InstallRecord::new(&path, before.as_deref(), &after));
@@ -219,14 +219,14 @@ fn plan_settings(
 
 /// The content of the file without ralph; `None` if the file would not exist.
 fn settings_without_ralph(
-    ground: &InstallContext<'_>,
+    context: &InstallContext<'_>,
     (path, now): (&Path, Option<&[u8]>),
     record: Option<&InstallRecord>,
 ) -> Result<Option<Vec<u8>>, InstallError> {
     let Some(now) = now else { return Ok(None) };
     let touched = record.map(|record| (record, record.file_state(Some(now))));
     if let Some((record, RecordedFileState::Unchanged)) = touched {
-        match (&record.before, install_record::original_bytes(ground.home, path, record)) {
+        match (&record.before, install_record::original_bytes(context.home, path, record)) {
             (None, _) => return Ok(None),
             (Some(_), Some(bytes)) => return Ok(Some(bytes)),
             // The backup is gone, but the trace is enough.
@@ -238,16 +238,16 @@ fn settings_without_ralph(
     }
     let trace = record.and_then(|record| record.trace.as_ref());
     let damaged = |fault| InstallError::Damaged { path: path.to_path_buf(), fault };
-    let bytes = settings_edit::remove_ralph(ground.host, now, trace).map_err(damaged)?;
+    let bytes = settings_edit::remove_ralph(context.host, now, trace).map_err(damaged)?;
     let was_made = record.is_some_and(|record| record.before.is_none());
     Ok((!was_made || !settings_edit::is_empty_settings(&bytes)).then_some(bytes))
 }
 
 fn settings_path(
-    ground: &InstallContext<'_>,
+    context: &InstallContext<'_>,
     scope: InstallScope,
 ) -> Result<PathBuf, InstallError> {
-    settings_layers::layer_path(ground.env, ground.host, ground.project, scope.layer())
+    settings_layers::layer_path(context.env, context.host, context.project, scope.layer())
         .ok_or(InstallError::NoHome)
 }
 
@@ -267,10 +267,10 @@ impl ProjectPolicy {
 }
 
 fn survey_policy(
-    ground: &InstallContext<'_>,
+    context: &InstallContext<'_>,
     gates: GateSetupChoice,
 ) -> Result<ProjectPolicy, InstallError> {
-    let config = config::load(ground.project, ground.home)?;
+    let config = config::load(context.project, context.home)?;
     let total = |gates: &mut dyn Iterator<Item = &Gate>| {
         gates.fold(0, |total: u64, gate| total.saturating_add(gate.timeout_ms))
     };
@@ -283,7 +283,7 @@ fn survey_policy(
     };
     if config.file.is_some() {
         let subject = trust::policy_subject(&config)?;
-        if !trust::is_approved(ground.home, &subject) {
+        if !trust::is_approved(context.home, &subject) {
             let note = "the existing policy is not approved: `ralph trust` shows its commands";
             policy.notes.push(note.to_string());
             policy.is_unapproved = true;
@@ -292,14 +292,14 @@ fn survey_policy(
     }
     // A home directory is not a project, whatever files it contains.
     let is_home =
-        ground.env.home().and_then(|home| fs::resolve(&home)) == fs::resolve(ground.project);
+        context.env.home().and_then(|home| fs::resolve(&home)) == fs::resolve(context.project);
     if gates == GateSetupChoice::Leave || is_home {
         return Ok(policy);
     }
-    let detected = detect::detect_gates(ground.project, ground.env);
+    let detected = detect::detect_gates(context.project, context.env);
     policy.notes.extend(install_notes::survey_notes(&detected));
     if !detected.gates.is_empty() {
-        let proposed = ProposedPolicy::from_detected(ground.project, &detected);
+        let proposed = ProposedPolicy::from_detected(context.project, &detected);
         let active = detected.gates.iter().filter(|gate| matches!(gate.tool, ToolLookup::Found(_)));
         let gates_ms = total(&mut active.map(|proposal| &proposal.gate));
         policy.gates_ms = policy.gates_ms.saturating_add(gates_ms);
@@ -340,16 +340,16 @@ impl ProposedPolicy {
 /// Records the person's approval of the proposed policy, after it was written. Fails if the file differs from the
 /// proposal.
 pub fn approve_proposed(
-    ground: &InstallContext<'_>,
+    context: &InstallContext<'_>,
     proposed: &ProposedPolicy,
 ) -> Result<(), InstallError> {
-    let config = config::load(ground.project, ground.home)?;
+    let config = config::load(context.project, context.home)?;
     if config.file.as_ref().is_none_or(|file| *file.text != *proposed.text) {
         return Err(InstallError::Changed(proposed.path.clone()));
     }
     let subject = trust::policy_subject(&config)?;
-    let search_path = trust::find_programs(&config, ground.env.search_path().as_deref());
-    trust::approve(ground.home, &subject, &search_path)?;
+    let search_path = trust::find_programs(&config, context.env.search_path().as_deref());
+    trust::approve(context.home, &subject, &search_path)?;
     Ok(())
 }
 
@@ -361,7 +361,7 @@ pub enum KeepPolicy {
 
 /// Plans a removal. Data of runs stays in ralph's home.
 pub fn plan_uninstall(
-    ground: &InstallContext<'_>,
+    context: &InstallContext<'_>,
     scopes: &[InstallScope],
     keep: KeepPolicy,
 ) -> Result<InstallPlan, InstallError> {
@@ -374,14 +374,14 @@ pub fn plan_uninstall(
         obstacle: None,
     };
     for scope in scopes {
-        let path = match settings_path(ground, *scope) {
+        let path = match settings_path(context, *scope) {
             Ok(path) => path,
             Err(_) if scopes.len() > 1 => continue,
             Err(error) => return Err(error),
         };
         let now = file_change::read_current(&path)?;
-        let record = install_record::load_record(ground.home, &path)?;
-        let then = match settings_without_ralph(ground, (&path, now.as_deref()), record.as_ref()) {
+        let record = install_record::load_record(context.home, &path)?;
+        let then = match settings_without_ralph(context, (&path, now.as_deref()), record.as_ref()) {
             // Without a record, ralph never wrote to this file.
             Err(InstallError::Damaged { path, fault }) if record.is_none() => {
                 plan.notes.push(format!(
@@ -394,12 +394,12 @@ pub fn plan_uninstall(
         };
         let made_directories = record.as_ref().map_or(0, |record| record.made_directories);
         if record.is_none()
-            && then.as_deref().is_some_and(|then| settings_edit::has_block_cap(ground.host, then))
+            && then.as_deref().is_some_and(|then| settings_edit::has_block_cap(context.host, then))
             && then != now
         {
             let note = format!(
                 "`{}` in `{}` stays: ralph may not have set it",
-                ground.host.variables.block_cap,
+                context.host.variables.block_cap,
                 path.display()
             );
             plan.notes.push(note);
@@ -413,19 +413,19 @@ pub fn plan_uninstall(
         }
     }
     let leaving: Vec<_> =
-        scopes.iter().filter_map(|scope| settings_path(ground, *scope).ok()).collect();
+        scopes.iter().filter_map(|scope| settings_path(context, *scope).ok()).collect();
     for scope in scopes {
         let is_shared = matches!(scope, InstallScope::User | InstallScope::Local);
-        if is_shared && slash_commands::are_commands_used_elsewhere(ground.home, &leaving)? {
+        if is_shared && slash_commands::are_commands_used_elsewhere(context.home, &leaving)? {
             continue;
         }
-        plan.changes.extend(slash_commands::uninstall_commands(ground, *scope, &mut plan.notes)?);
+        plan.changes.extend(slash_commands::uninstall_commands(context, *scope, &mut plan.notes)?);
     }
-    let layers = settings_layers::read_layers(ground.env, ground.host, ground.project);
+    let layers = settings_layers::read_layers(context.env, context.host, context.project);
     let taken: Vec<_> = scopes.iter().map(|scope| scope.layer()).collect();
     let rest = layers.iter().filter(|layer| !taken.contains(&layer.kind) && has_ralph_hook(layer));
     let rest: Vec<_> = rest.collect();
-    plan.changes.extend(plan_policy_removal(ground, (keep, &rest), &mut plan.notes)?);
+    plan.changes.extend(plan_policy_removal(context, (keep, &rest), &mut plan.notes)?);
     plan.notes.extend(rest.iter().map(|layer| install_notes::still_installed_note(layer)));
     Ok(plan)
 }
@@ -442,12 +442,12 @@ fn has_ralph_hook(layer: &SettingsLayer) -> bool {
 
 /// Removes a proposed policy, unless it was edited since or is still in use.
 fn plan_policy_removal(
-    ground: &InstallContext<'_>,
+    context: &InstallContext<'_>,
     (keep, rest): (KeepPolicy, &[&SettingsLayer]),
     notes: &mut Vec<String>,
 ) -> Result<Option<InstallChange>, InstallError> {
-    let path = ground.project.join(config::POLICY_FILE_NAMES[0]);
-    let Some(record) = install_record::load_record(ground.home, &path)? else { return Ok(None) };
+    let path = context.project.join(config::POLICY_FILE_NAMES[0]);
+    let Some(record) = install_record::load_record(context.home, &path)? else { return Ok(None) };
     if keep == KeepPolicy::No && !rest.is_empty() {
         notes.push(format!("`{}` stays: it is still in use", config::POLICY_FILE_NAMES[0]));
         return Ok(None);

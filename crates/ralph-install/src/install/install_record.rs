@@ -81,8 +81,8 @@ pub(super) fn load_record(
     read_record(&home.install_record(path))
 }
 
-/// A record that cannot be read is an error. A caller that took it for missing would replace or remove it, and with it
-/// the only way back to the original file.
+/// A record that cannot be read is an error. A caller that treated it as missing would replace or remove it, and the
+/// original file could no longer be restored.
 fn read_record(directory: &Path) -> Result<Option<InstallRecord>, InstallError> {
     let path = directory.join(RECORD_FILE);
     let record: Option<InstallRecord> =

@@ -35,7 +35,7 @@ pub enum InstallError {
         #[source]
         fault: SettingsTextError,
     },
-    #[error("the record of what ralph changed cannot be read")]
+    #[error("ralph's record of the files it changed cannot be read")]
     DamagedRecord(#[source] FileError),
     #[error("`{}` was written by another version of ralph", .0.display())]
     OtherRecordVersion(PathBuf),

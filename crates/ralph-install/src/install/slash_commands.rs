@@ -32,22 +32,22 @@ pub const COMMAND_FILES: &[(&str, &str)] = &[
 ];
 
 /// Where the client looks for commands. A person's own commands are shared by all their projects.
-fn commands_directory(ground: &InstallContext<'_>, scope: InstallScope) -> Option<PathBuf> {
-    let host = ground.host;
+fn commands_directory(context: &InstallContext<'_>, scope: InstallScope) -> Option<PathBuf> {
+    let host = context.host;
     let directory = match scope {
-        InstallScope::User | InstallScope::Local => host_env::host_config_dir(ground.env, host)?,
-        InstallScope::Project => ground.project.join(host.files.project_dir),
+        InstallScope::User | InstallScope::Local => host_env::host_config_dir(context.env, host)?,
+        InstallScope::Project => context.project.join(host.files.project_dir),
     };
     Some(directory.join(host.files.commands))
 }
 
 /// The changes that install every command. A file that ralph did not write stays, with a note.
 pub(super) fn install_commands(
-    ground: &InstallContext<'_>,
+    context: &InstallContext<'_>,
     scope: InstallScope,
     notes: &mut Vec<String>,
 ) -> Result<Vec<InstallChange>, InstallError> {
-    let directory = commands_directory(ground, scope).ok_or(InstallError::NoHome)?;
+    let directory = commands_directory(context, scope).ok_or(InstallError::NoHome)?;
     let mut changes = Vec::new();
     for (name, text) in COMMAND_FILES {
         let path = directory.join(name);
@@ -55,7 +55,7 @@ pub(super) fn install_commands(
         if now.as_deref() == Some(text.as_bytes()) {
             continue;
         }
-        let known = install_record::load_record(ground.home, &path)?;
+        let known = install_record::load_record(context.home, &path)?;
         let is_ours = known
             .as_ref()
             .is_some_and(|known| known.file_state(now.as_deref()) == RecordedFileState::Unchanged);
@@ -77,15 +77,15 @@ pub(super) fn install_commands(
 
 /// The changes that remove the commands. Files that were edited since stay, with a note.
 pub(super) fn uninstall_commands(
-    ground: &InstallContext<'_>,
+    context: &InstallContext<'_>,
     scope: InstallScope,
     notes: &mut Vec<String>,
 ) -> Result<Vec<InstallChange>, InstallError> {
-    let Some(directory) = commands_directory(ground, scope) else { return Ok(Vec::new()) };
+    let Some(directory) = commands_directory(context, scope) else { return Ok(Vec::new()) };
     let mut changes = Vec::new();
     for (name, _) in COMMAND_FILES {
         let path = directory.join(name);
-        let Some(record) = install_record::load_record(ground.home, &path)? else { continue };
+        let Some(record) = install_record::load_record(context.home, &path)? else { continue };
         let now = file_change::read_current(&path)?;
         let then = match record.file_state(now.as_deref()) {
             RecordedFileState::Unchanged => None,

@@ -229,8 +229,8 @@ impl SourceSearch<'_> {
         }
     }
 
-    /// The first names in a directory that are wanted and can be shown. An unreadable directory, or the first of too
-    /// many names, becomes a source that cannot be read.
+    /// The names in a directory that are wanted and printable, at most [`MAX_FILES_PER_DIR`] of them. An unreadable
+    /// directory is added as an unreadable source, and so is the first name beyond the limit.
     fn visible_names(
         &mut self,
         from: &Path,
@@ -255,7 +255,7 @@ impl SourceSearch<'_> {
         self.sources.extend(rest.first().map(|name| ImportSource {
             path: format!("{directory}/{name}"),
             family: FileFamily::Plan,
-            content: Err(format!("of {count} names only the first {MAX_FILES_PER_DIR} are read")),
+            content: Err(format!("only the first {MAX_FILES_PER_DIR} of {count} names are read")),
         }));
         names
     }

@@ -530,6 +530,6 @@ fn names_beyond_the_limit_are_reported() {
     }
     let sources = find_sources(&root, &root);
     let shown: Vec<_> = sources.iter().map(|it| (it.path.as_str(), it.content.clone())).collect();
-    let why = "of 52 names only the first 50 are read".to_string();
+    let why = "only the first 50 of 52 names are read".to_string();
     assert_eq!(shown, [("docs/plans/60.md", Err(why))]);
 }

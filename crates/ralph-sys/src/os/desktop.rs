@@ -1,6 +1,6 @@
-//! The program that shows a notification on the desktop.
+//! Desktop notifications.
 
-/// The command that shows a notification. The texts are arguments of their own, which no shell interprets.
+/// The command line that shows a notification. The texts are separate arguments, so no shell interprets them.
 pub fn desktop_notifier(title: &str, message: &str) -> Vec<String> {
     if cfg!(target_os = "macos") {
         let script = [
@@ -16,7 +16,7 @@ pub fn desktop_notifier(title: &str, message: &str) -> Vec<String> {
     }
 }
 
-/// Freedesktop desktops interpret tags and entities in the text as HTML.
+/// Freedesktop notification servers interpret tags and entities in the message as HTML.
 fn escape_markup(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

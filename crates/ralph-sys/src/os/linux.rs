@@ -54,7 +54,8 @@ pub(crate) fn signal_process(process: &OwnedFd, signal: Signal) -> io::Result<()
     Ok(pidfd_send_signal(process, signal)?)
 }
 
-/// Sends what the socket takes without waiting. A peer that has exited is an error rather than a SIGPIPE.
+/// Sends as much as the socket accepts without waiting. If the peer has exited, returns an error instead of raising
+/// SIGPIPE.
 pub(crate) fn send_now(socket: BorrowedFd<'_>, bytes: &[u8]) -> rustix::io::Result<usize> {
     send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
 }

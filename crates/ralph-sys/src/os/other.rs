@@ -65,7 +65,7 @@ pub(crate) fn signal_process(_: &OwnedFd, _: Signal) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Not every system can keep a peer that has exited from raising SIGPIPE.
+/// Not every system can suppress SIGPIPE when the peer has exited.
 pub(crate) fn send_now(_: BorrowedFd<'_>, _: &[u8]) -> rustix::io::Result<usize> {
     Err(Errno::NOSYS)
 }

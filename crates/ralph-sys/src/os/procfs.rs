@@ -42,7 +42,7 @@ pub(crate) fn read_environment(pid: u32) -> Option<Vec<u8>> {
 }
 
 /// The pids of our ancestors, nearest first, as far as they are visible; `None` without `/proc`, or if there are more
-/// than [`MAX_ANCESTORS`]: a process could otherwise hide behind a long enough chain.
+/// than [`MAX_ANCESTORS`]: otherwise a process could hide behind a long chain of shells.
 pub(crate) fn ancestor_pids() -> Option<Vec<u32>> {
     let above = |pid: &u32| Some(read_process_stat(*pid)?.parent).filter(|parent| *parent != 0);
     let parent = Some(read_process_stat(std::process::id())?.parent).filter(|parent| *parent != 0);

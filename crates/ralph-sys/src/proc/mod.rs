@@ -254,7 +254,7 @@ impl CappedOutput {
                 OutputPoll::Activity
             }
             Err(_) => {
-                self.give_up();
+                self.stop_reading();
                 OutputPoll::Idle
             }
         }
@@ -288,22 +288,22 @@ impl CappedOutput {
             Err(error) => {
                 let passing = [io::ErrorKind::WouldBlock, io::ErrorKind::Interrupted];
                 if !passing.contains(&error.kind()) {
-                    self.give_up();
+                    self.stop_reading();
                 }
                 0
             }
         }
     }
 
-    /// Stops reading after an error. The bytes read so far are not the whole output.
-    fn give_up(&mut self) {
+    /// Stops reading after an error, and marks the output as incomplete.
+    fn stop_reading(&mut self) {
         self.pipe = None;
         self.truncated = true;
     }
 }
 
-/// For the tests of this crate and of those above. Not behind a feature: with one, tests and program would be separate
-/// builds of every crate above.
+/// For the tests of this crate and of its dependents. Not behind a feature, because tests and program would then need
+/// separate builds of every dependent crate.
 #[doc(hidden)]
 #[expect(clippy::panic, reason = "only tests call this")]
 pub mod testing {

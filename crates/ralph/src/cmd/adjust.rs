@@ -20,7 +20,7 @@ use ralph_deck::wording::{self, safe_line};
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
 use ralph_hook::adjustments::{self, RunAdjustment};
-use ralph_hook::control::{self};
+use ralph_hook::control;
 use ralph_hook::overview;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
@@ -154,7 +154,9 @@ pub(crate) fn waive(env: &Env, args: &WaiveArgs) -> Result<(), CommandFailure> {
             waive_requirement(
                 env,
                 &adjustment,
-                (name, why.unwrap_or_default(), until.unwrap_or_default()),
+                name,
+                why.unwrap_or_default(),
+                until.unwrap_or_default(),
             )?
         }
     };
@@ -172,7 +174,9 @@ pub(crate) fn waive(env: &Env, args: &WaiveArgs) -> Result<(), CommandFailure> {
 pub(crate) fn waive_requirement(
     env: &Env,
     adjustment: &RunAdjustment<'_>,
-    (name, why, until): (&str, &str, &str),
+    name: &str,
+    why: &str,
+    until: &str,
 ) -> Result<String, CommandFailure> {
     let now_ms = clock::now_ms();
     let until_ms = parse_until(until, now_ms)?;
@@ -323,12 +327,12 @@ pub(crate) fn limits(env: &Env, args: &SetLimitsArgs) -> Result<(), CommandFailu
     Ok(())
 }
 
-/// Changes the limits, or only reads them if `bounds` is empty. Returns them with the text for the person.
+/// Changes the limits, or only reads them if `overrides` is empty. Returns them with the text for the person.
 pub(crate) fn change_limits(
     adjustment: &RunAdjustment<'_>,
-    bounds: &LimitOverrides,
+    overrides: &LimitOverrides,
 ) -> Result<(RunLimits, String), CommandFailure> {
-    if bounds.is_empty() {
+    if overrides.is_empty() {
         control::require_person_caller(
             adjustment.home,
             adjustment.run,
@@ -340,7 +344,7 @@ pub(crate) fn change_limits(
         let text = format!("limits  {}", wording::limits(&limits));
         return Ok((limits, text));
     }
-    let limits = adjustments::set_run_limits(adjustment, bounds);
+    let limits = adjustments::set_run_limits(adjustment, overrides);
     let limits = limits.map_err(|error| driven_status::control_failure(adjustment.home, error))?;
     let opened = store::load_run(adjustment.home, adjustment.run)?;
     let usage = LimitUsage::recorded(&opened.state, clock::now_ms());

@@ -59,7 +59,7 @@ pub(crate) fn run(env: &Env, args: &DoctorArgs) -> Result<u8, CommandFailure> {
     let project = init::resolved_project(env, args.project.as_deref())?;
     let cancel = cancel_on_signals()?;
     let root = create_scratch_dir(env, "ralph-doctor")?;
-    let scene = DoctorContext {
+    let context = DoctorContext {
         env,
         host: args.host.profile(),
         home: &home,
@@ -70,7 +70,7 @@ pub(crate) fn run(env: &Env, args: &DoctorArgs) -> Result<u8, CommandFailure> {
         cancel: &cancel,
     };
     let repairs = if args.fix { RepairMode::Repair } else { RepairMode::ReportOnly };
-    let found = doctor_report::diagnose(&scene, repairs);
+    let found = doctor_report::diagnose(&context, repairs);
     let removed = fs::remove_own_dir_tree(&root);
     if cancel.is_cancelled() {
         return Ok(INTERRUPTED);

@@ -1,4 +1,4 @@
-//! `ralph explain`: what files count as, and why.
+//! `ralph explain`: the class of each file, and why.
 
 use super::{open_home, print_json};
 use crate::failure::CommandFailure;
@@ -59,13 +59,13 @@ pub(crate) fn run(env: &Env, args: &ExplainArgs) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// The path relative to the project, with `/`. Links are not followed: a link has a class of its own.
+/// The path relative to the project, with `/`. A link at its end is not followed, because it has its own class.
 fn path_in_project(project: &Path, here: &Path, file: &Path) -> Result<String, CommandFailure> {
     let shown = text::clean_line(&file.to_string_lossy(), 200);
     let whole = here.join(file);
     if fs::is_directory(&whole) {
         let what = format!("`{shown}` is a directory");
-        return Err(CommandFailure::new(&what, "name files"));
+        return Err(CommandFailure::new(&what, "name the files in it"));
     }
     let mut path = PathBuf::new();
     for part in whole.components() {
@@ -86,7 +86,10 @@ fn path_in_project(project: &Path, here: &Path, file: &Path) -> Result<String, C
     let inside = path.strip_prefix(project).ok().and_then(Path::to_str);
     inside.filter(|inside| !inside.is_empty()).map(str::to_string).ok_or_else(|| {
         let what = format!("`{shown}` is not in the project `{}`", project.display());
-        CommandFailure::new(&what, "name files of the project, or another one with `--project`")
+        CommandFailure::new(
+            &what,
+            "name files in this project, or choose another project with `--project`",
+        )
     })
 }
 

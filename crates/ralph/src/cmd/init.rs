@@ -141,8 +141,8 @@ pub(crate) fn run(env: &Env, args: &InitArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
     let project = resolved_project(env, args.project.as_deref())?;
     let host = args.host.profile();
-    let ground = InstallContext { env, host, home: &home, project: &project };
-    let mut plan = install_plan::plan_install(&ground, &install_order(args))?;
+    let context = InstallContext { env, host, home: &home, project: &project };
+    let mut plan = install_plan::plan_install(&context, &install_order(args))?;
     let is_new = plan.changes.iter().any(InstallChange::is_visible);
     let status = match (is_new, args.dry_run) {
         (false, _) => InstallStatus::Unchanged,
@@ -163,7 +163,7 @@ pub(crate) fn run(env: &Env, args: &InitArgs) -> Result<(), CommandFailure> {
         )?;
         file_change::apply_changes(&home, &plan.changes)?;
         if let Some(proposed) = &plan.policy {
-            install_plan::approve_proposed(&ground, proposed)?;
+            install_plan::approve_proposed(&context, proposed)?;
         }
     }
     if let Some(program) = plan.program.as_ref().filter(|_| status != InstallStatus::Planned) {

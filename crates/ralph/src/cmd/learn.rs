@@ -63,24 +63,24 @@ pub(crate) struct LearnArgs {
 
 pub(crate) fn run(env: &Env, args: &LearnArgs) -> Result<(), CommandFailure> {
     let project = super::config::project_dir(env, args.project.as_deref())?;
-    let ground = RecallContext::new(env, open_home(env)?, &project);
+    let context = RecallContext::new(env, open_home(env)?, &project);
     if args.list {
-        return list(&ground, args);
+        return list(&context, args);
     }
     match &args.forget {
-        Some(id) => forget(env, &ground, args, id),
-        None => save(env, &ground, args),
+        Some(id) => forget(env, &context, args, id),
+        None => save(env, &context, args),
     }
 }
 
-fn save(env: &Env, ground: &RecallContext, args: &LearnArgs) -> Result<(), CommandFailure> {
-    let run = named_or_own_run(env, &ground.home, args.run.as_deref())?;
+fn save(env: &Env, context: &RecallContext, args: &LearnArgs) -> Result<(), CommandFailure> {
+    let run = named_or_own_run(env, &context.home, args.run.as_deref())?;
     let text = learning_text(args)?;
     let draft = LearningDraft { text: &text, title: args.title.as_deref(), run: run.as_ref() };
-    let (learning, novelty) = learning::save(ground, &draft)?;
+    let (learning, novelty) = learning::save(context, &draft)?;
     if let Some(run) = &run {
         let (id, title) = (learning.id.clone(), learning.title.clone());
-        super::declare::record_action(&ground.home, run, RunChange::Learned { id, title })?;
+        super::declare::record_action(&context.home, run, RunChange::Learned { id, title })?;
     }
     if args.json {
         super::print_json(&LearningSavedView {
@@ -133,11 +133,11 @@ pub(super) fn named_or_own_run(
     }
 }
 
-fn list(ground: &RecallContext, args: &LearnArgs) -> Result<(), CommandFailure> {
-    let learnings = learning::list(ground);
+fn list(context: &RecallContext, args: &LearnArgs) -> Result<(), CommandFailure> {
+    let learnings = learning::list(context);
     if args.json {
         let learnings = learnings.iter().map(learning_view).collect();
-        super::print_json(&LearningListView { v: 1, project: ground.project_name(), learnings })?;
+        super::print_json(&LearningListView { v: 1, project: context.project_name(), learnings })?;
         return Ok(());
     }
     let mut out = String::new();
@@ -150,7 +150,7 @@ fn list(ground: &RecallContext, args: &LearnArgs) -> Result<(), CommandFailure> 
         out.push_str(&format!("{id}  {}   {note}\n", safe_line(&learning.title)));
     }
     if learnings.is_empty() {
-        let project = safe_line(&ground.project_name());
+        let project = safe_line(&context.project_name());
         out.push_str(&format!("no learnings in `{project}` yet; `ralph learn \"…\"` saves one\n"));
     }
     term::out(&out)?;
@@ -159,15 +159,15 @@ fn list(ground: &RecallContext, args: &LearnArgs) -> Result<(), CommandFailure> 
 
 fn forget(
     env: &Env,
-    ground: &RecallContext,
+    context: &RecallContext,
     args: &LearnArgs,
     id: &str,
 ) -> Result<(), CommandFailure> {
-    if is_agent(env, &ground.home)? {
+    if is_agent(env, &context.home)? {
         let hint = "ask a person to do this in their own terminal";
         return Err(CommandFailure::new("an agent may not delete learnings", hint));
     }
-    let learning = learning::forget(ground, id)?;
+    let learning = learning::forget(context, id)?;
     if args.json {
         super::print_json(&LearningForgottenView { v: 1, forgotten: &learning.id })?;
     } else {
@@ -177,8 +177,8 @@ fn forget(
     Ok(())
 }
 
-/// Whether an agent calls: by the variables of its shell, or because the host of a run is one of our ancestors. Fails
-/// if a run cannot be read, because its host is unknown.
+/// Whether an agent runs this command: the variables of its shell are set, or the host process of a run is one of our
+/// ancestors. Fails if a run cannot be read, because its host process is unknown.
 fn is_agent(env: &Env, home: &RalphHome) -> Result<bool, CommandFailure> {
     if super::identify_caller(env) == CommandCaller::Agent {
         return Ok(true);
@@ -186,7 +186,7 @@ fn is_agent(env: &Env, home: &RalphHome) -> Result<bool, CommandFailure> {
     for run in store::list_runs(home)? {
         let host = match store::load_run(home, &run) {
             Ok(opened) => opened.state.process,
-            // It was pruned just now.
+            // It was pruned in the meantime.
             Err(StoreError::NoSuchRun(_)) => None,
             Err(error) => return Err(error.into()),
         };

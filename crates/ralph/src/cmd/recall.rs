@@ -59,7 +59,7 @@ pub(crate) struct RecallArgs {
 
 pub(crate) fn run(env: &Env, args: &RecallArgs) -> Result<(), CommandFailure> {
     let project = super::config::project_dir(env, args.project.as_deref())?;
-    let ground = RecallContext::new(env, open_home(env)?, &project);
+    let context = RecallContext::new(env, open_home(env)?, &project);
     let query = args.query.join(" ");
     let asked = RecallQuery {
         text: &query,
@@ -67,28 +67,32 @@ pub(crate) fn run(env: &Env, args: &RecallArgs) -> Result<(), CommandFailure> {
         kind: args.kind.as_deref().and_then(RecallKind::parse),
         limit: usize::from(args.limit),
     };
-    let answer = ralph_deck::search(&ground, &asked)?;
-    if let Some(run) = super::learn::named_or_own_run(env, &ground.home, None)? {
+    let answer = ralph_deck::search(&context, &asked)?;
+    if let Some(run) = super::learn::named_or_own_run(env, &context.home, None)? {
         let query = Redactor::new(env.secrets()).redact(&text::clean_line(&query, MAX_QUERY_CHARS));
         let found = u32::try_from(answer.hits.len()).unwrap_or(u32::MAX);
-        super::declare::record_action(&ground.home, &run, RunChange::Recalled { query, found })?;
+        super::declare::record_action(&context.home, &run, RunChange::Recalled { query, found })?;
     }
     if args.json {
-        super::print_json(&recall_view(&ground, &asked, &answer))?;
+        super::print_json(&recall_view(&context, &asked, &answer))?;
     } else {
-        term::out(&render_answer(&ground, &asked, &answer))?;
+        term::out(&render_answer(&context, &asked, &answer))?;
     }
     Ok(())
 }
 
-fn render_answer(ground: &RecallContext, asked: &RecallQuery<'_>, answer: &RecallAnswer) -> String {
+fn render_answer(
+    context: &RecallContext,
+    asked: &RecallQuery<'_>,
+    answer: &RecallAnswer,
+) -> String {
     let mut out = String::new();
     let now_ms = clock::now_ms();
     for hit in &answer.hits {
         out.push_str(&hit_paragraph(hit, asked.scope, now_ms));
     }
     if answer.hits.is_empty() {
-        out.push_str(&no_hits_text(ground, asked, answer.searched));
+        out.push_str(&no_hits_text(context, asked, answer.searched));
     }
     if answer.coverage == IndexCoverage::Partial {
         let mark = paint(term::WARN, "?");

@@ -92,12 +92,12 @@ pub(crate) fn run(env: &Env, args: &Args) -> Result<u8, CommandFailure> {
 /// Plays one scenario and prints all that happens in it.
 fn play_alone(world: &SimulateContext<'_>, path: &Path) -> Result<u8, CommandFailure> {
     let args = world.args;
-    let telling = match (args.quiet, args.json) {
+    let mode = match (args.quiet, args.json) {
         (true, _) => OutputMode::Quiet,
         (false, true) => OutputMode::Json,
         (false, false) => OutputMode::Text,
     };
-    let played = scenario_play::play_scenario(world, path, telling)?;
+    let played = scenario_play::play_scenario(world, path, mode)?;
     for notice in &played.notices {
         term::err(&format!("notice: {notice}\n"));
     }

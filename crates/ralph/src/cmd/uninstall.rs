@@ -66,13 +66,13 @@ pub(crate) fn run(env: &Env, args: &UninstallArgs) -> Result<(), CommandFailure>
     let home = open_home(env)?;
     let project = init::resolved_project(env, args.project.as_deref())?;
     let host = args.host.profile();
-    let ground = InstallContext { env, host, home: &home, project: &project };
+    let context = InstallContext { env, host, home: &home, project: &project };
     let scopes = match args.scope {
         Some(scope) => vec![scope.into()],
         None => vec![install_plan::InstallScope::Project, install_plan::InstallScope::Local],
     };
     let keep = if args.keep_policy { KeepPolicy::Yes } else { KeepPolicy::No };
-    let plan = install_plan::plan_uninstall(&ground, &scopes, keep)?;
+    let plan = install_plan::plan_uninstall(&context, &scopes, keep)?;
     let status = match (plan.changes.iter().any(InstallChange::is_visible), args.dry_run) {
         (false, _) => InstallStatus::Unchanged,
         (true, true) => InstallStatus::Planned,

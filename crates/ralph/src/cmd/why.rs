@@ -68,7 +68,7 @@ pub(crate) fn render_history(history: &DecisionHistory, last: usize) -> String {
     }
     if let Some(class) = history.entries.last().and_then(trouble_class) {
         out.push_str(&format!(
-            "the last turn ended by {}: no decision was needed\n",
+            "the last turn was cut short by {}: no decision was needed\n",
             wording::turn_end_cause(class)
         ));
     }

@@ -1,4 +1,4 @@
-//! Adjustments of a running run: the agent's claims and disputes, and the person's messages, waivers and limits.
+//! Changes to a running run: the agent's claims and disputes, and the person's messages, waivers and limits.
 
 use crate::sandbox::{CommandOutcome, SESSION, Sandbox, run_command};
 use insta::assert_snapshot;
@@ -486,7 +486,7 @@ fn an_agent_cannot_use_commands_for_people() {
         let refused = without_variables(&home, &sandbox.home());
         assert!(refused.contains("ask a person to do this"), "{refused}");
     }
-    // Nor below so many of them that the agent is no longer among the ancestors that are looked at.
+    // Nor below more shells than ralph checks when it looks for the agent.
     let nest = "if [ $1 -gt 0 ]; then sh \"$0\" $(($1 - 1)); exit $?; fi\n\
                 exec \"$RALPH\" limits \"$RUN\" --max-iterations 9\n";
     let nest = sandbox.write("nest.sh", nest);

@@ -1,4 +1,4 @@
-//! `ralph explain`: what files count as, and why.
+//! `ralph explain`: the class of each file, and why.
 
 use crate::sandbox::Sandbox;
 use insta::assert_snapshot;
@@ -34,7 +34,7 @@ fn sandbox_with_files() -> Sandbox {
 
 /// Every file is explained with its class, the rule that decided it, and the gates that read it.
 #[test]
-fn files_are_explained_in_words() {
+fn files_are_explained_as_text() {
     let sandbox = sandbox_with_files();
     let explained = sandbox.ralph([
         "explain",
@@ -113,21 +113,21 @@ fn files_are_explained_as_json() {
 
 /// A path outside the project and a directory are errors that say what to do.
 #[test]
-fn paths_that_are_no_files_of_the_project_are_errors() {
+fn directories_and_paths_outside_the_project_are_errors() {
     let sandbox = sandbox_with_files();
     let outside = sandbox.ralph(["explain", "../other.rs"]);
     assert_snapshot!(sandbox.normalize(&outside.to_string()), @"
     exit 1
     --- stderr
     error: `../other.rs` is not in the project `$ROOT/project`
-      hint: name files of the project, or another one with `--project`
+      hint: name files in this project, or choose another project with `--project`
     ");
     let directory = sandbox.ralph(["explain", "tools"]);
     assert_snapshot!(sandbox.normalize(&directory.to_string()), @"
     exit 1
     --- stderr
     error: `tools` is a directory
-      hint: name files
+      hint: name the files in it
     ");
     assert_snapshot!(sandbox.ralph(["explain"]).to_string(), @"
     exit 1

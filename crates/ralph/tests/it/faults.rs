@@ -425,7 +425,7 @@ fn files_of_a_newer_ralph_are_not_changed() {
     assert_eq!(read_files(&sandbox.ralph_home("runs")), before);
 }
 
-/// A kind or a rule that only a newer ralph knows is no damage, even if this ralph started the run.
+/// A journal entry that only a newer ralph understands is not damage, even if this version started the run.
 #[test]
 fn a_run_that_a_newer_ralph_continued_is_left_alone_and_shown_as_far_as_it_is_known() {
     let sandbox = Sandbox::new();
@@ -446,7 +446,7 @@ fn a_run_that_a_newer_ralph_continued_is_left_alone_and_shown_as_far_as_it_is_kn
     assert!(log.stdout.contains("started"), "{log}");
     assert_eq!(
         log.stderr,
-        "? from line 2 on the journal is unknown, written by a newer ralph (format 2)\n"
+        "? from line 2 on, the journal was written by a newer ralph (format 2): update ralph to read it\n"
     );
 }
 

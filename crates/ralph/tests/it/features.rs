@@ -325,7 +325,8 @@ fn features_are_listed_added_and_claimed() {
     ");
 }
 
-/// A damaged pointer is moved away, and then the run no longer holds the session. No other loop takes its place.
+/// A damaged pointer is quarantined, so the run no longer holds the session. The command does not use another loop
+/// instead.
 #[test]
 fn a_damaged_session_pointer_is_reported() {
     let sandbox = Sandbox::new();
@@ -1148,7 +1149,7 @@ fn a_loop_with_checks_is_adopted_even_if_fully_ticked() {
     assert!(held.contains("✗ feature 1"), "{held}");
 }
 
-/// Workers take checks from the sealed copy. Without it, the check is not to blame for having no result.
+/// Gate workers take checks from the sealed copy. If it is lost, the report names it as the cause, not only the check.
 #[test]
 fn a_lost_copy_of_a_list_with_checks_is_reported() {
     let sandbox = sandbox_with_check();
@@ -1168,8 +1169,8 @@ fn a_lost_copy_of_a_list_with_checks_is_reported() {
     "));
 }
 
-/// Only the sealed copy of a plan shows what was ticked at the start. Without it, earlier ticks are not held against
-/// the agent, and the run does not end well.
+/// Only the sealed copy of a plan shows which items were ticked at the start. Without it, earlier ticks do not count
+/// against the agent, but the plan has no result.
 #[test]
 fn a_lost_copy_of_a_plan_is_reported() {
     let sandbox = Sandbox::new();

@@ -80,7 +80,7 @@ fn waiting_and_host_trouble_are_recorded_uncharged() {
     assert_eq!(sandbox.status()["runs"][0]["trouble"], "rate_limit");
     let why = sandbox.ralph(["why", &run]).stdout;
     assert!(
-        why.starts_with("the last turn ended by a rate limit: no decision was needed\n"),
+        why.starts_with("the last turn was cut short by a rate limit: no decision was needed\n"),
         "{why}"
     );
     assert!(sandbox.send_stop(SESSION, r#","stop_reason":"max_tokens""#).is_allow());

@@ -585,10 +585,10 @@ fn a_record_that_cannot_be_read_is_neither_replaced_nor_removed() {
     assert_snapshot!(errors[0], @"
     exit 1
     --- stderr
-    error: the record of what ralph changed cannot be read
+    error: ralph's record of the files it changed cannot be read
       caused by: cannot read `$ROOT/home/.ralph/install/[hash]/record.json`
       caused by: EOF while parsing a value at line 63 column 6
-      hint: nothing was written; the original files are next to the record: restore them, then move its directory away
+      hint: nothing was written; restore the original files, which are next to the record, then move its directory away
     ");
     assert_snapshot!(errors[2], @"
     exit 1
@@ -601,7 +601,7 @@ fn a_record_that_cannot_be_read_is_neither_replaced_nor_removed() {
     assert_eq!(read_text(sandbox.project().join(SHARED_SETTINGS)), hook);
 }
 
-/// Settings that cannot be looked at are not taken for missing.
+/// Unreadable settings do not count as missing.
 #[test]
 fn settings_in_an_inaccessible_directory_are_an_error() {
     let sandbox = project_with_npm();

@@ -12,8 +12,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const DESCRIPTION: &str = "The hooks of ralph; they do nothing where the program is not installed";
-/// The command of the plugin's hooks. It does nothing where ralph is not installed.
+const DESCRIPTION: &str = "ralph's hooks; they do nothing if the program is not installed";
+/// The command of the plugin's hooks. It does nothing if ralph is not installed.
 const PLUGIN_HOOK_COMMAND: &str =
     "[ ! -x ~/.ralph/bin/ralph ] || exec ~/.ralph/bin/ralph hook claude";
 /// Reports a missing program when a session starts.
@@ -61,7 +61,7 @@ fn the_marketplace_lists_the_plugin_with_matching_metadata() {
 
 /// The plugin's hooks are generated from the host's table of events, like the references in `docs`.
 #[test]
-fn the_plugin_hooks_like_a_reference_are_current() {
+fn the_plugin_hooks_reference_is_current() {
     let host: &HostProfile = &ralph_host::claude::PROFILE;
     let program = RalphProgram::from_path(Path::new("/ralph")).unwrap();
     let choice =

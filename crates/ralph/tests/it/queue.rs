@@ -383,7 +383,7 @@ fn a_queue_that_cannot_be_read_is_not_called_unknown() {
     assert_snapshot!(sandbox.normalize(&refused.to_string()), @"
     exit 1
     --- stderr
-    error: cannot continue the queue
+    error: cannot read the state of the queue
       caused by: `$ROOT/home/.ralph/queues/q0123456/queue.jsonl` was written by a newer ralph
       hint: use that version, or a newer one
     ");
@@ -408,7 +408,7 @@ fn a_run_whose_limits_cannot_be_set_is_not_resumed() {
     let parked = format!("{}exit {:?}", parked.stdout, parked.code);
     assert_snapshot!(mask_pattern(&scene.normalize(&parked), r"\d+ ms", "[ms]"), @"
     [queue]  1 task of `$ROOT/queue.toml`
-    stop    Ctrl-C lets the turns end and parks the tasks, twice ends them now; `ralph run --resume [queue]` continues
+    stop    Ctrl-C lets the turns end and parks the tasks, a second Ctrl-C ends them now; `ralph run --resume [queue]` continues
     k  ✗ failed: its limits could not be set: `$ROOT/home/.ralph/runs/[run]/lock` is still locked by another process after [ms]
 
     ✗ k  [run]  failed $X its limits could not be set: `$ROOT/home/.ralph/runs/[run]/lock` is still locked by another process after [ms]
@@ -531,7 +531,7 @@ fn a_queue_is_shown_with_its_runs() {
     exit 2
     --- stdout
     [queue]  3 tasks of `$ROOT/queue.toml`
-    stop    Ctrl-C lets the turns end and parks the tasks, twice ends them now; `ralph run --resume [queue]` continues
+    stop    Ctrl-C lets the turns end and parks the tasks, a second Ctrl-C ends them now; `ralph run --resume [queue]` continues
     a         starts, at most $X
     a         is run [run]: Write a.
     a         ✓ landed: merged into `main` as [commit]

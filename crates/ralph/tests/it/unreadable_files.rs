@@ -1,5 +1,5 @@
-//! Files that ralph cannot read or write. None of them counts as empty: the error reaches the person, and no session is
-//! held for ever. A directory in the place of a file fails for every user, root included.
+//! Files that ralph cannot read or write. None of them counts as empty: the error is reported, and no session is held
+//! forever. The tests put a directory in the place of a file, because that fails even for root.
 
 use crate::sandbox::{SESSION, Sandbox, json_string, read_files, write_file};
 use std::fs;
@@ -13,7 +13,7 @@ fn block_path(path: &Path) {
     fs::create_dir_all(path).unwrap();
 }
 
-/// What `ralph status` reports, without the paths of the sandbox.
+/// The faults that `ralph status` reports, with normalized paths.
 fn fault_texts(sandbox: &Sandbox) -> Vec<String> {
     let status = sandbox.status();
     let faults = status["faults"].as_array().unwrap().iter();
@@ -29,7 +29,7 @@ fn block_run_record(sandbox: &Sandbox, run: &str) {
     block_path(&sandbox.ralph_home("runs").join(run).join("run.json"));
 }
 
-/// The record of earlier holds is what bounds the holds of files, so without one the agent may stop.
+/// The record of earlier holds limits how often files hold a session, so without it the agent may stop.
 #[test]
 fn files_do_not_hold_a_session_that_has_no_readable_record() {
     let unfinished = r#"{"phase":"implementation","verified_done":false}"#;
@@ -37,7 +37,7 @@ fn files_do_not_hold_a_session_that_has_no_readable_record() {
     sandbox.write_state(&format!("{SESSION}/orchestrator.json"), unfinished);
     let prompt = r#","stop_hook_active":false,"prompt_id":"p""#;
     write_file(&sandbox.ralph_home("held"), "");
-    insta::assert_snapshot!(sandbox.normalize(&sandbox.send_stop(SESSION, prompt).notice()), @"ralph: the files about this session do not hold it: cannot create the directory `$ROOT/home/.ralph/held/5999882c-e786-462c-84d4-07d1c65b5e76`: Not a directory (os error 20)");
+    insta::assert_snapshot!(sandbox.normalize(&sandbox.send_stop(SESSION, prompt).notice()), @"ralph: let the agent stop, because the decision to hold it cannot be recorded: cannot create the directory `$ROOT/home/.ralph/held/5999882c-e786-462c-84d4-07d1c65b5e76`: Not a directory (os error 20)");
     fs::remove_file(sandbox.ralph_home("held")).unwrap();
     block_path(&sandbox.ralph_home("held").join(SESSION).join("journal.jsonl"));
     assert!(sandbox.send_stop(SESSION, prompt).is_allow());
@@ -48,7 +48,7 @@ fn files_do_not_hold_a_session_that_has_no_readable_record() {
     ");
 }
 
-/// R-S6b: an agent that damages its run does not become a person.
+/// R-S6b: an agent cannot pass for a person by damaging its run.
 #[test]
 fn a_scheduled_command_has_no_effect_on_a_damaged_run() {
     let sandbox = Sandbox::new();
@@ -62,7 +62,7 @@ fn a_scheduled_command_has_no_effect_on_a_damaged_run() {
     assert!(stopped.contains("let the agent stop without a verdict"), "{stopped}");
 }
 
-/// Without the mark a command that the agent scheduled would count as a person's, so the person must know.
+/// Without the mark, a command that the agent scheduled would count as a person's, so a failed write is reported.
 #[test]
 fn a_mark_that_cannot_be_written_is_a_fault() {
     let crons = r#","session_crons":[{"id":"1","schedule":"* * * * *","recurring":false,"prompt":"/ralph:cancel"}]"#;
@@ -77,7 +77,7 @@ fn a_mark_that_cannot_be_written_is_a_fault() {
     assert!((1..=6).any(is_reported));
 }
 
-/// The guard then protects only ralph's own files, and the person is told.
+/// With an unreadable run, the guard protects only ralph's own files, and the fault is reported.
 #[test]
 fn a_tool_call_reports_a_damaged_run() {
     let sandbox = Sandbox::new();
@@ -90,7 +90,7 @@ fn a_tool_call_reports_a_damaged_run() {
     insta::assert_snapshot!(fault_texts(&sandbox).join("\n").replace(&run, "[run]"), @"cannot read `$ROOT/home/.ralph/runs/[run]/run.json`: it is not a regular file");
 }
 
-/// Interrupts that the host had not finished writing are found when they are complete.
+/// An interrupt that the host had not finished writing is found once its line is complete.
 #[test]
 fn half_a_line_of_the_transcript_is_read_again() {
     let sandbox = Sandbox::new();
@@ -178,5 +178,5 @@ fn a_garbled_mark_of_a_cleared_session_is_a_fault() {
     let next = sandbox.send_event("SessionStart", "next-session", r#","source":"clear""#);
     assert!(next.is_allow(), "{next}");
     let what = fault_texts(&sandbox).join("\n").replace(&host, "[pid]");
-    assert!(what.contains("names no run, so none was moved here"), "{what}");
+    assert!(what.contains("does not name a run, so no run was moved to this session"), "{what}");
 }

@@ -28,8 +28,8 @@ impl std::fmt::Display for TraceDifference {
     }
 }
 
-/// Parses the output of `ralph simulate --json`. A line that does not parse is an error: without it, two players could
-/// seem to agree.
+/// Parses the output of `ralph simulate --json`. A line that does not parse is an error: if it were skipped, two
+/// players could seem to agree.
 pub(super) fn parse_trace(output: &str) -> Result<ScenarioTrace> {
     let parse = |line| serde_json::from_str(line).with_context(|| format!("not JSON: {line}"));
     let entries = output.lines().map(parse).collect::<Result<Vec<Value>>>()?;
@@ -39,12 +39,12 @@ pub(super) fn parse_trace(output: &str) -> Result<ScenarioTrace> {
         let lane = entry["agent"]
             .as_str()
             .map_or_else(|| "main".to_owned(), |kind| format!("agent {kind}"));
-        let telling = lanes.entry(lane).or_default();
-        telling.extend(trace_lines(entry).into_iter().map(|line| names.mask(&line)));
+        let lane_lines = lanes.entry(lane).or_default();
+        lane_lines.extend(trace_lines(entry).into_iter().map(|line| names.mask(&line)));
     }
-    for telling in lanes.values_mut() {
+    for lane_lines in lanes.values_mut() {
         for kind in PARALLEL_LINES {
-            sort_neighbours(telling, kind);
+            sort_neighbours(lane_lines, kind);
         }
     }
     Ok(ScenarioTrace { lanes })
@@ -57,9 +57,9 @@ const PARALLEL_LINES: [&[&str]; 3] = [
     &["reads {\"role\":\"tool\""],
 ];
 
-fn sort_neighbours(telling: &mut [String], kind: &[&str]) {
+fn sort_neighbours(lane_lines: &mut [String], kind: &[&str]) {
     let is_one = |line: &String| kind.iter().all(|part| line.contains(part));
-    let mut rest = telling;
+    let mut rest = lane_lines;
     while let Some(from) = rest.iter().position(is_one) {
         let (_, found) = rest.split_at_mut(from);
         let length = found.iter().take_while(|line| is_one(line)).count();
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn telling(session: &str, root: &str, active: bool) -> ScenarioTrace {
+    fn sample_trace(session: &str, root: &str, active: bool) -> ScenarioTrace {
         let input = json!({
             "session_id": session,
             "cwd": format!("{root}/project"),
@@ -268,9 +268,9 @@ mod tests {
 
     #[test]
     fn only_ids_and_paths_may_differ() {
-        let one = telling("5999882c-e786-462c-84d4-07d1c65b5e76", "/tmp/one", true);
-        let same = telling("11111111-2222-4333-8444-555555555555", "/tmp/other", true);
-        let other = telling("11111111-2222-4333-8444-555555555555", "/tmp/other", false);
+        let one = sample_trace("5999882c-e786-462c-84d4-07d1c65b5e76", "/tmp/one", true);
+        let same = sample_trace("11111111-2222-4333-8444-555555555555", "/tmp/other", true);
+        let other = sample_trace("11111111-2222-4333-8444-555555555555", "/tmp/other", false);
         assert_eq!(trace_differences(&one, &same), []);
         let differences: Vec<String> =
             trace_differences(&one, &other).iter().map(TraceDifference::to_string).collect();

@@ -41,8 +41,8 @@ pub(super) fn drive_plan(
     if let Some(limit_ms) = granted_ms {
         record_grant(env, &run.id, limit_ms)?;
     }
-    let wishes = StopRequests::default();
-    signals::count_stop_signals(&wishes.counter())
+    let stop_requests = StopRequests::default();
+    signals::count_stop_signals(&stop_requests.counter())
         .and_then(|()| signals::survive_broken_pipes())
         .map_err(|error| CommandFailure::caused_by("cannot listen to signals", &error))?;
     let client = AgentClient { program, project: PathBuf::from(&run.project), env: env.clone() };
@@ -51,7 +51,7 @@ pub(super) fn drive_plan(
         client: &client,
         home: &world.home,
         run,
-        stop_requests: &wishes,
+        stop_requests: &stop_requests,
         notes,
     };
     ralph_drive::drive(&plan, view).map(drop).map_err(|error| drive_failure(&error))

@@ -58,7 +58,7 @@ struct PlannedRun {
     run: Option<String>,
     title: String,
     project: String,
-    bounds: RunLimits,
+    limits: RunLimits,
     /// The name and the command of each gate.
     gates: Vec<(String, String)>,
     is_approved: bool,
@@ -79,7 +79,7 @@ pub(super) fn dry_run_json(env: &Env, plan: &RunPlan) -> PlannedRunJson {
         title: planned.title,
         project: planned.project,
         limits: LimitFields::of_limits(
-            &planned.bounds,
+            &planned.limits,
             &[
                 LimitKind::MaxIterations,
                 LimitKind::MaxDuration,
@@ -111,7 +111,7 @@ pub(super) fn render_dry_run(env: &Env, plan: &RunPlan) -> String {
         out.push_str(&format!("  {label:<9} {value}\n"));
     };
     line("project", &format!("`{}`", safe_line(&planned.project)));
-    line("limits", &wording::limits(&planned.bounds));
+    line("limits", &wording::limits(&planned.limits));
     for (label, value) in &planned.lists {
         line(label, value);
     }
@@ -128,7 +128,7 @@ pub(super) fn render_dry_run(env: &Env, plan: &RunPlan) -> String {
         line("sealed", &format!("{}{more}; any change blocks every stop", files.join(", ")));
     }
     if let Some(settings) = plan.settings() {
-        line("sessions", &sessions_text(settings, &planned.bounds));
+        line("sessions", &sessions_text(settings, &planned.limits));
         line("waits", &waits_text(settings));
         if let Some(model) = &settings.stronger_model {
             line("stuck", &format!("then `{}` is tried", safe_line(model)));
@@ -155,7 +155,7 @@ fn describe_plan(env: &Env, plan: &RunPlan) -> PlannedRun {
     };
     let redactor = Redactor::new(env.secrets());
     planned.title = text::clean_line(&redactor.redact(&planned.title), MAX_TITLE_CHARS);
-    planned.argv = redacted_argv(env, plan, &planned.bounds);
+    planned.argv = redacted_argv(env, plan, &planned.limits);
     planned.notes = plan_notes(plan);
     planned
 }
@@ -197,7 +197,7 @@ fn describe_new_run(new: &NewRun) -> PlannedRun {
         run: None,
         title: new.title.clone(),
         project: demand.project.to_string_lossy().into_owned(),
-        bounds: demand.limits(config),
+        limits: demand.limits(config),
         is_approved: matches!(new.gate_source, GateSource::Policy(_)),
         sealed: new.gate_source.sealed_files(),
         gates,
@@ -208,14 +208,14 @@ fn describe_new_run(new: &NewRun) -> PlannedRun {
     }
 }
 
-fn describe_resumed_run(run: &RunRecord, bounds: &RunLimits) -> PlannedRun {
+fn describe_resumed_run(run: &RunRecord, limits: &RunLimits) -> PlannedRun {
     let gates = run.seal.iter().flat_map(|seal| &seal.policy.gates);
     let worktree = run.drive.as_ref().and_then(|settings| settings.worktree.as_ref());
     PlannedRun {
         run: Some(run.id.to_string()),
         title: run.title.clone(),
         project: run.project.clone(),
-        bounds: bounds.clone(),
+        limits: limits.clone(),
         gates: gates
             .map(|gate| (gate.name.clone(), trust::display_command(&gate.command)))
             .collect(),
@@ -242,8 +242,8 @@ fn list_lines(lists: &RequestedLists) -> Vec<(&'static str, String)> {
     features.chain(lists.plans.iter().map(|path| ("plan", shown(path)))).collect()
 }
 
-fn sessions_text(settings: &DriveSettings, bounds: &RunLimits) -> String {
-    let full = format!("{} % full", bounds.handover_at_permille / 10);
+fn sessions_text(settings: &DriveSettings, limits: &RunLimits) -> String {
+    let full = format!("{} % full", limits.handover_at_permille / 10);
     match settings.sessions {
         SessionPolicy::Hybrid => format!("a fresh one when the context is {full}"),
         SessionPolicy::SameSession => "one for the whole run".to_string(),
@@ -280,12 +280,12 @@ fn worktree_text(then: LandingMode, checks_ms: Option<u64>) -> String {
 }
 
 /// The command line of the agent's next session, without secrets.
-pub(super) fn redacted_argv(env: &Env, plan: &RunPlan, bounds: &RunLimits) -> Vec<String> {
+pub(super) fn redacted_argv(env: &Env, plan: &RunPlan, limits: &RunLimits) -> Vec<String> {
     let redactor = Redactor::new(env.secrets());
-    next_argv(plan, bounds).iter().map(|word| redactor.redact(word)).collect()
+    next_argv(plan, limits).iter().map(|word| redactor.redact(word)).collect()
 }
 
-fn next_argv(plan: &RunPlan, bounds: &RunLimits) -> Vec<String> {
+fn next_argv(plan: &RunPlan, limits: &RunLimits) -> Vec<String> {
     let Some(settings) = plan.settings() else { return Vec::new() };
     let (driving, resumed) = match &plan.work {
         PlannedWork::New(_) => (DriveState::default(), None),
@@ -299,13 +299,13 @@ fn next_argv(plan: &RunPlan, bounds: &RunLimits) -> Vec<String> {
         (None, None) => SessionOrigin::Fresh,
     };
     let Some(session) = resumed.or_else(|| SessionId::parse("NEW")) else { return Vec::new() };
-    let caps = native_caps(bounds, driving.spent(), None);
+    let caps = native_caps(limits, driving.spent(), None);
     let call = AgentLaunch {
         session: &session,
         how,
         model: settings.model.as_deref(),
         max_budget_usd: caps.max_budget_usd.as_deref(),
-        block_cap: agent::block_cap(bounds),
+        block_cap: agent::block_cap(limits),
     };
     let argv = agent::agent_argv(&plan.program, settings, &call);
     argv.iter().map(|word| word.to_string_lossy().into_owned()).collect()

@@ -78,7 +78,7 @@ pub(super) fn settle_gates(
         return Err(CommandFailure::new(what, hint));
     }
     confirm_gates(&proposed, args)?;
-    let ground = InstallContext { env, host: world.host, home, project: &request.project };
+    let context = InstallContext { env, host: world.host, home, project: &request.project };
     if !fs::create_new_user_file(&proposed.path, proposed.text.as_bytes())? {
         let what = format!("`{}` was just created by another process", proposed.path.display());
         return Err(CommandFailure::new(
@@ -86,7 +86,7 @@ pub(super) fn settle_gates(
             "`ralph trust` shows what it runs and asks for approval",
         ));
     }
-    install_plan::approve_proposed(&ground, &proposed)?;
+    install_plan::approve_proposed(&context, &proposed)?;
     let approved = control::approved_policy(home, request)?;
     Ok(approved
         .map_or(GateSource::NoGates, |approved| GateSource::Policy(Box::new(approved.config))))

@@ -119,9 +119,7 @@ fn prepare(env: &Env, args: &RunArgs, terms: Option<RunTerms>) -> Result<RunPlan
     let past = fork_run::ended_run(home, args)?;
     let program = match &past {
         Some(past) => recorded_agent(env, (args, &here), past)?,
-        None => {
-            find_agent(env, args, (args.agent.unwrap_or_else(ralph_host::default_host), &here))?
-        }
+        None => find_agent(env, args, args.agent.unwrap_or_else(ralph_host::default_host), &here)?,
     };
     let new = new_run(env, home, args, terms, past.as_ref(), here)?;
     finish_plan(&world, args, new, program)
@@ -334,7 +332,8 @@ fn known_agent(settings: &DriveSettings) -> Result<&'static HostProfile, Command
 fn find_agent(
     env: &Env,
     args: &RunArgs,
-    (host, here): (&HostProfile, &Path),
+    host: &HostProfile,
+    here: &Path,
 ) -> Result<PathBuf, CommandFailure> {
     let named = args.agent_program.as_deref().unwrap_or(Path::new(host.program));
     let search = env.search_path().unwrap_or_default();
@@ -362,7 +361,7 @@ fn recorded_agent(
         (None, Some(last)) if last.is_absolute() && is_program(last) => Ok(last.to_path_buf()),
         (None | Some(_), _) => {
             let recorded = ralph_host::recorded_host(&past.run.host);
-            find_agent(env, args, (args.agent.unwrap_or(recorded), here))
+            find_agent(env, args, args.agent.unwrap_or(recorded), here)
         }
     }
 }
@@ -394,7 +393,7 @@ mod tests {
     use super::*;
     use ralph_core::host_name::HostName;
 
-    /// The default host's flags would start the wrong program, or the right one in the wrong way.
+    /// With the flags of the default host, the agent would start incorrectly or not at all.
     #[test]
     fn an_agent_of_a_newer_version_is_not_driven() {
         let driven_by = |agent| {

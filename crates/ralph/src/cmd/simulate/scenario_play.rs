@@ -87,7 +87,7 @@ impl PlayedScenario {
 pub(super) fn play_scenario(
     world: &SimulateContext<'_>,
     path: &Path,
-    telling: OutputMode,
+    mode: OutputMode,
 ) -> Result<PlayedScenario, CommandFailure> {
     let mut scenario = read_scenario(world, path)?;
     match (scenario.only, &world.client) {
@@ -119,7 +119,7 @@ pub(super) fn play_scenario(
     }
     world.hook_overrides.apply_to(&mut scenario);
     let root = create_scratch_dir(world.env, "ralph-sim")?;
-    let played = play_on_stage(world, &scenario, &root, telling);
+    let played = play_on_stage(world, &scenario, &root, mode);
     match (played, world.args.keep) {
         (Ok(played), true) => Ok(PlayedScenario { kept: Some(root), ..played }),
         (Err(failure), true) => {
@@ -159,7 +159,7 @@ fn play_on_stage(
     world: &SimulateContext<'_>,
     scenario: &Scenario,
     root: &Path,
-    telling: OutputMode,
+    mode: OutputMode,
 ) -> Result<PlayedScenario, CommandFailure> {
     let cancel = world.cancel;
     let stage = scratch::build(scenario, root).map_err(|error| set_up_failure(&error))?;
@@ -177,7 +177,7 @@ fn play_on_stage(
     };
     let watch = Stopwatch::start();
     let mut check = ExpectationWatcher::new(&scenario.expect);
-    let mut show = EntryPrinter::new(telling, &stage);
+    let mut show = EntryPrinter::new(mode, &stage);
     let mut watcher = |entry: &TimelineEntry| {
         check.watch(entry);
         // After a cancellation, entries are not results of the scenario.

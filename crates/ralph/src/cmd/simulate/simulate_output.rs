@@ -31,15 +31,9 @@ pub(super) struct EntryPrinter {
 }
 
 impl EntryPrinter {
-    pub(super) fn new(telling: OutputMode, stage: &ScratchProject) -> Self {
+    pub(super) fn new(mode: OutputMode, stage: &ScratchProject) -> Self {
         let story = TimelineView::for_stage(stage);
-        Self {
-            mode: telling,
-            view: story,
-            notices: Vec::new(),
-            lines: 0,
-            reader: Ok(OutputReader::Open),
-        }
+        Self { mode, view: story, notices: Vec::new(), lines: 0, reader: Ok(OutputReader::Open) }
     }
 
     pub(super) fn print_entry(&mut self, entry: &TimelineEntry) {

@@ -36,12 +36,12 @@ use task_process::TaskProcesses;
 /// The id of the queue with this name, if there is one.
 pub(super) fn find_queue(env: &Env, name: &str) -> Result<Option<QueueId>, CommandFailure> {
     let Some(id) = QueueId::parse(name) else { return Ok(None) };
-    Ok(QueueRecord::read(&open_home(env)?, &id).map_err(book_failure)?.map(|_| id))
+    Ok(QueueRecord::read(&open_home(env)?, &id).map_err(queue_record_failure)?.map(|_| id))
 }
 
 /// Continues a queue with its recorded arguments.
 pub(super) fn resume_queue(env: &Env, id: &QueueId, args: &RunArgs) -> Result<u8, CommandFailure> {
-    let past = QueueRecord::read(&open_home(env)?, id).map_err(book_failure)?;
+    let past = QueueRecord::read(&open_home(env)?, id).map_err(queue_record_failure)?;
     let opening = past.and_then(|past| past.opening).ok_or_else(|| {
         let what = format!("there is no record of how queue `{}` was started", id.as_str());
         CommandFailure::new(&what, "`ralph run --queue FILE` starts it")
@@ -54,9 +54,9 @@ pub(super) fn run_queue(env: &Env, args: &RunArgs) -> Result<u8, CommandFailure>
     let prepared = queue_prepare::prepare_queue(env, args)?;
     let id = QueueId::for_queue(&prepared.queue.source, &prepared.project);
     if args.dry_run {
-        let past = QueueRecord::read(&home, &id).map_err(book_failure)?.unwrap_or_default();
+        let past = QueueRecord::read(&home, &id).map_err(queue_record_failure)?.unwrap_or_default();
         let known = queue::known_tasks(&home, &prepared.queue.tasks, &past)
-            .map_err(|error| book_failure(error.into()))?;
+            .map_err(|error| queue_record_failure(error.into()))?;
         if args.json {
             crate::cmd::print_json(&queue_dry_run::queue_dry_run_json(&prepared, &known))?;
         } else {
@@ -64,14 +64,14 @@ pub(super) fn run_queue(env: &Env, args: &RunArgs) -> Result<u8, CommandFailure>
         }
         return Ok(SUCCESS);
     }
-    let (book, past) = QueueRecord::open(&home, &id).map_err(book_failure)?;
+    let (record, past) = QueueRecord::open(&home, &id).map_err(queue_record_failure)?;
     let known = queue::known_tasks(&home, &prepared.queue.tasks, &past)
-        .map_err(|error| book_failure(error.into()))?;
-    let wishes = StopRequests::default();
-    signals::count_stop_signals(&wishes.counter())
+        .map_err(|error| queue_record_failure(error.into()))?;
+    let stop_requests = StopRequests::default();
+    signals::count_stop_signals(&stop_requests.counter())
         .and_then(|()| signals::survive_broken_pipes())
         .map_err(|error| CommandFailure::caused_by("cannot listen to signals", &error))?;
-    book.append(QueueRecordEntry::Opened(QueueOpening {
+    record.append(QueueRecordEntry::Opened(QueueOpening {
         source: prepared.queue.source.clone(),
         project: prepared.project.clone(),
         arguments: prepared.recorded_arguments.clone(),
@@ -86,33 +86,35 @@ pub(super) fn run_queue(env: &Env, args: &RunArgs) -> Result<u8, CommandFailure>
         least_micro_usd: *least_micro_usd,
         until_ms: left.map(|left| clock::now_ms().saturating_add(left)),
     };
-    let mut worker = TaskProcesses::new(env, &home, &prepared, &book);
+    let mut worker = TaskProcesses::new(env, &home, &prepared, &record);
     let mut shown = QueueView::new(env, args, (&id, queue));
     shown.opened(&plan.known);
-    let mut note = |entry| book.append(entry);
-    let mut desk = QueueContext {
+    let mut note = |entry| record.append(entry);
+    let mut context = QueueContext {
         worker: &mut worker,
         watcher: &mut shown,
         note: &mut note,
-        stop_requests: &wishes,
+        stop_requests: &stop_requests,
         now_ms: clock::now_ms,
     };
-    let outcome = queue::run_queue(plan, &mut desk)?;
+    let outcome = queue::run_queue(plan, &mut context)?;
     shown.finish(&outcome)?;
     Ok(queue_status_view::queue_exit_code(&outcome))
 }
 
-fn book_failure(error: QueueRecordError) -> CommandFailure {
+fn queue_record_failure(error: QueueRecordError) -> CommandFailure {
     match error {
         QueueRecordError::File(error) => error.into(),
         QueueRecordError::Busy(_) => {
             CommandFailure::caused_by("cannot work through the queue", &error)
                 .with_hint("`ralph status` shows what is running")
         }
-        QueueRecordError::Run(_) => CommandFailure::caused_by("cannot continue the queue", &error)
-            .with_hint("`ralph status` shows the runs that cannot be read"),
+        QueueRecordError::Run(_) => {
+            CommandFailure::caused_by("cannot read the state of the queue", &error)
+                .with_hint("`ralph status` shows the runs that cannot be read")
+        }
         QueueRecordError::Newer(_) => {
-            CommandFailure::caused_by("cannot continue the queue", &error)
+            CommandFailure::caused_by("cannot read the state of the queue", &error)
                 .with_hint("use that version, or a newer one")
         }
     }

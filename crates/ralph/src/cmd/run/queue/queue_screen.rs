@@ -71,7 +71,7 @@ impl<'a, O: DriveOutput> QueueScreen<'a, O> {
         }
         text.push('\n');
         let stop = format!(
-            "Ctrl-C lets the turns end and parks the tasks, twice ends them now; `ralph run --resume {id}` continues"
+            "Ctrl-C lets the turns end and parks the tasks, a second Ctrl-C ends them now; `ralph run --resume {id}` continues"
         );
         text.push_str(&labelled_line("", &paint(term::DIM, "stop"), &stop, self.columns()));
         self.print_text(&text);

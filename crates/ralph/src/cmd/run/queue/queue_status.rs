@@ -17,7 +17,7 @@ pub(crate) fn named_queue(
     home: &RalphHome,
     name: &str,
 ) -> Result<Option<QueueStatus>, CommandFailure> {
-    queue_status::named_queue(home, name).map_err(super::book_failure)
+    queue_status::named_queue(home, name).map_err(super::queue_record_failure)
 }
 
 /// Its id, its progress, and how to continue it.

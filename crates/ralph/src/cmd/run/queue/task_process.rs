@@ -44,7 +44,7 @@ pub(super) struct TaskProcesses<'a> {
     env: &'a Env,
     home: &'a RalphHome,
     prepared: &'a PreparedQueue,
-    book: &'a QueueRecord,
+    record: &'a QueueRecord,
     sender: SyncSender<(usize, Said)>,
     received: Receiver<(usize, Said)>,
     running: BTreeMap<usize, TaskProcess>,
@@ -63,9 +63,9 @@ struct TaskProcess {
     ended: Option<Value>,
 }
 
-/// The time limit of a task: its own, or that of the queue if it ends earlier.
-fn duration_limit(task: &QueueTask, of_queue: Option<u64>) -> Option<u64> {
-    [task.terms.limits.get(LimitKind::MaxDuration), of_queue].into_iter().flatten().min()
+/// The time limit of a task: its own or that of the queue, whichever is shorter.
+fn duration_limit(task: &QueueTask, queue_limit_ms: Option<u64>) -> Option<u64> {
+    [task.terms.limits.get(LimitKind::MaxDuration), queue_limit_ms].into_iter().flatten().min()
 }
 
 impl<'a> TaskProcesses<'a> {
@@ -73,14 +73,14 @@ impl<'a> TaskProcesses<'a> {
         env: &'a Env,
         home: &'a RalphHome,
         prepared: &'a PreparedQueue,
-        book: &'a QueueRecord,
+        record: &'a QueueRecord,
     ) -> Self {
         let (sender, said) = sync_channel(MAX_BUFFERED_LINES);
         Self {
             env,
             home,
             prepared,
-            book,
+            record,
             sender,
             received: said,
             running: BTreeMap::new(),
@@ -101,7 +101,7 @@ impl<'a> TaskProcesses<'a> {
         task: &QueueTask,
         order: &QueueTaskOrder,
     ) -> Result<Vec<String>, String> {
-        let goal = self.book.task_file(&task.name, "goal.md");
+        let goal = self.record.task_file(&task.name, "goal.md");
         fs::replace(&goal, &task.terms.goal, Durability::Cached).map_err(|it| it.to_string())?;
         let prepared = self.prepared;
         let path = |path: &PathBuf| path.to_string_lossy().into_owned();
@@ -134,8 +134,8 @@ impl<'a> TaskProcesses<'a> {
         Ok(words)
     }
 
-    /// The command line that resumes a run. Sets its limits to what is left of the queue's budget; without that, the run
-    /// could spend more than the queue may.
+    /// The command line that resumes a run. First sets the run's limits to the rest of the queue's budget, which the run
+    /// could otherwise exceed.
     fn resume_arguments(
         &self,
         run: &RunId,
@@ -143,10 +143,10 @@ impl<'a> TaskProcesses<'a> {
         order: &QueueTaskOrder,
     ) -> Result<Vec<String>, ControlError> {
         let elapsed = store::load_run(self.home, run)?.state.elapsed_ms(clock::now_ms());
-        let of_queue = order.max_duration_ms.map(|left| elapsed.saturating_add(left));
+        let queue_limit_ms = order.max_duration_ms.map(|left| elapsed.saturating_add(left));
         let limits = LimitOverrides::default()
             .with(LimitKind::MaxCost, order.max_cost_micro_usd)
-            .with(LimitKind::MaxDuration, duration_limit(task, of_queue));
+            .with(LimitKind::MaxDuration, duration_limit(task, queue_limit_ms));
         self.set_limits(run, &limits)?;
         let mut words: Vec<_> =
             ["run", "--json", "--resume", run.as_str()].map(String::from).into();
@@ -161,11 +161,11 @@ impl<'a> TaskProcesses<'a> {
         Ok(words)
     }
 
-    fn set_limits(&self, run: &RunId, bounds: &LimitOverrides) -> Result<(), ControlError> {
+    fn set_limits(&self, run: &RunId, overrides: &LimitOverrides) -> Result<(), ControlError> {
         let deadline = Deadline::after(LIMIT_TIMEOUT);
         let (home, caller) = (self.home, CommandCaller::Person);
         let adjustment = RunAdjustment { home, run, caller, deadline: &deadline };
-        match adjustments::set_run_limits(&adjustment, bounds) {
+        match adjustments::set_run_limits(&adjustment, overrides) {
             // A run that has ended keeps the limits it had, and spends nothing.
             Ok(_) | Err(ControlError::HasEnded { .. }) => Ok(()),
             Err(error) => Err(error),
@@ -277,7 +277,7 @@ impl QueueWorker for TaskProcesses<'_> {
             std::iter::once(this.as_os_str()).chain(words.iter().map(|it| &**it)).collect();
         let variables = self.env.variables();
         let variables: Vec<_> = variables.iter().map(|(name, it)| (&**name, &**it)).collect();
-        let errors = self.book.task_file(&task.name, "err");
+        let errors = self.record.task_file(&task.name, "err");
         let spec = LineProcessSpec {
             argv: &argv,
             cwd: &self.prepared.project,
@@ -319,7 +319,8 @@ impl QueueWorker for TaskProcesses<'_> {
         if let Some(run) = run {
             let limits = LimitOverrides::default().with(LimitKind::MaxCost, max_cost_micro_usd);
             if let Err(error) = self.set_limits(run, &limits) {
-                let what = format!("a cost limit was not raised: {}", describe_error(&error));
+                let what =
+                    format!("the cost limit of the run was not raised: {}", describe_error(&error));
                 let fault = Fault::new(FaultKind::File, &what).with_run(run);
                 faults::record_fault(self.home, &fault);
             }
@@ -369,7 +370,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_error_is_the_last_one_and_an_unreadable_file_is_not_silence() {
+    fn the_last_error_is_reported_and_so_is_an_unreadable_file() {
         let directory = tempfile::tempdir().unwrap();
         let errors = directory.path().join("err");
         let process = TaskProcess { talk: None, errors, run: None, ended: None };
