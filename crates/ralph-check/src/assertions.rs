@@ -284,7 +284,7 @@ mod tests {
 
     /// The 40 bytes before a name may begin inside a character.
     #[test]
-    fn a_definition_after_non_ascii_code_is_one() {
+    fn a_definition_after_non_ascii_code_is_recognised() {
         for shift in ["", "x"] {
             let text = format!("{shift}{} = 1\ndef assert_near(x): pass\n", "é".repeat(40));
             let source = SourceText::new("test_a.py", &text);

@@ -10,20 +10,20 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// A file with more attributes is generated.
+/// A file with more attributes is assumed to be generated.
 const MAX_ATTRIBUTES: usize = 50_000;
 const MAX_DEPTH: usize = 64;
 const MAX_PARTS: usize = 5000;
 /// Bounds the search for the end of an item: in hostile text each of many items could end at the end of the file.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 
-/// The test-only parts of a file, in the order of the text, none inside another.
+/// The test-only parts of a file, in the order of the text. No part contains another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InlineTests {
     pub parts: Vec<InlineTest>,
-    /// The modules, implementations and traits that may contain such parts.
+    /// The modules, implementations and traits of the file, which may contain parts.
     pub blocks: Vec<ItemBlock>,
-    /// Whether `#![cfg(test)]` makes the whole file one.
+    /// Whether the whole file is test-only (`#![cfg(test)]`).
     pub is_whole_file: bool,
 }
 
@@ -42,21 +42,23 @@ pub struct InlineTest {
 pub enum InlineTestKind {
     /// An item of a file, module, implementation or trait, for tests only.
     Item,
-    /// A statement, field, match arm or item in the midst of other code.
+    /// A statement, field, match arm or item inside other code.
     Fragment,
-    /// `#[cfg(any(test, …))]`: both the tests and the product may use it.
+    /// `#[cfg(any(test, …))]`: compiled for tests, but not for tests only.
     Shared,
 }
 
+/// The body of a module, implementation or trait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItemBlock {
-    /// Headers, outermost first, including its own.
+    /// The headers of the blocks around it and its own, outermost first.
     pub path: Vec<String>,
-    /// Between its braces.
+    /// The text between its braces.
     pub inner: Range<usize>,
 }
 
-/// Finds them; `None` if the brackets of the text do not match, or if it has more parts than a person writes.
+/// Finds the test-only parts of a Rust file. `None` if its brackets do not match, or if it exceeds a limit that no
+/// handwritten file reaches.
 pub fn find_inline_tests(text: &str) -> Option<InlineTests> {
     let source = SourceText::new("a.rs", text);
     let attributes = find_attributes(&source);
@@ -64,14 +66,14 @@ pub fn find_inline_tests(text: &str) -> Option<InlineTests> {
         return None;
     }
     let mut found = InlineTests { is_whole_file: is_whole_file(&source), ..InlineTests::default() };
-    let mut waiting = attributes.iter().filter_map(|group| Some((group, condition(group)?)));
+    let mut waiting = attributes.iter().filter_map(|group| Some((group, is_shared_item(group)?)));
     let mut next = waiting.next();
     let mut open: Vec<OpenBracket> = Vec::new();
     let mut statement = 0;
     for (at, byte) in source.code.bytes().enumerate() {
-        while let Some((group, shared)) = next.filter(|(group, _)| group.start <= at) {
+        while let Some((group, is_shared)) = next.filter(|(group, _)| group.start <= at) {
             if found.parts.last().is_none_or(|last| last.range.end <= group.start) {
-                found.parts.push(read_part(&source, group, shared, &open));
+                found.parts.push(read_part(&source, group, is_shared, &open));
                 if found.parts.len() > MAX_PARTS {
                     return None;
                 }
@@ -109,20 +111,17 @@ pub fn find_inline_tests(text: &str) -> Option<InlineTests> {
 struct OpenBracket {
     byte: u8,
     at: usize,
-    /// Of a module, an implementation or a trait.
+    /// The header of a module, an implementation or a trait.
     header: Option<String>,
 }
 
 fn is_whole_file(source: &SourceText<'_>) -> bool {
     let start = skip_space(&source.code, 0);
-    let Some(rest) = source.code.get(start..).filter(|rest| rest.starts_with("#![")) else {
-        return false;
-    };
-    rest.starts_with("#![cfg(test)]")
+    source.code.get(start..).is_some_and(|rest| rest.starts_with("#![cfg(test)]"))
 }
 
-/// Whether the attributes make an item test-only (`false`) or shared with the product (`true`).
-fn condition(group: &ItemAttributes<'_>) -> Option<bool> {
+/// Whether an item that is compiled for tests is also compiled without them; `None` if it is not compiled for tests.
+fn is_shared_item(group: &ItemAttributes<'_>) -> Option<bool> {
     if group.list.iter().any(|attribute| is_test_attribute(attribute)) {
         return Some(false);
     }
@@ -162,7 +161,7 @@ fn read_part(
     let parents: Vec<String> = open.iter().filter_map(|open| open.header.clone()).collect();
     let is_among_items = open.iter().all(|open| open.header.is_some());
     let item = read_item(source, group.item_at);
-    // A fragment extends to the end of its line at least; only its text is compared.
+    // A fragment is only compared, never moved, so the end of its line is precise enough.
     let line_end = source.line(source.line_of(group.item_at)).end;
     let (end, name) = item.clone().unwrap_or((line_end.max(group.item_at), String::new()));
     let kind = match (is_shared, is_among_items && item.is_some()) {
@@ -197,7 +196,7 @@ fn start_with_comments(source: &SourceText<'_>, at: usize) -> usize {
     start
 }
 
-/// The end and the name of the item that starts here; `None` if it is no item.
+/// The end and the name of the item that starts here; `None` if none does.
 fn read_item(source: &SourceText<'_>, start: usize) -> Option<(usize, String)> {
     let code = &source.code;
     let mut at = start;
@@ -213,7 +212,7 @@ fn read_item(source: &SourceText<'_>, start: usize) -> Option<(usize, String)> {
                 at = after;
             }
             "extern" if word_at(code, after) != "crate" => {
-                // `extern "C" fn`: the string is blanked with quotes.
+                // In `extern "C" fn`, the content of the string is replaced with quotes.
                 let rest = code.get(after..)?;
                 let literal = rest.len() - rest.trim_start_matches('"').len();
                 at = skip_space(code, after + literal);
@@ -382,7 +381,7 @@ mod more {
     }
 
     #[test]
-    fn odd_texts_are_no_error() {
+    fn unusual_texts_are_not_errors() {
         for (text, expected) in [
             ("", ""),
             ("#[cfg(test)]", "Fragment  in [], 1 lines\n"),

@@ -1,5 +1,5 @@
-//! Tests inside documentation and sources that no tool can separate from the code: Rust and Python examples, Elixir
-//! ones, and vitest's tests in sources. They are compared, not moved.
+//! Tests that cannot be separated from the code around them: documentation examples in Rust, Python and Elixir,
+//! vitest's in-source tests, and Zig tests. They are compared, never moved.
 
 use crate::naming_conventions::file_extension;
 use ralph_check::{Language, SourceSpanKind, split_into_spans};
@@ -8,8 +8,8 @@ const VITEST_MARK: &str = "import.meta.vitest";
 
 /// Why the examples of the two versions cannot be separated from the code; `None` if they need not be.
 ///
-/// Examples that were only added or only removed go with the code: a removed one is missed by its name. An example that
-/// changed could have been fitted to a wrong result.
+/// Examples that were only added or only removed go with the code, because a removed one is detected by its missing
+/// test name. A changed example could have been adapted to a wrong result.
 pub(crate) fn compare_examples(path: &str, code: &str, tests: &str) -> Option<&'static str> {
     let language = Language::from_path(path);
     let extension = file_extension(path);
@@ -18,7 +18,7 @@ pub(crate) fn compare_examples(path: &str, code: &str, tests: &str) -> Option<&'
     } else if language == Language::Python || extension == "ex" {
         (prompt_examples, "its doctests were changed")
     } else if language == Language::JavaScript {
-        let differs = vitest_blocks(code, language) != vitest_blocks(tests, language);
+        let differs = in_source_tests(code, language) != in_source_tests(tests, language);
         return differs.then_some("it contains vitest tests (`import.meta.vitest`) that differ");
     } else if extension == "zig" {
         let differs = zig_tests(code) != zig_tests(tests);
@@ -69,7 +69,7 @@ fn is_compiled(info: &str) -> bool {
     })
 }
 
-/// An example from its first prompt to the next empty line, with its expected output.
+/// Examples from their first prompt to the next empty line, including the expected output.
 fn prompt_examples(text: &str) -> Vec<String> {
     let is_prompt = |line: &str| line.starts_with(">>> ") || line.starts_with("iex>");
     let mut found = Vec::new();
@@ -87,8 +87,8 @@ fn prompt_examples(text: &str) -> Vec<String> {
     found
 }
 
-/// From each mention of vitest in the code to the end of the text: such tests are at the end.
-fn vitest_blocks(text: &str, language: Language) -> Option<&str> {
+/// The text from the first use of vitest in the code on. In-source tests are at the end of a file.
+fn in_source_tests(text: &str, language: Language) -> Option<&str> {
     if !text.contains(VITEST_MARK) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! The class of a file: code, tests, harness or environment. The policy is asked first, then the file's name.
+//! The class of a file: code, tests, harness or environment. Rules of the policy come before naming conventions.
 
 use crate::naming_conventions;
 use globset::GlobSet;
@@ -6,14 +6,14 @@ use ralph_core::policy::Policy;
 use ralph_gates::gates::result_key::compile_globs;
 use std::fmt;
 
-/// What a file counts as when the code and the tests of a tree are taken from different states.
+/// What a file counts as when the code and the tests of a tree are taken from different versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileClass {
-    /// Everything that no rule names: sources, documents, data. Lock files are code too, because they pin what the
-    /// code needs; an installation that differs from them is found by comparing the environment.
+    /// Everything that no rule matches: sources, documents, data. Lock files are code too, because they pin the
+    /// dependencies of the code; an installation that differs from them is found by comparing the environment.
     Code,
-    /// Files that contain only tests, and the data that tests compare with. A golden file that counted as code could
-    /// be changed to fit a wrong result, so directories for test data count even where no test is beside them.
+    /// Files that contain only tests, and their data. If a golden file counted as code, it could be changed to match a
+    /// wrong result, so directories for test data count even if they are not in a test directory.
     Tests,
     /// Files that decide which tests run, how, and whether a failure is reported: settings of test runners, linters
     /// and compilers, scripts of gates, task files, CI, and files that shadow a runner. They go with the tests.
@@ -22,7 +22,7 @@ pub enum FileClass {
     Environment,
 }
 
-/// A class and the rule that gave it.
+/// A class and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classification {
     pub class: FileClass,
@@ -44,7 +44,7 @@ pub enum ClassReason {
     GateCommand {
         gate: String,
     },
-    /// The file's name, in words that complete the sentence "It is …, because …".
+    /// A convention for names, as the second half of the sentence "It is …, because …".
     Convention(&'static str),
     Default,
 }
@@ -57,7 +57,7 @@ pub struct GateFile {
     pub path: String,
 }
 
-/// The rules of a policy. They come before the conventions of names.
+/// The rules of a policy. They come before naming conventions.
 #[derive(Clone, Debug)]
 pub struct ClassRules {
     globs: Vec<ClassGlob>,
@@ -83,7 +83,7 @@ impl FileClass {
 }
 
 impl ClassRules {
-    /// `gate_files` are the files that commands name; finding them needs the disk, so it is up to the caller.
+    /// `gate_files` are the files that gate commands name. The caller finds them, because that reads the disk.
     pub fn new(policy: &Policy, gate_files: Vec<GateFile>) -> Self {
         let mut globs = Vec::new();
         let mut add = |class, glob: &String, why| {
@@ -107,7 +107,7 @@ impl ClassRules {
 }
 
 /// Classifies a file by its path, which is relative to the project and uses `/`.
-pub fn classify(path: &str, rules: &ClassRules) -> Classification {
+pub fn classify_file(path: &str, rules: &ClassRules) -> Classification {
     let by_policy = rules.globs.iter().find(|glob| glob.matcher.is_match(path));
     if let Some(ClassGlob { class, why, .. }) = by_policy {
         return Classification { class: *class, why: why.clone() };
@@ -137,7 +137,7 @@ impl fmt::Display for ClassReason {
             }
             Self::GateCommand { gate } => write!(out, "the command of gate `{gate}` names it"),
             Self::Convention(why) => out.write_str(why),
-            Self::Default => out.write_str("no rule makes it anything else"),
+            Self::Default => out.write_str("no other rule applies"),
         }
     }
 }

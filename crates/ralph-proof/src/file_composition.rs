@@ -1,27 +1,27 @@
-//! One file of a tree whose code is of one version and whose tests and harness are of another.
+//! Composes a file from the code of one version and the tests and harness of another.
 
 use crate::documentation_examples::compare_examples;
-use crate::file_class::{ClassRules, FileClass, classify};
+use crate::file_class::{ClassRules, FileClass, classify_file};
 use crate::naming_conventions::{MIXED_BUILD_FILES, MIXED_MANIFESTS, file_extension};
 use crate::{ini_merge, json_merge, rust_splice, toml_merge};
 
-/// Larger texts are data, and are not searched for tests.
+/// Larger files are not searched for tests; if they could contain any, they are not separable.
 pub const MAX_TEXT_BYTES: usize = 2 * 1024 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ComposedFile {
-    /// As on the side of the code; absent if it is absent there.
+    /// The version on the code side; absent if it is absent there.
     TakeCode,
-    /// As on the side of the tests; absent if it is absent there.
+    /// The version on the test side; absent if it is absent there.
     TakeTests,
-    /// The code of one side with the tests or settings of the other.
+    /// The code of the code side with the tests or settings of the test side.
     Text(String),
     /// Code and tests cannot be separated; the reason completes "it cannot be separated: …".
     NotSeparable(String),
 }
 
-/// Composes a file from its two versions; `None` is a version without the file. Both directions are the same question:
-/// new code with old tests, and old code with new tests.
+/// Composes a file from its two versions; `None` is a version without the file. The same function composes new code
+/// with old tests and old code with new tests.
 pub fn compose_file(
     path: &str,
     code_side: Option<&str>,
@@ -31,13 +31,13 @@ pub fn compose_file(
     if code_side == test_side {
         return ComposedFile::TakeCode;
     }
-    match classify(path, rules).class {
+    match classify_file(path, rules).class {
         FileClass::Tests | FileClass::Harness => ComposedFile::TakeTests,
         FileClass::Environment => {
             ComposedFile::NotSeparable("code and tests share this environment".to_string())
         }
         FileClass::Code => {
-            // A file that only the code side lacks brings no code. Its tests test nothing there.
+            // The code side does not have the file, so inline tests of the other side have nothing to test.
             let Some(code) = code_side else { return ComposedFile::TakeCode };
             compose_code(path, code, test_side)
         }
@@ -55,7 +55,7 @@ fn compose_code(path: &str, code: &str, test_side: Option<&str>) -> ComposedFile
     if code.len().max(test_side.map_or(0, str::len)) > MAX_TEXT_BYTES {
         return ComposedFile::NotSeparable("it is larger than 2 MiB".to_string());
     }
-    // A new manifest belongs to new code as a whole.
+    // A manifest that the test side does not have is code as a whole.
     let merged = match (name, test_side) {
         (_, None) if is_manifest || is_build_file => return ComposedFile::TakeCode,
         (_, _) if is_build_file => Err("it builds both code and tests".to_string()),

@@ -1,4 +1,4 @@
-//! `setup.cfg`: sections about tests and tools of one version in the file of the other.
+//! Merges two versions of `setup.cfg`: the sections about tests and tools of one with the other sections of the other.
 
 /// Sections that test runners, linters and type checkers read.
 const HARNESS_SECTIONS: [&str; 15] = [
@@ -19,17 +19,17 @@ const HARNESS_SECTIONS: [&str; 15] = [
     "nosetests",
 ];
 
-/// A file with more sections is generated.
+/// A file with more sections is assumed to be generated.
 const MAX_SECTIONS: usize = 1000;
 
 struct IniSection<'a> {
-    /// Empty before the first header.
+    /// Empty for the lines before the first header.
     name: &'a str,
-    /// With its header and the lines after it.
+    /// Its header and the lines up to the next one.
     text: &'a str,
 }
 
-/// The code side with the harness sections of the test side. `None` if those are the same.
+/// The code side with the harness sections of the test side. `None` if these sections are the same in both.
 pub(crate) fn merge_ini(code: &str, tests: &str) -> Result<Option<String>, String> {
     let ours = split_sections(code)?;
     let theirs = split_sections(tests)?;
@@ -82,7 +82,7 @@ fn split_sections(text: &str) -> Result<Vec<IniSection<'_>>, String> {
             }
             starts.push((name, at));
             if starts.len() > MAX_SECTIONS {
-                return Err("it has more sections than a person writes".to_string());
+                return Err(format!("it has more than {MAX_SECTIONS} sections"));
             }
         }
         at += line.len();

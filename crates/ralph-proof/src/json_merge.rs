@@ -1,13 +1,14 @@
-//! `package.json`, `composer.json` and `deno.json`: keys about tests and tools of one version in the file of the other.
+//! Merges two versions of `package.json`, `composer.json` or `deno.json`: the keys about tests and tools of one with
+//! the other keys of the other.
 
 use jsonc_parser::ast;
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::{Map, Value};
 
-/// Scripts are what gates call. Development dependencies go with the tests, which are the reason for most of them: new
-/// tests must find theirs beside old code, or they would fail for a wrong reason. `type`, `imports` and `exports` say
-/// how the code is loaded, so they are code.
+/// Gates call scripts. Development dependencies go with the tests, because new tests must find theirs beside old code,
+/// or they would fail for the wrong reason. `type`, `imports` and `exports` decide how the code is loaded, so they are
+/// code.
 const PACKAGE_KEYS: [&str; 24] = [
     "scripts",
     "config",
@@ -46,7 +47,7 @@ pub(crate) fn json_harness_keys(name: &str) -> &'static [&'static str] {
     }
 }
 
-/// The code side with the given keys of the test side. `None` if those are the same.
+/// The code side with the given keys of the test side. `None` if these keys are the same in both.
 pub(crate) fn merge_json(code: &str, tests: &str, keys: &[&str]) -> Result<Option<String>, String> {
     let ours = parse_object(code)?;
     let theirs = parse_object(tests)?;
@@ -70,7 +71,7 @@ pub(crate) fn merge_json(code: &str, tests: &str, keys: &[&str]) -> Result<Optio
     if merged == expected { Ok(Some(text)) } else { Err("its keys cannot be merged".to_string()) }
 }
 
-/// Replaces, inserts or removes one key. The text is parsed again for each key, so that ranges are right.
+/// Replaces, inserts or removes one key. The text is parsed again for each key, because every edit moves the ranges.
 fn take_key(
     text: &str,
     tests: &str,
@@ -138,7 +139,7 @@ fn parse_object(text: &str) -> Result<ast::Object<'_>, String> {
     }
 }
 
-/// The content, without regard to layout and order. Two keys of one name would be read differently by different tools.
+/// The content, regardless of layout and order. Duplicate keys are an error, because tools read them differently.
 fn object_value(object: &ast::Object<'_>) -> Result<Map<String, Value>, String> {
     let mut map = Map::new();
     for property in &object.properties {
@@ -153,7 +154,7 @@ fn object_value(object: &ast::Object<'_>) -> Result<Map<String, Value>, String> 
 fn plain_value(value: &ast::Value<'_>) -> Result<Value, String> {
     Ok(match value {
         ast::Value::StringLit(text) => Value::String(text.value.to_string()),
-        // As text: only equality matters, and a number may be larger than any type.
+        // As text, because only equality matters, and a number may not fit into any type.
         ast::Value::NumberLit(number) => {
             Value::Array(vec![Value::String(number.value.to_string())])
         }

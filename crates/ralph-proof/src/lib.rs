@@ -1,6 +1,6 @@
-//! Separates the code of a change from its tests and from the files that decide how tests run, and composes trees in
-//! which both are of different states: new code with old tests, and old code with new tests. Pure: nothing here reads
-//! files or runs tools.
+//! Separates the code of a change from its tests and from the files that decide how tests run, and composes trees from
+//! different versions: new code with old tests, and old code with new tests. Pure: nothing here reads files or runs
+//! tools.
 
 mod documentation_examples;
 pub mod file_class;
@@ -12,7 +12,7 @@ mod rust_splice;
 mod toml_merge;
 pub mod tree_composition;
 
-pub use file_class::{ClassReason, ClassRules, Classification, FileClass, GateFile, classify};
+pub use file_class::{ClassReason, ClassRules, Classification, FileClass, GateFile, classify_file};
 pub use file_composition::{ComposedFile, compose_file};
 pub use tree_composition::{
     InseparableFile, RewrittenFile, TreeComposition, TreeSides, compose_tree,

@@ -1,10 +1,11 @@
-//! What the names of files and directories say about their class, for each ecosystem. The outermost directory decides:
+//! Classifies files by the naming conventions of each ecosystem. The outermost directory decides:
 //! `tests/fixtures/node_modules/a.js` is test data, `node_modules/a/tests/a.js` is an installed dependency.
 
 use crate::file_class::FileClass;
 use ralph_check::tool_settings::{is_ci_file, is_command_file, is_tool_settings};
 use ralph_check::{Language, contains_only_tests};
 
+/// A class and the reason for it, as in [`ClassReason::Convention`](crate::file_class::ClassReason::Convention).
 type NamedClass = (FileClass, &'static str);
 
 /// Manifests of which only some sections decide how tests run. Their sections are merged, so they count as code.
@@ -18,7 +19,7 @@ pub(crate) const MIXED_MANIFESTS: [&str; 7] = [
     "deno.jsonc",
 ];
 
-/// Build files that declare code and tests in a language of their own, so that no section can be merged.
+/// Build files that declare both code and tests, in a language whose sections cannot be merged.
 pub(crate) const MIXED_BUILD_FILES: [&str; 11] = [
     "pom.xml",
     "build.gradle",
@@ -33,7 +34,7 @@ pub(crate) const MIXED_BUILD_FILES: [&str; 11] = [
     "Package.swift",
 ];
 
-/// Directories that package managers, compilers and interpreters fill.
+/// Directories that package managers, compilers and interpreters create.
 const ENVIRONMENT_DIRECTORIES: [(&str, &str); 13] = [
     ("node_modules", INSTALLED),
     (".venv", INSTALLED),
@@ -51,7 +52,7 @@ const ENVIRONMENT_DIRECTORIES: [(&str, &str); 13] = [
 ];
 const INSTALLED: &str = "it is an installed dependency, which code and tests share";
 const BUILT: &str = "it is a build product, which code and tests share";
-/// What compilers write below `target`. A directory of that name further down may well be code.
+/// Subdirectories that compilers create in `target`. Other directories named `target` may be code, except at the root.
 const TARGET_SUBDIRECTORIES: [&str; 4] = ["debug", "release", "classes", "test-classes"];
 
 const TEST_DIRECTORIES: [&str; 17] = [
@@ -73,7 +74,7 @@ const TEST_DIRECTORIES: [&str; 17] = [
     "test-helpers",
     "test_helpers",
 ];
-/// Directories of data that tests compare with. `testing` is absent: libraries publish helpers below it.
+/// Directories of test data. `testing` is not one of them: libraries publish helpers there.
 const TEST_DATA_DIRECTORIES: [&str; 12] = [
     "fixtures",
     "__fixtures__",
@@ -88,13 +89,13 @@ const TEST_DATA_DIRECTORIES: [&str; 12] = [
     "goldens",
     "cassettes",
 ];
-/// Stems of files with helpers for tests, without `-`, `_` and `.`, in lower case.
+/// Stems of files with test helpers, without `-`, `_` and `.`, in lower case.
 const TEST_HELPER_STEMS: [&str; 5] =
     ["testutil", "testutils", "testhelper", "testhelpers", "testsupport"];
 const TEST_EXTENSIONS: [&str; 10] =
     ["snap", "bats", "feature", "phpt", "golden", "t", "robot", "tavern", "hurl", "xctestplan"];
 
-/// Settings and hooks of test runners, and of the programs that run them, that `ralph-check` does not compare.
+/// Settings and hooks of test runners, and of the programs that run them, that `ralph-check` does not know.
 const HARNESS_NAMES: [&str; 52] = [
     "conftest.py",
     ".pytest.ini",
@@ -191,14 +192,14 @@ const PYTHON_RUNNERS: [&str; 14] = [
 ];
 /// Python runs these at every start, wherever they are on its path.
 const PYTHON_STARTUP_FILES: [&str; 2] = ["sitecustomize.py", "usercustomize.py"];
-/// Programs of gates. A file of that name in the root or in `bin` may be found before the installed one.
+/// Programs that gates run. A file of that name in the root or in `bin` may be found before the installed one.
 const RUNNER_PROGRAMS: [&str; 30] = [
     "pytest", "tox", "nox", "python", "python3", "jest", "vitest", "mocha", "ava", "karma", "tap",
     "node", "npm", "npx", "yarn", "pnpm", "bun", "deno", "tsc", "eslint", "cargo", "go", "make",
     "just", "gradlew", "mvnw", "phpunit", "rspec", "bats", "prove",
 ];
 
-/// The class that the path suggests; `None` if nothing suggests one.
+/// The class by the path alone; `None` if no convention matches.
 pub(crate) fn classify_by_name(path: &str) -> Option<NamedClass> {
     let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
     let directories: Vec<&str> = parent.split('/').filter(|part| !part.is_empty()).collect();
@@ -236,7 +237,7 @@ pub(crate) fn classify_by_name(path: &str) -> Option<NamedClass> {
         })
 }
 
-/// What follows the last dot of the file's name; empty without one.
+/// The part of the file's name after the last dot; empty without one.
 pub(crate) fn file_extension(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.rsplit_once('.').map_or("", |(_, extension)| extension)
@@ -254,14 +255,14 @@ fn directory_class(directories: &[&str], path: &str) -> Option<NamedClass> {
             return Some((FileClass::Environment, *why));
         }
         match *directory {
-            // Only at the root: further down it is code that someone copied and maintains.
+            // Only at the root: elsewhere it is copied code that the project maintains.
             "vendor" if index == 0 => Some((FileClass::Environment, INSTALLED)),
             "target" if index == 0 || TARGET_SUBDIRECTORIES.contains(&next) => {
                 Some((FileClass::Environment, BUILT))
             }
             // API descriptions and plans are in `spec` too.
             "spec" if is_spec_language(path) => Some(IN_TESTS),
-            // Perl's `prove` looks there; elsewhere one letter means nothing.
+            // Perl's `prove` looks there; in other languages the name means nothing.
             "t" if matches!(file_extension(path), "t" | "pm") => Some(IN_TESTS),
             "features" if matches!(next, "support" | "step_definitions") => Some(IN_TESTS),
             directory if is_test_directory(directory, index, directories) => Some(IN_TESTS),
@@ -288,10 +289,10 @@ fn is_spec_language(path: &str) -> bool {
         Language::from_path(path),
         Language::Ruby | Language::JavaScript | Language::Php | Language::Shell
     );
-    let is_data = ["/fixtures/", "/support/", "/factories/", "/resources/"];
+    let data_directories = ["/fixtures/", "/support/", "/factories/", "/resources/"];
     is_code
         || [".lua", ".cr", ".json", ".snap"].iter().any(|end| path.ends_with(end))
-        || is_data.iter().any(|data| path.contains(data))
+        || data_directories.iter().any(|data| path.contains(data))
 }
 
 fn harness_by_name(
@@ -306,7 +307,7 @@ fn harness_by_name(
     if shadows_runner(directories, name, extension) {
         return Some("its name is that of a test runner or of a module that one imports");
     }
-    // `next.config` and its like build the product.
+    // `next.config` is about the product.
     let is_settings = is_tool_settings(path) && !name.starts_with("next.config.");
     if is_settings
         || HARNESS_NAMES.contains(&name)
@@ -378,10 +379,10 @@ fn tests_by_name(path: &str, name: &str, extension: &str) -> Option<&'static str
         return Some("its name is that of a test file");
     }
     if TEST_EXTENSIONS.contains(&extension) || name.contains(".approved.") {
-        return Some("it is a test or a recorded result by its extension");
+        return Some("its extension is that of tests or recorded results");
     }
     let plain: String = stem.chars().filter(char::is_ascii_alphanumeric).collect();
     (TEST_HELPER_STEMS.contains(&plain.to_ascii_lowercase().as_str())
         && Language::from_path(path) != Language::Prose)
-        .then_some("its name is that of helpers for tests")
+        .then_some("its name is that of a test helper")
 }

@@ -10,16 +10,17 @@ struct TextEdit {
     text: String,
 }
 
-/// Identifies a part among those of its file: the blocks around it, its name, and its number among parts of that name.
+/// Identifies a part of a file: the blocks around it, its name, and its number among the parts with that name.
 type PartKey<'a> = (&'a [String], &'a str, usize);
 
-/// The code of one version with the inline tests of the other. `None` if those are the same.
+/// The code of one version with the inline tests of the other. `None` if the tests are the same in both.
 pub(crate) fn splice_inline_tests(code: &str, tests: &str) -> Result<Option<String>, String> {
-    const UNBALANCED: &str = "its brackets do not match, so its inline tests cannot be found";
-    let ours = find_inline_tests(code).ok_or(UNBALANCED)?;
-    let theirs = find_inline_tests(tests).ok_or(UNBALANCED)?;
+    const NOT_FOUND: &str =
+        "its inline tests cannot be found: unbalanced brackets, or too many parts";
+    let ours = find_inline_tests(code).ok_or(NOT_FOUND)?;
+    let theirs = find_inline_tests(tests).ok_or(NOT_FOUND)?;
     if ours.is_whole_file != theirs.is_whole_file {
-        return Err("it is a test as a whole (`#![cfg(test)]`) in one version only".to_string());
+        return Err("only one version is a test as a whole (`#![cfg(test)]`)".to_string());
     }
     compare_mixed_parts(code, &ours, tests, &theirs)?;
     let edits = plan_edits(code, &ours, tests, &theirs)?;
@@ -27,25 +28,28 @@ pub(crate) fn splice_inline_tests(code: &str, tests: &str) -> Result<Option<Stri
         return Ok(None);
     }
     let text = apply_edits(code, edits);
-    let spliced = find_inline_tests(&text).ok_or(UNBALANCED)?;
+    let spliced = find_inline_tests(&text).ok_or(NOT_FOUND)?;
     let is_exact = part_texts(&text, &spliced) == part_texts(tests, &theirs)
         && code_words(&text, &spliced) == code_words(code, &ours);
     if is_exact {
         Ok(Some(text))
     } else {
-        Err("its inline tests cannot be told from its code".into())
+        Err("its inline tests cannot be separated from its code".into())
     }
 }
 
-/// Parts that are neither code nor tests alone must be the same in both versions.
+/// Parts that cannot be moved must be the same in both versions.
 fn compare_mixed_parts(
     code: &str,
     ours: &InlineTests,
     tests: &str,
     theirs: &InlineTests,
 ) -> Result<(), String> {
-    for (kind, what) in [
-        (InlineTestKind::Shared, "a part for tests and the product (`cfg(any(test, …))`) differs"),
+    for (kind, reason) in [
+        (
+            InlineTestKind::Shared,
+            "an item that is not for tests only (`cfg(any(test, …))`) differs",
+        ),
         (InlineTestKind::Fragment, "a `#[cfg(test)]` statement or field inside its code differs"),
     ] {
         let sorted_parts = |text: &str, found: &InlineTests| {
@@ -56,7 +60,7 @@ fn compare_mixed_parts(
             parts
         };
         if sorted_parts(code, ours) != sorted_parts(tests, theirs) {
-            return Err(what.to_string());
+            return Err(reason.to_string());
         }
     }
     Ok(())
@@ -81,11 +85,14 @@ fn plan_edits(
                 text: part_text(tests, other).to_string(),
             }),
             None => {
-                edits.push(TextEdit { range: with_lines(code, &part.range), text: String::new() });
+                edits.push(TextEdit {
+                    range: extend_to_lines(code, &part.range),
+                    text: String::new(),
+                });
             }
         }
     }
-    // A new part follows the nearest part before it that both versions have, so that the order is kept.
+    // A new part is inserted after the nearest preceding part that both versions have, to keep the order.
     let mut previous: Option<&InlineTest> = None;
     for (key, part) in &their_parts {
         if let Some(known) = ours_by_key.get(key) {
@@ -144,7 +151,7 @@ fn indentation_of(text: &str, at: usize) -> &str {
 }
 
 /// Extends a range to whole lines, and over the empty line before it, if nothing else is on them.
-fn with_lines(text: &str, range: &Range<usize>) -> Range<usize> {
+fn extend_to_lines(text: &str, range: &Range<usize>) -> Range<usize> {
     let start = range.start - indentation_of(text, range.start).len();
     let rest = text.get(range.end..).unwrap_or_default();
     let line_end = rest.find('\n').map_or(rest.len(), |at| at + 1);
@@ -162,11 +169,11 @@ fn apply_edits(code: &str, mut edits: Vec<TextEdit>) -> String {
     let mut out = String::with_capacity(code.len());
     let mut at = 0;
     for edit in edits {
-        // Removed lines may touch the place of an insertion.
+        // Removed lines may overlap with the position of an insertion.
         let start = edit.range.start.max(at);
         out.push_str(code.get(at..start).unwrap_or_default());
         if edit.range.is_empty() {
-            // An insertion brings its own empty line; one may be left from a removed part.
+            // An inserted text starts with an empty line; another may be left over from a removed part.
             out.truncate(out.trim_end().len());
         }
         out.push_str(if out.is_empty() { edit.text.trim_start() } else { &edit.text });
@@ -179,7 +186,7 @@ fn apply_edits(code: &str, mut edits: Vec<TextEdit>) -> String {
     out
 }
 
-/// The texts of all parts, without regard to their order.
+/// The texts of all parts, regardless of their order.
 fn part_texts<'a>(text: &'a str, found: &InlineTests) -> Vec<(Vec<String>, &'a str)> {
     let mut texts: Vec<_> =
         found.parts.iter().map(|part| (part.parents.clone(), part_text(text, part))).collect();

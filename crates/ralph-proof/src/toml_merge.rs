@@ -1,4 +1,5 @@
-//! `Cargo.toml` and `pyproject.toml`: sections about tests and tools of one version in the file of the other.
+//! Merges two versions of `Cargo.toml` or `pyproject.toml`: the sections about tests and tools of one with the other
+//! sections of the other.
 
 use toml::{Table, Value};
 use toml_edit::{Array, DocumentMut, Item, TableLike};
@@ -42,8 +43,8 @@ const PYPROJECT_PATHS: [&[&str]; 34] = [
     &["tool", "poetry", "extras", "dev"],
 ];
 
-/// Sections of `Cargo.toml` that go with the tests. `[[bench]]` is code, as the files that it names are. Profiles count
-/// because they can turn assertions and overflow checks off.
+/// Sections of `Cargo.toml` that go with the tests. `[[bench]]` is code, like the files that it names. Profiles are
+/// included because they can turn off assertions and overflow checks.
 const CARGO_PATHS: [&[&str]; 9] = [
     &["dev-dependencies"],
     &["test"],
@@ -55,11 +56,11 @@ const CARGO_PATHS: [&[&str]; 9] = [
     &["lib", "doctest"],
     &["lib", "harness"],
 ];
-/// Targets of code with flags about tests.
+/// Targets that are code, but have flags about tests.
 const CARGO_TARGETS: [&str; 3] = ["bin", "example", "bench"];
 const TARGET_FLAGS: [&str; 3] = ["test", "doctest", "harness"];
 
-/// One value to set or, if `None`, to remove.
+/// Sets a value or, if it is `None`, removes it.
 struct TomlEdit {
     path: Vec<PathStep>,
     value: Option<Value>,
@@ -72,7 +73,7 @@ enum PathStep {
     Index(usize),
 }
 
-/// The code side with the harness sections of the test side. `None` if those are the same.
+/// The code side with the harness sections of the test side. `None` if these sections are the same in both.
 pub(crate) fn merge_toml(name: &str, code: &str, tests: &str) -> Result<Option<String>, String> {
     let ours = parse_plain(code)?;
     let theirs = parse_plain(tests)?;
@@ -93,7 +94,7 @@ pub(crate) fn merge_toml(name: &str, code: &str, tests: &str) -> Result<Option<S
     }
     let text = document.to_string();
     let merged = parse_plain(&text).map_err(|_| NOT_MERGED)?;
-    if without_empty(&merged) == without_empty(&expected) {
+    if without_empty_tables(&merged) == without_empty_tables(&expected) {
         Ok(Some(text))
     } else {
         Err(NOT_MERGED.to_string())
@@ -107,7 +108,7 @@ fn parse_plain(text: &str) -> Result<Table, String> {
     text.parse().map_err(|_| INVALID.to_string())
 }
 
-fn keys(path: &[&str]) -> Vec<PathStep> {
+fn key_path(path: &[&str]) -> Vec<PathStep> {
     path.iter().map(|key| PathStep::Key((*key).to_string())).collect()
 }
 
@@ -122,7 +123,7 @@ fn value_at<'a>(table: &'a Table, path: &[PathStep]) -> Option<&'a Value> {
 
 fn path_edits(ours: &Table, theirs: &Table, paths: &[&[&str]]) -> Vec<TomlEdit> {
     let edits = paths.iter().filter_map(|path| {
-        let path = keys(path);
+        let path = key_path(path);
         let value = value_at(theirs, &path);
         (value_at(ours, &path) != value).then(|| TomlEdit { value: value.cloned(), path })
     });
@@ -144,19 +145,20 @@ fn cargo_edits(ours: &Table, theirs: &Table) -> Vec<TomlEdit> {
     }
     edits.extend(target_flag_edits(ours, theirs));
     edits.extend(default_feature_edit(ours, theirs));
-    // Development dependencies may be declared in the workspace, which must then know them. Those of the code win.
-    let declared = |table| value_at(table, &keys(&["workspace", "dependencies"]));
+    // Development dependencies may be inherited from the workspace, which must then declare them. Declarations of the
+    // code side take precedence.
+    let declared = |table| value_at(table, &key_path(&["workspace", "dependencies"]));
     let known = declared(ours).and_then(Value::as_table);
     for (name, value) in declared(theirs).and_then(Value::as_table).into_iter().flatten() {
         if known.is_some_and(|known| !known.contains_key(name)) {
-            let path = keys(&["workspace", "dependencies", name]);
+            let path = key_path(&["workspace", "dependencies", name]);
             edits.push(TomlEdit { path, value: Some(value.clone()) });
         }
     }
     edits
 }
 
-/// Flags such as `test = false` of binaries, examples and benches that both versions have, by name.
+/// Edits flags such as `test = false` of the binaries, examples and benches that both versions have, by name.
 fn target_flag_edits(ours: &Table, theirs: &Table) -> Vec<TomlEdit> {
     let mut edits = Vec::new();
     for kind in CARGO_TARGETS {
@@ -168,9 +170,9 @@ fn target_flag_edits(ours: &Table, theirs: &Table) -> Vec<TomlEdit> {
             let other = others.iter().find(|other| other.get("name") == entry.get("name"));
             for flag in TARGET_FLAGS {
                 let value = other.and_then(|other| other.get(flag));
-                // A new binary without tests has none to run in the other version.
+                // A target that only the code side has keeps its flags.
                 if other.is_some() && entry.get(flag) != value {
-                    let mut path = keys(&[kind]);
+                    let mut path = key_path(&[kind]);
                     path.extend([PathStep::Index(index), PathStep::Key(flag.to_string())]);
                     edits.push(TomlEdit { path, value: value.cloned() });
                 }
@@ -180,10 +182,10 @@ fn target_flag_edits(ours: &Table, theirs: &Table) -> Vec<TomlEdit> {
     edits
 }
 
-/// The default features of the tests, as far as the code has them: a default that it lacks would be an error of Cargo,
+/// Takes the default features of the test side, except those that the code side does not have: Cargo would reject them,
 /// which would look like a failing test.
 fn default_feature_edit(ours: &Table, theirs: &Table) -> Option<TomlEdit> {
-    let path = keys(&["features", "default"]);
+    let path = key_path(&["features", "default"]);
     let list =
         |table| value_at(table, &path).and_then(Value::as_array).cloned().unwrap_or_default();
     let features = ours.get("features").and_then(Value::as_table);
@@ -194,7 +196,7 @@ fn default_feature_edit(ours: &Table, theirs: &Table) -> Option<TomlEdit> {
         features.is_some_and(|features| features.contains_key(name))
             || ["dependencies", "build-dependencies"]
                 .iter()
-                .any(|kind| value_at(ours, &keys(&[kind, dependency])).is_some())
+                .any(|kind| value_at(ours, &key_path(&[kind, dependency])).is_some())
     };
     let wanted: Vec<Value> = list(theirs).into_iter().filter(is_known).collect();
     let is_same = list(ours) == wanted;
@@ -291,7 +293,7 @@ fn source_item<'a>(source: &'a DocumentMut, path: &[PathStep]) -> Option<&'a Ite
     })
 }
 
-/// Forgets the position in the document that it comes from: it is printed where it is inserted.
+/// Removes the position in the original document, so that the item is printed where it is inserted.
 fn detach(mut item: Item) -> Item {
     match &mut item {
         Item::Table(table) => detach_table(table),
@@ -324,10 +326,10 @@ fn plain_item(value: &Value) -> Option<Item> {
 }
 
 /// An empty table means the same as none.
-fn without_empty(table: &Table) -> Table {
+fn without_empty_tables(table: &Table) -> Table {
     let kept = table.iter().filter_map(|(key, value)| match value {
         Value::Table(inner) => {
-            let inner = without_empty(inner);
+            let inner = without_empty_tables(inner);
             (!inner.is_empty()).then(|| (key.clone(), Value::Table(inner)))
         }
         Value::String(_)

@@ -1,26 +1,26 @@
-//! A tree whose code is of one version and whose tests and harness are of another, described by what differs from the
-//! tree of the code.
+//! Composes a tree from the code of one version and the tests and harness of another. The result is a list of changes
+//! to the version of the code.
 
 use crate::file_class::ClassRules;
 use crate::file_composition::{ComposedFile, compose_file};
 use ralph_check::FileChange;
 
-/// Which version the code and the tests of a tree are of.
+/// Which version of the code is combined with which version of the tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TreeSides {
-    /// Does what was promised before still hold?
+    /// Shows whether the old tests still pass.
     NewCodeOldTests,
-    /// Does a test tell the new code from the old?
+    /// Shows whether a new test fails without the change.
     OldCodeNewTests,
 }
 
-/// What to change in a tree of the code's version. Paths are sorted as the changes were.
+/// The changes to the version of the code, in the order of the changed files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TreeComposition {
-    /// Files to take from the version of the tests; absent there means deleted.
+    /// Files to take from the version of the tests. One that is absent there is deleted.
     pub from_tests: Vec<String>,
     pub rewritten: Vec<RewrittenFile>,
-    /// Files that stay as in the version of the code, although they concern tests too.
+    /// Files that stay as in the version of the code, although they also affect tests.
     pub not_separable: Vec<InseparableFile>,
 }
 

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 /// The attributes of one item.
 pub(crate) struct ItemAttributes<'a> {
-    /// The `#` of the first one.
+    /// The position of the first attribute.
     pub(crate) start: usize,
     pub(crate) item_at: usize,
     pub(crate) list: Vec<&'a str>,

@@ -212,11 +212,11 @@ fn narrowing_token<'a>(was: &str, is: &'a str) -> Option<&'a str> {
 /// Finds scripts that ran a check and were removed or do nothing now.
 fn find_disabled_scripts(change: &FileChange<'_>, after: &SourceText<'_>) -> Vec<Finding> {
     let read = |text: Option<&str>| serde_json::from_str::<Value>(text?).ok();
-    // A file that is not JSON runs no scripts, which the gates show.
+    // If the file is not valid JSON, no script runs, and gates that call one fail.
     let (Some(before), Some(now)) = (read(change.before), read(change.after)) else {
         return Vec::new();
     };
-    // Without the key all scripts were removed.
+    // A missing key means that all scripts were removed.
     let (was, is) = (&before["scripts"], &now["scripts"]);
     let mut findings = Vec::new();
     for (name, command) in was.as_object().into_iter().flatten() {

@@ -2,7 +2,7 @@
 
 use ralph_core::policy::Policy;
 use ralph_gates::gates::result_key::compile_globs;
-use ralph_proof::{ClassReason, ClassRules, FileClass, classify};
+use ralph_proof::{ClassReason, ClassRules, FileClass, classify_file};
 use serde::Serialize;
 
 #[derive(Debug, Serialize)]
@@ -36,7 +36,7 @@ pub fn file_classes_view<'a>(
     let matches =
         |glob: &String, path: &str| compile_globs(std::slice::from_ref(glob)).is_match(path);
     let files = paths.iter().map(|path| {
-        let found = classify(path, rules);
+        let found = classify_file(path, rules);
         let readers = policy.gates.iter().filter(|gate| {
             gate.paths.is_empty() || gate.paths.iter().any(|glob| matches(glob, path))
         });

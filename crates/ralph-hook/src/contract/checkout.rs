@@ -13,7 +13,7 @@ use ralph_git::checkpoint::{
     VerificationCheckout,
 };
 use ralph_git::git;
-use ralph_proof::{ClassRules, FileClass, classify};
+use ralph_proof::{ClassRules, FileClass, classify_file};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs;
 
@@ -100,7 +100,7 @@ pub(super) fn check_out_candidate(
     let rules = ClassRules::new(policy, Vec::new());
     let is_protected = |path: &Path| protected.is_match(path);
     let is_test = |path: &Path| {
-        path.to_str().is_some_and(|path| classify(path, &rules).class == FileClass::Tests)
+        path.to_str().is_some_and(|path| classify_file(path, &rules).class == FileClass::Tests)
     };
     let mix = match site {
         GateSite::Tree | GateSite::Clean => {

@@ -114,7 +114,7 @@ const REAL_FILES: &[(FileClass, &[&str])] = &[
 fn files_of_public_projects_have_the_class_that_their_authors_meant() {
     for (expected, paths) in REAL_FILES {
         for path in *paths {
-            let found = classify(path, &no_rules());
+            let found = classify_file(path, &no_rules());
             assert_eq!(found.class, *expected, "{path}: {}", found.why);
         }
     }
@@ -192,7 +192,7 @@ fn names_of_each_ecosystem_decide_the_class() {
         ("", Code),
         ("/", Code),
     ] {
-        let found = classify(path, &no_rules());
+        let found = classify_file(path, &no_rules());
         assert_eq!(found.class, expected, "{path}: {}", found.why);
     }
 }
@@ -225,12 +225,12 @@ fn the_policy_decides_before_the_name_does() {
         "src/main.rs",
         "notes.txt",
     ] {
-        let found = classify(path, &rules);
+        let found = classify_file(path, &rules);
         shown.push_str(&format!("{path}: {}: {}\n", found.class.name(), found.why));
     }
     insta::assert_snapshot!(shown, @"
     acceptance/a.txt: tests: `[tests] paths` contains `acceptance/*.txt`
-    acceptance/deep/a.txt: code: no rule makes it anything else
+    acceptance/deep/a.txt: code: no other rule applies
     src/selftest.rs: tests: `[tests] paths` contains `src/selftest.rs`
     tools/run/a.py: harness: `[tests] harness` contains `tools/**`
     tests/run.py: harness: `[tests] harness` contains `tests/run.py`
@@ -239,6 +239,6 @@ fn the_policy_decides_before_the_name_does() {
     package.json: code: it is a manifest; only its sections about tests and tools go with the tests
     tests/a.rs: tests: it is in a directory for tests
     src/main.rs: code: it is Rust; only its inline tests go with the tests
-    notes.txt: code: no rule makes it anything else
+    notes.txt: code: no other rule applies
     ");
 }

@@ -185,7 +185,7 @@ fn a_new_rust_file_keeps_its_code_and_loses_its_tests() {
 
 const SEPARATED: &str = "fn a() {}\n#[cfg(test)]\nmod tests {}\n";
 
-/// The path, the version of the code, that of the tests, and what is taken.
+/// The path, the code side, the test side, and the expected result.
 const SOURCES: &[(&str, &str, &str, &str)] = &[
     ("src/a.rs", "fn a() {}\n", "fn b() {}\n", "code"),
     ("src/a.rs", SEPARATED, "fn b() {}\n#[cfg(test)]\nmod tests {}\n", "code"),
@@ -193,7 +193,7 @@ const SOURCES: &[(&str, &str, &str, &str)] = &[
         "src/a.rs",
         "fn a() {",
         SEPARATED,
-        "its brackets do not match, so its inline tests cannot be found",
+        "its inline tests cannot be found: unbalanced brackets, or too many parts",
     ),
     (
         "src/a.rs",
@@ -205,7 +205,7 @@ const SOURCES: &[(&str, &str, &str, &str)] = &[
         "src/a.rs",
         "#[cfg(any(test, feature = \"x\"))]\nfn a() -> u8 { 1 }\n",
         "#[cfg(any(test, feature = \"x\"))]\nfn a() -> u8 { 2 }\n",
-        "a part for tests and the product (`cfg(any(test, …))`) differs",
+        "an item that is not for tests only (`cfg(any(test, …))`) differs",
     ),
     (
         "src/a.rs",
@@ -217,7 +217,7 @@ const SOURCES: &[(&str, &str, &str, &str)] = &[
         "src/a.rs",
         "#![cfg(test)]\n",
         "fn a() {}\n",
-        "it is a test as a whole (`#![cfg(test)]`) in one version only",
+        "only one version is a test as a whole (`#![cfg(test)]`)",
     ),
     (
         "src/a.rs",
@@ -568,7 +568,7 @@ fn a_tree_takes_tests_of_one_version_and_code_of_the_other() {
     }
 }
 
-/// Texts of pieces that matter to the parsers, so that many of them are valid.
+/// Texts made of pieces that the parsers know, so that many of them are valid.
 fn pieces(pieces: &'static [&'static str]) -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(pieces), 0..12).prop_map(|parts| parts.concat())
 }

@@ -53,7 +53,7 @@ fn files_are_explained_as_text() {
     --- stdout
     src/main.ts
       class      code
-      because    no rule makes it anything else
+      because    no other rule applies
       read by    suite, types
 
     src/lib.rs
@@ -107,7 +107,7 @@ fn files_are_explained_as_json() {
     assert_snapshot!(sandbox.normalize(&explained.to_string()), @r#"
     exit 0
     --- stdout
-    {"v":1,"project":"$ROOT/project","files":[{"path":"cases/1.json","class":"tests","goes_with":"tests","why":"`tests` of gate `suite` contains `cases/**`","rule":"gate.tests","gates":["suite"],"protected_by":null},{"path":"src/main.ts","class":"code","goes_with":"code","why":"no rule makes it anything else","rule":null,"gates":["suite","types"],"protected_by":null}]}
+    {"v":1,"project":"$ROOT/project","files":[{"path":"cases/1.json","class":"tests","goes_with":"tests","why":"`tests` of gate `suite` contains `cases/**`","rule":"gate.tests","gates":["suite"],"protected_by":null},{"path":"src/main.ts","class":"code","goes_with":"code","why":"no other rule applies","rule":null,"gates":["suite","types"],"protected_by":null}]}
     "#);
 }
 
