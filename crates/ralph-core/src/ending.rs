@@ -42,7 +42,7 @@ pub fn next_step(status: RunStatus, run: &RunRecord, bounds: &RunLimits) -> Stri
             .into(),
         RunStatus::Exhausted => format!(
             "`ralph why {id}` shows what is open; to continue, run `/ralph:goal` in the session with a higher {}",
-            limit_options(bounds)
+            options_to_raise(bounds)
         ),
         RunStatus::Stuck => format!(
             "`ralph why {id}` shows what it is stuck on; help with that, then run `/ralph:goal` again"
@@ -117,8 +117,8 @@ pub fn fork_command(run: &RunId, status: RunStatus) -> String {
     }
 }
 
-/// The options that raise the limits the run had.
-fn limit_options(limits: &RunLimits) -> String {
+/// The options of the limits that the run had, so that a person can raise them.
+fn options_to_raise(limits: &RunLimits) -> String {
     let options: Vec<_> = RUN_LIMITS
         .iter()
         .filter(|limit| limit.usage.is_some() && (limit.get)(limits).is_some())

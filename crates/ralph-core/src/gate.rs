@@ -36,8 +36,8 @@ pub struct Gate {
     pub rerun: RerunPolicy,
     /// Environment variables it gets in addition to those every gate gets.
     pub env: Vec<String>,
-    /// Globs of the files that are its tests, in addition to those recognised by name. Left out while empty, so that
-    /// gates of older policies keep their seal and their cached results.
+    /// Globs of its test files, in addition to those recognised by name. Not serialised if empty, so that gates of
+    /// older policies keep their seal and their cached results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<String>,
 }
@@ -96,7 +96,7 @@ pub enum GateTrigger {
     Teammate,
 }
 
-/// One row per format: its variant, its name, and whether its reports are sure to count tests.
+/// One row per format: its variant, its name, and whether its reports always count tests.
 macro_rules! report_formats {
     ($($(#[$attribute:meta])* $format:ident, $name:literal, $counts_tests:literal;)*) => {
         /// The format of a gate's output.
@@ -113,7 +113,7 @@ macro_rules! report_formats {
                 match self { $(Self::$format => $name,)* }
             }
 
-            /// Whether a report in this format is sure to count tests.
+            /// Whether reports in this format always count tests.
             pub fn counts_tests(self) -> bool {
                 match self { $(Self::$format => $counts_tests,)* }
             }

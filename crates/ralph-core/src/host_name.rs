@@ -3,12 +3,13 @@
 use alloc::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
+/// Any name is accepted, so that records of newer versions stay readable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct HostName(Cow<'static, str>);
 
 impl HostName {
-    /// The host of a record that names none. There was only this one when such records were written.
+    /// The host of records without a host name. When those were written, it was the only host.
     pub const DEFAULT: Self = Self::new("claude");
 
     pub const fn new(name: &'static str) -> Self {

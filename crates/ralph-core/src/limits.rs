@@ -10,9 +10,11 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use limit_overrides::LimitOverrides;
-pub use limit_table::{LimitKind, LimitUnit, LimitUse, RUN_LIMITS, RunLimit, limit_options};
+pub use limit_table::{
+    LimitDefinition, LimitKind, LimitUnit, RUN_LIMITS, UsageField, limit_options,
+};
 
-/// The names and the order of the fields are those of the files on disk. [`RUN_LIMITS`] has a row for each.
+/// The limits of a run. Field names and order are part of the format on disk. [`RUN_LIMITS`] has a row for each field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunLimits {
     /// `None` is unlimited, which requires a time limit.
@@ -43,7 +45,7 @@ pub struct LimitUsage {
 }
 
 impl LimitUsage {
-    /// What the run's record says. The cost of the next turn is not part of it.
+    /// The usage recorded in the run's state, without the expected cost of the next turn.
     pub fn recorded(state: &RunState, now_ms: u64) -> Self {
         let spent = (state.driving.count > 0).then(|| state.driving.spent());
         let observed = || state.observed.as_ref()?.spent_micro_usd();
@@ -107,9 +109,9 @@ impl RunLimits {
 
     /// The first limit that is reached. A limit forbids the *next* iteration; it never fails the one that just ended.
     pub fn reached(&self, usage: &LimitUsage) -> Option<ReachedLimit> {
-        // The cost comes last, because it may also be reached by the turn that is to come.
+        // Cost comes last, because the expected cost of the next turn is checked after it.
         let others = RUN_LIMITS.iter().filter(|limit| limit.kind != LimitKind::MaxCost);
-        let used_up = |limit: &RunLimit| {
+        let used_up = |limit: &LimitDefinition| {
             let most = limit.reached_by(self, usage)?;
             Some(ReachedLimit::UsedUp { unit: limit.unit, most })
         };

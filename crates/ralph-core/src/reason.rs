@@ -322,7 +322,7 @@ fn render_requirement(
     out
 }
 
-/// Introduces the path of a log with everything that a gate printed.
+/// Precedes the path of the log with the complete output of a gate.
 pub const FULL_LOG_LABEL: &str = "full log:";
 /// The label that older versions wrote. Their journals contain it.
 pub const OLD_FULL_LOG_LABEL: &str = "all of it:";

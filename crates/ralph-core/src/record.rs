@@ -79,7 +79,7 @@ pub struct RunRecord {
     /// `None` for a run whose agent is started by a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drive: Option<Box<DriveSettings>>,
-    /// The host that calls ralph in its sessions.
+    /// The host whose hooks call ralph.
     #[serde(default, skip_serializing_if = "HostName::is_default")]
     pub host: HostName,
 }

@@ -27,7 +27,7 @@ pub enum RequirementStage {
     Adversarial,
 }
 
-/// How the reason of something that waits for something else begins, in requirements and stored reports.
+/// Starts the reason why a gate or chunk waits for another one, in requirements and stored reports.
 pub(crate) const WAITS_PREFIX: &str = "comes after ";
 
 impl RequirementStage {

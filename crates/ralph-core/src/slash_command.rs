@@ -4,7 +4,7 @@
 
 mod run_commands;
 
-use crate::limits::{LimitOverrides, RunLimit, limit_options};
+use crate::limits::{LimitDefinition, LimitOverrides, limit_options};
 use crate::run_terms::RunTerms;
 use crate::text;
 use alloc::format;
@@ -330,7 +330,7 @@ fn take_option<'a>(rest: &'a str, terms: &mut RunTerms) -> Result<&'a str, Comma
 
 fn set_option(terms: &mut RunTerms, name: &str, value: &str) -> Result<(), CommandMistake> {
     let wrong = || invalid_value(name, expected_value(name));
-    if let Some(limit) = RunLimit::by_option(name) {
+    if let Some(limit) = LimitDefinition::by_option(name) {
         terms.limits.set(limit.kind, limit.unit.parse(value).ok_or_else(wrong)?);
         return Ok(());
     }
@@ -353,7 +353,7 @@ fn set_option(terms: &mut RunTerms, name: &str, value: &str) -> Result<(), Comma
 }
 
 fn expected_value(name: &str) -> &'static str {
-    if let Some(limit) = RunLimit::by_option(name) {
+    if let Some(limit) = LimitDefinition::by_option(name) {
         return limit.unit.expected();
     }
     match name {

@@ -7,12 +7,12 @@ use alloc::vec::Vec;
 use core::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
-/// How many names of one execution are kept.
+/// The largest number of names that are kept for one execution.
 pub const MAX_CASES: usize = 50_000;
-/// How long they may be together.
+/// The total length of these names.
 pub const MAX_CASE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Each list is sorted, and a name is in one of them only.
+/// Each list is sorted, and no name is in two of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "TestCasesWire", into = "TestCasesWire")]
 pub struct TestCases {
@@ -20,7 +20,7 @@ pub struct TestCases {
     pub failed: Vec<String>,
     /// Skipped, or expected to fail. Some runners count these without naming them.
     pub skipped: Vec<String>,
-    /// Whether every test that passed or failed is named. If not, a missing name means nothing.
+    /// Whether every test that passed or failed is named. If not, a test without a name here may still have run.
     pub is_complete: bool,
 }
 
@@ -40,8 +40,7 @@ pub struct TestCaseCollector {
 }
 
 impl TestOutcome {
-    /// The outcome of two tests with the same name. It claims no more than holds for both: a failure of one is a
-    /// failure, and a pass of one is no pass if the other did not run.
+    /// The combined outcome of two tests with the same name: failed if either failed, passed only if both passed.
     #[must_use]
     pub fn combine(self, other: Self) -> Self {
         match (self, other) {
@@ -105,8 +104,8 @@ impl TestCases {
         }
     }
 
-    /// The cases after a second execution on the same tree: a test that failed once and passed once is flaky, and does
-    /// not count as failed.
+    /// Updates the cases after a second execution on the same tree: a test that failed first and then passed is flaky,
+    /// and counts as passed.
     #[must_use]
     pub fn without_flaky(self, second: &Self) -> Self {
         let mut collector = TestCaseCollector::default();
@@ -122,8 +121,8 @@ impl TestCases {
     }
 }
 
-/// The form on disk. A list is one text with a line per name: the number of bytes that it shares with the name before
-/// it, a colon, and the rest. Names of one file share most of their text, and cached results stay small.
+/// The form on disk. Each list is one string with a line per name: the number of leading bytes that it shares with the
+/// previous name, a colon, and the rest. Most names share a long prefix, so cached results stay small.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct TestCasesWire {
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -150,7 +149,7 @@ impl TryFrom<TestCasesWire> for TestCases {
     type Error = &'static str;
 
     fn try_from(wire: TestCasesWire) -> Result<Self, Self::Error> {
-        // A few bytes on disk can stand for a long name, so the limits are checked again.
+        // A few bytes on disk can expand to a long name, so the limit is enforced again.
         let mut room = MAX_CASE_BYTES;
         Ok(Self {
             passed: decode_names(&wire.passed, &mut room)?,
@@ -194,7 +193,7 @@ fn decode_names(text: &str, room: &mut usize) -> Result<Vec<String>, &'static st
     Ok(names)
 }
 
-/// The number of bytes that both begin with, up to a whole character.
+/// The length in bytes of the common prefix, which ends at a character boundary.
 fn shared_prefix(one: &str, other: &str) -> usize {
     let pairs = one.char_indices().zip(other.chars());
     let differing = pairs.clone().find(|((_, left), right)| left != right);

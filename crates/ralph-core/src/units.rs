@@ -56,7 +56,7 @@ pub fn parse_tokens(text: &str) -> Option<u64> {
     number.replace('_', "").parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// Parses a share into thousandths: `0.8` or `80%`. Rejects what is nearly nothing or nearly everything.
+/// Parses a share into thousandths: `0.8` or `80%`. Accepts 0.1 to 0.99.
 pub fn parse_permille(text: &str) -> Option<u16> {
     let share = match text.strip_suffix('%') {
         Some(percent) => percent.trim().parse::<f64>().ok()? / 100.0,

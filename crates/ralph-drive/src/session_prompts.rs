@@ -11,7 +11,7 @@ mod tests;
 use bounded_page::HandoverPage;
 use ralph_core::drive::WaitCause;
 use ralph_core::facts::DeclaredPause;
-use ralph_core::limits::{LimitKind, LimitUsage, RUN_LIMITS, RunLimit};
+use ralph_core::limits::{LimitDefinition, LimitKind, LimitUsage, RUN_LIMITS};
 use ralph_core::reason::{self, FULL_LOG_LABEL, ReasonContext};
 use ralph_core::record::{
     JournalEntry, ReportLine, ReportedStatus, RunChange, RunRecord, StopReport,
@@ -121,7 +121,7 @@ fn status_lines(handover: &HandoverInput<'_>) -> Vec<String> {
         tokens: spent.map(|spent| spent.tokens),
         ..LimitUsage::recorded(state, state.last_seen_ms)
     };
-    let progress = |limit: &RunLimit| match (limit.kind, usage.tokens, limits.max_tokens) {
+    let progress = |limit: &LimitDefinition| match (limit.kind, usage.tokens, limits.max_tokens) {
         // In full: an agent can compare it with its own count.
         (LimitKind::MaxTokens, Some(used), Some(most)) => Some(format!("{used} of {most} tokens")),
         (LimitKind::MaxTokens, Some(used), None) => Some(format!("{used} tokens")),

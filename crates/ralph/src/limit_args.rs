@@ -1,7 +1,7 @@
 //! The options that set limits, generated from the table of limits.
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
-use ralph_core::limits::{LimitOverrides, LimitUnit, RUN_LIMITS, RunLimit};
+use ralph_core::limits::{LimitDefinition, LimitOverrides, LimitUnit, RUN_LIMITS};
 use std::marker::PhantomData;
 
 /// The limits of a new run.
@@ -17,7 +17,7 @@ pub(crate) struct LimitArgs<H> {
 
 /// The help that a command shows for a limit.
 pub(crate) trait LimitHelp {
-    fn help(limit: &RunLimit) -> &'static str;
+    fn help(limit: &LimitDefinition) -> &'static str;
 }
 
 #[derive(Clone, Default)]
@@ -27,13 +27,13 @@ pub(crate) struct NewRunHelp;
 pub(crate) struct ExistingRunHelp;
 
 impl LimitHelp for NewRunHelp {
-    fn help(limit: &RunLimit) -> &'static str {
+    fn help(limit: &LimitDefinition) -> &'static str {
         limit.start_help
     }
 }
 
 impl LimitHelp for ExistingRunHelp {
-    fn help(limit: &RunLimit) -> &'static str {
+    fn help(limit: &LimitDefinition) -> &'static str {
         limit.total_help
     }
 }
@@ -71,7 +71,7 @@ impl<H> FromArgMatches for LimitArgs<H> {
     }
 }
 
-fn limit_arg(limit: &'static RunLimit, help: &'static str) -> Arg {
+fn limit_arg(limit: &'static LimitDefinition, help: &'static str) -> Arg {
     let arg = Arg::new(limit.key)
         .long(limit.option.trim_start_matches('-'))
         .value_name(limit.unit.placeholder())

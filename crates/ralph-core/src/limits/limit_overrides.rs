@@ -1,14 +1,14 @@
 //! Limits that a person sets explicitly, on top of those of the policy or of a run.
 
 use super::RunLimits;
-use super::limit_table::{LimitKind, RUN_LIMITS, RunLimit};
+use super::limit_table::{LimitDefinition, LimitKind, RUN_LIMITS};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// 0 means unlimited; a limit that is not given keeps its current value.
+/// Values by limit. 0 means unlimited; a limit without a value here stays as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitOverrides {
-    /// In the order of the table.
+    /// In the order of [`RUN_LIMITS`].
     given: [Option<u64>; RUN_LIMITS.len()],
 }
 
@@ -25,15 +25,15 @@ impl LimitOverrides {
         self.given[kind as usize] = Some(value);
     }
 
-    /// With `None`, the limit is no longer set.
+    /// `None` removes the override.
     #[must_use]
     pub fn with(mut self, kind: LimitKind, value: impl Into<Option<u64>>) -> Self {
         self.given[kind as usize] = value.into();
         self
     }
 
-    /// The limits that are set.
-    pub fn given(&self) -> impl Iterator<Item = (&'static RunLimit, u64)> {
+    /// The overridden limits and their values.
+    pub fn given(&self) -> impl Iterator<Item = (&'static LimitDefinition, u64)> {
         RUN_LIMITS.iter().zip(self.given).filter_map(|(limit, value)| Some((limit, value?)))
     }
 
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(LimitOverrides::default().to_options(), []);
         let mut typed = LimitOverrides::default();
         for (option, value) in all.to_options() {
-            let limit = RunLimit::by_option(option).unwrap();
+            let limit = LimitDefinition::by_option(option).unwrap();
             typed.set(limit.kind, limit.unit.parse(&value).unwrap());
         }
         assert_eq!(typed, all);

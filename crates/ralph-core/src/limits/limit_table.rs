@@ -1,5 +1,5 @@
-//! The table of run limits. Commands, slash commands, queue files and views iterate it, so that a new limit is a field
-//! of [`RunLimits`] and a row here.
+//! The table of run limits. Commands, slash commands, queue files and views iterate over it, so a new limit needs only
+//! a field of [`RunLimits`] and a row here.
 
 use super::{LimitUsage, RunLimits};
 use crate::text;
@@ -18,15 +18,16 @@ pub enum LimitKind {
     HandoverAt,
 }
 
-/// One limit of a run. Its value is a number in its unit; 0 is "no limit" where that is possible.
+/// How one limit is named, parsed, stored and shown. Its value is a number in its unit; 0 means no limit where that is
+/// possible.
 #[derive(Debug)]
-pub struct RunLimit {
+pub struct LimitDefinition {
     pub kind: LimitKind,
-    /// In policies and queue files.
+    /// The key in policies and queue files.
     pub key: &'static str,
-    /// In JSON output.
+    /// The key in JSON output.
     pub json_name: &'static str,
-    /// On the command line and in slash commands.
+    /// The option on the command line and in slash commands.
     pub option: &'static str,
     pub option_alias: Option<&'static str>,
     pub unit: LimitUnit,
@@ -38,24 +39,24 @@ pub struct RunLimit {
     pub set: fn(&mut RunLimits, u64),
     /// The limit in words; `None` if it is not worth mentioning.
     pub describe: fn(&RunLimits) -> Option<String>,
-    /// How much of it a run has used; `None` if it is not a limit on something that a run uses up.
-    pub usage: Option<LimitUse>,
+    /// How much of it a run has used; `None` if a run does not use it up.
+    pub usage: Option<UsageField>,
 }
 
-/// How much of a limit is used.
+/// How the usage of a limit is read and shown.
 #[derive(Debug)]
-pub struct LimitUse {
-    /// In JSON output.
+pub struct UsageField {
+    /// The key in JSON output.
     pub json_name: &'static str,
-    /// Whether people see it even if it is not limited.
+    /// Whether it is shown even without a limit.
     pub is_always_shown: bool,
-    /// `None` if it is unknown.
+    /// `None` if the usage is unknown.
     pub used: fn(&LimitUsage) -> Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitUnit {
-    /// A number of things, each called by this noun.
+    /// A number of things; the noun is in the singular.
     Count(&'static str),
     Milliseconds,
     MicroUsd,
@@ -63,9 +64,9 @@ pub enum LimitUnit {
     Permille,
 }
 
-/// In the order in which people read them.
-pub static RUN_LIMITS: [RunLimit; 7] = [
-    RunLimit {
+/// In the order in which they are shown.
+pub static RUN_LIMITS: [LimitDefinition; 7] = [
+    LimitDefinition {
         kind: LimitKind::MaxIterations,
         key: "max_iterations",
         json_name: "max_iterations",
@@ -79,15 +80,15 @@ pub static RUN_LIMITS: [RunLimit; 7] = [
         describe: |limits| match (limits.min_iterations, limits.max_iterations) {
             (0, most) => most.map(|most| text::count_noun(most, "iteration")),
             (least, Some(most)) => Some(format!("{least} to {most} iterations")),
-            (least, None) => Some(format!("at least {least} iterations")),
+            (least, None) => Some(format!("at least {}", text::count_noun(least, "iteration"))),
         },
-        usage: Some(LimitUse {
+        usage: Some(UsageField {
             json_name: "iteration",
             is_always_shown: true,
             used: |usage| Some(usage.iterations.into()),
         }),
     },
-    RunLimit {
+    LimitDefinition {
         kind: LimitKind::MinIterations,
         key: "min_iterations",
         json_name: "min_iterations",
@@ -98,11 +99,11 @@ pub static RUN_LIMITS: [RunLimit; 7] = [
         total_help: "Hold the agent at least N times, even when everything is met",
         get: |limits| Some(limits.min_iterations.into()),
         set: |limits, least| limits.min_iterations = to_count(least),
-        // With the most iterations, above.
+        // Described together with `max_iterations`.
         describe: |_| None,
         usage: None,
     },
-    RunLimit {
+    LimitDefinition {
         kind: LimitKind::MaxDuration,
         key: "max_duration",
         json_name: "max_duration_ms",
@@ -114,13 +115,13 @@ pub static RUN_LIMITS: [RunLimit; 7] = [
         get: |limits| limits.max_duration_ms,
         set: |limits, most| limits.max_duration_ms = unless_zero(most),
         describe: |limits| limits.max_duration_ms.map(format_duration),
-        usage: Some(LimitUse {
+        usage: Some(UsageField {
             json_name: "elapsed_ms",
             is_always_shown: true,
             used: |usage| Some(usage.elapsed_ms),
         }),
     },
-    RunLimit {
+    LimitDefinition {
         kind: LimitKind::MaxCost,
         key: "max_cost_usd",
         json_name: "max_cost_usd",
@@ -132,13 +133,13 @@ pub static RUN_LIMITS: [RunLimit; 7] = [
         get: |limits| limits.max_cost_micro_usd,
         set: |limits, most| limits.max_cost_micro_usd = unless_zero(most),
         describe: |limits| limits.max_cost_micro_usd.map(format_usd),
-        usage: Some(LimitUse {
+        usage: Some(UsageField {
             json_name: "spent_usd",
             is_always_shown: true,
             used: |usage| usage.micro_usd,
         }),
     },
-    RunLimit {
+    LimitDefinition {
         kind: LimitKind::MaxTokens,
         key: "max_tokens",
         json_name: "max_tokens",
@@ -150,13 +151,13 @@ pub static RUN_LIMITS: [RunLimit; 7] = [
         get: |limits| limits.max_tokens,
         set: |limits, most| limits.max_tokens = unless_zero(most),
         describe: |limits| limits.max_tokens.map(format_tokens),
-        usage: Some(LimitUse {
+        usage: Some(UsageField {
             json_name: "tokens",
             is_always_shown: false,
             used: |usage| usage.tokens,
         }),
     },
-    RunLimit {
+    LimitDefinition {
         kind: LimitKind::StuckAfter,
         key: "stuck_after",
         json_name: "stuck_after",
@@ -168,12 +169,14 @@ pub static RUN_LIMITS: [RunLimit; 7] = [
         get: |limits| Some(limits.stuck_after.into()),
         set: |limits, most| limits.stuck_after = to_count(most),
         describe: |limits| {
-            (limits.stuck_after != u32::MAX)
-                .then(|| format!("stuck after {} stops without progress", limits.stuck_after))
+            (limits.stuck_after != u32::MAX).then(|| {
+                let stops = text::count_noun(limits.stuck_after, "stop");
+                format!("stuck after {stops} without progress")
+            })
         },
         usage: None,
     },
-    RunLimit {
+    LimitDefinition {
         kind: LimitKind::HandoverAt,
         key: "handover_at",
         json_name: "handover_at",
@@ -195,7 +198,7 @@ fn unless_zero(most: u64) -> Option<u64> {
     (most > 0).then_some(most)
 }
 
-/// Counts are parsed as 32 bits, so nothing is lost.
+/// Parsed counts fit into 32 bits, so no value is lost.
 fn to_count(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
@@ -206,13 +209,13 @@ pub fn limit_options() -> impl Iterator<Item = &'static str> + Clone {
 }
 
 impl LimitKind {
-    pub fn row(self) -> &'static RunLimit {
+    pub fn row(self) -> &'static LimitDefinition {
         // The rows are in the order of the kinds, which a test checks.
         &RUN_LIMITS[self as usize]
     }
 }
 
-impl RunLimit {
+impl LimitDefinition {
     pub fn by_option(option: &str) -> Option<&'static Self> {
         RUN_LIMITS.iter().find(|limit| limit.option == option || limit.option_alias == Some(option))
     }
@@ -227,12 +230,12 @@ impl RunLimit {
         (self.get)(limits).filter(|most| used >= *most)
     }
 
-    /// The use of the limit for people, such as `$3 of $20`; `None` if it is unknown or of no interest.
+    /// The usage as text, such as `$3 of $20`; `None` if it is unknown or not shown.
     pub fn progress(&self, limits: &RunLimits, usage: &LimitUsage) -> Option<String> {
-        let limit_use = self.usage.as_ref()?;
+        let usage_field = self.usage.as_ref()?;
         let most = (self.get)(limits);
         let used =
-            (limit_use.used)(usage).filter(|_| most.is_some() || limit_use.is_always_shown)?;
+            (usage_field.used)(usage).filter(|_| most.is_some() || usage_field.is_always_shown)?;
         Some(match (self.unit, most) {
             (LimitUnit::Count(noun), Some(most)) => format!("{noun} {used} of {most}"),
             (LimitUnit::Count(noun), None) => format!("{noun} {used}"),
@@ -243,7 +246,7 @@ impl RunLimit {
 }
 
 impl LimitUnit {
-    /// Parses a value as a person types it; 0 needs no unit.
+    /// Parses a value from the command line; 0 needs no unit.
     pub fn parse(self, text: &str) -> Option<u64> {
         match self {
             Self::Count(_) => text.parse::<u32>().ok().map(u64::from),
@@ -255,7 +258,7 @@ impl LimitUnit {
         }
     }
 
-    /// The value that [`parse`](Self::parse) expects.
+    /// Describes the values that [`parse`](Self::parse) accepts, for error messages.
     pub fn expected(self) -> &'static str {
         match self {
             Self::Count(_) => "a whole number",
@@ -276,7 +279,7 @@ impl LimitUnit {
         }
     }
 
-    /// A text that [`parse`](Self::parse) reads as exactly this value.
+    /// Formats a value so that [`parse`](Self::parse) returns exactly this value.
     pub(super) fn to_argument(self, value: u64) -> String {
         match self {
             Self::Count(_) | Self::Tokens => value.to_string(),
@@ -286,7 +289,7 @@ impl LimitUnit {
         }
     }
 
-    /// A value for people: `25 iterations`, `8 h`, `$20`, `2 M tokens`, `80 %`.
+    /// Formats a value for display: `25 iterations`, `8 h`, `$20`, `2 M tokens`, `80 %`.
     pub fn format(self, value: u64) -> String {
         match self {
             Self::Count(noun) => text::count_noun(value, noun),
@@ -302,7 +305,7 @@ impl LimitUnit {
 mod tests {
     use super::*;
 
-    /// [`LimitKind::row`] relies on it.
+    /// [`LimitKind::row`] relies on this.
     #[test]
     fn every_kind_finds_its_row() {
         for (at, limit) in RUN_LIMITS.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Records with everything optional left out, so that a new field has one place where it is empty.
+//! Constructors that leave optional fields empty, so that a new field needs its default in one place only.
 
 use super::{
     DecisionRule, FORMAT_VERSION, HostName, OnTampering, RunId, RunLimits, RunOrigin, RunRecord,
@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 impl RunRecord {
-    /// A run without session, goal, lists and policy, within the default limits.
+    /// A run without a session, goal, lists or policy, with the default limits.
     pub fn new(id: RunId, project: String, started_ms: u64) -> Self {
         Self {
             v: FORMAT_VERSION,

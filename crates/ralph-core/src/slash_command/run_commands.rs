@@ -1,7 +1,7 @@
 //! Slash commands about an active run: `/ralph:tell`, `/ralph:waive` and `/ralph:limits`.
 
 use super::{CommandMistake, SlashCommand, first_word, is_option, take_option, unquote};
-use crate::limits::{RunLimit, limit_options};
+use crate::limits::{LimitDefinition, limit_options};
 use crate::run_terms::RunTerms;
 use crate::text;
 use alloc::format;
@@ -42,7 +42,7 @@ pub(super) fn parse_limits(rest: &str) -> Result<SlashCommand, CommandMistake> {
     while !rest.is_empty() {
         let first = first_word(rest);
         let name = first.split('=').next().unwrap_or(first);
-        if RunLimit::by_option(name).is_none() {
+        if LimitDefinition::by_option(name).is_none() {
             return Err(CommandMistake {
                 what: format!("`{}` is not a limit", text::clean_line(name, 60)),
                 hint: match text::nearest(name, limit_options()) {

@@ -4,7 +4,9 @@
 //! change. Limits added to ralph later follow, if they are set.
 
 use crate::wording::micro_usd_as_usd;
-use ralph_core::limits::{LimitKind, LimitUnit, LimitUsage, RUN_LIMITS, RunLimit, RunLimits};
+use ralph_core::limits::{
+    LimitDefinition, LimitKind, LimitUnit, LimitUsage, RUN_LIMITS, RunLimits,
+};
 use serde::{Serialize, Serializer};
 
 /// Fields that are flattened into an object.
@@ -51,18 +53,18 @@ impl LimitFields {
     fn of_rows(
         limits: &RunLimits,
         usage: &LimitUsage,
-        rows: impl Iterator<Item = &'static RunLimit>,
+        rows: impl Iterator<Item = &'static LimitDefinition>,
     ) -> Self {
         let fields = rows.filter_map(|limit| {
-            let limit_use = limit.usage.as_ref()?;
-            let used = (limit_use.used)(usage).map(|used| limit_number(limit.unit, used));
-            Some([(limit_use.json_name, used), limit_field(limit, limits)])
+            let usage_field = limit.usage.as_ref()?;
+            let used = (usage_field.used)(usage).map(|used| limit_number(limit.unit, used));
+            Some([(usage_field.json_name, used), limit_field(limit, limits)])
         });
         Self(fields.flatten().collect())
     }
 }
 
-fn limit_field(limit: &RunLimit, limits: &RunLimits) -> (&'static str, Option<LimitNumber>) {
+fn limit_field(limit: &LimitDefinition, limits: &RunLimits) -> (&'static str, Option<LimitNumber>) {
     (limit.json_name, (limit.get)(limits).map(|value| limit_number(limit.unit, value)))
 }
 

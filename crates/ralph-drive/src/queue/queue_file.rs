@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ralph_core::limits::{RUN_LIMITS, RunLimit};
+use ralph_core::limits::{LimitDefinition, RUN_LIMITS};
 use ralph_core::run_terms::{self, GoalTooLong};
 use ralph_core::text;
 use ralph_policy::config::ConfigProblem;
@@ -174,7 +174,7 @@ impl QueueReader {
 }
 
 fn set_term(task: &mut QueueTask, key: &str, value: &str) -> Result<(), &'static str> {
-    if let Some(limit) = RunLimit::by_key(key) {
+    if let Some(limit) = LimitDefinition::by_key(key) {
         let given = limit.unit.parse(value).ok_or(limit.unit.expected())?;
         // 0 would lift a limit of the queue.
         task.terms.limits.set(limit.kind, Some(given).filter(|it| *it > 0).ok_or("more than 0")?);

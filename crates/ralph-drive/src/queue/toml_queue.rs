@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use ralph_core::input_bounds::MAX_GOAL_BYTES;
-use ralph_core::limits::{LimitUnit, RunLimit};
+use ralph_core::limits::{LimitDefinition, LimitUnit};
 use ralph_core::run_terms::GoalTooLong;
 use ralph_core::text;
 use ralph_sys::fs;
@@ -171,7 +171,7 @@ fn expected_type(key: &str) -> &'static str {
     match key {
         "after" | "features" | "plan" => "must be a string or a list of strings",
         "complexity" => INTEGER_TYPE,
-        key => match RunLimit::by_key(key).map(|limit| limit.unit) {
+        key => match LimitDefinition::by_key(key).map(|limit| limit.unit) {
             Some(LimitUnit::Count(_) | LimitUnit::Tokens) => INTEGER_TYPE,
             Some(LimitUnit::MicroUsd | LimitUnit::Permille) => "must be a number",
             Some(LimitUnit::Milliseconds) | None => TEXT_TYPE,
