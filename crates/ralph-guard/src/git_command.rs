@@ -122,7 +122,7 @@ fn is_ralph_file(what: GuardTarget) -> bool {
 
 /// Judges the files that a patch changes.
 pub(super) fn judge_patch(diff: &str, shell: &ShellState<'_>, how: &str) -> Option<DeniedCall> {
-    // The last three are the format of `apply_patch`.
+    // The last three are those of `apply_patch`.
     const MARKS: [&str; 6] =
         ["+++ b/", "--- a/", "+++ ", "*** Update File: ", "*** Add File: ", "*** Delete File: "];
     diff.lines().find_map(|line| {

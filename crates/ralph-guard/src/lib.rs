@@ -35,7 +35,7 @@ use alloc::string::String;
 use ralph_host::HostProfile;
 use serde_json::value::RawValue;
 
-pub use loosening::{RALPH_SUBCOMMANDS, SubcommandUser};
+pub use loosening::{RALPH_SUBCOMMANDS, SubcommandAccess};
 pub use tool_call::judge_call;
 
 /// What is guarded, and where the agent's shell is. Paths are absolute.

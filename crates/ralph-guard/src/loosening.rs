@@ -108,82 +108,82 @@ pub(super) fn judge_ralph_command(args: &[CommandArg<'_>]) -> Option<DeniedCall>
             .any(|(known, _)| known.split_once(' ').is_some_and(|(group, _)| group == first))
     };
     let is_help = first == "help" || command.ends_with(" help") && is_group();
-    let is_allowed = is_help || find_subcommand(&command) == Some(SubcommandUser::Agent);
+    let is_allowed = is_help || find_subcommand(&command) == Some(SubcommandAccess::Everyone);
     (!is_allowed || !option.is_empty())
         .then(|| deny(GuardTarget::Loosening, &format!("ralph {command}{option}"), ""))
 }
 
-/// Who may run a subcommand of ralph during a run.
+/// Whether an agent may run a subcommand of ralph during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SubcommandUser {
-    /// The agent too: it only shows, asks, waits or adds work.
-    Agent,
-    /// Only a person.
-    Person,
+pub enum SubcommandAccess {
+    /// Agents too: the subcommand cannot loosen a run.
+    Everyone,
+    PersonOnly,
 }
 
-/// Every subcommand of ralph. One that is missing here is denied to the agent; a test of the program compares them.
-pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandUser)] = &[
-    ("ask", SubcommandUser::Agent),
-    ("cancel", SubcommandUser::Person),
-    ("checkpoint diff", SubcommandUser::Agent),
-    ("checkpoint list", SubcommandUser::Agent),
-    ("checkpoint make", SubcommandUser::Agent),
-    ("checkpoint prune", SubcommandUser::Agent),
-    ("checkpoint restore", SubcommandUser::Agent),
-    ("completions", SubcommandUser::Agent),
-    ("config", SubcommandUser::Agent),
-    ("demo", SubcommandUser::Agent),
-    ("dispute", SubcommandUser::Agent),
-    ("doctor", SubcommandUser::Agent),
-    ("explain", SubcommandUser::Agent),
-    ("feature add", SubcommandUser::Agent),
-    ("feature claim", SubcommandUser::Agent),
-    ("feature list", SubcommandUser::Agent),
-    ("feature next", SubcommandUser::Agent),
-    ("feature verify", SubcommandUser::Agent),
-    ("gate detect", SubcommandUser::Agent),
-    ("gate explain", SubcommandUser::Agent),
-    ("gate list", SubcommandUser::Agent),
-    ("gate run", SubcommandUser::Agent),
-    ("gate wait", SubcommandUser::Agent),
-    ("gate warm", SubcommandUser::Agent),
-    // It trusts its input: a prompt piped into it would count as typed by a person.
-    ("hook", SubcommandUser::Person),
-    ("import", SubcommandUser::Agent),
-    ("init", SubcommandUser::Person),
-    ("learn", SubcommandUser::Agent),
-    ("limits", SubcommandUser::Person),
-    ("log", SubcommandUser::Agent),
-    ("loop list", SubcommandUser::Agent),
-    ("loop new", SubcommandUser::Agent),
-    ("man", SubcommandUser::Agent),
-    ("model", SubcommandUser::Agent),
-    ("notify", SubcommandUser::Agent),
-    ("orchestrator approve", SubcommandUser::Person),
-    ("orchestrator set", SubcommandUser::Agent),
-    ("orchestrator show", SubcommandUser::Agent),
-    ("orchestrator start", SubcommandUser::Agent),
-    ("pause", SubcommandUser::Person),
-    ("pipeline show", SubcommandUser::Agent),
-    ("pretend", SubcommandUser::Agent),
-    ("recall", SubcommandUser::Agent),
-    ("replay", SubcommandUser::Agent),
-    ("resume", SubcommandUser::Person),
-    ("run", SubcommandUser::Agent),
-    ("simulate", SubcommandUser::Agent),
-    ("start", SubcommandUser::Agent),
-    ("status", SubcommandUser::Agent),
-    ("statusline", SubcommandUser::Agent),
-    ("tell", SubcommandUser::Person),
-    ("trust", SubcommandUser::Person),
-    ("uninstall", SubcommandUser::Person),
-    ("wait", SubcommandUser::Agent),
-    ("waive", SubcommandUser::Person),
-    ("why", SubcommandUser::Agent),
+/// Every subcommand of ralph. Agents may not run one that is missing here; a test of the program compares this table
+/// with its command line.
+pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
+    ("ask", SubcommandAccess::Everyone),
+    ("cancel", SubcommandAccess::PersonOnly),
+    ("checkpoint diff", SubcommandAccess::Everyone),
+    ("checkpoint list", SubcommandAccess::Everyone),
+    ("checkpoint make", SubcommandAccess::Everyone),
+    ("checkpoint prune", SubcommandAccess::Everyone),
+    ("checkpoint restore", SubcommandAccess::Everyone),
+    ("completions", SubcommandAccess::Everyone),
+    ("config", SubcommandAccess::Everyone),
+    ("demo", SubcommandAccess::Everyone),
+    ("dispute", SubcommandAccess::Everyone),
+    ("doctor", SubcommandAccess::Everyone),
+    ("explain", SubcommandAccess::Everyone),
+    ("feature add", SubcommandAccess::Everyone),
+    ("feature claim", SubcommandAccess::Everyone),
+    ("feature list", SubcommandAccess::Everyone),
+    ("feature next", SubcommandAccess::Everyone),
+    ("feature verify", SubcommandAccess::Everyone),
+    ("gate detect", SubcommandAccess::Everyone),
+    ("gate explain", SubcommandAccess::Everyone),
+    ("gate list", SubcommandAccess::Everyone),
+    ("gate run", SubcommandAccess::Everyone),
+    ("gate wait", SubcommandAccess::Everyone),
+    ("gate warm", SubcommandAccess::Everyone),
+    // `hook` trusts its input: a prompt piped into it would count as typed by a person.
+    ("hook", SubcommandAccess::PersonOnly),
+    ("import", SubcommandAccess::Everyone),
+    ("init", SubcommandAccess::PersonOnly),
+    ("learn", SubcommandAccess::Everyone),
+    ("limits", SubcommandAccess::PersonOnly),
+    ("log", SubcommandAccess::Everyone),
+    ("loop list", SubcommandAccess::Everyone),
+    ("loop new", SubcommandAccess::Everyone),
+    ("man", SubcommandAccess::Everyone),
+    ("model", SubcommandAccess::Everyone),
+    ("notify", SubcommandAccess::Everyone),
+    ("orchestrator approve", SubcommandAccess::PersonOnly),
+    ("orchestrator set", SubcommandAccess::Everyone),
+    ("orchestrator show", SubcommandAccess::Everyone),
+    ("orchestrator start", SubcommandAccess::Everyone),
+    ("pause", SubcommandAccess::PersonOnly),
+    ("pipeline show", SubcommandAccess::Everyone),
+    ("pretend", SubcommandAccess::Everyone),
+    ("recall", SubcommandAccess::Everyone),
+    ("replay", SubcommandAccess::Everyone),
+    ("resume", SubcommandAccess::PersonOnly),
+    ("run", SubcommandAccess::Everyone),
+    ("simulate", SubcommandAccess::Everyone),
+    ("start", SubcommandAccess::Everyone),
+    ("status", SubcommandAccess::Everyone),
+    ("statusline", SubcommandAccess::Everyone),
+    ("tell", SubcommandAccess::PersonOnly),
+    ("trust", SubcommandAccess::PersonOnly),
+    ("uninstall", SubcommandAccess::PersonOnly),
+    ("wait", SubcommandAccess::Everyone),
+    ("waive", SubcommandAccess::PersonOnly),
+    ("why", SubcommandAccess::Everyone),
 ];
 
-fn find_subcommand(name: &str) -> Option<SubcommandUser> {
+fn find_subcommand(name: &str) -> Option<SubcommandAccess> {
     RALPH_SUBCOMMANDS.iter().find(|(known, _)| *known == name).map(|(_, user)| *user)
 }
 

@@ -54,7 +54,7 @@ fn judge_by_program(
     let args = command.args.get(1..).unwrap_or_default();
     match program {
         "bash" | "sh" | "zsh" | "su" => judge_shell_program(command, shell),
-        // It passes the words that remain to a shell.
+        // `watch` passes its remaining arguments to a shell.
         "watch" => {
             let script = command.args.get(end_of_options(&command.args, "nq")..)?;
             shell.judge_nested_script(&join_args(script))

@@ -18,9 +18,9 @@ pub struct AgentFlags {
     pub bypass_mode: &'static str,
     /// The flags that let the agent edit files.
     pub allow_edits: &'static str,
-    /// The flag that allows the tools that are named after it.
+    /// The flag that allows tools; their names follow it.
     pub allow_tools: &'static str,
-    /// Names of models.
+    /// Examples of model names, for help texts.
     pub model_examples: &'static [&'static str],
 }
 

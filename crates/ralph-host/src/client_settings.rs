@@ -18,16 +18,16 @@ pub struct SettingsSchema {
     pub plugins: &'static str,
     /// Disables every hook.
     pub disable_hooks: &'static str,
-    /// In an administrator's settings: disables the hooks of everyone else.
+    /// In an administrator's settings: disables all other hooks.
     pub managed_hooks_only: &'static str,
     pub parse: fn(&Map<String, Value>) -> ClientSettings,
     /// Every hook, with its position.
     pub find_hooks: fn(&Value) -> Vec<HookOccurrence>,
-    /// A group with one hook, on one line, because people read all of them before they agree.
+    /// Renders a group with one hook. It fits on one line, because people review all of them before they agree.
     pub render_hook: fn(&HookEntry) -> String,
-    /// The value that shows the output of a command in the status line.
+    /// Renders the status-line setting that runs this command.
     pub render_status_line: fn(&str) -> String,
-    /// The command of a value that shows one in the status line.
+    /// The command of a status-line setting.
     pub status_line_command: fn(&Value) -> Option<String>,
 }
 
@@ -45,8 +45,8 @@ pub struct ClientSettings {
     pub permissions: PermissionSettings,
     /// Why the client ignores the whole file although it parses.
     pub ignored: Option<String>,
-    /// Entries that were skipped because of their type.
-    pub odd: Vec<String>,
+    /// Entries that were skipped because of a wrong type, each described in words.
+    pub skipped_entries: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -57,7 +57,7 @@ pub struct HookSetting {
     pub kind: String,
     /// Empty unless it is a command.
     pub command: String,
-    /// With arguments the command runs without a shell.
+    /// If set, the command runs without a shell.
     pub args: Option<Vec<String>>,
     /// In seconds.
     pub timeout: Option<f64>,
@@ -66,6 +66,7 @@ pub struct HookSetting {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookMode {
+    /// The client waits for the hook's answer.
     Waits,
     /// The client does not wait for the hook and ignores its answer.
     Async,

@@ -10,7 +10,7 @@ pub struct PluginProfile {
     pub directory: &'static str,
     /// The known marketplaces, below that directory.
     pub known_marketplaces: &'static str,
-    /// The setting with more of them.
+    /// The settings key that adds marketplaces.
     pub extra_marketplaces: &'static str,
     /// The installed copies of plugins, below that directory.
     pub installed: &'static str,
@@ -20,9 +20,9 @@ pub struct PluginProfile {
     pub manifest: &'static str,
     /// The hooks of a plugin, below the plugin.
     pub hooks: &'static str,
-    /// The path of a marketplace that the host reads in place, from the known ones.
+    /// Finds the path of a marketplace that the host reads in place, in the known marketplaces.
     pub local_marketplace: fn(&Value, &str) -> Option<String>,
-    /// The path of a plugin in its marketplace, from the list there.
+    /// Finds the path of a plugin in its marketplace's list.
     pub listed_path: fn(&Value, &str) -> Option<String>,
     /// The paths of the copies of a plugin, oldest first.
     pub installed_paths: fn(&Value, &str) -> Vec<String>,
@@ -34,6 +34,6 @@ pub struct PluginProfile {
 pub enum ManifestHooks {
     /// In this file, below the plugin.
     File(String),
-    /// Settings with these hooks only.
+    /// In the form of a settings file with only these hooks.
     Inline(Value),
 }

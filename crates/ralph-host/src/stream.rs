@@ -171,7 +171,7 @@ pub struct StreamAssistant {
     pub blocks: Vec<AssistantBlock>,
     /// Input tokens are final, output tokens are not: those are reported with the result.
     pub usage: Option<TokenUsage>,
-    /// The error, if this is a known one instead of an answer.
+    /// Set if the message is a known error and not an answer.
     pub error: Option<TurnError>,
 }
 
@@ -242,13 +242,13 @@ pub struct TurnResult {
     pub answers: Vec<String>,
 }
 
-/// How the client ended a turn, by its own account.
+/// How a turn ended, as reported by the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TurnOutcome {
-    /// The agent stopped. Whether it was allowed to is another question.
+    /// The agent stopped. This does not say whether its stop was allowed.
     Completed,
     MaxTurns,
-    /// The budget of the process is spent.
+    /// The budget that the process was given is spent.
     Budget,
     Interrupted,
     ContextFull,

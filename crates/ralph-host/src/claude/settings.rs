@@ -137,53 +137,60 @@ fn collect_hooks(settings: &mut ClientSettings, fields: &Map<String, Value>) {
         None => return,
         Some(Value::Object(events)) => events,
         Some(_) => {
-            settings.odd.push("`hooks` is not an object".to_string());
+            settings.skipped_entries.push("`hooks` is not an object".to_string());
             return;
         }
     };
     for (event, groups) in events {
         let Some(groups) = groups.as_array() else {
-            settings.odd.push(format!("`hooks.{event}` is not a list"));
+            settings.skipped_entries.push(format!("`hooks.{event}` is not a list"));
             continue;
         };
         for (n, group) in groups.iter().enumerate() {
-            let place = format!("hooks.{event}[{n}]");
+            let path = format!("hooks.{event}[{n}]");
             let matcher = group.get("matcher");
             let entries = group.get("hooks").and_then(Value::as_array);
             match (entries, matcher) {
                 (Some(entries), None | Some(Value::String(_))) => {
-                    let matcher = matcher.and_then(Value::as_str).map(str::to_string);
-                    collect_hook_group(settings, (event, &matcher, &place), entries);
+                    let matcher = matcher.and_then(Value::as_str);
+                    collect_hook_group(settings, &HookGroup { event, matcher, path }, entries);
                 }
-                (None, _) => settings.odd.push(format!("`{place}` has no `hooks` list")),
+                (None, _) => settings.skipped_entries.push(format!("`{path}` has no `hooks` list")),
                 (Some(_), Some(_)) => {
-                    settings.odd.push(format!("`{place}` has a `matcher` that is not a string"));
+                    settings
+                        .skipped_entries
+                        .push(format!("`{path}` has a `matcher` that is not a string"));
                 }
             }
         }
     }
 }
 
-fn collect_hook_group(
-    settings: &mut ClientSettings,
-    (event, matcher, place): (&str, &Option<String>, &str),
-    entries: &[Value],
-) {
+/// A group of hooks in a settings file.
+struct HookGroup<'a> {
+    event: &'a str,
+    matcher: Option<&'a str>,
+    /// Its position in the file, such as `hooks.Stop[0]`.
+    path: String,
+}
+
+fn collect_hook_group(settings: &mut ClientSettings, group: &HookGroup<'_>, entries: &[Value]) {
+    let path = &group.path;
     for (n, entry) in entries.iter().enumerate() {
         let Some(fields) = entry.as_object() else {
-            settings.odd.push(format!("`{place}.hooks[{n}]` is not an object"));
+            settings.skipped_entries.push(format!("`{path}.hooks[{n}]` is not an object"));
             continue;
         };
         let kind = setting_string(fields, "type");
         let command = setting_string(fields, "command");
         if kind.is_empty() || (kind == "command" && command.is_empty()) {
-            settings.odd.push(format!("`{place}.hooks[{n}]` has no command"));
+            settings.skipped_entries.push(format!("`{path}.hooks[{n}]` has no command"));
             continue;
         }
         let is_async = fields.get("async") == Some(&Value::Bool(true));
         settings.hooks.push(HookSetting {
-            event: event.to_string(),
-            matcher: matcher.clone(),
+            event: group.event.to_string(),
+            matcher: group.matcher.map(str::to_string),
             kind,
             command,
             args: fields

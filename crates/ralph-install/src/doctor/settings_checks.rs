@@ -30,7 +30,7 @@ pub(super) fn check_layers(layers: &[SettingsLayer]) -> Vec<DoctorCheck> {
                         checks.push(DoctorCheck::good(NAME, format!("{kind}: `{path}` is loaded")));
                     }
                 }
-                let odd = settings.odd.iter().take(MOST);
+                let odd = settings.skipped_entries.iter().take(MOST);
                 checks.extend(odd.map(|odd| {
                     let odd = text::clean_line(odd, 200);
                     DoctorCheck::unclear(NAME, format!("in `{path}`, {odd}"))

@@ -158,7 +158,7 @@ mod tests {
             panic!("it is valid");
         };
         let settings = format!("{settings:?}").replace("Hook {", "\nHook {");
-        assert_snapshot!(settings, @r#"ClientSettings { hooks: [HookSetting { event: "PostToolUse", matcher: Some("Edit|Write"), kind: "command", command: "b", args: Some(["c"]), timeout: None, mode: Async }, HookSetting { event: "PostToolUse", matcher: Some("Edit|Write"), kind: "prompt", command: "", args: None, timeout: None, mode: Waits }, HookSetting { event: "Stop", matcher: None, kind: "command", command: "a", args: None, timeout: Some(600.0), mode: Waits }], disable_all_hooks: Some(false), allow_managed_hooks_only: false, env: [("A", "1"), ("B", "2")], enabled_plugins: [("ralph-loop@official", true), ("x@y", false), ("z@y", true)], status_line: Some(StatusLineSetting { kind: "command", command: "line" }), permissions: PermissionSettings { allow: ["Bash(ls)"], ask: [], deny: ["Read(.env)"], default_mode: Some("plan") }, ignored: None, odd: [] }"#);
+        assert_snapshot!(settings, @r#"ClientSettings { hooks: [HookSetting { event: "PostToolUse", matcher: Some("Edit|Write"), kind: "command", command: "b", args: Some(["c"]), timeout: None, mode: Async }, HookSetting { event: "PostToolUse", matcher: Some("Edit|Write"), kind: "prompt", command: "", args: None, timeout: None, mode: Waits }, HookSetting { event: "Stop", matcher: None, kind: "command", command: "a", args: None, timeout: Some(600.0), mode: Waits }], disable_all_hooks: Some(false), allow_managed_hooks_only: false, env: [("A", "1"), ("B", "2")], enabled_plugins: [("ralph-loop@official", true), ("x@y", false), ("z@y", true)], status_line: Some(StatusLineSetting { kind: "command", command: "line" }), permissions: PermissionSettings { allow: ["Bash(ls)"], ask: [], deny: ["Read(.env)"], default_mode: Some("plan") }, ignored: None, skipped_entries: [] }"#);
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
                 panic!("{text}");
             };
             assert_eq!(settings.ignored.as_deref(), ignored, "{text}");
-            assert_eq!(settings.odd, odd, "{text}");
+            assert_eq!(settings.skipped_entries, odd, "{text}");
             assert_eq!(settings.hooks.len(), hooks, "{text}");
         }
     }

@@ -132,7 +132,7 @@ pub fn policy_subject(config: &ProjectConfig) -> Result<ApprovalSubject, TrustEr
 pub fn referenced_files(project: &Path, gate: &Gate) -> Result<Vec<String>, TrustError> {
     let found = references::find_references(project, std::slice::from_ref(gate))?;
     let files = found.into_iter().filter(|found| !found.name.contains(": scripts."));
-    // A link that leads out of the project is shown with its target.
+    // The name of a link that leads out of the project also contains its target.
     Ok(files.map(|found| found.name.split(" -> ").next().unwrap_or_default().to_string()).collect())
 }
 
@@ -341,8 +341,9 @@ pub fn copy_approvals(home: &RalphHome, from: &Path, to: &Path) -> Result<usize,
     Ok(approvals.len())
 }
 
-/// Deletes every approval of the project and returns their number. An approval of any version is deleted: a newer ralph
-/// would honour it. Fails, after deleting the others, if a file cannot be read: it may be an approval of this project.
+/// Deletes every approval of the project and returns their number. Includes approvals of newer versions, because a
+/// newer ralph would honour them. If a file cannot be read, it may be an approval of this project: the others are
+/// deleted, and the error is returned.
 pub fn revoke_approvals(home: &RalphHome, project: &Path) -> Result<usize, TrustError> {
     #[derive(Deserialize)]
     struct ApprovedProject {

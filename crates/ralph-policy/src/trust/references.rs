@@ -21,7 +21,7 @@ const MAX_WORD_BYTES: usize = 4096;
 /// Large enough for an executable in the repository; a larger file is data.
 const MAX_HASHED_BYTES: u64 = 256 * 1024 * 1024;
 const READ_BYTES: usize = 1024 * 1024;
-/// Generated makefiles have a few million bytes.
+/// Generated makefiles can have several megabytes.
 const MAX_RECIPE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Programs that run recipes from a file that the command line does not name.
@@ -260,7 +260,7 @@ impl ReferenceSearch<'_> {
             if fs::stat(&path).is_none_or(|stat| stat.kind != FileKind::File) {
                 continue;
             }
-            // Files that a recipe includes must not be missed because the recipe cannot be read.
+            // An unreadable recipe is an error, because the files that it includes would be missed.
             let bytes = fs::read(&path, MAX_RECIPE_BYTES)?;
             let text = String::from_utf8_lossy(&bytes);
             let directory = path.parent().unwrap_or(self.project).to_path_buf();

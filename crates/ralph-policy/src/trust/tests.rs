@@ -344,7 +344,7 @@ fn commands_with_too_many_references_are_rejected() {
 
 /// A recipe of more than a megabyte can include scripts too.
 #[test]
-fn what_a_large_recipe_includes_is_hashed() {
+fn files_included_by_a_large_recipe_are_hashed() {
     let filler = "# a comment\n".repeat(200_000);
     let place = TrustSandbox::new(&gate_toml("run = [\"make\", \"test\"]"))
         .write("project/Makefile", &format!("{filler}include rules.mk\n"))

@@ -1,14 +1,14 @@
-//! How Claude Code names the end of a turn, and its errors.
+//! Parses how a turn of Claude Code ended, and its errors.
 
 use super::json_fields::JsonFields;
 use crate::stream::{TurnError, TurnOutcome};
 use alloc::format;
 
-const LONGEST_WORD: usize = 80;
+const MAX_WORD_CHARS: usize = 80;
 
-/// Reads structured fields only: the text of an answer is no evidence of an error.
+/// Uses structured fields only: the text of an answer is not evidence of an error.
 pub(super) fn parse_outcome(line: &JsonFields<'_>) -> TurnOutcome {
-    let word = |key| line.line(key, LONGEST_WORD);
+    let word = |key| line.line(key, MAX_WORD_CHARS);
     let (subtype, reason) = (word("subtype").unwrap_or_default(), word("terminal_reason"));
     match (&*subtype, reason.as_deref()) {
         ("error_max_turns", _) | (_, Some("max_turns")) => TurnOutcome::MaxTurns,
@@ -40,7 +40,7 @@ pub(super) fn parse_outcome(line: &JsonFields<'_>) -> TurnOutcome {
 }
 
 fn named_error(line: &JsonFields<'_>) -> impl Fn(&'static str) -> Option<TurnError> {
-    |key| error_by_name(&line.line(key, LONGEST_WORD)?)
+    |key| error_by_name(&line.line(key, MAX_WORD_CHARS)?)
 }
 
 fn error_by_status(status: u64) -> Option<TurnError> {

@@ -152,7 +152,7 @@ static GATE_KEYS: &[ConfigKey] = &[
     ConfigKey {
         name: "tests",
         kind: ValueKind::Globs(|draft, texts| draft.gate.tests = texts.to_vec()),
-        description: "Files that are its tests, in addition to those recognized by name. `ralph explain` shows what a file counts as.",
+        description: "Test files of the gate, in addition to those recognized by name. `ralph explain` shows the class of a file.",
     },
 ];
 
