@@ -128,7 +128,7 @@ impl GoTestParser<'_> {
             }
         } else if outcome == TestOutcome::Failed && !self.failed_packages.contains(&*event.package)
         {
-            // It failed by itself: it does not compile, or exited early.
+            // The package failed without a failed test: it does not compile, or exited early.
             self.names.add_name(outcome, &[&event.package]);
         }
     }

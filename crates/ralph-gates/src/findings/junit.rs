@@ -227,8 +227,8 @@ impl<'a> JunitParser<'a> {
         }
     }
 
-    /// The name of a case is made of its file, the suites around it, its class and its own name. Which of them a runner
-    /// writes differs, and a part that repeats the one before it is left out.
+    /// The full name of a case consists of its file, the suites around it, its class and its own name, as far as the
+    /// runner writes them. A part that repeats the previous one is left out.
     fn name_case(&mut self, case: &JunitCase) {
         // node writes this class for every test.
         let class = if case.class == "test" { "" } else { &case.class };
@@ -260,7 +260,7 @@ impl<'a> JunitParser<'a> {
         } else {
             doubt_about_tests(self.tests)
         };
-        // Some writers count less than they list, which hides no test.
+        // Some writers state fewer cases than they list, which hides no test.
         if self.stated_cases.is_some_and(|stated| cases < stated) {
             self.names.mark_incomplete();
         }

@@ -324,8 +324,8 @@ impl GateResult {
     }
 }
 
-/// For the tests of this crate and of those above. Not behind a feature: with one, tests and program would be separate
-/// builds of every crate above.
+/// Helpers for tests of this crate and of dependent crates. Not behind a feature, because every dependent crate would
+/// then be built twice, for the tests and for the program.
 #[doc(hidden)]
 pub mod testing {
     use ralph_core::gate::{Gate, GateInvocation, GateOutcome, GateReport};

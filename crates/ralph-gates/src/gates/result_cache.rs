@@ -15,7 +15,7 @@ use ralph_sys::clock;
 use ralph_sys::fs::file_slot::{self, FileSlot, SlotContent};
 use ralph_sys::fs::{self, Durability, FileError};
 
-/// Enough for the names of all tests, even if every character of them is escaped in JSON.
+/// Enough for the largest list of test names, even if JSON escapes every character.
 const MAX_ENTRY_BYTES: usize = 16 * 1024 * 1024;
 const SEAL_DIGITS: usize = 64;
 const KEY_BYTES: usize = 32;
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_with_the_most_names_of_tests_is_kept() {
+    fn a_result_with_the_most_test_names_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let cache = ResultCache::open(&RalphHome::new(dir.path().join("home"))).unwrap();
         let key = ResultKey([1; 32]);

@@ -1,4 +1,4 @@
-//! Names the tests of AVA: `cart > adds`. Its list ends with a line of its own, so names count only if that follows.
+//! Names the tests of AVA: `cart > adds`. Names count only if the line that ends the list follows.
 
 use super::{NameCollector, PART_SEPARATOR, PendingCases, without_duration};
 use ralph_core::test_cases::TestOutcome;

@@ -1,4 +1,4 @@
-//! What holds for the names of any report.
+//! Properties that hold for the test names in any report.
 
 use super::super::tests::{complete_context, read_recorded_report};
 use super::super::{OutputExtent, ReportContext, read_report};

@@ -83,7 +83,7 @@ impl LibtestNames {
                 "ignored" => TestOutcome::Skipped,
                 _ if result.starts_with("ignored, ") => TestOutcome::Skipped,
                 _ if result.starts_with("bench: ") => return,
-                // With `--nocapture`, the test's own output follows: its lines cannot be told from results.
+                // With `--nocapture`, the test's own output follows: its lines cannot be distinguished from results.
                 _ => {
                     self.section = LibtestSection::Output;
                     names.mark_incomplete();

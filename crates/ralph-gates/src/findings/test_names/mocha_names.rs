@@ -38,8 +38,8 @@ impl MochaNames {
             self.last_depth = Some(depth);
             return;
         }
-        // An outermost group follows an empty line or a test outside of groups, another group a line that is at most
-        // one level further out. Other lines are output of tests.
+        // An outermost group follows an empty line or a test outside groups. An inner group follows a line that is at
+        // most one level further out. Other lines are output of tests.
         let is_group = match self.last_depth {
             None => depth == 0,
             Some(last) => depth == 0 && last == 0 || depth > 0 && depth <= last + 1,

@@ -1,8 +1,8 @@
-//! Names the tests in a runner's output, to compare two executions of the same tests test by test.
+//! Names the tests in a runner's output, so that two executions can be compared test by test.
 //!
-//! A name is made of parts joined by ` > `, from the outside in: the file, package, class or binary if the runner prints
-//! it, the groups around the test, and the test. It must be the same for every checkout of a project, so paths into the
-//! project are relative, and durations, line numbers and object addresses are removed.
+//! A name is made of parts joined by ` > `, from the outside in: the file, package, class or binary if the runner
+//! prints it, the groups around the test, and the test. It must be the same for every checkout of a project, so paths
+//! into the project are relative, and durations, line numbers and object addresses are removed.
 //!
 //! The output of tests is mixed with that of their runner, and a test can print lines that look like results. Therefore
 //! a reader accepts results only inside its runner's own structure, and the number of results must be the number in the
@@ -31,7 +31,7 @@ use ralph_core::text;
 /// Longer names are cut, and a digest keeps them distinct.
 const MAX_NAME_CHARS: usize = 1_000;
 const PART_SEPARATOR: &str = " > ";
-/// Limit for names that are not part of the report yet. They contain the names of their groups, so that they can be
+/// Limit for names that are not part of the report yet. They contain the names of their groups, so together they can be
 /// longer than the output.
 const MAX_PENDING_BYTES: usize = 4 * MAX_CASE_BYTES;
 
@@ -57,13 +57,13 @@ impl<'a> NameCollector<'a> {
         }
     }
 
-    /// Names a test, and counts it.
+    /// Adds the name of a test, and counts the test.
     pub(super) fn add(&mut self, outcome: TestOutcome, parts: &[&str]) {
         self.add_name(outcome, parts);
         self.count(outcome_counts(outcome));
     }
 
-    /// Names something that the runner does not count as a test of its own.
+    /// Adds the name of something that the runner does not count as a test.
     pub(super) fn add_name(&mut self, outcome: TestOutcome, parts: &[&str]) {
         let name = self.stable_name(parts);
         if name.is_empty() {
@@ -210,7 +210,7 @@ fn leading_spaces(line: &str) -> usize {
     line.len() - line.trim_start_matches(' ').len()
 }
 
-/// A named result that is not part of the report yet, because its place in it is still unknown.
+/// A named result that is not part of the report yet.
 #[derive(Debug)]
 struct PendingCase {
     outcome: TestOutcome,

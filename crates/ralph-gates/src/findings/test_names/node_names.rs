@@ -20,7 +20,7 @@ pub(super) struct NodeNames {
 #[derive(Debug)]
 struct OpenGroup {
     depth: usize,
-    /// Whether a test in it failed. If not, its own failure is that of its set-up or its own code.
+    /// Whether a test in it failed. If none did, a failure of the group comes from its own code, such as its set-up.
     has_failure: bool,
 }
 

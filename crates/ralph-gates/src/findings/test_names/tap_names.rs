@@ -100,7 +100,7 @@ impl TapNames {
         let inner =
             self.points.iter().rposition(|point| point.depth <= depth).map_or(0, |at| at + 1);
         let mut has_failure = false;
-        let is_sum = inner < self.points.len();
+        let has_subtests = inner < self.points.len();
         self.bytes += (self.points.len() - inner + 1) * (name.len() + PART_SEPARATOR.len());
         if self.bytes > MAX_PENDING_BYTES {
             self.points.truncate(inner);
@@ -113,7 +113,7 @@ impl TapNames {
             has_failure |= point.case.outcome == TestOutcome::Failed;
         }
         // The point of a test with subtests only summarises them, unless it fails by itself.
-        if is_sum && (outcome != TestOutcome::Failed || has_failure) {
+        if has_subtests && (outcome != TestOutcome::Failed || has_failure) {
             return;
         }
         if self.points.len() < MAX_CASES {
@@ -157,19 +157,19 @@ fn parse_point(line: &str) -> Option<NamedPoint<'_>> {
         true => TestOutcome::Passed,
         false => TestOutcome::Failed,
     };
-    // What follows `#` is part of the name, unless it is a directive or a duration.
+    // The text after `#` is part of the name, unless it is a directive or a duration.
     let is_remark = directive.is_empty()
         || is("skip")
         || is("todo")
         || is("time=")
         || is("in ") && directive.ends_with("ms");
-    let name = without_took(if is_remark { name } else { rest });
+    let name = without_bats_duration(if is_remark { name } else { rest });
     let name = if name.is_empty() { number } else { name };
     Some(NamedPoint { outcome, name, number: number.parse().ok(), is_open })
 }
 
-/// bats: `adds in 23ms`
-fn without_took(name: &str) -> &str {
+/// Removes the duration that bats adds: `adds in 23ms`.
+fn without_bats_duration(name: &str) -> &str {
     match name.rsplit_once(" in ") {
         Some((head, took)) if super::is_duration(took) => head,
         Some(_) | None => name,

@@ -8,9 +8,10 @@ use ralph_core::test_cases::TestOutcome;
 #[derive(Debug, Default)]
 pub(super) struct UnittestNames {
     current: Option<UnittestCase>,
-    /// After the first ruler of `=`. The details of failures follow.
-    is_listed: bool,
-    was_ruled: bool,
+    /// After the first ruler, where the details of failures follow.
+    is_in_details: bool,
+    /// The previous line was a ruler of `=`.
+    was_ruler: bool,
 }
 
 /// A test whose result is not known yet.
@@ -33,16 +34,16 @@ enum UnittestStatus {
 
 impl UnittestNames {
     pub(super) fn read_line(&mut self, line: &str, names: &mut NameCollector<'_>) {
-        let was_ruled = std::mem::replace(&mut self.was_ruled, is_ruler(line, '='));
-        if self.was_ruled || is_ruler(line, '-') {
+        let was_ruler = std::mem::replace(&mut self.was_ruler, is_ruler(line, '='));
+        if self.was_ruler || is_ruler(line, '-') {
             self.close_case(names);
-            self.is_listed = true;
+            self.is_in_details = true;
             return;
         }
-        if self.is_listed {
+        if self.is_in_details {
             if line.starts_with("Ran ") {
-                self.is_listed = false;
-            } else if was_ruled
+                self.is_in_details = false;
+            } else if was_ruler
                 && let Some(title) = failure_title(line)
                 && let Some((test, _)) = parse_case(title)
             {

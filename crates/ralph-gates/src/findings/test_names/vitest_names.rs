@@ -76,7 +76,11 @@ impl VitestNames {
             .split_once(" > ")
             .is_some_and(|(file, _)| source_location::is_source_file(file))
         {
-            let name = if outcome == TestOutcome::Skipped { rest } else { without_took(rest) };
+            let name = if outcome == TestOutcome::Skipped {
+                rest
+            } else {
+                without_trailing_duration(rest)
+            };
             self.listed = sum_of(self.listed, super::outcome_counts(outcome));
             names.add_name(outcome, &[project, name]);
         }
@@ -111,8 +115,8 @@ fn split_project(rest: &str) -> (&str, &str) {
     }
 }
 
-/// `cart > adds 12ms`, and for a test that was repeated `cart > adds 12ms (retry x2)`.
-fn without_took(name: &str) -> &str {
+/// Removes the duration from `cart > adds 12ms`, and from `cart > adds 12ms (retry x2)` for a repeated test.
+fn without_trailing_duration(name: &str) -> &str {
     let name = match name.rsplit_once(" (") {
         Some((head, remark)) if remark.starts_with("retry x") || remark.starts_with("repeat x") => {
             head
