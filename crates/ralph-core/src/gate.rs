@@ -267,6 +267,21 @@ impl UnknownReason {
             Self::Untrusted => "untrusted",
         }
     }
+
+    /// `timed out after 5 min`, `no tests ran`
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Error(why) | Self::Inconclusive(why) | Self::Skipped(why) => why.clone(),
+            Self::Timeout { after_ms } => {
+                format!("timed out after {}", units::format_duration(*after_ms))
+            }
+            Self::Untrusted => "not approved yet".to_string(),
+        }
+    }
+
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Self::Timeout { .. })
+    }
 }
 
 impl GateTrigger {

@@ -27,6 +27,7 @@ pub mod limits;
 pub mod part_stop;
 pub mod pipeline;
 pub mod policy;
+pub mod proof;
 pub mod reason;
 pub mod record;
 pub mod redact;

@@ -167,6 +167,7 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     ("pause", SubcommandAccess::PersonOnly),
     ("pipeline show", SubcommandAccess::Everyone),
     ("pretend", SubcommandAccess::Everyone),
+    ("prove", SubcommandAccess::Everyone),
     ("recall", SubcommandAccess::Everyone),
     ("replay", SubcommandAccess::Everyone),
     ("resume", SubcommandAccess::PersonOnly),

@@ -99,6 +99,11 @@ impl RalphHome {
         self.0.join("scratch").join(format!("{nonce:016x}"))
     }
 
+    /// Names the directories in which proofs are running, so that those of killed processes can be removed.
+    pub fn proof_records(&self) -> PathBuf {
+        self.0.join("proofs")
+    }
+
     /// The secret key that seals cache entries, so that a hand-written entry is detected.
     pub fn seal_key(&self) -> PathBuf {
         self.0.join("key")

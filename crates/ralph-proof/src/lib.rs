@@ -1,19 +1,31 @@
-//! Separates the code of a change from its tests and from the files that decide how tests run, and composes trees from
-//! different versions: new code with old tests, and old code with new tests. Pure: nothing here reads files or runs
-//! tools.
+//! Separates the code of a change from its tests and from the files that decide how tests run, composes trees from
+//! different versions, and runs the gates in them: new code with old tests, and old code with new tests. What the
+//! results prove is decided in `ralph_core::proof`.
 
+pub mod canary;
+mod checkout_environment;
 mod documentation_examples;
 pub mod file_class;
 pub mod file_composition;
 mod ini_merge;
+mod installed_packages;
 mod json_merge;
 mod naming_conventions;
+mod proof_directory;
+mod proof_step;
+mod prove;
 mod rust_splice;
+pub mod test_runner;
 mod toml_merge;
+pub mod tree_changes;
 pub mod tree_composition;
 
 pub use file_class::{ClassReason, ClassRules, Classification, FileClass, GateFile, classify_file};
 pub use file_composition::{ComposedFile, compose_file};
+pub use proof_directory::ProofDirectory;
+pub use prove::{
+    ProofError, ProofEvent, ProofReport, ProofRequest, StepOutcome, StepReport, prove,
+};
 pub use tree_composition::{
     InseparableFile, RewrittenFile, TreeComposition, TreeSides, compose_tree,
 };

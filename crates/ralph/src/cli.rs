@@ -110,6 +110,8 @@ enum RalphCommand {
     /// Run gates by hand or in CI; list, explain and propose them
     #[command(subcommand, arg_required_else_help = true, after_help = GATE_EXAMPLES)]
     Gate(cmd::gate::gate_args::GateSubcommand),
+    /// Show what the tests of a change prove: old and new tests, old and new code
+    Prove(cmd::prove::ProveArgs),
     /// Show the pipeline of a run: its chunks, their order and their progress
     #[command(subcommand, arg_required_else_help = true, after_help = cmd::pipeline::EXAMPLES)]
     Pipeline(cmd::pipeline::PipelineCommand),
@@ -409,6 +411,7 @@ pub(crate) fn run(env: &Env) -> u8 {
     };
     let done = match cli.command {
         RalphCommand::Gate(gate) => return exit_code(cmd::gate::run(env, &gate)),
+        RalphCommand::Prove(args) => return exit_code(cmd::prove::run(env, &args)),
         RalphCommand::Feature(feature) => return exit_code(cmd::feature::run(env, &feature)),
         RalphCommand::Run(run) => return exit_code(cmd::run::run(env, &run)),
         RalphCommand::Demo(demo) => return exit_code(cmd::demo::run(env, &demo)),

@@ -16,6 +16,7 @@ use ralph_lists::loops::FeatureError;
 use ralph_lists::run_lists::ListError;
 use ralph_policy::config::{self, ConfigError};
 use ralph_policy::trust::TrustError;
+use ralph_proof::ProofError;
 use ralph_sys::fs::{FileError, LockError};
 use std::error::Error;
 
@@ -327,6 +328,16 @@ impl From<InstallError> for CommandFailure {
             InstallError::Lock(LockError::File(_)) => "check who owns the directory",
         };
         Self::from_chain(error_chain(Some(&error)), Some(hint.to_string()))
+    }
+}
+
+impl From<ProofError> for CommandFailure {
+    fn from(error: ProofError) -> Self {
+        match error {
+            ProofError::Checkpoint(error) => error.into(),
+            ProofError::File(error) => error.into(),
+            ProofError::Listing(error) => Self::caused_by("cannot list a checkout", &error),
+        }
     }
 }
 

@@ -18,6 +18,7 @@ pub mod learning_list;
 pub mod limit_fields;
 pub mod phase_progress;
 pub mod pipeline_chunks;
+pub mod proof_report;
 pub mod queue_events;
 pub mod queue_status;
 pub mod recall_hits;

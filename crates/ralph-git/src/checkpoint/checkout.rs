@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use super::commit_message::CheckpointRemarks;
 use super::create_checkpoint::CommitDraft;
-use super::diff::ChangedPath;
+use super::diff::{ChangeStatus, ChangedPath, PathVersion};
 use super::plumbing::{
     self, PlumbingCommand, PlumbingContext, index_info_record, mode_digits, unexpected_git_output,
 };
@@ -22,12 +22,10 @@ use super::{
     Checkpoint, CheckpointError, CheckpointReason, CheckpointRepository, CheckpointStore,
     NO_CONVERSION,
 };
-use crate::tree::ObjectId;
+use crate::tree::{ObjectId, TreeEntryMode};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, ConfinedDir, Durability, FileKind, FileLock};
 
-/// Index of the files that ralph wrote to the checkout.
-const CHECKOUT_INDEX: &str = "checkout.index";
 const MAX_INDEX_BYTES: usize = 1024 * 1024 * 1024;
 
 /// What to check out.
@@ -36,9 +34,18 @@ pub struct CheckoutRequest<'a> {
     /// The source of protected files. A protected file that it does not have is left out.
     pub base: &'a Checkpoint,
     pub is_protected: &'a dyn Fn(&OsStr) -> bool,
+    /// Files that neither of them has in this form.
+    pub overlay: &'a [OverlayFile],
     /// Directories and files of the project to link into the checkout unless it has them, such as `node_modules`.
     pub links: &'a [PathBuf],
     pub leftovers: CheckoutLeftovers,
+}
+
+/// A file to add to a checkout, or to put in place of the one that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OverlayFile {
+    pub path: OsString,
+    pub content: Vec<u8>,
 }
 
 /// How to treat ignored files that an earlier verification left behind, such as a build cache.
@@ -61,10 +68,11 @@ pub struct VerificationCheckout {
 
 impl fmt::Debug for CheckoutRequest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { candidate, base, links, leftovers, is_protected: _ } = self;
+        let Self { candidate, base, overlay, links, leftovers, is_protected: _ } = self;
         f.debug_struct("CheckoutRequest")
             .field("candidate", candidate)
             .field("base", base)
+            .field("overlay", overlay)
             .field("links", links)
             .field("leftovers", leftovers)
             .finish_non_exhaustive()
@@ -77,12 +85,14 @@ impl CheckpointRepository {
         what: &CheckoutRequest<'_>,
         deadline: &Deadline,
     ) -> Result<VerificationCheckout, CheckpointError> {
-        let alone = fs::acquire_lock(&self.shadow.join("checkout.lock"), deadline)?;
+        let alone = fs::acquire_lock(&self.checkout_file("lock"), deadline)?;
         let _lock = self.lock_shadow(deadline)?;
         let mut restored = self.diff(what.candidate, what.base, deadline)?;
         restored.retain(|changed| (what.is_protected)(&changed.path));
-        let tree = self.tree_with_changes(what.candidate, &restored, deadline)?;
-        let index = self.shadow.join(CHECKOUT_INDEX);
+        let mut changes = restored.clone();
+        changes.extend(self.store_overlay(what.overlay, deadline)?);
+        let tree = self.tree_with_changes(what.candidate, &changes, deadline)?;
+        let index = self.checkout_file("index");
         plumbing::remove_index_lock(&index)?;
         let is_reusable = what.leftovers == CheckoutLeftovers::Keep
             && fs::stat_no_follow(&self.checkout)
@@ -103,6 +113,35 @@ impl CheckpointRepository {
         let linked = self.create_links(what.links)?;
         self.create_git_dir(&tree, &filtered, &linked, deadline)?;
         Ok(VerificationCheckout { dir: self.checkout.clone(), tree, restored, _lock: alone })
+    }
+
+    /// A file in the shadow that belongs to this checkout: the index of the files that ralph wrote there, or the lock.
+    fn checkout_file(&self, extension: &str) -> PathBuf {
+        self.shadow.join(format!("{}.{extension}", self.checkout_label))
+    }
+
+    fn store_overlay(
+        &self,
+        overlay: &[OverlayFile],
+        deadline: &Deadline,
+    ) -> Result<Vec<ChangedPath>, CheckpointError> {
+        let mut stored = Vec::new();
+        for OverlayFile { path, content } in overlay {
+            if !fs::is_safe_tree_path(path) {
+                return Err(CheckpointError::BadLink(path.into()));
+            }
+            let hash = ["hash-object", "-w", "--no-filters", "--stdin"];
+            let call = PlumbingCommand::new(PlumbingContext::ShadowOnly, hash).with_input(content);
+            let output = self.run_git(&call, deadline)?;
+            let id = self
+                .format
+                .parse(output.trim_ascii_end())
+                .ok_or_else(|| unexpected_git_output("hash-object"))?;
+            let after = Some(PathVersion { mode: TreeEntryMode::File, id });
+            let (path, status) = (path.clone(), ChangeStatus::Modified);
+            stored.push(ChangedPath { path, status, before: None, after });
+        }
+        Ok(stored)
     }
 
     fn checkout_command<'a>(
@@ -253,7 +292,7 @@ impl CheckpointRepository {
             self.format.name()
         );
         let head = format!("{}\n", self.hex(&commit));
-        let index = fs::read(&self.shadow.join(CHECKOUT_INDEX), MAX_INDEX_BYTES)?;
+        let index = fs::read(&self.checkout_file("index"), MAX_INDEX_BYTES)?;
         for (name, bytes) in [
             ("config", config.as_bytes()),
             ("info/attributes", NO_CONVERSION),

@@ -33,13 +33,15 @@ use ralph_home::paths::RalphHome;
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, Durability, FileError, FileLock, LockError};
 
-pub use checkout::{CheckoutLeftovers, CheckoutRequest, VerificationCheckout};
+pub use checkout::{CheckoutLeftovers, CheckoutRequest, OverlayFile, VerificationCheckout};
 pub use commit_message::CheckpointReason;
 pub use create_checkpoint::{CheckpointNovelty, CheckpointSnapshot, CreatedCheckpoint};
 pub use diff::{ChangeStatus, ChangedPath, CheckpointPatch, LineCounts, PathVersion};
 pub use plumbing::BlobContent;
 pub use restore::{RestoreFailure, RestorePlan, RestoreResult};
 
+use commit_message::CheckpointRemarks;
+use create_checkpoint::CommitDraft;
 use plumbing::{PlumbingCommand, PlumbingContext};
 
 /// Limit for the output of `for-each-ref`, far more than the checkpoints of any run need.
@@ -89,7 +91,7 @@ pub struct Checkpoint {
 }
 
 /// The checkpoints of one run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct CheckpointRepository {
     run: RunId,
     /// The work tree.
@@ -97,6 +99,8 @@ pub struct CheckpointRepository {
     /// Ralph's bare repository.
     shadow: PathBuf,
     checkout: PathBuf,
+    /// Names the checkout's files in the shadow.
+    checkout_label: &'static str,
     store: CheckpointStore,
     format: ObjectFormat,
     purpose: RepositoryPurpose,
@@ -125,16 +129,38 @@ impl CheckpointRepository {
         project: &Path,
         deadline: &Deadline,
     ) -> Result<Self, CheckpointError> {
+        let paths = home.run(run);
+        let places = (paths.shadow_repository(), paths.checkout());
+        Self::open_in(run, places, project, deadline)
+    }
+
+    /// Opens a repository for comparisons only, whose files are all in `directory`. `name` is unique, like that of a
+    /// run.
+    pub fn open_temporary(
+        name: &RunId,
+        directory: &Path,
+        project: &Path,
+        deadline: &Deadline,
+    ) -> Result<Self, CheckpointError> {
+        let places = (directory.join("shadow.git"), directory.join("checkout"));
+        Ok(Self::open_in(name, places, project, deadline)?.for_comparison())
+    }
+
+    fn open_in(
+        run: &RunId,
+        (shadow, checkout): (PathBuf, PathBuf),
+        project: &Path,
+        deadline: &Deadline,
+    ) -> Result<Self, CheckpointError> {
         let found =
             fs::resolve(project).ok_or_else(|| CheckpointError::NoProject(project.to_owned()))?;
-        let paths = home.run(run);
-        let shadow = paths.shadow_repository();
         let top = git::work_tree_root(&found);
         let mut repository = Self {
             run: run.clone(),
             root: top.unwrap_or(&found).to_owned(),
             shadow,
-            checkout: paths.checkout(),
+            checkout,
+            checkout_label: "checkout",
             store: CheckpointStore::Shadow,
             format: ObjectFormat::Sha1,
             purpose: RepositoryPurpose::Recording,
@@ -162,6 +188,37 @@ impl CheckpointRepository {
     pub fn for_comparison(mut self) -> Self {
         self.purpose = RepositoryPurpose::Comparison;
         self
+    }
+
+    /// The same checkpoints, checked out to another directory. Checkouts with different labels can be used at the same
+    /// time.
+    #[must_use]
+    pub fn with_checkout_dir(&self, directory: PathBuf, label: &'static str) -> Self {
+        Self { checkout: directory, checkout_label: label, ..self.clone() }
+    }
+
+    /// The tree of any commit of the project, as a checkpoint without a number. `None` if git knows no such commit.
+    pub fn find_commit(
+        &self,
+        name: &str,
+        deadline: &Deadline,
+    ) -> Result<Option<Checkpoint>, CheckpointError> {
+        let wanted = format!("{name}^{{tree}}");
+        let question = ["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted];
+        let call = PlumbingCommand::new(PlumbingContext::Project, question);
+        let tree = match self.run_git(&call, deadline) {
+            Ok(output) => self.format.parse(output.trim_ascii_end()),
+            Err(CheckpointError::Git { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let Some(tree) = tree else { return Ok(None) };
+        // A commit of our own: the message of a foreign one could pretend to be that of a checkpoint.
+        let reason = CheckpointReason::Other(format!("the tree of {name}"));
+        let mut checkpoint = Checkpoint { number: u32::MAX, commit: tree, tree, at_ms: 0, reason };
+        let draft =
+            CommitDraft { at: PlumbingContext::ShadowOnly, checkpoint: &checkpoint, parent: None };
+        checkpoint.commit = self.write_commit(&draft, &CheckpointRemarks::default(), deadline)?;
+        Ok(Some(checkpoint))
     }
 
     /// The work tree that is checkpointed.

@@ -330,6 +330,7 @@ fn nothing_of_the_users_is_touched() {
         candidate: &candidate,
         base: &base,
         is_protected: &|_| true,
+        overlay: &[],
         links: &[],
         leftovers: CheckoutLeftovers::Keep,
     }));
@@ -421,6 +422,7 @@ fn filtered_files_are_restored_through_their_filter() {
         candidate: &candidate,
         base: &base,
         is_protected: &|path| path == "media/a.bin",
+        overlay: &[],
         links: &[],
         leftovers: CheckoutLeftovers::Keep,
     });
@@ -502,6 +504,7 @@ fn checkpoints_work_in_every_kind_of_repository() {
             candidate: &candidate,
             base: &base,
             is_protected: &|path| Path::new(path).ends_with("file"),
+            overlay: &[],
             links: &[],
             leftovers: CheckoutLeftovers::Keep,
         });
@@ -641,6 +644,7 @@ fn a_hostile_configuration_runs_nothing() {
         candidate: &now,
         base: &base,
         is_protected: &|_| true,
+        overlay: &[],
         links: &[],
         leftovers: CheckoutLeftovers::Remove,
     });
@@ -871,6 +875,7 @@ fn a_checkout_is_the_candidate_with_protected_files_of_the_base() {
         candidate: &candidate,
         base: &base,
         is_protected: &|path| path.as_bytes().starts_with(b"tests/"),
+        overlay: &[],
         links: &links,
         leftovers: CheckoutLeftovers::Keep,
     };

@@ -13,15 +13,15 @@ use ralph_core::requirement::{
 use ralph_core::text;
 use regex::{Regex, RegexBuilder};
 
-use super::changes::{ChangedFile, FileChangeKind, RunChanges};
 use ralph_gates::gates::result_key::compile_globs;
 use ralph_git::git;
+use ralph_proof::tree_changes::{ChangedFile, FileChangeKind, TreeChanges};
 use ralph_sys::fs::{self, FileKind};
 
 /// Size limit for compiled patterns. Enough for any sensible pattern; a larger automaton is a mistake.
 const MAX_PATTERN_BYTES: usize = 1024 * 1024;
 
-pub(super) fn change_requirements(policy: &Policy, changes: &RunChanges) -> Vec<Requirement> {
+pub(super) fn change_requirements(policy: &Policy, changes: &TreeChanges) -> Vec<Requirement> {
     let mut found = Vec::new();
     found.extend(protected_files_requirement(policy, changes));
     if changes.left_out > 0 {
@@ -41,7 +41,7 @@ pub(super) fn change_requirements(policy: &Policy, changes: &RunChanges) -> Vec<
     found
 }
 
-pub(super) fn find_new_tests(policy: &Policy, changes: &RunChanges) -> Vec<String> {
+pub(super) fn find_new_tests(policy: &Policy, changes: &TreeChanges) -> Vec<String> {
     let more = compile_globs(&policy.tests.paths);
     test_integrity::added_test_names(&changes.texts(), &|path| more.is_match(path))
 }
@@ -76,7 +76,7 @@ fn finding_in_file(file: &str, rule: &str, message: String) -> Finding {
     }
 }
 
-fn protected_files_requirement(policy: &Policy, changes: &RunChanges) -> Option<Requirement> {
+fn protected_files_requirement(policy: &Policy, changes: &TreeChanges) -> Option<Requirement> {
     if policy.protect.paths.is_empty() {
         return None;
     }
@@ -105,7 +105,7 @@ fn protected_files_requirement(policy: &Policy, changes: &RunChanges) -> Option<
     Some(guard_requirement("protected files", RequirementStage::Correctness, failure, next))
 }
 
-fn test_integrity_requirements(policy: &Policy, changes: &RunChanges) -> Vec<Requirement> {
+fn test_integrity_requirements(policy: &Policy, changes: &TreeChanges) -> Vec<Requirement> {
     if policy.tests.integrity == IntegrityMode::Off {
         return Vec::new();
     }
@@ -138,7 +138,7 @@ fn test_integrity_requirements(policy: &Policy, changes: &RunChanges) -> Vec<Req
     kept
 }
 
-fn line_requirements(policy: &Policy, changes: &RunChanges) -> Vec<Requirement> {
+fn line_requirements(policy: &Policy, changes: &TreeChanges) -> Vec<Requirement> {
     let LinePolicy { forbid, patterns, exclude } = &policy.lines;
     if forbid.is_empty() && patterns.is_empty() {
         return Vec::new();
@@ -268,9 +268,9 @@ mod tests {
     #[test]
     fn damaged_checkpoints_and_patterns_are_unknown() {
         let mut policy = Policy::default();
-        let whole = RunChanges::default();
+        let whole = TreeChanges::default();
         assert_eq!(unknown(&change_requirements(&policy, &whole)), []);
-        let damaged = RunChanges { missing: 2, ..RunChanges::default() };
+        let damaged = TreeChanges { missing: 2, ..TreeChanges::default() };
         assert_eq!(
             unknown(&change_requirements(&policy, &damaged)),
             [(

@@ -6,7 +6,6 @@ use ralph_core::requirement::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::changes::RunChanges;
 use super::{ContractContext, change_checks, checkout};
 use ralph_gates::gates::result_cache::ResultCache;
 use ralph_gates::gates::result_key::ResultKey;
@@ -15,6 +14,7 @@ use ralph_git::checkpoint::{
 };
 use ralph_git::tree::WorkTreeListing;
 use ralph_home::faults::describe_error;
+use ralph_proof::tree_changes::TreeChanges;
 
 /// Increased when summaries that an older version cached must no longer be used.
 const SUMMARY_FORMAT: u8 = 2;
@@ -117,7 +117,7 @@ fn compute_summary(
     let (repository, now) = checkpoint_tree(contract, listing)?;
     let deadline = contract.world.step_deadline();
     let first = checkout::find_base(contract, &repository, &deadline)?;
-    let changes = RunChanges::between(&repository, (&first, &now), contract.project(), &deadline)?;
+    let changes = TreeChanges::between(&repository, (&first, &now), contract.project(), &deadline)?;
     let policy = &contract.seal.policy;
     let elusive = changes.all.iter().filter(|change| change.is_unfingerprinted);
     Ok(ChangeSummary {

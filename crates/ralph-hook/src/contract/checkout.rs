@@ -158,6 +158,7 @@ fn check_out(
         candidate: mix.of,
         base: mix.with,
         is_protected: &is_taken,
+        overlay: &[],
         links: &links,
         // Files that an earlier gate compiled from other sources would count as part of the tree.
         leftovers: CheckoutLeftovers::Remove,

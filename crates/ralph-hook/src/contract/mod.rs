@@ -7,7 +7,6 @@ mod agent_contract;
 mod baseline;
 mod change_checks;
 mod change_summary;
-mod changes;
 mod checkout;
 pub mod gate_log;
 mod gate_query;

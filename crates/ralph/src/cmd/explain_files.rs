@@ -6,7 +6,7 @@ use crate::term::{self, paint};
 use clap::Args;
 use ralph_core::text;
 use ralph_deck::view::file_classes::{FileClassView, file_classes_view};
-use ralph_policy::config;
+use ralph_policy::config::{self, ProjectConfig};
 use ralph_policy::trust;
 use ralph_proof::{ClassRules, GateFile};
 use ralph_sys::env::Env;
@@ -39,13 +39,7 @@ pub(crate) fn run(env: &Env, args: &ExplainArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
     let directory = super::config::project_dir(env, args.project.as_deref())?;
     let config = config::load(&directory, &home)?;
-    let mut gate_files = Vec::new();
-    for gate in &config.policy.gates {
-        let files = trust::referenced_files(&config.project, gate)?;
-        let files = files.into_iter().map(|path| GateFile { gate: gate.name.clone(), path });
-        gate_files.extend(files);
-    }
-    let rules = ClassRules::new(&config.policy, gate_files);
+    let rules = class_rules(&config)?;
     let here = env.current_dir().unwrap_or_else(|| config.project.clone());
     let paths: Result<Vec<String>, CommandFailure> =
         args.files.iter().map(|file| path_in_project(&config.project, &here, file)).collect();
@@ -57,6 +51,17 @@ pub(crate) fn run(env: &Env, args: &ExplainArgs) -> Result<(), CommandFailure> {
     let shown: Vec<String> = view.files.iter().map(render_file).collect();
     term::out(&shown.join("\n"))?;
     Ok(())
+}
+
+/// The rules of the policy, and the files that its commands name.
+pub(super) fn class_rules(config: &ProjectConfig) -> Result<ClassRules, CommandFailure> {
+    let mut gate_files = Vec::new();
+    for gate in &config.policy.gates {
+        let files = trust::referenced_files(&config.project, gate)?;
+        let files = files.into_iter().map(|path| GateFile { gate: gate.name.clone(), path });
+        gate_files.extend(files);
+    }
+    Ok(ClassRules::new(&config.policy, gate_files))
 }
 
 /// The path relative to the project, with `/`. A link at its end is not followed, because it has its own class.

@@ -21,6 +21,7 @@ pub(crate) mod notify;
 pub(crate) mod orchestrator;
 pub(crate) mod pipeline;
 pub(crate) mod pretend;
+pub(crate) mod prove;
 pub(crate) mod recall;
 pub(crate) mod replay;
 pub(crate) mod run;

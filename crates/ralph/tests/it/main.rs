@@ -39,6 +39,7 @@ mod pipeline;
 mod plugin;
 mod policy;
 mod pretend;
+mod prove;
 mod queue;
 mod real_projects;
 mod recall;

@@ -604,6 +604,85 @@ fn a_package_without_dependencies_never_passes() {
     ");
 }
 
+/// A file, a text in it, and what replaces it. Without the text, the file is new.
+type FileEdit = (&'static str, &'static str, &'static str);
+
+/// R-V1b, R-V1c: ways to fake a pass with pytest, and honest work. Each starts from the same commit; the verdict of
+/// `ralph prove` is compared.
+#[test]
+fn a_pytest_project_is_proved_by_old_and_new_tests() {
+    let Some(sandbox) = pytest_project() else { return };
+    adopt_proposed_policy(&sandbox);
+    sandbox.commit();
+    let broken = ("tally/__init__.py", "return first", "return None");
+    let patched_runner = "return None\n\n\nimport _pytest.reports as reports\n\nmake = reports.TestReport.from_item_and_call.__func__\n\n\ndef pass_all(cls, item, call):\n    report = make(cls, item, call)\n    report.outcome, report.longrepr = \"passed\", None\n    return report\n\n\nreports.TestReport.from_item_and_call = classmethod(pass_all)\n\n\ndef unused():\n    pass";
+    let rows: [(&str, &[FileEdit]); 7] = [
+        ("a comment", &[("tally/__init__.py", "Votes, counted", "Votes, and how to count them")]),
+        (
+            "a feature with its test",
+            &[
+                (
+                    "tally/__init__.py",
+                    "def share",
+                    "def loser(votes):\n    return min(votes)\n\n\ndef share",
+                ),
+                ("tests/test_tally.py", "import Tie,", "import Tie, loser,"),
+                (
+                    "tests/test_tally.py",
+                    "def test_a_tie",
+                    "def test_loser():\n    assert loser(\"ba\") == \"a\"\n\n\ndef test_a_tie",
+                ),
+            ],
+        ),
+        ("a removed test", &[broken, ("tests/test_tally.py", "def test_the_name", "def the_name")]),
+        ("a weaker test", &[broken, ("tests/test_tally.py", "== \"ann\"", "is None")]),
+        (
+            "a hook that reports a pass",
+            &[
+                broken,
+                (
+                    "conftest.py",
+                    "",
+                    "import pytest\n\n\n@pytest.hookimpl(wrapper=True)\ndef pytest_runtest_makereport(item, call):\n    report = yield\n    report.outcome = \"passed\"\n    return report\n",
+                ),
+            ],
+        ),
+        (
+            "a setting that deselects it",
+            &[broken, ("pyproject.toml", "pythonpath", "addopts = \"-k 'not wins'\"\npythonpath")],
+        ),
+        (
+            "a module that patches the runner",
+            &[("tally/__init__.py", "return first", patched_runner)],
+        ),
+    ];
+    let mut verdicts = String::new();
+    for (name, edits) in rows {
+        for (file, from, to) in edits {
+            if from.is_empty() {
+                sandbox.write(file, to);
+            } else {
+                replace_in_file(&sandbox, file, from, to);
+            }
+        }
+        let ended = sandbox.ralph(["prove", "--json"]);
+        let report: Value = serde_json::from_str(&ended.stdout).unwrap_or_default();
+        let because = value_text(&report["because"]);
+        verdicts.push_str(&format!("{name}: {}: {because}\n", value_text(&report["verdict"])));
+        sandbox.git(&["reset", "--quiet", "--hard"]);
+        sandbox.git(&["clean", "--quiet", "-fd"]);
+    }
+    assert_snapshot!(sandbox.normalize(&verdicts), @"
+    a comment: green: 5 old tests pass on the new code; no test tells the new code from the old
+    a feature with its test: verified: 5 old tests pass on the new code; 1 test fails without it
+    a removed test: needs_review: 1 old test does not hold on the new code; no test tells the new code from the old
+    a weaker test: needs_review: 1 old test does not hold on the new code; 1 test fails without it
+    a hook that reports a pass: needs_review: 1 old test does not hold on the new code; no test tells the new code from the old
+    a setting that deselects it: needs_review: 1 old test does not hold on the new code; no test tells the new code from the old
+    a module that patches the runner: needs_review: tests did not report a failing test that was added to it
+    ");
+}
+
 /// Writes the proposed policy, approves it, and returns the output and the policy.
 fn adopt_proposed_policy(sandbox: &Sandbox) -> String {
     let written = sandbox.ralph(["gate", "detect", "--write"]);

@@ -1,4 +1,4 @@
-//! The changes of a run: its base compared with the current work tree.
+//! The files that differ between two trees of a project, with their texts.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ const MAX_TOTAL_TEXT_BYTES: usize = 64 * 1024 * 1024;
 const MAX_PATCH_CHARS: usize = 4_000;
 
 #[derive(Debug, Default)]
-pub(super) struct RunChanges {
+pub struct TreeChanges {
     pub all: Vec<ChangedFile>,
     /// The number of files left out because the change is too large.
     pub left_out: usize,
@@ -28,7 +28,7 @@ pub(super) struct RunChanges {
 }
 
 #[derive(Debug)]
-pub(super) struct ChangedFile {
+pub struct ChangedFile {
     /// Relative to the project.
     pub path: String,
     pub kind: FileChangeKind,
@@ -38,7 +38,7 @@ pub(super) struct ChangedFile {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FileChangeKind {
+pub enum FileChangeKind {
     Added,
     Modified,
     Deleted,
@@ -52,8 +52,12 @@ struct ChangedText {
 }
 
 impl ChangedFile {
+    pub fn is_text(&self) -> bool {
+        self.text.is_some()
+    }
+
     /// Whether it was modified and is not readable as text.
-    pub(super) fn is_unreadable(&self) -> bool {
+    pub fn is_unreadable(&self) -> bool {
         self.text.is_none() && self.kind == FileChangeKind::Modified
     }
 
@@ -64,9 +68,9 @@ impl ChangedFile {
     }
 }
 
-impl RunChanges {
+impl TreeChanges {
     /// The differences between two checkpoints, limited to the project.
-    pub(super) fn between(
+    pub fn between(
         repository: &CheckpointRepository,
         (base, now): (&Checkpoint, &Checkpoint),
         project: &Path,
@@ -129,12 +133,12 @@ impl RunChanges {
         Ok(Self { all, left_out, missing })
     }
 
-    pub(super) fn texts(&self) -> Vec<FileChange<'_>> {
+    pub fn texts(&self) -> Vec<FileChange<'_>> {
         self.all.iter().filter_map(ChangedFile::as_text).collect()
     }
 
     /// A unified diff of one file, for display.
-    pub(super) fn patch(&self, path: &str) -> Option<String> {
+    pub fn patch(&self, path: &str) -> Option<String> {
         let text = self.all.iter().find(|change| change.path == path)?.text.as_ref()?;
         let (before, after) =
             (text.before.as_deref().unwrap_or(""), text.after.as_deref().unwrap_or(""));

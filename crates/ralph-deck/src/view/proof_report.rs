@@ -1,0 +1,182 @@
+//! A proof: what each of its steps reported, and what they show together.
+
+use crate::wording::count_noun;
+use ralph_core::gate::{GateOutcome, GateReport};
+use ralph_core::proof::{BrokenHow, CanaryResult, Proof, ProofVerdict};
+use ralph_core::status::RunStatus;
+use ralph_proof::{ProofReport, StepOutcome};
+use serde::Serialize;
+
+const GATES_FAILED: u8 = 1;
+/// The exit code of a proof in which the old tests hold, but no test distinguishes the new code from the old.
+const ONLY_GREEN: u8 = 11;
+
+#[derive(Debug, Serialize)]
+pub struct ProofView<'a> {
+    pub v: u8,
+    pub base: &'a str,
+    pub head: &'a str,
+    pub verdict: &'static str,
+    pub because: String,
+    /// How many tests of the base hold on the new code.
+    pub held: usize,
+    /// Tests that pass now and fail without the change.
+    pub telling: Vec<NamedTestView<'a>>,
+    pub broken: Vec<BrokenTestView<'a>>,
+    pub doubts: &'a [String],
+    pub changed_code: &'a [String],
+    pub changed_tests: &'a [String],
+    pub steps: Vec<ProofStepView<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct NamedTestView<'a> {
+    pub gate: &'a str,
+    pub test: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+pub struct BrokenTestView<'a> {
+    pub gate: &'a str,
+    pub test: &'a str,
+    pub how: &'static str,
+    pub message: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ProofStepView<'a> {
+    pub step: &'static str,
+    /// `None` if it did not run.
+    pub took_ms: Option<u64>,
+    /// The step whose results count for this one too, because both have the same files.
+    pub same_as: Option<&'static str>,
+    pub gates: Vec<ProofGateView<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ProofGateView<'a> {
+    pub gate: &'a str,
+    pub outcome: &'static str,
+    pub passed: Option<usize>,
+    pub failed: Option<usize>,
+    pub skipped: Option<usize>,
+    pub canary: &'static str,
+    pub log: Option<&'a str>,
+}
+
+pub fn proof_view<'a>(report: &'a ProofReport, base: &'a str, head: &'a str) -> ProofView<'a> {
+    let Proof { verdict, held, telling, broken, doubts } = &report.proof;
+    ProofView {
+        v: 1,
+        base,
+        head,
+        verdict: verdict.name(),
+        because: describe_proof(&report.proof),
+        held: *held,
+        telling: telling
+            .iter()
+            .map(|one| NamedTestView { gate: &one.gate, test: &one.test })
+            .collect(),
+        broken: broken
+            .iter()
+            .map(|one| BrokenTestView {
+                gate: &one.gate,
+                test: &one.test,
+                how: broken_word(one.how),
+                message: &one.message,
+            })
+            .collect(),
+        doubts,
+        changed_code: &report.changed_code,
+        changed_tests: &report.changed_tests,
+        steps: report
+            .steps
+            .iter()
+            .map(|one| {
+                let (took_ms, same_as, gates) = match &one.outcome {
+                    StepOutcome::Ran { reports, canaries, took_ms } => {
+                        let gates = reports.iter().zip(canaries).map(gate_view).collect();
+                        (Some(*took_ms), None, gates)
+                    }
+                    StepOutcome::SameAs(other) => (None, Some(other.name()), Vec::new()),
+                    StepOutcome::NotNeeded => (None, None, Vec::new()),
+                };
+                ProofStepView { step: one.step.name(), took_ms, same_as, gates }
+            })
+            .collect(),
+    }
+}
+
+fn gate_view<'a>((report, canary): (&'a GateReport, &CanaryResult)) -> ProofGateView<'a> {
+    let cases = report.cases.as_ref();
+    ProofGateView {
+        gate: &report.name,
+        outcome: report.outcome.name(),
+        passed: cases.map(|cases| cases.passed.len()),
+        failed: cases.map(|cases| cases.failed.len()),
+        skipped: cases.map(|cases| cases.skipped.len()),
+        canary: match canary {
+            CanaryResult::Failed => "failed",
+            CanaryResult::Silent => "silent",
+            CanaryResult::NotPossible => "none",
+        },
+        log: report.log.as_deref(),
+    }
+}
+
+pub fn broken_word(how: BrokenHow) -> &'static str {
+    match how {
+        BrokenHow::Fails => "fails",
+        BrokenHow::Missing => "missing",
+    }
+}
+
+/// `148 old tests pass on the new code; 3 tests fail without it`
+pub fn describe_proof(proof: &Proof) -> String {
+    let held = match proof.held {
+        1 => "1 old test passes on the new code".to_string(),
+        held => format!("{held} old tests pass on the new code"),
+    };
+    let telling = match proof.telling.len() {
+        0 => "no test tells the new code from the old".to_string(),
+        1 => "1 test fails without it".to_string(),
+        count => format!("{count} tests fail without it"),
+    };
+    match proof.verdict {
+        ProofVerdict::Verified | ProofVerdict::Green => format!("{held}; {telling}"),
+        ProofVerdict::NeedsReview if proof.broken.is_empty() => proof.doubts.join("; "),
+        ProofVerdict::NeedsReview => {
+            let count = count_noun(proof.broken.len(), "old test");
+            let verb = if proof.broken.len() == 1 { "does" } else { "do" };
+            format!("{count} {verb} not hold on the new code; {telling}")
+        }
+        ProofVerdict::Failed => proof.doubts.join("; "),
+    }
+}
+
+/// `148 passed`, `2 of 151 failed`, `gave no result: timed out`
+pub fn describe_step_report(report: &GateReport) -> String {
+    let outcome = match &report.outcome {
+        GateOutcome::Unknown(unknown) => return format!("no result: {}", unknown.describe()),
+        GateOutcome::Passed => "passed",
+        GateOutcome::Failed => "failed",
+    };
+    match &report.cases {
+        None => outcome.to_string(),
+        Some(cases) if cases.failed.is_empty() => format!("{} passed", cases.passed.len()),
+        Some(cases) => {
+            let all = cases.failed.len() + cases.passed.len();
+            format!("{} of {all} failed", cases.failed.len())
+        }
+    }
+}
+
+/// 0 only for `verified`; the codes of runs that end alike.
+pub fn proof_exit_code(verdict: ProofVerdict) -> u8 {
+    match verdict {
+        ProofVerdict::Verified => RunStatus::Verified.exit_code(),
+        ProofVerdict::Green => ONLY_GREEN,
+        ProofVerdict::NeedsReview => RunStatus::NeedsReview.exit_code(),
+        ProofVerdict::Failed => GATES_FAILED,
+    }
+}

@@ -1,0 +1,331 @@
+//! A failing test that is added beside the project's own. A harness that does not report it as failed cannot fail, so
+//! nothing that it reports counts.
+
+use crate::test_runner::TestRunner;
+use ralph_core::gate::{Gate, GateInvocation, GateReport, RerunPolicy};
+use ralph_core::proof::CanaryResult;
+
+/// A test file that must fail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Canary {
+    pub runner: TestRunner,
+    /// Part of the test's name, and of no other.
+    pub mark: String,
+    pub path: String,
+    pub content: String,
+}
+
+/// A test file of the project, as an example of where the runner finds tests.
+#[derive(Clone, Copy, Debug)]
+pub struct ExampleTest<'a> {
+    pub path: &'a str,
+    pub text: &'a str,
+}
+
+/// Options of `cargo test` and `go test` that select tests, so that an added test would not run.
+const SELECTING_OPTIONS: [&str; 13] = [
+    "--lib",
+    "--bin",
+    "--bins",
+    "--test",
+    "--doc",
+    "--example",
+    "--examples",
+    "-p",
+    "--package",
+    "--manifest-path",
+    "-run",
+    "--run",
+    "-E",
+];
+
+/// Whether `path` is a file in which the runner looks for tests by default.
+pub fn is_example(runner: TestRunner, path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension);
+    match runner {
+        TestRunner::Pytest | TestRunner::Unittest => {
+            extension == Some("py") && name.starts_with("test")
+        }
+        TestRunner::Go => name.ends_with("_test.go"),
+        TestRunner::Bats => extension == Some("bats"),
+        TestRunner::Cargo | TestRunner::Nextest => name == "Cargo.toml",
+        TestRunner::Jest
+        | TestRunner::Vitest
+        | TestRunner::Mocha
+        | TestRunner::Ava
+        | TestRunner::NodeTest => script_suffix(path).is_some(),
+    }
+}
+
+/// The end of a script's name that makes runners collect it: `.test.js`, or `.js` in a directory for tests.
+fn script_suffix(path: &str) -> Option<&str> {
+    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let (stem, extension) = name.rsplit_once('.')?;
+    if !matches!(extension, "js" | "jsx" | "mjs" | "cjs" | "ts" | "tsx" | "mts" | "cts") {
+        return None;
+    }
+    for word in [".test", ".spec", "-test", "_test"] {
+        if stem.ends_with(word) {
+            return name.get(stem.len() - word.len()..);
+        }
+    }
+    let is_test_directory =
+        directory.split('/').any(|part| matches!(part, "test" | "tests" | "__tests__" | "spec"));
+    let is_support = stem.starts_with('.') || matches!(stem, "index" | "setup" | "helpers");
+    (is_test_directory && !is_support).then(|| name.get(stem.len()..)).flatten()
+}
+
+/// The canary for a gate; `None` if it is not known where the runner would find one. `nonce` makes its name
+/// unpredictable.
+pub fn plan_canary(
+    gate: &Gate,
+    runner: TestRunner,
+    example: ExampleTest<'_>,
+    nonce: u64,
+) -> Option<Canary> {
+    let mark = match runner {
+        // Go runs functions whose names continue with a capital letter.
+        TestRunner::Go => format!("ZZ{nonce:016X}"),
+        TestRunner::Pytest
+        | TestRunner::Unittest
+        | TestRunner::Cargo
+        | TestRunner::Nextest
+        | TestRunner::Jest
+        | TestRunner::Vitest
+        | TestRunner::Mocha
+        | TestRunner::Ava
+        | TestRunner::NodeTest
+        | TestRunner::Bats => format!("zz{nonce:016x}"),
+    };
+    let (file, content) = match runner {
+        TestRunner::Pytest | TestRunner::Unittest => python_canary(&mark),
+        TestRunner::Cargo | TestRunner::Nextest => cargo_canary(gate, example.text, &mark)?,
+        TestRunner::Go => go_canary(gate, example.text, &mark)?,
+        TestRunner::Bats => (format!("{mark}.bats"), format!("@test \"{mark}\" {{\n  false\n}}\n")),
+        TestRunner::Jest => script_canary("", "test", example, &mark)?,
+        TestRunner::Mocha => script_canary("", "it", example, &mark)?,
+        TestRunner::Vitest => {
+            script_canary("import { test } from \"vitest\";\n\n", "test", example, &mark)?
+        }
+        TestRunner::Ava => script_canary(&load_test("ava", example.text), "test", example, &mark)?,
+        TestRunner::NodeTest => {
+            script_canary(&load_test("node:test", example.text), "test", example, &mark)?
+        }
+    };
+    let directory = example.path.rsplit_once('/').map_or("", |(directory, _)| directory);
+    let path = if directory.is_empty() { file } else { format!("{directory}/{file}") };
+    Some(Canary { runner, mark, path, content })
+}
+
+fn python_canary(mark: &str) -> (String, String) {
+    let content = format!(
+        "import unittest\n\n\nclass Test{mark}(unittest.TestCase):\n    def test_{mark}(self):\n        self.fail(\"{mark}\")\n"
+    );
+    (format!("test_{mark}.py"), content)
+}
+
+fn cargo_canary(gate: &Gate, manifest: &str, mark: &str) -> Option<(String, String)> {
+    let finds_tests = manifest.contains("[package]") && !manifest.contains("autotests");
+    let content = format!("#[test]\nfn {mark}() {{\n    panic!(\"{mark}\");\n}}\n");
+    (finds_tests && !selects_tests(gate)).then(|| (format!("tests/{mark}.rs"), content))
+}
+
+fn go_canary(gate: &Gate, example: &str, mark: &str) -> Option<(String, String)> {
+    let clause = example.lines().find_map(|line| line.trim().strip_prefix("package "))?;
+    let is_part = |c: &char| c.is_alphanumeric() || *c == '_';
+    let package: String = clause.chars().take_while(is_part).collect();
+    let content = format!(
+        "package {package}\n\nimport \"testing\"\n\nfunc Test{mark}(t *testing.T) {{\n\tt.Fatal(\"{mark}\")\n}}\n"
+    );
+    (!selects_tests(gate)).then(|| (format!("{}_test.go", mark.to_lowercase()), content))
+}
+
+fn script_canary(
+    header: &str,
+    function: &str,
+    example: ExampleTest<'_>,
+    mark: &str,
+) -> Option<(String, String)> {
+    let suffix = script_suffix(example.path)?;
+    let body = format!("{function}(\"{mark}\", () => {{\n  throw new Error(\"{mark}\");\n}});\n");
+    Some((format!("{mark}{suffix}"), format!("{header}{body}")))
+}
+
+/// Loads `test` from a module in the way the example loads its modules.
+fn load_test(module: &str, example: &str) -> String {
+    if example.contains("require(") {
+        format!("const test = require(\"{module}\");\n\n")
+    } else {
+        format!("import test from \"{module}\";\n\n")
+    }
+}
+
+fn selects_tests(gate: &Gate) -> bool {
+    let GateInvocation::Argv(words) = &gate.command else { return true };
+    words.iter().any(|word| {
+        let option = word.split_once('=').map_or(word.as_str(), |(option, _)| option);
+        SELECTING_OPTIONS.contains(&option)
+    })
+}
+
+/// The gate with which the canary runs: one failure must not keep the other tests from running, and a failure is
+/// expected, so it is not confirmed by a second run.
+pub fn gate_with_canary(gate: &Gate, runner: TestRunner) -> Gate {
+    let mut gate = gate.clone();
+    gate.rerun = RerunPolicy::Never;
+    if let (TestRunner::Cargo | TestRunner::Nextest, GateInvocation::Argv(words)) =
+        (runner, &mut gate.command)
+        && !words.iter().any(|word| word == "--no-fail-fast")
+    {
+        let at = words.iter().position(|word| word == "--").unwrap_or(words.len());
+        words.insert(at, "--no-fail-fast".to_string());
+    }
+    gate
+}
+
+/// Removes the canary from a report, and returns what became of it.
+pub fn take_canary(report: &mut GateReport, canary: &Canary) -> CanaryResult {
+    let is_canary = |name: &String| name.contains(&canary.mark);
+    let mut has_failed = report.findings.iter().any(|finding| {
+        let place = finding.place.as_ref().map(|place| &place.file);
+        [Some(&finding.message), finding.rule.as_ref(), place].into_iter().flatten().any(is_canary)
+    });
+    if let Some(cases) = &mut report.cases {
+        has_failed |= cases.failed.iter().any(is_canary);
+        for names in [&mut cases.passed, &mut cases.failed, &mut cases.skipped] {
+            names.retain(|name| !is_canary(name));
+        }
+    }
+    if has_failed { CanaryResult::Failed } else { CanaryResult::Silent }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ralph_core::gate::GateInvocation;
+
+    fn gate(line: &str) -> Gate {
+        Gate::new("tests", GateInvocation::Argv(line.split(' ').map(ToString::to_string).collect()))
+    }
+
+    fn planned(line: &str, runner: TestRunner, path: &str, text: &str) -> String {
+        let canary = plan_canary(&gate(line), runner, ExampleTest { path, text }, 0xabc);
+        canary.map_or_else(|| "none".to_string(), |one| format!("{}\n{}", one.path, one.content))
+    }
+
+    #[test]
+    fn a_canary_lies_beside_an_example_and_looks_like_it() {
+        let rows = [
+            planned("pytest", TestRunner::Pytest, "tests/unit/test_a.py", ""),
+            planned("cargo test", TestRunner::Cargo, "crates/a/Cargo.toml", "[package]\n"),
+            planned(
+                "go test ./...",
+                TestRunner::Go,
+                "api/a_test.go",
+                "// x\npackage api_test // y\n",
+            ),
+            planned("jest", TestRunner::Jest, "src/a.test.tsx", ""),
+            planned("mocha", TestRunner::Mocha, "test/a.js", ""),
+            planned("vitest run", TestRunner::Vitest, "a.spec.ts", ""),
+            planned("node --test", TestRunner::NodeTest, "a-test.cjs", "require('node:test')"),
+            planned("bats t", TestRunner::Bats, "t/a.bats", ""),
+            planned("cargo test --lib", TestRunner::Cargo, "Cargo.toml", "[package]\n"),
+            planned("cargo test", TestRunner::Cargo, "Cargo.toml", "[workspace]\n"),
+            planned("go test -run=A ./...", TestRunner::Go, "a_test.go", "package a\n"),
+            planned("jest", TestRunner::Jest, "src/a.js", ""),
+        ];
+        insta::assert_snapshot!(rows.join("\n"), @r#"
+        tests/unit/test_zz0000000000000abc.py
+        import unittest
+
+
+        class Testzz0000000000000abc(unittest.TestCase):
+            def test_zz0000000000000abc(self):
+                self.fail("zz0000000000000abc")
+
+        crates/a/tests/zz0000000000000abc.rs
+        #[test]
+        fn zz0000000000000abc() {
+            panic!("zz0000000000000abc");
+        }
+
+        api/zz0000000000000abc_test.go
+        package api_test
+
+        import "testing"
+
+        func TestZZ0000000000000ABC(t *testing.T) {
+        	t.Fatal("ZZ0000000000000ABC")
+        }
+
+        src/zz0000000000000abc.test.tsx
+        test("zz0000000000000abc", () => {
+          throw new Error("zz0000000000000abc");
+        });
+
+        test/zz0000000000000abc.js
+        it("zz0000000000000abc", () => {
+          throw new Error("zz0000000000000abc");
+        });
+
+        zz0000000000000abc.spec.ts
+        import { test } from "vitest";
+
+        test("zz0000000000000abc", () => {
+          throw new Error("zz0000000000000abc");
+        });
+
+        zz0000000000000abc-test.cjs
+        const test = require("node:test");
+
+        test("zz0000000000000abc", () => {
+          throw new Error("zz0000000000000abc");
+        });
+
+        t/zz0000000000000abc.bats
+        @test "zz0000000000000abc" {
+          false
+        }
+
+        none
+        none
+        none
+        none
+        "#);
+    }
+
+    #[test]
+    fn only_files_with_tests_are_examples() {
+        for (runner, path, expected) in [
+            (TestRunner::Pytest, "tests/test_a.py", true),
+            (TestRunner::Pytest, "tests/conftest.py", false),
+            (TestRunner::Go, "a_test.go", true),
+            (TestRunner::Go, "a.go", false),
+            (TestRunner::Mocha, "test/index.js", false),
+            (TestRunner::Mocha, "test/app.use.js", true),
+            (TestRunner::Jest, "src/a.js", false),
+            (TestRunner::Cargo, "Cargo.toml", true),
+        ] {
+            assert_eq!(is_example(runner, path), expected, "{path}");
+        }
+    }
+
+    /// One failure must not hide the others, and a failure that is expected needs no second run.
+    #[test]
+    fn cargo_goes_on_after_the_canary() {
+        for (line, expected) in [
+            (
+                "cargo test --workspace -- --quiet",
+                "cargo test --workspace --no-fail-fast -- --quiet",
+            ),
+            ("cargo test --no-fail-fast", "cargo test --no-fail-fast"),
+        ] {
+            let changed = gate_with_canary(&gate(line), TestRunner::Cargo);
+            assert_eq!(
+                (changed.command_line().as_str(), changed.rerun),
+                (expected, RerunPolicy::Never)
+            );
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! `ralph prove`: shows what the tests of a change prove, by hand or in CI, without a run.
+
+use super::gate::gate_run::INTERRUPTED;
+use super::gate::{find_gate, load_policy, require_approval};
+use super::{identify_caller, open_home, print_json};
+use crate::describe;
+use crate::failure::CommandFailure;
+use crate::term::{self, paint};
+use clap::Args;
+use ralph_core::gate::{Gate, GateOutcome, GateReport, GateTrigger};
+use ralph_core::id::RunId;
+use ralph_core::proof::{CanaryResult, ProofStep, ProofVerdict};
+use ralph_deck::view::proof_report::{
+    broken_word, describe_proof, describe_step_report, proof_exit_code, proof_view,
+};
+use ralph_deck::wording::{safe_line, short_duration};
+use ralph_git::checkpoint::{
+    Checkpoint, CheckpointReason, CheckpointRepository, CheckpointSnapshot,
+};
+use ralph_git::tree::{self, ListingRequest};
+use ralph_hook::control::CommandCaller;
+use ralph_policy::config::ProjectConfig;
+use ralph_policy::trust;
+use ralph_proof::{ProofDirectory, ProofEvent, ProofReport, ProofRequest, StepOutcome, StepReport};
+use ralph_sys::clock::{self, Deadline};
+use ralph_sys::env::Env;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const LISTED_TESTS: usize = 20;
+const GIT_TIMEOUT: Duration = Duration::from_mins(5);
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ralph prove                     what is not committed yet, against HEAD
+  ralph prove main                the work tree against `main`
+  ralph prove main..HEAD          a range of commits, for CI
+  ralph prove HEAD~1..HEAD --json
+
+Runs the gates of the policy four times, in checkouts of its own: old and
+new tests on old and new code. The old tests must hold on the new code,
+and at least one test must fail without it.
+
+Exit codes: 0 verified, 11 green: no test tells the new code from the
+old, 6 needs_review: old tests do not hold, 1 a gate fails on the change
+itself, 3 the policy is not approved, 130 interrupted.")]
+pub(crate) struct ProveArgs {
+    /// Choose what to compare [default: HEAD with the work tree]
+    #[arg(value_name = "BASE[..HEAD]")]
+    pub range: Option<String>,
+    /// Use only these gates [default: all that run at a stop]
+    #[arg(long = "gate", value_name = "NAME")]
+    pub gates: Vec<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Run the policy with this hash without an approval (for CI)
+    #[arg(long, value_name = "HASH")]
+    pub trust_hash: Option<String>,
+    /// Use this project [default: the nearest parent with a policy]
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+}
+
+/// What is compared, as the person named it.
+struct ComparedRange {
+    base: String,
+    /// `None` for the work tree.
+    head: Option<String>,
+}
+
+pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
+    let home = open_home(env)?;
+    let config = load_policy(env, &home, args.project.as_deref())?;
+    if args.trust_hash.is_some() && identify_caller(env) == CommandCaller::Agent {
+        let hint = "ask a person to do this in their own terminal";
+        return Err(CommandFailure::new("an agent may not approve its own gates", hint));
+    }
+    let subject = require_approval(&home, &config, args.trust_hash.as_deref())?;
+    let gates = choose_gates(&config, &args.gates)?;
+    let path = trust::recorded_path(&home, &subject);
+    let cancel = super::cancel_on_signals()?;
+    let range = parse_range(args.range.as_deref());
+    let directory = ProofDirectory::create(&home, env).map_err(|error| {
+        CommandFailure::caused_by("cannot create a directory for checkouts", &error)
+    })?;
+    let deadline = Deadline::after(GIT_TIMEOUT);
+    let name = RunId::parse(&format!("p{:016x}", clock::nonce()))
+        .ok_or_else(|| CommandFailure::new("cannot name the proof", "try again"))?;
+    let repository =
+        CheckpointRepository::open_temporary(&name, directory.root(), &config.project, &deadline)?;
+    let base = find_commit(&repository, &range.base, &deadline)?;
+    let candidate = match &range.head {
+        Some(head) => find_commit(&repository, head, &deadline)?,
+        None => capture_work_tree(&repository, &config, &home.root().to_path_buf(), &deadline)?,
+    };
+    if base.tree == candidate.tree {
+        let head = range.head.as_deref().unwrap_or("the work tree");
+        let what =
+            format!("{} and {} have the same files", safe_line(&range.base), safe_line(head));
+        return Err(CommandFailure::new(
+            &what,
+            "name a range, for example `ralph prove main..HEAD`",
+        ));
+    }
+    let report = ralph_proof::prove(&ProofRequest {
+        home: &home,
+        env,
+        project: &config.project,
+        repository: &repository,
+        base: &base,
+        candidate: &candidate,
+        gates: &gates,
+        environment: &config.policy.environment,
+        path: path.as_deref(),
+        links: &config.policy.verify.link,
+        rules: &super::explain_files::class_rules(&config)?,
+        directory: &directory,
+        cancel: &cancel,
+        watch: &|event| show_progress(args.json, event),
+    })?;
+    if cancel.is_cancelled() {
+        return Ok(INTERRUPTED);
+    }
+    if args.json {
+        let head = range.head.as_deref().unwrap_or("work tree");
+        print_json(&proof_view(&report, &range.base, head))?;
+    } else {
+        term::out(&render_proof(&report))?;
+    }
+    Ok(proof_exit_code(report.proof.verdict))
+}
+
+fn parse_range(text: Option<&str>) -> ComparedRange {
+    let text = text.unwrap_or("HEAD");
+    match text.split_once("..") {
+        Some((base, head)) => ComparedRange {
+            base: if base.is_empty() { "HEAD" } else { base }.to_string(),
+            head: Some(if head.is_empty() { "HEAD" } else { head }.to_string()),
+        },
+        None => ComparedRange { base: text.to_string(), head: None },
+    }
+}
+
+fn choose_gates<'a>(
+    config: &'a ProjectConfig,
+    names: &[String],
+) -> Result<Vec<&'a Gate>, CommandFailure> {
+    if !names.is_empty() {
+        return names.iter().map(|name| find_gate(config, name)).collect();
+    }
+    let at_stop = |gate: &&Gate| gate.on.contains(&GateTrigger::Stop);
+    let chosen: Vec<&Gate> = config.policy.gates.iter().filter(at_stop).collect();
+    if chosen.is_empty() {
+        let what = format!("no gates are set up for `{}`", config.project.display());
+        let hint = "`ralph gate detect` proposes some and lists missing tools";
+        return Err(CommandFailure::new(&what, hint));
+    }
+    Ok(chosen)
+}
+
+fn find_commit(
+    repository: &CheckpointRepository,
+    name: &str,
+    deadline: &Deadline,
+) -> Result<Checkpoint, CommandFailure> {
+    repository.find_commit(name, deadline)?.ok_or_else(|| {
+        let what = format!("git knows no commit `{}`", safe_line(name));
+        CommandFailure::new(&what, "a shallow clone lacks older commits: `git fetch --unshallow`")
+    })
+}
+
+fn capture_work_tree(
+    repository: &CheckpointRepository,
+    config: &ProjectConfig,
+    excluded: &PathBuf,
+    deadline: &Deadline,
+) -> Result<Checkpoint, CommandFailure> {
+    let excluded = std::slice::from_ref(excluded);
+    let listing = tree::list_work_tree(&ListingRequest {
+        project: &config.project,
+        exclude: excluded,
+        cache: None,
+        deadline,
+    })
+    .map_err(|error| CommandFailure::caused_by("cannot list the work tree", &error))?;
+    let reason = CheckpointReason::Other("the work tree".to_string());
+    let snapshot = CheckpointSnapshot { listing: &listing, excluded, reason };
+    Ok(repository.capture_present(&snapshot, deadline)?)
+}
+
+/// A line when a step starts, for people only.
+fn show_progress(is_json: bool, event: ProofEvent<'_>) {
+    if let (false, ProofEvent::Started(step)) = (is_json, event) {
+        term::err(&format!("{} {}\n", paint(term::DIM, "▸"), step.describe()));
+    }
+}
+
+fn render_proof(report: &ProofReport) -> String {
+    let mut out = String::new();
+    for step in &report.steps {
+        out.push_str(&step_lines(step));
+    }
+    let proof = &report.proof;
+    let style = match proof.verdict {
+        ProofVerdict::Verified => term::GOOD,
+        ProofVerdict::Green => term::WARN,
+        ProofVerdict::NeedsReview | ProofVerdict::Failed => term::BAD,
+    };
+    let verdict = paint(style, proof.verdict.name());
+    out.push_str(&format!("\n{verdict}: {}\n", safe_line(&describe_proof(proof))));
+    for test in proof.telling.iter().take(LISTED_TESTS) {
+        out.push_str(&format!("  {} {}\n", paint(term::GOOD, "+"), safe_line(&test.test)));
+    }
+    out.push_str(&more_line(proof.telling.len()));
+    for test in proof.broken.iter().take(LISTED_TESTS) {
+        let message = match test.message.as_str() {
+            "" => String::new(),
+            message => format!(": {}", safe_line(message)),
+        };
+        let how = broken_word(test.how);
+        out.push_str(&format!(
+            "  {} {} {how}{message}\n",
+            paint(term::BAD, "✗"),
+            safe_line(&test.test)
+        ));
+    }
+    out.push_str(&more_line(proof.broken.len()));
+    if !matches!(proof.verdict, ProofVerdict::Failed) {
+        for doubt in &proof.doubts {
+            out.push_str(&format!("  {} {}\n", paint(term::WARN, "?"), safe_line(doubt)));
+        }
+    }
+    out
+}
+
+fn more_line(count: usize) -> String {
+    match count.checked_sub(LISTED_TESTS) {
+        None | Some(0) => String::new(),
+        Some(more) => format!("    and {more} more\n"),
+    }
+}
+
+fn step_lines(step: &StepReport) -> String {
+    let title = format!("{:<22}", step.step.describe());
+    match &step.outcome {
+        StepOutcome::SameAs(other) => {
+            let why = format!("the same files as {}", other.describe());
+            format!("{title} {}\n", paint(term::DIM, &why))
+        }
+        StepOutcome::NotNeeded => format!("{title} {}\n", paint(term::DIM, "not needed")),
+        StepOutcome::Ran { reports, canaries, .. } => {
+            let mut out = String::new();
+            for (gate, canary) in reports.iter().zip(canaries) {
+                out.push_str(&format!("{title} {}\n", gate_line(step.step, gate, *canary)));
+            }
+            out
+        }
+    }
+}
+
+fn gate_line(step: ProofStep, gate: &GateReport, canary: CanaryResult) -> String {
+    let canary = match canary {
+        CanaryResult::Failed => ", and the added failing test is reported",
+        CanaryResult::Silent => ", but the added failing test is not reported",
+        CanaryResult::NotPossible => "",
+    };
+    // Only the change itself must pass; elsewhere a failure is a measurement, and the verdict says what it means.
+    let mark = match (step, &gate.outcome) {
+        (ProofStep::Before | ProofStep::OldTests | ProofStep::NewTests, GateOutcome::Failed) => {
+            paint(term::DIM, "·")
+        }
+        (_, outcome) => describe::gate_mark(outcome),
+    };
+    let (name, took) = (safe_line(&gate.name), short_duration(gate.took_ms));
+    format!("{mark} {name}  {took:>7}  {}{canary}", safe_line(&describe_step_report(gate)))
+}

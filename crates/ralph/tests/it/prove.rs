@@ -1,0 +1,235 @@
+//! `ralph prove`: old and new tests on old and new code.
+
+use crate::sandbox::{Sandbox, read_files};
+use insta::assert_snapshot;
+use regex::Regex;
+
+const POLICY: &str = r#"
+[[gate]]
+name = "suite"
+run = ["sh", "suite.sh"]
+report = "tap"
+"#;
+
+/// Runs every file in `tests` and reports it by name.
+const SUITE: &str = r#"
+count=0
+bad=0
+for test in tests/*.sh; do
+  count=$((count + 1))
+  if sh "$test" > /dev/null 2>&1; then echo "ok $count - $test"; else echo "not ok $count - $test"; bad=1; fi
+done
+echo "1..$count"
+exit $bad
+"#;
+
+/// A program that adds numbers, one test of it, and an approved policy, all committed.
+fn adder() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("ralph.toml", POLICY);
+    sandbox.write("suite.sh", SUITE);
+    sandbox.write("add.sh", "echo $(($1 + $2))\n");
+    sandbox.write("tests/adds.sh", "test \"$(sh add.sh 1 2)\" = 3\n");
+    sandbox.write("tests/zero.sh", "test \"$(sh add.sh 0 0)\" = 0\n");
+    sandbox.approve_policy();
+    sandbox.commit();
+    sandbox
+}
+
+fn prove(sandbox: &Sandbox, args: &[&str]) -> String {
+    let outcome = sandbox.ralph(["prove"].iter().chain(args));
+    let shown = sandbox.normalize(&outcome.to_string());
+    // Two steps start at the same time, so the order of their progress lines varies.
+    let shown = shown.split("--- stderr\n▸").next().unwrap_or_default();
+    Regex::new(r" +\d+\.\d s").unwrap().replace_all(shown, "  [time]").into_owned()
+}
+
+/// R-V1a: a change with a test that fails without it is verified, by the work tree and by a range of commits.
+#[test]
+fn a_change_that_a_test_notices_is_verified() {
+    let sandbox = adder();
+    let before = read_files(sandbox.project());
+    sandbox.write("add.sh", "sum=0; for one; do sum=$((sum + one)); done; echo $sum\n");
+    sandbox.write("tests/three.sh", "test \"$(sh add.sh 1 2 3)\" = 6\n");
+    assert_snapshot!(prove(&sandbox, &[]), @"
+    exit 0
+    --- stdout
+    new tests on new code  ✓ suite  [time]  3 passed
+    old tests on old code  ✓ suite  [time]  2 passed
+    old tests on new code  ✓ suite  [time]  2 passed
+    new tests on old code  · suite  [time]  1 of 3 failed
+
+    verified: 2 old tests pass on the new code; 1 test fails without it
+      + tests/three.sh
+
+    ");
+    sandbox.commit();
+    let by_range = prove(&sandbox, &["HEAD~1..HEAD", "--json"]);
+    let report = by_range.lines().find(|line| line.starts_with('{')).unwrap();
+    let report: serde_json::Value = serde_json::from_str(report).unwrap();
+    assert_snapshot!(format!("{} {} {}", report["verdict"], report["telling"], report["held"]), @r#""verified" [{"gate":"suite","test":"tests/three.sh"}] 2"#);
+    // Nothing is left behind, in the project or in the directory for temporary files.
+    sandbox.git(&["reset", "--quiet", "--hard", "HEAD~1"]);
+    let is_source = |(path, _): &(std::path::PathBuf, Vec<u8>)| {
+        !path.components().any(|part| part.as_os_str() == ".git")
+    };
+    let only_sources = |files: Vec<_>| files.into_iter().filter(is_source).collect::<Vec<_>>();
+    assert_eq!(only_sources(read_files(sandbox.project())), only_sources(before));
+    assert_eq!(read_files(&sandbox.ralph_home("proofs")).len(), 0);
+}
+
+/// R-V1a: without a test that notices the change, it is green at most, whatever it is.
+#[test]
+fn a_change_that_no_test_notices_is_green() {
+    let sandbox = adder();
+    sandbox.write("add.sh", "# Adds.\necho $(($1 + $2))\n");
+    assert_snapshot!(prove(&sandbox, &[]), @"
+    exit 11
+    --- stdout
+    new tests on new code  ✓ suite  [time]  2 passed
+    old tests on old code  ✓ suite  [time]  2 passed
+    old tests on new code  ✓ suite  [time]  2 passed
+    new tests on old code  the same files as old tests on old code
+
+    green: 2 old tests pass on the new code; no test tells the new code from the old
+
+    ");
+    sandbox.write("tests/again.sh", "test \"$(sh add.sh 1 2)\" = 3\n");
+    assert_snapshot!(prove(&sandbox, &[]), @"
+    exit 11
+    --- stdout
+    new tests on new code  ✓ suite  [time]  3 passed
+    old tests on old code  ✓ suite  [time]  2 passed
+    old tests on new code  ✓ suite  [time]  2 passed
+    new tests on old code  ✓ suite  [time]  3 passed
+
+    green: 2 old tests pass on the new code; no test tells the new code from the old
+
+    ");
+}
+
+/// R-V1b: a test of the base that fails on the new code is listed, however it was changed, removed or unregistered.
+#[test]
+fn old_tests_that_do_not_hold_are_listed() {
+    let cheats: [(&str, &[(&str, &str)]); 3] = [
+        ("a weaker test", &[("tests/adds.sh", "true\n")]),
+        (
+            "a suite that passes anyway",
+            &[(
+                "suite.sh",
+                "echo 'ok 1 - tests/adds.sh'; echo 'ok 2 - tests/zero.sh'; echo 1..2\n",
+            )],
+        ),
+        (
+            "a suite that leaves one out",
+            &[("suite.sh", "echo 'ok 1 - tests/zero.sh'; echo 1..1\n")],
+        ),
+    ];
+    for (name, files) in cheats {
+        let sandbox = adder();
+        sandbox.write("add.sh", "echo 0\n");
+        for (path, text) in files {
+            sandbox.write(path, text);
+        }
+        // A person who approves the changed suite does not make it honest.
+        sandbox.approve_policy();
+        let shown = prove(&sandbox, &[]);
+        assert!(shown.starts_with("exit 6\n"), "{name}: {shown}");
+        assert!(shown.contains("✗ tests/adds.sh fails"), "{name}: {shown}");
+    }
+    let sandbox = adder();
+    sandbox.write("add.sh", "echo 0\n");
+    std::fs::remove_file(sandbox.project().join("tests/adds.sh")).unwrap();
+    assert_snapshot!(prove(&sandbox, &[]), @"
+    exit 6
+    --- stdout
+    new tests on new code  ✓ suite  [time]  1 passed
+    old tests on old code  ✓ suite  [time]  2 passed
+    old tests on new code  · suite  [time]  1 of 2 failed
+    new tests on old code  ✓ suite  [time]  1 passed
+
+    needs_review: 1 old test does not hold on the new code; no test tells the new code from the old
+      ✗ tests/adds.sh fails: not ok
+
+    ");
+}
+
+/// A change that fails its own gates needs no further runs.
+#[test]
+fn a_change_that_fails_its_own_gates_is_not_proved() {
+    let sandbox = adder();
+    sandbox.write("add.sh", "echo 0\n");
+    assert_snapshot!(prove(&sandbox, &[]), @"
+    exit 1
+    --- stdout
+    new tests on new code  ✗ suite  [time]  1 of 2 failed
+    old tests on old code  not needed
+    old tests on new code  not needed
+    new tests on old code  not needed
+
+    failed: suite fails
+
+    ");
+}
+
+/// A gate that changes the files of its checkout has measured something else.
+#[test]
+fn a_gate_that_changes_its_checkout_gives_no_result() {
+    let sandbox = adder();
+    sandbox.write("add.sh", "echo 'true' > tests/adds.sh; echo 0\n");
+    sandbox.write("tests/adds.sh", "sh add.sh 1 2\n");
+    assert_snapshot!(prove(&sandbox, &[]), @"
+    exit 1
+    --- stdout
+    new tests on new code  ? suite  [time]  no result: files of the checkout changed while it ran: tests/adds.sh
+    old tests on old code  not needed
+    old tests on new code  not needed
+    new tests on old code  not needed
+
+    failed: suite gave no result: files of the checkout changed while it ran: tests/adds.sh
+
+    ");
+}
+
+#[test]
+fn mistakes_are_explained() {
+    let sandbox = adder();
+    assert_snapshot!(prove(&sandbox, &[]), @"
+    exit 1
+    --- stderr
+    error: HEAD and the work tree have the same files
+      hint: name a range, for example `ralph prove main..HEAD`
+    ");
+    assert_snapshot!(prove(&sandbox, &["nowhere"]), @"
+    exit 1
+    --- stderr
+    error: git knows no commit `nowhere`
+      hint: a shallow clone lacks older commits: `git fetch --unshallow`
+    ");
+    // A name is never an option to git.
+    assert_snapshot!(prove(&sandbox, &["--", "--all"]), @"
+    exit 1
+    --- stderr
+    error: git knows no commit `--all`
+      hint: a shallow clone lacks older commits: `git fetch --unshallow`
+    ");
+    assert_snapshot!(prove(&sandbox, &["--output=x"]), @"
+    exit 1
+    --- stderr
+    error: unknown option `--output`
+      hint: run `ralph prove --help`
+    ");
+    assert_snapshot!(prove(&sandbox, &["HEAD", "--gate", "suit"]), @"
+    exit 1
+    --- stderr
+    error: there is no gate `suit`
+      hint: did you mean `suite`?
+    ");
+    sandbox.write("ralph.toml", format!("{POLICY}timeout = \"1m\"\n"));
+    assert_snapshot!(prove(&sandbox, &[]), @"
+    exit 3
+    --- stderr
+    error: this policy is not approved, so nothing was run
+      hint: `ralph trust` shows what would run and asks for approval
+    ");
+}
