@@ -20,10 +20,11 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let how = bytes.last().map_or(0, |last| last % 8);
+    let end = String::from_utf8_lossy(&bytes[bytes.len() / 2..]);
     let extent = if bytes.len().is_multiple_of(2) {
         OutputExtent::Complete
     } else {
-        OutputExtent::Truncated
+        OutputExtent::Truncated { end: &end }
     };
     let root = Path::new("/project");
     let context = ReportContext { root, cwd: Path::new("/project/web"), extent };

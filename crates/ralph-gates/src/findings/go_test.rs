@@ -4,7 +4,8 @@ use super::plain_text::GeneralReader;
 use super::source_location::{self, RawLocation};
 use super::test_names::NameCollector;
 use super::{
-    FindingCollector, FindingDraft, ReportContext, clean_lines, doubt_about_tests, project_file,
+    FindingCollector, FindingDraft, OutputExtent, ReportContext, clean_lines, doubt_about_tests,
+    project_file,
 };
 use ralph_core::gate::{ParsedReport, TestCounts};
 use ralph_core::test_cases::TestOutcome;
@@ -73,6 +74,7 @@ pub(super) fn read_go_test(text: &str, context: &ReportContext<'_>) -> ParsedRep
     let tests = (course.events > 0).then_some(course.tests);
     let doubt = match tests {
         None => Some("the output contains no `go test` event"),
+        Some(_) if context.extent != OutputExtent::Complete => Some("the report is truncated"),
         Some(tests) => doubt_about_tests(tests),
     };
     if course.running > 0 {

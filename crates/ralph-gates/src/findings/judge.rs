@@ -139,8 +139,9 @@ fn judge_failure(gate: &Gate, code: i32, mut reading: ParsedReport, tail: &str) 
     let has_errors =
         reading.findings.iter().any(|finding| finding.severity == FindingSeverity::Error);
     if !has_errors && failed_tests == 0 {
-        if let Some(doubt) = reading.doubt.clone().filter(|doubt| doubt != super::UNFINISHED_TESTS)
-        {
+        if let Some(doubt) = reading.doubt.clone().filter(|doubt| {
+            ![super::UNFINISHED_TESTS, super::NO_SUMMARY_AT_END].contains(&doubt.as_str())
+        }) {
             return inconclusive_outcome(
                 &with_last_lines(&format!("exit {code}: {doubt}"), tail),
                 reading,

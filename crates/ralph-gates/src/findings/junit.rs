@@ -48,18 +48,19 @@ struct JunitCase {
     line: Option<u32>,
     column: Option<u32>,
     is_skipped: bool,
+    /// node marks a test that is expected to fail as both skipped and failed.
+    is_todo: bool,
     failures: Vec<JunitFailure>,
 }
 
 impl JunitCase {
     fn outcome(&self) -> TestOutcome {
-        // node marks an expected failure as both skipped and failed.
-        if self.is_skipped {
-            TestOutcome::Skipped
-        } else if self.failures.is_empty() {
-            TestOutcome::Passed
-        } else {
+        if !self.failures.is_empty() && !self.is_todo {
             TestOutcome::Failed
+        } else if self.is_skipped {
+            TestOutcome::Skipped
+        } else {
+            TestOutcome::Passed
         }
     }
 }
@@ -167,6 +168,7 @@ impl<'a> JunitParser<'a> {
                         attribute(element, "status").as_deref(),
                         Some("disabled" | "notrun")
                     ),
+                    is_todo: false,
                     failures: Vec::new(),
                 });
             }
@@ -177,6 +179,7 @@ impl<'a> JunitParser<'a> {
             "skipped" => {
                 if let Some(case) = &mut self.case {
                     case.is_skipped = true;
+                    case.is_todo |= attribute(element, "type").as_deref() == Some("todo");
                 }
             }
             _ => {}
@@ -210,14 +213,17 @@ impl<'a> JunitParser<'a> {
                     return;
                 };
                 self.name_case(&case);
-                if case.is_skipped {
-                    self.tests.skipped = self.tests.skipped.saturating_add(1);
-                    return;
+                match case.outcome() {
+                    TestOutcome::Skipped => {
+                        self.tests.skipped = self.tests.skipped.saturating_add(1);
+                        return;
+                    }
+                    TestOutcome::Passed => {}
+                    TestOutcome::Failed => {
+                        self.tests.failed = self.tests.failed.saturating_add(1);
+                    }
                 }
                 self.tests.run = self.tests.run.saturating_add(1);
-                if !case.failures.is_empty() {
-                    self.tests.failed = self.tests.failed.saturating_add(1);
-                }
                 for failure in &case.failures {
                     add_failure(&case, failure, &self.suite, found);
                 }

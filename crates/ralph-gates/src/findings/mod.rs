@@ -44,6 +44,9 @@ const MAX_RULE_CHARS: usize = 200;
 const MAX_DOUBT_CHARS: usize = 160;
 /// Not a reason for doubt if the exit code already indicates a failure.
 const UNFINISHED_TESTS: &str = "tests started, but no result was reported";
+/// The runner's summary is missing at the end of a truncated output. As [`UNFINISHED_TESTS`], it matters only for a gate
+/// that exits with 0.
+const NO_SUMMARY_AT_END: &str = "the output is truncated, and its end has no test summary";
 /// Number of findings that are checked for duplicates. Beyond it, the same finding may be counted twice.
 const MAX_DEDUPLICATED: usize = 50_000;
 /// Longer lines are data; the rest of them is ignored.
@@ -56,14 +59,17 @@ pub struct ReportContext<'a> {
     pub root: &'a Path,
     /// Where the tool ran. Relative file names in its output are relative to it.
     pub cwd: &'a Path,
-    pub extent: OutputExtent,
+    pub extent: OutputExtent<'a>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutputExtent {
+pub enum OutputExtent<'a> {
     Complete,
-    /// The output was longer than the caller keeps.
-    Truncated,
+    /// The output was longer than the caller keeps: only its start and its end are left.
+    Truncated {
+        /// The last lines, which the input contains too. Test runners print their summaries there.
+        end: &'a str,
+    },
 }
 
 /// The report file of a gate.
@@ -109,7 +115,11 @@ pub fn read_execution(
     let reading = match report {
         ReportFile::NoReportFile => read_report(format, output, context),
         ReportFile::Missing => doubtful_report("the report was not written"),
-        ReportFile::Written(bytes) => read_report(format, bytes, context),
+        // It is whole, even if the output is not.
+        ReportFile::Written(bytes) => {
+            let context = ReportContext { extent: OutputExtent::Complete, ..*context };
+            read_report(format, bytes, &context)
+        }
     };
     let says_nothing = reading.doubt.is_some() && reading.findings.is_empty();
     if !says_nothing || matches!(format, ReportFormat::Text | ReportFormat::None) {

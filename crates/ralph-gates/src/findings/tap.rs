@@ -206,7 +206,7 @@ impl TapParser {
         let points = self.levels.first().map_or(0, |level| level.points);
         if !self.is_tap {
             Some("the output is not TAP".into())
-        } else if context.extent == OutputExtent::Truncated {
+        } else if context.extent != OutputExtent::Complete {
             Some("the report is truncated".into())
         } else if let Some(doubt) = doubt_about_tests(self.tests) {
             Some(doubt.into())

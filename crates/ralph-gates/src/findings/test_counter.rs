@@ -3,27 +3,27 @@
 
 use super::test_names::nextest_names;
 use super::unfinished_tests::UnfinishedTests;
-use super::{OutputExtent, UNFINISHED_TESTS, doubt_about_tests};
+use super::{NO_SUMMARY_AT_END, OutputExtent, UNFINISHED_TESTS, clean_lines, doubt_about_tests};
 use ralph_core::gate::TestCounts;
 
 #[derive(Debug, Default)]
 pub(super) struct TestCounter {
+    summaries: SummaryTotals,
+    /// The summaries since nextest started, until its own summary. It prints the output of failed tests, which contains
+    /// a summary of each. They count if nextest's summary does not account for their failures: then another runner
+    /// printed them.
+    inside_nextest: Option<SummaryTotals>,
+    unfinished: UnfinishedTests,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct SummaryTotals {
     tests: TestCounts,
     has_counts: bool,
     /// A runner reported that there was nothing to run.
     found_no_tests: bool,
     /// A runner reported that something ran, without a number.
     ran_uncounted: bool,
-    unfinished: UnfinishedTests,
-    context: SummaryContext,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum SummaryContext {
-    #[default]
-    AnyRunner,
-    /// nextest is running. It prints the output of failed tests, which contains a summary of each.
-    Nextest,
 }
 
 /// How runners report that they found no tests, at the start of a line. Compared without case.
@@ -55,18 +55,76 @@ impl TestCounter {
     pub(super) fn read_line(&mut self, line: &str) {
         self.unfinished.read_line(line);
         let line = line.trim();
-        match self.context {
-            SummaryContext::AnyRunner if nextest_names::is_start(line) => {
-                self.context = SummaryContext::Nextest;
-            }
-            SummaryContext::Nextest if line.starts_with("Summary [") => {
-                self.context = SummaryContext::AnyRunner;
-            }
-            SummaryContext::AnyRunner | SummaryContext::Nextest => {}
-        }
-        if line.is_empty() || self.context == SummaryContext::Nextest {
+        if line.is_empty() {
             return;
         }
+        if nextest_names::is_start(line) {
+            self.inside_nextest.get_or_insert_default();
+        } else if nextest_names::is_end(line)
+            && let Some(inside) = self.inside_nextest.take()
+            && inside.tests.failed > 0
+            && parse_summary(line).is_none_or(|tests| tests.failed == 0)
+        {
+            self.summaries.merge(inside);
+        }
+        self.inside_nextest.as_mut().unwrap_or(&mut self.summaries).read_line(line);
+    }
+
+    pub(super) fn add_counts(&mut self, tests: TestCounts) {
+        self.summaries.add_counts(tests);
+    }
+
+    pub(super) fn counts(&self) -> Option<TestCounts> {
+        let totals = self.totals();
+        totals.has_counts.then_some(totals.tests)
+    }
+
+    pub(super) fn doubt(&self, extent: OutputExtent<'_>) -> Option<&'static str> {
+        let totals = self.totals();
+        match extent {
+            OutputExtent::Truncated { end } => {
+                if (self.unfinished.is_unfinished() || totals.is_about_tests())
+                    && !Self::of_text(end).is_finished()
+                {
+                    return Some(NO_SUMMARY_AT_END);
+                }
+            }
+            OutputExtent::Complete => {
+                if self.unfinished.is_unfinished() {
+                    return Some(UNFINISHED_TESTS);
+                }
+            }
+        }
+        if totals.has_counts {
+            doubt_about_tests(totals.tests).filter(|_| !totals.ran_uncounted)
+        } else {
+            (totals.found_no_tests && !totals.ran_uncounted).then_some("no tests were found")
+        }
+    }
+
+    fn of_text(text: &str) -> Self {
+        let mut counter = Self::default();
+        clean_lines(text).for_each(|line| counter.read_line(&line));
+        counter
+    }
+
+    /// Whether a runner reported its results, and none is missing.
+    fn is_finished(&self) -> bool {
+        let totals = self.totals();
+        (totals.has_counts || totals.ran_uncounted) && !self.unfinished.is_unfinished()
+    }
+
+    fn totals(&self) -> SummaryTotals {
+        let mut totals = self.summaries;
+        if let Some(inside) = self.inside_nextest {
+            totals.merge(inside);
+        }
+        totals
+    }
+}
+
+impl SummaryTotals {
+    fn read_line(&mut self, line: &str) {
         if let Some(tests) = parse_summary(line) {
             self.add_counts(tests);
         } else if let Some(rest) = line.strip_prefix("Ran ") {
@@ -82,27 +140,23 @@ impl TestCounter {
         }
     }
 
-    pub(super) fn add_counts(&mut self, tests: TestCounts) {
+    fn add_counts(&mut self, tests: TestCounts) {
         self.has_counts = true;
         self.tests.run = self.tests.run.saturating_add(tests.run);
         self.tests.failed = self.tests.failed.saturating_add(tests.failed);
         self.tests.skipped = self.tests.skipped.saturating_add(tests.skipped);
     }
 
-    pub(super) fn counts(&self) -> Option<TestCounts> {
-        self.has_counts.then_some(self.tests)
+    fn merge(&mut self, other: Self) {
+        let has_counts = self.has_counts || other.has_counts;
+        self.add_counts(other.tests);
+        self.has_counts = has_counts;
+        self.found_no_tests |= other.found_no_tests;
+        self.ran_uncounted |= other.ran_uncounted;
     }
 
-    pub(super) fn doubt(&self, extent: OutputExtent) -> Option<&'static str> {
-        // In a truncated output, one summary is enough: others may be in the part that was left out.
-        let may_be_left_out = extent == OutputExtent::Truncated && self.has_counts;
-        if self.unfinished.is_unfinished() && !may_be_left_out {
-            Some(UNFINISHED_TESTS)
-        } else if self.has_counts {
-            doubt_about_tests(self.tests).filter(|_| !self.ran_uncounted)
-        } else {
-            (self.found_no_tests && !self.ran_uncounted).then_some("no tests were found")
-        }
+    fn is_about_tests(&self) -> bool {
+        self.has_counts || self.found_no_tests || self.ran_uncounted
     }
 
     /// unittest: `Ran 3 tests in 0.001s`. The next line has the results.
@@ -125,6 +179,7 @@ impl TestCounter {
             let number: u32 = number.parse().unwrap_or_default();
             match count_kind(key) {
                 TestCountKind::Failed => {
+                    self.has_counts |= number > 0;
                     self.tests.failed = self.tests.failed.saturating_add(number);
                 }
                 TestCountKind::Skipped => {
@@ -447,6 +502,32 @@ mod tests {
         ("Tests: 3, Assertions: 5, Failures: 1.", "3 run, 1 failed, 0 skipped; no doubt"),
         ("ok | 3 passed | 0 failed (5ms)", "3 run, 0 failed, 0 skipped; no doubt"),
         ("80% tests passed, 1 tests failed out of 5", "5 run, 1 failed, 0 skipped; no doubt"),
+        // A summary of nextest includes those of its tests, but not those of other runners.
+        (
+            "Starting 2 tests across 1 binary\n  test result: FAILED. 0 passed; 1 failed\n\
+                 Summary [   0.2s] 2 tests run: 1 passed, 1 failed, 0 skipped",
+            "2 run, 1 failed, 0 skipped; no doubt",
+        ),
+        (
+            "Starting 3 tests across 1 x\n1 failed, 2 passed in 1s",
+            "3 run, 1 failed, 0 skipped; tests started, but no result was reported",
+        ),
+        (
+            "Starting 3 tests across 1 x\n1 failed, 2 passed in 1s\n\
+                 Summary [   0.2s] 3 tests run: 3 passed, 0 skipped",
+            "6 run, 1 failed, 0 skipped; no doubt",
+        ),
+        (
+            "Ran 2 tests in 0.1s\nStarting 1 test across 1 x\nFAILED (failures=1)\n\
+                 Summary [   0.2s] 1 test run: 1 passed, 0 skipped",
+            "3 run, 1 failed, 0 skipped; no doubt",
+        ),
+        (
+            "Starting 1 test across 1 x\n1 failing\nStarting 1 test across 1 x\n\
+                 Summary [   0.2s] 1 test run: 1 passed, 0 skipped",
+            "2 run, 1 failed, 0 skipped; tests started, but no result was reported",
+        ),
+        ("FAILED (failures=1)", "0 run, 1 failed, 0 skipped; no doubt"),
         ("?   \tacme/shop\t[no test files]", "-; no tests were found"),
         ("?   \tacme/shop\t[no test files]\nok  \tacme/shop/cart\t0.01s", "-; no doubt"),
         ("ok  \tacme/shop\t0.01s [no tests to run]", "-; no tests were found"),
@@ -461,8 +542,7 @@ mod tests {
     ];
 
     fn format_counts(output: &str) -> String {
-        let mut tally = TestCounter::default();
-        output.lines().for_each(|line| tally.read_line(line));
+        let tally = TestCounter::of_text(output);
         let tests = tally.counts().map_or("-".into(), |TestCounts { run, failed, skipped }| {
             format!("{run} run, {failed} failed, {skipped} skipped")
         });
@@ -489,6 +569,9 @@ mod tests {
                 true,
             ),
             ("running 3 tests from ./cart_test.ts", false),
+            ("    Starting 3 tests across 2 binaries\n", true),
+            ("Starting 1 test across 1 binary\nSummary [   0.2s] 1 test run: 1 passed", false),
+            ("Starting 3 servers across 2 regions\n", false),
             ("running 5 migrations", false),
             ("=== test session starts ===\ncollected 5 items\n\ntests/test_a.py ..", true),
             ("=== test session starts ===\ncollecting ... collected 5 items\n", true),
@@ -535,16 +618,31 @@ mod tests {
         }
     }
 
-    /// A summary is not doubted because of others that may be in the truncated part of the output.
+    /// The runner's summary is at the end of its output. Those before may be missing in the part that was left out, and
+    /// tests may have printed one at the start.
     #[test]
-    fn a_truncated_output_needs_only_one_summary() {
-        for (output, expected) in [
-            ("running 1 test\nrunning 1 test\ntest result: ok. 1 passed; 0 failed", None),
-            ("running 1 test\n", Some(UNFINISHED_TESTS)),
+    fn a_truncated_output_needs_a_summary_at_its_end() {
+        const PASSED: &str = "test result: ok. 1 passed; 0 failed\n";
+        for (start, end, expected) in [
+            ("running 1 test\nrunning 1 test\n", PASSED, None),
+            ("running 1 test\n", "", Some(NO_SUMMARY_AT_END)),
+            ("running 1 test\n", "all fine", Some(NO_SUMMARY_AT_END)),
+            (PASSED, "", Some(NO_SUMMARY_AT_END)),
+            (PASSED, "test a ... ok\n", Some(NO_SUMMARY_AT_END)),
+            (
+                PASSED,
+                "test result: ok. 1 passed; 0 failed\nrunning 1 test\n",
+                Some(NO_SUMMARY_AT_END),
+            ),
+            ("no tests found\n", "", Some(NO_SUMMARY_AT_END)),
+            ("ok  \tacme/shop\t0.01s\n", "", Some(NO_SUMMARY_AT_END)),
+            ("ok  \tacme/shop\t0.01s\n", "ok  \tacme/shop/cart\t0.01s\n", None),
+            (PASSED, "running 0 tests\ntest result: ok. 0 passed; 0 failed", None),
+            ("", "running 0 tests\ntest result: ok. 0 passed; 0 failed", Some("no tests ran")),
+            ("src/a.py:1:1: error", "src/b.py:1:1: error", None),
         ] {
-            let mut tally = TestCounter::default();
-            output.lines().for_each(|line| tally.read_line(line));
-            assert_eq!(tally.doubt(OutputExtent::Truncated), expected, "{output}");
+            let tally = TestCounter::of_text(&format!("{start}{end}"));
+            assert_eq!(tally.doubt(OutputExtent::Truncated { end }), expected, "{start}…{end}");
         }
     }
 }

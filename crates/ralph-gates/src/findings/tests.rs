@@ -435,11 +435,33 @@ fn tap_that_does_not_match_its_plan_is_doubted() {
             "{input}"
         );
     }
-    let cut = ReportContext { extent: OutputExtent::Truncated, ..complete_context() };
+    let cut = ReportContext { extent: OutputExtent::Truncated { end: "" }, ..complete_context() };
     assert_eq!(
         read_report(ReportFormat::Tap, b"1..1\nok 1\n", &cut).doubt.unwrap(),
         "the report is truncated"
     );
+}
+
+/// node expects tests marked `todo` to fail. No other mark excuses a failure.
+#[test]
+fn a_failure_in_junit_counts_although_the_test_is_marked_as_skipped() {
+    for (case, expected) in [
+        (r#"<testcase status="notrun"/>"#, "1 run, 0 failed, 1 skipped"),
+        (
+            r#"<testcase status="notrun"><failure message="x"/></testcase>"#,
+            "2 run, 1 failed, 0 skipped",
+        ),
+        (r#"<testcase status="disabled"><error/></testcase>"#, "2 run, 1 failed, 0 skipped"),
+        ("<testcase><skipped/><failure/></testcase>", "2 run, 1 failed, 0 skipped"),
+        ("<testcase><error/><skipped/></testcase>", "2 run, 1 failed, 0 skipped"),
+        (r#"<testcase><skipped type="todo"/><failure/></testcase>"#, "1 run, 0 failed, 1 skipped"),
+    ] {
+        let report = format!(r#"<testsuite name="s"><testcase name="a"/>{case}</testsuite>"#);
+        let reading = read_report(ReportFormat::Junit, report.as_bytes(), &complete_context());
+        let TestCounts { run, failed, skipped } = reading.tests.unwrap();
+        assert_eq!(format!("{run} run, {failed} failed, {skipped} skipped"), expected, "{case}");
+        assert_eq!(reading.finding_count, failed, "{case}");
+    }
 }
 
 #[test]

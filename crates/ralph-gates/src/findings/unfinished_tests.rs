@@ -1,11 +1,14 @@
 //! Detects test runs that started and never reported a result. A test that exits its whole process with code 0 prevents
 //! the results of all other tests, although the exit code indicates success.
 
+use super::test_names::nextest_names;
+
 /// Per runner, the number of announced test runs minus the number of summaries. A positive number at the end means that
 /// a run was interrupted.
 #[derive(Debug, Default)]
 pub(super) struct UnfinishedTests {
     libtest: u32,
+    nextest: u32,
     pytest: u32,
     unittest: u32,
     jest: u32,
@@ -24,6 +27,10 @@ impl UnfinishedTests {
             increment(&mut self.libtest);
         } else if line.starts_with("test result: ") {
             decrement(&mut self.libtest);
+        } else if nextest_names::is_start(line) {
+            increment(&mut self.nextest);
+        } else if nextest_names::is_end(line) {
+            decrement(&mut self.nextest);
         } else if line.starts_with('=') && line.trim_matches(['=', ' ']) == "test session starts" {
             increment(&mut self.pytest);
         } else if is_pytest_collection(line) {
@@ -46,7 +53,8 @@ impl UnfinishedTests {
     }
 
     pub(super) fn is_unfinished(&self) -> bool {
-        let announced = [self.libtest, self.pytest, self.unittest, self.jest, self.vitest];
+        let announced =
+            [self.libtest, self.nextest, self.pytest, self.unittest, self.jest, self.vitest];
         announced.iter().any(|count| *count > 0) || self.points < self.planned
     }
 

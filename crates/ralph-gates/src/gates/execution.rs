@@ -20,13 +20,13 @@ use ralph_home::faults::describe_error;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env;
 use ralph_sys::fs::{self, FileError};
-use ralph_sys::proc::job::{self, CaptureLimits, JobResult, JobSpec};
+use ralph_sys::proc::job::{self, CaptureLimits, CapturedOutput, JobResult, JobSpec};
 
 /// Between asking a gate to terminate and killing it.
 const TERMINATION_GRACE: Duration = Duration::from_secs(2);
 const MAX_REPORT_BYTES: usize = 64 * 1024 * 1024;
-/// Size of the end of the output that is kept for error messages.
-const OUTPUT_TAIL_BYTES: usize = 16 * 1024;
+/// Size of the end of the output that is kept for error messages, and for test summaries if the log is truncated.
+const OUTPUT_TAIL_BYTES: usize = 256 * 1024;
 /// Placeholder in arguments for the path of the report.
 const REPORT_PLACEHOLDER: &str = "{report}";
 const SHELL_PROGRAM: &str = "/bin/sh";
@@ -171,6 +171,37 @@ fn has_report_placeholder(command: &GateInvocation) -> bool {
     }
 }
 
+/// The output of an execution. A log is not longer than [`MAX_REPORT_BYTES`], but the end of a longer output is kept.
+#[derive(Debug, PartialEq, Eq)]
+struct LoggedOutput {
+    bytes: Vec<u8>,
+    /// The lines at the end of `bytes`, if others before them are missing.
+    end: Option<String>,
+}
+
+impl LoggedOutput {
+    /// A log that is missing or unreadable counts as truncated, unless nothing was printed.
+    fn read(log: &Path, captured: &CapturedOutput) -> Self {
+        let mut bytes = fs::read_range(log, 0, MAX_REPORT_BYTES).unwrap_or_default();
+        let tail = captured.tail.as_slice();
+        let missing = captured.total.saturating_sub(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        let rest = usize::try_from(missing)
+            .ok()
+            .and_then(|missing| tail.get(tail.len().checked_sub(missing)?..));
+        if let Some(rest) = rest {
+            bytes.reserve_exact(rest.len());
+            bytes.extend_from_slice(rest);
+            return Self { bytes, end: None };
+        }
+        // The first line may be the end of one.
+        let end = tail.splitn(2, |byte| *byte == b'\n').nth(1).unwrap_or_default();
+        bytes.reserve_exact(end.len() + 1);
+        bytes.push(b'\n');
+        bytes.extend_from_slice(end);
+        Self { bytes, end: Some(String::from_utf8_lossy(end).into_owned()) }
+    }
+}
+
 fn read_result(
     course: &GateRunRequest<'_>,
     gate: &Gate,
@@ -186,13 +217,14 @@ fn read_result(
         job::JobEnd::Lost => GateProcessEnd::CouldNotStart("its supervisor was killed".to_string()),
     };
     let cwd = course.context.project.join(&gate.cwd);
-    // A log that is missing or unreadable counts as truncated, unless nothing was printed.
-    let output = fs::read_range(places.log, 0, MAX_REPORT_BYTES).unwrap_or_default();
-    let is_whole = u64::try_from(output.len()).is_ok_and(|length| length >= finished.output.total);
+    let output = LoggedOutput::read(places.log, &finished.output);
     let context = ReportContext {
         root: course.context.project,
         cwd: &cwd,
-        extent: if is_whole { OutputExtent::Complete } else { OutputExtent::Truncated },
+        extent: match &output.end {
+            Some(end) => OutputExtent::Truncated { end },
+            None => OutputExtent::Complete,
+        },
     };
     let written = has_report_placeholder(&gate.command)
         .then(|| fs::read_if_exists(places.report, MAX_REPORT_BYTES))
@@ -202,7 +234,93 @@ fn read_result(
         Some(None) => ReportFile::Missing,
         Some(Some(bytes)) => ReportFile::Written(bytes),
     };
-    let reading: ParsedReport = findings::read_execution(gate.report, report, &output, &context);
+    let reading: ParsedReport =
+        findings::read_execution(gate.report, report, &output.bytes, &context);
     let tail = String::from_utf8_lossy(&finished.output.tail);
     Ok(findings::judge_gate(gate, &how, reading, &tail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ralph_core::gate::ReportFormat;
+
+    fn logged_output(log: Option<&str>, tail: &str, total: u64) -> LoggedOutput {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        if let Some(log) = log {
+            assert!(fs::create_new(&path, log.as_bytes()).unwrap());
+        }
+        let captured = CapturedOutput { head: Vec::new(), tail: tail.into(), total };
+        LoggedOutput::read(&path, &captured)
+    }
+
+    #[test]
+    fn the_end_of_an_output_is_read_if_its_log_is_truncated() {
+        for (log, tail, total, expected, end) in [
+            (Some("one\ntwo\n"), "two\n", 8, "one\ntwo\n", None),
+            (Some("one\nt"), "two\n", 8, "one\ntwo\n", None),
+            (Some("one\n"), "two\n", 8, "one\ntwo\n", None),
+            (Some("one\n"), "o\nthree\n", 14, "one\n\nthree\n", Some("three\n")),
+            (Some("one\n"), "ree", 99, "one\n\n", Some("")),
+            (None, "two\n", 4, "two\n", None),
+            (None, "wo\n", 4, "\n", Some("")),
+            (None, "", 0, "", None),
+        ] {
+            let expected = LoggedOutput { bytes: expected.into(), end: end.map(str::to_owned) };
+            assert_eq!(logged_output(log, tail, total), expected, "{log:?} {tail:?}");
+        }
+    }
+
+    /// R-L3f: tests can print a summary and then more than a log holds.
+    #[test]
+    fn a_summary_before_a_gap_is_not_a_pass() {
+        let gate = Gate::new("tests", GateInvocation::Shell("run".into()));
+        let start = "running 2 tests\ntest result: ok. 2 passed; 0 failed\n";
+        for (report, end, expected) in [
+            (ReportFormat::Text, "x\ntest result: ok. 2 passed; 0 failed\n", "passed"),
+            (
+                ReportFormat::Text,
+                "x\ntest result: FAILED. 1 passed; 1 failed\n",
+                "it exited with 0, but its output reports that 1 test failed",
+            ),
+            (
+                ReportFormat::Text,
+                "x\nx\n",
+                "the output is truncated, and its end has no test summary",
+            ),
+            (
+                ReportFormat::CargoJson,
+                "x\nx\n",
+                "the output is truncated, and its end has no test summary",
+            ),
+            (
+                ReportFormat::Pytest,
+                "x\nx\n",
+                "the output is truncated, and its end has no test summary",
+            ),
+            (
+                ReportFormat::GoTestJson,
+                "x\n{\"Action\":\"pass\",\"Test\":\"a\"}\n",
+                "the report is truncated",
+            ),
+        ] {
+            let gate = Gate { report, ..gate.clone() };
+            let output = logged_output(Some(start), end, 1_000_000);
+            let end = output.end.as_deref().unwrap();
+            let root = Path::new("/project");
+            let context =
+                ReportContext { root, cwd: root, extent: OutputExtent::Truncated { end } };
+            let reading =
+                findings::read_execution(report, ReportFile::NoReportFile, &output.bytes, &context);
+            let judged = findings::judge_gate(&gate, &GateProcessEnd::Exited(0), reading, end);
+            let outcome = match judged.outcome {
+                GateOutcome::Unknown(UnknownReason::Inconclusive(why)) => why,
+                other @ (GateOutcome::Passed | GateOutcome::Failed | GateOutcome::Unknown(_)) => {
+                    other.name().to_owned()
+                }
+            };
+            assert_eq!(outcome, expected, "{report:?} {end}");
+        }
+    }
 }

@@ -91,7 +91,7 @@ fn output_of_other_tools_names_no_tests() {
 
 #[test]
 fn names_from_a_part_of_the_output_are_incomplete() {
-    let cut = ReportContext { extent: OutputExtent::Truncated, ..complete_context() };
+    let cut = ReportContext { extent: OutputExtent::Truncated { end: "" }, ..complete_context() };
     for file in ["text/names-cargo-test.txt", "text/names-jest-verbose.txt"] {
         let whole = read_recorded_report(ReportFormat::Text, file).cases.unwrap();
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/reports").join(file);

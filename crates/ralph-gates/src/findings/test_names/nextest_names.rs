@@ -25,7 +25,7 @@ impl NextestNames {
             self.is_running = is_start(line);
             return;
         }
-        if line.trim_start().starts_with("Summary [") {
+        if is_end(line.trim_start()) {
             self.is_running = false;
             for (name, outcome) in self.results.drain() {
                 names.add(outcome, &[&name]);
@@ -54,6 +54,11 @@ pub(in crate::findings) fn is_start(line: &str) -> bool {
         && words.next().is_some_and(|number| number.parse::<u32>().is_ok())
         && matches!(words.next(), Some("test" | "tests"))
         && words.next() == Some("across")
+}
+
+/// `Summary [   0.059s] 5 tests run: 4 passed, 1 failed, 2 skipped`
+pub(in crate::findings) fn is_end(line: &str) -> bool {
+    line.starts_with("Summary [")
 }
 
 /// `        PASS [   0.010s] (1/5) shop tests::adds`
