@@ -174,6 +174,8 @@ struct FindingCollector<'a> {
     others: Vec<Finding>,
     count: u32,
     seen: HashSet<u64>,
+    /// Drafts as printed: a line that a tool repeats a million times is cleaned once.
+    seen_drafts: HashSet<u64>,
     hasher: RandomState,
 }
 
@@ -185,11 +187,21 @@ impl<'a> FindingCollector<'a> {
             others: Vec::new(),
             count: 0,
             seen: HashSet::new(),
+            seen_drafts: HashSet::new(),
             hasher: RandomState::new(),
         }
     }
 
     fn add(&mut self, draft: &FindingDraft<'_>) {
+        if self.seen.len() < MAX_DEDUPLICATED {
+            let key = self.hasher.hash_one((draft.location, draft.rule, draft.message));
+            if !self.seen_drafts.insert(key) {
+                return;
+            }
+        } else if self.kept(draft.severity).len() >= MAX_FINDINGS {
+            self.count = self.count.saturating_add(1);
+            return;
+        }
         let place = draft
             .location
             .as_ref()
@@ -213,12 +225,16 @@ impl<'a> FindingCollector<'a> {
             return;
         }
         self.count = self.count.saturating_add(1);
-        let kept = match finding.severity {
-            FindingSeverity::Error => &mut self.errors,
-            FindingSeverity::Warning | FindingSeverity::Note => &mut self.others,
-        };
+        let kept = self.kept(finding.severity);
         if kept.len() < MAX_FINDINGS {
             kept.push(finding);
+        }
+    }
+
+    fn kept(&mut self, severity: FindingSeverity) -> &mut Vec<Finding> {
+        match severity {
+            FindingSeverity::Error => &mut self.errors,
+            FindingSeverity::Warning | FindingSeverity::Note => &mut self.others,
         }
     }
 

@@ -4,7 +4,7 @@
 use super::{ReportContext, project_file};
 
 /// A source location as a tool printed it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct RawLocation<'a> {
     pub(super) file: &'a str,
     pub(super) line: Option<u32>,
@@ -158,10 +158,9 @@ fn is_source_name(file: &str, spaces: SpacesInName) -> bool {
     let is_ending = (1..=12).contains(&ending.len())
         && ending.starts_with(|char: char| char.is_ascii_alphabetic())
         && ending.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    is_ending && (!stem.is_empty() || name.len() < rest.len()) && {
-        let is_known = SOURCE_EXTENSIONS.contains(&format!(" {} ", ending.to_ascii_lowercase()));
-        is_known || name.len() < rest.len()
-    }
+    let has_directory = name.len() < rest.len();
+    let is_known = || SOURCE_EXTENSIONS.contains(&format!(" {} ", ending.to_ascii_lowercase()));
+    is_ending && (has_directory || !stem.is_empty() && is_known())
 }
 
 /// Strips `C:` if a separator follows.

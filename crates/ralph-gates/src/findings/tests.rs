@@ -465,6 +465,25 @@ fn a_failure_in_junit_counts_although_the_test_is_marked_as_skipped() {
 }
 
 #[test]
+fn repeated_findings_are_counted_once_and_others_all() {
+    let context = complete_context();
+    let mut found = FindingCollector::new(&context);
+    let add = |found: &mut FindingCollector<'_>, message: &str| {
+        found.add(&FindingDraft { message, ..FindingDraft::default() });
+    };
+    for _ in 0..3 {
+        add(&mut found, "same");
+        add(&mut found, " same\t");
+    }
+    assert_eq!(found.count, 1);
+    for number in 0..MAX_DEDUPLICATED + 10 {
+        add(&mut found, &number.to_string());
+    }
+    assert_eq!(found.count as usize, MAX_DEDUPLICATED + 11);
+    assert_eq!(found.into_report(None, None).findings.len(), MAX_FINDINGS);
+}
+
+#[test]
 fn an_empty_report_does_not_hide_findings_in_the_output() {
     let output = b"src/a.ts:3:5: error: it is wrong\n";
     for (report, expected) in [
