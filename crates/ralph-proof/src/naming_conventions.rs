@@ -307,6 +307,9 @@ fn harness_by_name(
     if shadows_runner(directories, name, extension) {
         return Some("its name is that of a test runner or of a module that one imports");
     }
+    if name == "ralph.toml" {
+        return Some("it is ralph's policy");
+    }
     // `next.config` is about the product.
     let is_settings = is_tool_settings(path) && !name.starts_with("next.config.");
     if is_settings

@@ -81,6 +81,7 @@ fn usage_failure(
         }
         ErrorKind::MissingRequiredArgument => {
             let name = argument_name(&text(ContextKind::InvalidArg)?);
+            let help = usage_command(error).map_or(help, |of| format!("run `{of} --help`"));
             Some(CommandFailure::new(&format!("`{name}` is missing"), &help))
         }
         ErrorKind::TooManyValues => {
@@ -110,6 +111,9 @@ fn unknown_argument(
                 .to_string()
         }
         (_, Some(similar)) => format!("did you mean `{similar}`?"),
+        (false, None) if of == Some("run") => {
+            "quote the goal, as in `ralph run \"fix the tests\"`".to_string()
+        }
         (false, None) if of == Some("start") => {
             "give the goal with `--goal-file FILE`, or on stdin with `--goal-file -`".to_string()
         }
@@ -117,6 +121,15 @@ fn unknown_argument(
     };
     let noun = if name.starts_with('-') { "option" } else { "argument" };
     CommandFailure::new(&format!("unknown {noun} `{}`", text::clean_line(name, 80)), &hint)
+}
+
+/// The command whose arguments are wrong, as in `ralph checkpoint restore`: the usage line up to its first argument.
+fn usage_command(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::StyledStr(usage)) = error.get(ContextKind::Usage) else { return None };
+    let usage = usage.to_string();
+    let words = usage.split_whitespace().skip_while(|word| *word != "ralph");
+    let words: Vec<&str> = words.take_while(|word| !word.starts_with(['[', '<', '-'])).collect();
+    (!words.is_empty()).then(|| words.join(" "))
 }
 
 /// Whether it is a flag of the driven agent rather than one of ralph's.

@@ -254,7 +254,7 @@ pub fn queue_exit_code(outcome: &QueueOutcome) -> u8 {
     }
     match outcome.stopped {
         Some(QueueStopReason::Cancelled) => return RunStatus::Cancelled.exit_code(),
-        Some(QueueStopReason::OutOfBudget | QueueStopReason::OutOfTime) | None => {}
+        Some(QueueStopReason::OutOfBudget { .. } | QueueStopReason::OutOfTime) | None => {}
     }
     let mut parked = outcome.tasks.iter().filter(|task| task.state == QueueTaskState::Parked);
     let first = parked.find_map(|task| task.end.as_ref());
@@ -282,7 +282,7 @@ pub fn state_name(stand: QueueTaskState) -> &'static str {
 pub fn stop_name(why: QueueStopReason) -> &'static str {
     match why {
         QueueStopReason::Cancelled => "cancelled",
-        QueueStopReason::OutOfBudget => "out_of_budget",
+        QueueStopReason::OutOfBudget { .. } => "out_of_budget",
         QueueStopReason::OutOfTime => "out_of_time",
     }
 }
@@ -302,7 +302,14 @@ pub fn reason_text(
         (QueueTaskState::Waits(by), _) => format!("`{}` comes first", name(by)),
         (QueueTaskState::Ready, _) => match stopped {
             Some(QueueStopReason::Cancelled) => "a person ended the queue".to_string(),
-            Some(QueueStopReason::OutOfBudget) => "the budget is used up".to_string(),
+            Some(QueueStopReason::OutOfBudget { left_micro_usd: 0, .. }) => {
+                "the budget is used up".to_string()
+            }
+            Some(QueueStopReason::OutOfBudget { left_micro_usd, least_micro_usd }) => format!(
+                "{} of the budget is left, and a task starts with at least {} (`runner.worst_turn_usd`)",
+                format_usd(left_micro_usd),
+                format_usd(least_micro_usd)
+            ),
             Some(QueueStopReason::OutOfTime) => "the time is up".to_string(),
             None => String::new(),
         },

@@ -1,6 +1,8 @@
 //! One budget for all tasks of a queue. A task's share is reserved before it starts, so that all tasks together never
 //! exceed the total; the unspent part is returned.
 
+use super::QueueStopReason;
+
 /// A budget in micro-USD.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueBudget {
@@ -62,9 +64,11 @@ impl QueueBudget {
         self.total.map(|total| total.saturating_sub(held))
     }
 
-    /// Whether enough is free to start a task.
-    pub fn can_start_task(&self) -> bool {
-        self.free().is_none_or(|free| free >= self.least_to_start.max(1))
+    /// Why no task can start, if too little is free.
+    pub fn shortage(&self) -> Option<QueueStopReason> {
+        let least_micro_usd = self.least_to_start.max(1);
+        let left_micro_usd = self.free().filter(|free| *free < least_micro_usd)?;
+        Some(QueueStopReason::OutOfBudget { left_micro_usd, least_micro_usd })
     }
 
     /// Reserves the share of a task that starts now, as one of `beside` tasks that could. Returns the most that it may

@@ -37,6 +37,8 @@ pub enum QueueError {
     },
     #[error("cannot find `{}`", .0.display())]
     Missing(PathBuf),
+    #[error("`{}` is not TOML, as a queue file must be", .0.display())]
+    Markdown(PathBuf),
     #[error("`{}` links to a file outside the queue", .0.display())]
     LeadsOut(PathBuf),
     #[error("no tasks in `{}`", .0.display())]

@@ -131,7 +131,11 @@ pub struct QueueTaskOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueStopReason {
     Cancelled,
-    OutOfBudget,
+    /// What is left is less than a task needs to start.
+    OutOfBudget {
+        left_micro_usd: u64,
+        least_micro_usd: u64,
+    },
     OutOfTime,
 }
 
@@ -201,10 +205,7 @@ impl<'a> QueueLoop<'a> {
                 (StopRequest::AfterTurn | StopRequest::Now, _) => Some(QueueStopReason::Cancelled),
                 (StopRequest::None, Some(0)) => Some(QueueStopReason::OutOfTime),
                 // Other tasks may still return some of their budget.
-                (StopRequest::None, _) if !self.budget.can_start_task() => {
-                    Some(QueueStopReason::OutOfBudget)
-                }
-                (StopRequest::None, _) => None,
+                (StopRequest::None, _) => self.budget.shortage(),
             };
             if self.stopped.is_some() {
                 return Ok(());

@@ -500,8 +500,11 @@ proptest! {
         for (task, became) in tasks.iter().zip(&outcome.tasks) {
             prop_assert!(became.spent_micro_usd <= task.terms.limits.get(LimitKind::MaxCost).unwrap_or(u64::MAX));
             if became.state == QueueTaskState::Ready {
-                prop_assert_eq!(outcome.stopped, Some(QueueStopReason::OutOfBudget));
-                prop_assert!(total - outcome.spent_micro_usd < 10.min(total).max(1));
+                let left_micro_usd = total - outcome.spent_micro_usd;
+                let least_micro_usd = 10.min(total);
+                prop_assert!(left_micro_usd < least_micro_usd);
+                let short = QueueStopReason::OutOfBudget { left_micro_usd, least_micro_usd };
+                prop_assert_eq!(outcome.stopped, Some(short));
             }
         }
     }
@@ -576,10 +579,11 @@ fn a_budget_is_divided_and_refilled() {
         QueueBudget::new(Some(100), 10, &[(0, None), (0, Some(20)), (4, None), (0, Some(3))]);
     let caps = [purse.reserve(0, 3), purse.reserve(1, 2), purse.reserve(2, 1)];
     assert_eq!(caps, [Some(32), Some(20), Some(48)]);
-    assert!(!purse.can_start_task());
+    let short = QueueStopReason::OutOfBudget { left_micro_usd: 0, least_micro_usd: 10 };
+    assert_eq!(purse.shortage(), Some(short));
     purse.record_spent(1, 8);
     purse.release(1);
-    assert!(purse.can_start_task());
+    assert_eq!(purse.shortage(), None);
     assert_eq!(purse.share_out(), []);
     purse.record_spent(0, 2);
     purse.release(0);
@@ -587,7 +591,7 @@ fn a_budget_is_divided_and_refilled() {
     assert_eq!(purse.spent(), 14);
     let mut endless = QueueBudget::new(None, 10, &[(0, None), (5, Some(7))]);
     assert_eq!((endless.reserve(0, 1), endless.reserve(1, 1)), (None, Some(7)));
-    assert_eq!((endless.share_out(), endless.can_start_task()), (Vec::new(), true));
+    assert_eq!((endless.share_out(), endless.shortage()), (Vec::new(), None));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Parses a queue file: TOML with one `[[task]]` table per task.
 
+use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::Path;
 
@@ -23,11 +24,15 @@ const TASKS_HINT: &str = "write one `[[task]]` per task";
 pub(super) fn read_file(reading: &mut QueueReader, path: &Path) -> Result<(), QueueError> {
     let text = reading.open_file(path)?;
     let (document, errors) = DeTable::parse_recoverable(&text);
+    // A Markdown list would give an error per line.
+    if !errors.is_empty() && path.extension() == Some(OsStr::new("md")) {
+        return Err(QueueError::Markdown(path.to_owned()));
+    }
     for error in &errors {
         reading.add_problem(
             error.span().unwrap_or(0..0),
             text::clean_line(error.message(), 200),
-            "",
+            "a queue file is TOML with one `[[task]]` per task",
         );
     }
     // After a syntax error the recovered document may lead to misleading problems.
@@ -77,8 +82,10 @@ fn read_task(reading: &mut QueueReader, (fields, span): (&DeTable, Range<usize>)
     for (key, found) in fields_in_order(fields) {
         let word: &str = key.get_ref();
         if !["name", "goal", "goal_file"].contains(&word) && !term_keys().any(|key| key == word) {
-            let known = ["name", "goal", "goal_file"].into_iter().chain(term_keys());
-            report_unknown_key(reading, key, known, "`docs/run.md` lists the keys of a task");
+            let known = || ["name", "goal", "goal_file"].into_iter().chain(term_keys());
+            let all: Vec<_> = known().collect();
+            let hint = format!("the keys of a task are {}", all.join(", "));
+            report_unknown_key(reading, key, known(), &hint);
             continue;
         }
         let is_list = matches!(word, "after" | "features" | "plan");

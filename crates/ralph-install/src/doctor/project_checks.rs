@@ -161,7 +161,7 @@ fn check_repository(context: &DoctorContext<'_>) -> DoctorCheck {
         Some(root) => DoctorCheck::good(NAME, format!("`{}` is a repository", root.display())),
         None => DoctorCheck::note(
             NAME,
-            "the project is not a git repository, which comparisons with the base need",
+            "the project is not a git repository, which `--worktree`, `--pr` and `gate run --changed` need",
         )
         .fix("`git init`"),
     }

@@ -28,7 +28,7 @@ pub(super) fn check_runs(context: &DoctorContext<'_>) -> Vec<DoctorCheck> {
         .iter()
         .zip(&unprotected)
         .take(MAX_LISTED_RUNS)
-        .map(|(view, unprotected)| check_run(view, unprotected.as_ref()))
+        .map(|(view, unprotected)| check_run(view, unprotected.as_ref(), context.project))
         .collect();
     checks.extend(unreadable.iter().take(MAX_LISTED_RUNS).map(|one| {
         let path = context.home.run(&one.run);
@@ -41,7 +41,11 @@ pub(super) fn check_runs(context: &DoctorContext<'_>) -> Vec<DoctorCheck> {
     checks
 }
 
-fn check_run(view: &RunView, unprotected: Option<&protection::UnprotectedReason>) -> DoctorCheck {
+fn check_run(
+    view: &RunView,
+    unprotected: Option<&protection::UnprotectedReason>,
+    here: &Path,
+) -> DoctorCheck {
     let run = &view.opened.run;
     let id = &run.id;
     let title = text::clean_line(&run.title, 60);
@@ -51,10 +55,21 @@ fn check_run(view: &RunView, unprotected: Option<&protection::UnprotectedReason>
             format!("{id} ({title}) works in `{}`, which no longer exists", project.display());
         return DoctorCheck::bad(NAME, what).fix(format!("`ralph cancel {id}`"));
     }
+    let is_here = fs::resolve(here).is_some_and(|here| here.starts_with(project));
+    let title = if is_here { title } else { format!("{title}, in `{}`", project.display()) };
+    // `ralph resume` cannot start an agent, and without its runner a driven run has none.
+    let resume = match (&run.drive, &view.opened.state.driving.parked, view.phase) {
+        (Some(_), Some(_), _) | (Some(_), _, RunPhase::Orphaned) => {
+            format!("`ralph run --resume {id}`")
+        }
+        (Some(_) | None, _, _) => format!("`ralph resume {id}`"),
+    };
     match (view.phase, unprotected) {
         (RunPhase::Orphaned, _) => {
-            DoctorCheck::bad(NAME, format!("{id} ({title}) is orphaned: its session is gone"))
-                .fix(format!("`ralph resume {id}` continues it, `ralph cancel {id}` ends it"))
+            let gone =
+                if run.drive.is_some() { "no runner drives it" } else { "its session is gone" };
+            DoctorCheck::bad(NAME, format!("{id} ({title}) is orphaned: {gone}"))
+                .fix(format!("{resume} continues it, `ralph cancel {id}` ends it"))
         }
         (RunPhase::Active, Some(why)) => DoctorCheck::bad(
             NAME,
@@ -63,8 +78,7 @@ fn check_run(view: &RunView, unprotected: Option<&protection::UnprotectedReason>
         .fix(why.remedy()),
         (RunPhase::Active, None) => DoctorCheck::good(NAME, format!("{id} ({title}) is active")),
         (RunPhase::Paused { .. }, _) => {
-            DoctorCheck::note(NAME, format!("{id} ({title}) is paused"))
-                .fix(format!("`ralph resume {id}`"))
+            DoctorCheck::note(NAME, format!("{id} ({title}) is paused")).fix(resume)
         }
         (RunPhase::Ended(_), _) => DoctorCheck::good(NAME, format!("{id} ({title}) has ended")),
     }

@@ -41,8 +41,18 @@ pub(crate) fn run(env: &Env, args: &ExplainArgs) -> Result<(), CommandFailure> {
     let config = config::load(&directory, &home)?;
     let rules = class_rules(&config)?;
     let here = env.current_dir().unwrap_or_else(|| config.project.clone());
+    // A pattern such as `tests/*` names directories too.
+    let (directories, files): (Vec<&PathBuf>, Vec<&PathBuf>) =
+        args.files.iter().partition(|file| fs::is_directory(&here.join(file)));
+    for directory in &directories {
+        let name = text::clean_line(&directory.to_string_lossy(), 200);
+        term::err(&format!("note: `{name}` is a directory; name the files in it\n"));
+    }
+    if files.is_empty() {
+        return Err(CommandFailure::new("no file is named", "name the files in the directories"));
+    }
     let paths: Result<Vec<String>, CommandFailure> =
-        args.files.iter().map(|file| path_in_project(&config.project, &here, file)).collect();
+        files.into_iter().map(|file| path_in_project(&config.project, &here, file)).collect();
     let project = config.project.to_string_lossy();
     let view = file_classes_view(&project, &config.policy, &rules, &paths?);
     if args.json {
@@ -68,10 +78,6 @@ pub(super) fn class_rules(config: &ProjectConfig) -> Result<ClassRules, CommandF
 fn path_in_project(project: &Path, here: &Path, file: &Path) -> Result<String, CommandFailure> {
     let shown = text::clean_line(&file.to_string_lossy(), 200);
     let whole = here.join(file);
-    if fs::is_directory(&whole) {
-        let what = format!("`{shown}` is a directory");
-        return Err(CommandFailure::new(&what, "name the files in it"));
-    }
     let mut path = PathBuf::new();
     for part in whole.components() {
         match part {

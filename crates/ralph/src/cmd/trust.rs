@@ -16,7 +16,7 @@ use ralph_lists::loop_directory;
 use ralph_lists::loops::{FeatureError, FeatureLoop};
 use ralph_lists::plan;
 use ralph_lists::run_lists::{self, ListFile};
-use ralph_policy::config;
+use ralph_policy::config::{self, ProjectConfig};
 use ralph_policy::trust::{self, ApprovalSubject, DifferenceKind, ProgramSearch};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
@@ -67,8 +67,13 @@ pub(crate) fn run(env: &Env, args: &TrustArgs) -> Result<(), CommandFailure> {
     if args.revoke {
         return revoke_approvals(&home, args, &project);
     }
-    let policy = policy_question(env, &home, &project)?;
+    let config = config::load(&project, &home)?;
+    let policy = policy_question(env, &home, &config)?;
     let lists = list_questions(env, &home, args, &policy.subject.project)?;
+    if !args.json && config.file.is_none() && config.policy.gates.is_empty() && lists.is_empty() {
+        let what = format!("there is no `ralph.toml` in `{}`", config.project.display());
+        return Err(CommandFailure::new(&what, "`ralph init` proposes one"));
+    }
     let is_about_policy = args.features.is_empty() && args.plan.is_empty();
     // A policy that needs no approval is only shown if there are no lists to show.
     let is_worth_it = policy.before != ApprovalStatus::NotNeeded || lists.is_empty();
@@ -122,11 +127,10 @@ fn print_approved(args: &TrustArgs) -> Result<(), CommandFailure> {
 fn policy_question(
     env: &Env,
     home: &RalphHome,
-    project: &Path,
+    config: &ProjectConfig,
 ) -> Result<ApprovalQuestion, CommandFailure> {
-    let config = config::load(project, home)?;
-    let subject = trust::policy_subject(&config)?;
-    let search_path = trust::find_programs(&config, env.search_path().as_deref());
+    let subject = trust::policy_subject(config)?;
+    let search_path = trust::find_programs(config, env.search_path().as_deref());
     new_question(home, None, subject, search_path)
 }
 

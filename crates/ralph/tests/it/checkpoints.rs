@@ -138,7 +138,7 @@ fn refusals_come_with_a_hint() {
           hint: `--dry-run` shows what would change, `--yes` skips the question
         $ ralph checkpoint restore [run]
         error: `NUMBER` is missing
-          hint: run `ralph checkpoint --help`
+          hint: run `ralph checkpoint restore --help`
         $ ralph checkpoint prune [run]
         error: run `[run]` has not ended, and may still need its checkpoints
           hint: `ralph cancel [run]` ends it

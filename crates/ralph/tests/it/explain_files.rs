@@ -111,9 +111,9 @@ fn files_are_explained_as_json() {
     "#);
 }
 
-/// A path outside the project and a directory are errors that say what to do.
+/// A path outside the project is an error. A directory is skipped, and is an error only if no file is named beside it.
 #[test]
-fn directories_and_paths_outside_the_project_are_errors() {
+fn directories_are_skipped_and_paths_outside_the_project_are_errors() {
     let sandbox = sandbox_with_files();
     let outside = sandbox.ralph(["explain", "../other.rs"]);
     assert_snapshot!(sandbox.normalize(&outside.to_string()), @"
@@ -126,8 +126,21 @@ fn directories_and_paths_outside_the_project_are_errors() {
     assert_snapshot!(sandbox.normalize(&directory.to_string()), @"
     exit 1
     --- stderr
-    error: `tools` is a directory
-      hint: name the files in it
+    note: `tools` is a directory; name the files in it
+    error: no file is named
+      hint: name the files in the directories
+    ");
+    let both = sandbox.ralph(["explain", "tools", "ralph.toml"]);
+    assert_snapshot!(sandbox.normalize(&both.to_string()), @"
+    exit 0
+    --- stdout
+    ralph.toml
+      class      harness (goes with the tests)
+      because    it is ralph's policy
+      read by    suite
+
+    --- stderr
+    note: `tools` is a directory; name the files in it
     ");
     assert_snapshot!(sandbox.ralph(["explain"]).to_string(), @"
     exit 1

@@ -600,6 +600,19 @@ fn gate_run_reports_outcomes_by_stage() {
     1 of 1 gate passed
     ");
     assert_snapshot!(shown(&["gate", "run", "--stage", "quality", "--format", "github"]), @"exit 0");
+    let refused = [&["--stage", "security"][..], &["--on", "task"]]
+        .map(|chosen| sandbox.ralph([&["gate", "run"], chosen].concat()).to_string());
+    assert_snapshot!(refused.concat(), @"
+    exit 1
+    --- stderr
+    error: no gate of stage `security` runs on `stop`
+      hint: stages with gates: `correctness`, `quality`
+
+    exit 1
+    --- stderr
+    error: no gate runs on `task`
+      hint: there are gates for `--on stop`
+    ");
     assert_snapshot!(shown(&["gate", "list"]), @r"
     exit 0
     correctness

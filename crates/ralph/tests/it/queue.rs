@@ -365,6 +365,19 @@ fn an_interrupted_queue_parks_the_active_task() {
     assert_eq!(summary, ("cancelled".into(), "cancelled".into(), "not_started".into()), "{text}");
     assert_eq!(output.status.code(), Some(130));
     assert_eq!(scene.start_count("z"), 0);
+    // A parked run needs a new runner, and it may work in another project than the current one.
+    let advice = scene.sandbox.ralph(["doctor"]).stdout;
+    let advice = advice.lines().skip_while(|line| !line.contains(" run ")).take(2);
+    assert_snapshot!(scene.normalize(&advice.collect::<Vec<_>>().join("\n")), @"· run         [run] (Write k., in `$ROOT/home/.ralph-worktrees/[run]/project`) is paused       → `ralph run --resume [run]`");
+    let id = scene.queue_dir();
+    let id = id.file_name().unwrap().to_str().unwrap();
+    let refused = scene.sandbox.ralph(["run", "--resume", id, "--max-cost", "5"]);
+    assert_snapshot!(scene.normalize(&refused.to_string()), @"
+    exit 1
+    --- stderr
+    error: `--max-cost` cannot be changed with `--resume`
+      hint: `ralph run --queue $ROOT/queue.toml` with the flags of your choice continues the same queue
+    ");
     let ended = scene.resume_queue();
     assert_eq!(ended.code, Some(0), "{ended}");
     assert_eq!(scene.runs_of("k").len(), 1);
@@ -386,6 +399,20 @@ fn a_queue_that_cannot_be_read_is_not_called_unknown() {
     error: cannot read the state of the queue
       caused by: `$ROOT/home/.ralph/queues/q0123456/queue.jsonl` was written by a newer ralph
       hint: use that version, or a newer one
+    ");
+}
+
+/// A queue file is TOML; a Markdown list gets one error that says so.
+#[test]
+fn a_markdown_list_is_not_a_queue_file() {
+    let scene = QueueSandbox::new();
+    write_file(&scene.sandbox.root().join("goals.md"), "- fix the parser\n- write the docs\n");
+    let refused = run_command(&mut scene.command(&["--queue", "../goals.md"]), b"");
+    assert_snapshot!(scene.sandbox.normalize(&refused.to_string()), @"
+    exit 1
+    --- stderr
+    error: `$ROOT/goals.md` is not TOML, as a queue file must be
+      hint: write `[[task]]` with `name` and `goal` for each goal, or give a directory with one Markdown file per goal
     ");
 }
 

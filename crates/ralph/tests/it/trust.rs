@@ -245,13 +245,10 @@ fn an_agent_cannot_approve() {
 fn without_a_policy_there_is_nothing_to_approve() {
     let sandbox = Sandbox::new();
     assert_snapshot!(sandbox.normalize(&sandbox.ralph(["trust"]).to_string()), @"
-    exit 0
-    --- stdout
-    $ROOT/project
-
-    no gates
-
-    none of this comes from the repository; nothing to approve
+    exit 1
+    --- stderr
+    error: there is no `ralph.toml` in `$ROOT/project`
+      hint: `ralph init` proposes one
     ");
     let shown = sandbox.ralph(["trust", "--json"]);
     snapshot_settings().bind(|| assert_snapshot!(sandbox.normalize(&shown.to_string()), @r#"

@@ -100,6 +100,9 @@ fn choose_gates<'a>(
         .filter(|gate| gate.on.contains(&on))
         .filter(|gate| args.stage.is_none_or(|stage| stage == gate.stage))
         .collect();
+    if chosen.is_empty() {
+        return Err(no_such_gates(gates, on, args.stage));
+    }
     if args.changed {
         let changed =
             git::changed_paths(&config.project, &Deadline::after(GIT_TIMEOUT)).map_err(|why| {
@@ -116,6 +119,27 @@ fn choose_gates<'a>(
         });
     }
     Ok(chosen)
+}
+
+/// Zero gates would pass, so a stage or an event without gates is an error.
+fn no_such_gates(
+    gates: &[Gate],
+    on: GateTrigger,
+    stage: Option<RequirementStage>,
+) -> CommandFailure {
+    let at_event: Vec<&Gate> = gates.iter().filter(|gate| gate.on.contains(&on)).collect();
+    if let Some(stage) = stage.filter(|_| !at_event.is_empty()) {
+        let known = RequirementStage::GATE_STAGES.into_iter();
+        let known = known.filter(|known| at_event.iter().any(|gate| gate.stage == *known));
+        let names: Vec<_> = known.map(|known| format!("`{}`", known.name())).collect();
+        let what = format!("no gate of stage `{}` runs on `{}`", stage.name(), on.name());
+        return CommandFailure::new(&what, &format!("stages with gates: {}", names.join(", ")));
+    }
+    let events = GateTrigger::ALL.into_iter();
+    let events = events.filter(|event| gates.iter().any(|gate| gate.on.contains(event)));
+    let events: Vec<_> = events.map(|event| format!("`--on {}`", event.name())).collect();
+    let what = format!("no gate runs on `{}`", on.name());
+    CommandFailure::new(&what, &format!("there are gates for {}", events.join(", ")))
 }
 
 /// Prints one line when a gate ends, for logs and pipes.

@@ -24,7 +24,7 @@ Examples:
   ralph run --resume k7f2 --wait-for-limits 6h
   ralph run --fork k7f2 --max-cost 40
   ralph run \"now do it\" --fork 0b53ac6e-53a9-4d0e-9c5d-6f1a2c9be1aa
-  ralph run --queue goals.md --parallel 2
+  ralph run --queue queue.toml --parallel 2
   ralph run \"upgrade to axum 0.8\" --dry-run -- --permission-mode acceptEdits
 
 ralph starts the agent and answers its stops itself; no hook has to be
@@ -55,7 +55,9 @@ pub(crate) struct RunArgs {
     /// Without a goal, continues a run that has ended: with its goal, lists and flags, and its limits anew.
     #[arg(long, value_name = "SESSION|RUN", conflicts_with_all = ["resume", "queue"])]
     pub fork: Option<String>,
-    /// Work through a list of goals: a file, or a directory of files
+    /// Work through goals: a TOML file, or a directory of Markdown files
+    ///
+    /// The TOML file has one `[[task]]` with `name` and `goal` per goal; the directory has one Markdown file per goal.
     #[arg(long, value_name = "FILE|DIR")]
     pub queue: Option<PathBuf>,
     /// Work on at most N goals of the queue at once
@@ -217,7 +219,7 @@ impl RunArgs {
     }
 
     /// The first given option that cannot be changed in an existing run.
-    fn fixed_option(&self) -> Option<String> {
+    pub(super) fn fixed_option(&self) -> Option<String> {
         if let Some((limit, _)) = self.limits.overrides().to_options().first() {
             return Some(format!("`{}`", limit.trim_end_matches("-usd")));
         }

@@ -22,6 +22,7 @@ use crate::failure::CommandFailure;
 use crate::term;
 use queue_prepare::PreparedQueue;
 use queue_view::QueueView;
+use ralph_core::text;
 use ralph_deck::view::queue_status as queue_status_view;
 use ralph_drive::StopRequests;
 use ralph_drive::queue::{
@@ -46,6 +47,15 @@ pub(super) fn resume_queue(env: &Env, id: &QueueId, args: &RunArgs) -> Result<u8
         let what = format!("there is no record of how queue `{}` was started", id.as_str());
         CommandFailure::new(&what, "`ralph run --queue FILE` starts it")
     })?;
+    let fixed = args.fixed_option().or_else(|| args.parallel.map(|_| "`--parallel`".to_string()));
+    if let Some(option) = fixed {
+        let what = format!("{option} cannot be changed with `--resume`");
+        let source = text::clean_line(&opening.source.to_string_lossy(), 400);
+        let hint = format!(
+            "`ralph run --queue {source}` with the flags of your choice continues the same queue"
+        );
+        return Err(CommandFailure::new(&what, &hint));
+    }
     run_queue(env, &queue_args::recorded_args(&opening, args)?)
 }
 

@@ -155,6 +155,10 @@ fn queue_failure(error: QueueError) -> CommandFailure {
         }
         QueueError::File(error) => error.into(),
         QueueError::Missing(_) => CommandFailure::new(&error.to_string(), "check the path"),
+        QueueError::Markdown(_) => CommandFailure::new(
+            &error.to_string(),
+            "write `[[task]]` with `name` and `goal` for each goal, or give a directory with one Markdown file per goal",
+        ),
         QueueError::LeadsOut(_) => {
             CommandFailure::new(&error.to_string(), "put the file itself there")
         }

@@ -6,7 +6,7 @@ use ralph_core::status::RunStatus;
 use ralph_core::units::{format_duration, format_usd};
 use ralph_deck::view::queue_status::{is_final, reason_text};
 use ralph_deck::wording::safe_line;
-use ralph_drive::queue::{QueueId, QueueOutcome, QueueTaskState, TaskQueue};
+use ralph_drive::queue::{QueueId, QueueOutcome, QueueStopReason, QueueTaskState, TaskQueue};
 
 /// Renders the table of tasks, and the line that a person can forward.
 pub(super) fn render_queue_report(
@@ -29,7 +29,18 @@ pub(super) fn render_queue_report(
         format_usd(outcome.spent_micro_usd)
     ));
     if done < all {
-        let next = format!("`ralph run --resume {}` continues with what is left", id.as_str());
+        let next = match outcome.stopped {
+            // `--resume` keeps the budget.
+            Some(QueueStopReason::OutOfBudget { .. }) => {
+                let source = safe_line(&queue.source.to_string_lossy());
+                format!(
+                    "`ralph run --queue {source} --max-cost USD` continues with a larger budget"
+                )
+            }
+            Some(QueueStopReason::Cancelled | QueueStopReason::OutOfTime) | None => {
+                format!("`ralph run --resume {}` continues with what is left", id.as_str())
+            }
+        };
         out.push_str(&labelled_line("", &paint(term::DIM, "next"), &next, columns));
     }
     if outcome.tasks.iter().any(|task| task.state == QueueTaskState::Parked && is_final(task)) {

@@ -425,7 +425,10 @@ mod tests {
             became(QueueTaskState::Ready, None),
             became(QueueTaskState::Ready, None),
         ];
-        let stopped = Some(QueueStopReason::OutOfBudget);
+        let stopped = Some(QueueStopReason::OutOfBudget {
+            left_micro_usd: 10_000,
+            least_micro_usd: 1_000_000,
+        });
         let outcome = QueueOutcome { tasks, stopped, spent_micro_usd: 1_200_000 };
         let output_text = screen.close(&outcome).text.replace(id.as_str(), "[queue]");
         insta::assert_snapshot!(output_text, @"
@@ -447,12 +450,15 @@ mod tests {
         ✓ parser  k7f2  landed            $0
         ✗ lexer   9qd1  failed            $0
         · docs          not started       $0
-                the budget is used up
+                $0.01 of the budget is left, and a task starts with at least $1
+                (`runner.worst_turn_usd`)
         · site          not started       $0
-                the budget is used up
+                $0.01 of the budget is left, and a task starts with at least $1
+                (`runner.worst_turn_usd`)
 
         not done: queue.toml — 1 of 4 tasks landed, 0 ms, $1.20
-        next    `ralph run --resume [queue]` continues with what is left
+        next    `ralph run --queue /srv/queue.toml --max-cost USD` continues
+                with a larger budget
         ");
     }
 }
