@@ -436,7 +436,7 @@ fn open_requirements(requirements: &[Requirement]) -> impl Iterator<Item = &Requ
 }
 
 /// `2 of 5 requirements are not met, 1 has no result`; `None` if all are met.
-pub(crate) fn describe_unmet(requirements: &[Requirement]) -> Option<String> {
+pub fn describe_unmet(requirements: &[Requirement]) -> Option<String> {
     let all = requirements.iter().filter(|one| one.is_required()).count();
     let unmet = open_requirements(requirements).filter(|one| one.is_unmet()).count();
     let unknown = open_requirements(requirements).filter(|one| one.is_unknown()).count();

@@ -23,7 +23,9 @@ every decision can be explained.";
 
 const EXAMPLES: &str = "\
 Examples:
-  ralph start --session 5999882c-e786-462c-84d4-07d1c65b5e76 --features csv
+  ralph init
+  ralph demo
+  ralph run \"make the parser handle nested quotes\"
   ralph status
   ralph why k7f2
   ralph cancel k7f2

@@ -263,7 +263,7 @@ fn stuck(stop: &RunStop<'_>) -> Option<StopDecision> {
     if times < stop.limits().stuck_after {
         return None;
     }
-    let stops = match times.saturating_sub(1) {
+    let stops = match times {
         1 => "stop".to_string(),
         count => format!("{count} stops"),
     };

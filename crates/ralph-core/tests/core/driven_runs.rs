@@ -202,15 +202,15 @@ fn remedies_are_tried_in_order() {
     check!(tried, @"
     1  block            rule block        1 charged  1 not met
     2  block            rule block        2 charged  1 not met
-    3  block            rule remedy       3 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met; trying another approach
+    3  block            rule remedy       3 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met; trying another approach
     4  block            rule block        4 charged  1 not met
-    5  allow            rule remedy       5 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met; trying a fresh session
+    5  allow            rule remedy       5 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met; trying a fresh session
     6  block            rule block        6 charged  1 not met
-    7  allow            rule remedy       7 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met; trying a stronger model
+    7  allow            rule remedy       7 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met; trying a stronger model
     8  block            rule block        8 charged  1 not met
-    9  end stuck        rule stuck        8 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met; tried another approach, then a fresh session, then a stronger model
+    9  end stuck        rule stuck        8 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met; tried another approach, then a fresh session, then a stronger model
     ");
-    check!(notice(&tried), @"ralph: stuck: nested quotes — the last 2 stops made no progress (state 0e0cb64), 1 not met; tried another approach, then a fresh session, then a stronger model (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `ralph run --fork k7f2`");
+    check!(notice(&tried), @"ralph: stuck: nested quotes — the last 3 stops made no progress (state 0e0cb64), 1 not met; tried another approach, then a fresh session, then a stronger model (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `ralph run --fork k7f2`");
 }
 
 #[test]
@@ -219,20 +219,20 @@ fn unavailable_remedies_are_skipped() {
     check!(stuck(driven_run(DriveSettings::DEFAULT)), @"
     1  block            rule block        1 charged  1 not met
     2  block            rule block        2 charged  1 not met
-    3  block            rule remedy       3 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met; trying another approach
+    3  block            rule remedy       3 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met; trying another approach
     4  block            rule block        4 charged  1 not met
-    5  allow            rule remedy       5 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met; trying a fresh session
+    5  allow            rule remedy       5 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met; trying a fresh session
     6  block            rule block        6 charged  1 not met
-    7  end stuck        rule stuck        6 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met; tried another approach, then a fresh session
+    7  end stuck        rule stuck        6 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met; tried another approach, then a fresh session
     8  allow            rule not-mine     6 charged  the run has ended: stuck
     9  allow            rule not-mine     6 charged  the run has ended: stuck
     ");
     check!(stuck(with(SessionPolicy::SameSession)), @"
     1  block            rule block        1 charged  1 not met
     2  block            rule block        2 charged  1 not met
-    3  block            rule remedy       3 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met; trying another approach
+    3  block            rule remedy       3 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met; trying another approach
     4  block            rule block        4 charged  1 not met
-    5  end stuck        rule stuck        4 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met; tried another approach
+    5  end stuck        rule stuck        4 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met; tried another approach
     6  allow            rule not-mine     4 charged  the run has ended: stuck
     7  allow            rule not-mine     4 charged  the run has ended: stuck
     8  allow            rule not-mine     4 charged  the run has ended: stuck
@@ -246,7 +246,7 @@ fn unavailable_remedies_are_skipped() {
     check!(test_run().stops(3, |_| by_runner(1).unmet("tests")), @"
     1  block            rule block        1 charged  1 not met
     2  block            rule block        2 charged  1 not met
-    3  end stuck        rule stuck        2 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met
+    3  end stuck        rule stuck        2 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met
     ");
 }
 
@@ -259,11 +259,11 @@ fn an_alternating_tree_gets_remedies() {
     1  block            rule block        1 charged  1 not met
     2  block            rule block        2 charged  1 not met
     3  block            rule block        3 charged  1 not met
-    4  block            rule remedy       4 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met; trying another approach
+    4  block            rule remedy       4 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met; trying another approach
     5  block            rule block        5 charged  1 not met
-    6  allow            rule remedy       6 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met; trying a fresh session
+    6  allow            rule remedy       6 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met; trying a fresh session
     7  block            rule block        7 charged  1 not met
-    8  end stuck        rule stuck        7 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met; tried another approach, then a fresh session
+    8  end stuck        rule stuck        7 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met; tried another approach, then a fresh session
     9  allow            rule not-mine     7 charged  the run has ended: stuck
     10 allow            rule not-mine     7 charged  the run has ended: stuck
     11 allow            rule not-mine     7 charged  the run has ended: stuck

@@ -192,7 +192,7 @@ fn broken_queue_files_are_rejected() {
     insta::assert_snapshot!(all, @r#"
     no tasks in `/dir/queue.toml`
 
-    queue.toml:1 ``: unclosed array table, expected `]` (-)
+    queue.toml:1 ``: unclosed array table, expected `]` (a queue file is TOML with one `[[task]]` per task)
     0 more
 
     queue.toml:1 `1`: `task` must be an array of tables (write one `[[task]]` per task)

@@ -139,7 +139,7 @@ pub fn detect_gates(project: &Path, env: &Env) -> DetectedGates {
     let imported = ci::ci_gates(root, &drafts, &mut notes);
     drafts.extend(imported);
     if drafts.is_empty() {
-        notes.add("no gate was found, and without one a run ends only at its limits: docs/gates.md shows how to write one");
+        notes.add("no gate was found, and without one a run ends as `claimed` when the agent says so, or at a limit: add `[[gate]]` with `name` and `shell` to `ralph.toml`, and `ralph config` checks it");
     }
     build_result(drafts, notes, root)
 }

@@ -408,7 +408,7 @@ fn the_npm_init_placeholder_is_not_a_gate() {
     # paths = ["tests/**"]
 
     note: `package.json` has a script `test` that is only the placeholder of `npm init`
-    note: no gate was found, and without one a run ends only at its limits: docs/gates.md shows how to write one
+    note: no gate was found, and without one a run ends as `claimed` when the agent says so, or at a limit: add `[[gate]]` with `name` and `shell` to `ralph.toml`, and `ralph config` checks it
     "#);
 }
 
@@ -886,7 +886,7 @@ fn files_of_peer_tools_that_cannot_be_read_are_noted() {
     `RALPH_TASK.md` was not read: it is not valid YAML
     `docs/plans` could not be listed
     `.ralph.toml` is not valid TOML
-    no gate was found, and without one a run ends only at its limits: docs/gates.md shows how to write one
+    no gate was found, and without one a run ends as `claimed` when the agent says so, or at a limit: add `[[gate]]` with `name` and `shell` to `ralph.toml`, and `ralph config` checks it
     ");
 }
 
@@ -1031,7 +1031,7 @@ fn an_empty_project() {
     # [protect]
     # paths = ["tests/**"]
 
-    note: no gate was found, and without one a run ends only at its limits: docs/gates.md shows how to write one
+    note: no gate was found, and without one a run ends as `claimed` when the agent says so, or at a limit: add `[[gate]]` with `name` and `shell` to `ralph.toml`, and `ralph config` checks it
     "#);
     let gone = SampleProject::new(&[], &[]);
     fs::remove_dir(gone.project()).unwrap();

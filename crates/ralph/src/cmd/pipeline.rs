@@ -59,7 +59,7 @@ pub(crate) fn run(env: &Env, asked: &PipelineCommand) -> Result<(), CommandFailu
     }
     let config = config::load(&super::config::project_dir(env, None)?, &home)?;
     if config.policy.pipeline.is_empty() {
-        let hint = "define one with `[[pipeline.chunk]]` in `ralph.toml`: see docs/agents.md";
+        let hint = "define one with `[[pipeline.chunk]]` in `ralph.toml`; `ralph config` checks it";
         return Err(CommandFailure::new("there is no pipeline here", hint));
     }
     show(

@@ -18,6 +18,7 @@ use ralph_hook::control::{self, CommandCaller, RunOrSession};
 use ralph_hook::overview::RunView;
 use ralph_sys::clock;
 use ralph_sys::env::Env;
+use std::collections::BTreeSet;
 
 const SHOWN_FAULTS: usize = 10;
 
@@ -96,8 +97,12 @@ fn render_board(board: &RunBoard, scope: StatusScope) -> String {
     if let Some(why) = board.off {
         out.push_str(&format!("{} ralph is off: {why}\n\n", paint_mark(FactMark::Unclear)));
     }
+    let projects: BTreeSet<&str> = board.runs.iter().map(run_project).collect();
     for run in &board.runs {
         out.push_str(&run_paragraph(run, &board.faults));
+        if projects.len() > 1 {
+            out.push_str(&format!("      in `{}`\n", safe_line(run_project(run))));
+        }
         out.push_str(&phase_lines(run, scope));
     }
     for queue in &board.queues {
@@ -123,6 +128,13 @@ fn render_board(board: &RunBoard, scope: StatusScope) -> String {
         out.push_str(&fault_paragraph(&board.unattached_faults()));
     }
     out
+}
+
+/// The project of a run; if the run has a work tree of its own, the repository that it came from.
+fn run_project(run: &BoardRun) -> &str {
+    let run = &run.view.opened.run;
+    let worktree = run.drive.as_ref().and_then(|drive| drive.worktree.as_ref());
+    worktree.map_or(&run.project, |worktree| &worktree.from)
 }
 
 fn fault_paragraph(faults: &[&Fault]) -> String {

@@ -22,10 +22,12 @@ pub(crate) fn render_verification(
     let evidence = verify::verify_run(world, session, run)?;
     let redactor = Redactor::new(world.env.secrets());
     let report = reason::build_stop_report(&evidence.requirements, &redactor);
-    let mut out = match report.open_count() {
-        0 => format!("run {run}: all {} requirements are met in the current tree\n", report.total),
-        1 => format!("run {run}: 1 of {} requirements is not met\n", report.total),
-        open => format!("run {run}: {open} of {} requirements are not met\n", report.total),
+    // The same count as in the reason for a block.
+    let mut out = match reason::describe_unmet(&evidence.requirements) {
+        None => {
+            format!("run {run}: all {} requirements are met in the current tree\n", report.total)
+        }
+        Some(unmet) => format!("run {run}: {unmet}\n"),
     };
     for line in &report.lines {
         let mark = match line.standing {

@@ -201,12 +201,17 @@ fn unknown_commands_and_options_get_a_suggestion() {
         &["log"],
         &["cancel"],
         &["start", "--max-iterations", "many"],
+        &["checkpoint", "restore"],
+        &["gate", "explain"],
+        &["feature", "claim"],
+        &["orchestrator", "set"],
+        &["run", "do", "it"],
     ] {
         let refused = sandbox.ralph(args);
         assert_eq!(refused.code, Some(1), "{args:?}: {refused}");
         shown.push_str(&format!("$ ralph {}\n{}", args.join(" "), refused.stderr));
     }
-    assert_snapshot!(shown, @"
+    assert_snapshot!(shown, @r#"
     $ ralph statsu
     error: unknown command `statsu`
       hint: did you mean `status`?
@@ -225,7 +230,22 @@ fn unknown_commands_and_options_get_a_suggestion() {
     $ ralph start --max-iterations many
     error: `--max-iterations` cannot be `many`
       hint: expected a whole number
-    ");
+    $ ralph checkpoint restore
+    error: `RUN|SESSION` is missing
+      hint: run `ralph checkpoint restore --help`
+    $ ralph gate explain
+    error: `NAME` is missing
+      hint: run `ralph gate explain --help`
+    $ ralph feature claim
+    error: `ID` is missing
+      hint: run `ralph feature claim --help`
+    $ ralph orchestrator set
+    error: `CONDITION` is missing
+      hint: run `ralph orchestrator set --help`
+    $ ralph run do it
+    error: unknown argument `it`
+      hint: quote the goal, as in `ralph run "fix the tests"`
+    "#);
 }
 
 #[test]
@@ -307,6 +327,34 @@ fn colour_is_only_for_terminals() {
     }
 }
 
+/// Runs of several projects are told apart by their project; for one project it would only be noise.
+#[test]
+fn status_names_the_projects_if_there_are_several() {
+    let sandbox = Sandbox::new();
+    sandbox.start_run(PROMISE_ARGS);
+    assert!(!sandbox.ralph(["status"]).stdout.contains(" in `"));
+    let place = sandbox.root().join("elsewhere");
+    std::fs::create_dir_all(&place).unwrap();
+    let place = place.display().to_string();
+    sandbox.start_run_for("other", [&PROMISE_ARGS[..], &["--project", &place]].concat());
+    let shown = sandbox.normalize(&sandbox.ralph(["status"]).stdout);
+    let named: Vec<_> = shown.lines().filter(|line| line.contains(" in `")).collect();
+    assert_eq!(named, ["      in `$ROOT/elsewhere`", "      in `$ROOT/project`"]);
+}
+
+/// Adds the help of a command and of every subcommand that it lists, so that the reference lacks none.
+fn add_reference(sandbox: &Sandbox, command: &str, page: &mut String) {
+    let help = sandbox.ralph(command.split_whitespace().skip(1).chain(["--help"]));
+    assert_eq!(help.code, Some(0), "{help}");
+    page.push_str(&format!("\n## `{command}`\n\n```text\n{}```\n", help.stdout));
+    let listed = help.stdout.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let listed = listed.take_while(|line| !line.is_empty());
+    let names = listed.filter_map(|line| line.split_whitespace().next());
+    for name in names.filter(|name| *name != "help") {
+        add_reference(sandbox, &format!("{command} {name}"), page);
+    }
+}
+
 /// The reference is generated from `--help`. `RALPH_GENERATE=1 cargo test` rewrites it.
 #[test]
 fn the_command_reference_is_current() {
@@ -314,68 +362,7 @@ fn the_command_reference_is_current() {
     let mut page = String::from(
         "# Commands\n\nWritten by `RALPH_GENERATE=1 cargo test -p ralph reference`. Do not edit.\n",
     );
-    let commands = [
-        "",
-        "init",
-        "import",
-        "uninstall",
-        "doctor",
-        "ask",
-        "wait",
-        "recall",
-        "learn",
-        "dispute",
-        "tell",
-        "waive",
-        "limits",
-        "start",
-        "run",
-        "status",
-        "why",
-        "log",
-        "pause",
-        "resume",
-        "cancel",
-        "pipeline",
-        "pipeline show",
-        "config",
-        "explain",
-        "trust",
-        "orchestrator",
-        "orchestrator start",
-        "orchestrator show",
-        "orchestrator set",
-        "orchestrator approve",
-        "checkpoint",
-        "checkpoint list",
-        "checkpoint diff",
-        "checkpoint restore",
-        "checkpoint make",
-        "checkpoint prune",
-        "gate",
-        "gate run",
-        "gate list",
-        "gate explain",
-        "gate detect",
-        "gate warm",
-        "gate wait",
-        "demo",
-        "simulate",
-        "replay",
-        "model",
-        "pretend",
-        "notify",
-        "statusline",
-        "hook",
-        "completions",
-        "man",
-    ];
-    for command in commands {
-        let help = sandbox.ralph(command.split_whitespace().chain(["--help"]));
-        assert_eq!(help.code, Some(0), "{help}");
-        let title = format!("ralph {command}");
-        page.push_str(&format!("\n## `{}`\n\n```text\n{}```\n", title.trim(), help.stdout));
-    }
+    add_reference(&sandbox, "ralph", &mut page);
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
     if std::env::var_os("RALPH_GENERATE").is_some() {
         std::fs::write(path, &page).unwrap();

@@ -116,7 +116,7 @@ fn the_demo_agent_is_held_until_its_work_is_verified() {
     [clock] held rule `block` 1 not met iteration 2 · N ms
     [clock] held rule `block` 1 not met iteration 1 · N ms
 
-    Next: run `ralph gate detect --write` in one of your projects
+    Next: run `ralph init` in one of your projects
     "#);
     assert!(shown.stdout.lines().all(|line| line.chars().count() <= 80), "{shown}");
 }

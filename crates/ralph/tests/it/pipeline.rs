@@ -366,7 +366,7 @@ fn the_pipeline_is_shown_without_a_run() {
     exit 1
     --- stderr
     error: there is no pipeline here
-      hint: define one with `[[pipeline.chunk]]` in `ralph.toml`: see docs/agents.md
+      hint: define one with `[[pipeline.chunk]]` in `ralph.toml`; `ralph config` checks it
     ");
     let unknown = sandbox.ralph(["pipeline", "show", "nope"]);
     assert_snapshot!(unknown, @"

@@ -167,7 +167,7 @@ fn a_run_is_inspected_paused_and_cancelled_from_its_session() {
     assert!(sandbox.send_stop(SESSION, "").is_block());
     assert_eq!(say("/ralph:why").lines().filter(|line| line.contains("rule `")).count(), 3);
     insta::assert_snapshot!(say("/ralph:verify"), @"
-    run [run]: 1 of 1 requirements is not met
+    run [run]: 1 of 1 requirement is not met
       ✗ goal (correctness): nothing measures this goal; it ends as claimed when the agent declares it done, or at a limit
     ");
     insta::assert_snapshot!(say("/ralph:cancel"), @"ralph: run [run] is cancelled; the session is free, and nothing was deleted");

@@ -263,7 +263,7 @@ pub(super) fn kept_text(root: &str, run: &str) -> String {
 }
 
 pub(super) fn closing_text() -> String {
-    let text = "Next: run `ralph gate detect --write` in one of your projects";
+    let text = "Next: run `ralph init` in one of your projects";
     format!("\n{}\n", wrap(text, text_columns(), 6).join("\n"))
 }
 
