@@ -29,6 +29,10 @@ pub(super) fn judge_git(
                     let how = format!("git -c {setting}");
                     return Some(deny(GuardTarget::GitHooks, &how, ""));
                 }
+                let found = alias_script(setting).and_then(|run| shell.judge_nested_script(run));
+                if found.is_some() {
+                    return found;
+                }
             }
             "--git-dir" | "--work-tree" => elsewhere.extend(rest.next()?.spellings.clone()),
             "--namespace" | "--super-prefix" => drop(rest.next()?),
@@ -55,6 +59,13 @@ fn is_hooks_path(setting: &str) -> bool {
     setting
         .get(.."core.hookspath".len())
         .is_some_and(|key| key.eq_ignore_ascii_case("core.hookspath"))
+}
+
+/// The script in `alias.NAME=!SCRIPT`.
+fn alias_script(setting: &str) -> Option<&str> {
+    let (key, value) = setting.split_once('=')?;
+    let is_alias = key.get(..6).is_some_and(|section| section.eq_ignore_ascii_case("alias."));
+    value.strip_prefix('!').filter(|_| is_alias)
 }
 
 /// Denies every command but read-only ones in a work tree that is ralph's home.

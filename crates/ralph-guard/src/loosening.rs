@@ -129,7 +129,8 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     ("checkpoint diff", SubcommandAccess::Everyone),
     ("checkpoint list", SubcommandAccess::Everyone),
     ("checkpoint make", SubcommandAccess::Everyone),
-    ("checkpoint prune", SubcommandAccess::Everyone),
+    // Deletes the base that a run is compared with.
+    ("checkpoint prune", SubcommandAccess::PersonOnly),
     ("checkpoint restore", SubcommandAccess::Everyone),
     ("completions", SubcommandAccess::Everyone),
     ("config", SubcommandAccess::Everyone),
@@ -169,10 +170,11 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     ("pretend", SubcommandAccess::Everyone),
     ("prove", SubcommandAccess::Everyone),
     ("recall", SubcommandAccess::Everyone),
-    ("replay", SubcommandAccess::Everyone),
+    // `replay` and `simulate` run any command as a hook, and `replay --live` delivers its payload to the run.
+    ("replay", SubcommandAccess::PersonOnly),
     ("resume", SubcommandAccess::PersonOnly),
     ("run", SubcommandAccess::Everyone),
-    ("simulate", SubcommandAccess::Everyone),
+    ("simulate", SubcommandAccess::PersonOnly),
     ("start", SubcommandAccess::Everyone),
     ("status", SubcommandAccess::Everyone),
     ("statusline", SubcommandAccess::Everyone),

@@ -53,7 +53,7 @@ fn judge_by_program(
 ) -> Option<DeniedCall> {
     let args = command.args.get(1..).unwrap_or_default();
     match program {
-        "bash" | "sh" | "zsh" | "su" => judge_shell_program(command, shell),
+        "bash" | "sh" | "zsh" | "su" | "script" => judge_shell_program(command, shell),
         // `watch` passes its remaining arguments to a shell.
         "watch" => {
             let script = command.args.get(end_of_options(&command.args, "nq")..)?;
@@ -197,7 +197,10 @@ fn command_wrapper(program: &str, next: &str) -> Option<CommandWrapper> {
         "xargs" => ("InPLdsaE", 0),
         // `command -v` only looks a program up.
         "command" if next != "-v" => ("", 0),
-        "time" | "exec" | "nohup" | "builtin" | "busybox" => ("", 0),
+        "exec" => ("a", 0),
+        "ionice" => ("cn", 0),
+        "stdbuf" => ("ioe", 0),
+        "time" | "nohup" | "setsid" | "builtin" | "busybox" => ("", 0),
         "uv" | "poetry" if next == "run" => ("", 1),
         _ => return None,
     };
