@@ -329,11 +329,18 @@ fn take_option<'a>(rest: &'a str, terms: &mut RunTerms) -> Result<&'a str, Comma
 }
 
 fn set_option(terms: &mut RunTerms, name: &str, value: &str) -> Result<(), CommandMistake> {
-    let wrong = || invalid_value(name, expected_value(name));
     if let Some(limit) = LimitDefinition::by_option(name) {
+        if terms.limits.get(limit.kind).is_some() {
+            return Err(CommandMistake {
+                what: format!("`{}` is given more than once", limit.option),
+                hint: "keep one of them".to_string(),
+            });
+        }
+        let wrong = || invalid_value(name, limit.unit.expected_instead_of(value));
         terms.limits.set(limit.kind, limit.unit.parse(value).ok_or_else(wrong)?);
         return Ok(());
     }
+    let wrong = || invalid_value(name, expected_value(name));
     match name {
         "--completion-promise" => {
             let fits = (1..=MAX_PROMISE_CHARS).contains(&value.chars().count());

@@ -6,7 +6,7 @@
 use ralph_core::drive::{CostSource, MeterBasis, RunnerEvent, SessionOrigin, SilenceResponse};
 use ralph_core::facts::DeclaredPause;
 use ralph_core::gate::{self, GateReport, ResultStability, UnknownReason};
-use ralph_core::limits::{LimitKind, LimitUsage, RUN_LIMITS, RunLimits};
+use ralph_core::limits::{LimitKind, LimitOverrides, LimitUsage, RUN_LIMITS, RunLimits};
 use ralph_core::part_stop::{self, AgentTally};
 use ralph_core::policy::Chunk;
 use ralph_core::record::{
@@ -85,6 +85,17 @@ pub fn count_of(count: usize, one: &str, many: &str) -> String {
 
 pub fn limits(limits: &RunLimits) -> String {
     RUN_LIMITS.iter().filter_map(|limit| (limit.describe)(limits)).collect::<Vec<_>>().join(" · ")
+}
+
+/// The limits in words, with those of `given` that [`limits`] leaves out.
+pub fn limits_with(limits: &RunLimits, given: &LimitOverrides) -> String {
+    let mut shown = self::limits(limits);
+    if let Some(share) = given.get(LimitKind::HandoverAt) {
+        let share = LimitKind::HandoverAt.row().unit.format(share);
+        let separator = if shown.is_empty() { "" } else { " · " };
+        shown.push_str(&format!("{separator}hand-over at {share} of the context"));
+    }
+    shown
 }
 
 /// The sources of the run's requirements, as label and value.

@@ -19,7 +19,12 @@ pub enum SessionPointerError {
     Lock(#[from] LockError),
     #[error("`{}` could not be parsed and was moved to `{}`", path.display(), kept.display())]
     Quarantined { path: PathBuf, kept: PathBuf },
+    #[error("`{}` was written by a newer ralph (format {version})", path.display())]
+    Newer { path: PathBuf, version: u64 },
 }
+
+/// The version of the format that this ralph writes.
+const POINTER_VERSION: u8 = 1;
 
 /// Content of `sessions/<session>`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +34,12 @@ pub struct SessionPointer {
     /// Recorded here as well, so that later stops of the session need not load a run that has ended.
     #[serde(with = "yes_or_no")]
     pub ended: bool,
+}
+
+/// The part of the file that every version has.
+#[derive(Deserialize)]
+struct PointerHeader {
+    v: u64,
 }
 
 /// Stores a `bool` as `"yes"` or `"no"`.
@@ -51,15 +62,22 @@ mod yes_or_no {
     }
 }
 
-/// Returns `None` if no run owns the session. Moves a file that does not parse to quarantine.
+/// Returns `None` if no run owns the session. Moves a file that does not parse to quarantine, but leaves one of a newer
+/// version where it is.
 pub fn read_pointer(
     home: &RalphHome,
     session: &SessionId,
 ) -> Result<Option<SessionPointer>, SessionPointerError> {
     let path = home.session_pointer(session);
     let Some(bytes) = fs::read_if_exists(&path, MAX_POINTER_BYTES)? else { return Ok(None) };
-    if let Ok(pointer) = serde_json::from_slice(&bytes) {
-        return Ok(Some(pointer));
+    match serde_json::from_slice::<SessionPointer>(&bytes) {
+        Ok(pointer) if pointer.v == POINTER_VERSION => return Ok(Some(pointer)),
+        Ok(_) | Err(_) => {}
+    }
+    if let Ok(PointerHeader { v: version }) = serde_json::from_slice(&bytes)
+        && version > POINTER_VERSION.into()
+    {
+        return Err(SessionPointerError::Newer { path, version });
     }
     let kept = fs::quarantine(&path, ralph_sys::clock::now_ms())?;
     Err(SessionPointerError::Quarantined { path, kept })

@@ -65,6 +65,9 @@ pub fn set_run_limits(
     adjustment.require_person("change the limits of")?;
     let mut limits = None;
     adjustment.apply(|now| {
+        if now.run.drive.is_none() {
+            control::reject_runner_limits(overrides)?;
+        }
         let before = now.state.limits(&now.run);
         let then = overrides.apply_to(before);
         then.validate()?;

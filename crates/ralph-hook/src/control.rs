@@ -8,7 +8,7 @@ mod start_notes;
 use crate::adopt;
 use crate::contract::SealError;
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::limits::InvalidLimits;
+use ralph_core::limits::{InvalidLimits, LimitOverrides};
 use ralph_core::record::{ProcessIdentity, RunChange};
 use ralph_core::run::RunPhase;
 use ralph_core::status::RunStatus;
@@ -49,6 +49,8 @@ pub enum ControlError {
     AlreadyHeld { session: SessionId, run: RunId },
     #[error("a run needs a limit on iterations or on time")]
     NoLimit,
+    #[error("only `ralph run` can enforce `{option}`")]
+    LimitNeedsRunner { option: &'static str },
     #[error("`--stuck-after {0}` would end the run at its first stop")]
     StuckTooSoon(u32),
     #[error("the minimum of {least} iterations exceeds the maximum of {most}")]
@@ -100,6 +102,14 @@ impl From<InvalidLimits> for ControlError {
                 Self::MinimumAboveMaximum { least, most }
             }
         }
+    }
+}
+
+/// Rejects limits that nothing would enforce in a run without a runner.
+pub(crate) fn reject_runner_limits(given: &LimitOverrides) -> Result<(), ControlError> {
+    match given.first_for_runner() {
+        Some(limit) => Err(ControlError::LimitNeedsRunner { option: limit.option }),
+        None => Ok(()),
     }
 }
 

@@ -44,9 +44,9 @@ pub fn find_owner(world: &World, stop: &StopEvent, session: &SessionId) -> Sessi
             );
             return match error {
                 SessionPointerError::Quarantined { .. } => SessionOwner::Unreadable(what),
-                SessionPointerError::File(_) | SessionPointerError::Lock(_) => {
-                    SessionOwner::Nothing
-                }
+                SessionPointerError::File(_)
+                | SessionPointerError::Lock(_)
+                | SessionPointerError::Newer { .. } => SessionOwner::Nothing,
             };
         }
     }

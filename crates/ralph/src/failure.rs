@@ -1,6 +1,7 @@
 //! The errors that commands print: what failed, its causes, and a hint. Holds the hint for every kind of error.
 
 use crate::{FAILURE, UNTRUSTED, excerpt, term};
+use ralph_core::gate::shell_quote;
 use ralph_core::run_terms::GoalTooLong;
 use ralph_core::text;
 use ralph_git::checkpoint::CheckpointError;
@@ -19,6 +20,7 @@ use ralph_policy::trust::TrustError;
 use ralph_proof::ProofError;
 use ralph_sys::fs::{FileError, LockError};
 use std::error::Error;
+use std::path::Path;
 
 /// An error of a command, with its causes and a hint.
 #[derive(Debug)]
@@ -152,6 +154,7 @@ impl From<StartError> for CommandFailure {
                 let hint = "`ralph trust` shows what would run and asks for approval";
                 return Self::untrusted(&error.to_string(), hint);
             }
+            StartError::Approval(error) => return error.into(),
             StartError::NotADirectory(_) => "check the path",
             StartError::NotUtf8(_) => "rename the directory",
             StartError::NotAFile(_) => "name a Markdown file with `- [ ]` items",
@@ -200,6 +203,9 @@ fn feature_hint(error: &FeatureError) -> Option<String> {
         FeatureError::List(ListError::File(file) | ListError::Trust(TrustError::File(file)))
         | FeatureError::File(file)
         | FeatureError::Lock(LockError::File(file)) => return file_hint(file),
+        FeatureError::List(ListError::Trust(TrustError::UnreadableApproval { path, .. })) => {
+            unreadable_approval_hint(path)
+        }
         FeatureError::List(ListError::Trust(TrustError::TooManyReferences(_))) => {
             "move the commands into a script and call it".to_string()
         }
@@ -291,6 +297,7 @@ impl From<TrustError> for CommandFailure {
         let hint = match &error {
             TrustError::File(file) => file_hint(file),
             TrustError::Serialize(_) => None,
+            TrustError::UnreadableApproval { path, .. } => Some(unreadable_approval_hint(path)),
             TrustError::TooManyReferences(_) => {
                 Some("move the commands into a script and call it".to_string())
             }
@@ -391,7 +398,8 @@ fn control_hint(error: &ControlError) -> Option<String> {
             "`ralph status --all` lists all runs".to_string()
         }
         ControlError::Store(StoreError::TimedOut) => "try again in a moment".to_string(),
-        ControlError::Store(StoreError::Newer { .. }) => "use that version, or a newer one".to_string(),
+        ControlError::Store(StoreError::Newer { .. })
+        | ControlError::SessionOwner(SessionPointerError::Newer { .. }) => "use that version, or a newer one".to_string(),
         ControlError::Store(StoreError::Unreadable { path }) => {
             format!("the files are kept; look at `{}`", path.display())
         }
@@ -423,6 +431,9 @@ fn control_hint(error: &ControlError) -> Option<String> {
         }
         ControlError::NoLimit => {
             "set `--max-iterations` or `--max-duration`; 0 means no limit".to_string()
+        }
+        ControlError::LimitNeedsRunner { option } => {
+            format!("omit `{option}`, or start the work with `ralph run`")
         }
         ControlError::StuckTooSoon(_) => "use 2 or more".to_string(),
         ControlError::MinimumAboveMaximum { .. } => {
@@ -460,6 +471,11 @@ fn control_hint(error: &ControlError) -> Option<String> {
             format!("make `{}` writable, then cancel again", path.display())
         }
     })
+}
+
+fn unreadable_approval_hint(path: &Path) -> String {
+    let path = shell_quote(&path.to_string_lossy());
+    format!("move it away with `mv {path} {path}.bak`, then run `ralph trust`")
 }
 
 fn file_hint(file: &FileError) -> Option<String> {

@@ -76,8 +76,8 @@ fn limit_arg(limit: &'static LimitDefinition, help: &'static str) -> Arg {
         .long(limit.option.trim_start_matches('-'))
         .value_name(limit.unit.placeholder())
         .help(help)
-        // A negative amount gets an error about the amount, not about an unknown option.
-        .allow_negative_numbers(limit.unit == LimitUnit::MicroUsd)
+        // A negative number gets an error about the value, not about an unknown option.
+        .allow_negative_numbers(true)
         .value_parser(|text: &str| parse_limit(limit.unit, text));
     match limit.option_alias {
         Some(alias) => arg.visible_alias(alias.trim_start_matches('-')),
@@ -94,6 +94,6 @@ fn parse_limit(unit: LimitUnit, text: &str) -> Result<u64, String> {
         | LimitUnit::Milliseconds
         | LimitUnit::MicroUsd
         | LimitUnit::Tokens
-        | LimitUnit::Permille => format!("expected {}", unit.expected()),
+        | LimitUnit::Permille => format!("expected {}", unit.expected_instead_of(text)),
     })
 }

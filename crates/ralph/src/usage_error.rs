@@ -79,6 +79,9 @@ fn usage_failure(
             };
             Some(CommandFailure::new(&what, &hint))
         }
+        ErrorKind::InvalidUtf8 => {
+            Some(CommandFailure::new("an argument is not valid UTF-8", &help))
+        }
         ErrorKind::MissingRequiredArgument => {
             let name = argument_name(&text(ContextKind::InvalidArg)?);
             let help = usage_command(error).map_or(help, |of| format!("run `{of} --help`"));

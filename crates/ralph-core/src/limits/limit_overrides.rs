@@ -37,6 +37,11 @@ impl LimitOverrides {
         RUN_LIMITS.iter().zip(self.given).filter_map(|(limit, value)| Some((limit, value?)))
     }
 
+    /// The first overridden limit that only `ralph run` enforces.
+    pub fn first_for_runner(&self) -> Option<&'static LimitDefinition> {
+        self.given().map(|(limit, _)| limit).find(|limit| limit.needs_runner)
+    }
+
     /// The limits as options of `ralph run` with their values, which parse to exactly these limits.
     pub fn to_options(&self) -> Vec<(&'static str, String)> {
         self.given().map(|(limit, value)| (limit.option, limit.unit.to_argument(value))).collect()

@@ -31,6 +31,8 @@ pub struct LimitDefinition {
     pub option: &'static str,
     pub option_alias: Option<&'static str>,
     pub unit: LimitUnit,
+    /// Whether only `ralph run` enforces it: hooks see neither tokens nor how full the context is.
+    pub needs_runner: bool,
     /// Help for commands that start a run.
     pub start_help: &'static str,
     /// Help for commands that change an existing run, where limits count from its start.
@@ -73,6 +75,7 @@ pub static RUN_LIMITS: [LimitDefinition; 7] = [
         option: "--max-iterations",
         option_alias: None,
         unit: LimitUnit::Count("iteration"),
+        needs_runner: false,
         start_help: "Hold the agent at most N times; 0: no limit [default: policy, or 25]",
         total_help: "Hold the agent at most N times in total; 0: no limit",
         get: |limits| limits.max_iterations.map(u64::from),
@@ -95,6 +98,7 @@ pub static RUN_LIMITS: [LimitDefinition; 7] = [
         option: "--min-iterations",
         option_alias: None,
         unit: LimitUnit::Count("iteration"),
+        needs_runner: false,
         start_help: "Hold the agent at least N times, even when everything is met",
         total_help: "Hold the agent at least N times, even when everything is met",
         get: |limits| Some(limits.min_iterations.into()),
@@ -110,6 +114,7 @@ pub static RUN_LIMITS: [LimitDefinition; 7] = [
         option: "--max-duration",
         option_alias: None,
         unit: LimitUnit::Milliseconds,
+        needs_runner: false,
         start_help: "End after a time such as `90m`; 0: no limit [default: policy, or 8h]",
         total_help: "End after this total time, such as `90m`; 0: no limit",
         get: |limits| limits.max_duration_ms,
@@ -128,6 +133,7 @@ pub static RUN_LIMITS: [LimitDefinition; 7] = [
         option: "--max-cost-usd",
         option_alias: Some("--max-cost"),
         unit: LimitUnit::MicroUsd,
+        needs_runner: false,
         start_help: "Spend at most this from now on; 0: no limit [default: policy, or 20]",
         total_help: "Spend at most this in total; 0: no limit",
         get: |limits| limits.max_cost_micro_usd,
@@ -146,6 +152,7 @@ pub static RUN_LIMITS: [LimitDefinition; 7] = [
         option: "--max-tokens",
         option_alias: None,
         unit: LimitUnit::Tokens,
+        needs_runner: true,
         start_help: "Use at most N tokens, such as `2M` (driven runs); 0: no limit",
         total_help: "Use at most N tokens in total, such as `2M` (driven runs); 0: no limit",
         get: |limits| limits.max_tokens,
@@ -164,6 +171,7 @@ pub static RUN_LIMITS: [LimitDefinition; 7] = [
         option: "--stuck-after",
         option_alias: None,
         unit: LimitUnit::Count("stop"),
+        needs_runner: false,
         start_help: "End after N stops in a row without progress [default: policy, or 3]",
         total_help: "End after N stops in a row without progress",
         get: |limits| Some(limits.stuck_after.into()),
@@ -183,6 +191,7 @@ pub static RUN_LIMITS: [LimitDefinition; 7] = [
         option: "--handover-at",
         option_alias: None,
         unit: LimitUnit::Permille,
+        needs_runner: true,
         start_help: "Hand over when the context is this full [default: policy, or 0.8]",
         total_help: "Hand over when the context is this full (driven runs)",
         get: |limits| Some(limits.handover_at_permille.into()),
@@ -269,6 +278,21 @@ impl LimitUnit {
         }
     }
 
+    /// Describes the expected value to a person who gave `text`, which [`parse`](Self::parse) rejects.
+    pub fn expected_instead_of(self, text: &str) -> &'static str {
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        match self {
+            Self::Count(_) if is_number => "a smaller number: 4294967295 or less",
+            Self::Tokens if is_number => "a smaller number, such as `2M`",
+            Self::MicroUsd if is_number => "a smaller amount: 1000000000 or less",
+            Self::Count(_)
+            | Self::Milliseconds
+            | Self::MicroUsd
+            | Self::Tokens
+            | Self::Permille => self.expected(),
+        }
+    }
+
     /// The placeholder for a value in help texts.
     pub fn placeholder(self) -> &'static str {
         match self {
@@ -341,6 +365,31 @@ mod tests {
                 assert_eq!(back, RunLimits::DEFAULT, "{}", limit.key);
             }
         }
+    }
+
+    /// A number that is only too large is not reported as something else than a number.
+    #[test]
+    fn too_large_numbers_are_named_as_such() {
+        let shown = RUN_LIMITS.each_ref().map(|limit| {
+            ["99999999999999999999", "many"].map(|text| {
+                assert_eq!(limit.unit.parse(text), None);
+                limit.unit.expected_instead_of(text)
+            })
+        });
+        let count = ["a smaller number: 4294967295 or less", "a whole number"];
+        let share = "a share from 0.1 to 0.99, such as `0.8`";
+        assert_eq!(
+            shown,
+            [
+                count,
+                count,
+                ["a duration such as `90m` or `8h`"; 2],
+                ["a smaller amount: 1000000000 or less", "an amount such as `20` or `1.50`"],
+                ["a smaller number, such as `2M`", "a number such as `500k` or `2M`"],
+                count,
+                [share; 2],
+            ]
+        );
     }
 
     #[test]

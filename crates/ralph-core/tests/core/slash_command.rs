@@ -63,6 +63,8 @@ fn messages_and_limits_are_parsed() {
         "/ralph:limits --max-tokens 2M --handover-at 60%",
         "/ralph:limits --max-tokens many",
         "/ralph:limits --max-iterations lots",
+        "/ralph:limits --max-iterations 99999999999",
+        "/ralph:limits --max-cost 1 --max-cost-usd 2",
         "/ralph:limits --max-iteration 4",
         "/ralph:limits --features x",
         "/ralph:limits 40",
@@ -85,6 +87,10 @@ fn messages_and_limits_are_parsed() {
         mistake: `--max-tokens` needs a number such as `500k` or `2M` (type `/ralph:limits --max-iterations 40`, or `/ralph:limits` to show them)
     "/ralph:limits --max-iterations lots"
         mistake: `--max-iterations` needs a whole number (type `/ralph:limits --max-iterations 40`, or `/ralph:limits` to show them)
+    "/ralph:limits --max-iterations 99999999999"
+        mistake: `--max-iterations` needs a smaller number: 4294967295 or less (type `/ralph:limits --max-iterations 40`, or `/ralph:limits` to show them)
+    "/ralph:limits --max-cost 1 --max-cost-usd 2"
+        mistake: `--max-cost-usd` is given more than once (type `/ralph:limits --max-iterations 40`, or `/ralph:limits` to show them)
     "/ralph:limits --max-iteration 4"
         mistake: `--max-iteration` is not a limit (did you mean `--max-iterations`?)
     "/ralph:limits --features x"

@@ -5,7 +5,7 @@
 
 use crate::wording::micro_usd_as_usd;
 use ralph_core::limits::{
-    LimitDefinition, LimitKind, LimitUnit, LimitUsage, RUN_LIMITS, RunLimits,
+    LimitDefinition, LimitKind, LimitOverrides, LimitUnit, LimitUsage, RUN_LIMITS, RunLimits,
 };
 use serde::{Serialize, Serializer};
 
@@ -28,6 +28,17 @@ impl LimitFields {
             !first.contains(&limit.kind) && (limit.get)(limits).is_some_and(|value| value > 0)
         });
         Self(named.chain(others).map(|limit| limit_field(limit, limits)).collect())
+    }
+
+    /// The limits in `first`, given or not, then all others that are given.
+    pub fn of_overrides(given: &LimitOverrides, first: &[LimitKind]) -> Self {
+        let field = |limit: &LimitDefinition| {
+            let value = given.get(limit.kind).map(|value| limit_number(limit.unit, value));
+            (limit.json_name, value)
+        };
+        let named = first.iter().map(|kind| field(kind.row()));
+        let others = given.given().filter(|(limit, _)| !first.contains(&limit.kind));
+        Self(named.chain(others.map(|(limit, _)| field(limit))).collect())
     }
 
     /// For each of these limits, the amount used and the limit itself.

@@ -177,7 +177,7 @@ impl QueueReader {
 
 fn set_term(task: &mut QueueTask, key: &str, value: &str) -> Result<(), &'static str> {
     if let Some(limit) = LimitDefinition::by_key(key) {
-        let given = limit.unit.parse(value).ok_or(limit.unit.expected())?;
+        let given = limit.unit.parse(value).ok_or(limit.unit.expected_instead_of(value))?;
         // 0 would lift a limit of the queue.
         task.terms.limits.set(limit.kind, Some(given).filter(|it| *it > 0).ok_or("more than 0")?);
         return Ok(());

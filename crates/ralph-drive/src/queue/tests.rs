@@ -164,12 +164,14 @@ max_duration = 90
 max_tokens = "2M"
 handover_at = 2
 stuck_after = 2.5
+max_iterations = 4294967296
 "#;
     insta::assert_snapshot!(of_table(text), @r#"
     queue.toml:5 `90`: `max_duration` must be a string (-)
     queue.toml:6 `"2M"`: `max_tokens` must be an integer (-)
     queue.toml:7 `2`: `handover_at` cannot be `2` (expected a share from 0.1 to 0.99, such as `0.8`)
     queue.toml:8 `2.5`: `stuck_after` cannot be `2.5` (expected a whole number)
+    queue.toml:9 `4294967296`: `max_iterations` cannot be `4294967296` (expected a smaller number: 4294967295 or less)
     0 more
     "#);
 }

@@ -15,7 +15,7 @@ use ralph_lists::list_approval;
 use ralph_lists::loop_directory;
 use ralph_lists::run_lists::{self, ListFile, SealedList};
 use ralph_policy::config::{self, ProjectConfig};
-use ralph_policy::trust::{self, ApprovalSubject};
+use ralph_policy::trust::{self, ApprovalSubject, TrustError};
 use ralph_sys::fs;
 use std::path::{Path, PathBuf};
 
@@ -80,6 +80,8 @@ pub enum StartError {
     Policy(#[from] SealError),
     #[error("this policy is not approved, so nothing was run")]
     PolicyUnapproved,
+    #[error(transparent)]
+    Approval(#[from] TrustError),
 }
 
 impl RunRequest {
@@ -136,6 +138,9 @@ pub fn check_request(world: &World, request: RunRequest) -> Result<CheckedReques
     run_terms::check_goal_length(&request.terms.goal)?;
     let limits = request.limits(approved.as_ref().map(|approved| &approved.config));
     limits.validate().map_err(ControlError::from)?;
+    if request.drive.is_none() {
+        super::reject_runner_limits(&request.terms.limits)?;
+    }
     let terms = &request.terms;
     if terms.goal.is_empty()
         && terms.lists.is_empty()
@@ -194,6 +199,7 @@ pub fn approved_policy(
         return Ok(None);
     };
     if !trust::is_approved(home, &subject) {
+        trust::check_approval_file(home, &subject)?;
         return Err(StartError::PolicyUnapproved);
     }
     Ok(Some(ApprovedPolicy { config, subject }))

@@ -96,8 +96,13 @@ fn check_approval(context: &DoctorContext<'_>, config: &ProjectConfig) -> Option
         Ok(subject) if trust::is_approved(context.home, &subject) => {
             Some(DoctorCheck::good(NAME, "a person approved what the policy runs"))
         }
-        Ok(_) => {
-            let what = "the current policy is not approved, so no run can start with it";
+        Ok(subject) => {
+            let what = match trust::check_approval_file(context.home, &subject) {
+                Ok(()) => {
+                    "the current policy is not approved, so no run can start with it".to_string()
+                }
+                Err(error) => describe_error(&error),
+            };
             Some(DoctorCheck::bad(NAME, what).fix("`ralph trust`"))
         }
         Err(error) => Some(DoctorCheck::unclear(NAME, describe_error(&error))),

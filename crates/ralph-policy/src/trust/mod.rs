@@ -17,6 +17,7 @@ use ralph_sys::clock;
 use ralph_sys::fs::{self, Durability, FileError};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -104,6 +105,8 @@ pub enum TrustError {
     Serialize(#[from] serde_json::Error),
     #[error(transparent)]
     File(#[from] FileError),
+    #[error("the approval `{}` cannot be read: {why}", path.display())]
+    UnreadableApproval { path: PathBuf, why: String },
 }
 
 /// What a person has to approve before any gate of this policy runs.
@@ -247,6 +250,30 @@ fn topic(called: &[ReferencedContent]) -> Option<&str> {
 /// Whether all of its commands may run.
 pub fn is_approved(home: &RalphHome, subject: &ApprovalSubject) -> bool {
     !subject.needs_approval() || find_approval(home, subject).is_some()
+}
+
+/// Fails if there is an approval file of exactly this content that cannot be used, so that it is not reported as missing
+/// and never overwritten.
+pub fn check_approval_file(home: &RalphHome, subject: &ApprovalSubject) -> Result<(), TrustError> {
+    #[derive(Deserialize)]
+    struct ApprovalVersion {
+        v: u64,
+    }
+    let path = home.approval(&subject.project, &subject.hash);
+    let why = match fs::read_if_exists(&path, MAX_APPROVAL_BYTES) {
+        Ok(None) => return Ok(()),
+        Err(_) if !fs::exists(&path) => return Ok(()),
+        Err(_) if fs::is_directory(&path) => "it is a directory".to_string(),
+        Err(error) => error.source().map_or_else(|| error.to_string(), ToString::to_string),
+        Ok(Some(bytes)) => match serde_json::from_slice(&bytes) {
+            Ok(ApprovalVersion { v }) if v > APPROVAL_VERSION.into() => {
+                format!("a newer ralph wrote it (format {v})")
+            }
+            Ok(_) if read_approval(&path).is_some() => return Ok(()),
+            Ok(_) | Err(_) => "it is damaged".to_string(),
+        },
+    };
+    Err(TrustError::UnreadableApproval { path, why })
 }
 
 /// The approval of exactly this content.

@@ -350,8 +350,8 @@ pub(crate) fn change_limits(
     let usage = LimitUsage::recorded(&opened.state, clock::now_ms());
     let used = limits.reached(&usage);
     let used = used.map(|used| format!("; {used}, so the next stop ends the run"));
-    let text =
-        format!("limits  {} from now on{}", wording::limits(&limits), used.unwrap_or_default());
+    let shown = wording::limits_with(&limits, overrides);
+    let text = format!("limits  {shown} from now on{}", used.unwrap_or_default());
     Ok((limits, text))
 }
 

@@ -142,7 +142,10 @@ fn new_question(
 ) -> Result<ApprovalQuestion, CommandFailure> {
     let before = approval_status(home, &subject);
     let approval = match before {
-        ApprovalStatus::Untrusted => trust::last_approval(home, &subject)?,
+        ApprovalStatus::Untrusted => {
+            trust::check_approval_file(home, &subject)?;
+            trust::last_approval(home, &subject)?
+        }
         ApprovalStatus::Approved | ApprovalStatus::NotNeeded | ApprovalStatus::Revoked => None,
     };
     Ok(ApprovalQuestion { list, subject, before, search_path, last: approval })

@@ -429,7 +429,14 @@ fn limits_can_be_changed_during_the_run() {
     assert!(sandbox.send_stop(SESSION, "").is_block());
     assert_snapshot!(say(&["--max-iterations", "40", "--max-cost-usd", "0", "--min-iterations", "2"]), @"[run]  limits  2 to 40 iterations · 8 h · stuck after 3 stops without progress from now on");
     assert_snapshot!(say(&["--json"]), @r#"{"v":1,"run":"[run]","max_iterations":40,"min_iterations":2,"max_duration_ms":28800000,"max_cost_usd":null,"max_tokens":null,"stuck_after":3,"handover_at":0.8}"#);
-    assert_snapshot!(say(&["--handover-at", "0.6", "--max-tokens", "2M", "--json"]), @r#"{"v":1,"run":"[run]","max_iterations":40,"min_iterations":2,"max_duration_ms":28800000,"max_cost_usd":null,"max_tokens":2000000,"stuck_after":3,"handover_at":0.6}"#);
+    assert_snapshot!(say(&["--stuck-after", "3", "--max-tokens", "2M"]), @"
+    error: only `ralph run` can enforce `--max-tokens`
+      hint: omit `--max-tokens`, or start the work with `ralph run`
+    ");
+    assert_snapshot!(say(&["--handover-at", "0.6"]), @"
+    error: only `ralph run` can enforce `--handover-at`
+      hint: omit `--handover-at`, or start the work with `ralph run`
+    ");
     assert_snapshot!(say(&["--min-iterations", "41"]), @"
     error: the minimum of 41 iterations exceeds the maximum of 40
       hint: make `--min-iterations` smaller or `--max-iterations` larger
@@ -442,10 +449,35 @@ fn limits_can_be_changed_during_the_run() {
     let answer = sandbox
         .send_prompt(SESSION, "/ralph:limits --max-iterations 1 --min-iterations 0")
         .prompt_answer();
-    assert_snapshot!(sandbox.mask_times(&answer), @"ralph: run [run]: limits  1 iteration · 8 h · 2 M tokens · stuck after 3 stops without progress from now on; its 1 iteration is used up, so the next stop ends the run");
+    assert_snapshot!(sandbox.mask_times(&answer), @"ralph: run [run]: limits  1 iteration · 8 h · stuck after 3 stops without progress from now on; its 1 iteration is used up, so the next stop ends the run");
     sandbox.write("work", "more");
     sandbox.send_stop(SESSION, "").notice();
     assert_eq!(sandbox.run_status(&run), ("exhausted".to_string(), 1));
+}
+
+/// Nothing enforces these limits in a session that ralph does not drive, so they are refused there.
+#[test]
+fn limits_that_need_a_runner_are_refused_without_one() {
+    let sandbox = Sandbox::new();
+    let start = ["start", "--session", SESSION, "--goal-file", "-"];
+    let start = [&start[..], &["--max-tokens", "1"]].concat();
+    let started = sandbox.ralph_with_input(start, b"fix it");
+    assert_snapshot!(started, @"
+    exit 1
+    --- stderr
+    error: only `ralph run` can enforce `--max-tokens`
+      hint: omit `--max-tokens`, or start the work with `ralph run`
+    ");
+    let answers = ["--max-tokens 3", "--handover-at 80%"].map(|limit| {
+        sandbox.send_prompt(SESSION, &format!("/ralph:goal x {limit}")).prompt_answer()
+    });
+    assert_snapshot!(answers.join("\n"), @"
+    ralph: only `ralph run` can enforce `--max-tokens`
+      hint: omit `--max-tokens`, or start the work with `ralph run`
+    ralph: only `ralph run` can enforce `--handover-at`
+      hint: omit `--handover-at`, or start the work with `ralph run`
+    ");
+    assert_eq!(sandbox.status()["runs"], serde_json::json!([]));
 }
 
 /// R-S6b: commands that relax a run do not work from the agent's shell.

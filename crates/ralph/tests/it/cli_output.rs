@@ -3,6 +3,7 @@
 
 use crate::sandbox::{SESSION, Sandbox, run_command};
 use insta::assert_snapshot;
+use std::os::unix::ffi::OsStrExt;
 
 const PROMISE_ARGS: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
 
@@ -246,6 +247,14 @@ fn unknown_commands_and_options_get_a_suggestion() {
     error: unknown argument `it`
       hint: quote the goal, as in `ralph run "fix the tests"`
     "#);
+    let invalid = std::ffi::OsStr::from_bytes(b"\xff");
+    let refused = sandbox.ralph(["limits".as_ref(), invalid]);
+    assert_snapshot!(refused, @"
+    exit 1
+    --- stderr
+    error: an argument is not valid UTF-8
+      hint: run `ralph limits --help`
+    ");
 }
 
 #[test]

@@ -542,6 +542,36 @@ fn errors_are_reported_before_any_run_starts() {
     assert!(!scene.sandbox.ralph_home("queues").exists());
 }
 
+/// A task's own limits are shown as it will get them: never more money or time than the queue has.
+#[test]
+fn a_dry_run_shows_the_limits_of_each_task() {
+    let scene = QueueSandbox::new();
+    scene.write_agent(&[], "");
+    let limits = "max_cost_usd = 50\nmax_duration = \"9h\"\nmax_iterations = 5\nmin_iterations = 2\n\
+                  max_tokens = 2000000\nstuck_after = 4\nhandover_at = 0.6";
+    let tasks = [("a", limits), ("b", "max_cost_usd = 0.5"), ("c", "handover_at = 0.7"), ("d", "")];
+    let tasks: Vec<_> = tasks.iter().map(|(name, limits)| task_toml(name, limits)).collect();
+    scene.write_queue(&tasks.concat());
+    let dry = scene.run_queue(&["--dry-run", "--max-cost", "1"]);
+    let lines: Vec<_> = dry.stdout.lines().filter(|line| line.contains(": ")).collect();
+    assert_snapshot!(lines.join("\n"), @"
+    a  starts (2 to 5 iterations · 8 h · $1 · 2 M tokens · stuck after 4 stops without progress · hand-over at 60 % of the context): Write a.
+    b  starts ($0.50): Write b.
+    c  starts (hand-over at 70 % of the context): Write c.
+    d  starts: Write d.
+    note   the agent runs without permission prompts: use a container or a virtual machine, without your keys
+    ");
+    let json = scene.run_queue(&["--dry-run", "--max-cost", "1", "--json"]);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap_or_else(|_| panic!("{json}"));
+    let tasks: Vec<_> = json["tasks"].as_array().unwrap().iter().map(Value::to_string).collect();
+    assert_snapshot!(tasks.join("\n"), @r#"
+    {"after":[],"handover_at":0.6,"max_cost_usd":1.0,"max_duration_ms":28800000,"max_iterations":5,"max_tokens":2000000,"min_iterations":2,"name":"a","run":null,"stuck_after":4,"then":"begins","title":"Write a."}
+    {"after":[],"max_cost_usd":0.5,"name":"b","run":null,"then":"begins","title":"Write b."}
+    {"after":[],"handover_at":0.7,"max_cost_usd":null,"name":"c","run":null,"then":"begins","title":"Write c."}
+    {"after":[],"max_cost_usd":null,"name":"d","run":null,"then":"begins","title":"Write d."}
+    "#);
+}
+
 /// `ralph status` lists an unfinished queue with its tasks and runs. Commands that need a run list the queue's runs.
 #[test]
 fn a_queue_is_shown_with_its_runs() {

@@ -71,6 +71,8 @@ fn usage_errors_come_with_a_hint() {
         &["a goal", "--max-iteration", "3"],
         &["a goal", "--permission-mode", "acceptEdits"],
         &["a goal", "--max-cost", "-5"],
+        &["a goal", "--max-iterations", "-1"],
+        &["a goal", "--max-iterations", "4294967296"],
         &["a goal", "--pr"],
         &["a goal", "--pr", "--dry-run"],
         &["a goal", "--max-iterations", "0", "--max-duration", "0s"],

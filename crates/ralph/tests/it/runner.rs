@@ -541,7 +541,8 @@ rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 60000
     let run = runner.run_id();
     let refused = runner.sandbox.ralph(["resume", &run]);
     let limits = runner.sandbox.ralph(["limits", &run, "--max-tokens", "500k", "--json"]);
-    let shown = format!("{refused}{limits}").replace(&run, "$RUN");
+    let share = runner.sandbox.ralph(["limits", &run, "--handover-at", "80%"]);
+    let shown = format!("{refused}{limits}{share}").replace(&run, "$RUN");
     insta::with_settings!({filters => vec![(r"at \d\d:\d\d", "at [time]")]}, {
         assert_snapshot!(shown, @r#"
         exit 1
@@ -552,6 +553,10 @@ rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 60000
         exit 0
         --- stdout
         {"v":1,"run":"$RUN","max_iterations":25,"min_iterations":0,"max_duration_ms":28800000,"max_cost_usd":20.0,"max_tokens":500000,"stuck_after":3,"handover_at":0.8}
+
+        exit 0
+        --- stdout
+        $RUN  limits  25 iterations · 8 h · $20 · 500 k tokens · stuck after 3 stops without progress · hand-over at 80 % of the context from now on
         "#);
     });
 

@@ -180,3 +180,75 @@ fn a_garbled_mark_of_a_cleared_session_is_a_fault() {
     let what = fault_texts(&sandbox).join("\n").replace(&host, "[pid]");
     assert!(what.contains("does not name a run, so no run was moved to this session"), "{what}");
 }
+
+/// An approval that cannot be used is not reported as missing, and `ralph trust` does not overwrite it.
+#[test]
+fn an_unreadable_approval_is_reported() {
+    let sandbox = Sandbox::new();
+    sandbox.write("ralph.toml", "[[gate]]\nname = \"tests\"\nrun = [\"true\"]\n");
+    sandbox.commit();
+    sandbox.approve_policy();
+    let approval = read_files(&sandbox.ralph_home("trust")).remove(0).0;
+    let approval = sandbox.ralph_home("trust").join(approval);
+    let written = fs::read_to_string(&approval).unwrap();
+    let name = approval.file_name().unwrap().to_str().unwrap();
+    let say = |args: &[&str]| {
+        let ended = sandbox.ralph(args);
+        sandbox.normalize(&ended.to_string()).replace(name, "[approval]")
+    };
+    fs::write(&approval, written.replace("\"v\": 1", "\"v\": 2")).unwrap();
+    let before = fs::read(&approval).unwrap();
+    insta::assert_snapshot!(say(&["gate", "run"]), @"
+    exit 1
+    --- stderr
+    error: the approval `$ROOT/home/.ralph/trust/[approval]` cannot be read: a newer ralph wrote it (format 2)
+      hint: move it away with `mv $ROOT/home/.ralph/trust/[approval] $ROOT/home/.ralph/trust/[approval].bak`, then run `ralph trust`
+    ");
+    insta::assert_snapshot!(say(&["start", "--session", SESSION, "--checklist"]), @"
+    exit 1
+    --- stderr
+    error: the approval `$ROOT/home/.ralph/trust/[approval]` cannot be read: a newer ralph wrote it (format 2)
+      hint: move it away with `mv $ROOT/home/.ralph/trust/[approval] $ROOT/home/.ralph/trust/[approval].bak`, then run `ralph trust`
+    ");
+    insta::assert_snapshot!(say(&["trust"]), @"
+    exit 1
+    --- stderr
+    error: the approval `$ROOT/home/.ralph/trust/[approval]` cannot be read: a newer ralph wrote it (format 2)
+      hint: move it away with `mv $ROOT/home/.ralph/trust/[approval] $ROOT/home/.ralph/trust/[approval].bak`, then run `ralph trust`
+    ");
+    assert_eq!(fs::read(&approval).unwrap(), before);
+    fs::write(&approval, &written[..written.len() / 2]).unwrap();
+    insta::assert_snapshot!(say(&["gate", "run"]), @"
+    exit 1
+    --- stderr
+    error: the approval `$ROOT/home/.ralph/trust/[approval]` cannot be read: it is damaged
+      hint: move it away with `mv $ROOT/home/.ralph/trust/[approval] $ROOT/home/.ralph/trust/[approval].bak`, then run `ralph trust`
+    ");
+    block_path(&approval);
+    insta::assert_snapshot!(say(&["gate", "run"]), @"
+    exit 1
+    --- stderr
+    error: the approval `$ROOT/home/.ralph/trust/[approval]` cannot be read: it is a directory
+      hint: move it away with `mv $ROOT/home/.ralph/trust/[approval] $ROOT/home/.ralph/trust/[approval].bak`, then run `ralph trust`
+    ");
+}
+
+/// A session pointer that a newer ralph wrote is left where it is, and reported.
+#[test]
+fn a_pointer_of_a_newer_version_is_left_alone() {
+    let sandbox = Sandbox::new();
+    start_goal_run(&sandbox);
+    let pointer = sandbox.ralph_home("sessions").join(SESSION);
+    let newer = fs::read_to_string(&pointer).unwrap().replace("\"v\":1", "\"v\":2");
+    fs::write(&pointer, &newer).unwrap();
+    assert!(sandbox.send_stop(SESSION, "").is_allow());
+    insta::assert_snapshot!(fault_texts(&sandbox).join("\n"), @"`$ROOT/home/.ralph/sessions/5999882c-e786-462c-84d4-07d1c65b5e76` was written by a newer ralph (format 2)");
+    let started = sandbox.ralph(["start", "--session", SESSION, "--checklist"]);
+    insta::assert_snapshot!(sandbox.normalize(&started.to_string()), @"
+    exit 1
+    --- stderr
+    error: `$ROOT/home/.ralph/sessions/5999882c-e786-462c-84d4-07d1c65b5e76` was written by a newer ralph (format 2)
+      hint: use that version, or a newer one
+    ");
+    assert_eq!(fs::read_to_string(&pointer).unwrap(), newer);
+}

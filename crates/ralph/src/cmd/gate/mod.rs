@@ -52,6 +52,7 @@ pub(crate) fn require_approval(
     if is_meant || trust::is_approved(home, &subject) {
         return Ok(subject);
     }
+    trust::check_approval_file(home, &subject)?;
     let what = "this policy is not approved, so nothing was run";
     let hint = match hash {
         Some(_) => format!("its hash is {}, not the given one", subject.hash),

@@ -3,12 +3,12 @@
 use super::queue_prepare::PreparedQueue;
 use crate::term::{self, paint};
 use ralph_core::gate::shell_quote;
-use ralph_core::limits::LimitKind;
+use ralph_core::limits::{LimitKind, LimitOverrides, RunLimits};
 use ralph_core::text;
-use ralph_core::units::format_usd;
+use ralph_deck::view::limit_fields::LimitFields;
 use ralph_deck::view::queue_events::predecessor_names;
 use ralph_deck::wording::{self, count_noun, micro_usd_as_usd, safe_line};
-use ralph_drive::queue::{KnownQueueTask, QueueTaskEnding};
+use ralph_drive::queue::{KnownQueueTask, QueueTask, QueueTaskEnding};
 use serde::Serialize;
 
 const LONGEST_TITLE: usize = 60;
@@ -42,7 +42,9 @@ struct QueueTaskPlanJson<'a> {
     /// `begins`, `goes_on`, `landed` or `parked`.
     then: &'static str,
     run: Option<&'a str>,
-    max_cost_usd: Option<f64>,
+    /// Its own limits, as far as those of the queue allow.
+    #[serde(flatten)]
+    limits: LimitFields,
 }
 
 pub(super) fn queue_dry_run_json<'a>(
@@ -55,7 +57,7 @@ pub(super) fn queue_dry_run_json<'a>(
         after: predecessor_names(&prepared.queue, task),
         then: planned_action(known),
         run: known.run.as_ref().map(ralph_core::id::RunId::as_str),
-        max_cost_usd: task.terms.limits.get(LimitKind::MaxCost).map(micro_usd_as_usd),
+        limits: LimitFields::of_overrides(&own_limits(task, prepared), &[LimitKind::MaxCost]),
     });
     let commands = prepared.gates.iter().map(|(gate, command)| QueueGateJson { gate, command });
     QueueDryRunJson {
@@ -71,6 +73,30 @@ pub(super) fn queue_dry_run_json<'a>(
         notes: &prepared.notes,
         tasks: tasks.collect(),
     }
+}
+
+/// The limits that the task sets itself. It never gets more money or time than the queue has.
+fn own_limits(task: &QueueTask, prepared: &PreparedQueue) -> LimitOverrides {
+    [LimitKind::MaxCost, LimitKind::MaxDuration].into_iter().fold(task.terms.limits, |own, kind| {
+        let most = (kind.row().get)(&prepared.limits).unwrap_or(u64::MAX);
+        own.with(kind, own.get(kind).map(|value| value.min(most)))
+    })
+}
+
+/// The limits of the task itself in words; empty if it sets none.
+fn own_limits_text(task: &QueueTask, prepared: &PreparedQueue) -> String {
+    let unlimited = RunLimits {
+        max_iterations: None,
+        max_duration_ms: None,
+        max_cost_micro_usd: None,
+        stuck_after: u32::MAX,
+        min_iterations: 0,
+        max_tokens: None,
+        ..prepared.limits
+    };
+    let own = own_limits(task, prepared);
+    let text = wording::limits_with(&own.apply_to(&unlimited), &own);
+    if text.is_empty() { text } else { format!(" ({text})") }
 }
 
 fn planned_action(known: &KnownQueueTask) -> &'static str {
@@ -120,12 +146,10 @@ pub(super) fn render_queue_dry_run(prepared: &PreparedQueue, known: &[KnownQueue
         let after = predecessor_names(queue, task);
         let after =
             if after.is_empty() { String::new() } else { format!(", after {}", after.join(", ")) };
-        let cost = task.terms.limits.get(LimitKind::MaxCost);
-        let cost = cost.map(|most| format!(", at most {}", format_usd(most)));
         let line = format!(
             "  {:widest$}  {then}{after}{}: {}",
             task.name,
-            cost.unwrap_or_default(),
+            own_limits_text(task, prepared),
             safe_line(&goal_title(&task.terms.goal))
         );
         out.push_str(line.trim_end());
