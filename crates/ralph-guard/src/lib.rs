@@ -25,6 +25,7 @@ mod lookahead;
 mod loosening;
 mod options;
 mod prescan;
+mod ralph_subcommands;
 mod script_walk;
 mod shell_lexer;
 mod simple_command;
@@ -35,7 +36,7 @@ use alloc::string::String;
 use ralph_host::HostProfile;
 use serde_json::value::RawValue;
 
-pub use loosening::{RALPH_SUBCOMMANDS, SubcommandAccess};
+pub use ralph_subcommands::{RALPH_SUBCOMMANDS, SubcommandAccess};
 pub use tool_call::judge_call;
 
 /// What is guarded, and where the agent's shell is. Paths are absolute.

@@ -1,5 +1,5 @@
-//! Denies commands and variables that loosen ralph's hold without touching a file: ralph's own commands, its variables,
-//! and commands reserved for people.
+//! Denies commands and variables that loosen ralph's hold without touching a file: its variables, calls of a host,
+//! commands reserved for people, and killing ralph. Ralph's own subcommands are in `ralph_subcommands`.
 
 use super::denial_text::deny;
 use super::options::CommandArg;
@@ -82,112 +82,6 @@ pub(super) fn judge_environment(
         }
     }
     None
-}
-
-/// Judges `ralph …` in the agent's shell.
-pub(super) fn judge_ralph_command(args: &[CommandArg<'_>]) -> Option<DeniedCall> {
-    let has = |option: &str| args.iter().any(|arg| arg.text == option);
-    if has("--help") || has("-h") || has("--dry-run") {
-        return None;
-    }
-    let mut operands =
-        args.iter().map(|arg| arg.text.as_str()).filter(|text| !text.starts_with('-'));
-    let first = operands.next()?;
-    let command = match first {
-        _ if find_subcommand(first).is_some() => first.into(),
-        _ => format!("{first} {}", operands.next().unwrap_or("help")),
-    };
-    let option = match command.as_str() {
-        "start" | "orchestrator start" if has("--no-gates") => " --no-gates",
-        "learn" if args.iter().any(|arg| arg.text.starts_with("--forget")) => " --forget",
-        _ => "",
-    };
-    let is_group = || {
-        RALPH_SUBCOMMANDS
-            .iter()
-            .any(|(known, _)| known.split_once(' ').is_some_and(|(group, _)| group == first))
-    };
-    let is_help = first == "help" || command.ends_with(" help") && is_group();
-    let is_allowed = is_help || find_subcommand(&command) == Some(SubcommandAccess::Everyone);
-    (!is_allowed || !option.is_empty())
-        .then(|| deny(GuardTarget::Loosening, &format!("ralph {command}{option}"), ""))
-}
-
-/// Whether an agent may run a subcommand of ralph during a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SubcommandAccess {
-    /// Agents too: the subcommand cannot loosen a run.
-    Everyone,
-    PersonOnly,
-}
-
-/// Every subcommand of ralph. Agents may not run one that is missing here; a test of the program compares this table
-/// with its command line.
-pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
-    ("ask", SubcommandAccess::Everyone),
-    ("cancel", SubcommandAccess::PersonOnly),
-    ("checkpoint diff", SubcommandAccess::Everyone),
-    ("checkpoint list", SubcommandAccess::Everyone),
-    ("checkpoint make", SubcommandAccess::Everyone),
-    // Deletes the base that a run is compared with.
-    ("checkpoint prune", SubcommandAccess::PersonOnly),
-    ("checkpoint restore", SubcommandAccess::Everyone),
-    ("completions", SubcommandAccess::Everyone),
-    ("config", SubcommandAccess::Everyone),
-    ("demo", SubcommandAccess::Everyone),
-    ("dispute", SubcommandAccess::Everyone),
-    ("doctor", SubcommandAccess::Everyone),
-    ("explain", SubcommandAccess::Everyone),
-    ("feature add", SubcommandAccess::Everyone),
-    ("feature claim", SubcommandAccess::Everyone),
-    ("feature list", SubcommandAccess::Everyone),
-    ("feature next", SubcommandAccess::Everyone),
-    ("feature verify", SubcommandAccess::Everyone),
-    ("gate detect", SubcommandAccess::Everyone),
-    ("gate explain", SubcommandAccess::Everyone),
-    ("gate list", SubcommandAccess::Everyone),
-    ("gate run", SubcommandAccess::Everyone),
-    ("gate wait", SubcommandAccess::Everyone),
-    ("gate warm", SubcommandAccess::Everyone),
-    // `hook` trusts its input: a prompt piped into it would count as typed by a person.
-    ("hook", SubcommandAccess::PersonOnly),
-    ("import", SubcommandAccess::Everyone),
-    ("init", SubcommandAccess::PersonOnly),
-    ("learn", SubcommandAccess::Everyone),
-    ("limits", SubcommandAccess::PersonOnly),
-    ("log", SubcommandAccess::Everyone),
-    ("loop list", SubcommandAccess::Everyone),
-    ("loop new", SubcommandAccess::Everyone),
-    ("man", SubcommandAccess::Everyone),
-    ("model", SubcommandAccess::Everyone),
-    ("notify", SubcommandAccess::Everyone),
-    ("orchestrator approve", SubcommandAccess::PersonOnly),
-    ("orchestrator set", SubcommandAccess::Everyone),
-    ("orchestrator show", SubcommandAccess::Everyone),
-    ("orchestrator start", SubcommandAccess::Everyone),
-    ("pause", SubcommandAccess::PersonOnly),
-    ("pipeline show", SubcommandAccess::Everyone),
-    ("pretend", SubcommandAccess::Everyone),
-    ("prove", SubcommandAccess::Everyone),
-    ("recall", SubcommandAccess::Everyone),
-    // `replay` and `simulate` run any command as a hook, and `replay --live` delivers its payload to the run.
-    ("replay", SubcommandAccess::PersonOnly),
-    ("resume", SubcommandAccess::PersonOnly),
-    ("run", SubcommandAccess::Everyone),
-    ("simulate", SubcommandAccess::PersonOnly),
-    ("start", SubcommandAccess::Everyone),
-    ("status", SubcommandAccess::Everyone),
-    ("statusline", SubcommandAccess::Everyone),
-    ("tell", SubcommandAccess::PersonOnly),
-    ("trust", SubcommandAccess::PersonOnly),
-    ("uninstall", SubcommandAccess::PersonOnly),
-    ("wait", SubcommandAccess::Everyone),
-    ("waive", SubcommandAccess::PersonOnly),
-    ("why", SubcommandAccess::Everyone),
-];
-
-fn find_subcommand(name: &str) -> Option<SubcommandAccess> {
-    RALPH_SUBCOMMANDS.iter().find(|(known, _)| *known == name).map(|(_, user)| *user)
 }
 
 /// Judges a call of a host in the agent's shell: the prompts of such a session would count as typed by a person.

@@ -4,7 +4,9 @@ use super::guarded_path::PathUse;
 use super::options::CommandArg;
 use super::script_walk::{PipeFeed, ShellState};
 use super::word_expansion::WordSpelling;
-use super::{DeniedCall, GuardScope, file_programs, git_command, inline_script, loosening};
+use super::{
+    DeniedCall, GuardScope, file_programs, git_command, inline_script, loosening, ralph_subcommands,
+};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -60,7 +62,9 @@ fn judge_by_program(
             shell.judge_nested_script(&join_args(script))
         }
         "git" => git_command::judge_git(command, shell, feed),
-        "ralph" if shell.ground.scope == GuardScope::Run => loosening::judge_ralph_command(args),
+        "ralph" if shell.ground.scope == GuardScope::Run => {
+            ralph_subcommands::judge_ralph_command(args)
+        }
         "kill" | "pkill" | "killall" if shell.ground.scope == GuardScope::Run => {
             loosening::judge_kill(program, args, feed)
         }

@@ -1,6 +1,6 @@
 //! Parsers for the values of command-line options. An error text is printed as the hint of a usage error.
 
-use ralph_core::units;
+use ralph_core::limits::LimitUnit;
 
 /// A number from 0 to 10.
 pub(crate) fn parse_complexity(text: &str) -> Result<u8, String> {
@@ -18,11 +18,8 @@ pub(crate) fn parse_positive_count(text: &str) -> Result<u32, String> {
     })
 }
 
-/// In milliseconds. `0` needs no unit.
+/// In milliseconds.
 pub(crate) fn parse_duration(text: &str) -> Result<u64, String> {
-    if text == "0" {
-        return Ok(0);
-    }
-    units::parse_duration(text)
-        .ok_or_else(|| "expected a duration such as `90m` or `8h`".to_string())
+    let unit = LimitUnit::Milliseconds;
+    unit.parse(text).ok_or_else(|| format!("expected {}", unit.expected()))
 }
