@@ -70,7 +70,10 @@ pub(crate) fn run(env: &Env, args: &TrustArgs) -> Result<(), CommandFailure> {
     let config = config::load(&project, &home)?;
     let policy = policy_question(env, &home, &config)?;
     let lists = list_questions(env, &home, args, &policy.subject.project)?;
-    if !args.json && config.file.is_none() && config.policy.gates.is_empty() && lists.is_empty() {
+    // A script that approves whatever `--json` showed needs no policy; a person who types `ralph trust` expects one.
+    let is_script = args.json || args.hash.is_some();
+    let has_policy = config.file.is_some() || !config.policy.gates.is_empty();
+    if !is_script && !has_policy && lists.is_empty() {
         let what = format!("there is no `ralph.toml` in `{}`", config.project.display());
         return Err(CommandFailure::new(&what, "`ralph init` proposes one"));
     }
