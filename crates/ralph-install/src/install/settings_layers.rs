@@ -1,6 +1,6 @@
 //! The settings files that the client reads for a project, reduced to what concerns hooks.
 //!
-//! Parsing is lenient: an entry of an unexpected type is skipped and reported in [`ClientSettings::odd`].
+//! Parsing is lenient: an entry of an unexpected type is skipped and reported in [`ClientSettings::skipped_entries`].
 
 use std::path::{Path, PathBuf};
 
