@@ -81,6 +81,7 @@ def members(names):
 
 def pattern(name):
     name = re.sub(r"17h[0-9a-f]{16}E.*", "17h*", name)
+    name = re.sub(r"\.llvm\.[0-9]+$", ".llvm.*", name)
     return re.sub(r"Cs[0-9A-Za-z]+_", "Cs*_", name)
 
 
