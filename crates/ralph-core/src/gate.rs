@@ -320,16 +320,10 @@ impl Gate {
                 UnknownReason::Skipped(why) => {
                     RequirementStatus::Pending(PendingReason::NotReached(why.clone()))
                 }
-                UnknownReason::Untrusted => {
-                    RequirementStatus::Unknown("not approved yet".to_string())
-                }
-                UnknownReason::Error(why) | UnknownReason::Inconclusive(why) => {
-                    RequirementStatus::Unknown(why.clone())
-                }
-                UnknownReason::Timeout { after_ms } => RequirementStatus::Unknown(format!(
-                    "timed out after {}",
-                    units::format_duration(*after_ms)
-                )),
+                UnknownReason::Error(_)
+                | UnknownReason::Inconclusive(_)
+                | UnknownReason::Timeout { .. }
+                | UnknownReason::Untrusted => RequirementStatus::Unknown(unknown.describe()),
             },
         };
         self.requirement_with(standing)

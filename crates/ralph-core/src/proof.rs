@@ -120,9 +120,6 @@ impl ProofVerdict {
 }
 
 impl ProofStep {
-    /// In the order in which they run.
-    pub const ALL: [Self; 4] = [Self::Now, Self::Before, Self::OldTests, Self::NewTests];
-
     pub fn name(self) -> &'static str {
         match self {
             Self::Before => "before",
@@ -143,10 +140,6 @@ impl ProofStep {
 
     pub fn has_new_code(self) -> bool {
         matches!(self, Self::Now | Self::OldTests)
-    }
-
-    pub fn has_new_tests(self) -> bool {
-        matches!(self, Self::Now | Self::NewTests)
     }
 }
 

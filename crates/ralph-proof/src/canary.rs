@@ -7,7 +7,7 @@ use ralph_core::proof::CanaryResult;
 
 /// A test file that must fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Canary {
+pub(crate) struct Canary {
     pub runner: TestRunner,
     /// Part of the test's name, and of no other.
     pub mark: String,
@@ -17,7 +17,7 @@ pub struct Canary {
 
 /// A test file of the project, as an example of where the runner finds tests.
 #[derive(Clone, Copy, Debug)]
-pub struct ExampleTest<'a> {
+pub(crate) struct ExampleTest<'a> {
     pub path: &'a str,
     pub text: &'a str,
 }
@@ -40,7 +40,7 @@ const SELECTING_OPTIONS: [&str; 13] = [
 ];
 
 /// Whether `path` is a file in which the runner looks for tests by default.
-pub fn is_example(runner: TestRunner, path: &str) -> bool {
+pub(crate) fn is_example(runner: TestRunner, path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let extension = name.rsplit_once('.').map(|(_, extension)| extension);
     match runner {
@@ -78,7 +78,7 @@ fn script_suffix(path: &str) -> Option<&str> {
 
 /// The canary for a gate; `None` if it is not known where the runner would find one. `nonce` makes its name
 /// unpredictable.
-pub fn plan_canary(
+pub(crate) fn plan_canary(
     gate: &Gate,
     runner: TestRunner,
     example: ExampleTest<'_>,
@@ -171,7 +171,7 @@ fn selects_tests(gate: &Gate) -> bool {
 
 /// The gate with which the canary runs: one failure must not keep the other tests from running, and a failure is
 /// expected, so it is not confirmed by a second run.
-pub fn gate_with_canary(gate: &Gate, runner: TestRunner) -> Gate {
+pub(crate) fn gate_with_canary(gate: &Gate, runner: TestRunner) -> Gate {
     let mut gate = gate.clone();
     gate.rerun = RerunPolicy::Never;
     if let (TestRunner::Cargo | TestRunner::Nextest, GateInvocation::Argv(words)) =
@@ -185,7 +185,7 @@ pub fn gate_with_canary(gate: &Gate, runner: TestRunner) -> Gate {
 }
 
 /// Removes the canary from a report, and returns what became of it.
-pub fn take_canary(report: &mut GateReport, canary: &Canary) -> CanaryResult {
+pub(crate) fn take_canary(report: &mut GateReport, canary: &Canary) -> CanaryResult {
     let is_canary = |name: &String| name.contains(&canary.mark);
     let mut has_failed = report.findings.iter().any(|finding| {
         let place = finding.place.as_ref().map(|place| &place.file);

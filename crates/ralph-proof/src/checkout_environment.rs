@@ -11,13 +11,12 @@ use crate::proof_directory::StepDirectories;
 
 /// Directories that tools keep below the home directory, and the variables that name them. With another home they would
 /// be missing: installed toolchains, and downloads that cannot be repeated offline.
-const TOOL_HOMES: [(&str, &str); 24] = [
+const TOOL_HOMES: [(&str, &str); 23] = [
     ("BUN_INSTALL", ".bun"),
     ("CARGO_HOME", ".cargo"),
     ("COMPOSER_HOME", ".composer"),
     ("COREPACK_HOME", ".cache/node/corepack"),
     ("DENO_DIR", ".cache/deno"),
-    ("DOTNET_CLI_HOME", ""),
     ("GEM_HOME", ".gem"),
     ("GIT_CONFIG_GLOBAL", ".gitconfig"),
     ("GOCACHE", ".cache/go-build"),
@@ -56,7 +55,7 @@ pub(crate) fn checkout_environment(
     if let Some(home) = env.home() {
         for (name, below) in TOOL_HOMES {
             let directory = home.join(below);
-            if env.get(name).is_none() && !below.is_empty() && fs::exists(&directory) {
+            if env.get(name).is_none() && fs::exists(&directory) {
                 add(name, directory);
             }
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ralph_sys::fs::{self, ConfinedDir, FileError, FileKind};
 
 /// Directories with installed dependencies. Gates need them, but they are not part of the work.
-const DEPENDENCY_DIRECTORIES: [&str; 3] = ["node_modules", ".venv", "venv"];
+pub const DEPENDENCY_DIRECTORIES: [&str; 3] = ["node_modules", ".venv", "venv"];
 const MAX_PACKAGES: usize = 100_000;
 
 /// Links the dependencies of `project` into `checkout`, unless it has them. `named` replaces the usual directories.

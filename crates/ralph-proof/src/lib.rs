@@ -2,7 +2,7 @@
 //! different versions, and runs the gates in them: new code with old tests, and old code with new tests. What the
 //! results prove is decided in `ralph_core::proof`.
 
-pub mod canary;
+mod canary;
 mod checkout_environment;
 mod documentation_examples;
 pub mod file_class;
@@ -15,17 +15,16 @@ mod proof_directory;
 mod proof_step;
 mod prove;
 mod rust_splice;
-pub mod test_runner;
+mod test_runner;
 mod toml_merge;
 pub mod tree_changes;
 pub mod tree_composition;
 
 pub use file_class::{ClassReason, ClassRules, Classification, FileClass, GateFile, classify_file};
 pub use file_composition::{ComposedFile, compose_file};
+pub use installed_packages::DEPENDENCY_DIRECTORIES;
 pub use proof_directory::ProofDirectory;
-pub use prove::{
-    ProofError, ProofEvent, ProofReport, ProofRequest, StepOutcome, StepReport, prove,
-};
+pub use prove::{ProofError, ProofReport, ProofRequest, StepOutcome, StepReport, prove};
 pub use tree_composition::{
     InseparableFile, RewrittenFile, TreeComposition, TreeSides, compose_tree,
 };

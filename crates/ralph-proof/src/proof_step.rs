@@ -1,5 +1,6 @@
 //! One step of a proof: a checkout of one combination of code and tests, and the gates in it.
 
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use ralph_core::proof::{CanaryResult, ProofStep};
 use ralph_core::text;
 use ralph_gates::gates::{self, GateContent, GateContext, GateOrder, GateRunRequest, ResultReuse};
 use ralph_git::checkpoint::{CheckoutLeftovers, CheckoutRequest, Checkpoint, OverlayFile};
-use ralph_git::tree::{self, ListingRequest, WorkTreeListing};
+use ralph_git::tree::{self, ListingRequest, TreeEntry, WorkTreeListing};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::{self, ConfinedDir, CopyKind, Durability};
 
@@ -17,7 +18,7 @@ use crate::canary::{self, Canary, ExampleTest};
 use crate::checkout_environment::checkout_environment;
 use crate::installed_packages::link_packages;
 use crate::proof_directory::StepDirectories;
-use crate::prove::{ProofError, ProofEvent, ProofRequest};
+use crate::prove::{ProofError, ProofRequest};
 use crate::test_runner;
 
 /// For writing a large tree, and for listing it.
@@ -32,7 +33,7 @@ pub(crate) struct StepTree<'a> {
     pub code: &'a Checkpoint,
     pub tests: &'a Checkpoint,
     /// Paths relative to the work tree that are taken from `tests`.
-    pub from_tests: Vec<OsString>,
+    pub from_tests: BTreeSet<OsString>,
     /// Files that have parts of both.
     pub merged: Vec<OverlayFile>,
 }
@@ -52,7 +53,7 @@ pub(crate) fn run_step(
     tree: &StepTree<'_>,
     wants_canary: &dyn Fn(usize) -> bool,
 ) -> Result<StepResult, ProofError> {
-    (request.watch)(ProofEvent::Started(tree.step));
+    (request.watch)(tree.step);
     let started = clock::now_ms();
     let directories = request.directory.step(tree.step, request.repository.root())?;
     let deadline = Deadline::after(CHECKOUT_TIMEOUT);
@@ -62,7 +63,7 @@ pub(crate) fn run_step(
         &CheckoutRequest {
             candidate: tree.code,
             base: tree.tests,
-            is_protected: &|path| tree.from_tests.iter().any(|from| from == path),
+            is_protected: &|path| tree.from_tests.contains(path),
             overlay: &tree.merged,
             links: &[],
             leftovers: CheckoutLeftovers::Remove,
@@ -83,7 +84,7 @@ pub(crate) fn run_step(
             None => (*gate).clone(),
         })
         .collect();
-    let mut reports = run_gates(request, tree, (&directories, &project), &gates);
+    let mut reports = run_gates(request, checkout.tree.0, (&directories, &project), &gates);
     void_if_changed(&before, &list_files(&checkout.dir)?, &gates, &mut reports);
     let canaries = reports
         .iter_mut()
@@ -93,14 +94,13 @@ pub(crate) fn run_step(
             None => CanaryResult::NotPossible,
         })
         .collect();
-    (request.watch)(ProofEvent::Ended(tree.step));
     let took_ms = clock::now_ms().saturating_sub(started);
     Ok(StepResult { reports, canaries, took_ms })
 }
 
 fn run_gates(
     request: &ProofRequest<'_>,
-    tree: &StepTree<'_>,
+    content: [u8; 32],
     (directories, project): (&StepDirectories, &Path),
     gates: &[Gate],
 ) -> Vec<GateReport> {
@@ -111,7 +111,7 @@ fn run_gates(
             home: request.home,
             env: request.env,
             project,
-            content: GateContent::Checkout(clock::random_key().unwrap_or_default()),
+            content: GateContent::Checkout(content),
             environment: &environment,
             path: request.path,
             deadline: Deadline::after(CHECKOUT_TIMEOUT),
@@ -121,7 +121,7 @@ fn run_gates(
         reuse: ResultReuse::Never,
         cancel: request.cancel,
         accepts: &|_| true,
-        watch: &|event| (request.watch)(ProofEvent::Gate(tree.step, event)),
+        watch: &|_| {},
     });
     ran.into_iter().map(|ran| ran.report).collect()
 }
@@ -139,11 +139,12 @@ fn void_if_changed(
     gates: &[Gate],
     reports: &mut [GateReport],
 ) {
-    let is_same = |path: &OsStr| after.entries.iter().find(|entry| entry.path == path);
+    let kept: HashMap<&OsStr, &TreeEntry> =
+        after.entries.iter().map(|entry| (entry.path.as_os_str(), entry)).collect();
     let changed: Vec<String> = before
         .entries
         .iter()
-        .filter(|entry| is_same(&entry.path) != Some(entry))
+        .filter(|entry| kept.get(entry.path.as_os_str()) != Some(entry))
         .map(|entry| text::clean_line(&entry.path.to_string_lossy(), 120))
         .collect();
     if changed.is_empty() {

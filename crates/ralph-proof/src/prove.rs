@@ -1,5 +1,6 @@
 //! A proof: the gates on the four combinations of old and new code with old and new tests.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,6 @@ use ralph_core::gate::{Gate, GateOutcome, GateReport, ReportFormat};
 use ralph_core::policy::GateEnvironment;
 use ralph_core::proof::{self, CanaryResult, GateProof, Proof, ProofStep};
 use ralph_core::requirement::RequirementStage;
-use ralph_gates::gates::GateEvent;
 use ralph_git::checkpoint::{Checkpoint, CheckpointError, CheckpointRepository, OverlayFile};
 use ralph_git::tree::ListingError;
 use ralph_home::paths::RalphHome;
@@ -52,15 +52,8 @@ pub struct ProofRequest<'a> {
     pub rules: &'a ClassRules,
     pub directory: &'a ProofDirectory,
     pub cancel: &'a CancelToken,
-    pub watch: &'a (dyn Fn(ProofEvent<'_>) + Sync),
-}
-
-/// Reported while a proof runs.
-#[derive(Clone, Copy, Debug)]
-pub enum ProofEvent<'a> {
-    Started(ProofStep),
-    Gate(ProofStep, GateEvent<'a>),
-    Ended(ProofStep),
+    /// Called when a step starts.
+    pub watch: &'a (dyn Fn(ProofStep) + Sync),
 }
 
 /// The outcome of a proof with everything it rests on.
@@ -110,7 +103,7 @@ pub fn prove(request: &ProofRequest<'_>) -> Result<ProofReport, ProofError> {
     }
     let gates: Vec<&Gate> = chosen.iter().map(|at| request.gates[*at]).collect();
     let later = ProofRequest { gates: &gates, ..*request };
-    // Without names, a failing canary could not be told from a failing test.
+    // Without names, a failing canary could not be distinguished from a failing test.
     let is_named = |at: usize| now.reports[chosen[at]].cases.is_some();
     let (before, old_tests) = run_both(
         || run_step(&later, &plan.before, &no_canary),
@@ -198,7 +191,7 @@ impl<'a> ProofPlan<'a> {
             step,
             code,
             tests,
-            from_tests: mix.map_or(Vec::new(), |mix| request.in_work_tree(&mix.from_tests)),
+            from_tests: mix.map_or_else(BTreeSet::new, |mix| request.in_work_tree(&mix.from_tests)),
             merged: mix.map_or(Vec::new(), |mix| request.overlay(&mix.rewritten)),
         };
         let mut inseparable: Vec<String> =
@@ -268,7 +261,7 @@ impl ProofRequest<'_> {
         below.map_or_else(|_| PathBuf::new(), Path::to_path_buf)
     }
 
-    fn in_work_tree(&self, paths: &[String]) -> Vec<OsString> {
+    fn in_work_tree(&self, paths: &[String]) -> BTreeSet<OsString> {
         let below = self.project_below();
         paths.iter().map(|path| below.join(path).into_os_string()).collect()
     }

@@ -3,7 +3,7 @@
 use ralph_core::gate::{Gate, GateInvocation};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TestRunner {
+pub(crate) enum TestRunner {
     Pytest,
     Unittest,
     Cargo,
@@ -21,7 +21,10 @@ pub enum TestRunner {
 const MAX_SCRIPT_DEPTH: usize = 4;
 
 /// Finds the runner. `script` returns the text of a script of the package manager.
-pub fn find_runner(gate: &Gate, script: &dyn Fn(&str) -> Option<String>) -> Option<TestRunner> {
+pub(crate) fn find_runner(
+    gate: &Gate,
+    script: &dyn Fn(&str) -> Option<String>,
+) -> Option<TestRunner> {
     match &gate.command {
         GateInvocation::Argv(words) => {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();

@@ -13,14 +13,12 @@ use ralph_git::checkpoint::{
     VerificationCheckout,
 };
 use ralph_git::git;
-use ralph_proof::{ClassRules, FileClass, classify_file};
+use ralph_proof::{ClassRules, DEPENDENCY_DIRECTORIES, FileClass, classify_file};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs;
 
 /// A worker may take this long to write out a large tree.
 const CHECKOUT_TIMEOUT: Duration = Duration::from_mins(5);
-/// Installed dependencies. Gates need them, but they are not part of the work, so checkouts link to them.
-const DEPENDENCY_DIRECTORIES: [&str; 3] = ["node_modules", ".venv", "venv"];
 
 /// A checkout and the path of the project in it. The checkout is locked until this is dropped.
 #[derive(Debug)]

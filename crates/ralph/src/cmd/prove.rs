@@ -21,7 +21,7 @@ use ralph_git::tree::{self, ListingRequest};
 use ralph_hook::control::CommandCaller;
 use ralph_policy::config::ProjectConfig;
 use ralph_policy::trust;
-use ralph_proof::{ProofDirectory, ProofEvent, ProofReport, ProofRequest, StepOutcome, StepReport};
+use ralph_proof::{ProofDirectory, ProofReport, ProofRequest, StepOutcome, StepReport};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
 use std::path::PathBuf;
@@ -118,7 +118,7 @@ pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
         rules: &super::explain_files::class_rules(&config)?,
         directory: &directory,
         cancel: &cancel,
-        watch: &|event| show_progress(args.json, event),
+        watch: &|step| show_progress(args.json, step),
     })?;
     if cancel.is_cancelled() {
         return Ok(INTERRUPTED);
@@ -191,8 +191,8 @@ fn capture_work_tree(
 }
 
 /// A line when a step starts, for people only.
-fn show_progress(is_json: bool, event: ProofEvent<'_>) {
-    if let (false, ProofEvent::Started(step)) = (is_json, event) {
+fn show_progress(is_json: bool, step: ProofStep) {
+    if !is_json {
         term::err(&format!("{} {}\n", paint(term::DIM, "▸"), step.describe()));
     }
 }

@@ -336,7 +336,7 @@ fn colour_is_only_for_terminals() {
     }
 }
 
-/// Runs of several projects are told apart by their project; for one project it would only be noise.
+/// Runs are listed with their project if there are several; for one project it would only be noise.
 #[test]
 fn status_names_the_projects_if_there_are_several() {
     let sandbox = Sandbox::new();
