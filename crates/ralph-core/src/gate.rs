@@ -71,7 +71,7 @@ pub enum GateInvocation {
     /// A program and its arguments. `{report}` in an argument is replaced by the path that the report is read from.
     Argv(Vec<String>),
     /// A line for `/bin/sh -c`, written by the person as `shell = "…"`. Nothing is ever substituted in it; the report's
-    /// path is in `RALPH_REPORT`.
+    /// path is in the shell's variable `RALPH_REPORT`, which the programs of the line do not inherit.
     Shell(String),
 }
 

@@ -1,4 +1,5 @@
 //! The environment variables of a gate: those listed here, those that the user names in the policy, and nothing else.
+//! None of them is ralph's own: code that runs under a gate could behave differently if it knew that it is judged.
 //!
 //! It is a list of allowed names rather than of forbidden ones, because the host, its plug-ins and the user's shell put
 //! keys, tokens and switches into variables that cannot all be listed.
@@ -138,9 +139,6 @@ const TOOL_PREFIXES: &[&str] =
 /// Set for every gate, so that it neither prompts nor prints colours.
 const FIXED_VARIABLES: &[(&str, &str)] = &[("CI", "true"), ("NO_COLOR", "1"), ("TERM", "dumb")];
 
-/// Holds the name of the gate.
-pub const GATE_NAME_VARIABLE: &str = "RALPH_GATE";
-
 /// Variables that tell git where a repository, its index, objects and configuration are. They would make a gate work on
 /// another repository than the one it runs in, so they are never passed, even if the policy names them.
 const GIT_LOCATION_VARIABLES: &[&str] = &[
@@ -167,8 +165,7 @@ const GIT_LOCATION_VARIABLES: &[&str] = &[
 const GIT_LOCATION_PREFIXES: &[&str] = &["GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"];
 
 /// Variables that differ between a user's shells and do not affect a result.
-const IRRELEVANT_VARIABLES: &[&str] =
-    &["LOGNAME", "SHELL", "TMPDIR", "USER", "XDG_RUNTIME_DIR", GATE_NAME_VARIABLE];
+const IRRELEVANT_VARIABLES: &[&str] = &["LOGNAME", "SHELL", "TMPDIR", "USER", "XDG_RUNTIME_DIR"];
 
 /// The complete environment of a gate, sorted by name. `path` is the `PATH` of the terminal in which the user approved
 /// the policy or started the run; the hook's own may be shorter.
@@ -195,7 +192,6 @@ pub fn gate_environment(
     for (name, value) in &policy.set {
         variables.insert(name.into(), value.into());
     }
-    variables.insert(GATE_NAME_VARIABLE.into(), gate.name.as_str().into());
     variables.retain(|name, _| is_valid_name(name) && !is_git_location(name));
     variables.into_iter().collect()
 }
@@ -287,6 +283,7 @@ mod tests {
 
     /// R-S7c: a gate gets the listed variables, but no keys of the host or of any other tool.
     /// R-D3a: no variable that redirects git to another repository is passed.
+    /// No variable shows the code under test that ralph runs it.
     #[test]
     fn a_gate_gets_only_listed_variables() {
         let env = Env::from_pairs(SESSION_VARIABLES.iter().copied(), None, Vec::new());
@@ -298,7 +295,6 @@ mod tests {
         LC_ALL=de_DE.UTF-8
         NO_COLOR=1
         PATH=/usr/bin
-        RALPH_GATE=types
         TERM=dumb
         TMPDIR=/tmp/u
         UV_CACHE_DIR=/cache
@@ -310,13 +306,7 @@ mod tests {
         let env = Env::from_pairs(SESSION_VARIABLES.iter().copied(), None, Vec::new());
         let policy = policy(
             &["OPENAI_API_KEY", "GIT_AUTHOR_NAME", "GIT_DIR", "NOT_SET"],
-            &[
-                ("CI", ""),
-                ("GIT_INDEX_FILE", "/x"),
-                ("GIT_DIR=/x", ""),
-                ("RUST_BACKTRACE", "1"),
-                ("RALPH_GATE", "another"),
-            ],
+            &[("CI", ""), ("GIT_INDEX_FILE", "/x"), ("GIT_DIR=/x", ""), ("RUST_BACKTRACE", "1")],
         );
         let gate = gate(&["UV_PUBLISH_TOKEN"]);
         let path = Some(OsStr::new("/home/u/bin:/usr/bin"));
@@ -330,7 +320,6 @@ mod tests {
         NO_COLOR=1
         OPENAI_API_KEY=sk-2
         PATH=/home/u/bin:/usr/bin
-        RALPH_GATE=types
         RUST_BACKTRACE=1
         TERM=dumb
         TMPDIR=/tmp/u

@@ -1,7 +1,8 @@
 //! Executes one gate: runs its command, reads its output and report, and judges the result. A failure of tests is
 //! confirmed by a second execution.
 
-use std::ffi::OsString;
+use std::ffi::{CStr, OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use crate::findings::{
 use ralph_home::faults::describe_error;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env;
-use ralph_sys::fs::{self, FileError};
+use ralph_sys::fs::{self, FileError, FreshDir};
 use ralph_sys::proc::job::{self, CaptureLimits, CapturedOutput, JobResult, JobSpec};
 
 /// Between asking a gate to terminate and killing it.
@@ -30,6 +31,12 @@ const OUTPUT_TAIL_BYTES: usize = 256 * 1024;
 /// Placeholder in arguments for the path of the report.
 const REPORT_PLACEHOLDER: &str = "{report}";
 const SHELL_PROGRAM: &str = "/bin/sh";
+/// Name of the shell variable that holds the path of the report.
+const REPORT_VARIABLE: &str = "RALPH_REPORT";
+/// Sets [`REPORT_VARIABLE`] from the first argument, before a shell line that names it. It is not exported, so the
+/// tests that the line starts do not see it.
+const SET_REPORT_VARIABLE: &str = "RALPH_REPORT=$1; shift; ";
+const REPORT_FILE_NAME: &CStr = c"report";
 
 /// Runs a gate. A failure of tests counts only if it occurs twice on the same tree.
 pub(super) fn run_with_confirmation(
@@ -72,12 +79,14 @@ pub(super) fn run_with_confirmation(
 
 fn run_once(course: &GateRunRequest<'_>, gate: &Gate, log: &Path) -> GateReport {
     let started = clock::now_ms();
-    let directory = course.context.home.scratch(clock::nonce());
-    let places = ExecutionFiles { log, report: &directory.join("report") };
-    let run = fs::create_private_dir(&directory).map(|()| run_command(course, gate, &places));
-    let result =
-        run.and_then(|finished| Ok((read_result(course, gate, &places, &finished)?, finished)));
-    drop(fs::remove_own_dir_tree(&directory));
+    // A new directory with an unpredictable name: no report can be there before the gate runs.
+    let directory = FreshDir::create(course.context.home.scratch(clock::nonce()));
+    let result = directory.and_then(|directory| {
+        let report = directory.path().join(OsStr::from_bytes(REPORT_FILE_NAME.to_bytes()));
+        let finished = run_command(course, gate, log, &report);
+        let judged = read_result(course, gate, &ExecutionFiles { log, directory }, &finished)?;
+        Ok((judged, finished))
+    });
     match result {
         Ok((GateJudgement { outcome, report: reading }, finished)) => GateReport {
             name: gate.name.clone(),
@@ -122,21 +131,20 @@ fn sort_findings(mut findings: Vec<Finding>) -> Vec<Finding> {
 
 struct ExecutionFiles<'a> {
     log: &'a Path,
-    /// In a new directory for this execution only, so that no earlier report can be there.
-    report: &'a Path,
+    /// The directory of the report.
+    directory: FreshDir,
 }
 
-fn run_command(course: &GateRunRequest<'_>, gate: &Gate, places: &ExecutionFiles<'_>) -> JobResult {
+fn run_command(course: &GateRunRequest<'_>, gate: &Gate, log: &Path, report: &Path) -> JobResult {
     let place = &course.context;
-    let mut environment = place.gate_environment(gate);
-    environment.push(("RALPH_REPORT".into(), places.report.into()));
+    let environment = place.gate_environment(gate);
     let secrets = place.env.secrets();
     job::run_job(&JobSpec {
         program: &env::own_executable(),
-        argv: &command_argv(&gate.command, places.report),
+        argv: &command_argv(&gate.command, report),
         cwd: &place.project.join(&gate.cwd),
         env: &environment,
-        log: Some(places.log),
+        log: Some(log),
         capture_limits: CaptureLimits { head: 0, tail: OUTPUT_TAIL_BYTES },
         secrets: &secrets,
         deadline: Deadline::after(Duration::from_millis(gate.timeout_ms)),
@@ -145,9 +153,19 @@ fn run_command(course: &GateRunRequest<'_>, gate: &Gate, places: &ExecutionFiles
     })
 }
 
-/// Uses a shell only if the policy has a shell command, and inserts nothing into its line.
+/// Uses a shell only if the policy has a shell command, and inserts no value into its line.
 fn command_argv(command: &GateInvocation, report: &Path) -> Vec<OsString> {
     match command {
+        GateInvocation::Shell(line) if has_report_placeholder(command) => {
+            let line = format!("{SET_REPORT_VARIABLE}{line}");
+            vec![
+                SHELL_PROGRAM.into(),
+                "-c".into(),
+                line.into(),
+                SHELL_PROGRAM.into(),
+                report.into(),
+            ]
+        }
         GateInvocation::Shell(line) => vec![SHELL_PROGRAM.into(), "-c".into(), line.into()],
         GateInvocation::Argv(words) => words
             .iter()
@@ -166,7 +184,7 @@ fn command_argv(command: &GateInvocation, report: &Path) -> Vec<OsString> {
 
 fn has_report_placeholder(command: &GateInvocation) -> bool {
     match command {
-        GateInvocation::Shell(line) => line.contains("RALPH_REPORT"),
+        GateInvocation::Shell(line) => line.contains(REPORT_VARIABLE),
         GateInvocation::Argv(words) => words.iter().any(|word| word.contains(REPORT_PLACEHOLDER)),
     }
 }
@@ -205,7 +223,7 @@ impl LoggedOutput {
 fn read_result(
     course: &GateRunRequest<'_>,
     gate: &Gate,
-    places: &ExecutionFiles<'_>,
+    files: &ExecutionFiles<'_>,
     finished: &JobResult,
 ) -> Result<GateJudgement, FileError> {
     let how = match &finished.end {
@@ -217,7 +235,7 @@ fn read_result(
         job::JobEnd::Lost => GateProcessEnd::CouldNotStart("its supervisor was killed".to_string()),
     };
     let cwd = course.context.project.join(&gate.cwd);
-    let output = LoggedOutput::read(places.log, &finished.output);
+    let output = LoggedOutput::read(files.log, &finished.output);
     let context = ReportContext {
         root: course.context.project,
         cwd: &cwd,
@@ -227,7 +245,7 @@ fn read_result(
         },
     };
     let written = has_report_placeholder(&gate.command)
-        .then(|| fs::read_if_exists(places.report, MAX_REPORT_BYTES))
+        .then(|| files.directory.read_if_exists(REPORT_FILE_NAME, MAX_REPORT_BYTES))
         .transpose()?;
     let report = match &written {
         None => ReportFile::NoReportFile,
@@ -269,6 +287,33 @@ mod tests {
         ] {
             let expected = LoggedOutput { bytes: expected.into(), end: end.map(str::to_owned) };
             assert_eq!(logged_output(log, tail, total), expected, "{log:?} {tail:?}");
+        }
+    }
+
+    /// The path of the report reaches the command as an argument, never through the environment.
+    #[test]
+    fn the_path_of_the_report_is_an_argument() {
+        let report = Path::new("/scratch/a b/report");
+        let argv = |command| command_argv(&command, report);
+        let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        for (command, expected) in [
+            (
+                GateInvocation::Argv(vec!["pytest".into(), "--junitxml={report}".into()]),
+                words(&["pytest", "--junitxml=/scratch/a b/report"]),
+            ),
+            (GateInvocation::Shell("make $1".into()), words(&["/bin/sh", "-c", "make $1"])),
+            (
+                GateInvocation::Shell("eslint > \"$RALPH_REPORT\"".into()),
+                words(&[
+                    "/bin/sh",
+                    "-c",
+                    "RALPH_REPORT=$1; shift; eslint > \"$RALPH_REPORT\"",
+                    "/bin/sh",
+                    "/scratch/a b/report",
+                ]),
+            ),
+        ] {
+            assert_eq!(argv(command), expected);
         }
     }
 

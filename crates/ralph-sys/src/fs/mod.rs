@@ -7,6 +7,7 @@ mod confined_dir;
 pub mod dir_handle;
 mod failpoint;
 pub mod file_slot;
+mod fresh_dir;
 mod line_appender;
 mod lock_file;
 pub mod terminal_bell;
@@ -25,6 +26,7 @@ use serde::de::DeserializeOwned;
 
 pub use confined_dir::is_safe_tree_path;
 pub use confined_dir::{ConfinedDir, CopyKind};
+pub use fresh_dir::FreshDir;
 pub use line_appender::LineAppender;
 pub use lock_file::{FileLock, LockError, acquire_lock};
 pub use write::{

@@ -507,24 +507,24 @@ fn a_gate_does_not_inherit_git_variables() {
 }
 
 /// R-S7c: a gate's environment contains neither the host's keys nor any other variable that the policy does not name.
+/// Nor a variable of ralph's own, although the line names `$RALPH_REPORT` and writes to it.
 #[test]
 fn a_gate_sees_only_allowed_variables() {
-    let policy = "[environment]\npass = [\"NAMED_TOKEN\"]\n[[gate]]\nname = \"env\"\nshell = \"env | cut -d= -f1 | sort; exit 1\"\n";
+    let policy = "[environment]\npass = [\"NAMED_TOKEN\"]\n[[gate]]\nname = \"env\"\nshell = \"env | cut -d= -f1 | sort; echo '<testsuite><testcase name=\\\"a\\\"><failure/></testcase></testsuite>' > $RALPH_REPORT; exit 1\"\nreport = \"junit\"\n";
     let sandbox = sandbox_with_policy(policy)
         .env("ANTHROPIC_API_KEY", "sk-ant-api03-secret-secret")
         .env("NAMED_TOKEN", "tok-0123456789")
         .env("UNNAMED", "x");
     let ended = sandbox.ralph(["gate", "run", "--format", "json"]);
-    let log = parse_report(&ended)["gates"][0]["log"].as_str().unwrap().to_string();
-    assert_snapshot!(fs::read_to_string(log).unwrap(), @"
+    let gate = &parse_report(&ended)["gates"][0];
+    assert_eq!(gate["tests"]["failed"], 1, "{ended}");
+    assert_snapshot!(fs::read_to_string(gate["log"].as_str().unwrap()).unwrap(), @"
     CI
     HOME
     NAMED_TOKEN
     NO_COLOR
     PATH
     PWD
-    RALPH_GATE
-    RALPH_REPORT
     TERM
     TZ
     ");
@@ -946,6 +946,29 @@ fn a_stale_report_file_is_ignored() {
         (Some(4), &Value::from("inconclusive")),
         "{ended}"
     );
+}
+
+/// R-S4c: a report where an earlier execution of the same gate wrote its own does not count, and no link is followed.
+#[test]
+fn a_forged_report_at_an_earlier_path_is_ignored() {
+    let policy = "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"run.sh\", \"{report}\"]\nreport = \"junit\"\n";
+    let sandbox = sandbox_with_policy(policy);
+    let green = "<testsuite><testcase name='a'/></testsuite>";
+    let outcome = |script: &str| {
+        sandbox.write("run.sh", script);
+        sandbox.approve_policy();
+        let ended = sandbox.ralph(["gate", "run", "--json"]);
+        parse_report(&ended)["gates"][0]["outcome"].as_str().unwrap().to_string()
+    };
+    let honest = format!("echo \"$1\" > ../path; echo \"{green}\" > \"$1\"\n");
+    assert_eq!(outcome(&honest), "passed");
+    let earlier = fs::read_to_string(sandbox.project().join("../path")).unwrap();
+    let earlier = std::path::Path::new(earlier.trim());
+    fs::create_dir_all(earlier.parent().unwrap()).unwrap();
+    fs::write(earlier, green).unwrap();
+    assert_eq!(outcome("exit 0\n"), "inconclusive");
+    sandbox.write("green.xml", green);
+    assert_eq!(outcome("ln -s \"$PWD/green.xml\" \"$1\"\n"), "error");
 }
 
 /// A wrapped line would occupy two rows, and the next frame would be drawn one row too low.

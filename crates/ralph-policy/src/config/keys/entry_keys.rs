@@ -72,7 +72,7 @@ static GATE_KEYS: &[ConfigKey] = &[
         kind: ValueKind::Shell(|draft, line| {
             draft.gate.command = GateInvocation::Shell(line.to_string());
         }),
-        description: "Instead of `run`: a command line for `/bin/sh -c`. Nothing is substituted in it; the report's path is in `$RALPH_REPORT`.",
+        description: "Instead of `run`: a command line for `/bin/sh -c`. Nothing is substituted in it; the report's path is in `$RALPH_REPORT`, which is not exported.",
     },
     ConfigKey {
         name: "cwd",
