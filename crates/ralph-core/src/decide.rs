@@ -58,9 +58,12 @@ pub struct StopDecision {
 }
 
 impl StopDecision {
-    /// Whether the run ends `verified` or `claimed`.
+    /// Whether the run ends with everything met.
     pub fn is_success(&self) -> bool {
-        matches!(self.outcome, StopOutcome::Ended(RunStatus::Verified | RunStatus::Claimed))
+        matches!(
+            self.outcome,
+            StopOutcome::Ended(RunStatus::Verified | RunStatus::Green | RunStatus::Claimed)
+        )
     }
 
     /// Removes secrets from what the person sees and the journal stores. The reason of a block is already redacted

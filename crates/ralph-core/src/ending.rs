@@ -37,6 +37,9 @@ pub fn next_step(status: RunStatus, run: &RunRecord, bounds: &RunLimits) -> Stri
     }
     match status {
         RunStatus::Verified => format!("see `ralph why {id}`"),
+        RunStatus::Green => format!(
+            "add a test that fails without the change, or review it and run `ralph accept {id}`"
+        ),
         RunStatus::Claimed => "review it before you rely on it; \
                             `ralph gate detect` proposes gates that could measure it"
             .into(),
@@ -82,7 +85,9 @@ fn driven_next_step(status: RunStatus, run: &RunRecord) -> Option<String> {
     let id = &run.id;
     let (resume, fork) = (format!("`ralph run --resume {id}`"), fork_command(id, status));
     Some(match status {
-        RunStatus::Verified | RunStatus::Claimed | RunStatus::NeedsReview => return None,
+        RunStatus::Verified | RunStatus::Green | RunStatus::Claimed | RunStatus::NeedsReview => {
+            return None;
+        }
         RunStatus::Exhausted => {
             format!("`ralph why {id}` shows what is open; `{fork}` continues with fresh limits")
         }
@@ -105,6 +110,7 @@ pub fn fork_command(run: &RunId, status: RunStatus) -> String {
     match status {
         RunStatus::Verified => format!("ralph run \"…\" --fork {run}"),
         RunStatus::Exhausted
+        | RunStatus::Green
         | RunStatus::Claimed
         | RunStatus::Stuck
         | RunStatus::NeedsHuman

@@ -40,6 +40,18 @@ pub struct Gate {
     /// older policies keep their seal and their cached results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<String>,
+    /// Whether it takes part in the proof of a run, see [`crate::proof`].
+    #[serde(default = "default_proof", skip_serializing_if = "is_default_proof")]
+    pub proof: bool,
+}
+
+fn default_proof() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
+fn is_default_proof(proof: &bool) -> bool {
+    *proof
 }
 
 impl Gate {
@@ -61,6 +73,7 @@ impl Gate {
             rerun: RerunPolicy::default(),
             env: Vec::new(),
             tests: Vec::new(),
+            proof: true,
         }
     }
 }

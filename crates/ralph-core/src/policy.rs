@@ -3,6 +3,7 @@
 
 use crate::gate::{BaselineMode, Gate};
 use crate::limits::RunLimits;
+use crate::status::RunStatus;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -182,6 +183,52 @@ pub struct VerifyPolicy {
     pub link: Vec<String>,
     #[serde(default, skip_serializing_if = "ClaimPolicy::are_claims")]
     pub claims: ClaimPolicy,
+    #[serde(default, skip_serializing_if = "ProofMode::is_full")]
+    pub proof: ProofMode,
+    #[serde(default, skip_serializing_if = "AcceptedStatus::is_verified")]
+    pub accept: AcceptedStatus,
+    /// Globs of test files that the goal asks to change: their new version counts as the old one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub may_change: Vec<String>,
+}
+
+/// Whether a run has to prove that its tests notice the work, see [`crate::proof`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProofMode {
+    /// The outcome of the proof decides the final status.
+    #[default]
+    Full,
+    /// The outcome is reported and decides nothing.
+    Tell,
+    Off,
+}
+
+impl ProofMode {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
+    fn is_full(&self) -> bool {
+        *self == Self::Full
+    }
+}
+
+/// The least final status with which the work of a separate work tree is merged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AcceptedStatus {
+    #[default]
+    Verified,
+    Green,
+}
+
+impl AcceptedStatus {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
+    fn is_verified(&self) -> bool {
+        *self == Self::Verified
+    }
+
+    pub fn includes(self, status: RunStatus) -> bool {
+        status == RunStatus::Verified || self == Self::Green && status == RunStatus::Green
+    }
 }
 
 /// What a ticked item without its own check counts for when every required gate passes.

@@ -3,6 +3,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunStatus {
     Verified,
+    /// Every gate passes, but no test distinguishes the result from the base.
+    Green,
     Claimed,
     Exhausted,
     Stuck,
@@ -16,8 +18,9 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Verified,
+        Self::Green,
         Self::Claimed,
         Self::Exhausted,
         Self::Stuck,
@@ -33,6 +36,7 @@ impl RunStatus {
     pub fn name(self) -> &'static str {
         match self {
             Self::Verified => "verified",
+            Self::Green => "green",
             Self::Claimed => "claimed",
             Self::Exhausted => "exhausted",
             Self::Stuck => "stuck",
@@ -64,6 +68,7 @@ impl RunStatus {
             Self::RateLimited => 8,
             Self::Overridden => 9,
             Self::Crashed => 10,
+            Self::Green => 11,
             Self::Cancelled => 130,
         }
     }

@@ -50,7 +50,7 @@ pub fn follow_up_decision(
             // Results of gates that are still running are no longer needed.
             drop(gate_worker::cancel_task(&world.home, &run.id));
             let ending = match status {
-                RunStatus::Verified | RunStatus::Claimed => Some("COMPLETE"),
+                RunStatus::Verified | RunStatus::Green | RunStatus::Claimed => Some("COMPLETE"),
                 RunStatus::Exhausted => Some("REACHED_LIMIT"),
                 RunStatus::Stuck
                 | RunStatus::NeedsHuman
@@ -170,6 +170,7 @@ impl<'a> LoopFileView<'a> {
             max_iterations: state.limits(run).max_iterations,
             validation_result: match decision.outcome {
                 StopOutcome::Ended(RunStatus::Verified) => "passed",
+                StopOutcome::Ended(RunStatus::Green) => "green",
                 StopOutcome::Ended(RunStatus::Claimed) => "claimed",
                 StopOutcome::Allowed
                 | StopOutcome::Blocked { .. }

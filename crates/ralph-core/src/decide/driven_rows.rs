@@ -30,8 +30,10 @@ const APPROACH_PROMPT: &str = "\nThe approach so far does not work, and repeatin
 pub(super) fn final_look(stop: &RunStop<'_>, decision: StopDecision) -> StopDecision {
     let is_early = match stop.case.facts.driver {
         StopDriver::Runner => decision.is_success(),
-        // Only verified work is landed. Claimed work ends the run here and stays in its work tree.
-        StopDriver::RunnerLanding => decision.outcome == StopOutcome::Ended(RunStatus::Verified),
+        // Other work ends the run here and stays in its work tree.
+        StopDriver::RunnerLanding => {
+            matches!(decision.outcome, StopOutcome::Ended(status) if stop.run.is_accepted(status))
+        }
         StopDriver::Person | StopDriver::RunnerAlone => false,
     };
     if is_early { allow(DecisionRule::FinalLook, decision.because) } else { decision }

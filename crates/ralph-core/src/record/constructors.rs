@@ -4,10 +4,17 @@ use super::{
     DecisionRule, FORMAT_VERSION, HostName, OnTampering, RunId, RunLimits, RunOrigin, RunRecord,
     StopOutcome, StopRecord,
 };
+use crate::status::RunStatus;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 impl RunRecord {
+    /// Whether work with this final status is merged.
+    pub fn is_accepted(&self, status: RunStatus) -> bool {
+        let accept = self.seal.as_ref().map(|seal| seal.policy.verify.accept).unwrap_or_default();
+        accept.includes(status)
+    }
+
     /// A run without a session, goal, lists or policy, with the default limits.
     pub fn new(id: RunId, project: String, started_ms: u64) -> Self {
         Self {

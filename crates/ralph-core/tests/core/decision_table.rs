@@ -215,6 +215,7 @@ fn statuses_are_a_closed_set() {
     });
     check!(listed, @"
     verified 0
+    green 11
     claimed 3
     exhausted 2
     stuck 4

@@ -32,6 +32,7 @@ fn every_end_has_a_next_step() {
     };
     assert_snapshot!(lines(&run()), @"
     verified: nested quotes — because of this (run k7f2); see `ralph why k7f2`
+    green: nested quotes — because of this (run k7f2); add a test that fails without the change, or review it and run `ralph accept k7f2`
     claimed: nested quotes — because of this (run k7f2); review it before you rely on it; `ralph gate detect` proposes gates that could measure it
     exhausted: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
     stuck: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `/ralph:goal` again
@@ -45,6 +46,7 @@ fn every_end_has_a_next_step() {
     ");
     assert_snapshot!(lines(&sealed()), @"
     verified: nested quotes — because of this (run k7f2); see `ralph why k7f2`
+    green: nested quotes — because of this (run k7f2); add a test that fails without the change, or review it and run `ralph accept k7f2`
     claimed: nested quotes — because of this (run k7f2); review it before you rely on it; `ralph gate detect` proposes gates that could measure it
     exhausted: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
     stuck: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `/ralph:goal` again
@@ -67,6 +69,7 @@ fn every_end_of_a_driven_run_has_a_next_step() {
     });
     assert_snapshot!(lines.join("\n"), @r#"
     verified: see `ralph why k7f2`
+    green: add a test that fails without the change, or review it and run `ralph accept k7f2`
     claimed: review it before you rely on it; `ralph gate detect` proposes gates that could measure it
     exhausted: `ralph why k7f2` shows what is open; `ralph run --fork k7f2` continues with fresh limits
     stuck: `ralph why k7f2` shows what it is stuck on; help with that, then run `ralph run --fork k7f2`

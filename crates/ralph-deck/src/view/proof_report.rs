@@ -8,8 +8,6 @@ use ralph_proof::{ProofReport, StepOutcome};
 use serde::Serialize;
 
 const GATES_FAILED: u8 = 1;
-/// The exit code of a proof in which the old tests hold, but no test distinguishes the new code from the old.
-const ONLY_GREEN: u8 = 11;
 
 #[derive(Debug, Serialize)]
 pub struct ProofView<'a> {
@@ -175,7 +173,7 @@ pub fn describe_step_report(report: &GateReport) -> String {
 pub fn proof_exit_code(verdict: ProofVerdict) -> u8 {
     match verdict {
         ProofVerdict::Verified => RunStatus::Verified.exit_code(),
-        ProofVerdict::Green => ONLY_GREEN,
+        ProofVerdict::Green => RunStatus::Green.exit_code(),
         ProofVerdict::NeedsReview => RunStatus::NeedsReview.exit_code(),
         ProofVerdict::Failed => GATES_FAILED,
     }

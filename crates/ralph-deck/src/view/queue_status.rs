@@ -325,6 +325,7 @@ pub fn is_final(task: &QueueTaskOutcome) -> bool {
         Some(
             RunStatus::Exhausted
             | RunStatus::Stuck
+            | RunStatus::Green
             | RunStatus::Claimed
             | RunStatus::NeedsReview
             | RunStatus::GateBroken,

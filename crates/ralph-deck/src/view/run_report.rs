@@ -41,7 +41,8 @@ fn uncommitted_text(report: &DriveReport) -> Option<String> {
 pub fn status_mark(status: RunStatus) -> FactMark {
     match status {
         RunStatus::Verified => FactMark::Good,
-        RunStatus::Claimed
+        RunStatus::Green
+        | RunStatus::Claimed
         | RunStatus::NeedsHuman
         | RunStatus::NeedsReview
         | RunStatus::Cancelled => FactMark::Unclear,
@@ -60,12 +61,14 @@ pub fn summary_sentence(report: &DriveReport, gates: &[String]) -> String {
     let passed = report.met.iter().filter(|name| gates.contains(name)).count();
     let mut facts = Vec::new();
     match report.status {
-        RunStatus::Verified if passed > 0 => {
+        RunStatus::Verified | RunStatus::Green if passed > 0 => {
             facts.push(evidence_text(report, passed));
             facts.extend(effort_facts(report));
         }
         // The reason already has the number of iterations and the time.
-        RunStatus::Verified | RunStatus::Claimed => facts.push(reason_text(report)),
+        RunStatus::Verified | RunStatus::Green | RunStatus::Claimed => {
+            facts.push(reason_text(report))
+        }
         RunStatus::Exhausted
         | RunStatus::Stuck
         | RunStatus::NeedsHuman

@@ -148,6 +148,7 @@ mod tests {
             rerun: RerunPolicy::default(),
             env: Vec::new(),
             tests: Vec::new(),
+            proof: true,
         }
     }
 

@@ -154,6 +154,11 @@ static GATE_KEYS: &[ConfigKey] = &[
         kind: ValueKind::Globs(|draft, texts| draft.gate.tests = texts.to_vec()),
         description: "Test files of the gate, in addition to those recognized by name. `ralph explain` shows the class of a file.",
     },
+    ConfigKey {
+        name: "proof",
+        kind: ValueKind::Flag(|draft, flag| draft.gate.proof = flag),
+        description: "`false` leaves the gate out of the proof, for example if it needs services that a checkout does not have.",
+    },
 ];
 
 const CHUNK_GATES: ConfigKey = ConfigKey {

@@ -179,6 +179,25 @@ pub(super) static VERIFY: &[ConfigKey] = &[
         }),
         description: "Ticked list items without a check, when every required gate passes: with `claimed` the run ends `claimed`, with `with_gates` it can end `verified`.",
     },
+    ConfigKey {
+        name: "proof",
+        kind: ValueKind::Choice(&["full", "tell", "off"], |draft, text| {
+            set_choice(&mut draft.policy.verify.proof, text);
+        }),
+        description: "Old tests on the new code and new tests on the old code: `full` runs them before a run ends and lets them decide its status, `tell` only reports them, `off` does not run them.",
+    },
+    ConfigKey {
+        name: "accept",
+        kind: ValueKind::Choice(&["verified", "green"], |draft, text| {
+            set_choice(&mut draft.policy.verify.accept, text);
+        }),
+        description: "The least status with which a queue or `ralph run --worktree` merges the work.",
+    },
+    ConfigKey {
+        name: "may_change",
+        kind: ValueKind::Globs(|draft, texts| draft.policy.verify.may_change = texts.to_vec()),
+        description: "Test files that the goal asks to change. Their old version is not run on the new code.",
+    },
 ];
 
 pub(super) static ORCHESTRATOR: &[ConfigKey] = &[ConfigKey {
@@ -240,6 +259,7 @@ pub(super) static NOTIFY: &[ConfigKey] = &[
         kind: ValueKind::Choices(
             &[
                 "verified",
+                "green",
                 "claimed",
                 "exhausted",
                 "stuck",

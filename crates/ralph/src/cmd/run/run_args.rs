@@ -32,7 +32,7 @@ installed. Requirements, cost and iterations count over all sessions of
 a run. Ctrl-C once lets the turn end, twice ends it now; `--resume`
 continues after either. Exit codes: 0 verified, 2 exhausted, 3 claimed,
 4 stuck, 5 needs_human, 6 needs_review, 7 gate_broken, 8 rate_limited, 9
-overridden, 10 crashed, 130 cancelled, 1 anything else.")]
+overridden, 10 crashed, 11 green, 130 cancelled, 1 anything else.")]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "command-line flags, with the names that they have there"
