@@ -21,6 +21,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
 
 const MAX_MESSAGE_CHARS: usize = 200;
 
@@ -34,10 +35,14 @@ pub struct GateProof<'a> {
     /// Without the canary.
     pub old_tests: Option<&'a GateReport>,
     pub new_tests: Option<&'a GateReport>,
+    /// Of the old tests on the new code.
     pub canary: CanaryResult,
+    /// Of the new tests on the new code, if their harness is not the old one.
+    pub new_canary: CanaryResult,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ProofStep {
     Before,
     Now,
@@ -46,7 +51,8 @@ pub enum ProofStep {
 }
 
 /// What became of a failing test that ralph added to the old tests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CanaryResult {
     /// It was reported as failed, as it must be.
     Failed,
@@ -58,7 +64,7 @@ pub enum CanaryResult {
 }
 
 /// A test of the base that no longer holds.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BrokenTest {
     pub gate: String,
     /// The gate's own name if it names no tests.
@@ -68,7 +74,8 @@ pub struct BrokenTest {
     pub message: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum BrokenHow {
     /// It fails on the new code.
     Fails,
@@ -77,14 +84,14 @@ pub enum BrokenHow {
 }
 
 /// A test that distinguishes the new code from the old.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TellingTest {
     pub gate: String,
     pub test: String,
 }
 
 /// The outcome of a proof.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
     pub verdict: ProofVerdict,
     /// How many tests of the base hold on the new code.
@@ -96,7 +103,8 @@ pub struct Proof {
     pub doubts: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ProofVerdict {
     /// The old tests hold, and at least one test fails without the change.
     Verified,
@@ -148,6 +156,29 @@ pub fn report_failures(gates: &[GateProof<'_>]) -> Proof {
     let mut proof = Proof::new(ProofVerdict::Failed);
     for gate in gates {
         gate.check_now(&mut proof);
+    }
+    proof
+}
+
+/// The outcome when gates passed in the project and do not pass in a checkout of the same files. The checkout lacks
+/// something then, so nothing that runs in one proves anything.
+pub fn report_disagreement(gates: &[GateProof<'_>]) -> Proof {
+    let mut proof = Proof::new(ProofVerdict::Green);
+    for gate in gates {
+        let Some(now) = gate.now else { continue };
+        let what = match &now.outcome {
+            GateOutcome::Passed => continue,
+            GateOutcome::Failed => {
+                let first = now.findings.first().map_or("", |first| first.message.as_str());
+                format!("fails in a clean checkout of it: {first}")
+            }
+            GateOutcome::Unknown(unknown) => {
+                format!("gives no result in a clean checkout of it: {}", unknown.describe())
+            }
+        };
+        let why = format!("`{}` passes in the project and {what}", gate.gate);
+        let why = text::clean_line(&why, MAX_MESSAGE_CHARS);
+        proof.doubts.push(why.trim_end_matches([':', ' ']).to_string());
     }
     proof
 }
@@ -225,6 +256,10 @@ impl<'a> GateProof<'a> {
         if self.canary == CanaryResult::Silent {
             let why = format!("{} did not report a failing test that was added to it", self.gate);
             proof.doubt(ProofVerdict::NeedsReview, why);
+        }
+        if self.new_canary == CanaryResult::Silent {
+            let what = "with its new settings did not report a failing test that was added to it";
+            proof.doubt(ProofVerdict::NeedsReview, format!("{} {what}", self.gate));
         }
         match (self.before.and_then(|before| before.cases.as_ref()), &old.cases) {
             // A gate that names no tests counts as one test.
@@ -359,6 +394,7 @@ mod tests {
             old_tests: old_tests.as_ref(),
             new_tests: new_tests.as_ref(),
             canary,
+            new_canary: CanaryResult::NotPossible,
         };
         let proof = evaluate(&[gate], &[]);
         let mut words = vec![format!("{} held {}", proof.verdict.name(), proof.held)];
@@ -437,6 +473,52 @@ mod tests {
         assert_eq!(judge(runs, CanaryResult::NotPossible), "verified held 1; telling b");
     }
 
+    /// R-V1c: the same holds for a harness that the change brings along, in which no new test can be believed.
+    #[test]
+    fn a_new_harness_that_cannot_fail_proves_nothing() {
+        let [before, now, old_tests, new_tests] = ["+a", "+a +b", "+a", "+a -b"].map(parse);
+        let gate = GateProof {
+            gate: "tests",
+            before: before.as_ref(),
+            now: now.as_ref(),
+            old_tests: old_tests.as_ref(),
+            new_tests: new_tests.as_ref(),
+            canary: CanaryResult::Failed,
+            new_canary: CanaryResult::Silent,
+        };
+        let proof = evaluate(&[gate], &[]);
+        assert_eq!(proof.verdict, ProofVerdict::NeedsReview);
+        assert_eq!(
+            proof.doubts,
+            ["tests with its new settings did not report a failing test that was added to it"]
+        );
+    }
+
+    /// R-V1f: a checkout in which gates fail that passed in the project is not representative.
+    #[test]
+    fn a_checkout_that_disagrees_with_the_project_proves_nothing() {
+        let gate = |name, now| GateProof { gate: name, now, ..GateProof::default() };
+        let (mut failed, none, passed) = (parse("-a"), parse("timeout"), parse("pass"));
+        let message = Finding::new("no module named yaml".to_string());
+        failed.as_mut().unwrap().findings.push(message);
+        let gates = [
+            gate("tests", failed.as_ref()),
+            gate("slow", none.as_ref()),
+            gate("lint", passed.as_ref()),
+        ];
+        let proof = report_disagreement(&gates);
+        assert_eq!(proof.verdict, ProofVerdict::Green);
+        assert_eq!(
+            proof.doubts,
+            [
+                "`tests` passes in the project and fails in a clean checkout of it: no module named yaml",
+                "`slow` passes in the project and gives no result in a clean checkout of it: timed out after 1 min",
+            ]
+        );
+        let text = serde_json::to_string(&proof).unwrap();
+        assert_eq!(serde_json::from_str::<Proof>(&text).unwrap(), proof);
+    }
+
     #[test]
     fn inseparable_files_allow_no_more_than_green() {
         let [before, now, old_tests, new_tests] = ["+a", "+a +b", "+a", "+a -b"].map(parse);
@@ -447,6 +529,7 @@ mod tests {
             old_tests: old_tests.as_ref(),
             new_tests: new_tests.as_ref(),
             canary: CanaryResult::Failed,
+            new_canary: CanaryResult::Failed,
         };
         let proof = evaluate(&[gate], &["src/lib.py".to_string()]);
         assert_eq!(proof.verdict, ProofVerdict::Green);

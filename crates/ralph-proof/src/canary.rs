@@ -187,10 +187,16 @@ pub(crate) fn gate_with_canary(gate: &Gate, runner: TestRunner) -> Gate {
 /// Removes the canary from a report, and returns what became of it.
 pub(crate) fn take_canary(report: &mut GateReport, canary: &Canary) -> CanaryResult {
     let is_canary = |name: &String| name.contains(&canary.mark);
-    let mut has_failed = report.findings.iter().any(|finding| {
+    let found = report.findings.len();
+    report.findings.retain(|finding| {
         let place = finding.place.as_ref().map(|place| &place.file);
-        [Some(&finding.message), finding.rule.as_ref(), place].into_iter().flatten().any(is_canary)
+        let texts = [Some(&finding.message), finding.rule.as_ref(), place];
+        !texts.into_iter().flatten().any(is_canary)
     });
+    let removed = found - report.findings.len();
+    let mut has_failed = removed > 0;
+    report.finding_count =
+        report.finding_count.saturating_sub(u32::try_from(removed).unwrap_or(u32::MAX));
     if let Some(cases) = &mut report.cases {
         has_failed |= cases.failed.iter().any(is_canary);
         for names in [&mut cases.passed, &mut cases.failed, &mut cases.skipped] {

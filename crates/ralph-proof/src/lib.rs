@@ -12,9 +12,11 @@ mod installed_packages;
 mod json_merge;
 mod naming_conventions;
 mod proof_directory;
+mod proof_plan;
 mod proof_step;
 mod prove;
 mod rust_splice;
+mod step_cache;
 mod test_runner;
 mod toml_merge;
 pub mod tree_changes;
@@ -24,7 +26,11 @@ pub use file_class::{ClassReason, ClassRules, Classification, FileClass, GateFil
 pub use file_composition::{ComposedFile, compose_file};
 pub use installed_packages::DEPENDENCY_DIRECTORIES;
 pub use proof_directory::ProofDirectory;
-pub use prove::{ProofError, ProofReport, ProofRequest, StepOutcome, StepReport, prove};
+pub use prove::{
+    ProofError, ProofProgress, ProofReport, ProofRequest, StepOutcome, StepReport, TestProgress,
+    measure_base, prove,
+};
+pub use ralph_gates::gates::ResultReuse;
 pub use tree_composition::{
     InseparableFile, RewrittenFile, TreeComposition, TreeSides, compose_tree,
 };

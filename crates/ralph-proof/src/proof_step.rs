@@ -1,15 +1,15 @@
 //! One step of a proof: a checkout of one combination of code and tests, and the gates in it.
 
-use std::collections::{BTreeSet, HashMap};
-use std::ffi::{OsStr, OsString};
+use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
 use ralph_core::gate::{Gate, GateReport, UnknownReason};
-use ralph_core::proof::{CanaryResult, ProofStep};
+use ralph_core::proof::CanaryResult;
 use ralph_core::text;
 use ralph_gates::gates::{self, GateContent, GateContext, GateOrder, GateRunRequest, ResultReuse};
-use ralph_git::checkpoint::{CheckoutLeftovers, CheckoutRequest, Checkpoint, OverlayFile};
+use ralph_git::checkpoint::{CheckoutLeftovers, CheckoutRequest};
 use ralph_git::tree::{self, ListingRequest, TreeEntry, WorkTreeListing};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::{self, ConfinedDir, CopyKind, Durability};
@@ -18,7 +18,9 @@ use crate::canary::{self, Canary, ExampleTest};
 use crate::checkout_environment::checkout_environment;
 use crate::installed_packages::link_packages;
 use crate::proof_directory::StepDirectories;
-use crate::prove::{ProofError, ProofRequest};
+use crate::proof_plan::StepTree;
+use crate::prove::{ProofError, ProofProgress, ProofRequest};
+use crate::step_cache::{GateStepResult, StepCache};
 use crate::test_runner;
 
 /// For writing a large tree, and for listing it.
@@ -26,16 +28,12 @@ pub(crate) const CHECKOUT_TIMEOUT: Duration = Duration::from_mins(5);
 const MAX_TEXT_BYTES: usize = 1024 * 1024;
 const MAX_NAMED_FILES: usize = 3;
 
-/// The tree of one step.
-#[derive(Clone, Debug)]
-pub(crate) struct StepTree<'a> {
-    pub step: ProofStep,
-    pub code: &'a Checkpoint,
-    pub tests: &'a Checkpoint,
-    /// Paths relative to the work tree that are taken from `tests`.
-    pub from_tests: BTreeSet<OsString>,
-    /// Files that have parts of both.
-    pub merged: Vec<OverlayFile>,
+/// A gate in a step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StepGate<'a> {
+    pub gate: &'a Gate,
+    /// Whether a failing test is added for it, if possible.
+    pub wants_canary: bool,
 }
 
 /// What the gates of a step reported.
@@ -47,14 +45,47 @@ pub(crate) struct StepResult {
     pub took_ms: u64,
 }
 
-/// Runs the gates on the tree of one step. A failing test is added for each gate that `wants_canary` names, if possible.
+/// Runs the gates on the tree of one step, apart from those with a cached result if these may be used.
 pub(crate) fn run_step(
     request: &ProofRequest<'_>,
     tree: &StepTree<'_>,
-    wants_canary: &dyn Fn(usize) -> bool,
+    gates: &[StepGate<'_>],
 ) -> Result<StepResult, ProofError> {
-    (request.watch)(tree.step);
     let started = clock::now_ms();
+    let cache = StepCache::open(request)?;
+    let cached = |gate| match request.reuse {
+        ResultReuse::Cached => cache.read(tree, gate),
+        ResultReuse::Never => None,
+    };
+    let mut results: Vec<Option<GateStepResult>> = gates.iter().map(cached).collect();
+    let missing: Vec<StepGate<'_>> = gates
+        .iter()
+        .zip(&results)
+        .filter(|(_, known)| known.is_none())
+        .map(|(gate, _)| *gate)
+        .collect();
+    if !missing.is_empty() {
+        let fresh = run_in_checkout(request, tree, &missing)?;
+        for (gate, result) in missing.iter().zip(&fresh) {
+            cache.write(tree, gate, result);
+        }
+        let mut fresh = fresh.into_iter();
+        for result in results.iter_mut().filter(|known| known.is_none()) {
+            *result = fresh.next();
+        }
+    }
+    let (reports, canaries) =
+        results.into_iter().flatten().map(|one| (one.report, one.canary)).unzip();
+    let took_ms = clock::now_ms().saturating_sub(started);
+    Ok(StepResult { reports, canaries, took_ms })
+}
+
+fn run_in_checkout(
+    request: &ProofRequest<'_>,
+    tree: &StepTree<'_>,
+    gates: &[StepGate<'_>],
+) -> Result<Vec<GateStepResult>, ProofError> {
+    (request.watch)(ProofProgress { step: tree.step, tests: None });
     let directories = request.directory.step(tree.step, request.repository.root())?;
     let deadline = Deadline::after(CHECKOUT_TIMEOUT);
     let repository =
@@ -73,29 +104,26 @@ pub(crate) fn run_step(
     let project = checkout.dir.join(request.project_below());
     link_packages(request.project, &project, request.links)?;
     let before = list_files(&checkout.dir)?;
-    let planned = plan_canaries(request, &project, &before, wants_canary);
+    let planned = plan_canaries(request, &project, &before, gates);
     add_canaries(&project, &directories, planned.iter().flatten())?;
-    let gates: Vec<Gate> = request
-        .gates
+    let commands: Vec<Gate> = gates
         .iter()
         .zip(&planned)
         .map(|(gate, planned)| match planned {
-            Some(planned) => canary::gate_with_canary(gate, planned.runner),
-            None => (*gate).clone(),
+            Some(planned) => canary::gate_with_canary(gate.gate, planned.runner),
+            None => gate.gate.clone(),
         })
         .collect();
-    let mut reports = run_gates(request, checkout.tree.0, (&directories, &project), &gates);
-    void_if_changed(&before, &list_files(&checkout.dir)?, &gates, &mut reports);
-    let canaries = reports
-        .iter_mut()
-        .zip(&planned)
-        .map(|(report, planned)| match planned {
-            Some(planned) => canary::take_canary(report, planned),
+    let mut reports = run_gates(request, checkout.tree.0, (&directories, &project), &commands);
+    void_if_changed(&before, &list_files(&checkout.dir)?, &commands, &mut reports);
+    let result = |(mut report, planned): (GateReport, &Option<Canary>)| {
+        let canary = match planned {
+            Some(planned) => canary::take_canary(&mut report, planned),
             None => CanaryResult::NotPossible,
-        })
-        .collect();
-    let took_ms = clock::now_ms().saturating_sub(started);
-    Ok(StepResult { reports, canaries, took_ms })
+        };
+        GateStepResult { report, canary }
+    };
+    Ok(reports.into_iter().zip(&planned).map(result).collect())
 }
 
 fn run_gates(
@@ -165,7 +193,7 @@ fn plan_canaries(
     request: &ProofRequest<'_>,
     project: &Path,
     files: &WorkTreeListing,
-    wants_canary: &dyn Fn(usize) -> bool,
+    gates: &[StepGate<'_>],
 ) -> Vec<Option<Canary>> {
     let below = request.project_below();
     let paths: Vec<&str> = files
@@ -190,8 +218,7 @@ fn plan_canaries(
             canary::plan_canary(gate, runner, ExampleTest { path, text: &text }, clock::nonce())
         })
     };
-    let gates = request.gates.iter().enumerate();
-    gates.map(|(at, gate)| wants_canary(at).then(|| plan(gate)).flatten()).collect()
+    gates.iter().map(|one| one.wants_canary.then(|| plan(one.gate)).flatten()).collect()
 }
 
 fn in_directory(directory: &str, name: &str) -> String {

@@ -1,7 +1,7 @@
 //! A proof: the gates on the four combinations of old and new code with old and new tests.
 
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,8 @@ use ralph_core::gate::{Gate, GateOutcome, GateReport, ReportFormat};
 use ralph_core::policy::GateEnvironment;
 use ralph_core::proof::{self, CanaryResult, GateProof, Proof, ProofStep};
 use ralph_core::requirement::RequirementStage;
-use ralph_git::checkpoint::{Checkpoint, CheckpointError, CheckpointRepository, OverlayFile};
+use ralph_gates::gates::ResultReuse;
+use ralph_git::checkpoint::{Checkpoint, CheckpointError, CheckpointRepository};
 use ralph_git::tree::ListingError;
 use ralph_home::paths::RalphHome;
 use ralph_sys::clock::Deadline;
@@ -17,11 +18,10 @@ use ralph_sys::env::Env;
 use ralph_sys::fs::FileError;
 use ralph_sys::proc::cancel::CancelToken;
 
-use crate::file_class::{ClassRules, FileClass, classify_file};
+use crate::file_class::ClassRules;
 use crate::proof_directory::ProofDirectory;
-use crate::proof_step::{CHECKOUT_TIMEOUT, StepResult, StepTree, run_step};
-use crate::tree_changes::TreeChanges;
-use crate::tree_composition::{RewrittenFile, TreeComposition, TreeSides, compose_tree};
+use crate::proof_plan::{ProofPlan, StepTree};
+use crate::proof_step::{CHECKOUT_TIMEOUT, StepGate, StepResult, run_step};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProofError {
@@ -50,10 +50,33 @@ pub struct ProofRequest<'a> {
     /// Directories with installed dependencies; the usual ones if empty.
     pub links: &'a [String],
     pub rules: &'a ClassRules,
+    /// Globs, relative to the project: tests and harness that a person allowed to change. Their new version counts as
+    /// the old one.
+    pub may_change: &'a [String],
+    /// The results of these gates in the project itself, if they just passed there on the files of the candidate. A
+    /// checkout in which they do not pass lacks something then. Empty if they did not run there.
+    pub tree_reports: &'a [GateReport],
+    pub reuse: ResultReuse,
     pub directory: &'a ProofDirectory,
     pub cancel: &'a CancelToken,
-    /// Called when a step starts.
-    pub watch: &'a (dyn Fn(ProofStep) + Sync),
+    /// Called when a step starts, and while its tests run.
+    pub watch: &'a (dyn Fn(ProofProgress) + Sync),
+}
+
+/// How far a proof is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProofProgress {
+    pub step: ProofStep,
+    /// `None` when the step starts.
+    pub tests: Option<TestProgress>,
+}
+
+/// How many tests of a step have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TestProgress {
+    pub done: usize,
+    /// As far as an earlier step shows it.
+    pub of: Option<usize>,
 }
 
 /// The outcome of a proof with everything it rests on.
@@ -85,57 +108,147 @@ pub enum StepOutcome {
     NotNeeded,
 }
 
+/// Runs the gates on the base with its own tests and caches the results, so that a later proof finds them. Only the base
+/// of the request is used.
+pub fn measure_base(request: &ProofRequest<'_>) -> Result<StepReport, ProofError> {
+    let tree = StepTree::of_base(request, &Deadline::after(CHECKOUT_TIMEOUT))?;
+    let gates: Vec<&Gate> =
+        request.gates.iter().filter(|gate| may_run_tests(gate)).copied().collect();
+    let result = run_step(request, &tree, &step_gates(&gates, |_| false))?;
+    Ok(StepReport { step: ProofStep::Before, outcome: result.into() })
+}
+
 /// Runs a proof. A change that fails its own gates ends it early.
 pub fn prove(request: &ProofRequest<'_>) -> Result<ProofReport, ProofError> {
-    let deadline = Deadline::after(CHECKOUT_TIMEOUT);
-    let sides = (request.base, request.candidate);
-    let changes = TreeChanges::between(request.repository, sides, request.project, &deadline)?;
-    let plan = ProofPlan::new(request, &changes);
-    let no_canary = |_| false;
-    let now = run_step(request, &plan.now, &no_canary)?;
+    let plan = ProofPlan::new(request, &Deadline::after(CHECKOUT_TIMEOUT))?;
+    let passed_in_tree = request.gates.iter().all(|gate| request.tree_report(gate).is_some());
+    // What passed in the project and runs no tests is not of interest any more.
+    let is_needed = |gate: &&&Gate| {
+        request.tree_report(gate).is_none_or(|report| !passed_in_tree || is_test_gate(gate, report))
+    };
+    let first: Vec<&Gate> = request.gates.iter().filter(is_needed).copied().collect();
+    // If the files of both steps are the same, one run with a canary answers both. It cannot show that nothing else
+    // fails, but that is known from the project.
+    let is_shared = passed_in_tree && plan.old_tests.id == plan.now.id;
+    let is_named_in_tree =
+        |gate: &Gate| request.tree_report(gate).is_some_and(|report| report.cases.is_some());
+    let wants_canary = passed_in_tree && (is_shared || plan.has_new_harness);
+    let mut now = run_step(
+        request,
+        &plan.now,
+        &step_gates(&first, |gate| wants_canary && is_named_in_tree(gate)),
+    )?;
+    now.disregard_canaries(&first, request);
     let is_green = now.reports.iter().all(|report| report.outcome == GateOutcome::Passed);
-    let runs_tests =
-        request.gates.iter().zip(&now.reports).map(|(gate, now)| is_test_gate(gate, now));
-    let chosen: Vec<usize> =
-        runs_tests.enumerate().filter(|(_, runs_tests)| *runs_tests).map(|(at, _)| at).collect();
+    let runs_tests = |at: &usize| is_test_gate(first[*at], &now.reports[*at]);
+    let chosen: Vec<usize> = (0..first.len()).filter(runs_tests).collect();
     if !is_green || chosen.is_empty() || request.cancel.is_cancelled() {
-        return Ok(plan.report_early(request, now, is_green));
+        let failures = now.failures(&first);
+        let proof = match (is_green, passed_in_tree) {
+            (true, _) => Proof::unavailable("no gate runs tests".to_string()),
+            (false, true) => proof::report_disagreement(&failures),
+            (false, false) => proof::report_failures(&failures),
+        };
+        drop(failures);
+        return Ok(plan.report_early(proof, now));
     }
-    let gates: Vec<&Gate> = chosen.iter().map(|at| request.gates[*at]).collect();
-    let later = ProofRequest { gates: &gates, ..*request };
+    let gates: Vec<&Gate> = chosen.iter().map(|at| first[*at]).collect();
     // Without names, a failing canary could not be distinguished from a failing test.
-    let is_named = |at: usize| now.reports[chosen[at]].cases.is_some();
-    let (before, old_tests) = run_both(
-        || run_step(&later, &plan.before, &no_canary),
-        || run_step(&later, &plan.old_tests, &is_named),
-    );
-    let (before, old_tests) = (before?, old_tests?);
-    let new_tests =
-        plan.new_tests.as_ref().map(|tree| run_step(&later, tree, &no_canary)).transpose()?;
+    let names_tests = |gate: &Gate| {
+        now.reports.iter().any(|report| report.name == gate.name && report.cases.is_some())
+    };
+    let with_canary = step_gates(&gates, names_tests);
+    let mode = OtherStepsMode { is_shared, needs_canary: plan.has_new_harness && !passed_in_tree };
+    let OtherSteps { before, new_tests, old_tests, new_canaries } =
+        run_other_steps(request, &plan, &with_canary, mode)?;
+    for (at, canary) in chosen.iter().zip(new_canaries.iter().flat_map(|run| &run.canaries)) {
+        now.canaries[*at] = *canary;
+    }
+    let shared = old_tests.as_ref().unwrap_or(&now);
+    let new_canary = |at: usize| match now.canaries.get(at) {
+        Some(canary) if plan.has_new_harness => *canary,
+        Some(_) | None => CanaryResult::NotPossible,
+    };
     let proofs: Vec<GateProof<'_>> = (0..gates.len())
         .map(|at| GateProof {
             gate: &gates[at].name,
             before: before.reports.get(at),
             now: now.reports.get(chosen[at]),
-            old_tests: old_tests.reports.get(at),
+            old_tests: shared.reports.get(at),
             new_tests: new_tests.as_ref().unwrap_or(&before).reports.get(at),
-            canary: old_tests.canaries.get(at).copied().unwrap_or(CanaryResult::NotPossible),
+            canary: shared.canaries.get(at).copied().unwrap_or_default(),
+            new_canary: new_canary(chosen[at]),
         })
         .collect();
     let proof = proof::evaluate(&proofs, &plan.inseparable);
     drop(proofs);
-    let same = StepOutcome::SameAs(ProofStep::Before);
-    let steps = vec![
-        StepReport { step: ProofStep::Now, outcome: now.into() },
-        StepReport { step: ProofStep::Before, outcome: before.into() },
-        StepReport { step: ProofStep::OldTests, outcome: old_tests.into() },
-        StepReport { step: ProofStep::NewTests, outcome: new_tests.map_or(same, Into::into) },
+    let steps = [
+        (ProofStep::Now, now.into()),
+        (ProofStep::Before, before.into()),
+        (ProofStep::OldTests, outcome_or_same(old_tests, ProofStep::Now)),
+        (ProofStep::NewTests, outcome_or_same(new_tests, ProofStep::Before)),
     ];
     Ok(plan.into_report(proof, steps))
 }
 
+/// What the steps after the first have to do.
+#[derive(Clone, Copy)]
+struct OtherStepsMode {
+    /// The first step has the results of the old tests too.
+    is_shared: bool,
+    /// The first step ran without a canary, although its harness is new.
+    needs_canary: bool,
+}
+
+struct OtherSteps {
+    before: StepResult,
+    /// `None` if its files are those of `before`.
+    new_tests: Option<StepResult>,
+    old_tests: Option<StepResult>,
+    new_canaries: Option<StepResult>,
+}
+
+/// Runs the steps with old code, and at the same time those with new code.
+fn run_other_steps(
+    request: &ProofRequest<'_>,
+    plan: &ProofPlan<'_>,
+    with_canary: &[StepGate<'_>],
+    mode: OtherStepsMode,
+) -> Result<OtherSteps, ProofError> {
+    let (old_code, new_code) = run_both(
+        || {
+            let gates: Vec<StepGate<'_>> =
+                with_canary.iter().map(|gate| StepGate { wants_canary: false, ..*gate }).collect();
+            let before = run_step(request, &plan.before, &gates)?;
+            let is_same = plan.new_tests.id == plan.before.id;
+            let new_tests = (!is_same).then(|| run_step(request, &plan.new_tests, &gates));
+            Ok::<_, ProofError>((before, new_tests.transpose()?))
+        },
+        || {
+            let run = |tree| run_step(request, tree, with_canary);
+            let old_tests = (!mode.is_shared).then(|| run(&plan.old_tests)).transpose()?;
+            let new_canaries = mode.needs_canary.then(|| run(&plan.now)).transpose()?;
+            Ok::<_, ProofError>((old_tests, new_canaries))
+        },
+    );
+    let ((before, new_tests), (old_tests, new_canaries)) = (old_code?, new_code?);
+    Ok(OtherSteps { before, new_tests, old_tests, new_canaries })
+}
+
+fn outcome_or_same(result: Option<StepResult>, same: ProofStep) -> StepOutcome {
+    result.map_or(StepOutcome::SameAs(same), Into::into)
+}
+
+fn step_gates<'a>(gates: &[&'a Gate], wants_canary: impl Fn(&Gate) -> bool) -> Vec<StepGate<'a>> {
+    gates.iter().map(|gate| StepGate { gate, wants_canary: wants_canary(gate) }).collect()
+}
+
 /// Whether a gate runs tests. A linter or a formatter judges the text of files, and a composed tree is not formatted.
-fn is_test_gate(gate: &Gate, now: &GateReport) -> bool {
+fn is_test_gate(gate: &Gate, report: &GateReport) -> bool {
+    report.cases.is_some() || may_run_tests(gate)
+}
+
+fn may_run_tests(gate: &Gate) -> bool {
     let judges_text = matches!(
         gate.report,
         ReportFormat::Sarif
@@ -143,7 +256,7 @@ fn is_test_gate(gate: &Gate, now: &GateReport) -> bool {
             | ReportFormat::EslintJson
             | ReportFormat::Tsc
     );
-    now.cases.is_some() || gate.stage == RequirementStage::Correctness && !judges_text
+    gate.report.counts_tests() || gate.stage == RequirementStage::Correctness && !judges_text
 }
 
 /// Runs both at the same time.
@@ -158,87 +271,52 @@ fn run_both<A: Send, B>(first: impl FnOnce() -> A + Send, second: impl FnOnce() 
     })
 }
 
-/// The trees of the four steps.
-struct ProofPlan<'a> {
-    before: StepTree<'a>,
-    now: StepTree<'a>,
-    old_tests: StepTree<'a>,
-    /// `None` if it is the same tree as another step's.
-    new_tests: Option<StepTree<'a>>,
-    changed_code: Vec<String>,
-    changed_tests: Vec<String>,
-    inseparable: Vec<String>,
-}
-
-impl<'a> ProofPlan<'a> {
-    fn new(request: &ProofRequest<'a>, changes: &TreeChanges) -> Self {
-        let texts = changes.texts();
-        let (base, candidate) = (request.base, request.candidate);
-        let mut old_tests = compose_tree(&texts, TreeSides::NewCodeOldTests, request.rules);
-        let mut new_tests = compose_tree(&texts, TreeSides::OldCodeNewTests, request.rules);
-        for path in changes.all.iter().filter(|change| !change.is_text()).map(|change| &change.path)
-        {
-            // Images and other data cannot be merged, but they can be taken from one side.
-            if matches!(
-                classify_file(path, request.rules).class,
-                FileClass::Tests | FileClass::Harness
-            ) {
-                old_tests.from_tests.push(path.clone());
-                new_tests.from_tests.push(path.clone());
-            }
-        }
-        let tree = |step, code, tests, mix: Option<&TreeComposition>| StepTree {
-            step,
-            code,
-            tests,
-            from_tests: mix.map_or_else(BTreeSet::new, |mix| request.in_work_tree(&mix.from_tests)),
-            merged: mix.map_or(Vec::new(), |mix| request.overlay(&mix.rewritten)),
-        };
-        let mut inseparable: Vec<String> =
-            old_tests.not_separable.iter().map(|file| file.path.clone()).collect();
-        if changes.left_out + changes.missing > 0 {
-            inseparable.push("files that cannot be read".to_string());
-        }
-        let is_test = |path: &String| new_tests.from_tests.contains(path);
-        let paths = changes.all.iter().map(|change| change.path.clone());
-        let (changed_tests, changed_code) = paths.partition::<Vec<_>, _>(is_test);
-        let has_new_tests = !changed_tests.is_empty() || !new_tests.rewritten.is_empty();
-        Self {
-            before: tree(ProofStep::Before, base, base, None),
-            now: tree(ProofStep::Now, candidate, candidate, None),
-            old_tests: tree(ProofStep::OldTests, candidate, base, Some(&old_tests)),
-            new_tests: has_new_tests
-                .then(|| tree(ProofStep::NewTests, base, candidate, Some(&new_tests))),
-            changed_code,
-            changed_tests,
-            inseparable,
-        }
-    }
-
-    fn report_early(
-        self,
-        request: &ProofRequest<'_>,
-        now: StepResult,
-        is_green: bool,
-    ) -> ProofReport {
-        let proof = if is_green {
-            Proof::unavailable("no gate runs tests".to_string())
-        } else {
-            let failed = |(gate, now)| GateProof { gate, now, ..GateProof::default() };
-            let gates = request.gates.iter().map(|gate| gate.name.as_str());
-            let proofs: Vec<_> = gates.zip(now.reports.iter().map(Some)).map(failed).collect();
-            proof::report_failures(&proofs)
-        };
-        let mut steps = vec![StepReport { step: ProofStep::Now, outcome: now.into() }];
-        for step in [ProofStep::Before, ProofStep::OldTests, ProofStep::NewTests] {
-            steps.push(StepReport { step, outcome: StepOutcome::NotNeeded });
-        }
+impl ProofPlan<'_> {
+    fn report_early(self, proof: Proof, now: StepResult) -> ProofReport {
+        let skipped = |step| (step, StepOutcome::NotNeeded);
+        let steps = [
+            (ProofStep::Now, now.into()),
+            skipped(ProofStep::Before),
+            skipped(ProofStep::OldTests),
+            skipped(ProofStep::NewTests),
+        ];
         self.into_report(proof, steps)
     }
 
-    fn into_report(self, proof: Proof, steps: Vec<StepReport>) -> ProofReport {
+    fn into_report(self, proof: Proof, steps: [(ProofStep, StepOutcome); 4]) -> ProofReport {
         let Self { changed_code, changed_tests, .. } = self;
+        let steps = steps.into_iter().map(|(step, outcome)| StepReport { step, outcome }).collect();
         ProofReport { proof, steps, changed_code, changed_tests }
+    }
+}
+
+impl StepResult {
+    /// A gate that reported the canary has failed because of it. It passes without the canary if every test that passed
+    /// in the project passes here too.
+    fn disregard_canaries(&mut self, gates: &[&Gate], request: &ProofRequest<'_>) {
+        for (at, report) in self.reports.iter_mut().enumerate() {
+            let is_reported = self.canaries.get(at) == Some(&CanaryResult::Failed);
+            let tree = gates.get(at).and_then(|gate| request.tree_report(gate));
+            if let (Some(tree), Some(here)) =
+                (tree.and_then(|tree| tree.cases.as_ref()), &report.cases)
+                && is_reported
+                && here.failed.is_empty()
+            {
+                let passed: BTreeSet<&String> = here.passed.iter().collect();
+                if tree.passed.iter().all(|test| passed.contains(test)) {
+                    report.outcome = GateOutcome::Passed;
+                }
+            }
+        }
+    }
+
+    fn failures<'a>(&'a self, gates: &[&'a Gate]) -> Vec<GateProof<'a>> {
+        let failed = |(gate, now): (&&'a Gate, _)| GateProof {
+            gate: &gate.name,
+            now: Some(now),
+            ..GateProof::default()
+        };
+        gates.iter().zip(&self.reports).map(failed).collect()
     }
 }
 
@@ -261,17 +339,11 @@ impl ProofRequest<'_> {
         below.map_or_else(|_| PathBuf::new(), Path::to_path_buf)
     }
 
-    fn in_work_tree(&self, paths: &[String]) -> BTreeSet<OsString> {
-        let below = self.project_below();
-        paths.iter().map(|path| below.join(path).into_os_string()).collect()
-    }
-
-    fn overlay(&self, rewritten: &[RewrittenFile]) -> Vec<OverlayFile> {
-        let below = self.project_below();
-        let file = |file: &RewrittenFile| OverlayFile {
-            path: below.join(&file.path).into_os_string(),
-            content: file.text.clone().into_bytes(),
+    /// The result of a gate in the project, if it passed there.
+    fn tree_report(&self, gate: &Gate) -> Option<&GateReport> {
+        let passed = |report: &&GateReport| {
+            report.name == gate.name && report.outcome == GateOutcome::Passed
         };
-        rewritten.iter().map(file).collect()
+        self.tree_reports.iter().find(passed)
     }
 }

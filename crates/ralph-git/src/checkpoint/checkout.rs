@@ -66,6 +66,11 @@ pub struct VerificationCheckout {
     _lock: FileLock,
 }
 
+struct ComposedTree {
+    tree: ObjectId,
+    restored: Vec<ChangedPath>,
+}
+
 impl fmt::Debug for CheckoutRequest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { candidate, base, overlay, links, leftovers, is_protected: _ } = self;
@@ -87,11 +92,7 @@ impl CheckpointRepository {
     ) -> Result<VerificationCheckout, CheckpointError> {
         let alone = fs::acquire_lock(&self.checkout_file("lock"), deadline)?;
         let _lock = self.lock_shadow(deadline)?;
-        let mut restored = self.diff(what.candidate, what.base, deadline)?;
-        restored.retain(|changed| (what.is_protected)(&changed.path));
-        let mut changes = restored.clone();
-        changes.extend(self.store_overlay(what.overlay, deadline)?);
-        let tree = self.tree_with_changes(what.candidate, &changes, deadline)?;
+        let ComposedTree { tree, restored } = self.compose_tree(what, deadline)?;
         let index = self.checkout_file("index");
         plumbing::remove_index_lock(&index)?;
         let is_reusable = what.leftovers == CheckoutLeftovers::Keep
@@ -113,6 +114,29 @@ impl CheckpointRepository {
         let linked = self.create_links(what.links)?;
         self.create_git_dir(&tree, &filtered, &linked, deadline)?;
         Ok(VerificationCheckout { dir: self.checkout.clone(), tree, restored, _lock: alone })
+    }
+
+    /// The tree that a checkout would have, without writing its files.
+    pub fn checkout_tree(
+        &self,
+        what: &CheckoutRequest<'_>,
+        deadline: &Deadline,
+    ) -> Result<ObjectId, CheckpointError> {
+        let _lock = self.lock_shadow(deadline)?;
+        Ok(self.compose_tree(what, deadline)?.tree)
+    }
+
+    fn compose_tree(
+        &self,
+        what: &CheckoutRequest<'_>,
+        deadline: &Deadline,
+    ) -> Result<ComposedTree, CheckpointError> {
+        let mut restored = self.diff(what.candidate, what.base, deadline)?;
+        restored.retain(|changed| (what.is_protected)(&changed.path));
+        let mut changes = restored.clone();
+        changes.extend(self.store_overlay(what.overlay, deadline)?);
+        let tree = self.tree_with_changes(what.candidate, &changes, deadline)?;
+        Ok(ComposedTree { tree, restored })
     }
 
     /// A file in the shadow that belongs to this checkout: the index of the files that ralph wrote there, or the lock.

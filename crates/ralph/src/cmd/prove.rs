@@ -21,7 +21,9 @@ use ralph_git::tree::{self, ListingRequest};
 use ralph_hook::control::CommandCaller;
 use ralph_policy::config::ProjectConfig;
 use ralph_policy::trust;
-use ralph_proof::{ProofDirectory, ProofReport, ProofRequest, StepOutcome, StepReport};
+use ralph_proof::{
+    ProofDirectory, ProofProgress, ProofReport, ProofRequest, ResultReuse, StepOutcome, StepReport,
+};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
 use std::path::PathBuf;
@@ -116,9 +118,12 @@ pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
         path: path.as_deref(),
         links: &config.policy.verify.link,
         rules: &super::explain_files::class_rules(&config)?,
+        may_change: &[],
+        tree_reports: &[],
+        reuse: ResultReuse::Never,
         directory: &directory,
         cancel: &cancel,
-        watch: &|step| show_progress(args.json, step),
+        watch: &|progress| show_progress(args.json, progress),
     })?;
     if cancel.is_cancelled() {
         return Ok(INTERRUPTED);
@@ -191,9 +196,9 @@ fn capture_work_tree(
 }
 
 /// A line when a step starts, for people only.
-fn show_progress(is_json: bool, step: ProofStep) {
-    if !is_json {
-        term::err(&format!("{} {}\n", paint(term::DIM, "▸"), step.describe()));
+fn show_progress(is_json: bool, progress: ProofProgress) {
+    if !is_json && progress.tests.is_none() {
+        term::err(&format!("{} {}\n", paint(term::DIM, "▸"), progress.step.describe()));
     }
 }
 

@@ -1,0 +1,273 @@
+//! Proofs of a small project with real gates. Gates need a supervisor, which is the running program, so this is a
+//! program of its own rather than a set of test functions.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "it is a test, but has no test functions"
+)]
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use ralph_core::gate::{Gate, GateInvocation, GateOutcome, GateReport, ReportFormat};
+use ralph_core::id::RunId;
+use ralph_core::policy::{GateEnvironment, Policy};
+use ralph_core::proof::ProofStep;
+use ralph_core::test_cases::TestCases;
+use ralph_git::checkpoint::{Checkpoint, CheckpointRepository};
+use ralph_home::paths::RalphHome;
+use ralph_proof::{
+    ClassRules, ProofDirectory, ProofReport, ProofRequest, ResultReuse, StepOutcome, StepReport,
+    measure_base, prove,
+};
+use ralph_sys::clock::{self, Deadline};
+use ralph_sys::env::Env;
+use ralph_sys::fs::{self, Durability};
+use ralph_sys::proc::cancel::CancelToken;
+use ralph_sys::proc::supervisor;
+use ralph_sys::proc::testing::run_successfully;
+
+/// Runs every file in `tests` and reports it by name.
+const SUITE: &str = r#"
+count=0
+bad=0
+for test in tests/*.sh; do
+  count=$((count + 1))
+  if sh "$test" > /dev/null 2>&1; then echo "ok $count - $test"; else echo "not ok $count - $test"; bad=1; fi
+done
+echo "1..$count"
+exit $bad
+"#;
+
+type ProofCase = (&'static str, fn());
+
+const CASES: [ProofCase; 5] = [
+    ("results are cached by content", results_are_cached_by_content),
+    ("an unknown result is not reused", an_unknown_result_is_not_reused),
+    ("the same files run once", the_same_files_run_once),
+    ("allowed tests may change", allowed_tests_may_change),
+    ("a checkout that disagrees is in doubt", a_checkout_that_disagrees_is_in_doubt),
+];
+
+fn main() -> ExitCode {
+    let args = Env::from_process().args();
+    if args.first().is_some_and(|first| first == supervisor::SUPERVISOR_ARGUMENT) {
+        return ExitCode::from(supervisor::run_supervisor());
+    }
+    let wanted = args.iter().filter_map(|word| word.to_str()).find(|word| !word.starts_with('-'));
+    for (name, case) in CASES {
+        if wanted.is_none_or(|wanted| name.contains(wanted)) {
+            case();
+            println!("ok {name}");
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// A repository with a program that adds numbers and two tests of it.
+struct SmallProject {
+    dir: tempfile::TempDir,
+    gate: Gate,
+    may_change: Vec<String>,
+    /// Which steps ran, as opposed to those with cached results.
+    ran: Mutex<Vec<ProofStep>>,
+}
+
+impl SmallProject {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let argv = ["sh", "suite.sh"].map(ToString::to_string).to_vec();
+        let mut gate = Gate::new("suite", GateInvocation::Argv(argv));
+        gate.report = ReportFormat::Tap;
+        let project = Self { dir, gate, may_change: Vec::new(), ran: Mutex::default() };
+        fs::create_private_dir(&project.path()).unwrap();
+        project.git(&["init", "--quiet"]);
+        project.write("suite.sh", SUITE);
+        project.write("add.sh", "echo $(($1 + $2))\n");
+        project.write("tests/adds.sh", "test \"$(sh add.sh 1 2)\" = 3\n");
+        project.write("tests/zero.sh", "test \"$(sh add.sh 0 0)\" = 0\n");
+        project.commit();
+        project
+    }
+
+    fn path(&self) -> PathBuf {
+        fs::resolve(self.dir.path()).unwrap().join("project")
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.path().join(path);
+        fs::create_private_dir(path.parent().unwrap()).unwrap();
+        fs::replace(&path, text.as_bytes(), Durability::Cached).unwrap();
+    }
+
+    fn remove(&self, path: &str) {
+        fs::remove_file(&self.path().join(path)).unwrap();
+    }
+
+    fn commit(&self) {
+        self.git(&["add", "--all"]);
+        let author = ["-c", "user.name=t", "-c", "user.email=t@t"];
+        self.git(&[&author[..], &["commit", "--quiet", "-m", "x"]].concat());
+    }
+
+    fn git(&self, args: &[&str]) {
+        run_successfully(&self.path(), &[&["git"], args].concat());
+    }
+
+    /// Calls `act` with a request to prove the last commit.
+    fn with_request<T>(
+        &self,
+        tree_reports: &[GateReport],
+        act: impl FnOnce(&ProofRequest<'_>) -> T,
+    ) -> T {
+        let deadline = Deadline::after(Duration::from_mins(1));
+        let home = RalphHome::new(self.dir.path().join("home"));
+        let path = std::env::join_paths(["/usr/local/bin", "/usr/bin", "/bin"]).unwrap();
+        let env = Env::from_pairs([("PATH", path)], None, Vec::new());
+        let directory = ProofDirectory::create(&home, &env).unwrap();
+        let name = RunId::parse(&format!("p{:016x}", clock::nonce())).unwrap();
+        let project = self.path();
+        let repository =
+            CheckpointRepository::open_temporary(&name, directory.root(), &project, &deadline)
+                .unwrap();
+        let find = |commit: &str| -> Checkpoint {
+            repository.find_commit(commit, &deadline).unwrap().unwrap()
+        };
+        act(&ProofRequest {
+            home: &home,
+            env: &env,
+            project: &project,
+            repository: &repository,
+            base: &find("HEAD~1"),
+            candidate: &find("HEAD"),
+            gates: &[&self.gate],
+            environment: &GateEnvironment::default(),
+            path: None,
+            links: &[],
+            rules: &ClassRules::new(&Policy::default(), Vec::new()),
+            may_change: &self.may_change,
+            tree_reports,
+            reuse: ResultReuse::Cached,
+            directory: &directory,
+            cancel: &CancelToken::new().unwrap(),
+            watch: &|progress| {
+                if progress.tests.is_none() {
+                    self.ran.lock().unwrap_or_else(PoisonError::into_inner).push(progress.step);
+                }
+            },
+        })
+    }
+
+    fn prove(&self) -> String {
+        self.with_request(&[], |request| self.describe(&prove(request).unwrap()))
+    }
+
+    /// Proves a commit on which the gate passed in the project.
+    fn prove_after(&self, tree: GateReport) -> String {
+        self.with_request(&[tree], |request| self.describe(&prove(request).unwrap()))
+    }
+
+    fn measure(&self) -> StepReport {
+        self.with_request(&[], |request| measure_base(request).unwrap())
+    }
+
+    /// The verdict, the steps that ran, those that share the result of another, and the tests.
+    fn describe(&self, report: &ProofReport) -> String {
+        let mut words = vec![report.proof.verdict.name().to_string()];
+        let mut ran: Vec<ProofStep> =
+            self.ran.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect();
+        ran.sort_unstable();
+        let ran: Vec<&str> = ran.into_iter().map(ProofStep::name).collect();
+        words.push(format!("ran [{}]", ran.join(" ")));
+        for step in &report.steps {
+            if let StepOutcome::SameAs(other) = &step.outcome {
+                words.push(format!("{} is {}", step.step.name(), other.name()));
+            }
+        }
+        words.extend(report.proof.telling.iter().map(|one| format!("+{}", one.test)));
+        words.extend(report.proof.broken.iter().map(|one| format!("-{}", one.test)));
+        words.extend(report.proof.doubts.iter().cloned());
+        words.join("; ")
+    }
+}
+
+/// The result of the base is found by a later proof, and that of a proof by the next; that of another gate is not.
+fn results_are_cached_by_content() {
+    let mut project = SmallProject::new();
+    project.write("add.sh", "sum=0; for one; do sum=$((sum + one)); done; echo $sum\n");
+    project.write("tests/three.sh", "test \"$(sh add.sh 1 2 3)\" = 6\n");
+    project.commit();
+    let measured = project.measure();
+    assert!(matches!(&measured.outcome, StepOutcome::Ran { reports, .. }
+        if reports[0].cases.as_ref().unwrap().passed.len() == 2));
+    project.ran.lock().unwrap().clear();
+    assert_eq!(project.prove(), "verified; ran [now old-tests new-tests]; +tests/three.sh");
+    assert_eq!(project.prove(), "verified; ran []; +tests/three.sh");
+    project.gate.timeout_ms += 1;
+    assert_eq!(project.prove(), "verified; ran [before now old-tests new-tests]; +tests/three.sh");
+}
+
+fn an_unknown_result_is_not_reused() {
+    let project = SmallProject::new();
+    project.write("tests/three.sh", "kill -9 $PPID\n");
+    project.commit();
+    let expected = project.prove();
+    assert!(expected.starts_with("failed; ran [now]; suite gave no result: "), "{expected}");
+    assert_eq!(project.prove(), expected);
+}
+
+/// Without changed tests the old tests on the new code are the new tests on the new code. If these passed in the
+/// project, one run is enough for both.
+fn the_same_files_run_once() {
+    let project = SmallProject::new();
+    project.write("add.sh", "# Adds.\necho $(($1 + $2))\n");
+    project.commit();
+    let tree = passed_report(&["tests/adds.sh", "tests/zero.sh"]);
+    assert_eq!(
+        project.prove_after(tree),
+        "green; ran [before now]; old-tests is now; new-tests is before"
+    );
+}
+
+/// A person who allowed a test to change does not have to review it. Others may not change with it.
+fn allowed_tests_may_change() {
+    let mut project = SmallProject::new();
+    project.write("add.sh", "echo $(($1 + $2 + 1))\n");
+    project.write("tests/adds.sh", "test \"$(sh add.sh 1 2)\" = 4\n");
+    project.remove("tests/zero.sh");
+    project.commit();
+    assert_eq!(
+        project.prove(),
+        "needs_review; ran [before now old-tests new-tests]; +tests/adds.sh; -tests/adds.sh; -tests/zero.sh"
+    );
+    project.may_change = vec!["tests/adds.sh".to_string()];
+    assert_eq!(
+        project.prove(),
+        "needs_review; ran [before old-tests]; +tests/adds.sh; -tests/zero.sh"
+    );
+    project.may_change = vec!["tests/*.sh".to_string()];
+    assert_eq!(project.prove(), "verified; ran [old-tests]; new-tests is before; +tests/adds.sh");
+}
+
+/// R-V1f: a gate that passes in the project and fails in a checkout proves nothing, and is no failure of the change.
+fn a_checkout_that_disagrees_is_in_doubt() {
+    let project = SmallProject::new();
+    project.write("tests/local.sh", "test -e ignored.txt\n");
+    project.commit();
+    let tree = passed_report(&["tests/adds.sh", "tests/local.sh", "tests/zero.sh"]);
+    assert_eq!(
+        project.prove_after(tree),
+        "green; ran [now]; `suite` passes in the project and fails in a clean checkout of it: not ok"
+    );
+    assert_eq!(project.prove(), "failed; ran []; suite fails");
+}
+
+/// The report of a gate that passed in the project.
+fn passed_report(names: &[&str]) -> GateReport {
+    let passed = names.iter().map(ToString::to_string).collect();
+    let cases = TestCases { passed, is_complete: true, ..TestCases::default() };
+    GateReport { cases: Some(cases), ..GateReport::new("suite", GateOutcome::Passed, 0) }
+}
