@@ -34,6 +34,9 @@ pub(crate) struct StepGate<'a> {
     pub gate: &'a Gate,
     /// Whether a failing test is added for it, if possible.
     pub wants_canary: bool,
+    /// Limits its time further than its own timeout. Not part of the cache key: a result that came in time is the same
+    /// under any limit, and one that did not is not cached.
+    pub limit_ms: Option<u64>,
 }
 
 /// What the gates of a step reported.
@@ -106,14 +109,9 @@ fn run_in_checkout(
     let before = list_files(&checkout.dir)?;
     let planned = plan_canaries(request, &project, &before, gates);
     add_canaries(&project, &directories, planned.iter().flatten())?;
-    let commands: Vec<Gate> = gates
-        .iter()
-        .zip(&planned)
-        .map(|(gate, planned)| match planned {
-            Some(planned) => canary::gate_with_canary(gate.gate, planned.runner),
-            None => gate.gate.clone(),
-        })
-        .collect();
+    let command =
+        |(gate, planned): (&StepGate<'_>, &Option<Canary>)| step_command(gate, planned.as_ref());
+    let commands: Vec<Gate> = gates.iter().zip(&planned).map(command).collect();
     let mut reports = run_gates(request, checkout.tree.0, (&directories, &project), &commands);
     void_if_changed(&before, &list_files(&checkout.dir)?, &commands, &mut reports);
     let result = |(mut report, planned): (GateReport, &Option<Canary>)| {
@@ -124,6 +122,16 @@ fn run_in_checkout(
         GateStepResult { report, canary }
     };
     Ok(reports.into_iter().zip(&planned).map(result).collect())
+}
+
+/// The gate as it runs in the step.
+fn step_command(gate: &StepGate<'_>, planned: Option<&Canary>) -> Gate {
+    let mut command = match planned {
+        Some(planned) => canary::gate_with_canary(gate.gate, planned.runner),
+        None => gate.gate.clone(),
+    };
+    command.timeout_ms = command.timeout_ms.min(gate.limit_ms.unwrap_or(u64::MAX));
+    command
 }
 
 fn run_gates(
@@ -244,4 +252,21 @@ fn add_canaries<'a>(
         fs::remove_file(&original)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ralph_core::gate::GateInvocation;
+
+    #[test]
+    fn the_shorter_limit_applies() {
+        let mut gate = Gate::new("tests", GateInvocation::Shell("make test".to_string()));
+        gate.timeout_ms = 60_000;
+        for (limit_ms, expected) in [(None, 60_000), (Some(33_000), 33_000), (Some(90_000), 60_000)]
+        {
+            let step = StepGate { gate: &gate, wants_canary: false, limit_ms };
+            assert_eq!(step_command(&step, None).timeout_ms, expected, "{limit_ms:?}");
+        }
+    }
 }

@@ -23,6 +23,10 @@ use crate::proof_directory::ProofDirectory;
 use crate::proof_plan::{ProofPlan, StepTree};
 use crate::proof_step::{CHECKOUT_TIMEOUT, StepGate, StepResult, run_step};
 
+/// A step may take this many times as long as the first one, and this much longer.
+const LIMIT_FACTOR: u64 = 3;
+const LIMIT_MARGIN_MS: u64 = 30_000;
+
 #[derive(Debug, thiserror::Error)]
 pub enum ProofError {
     #[error(transparent)]
@@ -157,7 +161,10 @@ pub fn prove(request: &ProofRequest<'_>) -> Result<ProofReport, ProofError> {
     let names_tests = |gate: &Gate| {
         now.reports.iter().any(|report| report.name == gate.name && report.cases.is_some())
     };
-    let with_canary = step_gates(&gates, names_tests);
+    let mut with_canary = step_gates(&gates, names_tests);
+    for (gate, at) in with_canary.iter_mut().zip(&chosen) {
+        gate.limit_ms = Some(step_limit_ms(now.reports[*at].took_ms));
+    }
     let mode = OtherStepsMode { is_shared, needs_canary: plan.has_new_harness && !passed_in_tree };
     let OtherSteps { before, new_tests, old_tests, new_canaries } =
         run_other_steps(request, &plan, &with_canary, mode)?;
@@ -189,6 +196,12 @@ pub fn prove(request: &ProofRequest<'_>) -> Result<ProofReport, ProofError> {
         (ProofStep::NewTests, outcome_or_same(new_tests, ProofStep::Before)),
     ];
     Ok(plan.into_report(proof, steps))
+}
+
+/// How long a gate may take, given how long it took on the change itself. Old code with new tests may hang, which must
+/// not take as long as the gate's own timeout allows.
+fn step_limit_ms(now_ms: u64) -> u64 {
+    now_ms.saturating_mul(LIMIT_FACTOR).saturating_add(LIMIT_MARGIN_MS)
 }
 
 /// What the steps after the first have to do.
@@ -240,7 +253,11 @@ fn outcome_or_same(result: Option<StepResult>, same: ProofStep) -> StepOutcome {
 }
 
 fn step_gates<'a>(gates: &[&'a Gate], wants_canary: impl Fn(&Gate) -> bool) -> Vec<StepGate<'a>> {
-    gates.iter().map(|gate| StepGate { gate, wants_canary: wants_canary(gate) }).collect()
+    let step_gate = |gate: &&'a Gate| {
+        let wants_canary = wants_canary(gate);
+        StepGate { gate, wants_canary, limit_ms: None }
+    };
+    gates.iter().map(step_gate).collect()
 }
 
 /// Whether a gate runs tests. A linter or a formatter judges the text of files, and a composed tree is not formatted.
@@ -345,5 +362,18 @@ impl ProofRequest<'_> {
             report.name == gate.name && report.outcome == GateOutcome::Passed
         };
         self.tree_reports.iter().find(passed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_gets_three_times_as_long_and_half_a_minute() {
+        assert_eq!(
+            [0, 1_000, 600_000, u64::MAX].map(step_limit_ms),
+            [30_000, 33_000, 1_830_000, u64::MAX]
+        );
     }
 }
