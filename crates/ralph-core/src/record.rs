@@ -125,6 +125,16 @@ pub struct PolicySeal {
     /// The stated complexity of the work, from 0 to 10; `None` requires every gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complexity: Option<u8>,
+    /// The git that ralph itself runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git: Option<SealedProgram>,
+}
+
+/// A program and a hash of its content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealedProgram {
+    pub path: String,
+    pub content: String,
 }
 
 /// The work tree before the agent touched it.

@@ -196,6 +196,12 @@ pub fn gate_environment(
     variables.into_iter().collect()
 }
 
+/// The `PATH` that gates run with: the policy's own, or the given one.
+pub fn gate_search_path(policy: &GateEnvironment, path: Option<OsString>) -> Option<OsString> {
+    let own = policy.set.iter().rev().find(|(name, _)| name == "PATH");
+    own.map(|(_, value)| OsString::from(value)).or(path)
+}
+
 /// The variables that may affect a gate's result. They are part of the key of its cached result.
 pub fn relevant_variables(
     variables: &[(OsString, OsString)],

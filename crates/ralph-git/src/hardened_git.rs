@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use crate::git_program;
 use ralph_sys::proc::{self, ProgramEnd, ProgramLimits, ProgramSpec};
 
 /// Enough for some hundred thousand changed paths.
@@ -120,7 +121,7 @@ impl<'a> HardenedGit<'a> {
         input: Option<File>,
         limits: &ProgramLimits,
     ) -> Result<GitOutput, GitCommandError> {
-        let mut argv = vec![OsStr::new("git")];
+        let mut argv = vec![git_program::git_program()];
         argv.extend(self.options.iter().map(|option| &**option));
         argv.extend(arguments.iter().map(AsRef::as_ref));
         let env: Vec<_> = self.env.iter().map(|(name, value)| (*name, &**value)).collect();

@@ -2,6 +2,7 @@
 
 pub mod checkpoint;
 pub mod git;
+pub mod git_program;
 mod hardened_git;
 pub mod tree;
 pub mod worktree;

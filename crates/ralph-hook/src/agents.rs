@@ -178,6 +178,7 @@ fn gather_requirements(
     now: &LoadedRun,
     (demand, seal): (&AgentDemand<'_>, &PolicySeal),
 ) -> Vec<Requirement> {
+    contract::use_sealed_git(seal);
     let project = Path::new(&seal.project);
     if visit.cwd.as_deref().is_some_and(|cwd| contract::is_other_work_tree(project, cwd)) {
         return Vec::new();

@@ -8,7 +8,7 @@ mod documentation_examples;
 pub mod file_class;
 pub mod file_composition;
 mod ini_merge;
-mod installed_packages;
+pub mod installed_packages;
 mod json_merge;
 mod naming_conventions;
 mod proof_directory;

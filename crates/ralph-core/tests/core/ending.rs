@@ -18,6 +18,7 @@ fn sealed() -> RunRecord {
         path: None,
         tools: Vec::new(),
         complexity: None,
+        git: None,
     };
     RunRecord { seal: Some(Box::new(seal)), ..run() }
 }

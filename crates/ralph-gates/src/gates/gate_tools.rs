@@ -2,16 +2,24 @@
 //! is detected.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use ralph_core::gate::{Gate, GateInvocation};
+use ralph_core::gate::Gate;
 use ralph_core::record::GateTool;
 
-use ralph_sys::fs::{self, FileKind};
+use super::simple_commands::{self, SimpleCommand};
+use ralph_sys::fs::{self, RegularFile};
+use ralph_sys::proc::program_search;
 
 /// Programs up to this size are identified by content, larger ones by their metadata.
-const MAX_HASHED_BYTES: usize = 4 * 1024 * 1024;
+const MAX_HASHED_BYTES: u64 = 256 * 1024 * 1024;
+const HASH_BLOCK_BYTES: usize = 1024 * 1024;
+const MAX_PACKAGE_BYTES: usize = 4 * 1024 * 1024;
+/// How many scripts of `package.json` can call each other.
+const MAX_SCRIPT_DEPTH: usize = 3;
+const MAX_PROGRAMS: usize = 64;
+const PACKAGE_RUNNERS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
+const PACKAGE_PROGRAMS: &str = "node_modules/.bin";
 
 /// Launchers, which only find and start another program, and the directories they find it in.
 const LAUNCHERS: [(&[&str], &[&str]); 8] = [
@@ -33,16 +41,25 @@ const INSTALL_MARKERS: [&str; 4] = [
     ".venv/pyvenv.cfg",
 ];
 
+/// A program that a gate runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GateExecutable {
+    /// The word of the command.
+    pub word: String,
+    pub path: PathBuf,
+}
+
 /// Strings that identify the tools of a gate, for the cache key.
 pub fn tool_marks(gate: &Gate, project: &Path, path: &OsStr) -> Vec<OsString> {
     let directory = project.join(&gate.cwd);
-    let mut marks: Vec<OsString> = gate_programs(gate, &directory, path)
+    let mut marks: Vec<OsString> = gate_programs(gate, project, path)
         .into_iter()
         .map(|program| {
-            let mut mark = program.clone().into_os_string();
-            mark.push("\0");
-            mark.push(stat_mark(&program));
-            mark
+            let mark = stat_mark(&program.path);
+            let mut marked = program.path.into_os_string();
+            marked.push("\0");
+            marked.push(mark);
+            marked
         })
         .collect();
     for installed in INSTALL_MARKERS {
@@ -56,47 +73,110 @@ pub fn tool_marks(gate: &Gate, project: &Path, path: &OsStr) -> Vec<OsString> {
 
 /// The tools of a gate, as recorded in a sealed run.
 pub fn sealed_tools(gate: &Gate, project: &Path, path: &OsStr) -> Vec<GateTool> {
-    gate_programs(gate, &project.join(&gate.cwd), path)
+    gate_programs(gate, project, path)
         .into_iter()
         .map(|program| GateTool {
             gate: gate.name.clone(),
-            path: program.to_string_lossy().into_owned(),
-            content: content_mark(&program),
+            path: program.path.to_string_lossy().into_owned(),
+            content: content_mark(&program.path),
         })
         .collect()
 }
 
-/// The file that would be run, by the rules of `execvp`. `path` is the value of `PATH`.
-pub fn find_program(program: &OsStr, directory: &Path, path: &OsStr) -> Option<PathBuf> {
-    if program.as_bytes().contains(&b'/') {
-        let file = directory.join(program);
-        return is_executable(&file).then_some(file);
+/// Whether a program still has the content that was sealed.
+pub fn has_sealed_content(path: &Path, content: &str) -> bool {
+    // Older versions sealed large programs by their metadata.
+    content == content_mark(path) || content == stat_mark(path)
+}
+
+/// The programs that a gate runs, with `path` as the value of `PATH`.
+pub fn gate_programs(gate: &Gate, project: &Path, path: &OsStr) -> Vec<GateExecutable> {
+    let directory = project.join(&gate.cwd);
+    let mut search = ProgramLookup { project, found: Vec::new() };
+    for command in simple_commands::gate_commands(&gate.command) {
+        search.add_command(&command, &directory, path, 0);
     }
-    std::env::split_paths(path)
-        .map(|entry| directory.join(entry).join(program))
-        .find(|file| is_executable(file))
+    search.found
 }
 
-fn is_executable(file: &Path) -> bool {
-    fs::stat(file).is_some_and(|stat| stat.kind == FileKind::File && stat.mode & 0o111 != 0)
+struct ProgramLookup<'a> {
+    project: &'a Path,
+    found: Vec<GateExecutable>,
 }
 
-fn gate_programs(gate: &Gate, directory: &Path, path: &OsStr) -> Vec<PathBuf> {
-    let words: Vec<&str> = match &gate.command {
-        GateInvocation::Argv(words) => words.iter().map(String::as_str).collect(),
-        // Only a shell can parse the line. Its first word is the program that a stub would replace.
-        GateInvocation::Shell(line) => line.split_whitespace().collect(),
-    };
-    let Some(first) = words.first() else { return Vec::new() };
-    let mut found: Vec<PathBuf> =
-        find_program(OsStr::new(first), directory, path).into_iter().collect();
-    let started = LAUNCHERS.iter().find_map(|(starter, places)| {
-        let rest = words.strip_prefix(*starter)?;
-        let name = rest.iter().find(|word| !word.starts_with('-'))?;
-        places.iter().map(|place| directory.join(place).join(name)).find(|file| is_executable(file))
-    });
-    found.extend(started.and_then(|file| fs::resolve(&file)));
-    found
+impl ProgramLookup<'_> {
+    fn add_command(
+        &mut self,
+        command: &SimpleCommand<'_>,
+        directory: &Path,
+        path: &OsStr,
+        depth: usize,
+    ) {
+        let directory =
+            command.entered.iter().fold(directory.to_owned(), |inner, name| inner.join(name));
+        let words = command.words.as_slice();
+        let Some(first) = words.first() else { return };
+        let program = program_search::find_program(OsStr::new(first), &directory, path);
+        self.add(first, program.map(resolve_installed));
+        let started = LAUNCHERS.iter().find_map(|(starter, places)| {
+            let rest = words.strip_prefix(*starter)?;
+            let name = rest.iter().find(|word| !word.starts_with('-'))?;
+            let found = self.ancestors(&directory).find_map(|ancestor| {
+                let mut files = places.iter().map(|place| ancestor.join(place).join(name));
+                files.find(|file| program_search::is_executable(file))
+            });
+            Some((*name, found?))
+        });
+        if let Some((name, file)) = started {
+            self.add(name, Some(resolve_installed(file)));
+        }
+        if PACKAGE_RUNNERS.contains(&simple_commands::base_name(first)) && depth < MAX_SCRIPT_DEPTH
+        {
+            self.add_scripts(words, &directory, path, depth);
+        }
+    }
+
+    /// The programs of the scripts in the nearest `package.json`. Any word that is the name of a script counts as a call.
+    fn add_scripts(&mut self, words: &[&str], directory: &Path, path: &OsStr, depth: usize) {
+        let mut packages = self.ancestors(directory).map(|ancestor| ancestor.join("package.json"));
+        let Some(file) = packages.find(|file| fs::exists(file)) else { return };
+        let Ok(Some(package)) = fs::read_json::<serde_json::Value>(&file, MAX_PACKAGE_BYTES) else {
+            return;
+        };
+        let base = file.parent().unwrap_or(directory);
+        let own = self.ancestors(base).map(|ancestor| ancestor.join(PACKAGE_PROGRAMS));
+        let Ok(path) = std::env::join_paths(own.chain(std::env::split_paths(path))) else { return };
+        for word in words {
+            let script = package.get("scripts").and_then(|scripts| scripts.get(*word));
+            for command in script
+                .and_then(|script| script.as_str())
+                .iter()
+                .copied()
+                .flat_map(simple_commands::line_commands)
+            {
+                self.add_command(&command, base, &path, depth + 1);
+            }
+        }
+    }
+
+    /// The directory and those above it, up to the project.
+    fn ancestors<'b>(&self, directory: &'b Path) -> impl Iterator<Item = &'b Path> + use<'b> {
+        let project = self.project.to_owned();
+        directory.ancestors().take_while(move |ancestor| ancestor.starts_with(&project))
+    }
+
+    fn add(&mut self, word: &str, program: Option<PathBuf>) {
+        let Some(path) = program else { return };
+        if self.found.len() < MAX_PROGRAMS && self.found.iter().all(|known| known.path != path) {
+            self.found.push(GateExecutable { word: word.to_owned(), path });
+        }
+    }
+}
+
+/// Package managers link the programs of packages into one directory. The file that runs is the one behind the link.
+fn resolve_installed(file: PathBuf) -> PathBuf {
+    let is_link = file.parent().is_some_and(|parent| parent.ends_with(PACKAGE_PROGRAMS));
+    if is_link { fs::resolve(&file).unwrap_or(file) } else { file }
 }
 
 fn stat_mark(file: &Path) -> String {
@@ -105,10 +185,25 @@ fn stat_mark(file: &Path) -> String {
     })
 }
 
-fn content_mark(file: &Path) -> String {
-    match fs::read(file, MAX_HASHED_BYTES) {
-        Ok(bytes) => blake3::hash(&bytes).to_hex().to_string(),
-        Err(_) => stat_mark(file),
+/// Hash of a program's content, or its metadata if it is too large or cannot be read.
+pub fn content_mark(file: &Path) -> String {
+    hash_content(file).unwrap_or_else(|| stat_mark(file))
+}
+
+fn hash_content(file: &Path) -> Option<String> {
+    let opened = RegularFile::open(file).ok()?;
+    if opened.opened_len() > MAX_HASHED_BYTES {
+        return None;
+    }
+    let mut hasher = blake3::Hasher::new();
+    let mut at = 0;
+    loop {
+        let block = opened.read_at(at, HASH_BLOCK_BYTES).ok()?;
+        if block.is_empty() || at > MAX_HASHED_BYTES {
+            return Some(hasher.finalize().to_hex().to_string());
+        }
+        hasher.update(&block);
+        at += u64::try_from(block.len()).unwrap_or(u64::MAX);
     }
 }
 
@@ -116,6 +211,7 @@ fn content_mark(file: &Path) -> String {
 mod tests {
     use super::*;
     use crate::gates::testing::sample_gate;
+    use ralph_core::gate::GateInvocation;
     use ralph_sys::fs::Durability;
     use ralph_sys::proc;
 
@@ -157,14 +253,48 @@ mod tests {
         assert_ne!(sealed_tools(&types, root, &path), before);
     }
 
+    /// A script of `package.json` finds the programs of the installed packages before all others.
+    #[test]
+    fn the_programs_of_scripts_and_shell_lines_are_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        let scripts = r#"{"scripts":{"test":"npm run unit -- --ci","unit":"NODE_ENV=test jest"}}"#;
+        fs::create_private_dir(&root.join("web")).unwrap();
+        fs::replace(&root.join("web/package.json"), scripts.as_bytes(), Durability::Cached)
+            .unwrap();
+        for program in ["bin/npm", "bin/jest", "bin/make", "web/node_modules/.bin/jest"] {
+            write_program(&root.join(program), program);
+        }
+        let path = OsString::from(format!("{}/bin", root.display()));
+        let line = GateInvocation::Shell("cd web && npm test && make lint".to_string());
+        let found = gate_programs(&Gate::new("all", line), root, &path);
+        let shown = |program: &GateExecutable| {
+            let path = program.path.strip_prefix(root).unwrap().display();
+            format!("{} {path}", program.word)
+        };
+        assert_eq!(
+            found.iter().map(shown).collect::<Vec<_>>(),
+            ["npm bin/npm", "jest web/node_modules/.bin/jest", "make bin/make"]
+        );
+    }
+
+    #[test]
+    fn a_program_of_any_size_is_sealed_by_content() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("large");
+        write_program(&file, &"x".repeat(5_000_000));
+        let mark = content_mark(&file);
+        write_program(&file, &"x".repeat(5_000_000));
+        assert!(has_sealed_content(&file, &mark));
+        write_program(&file, &"y".repeat(5_000_000));
+        assert!(!has_sealed_content(&file, &mark));
+        assert!(has_sealed_content(&file, &stat_mark(&file)));
+    }
+
     #[test]
     fn a_missing_tool_is_not_found() {
         let nowhere = OsStr::new("/nowhere");
-        assert_eq!(find_program(OsStr::new("tool"), Path::new("/"), nowhere), None);
-        assert_eq!(
-            sealed_tools(&sample_gate("check", &["tool"]), Path::new("/"), nowhere),
-            Vec::new()
-        );
-        assert_eq!(find_program(OsStr::new("./no"), Path::new("/"), nowhere), None);
+        let check = sample_gate("check", &["tool"]);
+        assert_eq!(sealed_tools(&check, Path::new("/"), nowhere), Vec::new());
     }
 }

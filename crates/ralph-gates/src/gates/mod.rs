@@ -10,6 +10,7 @@ pub mod gate_tools;
 pub mod result_cache;
 pub mod result_key;
 mod schedule;
+mod simple_commands;
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};

@@ -11,7 +11,7 @@ use ralph_core::run::RunState;
 
 use super::change_summary::{self, CandidateCheckpoint};
 use super::gate_log::GateLog;
-use super::{ContractContext, ListChecks, baseline, checkout};
+use super::{ContractContext, ListChecks, baseline, checkout, sealed_programs};
 use ralph_gates::gates::result_cache::{CachedResult, ResultCache};
 use ralph_gates::gates::{
     self, ContentView, GateContent, GateContext, GateOrder, GateResult, GateRunRequest, ResultReuse,
@@ -157,6 +157,7 @@ pub fn perform_task(
     {
         return Err(GateWorkerError::Untrusted(id.clone()));
     }
+    sealed_programs::use_sealed_git(seal);
     let none = ListChecks::default();
     let RunState { iteration, parts, waivers, .. } = &state;
     let (run, iteration, checks) = (&run, *iteration, &none);

@@ -14,6 +14,7 @@ pub mod gate_worker;
 mod pipeline_contract;
 mod red_first;
 mod seal;
+mod sealed_programs;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,7 @@ use ralph_lists::run_lists;
 
 pub use agent_contract::{AgentDemand, is_other_work_tree, judge_agent};
 pub use seal::{SealError, SealRequest, load_default_policy, load_project_policy, seal_policy};
+pub use sealed_programs::use_sealed_git;
 
 /// How often the tree is judged again because it changed meanwhile.
 const MAX_ROUNDS: usize = 3;
@@ -145,7 +147,7 @@ fn judge_once(contract: &ContractContext<'_>) -> ContractJudgement {
     };
     let look = change_summary::summarise_change(contract, &listing);
     let mut requirements: Vec<_> = change_requirement(contract, &listing).into_iter().collect();
-    let mut guards = seal::seal_requirements(contract);
+    let mut guards = seal::seal_requirements(contract, &look.touched);
     guards.push(change_checks::hidden_files_requirement(contract.project(), &look.unfingerprinted));
     guards.extend(look.requirements);
     let tampering = match contract.seal.policy.on_tampering {

@@ -1,18 +1,17 @@
 //! Seals the policy at the start of a run, and checks later that policy, scripts and tools are unchanged.
 
-use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use ralph_core::gate::Gate;
 use ralph_core::id::RunId;
 use ralph_core::policy::{CheckoutMode, IntegrityMode, RedFirst};
-use ralph_core::record::{GateTool, PolicySeal, RunBase};
+use ralph_core::record::{PolicySeal, RunBase};
 use ralph_core::requirement::{
-    EvidenceKind, Finding, Requirement, RequirementFailure, RequirementStatus, RequirementWeight,
+    EvidenceKind, Requirement, RequirementFailure, RequirementStatus, RequirementWeight,
 };
-use ralph_core::text;
 
-use super::{ContractContext, contract_requirement};
+use super::{ContractContext, contract_requirement, sealed_programs};
+use ralph_gates::environment;
 use ralph_gates::gates::gate_tools;
 use ralph_git::checkpoint::{
     CheckpointError, CheckpointReason, CheckpointRepository, CheckpointSnapshot,
@@ -84,9 +83,10 @@ pub fn seal_policy(
     subject: &ApprovalSubject,
 ) -> Result<PolicySeal, SealError> {
     let path = trust::recorded_path(sealing.home, subject).or_else(|| sealing.env.search_path());
-    let search = path.as_deref().unwrap_or(OsStr::new(""));
+    let search = environment::gate_search_path(&config.policy.environment, path.clone());
+    let search = search.unwrap_or_default();
     let gates = config.policy.gates.iter().chain(sealing.programs);
-    let tools = gates.flat_map(|gate| gate_tools::sealed_tools(gate, &config.project, search));
+    let tools = gates.flat_map(|gate| gate_tools::sealed_tools(gate, &config.project, &search));
     Ok(PolicySeal {
         policy: config.policy.clone(),
         project: config.project.to_string_lossy().into_owned(),
@@ -95,6 +95,7 @@ pub fn seal_policy(
         tools: tools.collect(),
         path: path.and_then(|path| path.into_string().ok()),
         complexity: sealing.complexity,
+        git: sealed_programs::seal_git(),
     })
 }
 
@@ -143,8 +144,12 @@ fn seal_base(
 }
 
 /// Guards: the policy and the tools must be the ones that were sealed.
-pub(super) fn seal_requirements(contract: &ContractContext<'_>) -> Vec<Requirement> {
-    vec![policy_requirement(contract), tools_requirement(contract)]
+/// `touched` are the paths that differ from the base.
+pub(super) fn seal_requirements(
+    contract: &ContractContext<'_>,
+    touched: &[String],
+) -> Vec<Requirement> {
+    vec![policy_requirement(contract), sealed_programs::tools_requirement(contract, touched)]
 }
 
 fn policy_requirement(contract: &ContractContext<'_>) -> Requirement {
@@ -201,37 +206,4 @@ pub(super) fn find_unapproved_script(contract: &ContractContext<'_>) -> Option<S
     let is_approved_now = load_project_policy(home, contract.project())
         .is_ok_and(|now| now.is_some_and(|(_, now)| trust::is_approved(home, &now)));
     (!is_approved_now).then_some(first)
-}
-
-fn tools_requirement(contract: &ContractContext<'_>) -> Requirement {
-    let seal = contract.seal;
-    let search =
-        seal.path.as_deref().map(OsString::from).or_else(|| contract.world.env.search_path());
-    let search = search.unwrap_or_default();
-    let gates: Vec<&Gate> = seal.policy.gates.iter().chain(&contract.checks.programs).collect();
-    let now: Vec<GateTool> = gates
-        .iter()
-        .flat_map(|gate| gate_tools::sealed_tools(gate, contract.project(), &search))
-        .collect();
-    let new: Vec<&GateTool> = now.iter().filter(|tool| !seal.tools.contains(tool)).collect();
-    let gone: Vec<&GateTool> = seal.tools.iter().filter(|tool| !now.contains(tool)).collect();
-    if new.is_empty() && gone.is_empty() {
-        return contract_requirement("tools", RequirementStatus::Met(EvidenceKind::Measured), "");
-    }
-    let other = |gate: &str| {
-        let path = new.iter().find(|tool| tool.gate == gate).map_or("nothing", |tool| &tool.path);
-        Finding::new(format!(
-            "{gate} runs a different program than at the start: `{}`",
-            text::clean_line(path, 200)
-        ))
-    };
-    let has_other = |gate: &&&Gate| new.iter().chain(&gone).any(|tool| tool.gate == gate.name);
-    let failure = RequirementFailure {
-        summary: "programs that gates run were replaced".to_string(),
-        findings: gates.iter().filter(has_other).map(|gate| other(&gate.name)).collect(),
-        ..RequirementFailure::default()
-    };
-    let next =
-        "Restore the programs that the gates run; to replace them on purpose, start a new run";
-    contract_requirement("tools", RequirementStatus::Unmet(failure), next)
 }

@@ -3,13 +3,13 @@
 
 use super::{NotificationMessage, NotifyChannel};
 use ralph_core::text;
-use ralph_gates::gates::gate_tools;
 use ralph_home::faults;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::{self, Env};
 use ralph_sys::fs::terminal_bell;
 use ralph_sys::proc::cancel::CancelToken;
 use ralph_sys::proc::job::{self, CaptureLimits, CommandInput, JobSpec, JobStartError};
+use ralph_sys::proc::program_search;
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -161,7 +161,7 @@ fn notify_desktop(
         NotifierCommand { env: variables_without_secrets(env), ..NotifierCommand::new(env, argv) };
     let Some(program) = call.argv.first() else { return NotificationStatus::Sent };
     let path = env.search_path().unwrap_or_default();
-    if gate_tools::find_program(program, &call.cwd, &path).is_none() {
+    if program_search::find_program(program, &call.cwd, &path).is_none() {
         return NotificationStatus::Skipped {
             why: format!("`{}` was not found", program.display()),
         };

@@ -45,6 +45,9 @@ pub fn evidence_for_run(
     snapshot: &TranscriptSnapshot,
 ) -> StopEvidence {
     let run = &opened.run;
+    if let Some(seal) = &run.seal {
+        contract::use_sealed_git(seal);
+    }
     let lists = run_lists::read_run_lists(world, opened);
     let checks = ListChecks { due: lists.due_checks(), programs: lists.programs() };
     let contract = run.seal.as_deref().map(|seal| {

@@ -3,15 +3,16 @@
 use std::ffi::OsStr;
 
 use super::{DoctorCheck, DoctorContext, hook_trial};
-use ralph_gates::gates::gate_tools;
 use ralph_host::HostProfile;
+use ralph_sys::proc::program_search;
 
 const NAME: &str = "client";
 
 pub(super) fn check_client_version(context: &DoctorContext<'_>) -> DoctorCheck {
     let path = context.env.search_path().unwrap_or_default();
     let program = context.host.program;
-    let Some(client) = gate_tools::find_program(OsStr::new(program), context.scratch, &path) else {
+    let Some(client) = program_search::find_program(OsStr::new(program), context.scratch, &path)
+    else {
         return DoctorCheck::note(NAME, format!("`{program}` is not on the `PATH`"));
     };
     let shown = client.display();

@@ -6,11 +6,12 @@ use super::{DoctorCheck, DoctorContext};
 use ralph_core::gate::{Gate, GateInvocation};
 use ralph_core::limits::RunLimits;
 use ralph_core::text;
-use ralph_gates::gates::gate_tools;
+use ralph_gates::environment;
 use ralph_git::git;
 use ralph_home::faults::describe_error;
 use ralph_policy::config::{self, ConfigError, ProjectConfig};
 use ralph_policy::trust;
+use ralph_sys::proc::program_search;
 
 /// Shell builtins and keywords, which are not programs.
 const SHELL_BUILTINS: [&str; 20] = [
@@ -117,7 +118,8 @@ fn check_tools(context: &DoctorContext<'_>, config: &ProjectConfig) -> Option<Do
     }
     let subject = trust::policy_subject(config).ok();
     let recorded = subject.and_then(|subject| trust::recorded_path(context.home, &subject));
-    let path = recorded.or_else(|| context.env.search_path()).unwrap_or_default();
+    let path = recorded.or_else(|| context.env.search_path());
+    let path = environment::gate_search_path(&config.policy.environment, path).unwrap_or_default();
     let missing: Vec<_> = config
         .policy
         .gates
@@ -125,7 +127,8 @@ fn check_tools(context: &DoctorContext<'_>, config: &ProjectConfig) -> Option<Do
         .filter_map(|gate| {
             let tool = gate_program(gate)?;
             let directory = config.project.join(&gate.cwd);
-            let is_there = gate_tools::find_program(OsStr::new(tool), &directory, &path).is_some();
+            let is_there =
+                program_search::find_program(OsStr::new(tool), &directory, &path).is_some();
             (!is_there).then(|| {
                 format!(
                     "`{}` for gate `{}`",
@@ -158,7 +161,7 @@ fn gate_program(gate: &Gate) -> Option<&str> {
 fn check_repository(context: &DoctorContext<'_>) -> DoctorCheck {
     const NAME: &str = "git";
     let path = context.env.search_path().unwrap_or_default();
-    if gate_tools::find_program(OsStr::new("git"), context.scratch, &path).is_none() {
+    if program_search::find_program(OsStr::new("git"), context.scratch, &path).is_none() {
         return DoctorCheck::bad(NAME, "git is not on the `PATH`, so changes cannot be detected")
             .fix("install git");
     }

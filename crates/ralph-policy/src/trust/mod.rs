@@ -11,10 +11,12 @@ use crate::config::ProjectConfig;
 use ralph_core::gate::{Gate, GateInvocation, shell_quote};
 use ralph_core::record::PolicySeal;
 use ralph_core::text;
+use ralph_gates::environment;
 use ralph_gates::gates::gate_tools;
 use ralph_home::paths::RalphHome;
 use ralph_sys::clock;
 use ralph_sys::fs::{self, Durability, FileError};
+use ralph_sys::proc::program_search;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -405,27 +407,48 @@ pub struct ProgramSearch {
     pub programs: Vec<GateProgram>,
 }
 
-/// Looks up the program of every gate. Directories of the path that are relative or not UTF-8 are left out: the former
-/// depend on the current directory, the latter cannot be recorded.
+/// Looks up the programs of every gate, in the policy's own `PATH` if it sets one. Directories of the given path that are
+/// relative or not UTF-8 are left out: the former depend on the current directory, the latter cannot be recorded.
 pub fn find_programs(config: &ProjectConfig, path: Option<&OsStr>) -> ProgramSearch {
-    find_programs_of(&config.project, &config.policy.gates, path)
+    find_programs_of(config, &config.policy.gates, path)
 }
 
 /// Like [`find_programs`], for any gates of the project.
-pub fn find_programs_of(project: &Path, gates: &[Gate], path: Option<&OsStr>) -> ProgramSearch {
+pub fn find_programs_of(
+    config: &ProjectConfig,
+    gates: &[Gate],
+    path: Option<&OsStr>,
+) -> ProgramSearch {
     let directories = std::env::split_paths(path.unwrap_or_default())
         .filter(|directory| directory.is_absolute() && directory.to_str().is_some());
     let path = std::env::join_paths(directories).ok().and_then(|path| path.into_string().ok());
-    let programs = gates.iter().map(|gate| {
+    let search = environment::gate_search_path(
+        &config.policy.environment,
+        path.as_deref().map(OsString::from),
+    );
+    let search = search.unwrap_or_default();
+    let programs = gates.iter().flat_map(|gate| {
         let program = match &gate.command {
             GateInvocation::Argv(words) => words.first().cloned().unwrap_or_default(),
             GateInvocation::Shell(_) => "/bin/sh".to_string(),
         };
-        let directory = project.join(&gate.cwd);
-        let path = OsStr::new(path.as_deref().unwrap_or_default());
-        let found = gate_tools::find_program(OsStr::new(&program), &directory, path);
-        let found = found.map(|path| path.to_string_lossy().into_owned());
-        GateProgram { gate: gate.name.clone(), program, found }
+        let directory = config.project.join(&gate.cwd);
+        let found = program_search::find_program(OsStr::new(&program), &directory, &search);
+        let first = GateProgram {
+            gate: gate.name.clone(),
+            program,
+            found: found.map(|path| path.to_string_lossy().into_owned()),
+        };
+        let others: Vec<GateProgram> = gate_tools::gate_programs(gate, &config.project, &search)
+            .into_iter()
+            .filter(|other| other.word != first.program)
+            .map(|other| GateProgram {
+                gate: gate.name.clone(),
+                program: other.word,
+                found: Some(other.path.to_string_lossy().into_owned()),
+            })
+            .collect();
+        std::iter::once(first).chain(others)
     });
     ProgramSearch { programs: programs.collect(), path }
 }

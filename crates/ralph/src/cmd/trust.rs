@@ -17,7 +17,7 @@ use ralph_lists::loops::{FeatureError, FeatureLoop};
 use ralph_lists::plan;
 use ralph_lists::run_lists::{self, ListFile};
 use ralph_policy::config::{self, ProjectConfig};
-use ralph_policy::trust::{self, ApprovalSubject, DifferenceKind, ProgramSearch};
+use ralph_policy::trust::{self, ApprovalSubject, DifferenceKind, GateProgram, ProgramSearch};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 use std::io::IsTerminal;
@@ -69,7 +69,7 @@ pub(crate) fn run(env: &Env, args: &TrustArgs) -> Result<(), CommandFailure> {
     }
     let config = config::load(&project, &home)?;
     let policy = policy_question(env, &home, &config)?;
-    let lists = list_questions(env, &home, args, &policy.subject.project)?;
+    let lists = list_questions(env, &home, args, &config)?;
     // A script that approves whatever `--json` showed needs no policy; a person who types `ralph trust` expects one.
     let is_script = args.json || args.hash.is_some();
     let has_policy = config.file.is_some() || !config.policy.gates.is_empty();
@@ -159,8 +159,9 @@ fn list_questions(
     env: &Env,
     home: &RalphHome,
     args: &TrustArgs,
-    project: &Path,
+    config: &ProjectConfig,
 ) -> Result<Vec<ApprovalQuestion>, CommandFailure> {
+    let project = config.project.as_path();
     let here = env.current_dir().unwrap_or_default();
     let mut named = Vec::new();
     for directory in &args.features {
@@ -192,7 +193,7 @@ fn list_questions(
         let gates: Vec<Gate> = called
             .map(|(gate, command)| Gate { name: command.gate.clone(), ..gate.clone() })
             .collect();
-        let search_path = trust::find_programs_of(project, &gates, path.as_deref());
+        let search_path = trust::find_programs_of(config, &gates, path.as_deref());
         let name = one.path.strip_prefix(project).unwrap_or(&one.path).to_string_lossy();
         questions.push(new_question(home, Some(name.into_owned()), checked.subject, search_path)?);
     }
@@ -288,6 +289,22 @@ fn revoke_approvals(
     Ok(())
 }
 
+/// Where a program of a gate was found. An absolute path needs no line.
+fn render_program(program: &GateProgram) -> String {
+    let name = text::clean_line(&text::reveal(&program.program), 200);
+    match &program.found {
+        Some(found) if *found == program.program => String::new(),
+        Some(found) => {
+            let found = text::clean_line(&text::reveal(found), 500);
+            format!("{}\n", term::paint(term::DIM, &format!("    {name} → {found}")))
+        }
+        None => {
+            let missing = format!("    {name}: not found on PATH");
+            format!("{}\n", term::paint(term::WARN, &missing))
+        }
+    }
+}
+
 fn render_question(question: &ApprovalQuestion) -> String {
     let ApprovalQuestion { list, subject, before: standing, search_path, last } = question;
     let name = match list {
@@ -301,23 +318,11 @@ fn render_question(question: &ApprovalQuestion) -> String {
         (Some(_), true) => "\nno checks\n",
         (Some(_), false) => "\nchecks:\n",
     });
-    for (command, program) in subject.commands.iter().zip(&search_path.programs) {
+    for command in &subject.commands {
         let literal = command.command.replace('\n', "\n    ");
         out.push_str(&format!("  {}\n    {literal}\n", term::paint(term::BOLD, &command.gate)));
-        let where_from = text::clean_line(&text::reveal(&program.program), 200);
-        match &program.found {
-            // An absolute path needs no second line.
-            Some(found) if *found == program.program => {}
-            Some(found) => {
-                let found = text::clean_line(&text::reveal(found), 500);
-                out.push_str(&term::paint(term::DIM, &format!("    {where_from} → {found}")));
-                out.push('\n');
-            }
-            None => {
-                let missing = format!("    {where_from}: not found on PATH");
-                out.push_str(&format!("{}\n", term::paint(term::WARN, &missing)));
-            }
-        }
+        let programs = search_path.programs.iter().filter(|program| program.gate == command.gate);
+        programs.for_each(|program| out.push_str(&render_program(program)));
     }
     if *standing == ApprovalStatus::NotNeeded {
         out.push_str("\nnone of this comes from the repository; nothing to approve\n");

@@ -50,6 +50,7 @@ mod resume_and_fork;
 mod run_args;
 mod runner;
 mod sandbox;
+mod sealed_programs;
 mod sessions;
 mod simulate;
 mod simulate_hostile;

@@ -12,7 +12,6 @@ use ralph_core::run::RunState;
 use ralph_core::{gate, text};
 use ralph_deck::view::decisions::run_decision;
 use ralph_deck::wording::{self, safe_line};
-use ralph_gates::gates::gate_tools;
 use ralph_home::paths::RalphHome;
 use ralph_hook::overview::{self, DecisionHistory};
 use ralph_sim::mismatch::{ExpectationMismatch, ExpectationWatcher, TimelineCounts};
@@ -24,6 +23,7 @@ use ralph_sys::clock::{self, Stopwatch};
 use ralph_sys::env::{self, Env};
 use ralph_sys::fs::{self, ConfinedDir};
 use ralph_sys::proc::cancel::CancelToken;
+use ralph_sys::proc::program_search;
 use ralph_sys::proc::signals;
 use serde::Serialize;
 use std::ffi::{OsStr, OsString};
@@ -107,7 +107,7 @@ struct DemoResult {
 
 pub(crate) fn run(env: &Env, args: &DemoArgs) -> Result<u8, CommandFailure> {
     let usual = env.search_path().unwrap_or_default();
-    if gate_tools::find_program(OsStr::new("git"), Path::new("/"), &usual).is_none() {
+    if program_search::find_program(OsStr::new("git"), Path::new("/"), &usual).is_none() {
         let what = "git was not found; the project of the demo is a repository";
         return Err(CommandFailure::new(what, "install git, or put it on `PATH`"));
     }

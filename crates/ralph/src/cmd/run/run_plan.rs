@@ -15,7 +15,6 @@ use ralph_core::run_terms::{RequestedLists, RunTerms};
 use ralph_core::units;
 use ralph_deck::wording::safe_line;
 use ralph_drive::agent;
-use ralph_gates::gates::gate_tools;
 use ralph_git::git;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
@@ -28,6 +27,7 @@ use ralph_lists::loop_directory;
 use ralph_policy::config;
 use ralph_sys::env::Env;
 use ralph_sys::fs;
+use ralph_sys::proc::program_search;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -339,7 +339,7 @@ fn find_agent(
     let search = env.search_path().unwrap_or_default();
     let is_path = named.components().count() > 1;
     let base = if is_path { here } else { Path::new("/") };
-    let found = gate_tools::find_program(named.as_os_str(), base, &search);
+    let found = program_search::find_program(named.as_os_str(), base, &search);
     found.and_then(|found| fs::resolve(&found).map(|_| found)).ok_or_else(|| {
         let what = format!("the agent `{}` was not found", safe_line(&named.to_string_lossy()));
         let hint = match args.agent_program {
@@ -367,7 +367,7 @@ fn recorded_agent(
 }
 
 fn is_program(path: &Path) -> bool {
-    gate_tools::find_program(path.as_os_str(), Path::new("/"), OsStr::new("")).is_some()
+    program_search::find_program(path.as_os_str(), Path::new("/"), OsStr::new("")).is_some()
 }
 
 fn start_warnings(permissions: PermissionPrompts, args: &RunArgs) -> Vec<String> {

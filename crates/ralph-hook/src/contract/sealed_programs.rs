@@ -1,0 +1,151 @@
+//! Seals the programs that gates run and ralph's own git, and checks that they are unchanged.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use ralph_core::gate::Gate;
+use ralph_core::record::{GateTool, PolicySeal, SealedProgram};
+use ralph_core::requirement::{
+    EvidenceKind, Finding, Requirement, RequirementFailure, RequirementStatus, RequirementWeight,
+};
+use ralph_core::text;
+
+use super::{ContractContext, contract_requirement};
+use ralph_gates::environment;
+use ralph_gates::gates::gate_tools;
+use ralph_git::git_program;
+use ralph_proof::installed_packages::DEPENDENCY_DIRECTORIES;
+
+/// Files that name the installed packages.
+const PACKAGE_MANIFESTS: [&str; 15] = [
+    "Pipfile",
+    "Pipfile.lock",
+    "bun.lock",
+    "bun.lockb",
+    "npm-shrinkwrap.json",
+    "package-lock.json",
+    "package.json",
+    "pdm.lock",
+    "pnpm-lock.yaml",
+    "poetry.lock",
+    "pyproject.toml",
+    "setup.cfg",
+    "setup.py",
+    "uv.lock",
+    "yarn.lock",
+];
+
+/// The git that this process runs.
+pub(super) fn seal_git() -> Option<SealedProgram> {
+    git_program::find_git().map(|path| SealedProgram {
+        path: path.to_string_lossy().into_owned(),
+        content: gate_tools::content_mark(path),
+    })
+}
+
+/// Makes this process run the sealed git, whatever the host's `PATH` finds.
+pub fn use_sealed_git(seal: &PolicySeal) {
+    if let Some(git) = &seal.git {
+        git_program::use_sealed_git(Path::new(&git.path));
+    }
+}
+
+/// A program that differs from the sealed one.
+struct ReplacedProgram<'a> {
+    gate: &'a str,
+    /// `None` if the gate runs no program in its place.
+    now: Option<String>,
+    /// It belongs to an installed package, which a package manager may replace.
+    is_installed: bool,
+}
+
+/// Guard: the programs must be the ones that were sealed. `touched` are the paths that differ from the base.
+pub(super) fn tools_requirement(contract: &ContractContext<'_>, touched: &[String]) -> Requirement {
+    let seal = contract.seal;
+    let recorded = seal.path.as_deref().map(OsString::from);
+    let path = recorded.or_else(|| contract.world.env.search_path());
+    let path = environment::gate_search_path(&seal.policy.environment, path).unwrap_or_default();
+    let mut replaced = Vec::new();
+    for gate in seal.policy.gates.iter().chain(&contract.checks.programs) {
+        let programs = gate_tools::gate_programs(gate, contract.project(), &path);
+        let now: Vec<String> =
+            programs.iter().map(|one| one.path.to_string_lossy().into_owned()).collect();
+        replaced.extend(find_replaced(contract.project(), (gate, seal), &now));
+    }
+    let git = seal.git.as_ref();
+    let other_git =
+        git.filter(|git| !gate_tools::has_sealed_content(Path::new(&git.path), &git.content));
+    if replaced.is_empty() && other_git.is_none() {
+        return contract_requirement("tools", RequirementStatus::Met(EvidenceKind::Measured), "");
+    }
+    let is_expected = other_git.is_none()
+        && replaced.iter().all(|one| one.is_installed)
+        && touched.iter().any(|path| is_package_manifest(path));
+    let describe = |one: &ReplacedProgram<'_>| {
+        let path = one.now.as_deref().unwrap_or("nothing");
+        let path = text::clean_line(path, 200);
+        Finding::new(format!("{} runs a different program than at the start: `{path}`", one.gate))
+    };
+    let mut findings: Vec<Finding> = replaced.iter().map(describe).collect();
+    findings.extend(other_git.map(|git| {
+        let path = text::clean_line(&git.path, 200);
+        Finding::new(format!("the git that ralph runs was replaced: `{path}`"))
+    }));
+    let summary = if is_expected {
+        "programs of installed packages changed together with a manifest"
+    } else {
+        "programs that gates run were replaced"
+    };
+    let failure = RequirementFailure { findings, ..RequirementFailure::new(summary.to_string()) };
+    let next =
+        "Restore the programs that the gates run; to replace them on purpose, start a new run";
+    let mut changed = contract_requirement("tools", RequirementStatus::Unmet(failure), next);
+    if is_expected {
+        changed.weight = RequirementWeight::Advisory;
+        changed.next = String::new();
+    }
+    changed
+}
+
+/// At most one for each gate: the first program that appeared, or else the first one that is gone or has other content.
+fn find_replaced<'a>(
+    project: &Path,
+    (gate, seal): (&'a Gate, &PolicySeal),
+    now: &[String],
+) -> Option<ReplacedProgram<'a>> {
+    let sealed: Vec<&GateTool> = seal.tools.iter().filter(|tool| tool.gate == gate.name).collect();
+    let new: Vec<&String> =
+        now.iter().filter(|path| sealed.iter().all(|tool| tool.path != **path)).collect();
+    let changed: Vec<&GateTool> = sealed
+        .into_iter()
+        .filter(|tool| {
+            !now.contains(&tool.path)
+                || !gate_tools::has_sealed_content(Path::new(&tool.path), &tool.content)
+        })
+        .collect();
+    // A program in another place is a stub in front of the sealed one, unless nothing was sealed.
+    let is_moved = !new.is_empty() && !changed.is_empty();
+    let mut paths =
+        new.iter().map(|path| path.as_str()).chain(changed.iter().map(|tool| &*tool.path));
+    let is_installed =
+        !is_moved && paths.all(|path| is_installed_program(project, Path::new(path)));
+    let still_there = changed.iter().map(|tool| &tool.path).find(|path| now.contains(path));
+    let is_replaced = !new.is_empty() || !changed.is_empty();
+    is_replaced.then(|| ReplacedProgram {
+        gate: &gate.name,
+        now: new.first().copied().or(still_there).cloned(),
+        is_installed,
+    })
+}
+
+fn is_installed_program(project: &Path, program: &Path) -> bool {
+    let Ok(inside) = program.strip_prefix(project) else { return false };
+    inside.iter().any(|part| DEPENDENCY_DIRECTORIES.iter().any(|directory| part == *directory))
+}
+
+fn is_package_manifest(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let is_requirements =
+        |stem: &str| stem.starts_with("requirements") || stem.ends_with("requirements");
+    PACKAGE_MANIFESTS.contains(&name) || name.strip_suffix(".txt").is_some_and(is_requirements)
+}
