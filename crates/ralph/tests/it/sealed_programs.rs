@@ -109,7 +109,7 @@ fn trust_shows_and_a_run_seals_the_programs_of_the_policys_own_path() {
     let sandbox = sandbox.env("PATH", &format!("{}/bin:/usr/bin:/bin", root.display()));
     sandbox.write(
         "ralph.toml",
-        &format!("[environment.set]\nPATH = \"{0}/front:{0}/own:/usr/bin:/bin\"\n\n[[gate]]\nname = \"tests\"\nrun = [\"check\"]\n\n[[gate]]\nname = \"line\"\nshell = \"cd . && check --all\"\n", root.display()),
+        format!("[environment.set]\nPATH = \"{0}/front:{0}/own:/usr/bin:/bin\"\n\n[[gate]]\nname = \"tests\"\nrun = [\"check\"]\n\n[[gate]]\nname = \"line\"\nshell = \"cd . && check --all\"\n", root.display()),
     );
     sandbox.commit();
     let shown = sandbox.ralph(["trust"]).stdout.replace(&root.display().to_string(), "~");
