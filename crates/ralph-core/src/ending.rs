@@ -54,11 +54,13 @@ pub fn next_step(status: RunStatus, run: &RunRecord, bounds: &RunLimits) -> Stri
             "answer in the session with `/ralph:goal` and what to do next".into()
         }
         RunStatus::NeedsReview if run.seal.is_some() => format!(
-            "review the change before you keep it: `ralph checkpoint diff {id}`, `ralph why {id}`"
+            "review the change before you keep it: `ralph checkpoint diff {id}`, `ralph why {id}`; \
+             then `ralph accept {id}`, or undo it"
         ),
         RunStatus::NeedsReview => {
             format!(
-                "review the change before you keep it; `ralph why {id}` shows what was detected"
+                "review the change before you keep it; `ralph why {id}` shows what was detected, \
+                 `ralph accept {id}` accepts it"
             )
         }
         RunStatus::GateBroken if run.seal.is_some() => {

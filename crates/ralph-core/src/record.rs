@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub use change::{Dispute, MoveReason, OrchestratorStep, RunChange, Waiver};
+pub use change::{Acceptance, Dispute, MoveReason, OrchestratorStep, RunChange, Waiver};
 pub use part::{PartIdentity, PartKind, PartRecord, PartRule};
 
 pub const FORMAT_VERSION: u8 = 1;

@@ -1,5 +1,6 @@
 //! The mutable state of a run, computed by folding its journal and from nothing else.
 
+mod acceptance;
 mod adjustments;
 mod agent_memory;
 mod drive_state;
@@ -10,8 +11,8 @@ use crate::facts::{DeclaredPause, StopDelivery};
 use crate::id::SessionId;
 use crate::limits::RunLimits;
 use crate::record::{
-    DecisionRule, DeliveryId, Dispute, JournalEntry, MoveReason, PartIdentity, PartKind,
-    PartRecord, PartRule, ProcessIdentity, RunChange, RunRecord, StopOutcome, StopRecord,
+    Acceptance, DecisionRule, DeliveryId, Dispute, JournalEntry, MoveReason, PartIdentity,
+    PartKind, PartRecord, PartRule, ProcessIdentity, RunChange, RunRecord, StopOutcome, StopRecord,
     StopReport, TranscriptReading, Waiver,
 };
 use crate::serde_skip::{is_zero, is_zero_offset};
@@ -109,6 +110,9 @@ pub struct RunState {
     pub garbled: Vec<UnparsableList>,
     #[serde(default, skip_serializing_if = "DriveState::is_default")]
     pub driving: DriveState,
+    /// Set once a person accepted the work. The phase is then `verified`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<Acceptance>,
 }
 
 /// A subagent, teammate or task after its last stop.
@@ -180,6 +184,7 @@ impl RunState {
             way: OrchestratorProgress::default(),
             garbled: Vec::new(),
             driving: DriveState::default(),
+            accepted: None,
         }
     }
 
@@ -224,7 +229,8 @@ impl RunState {
             | RunChange::Stepped(_)
             | RunChange::Recalled { .. }
             | RunChange::Learned { .. }
-            | RunChange::Drove(_) => return None,
+            | RunChange::Drove(_)
+            | RunChange::Accepted(_) => return None,
         };
         state.apply(first);
         entries.for_each(|entry| state.apply(entry));
@@ -233,9 +239,11 @@ impl RunState {
 
     pub fn apply(&mut self, entry: &JournalEntry) {
         self.seq = entry.seq.saturating_add(1);
-        // An end is final, even for entries that were being written at the time. Only the agent's bill may come later.
-        if let RunPhase::Ended(_) = self.phase {
+        // An end is final, even for entries that were being written at the time. Only the agent's bill and a person's
+        // acceptance may come later.
+        if let RunPhase::Ended(status) = self.phase {
             self.apply_late_bill(&entry.change);
+            self.apply_acceptance(status, &entry.change);
             return;
         }
         match ClockEffect::of_change(&entry.change).filter(|_| self.driving.count > 0) {
@@ -248,7 +256,7 @@ impl RunState {
         }
         self.last_seen_ms = self.last_seen_ms.max(entry.at_ms);
         match &entry.change {
-            RunChange::Started(_) | RunChange::Denied { .. } => {}
+            RunChange::Started(_) | RunChange::Denied { .. } | RunChange::Accepted(_) => {}
             RunChange::Restored(_) => self.tampered = true,
             RunChange::Decided(decided) => self.apply_decision(decided, entry.at_ms),
             RunChange::Trouble { class } => self.trouble = Some(class.clone()),

@@ -231,7 +231,7 @@ pub fn turn_end_cause(class: &str) -> String {
     known.to_string()
 }
 
-/// Waivers, disputes, what the agent declared, and messages that it has not received yet; a line each.
+/// An acceptance, waivers, disputes, what the agent declared, and messages that it has not received yet; a line each.
 pub fn remark_lines(state: &RunState, now_ms: u64) -> Vec<MarkedText> {
     // For a run that has ended, the waivers that were in force at its end.
     let then_ms = match state.phase {
@@ -274,7 +274,12 @@ pub fn remark_lines(state: &RunState, now_ms: u64) -> Vec<MarkedText> {
         }
     });
     let declared = declared.filter(|_| !matches!(state.phase, RunPhase::Ended(_)));
-    waived.chain(disputed).chain(declared).chain(hints).collect()
+    let accepted = state.accepted.iter().map(|acceptance| {
+        let text =
+            format!("{}; it had ended {}", acceptance.describe_status(), acceptance.was.name());
+        MarkedText::new(FactMark::Good, safe_line(&text))
+    });
+    accepted.chain(waived).chain(disputed).chain(declared).chain(hints).collect()
 }
 
 pub fn spent(state: &RunState) -> Option<u64> {

@@ -46,6 +46,7 @@ pub enum SubcommandAccess {
 /// Every subcommand of ralph. Agents may not run one that is missing here; a test of the program compares this table
 /// with its command line.
 pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
+    ("accept", SubcommandAccess::PersonOnly),
     ("ask", SubcommandAccess::Everyone),
     ("cancel", SubcommandAccess::PersonOnly),
     ("checkpoint diff", SubcommandAccess::Everyone),

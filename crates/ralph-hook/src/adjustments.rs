@@ -1,13 +1,14 @@
-//! Changes a person makes to a run in progress: hints, waivers, limits. An agent is refused, whichever run it names.
+//! Changes a person makes to a run: hints, waivers and limits while it is active, and acceptance after its end. An agent
+//! is refused, whichever run it names.
 
 use crate::control::{self, CommandCaller, ControlError, effective_phase};
 use ralph_core::id::RunId;
 use ralph_core::limits::{LimitOverrides, RunLimits};
-use ralph_core::record::{RunChange, Waiver};
+use ralph_core::record::{Acceptance, RunChange, Waiver};
 use ralph_core::run::RunPhase;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun, RunTransaction, TransactionStep};
-use ralph_sys::clock::Deadline;
+use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::Durability;
 
 /// A run to change, and the caller that asks for it.
@@ -76,6 +77,33 @@ pub fn set_run_limits(
         Ok(is_new.then_some(RunChange::Limited(then)))
     })?;
     limits.ok_or(ControlError::NoLimit)
+}
+
+/// Makes a run that ended without proof count as verified, on a person's responsibility. Returns the acceptance.
+pub fn accept_run(
+    adjustment: &RunAdjustment<'_>,
+    by: String,
+    why: String,
+) -> Result<Acceptance, ControlError> {
+    adjustment.require_person("accept")?;
+    let RunAdjustment { home, run, deadline, .. } = *adjustment;
+    let transaction = RunTransaction { home, run, deadline: *deadline, loaded: None };
+    store::transact(&transaction, |now| match effective_phase(home, now) {
+        RunPhase::Ended(was) if was.is_acceptable() => {
+            let acceptance = Acceptance { by, why, at_ms: clock::now_ms(), was };
+            TransactionStep::Write {
+                change: RunChange::Accepted(acceptance.clone()),
+                durability: Durability::Synced,
+                answer: Ok(acceptance),
+            }
+        }
+        RunPhase::Ended(status) => {
+            TransactionStep::Leave(Err(ControlError::NotAcceptable { run: run.clone(), status }))
+        }
+        RunPhase::Active | RunPhase::Paused { .. } | RunPhase::Orphaned => {
+            TransactionStep::Leave(Err(ControlError::NotEnded { run: run.clone() }))
+        }
+    })?
 }
 
 impl RunAdjustment<'_> {

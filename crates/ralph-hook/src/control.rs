@@ -67,6 +67,10 @@ pub enum ControlError {
     },
     #[error("run `{run}` has ended: {status}", status = status.name())]
     HasEnded { run: RunId, status: RunStatus },
+    #[error("run `{run}` ended {status}, which cannot be accepted", status = status.name())]
+    NotAcceptable { run: RunId, status: RunStatus },
+    #[error("run `{run}` has not ended, so there is nothing to accept yet")]
+    NotEnded { run: RunId },
     #[error("run `{run}` is {phase}; there is nothing to {action}")]
     NothingToDo { run: RunId, phase: &'static str, action: &'static str },
     #[error("run `{run}` has no phases")]

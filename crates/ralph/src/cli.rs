@@ -94,6 +94,8 @@ enum RalphCommand {
     Tell(cmd::adjust::TellArgs),
     /// Temporarily waive a requirement; every report shows the waiver
     Waive(cmd::adjust::WaiveArgs),
+    /// Accept the work of a run that ended `green` or `needs_review`
+    Accept(cmd::accept::AcceptArgs),
     /// Show the limits of a run, or change them while it is active
     Limits(cmd::adjust::SetLimitsArgs),
     /// Search past runs, learnings and the memory of this project
@@ -440,6 +442,7 @@ pub(crate) fn run(env: &Env) -> u8 {
         RalphCommand::Dispute(args) => cmd::declare::dispute(env, &args),
         RalphCommand::Tell(args) => cmd::adjust::tell(env, &args),
         RalphCommand::Waive(args) => cmd::adjust::waive(env, &args),
+        RalphCommand::Accept(args) => cmd::accept::run(env, &args),
         RalphCommand::Limits(args) => cmd::adjust::limits(env, &args),
         RalphCommand::Recall(args) => cmd::recall::run(env, &args),
         RalphCommand::Learn(args) => cmd::learn::run(env, &args),

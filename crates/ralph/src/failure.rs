@@ -449,6 +449,9 @@ fn control_hint(error: &ControlError) -> Option<String> {
         ControlError::Seal(SealError::Config(_) | SealError::Trust(_)) => {
             "`ralph config` shows the policy, `ralph trust` what it would run".to_string()
         }
+        ControlError::NotAcceptable { run, .. } | ControlError::NotEnded { run } => {
+            format!("only `green` and `needs_review` can be accepted; `ralph why {run}` explains its state")
+        }
         ControlError::HasEnded { .. } => "start a new run with `ralph start`".to_string(),
         ControlError::RunExists(_) => "try again; the next run gets another id".to_string(),
         ControlError::NothingToDo { run, .. } => format!("`ralph why {run}` explains its state"),

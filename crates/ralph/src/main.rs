@@ -15,6 +15,7 @@ mod orchestrator_view;
 mod prompt_commands;
 mod term;
 mod timeline_view;
+mod typed_consent;
 mod usage_error;
 mod value_parsers;
 

@@ -6,6 +6,7 @@ use crate::id::SessionId;
 use crate::limits::RunLimits;
 use crate::serde_skip::is_zero_offset;
 use crate::source::orchestrator::OrchestratorCondition;
+use crate::status::RunStatus;
 use alloc::boxed::Box;
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
@@ -92,6 +93,8 @@ pub enum RunChange {
     },
     /// Something the runner did.
     Drove(Box<RunnerEvent>),
+    /// A person accepted the work of a run that had ended without proof.
+    Accepted(Acceptance),
 }
 
 /// Why a run moved to another session, or to another process of the same one.
@@ -119,6 +122,18 @@ pub struct Waiver {
     /// The person who takes responsibility.
     pub by: String,
     pub until_ms: u64,
+}
+
+/// A person's decision that the work of a run counts as verified although ralph could not prove it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Acceptance {
+    /// The person who takes responsibility.
+    pub by: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    pub at_ms: u64,
+    /// The status that the run had ended with.
+    pub was: RunStatus,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -21,7 +21,8 @@ impl ClockEffect {
             RunChange::HintGiven { .. }
             | RunChange::Waived(_)
             | RunChange::WaiverRevoked { .. }
-            | RunChange::Limited(_) => Some(Self::Unchanged),
+            | RunChange::Limited(_)
+            | RunChange::Accepted(_) => Some(Self::Unchanged),
             RunChange::Drove(drove) => is_granted(drove).then_some(Self::Unchanged),
             RunChange::Started(_)
             | RunChange::Restored(_)

@@ -38,7 +38,7 @@ fn every_end_has_a_next_step() {
     exhausted: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
     stuck: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `/ralph:goal` again
     needs_human: nested quotes — because of this (run k7f2); answer in the session with `/ralph:goal` and what to do next
-    needs_review: nested quotes — because of this (run k7f2); review the change before you keep it; `ralph why k7f2` shows what was detected
+    needs_review: nested quotes — because of this (run k7f2); review the change before you keep it; `ralph why k7f2` shows what was detected, `ralph accept k7f2` accepts it
     gate_broken: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what broke; fix it, then run `/ralph:goal` again
     rate_limited: nested quotes — because of this (run k7f2); run `/ralph:goal` again when the rate limit resets
     cancelled: nested quotes — because of this (run k7f2); `/ralph:goal` starts a new run
@@ -52,7 +52,7 @@ fn every_end_has_a_next_step() {
     exhausted: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
     stuck: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `/ralph:goal` again
     needs_human: nested quotes — because of this (run k7f2); answer in the session with `/ralph:goal` and what to do next
-    needs_review: nested quotes — because of this (run k7f2); review the change before you keep it: `ralph checkpoint diff k7f2`, `ralph why k7f2`
+    needs_review: nested quotes — because of this (run k7f2); review the change before you keep it: `ralph checkpoint diff k7f2`, `ralph why k7f2`; then `ralph accept k7f2`, or undo it
     gate_broken: nested quotes — because of this (run k7f2); fix it until `ralph gate run` gets a result, then run `/ralph:goal` again
     rate_limited: nested quotes — because of this (run k7f2); run `/ralph:goal` again when the rate limit resets
     cancelled: nested quotes — because of this (run k7f2); `/ralph:goal` starts a new run
@@ -75,7 +75,7 @@ fn every_end_of_a_driven_run_has_a_next_step() {
     exhausted: `ralph why k7f2` shows what is open; `ralph run --fork k7f2` continues with fresh limits
     stuck: `ralph why k7f2` shows what it is stuck on; help with that, then run `ralph run --fork k7f2`
     needs_human: answer with `ralph tell k7f2 "…"`, then run `ralph run --resume k7f2`
-    needs_review: review the change before you keep it; `ralph why k7f2` shows what was detected
+    needs_review: review the change before you keep it; `ralph why k7f2` shows what was detected, `ralph accept k7f2` accepts it
     gate_broken: `ralph why k7f2` shows what broke; fix it, then run `ralph run --fork k7f2`
     rate_limited: run `ralph run --resume k7f2` when the rate limit resets
     cancelled: `ralph status` shows what happened; `ralph run --resume k7f2` continues

@@ -1,6 +1,7 @@
 //! Tests of the core through its public API: decisions, texts, file formats, and properties that hold for any sequence
 //! of events.
 
+mod acceptance;
 mod adjustments;
 #[cfg(test)]
 mod chunk;

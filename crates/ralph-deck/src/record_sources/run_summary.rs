@@ -106,6 +106,10 @@ impl RunSummary {
             RunChange::Disputed(dispute) => {
                 return vec![format!("disputed {}: {}", dispute.requirement, dispute.why)];
             }
+            RunChange::Accepted(acceptance) => {
+                let ended = acceptance.describe_status();
+                self.ended = Some(safe_line(context, &ended));
+            }
             RunChange::Overridden { how } => return vec![format!("overridden: {how}")],
             RunChange::Drove(drove) => return drive::describe_event(drove).into_iter().collect(),
             RunChange::Trouble { .. }

@@ -1,5 +1,6 @@
 //! The decisions about a run or session, newest first: the rule that matched, and the evidence.
 
+use super::acceptance::AcceptanceView;
 use crate::wording::decision_outcome;
 use ralph_core::record::{
     JournalEntry, PartIdentity, PartRecord, ReportLine, RunChange, StopOutcome, StopRecord,
@@ -30,6 +31,9 @@ pub struct DecisionView<'a> {
     pub tampering: Option<&'a str>,
     pub reason: Option<&'a str>,
     pub took_ms: u64,
+    /// Set if this decision ended the run and a person accepted its work later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<AcceptanceView<'a>>,
 }
 
 /// A decision about a subagent, teammate or task. `charged` is always false: it does not count as an iteration.
@@ -194,5 +198,13 @@ fn decision_view<'a>(
         tampering: decided.tampering.as_deref(),
         reason,
         took_ms: decided.took_ms,
+        accepted: matches!(decided.outcome, StopOutcome::Ended(_))
+            .then(|| history.entries.iter().find_map(acceptance_of))
+            .flatten(),
     }
+}
+
+fn acceptance_of(entry: &JournalEntry) -> Option<AcceptanceView<'_>> {
+    let RunChange::Accepted(acceptance) = &entry.change else { return None };
+    Some(AcceptanceView::from_acceptance(acceptance))
 }

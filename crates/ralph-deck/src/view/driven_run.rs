@@ -146,7 +146,7 @@ fn worktree_line(
     });
     match (phase, settled) {
         _ if is_named => None,
-        (RunPhase::Ended(RunStatus::Verified), None) => None,
+        (RunPhase::Ended(RunStatus::Verified), None) if state.accepted.is_none() => None,
         (RunPhase::Ended(_), Some(how)) => Some(safe_line(how)),
         (RunPhase::Ended(_) | RunPhase::Paused { .. }, None) => {
             Some(text::clean_line(&worktree::describe_unmerged(tree, None), LONGEST_ADVICE))

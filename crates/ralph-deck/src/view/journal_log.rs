@@ -152,6 +152,9 @@ pub fn journal_line_text(entry: &JournalEntry, before: &[JournalEntry]) -> Strin
         }
         RunChange::Learned { title, .. } => format!("learned    {}", safe_line(title)),
         RunChange::Drove(drove) => wording::runner_action(drove),
+        RunChange::Accepted(acceptance) => {
+            format!("verified   {}", safe_line(&acceptance.describe()))
+        }
         RunChange::Overridden { how } => format!("overridden {}", safe_line(how)),
         RunChange::Part(part) => format!(
             "{:<10} {}: {} (rule `{}`)",

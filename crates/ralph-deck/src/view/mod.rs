@@ -3,6 +3,7 @@
 //! A view is built from journals, stores and reports, and borrows from them. The order of its fields is the order of the
 //! JSON. Fields are only ever added.
 
+pub mod acceptance;
 pub mod approvals;
 pub mod checkpoint_list;
 pub mod decisions;

@@ -67,7 +67,7 @@ pub fn summary_sentence(report: &DriveReport, gates: &[String]) -> String {
         }
         // The reason already has the number of iterations and the time.
         RunStatus::Verified | RunStatus::Green | RunStatus::Claimed => {
-            facts.push(reason_text(report))
+            facts.push(reason_text(report));
         }
         RunStatus::Exhausted
         | RunStatus::Stuck

@@ -1,5 +1,6 @@
 //! The overview of all runs: queues, sessions held by files of other tools, and faults too.
 
+use super::acceptance::AcceptanceView;
 use super::limit_fields::LimitFields;
 use crate::view::driven_run::{self, DrivenRunView, driven_run_view};
 use crate::view::phase_progress::{PhaseProgressView, phase_progress_view};
@@ -304,6 +305,9 @@ pub struct RunStatusView<'a> {
     pub waivers: Vec<WaiverView>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub disputes: &'a [Dispute],
+    /// Absent unless a person accepted the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<AcceptanceView<'a>>,
     /// Messages that the agent has not received yet.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub told: &'a [String],
@@ -399,6 +403,7 @@ fn run_status_view(one: &BoardRun, now_ms: u64) -> RunStatusView<'_> {
         open: report.map_or(&[], |report| &report.lines),
         waivers: state.waivers.iter().map(WaiverView::from_waiver).collect(),
         disputes: &state.disputes,
+        accepted: state.accepted.as_ref().map(AcceptanceView::from_acceptance),
         told: &state.hints,
         driven: driven_run_view(view),
         started_at: clock::format_rfc3339(run.started_ms),

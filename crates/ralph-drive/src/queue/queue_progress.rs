@@ -4,15 +4,20 @@ use super::{
     KnownQueueTask, QueueHistory, QueueTask, QueueTaskEnd, QueueTaskEnding, QueueTaskHistory,
 };
 use ralph_core::id::RunId;
+use ralph_core::record::Acceptance;
 use ralph_core::run::RunPhase;
 use ralph_core::status::RunStatus;
+use ralph_git::worktree;
 use ralph_home::goal_file;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun, StoreError};
 use ralph_hook::control;
+use ralph_sys::clock::Deadline;
 use ralph_sys::fs;
+use std::time::Duration;
 
 const MAX_LISTED_RUNS: usize = 100_000;
+const GIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The state of each task: its run, its end if it has one, and the money spent on it. A run that exists but cannot be
 /// read is an error: otherwise its task would start again, and its cost would not count.
@@ -74,6 +79,10 @@ fn known_task(
         spent_by_run: spent(&run)?,
         run: Some(run),
     };
+    if let Some(acceptance) = &opened.state.accepted {
+        let end = Some(accepted_end(home, &opened, acceptance));
+        return Ok(KnownQueueTask { end, ..continued });
+    }
     Ok(match (phase, &tried.end) {
         // Landed only if both the queue's record and the run's record agree.
         (RunPhase::Ended(RunStatus::Verified), Some(end)) if end.how == QueueTaskEnding::Landed => {
@@ -94,6 +103,28 @@ fn known_task(
             KnownQueueTask { end: Some(end), ..continued }
         }
     })
+}
+
+/// The end of a task whose work a person accepted. No runner lands it any more, so it counts as landed once its commits
+/// are on the target branch.
+fn accepted_end(home: &RalphHome, opened: &LoadedRun, acceptance: &Acceptance) -> QueueTaskEnd {
+    let worktree = opened.run.drive.as_ref().and_then(|drive| drive.worktree.as_ref());
+    let deadline = Deadline::after(GIT_TIMEOUT);
+    let unmerged = worktree.filter(|worktree| {
+        !worktree::has_landed_commits(home, worktree, &deadline).unwrap_or(false)
+    });
+    let status = Some(RunStatus::Verified);
+    match unmerged {
+        None => {
+            let why = acceptance.describe();
+            QueueTaskEnd { how: QueueTaskEnding::Landed, status, why }
+        }
+        Some(worktree) => {
+            let kept = worktree::describe_unmerged(worktree, None);
+            let why = format!("{}; {kept}", acceptance.describe());
+            QueueTaskEnd { how: QueueTaskEnding::Parked, status, why }
+        }
+    }
 }
 
 /// The run of a task whose record lacks it, because the queue was killed just after the run started. The run has the

@@ -3,10 +3,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use ralph_core::drive::{DriveSettings, LandingMode, RunWorktree};
 use ralph_core::id::RunId;
 use ralph_core::limits::LimitKind;
+use ralph_core::record::{Acceptance, DecisionRule, RunChange, RunRecord, StopOutcome, StopRecord};
 use ralph_core::status::RunStatus;
 use ralph_home::paths::RalphHome;
+use ralph_home::store::{self, RunFiles, RunTransaction, TransactionStep};
+use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, Durability};
 
 use super::*;
@@ -745,4 +749,54 @@ fn a_task_with_an_unreadable_run_is_an_error() {
     assert!(known_tasks(&home, &tasks, &past).unwrap()[0].run.is_none(), "it was deleted");
     fs::create_private_dir(&home.run(&run).run_record()).unwrap();
     assert!(known_tasks(&home, &tasks, &past).is_err());
+}
+
+/// No runner lands the work of an accepted run, so its task waits for a person to merge it, and then counts as landed.
+#[test]
+fn the_task_of_an_accepted_run_waits_until_its_work_is_merged() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = RalphHome::new(directory.path().join("home"));
+    let deadline = Deadline::after(Duration::from_mins(1));
+    let tree = RunWorktree {
+        path: "/nowhere/tree".to_string(),
+        branch: "ralph/abcd".to_string(),
+        from: "/nowhere".to_string(),
+        into: Some("main".to_string()),
+        base: "3f1c2ab".to_string(),
+        then: LandingMode::Merge,
+        checks_ms: None,
+    };
+    let mut ends = Vec::new();
+    for (id, worktree) in [("abcd", Some(tree)), ("efgh", None)] {
+        let id = RunId::parse(id).unwrap();
+        let drive = Some(Box::new(DriveSettings { worktree, ..DriveSettings::DEFAULT }));
+        let run = RunRecord { drive, ..RunRecord::new(id.clone(), "/nowhere".to_string(), 1) };
+        let files = RunFiles { goal: b"", lists: &[] };
+        assert!(store::create_run(&home, &run, &files, &deadline).unwrap());
+        let outcome = StopOutcome::Ended(RunStatus::NeedsReview);
+        let ended = StopRecord::new(DecisionRule::Tampered, outcome, String::new());
+        let (by, was) = ("kim".to_string(), RunStatus::NeedsReview);
+        let accepted = Acceptance { by, why: String::new(), at_ms: 2, was };
+        for change in [RunChange::Decided(Box::new(ended)), RunChange::Accepted(accepted)] {
+            let durability = Durability::Cached;
+            let transaction = RunTransaction { home: &home, run: &id, deadline, loaded: None };
+            store::transact(&transaction, |_| TransactionStep::Write {
+                change,
+                durability,
+                answer: (),
+            })
+            .unwrap();
+        }
+        let task = QueueTask { name: id.to_string(), ..QueueTask::default() };
+        let (asks, runs) = (task.goal_digest(), vec![id.clone()]);
+        let tried = QueueTaskHistory { asks, run: Some(id), runs, ..QueueTaskHistory::default() };
+        let mut past = QueueHistory::default();
+        past.tasks.insert(task.name.clone(), tried);
+        let end = known_tasks(&home, &[task], &past).unwrap().remove(0).end.unwrap();
+        ends.push(format!("{:?}: {}", end.how, end.why));
+    }
+    insta::assert_snapshot!(ends.join("\n"), @"
+    Parked: accepted by kim; not merged: branch `ralph/abcd`, work tree `/nowhere/tree`; `git -C /nowhere/tree diff 3f1c2ab` and `git -C /nowhere/tree status` show it, `git -C /nowhere merge ralph/abcd` merges what is committed
+    Landed: accepted by kim
+    ");
 }

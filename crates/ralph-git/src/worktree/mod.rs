@@ -11,11 +11,12 @@ mod open_worktree;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ralph_core::drive::RunWorktree;
-
-use ralph_sys::fs::FileError;
+use ralph_home::paths::RalphHome;
+use ralph_sys::clock::Deadline;
+use ralph_sys::fs::{self, FileError};
 
 pub use create_worktree::{CreatedWorktree, create_worktree};
 pub use git_command::GitCommandError;
@@ -148,6 +149,17 @@ pub fn describe_unmerged(worktree: &RunWorktree, changed: Option<usize>) -> Stri
         None => format!("{look} and `{there} status` show it, {merge} merges what is committed"),
     };
     format!("not merged: branch `{branch}`, work tree `{path}`; {how}")
+}
+
+/// As [`has_landed`], but false for a branch without commits of its own: work that was never committed has not landed.
+pub fn has_landed_commits(
+    home: &RalphHome,
+    worktree: &RunWorktree,
+    deadline: &Deadline,
+) -> Result<bool, WorktreeError> {
+    let is_there = fs::stat_no_follow(Path::new(&worktree.path)).is_some();
+    let is_untouched = is_there && branch_tip(home, worktree, deadline)? == worktree.base;
+    Ok(!is_untouched && has_landed(home, worktree, deadline)?)
 }
 
 /// The command that starts resolving a conflict in the run's work tree.

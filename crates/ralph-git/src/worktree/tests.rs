@@ -756,6 +756,7 @@ fn git_determines_whether_work_has_landed() {
     let scene = WorktreeScene::with_commit();
     let worktree = scene.create("k7f2");
     let landed = || has_landed(&scene.home, &worktree, &test_deadline()).unwrap();
+    assert!(!has_landed_commits(&scene.home, &worktree, &test_deadline()).unwrap(), "no commits");
     let commit = scene.agent_writes(&worktree, "new", "x\n");
     let mut results = vec![landed()];
     assert_eq!(scene.land(&worktree, &commit), LandingResult::Landed { commit });
@@ -771,6 +772,7 @@ fn git_determines_whether_work_has_landed() {
     assert!(!has_landed(&scene.home, &other, &test_deadline()).unwrap());
     scene.git(&["merge", "--quiet", &commit]);
     assert!(has_landed(&scene.home, &other, &test_deadline()).unwrap());
+    assert!(has_landed_commits(&scene.home, &other, &test_deadline()).unwrap());
 }
 
 /// R-D1c: the judged files are the ones that land. Changes that git was configured to ignore are undone, as in a clone.

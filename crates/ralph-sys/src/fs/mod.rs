@@ -11,6 +11,7 @@ mod fresh_dir;
 mod line_appender;
 mod lock_file;
 pub mod terminal_bell;
+pub mod terminal_question;
 mod write;
 
 use std::ffi::OsString;

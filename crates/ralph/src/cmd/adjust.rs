@@ -187,9 +187,7 @@ pub(crate) fn waive_requirement(
     }
     let opened = store::load_run(adjustment.home, adjustment.run)?;
     let requirement = requirement_name(name, &opened)?;
-    let by = env.user_name().map(|name| text::clean_line(&name, MAX_AUTHOR_CHARS));
-    let by = by.filter(|name| !name.is_empty()).unwrap_or_else(|| "a person".to_string());
-    let waiver = Waiver { requirement, why, by, until_ms };
+    let waiver = Waiver { requirement, why, by: author(env), until_ms };
     adjustments::add_waiver(adjustment, &waiver)
         .map_err(|error| driven_status::control_failure(adjustment.home, error))?;
     Ok(format!(
@@ -197,6 +195,12 @@ pub(crate) fn waive_requirement(
         safe_line(&waiver.requirement),
         ralph_core::waiver::describe_waiver(&waiver, now_ms)
     ))
+}
+
+/// The person whose name a decision is recorded with.
+pub(crate) fn author(env: &Env) -> String {
+    let name = env.user_name().map(|name| text::clean_line(&name, MAX_AUTHOR_CHARS));
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| "a person".to_string())
 }
 
 /// Withdraws a waiver. Returns the confirmation for the person.

@@ -1,5 +1,6 @@
 //! The commands, one module each: read the arguments, call the library, print the result.
 
+pub(crate) mod accept;
 pub(crate) mod adjust;
 pub(crate) mod checkpoint;
 pub(crate) mod config;

@@ -10,6 +10,7 @@
     reason = "tests set up files, processes and the environment directly"
 )]
 
+mod accept;
 mod adjustments;
 mod adopted_files;
 mod agents;

@@ -115,6 +115,62 @@ impl Sandbox {
         run_command(self.command().args(args), stdin)
     }
 
+    /// Runs the command without a controlling terminal, wherever the tests themselves run.
+    pub fn ralph_without_terminal(&self, args: &[&str]) -> CommandOutcome {
+        let mut command = self.isolate(Command::new("setsid"));
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.args(["--wait", env!("CARGO_BIN_EXE_ralph")]).args(args);
+        run_command(&mut command, b"yes\n")
+    }
+
+    /// Runs the command at a terminal, as a person does, and types the word that it asks for. Standard output and error
+    /// are files, so only the question is on the terminal.
+    pub fn ralph_at_terminal<S: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = S>,
+    ) -> CommandOutcome {
+        self.ralph_typing(args, str::to_string).0
+    }
+
+    /// As [`Self::ralph_at_terminal`], with another answer. Also returns the terminal's text.
+    pub fn ralph_typing<S: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = S>,
+        answer: impl Fn(&str) -> String,
+    ) -> (CommandOutcome, String) {
+        let quote = |word: &OsStr| format!("'{}'", word.to_str().unwrap().replace('\'', "'\\''"));
+        let outputs = ["stdout", "stderr"].map(|name| self.root().join(name));
+        let mut line = format!("exec {}", quote(env!("CARGO_BIN_EXE_ralph").as_ref()));
+        for arg in args {
+            line.push_str(&format!(" {}", quote(arg.as_ref())));
+        }
+        let [out, err] = outputs.each_ref().map(|path| quote(path.as_os_str()));
+        line.push_str(&format!(" >{out} 2>{err}"));
+        let mut command = self.isolate(Command::new("script"));
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.args(["--quiet", "--return", "--echo", "never", "--command", &line, "/dev/null"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // Stays open until the end: an end of input would reach the program as Ctrl-D.
+        let mut keyboard = child.stdin.take().unwrap();
+        let mut screen = child.stdout.take().unwrap();
+        let (mut seen, mut block) = (String::new(), [0; 4096]);
+        loop {
+            let count = std::io::Read::read(&mut screen, &mut block).unwrap_or(0);
+            if count == 0 {
+                break;
+            }
+            seen.push_str(&String::from_utf8_lossy(&block[..count]));
+            let asked = seen.split_once("; type ").filter(|(_, asked)| asked.ends_with(": "));
+            if let Some((word, _)) = asked.and_then(|(_, asked)| asked.split_once(' ')) {
+                keyboard.write_all(format!("{}\n", answer(word)).as_bytes()).unwrap();
+            }
+        }
+        let code = child.wait().unwrap().code();
+        let [stdout, stderr] = outputs.map(|path| fs::read_to_string(path).unwrap());
+        (CommandOutcome { code, stdout, stderr }, seen)
+    }
+
     pub fn run_hook(&self, stdin: impl AsRef<[u8]>) -> CommandOutcome {
         self.ralph_with_input(["hook", "claude"], stdin.as_ref())
     }

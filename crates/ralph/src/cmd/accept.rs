@@ -1,0 +1,96 @@
+//! `ralph accept`: a person takes responsibility for work that ralph could not prove.
+
+use super::{declare, identify_caller, open_home};
+use crate::driven_status;
+use crate::failure::CommandFailure;
+use crate::term::{self, paint};
+use crate::typed_consent;
+use clap::Args;
+use ralph_core::run::RunPhase;
+use ralph_core::status::RunStatus;
+use ralph_core::text;
+use ralph_deck::view::acceptance::{AcceptanceView, AcceptedRunView};
+use ralph_deck::wording::safe_line;
+use ralph_git::worktree;
+use ralph_home::paths::RalphHome;
+use ralph_home::store::{self, LoadedRun};
+use ralph_hook::adjustments::{self, RunAdjustment};
+use ralph_hook::control::{self, ControlError};
+use ralph_sys::clock::Deadline;
+use ralph_sys::env::Env;
+
+const LONGEST_REASON: usize = 300;
+/// Long enough for paths, which must stay complete to be copied.
+const LONGEST_ADVICE: usize = 2_000;
+
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  ralph accept k7f2\n  ralph accept k7f2 --why \"the old format was meant to go\"\n\nReview the change first: `ralph checkpoint diff RUN`, `ralph why RUN`.\nThe run then counts as `verified`, and every report shows your name and\nreason. Asks for a word at the terminal; agents cannot accept."
+)]
+pub(crate) struct AcceptArgs {
+    /// Name the run, or the session it held
+    #[arg(value_name = "RUN|SESSION")]
+    pub name: String,
+    /// Give the reason
+    #[arg(long, value_name = "TEXT")]
+    pub why: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub(crate) fn run(env: &Env, args: &AcceptArgs) -> Result<(), CommandFailure> {
+    let home = open_home(env)?;
+    let run = super::find_run(&home, &args.name, |session| {
+        let hint = "`ralph status --all` lists the runs";
+        CommandFailure::new(&format!("no run owns session `{session}`"), hint)
+    })?;
+    let caller = identify_caller(env);
+    control::require_person_caller(&home, &run, caller, "accept")?;
+    let status = acceptable_status(&home, &store::load_run(&home, &run)?)?;
+    let why = declare::clean_text(env, args.why.as_deref().unwrap_or_default(), LONGEST_REASON);
+    typed_consent::require_always(
+        &format!("run `{run}` ended {}", status.name()),
+        "accept its work as verified",
+    )?;
+    let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
+    let adjustment = RunAdjustment { home: &home, run: &run, caller, deadline: &deadline };
+    let acceptance = adjustments::accept_run(&adjustment, super::adjust::author(env), why)
+        .map_err(|error| driven_status::control_failure(&home, error))?;
+    let next = landing_advice(&store::load_run(&home, &run)?);
+    if args.json {
+        super::print_json(&AcceptedRunView {
+            v: 1,
+            run: run.as_str(),
+            status: RunStatus::Verified,
+            accepted: AcceptanceView::from_acceptance(&acceptance),
+            next: next.as_deref(),
+        })?;
+    } else {
+        let id = paint(term::BOLD, run.as_str());
+        let mut out = format!("{id}  {}\n", safe_line(&acceptance.describe_status()));
+        if let Some(next) = next {
+            out.push_str(&format!("      {next}\n"));
+        }
+        term::out(&out)?;
+    }
+    Ok(())
+}
+
+/// Checked before the question, so that a person types no word for nothing.
+fn acceptable_status(home: &RalphHome, opened: &LoadedRun) -> Result<RunStatus, ControlError> {
+    let run = opened.run.id.clone();
+    match control::effective_phase(home, opened) {
+        RunPhase::Ended(status) if status.is_acceptable() => Ok(status),
+        RunPhase::Ended(status) => Err(ControlError::NotAcceptable { run, status }),
+        RunPhase::Active | RunPhase::Paused { .. } | RunPhase::Orphaned => {
+            Err(ControlError::NotEnded { run })
+        }
+    }
+}
+
+/// How to land work that is still in a work tree of its own.
+fn landing_advice(opened: &LoadedRun) -> Option<String> {
+    let worktree = opened.run.drive.as_ref()?.worktree.as_ref()?;
+    Some(text::clean_line(&worktree::describe_unmerged(worktree, None), LONGEST_ADVICE))
+}

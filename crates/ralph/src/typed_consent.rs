@@ -1,0 +1,60 @@
+//! A word that a person types at the terminal before a command loosens what an agent is held to.
+//!
+//! An agent can run commands where the checks of the caller do not see it, for example in a terminal multiplexer. The
+//! word is new each time and is shown only at the terminal, so that no script knows the answer in advance.
+
+use crate::failure::CommandFailure;
+use ralph_core::text;
+use ralph_sys::clock::{self, Deadline};
+use ralph_sys::fs::terminal_question::{self, NoAnswer};
+use std::time::Duration;
+
+const ANSWER_TIMEOUT: Duration = Duration::from_mins(5);
+const WORD_CHARS: u64 = 4;
+/// Without vowels, so that it spells nothing, and without characters that look alike.
+const ALPHABET: &[u8] = b"bcdfghjkmnpqrstvwxz";
+
+/// Asks for the word in any case.
+pub(crate) fn require_always(why: &str, action: &str) -> Result<(), CommandFailure> {
+    ask_for_word(why, action)
+}
+
+fn ask_for_word(why: &str, action: &str) -> Result<(), CommandFailure> {
+    let word = new_word();
+    let question = format!("{why}, so ralph asks a person; type {word} to {action}: ");
+    let question = text::clean_line(&question, usize::MAX);
+    let answer = terminal_question::ask_at_terminal(
+        &format!("{question} "),
+        &Deadline::after(ANSWER_TIMEOUT),
+    );
+    match answer {
+        Ok(answer) if answer.eq_ignore_ascii_case(&word) => Ok(()),
+        Ok(_) => Err(CommandFailure::untrusted(
+            "that was another word; nothing was changed",
+            "run the command again and type the word that it shows",
+        )),
+        Err(error @ (NoAnswer::NoTerminal | NoAnswer::InBackground)) => {
+            Err(CommandFailure::untrusted(
+                &format!(
+                    "{why}, so a person has to confirm this, but {error}; nothing was changed"
+                ),
+                "run it in the foreground of your own terminal",
+            ))
+        }
+        Err(error @ NoAnswer::TimedOut) => Err(CommandFailure::untrusted(
+            &format!("{error}; nothing was changed"),
+            "run the command again",
+        )),
+    }
+}
+
+fn new_word() -> String {
+    let letters = ALPHABET.len() as u64;
+    let mut rest = clock::nonce();
+    let mut letter = || {
+        let at = usize::try_from(rest % letters).unwrap_or(0);
+        rest /= letters;
+        char::from(ALPHABET.get(at).copied().unwrap_or(b'x'))
+    };
+    (0..WORD_CHARS).map(|_| letter()).collect()
+}
