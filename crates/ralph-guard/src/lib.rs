@@ -16,6 +16,7 @@ extern crate alloc;
 extern crate std;
 
 mod denial_text;
+mod detached_command;
 mod file_programs;
 mod find_command;
 mod git_command;

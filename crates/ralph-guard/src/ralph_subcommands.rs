@@ -109,6 +109,11 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     ("why", SubcommandAccess::Everyone),
 ];
 
+/// Whether a word after `ralph` names a subcommand, or the first word of one.
+pub(super) fn is_subcommand_or_group(word: &str) -> bool {
+    RALPH_SUBCOMMANDS.iter().any(|(known, _)| known.split(' ').next() == Some(word))
+}
+
 fn find_subcommand(name: &str) -> Option<SubcommandAccess> {
     RALPH_SUBCOMMANDS.iter().find(|(known, _)| *known == name).map(|(_, user)| *user)
 }

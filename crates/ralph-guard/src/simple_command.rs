@@ -5,7 +5,8 @@ use super::options::CommandArg;
 use super::script_walk::{PipeFeed, ShellState};
 use super::word_expansion::WordSpelling;
 use super::{
-    DeniedCall, GuardScope, file_programs, git_command, inline_script, loosening, ralph_subcommands,
+    DeniedCall, GuardScope, detached_command, file_programs, git_command, inline_script, loosening,
+    ralph_subcommands,
 };
 use alloc::format;
 use alloc::string::String;
@@ -41,7 +42,9 @@ pub(super) fn judge_command(
     }
     let program = String::from(program_name(&command.args.first()?.text));
     let environment = loosening::judge_environment(&program, &command, shell);
+    let is_detaching = detached_command::is_detaching(&program);
     environment
+        .or_else(|| is_detaching.then(|| detached_command::judge_detached(&command, shell))?)
         .or_else(|| judge_builtin(&program, &command, shell, feed))
         .or_else(|| judge_by_program(&program, &command, shell, feed))
         .or_else(|| judge_key_read(&program, &command, shell))
