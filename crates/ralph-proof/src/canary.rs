@@ -99,7 +99,8 @@ pub(crate) fn plan_canary(
         | TestRunner::Bats => format!("zz{nonce:016x}"),
     };
     let (file, content) = match runner {
-        TestRunner::Pytest | TestRunner::Unittest => python_canary(&mark),
+        TestRunner::Pytest => pytest_canary(&mark),
+        TestRunner::Unittest => unittest_canary(&mark),
         TestRunner::Cargo | TestRunner::Nextest => cargo_canary(gate, example.text, &mark)?,
         TestRunner::Go => go_canary(gate, example.text, &mark)?,
         TestRunner::Bats => (format!("{mark}.bats"), format!("@test \"{mark}\" {{\n  false\n}}\n")),
@@ -118,7 +119,14 @@ pub(crate) fn plan_canary(
     Some(Canary { runner, mark, path, content })
 }
 
-fn python_canary(mark: &str) -> (String, String) {
+/// A function and a method of a `TestCase`, because pytest runs them by different code.
+fn pytest_canary(mark: &str) -> (String, String) {
+    let (name, content) = unittest_canary(mark);
+    let function = format!("\n\ndef test_{mark}():\n    assert \"{mark}\" == \"\"\n");
+    (name, content + &function)
+}
+
+fn unittest_canary(mark: &str) -> (String, String) {
     let content = format!(
         "import unittest\n\n\nclass Test{mark}(unittest.TestCase):\n    def test_{mark}(self):\n        self.fail(\"{mark}\")\n"
     );
@@ -184,7 +192,7 @@ pub(crate) fn gate_with_canary(gate: &Gate, runner: TestRunner) -> Gate {
     gate
 }
 
-/// Removes the canary from a report, and returns what became of it.
+/// Removes the canary from a report, and returns what became of it. All of its tests must fail.
 pub(crate) fn take_canary(report: &mut GateReport, canary: &Canary) -> CanaryResult {
     let is_canary = |name: &String| name.contains(&canary.mark);
     let found = report.findings.len();
@@ -199,6 +207,7 @@ pub(crate) fn take_canary(report: &mut GateReport, canary: &Canary) -> CanaryRes
         report.finding_count.saturating_sub(u32::try_from(removed).unwrap_or(u32::MAX));
     if let Some(cases) = &mut report.cases {
         has_failed |= cases.failed.iter().any(is_canary);
+        has_failed &= !cases.passed.iter().any(is_canary);
         for names in [&mut cases.passed, &mut cases.failed, &mut cases.skipped] {
             names.retain(|name| !is_canary(name));
         }
@@ -249,6 +258,10 @@ mod tests {
         class Testzz0000000000000abc(unittest.TestCase):
             def test_zz0000000000000abc(self):
                 self.fail("zz0000000000000abc")
+
+
+        def test_zz0000000000000abc():
+            assert "zz0000000000000abc" == ""
 
         crates/a/tests/zz0000000000000abc.rs
         #[test]
@@ -332,6 +345,32 @@ mod tests {
                 (changed.command_line().as_str(), changed.rerun),
                 (expected, RerunPolicy::Never)
             );
+        }
+    }
+
+    /// R-V1c: a harness that reports one of the canary's tests as passed cannot fail for tests of that kind.
+    #[test]
+    fn every_test_of_the_canary_must_fail() {
+        use ralph_core::gate::GateOutcome;
+        use ralph_core::test_cases::TestCases;
+
+        let example = ExampleTest { path: "tests/test_a.py", text: "" };
+        let canary = plan_canary(&gate("pytest"), TestRunner::Pytest, example, 0xabc).unwrap();
+        let named = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let (method, function) =
+            ("Testzz0000000000000abc > test_zz0000000000000abc", "test_zz0000000000000abc");
+        for (passed, failed, expected) in [
+            (&["test_a"][..], &[method, function][..], CanaryResult::Failed),
+            (&["test_a", function], &[method], CanaryResult::Silent),
+            (&["test_a", method], &[function], CanaryResult::Silent),
+            (&["test_a"], &[], CanaryResult::Silent),
+        ] {
+            let mut report = GateReport::new("tests", GateOutcome::Failed, 0);
+            let cases =
+                TestCases { passed: named(passed), failed: named(failed), ..TestCases::default() };
+            report.cases = Some(cases);
+            assert_eq!(take_canary(&mut report, &canary), expected, "{passed:?} {failed:?}");
+            assert_eq!(report.cases.unwrap().passed, ["test_a"]);
         }
     }
 }

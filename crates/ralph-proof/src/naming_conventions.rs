@@ -75,7 +75,7 @@ const TEST_DIRECTORIES: [&str; 17] = [
     "test_helpers",
 ];
 /// Directories of test data. `testing` is not one of them: libraries publish helpers there.
-const TEST_DATA_DIRECTORIES: [&str; 12] = [
+const TEST_DATA_DIRECTORIES: [&str; 15] = [
     "fixtures",
     "__fixtures__",
     "testdata",
@@ -88,6 +88,9 @@ const TEST_DATA_DIRECTORIES: [&str; 12] = [
     "golden",
     "goldens",
     "cassettes",
+    "expected",
+    "expectations",
+    "baselines",
 ];
 /// Stems of files with test helpers, without `-`, `_` and `.`, in lower case.
 const TEST_HELPER_STEMS: [&str; 5] =
@@ -358,7 +361,10 @@ fn tests_by_name(path: &str, name: &str, extension: &str) -> Option<&'static str
             ["_test", "_tests", "_unittest"].iter().any(|end| stem.ends_with(end))
                 || stem.starts_with("test_")
         }
-        Language::Shell => stem.ends_with("_test") || file_extension(stem) == "test",
+        // Shells have no assertions of their own, so projects keep functions for them beside their code.
+        Language::Shell => {
+            stem.ends_with("_test") || file_extension(stem) == "test" || stem.starts_with("assert")
+        }
         Language::Unknown => {
             let is_known =
                 matches!(extension, "exs" | "dart" | "lua" | "clj" | "cljs" | "hs" | "jl");

@@ -153,6 +153,9 @@ fn names_of_each_ecosystem_decide_the_class() {
         ("spec/plan.md", Code),
         ("golden/out.txt", Tests),
         ("cassettes/login.yml", Tests),
+        ("expected/receipt.json", Tests),
+        ("lib/assert.sh", Tests),
+        ("lib/assert.js", Code),
         // Harness.
         ("ralph.toml", Harness),
         ("noxfile.py", Harness),

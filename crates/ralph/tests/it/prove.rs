@@ -233,3 +233,13 @@ fn mistakes_are_explained() {
       hint: `ralph trust` shows what would run and asks for approval
     ");
 }
+
+/// R-V1b: a failure on the new code is not excused by a second execution, before which the first one left a file behind.
+#[test]
+fn old_tests_run_only_once_on_the_new_code() {
+    let sandbox = adder();
+    let code = "mark=${TMPDIR:-/tmp}/mark\nif test -e \"$mark\"; then echo $(($1 + $2)); else touch \"$mark\"; fi\n";
+    sandbox.write("add.sh", code);
+    let shown = prove(&sandbox, &[]);
+    assert!(shown.contains("✗ tests/adds.sh fails"), "{shown}");
+}

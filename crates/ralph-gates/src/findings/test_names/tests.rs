@@ -1,6 +1,8 @@
 use super::super::tests::read_recorded_report;
+use super::{NameCollector, OutputExtent, ReportContext};
 use ralph_core::gate::{ParsedReport, ReportFormat};
 use std::fmt::Write as _;
+use std::path::Path;
 
 /// The names in a recorded report, with a mark for their outcome.
 fn read_names(format: ReportFormat, file: &str) -> String {
@@ -646,4 +648,21 @@ fn unittest_names_tests() {
     - unit.test_unit.CartCase.test_skipped
     complete
     ");
+}
+
+/// R-V1b: the tests of two checkouts have the same names, however the path of a checkout was written.
+#[test]
+fn names_do_not_contain_the_path_of_the_project() {
+    for root in ["/tmp/now/project", "/tmp/now/project/"] {
+        let root = Path::new(root);
+        let context = ReportContext { root, cwd: root, extent: OutputExtent::Complete };
+        let names = NameCollector::new(&context);
+        for (part, expected) in [
+            ("/tmp/now/project/test/cart.js", "test/cart.js"),
+            ("file:///tmp/now/project/test/cart.js", "test/cart.js"),
+            ("/tmp/now/projects/a.js", "/tmp/now/projects/a.js"),
+        ] {
+            assert_eq!(names.stable_name(&[part]), expected, "{root:?}");
+        }
+    }
 }
