@@ -18,6 +18,7 @@ mod prove;
 mod rust_splice;
 mod step_cache;
 mod test_runner;
+mod test_selection;
 mod toml_merge;
 pub mod tree_changes;
 pub mod tree_composition;

@@ -16,7 +16,7 @@ use ralph_sys::clock::Deadline;
 use crate::file_class::{FileClass, classify_file};
 use crate::naming_conventions::is_mixed_manifest;
 use crate::prove::{ProofError, ProofRequest};
-use crate::tree_changes::TreeChanges;
+use crate::tree_changes::{FileChangeKind, TreeChanges};
 use crate::tree_composition::{RewrittenFile, TreeComposition, TreeSides, compose_tree};
 
 /// The tree of one step.
@@ -43,6 +43,9 @@ pub(crate) struct ProofPlan<'a> {
     pub changed_code: Vec<String>,
     pub changed_tests: Vec<String>,
     pub inseparable: Vec<String>,
+    /// The changed tests that exist in the base, and in the candidate.
+    pub old_files: Vec<String>,
+    pub new_files: Vec<String>,
     /// Whether files that decide how tests run were changed.
     pub has_new_harness: bool,
 }
@@ -62,6 +65,12 @@ impl<'a> ProofPlan<'a> {
             inseparable.push("files that cannot be read".to_string());
         }
         let is_test = |path: &String| new_tests.from_tests.contains(path);
+        let files_without = |kind: FileChangeKind| -> Vec<String> {
+            let files = changes.all.iter().filter(|file| file.kind != kind && is_test(&file.path));
+            files.map(|file| file.path.clone()).collect()
+        };
+        let old_files = files_without(FileChangeKind::Added);
+        let new_files = files_without(FileChangeKind::Deleted);
         let paths = changes.all.iter().map(|change| change.path.clone());
         let (changed_tests, changed_code) = paths.partition::<Vec<_>, _>(is_test);
         let tree = |step, code, tests, mix: &TreeComposition| {
@@ -76,6 +85,8 @@ impl<'a> ProofPlan<'a> {
             changed_code,
             changed_tests,
             inseparable,
+            old_files,
+            new_files,
             has_new_harness,
         })
     }

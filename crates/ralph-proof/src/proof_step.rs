@@ -22,6 +22,7 @@ use crate::proof_plan::StepTree;
 use crate::prove::{ProofError, ProofProgress, ProofRequest};
 use crate::step_cache::{GateStepResult, StepCache};
 use crate::test_runner;
+use crate::test_selection::select_files;
 
 /// For writing a large tree, and for listing it.
 pub(crate) const CHECKOUT_TIMEOUT: Duration = Duration::from_mins(5);
@@ -37,6 +38,21 @@ pub(crate) struct StepGate<'a> {
     /// Limits its time further than its own timeout. Not part of the cache key: a result that came in time is the same
     /// under any limit, and one that did not is not cached.
     pub limit_ms: Option<u64>,
+    /// Runs only the tests in these files, besides the canary.
+    pub files: Option<&'a [String]>,
+}
+
+impl<'a> StepGate<'a> {
+    /// All tests, without a canary. The limit comes from the time of the selected tests, so it does not apply then.
+    pub(crate) fn whole(&self) -> Self {
+        let limit_ms = self.limit_ms.filter(|_| self.files.is_none());
+        Self { gate: self.gate, wants_canary: false, limit_ms, files: None }
+    }
+
+    /// The tests in these files if only some tests run, without a canary.
+    pub(crate) fn with_files(&self, files: &'a [String]) -> Self {
+        Self { wants_canary: false, files: self.files.and(Some(files)), ..*self }
+    }
 }
 
 /// What the gates of a step reported.
@@ -109,10 +125,15 @@ fn run_in_checkout(
     let before = list_files(&checkout.dir)?;
     let planned = plan_canaries(request, &project, &before, gates);
     add_canaries(&project, &directories, planned.iter().flatten())?;
-    let command = |(gate, planned): (&StepGate<'_>, &Option<Canary>)| {
-        step_command(tree.step, gate, planned.as_ref())
-    };
-    let commands: Vec<Gate> = gates.iter().zip(&planned).map(command).collect();
+    let command =
+        |(gate, planned): (&StepGate<'_>, &Option<Canary>)| step_command(gate, planned.as_ref());
+    let mut commands: Vec<Gate> = gates.iter().zip(&planned).map(command).collect();
+    if tree.step == ProofStep::OldTests {
+        // New code that fails once may leave a file behind that lets it pass when the tests run again.
+        for gate in &mut commands {
+            gate.rerun = RerunPolicy::Never;
+        }
+    }
     let mut reports = run_gates(request, checkout.tree.0, (&directories, &project), &commands);
     void_if_changed(&before, &list_files(&checkout.dir)?, &commands, &mut reports);
     let result = |(mut report, planned): (GateReport, &Option<Canary>)| {
@@ -126,16 +147,18 @@ fn run_in_checkout(
 }
 
 /// The gate as it runs in the step.
-fn step_command(step: ProofStep, gate: &StepGate<'_>, planned: Option<&Canary>) -> Gate {
+fn step_command(gate: &StepGate<'_>, planned: Option<&Canary>) -> Gate {
+    let files = gate.files.map(|files| {
+        let added = planned.map(|planned| planned.path.clone());
+        files.iter().cloned().chain(added).collect::<Vec<_>>()
+    });
+    let selected = files.and_then(|files| select_files(gate.gate, &files));
+    let chosen = selected.as_ref().unwrap_or(gate.gate);
     let mut command = match planned {
-        Some(planned) => canary::gate_with_canary(gate.gate, planned.runner),
-        None => gate.gate.clone(),
+        Some(planned) => canary::gate_with_canary(chosen, planned.runner),
+        None => chosen.clone(),
     };
     command.timeout_ms = command.timeout_ms.min(gate.limit_ms.unwrap_or(u64::MAX));
-    if step == ProofStep::OldTests {
-        // New code that fails once may leave a file behind that lets it pass when the tests run again.
-        command.rerun = RerunPolicy::Never;
-    }
     command
 }
 
@@ -270,12 +293,8 @@ mod tests {
         gate.timeout_ms = 60_000;
         for (limit_ms, expected) in [(None, 60_000), (Some(33_000), 33_000), (Some(90_000), 60_000)]
         {
-            let step = StepGate { gate: &gate, wants_canary: false, limit_ms };
-            assert_eq!(
-                step_command(ProofStep::Now, &step, None).timeout_ms,
-                expected,
-                "{limit_ms:?}"
-            );
+            let step = StepGate { gate: &gate, wants_canary: false, limit_ms, files: None };
+            assert_eq!(step_command(&step, None).timeout_ms, expected, "{limit_ms:?}");
         }
     }
 }

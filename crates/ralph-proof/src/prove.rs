@@ -22,6 +22,7 @@ use crate::file_class::ClassRules;
 use crate::proof_directory::ProofDirectory;
 use crate::proof_plan::{ProofPlan, StepTree};
 use crate::proof_step::{CHECKOUT_TIMEOUT, StepGate, StepResult, run_step};
+use crate::test_selection::{MIN_SELECTED_MS, complete_report, select_files};
 
 /// A step may take this many times as long as the first one, and this much longer.
 const LIMIT_FACTOR: u64 = 3;
@@ -137,11 +138,11 @@ pub fn prove(request: &ProofRequest<'_>) -> Result<ProofReport, ProofError> {
     let is_named_in_tree =
         |gate: &Gate| request.tree_report(gate).is_some_and(|report| report.cases.is_some());
     let wants_canary = passed_in_tree && (is_shared || plan.has_new_harness);
-    let mut now = run_step(
-        request,
-        &plan.now,
-        &step_gates(&first, |gate| wants_canary && is_named_in_tree(gate)),
-    )?;
+    let mut first_gates = step_gates(&first, |gate| wants_canary && is_named_in_tree(gate));
+    for gate in &mut first_gates {
+        gate.files = is_selected(request, &plan, gate.gate).then_some(&plan.new_files);
+    }
+    let mut now = run_step(request, &plan.now, &first_gates)?;
     now.disregard_canaries(&first, request);
     let is_green = now.reports.iter().all(|report| report.outcome == GateOutcome::Passed);
     let runs_tests = |at: &usize| is_test_gate(first[*at], &now.reports[*at]);
@@ -164,6 +165,7 @@ pub fn prove(request: &ProofRequest<'_>) -> Result<ProofReport, ProofError> {
     let mut with_canary = step_gates(&gates, names_tests);
     for (gate, at) in with_canary.iter_mut().zip(&chosen) {
         gate.limit_ms = Some(step_limit_ms(now.reports[*at].took_ms));
+        gate.files = first_gates[*at].files.and(Some(&plan.old_files));
     }
     let mode = OtherStepsMode { is_shared, needs_canary: plan.has_new_harness && !passed_in_tree };
     let OtherSteps { before, new_tests, old_tests, new_canaries } =
@@ -172,23 +174,14 @@ pub fn prove(request: &ProofRequest<'_>) -> Result<ProofReport, ProofError> {
         now.canaries[*at] = *canary;
     }
     let shared = old_tests.as_ref().unwrap_or(&now);
-    let new_canary = |at: usize| match now.canaries.get(at) {
-        Some(canary) if plan.has_new_harness => *canary,
-        Some(_) | None => CanaryResult::NotPossible,
+    let measured = MeasuredSteps {
+        chosen: &chosen,
+        before: &before,
+        now: &now,
+        old_tests: shared,
+        new_tests: new_tests.as_ref().unwrap_or(&before),
     };
-    let proofs: Vec<GateProof<'_>> = (0..gates.len())
-        .map(|at| GateProof {
-            gate: &gates[at].name,
-            before: before.reports.get(at),
-            now: now.reports.get(chosen[at]),
-            old_tests: shared.reports.get(at),
-            new_tests: new_tests.as_ref().unwrap_or(&before).reports.get(at),
-            canary: shared.canaries.get(at).copied().unwrap_or_default(),
-            new_canary: new_canary(chosen[at]),
-        })
-        .collect();
-    let proof = proof::evaluate(&proofs, &plan.inseparable);
-    drop(proofs);
+    let proof = measured.evaluate(request, &plan, &with_canary);
     let steps = [
         (ProofStep::Now, now.into()),
         (ProofStep::Before, before.into()),
@@ -196,6 +189,26 @@ pub fn prove(request: &ProofRequest<'_>) -> Result<ProofReport, ProofError> {
         (ProofStep::NewTests, outcome_or_same(new_tests, ProofStep::Before)),
     ];
     Ok(plan.into_report(proof, steps))
+}
+
+/// Whether a gate runs only the changed tests. Its whole result must be known from the project, and nothing but whole
+/// files of tests may differ between the old and the new tests.
+fn is_selected(request: &ProofRequest<'_>, plan: &ProofPlan<'_>, gate: &Gate) -> bool {
+    let is_measured = request.tree_report(gate).is_some_and(|tree| {
+        let is_complete = tree.cases.as_ref().is_some_and(|cases| cases.is_complete);
+        is_complete && tree.took_ms > MIN_SELECTED_MS
+    });
+    let only_files = !plan.has_new_harness
+        && plan.inseparable.is_empty()
+        && plan.old_tests.merged.is_empty()
+        && plan.new_tests.merged.is_empty()
+        && request.may_change.is_empty();
+    let selects = |files: &[String]| files.is_empty() || select_files(gate, files).is_some();
+    is_measured
+        && only_files
+        && !plan.new_files.is_empty()
+        && selects(&plan.new_files)
+        && selects(&plan.old_files)
 }
 
 /// How long a gate may take, given how long it took on the change itself. Old code with new tests may hang, which must
@@ -230,10 +243,11 @@ fn run_other_steps(
 ) -> Result<OtherSteps, ProofError> {
     let (old_code, new_code) = run_both(
         || {
-            let gates: Vec<StepGate<'_>> =
-                with_canary.iter().map(|gate| StepGate { wants_canary: false, ..*gate }).collect();
+            let gates: Vec<StepGate<'_>> = with_canary.iter().map(StepGate::whole).collect();
             let before = run_step(request, &plan.before, &gates)?;
             let is_same = plan.new_tests.id == plan.before.id;
+            let gates: Vec<StepGate<'_>> =
+                with_canary.iter().map(|gate| gate.with_files(&plan.new_files)).collect();
             let new_tests = (!is_same).then(|| run_step(request, &plan.new_tests, &gates));
             Ok::<_, ProofError>((before, new_tests.transpose()?))
         },
@@ -248,6 +262,66 @@ fn run_other_steps(
     Ok(OtherSteps { before, new_tests, old_tests, new_canaries })
 }
 
+/// The results of all steps.
+struct MeasuredSteps<'a> {
+    /// The position of each gate in `now`, which may have more gates than the other steps.
+    chosen: &'a [usize],
+    before: &'a StepResult,
+    now: &'a StepResult,
+    old_tests: &'a StepResult,
+    new_tests: &'a StepResult,
+}
+
+impl MeasuredSteps<'_> {
+    fn evaluate(
+        &self,
+        request: &ProofRequest<'_>,
+        plan: &ProofPlan<'_>,
+        gates: &[StepGate<'_>],
+    ) -> Proof {
+        let whole: Vec<Option<[GateReport; 3]>> =
+            gates.iter().enumerate().map(|(at, gate)| self.complete(request, at, gate)).collect();
+        let or_whole = |at: usize, run: usize, report| {
+            whole[at].as_ref().map_or(report, |reports| reports.get(run))
+        };
+        let proof = |at: usize| {
+            let in_now = self.chosen[at];
+            GateProof {
+                gate: &gates[at].gate.name,
+                before: self.before.reports.get(at),
+                now: or_whole(at, 0, self.now.reports.get(in_now)),
+                old_tests: or_whole(at, 1, self.old_tests.reports.get(at)),
+                new_tests: or_whole(at, 2, self.new_tests.reports.get(at)),
+                canary: self.old_tests.canaries.get(at).copied().unwrap_or_default(),
+                new_canary: match self.now.canaries.get(in_now) {
+                    Some(canary) if plan.has_new_harness => *canary,
+                    Some(_) | None => CanaryResult::NotPossible,
+                },
+            }
+        };
+        let proofs: Vec<GateProof<'_>> = (0..gates.len()).map(proof).collect();
+        proof::evaluate(&proofs, &plan.inseparable)
+    }
+
+    /// If only some tests of a gate ran: its reports of `now`, `old_tests` and `new_tests` with the results of the others.
+    fn complete(
+        &self,
+        request: &ProofRequest<'_>,
+        at: usize,
+        gate: &StepGate<'_>,
+    ) -> Option<[GateReport; 3]> {
+        gate.files?;
+        let (tree, before) = (request.tree_report(gate.gate)?, self.before.reports.get(at)?);
+        let now = self.now.reports.get(self.chosen[at])?;
+        let (old, new) = (self.old_tests.reports.get(at)?, self.new_tests.reports.get(at)?);
+        Some([
+            complete_report(now, tree, &[old]),
+            complete_report(old, tree, &[now]),
+            complete_report(new, before, &[now, old]),
+        ])
+    }
+}
+
 fn outcome_or_same(result: Option<StepResult>, same: ProofStep) -> StepOutcome {
     result.map_or(StepOutcome::SameAs(same), Into::into)
 }
@@ -255,7 +329,7 @@ fn outcome_or_same(result: Option<StepResult>, same: ProofStep) -> StepOutcome {
 fn step_gates<'a>(gates: &[&'a Gate], wants_canary: impl Fn(&Gate) -> bool) -> Vec<StepGate<'a>> {
     let step_gate = |gate: &&'a Gate| {
         let wants_canary = wants_canary(gate);
-        StepGate { gate, wants_canary, limit_ms: None }
+        StepGate { gate, wants_canary, limit_ms: None, files: None }
     };
     gates.iter().map(step_gate).collect()
 }

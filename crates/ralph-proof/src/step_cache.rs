@@ -78,6 +78,10 @@ impl<'a> StepCache<'a> {
         field(&STEP_FORMAT.to_le_bytes());
         field(&tree.id.0);
         field(&[u8::from(gate.wants_canary)]);
+        for file in gate.files.into_iter().flatten() {
+            field(file.as_bytes());
+        }
+        field(&[u8::from(gate.files.is_some())]);
         for link in request.links {
             field(link.as_bytes());
         }

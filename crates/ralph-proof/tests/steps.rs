@@ -15,7 +15,7 @@ use std::time::Duration;
 use ralph_core::gate::{Gate, GateInvocation, GateOutcome, GateReport, ReportFormat};
 use ralph_core::id::RunId;
 use ralph_core::policy::{GateEnvironment, Policy};
-use ralph_core::proof::ProofStep;
+use ralph_core::proof::{CanaryResult, ProofStep};
 use ralph_core::test_cases::TestCases;
 use ralph_git::checkpoint::{Checkpoint, CheckpointRepository};
 use ralph_home::paths::RalphHome;
@@ -44,11 +44,12 @@ exit $bad
 
 type ProofCase = (&'static str, fn());
 
-const CASES: [ProofCase; 5] = [
+const CASES: [ProofCase; 6] = [
     ("results are cached by content", results_are_cached_by_content),
     ("an unknown result is not reused", an_unknown_result_is_not_reused),
     ("the same files run once", the_same_files_run_once),
     ("allowed tests may change", allowed_tests_may_change),
+    ("long suites run only changed tests", long_suites_run_only_changed_tests),
     ("a checkout that disagrees is in doubt", a_checkout_that_disagrees_is_in_doubt),
 ];
 
@@ -250,6 +251,77 @@ fn allowed_tests_may_change() {
     );
     project.may_change = vec!["tests/*.sh".to_string()];
     assert_eq!(project.prove(), "verified; ran [old-tests]; new-tests is before; +tests/adds.sh");
+}
+
+/// A stand-in for a runner that is given files or a directory. It knows no real tests of that runner, so that the canary,
+/// which is one, fails.
+const FAKE_BATS: &str = r#"#!/bin/sh
+[ "$*" = tests ] && set -- tests/*.bats
+count=0
+bad=0
+for test; do
+  count=$((count + 1))
+  if sh "$test" > /dev/null 2>&1; then echo "ok $count - $test"; else echo "not ok $count - $test"; bad=1; fi
+done
+echo "1..$count"
+exit $bad
+"#;
+
+/// R-V1a, R-V1b: tests in files that did not change count as in the project, and a weakened test is still found.
+fn long_suites_run_only_changed_tests() {
+    for (weak, expected) in [
+        (false, "verified; ran [before now old-tests new-tests]; held 2; +tests/b.bats"),
+        (
+            true,
+            "needs_review; ran [before now old-tests new-tests]; held 1; +tests/b.bats; -tests/b.bats",
+        ),
+    ] {
+        let mut project = SmallProject::new();
+        project.write("bats", FAKE_BATS);
+        run_successfully(&project.path(), &["chmod", "755", "bats"]);
+        project.write("tests/a.bats", "test \"$(sh add.sh 1 2)\" = 3\n");
+        project.write("tests/b.bats", "test \"$(sh add.sh 0 0)\" = 0\n");
+        project.commit();
+        let sum = if weak {
+            "[ \"$1\" = 0 ] && echo 9 || echo $(($1 + $2))"
+        } else {
+            "echo $(($1 + $2 + ${3:-0}))"
+        };
+        project.write("add.sh", &format!("{sum}\n"));
+        let test = if weak {
+            "test \"$(sh add.sh 0 0)\" = 9\n"
+        } else {
+            "test \"$(sh add.sh 0 0 1)\" = 1\n"
+        };
+        project.write("tests/b.bats", test);
+        project.commit();
+        let argv = ["./bats", "tests"].map(ToString::to_string).to_vec();
+        project.gate.command = GateInvocation::Argv(argv);
+        let tree = passed_report(&["tests/a.bats", "tests/b.bats"]);
+        let (mut selected, mut whole) = (Vec::new(), Vec::new());
+        let shown = project.with_request(&[GateReport { took_ms: 11_000, ..tree }], |request| {
+            let report = prove(request).unwrap();
+            for step in &report.steps {
+                let StepOutcome::Ran { reports, canaries, .. } = &step.outcome else { continue };
+                let cases = reports[0].cases.as_ref().unwrap();
+                let count = cases.passed.len() + cases.failed.len();
+                let list = if count == 1 { &mut selected } else { &mut whole };
+                list.push(step.step);
+                let expected = match step.step {
+                    ProofStep::OldTests => CanaryResult::Failed,
+                    ProofStep::Before | ProofStep::Now | ProofStep::NewTests => {
+                        CanaryResult::NotPossible
+                    }
+                };
+                assert_eq!(canaries[0], expected);
+            }
+            let held = format!("]; held {}", report.proof.held);
+            project.describe(&report).replacen(']', &held, 1)
+        });
+        assert_eq!(shown, expected);
+        assert_eq!(selected, [ProofStep::Now, ProofStep::OldTests, ProofStep::NewTests]);
+        assert_eq!(whole, [ProofStep::Before]);
+    }
 }
 
 /// R-V1f: a gate that passes in the project and fails in a checkout proves nothing, and is no failure of the change.

@@ -153,9 +153,6 @@ fn names_of_each_ecosystem_decide_the_class() {
         ("spec/plan.md", Code),
         ("golden/out.txt", Tests),
         ("cassettes/login.yml", Tests),
-        ("expected/receipt.json", Tests),
-        ("lib/assert.sh", Tests),
-        ("lib/assert.js", Code),
         // Harness.
         ("ralph.toml", Harness),
         ("noxfile.py", Harness),
@@ -244,4 +241,22 @@ fn the_policy_decides_before_the_name_does() {
     src/main.rs: code: it is Rust; only its inline tests go with the tests
     notes.txt: code: no other rule applies
     ");
+}
+
+/// R-V1b: files that decide what old tests expect go with them, also beside the code.
+#[test]
+fn expected_results_and_assertions_of_shells_are_tests() {
+    let cases = [
+        ("expected/receipt.json", FileClass::Tests),
+        ("lib/assert.sh", FileClass::Tests),
+        ("lib/assert.js", FileClass::Code),
+    ];
+    for (path, expected) in cases {
+        assert_eq!(
+            crate::naming_conventions::classify_by_name(path)
+                .map_or(FileClass::Code, |(class, _)| class),
+            expected,
+            "{path}"
+        );
+    }
 }
