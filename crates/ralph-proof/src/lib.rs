@@ -17,6 +17,7 @@ mod proof_step;
 mod prove;
 mod rust_splice;
 mod step_cache;
+mod step_progress;
 mod test_runner;
 mod test_selection;
 mod toml_merge;

@@ -8,7 +8,10 @@ use std::time::Duration;
 use ralph_core::gate::{Gate, GateReport, RerunPolicy, UnknownReason};
 use ralph_core::proof::{CanaryResult, ProofStep};
 use ralph_core::text;
-use ralph_gates::gates::{self, GateContent, GateContext, GateOrder, GateRunRequest, ResultReuse};
+use ralph_gates::gates::result_cache::ResultCache;
+use ralph_gates::gates::{
+    self, ContentView, GateContent, GateContext, GateOrder, GateRunRequest, ResultReuse,
+};
 use ralph_git::checkpoint::{CheckoutLeftovers, CheckoutRequest};
 use ralph_git::tree::{self, ListingRequest, TreeEntry, WorkTreeListing};
 use ralph_sys::clock::{self, Deadline};
@@ -19,8 +22,9 @@ use crate::checkout_environment::checkout_environment;
 use crate::installed_packages::link_packages;
 use crate::proof_directory::StepDirectories;
 use crate::proof_plan::StepTree;
-use crate::prove::{ProofError, ProofProgress, ProofRequest};
+use crate::prove::{ProofError, ProofProgress, ProofRequest, TestProgress};
 use crate::step_cache::{GateStepResult, StepCache};
+use crate::step_progress::watch_logs;
 use crate::test_runner;
 use crate::test_selection::select_files;
 
@@ -40,13 +44,15 @@ pub(crate) struct StepGate<'a> {
     pub limit_ms: Option<u64>,
     /// Runs only the tests in these files, besides the canary.
     pub files: Option<&'a [String]>,
+    /// How many tests it has, if an earlier result shows it. For display only.
+    pub expected_tests: Option<usize>,
 }
 
 impl<'a> StepGate<'a> {
     /// All tests, without a canary. The limit comes from the time of the selected tests, so it does not apply then.
     pub(crate) fn whole(&self) -> Self {
         let limit_ms = self.limit_ms.filter(|_| self.files.is_none());
-        Self { gate: self.gate, wants_canary: false, limit_ms, files: None }
+        Self { wants_canary: false, limit_ms, files: None, expected_tests: None, ..*self }
     }
 
     /// The tests in these files if only some tests run, without a canary.
@@ -134,7 +140,14 @@ fn run_in_checkout(
             gate.rerun = RerunPolicy::Never;
         }
     }
-    let mut reports = run_gates(request, checkout.tree.0, (&directories, &project), &commands);
+    let expected: Option<usize> = gates.iter().map(|gate| gate.expected_tests).sum();
+    let progress = |done| {
+        // The canary, and tests that the earlier step did not have, are not expected.
+        let tests = TestProgress { done, of: expected.filter(|of| *of >= done) };
+        (request.watch)(ProofProgress { step: tree.step, tests: Some(tests) });
+    };
+    let places = (&directories, &*project);
+    let mut reports = run_gates(request, checkout.tree.0, places, &commands, &progress);
     void_if_changed(&before, &list_files(&checkout.dir)?, &commands, &mut reports);
     let result = |(mut report, planned): (GateReport, &Option<Canary>)| {
         let canary = match planned {
@@ -167,26 +180,39 @@ fn run_gates(
     content: [u8; 32],
     (directories, project): (&StepDirectories, &Path),
     gates: &[Gate],
+    progress: &(dyn Fn(usize) + Sync),
 ) -> Vec<GateReport> {
     let environment = checkout_environment(request.env, request.environment, directories, project);
     let chosen: Vec<&Gate> = gates.iter().collect();
-    let ran = gates::run_gates(&GateRunRequest {
-        context: GateContext {
-            home: request.home,
-            env: request.env,
-            project,
-            content: GateContent::Checkout(content),
-            environment: &environment,
-            path: request.path,
-            deadline: Deadline::after(CHECKOUT_TIMEOUT),
+    let place = GateContext {
+        home: request.home,
+        env: request.env,
+        project,
+        content: GateContent::Checkout(content),
+        environment: &environment,
+        path: request.path,
+        deadline: Deadline::after(CHECKOUT_TIMEOUT),
+    };
+    // Without logs there is no progress to show.
+    let logs = ResultCache::open(request.home).map_or_else(
+        |_| Vec::new(),
+        |cache| {
+            let view = ContentView::Checkout(content);
+            gates.iter().map(|gate| cache.log_path(gate, &view.key(&place, gate), 0)).collect()
         },
-        gates: &chosen,
-        order: GateOrder::All,
-        reuse: ResultReuse::Never,
-        cancel: request.cancel,
-        accepts: &|_| true,
-        watch: &|_| {},
-    });
+    );
+    let run = || {
+        gates::run_gates(&GateRunRequest {
+            context: place,
+            gates: &chosen,
+            order: GateOrder::All,
+            reuse: ResultReuse::Never,
+            cancel: request.cancel,
+            accepts: &|_| true,
+            watch: &|_| {},
+        })
+    };
+    let ran = watch_logs(logs, progress, run);
     ran.into_iter().map(|ran| ran.report).collect()
 }
 
@@ -293,7 +319,13 @@ mod tests {
         gate.timeout_ms = 60_000;
         for (limit_ms, expected) in [(None, 60_000), (Some(33_000), 33_000), (Some(90_000), 60_000)]
         {
-            let step = StepGate { gate: &gate, wants_canary: false, limit_ms, files: None };
+            let step = StepGate {
+                gate: &gate,
+                wants_canary: false,
+                limit_ms,
+                files: None,
+                expected_tests: None,
+            };
             assert_eq!(step_command(&step, None).timeout_ms, expected, "{limit_ms:?}");
         }
     }

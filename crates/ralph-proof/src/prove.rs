@@ -22,6 +22,7 @@ use crate::file_class::ClassRules;
 use crate::proof_directory::ProofDirectory;
 use crate::proof_plan::{ProofPlan, StepTree};
 use crate::proof_step::{CHECKOUT_TIMEOUT, StepGate, StepResult, run_step};
+use crate::step_cache::StepCache;
 use crate::test_selection::{MIN_SELECTED_MS, complete_report, select_files};
 
 /// A step may take this many times as long as the first one, and this much longer.
@@ -166,6 +167,7 @@ pub fn prove(request: &ProofRequest<'_>) -> Result<ProofReport, ProofError> {
     for (gate, at) in with_canary.iter_mut().zip(&chosen) {
         gate.limit_ms = Some(step_limit_ms(now.reports[*at].took_ms));
         gate.files = first_gates[*at].files.and(Some(&plan.old_files));
+        gate.expected_tests = count_tests(&now.reports[*at]);
     }
     let mode = OtherStepsMode { is_shared, needs_canary: plan.has_new_harness && !passed_in_tree };
     let OtherSteps { before, new_tests, old_tests, new_canaries } =
@@ -252,14 +254,37 @@ fn run_other_steps(
             Ok::<_, ProofError>((before, new_tests.transpose()?))
         },
         || {
-            let run = |tree| run_step(request, tree, with_canary);
-            let old_tests = (!mode.is_shared).then(|| run(&plan.old_tests)).transpose()?;
-            let new_canaries = mode.needs_canary.then(|| run(&plan.now)).transpose()?;
-            Ok::<_, ProofError>((old_tests, new_canaries))
+            let old_tests = (!mode.is_shared).then(|| {
+                let gates = expect_tests_of_base(request, plan, with_canary)?;
+                run_step(request, &plan.old_tests, &gates)
+            });
+            let new_canaries = mode.needs_canary.then(|| run_step(request, &plan.now, with_canary));
+            Ok::<_, ProofError>((old_tests.transpose()?, new_canaries.transpose()?))
         },
     );
     let ((before, new_tests), (old_tests, new_canaries)) = (old_code?, new_code?);
     Ok(OtherSteps { before, new_tests, old_tests, new_canaries })
+}
+
+/// The base has as many tests as were found when it was measured, if it was.
+fn expect_tests_of_base<'a>(
+    request: &ProofRequest<'_>,
+    plan: &ProofPlan<'_>,
+    gates: &[StepGate<'a>],
+) -> Result<Vec<StepGate<'a>>, ProofError> {
+    let cache = StepCache::open(request)?;
+    let expected = |gate: &StepGate<'_>| match (request.reuse, gate.files) {
+        (ResultReuse::Cached, None) => {
+            count_tests(&cache.read(&plan.before, &gate.whole())?.report)
+        }
+        (ResultReuse::Cached, Some(_)) | (ResultReuse::Never, _) => None,
+    };
+    Ok(gates.iter().map(|gate| StepGate { expected_tests: expected(gate), ..*gate }).collect())
+}
+
+fn count_tests(report: &GateReport) -> Option<usize> {
+    let cases = report.cases.as_ref()?;
+    Some(cases.passed.len() + cases.failed.len() + cases.skipped.len())
 }
 
 /// The results of all steps.
@@ -329,7 +354,7 @@ fn outcome_or_same(result: Option<StepResult>, same: ProofStep) -> StepOutcome {
 fn step_gates<'a>(gates: &[&'a Gate], wants_canary: impl Fn(&Gate) -> bool) -> Vec<StepGate<'a>> {
     let step_gate = |gate: &&'a Gate| {
         let wants_canary = wants_canary(gate);
-        StepGate { gate, wants_canary, limit_ms: None, files: None }
+        StepGate { gate, wants_canary, limit_ms: None, files: None, expected_tests: None }
     };
     gates.iter().map(step_gate).collect()
 }

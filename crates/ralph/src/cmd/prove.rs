@@ -23,10 +23,12 @@ use ralph_policy::config::ProjectConfig;
 use ralph_policy::trust;
 use ralph_proof::{
     ProofDirectory, ProofProgress, ProofReport, ProofRequest, ResultReuse, StepOutcome, StepReport,
+    TestProgress,
 };
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const LISTED_TESTS: usize = 20;
@@ -106,6 +108,7 @@ pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
             "name a range, for example `ralph prove main..HEAD`",
         ));
     }
+    let line = ProgressLine::new(args.json, term::is_watched(env));
     let report = ralph_proof::prove(&ProofRequest {
         home: &home,
         env,
@@ -123,8 +126,9 @@ pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
         reuse: ResultReuse::Never,
         directory: &directory,
         cancel: &cancel,
-        watch: &|progress| show_progress(args.json, progress),
+        watch: &|progress| line.show(progress),
     })?;
+    line.clear();
     if cancel.is_cancelled() {
         return Ok(INTERRUPTED);
     }
@@ -195,10 +199,50 @@ fn capture_work_tree(
     Ok(repository.capture_present(&snapshot, deadline)?)
 }
 
-/// A line when a step starts, for people only.
-fn show_progress(is_json: bool, progress: ProofProgress) {
-    if !is_json && progress.tests.is_none() {
-        term::err(&format!("{} {}\n", paint(term::DIM, "▸"), progress.step.describe()));
+/// A line when a step starts, for people only. On a terminal, one more line counts the tests of the step that is ahead.
+struct ProgressLine {
+    is_json: bool,
+    is_watched: bool,
+    /// Whether the last line shows the count.
+    shows_count: Mutex<bool>,
+}
+
+impl ProgressLine {
+    fn new(is_json: bool, is_watched: bool) -> Self {
+        Self { is_json, is_watched, shows_count: Mutex::new(false) }
+    }
+
+    fn show(&self, progress: ProofProgress) {
+        if self.is_json || progress.tests.is_some() && !self.is_watched {
+            return;
+        }
+        let mut shows_count = self.shows_count.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = match progress.tests {
+            None => progress.step.describe().to_string(),
+            Some(tests) => describe_progress(progress.step, tests),
+        };
+        let line = format!("{} {text}\n", paint(term::DIM, "▸"));
+        if *shows_count {
+            term::redraw(1, &line);
+        } else {
+            term::err(&line);
+        }
+        *shows_count = progress.tests.is_some();
+    }
+
+    fn clear(&self) {
+        let mut shows_count = self.shows_count.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::take(&mut *shows_count) {
+            term::redraw(1, "");
+        }
+    }
+}
+
+/// `old tests on new code, 31 of 148`
+fn describe_progress(step: ProofStep, TestProgress { done, of }: TestProgress) -> String {
+    match of {
+        Some(of) => format!("{}, {done} of {of}", step.describe()),
+        None => format!("{}, {done} so far", step.describe()),
     }
 }
 
