@@ -9,11 +9,12 @@ use crate::term::{self, paint};
 use clap::Args;
 use ralph_core::gate::{Gate, GateOutcome, GateReport, GateTrigger};
 use ralph_core::id::RunId;
-use ralph_core::proof::{CanaryResult, ProofStep, ProofVerdict};
+use ralph_core::proof::{BrokenTest, CanaryResult, ProofStep, ProofVerdict};
 use ralph_deck::view::proof_report::{
     broken_word, describe_proof, describe_step_report, proof_exit_code, proof_view,
 };
 use ralph_deck::wording::{safe_line, short_duration};
+use ralph_gates::findings::write::write_github_error;
 use ralph_git::checkpoint::{
     Checkpoint, CheckpointReason, CheckpointRepository, CheckpointSnapshot,
 };
@@ -136,7 +137,9 @@ pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
         let head = range.head.as_deref().unwrap_or("work tree");
         print_json(&proof_view(&report, &range.base, head))?;
     } else {
-        term::out(&render_proof(&report))?;
+        let annotations =
+            if env.is_github_actions() { annotate_broken(&report) } else { String::new() };
+        term::out(&format!("{}{annotations}", render_proof(&report)))?;
     }
     Ok(proof_exit_code(report.proof.verdict))
 }
@@ -282,6 +285,17 @@ fn render_proof(report: &ProofReport) -> String {
         }
     }
     out
+}
+
+/// One annotation of GitHub Actions for each old test that does not hold.
+fn annotate_broken(report: &ProofReport) -> String {
+    let listed = report.proof.broken.iter().take(LISTED_TESTS);
+    let annotation = |test: &BrokenTest| {
+        let how = broken_word(test.how);
+        let message = format!("old test {how} on the new code: {} {}", test.test, test.message);
+        write_github_error(&test.gate, message.trim_end())
+    };
+    listed.map(annotation).collect()
 }
 
 fn more_line(count: usize) -> String {

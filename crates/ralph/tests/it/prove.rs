@@ -154,6 +154,26 @@ fn old_tests_that_do_not_hold_are_listed() {
     ");
 }
 
+/// In GitHub Actions, each old test that does not hold is an annotation; a name cannot add another command.
+#[test]
+fn broken_tests_are_annotated_in_ci() {
+    let sandbox = adder().env("GITHUB_ACTIONS", "true");
+    sandbox.write("tests/%0A::x.sh", "test \"$(sh add.sh 2 2)\" = 4\n");
+    sandbox.commit();
+    sandbox.write("add.sh", "echo 0\n");
+    std::fs::remove_file(sandbox.project().join("tests/adds.sh")).unwrap();
+    std::fs::remove_file(sandbox.project().join("tests/%0A::x.sh")).unwrap();
+    let shown = prove(&sandbox, &[]);
+    let annotations: Vec<_> = shown.lines().filter(|line| line.starts_with("::")).collect();
+    assert_eq!(
+        annotations,
+        [
+            "::error title=suite::old test fails on the new code: tests/%250A::x.sh not ok",
+            "::error title=suite::old test fails on the new code: tests/adds.sh not ok",
+        ]
+    );
+}
+
 /// A change that fails its own gates needs no further runs.
 #[test]
 fn a_change_that_fails_its_own_gates_is_not_proved() {

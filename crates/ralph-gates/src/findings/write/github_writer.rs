@@ -30,6 +30,12 @@ pub fn write_github(gates: &[ReportedGate<'_>]) -> String {
     out
 }
 
+/// An error without a place in a file.
+pub fn write_github_error(title: &str, message: &str) -> String {
+    let (title, message) = (clean_line(title), clean_line(message));
+    format!("::error title={}::{}\n", escape_property(&title), escape_data(&message))
+}
+
 fn finding_annotation(ran: &ReportedGate<'_>, finding: &Finding) -> String {
     let kind = match (finding.severity, ran.gate.weight) {
         (FindingSeverity::Error, RequirementWeight::Required) => {
