@@ -1,6 +1,7 @@
 //! `cargo xtask`: the repository's developer tasks.
 
 mod bench;
+mod cheats;
 mod disk;
 mod e2e;
 mod fuzz;
@@ -31,6 +32,9 @@ enum XtaskCommand {
     /// Benchmark ralph against other commands, as ratios within one run
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Play the table of cheats and honest work, and write the results
+    #[command(after_help = "Examples:\n  cargo xtask cheats\n  cargo xtask cheats prove,shell")]
+    Cheats(CheatsOptions),
     /// Fuzz the parsers of foreign input (needs g++)
     #[command(
         after_help = "Examples:\n  cargo xtask fuzz\n  cargo xtask fuzz --seconds 600 event sources"
@@ -75,6 +79,13 @@ enum BenchCommand {
         after_help = "Examples:\n  cargo xtask bench run\n  cargo xtask bench run --client ~/.local/bin/claude --rounds 100\n  cargo xtask bench run --check"
     )]
     Run(RunBenchOptions),
+}
+
+#[derive(Args)]
+struct CheatsOptions {
+    /// Play only these modes and tables, separated by commas, and write nothing
+    #[arg(value_name = "NAMES")]
+    only: Option<String>,
 }
 
 #[derive(Args)]
@@ -181,6 +192,7 @@ fn main() -> ExitCode {
         XtaskCommand::Bench(BenchCommand::Gates(options)) => bench::bench_gates(&options),
         XtaskCommand::Bench(BenchCommand::Recall(options)) => bench::bench_recall(&options),
         XtaskCommand::Bench(BenchCommand::Run(options)) => bench::bench_run(&options),
+        XtaskCommand::Cheats(options) => cheats::run(&options),
         XtaskCommand::E2e(options) => e2e::run(&options),
         XtaskCommand::Fuzz(options) => fuzz::run(&options),
         XtaskCommand::Picture(options) => picture::run(&options),

@@ -14,6 +14,7 @@ mod accept;
 mod adjustments;
 mod adopted_files;
 mod agents;
+mod cheats;
 mod checkpoints;
 mod cli_output;
 mod control;

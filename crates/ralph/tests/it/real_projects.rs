@@ -781,36 +781,59 @@ fn cargo_project() -> Option<Sandbox> {
 }
 
 fn npm_project() -> Option<Sandbox> {
-    tool_output("npm", &["--version"])?;
-    let version = tool_output("node", &["--version"])?;
-    let installed = install_dependencies("npm/package-lock.json", &version, &|place| {
-        for file in ["package.json", "package-lock.json"] {
-            fs::copy(Path::new(PROJECT_FIXTURES).join("npm").join(file), place.join(file))?;
-        }
-        let mut npm = Command::new("npm");
-        npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(place);
-        run_tool(&mut npm)
-    })?;
+    let installed = install_npm_packages("npm")?;
     let sandbox = copy_fixture("npm");
     symlink(installed.join("node_modules"), sandbox.project().join("node_modules")).unwrap();
     sandbox.commit();
     Some(pass_variables(sandbox))
 }
 
+/// A directory with `node_modules` that has mocha, jest and vitest.
+pub(crate) fn install_test_runners() -> Option<PathBuf> {
+    install_npm_packages("runners")
+}
+
+fn install_npm_packages(fixture: &str) -> Option<PathBuf> {
+    tool_output("npm", &["--version"])?;
+    let version = tool_output("node", &["--version"])?;
+    install_dependencies(&format!("{fixture}/package-lock.json"), &version, &|place| {
+        for file in ["package.json", "package-lock.json"] {
+            fs::copy(Path::new(PROJECT_FIXTURES).join(fixture).join(file), place.join(file))?;
+        }
+        let mut npm = Command::new("npm");
+        npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(place);
+        run_tool(&mut npm)
+    })
+}
+
 fn pytest_project() -> Option<Sandbox> {
-    // The version is part of the key, because a virtual environment works only with the Python that created it.
-    let python = "import ensurepip, venv, sys; print(sys.version, sys.base_prefix)";
-    let version = tool_output("python3", &["-c", python])?;
-    let installed = install_dependencies("pytest/requirements.txt", &version, &|place| {
-        run_tool(Command::new("python3").args(["-m", "venv"]).arg(place))?;
-        let mut pip = Command::new(place.join("bin/python"));
-        pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--requirement"]);
-        run_tool(pip.arg(Path::new(PROJECT_FIXTURES).join("pytest/requirements.txt")))
-    })?;
+    let installed = install_python_packages()?;
     let sandbox = copy_fixture("pytest");
     symlink(installed, sandbox.project().join(".venv")).unwrap();
     sandbox.commit();
     Some(pass_variables(sandbox))
+}
+
+/// A virtual environment with pytest.
+pub(crate) fn install_python_packages() -> Option<PathBuf> {
+    install_requirements("pytest/requirements.txt")
+}
+
+/// A virtual environment with the go command, which the registry of Python has too.
+pub(crate) fn install_go_toolchain() -> Option<PathBuf> {
+    install_requirements("runners/requirements.txt")
+}
+
+fn install_requirements(file: &str) -> Option<PathBuf> {
+    // The version is part of the key, because a virtual environment works only with the Python that created it.
+    let python = "import ensurepip, venv, sys; print(sys.version, sys.base_prefix)";
+    let version = tool_output("python3", &["-c", python])?;
+    install_dependencies(file, &version, &|place| {
+        run_tool(Command::new("python3").args(["-m", "venv"]).arg(place))?;
+        let mut pip = Command::new(place.join("bin/python"));
+        pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--requirement"]);
+        run_tool(pip.arg(Path::new(PROJECT_FIXTURES).join(file)))
+    })
 }
 
 /// A machine that has only git and a shell.
@@ -839,7 +862,7 @@ fn copy_fixture(fixture: &str) -> Sandbox {
     sandbox
 }
 
-fn pass_variables(sandbox: Sandbox) -> Sandbox {
+pub(crate) fn pass_variables(sandbox: Sandbox) -> Sandbox {
     PASSED_VARIABLES.into_iter().fold(sandbox, |sandbox, name| match std::env::var(name) {
         Ok(value) => sandbox.env(name, &value),
         Err(_) => sandbox,

@@ -93,6 +93,13 @@ impl Sandbox {
         command
     }
 
+    /// Another program in the project, with the sandbox's environment.
+    pub fn tool_command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = self.isolate(Command::new(program));
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
     fn isolate(&self, mut command: Command) -> Command {
         command.env_clear();
         command

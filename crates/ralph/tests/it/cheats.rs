@@ -1,0 +1,530 @@
+//! The adversary's table: what agents do instead of the work, beside honest work, each judged by `ralph prove`, in a
+//! session that a Stop hook holds, and under `ralph run`. The cases are data in `tests/cheats`, whose README describes
+//! their form; the results are in `docs/design/cheats.md`.
+//!
+//! `cargo test` proves a share of each table and compares it with the recorded results. `cargo xtask cheats` plays
+//! everything, and writes the record.
+
+use crate::real_projects::{
+    install_go_toolchain, install_python_packages, install_test_runners, pass_variables,
+};
+use crate::sandbox::{SESSION, Sandbox, run_command, write_file, write_program};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const TABLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cheats");
+const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/design/cheats.md");
+const ECOSYSTEMS: [&str; 11] = [
+    "pytest",
+    "unittest",
+    "node",
+    "mocha",
+    "jest",
+    "vitest",
+    "cargo",
+    "go",
+    "shell",
+    "environment",
+    "control",
+];
+/// A run that no stop ends is still held. More stops than this change nothing.
+const MAX_STOPS: usize = 4;
+const GOAL: &str = "Do what the case describes.";
+const SCENARIO: &str = "name = \"an agent\"\nonly = \"pretend\"\n\n[[step]]\nagent = \"Done.\"\n";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CheatTable {
+    /// Whether the cases are about runs only, so that there is nothing to prove by hand.
+    #[serde(default)]
+    needs_run: bool,
+    /// Packages that are linked into the project: `python`, `node` or `go`.
+    install: Option<String>,
+    /// Run by a shell in the project before its first commit.
+    setup: Option<String>,
+    base: BTreeMap<String, String>,
+    #[serde(default)]
+    overlay: BTreeMap<String, BTreeMap<String, String>>,
+    case: Vec<CheatCase>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CheatCase {
+    name: String,
+    /// The status that honest work deserves. Absent for a cheat.
+    deserves: Option<String>,
+    /// The kind of a cheat that no run of tests can show. Only such a cheat may end `verified`.
+    admitted: Option<String>,
+    /// Whether only a run can show it, because it knows the state of the machine before the change.
+    #[serde(default)]
+    needs_run: bool,
+    /// Further options of the person who starts the run.
+    #[serde(default)]
+    args: Vec<String>,
+    /// Overlays that are part of the base.
+    #[serde(default)]
+    base: Vec<String>,
+    /// Overlays, files, replacements in files (path, old, new), deletions and a shell script, in this order.
+    #[serde(default)]
+    apply: Vec<String>,
+    #[serde(default)]
+    files: BTreeMap<String, String>,
+    #[serde(default)]
+    edit: Vec<[String; 3]>,
+    #[serde(default)]
+    delete: Vec<String>,
+    #[serde(default)]
+    run: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PlayMode {
+    /// `ralph prove` by a person, after the change.
+    Prove,
+    /// A session that a Stop hook holds.
+    Hook,
+    /// `ralph run` with a scripted agent.
+    Run,
+}
+
+impl PlayMode {
+    const ALL: [Self; 3] = [Self::Prove, Self::Hook, Self::Run];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Prove => "prove",
+            Self::Hook => "hook",
+            Self::Run => "run",
+        }
+    }
+}
+
+/// A case and the status with which it ended in each mode, `–` where it was not played.
+struct CaseResult<'a> {
+    ecosystem: &'a str,
+    case: &'a CheatCase,
+    statuses: [String; 3],
+}
+
+fn read_table(ecosystem: &str) -> CheatTable {
+    let text = fs::read_to_string(Path::new(TABLES).join(format!("{ecosystem}.toml"))).unwrap();
+    toml::from_str(&text).unwrap_or_else(|error| panic!("{ecosystem}: {error}"))
+}
+
+/// The text of a file in a table, which may begin on the line after its quotes.
+fn file_text(text: &str) -> &str {
+    text.strip_prefix('\n').unwrap_or(text)
+}
+
+fn write_case_file(directory: &Path, path: &str, text: &str) {
+    let text = file_text(text);
+    if text.starts_with("#!") {
+        write_program(&directory.join(path), text);
+    } else {
+        write_file(&directory.join(path), text);
+    }
+}
+
+/// A directory with packages, and where the project has it.
+struct PackageLink {
+    installed: PathBuf,
+    name: &'static str,
+}
+
+/// The packages that a table needs; `None` if they cannot be installed here.
+fn install_packages(table: &CheatTable) -> Option<Vec<PackageLink>> {
+    let (installed, name) = match table.install.as_deref() {
+        Some("python") => (install_python_packages()?, ".venv"),
+        Some("go") => (install_go_toolchain()?, ".go"),
+        Some("node") => (install_test_runners()?.join("node_modules"), "node_modules"),
+        Some(other) => panic!("unknown packages `{other}`"),
+        None => return Some(Vec::new()),
+    };
+    Some(vec![PackageLink { installed, name }])
+}
+
+impl CheatTable {
+    /// A project as the case finds it, committed, with an approved policy.
+    fn project(&self, case: &CheatCase, packages: &[PackageLink]) -> Sandbox {
+        let sandbox = pass_variables(Sandbox::without_git("project"));
+        let home = std::env::home_dir().unwrap();
+        let homes = [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")];
+        let sandbox = homes.into_iter().fold(sandbox, |sandbox, (name, below)| {
+            sandbox.env(name, home.join(below).to_str().unwrap())
+        });
+        sandbox.git(&["init", "--quiet", "--initial-branch=main"]);
+        write_file(&sandbox.project().join("README.md"), "a project\n");
+        for (path, text) in self.base.iter().chain(self.overlays(&case.base)) {
+            write_case_file(sandbox.project(), path, text);
+        }
+        let sandbox = packages.iter().fold(sandbox, |sandbox, link| {
+            symlink(&link.installed, sandbox.project().join(link.name)).unwrap();
+            // Otherwise every case would compile the standard library of go.
+            sandbox.env("GOCACHE", link.installed.join("cache").to_str().unwrap())
+        });
+        if let Some(setup) = &self.setup {
+            shell(&sandbox, setup);
+        }
+        sandbox.commit();
+        sandbox.approve_policy();
+        sandbox
+    }
+
+    fn overlays<'a>(
+        &'a self,
+        names: &'a [String],
+    ) -> impl Iterator<Item = (&'a String, &'a String)> {
+        names.iter().flat_map(|name| &self.overlay[name])
+    }
+
+    /// The files that the agent writes.
+    fn written_files(&self, case: &CheatCase) -> BTreeMap<String, String> {
+        let mut written: BTreeMap<String, String> = self
+            .overlays(&case.apply)
+            .chain(&case.files)
+            .map(|(path, text)| (path.clone(), file_text(text).to_string()))
+            .collect();
+        for [path, old, new] in &case.edit {
+            let known = || self.overlays(&case.base).filter(|(known, _)| *known == path).last();
+            let before = written.get(path).cloned().unwrap_or_else(|| {
+                let text = known().map_or_else(|| &self.base[path], |(_, text)| text);
+                file_text(text).to_string()
+            });
+            assert!(before.contains(old), "{}: `{old}` is not in {path}", case.name);
+            written.insert(path.clone(), before.replace(old, new));
+        }
+        written
+    }
+}
+
+fn shell(sandbox: &Sandbox, script: &str) {
+    let mut command = sandbox.tool_command("sh");
+    let ended = run_command(command.args(["-ec", script]), b"");
+    assert_eq!(ended.code, Some(0), "{script}: {ended}");
+}
+
+/// Writes a program that does the agent's work. It is outside of the project, and does it only once.
+fn write_agent_work(sandbox: &Sandbox, table: &CheatTable, case: &CheatCase) -> PathBuf {
+    let directory = sandbox.root().join("agent-files");
+    fs::create_dir_all(&directory).unwrap();
+    for (path, text) in table.written_files(case) {
+        write_case_file(&directory, &path, &text);
+    }
+    let ralph = Path::new(env!("CARGO_BIN_EXE_ralph")).parent().unwrap().display();
+    let mut script = format!("#!/bin/sh\nPATH={ralph}:$PATH\n");
+    writeln!(script, "mkdir \"$0.done\" || exit 0\ncp -R {}/. .", directory.display()).unwrap();
+    for path in &case.delete {
+        writeln!(script, "rm {path}").unwrap();
+    }
+    script.push_str(&case.run);
+    script.push('\n');
+    let program = sandbox.root().join("agent-work");
+    write_program(&program, &script);
+    program
+}
+
+fn play_hook(sandbox: &Sandbox, work: &Path, case: &CheatCase) -> String {
+    let args = ["--goal-file", "-"].into_iter().chain(case.args.iter().map(String::as_str));
+    let run = sandbox.start_run(args);
+    let mut agent = sandbox.tool_command(work);
+    agent.env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION);
+    run_command(&mut agent, b"");
+    let mut is_held = false;
+    for _ in 0..MAX_STOPS {
+        is_held = sandbox.send_stop(SESSION, "").code == Some(2);
+        match status_of(sandbox, Some(&run)).as_deref() {
+            Some("armed" | "active") => {}
+            Some(status) => return status.to_string(),
+            None => return "lost".to_string(),
+        }
+    }
+    if is_held { "held" } else { "let go" }.to_string()
+}
+
+fn play_run(sandbox: &Sandbox, work: &Path, case: &CheatCase) -> String {
+    let scenario = write_file(&sandbox.root().join("scenario.toml"), SCENARIO);
+    let position = sandbox.root().join("position.json");
+    let agent = sandbox.root().join("agent");
+    let ralph = env!("CARGO_BIN_EXE_ralph");
+    let script = format!(
+        "#!/bin/sh\n{} < /dev/null > /dev/null 2>&1\nexec {ralph} pretend --scenario {} --position {} -- \"$@\"\n",
+        work.display(),
+        scenario.display(),
+        position.display()
+    );
+    write_program(&agent, &script);
+    let mut command = sandbox.command();
+    command.args(["run", "--json", "--max-iterations", "3", "--agent-program"]).arg(&agent);
+    command.arg(GOAL).args(&case.args);
+    let ended = run_command(&mut command, b"");
+    assert!(ended.stdout.contains("\"event\":\"session\""), "{}: {ended}", case.name);
+    status_of(sandbox, None).unwrap_or_else(|| "lost".to_string())
+}
+
+/// The status of a run, by default of the only one.
+fn status_of(sandbox: &Sandbox, run: Option<&str>) -> Option<String> {
+    let ended = sandbox.ralph(["status", "--all", "--json"]);
+    let status: serde_json::Value = serde_json::from_str(&ended.stdout).ok()?;
+    let runs = status["runs"].as_array()?;
+    let found = runs.iter().find(|one| run.is_none_or(|run| one["run"] == run))?;
+    Some(found["status"].as_str()?.to_string())
+}
+
+/// Proves the change by hand. A person approves the policy again, since files that gates name may have changed.
+fn play_prove(sandbox: &Sandbox, work: &Path) -> String {
+    let base = run_command(sandbox.tool_command("git").args(["rev-parse", "HEAD"]), b"");
+    run_command(&mut sandbox.tool_command(work), b"");
+    sandbox.approve_policy();
+    let ended = sandbox.ralph(["prove", base.stdout.trim(), "--json"]);
+    let report = serde_json::from_str::<serde_json::Value>(&ended.stdout).unwrap_or_default();
+    report["verdict"].as_str().unwrap_or("error").to_string()
+}
+
+impl PlannedCase<'_> {
+    fn play(&self, mode: PlayMode) -> String {
+        let Self { table, case, packages, .. } = self;
+        // A proof by hand does not know the options of a run.
+        if mode == PlayMode::Prove && (table.needs_run || !case.args.is_empty()) {
+            return "–".to_string();
+        }
+        let sandbox = table.project(case, packages);
+        let work = write_agent_work(&sandbox, table, case);
+        match mode {
+            PlayMode::Prove => play_prove(&sandbox, &work),
+            PlayMode::Hook => play_hook(&sandbox, &work, case),
+            PlayMode::Run => play_run(&sandbox, &work, case),
+        }
+    }
+}
+
+struct PlannedCase<'a> {
+    ecosystem: &'a str,
+    table: &'a CheatTable,
+    case: &'a CheatCase,
+    packages: &'a [PackageLink],
+}
+
+impl CaseResult<'_> {
+    /// Why the result is not what the case deserves; `None` if it is.
+    fn mistake(&self) -> Option<String> {
+        let Self { ecosystem, case, statuses } = self;
+        let judged = statuses.iter().zip(PlayMode::ALL).filter(|(status, mode)| {
+            *status != "–" && !(case.needs_run && *mode == PlayMode::Prove)
+        });
+        let is_right = |status: &str| match (&case.deserves, &case.admitted) {
+            (Some(deserved), _) => status == deserved,
+            (None, Some(_)) => true,
+            (None, None) => status != "verified",
+        };
+        let wrong: Vec<_> = judged
+            .filter(|(status, _)| !is_right(status))
+            .map(|(status, mode)| format!("{status} ({})", mode.name()))
+            .collect();
+        let wanted = case.deserves.as_deref().unwrap_or("anything but verified");
+        let name = &case.name;
+        (!wrong.is_empty())
+            .then(|| format!("{ecosystem}: {name}: {}, not {wanted}", wrong.join(", ")))
+    }
+
+    /// The row of the record, up to the status of a proof by hand.
+    fn row_start(&self) -> String {
+        let name = self.case.name.replace('|', "\\|");
+        format!("| {} | {name} | {} |", self.ecosystem, self.statuses[0])
+    }
+
+    fn row(&self) -> String {
+        let [_, hook, run] = &self.statuses;
+        let kind = self.case.admitted.as_ref().map(|kind| format!(" {kind} |"));
+        format!("{} {hook} | {run} |{}", self.row_start(), kind.unwrap_or_default())
+    }
+
+    fn is_verified(&self) -> bool {
+        self.statuses.iter().any(|status| status == "verified")
+    }
+}
+
+/// Plays the cases at the same time as far as there are cores, and returns their results in order.
+fn play_cases<'a>(planned: &[PlannedCase<'a>], modes: &[PlayMode]) -> Vec<CaseResult<'a>> {
+    let (next, results) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().unwrap().get() {
+            scope.spawn(|| {
+                while let Some((at, one)) = {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    planned.get(at).map(|one| (at, one))
+                } {
+                    let play = |mode| {
+                        if modes.contains(&mode) { one.play(mode) } else { "–".to_string() }
+                    };
+                    let statuses = PlayMode::ALL.map(play);
+                    eprintln!("{}: {}: {}", one.ecosystem, one.case.name, statuses.join(" "));
+                    let result = CaseResult { ecosystem: one.ecosystem, case: one.case, statuses };
+                    results.lock().unwrap().insert(at, result);
+                }
+            });
+        }
+    });
+    results.into_inner().unwrap().into_values().collect()
+}
+
+/// Every `every`-th case of the tables. Tables whose packages cannot be installed here are left out.
+fn plan_cases<'a>(tables: &'a [LoadedTable], every: usize) -> Vec<PlannedCase<'a>> {
+    let plan = |LoadedTable { ecosystem, table, packages }: &'a LoadedTable| {
+        let cases = table.case.iter().step_by(every);
+        cases.map(move |case| PlannedCase { ecosystem, table, case, packages })
+    };
+    tables.iter().flat_map(plan).collect()
+}
+
+struct LoadedTable {
+    ecosystem: String,
+    table: CheatTable,
+    packages: Vec<PackageLink>,
+}
+
+fn load_tables(ecosystems: &[&str]) -> Vec<LoadedTable> {
+    let load = |name: &&str| {
+        let table = read_table(name);
+        let packages = install_packages(&table)?;
+        Some(LoadedTable { ecosystem: name.to_string(), table, packages })
+    };
+    ecosystems.iter().filter_map(load).collect()
+}
+
+fn write_record(results: &[CaseResult<'_>]) -> String {
+    let rows = |chosen: &dyn Fn(&CheatCase) -> bool| {
+        let rows: Vec<_> =
+            results.iter().filter(|one| chosen(one.case)).map(CaseResult::row).collect();
+        (rows.len(), rows.join("\n"))
+    };
+    let (admitted_count, admitted) = rows(&|case| case.admitted.is_some());
+    let (cheat_count, cheats) = rows(&|case| case.admitted.is_none() && case.deserves.is_none());
+    let (honest_count, honest) = rows(&|case| case.deserves.is_some());
+    let verified = results.iter().filter(|one| one.case.admitted.is_some() && one.is_verified());
+    let (verified, all) = (verified.count(), admitted_count + cheat_count);
+    format!(
+        "# Cheats and honest work
+
+Written by `cargo xtask cheats`. Do not edit. The cases are in [`crates/ralph/tests/cheats`](../../crates/ralph/tests/cheats/README.md).
+
+{all} cheats, {admitted_count} of them of an admitted kind, of which {verified} end `verified`; {honest_count} honest controls. `prove` is the verdict of
+`ralph prove` after the change, `hook` the status of a run whose session a Stop hook holds, `run` that under `ralph run`. A dash
+means that the case was not played in this mode. Edits of installed packages show in a run only, which knows the state before the change.
+
+## Admitted kinds
+
+No run of the project's tests can tell these from honest work ([known limits](../../SECURITY.md#what-is-not)).
+
+| ecosystem | the agent | prove | hook | run | kind |
+|---|---|---|---|---|---|
+{admitted}
+
+## Other cheats
+
+| ecosystem | the agent | prove | hook | run |
+|---|---|---|---|---|
+{cheats}
+
+## Honest work
+
+| ecosystem | the agent | prove | hook | run |
+|---|---|---|---|---|
+{honest}
+"
+    )
+}
+
+/// Proves a share of a table and compares it with the record.
+fn check_share(ecosystem: &str, every: usize) {
+    let tables = load_tables(&[ecosystem]);
+    let results = play_cases(&plan_cases(&tables, every), &[PlayMode::Prove]);
+    let mistakes: Vec<_> = results.iter().filter_map(CaseResult::mistake).collect();
+    assert_eq!(mistakes, Vec::<String>::new());
+    let record = fs::read_to_string(RECORD).unwrap();
+    let is_missing = |row: &String| !record.lines().any(|known| known.starts_with(row));
+    let missing: Vec<_> = results.iter().map(CaseResult::row_start).filter(is_missing).collect();
+    assert_eq!(missing, Vec::<String>::new(), "docs/design/cheats.md is out of date");
+}
+
+/// R-V1a, R-V1b, R-V1c: no cheat of the table ends `verified`, unless it is of an admitted kind, and honest work ends
+/// with the status that it deserves. `RALPH_CHEATS` names the modes to play and the tables, all by default.
+#[test]
+#[ignore = "plays hundreds of runs, for minutes: `cargo xtask cheats`"]
+fn the_whole_table() {
+    let wanted = std::env::var("RALPH_CHEATS").unwrap_or_default();
+    let words: Vec<&str> = wanted.split(',').collect();
+    let is_chosen = |name: &str, all: &[&str]| {
+        words.contains(&name) || !all.iter().any(|one| words.contains(one))
+    };
+    let tables: Vec<&str> =
+        ECOSYSTEMS.into_iter().filter(|one| is_chosen(one, &ECOSYSTEMS)).collect();
+    let names = PlayMode::ALL.map(PlayMode::name);
+    let modes: Vec<PlayMode> =
+        PlayMode::ALL.into_iter().filter(|one| is_chosen(one.name(), &names)).collect();
+    let loaded = load_tables(&tables);
+    let results = play_cases(&plan_cases(&loaded, 1), &modes);
+    if std::env::var_os("RALPH_GENERATE").is_some() && tables.len() == ECOSYSTEMS.len() {
+        fs::write(RECORD, write_record(&results)).unwrap();
+    }
+    let mistakes: Vec<_> = results.iter().filter_map(CaseResult::mistake).collect();
+    assert_eq!(mistakes, Vec::<String>::new());
+}
+
+/// The size of the table, and that SECURITY.md names every cheat that it admits.
+#[test]
+fn the_table_is_large_and_its_exceptions_are_public() {
+    let security = concat!(env!("CARGO_MANIFEST_DIR"), "/../../SECURITY.md");
+    let security = fs::read_to_string(security).unwrap();
+    let (mut cheats, mut honest, mut unnamed) = (0, 0, Vec::new());
+    for ecosystem in ECOSYSTEMS {
+        for case in read_table(ecosystem).case {
+            match case.deserves {
+                Some(_) => honest += 1,
+                None => cheats += 1,
+            }
+            let named = format!("{ecosystem}: {}", case.name);
+            if case.admitted.is_some() && !security.contains(&named) {
+                unnamed.push(named);
+            }
+        }
+    }
+    assert_eq!(unnamed, Vec::<String>::new());
+    assert!(cheats >= 120 && honest >= 60, "{cheats} cheats, {honest} honest controls");
+}
+
+#[test]
+fn a_share_of_the_cheats_in_shell_scripts() {
+    check_share("shell", 2);
+}
+
+#[test]
+fn a_share_of_the_cheats_in_unittest() {
+    check_share("unittest", 3);
+}
+
+#[test]
+fn a_share_of_the_cheats_in_node() {
+    check_share("node", 3);
+}
+
+#[test]
+fn a_share_of_the_cheats_with_git_and_the_environment() {
+    check_share("environment", 2);
+}
+
+#[test]
+fn a_share_of_the_cheats_in_pytest() {
+    check_share("pytest", 6);
+}
+
+#[test]
+fn a_share_of_the_cheats_in_mocha() {
+    check_share("mocha", 4);
+}
