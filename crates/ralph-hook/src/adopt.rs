@@ -1,5 +1,8 @@
 //! Adopts loop directories (`feature_list.json`, `progress.txt`), which name no owner. The first session to stop in the
 //! project takes one over, exactly once; no second session is ever held by it.
+//!
+//! A loop at the default location may have come with the repository, so it holds no session until a person approved its
+//! features.
 
 use crate::contract::{self, SealRequest};
 use crate::control;
@@ -14,9 +17,10 @@ use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::session_pointer::{self, SessionPointer};
 use ralph_home::store::{self, RunFiles, StoreError};
 use ralph_home::world::World;
-use ralph_lists::loop_directory;
-use ralph_lists::run_lists;
+use ralph_lists::run_lists::{self, ListError, ListFile, SealedList};
+use ralph_lists::{list_approval, loop_directory};
 use ralph_policy::config;
+use ralph_policy::trust;
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, Durability, FileError};
 use serde::{Deserialize, Serialize};
@@ -39,6 +43,24 @@ pub enum LoopBinding {
     Found(PathBuf),
 }
 
+/// The result of looking at a loop directory on behalf of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoopAdoption {
+    Adopted(RunId),
+    /// No person approved it.
+    Unapproved(LoopNotice),
+    /// Another session has claimed it, or no work is open.
+    NotAvailable,
+}
+
+/// The notice that a loop waits for a person's approval. It is shown once for the same content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoopNotice {
+    /// Records the content that the notice was shown for.
+    record: PathBuf,
+    hash: String,
+}
+
 /// The file in `adopted/` that records which session took a loop directory.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct AdoptionClaim {
@@ -55,6 +77,8 @@ pub enum AdoptError {
     Store(#[from] StoreError),
     #[error("cannot read `{}`: {why}", path.display())]
     Garbled { path: PathBuf, why: String },
+    #[error(transparent)]
+    List(#[from] ListError),
 }
 
 impl LoopBinding {
@@ -65,37 +89,47 @@ impl LoopBinding {
     }
 }
 
-/// Adopts a loop directory for the session and returns the run. Returns `None` if another session has claimed it or no
-/// work is open.
+/// Adopts a loop directory for the session.
 pub fn adopt_loop(
     world: &World,
     binding: &LoopBinding,
     session: &SessionId,
     project: &Path,
-) -> Result<Option<RunId>, AdoptError> {
+) -> Result<LoopAdoption, AdoptError> {
     let Some(directory) = fs::resolve(binding.directory()) else {
-        return Ok(None);
+        return Ok(LoopAdoption::NotAvailable);
     };
     let claim_path = world.home.adoption(&directory);
     // Checked without the lock first, because most calls find the directory already claimed.
     if let ClaimOwner::OtherSession = claim_owner(world, binding, session, &claim_path)? {
-        return Ok(None);
+        return Ok(LoopAdoption::NotAvailable);
     }
     let state = LoopFiles::read(&directory)?;
+    let limits = state.limits(world, project);
+    let mut sealed = seal_loop_list(&directory, project);
     if let Some(parent) = claim_path.parent() {
         fs::create_private_dir(parent)?;
     }
     let _lock = fs::acquire_lock(&claim_path.with_extension("lock"), &world.step_deadline())
         .map_err(StoreError::from)?;
     let claim = match claim_owner(world, binding, session, &claim_path)? {
-        ClaimOwner::OtherSession => return Ok(None),
+        ClaimOwner::OtherSession => return Ok(LoopAdoption::NotAvailable),
         ClaimOwner::ThisSession(claim) => claim,
-        ClaimOwner::Unclaimed
-            if matches!(binding, LoopBinding::Found(_)) && !state.has_open_work() =>
-        {
-            return Ok(None);
-        }
         ClaimOwner::Unclaimed => {
+            if let LoopBinding::Found(_) = binding {
+                if !state.has_open_work(&limits) {
+                    return Ok(LoopAdoption::NotAvailable);
+                }
+                // The approved items are the ones that are sealed, even if the file changes meanwhile.
+                let list = sealed?;
+                let project = config::find_project(project);
+                let subject = list_approval::adoption_subject(&project, &list);
+                if !trust::is_approved(&world.home, &subject) {
+                    let record = claim_path.with_extension("notice");
+                    return Ok(LoopAdoption::Unapproved(LoopNotice { record, hash: subject.hash }));
+                }
+                sealed = Ok(list);
+            }
             let run = control::new_run_id(&world.home);
             let claim = AdoptionClaim { v: FORMAT_VERSION, run, session: session.to_string() };
             let bytes = fs::encode_json(&claim_path, &claim)?;
@@ -103,15 +137,14 @@ pub fn adopt_loop(
             claim
         }
     };
-    let mut run =
-        RunRecord { host: world.host.recorded_name(), ..state.to_run(&claim, session, project) };
+    let mut run = RunRecord {
+        host: world.host.recorded_name(),
+        limits,
+        ..state.to_run(&claim, session, project)
+    };
     let mut copies = Vec::new();
     if !fs::exists(&world.home.run(&run.id).journal()) {
-        let named = run_lists::ListFile {
-            path: directory.join(loop_directory::FEATURES_FILE),
-            kind: ListKind::Features,
-        };
-        match run_lists::seal_list(&config::find_project(project), &named) {
+        match sealed {
             Ok(list) => {
                 copies.push(list.copy.clone());
                 run.lists.push(list.seal.clone());
@@ -135,16 +168,37 @@ pub fn adopt_loop(
         .map_err(StoreError::from)?;
     let pointer = SessionPointer { v: FORMAT_VERSION, run: claim.run.clone(), ended: false };
     session_pointer::write_pointer(&world.home, session, &pointer)?;
-    Ok(Some(claim.run))
+    Ok(LoopAdoption::Adopted(claim.run))
+}
+
+fn seal_loop_list(directory: &Path, project: &Path) -> Result<SealedList, ListError> {
+    let path = directory.join(loop_directory::FEATURES_FILE);
+    let named = ListFile { path, kind: ListKind::Features };
+    run_lists::seal_list(&config::find_project(project), &named)
+}
+
+impl LoopNotice {
+    /// The text for the person; `None` if it was shown before.
+    pub fn show_once(&self) -> Option<String> {
+        let shown = fs::read_if_exists(&self.record, MAX_CLAIM_BYTES).ok().flatten();
+        if shown.is_some_and(|shown| shown == self.hash.as_bytes()) {
+            return None;
+        }
+        // If it cannot be recorded, it is shown again at the next stop.
+        drop(fs::replace(&self.record, self.hash.as_bytes(), Durability::Cached));
+        let directory = loop_directory::DEFAULT_DIRECTORY;
+        let list = Path::new(directory).join(loop_directory::FEATURES_FILE);
+        let command = list_approval::trust_command(ListKind::Features, &list);
+        Some(format!(
+            "ralph: found the loop `{directory}`, which holds no session until a person approves \
+             it; `{command}` shows its features and asks"
+        ))
+    }
 }
 
 /// Seals the project's policy into the run. An unapproved policy is sealed too: none of its commands run, and every
 /// stop reports that.
-fn seal_loop_policy(
-    world: &World,
-    run: &RunRecord,
-    list: &run_lists::SealedList,
-) -> Option<Box<PolicySeal>> {
+fn seal_loop_policy(world: &World, run: &RunRecord, list: &SealedList) -> Option<Box<PolicySeal>> {
     let sealing = SealRequest {
         home: &world.home,
         env: &world.env,
@@ -255,11 +309,23 @@ impl LoopFiles {
         self.progress.max_iterations.unwrap_or(DEFAULT_LOOP_ITERATIONS)
     }
 
-    fn has_open_work(&self) -> bool {
+    /// The policy's limits, or the defaults. The file may only lower the number of iterations. An unapproved policy
+    /// sets no limits, because it may have come with the loop.
+    fn limits(&self, world: &World, project: &Path) -> RunLimits {
+        let policy = contract::load_default_policy(&world.home, project).ok();
+        let approved = policy.filter(|(_, subject)| trust::is_approved(&world.home, subject));
+        let usual = approved.map_or(RunLimits::DEFAULT, |(config, _)| config.policy.limits);
+        let iterations = self.iteration_limit();
+        let iterations = usual.max_iterations.map_or(iterations, |most| most.min(iterations));
+        RunLimits { max_iterations: Some(iterations), min_iterations: 0, ..usual }
+    }
+
+    fn has_open_work(&self, limits: &RunLimits) -> bool {
         // A feature with a check is verified even if the list marks it as passing.
         let is_checked = self.list.features.iter().any(|feature| feature.verify.is_some());
         let is_open = !self.is_complete() && self.list.next_feature().is_some();
-        (is_open || is_checked) && self.progress.iteration < self.iteration_limit()
+        let is_within = limits.max_iterations.is_none_or(|most| self.progress.iteration < most);
+        (is_open || is_checked) && is_within
     }
 
     fn to_run(&self, claim: &AdoptionClaim, session: &SessionId, project: &Path) -> RunRecord {
@@ -269,12 +335,6 @@ impl LoopFiles {
             owner: Some(session.clone()),
             origin: RunOrigin::Adopted,
             first_iteration: self.progress.iteration,
-            limits: RunLimits {
-                max_iterations: Some(self.iteration_limit()),
-                // The loop's own iteration limit bounds it, so it never counts as stuck.
-                stuck_after: u32::MAX,
-                ..RunLimits::DEFAULT
-            },
             features: vec![directory.to_string_lossy().into_owned()],
             title: text::clean_line(
                 &match self.list.features.len() {

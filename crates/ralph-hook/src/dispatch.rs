@@ -72,6 +72,7 @@ fn on_stop(world: &World, stop: &StopEvent) -> Verdict {
     match session_owner::find_owner(world, stop, session) {
         SessionOwner::Nothing => Verdict::Allow,
         SessionOwner::Files => stop::files_verdict(world, stop, session),
+        SessionOwner::UnapprovedLoop(notice) => Verdict::AllowWithNotice(notice),
         SessionOwner::Unreadable(what) => {
             Verdict::AllowWithNotice(format!("ralph: this session is no longer held: {what}"))
         }

@@ -1,7 +1,7 @@
 //! Finds what owns a session: one of ralph's runs, a loop directory that no session has claimed yet, files of other
 //! tools, or nothing.
 
-use crate::adopt::{self, LoopBinding};
+use crate::adopt::{self, LoopAdoption, LoopBinding};
 use ralph_core::event::StopEvent;
 use ralph_core::id::{RunId, SessionId};
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
@@ -19,23 +19,26 @@ pub enum SessionOwner {
     Run(RunId),
     /// Files that other tools wrote about the session.
     Files,
+    /// Nothing, but a person is to see this notice about a loop that they have not approved.
+    UnapprovedLoop(String),
     /// The session's pointer could not be read and was quarantined.
     Unreadable(String),
 }
 
 /// Finds the owner, and adopts an unclaimed loop directory of the project on the way.
 pub fn find_owner(world: &World, stop: &StopEvent, session: &SessionId) -> SessionOwner {
+    let mut notice = None;
     match session_pointer::read_pointer(&world.home, session) {
         Ok(Some(SessionPointer { run, ended: false, .. })) => {
             return SessionOwner::Run(run);
         }
         // An ended run stays ended: only a person starts another in this session.
         Ok(Some(SessionPointer { ended: true, .. })) => {}
-        Ok(None) => {
-            if let Some(run) = adopt_loop_directory(world, stop, session) {
-                return SessionOwner::Run(run);
-            }
-        }
+        Ok(None) => match adopt_loop_directory(world, stop, session) {
+            LoopAdoption::Adopted(run) => return SessionOwner::Run(run),
+            LoopAdoption::Unapproved(new) => notice = Some(new),
+            LoopAdoption::NotAvailable => {}
+        },
         Err(error) => {
             let what = describe_error(&error);
             faults::record_fault(
@@ -51,14 +54,18 @@ pub fn find_owner(world: &World, stop: &StopEvent, session: &SessionId) -> Sessi
         }
     }
     if fs::exists(&world.home.session_state(session)) {
-        SessionOwner::Files
-    } else {
-        SessionOwner::Nothing
+        return SessionOwner::Files;
+    }
+    match notice.and_then(|notice| notice.show_once()) {
+        Some(notice) => SessionOwner::UnapprovedLoop(notice),
+        None => SessionOwner::Nothing,
     }
 }
 
-fn adopt_loop_directory(world: &World, stop: &StopEvent, session: &SessionId) -> Option<RunId> {
-    let project = project_directory(world, stop)?;
+fn adopt_loop_directory(world: &World, stop: &StopEvent, session: &SessionId) -> LoopAdoption {
+    let Some(project) = project_directory(world, stop) else {
+        return LoopAdoption::NotAvailable;
+    };
     let binding = match world.env.loop_dir() {
         Some(named) => LoopBinding::Named(project.join(named)),
         None => LoopBinding::Found(project.join(loop_directory::DEFAULT_DIRECTORY)),
@@ -75,21 +82,21 @@ fn adopt_loop_directory(world: &World, stop: &StopEvent, session: &SessionId) ->
                 &Fault::new(FaultKind::File, &what).with_session(session),
             );
         }
-        return None;
+        return LoopAdoption::NotAvailable;
     }
     if fs::exists(&world.home.tombstone(session.as_str())) || fs::exists(&world.home.kill_switch())
     {
-        return None;
+        return LoopAdoption::NotAvailable;
     }
     match adopt::adopt_loop(world, &binding, session, &project) {
-        Ok(run) => run,
+        Ok(adoption) => adoption,
         Err(error) => {
             let what = describe_error(&error);
             faults::record_fault(
                 &world.home,
                 &Fault::new(FaultKind::File, &what).with_session(session),
             );
-            None
+            LoopAdoption::NotAvailable
         }
     }
 }

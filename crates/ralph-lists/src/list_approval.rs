@@ -1,12 +1,13 @@
 //! Whether a person approved the checks of a run's lists, and the scripts that they call.
 
-use crate::run_lists::{display_path, sealed_items};
+use crate::run_lists::{SealedList, display_path, sealed_items};
 use ralph_core::gate::shell_quote;
 use ralph_core::record::{ListKind, RunRecord};
 use ralph_core::source::work_list;
 use ralph_core::text;
 use ralph_home::paths::RalphHome;
-use ralph_policy::trust;
+use ralph_policy::trust::{self, ApprovalSubject};
+use ralph_sys::fs;
 use std::path::Path;
 
 /// The first script that checks of a run call and that no person approved in its current form.
@@ -54,6 +55,13 @@ pub fn check_approvals(home: &RalphHome, run: &RunRecord) -> Result<(), Unapprov
     }
 }
 
+/// What a person approves before a found loop holds a session. It covers the items without their ticks, which the agent
+/// may set before its first stop.
+pub fn adoption_subject(project: &Path, list: &SealedList) -> ApprovalSubject {
+    let project = fs::resolve(project).unwrap_or_else(|| project.to_path_buf());
+    trust::loop_subject(&project, Path::new(&list.seal.path), &list.seal.digest)
+}
+
 /// A list whose checks are not approved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnapprovedList {
@@ -79,7 +87,7 @@ mod tests {
     use super::*;
     use crate::run_lists::{ListFile, seal_list};
     use ralph_core::limits::RunLimits;
-    use ralph_sys::fs::{self, Durability};
+    use ralph_sys::fs::Durability;
     use serde_json::json;
     use std::path::PathBuf;
 

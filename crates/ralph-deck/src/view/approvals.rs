@@ -67,6 +67,8 @@ pub struct TrustRevokedView {
 pub struct ApprovalQuestion {
     /// The path of the list, relative to the project; `None` for the policy.
     pub list: Option<String>,
+    /// The features of a loop that would hold a session, one line each; empty for a policy and for checks.
+    pub loop_features: Vec<String>,
     pub subject: ApprovalSubject,
     pub before: ApprovalStatus,
     pub search_path: ProgramSearch,

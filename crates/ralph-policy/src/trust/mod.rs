@@ -4,6 +4,7 @@
 //! stored outside the repository, for one project and one hash: different content, or the same content in another
 //! project, needs a new approval.
 
+mod list_subjects;
 mod package_scripts;
 mod references;
 
@@ -23,16 +24,15 @@ use std::error::Error;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+pub use list_subjects::{checks_subject, loop_subject};
+
 const APPROVAL_VERSION: u8 = 1;
 const MAX_APPROVAL_BYTES: usize = 64 * 1024 * 1024;
 const MAX_APPROVALS: usize = 100_000;
 /// The shortest prefix that identifies a hash.
 pub const MIN_HASH_PREFIX: usize = 12;
 
-/// Prefix of the first reference of a list's checks, in place of the policy file.
-const CHECKS_PREFIX: &str = "checks of ";
-
-/// The content to approve: a policy, or the checks of a list.
+/// The content to approve: a policy, the checks of a list, or a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalSubject {
     pub project: PathBuf,
@@ -141,37 +141,6 @@ pub fn referenced_files(project: &Path, gate: &Gate) -> Result<Vec<String>, Trus
     Ok(files.map(|found| found.name.split(" -> ").next().unwrap_or_default().to_string()).collect())
 }
 
-/// What a person has to approve before the checks of a list run.
-pub fn checks_subject(
-    project: &Path,
-    list: &Path,
-    checks: &[Gate],
-) -> Result<ApprovalSubject, TrustError> {
-    let mut called = references::find_references(project, checks)?;
-    let name = list.strip_prefix(project).unwrap_or(list).to_string_lossy();
-    let commands: Vec<GateCommand> = checks
-        .iter()
-        .map(|gate| GateCommand {
-            gate: gate.name.clone(),
-            command: display_command(&gate.command),
-        })
-        .collect();
-    if !checks.is_empty() {
-        let mut hasher = blake3::Hasher::new();
-        for gate in checks {
-            hasher.update(&serde_json::to_vec(&gate.command)?);
-        }
-        let hash = hasher.finalize().to_hex().to_string();
-        called.insert(0, ReferencedContent { name: format!("{CHECKS_PREFIX}{name}"), hash });
-    }
-    Ok(ApprovalSubject {
-        project: project.to_path_buf(),
-        hash: hash_references(&called),
-        commands,
-        references: called,
-    })
-}
-
 /// Files that gates call and that changed since the approval, without the policy file itself.
 pub fn changed_scripts(project: &Path, gates: &[Gate], then: &Approval) -> Vec<String> {
     let Ok(now) = references::find_references(project, gates) else {
@@ -212,9 +181,9 @@ impl ApprovalSubject {
         find_differences(&now, &then).into_iter().map(|difference| difference.item).collect()
     }
 
-    /// The list it is about, or `None` for the policy.
+    /// The list or loop it is about, or `None` for the policy.
     fn topic(&self) -> Option<&str> {
-        topic(&self.references)
+        list_subjects::topic(&self.references)
     }
 }
 
@@ -243,10 +212,6 @@ fn find_differences(now: &[(String, &str)], then: &[(String, &str)]) -> Vec<Appr
         }),
     );
     differences
-}
-
-fn topic(called: &[ReferencedContent]) -> Option<&str> {
-    called.first().map(|first| first.name.as_str()).filter(|name| name.starts_with(CHECKS_PREFIX))
 }
 
 /// Whether all of its commands may run.
@@ -327,7 +292,7 @@ pub fn last_approval(
     let approvals = project_approvals(home, &subject.project)?;
     Ok(approvals
         .into_iter()
-        .filter(|approval| topic(&approval.called) == subject.topic())
+        .filter(|approval| list_subjects::topic(&approval.called) == subject.topic())
         .max_by(|one, other| one.approved_at.cmp(&other.approved_at)))
 }
 

@@ -6,22 +6,26 @@ use crate::term;
 use clap::Args;
 use ralph_core::gate::Gate;
 use ralph_core::record::ListKind;
+use ralph_core::source::work_list::ListItem;
 use ralph_core::text;
 use ralph_deck::view::approvals::{
     ApprovalQuestion, ApprovalStatus, TrustRevokedView, approval_status, trust_view,
 };
 use ralph_home::paths::RalphHome;
 use ralph_hook::control::CommandCaller;
-use ralph_lists::loop_directory;
 use ralph_lists::loops::{FeatureError, FeatureLoop};
 use ralph_lists::plan;
 use ralph_lists::run_lists::{self, ListFile};
+use ralph_lists::{list_approval, loop_directory};
 use ralph_policy::config::{self, ProjectConfig};
 use ralph_policy::trust::{self, ApprovalSubject, DifferenceKind, GateProgram, ProgramSearch};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+
+/// The longest text of a feature that is shown.
+const MAX_FEATURE_CHARS: usize = 300;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -31,13 +35,14 @@ Examples:
   ralph trust --hash 3f9a1c07d2e4
   ralph trust --revoke
 
-Without options, covers the policy and every list of the project that
-has checks. A hash covers the policy file or the checks of one list, and
-every file of the project that their commands name. A change of any of
-them needs a new approval. Exit codes: 0 approved, 3 not approved, 1
-anything else.")]
+Without options, covers the policy, every list of the project that has
+checks, and the loop `current`, which holds a session that stops in the
+project. A hash covers the policy file or the checks of one list, and
+every file of the project that their commands name, or the features of
+the loop. A change of any of them needs a new approval. Exit codes: 0
+approved, 3 not approved, 1 anything else.")]
 pub(crate) struct TrustArgs {
-    /// Approve only the checks of the feature list in DIR (repeatable)
+    /// Approve only the feature list in DIR (repeatable)
     #[arg(long, value_name = "DIR")]
     pub features: Vec<PathBuf>,
     /// Approve only the checks of this plan (repeatable)
@@ -69,7 +74,11 @@ pub(crate) fn run(env: &Env, args: &TrustArgs) -> Result<(), CommandFailure> {
     }
     let config = config::load(&project, &home)?;
     let policy = policy_question(env, &home, &config)?;
-    let lists = list_questions(env, &home, args, &config)?;
+    let mut lists = list_questions(env, &home, args, &config)?;
+    if let Some(question) = loop_question(env, &home, args, &config)? {
+        lists.retain(|one| one.list != question.list || one.subject.needs_approval());
+        lists.push(question);
+    }
     // A script that approves whatever `--json` showed needs no policy; a person who types `ralph trust` expects one.
     let is_script = args.json || args.hash.is_some();
     let has_policy = config.file.is_some() || !config.policy.gates.is_empty();
@@ -137,6 +146,44 @@ fn policy_question(
     new_question(home, None, subject, search_path)
 }
 
+/// The loop that holds a session without having been started in it. A finished or unreadable one is not adopted.
+fn loop_question(
+    env: &Env,
+    home: &RalphHome,
+    args: &TrustArgs,
+    config: &ProjectConfig,
+) -> Result<Option<ApprovalQuestion>, CommandFailure> {
+    let here = env.current_dir().unwrap_or_default();
+    let directory = if args.features.is_empty() && args.plan.is_empty() {
+        Some(config.project.join(loop_directory::DEFAULT_DIRECTORY))
+    } else {
+        let mut named = args.features.iter().map(|directory| here.join(directory));
+        named.find(|directory| directory.ends_with(loop_directory::DEFAULT_DIRECTORY))
+    };
+    let Some(directory) = directory.and_then(|directory| fs::resolve(&directory)) else {
+        return Ok(None);
+    };
+    let list =
+        ListFile { path: directory.join(loop_directory::FEATURES_FILE), kind: ListKind::Features };
+    let Ok(sealed) = run_lists::seal_list(&config.project, &list) else {
+        return Ok(None);
+    };
+    let subject = list_approval::adoption_subject(&config.project, &sealed);
+    let search_path = trust::find_programs_of(config, &[], env.search_path().as_deref());
+    let name = list_name(&config.project, &list);
+    let question = new_question(home, Some(name), subject, search_path)?;
+    let feature_line = |item: &ListItem| {
+        let line = text::clean_line(&text::reveal(&item.text), MAX_FEATURE_CHARS);
+        format!("{}  {line}", text::clean_line(&text::reveal(&item.name), MAX_FEATURE_CHARS))
+    };
+    let loop_features = sealed.items.iter().map(feature_line).collect();
+    Ok(Some(ApprovalQuestion { loop_features, ..question }))
+}
+
+fn list_name(project: &Path, list: &ListFile) -> String {
+    list.path.strip_prefix(project).unwrap_or(&list.path).to_string_lossy().into_owned()
+}
+
 fn new_question(
     home: &RalphHome,
     list: Option<String>,
@@ -151,7 +198,8 @@ fn new_question(
         }
         ApprovalStatus::Approved | ApprovalStatus::NotNeeded | ApprovalStatus::Revoked => None,
     };
-    Ok(ApprovalQuestion { list, subject, before, search_path, last: approval })
+    let loop_features = Vec::new();
+    Ok(ApprovalQuestion { list, loop_features, subject, before, search_path, last: approval })
 }
 
 /// The named lists, or all lists of the project that have checks.
@@ -194,8 +242,8 @@ fn list_questions(
             .map(|(gate, command)| Gate { name: command.gate.clone(), ..gate.clone() })
             .collect();
         let search_path = trust::find_programs_of(config, &gates, path.as_deref());
-        let name = one.path.strip_prefix(project).unwrap_or(&one.path).to_string_lossy();
-        questions.push(new_question(home, Some(name.into_owned()), checked.subject, search_path)?);
+        let name = list_name(project, one);
+        questions.push(new_question(home, Some(name), checked.subject, search_path)?);
     }
     Ok(questions)
 }
@@ -252,6 +300,9 @@ fn ask_person(
         let hint = format!("review it, then run `ralph trust --hash {}`", question.subject.hash);
         let what = match question.list {
             None => "this policy is not approved; not a terminal, so I can't ask",
+            Some(_) if !question.loop_features.is_empty() => {
+                "this loop is not approved; not a terminal, so I can't ask"
+            }
             Some(_) => "these checks are not approved; not a terminal, so I can't ask",
         };
         return Err(CommandFailure::untrusted(what, &hint));
@@ -306,7 +357,8 @@ fn render_program(program: &GateProgram) -> String {
 }
 
 fn render_question(question: &ApprovalQuestion) -> String {
-    let ApprovalQuestion { list, subject, before: standing, search_path, last } = question;
+    let ApprovalQuestion { list, loop_features, subject, before: standing, search_path, last } =
+        question;
     let name = match list {
         None => text::clean_line(&subject.project.to_string_lossy(), 500),
         Some(list) => text::clean_line(&text::reveal(list), 500),
@@ -315,9 +367,15 @@ fn render_question(question: &ApprovalQuestion) -> String {
     out.push_str(match (list, subject.commands.is_empty()) {
         (None, true) => "\nno gates\n",
         (None, false) => "\ngates:\n",
+        (Some(_), true) if !loop_features.is_empty() => {
+            "\nholds the next session that stops in the project, until these are done:\n"
+        }
         (Some(_), true) => "\nno checks\n",
         (Some(_), false) => "\nchecks:\n",
     });
+    for feature in loop_features {
+        out.push_str(&format!("  {feature}\n"));
+    }
     for command in &subject.commands {
         let literal = command.command.replace('\n', "\n    ");
         out.push_str(&format!("  {}\n    {literal}\n", term::paint(term::BOLD, &command.gate)));

@@ -957,6 +957,7 @@ fn an_adopted_loop_runs_its_checks_only_after_approval() {
     let sandbox = sandbox_with_check();
     let current = ".claude/data/ralph-loops/current";
     fs::rename(sandbox.project().join(LOOP_DIR), sandbox.project().join(current)).unwrap();
+    sandbox.approve_loop();
     let mut shown = format!("=== not approved\n{}\n", stop_answer(&sandbox));
     let json = sandbox.ralph(["trust", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
@@ -1145,6 +1146,7 @@ fn a_loop_with_checks_is_adopted_even_if_fully_ticked() {
     let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
     let hash = shown["lists"][0]["hash"].as_str().unwrap();
     assert_eq!(sandbox.ralph(["trust", "--hash", hash]).code, Some(0));
+    sandbox.approve_loop();
     let held = stop_answer(&sandbox);
     assert!(held.contains("✗ feature 1"), "{held}");
 }

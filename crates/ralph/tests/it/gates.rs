@@ -675,6 +675,7 @@ fn the_policy_applies_to_an_adopted_loop() {
     let features =
         |passes: bool| format!(r#"[{{"id":1,"description":"One","steps":[],"passes":{passes}}}]"#);
     sandbox.write(list, features(false));
+    sandbox.approve_loop();
     assert!(sandbox.send_stop(SESSION, "").is_block());
     sandbox.write(list, features(true));
     sandbox.write("work", "done\n");

@@ -170,6 +170,7 @@ fn a_loop_is_not_adopted_by_a_replay() {
         r#"{"features":[{"id":1,"description":"Export as CSV","steps":[],"passes":false}]}"#;
     sandbox.write(&format!("{current}/feature_list.json"), feature);
     sandbox.write(&format!("{current}/progress.txt"), "- Iteration: 0\n- Status: IN_PROGRESS\n");
+    sandbox.approve_loop();
     let payload = write_stop_payload(&sandbox, "");
     let before = all_files(&sandbox);
     let result = replay_json(&sandbox, &payload, &["--hook", "ralph hook claude"]);

@@ -222,6 +222,19 @@ impl Sandbox {
         assert_eq!(ended.code, Some(0), "{ended}");
     }
 
+    /// Approves the loop `current` of the project, as a person would, so that it may hold a session.
+    pub fn approve_loop(&self) {
+        let shown = self.ralph(["trust", "--json"]);
+        let shown: serde_json::Value =
+            serde_json::from_str(&shown.stdout).unwrap_or_else(|_| panic!("{shown}"));
+        let of_loop = |one: &&serde_json::Value| {
+            one["called"][0]["name"].as_str().is_some_and(|name| name.starts_with("loop "))
+        };
+        let question = shown["lists"].as_array().unwrap().iter().find(of_loop).unwrap();
+        let ended = self.ralph(["trust", "--hash", question["hash"].as_str().unwrap()]);
+        assert_eq!(ended.code, Some(0), "{ended}");
+    }
+
     pub fn status(&self) -> serde_json::Value {
         let ended = self.ralph(["status", "--all", "--json"]);
         assert_eq!(ended.code, Some(0), "{ended}");
