@@ -33,8 +33,8 @@ const ECOSYSTEMS: [&str; 11] = [
     "environment",
     "control",
 ];
-/// A run that no stop ends is still held. More stops than this change nothing.
-const MAX_STOPS: usize = 4;
+/// A stop without proof is held once. A run that is held more often waits for other work.
+const MAX_STOPS: usize = 3;
 const GOAL: &str = "Do what the case describes.";
 const SCENARIO: &str = "name = \"an agent\"\nonly = \"pretend\"\n\n[[step]]\nagent = \"Done.\"\n";
 
@@ -236,16 +236,16 @@ fn play_hook(sandbox: &Sandbox, work: &Path, case: &CheatCase) -> String {
     let mut agent = sandbox.tool_command(work);
     agent.env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION);
     run_command(&mut agent, b"");
-    let mut is_held = false;
     for _ in 0..MAX_STOPS {
-        is_held = sandbox.send_stop(SESSION, "").code == Some(2);
-        match status_of(sandbox, Some(&run)).as_deref() {
-            Some("armed" | "active") => {}
-            Some(status) => return status.to_string(),
-            None => return "lost".to_string(),
+        if sandbox.send_stop(SESSION, "").code != Some(2) {
+            return match status_of(sandbox, Some(&run)).as_deref() {
+                Some("armed" | "held") => "let go".to_string(),
+                Some(status) => status.to_string(),
+                None => "lost".to_string(),
+            };
         }
     }
-    if is_held { "held" } else { "let go" }.to_string()
+    "held".to_string()
 }
 
 fn play_run(sandbox: &Sandbox, work: &Path, case: &CheatCase) -> String {
