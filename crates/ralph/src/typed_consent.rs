@@ -4,7 +4,11 @@
 //! word is new each time and is shown only at the terminal, so that no script knows the answer in advance.
 
 use crate::failure::CommandFailure;
+use ralph_core::id::RunId;
+use ralph_core::run::RunPhase;
 use ralph_core::text;
+use ralph_home::paths::RalphHome;
+use ralph_hook::overview;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::terminal_question::{self, NoAnswer};
 use std::time::Duration;
@@ -14,9 +18,27 @@ const WORD_CHARS: u64 = 4;
 /// Without vowels, so that it spells nothing, and without characters that look alike.
 const ALPHABET: &[u8] = b"bcdfghjkmnpqrstvwxz";
 
+/// Asks for the word if an agent is held by any run of this user. `action` completes "type the word to …".
+pub(crate) fn require_while_held(home: &RalphHome, action: &str) -> Result<(), CommandFailure> {
+    match held_run(home)? {
+        Some(run) => ask_for_word(&format!("run `{run}` holds an agent"), action),
+        None => Ok(()),
+    }
+}
+
 /// Asks for the word in any case.
 pub(crate) fn require_always(why: &str, action: &str) -> Result<(), CommandFailure> {
     ask_for_word(why, action)
+}
+
+/// A run that holds an agent now.
+fn held_run(home: &RalphHome) -> Result<Option<RunId>, CommandFailure> {
+    let (views, _) = overview::list_run_views(home)?;
+    let held = views.into_iter().find(|view| {
+        let opened = &view.opened;
+        view.phase == RunPhase::Active && opened.state.owner(&opened.run).is_some()
+    });
+    Ok(held.map(|view| view.opened.run.id))
 }
 
 fn ask_for_word(why: &str, action: &str) -> Result<(), CommandFailure> {

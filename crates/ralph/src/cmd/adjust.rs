@@ -6,6 +6,7 @@ use crate::driven_status;
 use crate::failure::CommandFailure;
 use crate::limit_args::TotalLimitArgs;
 use crate::term::{self, paint};
+use crate::typed_consent;
 use clap::Args;
 use ralph_core::dispute::{self, NamedRequirement as Meant};
 use ralph_core::id::RunId;
@@ -20,7 +21,7 @@ use ralph_deck::wording::{self, safe_line};
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
 use ralph_hook::adjustments::{self, RunAdjustment};
-use ralph_hook::control;
+use ralph_hook::control::{self, CommandCaller};
 use ralph_hook::overview;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
@@ -188,13 +189,29 @@ pub(crate) fn waive_requirement(
     let opened = store::load_run(adjustment.home, adjustment.run)?;
     let requirement = requirement_name(name, &opened)?;
     let waiver = Waiver { requirement, why, by: author(env), until_ms };
-    adjustments::add_waiver(adjustment, &waiver)
+    let deadline = confirm_by_word(adjustment, "waive it")?;
+    adjustments::add_waiver(&RunAdjustment { deadline: &deadline, ..*adjustment }, &waiver)
         .map_err(|error| driven_status::control_failure(adjustment.home, error))?;
     Ok(format!(
         "{} is {}; every report shows it, and it blocks no stop",
         safe_line(&waiver.requirement),
         ralph_core::waiver::describe_waiver(&waiver, now_ms)
     ))
+}
+
+/// Asks at the terminal before a command loosens a run; a prompt in the session was typed by a person already. Returns
+/// the deadline for the lock, which must not pass while the person types.
+fn confirm_by_word(
+    adjustment: &RunAdjustment<'_>,
+    action: &str,
+) -> Result<Deadline, CommandFailure> {
+    let RunAdjustment { home, run, caller, .. } = *adjustment;
+    control::require_person_caller(home, run, caller, "loosen")?;
+    if caller == CommandCaller::Session {
+        return Ok(*adjustment.deadline);
+    }
+    typed_consent::require_while_held(home, action)?;
+    Ok(Deadline::after(super::control::LOCK_TIMEOUT))
 }
 
 /// The person whose name a decision is recorded with.
@@ -348,7 +365,9 @@ pub(crate) fn change_limits(
         let text = format!("limits  {}", wording::limits(&limits));
         return Ok((limits, text));
     }
-    let limits = adjustments::set_run_limits(adjustment, overrides);
+    let deadline = confirm_by_word(adjustment, "change the limits")?;
+    let changed = RunAdjustment { deadline: &deadline, ..*adjustment };
+    let limits = adjustments::set_run_limits(&changed, overrides);
     let limits = limits.map_err(|error| driven_status::control_failure(adjustment.home, error))?;
     let opened = store::load_run(adjustment.home, adjustment.run)?;
     let usage = LimitUsage::recorded(&opened.state, clock::now_ms());

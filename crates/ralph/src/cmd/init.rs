@@ -5,6 +5,7 @@ use super::{identify_caller, open_home, print_json};
 use crate::failure::CommandFailure;
 use crate::host_arg::HostArg;
 use crate::term::{self, paint};
+use crate::typed_consent;
 use clap::{Args, ValueEnum};
 use ralph_core::text;
 use ralph_deck::wording::safe_line;
@@ -161,6 +162,9 @@ pub(crate) fn run(env: &Env, args: &InitArgs) -> Result<(), CommandFailure> {
             &ConfirmationOptions { yes: args.yes, json: args.json, command: "init" },
             question,
         )?;
+        if plan.policy.is_some() {
+            typed_consent::require_while_held(&home, "approve these gates")?;
+        }
         file_change::apply_changes(&home, &plan.changes)?;
         if let Some(proposed) = &plan.policy {
             install_plan::approve_proposed(&context, proposed)?;

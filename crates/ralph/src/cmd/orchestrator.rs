@@ -4,6 +4,7 @@ use super::{declare, identify_caller, open_home};
 use crate::cli::StartArgs;
 use crate::failure::CommandFailure;
 use crate::term;
+use crate::typed_consent;
 use clap::{Args, Subcommand};
 use ralph_core::id::RunId;
 use ralph_core::record::{OrchestratorStep, RunRecord};
@@ -296,6 +297,7 @@ fn approve(env: &Env, args: &OrchestratorApproveArgs) -> Result<(), CommandFailu
         Some(name) => named_phased_run(&home, name)?,
         None => run_awaiting_approval(&home)?,
     };
+    typed_consent::require_while_held(&home, "approve the plan")?;
     let opened = phases::approve_plan(&home, &run, caller, &lock_deadline())?;
     if args.json {
         return print_json(&home, &opened);

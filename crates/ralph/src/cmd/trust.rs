@@ -3,6 +3,7 @@
 use super::open_home;
 use crate::failure::CommandFailure;
 use crate::term;
+use crate::typed_consent;
 use clap::Args;
 use ralph_core::gate::Gate;
 use ralph_core::record::ListKind;
@@ -39,8 +40,9 @@ Without options, covers the policy, every list of the project that has
 checks, and the loop `current`, which holds a session that stops in the
 project. A hash covers the policy file or the checks of one list, and
 every file of the project that their commands name, or the features of
-the loop. A change of any of them needs a new approval. Exit codes: 0
-approved, 3 not approved, 1 anything else.")]
+the loop. A change of any of them needs a new approval. While a run
+holds an agent, type the word that is shown at the terminal, also with
+`--hash`. Exit codes: 0 approved, 3 not approved, 1 anything else.")]
 pub(crate) struct TrustArgs {
     /// Approve only the feature list in DIR (repeatable)
     #[arg(long, value_name = "DIR")]
@@ -287,6 +289,7 @@ fn approve_by_hash(
             "review the changes, then give the hash above",
         ));
     };
+    typed_consent::require_while_held(home, "approve it")?;
     trust::approve(home, &question.subject, &question.search_path)?;
     if question.before == ApprovalStatus::Untrusted { print_approved(args) } else { Ok(()) }
 }
@@ -312,6 +315,7 @@ fn ask_person(
         let (what, hint) = ("not approved; none of it will run", "`ralph trust` asks again");
         return Err(CommandFailure::untrusted(what, hint));
     }
+    typed_consent::require_while_held(home, "approve it")?;
     trust::approve(home, &question.subject, &question.search_path)?;
     Ok(())
 }

@@ -350,7 +350,14 @@ fn a_waived_requirement_does_not_hold_and_is_always_reported() {
     error: no reason given
       hint: give it with `--why`; every report shows it
     ");
-    let done = sandbox.ralph(["waive", "Tests", "--until", "2h", "--why", "the service is down"]);
+    let done = sandbox.ralph_at_terminal([
+        "waive",
+        "Tests",
+        "--until",
+        "2h",
+        "--why",
+        "the service is down",
+    ]);
     assert_snapshot!(sandbox.mask_times(&done.stdout), @"[run]  tests is waived by kim for another [span]: the service is down; every report shows it, and it blocks no stop");
     assert_snapshot!(sandbox.mask_times(&sandbox.ralph(["waive", "--list"]).stdout), @"[run]  tests: waived by kim for another [span]: the service is down");
     assert_snapshot!(sandbox.mask_times(&sandbox.send_stop(SESSION, "").stderr), @"
@@ -422,7 +429,7 @@ fn a_waiver_can_be_withdrawn() {
 fn limits_can_be_changed_during_the_run() {
     let (sandbox, run) = start_with_two_gates();
     let say = |args: &[&str]| {
-        let ended = sandbox.ralph([&["limits", &run], args].concat());
+        let ended = sandbox.ralph_at_terminal([&["limits", &run], args].concat());
         sandbox.mask_times(&format!("{}{}", ended.stdout, ended.stderr))
     };
     assert_snapshot!(say(&[]), @"[run]  limits  25 iterations · 8 h · $20 · stuck after 3 stops without progress");

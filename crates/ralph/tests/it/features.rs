@@ -66,7 +66,7 @@ fn approve_checks(sandbox: &Sandbox) {
     let shown = sandbox.ralph(["trust", "--json", "--features", LOOP_DIR]);
     let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
     let hash = shown["lists"][0]["hash"].as_str().unwrap();
-    let ended = sandbox.ralph(["trust", "--hash", hash]);
+    let ended = sandbox.ralph_at_terminal(["trust", "--hash", hash]);
     assert_eq!(ended.code, Some(0), "{ended}");
 }
 
@@ -961,7 +961,8 @@ fn an_adopted_loop_runs_its_checks_only_after_approval() {
     let mut shown = format!("=== not approved\n{}\n", stop_answer(&sandbox));
     let json = sandbox.ralph(["trust", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
-    let ended = sandbox.ralph(["trust", "--hash", json["lists"][0]["hash"].as_str().unwrap()]);
+    let ended =
+        sandbox.ralph_at_terminal(["trust", "--hash", json["lists"][0]["hash"].as_str().unwrap()]);
     assert_eq!(ended.code, Some(0), "{ended}");
     shown.push_str(&format!("=== approved\n{}\n", stop_answer(&sandbox)));
     sandbox.write("exported", "");

@@ -62,4 +62,5 @@ mod supervision;
 mod syscalls;
 mod tamper;
 mod trust;
+mod typed_consent;
 mod unreadable_files;

@@ -426,7 +426,7 @@ fn low_complexity_needs_no_adversarial_gate() {
     for args in [&["memory_search"][..], &["must_have"], &["implementation"]] {
         set_condition(&sandbox, args);
     }
-    assert_eq!(sandbox.ralph(["orchestrator", "approve"]).code, Some(0));
+    assert_eq!(sandbox.ralph_at_terminal(["orchestrator", "approve"]).code, Some(0));
     implement_and_commit(&sandbox);
     record_learning(&sandbox, &run);
     let ended = sandbox.send_stop(SESSION, "").notice();
@@ -448,7 +448,7 @@ fn the_agents_complexity_disables_no_gate() {
     ] {
         set_condition(&sandbox, args);
     }
-    sandbox.ralph(["orchestrator", "approve"]);
+    sandbox.ralph_at_terminal(["orchestrator", "approve"]);
     implement_and_commit(&sandbox);
     record_learning(&sandbox, &run);
     insta::assert_snapshot!(held_reason(&sandbox), @"
@@ -492,7 +492,9 @@ fn without_gates_the_run_ends_claimed() {
     ] {
         set_condition(&sandbox, args);
     }
-    assert_eq!(sandbox.ralph(["orchestrator", "approve", &run]).code, Some(0));
+    let scripted = sandbox.ralph_without_terminal(&["orchestrator", "approve", &run]);
+    assert_eq!(scripted.code, Some(3), "a person types a word: {scripted}");
+    assert_eq!(sandbox.ralph_at_terminal(["orchestrator", "approve", &run]).code, Some(0));
     record_learning(&sandbox, &run);
     let ended = sandbox.send_stop(SESSION, "").notice();
     let ended = ended.split(" after ").next().unwrap().to_string();

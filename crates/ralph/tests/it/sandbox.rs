@@ -153,7 +153,8 @@ impl Sandbox {
         }
         let [out, err] = outputs.each_ref().map(|path| quote(path.as_os_str()));
         line.push_str(&format!(" >{out} 2>{err}"));
-        let mut command = self.isolate(Command::new("script"));
+        // By its path: some tests search for programs in an empty directory.
+        let mut command = self.isolate(Command::new("/usr/bin/script"));
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command.args(["--quiet", "--return", "--echo", "never", "--command", &line, "/dev/null"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -218,7 +219,7 @@ impl Sandbox {
         let shown = self.ralph(["trust", "--json"]);
         let shown: serde_json::Value =
             serde_json::from_str(&shown.stdout).unwrap_or_else(|_| panic!("{shown}"));
-        let ended = self.ralph(["trust", "--hash", shown["hash"].as_str().unwrap()]);
+        let ended = self.ralph_at_terminal(["trust", "--hash", shown["hash"].as_str().unwrap()]);
         assert_eq!(ended.code, Some(0), "{ended}");
     }
 
@@ -231,7 +232,7 @@ impl Sandbox {
             one["called"][0]["name"].as_str().is_some_and(|name| name.starts_with("loop "))
         };
         let question = shown["lists"].as_array().unwrap().iter().find(of_loop).unwrap();
-        let ended = self.ralph(["trust", "--hash", question["hash"].as_str().unwrap()]);
+        let ended = self.ralph_at_terminal(["trust", "--hash", question["hash"].as_str().unwrap()]);
         assert_eq!(ended.code, Some(0), "{ended}");
     }
 

@@ -9,6 +9,7 @@ mod warm;
 
 use crate::SUCCESS;
 use crate::failure::CommandFailure;
+use crate::typed_consent;
 use ralph_core::gate::Gate;
 use ralph_core::text;
 use ralph_home::paths::RalphHome;
@@ -48,8 +49,11 @@ pub(crate) fn require_approval(
     hash: Option<&str>,
 ) -> Result<ApprovalSubject, CommandFailure> {
     let subject = trust::policy_subject(config)?;
-    let is_meant = hash.is_some_and(|hash| subject.matches_hash(hash));
-    if is_meant || trust::is_approved(home, &subject) {
+    if trust::is_approved(home, &subject) {
+        return Ok(subject);
+    }
+    if hash.is_some_and(|hash| subject.matches_hash(hash)) {
+        typed_consent::require_while_held(home, "run it")?;
         return Ok(subject);
     }
     trust::check_approval_file(home, &subject)?;
