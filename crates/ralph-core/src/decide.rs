@@ -4,6 +4,7 @@
 //! called. Each row is a function that returns `None` if it does not match.
 
 mod driven_rows;
+mod proof_rows;
 mod run_rows;
 
 use crate::digest64::Digest64;
@@ -122,7 +123,7 @@ pub fn conclude(
             remember_unknown(&mut report, state);
             let stop = RunStop { case, run, state, evidence, report: &report, context };
             let decision = run_rows::conclude(&stop);
-            StopDecision { report: Some(report), ..decision }
+            StopDecision { report: decision.report.or(Some(report)), ..decision }
         }
     }
 }

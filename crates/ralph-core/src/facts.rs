@@ -2,6 +2,7 @@
 //! [`StopEvidence`] that takes time to collect.
 
 use crate::event::HostTrouble;
+use crate::proof::Proof;
 use crate::requirement::Requirement;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -77,6 +78,8 @@ pub struct StopDelivery {
 #[derive(Clone, Debug)]
 pub struct StopEvidence {
     pub requirements: Vec<Requirement>,
+    /// `None` if it was not needed: something is open or only claimed, or the policy asks for none.
+    pub proof: Option<Proof>,
     pub tree: TreeIdentity,
     /// The limit that an adopted loop's own file sets, if it is reached.
     pub adopted_limit: Option<String>,

@@ -28,6 +28,7 @@ pub mod part_stop;
 pub mod pipeline;
 pub mod policy;
 pub mod proof;
+pub mod proof_summary;
 pub mod reason;
 pub mod record;
 pub mod redact;

@@ -226,6 +226,13 @@ impl AcceptedStatus {
         *self == Self::Verified
     }
 
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Verified => "verified",
+            Self::Green => "green",
+        }
+    }
+
     pub fn includes(self, status: RunStatus) -> bool {
         status == RunStatus::Verified || self == Self::Green && status == RunStatus::Green
     }

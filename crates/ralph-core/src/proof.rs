@@ -128,6 +128,8 @@ impl ProofVerdict {
 }
 
 impl ProofStep {
+    pub const ALL: [Self; 4] = [Self::Before, Self::Now, Self::OldTests, Self::NewTests];
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Before => "before",

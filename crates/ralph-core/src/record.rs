@@ -11,6 +11,7 @@ use crate::host_name::HostName;
 use crate::id::{RunId, SessionId};
 use crate::limits::RunLimits;
 use crate::policy::{OnTampering, Policy};
+use crate::proof_summary::ProofRecord;
 use crate::run::RunState;
 use crate::serde_skip::{is_false, is_zero, is_zero_offset};
 use crate::source::checklist::Checklist;
@@ -218,6 +219,8 @@ pub struct StopRecord {
     /// The remedy that was tried because the run made no progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<Remedy>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<ProofRecord>,
     pub took_ms: u64,
 }
 
@@ -262,6 +265,7 @@ pub enum DecisionRule {
     NeedsHuman,
     Untrusted,
     Verified,
+    Proof,
     Claimed,
     Tampered,
     GateBroken,
@@ -375,7 +379,7 @@ impl StopReport {
 }
 
 impl DecisionRule {
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::NotMine,
         Self::Off,
         Self::Repeat,
@@ -385,6 +389,7 @@ impl DecisionRule {
         Self::NeedsHuman,
         Self::Untrusted,
         Self::Verified,
+        Self::Proof,
         Self::Claimed,
         Self::Tampered,
         Self::GateBroken,
@@ -408,6 +413,7 @@ impl DecisionRule {
             Self::NeedsHuman => "needs-human",
             Self::Untrusted => "untrusted",
             Self::Verified => "verified",
+            Self::Proof => "proof",
             Self::Claimed => "claimed",
             Self::Tampered => "tampered",
             Self::GateBroken => "gate-broken",

@@ -15,7 +15,7 @@ use crate::record::{
     PartKind, PartRecord, PartRule, ProcessIdentity, RunChange, RunRecord, StopOutcome, StopRecord,
     StopReport, TranscriptReading, Waiver,
 };
-use crate::serde_skip::{is_zero, is_zero_offset};
+use crate::serde_skip::{is_false, is_zero, is_zero_offset};
 use crate::status::RunStatus;
 use crate::yes_no;
 use alloc::string::String;
@@ -113,6 +113,9 @@ pub struct RunState {
     /// Set once a person accepted the work. The phase is then `verified`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<Acceptance>,
+    /// Whether the agent was held once because the proof was not `verified`.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub held_for_proof: bool,
 }
 
 /// A subagent, teammate or task after its last stop.
@@ -185,6 +188,7 @@ impl RunState {
             garbled: Vec::new(),
             driving: DriveState::default(),
             accepted: None,
+            held_for_proof: false,
         }
     }
 
@@ -433,6 +437,7 @@ impl RunState {
                 self.answer = None;
             }
         }
+        self.held_for_proof |= decided.is_held_for_proof();
         self.in_a_row = decided.in_a_row;
         self.background = decided.background;
         self.odd_stops =

@@ -3,6 +3,7 @@
 
 use crate::input_bounds::MAX_GOAL_BYTES;
 use crate::limits::LimitOverrides;
+use crate::policy::AcceptedStatus;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -19,6 +20,10 @@ pub struct RunTerms {
     pub complexity: Option<u8>,
     /// Whether the agent must report phases.
     pub phases: bool,
+    /// Globs of test files that the goal asks to change.
+    pub may_change: Vec<String>,
+    /// The least status with which the work is merged.
+    pub accept: Option<AcceptedStatus>,
 }
 
 /// The lists whose items must all be completed.

@@ -49,8 +49,15 @@ pub struct CommandMistake {
 }
 
 /// The options of a goal besides its limits.
-const TERM_OPTIONS: [&str; 6] =
-    ["--completion-promise", "--features", "--plan", "--checklist", "--tasks", "--complexity"];
+const TERM_OPTIONS: [&str; 7] = [
+    "--completion-promise",
+    "--features",
+    "--plan",
+    "--checklist",
+    "--tasks",
+    "--may-change",
+    "--complexity",
+];
 
 fn goal_options() -> impl Iterator<Item = &'static str> {
     limit_options().chain(TERM_OPTIONS)
@@ -351,6 +358,7 @@ fn set_option(terms: &mut RunTerms, name: &str, value: &str) -> Result<(), Comma
         }
         "--features" => terms.lists.features.push(value.to_string()),
         "--plan" => terms.lists.plans.push(value.to_string()),
+        "--may-change" => terms.may_change.push(value.to_string()),
         _ => {
             let complexity = value.parse().ok().filter(|complexity| *complexity <= 10);
             terms.complexity = Some(complexity.ok_or_else(wrong)?);
@@ -367,6 +375,7 @@ fn expected_value(name: &str) -> &'static str {
         "--completion-promise" => "a phrase without `<` and `>`, in quotes if it has spaces",
         "--features" => "a directory",
         "--plan" => "a file",
+        "--may-change" => "a glob such as `tests/api_*.py`",
         _ => "a number from 0 to 10",
     }
 }

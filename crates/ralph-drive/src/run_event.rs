@@ -7,6 +7,7 @@ use ralph_core::drive::{Remedy, SessionOrigin};
 use ralph_core::host_name::HostName;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::{LimitUsage, RunLimits};
+use ralph_core::proof::ProofStep;
 use ralph_core::record::ReportedStatus;
 use ralph_core::status::RunStatus;
 use serde::Serialize;
@@ -56,6 +57,12 @@ pub enum RunEvent {
         name: String,
         outcome: String,
         took_ms: u64,
+    },
+    /// A step of the proof started, or more of its tests ended.
+    ProofProgress {
+        step: ProofStep,
+        done: Option<usize>,
+        of: Option<usize>,
     },
     /// The agent tried to stop and was held.
     Held {

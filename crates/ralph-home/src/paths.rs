@@ -256,6 +256,11 @@ impl RunPaths {
         self.0.join("working")
     }
 
+    /// Locked while the base of the run is measured.
+    pub fn base_lock(&self) -> PathBuf {
+        self.0.join("measuring")
+    }
+
     /// Mark of the task that is currently wanted. A worker with another mark may stop.
     pub fn worker_task(&self) -> PathBuf {
         self.0.join("task")

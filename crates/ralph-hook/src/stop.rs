@@ -12,6 +12,7 @@ use ralph_core::event::StopEvent;
 use ralph_core::facts::{StopEvidence, StopFacts};
 use ralph_core::hold::StopHold;
 use ralph_core::id::{RunId, SessionId};
+use ralph_core::proof::Proof;
 use ralph_core::record::{DecisionRule, RunChange, StopOutcome, StopRecord};
 use ralph_core::redact::Redactor;
 use ralph_core::verdict::Verdict;
@@ -132,6 +133,7 @@ fn decide_under_lock(
             took_ms,
             tampering,
             in_a_row,
+            proof: evidence.and_then(|evidence| evidence.proof.as_ref()).map(Proof::record),
             garbled: evidence.map(|evidence| evidence.unparsable_lists.clone()).unwrap_or_default(),
             background: stop.background_digest(),
             process: facts::owner_process(world, &now.state),

@@ -327,11 +327,23 @@ fn harness_by_name(
     if is_command_file(path) && !is_ci_file(path) {
         return Some("a task runner reads the commands of checks from it");
     }
-    let is_script = matches!(Language::from_path(path), Language::Shell)
-        || !name.trim_matches('.').contains('.');
+    let is_shell = matches!(Language::from_path(path), Language::Shell);
+    if is_shell && names_tests(name) {
+        return Some("its name says that it runs tests");
+    }
+    let is_script = is_shell || !name.trim_matches('.').contains('.');
     let is_check = ["test", "check", "lint", "verify"].iter().any(|word| name.contains(word));
     let is_in_scripts = directories.iter().any(|part| SCRIPT_DIRECTORIES.contains(part));
     (is_in_scripts && (is_script || is_check)).then_some("it is a script that checks may run")
+}
+
+/// `test.sh`, `run-tests.sh`, `slug_test.sh`
+fn names_tests(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default();
+    let mut words = stem.split(['-', '_']);
+    let is_test = |word: &str| word == "test" || word == "tests";
+    let first = words.next().unwrap_or_default();
+    is_test(first) || words.next_back().is_some_and(is_test)
 }
 
 fn shadows_runner(directories: &[&str], name: &str, extension: &str) -> bool {

@@ -197,6 +197,9 @@ pub(crate) struct StartArgs {
     /// Ignore gates whose `min_complexity` is higher than this (0 to 10)
     #[arg(long, value_name = "N", value_parser = parse_complexity)]
     pub complexity: Option<u8>,
+    /// Allow these test files to change, because the goal asks for it
+    #[arg(long, value_name = "GLOB")]
+    pub may_change: Vec<String>,
     /// Use this project directory [default: the current directory]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,

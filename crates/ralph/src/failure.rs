@@ -156,6 +156,9 @@ impl From<StartError> for CommandFailure {
             }
             StartError::Approval(error) => return error.into(),
             StartError::NotADirectory(_) => "check the path",
+            StartError::InvalidGlob { .. } => {
+                "name test files relative to the project, such as `tests/api_*.py`"
+            }
             StartError::NotUtf8(_) => "rename the directory",
             StartError::NotAFile(_) => "name a Markdown file with `- [ ]` items",
             StartError::InvalidPromise => {

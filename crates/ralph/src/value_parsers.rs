@@ -1,8 +1,17 @@
 //! Parsers for the values of command-line options. An error text is printed as the hint of a usage error.
 
 use ralph_core::limits::LimitUnit;
+use ralph_core::policy::AcceptedStatus;
 
 /// A number from 0 to 10.
+pub(crate) fn parse_accepted(text: &str) -> Result<AcceptedStatus, String> {
+    match text {
+        "verified" => Ok(AcceptedStatus::Verified),
+        "green" => Ok(AcceptedStatus::Green),
+        _ => Err("expected `verified` or `green`".to_string()),
+    }
+}
+
 pub(crate) fn parse_complexity(text: &str) -> Result<u8, String> {
     let complexity = text.parse().ok().filter(|complexity| *complexity <= 10);
     complexity.ok_or_else(|| "expected a number from 0 to 10".to_string())

@@ -1,13 +1,13 @@
 //! Rows `verified` to `block`, for a session that a run owns.
 
-use super::{StopCase, StopDecision, block, current_usage, driven_rows, end};
+use super::{StopCase, StopDecision, block, current_usage, driven_rows, end, proof_rows};
 use crate::digest64::Digest64;
 use crate::facts::{BlockCap, StopEvidence, TreeIdentity};
 use crate::limits::RunLimits;
 use crate::policy::OnTampering;
 use crate::reason::{self, HeldStop, ReasonContext, ReasonSize};
 use crate::record::{
-    DecisionRule, ReportLine, ReportedStatus, RunOrigin, RunRecord, StopOutcome, StopReport,
+    DecisionRule, ReportLine, ReportedStatus, RunOrigin, RunRecord, StopOutcome, StopReport, Waiver,
 };
 use crate::requirement::{EvidenceKind as Proof, PendingReason, Requirement, RequirementStatus};
 use crate::run::RunState;
@@ -84,12 +84,28 @@ impl<'a> RunStop<'a> {
 
     /// How many requirements are not met but waived by a person.
     fn waived_count(&self) -> usize {
-        let now_ms = self.case.facts.now_ms;
-        let is_waived = |one: &&Requirement| {
-            !matches!(one.status, RequirementStatus::Met(_))
-                && waiver::find_waiver(&one.name, &self.state.waivers, now_ms).is_some()
-        };
-        self.evidence.requirements.iter().filter(is_waived).count()
+        self.waived().count()
+    }
+
+    fn waived(&self) -> impl Iterator<Item = (&'a Requirement, &'a Waiver)> {
+        let (waivers, now_ms) = (&self.state.waivers, self.case.facts.now_ms);
+        let open = self.evidence.requirements.iter();
+        let open = open.filter(|one| !matches!(one.status, RequirementStatus::Met(_)));
+        open.filter_map(move |one| Some((one, waiver::find_waiver(&one.name, waivers, now_ms)?)))
+    }
+
+    /// ``lint is waived by kim for another 2 h: the service is down (and 1 more)``
+    fn describe_waived(&self) -> String {
+        let redactor = self.context.redactor;
+        let mut all = self.waived().map(|(one, waiver)| {
+            let how = waiver::describe_waiver(waiver, self.case.facts.now_ms);
+            format!("{} is {}", reason::safe_name(one, redactor), redactor.redact(&how))
+        });
+        let first = all.next().unwrap_or_default();
+        match all.count() {
+            0 => first,
+            more => format!("{first} (and {more} more)"),
+        }
     }
 
     fn tampering(&self) -> Option<&'a str> {
@@ -162,10 +178,11 @@ fn all_met(stop: &RunStop<'_>) -> Option<StopDecision> {
             let because = format!("no requirement is left {how}{waived}");
             stop.end(DecisionRule::Claimed, RunStatus::Claimed, because)
         }
-        (false, 0) => {
-            let because = format!("{noun} met {how}{backed}{waived}");
-            stop.end(DecisionRule::Verified, RunStatus::Verified, because)
+        (false, 0) if stop.waived_count() > 0 => {
+            let because = format!("{noun} met {how}{backed}, but {}", stop.describe_waived());
+            stop.end(DecisionRule::Claimed, RunStatus::Claimed, because)
         }
+        (false, 0) => proof_rows::conclude_proof(stop, format!("{noun} met {how}{backed}")),
         (false, claimed) => {
             let because = if claimed == count {
                 format!("{noun} claimed to be met {how}; nothing measured it{waived}")
@@ -232,7 +249,7 @@ fn gate_broken(stop: &RunStop<'_>) -> Option<StopDecision> {
     })
 }
 
-fn limit(stop: &RunStop<'_>) -> Option<StopDecision> {
+pub(super) fn limit(stop: &RunStop<'_>) -> Option<StopDecision> {
     let usage = current_usage(stop.case.facts, stop.run, stop.state);
     let own = stop.limits().reached(&usage).map(|used_up| used_up.to_string());
     let own = own.or_else(|| {

@@ -47,6 +47,10 @@ impl RunRecord {
 }
 
 impl StopRecord {
+    pub(crate) fn is_held_for_proof(&self) -> bool {
+        self.rule == DecisionRule::Proof && matches!(self.outcome, StopOutcome::Blocked { .. })
+    }
+
     /// A stop of which only the decision is known.
     pub fn new(rule: DecisionRule, outcome: StopOutcome, because: String) -> Self {
         Self {
@@ -63,6 +67,7 @@ impl StopRecord {
             in_a_row: 0,
             garbled: Vec::new(),
             remedy: None,
+            proof: None,
             took_ms: 0,
         }
     }

@@ -37,7 +37,7 @@ fn red() -> TestStop {
 
 #[test]
 fn a_waived_requirement_is_reported_but_does_not_hold() {
-    assert_snapshot!(test_run().change(waived("tests", 2)).stop(red()), @"1  end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 1 min, 1 waived by a person");
+    assert_snapshot!(test_run().change(waived("tests", 2)).stop(red()), @"1  end claimed      rule claimed      0 charged  1 requirement is met after 0 iterations and 1 min, but tests is waived by kim for another 1 h 59 min: the service is down");
     assert_snapshot!(test_run().change(waived("tests", 2)).stop(red().unmet("lint")).reason(), @"
     ralph: iteration 1 of 25 — 1 of 2 requirements is not met (run k7f2)
 
@@ -48,16 +48,16 @@ fn a_waived_requirement_is_reported_but_does_not_hold() {
     Next: Make lint pass. Then stop again
     ");
     let unknown = || stop_at(1).met("build").unknown("lint");
-    assert_snapshot!(test_run().change(waived("lint", 2)).stop(unknown()), @"1  end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 1 min, 1 waived by a person");
+    assert_snapshot!(test_run().change(waived("lint", 2)).stop(unknown()), @"1  end claimed      rule claimed      0 charged  1 requirement is met after 0 iterations and 1 min, but lint is waived by kim for another 1 h 59 min: the service is down");
     let running = RequirementStatus::Pending(PendingReason::Running("still running".into()));
     let running = stop_at(1).met("build").require(requirement("slow", running));
-    assert_snapshot!(test_run().change(waived("slow", 2)).stop(running), @"1  end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 1 min, 1 waived by a person");
+    assert_snapshot!(test_run().change(waived("slow", 2)).stop(running), @"1  end claimed      rule claimed      0 charged  1 requirement is met after 0 iterations and 1 min, but slow is waived by kim for another 1 h 59 min: the service is down");
 }
 
 #[test]
 fn a_waiver_expires() {
     let later = |hours: u64| test_run().change(waived("tests", 2)).later(hours * HOUR).stop(red());
-    assert_snapshot!(later(1), @"1  end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 1 h 1 min, 1 waived by a person");
+    assert_snapshot!(later(1), @"1  end claimed      rule claimed      0 charged  1 requirement is met after 0 iterations and 1 h 1 min, but tests is waived by kim for another 59 min: the service is down");
     assert_snapshot!(later(3), @"1  block            rule block        1 charged  1 not met");
     let revoked = RunChange::WaiverRevoked { requirement: "tests".into() };
     assert_snapshot!(test_run().change(waived("tests", 2)).change(revoked).stop(red()), @"1  block            rule block        1 charged  1 not met");

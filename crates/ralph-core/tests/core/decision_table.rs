@@ -1,7 +1,8 @@
 //! The rows of the decision table: each can fire, takes precedence over the rows below it, and has the expected effect.
 
 use crate::scenario::{
-    TestRun, TestStop, check, driven_run, files_only, requirement, run, stop_at, test_run,
+    TestRun, TestStop, check, driven_run, files_only, requirement, run, sealed_run, stop_at,
+    test_run,
 };
 use ralph_core::drive::DriveSettings;
 use ralph_core::event::{HostTrouble, PendingWorkKind};
@@ -10,6 +11,7 @@ use ralph_core::facts::{
 };
 use ralph_core::limits::RunLimits;
 use ralph_core::policy::OnTampering;
+use ralph_core::proof::ProofVerdict;
 use ralph_core::record::{DecisionRule, RunChange, RunOrigin, RunRecord};
 use ralph_core::requirement::{Finding, RequirementFailure, RequirementStatus};
 use ralph_core::run::RunPhase;
@@ -123,6 +125,11 @@ fn rows_of_ends() -> Vec<TableRow> {
             scenario: used_up.clone().stop(last(stop_at(1).met("tests").claimed("promise"))),
         },
         TableRow {
+            without: "a test of the work",
+            scenario: TestRun::of(sealed_run())
+                .stop(last(stop_at(1).met("tests")).proof(ProofVerdict::Green, &[])),
+        },
+        TableRow {
             without: "a process gone",
             scenario: used_up
                 .clone()
@@ -184,6 +191,7 @@ fn met_requirements_end_the_run_before_any_limit() {
     without measuring          end claimed      rule claimed      1 charged  1 requirement is claimed to be met after 1 iteration and 2 min; nothing measured it
     without measuring all      end claimed      rule claimed      1 charged  all 4 requirements are met after 1 iteration and 2 min, 2 of them only by claims
     without measuring one      end claimed      rule claimed      1 charged  all 2 requirements are met after 1 iteration and 2 min, 1 of them only by a claim
+    without a test of the work end green        rule proof        0 charged  1 requirement is met after 0 iterations and 1 min; 148 old tests pass on the new code; no test tells the new code from the old
     without a process gone     allow            rule final-look   1 charged  1 requirement is met after 1 iteration and 2 min
     without honesty            end needs_review rule tampered     1 charged  1 requirement is met after 1 iteration and 2 min, but ralph's own files were changed meanwhile
     without an open run        allow            rule not-mine     1 charged  the run has ended: verified

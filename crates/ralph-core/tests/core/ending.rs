@@ -1,27 +1,12 @@
 //! The line a person reads at the end of a run.
 
-use crate::scenario::run;
+use crate::scenario::{run, sealed_run};
 use insta::assert_snapshot;
 use ralph_core::drive::DriveSettings;
 use ralph_core::ending;
 use ralph_core::limits::RunLimits;
-use ralph_core::policy::Policy;
-use ralph_core::record::{PolicySeal, RunRecord};
+use ralph_core::record::RunRecord;
 use ralph_core::status::RunStatus;
-
-fn sealed() -> RunRecord {
-    let seal = PolicySeal {
-        policy: Policy::default(),
-        project: "/home/user/project".into(),
-        hash: String::new(),
-        base: None,
-        path: None,
-        tools: Vec::new(),
-        complexity: None,
-        git: None,
-    };
-    RunRecord { seal: Some(Box::new(seal)), ..run() }
-}
 
 /// R-U2c: every end gives the reason and the next step.
 #[test]
@@ -45,7 +30,7 @@ fn every_end_has_a_next_step() {
     overridden: nested quotes — because of this (run k7f2); the client overrode the hook: `ralph init` raises its block cap; then run `/ralph:goal` again
     crashed: nested quotes — because of this (run k7f2); `ralph status` shows what broke; then run `/ralph:goal` again
     ");
-    assert_snapshot!(lines(&sealed()), @"
+    assert_snapshot!(lines(&sealed_run()), @"
     verified: nested quotes — because of this (run k7f2); see `ralph why k7f2`
     green: nested quotes — because of this (run k7f2); add a test that fails without the change, or review it and run `ralph accept k7f2`
     claimed: nested quotes — because of this (run k7f2); review it before you rely on it; `ralph gate detect` proposes gates that could measure it

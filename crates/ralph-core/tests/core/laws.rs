@@ -2,7 +2,8 @@
 //! each property.
 
 use crate::scenario::{
-    TakenStop, TestRun, TestStop, advisory, files_only, requirement, run, session, stop_at,
+    TakenStop, TestRun, TestStop, advisory, files_only, requirement, run, sealed_run, session,
+    stop_at,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -18,6 +19,7 @@ use ralph_core::facts::{
 };
 use ralph_core::limits::RunLimits;
 use ralph_core::policy::OnTampering;
+use ralph_core::proof::ProofVerdict;
 use ralph_core::record::{
     DecisionRule, JournalEntry, ProcessIdentity, RestoredRun, RunChange, RunOrigin, RunRecord,
     StopOutcome, TranscriptReading,
@@ -115,7 +117,8 @@ fn run_of(choices: &mut ChoiceSource) -> RunRecord {
         if choices.one_in(3) { OnTampering::EndInReview } else { OnTampering::Block };
     let first_iteration = u32::try_from(choices.below(4)).unwrap().saturating_sub(1);
     let drive = choices.one_in(2).then(|| Box::new(settings_of(choices)));
-    RunRecord { limits, origin, on_tampering, first_iteration, drive, ..run() }
+    let known = if choices.one_in(2) { sealed_run() } else { run() };
+    RunRecord { limits, origin, on_tampering, first_iteration, drive, ..known }
 }
 
 fn settings_of(choices: &mut ChoiceSource) -> DriveSettings {
@@ -202,6 +205,12 @@ fn stop_of(choices: &mut ChoiceSource) -> TestStop {
         2 => StopDriver::RunnerAlone,
         3 => StopDriver::RunnerLanding,
         _ => StopDriver::Person,
+    };
+    stop = match choices.below(4) {
+        0 => stop,
+        1 => stop.proof(ProofVerdict::Verified, &[]),
+        2 => stop.proof(ProofVerdict::Green, &[]),
+        _ => stop.proof(ProofVerdict::NeedsReview, &["test_old"]),
     };
     with_fact(stop, choices.below(32))
 }
@@ -355,6 +364,25 @@ proptest! {
                 repeats += 1;
                 prop_assert!(repeats <= charged + awaited, "{} repeats of {} blocks", repeats, charged);
             }
+            Ok(())
+        })?;
+    }
+
+    /// R-V1a, R-V1b: with a policy nothing ends `verified` but a proof that is `verified`, and the agent is held at most
+    /// once because of a proof.
+    #[test]
+    fn verified_needs_a_proof(story in stories()) {
+        let mut held = 0;
+        play_story(&story, |transition| {
+            let decision = &transition.taken.decision;
+            let proof = transition.stop.evidence.proof.as_ref().map(|proof| proof.verdict);
+            if story.run.seal.is_some()
+                && decision.outcome == StopOutcome::Ended(RunStatus::Verified)
+            {
+                prop_assert_eq!(proof, Some(ProofVerdict::Verified));
+            }
+            held += u32::from(decision.rule == DecisionRule::Proof && is_block(&decision.verdict));
+            prop_assert!(held <= 1);
             Ok(())
         })?;
     }

@@ -1,7 +1,9 @@
 //! Tests of the core through its public API: decisions, texts, file formats, and properties that hold for any sequence
 //! of events.
 
+#[cfg(test)]
 mod acceptance;
+#[cfg(test)]
 mod adjustments;
 #[cfg(test)]
 mod chunk;
@@ -23,6 +25,8 @@ mod laws;
 mod orchestrator;
 #[cfg(test)]
 mod pipeline;
+#[cfg(test)]
+mod proof;
 #[cfg(test)]
 mod reason;
 #[cfg(test)]

@@ -11,10 +11,12 @@ use ralph_core::facts::{
 use ralph_core::hold::StopHold;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::RunLimits;
+use ralph_core::policy::Policy;
+use ralph_core::proof::{BrokenHow, BrokenTest, Proof as WorkProof, ProofVerdict, TellingTest};
 use ralph_core::reason::ReasonContext;
 use ralph_core::record::{
-    DecisionRule, DeliveryId, FORMAT_VERSION, JournalEntry, ProcessIdentity, RunChange, RunRecord,
-    StopRecord, TranscriptReading,
+    DecisionRule, DeliveryId, FORMAT_VERSION, JournalEntry, PolicySeal, ProcessIdentity, RunChange,
+    RunRecord, StopRecord, TranscriptReading,
 };
 use ralph_core::redact::Redactor;
 use ralph_core::requirement::{
@@ -43,6 +45,21 @@ pub(crate) fn run() -> RunRecord {
         title: "nested quotes".into(),
         ..RunRecord::new(RunId::parse("k7f2").unwrap(), "/home/user/project".into(), START_MS)
     }
+}
+
+/// A run with a policy that asks for a proof.
+pub(crate) fn sealed_run() -> RunRecord {
+    let seal = PolicySeal {
+        policy: Policy::default(),
+        project: "/home/user/project".into(),
+        hash: String::new(),
+        base: None,
+        path: None,
+        tools: Vec::new(),
+        complexity: None,
+        git: None,
+    };
+    RunRecord { seal: Some(Box::new(seal)), ..run() }
 }
 
 /// A session that a run owns.
@@ -181,6 +198,7 @@ impl TestRun {
                 in_a_row: facts.consecutive_blocks,
                 background: at.stop.background_digest(),
                 remedy: decision.remedy,
+                proof: at.evidence.proof.as_ref().map(WorkProof::record),
                 garbled: at.evidence.unparsable_lists.clone(),
                 ..StopRecord::new(decision.rule, decision.outcome.clone(), decision.because.clone())
             })));
@@ -300,6 +318,7 @@ pub(crate) fn stop_at(tree: u64) -> TestStop {
         pending: Vec::new(),
     };
     let evidence = StopEvidence {
+        proof: None,
         requirements: Vec::new(),
         tree: TreeIdentity::Known(tree),
         adopted_limit: None,
@@ -330,6 +349,26 @@ impl TestStop {
 
     pub(crate) fn unknown(self, name: &str) -> Self {
         self.require(requirement(name, RequirementStatus::Unknown("timed out after 5 min".into())))
+    }
+
+    /// The outcome of a proof: so many old tests hold, and the named ones are broken.
+    pub(crate) fn proof(mut self, verdict: ProofVerdict, broken: &[&str]) -> Self {
+        let gate = || "tests".to_string();
+        let telling = vec![TellingTest { gate: gate(), test: "test_new".into() }];
+        let broken = broken.iter().map(|test| BrokenTest {
+            gate: gate(),
+            test: (*test).to_string(),
+            how: BrokenHow::Fails,
+            message: "assert 3 == 4".into(),
+        });
+        self.evidence.proof = Some(WorkProof {
+            verdict,
+            held: 148,
+            telling: if verdict == ProofVerdict::Green { Vec::new() } else { telling },
+            broken: broken.collect(),
+            doubts: Vec::new(),
+        });
+        self
     }
 
     pub(crate) fn nothing_required(mut self) -> Self {

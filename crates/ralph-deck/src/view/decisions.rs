@@ -2,6 +2,7 @@
 
 use super::acceptance::AcceptanceView;
 use crate::wording::decision_outcome;
+use ralph_core::proof_summary::ProofRecord;
 use ralph_core::record::{
     JournalEntry, PartIdentity, PartRecord, ReportLine, RunChange, StopOutcome, StopRecord,
 };
@@ -31,6 +32,8 @@ pub struct DecisionView<'a> {
     pub tampering: Option<&'a str>,
     pub reason: Option<&'a str>,
     pub took_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof: Option<&'a ProofRecord>,
     /// Set if this decision ended the run and a person accepted its work later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted: Option<AcceptanceView<'a>>,
@@ -198,6 +201,7 @@ fn decision_view<'a>(
         tampering: decided.tampering.as_deref(),
         reason,
         took_ms: decided.took_ms,
+        proof: decided.proof.as_ref(),
         accepted: matches!(decided.outcome, StopOutcome::Ended(_))
             .then(|| history.entries.iter().find_map(acceptance_of))
             .flatten(),

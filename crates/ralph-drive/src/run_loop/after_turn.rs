@@ -185,6 +185,7 @@ impl RunLoop<'_, '_> {
             DecisionRule::NotMine
             | DecisionRule::Repeat
             | DecisionRule::Verified
+            | DecisionRule::Proof
             | DecisionRule::Claimed
             | DecisionRule::Tampered
             | DecisionRule::GateBroken

@@ -197,7 +197,8 @@ impl RunLoop<'_, '_> {
         else {
             return Ok(());
         };
-        if self.ctx.phase()? != RunPhase::Ended(RunStatus::Verified) {
+        let run = self.ctx.load()?.run;
+        if !matches!(self.ctx.phase()?, RunPhase::Ended(status) if run.is_accepted(status)) {
             return Ok(());
         }
         match worktree::remove_worktree(self.ctx.home, &worktree, &Deadline::after(PATIENCE)) {

@@ -81,7 +81,9 @@ impl RunLoop<'_, '_> {
         let lines = state.report.iter().flat_map(|report| &report.lines);
         let open = lines.filter(|line| line.standing != ReportedStatus::Advisory).take(SHOWN_OPEN);
         let next = match phase {
-            RunPhase::Ended(RunStatus::Verified) => self.review_command(&run, &trail),
+            RunPhase::Ended(RunStatus::Verified | RunStatus::Green) => {
+                self.review_command(&run, &trail)
+            }
             RunPhase::Ended(RunStatus::Exhausted) => Some(ending::fork_command(&run.id, status)),
             RunPhase::Ended(_) => Some(format!("ralph why {}", run.id)),
             RunPhase::Active | RunPhase::Orphaned | RunPhase::Paused { .. } => {

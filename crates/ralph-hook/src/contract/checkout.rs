@@ -18,7 +18,7 @@ use ralph_sys::clock::Deadline;
 use ralph_sys::fs;
 
 /// A worker may take this long to write out a large tree.
-const CHECKOUT_TIMEOUT: Duration = Duration::from_mins(5);
+pub(super) const CHECKOUT_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// A checkout and the path of the project in it. The checkout is locked until this is dropped.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ pub(super) fn check_out_candidate(
         path.to_str().is_some_and(|path| classify_file(path, &rules).class == FileClass::Tests)
     };
     let mix = match site {
-        GateSite::Tree | GateSite::Clean => {
+        GateSite::Tree | GateSite::Clean | GateSite::Proof | GateSite::Base => {
             CheckoutMix { of: candidate, with: &first, paths: &is_protected }
         }
         GateSite::Red => CheckoutMix { of: &first, with: candidate, paths: &is_test },

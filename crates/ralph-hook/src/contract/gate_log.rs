@@ -2,11 +2,13 @@
 
 use ralph_core::gate::{Gate, GateInvocation};
 use ralph_core::id::RunId;
+use ralph_core::proof::ProofStep;
 use ralph_gates::gates::{GateEvent, ResultSource};
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::paths::RalphHome;
 use ralph_host::stream::StreamLine;
 use ralph_host::{HOSTS, HostProfile};
+use ralph_proof::ProofProgress;
 use ralph_sys::fs::{self, Durability, FileError};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -31,6 +33,14 @@ pub enum GateLogLine {
         /// The cost of a gate that called a model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bill: Option<GateBill>,
+    },
+    /// A step of the proof started, or more of its tests ended.
+    Proof {
+        step: ProofStep,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        done: Option<usize>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of: Option<usize>,
     },
 }
 
@@ -77,8 +87,19 @@ impl<'a> GateLog<'a> {
                 bill: find_bill(&ran.gate, ran.report.log.as_deref())?,
             },
         };
+        self.append_line(&progress)
+    }
+
+    pub(super) fn record_proof(&self, progress: ProofProgress) {
+        let ProofProgress { step, tests } = progress;
+        let (done, of) = (tests.map(|tests| tests.done), tests.and_then(|tests| tests.of));
+        // Without the line only the progress display lags.
+        drop(self.append_line(&GateLogLine::Proof { step, done, of }));
+    }
+
+    fn append_line(&self, progress: &GateLogLine) -> Result<(), FileError> {
         let path = self.home.run(self.run).gates_log();
-        let mut line = fs::encode_json(&path, &progress)?;
+        let mut line = fs::encode_json(&path, progress)?;
         line.push(b'\n');
         fs::append(&path, &line, Durability::Cached).map(drop)
     }

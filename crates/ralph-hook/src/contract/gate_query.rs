@@ -44,6 +44,12 @@ pub(super) fn select_gates<'a>(
     contract.seal.policy.gates.iter().filter(counts).collect()
 }
 
+/// When the hook stops waiting for a worker.
+pub(super) fn worker_deadline(contract: &ContractContext<'_>) -> Deadline {
+    let left = contract.world.answer_deadline.remaining();
+    Deadline::after(left.saturating_sub(WORKER_MARGIN))
+}
+
 /// The requirements of the gates, in the tree or in a checkout. A worker runs the gates without a cached result, as far
 /// as time allows.
 pub(super) fn gate_requirements(inquiry: &GateQuery<'_>) -> Vec<Requirement> {
@@ -123,9 +129,7 @@ impl GateQuery<'_> {
                     "not run: {what} changed since it was approved"
                 )));
             }
-            let until = Deadline::after(
-                self.contract.world.answer_deadline.remaining().saturating_sub(WORKER_MARGIN),
-            );
+            let until = worker_deadline(self.contract);
             let task = GateTask { site: self.site, gates: names, mark };
             left = gate_worker::run_gate_worker(self.contract, &task, until)
                 .map_err(|error| describe_error(&error))?;

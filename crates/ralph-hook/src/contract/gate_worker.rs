@@ -11,7 +11,7 @@ use ralph_core::run::RunState;
 
 use super::change_summary::{self, CandidateCheckpoint};
 use super::gate_log::GateLog;
-use super::{ContractContext, ListChecks, baseline, checkout, sealed_programs};
+use super::{ContractContext, ListChecks, baseline, checkout, proof_evidence, sealed_programs};
 use ralph_gates::gates::result_cache::{CachedResult, ResultCache};
 use ralph_gates::gates::{
     self, ContentView, GateContent, GateContext, GateOrder, GateResult, GateRunRequest, ResultReuse,
@@ -23,14 +23,19 @@ use ralph_home::store::{self, LoadedRun, StoreError};
 use ralph_home::world::World;
 use ralph_lists::list_approval;
 use ralph_lists::run_lists;
-use ralph_policy::trust;
+use ralph_policy::trust::{self, TrustError};
+use ralph_proof::ProofError;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env;
 use ralph_sys::fs::{self, FileError, file_slot};
 use ralph_sys::proc::cancel::CancelToken;
-use ralph_sys::proc::worker::{self, WorkerSpawnError};
+use ralph_sys::proc::worker::{self, WorkerHandle, WorkerSpawnError};
 
 const MAX_MARK_BYTES: usize = 256;
+/// The task of a run that needs no results any more.
+const NO_TASK: &[u8] = b"none";
+/// The mark of the task that measures the base.
+pub(super) const BASE_MARK: &str = "base";
 
 /// The gates that a worker runs, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,16 +54,22 @@ pub enum GateSite {
     Clean,
     /// The base of the run, with the tests of the candidate.
     Red,
+    /// The four trees of a proof.
+    Proof,
+    /// The base of the run with its own tests, measured from the start.
+    Base,
 }
 
 impl GateSite {
-    pub const ALL: [Self; 3] = [Self::Tree, Self::Clean, Self::Red];
+    pub const ALL: [Self; 5] = [Self::Tree, Self::Clean, Self::Red, Self::Proof, Self::Base];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Tree => "tree",
             Self::Clean => "clean",
             Self::Red => "red",
+            Self::Proof => "proof",
+            Self::Base => "base",
         }
     }
 }
@@ -87,6 +98,12 @@ pub enum GateWorkerError {
     Checkpoint(#[from] CheckpointError),
     #[error(transparent)]
     Listing(#[from] ListingError),
+    #[error(transparent)]
+    Proof(#[from] ProofError),
+    #[error("the results in the work tree are unknown: {0}")]
+    NoTreeResults(String),
+    #[error(transparent)]
+    Trust(#[from] TrustError),
     #[error("cannot wait for the worker")]
     Wait(#[source] std::io::Error),
 }
@@ -97,11 +114,34 @@ pub(super) fn run_gate_worker(
     task: &GateTask,
     until: Deadline,
 ) -> Result<WorkerState, GateWorkerError> {
-    let program = env::own_executable();
-    let run = contract.run.id.as_str();
     let paths = contract.world.home.run(&contract.run.id);
     // A worker with another task sees this and exits.
     fs::overwrite(&paths.worker_task(), task.mark.as_bytes())?;
+    let mut worker = spawn_gate_worker(contract, task)?;
+    if worker.wait(until).map_err(GateWorkerError::Wait)?.is_some() {
+        Ok(WorkerState::Done)
+    } else {
+        worker.detach().map_err(GateWorkerError::Wait)?;
+        Ok(WorkerState::Running)
+    }
+}
+
+/// Starts a worker and does not wait for it. Other tasks of the run do not cancel it.
+pub(super) fn start_gate_worker(
+    contract: &ContractContext<'_>,
+    task: &GateTask,
+) -> Result<(), GateWorkerError> {
+    let path = contract.world.home.run(&contract.run.id).worker_task();
+    fs::overwrite(&path, task.mark.as_bytes())?;
+    spawn_gate_worker(contract, task)?.detach().map_err(GateWorkerError::Wait)
+}
+
+fn spawn_gate_worker(
+    contract: &ContractContext<'_>,
+    task: &GateTask,
+) -> Result<WorkerHandle, GateWorkerError> {
+    let program = env::own_executable();
+    let run = contract.run.id.as_str();
     let mut arguments = vec![
         "gate",
         "warm",
@@ -116,31 +156,28 @@ pub(super) fn run_gate_worker(
     ];
     arguments.extend(task.gates.iter().map(String::as_str));
     let arguments: Vec<&OsStr> = arguments.into_iter().map(OsStr::new).collect();
-    let log = paths.worker_log();
-    let mut worker = worker::spawn_worker(&worker::WorkerSpec {
+    let log = contract.world.home.run(&contract.run.id).worker_log();
+    Ok(worker::spawn_worker(&worker::WorkerSpec {
         program: &program,
         arguments: &arguments,
         env: &[],
         log: Some(&log),
-    })?;
-    if worker.wait(until).map_err(GateWorkerError::Wait)?.is_some() {
-        Ok(WorkerState::Done)
-    } else {
-        worker.detach().map_err(GateWorkerError::Wait)?;
-        Ok(WorkerState::Running)
-    }
+    })?)
 }
 
-/// Whether another task, or none, has replaced this one.
+/// Whether another task, or none, has replaced this one. The base is measured beside other tasks.
 pub fn is_task_cancelled(home: &RalphHome, run: &RunId, mark: &str) -> bool {
-    fs::read_if_exists(&home.run(run).worker_task(), MAX_MARK_BYTES).ok().flatten().as_deref()
-        != Some(mark.as_bytes())
+    let task = fs::read_if_exists(&home.run(run).worker_task(), MAX_MARK_BYTES).ok().flatten();
+    match task.as_deref() {
+        Some(NO_TASK) | None => true,
+        Some(task) => mark != BASE_MARK && task != mark.as_bytes(),
+    }
 }
 
 /// Cancels the current task; its worker exits when it sees this.
 pub fn cancel_task(home: &RalphHome, run: &RunId) -> Result<(), FileError> {
     let path = home.run(run).worker_task();
-    if fs::exists(&path) { fs::overwrite(&path, b"none") } else { Ok(()) }
+    if fs::exists(&path) { fs::overwrite(&path, NO_TASK) } else { Ok(()) }
 }
 
 /// Runs in the worker. Never writes the state of the run, so a cancellation at the same time stands.
@@ -162,7 +199,8 @@ pub fn perform_task(
     let RunState { iteration, parts, waivers, .. } = &state;
     let (run, iteration, checks) = (&run, *iteration, &none);
     let contract = ContractContext { world, run, seal, iteration, parts, checks, waivers };
-    let path = world.home.run(id).worker_lock();
+    let files = world.home.run(id);
+    let path = if task.site == GateSite::Base { files.base_lock() } else { files.worker_lock() };
     let Some(_working) = file_slot::acquire(&path, &|| !cancel.is_cancelled())? else {
         return Ok(());
     };
@@ -177,6 +215,8 @@ pub fn perform_task(
     match task.site {
         GateSite::Tree => run_in_tree(&contract, &wanted, cancel),
         GateSite::Clean | GateSite::Red => run_in_checkout(&contract, task.site, &wanted, cancel),
+        GateSite::Proof => proof_evidence::make_proof(&contract, &wanted, cancel),
+        GateSite::Base => proof_evidence::measure_base(&contract, &wanted, cancel),
     }
 }
 
@@ -239,7 +279,7 @@ fn run_in_checkout(
     };
     let order = match site {
         GateSite::Red => GateOrder::All,
-        GateSite::Tree | GateSite::Clean => GateOrder::Staged,
+        GateSite::Tree | GateSite::Clean | GateSite::Proof | GateSite::Base => GateOrder::Staged,
     };
     let site = checkout::check_out_candidate(contract, site, &candidate)?;
     let log = GateLog::open(&contract.world.home, &contract.run.id);

@@ -12,6 +12,7 @@ pub mod gate_log;
 mod gate_query;
 pub mod gate_worker;
 mod pipeline_contract;
+mod proof_evidence;
 mod red_first;
 mod seal;
 mod sealed_programs;
@@ -43,6 +44,7 @@ use ralph_home::world::World;
 use ralph_lists::run_lists;
 
 pub use agent_contract::{AgentDemand, is_other_work_tree, judge_agent};
+pub use proof_evidence::{ProofEvidence, gather_proof, no_base_reason, start_base_measurement};
 pub use seal::{SealError, SealRequest, load_default_policy, load_project_policy, seal_policy};
 pub use sealed_programs::use_sealed_git;
 

@@ -73,6 +73,8 @@ pub enum StartError {
     NotAFile(PathBuf),
     #[error("`--completion-promise` needs 1 to 200 printable characters without `<` and `>`")]
     InvalidPromise,
+    #[error("`--may-change {glob}`: {why}")]
+    InvalidGlob { glob: String, why: String },
     #[error(transparent)]
     Goal(#[from] GoalTooLong),
     /// The policy cannot be read.
@@ -135,6 +137,7 @@ pub fn check_request(world: &World, request: RunRequest) -> Result<CheckedReques
     let request = resolve_lists(request)?;
     let approved = approved_policy(&world.home, &request)?;
     check_promise(request.terms.promise.as_deref())?;
+    check_may_change(&request.terms.may_change)?;
     run_terms::check_goal_length(&request.terms.goal)?;
     let limits = request.limits(approved.as_ref().map(|approved| &approved.config));
     limits.validate().map_err(ControlError::from)?;
@@ -235,6 +238,14 @@ fn choose_policy(
         config,
         subject: ApprovalSubject { references: Vec::new(), ..subject },
     }))
+}
+
+fn check_may_change(globs: &[String]) -> Result<(), StartError> {
+    for glob in globs {
+        config::check_glob(glob)
+            .map_err(|why| StartError::InvalidGlob { glob: glob.clone(), why })?;
+    }
+    Ok(())
 }
 
 fn check_promise(promise: Option<&str>) -> Result<(), StartError> {

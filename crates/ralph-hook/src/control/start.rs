@@ -43,6 +43,7 @@ pub fn start_run(world: &World, request: RunRequest) -> Result<StartedRun, Start
     if checked.request.terms.phases {
         phases::write_first_view(&world.home, &run);
     }
+    contract::start_base_measurement(world, &run);
     let notes = start_notes::start_notes(world, &run);
     Ok(StartedRun { run, notes })
 }
@@ -78,7 +79,11 @@ fn create_run(world: &World, checked: &CheckedRequest) -> Result<RunRecord, Cont
                 deadline: Deadline::after(SEAL_TIMEOUT),
             };
             run.on_tampering = config.policy.on_tampering;
-            run.seal = Some(Box::new(contract::seal_policy(&sealing, config, subject)?));
+            let mut seal = contract::seal_policy(&sealing, config, subject)?;
+            let verify = &mut seal.policy.verify;
+            verify.may_change.extend(request.terms.may_change.iter().cloned());
+            verify.accept = request.terms.accept.unwrap_or(verify.accept);
+            run.seal = Some(Box::new(seal));
         }
         if store::create_run(home, &run, &files, &deadline)? {
             break run;

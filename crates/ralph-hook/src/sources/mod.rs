@@ -6,7 +6,7 @@ mod progress_file;
 mod session_files;
 
 use crate::adopt::LoopFiles;
-use crate::contract::{self, ContractContext, ContractJudgement, ListChecks};
+use crate::contract::{self, ContractContext, ContractJudgement, ListChecks, ProofEvidence};
 use crate::transcript_reader::TranscriptSnapshot;
 use ralph_core::claim;
 use ralph_core::event::StopEvent;
@@ -77,6 +77,7 @@ pub fn evidence_for_run(
     };
     let mut evidence = StopEvidence {
         requirements,
+        proof: None,
         tree,
         adopted_limit: adopted.as_ref().and_then(reached_own_limit),
         tampering: None,
@@ -91,27 +92,45 @@ pub fn evidence_for_run(
             .any(|one| goal::is_blocking(world, opened, one));
     evidence.requirements.extend(goal::polish_requirement(opened, is_held));
     if let (Some(contract), Some(judged)) = (&contract, judged) {
-        add_policy_requirements(contract, judged, &lists, &mut evidence);
+        add_policy_requirements(contract, &judged, &lists, &mut evidence);
+        evidence.requirements.extend(goal);
+        if evidence.tampering.is_none() {
+            add_proof(contract, &judged, &mut evidence);
+        }
+    } else {
+        evidence.requirements.extend(goal);
     }
-    evidence.requirements.extend(goal);
     evidence
+}
+
+/// Adds the proof. It comes last, because nothing else that is open would be changed by it.
+fn add_proof(
+    contract: &ContractContext<'_>,
+    judged: &ContractJudgement,
+    evidence: &mut StopEvidence,
+) {
+    match contract::gather_proof(contract, judged, &evidence.requirements) {
+        ProofEvidence::NotNeeded => {}
+        ProofEvidence::Known(proof) => evidence.proof = Some(proof),
+        ProofEvidence::Open(requirement) => evidence.requirements.push(requirement),
+    }
 }
 
 /// Adds the policy's requirements. They come last: a clean checkout is expensive, and is made only if nothing else is
 /// open.
 fn add_policy_requirements(
     contract: &ContractContext<'_>,
-    judged: ContractJudgement,
+    judged: &ContractJudgement,
     lists: &RunLists,
     evidence: &mut StopEvidence,
 ) {
     evidence.requirements.extend(judged.requirements.iter().cloned());
     let is_held = evidence.requirements.iter().any(|one| contract.holds(one));
     if !is_held && judged.tampering.is_none() {
-        let confirmed = contract::confirm_in_checkouts(contract, &judged);
+        let confirmed = contract::confirm_in_checkouts(contract, judged);
         evidence.requirements.extend(confirmed.into_iter().map(|one| lists.name_after_item(one)));
     }
-    evidence.tampering = judged.tampering;
+    evidence.tampering.clone_from(&judged.tampering);
 }
 
 /// Whether anything measures the goal. Guards and subagent contracts do not count as measuring the work; pipelines do.
@@ -284,6 +303,7 @@ pub fn evidence_for_files(
     requirements.extend(uncommitted);
     StopEvidence {
         requirements,
+        proof: None,
         tree: TreeIdentity::Unknown,
         adopted_limit: None,
         tampering: None,

@@ -27,6 +27,7 @@ use std::sync::Arc;
 
 pub use keys::MAX_GATE_TIMEOUT_MS;
 pub use schema::json_schema;
+pub use value::check_glob;
 pub(crate) use value::{toml_list, toml_string};
 
 /// File names of a project's policy. Having both is an error.

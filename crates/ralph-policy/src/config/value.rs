@@ -337,7 +337,8 @@ fn check_regex(text: &str) -> Result<(), String> {
     })
 }
 
-fn check_glob(text: &str) -> Result<(), String> {
+/// Whether a glob is relative to the project and can be parsed.
+pub fn check_glob(text: &str) -> Result<(), String> {
     if text.is_empty() || text.len() > MAX_PATTERN_BYTES {
         return Err(format!("expected 1 to {MAX_PATTERN_BYTES} bytes"));
     }

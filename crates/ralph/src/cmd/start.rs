@@ -59,7 +59,7 @@ fn start_from_args(env: &Env, args: &StartArgs, task: Option<&str>) -> Result<()
             "change to a directory that exists",
         )
     })?;
-    if (args.no_gates || args.complexity.is_some())
+    if (args.no_gates || args.complexity.is_some() || !args.may_change.is_empty())
         && super::identify_caller(env) == CommandCaller::Agent
     {
         let hint = "ask a person to do this in their own terminal";
@@ -84,6 +84,8 @@ fn start_from_args(env: &Env, args: &StartArgs, task: Option<&str>) -> Result<()
         promise: args.completion_promise.clone(),
         complexity: args.complexity,
         phases: task.is_some(),
+        may_change: args.may_change.clone(),
+        accept: None,
     };
     let request = RunRequest {
         base_dir: here,
@@ -123,7 +125,8 @@ pub(crate) fn note_text(note: &StartNote) -> String {
             format!("{which}, so the best result is `claimed`")
         }
         StartNote::NoGit => {
-            "git is not installed, so changes cannot be compared with the start".to_string()
+            "git is not installed, so changes cannot be compared with the start, and the run ends as `green` at best"
+                .to_string()
         }
         StartNote::MissingTool { gate, program } => {
             format!("gate {gate} needs `{}`, which was not found", wording::safe_line(program))

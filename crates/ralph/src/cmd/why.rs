@@ -6,6 +6,7 @@ use crate::describe;
 use crate::driven_status;
 use crate::failure::CommandFailure;
 use crate::term::{self, OutputReader, paint};
+use ralph_core::proof_summary::ProofRecord;
 use ralph_core::record::{
     JournalEntry, PartRecord, RunChange, StopOutcome, StopRecord, StopReport,
 };
@@ -21,6 +22,7 @@ use ralph_sys::env::Env;
 
 /// How many met requirements are named.
 const SHOWN_MET: usize = 16;
+const SHOWN_BROKEN: usize = 12;
 
 pub(crate) fn run(env: &Env, args: &WhyArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
@@ -137,6 +139,26 @@ fn decision_paragraph(
     }
     if let Some(report) = &decided.report {
         out.push_str(&evidence_lines(report));
+    }
+    // A held stop has them in its report.
+    if let (StopOutcome::Ended(_), Some(proof)) = (&decided.outcome, &decided.proof) {
+        out.push_str(&proof_lines(proof));
+    }
+    out
+}
+
+/// The tests of the base that do not hold, and what else keeps the proof from `verified`.
+fn proof_lines(proof: &ProofRecord) -> String {
+    let mut out = String::new();
+    for line in proof.broken_lines().iter().take(SHOWN_BROKEN) {
+        out.push_str(&format!("          {} {}\n", paint(term::BAD, "✗"), safe_line(line)));
+    }
+    if proof.broken_count > SHOWN_BROKEN {
+        let more = proof.broken_count - SHOWN_BROKEN;
+        out.push_str(&format!("          {} and {more} more\n", paint(term::BAD, "✗")));
+    }
+    for doubt in &proof.doubts {
+        out.push_str(&format!("          {} {}\n", paint(term::WARN, "?"), safe_line(doubt)));
     }
     out
 }

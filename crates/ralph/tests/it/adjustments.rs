@@ -26,7 +26,7 @@ fn start_with_two_gates() -> (Sandbox, String) {
 
 fn start_with_policy(policy: &str) -> (Sandbox, String) {
     let sandbox = Sandbox::new().env("USER", "kim");
-    sandbox.write("ralph.toml", policy);
+    sandbox.write("ralph.toml", crate::sandbox::without_proof(policy));
     sandbox.commit();
     sandbox.approve_policy();
     let run = sandbox.start_run(["--goal-file", "-"]);
@@ -46,7 +46,7 @@ impl Sandbox {
     }
 
     /// Masks values that differ from one test run to the next.
-    fn mask_times(&self, text: &str) -> String {
+    pub fn mask_times(&self, text: &str) -> String {
         let text = self.normalize(text);
         let times =
             ["1 h 59 min", "2 h"].iter().fold(text, |text, span| text.replace(span, "[span]"));
@@ -130,7 +130,7 @@ fn a_claim_ends_only_an_unmeasured_run() {
 #[test]
 fn a_minimum_of_iterations_is_enforced() {
     let sandbox = Sandbox::new();
-    sandbox.write("ralph.toml", TWO_GATES_POLICY);
+    sandbox.write("ralph.toml", crate::sandbox::without_proof(TWO_GATES_POLICY));
     sandbox.write("tests-pass", "");
     sandbox.commit();
     sandbox.approve_policy();
@@ -210,7 +210,7 @@ fn a_minimum_of_iterations_is_enforced() {
 #[test]
 fn unchanged_stops_below_the_minimum_are_not_stuck() {
     let sandbox = Sandbox::new();
-    sandbox.write("ralph.toml", TWO_GATES_POLICY);
+    sandbox.write("ralph.toml", crate::sandbox::without_proof(TWO_GATES_POLICY));
     sandbox.write("tests-pass", "");
     sandbox.write("lint-passes", "");
     sandbox.commit();
@@ -398,8 +398,8 @@ fn a_waived_requirement_does_not_hold_and_is_always_reported() {
     ");
     sandbox.write("lint-passes", "");
     let notice = sandbox.send_stop(SESSION, "").notice();
-    assert!(notice.contains(", 1 waived by a person"), "{notice}");
-    assert_eq!(sandbox.run_status(&run).0, "verified");
+    assert!(notice.contains(", but tests is waived by kim for another "), "{notice}");
+    assert_eq!(sandbox.run_status(&run).0, "claimed");
     let status = sandbox.ralph(["status", &run]).stdout;
     assert!(status.contains("tests: waived by kim until "), "{status}");
     assert_eq!(sandbox.status()["runs"][0]["waivers"][0]["by"], "kim");
@@ -492,7 +492,7 @@ fn limits_that_need_a_runner_are_refused_without_one() {
 fn an_agent_cannot_use_commands_for_people() {
     let (sandbox, run) = start_with_two_gates();
     assert!(sandbox.send_stop(SESSION, "").is_block());
-    let before = sandbox.read_home();
+    let before = sandbox.read_state();
     for args in [
         vec!["tell", &run, "all is well"],
         vec!["waive", "tests", "--until", "2h", "--why", "slow"],
@@ -538,5 +538,5 @@ fn an_agent_cannot_use_commands_for_people() {
     // With another home these runs are unknown.
     let unknown = without_variables(sandbox.root(), &sandbox.home());
     assert!(unknown.contains("is neither a run nor a session"), "{unknown}");
-    assert_eq!(sandbox.read_home(), before);
+    assert_eq!(sandbox.read_state(), before);
 }

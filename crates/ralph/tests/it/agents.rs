@@ -149,7 +149,7 @@ fn an_agent_without_a_contract_is_let_go_uncounted() {
     // A pointer file alone does not make a session the owner of a run.
     let sessions = sandbox.ralph_home("sessions");
     fs::copy(sessions.join(SESSION), sessions.join("another-session")).unwrap();
-    let before = sandbox.read_home();
+    let before = sandbox.read_state();
     for changes in [
         json!({ "agent_type": "Explore" }),
         json!({ "agent_type": "" }),
@@ -164,12 +164,12 @@ fn an_agent_without_a_contract_is_let_go_uncounted() {
     ] {
         let ended = stop_subagent(&sandbox, &changes);
         assert!(ended.is_allow(), "{changes}: {ended}");
-        assert_eq!(sandbox.read_home(), before, "{changes}");
+        assert_eq!(sandbox.read_state(), before, "{changes}");
     }
     for name in ["TaskCompleted.json", "TaskCreated.json", "TeammateIdle.json"] {
         let ended = sandbox.run_hook(host_payload(&sandbox, name, &json!({})));
         assert!(ended.is_allow(), "{name}: {ended}");
-        assert_eq!(sandbox.read_home(), before, "{name}");
+        assert_eq!(sandbox.read_state(), before, "{name}");
     }
     let off = sandbox.ralph_home("off");
     let paused = |word: &str| assert_eq!(sandbox.ralph([word, &run]).code, Some(0));

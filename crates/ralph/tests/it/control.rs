@@ -11,7 +11,7 @@ fn a_cancelled_run_stays_cancelled_when_its_files_are_restored() {
     let sandbox = Sandbox::new();
     let run = sandbox.start_run(PROMISE_ARGS);
     assert!(sandbox.send_stop(SESSION, "").is_block());
-    let alive = sandbox.read_home();
+    let alive = sandbox.read_state();
     let cancelled = sandbox.ralph(["cancel", &run]);
     assert_eq!(cancelled.code, Some(0), "{cancelled}");
     for _ in 0..2 {
@@ -59,12 +59,12 @@ fn cancelling_an_unknown_or_ended_run_fails_without_changes() {
     let sandbox = Sandbox::new();
     let run = sandbox.start_run(PROMISE_ARGS);
     assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0));
-    let before = sandbox.read_home();
+    let before = sandbox.read_state();
     for name in [run.as_str(), "nope", "../../x", ""] {
         let ended = sandbox.ralph(["cancel", name]);
         assert_eq!(ended.code, Some(1), "{name}: {ended}");
     }
-    assert_eq!(sandbox.read_home(), before);
+    assert_eq!(sandbox.read_state(), before);
 }
 
 #[test]
@@ -87,14 +87,14 @@ fn an_agent_cannot_control_the_run_that_holds_it() {
     let sandbox = Sandbox::new();
     let run = sandbox.start_run(PROMISE_ARGS);
     let agents = sandbox.ralph_home("runs");
-    let before = sandbox.read_home();
+    let before = sandbox.read_state();
     for action in ["cancel", "pause", "resume"] {
         let mut command = sandbox.command();
         command.args([action, &run]).env("CLAUDECODE", "1");
         let ended = crate::sandbox::run_command(&mut command, b"");
         assert_eq!(ended.code, Some(1), "{ended}");
     }
-    assert_eq!(sandbox.read_home(), before);
+    assert_eq!(sandbox.read_state(), before);
 
     // Without the variable, a descendant of the host process that owns the run still counts as the agent.
     let mut hook = sandbox.command();

@@ -131,10 +131,10 @@ fn a_working_setup_passes_every_check() {
     assert_eq!(run_doctor(&sandbox).code, Some(0));
     assert!(!sandbox.ralph_home("runs").exists(), "no real run is created");
 
-    let before = sandbox.read_home();
+    let before = sandbox.read_state();
     sandbox.write(".claude/data/ralph-loops/current/feature_list.json", r#"[{"id": 1}]"#);
     assert_eq!(run_doctor(&sandbox).code, Some(0), "a loop without an owner is not adopted");
-    assert_eq!(sandbox.read_home(), before);
+    assert_eq!(sandbox.read_state(), before);
 
     let odd = Sandbox::without_git("it's ä project/$HOME `x`");
     odd.git(&["init", "--quiet"]);

@@ -220,14 +220,14 @@ fn a_read_only_home_does_not_trap_the_agent() {
     let Some(way) = unshare_options() else { return };
     let sandbox = Sandbox::new();
     sandbox.start_run(UNLIMITED_ARGS);
-    let before = sandbox.read_home();
+    let before = sandbox.read_state();
     let hook = run_hook_on_mount(
         &sandbox,
         way,
         "mount --bind \"$1\" \"$1\" && mount -o remount,bind,ro \"$1\"",
     );
     assert!(hook.notice().contains("Read-only file system"), "{hook}");
-    assert_eq!(sandbox.read_home(), before);
+    assert_eq!(sandbox.read_state(), before);
     assert!(sandbox.send_stop(SESSION, "").is_block());
 }
 

@@ -19,7 +19,7 @@ pub fn sandbox_with_policy(policy: &str) -> Sandbox {
     let sandbox = Sandbox::new();
     let ran = sandbox.root().join("ran");
     let sandbox = sandbox.env("RAN", ran.to_str().unwrap());
-    sandbox.write("ralph.toml", policy);
+    sandbox.write("ralph.toml", crate::sandbox::without_proof(policy));
     write_script(&sandbox, "check.sh", COUNTING_SCRIPT);
     sandbox.write("ok", "no\n");
     sandbox.commit();
@@ -177,7 +177,7 @@ fn a_slow_gate_continues_in_the_background() {
     let sandbox = Sandbox::new();
     let (go, ran) = (sandbox.root().join("go"), sandbox.root().join("ran"));
     let sandbox = sandbox.env("GO", go.to_str().unwrap()).env("RAN", ran.to_str().unwrap());
-    sandbox.write("ralph.toml", policy);
+    sandbox.write("ralph.toml", crate::sandbox::without_proof(policy));
     write_script(
         &sandbox,
         "slow.sh",
@@ -855,10 +855,8 @@ fn waiting_for_a_gate_is_free_and_a_new_tree_stops_the_old_worker() {
     let sandbox = Sandbox::new();
     let pids = sandbox.root().join("pids");
     let sandbox = sandbox.env("PIDS", pids.to_str().unwrap());
-    sandbox.write(
-        "ralph.toml",
-        "[[gate]]\nname = \"slow\"\nrun = [\"./slow.sh\"]\nenv = [\"PIDS\"]\n",
-    );
+    let policy = "[[gate]]\nname = \"slow\"\nrun = [\"./slow.sh\"]\nenv = [\"PIDS\"]\n";
+    sandbox.write("ralph.toml", crate::sandbox::without_proof(policy));
     write_script(
         &sandbox,
         "slow.sh",
@@ -918,10 +916,9 @@ fn a_gate_without_a_result_runs_again() {
     let sandbox = Sandbox::new();
     let there = sandbox.root().join("there");
     let sandbox = sandbox.env("THERE", there.to_str().unwrap());
-    sandbox.write(
-        "ralph.toml",
-        "[[gate]]\nname = \"check\"\nshell = 'test -e \"$THERE\" || exit 127'\nenv = [\"THERE\"]\n",
-    );
+    let policy =
+        "[[gate]]\nname = \"check\"\nshell = 'test -e \"$THERE\" || exit 127'\nenv = [\"THERE\"]\n";
+    sandbox.write("ralph.toml", crate::sandbox::without_proof(policy));
     sandbox.commit();
     sandbox.approve_policy();
     sandbox.start_run(["--goal-file", "-"]);

@@ -58,6 +58,7 @@ mod simulate;
 mod simulate_hostile;
 mod slash_commands;
 mod statusline;
+mod stop_proof;
 mod supervision;
 mod syscalls;
 mod tamper;

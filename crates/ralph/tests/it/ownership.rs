@@ -10,12 +10,12 @@ const PROMISE_ARGS: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DO
 fn a_session_without_a_run_is_allowed_and_writes_nothing() {
     let sandbox = Sandbox::new();
     sandbox.start_run(PROMISE_ARGS);
-    let before = sandbox.read_home();
+    let before = sandbox.read_state();
     for other in ["other", "5999882c-e786-462c-84d4-07d1c65b5e77", ""] {
         let ended = sandbox.send_stop(other, "");
         assert!(ended.is_allow(), "{ended}");
     }
-    assert_eq!(sandbox.read_home(), before);
+    assert_eq!(sandbox.read_state(), before);
 }
 
 /// R-L1b: a run with a missing or invalid owner does not hold and is reported once.
@@ -59,7 +59,7 @@ fn subagents_do_not_change_the_run() {
     let sandbox = Sandbox::new();
     let run = sandbox.start_run(PROMISE_ARGS);
     assert!(sandbox.send_stop(SESSION, "").is_block());
-    let before = sandbox.read_home();
+    let before = sandbox.read_state();
     for more in [
         r#","agent_id":"a1","agent_type":"general-purpose""#,
         r#","agent_id":"unknown","agent_type":"""#,
@@ -79,7 +79,7 @@ fn subagents_do_not_change_the_run() {
         );
         assert!(sandbox.run_hook(event).is_allow());
     }
-    assert_eq!(sandbox.read_home(), before);
+    assert_eq!(sandbox.read_state(), before);
     assert_eq!(sandbox.run_status(&run), ("held".to_string(), 1));
 }
 
@@ -155,7 +155,7 @@ fn hostile_session_ids_touch_nothing() {
     let sandbox = Sandbox::new();
     sandbox.start_run(PROMISE_ARGS);
     let outside = sandbox.write("outside.json", r#"{"v":1,"run":"x","ended":"no"}"#);
-    let before = (sandbox.read_home(), fs::read(&outside).unwrap());
+    let before = (sandbox.read_state(), fs::read(&outside).unwrap());
     let long = "a".repeat(10_000);
     for id in [
         "../../x",
@@ -177,7 +177,7 @@ fn hostile_session_ids_touch_nothing() {
         );
         assert_eq!(refused.code, Some(1), "{id}: {refused}");
     }
-    assert_eq!((sandbox.read_home(), fs::read(&outside).unwrap()), before);
+    assert_eq!((sandbox.read_state(), fs::read(&outside).unwrap()), before);
     assert!(!sandbox.project().join("pwned").exists());
 }
 

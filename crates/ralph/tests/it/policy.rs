@@ -55,6 +55,7 @@ fn config_explains_the_origin_of_every_value() {
     gate.tests.rerun = "tests"                  default
     gate.tests.env = []                         default
     gate.tests.tests = []                       default
+    gate.tests.proof = true                     default
     lines.forbid = []                           default
     lines.exclude = []                          default
     protect.guard = "deny"                      default
@@ -66,6 +67,9 @@ fn config_explains_the_origin_of_every_value() {
     verify.checkout = "auto"                    default
     verify.link = []                            default
     verify.claims = "claimed"                   default
+    verify.proof = "full"                       default
+    verify.accept = "verified"                  default
+    verify.may_change = []                      default
     orchestrator.plan = "person"                default
     environment.pass = []                       default
     environment.set.LANG = "C"                  ralph.toml:11
@@ -115,6 +119,7 @@ fn config_explains_the_origin_of_every_value() {
     rerun = "tests"
     env = []
     tests = []
+    proof = true
 
     [lines]
     forbid = []
@@ -134,6 +139,9 @@ fn config_explains_the_origin_of_every_value() {
     checkout = "auto"
     link = []
     claims = "claimed"
+    proof = "full"
+    accept = "verified"
+    may_change = []
 
     [orchestrator]
     plan = "person"

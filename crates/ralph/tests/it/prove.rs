@@ -24,7 +24,7 @@ exit $bad
 "#;
 
 /// A program that adds numbers, one test of it, and an approved policy, all committed.
-fn adder() -> Sandbox {
+pub fn adder() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.write("ralph.toml", POLICY);
     sandbox.write("suite.sh", SUITE);

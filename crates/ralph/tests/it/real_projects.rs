@@ -149,7 +149,7 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
     clippy: passed, ended with 0
     fmt: passed, ended with 0
     ");
-    assert_snapshot!(verified_notice(&sandbox, &run), @"ralph: verified: make it work — all 9 requirements are met after 1 iteration");
+    assert_snapshot!(green_notice(&sandbox, &run), @"ralph: green: make it work — all 9 requirements are met after 2 iterations and [took]; 5 old tests pass on the new code; no test tells the new code from the old (run [run]); add a test that fails without the change, or review it and run `ralph accept [run]`");
 
     fs::remove_file(sandbox.project().join("tests/words.rs")).unwrap();
     sandbox.write(source, "//! Nothing to test.\n");
@@ -317,7 +317,7 @@ fn an_npm_package_is_checked_by_its_own_tools() {
     types: passed, ended with 0
     lint: passed, ended with 0
     ");
-    assert_snapshot!(verified_notice(&sandbox, &run), @"ralph: verified: make it work — all 10 requirements are met after 1 iteration");
+    assert_snapshot!(green_notice(&sandbox, &run), @"ralph: green: make it work — all 10 requirements are met after 2 iterations and [took]; 3 old tests pass on the new code; no test tells the new code from the old (run [run]); add a test that fails without the change, or review it and run `ralph accept [run]`");
 
     // vitest reports a test file without tests as an error. Without any test file, the gate is inconclusive.
     sandbox.write("test/slug.test.ts", "export {};\n");
@@ -432,7 +432,7 @@ fn a_pytest_project_is_checked_by_its_own_tools() {
     passed, exit 0
     tests: passed, ended with 0, 5 tests, 0 failed, 0 skipped
     ");
-    assert_snapshot!(verified_notice(&sandbox, &run), @"ralph: verified: make it work — all 7 requirements are met after 1 iteration");
+    assert_snapshot!(green_notice(&sandbox, &run), @"ralph: green: make it work — all 7 requirements are met after 2 iterations and [took]; 5 old tests pass on the new code; no test tells the new code from the old (run [run]); add a test that fails without the change, or review it and run `ralph accept [run]`");
 
     sandbox.write("tests/test_tally.py", "\"\"\"Nothing yet.\"\"\"\n");
     assert_snapshot!(run_gates(&sandbox, &[]), @"
@@ -743,12 +743,13 @@ fn value_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string().replace("null", "-"), str::to_owned)
 }
 
-/// The notice of a stop that ends the run `verified`, without the duration.
-fn verified_notice(sandbox: &Sandbox, run: &str) -> String {
-    let ended = sandbox.send_stop(SESSION, "");
-    let notice = ended.notice();
-    assert_eq!(sandbox.run_status(run).0, "verified", "{notice}");
-    notice.split_once(" and ").map_or(notice.clone(), |(before, _)| before.to_owned())
+/// The end of a run whose change no test notices, without the duration. The stop before it is held for that.
+fn green_notice(sandbox: &Sandbox, run: &str) -> String {
+    let held = sandbox.send_stop(SESSION, "");
+    assert!(held.is_block() && held.stderr.contains("✗ proof"), "{held}");
+    let notice = sandbox.send_stop(SESSION, "").notice();
+    assert_eq!(sandbox.run_status(run).0, "green", "{notice}");
+    Regex::new(" and [0-9]+[^;]*;").unwrap().replace(&notice, " and [took];").replace(run, "[run]")
 }
 
 /// Replaces the only occurrence of `from`. `$&` in `to` stands for the replaced text.

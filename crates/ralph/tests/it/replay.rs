@@ -138,7 +138,8 @@ fn a_replayed_stop_is_verified_in_a_clean_checkout() {
 #[test]
 fn a_project_without_a_repository_can_be_replayed() {
     let sandbox = Sandbox::without_git("plain");
-    sandbox.write("ralph.toml", "[[gate]]\nname = \"check\"\nrun = [\"false\"]\n");
+    let policy = "[[gate]]\nname = \"check\"\nrun = [\"false\"]\n";
+    sandbox.write("ralph.toml", crate::sandbox::without_proof(policy));
     sandbox.approve_policy();
     let run = sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("work", "begun\n");

@@ -32,18 +32,18 @@ fn sandbox_with_approved_policy() -> Sandbox {
 
 /// The error of a refused command. Asserts that nothing was written and no agent was started.
 fn refused_run(sandbox: &Sandbox, words: &[&str]) -> String {
-    let before = sandbox.read_home();
+    let before = sandbox.read_state();
     let ended = sandbox.ralph(std::iter::once("run").chain(words.iter().copied()));
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{words:?}: {ended}");
-    assert_eq!(sandbox.read_home(), before, "{words:?}");
+    assert_eq!(sandbox.read_state(), before, "{words:?}");
     assert!(!fs::exists(sandbox.root().join("bin/was-run")).unwrap(), "{words:?}");
     format!("{}\n{}\n", words.join(" "), sandbox.normalize(&ended.stderr))
 }
 
 fn dry_run(sandbox: &Sandbox, words: &[&str]) -> CommandOutcome {
-    let before = sandbox.read_home();
+    let before = sandbox.read_state();
     let ended = sandbox.ralph(["run", "--dry-run"].into_iter().chain(words.iter().copied()));
-    assert_eq!(sandbox.read_home(), before, "{words:?}");
+    assert_eq!(sandbox.read_state(), before, "{words:?}");
     assert!(!fs::exists(sandbox.root().join("bin/was-run")).unwrap(), "{words:?}");
     ended
 }

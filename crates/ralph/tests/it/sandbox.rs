@@ -264,6 +264,24 @@ impl Sandbox {
         rules
     }
 
+    /// The files in ralph's home without those that the measurement of a base writes in the background.
+    pub fn read_state(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        const VOLATILE: [&str; 8] = [
+            "cache",
+            "gates.log",
+            "key",
+            "measuring",
+            "proofs",
+            "scratch",
+            "shadow.git",
+            "worker.log",
+        ];
+        let is_volatile = |path: &Path| {
+            VOLATILE.iter().any(|name| path.components().any(|part| part.as_os_str() == *name))
+        };
+        self.read_home().into_iter().filter(|(path, _)| !is_volatile(path)).collect()
+    }
+
     /// Paths and contents of all files below ralph's home.
     pub fn read_home(&self) -> Vec<(PathBuf, Vec<u8>)> {
         read_files(&self.ralph_home(""))
@@ -431,5 +449,15 @@ impl fmt::Display for CommandOutcome {
             }
         }
         Ok(())
+    }
+}
+
+/// The policy without a proof, for tests about something else that count how often gates run or have a gate that always
+/// passes.
+pub fn without_proof(policy: &str) -> String {
+    if policy.contains("[verify]\n") {
+        policy.replace("[verify]\n", "[verify]\nproof = \"off\"\n")
+    } else {
+        format!("{policy}\n[verify]\nproof = \"off\"\n")
     }
 }

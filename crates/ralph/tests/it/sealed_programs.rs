@@ -1,6 +1,6 @@
 //! The programs that decide a run: those of the gates, and ralph's own git.
 
-use crate::sandbox::{SESSION, Sandbox, write_program};
+use crate::sandbox::{SESSION, Sandbox, without_proof, write_program};
 use insta::assert_snapshot;
 use std::fs;
 
@@ -15,7 +15,7 @@ fn project_with_programs() -> Sandbox {
     let sandbox = sandbox.env("PATH", &format!("{root}/early:{root}/bin:/usr/bin:/bin"));
     sandbox.write(
         "ralph.toml",
-        "[[gate]]\nname = \"tests\"\nshell = \"cd src && pytest\"\n\n[[gate]]\nname = \"lint\"\nrun = [\"npx\", \"tool\"]\n",
+        without_proof("[[gate]]\nname = \"tests\"\nshell = \"cd src && pytest\"\n\n[[gate]]\nname = \"lint\"\nrun = [\"npx\", \"tool\"]\n"),
     );
     write_program(&sandbox.root().join("bin/npx"), "#!/bin/sh\nexec node_modules/.bin/\"$1\"\n");
     write_program(&sandbox.project().join("node_modules/.bin/tool"), "#!/bin/sh\ntrue\n");
@@ -90,7 +90,7 @@ fn a_replaced_git_holds() {
     write_program(&git, "#!/bin/sh\nexec /usr/bin/git \"$@\"\n");
     let path = format!("{}/bin:/usr/bin:/bin", sandbox.root().display());
     let sandbox = sandbox.env("PATH", &path);
-    sandbox.write("ralph.toml", "[[gate]]\nname = \"tests\"\nrun = [\"true\"]\n");
+    sandbox.write("ralph.toml", without_proof("[[gate]]\nname = \"tests\"\nrun = [\"true\"]\n"));
     sandbox.commit();
     sandbox.approve_policy();
     sandbox.start_run(["--goal-file", "-"]);
@@ -109,7 +109,7 @@ fn trust_shows_and_a_run_seals_the_programs_of_the_policys_own_path() {
     let sandbox = sandbox.env("PATH", &format!("{}/bin:/usr/bin:/bin", root.display()));
     sandbox.write(
         "ralph.toml",
-        format!("[environment.set]\nPATH = \"{0}/front:{0}/own:/usr/bin:/bin\"\n\n[[gate]]\nname = \"tests\"\nrun = [\"check\"]\n\n[[gate]]\nname = \"line\"\nshell = \"cd . && check --all\"\n", root.display()),
+        without_proof(&format!("[environment.set]\nPATH = \"{0}/front:{0}/own:/usr/bin:/bin\"\n\n[[gate]]\nname = \"tests\"\nrun = [\"check\"]\n\n[[gate]]\nname = \"line\"\nshell = \"cd . && check --all\"\n", root.display())),
     );
     sandbox.commit();
     let shown = sandbox.ralph(["trust"]).stdout.replace(&root.display().to_string(), "~");

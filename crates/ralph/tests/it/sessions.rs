@@ -91,10 +91,10 @@ fn a_forked_session_does_not_inherit_the_run() {
     let sandbox = Sandbox::new().env("CLAUDE_PID", &client.pid());
     let run = start_goal_run(&sandbox);
     assert!(sandbox.send_stop(SESSION, "").is_block());
-    let before = sandbox.read_home();
+    let before = sandbox.read_state();
     assert!(send_session_start(&sandbox, NEXT_SESSION, "fork").is_allow());
     assert!(sandbox.send_stop(NEXT_SESSION, "").is_allow());
-    assert_eq!(sandbox.read_home(), before);
+    assert_eq!(sandbox.read_state(), before);
     assert_eq!(sandbox.run_status(&run).0, "held");
 }
 
@@ -157,7 +157,7 @@ fn a_missed_reminder_is_repeated_at_the_next_block() {
 fn a_session_without_a_run_gets_no_output() {
     let sandbox = Sandbox::new();
     start_goal_run(&sandbox);
-    let before = sandbox.read_home();
+    let before = sandbox.read_state();
     for (event, more) in [
         ("SessionStart", r#","source":"startup""#),
         ("SessionStart", r#","source":"resume""#),
@@ -177,7 +177,7 @@ fn a_session_without_a_run_gets_no_output() {
     ] {
         let ended = sandbox.send_event(event, "no-run", more);
         assert!(ended.is_allow(), "{event}: {ended}");
-        assert_eq!(sandbox.read_home(), before, "{event}");
+        assert_eq!(sandbox.read_state(), before, "{event}");
     }
 }
 
@@ -285,7 +285,8 @@ fn an_open_dialog_is_not_interrupted() {
 #[test]
 fn a_run_without_stop_events_is_never_verified() {
     let sandbox = Sandbox::new();
-    sandbox.write("ralph.toml", "[[gate]]\nname = \"tests\"\nshell = \"echo 1 passed\"\n");
+    let policy = "[[gate]]\nname = \"tests\"\nshell = \"echo 1 passed\"\n";
+    sandbox.write("ralph.toml", crate::sandbox::without_proof(policy));
     sandbox.commit();
     sandbox.approve_policy();
     let run = sandbox.start_run(["--goal-file", "-"]);

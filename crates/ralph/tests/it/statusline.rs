@@ -169,12 +169,12 @@ fn invalid_input_gets_no_output() {
         b"{\"session_id\":",
         huge.as_bytes(),
     ];
-    let before = sandbox.read_home();
+    let before = sandbox.read_state();
     for input in inputs {
         let ended = sandbox.ralph_with_input(["statusline"], input);
         assert!(ended.is_allow(), "{ended}");
     }
-    assert_eq!(sandbox.read_home(), before);
+    assert_eq!(sandbox.read_state(), before);
     for (path, bytes) in [
         (sandbox.ralph_home("sessions").join(SESSION), &b"{\"v\":1,\"run\":\"../..\"}"[..]),
         (
@@ -184,9 +184,9 @@ fn invalid_input_gets_no_output() {
         (sandbox.ralph_home("sessions").join(SESSION), b"\0\0"),
     ] {
         fs::write(&path, bytes).unwrap();
-        let before = sandbox.read_home();
+        let before = sandbox.read_state();
         assert!(run_statusline(&sandbox, SESSION, CLIENT_FIELDS).is_allow());
-        assert_eq!(sandbox.read_home(), before);
+        assert_eq!(sandbox.read_state(), before);
     }
     fs::write(
         sandbox.ralph_home("sessions").join(SESSION),
@@ -196,7 +196,7 @@ fn invalid_input_gets_no_output() {
     for file in ["run.json", "state.json", "journal.jsonl"] {
         fs::write(sandbox.ralph_home("runs").join(&run).join(file), "\u{1b}[31m{").unwrap();
     }
-    let before = sandbox.read_home();
+    let before = sandbox.read_state();
     assert!(run_statusline(&sandbox, SESSION, CLIENT_FIELDS).is_allow());
-    assert_eq!(sandbox.read_home(), before);
+    assert_eq!(sandbox.read_state(), before);
 }

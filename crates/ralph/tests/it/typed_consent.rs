@@ -27,7 +27,7 @@ fn policy_hash(sandbox: &Sandbox) -> String {
 #[test]
 fn no_script_loosens_a_run_that_holds_an_agent() {
     let (sandbox, run, hash) = held_sandbox();
-    let before = sandbox.read_home();
+    let before = sandbox.read_state();
     let refused = |args: &[&str]| -> CommandOutcome {
         let ended = sandbox.ralph_without_terminal(args);
         assert_eq!(ended.code, Some(3), "{args:?}: {ended}");
@@ -45,7 +45,7 @@ fn no_script_loosens_a_run_that_holds_an_agent() {
     refused(&["trust", "--hash", &hash]);
     refused(&["gate", "run", "--trust-hash", &hash]);
     refused(&["prove", "--trust-hash", &hash]);
-    assert_eq!(sandbox.read_home(), before);
+    assert_eq!(sandbox.read_state(), before);
 
     std::fs::remove_file(sandbox.project().join("ralph.toml")).unwrap();
     sandbox.write("Cargo.toml", "[package]\nname = \"a\"\nversion = \"0.1.0\"\n");

@@ -77,6 +77,8 @@ pub(super) fn forked_terms(
             ..RequestedLists::default()
         },
         complexity: args.complexity.or(complexity),
+        may_change: args.may_change.clone(),
+        accept: args.accept,
         ..RunTerms::default()
     })
 }

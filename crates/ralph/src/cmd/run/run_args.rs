@@ -3,9 +3,12 @@
 use crate::failure::CommandFailure;
 use crate::host_arg::host_parser;
 use crate::limit_args::NewLimitArgs;
-use crate::value_parsers::{parse_complexity, parse_duration, parse_positive_count};
+use crate::value_parsers::{
+    parse_accepted, parse_complexity, parse_duration, parse_positive_count,
+};
 use clap::{Args, ValueEnum};
 use ralph_core::drive;
+use ralph_core::policy::AcceptedStatus;
 use ralph_core::text;
 use ralph_host::{AgentFlags, HOSTS, HostProfile};
 use std::path::PathBuf;
@@ -98,6 +101,12 @@ pub(crate) struct RunArgs {
     /// Ignore gates whose `min_complexity` is higher than this (0 to 10)
     #[arg(long, value_name = "N", value_parser = parse_complexity)]
     pub complexity: Option<u8>,
+    /// Allow these test files to change, because the goal asks for it
+    #[arg(long, value_name = "GLOB")]
+    pub may_change: Vec<String>,
+    /// Merge the work of a separate work tree from this status on
+    #[arg(long, value_name = "STATUS", value_parser = parse_accepted)]
+    pub accept: Option<AcceptedStatus>,
     /// Use a separate work tree; merge it when the merged tree is verified
     #[arg(long)]
     pub worktree: bool,
@@ -233,6 +242,8 @@ impl RunArgs {
             (!self.features.is_empty(), "`--features`"),
             (self.no_gates, "`--no-gates`"),
             (self.complexity.is_some(), "`--complexity`"),
+            (!self.may_change.is_empty(), "`--may-change`"),
+            (self.accept.is_some(), "`--accept`"),
             (self.worktree, "`--worktree`"),
             (self.pr, "`--pr`"),
             (self.project.is_some(), "`--project`"),

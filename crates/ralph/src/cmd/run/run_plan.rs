@@ -220,6 +220,8 @@ fn terms_from_args(
         limits: args.limits.overrides(),
         lists: RequestedLists { features, plans, ..RequestedLists::default() },
         complexity: args.complexity,
+        may_change: args.may_change.clone(),
+        accept: args.accept,
         ..RunTerms::default()
     })
 }

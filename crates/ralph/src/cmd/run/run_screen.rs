@@ -141,6 +141,12 @@ impl<O: DriveOutput> RunScreen<O> {
             }
             RunEvent::GateStarted { name } => self.bar.gate_started(name, now_ms),
             RunEvent::GateEnded { name, .. } => self.bar.gate_ended(name),
+            RunEvent::ProofProgress { step, done, of } => {
+                self.bar.set_proof(*step, &describe_progress(*done, *of), now_ms);
+            }
+            RunEvent::Held { .. } | RunEvent::LetGo { .. } | RunEvent::Ended(_) => {
+                self.bar.clear_proof();
+            }
             RunEvent::Standing(standing) => self.bar.set_progress(standing, now_ms),
             RunEvent::Waiting { until_ms, .. } => self.bar.set_wait(Some(("waits", *until_ms))),
             RunEvent::Question { until_ms, .. } => self.bar.set_wait(Some(("asks", *until_ms))),
@@ -151,14 +157,11 @@ impl<O: DriveOutput> RunScreen<O> {
             RunEvent::Said { .. }
             | RunEvent::Tool { .. }
             | RunEvent::ToolFailed { .. }
-            | RunEvent::Held { .. }
-            | RunEvent::LetGo { .. }
             | RunEvent::HandedOver { .. }
             | RunEvent::Trouble { .. }
             | RunEvent::Silent { .. }
             | RunEvent::Tried { .. }
-            | RunEvent::Note { .. }
-            | RunEvent::Ended(_) => {}
+            | RunEvent::Note { .. } => {}
         }
     }
 
@@ -179,9 +182,13 @@ impl<O: DriveOutput> RunScreen<O> {
             RunEvent::GateEnded { name, outcome, took_ms } => {
                 (PrintedKind::Gate, gate_line(name, outcome, *took_ms))
             }
-            RunEvent::GateStarted { .. } | RunEvent::Standing(_) => {
-                (PrintedKind::Label, String::new())
+            RunEvent::ProofProgress { step, done: None, .. } => {
+                let line = format!("  {} {}\n", paint(term::DIM, "▸"), step.describe());
+                (PrintedKind::Gate, line)
             }
+            RunEvent::GateStarted { .. }
+            | RunEvent::ProofProgress { .. }
+            | RunEvent::Standing(_) => (PrintedKind::Label, String::new()),
             RunEvent::Ended(report) => {
                 let first = self.options.first_line;
                 let text = run_report::render_report(report, &self.gates, self.columns(), first);
@@ -270,6 +277,7 @@ impl<O: DriveOutput> RunScreen<O> {
             | RunEvent::ToolFailed { .. }
             | RunEvent::GateStarted { .. }
             | RunEvent::GateEnded { .. }
+            | RunEvent::ProofProgress { .. }
             | RunEvent::Standing(_)
             | RunEvent::Ended(_) => String::new(),
         }
@@ -472,6 +480,15 @@ fn breakable_words(line: &str, room: usize) -> impl Iterator<Item = &str> {
         rest = after.trim_start_matches(' ');
         (!word.is_empty()).then_some(word)
     })
+}
+
+/// `, 31 of 148`
+fn describe_progress(done: Option<usize>, of: Option<usize>) -> String {
+    match (done, of) {
+        (Some(done), Some(of)) => format!(", {done} of {of}"),
+        (Some(done), None) => format!(", {done} done"),
+        (None, _) => String::new(),
+    }
 }
 
 #[cfg(test)]

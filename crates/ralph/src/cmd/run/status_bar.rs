@@ -2,6 +2,7 @@
 
 use crate::term::{self, paint, text_width};
 use ralph_core::limits::{LimitKind, LimitUsage, RUN_LIMITS};
+use ralph_core::proof::ProofStep;
 use ralph_core::text;
 use ralph_deck::view::run_report::open_text;
 use ralph_deck::wording::{self, safe_line};
@@ -34,6 +35,22 @@ impl StatusBar {
     pub(super) fn gate_ended(&mut self, name: &str) {
         let name = text::clean_line(name, MAX_GATE_NAME);
         self.gates.retain(|(known, _)| *known != name);
+    }
+
+    /// A step of the proof takes the place of a gate; a later call replaces its text.
+    pub(super) fn set_proof(&mut self, step: ProofStep, progress: &str, now_ms: u64) {
+        let label = format!("{}{progress}", step.describe());
+        let known = self.gates.iter_mut().find(|(name, _)| name.starts_with(step.describe()));
+        match known {
+            Some((name, _)) => *name = label,
+            None => self.gates.push((label, now_ms)),
+        }
+    }
+
+    pub(super) fn clear_proof(&mut self) {
+        let is_step =
+            |name: &str| ProofStep::ALL.iter().any(|step| name.starts_with(step.describe()));
+        self.gates.retain(|(name, _)| !is_step(name));
     }
 
     pub(super) fn set_wait(&mut self, until: Option<(&'static str, u64)>) {

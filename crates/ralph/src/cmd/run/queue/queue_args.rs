@@ -12,6 +12,8 @@ pub(super) fn task_terms(args: &RunArgs, task: &QueueTask) -> RunTerms {
     RunTerms {
         limits: task.terms.limits.or(args.limits.overrides()),
         complexity: task.terms.complexity.or(args.complexity),
+        may_change: args.may_change.clone(),
+        accept: args.accept,
         ..task.terms.clone()
     }
 }
@@ -38,6 +40,10 @@ pub(super) fn shared_arguments(args: &RunArgs, here: &Path) -> Vec<String> {
     add("--wait-for-limits", args.wait_for_limits.map(format_milliseconds));
     add("--idle-after", args.idle_after.map(format_milliseconds));
     add("--wait-for-checks", args.wait_for_checks.map(format_milliseconds));
+    add("--accept", args.accept.map(|accept| accept.name().to_string()));
+    for glob in &args.may_change {
+        add("--may-change", Some(glob.clone()));
+    }
     for (is_given, option) in [
         (args.no_gates, "--no-gates"),
         (args.pr, "--pr"),

@@ -224,11 +224,14 @@ impl<'a> TaskProcesses<'a> {
         };
         let settled = text_of("settled");
         let why = settled.or_else(|| text_of("because")).unwrap_or_default();
-        if status != RunStatus::Verified {
+        let opened = process.run.as_ref().and_then(|run| store::load_run(self.home, run).ok());
+        let is_accepted =
+            opened.map_or(status == RunStatus::Verified, |opened| opened.run.is_accepted(status));
+        if !is_accepted {
             return QueueTaskEnd { how: QueueTaskEnding::Parked, status: Some(status), why };
         }
         match self.check_landed(process) {
-            Ok(()) if code == Some(0) => {
+            Ok(()) if code == Some(i32::from(status.exit_code())) => {
                 QueueTaskEnd { how: QueueTaskEnding::Landed, status: Some(status), why }
             }
             Ok(()) => QueueTaskEnd { how: QueueTaskEnding::Parked, status: Some(status), why },

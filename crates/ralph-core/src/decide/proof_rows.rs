@@ -1,0 +1,54 @@
+//! What follows from the proof of a run whose requirements are all met.
+
+use super::run_rows::{RunStop, hold_agent, limit};
+use super::{StopDecision, reason};
+use crate::facts::{StopDriver, StopEvidence};
+use crate::policy::ProofMode;
+use crate::proof::{Proof, ProofVerdict};
+use crate::record::DecisionRule;
+use crate::status::RunStatus;
+use alloc::format;
+use alloc::string::{String, ToString};
+
+/// The end of a run in which everything is measured and met. A proof that is not `verified` holds the agent once, so
+/// that it can restore or add tests, and then decides the status. `met` says what is met.
+pub(super) fn conclude_proof(stop: &RunStop<'_>, met: String) -> StopDecision {
+    let mode = stop.run.seal.as_ref().map_or(ProofMode::Off, |seal| seal.policy.verify.proof);
+    let verified = |because: String| stop.end(DecisionRule::Verified, RunStatus::Verified, because);
+    let is_driven = stop.case.facts.driver == StopDriver::Runner;
+    let missing;
+    let proof = match (&stop.evidence.proof, mode) {
+        (None, ProofMode::Tell) | (_, ProofMode::Off) => return verified(met),
+        (Some(proof), ProofMode::Tell) => return verified(format!("{met}; {}", proof.describe())),
+        // The runner proves the work when the agent's process has exited.
+        (None, ProofMode::Full) if is_driven => return verified(met),
+        (None, ProofMode::Full) => {
+            missing = Proof::unavailable("the proof did not run".to_string());
+            &missing
+        }
+        (Some(proof), ProofMode::Full) => proof,
+    };
+    if proof.verdict == ProofVerdict::Verified {
+        return verified(format!("{met}; {}", proof.describe()));
+    }
+    let is_last = stop.state.held_for_proof || limit(stop).is_some();
+    if !is_last && !is_driven {
+        return hold_for_proof(stop, proof);
+    }
+    let status = match proof.verdict {
+        ProofVerdict::Verified | ProofVerdict::Green => RunStatus::Green,
+        ProofVerdict::NeedsReview | ProofVerdict::Failed => RunStatus::NeedsReview,
+    };
+    let because = reason::safe_line(&proof.describe(), 400, stop.context.redactor);
+    stop.end(DecisionRule::Proof, status, format!("{met}; {because}"))
+}
+
+fn hold_for_proof(stop: &RunStop<'_>, proof: &Proof) -> StopDecision {
+    let mut evidence: StopEvidence = stop.evidence.clone();
+    evidence.requirements.push(proof.requirement());
+    let report = reason::build_stop_report(&evidence.requirements, stop.context.redactor);
+    let held = RunStop { evidence: &evidence, report: &report, ..*stop };
+    let decision = hold_agent(&held);
+    let because = reason::safe_line(&proof.describe(), 400, stop.context.redactor);
+    StopDecision { rule: DecisionRule::Proof, because, report: Some(report), ..decision }
+}

@@ -1,0 +1,155 @@
+//! A proof in words: one line for reports, a requirement for the agent, and a bounded copy for the journal.
+
+use crate::proof::{BrokenHow, BrokenTest, Proof, ProofVerdict};
+use crate::requirement::{
+    Finding, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
+    RequirementWeight,
+};
+use crate::text;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+/// The name of the requirement that reports a proof.
+pub const PROOF_REQUIREMENT: &str = "proof";
+
+/// How many tests a journal line names.
+const MAX_RECORDED: usize = 50;
+const MAX_DOUBTS: usize = 10;
+const MAX_NAMED: usize = 3;
+const MAX_NAME_CHARS: usize = 120;
+const MAX_DOUBT_CHARS: usize = 300;
+
+impl Proof {
+    /// `148 old tests pass on the new code; 3 tests fail without it`
+    pub fn describe(&self) -> String {
+        let held = match self.held {
+            1 => "1 old test passes on the new code".to_string(),
+            held => format!("{held} old tests pass on the new code"),
+        };
+        let telling = match self.telling.len() {
+            0 => "no test tells the new code from the old".to_string(),
+            1 => "1 test fails without it".to_string(),
+            count => format!("{count} tests fail without it"),
+        };
+        match self.verdict {
+            ProofVerdict::Verified => format!("{held}; {telling}"),
+            ProofVerdict::Green if self.doubts.is_empty() => format!("{held}; {telling}"),
+            ProofVerdict::NeedsReview if !self.broken.is_empty() => {
+                let (verb, count) = match self.broken.len() {
+                    1 => ("does", "1 old test".to_string()),
+                    count => ("do", format!("{count} old tests")),
+                };
+                format!("{count} {verb} not hold on the new code ({})", self.broken_names())
+            }
+            ProofVerdict::Green | ProofVerdict::NeedsReview | ProofVerdict::Failed => {
+                self.doubts.join("; ")
+            }
+        }
+    }
+
+    /// `test_adds, test_zero and 3 more`
+    fn broken_names(&self) -> String {
+        let shown: Vec<String> = self
+            .broken
+            .iter()
+            .take(MAX_NAMED)
+            .map(|broken| text::clean_line(&broken.test, MAX_NAME_CHARS))
+            .collect();
+        match self.broken.len().saturating_sub(shown.len()) {
+            0 => shown.join(", "),
+            more => format!("{} and {more} more", shown.join(", ")),
+        }
+    }
+
+    /// What the agent reads if the proof is not `verified`: the findings and the honest ways out.
+    pub fn requirement(&self) -> Requirement {
+        let next = match self.verdict {
+            ProofVerdict::Verified => "",
+            ProofVerdict::Green if self.doubts.is_empty() => {
+                "Add a test that fails on the old code, or end your message with why no test can"
+            }
+            ProofVerdict::Green => {
+                "Make the proof possible if you can, or end your message with why you cannot"
+            }
+            ProofVerdict::NeedsReview | ProofVerdict::Failed if self.broken.is_empty() => {
+                "Undo what keeps the old tests from being run, or end your message with why it is needed"
+            }
+            ProofVerdict::NeedsReview | ProofVerdict::Failed => {
+                "Make the old tests pass on your code or restore them; if the goal asks for the change, end your message with a reason for each"
+            }
+        };
+        let status = RequirementStatus::Unmet(RequirementFailure {
+            findings: self.broken.iter().take(MAX_RECORDED).map(broken_finding).collect(),
+            unlisted: self.broken.len().saturating_sub(MAX_RECORDED),
+            ..RequirementFailure::new(self.describe())
+        });
+        Requirement {
+            name: PROOF_REQUIREMENT.to_string(),
+            stage: RequirementStage::Correctness,
+            status,
+            weight: RequirementWeight::Required,
+            next: next.to_string(),
+        }
+    }
+
+    /// A copy that fits into a journal line. The counts in `describe` come from the original.
+    pub fn record(&self) -> ProofRecord {
+        ProofRecord {
+            verdict: self.verdict,
+            held: self.held,
+            telling: self.telling.len(),
+            broken_count: self.broken.len(),
+            broken: self.broken.iter().take(MAX_RECORDED).map(bounded_test).collect(),
+            doubts: self
+                .doubts
+                .iter()
+                .take(MAX_DOUBTS)
+                .map(|doubt| text::clean_line(doubt, MAX_DOUBT_CHARS))
+                .collect(),
+        }
+    }
+}
+
+/// What a run remembers of a proof.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ProofRecord {
+    pub verdict: ProofVerdict,
+    /// How many tests of the base hold on the new code.
+    pub held: usize,
+    /// How many tests fail without the change.
+    pub telling: usize,
+    pub broken_count: usize,
+    /// The first of the tests of the base that do not hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub broken: Vec<BrokenTest>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<String>,
+}
+
+impl ProofRecord {
+    /// `test_adds fails on the new code: 3 != 4`
+    pub fn broken_lines(&self) -> Vec<String> {
+        self.broken.iter().map(describe_broken).collect()
+    }
+}
+
+fn describe_broken(broken: &BrokenTest) -> String {
+    let how = match broken.how {
+        BrokenHow::Fails => "fails on the new code",
+        BrokenHow::Missing => "is no longer reported",
+    };
+    let message = match broken.message.as_str() {
+        "" => String::new(),
+        message => format!(": {message}"),
+    };
+    format!("{} {how}{message}", broken.test)
+}
+
+fn broken_finding(broken: &BrokenTest) -> Finding {
+    Finding::new(describe_broken(broken))
+}
+
+fn bounded_test(broken: &BrokenTest) -> BrokenTest {
+    BrokenTest { test: text::clean_line(&broken.test, MAX_DOUBT_CHARS), ..broken.clone() }
+}
