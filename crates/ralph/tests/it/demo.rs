@@ -45,14 +45,14 @@ impl DemoSandbox {
 fn mask_times(text: &str) -> String {
     let text = text.lines().map(|line| {
         let words = line.split_inclusive(' ').collect::<Vec<_>>();
-        let is_unit =
-            |at: usize| words.get(at).is_some_and(|word| matches!(word.trim(), "ms" | "s"));
+        let unit = |at: usize| words.get(at).map_or("", |word| word.trim().trim_end_matches(';'));
+        let is_unit = |at: usize| matches!(unit(at), "ms" | "s");
         let is_clock = |word: &str| {
             word.trim().split(':').filter(|part| part.parse::<u8>().is_ok()).count() == 3
         };
         let steady = words.iter().enumerate().map(|(at, word)| match word.trim().parse::<f64>() {
             Ok(_) if is_unit(at + 1) => word.replace(word.trim(), "N"),
-            _ if at > 0 && is_unit(at) => word.replace(word.trim(), "ms"),
+            _ if at > 0 && is_unit(at) => word.replace(unit(at), "ms"),
             _ if is_clock(word) => word.replace(word.trim(), "[clock]"),
             _ => (*word).to_owned(),
         });
@@ -91,28 +91,36 @@ fn the_demo_agent_is_held_until_its_work_is_verified() {
     agent  "I went through everything again: all tests pass, the work is complete."
     ralph ✗ held: still 1 of 6 not met, no progress (tests) 2 of 25 · N ms
 
-    agent  edits test.sh
+    agent  edits slug_test.sh
              - check 'Hello, World!' 'hello-world'
              - check 'Rock & Roll' 'rock-roll'
-           $ sh test.sh   3 ok
+           $ sh slug_test.sh   3 ok
            "All green: every test passes."
-    ralph ✗ held: 1 of 6 requirements is not met 3 of 25 · N ms
-             ✗ tests (correctness): 1 finding
-               tests run: 3 now, 5 at the base of the run [fewer-tests]
+    ralph ✗ held: 1 of 7 requirements is not met 3 of 25 · N ms
+             ✗ proof (correctness): 2 old tests do not hold on the new code (Hello,
+               World!, Rock & Roll)
+               Hello, World! fails on the new code: expected hello-world, found
+               hello,-world!
+               Rock & Roll fails on the new code: expected rock-roll, found
+               rock-&-roll
 
-    agent  $ git checkout --quiet test.sh
+    agent  $ git checkout --quiet slug_test.sh
            edits slug.sh
              + tr 'A-Z' 'a-z' | tr -cs 'a-z0-9' '-' | sed 's/-$//'
-           $ sh test.sh   5 ok
+           $ sh slug_test.sh   5 ok
            "The tests are back, and now the code does what they ask."
     ralph ✓ verified: Make the tests of slug.sh pass — all 6 N ms
-             requirements are met after 3 iterations and N ms
+             requirements are met after 3 iterations and N ms; 5
+             old tests pass on the new code; 3 tests fail without
+             it
 
     4 stops, 3 of them held; N ms of waiting in total
     Every decision is in the journal; `ralph why` shows them, newest first:
     [clock]  verified  rule `verified`     all 6 requirements are met after 3
-              iterations and N ms not charged · N ms
-    [clock] held rule `block` 1 not met iteration 3 · N ms
+              iterations and N ms; 5 old tests pass on the new code; 3 tests fail
+              without it not charged · N ms
+    [clock]  held      rule `proof`        2 old tests do not hold on the new code
+              (Hello, World!, Rock & Roll) iteration 3 · N ms
     [clock] held rule `block` 1 not met iteration 2 · N ms
     [clock] held rule `block` 1 not met iteration 1 · N ms
 
@@ -173,14 +181,14 @@ fn json_output_ends_with_a_summary() {
           "rule": "block"
         },
         {
-          "because": "1 not met",
+          "because": "2 old tests do not hold on the new code (Hello, World!, Rock & Roll)",
           "iteration": 3,
           "ms": "as long as the client waited",
           "outcome": "held",
-          "rule": "block"
+          "rule": "proof"
         },
         {
-          "because": "all 6 requirements are met after 3 iterations and N ms",
+          "because": "all 6 requirements are met after 3 iterations and N ms; 5 old tests pass on the new code; 3 tests fail without it",
           "iteration": 3,
           "ms": "as long as the client waited",
           "outcome": "verified",
@@ -245,12 +253,12 @@ fn the_suggested_commands_work_on_kept_files() {
     ../ralph checkpoint diff [run] 2 3
     ");
     insta::assert_snapshot!(tidy(&tried.stdout), @r#"
-    [clock] verified rule `verified` all 6 requirements are met after 3 iterations and N ms not charged · N ms
+    [clock] verified rule `verified` all 6 requirements are met after 3 iterations and N ms; 5 old tests pass on the new code; 3 tests fail without it not charged · N ms
               ✓ a change, policy, tools, nothing hidden, test integrity, tests
-    [clock] held rule `block` 1 not met iteration 3 · N ms
-              ✗ tests                1 finding
-                tests run: 3 now, 5 at the base of the run [fewer-tests]
-              ✓ a change, policy, tools, nothing hidden, test integrity
+    [clock] held rule `proof` 2 old tests do not hold on the new code (Hello, World!, Rock & Roll) iteration 3 · N ms
+              ✗ proof                2 old tests do not hold on the new code (Hello, World!, Rock & Roll)
+                Hello, World! fails on the new code: expected hello-world, found hello,-world!
+              ✓ a change, policy, tools, nothing hidden, test integrity, tests
     [clock] held rule `block` 1 not met iteration 2 · N ms
               ✗ tests                2 of 5 tests failed
                 expected hello-world, found hello,-world! [Hello, World!]
@@ -270,10 +278,10 @@ fn the_suggested_commands_work_on_kept_files() {
     -  printf '%s' "$1" | tr ' ' '-' | tr 'A-Z' 'a-z'
     +  printf '%s' "$1" | tr 'A-Z' 'a-z' | tr -cs 'a-z0-9' '-' | sed 's/-$//'
      }
-    diff --git a/test.sh b/test.sh
+    diff --git a/slug_test.sh b/slug_test.sh
     index e4d0690..bfb3164 100644
-    --- a/test.sh
-    +++ b/test.sh
+    --- a/slug_test.sh
+    +++ b/slug_test.sh
     @@ -14,5 +14,7 @@ check() {
      check 'plain' 'plain'
      check 'two words' 'two-words'
