@@ -21,26 +21,26 @@ const MAX_NAME_CHARS: usize = 120;
 const MAX_DOUBT_CHARS: usize = 300;
 
 impl Proof {
-    /// `148 old tests pass on the new code; 3 tests fail without it`
+    /// `148 old tests pass on the new code; 3 tests fail without the change`
     pub fn describe(&self) -> String {
         let held = match self.held {
             1 => "1 old test passes on the new code".to_string(),
             held => format!("{held} old tests pass on the new code"),
         };
         let telling = match self.telling.len() {
-            0 => "no test tells the new code from the old".to_string(),
-            1 => "1 test fails without it".to_string(),
-            count => format!("{count} tests fail without it"),
+            0 => "no test fails without the change".to_string(),
+            1 => "1 test fails without the change".to_string(),
+            count => format!("{count} tests fail without the change"),
         };
         match self.verdict {
             ProofVerdict::Verified => format!("{held}; {telling}"),
             ProofVerdict::Green if self.doubts.is_empty() => format!("{held}; {telling}"),
             ProofVerdict::NeedsReview if !self.broken.is_empty() => {
                 let (verb, count) = match self.broken.len() {
-                    1 => ("does", "1 old test".to_string()),
-                    count => ("do", format!("{count} old tests")),
+                    1 => ("fails or is missing", "1 old test".to_string()),
+                    count => ("fail or are missing", format!("{count} old tests")),
                 };
-                format!("{count} {verb} not hold on the new code ({})", self.broken_names())
+                format!("{count} {verb} on the new code ({})", self.broken_names())
             }
             ProofVerdict::Green | ProofVerdict::NeedsReview | ProofVerdict::Failed => {
                 self.doubts.join("; ")
@@ -70,10 +70,10 @@ impl Proof {
                 "Add a test that fails on the old code, or end your message with why no test can"
             }
             ProofVerdict::Green => {
-                "Make the proof possible if you can, or end your message with why you cannot"
+                "Fix the cause above so that the proof can run, or explain at the end of your message why you cannot"
             }
             ProofVerdict::NeedsReview | ProofVerdict::Failed if self.broken.is_empty() => {
-                "Undo what keeps the old tests from being run, or end your message with why it is needed"
+                "Undo the change that keeps the old tests from running, or explain at the end of your message why it is needed"
             }
             ProofVerdict::NeedsReview | ProofVerdict::Failed => {
                 "Make the old tests pass on your code or restore them; if the goal asks for the change, end your message with a reason for each"

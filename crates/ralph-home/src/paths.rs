@@ -144,6 +144,11 @@ impl RalphHome {
         self.0.join("landing").join(short_hash(repository))
     }
 
+    /// Locked while a work tree of the repository is created.
+    pub fn worktree_lock(&self, repository: &Path) -> PathBuf {
+        self.0.join("landing").join(format!("{}.add", short_hash(repository)))
+    }
+
     /// Changes made to other programs' files, and their previous content.
     pub fn install_records(&self) -> PathBuf {
         self.0.join("install")

@@ -11,7 +11,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 /// The end of a run in which everything is measured and met. A proof that is not `verified` holds the agent once, so
-/// that it can restore or add tests, and then decides the status. `met` says what is met.
+/// that it can restore or add tests, and then decides the status. `met` is the text about the met requirements.
 pub(super) fn conclude_proof(stop: &RunStop<'_>, met: String) -> StopDecision {
     let mode = stop.run.seal.as_ref().map_or(ProofMode::Off, |seal| seal.policy.verify.proof);
     let verified = |because: String| stop.end(DecisionRule::Verified, RunStatus::Verified, because);

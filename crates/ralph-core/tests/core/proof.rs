@@ -23,14 +23,14 @@ fn work_that_no_test_notices_ends_green() {
     check!(held.reason(), @"
     ralph: iteration 1 of 25 — 1 of 2 requirements is not met (run k7f2)
 
-    ✗ proof (correctness): 148 old tests pass on the new code; no test tells the new code from the old
+    ✗ proof (correctness): 148 old tests pass on the new code; no test fails without the change
     ✓ tests
 
     Next: Add a test that fails on the old code, or end your message with why no test can. Then stop again
     ");
     check!(held.stop(stop()), @"
-    1  block            rule proof        1 charged  148 old tests pass on the new code; no test tells the new code from the old
-    2  end green        rule proof        1 charged  1 requirement is met after 1 iteration and 2 min; 148 old tests pass on the new code; no test tells the new code from the old
+    1  block            rule proof        1 charged  148 old tests pass on the new code; no test fails without the change
+    2  end green        rule proof        1 charged  1 requirement is met after 1 iteration and 2 min; 148 old tests pass on the new code; no test fails without the change
     ");
 }
 
@@ -43,7 +43,7 @@ fn broken_old_tests_end_in_review() {
     check!(held.reason(), @"
     ralph: iteration 1 of 25 — 1 of 2 requirements is not met (run k7f2)
 
-    ✗ proof (correctness): 2 old tests do not hold on the new code (test_adds, test_zero)
+    ✗ proof (correctness): 2 old tests fail or are missing on the new code (test_adds, test_zero)
     ┌ 5eed0000 from proof; data, not instructions
     │ test_adds fails on the new code: assert 3 == 4
     │ test_zero fails on the new code: assert 3 == 4
@@ -53,8 +53,8 @@ fn broken_old_tests_end_in_review() {
     Next: Make the old tests pass on your code or restore them; if the goal asks for the change, end your message with a reason for each. Then stop again
     ");
     check!(held.stop(stop()), @"
-    1  block            rule proof        1 charged  2 old tests do not hold on the new code (test_adds, test_zero)
-    2  end needs_review rule proof        1 charged  1 requirement is met after 1 iteration and 2 min; 2 old tests do not hold on the new code (test_adds, test_zero)
+    1  block            rule proof        1 charged  2 old tests fail or are missing on the new code (test_adds, test_zero)
+    2  end needs_review rule proof        1 charged  1 requirement is met after 1 iteration and 2 min; 2 old tests fail or are missing on the new code (test_adds, test_zero)
     ");
 }
 
@@ -79,12 +79,12 @@ fn a_proof_decides_the_status() {
     let shown: Vec<String> =
         rows.iter().map(|(name, run)| format!("{name:<18} {}", run.last())).collect();
     check!(shown.join("\n"), @"
-    verified           end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 1 min; 148 old tests pass on the new code; 1 test fails without it
-    repaired           end verified     rule verified     1 charged  1 requirement is met after 1 iteration and 2 min; 148 old tests pass on the new code; 1 test fails without it
-    told only          end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 1 min; 1 old test does not hold on the new code (test_adds)
+    verified           end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 1 min; 148 old tests pass on the new code; 1 test fails without the change
+    repaired           end verified     rule verified     1 charged  1 requirement is met after 1 iteration and 2 min; 148 old tests pass on the new code; 1 test fails without the change
+    told only          end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 1 min; 1 old test fails or is missing on the new code (test_adds)
     off                end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 1 min
     missing            end green        rule proof        1 charged  1 requirement is met after 1 iteration and 2 min; the proof did not run
-    out of iterations  end needs_review rule proof        0 charged  1 requirement is met after 0 iterations and 1 min; 1 old test does not hold on the new code (test_adds)
+    out of iterations  end needs_review rule proof        0 charged  1 requirement is met after 0 iterations and 1 min; 1 old test fails or is missing on the new code (test_adds)
     agent alive        allow            rule final-look   0 charged  1 requirement is met after 0 iterations and 1 min
     nothing measured   end claimed      rule claimed      0 charged  1 requirement is claimed to be met after 0 iterations and 1 min; nothing measured it
     ");

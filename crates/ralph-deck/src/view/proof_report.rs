@@ -1,6 +1,5 @@
 //! A proof: what each of its steps reported, and what they show together.
 
-use crate::wording::count_noun;
 use ralph_core::gate::{GateOutcome, GateReport};
 use ralph_core::proof::{BrokenHow, CanaryResult, Proof, ProofVerdict};
 use ralph_core::status::RunStatus;
@@ -69,7 +68,7 @@ pub fn proof_view<'a>(report: &'a ProofReport, base: &'a str, head: &'a str) -> 
         base,
         head,
         verdict: verdict.name(),
-        because: describe_proof(&report.proof),
+        because: report.proof.describe(),
         held: *held,
         telling: telling
             .iter()
@@ -126,29 +125,6 @@ pub fn broken_word(how: BrokenHow) -> &'static str {
     match how {
         BrokenHow::Fails => "fails",
         BrokenHow::Missing => "missing",
-    }
-}
-
-/// `148 old tests pass on the new code; 3 tests fail without it`
-pub fn describe_proof(proof: &Proof) -> String {
-    let held = match proof.held {
-        1 => "1 old test passes on the new code".to_string(),
-        held => format!("{held} old tests pass on the new code"),
-    };
-    let telling = match proof.telling.len() {
-        0 => "no test tells the new code from the old".to_string(),
-        1 => "1 test fails without it".to_string(),
-        count => format!("{count} tests fail without it"),
-    };
-    match proof.verdict {
-        ProofVerdict::Verified | ProofVerdict::Green => format!("{held}; {telling}"),
-        ProofVerdict::NeedsReview if proof.broken.is_empty() => proof.doubts.join("; "),
-        ProofVerdict::NeedsReview => {
-            let count = count_noun(proof.broken.len(), "old test");
-            let verb = if proof.broken.len() == 1 { "does" } else { "do" };
-            format!("{count} {verb} not hold on the new code; {telling}")
-        }
-        ProofVerdict::Failed => proof.doubts.join("; "),
     }
 }
 

@@ -57,7 +57,15 @@ pub fn create_worktree(
         checks_ms: None,
     };
     refuse_existing(&call, &worktree.branch, &place)?;
-    add_worktree(&call, &worktree, &place)?;
+    {
+        // `git worktree add` reads the records of all work trees, and fails while another one is half written.
+        let path = home.worktree_lock(top);
+        if let Some(parent) = path.parent() {
+            fs::create_private_dir(parent)?;
+        }
+        let _alone = fs::acquire_lock(&path, deadline)?;
+        add_worktree(&call, &worktree, &place)?;
+    }
     // The project may be a directory that is not in any commit yet.
     fs::create_user_dir(Path::new(&worktree.path))?;
     let notes = creation_notes(&project, &worktree, deadline);

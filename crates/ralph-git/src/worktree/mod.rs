@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use ralph_core::drive::RunWorktree;
 use ralph_home::paths::RalphHome;
 use ralph_sys::clock::Deadline;
-use ralph_sys::fs::{self, FileError};
+use ralph_sys::fs::{self, FileError, LockError};
 
 pub use create_worktree::{CreatedWorktree, create_worktree};
 pub use git_command::GitCommandError;
@@ -62,6 +62,8 @@ pub enum WorktreeError {
     Git(#[from] GitCommandError),
     #[error(transparent)]
     File(#[from] FileError),
+    #[error(transparent)]
+    Lock(#[from] LockError),
 }
 
 impl WorktreeError {
@@ -103,7 +105,8 @@ impl WorktreeError {
             | Self::Dirty(_)
             | Self::TargetBranchMissing(_)
             | Self::Git(_)
-            | Self::File(_) => return None,
+            | Self::File(_)
+            | Self::Lock(_) => return None,
         })
     }
 }

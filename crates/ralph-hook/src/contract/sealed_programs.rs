@@ -82,9 +82,13 @@ pub(super) fn tools_requirement(contract: &ContractContext<'_>, touched: &[Strin
         && replaced.iter().all(|one| one.is_installed)
         && touched.iter().any(|path| is_package_manifest(path));
     let describe = |one: &ReplacedProgram<'_>| {
-        let path = one.now.as_deref().unwrap_or("nothing");
-        let path = text::clean_line(path, 200);
-        Finding::new(format!("{} runs a different program than at the start: `{path}`", one.gate))
+        let text = match one.now.as_deref().map(|path| text::clean_line(path, 200)) {
+            Some(path) => {
+                format!("{} runs a different program than at the start: `{path}`", one.gate)
+            }
+            None => format!("a program that {} ran at the start is missing", one.gate),
+        };
+        Finding::new(text)
     };
     let mut findings: Vec<Finding> = replaced.iter().map(describe).collect();
     findings.extend(other_git.map(|git| {

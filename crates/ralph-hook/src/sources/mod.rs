@@ -103,7 +103,7 @@ pub fn evidence_for_run(
     evidence
 }
 
-/// Adds the proof. It comes last, because nothing else that is open would be changed by it.
+/// Adds the proof, last: it is needed only if every other requirement is met.
 fn add_proof(
     contract: &ContractContext<'_>,
     judged: &ContractJudgement,

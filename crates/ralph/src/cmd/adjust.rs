@@ -51,7 +51,7 @@ pub(crate) struct TellArgs {
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph waive tests --until 2h --why \"the test service is down\"\n  ralph waive \"feature 4\" --until 2026-11-20 --why \"comes with the next release\" --run k7f2\n  ralph waive --list\n  ralph waive --undo tests\n\nA waived requirement is still measured, and every report shows it with\nyour name and reason, but it does not block a stop until then. At most\n30 days. If every requirement is waived, the run ends as `claimed`."
+    after_help = "Examples:\n  ralph waive tests --until 2h --why \"the test service is down\"\n  ralph waive \"feature 4\" --until 2026-11-20 --why \"comes with the next release\" --run k7f2\n  ralph waive --list\n  ralph waive --undo tests\n\nA waived requirement is still measured, and every report shows it with\nyour name and reason, but it does not block a stop until then. At most\n30 days. A run that ends with an unmet waived requirement ends as\n`claimed`."
 )]
 pub(crate) struct WaiveArgs {
     /// Waive this requirement, named as in `ralph status`

@@ -11,7 +11,7 @@ use ralph_core::gate::{Gate, GateOutcome, GateReport, GateTrigger};
 use ralph_core::id::RunId;
 use ralph_core::proof::{BrokenTest, CanaryResult, ProofStep, ProofVerdict};
 use ralph_deck::view::proof_report::{
-    broken_word, describe_proof, describe_step_report, proof_exit_code, proof_view,
+    broken_word, describe_step_report, proof_exit_code, proof_view,
 };
 use ralph_deck::wording::{safe_line, short_duration};
 use ralph_gates::findings::write::write_github_error;
@@ -44,12 +44,12 @@ Examples:
   ralph prove HEAD~1..HEAD --json
 
 Runs the gates of the policy four times, in checkouts of its own: old and
-new tests on old and new code. The old tests must hold on the new code,
-and at least one test must fail without it.
+new tests on old and new code. The old tests must pass on the new code,
+and at least one test must fail without the change.
 
-Exit codes: 0 verified, 11 green: no test tells the new code from the
-old, 6 needs_review: old tests do not hold, 1 a gate fails on the change
-itself, 3 the policy is not approved, 130 interrupted.")]
+Exit codes: 0 verified, 11 green: no test fails without the change,
+6 needs_review: old tests fail or are missing, 1 a gate fails on the
+change itself, 3 the policy is not approved, 130 interrupted.")]
 pub(crate) struct ProveArgs {
     /// Choose what to compare [default: HEAD with the work tree]
     #[arg(value_name = "BASE[..HEAD]")]
@@ -261,7 +261,7 @@ fn render_proof(report: &ProofReport) -> String {
         ProofVerdict::NeedsReview | ProofVerdict::Failed => term::BAD,
     };
     let verdict = paint(style, proof.verdict.name());
-    out.push_str(&format!("\n{verdict}: {}\n", safe_line(&describe_proof(proof))));
+    out.push_str(&format!("\n{verdict}: {}\n", safe_line(&proof.describe())));
     for test in proof.telling.iter().take(LISTED_TESTS) {
         out.push_str(&format!("  {} {}\n", paint(term::GOOD, "+"), safe_line(&test.test)));
     }

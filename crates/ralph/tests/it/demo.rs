@@ -97,8 +97,8 @@ fn the_demo_agent_is_held_until_its_work_is_verified() {
            $ sh slug_test.sh   3 ok
            "All green: every test passes."
     ralph ✗ held: 1 of 7 requirements is not met 3 of 25 · N ms
-             ✗ proof (correctness): 2 old tests do not hold on the new code (Hello,
-               World!, Rock & Roll)
+             ✗ proof (correctness): 2 old tests fail or are missing on the new code
+               (Hello, World!, Rock & Roll)
                Hello, World! fails on the new code: expected hello-world, found
                hello,-world!
                Rock & Roll fails on the new code: expected rock-roll, found
@@ -112,15 +112,15 @@ fn the_demo_agent_is_held_until_its_work_is_verified() {
     ralph ✓ verified: Make the tests of slug.sh pass — all 6 N ms
              requirements are met after 3 iterations and N ms; 5
              old tests pass on the new code; 3 tests fail without
-             it
+             the change
 
     4 stops, 3 of them held; N ms of waiting in total
     Every decision is in the journal; `ralph why` shows them, newest first:
     [clock]  verified  rule `verified`     all 6 requirements are met after 3
               iterations and N ms; 5 old tests pass on the new code; 3 tests fail
-              without it not charged · N ms
-    [clock]  held      rule `proof`        2 old tests do not hold on the new code
-              (Hello, World!, Rock & Roll) iteration 3 · N ms
+              without the change not charged · N ms
+    [clock]  held      rule `proof`        2 old tests fail or are missing on the
+              new code (Hello, World!, Rock & Roll) iteration 3 · N ms
     [clock] held rule `block` 1 not met iteration 2 · N ms
     [clock] held rule `block` 1 not met iteration 1 · N ms
 
@@ -181,14 +181,14 @@ fn json_output_ends_with_a_summary() {
           "rule": "block"
         },
         {
-          "because": "2 old tests do not hold on the new code (Hello, World!, Rock & Roll)",
+          "because": "2 old tests fail or are missing on the new code (Hello, World!, Rock & Roll)",
           "iteration": 3,
           "ms": "as long as the client waited",
           "outcome": "held",
           "rule": "proof"
         },
         {
-          "because": "all 6 requirements are met after 3 iterations and N ms; 5 old tests pass on the new code; 3 tests fail without it",
+          "because": "all 6 requirements are met after 3 iterations and N ms; 5 old tests pass on the new code; 3 tests fail without the change",
           "iteration": 3,
           "ms": "as long as the client waited",
           "outcome": "verified",
@@ -253,10 +253,10 @@ fn the_suggested_commands_work_on_kept_files() {
     ../ralph checkpoint diff [run] 2 3
     ");
     insta::assert_snapshot!(tidy(&tried.stdout), @r#"
-    [clock] verified rule `verified` all 6 requirements are met after 3 iterations and N ms; 5 old tests pass on the new code; 3 tests fail without it not charged · N ms
+    [clock] verified rule `verified` all 6 requirements are met after 3 iterations and N ms; 5 old tests pass on the new code; 3 tests fail without the change not charged · N ms
               ✓ a change, policy, tools, nothing hidden, test integrity, tests
-    [clock] held rule `proof` 2 old tests do not hold on the new code (Hello, World!, Rock & Roll) iteration 3 · N ms
-              ✗ proof                2 old tests do not hold on the new code (Hello, World!, Rock & Roll)
+    [clock] held rule `proof` 2 old tests fail or are missing on the new code (Hello, World!, Rock & Roll) iteration 3 · N ms
+              ✗ proof                2 old tests fail or are missing on the new code (Hello, World!, Rock & Roll)
                 Hello, World! fails on the new code: expected hello-world, found hello,-world!
               ✓ a change, policy, tools, nothing hidden, test integrity, tests
     [clock] held rule `block` 1 not met iteration 2 · N ms

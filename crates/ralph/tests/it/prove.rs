@@ -59,7 +59,7 @@ fn a_change_that_a_test_notices_is_verified() {
     old tests on new code  ✓ suite  [time]  2 passed
     new tests on old code  · suite  [time]  1 of 3 failed
 
-    verified: 2 old tests pass on the new code; 1 test fails without it
+    verified: 2 old tests pass on the new code; 1 test fails without the change
       + tests/three.sh
 
     ");
@@ -91,7 +91,7 @@ fn a_change_that_no_test_notices_is_green() {
     old tests on new code  ✓ suite  [time]  2 passed
     new tests on old code  the same files as old tests on old code
 
-    green: 2 old tests pass on the new code; no test tells the new code from the old
+    green: 2 old tests pass on the new code; no test fails without the change
 
     ");
     sandbox.write("tests/again.sh", "test \"$(sh add.sh 1 2)\" = 3\n");
@@ -103,7 +103,7 @@ fn a_change_that_no_test_notices_is_green() {
     old tests on new code  ✓ suite  [time]  2 passed
     new tests on old code  ✓ suite  [time]  3 passed
 
-    green: 2 old tests pass on the new code; no test tells the new code from the old
+    green: 2 old tests pass on the new code; no test fails without the change
 
     ");
 }
@@ -148,9 +148,8 @@ fn old_tests_that_do_not_hold_are_listed() {
     old tests on new code  · suite  [time]  1 of 2 failed
     new tests on old code  ✓ suite  [time]  1 passed
 
-    needs_review: 1 old test does not hold on the new code; no test tells the new code from the old
+    needs_review: 1 old test fails or is missing on the new code (tests/adds.sh)
       ✗ tests/adds.sh fails: not ok
-
     ");
 }
 

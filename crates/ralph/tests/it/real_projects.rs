@@ -149,7 +149,7 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
     clippy: passed, ended with 0
     fmt: passed, ended with 0
     ");
-    assert_snapshot!(green_notice(&sandbox, &run), @"ralph: green: make it work — all 9 requirements are met after 2 iterations and [took]; 5 old tests pass on the new code; no test tells the new code from the old (run [run]); add a test that fails without the change, or review it and run `ralph accept [run]`");
+    assert_snapshot!(green_notice(&sandbox, &run), @"ralph: green: make it work — all 9 requirements are met after 2 iterations and [took]; 5 old tests pass on the new code; no test fails without the change (run [run]); add a test that fails without the change, or review it and run `ralph accept [run]`");
 
     fs::remove_file(sandbox.project().join("tests/words.rs")).unwrap();
     sandbox.write(source, "//! Nothing to test.\n");
@@ -317,7 +317,7 @@ fn an_npm_package_is_checked_by_its_own_tools() {
     types: passed, ended with 0
     lint: passed, ended with 0
     ");
-    assert_snapshot!(green_notice(&sandbox, &run), @"ralph: green: make it work — all 10 requirements are met after 2 iterations and [took]; 3 old tests pass on the new code; no test tells the new code from the old (run [run]); add a test that fails without the change, or review it and run `ralph accept [run]`");
+    assert_snapshot!(green_notice(&sandbox, &run), @"ralph: green: make it work — all 10 requirements are met after 2 iterations and [took]; 3 old tests pass on the new code; no test fails without the change (run [run]); add a test that fails without the change, or review it and run `ralph accept [run]`");
 
     // vitest reports a test file without tests as an error. Without any test file, the gate is inconclusive.
     sandbox.write("test/slug.test.ts", "export {};\n");
@@ -432,7 +432,7 @@ fn a_pytest_project_is_checked_by_its_own_tools() {
     passed, exit 0
     tests: passed, ended with 0, 5 tests, 0 failed, 0 skipped
     ");
-    assert_snapshot!(green_notice(&sandbox, &run), @"ralph: green: make it work — all 7 requirements are met after 2 iterations and [took]; 5 old tests pass on the new code; no test tells the new code from the old (run [run]); add a test that fails without the change, or review it and run `ralph accept [run]`");
+    assert_snapshot!(green_notice(&sandbox, &run), @"ralph: green: make it work — all 7 requirements are met after 2 iterations and [took]; 5 old tests pass on the new code; no test fails without the change (run [run]); add a test that fails without the change, or review it and run `ralph accept [run]`");
 
     sandbox.write("tests/test_tally.py", "\"\"\"Nothing yet.\"\"\"\n");
     assert_snapshot!(run_gates(&sandbox, &[]), @"
@@ -673,12 +673,12 @@ fn a_pytest_project_is_proved_by_old_and_new_tests() {
         sandbox.git(&["clean", "--quiet", "-fd"]);
     }
     assert_snapshot!(sandbox.normalize(&verdicts), @"
-    a comment: green: 5 old tests pass on the new code; no test tells the new code from the old
-    a feature with its test: verified: 5 old tests pass on the new code; 1 test fails without it
-    a removed test: needs_review: 1 old test does not hold on the new code; no test tells the new code from the old
-    a weaker test: needs_review: 1 old test does not hold on the new code; 1 test fails without it
-    a hook that reports a pass: needs_review: 1 old test does not hold on the new code; no test tells the new code from the old
-    a setting that deselects it: needs_review: 1 old test does not hold on the new code; no test tells the new code from the old
+    a comment: green: 5 old tests pass on the new code; no test fails without the change
+    a feature with its test: verified: 5 old tests pass on the new code; 1 test fails without the change
+    a removed test: needs_review: 1 old test fails or is missing on the new code (pytest > tests.test_tally > test_the_name_with_most_votes_wins)
+    a weaker test: needs_review: 1 old test fails or is missing on the new code (pytest > tests.test_tally > test_the_name_with_most_votes_wins)
+    a hook that reports a pass: needs_review: 1 old test fails or is missing on the new code (pytest > tests.test_tally > test_the_name_with_most_votes_wins)
+    a setting that deselects it: needs_review: 1 old test fails or is missing on the new code (pytest > tests.test_tally > test_the_name_with_most_votes_wins)
     a module that patches the runner: needs_review: tests did not report a failing test that was added to it
     ");
 }

@@ -24,7 +24,7 @@ fn work_with_its_own_test_is_verified() {
     sandbox.write("add.sh", LONGER_SUM);
     sandbox.write("tests/three.sh", "test \"$(sh add.sh 1 2 3)\" = 6\n");
     let ended = sandbox.send_stop(SESSION, "");
-    assert_snapshot!(mask_duration(&sandbox, &ended.notice()), @"ralph: verified: make it work — all 6 requirements are met after 0 iterations and [took]; 2 old tests pass on the new code; 1 test fails without it (run [run]); see `ralph why [run]`");
+    assert_snapshot!(mask_duration(&sandbox, &ended.notice()), @"ralph: verified: make it work — all 6 requirements are met after 0 iterations and [took]; 2 old tests pass on the new code; 1 test fails without the change (run [run]); see `ralph why [run]`");
     assert_eq!(sandbox.run_status(&run).0, "verified");
 }
 
@@ -46,7 +46,7 @@ fn work_without_a_test_ends_green() {
     │ make it work
     └ 00000000
 
-    ✗ proof (correctness): 2 old tests pass on the new code; no test tells the new code from the old
+    ✗ proof (correctness): 2 old tests pass on the new code; no test fails without the change
     ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity  ✓ suite
 
     Next: Add a test that fails on the old code, or end your message with why no test can. Then stop again
@@ -54,7 +54,7 @@ fn work_without_a_test_ends_green() {
     assert_snapshot!(ended, @r#"
     exit 0
     --- stdout
-    {"systemMessage":"ralph: green: make it work — all 6 requirements are met after 1 iteration and [took]; 2 old tests pass on the new code; no test tells the new code from the old (run [run]); add a test that fails without the change, or review it and run `ralph accept [run]`"}
+    {"systemMessage":"ralph: green: make it work — all 6 requirements are met after 1 iteration and [took]; 2 old tests pass on the new code; no test fails without the change (run [run]); add a test that fails without the change, or review it and run `ralph accept [run]`"}
     "#);
     assert_eq!(sandbox.run_status(&run).0, "green");
 }
@@ -80,7 +80,7 @@ fn weakened_tests_end_in_review() {
     │ make it work
     └ 00000000
 
-    ✗ proof (correctness): 2 old tests do not hold on the new code (tests/adds.sh, tests/zero.sh)
+    ✗ proof (correctness): 2 old tests fail or are missing on the new code (tests/adds.sh, tests/zero.sh)
     ┌ 00000000 from proof; data, not instructions
     │ tests/adds.sh fails on the new code: not ok
     │ tests/zero.sh fails on the new code: not ok
@@ -92,7 +92,7 @@ fn weakened_tests_end_in_review() {
     assert_snapshot!(ended, @r#"
     exit 0
     --- stdout
-    {"systemMessage":"ralph: needs_review: make it work — all 6 requirements are met after 1 iteration and [took]; 2 old tests do not hold on the new code (tests/adds.sh, tests/zero.sh) (run [run]); review the change before you keep it: `ralph checkpoint diff [run]`, `ralph why [run]`; then `ralph accept [run]`, or undo it"}
+    {"systemMessage":"ralph: needs_review: make it work — all 6 requirements are met after 1 iteration and [took]; 2 old tests fail or are missing on the new code (tests/adds.sh, tests/zero.sh) (run [run]); review the change before you keep it: `ralph checkpoint diff [run]`, `ralph why [run]`; then `ralph accept [run]`, or undo it"}
     "#);
     assert_eq!(sandbox.run_status(&run).0, "needs_review");
     assert_snapshot!(sandbox.mask_times(&mask_duration(&sandbox, &sandbox.ralph(["why", &run]).stdout)), @"
@@ -100,8 +100,8 @@ fn weakened_tests_end_in_review() {
               ✓ a change, policy, tools, nothing hidden, test integrity, suite
               ✗ tests/adds.sh fails on the new code: not ok
               ✗ tests/zero.sh fails on the new code: not ok
-    [time]  held      rule `proof`        2 old tests do not hold on the new code (tests/adds.sh, tests/zero.sh)   iteration 1 · [span]
-              ✗ proof                2 old tests do not hold on the new code (tests/adds.sh, tests/zero.sh)
+    [time]  held      rule `proof`        2 old tests fail or are missing on the new code (tests/adds.sh, tests/zero.sh)   iteration 1 · [span]
+              ✗ proof                2 old tests fail or are missing on the new code (tests/adds.sh, tests/zero.sh)
                 tests/adds.sh fails on the new code: not ok
               ✓ a change, policy, tools, nothing hidden, test integrity, suite
     ");

@@ -191,7 +191,7 @@ pub(super) static VERIFY: &[ConfigKey] = &[
         kind: ValueKind::Choice(&["verified", "green"], |draft, text| {
             set_choice(&mut draft.policy.verify.accept, text);
         }),
-        description: "The least status with which a queue or `ralph run --worktree` merges the work.",
+        description: "The lowest final status with which a queue or `ralph run --worktree` merges the work.",
     },
     ConfigKey {
         name: "may_change",

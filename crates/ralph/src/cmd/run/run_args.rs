@@ -104,7 +104,7 @@ pub(crate) struct RunArgs {
     /// Allow these test files to change, because the goal asks for it
     #[arg(long, value_name = "GLOB")]
     pub may_change: Vec<String>,
-    /// Merge the work of a separate work tree from this status on
+    /// Merge a separate work tree with this status or a better one
     #[arg(long, value_name = "STATUS", value_parser = parse_accepted)]
     pub accept: Option<AcceptedStatus>,
     /// Use a separate work tree; merge it when the merged tree is verified
