@@ -84,7 +84,8 @@ fn picture_words(picture: &str) -> Vec<String> {
         let is_time = |word: &str| word.split(':').filter(|part| is_number(part)).count() == 3;
         match words.last_mut() {
             Some(last)
-                if matches!(word.trim_end_matches(','), "ms" | "s" | "min") && is_number(last) =>
+                if matches!(word.trim_end_matches([',', ';']), "ms" | "s" | "min")
+                    && is_number(last) =>
             {
                 "[time]".clone_into(last);
             }
@@ -111,6 +112,7 @@ mod tests {
             "\u{1b}[31mheld\u{1b}[0m & gone  1 of 25 · 78 ms\n19:57:08  after 3\n    iterations",
         );
         assert_eq!(one, words("held & gone  1 of 25 · 1.2 s\n07:03:59  after\n  3 iterations"));
+        assert_eq!(words("after 343 ms; done"), words("after 1.2 s; done"));
         assert_ne!(one, words("held & gone  2 of 25 · 78 ms\n19:57:08  after 3\n    iterations"));
         assert_eq!(
             one.join(" "),
