@@ -44,7 +44,7 @@ use ralph_home::world::World;
 use ralph_lists::run_lists;
 
 pub use agent_contract::{AgentDemand, is_other_work_tree, judge_agent};
-pub use proof_evidence::{ProofEvidence, gather_proof, no_base_reason, start_base_measurement};
+pub use proof_evidence::{ProofEvidence, class_rules, gather_proof, start_base_measurement};
 pub use seal::{SealError, SealRequest, load_default_policy, load_project_policy, seal_policy};
 pub use sealed_programs::use_sealed_git;
 
@@ -198,11 +198,8 @@ pub fn confirm_in_checkouts(
 ) -> Vec<Requirement> {
     let Some(candidate) = &judged.candidate else { return Vec::new() };
     let policy = &contract.seal.policy;
-    let has_counted = |gate: &Gate| {
-        let is_asked = judged.requirements.iter().any(|one| one.name == gate.name)
-            || policy.pipeline.iter().any(|chunk| chunk.gates.contains(&gate.name));
-        is_asked && !contract.is_waived(&gate.name)
-    };
+    let has_counted =
+        |gate: &Gate| judged.has_counted(contract, gate) && !contract.is_waived(&gate.name);
     let mut wanted = gate_query::select_gates(contract, &judged.touched, &has_counted);
     let mut found =
         red_first::red_first_requirement(contract, candidate, (&wanted, &judged.new_tests));
@@ -306,6 +303,12 @@ fn unknown_requirement(name: &str, why: &str) -> Requirement {
 }
 
 impl ContractJudgement {
+    /// Whether the result of the gate is a requirement, by itself or as part of a chunk.
+    fn has_counted(&self, contract: &ContractContext<'_>, gate: &Gate) -> bool {
+        self.requirements.iter().any(|one| one.name == gate.name)
+            || contract.seal.policy.pipeline.iter().any(|chunk| chunk.gates.contains(&gate.name))
+    }
+
     pub fn tree_identity(&self) -> TreeIdentity {
         self.mark.map_or(TreeIdentity::Unknown, TreeIdentity::Known)
     }

@@ -3,10 +3,11 @@
 //! It is made only when everything else is met. The base is measured in the background from the start of the run.
 
 use std::ffi::OsStr;
+use std::path::Path;
 
 use ralph_core::facts::StopDriver;
 use ralph_core::gate::{Gate, GateReport, GateTrigger};
-use ralph_core::policy::ProofMode;
+use ralph_core::policy::{Policy, ProofMode};
 use ralph_core::proof::Proof;
 use ralph_core::proof_summary::PROOF_REQUIREMENT;
 use ralph_core::record::{PolicySeal, RunRecord};
@@ -25,7 +26,7 @@ use ralph_gates::gates::{ContentView, GateContent, ResultReuse};
 use ralph_git::checkpoint::{Checkpoint, CheckpointRepository};
 use ralph_home::faults::describe_error;
 use ralph_home::world::World;
-use ralph_policy::trust;
+use ralph_policy::trust::{self, TrustError};
 use ralph_proof::{ClassRules, GateFile, ProofDirectory, ProofRequest};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::file_slot;
@@ -53,7 +54,8 @@ pub fn gather_proof(
         return ProofEvidence::NotNeeded;
     }
     if contract.seal.base.is_none() {
-        return ProofEvidence::Known(Proof::unavailable(no_base_reason().to_string()));
+        let why = "git is not installed, so there is no base to compare with".to_string();
+        return ProofEvidence::Known(Proof::unavailable(why));
     }
     let Some(candidate) = &judged.candidate else {
         let why = "the work tree could not be checkpointed".to_string();
@@ -78,11 +80,6 @@ pub fn gather_proof(
     }
 }
 
-/// Why a run without a base ends `green` at best.
-pub fn no_base_reason() -> &'static str {
-    "there is no base to compare with, because the project is not in a git repository"
-}
-
 /// Whether the policy asks for a proof and nothing else decides the status of the run.
 fn is_needed(contract: &ContractContext<'_>, requirements: &[Requirement]) -> bool {
     let is_claimed = |one: &Requirement| {
@@ -101,11 +98,7 @@ fn is_needed(contract: &ContractContext<'_>, requirements: &[Requirement]) -> bo
 
 /// The gates whose results counted, and the checks of list items.
 fn proof_gates<'a>(contract: &ContractContext<'a>, judged: &ContractJudgement) -> Vec<&'a Gate> {
-    let has_counted = |gate: &Gate| {
-        let is_asked = judged.requirements.iter().any(|one| one.name == gate.name)
-            || contract.seal.policy.pipeline.iter().any(|chunk| chunk.gates.contains(&gate.name));
-        is_asked && takes_part(gate)
-    };
+    let has_counted = |gate: &Gate| judged.has_counted(contract, gate) && takes_part(gate);
     let mut gates = gate_query::select_gates(contract, &judged.touched, &has_counted);
     gates.extend(contract.checks.due.iter().filter(|gate| takes_part(gate)));
     gates
@@ -241,7 +234,7 @@ impl ProofSides<'_> {
     ) -> Result<T, GateWorkerError> {
         let (world, seal) = (contract.world, contract.seal);
         let directory = ProofDirectory::create(&world.home, &world.env)?;
-        let rules = class_rules(contract)?;
+        let rules = class_rules(&seal.policy, contract.project(), gates)?;
         let log = GateLog::open(&world.home, &contract.run.id);
         run(&ProofRequest {
             home: &world.home,
@@ -265,12 +258,15 @@ impl ProofSides<'_> {
     }
 }
 
-/// The rules of the policy, and the files that its commands name.
-fn class_rules(contract: &ContractContext<'_>) -> Result<ClassRules, GateWorkerError> {
-    let policy = &contract.seal.policy;
+/// The rules of the policy, and the files that its commands and those of `checks` name.
+pub fn class_rules(
+    policy: &Policy,
+    project: &Path,
+    checks: &[&Gate],
+) -> Result<ClassRules, TrustError> {
     let mut gate_files = Vec::new();
-    for gate in policy.gates.iter().chain(&contract.checks.programs) {
-        let files = trust::referenced_files(contract.project(), gate)?;
+    for gate in policy.gates.iter().chain(checks.iter().copied()) {
+        let files = trust::referenced_files(project, gate)?;
         let files = files.into_iter().map(|path| GateFile { gate: gate.name.clone(), path });
         gate_files.extend(files);
     }

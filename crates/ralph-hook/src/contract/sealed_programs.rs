@@ -70,7 +70,7 @@ pub(super) fn tools_requirement(contract: &ContractContext<'_>, touched: &[Strin
         let programs = gate_tools::gate_programs(gate, contract.project(), &path);
         let now: Vec<String> =
             programs.iter().map(|one| one.path.to_string_lossy().into_owned()).collect();
-        replaced.extend(find_replaced(contract.project(), (gate, seal), &now));
+        replaced.extend(find_replaced(contract.project(), gate, seal, &now));
     }
     let git = seal.git.as_ref();
     let other_git =
@@ -114,7 +114,8 @@ pub(super) fn tools_requirement(contract: &ContractContext<'_>, touched: &[Strin
 /// At most one for each gate: the first program that appeared, or else the first one that is gone or has other content.
 fn find_replaced<'a>(
     project: &Path,
-    (gate, seal): (&'a Gate, &PolicySeal),
+    gate: &'a Gate,
+    seal: &PolicySeal,
     now: &[String],
 ) -> Option<ReplacedProgram<'a>> {
     let sealed: Vec<&GateTool> = seal.tools.iter().filter(|tool| tool.gate == gate.name).collect();

@@ -6,9 +6,9 @@ use crate::term::{self, paint};
 use clap::Args;
 use ralph_core::text;
 use ralph_deck::view::file_classes::{FileClassView, file_classes_view};
+use ralph_hook::contract;
 use ralph_policy::config::{self, ProjectConfig};
-use ralph_policy::trust;
-use ralph_proof::{ClassRules, GateFile};
+use ralph_proof::ClassRules;
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 use std::path::{Component, Path, PathBuf};
@@ -65,13 +65,7 @@ pub(crate) fn run(env: &Env, args: &ExplainArgs) -> Result<(), CommandFailure> {
 
 /// The rules of the policy, and the files that its commands name.
 pub(super) fn class_rules(config: &ProjectConfig) -> Result<ClassRules, CommandFailure> {
-    let mut gate_files = Vec::new();
-    for gate in &config.policy.gates {
-        let files = trust::referenced_files(&config.project, gate)?;
-        let files = files.into_iter().map(|path| GateFile { gate: gate.name.clone(), path });
-        gate_files.extend(files);
-    }
-    Ok(ClassRules::new(&config.policy, gate_files))
+    Ok(contract::class_rules(&config.policy, &config.project, &[])?)
 }
 
 /// The path relative to the project, with `/`. A link at its end is not followed, because it has its own class.

@@ -107,7 +107,7 @@ fn weakened_tests_end_in_review() {
     ");
 }
 
-/// A person who asks for another behaviour can name the tests of the old one at the start; an agent cannot.
+/// Tests that a person names with `--may-change` at the start count in their new version; others count in the old one.
 #[test]
 fn tests_that_may_change_count_in_their_new_version() {
     let sandbox = adder();
