@@ -4,6 +4,7 @@ use super::{
     DecisionRule, FORMAT_VERSION, HostName, OnTampering, RunId, RunLimits, RunOrigin, RunRecord,
     StopOutcome, StopRecord,
 };
+use crate::drive::RunWorktree;
 use crate::status::RunStatus;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -13,6 +14,11 @@ impl RunRecord {
     pub fn is_accepted(&self, status: RunStatus) -> bool {
         let accept = self.seal.as_ref().map(|seal| seal.policy.verify.accept).unwrap_or_default();
         accept.includes(status)
+    }
+
+    /// The run's own work tree; `None` if it works in the project itself.
+    pub fn worktree(&self) -> Option<&RunWorktree> {
+        self.drive.as_ref()?.worktree.as_ref()
     }
 
     /// A run without a session, goal, lists or policy, with the default limits.

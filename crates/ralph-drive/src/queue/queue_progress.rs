@@ -103,7 +103,7 @@ fn known_task(
 /// The end of a task whose work a person accepted. No runner lands it any more, so it counts as landed once its commits
 /// are on the target branch.
 fn accepted_end(home: &RalphHome, opened: &LoadedRun, acceptance: &Acceptance) -> QueueTaskEnd {
-    let worktree = opened.run.drive.as_ref().and_then(|drive| drive.worktree.as_ref());
+    let worktree = opened.run.worktree();
     let deadline = Deadline::after(GIT_TIMEOUT);
     let unmerged = worktree.filter(|worktree| {
         !worktree::has_landed_commits(home, worktree, &deadline).unwrap_or(false)

@@ -91,6 +91,6 @@ fn acceptable_status(home: &RalphHome, opened: &LoadedRun) -> Result<RunStatus, 
 
 /// How to land work that is still in a work tree of its own.
 fn landing_advice(opened: &LoadedRun) -> Option<String> {
-    let worktree = opened.run.drive.as_ref()?.worktree.as_ref()?;
+    let worktree = opened.run.worktree()?;
     Some(text::clean_line(&worktree::describe_unmerged(worktree, None), LONGEST_ADVICE))
 }

@@ -133,7 +133,7 @@ fn render_board(board: &RunBoard, scope: StatusScope) -> String {
 /// The project of a run; if the run has a work tree of its own, the repository that it came from.
 fn run_project(run: &BoardRun) -> &str {
     let run = &run.view.opened.run;
-    let worktree = run.drive.as_ref().and_then(|drive| drive.worktree.as_ref());
+    let worktree = run.worktree();
     worktree.map_or(&run.project, |worktree| &worktree.from)
 }
 

@@ -33,6 +33,7 @@ mod hostile_input;
 mod import;
 mod init;
 mod loops;
+mod merged_work;
 mod model;
 mod notify;
 mod orchestrator;

@@ -210,7 +210,7 @@ fn describe_new_run(new: &NewRun) -> PlannedRun {
 
 fn describe_resumed_run(run: &RunRecord, limits: &RunLimits) -> PlannedRun {
     let gates = run.seal.iter().flat_map(|seal| &seal.policy.gates);
-    let worktree = run.drive.as_ref().and_then(|settings| settings.worktree.as_ref());
+    let worktree = run.worktree();
     PlannedRun {
         run: Some(run.id.to_string()),
         title: run.title.clone(),

@@ -106,6 +106,6 @@ fn kept_worktree(args: &RunArgs, past: &record::RunRecord) -> Option<RunWorktree
 }
 
 fn original_project(past: &record::RunRecord) -> String {
-    let kept = past.drive.as_ref().and_then(|settings| settings.worktree.as_ref());
+    let kept = past.worktree();
     kept.map_or_else(|| past.project.clone(), |kept| kept.from.clone())
 }

@@ -6,7 +6,9 @@ use ralph_core::status::RunStatus;
 use ralph_core::units::{format_duration, format_usd};
 use ralph_deck::view::queue_status::{is_final, reason_text};
 use ralph_deck::wording::safe_line;
-use ralph_drive::queue::{QueueId, QueueOutcome, QueueStopReason, QueueTaskState, TaskQueue};
+use ralph_drive::queue::{
+    QueueId, QueueOutcome, QueueStopReason, QueueTaskOutcome, QueueTaskState, TaskQueue,
+};
 
 /// Renders the table of tasks, and the line that a person can forward.
 pub(super) fn render_queue_report(
@@ -18,8 +20,11 @@ pub(super) fn render_queue_report(
     let mut out = task_rows(queue, outcome, columns);
     let all = outcome.tasks.len();
     let done = outcome.tasks.iter().filter(|task| task.state == QueueTaskState::Done).count();
-    let (style, word) =
-        if done == all { (term::GOOD, "verified") } else { (term::BAD, "not done") };
+    let (style, word) = match done == all {
+        true if outcome.tasks.iter().any(is_landed_green) => (term::WARN, RunStatus::Green.name()),
+        true => (term::GOOD, RunStatus::Verified.name()),
+        false => (term::BAD, "not done"),
+    };
     let source = queue.source.file_name().unwrap_or_default().to_string_lossy();
     out.push_str(&format!(
         "\n{}: {} — {done} of {all} tasks landed, {}, {}\n",
@@ -50,6 +55,12 @@ pub(super) fn render_queue_report(
     out
 }
 
+/// Whether the task landed although its proof only shows that nothing broke.
+fn is_landed_green(task: &QueueTaskOutcome) -> bool {
+    let status = task.end.as_ref().and_then(|end| end.status);
+    task.state == QueueTaskState::Done && status == Some(RunStatus::Green)
+}
+
 /// A line for each task, with the reason for its state.
 pub(super) fn task_rows(queue: &TaskQueue, outcome: &QueueOutcome, columns: usize) -> String {
     let mut out = String::new();
@@ -57,6 +68,9 @@ pub(super) fn task_rows(queue: &TaskQueue, outcome: &QueueOutcome, columns: usiz
     for (task, became) in queue.tasks.iter().zip(&outcome.tasks) {
         let status = became.end.as_ref().and_then(|end| end.status).map(RunStatus::name);
         let (mark, state) = match became.state {
+            QueueTaskState::Done if is_landed_green(became) => {
+                (paint(term::WARN, "✓"), "landed green")
+            }
             QueueTaskState::Done => (paint(term::GOOD, "✓"), "landed"),
             QueueTaskState::Parked => (paint(term::BAD, "✗"), status.unwrap_or("failed")),
             QueueTaskState::Blocked(_) => (paint(term::WARN, "?"), "blocked"),

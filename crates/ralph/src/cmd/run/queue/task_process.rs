@@ -225,9 +225,18 @@ impl<'a> TaskProcesses<'a> {
         let settled = text_of("settled");
         let why = settled.or_else(|| text_of("because")).unwrap_or_default();
         let opened = process.run.as_ref().and_then(|run| store::load_run(self.home, run).ok());
-        let is_accepted =
-            opened.map_or(status == RunStatus::Verified, |opened| opened.run.is_accepted(status));
+        let is_accepted = opened
+            .as_ref()
+            .map_or(status == RunStatus::Verified, |opened| opened.run.is_accepted(status));
         if !is_accepted {
+            // Only the person's threshold keeps green work from being merged.
+            let worktree = opened.as_ref().and_then(|opened| opened.run.worktree());
+            let why = match worktree.filter(|_| status == RunStatus::Green) {
+                Some(worktree) => {
+                    format!("{why}; {}", worktree::describe_unmerged(worktree, Some(0)))
+                }
+                None => why,
+            };
             return QueueTaskEnd { how: QueueTaskEnding::Parked, status: Some(status), why };
         }
         match self.check_landed(process) {
@@ -249,9 +258,7 @@ impl<'a> TaskProcesses<'a> {
         }
         let run = process.run.as_ref().ok_or("its run is unknown")?;
         let opened = store::load_run(self.home, run).map_err(|error| error.to_string())?;
-        let settings = opened.run.drive.as_deref();
-        let worktree = settings.and_then(|settings| settings.worktree.as_ref());
-        let worktree = worktree.ok_or("it had no separate work tree")?;
+        let worktree = opened.run.worktree().ok_or("it had no separate work tree")?;
         let kept = || {
             let kept = worktree::describe_kept(worktree);
             format!("kept on branch `{}` in `{}`", kept.branch, kept.path)
