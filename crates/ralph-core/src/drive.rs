@@ -154,6 +154,10 @@ pub enum RunnerEvent {
     Settled {
         how: String,
     },
+    /// From now on a proof compares with this commit of the target branch; with the base of the run if `None`.
+    ProofBase {
+        commit: Option<String>,
+    },
     /// The person's messages were passed on to the agent.
     PassedOn,
     /// A person allowed waiting for rate limits, up to this total.
@@ -314,6 +318,7 @@ pub fn describe_event(drove: &RunnerEvent) -> Option<String> {
         | RunnerEvent::Waits(_)
         | RunnerEvent::Woke
         | RunnerEvent::WaitedEnough { .. }
+        | RunnerEvent::ProofBase { .. }
         | RunnerEvent::PassedOn
         | RunnerEvent::Granted { .. }
         | RunnerEvent::Silent { .. } => None,

@@ -444,6 +444,13 @@ pub fn runner_action(drove: &RunnerEvent) -> String {
             format!("parked     {}: {}", status.name(), safe_line(why))
         }
         RunnerEvent::Settled { how } => format!("settled    {}", safe_line(how)),
+        RunnerEvent::ProofBase { commit: Some(commit) } => {
+            let commit = safe_line(commit.get(..10).unwrap_or(commit));
+            format!("compares   with the target branch at {commit}")
+        }
+        RunnerEvent::ProofBase { commit: None } => {
+            "compares   with the base of the run".to_string()
+        }
         RunnerEvent::PassedOn => "passed on  a person's message".to_string(),
         RunnerEvent::Granted { limit_ms } => {
             format!("granted    {} of waiting for limits", units::format_duration(*limit_ms))

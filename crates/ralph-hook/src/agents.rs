@@ -185,8 +185,16 @@ fn gather_requirements(
     }
     let RunState { iteration, parts, waivers, .. } = &now.state;
     let (world, run, checks) = (visit.world, &now.run, &ListChecks::default());
-    let contract =
-        ContractContext { world, run, seal, iteration: *iteration, parts, checks, waivers };
+    let contract = ContractContext {
+        world,
+        run,
+        seal,
+        iteration: *iteration,
+        parts,
+        checks,
+        waivers,
+        proof_base: None,
+    };
     contract::judge_agent(&contract, demand)
 }
 

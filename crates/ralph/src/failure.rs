@@ -388,7 +388,7 @@ fn checkpoint_hint(error: &CheckpointError) -> Option<String> {
             return file_hint(file);
         }
         CheckpointError::TimedOut { .. } => "try again when the machine is less busy".to_string(),
-        CheckpointError::Git { .. } => {
+        CheckpointError::Git { .. } | CheckpointError::CommitMissing(_) => {
             "run `git fsck` in the project to check its repository".to_string()
         }
     })

@@ -75,6 +75,9 @@ pub struct DriveState {
     /// How many requirements were open when the session began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_at_start: Option<u32>,
+    /// The commit of the target branch that a proof compares with, once the work was merged with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof_base: Option<String>,
 }
 
 /// A session of a driven run and what it has cost.
@@ -233,6 +236,7 @@ impl RunState {
             }
             // A restart after a silence also records `Broke`, which is counted there.
             RunnerEvent::Settled { .. } | RunnerEvent::Silent { .. } => {}
+            RunnerEvent::ProofBase { commit } => self.driving.proof_base.clone_from(commit),
             RunnerEvent::PassedOn => {
                 self.hints.clear();
                 self.declared.take_if(|declared| matches!(declared, DeclaredPause::NeedsHuman(_)));

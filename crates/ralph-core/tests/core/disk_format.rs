@@ -121,7 +121,7 @@ fn a_driven_run_of_format_1_round_trips() {
         }
         entries.push(entry);
     }
-    let all = "broke granted hands_over metered parked passed_on session settled silent tried waited_enough waits woke";
+    let all = "broke granted hands_over metered parked passed_on proof_base session settled silent tried waited_enough waits woke";
     assert_eq!(kinds.into_iter().collect::<Vec<_>>().join(" "), all);
     let (run, state) = RunState::replay(&entries).unwrap();
     assert_eq!(written(&state), stored(DRIVEN_STATE));
@@ -148,6 +148,7 @@ fn kind(drove: &RunnerEvent) -> &'static str {
         RunnerEvent::Broke { .. } => "broke",
         RunnerEvent::Parked { .. } => "parked",
         RunnerEvent::Settled { .. } => "settled",
+        RunnerEvent::ProofBase { .. } => "proof_base",
         RunnerEvent::PassedOn => "passed_on",
         RunnerEvent::Granted { .. } => "granted",
     }

@@ -76,6 +76,7 @@ fn handover_verb(before: &[JournalEntry]) -> &'static str {
             | RunnerEvent::Parked { .. }
             | RunnerEvent::Settled { .. }
             | RunnerEvent::Granted { .. }
+            | RunnerEvent::ProofBase { .. }
             | RunnerEvent::PassedOn => None,
         }
     });

@@ -124,6 +124,7 @@ impl RunLoop<'_, '_> {
         decision: &StopDecision,
     ) -> Result<NextStep, DriveError> {
         if decision.rule != DecisionRule::FinalLook {
+            self.is_work_verified = false;
             // This run does not land yet, so other runs may.
             self.landing_commit = None;
             self.landing_lock = None;

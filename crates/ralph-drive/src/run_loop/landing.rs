@@ -2,13 +2,19 @@
 //! the target.
 //!
 //! ```text
-//! commit ─▶ merge the target ─ conflict ─▶ Park, both are kept
+//! commit ─▶ if the target moved: verify the work alone ─ not met ─▶ the agent goes on
+//!               ▼
+//!     merge the target ─ conflict ─▶ Park, both are kept
 //!               ▼
 //!     verify the merged tree ─ not met ─▶ the agent goes on
 //!               ▼
 //!     land ─ the target moved ─▶ start over, a few times
 //!        └─▶ verified
 //! ```
+//!
+//! Work alone is proven against the base of the run, which no agent can replace. Merged work is proven against the
+//! target, so that tests of others prove nothing about this work. Both proofs are needed: an agent can write to the
+//! target branch too.
 
 use super::report::ResumeAdvice;
 use super::{DriveError, NextStep, RunLoop};
@@ -16,6 +22,8 @@ use crate::run_event::RunEvent;
 use crate::stop_requests::StopRequest;
 use ralph_core::drive::{LandingMode, RunWorktree, RunnerEvent};
 use ralph_core::facts::StopDriver;
+use ralph_core::policy::ProofMode;
+use ralph_core::record::RunRecord;
 use ralph_core::run::RunPhase;
 use ralph_core::status::RunStatus;
 use ralph_git::worktree::{self, LandingResult, MergeResult, RemovalResult, WorktreeError};
@@ -50,9 +58,20 @@ impl RunLoop<'_, '_> {
         {
             return Ok(next);
         }
-        let title = self.ctx.load()?.run.title;
         let is_settled = self.landing_outcome()?.is_some();
-        match self.commit_and_merge(worktree, &title) {
+        let run = self.ctx.load()?.run;
+        if !is_settled && !self.is_work_verified && needs_two_proofs(&run, worktree) {
+            match self.commit_if_target_moved(worktree, &run.title) {
+                Ok(false) => {}
+                Ok(true) => {
+                    self.is_work_verified = true;
+                    self.set_proof_base(None)?;
+                    return self.verify_work(StopDriver::RunnerLanding);
+                }
+                Err(error) => return Ok(park_keeping_worktree(worktree, &error)),
+            }
+        }
+        match self.commit_and_merge(worktree, &run.title) {
             Ok(MergeResult::Conflict { files }) => {
                 self.landing_lock = None;
                 self.advice = ResumeAdvice::Resolve;
@@ -80,10 +99,12 @@ impl RunLoop<'_, '_> {
                 self.verify_work(StopDriver::RunnerLanding)
             }
             Ok(MergeResult::FastForward { commit } | MergeResult::Clean { commit }) => {
-                let deadline = Deadline::after(PATIENCE);
-                let anew = worktree::rewrite_files(self.ctx.home, worktree, &commit, &deadline);
-                if let Err(error) = anew {
-                    return Ok(park_keeping_worktree(worktree, &error));
+                let merged = match self.prepare_merged_work(worktree, &commit) {
+                    Ok(merged) => merged,
+                    Err(error) => return Ok(park_keeping_worktree(worktree, &error)),
+                };
+                if self.is_work_verified {
+                    self.set_proof_base(merged)?;
                 }
                 self.landing_commit = Some(commit);
                 self.verify_work(StopDriver::RunnerLanding)
@@ -92,21 +113,66 @@ impl RunLoop<'_, '_> {
         }
     }
 
+    /// Commits the work if the target has moved, so that it is verified before it is merged. The files are written
+    /// anew, because git can be configured to ignore changes.
+    fn commit_if_target_moved(
+        &self,
+        worktree: &RunWorktree,
+        title: &str,
+    ) -> Result<bool, WorktreeError> {
+        let (home, deadline) = (self.ctx.home, Deadline::after(PATIENCE));
+        if !worktree::has_target_moved(home, worktree, &deadline)? {
+            return Ok(false);
+        }
+        let commit = self.commit_work(worktree, title, &deadline)?;
+        worktree::rewrite_files(home, worktree, &commit, &deadline)?;
+        Ok(true)
+    }
+
+    /// Writes the files of the merged work. Returns the commit of the target that it contains.
+    fn prepare_merged_work(
+        &self,
+        worktree: &RunWorktree,
+        commit: &str,
+    ) -> Result<Option<String>, WorktreeError> {
+        let (home, deadline) = (self.ctx.home, Deadline::after(PATIENCE));
+        worktree::rewrite_files(home, worktree, commit, &deadline)?;
+        if !self.is_work_verified {
+            return Ok(None);
+        }
+        let merged = worktree::find_merged_target(home, worktree, &deadline)?;
+        Ok(merged.filter(|merged| *merged != worktree.base))
+    }
+
+    fn set_proof_base(&mut self, commit: Option<String>) -> Result<(), DriveError> {
+        if self.ctx.load()?.state.driving.proof_base != commit {
+            self.ctx.record(RunnerEvent::ProofBase { commit })?;
+        }
+        Ok(())
+    }
+
+    fn commit_work(
+        &self,
+        worktree: &RunWorktree,
+        title: &str,
+        deadline: &Deadline,
+    ) -> Result<String, WorktreeError> {
+        let message = format!("{title}\n\nralph run {}\n", self.ctx.run);
+        let committed = worktree::commit_work(self.ctx.home, worktree, &message, deadline)?;
+        Ok(committed.commit().to_string())
+    }
+
     fn commit_and_merge(
         &self,
         worktree: &RunWorktree,
         title: &str,
     ) -> Result<MergeResult, WorktreeError> {
         let deadline = Deadline::after(PATIENCE);
-        let home = self.ctx.home;
-        let message = format!("{title}\n\nralph run {}\n", self.ctx.run);
-        let committed = worktree::commit_work(home, worktree, &message, &deadline)?;
+        let commit = self.commit_work(worktree, title, &deadline)?;
         match worktree.then {
-            LandingMode::Merge => worktree::merge_target(home, worktree, &deadline),
+            LandingMode::Merge => worktree::merge_target(self.ctx.home, worktree, &deadline),
             // A pull request contains the branch alone; conflicts are resolved when it is merged.
-            LandingMode::PullRequest => {
-                Ok(MergeResult::FastForward { commit: committed.commit().to_string() })
-            }
+            LandingMode::PullRequest => Ok(MergeResult::FastForward { commit }),
         }
     }
 
@@ -213,6 +279,15 @@ impl RunLoop<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Whether work is proven once alone and once merged, if the target has moved. A pull request is merged by others.
+fn needs_two_proofs(run: &RunRecord, worktree: &RunWorktree) -> bool {
+    let has_proof = run
+        .seal
+        .as_ref()
+        .is_some_and(|seal| seal.base.is_some() && seal.policy.verify.proof != ProofMode::Off);
+    has_proof && worktree.then == LandingMode::Merge
 }
 
 /// Where the work is kept, and the command that shows it.

@@ -110,6 +110,8 @@ struct RunLoop<'a, 'b> {
     overrides: u32,
     /// `HEAD` when the work was last verified.
     verified_head: Option<String>,
+    /// Whether the work was verified alone, before it is merged with a target that has moved.
+    is_work_verified: bool,
     /// The commit that is being verified before it lands.
     landing_commit: Option<String>,
     /// Held from the merge until the commit has landed.
@@ -149,6 +151,7 @@ pub fn drive(
         consecutive_waits: 0,
         overrides: 0,
         verified_head: None,
+        is_work_verified: false,
         landing_commit: None,
         landing_lock: None,
         landing_rounds: 0,

@@ -237,6 +237,7 @@ fn assumed_cost(entries: &[JournalEntry]) -> u64 {
             | RunnerEvent::Parked { .. }
             | RunnerEvent::Settled { .. }
             | RunnerEvent::Granted { .. }
+            | RunnerEvent::ProofBase { .. }
             | RunnerEvent::PassedOn => {}
         }
     }

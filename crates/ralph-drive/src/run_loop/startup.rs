@@ -157,6 +157,7 @@ fn is_unbilled(entries: &[JournalEntry]) -> bool {
             | RunnerEvent::Silent { .. }
             | RunnerEvent::WaitedEnough { .. }
             | RunnerEvent::Settled { .. }
+            | RunnerEvent::ProofBase { .. }
             | RunnerEvent::Granted { .. } => {}
         }
     }
@@ -195,6 +196,7 @@ fn resume_point_of(change: &RunChange) -> Option<RunResumePoint> {
         | RunnerEvent::Parked { .. }
         | RunnerEvent::Settled { .. }
         | RunnerEvent::Granted { .. }
+        | RunnerEvent::ProofBase { .. }
         | RunnerEvent::PassedOn => None,
     }
 }

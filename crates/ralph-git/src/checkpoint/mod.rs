@@ -66,6 +66,8 @@ pub enum CheckpointError {
     NotFound { run: RunId, number: u32 },
     #[error("checkpoint {number} is not the one that the run started with")]
     Replaced { number: u32 },
+    #[error("git no longer knows commit `{0}` of the target branch")]
+    CommitMissing(String),
     #[error("checkpoint {number} contains `{path}`, which is not a valid path in a work tree")]
     InvalidPath { number: u32, path: String },
     #[error("`{}` has changed since it was checkpointed", .0.display())]
@@ -216,7 +218,7 @@ impl CheckpointRepository {
         let reason = CheckpointReason::Other(format!("the tree of {name}"));
         let mut checkpoint = Checkpoint { number: u32::MAX, commit: tree, tree, at_ms: 0, reason };
         let draft =
-            CommitDraft { at: PlumbingContext::ShadowOnly, checkpoint: &checkpoint, parent: None };
+            CommitDraft { at: PlumbingContext::Shadow, checkpoint: &checkpoint, parent: None };
         checkpoint.commit = self.write_commit(&draft, &CheckpointRemarks::default(), deadline)?;
         Ok(Some(checkpoint))
     }

@@ -132,6 +132,19 @@ pub(super) fn find_base(
     }
 }
 
+/// The base of a proof: the commit of the target branch that the work was merged with, or else the base of the run.
+pub(super) fn find_proof_base(
+    contract: &ContractContext<'_>,
+    repository: &CheckpointRepository,
+    deadline: &Deadline,
+) -> Result<Checkpoint, CheckpointError> {
+    let Some(commit) = contract.proof_base else {
+        return find_base(contract, repository, deadline);
+    };
+    let target = repository.find_commit(commit, deadline)?;
+    target.ok_or_else(|| CheckpointError::CommitMissing(commit.to_string()))
+}
+
 pub(super) fn open_repository(
     contract: &ContractContext<'_>,
     deadline: &Deadline,

@@ -196,9 +196,11 @@ pub fn perform_task(
     }
     sealed_programs::use_sealed_git(seal);
     let none = ListChecks::default();
-    let RunState { iteration, parts, waivers, .. } = &state;
+    let RunState { iteration, parts, waivers, driving, .. } = &state;
     let (run, iteration, checks) = (&run, *iteration, &none);
-    let contract = ContractContext { world, run, seal, iteration, parts, checks, waivers };
+    let proof_base = driving.proof_base.as_deref();
+    let contract =
+        ContractContext { world, run, seal, iteration, parts, checks, waivers, proof_base };
     let files = world.home.run(id);
     let path = if task.site == GateSite::Base { files.base_lock() } else { files.worker_lock() };
     let Some(_working) = file_slot::acquire(&path, &|| !cancel.is_cancelled())? else {

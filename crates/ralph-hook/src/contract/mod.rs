@@ -67,6 +67,8 @@ pub struct ContractContext<'a> {
     pub checks: &'a ListChecks,
     /// Requirements that a person has waived.
     pub waivers: &'a [Waiver],
+    /// The commit of the target branch that a proof compares with; `None` for the base of the run.
+    pub proof_base: Option<&'a str>,
 }
 
 /// Checks of list items. Each runs like a gate and counts for its item alone.

@@ -149,7 +149,8 @@ fn tree_results(
     let mut hasher = blake3::Hasher::new();
     hasher.update(&[PROOF_FORMAT]);
     hasher.update(&candidate.tree);
-    let base = contract.seal.base.as_ref().map_or("", |base| base.commit.as_str());
+    let sealed = contract.seal.base.as_ref().map(|base| base.commit.as_str());
+    let base = contract.proof_base.or(sealed).unwrap_or_default();
     let policy = serde_json::to_vec(&contract.seal.policy).unwrap_or_default();
     for part in [base.as_bytes(), contract.run.id.as_str().as_bytes(), &policy] {
         hasher.update(&(part.len() as u64).to_le_bytes());
@@ -189,7 +190,7 @@ pub(super) fn make_proof(
         return Ok(());
     };
     let deadline = Deadline::after(checkout::CHECKOUT_TIMEOUT);
-    let base = checkout::find_base(contract, &repository, &deadline)?;
+    let base = checkout::find_proof_base(contract, &repository, &deadline)?;
     let sides = ProofSides { repository: &repository, base: &base, candidate: &candidate };
     let report = sides.with_request(contract, gates, &reports, cancel, |request| {
         ralph_proof::prove(request).map_err(GateWorkerError::from)
@@ -288,6 +289,7 @@ pub fn start_base_measurement(world: &World, run: &RunRecord) {
         parts: &[],
         checks: &checks,
         waivers: &none,
+        proof_base: None,
     };
     let gates = seal.policy.gates.iter().filter(|gate| is_measured_first(gate));
     let gates = gates.map(|gate| gate.name.clone()).collect();

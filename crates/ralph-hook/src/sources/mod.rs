@@ -51,8 +51,10 @@ pub fn evidence_for_run(
     let lists = run_lists::read_run_lists(world, opened);
     let checks = ListChecks { due: lists.due_checks(), programs: lists.programs() };
     let contract = run.seal.as_deref().map(|seal| {
-        let RunState { iteration, parts, waivers, .. } = &opened.state;
-        ContractContext { world, run, seal, iteration: *iteration, parts, checks: &checks, waivers }
+        let RunState { iteration, parts, waivers, driving, .. } = &opened.state;
+        let (iteration, checks) = (*iteration, &checks);
+        let proof_base = driving.proof_base.as_deref();
+        ContractContext { world, run, seal, iteration, parts, checks, waivers, proof_base }
     });
     let judged = contract.as_ref().map(contract::judge_tree);
     let mut requirements = phase_conditions::phase_requirements(world, opened, judged.as_ref());

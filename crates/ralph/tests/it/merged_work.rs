@@ -9,8 +9,10 @@ use std::process::Command;
 
 const LONGER_SUM: &str = "sum=0; for one; do sum=$((sum + one)); done; echo $sum";
 const QUEUE: &str = "[[task]]\nname = \"sum\"\ngoal = \"Add many numbers.\"\n";
-/// Holds once for the missing test, then ends.
+/// The agent is held once for the missing test, so there are two turns.
 const WORK_WITHOUT_TEST: &[&str] = &["echo '$CODE' > add.sh", "true"];
+const WORK_WITH_TEST: &str =
+    r#"echo '$CODE' > add.sh; echo 'test "$(sh add.sh 1 2 3)" = 6' > tests/three.sh"#;
 
 /// A scenario in which the agent runs one of these commands in each turn. `$CODE` is a sum of many numbers, and
 /// `$PROJECT` the checkout of the target branch.
@@ -154,4 +156,69 @@ fn green_work_is_merged_if_the_policy_accepts_green() {
         let ended = run_agent(&sandbox, args);
         assert!(is_merged(&sandbox), "{ended}");
     }
+}
+
+/// Commits to the target branch while the agent works.
+fn meanwhile(change: &str) -> String {
+    format!(
+        "(cd '$PROJECT' && {change} && git add --all && git -c user.name=t -c user.email=t@t commit --quiet -m meanwhile)"
+    )
+}
+
+/// The first word of the final report.
+fn final_status(outcome: &CommandOutcome) -> &str {
+    outcome.stdout.split(':').next().unwrap_or_default()
+}
+
+/// R-V1a: tests that others merged while the run worked prove nothing about its work.
+#[test]
+fn tests_of_others_do_not_verify_the_work() {
+    let sandbox = adder();
+    let feature = meanwhile("echo 'echo hello' > greet.sh && echo 'sh greet.sh' > tests/greets.sh");
+    write_agent(&sandbox, &[&format!("{}; {feature}", WORK_WITHOUT_TEST[0]), "true"]);
+    let ended = run_in_worktree(&sandbox, &[]);
+    assert_eq!((final_status(&ended), is_merged(&sandbox)), ("green", false), "{ended}");
+}
+
+/// R-V1a: an agent that merges the tests of others itself does not pass them off as its own either.
+#[test]
+fn tests_of_others_that_the_agent_merges_do_not_verify_the_work() {
+    let sandbox = adder();
+    let feature = meanwhile("echo 'echo hello' > greet.sh && echo 'sh greet.sh' > tests/greets.sh");
+    let commit = "git -c user.name=t -c user.email=t@t commit --quiet --all -m sum";
+    let merge = "git -c user.name=t -c user.email=t@t merge --quiet --no-edit main";
+    write_agent(
+        &sandbox,
+        &[&format!("{}; {feature}; {commit}; {merge}", WORK_WITHOUT_TEST[0]), "true"],
+    );
+    let ended = run_in_worktree(&sandbox, &[]);
+    assert_eq!((final_status(&ended), is_merged(&sandbox)), ("green", false), "{ended}");
+}
+
+/// R-V1b: old tests of merged work are those of the target, so a test that others changed needs no review.
+#[test]
+fn tests_that_others_changed_count_as_they_are_on_the_target() {
+    let sandbox = adder();
+    let change = meanwhile(
+        "echo 'echo hello' > greet.sh && echo 'sh greet.sh' > tests/zero.sh && rm tests/adds.sh",
+    );
+    write_agent(&sandbox, &[&format!("{WORK_WITH_TEST}; {change}")]);
+    let ended = run_in_worktree(&sandbox, &[]);
+    assert_eq!((final_status(&ended), is_merged(&sandbox)), ("verified", true), "{ended}");
+    assert!(read_target(&sandbox, "tests/zero.sh").contains("greet"));
+}
+
+/// R-V1b: an agent that weakens the tests on the target branch is judged by those of its base.
+#[test]
+fn tests_that_the_agent_weakens_on_the_target_do_not_count() {
+    let sandbox = adder();
+    let weaken = "echo true > tests/adds.sh; echo true > tests/zero.sh";
+    let work = format!(
+        "echo 'echo 6' > add.sh; {}; {weaken}; {}",
+        r#"echo 'test "$(sh add.sh 1 2 3)" = 6' > tests/three.sh"#,
+        meanwhile(&weaken.replace(';', " &&")),
+    );
+    write_agent(&sandbox, &[&work, "true"]);
+    let ended = run_in_worktree(&sandbox, &[]);
+    assert_eq!((final_status(&ended), is_merged(&sandbox)), ("needs_review", false), "{ended}");
 }

@@ -185,7 +185,7 @@ fn the_next_step_fits_the_ending() {
     exit 5
     --- stdout
     needs_human: Let main.sh say goodbye. — it conflicts with `main` in main.sh; branch `ralph/$RUN` and work tree `$ROOT/home/.ralph-worktrees/$RUN/project` are kept; see `git -C $ROOT/project diff [id]...ralph/$RUN`, 0 iterations, [duration], [money]
-    ✓ met     a change, policy, tools, nothing hidden, test integrity, tests
+    ✓ met     a change, policy, tools, nothing hidden, test integrity, tests, tests (clean checkout)
       files   `main.sh`
       commits [id] Let main.sh say goodbye.
       saved   as checkpoint 1

@@ -604,7 +604,10 @@ agent = \"Now it does.\"
     assert_snapshot!(runner.journal_summary(), @"
     session fresh
     0 allowed (final-look)
+    0 allowed (final-look)
     parked needs_human
+    0 allowed (final-look)
+    proof_base
     0 allowed (final-look)
     settled
     0 ended (verified)
