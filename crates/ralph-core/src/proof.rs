@@ -203,6 +203,7 @@ pub fn evaluate(gates: &[GateProof<'_>], inseparable: &[String]) -> Proof {
     }
     if proof.telling.is_empty() {
         proof.lower_to(ProofVerdict::Green);
+        proof.doubts.extend(gates.iter().filter_map(GateProof::unknown_telling_tests));
     }
     proof.broken.sort();
     proof.telling.sort();
@@ -328,6 +329,17 @@ impl<'a> GateProof<'a> {
         proof.telling.extend(telling.into_iter().map(|test| self.telling_test(test)));
     }
 
+    /// Why it is not known whether a test fails without the change.
+    fn unknown_telling_tests(&self) -> Option<String> {
+        match &self.new_tests?.outcome {
+            GateOutcome::Unknown(unknown) if !unknown.is_timeout() => {
+                let what = format!("the new tests of {} gave no result on the old code", self.gate);
+                Some(format!("{what}: {}", unknown.describe()))
+            }
+            GateOutcome::Unknown(_) | GateOutcome::Passed | GateOutcome::Failed => None,
+        }
+    }
+
     fn telling_test(&self, test: &str) -> TellingTest {
         TellingTest { gate: self.gate.to_string(), test: test.to_string() }
     }
@@ -431,7 +443,10 @@ mod tests {
             (["+a", "+a", "+a", "+a"], "green held 1"),
             (["+a", "+a +b", "+a", "+a +b"], "green held 1"),
             (["pass", "pass", "pass", "pass"], "green held 1"),
-            (["+a", "+a +b", "+a", "broken"], "green held 1"),
+            (
+                ["+a", "+a +b", "+a", "broken"],
+                "green held 1; the new tests of tests gave no result on the old code: no such program",
+            ),
             // The old tests do not hold.
             (["+a +b", "+a", "+a -b", "+a"], "needs_review held 1; b fails"),
             (["+a +b", "+a", "+a", "+a"], "needs_review held 1; b missing"),

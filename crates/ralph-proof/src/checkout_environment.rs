@@ -65,6 +65,8 @@ pub(crate) fn checkout_environment(
     // Without these, build results and byte code would be shared with the project or between checkouts.
     add("CARGO_TARGET_DIR", step.build.join("cargo"));
     add("PYTHONDONTWRITEBYTECODE", "1".into());
+    // The virtual environment is that of the project. `uv run` would install the code of the checkout into it.
+    add("UV_NO_SYNC", "1".into());
     let own_code = python_path(env, project);
     if let Ok(path) = std::env::join_paths(own_code.iter()) {
         add("PYTHONPATH", path.into());

@@ -3,6 +3,7 @@
 //! results prove is decided in `ralph_core::proof`.
 
 mod canary;
+mod canary_scope;
 mod checkout_environment;
 mod documentation_examples;
 pub mod file_class;

@@ -18,6 +18,7 @@ use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::{self, ConfinedDir, CopyKind, Durability};
 
 use crate::canary::{self, Canary, ExampleTest};
+use crate::canary_scope::CanaryScope;
 use crate::checkout_environment::checkout_environment;
 use crate::installed_packages::link_packages;
 use crate::proof_directory::StepDirectories;
@@ -271,11 +272,16 @@ fn plan_canaries(
         let script =
             |name: &str| package_script(&read(&in_directory(&gate.cwd, "package.json"))?, name);
         let runner = test_runner::find_runner(gate, &script)?;
+        let scope = CanaryScope::new(gate, runner, &paths, &read);
         // The last file, so that the canary comes after the other tests where they run in order.
-        let mut examples = paths.iter().rev().filter(|path| {
-            Path::new(path).starts_with(&gate.cwd) && canary::is_example(runner, path)
-        });
-        examples.find_map(|path| {
+        let examples = paths
+            .iter()
+            .copied()
+            .rev()
+            .filter(|path| canary::is_example(runner, path) && scope.contains(path));
+        let (preferred, others): (Vec<&str>, Vec<&str>) =
+            examples.partition(|path| scope.prefers(path));
+        preferred.into_iter().chain(others).find_map(|path| {
             let text = read(path)?;
             canary::plan_canary(gate, runner, ExampleTest { path, text: &text }, clock::nonce())
         })

@@ -6,7 +6,7 @@ use toml_edit::{Array, DocumentMut, Item, TableLike};
 
 /// Sections of `pyproject.toml` that go with the tests: settings of runners, linters and type checkers, task runners,
 /// and the dependencies of tests, which new tests must find beside old code.
-const PYPROJECT_PATHS: [&[&str]; 34] = [
+const PYPROJECT_PATHS: [&[&str]; 36] = [
     &["tool", "pytest"],
     &["tool", "coverage"],
     &["tool", "tox"],
@@ -33,6 +33,8 @@ const PYPROJECT_PATHS: [&[&str]; 34] = [
     &["tool", "poetry", "group"],
     &["tool", "poetry", "dev-dependencies"],
     &["dependency-groups"],
+    &["tool", "uv", "default-groups"],
+    &["tool", "uv", "dependency-groups"],
     &["project", "optional-dependencies", "test"],
     &["project", "optional-dependencies", "tests"],
     &["project", "optional-dependencies", "testing"],

@@ -44,13 +44,14 @@ exit $bad
 
 type ProofCase = (&'static str, fn());
 
-const CASES: [ProofCase; 6] = [
+const CASES: [ProofCase; 7] = [
     ("results are cached by content", results_are_cached_by_content),
     ("an unknown result is not reused", an_unknown_result_is_not_reused),
     ("the same files run once", the_same_files_run_once),
     ("allowed tests may change", allowed_tests_may_change),
     ("long suites run only changed tests", long_suites_run_only_changed_tests),
     ("a checkout that disagrees is in doubt", a_checkout_that_disagrees_is_in_doubt),
+    ("a checkout is not installed", a_checkout_is_not_installed),
 ];
 
 fn main() -> ExitCode {
@@ -338,6 +339,14 @@ fn a_checkout_that_disagrees_is_in_doubt() {
 }
 
 /// The report of a gate that passed in the project.
+/// `uv run` would install the code of a checkout into the virtual environment of the project, which is linked there.
+fn a_checkout_is_not_installed() {
+    let project = SmallProject::new();
+    project.write("tests/installs.sh", "test \"$UV_NO_SYNC\" = 1\n");
+    project.commit();
+    assert_eq!(project.prove(), "green; ran [before now old-tests]");
+}
+
 fn passed_report(names: &[&str]) -> GateReport {
     let passed = names.iter().map(ToString::to_string).collect();
     let cases = TestCases { passed, is_complete: true, ..TestCases::default() };

@@ -483,6 +483,33 @@ fn sections_about_tests_of_a_cargo_manifest_go_with_the_tests() {
     insta::assert_snapshot!(text("Cargo.toml", "[package", OLD_CARGO), @r#"NotSeparable("it is not valid TOML")"#);
 }
 
+/// `uv` refuses to run if a default group is not defined.
+#[test]
+fn default_groups_of_uv_go_with_the_groups() {
+    let old = "[project]\nname = \"app\"\n\n[dependency-groups]\ntests = [\"pytest\"]\n";
+    let new = "[project]\nname = \"app2\"\n\n[dependency-groups]\ndev = [\"ruff\"]\n\n[tool.uv]\npackage = true\ndefault-groups = [\"dev\"]\n";
+    insta::assert_snapshot!(text("pyproject.toml", new, old), @r#"
+    [project]
+    name = "app2"
+
+    [dependency-groups]
+    tests = ["pytest"]
+
+    [tool.uv]
+    package = true
+    "#);
+    insta::assert_snapshot!(text("pyproject.toml", old, new), @r#"
+    [project]
+    name = "app"
+
+    [dependency-groups]
+    dev = ["ruff"]
+
+    [tool.uv]
+    default-groups = ["dev"]
+    "#);
+}
+
 #[test]
 fn tool_sections_of_a_python_project_go_with_the_tests() {
     let old = "[project]\nname = \"app\"\ndependencies = [\"a\"]\n\n[tool.pytest.ini_options]\naddopts = \"-ra\"\n\n[tool.poetry]\nname = \"app\"\n\n[tool.poetry.group.dev.dependencies]\npytest = \"8\"\n";
