@@ -185,8 +185,8 @@ pub struct VerifyPolicy {
     pub claims: ClaimPolicy,
     #[serde(default, skip_serializing_if = "ProofMode::is_full")]
     pub proof: ProofMode,
-    #[serde(default, skip_serializing_if = "AcceptedStatus::is_verified")]
-    pub accept: AcceptedStatus,
+    #[serde(default, skip_serializing_if = "MergeThreshold::is_verified")]
+    pub accept: MergeThreshold,
     /// Globs of test files that the goal asks to change: their new version counts as the old one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub may_change: Vec<String>,
@@ -211,16 +211,16 @@ impl ProofMode {
     }
 }
 
-/// The least final status with which the work of a separate work tree is merged.
+/// The lowest final status with which the work of a separate work tree is merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum AcceptedStatus {
+pub enum MergeThreshold {
     #[default]
     Verified,
     Green,
 }
 
-impl AcceptedStatus {
+impl MergeThreshold {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
     fn is_verified(&self) -> bool {
         *self == Self::Verified

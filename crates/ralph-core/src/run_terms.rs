@@ -3,7 +3,7 @@
 
 use crate::input_bounds::MAX_GOAL_BYTES;
 use crate::limits::LimitOverrides;
-use crate::policy::AcceptedStatus;
+use crate::policy::MergeThreshold;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -23,7 +23,7 @@ pub struct RunTerms {
     /// Globs of test files that the goal asks to change.
     pub may_change: Vec<String>,
     /// The least status with which the work is merged.
-    pub accept: Option<AcceptedStatus>,
+    pub accept: Option<MergeThreshold>,
 }
 
 /// The lists whose items must all be completed.

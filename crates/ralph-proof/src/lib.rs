@@ -8,6 +8,7 @@ mod checkout_environment;
 mod documentation_examples;
 pub mod file_class;
 pub mod file_composition;
+mod first_step;
 mod ini_merge;
 pub mod installed_packages;
 mod json_merge;

@@ -1,6 +1,5 @@
 //! A proof: the gates on the four combinations of old and new code with old and new tests.
 
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -19,15 +18,12 @@ use ralph_sys::fs::FileError;
 use ralph_sys::proc::cancel::CancelToken;
 
 use crate::file_class::ClassRules;
+use crate::first_step::FirstStep;
 use crate::proof_directory::ProofDirectory;
 use crate::proof_plan::{ProofPlan, StepTree};
 use crate::proof_step::{CHECKOUT_TIMEOUT, StepGate, StepResult, run_step};
 use crate::step_cache::StepCache;
-use crate::test_selection::{MIN_SELECTED_MS, complete_report, select_files};
-
-/// A step may take this many times as long as the first one, and this much longer.
-const LIMIT_FACTOR: u64 = 3;
-const LIMIT_MARGIN_MS: u64 = 30_000;
+use crate::test_selection::complete_report;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProofError {
@@ -127,63 +123,26 @@ pub fn measure_base(request: &ProofRequest<'_>) -> Result<StepReport, ProofError
 /// Runs a proof. A change that fails its own gates ends it early.
 pub fn prove(request: &ProofRequest<'_>) -> Result<ProofReport, ProofError> {
     let plan = ProofPlan::new(request, &Deadline::after(CHECKOUT_TIMEOUT))?;
-    let passed_in_tree = request.gates.iter().all(|gate| request.tree_report(gate).is_some());
-    // What passed in the project and runs no tests is not of interest any more.
-    let is_needed = |gate: &&&Gate| {
-        request.tree_report(gate).is_none_or(|report| !passed_in_tree || is_test_gate(gate, report))
-    };
-    let first: Vec<&Gate> = request.gates.iter().filter(is_needed).copied().collect();
-    // If the files of both steps are the same, one run with a canary answers both. It cannot show that nothing else
-    // fails, but that is known from the project.
-    let is_shared = passed_in_tree && plan.old_tests.id == plan.now.id;
-    let is_named_in_tree =
-        |gate: &Gate| request.tree_report(gate).is_some_and(|report| report.cases.is_some());
-    let wants_canary = passed_in_tree && (is_shared || plan.has_new_harness);
-    let mut first_gates = step_gates(&first, |gate| wants_canary && is_named_in_tree(gate));
-    for gate in &mut first_gates {
-        gate.files = is_selected(request, &plan, gate.gate).then_some(&plan.new_files);
-    }
-    let mut now = run_step(request, &plan.now, &first_gates)?;
-    now.disregard_canaries(&first, request);
-    let is_green = now.reports.iter().all(|report| report.outcome == GateOutcome::Passed);
-    let runs_tests = |at: &usize| is_test_gate(first[*at], &now.reports[*at]);
-    let chosen: Vec<usize> = (0..first.len()).filter(runs_tests).collect();
-    if !is_green || chosen.is_empty() || request.cancel.is_cancelled() {
-        let failures = now.failures(&first);
-        let proof = match (is_green, passed_in_tree) {
-            (true, _) => Proof::unavailable("no gate runs tests".to_string()),
-            (false, true) => proof::report_disagreement(&failures),
-            (false, false) => proof::report_failures(&failures),
-        };
-        drop(failures);
+    let mut first = FirstStep::run(request, &plan)?;
+    if let Some(proof) = first.early_proof(request) {
+        let now = first.now;
         return Ok(plan.report_early(proof, now));
     }
-    let gates: Vec<&Gate> = chosen.iter().map(|at| first[*at]).collect();
-    // Without names, a failing canary could not be distinguished from a failing test.
-    let names_tests = |gate: &Gate| {
-        now.reports.iter().any(|report| report.name == gate.name && report.cases.is_some())
-    };
-    let mut with_canary = step_gates(&gates, names_tests);
-    for (gate, at) in with_canary.iter_mut().zip(&chosen) {
-        gate.limit_ms = Some(step_limit_ms(now.reports[*at].took_ms));
-        gate.files = first_gates[*at].files.and(Some(&plan.old_files));
-        gate.expected_tests = count_tests(&now.reports[*at]);
-    }
-    let mode = OtherStepsMode { is_shared, needs_canary: plan.has_new_harness && !passed_in_tree };
+    let gates = first.gates_of_other_steps(&plan);
     let OtherSteps { before, new_tests, old_tests, new_canaries } =
-        run_other_steps(request, &plan, &with_canary, mode)?;
-    for (at, canary) in chosen.iter().zip(new_canaries.iter().flat_map(|run| &run.canaries)) {
-        now.canaries[*at] = *canary;
+        run_other_steps(request, &plan, &gates, first.other_steps_mode(&plan))?;
+    if let Some(result) = new_canaries {
+        first.set_canaries(&result.canaries);
     }
-    let shared = old_tests.as_ref().unwrap_or(&now);
+    let FirstStep { now, chosen, .. } = first;
     let measured = MeasuredSteps {
         chosen: &chosen,
         before: &before,
         now: &now,
-        old_tests: shared,
+        old_tests: old_tests.as_ref().unwrap_or(&now),
         new_tests: new_tests.as_ref().unwrap_or(&before),
     };
-    let proof = measured.evaluate(request, &plan, &with_canary);
+    let proof = measured.evaluate(request, &plan, &gates);
     let steps = [
         (ProofStep::Now, now.into()),
         (ProofStep::Before, before.into()),
@@ -193,39 +152,13 @@ pub fn prove(request: &ProofRequest<'_>) -> Result<ProofReport, ProofError> {
     Ok(plan.into_report(proof, steps))
 }
 
-/// Whether a gate runs only the changed tests. Its whole result must be known from the project, and nothing but whole
-/// files of tests may differ between the old and the new tests.
-fn is_selected(request: &ProofRequest<'_>, plan: &ProofPlan<'_>, gate: &Gate) -> bool {
-    let is_measured = request.tree_report(gate).is_some_and(|tree| {
-        let is_complete = tree.cases.as_ref().is_some_and(|cases| cases.is_complete);
-        is_complete && tree.took_ms > MIN_SELECTED_MS
-    });
-    let only_files = !plan.has_new_harness
-        && plan.inseparable.is_empty()
-        && plan.old_tests.merged.is_empty()
-        && plan.new_tests.merged.is_empty()
-        && request.may_change.is_empty();
-    let selects = |files: &[String]| files.is_empty() || select_files(gate, files).is_some();
-    is_measured
-        && only_files
-        && !plan.new_files.is_empty()
-        && selects(&plan.new_files)
-        && selects(&plan.old_files)
-}
-
-/// How long a gate may take, given how long it took on the change itself. Old code with new tests may hang, which must
-/// not take as long as the gate's own timeout allows.
-fn step_limit_ms(now_ms: u64) -> u64 {
-    now_ms.saturating_mul(LIMIT_FACTOR).saturating_add(LIMIT_MARGIN_MS)
-}
-
 /// What the steps after the first have to do.
 #[derive(Clone, Copy)]
-struct OtherStepsMode {
+pub(crate) struct OtherStepsMode {
     /// The first step has the results of the old tests too.
-    is_shared: bool,
+    pub is_shared: bool,
     /// The first step ran without a canary, although its harness is new.
-    needs_canary: bool,
+    pub needs_canary: bool,
 }
 
 struct OtherSteps {
@@ -282,7 +215,7 @@ fn expect_tests_of_base<'a>(
     Ok(gates.iter().map(|gate| StepGate { expected_tests: expected(gate), ..*gate }).collect())
 }
 
-fn count_tests(report: &GateReport) -> Option<usize> {
+pub(crate) fn count_tests(report: &GateReport) -> Option<usize> {
     let cases = report.cases.as_ref()?;
     Some(cases.passed.len() + cases.failed.len() + cases.skipped.len())
 }
@@ -351,7 +284,10 @@ fn outcome_or_same(result: Option<StepResult>, same: ProofStep) -> StepOutcome {
     result.map_or(StepOutcome::SameAs(same), Into::into)
 }
 
-fn step_gates<'a>(gates: &[&'a Gate], wants_canary: impl Fn(&Gate) -> bool) -> Vec<StepGate<'a>> {
+pub(crate) fn step_gates<'a>(
+    gates: &[&'a Gate],
+    wants_canary: impl Fn(&Gate) -> bool,
+) -> Vec<StepGate<'a>> {
     let step_gate = |gate: &&'a Gate| {
         let wants_canary = wants_canary(gate);
         StepGate { gate, wants_canary, limit_ms: None, files: None, expected_tests: None }
@@ -360,7 +296,7 @@ fn step_gates<'a>(gates: &[&'a Gate], wants_canary: impl Fn(&Gate) -> bool) -> V
 }
 
 /// Whether a gate runs tests. A linter or a formatter judges the text of files, and a composed tree is not formatted.
-fn is_test_gate(gate: &Gate, report: &GateReport) -> bool {
+pub(crate) fn is_test_gate(gate: &Gate, report: &GateReport) -> bool {
     report.cases.is_some() || may_run_tests(gate)
 }
 
@@ -406,36 +342,6 @@ impl ProofPlan<'_> {
     }
 }
 
-impl StepResult {
-    /// A gate that reported the canary has failed because of it. It passes without the canary if every test that passed
-    /// in the project passes here too.
-    fn disregard_canaries(&mut self, gates: &[&Gate], request: &ProofRequest<'_>) {
-        for (at, report) in self.reports.iter_mut().enumerate() {
-            let is_reported = self.canaries.get(at) == Some(&CanaryResult::Failed);
-            let tree = gates.get(at).and_then(|gate| request.tree_report(gate));
-            if let (Some(tree), Some(here)) =
-                (tree.and_then(|tree| tree.cases.as_ref()), &report.cases)
-                && is_reported
-                && here.failed.is_empty()
-            {
-                let passed: BTreeSet<&String> = here.passed.iter().collect();
-                if tree.passed.iter().all(|test| passed.contains(test)) {
-                    report.outcome = GateOutcome::Passed;
-                }
-            }
-        }
-    }
-
-    fn failures<'a>(&'a self, gates: &[&'a Gate]) -> Vec<GateProof<'a>> {
-        let failed = |(gate, now): (&&'a Gate, _)| GateProof {
-            gate: &gate.name,
-            now: Some(now),
-            ..GateProof::default()
-        };
-        gates.iter().zip(&self.reports).map(failed).collect()
-    }
-}
-
 impl From<StepResult> for StepOutcome {
     fn from(StepResult { reports, canaries, took_ms }: StepResult) -> Self {
         Self::Ran { reports, canaries, took_ms }
@@ -456,23 +362,10 @@ impl ProofRequest<'_> {
     }
 
     /// The result of a gate in the project, if it passed there.
-    fn tree_report(&self, gate: &Gate) -> Option<&GateReport> {
+    pub(crate) fn tree_report(&self, gate: &Gate) -> Option<&GateReport> {
         let passed = |report: &&GateReport| {
             report.name == gate.name && report.outcome == GateOutcome::Passed
         };
         self.tree_reports.iter().find(passed)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_step_gets_three_times_as_long_and_half_a_minute() {
-        assert_eq!(
-            [0, 1_000, 600_000, u64::MAX].map(step_limit_ms),
-            [30_000, 33_000, 1_830_000, u64::MAX]
-        );
     }
 }

@@ -1,5 +1,5 @@
-//! Results of gates in checkouts, cached by content and sealed. A result counts for every checkout with the same files,
-//! wherever it lies, so the paths of checkouts are not part of the key.
+//! Results of gates in checkouts, cached by content and sealed. A result is valid for every checkout with the same files,
+//! so the path of a checkout is not part of the key.
 
 use std::path::{Path, PathBuf};
 
@@ -46,13 +46,13 @@ impl<'a> StepCache<'a> {
         serde_json::from_slice(&note).ok()
     }
 
-    /// Keeps a result. A gate without one is run again, because the reason may be gone by then.
+    /// Caches a result, unless it is unknown: its cause may be gone by the next run.
     pub(crate) fn write(&self, tree: &StepTree<'_>, gate: &StepGate<'_>, result: &GateStepResult) {
         if matches!(result.report.outcome, GateOutcome::Unknown(_)) {
             return;
         }
         if let Ok(note) = serde_json::to_vec(result) {
-            // Without the note, the gate is run again.
+            // If the note cannot be written, the gate runs again next time.
             drop(self.results.write_note(&self.key(tree, gate), &note));
         }
     }

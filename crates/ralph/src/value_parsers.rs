@@ -1,13 +1,13 @@
 //! Parsers for the values of command-line options. An error text is printed as the hint of a usage error.
 
 use ralph_core::limits::LimitUnit;
-use ralph_core::policy::AcceptedStatus;
+use ralph_core::policy::MergeThreshold;
 
 /// A number from 0 to 10.
-pub(crate) fn parse_accepted(text: &str) -> Result<AcceptedStatus, String> {
+pub(crate) fn parse_merge_threshold(text: &str) -> Result<MergeThreshold, String> {
     match text {
-        "verified" => Ok(AcceptedStatus::Verified),
-        "green" => Ok(AcceptedStatus::Green),
+        "verified" => Ok(MergeThreshold::Verified),
+        "green" => Ok(MergeThreshold::Green),
         _ => Err("expected `verified` or `green`".to_string()),
     }
 }

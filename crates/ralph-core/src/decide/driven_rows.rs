@@ -32,7 +32,7 @@ pub(super) fn final_look(stop: &RunStop<'_>, decision: StopDecision) -> StopDeci
         StopDriver::Runner => decision.is_success(),
         // Other work ends the run here and stays in its work tree.
         StopDriver::RunnerLanding => {
-            matches!(decision.outcome, StopOutcome::Ended(status) if stop.run.is_accepted(status))
+            matches!(decision.outcome, StopOutcome::Ended(status) if stop.run.allows_merge(status))
         }
         StopDriver::Person | StopDriver::RunnerAlone => false,
     };

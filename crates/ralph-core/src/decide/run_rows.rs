@@ -9,7 +9,7 @@ use crate::reason::{self, HeldStop, ReasonContext, ReasonSize};
 use crate::record::{
     DecisionRule, ReportLine, ReportedStatus, RunOrigin, RunRecord, StopOutcome, StopReport, Waiver,
 };
-use crate::requirement::{EvidenceKind as Proof, PendingReason, Requirement, RequirementStatus};
+use crate::requirement::{EvidenceKind, PendingReason, Requirement, RequirementStatus};
 use crate::run::RunState;
 use crate::status::RunStatus;
 use crate::text;
@@ -154,14 +154,16 @@ fn all_met(stop: &RunStop<'_>) -> Option<StopDecision> {
         return None;
     }
     let claimed =
-        stop.required().filter(|one| one.status == RequirementStatus::Met(Proof::Claimed));
+        stop.required().filter(|one| one.status == RequirementStatus::Met(EvidenceKind::Claimed));
     let claimed = claimed.count();
     let noun =
         if count == 1 { "1 requirement is" } else { &format!("all {count} requirements are") };
     let iterations = text::count_noun(stop.state.iteration, "iteration");
     let how = format!("after {iterations} and {}", units::format_duration(stop.elapsed_ms()));
-    let backed =
-        stop.required().filter(|one| one.status == RequirementStatus::Met(Proof::Backed)).count();
+    let backed = stop
+        .required()
+        .filter(|one| one.status == RequirementStatus::Met(EvidenceKind::Backed))
+        .count();
     let backed = match backed {
         0 => String::new(),
         backed => format!(", {backed} of them by claims backed by passing gates"),

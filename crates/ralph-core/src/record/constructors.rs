@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 impl RunRecord {
     /// Whether work with this final status is merged.
-    pub fn is_accepted(&self, status: RunStatus) -> bool {
+    pub fn allows_merge(&self, status: RunStatus) -> bool {
         let accept = self.seal.as_ref().map(|seal| seal.policy.verify.accept).unwrap_or_default();
         accept.includes(status)
     }

@@ -25,7 +25,7 @@ use ralph_core::record::{
     StopOutcome, TranscriptReading,
 };
 use ralph_core::requirement::{
-    EvidenceKind as Proof, PendingReason, Requirement, RequirementFailure, RequirementStatus,
+    EvidenceKind, PendingReason, Requirement, RequirementFailure, RequirementStatus,
 };
 use ralph_core::run::{RunPhase, RunState, Spending};
 use ralph_core::status::RunStatus;
@@ -219,8 +219,8 @@ fn requirement_of(name: &str, choices: &mut ChoiceSource) -> Option<Requirement>
     let failure = RequirementFailure::new("it fails".into());
     let standing = match choices.below(10) {
         0 => return None,
-        1..=3 => RequirementStatus::Met(Proof::Measured),
-        4 => RequirementStatus::Met(Proof::Claimed),
+        1..=3 => RequirementStatus::Met(EvidenceKind::Measured),
+        4 => RequirementStatus::Met(EvidenceKind::Claimed),
         5 => RequirementStatus::Unmet(failure),
         6 => RequirementStatus::Unknown("timed out".into()),
         7 => RequirementStatus::Pending(PendingReason::Running("still running".into())),
@@ -461,7 +461,7 @@ proptest! {
             let required: Vec<_> =
                 transition.stop.evidence.requirements.iter().filter(|one| one.is_required()).collect();
             let measured = !required.is_empty()
-                && required.iter().all(|one| one.status == RequirementStatus::Met(Proof::Measured));
+                && required.iter().all(|one| one.status == RequirementStatus::Met(EvidenceKind::Measured));
             let ended = transition.taken.decision.outcome == StopOutcome::Ended(RunStatus::Verified);
             let announced = matches!(transition.taken.decision.verdict, Verdict::EndRun { status: RunStatus::Verified, .. });
             prop_assert_eq!(ended, announced);

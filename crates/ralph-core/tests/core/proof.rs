@@ -2,7 +2,7 @@
 
 use crate::scenario::{TestRun, check, sealed_run, stop_at};
 use ralph_core::facts::StopDriver;
-use ralph_core::policy::{AcceptedStatus, Policy, ProofMode, VerifyPolicy};
+use ralph_core::policy::{MergeThreshold, Policy, ProofMode, VerifyPolicy};
 use ralph_core::proof::ProofVerdict;
 use ralph_core::record::{PolicySeal, RunRecord};
 use ralph_core::status::RunStatus;
@@ -95,11 +95,11 @@ fn a_proof_decides_the_status() {
 fn green_work_lands_if_the_policy_accepts_it() {
     let green = || stop_at(1).met("tests").proof(ProofVerdict::Green, &[]);
     for (accept, expected) in
-        [(AcceptedStatus::Verified, "end green"), (AcceptedStatus::Green, "allow")]
+        [(MergeThreshold::Verified, "end green"), (MergeThreshold::Green, "allow")]
     {
         let run = run_with(VerifyPolicy { accept, ..VerifyPolicy::default() });
         let landed = run.stop(green()).stop(green().driver(StopDriver::RunnerLanding));
         assert!(landed.last().to_string().starts_with(expected), "{}", landed.last());
-        assert!(!AcceptedStatus::Green.includes(RunStatus::NeedsReview));
+        assert!(!MergeThreshold::Green.includes(RunStatus::NeedsReview));
     }
 }

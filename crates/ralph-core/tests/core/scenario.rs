@@ -20,7 +20,7 @@ use ralph_core::record::{
 };
 use ralph_core::redact::Redactor;
 use ralph_core::requirement::{
-    EvidenceKind as Proof, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
+    EvidenceKind, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
     RequirementWeight,
 };
 use ralph_core::run::RunState;
@@ -335,11 +335,11 @@ impl TestStop {
     }
 
     pub(crate) fn met(self, name: &str) -> Self {
-        self.require(requirement(name, RequirementStatus::Met(Proof::Measured)))
+        self.require(requirement(name, RequirementStatus::Met(EvidenceKind::Measured)))
     }
 
     pub(crate) fn claimed(self, name: &str) -> Self {
-        self.require(requirement(name, RequirementStatus::Met(Proof::Claimed)))
+        self.require(requirement(name, RequirementStatus::Met(EvidenceKind::Claimed)))
     }
 
     pub(crate) fn unmet(self, name: &str) -> Self {

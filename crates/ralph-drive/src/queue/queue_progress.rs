@@ -72,7 +72,7 @@ fn known_task(
     let Some(run) = run else { return Ok(restarted) };
     let Some(opened) = load_if_exists(home, &run)? else { return Ok(restarted) };
     let phase = control::effective_phase(home, &opened);
-    let is_accepted = matches!(phase, RunPhase::Ended(status) if opened.run.is_accepted(status));
+    let may_merge = matches!(phase, RunPhase::Ended(status) if opened.run.allows_merge(status));
     let continued = KnownQueueTask {
         end: None,
         spent_before: spent_by(&mut runs.iter().filter(|other| **other != run))?,
@@ -85,13 +85,13 @@ fn known_task(
     }
     Ok(match (phase, &tried.end) {
         // Landed only if both the queue's record and the run's record agree.
-        (_, Some(end)) if is_accepted && end.how == QueueTaskEnding::Landed => {
+        (_, Some(end)) if may_merge && end.how == QueueTaskEnding::Landed => {
             KnownQueueTask { end: Some(end.clone()), ..continued }
         }
-        _ if tried.terms != task.terms_digest() && !is_accepted => restarted,
+        _ if tried.terms != task.terms_digest() && !may_merge => restarted,
         // Still in progress, or good enough but not landed yet.
         (RunPhase::Active | RunPhase::Orphaned | RunPhase::Paused { .. }, _) => continued,
-        _ if is_accepted => continued,
+        _ if may_merge => continued,
         (RunPhase::Ended(status), end) => {
             let why = end.as_ref().map_or_else(|| status.name().to_string(), |end| end.why.clone());
             let end = QueueTaskEnd { how: QueueTaskEnding::Parked, status: Some(status), why };

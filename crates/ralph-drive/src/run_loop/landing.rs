@@ -264,7 +264,7 @@ impl RunLoop<'_, '_> {
             return Ok(());
         };
         let run = self.ctx.load()?.run;
-        if !matches!(self.ctx.phase()?, RunPhase::Ended(status) if run.is_accepted(status)) {
+        if !matches!(self.ctx.phase()?, RunPhase::Ended(status) if run.allows_merge(status)) {
             return Ok(());
         }
         match worktree::remove_worktree(self.ctx.home, &worktree, &Deadline::after(PATIENCE)) {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ralph_core::gate::Gate;
 use ralph_core::record::GateTool;
 
-use super::simple_commands::{self, SimpleCommand};
+use super::simple_commands::{self, GateCommandLine};
 use ralph_sys::fs::{self, RegularFile};
 use ralph_sys::proc::program_search;
 
@@ -41,9 +41,9 @@ const INSTALL_MARKERS: [&str; 4] = [
     ".venv/pyvenv.cfg",
 ];
 
-/// A program that a gate runs.
+/// A program that a gate runs, found on its `PATH`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GateExecutable {
+pub struct ResolvedProgram {
     /// The word of the command.
     pub word: String,
     pub path: PathBuf,
@@ -90,7 +90,7 @@ pub fn has_sealed_content(path: &Path, content: &str) -> bool {
 }
 
 /// The programs that a gate runs, with `path` as the value of `PATH`.
-pub fn gate_programs(gate: &Gate, project: &Path, path: &OsStr) -> Vec<GateExecutable> {
+pub fn gate_programs(gate: &Gate, project: &Path, path: &OsStr) -> Vec<ResolvedProgram> {
     let directory = project.join(&gate.cwd);
     let mut search = ProgramLookup { project, found: Vec::new() };
     for command in simple_commands::gate_commands(&gate.command) {
@@ -101,13 +101,13 @@ pub fn gate_programs(gate: &Gate, project: &Path, path: &OsStr) -> Vec<GateExecu
 
 struct ProgramLookup<'a> {
     project: &'a Path,
-    found: Vec<GateExecutable>,
+    found: Vec<ResolvedProgram>,
 }
 
 impl ProgramLookup<'_> {
     fn add_command(
         &mut self,
-        command: &SimpleCommand<'_>,
+        command: &GateCommandLine<'_>,
         directory: &Path,
         path: &OsStr,
         depth: usize,
@@ -168,7 +168,7 @@ impl ProgramLookup<'_> {
     fn add(&mut self, word: &str, program: Option<PathBuf>) {
         let Some(path) = program else { return };
         if self.found.len() < MAX_PROGRAMS && self.found.iter().all(|known| known.path != path) {
-            self.found.push(GateExecutable { word: word.to_owned(), path });
+            self.found.push(ResolvedProgram { word: word.to_owned(), path });
         }
     }
 }
@@ -268,7 +268,7 @@ mod tests {
         let path = OsString::from(format!("{}/bin", root.display()));
         let line = GateInvocation::Shell("cd web && npm test && make lint".to_string());
         let found = gate_programs(&Gate::new("all", line), root, &path);
-        let shown = |program: &GateExecutable| {
+        let shown = |program: &ResolvedProgram| {
             let path = program.path.strip_prefix(root).unwrap().display();
             format!("{} {path}", program.word)
         };

@@ -43,13 +43,13 @@ const SHELL_BUILTINS: [&str; 30] = [
 
 /// A command and its arguments, without assignments before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct SimpleCommand<'a> {
+pub(super) struct GateCommandLine<'a> {
     pub(super) words: Vec<&'a str>,
     /// The directories that `cd` entered before it.
     pub(super) entered: Vec<&'a str>,
 }
 
-pub(super) fn gate_commands(command: &GateInvocation) -> Vec<SimpleCommand<'_>> {
+pub(super) fn gate_commands(command: &GateInvocation) -> Vec<GateCommandLine<'_>> {
     match command {
         GateInvocation::Argv(words) => {
             argv_commands(&words.iter().map(String::as_str).collect::<Vec<_>>())
@@ -58,7 +58,7 @@ pub(super) fn gate_commands(command: &GateInvocation) -> Vec<SimpleCommand<'_>> 
     }
 }
 
-fn argv_commands<'a>(words: &[&'a str]) -> Vec<SimpleCommand<'a>> {
+fn argv_commands<'a>(words: &[&'a str]) -> Vec<GateCommandLine<'a>> {
     let mut found = wrapped_commands(words, &[]);
     let is_shell = |word: &str| SHELLS.contains(&base_name(word));
     for pair in words.windows(2).filter(|pair| pair[0].starts_with('-') && pair[0].ends_with('c')) {
@@ -70,7 +70,7 @@ fn argv_commands<'a>(words: &[&'a str]) -> Vec<SimpleCommand<'a>> {
 }
 
 /// The simple commands of a shell line.
-pub(super) fn line_commands(line: &str) -> Vec<SimpleCommand<'_>> {
+pub(super) fn line_commands(line: &str) -> Vec<GateCommandLine<'_>> {
     let mut found = Vec::new();
     let mut entered = Vec::new();
     let is_separator = |character: char| ";&|\n(){}`'\"".contains(character);
@@ -90,10 +90,10 @@ pub(super) fn line_commands(line: &str) -> Vec<SimpleCommand<'_>> {
 }
 
 /// The command, and those that it wraps.
-fn wrapped_commands<'a>(mut words: &[&'a str], entered: &[&'a str]) -> Vec<SimpleCommand<'a>> {
+fn wrapped_commands<'a>(mut words: &[&'a str], entered: &[&'a str]) -> Vec<GateCommandLine<'a>> {
     let mut found = Vec::new();
     while let Some((first, rest)) = words.split_first() {
-        found.push(SimpleCommand { words: words.to_vec(), entered: entered.to_vec() });
+        found.push(GateCommandLine { words: words.to_vec(), entered: entered.to_vec() });
         if !WRAPPERS.contains(&base_name(first)) {
             break;
         }

@@ -4,7 +4,7 @@ use super::required_correctness;
 use ralph_core::claim;
 use ralph_core::event::StopEvent;
 use ralph_core::requirement::{
-    EvidenceKind as Proof, PendingReason, Requirement, RequirementFailure, RequirementStage,
+    EvidenceKind, PendingReason, Requirement, RequirementFailure, RequirementStage,
     RequirementStatus, RequirementWeight,
 };
 use ralph_core::waiver;
@@ -20,7 +20,7 @@ pub(super) fn is_blocking(world: &World, opened: &LoadedRun, one: &Requirement) 
 pub(super) fn goal_requirement(stop: &StopEvent) -> Requirement {
     let word = stop.last_message.as_deref().and_then(claim::find_marker);
     let standing = if word.is_some_and(|word| word.means_done()) {
-        RequirementStatus::Met(Proof::Claimed)
+        RequirementStatus::Met(EvidenceKind::Claimed)
     } else {
         RequirementStatus::Unmet(RequirementFailure::new(
             "nothing measures this goal; it ends as claimed when the agent declares it done, or at a limit"
@@ -38,7 +38,7 @@ pub(super) fn polish_requirement(opened: &LoadedRun, is_held: bool) -> Option<Re
     let pass = opened.state.iteration.saturating_add(1);
     let standing = match least {
         0 => return None,
-        least if pass > least => RequirementStatus::Met(Proof::Measured),
+        least if pass > least => RequirementStatus::Met(EvidenceKind::Measured),
         _ if is_held => RequirementStatus::Pending(PendingReason::NotReached(
             "waits until everything else is met".to_string(),
         )),

@@ -16,7 +16,7 @@ use ralph_core::id::SessionId;
 use ralph_core::policy::ClaimPolicy;
 use ralph_core::record::{ListKind, RunOrigin, RunRecord};
 use ralph_core::requirement::{
-    EvidenceKind as Proof, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
+    EvidenceKind, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
     RequirementWeight,
 };
 use ralph_core::run::RunState;
@@ -174,7 +174,7 @@ fn list_requirements(
         if is_called_complete && list.kind == ListKind::Features {
             items.iter_mut().zip(&list.items).for_each(|(one, item)| {
                 if item.check.is_none() && gates != RequiredGates::Open {
-                    one.status = RequirementStatus::Met(Proof::Claimed);
+                    one.status = RequirementStatus::Met(EvidenceKind::Claimed);
                 }
             });
         }
@@ -317,7 +317,7 @@ fn promise_requirement(promise: &str, stop: &StopEvent) -> Requirement {
     let kept =
         stop.last_message.as_deref().is_some_and(|message| claim::is_promised(message, promise));
     let standing = if kept {
-        RequirementStatus::Met(Proof::Claimed)
+        RequirementStatus::Met(EvidenceKind::Claimed)
     } else {
         RequirementStatus::Unmet(RequirementFailure::new(
             "no message has ended with the promise on a line of its own".to_string(),

@@ -3,8 +3,8 @@
 use super::required_correctness;
 use ralph_core::id::SessionId;
 use ralph_core::requirement::{
-    EvidenceKind as Proof, Finding, Requirement, RequirementFailure, RequirementStage,
-    RequirementStatus, RequirementWeight,
+    EvidenceKind, Finding, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
+    RequirementWeight,
 };
 use ralph_core::source::{SourceError, loop_file, orchestrator, quality_gate, state_tasks};
 use ralph_git::git::GitState;
@@ -143,7 +143,9 @@ pub(super) fn uncommitted_requirement(
     let standing = match work {
         GitState::NotARepository => return None,
         GitState::Unavailable(why) => RequirementStatus::Unknown(why.clone()),
-        GitState::Known(work) if work.changed_count == 0 => RequirementStatus::Met(Proof::Measured),
+        GitState::Known(work) if work.changed_count == 0 => {
+            RequirementStatus::Met(EvidenceKind::Measured)
+        }
         GitState::Known(work) => {
             let noun = if work.changed_count == 1 {
                 "1 path is".to_string()

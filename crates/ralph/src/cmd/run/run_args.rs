@@ -4,11 +4,11 @@ use crate::failure::CommandFailure;
 use crate::host_arg::host_parser;
 use crate::limit_args::NewLimitArgs;
 use crate::value_parsers::{
-    parse_accepted, parse_complexity, parse_duration, parse_positive_count,
+    parse_complexity, parse_duration, parse_merge_threshold, parse_positive_count,
 };
 use clap::{Args, ValueEnum};
 use ralph_core::drive;
-use ralph_core::policy::AcceptedStatus;
+use ralph_core::policy::MergeThreshold;
 use ralph_core::text;
 use ralph_host::{AgentFlags, HOSTS, HostProfile};
 use std::path::PathBuf;
@@ -105,8 +105,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "GLOB")]
     pub may_change: Vec<String>,
     /// Merge a separate work tree with this status or a better one
-    #[arg(long, value_name = "STATUS", value_parser = parse_accepted)]
-    pub accept: Option<AcceptedStatus>,
+    #[arg(long, value_name = "STATUS", value_parser = parse_merge_threshold)]
+    pub accept: Option<MergeThreshold>,
     /// Use a separate work tree; merge it when the merged tree is verified
     #[arg(long)]
     pub worktree: bool,

@@ -225,10 +225,10 @@ impl<'a> TaskProcesses<'a> {
         let settled = text_of("settled");
         let why = settled.or_else(|| text_of("because")).unwrap_or_default();
         let opened = process.run.as_ref().and_then(|run| store::load_run(self.home, run).ok());
-        let is_accepted = opened
+        let may_merge = opened
             .as_ref()
-            .map_or(status == RunStatus::Verified, |opened| opened.run.is_accepted(status));
-        if !is_accepted {
+            .map_or(status == RunStatus::Verified, |opened| opened.run.allows_merge(status));
+        if !may_merge {
             // Only the person's threshold keeps green work from being merged.
             let worktree = opened.as_ref().and_then(|opened| opened.run.worktree());
             let why = match worktree.filter(|_| status == RunStatus::Green) {
