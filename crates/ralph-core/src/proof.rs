@@ -257,7 +257,14 @@ impl<'a> GateProof<'a> {
                 .doubt(ProofVerdict::NeedsReview, format!("{what}: {}", unknown.describe()));
         }
         if self.canary == CanaryResult::Silent {
-            let why = format!("{} did not report a failing test that was added to it", self.gate);
+            let why = match (&old.outcome, &old.cases, old.findings.first()) {
+                (GateOutcome::Failed, None, Some(first)) => {
+                    let what =
+                        format!("the old tests of {} do not start on the new code", self.gate);
+                    text::clean_line(&format!("{what}: {}", first.message), MAX_MESSAGE_CHARS)
+                }
+                _ => format!("{} did not report a failing test that was added to it", self.gate),
+            };
             proof.doubt(ProofVerdict::NeedsReview, why);
         }
         if self.new_canary == CanaryResult::Silent {
@@ -488,6 +495,29 @@ mod tests {
             "needs_review held 1; telling b; tests did not report a failing test that was added to it"
         );
         assert_eq!(judge(runs, CanaryResult::NotPossible), "verified held 1; telling b");
+    }
+
+    /// R-V1c: if no test runs, the harness may be sound. The reason is the first thing that it reports.
+    #[test]
+    fn old_tests_that_do_not_start_are_not_a_harness_that_cannot_fail() {
+        let [before, now, mut old_tests, new_tests] = ["+a", "+a", "fail", "+a"].map(parse);
+        let message = Finding::new("cannot import name 'b'".to_string());
+        old_tests.as_mut().unwrap().findings.push(message);
+        let gate = GateProof {
+            gate: "tests",
+            before: before.as_ref(),
+            now: now.as_ref(),
+            old_tests: old_tests.as_ref(),
+            new_tests: new_tests.as_ref(),
+            canary: CanaryResult::Silent,
+            new_canary: CanaryResult::NotPossible,
+        };
+        let proof = evaluate(&[gate], &[]);
+        assert_eq!(proof.verdict, ProofVerdict::NeedsReview);
+        assert_eq!(
+            proof.doubts,
+            ["the old tests of tests do not start on the new code: cannot import name 'b'"]
+        );
     }
 
     /// R-V1c: the same holds for a harness that the change brings along, in which no new test can be believed.
