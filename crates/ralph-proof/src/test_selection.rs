@@ -14,7 +14,7 @@ pub(crate) const MIN_SELECTED_MS: u64 = 10_000;
 const MAX_FILES: usize = 200;
 
 /// Options that do not affect which tests run, for all runners. One that ends in `=` is followed by a value.
-const PLAIN_OPTIONS: [&str; 30] = [
+const PLAIN_OPTIONS: [&str; 32] = [
     "--all-features",
     "--ci",
     "--color=",
@@ -25,6 +25,7 @@ const PLAIN_OPTIONS: [&str; 30] = [
     "--json",
     "--junitxml=",
     "--locked",
+    "--maxWorkers=",
     "--no-color",
     "--no-fail-fast",
     "--no-header",
@@ -38,6 +39,7 @@ const PLAIN_OPTIONS: [&str; 30] = [
     "--silent",
     "--tap",
     "--tb=",
+    "--test-concurrency=",
     "--test-reporter-destination=",
     "--test-reporter=",
     "--verbose",
@@ -237,7 +239,11 @@ mod tests {
             ("npx jest --ci", &["src/a.test.tsx"], "npx jest --ci src/a.test.tsx"),
             ("npx vitest run", &["a.spec.ts"], "npx vitest run a.spec.ts"),
             ("npx mocha", &["test/helpers.js"], "whole"),
-            ("node --test", &["a.test.mjs"], "node --test a.test.mjs"),
+            (
+                "node --test --test-concurrency=1",
+                &["a.test.mjs"],
+                "node --test --test-concurrency=1 a.test.mjs",
+            ),
             ("bats tests", &["tests/a.bats"], "bats tests/a.bats"),
             ("npm test", &["a.test.js"], "whole"),
             ("make test", &["a.test.js"], "whole"),

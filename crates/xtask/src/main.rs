@@ -69,6 +69,11 @@ enum BenchCommand {
         after_help = "Examples:\n  cargo xtask bench gates\n  cargo xtask bench gates --only fingerprint --rounds 30\n  cargo xtask bench gates --check"
     )]
     Gates(GatesBenchOptions),
+    /// Time a proof, and a held stop, against one run of the gates (needs node)
+    #[command(
+        after_help = "Examples:\n  cargo xtask bench proof\n  cargo xtask bench proof --rounds 11 --markdown\n  cargo xtask bench proof --check"
+    )]
+    Proof(ProofBenchOptions),
     /// Time `ralph recall` over 10,000 records, and check twenty queries
     #[command(
         after_help = "Examples:\n  cargo xtask bench recall\n  cargo xtask bench recall --rounds 200 --markdown\n  cargo xtask bench recall --check"
@@ -96,6 +101,15 @@ struct RunBenchOptions {
     /// Use this client instead of the pinned one from the package registry
     #[arg(long, value_name = "PROGRAM")]
     client: Option<PathBuf>,
+    #[command(flatten)]
+    output: BenchOutputOptions,
+}
+
+#[derive(Args)]
+struct ProofBenchOptions {
+    /// Number of held stops; the proof, which takes long, is made once
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(3..))]
+    rounds: u32,
     #[command(flatten)]
     output: BenchOutputOptions,
 }
@@ -190,6 +204,7 @@ fn main() -> ExitCode {
     let done = match XtaskCli::parse().command {
         XtaskCommand::Bench(BenchCommand::Hook(options)) => bench::bench_hook(&options),
         XtaskCommand::Bench(BenchCommand::Gates(options)) => bench::bench_gates(&options),
+        XtaskCommand::Bench(BenchCommand::Proof(options)) => bench::bench_proof(&options),
         XtaskCommand::Bench(BenchCommand::Recall(options)) => bench::bench_recall(&options),
         XtaskCommand::Bench(BenchCommand::Run(options)) => bench::bench_run(&options),
         XtaskCommand::Cheats(options) => cheats::run(&options),

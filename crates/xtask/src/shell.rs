@@ -92,6 +92,17 @@ pub(crate) fn build_program(profile: &str, program: &str) -> Result<PathBuf> {
     built.with_context(|| format!("cargo built no `{program}`"))
 }
 
+/// Makes a repository of a directory, with one commit of all its files.
+pub(crate) fn commit_all(env: &[(OsString, OsString)], project: &Path) -> Result<()> {
+    let author = ["-c", "user.name=xtask", "-c", "user.email=xtask@example.invalid"];
+    for step in [&["init", "--quiet"][..], &["add", "."], &["commit", "--quiet", "--message=all"]] {
+        let mut git = Command::new("git");
+        git.env_clear().envs(env.iter().map(|(name, value)| (name, value)));
+        command_output(git.arg("-C").arg(project).args(author).args(step))?;
+    }
+    Ok(())
+}
+
 /// Exit code, stdout and stderr of a command that may fail.
 pub(crate) fn run_command(command: &mut Command) -> Result<(i32, String, String)> {
     let output = command.stdin(Stdio::null()).output();

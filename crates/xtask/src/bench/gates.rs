@@ -150,7 +150,7 @@ impl GatesStage {
 }
 
 /// Approves the policy, as a person does with `ralph trust`.
-pub(super) fn approve_policy(
+pub(crate) fn approve_policy(
     ralph: &Path,
     env: &[(OsString, OsString)],
     project: &Path,

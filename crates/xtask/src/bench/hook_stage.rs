@@ -138,14 +138,7 @@ impl HookStage {
             )?;
             disk::set_modified(&path, long_ago)?;
         }
-        let author = ["-c", "user.name=bench", "-c", "user.email=bench@example.invalid"];
-        for step in
-            [&["init", "--quiet"][..], &["add", "."], &["commit", "--quiet", "--message=all"]]
-        {
-            let mut git = shell::command("git");
-            git.env_clear().envs(self.env()).arg("-C").arg(&project).args(author).args(step);
-            shell::command_output(&mut git)?;
-        }
+        shell::commit_all(&self.env(), &project)?;
         disk::write_with_parents(&project.join("src/part0/file0.txt"), b"changed\n")?;
         disk::write_with_parents(&project.join("src/new.txt"), b"new\n")
     }

@@ -57,6 +57,8 @@ pub(crate) enum RacerProof {
     Exit(i32),
     /// It blocked, and the counter was incremented.
     Charged(IterationCounter),
+    /// The same, and this file grew by one byte, which its gate appends.
+    Held(IterationCounter, PathBuf),
     /// It exited with 0, and each of these files grew by this many bytes, one per run of its command.
     Ran(Vec<PathBuf>, u64),
 }
@@ -98,12 +100,12 @@ impl BenchRacer {
                 ensure!(code == *expected, "it exited with {code} instead of {expected}");
                 Ok(took)
             }
-            RacerProof::Charged(counter) => {
-                let before = counter.read()?;
-                let (took, code) = shell::time_command(&self.command)?;
-                ensure!(code == 2, "it exited with {code} and did not block");
-                let after = counter.read()?;
-                ensure!(after == before + 1, "its counter went from {before} to {after}");
+            RacerProof::Charged(counter) => time_charged(&self.command, counter),
+            RacerProof::Held(counter, ran) => {
+                let before = disk::file_length(ran)?;
+                let took = time_charged(&self.command, counter)?;
+                let times = disk::file_length(ran)? - before;
+                ensure!(times == 1, "its gate ran {times} times instead of once");
                 Ok(took)
             }
             RacerProof::Ran(counters, times) => {
@@ -119,6 +121,16 @@ impl BenchRacer {
             }
         }
     }
+}
+
+/// Times a stop that must block and be counted.
+fn time_charged(command: &RacerCommand, counter: &IterationCounter) -> Result<Duration> {
+    let before = counter.read()?;
+    let (took, code) = shell::time_command(command)?;
+    ensure!(code == 2, "it exited with {code} and did not block");
+    let after = counter.read()?;
+    ensure!(after == before + 1, "its counter went from {before} to {after}");
+    Ok(took)
 }
 
 impl IterationCounter {

@@ -10,7 +10,7 @@ mod turns;
 
 use super::budget::BudgetResult;
 use super::race::RacerTimes;
-use super::{MEASUREMENTS, print_times};
+use super::{BudgetMeasurement, measure_budgets, print_times};
 use crate::{RunBenchOptions, print};
 use anyhow::Result;
 use endurance::EnduranceResult;
@@ -72,19 +72,4 @@ pub(super) fn measure(
         judged.extend(measure_budgets(part, manner.check)?);
     }
     Ok(judged)
-}
-
-type BudgetMeasurement<'a> = dyn Fn() -> Result<Vec<BudgetResult>> + 'a;
-
-/// Measures again while a budget is missed, if budgets are checked.
-fn measure_budgets(measure: &BudgetMeasurement<'_>, is_checked: bool) -> Result<Vec<BudgetResult>> {
-    let mut best = measure()?;
-    for _ in 1..MEASUREMENTS {
-        if !is_checked || !best.iter().any(BudgetResult::is_missed) {
-            break;
-        }
-        print::print_error_line("a budget was missed; measuring again");
-        best = best.into_iter().zip(measure()?).map(|(one, other)| one.better(other)).collect();
-    }
-    Ok(best)
 }
