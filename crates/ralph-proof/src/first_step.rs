@@ -123,7 +123,7 @@ fn is_selected(request: &ProofRequest<'_>, plan: &ProofPlan<'_>, gate: &Gate) ->
 
 /// How long a gate may take, given how long it took on the change itself. Old code with new tests may hang, which must
 /// not take as long as the gate's own timeout allows.
-fn step_limit_ms(now_ms: u64) -> u64 {
+pub(crate) fn step_limit_ms(now_ms: u64) -> u64 {
     now_ms.saturating_mul(LIMIT_FACTOR).saturating_add(LIMIT_MARGIN_MS)
 }
 

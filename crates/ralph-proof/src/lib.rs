@@ -5,10 +5,12 @@
 mod canary;
 mod canary_scope;
 mod checkout_environment;
+mod code_hunks;
 mod documentation_examples;
 pub mod file_class;
 pub mod file_composition;
 mod first_step;
+mod hunk_trials;
 mod ini_merge;
 pub mod installed_packages;
 mod json_merge;
@@ -26,8 +28,10 @@ mod toml_merge;
 pub mod tree_changes;
 pub mod tree_composition;
 
+pub use code_hunks::CodeHunk;
 pub use file_class::{ClassReason, ClassRules, Classification, FileClass, GateFile, classify_file};
 pub use file_composition::{ComposedFile, compose_file};
+pub use hunk_trials::{HunkLimits, HunkProgress, HunkResult, HunkTrials, TriedHunk, try_hunks};
 pub use installed_packages::DEPENDENCY_DIRECTORIES;
 pub use proof_directory::ProofDirectory;
 pub use prove::{

@@ -102,6 +102,16 @@ impl<'a> StepTree<'a> {
         Self::new(request, version, &TreeComposition::default(), deadline)
     }
 
+    /// The candidate with some of its files as in the base, or rewritten.
+    pub(crate) fn of_candidate(
+        request: &ProofRequest<'a>,
+        changes: &TreeComposition,
+        deadline: &Deadline,
+    ) -> Result<Self, ProofError> {
+        let version = (ProofStep::Now, request.candidate, request.base);
+        Self::new(request, version, changes, deadline)
+    }
+
     fn new(
         request: &ProofRequest<'a>,
         (step, code, tests): (ProofStep, &'a Checkpoint, &'a Checkpoint),

@@ -61,7 +61,7 @@ impl ChangedFile {
         self.text.is_none() && self.kind == FileChangeKind::Modified
     }
 
-    fn as_text(&self) -> Option<FileChange<'_>> {
+    pub(crate) fn as_text(&self) -> Option<FileChange<'_>> {
         let ChangedText { before, after, added } = self.text.as_ref()?;
         let (before, after) = (before.as_deref(), after.as_deref());
         Some(FileChange { path: &self.path, before, after, added })

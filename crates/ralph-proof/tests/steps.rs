@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use ralph_core::gate::{Gate, GateInvocation, GateOutcome, GateReport, ReportFormat};
+use ralph_core::gate::{Gate, GateInvocation, GateOutcome, GateReport, ReportFormat, RerunPolicy};
 use ralph_core::id::RunId;
 use ralph_core::policy::{GateEnvironment, Policy};
 use ralph_core::proof::{CanaryResult, ProofStep};
@@ -20,8 +20,8 @@ use ralph_core::test_cases::TestCases;
 use ralph_git::checkpoint::{Checkpoint, CheckpointRepository};
 use ralph_home::paths::RalphHome;
 use ralph_proof::{
-    ClassRules, ProofDirectory, ProofReport, ProofRequest, ResultReuse, StepOutcome, StepReport,
-    measure_base, prove,
+    ClassRules, HunkLimits, HunkResult, HunkTrials, ProofDirectory, ProofReport, ProofRequest,
+    ResultReuse, StepOutcome, StepReport, measure_base, prove, try_hunks,
 };
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
@@ -44,7 +44,7 @@ exit $bad
 
 type ProofCase = (&'static str, fn());
 
-const CASES: [ProofCase; 7] = [
+const CASES: [ProofCase; 8] = [
     ("results are cached by content", results_are_cached_by_content),
     ("an unknown result is not reused", an_unknown_result_is_not_reused),
     ("the same files run once", the_same_files_run_once),
@@ -52,6 +52,7 @@ const CASES: [ProofCase; 7] = [
     ("long suites run only changed tests", long_suites_run_only_changed_tests),
     ("a checkout that disagrees is in doubt", a_checkout_that_disagrees_is_in_doubt),
     ("a checkout is not installed", a_checkout_is_not_installed),
+    ("hunks are reverted one by one", hunks_are_reverted_one_by_one),
 ];
 
 fn main() -> ExitCode {
@@ -338,7 +339,85 @@ fn a_checkout_that_disagrees_is_in_doubt() {
     assert_eq!(project.prove(), "failed; ran []; suite fails");
 }
 
-/// The report of a gate that passed in the project.
+/// In a long suite the changed tests run first, and all others only if these pass. Results are cached, so a second trial
+/// runs nothing. An executable file stays executable, which its test needs.
+fn hunks_are_reverted_one_by_one() {
+    let mut project = SmallProject::new();
+    let counter = project.dir.path().join("runs");
+    let count = format!("#!/bin/sh\necho \"$*\" >> '{}'\n", counter.display());
+    project.write("bats", &FAKE_BATS.replacen("#!/bin/sh\n", &count, 1));
+    let lines = "one=$1\ntwo=$2\n: ${one:=0}\n: ${two:=0}\nthree=0\necho $((one + two + three))\n";
+    project.write("add", &format!("#!/bin/sh\n{lines}"));
+    run_successfully(&project.path(), &["chmod", "755", "bats", "add"]);
+    project.write("tests/a.bats", "test \"$(./add 1 2)\" = 3 && test ! -e gone\n");
+    project.write("gone", "");
+    project.write("tests/b.bats", "test \"$(./add 0 0)\" = 0\n");
+    project.commit();
+    project.remove("gone");
+    let usage = "#!/bin/sh\ntest \"$1\" != --help || echo usage\n";
+    project.write("add", &format!("{usage}{}", lines.replace("three=0", "three=${3:-0}")));
+    run_successfully(&project.path(), &["chmod", "755", "add"]);
+    project.write("tests/b.bats", "test \"$(./add 0 0 1)\" = 1\n");
+    project.write("unused", "a\nb\nc\n");
+    project.write("notes.md", "Adds three.\n");
+    project.commit();
+    project.gate.command = GateInvocation::Argv(vec!["./bats".to_string(), "tests".to_string()]);
+    project.gate.rerun = RerunPolicy::Never;
+    let try_all = |limits: HunkLimits| {
+        project.with_request(&[], |request| {
+            let mut report = prove(request).unwrap();
+            assert_eq!(report.proof.verdict.name(), "verified");
+            for step in &mut report.steps {
+                if let StepOutcome::Ran { reports, .. } = &mut step.outcome {
+                    reports[0].took_ms = 11_000;
+                }
+            }
+            fs::replace(&counter, b"", Durability::Cached).unwrap();
+            let trials = try_hunks(request, &report, limits, &|_| {}).unwrap();
+            let ran = String::from_utf8(fs::read(&counter, 10_000).unwrap()).unwrap();
+            (describe_trials(&trials), ran)
+        })
+    };
+    let whole_time = HunkLimits { count: 10, time: Duration::from_mins(5) };
+    let all = "4 found, 1 trivial; add:2 unnoticed; add:7 noticed; gone noticed; unused unnoticed";
+    let selected = "tests/b.bats\ntests\n";
+    // By size: `unused`, both hunks of `add`, `gone`.
+    let expected = format!("{selected}tests/b.bats\n{selected}{selected}");
+    assert_eq!(
+        try_all(HunkLimits { count: 10, time: Duration::ZERO }).0,
+        "4 found, 1 trivial; out of time"
+    );
+    let (first, ran) = try_all(whole_time);
+    assert_eq!(first, all);
+    assert_eq!(sorted_lines(&ran), sorted_lines(&expected));
+    assert_eq!(try_all(whole_time), (all.to_string(), String::new()));
+    let (one, _) = try_all(HunkLimits { count: 1, ..whole_time });
+    assert_eq!(one, "4 found, 1 trivial; unused unnoticed");
+}
+
+fn sorted_lines(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+fn describe_trials(trials: &HunkTrials) -> String {
+    let mut words = vec![format!("{} found, {} trivial", trials.found, trials.trivial)];
+    for tried in &trials.tried {
+        let line = tried.hunk.lines.map_or(String::new(), |(first, _)| format!(":{first}"));
+        let result = match &tried.result {
+            HunkResult::Noticed => "noticed",
+            HunkResult::Unnoticed => "unnoticed",
+            HunkResult::Unknown(why) => why,
+        };
+        words.push(format!("{}{line} {result}", tried.hunk.path));
+    }
+    if trials.out_of_time {
+        words.push("out of time".to_string());
+    }
+    words.join("; ")
+}
+
 /// `uv run` would install the code of a checkout into the virtual environment of the project, which is linked there.
 fn a_checkout_is_not_installed() {
     let project = SmallProject::new();
@@ -347,6 +426,7 @@ fn a_checkout_is_not_installed() {
     assert_eq!(project.prove(), "green; ran [before now old-tests]");
 }
 
+/// The report of a gate that passed in the project.
 fn passed_report(names: &[&str]) -> GateReport {
     let passed = names.iter().map(ToString::to_string).collect();
     let cases = TestCases { passed, is_complete: true, ..TestCases::default() };

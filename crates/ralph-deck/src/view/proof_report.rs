@@ -3,7 +3,7 @@
 use ralph_core::gate::{GateOutcome, GateReport};
 use ralph_core::proof::{BrokenHow, CanaryResult, Proof, ProofVerdict};
 use ralph_core::status::RunStatus;
-use ralph_proof::{ProofReport, StepOutcome};
+use ralph_proof::{HunkResult, HunkTrials, ProofReport, StepOutcome};
 use serde::Serialize;
 
 const GATES_FAILED: u8 = 1;
@@ -24,6 +24,32 @@ pub struct ProofView<'a> {
     pub changed_code: &'a [String],
     pub changed_tests: &'a [String],
     pub steps: Vec<ProofStepView<'a>>,
+    /// Present if hunks were to be tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hunks: Option<HunkTrialsView<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct HunkTrialsView<'a> {
+    /// How many hunks of code the change has.
+    pub found: usize,
+    /// How many hunks and files were left out: comments, blank lines, documents and lock files.
+    pub trivial: usize,
+    pub out_of_time: bool,
+    pub tried: Vec<TriedHunkView<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct TriedHunkView<'a> {
+    pub file: &'a str,
+    /// The first and last line in the new version; `None` for a whole file.
+    pub line: Option<u32>,
+    pub end_line: Option<u32>,
+    pub added: u32,
+    pub removed: u32,
+    pub result: &'static str,
+    /// Why there is no result.
+    pub because: Option<&'a str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -61,7 +87,12 @@ pub struct ProofGateView<'a> {
     pub log: Option<&'a str>,
 }
 
-pub fn proof_view<'a>(report: &'a ProofReport, base: &'a str, head: &'a str) -> ProofView<'a> {
+pub fn proof_view<'a>(
+    report: &'a ProofReport,
+    hunks: Option<&'a HunkTrials>,
+    base: &'a str,
+    head: &'a str,
+) -> ProofView<'a> {
     let Proof { verdict, held, telling, broken, doubts } = &report.proof;
     ProofView {
         v: 1,
@@ -99,6 +130,35 @@ pub fn proof_view<'a>(report: &'a ProofReport, base: &'a str, head: &'a str) -> 
                     StepOutcome::NotNeeded => (None, None, Vec::new()),
                 };
                 ProofStepView { step: one.step.name(), took_ms, same_as, gates }
+            })
+            .collect(),
+        hunks: hunks.map(hunks_view),
+    }
+}
+
+fn hunks_view(trials: &HunkTrials) -> HunkTrialsView<'_> {
+    let HunkTrials { tried, found, trivial, out_of_time } = trials;
+    HunkTrialsView {
+        found: *found,
+        trivial: *trivial,
+        out_of_time: *out_of_time,
+        tried: tried
+            .iter()
+            .map(|one| TriedHunkView {
+                file: &one.hunk.path,
+                line: one.hunk.lines.map(|(first, _)| first),
+                end_line: one.hunk.lines.map(|(_, last)| last),
+                added: one.hunk.added,
+                removed: one.hunk.removed,
+                result: match &one.result {
+                    HunkResult::Noticed => "noticed",
+                    HunkResult::Unnoticed => "unnoticed",
+                    HunkResult::Unknown(_) => "unknown",
+                },
+                because: match &one.result {
+                    HunkResult::Unknown(why) => Some(why),
+                    HunkResult::Noticed | HunkResult::Unnoticed => None,
+                },
             })
             .collect(),
     }

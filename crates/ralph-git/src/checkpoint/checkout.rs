@@ -132,9 +132,10 @@ impl CheckpointRepository {
         deadline: &Deadline,
     ) -> Result<ComposedTree, CheckpointError> {
         let mut restored = self.diff(what.candidate, what.base, deadline)?;
+        let overlay = self.store_overlay(what.overlay, &restored, deadline)?;
         restored.retain(|changed| (what.is_protected)(&changed.path));
         let mut changes = restored.clone();
-        changes.extend(self.store_overlay(what.overlay, deadline)?);
+        changes.extend(overlay);
         let tree = self.tree_with_changes(what.candidate, &changes, deadline)?;
         Ok(ComposedTree { tree, restored })
     }
@@ -144,9 +145,12 @@ impl CheckpointRepository {
         self.shadow.join(format!("{}.{extension}", self.checkout_label))
     }
 
+    /// A file that takes the place of an executable one is executable too. `changed` has the candidate's versions in
+    /// `before`.
     fn store_overlay(
         &self,
         overlay: &[OverlayFile],
+        changed: &[ChangedPath],
         deadline: &Deadline,
     ) -> Result<Vec<ChangedPath>, CheckpointError> {
         let mut stored = Vec::new();
@@ -161,7 +165,13 @@ impl CheckpointRepository {
                 .format
                 .parse(output.trim_ascii_end())
                 .ok_or_else(|| unexpected_git_output("hash-object"))?;
-            let after = Some(PathVersion { mode: TreeEntryMode::File, id });
+            let replaced = changed.iter().find(|one| one.path == *path).and_then(|one| one.before);
+            let mode = match replaced.map(|version| version.mode) {
+                Some(TreeEntryMode::Executable) => TreeEntryMode::Executable,
+                Some(TreeEntryMode::File | TreeEntryMode::Symlink | TreeEntryMode::Repository)
+                | None => TreeEntryMode::File,
+            };
+            let after = Some(PathVersion { mode, id });
             let (path, status) = (path.clone(), ChangeStatus::Modified);
             stored.push(ChangedPath { path, status, before: None, after });
         }

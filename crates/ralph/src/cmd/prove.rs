@@ -1,11 +1,14 @@
 //! `ralph prove`: shows what the tests of a change prove, by hand or in CI, without a run.
 
+mod hunk_lines;
+
 use super::gate::gate_run::INTERRUPTED;
 use super::gate::{find_gate, load_policy, require_approval};
 use super::{identify_caller, open_home, print_json};
 use crate::describe;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
+use crate::value_parsers::parse_duration;
 use clap::Args;
 use ralph_core::gate::{Gate, GateOutcome, GateReport, GateTrigger};
 use ralph_core::id::RunId;
@@ -23,8 +26,8 @@ use ralph_hook::control::CommandCaller;
 use ralph_policy::config::ProjectConfig;
 use ralph_policy::trust;
 use ralph_proof::{
-    ProofDirectory, ProofProgress, ProofReport, ProofRequest, ResultReuse, StepOutcome, StepReport,
-    TestProgress,
+    HunkLimits, HunkProgress, HunkTrials, ProofDirectory, ProofProgress, ProofReport, ProofRequest,
+    ResultReuse, StepOutcome, StepReport, TestProgress,
 };
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
@@ -42,10 +45,15 @@ Examples:
   ralph prove main                the work tree against `main`
   ralph prove main..HEAD          a range of commits, for CI
   ralph prove HEAD~1..HEAD --json
+  ralph prove main --hunks 20     also revert hunks of the change one by one
 
 Runs the gates of the policy four times, in checkouts of its own: old and
 new tests on old and new code. The old tests must pass on the new code,
 and at least one test must fail without the change.
+
+With `--hunks`, the hunks of the code, largest first, are then reverted
+one by one, and those without which every test still passes are listed.
+They do not affect the exit code.
 
 Exit codes: 0 verified, 11 green: no test fails without the change,
 6 needs_review: old tests fail or are missing, 1 a gate fails on the
@@ -57,6 +65,12 @@ pub(crate) struct ProveArgs {
     /// Use only these gates [default: all that run at a stop]
     #[arg(long = "gate", value_name = "NAME")]
     pub gates: Vec<String>,
+    /// Revert up to N hunks of the code one by one; list those no test notices
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub hunks: Option<u16>,
+    /// Stop reverting hunks after this time
+    #[arg(long, value_name = "DURATION", default_value = "10m", requires = "hunks", value_parser = parse_duration)]
+    pub hunks_time: u64,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -110,7 +124,8 @@ pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
         ));
     }
     let line = ProgressLine::new(args.json, term::is_watched(env));
-    let report = ralph_proof::prove(&ProofRequest {
+    let rules = super::explain_files::class_rules(&config)?;
+    let request = ProofRequest {
         home: &home,
         env,
         project: &config.project,
@@ -121,27 +136,49 @@ pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
         environment: &config.policy.environment,
         path: path.as_deref(),
         links: &config.policy.verify.link,
-        rules: &super::explain_files::class_rules(&config)?,
+        rules: &rules,
         may_change: &[],
         tree_reports: &[],
         reuse: ResultReuse::Never,
         directory: &directory,
         cancel: &cancel,
         watch: &|progress| line.show(progress),
-    })?;
+    };
+    let report = ralph_proof::prove(&request)?;
+    let limits = args.hunks.filter(|_| !cancel.is_cancelled()).map(|count| HunkLimits {
+        count: usize::from(count),
+        time: Duration::from_millis(args.hunks_time),
+    });
+    let show_hunk = |hunk: HunkProgress<'_>| line.show_hunk(hunk);
+    let trial = |limits| ralph_proof::try_hunks(&request, &report, limits, &show_hunk);
+    let hunks = limits.map(trial).transpose()?;
     line.clear();
     if cancel.is_cancelled() {
         return Ok(INTERRUPTED);
     }
+    show_proof(env, args, &range, (&report, hunks.as_ref()))?;
+    Ok(proof_exit_code(report.proof.verdict))
+}
+
+fn show_proof(
+    env: &Env,
+    args: &ProveArgs,
+    range: &ComparedRange,
+    (report, hunks): (&ProofReport, Option<&HunkTrials>),
+) -> Result<(), CommandFailure> {
     if args.json {
         let head = range.head.as_deref().unwrap_or("work tree");
-        print_json(&proof_view(&report, &range.base, head))?;
+        print_json(&proof_view(report, hunks, &range.base, head))?;
     } else {
-        let annotations =
-            if env.is_github_actions() { annotate_broken(&report) } else { String::new() };
-        term::out(&format!("{}{annotations}", render_proof(&report)))?;
+        let mut out = render_proof(report);
+        out.push_str(&hunks.map(hunk_lines::render_hunks).unwrap_or_default());
+        if env.is_github_actions() {
+            out.push_str(&annotate_broken(report));
+            out.push_str(&hunks.map(hunk_lines::annotate_hunks).unwrap_or_default());
+        }
+        term::out(&out)?;
     }
-    Ok(proof_exit_code(report.proof.verdict))
+    Ok(())
 }
 
 fn parse_range(text: Option<&str>) -> ComparedRange {
@@ -219,18 +256,29 @@ impl ProgressLine {
         if self.is_json || progress.tests.is_some() && !self.is_watched {
             return;
         }
+        match progress.tests {
+            None => self.print(progress.step.describe(), false),
+            Some(tests) => self.print(&describe_progress(progress.step, tests), true),
+        }
+    }
+
+    fn show_hunk(&self, HunkProgress { number, of, hunk }: HunkProgress<'_>) {
+        if !self.is_json {
+            let at = hunk_lines::hunk_location(hunk);
+            self.print(&format!("without hunk {number} of {of}: {at}"), self.is_watched);
+        }
+    }
+
+    /// The next line replaces one that is only temporary.
+    fn print(&self, text: &str, is_temporary: bool) {
         let mut shows_count = self.shows_count.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = match progress.tests {
-            None => progress.step.describe().to_string(),
-            Some(tests) => describe_progress(progress.step, tests),
-        };
         let line = format!("{} {text}\n", paint(term::DIM, "▸"));
         if *shows_count {
             term::redraw(1, &line);
         } else {
             term::err(&line);
         }
-        *shows_count = progress.tests.is_some();
+        *shows_count = is_temporary;
     }
 
     fn clear(&self) {

@@ -262,3 +262,78 @@ fn old_tests_run_only_once_on_the_new_code() {
     let shown = prove(&sandbox, &[]);
     assert!(shown.contains("✗ tests/adds.sh fails"), "{shown}");
 }
+
+/// A longer program, to which one place is added that no test runs, and another that a new test needs.
+fn adder_of_three(sandbox: &Sandbox) {
+    let lines = |three: &str| {
+        format!(
+            "one=$1\ntwo=$2\n: ${{one:=0}}\n: ${{two:=0}}\n{three}\necho $((one + two + three))\n"
+        )
+    };
+    sandbox.write("add.sh", lines("three=0"));
+    sandbox.commit();
+    let usage = "test \"$1\" != --help || { echo 'usage: add ONE TWO'; exit; }\n";
+    sandbox.write("add.sh", format!("{usage}{}\n# The end.\n", lines("three=${3:-0}")));
+    sandbox.write("tests/three.sh", "test \"$(sh add.sh 1 2 3)\" = 6\n");
+    sandbox.write("README.md", "Adds three numbers.\n");
+    sandbox.write("unused.sh", "echo 1\necho 2\n");
+}
+
+/// Hunks without which every test passes are listed. They change neither the verdict nor the exit code.
+#[test]
+fn hunks_that_no_test_notices_are_listed() {
+    let sandbox = adder();
+    adder_of_three(&sandbox);
+    assert_snapshot!(prove(&sandbox, &["--hunks", "9"]), @r#"
+    exit 0
+    --- stdout
+    new tests on new code  ✓ suite  [time]  3 passed
+    old tests on old code  ✓ suite  [time]  2 passed
+    old tests on new code  ✓ suite  [time]  2 passed
+    new tests on old code  · suite  [time]  1 of 3 failed
+
+    verified: 2 old tests pass on the new code; 1 test fails without the change
+      + tests/three.sh
+
+    hunks: 3 of 3 reverted one by one; no test fails without these 2; 2 hunks of comments, documents or lock files left out
+      ! add.sh:1   +1 −0    test "$1" != --help || { echo 'usage: add ONE TWO'; exit; }
+      ! unused.sh  +2 −0    the whole file, which is new
+    "#);
+    let by_json = sandbox.ralph(["prove", "--hunks", "1", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&by_json.stdout).unwrap();
+    assert_snapshot!(report["hunks"], @r#"{"found":3,"out_of_time":false,"tried":[{"added":1,"because":null,"end_line":6,"file":"add.sh","line":6,"removed":1,"result":"noticed"}],"trivial":2}"#);
+    assert_eq!(by_json.stderr, "");
+    sandbox.git(&["checkout", "--quiet", "."]);
+    sandbox.git(&["clean", "--quiet", "--force"]);
+    sandbox.write("add.sh", "echo 0\n");
+    let failed = prove(&sandbox, &["--hunks", "9"]);
+    assert!(failed.contains("\nhunks: none was reverted\n"), "{failed}");
+    assert_snapshot!(prove(&sandbox, &["--hunks-time", "1m"]), @"
+    exit 1
+    --- stderr
+    error: `--hunks` is missing
+      hint: run `ralph prove --help`
+    ");
+    assert_snapshot!(prove(&sandbox, &["--hunks", "0"]), @"
+    exit 1
+    --- stderr
+    error: `--hunks` cannot be `0`
+      hint: 0 is not in 1..=65535
+    ");
+}
+
+/// In GitHub Actions, each of these hunks is a warning on its lines.
+#[test]
+fn unnoticed_hunks_are_annotated_in_ci() {
+    let sandbox = adder().env("GITHUB_ACTIONS", "true");
+    adder_of_three(&sandbox);
+    let shown = prove(&sandbox, &["--hunks", "9"]);
+    let annotations: Vec<_> = shown.lines().filter(|line| line.starts_with("::")).collect();
+    assert_eq!(
+        annotations,
+        [
+            "::warning file=add.sh,line=1,endLine=1,title=no test notices this::every test still passes without this part of the change",
+            "::warning file=unused.sh,title=no test notices this::every test still passes without this part of the change",
+        ]
+    );
+}

@@ -36,6 +36,19 @@ pub fn write_github_error(title: &str, message: &str) -> String {
     format!("::error title={}::{}\n", escape_property(&title), escape_data(&message))
 }
 
+/// A warning about lines of a file, or about the whole file.
+pub fn write_github_warning(
+    file: &str,
+    lines: Option<(u32, u32)>,
+    title: &str,
+    message: &str,
+) -> String {
+    let (file, title) = (escape_property(file), escape_property(title));
+    let lines =
+        lines.map_or_else(String::new, |(first, last)| format!(",line={first},endLine={last}"));
+    format!("::warning file={file}{lines},title={title}::{}\n", escape_data(message))
+}
+
 fn finding_annotation(ran: &ReportedGate<'_>, finding: &Finding) -> String {
     let kind = match (finding.severity, ran.gate.weight) {
         (FindingSeverity::Error, RequirementWeight::Required) => {
