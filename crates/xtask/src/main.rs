@@ -45,7 +45,7 @@ enum XtaskCommand {
         after_help = "Examples:\n  cargo xtask e2e\n  cargo xtask e2e scenarios/stop/exit-2.toml\n  cargo xtask e2e --client ~/.local/bin/claude --latest\n  cargo xtask e2e --write"
     )]
     E2e(E2eOptions),
-    /// Render the output of `ralph demo` as `docs/demo.svg`
+    /// Render the output of `ralph demo` and `ralph prove` as pictures in `docs`
     #[command(after_help = "Examples:\n  cargo xtask picture\n  cargo xtask picture --check")]
     Picture(PictureOptions),
     /// Test with many more random cases, crashes and fuzzing than CI has time for
@@ -195,7 +195,7 @@ struct ThoroughOptions {
 
 #[derive(Args)]
 struct PictureOptions {
-    /// Fail if the picture's text differs from the demo's output, except for times
+    /// Fail if the text of a picture differs from a new run, except for times
     #[arg(long)]
     check: bool,
 }

@@ -1,12 +1,11 @@
-//! Renders the picture in the README: `ralph demo` in a terminal.
+//! Renders the pictures of the documentation: commands in a terminal, each from a real run.
+
+mod proved_project;
 
 use crate::{PictureOptions, disk, print, shell};
 use anstyle::{Color, RgbColor};
 use anstyle_svg::{Palette, Term};
 use anyhow::{Result, bail};
-
-const PICTURE_PATH: &str = "docs/demo.svg";
-const PROMPT: &str = "$ ralph demo\n\n";
 
 /// Colours of a dark terminal theme.
 const BACKGROUND: RgbColor = RgbColor(0x16, 0x1b, 0x22);
@@ -30,46 +29,72 @@ const PALETTE: Palette = Palette([
     RgbColor(0xff, 0xff, 0xff),
 ]);
 
-pub(crate) fn run(options: &PictureOptions) -> Result<()> {
-    let picture = render_picture(&demo_output()?);
-    let path = shell::repository_root().join(PICTURE_PATH);
-    if !options.check {
-        disk::write_with_parents(&path, picture.as_bytes())?;
-        print::print_line(&format!("wrote `{PICTURE_PATH}`"));
-        return Ok(());
-    }
-    let (stored, drawn) = (picture_words(&disk::read_text(&path)?), picture_words(&picture));
-    let differ = stored.iter().zip(&drawn).take_while(|(old, new)| old == new).count();
-    if differ == stored.len().max(drawn.len()) {
-        print::print_line(&format!("`{PICTURE_PATH}` shows what `ralph demo` prints"));
-        return Ok(());
-    }
-    let around = |words: &[String]| {
-        let from = differ.saturating_sub(4);
-        words.iter().skip(from).take(8).cloned().collect::<Vec<_>>().join(" ")
-    };
-    bail!(
-        "`{PICTURE_PATH}` is out of date: it shows `… {} …`, and `ralph demo` prints `… {} …`; \
-         run `cargo xtask picture`",
-        around(&stored),
-        around(&drawn)
-    )
+/// A picture of a command in a terminal.
+struct TerminalPicture {
+    path: &'static str,
+    command: &'static str,
+    /// Its output with colours, at the default width of eighty columns.
+    output: fn() -> Result<String>,
 }
 
-/// The demo's output with colours, at the default width of eighty columns.
+const PICTURES: [TerminalPicture; 2] = [
+    TerminalPicture { path: "docs/demo.svg", command: "ralph demo", output: demo_output },
+    TerminalPicture {
+        path: "docs/prove.svg",
+        command: "ralph prove --hunks 10",
+        output: proved_project::prove_output,
+    },
+];
+
+pub(crate) fn run(options: &PictureOptions) -> Result<()> {
+    for picture in &PICTURES {
+        let drawn = render_picture(picture.command, &(picture.output)()?);
+        let path = shell::repository_root().join(picture.path);
+        if options.check {
+            picture.compare(&disk::read_text(&path)?, &drawn)?;
+        } else {
+            disk::write_with_parents(&path, drawn.as_bytes())?;
+            print::print_line(&format!("wrote `{}`", picture.path));
+        }
+    }
+    Ok(())
+}
+
+impl TerminalPicture {
+    fn compare(&self, stored: &str, drawn: &str) -> Result<()> {
+        let Self { path, command, .. } = self;
+        let (stored, drawn) = (picture_words(stored), picture_words(drawn));
+        let differ = stored.iter().zip(&drawn).take_while(|(old, new)| old == new).count();
+        if differ == stored.len().max(drawn.len()) {
+            print::print_line(&format!("`{path}` shows what `{command}` prints"));
+            return Ok(());
+        }
+        let around = |words: &[String]| {
+            let from = differ.saturating_sub(4);
+            words.iter().skip(from).take(8).cloned().collect::<Vec<_>>().join(" ")
+        };
+        bail!(
+            "`{path}` is out of date: it shows `… {} …`, and `{command}` prints `… {} …`; \
+             run `cargo xtask picture`",
+            around(&stored),
+            around(&drawn)
+        )
+    }
+}
+
 fn demo_output() -> Result<String> {
     let mut demo = shell::command(shell::build_program("release", "ralph")?);
     demo.arg("demo").env_clear().env("PATH", shell::path_variable()).env("CLICOLOR_FORCE", "1");
     Ok(String::from_utf8(shell::command_output(&mut demo)?)?)
 }
 
-fn render_picture(shown: &str) -> String {
+fn render_picture(command: &str, shown: &str) -> String {
     let term = Term::new()
         .palette(PALETTE)
         .fg_color(Color::Rgb(TEXT))
         .bg_color(Color::Rgb(BACKGROUND))
         .min_width_px(0);
-    let picture = term.render_svg(&format!("{PROMPT}{}", shown.trim_end()));
+    let picture = term.render_svg(&format!("$ {command}\n\n{}", shown.trim_end()));
     // Browsers ignore `opacity` on a `tspan`.
     picture.replace(".dimmed { opacity: 0.4; }", ".dimmed { fill-opacity: 0.6; }")
 }
@@ -107,7 +132,7 @@ mod tests {
 
     #[test]
     fn only_times_may_differ_between_pictures() {
-        let words = |shown: &str| picture_words(&render_picture(shown));
+        let words = |shown: &str| picture_words(&render_picture("ralph demo", shown));
         let one = words(
             "\u{1b}[31mheld\u{1b}[0m & gone  1 of 25 · 78 ms\n19:57:08  after 3\n    iterations",
         );
