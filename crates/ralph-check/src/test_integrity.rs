@@ -16,6 +16,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use ralph_core::requirement::{Finding, FindingSeverity};
 use ralph_core::text;
+use ralph_core::waiver::TEST_RULES;
 
 /// How many tests of a deleted file to name.
 const MAX_NAMES: usize = 5;
@@ -44,6 +45,13 @@ pub fn check_tests(
     findings.sort_by(|one, other| sort_key(one).cmp(&sort_key(other)));
     findings.truncate(MAX_CHANGE_FINDINGS);
     findings
+}
+
+/// Whether the finding shows by itself that a test no longer runs or no longer tests anything. Everything else is a
+/// hint for a person.
+pub fn is_certain(finding: &Finding) -> bool {
+    finding.severity == FindingSeverity::Error
+        && finding.rule.as_deref().is_some_and(|rule| TEST_RULES.contains(&rule))
 }
 
 /// The names of new tests, without their modules, classes and suites.
@@ -244,16 +252,17 @@ fn find_weakening(
     if was.start != is.start && is.start == TestStart::Returns {
         report("test-emptied", format!("{name} returns before it tests anything"));
     } else if lost_assertions(was, is, before, after) > 0 {
-        report(
-            "assertions-removed",
-            match is.assertions {
-                0 => format!("{name} makes no assertions, down from {}", was.assertions),
-                count => {
-                    let made = text::count_noun(count, "assertion");
-                    format!("{name} makes {made}, down from {}", was.assertions)
-                }
-            },
-        );
+        match is.assertions {
+            0 => {
+                let message = format!("{name} makes no assertions, down from {}", was.assertions);
+                report("test-emptied", message);
+            }
+            count => {
+                let made = text::count_noun(count, "assertion");
+                let message = format!("{name} makes {made}, down from {}", was.assertions);
+                report("assertions-removed", message);
+            }
+        }
     }
     if is.swallowed_failures > was.swallowed_failures {
         report("failure-swallowed", format!("{name} catches its own failures and ignores them"));

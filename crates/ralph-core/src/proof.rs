@@ -217,6 +217,20 @@ impl Proof {
         Self { doubts: vec![why], ..Self::new(ProofVerdict::Green) }
     }
 
+    /// The proof without the broken tests that a person waived.
+    #[must_use]
+    pub fn without_waived(&self, is_waived: impl Fn(&str) -> bool) -> Self {
+        let mut proof = self.clone();
+        proof.broken.retain(|broken| !is_waived(&broken.test));
+        // A doubt may be as grave as a broken test.
+        let is_excused = proof.broken.is_empty() && !self.broken.is_empty();
+        if is_excused && proof.doubts.is_empty() && proof.verdict == ProofVerdict::NeedsReview {
+            let is_measured = !proof.telling.is_empty();
+            proof.verdict = if is_measured { ProofVerdict::Verified } else { ProofVerdict::Green };
+        }
+        proof
+    }
+
     fn new(verdict: ProofVerdict) -> Self {
         let (telling, broken, doubts) = (Vec::new(), Vec::new(), Vec::new());
         Self { verdict, held: 0, telling, broken, doubts }

@@ -6,6 +6,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
+/// The advisory requirement that lists changes to tests for a person.
+pub const TEST_CHANGES_REQUIREMENT: &str = "test changes";
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
     /// Unique in a run and stable during it: `feature 4`, `orchestrator`, `uncommitted changes`.

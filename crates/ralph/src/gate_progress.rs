@@ -48,6 +48,7 @@ impl GateBoard {
 
     pub(crate) fn note(&mut self, seen: GateEvent<'_>, now_ms: u64) {
         let (name, state) = match seen {
+            GateEvent::TreeChanged { .. } => return,
             GateEvent::Started(gate) => (&gate.name, GateBoardState::Running { since_ms: now_ms }),
             GateEvent::Ended(ran) => {
                 (&ran.gate.name, GateBoardState::Ended { text: ended_text(ran) })

@@ -109,9 +109,9 @@ fn weakened_rust_tests_are_detected() {
     an assertion is deleted
         src/a.rs:2 assertions-removed: `adds` makes 1 assertion, down from 2
     an assertion becomes trivial
-        src/a.rs:2 assertions-removed: `adds` makes no assertions, down from 1
+        src/a.rs:2 test-emptied: `adds` makes no assertions, down from 1
     a panic is no longer expected
-        src/a.rs:2 assertions-removed: `adds` makes no assertions, down from 1
+        src/a.rs:2 test-emptied: `adds` makes no assertions, down from 1
     a case is dropped
         src/a.rs:3 assertions-removed: `adds` makes 2 assertions, down from 3
     it returns at once
@@ -195,7 +195,7 @@ fn weakened_javascript_tests_are_detected() {
     a suite is skipped
         a.test.ts:1 test-skipped: `sum > adds` no longer runs or counts: `xdescribe`
     it becomes a todo
-        a.test.ts:1 assertions-removed: `adds` makes no assertions, down from 1
+        a.test.ts:1 test-emptied: `adds` makes no assertions, down from 1
         a.test.ts:1 test-skipped: `adds` no longer runs or counts: `it.todo`
     it may fail
         a.test.ts:1 test-skipped: `adds` no longer runs or counts: `test.failing`
@@ -206,9 +206,9 @@ fn weakened_javascript_tests_are_detected() {
     an expectation is deleted
         a.test.ts:1 assertions-removed: `adds` makes 1 assertion, down from 2
     an expectation becomes trivial
-        a.test.ts:1 assertions-removed: `adds` makes no assertions, down from 1
+        a.test.ts:1 test-emptied: `adds` makes no assertions, down from 1
     it is emptied
-        a.test.ts:1 assertions-removed: `adds` makes no assertions, down from 1
+        a.test.ts:1 test-emptied: `adds` makes no assertions, down from 1
     it returns at once
         a.test.ts:1 test-emptied: `adds` returns before it tests anything
     failures are swallowed
@@ -299,9 +299,9 @@ fn weakened_python_tests_are_detected() {
     assertions are deleted
         test_a.py:2 assertions-removed: `A.test_adds` makes 1 assertion, down from 2
     an assertion becomes trivial
-        test_a.py:1 assertions-removed: `test_adds` makes no assertions, down from 1
+        test_a.py:1 test-emptied: `test_adds` makes no assertions, down from 1
     an assertion always holds
-        test_a.py:1 assertions-removed: `test_adds` makes no assertions, down from 1
+        test_a.py:1 test-emptied: `test_adds` makes no assertions, down from 1
     failures are swallowed
         test_a.py:1 failure-swallowed: `test_adds` catches its own failures and ignores them
     it returns at once
@@ -375,7 +375,7 @@ fn weakened_go_and_java_tests_are_detected() {
     go: a check is deleted
         a_test.go:1 assertions-removed: `TestAdd` makes 1 assertion, down from 2
     go: a check becomes trivial
-        a_test.go:1 assertions-removed: `TestAdd` makes no assertions, down from 1
+        a_test.go:1 test-emptied: `TestAdd` makes no assertions, down from 1
     go: a name that is not collected
         a_test.go test-removed: `TestAdd` was removed: no test in the change has its name or body
     go: renamed is fine
@@ -658,19 +658,19 @@ fn disarmed_python_tests_are_detected() {
         ("python: the process ends", &[edited("test_a.py", PY, "import os\ndef test_adds():\n    os._exit(0)\n    assert add(1) == 2\n"), added("tests/conftest.py", "import sys\ndef pytest_sessionfinish():\n    sys.exit( 0 )\n")]),
     ]), @r#"
     python: under if False
-        test_a.py:1 assertions-removed: `test_adds` makes no assertions, down from 1
+        test_a.py:1 test-emptied: `test_adds` makes no assertions, down from 1
     python: under if 0, on one line
-        test_a.py:1 assertions-removed: `test_adds` makes no assertions, down from 1
+        test_a.py:1 test-emptied: `test_adds` makes no assertions, down from 1
     python: under while False
-        test_a.py:1 assertions-removed: `test_adds` makes no assertions, down from 1
+        test_a.py:1 test-emptied: `test_adds` makes no assertions, down from 1
     python: over nothing
-        test_a.py:1 assertions-removed: `test_adds` makes no assertions, down from 1
+        test_a.py:1 test-emptied: `test_adds` makes no assertions, down from 1
     python: in a function that is never called
-        test_a.py:1 assertions-removed: `test_adds` makes no assertions, down from 1
+        test_a.py:1 test-emptied: `test_adds` makes no assertions, down from 1
     python: in a lambda that is never called
-        test_a.py:2 assertions-removed: `A.test_adds` makes no assertions, down from 1
+        test_a.py:2 test-emptied: `A.test_adds` makes no assertions, down from 1
     python: in an unused lambda
-        test_a.py:2 assertions-removed: `A.test_adds` makes no assertions, down from 1
+        test_a.py:2 test-emptied: `A.test_adds` makes no assertions, down from 1
     python: an assertion is replaced in setUp
         test_a.py:3 test-disarmed: `self.assertEqual = lambda *a: None` is new: tests can no longer fail, or their failures are not reported
     python: an assertion is replaced for all
@@ -707,11 +707,11 @@ fn disarmed_javascript_and_rust_tests_are_detected() {
         ("rust: under if false", &[edited("src/a.rs", RS, "#[test]\nfn adds() { if false { assert_eq!(add(1), 2); } }\n")]),
         ("rust: in a function that is never called", &[edited("src/a.rs", RS, "#[test]\nfn adds() { fn check() { assert_eq!(add(1), 2); } }\n")]),
         ("rust: the process ends", &[edited("src/a.rs", RS, "#[test]\nfn adds() {\n    std::process::exit(0);\n    assert_eq!(add(1), 2);\n}\n")]),
-    ]), @r"
+    ]), @"
     javascript: under if (false)
-        a.test.ts:1 assertions-removed: `adds` makes no assertions, down from 1
+        a.test.ts:1 test-emptied: `adds` makes no assertions, down from 1
     javascript: in a function that is never called
-        a.test.ts:1 assertions-removed: `adds` makes no assertions, down from 1
+        a.test.ts:1 test-emptied: `adds` makes no assertions, down from 1
     javascript: expect is replaced
         a.test.ts:1 test-disarmed: `const expect = () => ({ toBe() {} })` is new: tests can no longer fail, or their failures are not reported
         vitest.setup.ts:1 test-disarmed: `globalThis.expect = new Proxy({}, {})` is new: tests can no longer fail, or their failures are not reported
@@ -719,9 +719,9 @@ fn disarmed_javascript_and_rust_tests_are_detected() {
     javascript: the process ends
         a.test.ts:2 test-disarmed: `process.exit(0)` is new: tests can no longer fail, or their failures are not reported
     rust: under if false
-        src/a.rs:2 assertions-removed: `adds` makes no assertions, down from 1
+        src/a.rs:2 test-emptied: `adds` makes no assertions, down from 1
     rust: in a function that is never called
-        src/a.rs:2 assertions-removed: `adds` makes no assertions, down from 1
+        src/a.rs:2 test-emptied: `adds` makes no assertions, down from 1
     rust: the process ends
         src/a.rs:3 test-disarmed: `std::process::exit(0);` is new: tests can no longer fail, or their failures are not reported
     ");

@@ -7,6 +7,7 @@ use crate::policy::ProofMode;
 use crate::proof::{Proof, ProofVerdict};
 use crate::record::DecisionRule;
 use crate::status::RunStatus;
+use crate::waiver;
 use alloc::format;
 use alloc::string::{String, ToString};
 
@@ -16,18 +17,22 @@ pub(super) fn conclude_proof(stop: &RunStop<'_>, met: String) -> StopDecision {
     let mode = stop.run.seal.as_ref().map_or(ProofMode::Off, |seal| seal.policy.verify.proof);
     let verified = |because: String| stop.end(DecisionRule::Verified, RunStatus::Verified, because);
     let is_driven = stop.case.facts.driver == StopDriver::Runner;
-    let missing;
+    let excuse = |proof: &Proof| {
+        proof.without_waived(|test| {
+            waiver::is_test_waived(test, &stop.state.waivers, stop.case.facts.now_ms)
+        })
+    };
     let proof = match (&stop.evidence.proof, mode) {
         (None, ProofMode::Tell) | (_, ProofMode::Off) => return verified(met),
-        (Some(proof), ProofMode::Tell) => return verified(format!("{met}; {}", proof.describe())),
+        (Some(proof), ProofMode::Tell) => {
+            return verified(format!("{met}; {}", excuse(proof).describe()));
+        }
         // The runner proves the work when the agent's process has exited.
         (None, ProofMode::Full) if is_driven => return verified(met),
-        (None, ProofMode::Full) => {
-            missing = Proof::unavailable("the proof did not run".to_string());
-            &missing
-        }
-        (Some(proof), ProofMode::Full) => proof,
+        (None, ProofMode::Full) => Proof::unavailable("the proof did not run".to_string()),
+        (Some(proof), ProofMode::Full) => excuse(proof),
     };
+    let proof = &proof;
     if proof.verdict == ProofVerdict::Verified {
         return verified(format!("{met}; {}", proof.describe()));
     }

@@ -9,7 +9,9 @@ use crate::reason::{self, HeldStop, ReasonContext, ReasonSize};
 use crate::record::{
     DecisionRule, ReportLine, ReportedStatus, RunOrigin, RunRecord, StopOutcome, StopReport, Waiver,
 };
-use crate::requirement::{EvidenceKind, PendingReason, Requirement, RequirementStatus};
+use crate::requirement::{
+    EvidenceKind, PendingReason, Requirement, RequirementStatus, TEST_CHANGES_REQUIREMENT,
+};
 use crate::run::RunState;
 use crate::status::RunStatus;
 use crate::text;
@@ -108,6 +110,30 @@ impl<'a> RunStop<'a> {
         }
     }
 
+    /// `; 2 changes to tests that a person may want to review`
+    fn test_changes_suffix(&self) -> String {
+        let all = self.evidence.requirements.iter();
+        let changes = all.filter(|one| one.name == TEST_CHANGES_REQUIREMENT);
+        let summaries = changes.filter_map(|one| match &one.status {
+            RequirementStatus::Unmet(failure) => Some(format!("; {}", failure.summary)),
+            RequirementStatus::Met(_)
+            | RequirementStatus::Unknown(_)
+            | RequirementStatus::Pending(_) => None,
+        });
+        summaries.collect()
+    }
+
+    /// ``; test-removed: test_old is waived by kim for another 2 h: asked for``
+    fn waived_findings_suffix(&self) -> String {
+        let (redactor, now_ms) = (self.context.redactor, self.case.facts.now_ms);
+        let waivers = waiver::finding_waivers(&self.state.waivers, now_ms);
+        let lines = waivers.map(|one| {
+            let line = format!("{} is {}", one.requirement, waiver::describe_waiver(one, now_ms));
+            format!("; {}", reason::safe_line(&line, 300, redactor))
+        });
+        lines.collect()
+    }
+
     fn tampering(&self) -> Option<&'a str> {
         self.case.facts.tampering.as_deref().or(self.evidence.tampering.as_deref())
     }
@@ -169,6 +195,7 @@ fn all_met(stop: &RunStop<'_>) -> Option<StopDecision> {
         backed => format!(", {backed} of them by claims backed by passing gates"),
     };
     let waived = stop.waived_suffix();
+    let told = format!("{}{}", stop.waived_findings_suffix(), stop.test_changes_suffix());
     Some(match (stop.state.tampered, claimed) {
         (true, _) => {
             let because =
@@ -184,7 +211,7 @@ fn all_met(stop: &RunStop<'_>) -> Option<StopDecision> {
             let because = format!("{noun} met {how}{backed}, but {}", stop.describe_waived());
             stop.end(DecisionRule::Claimed, RunStatus::Claimed, because)
         }
-        (false, 0) => proof_rows::conclude_proof(stop, format!("{noun} met {how}{backed}")),
+        (false, 0) => proof_rows::conclude_proof(stop, format!("{noun} met {how}{backed}{told}")),
         (false, claimed) => {
             let because = if claimed == count {
                 format!("{noun} claimed to be met {how}; nothing measured it{waived}")

@@ -4,7 +4,7 @@ use crate::scenario::{TestRun, check, sealed_run, stop_at};
 use ralph_core::facts::StopDriver;
 use ralph_core::policy::{MergeThreshold, Policy, ProofMode, VerifyPolicy};
 use ralph_core::proof::ProofVerdict;
-use ralph_core::record::{PolicySeal, RunRecord};
+use ralph_core::record::{PolicySeal, RunChange, RunRecord, Waiver};
 use ralph_core::status::RunStatus;
 
 fn run_with(verify: VerifyPolicy) -> TestRun {
@@ -87,6 +87,39 @@ fn a_proof_decides_the_status() {
     out of iterations  end needs_review rule proof        0 charged  1 requirement is met after 0 iterations and 1 min; 1 old test fails or is missing on the new code (test_adds)
     agent alive        allow            rule final-look   0 charged  1 requirement is met after 0 iterations and 1 min
     nothing measured   end claimed      rule claimed      0 charged  1 requirement is claimed to be met after 0 iterations and 1 min; nothing measured it
+    ");
+}
+
+/// A waiver of one finding lets only that test change, and the end of the run names it.
+#[test]
+fn a_waived_finding_excuses_only_its_test() {
+    let waived = |name: &str| {
+        let until_ms = sealed_run().started_ms + 7_200_000;
+        let (requirement, why, by) = (name.into(), "the goal says so".into(), "kim".into());
+        RunChange::Waived(Waiver { requirement, why, by, until_ms })
+    };
+    let broken = || {
+        let tests = ["tests/test_api.py::test_old", "tests.test_api.Legacy.test_older"];
+        stop_at(1).met("tests").proof(ProofVerdict::NeedsReview, &tests)
+    };
+    let ended = |names: &[&str]| {
+        let run = TestRun::of(sealed_run());
+        let run = names.iter().fold(run, |run, name| run.change(waived(name)));
+        run.stop(broken()).last().to_string()
+    };
+    let rows = [
+        &["test-removed: test_old", "test-changed: test_older"][..],
+        &["test-file-removed: tests/test_api.py"],
+        &["test-removed: test_old"],
+        &["test-removed: test_ol"],
+        &["tests/test_api.py"],
+    ];
+    check!(rows.map(ended).join("\n"), @"
+    end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 1 min; test-removed: test_old is waived by kim for another 1 h 59 min: the goal says so; test-changed: test_older is waived by kim for another 1 h 59 min: the goal says so; 148 old tests pass on the new code; 1 test fails without the change
+    end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 1 min; test-file-removed: tests/test_api.py is waived by kim for another 1 h 59 min: the goal says so; 148 old tests pass on the new code; 1 test fails without the change
+    block            rule proof        1 charged  1 old test fails or is missing on the new code (tests.test_api.Legacy.test_older)
+    block            rule proof        1 charged  2 old tests fail or are missing on the new code (tests/test_api.py::test_old, tests.test_api.Legacy.test_older)
+    block            rule proof        1 charged  2 old tests fail or are missing on the new code (tests/test_api.py::test_old, tests.test_api.Legacy.test_older)
     ");
 }
 

@@ -93,6 +93,11 @@ pub enum ResultReuse {
 pub enum GateEvent<'a> {
     Started(&'a Gate),
     Ended(&'a GateResult),
+    /// Files of the work tree changed while gates ran.
+    TreeChanged {
+        before: &'a WorkTreeListing,
+        after: &'a WorkTreeListing,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -125,15 +130,25 @@ pub fn run_gates(course: &GateRunRequest<'_>) -> Vec<GateResult> {
             (_, Err(error)) => return none_can_run(course, &describe_error(&error)),
         };
     let mut ran = schedule::run_stages(course, &ResultLookup { cache: &cache, view: &view });
+    let mut seen = view;
     for last in [false, true] {
-        let (now, moved) = match find_changed_inputs(course, &ran) {
-            Ok(Some(found)) => found,
+        let now = match list_again(course, &ran) {
+            Ok(Some(now)) => now,
             Ok(None) => break,
             Err(error) => {
                 invalidate_fresh(course, &mut ran, &error);
                 break;
             }
         };
+        if let (ContentView::Tree(before), ContentView::Tree(after)) = (&seen, &now)
+            && before.entries != after.entries
+        {
+            (course.watch)(GateEvent::TreeChanged { before, after });
+        }
+        let moved = find_changed_inputs(course, &ran, &now);
+        if moved.is_empty() {
+            break;
+        }
         let bench = ResultLookup { cache: &cache, view: &now };
         for at in moved {
             ran[at] = if last {
@@ -143,6 +158,7 @@ pub fn run_gates(course: &GateRunRequest<'_>) -> Vec<GateResult> {
             };
             (course.watch)(GateEvent::Ended(&ran[at]));
         }
+        seen = now;
     }
     // A gate that could not be run has no meaningful duration.
     let fresh = ran.iter().filter(|ran| {
@@ -205,24 +221,32 @@ impl GateContext<'_> {
     }
 }
 
-/// Finds the gates whose files changed while they ran. A result counts only for the tree it was measured on, so they
-/// are run again. The gates may have taken longer than the first listing was allowed to, so this one has its own limit.
-fn find_changed_inputs(
+/// The content after gates ran; `None` if none did. The gates may have taken longer than the first listing was allowed
+/// to, so this one has its own limit.
+fn list_again(
     course: &GateRunRequest<'_>,
     ran: &[GateResult],
-) -> Result<Option<(ContentView<'static>, Vec<usize>)>, ListingError> {
+) -> Result<Option<ContentView<'static>>, ListingError> {
     if course.cancel.is_cancelled() || ran.iter().all(|ran| ran.source != ResultSource::Fresh) {
         return Ok(None);
     }
     let deadline = Deadline::after(RECHECK_TIMEOUT);
-    let now = ContentView::read(&GateContext { deadline, ..course.context })?;
-    let moved: Vec<usize> = (0..ran.len())
+    ContentView::read(&GateContext { deadline, ..course.context }).map(Some)
+}
+
+/// Finds the gates whose files changed while they ran. A result counts only for the tree it was measured on, so they
+/// are run again.
+fn find_changed_inputs(
+    course: &GateRunRequest<'_>,
+    ran: &[GateResult],
+    now: &ContentView<'_>,
+) -> Vec<usize> {
+    (0..ran.len())
         .filter(|at| ran[*at].source == ResultSource::Fresh)
         .filter(|at| {
             ran[*at].key.is_some_and(|key| key != now.key(&course.context, &ran[*at].gate))
         })
-        .collect();
-    Ok((!moved.is_empty()).then_some((now, moved)))
+        .collect()
 }
 
 /// Without a second listing it is unknown which tree the new results were measured on.

@@ -5,10 +5,10 @@ use std::path::Path;
 use globset::GlobSet;
 use ralph_check::added_lines::{self, UserPatterns};
 use ralph_check::{is_test_file, test_integrity, tool_settings};
-use ralph_core::policy::{IntegrityMode, LinePattern, LinePolicy, Policy};
+use ralph_core::policy::{IntegrityMode, LinePattern, LinePolicy, Policy, ProofMode};
 use ralph_core::requirement::{
-    EvidenceKind, Finding, FindingLocation, FindingSeverity, QuotedText, Requirement,
-    RequirementFailure, RequirementStage, RequirementStatus, RequirementWeight,
+    EvidenceKind, Finding, FindingLocation, QuotedText, Requirement, RequirementFailure,
+    RequirementStage, RequirementStatus, RequirementWeight, TEST_CHANGES_REQUIREMENT,
 };
 use ralph_core::text;
 use regex::{Regex, RegexBuilder};
@@ -123,8 +123,19 @@ fn test_integrity_requirements(policy: &Policy, changes: &TreeChanges) -> Vec<Re
             "is a test that can no longer be read as text".to_string(),
         )
     }));
+    if is_covered_by_proof(policy) {
+        let notes =
+            counted_failure(findings, "change", "to tests that a person may want to review");
+        return advisory_requirement(
+            TEST_CHANGES_REQUIREMENT,
+            RequirementStage::Correctness,
+            notes,
+        )
+        .into_iter()
+        .collect();
+    }
     let (weaker, doubtful): (Vec<_>, Vec<_>) =
-        findings.into_iter().partition(|finding| finding.severity == FindingSeverity::Error);
+        findings.into_iter().partition(test_integrity::is_certain);
     let failure = counted_failure(weaker, "way", "in which the tests got weaker");
     let next = "Restore the tests to their original strength and make the code pass them";
     let mut integrity =
@@ -134,8 +145,22 @@ fn test_integrity_requirements(policy: &Policy, changes: &TreeChanges) -> Vec<Re
     }
     let notes = counted_failure(doubtful, "change", "to tests that a person may want to review");
     let mut kept = vec![integrity];
-    kept.extend(advisory_requirement("test changes", RequirementStage::Correctness, notes));
+    kept.extend(advisory_requirement(
+        TEST_CHANGES_REQUIREMENT,
+        RequirementStage::Correctness,
+        notes,
+    ));
     kept
+}
+
+/// Whether a proof decides about the tests of every required gate: it runs the tests of the base, so a rule over their
+/// text adds nothing but false alarms.
+fn is_covered_by_proof(policy: &Policy) -> bool {
+    let mut required =
+        policy.gates.iter().filter(|gate| gate.weight == RequirementWeight::Required).peekable();
+    policy.verify.proof == ProofMode::Full
+        && required.peek().is_some()
+        && required.all(|gate| gate.proof)
 }
 
 fn line_requirements(policy: &Policy, changes: &TreeChanges) -> Vec<Requirement> {

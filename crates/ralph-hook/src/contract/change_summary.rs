@@ -17,7 +17,7 @@ use ralph_home::faults::describe_error;
 use ralph_proof::tree_changes::TreeChanges;
 
 /// Increased when summaries that an older version cached must no longer be used.
-const SUMMARY_FORMAT: u8 = 2;
+const SUMMARY_FORMAT: u8 = 3;
 
 /// Everything that depends only on the base, the policy and the tree.
 #[derive(Clone, Debug)]

@@ -78,6 +78,7 @@ impl<'a> GateLog<'a> {
 
     fn try_record(&self, seen: GateEvent<'_>) -> Result<(), FileError> {
         let progress = match seen {
+            GateEvent::TreeChanged { .. } => return Ok(()),
             GateEvent::Ended(ran) if ran.source != ResultSource::Fresh => return Ok(()),
             GateEvent::Started(gate) => GateLogLine::Started { gate: gate.name.clone() },
             GateEvent::Ended(ran) => GateLogLine::Ended {

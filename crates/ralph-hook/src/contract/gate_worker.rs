@@ -11,10 +11,13 @@ use ralph_core::run::RunState;
 
 use super::change_summary::{self, CandidateCheckpoint};
 use super::gate_log::GateLog;
-use super::{ContractContext, ListChecks, baseline, checkout, proof_evidence, sealed_programs};
+use super::{
+    ContractContext, ListChecks, baseline, checkout, gate_writes, proof_evidence, sealed_programs,
+};
 use ralph_gates::gates::result_cache::{CachedResult, ResultCache};
 use ralph_gates::gates::{
-    self, ContentView, GateContent, GateContext, GateOrder, GateResult, GateRunRequest, ResultReuse,
+    self, ContentView, GateContent, GateContext, GateEvent, GateOrder, GateResult, GateRunRequest,
+    ResultReuse,
 };
 use ralph_git::checkpoint::CheckpointError;
 use ralph_git::tree::ListingError;
@@ -251,7 +254,12 @@ fn run_in_tree(
         reuse: ResultReuse::Cached,
         cancel,
         accepts: &accepts,
-        watch: &|seen| log.record(seen),
+        watch: &|seen| {
+            if let GateEvent::TreeChanged { before, after } = seen {
+                gate_writes::record_writes(contract, &cache, (before, after));
+            }
+            log.record(seen);
+        },
     });
     let compared: Vec<&Gate> = ran
         .iter()

@@ -11,6 +11,7 @@ mod checkout;
 pub mod gate_log;
 mod gate_query;
 pub mod gate_worker;
+mod gate_writes;
 mod pipeline_contract;
 mod proof_evidence;
 mod red_first;
@@ -30,6 +31,7 @@ use ralph_core::requirement::{
     RequirementWeight,
 };
 use ralph_core::run::PartState;
+use ralph_core::text;
 use ralph_core::waiver;
 
 use agent_contract::WorkedChunks;
@@ -50,6 +52,8 @@ pub use sealed_programs::use_sealed_git;
 
 /// How often the tree is judged again because it changed meanwhile.
 const MAX_ROUNDS: usize = 3;
+
+const MAX_WRITTEN_CHARS: usize = 120;
 
 /// Name of the requirement from `[lines]`.
 const LINES_REQUIREMENT: &str = "added lines";
@@ -153,7 +157,8 @@ fn judge_once(contract: &ContractContext<'_>) -> ContractJudgement {
     let mut requirements: Vec<_> = change_requirement(contract, &listing).into_iter().collect();
     let mut guards = seal::seal_requirements(contract, &look.touched);
     guards.push(change_checks::hidden_files_requirement(contract.project(), &look.unfingerprinted));
-    guards.extend(look.requirements);
+    let now_ms = contract.world.arrived_ms;
+    guards.extend(waiver::remove_waived_findings(look.requirements, contract.waivers, now_ms));
     let tampering = match contract.seal.policy.on_tampering {
         OnTampering::Block => None,
         OnTampering::EndInReview => guards.iter().find_map(describe_breach),
@@ -259,12 +264,18 @@ fn change_requirement(
         return None;
     }
     let now = blake3::Hash::from_bytes(listing.fingerprint()).to_hex();
-    let standing = if now.as_str() == base.identity {
-        RequirementStatus::Unmet(RequirementFailure::new(
-            "the work tree has not changed since the run began".to_string(),
-        ))
+    let unchanged = "the work tree has not changed since the run began";
+    let unmet = if now.as_str() == base.identity {
+        Some(unchanged.to_string())
     } else {
-        RequirementStatus::Met(EvidenceKind::Measured)
+        gate_writes::only_gates_changed(contract, listing, &base.identity).map(|written| {
+            let names = text::clean_line(&written.join(", "), MAX_WRITTEN_CHARS);
+            format!("{unchanged}, apart from files that gates wrote: {names}")
+        })
+    };
+    let standing = match unmet {
+        Some(summary) => RequirementStatus::Unmet(RequirementFailure::new(summary)),
+        None => RequirementStatus::Met(EvidenceKind::Measured),
     };
     // A pipeline names a more specific next step.
     let has_pipeline = !contract.seal.policy.pipeline.is_empty();

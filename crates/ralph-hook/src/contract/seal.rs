@@ -13,13 +13,14 @@ use ralph_core::requirement::{
 use super::{ContractContext, contract_requirement, sealed_programs};
 use ralph_gates::environment;
 use ralph_gates::gates::gate_tools;
+use ralph_gates::gates::result_key::compile_globs;
 use ralph_git::checkpoint::{
     CheckpointError, CheckpointReason, CheckpointRepository, CheckpointSnapshot,
 };
 use ralph_git::tree::{self, ListingError, ListingRequest};
 use ralph_home::faults::describe_error;
 use ralph_home::paths::RalphHome;
-use ralph_policy::config::{self, ConfigError, ProjectConfig};
+use ralph_policy::config::{self, ConfigError, POLICY_FILE_NAMES, ProjectConfig};
 use ralph_policy::trust::{self, ApprovalSubject, TrustError};
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
@@ -167,14 +168,16 @@ fn policy_requirement(contract: &ContractContext<'_>) -> Requirement {
             );
         }
         Ok(Some((_, now))) => {
+            let then = trust::seal_approval(home, contract.seal);
+            let changed = then.map(|then| now.differences(&then)).unwrap_or_default();
+            let mut items = changed.iter().map(|one| one.item.as_str()).peekable();
+            if items.peek().is_some() && items.clone().all(|item| may_change(contract, item)) {
+                let met = RequirementStatus::Met(EvidenceKind::Measured);
+                return contract_requirement("policy", met, "");
+            }
             let approved = trust::is_approved(home, &now);
-            let what = match trust::seal_approval(home, contract.seal) {
-                Some(then) => now
-                    .differences(&then)
-                    .iter()
-                    .map(|one| one.item.clone())
-                    .collect::<Vec<_>>()
-                    .join(", "),
+            let what = match items.peek() {
+                Some(_) => items.collect::<Vec<_>>().join(", "),
                 None => "the policy".to_string(),
             };
             (
@@ -197,12 +200,19 @@ fn policy_requirement(contract: &ContractContext<'_>) -> Requirement {
     changed
 }
 
+/// Whether a person allowed a change of this file when the run began. The policy itself and its commands never may.
+fn may_change(contract: &ContractContext<'_>, item: &str) -> bool {
+    let name = item.strip_prefix('`').and_then(|item| item.strip_suffix('`'));
+    let globs = compile_globs(&contract.seal.policy.verify.may_change);
+    name.is_some_and(|name| !POLICY_FILE_NAMES.contains(&name) && globs.is_match(name))
+}
+
 /// The first script of the sealed gates whose current content was not approved.
 pub(super) fn find_unapproved_script(contract: &ContractContext<'_>) -> Option<String> {
     let (home, seal) = (&contract.world.home, contract.seal);
     let then = trust::seal_approval(home, seal)?;
     let changed = trust::changed_scripts(contract.project(), &seal.policy.gates, &then);
-    let first = changed.into_iter().next()?;
+    let first = changed.into_iter().find(|item| !may_change(contract, item))?;
     let is_approved_now = load_project_policy(home, contract.project())
         .is_ok_and(|now| now.is_some_and(|(_, now)| trust::is_approved(home, &now)));
     (!is_approved_now).then_some(first)

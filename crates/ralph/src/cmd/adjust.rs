@@ -15,6 +15,7 @@ use ralph_core::record::Waiver;
 use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_core::units;
+use ralph_core::waiver;
 use ralph_deck::view::run_limits::run_limits_view;
 use ralph_deck::view::waiver_list::{RunWaiversView, WaiverView, WaiversView};
 use ralph_deck::wording::{self, safe_line};
@@ -51,10 +52,10 @@ pub(crate) struct TellArgs {
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph waive tests --until 2h --why \"the test service is down\"\n  ralph waive \"feature 4\" --until 2026-11-20 --why \"comes with the next release\" --run k7f2\n  ralph waive --list\n  ralph waive --undo tests\n\nA waived requirement is still measured, and every report shows it with\nyour name and reason, but it does not block a stop until then. At most\n30 days. A run that ends with an unmet waived requirement ends as\n`claimed`."
+    after_help = "Examples:\n  ralph waive tests --until 2h --why \"the test service is down\"\n  ralph waive \"feature 4\" --until 2026-11-20 --why \"comes with the next release\" --run k7f2\n  ralph waive \"test-removed: test_old_api\" --until 2h --why \"the old API goes\"\n  ralph waive --list\n  ralph waive --undo tests\n\nA waived requirement is still measured, and every report shows it with\nyour name and reason, but it does not block a stop until then. At most\n30 days. A run that ends with an unmet waived requirement ends as\n`claimed`. A waiver of one finding, `RULE: TEST`, lets only that test\nchange: the run can still end as `verified`, and its end names the\nwaiver."
 )]
 pub(crate) struct WaiveArgs {
-    /// Waive this requirement, named as in `ralph status`
+    /// Waive this requirement, named as in `ralph status`, or one finding about a test
     #[arg(value_name = "REQUIREMENT", required_unless_present_any = ["list", "undo"])]
     pub requirement: Option<String>,
     /// Give the reason
@@ -195,7 +196,7 @@ pub(crate) fn waive_requirement(
     Ok(format!(
         "{} is {}; every report shows it, and it blocks no stop",
         safe_line(&waiver.requirement),
-        ralph_core::waiver::describe_waiver(&waiver, now_ms)
+        waiver::describe_waiver(&waiver, now_ms)
     ))
 }
 
@@ -243,6 +244,9 @@ pub(crate) fn withdraw_waiver(
 fn requirement_name(name: &str, opened: &LoadedRun) -> Result<String, CommandFailure> {
     let run = &opened.run.id;
     let given = text::clean_line(name, 120);
+    if waiver::parse_finding(&given).is_some() {
+        return Ok(given);
+    }
     let Some(report) = &opened.state.report else { return Ok(given) };
     match dispute::find_named(name, report) {
         Meant::Open(name) | Meant::Met(name) => Ok(name),
@@ -321,7 +325,7 @@ pub(crate) fn waiver_lines(opened: &LoadedRun) -> String {
     let id = paint(term::BOLD, opened.run.id.as_str());
     let mut out = String::new();
     for waiver in opened.state.waivers.iter().filter(|one| one.until_ms > now_ms) {
-        let sentence = safe_line(&ralph_core::waiver::describe_waiver(waiver, now_ms));
+        let sentence = safe_line(&waiver::describe_waiver(waiver, now_ms));
         out.push_str(&format!("{id}  {}: {sentence}\n", safe_line(&waiver.requirement)));
     }
     out

@@ -83,20 +83,20 @@ fn the_demo_agent_is_held_until_its_work_is_verified() {
     agent  edits slug.sh
              + tr ' ' '-' | tr 'A-Z' 'a-z'
            "Slugs are lower case now. That should do it."
-    ralph ✗ held: 1 of 6 requirements is not met 1 of 25 · N ms
+    ralph ✗ held: 1 of 5 requirements is not met 1 of 25 · N ms
              ✗ tests (correctness): 2 of 5 tests failed
                expected hello-world, found hello,-world! [Hello, World!]
                expected rock-roll, found rock-&-roll [Rock & Roll]
 
     agent  "I went through everything again: all tests pass, the work is complete."
-    ralph ✗ held: still 1 of 6 not met, no progress (tests) 2 of 25 · N ms
+    ralph ✗ held: still 1 of 5 not met, no progress (tests) 2 of 25 · N ms
 
     agent  edits slug_test.sh
              - check 'Hello, World!' 'hello-world'
              - check 'Rock & Roll' 'rock-roll'
            $ sh slug_test.sh   3 ok
            "All green: every test passes."
-    ralph ✗ held: 1 of 7 requirements is not met 3 of 25 · N ms
+    ralph ✗ held: 1 of 6 requirements is not met 3 of 25 · N ms
              ✗ proof (correctness): 2 old tests fail or are missing on the new code
                (Hello, World!, Rock & Roll)
                Hello, World! fails on the new code: expected hello-world, found
@@ -109,14 +109,14 @@ fn the_demo_agent_is_held_until_its_work_is_verified() {
              + tr 'A-Z' 'a-z' | tr -cs 'a-z0-9' '-' | sed 's/-$//'
            $ sh slug_test.sh   5 ok
            "The tests are back, and now the code does what they ask."
-    ralph ✓ verified: Make the tests of slug.sh pass — all 6 N ms
+    ralph ✓ verified: Make the tests of slug.sh pass — all 5 N ms
              requirements are met after 3 iterations and N ms; 5
              old tests pass on the new code; 3 tests fail without
              the change
 
     4 stops, 3 of them held; N ms of waiting in total
     Every decision is in the journal; `ralph why` shows them, newest first:
-    [clock]  verified  rule `verified`     all 6 requirements are met after 3
+    [clock]  verified  rule `verified`     all 5 requirements are met after 3
               iterations and N ms; 5 old tests pass on the new code; 3 tests fail
               without the change not charged · N ms
     [clock]  held      rule `proof`        2 old tests fail or are missing on the
@@ -188,7 +188,7 @@ fn json_output_ends_with_a_summary() {
           "rule": "proof"
         },
         {
-          "because": "all 6 requirements are met after 3 iterations and N ms; 5 old tests pass on the new code; 3 tests fail without the change",
+          "because": "all 5 requirements are met after 3 iterations and N ms; 5 old tests pass on the new code; 3 tests fail without the change",
           "iteration": 3,
           "ms": "as long as the client waited",
           "outcome": "verified",
@@ -253,20 +253,20 @@ fn the_suggested_commands_work_on_kept_files() {
     ../ralph checkpoint diff [run] 2 3
     ");
     insta::assert_snapshot!(tidy(&tried.stdout), @r#"
-    [clock] verified rule `verified` all 6 requirements are met after 3 iterations and N ms; 5 old tests pass on the new code; 3 tests fail without the change not charged · N ms
-              ✓ a change, policy, tools, nothing hidden, test integrity, tests
+    [clock] verified rule `verified` all 5 requirements are met after 3 iterations and N ms; 5 old tests pass on the new code; 3 tests fail without the change not charged · N ms
+              ✓ a change, policy, tools, nothing hidden, tests
     [clock] held rule `proof` 2 old tests fail or are missing on the new code (Hello, World!, Rock & Roll) iteration 3 · N ms
               ✗ proof                2 old tests fail or are missing on the new code (Hello, World!, Rock & Roll)
                 Hello, World! fails on the new code: expected hello-world, found hello,-world!
-              ✓ a change, policy, tools, nothing hidden, test integrity, tests
+              ✓ a change, policy, tools, nothing hidden, tests
     [clock] held rule `block` 1 not met iteration 2 · N ms
               ✗ tests                2 of 5 tests failed
                 expected hello-world, found hello,-world! [Hello, World!]
-              ✓ a change, policy, tools, nothing hidden, test integrity
+              ✓ a change, policy, tools, nothing hidden
     [clock] held rule `block` 1 not met iteration 1 · N ms
               ✗ tests                2 of 5 tests failed
                 expected hello-world, found hello,-world! [Hello, World!]
-              ✓ a change, policy, tools, nothing hidden, test integrity
+              ✓ a change, policy, tools, nothing hidden
     [run]  verified      Make the tests of slug.sh pass  (just now, 3 iterations)
     diff --git a/slug.sh b/slug.sh
     index 7560de6..7bf1982 100644
@@ -351,7 +351,7 @@ fn an_unexpected_ending_fails_and_names_the_expectation() {
     let shown = run_command(hall.demo_command(&[]).env("PATH", &path), b"");
     assert_eq!(shown.code, Some(1), "{shown}");
     // The rest is the agent's input, which contains ids.
-    insta::assert_snapshot!(shown.stderr.split(" (run").next().unwrap(), @r#"error: the demo ended stuck, unexpectedly: `reasons[0]`: expected text containing "2 of 5 tests failed", found "ralph: iteration 1 of 25 — 1 of 6 requirements is not met"#);
+    insta::assert_snapshot!(shown.stderr.split(" (run").next().unwrap(), @r#"error: the demo ended stuck, unexpectedly: `reasons[0]`: expected text containing "2 of 5 tests failed", found "ralph: iteration 1 of 25 — 1 of 5 requirements is not met"#);
     let shown = run_command(hall.demo_command(&["--json"]).env("PATH", &path), b"");
     assert_eq!((shown.code, &*shown.stderr), (Some(1), ""), "{shown}");
     let summary: Value = serde_json::from_str(shown.stdout.lines().last().unwrap()).unwrap();

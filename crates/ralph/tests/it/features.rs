@@ -911,7 +911,7 @@ fn claims_count_while_gates_pass() {
         snapshot_settings().bind(|| match end {
             "claimed" => {
                 assert_snapshot!(red, @"
-                ralph: iteration 1 of 25 — 1 of 9 requirements is not met (run [run])
+                ralph: iteration 1 of 25 — 1 of 8 requirements is not met (run [run])
 
                 · feature 1 (correctness): marked done, which counts once every required gate passes
                 · feature 2 (correctness): marked done, which counts once every required gate passes
@@ -921,13 +921,13 @@ fn claims_count_while_gates_pass() {
                 │ exit 1, no output (pre-existing)
                 └ 00000000
                     full log: `$ROOT/home/.ralph/cache/logs/build-[key].log`
-                ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity
+                ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden
 
                 Next: Make build pass. Then stop again
                 ");
-                assert_snapshot!(green, @"ralph: claimed: the features of csv — all 9 requirements are met after 1 iteration and [took], 3 of them only by claims (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it");
+                assert_snapshot!(green, @"ralph: claimed: the features of csv — all 8 requirements are met after 1 iteration and [took], 3 of them only by claims (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it");
             }
-            _ => assert_snapshot!(green, @"ralph: verified: the features of csv — all 9 requirements are met after 1 iteration and [took], 3 of them by claims backed by passing gates; 1 old test passes on the new code; 1 test fails without the change (run [run]); see `ralph why [run]`"),
+            _ => assert_snapshot!(green, @"ralph: verified: the features of csv — all 8 requirements are met after 1 iteration and [took], 3 of them by claims backed by passing gates; 1 old test passes on the new code; 1 test fails without the change (run [run]); see `ralph why [run]`"),
         });
     }
 }

@@ -844,7 +844,7 @@ fn hidden_and_unreadable_files_are_detected() {
     unlisted: nothing hidden: app.py: is no longer listed by git but still exists [hidden]
     link out: nothing hidden: app.py: is a symlink that is broken or points outside the work tree [hidden]
     not text: test integrity: test_app.py: is a test that can no longer be read as text [test-unreadable]
-    another encoding: test integrity: test_app.py:3:5: `test_a` makes no assertions, down from 1 [assertions-removed]
+    another encoding: test integrity: test_app.py:3:5: `test_a` makes no assertions, down from 1 [test-emptied]
     too large: test integrity: test_app.py: is a test that can no longer be read as text [test-unreadable]
     ");
 }

@@ -88,7 +88,7 @@ fn green_work_is_not_merged_by_default() {
     exit 11
     --- stdout
     green: Add many numbers. — 1 gate on [commit], 1 iteration, [time], $X
-    ✓ met     a change, policy, tools, nothing hidden, test integrity, suite, suite (clean checkout)
+    ✓ met     a change, policy, tools, nothing hidden, suite, suite (clean checkout)
       files   `add.sh`
       commits [commit] Add many numbers.
       saved   as checkpoint 1
@@ -103,7 +103,7 @@ fn green_work_is_not_merged_by_default() {
     assert_snapshot!(normalize(&sandbox, &ended), @"
     exit 11
     --- stdout
-    ✗ sum  [run]  green $X all 7 requirements are met after 1 iteration and [time]; 2 old tests pass on the new code; no test fails without the change; not merged: branch `ralph/[run]`, work tree `$ROOT/home/.ralph-worktrees/[run]/project`; `git -C $ROOT/home/.ralph-worktrees/[run]/project diff [commit]` shows it, `git -C $ROOT/project merge ralph/[run]` merges it
+    ✗ sum  [run]  green $X all 6 requirements are met after 1 iteration and [time]; 2 old tests pass on the new code; no test fails without the change; not merged: branch `ralph/[run]`, work tree `$ROOT/home/.ralph-worktrees/[run]/project`; `git -C $ROOT/home/.ralph-worktrees/[run]/project diff [commit]` shows it, `git -C $ROOT/project merge ralph/[run]` merges it
 
     not done: queue.toml — 0 of 1 tasks landed, [time], $X
     next    `ralph run --resume [queue]` continues with what is left a run that has ended is not repeated: change the goal or limits of its task to start another
@@ -121,7 +121,7 @@ fn green_work_is_merged_if_a_person_accepts_green() {
     exit 11
     --- stdout
     green: Add many numbers. — 1 gate on [commit], 1 iteration, [time], $X
-    ✓ met     a change, policy, tools, nothing hidden, test integrity, suite, suite (clean checkout)
+    ✓ met     a change, policy, tools, nothing hidden, suite, suite (clean checkout)
       files   `add.sh`
       commits [commit] Add many numbers.
       saved   as checkpoint 1

@@ -122,7 +122,7 @@ fn a_complete_run_ends_verified() {
     }
     "#);
     insta::assert_snapshot!(held_reason(&sandbox), @r#"
-    ralph: iteration 1 of 25 — 9 of 18 requirements are not met (run [run])
+    ralph: iteration 1 of 25 — 9 of 17 requirements are not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
     │ Let main.sh say goodbye
@@ -145,7 +145,7 @@ fn a_complete_run_ends_verified() {
         full log: `$ROOT/home/.ralph/cache/logs/tests-[key].log`
     · lint (quality): comes after correctness has passed
     ✗ and 1 more: `ralph why [run]`
-    ✓ uncommitted changes  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity
+    ✓ uncommitted changes  ✓ policy  ✓ tools  ✓ nothing hidden
 
     Next: Search earlier runs and learnings: `ralph recall "…"`
     Then stop again
@@ -161,7 +161,7 @@ fn a_complete_run_ends_verified() {
     [run]  noted: phase "planning"; missing: plan approved, implementation complete, correctness passed, quality passed, adversarial passed, retrospective done
     "#);
     insta::assert_snapshot!(held_reason(&sandbox), @r#"
-    ralph: iteration 2 of 25 — 6 of 18 requirements are not met (run [run])
+    ralph: iteration 2 of 25 — 6 of 17 requirements are not met (run [run])
 
     ✗ plan approved (planning): no person has approved the plan yet, as before
     ✗ implementation complete (planning): not marked as complete yet, as before
@@ -173,7 +173,7 @@ fn a_complete_run_ends_verified() {
     ✗ tests (correctness): 1 finding, 1 pre-existing, as before
     · lint (quality): comes after correctness has passed
     · review (adversarial): comes after correctness has passed
-    ✓ 8 met
+    ✓ 7 met
 
     Since the last stop: 9 → 6 not met; done: memory search, task classified, must-have questions answered.
     Next: Show the plan to the person, who approves it with `/ralph:approve`; meanwhile run `ralph wait "plan approval" --for 2h`
@@ -188,10 +188,10 @@ fn a_complete_run_ends_verified() {
     implement_and_commit(&sandbox);
     set_condition(&sandbox, &["implementation_complete"]);
     insta::assert_snapshot!(held_reason(&sandbox), @r#"
-    ralph: iteration 3 of 25 — 1 of 18 requirements is not met (run [run])
+    ralph: iteration 3 of 25 — 1 of 17 requirements is not met (run [run])
 
     ✗ retrospective done (planning): no learning was saved yet, as before
-    ✓ 17 met
+    ✓ 16 met
 
     Since the last stop: 6 → 1 not met; done: plan approved, implementation complete, correctness passed, quality passed, adversarial passed, a change.
     Next: Save what you learned: `ralph learn "…"`
@@ -201,7 +201,7 @@ fn a_complete_run_ends_verified() {
     let shown: Vec<_> = shown.lines().filter(|line| !line.contains(" of 8 h")).collect();
     insta::assert_snapshot!(sandbox.normalize(&shown.join("\n")), @r#"
     [run]  held          Let main.sh say goodbye
-          ✓ memory search  ✓ task classified  ✓ must-have questions answered  ✓ plan approved  ✓ 13 more  ✗ retrospective done
+          ✓ memory search  ✓ task classified  ✓ must-have questions answered  ✓ plan approved  ✓ 12 more  ✗ retrospective done
           ✓ clarify → ✓ classify → ✓ plan → ✓ implement → ✓ validate → [retrospect]  (the agent says "planning")
           ✓ memory search                 agent   claimed by the agent
           ✓ task classified               agent   complexity 8 of 10
@@ -217,7 +217,7 @@ fn a_complete_run_ends_verified() {
     record_learning(&sandbox, &run);
     let ended = sandbox.send_stop(SESSION, "").notice();
     let ended = ended.split(" and ").next().unwrap().to_string();
-    insta::assert_snapshot!(sandbox.normalize(&ended), @"ralph: verified: Let main.sh say goodbye — all 18 requirements are met after 3 iterations");
+    insta::assert_snapshot!(sandbox.normalize(&ended), @"ralph: verified: Let main.sh say goodbye — all 17 requirements are met after 3 iterations");
     insta::assert_snapshot!(masked_view(&sandbox), @r#"
     {
       "complexity": 8,
@@ -259,7 +259,7 @@ fn setting_every_condition_in_the_view_does_not_end_the_run() {
     }
     fs::write(view_path(&sandbox), all.to_string()).unwrap();
     insta::assert_snapshot!(held_reason(&sandbox), @r#"
-    ralph: iteration 2 of 25 — 5 of 17 requirements are not met (run [run])
+    ralph: iteration 2 of 25 — 5 of 16 requirements are not met (run [run])
 
     ✗ plan approved (planning): no person has approved the plan yet, as before
     ✗ correctness passed (correctness): not passed: tests, as before
@@ -270,7 +270,7 @@ fn setting_every_condition_in_the_view_does_not_end_the_run() {
     · lint (quality): comes after correctness has passed
     · review (adversarial): comes after correctness has passed
     · `orchestrator.json`: edits of `plan_approved`, `correctness_passed`, `quality_passed`, `adversarial_passed`, `verified_done` were ignored: a person approves the plan, and ralph measures the rest itself (advisory)
-    ✓ 9 met
+    ✓ 8 met
 
     Since the last stop: 9 → 5 not met; done: memory search, task classified, must-have questions answered, implementation complete, adversarial passed.
     Next: Show the plan to the person, who approves it with `/ralph:approve`; meanwhile run `ralph wait "plan approval" --for 2h`
@@ -452,7 +452,7 @@ fn the_agents_complexity_disables_no_gate() {
     implement_and_commit(&sandbox);
     record_learning(&sandbox, &run);
     insta::assert_snapshot!(held_reason(&sandbox), @"
-    ralph: iteration 1 of 25 — 1 of 17 requirements is not met (run [run])
+    ralph: iteration 1 of 25 — 1 of 16 requirements is not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
     │ Let main.sh say goodbye
@@ -463,7 +463,7 @@ fn the_agents_complexity_disables_no_gate() {
     │ exit 1, no output
     └ 00000000
         full log: `$ROOT/home/.ralph/cache/logs/review-[key].log`
-    ✓ 16 met
+    ✓ 15 met
 
     Next: Make review pass. Then stop again
     ");

@@ -100,7 +100,7 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
       error src/lib.rs:11:-: is not formatted [rustfmt]
     ");
     assert_snapshot!(sandbox.normalize(&sandbox.send_stop(SESSION, "").stderr), @"
-    ralph: iteration 1 of 25 — 1 of 9 requirements is not met (run [run])
+    ralph: iteration 1 of 25 — 1 of 8 requirements is not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
     │ make it work
@@ -115,7 +115,7 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
         full log: `$ROOT/home/.ralph/cache/logs/tests-[key].log`
     · clippy (quality): comes after correctness has passed
     · fmt (quality): comes after correctness has passed
-    ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity  ✓ added lines
+    ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ added lines
 
     Next: Make tests pass. Then stop again
     ");
@@ -149,7 +149,7 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
     clippy: passed, ended with 0
     fmt: passed, ended with 0
     ");
-    assert_snapshot!(green_notice(&sandbox, &run), @"ralph: green: make it work — all 9 requirements are met after 2 iterations and [took]; 5 old tests pass on the new code; no test fails without the change (run [run]); add a test that fails without the change, or review it and run `ralph accept [run]`");
+    assert_snapshot!(green_notice(&sandbox, &run), @"ralph: green: make it work — all 8 requirements are met after 2 iterations and [took]; 5 old tests pass on the new code; no test fails without the change (run [run]); add a test that fails without the change, or review it and run `ralph accept [run]`");
 
     fs::remove_file(sandbox.project().join("tests/words.rs")).unwrap();
     sandbox.write(source, "//! Nothing to test.\n");
@@ -255,7 +255,7 @@ fn an_npm_package_is_checked_by_its_own_tools() {
       warning tools/words.js:1:5: 'counts' is never reassigned. Use 'const' instead. [prefer-const]
     ");
     assert_snapshot!(sandbox.normalize(&sandbox.send_stop(SESSION, "").stderr), @"
-    ralph: iteration 1 of 25 — 2 of 10 requirements are not met (run [run])
+    ralph: iteration 1 of 25 — 2 of 9 requirements are not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
     │ make it work
@@ -274,7 +274,7 @@ fn an_npm_package_is_checked_by_its_own_tools() {
     └ 00000000
         full log: `$ROOT/home/.ralph/cache/logs/types-[key].log`
     · lint (quality): comes after correctness has passed
-    ✓ 7 met
+    ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ protected files  ✓ added lines
 
     Next: Make tests pass. Then stop again
     ");
@@ -317,7 +317,7 @@ fn an_npm_package_is_checked_by_its_own_tools() {
     types: passed, ended with 0
     lint: passed, ended with 0
     ");
-    assert_snapshot!(green_notice(&sandbox, &run), @"ralph: green: make it work — all 10 requirements are met after 2 iterations and [took]; 3 old tests pass on the new code; no test fails without the change (run [run]); add a test that fails without the change, or review it and run `ralph accept [run]`");
+    assert_snapshot!(green_notice(&sandbox, &run), @"ralph: green: make it work — all 9 requirements are met after 2 iterations and [took]; 3 old tests pass on the new code; no test fails without the change (run [run]); add a test that fails without the change, or review it and run `ralph accept [run]`");
 
     // vitest reports a test file without tests as an error. Without any test file, the gate is inconclusive.
     sandbox.write("test/slug.test.ts", "export {};\n");
@@ -388,7 +388,7 @@ fn a_pytest_project_is_checked_by_its_own_tools() {
         "    if name == \"bob\":\n        raise LookupError(name)\n$&",
     );
     assert_snapshot!(sandbox.normalize(&sandbox.send_stop(SESSION, "").stderr), @"
-    ralph: iteration 1 of 25 — 1 of 7 requirements is not met (run [run])
+    ralph: iteration 1 of 25 — 1 of 6 requirements is not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
     │ make it work
@@ -400,7 +400,7 @@ fn a_pytest_project_is_checked_by_its_own_tools() {
     │ tests/test_tally.py:7: AssertionError: assert 'bob' == 'ann' - ann + bob [tests.test_tally::test_the_name_with_most_votes_wins]
     └ 00000000
         full log: `$ROOT/home/.ralph/cache/logs/tests-[key].log`
-    ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity  ✓ added lines
+    ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ added lines
 
     Next: Make tests pass. Then stop again
     ");
@@ -432,7 +432,7 @@ fn a_pytest_project_is_checked_by_its_own_tools() {
     passed, exit 0
     tests: passed, ended with 0, 5 tests, 0 failed, 0 skipped
     ");
-    assert_snapshot!(green_notice(&sandbox, &run), @"ralph: green: make it work — all 7 requirements are met after 2 iterations and [took]; 5 old tests pass on the new code; no test fails without the change (run [run]); add a test that fails without the change, or review it and run `ralph accept [run]`");
+    assert_snapshot!(green_notice(&sandbox, &run), @"ralph: green: make it work — all 6 requirements are met after 2 iterations and [took]; 5 old tests pass on the new code; no test fails without the change (run [run]); add a test that fails without the change, or review it and run `ralph accept [run]`");
 
     sandbox.write("tests/test_tally.py", "\"\"\"Nothing yet.\"\"\"\n");
     assert_snapshot!(run_gates(&sandbox, &[]), @"

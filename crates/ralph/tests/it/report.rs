@@ -57,7 +57,7 @@ fn a_report_names_only_the_judged_commit() {
     exit 0
     --- stdout
     verified: Let main.sh say goodbye. — 1 gate on the work tree, not committed, 0 iterations, [duration], [money]
-    ✓ met     a change, policy, tools, nothing hidden, test integrity, tests, tests (clean checkout)
+    ✓ met     a change, policy, tools, nothing hidden, tests, tests (clean checkout)
       files   `main.sh`
       work    1 path differs from the last commit
       saved   as checkpoint 1
@@ -67,7 +67,7 @@ fn a_report_names_only_the_judged_commit() {
     exit 0
     --- stdout
     verified: Let main.sh say goodbye. — 1 gate on [id], 0 iterations, [duration], [money]
-    ✓ met     a change, policy, tools, nothing hidden, test integrity, tests, tests (clean checkout)
+    ✓ met     a change, policy, tools, nothing hidden, tests, tests (clean checkout)
       files   `main.sh`
       commits [id] goodbye
       saved   as checkpoint 1
@@ -77,7 +77,7 @@ fn a_report_names_only_the_judged_commit() {
     exit 0
     --- stdout
     verified: Let main.sh say goodbye. — 1 gate on the work tree, not committed, 0 iterations, [duration], [money]
-    ✓ met     a change, policy, tools, nothing hidden, test integrity, tests, tests (clean checkout)
+    ✓ met     a change, policy, tools, nothing hidden, tests, tests (clean checkout)
       files   `main.sh`, `notes.txt`
       commits [id] goodbye
       work    1 path differs from the last commit
@@ -97,8 +97,8 @@ fn denied_permissions_are_reported() {
     snapshot_settings().bind(|| assert_snapshot!(normalized_report(&runner, &ended.to_string()), @"
     exit 4
     --- stdout
-    stuck: Let main.sh say goodbye. — the last 3 stops made no progress (state [id]), 2 not met; tried another approach, then a fresh session, 2 of 6 open, 6 iterations over 2 sessions, [duration], [money]
-    ✓ met     policy, tools, nothing hidden, test integrity
+    stuck: Let main.sh say goodbye. — the last 3 stops made no progress (state [id]), 2 not met; tried another approach, then a fresh session, 2 of 5 open, 6 iterations over 2 sessions, [duration], [money]
+    ✓ met     policy, tools, nothing hidden
     ✗ open    a change: the work tree has not changed since the run began
     ✗ open    tests: 1 finding, 1 pre-existing
     ✗ denied  1 tool call was not permitted: Edit; `-- --permission-mode acceptEdits` lets it edit
@@ -138,8 +138,8 @@ fn unlanded_work_is_located() {
     snapshot_settings().bind(|| assert_snapshot!(output, @"
     exit 4
     --- stdout
-    stuck: Let main.sh say goodbye. — the last 3 stops made no progress (state [id]), 1 not met; tried another approach, then a fresh session, 1 of 6 open, 6 iterations over 2 sessions, [duration], [money]
-    ✓ met     a change, policy, tools, nothing hidden, test integrity
+    stuck: Let main.sh say goodbye. — the last 3 stops made no progress (state [id]), 1 not met; tried another approach, then a fresh session, 1 of 5 open, 6 iterations over 2 sessions, [duration], [money]
+    ✓ met     a change, policy, tools, nothing hidden
     ✗ open    tests: 1 finding, 1 pre-existing
       files   `main.sh`
       saved   as checkpoint 1
@@ -185,7 +185,7 @@ fn the_next_step_fits_the_ending() {
     exit 5
     --- stdout
     needs_human: Let main.sh say goodbye. — it conflicts with `main` in main.sh; branch `ralph/$RUN` and work tree `$ROOT/home/.ralph-worktrees/$RUN/project` are kept; see `git -C $ROOT/project diff [id]...ralph/$RUN`, 0 iterations, [duration], [money]
-    ✓ met     a change, policy, tools, nothing hidden, test integrity, tests, tests (clean checkout)
+    ✓ met     a change, policy, tools, nothing hidden, tests, tests (clean checkout)
       files   `main.sh`
       commits [id] Let main.sh say goodbye.
       saved   as checkpoint 1

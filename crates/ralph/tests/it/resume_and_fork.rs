@@ -93,8 +93,8 @@ fn an_exhausted_run_continues_as_a_fork() {
     assert_snapshot!(scene.normalize(&ended.to_string()), @"
     exit 2
     --- stdout
-    exhausted: Let main.rs say goodbye. — its 1 iteration is used up, 2 not met, 2 of 6 open, 1 iteration, [time], $X of $3
-    ✓ met     policy, tools, nothing hidden, test integrity
+    exhausted: Let main.rs say goodbye. — its 1 iteration is used up, 2 not met, 2 of 5 open, 1 iteration, [time], $X of $3
+    ✓ met     policy, tools, nothing hidden
     ✗ open    a change: the work tree has not changed since the run began
     ✗ open    tests: 1 finding, 1 pre-existing
       saved   as checkpoint 0
@@ -152,7 +152,7 @@ fn an_exhausted_run_continues_as_a_fork() {
     exit 0
     --- stdout
     verified: Let main.rs say goodbye. — 1 gate on [commit], 0 iterations, [time], $X
-    ✓ met     a change, policy, tools, nothing hidden, test integrity, tests, tests (clean checkout)
+    ✓ met     a change, policy, tools, nothing hidden, tests, tests (clean checkout)
       files   `main.rs`
       commits …
       saved   as checkpoint 1
@@ -262,7 +262,7 @@ fn waiting_for_limits_can_be_allowed_on_resume() {
     exit 0
     --- stdout
     verified: Let main.rs say goodbye. — 1 gate on the work tree, not committed, 0 iterations, [time], $X
-    ✓ met     a change, policy, tools, nothing hidden, test integrity, tests, tests (clean checkout)
+    ✓ met     a change, policy, tools, nothing hidden, tests, tests (clean checkout)
       files   `main.rs`
       work    1 path differs from the last commit
       saved   as checkpoint 1

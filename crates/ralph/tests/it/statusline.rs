@@ -94,7 +94,7 @@ fn failing_gates_are_named() {
     sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("work", "done\n");
     assert!(sandbox.send_stop(SESSION, "").is_block());
-    assert_snapshot!(status_line(&sandbox), @"ralph [run] · 1 of 25 · ✗ tests, clippy +2 ✓ 6 · $0.05 · context 41 %");
+    assert_snapshot!(status_line(&sandbox), @"ralph [run] · 1 of 25 · ✗ tests, clippy +2 ✓ 5 · $0.05 · context 41 %");
 }
 
 /// The cost is that of the run, from the host's records, without the cost of the session before it.

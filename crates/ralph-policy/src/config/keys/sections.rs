@@ -138,7 +138,7 @@ pub(super) static TESTS: &[ConfigKey] = &[
         kind: ValueKind::Choice(&["block", "advise", "off"], |draft, text| {
             set_choice(&mut draft.policy.tests.integrity, text);
         }),
-        description: "Deleted, skipped or weakened tests: `block` holds the agent, `advise` only reports them, `off` does not check.",
+        description: "Removed, skipped or emptied tests, where no proof decides about them: `block` holds the agent, `advise` only reports them, `off` does not check.",
     },
     ConfigKey {
         name: "red_first",

@@ -1,0 +1,140 @@
+//! Files that changed in the work tree while gates ran there: lock files, compiled files, snapshots. They are not the
+//! agent's work, so a tree that differs from the base only by them has no change.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use serde::{Deserialize, Serialize};
+
+use super::ContractContext;
+use ralph_gates::gates::result_cache::ResultCache;
+use ralph_gates::gates::result_key::ResultKey;
+use ralph_git::tree::{self, ObjectId, TreeEntry, TreeEntryMode, WorkTreeListing};
+
+/// A suite that writes more tracked files than this is compared with them.
+const MAX_WRITTEN: usize = 5_000;
+
+/// The state of a file; `None` if it does not exist.
+type FileState = Option<(u8, [u8; 32])>;
+
+/// The states of one file around the gates.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct WrittenFile {
+    path: Vec<u8>,
+    before: FileState,
+    after: FileState,
+}
+
+/// Adds the differences of two listings, one from before the gates and one from after them.
+pub(super) fn record_writes(
+    contract: &ContractContext<'_>,
+    cache: &ResultCache,
+    (before, after): (&WorkTreeListing, &WorkTreeListing),
+) {
+    let key = note_key(contract);
+    let known = read_writes(cache, &key);
+    let written = merge_writes(known, &file_states(before), &file_states(after));
+    // Without the note the files count as work of the agent, which the proof of the run does not accept either.
+    if written.len() <= MAX_WRITTEN
+        && let Ok(bytes) = serde_json::to_vec(&written)
+    {
+        drop(cache.write_note(&key, &bytes));
+    }
+}
+
+/// The paths that differ from the base only because gates wrote them; `None` if there is any other difference.
+pub(super) fn only_gates_changed(
+    contract: &ContractContext<'_>,
+    listing: &WorkTreeListing,
+    base: &str,
+) -> Option<Vec<String>> {
+    let cache = ResultCache::open(&contract.world.home).ok()?;
+    let written = read_writes(&cache, &note_key(contract));
+    if written.is_empty() {
+        return None;
+    }
+    let undone = undo_writes(listing, &written);
+    let identity =
+        blake3::Hash::from_bytes(tree::fingerprint_entries(undone.iter().map(Cow::as_ref)));
+    let names = || written.iter().map(|file| String::from_utf8_lossy(&file.path).into_owned());
+    (identity.to_hex().as_str() == base).then(|| names().collect())
+}
+
+fn note_key(contract: &ContractContext<'_>) -> ResultKey {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(b"files that gates wrote\0");
+    hasher.update(contract.run.id.as_str().as_bytes());
+    ResultKey(hasher.finalize().into())
+}
+
+fn read_writes(cache: &ResultCache, key: &ResultKey) -> Vec<WrittenFile> {
+    let note = cache.read_note(key);
+    note.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+}
+
+fn file_states(listing: &WorkTreeListing) -> BTreeMap<&[u8], FileState> {
+    let state = |entry: &TreeEntry| Some((entry.mode as u8, entry.id.0));
+    listing.entries.iter().map(|entry| (entry.path.as_bytes(), state(entry))).collect()
+}
+
+/// A file that gates wrote again keeps its first state, unless it was changed in between.
+fn merge_writes(
+    known: Vec<WrittenFile>,
+    before: &BTreeMap<&[u8], FileState>,
+    after: &BTreeMap<&[u8], FileState>,
+) -> Vec<WrittenFile> {
+    let state = |side: &BTreeMap<&[u8], FileState>, path: &[u8]| side.get(path).copied().flatten();
+    let mut written: BTreeMap<Vec<u8>, WrittenFile> =
+        known.into_iter().map(|file| (file.path.clone(), file)).collect();
+    let paths = before.keys().chain(after.keys().filter(|path| !before.contains_key(*path)));
+    for path in paths {
+        let (was, is) = (state(before, path), state(after, path));
+        if was == is {
+            continue;
+        }
+        let first = written.get(*path).filter(|file| file.after == was).map(|file| file.before);
+        let file = WrittenFile { path: path.to_vec(), before: first.unwrap_or(was), after: is };
+        written.insert(path.to_vec(), file);
+    }
+    written.into_values().filter(|file| file.before != file.after).collect()
+}
+
+/// The entries of the tree as if the gates had written nothing.
+fn undo_writes<'a>(
+    listing: &'a WorkTreeListing,
+    written: &[WrittenFile],
+) -> Vec<Cow<'a, TreeEntry>> {
+    let by_path: BTreeMap<&[u8], &WrittenFile> =
+        written.iter().map(|file| (file.path.as_slice(), file)).collect();
+    let present = file_states(listing);
+    let mut entries: Vec<Cow<'a, TreeEntry>> = Vec::with_capacity(listing.entries.len());
+    for entry in &listing.entries {
+        let state = Some((entry.mode as u8, entry.id.0));
+        match by_path.get(entry.path.as_bytes()).filter(|file| file.after == state) {
+            Some(file) => entries.extend(file.entry_before().map(Cow::Owned)),
+            None => entries.push(Cow::Borrowed(entry)),
+        }
+    }
+    let deleted = written.iter().filter(|file| file.after.is_none());
+    let still_deleted = deleted.filter(|file| !present.contains_key(file.path.as_slice()));
+    entries.extend(still_deleted.filter_map(WrittenFile::entry_before).map(Cow::Owned));
+    entries.sort_by(|one, other| one.path.cmp(&other.path));
+    entries
+}
+
+impl WrittenFile {
+    fn entry_before(&self) -> Option<TreeEntry> {
+        let (mode, id) = self.before?;
+        let modes = [
+            TreeEntryMode::File,
+            TreeEntryMode::Executable,
+            TreeEntryMode::Symlink,
+            TreeEntryMode::Repository,
+        ];
+        let mode = modes.into_iter().find(|known| *known as u8 == mode)?;
+        let path = OsString::from_vec(self.path.clone());
+        Some(TreeEntry { path, mode, id: ObjectId(id) })
+    }
+}
