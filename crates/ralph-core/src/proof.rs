@@ -240,7 +240,8 @@ impl Proof {
         self.verdict = self.verdict.max(verdict);
     }
 
-    fn doubt(&mut self, verdict: ProofVerdict, why: String) {
+    /// Adds a reason why the verdict is at most this one.
+    pub fn doubt(&mut self, verdict: ProofVerdict, why: String) {
         self.lower_to(verdict);
         self.doubts.push(why);
     }

@@ -51,6 +51,8 @@ pub struct ProofRequest<'a> {
     pub path: Option<&'a OsStr>,
     /// Directories with installed dependencies; the usual ones if empty.
     pub links: &'a [String],
+    /// Identifies the content of the installed dependencies, for the cache. Zeros if they are not compared.
+    pub installed: [u8; 32],
     pub rules: &'a ClassRules,
     /// Globs, relative to the project: tests and harness that a person allowed to change. Their new version counts as
     /// the old one.

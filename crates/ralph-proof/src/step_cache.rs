@@ -82,6 +82,7 @@ impl<'a> StepCache<'a> {
             field(file.as_bytes());
         }
         field(&[u8::from(gate.files.is_some())]);
+        field(&request.installed);
         for link in request.links {
             field(link.as_bytes());
         }

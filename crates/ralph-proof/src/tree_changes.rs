@@ -133,6 +133,22 @@ impl TreeChanges {
         Ok(Self { all, left_out, missing })
     }
 
+    /// Modified files: path, text before and text now.
+    #[cfg(test)]
+    pub(crate) fn sample(files: &[(&str, &str, &str)]) -> Self {
+        let file = |(path, before, after): &(&str, &str, &str)| ChangedFile {
+            path: path.to_string(),
+            kind: FileChangeKind::Modified,
+            is_unfingerprinted: false,
+            text: Some(ChangedText {
+                before: Some(before.to_string()),
+                after: Some(after.to_string()),
+                added: Vec::new(),
+            }),
+        };
+        Self { all: files.iter().map(file).collect(), ..Self::default() }
+    }
+
     pub fn texts(&self) -> Vec<FileChange<'_>> {
         self.all.iter().filter_map(ChangedFile::as_text).collect()
     }

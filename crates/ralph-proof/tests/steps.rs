@@ -150,6 +150,7 @@ impl SmallProject {
             environment: &GateEnvironment::default(),
             path: None,
             links: &[],
+            installed: [0; 32],
             rules: &ClassRules::new(&Policy::default(), Vec::new()),
             may_change: &self.may_change,
             tree_reports,

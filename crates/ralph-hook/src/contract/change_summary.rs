@@ -14,6 +14,7 @@ use ralph_git::checkpoint::{
 };
 use ralph_git::tree::WorkTreeListing;
 use ralph_home::faults::describe_error;
+use ralph_proof::dependency_changes::DependencyChanges;
 use ralph_proof::tree_changes::TreeChanges;
 
 /// Increased when summaries that an older version cached must no longer be used.
@@ -26,6 +27,8 @@ pub(super) struct ChangeSummary {
     pub touched: Vec<String>,
     /// Those that may exist on disk although the tree does not contain them.
     pub unfingerprinted: Vec<String>,
+    /// Whether manifests or lock files declare other dependencies than at the base.
+    pub declares_dependencies: bool,
     /// Names of tests that the base does not have.
     pub new_tests: Vec<String>,
     pub requirements: Vec<Requirement>,
@@ -123,6 +126,7 @@ fn compute_summary(
     Ok(ChangeSummary {
         touched: changes.all.iter().map(|change| change.path.clone()).collect(),
         unfingerprinted: elusive.map(|change| change.path.clone()).collect(),
+        declares_dependencies: !DependencyChanges::find(&changes).is_empty(),
         new_tests: change_checks::find_new_tests(policy, &changes),
         requirements: change_checks::change_requirements(policy, &changes),
         candidate: Some(CandidateCheckpoint::from_checkpoint(&now)),
@@ -132,7 +136,14 @@ fn compute_summary(
 impl ChangeSummary {
     fn without_base(requirements: Vec<Requirement>) -> Self {
         let (touched, elusive, new_tests) = (Vec::new(), Vec::new(), Vec::new());
-        Self { touched, unfingerprinted: elusive, new_tests, requirements, candidate: None }
+        Self {
+            touched,
+            unfingerprinted: elusive,
+            declares_dependencies: false,
+            new_tests,
+            requirements,
+            candidate: None,
+        }
     }
 }
 
@@ -140,6 +151,7 @@ impl ChangeSummary {
 struct CachedChangeSummary {
     touched: Vec<String>,
     elusive: Vec<String>,
+    declares_dependencies: bool,
     new_tests: Vec<String>,
     checks: Vec<CachedRequirement>,
     candidate: Option<CandidateCheckpoint>,
@@ -183,6 +195,7 @@ impl From<&ChangeSummary> for CachedChangeSummary {
         Self {
             touched: look.touched.clone(),
             elusive: look.unfingerprinted.clone(),
+            declares_dependencies: look.declares_dependencies,
             new_tests: look.new_tests.clone(),
             checks: look.requirements.iter().map(check).collect(),
             candidate: look.candidate,
@@ -213,6 +226,7 @@ impl From<CachedChangeSummary> for ChangeSummary {
         Self {
             touched: note.touched,
             unfingerprinted: note.elusive,
+            declares_dependencies: note.declares_dependencies,
             new_tests: note.new_tests,
             requirements: note.checks.into_iter().map(requirement).collect(),
             candidate: note.candidate,

@@ -8,6 +8,7 @@ mod baseline;
 mod change_checks;
 mod change_summary;
 mod checkout;
+mod environment_evidence;
 pub mod gate_log;
 mod gate_query;
 pub mod gate_worker;
@@ -155,7 +156,7 @@ fn judge_once(contract: &ContractContext<'_>) -> ContractJudgement {
     };
     let look = change_summary::summarise_change(contract, &listing);
     let mut requirements: Vec<_> = change_requirement(contract, &listing).into_iter().collect();
-    let mut guards = seal::seal_requirements(contract, &look.touched);
+    let mut guards = seal::seal_requirements(contract, &look);
     guards.push(change_checks::hidden_files_requirement(contract.project(), &look.unfingerprinted));
     let now_ms = contract.world.arrived_ms;
     guards.extend(waiver::remove_waived_findings(look.requirements, contract.waivers, now_ms));

@@ -16,6 +16,7 @@ use ralph_core::requirement::{
 };
 
 use super::change_summary::{self, CandidateCheckpoint};
+use super::environment_evidence::{self, InstalledState};
 use super::gate_log::GateLog;
 use super::gate_query;
 use super::gate_worker::{self, GateSite, GateTask, GateWorkerError, WorkerState};
@@ -27,13 +28,15 @@ use ralph_git::checkpoint::{Checkpoint, CheckpointRepository};
 use ralph_home::faults::describe_error;
 use ralph_home::world::World;
 use ralph_policy::trust::{self, TrustError};
+use ralph_proof::environment_record::RecordLimits;
+use ralph_proof::tree_changes::TreeChanges;
 use ralph_proof::{ClassRules, GateFile, ProofDirectory, ProofRequest};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::file_slot;
 use ralph_sys::proc::cancel::CancelToken;
 
 /// Increased when proofs that an older version cached must no longer be used.
-const PROOF_FORMAT: u8 = 1;
+const PROOF_FORMAT: u8 = 2;
 
 /// The proof of a stop.
 #[derive(Debug)]
@@ -115,20 +118,33 @@ fn resolve_proof(
     gates: &[&Gate],
 ) -> Result<Option<Proof>, String> {
     let cache = ResultCache::open(&contract.world.home).map_err(|error| describe_error(&error))?;
-    let (key, _) = tree_results(contract, candidate, gates, &cache)?;
-    if let Some(proof) = read_proof(&cache, &key) {
+    let (tree_key, _) = tree_results(contract, candidate, gates, &cache)?;
+    let find_proof = || {
+        let installed = InstalledState::read(contract, &cache);
+        read_proof(&cache, &proof_key(&tree_key, &installed))
+    };
+    if let Some(proof) = find_proof() {
         return Ok(Some(proof));
     }
     let until = gate_query::worker_deadline(contract);
     let names = gates.iter().map(|gate| gate.name.clone()).collect();
-    let task = GateTask { site: GateSite::Proof, gates: names, mark: key.hex() };
+    let task = GateTask { site: GateSite::Proof, gates: names, mark: tree_key.hex() };
     let left = gate_worker::run_gate_worker(contract, &task, until)
         .map_err(|error| describe_error(&error))?;
-    match (read_proof(&cache, &key), left) {
+    // The worker waits until the installed packages are recorded, so they are read again.
+    match (find_proof(), left) {
         (Some(proof), _) => Ok(Some(proof)),
         (None, WorkerState::Running) => Ok(None),
         (None, WorkerState::Done) => Err("it produced no result".to_string()),
     }
+}
+
+/// The key of the proof of a tree with these packages.
+fn proof_key(tree_key: &ResultKey, installed: &InstalledState) -> ResultKey {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&tree_key.0);
+    hasher.update(&installed.content_mark());
+    ResultKey(hasher.finalize().into())
 }
 
 fn read_proof(cache: &ResultCache, key: &ResultKey) -> Option<Proof> {
@@ -179,22 +195,38 @@ pub(super) fn make_proof(
     let (repository, candidate) = change_summary::checkpoint_tree(contract, &listing)?;
     let cache = ResultCache::open(&contract.world.home)?;
     let identity = CandidateCheckpoint::from_checkpoint(&candidate);
-    let (key, reports) =
+    let (tree_key, reports) =
         tree_results(contract, &identity, gates, &cache).map_err(GateWorkerError::NoTreeResults)?;
-    // A worker before this one may have finished it.
-    if read_proof(&cache, &key).is_some() {
-        return Ok(());
-    }
     let path = contract.world.home.run(&contract.run.id).base_lock();
     let Some(_base) = file_slot::acquire(&path, &|| !cancel.is_cancelled())? else {
         return Ok(());
     };
+    let installed = InstalledState::read(contract, &cache);
+    let key = proof_key(&tree_key, &installed);
+    // A worker before this one may have finished it.
+    if read_proof(&cache, &key).is_some() {
+        return Ok(());
+    }
     let deadline = Deadline::after(checkout::CHECKOUT_TIMEOUT);
     let base = checkout::find_proof_base(contract, &repository, &deadline)?;
-    let sides = ProofSides { repository: &repository, base: &base, candidate: &candidate };
-    let report = sides.with_request(contract, gates, &reports, cancel, |request| {
+    let doubt = installed.doubt(contract, || {
+        // The packages were recorded at the start of the run, so its own base declares them.
+        let first = checkout::find_base(contract, &repository, &deadline)?;
+        let versions = (&first, &candidate);
+        TreeChanges::between(&repository, versions, contract.project(), &deadline)
+    })?;
+    let sides = ProofSides {
+        repository: &repository,
+        base: &base,
+        candidate: &candidate,
+        installed: installed.content_mark(),
+    };
+    let mut report = sides.with_request(contract, gates, &reports, cancel, |request| {
         ralph_proof::prove(request).map_err(GateWorkerError::from)
     })?;
+    if let Some((verdict, why)) = doubt {
+        report.proof.doubt(verdict, why);
+    }
     if !cancel.is_cancelled() {
         let bytes = serde_json::to_vec(&report.proof).unwrap_or_default();
         cache.write_note(&key, &bytes)?;
@@ -202,16 +234,19 @@ pub(super) fn make_proof(
     Ok(())
 }
 
-/// Runs the gates at the base, in a worker that starts with the run.
+/// Records the installed packages and runs the gates at the base, in a worker that starts with the run.
 pub(super) fn measure_base(
     contract: &ContractContext<'_>,
     gates: &[&Gate],
     cancel: &CancelToken,
 ) -> Result<(), GateWorkerError> {
+    let cache = ResultCache::open(&contract.world.home)?;
+    environment_evidence::record_packages(contract, &cache, &RecordLimits::LARGE);
     let deadline = Deadline::after(checkout::CHECKOUT_TIMEOUT);
     let repository = checkout::open_repository(contract, &deadline)?;
     let base = checkout::find_base(contract, &repository, &deadline)?;
-    let sides = ProofSides { repository: &repository, base: &base, candidate: &base };
+    let installed = InstalledState::read(contract, &cache).content_mark();
+    let sides = ProofSides { repository: &repository, base: &base, candidate: &base, installed };
     sides.with_request(contract, gates, &[], cancel, |request| {
         ralph_proof::measure_base(request).map(drop).map_err(GateWorkerError::from)
     })
@@ -222,6 +257,8 @@ struct ProofSides<'a> {
     repository: &'a CheckpointRepository,
     base: &'a Checkpoint,
     candidate: &'a Checkpoint,
+    /// Identifies the installed packages.
+    installed: [u8; 32],
 }
 
 impl ProofSides<'_> {
@@ -248,6 +285,7 @@ impl ProofSides<'_> {
             environment: &seal.policy.environment,
             path: seal.path.as_deref().map(OsStr::new),
             links: &seal.policy.verify.link,
+            installed: self.installed,
             rules: &rules,
             may_change: &seal.policy.verify.may_change,
             tree_reports,
@@ -291,6 +329,10 @@ pub fn start_base_measurement(world: &World, run: &RunRecord) {
         waivers: &none,
         proof_base: None,
     };
+    // Before the agent can change them. The worker records the others.
+    if let Ok(cache) = ResultCache::open(&world.home) {
+        environment_evidence::record_packages(&contract, &cache, &RecordLimits::SMALL);
+    }
     let gates = seal.policy.gates.iter().filter(|gate| is_measured_first(gate));
     let gates = gates.map(|gate| gate.name.clone()).collect();
     let task = GateTask { site: GateSite::Base, gates, mark: gate_worker::BASE_MARK.to_string() };

@@ -10,6 +10,7 @@ use ralph_core::requirement::{
     EvidenceKind, Requirement, RequirementFailure, RequirementStatus, RequirementWeight,
 };
 
+use super::change_summary::ChangeSummary;
 use super::{ContractContext, contract_requirement, sealed_programs};
 use ralph_gates::environment;
 use ralph_gates::gates::gate_tools;
@@ -145,12 +146,11 @@ fn seal_base(
 }
 
 /// Guards: the policy and the tools must be the ones that were sealed.
-/// `touched` are the paths that differ from the base.
 pub(super) fn seal_requirements(
     contract: &ContractContext<'_>,
-    touched: &[String],
+    change: &ChangeSummary,
 ) -> Vec<Requirement> {
-    vec![policy_requirement(contract), sealed_programs::tools_requirement(contract, touched)]
+    vec![policy_requirement(contract), sealed_programs::tools_requirement(contract, change)]
 }
 
 fn policy_requirement(contract: &ContractContext<'_>) -> Requirement {

@@ -10,30 +10,12 @@ use ralph_core::requirement::{
 };
 use ralph_core::text;
 
+use super::change_summary::ChangeSummary;
 use super::{ContractContext, contract_requirement};
 use ralph_gates::environment;
 use ralph_gates::gates::gate_tools;
 use ralph_git::git_program;
 use ralph_proof::installed_packages::DEPENDENCY_DIRECTORIES;
-
-/// Files that name the installed packages.
-const PACKAGE_MANIFESTS: [&str; 15] = [
-    "Pipfile",
-    "Pipfile.lock",
-    "bun.lock",
-    "bun.lockb",
-    "npm-shrinkwrap.json",
-    "package-lock.json",
-    "package.json",
-    "pdm.lock",
-    "pnpm-lock.yaml",
-    "poetry.lock",
-    "pyproject.toml",
-    "setup.cfg",
-    "setup.py",
-    "uv.lock",
-    "yarn.lock",
-];
 
 /// The git that this process runs.
 pub(super) fn seal_git() -> Option<SealedProgram> {
@@ -59,8 +41,11 @@ struct ReplacedProgram<'a> {
     is_installed: bool,
 }
 
-/// Guard: the programs must be the ones that were sealed. `touched` are the paths that differ from the base.
-pub(super) fn tools_requirement(contract: &ContractContext<'_>, touched: &[String]) -> Requirement {
+/// Guard: the programs must be the ones that were sealed.
+pub(super) fn tools_requirement(
+    contract: &ContractContext<'_>,
+    change: &ChangeSummary,
+) -> Requirement {
     let seal = contract.seal;
     let recorded = seal.path.as_deref().map(OsString::from);
     let path = recorded.or_else(|| contract.world.env.search_path());
@@ -80,7 +65,7 @@ pub(super) fn tools_requirement(contract: &ContractContext<'_>, touched: &[Strin
     }
     let is_expected = other_git.is_none()
         && replaced.iter().all(|one| one.is_installed)
-        && touched.iter().any(|path| is_package_manifest(path));
+        && change.declares_dependencies;
     let describe = |one: &ReplacedProgram<'_>| {
         let text = match one.now.as_deref().map(|path| text::clean_line(path, 200)) {
             Some(path) => {
@@ -146,11 +131,4 @@ fn find_replaced<'a>(
 fn is_installed_program(project: &Path, program: &Path) -> bool {
     let Ok(inside) = program.strip_prefix(project) else { return false };
     inside.iter().any(|part| DEPENDENCY_DIRECTORIES.iter().any(|directory| part == *directory))
-}
-
-fn is_package_manifest(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    let is_requirements =
-        |stem: &str| stem.starts_with("requirements") || stem.ends_with("requirements");
-    PACKAGE_MANIFESTS.contains(&name) || name.strip_suffix(".txt").is_some_and(is_requirements)
 }

@@ -62,6 +62,7 @@ impl From<FileStamp> for FileStat {
             device: stamp.device,
             inode: stamp.inode,
             modified_ns: to_unsigned(stamp.modified_ns),
+            changed_ns: to_unsigned(stamp.changed_ns),
             mode: stamp.mode,
         }
     }

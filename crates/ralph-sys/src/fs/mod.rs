@@ -110,6 +110,8 @@ pub struct FileStat {
     pub inode: u64,
     /// Since 1970; 0 for anything earlier.
     pub modified_ns: u64,
+    /// When content or metadata changed last, since 1970. Programs cannot set it.
+    pub changed_ns: u64,
     /// Permission bits.
     pub mode: u32,
 }
@@ -117,8 +119,10 @@ pub struct FileStat {
 impl From<Metadata> for FileStat {
     fn from(metadata: Metadata) -> Self {
         let kind = metadata.file_type();
-        let seconds = u64::try_from(metadata.mtime()).unwrap_or(0);
-        let nanoseconds = u64::try_from(metadata.mtime_nsec()).unwrap_or(0);
+        let since_1970 = |seconds: i64, nanoseconds: i64| {
+            let seconds = u64::try_from(seconds).unwrap_or(0).saturating_mul(1_000_000_000);
+            seconds.saturating_add(u64::try_from(nanoseconds).unwrap_or(0))
+        };
         Self {
             kind: if kind.is_file() {
                 FileKind::File
@@ -132,7 +136,8 @@ impl From<Metadata> for FileStat {
             len: metadata.len(),
             device: metadata.dev(),
             inode: metadata.ino(),
-            modified_ns: seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds),
+            modified_ns: since_1970(metadata.mtime(), metadata.mtime_nsec()),
+            changed_ns: since_1970(metadata.ctime(), metadata.ctime_nsec()),
             mode: metadata.mode() & 0o7777,
         }
     }

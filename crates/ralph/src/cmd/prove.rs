@@ -136,6 +136,7 @@ pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
         environment: &config.policy.environment,
         path: path.as_deref(),
         links: &config.policy.verify.link,
+        installed: [0; 32],
         rules: &rules,
         may_change: &[],
         tree_reports: &[],

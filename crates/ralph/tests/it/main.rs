@@ -32,6 +32,7 @@ mod hook;
 mod hostile_input;
 mod import;
 mod init;
+mod installed_packages;
 mod loops;
 mod merged_work;
 mod model;

@@ -62,12 +62,15 @@ fn a_replaced_runner_holds() {
     assert_snapshot!(tools_findings(&sandbox), @"│ tests runs a different program than at the start: `~/bin/pytest`");
 }
 
-/// A package manager may replace an installed program, but only together with a manifest or a lock file.
+/// A package manager may replace an installed program, but only together with the declared dependencies.
 #[test]
 fn an_installed_program_may_change_only_with_a_manifest() {
     let sandbox = project_with_programs();
     write_program(&sandbox.project().join("node_modules/.bin/tool"), PASSING);
     assert_snapshot!(tools_findings(&sandbox), @"│ lint runs a different program than at the start: `~/project/node_modules/.bin/tool`");
+    // Neither its layout nor anything else in it counts.
+    sandbox.write("package.json", "{\n \"version\": \"2\" }\n");
+    assert_ne!(tools_findings(&sandbox), "free");
     sandbox.write("package.json", "{ \"devDependencies\": { \"tool\": \"2\" } }\n");
     assert_eq!(tools_findings(&sandbox), "free");
 }

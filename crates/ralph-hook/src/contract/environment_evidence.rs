@@ -1,0 +1,166 @@
+//! The installed packages of a run: recorded when it starts, and compared when its work is proved.
+
+use ralph_core::proof::ProofVerdict;
+use ralph_core::text;
+
+use super::ContractContext;
+use ralph_gates::gates::result_cache::ResultCache;
+use ralph_gates::gates::result_key::ResultKey;
+use ralph_proof::dependency_changes::{DependencyChanges, NPM_LOCKS};
+use ralph_proof::environment_changes::{
+    ChangedInstalledFile, compare_records, describe_packages, unexplained_packages,
+};
+use ralph_proof::environment_record::{
+    EnvironmentRecord, EnvironmentRoot, RecordLimits, changed_since, environment_roots,
+    list_environment, record_environment,
+};
+use ralph_proof::python_distributions::InstalledEnvironments;
+use ralph_proof::tree_changes::TreeChanges;
+use ralph_sys::fs;
+
+const MAX_LOCK_BYTES: usize = 64 * 1024 * 1024;
+const MAX_NAMED: usize = 3;
+const MAX_PATH_CHARS: usize = 120;
+
+/// The installed packages now.
+#[derive(Debug)]
+pub(super) struct InstalledState {
+    roots: Vec<EnvironmentRoot>,
+    comparison: EnvironmentComparison,
+}
+
+#[derive(Debug)]
+enum EnvironmentComparison {
+    Recorded {
+        before: Box<EnvironmentRecord>,
+        now: Box<EnvironmentRecord>,
+    },
+    /// There is no record, because the run began without one or has too many files. Names the first files that changed
+    /// since the run began.
+    Unrecorded(Vec<String>),
+    Unlistable,
+}
+
+/// Records the installed packages, unless the run has a record already.
+pub(super) fn record_packages(
+    contract: &ContractContext<'_>,
+    cache: &ResultCache,
+    limits: &RecordLimits,
+) {
+    let key = record_key(contract);
+    if cache.read_note(&key).is_some() {
+        return;
+    }
+    let (roots, started_ms) = (find_roots(contract), contract.run.started_ms);
+    // Without a record, the times of the last changes are compared instead.
+    if let Ok(record) = record_environment(&roots, contract.project(), started_ms, limits)
+        && let Ok(bytes) = serde_json::to_vec(&record)
+    {
+        drop(cache.write_note(&key, &bytes));
+    }
+}
+
+fn find_roots(contract: &ContractContext<'_>) -> Vec<EnvironmentRoot> {
+    let policy = &contract.seal.policy;
+    let env = &contract.world.env;
+    environment_roots(contract.project(), &policy.verify.link, &policy.gates, env)
+}
+
+fn record_key(contract: &ContractContext<'_>) -> ResultKey {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(b"installed packages\0");
+    hasher.update(contract.run.id.as_str().as_bytes());
+    ResultKey(hasher.finalize().into())
+}
+
+impl InstalledState {
+    pub(super) fn read(contract: &ContractContext<'_>, cache: &ResultCache) -> Self {
+        let (roots, project) = (find_roots(contract), contract.project());
+        let record = cache.read_note(&record_key(contract));
+        let before: Option<EnvironmentRecord> =
+            record.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let since_ms = contract.run.started_ms;
+        let comparison = if let Some(before) = before {
+            let now = list_environment(&roots, project, &before);
+            now.map(|now| EnvironmentComparison::Recorded {
+                before: Box::new(before),
+                now: Box::new(now),
+            })
+        } else {
+            let changed = changed_since(&roots, project, since_ms, MAX_NAMED);
+            changed.map(EnvironmentComparison::Unrecorded)
+        };
+        let comparison = comparison.unwrap_or(EnvironmentComparison::Unlistable);
+        Self { roots, comparison }
+    }
+
+    /// Identifies the installed packages. Without a record of them, a proof is not `verified` after a change, so that
+    /// the content need not be identified.
+    pub(super) fn content_mark(&self) -> [u8; 32] {
+        match &self.comparison {
+            EnvironmentComparison::Recorded { now, .. } => now.content_mark(),
+            EnvironmentComparison::Unrecorded(changed) => {
+                blake3::hash(changed.join("\0").as_bytes()).into()
+            }
+            EnvironmentComparison::Unlistable => [0xff; 32],
+        }
+    }
+
+    /// The verdict that a proof cannot exceed because of the installed packages, and why. `compare_trees` compares the
+    /// base with the candidate, and is called only if packages changed.
+    pub(super) fn doubt<E>(
+        &self,
+        contract: &ContractContext<'_>,
+        compare_trees: impl FnOnce() -> Result<TreeChanges, E>,
+    ) -> Result<Option<(ProofVerdict, String)>, E> {
+        let why = match &self.comparison {
+            EnvironmentComparison::Recorded { before, now } => {
+                let changed = compare_records(before, now);
+                if changed.is_empty() {
+                    return Ok(None);
+                }
+                let environments = InstalledEnvironments {
+                    roots: &self.roots,
+                    project: contract.project(),
+                    before,
+                    now,
+                };
+                let why = explain_changes(&environments, &changed, &compare_trees()?);
+                return Ok(why.map(|why| (ProofVerdict::NeedsReview, why)));
+            }
+            EnvironmentComparison::Unrecorded(changed) if changed.is_empty() => return Ok(None),
+            EnvironmentComparison::Unrecorded(changed) => {
+                let names: Vec<String> =
+                    changed.iter().map(|path| text::clean_line(path, MAX_PATH_CHARS)).collect();
+                format!(
+                    "installed packages changed, and there is no record of them from the start of the run: {}",
+                    names.join(", ")
+                )
+            }
+            EnvironmentComparison::Unlistable => {
+                "there are too many installed files to compare them with the start of the run"
+                    .to_string()
+            }
+        };
+        Ok(Some((ProofVerdict::Green, why)))
+    }
+}
+
+fn explain_changes(
+    environments: &InstalledEnvironments<'_>,
+    files: &[ChangedInstalledFile],
+    changes: &TreeChanges,
+) -> Option<String> {
+    let mut dependencies = DependencyChanges::find(changes);
+    let is_lock_touched =
+        changes.all.iter().any(|change| NPM_LOCKS.contains(&change.path.as_str()));
+    if !is_lock_touched {
+        let locks = NPM_LOCKS.iter().map(|name| environments.project.join(name));
+        for bytes in locks.filter_map(|path| fs::read(&path, MAX_LOCK_BYTES).ok()) {
+            dependencies = dependencies.with_unchanged_lock(&String::from_utf8_lossy(&bytes));
+        }
+    }
+    let python = environments.python_facts(files);
+    let packages = unexplained_packages(files, &dependencies, &python);
+    (!packages.is_empty()).then(|| describe_packages(&packages))
+}
