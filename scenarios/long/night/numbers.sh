@@ -4,7 +4,7 @@ for number in $(seq 0 100); do
   if grep -qsx '[a-z -]*' "words/$number"; then
     echo "ok $((number + 1)) - words/$number"
   else
-    echo "not ok $((number + 1)) - words/$number holds the number as a word"
+    echo "not ok $((number + 1)) - words/$number"
     missing=$((missing + 1))
   fi
 done
