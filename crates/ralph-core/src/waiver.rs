@@ -13,11 +13,10 @@ use alloc::vec::Vec;
 
 const MAX_WHY_CHARS: usize = 200;
 
-/// The rules whose findings show by themselves that a test no longer runs or no longer tests anything. A person can
-/// waive one such finding, as in `test-removed: test_old_api`.
+/// The rules whose findings show by themselves that a test no longer runs or no longer tests anything.
 pub const TEST_RULES: [&str; 11] = [
     "test-removed",
-    "test-changed",
+    "test-disarmed",
     "test-file-removed",
     "test-file-renamed",
     "test-commented-out",
@@ -81,11 +80,24 @@ fn mark_waived(one: &Requirement, sentence: &str) -> Requirement {
     }
 }
 
+/// Names a test of the base that fails on the new code. No finding has this rule.
+const CHANGED_TEST_RULE: &str = "test-changed";
+
+/// The rules that are about whole files.
+const FILE_RULES: [&str; 5] = [
+    "test-file-removed",
+    "test-file-renamed",
+    "test-unreadable",
+    "collection-narrowed",
+    "selection-narrowed",
+];
+
 /// The rule and the test or file of a waiver that names one finding; `None` if it names a requirement.
 pub fn parse_finding(name: &str) -> Option<(&str, &str)> {
     let (rule, subject) = name.split_once(':')?;
     let subject = subject.trim();
-    (TEST_RULES.contains(&rule) && !subject.is_empty()).then_some((rule, subject))
+    let is_rule = TEST_RULES.contains(&rule) || rule == CHANGED_TEST_RULE;
+    (is_rule && !subject.is_empty()).then_some((rule, subject))
 }
 
 /// The unexpired waivers that name one finding.
@@ -94,7 +106,7 @@ pub fn finding_waivers(waivers: &[Waiver], now_ms: u64) -> impl Iterator<Item = 
     unexpired.filter(|one| parse_finding(&one.requirement).is_some())
 }
 
-/// Removes waived findings from requirements that consist of findings of [`TEST_RULES`]. One without findings is met.
+/// Removes waived findings. A requirement that has none left is met.
 pub fn remove_waived_findings(
     requirements: Vec<Requirement>,
     waivers: &[Waiver],
@@ -106,7 +118,9 @@ pub fn remove_waived_findings(
     let is_waived = |finding: &Finding| {
         finding_waivers(waivers, now_ms)
             .filter_map(|waiver| parse_finding(&waiver.requirement))
-            .any(|(rule, subject)| finding.rule.as_deref() == Some(rule) && names(finding, subject))
+            .any(|(rule, subject)| {
+                finding.rule.as_deref() == Some(rule) && is_about(finding, rule, subject)
+            })
     };
     let weighed = |mut one: Requirement| {
         let RequirementStatus::Unmet(failure) = &mut one.status else { return one };
@@ -124,31 +138,48 @@ pub fn remove_waived_findings(
     requirements.into_iter().map(weighed).collect()
 }
 
-fn names(finding: &Finding, subject: &str) -> bool {
-    finding.place.as_ref().is_some_and(|place| place.file == subject)
-        || contains_name(&finding.message, subject)
+fn is_about(finding: &Finding, rule: &str, subject: &str) -> bool {
+    if FILE_RULES.contains(&rule) {
+        return finding.place.as_ref().is_some_and(|place| place.file == subject);
+    }
+    // Messages begin with the name of the test.
+    let name = finding.message.strip_prefix('`').and_then(|rest| rest.split_once('`'));
+    name.is_some_and(|(name, _)| is_test_name(name, subject))
 }
 
-/// Whether a person waived the finding that this test of the base no longer holds. `subject` of the waiver is the test,
-/// the last part of its name, or its file.
+/// Whether a person waived the finding that this test of the base no longer holds. The waiver names the test, the last
+/// part of its name or, with a rule about files, its file.
 pub fn is_test_waived(test: &str, waivers: &[Waiver], now_ms: u64) -> bool {
-    finding_waivers(waivers, now_ms).filter_map(|waiver| parse_finding(&waiver.requirement)).any(
-        |(_, subject)| {
-            let module = subject.rsplit_once('.').map_or(subject, |(stem, _)| stem);
-            contains_name(test, subject)
-                || (subject.contains('/') && contains_name(test, &module.replace('/', ".")))
-        },
-    )
+    let named = finding_waivers(waivers, now_ms);
+    named.filter_map(|waiver| parse_finding(&waiver.requirement)).any(|(rule, subject)| {
+        if FILE_RULES.contains(&rule) {
+            is_in_file(test, subject)
+        } else {
+            is_test_name(test, subject)
+        }
+    })
 }
 
-/// Whether `text` contains the name, and not only as a part of a longer one.
-fn contains_name(text: &str, name: &str) -> bool {
-    let is_part = |character: char| character.is_alphanumeric() || character == '_';
-    text.match_indices(name).any(|(at, found)| {
-        let before = text.get(..at).and_then(|text| text.chars().next_back());
-        let after = text.get(at.saturating_add(found.len())..).and_then(|text| text.chars().next());
-        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+/// Whether `subject` is the name of the test or its last part, without the parameters of a case.
+fn is_test_name(test: &str, subject: &str) -> bool {
+    let part = name_parts(test).last().unwrap_or(test);
+    let is_dotted = !part.contains(['/', ' ']);
+    let last = if is_dotted { part.rsplit('.').next().unwrap_or(part) } else { part };
+    let without_parameters = last.split('[').next().unwrap_or(last);
+    [test, part, last, without_parameters].contains(&subject)
+}
+
+/// Whether the name of the test contains the file, as a path or as a module.
+fn is_in_file(test: &str, file: &str) -> bool {
+    let module = file.rsplit_once('.').map_or(file, |(stem, _)| stem).replace('/', ".");
+    name_parts(test).any(|part| {
+        let below = part.strip_prefix(&*module).is_some_and(|rest| rest.starts_with('.'));
+        part == file || part == module || below
     })
+}
+
+fn name_parts(test: &str) -> impl Iterator<Item = &str> {
+    test.split(" > ").flat_map(|part| part.split("::"))
 }
 
 /// `waived by kim for another 2 h: the service is down`

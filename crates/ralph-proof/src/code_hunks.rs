@@ -138,7 +138,8 @@ fn split_hunks(path: &str, file: usize, old: &str, new: &str) -> (Vec<CodeHunk>,
         let (old, new) = (line_range(old, &hunk.before), line_range(new, &hunk.after));
         [new, old].join("\n")
     };
-    let is_trivial = |hunk: &Hunk| changed(hunk).lines().all(|line| is_remark(path, line));
+    let is_trivial =
+        |hunk: &Hunk| changed(hunk).lines().all(|line| is_comment_or_blank(path, line));
     let (trivial, others): (Vec<Hunk>, Vec<Hunk>) = diff.hunks().partition(is_trivial);
     let mut merged: Vec<Hunk> = Vec::new();
     for hunk in others {
@@ -179,7 +180,7 @@ fn replace_lines(text: &str, lines: &Range<u32>, by: &str) -> String {
     [line_range(text, &(0..lines.start)), by.to_string(), rest].concat()
 }
 
-/// Prose, and lists of versions that do not change what is installed.
+/// Prose, and lock files: reverting one does not change what is installed.
 fn is_document(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let is_lock_file = matches!(name, "package-lock.json" | "pnpm-lock.yaml" | "go.sum");
@@ -190,7 +191,7 @@ fn is_document(path: &str) -> bool {
 
 /// Whether a line looks blank or like a comment. Inside a string it could be neither, so such a hunk is left out and
 /// counted rather than called unnoticed. Comments that tools run or obey are code.
-fn is_remark(path: &str, line: &str) -> bool {
+fn is_comment_or_blank(path: &str, line: &str) -> bool {
     let line = line.trim();
     if line.is_empty() {
         return true;
@@ -265,7 +266,7 @@ mod tests {
             ("a.css", "# not a comment", false),
             ("Makefile", "# why", false),
         ] {
-            assert_eq!(is_remark(path, line), expected, "{path} {line}");
+            assert_eq!(is_comment_or_blank(path, line), expected, "{path} {line}");
         }
         insta::assert_snapshot!(shown("x.py", "a\nb\nc\nd\ne\nf\n", "# one\na\nb\nc\nd\nE\nf\n"), @r##"
         Some((6, 6)) +1 -1 E -> "# one\na\nb\nc\nd\ne\nf\n"

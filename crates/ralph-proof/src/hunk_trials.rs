@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use ralph_core::gate::{Gate, GateOutcome, GateReport, UnknownReason};
 use ralph_core::proof::{ProofStep, ProofVerdict};
-use ralph_gates::gates::ResultReuse;
 use ralph_sys::clock::Deadline;
 
 use crate::code_hunks::{CodeHunk, CodeHunks};
@@ -84,7 +83,7 @@ pub fn try_hunks(
         hunks.all.get(*at).map(|hunk| std::cmp::Reverse(hunk.added.saturating_add(hunk.removed)))
     });
     order.truncate(limits.count);
-    let quiet = ProofRequest { reuse: ResultReuse::Cached, watch: &|_| {}, ..*request };
+    let quiet = ProofRequest { watch: &|_| {}, ..*request };
     let mut tried = Vec::new();
     for (number, at) in order.iter().enumerate() {
         let Some(hunk) = hunks.all.get(*at) else { continue };

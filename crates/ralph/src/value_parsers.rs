@@ -3,7 +3,6 @@
 use ralph_core::limits::LimitUnit;
 use ralph_core::policy::MergeThreshold;
 
-/// A number from 0 to 10.
 pub(crate) fn parse_merge_threshold(text: &str) -> Result<MergeThreshold, String> {
     match text {
         "verified" => Ok(MergeThreshold::Verified),
@@ -12,6 +11,7 @@ pub(crate) fn parse_merge_threshold(text: &str) -> Result<MergeThreshold, String
     }
 }
 
+/// A number from 0 to 10.
 pub(crate) fn parse_complexity(text: &str) -> Result<u8, String> {
     let complexity = text.parse().ok().filter(|complexity| *complexity <= 10);
     complexity.ok_or_else(|| "expected a number from 0 to 10".to_string())

@@ -195,7 +195,7 @@ fn all_met(stop: &RunStop<'_>) -> Option<StopDecision> {
         backed => format!(", {backed} of them by claims backed by passing gates"),
     };
     let waived = stop.waived_suffix();
-    let told = format!("{}{}", stop.waived_findings_suffix(), stop.test_changes_suffix());
+    let notes = format!("{}{}", stop.waived_findings_suffix(), stop.test_changes_suffix());
     Some(match (stop.state.tampered, claimed) {
         (true, _) => {
             let because =
@@ -211,7 +211,7 @@ fn all_met(stop: &RunStop<'_>) -> Option<StopDecision> {
             let because = format!("{noun} met {how}{backed}, but {}", stop.describe_waived());
             stop.end(DecisionRule::Claimed, RunStatus::Claimed, because)
         }
-        (false, 0) => proof_rows::conclude_proof(stop, format!("{noun} met {how}{backed}{told}")),
+        (false, 0) => proof_rows::conclude_proof(stop, format!("{noun} met {how}{backed}{notes}")),
         (false, claimed) => {
             let because = if claimed == count {
                 format!("{noun} claimed to be met {how}; nothing measured it{waived}")

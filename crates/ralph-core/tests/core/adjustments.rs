@@ -35,6 +35,7 @@ fn red() -> TestStop {
     stop_at(1).unmet("tests").met("build")
 }
 
+/// R-V1d: the run ends `claimed` and names the waiver.
 #[test]
 fn a_waived_requirement_is_reported_but_does_not_hold() {
     assert_snapshot!(test_run().change(waived("tests", 2)).stop(red()), @"1  end claimed      rule claimed      0 charged  1 requirement is met after 0 iterations and 1 min, but tests is waived by kim for another 1 h 59 min: the service is down");

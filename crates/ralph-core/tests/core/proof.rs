@@ -112,6 +112,8 @@ fn a_waived_finding_excuses_only_its_test() {
         &["test-file-removed: tests/test_api.py"],
         &["test-removed: test_old"],
         &["test-removed: test_ol"],
+        &["test-removed: tests", "test-removed: Legacy", "test-removed: test"],
+        &["test-removed: tests/test_api.py", "test-file-removed: tests"],
         &["tests/test_api.py"],
     ];
     check!(rows.map(ended).join("\n"), @"

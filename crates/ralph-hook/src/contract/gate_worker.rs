@@ -256,7 +256,7 @@ fn run_in_tree(
         accepts: &accepts,
         watch: &|seen| {
             if let GateEvent::TreeChanged { before, after } = seen {
-                gate_writes::record_writes(contract, &cache, (before, after));
+                gate_writes::record_writes(contract, &cache, before, after);
             }
             log.record(seen);
         },

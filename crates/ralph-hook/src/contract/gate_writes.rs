@@ -13,7 +13,7 @@ use ralph_gates::gates::result_cache::ResultCache;
 use ralph_gates::gates::result_key::ResultKey;
 use ralph_git::tree::{self, ObjectId, TreeEntry, TreeEntryMode, WorkTreeListing};
 
-/// A suite that writes more tracked files than this is compared with them.
+/// If gates write more files than this, all of them count as the agent's change.
 const MAX_WRITTEN: usize = 5_000;
 
 /// The state of a file; `None` if it does not exist.
@@ -31,12 +31,13 @@ struct WrittenFile {
 pub(super) fn record_writes(
     contract: &ContractContext<'_>,
     cache: &ResultCache,
-    (before, after): (&WorkTreeListing, &WorkTreeListing),
+    before: &WorkTreeListing,
+    after: &WorkTreeListing,
 ) {
     let key = note_key(contract);
     let known = read_writes(cache, &key);
     let written = merge_writes(known, &file_states(before), &file_states(after));
-    // Without the note the files count as work of the agent, which the proof of the run does not accept either.
+    // Without the note the files count as a change of the agent.
     if written.len() <= MAX_WRITTEN
         && let Ok(bytes) = serde_json::to_vec(&written)
     {

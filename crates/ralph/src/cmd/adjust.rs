@@ -55,7 +55,7 @@ pub(crate) struct TellArgs {
     after_help = "Examples:\n  ralph waive tests --until 2h --why \"the test service is down\"\n  ralph waive \"feature 4\" --until 2026-11-20 --why \"comes with the next release\" --run k7f2\n  ralph waive \"test-removed: test_old_api\" --until 2h --why \"the old API goes\"\n  ralph waive --list\n  ralph waive --undo tests\n\nA waived requirement is still measured, and every report shows it with\nyour name and reason, but it does not block a stop until then. At most\n30 days. A run that ends with an unmet waived requirement ends as\n`claimed`. A waiver of one finding, `RULE: TEST`, lets only that test\nchange: the run can still end as `verified`, and its end names the\nwaiver."
 )]
 pub(crate) struct WaiveArgs {
-    /// Waive this requirement, named as in `ralph status`, or one finding about a test
+    /// Waive this requirement, as in `ralph status`, or one test finding
     #[arg(value_name = "REQUIREMENT", required_unless_present_any = ["list", "undo"])]
     pub requirement: Option<String>,
     /// Give the reason

@@ -71,7 +71,7 @@ fn an_accepted_run_counts_as_verified_and_names_the_person() {
     ");
 }
 
-/// R-V1d: no script, pipe or agent accepts; a refusal changes nothing.
+/// No script, pipe or agent accepts; a refusal changes nothing.
 #[test]
 fn only_a_person_at_a_terminal_accepts() {
     let (sandbox, run) = run_to_review();

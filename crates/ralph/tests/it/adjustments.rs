@@ -320,7 +320,7 @@ fn a_message_reaches_the_agent_at_its_next_stop() {
     }
 }
 
-/// Every report shows the person, the reason and the end of the waiver.
+/// R-V1d: a run with a waived requirement ends `claimed`. Every report shows the person, the reason and the end of the waiver.
 #[test]
 fn a_waived_requirement_does_not_hold_and_is_always_reported() {
     let (sandbox, run) = start_with_two_gates();

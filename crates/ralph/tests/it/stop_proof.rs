@@ -17,7 +17,7 @@ fn mask_waiver(sandbox: &Sandbox, text: &str) -> String {
     left.replace_all(&mask_duration(sandbox, text), "for another [span]:").into_owned()
 }
 
-fn read(sandbox: &Sandbox, file: &str) -> String {
+fn read_project_file(sandbox: &Sandbox, file: &str) -> String {
     std::fs::read_to_string(sandbox.project().join(file)).unwrap()
 }
 
@@ -145,7 +145,7 @@ fn tests_that_may_change_count_in_their_new_version() {
 fn the_policy_can_do_without_a_proof() {
     for more in ["proof = false\n", "[verify]\nproof = \"off\"\n", "[verify]\nproof = \"tell\"\n"] {
         let sandbox = adder();
-        let policy = read(&sandbox, "ralph.toml");
+        let policy = read_project_file(&sandbox, "ralph.toml");
         sandbox.write("ralph.toml", format!("{policy}{more}"));
         sandbox.approve_policy();
         sandbox.commit();
@@ -157,7 +157,7 @@ fn the_policy_can_do_without_a_proof() {
     }
 }
 
-/// A removed test is told by the run of the old tests, not by a rule over text. A person who asked for the removal
+/// A removed test is found by the run of the old tests, not by a rule over text. A person who asked for the removal
 /// waives that one finding, and the run can still end `verified`.
 #[test]
 fn a_person_can_waive_one_removed_test() {
@@ -271,7 +271,7 @@ fn files_that_gates_wrote_are_no_change() {
 
     Next: Do the work. Then stop again
     ");
-    assert_eq!(read(&sandbox, "made.lock"), "1\n");
+    assert_eq!(read_project_file(&sandbox, "made.lock"), "1\n");
     sandbox.write("notes.md", "done\n");
     assert!(!sandbox.send_stop(SESSION, "").is_block());
     assert_eq!(sandbox.run_status(&run).0, "verified");
@@ -285,7 +285,7 @@ fn scripts_that_may_change_run_in_their_new_version() {
     {
         let sandbox = adder();
         let run = sandbox.start_run([&["--goal-file", "-"], args].concat());
-        let suite = read(&sandbox, "suite.sh");
+        let suite = read_project_file(&sandbox, "suite.sh");
         sandbox.write("suite.sh", suite.replace("count=0\n", "count=0\necho TAP version 13\n"));
         sandbox.write("add.sh", LONGER_SUM);
         sandbox.write("tests/three.sh", "test \"$(sh add.sh 1 2 3)\" = 6\n");

@@ -1,7 +1,7 @@
 //! Ways to fake passing gates, and how ralph reacts to each.
 //!
-//! The project has a failing test suite: `src/app.py` is not fixed. In every row an agent does anything but fix it.
-//! None may end `verified` then; the tables show what happens instead.
+//! The project has a failing test suite: `src/app.py` is not fixed. An agent does anything but fix it, and none of these
+//! tricks may end `verified`. Other agents fix it and weaken the tests beside it, which has to be reported.
 
 use crate::gates::write_script;
 use crate::sandbox::{SESSION, Sandbox, without_proof, write_program};
@@ -390,7 +390,7 @@ fn trick_outcome(trick: &TamperTrick, policy: &str) -> String {
 
 /// R-S4b, R-S4c, R-S5a: none of about forty tricks ends `verified` unless the work is done, and then it is reported.
 #[test]
-fn no_trick_ends_verified() {
+fn tricks_end_verified_only_beside_finished_work() {
     let all: Vec<&TamperTrick> = TRICKS.iter().collect();
     assert_snapshot!(trick_outcomes(&all, TAMPER_POLICY), @"
     promise that it is done                                 held         tests, script, report

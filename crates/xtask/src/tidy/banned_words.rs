@@ -1,4 +1,4 @@
-//! Rejects words that narrate a plan or mark unfinished work.
+//! Rejects words that narrate a plan or mark unfinished work, and markers of unresolved conflicts.
 
 use super::{TidyException, TidyFile};
 
@@ -39,6 +39,9 @@ pub(crate) fn check_words(source: &TidyFile) -> Vec<String> {
     }
     let mut complaints = Vec::new();
     for (number, line) in source.text.lines().enumerate() {
+        if ["<<<<<<< ", ">>>>>>> "].iter().any(|marker| line.starts_with(marker)) {
+            complaints.push(format!("{}:{}: a conflict marker", source.path, number + 1));
+        }
         let is_comment = source.path.starts_with("crates/")
             && source.is_rust()
             && line.trim_start().starts_with("//");

@@ -31,7 +31,7 @@ pub(super) fn render_hunks(trials: &HunkTrials) -> String {
     out
 }
 
-/// `hunks: 5 of 7 reverted one by one; no test notices 2; 2 left after 10 min`
+/// `hunks: 5 of 7 reverted one by one; no test fails without these 2; the time is up`
 fn summarize_hunks(trials: &HunkTrials) -> String {
     let HunkTrials { tried, found, trivial, out_of_time } = trials;
     let count = |result: &HunkResult| tried.iter().filter(|one| one.result == *result).count();
@@ -40,13 +40,13 @@ fn summarize_hunks(trials: &HunkTrials) -> String {
     let mut parts = Vec::new();
     parts.push(match (tried.len(), *found) {
         (_, 0) => "the change has no code to revert".to_string(),
-        (0, _) => "none was reverted".to_string(),
+        (0, _) => "not tried".to_string(),
         (tried, found) => format!("{tried} of {found} reverted one by one"),
     });
     if !tried.is_empty() {
         parts.push(match unnoticed {
             0 if unknown == 0 => "a test fails without each of them".to_string(),
-            0 => "no unnoticed one".to_string(),
+            0 => "none went unnoticed".to_string(),
             1 => "no test fails without this one".to_string(),
             many => format!("no test fails without these {many}"),
         });
