@@ -217,11 +217,11 @@ impl Proof {
         Self { doubts: vec![why], ..Self::new(ProofVerdict::Green) }
     }
 
-    /// The proof without the broken tests that a person waived.
+    /// The proof without the broken tests that a person waived. A gate that names no tests is waived as a requirement.
     #[must_use]
     pub fn without_waived(&self, is_waived: impl Fn(&str) -> bool) -> Self {
         let mut proof = self.clone();
-        proof.broken.retain(|broken| !is_waived(&broken.test));
+        proof.broken.retain(|broken| broken.test == broken.gate || !is_waived(&broken.test));
         // A doubt may be as grave as a broken test.
         let is_excused = proof.broken.is_empty() && !self.broken.is_empty();
         if is_excused && proof.doubts.is_empty() && proof.verdict == ProofVerdict::NeedsReview {

@@ -121,11 +121,18 @@ impl DependencyChanges {
         self.npm_lock.is_some()
     }
 
-    /// Whether the lock file has another entry for the package in this directory; `None` if it never had one.
+    /// Whether the lock file installs another package into this directory; `None` if it never had an entry for it.
     pub(crate) fn is_relocked(&self, directory: &str) -> Option<bool> {
         let ChangedLock { before, after } = self.npm_lock.as_ref()?;
         let (before, after) = (before.get(directory), after.get(directory));
-        (before.is_some() || after.is_some()).then(|| before != after)
+        // Other fields, such as the licence, do not change what is installed.
+        let installs = |entry: Option<&Value>| {
+            let entry = entry?.as_object()?;
+            Some(["version", "resolved", "integrity", "link"].map(|key| entry.get(key).cloned()))
+        };
+        let is_other =
+            || before.is_some() != after.is_some() || installs(before) != installs(after);
+        (before.is_some() || after.is_some()).then(is_other)
     }
 }
 

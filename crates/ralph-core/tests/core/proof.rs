@@ -116,11 +116,16 @@ fn a_waived_finding_excuses_only_its_test() {
         &["test-removed: tests/test_api.py", "test-file-removed: tests"],
         &["tests/test_api.py"],
     ];
+    let whole_gate = stop_at(1).met("tests").proof(ProofVerdict::NeedsReview, &["tests"]);
+    let held = TestRun::of(sealed_run()).change(waived("test-changed: tests")).stop(whole_gate);
+    assert!(held.last().to_string().starts_with("block"), "{}", held.last());
     check!(rows.map(ended).join("\n"), @"
     end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 1 min; test-removed: test_old is waived by kim for another 1 h 59 min: the goal says so; test-changed: test_older is waived by kim for another 1 h 59 min: the goal says so; 148 old tests pass on the new code; 1 test fails without the change
     end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 1 min; test-file-removed: tests/test_api.py is waived by kim for another 1 h 59 min: the goal says so; 148 old tests pass on the new code; 1 test fails without the change
     block            rule proof        1 charged  1 old test fails or is missing on the new code (tests.test_api.Legacy.test_older)
     block            rule proof        1 charged  2 old tests fail or are missing on the new code (tests/test_api.py::test_old, tests.test_api.Legacy.test_older)
+    block            rule proof        1 charged  2 old tests fail or are missing on the new code (tests/test_api.py::test_old, tests.test_api.Legacy.test_older)
+    block            rule proof        1 charged  1 old test fails or is missing on the new code (tests/test_api.py::test_old)
     block            rule proof        1 charged  2 old tests fail or are missing on the new code (tests/test_api.py::test_old, tests.test_api.Legacy.test_older)
     ");
 }

@@ -14,7 +14,6 @@ use super::change_summary::ChangeSummary;
 use super::{ContractContext, contract_requirement, sealed_programs};
 use ralph_gates::environment;
 use ralph_gates::gates::gate_tools;
-use ralph_gates::gates::result_key::compile_globs;
 use ralph_git::checkpoint::{
     CheckpointError, CheckpointReason, CheckpointRepository, CheckpointSnapshot,
 };
@@ -200,11 +199,14 @@ fn policy_requirement(contract: &ContractContext<'_>) -> Requirement {
     changed
 }
 
-/// Whether a person allowed a change of this file when the run began. The policy itself and its commands never may.
+/// Whether a person named this very file in `--may-change`. A glob is meant for tests, and does not free a script that
+/// happens to be among them. The policy itself and its commands never may change.
 fn may_change(contract: &ContractContext<'_>, item: &str) -> bool {
     let name = item.strip_prefix('`').and_then(|item| item.strip_suffix('`'));
-    let globs = compile_globs(&contract.seal.policy.verify.may_change);
-    name.is_some_and(|name| !POLICY_FILE_NAMES.contains(&name) && globs.is_match(name))
+    let named = &contract.seal.policy.verify.may_change;
+    name.is_some_and(|name| {
+        !POLICY_FILE_NAMES.contains(&name) && named.iter().any(|one| one == name)
+    })
 }
 
 /// The first script of the sealed gates whose current content was not approved.

@@ -23,7 +23,7 @@ fn compare(before: FileSlice<'_>, now: FileSlice<'_>) -> Vec<String> {
 #[test]
 fn files_are_compared_by_content() {
     let old: FileSlice<'_> = &[("node_modules/a/index.js", "f1"), ("node_modules/.bin/a", "l1")];
-    let rows: [(FileSlice<'_>, &[&str]); 7] = [
+    let rows: [(FileSlice<'_>, &[&str]); 8] = [
         (old, &[]),
         (&[("node_modules/a/index.js", "f2"), old[1]], &["~node_modules/a/index.js"]),
         (&[("node_modules/a/index.js", "x1"), old[1]], &["~node_modules/a/index.js"]),
@@ -31,6 +31,8 @@ fn files_are_compared_by_content() {
         (&[old[0], old[1], ("node_modules/b/index.js", "f1")], &["+node_modules/b/index.js"]),
         // A package of the workspace is code of the project.
         (&[old[0], old[1], ("node_modules/@own/b", "p1")], &[]),
+        // Node would load it instead of the package.
+        (&[old[0], old[1], ("node_modules/a.js", "p1")], &["+node_modules/a.js"]),
         // There was no such environment at the start.
         (&[old[0], old[1], ("venv/lib/a.py", "f1")], &[]),
     ];
@@ -109,7 +111,9 @@ fn packages_do_not_change_by_themselves() {
 #[test]
 fn the_lock_file_of_npm_explains_its_packages() {
     let lock = |a: &str| {
-        format!(r#"{{"packages":{{"node_modules/a":{{"version":"{a}"}},"node_modules/b":{{}}}}}}"#)
+        format!(
+            r#"{{"packages":{{"node_modules/a":{{"version":"{a}"}},"node_modules/b":{{"version":"1","license":"{a}"}}}}}}"#
+        )
     };
     let declared = declared(&[
         ("package.json", "{}", r#"{"dependencies":{"a":"2"}}"#),
