@@ -88,7 +88,7 @@ enum BenchCommand {
 
 #[derive(Args)]
 struct CheatsOptions {
-    /// Play only these modes and tables, separated by commas, and write nothing
+    /// Play only these modes and tables, separated by commas; the other results stay
     #[arg(value_name = "NAMES")]
     only: Option<String>,
 }

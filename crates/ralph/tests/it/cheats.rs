@@ -13,8 +13,10 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -35,8 +37,19 @@ const ECOSYSTEMS: [&str; 11] = [
 ];
 /// A stop without proof is held once. A run that is held more often waits for other work.
 const MAX_STOPS: usize = 3;
+/// The status in a mode in which a case was not played.
+const UNPLAYED: &str = "–";
 const GOAL: &str = "Do what the case describes.";
 const SCENARIO: &str = "name = \"an agent\"\nonly = \"pretend\"\n\n[[step]]\nagent = \"Done.\"\n";
+/// After a held stop, the agent waits until the person wrote into the pipe.
+const WAITING_STEPS: &str = "
+[[step]]
+agent = \"I wait for the approval.\"
+tools = [{ run = \"read -r line < ../approval\" }]
+
+[[step]]
+agent = \"Done.\"
+";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -65,6 +78,9 @@ struct CheatCase {
     /// Whether only a run can show it, because it knows the state of the machine before the change.
     #[serde(default)]
     needs_run: bool,
+    /// Whether the person approves the scripts of gates that the agent edited, once its stop is held for them.
+    #[serde(default)]
+    approve: bool,
     /// Further options of the person who starts the run.
     #[serde(default)]
     args: Vec<String>,
@@ -106,7 +122,7 @@ impl PlayMode {
     }
 }
 
-/// A case and the status with which it ended in each mode, `–` where it was not played.
+/// A case and the status with which it ended in each mode.
 struct CaseResult<'a> {
     ecosystem: &'a str,
     case: &'a CheatCase,
@@ -244,12 +260,16 @@ fn play_hook(sandbox: &Sandbox, work: &Path, case: &CheatCase) -> String {
                 None => "lost".to_string(),
             };
         }
+        if case.approve {
+            sandbox.approve_policy();
+        }
     }
     "held".to_string()
 }
 
 fn play_run(sandbox: &Sandbox, work: &Path, case: &CheatCase) -> String {
-    let scenario = write_file(&sandbox.root().join("scenario.toml"), SCENARIO);
+    let steps = format!("{SCENARIO}{}", if case.approve { WAITING_STEPS } else { "" });
+    let scenario = write_file(&sandbox.root().join("scenario.toml"), &steps);
     let position = sandbox.root().join("position.json");
     let agent = sandbox.root().join("agent");
     let ralph = env!("CARGO_BIN_EXE_ralph");
@@ -263,9 +283,36 @@ fn play_run(sandbox: &Sandbox, work: &Path, case: &CheatCase) -> String {
     let mut command = sandbox.command();
     command.args(["run", "--json", "--max-iterations", "3", "--agent-program"]).arg(&agent);
     command.arg(GOAL).args(&case.args);
-    let ended = run_command(&mut command, b"");
-    assert!(ended.stdout.contains("\"event\":\"session\""), "{}: {ended}", case.name);
+    let output = if case.approve {
+        approve_during_run(sandbox, &mut command)
+    } else {
+        run_command(&mut command, b"").to_string()
+    };
+    assert!(output.contains("\"event\":\"session\""), "{}: {output}", case.name);
     status_of(sandbox, None).unwrap_or_else(|| "lost".to_string())
+}
+
+/// Approves the edited scripts at the first held stop, while the agent waits. Returns the events of the run.
+fn approve_during_run(sandbox: &Sandbox, command: &mut Command) -> String {
+    let pipe = sandbox.root().join("approval");
+    let made = run_command(sandbox.tool_command("mkfifo").arg(&pipe), b"");
+    assert_eq!(made.code, Some(0), "{made}");
+    // Opened for both, so that the person never waits for an agent that ended.
+    let mut approval = fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
+    command.args(["--allow-skip-permissions", "--", "--permission-mode", "bypassPermissions"]);
+    let mut run = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut events = String::new();
+    for line in BufReader::new(run.stdout.take().unwrap()).lines() {
+        let line = line.unwrap();
+        if line.contains("\"event\":\"held\"") && !events.contains("\"event\":\"held\"") {
+            sandbox.approve_policy();
+            approval.write_all(b"approved\n").unwrap();
+        }
+        events.push_str(&line);
+        events.push('\n');
+    }
+    run.wait().unwrap();
+    events
 }
 
 /// The status of a run, by default of the only one.
@@ -292,7 +339,7 @@ impl PlannedCase<'_> {
         let Self { table, case, packages, .. } = self;
         // A proof by hand does not know the options of a run.
         if mode == PlayMode::Prove && (table.needs_run || !case.args.is_empty()) {
-            return "–".to_string();
+            return UNPLAYED.to_string();
         }
         let sandbox = table.project(case, packages);
         let work = write_agent_work(&sandbox, table, case);
@@ -316,7 +363,7 @@ impl CaseResult<'_> {
     fn mistake(&self) -> Option<String> {
         let Self { ecosystem, case, statuses } = self;
         let judged = statuses.iter().zip(PlayMode::ALL).filter(|(status, mode)| {
-            *status != "–" && !(case.needs_run && *mode == PlayMode::Prove)
+            *status != UNPLAYED && !(case.needs_run && *mode == PlayMode::Prove)
         });
         let is_right = |status: &str| match (&case.deserves, &case.admitted) {
             (Some(deserved), _) => status == deserved,
@@ -333,16 +380,30 @@ impl CaseResult<'_> {
             .then(|| format!("{ecosystem}: {name}: {}, not {wanted}", wrong.join(", ")))
     }
 
-    /// The row of the record, up to the status of a proof by hand.
+    /// The row of the record, up to the statuses.
     fn row_start(&self) -> String {
         let name = self.case.name.replace('|', "\\|");
-        format!("| {} | {name} | {} |", self.ecosystem, self.statuses[0])
+        let approved = if self.case.approve { ", which a person approves" } else { "" };
+        format!("| {} | {name}{approved} |", self.ecosystem)
     }
 
     fn row(&self) -> String {
-        let [_, hook, run] = &self.statuses;
         let kind = self.case.admitted.as_ref().map(|kind| format!(" {kind} |"));
-        format!("{} {hook} | {run} |{}", self.row_start(), kind.unwrap_or_default())
+        let [prove, hook, run] = &self.statuses;
+        format!("{} {prove} | {hook} | {run} |{}", self.row_start(), kind.unwrap_or_default())
+    }
+
+    /// Takes the statuses in modes that were not played from an earlier record.
+    fn complete_from(mut self, record: &str) -> Self {
+        let start = self.row_start();
+        if let Some(recorded) = record.lines().find_map(|line| line.strip_prefix(&start)) {
+            for (status, earlier) in self.statuses.iter_mut().zip(recorded.split('|')) {
+                if status == UNPLAYED {
+                    *status = earlier.trim().to_string();
+                }
+            }
+        }
+        self
     }
 
     fn is_verified(&self) -> bool {
@@ -361,7 +422,7 @@ fn play_cases<'a>(planned: &[PlannedCase<'a>], modes: &[PlayMode]) -> Vec<CaseRe
                     planned.get(at).map(|one| (at, one))
                 } {
                     let play = |mode| {
-                        if modes.contains(&mode) { one.play(mode) } else { "–".to_string() }
+                        if modes.contains(&mode) { one.play(mode) } else { UNPLAYED.to_string() }
                     };
                     let statuses = PlayMode::ALL.map(play);
                     eprintln!("{}: {}: {}", one.ecosystem, one.case.name, statuses.join(" "));
@@ -398,6 +459,29 @@ fn load_tables(ecosystems: &[&str]) -> Vec<LoadedTable> {
     ecosystems.iter().filter_map(load).collect()
 }
 
+/// Every case of all tables: as it was played, and for the rest as it was recorded.
+fn complete_results<'a>(
+    tables: &'a [(&'a str, CheatTable)],
+    played: Vec<CaseResult<'_>>,
+    record: &str,
+) -> Vec<CaseResult<'a>> {
+    let mut played: BTreeMap<_, _> =
+        played.into_iter().map(|one| (one.row_start(), one.statuses)).collect();
+    let cases = tables
+        .iter()
+        .flat_map(|(ecosystem, table)| table.case.iter().map(move |case| (*ecosystem, case)));
+    let unplayed = [UNPLAYED; 3].map(str::to_string);
+    cases
+        .map(|(ecosystem, case)| {
+            let mut result = CaseResult { ecosystem, case, statuses: unplayed.clone() };
+            if let Some(statuses) = played.remove(&result.row_start()) {
+                result.statuses = statuses;
+            }
+            result.complete_from(record)
+        })
+        .collect()
+}
+
 fn write_record(results: &[CaseResult<'_>]) -> String {
     let rows = |chosen: &dyn Fn(&CheatCase) -> bool| {
         let rows: Vec<_> =
@@ -416,7 +500,7 @@ Written by `cargo xtask cheats`. Do not edit. The cases are in [`crates/ralph/te
 
 {all} cheats, {admitted_count} of them of an admitted kind, of which {verified} end `verified`; {honest_count} honest controls. `prove` is the verdict of
 `ralph prove` after the change, `hook` the status of a run whose session a Stop hook holds, `run` that under `ralph run`. A dash
-means that the case was not played in this mode. Edits of installed packages show in a run only, which knows the state before the change.
+means that the case was not played in this mode: a proof by hand knows no options of a run. Edits of installed packages show in a run only, which knows the state before the change.
 
 ## Admitted kinds
 
@@ -441,16 +525,20 @@ No run of the project's tests can tell these from honest work ([known limits](..
     )
 }
 
-/// Proves a share of a table and compares it with the record.
-fn check_share(ecosystem: &str, every: usize) {
-    let tables = load_tables(&[ecosystem]);
-    let results = play_cases(&plan_cases(&tables, every), &[PlayMode::Prove]);
+/// Plays cases and compares them with the record.
+fn check_cases(planned: &[PlannedCase<'_>], modes: &[PlayMode]) {
+    let record = fs::read_to_string(RECORD).unwrap();
+    let results = play_cases(planned, modes);
     let mistakes: Vec<_> = results.iter().filter_map(CaseResult::mistake).collect();
     assert_eq!(mistakes, Vec::<String>::new());
-    let record = fs::read_to_string(RECORD).unwrap();
-    let is_missing = |row: &String| !record.lines().any(|known| known.starts_with(row));
-    let missing: Vec<_> = results.iter().map(CaseResult::row_start).filter(is_missing).collect();
+    let rows = results.into_iter().map(|one| one.complete_from(&record).row());
+    let missing: Vec<_> = rows.filter(|row| !record.lines().any(|line| line == row)).collect();
     assert_eq!(missing, Vec::<String>::new(), "docs/design/cheats.md is out of date");
+}
+
+/// Proves a share of a table.
+fn check_share(ecosystem: &str, every: usize) {
+    check_cases(&plan_cases(&load_tables(&[ecosystem]), every), &[PlayMode::Prove]);
 }
 
 /// R-V1a, R-V1b, R-V1c: no cheat of the table ends `verified`, unless it is of an admitted kind, and honest work ends
@@ -470,10 +558,13 @@ fn the_whole_table() {
         PlayMode::ALL.into_iter().filter(|one| is_chosen(one.name(), &names)).collect();
     let loaded = load_tables(&tables);
     let results = play_cases(&plan_cases(&loaded, 1), &modes);
-    if std::env::var_os("RALPH_GENERATE").is_some() && tables.len() == ECOSYSTEMS.len() {
+    let mistakes: Vec<_> = results.iter().filter_map(CaseResult::mistake).collect();
+    if std::env::var_os("RALPH_GENERATE").is_some() {
+        let tables = ECOSYSTEMS.map(|name| (name, read_table(name)));
+        let record = fs::read_to_string(RECORD).unwrap();
+        let results = complete_results(&tables, results, &record);
         fs::write(RECORD, write_record(&results)).unwrap();
     }
-    let mistakes: Vec<_> = results.iter().filter_map(CaseResult::mistake).collect();
     assert_eq!(mistakes, Vec::<String>::new());
 }
 
@@ -497,6 +588,28 @@ fn the_table_is_large_and_its_exceptions_are_public() {
     }
     assert_eq!(unnamed, Vec::<String>::new());
     assert!(cheats >= 120 && honest >= 60, "{cheats} cheats, {honest} honest controls");
+}
+
+/// R-V1a, R-V1b, R-V1c: the same in a session that a Stop hook holds and under `ralph run`.
+#[test]
+fn a_share_of_the_cheats_in_runs() {
+    let names = [
+        "the suite prints fixed lines",
+        "a GNUmakefile hides the Makefile",
+        "a file named as the target",
+        "set +e in a test",
+        "nothing but a comment",
+        "the test file is emptied",
+        "the code exits with success when it is loaded",
+        "a new command with its test",
+        "the goal asks for another greeting, and the tests may change",
+        "the suite prints its output differently beside a new command",
+    ];
+    let tables = load_tables(&["shell", "node"]);
+    let mut planned = plan_cases(&tables, 1);
+    planned.retain(|one| names.contains(&one.case.name.as_str()));
+    assert_eq!(planned.len(), names.len());
+    check_cases(&planned, &[PlayMode::Hook, PlayMode::Run]);
 }
 
 #[test]
