@@ -86,9 +86,7 @@ fn is_relinked(old: &RecordedFile, new: &RecordedFile) -> bool {
 fn is_workspace_link(path: &str, file: &RecordedFile) -> bool {
     // Deeper links would take precedence over installed packages.
     let is_top = package_directory(path) == Some(path) && path.matches(MODULES).count() == 1;
-    // `require("a")` finds `a.js` before the package `a`.
-    let is_module = [".js", ".json", ".node"].iter().any(|end| path.ends_with(end));
-    file.is_project_link() && is_top && !is_module
+    file.is_project_link() && is_top
 }
 
 fn is_below(path: &str, directory: &str) -> bool {

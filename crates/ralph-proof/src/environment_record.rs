@@ -54,7 +54,7 @@ const PYTHON_MANIFESTS: [&str; 6] =
 /// A directory with installed packages.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EnvironmentRoot {
-    /// Relative to the project, or below the home directory as `~/…`.
+    /// Relative to the project, below the home directory as `~/…`, or absolute.
     pub name: String,
     pub path: PathBuf,
 }
@@ -89,7 +89,7 @@ impl RecordLimits {
     pub const LARGE: Self = Self { files: MAX_RECORDED_FILES, bytes: u64::MAX };
 }
 
-/// The environment has too many files, or cannot be listed.
+/// The environment has too many files or bytes, or cannot be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnlistableEnvironment;
 
@@ -125,15 +125,16 @@ pub fn environment_roots(
 
 /// Without a virtual environment, Python finds the packages that the user installed for all projects.
 fn user_site_roots(env: &Env) -> Vec<EnvironmentRoot> {
-    let own = env.get("PYTHONUSERBASE").map(PathBuf::from);
-    let Some(base) = own.or_else(|| env.home().map(|home| home.join(".local"))) else {
+    let own = env.get("PYTHONUSERBASE").map(|base| (PathBuf::from(&base), PathBuf::from(base)));
+    let local = || Some((PathBuf::from("~/.local"), env.home()?.join(".local")));
+    let Some((shown, base)) = own.or_else(local) else {
         return Vec::new();
     };
     let versions = fs::list_if_exists(&base.join("lib"), MAX_LISTED_FILES).unwrap_or_default();
     let is_python = |name: &&std::ffi::OsString| name.as_encoded_bytes().starts_with(b"python3");
     let root = |name: &std::ffi::OsString| {
         let below = Path::new("lib").join(name).join("site-packages");
-        let name = format!("~/.local/{}", below.display());
+        let name = shown.join(&below).display().to_string();
         EnvironmentRoot { name, path: base.join(below) }
     };
     let roots = versions.iter().filter(is_python).map(root);
@@ -409,6 +410,7 @@ fn is_project_directory(path: &Path, project: &Path) -> bool {
         DEPENDENCY_DIRECTORIES.iter().chain(&OTHER_DIRECTORIES).any(|name| part == *name)
     };
     path.strip_prefix(project).is_ok_and(|below| !below.iter().any(is_installed))
+        && fs::is_directory(path)
 }
 
 /// Files that tools write whenever they run. They are not recorded.

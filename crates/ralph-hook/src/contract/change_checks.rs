@@ -123,28 +123,21 @@ fn test_integrity_requirements(policy: &Policy, changes: &TreeChanges) -> Vec<Re
             "is a test that can no longer be read as text".to_string(),
         )
     }));
-    if is_covered_by_proof(policy) {
-        let notes =
-            counted_failure(findings, "change", "to tests that a person may want to review");
-        return advisory_requirement(
-            TEST_CHANGES_REQUIREMENT,
-            RequirementStage::Correctness,
-            notes,
-        )
-        .into_iter()
-        .collect();
-    }
+    let is_proved = is_covered_by_proof(policy);
     let (weaker, doubtful): (Vec<_>, Vec<_>) =
-        findings.into_iter().partition(test_integrity::is_certain);
-    let failure = counted_failure(weaker, "way", "in which the tests got weaker");
-    let next = "Restore the tests to their original strength and make the code pass them";
-    let mut integrity =
-        guard_requirement("test integrity", RequirementStage::Correctness, failure, next);
-    if policy.tests.integrity == IntegrityMode::Advise {
-        integrity.weight = RequirementWeight::Advisory;
+        findings.into_iter().partition(|finding| !is_proved && test_integrity::is_certain(finding));
+    let mut kept = Vec::new();
+    if !is_proved {
+        let failure = counted_failure(weaker, "way", "in which the tests got weaker");
+        let next = "Restore the tests to their original strength and make the code pass them";
+        let mut integrity =
+            guard_requirement("test integrity", RequirementStage::Correctness, failure, next);
+        if policy.tests.integrity == IntegrityMode::Advise {
+            integrity.weight = RequirementWeight::Advisory;
+        }
+        kept.push(integrity);
     }
     let notes = counted_failure(doubtful, "change", "to tests that a person may want to review");
-    let mut kept = vec![integrity];
     kept.extend(advisory_requirement(
         TEST_CHANGES_REQUIREMENT,
         RequirementStage::Correctness,

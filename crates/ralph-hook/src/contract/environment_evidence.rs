@@ -67,10 +67,7 @@ fn find_roots(contract: &ContractContext<'_>) -> Vec<EnvironmentRoot> {
 }
 
 fn record_key(contract: &ContractContext<'_>) -> ResultKey {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(b"installed packages\0");
-    hasher.update(contract.run.id.as_str().as_bytes());
-    ResultKey(hasher.finalize().into())
+    contract.run_note_key("installed packages")
 }
 
 impl InstalledState {
@@ -138,7 +135,7 @@ impl InstalledState {
                 )
             }
             EnvironmentComparison::Unlistable => {
-                "there are too many installed files to compare them with the start of the run"
+                "the installed packages cannot be compared with the start of the run: too many files, or one that cannot be read"
                     .to_string()
             }
         };

@@ -64,10 +64,7 @@ pub(super) fn only_gates_changed(
 }
 
 fn note_key(contract: &ContractContext<'_>) -> ResultKey {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(b"files that gates wrote\0");
-    hasher.update(contract.run.id.as_str().as_bytes());
-    ResultKey(hasher.finalize().into())
+    contract.run_note_key("files that gates wrote")
 }
 
 fn read_writes(cache: &ResultCache, key: &ResultKey) -> Vec<WrittenFile> {
@@ -137,5 +134,49 @@ impl WrittenFile {
         let mode = modes.into_iter().find(|known| *known as u8 == mode)?;
         let path = OsString::from_vec(self.path.clone());
         Some(TreeEntry { path, mode, id: ObjectId(id) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The trees before and after each run of gates.
+    type GateRuns<'a> = &'a [(&'a str, &'a str)];
+
+    /// `a1 b2` is a tree with the files `a` and `b` and their contents.
+    fn tree(text: &str) -> WorkTreeListing {
+        let entry = |word: &str| TreeEntry {
+            path: OsString::from(&word[..1]),
+            mode: TreeEntryMode::File,
+            id: ObjectId([word.as_bytes()[1]; 32]),
+        };
+        let entries = text.split_whitespace().map(entry).collect();
+        WorkTreeListing { root: "/".into(), head: None, entries }
+    }
+
+    /// R-V1e: what gates wrote is undone, in one or several runs of gates, and nothing else is.
+    #[test]
+    fn only_what_gates_wrote_is_undone() {
+        let rows: [(&str, GateRuns<'_>, &str, &str); 7] = [
+            ("edited", &[("a1 b1", "a2 b1")], "a2 b1", "a1 b1"),
+            ("added", &[("a1", "a1 b1")], "a1 b1", "a1"),
+            ("deleted", &[("a1 b1", "a1")], "a1", "a1 b1"),
+            ("edited twice", &[("a1", "a2"), ("a2", "a3")], "a3", "a1"),
+            ("restored", &[("a1", "a2"), ("a2", "a1")], "a1", "a1"),
+            ("edited by the agent afterwards", &[("a1", "a2")], "a3", "a3"),
+            ("edited by the agent in between", &[("a1", "a2"), ("a3", "a4")], "a4", "a3"),
+        ];
+        for (name, runs, now, expected) in rows {
+            let mut written = Vec::new();
+            for (before, after) in runs {
+                let (before, after) = (tree(before), tree(after));
+                written = merge_writes(written, &file_states(&before), &file_states(&after));
+            }
+            let (now, expected) = (tree(now), tree(expected));
+            let undone: Vec<TreeEntry> =
+                undo_writes(&now, &written).into_iter().map(Cow::into_owned).collect();
+            assert_eq!(undone, expected.entries, "{name}");
+        }
     }
 }

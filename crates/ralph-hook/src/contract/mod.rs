@@ -40,6 +40,7 @@ use change_summary::CandidateCheckpoint;
 use gate_query::GateQuery;
 use gate_worker::GateSite;
 use pipeline_contract::{PipelineJudgement, PipelineSite};
+use ralph_gates::gates::result_key::ResultKey;
 use ralph_gates::gates::{ContentView, GateContent, GateContext};
 use ralph_git::tree::WorkTreeListing;
 use ralph_home::faults::describe_error;
@@ -358,6 +359,15 @@ impl<'a> ContractContext<'a> {
     /// Paths outside the judged work, such as lists that ralph itself writes to.
     pub(crate) fn exclude(&self) -> Vec<PathBuf> {
         run_lists::excluded_paths(&self.world.home, self.run)
+    }
+
+    /// The key of a note that belongs to this run.
+    fn run_note_key(&self, label: &str) -> ResultKey {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(label.as_bytes());
+        hasher.update(&[0]);
+        hasher.update(self.run.id.as_str().as_bytes());
+        ResultKey(hasher.finalize().into())
     }
 
     pub(crate) fn gate_place<'b>(&'b self, content: GateContent<'b>) -> GateContext<'b> {

@@ -31,8 +31,8 @@ fn files_are_compared_by_content() {
         (&[old[0], old[1], ("node_modules/b/index.js", "f1")], &["+node_modules/b/index.js"]),
         // A package of the workspace is code of the project.
         (&[old[0], old[1], ("node_modules/@own/b", "p1")], &[]),
-        // Node would load it instead of the package.
-        (&[old[0], old[1], ("node_modules/a.js", "p1")], &["+node_modules/a.js"]),
+        // A link to a file: Node would load it instead of the package.
+        (&[old[0], old[1], ("node_modules/a.js", "l1")], &["+node_modules/a.js"]),
         // There was no such environment at the start.
         (&[old[0], old[1], ("venv/lib/a.py", "f1")], &[]),
     ];

@@ -14,7 +14,7 @@ struct SampleProject {
 }
 
 impl SampleProject {
-    /// Recorded a minute before the files were written if the record is late.
+    /// If the record is late, the files changed after the start of the run and before they were recorded.
     fn new(is_late: bool) -> Self {
         let directory = tempfile::tempdir().unwrap();
         for path in ["node_modules/a/index.js", "node_modules/a/package.json", ".venv/lib/b.py"] {
@@ -77,6 +77,19 @@ fn an_edit_is_noticed_although_it_restores_length_and_time() {
     );
     assert_eq!(sample.changed(), ["node_modules/a/index.js"]);
     assert_ne!(sample.now().content_mark(), sample.record.content_mark());
+}
+
+/// A link to a directory of the project is a package of the workspace. One to a file is code that Node would load
+/// instead of a package.
+#[test]
+fn a_link_to_a_file_is_no_package_of_the_workspace() {
+    let sample = SampleProject::new(false);
+    write(&sample.path("own/index.js"), "x");
+    for (name, target) in [("own", "../own"), ("a.js", "../own/index.js"), ("gone", "../gone")] {
+        let link = sample.path("node_modules").join(name);
+        std::os::unix::fs::symlink(target, link).unwrap();
+    }
+    assert_eq!(sample.changed(), ["node_modules/a.js", "node_modules/gone"]);
 }
 
 #[test]
