@@ -3,6 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use ralph_check::MovedLines;
 use ralph_check::added_lines::{NoUserPatterns, check_added_lines};
 use ralph_check::test_integrity::check_tests;
 use ralph_check::tool_settings::check_settings;
@@ -70,7 +71,7 @@ fn on_lines(path: &str, text: &str) {
     let added: Vec<u32> = (1..=count).step_by(2).collect();
     let policy = LinePolicy { forbid: LineCheck::ALL.to_vec(), ..LinePolicy::default() };
     let change = FileChange { path, before: None, after: Some(text), added: &added };
-    let checked = check_added_lines(&policy, &change, &NoUserPatterns);
+    let checked = check_added_lines(&policy, &change, &MovedLines::default(), &NoUserPatterns);
     let allowed = checked.allowed.iter().map(|allowed| &allowed.finding);
     for finding in checked.findings.iter().chain(allowed) {
         let line = finding.place.as_ref().and_then(|place| place.line).unwrap();

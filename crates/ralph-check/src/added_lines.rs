@@ -3,12 +3,15 @@
 use super::FileChange;
 use super::allow_marker::{self, AllowMarker};
 use super::change_finding::new_finding;
+use super::constant_condition::constant_truth;
 use super::forbidden_constructs::{self, CONSTRUCTS, ConstructCondition, ForbiddenConstruct};
 use super::language::{self, Language};
+use super::moved_lines::MovedLines;
 use super::placeholder;
 use super::source_text::SourceText;
 use super::word_search;
 use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -64,6 +67,7 @@ pub(super) struct LineHit {
 pub fn check_added_lines(
     policy: &LinePolicy,
     change: &FileChange<'_>,
+    moved: &MovedLines<'_>,
     patterns: &dyn UserPatterns,
 ) -> AddedLinesReport {
     let Some(after) = change.after else {
@@ -74,13 +78,51 @@ pub fn check_added_lines(
     }
     let source = SourceText::new(change.path, after);
     let looked = LineChecker { policy, source: &source, added: change.added };
-    let mut hits: Vec<(usize, String, String)> = looked
-        .find_built_in()
+    let built_in = without_known_hits(policy, change, &source, looked.find_built_in());
+    let mut hits: Vec<(usize, String, String)> = built_in
         .into_iter()
         .map(|hit| (hit.at, hit.check.name().to_owned(), hit.message))
         .collect();
     hits.extend(looked.find_patterns(patterns));
+    hits.retain(|(at, ..)| {
+        let line = source.text.get(source.line(source.line_of(*at)));
+        !moved.contains(line.unwrap_or_default())
+    });
     report_hits(&source, hits)
+}
+
+/// Leaves out hits that the file had before as often as now, on lines that were edited otherwise.
+fn without_known_hits(
+    policy: &LinePolicy,
+    change: &FileChange<'_>,
+    after: &SourceText<'_>,
+    mut hits: Vec<LineHit>,
+) -> Vec<LineHit> {
+    let Some(before) = change.before.filter(|_| !hits.is_empty()) else {
+        return hits;
+    };
+    let count = |source: &SourceText<'_>| {
+        let lines = u32::try_from(source.line_count()).unwrap_or(u32::MAX);
+        let added: Vec<u32> = (1..=lines).collect();
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for hit in (LineChecker { policy, source, added: &added }).find_built_in() {
+            *counts.entry(hit_key(&hit.message)).or_default() += 1;
+        }
+        counts
+    };
+    let (was, is) = (count(&SourceText::new(change.path, before)), count(after));
+    hits.retain(|hit| {
+        let key = hit_key(&hit.message);
+        is.get(&key) > was.get(&key)
+    });
+    hits
+}
+
+/// The beginning of a message: the rest of a comment may continue on another line than before.
+fn hit_key(message: &str) -> String {
+    const WORDS: usize = 10;
+    let words: Vec<&str> = message.split_whitespace().take(WORDS).collect();
+    words.join(" ").trim_end_matches('…').to_owned()
 }
 
 fn report_hits(
@@ -146,10 +188,14 @@ impl LineChecker<'_, '_> {
             let in_place = match construct.when {
                 ConstructCondition::InTests | ConstructCondition::Unconditional => is_test,
                 ConstructCondition::NotInScripts => !is_script,
+                ConstructCondition::OutsideTests => {
+                    !language::contains_only_tests(self.source.path)
+                }
                 ConstructCondition::Always
                 | ConstructCondition::Statement
                 | ConstructCondition::Alone
                 | ConstructCondition::DebugText
+                | ConstructCondition::UnusedModule
                 | ConstructCondition::ConstantCondition => true,
             };
             if in_place && construct.languages.contains(&self.source.language) {
@@ -300,6 +346,7 @@ fn is_forbidden_use(source: &SourceText<'_>, construct: &ForbiddenConstruct, at:
     match construct.when {
         ConstructCondition::Always
         | ConstructCondition::InTests
+        | ConstructCondition::OutsideTests
         | ConstructCondition::NotInScripts => true,
         ConstructCondition::Statement => before.trim().is_empty(),
         ConstructCondition::Alone => {
@@ -309,13 +356,21 @@ fn is_forbidden_use(source: &SourceText<'_>, construct: &ForbiddenConstruct, at:
                 && matches!(ends, None | Some(';' | '}'))
         }
         ConstructCondition::Unconditional => !is_conditional(source, at),
+        ConstructCondition::UnusedModule => {
+            let module = word_search::last_word(construct.needle);
+            let mut uses = word_search::find_word(&source.code, module).filter_map(|at| {
+                let rest = source.code.get(at + module.len()..)?.strip_prefix('.')?;
+                Some(word_search::word_at(rest, 0))
+            });
+            uses.all(|name| name == "set_trace")
+        }
         ConstructCondition::DebugText => {
             source.string_at(end).is_some_and(forbidden_constructs::looks_like_debugging)
         }
         ConstructCondition::ConstantCondition => {
-            let condition =
-                word_search::word_at(&source.code, word_search::skip_space(&source.code, end));
-            matches!(condition, "True" | "1" | "not")
+            let condition = word_search::text_from(&source.code, end, 200);
+            let condition = condition.split([',', ')', '\n']).find(|it| !it.trim().is_empty());
+            constant_truth(condition.unwrap_or_default()) == Some(true)
         }
     }
 }
@@ -330,9 +385,11 @@ pub(super) fn is_conditional(source: &SourceText<'_>, at: usize) -> bool {
     let start = source.line(number).start;
     let here = word_search::text_before(&source.code, at, FARTHEST.min(at.saturating_sub(start)));
     let decides = |code: &str| {
-        let constant =
-            code.contains("if true") || code.contains("if True") || code.contains("if (true)");
-        !constant && word_search::split_words(code).any(|(_, word)| DECIDERS.contains(&word))
+        let condition =
+            code.split_once("if ").map(|(_, rest)| rest.trim_end_matches(['{', ':', ' ']));
+        let is_constant =
+            condition.is_some_and(|condition| constant_truth(condition.trim_end()) == Some(true));
+        !is_constant && word_search::split_words(code).any(|(_, word)| DECIDERS.contains(&word))
     };
     if decides(here) {
         return true;

@@ -1,5 +1,6 @@
 //! Finds assertions, by language. Assertions that always hold are not counted.
 
+use super::constant_condition::constant_truth;
 use super::dead_code::DeadCode;
 use super::language::{Language, TestLanguage};
 use super::source_text::SourceText;
@@ -21,16 +22,33 @@ pub(crate) struct AssertionIndex {
     hashes: Vec<u64>,
 }
 
+/// One asserting statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Expectation {
+    pub(crate) line: usize,
+    /// Otherwise it calls a function that asserts.
+    pub(crate) is_direct: bool,
+    /// Shortened, with single spaces.
+    pub(crate) text: String,
+}
+
 impl AssertionIndex {
     /// A call of an asserting function in the same file counts as an assertion too, so that moving assertions into a
     /// helper is not a loss.
     pub(crate) fn find(source: &SourceText<'_>) -> Self {
         let dead = DeadCode::find(source);
-        let mut positions: Vec<usize> = word_search::split_words(&source.code)
-            .filter(|(at, word)| is_assertion(source, *at, word) && !is_trivial(source, *at, word))
-            .filter(|(at, _)| !dead.contains(*at))
-            .map(|(at, _)| at)
-            .collect();
+        let mut positions: Vec<usize> = if source.language == Language::Bats {
+            command_positions(source)
+        } else {
+            let words = word_search::split_words(&source.code);
+            words
+                .filter(|(at, word)| {
+                    is_assertion(source, *at, word) && !is_trivial(source, *at, word)
+                })
+                .filter(|(at, _)| !dead.contains(*at))
+                .map(|(at, _)| at)
+                .collect()
+        };
         let definitions = test_cases::find_definitions(source);
         let mut asserting: BTreeSet<&str> = BTreeSet::new();
         for _ in 0..MAX_HELPER_DEPTH {
@@ -83,6 +101,22 @@ impl AssertionIndex {
         &self.hashes
     }
 
+    /// The asserting statements in a range.
+    pub(crate) fn statements_within(
+        &self,
+        source: &SourceText<'_>,
+        range: &Range<usize>,
+    ) -> Vec<Expectation> {
+        const MOST: usize = 500;
+        let positions = self.positions.get(self.indices(range)).unwrap_or_default();
+        let statements = positions.iter().take(MOST).map(|at| Expectation {
+            line: source.line_of(*at),
+            is_direct: is_assertion(source, *at, word_search::word_at(&source.code, *at)),
+            text: statement_text(source, *at),
+        });
+        statements.collect()
+    }
+
     fn indices(&self, range: &Range<usize>) -> Range<usize> {
         let before = |end: usize| self.positions.partition_point(|at| *at < end);
         let start = before(range.start);
@@ -90,8 +124,35 @@ impl AssertionIndex {
     }
 }
 
+/// The statement that begins here, in one line: to the end of its line, or of its last bracket.
+fn statement_text(source: &SourceText<'_>, at: usize) -> String {
+    const LONGEST: usize = 300;
+    let code = word_search::text_from(&source.code, at, LONGEST);
+    let (mut depth, mut end) = (0_i32, code.len());
+    for (offset, byte) in code.bytes().enumerate() {
+        match byte {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth -= 1,
+            _ => {}
+        }
+        let is_chained =
+            || code.get(offset..).is_some_and(|rest| rest.trim_start().starts_with('.'));
+        if depth < 0 || depth == 0 && (byte == b';' || byte == b'\n' && !is_chained()) {
+            end = offset;
+            break;
+        }
+    }
+    let text = source.text.get(at..at + end).unwrap_or_default();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 fn is_called_at(source: &SourceText<'_>, at: usize) -> bool {
-    matches!(source.code.as_bytes().get(at), Some(b'(' | b'!'))
+    // In TypeScript, `name!` is a value that is not null.
+    match source.code.as_bytes().get(at) {
+        Some(b'(') => true,
+        Some(b'!') => source.language == Language::Rust,
+        _ => false,
+    }
 }
 
 fn is_definition(source: &SourceText<'_>, at: usize) -> bool {
@@ -125,7 +186,8 @@ impl WordInContext<'_> {
     }
 }
 
-fn is_assertion(source: &SourceText<'_>, at: usize, word: &str) -> bool {
+/// Whether the word at this position asserts by itself.
+pub(crate) fn is_assertion(source: &SourceText<'_>, at: usize, word: &str) -> bool {
     let code = source.code.as_bytes();
     let word = WordInContext {
         text: word,
@@ -140,6 +202,8 @@ fn is_assertion(source: &SourceText<'_>, at: usize, word: &str) -> bool {
         Some(TestLanguage::Python) => is_python_assertion(&word),
         Some(TestLanguage::Go) => is_go_assertion(&word),
         Some(TestLanguage::Java) => is_java_assertion(&word),
+        Some(TestLanguage::C) => is_c_assertion(&word),
+        Some(TestLanguage::Bats) => true,
     };
     asserts && !is_definition(source, at)
 }
@@ -181,6 +245,11 @@ fn is_javascript_assertion(word: &WordInContext<'_>) -> bool {
     );
     match word.text {
         "expect" => word.is_call(),
+        // `expect.poll(…)` and `expect.soft(…)`, but not `expect.any(…)`.
+        "poll" | "soft" => {
+            let owner = word.lead.trim_end_matches('.').trim_end();
+            word.is_call() && word.is_method() && word_search::last_word(owner) == "expect"
+        }
         "assert" => matches!(word.after, b'(' | b'.') && !word.is_method(),
         "should" => word.is_method(),
         _ => {
@@ -202,10 +271,41 @@ fn is_go_assertion(word: &WordInContext<'_>) -> bool {
             && word.starts_with_any(&["assert", "check", "must", "require", "verify", "expect"]))
 }
 
+/// `ASSERT_EQ(…)`, `TEST_ASSERT_NULL(…)`, `REQUIRE(…)`, `ck_assert(…)`
+fn is_c_assertion(word: &WordInContext<'_>) -> bool {
+    let lower = word.text.to_ascii_lowercase();
+    let by_name = matches!(word.text, "REQUIRE" | "CHECK" | "FAIL" | "SUCCEED" | "abort");
+    let starts = ["expect_", "require_", "check_", "boost_", "verify"];
+    word.is_call()
+        && (by_name
+            || lower.contains("assert")
+            || starts.iter().any(|start| lower.starts_with(start)))
+}
+
+/// Every command of a Bats test can fail it, apart from those that cannot fail.
+fn command_positions(source: &SourceText<'_>) -> Vec<usize> {
+    const HARMLESS: [&str; 12] = [
+        "local", "export", "skip", "return", "true", "echo", "fi", "done", "then", "else", ":", "}",
+    ];
+    let lines = 1..=source.line_count();
+    let commands = lines.filter(|line| {
+        let code = source.code_of_line(*line).trim();
+        let first = code.split([' ', ';']).next().unwrap_or_default();
+        !code.is_empty() && !code.starts_with('@') && !HARMLESS.contains(&first)
+    });
+    let position = |line: usize| {
+        let code = source.code_of_line(line);
+        source.line(line).start + (code.len() - code.trim_start().len())
+    };
+    commands.map(position).collect()
+}
+
 fn is_java_assertion(word: &WordInContext<'_>) -> bool {
-    let calls = word.is_call()
+    // Kotlin passes blocks without parentheses: `assertFailsWith<E> { … }`
+    let calls = matches!(word.after, b'(' | b'<' | b' ' | b'{')
         && word.starts_with_any(&["assert", "verify", "expect", "andExpect", "fail"]);
-    word.before != b'@' && (calls || word.text.starts_with("should"))
+    let is_called = word.after != b' ' || word.starts_with_any(&["assert", "verify"]);
+    word.before != b'@' && (calls && is_called || word.text.starts_with("should"))
 }
 
 /// Whether the assertion always holds: `assert!(true)`, `expect(1).toBe(1)`, `assert x or True`.
@@ -224,7 +324,8 @@ fn is_trivial(source: &SourceText<'_>, at: usize, word: &str) -> bool {
         "assert" | "assertTrue" | "debug_assert" | "prop_assert" | "ok" | "isTrue" | "True"
     );
     if takes_condition
-        && (is_true(first)
+        && (constant_truth(argument.split(',').next().unwrap_or_default()) == Some(true)
+            || is_true(first)
             || is_true(second) && method == "True"
             || first.ends_with("orTrue")
             || first.ends_with("||true"))
@@ -234,7 +335,33 @@ fn is_trivial(source: &SourceText<'_>, at: usize, word: &str) -> bool {
     let same = is_literal(first) && first == second;
     let compared =
         first.split_once("==").is_some_and(|(one, other)| is_literal(one) && one == other);
-    same || compared || (word == "expect" && is_literal(&squeezed))
+    same || compared
+        || (word == "expect" && is_literal(&squeezed) && is_compared_with_literal(source, at))
+}
+
+/// Whether everything that is called on `expect(…)` takes literals only: `.toBe(1)`, `.to.be.true`, but not
+/// `.to.equal(result)`.
+fn is_compared_with_literal(source: &SourceText<'_>, at: usize) -> bool {
+    const MOST: usize = 8;
+    let mut close = source.brackets.close_of(at + "expect".len());
+    for _ in 0..MOST {
+        let Some(end) = close else { return true };
+        let rest = word_search::text_from(&source.code, end + 1, 200);
+        let chained = rest.bytes().take_while(|byte| {
+            word_search::is_word_byte(*byte) || matches!(byte, b'.' | b' ' | b'\n')
+        });
+        let open = end + 1 + chained.count();
+        if source.code.as_bytes().get(open) != Some(&b'(') {
+            return true;
+        }
+        close = source.brackets.close_of(open);
+        let argument = close.and_then(|close| source.text.get(open + 1..close));
+        let argument = argument.unwrap_or_default().trim();
+        if !argument.is_empty() && !is_literal(argument) {
+            return false;
+        }
+    }
+    true
 }
 
 /// The asserted expression and the asserting method: `x` and `ok` for `assert.ok(x)`.

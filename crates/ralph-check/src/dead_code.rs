@@ -1,10 +1,10 @@
 //! Finds code that never runs, whose assertions do not count.
 
+use super::constant_condition::constant_truth;
 use super::language::TestLanguage;
 use super::source_text::SourceText;
 use super::test_cases;
 use super::word_search;
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -22,13 +22,14 @@ pub(super) struct DeadCode {
 impl DeadCode {
     pub(super) fn find(source: &SourceText<'_>) -> Self {
         let mut ranges = match source.language.test_language() {
-            None => Vec::new(),
+            None | Some(TestLanguage::Bats) => Vec::new(),
             Some(TestLanguage::Python) => dead_blocks_by_indentation(source),
             Some(
                 TestLanguage::Rust
                 | TestLanguage::JavaScript
                 | TestLanguage::Go
-                | TestLanguage::Java,
+                | TestLanguage::Java
+                | TestLanguage::C,
             ) => dead_blocks_by_brace(source),
         };
         ranges.extend(test_cases::find_uncalled_functions(source));
@@ -71,7 +72,7 @@ fn dead_blocks_by_indentation(source: &SourceText<'_>) -> Vec<Range<usize>> {
         };
         let is_dead = match keyword {
             "for" => condition.trim_end().ends_with(" in []") || condition.ends_with(" in ()"),
-            _ => is_constant_false(condition),
+            _ => constant_truth(condition) == Some(false),
         };
         if is_dead && found.len() < MAX_EXAMINED {
             let margin = code.len() - trimmed.len();
@@ -106,11 +107,12 @@ fn dead_blocks_by_brace(source: &SourceText<'_>) -> Vec<Range<usize>> {
         let body = if code.as_bytes().get(at) == Some(&b'(') {
             let close = source.brackets.close_of(at)?;
             let condition = code.get(at + 1..close.min(at + MAX_CONDITION_BYTES))?;
-            is_constant_false(condition).then(|| word_search::skip_space(code, close + 1))?
+            (constant_truth(condition) == Some(false))
+                .then(|| word_search::skip_space(code, close + 1))?
         } else {
             let (condition, _) =
                 word_search::text_from(code, at, MAX_CONDITION_BYTES).split_once('{')?;
-            is_constant_false(condition).then_some(at + condition.len())?
+            (constant_truth(condition) == Some(false)).then_some(at + condition.len())?
         };
         let end = match code.as_bytes().get(body)? {
             b'{' => source.brackets.close_of(body)?,
@@ -119,16 +121,4 @@ fn dead_blocks_by_brace(source: &SourceText<'_>) -> Vec<Range<usize>> {
         Some(body..end)
     });
     dead.collect()
-}
-
-fn is_constant_false(condition: &str) -> bool {
-    let mut squeezed: String = condition.chars().filter(|char| !char.is_whitespace()).collect();
-    while let Some(inner) = squeezed.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
-        squeezed = String::from(inner);
-    }
-    let is_constant = matches!(
-        squeezed.as_str(),
-        "False" | "false" | "0" | "None" | "notTrue" | "!true" | "!1" | "not1" | "null" | "1==0"
-    );
-    is_constant || squeezed.starts_with("Falseand") || squeezed.starts_with("false&&")
 }

@@ -47,7 +47,8 @@ pub(super) fn find_disarmed_tests(
         };
         let (before, after) = (source(change.before.unwrap_or_default()), source(after));
         let Some(dialect) = after.language.test_language() else { continue };
-        if !is_test_setup(change.path) && !after.is_test {
+        // A new test file replaces no test that ran before.
+        if !is_test_setup(change.path) && (!after.is_test || change.before.is_none()) {
             continue;
         }
         let known: BTreeSet<String> = find_disarming_lines(&before, dialect, tests)
@@ -55,6 +56,15 @@ pub(super) fn find_disarmed_tests(
             .map(|(_, line)| line)
             .collect();
         let new = find_disarming_lines(&after, dialect, tests).into_iter();
+        // A function of that name disarms nothing if no test used the name before.
+        let new = new.filter(|(_, line)| match replaced_name(line) {
+            Some(name) if dialect == TestLanguage::JavaScript && change.before.is_some() => {
+                word_search::find_word(&before.code, name).any(|at| {
+                    matches!(before.code.as_bytes().get(at + name.len()), Some(b'(' | b'.'))
+                })
+            }
+            _ => true,
+        });
         findings.extend(new.filter(|(_, line)| !known.contains(line)).take(MAX_DISARMED).map(
             |(at, line)| {
                 let line = text::clean_line(&line, MAX_QUOTED_CHARS);
@@ -72,7 +82,7 @@ pub(super) fn find_disarmed_tests(
 }
 
 /// Whether the file is loaded before the tests.
-fn is_test_setup(path: &str) -> bool {
+pub(super) fn is_test_setup(path: &str) -> bool {
     let name = language::file_name(path);
     let lower = name.to_ascii_lowercase();
     matches!(name, "conftest.py" | "sitecustomize.py" | "usercustomize.py")
@@ -109,7 +119,11 @@ fn find_disarming_lines(
             || match dialect {
                 TestLanguage::Python => disarms_in_python(source, at, code, tests),
                 TestLanguage::JavaScript => disarms_in_javascript(trimmed),
-                TestLanguage::Rust | TestLanguage::Go | TestLanguage::Java => false,
+                TestLanguage::Rust
+                | TestLanguage::Go
+                | TestLanguage::Java
+                | TestLanguage::C
+                | TestLanguage::Bats => false,
             };
         if found.len() < MAX_DISARMED
             && is_disarmed
@@ -170,15 +184,17 @@ fn is_assertion_method(name: &str) -> bool {
         || name == "failureException"
 }
 
-/// `expect = () => …`, `globalThis.it = function …`, `function expect(…)`. A value from a library is allowed.
 fn disarms_in_javascript(line: &str) -> bool {
-    let is_name = |name: &str| matches!(name, "expect" | "test" | "it" | "describe" | "assert");
+    replaced_name(line).is_some()
+}
+
+/// `expect = () => …`, `globalThis.it = function …`, `function expect(…)`. A value from a library is allowed.
+fn replaced_name(line: &str) -> Option<&str> {
+    let is_name = |name: &&str| matches!(*name, "expect" | "test" | "it" | "describe" | "assert");
     if let Some(rest) = line.strip_prefix("function ") {
-        return is_name(word_search::word_at(rest.trim_start(), 0));
+        return Some(word_search::word_at(rest.trim_start(), 0)).filter(is_name);
     }
-    let Some((target, value)) = parse_assignment(line) else {
-        return false;
-    };
+    let (target, value) = parse_assignment(line)?;
     let target = ["const ", "let ", "var "]
         .iter()
         .find_map(|keyword| target.strip_prefix(keyword))
@@ -186,14 +202,14 @@ fn disarms_in_javascript(line: &str) -> bool {
         .trim();
     let name = match target.rsplit_once('.') {
         Some(("global" | "globalThis" | "window" | "self", name)) => name,
-        Some(_) => return false,
+        Some(_) => return None,
         None => target,
     };
     let is_made_here = ["(", "async", "function", "new Proxy", "jest.fn", "vi.fn", "{"]
         .iter()
         .any(|start| value.starts_with(start))
         || value.contains("=>");
-    is_name(name) && is_made_here
+    is_made_here.then_some(name).filter(is_name)
 }
 
 /// Finds classes that no longer derive from a `TestCase` but still use its assertions.

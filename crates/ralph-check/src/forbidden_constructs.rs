@@ -23,10 +23,14 @@ pub(super) enum ConstructCondition {
     Statement,
     /// As a complete statement.
     Alone,
+    /// If the module is only imported: a program may have a debugger of its own.
+    UnusedModule,
     /// In a file that a test runner collects.
     InTests,
     /// In such a file, and not under a condition.
     Unconditional,
+    /// Anywhere but in a file of tests, where it explains a failure and is shown only then.
+    OutsideTests,
     /// Anywhere but in a program whose purpose is to print.
     NotInScripts,
     /// If the printed text looks like debugging.
@@ -36,7 +40,8 @@ pub(super) enum ConstructCondition {
 }
 
 use ConstructCondition::{
-    Alone, Always, ConstantCondition, DebugText, InTests, NotInScripts, Statement, Unconditional,
+    Alone, Always, ConstantCondition, DebugText, InTests, NotInScripts, OutsideTests, Statement,
+    Unconditional, UnusedModule,
 };
 use Language as L;
 use LineCheck::{DebugPrint, Debugger, Placeholder, SkippedTest};
@@ -81,7 +86,7 @@ pub(super) static CONSTRUCTS: &[ForbiddenConstruct] = &[
     construct(PYTHON, "pprint(", PRINT, NotInScripts),
     construct(RUST, "println!(", PRINT, DebugText),
     construct(RUST, "eprintln!(", PRINT, DebugText),
-    construct(RUST, "dbg!", DEBUGGER_OR_PRINT, Always),
+    construct(RUST, "dbg!", DEBUGGER_OR_PRINT, OutsideTests),
     construct(GO, "fmt.Println(", PRINT, DebugText),
     construct(GO, "fmt.Printf(", PRINT, DebugText),
     construct(GO, "log.Println(", PRINT, DebugText),
@@ -105,9 +110,9 @@ pub(super) static CONSTRUCTS: &[ForbiddenConstruct] = &[
     construct(PYTHON, "pdb.set_trace(", DEBUGGER, Always),
     construct(PYTHON, "ipdb.set_trace(", DEBUGGER, Always),
     construct(PYTHON, "pudb.set_trace(", DEBUGGER, Always),
-    construct(PYTHON, "import pdb", DEBUGGER, Always),
-    construct(PYTHON, "import ipdb", DEBUGGER, Always),
-    construct(PYTHON, "import pudb", DEBUGGER, Always),
+    construct(PYTHON, "import pdb", DEBUGGER, UnusedModule),
+    construct(PYTHON, "import ipdb", DEBUGGER, UnusedModule),
+    construct(PYTHON, "import pudb", DEBUGGER, UnusedModule),
     construct(PYTHON, "from pdb import", DEBUGGER, Always),
     construct(GO, "runtime.Breakpoint()", DEBUGGER, Always),
     construct(CSHARP, "Debugger.Break()", DEBUGGER, Always),

@@ -16,6 +16,8 @@ pub enum Language {
     Php,
     Ruby,
     Shell,
+    /// Shell with `@test` blocks.
+    Bats,
     /// `#` starts a comment and quotes do not nest: YAML, TOML, INI, make, Docker.
     Config,
     Sql,
@@ -36,10 +38,14 @@ pub(crate) enum TestLanguage {
     Go,
     /// Java and Kotlin.
     Java,
+    /// C and C++, with the macros of their test libraries.
+    C,
+    /// Tests of shell scripts.
+    Bats,
 }
 
 impl Language {
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Rust,
         Self::JavaScript,
         Self::Python,
@@ -53,6 +59,7 @@ impl Language {
         Self::Php,
         Self::Ruby,
         Self::Shell,
+        Self::Bats,
         Self::Config,
         Self::Sql,
         Self::Html,
@@ -94,6 +101,7 @@ impl Language {
             "php" => Self::Php,
             "rb" | "rake" => Self::Ruby,
             "sh" | "bash" | "zsh" | "ksh" => Self::Shell,
+            "bats" => Self::Bats,
             "yml" | "yaml" | "toml" | "ini" | "cfg" | "conf" | "mk" | "properties"
             | "dockerfile" | "just" => Self::Config,
             "sql" => Self::Sql,
@@ -115,8 +123,9 @@ impl Language {
             Self::Python => Some(TestLanguage::Python),
             Self::Go => Some(TestLanguage::Go),
             Self::Java | Self::Kotlin => Some(TestLanguage::Java),
+            Self::C => Some(TestLanguage::C),
+            Self::Bats => Some(TestLanguage::Bats),
             Self::CSharp
-            | Self::C
             | Self::Swift
             | Self::Scala
             | Self::Php
@@ -136,7 +145,7 @@ impl Language {
 pub fn is_test_file(path: &str) -> bool {
     let name = file_name(path);
     match Language::from_path(path) {
-        Language::Rust => true,
+        Language::Rust | Language::Bats => true,
         Language::Python => {
             name.starts_with("test_") || name.ends_with("_test.py") || name == "tests.py"
         }
@@ -155,8 +164,13 @@ pub fn is_test_file(path: &str) -> bool {
         Language::Ruby => name.ends_with("_spec.rb") || name.ends_with("_test.rb"),
         Language::Php => name.ends_with("Test.php"),
         Language::Swift => name.ends_with("Tests.swift") || name.ends_with("Test.swift"),
-        Language::C
-        | Language::Shell
+        Language::C => {
+            let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_ascii_lowercase();
+            stem.starts_with("test_")
+                || ["_test", "_tests", "_unittest", "-test"].iter().any(|end| stem.ends_with(end))
+                || is_below_dir(path, &["test", "tests", "unittests"])
+        }
+        Language::Shell
         | Language::Config
         | Language::Sql
         | Language::Html
@@ -185,10 +199,35 @@ pub(crate) fn is_script(path: &str, text: &str) -> bool {
     text.starts_with("#!")
         || matches!(stem, "cli" | "main" | "__main__" | "manage" | "gulpfile" | "gruntfile")
         || stem.ends_with("cli")
+        || stem.starts_with("bench")
         || is_below_dir(
             path,
-            &["bin", "scripts", "script", "cli", "cmd", "tools", "examples", "example"],
+            &[
+                "bin",
+                "scripts",
+                "script",
+                "cli",
+                "cmd",
+                "tools",
+                "examples",
+                "example",
+                "bench",
+                "benches",
+                "benchmark",
+                "benchmarks",
+                "build",
+            ],
         )
+}
+
+/// Whether it is input of a test rather than a test that a runner collects, although it may look like one.
+pub(crate) fn is_fixture(path: &str) -> bool {
+    let is_input = is_below_dir(path, &["fixtures", "fixture", "__fixtures__", "testdata"]);
+    let language = Language::from_path(path);
+    let is_named = || [".test.", ".spec."].iter().any(|part| file_name(path).contains(part));
+    is_input
+        && (matches!(language, Language::Bats | Language::C | Language::Go)
+            || language == Language::JavaScript && !is_named())
 }
 
 pub(crate) fn file_name(path: &str) -> &str {

@@ -150,7 +150,7 @@ pub(super) fn syntax_of(language: Language) -> &'static LanguageSyntax {
         Language::Swift => &SWIFT,
         Language::Php => &PHP,
         Language::Ruby => &RUBY,
-        Language::Shell => &SHELL,
+        Language::Shell | Language::Bats => &SHELL,
         Language::Config => &CONFIG,
         Language::Sql => &SQL,
         Language::Html => &HTML,

@@ -10,23 +10,32 @@ pub mod added_lines;
 mod allow_marker;
 mod assertions;
 mod change_finding;
+mod changed_expectations;
+mod constant_condition;
 mod dead_code;
 mod disarmed_tests;
+mod embedded_tests;
 mod forbidden_constructs;
 pub mod inline_tests;
 mod language;
 mod language_syntax;
 mod measured_tests;
+mod moved_lines;
 mod placeholder;
+mod shared_helpers;
 mod source_lexer;
 mod source_text;
 mod test_cases;
 mod test_collection;
 pub mod test_integrity;
+mod test_matching;
+mod test_tables;
 pub mod tool_settings;
 mod word_search;
 
+pub use embedded_tests::{has_embedded_tests, may_contain_tests};
 pub use language::{Language, contains_only_tests, is_test_file};
+pub use moved_lines::MovedLines;
 pub use source_lexer::{SourceSpan, SourceSpanKind, split_into_spans};
 
 /// One changed file, at the base and now.

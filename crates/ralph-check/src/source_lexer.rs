@@ -249,8 +249,10 @@ impl SourceLexer<'_> {
             }
             (Language::JavaScript, b'/') => self.regex(),
             (Language::JavaScript, b'{' | b'}') => self.brace(),
-            (Language::Shell | Language::Ruby | Language::Php, b'<') => self.here_document(),
-            (Language::Shell, b'\\') => {
+            (Language::Shell | Language::Bats | Language::Ruby | Language::Php, b'<') => {
+                self.here_document()
+            }
+            (Language::Shell | Language::Bats, b'\\') => {
                 self.at += 2;
                 true
             }
@@ -415,14 +417,14 @@ impl SourceLexer<'_> {
     /// `<<WORD`, `<<-WORD`, `<<~"WORD"`, `<<<WORD` in PHP: everything up to a line that contains only the word.
     fn here_document(&mut self) -> bool {
         let (opening, word_at) = match (self.language, self.rest(self.at)) {
-            (Language::Shell, [b'<', b'<', b'<', ..]) => {
+            (Language::Shell | Language::Bats, [b'<', b'<', b'<', ..]) => {
                 self.at += 3;
                 return true;
             }
             (Language::Php, [b'<', b'<', b'<', ..])
-            | (Language::Shell, [b'<', b'<', b'-', ..])
+            | (Language::Shell | Language::Bats, [b'<', b'<', b'-', ..])
             | (Language::Ruby, [b'<', b'<', b'-' | b'~', ..]) => (3, self.at + 3),
-            (Language::Shell, [b'<', b'<', ..]) => (2, self.at + 2),
+            (Language::Shell | Language::Bats, [b'<', b'<', ..]) => (2, self.at + 2),
             _ => return false,
         };
         let quoted = usize::from(matches!(self.byte(word_at), b'"' | b'\''));

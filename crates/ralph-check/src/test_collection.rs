@@ -26,7 +26,14 @@ pub(super) fn find_narrowed_collection(changes: &[FileChange<'_>]) -> Vec<Findin
         match Language::from_path(change.path).test_language() {
             Some(TestLanguage::Python) => findings.extend(find_uncollecting_names(change)),
             Some(TestLanguage::Rust) => findings.extend(find_removed_modules(changes, change)),
-            Some(TestLanguage::JavaScript | TestLanguage::Go | TestLanguage::Java) | None => {}
+            Some(
+                TestLanguage::JavaScript
+                | TestLanguage::Go
+                | TestLanguage::Java
+                | TestLanguage::C
+                | TestLanguage::Bats,
+            )
+            | None => {}
         }
         if is_snapshot_file(change.path) {
             findings.extend(check_snapshot(change));
@@ -50,9 +57,23 @@ fn find_uncollecting_names(change: &FileChange<'_>) -> Vec<Finding> {
         .filter_map(|word| {
             let at = word_search::find_word(&after.code, word).next()?;
             let message = format!("`{word}` is new: it can keep tests from being collected");
-            Some(new_finding(after.place(at), "collection-narrowed", message))
+            let found = new_finding(after.place(at), "collection-narrowed", message);
+            // A hook that only sorts or marks tests runs all of them.
+            let is_sure = *word != "pytest_collection_modifyitems" || drops_items(&after, at);
+            let severity = if is_sure { found.severity } else { FindingSeverity::Warning };
+            Some(Finding { severity, ..found })
         });
     newly.collect()
+}
+
+/// Whether the hook deselects, skips or removes tests.
+fn drops_items(source: &SourceText<'_>, at: usize) -> bool {
+    const FARTHEST: usize = 2_000;
+    let hook = word_search::text_from(&source.code, at, FARTHEST);
+    let hook = hook.split("\ndef ").next().unwrap_or_default();
+    let words =
+        ["deselect", "deselected", "skip", "skipif", "xfail", "clear", "remove", "pop", "del"];
+    hook.contains("items[:]") || words.iter().any(|word| word_search::contains_word(hook, word))
 }
 
 /// Finds test modules whose `mod x;` was removed while their file still exists.

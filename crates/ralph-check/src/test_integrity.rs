@@ -3,11 +3,15 @@
 
 use super::FileChange;
 use super::change_finding::{MAX_CHANGE_FINDINGS, file_place, new_finding};
+use super::changed_expectations;
 use super::disarmed_tests;
+use super::language::{self, TestLanguage};
 use super::measured_tests::{ChangeSide, FocusedTest, MeasuredTest, TestStart};
+use super::shared_helpers;
 use super::source_text::SourceText;
 use super::test_cases::TestExecution;
 use super::test_collection;
+use super::test_matching::{Replacements, RunningTests, match_tests};
 use super::word_search;
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
@@ -20,8 +24,6 @@ use ralph_core::waiver::TEST_RULES;
 
 /// How many tests of a deleted file to name.
 const MAX_NAMES: usize = 5;
-/// How many pairs of tests to compare line by line.
-const MAX_COMPARED_PAIRS: usize = 10_000;
 const MAX_NAME_CHARS: usize = 100;
 
 /// Compares the tests of all changed files, before and after. `is_also_test` returns whether a path is a test file even
@@ -32,7 +34,7 @@ pub fn check_tests(
 ) -> Vec<Finding> {
     let (before, after) = measure_sides(changes, is_also_test);
     let matched = match_tests(&before.tests, &after.tests);
-    let mut findings = find_removed_tests(changes, &before.tests, &matched);
+    let mut findings = find_removed_tests(changes, &before, &after, &matched);
     for (was, is) in before.tests.iter().zip(&matched) {
         if let Some(is) = is.and_then(|index| after.tests.get(index)) {
             findings.extend(find_weakening(was, is, &before, &after));
@@ -40,6 +42,7 @@ pub fn check_tests(
     }
     findings.extend(find_new_focus(&before.focused, &after.focused));
     findings.extend(test_collection::find_narrowed_collection(changes));
+    findings.extend(shared_helpers::find_weakened_helpers(changes, is_also_test));
     let names = before.tests.iter().map(MeasuredTest::own_name).collect();
     findings.extend(disarmed_tests::find_disarmed_tests(changes, is_also_test, &names));
     findings.sort_by(|one, other| sort_key(one).cmp(&sort_key(other)));
@@ -73,7 +76,7 @@ fn measure_sides<'a>(
     let (mut before, mut after) = (ChangeSide::default(), ChangeSide::default());
     for change in changes {
         for (text, side) in [(change.before, &mut before), (change.after, &mut after)] {
-            if let Some(text) = text {
+            if let Some(text) = text.filter(|_| !language::is_fixture(change.path)) {
                 let mut source = SourceText::new(change.path, text);
                 source.is_test |= is_also_test(change.path);
                 side.add(&source);
@@ -89,86 +92,25 @@ fn sort_key(finding: &Finding) -> (&str, Option<u32>, Option<&str>) {
     (file, place.and_then(|place| place.line), finding.rule.as_deref())
 }
 
-/// For each test before the change, the index of the same test after it.
-fn match_tests(before: &[MeasuredTest<'_>], after: &[MeasuredTest<'_>]) -> Vec<Option<usize>> {
-    let mut pairs = TestMatcher {
-        now: before.iter().map(|_| None).collect(),
-        taken: after.iter().map(|_| false).collect(),
-    };
-    pairs.match_by_key(before, after, |test| Some((test.path.to_owned(), test.name.clone())));
-    pairs.match_by_key(before, after, |test| Some((test.dialect, test.identity.body?)));
-    pairs.match_by_key(before, after, |test| Some((test.dialect, test.own_name().to_owned())));
-    pairs.match_by_similarity(before, after);
-    pairs.now
-}
-
-struct TestMatcher {
-    now: Vec<Option<usize>>,
-    taken: Vec<bool>,
-}
-
-impl TestMatcher {
-    fn match_by_key<K: Ord>(
-        &mut self,
-        before: &[MeasuredTest<'_>],
-        after: &[MeasuredTest<'_>],
-        key: impl Fn(&MeasuredTest<'_>) -> Option<K>,
-    ) {
-        let mut free: BTreeMap<K, Vec<usize>> = BTreeMap::new();
-        for (index, test) in after.iter().enumerate().rev() {
-            if let (Some(false), Some(key)) = (self.taken.get(index), key(test)) {
-                free.entry(key).or_default().push(index);
-            }
-        }
-        for (now, test) in self.now.iter_mut().zip(before).filter(|(now, _)| now.is_none()) {
-            let found = key(test).and_then(|key| free.get_mut(&key)?.pop());
-            if let Some(taken) = found.and_then(|index| self.taken.get_mut(index)) {
-                *taken = true;
-                *now = found;
-            }
-        }
-    }
-
-    /// Matches tests of the same file that share most of their lines: they were renamed and edited.
-    fn match_by_similarity(&mut self, before: &[MeasuredTest<'_>], after: &[MeasuredTest<'_>]) {
-        let mut looked = 0;
-        for (now, was) in self.now.iter_mut().zip(before).filter(|(now, _)| now.is_none()) {
-            for (index, (is, taken)) in after.iter().zip(&mut self.taken).enumerate() {
-                if *taken || is.path != was.path {
-                    continue;
-                }
-                looked += 1;
-                if looked > MAX_COMPARED_PAIRS {
-                    return;
-                }
-                let shared = is
-                    .identity
-                    .lines
-                    .iter()
-                    .filter(|line| was.identity.lines.binary_search(line).is_ok())
-                    .count();
-                if was.identity.lines.len() >= 2 && shared * 10 >= was.identity.lines.len() * 6 {
-                    *taken = true;
-                    *now = Some(index);
-                    break;
-                }
-            }
-        }
-    }
-}
-
 fn find_removed_tests(
     changes: &[FileChange<'_>],
-    before: &[MeasuredTest<'_>],
+    before: &ChangeSide<'_>,
+    after: &ChangeSide<'_>,
     matched: &[Option<usize>],
 ) -> Vec<Finding> {
+    let running = RunningTests::find(&after.tests);
+    let mut replacements = Replacements::find(&before.tests, &after.tests, matched);
     let mut gone: BTreeMap<&str, Vec<&MeasuredTest<'_>>> = BTreeMap::new();
-    for (test, now) in before.iter().zip(matched) {
-        if now.is_none() {
-            gone.entry(test.path).or_default().push(test);
+    let mut findings = Vec::new();
+    for (test, _) in before.tests.iter().zip(matched).filter(|(_, now)| now.is_none()) {
+        if running.have_copy(test) || matches!(test.running, TestExecution::Never(_)) {
+            continue;
+        }
+        match replacements.take_for(test) {
+            Some(by) => findings.push(replaced_test_finding(test, by)),
+            None => gone.entry(test.path).or_default().push(test),
         }
     }
-    let mut findings = Vec::new();
     for change in changes {
         let Some(tests) = gone.get(change.path) else {
             continue;
@@ -177,11 +119,20 @@ fn find_removed_tests(
             None => findings.push(removed_file_finding(changes, change, tests)),
             Some(after) => {
                 let source = SourceText::new(change.path, after);
-                findings.extend(tests.iter().map(|test| removed_test_finding(&source, test)));
+                let before = change.before.unwrap_or_default();
+                let removed = tests.iter().map(|test| removed_test_finding(before, &source, test));
+                findings.extend(removed);
             }
         }
     }
     findings
+}
+
+fn replaced_test_finding(gone: &MeasuredTest<'_>, by: &MeasuredTest<'_>) -> Finding {
+    let (gone, name) = (quote_name(&gone.name), quote_name(&by.name));
+    let message = format!("{gone} was rewritten as {name} or merged into it");
+    let found = new_finding(by.place.clone(), "test-replaced", message);
+    Finding { severity: FindingSeverity::Warning, ..found }
 }
 
 fn removed_file_finding(
@@ -211,7 +162,7 @@ fn removed_file_finding(
     }
 }
 
-fn removed_test_finding(after: &SourceText<'_>, test: &MeasuredTest<'_>) -> Finding {
+fn removed_test_finding(before: &str, after: &SourceText<'_>, test: &MeasuredTest<'_>) -> Finding {
     let name = quote_name(&test.name);
     let own = test.own_name();
     let mut in_comments = memchr::memmem::find_iter(after.comments.as_bytes(), own.as_bytes());
@@ -219,12 +170,36 @@ fn removed_test_finding(after: &SourceText<'_>, test: &MeasuredTest<'_>) -> Find
         Some(at) if own.len() > 3 && word_search::contains_word(&after.comments, own) => {
             new_finding(after.place(at), "test-commented-out", format!("{name} is commented out"))
         }
+        _ if test.dialect == TestLanguage::JavaScript
+            && is_title_of_wrapper(after, before, own) =>
+        {
+            let message = format!("{name} is passed to a function that may run it");
+            let found = new_finding(file_place(test.path), "test-replaced", message);
+            Finding { severity: FindingSeverity::Warning, ..found }
+        }
         _ => new_finding(
             file_place(test.path),
             "test-removed",
             format!("{name} was removed: no test in the change has its name or body"),
         ),
     }
+}
+
+/// Whether the title is the first argument of a function that the file called before, such as a helper that sets the
+/// clock and then registers the test.
+fn is_title_of_wrapper(after: &SourceText<'_>, before: &str, title: &str) -> bool {
+    const MIN_TITLE_BYTES: usize = 8;
+    let mut found = memchr::memmem::find_iter(after.text.as_bytes(), title.as_bytes()).take(20);
+    title.len() >= MIN_TITLE_BYTES
+        && found.any(|at| {
+            let Some(span) = after.span_at(at) else { return false };
+            let code = word_search::text_before(&after.code, span.start, 200).trim_end();
+            let Some(callee) = code.strip_suffix('(') else { return false };
+            let is_path = |char: char| char.is_ascii_alphanumeric() || "_$.".contains(char);
+            let path = callee.rsplit(|char: char| !is_path(char)).next().unwrap_or_default();
+            let root = path.split('.').next().unwrap_or_default();
+            root.len() > 1 && word_search::contains_word(before, root)
+        })
 }
 
 fn find_weakening(
@@ -253,9 +228,16 @@ fn find_weakening(
         report("test-emptied", format!("{name} returns before it tests anything"));
     } else if lost_assertions(was, is, before, after) > 0 {
         match is.assertions {
-            0 => {
+            0 if calls_nothing_new(was, is) => {
                 let message = format!("{name} makes no assertions, down from {}", was.assertions);
                 report("test-emptied", message);
+            }
+            0 => {
+                let message = format!(
+                    "{name} makes no assertions of a known kind, down from {}",
+                    was.assertions
+                );
+                report("assertions-removed", message);
             }
             count => {
                 let made = text::count_noun(count, "assertion");
@@ -272,7 +254,17 @@ fn find_weakening(
             finding.severity = FindingSeverity::Warning;
         }
     }
+    if was.identity.body != is.identity.body || was.cases != is.cases || was.expects_panic {
+        findings.extend(changed_expectations::find_changed_expectations(was, is, &name));
+    }
     findings
+}
+
+/// Whether a test without assertions also calls nothing that could assert in their place, such as a helper in another
+/// file.
+fn calls_nothing_new(was: &MeasuredTest<'_>, is: &MeasuredTest<'_>) -> bool {
+    let is_known = |call: &u64| was.identity.calls.binary_search(call).is_ok();
+    !is.fails_otherwise && is.identity.calls.iter().all(is_known)
 }
 
 /// How many assertions a test lost, without those that moved elsewhere.

@@ -263,6 +263,7 @@ fn is_limit_reached(case: &StopCase<'_>) -> bool {
 fn current_usage(facts: &StopFacts, run: &RunRecord, state: &RunState) -> LimitUsage {
     LimitUsage {
         micro_usd: facts.spent_micro_usd,
+        cost_basis: facts.cost_basis,
         tokens: facts.spent_tokens,
         next_micro_usd: match facts.driver {
             StopDriver::Person => 0,
@@ -334,6 +335,7 @@ fn conclude_files(
         failures_digest: Digest64::default(),
         state_digest: None,
         tampering: None,
+        cost_gap: None,
         size: ReasonSize::Full,
     };
     block(DecisionRule::Block, format!("{unmet} not met"), reason::render_reason(&held, context))

@@ -10,8 +10,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 const MAX_TITLE_CHARS: usize = 200;
-/// Long enough for a gate's name and its message, or for a question.
-const MAX_REASON_CHARS: usize = 600;
+/// Long enough for a proof, the met requirements and the agent's reason.
+const MAX_REASON_CHARS: usize = 900;
 
 /// ``verified: upgrade to axum 0.8 — all 9 requirements are met … (run k7f2); see `ralph why k7f2` ``
 pub fn describe_end(
@@ -38,7 +38,7 @@ pub fn next_step(status: RunStatus, run: &RunRecord, bounds: &RunLimits) -> Stri
     match status {
         RunStatus::Verified => format!("see `ralph why {id}`"),
         RunStatus::Green => format!(
-            "add a test that fails without the change, or review it and run `ralph accept {id}`"
+            "review the change (`ralph checkpoint diff {id}`) and run `ralph accept {id}`, or start a new run that adds a test"
         ),
         RunStatus::Claimed => "review it before you rely on it; \
                             `ralph gate detect` proposes gates that could measure it"

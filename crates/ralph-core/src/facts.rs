@@ -1,6 +1,7 @@
 //! Everything a decision may depend on, as plain values gathered beforehand: the cheap [`StopFacts`], and the
 //! [`StopEvidence`] that takes time to collect.
 
+use crate::cost_reading::CostBasis;
 use crate::event::HostTrouble;
 use crate::proof::Proof;
 use crate::requirement::Requirement;
@@ -25,6 +26,9 @@ pub struct StopFacts {
     /// Which of ralph's own files were changed by something else, in one line.
     pub tampering: Option<String>,
     pub spent_micro_usd: Option<u64>,
+    pub cost_basis: CostBasis,
+    /// Why the limit on the cost does not work, or not for everything, in one line.
+    pub cost_gap: Option<String>,
     pub spent_tokens: Option<u64>,
     /// The cost of all runs of today; only known if there is a daily limit.
     pub spent_today_micro_usd: Option<u64>,
@@ -149,6 +153,8 @@ impl StopFacts {
             trust: PolicyTrust::Approved,
             tampering: None,
             spent_micro_usd: None,
+            cost_basis: CostBasis::Reported,
+            cost_gap: None,
             spent_tokens: None,
             spent_today_micro_usd: None,
             context_permille: None,

@@ -211,10 +211,16 @@ pub struct TestCounts {
 pub struct GateReport {
     pub name: String,
     pub outcome: GateOutcome,
-    /// The first findings.
+    /// The first findings, those that are shown.
     pub findings: Vec<Finding>,
+    /// The other findings. They count in a comparison with the base.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_findings: Vec<Finding>,
     /// The total number of findings.
     pub finding_count: u32,
+    /// Part of the output was not read, and there may be findings in it.
+    #[serde(default, skip_serializing_if = "crate::serde_skip::is_false")]
+    pub has_gaps: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestCounts>,
     /// The tests by name, if the runner names any.
@@ -249,7 +255,11 @@ pub enum ResultStability {
 pub struct ParsedReport {
     /// At most [`MAX_FINDINGS`].
     pub findings: Vec<Finding>,
+    /// The other findings, unless there are too many to keep.
+    pub more_findings: Vec<Finding>,
     pub finding_count: u32,
+    /// Part of the output was not read, and there may be findings in it.
+    pub has_gaps: bool,
     pub tests: Option<TestCounts>,
     /// The tests by name, if the runner names any.
     pub cases: Option<TestCases>,
@@ -257,7 +267,7 @@ pub struct ParsedReport {
     pub doubt: Option<String>,
 }
 
-/// How many findings of one execution are kept. The log has all of them.
+/// How many findings of one execution are shown. The log has all of them.
 pub const MAX_FINDINGS: usize = 200;
 
 impl GateOutcome {
@@ -380,7 +390,9 @@ impl GateReport {
             name: gate.into(),
             outcome,
             findings: Vec::new(),
+            more_findings: Vec::new(),
             finding_count: 0,
+            has_gaps: false,
             tests: None,
             cases: None,
             exit: None,
@@ -391,11 +403,17 @@ impl GateReport {
         }
     }
 
+    /// All findings that are known, with those that are not shown.
+    pub fn all_findings(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().chain(&self.more_findings)
+    }
+
     /// Whether the base has all findings too. Only true if no finding was dropped.
     pub fn is_preexisting(&self) -> bool {
         !self.findings.is_empty()
-            && usize::try_from(self.finding_count) == Ok(self.findings.len())
-            && self.findings.iter().all(|finding| finding.since == FindingAge::PreExisting)
+            && !self.has_gaps
+            && usize::try_from(self.finding_count) == Ok(self.all_findings().count())
+            && self.all_findings().all(|finding| finding.since == FindingAge::PreExisting)
     }
 
     /// `2 of 148 tests failed`, `3 findings`, `exit code 1`.
@@ -410,7 +428,8 @@ impl GateReport {
             },
             (_, count) => text::count_noun(count, "finding"),
         };
-        let old = self.findings.iter().filter(|one| one.since == FindingAge::PreExisting).count();
+        let is_old = |one: &&Finding| one.since == FindingAge::PreExisting;
+        let old = self.all_findings().filter(is_old).count();
         if old == 0 { counted } else { format!("{counted}, {old} pre-existing") }
     }
 

@@ -3,9 +3,12 @@
 mod limit_overrides;
 mod limit_table;
 
+use crate::cost_reading::{CostBasis, CostReading};
 use crate::run::RunState;
 use crate::serde_skip::is_zero;
-use crate::units::format_usd;
+use crate::units::{estimate_usd, format_usd};
+use alloc::format;
+use alloc::string::String;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +42,7 @@ pub struct LimitUsage {
     pub iterations: u32,
     pub elapsed_ms: u64,
     pub micro_usd: Option<u64>,
+    pub cost_basis: CostBasis,
     pub tokens: Option<u64>,
     /// The expected cost of the next turn; 0 if it cannot be estimated.
     pub next_micro_usd: u64,
@@ -48,13 +52,28 @@ impl LimitUsage {
     /// The usage recorded in the run's state, without the expected cost of the next turn.
     pub fn recorded(state: &RunState, now_ms: u64) -> Self {
         let spent = (state.driving.count > 0).then(|| state.driving.spent());
-        let observed = || state.observed.as_ref()?.spent_micro_usd();
+        let cost = state.cost.as_ref().filter(|_| spent.is_none());
         Self {
             iterations: state.iteration,
             elapsed_ms: state.elapsed_ms(now_ms),
-            micro_usd: spent.map_or_else(observed, |spent| Some(spent.micro_usd)),
+            micro_usd: match spent {
+                Some(spent) => Some(spent.micro_usd),
+                None => cost.and_then(CostReading::spent_micro_usd),
+            },
+            cost_basis: cost.map_or(CostBasis::Reported, CostReading::basis),
             tokens: spent.map(|spent| spent.tokens),
             next_micro_usd: 0,
+        }
+    }
+
+    /// The cost as text: `$1.82`, or `≈ $1.82` if it is an estimate. `None` if it is unknown.
+    pub fn cost_text(&self) -> Option<String> {
+        let spent = self.micro_usd?;
+        match self.cost_basis {
+            CostBasis::Reported => Some(format_usd(spent)),
+            CostBasis::Estimated => Some(estimate_usd(spent)),
+            CostBasis::Incomplete => Some(format!("more than {}", estimate_usd(spent))),
+            CostBasis::Unknown => None,
         }
     }
 }
@@ -65,6 +84,11 @@ pub enum ReachedLimit {
     UsedUp {
         unit: LimitUnit,
         most: u64,
+    },
+    /// The budget is spent, by an estimate.
+    EstimatedCost {
+        most: u64,
+        spent: u64,
     },
     /// The remaining budget is less than the expected cost of a turn.
     NextTurn {
@@ -113,7 +137,14 @@ impl RunLimits {
         let others = RUN_LIMITS.iter().filter(|limit| limit.kind != LimitKind::MaxCost);
         let used_up = |limit: &LimitDefinition| {
             let most = limit.reached_by(self, usage)?;
-            Some(ReachedLimit::UsedUp { unit: limit.unit, most })
+            match (limit.unit, usage.micro_usd, usage.cost_basis) {
+                (
+                    LimitUnit::MicroUsd,
+                    Some(spent),
+                    CostBasis::Estimated | CostBasis::Incomplete,
+                ) => Some(ReachedLimit::EstimatedCost { most, spent }),
+                (unit, ..) => Some(ReachedLimit::UsedUp { unit, most }),
+            }
         };
         let reached = others.chain([LimitKind::MaxCost.row()]).find_map(used_up);
         reached.or_else(|| {
@@ -142,6 +173,12 @@ impl fmt::Display for ReachedLimit {
             Self::UsedUp { unit: unit @ (LimitUnit::Tokens | LimitUnit::Permille), most } => {
                 write!(f, "its limit of {} is reached", unit.format(*most))
             }
+            Self::EstimatedCost { most, spent } => write!(
+                f,
+                "its budget of {} is spent ({} by list prices)",
+                format_usd(*most),
+                estimate_usd(*spent)
+            ),
             Self::NextTurn { most, next } => write!(
                 f,
                 "another turn, which may cost {}, would exceed its budget of {}",
@@ -200,6 +237,7 @@ mod tests {
             iterations: 24,
             elapsed_ms: 28_799_999,
             micro_usd: Some(19_000_000),
+            cost_basis: CostBasis::Reported,
             tokens: Some(999_999),
             next_micro_usd: 1_000_000,
         };
@@ -211,6 +249,7 @@ mod tests {
             LimitUsage { tokens: None, ..usage },
             LimitUsage { next_micro_usd: 1_000_001, ..usage },
             LimitUsage { micro_usd: Some(20_000_000), ..usage },
+            LimitUsage { micro_usd: Some(20_400_000), cost_basis: CostBasis::Estimated, ..usage },
             LimitUsage { micro_usd: Some(u64::MAX), next_micro_usd: u64::MAX, ..usage },
             LimitUsage { micro_usd: None, next_micro_usd: u64::MAX, ..usage },
         ]
@@ -225,8 +264,37 @@ mod tests {
                 None,
                 Some("another turn, which may cost $1, would exceed its budget of $20"),
                 Some("its budget of $20 is spent"),
+                Some("its budget of $20 is spent (≈ $20.40 by list prices)"),
                 Some("its budget of $20 is spent"),
                 None,
+            ]
+        );
+    }
+
+    /// An estimate is shown as one, and a limit that does not work as off.
+    #[test]
+    fn a_cost_is_shown_with_its_basis() {
+        let shown = [
+            (Some(1_820_000), CostBasis::Reported),
+            (Some(1_820_000), CostBasis::Estimated),
+            (Some(1_820_000), CostBasis::Incomplete),
+            (None, CostBasis::Unknown),
+            (None, CostBasis::Reported),
+        ]
+        .map(|(micro_usd, cost_basis)| {
+            let usage = LimitUsage { micro_usd, cost_basis, ..LimitUsage::default() };
+            [RunLimits::DEFAULT, RunLimits { max_cost_micro_usd: None, ..RunLimits::DEFAULT }]
+                .map(|limits| LimitKind::MaxCost.row().progress(&limits, &usage))
+                .map(Option::unwrap_or_default)
+        });
+        assert_eq!(
+            shown,
+            [
+                ["$1.82 of $20", "$1.82"],
+                ["≈ $1.82 of $20", "≈ $1.82"],
+                ["more than ≈ $1.82 of $20", "more than ≈ $1.82"],
+                ["cost unknown, limit of $20 off", ""],
+                ["", ""],
             ]
         );
     }

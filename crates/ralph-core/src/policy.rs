@@ -179,7 +179,7 @@ pub enum IntegrityMode {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifyPolicy {
     pub checkout: CheckoutMode,
-    /// Ignored directories to link into a clean checkout, such as `node_modules`.
+    /// Ignored directories that gates need in checkouts, besides `node_modules`, `.venv` and `venv`.
     pub link: Vec<String>,
     #[serde(default, skip_serializing_if = "ClaimPolicy::are_claims")]
     pub claims: ClaimPolicy,
@@ -270,11 +270,23 @@ pub enum CheckoutMode {
 }
 
 /// `[environment]`: which of the person's environment variables gates see.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateEnvironment {
     /// Names in addition to those every gate gets. Secrets are passed only if named here.
     pub pass: Vec<String>,
     pub set: Vec<(String, String)>,
+    /// Whether gates get `CI=true`. Not serialised if so, so that policies of older versions stay byte-identical.
+    #[serde(
+        default = "crate::serde_skip::always",
+        skip_serializing_if = "crate::serde_skip::is_true"
+    )]
+    pub ci: bool,
+}
+
+impl Default for GateEnvironment {
+    fn default() -> Self {
+        Self { pass: Vec::new(), set: Vec::new(), ci: true }
+    }
 }
 
 /// The start of the names of chunks' requirements.

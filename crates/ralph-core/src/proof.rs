@@ -9,8 +9,18 @@
 //! | `old_tests` | new | old |
 //! | `new_tests` | old | new |
 //!
+//! If settings changed, a fifth run has the new code and the new tests with the settings of the base;
+//! [`judge_old_settings`] evaluates it.
+//!
 //! The old tests must still hold on the new code, and at least one test must fail without it. Nothing here runs
 //! anything; the `ralph-proof` crate does.
+
+mod new_judge;
+mod old_settings;
+mod proof_step;
+
+pub use old_settings::judge_old_settings;
+pub use proof_step::ProofStep;
 
 use crate::gate::{GateOutcome, GateReport};
 use crate::requirement::Finding;
@@ -39,15 +49,6 @@ pub struct GateProof<'a> {
     pub canary: CanaryResult,
     /// Of the new tests on the new code, if their harness is not the old one.
     pub new_canary: CanaryResult,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ProofStep {
-    Before,
-    Now,
-    OldTests,
-    NewTests,
 }
 
 /// What became of a failing test that ralph added to the old tests.
@@ -101,6 +102,12 @@ pub struct Proof {
     pub broken: Vec<BrokenTest>,
     /// Why the verdict is not better, apart from `broken`: one line each.
     pub doubts: Vec<String>,
+    /// Tests of the base that hold on the new code but were removed, or are skipped now.
+    #[serde(default)]
+    pub removed: Vec<String>,
+    /// Files with tests that a person allowed to change, and that did. Their new version counts as the old one.
+    #[serde(default)]
+    pub allowed: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -110,7 +117,8 @@ pub enum ProofVerdict {
     Verified,
     /// The old tests hold, but no test distinguishes the new code from the old.
     Green,
-    /// Old tests fail on the new code or are no longer reported, or the harness cannot fail.
+    /// Old tests fail on the new code or are no longer reported, the harness cannot fail, or a gate fails with the
+    /// settings of the base.
     NeedsReview,
     /// A gate fails on the new code with the new tests.
     Failed,
@@ -124,32 +132,6 @@ impl ProofVerdict {
             Self::NeedsReview => "needs_review",
             Self::Failed => "failed",
         }
-    }
-}
-
-impl ProofStep {
-    pub const ALL: [Self; 4] = [Self::Before, Self::Now, Self::OldTests, Self::NewTests];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Before => "before",
-            Self::Now => "now",
-            Self::OldTests => "old-tests",
-            Self::NewTests => "new-tests",
-        }
-    }
-
-    pub fn describe(self) -> &'static str {
-        match self {
-            Self::Before => "old tests on old code",
-            Self::Now => "new tests on new code",
-            Self::OldTests => "old tests on new code",
-            Self::NewTests => "new tests on old code",
-        }
-    }
-
-    pub fn has_new_code(self) -> bool {
-        matches!(self, Self::Now | Self::OldTests)
     }
 }
 
@@ -185,20 +167,53 @@ pub fn report_disagreement(gates: &[GateProof<'_>]) -> Proof {
     proof
 }
 
-/// Evaluates the four runs of all gates. `inseparable` names the files that hold code and tests at once and could not
-/// be taken apart; with them a proof is at most [`ProofVerdict::Green`].
-pub fn evaluate(gates: &[GateProof<'_>], inseparable: &[String]) -> Proof {
+/// What a proof has to know about the changed files.
+#[derive(Clone, Debug, Default)]
+pub struct ChangedFileFacts {
+    /// They hold code and tests at once and could not be taken apart; with them a proof is at most
+    /// [`ProofVerdict::Green`].
+    pub inseparable: Vec<String>,
+    /// A person allowed them to change.
+    pub allowed: Vec<String>,
+    /// Whether files with tests changed, not only settings and helpers.
+    pub has_changed_tests: bool,
+    /// Files with inline tests that were deleted. Without names of the tests of the base, nothing shows that they are
+    /// missing.
+    pub deleted_with_tests: Vec<String>,
+    /// Gates of which every file that they run or read their commands from is new.
+    pub new_judges: Vec<String>,
+    /// The tests of the base, if a judge is new.
+    pub unjudged_tests: Vec<String>,
+}
+
+/// Evaluates the four runs of all gates.
+pub fn evaluate(gates: &[GateProof<'_>], files: &ChangedFileFacts) -> Proof {
+    let inseparable = &files.inseparable;
     let mut proof = Proof::new(ProofVerdict::Verified);
+    proof.allowed.clone_from(&files.allowed);
     for gate in gates {
         gate.check_now(&mut proof);
-        gate.check_old_tests(&mut proof);
-        gate.find_telling_tests(&mut proof);
+        if gate.has_new_judge(files) {
+            gate.check_new_judge(files, &mut proof);
+        } else {
+            gate.check_old_tests(&mut proof);
+        }
+        gate.find_telling_tests(files, &mut proof);
+        gate.find_removed_tests(&mut proof);
     }
     if !proof.broken.is_empty() {
         proof.lower_to(ProofVerdict::NeedsReview);
     }
     if !inseparable.is_empty() {
         let why = format!("tests cannot be separated from code in {}", inseparable.join(", "));
+        proof.doubt(ProofVerdict::Green, why);
+    }
+    let names_base = gates.iter().all(|gate| gate.before.is_some_and(|one| one.cases.is_some()));
+    if !names_base && !files.deleted_with_tests.is_empty() {
+        let names = files.deleted_with_tests.join(", ");
+        let why = format!(
+            "the tests of the base have no names, and files with tests were deleted: {names}"
+        );
         proof.doubt(ProofVerdict::Green, why);
     }
     if proof.telling.is_empty() {
@@ -232,8 +247,15 @@ impl Proof {
     }
 
     fn new(verdict: ProofVerdict) -> Self {
-        let (telling, broken, doubts) = (Vec::new(), Vec::new(), Vec::new());
-        Self { verdict, held: 0, telling, broken, doubts }
+        Self {
+            verdict,
+            held: 0,
+            telling: Vec::new(),
+            broken: Vec::new(),
+            doubts: Vec::new(),
+            removed: Vec::new(),
+            allowed: Vec::new(),
+        }
     }
 
     fn lower_to(&mut self, verdict: ProofVerdict) {
@@ -248,10 +270,23 @@ impl Proof {
 }
 
 impl<'a> GateProof<'a> {
+    /// Tests that fail now as they fail in the base, if the caller did not report them as failures.
+    fn accepted_failures(&self) -> BTreeSet<&'a str> {
+        let failed = |report: Option<&'a GateReport>| {
+            let cases = report.and_then(|report| report.cases.as_ref());
+            cases.map(|cases| name_set(&cases.failed)).unwrap_or_default()
+        };
+        failed(self.now).intersection(&failed(self.before)).copied().collect()
+    }
+
     fn check_now(&self, proof: &mut Proof) {
+        let failed = self.now.and_then(|now| now.cases.as_ref()).map_or(0, |one| one.failed.len());
+        if failed > 0 && failed == self.accepted_failures().len() {
+            return;
+        }
         let why = match self.now.map(|now| &now.outcome) {
             Some(GateOutcome::Passed) => return,
-            Some(GateOutcome::Failed) => format!("{} fails", self.gate),
+            Some(GateOutcome::Failed) => format!("`{}` fails on the change itself", self.gate),
             Some(GateOutcome::Unknown(unknown)) => {
                 format!("{} gave no result: {}", self.gate, unknown.describe())
             }
@@ -282,10 +317,7 @@ impl<'a> GateProof<'a> {
             };
             proof.doubt(ProofVerdict::NeedsReview, why);
         }
-        if self.new_canary == CanaryResult::Silent {
-            let what = "with its new settings did not report a failing test that was added to it";
-            proof.doubt(ProofVerdict::NeedsReview, format!("{} {what}", self.gate));
-        }
+        self.check_new_canary(proof);
         match (self.before.and_then(|before| before.cases.as_ref()), &old.cases) {
             // A gate that names no tests counts as one test.
             (None, None) if old.outcome == GateOutcome::Passed => {
@@ -302,16 +334,33 @@ impl<'a> GateProof<'a> {
 
     fn compare_names(&self, before: &TestCases, old: &TestCases, proof: &mut Proof) {
         let (passed, failed) = (name_set(&old.passed), name_set(&old.failed));
-        let expected = name_set(&before.passed).into_iter().chain(name_set(&before.failed));
-        for test in &failed {
+        let red = name_set(&before.failed);
+        // A file that did not load is reported under its own name. Once it loads, its tests are.
+        let all = || [&before.passed, &before.failed, &before.skipped].into_iter();
+        let known: BTreeSet<&str> = all().flat_map(|names| name_set(names)).collect();
+        let loads = passed.iter().any(|test| !known.contains(test));
+        let expected = name_set(&before.passed).into_iter().chain(red.iter().copied());
+        let accepted = self.accepted_failures();
+        for test in failed.difference(&accepted) {
             proof.broken.push(self.broken_test(test, BrokenHow::Fails));
         }
         for test in expected {
             if passed.contains(test) {
-                proof.held = proof.held.saturating_add(1);
-            } else if !failed.contains(test) && old.is_complete {
+                // A changed version of a test that fails without the change is not an old test.
+                let is_old = proof.allowed.is_empty() || !red.contains(test);
+                proof.held = proof.held.saturating_add(usize::from(is_old));
+            } else if !failed.contains(test) && old.is_complete && !(red.contains(test) && loads) {
                 proof.broken.push(self.broken_test(test, BrokenHow::Missing));
             }
+        }
+        let (ran, expected) = (self.old_tests.and_then(count_run), self.before.and_then(count_run));
+        if let (Some(ran), Some(expected)) = (ran, expected)
+            && ran < expected
+            && proof.broken.is_empty()
+        {
+            let why =
+                format!("only {ran} of {expected} old tests of {} ran on the new code", self.gate);
+            proof.doubt(ProofVerdict::NeedsReview, why);
         }
         if !before.is_complete || !old.is_complete {
             let why = format!("{} does not name all of its tests", self.gate);
@@ -319,8 +368,21 @@ impl<'a> GateProof<'a> {
         }
     }
 
+    /// Finds the tests of the base that would still pass but do not run any more.
+    fn find_removed_tests(&self, proof: &mut Proof) {
+        let cases =
+            |report: Option<&'a GateReport>| report.and_then(|report| report.cases.as_ref());
+        let (Some(now), Some(old)) = (cases(self.now), cases(self.old_tests)) else { return };
+        if now.is_complete {
+            let present: BTreeSet<&str> =
+                [&now.passed, &now.failed].into_iter().flat_map(|names| name_set(names)).collect();
+            let removed = name_set(&old.passed).into_iter().filter(|test| !present.contains(test));
+            proof.removed.extend(removed.map(ToString::to_string));
+        }
+    }
+
     /// Finds the tests that pass now and fail without the change.
-    fn find_telling_tests(&self, proof: &mut Proof) {
+    fn find_telling_tests(&self, files: &ChangedFileFacts, proof: &mut Proof) {
         let (Some(now), Some(new)) = (self.now, self.new_tests) else { return };
         let has_failed = match &new.outcome {
             GateOutcome::Passed => false,
@@ -328,7 +390,9 @@ impl<'a> GateProof<'a> {
             // The old code may hang where the new one answers.
             GateOutcome::Unknown(unknown) => unknown.is_timeout(),
         };
-        if now.outcome != GateOutcome::Passed || !has_failed {
+        let is_accepted =
+            now.outcome == GateOutcome::Passed || !self.accepted_failures().is_empty();
+        if !is_accepted || !has_failed {
             return;
         }
         let none = TestCases::default();
@@ -344,7 +408,8 @@ impl<'a> GateProof<'a> {
             let reported = name_set(&new.passed);
             let missing = || passed.difference(&reported).copied();
             telling = missing().filter(|test| !known.contains(test)).collect();
-            if telling.is_empty() && missing().next().is_some() {
+            // Changed tests may have kept their names. If only settings changed, these do not load.
+            if telling.is_empty() && missing().next().is_some() && files.has_changed_tests {
                 telling.push(self.gate);
             }
         }
@@ -368,15 +433,29 @@ impl<'a> GateProof<'a> {
 
     fn broken_test(&self, test: &str, how: BrokenHow) -> BrokenTest {
         let findings = self.old_tests.map_or(&[][..], |old| &old.findings);
-        let is_about = |finding: &&Finding| {
-            finding.rule.as_deref().is_some_and(|rule| rule.contains(test) || test.contains(rule))
+        // A name is made of parts, and a rule of some of them: `pytest > tests.test_cart > test_total` is about
+        // `tests.test_cart.test_total`.
+        let parts: Vec<&str> = test.split(" > ").flat_map(|part| part.split("::")).collect();
+        let shared_parts = |finding: &&Finding| {
+            let rule = finding.rule.as_deref().unwrap_or_default();
+            let before = parts.last().and_then(|last| rule.strip_suffix(last));
+            let is_named = before
+                .is_some_and(|before| !before.ends_with(|c: char| c.is_alphanumeric() || c == '_'));
+            let count = parts.iter().filter(|part| rule.contains(**part)).count();
+            if is_named { count } else { 0 }
         };
-        let message = findings.iter().find(is_about).or_else(|| findings.first());
+        let best = findings.iter().filter(|one| shared_parts(one) > 0).max_by_key(shared_parts);
+        let only = || findings.first().filter(|_| findings.len() == 1 || test == self.gate);
+        let message = best.or_else(only);
         let message = message
             .filter(|_| how == BrokenHow::Fails)
             .map_or_else(String::new, |one| text::clean_line(&one.message, MAX_MESSAGE_CHARS));
         BrokenTest { gate: self.gate.to_string(), test: test.to_string(), how, message }
     }
+}
+
+fn count_run(report: &GateReport) -> Option<u32> {
+    report.tests.map(|tests| tests.run)
 }
 
 fn name_set(names: &[String]) -> BTreeSet<&str> {
@@ -432,7 +511,8 @@ mod tests {
             canary,
             new_canary: CanaryResult::NotPossible,
         };
-        let proof = evaluate(&[gate], &[]);
+        let files = ChangedFileFacts { has_changed_tests: true, ..ChangedFileFacts::default() };
+        let proof = evaluate(&[gate], &files);
         let mut words = vec![format!("{} held {}", proof.verdict.name(), proof.held)];
         let telling: Vec<_> = proof.telling.iter().map(|one| one.test.as_str()).collect();
         if !telling.is_empty() {
@@ -448,6 +528,88 @@ mod tests {
         words.join("; ")
     }
 
+    fn named(text: &str, run: u32) -> GateReport {
+        let tests = Some(crate::gate::TestCounts { run, failed: 0, skipped: 0 });
+        GateReport { tests, ..parse(text).unwrap() }
+    }
+
+    /// R-V1b: tests of the same name count as one name, but as several tests.
+    #[test]
+    fn fewer_old_tests_than_in_the_base_need_a_review() {
+        let (before, old) = (named("+a", 2), named("+a", 1));
+        let gate = GateProof {
+            gate: "tests",
+            before: Some(&before),
+            now: Some(&old),
+            old_tests: Some(&old),
+            new_tests: Some(&before),
+            ..GateProof::default()
+        };
+        let proof = evaluate(&[gate], &ChangedFileFacts::default());
+        assert_eq!(
+            (proof.verdict, proof.doubts),
+            (
+                ProofVerdict::NeedsReview,
+                vec!["only 1 of 2 old tests of tests ran on the new code".to_string()]
+            )
+        );
+    }
+
+    /// R-V1a: settings that do not load without the change are no test of it.
+    #[test]
+    fn settings_that_need_the_change_tell_nothing() {
+        let [before, new] = ["+a", "fail"].map(|text| parse(text).unwrap());
+        let gate = GateProof {
+            gate: "tests",
+            before: Some(&before),
+            now: Some(&before),
+            old_tests: Some(&before),
+            new_tests: Some(&new),
+            ..GateProof::default()
+        };
+        let verdict = |has_changed_tests| {
+            let files = ChangedFileFacts { has_changed_tests, ..ChangedFileFacts::default() };
+            evaluate(&[gate], &files).verdict
+        };
+        assert_eq!([verdict(true), verdict(false)], [ProofVerdict::Verified, ProofVerdict::Green]);
+    }
+
+    /// R-V1b: a change that fails with the settings of the base, other than by a test, needs a review.
+    #[test]
+    fn old_settings_must_accept_the_change() {
+        for (report, verdict) in [
+            ("pass", ProofVerdict::Verified),
+            ("+a -new", ProofVerdict::Verified),
+            ("fail", ProofVerdict::NeedsReview),
+            ("+a !", ProofVerdict::NeedsReview),
+            ("broken", ProofVerdict::Green),
+        ] {
+            let mut proof = Proof::new(ProofVerdict::Verified);
+            let reports = [parse(report).unwrap()];
+            judge_old_settings(&mut proof, &["tsconfig.json".to_string()], &reports, &[], &[]);
+            assert_eq!(proof.verdict, verdict, "{report}");
+        }
+    }
+
+    /// The message of each broken test is its own.
+    #[test]
+    fn broken_tests_have_their_own_messages() {
+        let finding = |rule: &str, message: &str| Finding {
+            rule: Some(rule.to_string()),
+            ..Finding::new(message.to_string())
+        };
+        let findings = vec![
+            finding("tests.test_cart.test_a", "1 != 2"),
+            finding("tests.test_cart.test_b", "3 != 4"),
+        ];
+        let old = GateReport { findings, ..parse("-x").unwrap() };
+        let gate = GateProof { gate: "tests", old_tests: Some(&old), ..GateProof::default() };
+        let message = |test: &str| gate.broken_test(test, BrokenHow::Fails).message;
+        assert_eq!(message("pytest > tests.test_cart > test_b"), "3 != 4");
+        assert_eq!(message("tests/test_cart.py::test_a"), "1 != 2");
+        assert_eq!(message("pytest > tests.test_cart > test_c"), "");
+    }
+
     /// R-V1a, R-V1b: a change is verified only if the tests of the base hold on the new code and a test distinguishes
     /// the new code from the old. Each row: old on old, new on new, old tests on new code, new tests on old code.
     #[test]
@@ -461,6 +623,10 @@ mod tests {
             (["+a", "+a +b", "+a", "timeout"], "verified held 1; telling b"),
             (["fail", "+a", "+a", "fail"], "verified held 0; telling a"),
             (["fail", "pass", "pass", "fail"], "verified held 1; telling tests"),
+            // A file that did not load is reported by its name, until its tests are.
+            (["+a -file", "+a +b", "+a +b", "+a -file"], "verified held 1; telling b"),
+            // A test that fails as in the base, if that was accepted.
+            (["+a -b", "+a -b +c", "+a -b", "+a -b -c"], "verified held 1; telling c"),
             // No test distinguishes the code.
             (["+a", "+a", "+a", "+a"], "green held 1"),
             (["+a", "+a +b", "+a", "+a +b"], "green held 1"),
@@ -493,7 +659,7 @@ mod tests {
             // The change fails its own tests.
             (
                 ["+a", "-a", "none", "none"],
-                "failed held 0; tests fails; the old tests of tests did not run on the new code",
+                "failed held 0; `tests` fails on the change itself; the old tests of tests did not run on the new code",
             ),
         ];
         for (runs, expected) in rows {
@@ -527,7 +693,7 @@ mod tests {
             canary: CanaryResult::Silent,
             new_canary: CanaryResult::NotPossible,
         };
-        let proof = evaluate(&[gate], &[]);
+        let proof = evaluate(&[gate], &ChangedFileFacts::default());
         assert_eq!(proof.verdict, ProofVerdict::NeedsReview);
         assert_eq!(
             proof.doubts,
@@ -548,7 +714,7 @@ mod tests {
             canary: CanaryResult::Failed,
             new_canary: CanaryResult::Silent,
         };
-        let proof = evaluate(&[gate], &[]);
+        let proof = evaluate(&[gate], &ChangedFileFacts::default());
         assert_eq!(proof.verdict, ProofVerdict::NeedsReview);
         assert_eq!(
             proof.doubts,
@@ -593,7 +759,13 @@ mod tests {
             canary: CanaryResult::Failed,
             new_canary: CanaryResult::Failed,
         };
-        let proof = evaluate(&[gate], &["src/lib.py".to_string()]);
+        let proof = evaluate(
+            &[gate],
+            &ChangedFileFacts {
+                inseparable: vec!["src/lib.py".to_string()],
+                ..ChangedFileFacts::default()
+            },
+        );
         assert_eq!(proof.verdict, ProofVerdict::Green);
         assert_eq!(proof.doubts, ["tests cannot be separated from code in src/lib.py"]);
     }

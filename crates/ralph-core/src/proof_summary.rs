@@ -32,33 +32,31 @@ impl Proof {
             1 => "1 test fails without the change".to_string(),
             count => format!("{count} tests fail without the change"),
         };
+        let removed = match self.removed.len() {
+            0 => String::new(),
+            1 => "; 1 of them no longer runs".to_string(),
+            count => format!("; {count} of them no longer run"),
+        };
+        let allowed = match self.allowed.as_slice() {
+            [] => String::new(),
+            files => format!("; allowed to change: {}", name_some(files.iter())),
+        };
         match self.verdict {
-            ProofVerdict::Verified => format!("{held}; {telling}"),
-            ProofVerdict::Green if self.doubts.is_empty() => format!("{held}; {telling}"),
+            ProofVerdict::Verified => format!("{held}{removed}; {telling}{allowed}"),
+            ProofVerdict::Green if self.doubts.is_empty() => {
+                format!("{telling}; {held}{removed}{allowed}")
+            }
             ProofVerdict::NeedsReview if !self.broken.is_empty() => {
                 let (verb, count) = match self.broken.len() {
                     1 => ("fails or is missing", "1 old test".to_string()),
                     count => ("fail or are missing", format!("{count} old tests")),
                 };
-                format!("{count} {verb} on the new code ({})", self.broken_names())
+                let names = name_some(self.broken.iter().map(|broken| &broken.test));
+                format!("{count} {verb} on the new code ({names}){allowed}")
             }
             ProofVerdict::Green | ProofVerdict::NeedsReview | ProofVerdict::Failed => {
                 self.doubts.join("; ")
             }
-        }
-    }
-
-    /// `test_adds, test_zero and 3 more`
-    fn broken_names(&self) -> String {
-        let shown: Vec<String> = self
-            .broken
-            .iter()
-            .take(MAX_NAMED)
-            .map(|broken| text::clean_line(&broken.test, MAX_NAME_CHARS))
-            .collect();
-        match self.broken.len().saturating_sub(shown.len()) {
-            0 => shown.join(", "),
-            more => format!("{} and {more} more", shown.join(", ")),
         }
     }
 
@@ -107,7 +105,20 @@ impl Proof {
                 .take(MAX_DOUBTS)
                 .map(|doubt| text::clean_line(doubt, MAX_DOUBT_CHARS))
                 .collect(),
+            removed: bounded_names(&self.removed),
+            allowed: bounded_names(&self.allowed),
         }
+    }
+}
+
+/// `test_adds, test_zero, test_one and 3 more`
+fn name_some<'a>(names: impl ExactSizeIterator<Item = &'a String>) -> String {
+    let count = names.len();
+    let shown: Vec<String> =
+        names.take(MAX_NAMED).map(|name| text::clean_line(name, MAX_NAME_CHARS)).collect();
+    match count.saturating_sub(shown.len()) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
     }
 }
 
@@ -125,6 +136,12 @@ pub struct ProofRecord {
     pub broken: Vec<BrokenTest>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
+    /// The first tests of the base that hold but no longer run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<String>,
+    /// Files with tests that a person allowed to change, and that did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed: Vec<String>,
 }
 
 impl ProofRecord {
@@ -148,6 +165,10 @@ fn describe_broken(broken: &BrokenTest) -> String {
 
 fn broken_finding(broken: &BrokenTest) -> Finding {
     Finding::new(describe_broken(broken))
+}
+
+fn bounded_names(names: &[String]) -> Vec<String> {
+    names.iter().take(MAX_RECORDED).map(|name| text::clean_line(name, MAX_DOUBT_CHARS)).collect()
 }
 
 fn bounded_test(broken: &BrokenTest) -> BrokenTest {

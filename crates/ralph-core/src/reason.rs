@@ -1,6 +1,7 @@
 //! The text an agent reads when its stop is blocked: bounded, most useful information first, and without repeating
 //! what the previous block already reported. What is stored of a stop is in `stop_report`.
 
+mod finding_lines;
 mod stop_report;
 
 use crate::bounded_text::BoundedText;
@@ -10,9 +11,7 @@ use crate::hold::StopHold;
 use crate::id::RunId;
 use crate::record::{ReportedStatus, StopReport};
 use crate::redact::Redactor;
-use crate::requirement::{
-    FindingAge, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
-};
+use crate::requirement::{Requirement, RequirementFailure, RequirementStage, RequirementStatus};
 use crate::run::AgentMemory;
 use crate::text;
 use alloc::format;
@@ -20,6 +19,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::Write;
 
+pub(crate) use finding_lines::describe_place;
+use finding_lines::finding_lines;
 pub use stop_report::build_stop_report;
 use stop_report::requirement_digest;
 
@@ -62,6 +63,8 @@ pub struct HeldStop<'a> {
     /// Digest of the tree and the failures; `None` if there is nothing to compare.
     pub state_digest: Option<Digest64>,
     pub tampering: Option<&'a str>,
+    /// For the person, who reads reasons too: why the limit on the cost does not work, or not for everything.
+    pub cost_gap: Option<&'a str>,
     pub size: ReasonSize,
 }
 
@@ -100,7 +103,10 @@ pub fn render_reason(held: &HeldStop<'_>, context: &ReasonContext<'_>) -> String
         Some(before) => render_unchanged(held, before),
         None => render_full(held, before, context),
     };
-    text::truncate(&reason, held.size.max_chars())
+    let gap = held.cost_gap.map(|gap| safe_line(gap, MAX_SUMMARY_CHARS, context.redactor));
+    let note = gap.map(|gap| format!("\nFor the person: {gap}\n")).unwrap_or_default();
+    let room = held.size.max_chars().saturating_sub(note.chars().count());
+    format!("{}{note}", text::truncate(&reason, room))
 }
 
 /// Messages from a person that the agent has not seen yet.
@@ -338,24 +344,8 @@ pub(crate) fn safe_name(requirement: &Requirement, redactor: &Redactor) -> Strin
 
 fn render_findings(failure: &RequirementFailure, redactor: &Redactor) -> String {
     let mut out = String::new();
-    for finding in failure.findings.iter().take(SHOWN_FINDINGS) {
-        if let Some(place) = &finding.place {
-            out.push_str(&safe_line(&place.file, MAX_NAME_CHARS, redactor));
-            if let Some(line) = place.line {
-                let _ = write!(out, ":{line}");
-            }
-            if let (Some(_), Some(column)) = (place.line, place.column) {
-                let _ = write!(out, ":{column}");
-            }
-            out.push_str(": ");
-        }
-        out.push_str(&safe_line(&finding.message, MAX_FINDING_CHARS, redactor));
-        if let Some(rule) = &finding.rule {
-            let _ = write!(out, " [{}]", safe_line(rule, MAX_RULE_CHARS, redactor));
-        }
-        if finding.since == FindingAge::PreExisting {
-            out.push_str(" (pre-existing)");
-        }
+    for line in finding_lines(failure, SHOWN_FINDINGS, redactor) {
+        out.push_str(&line);
         out.push('\n');
     }
     let all = failure.findings.len().saturating_add(failure.unlisted);

@@ -10,9 +10,11 @@ use crate::drive::{DriveSettings, Remedy};
 use crate::host_name::HostName;
 use crate::id::{RunId, SessionId};
 use crate::limits::RunLimits;
+use crate::model_price::ModelPrice;
 use crate::policy::{OnTampering, Policy};
 use crate::proof_summary::ProofRecord;
 use crate::run::RunState;
+use crate::sealed_file::SealedFile;
 use crate::serde_skip::{is_false, is_zero, is_zero_offset};
 use crate::source::checklist::Checklist;
 use crate::status::RunStatus;
@@ -24,10 +26,13 @@ use alloc::vec::Vec;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+pub use crate::cost_reading::{CostBasis, CostReading, unpriced_limit};
 pub use change::{Acceptance, Dispute, MoveReason, OrchestratorStep, RunChange, Waiver};
 pub use part::{PartIdentity, PartKind, PartRecord, PartRule};
 
-pub const FORMAT_VERSION: u8 = 1;
+/// The version that this ralph writes; it reads all earlier ones. It rises with the first change after a release that an
+/// older ralph cannot read: a new field of the state, because of its hash, or a new name in an enum.
+pub const FORMAT_VERSION: u8 = 2;
 
 /// `run.json`: what a run was started with. The journal's first entry holds a copy, so that an edit can be detected and
 /// undone.
@@ -83,6 +88,9 @@ pub struct RunRecord {
     /// The host whose hooks call ralph.
     #[serde(default, skip_serializing_if = "HostName::is_default")]
     pub host: HostName,
+    /// The person's own prices of models, which take precedence over the built-in ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prices: Vec<ModelPrice>,
 }
 
 /// A list as sealed when the run began. A copy of its items is stored with the run; the digest verifies that copy.
@@ -129,6 +137,10 @@ pub struct PolicySeal {
     /// The git that ralph itself runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<SealedProgram>,
+    /// The files of the project that decide the results of required gates. Older versions did not record them: then
+    /// everything that a person approved counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<Vec<SealedFile>>,
 }
 
 /// A program and a hash of its content.
@@ -145,6 +157,10 @@ pub struct RunBase {
     pub commit: String,
     /// Fingerprint of its content, in hexadecimal digits.
     pub identity: String,
+    /// Tracked paths that a sparse checkout left out; a whole directory has a slash at the end. `None` if they are not
+    /// known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absent: Option<Vec<String>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -221,6 +237,9 @@ pub struct StopRecord {
     pub remedy: Option<Remedy>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<ProofRecord>,
+    /// `None` if a runner meters the cost, or the host names no transcript.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CostReading>,
     pub took_ms: u64,
 }
 
@@ -307,6 +326,9 @@ pub struct ReportLine {
     /// The first finding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<String>,
+    /// Further findings, of changes to tests only: a person reviews each of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub listed: Vec<String>,
     pub findings: u32,
     pub signature: Digest64,
 }
@@ -330,9 +352,9 @@ pub struct TranscriptReading {
     pub context_tokens: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
+    /// Older versions looked here for the cost, which the client writes only when it exits. [`CostReading`] replaces it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micro_usd: Option<u64>,
-    /// The session's cost when the run first read it. It was spent before the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_cost_micro_usd: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -357,11 +379,6 @@ impl TranscriptReading {
         let permille =
             self.context_tokens?.saturating_mul(1000).checked_div(self.context_window?)?;
         Some(u16::try_from(permille).unwrap_or(u16::MAX))
-    }
-
-    /// The cost since the run first read the transcript; `None` if unknown.
-    pub fn spent_micro_usd(&self) -> Option<u64> {
-        Some(self.cost_micro_usd?.saturating_sub(self.first_cost_micro_usd?))
     }
 }
 

@@ -4,6 +4,7 @@ mod acceptance;
 mod adjustments;
 mod agent_memory;
 mod drive_state;
+mod part_state;
 mod run_clock;
 
 use crate::digest64::Digest64;
@@ -11,9 +12,9 @@ use crate::facts::{DeclaredPause, StopDelivery};
 use crate::id::SessionId;
 use crate::limits::RunLimits;
 use crate::record::{
-    Acceptance, DecisionRule, DeliveryId, Dispute, JournalEntry, MoveReason, PartIdentity,
-    PartKind, PartRecord, PartRule, ProcessIdentity, RunChange, RunRecord, StopOutcome, StopRecord,
-    StopReport, TranscriptReading, Waiver,
+    Acceptance, CostReading, DecisionRule, DeliveryId, Dispute, JournalEntry, MoveReason,
+    ProcessIdentity, RunChange, RunRecord, StopOutcome, StopRecord, StopReport, TranscriptReading,
+    Waiver,
 };
 use crate::serde_skip::{is_false, is_zero, is_zero_offset};
 use crate::status::RunStatus;
@@ -26,18 +27,13 @@ use serde::{Deserialize, Serialize};
 pub use adjustments::{OrchestratorProgress, UnparsableList};
 pub use agent_memory::AgentMemory;
 pub use drive_state::{DriveState, DrivenSession, FailureScore, ParkedRun, Plateau, Spending};
+pub use part_state::PartState;
 
 /// A host that calls two hooks for one stop starts them within this time. No model answers that fast.
 pub(crate) const DUPLICATE_GRACE_MS: u64 = 30;
 
 /// How many different (tree, failures) digests a run remembers.
 const MAX_SEEN: usize = 4096;
-
-/// How many of the most recent subagents, teammates and tasks it remembers.
-const MAX_PARTS: usize = 200;
-
-/// For how many of them the reason is kept, to answer a second delivery of the same stop.
-const MAX_ANSWERED_PARTS: usize = 8;
 
 /// The serialised form is hashed into the journal, so the order and names of the fields must not change. A field that
 /// was added later is left out while it has its default, so that a state written by an older ralph keeps its hash.
@@ -116,21 +112,12 @@ pub struct RunState {
     /// Whether the agent was held once because the proof was not `verified`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub held_for_proof: bool,
-}
-
-/// A subagent, teammate or task after its last stop.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PartState {
-    pub who: PartIdentity,
+    /// What the session has cost since the run began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub chunk: Option<String>,
-    pub rule: PartRule,
-    /// Holds in a row. Reset when the part is verified.
-    pub holds: u32,
-    pub delivery: DeliveryId,
-    pub at_ms: u64,
+    pub cost: Option<CostReading>,
+    /// When it moved to the session that owns it. Whatever that session cost before is not the run's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answer: Option<String>,
+    pub moved_ms: Option<u64>,
 }
 
 /// The last stop that was answered.
@@ -189,6 +176,8 @@ impl RunState {
             driving: DriveState::default(),
             accepted: None,
             held_for_proof: false,
+            cost: None,
+            moved_ms: None,
         }
     }
 
@@ -278,6 +267,10 @@ impl RunState {
             }
             RunChange::Moved { to, how, process, seen } => {
                 self.apply_move(to, *how, entry.at_ms);
+                // Format 1 had no such field, and its states must keep their hashes.
+                if entry.v >= 2 && *how != MoveReason::Reopened {
+                    self.moved_ms = Some(entry.at_ms);
+                }
                 self.process = *process;
                 self.heeded = self.heeded.max(*seen);
             }
@@ -308,41 +301,6 @@ impl RunState {
                 self.process = None;
             }
             RunChange::Cancelled => self.phase = RunPhase::Ended(RunStatus::Cancelled),
-        }
-    }
-
-    pub fn find_part(&self, kind: PartKind, id: &str) -> Option<&PartState> {
-        self.parts.iter().find(|part| part.who.kind == kind && part.who.id == id)
-    }
-
-    fn apply_part(&mut self, part: &PartRecord, at_ms: u64) {
-        if part.tampering.is_some() {
-            self.tampered = true;
-        }
-        let is_it =
-            |known: &PartState| known.who.kind == part.who.kind && known.who.id == part.who.id;
-        let before = self.parts.iter().position(is_it).map(|at| self.parts.remove(at).holds);
-        let before = before.unwrap_or(0);
-        self.parts.push(PartState {
-            who: part.who.clone(),
-            chunk: part.chunk.clone(),
-            rule: part.rule,
-            holds: match part.rule {
-                PartRule::Hold => before.saturating_add(1),
-                PartRule::Verified => 0,
-                PartRule::Waiting | PartRule::Unmeasured | PartRule::Unknown | PartRule::Spent => {
-                    before
-                }
-            },
-            delivery: part.delivery,
-            at_ms,
-            answer: part.reason.clone(),
-        });
-        if self.parts.len() > MAX_PARTS {
-            self.parts.remove(0);
-        }
-        for old in self.parts.iter_mut().rev().skip(MAX_ANSWERED_PARTS) {
-            old.answer = None;
         }
     }
 
@@ -458,6 +416,9 @@ impl RunState {
         }
         if decided.observed.is_some() {
             self.observed.clone_from(&decided.observed);
+        }
+        if let Some(cost) = &decided.cost {
+            self.cost.get_or_insert_default().merge(cost);
         }
         if decided.process.is_some() {
             self.process = decided.process;

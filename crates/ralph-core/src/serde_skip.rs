@@ -15,3 +15,13 @@ pub(crate) fn is_false(flag: &bool) -> bool {
 pub(crate) fn is_zero(count: &u32) -> bool {
     *count == 0
 }
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
+pub(crate) fn is_true(flag: &bool) -> bool {
+    *flag
+}
+
+/// The value of a flag that is omitted if it is set.
+pub(crate) fn always() -> bool {
+    true
+}

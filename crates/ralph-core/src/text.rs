@@ -49,6 +49,11 @@ pub fn clean(text: &str) -> String {
                         }
                     }
                 }
+                // `ESC ( B` selects a character set, as terminals' own "reset" sequence does: intermediates, then one byte.
+                Some(' '..='/') => {
+                    while chars.next_if(|next| (' '..='/').contains(next)).is_some() {}
+                    chars.next_if(|next| ('0'..='~').contains(next));
+                }
                 Some(_) | None => {}
             },
             _ if is_hidden(char) => {}
@@ -173,6 +178,8 @@ mod tests {
             ("\u{1b}]8;;http://x\u{1b}\\link", "link"),
             ("\u{1b}]unterminated\nnext", "\nnext"),
             ("\u{1b}[999", ""),
+            ("\u{1b}[1m\"use\"\u{1b}(B\u{1b}[m (B)", "\"use\" (B)"),
+            ("\u{1b}(\nnext", "\nnext"),
             ("a\u{8}\u{8}b\r\nc", "ab\nc"),
             ("abc\u{202e}cba\u{202c}", "abccba"),
             ("a\u{200b}b\u{feff}c\u{2066}d\u{e0041}", "abcd"),

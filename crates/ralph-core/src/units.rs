@@ -104,6 +104,11 @@ pub fn format_usd(micro_usd: u64) -> String {
     }
 }
 
+/// An estimated amount of money: `≈ $1.82`.
+pub fn estimate_usd(micro_usd: u64) -> String {
+    format!("≈ {}", format_usd(micro_usd))
+}
+
 /// Rounded to two significant digits.
 fn format_small_usd(micro_usd: u64) -> String {
     let step = if micro_usd < 100 {

@@ -162,6 +162,16 @@ pub fn is_test_waived(test: &str, waivers: &[Waiver], now_ms: u64) -> bool {
 
 /// Whether `subject` is the name of the test or its last part, without the parameters of a case.
 fn is_test_name(test: &str, subject: &str) -> bool {
+    // The id that pytest prints: `tests/test_cart.py::TestCart::test_total`
+    if let Some((file, names)) = subject.split_once("::")
+        && file.rsplit_once('.').is_some_and(|(_, extension)| extension == "py")
+    {
+        let is_part = |part: &str| {
+            let mut known = name_parts(test).flat_map(|known| known.split('.'));
+            known.any(|known| known == part || known.split('[').next() == Some(part))
+        };
+        return is_in_file(test, file) && names.split("::").all(is_part);
+    }
     let part = name_parts(test).last().unwrap_or(test);
     let is_dotted = !part.contains(['/', ' ']);
     let last = if is_dotted { part.rsplit('.').next().unwrap_or(part) } else { part };

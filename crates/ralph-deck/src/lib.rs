@@ -6,6 +6,7 @@
 //! goals and hand-overs of runs, learnings, and the memory that agents keep in a project. Every search first indexes the
 //! files that changed. The index is a cache and can be deleted at any time.
 
+pub mod gate_wording;
 mod index;
 pub mod learning;
 mod query_words;

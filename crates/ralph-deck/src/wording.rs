@@ -5,7 +5,6 @@
 
 use ralph_core::drive::{CostSource, MeterBasis, RunnerEvent, SessionOrigin, SilenceResponse};
 use ralph_core::facts::DeclaredPause;
-use ralph_core::gate::{self, GateReport, ResultStability, UnknownReason};
 use ralph_core::limits::{LimitKind, LimitOverrides, LimitUsage, RUN_LIMITS, RunLimits};
 use ralph_core::part_stop::{self, AgentTally};
 use ralph_core::policy::Chunk;
@@ -14,12 +13,15 @@ use ralph_core::record::{
     StopRecord, StopReport,
 };
 use ralph_core::run::{RunPhase, RunState};
+use ralph_core::sealed_file::SealedFile;
 use ralph_core::text;
 use ralph_core::units;
 use ralph_core::waiver;
 use ralph_hook::overview::{HeldSession, RunView};
 use ralph_install::doctor::protection::UnprotectedReason;
 use ralph_sys::clock;
+
+const MAX_SEALED_FILES: usize = 8;
 
 /// How a fact is to be judged at a glance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +129,10 @@ pub fn contract(run: &RunRecord) -> Vec<(&'static str, String)> {
             names.join(", ")
         };
         lines.push(("gates", gates));
+        let may_change = &seal.policy.verify.may_change;
+        let files = seal.files.iter().flatten().filter(|file| !may_change.contains(&file.name));
+        let files: Vec<_> = files.cloned().collect();
+        lines.extend(sealed_files(&files).map(|files| ("sealed", files)));
         let chunks: Vec<_> =
             seal.policy.chunks.iter().map(|chunk| safe_line(&chunk.name)).collect();
         if !chunks.is_empty() {
@@ -137,6 +143,19 @@ pub fn contract(run: &RunRecord) -> Vec<(&'static str, String)> {
         }
     }
     lines
+}
+
+/// The sealed files and why each is; `None` if there are none.
+pub fn sealed_files(files: &[SealedFile]) -> Option<String> {
+    let more = files.len().saturating_sub(MAX_SEALED_FILES);
+    let shown: Vec<_> = files.iter().take(MAX_SEALED_FILES).map(sealed_file).collect();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!shown.is_empty()).then(|| format!("{}{more}", shown.join(", ")))
+}
+
+/// A sealed file and why it is.
+pub fn sealed_file(file: &SealedFile) -> String {
+    format!("`{}` ({})", safe_line(&file.name), safe_line(&file.reason()))
 }
 
 /// `plan → parser, docs → review`: layer by layer.
@@ -282,8 +301,16 @@ pub fn remark_lines(state: &RunState, now_ms: u64) -> Vec<MarkedText> {
     accepted.chain(waived).chain(disputed).chain(declared).chain(hints).collect()
 }
 
-pub fn spent(state: &RunState) -> Option<u64> {
-    LimitUsage::recorded(state, state.last_seen_ms).micro_usd
+/// The cost of the run so far, such as `≈ $1.82`.
+pub fn spent(state: &RunState) -> Option<String> {
+    LimitUsage::recorded(state, state.last_seen_ms).cost_text()
+}
+
+/// Why the run's limit on the cost does not work, or not for everything.
+pub fn cost_gap(run: &RunRecord, state: &RunState) -> Option<MarkedText> {
+    let most = state.limits(run).max_cost_micro_usd.filter(|_| run.drive.is_none())?;
+    let gap = state.cost.as_ref()?.limit_gap(most)?;
+    Some(MarkedText::new(FactMark::Unclear, safe_line(&gap)))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "an amount of money is far below 2^53 millionths")]
@@ -322,40 +349,6 @@ pub fn requirement_mark(known: ReportedStatus) -> FactMark {
         ReportedStatus::Unmet => FactMark::Bad,
         ReportedStatus::Unknown => FactMark::Unclear,
         ReportedStatus::Pending | ReportedStatus::Advisory => FactMark::Neutral,
-    }
-}
-
-pub fn gate_mark(outcome: &gate::GateOutcome) -> FactMark {
-    match outcome {
-        gate::GateOutcome::Passed => FactMark::Good,
-        gate::GateOutcome::Failed => FactMark::Bad,
-        gate::GateOutcome::Unknown(UnknownReason::Skipped(_)) => FactMark::Neutral,
-        gate::GateOutcome::Unknown(_) => FactMark::Unclear,
-    }
-}
-
-/// Why a gate did not pass, on one line.
-pub fn gate_note(report: &GateReport) -> String {
-    match &report.outcome {
-        gate::GateOutcome::Passed => String::new(),
-        gate::GateOutcome::Failed => report.summary(),
-        gate::GateOutcome::Unknown(unknown) => match unknown {
-            UnknownReason::Skipped(why) => safe_line(why),
-            UnknownReason::Error(why) | UnknownReason::Inconclusive(why) => {
-                format!("{}: {}", unknown.name(), safe_line(why))
-            }
-            UnknownReason::Timeout { after_ms } => {
-                format!("timed out after {}", units::format_duration(*after_ms))
-            }
-            UnknownReason::Untrusted => "not approved yet: run `ralph trust`".to_string(),
-        },
-    }
-}
-
-pub fn steadiness(report: &GateReport) -> &'static str {
-    match report.steadiness {
-        ResultStability::Once | ResultStability::Confirmed => "",
-        ResultStability::Flaky => "flaky: it failed first and passed when run again",
     }
 }
 

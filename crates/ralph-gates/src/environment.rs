@@ -56,41 +56,42 @@ const TOOL_VARIABLES: &[&str] = &[
     "ANDROID_HOME",
     "ANDROID_SDK_ROOT",
     "AR",
-    "BUNDLE_PATH",
-    "BUN_INSTALL",
-    "CARGO_BUILD_JOBS",
     "CARGO_HOME",
     "CARGO_INCREMENTAL",
-    "CARGO_NET_OFFLINE",
     "CARGO_TARGET_DIR",
     "CC",
     "CFLAGS",
+    "CGO_ENABLED",
     "CMAKE_PREFIX_PATH",
-    "COMPOSER_HOME",
-    "CONDA_DEFAULT_ENV",
-    "CONDA_PREFIX",
-    "COREPACK_HOME",
+    "CONDARC",
     "CPATH",
     "CPPFLAGS",
     "CXX",
     "CXXFLAGS",
-    "DENO_DIR",
-    "DOTNET_CLI_HOME",
-    "DOTNET_ROOT",
     "FNM_DIR",
     "GEM_HOME",
     "GEM_PATH",
     "GO111MODULE",
+    "GOARCH",
     "GOBIN",
     "GOCACHE",
+    "GODEBUG",
+    "GOENV",
+    "GOEXPERIMENT",
     "GOFLAGS",
+    "GOINSECURE",
     "GOMODCACHE",
+    "GONOPROXY",
     "GONOSUMDB",
+    "GOOS",
     "GOPATH",
     "GOPRIVATE",
     "GOPROXY",
     "GOROOT",
+    "GOSUMDB",
     "GOTOOLCHAIN",
+    "GOVCS",
+    "GOWORK",
     "HEX_HOME",
     "JAVA_HOME",
     "JENV_ROOT",
@@ -101,43 +102,69 @@ const TOOL_VARIABLES: &[&str] = &[
     "MYPYPATH",
     "NODE_EXTRA_CA_CERTS",
     "NODE_PATH",
-    "NPM_CONFIG_CACHE",
-    "NPM_CONFIG_PREFIX",
-    "NPM_CONFIG_REGISTRY",
-    "NUGET_PACKAGES",
     "NVM_BIN",
     "NVM_DIR",
-    "PIPENV_VENV_IN_PROJECT",
-    "PIP_CACHE_DIR",
-    "PIP_INDEX_URL",
     "PKG_CONFIG_PATH",
     "PLAYWRIGHT_BROWSERS_PATH",
-    "PNPM_HOME",
     "PROTOC",
     "PROTO_HOME",
     "PYTHONPATH",
-    "RBENV_ROOT",
     "RUSTC_WRAPPER",
     "RUSTFLAGS",
-    "RUSTUP_HOME",
-    "RUSTUP_TOOLCHAIN",
     "SCCACHE_DIR",
     "SDKMAN_DIR",
     "SDKROOT",
     "VIRTUAL_ENV",
-    "VOLTA_HOME",
-    "YARN_CACHE_FOLDER",
-    "npm_config_cache",
-    "npm_config_prefix",
-    "npm_config_registry",
 ];
 
-/// Prefixes of further tool variables. Names that look like a secret are left out.
-const TOOL_PREFIXES: &[&str] =
-    &["ASDF_", "GRADLE_", "LC_", "MAVEN_", "MISE_", "NIX_", "POETRY_", "PYENV_", "UV_"];
+/// Prefixes of the settings of toolchains and package managers: whether they may use the network, install or update
+/// anything, and from where. Without them a gate would do to the machine what its owner forbade. Names that look like a
+/// secret are left out.
+///
+/// `CARGO_` as a whole is not among them, because cargo itself sets such variables for the programs it runs.
+const TOOL_PREFIXES: &[&str] = &[
+    "ASDF_",
+    "BUNDLE_",
+    "BUN_",
+    "CARGO_BUILD_",
+    "CARGO_HTTP_",
+    "CARGO_NET_",
+    "CARGO_PROFILE_",
+    "CARGO_REGISTRIES_",
+    "CARGO_REGISTRY_",
+    "CARGO_TARGET_",
+    "COMPOSER_",
+    "CONDA_",
+    "COREPACK_",
+    "DENO_",
+    "DOTNET_",
+    "GRADLE_",
+    "HATCH_",
+    "LC_",
+    "MAVEN_",
+    "MISE_",
+    "NIX_",
+    "NPM_CONFIG_",
+    "NUGET_",
+    "PDM_",
+    "PIPENV_",
+    "PIPX_",
+    "PIP_",
+    "PNPM_",
+    "POETRY_",
+    "PYENV_",
+    "RBENV_",
+    "RUSTUP_",
+    "UV_",
+    "VOLTA_",
+    "YARN_",
+    "npm_config_",
+    "pnpm_config_",
+];
 
-/// Set for every gate, so that it neither prompts nor prints colours.
-const FIXED_VARIABLES: &[(&str, &str)] = &[("CI", "true"), ("NO_COLOR", "1"), ("TERM", "dumb")];
+/// Tells tools that no person watches, so that they neither prompt nor wait for changes. `[environment] ci` is about it.
+/// Nothing else is set, and nothing about colours in particular: tests of what a program prints depend on it.
+const CI_VARIABLE: (&str, &str) = ("CI", "true");
 
 /// Variables that tell git where a repository, its index, objects and configuration are. They would make a gate work on
 /// another repository than the one it runs in, so they are never passed, even if the policy names them.
@@ -178,8 +205,8 @@ pub fn gate_environment(
     let named: Vec<&OsStr> =
         policy.pass.iter().chain(&gate.env).map(|name| OsStr::new(name.as_str())).collect();
     let mut variables = BTreeMap::new();
-    for (name, value) in FIXED_VARIABLES {
-        variables.insert(OsString::from(name), OsString::from(value));
+    if policy.ci {
+        variables.insert(CI_VARIABLE.0.into(), CI_VARIABLE.1.into());
     }
     env.for_each_variable(|name, value| {
         if is_always_passed(name) || named.contains(&name) {
@@ -223,7 +250,19 @@ fn is_always_passed(name: &OsStr) -> bool {
         .into_iter()
         .flatten()
         .any(|listed| name == *listed);
-    is_listed || has_prefix(name, TOOL_PREFIXES) && !is_secret_name(name)
+    is_listed || has_prefix(name, TOOL_PREFIXES) && !may_hold_login(name)
+}
+
+/// `COMPOSER_AUTH`, `npm_config__auth` and `YARN_NPM_AUTH_IDENT` hold logins. Bundler makes names from the hosts that it
+/// logs in to, with `__` for each dot.
+fn may_hold_login(name: &OsStr) -> bool {
+    let upper = name.as_encoded_bytes().to_ascii_uppercase();
+    let contains = |part: &str| memchr::memmem::find(&upper, part.as_bytes()).is_some();
+    is_secret_name(name)
+        || contains("AUTH")
+        || upper.starts_with(b"BUNDLE_") && contains("__")
+        // Its lines may be settings of any kind, among them `access-tokens`.
+        || name == "NIX_CONFIG"
 }
 
 fn has_prefix(name: &OsStr, families: &[&str]) -> bool {
@@ -251,6 +290,7 @@ mod tests {
         GateEnvironment {
             pass: pass.iter().map(ToString::to_string).collect(),
             set: set.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+            ..GateEnvironment::default()
         }
     }
 
@@ -299,9 +339,7 @@ mod tests {
         CI=true
         HOME=/home/u
         LC_ALL=de_DE.UTF-8
-        NO_COLOR=1
         PATH=/usr/bin
-        TERM=dumb
         TMPDIR=/tmp/u
         UV_CACHE_DIR=/cache
         ");
@@ -323,18 +361,47 @@ mod tests {
         GIT_AUTHOR_NAME=u
         HOME=/home/u
         LC_ALL=de_DE.UTF-8
-        NO_COLOR=1
         OPENAI_API_KEY=sk-2
         PATH=/home/u/bin:/usr/bin
         RUST_BACKTRACE=1
-        TERM=dumb
         TMPDIR=/tmp/u
         UV_CACHE_DIR=/cache
         UV_PUBLISH_TOKEN=pypi
         ");
         let decisive: Vec<_> =
             relevant_variables(&variables).map(|(name, _)| name.display().to_string()).collect();
-        insta::assert_snapshot!(decisive.join(" "), @"CARGO_HOME CI GIT_AUTHOR_NAME HOME LC_ALL NO_COLOR OPENAI_API_KEY PATH RUST_BACKTRACE TERM UV_CACHE_DIR UV_PUBLISH_TOKEN");
+        insta::assert_snapshot!(decisive.join(" "), @"CARGO_HOME CI GIT_AUTHOR_NAME HOME LC_ALL OPENAI_API_KEY PATH RUST_BACKTRACE UV_CACHE_DIR UV_PUBLISH_TOKEN");
+    }
+
+    /// The owner's settings of toolchains and package managers reach a gate, so that it does not install, update or
+    /// download what they forbid. Logins do not.
+    #[test]
+    fn a_gate_keeps_the_settings_of_the_machine() {
+        let settings = "BUNDLE_FROZEN BUN_CONFIG_REGISTRY CARGO_HTTP_PROXY CARGO_NET_OFFLINE CARGO_REGISTRIES_CRATES_IO_PROTOCOL CARGO_TARGET_DIR COREPACK_ENABLE_NETWORK GOFLAGS GOPROXY GOSUMDB GOTOOLCHAIN NPM_CONFIG_OFFLINE PIP_NO_INDEX PNPM_HOME RUSTUP_AUTO_INSTALL RUSTUP_DIST_SERVER RUSTUP_UPDATE_ROOT UV_OFFLINE UV_PYTHON_DOWNLOADS YARN_ENABLE_NETWORK npm_config_ignore_scripts npm_config_offline";
+        let logins = "BUNDLE_GEMS__EXAMPLE__COM CARGO_MANIFEST_DIR CARGO_REGISTRIES_MINE_TOKEN CARGO_REGISTRY_TOKEN COMPOSER_AUTH GOAUTH NIX_CONFIG NPM_CONFIG__AUTH UV_INDEX_MINE_PASSWORD YARN_NPM_AUTH_IDENT npm_config_//packages.example.com/:_authToken npm_config__auth";
+        let names = settings.split(' ').chain(logins.split(' '));
+        let env = Env::from_pairs(names.map(|name| (name, "1")), None, Vec::new());
+        let variables = gate_environment(&env, &policy(&[], &[]), &gate(&[]), None);
+        let mut passed: Vec<_> =
+            variables.iter().map(|(name, _)| name.display().to_string()).collect();
+        passed.retain(|name| name != CI_VARIABLE.0);
+        assert_eq!(passed.join(" "), settings);
+    }
+
+    #[test]
+    fn the_policy_decides_about_ci() {
+        let env = Env::from_pairs(SESSION_VARIABLES.iter().copied(), None, Vec::new());
+        let ci = |policy: &GateEnvironment| {
+            let variables = gate_environment(&env, policy, &gate(&[]), None);
+            let found = variables.into_iter().find(|(name, _)| name == "CI");
+            found.map(|(_, value)| value.display().to_string())
+        };
+        let off = GateEnvironment { ci: false, ..policy(&[], &[]) };
+        let own = GateEnvironment { ci: false, ..policy(&["CI"], &[]) };
+        assert_eq!(ci(&policy(&[], &[])).as_deref(), Some("true"));
+        assert_eq!(ci(&off), None);
+        assert_eq!(ci(&own).as_deref(), Some("0"));
+        assert_eq!(ci(&policy(&[], &[("CI", "woodpecker")])).as_deref(), Some("woodpecker"));
     }
 
     #[test]

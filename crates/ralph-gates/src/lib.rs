@@ -3,3 +3,4 @@
 pub mod environment;
 pub mod findings;
 pub mod gates;
+pub mod test_runner;

@@ -1,5 +1,5 @@
-//! Read-only queries to git about a project. As far as git allows it, no program that the repository's configuration
-//! names is run. Commands that write are in `worktree` and `checkpoint`.
+//! Read-only queries to git about a project. No program that the repository's configuration names is run. Commands that
+//! write are in `worktree` and `checkpoint`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -11,6 +11,8 @@ use ralph_sys::proc::ProgramLimits;
 
 use crate::hardened_git::{GitCommandError, GitOutput, HardenedGit};
 use crate::hardened_git::{MAX_OUTPUT_BYTES, QUIET_OPTIONS};
+use crate::repository_filters::{FILTER_QUESTION, NO_FILTERS_CODE, disabling_settings};
+use crate::tree;
 
 const MAX_NAMED_CHANGES: usize = 20;
 const MAX_COMMITS: usize = 200;
@@ -24,10 +26,9 @@ const MAX_SUBJECT_CHARS: usize = 160;
 ///   `--ignore-submodules=dirty` compares the submodule's commit only.
 /// - Pagers, external diffs, text conversions, signature programs and aliases are not used by `git status`.
 ///
-/// This leaves `filter.<name>.clean` and `filter.<name>.process`: git runs them on files whose attributes name them if
-/// size and time do not show whether the file changed. Git has no option to disable all filters, and without
-/// legitimate ones (LFS) unchanged files would look changed. They run in the child's process group, under its
-/// deadline, without secrets.
+/// - Git runs `filter.<name>.clean` and `filter.<name>.process` on files whose attributes name them if size and time do
+///   not show whether the file changed. Those of the repository's own configuration are switched off one by one, so a
+///   file that only they would convert may look changed.
 const STATUS_ARGUMENTS: [&str; 8] = [
     "status",
     "--porcelain=v2",
@@ -96,6 +97,21 @@ pub fn changed_paths(project: &Path, deadline: &Deadline) -> Result<Vec<String>,
             record_path(record).map(to_lossy_string).ok_or_else(|| unexpected_record(record))
         })
         .collect()
+}
+
+/// Whether git ignores a path, which is relative to the repository; `None` if git cannot say. A tracked file is not
+/// ignored.
+pub fn is_ignored(
+    root: &Path,
+    path: &str,
+    deadline: &Deadline,
+) -> Result<Option<bool>, GitCommandError> {
+    let question = ["check-ignore", "--quiet", "--", path];
+    Ok(match run_query(root, &[], &question, deadline)?.code {
+        0 => Some(true),
+        1 => Some(false),
+        _ => None,
+    })
 }
 
 /// Where [`commits_since`] starts.
@@ -178,8 +194,26 @@ fn resolve_excluded(exclude: &[PathBuf]) -> Vec<PathBuf> {
     exclude.iter().cloned().chain(canonical).collect()
 }
 
+/// The settings that keep git from running filters of the repository.
+fn filter_settings(root: &Path, deadline: &Deadline) -> Result<Vec<String>, String> {
+    if !tree::may_configure_filters(root) {
+        return Ok(Vec::new());
+    }
+    let output =
+        run_query(root, &[], &FILTER_QUESTION, deadline).map_err(|error| error.to_string())?;
+    let disabled = match output {
+        GitOutput { code: 0, stdout, truncated: false } => disabling_settings(&stdout),
+        GitOutput { code: NO_FILTERS_CODE, .. } => Some(Vec::new()),
+        GitOutput { .. } => None,
+    };
+    disabled.ok_or_else(|| "the repository's filters cannot be switched off".to_owned())
+}
+
 fn run_status(root: &Path, deadline: &Deadline) -> Result<Vec<u8>, String> {
-    match run_query(root, &STATUS_SETTINGS, &STATUS_ARGUMENTS, deadline) {
+    let filters = filter_settings(root, deadline)?;
+    let settings: Vec<&str> =
+        STATUS_SETTINGS.into_iter().chain(filters.iter().map(String::as_str)).collect();
+    match run_query(root, &settings, &STATUS_ARGUMENTS, deadline) {
         Ok(GitOutput { code: 0, truncated: true, .. }) => {
             Err("too many changes to list".to_owned())
         }
@@ -368,6 +402,27 @@ mod tests {
             let every = changed_paths(repository.path(), &test_deadline()).unwrap();
             assert_eq!(every, changed, "{name}");
         }
+    }
+
+    /// A file that only a filter of the repository would convert looks changed, but the filter does not run.
+    #[test]
+    fn filters_of_the_repository_do_not_run() {
+        let repository = StatusRepository::with_commit();
+        let trace = repository.path().join(".git/was-run");
+        let filter = format!("echo x >> {}; cat", trace.display());
+        repository.git(&["config", "filter.foreign.clean", &filter]);
+        repository.git(&["config", "filter.foreign.required", "true"]);
+        repository.git(&["config", "filter.other.process", &filter]);
+        repository.write(".gitattributes", "edited filter=foreign\nkept filter=other\n");
+        // Of the same size, so that git has to read them.
+        repository.write("edited", "other\n");
+        repository.write("kept", "gone\n");
+        assert_eq!(repository.status().changed, ["edited", "kept", ".gitattributes"]);
+        assert!(!trace.exists());
+        repository.git(&["config", "filter.a=b.clean", &filter]);
+        let state = repository_status(repository.path(), &[], &test_deadline());
+        let why = "the repository's filters cannot be switched off".to_owned();
+        assert_eq!(state, GitState::Unavailable(why));
     }
 
     #[test]

@@ -55,6 +55,7 @@ pub struct GitOutput {
 /// A git command, without its subcommand.
 #[derive(Debug)]
 pub(crate) struct HardenedGit<'a> {
+    directory: &'a Path,
     options: Vec<Cow<'a, OsStr>>,
     env: Vec<(&'a OsStr, Cow<'a, OsStr>)>,
 }
@@ -63,7 +64,7 @@ impl<'a> HardenedGit<'a> {
     pub(crate) fn new(directory: &'a Path) -> Self {
         let options = ["-C".as_ref(), directory.as_os_str()];
         let options = options.into_iter().chain(QUIET_OPTIONS.iter().map(OsStr::new));
-        Self { options: options.map(Cow::Borrowed).collect(), env: Vec::new() }
+        Self { directory, options: options.map(Cow::Borrowed).collect(), env: Vec::new() }
     }
 
     pub(crate) fn option(mut self, option: &'a str) -> Self {
@@ -121,7 +122,10 @@ impl<'a> HardenedGit<'a> {
         input: Option<File>,
         limits: &ProgramLimits,
     ) -> Result<GitOutput, GitCommandError> {
-        let mut argv = vec![git_program::git_program()];
+        let Some(program) = git_program::git_program(self.directory) else {
+            return Err(GitCommandError::Missing);
+        };
+        let mut argv = vec![program.as_os_str()];
         argv.extend(self.options.iter().map(|option| &**option));
         argv.extend(arguments.iter().map(AsRef::as_ref));
         let env: Vec<_> = self.env.iter().map(|(name, value)| (*name, &**value)).collect();

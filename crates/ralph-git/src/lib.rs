@@ -4,5 +4,6 @@ pub mod checkpoint;
 pub mod git;
 pub mod git_program;
 mod hardened_git;
+mod repository_filters;
 pub mod tree;
 pub mod worktree;

@@ -54,6 +54,11 @@ pub fn host_block_cap(env: &Env, host: &HostProfile) -> Option<String> {
     env.get(host.variables.block_cap)?.into_string().ok()
 }
 
+/// The model that new sessions of the host use.
+pub fn host_model(env: &Env, host: &HostProfile) -> Option<String> {
+    env.get(host.variables.model)?.into_string().ok()
+}
+
 fn variable_of_any_host(env: &Env, name: fn(&HostVariables) -> &'static str) -> Option<OsString> {
     HOSTS.iter().find_map(|host| env.get(name(&host.variables)))
 }

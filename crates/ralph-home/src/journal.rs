@@ -32,15 +32,32 @@ pub enum JournalDamage {
     BrokenChain { line: usize },
     /// A newer ralph continued the journal here, so this version may not understand the line. This does not count as
     /// an edit, and the run is left unchanged.
-    NewerFormat { line: usize, version: u8 },
+    NewerFormat { line: usize, version: u64 },
 }
 
 /// The fields that entries of every version have.
 #[derive(Deserialize)]
 struct EntryEnvelope {
-    v: u8,
+    v: u64,
     #[serde(default)]
     prev: String,
+}
+
+impl EntryEnvelope {
+    /// The version of a line that a newer ralph wrote after the line with hash `head`.
+    fn newer_version(line: &[u8], head: &str) -> Option<u64> {
+        let entry: Self = serde_json::from_slice(line).ok()?;
+        (entry.v > u64::from(FORMAT_VERSION) && entry.prev == head).then_some(entry.v)
+    }
+}
+
+/// Whether a whole journal can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JournalIntegrity {
+    Intact,
+    Edited,
+    /// A newer ralph wrote a part of it, so this version cannot tell.
+    Newer(u64),
 }
 
 pub fn hash_bytes(line: &[u8]) -> String {
@@ -69,7 +86,8 @@ pub fn parse_journal(bytes: &[u8], offset: u64, head: &str) -> JournalContents {
         untrusted: Vec::new(),
     };
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').enumerate();
-    for (number, line) in &mut lines {
+    let mut later = Vec::new();
+    while let Some((number, line)) = lines.next() {
         if !line.ends_with(b"\n") {
             read.damage = Some(JournalDamage::TornLine);
             break;
@@ -79,7 +97,8 @@ pub fn parse_journal(bytes: &[u8], offset: u64, head: &str) -> JournalContents {
                 read.entries.push(entry);
             }
             unlinked => {
-                read.damage = Some(line_damage(line, number + 1, &read.head));
+                later = lines.by_ref().map(|(_, line)| line).collect();
+                read.damage = Some(line_damage(number + 1, line, &later, &read.head));
                 read.untrusted.extend(unlinked.ok());
                 break;
             }
@@ -88,21 +107,83 @@ pub fn parse_journal(bytes: &[u8], offset: u64, head: &str) -> JournalContents {
         read.end += line.len() as u64;
         read.head = hash_bytes(line);
     }
-    read.untrusted.extend(lines.filter_map(|(_, line)| serde_json::from_slice(line).ok()));
+    read.untrusted.extend(later.iter().filter_map(|line| serde_json::from_slice(line).ok()));
     read
 }
 
 /// The damage in a complete line that cannot be read. `head` is the hash of the line before it.
-fn line_damage(line: &[u8], number: usize, head: &str) -> JournalDamage {
-    match serde_json::from_slice::<EntryEnvelope>(line) {
-        Ok(entry) if entry.v > FORMAT_VERSION && entry.prev == head => {
-            JournalDamage::NewerFormat { line: number, version: entry.v }
+///
+/// The versions of the lines after it count too: a newer ralph checks the journal before it writes, so it understood
+/// what this version does not.
+fn line_damage(number: usize, line: &[u8], later: &[&[u8]], head: &str) -> JournalDamage {
+    let mut head = head.to_string();
+    for line in std::iter::once(line).chain(later.iter().copied()) {
+        if let Some(version) = EntryEnvelope::newer_version(line, &head) {
+            return JournalDamage::NewerFormat { line: number, version };
         }
-        Ok(_) | Err(_) => JournalDamage::BrokenChain { line: number },
+        head = hash_bytes(line);
     }
+    JournalDamage::BrokenChain { line: number }
 }
 
 /// Whether every complete line is known and carries the hash of the line before it.
-pub fn is_intact(path: &Path) -> Result<bool, FileError> {
-    Ok(matches!(read_journal(path)?.damage, None | Some(JournalDamage::TornLine)))
+pub fn check_integrity(path: &Path) -> Result<JournalIntegrity, FileError> {
+    Ok(match read_journal(path)?.damage {
+        None | Some(JournalDamage::TornLine) => JournalIntegrity::Intact,
+        Some(JournalDamage::BrokenChain { .. }) => JournalIntegrity::Edited,
+        Some(JournalDamage::NewerFormat { version, .. }) => JournalIntegrity::Newer(version),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A journal whose lines are chained, with `change` in each.
+    fn chain(lines: &[(&str, &str)]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut prev = String::new();
+        for (seq, (version, change)) in lines.iter().enumerate() {
+            let line = format!(
+                "{{\"v\":{version},\"seq\":{seq},\"at_ms\":1,\"prev\":\"{prev}\",\"iteration\":0,\"after\":\"\",\"change\":{change}}}\n"
+            );
+            prev = hash_bytes(line.as_bytes());
+            bytes.extend(line.into_bytes());
+        }
+        bytes
+    }
+
+    /// The version of every line is read. A line that only a newer ralph understands is not damage, whatever its number
+    /// looks like; nor is one that a newer ralph accepted and wrote on after.
+    #[test]
+    fn lines_of_a_newer_ralph_are_not_damage() {
+        const KNOWN: (&str, &str) = ("1", "\"paused\"");
+        const OWN: (&str, &str) = ("2", "\"resumed\"");
+        const STRANGE: (&str, &str) = ("2", "{\"teleported\":{}}");
+        let shown = [
+            &[KNOWN, OWN, KNOWN][..],
+            &[KNOWN, ("3", "\"paused\"")],
+            &[KNOWN, ("300", "{\"teleported\":{}}"), OWN],
+            &[KNOWN, STRANGE, OWN],
+            &[KNOWN, STRANGE, OWN, ("3", "\"paused\"")],
+        ]
+        .map(|lines| parse_journal(&chain(lines), 0, "").damage);
+        assert_eq!(
+            shown,
+            [
+                None,
+                Some(JournalDamage::NewerFormat { line: 2, version: 3 }),
+                Some(JournalDamage::NewerFormat { line: 2, version: 300 }),
+                Some(JournalDamage::BrokenChain { line: 2 }),
+                Some(JournalDamage::NewerFormat { line: 2, version: 3 }),
+            ]
+        );
+        // Without the hash of the line before it, a newer line proves nothing.
+        let mut forged = chain(&[KNOWN, STRANGE]);
+        forged.extend(b"{\"v\":3,\"prev\":\"\"}\n");
+        assert_eq!(
+            parse_journal(&forged, 0, "").damage,
+            Some(JournalDamage::BrokenChain { line: 2 })
+        );
+    }
 }

@@ -14,7 +14,7 @@ use ralph_sys::tail;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-const LEDGER_VERSION: u8 = 1;
+pub const LEDGER_VERSION: u8 = 1;
 /// Bytes read at once. A line is a few hundred bytes; one longer than this is skipped.
 const READ_BYTES: usize = 1024 * 1024;
 /// Reads per call. The rest of a larger file is read by the next call.

@@ -1,5 +1,6 @@
 //! State on disk: paths, journal, run store, session owners, faults, spending ledger.
 
+pub mod client_cost;
 pub mod faults;
 pub mod goal_file;
 pub mod host_env;

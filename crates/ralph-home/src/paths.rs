@@ -237,6 +237,16 @@ impl RunPaths {
         self.0.join("count")
     }
 
+    /// How much of the session's transcripts is metered already. It is rebuilt from them if it is missing.
+    pub fn meter(&self) -> PathBuf {
+        self.0.join("meter.json")
+    }
+
+    /// The cost that the client reported to its status line.
+    pub fn client_cost(&self) -> PathBuf {
+        self.0.join("client-cost.json")
+    }
+
     pub fn goal(&self) -> PathBuf {
         self.0.join("goal.txt")
     }
@@ -329,10 +339,5 @@ impl RunPaths {
     /// Git data of checkpoints that does not belong in the user's repository, or all of it if there is no repository.
     pub fn shadow_repository(&self) -> PathBuf {
         self.0.join("shadow.git")
-    }
-
-    /// The clean checkout in which a checkpoint is verified.
-    pub fn checkout(&self) -> PathBuf {
-        self.0.join("checkout")
     }
 }

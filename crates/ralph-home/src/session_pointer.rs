@@ -24,7 +24,7 @@ pub enum SessionPointerError {
 }
 
 /// The version of the format that this ralph writes.
-const POINTER_VERSION: u8 = 1;
+pub const POINTER_VERSION: u8 = 1;
 
 /// Content of `sessions/<session>`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +40,13 @@ pub struct SessionPointer {
 #[derive(Deserialize)]
 struct PointerHeader {
     v: u64,
+}
+
+impl SessionPointer {
+    /// Points to a run that has not ended.
+    pub fn to_run(run: &RunId) -> Self {
+        Self { v: POINTER_VERSION, run: run.clone(), ended: false }
+    }
 }
 
 /// Stores a `bool` as `"yes"` or `"no"`.

@@ -33,7 +33,7 @@ pub enum StoreError {
     #[error("there is no run `{0}`")]
     NoSuchRun(String),
     #[error("`{}` was written by a newer ralph (format {version})", path.display())]
-    Newer { path: PathBuf, version: u8 },
+    Newer { path: PathBuf, version: u64 },
     #[error("cannot read `{}` or rebuild it from the run's other files", path.display())]
     Unreadable { path: PathBuf },
 }
@@ -113,7 +113,7 @@ fn load_from_state(
         usize::try_from(file.journal_length.saturating_sub(file.last_start)).unwrap_or(usize::MAX);
     let (last, rest) = bytes.split_at_checked(known)?;
     let counted = serde_json::from_slice::<LastEntryWire>(last).is_ok_and(|last| {
-        last.v <= FORMAT_VERSION
+        last.v <= FORMAT_VERSION.into()
             && last.seq.saturating_add(1) == file.state.seq
             && last.iteration == file.state.iteration
             && hash_state(&file.state).is_ok_and(|hash| last.after == hash)
@@ -150,7 +150,7 @@ fn load_from_state(
 /// The fields of an entry that are needed to check that the state agrees with it.
 #[derive(Deserialize)]
 struct LastEntryWire {
-    v: u8,
+    v: u64,
     seq: u64,
     iteration: u32,
     after: String,

@@ -50,7 +50,7 @@ pub fn revoke_waiver(
                 Ok(Some(RunChange::WaiverRevoked { requirement: requirement.to_string() }))
             }
             (false, CommandCaller::Session) => Ok(None),
-            (false, CommandCaller::Person | CommandCaller::Agent) => Err(ControlError::NotWaived {
+            (false, _) => Err(ControlError::NotWaived {
                 run: adjustment.run.clone(),
                 name: requirement.to_string(),
             }),

@@ -9,7 +9,7 @@ use crate::control;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::input_bounds::MAX_LIST_BYTES;
 use ralph_core::limits::RunLimits;
-use ralph_core::record::{FORMAT_VERSION, ListKind, PolicySeal, RunOrigin, RunRecord};
+use ralph_core::record::{ListKind, PolicySeal, RunOrigin, RunRecord};
 use ralph_core::run::RunPhase;
 use ralph_core::source::{feature_list, progress_file, work_list};
 use ralph_core::text;
@@ -27,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+const CLAIM_VERSION: u8 = 1;
 const MAX_CLAIM_BYTES: usize = 4096;
 /// Sealing lists the whole tree, once per loop.
 const LOOP_SEAL_TIMEOUT: Duration = Duration::from_mins(1);
@@ -131,7 +132,7 @@ pub fn adopt_loop(
                 sealed = Ok(list);
             }
             let run = control::new_run_id(&world.home);
-            let claim = AdoptionClaim { v: FORMAT_VERSION, run, session: session.to_string() };
+            let claim = AdoptionClaim { v: CLAIM_VERSION, run, session: session.to_string() };
             let bytes = fs::encode_json(&claim_path, &claim)?;
             fs::replace(&claim_path, &bytes, Durability::Synced)?;
             claim
@@ -140,7 +141,7 @@ pub fn adopt_loop(
     let mut run = RunRecord {
         host: world.host.recorded_name(),
         limits,
-        ..state.to_run(&claim, session, project)
+        ..state.to_run(world, &claim, session, project)
     };
     let mut copies = Vec::new();
     if !fs::exists(&world.home.run(&run.id).journal()) {
@@ -166,7 +167,7 @@ pub fn adopt_loop(
     store::create_run(&world.home, &run, &papers, &world.step_deadline())?;
     let _pointing = session_pointer::lock_session(&world.home, session, &world.step_deadline())
         .map_err(StoreError::from)?;
-    let pointer = SessionPointer { v: FORMAT_VERSION, run: claim.run.clone(), ended: false };
+    let pointer = SessionPointer::to_run(&claim.run);
     session_pointer::write_pointer(&world.home, session, &pointer)?;
     Ok(LoopAdoption::Adopted(claim.run))
 }
@@ -328,12 +329,20 @@ impl LoopFiles {
         (is_open || is_checked) && is_within
     }
 
-    fn to_run(&self, claim: &AdoptionClaim, session: &SessionId, project: &Path) -> RunRecord {
+    fn to_run(
+        &self,
+        world: &World,
+        claim: &AdoptionClaim,
+        session: &SessionId,
+        project: &Path,
+    ) -> RunRecord {
         let directory = &self.directory;
         let name = directory.file_name().unwrap_or_default().to_string_lossy();
         RunRecord {
             owner: Some(session.clone()),
             origin: RunOrigin::Adopted,
+            // A file with problems is reported when a person starts a run.
+            prices: config::load_prices(&world.home).unwrap_or_default(),
             first_iteration: self.progress.iteration,
             features: vec![directory.to_string_lossy().into_owned()],
             title: text::clean_line(

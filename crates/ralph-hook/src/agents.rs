@@ -88,14 +88,16 @@ pub fn on_task(world: &World, task: &TaskEvent) -> Verdict {
 }
 
 pub fn on_idle(world: &World, idle: &TeammateIdleEvent) -> Verdict {
-    let named = (&idle.session, idle.agent.as_deref(), idle.teammate.as_deref());
-    let (Some(session), Some(id), Some(name)) = named else { return Verdict::Allow };
+    let Some(session) = &idle.session else { return Verdict::Allow };
+    // A name identifies a teammate within its session. One without either shares its count with others like it.
+    let name = idle.teammate.as_deref().unwrap_or_default();
+    let id = idle.agent.as_deref().or(idle.teammate.as_deref()).unwrap_or("teammate");
     let Some(run) = find_agent_run(world, session) else { return Verdict::Allow };
     handle_agent_stop(&AgentStop {
         world,
         session,
         run,
-        identity: agent_identity(PartKind::Teammate, id, name),
+        identity: agent_identity(PartKind::Teammate, id, if name.is_empty() { id } else { name }),
         match_name: name,
         moment: GateTrigger::Teammate,
         delivery: DeliveryId { stop: Digest64::of_parts(&[name.as_bytes()]), length: None },
@@ -283,10 +285,14 @@ fn policy_demand<'a>(visit: &AgentStop<'_>, policy: &'a Policy) -> Option<AgentD
     let mut chunks = policy.pipeline.iter().chain(&policy.chunks);
     let chunk = chunks.find(|chunk| chunk.matches(visit.match_name));
     let demand = AgentDemand { moment: visit.moment, chunk };
+    let has_chunks = !policy.pipeline.is_empty() || !policy.chunks.is_empty();
     match visit.moment {
-        // A subagent without a chunk is not held, even if gates exist for other moments.
-        GateTrigger::Subagent | GateTrigger::Stop => chunk.map(|_| demand),
-        GateTrigger::Task | GateTrigger::Teammate => (!demand.is_empty(policy)).then_some(demand),
+        // Chunks name the subagents that are held; the others may only look around.
+        GateTrigger::Subagent if has_chunks => chunk.map(|_| demand),
+        GateTrigger::Stop => None,
+        GateTrigger::Subagent | GateTrigger::Task | GateTrigger::Teammate => {
+            (!demand.is_empty(policy)).then_some(demand)
+        }
     }
 }
 

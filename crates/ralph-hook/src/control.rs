@@ -9,7 +9,7 @@ use crate::adopt;
 use crate::contract::SealError;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::{InvalidLimits, LimitOverrides};
-use ralph_core::record::{ProcessIdentity, RunChange};
+use ralph_core::record::RunChange;
 use ralph_core::run::RunPhase;
 use ralph_core::status::RunStatus;
 use ralph_core::text;
@@ -29,7 +29,7 @@ pub use run_request::{
     approved_policy, check_request, list_directory, plan_file, resolve_directory,
 };
 pub use start::{StartedRun, new_run_id, start_run};
-pub use start_notes::{StartNote, list_note};
+pub use start_notes::{StartNote, list_note, sealed_goal_notes};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
@@ -83,6 +83,10 @@ pub enum ControlError {
     NotWaived { run: RunId, name: String },
     #[error("the agent may not {action} the run that holds it")]
     CallerIsAgent { action: &'static str },
+    #[error(
+        "cannot see every process above this command, so an agent may have started it; nothing was changed"
+    )]
+    CallerHidden,
     #[error("run `{run}` belongs to session `{session}`, which is open in another process")]
     OwnedElsewhere { run: RunId, session: SessionId },
     #[error("no run of this project is paused or orphaned")]
@@ -117,6 +121,12 @@ pub(crate) fn reject_runner_limits(given: &LimitOverrides) -> Result<(), Control
     }
 }
 
+/// What an agent should do about a command that only a person may give.
+pub const ASK_A_PERSON: &str = "ask a person to do this in their own terminal";
+/// What a person should do if ralph cannot see the processes above its command.
+pub const SHOW_PROCESSES: &str = "use a terminal of your own where `/proc` shows every process: outside sandboxes and \
+     containers, and mounted without `hidepid`";
+
 /// The origin of a command. Only a person may loosen a run; the agent's own shell is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandCaller {
@@ -124,6 +134,8 @@ pub enum CommandCaller {
     /// A person, through a prompt in the session, which arrives as an event of the host.
     Session,
     Agent,
+    /// The system does not show every process above the command, so an agent may be one of them.
+    Hidden,
 }
 
 pub fn pause_run(
@@ -269,8 +281,12 @@ pub fn cancel_run_or_session(
 ) -> Result<(), ControlError> {
     match name {
         RunOrSession::Session(session) => {
-            if caller == CommandCaller::Agent {
-                return Err(ControlError::CallerIsAgent { action: "cancel" });
+            match caller {
+                CommandCaller::Agent => {
+                    return Err(ControlError::CallerIsAgent { action: "cancel" });
+                }
+                CommandCaller::Hidden => return Err(ControlError::CallerHidden),
+                CommandCaller::Person | CommandCaller::Session => {}
             }
             write_tombstone(home, session.as_str())
         }
@@ -373,7 +389,8 @@ pub fn is_untouched(home: &RalphHome, run: &RunId) -> Result<bool, ControlError>
     Ok(opened.state.seq <= 1 && opened.state.phase == RunPhase::Active)
 }
 
-/// Refuses an action that only a person may take, if the caller is an agent or runs below the run's own client.
+/// Refuses an action that only a person may take, if the caller is an agent or runs below the run's own client, or if
+/// that cannot be known.
 pub fn require_person_caller(
     home: &RalphHome,
     run: &RunId,
@@ -381,14 +398,24 @@ pub fn require_person_caller(
     action: &'static str,
 ) -> Result<(), ControlError> {
     let opened = store::load_run(home, run)?;
-    let is_maybe_below =
-        |client: ProcessIdentity| process_identity::is_ancestor(client.pid) != Some(false);
-    let below = || opened.state.process.is_some_and(is_maybe_below);
     match caller {
         CommandCaller::Session => Ok(()),
-        CommandCaller::Person if !below() => Ok(()),
-        CommandCaller::Person | CommandCaller::Agent => Err(ControlError::CallerIsAgent { action }),
+        CommandCaller::Agent => Err(ControlError::CallerIsAgent { action }),
+        CommandCaller::Hidden => Err(ControlError::CallerHidden),
+        CommandCaller::Person => match is_below_client(&opened) {
+            Some(false) => Ok(()),
+            Some(true) => Err(ControlError::CallerIsAgent { action }),
+            None => Err(ControlError::CallerHidden),
+        },
     }
+}
+
+/// Whether the run's client is above this process; `None` if that cannot be known. The client of a run that has ended may
+/// have been of a container that was started again since, and holds nothing.
+pub fn is_below_client(opened: &LoadedRun) -> Option<bool> {
+    let Some(client) = opened.state.process else { return Some(false) };
+    let has_ended = matches!(opened.state.phase, RunPhase::Ended(_));
+    process_identity::is_ancestor(&client).or(has_ended.then_some(false))
 }
 
 /// Why ralph is switched off, if it is.

@@ -12,8 +12,8 @@ use ralph_core::facts::{BlockCap, OffReason, PolicyTrust, StopFacts};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::reason::ReasonContext;
 use ralph_core::record::{
-    DeliveryId, JournalEntry, ProcessIdentity, RunChange, RunOrigin, RunRecord, StopOutcome,
-    StopRecord, TranscriptReading,
+    CostBasis, CostReading, DeliveryId, JournalEntry, ProcessIdentity, RunChange, RunOrigin,
+    RunRecord, StopOutcome, StopRecord, TranscriptReading,
 };
 use ralph_core::redact::Redactor;
 use ralph_core::run::{AgentMemory, RunPhase, RunState};
@@ -22,7 +22,7 @@ use ralph_core::text;
 use ralph_core::verdict::Verdict;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::host_env;
-use ralph_home::journal;
+use ralph_home::journal::{self, JournalIntegrity};
 use ralph_home::store::{self, LoadedRun, StoreError, TransactionStep};
 use ralph_home::world::{RunnerFacts, World};
 use ralph_home::{run_process, session_pointer};
@@ -48,6 +48,8 @@ pub fn gather_facts(
     snapshot: &TranscriptSnapshot,
 ) -> StopFacts {
     let now_ms = clock::now_ms();
+    let cost = current_cost(&opened.state, snapshot);
+    let most_micro_usd = opened.state.limits(&opened.run).max_cost_micro_usd;
     let facts = StopFacts {
         off: find_off_switch(world, opened.run.id.as_str()),
         is_owner_gone: run_process::is_owner_gone(
@@ -59,7 +61,9 @@ pub fn gather_facts(
         trouble: find_api_error(stop, snapshot),
         trust: gather_trust(world, &opened.run),
         tampering: opened.tampering.clone(),
-        spent_micro_usd: snapshot.observed.as_ref().and_then(TranscriptReading::spent_micro_usd),
+        spent_micro_usd: cost.as_ref().and_then(CostReading::spent_micro_usd),
+        cost_basis: cost.as_ref().map_or(CostBasis::Reported, CostReading::basis),
+        cost_gap: cost.as_ref().zip(most_micro_usd).and_then(|(cost, most)| cost.limit_gap(most)),
         context_permille: snapshot.observed.as_ref().and_then(TranscriptReading::context_permille),
         declared: opened.state.declared.clone(),
         has_queued_input: snapshot.has_queued_input,
@@ -78,6 +82,14 @@ pub fn gather_facts(
     }
 }
 
+/// The cost as the journal will have it after this stop.
+fn current_cost(state: &RunState, snapshot: &TranscriptSnapshot) -> Option<CostReading> {
+    let Some(metered) = &snapshot.cost else { return state.cost.clone() };
+    let mut cost = state.cost.clone().unwrap_or_default();
+    cost.merge(&metered.reading);
+    Some(cost)
+}
+
 /// A runner meters every session of the run, and knows more from the host's stream than the transcript shows.
 fn driven_facts(facts: StopFacts, driven: &RunnerFacts, state: &RunState) -> StopFacts {
     let spent = state.driving.spent();
@@ -87,6 +99,8 @@ fn driven_facts(facts: StopFacts, driven: &RunnerFacts, state: &RunState) -> Sto
         block_cap: driven.cap,
         context_permille: driven.context_permille.or(facts.context_permille),
         spent_micro_usd: Some(spent.micro_usd),
+        cost_basis: CostBasis::Reported,
+        cost_gap: None,
         spent_tokens: Some(spent.tokens),
         spent_today_micro_usd: driven.spent_today_micro_usd,
         ..facts
@@ -182,12 +196,17 @@ pub fn allow_non_owner(world: &World, opened: &LoadedRun) -> Verdict {
     Verdict::Allow
 }
 
-/// Verifies the whole journal. This is slow, so it is done only before a run ends well.
-pub fn find_journal_edit(world: &World, run: &RunId) -> Option<String> {
-    match journal::is_intact(&world.home.run(run).journal()) {
-        Ok(true) => None,
-        Ok(false) => Some("`journal.jsonl` was changed in the middle".to_string()),
-        Err(error) => Some(describe_error(&error)),
+/// Verifies the whole journal. This is slow, so it is done only before a run ends well. Fails if a newer ralph wrote a
+/// part of it, because that is not an edit.
+pub fn find_journal_edit(world: &World, run: &RunId) -> Result<Option<String>, StoreError> {
+    let path = world.home.run(run).journal();
+    match journal::check_integrity(&path) {
+        Ok(JournalIntegrity::Intact) => Ok(None),
+        Ok(JournalIntegrity::Edited) => {
+            Ok(Some("`journal.jsonl` was changed in the middle".to_string()))
+        }
+        Ok(JournalIntegrity::Newer(version)) => Err(StoreError::Newer { path, version }),
+        Err(error) => Ok(Some(describe_error(&error))),
     }
 }
 
@@ -296,6 +315,7 @@ pub fn decision_record(
         observed: snapshot.observed.clone().map(|observed| bound_checklist(observed, redactor)),
         process: host_env::host_process(&world.env),
         remedy: decision.remedy,
+        cost: snapshot.cost.as_ref().map(|cost| cost.reading.clone()),
         ..StopRecord::new(decision.rule, decision.outcome, decision.because)
     }
 }

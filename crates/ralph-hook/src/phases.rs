@@ -261,7 +261,9 @@ pub fn approve_plan(
     }
     let by = match caller {
         CommandCaller::Session => "a person, in the session",
-        CommandCaller::Person | CommandCaller::Agent => "a person, in a terminal",
+        CommandCaller::Person | CommandCaller::Agent | CommandCaller::Hidden => {
+            "a person, in a terminal"
+        }
     };
     record_step(home, run, OrchestratorStep::Approved { by: by.to_string() }, deadline)
 }

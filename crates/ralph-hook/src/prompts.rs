@@ -17,7 +17,7 @@ use ralph_home::session_pointer::{self, SessionPointer};
 use ralph_home::store::{self, StoreError, TransactionStep};
 use ralph_home::world::World;
 use ralph_sys::fs::{self, Durability};
-use ralph_sys::process_identity::{self, Liveness};
+use ralph_sys::process_identity::{self, HookCaller, Liveness};
 
 /// A command for ralph, as a person typed it in a session.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ fn on_ralph_command(world: &World, call: &HookCall, spoken: &CommandRequest<'_>)
     {
         return Verdict::AnswerPrompt {
             text: format!(
-                "ralph: {doubt}; nothing was done\n  hint: type it in a terminal; `ralph status {id}` shows the next step"
+                "ralph: {doubt}; nothing was done\n  hint: type it in a terminal of your own, outside of any sandbox; `ralph status {id}` shows the next step"
             ),
         };
     }
@@ -95,21 +95,29 @@ fn impersonation_doubt(world: &World, run: &RunId) -> Option<&'static str> {
     let owner = store::load_run(&world.home, run)
         .inspect_err(|error| facts::record_run_fault(world, run, error))
         .map_or(None, |opened| opened.state.process);
+    let sender = event_sender(world);
+    let is_beyond_view = |owner| process_identity::is_ancestor(&owner).is_none();
+    if sender == Some(HookCaller::Hidden) || owner.is_some_and(is_beyond_view) {
+        return Some("ralph cannot see which process sent the command");
+    }
     let caller = host_env::host_process(&world.env);
-    let is_another = |owner| {
-        caller != Some(owner) && process_identity::check_liveness(&owner) == Liveness::Alive
-    };
+    let is_another =
+        |owner| caller != Some(owner) && process_identity::check_liveness(&owner) != Liveness::Dead;
     if owner.is_some_and(is_another) {
         return Some("the run belongs to another client process that has this session open");
     }
-    is_indirect_call(world).then_some("the command did not come directly from the client")
+    (sender == Some(HookCaller::OtherProcess))
+        .then_some("the command did not come directly from the client")
 }
 
-/// Whether a descendant of the client called the hook, rather than the client itself. A program that the agent runs can
-/// send any event.
-pub fn is_indirect_call(world: &World) -> bool {
-    host_env::host_process_id(&world.env).and_then(process_identity::is_direct_caller)
-        == Some(false)
+/// Whether the event certainly came from the client that it names, or names none. A program that the agent runs can send
+/// any event and name any process as the client.
+pub fn is_from_client(world: &World) -> bool {
+    matches!(event_sender(world), None | Some(HookCaller::Client))
+}
+
+fn event_sender(world: &World) -> Option<HookCaller> {
+    host_env::host_process_id(&world.env).map(process_identity::identify_hook_caller)
 }
 
 /// An ordinary prompt. After an interrupt it pauses the run, because the person wants something else.

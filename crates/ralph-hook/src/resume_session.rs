@@ -3,7 +3,7 @@
 use crate::control::{ControlError, change_phase, effective_phase};
 use crate::prompts::{self, CommandRequest};
 use ralph_core::id::RunId;
-use ralph_core::record::{Dispute, FORMAT_VERSION, MoveReason, RunChange};
+use ralph_core::record::{Dispute, MoveReason, RunChange};
 use ralph_core::run::RunPhase;
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
@@ -88,7 +88,7 @@ pub fn resume_in_session(
         }
     })?;
     fs::remove_file(&home.tombstone(session.as_str()))?;
-    let pointer = SessionPointer { v: FORMAT_VERSION, run: run.clone(), ended: false };
+    let pointer = SessionPointer::to_run(run);
     session_pointer::write_pointer(home, session, &pointer)?;
     if let Some(before) = owner {
         session_pointer::mark_run_ended(home, &before, run, deadline)?;

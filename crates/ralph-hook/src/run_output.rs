@@ -1,6 +1,7 @@
 //! The output of a run: a checkpoint of the current tree, the files changed since the start, and the commits made
 //! since.
 
+use crate::contract;
 use ralph_core::record::RunRecord;
 use ralph_core::text;
 use ralph_git::checkpoint::{
@@ -113,6 +114,7 @@ fn checkpoint_output(
         deadline,
     };
     let listing = tree::list_work_tree(&survey)?;
+    let listing = contract::delete_newly_absent(run, &listing);
     let why = CheckpointReason::Other(why.to_string());
     let snapshot = CheckpointSnapshot { listing: &listing, excluded: &exclude, reason: why };
     let now = repository.create(&snapshot, deadline)?.checkpoint;

@@ -8,7 +8,7 @@ use ralph_core::decide::StopDecision;
 use ralph_core::drive::{RunnerEvent, RunnerSession};
 use ralph_core::event::StopEvent;
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::record::{FORMAT_VERSION, MoveReason, ProcessIdentity, RunChange};
+use ralph_core::record::{MoveReason, ProcessIdentity, RunChange};
 use ralph_core::run::RunPhase;
 use ralph_core::verdict::Verdict;
 use ralph_home::paths::RalphHome;
@@ -133,7 +133,7 @@ pub fn enter_session(
         let to = session.id.clone();
         let change = RunChange::Moved { to, how: MoveReason::HandedOver, process: None, seen: 0 };
         write_change(world, run, change, Durability::Synced)?;
-        let pointer = SessionPointer { v: FORMAT_VERSION, run: run.clone(), ended: false };
+        let pointer = SessionPointer::to_run(run);
         session_pointer::write_pointer(home, &session.id, &pointer)?;
     } else if matches!(opened.state.phase, RunPhase::Paused { .. } | RunPhase::Orphaned) {
         let to = session.id.clone();

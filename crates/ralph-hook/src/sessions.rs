@@ -12,7 +12,7 @@ use ralph_core::event::{
     CompactionEvent, CompactionMoment, SessionEndEvent, SessionStartEvent, SessionStartSource,
 };
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::record::{FORMAT_VERSION, MoveReason, ProcessIdentity, RunChange};
+use ralph_core::record::{MoveReason, ProcessIdentity, RunChange};
 use ralph_core::run::{AgentMemory, RunPhase};
 use ralph_core::verdict::Verdict;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
@@ -44,7 +44,7 @@ pub fn on_start(world: &World, start: &SessionStartEvent) -> Verdict {
     let verdict = match start.source {
         // A fork is not held: the run stays with the original session.
         SessionStartSource::Fork => Ok(Verdict::Allow),
-        SessionStartSource::Clear if prompts::is_indirect_call(world) => Ok(Verdict::Allow),
+        SessionStartSource::Clear if !prompts::is_from_client(world) => Ok(Verdict::Allow),
         SessionStartSource::Clear => move_after_clear(world, session),
         SessionStartSource::Startup
         | SessionStartSource::Resume
@@ -169,11 +169,7 @@ fn move_after_clear(world: &World, session: &SessionId) -> Result<Verdict, Sessi
         }
     })?;
     let Some(before) = before else { return Ok(Verdict::Allow) };
-    session_pointer::write_pointer(
-        &world.home,
-        session,
-        &SessionPointer { v: FORMAT_VERSION, run: run.clone(), ended: false },
-    )?;
+    session_pointer::write_pointer(&world.home, session, &SessionPointer::to_run(&run))?;
     session_pointer::mark_run_ended(&world.home, &before, &run, &world.step_deadline())?;
     Ok(Verdict::AllowWithNotice(format!(
         "ralph: run {run} is paused because the conversation was cleared; \
@@ -208,7 +204,7 @@ fn handle_session_end(
         return Ok(());
     }
     if end.reason == "clear"
-        && !prompts::is_indirect_call(world)
+        && prompts::is_from_client(world)
         && let Some(process) = host_env::host_process(&world.env)
     {
         let path = world.home.cleared_session(&process);

@@ -3,6 +3,7 @@
 //! Facts are gathered first, without the lock. If they do not settle the stop, the slow evidence follows. The decision
 //! itself is made and recorded under the run's lock.
 
+use crate::cost_meter;
 use crate::facts::{self, FirstBlockText};
 use crate::session_owner;
 use crate::transcript_reader::{self, TranscriptSnapshot};
@@ -55,7 +56,9 @@ pub fn decide_stop(context: &StopContext<'_>) -> Result<Result<StopDecision, Ver
             return Ok(Err(facts::allow_non_owner(world, &seen)));
         }
         let before = seen.state.observed.as_ref();
-        let snapshot = transcript_reader::read_transcript(world, stop, before, seen.run.checklist);
+        let mut snapshot =
+            transcript_reader::read_transcript(world, stop, before, seen.run.checklist);
+        snapshot.cost = cost_meter::meter_cost(world, stop, &seen);
         let facts = facts::gather_facts(world, stop, &seen, &snapshot);
         let evidence = match decide::plan(&stop_case(stop, &seen, &facts)) {
             StopPlan::Answer(_) => None,
@@ -64,12 +67,27 @@ pub fn decide_stop(context: &StopContext<'_>) -> Result<Result<StopDecision, Ver
         if let Some((decision, before)) =
             decide_under_lock(context, &seen, &snapshot, evidence.as_ref())?
         {
+            save_meter(world, &before, &snapshot, &decision);
             let bell = follow_up::follow_up_decision(world, session, &before, &decision);
             let verdict = decision.verdict.clone().with_bell(bell);
             return Ok(Ok(StopDecision { verdict, ..decision }));
         }
     }
     Err(StoreError::TimedOut)
+}
+
+/// Saves the meter that the journal now refers to.
+fn save_meter(
+    world: &World,
+    before: &LoadedRun,
+    snapshot: &TranscriptSnapshot,
+    decision: &StopDecision,
+) {
+    let is_recorded =
+        decision.outcome != StopOutcome::Repeated && decision.rule != DecisionRule::NotMine;
+    if let Some(cost) = snapshot.cost.as_ref().filter(|_| is_recorded) {
+        cost.save(&world.home, before);
+    }
 }
 
 /// Decides again under the lock and records the result.
@@ -97,16 +115,19 @@ fn decide_under_lock(
                     Some(decide::conclude(&stop_case(stop, now, facts), evidence, &reason_context))
                 }
             };
-        let Some(mut decision) = decide(&facts) else { return TransactionStep::Leave(None) };
+        let Some(mut decision) = decide(&facts) else { return TransactionStep::Leave(Ok(None)) };
         if decision.is_success() && facts.tampering.is_none() {
-            facts.tampering = facts::find_journal_edit(world, run);
+            facts.tampering = match facts::find_journal_edit(world, run) {
+                Ok(found) => found,
+                Err(newer) => return TransactionStep::Leave(Err(newer)),
+            };
             if facts.tampering.is_some() {
-                let Some(again) = decide(&facts) else { return TransactionStep::Leave(None) };
+                let Some(again) = decide(&facts) else { return TransactionStep::Leave(Ok(None)) };
                 decision = again;
             }
         }
         let decision = decision.redacted(&redactor);
-        let answer = Some((decision.clone(), now.clone()));
+        let answer = Ok(Some((decision.clone(), now.clone())));
         let durability = match decision.outcome {
             _ if decision.rule == DecisionRule::NotMine => return TransactionStep::Leave(answer),
             StopOutcome::Ended(_) => Durability::Synced,
@@ -140,7 +161,7 @@ fn decide_under_lock(
             ..facts::decision_record(world, decision, snapshot, &redactor)
         };
         TransactionStep::Write { change: RunChange::Decided(Box::new(decided)), durability, answer }
-    })
+    })?
 }
 
 fn stop_case<'a>(stop: &'a StopEvent, opened: &'a LoadedRun, facts: &'a StopFacts) -> StopCase<'a> {

@@ -1,5 +1,6 @@
 //! Reads the host's transcript, from the offset of the last stop onwards and never from the beginning.
 
+use crate::cost_meter::MeteredCost;
 use ralph_core::digest64::Digest64;
 use ralph_core::event::StopEvent;
 use ralph_core::facts::StopDelivery;
@@ -28,6 +29,8 @@ pub struct TranscriptSnapshot {
     pub delivery: Option<StopDelivery>,
     pub tools: TranscriptToolUse,
     pub has_queued_input: bool,
+    /// Metered by `cost_meter`, apart from the rest.
+    pub cost: Option<MeteredCost>,
 }
 
 /// Whether the agent has used a tool since the last stop.
@@ -66,6 +69,7 @@ pub fn read_transcript(
             delivery,
             tools: TranscriptToolUse::Unknown,
             has_queued_input: false,
+            cost: None,
         };
     };
     let before = before.filter(|before| before.inode == stat.inode && before.offset <= stat.len);
@@ -91,8 +95,8 @@ pub fn read_transcript(
         offset,
         context_tokens: seen.context_tokens.or(kept.context_tokens),
         context_window: seen.context_window.or(kept.context_window),
-        cost_micro_usd: seen.cost_usd.map(micro_usd_from_usd).or(kept.cost_micro_usd),
-        first_cost_micro_usd: kept.first_cost_micro_usd.or(seen.cost_usd.map(micro_usd_from_usd)),
+        cost_micro_usd: kept.cost_micro_usd,
+        first_cost_micro_usd: kept.first_cost_micro_usd,
         checklist: if wants_checklist { seen.checklist.take().or(kept.checklist) } else { None },
         // A queued message starts the next turn by itself. One that did not was never there, so it is waited for once.
         queued: if seen.queue.has_waiting_message() { 0 } else { seen.queue.len() },
@@ -105,6 +109,7 @@ pub fn read_transcript(
         delivery,
         tools,
         has_queued_input,
+        cost: None,
     }
 }
 
@@ -143,7 +148,7 @@ pub fn read_interruptions(
 }
 
 /// Resolves the path that the event names. Only a file inside the host's own directory is trusted.
-fn resolve_transcript(world: &World, transcript: &str) -> Option<PathBuf> {
+pub fn resolve_transcript(world: &World, transcript: &str) -> Option<PathBuf> {
     let path = fs::resolve(transcript.as_ref())?;
     let root = fs::resolve(&host_env::host_config_dir(&world.env, world.host)?)?;
     path.starts_with(root).then_some(path)
@@ -192,7 +197,7 @@ fn read_backward(
             found.add(line.clone());
             newest_first.push(line);
             let listed = !wants_checklist || found.checklist.is_some();
-            if found.context_tokens.is_some() && found.cost_usd.is_some() && listed {
+            if found.context_tokens.is_some() && listed {
                 ControlFlow::Break(())
             } else {
                 ControlFlow::Continue(())
@@ -201,14 +206,4 @@ fn read_backward(
     // An unreadable part adds nothing.
     drop(visit);
     newest_first.into_iter().rev().for_each(|line| seen.add(line));
-}
-
-fn micro_usd_from_usd(usd: f64) -> u64 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "clamped to a range that a u64 holds"
-    )]
-    let micro = (usd * 1e6).clamp(0.0, 1e15) as u64;
-    micro
 }

@@ -25,6 +25,11 @@ pub struct HostFiles {
     pub commands: &'static str,
     /// The host's own memory of a project with this path, below the configuration directory.
     pub project_memory: fn(&str) -> String,
+    /// The directory with a directory of transcripts for each project, below the configuration directory.
+    pub transcripts: &'static str,
+    /// The directory with the transcripts of a session's subagents, below the path of the session's own transcript
+    /// without its extension.
+    pub subagent_transcripts: &'static str,
     /// All files and directories below the configuration directory that determine whether the host calls ralph.
     pub guarded_config: &'static [&'static str],
 }

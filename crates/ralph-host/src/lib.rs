@@ -21,6 +21,7 @@ pub mod status_line_input;
 pub mod stream;
 pub mod tool_effect;
 pub mod transcript_summary;
+pub mod transcript_usage;
 
 pub use agent_flags::AgentFlags;
 pub use host_files::HostFiles;

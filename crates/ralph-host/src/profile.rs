@@ -11,6 +11,7 @@ use crate::status_line_input::StatusLineInput;
 use crate::stream::StreamProtocol;
 use crate::tool_effect::ToolEffect;
 use crate::transcript_summary::TranscriptLine;
+use crate::transcript_usage::TranscriptUsage;
 use crate::{BlockStyle, HookReply, MalformedEvent};
 use alloc::string::String;
 use ralph_core::event::{HookEvent, ReplyOccasion};
@@ -38,6 +39,8 @@ pub struct HostProfile {
     pub parse_event: fn(&[u8]) -> Result<HookEvent, MalformedEvent>,
     pub render_verdict: fn(BlockStyle, ReplyOccasion, &Verdict) -> HookReply,
     pub parse_transcript_line: fn(&[u8]) -> TranscriptLine,
+    /// `None` for a line without token usage.
+    pub parse_usage_line: fn(&[u8]) -> Option<TranscriptUsage>,
     /// `None` if the input contains no valid session id.
     pub parse_status_line: fn(&[u8]) -> Option<StatusLineInput>,
     /// Whether the host trusts a project, according to the content of its state file.
@@ -72,6 +75,8 @@ pub struct HostVariables {
     pub task_list: &'static str,
     /// How many consecutive blocks the host allows.
     pub block_cap: &'static str,
+    /// The model of new sessions.
+    pub model: &'static str,
 }
 
 /// The parts of the host's command line that matter when an agent calls the host itself.

@@ -9,9 +9,6 @@ use ralph_core::source::checklist::Checklist;
 pub enum TranscriptLine {
     /// One content block of the main thread; subagents are [`TranscriptLine::Other`].
     Assistant(TranscriptAssistant),
-    Cost {
-        usd: f64,
-    },
     /// A person interrupted the agent's turn.
     Interrupted,
     /// The host ended a turn because hooks had blocked its end too often.
@@ -44,7 +41,6 @@ pub struct TranscriptAssistant {
 pub struct TranscriptSummary {
     pub context_tokens: Option<u64>,
     pub context_window: Option<u64>,
-    pub cost_usd: Option<f64>,
     pub last_assistant: Option<LastAssistantMessage>,
     /// Counted since the last blocked stop, if there was one.
     pub tool_calls: u32,
@@ -118,7 +114,6 @@ impl TranscriptSummary {
                         Some(checklist).filter(|checklist| !checklist.items.is_empty());
                 }
             }
-            TranscriptLine::Cost { usd } => self.cost_usd = Some(usd),
             TranscriptLine::StopBlocked => {
                 self.saw_blocked_stop = true;
                 self.tool_calls = 0;

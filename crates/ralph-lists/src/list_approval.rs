@@ -24,14 +24,10 @@ pub fn first_unapproved_script(home: &RalphHome, run: &RunRecord) -> Option<Stri
             if now.hash == seal.approval || trust::is_approved(home, &now) {
                 return None;
             }
-            let then = trust::hash_approval(home, project, &seal.approval);
-            let changed = then.map(|then| now.changed_files(&then)).unwrap_or_default();
-            Some(
-                changed
-                    .into_iter()
-                    .next()
-                    .unwrap_or_else(|| "a file that a check calls".to_string()),
-            )
+            match trust::hash_approval(home, project, &seal.approval) {
+                Some(then) => now.changed_files(&then).into_iter().next(),
+                None => Some("a file that a check calls".to_string()),
+            }
         },
     )
 }

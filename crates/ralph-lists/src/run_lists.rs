@@ -436,7 +436,12 @@ fn changed_scripts_requirement(
         return None;
     }
     let then = trust::hash_approval(home, project, &seal.approval);
+    let has_approval = then.is_some();
     let changed = then.map(|then| now.changed_files(&then)).unwrap_or_default();
+    // A file that a check names and that did not exist before is part of the work.
+    if has_approval && changed.is_empty() {
+        return None;
+    }
     let count = changed.len();
     let summary = match changed.first() {
         Some(first) if count == 1 => format!("{first} changed since it was approved"),

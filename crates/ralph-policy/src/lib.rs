@@ -5,4 +5,5 @@
 pub mod config;
 pub mod detect;
 pub mod notify_config;
+pub mod price_list;
 pub mod trust;

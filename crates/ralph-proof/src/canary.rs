@@ -1,9 +1,10 @@
 //! A failing test that is added beside the project's own. A harness that does not report it as failed cannot fail, so
 //! nothing that it reports counts.
 
-use crate::test_runner::TestRunner;
 use ralph_core::gate::{Gate, GateInvocation, GateReport, RerunPolicy};
 use ralph_core::proof::CanaryResult;
+use ralph_gates::test_runner::TestRunner;
+use std::path::Path;
 
 /// A test file that must fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub(crate) struct Canary {
     pub mark: String,
     pub path: String,
     pub content: String,
+    /// The word of the command after which it is named, if the command names files with tests.
+    pub after_word: Option<usize>,
 }
 
 /// A test file of the project, as an example of where the runner finds tests.
@@ -54,7 +57,19 @@ pub(crate) fn is_example(runner: TestRunner, path: &str) -> bool {
         | TestRunner::Vitest
         | TestRunner::Mocha
         | TestRunner::Ava
-        | TestRunner::NodeTest => script_suffix(path).is_some(),
+        | TestRunner::NodeTest => script_name(runner, path, "").is_some(),
+    }
+}
+
+/// The name of a script with this mark that the runner collects, as it collects the one at `path`.
+fn script_name(runner: TestRunner, path: &str, mark: &str) -> Option<String> {
+    let (stem, extension) = path.rsplit('/').next()?.rsplit_once('.')?;
+    let is_node_name =
+        runner == TestRunner::NodeTest && (stem == "test" || stem.starts_with("test-"));
+    match script_suffix(path) {
+        Some(suffix) => Some(format!("{mark}{suffix}")),
+        None if is_node_name => Some(format!("test-{mark}.{extension}")),
+        None => None,
     }
 }
 
@@ -98,25 +113,30 @@ pub(crate) fn plan_canary(
         | TestRunner::NodeTest
         | TestRunner::Bats => format!("zz{nonce:016x}"),
     };
+    if runs_selected_tests(gate, runner) {
+        return None;
+    }
     let (file, content) = match runner {
         TestRunner::Pytest => pytest_canary(&mark),
         TestRunner::Unittest => unittest_canary(&mark),
         TestRunner::Cargo | TestRunner::Nextest => cargo_canary(gate, example.text, &mark)?,
         TestRunner::Go => go_canary(gate, example.text, &mark)?,
         TestRunner::Bats => (format!("{mark}.bats"), format!("@test \"{mark}\" {{\n  false\n}}\n")),
-        TestRunner::Jest => script_canary("", "test", example, &mark)?,
-        TestRunner::Mocha => script_canary("", "it", example, &mark)?,
+        TestRunner::Jest => script_canary("", "test", example, &mark, runner)?,
+        TestRunner::Mocha => script_canary("", "it", example, &mark, runner)?,
         TestRunner::Vitest => {
-            script_canary("import { test } from \"vitest\";\n\n", "test", example, &mark)?
+            script_canary("import { test } from \"vitest\";\n\n", "test", example, &mark, runner)?
         }
-        TestRunner::Ava => script_canary(&load_test("ava", example.text), "test", example, &mark)?,
+        TestRunner::Ava => {
+            script_canary(&load_test("ava", example.text), "test", example, &mark, runner)?
+        }
         TestRunner::NodeTest => {
-            script_canary(&load_test("node:test", example.text), "test", example, &mark)?
+            script_canary(&load_test("node:test", example.text), "test", example, &mark, runner)?
         }
     };
     let directory = example.path.rsplit_once('/').map_or("", |(directory, _)| directory);
     let path = if directory.is_empty() { file } else { format!("{directory}/{file}") };
-    Some(Canary { runner, mark, path, content })
+    Some(Canary { runner, mark, path, content, after_word: None })
 }
 
 /// A function and a method of a `TestCase`, because pytest runs them by different code.
@@ -154,10 +174,11 @@ fn script_canary(
     function: &str,
     example: ExampleTest<'_>,
     mark: &str,
+    runner: TestRunner,
 ) -> Option<(String, String)> {
-    let suffix = script_suffix(example.path)?;
+    let name = script_name(runner, example.path, mark)?;
     let body = format!("{function}(\"{mark}\", () => {{\n  throw new Error(\"{mark}\");\n}});\n");
-    Some((format!("{mark}{suffix}"), format!("{header}{body}")))
+    Some((name, format!("{header}{body}")))
 }
 
 /// Loads `test` from a module in the way the example loads its modules.
@@ -170,18 +191,62 @@ fn load_test(module: &str, example: &str) -> String {
 }
 
 fn selects_tests(gate: &Gate) -> bool {
-    let GateInvocation::Argv(words) = &gate.command else { return true };
-    words.iter().any(|word| {
+    matches!(gate.command, GateInvocation::Shell(_))
+        || has_option_after(gate, 0, &SELECTING_OPTIONS)
+}
+
+/// Whether the command runs only some tests: by name, by path, or by what failed or changed.
+fn runs_selected_tests(gate: &Gate, runner: TestRunner) -> bool {
+    let options: &[&str] = match runner {
+        TestRunner::Pytest => &["-k", "-m", "--last-failed", "--lf"],
+        TestRunner::Unittest => &["-k", "-p", "--pattern"],
+        TestRunner::Jest => &[
+            "-t",
+            "--testNamePattern",
+            "--testPathPattern",
+            "--testPathPatterns",
+            "-o",
+            "--onlyChanged",
+            "--changedSince",
+        ],
+        TestRunner::Vitest => &["-t", "--testNamePattern", "--changed"],
+        TestRunner::Mocha => &["-g", "--grep", "-f", "--fgrep"],
+        TestRunner::Ava => &["-m", "--match"],
+        TestRunner::NodeTest => &["--test-name-pattern", "--test-skip-pattern", "--test-only"],
+        TestRunner::Bats => &["-f", "--filter", "--filter-tags", "--filter-status"],
+        TestRunner::Cargo | TestRunner::Nextest | TestRunner::Go => &[],
+    };
+    // `python -m pytest` is no selection.
+    let skipped = match &gate.command {
+        GateInvocation::Argv(words) => words
+            .iter()
+            .position(|word| matches!(word.as_str(), "pytest" | "unittest"))
+            .map_or(0, |at| at + 1),
+        GateInvocation::Shell(_) => 0,
+    };
+    has_option_after(gate, skipped, options)
+}
+
+fn has_option_after(gate: &Gate, skipped: usize, options: &[&str]) -> bool {
+    let GateInvocation::Argv(words) = &gate.command else { return false };
+    words.iter().skip(skipped).any(|word| {
         let option = word.split_once('=').map_or(word.as_str(), |(option, _)| option);
-        SELECTING_OPTIONS.contains(&option)
+        options.contains(&option)
     })
 }
 
 /// The gate with which the canary runs: one failure must not keep the other tests from running, and a failure is
 /// expected, so it is not confirmed by a second run.
-pub(crate) fn gate_with_canary(gate: &Gate, runner: TestRunner) -> Gate {
-    let mut gate = gate.clone();
+pub(crate) fn gate_with_canary(gate: &Gate, canary: &Canary) -> Gate {
+    let (mut gate, runner) = (gate.clone(), canary.runner);
     gate.rerun = RerunPolicy::Never;
+    if let (Some(at), GateInvocation::Argv(words)) = (canary.after_word, &mut gate.command)
+        && at < words.len()
+    {
+        let below = Path::new(&canary.path).strip_prefix(&gate.cwd);
+        let below = below.ok().and_then(Path::to_str).unwrap_or(&canary.path);
+        words.insert(at + 1, below.to_string());
+    }
     if let (TestRunner::Cargo | TestRunner::Nextest, GateInvocation::Argv(words)) =
         (runner, &mut gate.command)
         && !words.iter().any(|word| word == "--no-fail-fast")
@@ -195,21 +260,30 @@ pub(crate) fn gate_with_canary(gate: &Gate, runner: TestRunner) -> Gate {
 /// Removes the canary from a report, and returns what became of it. All of its tests must fail.
 pub(crate) fn take_canary(report: &mut GateReport, canary: &Canary) -> CanaryResult {
     let is_canary = |name: &String| name.contains(&canary.mark);
-    let found = report.findings.len();
-    report.findings.retain(|finding| {
-        let place = finding.place.as_ref().map(|place| &place.file);
-        let texts = [Some(&finding.message), finding.rule.as_ref(), place];
-        !texts.into_iter().flatten().any(is_canary)
-    });
-    let removed = found - report.findings.len();
+    let mut removed = 0;
+    for findings in [&mut report.findings, &mut report.more_findings] {
+        let found = findings.len();
+        findings.retain(|finding| {
+            let place = finding.place.as_ref().map(|place| &place.file);
+            let texts = [Some(&finding.message), finding.rule.as_ref(), place];
+            !texts.into_iter().flatten().any(is_canary)
+        });
+        removed += found - findings.len();
+    }
     let mut has_failed = removed > 0;
     report.finding_count =
         report.finding_count.saturating_sub(u32::try_from(removed).unwrap_or(u32::MAX));
     if let Some(cases) = &mut report.cases {
         has_failed |= cases.failed.iter().any(is_canary);
         has_failed &= !cases.passed.iter().any(is_canary);
+        let mut removed = 0;
         for names in [&mut cases.passed, &mut cases.failed, &mut cases.skipped] {
+            let before = names.len();
             names.retain(|name| !is_canary(name));
+            removed += u32::try_from(before - names.len()).unwrap_or(u32::MAX);
+        }
+        if let Some(tests) = &mut report.tests {
+            tests.run = tests.run.saturating_sub(removed);
         }
     }
     if has_failed { CanaryResult::Failed } else { CanaryResult::Silent }
@@ -340,11 +414,30 @@ mod tests {
             ),
             ("cargo test --no-fail-fast", "cargo test --no-fail-fast"),
         ] {
-            let changed = gate_with_canary(&gate(line), TestRunner::Cargo);
+            let example = ExampleTest { path: "Cargo.toml", text: "[package]\n" };
+            let canary = plan_canary(&gate(line), TestRunner::Cargo, example, 0xabc).unwrap();
+            let changed = gate_with_canary(&gate(line), &canary);
             assert_eq!(
                 (changed.command_line().as_str(), changed.rerun),
                 (expected, RerunPolicy::Never)
             );
+        }
+    }
+
+    /// A command that names files with tests gets the canary as one more; one that selects tests by name gets none.
+    #[test]
+    fn the_canary_is_among_the_selected_tests() {
+        let example = ExampleTest { path: "web/tests/test_a.py", text: "" };
+        let line = "python -m pytest -q tests/test_a.py --strict";
+        let in_web = Gate { cwd: "web".to_string(), ..gate(line) };
+        let canary = plan_canary(&in_web, TestRunner::Pytest, example, 0xabc).unwrap();
+        let canary = Canary { after_word: Some(4), ..canary };
+        assert_eq!(
+            gate_with_canary(&in_web, &canary).command_line(),
+            "python -m pytest -q tests/test_a.py tests/test_zz0000000000000abc.py --strict"
+        );
+        for line in ["pytest -k slow", "python -m pytest -m slow"] {
+            assert_eq!(plan_canary(&gate(line), TestRunner::Pytest, example, 0), None, "{line}");
         }
     }
 

@@ -6,7 +6,7 @@ use ralph_core::gate::{Gate, GateInvocation};
 use ralph_gates::gates::result_key::compile_globs;
 use toml::{Table, Value};
 
-use crate::test_runner::TestRunner;
+use ralph_gates::test_runner::TestRunner;
 
 /// Decides which example tests a gate runs. Paths are relative to the project.
 pub(crate) struct CanaryScope<'a> {
@@ -72,6 +72,18 @@ impl<'a> CanaryScope<'a> {
         let below = Path::new(path).strip_prefix(&self.gate.cwd).unwrap_or(Path::new(path));
         self.directories.is_empty()
             || self.directories.iter().any(|directory| below.starts_with(directory))
+    }
+
+    /// The position of the last word of the command that names a file with tests: `pytest tests/test_a.py::test_b`
+    pub(crate) fn last_named_file(&self) -> Option<usize> {
+        let names_file = |word: &String| {
+            let file = word.split("::").next().unwrap_or(word);
+            let file = Path::new(&self.gate.cwd).join(file.strip_prefix("./").unwrap_or(file));
+            self.paths
+                .iter()
+                .any(|path| Path::new(path) == file && crate::canary::is_example(self.runner, path))
+        };
+        self.words().iter().rposition(names_file)
     }
 
     fn words(&self) -> &'a [String] {

@@ -1,46 +1,70 @@
-//! Tests that cannot be separated from the code around them: documentation examples in Rust, Python and Elixir,
-//! vitest's in-source tests, and Zig tests. They are compared, never moved.
+//! Tests that cannot be separated from the code around them: documentation examples in Rust, Python and Elixir, Zig
+//! tests, and tests of JavaScript and Python in files with code. They are never moved.
 
 use crate::naming_conventions::file_extension;
-use ralph_check::{Language, SourceSpanKind, split_into_spans};
+use ralph_check::{Language, SourceSpanKind, has_embedded_tests, split_into_spans};
 
 const VITEST_MARK: &str = "import.meta.vitest";
 
-/// Why the examples of the two versions cannot be separated from the code; `None` if they need not be.
+/// Why a file with changed examples is not separable. They are tests only if the runner is set up to run them.
+pub(crate) const CHANGED_EXAMPLES: &str = "its examples were changed, which may run as tests";
+
+/// Why the tests of the two versions cannot be separated from the code; `None` if they need not be.
 ///
-/// Examples that were only added or only removed go with the code, because a removed one is detected by its missing
-/// test name. A changed example could have been adapted to a wrong result.
+/// Examples that only one version has are no obstacle: a removed one is noticed by its missing name. Changed examples are,
+/// because runners may report several under one name.
 pub(crate) fn compare_examples(path: &str, code: &str, tests: &str) -> Option<&'static str> {
     let language = Language::from_path(path);
     let extension = file_extension(path);
-    let (find, why): (fn(&str) -> Vec<String>, _) = if language == Language::Rust {
-        (rust_examples, "its documentation examples, which run as tests, were changed")
-    } else if language == Language::Python || extension == "ex" {
-        (prompt_examples, "its doctests were changed")
-    } else if language == Language::JavaScript {
-        let differs = in_source_tests(code, language) != in_source_tests(tests, language);
-        return differs.then_some("it contains vitest tests (`import.meta.vitest`) that differ");
-    } else if extension == "zig" {
-        let differs = zig_tests(code) != zig_tests(tests);
-        return differs.then_some("it contains Zig tests that differ");
+    let were_changed = |find: &dyn Fn(&str) -> Vec<String>| {
+        let (ours, theirs) = (find(code), find(tests));
+        ours != theirs && !ours.is_empty() && !theirs.is_empty()
+    };
+    let has_prompts = language == Language::Python || matches!(extension, "ex" | "md" | "rst");
+    let is_in_source = [code, tests].iter().any(|text| text.contains(VITEST_MARK));
+    let embedded = |text: &str| has_embedded_tests(path, text);
+    if language == Language::Rust && were_changed(&rust_examples) {
+        Some("its documentation examples, which run as tests, were changed")
+    } else if has_prompts && were_changed(&prompt_examples)
+        || extension == "md" && were_changed(&fenced_rust)
+    {
+        Some(CHANGED_EXAMPLES)
+    } else if is_in_source && in_source_tests(code, language) != in_source_tests(tests, language) {
+        Some("it contains vitest tests (`import.meta.vitest`) that differ")
+    } else if extension == "zig" && zig_tests(code) != zig_tests(tests) {
+        Some("it contains Zig tests that differ")
+    } else if !is_in_source && (embedded(code) || embedded(tests)) {
+        Some("it contains tests besides code")
     } else {
-        return None;
-    };
-    let (mut ours, mut theirs) = (find(code), find(tests));
-    ours.sort();
-    theirs.sort();
-    let lacks = |one: &[String], other: &[String]| {
-        one.iter().any(|example| other.binary_search(example).is_err())
-    };
-    (lacks(&ours, &theirs) && lacks(&theirs, &ours)).then_some(why)
+        None
+    }
 }
 
-/// Fenced blocks of `///` and `//!` comments that rustdoc compiles.
+/// Fenced blocks of documentation comments that rustdoc compiles.
 fn rust_examples(text: &str) -> Vec<String> {
+    let mut is_in_block = false;
+    let comments = text.lines().map(str::trim_start).map(|line| {
+        if line.starts_with("/**") || line.starts_with("/*!") {
+            is_in_block = true;
+        }
+        let in_block = is_in_block.then(|| line.trim_start_matches(['/', '*', '!']));
+        is_in_block &= !line.contains("*/");
+        let in_lines = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+        in_lines.or(in_block)
+    });
+    fenced_examples(comments)
+}
+
+/// Fenced blocks of a document that a crate may include as documentation.
+fn fenced_rust(text: &str) -> Vec<String> {
+    fenced_examples(text.lines().map(Some))
+}
+
+/// The blocks between fences, in lines of which those without documentation are `None`.
+fn fenced_examples<'a>(lines: impl Iterator<Item = Option<&'a str>>) -> Vec<String> {
     let mut found = Vec::new();
     let mut open: Option<(bool, String)> = None;
-    for line in text.lines().map(str::trim_start) {
-        let comment = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+    for comment in lines {
         let Some(comment) = comment else {
             open = None;
             continue;

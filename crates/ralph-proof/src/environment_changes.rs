@@ -1,5 +1,5 @@
-//! Which changes of installed packages the declared dependencies do not explain. Nothing here reads files, apart from
-//! what [`PythonFacts`] is given.
+//! Which changes of installed packages the declared dependencies do not explain. Nothing here reads files; the facts
+//! that it takes from the packages themselves are in [`PackageFacts`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,9 @@ use crate::environment_record::{EnvironmentRecord, RecordedFile};
 /// How many packages a description names.
 const MAX_NAMED: usize = 3;
 const SITE_PACKAGES: &str = "site-packages";
-const MODULES: &str = "node_modules";
+pub(crate) const NODE_MODULES: &str = "node_modules";
+/// The directory in `node_modules` with links to the programs of packages, or scripts that start them.
+pub(crate) const NODE_BIN: &str = ".bin";
 
 /// A file of an environment that differs from the record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,7 +37,15 @@ pub struct ChangedPackage {
     pub difference: FileDifference,
 }
 
-/// What the metadata of installed Python packages says about changed files. Paths are those of the record.
+/// What the installed packages say about changed files. Paths are those of the record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PackageFacts {
+    pub python: PythonFacts,
+    /// The changed files in `.bin` of `node_modules`, with the directory of the package that each of them starts.
+    pub programs: BTreeMap<String, String>,
+}
+
+/// What the metadata of installed Python packages says about changed files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PythonFacts {
     /// Files of distributions that are installed in the version of the record.
@@ -85,7 +95,7 @@ fn is_relinked(old: &RecordedFile, new: &RecordedFile) -> bool {
 
 fn is_workspace_link(path: &str, file: &RecordedFile) -> bool {
     // Deeper links would take precedence over installed packages.
-    let is_top = package_directory(path) == Some(path) && path.matches(MODULES).count() == 1;
+    let is_top = package_directory(path) == Some(path) && path.matches(NODE_MODULES).count() == 1;
     file.is_project_link() && is_top
 }
 
@@ -97,18 +107,25 @@ fn is_below(path: &str, directory: &str) -> bool {
 pub fn unexplained_packages(
     changed: &[ChangedInstalledFile],
     dependencies: &DependencyChanges,
-    python: &PythonFacts,
+    facts: &PackageFacts,
 ) -> Vec<ChangedPackage> {
     let paths = changed.iter().map(|file| file.path.as_str());
     let manifests: BTreeSet<&str> =
         paths.filter_map(|path| path.strip_suffix("/package.json")).collect();
     let is_explained = |file: &ChangedInstalledFile| {
-        if has_component(&file.path, MODULES) {
+        if has_component(&file.path, NODE_BIN) {
+            // A program that is gone can run nothing.
+            dependencies.includes(PackageEcosystem::Node)
+                && (file.difference == FileDifference::Removed
+                    || facts.programs.get(&file.path).is_some_and(|package| {
+                        is_node_file_explained(package, dependencies, &manifests)
+                    }))
+        } else if has_component(&file.path, NODE_MODULES) {
             is_node_file_explained(&file.path, dependencies, &manifests)
         } else if has_component(&file.path, "bundle") || has_component(&file.path, ".bundle") {
             dependencies.includes(PackageEcosystem::Ruby)
         } else {
-            python.explains(file, dependencies)
+            facts.python.explains(file, dependencies)
         }
     };
     let mut found: BTreeMap<&str, ChangedPackage> = BTreeMap::new();
@@ -132,9 +149,6 @@ fn is_node_file_explained(
 ) -> bool {
     if !dependencies.includes(PackageEcosystem::Node) {
         return false;
-    }
-    if has_component(path, ".bin") {
-        return true;
     }
     // A package may contain a directory with the name of another one, so all enclosing packages count.
     let mut enclosing = enclosing_packages(path);
@@ -160,9 +174,10 @@ impl PythonFacts {
         let is_code = ["py", "pth", "pyc", "so", "pyd", "egg-link"]
             .iter()
             .any(|known| path.rsplit_once('.').is_some_and(|(_, extension)| extension == *known));
-        // Installers list every file that they write into this directory.
-        let is_listed_code = is_code && has_component(path, SITE_PACKAGES);
-        !self.kept.contains(path) && (file.difference == FileDifference::Removed || !is_listed_code)
+        // Installers list all code and programs that they write.
+        let is_unlisted_data = !is_code && has_component(path, SITE_PACKAGES);
+        !self.kept.contains(path)
+            && (file.difference == FileDifference::Removed || is_unlisted_data)
     }
 }
 
@@ -174,17 +189,25 @@ pub fn parse_file_list(text: &str, directory: &str) -> Vec<(String, bool)> {
             Some(quoted) => quoted.split_once("\",")?,
             None => line.split_once(',')?,
         };
-        let mut parts: Vec<&str> = directory.split('/').collect();
-        for part in path.split('/') {
-            match part {
-                ".." => drop(parts.pop()?),
-                "." => {}
-                part => parts.push(part),
-            }
-        }
-        Some((parts.join("/"), !rest.starts_with(',')))
+        Some((join_below(directory, path)?, !rest.starts_with(',')))
     };
     text.lines().filter_map(line).collect()
+}
+
+/// A path below a directory, without `.` and `..`. `None` if it is absolute or leads out of the root.
+pub(crate) fn join_below(directory: &str, path: &str) -> Option<String> {
+    if path.starts_with('/') {
+        return None;
+    }
+    let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
+    for part in path.split('/') {
+        match part {
+            ".." => drop(parts.pop()?),
+            "" | "." => {}
+            part => parts.push(part),
+        }
+    }
+    (!parts.is_empty()).then(|| parts.join("/"))
 }
 
 /// `installed packages changed, and no declared dependency explains it: node_modules/a (index.js changed) and 3 more`
@@ -212,12 +235,12 @@ pub fn describe_packages(packages: &[ChangedPackage]) -> String {
     )
 }
 
-fn has_component(path: &str, name: &str) -> bool {
+pub(crate) fn has_component(path: &str, name: &str) -> bool {
     path.split('/').any(|part| part == name)
 }
 
 /// The innermost package that the file belongs to.
-fn package_directory(path: &str) -> Option<&str> {
+pub(crate) fn package_directory(path: &str) -> Option<&str> {
     enclosing_packages(path).next().or_else(|| {
         let at = path.find(&format!("{SITE_PACKAGES}/"))? + SITE_PACKAGES.len() + 1;
         let end = path.get(at..)?.find('/').map_or(path.len(), |end| at + end);
@@ -228,9 +251,9 @@ fn package_directory(path: &str) -> Option<&str> {
 /// The directories of the packages around a file in `node_modules`, the innermost first.
 fn enclosing_packages(path: &str) -> impl Iterator<Item = &str> {
     let starts: Vec<usize> = path
-        .match_indices(MODULES)
+        .match_indices(NODE_MODULES)
         .filter(|(at, _)| *at == 0 || path.as_bytes().get(at - 1) == Some(&b'/'))
-        .map(|(at, _)| at + MODULES.len())
+        .map(|(at, _)| at + NODE_MODULES.len())
         .filter(|end| path.as_bytes().get(*end) == Some(&b'/'))
         .collect();
     starts.into_iter().rev().filter_map(|end| {

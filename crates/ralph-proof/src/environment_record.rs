@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ralph_core::gate::Gate;
+use ralph_core::gate::{Gate, GateInvocation};
 use ralph_sys::env::Env;
 use ralph_sys::fs::{self, FileKind, FileStat, RegularFile};
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,13 @@ const HASH_BLOCK_BYTES: usize = 1024 * 1024;
 const MAX_DEPTH: usize = 64;
 /// The content of a file that changed between the start of the run and the record. It differs from every content.
 const UNKNOWN_CONTENT: &str = "?";
-/// Begins the content of a link that leads to a directory of the project itself.
+/// What the recorded content of a file begins with. A hash follows: of the bytes, of the target of a link, or of the
+/// metadata of a file that is too large to be read.
+const PLAIN_FILE: &str = "f";
+const EXECUTABLE_FILE: &str = "x";
+const LARGE_FILE: &str = "s";
+const LINK: &str = "l";
+/// A link that leads to a directory of the project itself.
 const PROJECT_LINK: &str = "p";
 
 /// Directories with installed packages that are linked into checkouts only if the policy names them.
@@ -106,21 +112,36 @@ pub fn environment_roots(
     };
     let mut names: BTreeSet<String> =
         links.iter().map(String::as_str).filter(is_installed).map(ToString::to_string).collect();
-    let directories = gates.iter().map(|gate| gate.cwd.as_str()).chain([""]);
-    for directory in directories {
+    let working = gates.iter().map(|gate| gate.cwd.trim_start_matches("./")).chain([""]);
+    for directory in working.flat_map(|working| Path::new(working).ancestors()) {
         for name in DEPENDENCY_DIRECTORIES.iter().chain(&OTHER_DIRECTORIES[..1]) {
-            let name = Path::new(directory.trim_start_matches("./")).join(name);
-            names.extend(name.to_str().map(ToString::to_string));
+            names.extend(directory.join(name).to_str().map(ToString::to_string));
         }
+    }
+    // Packages may be installed above the project, in the root of its work tree.
+    let top = ralph_git::git::work_tree_root(project);
+    let above = top.and_then(|top| Some(project.strip_prefix(top).ok()?.components().count()));
+    for level in 1..=above.unwrap_or(0) {
+        let up = "../".repeat(level);
+        names.extend(DEPENDENCY_DIRECTORIES.iter().map(|name| format!("{up}{name}")));
     }
     let root = |name: String| EnvironmentRoot { path: project.join(&name), name };
     let mut roots: Vec<EnvironmentRoot> =
         names.into_iter().map(root).filter(|root| fs::is_directory(&root.path)).collect();
     let has_own = roots.iter().any(|root| root.name.ends_with("venv"));
-    if !has_own && PYTHON_MANIFESTS.iter().any(|name| fs::exists(&project.join(name))) {
+    let has_manifest = || PYTHON_MANIFESTS.iter().any(|name| fs::exists(&project.join(name)));
+    if !has_own && (gates.iter().any(names_python) || has_manifest()) {
         roots.extend(user_site_roots(env));
     }
     roots
+}
+
+fn names_python(gate: &Gate) -> bool {
+    let is_python = |word: &str| word.contains("python") || word.contains("pytest");
+    match &gate.command {
+        GateInvocation::Argv(words) => words.iter().any(|word| is_python(word)),
+        GateInvocation::Shell(line) => is_python(line),
+    }
 }
 
 /// Without a virtual environment, Python finds the packages that the user installed for all projects.
@@ -219,6 +240,11 @@ impl EnvironmentRecord {
 
     pub(crate) fn roots(&self) -> &[String] {
         &self.roots
+    }
+
+    /// The environments of `now` that the record does not have, because they did not exist when it was taken.
+    pub fn roots_created(&self, now: &Self) -> Vec<String> {
+        now.roots.iter().filter(|root| !self.roots.contains(root)).cloned().collect()
     }
 
     pub(crate) fn files(&self) -> BTreeMap<String, &RecordedFile> {
@@ -388,14 +414,15 @@ impl ListedFile {
     fn content(&self, project: &Path) -> Option<String> {
         let content = match self.stat.kind {
             FileKind::File => {
-                let kind = if self.stat.mode & 0o111 == 0 { "f" } else { "x" };
+                let is_plain = self.stat.mode & 0o111 == 0;
+                let kind = if is_plain { PLAIN_FILE } else { EXECUTABLE_FILE };
                 format!("{kind}{}", hash_file(&self.on_disk)?)
             }
             FileKind::Symlink => {
                 let target = fs::read_link(&self.on_disk).ok()?;
                 let is_own = fs::resolve(&self.on_disk)
                     .is_some_and(|target| is_project_directory(&target, project));
-                let kind = if is_own { PROJECT_LINK } else { "l" };
+                let kind = if is_own { PROJECT_LINK } else { LINK };
                 format!("{kind}{}", short_hash(target.as_os_str().as_encoded_bytes()))
             }
             FileKind::Directory | FileKind::Other => return None,
@@ -436,7 +463,7 @@ fn metadata_hash(stat: &FileStat) -> String {
 
 /// Stands for the content of a file that is too large to be read.
 fn metadata_content(stat: &FileStat) -> String {
-    format!("s{}", metadata_hash(stat))
+    format!("{LARGE_FILE}{}", metadata_hash(stat))
 }
 
 fn short_hash(bytes: &[u8]) -> String {

@@ -1,9 +1,8 @@
 //! The class of a file: code, tests, harness or environment. Rules of the policy come before naming conventions.
 
 use crate::naming_conventions;
-use globset::GlobSet;
 use ralph_core::policy::Policy;
-use ralph_gates::gates::result_key::compile_globs;
+use ralph_gates::gates::result_key::{PathGlobs, compile_globs};
 use std::fmt;
 
 /// What a file counts as when the code and the tests of a tree are taken from different versions.
@@ -68,7 +67,7 @@ pub struct ClassRules {
 struct ClassGlob {
     class: FileClass,
     why: ClassReason,
-    matcher: GlobSet,
+    matcher: PathGlobs,
 }
 
 impl FileClass {
@@ -103,6 +102,12 @@ impl ClassRules {
             add(FileClass::Harness, glob, ClassReason::HarnessGlob(glob.clone()));
         }
         Self { globs, gate_files }
+    }
+
+    /// The files that a gate's command names, or reads its commands from.
+    pub(crate) fn files_of_gate(&self, gate: &str) -> impl Iterator<Item = &str> {
+        let files = self.gate_files.iter().filter(move |file| file.gate == gate);
+        files.map(|file| file.path.as_str())
     }
 }
 

@@ -1,8 +1,12 @@
 //! Composes a file from the code of one version and the tests and harness of another.
 
 use crate::documentation_examples::compare_examples;
-use crate::file_class::{ClassRules, FileClass, classify_file};
-use crate::naming_conventions::{MIXED_BUILD_FILES, MIXED_MANIFESTS, file_extension};
+use crate::file_class::{ClassReason, ClassRules, Classification, FileClass, classify_file};
+use ralph_check::may_contain_tests;
+
+use crate::naming_conventions::{
+    MIXED_BUILD_FILES, MIXED_MANIFESTS, TEST_FILE_NAME, file_extension, is_ambiguous_data,
+};
 use crate::{ini_merge, json_merge, rust_splice, toml_merge};
 
 /// Larger files are not searched for tests; if they could contain any, they are not separable.
@@ -28,11 +32,21 @@ pub fn compose_file(
     test_side: Option<&str>,
     rules: &ClassRules,
 ) -> ComposedFile {
-    if code_side == test_side {
-        return ComposedFile::TakeCode;
-    }
-    match classify_file(path, rules).class {
+    let Classification { class, why } = classify_file(path, rules);
+    // In these languages programs have such names too.
+    let is_test_name = why == ClassReason::Convention(TEST_FILE_NAME)
+        && matches!(file_extension(path), "py" | "rs" | "js" | "mjs" | "cjs" | "ts");
+    let mut sides = [code_side, test_side].into_iter().flatten();
+    match class {
+        // A product may have files that are named like tests.
+        FileClass::Tests if is_test_name && !sides.any(|text| may_contain_tests(path, text)) => {
+            ComposedFile::TakeCode
+        }
+        // A file of which only the mode differs, too.
         FileClass::Tests | FileClass::Harness => ComposedFile::TakeTests,
+        FileClass::Code | FileClass::Environment if code_side == test_side => {
+            ComposedFile::TakeCode
+        }
         FileClass::Environment => {
             ComposedFile::NotSeparable("code and tests share this environment".to_string())
         }
@@ -45,6 +59,11 @@ pub fn compose_file(
 }
 
 fn compose_code(path: &str, code: &str, test_side: Option<&str>) -> ComposedFile {
+    if is_ambiguous_data(path) {
+        return ComposedFile::NotSeparable(
+            "its directory may hold data of tests or of the product".to_string(),
+        );
+    }
     let name = path.rsplit('/').next().unwrap_or(path);
     let is_manifest = MIXED_MANIFESTS.contains(&name);
     let is_build_file = MIXED_BUILD_FILES.contains(&name);
@@ -55,16 +74,18 @@ fn compose_code(path: &str, code: &str, test_side: Option<&str>) -> ComposedFile
     if code.len().max(test_side.map_or(0, str::len)) > MAX_TEXT_BYTES {
         return ComposedFile::NotSeparable("it is larger than 2 MiB".to_string());
     }
-    // A manifest that the test side does not have is code as a whole.
-    let merged = match (name, test_side) {
-        (_, None) if is_manifest || is_build_file => return ComposedFile::TakeCode,
-        (_, _) if is_build_file => Err("it builds both code and tests".to_string()),
-        ("Cargo.toml" | "pyproject.toml", Some(tests)) => toml_merge::merge_toml(name, code, tests),
-        ("setup.cfg", Some(tests)) => ini_merge::merge_ini(code, tests),
-        (_, Some(tests)) if is_manifest => {
+    // A version without the manifest has no settings.
+    let tests = test_side.unwrap_or_default();
+    let merged = match name {
+        _ if is_build_file && test_side.is_none() => return ComposedFile::TakeCode,
+        _ if is_build_file => Err("it builds both code and tests".to_string()),
+        "Cargo.toml" | "pyproject.toml" => toml_merge::merge_toml(name, code, tests),
+        "setup.cfg" => ini_merge::merge_ini(code, tests),
+        _ if is_manifest => {
+            let tests = test_side.unwrap_or("{}");
             json_merge::merge_json(code, tests, json_merge::json_harness_keys(name))
         }
-        (_, tests) => compose_source(path, code, tests),
+        _ => compose_source(path, code, test_side),
     };
     match merged {
         Ok(None) => ComposedFile::TakeCode,
@@ -73,9 +94,15 @@ fn compose_code(path: &str, code: &str, test_side: Option<&str>) -> ComposedFile
     }
 }
 
+/// Whether the file may contain tests or settings besides code, so that it must be read to be taken apart.
+pub(crate) fn needs_separation(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    MIXED_MANIFESTS.contains(&name) || MIXED_BUILD_FILES.contains(&name) || has_inline_tests(name)
+}
+
 fn has_inline_tests(name: &str) -> bool {
     let extension = file_extension(name);
-    matches!(extension, "rs" | "py" | "pyi" | "ex" | "zig")
+    matches!(extension, "rs" | "py" | "pyi" | "ex" | "zig" | "md" | "rst")
         || matches!(extension, "js" | "jsx" | "mjs" | "cjs" | "ts" | "tsx" | "mts" | "cts" | "vue")
 }
 

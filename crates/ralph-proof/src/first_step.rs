@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use ralph_core::gate::{Gate, GateOutcome};
+use ralph_core::gate::{Gate, GateOutcome, GateReport};
 use ralph_core::proof::{self, CanaryResult, GateProof, Proof};
+use ralph_gates::findings::label_findings;
 
 use crate::proof_plan::ProofPlan;
 use crate::proof_step::{StepGate, StepResult, run_step};
@@ -57,17 +58,32 @@ impl<'a> FirstStep<'a> {
     }
 
     /// The proof, if no other step is needed.
-    pub(crate) fn early_proof(&self, request: &ProofRequest<'_>) -> Option<Proof> {
-        let is_green = self.now.reports.iter().all(|report| report.outcome == GateOutcome::Passed);
+    pub(crate) fn early_proof(
+        &mut self,
+        request: &ProofRequest<'_>,
+        plan: &ProofPlan<'_>,
+    ) -> Result<Option<Proof>, ProofError> {
+        let mut is_green = true;
+        for (at, (gate, report)) in self.gates.iter().zip(&self.now.reports).enumerate() {
+            if report.outcome == GateOutcome::Passed {
+                continue;
+            }
+            is_green &=
+                request.accepts_old_failures && fails_as_in_base(request, plan, gate, report)?;
+            // A linter that fails as before names no tests that could be compared.
+            if report.cases.is_none() {
+                self.chosen.retain(|chosen| *chosen != at);
+            }
+        }
         if is_green && !self.chosen.is_empty() && !request.cancel.is_cancelled() {
-            return None;
+            return Ok(None);
         }
         let failures = self.now.failures(&self.gates);
-        Some(match (is_green, self.passed_in_tree) {
+        Ok(Some(match (is_green, self.passed_in_tree) {
             (true, _) => Proof::unavailable("no gate runs tests".to_string()),
             (false, true) => proof::report_disagreement(&failures),
             (false, false) => proof::report_failures(&failures),
-        })
+        }))
     }
 
     /// The gates that run tests, with limits and selected files that follow from the results on the change itself.
@@ -86,6 +102,21 @@ impl<'a> FirstStep<'a> {
         self.chosen.iter().map(other_gate).collect()
     }
 
+    /// Runs all gates on the change with the settings of the base, if these differ.
+    pub(crate) fn run_with_old_settings(
+        &self,
+        request: &ProofRequest<'a>,
+        plan: &'a ProofPlan<'_>,
+    ) -> Result<Option<StepResult>, ProofError> {
+        let Some(tree) = &plan.old_settings else { return Ok(None) };
+        let report_of = |gate: &&Gate| self.now.reports.iter().find(|one| one.name == gate.name);
+        let mut gates = step_gates(request.gates, |_| false);
+        for gate in &mut gates {
+            gate.limit_ms = report_of(&gate.gate).map(|report| step_limit_ms(report.took_ms));
+        }
+        run_step(request, tree, &gates).map(Some)
+    }
+
     pub(crate) fn other_steps_mode(&self, plan: &ProofPlan<'_>) -> OtherStepsMode {
         OtherStepsMode {
             is_shared: self.is_shared,
@@ -101,6 +132,28 @@ impl<'a> FirstStep<'a> {
     }
 }
 
+/// Whether only tests fail that fail in the base too, or, without names of tests, whether the base has all findings.
+fn fails_as_in_base(
+    request: &ProofRequest<'_>,
+    plan: &ProofPlan<'_>,
+    gate: &StepGate<'_>,
+    report: &GateReport,
+) -> Result<bool, ProofError> {
+    let before = run_step(request, &plan.before, &[gate.whole()])?;
+    let Some(before) = before.reports.first() else { return Ok(false) };
+    Ok(match (&report.cases, &before.cases) {
+        (Some(now), Some(before)) => {
+            !now.failed.is_empty() && now.failed.iter().all(|test| before.failed.contains(test))
+        }
+        (None, None) if report.outcome == GateOutcome::Failed && report.exit == before.exit => {
+            let mut now = report.clone();
+            label_findings(&mut now, before);
+            now.is_preexisting()
+        }
+        _ => false,
+    })
+}
+
 /// Whether a gate runs only the changed tests. Its whole result must be known from the project, and nothing but whole
 /// files of tests may differ between the old and the new tests.
 fn is_selected(request: &ProofRequest<'_>, plan: &ProofPlan<'_>, gate: &Gate) -> bool {
@@ -109,7 +162,9 @@ fn is_selected(request: &ProofRequest<'_>, plan: &ProofPlan<'_>, gate: &Gate) ->
         is_complete && tree.took_ms > MIN_SELECTED_MS
     });
     let only_files = !plan.has_new_harness
-        && plan.inseparable.is_empty()
+        && !plan.has_changed_helpers
+        && plan.changed_settings.is_empty()
+        && plan.file_facts.inseparable.is_empty()
         && plan.old_tests.merged.is_empty()
         && plan.new_tests.merged.is_empty()
         && request.may_change.is_empty();

@@ -9,17 +9,15 @@ use ralph_sys::fs::{self, ConfinedDir, FileError, FileKind};
 pub const DEPENDENCY_DIRECTORIES: [&str; 3] = ["node_modules", ".venv", "venv"];
 const MAX_PACKAGES: usize = 100_000;
 
-/// Links the dependencies of `project` into `checkout`, unless it has them. `named` replaces the usual directories.
+/// Links these directories of `project` into `checkout`, unless it has them.
 pub(crate) fn link_packages(
     project: &Path,
     checkout: &Path,
-    named: &[String],
+    directories: &[&str],
 ) -> Result<(), FileError> {
     let inside = ConfinedDir::open(checkout)?;
-    let usual = || DEPENDENCY_DIRECTORIES.iter().map(ToString::to_string).collect();
-    let directories: Vec<String> = if named.is_empty() { usual() } else { named.to_vec() };
     for name in directories {
-        let (name, original) = (Path::new(&name), project.join(&name));
+        let (name, original) = (Path::new(name), project.join(name));
         if !fs::exists(&original) || inside.stat(name)?.is_some() {
             continue;
         }

@@ -4,7 +4,10 @@
 
 mod canary;
 mod canary_scope;
+mod changed_file_facts;
 mod checkout_environment;
+mod checkout_run;
+mod checkout_view;
 mod code_hunks;
 pub mod dependency_changes;
 mod documentation_examples;
@@ -15,6 +18,7 @@ pub mod file_composition;
 mod first_step;
 mod hunk_trials;
 mod ini_merge;
+pub mod installed_environments;
 pub mod installed_packages;
 mod json_merge;
 mod naming_conventions;
@@ -23,15 +27,17 @@ mod proof_plan;
 mod proof_step;
 mod prove;
 pub mod python_distributions;
+mod reported_paths;
 mod rust_splice;
+mod settings_references;
 mod step_cache;
 mod step_progress;
-mod test_runner;
 mod test_selection;
 mod toml_merge;
 pub mod tree_changes;
 pub mod tree_composition;
 
+pub use checkout_run::{CheckoutTree, run_in_checkout};
 pub use code_hunks::CodeHunk;
 pub use file_class::{ClassReason, ClassRules, Classification, FileClass, GateFile, classify_file};
 pub use file_composition::{ComposedFile, compose_file};
@@ -40,7 +46,7 @@ pub use installed_packages::DEPENDENCY_DIRECTORIES;
 pub use proof_directory::ProofDirectory;
 pub use prove::{
     ProofError, ProofProgress, ProofReport, ProofRequest, StepOutcome, StepReport, TestProgress,
-    measure_base, prove,
+    prove,
 };
 pub use ralph_gates::gates::ResultReuse;
 pub use tree_composition::{

@@ -50,12 +50,14 @@ const ENVIRONMENT_DIRECTORIES: [(&str, &str); 13] = [
     (".pytest_cache", BUILT),
     (".mypy_cache", BUILT),
 ];
+/// Why a file counts as tests if its name alone shows it.
+pub(crate) const TEST_FILE_NAME: &str = "its name is that of a test file";
 const INSTALLED: &str = "it is an installed dependency, which code and tests share";
 const BUILT: &str = "it is a build product, which code and tests share";
 /// Subdirectories that compilers create in `target`. Other directories named `target` may be code, except at the root.
 const TARGET_SUBDIRECTORIES: [&str; 4] = ["debug", "release", "classes", "test-classes"];
 
-const TEST_DIRECTORIES: [&str; 17] = [
+const TEST_DIRECTORIES: [&str; 21] = [
     "tests",
     "test",
     "Tests",
@@ -73,6 +75,10 @@ const TEST_DIRECTORIES: [&str; 17] = [
     "test_utils",
     "test-helpers",
     "test_helpers",
+    "test-support",
+    "test_support",
+    "testsupport",
+    "testlib",
 ];
 /// Directories of test data. `testing` is not one of them: libraries publish helpers there.
 const TEST_DATA_DIRECTORIES: [&str; 15] = [
@@ -92,6 +98,18 @@ const TEST_DATA_DIRECTORIES: [&str; 15] = [
     "expectations",
     "baselines",
 ];
+/// Those of them that are also names of directories of a product, if they are among its code.
+const AMBIGUOUS_DIRECTORIES: [&str; 8] = [
+    "fixtures",
+    "snapshots",
+    "golden",
+    "goldens",
+    "cassettes",
+    "expected",
+    "expectations",
+    "baselines",
+];
+const CODE_DIRECTORIES: [&str; 5] = ["src", "app", "lib", "pkg", "internal"];
 /// Stems of files with test helpers, without `-`, `_` and `.`, in lower case.
 const TEST_HELPER_STEMS: [&str; 5] =
     ["testutil", "testutils", "testhelper", "testhelpers", "testsupport"];
@@ -99,8 +117,9 @@ const TEST_EXTENSIONS: [&str; 10] =
     ["snap", "bats", "feature", "phpt", "golden", "t", "robot", "tavern", "hurl", "xctestplan"];
 
 /// Settings and hooks of test runners, and of the programs that run them, that `ralph-check` does not know.
-const HARNESS_NAMES: [&str; 52] = [
+const HARNESS_NAMES: [&str; 53] = [
     "conftest.py",
+    "insta.yaml",
     ".pytest.ini",
     "pytest.toml",
     ".pytest.toml",
@@ -246,6 +265,18 @@ pub(crate) fn file_extension(path: &str) -> &str {
     name.rsplit_once('.').map_or("", |(_, extension)| extension)
 }
 
+/// Whether a file in a directory such as `src/fixtures` may be data of tests or of the product.
+pub(crate) fn is_ambiguous_data(path: &str) -> bool {
+    let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+    let directories: Vec<&str> = parent.split('/').collect();
+    (0..directories.len()).any(|at| is_ambiguous_directory(&directories, at))
+}
+
+fn is_ambiguous_directory(directories: &[&str], index: usize) -> bool {
+    AMBIGUOUS_DIRECTORIES.contains(&directories[index])
+        && directories[..index].iter().any(|part| CODE_DIRECTORIES.contains(part))
+}
+
 pub(crate) fn is_mixed_manifest(path: &str) -> bool {
     MIXED_MANIFESTS.contains(&path.rsplit('/').next().unwrap_or(path))
 }
@@ -269,6 +300,7 @@ fn directory_class(directories: &[&str], path: &str) -> Option<NamedClass> {
             "t" if matches!(file_extension(path), "t" | "pm") => Some(IN_TESTS),
             "features" if matches!(next, "support" | "step_definitions") => Some(IN_TESTS),
             directory if is_test_directory(directory, index, directories) => Some(IN_TESTS),
+            _ if is_ambiguous_directory(directories, index) => None,
             directory if TEST_DATA_DIRECTORIES.contains(&directory) => {
                 Some((FileClass::Tests, "it is in a directory for test data"))
             }
@@ -290,7 +322,7 @@ fn is_test_directory(directory: &str, index: usize, directories: &[&str]) -> boo
 fn is_spec_language(path: &str) -> bool {
     let is_code = matches!(
         Language::from_path(path),
-        Language::Ruby | Language::JavaScript | Language::Php | Language::Shell
+        Language::Ruby | Language::JavaScript | Language::Php | Language::Shell | Language::Bats
     );
     let data_directories = ["/fixtures/", "/support/", "/factories/", "/resources/"];
     is_code
@@ -347,7 +379,9 @@ fn names_tests(name: &str) -> bool {
 }
 
 fn shadows_runner(directories: &[&str], name: &str, extension: &str) -> bool {
-    if extension == "pth" || PYTHON_STARTUP_FILES.contains(&name) {
+    let registers_plugins = name == "entry_points.txt"
+        && directories.last().is_some_and(|last| last.ends_with(".egg-info"));
+    if extension == "pth" || PYTHON_STARTUP_FILES.contains(&name) || registers_plugins {
         return true;
     }
     let stem = name.strip_suffix(".py").unwrap_or_default();
@@ -382,8 +416,14 @@ fn tests_by_name(path: &str, name: &str, extension: &str) -> Option<&'static str
                 matches!(extension, "exs" | "dart" | "lua" | "clj" | "cljs" | "hs" | "jl");
             is_known && ["_test", "_spec", "Spec"].iter().any(|end| stem.ends_with(end))
         }
-        Language::JavaScript
-        | Language::Python
+        // The default patterns of `node --test`.
+        Language::JavaScript => {
+            let is_benchmark = path.split('/').any(|part| part.contains("bench"));
+            (stem == "test" || stem.starts_with("test-")) && !is_benchmark
+                || ["-test", "_test"].iter().any(|end| stem.ends_with(end))
+                || contains_only_tests(path)
+        }
+        Language::Python
         | Language::Go
         | Language::Java
         | Language::Kotlin
@@ -391,13 +431,14 @@ fn tests_by_name(path: &str, name: &str, extension: &str) -> Option<&'static str
         | Language::Swift
         | Language::Scala
         | Language::Php
-        | Language::Ruby => contains_only_tests(path),
+        | Language::Ruby
+        | Language::Bats => contains_only_tests(path),
         Language::Config | Language::Sql | Language::Html | Language::Css | Language::Prose => {
             false
         }
     };
     if is_collected {
-        return Some("its name is that of a test file");
+        return Some(TEST_FILE_NAME);
     }
     if TEST_EXTENSIONS.contains(&extension) || name.contains(".approved.") {
         return Some("its extension is that of tests or recorded results");

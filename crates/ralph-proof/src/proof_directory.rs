@@ -4,6 +4,7 @@
 //! predicted. It is removed when the proof ends; what a killed process left behind is removed by the next proof.
 
 use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
 
 use ralph_core::proof::ProofStep;
 use ralph_core::record::ProcessIdentity;
@@ -11,6 +12,8 @@ use ralph_home::paths::RalphHome;
 use ralph_sys::clock;
 use ralph_sys::env::Env;
 use ralph_sys::fs::{self, Durability, FileError};
+use ralph_sys::proc::cancel::CancelToken;
+use ralph_sys::proc::private_mounts;
 use ralph_sys::process_identity::{self, Liveness};
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +26,7 @@ const MAX_RECORD_BYTES: usize = 64 * 1024;
 pub struct ProofDirectory {
     root: PathBuf,
     record: PathBuf,
+    supports_mounts: OnceLock<bool>,
 }
 
 /// The directories of one checkout.
@@ -34,6 +38,8 @@ pub struct StepDirectories {
     pub temporary: PathBuf,
     /// Build results, shared by the two checkouts with the same code.
     pub build: PathBuf,
+    /// Changes that gates make to installed packages.
+    pub overlays: PathBuf,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -57,11 +63,26 @@ impl ProofDirectory {
         if fs::is_owned_by_us(&root) != Some(true) {
             return Err(FileError::refused(&root, "it belongs to another user"));
         }
-        Ok(Self { root, record })
+        Ok(Self { root, record, supports_mounts: OnceLock::new() })
+    }
+
+    /// Whether the system lets this user mount checkouts in place of the project.
+    pub(crate) fn supports_mounts(&self, cancel: &CancelToken) -> bool {
+        let probe = self.root.join("probe");
+        *self.supports_mounts.get_or_init(|| private_mounts::are_available(&probe, cancel))
     }
 
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    fn build_directory(&self, step: ProofStep) -> PathBuf {
+        self.root.join(if step.has_new_code() { "build-new" } else { "build-old" })
+    }
+
+    /// Removes the build results that steps with the same code share.
+    pub(crate) fn remove_build(&self, step: ProofStep) -> Result<(), FileError> {
+        fs::remove_own_dir_tree(&self.build_directory(step))
     }
 
     /// The directories of a step, empty.
@@ -71,9 +92,11 @@ impl ProofDirectory {
             tree: own.join(name.file_name().unwrap_or("project".as_ref())),
             home: own.join("home"),
             temporary: own.join("tmp"),
-            build: self.root.join(if step.has_new_code() { "build-new" } else { "build-old" }),
+            build: self.build_directory(step),
+            overlays: own.join("packages"),
         };
-        for empty in [&directories.home, &directories.temporary] {
+        let StepDirectories { home, temporary, overlays, .. } = &directories;
+        for empty in [home, temporary, overlays] {
             fs::remove_own_dir_tree(empty)?;
             fs::create_private_dir(empty)?;
         }

@@ -2,19 +2,20 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::path::Path;
 
-use globset::GlobSet;
-use ralph_core::proof::ProofStep;
-use ralph_gates::gates::result_key::compile_globs;
+use ralph_check::tool_settings::is_ci_file;
+use ralph_core::proof::{ChangedFileFacts, ProofStep};
+use ralph_gates::gates::result_key::{PathGlobs, compile_globs};
 use ralph_git::checkpoint::{
-    CheckoutLeftovers, CheckoutRequest, Checkpoint, CheckpointError, CheckpointRepository,
-    OverlayFile,
+    CheckoutRequest, Checkpoint, CheckpointError, CheckpointRepository, OverlayFile,
 };
 use ralph_git::tree::ObjectId;
 use ralph_sys::clock::Deadline;
 
+use crate::changed_file_facts::{find_file_facts, has_changed_helpers, shadowing_modules};
 use crate::file_class::{FileClass, classify_file};
-use crate::naming_conventions::is_mixed_manifest;
+use crate::naming_conventions::{classify_by_name, is_mixed_manifest};
 use crate::prove::{ProofError, ProofRequest};
 use crate::tree_changes::{FileChangeKind, TreeChanges};
 use crate::tree_composition::{RewrittenFile, TreeComposition, TreeSides, compose_tree};
@@ -33,21 +34,29 @@ pub(crate) struct StepTree<'a> {
     pub merged: Vec<OverlayFile>,
 }
 
-/// The trees of the four steps.
+/// The trees of the steps, and what is known about the changed files.
 #[derive(Debug)]
 pub(crate) struct ProofPlan<'a> {
     pub before: StepTree<'a>,
     pub now: StepTree<'a>,
     pub old_tests: StepTree<'a>,
     pub new_tests: StepTree<'a>,
+    /// The change with the settings of the base; `None` if none changed.
+    pub old_settings: Option<StepTree<'a>>,
+    /// The settings that changed.
+    pub changed_settings: Vec<String>,
     pub changed_code: Vec<String>,
     pub changed_tests: Vec<String>,
-    pub inseparable: Vec<String>,
+    pub file_facts: ChangedFileFacts,
     /// The changed tests that exist in the base, and in the candidate.
     pub old_files: Vec<String>,
     pub new_files: Vec<String>,
     /// Whether files that decide how tests run were changed.
     pub has_new_harness: bool,
+    /// Files with changed examples, which are tests only if the runner runs them.
+    pub examples: Vec<String>,
+    /// Whether files were changed that contain no tests, but that tests use.
+    pub has_changed_helpers: bool,
 }
 
 impl<'a> ProofPlan<'a> {
@@ -55,36 +64,53 @@ impl<'a> ProofPlan<'a> {
         let (base, candidate) = (request.base, request.candidate);
         let sides = (base, candidate);
         let changes = TreeChanges::between(request.repository, sides, request.project, deadline)?;
-        let (mut old_tests, new_tests) = compose_both(request, &changes);
+        let (mut old_tests, mut new_tests) = compose_both(request, &changes);
+        let outside = changed_outside(request, deadline)?;
+        let shadowing = shadowing_modules(request, &changes);
+        for tests in [&mut old_tests, &mut new_tests] {
+            tests.outside.clone_from(&outside);
+            tests.from_tests.extend(shadowing.iter().cloned());
+        }
         let has_new_harness = new_tests.from_tests.iter().any(|path| is_harness(request, path))
             || new_tests.rewritten.iter().any(|file| is_mixed_manifest(&file.path));
         let allowed = take_allowed(&mut old_tests, &new_tests, &compile_globs(request.may_change));
-        let mut inseparable: Vec<String> =
-            old_tests.not_separable.iter().map(|file| file.path.clone()).collect();
-        if changes.left_out + changes.missing > 0 {
-            inseparable.push("files that cannot be read".to_string());
-        }
-        let is_test = |path: &String| new_tests.from_tests.contains(path);
+        let (file_facts, examples) =
+            find_file_facts(request, &changes, [&old_tests, &new_tests], &allowed, deadline)?;
+        let is_test_file =
+            |path: &String| classify_file(path, request.rules).class == FileClass::Tests;
+        let settings = old_settings(request, &old_tests);
+        let changed_settings = settings.paths();
+        let goes_with_tests = |path: &String| new_tests.from_tests.contains(path);
         let files_without = |kind: FileChangeKind| -> Vec<String> {
-            let files = changes.all.iter().filter(|file| file.kind != kind && is_test(&file.path));
+            let files =
+                changes.all.iter().filter(|file| file.kind != kind && goes_with_tests(&file.path));
             files.map(|file| file.path.clone()).collect()
         };
         let old_files = files_without(FileChangeKind::Added);
         let new_files = files_without(FileChangeKind::Deleted);
         let paths = changes.all.iter().map(|change| change.path.clone());
-        let (changed_tests, changed_code) = paths.partition::<Vec<_>, _>(is_test);
+        let (changed_tests, changed_code) = paths.partition::<Vec<_>, _>(goes_with_tests);
         let tree = |step, code, tests, mix: &TreeComposition| {
             StepTree::new(request, (step, code, tests), mix, deadline)
         };
         let whole = TreeComposition::default();
+        let old_settings = if changed_settings.is_empty() {
+            None
+        } else {
+            Some(tree(ProofStep::OldSettings, candidate, base, &settings)?)
+        };
         Ok(Self {
+            old_settings,
+            changed_settings,
+            examples,
+            has_changed_helpers: has_changed_helpers(&changes, &is_test_file),
             before: tree(ProofStep::Before, base, candidate, &allowed)?,
             now: tree(ProofStep::Now, candidate, candidate, &whole)?,
             old_tests: tree(ProofStep::OldTests, candidate, base, &old_tests)?,
             new_tests: tree(ProofStep::NewTests, base, candidate, &new_tests)?,
             changed_code,
             changed_tests,
-            inseparable,
+            file_facts,
             old_files,
             new_files,
             has_new_harness,
@@ -118,7 +144,8 @@ impl<'a> StepTree<'a> {
         mix: &TreeComposition,
         deadline: &Deadline,
     ) -> Result<Self, ProofError> {
-        let from_tests = in_work_tree(request, &mix.from_tests);
+        let mut from_tests = in_work_tree(request, &mix.from_tests);
+        from_tests.extend(mix.outside.iter().cloned());
         let merged = overlay(request, &mix.rewritten);
         let mut tree = Self { step, id: code.tree, code, tests, from_tests, merged };
         if !tree.from_tests.is_empty() || !tree.merged.is_empty() {
@@ -138,8 +165,6 @@ impl<'a> StepTree<'a> {
                 base: self.tests,
                 is_protected: &|path| self.from_tests.contains(path),
                 overlay: &self.merged,
-                links: &[],
-                leftovers: CheckoutLeftovers::Remove,
             },
             deadline,
         )
@@ -170,7 +195,7 @@ fn compose_both(
 fn take_allowed(
     old_tests: &mut TreeComposition,
     new_tests: &TreeComposition,
-    allowed: &GlobSet,
+    allowed: &PathGlobs,
 ) -> TreeComposition {
     old_tests.from_tests.retain(|path| !allowed.is_match(path));
     old_tests.rewritten.retain(|file| !allowed.is_match(&file.path));
@@ -180,8 +205,43 @@ fn take_allowed(
     TreeComposition {
         from_tests: from_tests.cloned().collect(),
         rewritten: rewritten.cloned().collect(),
+        ..TreeComposition::default()
+    }
+}
+
+/// The settings of the base, for a tree that has everything else from the candidate. Those of a CI service do not count.
+fn old_settings(request: &ProofRequest<'_>, old_tests: &TreeComposition) -> TreeComposition {
+    let is_settings = |path: &&String| is_harness(request, path) && !is_ci_file(path);
+    let rewritten = old_tests.rewritten.iter().filter(|file| is_mixed_manifest(&file.path));
+    let outside = old_tests.outside.iter().filter(|path| {
+        path.to_str().is_some_and(|path| {
+            matches!(classify_by_name(path), Some((FileClass::Harness, _))) && !is_ci_file(path)
+        })
+    });
+    TreeComposition {
+        from_tests: old_tests.from_tests.iter().filter(is_settings).cloned().collect(),
+        rewritten: rewritten.cloned().collect(),
+        outside: outside.cloned().collect(),
         not_separable: Vec::new(),
     }
+}
+
+/// Changed tests and settings of the work tree outside of the project.
+fn changed_outside(
+    request: &ProofRequest<'_>,
+    deadline: &Deadline,
+) -> Result<Vec<OsString>, CheckpointError> {
+    let below = request.project_below();
+    if below.as_os_str().is_empty() {
+        return Ok(Vec::new());
+    }
+    let changed = request.repository.diff(request.base, request.candidate, deadline)?;
+    let is_test = |path: &OsString| {
+        let outside = !Path::new(path).starts_with(&below);
+        let class = path.to_str().and_then(classify_by_name).map(|(class, _)| class);
+        outside && matches!(class, Some(FileClass::Tests | FileClass::Harness))
+    };
+    Ok(changed.into_iter().map(|one| one.path).filter(is_test).collect())
 }
 
 fn is_harness(request: &ProofRequest<'_>, path: &str) -> bool {

@@ -10,9 +10,9 @@ use ralph_core::proof::{CanaryResult, ProofStep};
 use ralph_core::text;
 use ralph_gates::gates::result_cache::ResultCache;
 use ralph_gates::gates::{
-    self, ContentView, GateContent, GateContext, GateOrder, GateRunRequest, ResultReuse,
+    self, ContentView, GateContent, GateContext, GateEvent, GateOrder, GateRunRequest, ResultReuse,
 };
-use ralph_git::checkpoint::{CheckoutLeftovers, CheckoutRequest};
+use ralph_git::checkpoint::CheckoutRequest;
 use ralph_git::tree::{self, ListingRequest, TreeEntry, WorkTreeListing};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::{self, ConfinedDir, CopyKind, Durability};
@@ -20,14 +20,15 @@ use ralph_sys::fs::{self, ConfinedDir, CopyKind, Durability};
 use crate::canary::{self, Canary, ExampleTest};
 use crate::canary_scope::CanaryScope;
 use crate::checkout_environment::checkout_environment;
-use crate::installed_packages::link_packages;
+use crate::checkout_view::CheckoutView;
+use crate::environment_record::{changed_since, environment_roots};
 use crate::proof_directory::StepDirectories;
 use crate::proof_plan::StepTree;
-use crate::prove::{ProofError, ProofProgress, ProofRequest, TestProgress};
+use crate::prove::{ProofError, ProofProgress, ProofRequest, TestProgress, count_tests};
 use crate::step_cache::{GateStepResult, StepCache};
 use crate::step_progress::watch_logs;
-use crate::test_runner;
 use crate::test_selection::select_files;
+use ralph_gates::test_runner;
 
 /// For writing a large tree, and for listing it.
 pub(crate) const CHECKOUT_TIMEOUT: Duration = Duration::from_mins(5);
@@ -69,6 +70,8 @@ pub(crate) struct StepResult {
     pub reports: Vec<GateReport>,
     pub canaries: Vec<CanaryResult>,
     pub took_ms: u64,
+    /// Whether a gate ran for it. A cached failure was confirmed when it was measured.
+    pub is_fresh: bool,
 }
 
 /// Runs the gates on the tree of one step, apart from those with a cached result if these may be used.
@@ -90,7 +93,8 @@ pub(crate) fn run_step(
         .filter(|(_, known)| known.is_none())
         .map(|(gate, _)| *gate)
         .collect();
-    if !missing.is_empty() {
+    let is_fresh = !missing.is_empty();
+    if is_fresh {
         let fresh = run_in_checkout(request, tree, &missing)?;
         for (gate, result) in missing.iter().zip(&fresh) {
             cache.write(tree, gate, result);
@@ -103,7 +107,17 @@ pub(crate) fn run_step(
     let (reports, canaries) =
         results.into_iter().flatten().map(|one| (one.report, one.canary)).unzip();
     let took_ms = clock::now_ms().saturating_sub(started);
-    Ok(StepResult { reports, canaries, took_ms })
+    Ok(StepResult { reports, canaries, took_ms, is_fresh })
+}
+
+/// Runs the gates on the tree of one step again, whatever is cached, and without the build results of earlier steps.
+pub(crate) fn rerun_step(
+    request: &ProofRequest<'_>,
+    tree: &StepTree<'_>,
+    gates: &[StepGate<'_>],
+) -> Result<StepResult, ProofError> {
+    request.directory.remove_build(tree.step)?;
+    run_step(&ProofRequest { reuse: ResultReuse::Never, ..*request }, tree, gates)
 }
 
 fn run_in_checkout(
@@ -112,6 +126,8 @@ fn run_in_checkout(
     gates: &[StepGate<'_>],
 ) -> Result<Vec<GateStepResult>, ProofError> {
     (request.watch)(ProofProgress { step: tree.step, tests: None });
+    // Before the checkout is written, because the times of files are some milliseconds behind the clock.
+    let started_ms = clock::now_ms();
     let directories = request.directory.step(tree.step, request.repository.root())?;
     let deadline = Deadline::after(CHECKOUT_TIMEOUT);
     let repository =
@@ -122,16 +138,13 @@ fn run_in_checkout(
             base: tree.tests,
             is_protected: &|path| tree.from_tests.contains(path),
             overlay: &tree.merged,
-            links: &[],
-            leftovers: CheckoutLeftovers::Remove,
         },
         &deadline,
     )?;
     let project = checkout.dir.join(request.project_below());
-    link_packages(request.project, &project, request.links)?;
+    let view = CheckoutView::prepare(request, &directories, &checkout.dir)?;
     let before = list_files(&checkout.dir)?;
     let planned = plan_canaries(request, &project, &before, gates);
-    add_canaries(&project, &directories, planned.iter().flatten())?;
     let command =
         |(gate, planned): (&StepGate<'_>, &Option<Canary>)| step_command(gate, planned.as_ref());
     let mut commands: Vec<Gate> = gates.iter().zip(&planned).map(command).collect();
@@ -142,14 +155,35 @@ fn run_in_checkout(
         }
     }
     let expected: Option<usize> = gates.iter().map(|gate| gate.expected_tests).sum();
-    let progress = |done| {
-        // The canary, and tests that the earlier step did not have, are not expected.
-        let tests = TestProgress { done, of: expected.filter(|of| *of >= done) };
-        (request.watch)(ProofProgress { step: tree.step, tests: Some(tests) });
-    };
-    let places = (&directories, &*project);
-    let mut reports = run_gates(request, checkout.tree.0, places, &commands, &progress);
-    void_if_changed(&before, &list_files(&checkout.dir)?, &commands, &mut reports);
+    let mut reports: Vec<Option<GateReport>> = gates.iter().map(|_| None).collect();
+    let mut ended = 0;
+    for batch in canary_batches(&planned) {
+        let progress = |done| {
+            let done = ended + done;
+            // The canary, and tests that the earlier step did not have, are not expected.
+            let tests = TestProgress { done, of: expected.filter(|of| *of >= done) };
+            (request.watch)(ProofProgress { step: tree.step, tests: Some(tests) });
+        };
+        let canary = batch.first().and_then(|at| planned[*at].as_ref());
+        if let Some(canary) = canary {
+            add_canary(&project, &directories, canary)?;
+        }
+        let chosen: Vec<Gate> = batch.iter().map(|at| commands[*at].clone()).collect();
+        let ran = run_gates(request, checkout.tree.0, &directories, &view, &chosen, &progress);
+        if let Some(canary) = canary {
+            ConfinedDir::open(&project)?.remove(Path::new(&canary.path))?;
+        }
+        ended += ran.iter().filter_map(count_tests).sum::<usize>();
+        for (at, report) in batch.into_iter().zip(ran) {
+            reports[at] = Some(report);
+        }
+    }
+    let mut reports: Vec<GateReport> = reports.into_iter().flatten().collect();
+    let changed = changed_files(&before, &list_files(&checkout.dir)?);
+    void_reports("files of the checkout changed while it ran", &changed, &commands, &mut reports);
+    if view.mounts.is_none() {
+        void_if_packages_changed(request, started_ms, &commands, &mut reports);
+    }
     let result = |(mut report, planned): (GateReport, &Option<Canary>)| {
         let canary = match planned {
             Some(planned) => canary::take_canary(&mut report, planned),
@@ -158,6 +192,17 @@ fn run_in_checkout(
         GateStepResult { report, canary }
     };
     Ok(reports.into_iter().zip(&planned).map(result).collect())
+}
+
+/// The positions of the gates that run together: all without a canary, then each of the others by itself. Another gate
+/// would find its canary too, and fail by it.
+fn canary_batches(planned: &[Option<Canary>]) -> Vec<Vec<usize>> {
+    let (alone, together): (Vec<usize>, Vec<usize>) =
+        (0..planned.len()).partition(|at| planned[*at].is_some());
+    let mut batches = vec![together];
+    batches.extend(alone.into_iter().map(|at| vec![at]));
+    batches.retain(|batch| !batch.is_empty());
+    batches
 }
 
 /// The gate as it runs in the step.
@@ -169,7 +214,7 @@ fn step_command(gate: &StepGate<'_>, planned: Option<&Canary>) -> Gate {
     let selected = files.and_then(|files| select_files(gate.gate, &files));
     let chosen = selected.as_ref().unwrap_or(gate.gate);
     let mut command = match planned {
-        Some(planned) => canary::gate_with_canary(chosen, planned.runner),
+        Some(planned) => canary::gate_with_canary(chosen, planned),
         None => chosen.clone(),
     };
     command.timeout_ms = command.timeout_ms.min(gate.limit_ms.unwrap_or(u64::MAX));
@@ -179,19 +224,23 @@ fn step_command(gate: &StepGate<'_>, planned: Option<&Canary>) -> Gate {
 fn run_gates(
     request: &ProofRequest<'_>,
     content: [u8; 32],
-    (directories, project): (&StepDirectories, &Path),
+    directories: &StepDirectories,
+    view: &CheckoutView,
     gates: &[Gate],
     progress: &(dyn Fn(usize) + Sync),
 ) -> Vec<GateReport> {
-    let environment = checkout_environment(request.env, request.environment, directories, project);
+    let unmounted = view.mounts.is_none().then_some(&*view.project);
+    let environment =
+        checkout_environment(request.env, request.environment, directories, unmounted);
     let chosen: Vec<&Gate> = gates.iter().collect();
     let place = GateContext {
         home: request.home,
         env: request.env,
-        project,
+        project: &view.project,
         content: GateContent::Checkout(content),
         environment: &environment,
         path: request.path,
+        mounts: view.mounts.as_ref(),
         deadline: Deadline::after(CHECKOUT_TIMEOUT),
     };
     // Without logs there is no progress to show.
@@ -204,13 +253,18 @@ fn run_gates(
     );
     let run = || {
         gates::run_gates(&GateRunRequest {
+            listing: None,
             context: place,
             gates: &chosen,
             order: GateOrder::All,
             reuse: ResultReuse::Never,
             cancel: request.cancel,
             accepts: &|_| true,
-            watch: &|_| {},
+            watch: &|event| {
+                if let GateEvent::Ended(ran) = event {
+                    (request.ended)(ran);
+                }
+            },
         })
     };
     let ran = watch_logs(logs, progress, run);
@@ -223,28 +277,37 @@ fn list_files(root: &Path) -> Result<WorkTreeListing, ProofError> {
     Ok(tree::list_work_tree(&survey)?)
 }
 
-/// A gate that changes the files it was given has measured something else.
-fn void_if_changed(
-    before: &WorkTreeListing,
-    after: &WorkTreeListing,
+/// The files of the first listing that are not the same in the second.
+fn changed_files(before: &WorkTreeListing, after: &WorkTreeListing) -> Vec<String> {
+    let kept: HashMap<&OsStr, &TreeEntry> =
+        after.entries.iter().map(|entry| (entry.path.as_os_str(), entry)).collect();
+    let is_changed = |entry: &&TreeEntry| kept.get(entry.path.as_os_str()) != Some(entry);
+    let changed = before.entries.iter().filter(is_changed);
+    changed.map(|entry| entry.path.to_string_lossy().into_owned()).collect()
+}
+
+/// Gates can write to the project's packages through the links to them.
+fn void_if_packages_changed(
+    request: &ProofRequest<'_>,
+    since_ms: u64,
     gates: &[Gate],
     reports: &mut [GateReport],
 ) {
-    let kept: HashMap<&OsStr, &TreeEntry> =
-        after.entries.iter().map(|entry| (entry.path.as_os_str(), entry)).collect();
-    let changed: Vec<String> = before
-        .entries
-        .iter()
-        .filter(|entry| kept.get(entry.path.as_os_str()) != Some(entry))
-        .map(|entry| text::clean_line(&entry.path.to_string_lossy(), 120))
-        .collect();
+    let roots = environment_roots(request.project, request.links, gates, request.env);
+    let changed = changed_since(&roots, request.project, since_ms, MAX_NAMED_FILES);
+    let changed = changed.unwrap_or_default();
+    void_reports("packages of the project changed while it ran", &changed, gates, reports);
+}
+
+/// Gates that change files they were given have measured something else.
+fn void_reports(what: &str, changed: &[String], gates: &[Gate], reports: &mut [GateReport]) {
     if changed.is_empty() {
         return;
     }
-    let named = changed.iter().take(MAX_NAMED_FILES).cloned().collect::<Vec<_>>().join(", ");
+    let names = changed.iter().take(MAX_NAMED_FILES).map(|path| text::clean_line(path, 120));
+    let why = format!("{what}: {}", names.collect::<Vec<_>>().join(", "));
     for (gate, report) in gates.iter().zip(reports) {
-        let why = format!("files of the checkout changed while it ran: {named}");
-        let unknown = UnknownReason::Inconclusive(why);
+        let unknown = UnknownReason::Inconclusive(why.clone());
         *report = GateReport {
             log: report.log.take(),
             ..GateReport::unknown(gate, unknown, report.at_ms)
@@ -283,7 +346,9 @@ fn plan_canaries(
             examples.partition(|path| scope.prefers(path));
         preferred.into_iter().chain(others).find_map(|path| {
             let text = read(path)?;
-            canary::plan_canary(gate, runner, ExampleTest { path, text: &text }, clock::nonce())
+            let example = ExampleTest { path, text: &text };
+            let canary = canary::plan_canary(gate, runner, example, clock::nonce())?;
+            Some(Canary { after_word: scope.last_named_file(), ..canary })
         })
     };
     gates.iter().map(|one| one.wants_canary.then(|| plan(one.gate)).flatten()).collect()
@@ -298,19 +363,17 @@ fn package_script(manifest: &str, name: &str) -> Option<String> {
     Some(manifest.get("scripts")?.get(name)?.as_str()?.to_string())
 }
 
-/// Writes the canaries without following any link of the checkout.
-fn add_canaries<'a>(
+/// Writes the canary without following any link of the checkout.
+fn add_canary(
     project: &Path,
     directories: &StepDirectories,
-    canaries: impl Iterator<Item = &'a Canary>,
+    canary: &Canary,
 ) -> Result<(), ProofError> {
     let inside = ConfinedDir::open(project)?;
-    for canary in canaries {
-        let original = directories.home.with_file_name("canary");
-        fs::replace(&original, canary.content.as_bytes(), Durability::Cached)?;
-        inside.put_copy(Path::new(&canary.path), &original, CopyKind::File)?;
-        fs::remove_file(&original)?;
-    }
+    let original = directories.home.with_file_name("canary");
+    fs::replace(&original, canary.content.as_bytes(), Durability::Cached)?;
+    inside.put_copy(Path::new(&canary.path), &original, CopyKind::File)?;
+    fs::remove_file(&original)?;
     Ok(())
 }
 

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use ralph_core::gate::{Gate, GateOutcome, GateReport, ReportFormat};
 use ralph_core::policy::GateEnvironment;
-use ralph_core::proof::{self, CanaryResult, GateProof, Proof, ProofStep};
+use ralph_core::proof::{self, CanaryResult, GateProof, Proof, ProofStep, ProofVerdict};
 use ralph_core::requirement::RequirementStage;
-use ralph_gates::gates::ResultReuse;
+use ralph_core::test_cases::TestCases;
+use ralph_gates::gates::{GateResult, ResultReuse};
 use ralph_git::checkpoint::{Checkpoint, CheckpointError, CheckpointRepository};
 use ralph_git::tree::ListingError;
 use ralph_home::paths::RalphHome;
@@ -20,8 +21,9 @@ use ralph_sys::proc::cancel::CancelToken;
 use crate::file_class::ClassRules;
 use crate::first_step::FirstStep;
 use crate::proof_directory::ProofDirectory;
-use crate::proof_plan::{ProofPlan, StepTree};
-use crate::proof_step::{CHECKOUT_TIMEOUT, StepGate, StepResult, run_step};
+use crate::proof_plan::ProofPlan;
+use crate::proof_step::{CHECKOUT_TIMEOUT, StepGate, StepResult, rerun_step, run_step};
+use crate::reported_paths::{code_reported_as_tests, runs_examples};
 use crate::step_cache::StepCache;
 use crate::test_selection::complete_report;
 
@@ -49,7 +51,7 @@ pub struct ProofRequest<'a> {
     pub environment: &'a GateEnvironment,
     /// The `PATH` from when the user approved the policy; `None` for ralph's own.
     pub path: Option<&'a OsStr>,
-    /// Directories with installed dependencies; the usual ones if empty.
+    /// Directories with installed dependencies, besides the usual ones, relative to the project.
     pub links: &'a [String],
     /// Identifies the content of the installed dependencies, for the cache. Zeros if they are not compared.
     pub installed: [u8; 32],
@@ -57,14 +59,18 @@ pub struct ProofRequest<'a> {
     /// Globs, relative to the project: tests and harness that a person allowed to change. Their new version counts as
     /// the old one.
     pub may_change: &'a [String],
-    /// The results of these gates in the project itself, if they just passed there on the files of the candidate. A
-    /// checkout in which they do not pass lacks something then. Empty if they did not run there.
+    /// Whether tests that fail in the base may still fail.
+    pub accepts_old_failures: bool,
+    /// The results of these gates in the project itself, on the files of the candidate. A checkout in which a gate does
+    /// not pass that passed there lacks something. Empty if they did not run there.
     pub tree_reports: &'a [GateReport],
     pub reuse: ResultReuse,
     pub directory: &'a ProofDirectory,
     pub cancel: &'a CancelToken,
     /// Called when a step starts, and while its tests run.
     pub watch: &'a (dyn Fn(ProofProgress) + Sync),
+    /// Called when a gate has run in a checkout.
+    pub ended: &'a (dyn Fn(&GateResult) + Sync),
 }
 
 /// How far a proof is.
@@ -112,27 +118,19 @@ pub enum StepOutcome {
     NotNeeded,
 }
 
-/// Runs the gates on the base with its own tests and caches the results, so that a later proof finds them. Only the base
-/// of the request is used.
-pub fn measure_base(request: &ProofRequest<'_>) -> Result<StepReport, ProofError> {
-    let tree = StepTree::of_base(request, &Deadline::after(CHECKOUT_TIMEOUT))?;
-    let gates: Vec<&Gate> =
-        request.gates.iter().filter(|gate| may_run_tests(gate)).copied().collect();
-    let result = run_step(request, &tree, &step_gates(&gates, |_| false))?;
-    Ok(StepReport { step: ProofStep::Before, outcome: result.into() })
-}
-
 /// Runs a proof. A change that fails its own gates ends it early.
 pub fn prove(request: &ProofRequest<'_>) -> Result<ProofReport, ProofError> {
     let plan = ProofPlan::new(request, &Deadline::after(CHECKOUT_TIMEOUT))?;
     let mut first = FirstStep::run(request, &plan)?;
-    if let Some(proof) = first.early_proof(request) {
+    if let Some(proof) = first.early_proof(request, &plan)? {
         let now = first.now;
         return Ok(plan.report_early(proof, now));
     }
     let gates = first.gates_of_other_steps(&plan);
-    let OtherSteps { before, new_tests, old_tests, new_canaries } =
-        run_other_steps(request, &plan, &gates, first.other_steps_mode(&plan))?;
+    let mut others = run_other_steps(request, &plan, &gates, first.other_steps_mode(&plan))?;
+    confirm_alone(request, &plan, &gates, &mut others)?;
+    let OtherSteps { before, new_tests, old_tests, new_canaries } = others;
+    let settings = first.run_with_old_settings(request, &plan)?;
     if let Some(result) = new_canaries {
         first.set_canaries(&result.canaries);
     }
@@ -144,13 +142,19 @@ pub fn prove(request: &ProofRequest<'_>) -> Result<ProofReport, ProofError> {
         old_tests: old_tests.as_ref().unwrap_or(&now),
         new_tests: new_tests.as_ref().unwrap_or(&before),
     };
-    let proof = measured.evaluate(request, &plan, &gates);
-    let steps = [
+    let mut proof = measured.evaluate(request, &plan, &gates);
+    if let Some(settings) = &settings {
+        let (changed, now) = (&plan.changed_settings, &now.reports);
+        let new_judges = &plan.file_facts.new_judges;
+        proof::judge_old_settings(&mut proof, changed, &settings.reports, now, new_judges);
+    }
+    let mut steps = vec![
         (ProofStep::Now, now.into()),
         (ProofStep::Before, before.into()),
         (ProofStep::OldTests, outcome_or_same(old_tests, ProofStep::Now)),
         (ProofStep::NewTests, outcome_or_same(new_tests, ProofStep::Before)),
     ];
+    steps.extend(settings.map(|settings| (ProofStep::OldSettings, settings.into())));
     Ok(plan.into_report(proof, steps))
 }
 
@@ -199,6 +203,57 @@ fn run_other_steps(
     );
     let ((before, new_tests), (old_tests, new_canaries)) = (old_code?, new_code?);
     Ok(OtherSteps { before, new_tests, old_tests, new_canaries })
+}
+
+/// Runs a step again, without another beside it, if its failures may be due to the other: tests that share a port or a
+/// file outside of the checkouts fail when they run at the same time. The second run has an empty home, temporary and
+/// build directory, so nothing that the first one left behind can change its result.
+fn confirm_alone(
+    request: &ProofRequest<'_>,
+    plan: &ProofPlan<'_>,
+    gates: &[StepGate<'_>],
+    others: &mut OtherSteps,
+) -> Result<(), ProofError> {
+    let OtherSteps { before, new_tests, old_tests, .. } = others;
+    // A new test that fails is expected to, and so is one whose name shows that its file changed.
+    let is_of_changed_file = |test: &String| {
+        plan.new_files.iter().any(|file| {
+            let name = file.rsplit('/').next().unwrap_or(file);
+            let stem = name.split('.').next().unwrap_or(name);
+            test.contains(file.as_str())
+                || test.split(['.', ' ', '/', ':']).any(|part| part == stem)
+        })
+    };
+    let fails_only_known_tests = |(report, before): (&GateReport, &GateReport)| {
+        let passed = before.outcome == GateOutcome::Passed;
+        report.outcome == GateOutcome::Failed
+            && match (&report.cases, &before.cases) {
+                (Some(cases), Some(before)) => {
+                    let is_known = |test: &String| before.passed.contains(test);
+                    cases.failed.iter().all(|test| is_known(test) && !is_of_changed_file(test))
+                }
+                (None, _) => passed,
+                (Some(_), None) => false,
+            }
+    };
+    let is_doubtful = |result: &StepResult| {
+        result.is_fresh && result.reports.iter().zip(&before.reports).any(fails_only_known_tests)
+    };
+    if new_tests.as_ref().is_some_and(is_doubtful) {
+        let chosen: Vec<StepGate<'_>> =
+            gates.iter().map(|gate| gate.with_files(&plan.new_files)).collect();
+        *new_tests = Some(rerun_step(request, &plan.new_tests, &chosen)?);
+    }
+    let has_failed = |report: &GateReport| match &report.cases {
+        Some(cases) => !cases.failed.is_empty(),
+        None => report.outcome == GateOutcome::Failed,
+    };
+    let is_broken = |result: &StepResult| result.is_fresh && result.reports.iter().any(has_failed);
+    if old_tests.as_ref().is_some_and(is_broken) {
+        let chosen = expect_tests_of_base(request, plan, gates)?;
+        *old_tests = Some(rerun_step(request, &plan.old_tests, &chosen)?);
+    }
+    Ok(())
 }
 
 /// The base has as many tests as were found when it was measured, if it was.
@@ -260,7 +315,33 @@ impl MeasuredSteps<'_> {
             }
         };
         let proofs: Vec<GateProof<'_>> = (0..gates.len()).map(proof).collect();
-        proof::evaluate(&proofs, &plan.inseparable)
+        let mut proof = proof::evaluate(&proofs, &plan.file_facts);
+        let reports = proofs.iter().flat_map(|gate| [gate.before, gate.now]).flatten();
+        let cases = reports.filter_map(|report| report.cases.as_ref());
+        let cases: Vec<&TestCases> = cases.collect();
+        let examples = plan.examples.iter().filter(|path| runs_examples(path, &cases));
+        let examples: Vec<&str> = examples.map(String::as_str).collect();
+        if !examples.is_empty() {
+            let why = format!("examples that run as tests were changed in {}", examples.join(", "));
+            proof.doubt(ProofVerdict::Green, why);
+        }
+        if request.accepts_old_failures {
+            for gate in proofs_without_old_passes(&proofs) {
+                let why = format!(
+                    "old failures of {gate} are accepted, but no test passes in a checkout of the base, which may lack something"
+                );
+                proof.doubt(ProofVerdict::Green, why);
+            }
+        }
+        let reported = code_reported_as_tests(&plan.changed_code, cases.into_iter());
+        if !reported.is_empty() {
+            let why = format!(
+                "tests that count as code were changed: {}; `[tests] paths` in ralph.toml can name them",
+                reported.join(", ")
+            );
+            proof.doubt(ProofVerdict::Green, why);
+        }
+        proof
     }
 
     /// If only some tests of a gate ran: its reports of `now`, `old_tests` and `new_tests` with the results of the others.
@@ -280,6 +361,18 @@ impl MeasuredSteps<'_> {
             complete_report(new, before, &[now, old]),
         ])
     }
+}
+
+/// The gates whose tests all fail in the base and some of whose still fail.
+fn proofs_without_old_passes<'a>(proofs: &[GateProof<'a>]) -> Vec<&'a str> {
+    let cases = |report: Option<&'a GateReport>| report.and_then(|report| report.cases.as_ref());
+    let is_in_doubt = |proof: &&GateProof<'a>| match (cases(proof.before), cases(proof.now)) {
+        (Some(before), Some(now)) => {
+            before.passed.is_empty() && now.failed.iter().any(|test| before.failed.contains(test))
+        }
+        (Some(_) | None, _) => false,
+    };
+    proofs.iter().filter(is_in_doubt).map(|proof| proof.gate).collect()
 }
 
 fn outcome_or_same(result: Option<StepResult>, same: ProofStep) -> StepOutcome {
@@ -328,7 +421,7 @@ fn run_both<A: Send, B>(first: impl FnOnce() -> A + Send, second: impl FnOnce() 
 impl ProofPlan<'_> {
     fn report_early(self, proof: Proof, now: StepResult) -> ProofReport {
         let skipped = |step| (step, StepOutcome::NotNeeded);
-        let steps = [
+        let steps = vec![
             (ProofStep::Now, now.into()),
             skipped(ProofStep::Before),
             skipped(ProofStep::OldTests),
@@ -337,7 +430,7 @@ impl ProofPlan<'_> {
         self.into_report(proof, steps)
     }
 
-    fn into_report(self, proof: Proof, steps: [(ProofStep, StepOutcome); 4]) -> ProofReport {
+    fn into_report(self, proof: Proof, steps: Vec<(ProofStep, StepOutcome)>) -> ProofReport {
         let Self { changed_code, changed_tests, .. } = self;
         let steps = steps.into_iter().map(|(step, outcome)| StepReport { step, outcome }).collect();
         ProofReport { proof, steps, changed_code, changed_tests }
@@ -345,7 +438,7 @@ impl ProofPlan<'_> {
 }
 
 impl From<StepResult> for StepOutcome {
-    fn from(StepResult { reports, canaries, took_ms }: StepResult) -> Self {
+    fn from(StepResult { reports, canaries, took_ms, .. }: StepResult) -> Self {
         Self::Ran { reports, canaries, took_ms }
     }
 }

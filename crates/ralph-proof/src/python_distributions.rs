@@ -2,18 +2,18 @@
 //! distribution in its `RECORD`, and note in `direct_url.json` if it is installed from a directory.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ralph_sys::fs;
 
 use crate::environment_changes::{
     ChangedInstalledFile, FileDifference, PythonFacts, parse_file_list,
 };
-use crate::environment_record::{EnvironmentRecord, EnvironmentRoot};
+use crate::installed_environments::InstalledEnvironments;
+use crate::installed_environments::MAX_METADATA_BYTES;
 use crate::naming_conventions::file_extension;
 
 const MAX_LIST_BYTES: usize = 16 * 1024 * 1024;
-const MAX_METADATA_BYTES: usize = 1024 * 1024;
 const LIST_SUFFIX: &str = ".dist-info/RECORD";
 
 /// An installed distribution. Paths are those of the record.
@@ -25,18 +25,9 @@ struct Distribution<'a> {
     is_kept: bool,
 }
 
-/// The environments of a project, before and now.
-#[derive(Clone, Copy, Debug)]
-pub struct InstalledEnvironments<'a> {
-    pub roots: &'a [EnvironmentRoot],
-    pub project: &'a Path,
-    pub before: &'a EnvironmentRecord,
-    pub now: &'a EnvironmentRecord,
-}
-
 impl InstalledEnvironments<'_> {
     /// What the metadata of the distributions says about the changed files.
-    pub fn python_facts(&self, changed: &[ChangedInstalledFile]) -> PythonFacts {
+    pub(crate) fn python_facts(&self, changed: &[ChangedInstalledFile]) -> PythonFacts {
         let mut facts = PythonFacts::default();
         let paths: BTreeSet<&str> = changed.iter().map(|file| file.path.as_str()).collect();
         if !paths.iter().any(|path| path.contains("site-packages/") || path.contains("venv/")) {
@@ -128,18 +119,6 @@ impl InstalledEnvironments<'_> {
         let project = fs::resolve(self.project);
         let directory = fs::resolve(Path::new(directory));
         directory.zip(project).is_some_and(|(directory, project)| directory.starts_with(project))
-    }
-
-    fn read_text(&self, path: &str, cap: usize) -> Option<String> {
-        let bytes = fs::read(&self.on_disk(path)?, cap).ok()?;
-        String::from_utf8(bytes).ok()
-    }
-
-    fn on_disk(&self, path: &str) -> Option<PathBuf> {
-        self.roots.iter().find_map(|root| {
-            let below = path.strip_prefix(&root.name)?.strip_prefix('/')?;
-            Some(root.path.join(below))
-        })
     }
 }
 

@@ -19,6 +19,9 @@ pub(crate) fn splice_inline_tests(code: &str, tests: &str) -> Result<Option<Stri
         "its inline tests cannot be found: unbalanced brackets, or too many parts";
     let ours = find_inline_tests(code).ok_or(NOT_FOUND)?;
     let theirs = find_inline_tests(tests).ok_or(NOT_FOUND)?;
+    if defines_test_macro(code, &ours) || defines_test_macro(tests, &theirs) {
+        return Err("its tests are made by a macro".to_string());
+    }
     if ours.is_whole_file != theirs.is_whole_file {
         return Err("only one version is a test as a whole (`#![cfg(test)]`)".to_string());
     }
@@ -36,6 +39,29 @@ pub(crate) fn splice_inline_tests(code: &str, tests: &str) -> Result<Option<Stri
     } else {
         Err("its inline tests cannot be separated from its code".into())
     }
+}
+
+/// Whether a macro of the file expands to tests, outside of items that are for tests only.
+fn defines_test_macro(text: &str, inline: &InlineTests) -> bool {
+    text.match_indices("macro_rules!").any(|(at, _)| {
+        let is_test_only = inline.parts.iter().any(|part| part.range.contains(&at));
+        !is_test_only && macro_body(text, at).contains("#[test]")
+    })
+}
+
+/// The text of a macro from its name to the brace that closes it.
+fn macro_body(text: &str, at: usize) -> &str {
+    let rest = text.get(at..).unwrap_or_default();
+    let mut depth = 0_usize;
+    for (end, byte) in rest.bytes().enumerate() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' if depth <= 1 => return rest.get(..end).unwrap_or(rest),
+            b'}' => depth -= 1,
+            _ => {}
+        }
+    }
+    rest
 }
 
 /// Parts that cannot be moved must be the same in both versions.

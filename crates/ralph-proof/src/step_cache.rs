@@ -12,13 +12,14 @@ use ralph_sys::fs::FileError;
 use serde::{Deserialize, Serialize};
 
 use crate::checkout_environment::checkout_environment;
+use crate::checkout_view::is_mounted;
 use crate::proof_directory::StepDirectories;
 use crate::proof_plan::StepTree;
 use crate::proof_step::StepGate;
 use crate::prove::ProofRequest;
 
 /// Incremented when results of older versions must no longer be used.
-const STEP_FORMAT: u64 = 1;
+const STEP_FORMAT: u64 = 2;
 /// Stands for the directory of a checkout.
 const ANY_CHECKOUT: &str = "/checkout";
 
@@ -65,9 +66,13 @@ impl<'a> StepCache<'a> {
             home: root.join("home"),
             temporary: root.join("tmp"),
             build: root.join("build"),
+            overlays: root.join("packages"),
         };
         let project: PathBuf = directories.tree.join(request.project_below());
-        let policy = checkout_environment(request.env, request.environment, &directories, &project);
+        let is_mounted = is_mounted(request);
+        let unmounted = (!is_mounted).then_some(&*project);
+        let policy =
+            checkout_environment(request.env, request.environment, &directories, unmounted);
         let environment = gate_environment(request.env, &policy, gate.gate, request.path);
         let mut content = blake3::Hasher::new();
         let mut field = |bytes: &[u8]| {
@@ -81,7 +86,7 @@ impl<'a> StepCache<'a> {
         for file in gate.files.into_iter().flatten() {
             field(file.as_bytes());
         }
-        field(&[u8::from(gate.files.is_some())]);
+        field(&[u8::from(gate.files.is_some()), u8::from(is_mounted)]);
         field(&request.installed);
         for link in request.links {
             field(link.as_bytes());

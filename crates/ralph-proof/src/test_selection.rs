@@ -7,47 +7,11 @@ use std::collections::BTreeSet;
 
 use ralph_core::gate::{Gate, GateInvocation, GateOutcome, GateReport, MinTests};
 
-use crate::test_runner::{TestRunner, find_runner};
+use ralph_gates::test_runner::{TestRunner, find_runner, is_plain_option, runner_position};
 
 /// Suites up to this duration always run whole.
 pub(crate) const MIN_SELECTED_MS: u64 = 10_000;
 const MAX_FILES: usize = 200;
-
-/// Options that do not affect which tests run, for all runners. One that ends in `=` is followed by a value.
-const PLAIN_OPTIONS: [&str; 32] = [
-    "--all-features",
-    "--ci",
-    "--color=",
-    "--exit",
-    "--forceExit",
-    "--frozen",
-    "--full-trace",
-    "--json",
-    "--junitxml=",
-    "--locked",
-    "--maxWorkers=",
-    "--no-color",
-    "--no-fail-fast",
-    "--no-header",
-    "--offline",
-    "--output=",
-    "--outputFile=",
-    "--quiet",
-    "--reporter=",
-    "--reporters=",
-    "--runInBand",
-    "--silent",
-    "--tap",
-    "--tb=",
-    "--test-concurrency=",
-    "--test-reporter-destination=",
-    "--test-reporter=",
-    "--verbose",
-    "-json",
-    "-q",
-    "-v",
-    "-vv",
-];
 
 /// The gate with only the tests in `files`, which are relative to the project. `None` if it is not certain that the
 /// runner would run these.
@@ -70,7 +34,6 @@ pub(crate) fn select_files(gate: &Gate, files: &[String]) -> Option<Gate> {
             let is_all = matches!(directory, "" | "." | "...");
             is_all || file.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
         };
-        let option = word.split_once('=').map_or(word.clone(), |(option, _)| format!("{option}="));
         let is_mode = match runner {
             TestRunner::Vitest => word == "run",
             TestRunner::NodeTest => word == "--test",
@@ -84,7 +47,7 @@ pub(crate) fn select_files(gate: &Gate, files: &[String]) -> Option<Gate> {
             | TestRunner::Ava
             | TestRunner::Bats => false,
         };
-        if is_mode || PLAIN_OPTIONS.contains(&option.as_str()) {
+        if is_mode || is_plain_option(word) {
             command.push(word.clone());
         } else if word.starts_with('-') || !inside.iter().all(covers) {
             return None;
@@ -98,25 +61,6 @@ pub(crate) fn select_files(gate: &Gate, files: &[String]) -> Option<Gate> {
     // A selection has fewer tests than the gate must have.
     let min_tests = MinTests::Some;
     Some(Gate { command: GateInvocation::Argv(command), min_tests, ..gate.clone() })
-}
-
-/// The position of the word after which the arguments of the runner begin.
-fn runner_position(runner: TestRunner, words: &[String]) -> Option<usize> {
-    let names: &[&str] = match runner {
-        TestRunner::Pytest => &["pytest", "py.test"],
-        TestRunner::Jest => &["jest"],
-        TestRunner::Vitest => &["vitest"],
-        TestRunner::Mocha => &["mocha", "_mocha"],
-        TestRunner::Ava => &["ava"],
-        TestRunner::Bats => &["bats"],
-        TestRunner::Cargo | TestRunner::Go => &["test"],
-        TestRunner::NodeTest => &["node"],
-        TestRunner::Unittest | TestRunner::Nextest => return None,
-    };
-    words.iter().position(|word| {
-        let name = word.rsplit('/').next().unwrap_or(word);
-        names.contains(&name)
-    })
 }
 
 fn inside_directory<'a>(directory: &str, file: &'a str) -> Option<&'a str> {
@@ -136,7 +80,10 @@ fn file_arguments(runner: TestRunner, file: &str) -> Option<Vec<String>> {
     let is_script =
         matches!(extension, "js" | "jsx" | "mjs" | "cjs" | "ts" | "tsx" | "mts" | "cts");
     let is_test = match runner {
-        TestRunner::Pytest => extension == "py" && name != "conftest.py" && name != "__init__.py",
+        // Helpers that other files import contain no tests of their own.
+        TestRunner::Pytest => {
+            extension == "py" && (name.starts_with("test_") || name.ends_with("_test.py"))
+        }
         TestRunner::Bats => extension == "bats",
         TestRunner::Go => {
             let package =
@@ -185,6 +132,8 @@ pub(crate) fn complete_report(
         names.sort();
     }
     cases.is_complete &= rest.is_complete;
+    // The count is that of the selection.
+    report.tests = None;
     if !cases.failed.is_empty() && report.outcome == GateOutcome::Passed {
         report.outcome = GateOutcome::Failed;
     }

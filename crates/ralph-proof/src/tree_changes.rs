@@ -1,5 +1,6 @@
 //! The files that differ between two trees of a project, with their texts.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use imara_diff::{Algorithm, Diff, InternedInput};
@@ -9,13 +10,16 @@ use ralph_git::checkpoint::{
     BlobContent, ChangeStatus, ChangedPath, Checkpoint, CheckpointError, CheckpointRepository,
     PathVersion,
 };
-use ralph_git::tree::TreeEntryMode;
+use ralph_git::tree::{self, TreeEntryMode};
 use ralph_sys::clock::Deadline;
 
 /// A larger file is data rather than text that a person wrote.
 const MAX_TEXT_BYTES: usize = 2 * 1024 * 1024;
 /// Limit for all texts of one change together. More than any deliberate change.
 const MAX_TOTAL_TEXT_BYTES: usize = 64 * 1024 * 1024;
+/// Limits for files that did not change. A project with more tests rarely has copies of them.
+const MAX_UNCHANGED_FILES: usize = 5_000;
+const MAX_UNCHANGED_BYTES: usize = 16 * 1024 * 1024;
 const MAX_PATCH_CHARS: usize = 4_000;
 
 #[derive(Debug, Default)]
@@ -25,6 +29,8 @@ pub struct TreeChanges {
     pub left_out: usize,
     /// The number of file contents that are missing because the checkpoints are damaged.
     pub missing: usize,
+    /// Path and text of test files that did not change, if they were read.
+    pub unchanged: Vec<(String, String)>,
 }
 
 #[derive(Debug)]
@@ -81,6 +87,8 @@ impl TreeChanges {
             .diff(base, now, deadline)?
             .into_iter()
             .filter(|one| Path::new(&one.path).starts_with(below))
+            // A commit may contain them, and the work tree as it is listed never does.
+            .filter(|one| !tree::is_local_settings(Path::new(&one.path), below))
             .collect();
         let is_text = |side: &&PathVersion| {
             matches!(side.mode, TreeEntryMode::File | TreeEntryMode::Executable)
@@ -130,7 +138,53 @@ impl TreeChanges {
         let all = all.collect();
         let left_out = blobs.values().filter(|blob| is_left_out(blob)).count();
         let missing = blobs.values().filter(|blob| **blob == BlobContent::Missing).count();
-        Ok(Self { all, left_out, missing })
+        Ok(Self { all, left_out, missing, unchanged: Vec::new() })
+    }
+
+    /// Reads test files that did not change, in the languages of those that did: a test that is gone may have a copy
+    /// there.
+    pub fn read_unchanged_tests(
+        &mut self,
+        repository: &CheckpointRepository,
+        now: &Checkpoint,
+        project: &Path,
+        deadline: &Deadline,
+    ) -> Result<(), CheckpointError> {
+        let below = project.strip_prefix(repository.root()).unwrap_or(Path::new(""));
+        let extension = |path: &str| path.rsplit_once('.').map(|(_, end)| end.to_string());
+        let extensions: BTreeSet<_> =
+            self.all.iter().filter_map(|one| extension(&one.path)).collect();
+        let changed: BTreeSet<&str> = self.all.iter().map(|one| one.path.as_str()).collect();
+        let files = repository.checkpoint_files(now, deadline)?;
+        let wanted = files.iter().filter_map(|file| {
+            let path = Path::new(&file.path).strip_prefix(below).ok()?.to_str()?;
+            let is_wanted = ralph_check::is_test_file(path)
+                && extension(path).is_some_and(|end| extensions.contains(&end))
+                && !changed.contains(path);
+            is_wanted.then(|| (path.to_string(), file.version.id))
+        });
+        let wanted: Vec<_> = wanted.take(MAX_UNCHANGED_FILES).collect();
+        let ids: Vec<_> = wanted.iter().map(|(_, id)| *id).collect();
+        let blobs = repository.read_blobs(&ids, MAX_TEXT_BYTES, MAX_UNCHANGED_BYTES, deadline)?;
+        let read = wanted.into_iter().filter_map(|(path, id)| match blobs.get(&id)? {
+            BlobContent::Content(bytes) => {
+                Some((path, String::from_utf8_lossy(bytes).into_owned()))
+            }
+            BlobContent::TooLarge(_) | BlobContent::Missing => None,
+        });
+        self.unchanged = read.collect();
+        Ok(())
+    }
+
+    /// The changed files, and the test files beside them that were read.
+    pub fn texts_with_unchanged(&self) -> Vec<FileChange<'_>> {
+        let unchanged = self.unchanged.iter().map(|(path, text)| FileChange {
+            path,
+            before: Some(text),
+            after: Some(text),
+            added: &[],
+        });
+        self.texts().into_iter().chain(unchanged).collect()
     }
 
     /// Modified files: path, text before and text now.

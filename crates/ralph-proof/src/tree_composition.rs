@@ -4,6 +4,7 @@
 use crate::file_class::ClassRules;
 use crate::file_composition::{ComposedFile, compose_file};
 use ralph_check::FileChange;
+use std::ffi::OsString;
 
 /// Which version of the code is combined with which version of the tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +21,20 @@ pub struct TreeComposition {
     /// Files to take from the version of the tests. One that is absent there is deleted.
     pub from_tests: Vec<String>,
     pub rewritten: Vec<RewrittenFile>,
+    /// Files to take from the version of the tests, relative to the work tree: those outside of the project, and those
+    /// whose names may not be text.
+    pub outside: Vec<OsString>,
     /// Files that stay as in the version of the code, although they also affect tests.
     pub not_separable: Vec<InseparableFile>,
+}
+
+impl TreeComposition {
+    /// The files that differ from the version of the code.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        let outside = self.outside.iter().map(|path| path.to_string_lossy().into_owned());
+        let rewritten = self.rewritten.iter().map(|file| file.path.clone());
+        self.from_tests.iter().cloned().chain(rewritten).chain(outside).collect()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

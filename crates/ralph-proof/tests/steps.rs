@@ -12,16 +12,19 @@ use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use ralph_core::gate::{Gate, GateInvocation, GateOutcome, GateReport, ReportFormat, RerunPolicy};
+use ralph_core::gate::{
+    Gate, GateInvocation, GateOutcome, GateReport, ReportFormat, RerunPolicy, UnknownReason,
+};
 use ralph_core::id::RunId;
 use ralph_core::policy::{GateEnvironment, Policy};
 use ralph_core::proof::{CanaryResult, ProofStep};
 use ralph_core::test_cases::TestCases;
+use ralph_gates::gates::result_key::compile_globs;
 use ralph_git::checkpoint::{Checkpoint, CheckpointRepository};
 use ralph_home::paths::RalphHome;
 use ralph_proof::{
-    ClassRules, HunkLimits, HunkResult, HunkTrials, ProofDirectory, ProofReport, ProofRequest,
-    ResultReuse, StepOutcome, StepReport, measure_base, prove, try_hunks,
+    CheckoutTree, ClassRules, HunkLimits, HunkResult, HunkTrials, ProofDirectory, ProofReport,
+    ProofRequest, ResultReuse, StepOutcome, prove, run_in_checkout, try_hunks,
 };
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
@@ -44,7 +47,9 @@ exit $bad
 
 type ProofCase = (&'static str, fn());
 
-const CASES: [ProofCase; 8] = [
+const CASES: [ProofCase; 10] = [
+    ("packages of the project stay as they are", packages_of_the_project_stay_as_they_are),
+    ("gates run on single trees", gates_run_on_single_trees),
     ("results are cached by content", results_are_cached_by_content),
     ("an unknown result is not reused", an_unknown_result_is_not_reused),
     ("the same files run once", the_same_files_run_once),
@@ -73,6 +78,8 @@ fn main() -> ExitCode {
 /// A repository with a program that adds numbers and two tests of it.
 struct SmallProject {
     dir: tempfile::TempDir,
+    /// Ralph's home. Inside of the project, it keeps checkouts from being mounted in the project's place.
+    home: PathBuf,
     gate: Gate,
     may_change: Vec<String>,
     /// Which steps ran, as opposed to those with cached results.
@@ -85,7 +92,8 @@ impl SmallProject {
         let argv = ["sh", "suite.sh"].map(ToString::to_string).to_vec();
         let mut gate = Gate::new("suite", GateInvocation::Argv(argv));
         gate.report = ReportFormat::Tap;
-        let project = Self { dir, gate, may_change: Vec::new(), ran: Mutex::default() };
+        let home = dir.path().join("home");
+        let project = Self { dir, home, gate, may_change: Vec::new(), ran: Mutex::default() };
         fs::create_private_dir(&project.path()).unwrap();
         project.git(&["init", "--quiet"]);
         project.write("suite.sh", SUITE);
@@ -127,7 +135,7 @@ impl SmallProject {
         act: impl FnOnce(&ProofRequest<'_>) -> T,
     ) -> T {
         let deadline = Deadline::after(Duration::from_mins(1));
-        let home = RalphHome::new(self.dir.path().join("home"));
+        let home = RalphHome::new(self.home.clone());
         let path = std::env::join_paths(["/usr/local/bin", "/usr/bin", "/bin"]).unwrap();
         let env = Env::from_pairs([("PATH", path)], None, Vec::new());
         let directory = ProofDirectory::create(&home, &env).unwrap();
@@ -153,6 +161,7 @@ impl SmallProject {
             installed: [0; 32],
             rules: &ClassRules::new(&Policy::default(), Vec::new()),
             may_change: &self.may_change,
+            accepts_old_failures: false,
             tree_reports,
             reuse: ResultReuse::Cached,
             directory: &directory,
@@ -162,6 +171,7 @@ impl SmallProject {
                     self.ran.lock().unwrap_or_else(PoisonError::into_inner).push(progress.step);
                 }
             },
+            ended: &|_| {},
         })
     }
 
@@ -174,8 +184,8 @@ impl SmallProject {
         self.with_request(&[tree], |request| self.describe(&prove(request).unwrap()))
     }
 
-    fn measure(&self) -> StepReport {
-        self.with_request(&[], |request| measure_base(request).unwrap())
+    fn run_at(&self, tree: CheckoutTree<'_>) -> Vec<GateReport> {
+        self.with_request(&[], |request| run_in_checkout(request, tree).unwrap())
     }
 
     /// The verdict, the steps that ran, those that share the result of another, and the tests.
@@ -204,14 +214,76 @@ fn results_are_cached_by_content() {
     project.write("add.sh", "sum=0; for one; do sum=$((sum + one)); done; echo $sum\n");
     project.write("tests/three.sh", "test \"$(sh add.sh 1 2 3)\" = 6\n");
     project.commit();
-    let measured = project.measure();
-    assert!(matches!(&measured.outcome, StepOutcome::Ran { reports, .. }
-        if reports[0].cases.as_ref().unwrap().passed.len() == 2));
+    let measured = project.run_at(CheckoutTree::Base);
+    assert_eq!(measured[0].cases.as_ref().unwrap().passed.len(), 2);
     project.ran.lock().unwrap().clear();
     assert_eq!(project.prove(), "verified; ran [now old-tests new-tests]; +tests/three.sh");
     assert_eq!(project.prove(), "verified; ran []; +tests/three.sh");
     project.gate.timeout_ms += 1;
     assert_eq!(project.prove(), "verified; ran [before now old-tests new-tests]; +tests/three.sh");
+}
+
+/// R-V1g: a gate that writes to the packages of the project proves nothing, where it can. Elsewhere it writes to its own
+/// view of them.
+fn packages_of_the_project_stay_as_they_are() {
+    for (is_mounted, expected) in [
+        (true, "passed; node_modules/tool is old"),
+        (
+            false,
+            "packages of the project changed while it ran: node_modules/tool; node_modules/tool is new",
+        ),
+    ] {
+        let mut project = SmallProject::new();
+        project.write(".gitignore", "node_modules\n.home\n");
+        project.write("suite.sh", "echo new > node_modules/tool\necho 'ok 1 - a'\necho 1..1\n");
+        project.commit();
+        project.write("add.sh", "echo 3\n");
+        project.commit();
+        project.write("node_modules/tool", "old\n");
+        if !is_mounted {
+            project.home = project.path().join(".home");
+        }
+        let reports = project.run_at(CheckoutTree::Base);
+        let outcome = match &reports[0].outcome {
+            GateOutcome::Unknown(UnknownReason::Inconclusive(why)) => why.clone(),
+            other @ (GateOutcome::Passed | GateOutcome::Failed | GateOutcome::Unknown(_)) => {
+                other.name().to_string()
+            }
+        };
+        let tool = fs::read(&project.path().join("node_modules/tool"), 9).unwrap();
+        let tool = String::from_utf8_lossy(tool.trim_ascii_end());
+        assert_eq!(format!("{outcome}; node_modules/tool is {tool}"), expected);
+    }
+}
+
+/// The three trees that gates run on outside of a proof.
+fn gates_run_on_single_trees() {
+    let project = SmallProject::new();
+    project.write("add.sh", "sum=0; for one; do sum=$((sum + one)); done; echo $sum\n");
+    project.write("tests/three.sh", "test \"$(sh add.sh 1 2 3)\" = 6\n");
+    project.write("tests/zero.sh", "test \"$(sh add.sh 5 5)\" = 0\n");
+    project.commit();
+    let names = |tests: &[String]| {
+        let stems = tests.iter().map(|test| test.trim_start_matches("tests/"));
+        stems.collect::<Vec<_>>().join(" ")
+    };
+    let run = |tree: CheckoutTree<'_>| {
+        let reports = project.run_at(tree);
+        let cases = reports[0].cases.as_ref().unwrap();
+        format!("passed: {}; failed: {}", names(&cases.passed), names(&cases.failed))
+    };
+    let protected = |glob: &str| compile_globs(&[glob.to_string()]);
+    assert_eq!(run(CheckoutTree::Base), "passed: adds.sh zero.sh; failed: ");
+    assert_eq!(run(CheckoutTree::NewTests), "passed: adds.sh; failed: three.sh zero.sh");
+    for (glob, expected) in [
+        ("none", "passed: adds.sh three.sh; failed: zero.sh"),
+        ("tests/z*", "passed: adds.sh three.sh zero.sh; failed: "),
+        ("tests/*", "passed: adds.sh zero.sh; failed: "),
+        ("add.sh", "passed: adds.sh; failed: three.sh zero.sh"),
+    ] {
+        let protected = protected(glob);
+        assert_eq!(run(CheckoutTree::Candidate { protected: &protected }), expected, "{glob}");
+    }
 }
 
 fn an_unknown_result_is_not_reused() {
@@ -245,12 +317,12 @@ fn allowed_tests_may_change() {
     project.commit();
     assert_eq!(
         project.prove(),
-        "needs_review; ran [before now old-tests new-tests]; +tests/adds.sh; -tests/adds.sh; -tests/zero.sh"
+        "needs_review; ran [before now old-tests old-tests new-tests]; +tests/adds.sh; -tests/adds.sh; -tests/zero.sh"
     );
     project.may_change = vec!["tests/adds.sh".to_string()];
     assert_eq!(
         project.prove(),
-        "needs_review; ran [before old-tests]; +tests/adds.sh; -tests/zero.sh"
+        "needs_review; ran [before old-tests old-tests]; +tests/adds.sh; -tests/zero.sh"
     );
     project.may_change = vec!["tests/*.sh".to_string()];
     assert_eq!(project.prove(), "verified; ran [old-tests]; new-tests is before; +tests/adds.sh");
@@ -276,7 +348,7 @@ fn long_suites_run_only_changed_tests() {
         (false, "verified; ran [before now old-tests new-tests]; held 2; +tests/b.bats"),
         (
             true,
-            "needs_review; ran [before now old-tests new-tests]; held 1; +tests/b.bats; -tests/b.bats",
+            "needs_review; ran [before now old-tests old-tests new-tests]; held 1; +tests/b.bats; -tests/b.bats",
         ),
     ] {
         let mut project = SmallProject::new();
@@ -312,9 +384,10 @@ fn long_suites_run_only_changed_tests() {
                 list.push(step.step);
                 let expected = match step.step {
                     ProofStep::OldTests => CanaryResult::Failed,
-                    ProofStep::Before | ProofStep::Now | ProofStep::NewTests => {
-                        CanaryResult::NotPossible
-                    }
+                    ProofStep::Before
+                    | ProofStep::Now
+                    | ProofStep::NewTests
+                    | ProofStep::OldSettings => CanaryResult::NotPossible,
                 };
                 assert_eq!(canaries[0], expected);
             }
@@ -337,7 +410,7 @@ fn a_checkout_that_disagrees_is_in_doubt() {
         project.prove_after(tree),
         "green; ran [now]; `suite` passes in the project and fails in a clean checkout of it: not ok"
     );
-    assert_eq!(project.prove(), "failed; ran []; suite fails");
+    assert_eq!(project.prove(), "failed; ran []; `suite` fails on the change itself");
 }
 
 /// In a long suite the changed tests run first, and all others only if these pass. Results are cached, so a second trial

@@ -1,11 +1,12 @@
 //! Identifies processes by pid and start time, so that a later process with a reused pid is not taken for the original.
 //! Also reports which processes are our ancestors.
 
-use rustix::io::Errno;
-use rustix::process::{Pid, test_kill_process};
-
 use crate::os::{self, ProcessStat};
+use crate::proc::supervisor::SUPERVISOR_ARGUMENT;
 use ralph_core::record::ProcessIdentity;
+
+/// The pid of the first process of a machine, or of a namespace of processes.
+const FIRST_PID: u32 = 1;
 
 /// Whether an identified process still runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,28 +35,75 @@ pub fn check_liveness(mark: &ProcessIdentity) -> Liveness {
     }
 }
 
-/// The pids of our ancestors, nearest first; `None` where the system does not list processes.
+/// The process that started a hook, compared with the client that the event names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HookCaller {
+    /// The client itself, directly or through one shell whose command line contains `hook`; or a simulator, which starts
+    /// hooks itself and names a decoy.
+    Client,
+    OtherProcess,
+    /// The system does not show enough processes to know.
+    Hidden,
+}
+
+/// The pids of our ancestors, nearest first; `None` unless the system shows all of them.
 pub fn ancestor_pids() -> Option<Vec<u32>> {
-    os::ancestor_pids()
+    let chain = os::ancestor_chain();
+    chain.is_complete.then_some(chain.pids)
 }
 
 /// `None` if it cannot be known.
-pub fn is_ancestor(pid: u32) -> Option<bool> {
-    let is_parent = pid != 0 && pid == std::os::unix::process::parent_id();
-    if is_parent { Some(true) } else { Some(os::ancestor_pids()?.contains(&pid)) }
+pub fn is_ancestor(process: &ProcessIdentity) -> Option<bool> {
+    let is_found = is_ancestor_pid(process.pid)?;
+    (is_found || is_in_view(process)).then_some(is_found)
 }
 
-/// Whether that process started us the way a host starts a hook: directly, or through one shell whose command line
-/// contains `hook`. `None` if it is not our ancestor or the command line cannot be read.
-pub fn is_direct_caller(pid: u32) -> Option<bool> {
+/// Whether the process would be visible to us if it still ran. A process that is older than the first process of our
+/// view belongs to an outer namespace of processes: its pid means another process here, or none.
+fn is_in_view(process: &ProcessIdentity) -> bool {
+    os::read_process_stat(FIRST_PID).is_some_and(|first| is_of_namespace(process, first.started))
+}
+
+/// A process without a known start time may be of any age.
+fn is_of_namespace(process: &ProcessIdentity, first_started: u64) -> bool {
+    process.started == 0 || process.started >= first_started
+}
+
+pub fn identify_hook_caller(client: u32) -> HookCaller {
     let parent = std::os::unix::process::parent_id();
-    if parent == pid {
+    if parent == client || is_supervisor_or_decoy(client) {
+        return HookCaller::Client;
+    }
+    match is_ancestor_pid(client) {
+        None => HookCaller::Hidden,
+        Some(false) => HookCaller::OtherProcess,
+        Some(true) => match (os::read_process_stat(parent), os::read_command_line(parent)) {
+            (Some(shell), Some(line))
+                if shell.parent == client && memchr::memmem::find(&line, b"hook").is_some() =>
+            {
+                HookCaller::Client
+            }
+            (Some(_), Some(_)) => HookCaller::OtherProcess,
+            (None, _) | (_, None) => HookCaller::Hidden,
+        },
+    }
+}
+
+fn is_ancestor_pid(pid: u32) -> Option<bool> {
+    if pid != 0 && pid == std::os::unix::process::parent_id() {
         return Some(true);
     }
-    is_ancestor(pid).filter(|is_above| *is_above)?;
-    let shell = os::read_process_stat(parent)?;
-    let command_line = os::read_command_line(parent)?;
-    Some(shell.parent == pid && memchr::memmem::find(&command_line, b"hook").is_some())
+    let chain = os::ancestor_chain();
+    let is_found = chain.pids.contains(&pid);
+    (is_found || chain.is_complete).then_some(is_found)
+}
+
+/// The simulator hands out the pid of a [decoy](crate::proc::decoy) as the client's. Supervisors of gates look the same,
+/// so this is no protection against a caller that names one.
+fn is_supervisor_or_decoy(pid: u32) -> bool {
+    let decoy = SUPERVISOR_ARGUMENT.as_bytes();
+    os::read_command_line(pid)
+        .is_some_and(|line| line.split(|byte| *byte == 0).nth(1) == Some(decoy))
 }
 
 /// The start of a process's command line, for display; empty if it is unknown.
@@ -77,15 +125,9 @@ fn look_up_process(pid: u32) -> ProcessLookup {
         // A zombie owns nothing any more.
         Some(process) if process.has_ended => ProcessLookup::Gone,
         Some(process) => ProcessLookup::Running(process),
-        None if !pid_exists(pid) => ProcessLookup::Gone,
+        None if !os::pid_exists(pid) => ProcessLookup::Gone,
         None => ProcessLookup::Unidentified,
     }
-}
-
-/// Every system can answer this, even about processes that it otherwise hides.
-fn pid_exists(pid: u32) -> bool {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
 }
 
 #[cfg(test)]
@@ -127,7 +169,16 @@ mod tests {
     fn the_parent_is_an_ancestor_and_this_process_is_not() {
         let parent = std::os::unix::process::parent_id();
         for (pid, expected) in [(parent, true), (std::process::id(), false), (0, false)] {
-            assert_eq!(is_ancestor(pid), Some(expected), "{pid}");
+            let process = ProcessIdentity { pid, started: 0 };
+            assert_eq!(is_ancestor(&process), Some(expected), "{pid}");
+        }
+    }
+
+    #[test]
+    fn a_process_older_than_the_first_one_is_out_of_view() {
+        for (started, expected) in [(0, true), (99, false), (100, true), (101, true)] {
+            let process = ProcessIdentity { pid: 7, started };
+            assert_eq!(is_of_namespace(&process, 100), expected, "{started}");
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::failure::CommandFailure;
 use crate::host_arg::host_names;
 use crate::limit_args::NewLimitArgs;
 use crate::value_parsers::{parse_complexity, parse_count, parse_positive_count};
-use crate::{SUCCESS, cmd};
+use crate::{SUCCESS, cmd, version_info};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -51,7 +51,7 @@ Examples:
   ralph feature add \"Export as CSV\" --verify -- cargo test csv_export";
 
 #[derive(Parser)]
-#[command(name = "ralph", version, about = ABOUT, long_about = LONG_ABOUT, after_help = EXAMPLES)]
+#[command(name = "ralph", version, long_version = version_info::LONG_VERSION.as_str(), about = ABOUT, long_about = LONG_ABOUT, after_help = EXAMPLES)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct RalphCli {
     #[command(subcommand)]

@@ -4,6 +4,7 @@ use crate::term::{self, paint};
 use ralph_core::gate::GateOutcome;
 use ralph_core::record::ReportedStatus;
 use ralph_core::run::RunState;
+use ralph_deck::gate_wording;
 use ralph_deck::wording::{self, FactMark, MarkedText};
 
 /// The sign of a mark, in its colour.
@@ -37,5 +38,5 @@ pub(crate) fn mark(known: ReportedStatus) -> String {
 }
 
 pub(crate) fn gate_mark(outcome: &GateOutcome) -> String {
-    paint_mark(wording::gate_mark(outcome))
+    paint_mark(gate_wording::gate_mark(outcome))
 }

@@ -9,7 +9,7 @@ use ralph_home::goal_file::GoalFileError;
 use ralph_home::session_pointer::SessionPointerError;
 use ralph_home::store::StoreError;
 use ralph_hook::contract::SealError;
-use ralph_hook::control::{ControlError, StartError};
+use ralph_hook::control::{self, ControlError, StartError};
 use ralph_install::install::InstallError;
 use ralph_lists::import::loop_files::ImportRenderError;
 use ralph_lists::loop_directory;
@@ -380,7 +380,7 @@ fn checkpoint_hint(error: &CheckpointError) -> Option<String> {
         CheckpointError::FileChanged(_) => {
             "nothing was restored; pause whatever changes files there, then try again".to_string()
         }
-        CheckpointError::BadLink(_) => "name a path below the project".to_string(),
+        CheckpointError::BadPath(_) => "name a path below the project".to_string(),
         CheckpointError::Lock(LockError::Busy { .. }) => {
             "another ralph is making a checkpoint; try again in a moment".to_string()
         }
@@ -465,9 +465,8 @@ fn control_hint(error: &ControlError) -> Option<String> {
         ControlError::HalfCancelled { run, .. } => {
             format!("run `ralph cancel {run}` again in a moment")
         }
-        ControlError::CallerIsAgent { .. } => {
-            "ask a person to do this in their own terminal".to_string()
-        }
+        ControlError::CallerIsAgent { .. } => control::ASK_A_PERSON.to_string(),
+        ControlError::CallerHidden => control::SHOW_PROCESSES.to_string(),
         ControlError::OwnedElsewhere { .. } => "leave that session first, or continue there".to_string(),
         ControlError::NoResumableRun => {
             "`ralph status --all` lists the runs; `/ralph:goal …` starts one".to_string()

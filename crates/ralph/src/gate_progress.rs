@@ -5,7 +5,7 @@ use crate::term::{self, paint};
 use ralph_core::gate::{Gate, GateOutcome};
 use ralph_core::text;
 use ralph_core::units;
-use ralph_deck::wording;
+use ralph_deck::{gate_wording, wording};
 use ralph_gates::gates::gate_history::GateHistory;
 use ralph_gates::gates::{GateEvent, GateResult, ResultSource};
 use ralph_sys::clock;
@@ -48,7 +48,9 @@ impl GateBoard {
 
     pub(crate) fn note(&mut self, seen: GateEvent<'_>, now_ms: u64) {
         let (name, state) = match seen {
-            GateEvent::TreeChanged { .. } => return,
+            GateEvent::TreeListed(_) | GateEvent::TreeChanged { .. } | GateEvent::Confirming(_) => {
+                return;
+            }
             GateEvent::Started(gate) => (&gate.name, GateBoardState::Running { since_ms: now_ms }),
             GateEvent::Ended(ran) => {
                 (&ran.gate.name, GateBoardState::Ended { text: ended_text(ran) })
@@ -104,8 +106,8 @@ fn ended_text(ran: &GateResult) -> String {
         (ResultSource::NotRun, _) => String::new(),
     };
     let note = match &ran.report.outcome {
-        GateOutcome::Passed => wording::steadiness(&ran.report).to_string(),
-        GateOutcome::Failed | GateOutcome::Unknown(_) => wording::gate_note(&ran.report),
+        GateOutcome::Passed => gate_wording::steadiness(&ran.report).to_string(),
+        GateOutcome::Failed | GateOutcome::Unknown(_) => gate_wording::gate_note(&ran.report),
     };
     format!("{how} {{name}}  {took:>7}  {note}").trim_end().to_string()
 }

@@ -18,6 +18,7 @@ mod timeline_view;
 mod typed_consent;
 mod usage_error;
 mod value_parsers;
+mod version_info;
 
 use ralph_sys::env::Env;
 use ralph_sys::proc::{line_process, supervisor};

@@ -97,7 +97,7 @@ fn started_answer(world: &World, session: &SessionId, started: &StartedRun) -> V
         String::new()
     };
     let line = |(label, value): (&str, String)| format!("{label:<7} {value}").trim().to_string();
-    let terms = start::contract_lines(run).into_iter().map(line).collect::<Vec<_>>().join("\n");
+    let terms = start::contract_lines(started).into_iter().map(line).collect::<Vec<_>>().join("\n");
     let context = format!(
         "ralph holds this session from now on (run {}): you can stop when it finds the work done in the current tree, \
          not when you say so.\n{terms}\n{phases}\

@@ -32,7 +32,7 @@ pub(crate) fn require_always(why: &str, action: &str) -> Result<(), CommandFailu
 }
 
 /// A run that holds an agent now.
-fn held_run(home: &RalphHome) -> Result<Option<RunId>, CommandFailure> {
+pub(crate) fn held_run(home: &RalphHome) -> Result<Option<RunId>, CommandFailure> {
     let (views, _) = overview::list_run_views(home)?;
     let held = views.into_iter().find(|view| {
         let opened = &view.opened;

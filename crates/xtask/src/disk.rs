@@ -61,6 +61,39 @@ pub(crate) fn move_into_place(from: &Path, to: &Path) -> Result<()> {
     fs::remove_dir_all(from).with_context(|| format!("cannot remove `{}`", from.display()))
 }
 
+pub(crate) fn remove_file(path: &Path) -> Result<()> {
+    fs::remove_file(path).with_context(|| format!("cannot remove `{}`", path.display()))
+}
+
+/// Copies a file and creates its parent directories. The permissions are copied too.
+pub(crate) fn copy_file(from: &Path, to: &Path) -> Result<()> {
+    if let Some(parent) = to.parent() {
+        create_directory(parent)?;
+    }
+    fs::copy(from, to)
+        .map(drop)
+        .with_context(|| format!("cannot copy `{}` to `{}`", from.display(), to.display()))
+}
+
+/// Copies a directory of files and directories. Symbolic links stay links.
+pub(crate) fn copy_directory(from: &Path, to: &Path) -> Result<()> {
+    create_directory(to)?;
+    for entry in list(from)? {
+        let target = to.join(entry.file_name().unwrap_or_default());
+        if entry.is_symlink() {
+            let linked = fs::read_link(&entry);
+            linked
+                .and_then(|linked| std::os::unix::fs::symlink(linked, &target))
+                .with_context(|| format!("cannot copy `{}`", entry.display()))?;
+        } else if entry.is_dir() {
+            copy_directory(&entry, &target)?;
+        } else {
+            copy_file(&entry, &target)?;
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn open(path: &Path) -> Result<File> {
     File::open(path).with_context(|| format!("cannot open `{}`", path.display()))
 }

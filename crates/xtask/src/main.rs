@@ -5,9 +5,11 @@ mod cheats;
 mod disk;
 mod e2e;
 mod fuzz;
+mod history;
 mod parallel;
 mod picture;
 mod print;
+mod real;
 mod shell;
 mod thorough;
 mod tidy;
@@ -45,9 +47,19 @@ enum XtaskCommand {
         after_help = "Examples:\n  cargo xtask e2e\n  cargo xtask e2e scenarios/stop/exit-2.toml\n  cargo xtask e2e --client ~/.local/bin/claude --latest\n  cargo xtask e2e --write"
     )]
     E2e(E2eOptions),
+    /// Replay git histories through the checks that need no gate, and count holds
+    #[command(
+        after_help = "Examples:\n  cargo xtask history ../click\n  cargo xtask history ../click ../attrs --commits 500 --json"
+    )]
+    History(HistoryOptions),
     /// Render the output of `ralph demo` and `ralph prove` as pictures in `docs`
     #[command(after_help = "Examples:\n  cargo xtask picture\n  cargo xtask picture --check")]
     Picture(PictureOptions),
+    /// Replay bug fixes of published projects, and write the results
+    #[command(
+        after_help = "Examples:\n  cargo xtask real --list\n  cargo xtask real shell-quote h11\n  cargo xtask real --ci"
+    )]
+    Real(RealOptions),
     /// Test with many more random cases, crashes and fuzzing than CI has time for
     #[command(
         after_help = "Examples:\n  cargo xtask thorough\n  cargo xtask thorough --fuzz-seconds 600"
@@ -148,6 +160,7 @@ struct GatesBenchOptions {
 enum GatesBenchPart {
     Gates,
     Fingerprint,
+    LargeTree,
 }
 
 #[derive(Args)]
@@ -171,6 +184,19 @@ struct FuzzOptions {
 }
 
 #[derive(Args)]
+struct HistoryOptions {
+    /// Repositories, bare or with a work tree; they are cloned and not changed
+    #[arg(value_name = "REPO", required = true)]
+    repositories: Vec<PathBuf>,
+    /// Number of commits of each main line, the newest ones
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    commits: usize,
+    /// Print one line of JSON per repository, with all findings
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
 struct E2eOptions {
     /// Only these scenarios; all of them by default
     #[arg(value_name = "SCENARIO")]
@@ -184,6 +210,19 @@ struct E2eOptions {
     /// Write the table in `docs/simulator.md`
     #[arg(long)]
     write: bool,
+}
+
+#[derive(Args)]
+struct RealOptions {
+    /// Only these projects; all of them by default. The other results stay
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// List the projects and their fixes, and replay nothing
+    #[arg(long)]
+    list: bool,
+    /// Replay a small share, and compare with the record instead of writing it
+    #[arg(long)]
+    ci: bool,
 }
 
 #[derive(Args)]
@@ -210,7 +249,9 @@ fn main() -> ExitCode {
         XtaskCommand::Cheats(options) => cheats::run(&options),
         XtaskCommand::E2e(options) => e2e::run(&options),
         XtaskCommand::Fuzz(options) => fuzz::run(&options),
+        XtaskCommand::History(options) => history::run(&options),
         XtaskCommand::Picture(options) => picture::run(&options),
+        XtaskCommand::Real(options) => real::run(&options),
         XtaskCommand::Thorough(options) => thorough::run(&options),
         XtaskCommand::Tidy => tidy::run(),
     };

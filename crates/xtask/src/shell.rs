@@ -8,9 +8,13 @@ use crate::disk;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
+use std::io::{Read, Write};
 use std::num::NonZero;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, Sender};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 /// The root of the repository. Determined at run time, because a target directory can be shared by several checkouts.
@@ -76,6 +80,16 @@ pub(crate) fn command_output_with_code(command: &mut Command, code: i32) -> Resu
     Ok(stdout)
 }
 
+/// The stdout of a command that must succeed, with a file as its input.
+#[cfg(test)]
+pub(crate) fn command_output_with_input(command: &mut Command, input: &Path) -> Result<Vec<u8>> {
+    let output = command.stdin(disk::open(input)?).output();
+    let Output { status, stdout, stderr } =
+        output.with_context(|| format!("cannot start {command:?}"))?;
+    ensure!(status.success(), "{command:?} failed\n{}", String::from_utf8_lossy(&stderr));
+    Ok(stdout)
+}
+
 /// Builds a program of the workspace and returns its path. Always selects the same packages, so that cargo resolves the
 /// same features for every program and reuses the crates that are already built.
 pub(crate) fn build_program(profile: &str, program: &str) -> Result<PathBuf> {
@@ -113,6 +127,110 @@ pub(crate) fn run_command(command: &mut Command) -> Result<(i32, String, String)
     Ok((code, text(&stdout), text(&stderr)))
 }
 
+/// A command that ended in time.
+#[derive(Debug)]
+pub(crate) struct CommandEnd {
+    /// The command, for messages.
+    name: String,
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) took: Duration,
+}
+
+impl CommandEnd {
+    pub(crate) fn expect_success(self) -> Result<Self> {
+        self.expect_code(0)
+    }
+
+    pub(crate) fn expect_code(self, code: i32) -> Result<Self> {
+        let Self { name, code: ended, stdout, stderr, .. } = &self;
+        let last = |text: &str| {
+            text.get(text.floor_char_boundary(text.len().saturating_sub(1500))..)
+                .unwrap_or_default()
+                .trim()
+                .to_owned()
+        };
+        ensure!(
+            *ended == Some(code),
+            "{name} ended with {ended:?} instead of {code}\n{}\n{}",
+            last(stdout),
+            last(stderr)
+        );
+        Ok(self)
+    }
+}
+
+/// Runs a command with input, and kills its process group at the limit.
+pub(crate) fn run_within(
+    command: &mut Command,
+    input: &[u8],
+    limit: Duration,
+) -> Result<CommandEnd> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let words = command.get_args().take(3).map(|word| word.to_string_lossy().into_owned());
+    let name = [name].into_iter().chain(words).collect::<Vec<_>>().join(" ");
+    let began = Instant::now();
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let mut child = command.spawn().with_context(|| format!("cannot start {name}"))?;
+    let (sender, receiver) = mpsc::channel();
+    read_in_background(child.stdout.take(), 0, sender.clone());
+    read_in_background(child.stderr.take(), 1, sender);
+    if let Some(mut stdin) = child.stdin.take() {
+        // A command that does not read its input closes the pipe.
+        stdin.write_all(input).ok();
+    }
+    let mut texts = [String::new(), String::new()];
+    for _ in 0..texts.len() {
+        let left = limit.saturating_sub(began.elapsed());
+        let Ok((at, text)) = receiver.recv_timeout(left) else {
+            kill_group(&mut child);
+            bail!("{name} took longer than {} s", limit.as_secs());
+        };
+        if let Some(slot) = texts.get_mut::<usize>(at) {
+            *slot = text;
+        }
+    }
+    let code = child.wait()?.code();
+    let [stdout, stderr] = texts;
+    Ok(CommandEnd { name, code, stdout, stderr, took: began.elapsed() })
+}
+
+fn read_in_background(
+    pipe: Option<impl Read + Send + 'static>,
+    at: usize,
+    sender: Sender<(usize, String)>,
+) {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            pipe.read_to_end(&mut bytes).ok();
+        }
+        // The receiver is gone after the limit.
+        sender.send((at, String::from_utf8_lossy(&bytes).into_owned())).ok();
+    });
+}
+
+fn kill_group(child: &mut Child) {
+    use rustix::process::{Pid, Signal, kill_process_group};
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        kill_process_group(group, Signal::KILL).ok();
+    }
+    child.wait().ok();
+}
+
+/// A variable of the environment, or a directory below the home directory in its place.
+pub(crate) fn variable_or_home(name: &str, below_home: &str) -> Option<OsString> {
+    std::env::var_os(name).or_else(|| {
+        let home = std::env::var_os("HOME")?;
+        Some(PathBuf::from(home).join(below_home).into())
+    })
+}
+
+pub(crate) fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
 /// The cache for downloads, outside of any checkout.
 pub(crate) fn cache_directory() -> Result<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
@@ -146,4 +264,19 @@ pub(crate) fn time_command(errand: &RacerCommand) -> Result<(Duration, i32)> {
     let status = status.with_context(|| format!("cannot start `{}`", errand.program.display()))?;
     let code = status.code().with_context(|| format!("{errand:?} was killed"))?;
     Ok((took, code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_has_a_limit_and_its_processes_end_with_it() {
+        let mut shell = command("sh");
+        shell.args(["-c", "sleep 1000 & wait"]);
+        let error = run_within(&mut shell, b"", Duration::from_millis(50)).unwrap_err();
+        assert_eq!(error.to_string(), "sh -c sleep 1000 & wait took longer than 0 s");
+        let ended = run_within(&mut command("cat"), b"in", Duration::from_mins(1)).unwrap();
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "in"));
+    }
 }

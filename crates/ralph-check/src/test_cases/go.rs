@@ -4,6 +4,7 @@ use super::{FoundTest, SkipCalls, TestExecution, body_after, shorten_name, stric
 use crate::source_text::SourceText;
 use crate::word_search;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 const GO_SKIP_CALLS: [&str; 6] =
     ["t.Skip(", "t.Skipf(", "t.SkipNow(", "b.Skip(", "f.Skip(", "s.T().Skip("];
@@ -27,19 +28,28 @@ pub(super) fn find_go_tests(source: &SourceText<'_>) -> Vec<FoundTest> {
         if !is_go_test_name(name) {
             continue;
         }
-        if let Some(body) = body_after(source, name_at + name.len()) {
+        if let Some(body) = body_after(source, name_at + name.len())
+            && (!name.starts_with("Example") || has_expected_output(source, &body))
+        {
             let inside = skips.execution_within(&body);
             found.push(FoundTest {
                 name: shorten_name(name),
                 at: name_at,
+                start: at,
                 body,
                 execution: stricter_execution(whole_file.clone(), inside),
                 focused: None,
-                assertions_above: 0,
+                expects_panic: false,
             });
         }
     }
     found
+}
+
+/// An example without a comment about its output is compiled, but not run.
+fn has_expected_output(source: &SourceText<'_>, body: &Range<usize>) -> bool {
+    let comments = source.comments.get(body.clone()).unwrap_or_default().to_ascii_lowercase();
+    comments.contains("output:")
 }
 
 /// `TestX` and `Test_x`, not `Testing`.

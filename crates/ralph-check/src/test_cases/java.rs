@@ -31,6 +31,7 @@ pub(super) fn find_java_tests(source: &SourceText<'_>) -> Vec<FoundTest> {
     let skips = SkipCalls::find(source, &JAVA_SKIP_CALLS);
     let mut found = Vec::new();
     let mut annotations: Vec<&str> = Vec::new();
+    let mut annotated_at = None;
     // Where the annotated item may begin.
     let mut item_at = 0;
     for (at, word) in word_search::split_words(code) {
@@ -41,11 +42,14 @@ pub(super) fn find_java_tests(source: &SourceText<'_>) -> Vec<FoundTest> {
         // Annotations of a field do not apply to the method after it.
         if code.get(item_at..at).is_some_and(|between| between.contains([';', '{', '}'])) {
             annotations.clear();
+            annotated_at = None;
         }
         item_at = at + word.len();
         if before == Some(&b'@') && word != "interface" {
-            annotations.push(word);
-            item_at = after_arguments(source, at + word.len());
+            let (name, end) = last_part(code, at, word);
+            annotations.push(name);
+            annotated_at = annotated_at.or(Some(at - 1));
+            item_at = after_arguments(source, end);
             continue;
         }
         if matches!(word, "class" | "object" | "record") {
@@ -64,6 +68,7 @@ pub(super) fn find_java_tests(source: &SourceText<'_>) -> Vec<FoundTest> {
         } else if code.as_bytes().get(word_search::skip_space(code, at + word.len())) == Some(&b'(')
         {
             let taken = core::mem::take(&mut annotations);
+            let first = annotated_at.take();
             if taken.iter().any(|annotation| TEST_ANNOTATIONS.contains(annotation))
                 && let Some(body) = method_body(source, at + word.len())
             {
@@ -77,13 +82,14 @@ pub(super) fn find_java_tests(source: &SourceText<'_>) -> Vec<FoundTest> {
                 found.push(FoundTest {
                     name: suites.qualified_name(word, "."),
                     at,
+                    start: first.unwrap_or(at),
                     execution: stricter_execution(
                         suites.execution(annotation_execution(&taken)),
                         inside,
                     ),
                     body,
                     focused: None,
-                    assertions_above: 0,
+                    expects_panic: false,
                 });
             }
         }
@@ -103,6 +109,21 @@ pub(super) fn find_java_methods<'a>(source: &'a SourceText<'_>) -> Vec<FunctionD
         opens.then(|| Some(FunctionDefinition { name, body: body_after(source, close + 1)? }))?
     });
     defined.collect()
+}
+
+/// The last part of a qualified name such as `org.junit.Ignore`, and where it ends. Positions as in a Kotlin use-site
+/// target, `@get:Rule`, are not part of the name.
+fn last_part<'a>(code: &'a str, at: usize, word: &'a str) -> (&'a str, usize) {
+    const MOST: usize = 12;
+    let (mut name, mut end) = (word, at + word.len());
+    for _ in 0..MOST {
+        let next = word_search::word_at(code, end + 1);
+        if code.as_bytes().get(end) != Some(&b'.') || next.is_empty() {
+            break;
+        }
+        (name, end) = (next, end + 1 + next.len());
+    }
+    (name, end)
 }
 
 fn annotation_execution(annotations: &[&str]) -> TestExecution {

@@ -1,5 +1,7 @@
 //! Finds the tests in a file as a test runner would collect them, and whether they would run.
 
+mod bats;
+mod c;
 mod go;
 mod java;
 mod javascript;
@@ -24,13 +26,15 @@ pub(crate) struct FoundTest {
     /// Including modules, classes and suites: `tests::nested`, `parser > quotes`, `TestParser.test_quotes`.
     pub(crate) name: String,
     pub(crate) at: usize,
+    /// Where its decorators, attributes or table begin.
+    pub(crate) start: usize,
     /// Without the name, so that renaming a test does not change it.
     pub(crate) body: Range<usize>,
     pub(crate) execution: TestExecution,
     /// The construct that excludes every other test.
     pub(crate) focused: Option<&'static str>,
-    /// Assertions outside the body: `#[should_panic]`, `#[case(…)]`.
-    pub(crate) assertions_above: usize,
+    /// Whether it passes only if it panics: `#[should_panic]`.
+    pub(crate) expects_panic: bool,
 }
 
 /// Whether a test runs, with the construct that decides it.
@@ -81,7 +85,8 @@ pub(crate) fn find_uncalled_functions(source: &SourceText<'_>) -> Vec<Range<usiz
             let nested = find_definitions(source).into_iter().filter(is_nested).take(MOST);
             nested.filter(|one| is_once(one.name)).map(|one| one.body).collect()
         }
-        Some(TestLanguage::Go | TestLanguage::Java) | None => Vec::new(),
+        Some(TestLanguage::Go | TestLanguage::Java | TestLanguage::C | TestLanguage::Bats)
+        | None => Vec::new(),
     }
 }
 
@@ -108,6 +113,8 @@ pub(crate) fn find_test_cases(source: &SourceText<'_>) -> Vec<FoundTest> {
         TestLanguage::Python => python::find_python_tests(source),
         TestLanguage::Go => go::find_go_tests(source),
         TestLanguage::Java => java::find_java_tests(source),
+        TestLanguage::C => c::find_c_tests(source),
+        TestLanguage::Bats => bats::find_bats_tests(source),
     };
     found.truncate(MAX_CASES);
     found
@@ -122,8 +129,9 @@ pub(crate) fn find_definitions<'a>(source: &'a SourceText<'_>) -> Vec<FunctionDe
         TestLanguage::JavaScript => &["function", "const"],
         TestLanguage::Go => &["func"],
         TestLanguage::Java if source.language == Language::Kotlin => &["fun"],
-        TestLanguage::Java => return java::find_java_methods(source),
+        TestLanguage::Java | TestLanguage::C => return java::find_java_methods(source),
         TestLanguage::Python => return python::find_python_functions(source),
+        TestLanguage::Bats => return Vec::new(),
     };
     let code = &source.code;
     let mut found = Vec::new();

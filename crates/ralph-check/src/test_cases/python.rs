@@ -4,6 +4,7 @@ use super::{
     FoundTest, FunctionDefinition, OpenSuite, PythonClass, SkipCalls, SuiteStack, TestExecution,
     shorten_name, stricter_execution,
 };
+use crate::constant_condition::constant_truth;
 use crate::source_text::SourceText;
 use crate::word_search;
 use alloc::borrow::ToOwned;
@@ -22,6 +23,8 @@ struct PythonBlock<'a> {
     at: usize,
     body: Range<usize>,
     decorators: Vec<String>,
+    /// Where the decorators begin.
+    start: usize,
 }
 
 pub(super) fn find_python_tests(source: &SourceText<'_>) -> Vec<FoundTest> {
@@ -75,10 +78,11 @@ pub(super) fn find_python_tests(source: &SourceText<'_>) -> Vec<FoundTest> {
         found.push(FoundTest {
             name: suites.qualified_name(block.name, "."),
             at: block.at,
+            start: block.start,
             execution: running.into_iter().fold(TestExecution::Always, stricter_execution),
             body: block.body,
             focused: None,
-            assertions_above: 0,
+            expects_panic: false,
         });
     }
     found
@@ -170,12 +174,13 @@ fn decorator_execution(decorator: &str) -> TestExecution {
     let arguments = decorator.split_once('(').map_or("", |(_, rest)| rest).trim_start();
     let name = named();
     let last = name.rsplit('.').next().unwrap_or_default();
+    let condition = constant_truth(arguments.split([',', ')']).next().unwrap_or_default());
     match last.trim_start_matches('@') {
         "skip" | "xfail" | "expectedFailure" => TestExecution::Never(name),
-        "skipif" | "skipIf" if arguments.starts_with("True") || arguments.starts_with("1,") => {
-            TestExecution::Never(name)
-        }
-        "skipUnless" if arguments.starts_with("False") => TestExecution::Never(name),
+        "skipif" | "skipIf" if condition == Some(true) => TestExecution::Never(name),
+        "skipUnless" if condition == Some(false) => TestExecution::Never(name),
+        // The test runs after all.
+        "skipif" | "skipIf" | "skipUnless" if condition.is_some() => TestExecution::Always,
         "skipif" | "skipIf" | "skipUnless" => TestExecution::Sometimes(name),
         _ => TestExecution::Always,
     }
@@ -186,6 +191,7 @@ fn find_blocks<'a>(source: &'a SourceText<'_>) -> Vec<PythonBlock<'a>> {
     let mut done = Vec::new();
     let mut open: Vec<(usize, usize)> = Vec::new();
     let mut decorators = Vec::new();
+    let mut decorated_at = None;
     let mut depth = 0_i32;
     for number in 1..=source.line_count() {
         let code = source.code_of_line(number);
@@ -201,11 +207,13 @@ fn find_blocks<'a>(source: &'a SourceText<'_>) -> Vec<PythonBlock<'a>> {
         if trimmed.starts_with('@') {
             let text = source.text.get(start + margin..source.line(number).end);
             decorators.push(text.unwrap_or_default().to_owned());
+            decorated_at = decorated_at.or(Some(start));
             continue;
         }
         let definition = trimmed.strip_prefix("async ").unwrap_or(trimmed).trim_start();
         let keyword = word_search::word_at(definition, 0);
         let taken = core::mem::take(&mut decorators);
+        let first = decorated_at.take();
         if matches!(keyword, "def" | "class") {
             let name = word_search::word_at(
                 definition,
@@ -223,6 +231,7 @@ fn find_blocks<'a>(source: &'a SourceText<'_>) -> Vec<PythonBlock<'a>> {
                 at: start + name_in_line,
                 body,
                 decorators: taken,
+                start: first.unwrap_or(start),
             });
         }
     }

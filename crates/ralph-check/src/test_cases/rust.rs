@@ -25,7 +25,7 @@ pub(super) fn find_rust_tests(source: &SourceText<'_>) -> Vec<FoundTest> {
         let index = attributes.partition_point(|group| group.item_at <= at);
         let group = index.checked_sub(1).and_then(|index| attributes.get(index))?;
         let between = code.get(group.item_at..at)?;
-        (between.len() < 80 && !between.contains([';', '{', '}'])).then_some(&group.list)
+        (between.len() < 80 && !between.contains([';', '{', '}'])).then_some(group)
     };
     let whole_file = file_execution(source);
     let mut suites = SuiteStack::default();
@@ -39,7 +39,8 @@ pub(super) fn find_rust_tests(source: &SourceText<'_>) -> Vec<FoundTest> {
             continue;
         };
         suites.leave(at);
-        let list = above(at).map(Vec::as_slice).unwrap_or_default();
+        let group = above(at);
+        let list = group.map(|group| group.list.as_slice()).unwrap_or_default();
         let own = list
             .iter()
             .map(|attribute| attribute_execution(attribute))
@@ -47,14 +48,16 @@ pub(super) fn find_rust_tests(source: &SourceText<'_>) -> Vec<FoundTest> {
         if word == "mod" {
             suites.enter(OpenSuite { name: name.to_owned(), end: body.end, execution: own });
         } else if list.iter().any(|attribute| is_test_attribute(attribute)) {
-            let above = list.iter().filter(|attribute| counts_as_assertion(attribute)).count();
+            let expects_panic =
+                list.iter().any(|attribute| attribute_path(attribute) == "should_panic");
             found.push(FoundTest {
                 name: suites.qualified_name(name, "::"),
                 at: name_at,
+                start: group.map_or(at, |group| group.start),
                 execution: stricter_execution(whole_file.clone(), suites.execution(own)),
                 body,
                 focused: None,
-                assertions_above: above,
+                expects_panic,
             });
         }
     }
@@ -99,14 +102,6 @@ fn attribute_path(attribute: &str) -> &str {
 pub(crate) fn is_test_attribute(attribute: &str) -> bool {
     let path = attribute_path(attribute);
     TEST_ATTRIBUTES.contains(&path.rsplit("::").next().unwrap_or(path))
-}
-
-/// Whether the attribute counts as an assertion: `#[should_panic]`, and each case of a parametrised test.
-fn counts_as_assertion(attribute: &str) -> bool {
-    matches!(
-        attribute_path(attribute).split("::").next(),
-        Some("should_panic" | "case" | "test_case")
-    )
 }
 
 fn attribute_execution(attribute: &str) -> TestExecution {

@@ -5,10 +5,8 @@ use crate::FileChange;
 use crate::change_finding::{line_place, new_finding};
 use crate::source_text::SourceText;
 use crate::word_search;
-use alloc::borrow::ToOwned;
 use alloc::collections::BTreeSet;
 use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
 use ralph_core::requirement::Finding;
 use serde_json::Value;
@@ -56,26 +54,36 @@ const CHECK_TOOLS: [&str; 40] = [
     "verify",
     "audit",
 ];
-const TEST_TOOLS: [&str; 16] = [
-    "test",
-    "tests",
+/// Programs that run tests.
+const TEST_RUNNERS: [&str; 20] = [
     "jest",
     "vitest",
     "mocha",
     "ava",
+    "tap",
     "karma",
     "cypress",
     "playwright",
     "pytest",
+    "py.test",
     "tox",
     "nox",
     "unittest",
     "nextest",
     "phpunit",
     "rspec",
+    "ctest",
+    "bats",
+    "--test",
+    "uvu",
+];
+/// Programs that run tests with an argument `test`.
+const TEST_LAUNCHERS: [&str; 16] = [
+    "cargo", "npm", "pnpm", "yarn", "bun", "deno", "go", "make", "gmake", "mvn", "gradle",
+    "gradlew", "run", "just", "dotnet", "swift",
 ];
 /// Parts of a command that make it succeed regardless of failures.
-const FAILURE_HIDING_PARTS: [&str; 14] = [
+const FAILURE_HIDING_PARTS: [&str; 16] = [
     "|| true",
     "||true",
     "|| :",
@@ -89,6 +97,8 @@ const FAILURE_HIDING_PARTS: [&str; 14] = [
     "-DskipTests",
     "-Dmaven.test.skip=true",
     "-DskipITs",
+    "-Dmaven.test.failure.ignore",
+    "-DtestFailureIgnore",
     "--no-verify",
 ];
 /// Lines with the same effect, as a setting of a CI step or a shell.
@@ -115,6 +125,22 @@ const SELECTION_FLAGS: [&str; 15] = [
     "--grep",
     "--filter",
     "--lib",
+];
+
+/// Flags whose value is a file that is not a test.
+const VALUE_FLAGS: [&str; 12] = [
+    "-r",
+    "--require",
+    "-c",
+    "--config",
+    "--import",
+    "--loader",
+    "--reporter",
+    "-p",
+    "-o",
+    "--preload",
+    "--setupFiles",
+    "--file",
 ];
 
 pub(super) fn find_weakened_commands(change: &FileChange<'_>) -> Vec<Finding> {
@@ -192,21 +218,63 @@ fn find_counterpart<'a>(gone: &[&'a str], line: &str) -> Option<&'a str> {
 
 /// The new part of a test command that excludes tests: a flag, or a path where there was none.
 fn narrowing_token<'a>(was: &str, is: &'a str) -> Option<&'a str> {
-    if !runs_tool(was, &TEST_TOOLS) || !runs_tool(is, &TEST_TOOLS) {
+    let (was, is) = (test_arguments(was)?, test_arguments(is)?);
+    // Another runner has other flags.
+    if was.runner != is.runner {
         return None;
     }
-    let split = |char: char| char.is_whitespace() || matches!(char, '"' | '\'' | ',');
-    let had: BTreeSet<&str> = was.split(split).collect();
-    let new = is.split(split).filter(|token| !token.is_empty() && !had.contains(token));
-    let flag = |token: &str| token.split('=').next().unwrap_or_default().to_owned();
-    let flags: BTreeSet<String> = had.iter().map(|token| flag(token)).collect();
-    let mut new = new.filter(|token| !flags.contains(&flag(token)));
-    new.find(|token| {
-        let is_path = !token.starts_with('-')
-            && (token.contains("::")
-                || [".py", ".ts", ".js"].iter().any(|end| token.ends_with(end)));
-        SELECTION_FLAGS.contains(&flag(token).as_str()) || is_path
+    let had: BTreeSet<&str> = was.list.iter().map(|token| option_name(token)).collect();
+    let had_path = was.list.iter().any(|token| is_test_path(token));
+    let mut before = "";
+    is.list.into_iter().find(|token| {
+        let is_value = VALUE_FLAGS.contains(&before);
+        before = *token;
+        let is_new = !had.contains(option_name(token));
+        is_new
+            && (SELECTION_FLAGS.contains(&option_name(token))
+                || !is_value && !had_path && is_test_path(token))
     })
+}
+
+struct TestArguments<'a> {
+    runner: &'a str,
+    list: Vec<&'a str>,
+}
+
+/// The words between the program that runs tests and the end of its command.
+fn test_arguments(line: &str) -> Option<TestArguments<'_>> {
+    let is_between = |char: char| char.is_whitespace() || "\"',[]".contains(char);
+    let words: Vec<&str> = line.split(is_between).filter(|word| !word.is_empty()).collect();
+    let base_name = |word: &'_ str| -> bool {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        TEST_RUNNERS.contains(&name)
+    };
+    let is_launched = |index: usize| {
+        let before = words.get(index.saturating_sub(2)..index).unwrap_or_default();
+        before.iter().any(|word| {
+            let name = word.rsplit('/').next().unwrap_or(word);
+            TEST_LAUNCHERS.contains(&name)
+        })
+    };
+    let start = words.iter().enumerate().position(|(index, word)| {
+        base_name(word) || matches!(*word, "test" | "tests") && is_launched(index)
+    })?;
+    let runner = words.get(start).copied()?;
+    let ends =
+        |word: &&&str| !matches!(**word, "&&" | "||" | ";" | "|" | "&") && !word.ends_with(';');
+    let list = words.get(start + 1..)?.iter().take_while(ends).copied().collect();
+    Some(TestArguments { runner, list })
+}
+
+fn option_name(token: &str) -> &str {
+    token.split('=').next().unwrap_or_default()
+}
+
+/// `tests/test_a.py`, `tests/test_a.py::test_b`, but not a pattern.
+fn is_test_path(token: &str) -> bool {
+    !token.starts_with('-')
+        && !token.contains(['*', '$', '{'])
+        && (token.contains("::") || [".py", ".ts", ".js"].iter().any(|end| token.ends_with(end)))
 }
 
 /// Finds scripts that ran a check and were removed or do nothing now.

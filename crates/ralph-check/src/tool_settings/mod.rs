@@ -4,6 +4,7 @@
 mod commands;
 mod ignore_lists;
 mod lint_levels;
+mod pytest_settings;
 mod setting_values;
 mod settings_files;
 mod suppressions;
@@ -35,6 +36,7 @@ pub fn check_settings(changes: &[FileChange<'_>]) -> Vec<Finding> {
         findings.extend(suppressions::find_added_suppressions(change));
     }
     findings.extend(setting_values::find_weakened_values(changes));
+    findings.extend(pytest_settings::find_narrowed_pytest(changes));
     findings.sort_by_key(|finding| {
         finding.place.as_ref().map(|place| (place.file.clone(), place.line))
     });

@@ -40,9 +40,11 @@ fn is_codecov_file(path: &str, _: &str) -> bool {
     file_name(path).contains("codecov")
 }
 
-fn is_test_runner_file(path: &str, _: &str) -> bool {
+fn is_test_runner_file(path: &str, text: &str) -> bool {
     let name = file_name(path);
-    ["pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini"].contains(&name)
+    name == ".taprc"
+        || name == "package.json" && text.contains("\"tap\"")
+        || ["pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini"].contains(&name)
         || [".mocharc", "playwright.config.", "cypress.config.", "vitest.config.", "jest.config."]
             .iter()
             .any(|stem| name.starts_with(stem))
@@ -113,7 +115,7 @@ const fn strict_when_off(name: &'static str, rule: &'static str) -> SwitchSettin
 
 const IGNORED: &str = "check-ignored";
 
-static SWITCHES: [SwitchSetting; 19] = [
+static SWITCHES: [SwitchSetting; 22] = [
     strict_when_on("strict"),
     strict_when_on("noImplicitAny"),
     strict_when_on("strictNullChecks"),
@@ -132,6 +134,9 @@ static SWITCHES: [SwitchSetting; 19] = [
     strict_when_off("ignore_errors", IGNORED),
     strict_when_off("ignore_missing_imports", LINT),
     strict_when_off("skipTests", IGNORED),
+    strict_when_off("maven.test.failure.ignore", IGNORED),
+    strict_when_off("testFailureIgnore", IGNORED),
+    strict_when_off("maven.test.skip", IGNORED),
     strict_when_off("allowOnly", IGNORED),
 ];
 

@@ -67,12 +67,16 @@ pub(super) fn is_settings_file(path: &str) -> bool {
 
 /// Whether a test runner, linter, type checker or coverage tool reads its settings from this file.
 pub fn is_tool_settings(path: &str) -> bool {
-    const NAMES: [&str; 33] = [
+    const NAMES: [&str; 37] = [
         "package.json",
         "pyproject.toml",
         "setup.cfg",
         "tox.ini",
         "pytest.ini",
+        ".pytest.ini",
+        "pytest.toml",
+        ".pytest.toml",
+        ".taprc",
         ".coveragerc",
         "mypy.ini",
         ".mypy.ini",

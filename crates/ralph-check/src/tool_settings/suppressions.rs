@@ -31,7 +31,7 @@ pub(super) fn find_added_suppressions(change: &FileChange<'_>) -> Vec<Finding> {
         ],
         Some(TestLanguage::Rust) => &["#![allow("],
         Some(TestLanguage::Java) => &["@SuppressWarnings(\"all\")", "@file:Suppress("],
-        Some(TestLanguage::Go) | None => return Vec::new(),
+        Some(TestLanguage::Go | TestLanguage::C | TestLanguage::Bats) | None => return Vec::new(),
     };
     // Most files contain none of them and need no lexing.
     if !needles.iter().any(|needle| text.contains(needle)) {

@@ -1,7 +1,7 @@
 //! Forbidden content of added lines, and similar content that is allowed.
 
-use ralph_check::FileChange;
 use ralph_check::added_lines::{self, AddedLinesReport, NoUserPatterns, UserPatterns};
+use ralph_check::{FileChange, MovedLines};
 use ralph_core::policy::{LineCheck, LinePattern, LinePolicy};
 use ralph_core::requirement::Finding;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ fn policy() -> LinePolicy {
 fn check_new_file(path: &str, text: &str) -> AddedLinesReport {
     let added: Vec<u32> = (1..).take(text.lines().count()).collect();
     let change = FileChange { path, before: None, after: Some(text), added: &added };
-    added_lines::check_added_lines(&policy(), &change, &NoUserPatterns)
+    added_lines::check_added_lines(&policy(), &change, &MovedLines::default(), &NoUserPatterns)
 }
 
 fn finding_line(finding: &Finding) -> String {
@@ -424,14 +424,61 @@ fn a_marker_with_a_reason_allows_a_finding_and_is_listed() {
     "##);
 }
 
+/// Moved, indented and otherwise edited lines have nothing new, in whichever file they were.
+#[test]
+fn lines_that_were_there_before_are_not_new() {
+    let rows: [(&str, &str, &str, &[u32]); 5] = [
+        ("indented", "// TODO: a\nx();\n", "if y {\n    // TODO: a\n    x();\n}\n", &[1, 2, 3, 4]),
+        ("continued", "// TODO: a b c d\n// e\n", "// TODO: a b c d e\n", &[1]),
+        ("one more", "// TODO: a\n", "// TODO: a\n// TODO: a\n", &[2]),
+        ("a reason", "#[ignore]\nfn a() {}\n", "#[ignore = \"slow\"]\nfn a() {}\n", &[1]),
+        ("another one", "// TODO: a\n", "// TODO: c\n", &[1]),
+    ];
+    let mut out = String::new();
+    for (name, before, after, added) in rows {
+        let change = FileChange { path: "a.rs", before: Some(before), after: Some(after), added };
+        let all = [change];
+        let moved = MovedLines::new(&all);
+        let report = added_lines::check_added_lines(&policy(), &change, &moved, &NoUserPatterns);
+        writeln!(out, "{name}").unwrap();
+        out.push_str(&show_report(&report));
+    }
+    let (from, to) = ("// FIXME: a\nfn b() {}\n", "mod c {\n    // FIXME: a\n}\n");
+    let all = [
+        FileChange { path: "a.rs", before: Some(from), after: Some("fn b() {}\n"), added: &[] },
+        FileChange { path: "b.rs", before: None, after: Some(to), added: &[1, 2, 3] },
+    ];
+    let moved = MovedLines::new(&all);
+    out.push_str("in another file\n");
+    for change in &all {
+        let report = added_lines::check_added_lines(&policy(), change, &moved, &NoUserPatterns);
+        out.push_str(&show_report(&report));
+    }
+    insta::assert_snapshot!(out, @"
+    indented
+    continued
+    one more
+        2:4 todo: `TODO` is left in a comment: a
+    a reason
+    another one
+        1:4 todo: `TODO` is left in a comment: c
+    in another file
+    ");
+}
+
 #[test]
 fn only_added_lines_are_checked() {
     let text = "// TODO: old\n// TODO: new\n// TODO: old\n";
     let change = FileChange { path: "a.rs", before: None, after: Some(text), added: &[2] };
-    insta::assert_snapshot!(show_report(&added_lines::check_added_lines(&policy(), &change, &NoUserPatterns)), @"    2:4 todo: `TODO` is left in a comment: new");
+    insta::assert_snapshot!(show_report(&added_lines::check_added_lines(&policy(), &change, &MovedLines::default(), &NoUserPatterns)), @"    2:4 todo: `TODO` is left in a comment: new");
     let deleted = FileChange { after: None, ..change };
     assert_eq!(
-        added_lines::check_added_lines(&policy(), &deleted, &NoUserPatterns),
+        added_lines::check_added_lines(
+            &policy(),
+            &deleted,
+            &MovedLines::default(),
+            &NoUserPatterns
+        ),
         AddedLinesReport::default()
     );
 }
@@ -447,7 +494,12 @@ fn only_forbidden_checks_are_reported() {
             out,
             "{}\n{}",
             check.name(),
-            show_report(&added_lines::check_added_lines(&policy, &change, &NoUserPatterns))
+            show_report(&added_lines::check_added_lines(
+                &policy,
+                &change,
+                &MovedLines::default(),
+                &NoUserPatterns
+            ))
         )
         .unwrap();
     }
@@ -490,10 +542,18 @@ fn user_patterns_apply_to_every_file() {
     let text =
         "é jquery\njquery <!-- ralph: allow(no-jquery) because the docs are about it -->\njquery";
     let change = |path| FileChange { path, before: None, after: Some(text), added: &[0, 1, 2, 99] };
-    let in_prose =
-        added_lines::check_added_lines(&policy, &change("a.md"), &SubstringPattern("jquery"));
-    let in_html =
-        added_lines::check_added_lines(&policy, &change("a.html"), &SubstringPattern("jquery"));
+    let in_prose = added_lines::check_added_lines(
+        &policy,
+        &change("a.md"),
+        &MovedLines::default(),
+        &SubstringPattern("jquery"),
+    );
+    let in_html = added_lines::check_added_lines(
+        &policy,
+        &change("a.html"),
+        &MovedLines::default(),
+        &SubstringPattern("jquery"),
+    );
     insta::assert_snapshot!(format!("{}--\n{}", show_report(&in_prose), show_report(&in_html)), @"
         1:3 no-jquery: jQuery is gone
         2:1 no-jquery: jQuery is gone

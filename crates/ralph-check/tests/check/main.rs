@@ -3,4 +3,6 @@
 #[cfg(test)]
 mod added_lines;
 #[cfg(test)]
+mod changed_tests;
+#[cfg(test)]
 mod test_integrity;

@@ -11,6 +11,8 @@ use crate::waiver;
 use alloc::format;
 use alloc::string::{String, ToString};
 
+const MAX_REASON_CHARS: usize = 300;
+
 /// The end of a run in which everything is measured and met. A proof that is not `verified` holds the agent once, so
 /// that it can restore or add tests, and then decides the status. `met` is the text about the met requirements.
 pub(super) fn conclude_proof(stop: &RunStop<'_>, met: String) -> StopDecision {
@@ -45,7 +47,16 @@ pub(super) fn conclude_proof(stop: &RunStop<'_>, met: String) -> StopDecision {
         ProofVerdict::NeedsReview | ProofVerdict::Failed => RunStatus::NeedsReview,
     };
     let because = reason::safe_line(&proof.describe(), 400, stop.context.redactor);
-    stop.end(DecisionRule::Proof, status, format!("{met}; {because}"))
+    let says =
+        agent_reason(stop).map_or_else(String::new, |why| format!("; the agent says: “{why}”"));
+    stop.end(DecisionRule::Proof, status, format!("{because}; {met}{says}"))
+}
+
+/// The end of the agent's message after a hold that asked for a reason, for the person who decides.
+fn agent_reason(stop: &RunStop<'_>) -> Option<String> {
+    let message = stop.case.stop.last_message.as_deref().filter(|_| stop.state.held_for_proof)?;
+    let last = message.rsplit("\n\n").map(str::trim).find(|one| !one.is_empty())?;
+    Some(reason::safe_line(last, MAX_REASON_CHARS, stop.context.redactor))
 }
 
 fn hold_for_proof(stop: &RunStop<'_>, proof: &Proof) -> StopDecision {

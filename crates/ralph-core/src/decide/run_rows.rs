@@ -110,12 +110,27 @@ impl<'a> RunStop<'a> {
         }
     }
 
-    /// `; 2 changes to tests that a person may want to review`
+    /// `; 2 changes to tests that a person may want to review (test_cart.py:3, test_cart.py:9)`
     fn test_changes_suffix(&self) -> String {
+        const SHOWN: usize = 3;
         let all = self.evidence.requirements.iter();
         let changes = all.filter(|one| one.name == TEST_CHANGES_REQUIREMENT);
         let summaries = changes.filter_map(|one| match &one.status {
-            RequirementStatus::Unmet(failure) => Some(format!("; {}", failure.summary)),
+            RequirementStatus::Unmet(failure) => {
+                let places = failure.findings.iter().filter_map(|finding| finding.place.as_ref());
+                let mut places: Vec<String> = places
+                    .map(|place| reason::describe_place(place, self.context.redactor))
+                    .collect();
+                places.dedup();
+                let has_more = places.len() > SHOWN;
+                places.truncate(SHOWN);
+                places.extend(has_more.then(|| "…".to_string()));
+                let where_they_are = match places.as_slice() {
+                    [] => String::new(),
+                    places => format!(" ({})", places.join(", ")),
+                };
+                Some(format!("; {}{where_they_are}", failure.summary))
+            }
             RequirementStatus::Met(_)
             | RequirementStatus::Unknown(_)
             | RequirementStatus::Pending(_) => None,
@@ -339,6 +354,7 @@ pub(super) fn hold_agent(stop: &RunStop<'_>) -> StopDecision {
         failures_digest: stop.report.failures,
         state_digest: mark,
         tampering: stop.tampering(),
+        cost_gap: stop.case.facts.cost_gap.as_deref(),
         size: if stop.is_context_nearly_full() { ReasonSize::Short } else { ReasonSize::Full },
     };
     let reason = reason::render_reason(&held, stop.context);

@@ -2,6 +2,7 @@
 //! a field of [`RunLimits`] and a row here.
 
 use super::{LimitUsage, RunLimits};
+use crate::cost_reading::CostBasis;
 use crate::text;
 use crate::units::{self, format_duration, format_tokens, format_usd};
 use alloc::format;
@@ -243,13 +244,21 @@ impl LimitDefinition {
     pub fn progress(&self, limits: &RunLimits, usage: &LimitUsage) -> Option<String> {
         let usage_field = self.usage.as_ref()?;
         let most = (self.get)(limits);
+        if self.unit == LimitUnit::MicroUsd && usage.cost_basis == CostBasis::Unknown {
+            return most.map(|most| format!("cost unknown, limit of {} off", format_usd(most)));
+        }
         let used =
             (usage_field.used)(usage).filter(|_| most.is_some() || usage_field.is_always_shown)?;
+        let shown = if self.unit == LimitUnit::MicroUsd {
+            usage.cost_text()?
+        } else {
+            self.unit.format(used)
+        };
         Some(match (self.unit, most) {
             (LimitUnit::Count(noun), Some(most)) => format!("{noun} {used} of {most}"),
             (LimitUnit::Count(noun), None) => format!("{noun} {used}"),
-            (unit, Some(most)) => format!("{} of {}", unit.format(used), unit.format(most)),
-            (unit, None) => unit.format(used),
+            (unit, Some(most)) => format!("{shown} of {}", unit.format(most)),
+            (_, None) => shown,
         })
     }
 }

@@ -5,12 +5,14 @@ use crate::digest64::Digest64;
 use crate::policy::Chunk;
 use crate::record::{ReportLine, ReportedStatus, StopReport};
 use crate::redact::Redactor;
-use crate::requirement::{PendingReason, Requirement, RequirementStatus};
+use crate::requirement::{PendingReason, Requirement, RequirementStatus, TEST_CHANGES_REQUIREMENT};
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
 const MAX_LINES: usize = 20;
 const MAX_MET_NAMES: usize = 20;
+/// How many changes to tests a report lists.
+const MAX_LISTED: usize = 12;
 
 fn digest_failures(requirements: &[Requirement]) -> Digest64 {
     let signatures: Vec<_> = open_requirements(requirements)
@@ -87,22 +89,71 @@ fn report_line(requirement: &Requirement, redactor: &Redactor) -> ReportLine {
         ) => (ReportedStatus::Pending, why, 0),
         RequirementStatus::Met(_) => (ReportedStatus::Advisory, &requirement.name, 0),
     };
-    let first = match &requirement.status {
-        RequirementStatus::Unmet(failure) => {
-            super::render_findings(failure, redactor).lines().next().map(ToString::to_string)
-        }
+    let is_listed = requirement.name == TEST_CHANGES_REQUIREMENT;
+    let shown = if is_listed { MAX_LISTED } else { 1 };
+    let mut lines = match &requirement.status {
+        RequirementStatus::Unmet(failure) => super::finding_lines(failure, shown, redactor),
         RequirementStatus::Met(_)
         | RequirementStatus::Unknown(_)
-        | RequirementStatus::Pending(_) => None,
+        | RequirementStatus::Pending(_) => Vec::new(),
     };
+    let listed = lines.split_off(lines.len().min(1));
     ReportLine {
         was: None,
-        first,
+        first: lines.pop(),
+        listed,
         name: safe_name(requirement, redactor),
         stage: requirement.stage.name().to_string(),
         standing,
         note: safe_line(note, 200, redactor),
         findings: u32::try_from(findings).unwrap_or(u32::MAX),
         signature: requirement_digest(requirement),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::requirement::{
+        Finding, FindingLocation, RequirementFailure, RequirementStage, RequirementWeight,
+    };
+    use alloc::format;
+    use alloc::string::String;
+
+    /// R-S5a: a person sees every change to tests with its place; of other requirements the first finding is enough.
+    #[test]
+    fn changes_to_tests_are_listed_with_their_places() {
+        let finding = |line: u32| Finding {
+            place: Some(FindingLocation {
+                file: "test_cart.py".into(),
+                line: Some(line),
+                column: None,
+            }),
+            rule: Some("expectation-changed".into()),
+            ..Finding::new(format!("`test_{line}` expects another value"))
+        };
+        let requirement = |name: &str| Requirement {
+            name: name.into(),
+            stage: RequirementStage::Correctness,
+            status: RequirementStatus::Unmet(RequirementFailure {
+                findings: (1..=3).map(finding).collect(),
+                ..RequirementFailure::new("3 changes".into())
+            }),
+            weight: RequirementWeight::Advisory,
+            next: String::new(),
+        };
+        let redactor = Redactor::new(Vec::new());
+        let line = |number: u32| {
+            format!(
+                "test_cart.py:{number}: `test_{number}` expects another value [expectation-changed]"
+            )
+        };
+        for (name, listed) in [(TEST_CHANGES_REQUIREMENT, &[2, 3][..]), ("lint", &[])] {
+            let report = build_stop_report(&[requirement(name)], &redactor);
+            let shown = report.lines.first().unwrap();
+            assert_eq!(shown.first.as_deref(), Some(line(1).as_str()));
+            let expected: Vec<_> = listed.iter().map(|number| line(*number)).collect();
+            assert_eq!(shown.listed, expected);
+        }
     }
 }

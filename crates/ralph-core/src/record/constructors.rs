@@ -48,6 +48,7 @@ impl RunRecord {
             seal: None,
             drive: None,
             host: HostName::DEFAULT,
+            prices: Vec::new(),
         }
     }
 }
@@ -74,6 +75,7 @@ impl StopRecord {
             garbled: Vec::new(),
             remedy: None,
             proof: None,
+            cost: None,
             took_ms: 0,
         }
     }

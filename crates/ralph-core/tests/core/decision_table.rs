@@ -191,7 +191,7 @@ fn met_requirements_end_the_run_before_any_limit() {
     without measuring          end claimed      rule claimed      1 charged  1 requirement is claimed to be met after 1 iteration and 2 min; nothing measured it
     without measuring all      end claimed      rule claimed      1 charged  all 4 requirements are met after 1 iteration and 2 min, 2 of them only by claims
     without measuring one      end claimed      rule claimed      1 charged  all 2 requirements are met after 1 iteration and 2 min, 1 of them only by a claim
-    without a test of the work end green        rule proof        0 charged  1 requirement is met after 0 iterations and 1 min; 148 old tests pass on the new code; no test fails without the change
+    without a test of the work end green        rule proof        0 charged  no test fails without the change; 148 old tests pass on the new code; 1 requirement is met after 0 iterations and 1 min
     without a process gone     allow            rule final-look   1 charged  1 requirement is met after 1 iteration and 2 min
     without honesty            end needs_review rule tampered     1 charged  1 requirement is met after 1 iteration and 2 min, but ralph's own files were changed meanwhile
     without an open run        allow            rule not-mine     1 charged  the run has ended: verified
@@ -508,7 +508,7 @@ fn an_unknown_stop_reason_is_allowed_once() {
 #[test]
 fn every_circuit_breaker_ends_the_run() {
     let adopted = RunRecord { origin: RunOrigin::Adopted, first_iteration: 9, ..run() };
-    let ends = [
+    let ends = vec![
         test_run().max_iterations(1).stops(2, |turn| stop_at(u64::from(turn)).unmet("tests")),
         test_run().limits(NO_LIMIT).later(8 * 60 * 60 * 1000).stop(stop_at(1).unmet("tests")),
         test_run().stop(stop_at(1).unmet("tests").spent(TWENTY_DOLLARS)),

@@ -23,14 +23,14 @@ fn work_that_no_test_notices_ends_green() {
     check!(held.reason(), @"
     ralph: iteration 1 of 25 — 1 of 2 requirements is not met (run k7f2)
 
-    ✗ proof (correctness): 148 old tests pass on the new code; no test fails without the change
+    ✗ proof (correctness): no test fails without the change; 148 old tests pass on the new code
     ✓ tests
 
     Next: Add a test that fails on the old code, or end your message with why no test can. Then stop again
     ");
     check!(held.stop(stop()), @"
-    1  block            rule proof        1 charged  148 old tests pass on the new code; no test fails without the change
-    2  end green        rule proof        1 charged  1 requirement is met after 1 iteration and 2 min; 148 old tests pass on the new code; no test fails without the change
+    1  block            rule proof        1 charged  no test fails without the change; 148 old tests pass on the new code
+    2  end green        rule proof        1 charged  no test fails without the change; 148 old tests pass on the new code; 1 requirement is met after 1 iteration and 2 min
     ");
 }
 
@@ -54,7 +54,7 @@ fn broken_old_tests_end_in_review() {
     ");
     check!(held.stop(stop()), @"
     1  block            rule proof        1 charged  2 old tests fail or are missing on the new code (test_adds, test_zero)
-    2  end needs_review rule proof        1 charged  1 requirement is met after 1 iteration and 2 min; 2 old tests fail or are missing on the new code (test_adds, test_zero)
+    2  end needs_review rule proof        1 charged  2 old tests fail or are missing on the new code (test_adds, test_zero); 1 requirement is met after 1 iteration and 2 min
     ");
 }
 
@@ -83,8 +83,8 @@ fn a_proof_decides_the_status() {
     repaired           end verified     rule verified     1 charged  1 requirement is met after 1 iteration and 2 min; 148 old tests pass on the new code; 1 test fails without the change
     told only          end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 1 min; 1 old test fails or is missing on the new code (test_adds)
     off                end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 1 min
-    missing            end green        rule proof        1 charged  1 requirement is met after 1 iteration and 2 min; the proof did not run
-    out of iterations  end needs_review rule proof        0 charged  1 requirement is met after 0 iterations and 1 min; 1 old test fails or is missing on the new code (test_adds)
+    missing            end green        rule proof        1 charged  the proof did not run; 1 requirement is met after 1 iteration and 2 min
+    out of iterations  end needs_review rule proof        0 charged  1 old test fails or is missing on the new code (test_adds); 1 requirement is met after 0 iterations and 1 min
     agent alive        allow            rule final-look   0 charged  1 requirement is met after 0 iterations and 1 min
     nothing measured   end claimed      rule claimed      0 charged  1 requirement is claimed to be met after 0 iterations and 1 min; nothing measured it
     ");

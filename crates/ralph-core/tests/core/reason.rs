@@ -303,7 +303,7 @@ fn every_text_names_its_run() {
     let notice = "ralph now holds this session (run k7f2). Let go with `ralph cancel k7f2`";
     let review = RunRecord { on_tampering: OnTampering::EndInReview, ..run() };
     let parts = |tree| (0..20).fold(stop_at(tree), |at, one| at.unmet(&format!("part {one}")));
-    let scenarios = [
+    let scenarios = vec![
         test_run().goal(GOAL).adopted(notice).stop(first_stop()),
         test_run().stops(2, |_| stop_at(1).unmet("tests")),
         test_run().stop(first_stop()).stop(stop_at(2).unmet("tests")),

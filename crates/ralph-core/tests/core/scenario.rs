@@ -58,6 +58,7 @@ pub(crate) fn sealed_run() -> RunRecord {
         tools: Vec::new(),
         complexity: None,
         git: None,
+        files: None,
     };
     RunRecord { seal: Some(Box::new(seal)), ..run() }
 }
@@ -367,6 +368,8 @@ impl TestStop {
             telling: if verdict == ProofVerdict::Green { Vec::new() } else { telling },
             broken: broken.collect(),
             doubts: Vec::new(),
+            removed: Vec::new(),
+            allowed: Vec::new(),
         });
         self
     }

@@ -3,6 +3,7 @@
 use ralph_home::paths::RalphHome;
 use ralph_policy::trust::{
     self, Approval, ApprovalSubject, DifferenceKind, GateProgram, ProgramSearch, ReferencedContent,
+    ShownEnvironment,
 };
 use serde::Serialize;
 
@@ -39,6 +40,7 @@ pub struct TrustSubjectView<'a> {
     pub commands: Vec<TrustCommandView<'a>>,
     pub called: &'a [ReferencedContent],
     pub programs: &'a [GateProgram],
+    pub environment: &'a ShownEnvironment,
     pub changes: Vec<TrustChangeView>,
 }
 
@@ -72,6 +74,8 @@ pub struct ApprovalQuestion {
     pub subject: ApprovalSubject,
     pub before: ApprovalStatus,
     pub search_path: ProgramSearch,
+    /// Whether ralph sets `CI=true` for the gates.
+    pub sets_ci: bool,
     /// The last approval, if this version is not approved.
     pub last: Option<Approval>,
 }
@@ -117,6 +121,7 @@ fn subject_view<'a>(home: &RalphHome, question: &'a ApprovalQuestion) -> TrustSu
         commands: commands.collect(),
         called: &subject.references,
         programs: &search_path.programs,
+        environment: &search_path.environment,
         changes: differences
             .map(|difference| TrustChangeView { what: difference.item, how: difference.kind })
             .collect(),

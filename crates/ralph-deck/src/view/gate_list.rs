@@ -1,5 +1,6 @@
 //! The gates of a policy, and what the result of one depends on.
 
+use crate::gate_wording;
 use crate::wording::{self, count_noun};
 use ralph_core::gate::{Gate, GateTrigger};
 use ralph_core::requirement::RequirementWeight;
@@ -122,7 +123,7 @@ pub fn cached_result_text(explained: &GateExplanation) -> String {
         CachedResult::Missing => "no result for this content yet: it would run".to_string(),
         CachedResult::Running => "it is running now".to_string(),
         CachedResult::Result(report) => {
-            let note = wording::gate_note(report);
+            let note = gate_wording::gate_note(report);
             let note = if note.is_empty() { String::new() } else { format!(": {note}") };
             let ago = wording::ago(clock::now_ms(), report.at_ms);
             format!("{}{note} ({ago}, key {})", report.outcome.name(), &explained.key.hex()[..12])

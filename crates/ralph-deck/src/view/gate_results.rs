@@ -1,6 +1,7 @@
 //! The results of gates. Their JSON, and the formats of other tools, are in `ralph_gates::findings::write`.
 
-use crate::wording::{count_noun, gate_note, steadiness};
+use crate::gate_wording::{gate_note, steadiness};
+use crate::wording::count_noun;
 use ralph_core::gate::{GateOutcome, UnknownReason};
 use ralph_core::requirement::RequirementWeight;
 use ralph_gates::findings::write;

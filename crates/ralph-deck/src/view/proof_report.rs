@@ -21,6 +21,8 @@ pub struct ProofView<'a> {
     pub telling: Vec<NamedTestView<'a>>,
     pub broken: Vec<BrokenTestView<'a>>,
     pub doubts: &'a [String],
+    /// Tests of the base that hold on the new code but were removed, or are skipped now.
+    pub removed: &'a [String],
     pub changed_code: &'a [String],
     pub changed_tests: &'a [String],
     pub steps: Vec<ProofStepView<'a>>,
@@ -93,7 +95,7 @@ pub fn proof_view<'a>(
     base: &'a str,
     head: &'a str,
 ) -> ProofView<'a> {
-    let Proof { verdict, held, telling, broken, doubts } = &report.proof;
+    let Proof { verdict, held, telling, broken, doubts, removed, .. } = &report.proof;
     ProofView {
         v: 1,
         base,
@@ -115,6 +117,7 @@ pub fn proof_view<'a>(
             })
             .collect(),
         doubts,
+        removed,
         changed_code: &report.changed_code,
         changed_tests: &report.changed_tests,
         steps: report

@@ -12,10 +12,9 @@ use ralph_core::facts::DeclaredPause;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::{LimitKind, LimitUsage};
 use ralph_core::part_stop;
-use ralph_core::record::{Dispute, ReportLine};
+use ralph_core::record::{CostBasis, CostReading, Dispute, ReportLine};
 use ralph_core::run::RunPhase;
 use ralph_core::text;
-use ralph_core::units::format_usd;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::paths::RalphHome;
 use ralph_hook::control::off_reason;
@@ -177,7 +176,7 @@ impl BoardRun {
             0 | 1 => String::new(),
             count => format!(" over {count} sessions"),
         };
-        let spent = wording::spent(state).map(|it| format!(", {}", format_usd(it)));
+        let spent = wording::spent(state).map(|spent| format!(", {spent}"));
         format!("{title}  ({ago}, {iterations}{sessions}{})", spent.unwrap_or_default())
     }
 
@@ -186,7 +185,8 @@ impl BoardRun {
         let (run, state) = (&self.view.opened.run, &self.view.opened.state);
         let outcome = self.worktree_outcome.as_deref();
         let driven = driven_run::status_lines(run, state, self.view.phase, outcome);
-        let remarks = wording::remark_lines(state, now_ms);
+        let remarks = wording::cost_gap(run, state).into_iter();
+        let remarks = remarks.chain(wording::remark_lines(state, now_ms));
         let mut lines = Vec::new();
         if let RunPhase::Ended(_) = self.view.phase {
             if let Some(DeclaredPause::NeedsHuman(question)) = &state.declared {
@@ -286,6 +286,9 @@ pub struct RunStatusView<'a> {
     pub project: &'a str,
     #[serde(flatten)]
     pub limits: LimitFields,
+    /// How the cost is known, for a session that a person works in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_basis: Option<CostBasis>,
     pub context_tokens: Option<u64>,
     /// Absent while no agent works on a chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -390,6 +393,7 @@ fn run_status_view(one: &BoardRun, now_ms: u64) -> RunStatusView<'_> {
             &usage,
             &[&SHOWN_LIMITS[..], &[LimitKind::MaxTokens]].concat(),
         ),
+        cost_basis: state.cost.as_ref().map(CostReading::basis),
         context_tokens: state.observed.as_ref().and_then(|observed| observed.context_tokens),
         chunks: (tally.all > 0)
             .then_some(ChunkCountView { verified: tally.verified, total: tally.all }),

@@ -86,6 +86,10 @@ pub(crate) fn emit_gate_progress(ctx: &mut RunContext<'_>, offset: u64) -> Resul
     let (entries, offset) = gate_log::read_gate_log(ctx.home, &ctx.run, offset)?;
     for progress in entries {
         ctx.emit(&match progress {
+            GateLogLine::Billed { bill, .. } => {
+                charge_gate(ctx, bill)?;
+                continue;
+            }
             GateLogLine::Proof { step, done, of } => RunEvent::ProofProgress { step, done, of },
             GateLogLine::Started { gate } => {
                 RunEvent::GateStarted { name: text::clean_line(&gate, 80) }

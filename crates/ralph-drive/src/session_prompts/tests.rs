@@ -53,6 +53,7 @@ fn unmet(name: &str, note: &str, first: Option<&str>) -> ReportLine {
         was: None,
         note: note.into(),
         first: first.map(Into::into),
+        listed: Vec::new(),
         findings: u32::from(first.is_some()) * 2,
         signature: Digest64::of_parts(&[name.as_bytes(), first.unwrap_or_default().as_bytes()]),
     }

@@ -16,6 +16,8 @@ use std::collections::{HashMap, HashSet};
 const MAX_TESTS: usize = 20_000;
 /// Lines that are kept of one test's output.
 const MAX_TEST_LINES: usize = 60;
+/// Enough for the message of a finding, which is cut later.
+const MAX_MESSAGE_BYTES: usize = 1_200;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -39,6 +41,8 @@ struct GoTestParser<'a> {
     outputs: HashMap<(String, String), Vec<String>>,
     /// Number of findings reported for each package.
     reported: HashMap<String, u32>,
+    /// Tests that have subtests, and whether one of these failed.
+    parents: HashMap<(String, String), bool>,
     tests: TestCounts,
     events: u64,
 }
@@ -51,6 +55,7 @@ pub(super) fn read_go_test(text: &str, context: &ReportContext<'_>) -> ParsedRep
         failed_packages: HashSet::new(),
         outputs: HashMap::new(),
         reported: HashMap::new(),
+        parents: HashMap::new(),
         tests: TestCounts::default(),
         events: 0,
     };
@@ -87,7 +92,12 @@ pub(super) fn read_go_test(text: &str, context: &ReportContext<'_>) -> ParsedRep
 impl GoTestParser<'_> {
     fn read_event(&mut self, event: &GoTestEventWire<'_>, found: &mut FindingCollector<'_>) {
         let test = event.test.as_deref().unwrap_or_default();
-        self.name_test(event, test);
+        let is_sum = self.is_sum_of_subtests(event, test);
+        self.name_test(event, test, is_sum);
+        if is_sum && matches!(&*event.action, "pass" | "skip") {
+            self.outputs.remove(&test_key(event, test));
+            return;
+        }
         match (&*event.action, test.is_empty()) {
             ("output", _) => self.keep_output(event, test),
             ("pass", false) => {
@@ -99,8 +109,9 @@ impl GoTestParser<'_> {
                 self.outputs.remove(&test_key(event, test));
             }
             ("fail", false) => {
-                self.tests.run = self.tests.run.saturating_add(1);
-                self.tests.failed = self.tests.failed.saturating_add(1);
+                let count = u32::from(!is_sum);
+                self.tests.run = self.tests.run.saturating_add(count);
+                self.tests.failed = self.tests.failed.saturating_add(count);
                 self.add_failure(event, test, found);
             }
             // A package fails because of its tests. It is reported itself only if no test failed.
@@ -111,7 +122,22 @@ impl GoTestParser<'_> {
         }
     }
 
-    fn name_test(&mut self, event: &GoTestEventWire<'_>, test: &str) {
+    /// Whether the result of a test only sums up those of its subtests, which end before it. Notes the test above.
+    fn is_sum_of_subtests(&mut self, event: &GoTestEventWire<'_>, test: &str) -> bool {
+        let has_failed = event.action == "fail";
+        if !matches!(&*event.action, "pass" | "fail" | "skip") {
+            return false;
+        }
+        if let Some((parent, _)) = test.rsplit_once('/')
+            && self.parents.len() < MAX_TESTS
+        {
+            *self.parents.entry(test_key(event, parent)).or_default() |= has_failed;
+        }
+        let subtest_failed = self.parents.get(&test_key(event, test));
+        subtest_failed.is_some_and(|subtest_failed| *subtest_failed || !has_failed)
+    }
+
+    fn name_test(&mut self, event: &GoTestEventWire<'_>, test: &str, is_sum: bool) {
         let outcome = match &*event.action {
             "run" => {
                 self.running += 1;
@@ -124,7 +150,10 @@ impl GoTestParser<'_> {
         };
         if !test.is_empty() {
             self.running = self.running.saturating_sub(1);
-            self.names.add(outcome, &[&event.package, test]);
+            self.names.add_name(outcome, &[&event.package, test]);
+            if !is_sum {
+                self.names.count_outcome(outcome);
+            }
             if outcome == TestOutcome::Failed && self.failed_packages.len() < MAX_TESTS {
                 self.failed_packages.insert(event.package.to_string());
             }
@@ -175,7 +204,7 @@ impl GoTestParser<'_> {
         let panic = output.iter().find(|line| line.starts_with("panic: "));
         let message = match (panic, located) {
             (Some(panic), _) => panic.clone(),
-            (None, Some(located)) => located.after.trim_start_matches([':', ' ']).to_owned(),
+            (None, Some(_)) => logged_message(&output),
             (None, None) => output.last().cloned().unwrap_or_default(),
         };
         let spot = if panic.is_some() { own } else { located.map(|located| located.location) };
@@ -188,6 +217,25 @@ impl GoTestParser<'_> {
             ..FindingDraft::default()
         });
     }
+}
+
+/// Everything that a test logged: an assertion may print several lines, and a fatal one comes last.
+fn logged_message(output: &[String]) -> String {
+    let mut message = String::new();
+    for line in output {
+        let located = source_location::first_location(line)
+            .filter(|located| located.before.trim().is_empty());
+        let (separator, text) = match located {
+            Some(located) => ("; ", located.after.trim_start_matches([':', ' '])),
+            None if message.is_empty() => continue,
+            None => (" ", line.trim()),
+        };
+        if message.len() < MAX_MESSAGE_BYTES && !text.is_empty() {
+            message.push_str(if message.is_empty() { "" } else { separator });
+            message.push_str(text);
+        }
+    }
+    message
 }
 
 fn test_key(event: &GoTestEventWire<'_>, test: &str) -> (String, String) {

@@ -1,4 +1,4 @@
-//! Reads the output of JavaScript test runners for people: jest, vitest, mocha, and node's own.
+//! Reads the output of JavaScript test runners for people: jest, vitest, mocha, uvu, and node's own.
 
 use super::FindingCollector;
 use super::failure_block::{FailureBlock, LineMatch, LocationPreference};
@@ -99,7 +99,8 @@ impl JavascriptReader {
 
     fn open_block(&mut self, line: &str, trimmed: &str, found: &mut FindingCollector<'_>) -> bool {
         if let Some(rest) = trimmed.strip_prefix("FAIL ") {
-            return self.open_file(rest.trim(), found);
+            let rest = rest.trim();
+            return self.open_file(rest, found) || self.open_uvu_failure(line, rest, found);
         }
         if let Some(title) = trimmed.strip_prefix("✖ ") {
             return self.open_node_failure(title, found);
@@ -170,6 +171,25 @@ impl JavascriptReader {
         true
     }
 
+    /// uvu: `   FAIL  "adds more"`, `   FAIL  cart  "adds more"`.
+    fn open_uvu_failure(
+        &mut self,
+        line: &str,
+        rest: &str,
+        found: &mut FindingCollector<'_>,
+    ) -> bool {
+        let quoted = rest.strip_suffix('"').and_then(|rest| rest.split_once('"'));
+        let Some((suite, name)) = quoted.filter(|_| line.starts_with("  ")) else {
+            return false;
+        };
+        self.close_block(found);
+        let separator = if suite.is_empty() { "" } else { " > " };
+        self.block = Some(FailureBlock::new(&format!("{}{separator}{name}", suite.trim())));
+        self.part = FailurePart::Message;
+        self.body = FailureBody::Indented;
+        true
+    }
+
     /// node: `✖ adds more (1.03ms)`. With a remark after it, the failure is expected.
     fn open_node_failure(&mut self, title: &str, found: &mut FindingCollector<'_>) -> bool {
         let Some((title, rest)) = title.rsplit_once(" (") else {
@@ -208,6 +228,7 @@ fn ends_block(line: &str, trimmed: &str) -> bool {
         || line.starts_with("Test Suites:")
         || line.starts_with(" Test Files ")
         || line.starts_with("npm ")
+        || line.starts_with("  Total: ")
 }
 
 fn is_frame(trimmed: &str) -> bool {

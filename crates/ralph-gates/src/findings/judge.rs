@@ -220,32 +220,45 @@ fn find_missing_command(tail: &str) -> Option<&str> {
     tail.lines().rev().take(60).map(str::trim).find(|line| is_missing_command(line))
 }
 
+/// How messages about a missing command begin.
+const MISSING_COMMAND_STARTS: [&str; 34] = [
+    "error: Failed to spawn: ",
+    "error: No interpreter found for ",
+    "hint: Packages were unavailable because the network was disabled",
+    "[PdmException]: Command '",
+    "Command not found: ",
+    "command not found: ",
+    "Error: the command ",
+    "ERR_PNPM_RECURSIVE_EXEC_FIRST_FAIL",
+    "ERR_PNPM_NO_IMPORTER_MANIFEST_FOUND",
+    "go: cannot find main module",
+    "go: no such tool ",
+    "npm error Missing script:",
+    "npm ERR! Missing script:",
+    "npm error could not determine executable to run",
+    "npm ERR! could not determine executable to run",
+    "npm error npx canceled due to missing packages",
+    "npm ERR! npx canceled due to missing packages",
+    "npm error 404 Not Found",
+    "ERR_PNPM_NO_SCRIPT",
+    "error: no such command: `",
+    "error: no such subcommand: `",
+    "error: toolchain '",
+    "error: rustup could not choose a version of ",
+    "error: Script not found",
+    "error: could not find `Cargo.toml` in",
+    "error: linker `",
+    "Usage Error: Couldn't find a script named",
+    "Error: Could not find or load main class",
+    "Error: Unable to access jarfile",
+    "ERROR: JAVA_HOME is not set and no 'java' command could be found",
+    "ERROR: JAVA_HOME is set to an invalid directory:",
+    "The JAVA_HOME environment variable is not defined correctly",
+    "Cannot connect to the Docker daemon",
+    "make: *** No rule to make target",
+];
+
 fn is_missing_command(line: &str) -> bool {
-    const STARTS: [&str; 23] = [
-        "npm error Missing script:",
-        "npm ERR! Missing script:",
-        "npm error could not determine executable to run",
-        "npm ERR! could not determine executable to run",
-        "npm error npx canceled due to missing packages",
-        "npm ERR! npx canceled due to missing packages",
-        "npm error 404 Not Found",
-        "ERR_PNPM_NO_SCRIPT",
-        "error: no such command: `",
-        "error: no such subcommand: `",
-        "error: toolchain '",
-        "error: rustup could not choose a version of ",
-        "error: Script not found",
-        "error: could not find `Cargo.toml` in",
-        "error: linker `",
-        "Usage Error: Couldn't find a script named",
-        "Error: Could not find or load main class",
-        "Error: Unable to access jarfile",
-        "ERROR: JAVA_HOME is not set and no 'java' command could be found",
-        "ERROR: JAVA_HOME is set to an invalid directory:",
-        "The JAVA_HOME environment variable is not defined correctly",
-        "Cannot connect to the Docker daemon",
-        "make: *** No rule to make target",
-    ];
     let ends_missing = |line: &str| {
         [
             "not found",
@@ -259,7 +272,9 @@ fn is_missing_command(line: &str) -> bool {
         .any(|end| line.ends_with(end))
             || line.contains(": bad interpreter: ")
     };
-    if STARTS.iter().any(|start| line.starts_with(start)) || is_registry_unreachable(line) {
+    if MISSING_COMMAND_STARTS.iter().any(|start| line.starts_with(start))
+        || is_registry_unreachable(line)
+    {
         return true;
     }
     let head = line.split_once(": ").map_or("", |(head, _)| head);
@@ -280,6 +295,9 @@ fn is_missing_command(line: &str) -> bool {
                 || line.contains("is not installed for the custom toolchain")
         }
         "exec" => line.contains("executable file not found in $PATH"),
+        _ if line.starts_with("nox > Program ") => line.ends_with(" not found."),
+        // tox: `py: Exception running subprocess [Errno 2] No such file or directory: 'pytest'`
+        _ if line.contains(": Exception running subprocess [Errno 2] ") => true,
         _ => line.starts_with("error Command \"") && line.ends_with("not found."),
     }
 }

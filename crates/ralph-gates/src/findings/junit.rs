@@ -282,6 +282,10 @@ fn add_failure(
     suite: &str,
     found: &mut FindingCollector<'_>,
 ) {
+    let failure = JunitFailure {
+        message: without_colours(&failure.message),
+        text: without_colours(&failure.text),
+    };
     let file = [case.file.as_str(), suite, case.class.as_str()]
         .into_iter()
         .find(|file| !file.is_empty() && source_location::is_source_file(file));
@@ -322,6 +326,21 @@ fn add_failure(
     });
 }
 
+/// XML forbids the escape characters of colours, so pytest writes them as `#x1B`.
+fn without_colours(text: &str) -> String {
+    let mut parts = text.split("#x1B[");
+    let first = parts.next().unwrap_or_default().to_string();
+    parts.fold(first, |mut shown, part| {
+        let sequence = part.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b';');
+        let end = sequence.count();
+        match part.get(end..).and_then(|rest| rest.strip_prefix('m')) {
+            Some(rest) => shown.push_str(rest),
+            None => shown.extend(["#x1B[", part]),
+        }
+        shown
+    })
+}
+
 /// Whether the message is useful. For `collection failure`, pytest puts the reason into the text.
 fn is_informative(message: &str) -> bool {
     !message.trim().is_empty() && message != "collection failure"
@@ -360,4 +379,20 @@ fn attribute(element: &BytesStart<'_>, name: &str) -> Option<String> {
 
 fn number_attribute(element: &BytesStart<'_>, name: &str) -> Option<u32> {
     attribute(element, name)?.trim().parse().ok().filter(|number| *number > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_of_pytest_are_left_out() {
+        for (text, expected) in [
+            ("assert '1.0' == '1' #x1B[0m#x1B[91m- 1#x1B[39;49;00m", "assert '1.0' == '1' - 1"),
+            ("about #x1B[ and #x1B[2", "about #x1B[ and #x1B[2"),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(without_colours(text), expected);
+        }
+    }
 }

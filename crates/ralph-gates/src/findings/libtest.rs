@@ -40,6 +40,12 @@ impl LibtestReader {
         if line.contains("panicked at ") {
             return self.read_panic(line, found);
         }
+        if let Some(name) = overflowed_thread(line) {
+            self.close_block(found);
+            let message = "has overflowed its stack";
+            found.add(&FindingDraft { rule: name, message, ..FindingDraft::default() });
+            return LineMatch::Recognised;
+        }
         if line == "failures:" || line.starts_with("test result: ") {
             self.close_block(found);
             if line.starts_with("test result: ") {
@@ -158,6 +164,13 @@ impl LibtestReader {
             });
         }
     }
+}
+
+/// `thread 'name' (123) has overflowed its stack`. The process ends without the result of any test. Lines of other
+/// tests may come between the first two words.
+fn overflowed_thread(line: &str) -> Option<&str> {
+    let (name, _) = line.strip_suffix(" has overflowed its stack")?.rsplit_once('\'')?;
+    Some(name.strip_prefix("thread '").unwrap_or(name))
 }
 
 /// `test a::b ... FAILED`

@@ -6,13 +6,16 @@
 
 mod cargo_json;
 mod eslint;
+mod failed_subtests;
 mod failure_block;
+mod finding_age;
 mod go_test;
 mod javascript;
 mod json_document;
 mod judge;
 mod junit;
 mod libtest;
+mod open_diagnostic;
 mod plain_text;
 mod project_file;
 mod pytest;
@@ -27,6 +30,7 @@ mod unfinished_tests;
 mod unittest;
 pub mod write;
 
+pub use finding_age::label_findings;
 pub use judge::{GateJudgement, GateProcessEnd, judge_gate};
 pub use signature::finding_signature;
 
@@ -47,6 +51,8 @@ const UNFINISHED_TESTS: &str = "tests started, but no result was reported";
 /// The runner's summary is missing at the end of a truncated output. As [`UNFINISHED_TESTS`], it matters only for a gate
 /// that exits with 0.
 const NO_SUMMARY_AT_END: &str = "the output is truncated, and its end has no test summary";
+/// How much text of findings beyond [`MAX_FINDINGS`] is kept. With it, a report fits into the cache of results.
+const MAX_FINDING_BYTES: usize = 4 * 1024 * 1024;
 /// Number of findings that are checked for duplicates. Beyond it, the same finding may be counted twice.
 const MAX_DEDUPLICATED: usize = 50_000;
 /// Longer lines are data; the rest of them is ignored.
@@ -128,7 +134,9 @@ pub fn read_execution(
     let output = read_report(ReportFormat::Text, output, context);
     ParsedReport {
         findings: output.findings,
+        more_findings: output.more_findings,
         finding_count: output.finding_count,
+        has_gaps: output.has_gaps,
         tests: reading.tests.or(output.tests),
         cases: reading.cases.or(output.cases),
         doubt: reading.doubt,
@@ -166,13 +174,14 @@ struct FindingDraft<'a> {
     severity: FindingSeverity,
 }
 
-/// Collects findings: keeps the first ones of each severity and counts all. Errors come before warnings, because a
+/// Collects findings: keeps them as far as they fit, and at least the first ones of each severity, and counts all. Errors come before warnings, because a
 /// failing build has often printed a hundred warnings first.
 struct FindingCollector<'a> {
     context: &'a ReportContext<'a>,
     errors: Vec<Finding>,
     others: Vec<Finding>,
     count: u32,
+    kept_bytes: usize,
     seen: HashSet<u64>,
     /// Drafts as printed: a line that a tool repeats a million times is cleaned once.
     seen_drafts: HashSet<u64>,
@@ -186,6 +195,7 @@ impl<'a> FindingCollector<'a> {
             errors: Vec::new(),
             others: Vec::new(),
             count: 0,
+            kept_bytes: 0,
             seen: HashSet::new(),
             seen_drafts: HashSet::new(),
             hasher: RandomState::new(),
@@ -225,9 +235,14 @@ impl<'a> FindingCollector<'a> {
             return;
         }
         self.count = self.count.saturating_add(1);
+        let has_room = self.kept_bytes < MAX_FINDING_BYTES;
         let kept = self.kept(finding.severity);
-        if kept.len() < MAX_FINDINGS {
+        if has_room || kept.len() < MAX_FINDINGS {
+            let texts = [finding.place.as_ref().map(|place| &place.file), finding.rule.as_ref()];
+            let bytes = texts.into_iter().flatten().map(String::len).sum::<usize>();
+            let bytes = bytes + finding.message.len();
             kept.push(finding);
+            self.kept_bytes = self.kept_bytes.saturating_add(bytes);
         }
     }
 
@@ -245,10 +260,12 @@ impl<'a> FindingCollector<'a> {
     fn into_report(self, tests: Option<TestCounts>, doubt: Option<&str>) -> ParsedReport {
         let mut findings = self.errors;
         findings.extend(self.others);
-        findings.truncate(MAX_FINDINGS);
+        let more_findings = findings.split_off(findings.len().min(MAX_FINDINGS));
         ParsedReport {
             findings,
+            more_findings,
             finding_count: self.count,
+            has_gaps: self.context.extent != OutputExtent::Complete,
             tests,
             cases: None,
             doubt: doubt.map(|why| text::clean_line(why, MAX_DOUBT_CHARS)),

@@ -4,8 +4,10 @@
 use super::failure_block::{FailureBlock, LineMatch, LocationPreference};
 use super::javascript::JavascriptReader;
 use super::libtest::LibtestReader;
+use super::open_diagnostic::OpenDiagnostic;
 use super::pytest::PytestReader;
 use super::source_location::{self, LocationMatch, RawLocation};
+use super::tap::TapReader;
 use super::test_counter::TestCounter;
 use super::test_names::{NameCollector, TextNames};
 use super::tsc::TscReader;
@@ -24,9 +26,14 @@ pub(super) fn read_plain_text(text: &str, context: &ReportContext<'_>) -> Parsed
     let mut general = GeneralReader::default();
     let mut names = NameCollector::new(context);
     let mut named_tests = TextNames::default();
+    let mut tap = TapReader::default();
     for line in clean_lines(text) {
-        tally.read_line(&line);
         named_tests.read_line(&line, &mut names);
+        if tap.read_line(&line, &mut found) == LineMatch::Recognised {
+            general.close_open_items(&mut found);
+            continue;
+        }
+        tally.read_line(&line);
         if runners.read_line(&line, &mut found) == LineMatch::Unrecognised {
             general.read_line(&line, &mut found);
         } else {
@@ -34,10 +41,14 @@ pub(super) fn read_plain_text(text: &str, context: &ReportContext<'_>) -> Parsed
         }
     }
     runners.finish(&mut found);
+    if let Some(tests) = tap.finish(&mut found) {
+        tally.add_counts(tests);
+    }
     general.finish(&mut found);
+    let counted = tally.counts().filter(|_| !named_tests.counts_assertions());
     named_tests.finish(&mut names);
     let doubt = tally.doubt(context.extent);
-    let cases = names.into_cases(tally.counts(), doubt);
+    let cases = names.into_cases(counted, doubt);
     ParsedReport { cases, ..found.into_report(tally.counts(), doubt) }
 }
 
@@ -80,12 +91,20 @@ pub(super) struct GeneralReader {
     trace: Option<FailureBlock>,
     /// go: the test whose log lines follow.
     go_test: String,
+    /// The last diagnostic, whose message may continue on the next lines.
+    open_diagnostic: Option<OpenDiagnostic>,
     unlocated_errors: Vec<String>,
 }
 
 impl GeneralReader {
     pub(super) fn read_line(&mut self, line: &str, found: &mut FindingCollector<'_>) {
         let trimmed = line.trim();
+        if let Some(diagnostic) = &mut self.open_diagnostic {
+            if diagnostic.take_line(line) {
+                return;
+            }
+            self.close_diagnostic(found);
+        }
         if self.continue_trace(line, trimmed, found) {
             return;
         }
@@ -105,7 +124,7 @@ impl GeneralReader {
             return;
         }
         if let Some(located) = source_location::first_location(line) {
-            self.read_diagnostic(&located, found);
+            self.read_diagnostic(line, &located, found);
         } else {
             self.read_unlocated(line, trimmed);
         }
@@ -114,6 +133,7 @@ impl GeneralReader {
 
     /// Closes the open trace, because another reader recognised the line.
     pub(super) fn close_open_items(&mut self, found: &mut FindingCollector<'_>) {
+        self.close_diagnostic(found);
         if let Some(trace) = self.trace.take() {
             trace.emit(found);
         }
@@ -133,6 +153,12 @@ impl GeneralReader {
                     severity: severity.unwrap_or_default(),
                 });
             }
+        }
+    }
+
+    fn close_diagnostic(&mut self, found: &mut FindingCollector<'_>) {
+        if let Some(diagnostic) = self.open_diagnostic.take() {
+            diagnostic.emit(found);
         }
     }
 
@@ -217,10 +243,15 @@ impl GeneralReader {
         true
     }
 
-    fn read_diagnostic(&mut self, located: &LocationMatch<'_>, found: &mut FindingCollector<'_>) {
-        const LABELS: [&str; 11] = [
+    fn read_diagnostic(
+        &mut self,
+        line: &str,
+        located: &LocationMatch<'_>,
+        found: &mut FindingCollector<'_>,
+    ) {
+        const LABELS: [&str; 12] = [
             "", "error:", "Error:", "ERROR:", "warning:", "Warning:", "ERROR in", "[ERROR]",
-            "[error]", "e:", "w:",
+            "[error]", "e:", "w:", "vet:",
         ];
         let label = located.before.trim();
         // rustfmt prints the location, then the change it would make.
@@ -253,7 +284,11 @@ impl GeneralReader {
         // A note explains the previous line.
         if severity != FindingSeverity::Note && !message.is_empty() {
             let rule = if rule_of_go.is_empty() { rule } else { rule_of_go };
-            found.add(&FindingDraft { location: Some(located.location), rule, message, severity });
+            let draft = FindingDraft { location: Some(located.location), rule, message, severity };
+            match OpenDiagnostic::new(line, rest, &draft) {
+                Some(open) => self.open_diagnostic = Some(open),
+                None => found.add(&draft),
+            }
         }
     }
 

@@ -144,6 +144,9 @@ impl PytestReader {
                 .find(|(at, (id, _))| !matched.contains(at) && title_matches(&block.rule, id));
             if let Some((at, (id, message))) = named {
                 matched.push(at);
+                if is_sum_of_subtests(message) {
+                    continue;
+                }
                 block.rule.clone_from(id);
                 if block.message.is_empty() {
                     block.add_message(message);
@@ -158,7 +161,11 @@ impl PytestReader {
             }
             block.emit(found);
         }
-        let rest = self.summary.iter().enumerate().filter(|(at, _)| !matched.contains(at));
+        let rest = self
+            .summary
+            .iter()
+            .enumerate()
+            .filter(|(at, (_, message))| !matched.contains(at) && !is_sum_of_subtests(message));
         for (_, (id, message)) in rest {
             found.add(&FindingDraft {
                 location: Some(file_of_node(id))
@@ -179,6 +186,12 @@ pub(super) fn is_location_line(line: &str) -> bool {
             None => located.before.is_empty() || located.before == "  ",
         }
     })
+}
+
+/// `contains 2 failed subtests`, which are reported themselves.
+fn is_sum_of_subtests(message: &str) -> bool {
+    let sum = message.strip_prefix("contains ");
+    sum.is_some_and(|sum| sum.ends_with(" failed subtest") || sum.ends_with(" failed subtests"))
 }
 
 /// `==== title ====`

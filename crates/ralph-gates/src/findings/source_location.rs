@@ -123,6 +123,14 @@ fn parse_line_number(text: &str) -> Option<(u32, &str)> {
 
 /// Splits a text that ends with a file name into the text before it and the name.
 fn split_trailing_file(text: &str) -> Option<(&str, &str)> {
+    // A name at the start of a line may contain brackets and apostrophes: `app/[id]/(main)/page.tsx:3:5`.
+    let word = text.trim_start();
+    if word.len() <= MAX_NAME_CHARS
+        && has_paired_brackets(word)
+        && is_source_name(word, SpacesInName::Forbidden)
+    {
+        return Some((text.get(..text.len() - word.len())?, word));
+    }
     let start = text
         .char_indices()
         .rev()
@@ -131,6 +139,22 @@ fn split_trailing_file(text: &str) -> Option<(&str, &str)> {
         .map_or(0, |(at, char)| at + char.len_utf8());
     let (before, file) = text.split_at_checked(start)?;
     is_source_name(file, SpacesInName::Forbidden).then_some((before, file))
+}
+
+/// Whether brackets are closed, and no character delimits the name from other text.
+fn has_paired_brackets(word: &str) -> bool {
+    let mut open = Vec::new();
+    for char in word.chars() {
+        match char {
+            '(' => open.push(')'),
+            '[' => open.push(']'),
+            '{' => open.push('}'),
+            ')' | ']' | '}' if open.pop() != Some(char) => return false,
+            '<' | '>' | '"' | '`' | '|' | '=' | ',' | ';' | '❯' => return false,
+            _ => {}
+        }
+    }
+    open.is_empty() && !word.starts_with(['\'', '(', '['])
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -233,6 +257,12 @@ mod tests {
             ("redis.conf:6379", "|redis.conf|6379|-|"),
             (".:3", "-"),
             (".rs:3", "-"),
+            (
+                "app/[id]/(main)/page.tsx:3:5 - error TS1: x",
+                "|app/[id]/(main)/page.tsx|3|5| - error TS1: x",
+            ),
+            ("a'b.py:1: error: x", "|a'b.py|1|-|: error: x"),
+            ("'src/a.py:1", "'|src/a.py|1|-|"),
             ("", "-"),
         ] {
             assert_eq!(shown(line), expected, "{line}");

@@ -1,5 +1,6 @@
 //! Reads TAP 13 and 14, with subtests and the YAML block that follows a failure.
 
+use super::failure_block::LineMatch;
 use super::source_location::{self, RawLocation};
 use super::test_names::NameCollector;
 use super::test_names::tap_names::TapNames;
@@ -22,8 +23,57 @@ struct TapParser {
     is_tap: bool,
     /// Between `---` and `...`.
     is_yaml: bool,
+    /// The last comment of the outermost level. tape names its tests so, and its points are assertions.
+    heading: String,
+    /// Comments are what tests print, or the names of subtests.
+    has_subtests: bool,
     /// Subtests whose point came first and ended with `{`.
     open: Vec<OpenTapPoint>,
+    /// The last failure if it names no location. The point of the test above it does.
+    unlocated: Option<TapFailure>,
+}
+
+/// Reads TAP inside other output, from the line with its version on.
+#[derive(Default)]
+pub(super) struct TapReader {
+    parser: Option<TapParser>,
+    tests: Option<TestCounts>,
+}
+
+impl TapReader {
+    pub(super) fn read_line(&mut self, line: &str, found: &mut FindingCollector<'_>) -> LineMatch {
+        if line.starts_with("TAP version 1") {
+            self.close(found);
+            self.parser = Some(TapParser::default());
+            return LineMatch::Recognised;
+        }
+        // Scripts that package managers run print their own lines after it.
+        if line.starts_with("npm ") || line.starts_with("> ") || line.starts_with("ELIFECYCLE") {
+            self.close(found);
+        }
+        let Some(parser) = &mut self.parser else {
+            return LineMatch::Unrecognised;
+        };
+        parser.read_line(line, found);
+        LineMatch::Recognised
+    }
+
+    /// The tests of all TAP in the output, if there was any.
+    pub(super) fn finish(mut self, found: &mut FindingCollector<'_>) -> Option<TestCounts> {
+        self.close(found);
+        self.tests
+    }
+
+    fn close(&mut self, found: &mut FindingCollector<'_>) {
+        let Some(mut parser) = self.parser.take() else { return };
+        parser.finish(found);
+        if parser.is_tap {
+            let sum = self.tests.get_or_insert_default();
+            sum.run = sum.run.saturating_add(parser.tests.run);
+            sum.failed = sum.failed.saturating_add(parser.tests.failed);
+            sum.skipped = sum.skipped.saturating_add(parser.tests.skipped);
+        }
+    }
 }
 
 struct OpenTapPoint {
@@ -41,6 +91,7 @@ struct TapLevel {
 
 struct TapFailure {
     name: String,
+    heading: String,
     /// The lines up to the next test point.
     detail: String,
 }
@@ -62,34 +113,44 @@ pub(super) fn read_tap(text: &str, context: &ReportContext<'_>) -> ParsedReport 
     let mut named_tests = TapNames::default();
     for line in clean_lines(text) {
         named_tests.read_line(&line);
-        let trimmed = line.trim_start();
-        match trimmed.trim_end() {
-            "---" if course.is_tap => course.is_yaml = true,
-            "..." => course.is_yaml = false,
-            _ => {}
-        }
-        let depth = (line.len() - trimmed.len()) / 4;
-        let is_aligned = (line.len() - trimmed.len()).is_multiple_of(4) && depth < MAX_DEPTH;
-        let point = parse_point(trimmed).filter(|_| is_aligned && !course.is_yaml);
-        if point.is_some() || is_aligned && trimmed.trim_end() == "}" {
-            course.close_points(depth, &mut found);
-        }
-        match point {
-            Some(point) if trimmed.trim_end().ends_with(" {") => course.open_point(&point, depth),
-            Some(point) => course.read_point(&point, depth, &mut found),
-            None => course.read_other(&line, depth, &mut found),
-        }
+        course.read_line(&line, &mut found);
     }
-    course.close_points(0, &mut found);
-    course.report_pending(&mut found);
+    course.finish(&mut found);
     let doubt = course.doubt(context);
     let tests = course.is_tap.then_some(course.tests);
+    let counted = tests.filter(|_| !named_tests.has_headings());
     named_tests.finish(&mut names);
-    let cases = names.into_cases(tests, doubt.as_deref());
+    let cases = names.into_cases(counted, doubt.as_deref());
     ParsedReport { cases, ..found.into_report(tests, doubt.as_deref()) }
 }
 
 impl TapParser {
+    fn read_line(&mut self, line: &str, found: &mut FindingCollector<'_>) {
+        let trimmed = line.trim_start();
+        match trimmed.trim_end() {
+            "---" if self.is_tap => self.is_yaml = true,
+            "..." => self.is_yaml = false,
+            _ => {}
+        }
+        let depth = (line.len() - trimmed.len()) / 4;
+        let is_aligned = (line.len() - trimmed.len()).is_multiple_of(4) && depth < MAX_DEPTH;
+        let point = parse_point(trimmed).filter(|_| is_aligned && !self.is_yaml);
+        if point.is_some() || is_aligned && trimmed.trim_end() == "}" {
+            self.close_points(depth, found);
+        }
+        match point {
+            Some(point) if trimmed.trim_end().ends_with(" {") => self.open_point(&point, depth),
+            Some(point) => self.read_point(&point, depth, found),
+            None => self.read_other(line, depth, found),
+        }
+    }
+
+    fn finish(&mut self, found: &mut FindingCollector<'_>) {
+        self.close_points(0, found);
+        self.report_pending(found);
+        self.report_unlocated(found);
+    }
+
     fn open_point(&mut self, point: &TapPoint<'_>, depth: usize) {
         let failed = match point {
             TapPoint::Failed(name) => Some((*name).to_owned()),
@@ -138,10 +199,20 @@ impl TapParser {
             TapPoint::Failed(name) if !is_sum || below.failed == 0 => {
                 self.tests.run = self.tests.run.saturating_add(1);
                 self.tests.failed = self.tests.failed.saturating_add(1);
-                self.pending = Some(TapFailure { name: (*name).to_owned(), detail: String::new() });
+                let heading = Some(self.heading.clone()).filter(|_| !self.has_subtests);
+                let heading = heading.unwrap_or_default();
+                let name = (*name).to_owned();
+                self.pending = Some(TapFailure { name, heading, detail: String::new() });
             }
-            TapPoint::Skipped | TapPoint::Passed | TapPoint::Failed(_) => {}
+            TapPoint::Failed(name) => {
+                if let Some(failure) = self.unlocated.take() {
+                    let name = format!("{name} > {}", failure.name);
+                    self.pending = Some(TapFailure { name, ..failure });
+                }
+            }
+            TapPoint::Skipped | TapPoint::Passed => {}
         }
+        self.report_unlocated(found);
     }
 
     fn read_other(&mut self, line: &str, depth: usize, found: &mut FindingCollector<'_>) {
@@ -160,7 +231,11 @@ impl TapParser {
                 self.plan = Some(self.plan.unwrap_or(0).saturating_add(plan));
                 return;
             }
-            if trimmed.starts_with("# ") {
+            if let Some(comment) = trimmed.strip_prefix("# ") {
+                self.has_subtests |= comment.starts_with("Subtest: ");
+                if depth == 0 {
+                    comment.trim().clone_into(&mut self.heading);
+                }
                 return;
             }
         }
@@ -173,33 +248,23 @@ impl TapParser {
     }
 
     fn report_pending(&mut self, found: &mut FindingCollector<'_>) {
-        let Some(TapFailure { name, detail }) = self.pending.take() else {
+        let Some(failure) = self.pending.take() else {
             return;
         };
-        let file = yaml_field(&detail, "fileName").or_else(|| yaml_field(&detail, "file"));
-        let line = yaml_field(&detail, "lineNumber").or_else(|| yaml_field(&detail, "line"));
-        let column = yaml_field(&detail, "columnNumber").or_else(|| yaml_field(&detail, "column"));
-        let number = |text: Option<String>| text.and_then(|text| text.parse().ok());
-        let named = file.as_deref().map(|file| RawLocation {
-            file,
-            line: number(line),
-            column: number(column),
-        });
-        // The detail starts with the location of the test; the location of the failure is in the stack.
-        let stack = detail.split_once("stack:").map(|(_, stack)| stack);
-        let traced = stack.and_then(|stack| source_location::best_location(stack, found.context));
-        let spot =
-            named.or(traced).or_else(|| source_location::best_location(&detail, found.context));
-        let message = ["message", "error", "diff", "found"]
-            .iter()
-            .find_map(|key| yaml_field(&detail, key))
-            .or_else(|| plain_message(&detail));
-        found.add(&FindingDraft {
-            location: spot,
-            rule: &name,
-            message: message.as_deref().unwrap_or("not ok"),
-            ..FindingDraft::default()
-        });
+        self.report_unlocated(found);
+        let has_location = source_location::best_location(&failure.detail, found.context).is_some()
+            || yaml_field(&failure.detail, "fileName").is_some();
+        if has_location {
+            report_failure(&failure, found);
+        } else {
+            self.unlocated = Some(failure);
+        }
+    }
+
+    fn report_unlocated(&mut self, found: &mut FindingCollector<'_>) {
+        if let Some(failure) = self.unlocated.take() {
+            report_failure(&failure, found);
+        }
     }
 
     fn doubt(&self, context: &ReportContext<'_>) -> Option<String> {
@@ -220,6 +285,37 @@ impl TapParser {
             }
         }
     }
+}
+
+fn report_failure(failure: &TapFailure, found: &mut FindingCollector<'_>) {
+    let TapFailure { name, heading, detail } = failure;
+    let is_assertion = yaml_field(detail, "operator").is_some() && !heading.is_empty();
+    let rule = if is_assertion { format!("{heading} > {name}") } else { name.clone() };
+    let file = yaml_field(detail, "fileName").or_else(|| yaml_field(detail, "file"));
+    let line = yaml_field(detail, "lineNumber").or_else(|| yaml_field(detail, "line"));
+    let column = yaml_field(detail, "columnNumber").or_else(|| yaml_field(detail, "column"));
+    let number = |text: Option<String>| text.and_then(|text| text.parse().ok());
+    let named = file.as_deref().map(|file| RawLocation {
+        file,
+        line: number(line),
+        column: number(column),
+    });
+    // The detail starts with the location of the test; the location of the failure is in the stack.
+    let stack = detail.split_once("stack:").map(|(_, stack)| stack);
+    let traced = stack.and_then(|stack| source_location::best_location(stack, found.context));
+    let spot = named.or(traced).or_else(|| source_location::best_location(detail, found.context));
+    let message = ["message", "error", "diff", "found"]
+        .iter()
+        .find_map(|key| yaml_field(detail, key))
+        .or_else(|| Some(format!("timed out: {}", yaml_field(detail, "expired")?)))
+        .or_else(|| expectation(detail))
+        .or_else(|| plain_message(detail));
+    found.add(&FindingDraft {
+        location: spot,
+        rule: &rule,
+        message: message.as_deref().unwrap_or("not ok"),
+        ..FindingDraft::default()
+    });
 }
 
 /// Parses `ok 1 - name # SKIP why`.
@@ -273,6 +369,12 @@ fn yaml_field(detail: &str, key: &str) -> Option<String> {
         .filter(|line| !line.is_empty())
         .collect();
     (!block.is_empty() && !value.is_empty()).then(|| block.join(" "))
+}
+
+/// What an assertion of tape compared.
+fn expectation(detail: &str) -> Option<String> {
+    let (expected, actual) = (yaml_field(detail, "expected")?, yaml_field(detail, "actual")?);
+    Some(format!("expected {expected}, actual {actual}"))
 }
 
 /// The first line below a test point that is not YAML, as mocha writes it.

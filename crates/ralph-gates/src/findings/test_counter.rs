@@ -1,6 +1,7 @@
 //! Counts tests from the summary lines of common test runners. A runner that finds no tests often exits with 0, so
 //! messages such as "no tests" are recognised too.
 
+use super::failed_subtests::FailedSubtests;
 use super::test_names::nextest_names;
 use super::unfinished_tests::UnfinishedTests;
 use super::{NO_SUMMARY_AT_END, OutputExtent, UNFINISHED_TESTS, clean_lines, doubt_about_tests};
@@ -14,6 +15,7 @@ pub(super) struct TestCounter {
     /// printed them.
     inside_nextest: Option<SummaryTotals>,
     unfinished: UnfinishedTests,
+    subtests: FailedSubtests,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,6 +26,8 @@ struct SummaryTotals {
     found_no_tests: bool,
     /// A runner reported that something ran, without a number.
     ran_uncounted: bool,
+    /// uvu: `Total:     6`. The next line has the number that passed.
+    uvu_total: Option<u32>,
 }
 
 /// How runners report that they found no tests, at the start of a line. Compared without case.
@@ -67,7 +71,18 @@ impl TestCounter {
         {
             self.summaries.merge(inside);
         }
+        self.subtests.read_line(line);
+        if self.subtests.has_any()
+            && let Some(tests) = parse_pytest(line)
+        {
+            self.summaries.add_counts(self.subtests.without_subtests(tests));
+            return;
+        }
         self.inside_nextest.as_mut().unwrap_or(&mut self.summaries).read_line(line);
+        if line.starts_with("FAILED (") {
+            let repeats = std::mem::take(&mut self.subtests).unittest_repeats();
+            self.summaries.tests.failed = self.summaries.tests.failed.saturating_sub(repeats);
+        }
     }
 
     pub(super) fn add_counts(&mut self, tests: TestCounts) {
@@ -135,7 +150,7 @@ impl SummaryTotals {
             self.read_unittest_results(rest);
         } else if is_no_tests_message(line) {
             self.found_no_tests = true;
-        } else {
+        } else if !self.read_uvu_line(line) {
             self.read_go_line(line);
         }
     }
@@ -189,6 +204,25 @@ impl SummaryTotals {
                 TestCountKind::Passed | TestCountKind::Other => {}
             }
         }
+    }
+
+    /// uvu: `Total:     6`, `Passed:    3`, `Skipped:   1`, each on a line of its own. Skipped tests are not in the total.
+    fn read_uvu_line(&mut self, line: &str) -> bool {
+        let Some((key, number)) = line.split_once(": ") else { return false };
+        let number = number.trim_start().parse::<u32>().ok();
+        match (key, number, self.uvu_total) {
+            ("Total", Some(total), _) => self.uvu_total = Some(total),
+            ("Passed", Some(passed), Some(run)) => {
+                let failed = run.saturating_sub(passed);
+                self.add_counts(TestCounts { run, failed, skipped: 0 });
+            }
+            ("Skipped", Some(skipped), Some(_)) => {
+                self.uvu_total = None;
+                self.add_counts(TestCounts { skipped, ..TestCounts::default() });
+            }
+            _ => return false,
+        }
+        true
     }
 
     /// go without `-json` prints packages, not numbers.

@@ -143,9 +143,135 @@ fn recorded_go_test_json_is_read() {
     cart/cart_test.go:19 | TestTotal/two_items | error | Total() = 5, want 6
     cart/cart.go:14 | TestFirst | error | panic: runtime error: index out of range [0] with length 0 [recovered]
     store/store.go:7:9 | - | error | undefined: missing
-    3 findings; tests: 4 run, 3 failed, 1 skipped; doubt: none
+    3 findings; tests: 3 run, 2 failed, 1 skipped; doubt: none
     ");
     insta::assert_snapshot!(read_recorded(ReportFormat::GoTestJson, "go-test-json/none.jsonl"), @"0 findings; tests: 0 run, 0 failed, 0 skipped; doubt: no tests ran");
+}
+
+/// A message keeps the lines that say what was expected, a test with subtests counts once, and a timeout names the test.
+#[test]
+fn messages_keep_their_continuation_lines() {
+    let text = |file: &str| read_recorded(ReportFormat::Text, file);
+    insta::assert_snapshot!(text("text/go-continued.txt"), @"
+    shop_test.go:10 | TestSum | error | sum is wrong Got: 2 Wanted: 3
+    shop_test.go:21 | TestTable/two | error | Got 2 Wanted 3
+    shop_test.go:21 | TestTable/three | error | Got 2 Wanted 4
+    shop_test.go:28 | TestFatal | error | a line before
+    shop_test.go:29 | TestFatal | error | cannot open: first cause second cause
+    5 findings; tests: not counted; doubt: none
+    ");
+    insta::assert_snapshot!(text("text/go-build-broken.txt"), @"
+    shop.go:21:20 | - | error | cannot use Memory{} (value of struct type Memory) as Store value in variable declaration: Memory does not implement Store (missing method Get) have get(string) string want Get(string) string
+    shop.go:22:21 | - | error | cannot use Disk{} (value of struct type Disk) as Store value in variable declaration: Disk does not implement Store (wrong type for method Get) have Get(int) string want Get(string) string
+    shop.go:23:32 | - | error | cannot use count (variable of type int) as Store value in array or slice literal: int does not implement Store (missing method Get)
+    shop.go:29:9 | - | error | too many return values have (int, string) want (int)
+    shop.go:32:25 | - | error | too many arguments in call to Open have (string, number) want (int)
+    5 findings; tests: not counted; doubt: none
+    ");
+    insta::assert_snapshot!(text("text/mypy-pretty.txt"), @r#"
+    shop.py:16 | arg-type | error | Argument 1 to "use" has incompatible type "Memory"; expected "Store"
+    shop.py:16 | arg-type | error | Argument 2 to "use" has incompatible type "Literal['slow']"; expected "Literal["it's", 'fast']"
+    shop.py:17 | assignment | error | Incompatible types in assignment (expression has type "str", variable has type "int")
+    a'b.py:1 | assignment | error | Incompatible types in assignment (expression has type "str", variable has type "int")
+    4 findings; tests: not counted; doubt: none
+    "#);
+    let go = |file: &str| read_recorded(ReportFormat::GoTestJson, file);
+    insta::assert_snapshot!(go("go-test-json/subtests.jsonl"), @"
+    example.com/shop/shop_test.go:10 | TestSum | error | sum is wrong Got: 2 Wanted: 3
+    example.com/shop/shop_test.go:21 | TestTable/two | error | Got 2 Wanted 3
+    example.com/shop/shop_test.go:21 | TestTable/three | error | Got 2 Wanted 4
+    example.com/shop/shop_test.go:28 | TestFatal | error | a line before; cannot open: first cause second cause
+    4 findings; tests: 6 run, 4 failed, 1 skipped; doubt: none
+    ");
+    insta::assert_snapshot!(go("go-test-json/build-broken.jsonl"), @"
+    shop.go:21:20 | - | error | cannot use Memory{} (value of struct type Memory) as Store value in variable declaration: Memory does not implement Store (missing method Get) have get(string) string want Get(string) string
+    shop.go:22:21 | - | error | cannot use Disk{} (value of struct type Disk) as Store value in variable declaration: Disk does not implement Store (wrong type for method Get) have Get(int) string want Get(string) string
+    shop.go:23:32 | - | error | cannot use count (variable of type int) as Store value in array or slice literal: int does not implement Store (missing method Get)
+    shop.go:29:9 | - | error | too many return values have (int, string) want (int)
+    shop.go:32:25 | - | error | too many arguments in call to Open have (string, number) want (int)
+    5 findings; tests: 0 run, 0 failed, 0 skipped; doubt: no tests ran
+    ");
+}
+
+#[test]
+fn subtests_are_not_counted_twice() {
+    insta::assert_snapshot!(read_recorded(ReportFormat::Pytest, "pytest/subtests.txt"), @"
+    test_sub.py:6 | T.test_many (n=2) | error | AssertionError: 2 not less than 2
+    test_sub.py:6 | T.test_many (n=3) | error | AssertionError: 3 not less than 2
+    test_sub.py:7 | test_sub.py::T::test_one | error | AssertionError: 1 != 2
+    test_fix.py:4 | test_fixture [number] (n=1) | error | assert 1 < 1
+    test_fix.py:4 | test_fixture [number] (n=2) | error | assert 2 < 1
+    5 findings; tests: 5 run, 3 failed, 0 skipped; doubt: none
+    ");
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/unittest-subtests.txt"), @"
+    test_sub.py:6 | test_many (test_sub.T.test_many) (n=2) | error | AssertionError: 2 not less than 2
+    test_sub.py:6 | test_many (test_sub.T.test_many) (n=3) | error | AssertionError: 3 not less than 2
+    test_sub.py:7 | test_sub.T.test_one | error | AssertionError: 1 != 2
+    3 findings; tests: 3 run, 2 failed, 0 skipped; doubt: none
+    ");
+    insta::assert_snapshot!(read_recorded(ReportFormat::Tap, "tap/tap-timeout.tap"), @"
+    a.test.cjs:3:3 | hangs > timeout! | error | timed out: hangs
+    a.test.cjs:5:26 | one is two | error | --- expected +++ actual @@ -1,1 +1,1 @@ -2 +1
+    2 findings; tests: 4 run, 2 failed, 0 skipped; doubt: none
+    ");
+    insta::assert_snapshot!(read_recorded(ReportFormat::Tap, "tap/node-timeout.tap"), @"
+    n.test.mjs:4:1 | hangs | error | test timed out after 200ms
+    n.test.mjs:5:106 | child bad | error | 1 == 2
+    n.test.mjs:6:80 | inner bad | error | bad thing
+    3 findings; tests: 6 run, 3 failed, 0 skipped; doubt: none
+    ");
+    for (format, file) in [
+        (ReportFormat::Pytest, "pytest/subtests.txt"),
+        (ReportFormat::Text, "text/unittest-subtests.txt"),
+        (ReportFormat::GoTestJson, "go-test-json/subtests.jsonl"),
+        (ReportFormat::Tap, "tap/tap-timeout.tap"),
+        (ReportFormat::Tap, "tap/node-timeout.tap"),
+    ] {
+        let cases = read_recorded_report(format, file).cases;
+        assert!(cases.is_some_and(|cases| cases.is_complete), "{file}");
+    }
+}
+
+/// Runners print TAP if nothing else is asked for, so it is read without `report = "tap"` too.
+#[test]
+fn tap_is_recognised_in_plain_text() {
+    for file in ["tap/tap-timeout.tap", "tap/node-timeout.tap", "tap/node.tap"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/reports").join(file);
+        let tap = String::from_utf8(ralph_sys::fs::read(&path, 1 << 20).unwrap()).unwrap();
+        let around = format!("\n> shop@1.0.0 test\n> node --test\n\n{tap}npm error code 1\n");
+        let plain = read_report(ReportFormat::Text, around.as_bytes(), &complete_context());
+        assert_eq!(format_report(&plain), read_recorded(ReportFormat::Tap, file), "{file}");
+    }
+}
+
+#[test]
+fn recorded_uvu_is_read() {
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/uvu.txt"), @r#"
+    test/cart.mjs:4:34 | adds more | error | sum is wrong (is) ++3 (Expected) --2 (Actual)
+    test/cart.mjs:6:47 | throws | error | Cannot read properties of undefined (reading 'price')
+    test/cart.mjs:9:42 | cart > compares objects | error | Expected values to be deeply equal: (equal) ··{ ····"a":·1, ····"b":·[ Actual: --····1 Expected: ++····2 ····] ··}
+    3 findings; tests: 6 run, 3 failed, 1 skipped; doubt: none
+    "#);
+}
+
+/// Nothing keeps tools from printing colours, so the findings must not depend on them.
+#[test]
+fn colours_change_no_finding() {
+    for (format, coloured, plain) in [
+        (ReportFormat::Text, "text/uvu-colour.txt", "text/uvu.txt"),
+        (ReportFormat::Text, "text/mypy-colour.txt", "text/mypy-pretty.txt"),
+        (ReportFormat::Text, "pytest/colour.txt", "pytest/colour.txt"),
+    ] {
+        let report = read_recorded(format, coloured);
+        assert_eq!(report, read_recorded(format, plain), "{coloured}");
+        assert!(!report.contains('\u{1b}') && !report.starts_with("0 findings"), "{report}");
+    }
+    insta::assert_snapshot!(read_recorded(ReportFormat::Pytest, "pytest/colour.txt"), @"
+    test_sub.py:6 | T.test_many (n=2) | error | AssertionError: 2 not less than 2
+    test_sub.py:6 | T.test_many (n=3) | error | AssertionError: 3 not less than 2
+    test_sub.py:7 | test_sub.py::T::test_one | error | AssertionError: 1 != 2
+    3 findings; tests: 3 run, 2 failed, 0 skipped; doubt: none
+    ");
 }
 
 #[test]
@@ -162,6 +288,35 @@ fn recorded_tap_is_read() {
     insta::assert_snapshot!(read_recorded(ReportFormat::Tap, "tap/node.tap"), @"
     nodet/cart.test.mjs:6:12 | adds more | error | Expected values to be strictly equal: 2 !== 3
     1 findings; tests: 2 run, 1 failed, 2 skipped; doubt: none
+    ");
+}
+
+/// The runner aborts, so that no test has a result; only this line names the one that did it.
+#[test]
+fn a_test_that_overflows_its_stack_is_named() {
+    let warning = "warning: unused\n --> src/lib.rs:1:4\n\nrunning 2 tests\n";
+    let abort = "fatal runtime error: stack overflow, aborting\nerror: test failed, to rerun pass `--lib`\n";
+    for line in
+        ["thread 'deep' (12) has overflowed its stack", "deep' (12) has overflowed its stack"]
+    {
+        let text = format!("{warning}{line}\n{abort}");
+        let report = read_report(ReportFormat::Text, text.as_bytes(), &complete_context());
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(format_report(&report), @"
+            - | deep | error | has overflowed its stack
+            src/lib.rs:1:4 | - | warning | unused
+            2 findings; tests: not counted; doubt: tests started, but no result was reported
+            ");
+        }
+    }
+}
+
+/// The comments of tape name its tests, and its points are assertions without a name of their own.
+#[test]
+fn recorded_tape_is_read_in_the_output_of_npm() {
+    insta::assert_snapshot!(read_recorded(ReportFormat::Text, "text/tape.txt"), @"
+    test/cmp.js:92:7 | null == undefined > (unnamed assert) | error | expected true, actual false
+    1 findings; tests: 21 run, 1 failed, 0 skipped; doubt: none
     ");
 }
 
@@ -480,7 +635,9 @@ fn repeated_findings_are_counted_once_and_others_all() {
         add(&mut found, &number.to_string());
     }
     assert_eq!(found.count as usize, MAX_DEDUPLICATED + 11);
-    assert_eq!(found.into_report(None, None).findings.len(), MAX_FINDINGS);
+    let report = found.into_report(None, None);
+    assert_eq!(report.findings.len(), MAX_FINDINGS);
+    assert_eq!(report.more_findings.len(), MAX_DEDUPLICATED - MAX_FINDINGS);
 }
 
 #[test]

@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ralph_core::gate::{
-    Gate, GateInvocation, GateOutcome, GateReport, ParsedReport, RerunPolicy, ResultStability,
-    UnknownReason,
+    Gate, GateInvocation, GateOutcome, GateReport, MAX_FINDINGS, ParsedReport, RerunPolicy,
+    ResultStability, UnknownReason,
 };
 
 use ralph_core::requirement::Finding;
+use ralph_core::test_cases::TestOutcome;
 
-use super::GateRunRequest;
+use super::rerun_selection::select_failed;
+use super::{GateEvent, GateRunRequest};
 use crate::findings::{
     self, GateJudgement, GateProcessEnd, OutputExtent, ReportContext, ReportFile,
 };
@@ -53,6 +55,10 @@ pub(super) fn run_with_confirmation(
     if first.outcome != GateOutcome::Failed || !doubtful || course.cancel.is_cancelled() {
         return first;
     }
+    (course.watch)(GateEvent::Confirming(gate));
+    if let Some(confirmed) = confirm_failed_tests(course, gate, &first, &log(1)) {
+        return confirmed;
+    }
     let second = run_once(course, gate, &log(1));
     let took_ms = first.took_ms.saturating_add(second.took_ms);
     match second.outcome {
@@ -77,6 +83,28 @@ pub(super) fn run_with_confirmation(
     }
 }
 
+/// Runs the failed tests alone. Their failure is confirmed if one of them fails again. Otherwise the whole gate decides:
+/// that they pass alone does not mean that it passes.
+fn confirm_failed_tests(
+    course: &GateRunRequest<'_>,
+    gate: &Gate,
+    first: &GateReport,
+    log: &Path,
+) -> Option<GateReport> {
+    let directory = course.context.project.join(&gate.cwd);
+    let before = first.cases.as_ref()?;
+    let second = run_once(course, &select_failed(gate, before, &directory)?, log);
+    let again = second.cases.as_ref()?;
+    let fails_again = |test: &String| again.outcome(test) == Some(TestOutcome::Failed);
+    if second.outcome != GateOutcome::Failed || !before.failed.iter().any(fails_again) {
+        return None;
+    }
+    let cases = Some(before.clone().without_flaky(again));
+    let took_ms = first.took_ms.saturating_add(second.took_ms);
+    let steadiness = ResultStability::Confirmed;
+    Some(GateReport { steadiness, took_ms, cases, ..first.clone() })
+}
+
 fn run_once(course: &GateRunRequest<'_>, gate: &Gate, log: &Path) -> GateReport {
     let started = clock::now_ms();
     // A new directory with an unpredictable name: no report can be there before the gate runs.
@@ -88,11 +116,13 @@ fn run_once(course: &GateRunRequest<'_>, gate: &Gate, log: &Path) -> GateReport 
         Ok((judged, finished))
     });
     match result {
-        Ok((GateJudgement { outcome, report: reading }, finished)) => GateReport {
+        Ok((GateJudgement { outcome, report: mut reading }, finished)) => GateReport {
             name: gate.name.clone(),
             outcome,
-            findings: sort_findings(reading.findings),
+            more_findings: sort_findings(&mut reading),
+            findings: reading.findings,
             finding_count: reading.finding_count,
+            has_gaps: reading.has_gaps,
             tests: reading.tests,
             cases: reading.cases,
             exit: match finished.end {
@@ -114,8 +144,11 @@ fn run_once(course: &GateRunRequest<'_>, gate: &Gate, log: &Path) -> GateReport 
     }
 }
 
-/// Sorts findings, because tools that work in parallel report them in a different order each time.
-fn sort_findings(mut findings: Vec<Finding>) -> Vec<Finding> {
+/// Sorts findings, because tools that work in parallel report them in a different order each time. Returns those that are
+/// not shown.
+fn sort_findings(reading: &mut ParsedReport) -> Vec<Finding> {
+    let findings = &mut reading.findings;
+    findings.append(&mut reading.more_findings);
     findings.sort_by(|one, other| {
         let place = |finding: &Finding| {
             let place = finding.place.as_ref();
@@ -126,7 +159,7 @@ fn sort_findings(mut findings: Vec<Finding>) -> Vec<Finding> {
         };
         key(one).cmp(&key(other)).then_with(|| one.message.cmp(&other.message))
     });
-    findings
+    findings.split_off(findings.len().min(MAX_FINDINGS))
 }
 
 struct ExecutionFiles<'a> {
@@ -149,6 +182,7 @@ fn run_command(course: &GateRunRequest<'_>, gate: &Gate, log: &Path, report: &Pa
         secrets: &secrets,
         deadline: Deadline::after(Duration::from_millis(gate.timeout_ms)),
         grace: TERMINATION_GRACE,
+        mounts: place.mounts,
         ..JobSpec::with_defaults(course.cancel)
     })
 }

@@ -39,12 +39,11 @@ pub fn explain_gate(
             result_key::matching_entries(globs, place.project, listing).count()
         }
     };
-    let path = result_key::path_variable(&environment);
     let key = view.key(place, gate);
     Ok(GateExplanation {
         key,
         files,
-        tools: gate_tools::sealed_tools(gate, place.project, path)
+        tools: gate_tools::sealed_tools(gate, place.project, &environment)
             .into_iter()
             .map(|tool| tool.path)
             .collect(),

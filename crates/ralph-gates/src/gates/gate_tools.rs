@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use ralph_core::gate::Gate;
 use ralph_core::record::GateTool;
 
+use super::result_key;
 use super::simple_commands::{self, GateCommandLine};
 use ralph_sys::fs::{self, RegularFile};
 use ralph_sys::proc::program_search;
@@ -21,7 +22,8 @@ const MAX_PROGRAMS: usize = 64;
 const PACKAGE_RUNNERS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
 const PACKAGE_PROGRAMS: &str = "node_modules/.bin";
 
-/// Launchers, which only find and start another program, and the directories they find it in.
+/// Launchers, which only find and start another program, and the directories they find it in. A directory may begin with
+/// a variable of the gate; if that is set, the directories after it do not count.
 const LAUNCHERS: [(&[&str], &[&str]); 8] = [
     (&["npx"], &["node_modules/.bin"]),
     (&["bunx"], &["node_modules/.bin"]),
@@ -29,8 +31,8 @@ const LAUNCHERS: [(&[&str], &[&str]); 8] = [
     (&["yarn", "exec"], &["node_modules/.bin"]),
     (&["yarn", "run"], &["node_modules/.bin"]),
     (&["yarn"], &["node_modules/.bin"]),
-    (&["uv", "run"], &[".venv/bin"]),
-    (&["poetry", "run"], &[".venv/bin"]),
+    (&["uv", "run"], &["$UV_PROJECT_ENVIRONMENT/bin", ".venv/bin"]),
+    (&["poetry", "run"], &["$VIRTUAL_ENV/bin", ".venv/bin"]),
 ];
 
 /// Files that package managers write whenever they change installed packages.
@@ -41,6 +43,9 @@ const INSTALL_MARKERS: [&str; 4] = [
     ".venv/pyvenv.cfg",
 ];
 
+/// The environment of a gate: names and values.
+pub type Variables = [(OsString, OsString)];
+
 /// A program that a gate runs, found on its `PATH`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedProgram {
@@ -50,9 +55,9 @@ pub struct ResolvedProgram {
 }
 
 /// Strings that identify the tools of a gate, for the cache key.
-pub fn tool_marks(gate: &Gate, project: &Path, path: &OsStr) -> Vec<OsString> {
+pub fn tool_marks(gate: &Gate, project: &Path, variables: &Variables) -> Vec<OsString> {
     let directory = project.join(&gate.cwd);
-    let mut marks: Vec<OsString> = gate_programs(gate, project, path)
+    let mut marks: Vec<OsString> = gate_programs(gate, project, variables)
         .into_iter()
         .map(|program| {
             let mark = stat_mark(&program.path);
@@ -72,8 +77,8 @@ pub fn tool_marks(gate: &Gate, project: &Path, path: &OsStr) -> Vec<OsString> {
 }
 
 /// The tools of a gate, as recorded in a sealed run.
-pub fn sealed_tools(gate: &Gate, project: &Path, path: &OsStr) -> Vec<GateTool> {
-    gate_programs(gate, project, path)
+pub fn sealed_tools(gate: &Gate, project: &Path, variables: &Variables) -> Vec<GateTool> {
+    gate_programs(gate, project, variables)
         .into_iter()
         .map(|program| GateTool {
             gate: gate.name.clone(),
@@ -89,10 +94,11 @@ pub fn has_sealed_content(path: &Path, content: &str) -> bool {
     content == content_mark(path) || content == stat_mark(path)
 }
 
-/// The programs that a gate runs, with `path` as the value of `PATH`.
-pub fn gate_programs(gate: &Gate, project: &Path, path: &OsStr) -> Vec<ResolvedProgram> {
+/// The programs that a gate runs in its complete environment.
+pub fn gate_programs(gate: &Gate, project: &Path, variables: &Variables) -> Vec<ResolvedProgram> {
     let directory = project.join(&gate.cwd);
-    let mut search = ProgramLookup { project, found: Vec::new() };
+    let mut search = ProgramLookup { project, variables, found: Vec::new() };
+    let path = result_key::path_variable(variables);
     for command in simple_commands::gate_commands(&gate.command) {
         search.add_command(&command, &directory, path, 0);
     }
@@ -101,6 +107,7 @@ pub fn gate_programs(gate: &Gate, project: &Path, path: &OsStr) -> Vec<ResolvedP
 
 struct ProgramLookup<'a> {
     project: &'a Path,
+    variables: &'a Variables,
     found: Vec<ResolvedProgram>,
 }
 
@@ -121,6 +128,7 @@ impl ProgramLookup<'_> {
         let started = LAUNCHERS.iter().find_map(|(starter, places)| {
             let rest = words.strip_prefix(*starter)?;
             let name = rest.iter().find(|word| !word.starts_with('-'))?;
+            let places = self.launcher_directories(places);
             let found = self.ancestors(&directory).find_map(|ancestor| {
                 let mut files = places.iter().map(|place| ancestor.join(place).join(name));
                 files.find(|file| program_search::is_executable(file))
@@ -157,6 +165,24 @@ impl ProgramLookup<'_> {
                 self.add_command(&command, base, &path, depth + 1);
             }
         }
+    }
+
+    fn launcher_directories(&self, places: &[&str]) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for place in places {
+            let Some((variable, rest)) =
+                place.strip_prefix('$').and_then(|place| place.split_once('/'))
+            else {
+                found.push(PathBuf::from(place));
+                continue;
+            };
+            let set =
+                self.variables.iter().find(|(name, value)| name == variable && !value.is_empty());
+            if let Some((_, value)) = set {
+                return vec![Path::new(value).join(rest)];
+            }
+        }
+        found
     }
 
     /// The directory and those above it, up to the project.
@@ -224,12 +250,16 @@ mod tests {
         );
     }
 
+    fn path_only(path: impl Into<OsString>) -> Vec<(OsString, OsString)> {
+        vec![("PATH".into(), path.into())]
+    }
+
     #[test]
     fn a_stub_that_comes_first_on_the_path_is_another_tool() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         write_program(&root.join("usr/tool"), "#!/bin/sh\n");
-        let path = OsString::from(format!("{0}/stubs:{0}/usr", root.display()));
+        let path = path_only(format!("{0}/stubs:{0}/usr", root.display()));
         let check = sample_gate("check", &["tool", "--all"]);
         let before = (tool_marks(&check, root, &path), sealed_tools(&check, root, &path));
         assert_eq!(before.1[0].path, root.join("usr/tool").to_string_lossy());
@@ -245,12 +275,31 @@ mod tests {
         let root = dir.path();
         write_program(&root.join("bin/npx"), "#!/bin/sh\n");
         write_program(&root.join("node_modules/.bin/tsc"), "one");
-        let path = OsString::from(format!("{}/bin", root.display()));
+        let path = path_only(format!("{}/bin", root.display()));
         let types = sample_gate("types", &["npx", "--no-install", "tsc", "--noEmit"]);
         let before = sealed_tools(&types, root, &path);
         assert_eq!(before.len(), 2);
         write_program(&root.join("node_modules/.bin/tsc"), "two");
         assert_ne!(sealed_tools(&types, root, &path), before);
+    }
+
+    /// R-V1j: `uv run` starts the programs of the environment that a variable names.
+    #[test]
+    fn a_launcher_follows_the_variables_of_the_gate() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        for program in ["bin/uv", ".venv/bin/pytest", ".ci/bin/pytest"] {
+            write_program(&root.join(program), program);
+        }
+        let mut variables = path_only(format!("{}/bin", root.display()));
+        let tests = sample_gate("tests", &["uv", "run", "pytest"]);
+        let found = |variables: &Variables| {
+            let last = gate_programs(&tests, root, variables).pop().unwrap();
+            last.path.strip_prefix(root).unwrap().display().to_string()
+        };
+        assert_eq!(found(&variables), ".venv/bin/pytest");
+        variables.push(("UV_PROJECT_ENVIRONMENT".into(), ".ci".into()));
+        assert_eq!(found(&variables), ".ci/bin/pytest");
     }
 
     /// A script of `package.json` finds the programs of the installed packages before all others.
@@ -265,7 +314,7 @@ mod tests {
         for program in ["bin/npm", "bin/jest", "bin/make", "web/node_modules/.bin/jest"] {
             write_program(&root.join(program), program);
         }
-        let path = OsString::from(format!("{}/bin", root.display()));
+        let path = path_only(format!("{}/bin", root.display()));
         let line = GateInvocation::Shell("cd web && npm test && make lint".to_string());
         let found = gate_programs(&Gate::new("all", line), root, &path);
         let shown = |program: &ResolvedProgram| {
@@ -293,8 +342,7 @@ mod tests {
 
     #[test]
     fn a_missing_tool_is_not_found() {
-        let nowhere = OsStr::new("/nowhere");
         let check = sample_gate("check", &["tool"]);
-        assert_eq!(sealed_tools(&check, Path::new("/"), nowhere), Vec::new());
+        assert_eq!(sealed_tools(&check, Path::new("/"), &path_only("/nowhere")), Vec::new());
     }
 }

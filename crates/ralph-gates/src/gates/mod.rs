@@ -7,6 +7,7 @@ mod execution;
 mod explanation;
 pub mod gate_history;
 pub mod gate_tools;
+mod rerun_selection;
 pub mod result_cache;
 pub mod result_key;
 mod schedule;
@@ -29,6 +30,7 @@ use ralph_home::paths::RalphHome;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
 use ralph_sys::proc::cancel::CancelToken;
+use ralph_sys::proc::private_mounts::PrivateMounts;
 use result_cache::{ClaimOutcome, ResultCache, ResultClaim};
 use result_key::{ResultKey, ResultKeyInputs};
 
@@ -46,6 +48,8 @@ pub struct GateContext<'a> {
     pub environment: &'a GateEnvironment,
     /// The `PATH` from when the user approved the policy; `None` for ralph's own.
     pub path: Option<&'a OsStr>,
+    /// Directories that the gates see in place of others.
+    pub mounts: Option<&'a PrivateMounts>,
     /// Deadline for listing the files.
     pub deadline: Deadline,
 }
@@ -53,6 +57,8 @@ pub struct GateContext<'a> {
 /// Which gates to run, and how.
 #[derive(Clone, Copy)]
 pub struct GateRunRequest<'a> {
+    /// The files of the work tree as they are now, if the caller has just listed them.
+    pub listing: Option<&'a WorkTreeListing>,
     pub context: GateContext<'a>,
     pub gates: &'a [&'a Gate],
     pub order: GateOrder,
@@ -92,7 +98,12 @@ pub enum ResultReuse {
 #[derive(Clone, Copy, Debug)]
 pub enum GateEvent<'a> {
     Started(&'a Gate),
+    /// It failed and is about to run again, to confirm the failure. The watcher may block until nothing disturbs the
+    /// second run.
+    Confirming(&'a Gate),
     Ended(&'a GateResult),
+    /// The work tree after gates ran.
+    TreeListed(&'a WorkTreeListing),
     /// Files of the work tree changed while gates ran.
     TreeChanged {
         before: &'a WorkTreeListing,
@@ -123,12 +134,15 @@ impl std::fmt::Debug for GateRunRequest<'_> {
 
 /// Runs gates and returns the results in the order of the gates.
 pub fn run_gates(course: &GateRunRequest<'_>) -> Vec<GateResult> {
-    let (cache, view) =
-        match (ResultCache::open(course.context.home), ContentView::read(&course.context)) {
-            (Ok(cache), Ok(view)) => (cache, view),
-            (Err(error), _) => return none_can_run(course, &describe_error(&error)),
-            (_, Err(error)) => return none_can_run(course, &describe_error(&error)),
-        };
+    let view = match course.listing {
+        Some(listing) => Ok(ContentView::Tree(Cow::Borrowed(listing))),
+        None => ContentView::read(&course.context),
+    };
+    let (cache, view) = match (ResultCache::open(course.context.home), view) {
+        (Ok(cache), Ok(view)) => (cache, view),
+        (Err(error), _) => return none_can_run(course, &describe_error(&error)),
+        (_, Err(error)) => return none_can_run(course, &describe_error(&error)),
+    };
     let mut ran = schedule::run_stages(course, &ResultLookup { cache: &cache, view: &view });
     let mut seen = view;
     for last in [false, true] {
@@ -140,6 +154,9 @@ pub fn run_gates(course: &GateRunRequest<'_>) -> Vec<GateResult> {
                 break;
             }
         };
+        if let ContentView::Tree(listing) = &now {
+            (course.watch)(GateEvent::TreeListed(listing));
+        }
         if let (ContentView::Tree(before), ContentView::Tree(after)) = (&seen, &now)
             && before.entries != after.entries
         {

@@ -51,7 +51,7 @@ pub fn compute_key(gate: &Gate, setting: &ResultKeyInputs<'_>) -> ResultKey {
         field(name.as_bytes());
         field(value.as_bytes());
     }
-    for tool in gate_tools::tool_marks(gate, setting.project, path_variable(setting.environment)) {
+    for tool in gate_tools::tool_marks(gate, setting.project, setting.environment) {
         field(tool.as_bytes());
     }
     field(&setting.content);
@@ -80,8 +80,31 @@ pub fn matching_entries<'a>(
     })
 }
 
-/// `*` does not cross directories, `**` does. An invalid glob matches nothing; the policy's parser rejects it earlier.
-pub fn compile_globs(globs: &[String]) -> GlobSet {
+/// Compiled globs. A path matches if one of them includes it and none excludes it.
+#[derive(Clone, Debug)]
+pub struct PathGlobs {
+    included: GlobSet,
+    excluded: GlobSet,
+}
+
+impl PathGlobs {
+    pub fn is_match(&self, path: impl AsRef<Path>) -> bool {
+        self.included.is_match(&path) && !self.excluded.is_match(&path)
+    }
+}
+
+/// `*` does not cross directories, `**` does; a glob after a `!` excludes. An invalid glob matches nothing; the policy's
+/// parser rejects it earlier.
+pub fn compile_globs(globs: &[String]) -> PathGlobs {
+    let (excluding, including): (Vec<_>, Vec<_>) =
+        globs.iter().map(String::as_str).partition(|glob| glob.starts_with('!'));
+    PathGlobs {
+        included: compile_set(&including),
+        excluded: compile_set(&excluding.into_iter().map(|glob| &glob[1..]).collect::<Vec<_>>()),
+    }
+}
+
+fn compile_set(globs: &[&str]) -> GlobSet {
     let mut set = GlobSetBuilder::new();
     for glob in globs {
         if let Ok(glob) = GlobBuilder::new(glob).literal_separator(true).build() {
@@ -111,7 +134,7 @@ mod tests {
                 id: ObjectId([*content; 32]),
             })
             .collect();
-        WorkTreeListing { root: PathBuf::from("/repo"), head: None, entries }
+        WorkTreeListing { root: PathBuf::from("/repo"), head: None, entries, absent: Vec::new() }
     }
 
     #[test]
@@ -163,6 +186,14 @@ mod tests {
         }
         let top = of(&["*.ts"], &files);
         assert_eq!(of(&["*.ts"], &[("web/a.ts", 2), ("web/b/c.ts", 9)]), top);
+        let own = of(&["**/*.ts", "!b/**"], &files);
+        for (changed, same) in [
+            (&[("web/a.ts", 2), ("web/b/c.ts", 9), ("web/b/d.ts", 1)][..], true),
+            (&[("web/a.ts", 9), ("web/b/c.ts", 3)], false),
+        ] {
+            assert_eq!(of(&["**/*.ts", "!b/**"], changed) == own, same, "{changed:?}");
+            assert_eq!(of(&["!b/**", "**/*.ts"], changed) == own, same, "{changed:?}");
+        }
         let all = of(&[], &files);
         assert_ne!(
             of(&[], &[("README.md", 9), ("web/a.ts", 2), ("web/b/c.ts", 3), ("web/d.css", 4)]),

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use super::commit_message::CheckpointRemarks;
@@ -24,7 +24,7 @@ use super::{
 };
 use crate::tree::{ObjectId, TreeEntryMode};
 use ralph_sys::clock::Deadline;
-use ralph_sys::fs::{self, ConfinedDir, Durability, FileKind, FileLock};
+use ralph_sys::fs::{self, ConfinedDir, Durability, FileLock};
 
 const MAX_INDEX_BYTES: usize = 1024 * 1024 * 1024;
 
@@ -36,9 +36,6 @@ pub struct CheckoutRequest<'a> {
     pub is_protected: &'a dyn Fn(&OsStr) -> bool,
     /// Files that neither of them has in this form.
     pub overlay: &'a [OverlayFile],
-    /// Directories and files of the project to link into the checkout unless it has them, such as `node_modules`.
-    pub links: &'a [PathBuf],
-    pub leftovers: CheckoutLeftovers,
 }
 
 /// A file to add to a checkout, or to put in place of the one that is there.
@@ -46,14 +43,6 @@ pub struct CheckoutRequest<'a> {
 pub struct OverlayFile {
     pub path: OsString,
     pub content: Vec<u8>,
-}
-
-/// How to treat ignored files that an earlier verification left behind, such as a build cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CheckoutLeftovers {
-    /// Keeping them is fast, but they are only as trustworthy as the commands that created them.
-    Keep,
-    Remove,
 }
 
 /// A checkout. It stays locked against other verifications until it is dropped.
@@ -73,13 +62,11 @@ struct ComposedTree {
 
 impl fmt::Debug for CheckoutRequest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { candidate, base, overlay, links, leftovers, is_protected: _ } = self;
+        let Self { candidate, base, overlay, is_protected: _ } = self;
         f.debug_struct("CheckoutRequest")
             .field("candidate", candidate)
             .field("base", base)
             .field("overlay", overlay)
-            .field("links", links)
-            .field("leftovers", leftovers)
             .finish_non_exhaustive()
     }
 }
@@ -95,24 +82,15 @@ impl CheckpointRepository {
         let ComposedTree { tree, restored } = self.compose_tree(what, deadline)?;
         let index = self.checkout_file("index");
         plumbing::remove_index_lock(&index)?;
-        let is_reusable = what.leftovers == CheckoutLeftovers::Keep
-            && fs::stat_no_follow(&self.checkout)
-                .is_some_and(|stat| stat.kind == FileKind::Directory);
-        if !is_reusable {
-            fs::remove_own_dir_tree(&self.checkout)?;
-            fs::remove_file(&index)?;
-        }
+        // Files that an earlier gate compiled from other sources would count as part of the tree.
+        fs::remove_own_dir_tree(&self.checkout)?;
+        fs::remove_file(&index)?;
         fs::create_private_dir(&self.checkout)?;
-        fs::remove_own_dir_tree(&self.checkout.join(".git"))?;
         let hex = self.hex(&tree);
         let arguments = ["read-tree", "--reset", "-u", &hex];
         self.run_git(&self.checkout_command(&index, &arguments), deadline)?;
-        if is_reusable {
-            self.remove_strays(&index, deadline)?;
-        }
         let filtered = self.write_filtered_files(what, &restored, deadline)?;
-        let linked = self.create_links(what.links)?;
-        self.create_git_dir(&tree, &filtered, &linked, deadline)?;
+        self.create_git_dir(&tree, &filtered, deadline)?;
         Ok(VerificationCheckout { dir: self.checkout.clone(), tree, restored, _lock: alone })
     }
 
@@ -156,7 +134,7 @@ impl CheckpointRepository {
         let mut stored = Vec::new();
         for OverlayFile { path, content } in overlay {
             if !fs::is_safe_tree_path(path) {
-                return Err(CheckpointError::BadLink(path.into()));
+                return Err(CheckpointError::BadPath(path.into()));
             }
             let hash = ["hash-object", "-w", "--no-filters", "--stdin"];
             let call = PlumbingCommand::new(PlumbingContext::ShadowOnly, hash).with_input(content);
@@ -227,24 +205,6 @@ impl CheckpointRepository {
             .ok_or_else(|| unexpected_git_output("write-tree"))
     }
 
-    /// Removes files that are neither in the tree nor ignored.
-    fn remove_strays(&self, index: &Path, deadline: &Deadline) -> Result<(), CheckpointError> {
-        let arguments = ["ls-files", "-z", "--others", "--exclude-standard"];
-        let listed = self.run_git(&self.checkout_command(index, &arguments), deadline)?;
-        let inside = ConfinedDir::open(&self.checkout)?;
-        for path in listed.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {
-            // A nested repository is listed as one entry with a trailing slash.
-            match path.strip_suffix(b"/") {
-                Some(path) if fs::is_safe_tree_path(OsStr::from_bytes(path)) => {
-                    fs::remove_own_dir_tree(&self.checkout.join(OsStr::from_bytes(path)))?;
-                }
-                Some(_) => {}
-                None => inside.remove(Path::new(OsStr::from_bytes(path)))?,
-            }
-        }
-        Ok(())
-    }
-
     /// Writes the files that are stored filtered, through their filter.
     fn write_filtered_files(
         &self,
@@ -279,29 +239,10 @@ impl CheckpointRepository {
         Ok(written)
     }
 
-    fn create_links(&self, links: &[PathBuf]) -> Result<Vec<PathBuf>, CheckpointError> {
-        let inside = ConfinedDir::open(&self.checkout)?;
-        let mut made = Vec::new();
-        for path in links {
-            if !fs::is_safe_tree_path(path.as_os_str()) {
-                return Err(CheckpointError::BadLink(path.clone()));
-            }
-            let target = self.root.join(path);
-            let found = inside.stat(path)?.map(|stat| stat.kind);
-            if !fs::exists(&target) || !matches!(found, None | Some(FileKind::Symlink)) {
-                continue;
-            }
-            inside.put_link(path, &target)?;
-            made.push(path.clone());
-        }
-        Ok(made)
-    }
-
     fn create_git_dir(
         &self,
         tree: &ObjectId,
         filtered: &[OsString],
-        linked: &[PathBuf],
         deadline: &Deadline,
     ) -> Result<(), CheckpointError> {
         let why = CheckpointReason::Other("the tree that is verified".to_owned());
@@ -315,12 +256,6 @@ impl CheckpointRepository {
         if let CheckpointStore::Project { objects } = &self.store {
             alternates.extend(plumbing::alternates_line(objects));
         }
-        let mut exclude = Vec::new();
-        for link in linked {
-            exclude.push(b'/');
-            exclude.extend(escape_pattern(link.as_os_str().as_bytes()));
-            exclude.push(b'\n');
-        }
         let config = format!(
             "[core]\n\trepositoryformatversion = 1\n\tbare = false\n\tautocrlf = false\n[extensions]\n\tobjectformat = {}\n",
             self.format.name()
@@ -330,7 +265,6 @@ impl CheckpointRepository {
         for (name, bytes) in [
             ("config", config.as_bytes()),
             ("info/attributes", NO_CONVERSION),
-            ("info/exclude", &exclude),
             ("objects/info/alternates", &alternates),
             ("refs/heads/main", head.as_bytes()),
             ("index", &index),
@@ -354,10 +288,4 @@ impl CheckpointRepository {
         self.run_git(&self.checkout_command(&own, &arguments).with_input(&input), deadline)?;
         Ok(())
     }
-}
-
-/// Escapes a path for use as an ignore pattern.
-fn escape_pattern(path: &[u8]) -> Vec<u8> {
-    let special = |byte: &u8| b"*?[]\\ !#".contains(byte);
-    path.iter().flat_map(|byte| special(byte).then_some(b'\\').into_iter().chain([*byte])).collect()
 }

@@ -1,8 +1,7 @@
 //! Creates checkpoints: turns a listing of the work tree into a tree and a commit with its own ref.
 
-use std::collections::HashMap;
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use super::commit_message::{self, CheckpointRemarks};
@@ -14,7 +13,7 @@ use super::resolve_objects::{self, ConversionCache, ResolveInput};
 use super::{
     Checkpoint, CheckpointError, CheckpointReason, CheckpointRepository, RepositoryPurpose,
 };
-use crate::tree::{ObjectId, TreeEntryMode, WorkTreeListing};
+use crate::tree::{ObjectId, TreeEntry, TreeEntryMode, WorkTreeListing};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs;
 
@@ -45,8 +44,26 @@ pub enum CheckpointNovelty {
     Unchanged,
 }
 
-/// The entries of an index, by path.
-pub(super) type StagedFiles = HashMap<OsString, (TreeEntryMode, ObjectId)>;
+/// The entries of an index, sorted by path.
+#[derive(Default)]
+pub(super) struct StagedFiles(Vec<StagedFile>);
+
+struct StagedFile {
+    path: OsString,
+    mode: TreeEntryMode,
+    id: ObjectId,
+}
+
+impl StagedFiles {
+    pub(super) fn contains(&self, entry: &TreeEntry) -> bool {
+        self.has(&entry.path, entry.mode, entry.id)
+    }
+
+    fn has(&self, path: &OsStr, mode: TreeEntryMode, id: ObjectId) -> bool {
+        let found = self.0.binary_search_by(|staged| staged.path.as_os_str().cmp(path));
+        found.is_ok_and(|at| self.0[at].mode == mode && self.0[at].id == id)
+    }
+}
 
 /// A tree in the object store, not yet on a ref.
 pub(super) struct StoredTree {
@@ -186,7 +203,7 @@ impl CheckpointRepository {
         snapshot: &CheckpointSnapshot<'_>,
         deadline: &Deadline,
     ) -> Result<StoredTree, CheckpointError> {
-        let listing = snapshot.listing;
+        let listing = &*snapshot.listing.with_absent();
         if listing.root != self.root {
             let (listed, root) = (listing.root.clone(), self.root.clone());
             return Err(CheckpointError::WrongRoot { listed, root });
@@ -197,7 +214,7 @@ impl CheckpointRepository {
             previous
         } else {
             fs::remove_file(&index)?;
-            StagedFiles::new()
+            StagedFiles::default()
         };
         let memory = ConversionCache::load(self);
         let found = resolve_objects::resolve_objects(
@@ -205,21 +222,19 @@ impl CheckpointRepository {
             &ResolveInput { listing, previous: &previous, cache: memory },
             deadline,
         )?;
-        let mut wanted: HashMap<&[u8], (TreeEntryMode, ObjectId)> = HashMap::new();
-        for (entry, id) in listing.entries.iter().zip(&found.ids) {
-            if let Some(id) = id {
-                wanted.insert(entry.path.as_bytes(), (entry.mode, *id));
-            }
-        }
+        let is_wanted = |path: &OsStr| {
+            let at = listing.entries.binary_search_by(|entry| entry.path.as_os_str().cmp(path));
+            at.is_ok_and(|at| found.ids[at].is_some())
+        };
         let zero = self.format.zero_id();
         let mut input = Vec::new();
         // Deletions come first, because a directory may replace a file, or a file a directory.
-        for path in previous.keys().filter(|path| !wanted.contains_key(path.as_bytes())) {
-            input.extend(index_info_record("0", &zero, path));
+        for staged in previous.0.iter().filter(|staged| !is_wanted(&staged.path)) {
+            input.extend(index_info_record("0", &zero, &staged.path));
         }
         for (entry, id) in listing.entries.iter().zip(&found.ids) {
             let Some(id) = id else { continue };
-            if previous.get(&entry.path) != Some(&(entry.mode, *id)) {
+            if !previous.has(&entry.path, entry.mode, *id) {
                 input.extend(index_info_record(
                     mode_digits(entry.mode),
                     &self.hex(id),
@@ -271,21 +286,19 @@ impl CheckpointRepository {
             Err(CheckpointError::Git { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let mut previous = StagedFiles::new();
-        for record in listed.split(|byte| *byte == 0).filter(|record| !record.is_empty()) {
-            let Some((path, mode, id)) = self.parse_staged_record(record) else { return Ok(None) };
-            previous.insert(path, (mode, id));
-        }
-        Ok(Some(previous))
+        let records = listed.split(|byte| *byte == 0).filter(|record| !record.is_empty());
+        // Git sorts paths by their bytes, as the standard library does.
+        let files = records.map(|record| self.parse_staged_record(record));
+        Ok(files.collect::<Option<Vec<_>>>().map(StagedFiles))
     }
 
     /// Parses `100644 <id> 0<tab><path>`.
-    fn parse_staged_record(&self, record: &[u8]) -> Option<(OsString, TreeEntryMode, ObjectId)> {
+    fn parse_staged_record(&self, record: &[u8]) -> Option<StagedFile> {
         let tab = memchr::memchr(b'\t', record)?;
         let mut fields = record.get(..tab)?.split(|byte| *byte == b' ');
         let mode = mode_from_digits(fields.next()?)?;
         let id = self.format.parse(fields.next()?)?;
         let path = OsString::from_vec(record.get(tab + 1..)?.to_vec());
-        Some((path, mode, id))
+        Some(StagedFile { path, mode, id })
     }
 }

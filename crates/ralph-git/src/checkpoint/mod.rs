@@ -33,12 +33,13 @@ use ralph_home::paths::RalphHome;
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, Durability, FileError, FileLock, LockError};
 
-pub use checkout::{CheckoutLeftovers, CheckoutRequest, OverlayFile, VerificationCheckout};
+pub use checkout::{CheckoutRequest, OverlayFile, VerificationCheckout};
 pub use commit_message::CheckpointReason;
 pub use create_checkpoint::{CheckpointNovelty, CheckpointSnapshot, CreatedCheckpoint};
 pub use diff::{ChangeStatus, ChangedPath, CheckpointPatch, LineCounts, PathVersion};
 pub use plumbing::BlobContent;
 pub use restore::{RestoreFailure, RestorePlan, RestoreResult};
+pub use staging::CheckpointFile;
 
 use commit_message::CheckpointRemarks;
 use create_checkpoint::CommitDraft;
@@ -72,8 +73,8 @@ pub enum CheckpointError {
     InvalidPath { number: u32, path: String },
     #[error("`{}` has changed since it was checkpointed", .0.display())]
     FileChanged(PathBuf),
-    #[error("cannot link `{}` into a checkout", .0.display())]
-    BadLink(PathBuf),
+    #[error("cannot write `{}` in a checkout", .0.display())]
+    BadPath(PathBuf),
     #[error(transparent)]
     Lock(#[from] LockError),
     #[error(transparent)]
@@ -131,9 +132,7 @@ impl CheckpointRepository {
         project: &Path,
         deadline: &Deadline,
     ) -> Result<Self, CheckpointError> {
-        let paths = home.run(run);
-        let places = (paths.shadow_repository(), paths.checkout());
-        Self::open_in(run, places, project, deadline)
+        Self::open_in(run, home.run(run).shadow_repository(), project, deadline)
     }
 
     /// Opens a repository for comparisons only, whose files are all in `directory`. `name` is unique, like that of a
@@ -144,13 +143,13 @@ impl CheckpointRepository {
         project: &Path,
         deadline: &Deadline,
     ) -> Result<Self, CheckpointError> {
-        let places = (directory.join("shadow.git"), directory.join("checkout"));
-        Ok(Self::open_in(name, places, project, deadline)?.for_comparison())
+        let shadow = directory.join("shadow.git");
+        Ok(Self::open_in(name, shadow, project, deadline)?.for_comparison())
     }
 
     fn open_in(
         run: &RunId,
-        (shadow, checkout): (PathBuf, PathBuf),
+        shadow: PathBuf,
         project: &Path,
         deadline: &Deadline,
     ) -> Result<Self, CheckpointError> {
@@ -160,8 +159,8 @@ impl CheckpointRepository {
         let mut repository = Self {
             run: run.clone(),
             root: top.unwrap_or(&found).to_owned(),
+            checkout: shadow.join("checkout"),
             shadow,
-            checkout,
             checkout_label: "checkout",
             store: CheckpointStore::Shadow,
             format: ObjectFormat::Sha1,
@@ -221,6 +220,28 @@ impl CheckpointRepository {
             CommitDraft { at: PlumbingContext::Shadow, checkpoint: &checkpoint, parent: None };
         checkpoint.commit = self.write_commit(&draft, &CheckpointRemarks::default(), deadline)?;
         Ok(Some(checkpoint))
+    }
+
+    /// The last commit that two commits have in common, as a name for [`Self::find_commit`].
+    pub fn find_merge_base(
+        &self,
+        first: &str,
+        second: &str,
+        deadline: &Deadline,
+    ) -> Result<Option<String>, CheckpointError> {
+        let question = ["merge-base", "--end-of-options", first, second];
+        match self.run_git(&PlumbingCommand::new(PlumbingContext::Project, question), deadline) {
+            Ok(output) => Ok(Some(String::from_utf8_lossy(output.trim_ascii_end()).into_owned())),
+            Err(CheckpointError::Git { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the history of the project is incomplete.
+    pub fn is_shallow(&self, deadline: &Deadline) -> bool {
+        let question = ["rev-parse", "--is-shallow-repository"];
+        let call = PlumbingCommand::new(PlumbingContext::Project, question);
+        self.run_git(&call, deadline).is_ok_and(|answer| answer.trim_ascii() == b"true")
     }
 
     /// The work tree that is checkpointed.

@@ -1,7 +1,7 @@
 //! Runs git's plumbing commands for checkpoints, and parses object ids, modes and quoted paths.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -159,15 +159,15 @@ impl CheckpointRepository {
         deadline: &Deadline,
     ) -> Result<BTreeMap<ObjectId, u64>, CheckpointError> {
         let mut input = Vec::new();
-        for id in ids {
+        for id in ids.iter().collect::<BTreeSet<_>>() {
             input.extend(self.hex(id).bytes().chain(*b"\n"));
         }
         if input.is_empty() {
             return Ok(BTreeMap::new());
         }
         let format = "--batch-check=%(objectname) %(objecttype) %(objectsize)";
-        let call =
-            PlumbingCommand::new(PlumbingContext::Shadow, ["cat-file", format]).with_input(&input);
+        let call = PlumbingCommand::new(PlumbingContext::Shadow, ["cat-file", "--buffer", format])
+            .with_input(&input);
         let output = self.run_git(&call, deadline)?;
         let mut sizes = BTreeMap::new();
         for line in output.split(|byte| *byte == b'\n') {
@@ -212,8 +212,9 @@ impl CheckpointRepository {
             blobs.insert(*id, blob);
         }
         if count > 0 {
-            let mut call = PlumbingCommand::new(PlumbingContext::Shadow, ["cat-file", "--batch"])
-                .with_input(&input);
+            let arguments = ["cat-file", "--buffer", "--batch"];
+            let mut call =
+                PlumbingCommand::new(PlumbingContext::Shadow, arguments).with_input(&input);
             call.max_output = taken + count * MAX_BLOB_HEADER_BYTES;
             let output = self.run_git(&call, deadline)?;
             self.parse_blobs(&output, &mut blobs)

@@ -83,7 +83,6 @@ pub(super) fn resolve_objects(
     };
     let mut unknown = Vec::new();
     for (at, entry) in entries.iter().enumerate() {
-        let same = seen.previous.get(&entry.path) == Some(&(entry.mode, entry.id));
         if let Some(remembered) = seen.cache.0.get(&entry.path) {
             let stat = fs::stat_no_follow(&repository.root.join(&entry.path)).map(Into::into);
             if remembered.listed == entry.id && stat == Some(remembered.stat) {
@@ -91,7 +90,7 @@ pub(super) fn resolve_objects(
             } else {
                 unknown.push(at);
             }
-        } else if entry.mode == TreeEntryMode::Repository || same {
+        } else if entry.mode == TreeEntryMode::Repository || seen.previous.contains(entry) {
             found.set(at, (entry.id.0 != [0; 32]).then_some(entry.id));
         } else {
             unknown.push(at);

@@ -17,7 +17,7 @@ use ralph_sys::fs::{self, CopyKind, FileError};
 
 /// One file of a checkpoint.
 #[derive(Clone, Debug)]
-pub(super) struct CheckpointFile {
+pub struct CheckpointFile {
     pub path: OsString,
     pub version: PathVersion,
 }
@@ -115,7 +115,7 @@ impl CheckpointRepository {
     }
 
     /// All files of a checkpoint.
-    pub(super) fn checkpoint_files(
+    pub fn checkpoint_files(
         &self,
         of: &Checkpoint,
         deadline: &Deadline,

@@ -15,6 +15,8 @@ pub(super) struct DirectoryListing {
 
 pub(super) enum DirectoryItem {
     Entry(TreeEntry),
+    /// A tracked path that a sparse checkout leaves out.
+    Absent(TreeEntry),
     /// A subdirectory, by the slot of its listing.
     Subdirectory(usize),
     Repository {
@@ -24,12 +26,19 @@ pub(super) enum DirectoryItem {
     },
 }
 
+/// The entries of all directories, in the order of their paths.
+#[derive(Default)]
+pub(super) struct AssembledEntries {
+    pub(super) on_disk: Vec<TreeEntry>,
+    pub(super) absent: Vec<TreeEntry>,
+}
+
 /// Joins the directories' entries in the order of their paths. `about` is the expected number of entries.
 pub(super) fn assemble_entries(
     slots: &mut [Option<DirectoryListing>],
     about: usize,
-) -> Vec<TreeEntry> {
-    let mut entries = Vec::with_capacity(about);
+) -> AssembledEntries {
+    let mut entries = AssembledEntries { on_disk: Vec::with_capacity(about), absent: Vec::new() };
     gather_entries(slots, 0, &mut entries);
     entries
 }
@@ -37,25 +46,27 @@ pub(super) fn assemble_entries(
 fn gather_entries(
     slots: &mut [Option<DirectoryListing>],
     slot: usize,
-    entries: &mut Vec<TreeEntry>,
+    entries: &mut AssembledEntries,
 ) -> Option<String> {
     let listed = slots.get_mut(slot).and_then(Option::take).unwrap_or_default();
     for item in listed.items {
         match item {
-            DirectoryItem::Entry(entry) => entries.push(entry),
+            DirectoryItem::Entry(entry) => entries.on_disk.push(entry),
+            DirectoryItem::Absent(entry) => entries.absent.push(entry),
             DirectoryItem::Subdirectory(slot) => {
                 gather_entries(slots, slot, entries);
             }
             DirectoryItem::Repository { path, slot, linked } => {
-                let mut inner = Vec::new();
+                let mut inner = AssembledEntries::default();
                 let head = gather_entries(slots, slot, &mut inner);
+                let inner = inner.on_disk;
                 let id = match linked {
                     // A submodule that is not checked out counts by its id in the index.
                     Some(linked) if head.is_none() && inner.is_empty() => linked,
                     Some(_) | None => repository_id(head.as_deref(), &inner),
                 };
                 let path = OsString::from_vec(path);
-                entries.push(TreeEntry { path, mode: TreeEntryMode::Repository, id });
+                entries.on_disk.push(TreeEntry { path, mode: TreeEntryMode::Repository, id });
             }
         }
     }

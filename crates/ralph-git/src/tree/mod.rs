@@ -11,11 +11,13 @@
 //! and a cache of its metadata shows later that it did not change. Where a filter applies, an id differs from the one
 //! in the commit, but it is always the same for the same bytes.
 
+mod absent_files;
 mod assemble;
 mod directory_names;
 mod git_index;
 mod glob;
 mod ignore_rules;
+mod listing_bytes;
 mod object_id;
 mod repository;
 mod repository_context;
@@ -40,6 +42,9 @@ use repository::GitRepository;
 use repository_context::RepositoryContext;
 use stat_cache::{StatCache, WalkExtent};
 use walk::{WalkFailure, WalkPlan};
+
+pub use absent_files::AbsentPaths;
+pub(crate) use repository::may_configure_filters;
 
 const HASH_BATCH_BYTES: usize = 64 * 1024;
 
@@ -72,8 +77,10 @@ pub struct WorkTreeListing {
     pub root: PathBuf,
     /// The commit that is checked out; `None` before the first commit and without git.
     pub head: Option<String>,
-    /// Sorted by path, without duplicates.
+    /// The files on disk, sorted by path, without duplicates.
     pub entries: Vec<TreeEntry>,
+    /// Tracked files that a sparse checkout leaves out, with their ids in the index, sorted by path.
+    pub absent: Vec<TreeEntry>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,9 +180,17 @@ impl ObjectId {
 }
 
 impl WorkTreeListing {
-    /// Depends on paths, modes and contents only, not on commits.
+    /// Depends on paths, modes and contents only, not on commits. A file that is left out counts otherwise than the same
+    /// file on disk, because gates cannot read it.
     pub fn fingerprint(&self) -> [u8; 32] {
-        fingerprint_entries(self.entries.iter())
+        let on_disk = fingerprint_entries(self.entries.iter());
+        if self.absent.is_empty() {
+            return on_disk;
+        }
+        let mut hasher = blake3::Hasher::new_derive_key("ralph tree absent");
+        hasher.update(&on_disk);
+        hasher.update(&fingerprint_entries(self.absent.iter()));
+        hasher.finalize().into()
     }
 }
 
@@ -256,9 +271,10 @@ fn list_work_tree_at(
             Err(ListingError::Failed { root: root.to_path_buf(), why })
         }
         None => {
-            let entries = assemble::assemble_entries(&mut walked.slots, walked.files);
+            let found = assemble::assemble_entries(&mut walked.slots, walked.files);
             let head = repository.and_then(|repository| repository.read_head(survey.deadline));
-            Ok(WorkTreeListing { root: root.to_path_buf(), head, entries })
+            let (entries, absent) = (found.on_disk, found.absent);
+            Ok(WorkTreeListing { root: root.to_path_buf(), head, entries, absent })
         }
     }
 }
@@ -273,6 +289,15 @@ fn excluded_below_root(exclude: &[PathBuf], root: &Path, project: &Path) -> Vec<
     let all = all.chain(local.flat_map(|file| [root, project].map(|place| place.join(file))));
     all.filter_map(|path| Some(path.strip_prefix(root).ok()?.as_os_str().as_bytes().to_vec()))
         .collect()
+}
+
+/// Whether a path, relative to the root, is one of the host's local settings, which are in no listing. `project` is
+/// relative to the root too.
+pub fn is_local_settings(path: &Path, project: &Path) -> bool {
+    HOSTS.iter().any(|host| {
+        let file = host.files.local_settings;
+        path == Path::new(file) || path == project.join(file)
+    })
 }
 
 #[cfg(test)]

@@ -152,11 +152,23 @@ impl GitRepository {
     }
 }
 
+/// Whether the repository's own configuration could set a filter, directly or by another file that it includes.
+pub(crate) fn may_configure_filters(work_tree: &Path) -> bool {
+    let Ok(Some(repository)) = GitRepository::open(work_tree) else { return true };
+    let configs =
+        [repository.common_dir.join("config"), repository.git_dir.join("config.worktree")];
+    configs.iter().any(|config| mentions(config, &[b"filter", b"include"]))
+}
+
 fn mentions_excludes_file(config: &Path) -> bool {
-    let text = fs::read(config, MAX_SMALL_FILE_BYTES).unwrap_or_default().to_ascii_lowercase();
-    [&b"excludesfile"[..], b"include"]
-        .iter()
-        .any(|word| memchr::memmem::find(&text, word).is_some())
+    mentions(config, &[b"excludesfile", b"include"])
+}
+
+fn mentions(config: &Path, words: &[&[u8]]) -> bool {
+    // A file that cannot be read may say anything.
+    let Ok(text) = fs::read_if_exists(config, MAX_SMALL_FILE_BYTES) else { return true };
+    let text = text.unwrap_or_default().to_ascii_lowercase();
+    words.iter().any(|word| memchr::memmem::find(&text, word).is_some())
 }
 
 /// The value of `extensions.objectFormat`. Git reads it from this file only, without includes.

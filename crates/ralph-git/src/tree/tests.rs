@@ -139,7 +139,7 @@ fn listing_lines(listing: &WorkTreeListing) -> Vec<String> {
         let path = entry.path.as_bytes().escape_ascii();
         format!("{:?} {} {path}", entry.mode, entry.id.hex())
     };
-    listing.entries.iter().map(line).collect()
+    listing.with_absent().entries.iter().map(line).collect()
 }
 
 /// The mode and id of a file that the index leaves out of the work tree.
@@ -376,7 +376,8 @@ fn reftable_references_are_read_by_git() {
     assert_eq!(scratch.list().head.as_deref(), Some(head.trim()));
 }
 
-/// R-L10a: a file that a sparse checkout leaves out counts by its id in the index until it is on disk.
+/// R-L10a: a file that a sparse checkout leaves out counts by its id in the index until it is on disk, and otherwise than
+/// the same file on disk.
 #[test]
 fn files_outside_a_sparse_checkout_count_by_the_index() {
     for kind in ["--no-sparse-index", "--sparse-index"] {
@@ -389,10 +390,13 @@ fn files_outside_a_sparse_checkout_count_by_the_index() {
         scratch.git(&["sparse-checkout", "set", "--cone", kind, "dir"]);
         assert!(!fs::exists(&scratch.path("other")));
         assert_agrees_with_git(&scratch, kind);
-        assert_eq!(scratch.fingerprint(), whole, "{kind}");
+        let sparse = scratch.fingerprint();
+        assert_ne!(sparse, whole, "{kind}");
+        assert_eq!(scratch.list().absent.len(), 2, "{kind}");
         scratch.write("other/f", "changed");
         assert_agrees_with_git(&scratch, kind);
         assert_ne!(scratch.fingerprint(), whole, "{kind}");
+        assert_ne!(scratch.fingerprint(), sparse, "{kind}");
     }
 }
 

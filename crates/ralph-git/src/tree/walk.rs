@@ -351,7 +351,7 @@ impl<'a> WalkWorker<'a> {
             if git_index::is_safe_path(path) && !self.is_excluded(&[&ground.base, path].concat()) {
                 let (mode, id) = **sparse;
                 let path = OsString::from_vec(path.to_vec());
-                listed.items.push(DirectoryItem::Entry(TreeEntry { path, mode, id }));
+                listed.items.push(DirectoryItem::Absent(TreeEntry { path, mode, id }));
             }
         }
     }

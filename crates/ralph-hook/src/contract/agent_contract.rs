@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use globset::GlobSet;
 use ralph_core::gate::{Gate, GateTrigger};
 use ralph_core::part_stop::{self, AgentTally};
 use ralph_core::policy::{Chunk, Policy};
@@ -16,7 +15,7 @@ use super::{
     ContractContext, LINES_REQUIREMENT, MAX_ROUNDS, change_summary, contract_requirement,
     unknown_requirement,
 };
-use ralph_gates::gates::result_key::compile_globs;
+use ralph_gates::gates::result_key::{PathGlobs, compile_globs};
 use ralph_gates::gates::{ContentView, GateContent};
 use ralph_git::git;
 use ralph_git::tree::{TreeEntryMode, WorkTreeListing};
@@ -224,7 +223,7 @@ pub(super) fn output_requirements(
 fn matching_files(
     contract: &ContractContext<'_>,
     listing: &WorkTreeListing,
-    globs: &GlobSet,
+    globs: &PathGlobs,
 ) -> Vec<PathBuf> {
     let below = contract.project().strip_prefix(&listing.root).unwrap_or(Path::new(""));
     let files = listing.entries.iter().filter(|entry| match entry.mode {

@@ -2,9 +2,10 @@
 //! and a pass with fewer tests than at the base does not count.
 
 use ralph_core::gate::{Gate, GateOutcome, GateReport, MinTests, UnknownReason};
+use ralph_core::policy::ProofMode;
 use ralph_core::requirement::{Finding, FindingAge};
 
-use ralph_gates::findings::finding_signature;
+use ralph_gates::findings::label_findings;
 
 /// Messages that tools print when a test could not start.
 const STARTUP_ERRORS: [&str; 12] = [
@@ -40,10 +41,15 @@ pub(super) fn compare_with_base(
     gate: &Gate,
     mut report: GateReport,
     base: Option<&GateReport>,
+    proof: ProofMode,
 ) -> GateReport {
     match (&report.outcome, base) {
         (GateOutcome::Failed, Some(base)) => {
-            label_findings(&mut report.findings, base);
+            label_findings(&mut report, base);
+            if let GateOutcome::Unknown(unknown) = &base.outcome {
+                let what = format!("not compared with the base: {}", describe_unknown(unknown));
+                add_finding(&mut report, "no-base", what);
+            }
             if let (GateOutcome::Failed, true) = (&base.outcome, base.exit != report.exit) {
                 let what = "its exit code differs from the one at the base of the run";
                 add_finding(&mut report, "other-end", what.to_string());
@@ -52,8 +58,12 @@ pub(super) fn compare_with_base(
         (GateOutcome::Passed, base) if gate.min_tests == MinTests::Baseline => {
             match check_test_count(&report, base) {
                 Ok(()) => {}
+                // The proof names the missing tests, and a person decides about them. If the tests did not start at the
+                // base, it compares those that start on the new code.
+                Err(_) if gate.proof && proof == ProofMode::Full && names_all_tests(&report) => {}
                 Err(TestCountProblem::Fewer(what)) => {
                     report.findings.clear();
+                    report.more_findings.clear();
                     report.finding_count = 0;
                     report.outcome = GateOutcome::Failed;
                     add_finding(&mut report, "fewer-tests", what);
@@ -66,6 +76,10 @@ pub(super) fn compare_with_base(
         (GateOutcome::Failed | GateOutcome::Passed | GateOutcome::Unknown(_), _) => {}
     }
     report
+}
+
+fn names_all_tests(report: &GateReport) -> bool {
+    report.cases.as_ref().is_some_and(|cases| cases.is_complete)
 }
 
 enum TestCountProblem {
@@ -83,12 +97,7 @@ fn check_test_count(
         return Err(TestCountProblem::Unknown(format!("it could not run at the base; {hint}")));
     };
     if let GateOutcome::Unknown(unknown) = &base.outcome {
-        let why = match unknown {
-            UnknownReason::Error(why)
-            | UnknownReason::Inconclusive(why)
-            | UnknownReason::Skipped(why) => why,
-            UnknownReason::Timeout { .. } | UnknownReason::Untrusted => unknown.name(),
-        };
+        let why = describe_unknown(unknown);
         return Err(TestCountProblem::Unknown(format!(
             "it gave no result at the base ({why}); {hint}"
         )));
@@ -125,6 +134,15 @@ fn check_test_count(
     }
 }
 
+fn describe_unknown(unknown: &UnknownReason) -> &str {
+    match unknown {
+        UnknownReason::Error(why)
+        | UnknownReason::Inconclusive(why)
+        | UnknownReason::Skipped(why) => why,
+        UnknownReason::Timeout { .. } | UnknownReason::Untrusted => unknown.name(),
+    }
+}
+
 fn add_finding(report: &mut GateReport, rule: &str, what: String) {
     let finding =
         Finding { rule: Some(rule.to_string()), since: FindingAge::New, ..Finding::new(what) };
@@ -132,36 +150,12 @@ fn add_finding(report: &mut GateReport, rule: &str, what: String) {
     report.finding_count = report.finding_count.saturating_add(1);
 }
 
-fn label_findings(findings: &mut [Finding], base: &GateReport) {
-    match &base.outcome {
-        GateOutcome::Passed => {
-            for finding in findings.iter_mut() {
-                finding.since = FindingAge::New;
-            }
-        }
-        GateOutcome::Failed => {
-            let mut old: Vec<_> = base.findings.iter().map(finding_signature).collect();
-            for finding in findings {
-                // Each finding at the base matches one finding now; a second equal finding is new.
-                let at = old.iter().position(|known| *known == finding_signature(finding));
-                finding.since = match at {
-                    Some(at) => {
-                        old.swap_remove(at);
-                        FindingAge::PreExisting
-                    }
-                    None => FindingAge::New,
-                };
-            }
-        }
-        GateOutcome::Unknown(_) => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ralph_core::gate::TestCounts;
+    use ralph_core::gate::{MAX_FINDINGS, TestCounts};
     use ralph_core::requirement::FindingLocation;
+    use ralph_core::test_cases::TestCases;
     use ralph_gates::gates::testing::{sample_gate, sample_report};
 
     fn failed(messages: &[&str]) -> GateReport {
@@ -172,7 +166,12 @@ mod tests {
     }
 
     fn labels(now: &[&str], base: &GateReport) -> String {
-        let compared = compare_with_base(&sample_gate("tests", &["t"]), failed(now), Some(base));
+        let compared = compare_with_base(
+            &sample_gate("tests", &["t"]),
+            failed(now),
+            Some(base),
+            ProofMode::Full,
+        );
         let word = |finding: &Finding| match finding.since {
             FindingAge::Unknown => "unknown",
             FindingAge::New => "new",
@@ -193,9 +192,44 @@ mod tests {
             (&["a", "b"][..], failed(&["b"]), "new, pre-existing"),
             (&["a", "a"], failed(&["a"]), "pre-existing, new"),
             (&["a"], sample_report("tests", GateOutcome::Passed), "new"),
-            (&["a"], unknown, "unknown"),
+            // The second finding says that there is nothing to compare with.
+            (&["a"], unknown, "unknown, new"),
         ] {
             assert_eq!(labels(now, &base), expected, "{now:?}");
+        }
+    }
+
+    /// R-L7d: every finding counts, also beyond those that are shown, and a new one among many old ones is shown. An output
+    /// that was not read to its end may hide a new one.
+    #[test]
+    fn old_failures_are_told_from_new_ones_however_many_there_are() {
+        let many = |count: usize, new: &[&str]| {
+            let names: Vec<String> = (0..count).map(|at| format!("finding {at}")).collect();
+            let mut all: Vec<&str> = names.iter().map(String::as_str).collect();
+            all.extend(new);
+            let mut report = failed(&all);
+            report.more_findings = report.findings.split_off(MAX_FINDINGS.min(all.len()));
+            report
+        };
+        let base = many(450, &[]);
+        let partial = GateReport { has_gaps: true, ..many(450, &[]) };
+        for (now, expected) in [
+            (many(450, &[]), "true: 450 findings, 450 pre-existing; finding 0"),
+            (many(430, &[]), "true: 430 findings, 430 pre-existing; finding 0"),
+            (many(450, &["mine"]), "false: 451 findings, 450 pre-existing; mine"),
+            (many(450, &["finding 7"]), "false: 451 findings, 450 pre-existing; finding 7"),
+            (partial, "false: 450 findings, 450 pre-existing; finding 0"),
+        ] {
+            let gate = sample_gate("lint", &["t"]);
+            let compared = compare_with_base(&gate, now, Some(&base), ProofMode::Off);
+            let shown = format!(
+                "{}: {}; {}",
+                compared.is_preexisting(),
+                compared.summary(),
+                compared.findings[0].message
+            );
+            assert_eq!(shown, expected);
+            assert!(compared.findings.len() <= MAX_FINDINGS);
         }
     }
 
@@ -209,6 +243,11 @@ mod tests {
             ..sample_report("tests", GateOutcome::Passed)
         };
         let none = || sample_report("tests", GateOutcome::Passed);
+        let named = || GateReport {
+            cases: Some(TestCases { is_complete: true, ..TestCases::default() }),
+            ..with(9, 0)
+        };
+        let unproved = Gate { proof: false, ..counted.clone() };
         let place =
             Some(FindingLocation { file: "src/lib.rs".into(), line: Some(3), column: None });
         let error = Finding { place, ..Finding::new("expected `;`".into()) };
@@ -221,6 +260,10 @@ mod tests {
         for (gate, now, base, expected) in [
             (&counted, with(9, 0), Some(with(10, 0)), "failed"),
             (&counted, with(9, 1), Some(with(10, 0)), "failed"),
+            // The proof compares the tests of the base by name.
+            (&counted, named(), Some(with(10, 0)), "passed"),
+            (&counted, named(), Some(failed(&["ImportError: deps"])), "passed"),
+            (&unproved, named(), Some(with(10, 0)), "failed"),
             (&counted, none(), Some(with(10, 0)), "failed"),
             (&counted, with(10, 2), Some(with(10, 0)), "passed"),
             (&counted, with(11, 1), Some(with(10, 0)), "passed"),
@@ -237,7 +280,25 @@ mod tests {
             (&counted, with(9, 0), None, "inconclusive"),
             (&self::sample_gate("tests", &["t"]), with(9, 0), Some(with(10, 0)), "passed"),
         ] {
-            assert_eq!(compare_with_base(gate, now, base.as_ref()).outcome.name(), expected);
+            let compared = compare_with_base(gate, now, base.as_ref(), ProofMode::Full);
+            assert_eq!(compared.outcome.name(), expected);
+        }
+    }
+
+    /// Without a proof that decides, the count does.
+    #[test]
+    fn fewer_named_tests_fail_without_a_proof() {
+        let counted = Gate { min_tests: MinTests::Baseline, ..sample_gate("tests", &["t"]) };
+        let with = |run| GateReport {
+            tests: Some(TestCounts { run, failed: 0, skipped: 0 }),
+            cases: Some(TestCases { is_complete: true, ..TestCases::default() }),
+            ..sample_report("tests", GateOutcome::Passed)
+        };
+        for (mode, expected) in
+            [(ProofMode::Full, "passed"), (ProofMode::Tell, "failed"), (ProofMode::Off, "failed")]
+        {
+            let compared = compare_with_base(&counted, with(9), Some(&with(10)), mode);
+            assert_eq!(compared.outcome.name(), expected);
         }
     }
 
@@ -247,11 +308,17 @@ mod tests {
         let base = GateReport { exit: Some(1), ..failed(&["a"]) };
         let now = GateReport { exit: Some(2), ..failed(&["a"]) };
         assert!(
-            compare_with_base(&sample_gate("tests", &["t"]), base.clone(), Some(&base))
-                .is_preexisting()
+            compare_with_base(
+                &sample_gate("tests", &["t"]),
+                base.clone(),
+                Some(&base),
+                ProofMode::Off
+            )
+            .is_preexisting()
         );
         assert!(
-            !compare_with_base(&sample_gate("tests", &["t"]), now, Some(&base)).is_preexisting()
+            !compare_with_base(&sample_gate("tests", &["t"]), now, Some(&base), ProofMode::Off)
+                .is_preexisting()
         );
     }
 }

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use globset::GlobSet;
 use ralph_check::added_lines::{self, UserPatterns};
-use ralph_check::{is_test_file, test_integrity, tool_settings};
+use ralph_check::{MovedLines, is_test_file, test_integrity, tool_settings};
 use ralph_core::policy::{IntegrityMode, LinePattern, LinePolicy, Policy, ProofMode};
 use ralph_core::requirement::{
     EvidenceKind, Finding, FindingLocation, QuotedText, Requirement, RequirementFailure,
@@ -13,15 +12,41 @@ use ralph_core::requirement::{
 use ralph_core::text;
 use regex::{Regex, RegexBuilder};
 
-use ralph_gates::gates::result_key::compile_globs;
+use ralph_gates::gates::result_key::{PathGlobs, compile_globs};
+use ralph_git::checkpoint::{Checkpoint, CheckpointError, CheckpointRepository};
 use ralph_git::git;
 use ralph_proof::tree_changes::{ChangedFile, FileChangeKind, TreeChanges};
+use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, FileKind};
+
+/// Findings that a copy of the test elsewhere would refute.
+const REMOVAL_RULES: [&str; 3] = ["test-removed", "test-file-removed", "test-commented-out"];
 
 /// Size limit for compiled patterns. Enough for any sensible pattern; a larger automaton is a mistake.
 const MAX_PATTERN_BYTES: usize = 1024 * 1024;
 
-pub(super) fn change_requirements(policy: &Policy, changes: &TreeChanges) -> Vec<Requirement> {
+/// Compares two checkpoints, and reads as much of the unchanged tests as the checks need.
+pub fn read_changes(
+    policy: &Policy,
+    repository: &CheckpointRepository,
+    sides: (&Checkpoint, &Checkpoint),
+    project: &Path,
+    deadline: &Deadline,
+) -> Result<TreeChanges, CheckpointError> {
+    let mut changes = TreeChanges::between(repository, sides, project, deadline)?;
+    let is_removal = |finding: &Finding| {
+        finding.rule.as_deref().is_some_and(|rule| REMOVAL_RULES.contains(&rule))
+    };
+    if policy.tests.integrity != IntegrityMode::Off
+        && find_test_changes(policy, &changes).iter().any(is_removal)
+    {
+        changes.read_unchanged_tests(repository, sides.1, project, deadline)?;
+    }
+    Ok(changes)
+}
+
+/// The requirements that need only the change itself.
+pub fn change_requirements(policy: &Policy, changes: &TreeChanges) -> Vec<Requirement> {
     let mut found = Vec::new();
     found.extend(protected_files_requirement(policy, changes));
     if changes.left_out > 0 {
@@ -110,9 +135,8 @@ fn test_integrity_requirements(policy: &Policy, changes: &TreeChanges) -> Vec<Re
         return Vec::new();
     }
     let more = compile_globs(&policy.tests.paths);
-    let texts = changes.texts();
-    let mut findings = test_integrity::check_tests(&texts, &|path| more.is_match(path));
-    findings.extend(tool_settings::check_settings(&texts));
+    let mut findings = find_test_changes(policy, changes);
+    findings.extend(tool_settings::check_settings(&changes.texts()));
     let unreadable = changes.all.iter().filter(|change| {
         change.is_unreadable() && (more.is_match(&change.path) || is_test_file(&change.path))
     });
@@ -146,6 +170,11 @@ fn test_integrity_requirements(policy: &Policy, changes: &TreeChanges) -> Vec<Re
     kept
 }
 
+fn find_test_changes(policy: &Policy, changes: &TreeChanges) -> Vec<Finding> {
+    let more = compile_globs(&policy.tests.paths);
+    test_integrity::check_tests(&changes.texts_with_unchanged(), &|path| more.is_match(path))
+}
+
 /// Whether a proof decides about the tests of every required gate: it runs the tests of the base, so a rule over their
 /// text adds nothing but false alarms.
 fn is_covered_by_proof(policy: &Policy) -> bool {
@@ -167,8 +196,10 @@ fn line_requirements(policy: &Policy, changes: &TreeChanges) -> Vec<Requirement>
         Err(why) => return vec![super::unknown_requirement(super::LINES_REQUIREMENT, &why)],
     };
     let (mut findings, mut allowed) = (Vec::new(), Vec::new());
-    for text in changes.texts().iter().filter(|text| !excluded.is_match(text.path)) {
-        let checked = added_lines::check_added_lines(&policy.lines, text, &own);
+    let texts = changes.texts();
+    let moved = MovedLines::new(&texts);
+    for text in texts.iter().filter(|text| !excluded.is_match(text.path)) {
+        let checked = added_lines::check_added_lines(&policy.lines, text, &moved, &own);
         findings.extend(checked.findings);
         allowed.extend(checked.allowed.into_iter().map(|allowed| Finding {
             message: format!("{}, allowed because {}", allowed.finding.message, allowed.reason),
@@ -236,7 +267,7 @@ pub(super) fn guard_requirement(
 
 /// The user's patterns, compiled, in the order of the policy.
 #[derive(Debug)]
-struct CompiledLinePatterns(Vec<(Regex, GlobSet, bool)>);
+struct CompiledLinePatterns(Vec<(Regex, PathGlobs, bool)>);
 
 impl CompiledLinePatterns {
     /// The error names the first pattern that does not compile. ralph does not load a policy with such a pattern, but
@@ -256,7 +287,7 @@ impl CompiledLinePatterns {
 impl UserPatterns for CompiledLinePatterns {
     fn matches(&self, line: &str, path: &str) -> Vec<(usize, usize)> {
         let applies =
-            |globs: &GlobSet, everywhere: bool| everywhere || globs.is_match(Path::new(path));
+            |globs: &PathGlobs, everywhere: bool| everywhere || globs.is_match(Path::new(path));
         self.0
             .iter()
             .enumerate()

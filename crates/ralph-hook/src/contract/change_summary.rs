@@ -6,7 +6,7 @@ use ralph_core::requirement::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{ContractContext, change_checks, checkout};
+use super::{ContractContext, base_checkpoint, change_checks};
 use ralph_gates::gates::result_cache::ResultCache;
 use ralph_gates::gates::result_key::ResultKey;
 use ralph_git::checkpoint::{
@@ -15,10 +15,9 @@ use ralph_git::checkpoint::{
 use ralph_git::tree::WorkTreeListing;
 use ralph_home::faults::describe_error;
 use ralph_proof::dependency_changes::DependencyChanges;
-use ralph_proof::tree_changes::TreeChanges;
 
 /// Increased when summaries that an older version cached must no longer be used.
-const SUMMARY_FORMAT: u8 = 3;
+const SUMMARY_FORMAT: u8 = 4;
 
 /// Everything that depends only on the base, the policy and the tree.
 #[derive(Clone, Debug)]
@@ -101,9 +100,10 @@ pub(super) fn checkpoint_tree(
 ) -> Result<(CheckpointRepository, Checkpoint), CheckpointError> {
     let world = contract.world;
     let deadline = world.step_deadline();
-    let repository = checkout::open_repository(contract, &deadline)?;
+    let repository = base_checkpoint::open_repository(contract, &deadline)?;
     let exclude = contract.exclude();
     let why = CheckpointReason::Iteration(contract.iteration.saturating_add(1));
+    let listing = &*super::delete_newly_absent(contract.run, listing);
     let snapshot = CheckpointSnapshot { listing, excluded: &exclude, reason: why };
     let made = if world.env.is_rehearsal() {
         repository.capture_present(&snapshot, &deadline)?
@@ -119,9 +119,10 @@ fn compute_summary(
 ) -> Result<ChangeSummary, CheckpointError> {
     let (repository, now) = checkpoint_tree(contract, listing)?;
     let deadline = contract.world.step_deadline();
-    let first = checkout::find_base(contract, &repository, &deadline)?;
-    let changes = TreeChanges::between(&repository, (&first, &now), contract.project(), &deadline)?;
-    let policy = &contract.seal.policy;
+    let first = base_checkpoint::find_base(contract, &repository, &deadline)?;
+    let (policy, project) = (&contract.seal.policy, contract.project());
+    let sides = (&first, &now);
+    let changes = change_checks::read_changes(policy, &repository, sides, project, &deadline)?;
     let elusive = changes.all.iter().filter(|change| change.is_unfingerprinted);
     Ok(ChangeSummary {
         touched: changes.all.iter().map(|change| change.path.clone()).collect(),

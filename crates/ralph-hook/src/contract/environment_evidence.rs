@@ -14,7 +14,7 @@ use ralph_proof::environment_record::{
     EnvironmentRecord, EnvironmentRoot, RecordLimits, changed_since, environment_roots,
     list_environment, record_environment,
 };
-use ralph_proof::python_distributions::InstalledEnvironments;
+use ralph_proof::installed_environments::InstalledEnvironments;
 use ralph_proof::tree_changes::TreeChanges;
 use ralph_sys::fs;
 
@@ -103,44 +103,52 @@ impl InstalledState {
         }
     }
 
-    /// The verdict that a proof cannot exceed because of the installed packages, and why. `compare_trees` compares the
+    /// The verdicts that a proof cannot exceed because of the installed packages, and why. `compare_trees` compares the
     /// base with the candidate, and is called only if packages changed.
-    pub(super) fn doubt<E>(
+    pub(super) fn doubts<E>(
         &self,
         contract: &ContractContext<'_>,
         compare_trees: impl FnOnce() -> Result<TreeChanges, E>,
-    ) -> Result<Option<(ProofVerdict, String)>, E> {
-        let why = match &self.comparison {
-            EnvironmentComparison::Recorded { before, now } => {
-                let changed = compare_records(before, now);
-                if changed.is_empty() {
-                    return Ok(None);
-                }
-                let environments = InstalledEnvironments {
-                    roots: &self.roots,
-                    project: contract.project(),
-                    before,
-                    now,
-                };
-                let why = explain_changes(&environments, &changed, &compare_trees()?);
-                return Ok(why.map(|why| (ProofVerdict::NeedsReview, why)));
+    ) -> Result<Vec<(ProofVerdict, String)>, E> {
+        let (before, now) = match &self.comparison {
+            EnvironmentComparison::Recorded { before, now } => (before, now),
+            EnvironmentComparison::Unrecorded(changed) if changed.is_empty() => {
+                return Ok(Vec::new());
             }
-            EnvironmentComparison::Unrecorded(changed) if changed.is_empty() => return Ok(None),
             EnvironmentComparison::Unrecorded(changed) => {
-                let names: Vec<String> =
-                    changed.iter().map(|path| text::clean_line(path, MAX_PATH_CHARS)).collect();
-                format!(
-                    "installed packages changed, and there is no record of them from the start of the run: {}",
-                    names.join(", ")
-                )
+                let what = "installed packages changed, and there is no record of them from the start of the run";
+                let why = format!("{what}: {}", name_paths(changed));
+                return Ok(vec![(ProofVerdict::Green, why)]);
             }
             EnvironmentComparison::Unlistable => {
-                "the installed packages cannot be compared with the start of the run: too many files, or one that cannot be read"
-                    .to_string()
+                let why = "the installed packages cannot be compared with the start of the run: too many files, or one that cannot be read";
+                return Ok(vec![(ProofVerdict::Green, why.to_string())]);
             }
         };
-        Ok(Some((ProofVerdict::Green, why)))
+        let mut doubts = Vec::new();
+        let changed = compare_records(before, now);
+        if !changed.is_empty() {
+            let project = contract.project();
+            let environments = InstalledEnvironments { roots: &self.roots, project, before, now };
+            let why = explain_changes(&environments, &changed, &compare_trees()?);
+            doubts.extend(why.map(|why| (ProofVerdict::NeedsReview, why)));
+        }
+        let created = before.roots_created(now);
+        if !created.is_empty() {
+            let why = format!(
+                "packages were installed during the run, so there is nothing to compare them with: {}",
+                name_paths(&created)
+            );
+            doubts.push((ProofVerdict::Green, why));
+        }
+        Ok(doubts)
     }
+}
+
+fn name_paths(paths: &[String]) -> String {
+    let names: Vec<String> =
+        paths.iter().take(MAX_NAMED).map(|path| text::clean_line(path, MAX_PATH_CHARS)).collect();
+    names.join(", ")
 }
 
 fn explain_changes(
@@ -157,7 +165,6 @@ fn explain_changes(
             dependencies = dependencies.with_unchanged_lock(&String::from_utf8_lossy(&bytes));
         }
     }
-    let python = environments.python_facts(files);
-    let packages = unexplained_packages(files, &dependencies, &python);
+    let packages = unexplained_packages(files, &dependencies, &environments.package_facts(files));
     (!packages.is_empty()).then(|| describe_packages(&packages))
 }

@@ -3,7 +3,7 @@
 use ralph_core::gate::{Gate, GateInvocation};
 use ralph_core::id::RunId;
 use ralph_core::proof::ProofStep;
-use ralph_gates::gates::{GateEvent, ResultSource};
+use ralph_gates::gates::{GateEvent, GateResult, ResultSource};
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::paths::RalphHome;
 use ralph_host::stream::StreamLine;
@@ -33,6 +33,11 @@ pub enum GateLogLine {
         /// The cost of a gate that called a model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bill: Option<GateBill>,
+    },
+    /// A gate that called a model ended in a checkout.
+    Billed {
+        gate: String,
+        bill: GateBill,
     },
     /// A step of the proof started, or more of its tests ended.
     Proof {
@@ -71,14 +76,20 @@ impl<'a> GateLog<'a> {
     /// log to the run, so no limit would count a lost one.
     pub(super) fn record(&self, seen: GateEvent<'_>) {
         if let Err(error) = self.try_record(seen) {
-            let fault = Fault::new(FaultKind::File, &describe_error(&error)).with_run(self.run);
-            faults::record_fault(self.home, &fault);
+            self.report_fault(&error);
         }
+    }
+
+    fn report_fault(&self, error: &FileError) {
+        let fault = Fault::new(FaultKind::File, &describe_error(error)).with_run(self.run);
+        faults::record_fault(self.home, &fault);
     }
 
     fn try_record(&self, seen: GateEvent<'_>) -> Result<(), FileError> {
         let progress = match seen {
-            GateEvent::TreeChanged { .. } => return Ok(()),
+            GateEvent::TreeListed(_) | GateEvent::TreeChanged { .. } | GateEvent::Confirming(_) => {
+                return Ok(());
+            }
             GateEvent::Ended(ran) if ran.source != ResultSource::Fresh => return Ok(()),
             GateEvent::Started(gate) => GateLogLine::Started { gate: gate.name.clone() },
             GateEvent::Ended(ran) => GateLogLine::Ended {
@@ -89,6 +100,19 @@ impl<'a> GateLog<'a> {
             },
         };
         self.append_line(&progress)
+    }
+
+    /// A gate in a checkout is part of a step, but its cost is charged like that of any other.
+    pub(super) fn record_bill(&self, ran: &GateResult) {
+        let line = |bill| GateLogLine::Billed { gate: ran.gate.name.clone(), bill };
+        let charged = match find_bill(&ran.gate, ran.report.log.as_deref()) {
+            Ok(Some(bill)) => self.append_line(&line(bill)),
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = charged {
+            self.report_fault(&error);
+        }
     }
 
     pub(super) fn record_proof(&self, progress: ProofProgress) {

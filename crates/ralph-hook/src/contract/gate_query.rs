@@ -13,7 +13,8 @@ use ralph_core::requirement::{
 };
 
 use super::gate_worker::{self, GateSite, GateTask, WorkerState};
-use super::{ContractContext, baseline, seal};
+use super::listing_handover::ListingHandover;
+use super::{ContractContext, baseline, checkout_results, seal};
 use ralph_gates::gates::result_cache::{CachedResult, ResultCache};
 use ralph_gates::gates::result_key::compile_globs;
 use ralph_gates::gates::{ContentView, GateContext};
@@ -130,10 +131,15 @@ impl GateQuery<'_> {
                 )));
             }
             let until = worker_deadline(self.contract);
-            let task = GateTask { site: self.site, gates: names, mark };
+            let handover = ListingHandover { contract: self.contract, cache, mark: &mark };
+            if let Some(listing) = self.listing {
+                handover.give(listing);
+            }
+            let task = GateTask { site: self.site, gates: names, mark: mark.clone() };
             left = gate_worker::run_gate_worker(self.contract, &task, until)
                 .map_err(|error| describe_error(&error))?;
-            let before = std::mem::replace(&mut board, self.look_up(cache, None)?.0);
+            let unchanged = self.listing.filter(|listing| handover.has_ended_with(listing));
+            let before = std::mem::replace(&mut board, self.look_up(cache, unchanged)?.0);
             board.keep_unknown(before);
         }
         Ok((board, left))
@@ -222,7 +228,7 @@ impl GateQuery<'_> {
         self.site == GateSite::Tree
             && self.contract.seal.base.is_some()
             && self.is_compared_with_base(gate, report)
-            && gate_worker::base_result(self.contract, cache, gate).is_none()
+            && checkout_results::base_result(self.contract, cache, (gate, report)).is_none()
     }
 
     /// Whether the result is compared with the base. A list check is not: it fails at the base because the item is not
@@ -242,10 +248,12 @@ impl GateQuery<'_> {
         }
         let base = self
             .is_compared_with_base(gate, report)
-            .then(|| gate_worker::base_result(self.contract, cache, gate))
+            .then(|| checkout_results::base_result(self.contract, cache, (gate, report)))
             .flatten();
-        let report = baseline::compare_with_base(gate, report.clone(), base.as_ref());
-        gate.requirement(&report, self.contract.seal.policy.baseline)
+        let policy = &self.contract.seal.policy;
+        let proof = policy.verify.proof;
+        let report = baseline::compare_with_base(gate, report.clone(), base.as_ref(), proof);
+        gate.requirement(&report, policy.baseline)
     }
 
     fn requirements(

@@ -3,21 +3,22 @@
 
 use std::ffi::OsStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ralph_core::gate::BaselineMode;
-use ralph_core::gate::{Gate, GateReport};
+use ralph_core::gate::Gate;
 use ralph_core::id::RunId;
 use ralph_core::run::RunState;
 
-use super::change_summary::{self, CandidateCheckpoint};
 use super::gate_log::GateLog;
+use super::listing_handover::ListingHandover;
 use super::{
-    ContractContext, ListChecks, baseline, checkout, gate_writes, proof_evidence, sealed_programs,
+    ContractContext, ListChecks, baseline, checkout_results, gate_writes, proof_evidence,
+    sealed_programs,
 };
-use ralph_gates::gates::result_cache::{CachedResult, ResultCache};
+use ralph_gates::gates::result_cache::ResultCache;
 use ralph_gates::gates::{
-    self, ContentView, GateContent, GateContext, GateEvent, GateOrder, GateResult, GateRunRequest,
-    ResultReuse,
+    self, GateContent, GateEvent, GateOrder, GateResult, GateRunRequest, ResultReuse,
 };
 use ralph_git::checkpoint::CheckpointError;
 use ralph_git::tree::ListingError;
@@ -218,15 +219,18 @@ pub fn perform_task(
     };
     let wanted: Vec<&Gate> = seal.policy.gates.iter().chain(&checks).filter(named).collect();
     match task.site {
-        GateSite::Tree => run_in_tree(&contract, &wanted, cancel),
-        GateSite::Clean | GateSite::Red => run_in_checkout(&contract, task.site, &wanted, cancel),
+        GateSite::Tree => run_in_tree(&contract, &task.mark, &wanted, cancel),
+        GateSite::Clean | GateSite::Red => {
+            checkout_results::run_on_candidate(&contract, task.site, &wanted, cancel)
+        }
         GateSite::Proof => proof_evidence::make_proof(&contract, &wanted, cancel),
-        GateSite::Base => proof_evidence::measure_base(&contract, &wanted, cancel),
+        GateSite::Base => checkout_results::measure_base(&contract, &wanted, cancel),
     }
 }
 
 fn run_in_tree(
     contract: &ContractContext<'_>,
+    mark: &str,
     wanted: &[&Gate],
     cancel: &CancelToken,
 ) -> Result<(), GateWorkerError> {
@@ -234,20 +238,23 @@ fn run_in_tree(
     let place = contract.gate_place(GateContent::Tree { exclude: &exclude });
     let cache = ResultCache::open(&contract.world.home)?;
     let log = GateLog::open(&contract.world.home, &contract.run.id);
+    let handover = ListingHandover { contract, cache: &cache, mark };
+    let listing = handover.take();
     // Under a ratchet a stage passes if none of its failures are new, which takes a comparison with the base.
     let accepts = |ran: &GateResult| match contract.seal.policy.baseline {
         _ if contract.is_waived(&ran.gate.name) => true,
         BaselineMode::Ratchet if contract.is_of_policy(&ran.gate) => {
-            if baseline::needs_base_result(&ran.gate, &ran.report) {
-                drop(run_at_base(contract, &[&ran.gate], cancel));
-            }
-            let base = base_result(contract, &cache, &ran.gate);
-            let report = baseline::compare_with_base(&ran.gate, ran.report.clone(), base.as_ref());
+            // Without a result of the base, no failure is an old one.
+            drop(checkout_results::settle_base(contract, &[ran], cancel));
+            let base = checkout_results::base_result(contract, &cache, (&ran.gate, &ran.report));
+            let (report, proof) = (ran.report.clone(), contract.seal.policy.verify.proof);
+            let report = baseline::compare_with_base(&ran.gate, report, base.as_ref(), proof);
             !ran.gate.requirement(&report, BaselineMode::Ratchet).is_open()
         }
         BaselineMode::Block | BaselineMode::Ratchet => ran.passed(),
     };
     let ran = gates::run_gates(&GateRunRequest {
+        listing: listing.as_ref(),
         context: place,
         gates: wanted,
         order: GateOrder::Staged,
@@ -255,105 +262,21 @@ fn run_in_tree(
         cancel,
         accepts: &accepts,
         watch: &|seen| {
-            if let GateEvent::TreeChanged { before, after } = seen {
-                gate_writes::record_writes(contract, &cache, before, after);
+            match seen {
+                GateEvent::TreeListed(listing) => handover.record_end(listing),
+                GateEvent::TreeChanged { before, after } => {
+                    gate_writes::record_writes(contract, &cache, before, after);
+                }
+                // The base is measured from the start of the run, and may use the same port.
+                GateEvent::Confirming(_) => {
+                    drop(checkout_results::lock_base(contract, Duration::MAX, cancel));
+                }
+                GateEvent::Started(_) | GateEvent::Ended(_) => {}
             }
             log.record(seen);
         },
     });
-    let compared: Vec<&Gate> = ran
-        .iter()
-        .filter(|ran| contract.is_of_policy(&ran.gate))
-        .filter(|ran| baseline::needs_base_result(&ran.gate, &ran.report))
-        .map(|ran| &ran.gate)
-        .collect();
-    run_at_base(contract, &compared, cancel)
-}
-
-fn run_in_checkout(
-    contract: &ContractContext<'_>,
-    site: GateSite,
-    wanted: &[&Gate],
-    cancel: &CancelToken,
-) -> Result<(), GateWorkerError> {
-    let exclude = contract.exclude();
-    let place = contract.gate_place(GateContent::Tree { exclude: &exclude });
-    let ContentView::Tree(listing) = ContentView::read(&place)? else { return Ok(()) };
-    let (_, candidate) = change_summary::checkpoint_tree(contract, &listing)?;
-    let Some(content) = checkout::candidate_content_hash(
-        contract,
-        site,
-        &CandidateCheckpoint::from_checkpoint(&candidate),
-    ) else {
-        return Ok(());
-    };
-    let order = match site {
-        GateSite::Red => GateOrder::All,
-        GateSite::Tree | GateSite::Clean | GateSite::Proof | GateSite::Base => GateOrder::Staged,
-    };
-    let site = checkout::check_out_candidate(contract, site, &candidate)?;
-    let log = GateLog::open(&contract.world.home, &contract.run.id);
-    gates::run_gates(&GateRunRequest {
-        context: GateContext {
-            project: &site.project,
-            ..contract.gate_place(GateContent::Checkout(content))
-        },
-        gates: wanted,
-        order,
-        reuse: ResultReuse::Cached,
-        cancel,
-        accepts: &GateResult::passed,
-        watch: &|seen| log.record(seen),
-    });
-    Ok(())
-}
-
-/// Runs gates at the base of the run, unless the cache has their results.
-fn run_at_base(
-    contract: &ContractContext<'_>,
-    gates: &[&Gate],
-    cancel: &CancelToken,
-) -> Result<(), GateWorkerError> {
-    let cache = ResultCache::open(&contract.world.home)?;
-    let missing: Vec<&Gate> = gates
-        .iter()
-        .filter(|gate| base_result(contract, &cache, gate).is_none())
-        .copied()
-        .collect();
-    let (Some(content), false) =
-        (checkout::base_content_hash(contract), missing.is_empty() || cancel.is_cancelled())
-    else {
-        return Ok(());
-    };
-    let site = checkout::check_out_base(contract)?;
-    let log = GateLog::open(&contract.world.home, &contract.run.id);
-    gates::run_gates(&GateRunRequest {
-        context: GateContext {
-            project: &site.project,
-            ..contract.gate_place(GateContent::Checkout(content))
-        },
-        gates: &missing,
-        order: GateOrder::All,
-        reuse: ResultReuse::Cached,
-        cancel,
-        accepts: &GateResult::passed,
-        watch: &|seen| log.record(seen),
-    });
-    Ok(())
-}
-
-/// The cached result of a gate at the base of the run.
-pub(super) fn base_result(
-    contract: &ContractContext<'_>,
-    cache: &ResultCache,
-    gate: &Gate,
-) -> Option<GateReport> {
-    let project = checkout::checkout_project(contract);
-    let content = GateContent::Checkout(checkout::base_content_hash(contract)?);
-    let place = GateContext { project: &project, ..contract.gate_place(content) };
-    let key = ContentView::read(&place).ok()?.key(&place, gate);
-    match cache.lookup(&key).ok()? {
-        CachedResult::Result(report) => Some(*report),
-        CachedResult::Running | CachedResult::Missing => None,
-    }
+    let compared: Vec<&GateResult> =
+        ran.iter().filter(|ran| contract.is_of_policy(&ran.gate)).collect();
+    checkout_results::settle_base(contract, &compared, cancel)
 }

@@ -152,7 +152,7 @@ mod tests {
             id: ObjectId([word.as_bytes()[1]; 32]),
         };
         let entries = text.split_whitespace().map(entry).collect();
-        WorkTreeListing { root: "/".into(), head: None, entries }
+        WorkTreeListing { root: "/".into(), head: None, entries, absent: Vec::new() }
     }
 
     /// R-V1e: what gates wrote is undone, in one or several runs of gates, and nothing else is.

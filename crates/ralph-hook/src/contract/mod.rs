@@ -4,21 +4,25 @@
 //! separate process, so that they can continue after the host's deadline.
 
 mod agent_contract;
+mod base_checkpoint;
 mod baseline;
 mod change_checks;
 mod change_summary;
-mod checkout;
+mod checkout_results;
 mod environment_evidence;
 pub mod gate_log;
 mod gate_query;
 pub mod gate_worker;
 mod gate_writes;
+mod listing_handover;
 mod pipeline_contract;
 mod proof_evidence;
+mod proof_sides;
 mod red_first;
 mod seal;
 mod sealed_programs;
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -42,14 +46,17 @@ use gate_worker::GateSite;
 use pipeline_contract::{PipelineJudgement, PipelineSite};
 use ralph_gates::gates::result_key::ResultKey;
 use ralph_gates::gates::{ContentView, GateContent, GateContext};
-use ralph_git::tree::WorkTreeListing;
+use ralph_git::tree::{AbsentPaths, WorkTreeListing};
 use ralph_home::faults::describe_error;
 use ralph_home::world::World;
 use ralph_lists::run_lists;
 
 pub use agent_contract::{AgentDemand, is_other_work_tree, judge_agent};
+pub use change_checks::{change_requirements, read_changes};
 pub use proof_evidence::{ProofEvidence, class_rules, gather_proof, start_base_measurement};
-pub use seal::{SealError, SealRequest, load_default_policy, load_project_policy, seal_policy};
+pub use seal::{
+    SealError, SealRequest, is_protected, load_default_policy, load_project_policy, seal_policy,
+};
 pub use sealed_programs::use_sealed_git;
 
 /// How often the tree is judged again because it changed meanwhile.
@@ -139,6 +146,22 @@ fn current_tree_mark(contract: &ContractContext<'_>) -> Option<u64> {
     match ContentView::read(&contract.gate_place(GateContent::Tree { exclude: &exclude })) {
         Ok(ContentView::Tree(listing)) => Some(listing.content_and_commit_mark()),
         Ok(ContentView::Checkout(_)) | Err(_) => None,
+    }
+}
+
+/// A file that was on disk when the run began and that a sparse checkout leaves out now was deleted.
+pub(crate) fn delete_newly_absent<'a>(
+    run: &RunRecord,
+    listing: &'a WorkTreeListing,
+) -> Cow<'a, WorkTreeListing> {
+    let base = run.seal.as_ref().and_then(|seal| seal.base.as_ref());
+    match base.and_then(|base| base.absent.as_ref()) {
+        Some(absent) if !listing.absent.is_empty() => {
+            let mut listing = listing.clone();
+            listing.delete_newly_absent(&AbsentPaths(absent.clone()));
+            Cow::Owned(listing)
+        }
+        Some(_) | None => Cow::Borrowed(listing),
     }
 }
 
@@ -237,13 +260,11 @@ fn clean_checkout_requirements(
     candidate: &CandidateCheckpoint,
     wanted: &[&Gate],
 ) -> Vec<Requirement> {
-    let Some(content) = checkout::candidate_content_hash(contract, GateSite::Clean, candidate)
+    let Some(content) = checkout_results::present_content(contract, GateSite::Clean, candidate)
     else {
         return Vec::new();
     };
-    let project = checkout::checkout_project(contract);
-    let place =
-        GateContext { project: &project, ..contract.gate_place(GateContent::Checkout(content)) };
+    let place = contract.gate_place(GateContent::Checkout(content));
     let results = gate_query::gate_requirements(&GateQuery {
         contract,
         wanted,
@@ -378,6 +399,7 @@ impl<'a> ContractContext<'a> {
             content,
             environment: &self.seal.policy.environment,
             path: self.seal.path.as_deref().map(OsStr::new),
+            mounts: None,
             deadline: self.world.answer_deadline,
         }
     }

@@ -2,11 +2,10 @@
 //!
 //! It is made only when everything else is met. The base is measured in the background from the start of the run.
 
-use std::ffi::OsStr;
 use std::path::Path;
 
 use ralph_core::facts::StopDriver;
-use ralph_core::gate::{Gate, GateReport, GateTrigger};
+use ralph_core::gate::{BaselineMode, Gate, GateInvocation, GateReport, GateTrigger};
 use ralph_core::policy::{Policy, ProofMode};
 use ralph_core::proof::Proof;
 use ralph_core::proof_summary::PROOF_REQUIREMENT;
@@ -17,26 +16,27 @@ use ralph_core::requirement::{
 
 use super::change_summary::{self, CandidateCheckpoint};
 use super::environment_evidence::{self, InstalledState};
-use super::gate_log::GateLog;
 use super::gate_query;
 use super::gate_worker::{self, GateSite, GateTask, GateWorkerError, WorkerState};
-use super::{ContractContext, ContractJudgement, ListChecks, checkout, contract_requirement};
+use super::proof_sides::ProofSides;
+use super::{
+    ContractContext, ContractJudgement, ListChecks, base_checkpoint, contract_requirement,
+};
 use ralph_gates::gates::result_cache::{CachedResult, ResultCache};
 use ralph_gates::gates::result_key::ResultKey;
-use ralph_gates::gates::{ContentView, GateContent, ResultReuse};
-use ralph_git::checkpoint::{Checkpoint, CheckpointRepository};
+use ralph_gates::gates::{ContentView, GateContent};
 use ralph_home::faults::describe_error;
 use ralph_home::world::World;
 use ralph_policy::trust::{self, TrustError};
 use ralph_proof::environment_record::RecordLimits;
 use ralph_proof::tree_changes::TreeChanges;
-use ralph_proof::{ClassRules, GateFile, ProofDirectory, ProofRequest};
+use ralph_proof::{ClassRules, GateFile};
 use ralph_sys::clock::Deadline;
-use ralph_sys::fs::file_slot;
+use ralph_sys::fs::{self, file_slot};
 use ralph_sys::proc::cancel::CancelToken;
 
 /// Increased when proofs that an older version cached must no longer be used.
-const PROOF_FORMAT: u8 = 2;
+const PROOF_FORMAT: u8 = 3;
 
 /// The proof of a stop.
 #[derive(Debug)]
@@ -69,6 +69,11 @@ pub fn gather_proof(
         return ProofEvidence::Known(Proof::unavailable("no gate runs tests".to_string()));
     }
     match resolve_proof(contract, candidate, &gates) {
+        // A proof takes time too, and what was proved must be what is there now.
+        Ok(Some(_)) if !super::is_tree_unchanged(contract, judged) => {
+            let why = "it changed while it was proved";
+            ProofEvidence::Open(super::unknown_requirement("work tree", why))
+        }
         Ok(Some(proof)) => ProofEvidence::Known(proof),
         Ok(None) => {
             let why = "old tests run on the new code, and new tests on the old code".to_string();
@@ -207,11 +212,11 @@ pub(super) fn make_proof(
     if read_proof(&cache, &key).is_some() {
         return Ok(());
     }
-    let deadline = Deadline::after(checkout::CHECKOUT_TIMEOUT);
-    let base = checkout::find_proof_base(contract, &repository, &deadline)?;
-    let doubt = installed.doubt(contract, || {
+    let deadline = Deadline::after(base_checkpoint::CHECKOUT_TIMEOUT);
+    let base = base_checkpoint::find_proof_base(contract, &repository, &deadline)?;
+    let doubts = installed.doubts(contract, || {
         // The packages were recorded at the start of the run, so its own base declares them.
-        let first = checkout::find_base(contract, &repository, &deadline)?;
+        let first = base_checkpoint::find_base(contract, &repository, &deadline)?;
         let versions = (&first, &candidate);
         TreeChanges::between(&repository, versions, contract.project(), &deadline)
     })?;
@@ -224,7 +229,7 @@ pub(super) fn make_proof(
     let mut report = sides.with_request(contract, gates, &reports, cancel, |request| {
         ralph_proof::prove(request).map_err(GateWorkerError::from)
     })?;
-    if let Some((verdict, why)) = doubt {
+    for (verdict, why) in doubts {
         report.proof.doubt(verdict, why);
     }
     if !cancel.is_cancelled() {
@@ -232,69 +237,6 @@ pub(super) fn make_proof(
         cache.write_note(&key, &bytes)?;
     }
     Ok(())
-}
-
-/// Records the installed packages and runs the gates at the base, in a worker that starts with the run.
-pub(super) fn measure_base(
-    contract: &ContractContext<'_>,
-    gates: &[&Gate],
-    cancel: &CancelToken,
-) -> Result<(), GateWorkerError> {
-    let cache = ResultCache::open(&contract.world.home)?;
-    environment_evidence::record_packages(contract, &cache, &RecordLimits::LARGE);
-    let deadline = Deadline::after(checkout::CHECKOUT_TIMEOUT);
-    let repository = checkout::open_repository(contract, &deadline)?;
-    let base = checkout::find_base(contract, &repository, &deadline)?;
-    let installed = InstalledState::read(contract, &cache).content_mark();
-    let sides = ProofSides { repository: &repository, base: &base, candidate: &base, installed };
-    sides.with_request(contract, gates, &[], cancel, |request| {
-        ralph_proof::measure_base(request).map(drop).map_err(GateWorkerError::from)
-    })
-}
-
-/// The two trees of a proof.
-struct ProofSides<'a> {
-    repository: &'a CheckpointRepository,
-    base: &'a Checkpoint,
-    candidate: &'a Checkpoint,
-    /// Identifies the installed packages.
-    installed: [u8; 32],
-}
-
-impl ProofSides<'_> {
-    fn with_request<T>(
-        &self,
-        contract: &ContractContext<'_>,
-        gates: &[&Gate],
-        tree_reports: &[GateReport],
-        cancel: &CancelToken,
-        run: impl FnOnce(&ProofRequest<'_>) -> Result<T, GateWorkerError>,
-    ) -> Result<T, GateWorkerError> {
-        let (world, seal) = (contract.world, contract.seal);
-        let directory = ProofDirectory::create(&world.home, &world.env)?;
-        let rules = class_rules(&seal.policy, contract.project(), gates)?;
-        let log = GateLog::open(&world.home, &contract.run.id);
-        run(&ProofRequest {
-            home: &world.home,
-            env: &world.env,
-            project: contract.project(),
-            repository: self.repository,
-            base: self.base,
-            candidate: self.candidate,
-            gates,
-            environment: &seal.policy.environment,
-            path: seal.path.as_deref().map(OsStr::new),
-            links: &seal.policy.verify.link,
-            installed: self.installed,
-            rules: &rules,
-            may_change: &seal.policy.verify.may_change,
-            tree_reports,
-            reuse: ResultReuse::Cached,
-            directory: &directory,
-            cancel,
-            watch: &|progress| log.record_proof(progress),
-        })
-    }
 }
 
 /// The rules of the policy, and the files that its commands and those of `checks` name.
@@ -305,14 +247,30 @@ pub fn class_rules(
 ) -> Result<ClassRules, TrustError> {
     let mut gate_files = Vec::new();
     for gate in policy.gates.iter().chain(checks.iter().copied()) {
-        let files = trust::referenced_files(project, gate)?;
+        let mut files = trust::referenced_files(project, gate)?;
+        let targets = make_targets(gate).into_iter();
+        files.extend(targets.filter(|target| fs::exists(&project.join(target))));
         let files = files.into_iter().map(|path| GateFile { gate: gate.name.clone(), path });
         gate_files.extend(files);
     }
     Ok(ClassRules::new(policy, gate_files))
 }
 
-/// Starts to measure the base of a new run in the background. Without it the first proof measures the base itself.
+/// The files that would keep `make` from running a target of the same name, so that they decide what is tested.
+fn make_targets(gate: &Gate) -> Vec<String> {
+    let words: Vec<&str> = match &gate.command {
+        GateInvocation::Argv(words) => words.iter().map(String::as_str).collect(),
+        GateInvocation::Shell(line) => line.split_whitespace().collect(),
+    };
+    let is_make = |word: &&str| matches!(word.rsplit('/').next(), Some("make" | "gmake"));
+    let after = words.iter().skip_while(|word| !is_make(word)).skip(1);
+    let is_target = |word: &&&str| !word.starts_with('-') && !word.contains(['=', '$', '"', '\'']);
+    let named = after.take_while(|word| !word.contains(['&', '|', ';'])).filter(is_target);
+    let directory = Path::new(&gate.cwd);
+    named.filter_map(|word| directory.join(word).to_str().map(ToString::to_string)).collect()
+}
+
+/// Starts to measure the base of a new run in the background, so that its failures are known at the first stop.
 pub fn start_base_measurement(world: &World, run: &RunRecord) {
     let Some(seal) = run.seal.as_deref().filter(|seal| needs_base(seal)) else { return };
     if world.env.is_rehearsal() {
@@ -336,17 +294,43 @@ pub fn start_base_measurement(world: &World, run: &RunRecord) {
     let gates = seal.policy.gates.iter().filter(|gate| is_measured_first(gate));
     let gates = gates.map(|gate| gate.name.clone()).collect();
     let task = GateTask { site: GateSite::Base, gates, mark: gate_worker::BASE_MARK.to_string() };
-    // The first proof measures the base if this fails.
+    // If this fails, the base is measured when its results are needed.
     drop(gate_worker::start_gate_worker(&contract, &task));
 }
 
+/// Whether the result of the run depends on the base. Otherwise it is measured when a gate fails.
 fn needs_base(seal: &PolicySeal) -> bool {
-    seal.base.is_some()
-        && seal.policy.verify.proof != ProofMode::Off
-        && seal.policy.gates.iter().any(is_measured_first)
+    let policy = &seal.policy;
+    let is_used = policy.verify.proof != ProofMode::Off || policy.baseline == BaselineMode::Ratchet;
+    seal.base.is_some() && is_used && policy.gates.iter().any(is_measured_first)
 }
 
-/// Gates of chunks alone are measured when their chunk is reached.
+/// Gates of chunks alone are measured when their chunk is reached, and advisory ones when they fail.
 fn is_measured_first(gate: &Gate) -> bool {
-    takes_part(gate) && gate.on.contains(&GateTrigger::Stop)
+    gate.weight == RequirementWeight::Required && gate.on.contains(&GateTrigger::Stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_named_like_targets_of_make_decide_what_is_tested() {
+        for (command, expected) in [
+            ("make test", "test"),
+            ("/usr/bin/make -k CI=1 test lint", "test,lint"),
+            ("cd web && make -s check && echo done", "check"),
+            ("make", ""),
+            ("cargo test", ""),
+        ] {
+            let shell = Gate::new("tests", GateInvocation::Shell(command.to_string()));
+            let words = command.split(' ').map(ToString::to_string).collect();
+            let mut argv = Gate::new("tests", GateInvocation::Argv(words));
+            assert_eq!(make_targets(&shell).join(","), expected, "{command}");
+            assert_eq!(make_targets(&argv).join(","), expected, "{command}");
+            argv.cwd = "web".to_string();
+            let below = make_targets(&argv).iter().all(|file| file.starts_with("web/"));
+            assert!(below, "{command}");
+        }
+    }
 }

@@ -10,9 +10,9 @@ use ralph_core::requirement::{
 use super::change_summary::CandidateCheckpoint;
 use super::gate_query::{GateQuery, GatesNotRun};
 use super::gate_worker::{GateSite, WorkerState};
-use super::{ContractContext, baseline, checkout, contract_requirement as required};
+use super::{ContractContext, baseline, checkout_results, contract_requirement as required};
+use ralph_gates::gates::GateContent;
 use ralph_gates::gates::result_cache::CachedResult;
-use ralph_gates::gates::{GateContent, GateContext};
 
 const RED_FIRST: &str = "red first";
 const RED_FIRST_NEXT: &str = "Add a test whose assertions fail without your change";
@@ -28,13 +28,12 @@ pub(super) fn red_first_requirement(
     if new_tests.is_empty() {
         return vec![red_first_unmet("no test was added", Vec::new())];
     }
-    let Some(content) = checkout::candidate_content_hash(contract, GateSite::Red, candidate) else {
+    let Some(content) = checkout_results::present_content(contract, GateSite::Red, candidate)
+    else {
         let why = "without git there is no base to run new tests on";
         return vec![required(RED_FIRST, RequirementStatus::Unknown(why.to_string()), "")];
     };
-    let project = checkout::checkout_project(contract);
-    let place =
-        GateContext { project: &project, ..contract.gate_place(GateContent::Checkout(content)) };
+    let place = contract.gate_place(GateContent::Checkout(content));
     let inquiry = GateQuery { contract, wanted, place: &place, site: GateSite::Red, listing: None };
     let settled = inquiry.open_cache().map_err(GatesNotRun::from);
     let requirement = match settled.and_then(|cache| inquiry.resolve(&cache)) {

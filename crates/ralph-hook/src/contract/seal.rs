@@ -4,26 +4,29 @@ use std::path::{Path, PathBuf};
 
 use ralph_core::gate::Gate;
 use ralph_core::id::RunId;
-use ralph_core::policy::{CheckoutMode, IntegrityMode, RedFirst};
+use ralph_core::policy::{CheckoutMode, IntegrityMode, Policy, RedFirst};
 use ralph_core::record::{PolicySeal, RunBase};
 use ralph_core::requirement::{
-    EvidenceKind, Requirement, RequirementFailure, RequirementStatus, RequirementWeight,
+    EvidenceKind, Finding, Requirement, RequirementFailure, RequirementStatus, RequirementWeight,
 };
+use ralph_core::text;
 
 use super::change_summary::ChangeSummary;
 use super::{ContractContext, contract_requirement, sealed_programs};
-use ralph_gates::environment;
 use ralph_gates::gates::gate_tools;
+use ralph_gates::gates::result_key::compile_globs;
 use ralph_git::checkpoint::{
     CheckpointError, CheckpointReason, CheckpointRepository, CheckpointSnapshot,
 };
-use ralph_git::tree::{self, ListingError, ListingRequest};
+use ralph_git::tree::{self, AbsentPaths, ListingError, ListingRequest};
 use ralph_home::faults::describe_error;
 use ralph_home::paths::RalphHome;
 use ralph_policy::config::{self, ConfigError, POLICY_FILE_NAMES, ProjectConfig};
-use ralph_policy::trust::{self, ApprovalSubject, TrustError};
+use ralph_policy::trust::{self, ApprovalSubject, GateSearch, TrustError};
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
+
+const MAX_CHANGED_CHARS: usize = 1000;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SealError {
@@ -83,11 +86,13 @@ pub fn seal_policy(
     config: &ProjectConfig,
     subject: &ApprovalSubject,
 ) -> Result<PolicySeal, SealError> {
-    let path = trust::recorded_path(sealing.home, subject).or_else(|| sealing.env.search_path());
-    let search = environment::gate_search_path(&config.policy.environment, path.clone());
-    let search = search.unwrap_or_default();
+    let own = || trust::recordable_path(sealing.env.search_path().as_deref());
+    let path = trust::recorded_path(sealing.home, subject).or_else(|| own().map(Into::into));
+    let environment = &config.policy.environment;
+    let search = GateSearch { env: sealing.env, environment, path: path.clone() };
     let gates = config.policy.gates.iter().chain(sealing.programs);
-    let tools = gates.flat_map(|gate| gate_tools::sealed_tools(gate, &config.project, &search));
+    let tools = gates
+        .flat_map(|gate| gate_tools::sealed_tools(gate, &config.project, &search.variables(gate)));
     Ok(PolicySeal {
         policy: config.policy.clone(),
         project: config.project.to_string_lossy().into_owned(),
@@ -96,7 +101,8 @@ pub fn seal_policy(
         tools: tools.collect(),
         path: path.and_then(|path| path.into_string().ok()),
         complexity: sealing.complexity,
-        git: sealed_programs::seal_git(),
+        git: sealed_programs::seal_git(&config.project),
+        files: Some(trust::sealed_files(&config.project, &config.policy.gates, &search)?),
     })
 }
 
@@ -130,7 +136,10 @@ fn seal_base(
             Ok(repository.hex(&made.checkpoint.commit))
         });
     match made {
-        Ok(commit) => Ok(Some(RunBase { commit, identity })),
+        Ok(commit) => {
+            let absent = AbsentPaths::of_listing(&listing).map(|paths| paths.0);
+            Ok(Some(RunBase { commit, identity, absent }))
+        }
         Err(CheckpointError::GitMissing)
             if policy.protect.paths.is_empty()
                 && policy.tests.integrity == IntegrityMode::Off
@@ -158,38 +167,22 @@ fn policy_requirement(contract: &ContractContext<'_>) -> Requirement {
     if contract.seal.hash.is_empty() && contract.seal.policy.gates.is_empty() {
         return contract_requirement("policy", RequirementStatus::Met(EvidenceKind::Measured), "");
     }
-    let (summary, approved) = match load_project_policy(home, contract.project()) {
-        Ok(Some((_, now))) if sealed_hash(&now) == contract.seal.hash => {
-            return contract_requirement(
-                "policy",
-                RequirementStatus::Met(EvidenceKind::Measured),
-                "",
-            );
-        }
-        Ok(Some((_, now))) => {
-            let then = trust::seal_approval(home, contract.seal);
-            let changed = then.map(|then| now.differences(&then)).unwrap_or_default();
-            let mut items = changed.iter().map(|one| one.item.as_str()).peekable();
-            if items.peek().is_some() && items.clone().all(|item| may_change(contract, item)) {
+    let (failure, approved) = match load_project_policy(home, contract.project()) {
+        Ok(now) => match find_policy_breach(contract, now.as_ref().map(|(_, subject)| subject)) {
+            None => {
                 let met = RequirementStatus::Met(EvidenceKind::Measured);
                 return contract_requirement("policy", met, "");
             }
-            let approved = trust::is_approved(home, &now);
-            let what = match items.peek() {
-                Some(_) => items.collect::<Vec<_>>().join(", "),
-                None => "the policy".to_string(),
-            };
-            (
-                format!("{what} changed since the run began; the sealed policy still applies"),
-                approved,
-            )
-        }
-        Ok(None) => ("the policy file is gone; the sealed policy still applies".to_string(), false),
+            Some(PolicyBreach { failure, is_approvable }) => {
+                let is_approved = |(_, subject)| trust::is_approved(home, &subject);
+                (failure, is_approvable && now.is_some_and(is_approved))
+            }
+        },
         Err(error) => {
-            (format!("the policy can no longer be read: {}", describe_error(&error)), false)
+            let why = format!("the policy can no longer be read: {}", describe_error(&error));
+            (RequirementFailure::new(why), false)
         }
     };
-    let failure = RequirementFailure::new(summary);
     let next = "Restore the policy and the scripts it calls";
     let mut changed = contract_requirement("policy", RequirementStatus::Unmet(failure), next);
     // A person who approved the new content knows about the change.
@@ -199,23 +192,97 @@ fn policy_requirement(contract: &ContractContext<'_>) -> Requirement {
     changed
 }
 
+/// A difference from the sealed policy or one of its files.
+struct PolicyBreach {
+    failure: RequirementFailure,
+    /// Whether a person who approves the present content accepts all of it.
+    is_approvable: bool,
+}
+
+/// How the policy, its commands and the sealed files differ from those at the start; `None` if they do not.
+fn find_policy_breach(
+    contract: &ContractContext<'_>,
+    now: Option<&ApprovalSubject>,
+) -> Option<PolicyBreach> {
+    let (home, seal) = (&contract.world.home, contract.seal);
+    if now.is_none() && !seal.hash.is_empty() {
+        let why = "the policy file is gone; the sealed policy still applies";
+        let failure = RequirementFailure::new(why.to_string());
+        return Some(PolicyBreach { failure, is_approvable: false });
+    }
+    let then = trust::seal_approval(home, seal);
+    let mut items = match (&then, now) {
+        (Some(then), Some(now)) => {
+            now.command_differences(then).into_iter().map(|one| one.item).collect()
+        }
+        // Nothing of the policy came from the repository.
+        (None, Some(now)) if seal.hash.is_empty() && now.policy_file().is_some() => {
+            vec!["the policy".to_string()]
+        }
+        (None, Some(now)) if !seal.hash.is_empty() && sealed_hash(now) != seal.hash => {
+            vec!["the policy".to_string()]
+        }
+        (_, _) => Vec::new(),
+    };
+    let mut findings = Vec::new();
+    let mut is_approvable = true;
+    match trust::changed_sealed_files(home, &contract.world.env, seal) {
+        Ok(changed) => {
+            for one in changed {
+                let item = format!("`{}`", text::clean_line(&text::reveal(&one.name), 200));
+                if may_change(contract, &one.name) || is_protected(&seal.policy, &one.name) {
+                    continue;
+                }
+                findings.extend((!one.reason.is_empty()).then(|| {
+                    Finding::new(format!(
+                        "{item} {}; sealed because {}",
+                        one.kind.verb(),
+                        one.reason
+                    ))
+                }));
+                items.push(item);
+                is_approvable &= one.is_approvable;
+            }
+        }
+        Err(error) => {
+            let why = describe_error(&error);
+            let summary = format!("the sealed files cannot be compared with the start: {why}");
+            let failure = RequirementFailure::new(summary);
+            return Some(PolicyBreach { failure, is_approvable: false });
+        }
+    }
+    if items.is_empty() {
+        return None;
+    }
+    let what = text::clean_line(&items.join(", "), MAX_CHANGED_CHARS);
+    let summary = format!("{what} changed since the run began; the sealed policy still applies");
+    let failure = RequirementFailure { findings, ..RequirementFailure::new(summary) };
+    Some(PolicyBreach { failure, is_approvable })
+}
+
+/// Whether `protected files` holds for the same file, so that one change is reported once.
+pub fn is_protected(policy: &Policy, item: &str) -> bool {
+    let name = item.strip_prefix('`').and_then(|item| item.strip_suffix('`')).unwrap_or(item);
+    !POLICY_FILE_NAMES.contains(&name) && compile_globs(&policy.protect.paths).is_match(name)
+}
+
 /// Whether a person named this very file in `--may-change`. A glob is meant for tests, and does not free a script that
 /// happens to be among them. The policy itself and its commands never may change.
-fn may_change(contract: &ContractContext<'_>, item: &str) -> bool {
-    let name = item.strip_prefix('`').and_then(|item| item.strip_suffix('`'));
+fn may_change(contract: &ContractContext<'_>, name: &str) -> bool {
     let named = &contract.seal.policy.verify.may_change;
-    name.is_some_and(|name| {
-        !POLICY_FILE_NAMES.contains(&name) && named.iter().any(|one| one == name)
-    })
+    !POLICY_FILE_NAMES.contains(&name) && named.iter().any(|one| one == name)
 }
 
 /// The first script of the sealed gates whose current content was not approved.
 pub(super) fn find_unapproved_script(contract: &ContractContext<'_>) -> Option<String> {
     let (home, seal) = (&contract.world.home, contract.seal);
-    let then = trust::seal_approval(home, seal)?;
-    let changed = trust::changed_scripts(contract.project(), &seal.policy.gates, &then);
-    let first = changed.into_iter().find(|item| !may_change(contract, item))?;
+    let Ok(mut changed) = trust::changed_sealed_files(home, &contract.world.env, seal) else {
+        return Some("the files that the commands name".to_string());
+    };
+    changed.retain(|one| !may_change(contract, &one.name));
+    let first = format!("`{}`", changed.first()?.name);
     let is_approved_now = load_project_policy(home, contract.project())
         .is_ok_and(|now| now.is_some_and(|(_, now)| trust::is_approved(home, &now)));
-    (!is_approved_now).then_some(first)
+    let is_accepted = is_approved_now && changed.iter().all(|one| one.is_approvable);
+    (!is_accepted).then_some(first)
 }

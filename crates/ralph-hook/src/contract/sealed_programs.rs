@@ -12,14 +12,14 @@ use ralph_core::text;
 
 use super::change_summary::ChangeSummary;
 use super::{ContractContext, contract_requirement};
-use ralph_gates::environment;
 use ralph_gates::gates::gate_tools;
 use ralph_git::git_program;
+use ralph_policy::trust::GateSearch;
 use ralph_proof::installed_packages::DEPENDENCY_DIRECTORIES;
 
-/// The git that this process runs.
-pub(super) fn seal_git() -> Option<SealedProgram> {
-    git_program::find_git().map(|path| SealedProgram {
+/// The git that this process runs for the project. One that the project contains is never used.
+pub(super) fn seal_git(project: &Path) -> Option<SealedProgram> {
+    git_program::find_git(project).map(|path| SealedProgram {
         path: path.to_string_lossy().into_owned(),
         content: gate_tools::content_mark(path),
     })
@@ -48,11 +48,14 @@ pub(super) fn tools_requirement(
 ) -> Requirement {
     let seal = contract.seal;
     let recorded = seal.path.as_deref().map(OsString::from);
-    let path = recorded.or_else(|| contract.world.env.search_path());
-    let path = environment::gate_search_path(&seal.policy.environment, path).unwrap_or_default();
+    let search = GateSearch {
+        env: &contract.world.env,
+        environment: &seal.policy.environment,
+        path: recorded,
+    };
     let mut replaced = Vec::new();
     for gate in seal.policy.gates.iter().chain(&contract.checks.programs) {
-        let programs = gate_tools::gate_programs(gate, contract.project(), &path);
+        let programs = gate_tools::gate_programs(gate, contract.project(), &search.variables(gate));
         let now: Vec<String> =
             programs.iter().map(|one| one.path.to_string_lossy().into_owned()).collect();
         replaced.extend(find_replaced(contract.project(), gate, seal, &now));

@@ -5,6 +5,7 @@ use crate::contract::{self, SealError};
 use ralph_core::drive::DriveSettings;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::RunLimits;
+use ralph_core::model_price::ModelPrice;
 use ralph_core::record::ListKind;
 use ralph_core::redact::Redactor;
 use ralph_core::run_terms::{self, GoalTooLong, RequestedLists, RunTerms};
@@ -128,6 +129,8 @@ pub struct CheckedRequest {
     pub title: String,
     pub(super) limits: RunLimits,
     pub(super) lists: Vec<SealedList>,
+    /// The person's own prices of models.
+    pub(super) prices: Vec<ModelPrice>,
     /// The policy to seal into the run, if any.
     pub(super) policy: Option<ApprovedPolicy>,
 }
@@ -163,7 +166,8 @@ pub fn check_request(world: &World, request: RunRequest) -> Result<CheckedReques
     }
     let policy = choose_policy(&world.home, &request, (approved, &project), &lists)?;
     let title = run_title(&request.terms, &Redactor::new(world.env.secrets()));
-    Ok(CheckedRequest { request, title, limits, lists, policy })
+    let prices = config::load_prices(&world.home).map_err(SealError::from)?;
+    Ok(CheckedRequest { request, title, limits, lists, prices, policy })
 }
 
 /// Replaces the paths of lists with absolute ones, each once.

@@ -7,7 +7,7 @@ use crate::contract::{self, SealRequest};
 use crate::phases;
 use ralph_core::gate::Gate;
 use ralph_core::id::RunId;
-use ralph_core::record::{FORMAT_VERSION, ListSeal, RunRecord};
+use ralph_core::record::{ListSeal, RunRecord};
 use ralph_core::run::RunPhase;
 use ralph_core::source::work_list;
 use ralph_home::host_env;
@@ -44,7 +44,7 @@ pub fn start_run(world: &World, request: RunRequest) -> Result<StartedRun, Start
         phases::write_first_view(&world.home, &run);
     }
     contract::start_base_measurement(world, &run);
-    let notes = start_notes::start_notes(world, &run);
+    let notes = start_notes::start_notes(world, &run, &checked.request.terms.goal);
     Ok(StartedRun { run, notes })
 }
 
@@ -94,11 +94,7 @@ fn create_run(world: &World, checked: &CheckedRequest) -> Result<RunRecord, Cont
     };
     // A person starts a new run here, so an earlier cancellation of the session no longer applies.
     fs::remove_file(&home.tombstone(session.as_str()))?;
-    session_pointer::write_pointer(
-        home,
-        session,
-        &SessionPointer { v: FORMAT_VERSION, run: run.id.clone(), ended: false },
-    )?;
+    session_pointer::write_pointer(home, session, &SessionPointer::to_run(&run.id))?;
     Ok(run)
 }
 
@@ -130,6 +126,7 @@ fn new_run(id: RunId, world: &World, checked: &CheckedRequest) -> RunRecord {
             Some(drive) => drive.agent.clone(),
             None => world.host.recorded_name(),
         },
+        prices: checked.prices.clone(),
         ..RunRecord::new(id, project.to_string_lossy().into_owned(), clock::now_ms())
     }
 }

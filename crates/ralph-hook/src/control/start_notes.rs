@@ -1,18 +1,24 @@
 //! Facts about a new run that a person should know before its first stop.
 
 use super::off_reason;
+use crate::session_model;
 use ralph_core::gate::{Gate, GateInvocation};
-use ralph_core::policy::{ClaimPolicy, Policy};
+use ralph_core::policy::{ClaimPolicy, Policy, ProofMode};
 use ralph_core::record::{ListKind, ListSeal, PolicySeal, RunRecord};
 use ralph_core::requirement::{RequirementStage, RequirementWeight};
+use ralph_core::sealed_file::SealedFile;
+use ralph_core::text;
 use ralph_home::world::World;
 use ralph_lists::plan::{self, PlanNote};
 use ralph_lists::run_lists::{self, ListFile};
+use ralph_policy::price_list;
 use ralph_sys::fs;
 use std::path::{Path, PathBuf};
 
 /// How many notes about plans are kept.
 const MAX_PLAN_NOTES: usize = 8;
+const MAX_MODEL_CHARS: usize = 100;
+const MAX_MANIFEST_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Clone, Debug)]
 pub enum StartNote {
@@ -36,13 +42,22 @@ pub enum StartNote {
         gate: String,
         program: String,
     },
+    /// Dependencies are declared, and none are installed.
+    MissingNodeModules,
+    /// A limit on the cost that nothing can enforce.
+    CostLimitOff {
+        most_micro_usd: u64,
+        model: String,
+    },
+    /// The goal names a file whose change holds every stop.
+    SealedGoal(SealedFile),
     /// Neither a gate nor a list nor a promise measures the goal.
     Unmeasured,
     /// Stages without a required gate, in a run with phases.
     UnmeasuredStages(Vec<RequirementStage>),
 }
 
-pub(super) fn start_notes(world: &World, run: &RunRecord) -> Vec<StartNote> {
+pub(super) fn start_notes(world: &World, run: &RunRecord, goal: &[u8]) -> Vec<StartNote> {
     let mut notes = Vec::new();
     notes.extend(off_reason(&world.env, &world.home).map(StartNote::Off));
     notes.extend(plan_notes(run));
@@ -53,13 +68,52 @@ pub(super) fn start_notes(world: &World, run: &RunRecord) -> Vec<StartNote> {
         notes.push(StartNote::NoGit);
     }
     notes.extend(run.seal.iter().flat_map(|seal| missing_tools(seal)));
+    notes.extend(run.seal.as_deref().and_then(|seal| missing_node_modules(run, seal)));
+    if let Some(seal) = &run.seal {
+        let files = seal.files.as_deref().unwrap_or_default();
+        notes.extend(sealed_goal_notes(goal, files, &seal.policy.verify.may_change));
+    }
     let measured = run.seal.as_ref().is_some_and(|seal| !seal.policy.gates.is_empty());
     let listed = !run.lists.is_empty() || run.checklist || run.tasks;
     if !listed && run.promise.is_none() && !run.phases && !measured {
         notes.push(StartNote::Unmeasured);
     }
     notes.extend(stage_note(run));
+    notes.extend(cost_note(world, run));
     notes
+}
+
+/// Whether neither a price nor the client's status line can tell what the session costs.
+fn cost_note(world: &World, run: &RunRecord) -> Option<StartNote> {
+    let most_micro_usd = run.limits.max_cost_micro_usd.filter(|_| run.drive.is_none())?;
+    let model = session_model::session_model(world, run.owner.as_ref()?)?;
+    let is_metered = price_list::price_table(&run.prices).find(&model).is_some()
+        || session_model::is_status_line_registered(
+            &world.env,
+            world.host,
+            Path::new(&run.project),
+        );
+    let model = text::clean_line(&model, MAX_MODEL_CHARS);
+    (!is_metered).then_some(StartNote::CostLimitOff { most_micro_usd, model })
+}
+
+/// The sealed files that the goal names, except those that a person allowed to change.
+pub fn sealed_goal_notes(
+    goal: &[u8],
+    files: &[SealedFile],
+    may_change: &[String],
+) -> Vec<StartNote> {
+    let goal = String::from_utf8_lossy(goal);
+    let is_between = |char: char| char.is_whitespace() || "`\"'()[]<>,;:!?".contains(char);
+    let words: Vec<&str> = goal.split(is_between).collect();
+    let is_named = |file: &&SealedFile| {
+        let name = file.name.rsplit('/').next().unwrap_or_default();
+        let mut spellings = words.iter().flat_map(|word| [*word, word.trim_end_matches('.')]);
+        spellings.any(|word| word.strip_prefix("./").unwrap_or(word) == file.name || word == name)
+    };
+    let is_allowed = |file: &&SealedFile| may_change.contains(&file.name);
+    let named = files.iter().filter(|file| is_named(file) && !is_allowed(file));
+    named.cloned().map(StartNote::SealedGoal).collect()
 }
 
 fn stage_note(run: &RunRecord) -> Option<StartNote> {
@@ -102,6 +156,23 @@ pub fn list_note(lists: &[ListFile], policy: Option<&Policy>) -> Option<StartNot
     } else {
         (!backed).then_some(StartNote::UncheckedItems { unchecked, count })
     }
+}
+
+/// A proof compares packages with the start of the run, so those installed later have nothing to be compared with.
+fn missing_node_modules(run: &RunRecord, seal: &PolicySeal) -> Option<StartNote> {
+    let project = Path::new(&run.project);
+    let is_installed =
+        || ["node_modules", ".pnp.cjs"].iter().any(|name| fs::exists(&project.join(name)));
+    let manifest = fs::read(&project.join("package.json"), MAX_MANIFEST_BYTES).ok()?;
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest).ok()?;
+    let declares = |key: &str| {
+        let names = manifest.get(key).and_then(serde_json::Value::as_object);
+        names.is_some_and(|names| !names.is_empty())
+    };
+    let is_missing = seal.policy.verify.proof == ProofMode::Full
+        && ["dependencies", "devDependencies"].into_iter().any(declares)
+        && !is_installed();
+    is_missing.then_some(StartNote::MissingNodeModules)
 }
 
 fn missing_tools(seal: &PolicySeal) -> impl Iterator<Item = StartNote> {

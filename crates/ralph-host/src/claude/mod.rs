@@ -15,6 +15,7 @@ mod task_file;
 mod tools;
 mod transcript;
 mod trust;
+mod usage_line;
 
 use crate::hook_profile::VersionProfile;
 use crate::host_files::HostFiles;
@@ -44,6 +45,7 @@ pub static PROFILE: HostProfile = HostProfile {
         plugin_root: "CLAUDE_PLUGIN_ROOT",
         task_list: "CLAUDE_CODE_TASK_LIST_ID",
         block_cap: BLOCK_CAP_VARIABLE,
+        model: "ANTHROPIC_MODEL",
     },
     command_line: HostCommandLine {
         login: "claude /login",
@@ -64,6 +66,8 @@ pub static PROFILE: HostProfile = HostProfile {
         state: ".claude.json",
         commands: "commands",
         project_memory,
+        transcripts: "projects",
+        subagent_transcripts: "subagents",
         guarded_config: &["settings.json", "settings.local.json", "plugins"],
     },
     tools: tools::TOOLS,
@@ -72,6 +76,7 @@ pub static PROFILE: HostProfile = HostProfile {
     parse_event: event::parse_event,
     render_verdict: reply::render_verdict,
     parse_transcript_line: transcript::parse_transcript_line,
+    parse_usage_line: usage_line::parse_usage_line,
     parse_status_line: status_line::parse_status_line,
     is_trusted_project: trust::is_trusted_project,
     hooks: hooks::HOOKS,

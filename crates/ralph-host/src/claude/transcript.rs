@@ -16,22 +16,19 @@ use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 pub(super) fn parse_transcript_line(line: &[u8]) -> TranscriptLine {
     // Quotes inside a JSON string are escaped, so these bytes occur only as a whole string. This skips tool results of
     // several megabytes without parsing them.
-    if memmem::find(line, b"\"assistant\"").is_none()
-        && memmem::find(line, b"\"cost-state\"").is_none()
-    {
+    if memmem::find(line, b"\"assistant\"").is_none() {
         return parse_host_notice(line);
     }
     let Ok(wire) = serde_json::from_slice::<TranscriptWire<'_>>(line) else {
         return TranscriptLine::Other;
     };
-    match (&*wire.kind, wire.message, wire.total_cost_usd) {
-        ("assistant", Some(message), _) if wire.is_sidechain != Some(true) => {
+    match (&*wire.kind, wire.message) {
+        ("assistant", Some(message)) if wire.is_sidechain != Some(true) => {
             TranscriptLine::Assistant(TranscriptAssistant {
                 api_error: wire.is_api_error_message == Some(true),
                 ..parse_assistant(message)
             })
         }
-        ("cost-state", _, Some(usd)) if usd >= 0.0 => TranscriptLine::Cost { usd },
         _ => TranscriptLine::Other,
     }
 }
@@ -160,8 +157,6 @@ struct TranscriptWire<'a> {
     is_api_error_message: Option<bool>,
     #[serde(borrow)]
     message: Option<TranscriptMessageWire<'a>>,
-    #[serde(rename = "totalCostUSD")]
-    total_cost_usd: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -337,7 +332,6 @@ mod tests {
                 ];
                 parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
             }
-            TranscriptLine::Cost { usd } => format!("${usd}"),
             TranscriptLine::Interrupted => "interrupted".into(),
             TranscriptLine::StopBlocked => "held".into(),
             TranscriptLine::Overridden => "overridden".into(),
@@ -488,21 +482,6 @@ mod tests {
     }
 
     #[test]
-    fn the_session_cost_is_parsed() {
-        for (line, expected) in [
-            (r#"{"type":"cost-state","totalCostUSD":0}"#, "$0"),
-            (r#"{"type": "cost-state", "totalCostUSD": 1.25, "modelUsage": {}}"#, "$1.25"),
-            (r#"{"type":"cost-state"}"#, "other"),
-            (r#"{"type":"cost-state","totalCostUSD":-0.5}"#, "other"),
-            (r#"{"type":"cost-state","totalCostUSD":"1"}"#, "other"),
-            (r#"{"type":"cost-state","totalCostUSD":NaN}"#, "other"),
-            (r#"{"type":"cost-state","totalCostUSD":1e999}"#, "other"),
-        ] {
-            assert_eq!(show_line(line), expected, "{line}");
-        }
-    }
-
-    #[test]
     fn irrelevant_and_malformed_lines_are_other() {
         let long = format!(r#"{{"type":"user","message":"{}"}}"#, "x".repeat(10_000_000));
         let deep =
@@ -517,6 +496,7 @@ mod tests {
             r#"{"type":"user","message":{"role":"assistant","content":"hi"}}"#,
             r#"{"type":"user","message":{"content":"{\"type\":\"assistant\"}"}}"#,
             r#"{"type":"assistant"}"#,
+            r#"{"type":"cost-state","totalCostUSD":1.25}"#,
             r#"{"type":"assistant","message":null}"#,
             r#"{"type":"assistant","message":"hi"}"#,
             r#"{"type":"assistant","isSidechain":true,"message":{"content":"hi"}}"#,
@@ -553,18 +533,15 @@ mod tests {
             (assistant_line("a", Some(&[("a", "pending")])), "[-a]"),
             (assistant_line("b", None), "[-a]"),
             (assistant_line("c", Some(&[("b", "completed")])), "[+b]"),
-            (TranscriptLine::Cost { usd: 0.5 }, "[+b]"),
             (TranscriptLine::Other, "[+b]"),
             (assistant_line("d", Some(&[])), "none"),
             (assistant_line("e", Some(&[("c", "pending")])), "[-c]"),
-            (TranscriptLine::Cost { usd: 1.5 }, "[-c]"),
             (assistant_line("f", None), "[-c]"),
         ] {
             observed.add(line.clone());
             let found = observed.checklist.as_ref().map_or("none".into(), show_checklist);
             assert_eq!(found, expected, "{line:?}");
         }
-        assert_eq!(observed.cost_usd, Some(1.5));
         assert_eq!(observed.last_assistant.unwrap().text.as_deref(), Some("f"));
     }
 
@@ -593,19 +570,18 @@ mod tests {
             };
         }
         for (recording, expected) in [
-            (recorded!("stop-cap"), ("0.0072", "answer 9", "none")),
-            (recorded!("task-tools"), ("0.0056", "leaving with B open", "none")),
-            (recorded!("todowrite"), ("0.0024", "leaving", "[+a -b]")),
-            (recorded!("tool-and-stop"), ("0.0016", "All finished.", "none")),
+            (recorded!("stop-cap"), ("answer 9", "none")),
+            (recorded!("task-tools"), ("leaving with B open", "none")),
+            (recorded!("todowrite"), ("leaving", "[+a -b]")),
+            (recorded!("tool-and-stop"), ("All finished.", "none")),
         ] {
             let mut observed = TranscriptSummary::default();
             for line in recording.split(|byte| *byte == b'\n') {
                 observed.add(parse_transcript_line(line));
             }
             let last = observed.last_assistant.unwrap();
-            let cost = format!("{:.4}", observed.cost_usd.unwrap());
             let checklist = observed.checklist.as_ref().map_or("none".into(), show_checklist);
-            assert_eq!((&*cost, last.text.as_deref().unwrap(), &*checklist), expected);
+            assert_eq!((last.text.as_deref().unwrap(), &*checklist), expected);
             assert_eq!((observed.context_tokens, last.api_error), (Some(120), false));
         }
     }

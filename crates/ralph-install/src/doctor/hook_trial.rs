@@ -253,7 +253,7 @@ fn output_excerpt(output: &CapturedOutput) -> String {
     text::clean_line(&String::from_utf8_lossy(&output.head), 120)
 }
 
-/// The output of `--version`; `None` if the program fails.
+/// The first line that `--version` prints; `None` if the program fails.
 pub(super) fn program_version(context: &DoctorContext<'_>, program: &Path) -> Option<String> {
     let home = context.env.home().unwrap_or_default();
     let path = context.env.search_path().unwrap_or_else(|| DEFAULT_SEARCH_PATH.into());
@@ -269,7 +269,10 @@ pub(super) fn program_version(context: &DoctorContext<'_>, program: &Path) -> Op
         ..JobSpec::with_defaults(context.cancel)
     });
     match finished.end {
-        JobEnd::Exited(0) => Some(output_excerpt(&finished.output)),
+        JobEnd::Exited(0) => {
+            let output = String::from_utf8_lossy(&finished.output.head);
+            Some(text::clean_line(output.trim_start().lines().next().unwrap_or_default(), 120))
+        }
         JobEnd::Exited(_)
         | JobEnd::Signalled(_)
         | JobEnd::TimedOut

@@ -6,6 +6,7 @@
 mod client_limit_checks;
 mod client_version_checks;
 mod consent;
+mod cost_checks;
 mod home_checks;
 mod hook_answer_checks;
 mod hook_command;
@@ -131,6 +132,7 @@ pub fn examine_setup(context: &DoctorContext<'_>) -> Vec<DoctorCheck> {
     checks.extend(home_checks::check_home(context));
     checks.extend(home_checks::check_home_content(context));
     checks.extend(run_checks::check_runs(context));
+    checks.extend(cost_checks::check_cost_limit(context));
     checks.extend(project_checks::check_project(context, &policy));
     checks.push(client_version_checks::check_client_version(context));
     checks

@@ -109,10 +109,10 @@ pub(super) fn survey_notes(detected: &DetectedGates) -> Vec<String> {
 pub fn git_ignore_note(project: &Path, file: &Path) -> Option<String> {
     let project = ralph_sys::fs::resolve(project)?;
     let root = git::work_tree_root(&project)?;
-    let changed = git::changed_paths(&project, &Deadline::after(GIT_TIMEOUT)).ok()?;
     let file = ralph_sys::fs::resolve(file)?;
     let name = file.strip_prefix(root).ok()?.to_str()?;
-    changed.iter().any(|path| path == name).then(|| {
+    let is_ignored = git::is_ignored(root, name, &Deadline::after(GIT_TIMEOUT)).ok()??;
+    (!is_ignored).then(|| {
         format!("git does not ignore `{name}`, which is personal: add it to `.git/info/exclude`")
     })
 }

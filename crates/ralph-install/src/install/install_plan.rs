@@ -12,11 +12,13 @@ use super::settings_layers::{self, SettingsLayer, SettingsLayerKind, SettingsLay
 use super::slash_commands;
 use super::{InstallError, install_notes};
 use ralph_core::gate::Gate;
+use ralph_core::policy::GateEnvironment;
+use ralph_core::sealed_file::SealedFile;
 use ralph_home::paths::RalphHome;
 use ralph_host::HostProfile;
 use ralph_policy::config;
 use ralph_policy::detect::{self, DetectedGates, ToolLookup};
-use ralph_policy::trust;
+use ralph_policy::trust::{self, GateSearch};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 
@@ -113,6 +115,8 @@ pub struct ProposedPolicy {
     pub text: String,
     /// Each gate with its literal command and the path of its program.
     pub gates: Vec<(String, String, PathBuf)>,
+    /// The files that its gates seal in a run.
+    pub sealed: Vec<SealedFile>,
 }
 
 /// Plans an installation.
@@ -299,7 +303,7 @@ fn survey_policy(
     let detected = detect::detect_gates(context.project, context.env);
     policy.notes.extend(install_notes::survey_notes(&detected));
     if !detected.gates.is_empty() {
-        let proposed = ProposedPolicy::from_detected(context.project, &detected);
+        let proposed = ProposedPolicy::from_detected(context.project, context.env, &detected);
         let active = detected.gates.iter().filter(|gate| matches!(gate.tool, ToolLookup::Found(_)));
         let gates_ms = total(&mut active.map(|proposal| &proposal.gate));
         policy.gates_ms = policy.gates_ms.saturating_add(gates_ms);
@@ -309,7 +313,7 @@ fn survey_policy(
 }
 
 impl ProposedPolicy {
-    pub fn from_detected(project: &Path, detected: &DetectedGates) -> Self {
+    pub fn from_detected(project: &Path, env: &Env, detected: &DetectedGates) -> Self {
         let gates = detected.gates.iter().filter_map(|proposal| match &proposal.tool {
             ToolLookup::Found(path) => {
                 let command = trust::display_command(&proposal.gate.command);
@@ -317,7 +321,14 @@ impl ProposedPolicy {
             }
             ToolLookup::Missing(_) => None,
         });
+        let active = detected.gates.iter().filter(|gate| matches!(gate.tool, ToolLookup::Found(_)));
+        let active: Vec<Gate> = active.map(|proposal| proposal.gate.clone()).collect();
+        let resolved = fs::resolve(project).unwrap_or_else(|| project.to_path_buf());
+        let path = trust::recordable_path(env.search_path().as_deref()).map(Into::into);
+        let search = GateSearch { env, environment: &GateEnvironment::default(), path };
         Self {
+            // An error is reported by the approval, which needs the same files.
+            sealed: trust::sealed_files(&resolved, &active, &search).unwrap_or_default(),
             path: project.join(config::POLICY_FILE_NAMES[0]),
             text: detect::render_policy::render(detected),
             gates: gates.collect(),
@@ -348,7 +359,7 @@ pub fn approve_proposed(
         return Err(InstallError::Changed(proposed.path.clone()));
     }
     let subject = trust::policy_subject(&config)?;
-    let search_path = trust::find_programs(&config, context.env.search_path().as_deref());
+    let search_path = trust::find_programs(&config, context.env);
     trust::approve(context.home, &subject, &search_path)?;
     Ok(())
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::{ImportSource, ImportedFeature, MergedImport};
 use crate::loop_directory::{self, LOOPS_DIR, PROMPT_FILE};
+use ralph_policy::config;
 use ralph_policy::detect::{self, DeclaredCommand, DetectedGates};
 use ralph_sys::fs::{self, FileError};
 
@@ -199,7 +200,7 @@ pub fn declared_commands(merged: &MergedImport) -> Vec<DeclaredCommand> {
 
 /// Renders a `ralph.toml` with these gates and the imported protected files.
 pub fn render_import_policy(mut detected: DetectedGates, merged: &MergedImport) -> String {
-    for glob in merged.protect.iter().filter(|glob| globset::Glob::new(glob).is_ok()) {
+    for glob in merged.protect.iter().filter(|glob| config::check_glob(glob).is_ok()) {
         let is_ours = glob.starts_with(".git/") || glob.starts_with("node_modules");
         if !is_ours && !detected.protect_globs.contains(glob) && text::clean(glob) == **glob {
             detected.protect_globs.push(glob.clone());

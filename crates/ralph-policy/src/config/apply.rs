@@ -6,6 +6,7 @@ use super::parse::{ConfigEntry, ConfigSetting};
 use crate::notify_config::NotifySettings;
 use ralph_core::drive::DriveSettings;
 use ralph_core::gate::{Gate, GateInvocation};
+use ralph_core::model_price::{ModelPrice, TokenRates};
 use ralph_core::policy::{Chunk, LinePattern, Policy};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -22,6 +23,33 @@ pub(super) struct ConfigDraft {
     pub(super) gate: Gate,
     pub(super) chunk: Chunk,
     pub(super) pattern: LinePattern,
+    pub(super) price: PriceDraft,
+    pub(super) prices: Vec<ModelPrice>,
+}
+
+/// A `[[price]]` whose defaults depend on another key. Millionths of a dollar per million tokens.
+#[derive(Debug, Default)]
+pub(super) struct PriceDraft {
+    pub(super) model: String,
+    pub(super) input: u64,
+    pub(super) output: u64,
+    pub(super) cache_write_5m: Option<u64>,
+    pub(super) cache_write_1h: Option<u64>,
+    pub(super) cache_read: Option<u64>,
+}
+
+impl PriceDraft {
+    pub(super) fn complete(self) -> ModelPrice {
+        let Self { model, input, output, .. } = self;
+        let rates = TokenRates {
+            input,
+            output,
+            cache_write_5m: self.cache_write_5m.unwrap_or(input.saturating_mul(5).div_ceil(4)),
+            cache_write_1h: self.cache_write_1h.unwrap_or(input.saturating_mul(2)),
+            cache_read: self.cache_read.unwrap_or(input.div_ceil(10)),
+        };
+        ModelPrice { model, rates, ..ModelPrice::default() }
+    }
 }
 
 impl ConfigDraft {
@@ -43,6 +71,8 @@ impl ConfigDraft {
             gate: empty_gate(),
             chunk: empty_chunk(),
             pattern: empty_pattern(),
+            price: PriceDraft::default(),
+            prices: Vec::new(),
         }
     }
 

@@ -3,12 +3,14 @@
 //! Default values are in `defaults.toml`.
 
 mod entry_keys;
+mod price_keys;
 mod runner_keys;
 mod sections;
 
 use super::apply::ConfigDraft;
 use super::value::{DIRECTORY_HINT, MAX_NAME_BYTES, MAX_WILDCARD_BYTES};
 pub(super) use entry_keys::{CHUNK, GATE, PATTERN, PIPELINE_CHUNK};
+use price_keys::PRICE;
 use runner_keys::RUNNER;
 use sections::{ENVIRONMENT, LINES, NOTIFY, ORCHESTRATOR, PIPELINE, PROTECT, RUN, TESTS, VERIFY};
 
@@ -21,14 +23,16 @@ pub(super) struct ConfigKey {
     pub(super) description: &'static str,
 }
 
-/// An array of tables such as `[[gate]]`, each with a `name`.
+/// An array of tables such as `[[gate]]`, each with a `name`, or something else that identifies it.
 #[derive(Debug)]
 pub(super) struct EntryTable {
-    /// `gate`, `chunk`, `pipeline.chunk` or `lines.pattern`.
+    /// `gate`, `chunk`, `pipeline.chunk`, `lines.pattern` or `price`.
     pub(super) path: &'static str,
     pub(super) keys: &'static [ConfigKey],
     /// Keys that every entry must have.
     pub(super) required: &'static [&'static str],
+    /// Whether only the person's own file may have it.
+    pub(super) is_user_only: bool,
     /// Adds the entry whose keys were set to the policy.
     pub(super) add: fn(&mut ConfigDraft),
 }
@@ -86,6 +90,8 @@ pub(super) enum ValueKind {
     Text(SetText),
     Regex(SetText),
     Globs(SetTexts),
+    /// Globs, some of which may exclude files with a leading `!`.
+    Selection(SetTexts),
     /// A directory inside the project, or `.`
     Directory(SetText),
     Directories(SetTexts),
@@ -166,6 +172,11 @@ pub(super) static ROOT: &[ConfigKey] = &[
         kind: ValueKind::UserOnly(NOTIFY),
         description: "How you are notified when a run ends. Allowed only in your own `~/.ralph/config.toml`.",
     },
+    ConfigKey {
+        name: "price",
+        kind: ValueKind::NamedEntries(&PRICE),
+        description: "What a model costs, in US dollars per million tokens, where the built-in prices are wrong or missing. Requires `model`, `input` and `output`. Allowed only in your own `~/.ralph/config.toml`.",
+    },
 ];
 
 impl ConfigKey {
@@ -180,6 +191,15 @@ impl ConfigKey {
 }
 
 impl ValueKind {
+    /// Whether only the person's own file may have it.
+    pub(super) fn is_user_only(&self) -> bool {
+        if let Self::NamedEntries(table) = self {
+            table.is_user_only
+        } else {
+            matches!(self, Self::UserOnly(_))
+        }
+    }
+
     pub(super) fn keys(&self) -> &'static [ConfigKey] {
         if let Self::Table(keys) | Self::UserOnly(keys) = self {
             keys
@@ -235,6 +255,9 @@ impl ValueKind {
             Self::Text(_) => "expected a string".to_string(),
             Self::Regex(_) => "expected a regular expression".to_string(),
             Self::Globs(_) => "expected a list of globs: `[\"src/**/*.ts\"]`".to_string(),
+            Self::Selection(_) => {
+                "expected a list of globs: `[\"src/**/*.ts\", \"!src/gen/**\"]`".to_string()
+            }
             Self::Directory(_) => DIRECTORY_HINT.to_string(),
             Self::Directories(_) => "expected a list of directories inside the project".to_string(),
             Self::VariableNames(_) => {

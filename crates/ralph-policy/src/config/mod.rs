@@ -5,6 +5,7 @@
 
 mod apply;
 mod chunk_check;
+mod glob_check;
 mod keys;
 mod parse;
 mod schema;
@@ -12,11 +13,11 @@ mod value;
 
 use crate::notify_config::NotifySettings;
 use apply::ConfigDraft;
-use keys::ValueKind;
 use parse::{ConfigEntry, ConfigProblems, ConfigSetting, ParsedLayer};
 use ralph_core::drive::DriveSettings;
 use ralph_core::input_bounds::MAX_POLICY_BYTES;
 use ralph_core::limits::InvalidLimits;
+use ralph_core::model_price::ModelPrice;
 use ralph_core::policy::Policy;
 use ralph_home::paths::RalphHome;
 use ralph_sys::fs::{self, FileError, FileKind};
@@ -25,9 +26,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use glob_check::check_glob;
 pub use keys::MAX_GATE_TIMEOUT_MS;
 pub use schema::json_schema;
-pub use value::check_glob;
 pub(crate) use value::{toml_list, toml_string};
 
 /// File names of a project's policy. Having both is an error.
@@ -172,6 +173,13 @@ pub fn load_notify(home: &RalphHome) -> Result<NotifySettings, ConfigError> {
     let mut problems = ConfigProblems::default();
     let sources = sources_without_project(home, &mut problems)?;
     Ok(ConfigDraft::build(&merge_layers(&sources, problems)?.settings, &[]).notify)
+}
+
+/// Loads the person's own prices of models. Projects cannot set them: they would decide what a limit is worth.
+pub fn load_prices(home: &RalphHome) -> Result<Vec<ModelPrice>, ConfigError> {
+    let mut problems = ConfigProblems::default();
+    let sources = sources_without_project(home, &mut problems)?;
+    Ok(ConfigDraft::build(&[], &merge_layers(&sources, problems)?.entries).prices)
 }
 
 /// All layers except the project's.
@@ -355,9 +363,7 @@ impl MergedLayers {
     fn to_toml(&self) -> String {
         let mut blocks = Vec::new();
         // Sections that only the person's own file may set are not part of the policy.
-        for section in
-            keys::ROOT.iter().filter(|section| !matches!(section.kind, ValueKind::UserOnly(_)))
-        {
+        for section in keys::ROOT.iter().filter(|section| !section.kind.is_user_only()) {
             let prefix = format!("{}.", section.name);
             let mut block = String::new();
             for setting in &self.settings {

@@ -132,14 +132,12 @@ impl LayerParser<'_> {
     fn parse_root(&mut self, document: &DeTable) {
         for (name, found) in fields_in_source_order(document) {
             let Some(key) = self.find_key(ROOT, "", name) else { continue };
-            if let ValueKind::NamedEntries(table) = key.kind {
-                self.parse_entries(table, found);
-            } else if matches!(key.kind, ValueKind::UserOnly(_))
-                && self.source.layer == ConfigLayer::Project
-            {
+            if key.kind.is_user_only() && self.source.layer == ConfigLayer::Project {
                 let message = format!("`{}` cannot be set by a project", key.heading());
                 let hint = "it can run programs, send data or spend money on your behalf: set it in your own `~/.ralph/config.toml`";
                 self.add_problem(name.span(), message, hint.to_string());
+            } else if let ValueKind::NamedEntries(table) = key.kind {
+                self.parse_entries(table, found);
             } else {
                 self.parse_table(key, found);
             }
@@ -184,8 +182,8 @@ impl LayerParser<'_> {
         };
         if items.len() > MAX_ENTRIES {
             let message = format!("more than {MAX_ENTRIES} `[[{table}]]` entries");
-            let is_chunks = table.ends_with("chunk");
-            let hint = if is_chunks {
+            let is_mergeable = table.ends_with("chunk") || table == "price";
+            let hint = if is_mergeable {
                 "merge some of them"
             } else {
                 "combine several checks in one command"
@@ -212,7 +210,7 @@ impl LayerParser<'_> {
         }
         let has = |name: &str| fields.iter().any(|(key, _)| key.get_ref() == name);
         let by = |key: &str| settings.iter().find(|setting| setting.key == key);
-        let named = by("name").or_else(|| by("match"));
+        let named = by("name").or_else(|| by("match")).or_else(|| by("model"));
         let name = named.and_then(|setting| {
             let ConfigValue::Text(name, _) = &setting.value else { return None };
             Some((name.clone(), setting.span.clone()))
@@ -257,6 +255,11 @@ impl LayerParser<'_> {
                 hint.to_string(),
             );
         };
+        if table == "price" {
+            let lacking = ["model", "input", "output"].into_iter().filter(|key| !has(key));
+            lacking.for_each(|key| missing(key, "name the model and its prices in US dollars per million tokens: `model = \"my-model\"`, `input = 1.50`, `output = 7.50`"));
+            return;
+        }
         if table != "chunk" && !has("name") {
             missing("name", "give it a short name, such as `name = \"tests\"`");
         }
@@ -349,8 +352,7 @@ impl LayerParser<'_> {
             let message = format!("unknown key `{}`", text::clean_line(written, 60));
             // A project's file must not be offered keys that it may not set.
             let is_offered = |key: &&ConfigKey| {
-                !matches!(key.kind, ValueKind::UserOnly(_))
-                    || self.source.layer != ConfigLayer::Project
+                !key.kind.is_user_only() || self.source.layer != ConfigLayer::Project
             };
             let keys: Vec<&ConfigKey> = keys.iter().filter(is_offered).collect();
             self.add_problem(name.span(), message, suggest_key(&keys, table, written));

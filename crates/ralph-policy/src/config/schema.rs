@@ -17,7 +17,8 @@ const HOURS_PATTERN: &str = "^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[
 /// Matches directories that are rejected: absolute ones, and those with `..`.
 const OUTSIDE_PROJECT_PATTERN: &str = "^/|(^|/)\\.\\.(/|$)";
 /// Matches globs that are rejected.
-const INVALID_GLOB_PATTERN: &str = "^\\.?/|(^|/)\\.\\.(/|$)";
+const INVALID_GLOB_PATTERN: &str = "^!|^\\.?/|(^|/)\\.\\.(/|$)";
+const INVALID_SELECTION_PATTERN: &str = "^!?\\.?/|^!!|(^!?|/)\\.\\.(/|$)";
 
 /// The JSON schema of `ralph.toml`.
 pub fn json_schema() -> Value {
@@ -101,12 +102,8 @@ fn kind_schema(kind: &ValueKind, path: &str, defaults: &ParsedLayer) -> Value {
         ValueKind::Regex(_) => {
             json!({ "type": "string", "format": "regex", "minLength": 1, "maxLength": MAX_PATTERN_BYTES })
         }
-        ValueKind::Globs(_) => list_schema(&json!({
-            "type": "string",
-            "minLength": 1,
-            "maxLength": MAX_PATTERN_BYTES,
-            "not": { "pattern": INVALID_GLOB_PATTERN },
-        })),
+        ValueKind::Globs(_) => glob_list_schema(INVALID_GLOB_PATTERN),
+        ValueKind::Selection(_) => glob_list_schema(INVALID_SELECTION_PATTERN),
         ValueKind::Directory(_) => directory_schema(),
         ValueKind::Directories(_) => list_schema(&directory_schema()),
         ValueKind::VariableNames(_) => {
@@ -141,6 +138,15 @@ fn variable_pattern() -> String {
 
 fn list_schema(item: &Value) -> Value {
     json!({ "type": "array", "items": item, "maxItems": MAX_ITEMS })
+}
+
+fn glob_list_schema(rejected: &str) -> Value {
+    list_schema(&json!({
+        "type": "string",
+        "minLength": 1,
+        "maxLength": MAX_PATTERN_BYTES,
+        "not": { "pattern": rejected },
+    }))
 }
 
 fn directory_schema() -> Value {

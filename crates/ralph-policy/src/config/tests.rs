@@ -114,6 +114,7 @@ fn sample(key: &ConfigKey) -> String {
             "\"some text\"".to_string()
         }
         ValueKind::Globs(_) => "[\"**/*.rs\"]".to_string(),
+        ValueKind::Selection(_) => "[\"**/*.rs\", \"!gen/**\"]".to_string(),
         ValueKind::Directory(_) => "\"web/\"".to_string(),
         ValueKind::Directories(_) => "[\"node_modules\"]".to_string(),
         ValueKind::VariableNames(_) => "[\"DATABASE_URL\"]".to_string(),
@@ -130,6 +131,7 @@ fn file_with(heading: &str, key: Option<&ConfigKey>) -> String {
         "[[chunk]]" => &[("match", "\"a\""), ("outputs", "[\"a\"]")],
         "[[pipeline.chunk]]" => &[("name", "\"a\"")],
         "[[lines.pattern]]" => &[("name", "\"a\""), ("pattern", "\"a\"")],
+        "[[price]]" => &[("model", "\"a\""), ("input", "1"), ("output", "2")],
         _ => &[],
     };
     let mut text = format!("{heading}\n");
@@ -151,7 +153,7 @@ fn file_with(heading: &str, key: Option<&ConfigKey>) -> String {
 /// Every key that a project's file may set.
 fn all_keys() -> Vec<(String, &'static ConfigKey)> {
     let mut all = Vec::new();
-    for section in ROOT.iter().filter(|section| !matches!(section.kind, ValueKind::UserOnly(_))) {
+    for section in ROOT.iter().filter(|section| !section.kind.is_user_only()) {
         for key in section.kind.keys() {
             if let ValueKind::NamedEntries(table) = key.kind {
                 let heading = format!("[[{}]]", table.path);
@@ -188,17 +190,18 @@ fn user_only_sections_are_accepted_only_in_the_persons_own_file() {
     let (schema, place) = (json_schema(), ConfigSandbox::new());
     let home = RalphHome::new(place.path("home"));
     let policy = place.load().unwrap();
-    let own = ROOT.iter().filter(|section| matches!(section.kind, ValueKind::UserOnly(_)));
+    let own = ROOT.iter().filter(|section| section.kind.is_user_only());
     for (section, key) in
         own.flat_map(|section| section.kind.keys().iter().map(move |key| (section, key)))
     {
-        let before =
-            (load_notify(&RalphHome::new(place.path("elsewhere"))).unwrap(), &policy.runner);
+        let read = |home: &RalphHome| (load_notify(home).unwrap(), load_prices(home).unwrap());
+        place.write("home/config.toml", file_with(&section.heading(), None));
+        let before = (read(&home), &policy.runner);
         let text = file_with(&section.heading(), Some(key)).replace("= false", "= true");
         place.write("home/config.toml", &text);
         let config =
             place.load().unwrap_or_else(|error| panic!("{text}{}", format_problems(&error)));
-        assert_ne!((load_notify(&home).unwrap(), &config.runner), before, "{text}");
+        assert_ne!((read(&home), &config.runner), before, "{text}");
         assert_eq!(
             (&config.policy, config.to_toml()),
             (&policy.policy, policy.to_toml()),
@@ -517,6 +520,49 @@ on = ["stop", "stopp", 3]
     23: `gate.on` cannot contain `3`  [3]
          expected a list of any of `"stop"`, `"subagent"`, `"task"`, `"teammate"`
     and 1 more
+    "#);
+}
+
+/// A glob that excludes files does so where it can, and is an error elsewhere: it never matches a name by accident.
+#[test]
+fn exclusions_are_kept_or_rejected() {
+    let config = load_project(
+        r#"
+[[gate]]
+name = "lint"
+run = ["eslint"]
+paths = ["src/**", "!src/gen/**"]
+when = ["!docs/**", "**"]
+"#,
+    )
+    .unwrap();
+    let gate = &config.policy.gates[0];
+    assert_eq!(
+        (gate.paths.join(" "), gate.when.join(" ")),
+        ("src/** !src/gen/**".into(), "!docs/** **".into())
+    );
+
+    let error = load_project(
+        r#"
+[protect]
+paths = ["ci/**", "!ci/notes/**"]
+[[gate]]
+name = "lint"
+run = ["eslint"]
+paths = ["!src/gen/**"]
+when = ["src/**", "!/src/gen/**", "!!src/x"]
+"#,
+    )
+    .unwrap_err();
+    insta::assert_snapshot!(format_problems(&error), @r#"
+    3: `protect.paths` cannot be `"!ci/notes/**"`  ["!ci/notes/**"]
+         only `paths` and `when` can exclude files with `!`; a name that begins with it is written `\!…`
+    7: `gate.paths` names only files that it excludes  [["!src/gen/**"]]
+         name what it includes first: `["**", "!src/gen/**"]`
+    8: `gate.when` cannot be `"!/src/gen/**"`  ["!/src/gen/**"]
+         globs are relative to the project: no leading `/` or `./`, no `..`
+    8: `gate.when` cannot be `"!!src/x"`  ["!!src/x"]
+         only `paths` and `when` can exclude files with `!`; a name that begins with it is written `\!…`
     "#);
 }
 
@@ -1121,7 +1167,7 @@ fn a_pipeline_is_checked_over_all_layers() {
 /// A file that sets every key.
 fn everything() -> String {
     let mut text = String::new();
-    for section in ROOT.iter().filter(|section| !matches!(section.kind, ValueKind::UserOnly(_))) {
+    for section in ROOT.iter().filter(|section| !section.kind.is_user_only()) {
         for key in section.kind.keys() {
             if !matches!(key.kind, ValueKind::NamedEntries(_) | ValueKind::Shell(_))
                 && !matches!(section.kind, ValueKind::NamedEntries(_))

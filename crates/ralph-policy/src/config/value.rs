@@ -1,10 +1,10 @@
 //! One value of a policy file: parsed from TOML, checked against its kind, and rendered as TOML again.
 
 use super::apply::ConfigDraft;
+use super::glob_check::{check_glob, check_selected_glob, only_excludes};
 use super::keys::{
     SetAmount, SetCount, SetFlag, SetShare, SetText, SetTexts, SetVariable, ValueKind,
 };
-use globset::GlobBuilder;
 use ralph_core::{text, units};
 use ralph_gates::environment;
 use regex::RegexBuilder;
@@ -106,6 +106,7 @@ pub(super) fn parse_value(
             | ValueKind::Argv(set)
             | ValueKind::Arguments(set)
             | ValueKind::Globs(set)
+            | ValueKind::Selection(set)
             | ValueKind::Directories(set)
             | ValueKind::VariableNames(set),
             DeValue::Array(items),
@@ -197,6 +198,11 @@ fn parse_texts(
         let message = "names no program".to_string();
         wrongs.push(RejectedValue { span: span.clone(), message, hint: kind.expected() });
     }
+    if wrongs.is_empty() && matches!(kind, ValueKind::Selection(_)) && only_excludes(&texts) {
+        let message = "names only files that it excludes".to_string();
+        let hint = format!("name what it includes first: `[\"**\", \"{}\"]`", texts[0]);
+        wrongs.push(RejectedValue { span: span.clone(), message, hint });
+    }
     if wrongs.is_empty() && matches!(kind, ValueKind::Choices(..)) {
         let mut seen = Vec::new();
         texts.retain(|text| {
@@ -229,6 +235,7 @@ fn parse_text(kind: &ValueKind, text: &str, span: Range<usize>) -> Result<String
         ),
         ValueKind::Regex(_) => check_regex(text).err(),
         ValueKind::Globs(_) => check_glob(text).err(),
+        ValueKind::Selection(_) => check_selected_glob(text).err(),
         ValueKind::Directory(_) | ValueKind::Directories(_) => {
             (!is_inside_project(text)).then(|| DIRECTORY_HINT.to_string())
         }
@@ -335,23 +342,6 @@ fn check_regex(text: &str) -> Result<(), String> {
         let last = message.lines().last().unwrap_or_default();
         text::clean_line(last.strip_prefix("error: ").unwrap_or(last), 200)
     })
-}
-
-/// Whether a glob is relative to the project and can be parsed.
-pub fn check_glob(text: &str) -> Result<(), String> {
-    if text.is_empty() || text.len() > MAX_PATTERN_BYTES {
-        return Err(format!("expected 1 to {MAX_PATTERN_BYTES} bytes"));
-    }
-    if text.starts_with('/') || text.starts_with("./") || text.split('/').any(|part| part == "..") {
-        return Err(
-            "globs are relative to the project: no leading `/` or `./`, no `..`".to_string()
-        );
-    }
-    GlobBuilder::new(text)
-        .literal_separator(true)
-        .build()
-        .map(drop)
-        .map_err(|error| text::clean_line(&error.kind().to_string(), 200))
 }
 
 fn is_inside_project(text: &str) -> bool {

@@ -1,6 +1,7 @@
 //! Gates from the configuration of GitHub Actions, GitLab CI, `CircleCI`, Azure Pipelines, Travis, Bitbucket Pipelines
 //! and pre-commit.
 
+use super::ci_facts::CiFacts;
 use super::command_import::{self, CommandOrigin, ImportedScript};
 use super::gate_draft::{GateAspect, GateDraft};
 use super::project_dir::{DetectionNotes, ProjectDir};
@@ -35,21 +36,23 @@ const GITLAB_NON_JOBS: [&str; 12] = [
     "workflow",
 ];
 
+/// The files of other systems than GitHub Actions.
+const OTHER_CI_FILES: [(&str, CiScriptReader); 6] = [
+    (".gitlab-ci.yml", gitlab_scripts),
+    (".circleci/config.yml", circleci_scripts),
+    ("azure-pipelines.yml", azure_scripts),
+    (".azure-pipelines.yml", azure_scripts),
+    (".travis.yml", travis_scripts),
+    ("bitbucket-pipelines.yml", bitbucket_scripts),
+];
+
 pub(super) fn ci_gates(
     root: &ProjectDir<'_>,
     known: &[GateDraft],
     notes: &mut DetectionNotes,
 ) -> Vec<GateDraft> {
     let mut scripts = github_scripts(root, notes);
-    let others: [(&str, CiScriptReader); 6] = [
-        (".gitlab-ci.yml", gitlab_scripts),
-        (".circleci/config.yml", circleci_scripts),
-        ("azure-pipelines.yml", azure_scripts),
-        (".azure-pipelines.yml", azure_scripts),
-        (".travis.yml", travis_scripts),
-        ("bitbucket-pipelines.yml", bitbucket_scripts),
-    ];
-    for (file, read) in others {
+    for (file, read) in OTHER_CI_FILES {
         if let Some(node) = root.read_yaml(file, notes) {
             let found = read(&node);
             scripts.extend(
@@ -62,11 +65,37 @@ pub(super) fn ci_gates(
     drafts
 }
 
+/// What CI runs, for comparison with the gates that the project's files suggest.
+pub(super) fn read_facts(root: &ProjectDir<'_>, notes: &mut DetectionNotes) -> CiFacts {
+    let mut facts = CiFacts::default();
+    for (file, node) in change_workflows(root, notes) {
+        for script in &workflow_scripts(&node) {
+            facts.add_script(script);
+        }
+        facts.add_variables(&file, &node);
+        for (_, job) in node.get("jobs").map(DataNode::entries).unwrap_or_default() {
+            facts.add_variables(&file, job);
+            let steps = job.get("steps").map(DataNode::items).unwrap_or_default();
+            for step in steps.iter().filter(|step| step.get("run").is_some()) {
+                facts.add_variables(&file, step);
+            }
+        }
+    }
+    for (file, read) in OTHER_CI_FILES {
+        if let Some(node) = root.read_yaml(file, notes) {
+            for script in &read(&node) {
+                facts.add_script(script);
+            }
+        }
+    }
+    facts
+}
+
 type CiScriptReader = fn(&DataNode) -> Vec<CiScript<'_>>;
 
 /// A script and the working directory configured for it.
-struct CiScript<'n> {
-    text: String,
+pub(super) struct CiScript<'n> {
+    pub(super) text: String,
     cwd: &'n str,
 }
 
@@ -87,6 +116,17 @@ fn to_imported_script(
 
 fn github_scripts(root: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Vec<ImportedScript> {
     let mut scripts = Vec::new();
+    for (file, node) in change_workflows(root, notes) {
+        let found = workflow_scripts(&node);
+        scripts
+            .extend(found.into_iter().filter_map(|found| to_imported_script(root, &file, &found)));
+    }
+    scripts
+}
+
+/// The workflows that run for a change, with their paths.
+fn change_workflows(root: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Vec<(String, DataNode)> {
+    let mut workflows = Vec::new();
     let is_workflow = |name: &String| {
         let lower = name.to_ascii_lowercase();
         [".yml", ".yaml"].iter().any(|end| lower.ends_with(end))
@@ -95,14 +135,11 @@ fn github_scripts(root: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Vec<Impo
     for name in names.take(MAX_WORKFLOWS) {
         let file = format!("{WORKFLOWS_DIR}/{name}");
         let Some(node) = root.read_yaml(&file, notes) else { continue };
-        if !runs_on_changes(&node) {
-            continue;
+        if runs_on_changes(&node) {
+            workflows.push((file, node));
         }
-        let found = workflow_scripts(&node);
-        scripts
-            .extend(found.into_iter().filter_map(|found| to_imported_script(root, &file, &found)));
     }
-    scripts
+    workflows
 }
 
 fn runs_on_changes(workflow: &DataNode) -> bool {

@@ -140,6 +140,11 @@ impl GateDraft {
         self
     }
 
+    /// Whether the gate is derived from this file, relative to the project.
+    pub(super) fn is_from(&self, file: &str) -> bool {
+        self.source == file
+    }
+
     pub(super) fn with_stack(mut self, stack: &'static str) -> Self {
         self.stack = stack;
         self

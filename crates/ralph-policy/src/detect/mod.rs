@@ -5,13 +5,16 @@
 
 mod cargo;
 mod ci;
+mod ci_facts;
 mod command_import;
 mod gate_draft;
 mod go;
 mod json_node;
 mod jvm;
 mod make;
+mod native_build;
 mod node;
+mod node_workspace;
 mod peer_tools;
 mod project_dir;
 mod python;
@@ -23,6 +26,7 @@ use std::path::{Path, PathBuf};
 
 use ralph_core::gate::Gate;
 
+pub use self::ci_facts::CiVariable;
 use self::gate_draft::GateDraft;
 use self::project_dir::{DetectionNotes, InspectedProject, ProjectDir};
 use ralph_sys::env::Env;
@@ -43,6 +47,8 @@ pub struct DetectedGates {
     pub protect_globs: Vec<String>,
     /// Ignored directories without which the gates cannot run in a clean checkout.
     pub linked_directories: Vec<String>,
+    /// Variables that CI sets to one value, and on which results depend.
+    pub variables: Vec<CiVariable>,
 }
 
 /// A proposed gate.
@@ -106,12 +112,17 @@ struct StackDetector {
     nesting: StackNesting,
 }
 
-const STACK_DETECTORS: [StackDetector; 5] = [
+const STACK_DETECTORS: [StackDetector; 6] = [
     StackDetector { name: "rust", detect: cargo::cargo_gates, nesting: StackNesting::Covered },
     StackDetector { name: "node", detect: node::node_gates, nesting: StackNesting::Covered },
     StackDetector { name: "python", detect: python::python_gates, nesting: StackNesting::Covered },
     StackDetector { name: "go", detect: go::go_gates, nesting: StackNesting::Independent },
     StackDetector { name: "jvm", detect: jvm::jvm_gates, nesting: StackNesting::Covered },
+    StackDetector {
+        name: "native",
+        detect: native_build::native_gates,
+        nesting: StackNesting::Covered,
+    },
 ];
 
 /// Proposes gates for a project.
@@ -132,16 +143,20 @@ pub fn detect_gates(project: &Path, env: &Env) -> DetectedGates {
             drafts.extend(new);
         }
     }
+    let facts = ci::read_facts(root, &mut notes);
+    facts.fit_rust_gates(&mut drafts, &mut notes);
     let targets = make::make_gates(root, &drafts, &mut notes);
     drafts.extend(targets);
     let declared = peer_tools::peer_tool_gates(root, &drafts, &mut notes);
     drafts.extend(declared);
     let imported = ci::ci_gates(root, &drafts, &mut notes);
     drafts.extend(imported);
+    native_build::note_uncovered(&places, &drafts, &mut notes);
+    let variables = facts.agreed_variables(&mut notes);
     if drafts.is_empty() {
         notes.add("no gate was found, and without one a run ends as `claimed` when the agent says so, or at a limit: add `[[gate]]` with `name` and `shell` to `ralph.toml`, and `ralph config` checks it");
     }
-    build_result(drafts, notes, root)
+    DetectedGates { variables, ..build_result(drafts, notes, root) }
 }
 
 /// The gates of declared commands.
@@ -242,13 +257,15 @@ fn build_result(
         notes: notes.into_list(),
         protect_globs: protected_globs(root),
         linked_directories,
+        variables: Vec::new(),
     }
 }
 
 /// Files and directories that decide whether checks pass, with the globs that protect them. Tests are not among them:
 /// the work adds tests, and weakened ones are detected anyway. Neither is the policy: it is sealed.
-const PROTECTED_GLOBS: [(&str, &str); 24] = [
-    (".github", ".github/**"),
+const PROTECTED_GLOBS: [(&str, &str); 25] = [
+    (".github", ".github/workflows/**"),
+    (".github", ".github/actions/**"),
     (".circleci", ".circleci/**"),
     (".gitlab-ci.yml", ".gitlab-ci.yml"),
     ("azure-pipelines.yml", "azure-pipelines.yml"),

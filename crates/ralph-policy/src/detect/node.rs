@@ -5,8 +5,9 @@ use ralph_core::gate::{GateInvocation, ReportFormat};
 use serde_json::Value;
 
 use super::ToolLookup;
-use super::command_import::{is_visible, name_aspect};
+use super::command_import::{canonical_command, is_visible, name_aspect};
 use super::gate_draft::{GateAspect, GateDraft};
+use super::node_workspace;
 use super::project_dir::{DetectionNotes, ProjectDir};
 use super::shell_text::{self, CommandShape};
 
@@ -27,7 +28,7 @@ const GATE_SCRIPTS: [&str; 12] = [
 ];
 
 #[derive(Clone, Copy)]
-enum PackageManager {
+pub(super) enum PackageManager {
     Npm,
     Pnpm,
     Yarn,
@@ -102,6 +103,9 @@ pub(super) fn node_gates(place: &ProjectDir<'_>, notes: &mut DetectionNotes) -> 
         notes.add(&format!("`{source}` is not valid JSON"));
         return Vec::new();
     };
+    if node_workspace::is_workspace_member(place, notes) {
+        return Vec::new();
+    }
     let package =
         NodePackage { place, manager: PackageManager::detect(place, &json), source, json };
     let mut drafts: Vec<GateDraft> = Vec::new();
@@ -113,6 +117,11 @@ pub(super) fn node_gates(place: &ProjectDir<'_>, notes: &mut DetectionNotes) -> 
             drafts.push(draft);
         }
     }
+    package.drop_parts(&mut drafts);
+    if node_workspace::is_workspace_root(place, &package.json) {
+        let more = node_workspace::recursive_gates(place, package.manager, &drafts, notes);
+        drafts.extend(more);
+    }
     let has =
         |aspect| move |drafts: &[GateDraft]| drafts.iter().any(|draft| draft.aspect == aspect);
     if !has(GateAspect::Types)(&drafts) {
@@ -122,7 +131,7 @@ pub(super) fn node_gates(place: &ProjectDir<'_>, notes: &mut DetectionNotes) -> 
         drafts.extend(package.lint_gate());
     }
     let is_installed = ["node_modules", ".pnp.cjs"].iter().any(|name| place.is_here_or_above(name));
-    if !drafts.is_empty() && !is_installed {
+    if !drafts.is_empty() && !is_installed && package.has_dependencies() {
         notes.add(&format!(
             "`{}`: dependencies are not installed; its gates need `{}` first",
             package.source,
@@ -135,6 +144,59 @@ pub(super) fn node_gates(place: &ProjectDir<'_>, notes: &mut DetectionNotes) -> 
 impl NodePackage<'_> {
     fn script(&self, name: &str) -> Option<&str> {
         self.json.get("scripts")?.get(name)?.as_str()
+    }
+
+    /// Drops the gates of scripts that the script of another gate runs.
+    fn drop_parts(&self, drafts: &mut Vec<GateDraft>) {
+        let script_of = |draft: &GateDraft| {
+            let own = draft.covers.iter().find_map(|one| one.strip_prefix("script "));
+            own.map(str::to_owned)
+        };
+        let mut at = 0;
+        while let Some(part) = drafts.get(at) {
+            let name = script_of(part);
+            let whole = drafts.iter().position(|other| {
+                let (Some(name), Some(other)) = (&name, script_of(other)) else { return false };
+                *name != other && self.scripts_run_by(&other).contains(name)
+            });
+            match whole {
+                Some(whole) => {
+                    let part = drafts.remove(at);
+                    let whole = if whole > at { whole - 1 } else { whole };
+                    if let Some(whole) = drafts.get_mut(whole) {
+                        whole.covers.extend(part.covers);
+                    }
+                }
+                None => at += 1,
+            }
+        }
+    }
+
+    /// The scripts that a script and its `pre` and `post` scripts run, directly.
+    fn scripts_run_by(&self, name: &str) -> Vec<String> {
+        let mut called = Vec::new();
+        for own in [format!("pre{name}"), name.to_string(), format!("post{name}")] {
+            let text = self.script(&own).unwrap_or_default();
+            for command in shell_text::split_commands(text).unwrap_or_default() {
+                let words: Vec<&str> = command.split_whitespace().collect();
+                match words.as_slice() {
+                    ["npm-run-all" | "run-s" | "run-p", names @ ..] => {
+                        called.extend(names.iter().map(ToString::to_string));
+                    }
+                    words => {
+                        let canonical = canonical_command(words);
+                        called.extend(canonical.strip_prefix("script ").map(str::to_owned));
+                    }
+                }
+            }
+        }
+        called
+    }
+
+    fn has_dependencies(&self) -> bool {
+        ["dependencies", "devDependencies", "optionalDependencies"].iter().any(|key| {
+            self.json.get(key).and_then(Value::as_object).is_some_and(|names| !names.is_empty())
+        })
     }
 
     fn depends_on(&self, name: &str) -> bool {

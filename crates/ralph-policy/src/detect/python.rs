@@ -53,12 +53,17 @@ pub(super) fn python_gates(place: &ProjectDir<'_>, notes: &mut DetectionNotes) -
         return Vec::new();
     }
     let settings = PythonProject::read(place, notes);
-    let mut drafts: Vec<GateDraft> = settings.tests_gate(notes).into_iter().collect();
+    let is_usable = |draft: &GateDraft| matches!(draft.tool, ToolLookup::Found(_));
+    let own = settings.tests_gate(notes);
+    let isolated = settings.tox_or_nox_gate();
+    // tox and nox create environments of their own, which takes minutes, so they are the last resort.
+    let tests = match (own, isolated) {
+        (Some(own), Some(isolated)) if !is_usable(&own) && is_usable(&isolated) => Some(isolated),
+        (own, isolated) => own.or(isolated),
+    };
+    let mut drafts: Vec<GateDraft> = tests.into_iter().collect();
     drafts.extend(settings.types_gate());
     drafts.extend(settings.lint_gates());
-    if drafts.is_empty() {
-        drafts.extend(settings.tox_or_nox_gate());
-    }
     drafts
 }
 
@@ -143,40 +148,74 @@ impl<'a> PythonProject<'a> {
         let configured = self.config_file_of(&own, "pytest", "tool:pytest").or_else(|| {
             has_section(&self.tox_ini, "pytest").then(|| self.place.relative("tox.ini"))
         });
-        let directory = find_tests(self.place, notes);
-        let mentions = self.dependencies.contains("pytest") || self.place.has_entry("conftest.py");
-        let (source, why) = match (configured, &directory, mentions) {
-            (Some(file), ..) => (file.clone(), format!("`{file}` sets up pytest")),
-            (None, Some(found), true) => {
-                (found.clone(), format!("`{found}` contains tests, and pytest is a dependency"))
+        let (source, why) = match (configured, find_tests(self.place, notes)) {
+            (Some(file), _) => (file.clone(), format!("`{file}` sets up pytest")),
+            (None, Some(found)) => {
+                let source = self.place.relative(&found);
+                let Some(why) = self.reason_for_pytest() else {
+                    return Some(self.unittest_gate(&found, &source));
+                };
+                (source.clone(), format!("`{source}` contains tests, and {why}"))
             }
-            (None, Some(found), false) => return Some(self.unittest_gate(found)),
-            (None, None, _) => return None,
+            (None, None) => return None,
         };
-        if matches!(self.launcher, PythonLauncher::Plain)
-            && matches!(self.place.find_tool("pytest"), ToolLookup::Missing(_))
-        {
-            notes.add(&format!(
-                "`{source}`: pytest is not on PATH and there is no `.venv`; it may not be installed"
-            ));
-        }
         let words = [self.module_command("pytest"), vec!["-q", "--junitxml={report}"]].concat();
+        let draft = GateDraft::from_words(self.place, "tests", GateAspect::Test, &words);
+        // The launcher exists without pytest. A manager installs what its lock file lists.
+        let installed = match self.launcher {
+            PythonLauncher::Manager(_) => draft.tool.clone(),
+            PythonLauncher::Venv if self.has_venv_package("pytest", notes) => draft.tool.clone(),
+            PythonLauncher::Venv => self.place.find_tool(".venv/bin/pytest"),
+            PythonLauncher::Plain => {
+                // Distributions name it differently.
+                let names =
+                    ["pytest-3", "py.test", "pytest"].map(|name| self.place.find_tool(name));
+                let is_found = |tool: &ToolLookup| matches!(tool, ToolLookup::Found(_));
+                let [.., usual] = &names;
+                let installed = names.iter().find(|tool| is_found(tool)).unwrap_or(usual);
+                if is_found(installed) { draft.tool.clone() } else { installed.clone() }
+            }
+        };
         Some(
-            GateDraft::from_words(self.place, "tests", GateAspect::Test, &words)
+            draft
+                .with_tool(installed)
                 .with_report(ReportFormat::Junit)
                 .covering(&["pytest", "tox", "nox"])
                 .with_reason(&source, why),
         )
     }
 
-    fn unittest_gate(&self, found: &str) -> GateDraft {
-        let directory = if found.ends_with('/') { found.trim_end_matches('/') } else { "." };
-        let below = directory.rsplit('/').next().unwrap_or(".");
-        let words =
-            [self.python_command(), vec!["-m", "unittest", "discover", "-s", below]].concat();
+    /// Whether a package is installed in the virtual environment.
+    fn has_venv_package(&self, name: &str, notes: &mut DetectionNotes) -> bool {
+        let versions = self.place.list_names(".venv/lib", notes);
+        versions.iter().any(|version| {
+            let package = format!(".venv/lib/{version}/site-packages/{name}");
+            ralph_sys::fs::is_directory(&self.place.path(&package))
+        })
+    }
+
+    /// Why the tests are pytest's, although nothing configures it.
+    fn reason_for_pytest(&self) -> Option<&'static str> {
+        if self.dependencies.contains("pytest") || self.place.has_entry("conftest.py") {
+            Some("pytest is a dependency")
+        } else if matches!(self.launcher, PythonLauncher::Venv)
+            && matches!(self.place.find_tool(".venv/bin/pytest"), ToolLookup::Found(_))
+        {
+            Some("pytest is installed in `.venv`")
+        } else {
+            None
+        }
+    }
+
+    fn unittest_gate(&self, found: &str, source: &str) -> GateDraft {
+        let directory = found.strip_suffix('/').unwrap_or(".");
+        let discover = ["-m", "unittest", "discover", "-s", directory];
+        // Tests inside a package import it by its name, or relative to it.
+        let top: &[&str] = if directory.contains('/') { &["-t", "."] } else { &[] };
+        let words = [&self.python_command()[..], &discover, top].concat();
         GateDraft::from_words(self.place, "tests", GateAspect::Test, &words)
             .covering(&["unittest"])
-            .with_reason(found, format!("`{found}` contains tests, and nothing mentions pytest"))
+            .with_reason(source, format!("`{source}` contains tests, and nothing mentions pytest"))
             .likely()
     }
 
@@ -256,11 +295,14 @@ impl<'a> PythonProject<'a> {
         drafts
     }
 
-    /// tox and nox create environments of their own, which takes minutes, so they are the last resort.
     fn tox_or_nox_gate(&self) -> Option<GateDraft> {
         let (file, program) =
             if has_section(&self.tox_ini, "tox") || has_section(&self.tox_ini, "testenv") {
                 ("tox.ini", "tox")
+            } else if self.place.has_entry("tox.toml") {
+                ("tox.toml", "tox")
+            } else if self.has_tool("tox") {
+                ("pyproject.toml", "tox")
             } else if self.place.has_entry("noxfile.py") {
                 ("noxfile.py", "nox")
             } else {
@@ -281,23 +323,36 @@ fn has_section(text: &str, name: &str) -> bool {
     })
 }
 
-/// The directory that contains tests, with a trailing `/`, or else a test file next to the manifest.
+/// The directory that contains tests, with a trailing `/`, or else a test file next to the manifest; relative to the
+/// project's directory. Tests beside the code come first, then those that a package ships.
 fn find_tests(place: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Option<String> {
+    const MAX_DIRECTORIES: usize = 50;
     let is_test = |name: &String| {
         name.strip_suffix(".py")
             .is_some_and(|stem| stem.starts_with("test_") || stem.ends_with("_test"))
     };
-    let directory = ["tests", "test"].into_iter().find(|directory| {
-        place.has_entry(directory) && {
-            let names = place.list_names(directory, notes);
-            // Tests are often in subdirectories such as `tests/unit`.
-            names.iter().any(is_test)
-                || names.iter().take(50).any(|name| {
-                    place.list_names(&format!("{directory}/{name}"), notes).iter().any(is_test)
-                })
-        }
-    });
-    directory.map(|directory| format!("{}/", place.relative(directory))).or_else(|| {
-        place.names().iter().find(|name| is_test(name)).map(|name| place.relative(name))
-    })
+    let mut contains_tests = |directory: &str| {
+        let names = place.list_names(directory, notes);
+        // Tests are often in subdirectories such as `tests/unit`.
+        names.iter().any(is_test)
+            || names.iter().take(MAX_DIRECTORIES).any(|name| {
+                place.list_names(&format!("{directory}/{name}"), notes).iter().any(is_test)
+            })
+    };
+    let beside = ["tests", "test"]
+        .into_iter()
+        .find(|directory| place.has_entry(directory) && contains_tests(directory));
+    let packages = || {
+        let names = place.names().iter().filter(|name| is_package_name(name));
+        names.take(MAX_DIRECTORIES).map(|name| format!("{name}/tests"))
+    };
+    beside
+        .map(str::to_owned)
+        .or_else(|| packages().find(|directory| contains_tests(directory)))
+        .map(|directory| format!("{directory}/"))
+        .or_else(|| place.names().iter().find(|name| is_test(name)).cloned())
+}
+
+fn is_package_name(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

@@ -6,7 +6,7 @@ use ralph_core::policy::LineCheck;
 use ralph_core::requirement::RequirementWeight;
 use ralph_core::text;
 
-use super::{DetectedGates, ProposalConfidence, ProposedGate, ToolLookup};
+use super::{CiVariable, DetectedGates, ProposalConfidence, ProposedGate, ToolLookup};
 
 const DEFAULT_HEADER: &str = "\
 # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
@@ -70,6 +70,12 @@ fn render_settings(detected: &DetectedGates) -> String {
     } else {
         out.push_str("[protect]\n");
         out.push_str(&format!("paths = {}\n", toml_list(&detected.protect_globs)));
+    }
+    if !detected.variables.is_empty() {
+        out.push_str("\n# As in CI.\n[environment.set]\n");
+        for CiVariable { name, value, .. } in &detected.variables {
+            out.push_str(&format!("{name} = {}\n", toml_string(value)));
+        }
     }
     if !detected.linked_directories.is_empty() {
         out.push_str(

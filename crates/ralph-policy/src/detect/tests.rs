@@ -102,7 +102,7 @@ fn a_rust_package() {
     [[gate]]
     name = "clippy"
     stage = "quality"
-    run = ["cargo", "clippy", "--all-targets", "--message-format=json", "--", "-D", "warnings"]
+    run = ["cargo", "clippy", "--all-targets", "--message-format=json"]
     timeout = "5m"
     report = "cargo-json"
 
@@ -149,7 +149,7 @@ fn a_rust_workspace_covers_its_members() {
     [[gate]]
     name = "clippy"
     stage = "quality"
-    run = ["cargo", "clippy", "--workspace", "--all-targets", "--message-format=json", "--", "-D", "warnings"]
+    run = ["cargo", "clippy", "--workspace", "--all-targets", "--message-format=json"]
     timeout = "5m"
     report = "cargo-json"
 
@@ -342,8 +342,6 @@ fn other_scripts_are_run_through_the_package_manager() {
     # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
     # [protect]
     # paths = ["tests/**"]
-
-    note: `package.json`: dependencies are not installed; its gates need `yarn install` first
     "#);
 }
 
@@ -410,6 +408,123 @@ fn the_npm_init_placeholder_is_not_a_gate() {
     note: `package.json` has a script `test` that is only the placeholder of `npm init`
     note: no gate was found, and without one a run ends as `claimed` when the agent says so, or at a limit: add `[[gate]]` with `name` and `shell` to `ralph.toml`, and `ralph config` checks it
     "#);
+}
+
+/// One gate runs a script in all packages of a workspace, and none repeats what another runs.
+#[test]
+fn a_workspace_has_one_gate_for_each_script() {
+    let package = r#"{"scripts": {"test": "node t.js", "lint": "eslint ."}, "devDependencies": {"typescript": "5"}}"#;
+    let files = [
+        ("package.json", r#"{"scripts": {"build": "tsc -b"}}"#),
+        ("pnpm-workspace.yaml", "packages: ['packages/*']\n"),
+        ("pnpm-lock.yaml", ""),
+        ("packages/a/package.json", package),
+        ("packages/a/tsconfig.json", "{}"),
+        ("packages/b/package.json", package),
+        (
+            "packages/c/package.json",
+            r#"{"scripts": {"test": "echo \"Error: no test specified\""}}"#,
+        ),
+    ];
+    let detected = SampleProject::new(&["pnpm"], &files).survey();
+    assert_snapshot!(commands(&detected), @"
+    build: pnpm run build
+    tests: pnpm -r --if-present run test
+    lint: pnpm -r --if-present run lint
+    ");
+}
+
+#[test]
+fn a_script_that_is_part_of_another_is_no_gate() {
+    let manifest = r#"{"scripts": {
+        "pretest": "npm run lint", "test": "npm run build && node t.js", "build": "node b.js",
+        "lint": "node l.js", "types": "node types.js", "check": "run-s types"
+    }}"#;
+    let workflow = "on: push\njobs: {a: {steps: [{run: npm run lint}, {run: npm test}]}}\n";
+    let files = [("package.json", manifest), (".github/workflows/ci.yml", workflow)];
+    let detected = SampleProject::new(&["npm"], &files).survey();
+    assert_snapshot!(commands(&detected), @"
+    tests: npm test
+    check: npm run check
+    ");
+}
+
+/// The proposal demands what CI demands: its variables, its strictness, and no check that it does not do.
+#[test]
+fn gates_are_as_strict_as_ci() {
+    let propose = |workflow: &str| {
+        let files = [("Cargo.toml", PACKAGE), (".github/workflows/ci.yml", workflow)];
+        let detected = SampleProject::new(&RUST, &files).survey();
+        let set: Vec<String> =
+            detected.variables.iter().map(|one| format!("{}={}", one.name, one.value)).collect();
+        format!("{}\nset {}", commands(&detected), set.join(" "))
+    };
+    assert_snapshot!(propose("on: push\nenv: {TZ: UTC, CARGO_TERM_COLOR: always, TOKEN: '${{ secrets.T }}'}\njobs: {a: {env: {LANG: C.UTF-8}, steps: [{run: cargo test}, {run: cargo clippy -- -D warnings}]}}\n"), @"
+    tests: cargo test
+    clippy: cargo clippy --all-targets --message-format=json -- -D warnings
+    note: CI does not run `cargo fmt`, so rustfmt is not proposed
+    set TZ=UTC LANG=C.UTF-8
+    ");
+    assert_snapshot!(propose("on: push\njobs: {a: {steps: [{run: cargo test, env: {TZ: UTC}}, {run: cargo clippy}, {run: cargo fmt --check}]}, b: {steps: [{run: cargo test, env: {TZ: Asia/Tokyo}}]}}\n"), @"
+    tests: cargo test
+    clippy: cargo clippy --all-targets --message-format=json
+    fmt: cargo fmt --all --check
+    note: `.github/workflows/ci.yml`: `TZ` has several values in CI; none is set
+    set
+    ");
+}
+
+#[test]
+fn native_builds_run_their_tests() {
+    let files = [
+        ("CMakeLists.txt", "project(a C)\nenable_testing()\nadd_test(NAME t COMMAND t)\n"),
+        (".gitignore", "/build/\n"),
+        ("sub/meson.build", "project('b', 'c')\ntest('t', exe)\n"),
+        ("below/CMakeLists.txt", "add_executable(t t.c)\n"),
+    ];
+    let tools = ["cmake", "ctest", "meson", "ninja", "sh"];
+    assert_snapshot!(commands(&SampleProject::new(&tools, &files).survey()), @r#"
+    tests: dir=build && cmake -S . -B "$dir" && cmake --build "$dir" && ctest --test-dir "$dir" --output-on-failure --no-tests=error
+    note: `sub/meson.build`: its tests are not covered
+    "#);
+    let plain = SampleProject::new(&tools, &[("CMakeLists.txt", "project(c C)\n")]).survey();
+    assert_eq!(plain.notes[0], "`CMakeLists.txt`: its tests are not covered");
+    // Without the tools the gates are inactive.
+    let without = SampleProject::new(&["sh"], &files).survey();
+    assert_eq!(active_gates(&without), []);
+}
+
+/// What a gate needs must be there: pytest itself, or tox, which installs it.
+#[test]
+fn tools_that_are_missing_are_not_used() {
+    let files = [
+        ("tox.toml", ""),
+        ("pyproject.toml", "[tool.pytest.ini_options]\n"),
+        ("tests/test_a.py", ""),
+    ];
+    for (tools, expected) in [
+        (&["python3", "pytest", "tox"][..], "tests: python3 -m pytest -q --junitxml={report}"),
+        (&["python3", "pytest-3"], "tests: python3 -m pytest -q --junitxml={report}"),
+        (&["python3", "tox"], "tests: tox"),
+        (&["python3"], ""),
+    ] {
+        let detected = SampleProject::new(tools, &files).survey();
+        let active: Vec<String> = active_gates(&detected)
+            .iter()
+            .map(|gate| format!("{}: {}", gate.name, gate.command_line()))
+            .collect();
+        assert_eq!(active.join("\n"), expected, "{tools:?}");
+    }
+}
+
+/// The commands of all proposed gates, and the notes.
+fn commands(detected: &DetectedGates) -> String {
+    let gates = detected.gates.iter().map(|one| {
+        let cwd = if one.gate.cwd.is_empty() { "" } else { &format!(" in {}", one.gate.cwd) };
+        format!("{}{cwd}: {}", one.gate.name, one.gate.command_line())
+    });
+    let notes = detected.notes.iter().map(|note| format!("note: {note}"));
+    gates.chain(notes).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
@@ -514,6 +629,7 @@ fn python_tools_run_in_the_environment_of_the_project() {
         (vec![("requirements.txt", "pytest"), ("tests/unit/test_a.py", "")], vec!["python3"]),
         (vec![("setup.py", ""), ("tests/test_a.py", "")], vec!["python3"]),
         (vec![("setup.cfg", "[tool:pytest]\n[flake8]\n[mypy]\n")], vec!["python3", "flake8"]),
+        (vec![("setup.py", ""), ("parser/tests/test_a.py", "")], vec!["python3"]),
     ] {
         for proposal in SampleProject::new(&tools, &files).survey().gates {
             let ProposedGate { gate, why, tool, .. } = proposal;
@@ -521,26 +637,36 @@ fn python_tools_run_in_the_environment_of_the_project() {
             shown.push_str(&format!("{:?}: {why} ({there})\n", gate.command));
         }
     }
+    let sample = SampleProject::new(&[], &[("setup.py", ""), ("parser/tests/test_a.py", "")]);
+    for program in ["python", "pytest"] {
+        write_program(&sample.project().join(".venv/bin").join(program));
+    }
+    for ProposedGate { gate, why, .. } in sample.survey().gates {
+        shown.push_str(&format!("{:?}: {why}\n", gate.command));
+    }
     let sample = SampleProject::new(&["python3"], &[("pytest.ini", "")]);
     write_program(&sample.project().join(".venv/bin/python"));
     shown.push_str(&sample.proposal());
     assert_snapshot!(shown, @r#"
     Argv(["poetry", "run", "pytest", "-q", "--junitxml={report}"]): `pytest.ini` sets up pytest (found)
-    Argv(["python3", "-m", "pytest", "-q", "--junitxml={report}"]): `tests/` contains tests, and pytest is a dependency (found)
+    Argv(["python3", "-m", "pytest", "-q", "--junitxml={report}"]): `tests/` contains tests, and pytest is a dependency (missing)
     Argv(["python3", "-m", "unittest", "discover", "-s", "tests"]): `tests/` contains tests, and nothing mentions pytest (found)
-    Argv(["python3", "-m", "pytest", "-q", "--junitxml={report}"]): `setup.cfg` sets up pytest (found)
+    Argv(["python3", "-m", "pytest", "-q", "--junitxml={report}"]): `setup.cfg` sets up pytest (missing)
     Argv(["mypy", "."]): `setup.cfg` sets up mypy (missing)
     Argv(["flake8"]): `setup.cfg` sets up flake8 (found)
+    Argv(["python3", "-m", "unittest", "discover", "-s", "parser/tests", "-t", "."]): `parser/tests/` contains tests, and nothing mentions pytest (found)
+    Argv([".venv/bin/python", "-m", "pytest", "-q", "--junitxml={report}"]): `parser/tests/` contains tests, and pytest is installed in `.venv`
     # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `pytest.ini` sets up pytest
-    [[gate]]
-    name = "tests"
-    stage = "correctness"
-    run = [".venv/bin/python", "-m", "pytest", "-q", "--junitxml={report}"]
-    timeout = "10m"
-    report = "junit"
-    min_tests = "baseline"
+    # Inactive: `.venv/bin/pytest` is not executable. Once it is, uncomment this gate.
+    # [[gate]]
+    # name = "tests"
+    # stage = "correctness"
+    # run = [".venv/bin/python", "-m", "pytest", "-q", "--junitxml={report}"]
+    # timeout = "10m"
+    # report = "junit"
+    # min_tests = "baseline"
 
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
@@ -552,6 +678,8 @@ fn python_tools_run_in_the_environment_of_the_project() {
     # Ignored by git, but needed by the gates in a clean checkout.
     [verify]
     link = [".venv"]
+
+    missing: .venv/bin/pytest for `tests`
     "#);
 }
 
@@ -820,7 +948,7 @@ fn commands_of_ci_are_imported() {
 
     # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
     [protect]
-    paths = [".github/**", ".pre-commit-config.yaml"]
+    paths = [".github/workflows/**", ".github/actions/**", ".pre-commit-config.yaml"]
 
     missing: ./scripts/check.sh for `scripts-check.sh`
     missing: pre-commit for `pre-commit`
@@ -969,7 +1097,7 @@ fn a_monorepo_of_two_stacks() {
     [[gate]]
     name = "server-clippy"
     stage = "quality"
-    run = ["cargo", "clippy", "--all-targets", "--message-format=json", "--", "-D", "warnings"]
+    run = ["cargo", "clippy", "--all-targets", "--message-format=json"]
     cwd = "server"
     timeout = "5m"
     report = "cargo-json"
@@ -1128,9 +1256,9 @@ fn hostile_files_are_noted_and_left_out() {
     note: `d/pyproject.toml` is not valid TOML
     note: `go.mod` resolves to a path outside the project and was not read
     note: `pom.xml` was not read: it is larger than 1048576 bytes
-    note: `AGENTS.md` has a command with invisible characters; it was left out
     note: `.gitlab-ci.yml` was not read: an alias refers to itself
     note: `.circleci/config.yml` was not read: it is nested too deeply
+    note: `AGENTS.md` has a command with invisible characters; it was left out
     note: `.travis.yml` has a command with invisible characters; it was left out
     "#);
 }

@@ -2,7 +2,7 @@
 
 use super::{
     ApprovalSubject, GateCommand, ReferencedContent, TrustError, display_command, hash_references,
-    references,
+    referenced_contents, references,
 };
 use ralph_core::gate::Gate;
 use std::path::Path;
@@ -24,7 +24,8 @@ pub fn checks_subject(
     list: &Path,
     checks: &[Gate],
 ) -> Result<ApprovalSubject, TrustError> {
-    let mut called = references::find_references(project, checks)?;
+    let files = references::find_references(project, checks)?;
+    let mut called = referenced_contents(&files);
     let name = list.strip_prefix(project).unwrap_or(list).to_string_lossy();
     let commands: Vec<GateCommand> = checks
         .iter()
@@ -46,6 +47,7 @@ pub fn checks_subject(
         hash: hash_references(&called),
         commands,
         references: called,
+        files,
     })
 }
 
@@ -60,5 +62,6 @@ pub fn loop_subject(project: &Path, list: &Path, digest: &str) -> ApprovalSubjec
         hash: hash_references(&references),
         commands: Vec::new(),
         references,
+        files: Vec::new(),
     }
 }

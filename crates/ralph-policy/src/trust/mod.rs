@@ -4,29 +4,38 @@
 //! stored outside the repository, for one project and one hash: different content, or the same content in another
 //! project, needs a new approval.
 
+mod command_parts;
+mod gate_search;
 mod list_subjects;
 mod package_scripts;
 mod references;
+mod runner_files;
+mod seal_differences;
+mod work_arguments;
 
-use crate::config::ProjectConfig;
+use crate::config::{POLICY_FILE_NAMES, ProjectConfig};
 use ralph_core::gate::{Gate, GateInvocation, shell_quote};
 use ralph_core::record::PolicySeal;
+use ralph_core::sealed_file::SealedFile;
 use ralph_core::text;
-use ralph_gates::environment;
-use ralph_gates::gates::gate_tools;
 use ralph_home::paths::RalphHome;
 use ralph_sys::clock;
+use ralph_sys::env::Env;
 use ralph_sys::fs::{self, Durability, FileError};
-use ralph_sys::proc::program_search;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+pub use gate_search::{
+    GateProgram, GateSearch, GateVariables, ProgramSearch, SetVariable, ShownEnvironment,
+    find_programs, find_programs_of, recordable_path, sealed_files,
+};
 pub use list_subjects::{checks_subject, loop_subject};
+pub use seal_differences::{SealDifference, find_seal_differences};
 
-const APPROVAL_VERSION: u8 = 1;
+pub const APPROVAL_VERSION: u8 = 1;
 const MAX_APPROVAL_BYTES: usize = 64 * 1024 * 1024;
 const MAX_APPROVALS: usize = 100_000;
 /// The shortest prefix that identifies a hash.
@@ -43,6 +52,8 @@ pub struct ApprovalSubject {
     /// The policy file and the repository's files and scripts that its commands name. Empty if nothing comes from the
     /// repository.
     pub references: Vec<ReferencedContent>,
+    /// Why its commands depend on the files among the references.
+    pub files: Vec<SealedFile>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,15 +69,6 @@ pub struct ReferencedContent {
     /// A path in the project, or `package.json: scripts.test`
     pub name: String,
     pub hash: String,
-}
-
-/// The program of a gate and where it was found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GateProgram {
-    pub gate: String,
-    pub program: String,
-    /// `None` if it is not on the path.
-    pub found: Option<String>,
 }
 
 /// The file `trust/<hash>`: the record of a person's approval.
@@ -99,6 +101,17 @@ pub enum DifferenceKind {
     Removed,
 }
 
+impl DifferenceKind {
+    /// What happened to a file, as part of a sentence.
+    pub fn verb(self) -> &'static str {
+        match self {
+            Self::Added => "is new",
+            Self::Changed => "changed",
+            Self::Removed => "is gone",
+        }
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
     #[error("cannot hash everything that the policy's commands name: {0}")]
@@ -113,7 +126,8 @@ pub enum TrustError {
 
 /// What a person has to approve before any gate of this policy runs.
 pub fn policy_subject(config: &ProjectConfig) -> Result<ApprovalSubject, TrustError> {
-    let mut called = references::find_references(&config.project, &config.policy.gates)?;
+    let files = references::find_references(&config.project, &config.policy.gates)?;
+    let mut called = referenced_contents(&files);
     if let Some(file) = &config.file {
         let name = file.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let hash = blake3::hash(file.text.as_bytes()).to_hex().to_string();
@@ -129,28 +143,45 @@ pub fn policy_subject(config: &ProjectConfig) -> Result<ApprovalSubject, TrustEr
         hash: hash_references(&called),
         commands: commands.collect(),
         references: called,
+        files,
     })
 }
 
-/// The files of the project that a gate's command names, relative to the project. Scripts inside a manifest are not
-/// files of their own.
-pub fn referenced_files(project: &Path, gate: &Gate) -> Result<Vec<String>, TrustError> {
-    let found = references::find_references(project, std::slice::from_ref(gate))?;
-    let files = found.into_iter().filter(|found| !found.name.contains(": scripts."));
-    // The name of a link that leads out of the project also contains its target.
-    Ok(files.map(|found| found.name.split(" -> ").next().unwrap_or_default().to_string()).collect())
+fn referenced_contents(files: &[SealedFile]) -> Vec<ReferencedContent> {
+    let content =
+        |file: &SealedFile| ReferencedContent { name: file.name.clone(), hash: file.hash.clone() };
+    files.iter().map(content).collect()
 }
 
-/// Files that gates call and that changed since the approval, without the policy file itself.
-pub fn changed_scripts(project: &Path, gates: &[Gate], then: &Approval) -> Vec<String> {
-    let Ok(now) = references::find_references(project, gates) else {
-        return vec!["the files that the commands name".to_string()];
+/// The files of the project that decide the result of a gate, relative to the project. A script counts as the manifest
+/// that it is in.
+pub fn referenced_files(project: &Path, gate: &Gate) -> Result<Vec<String>, TrustError> {
+    let found = references::find_references(project, [gate])?;
+    // The name of a link that leads out of the project also contains its target.
+    let path = |name: &str| {
+        let name = name.split(": scripts.").next().unwrap_or_default();
+        name.split(" -> ").next().unwrap_or_default().to_string()
     };
-    let own = then.called.first().map(|called| called.name.as_str());
-    let is_script = |one: &&ReferencedContent| Some(one.name.as_str()) != own;
-    let now: Vec<_> = now.iter().filter(is_script).map(named_hash).collect();
-    let then: Vec<_> = then.called.iter().filter(is_script).map(named_hash).collect();
-    find_differences(&now, &then).into_iter().map(|difference| difference.item).collect()
+    let files: BTreeSet<String> = found.iter().map(|found| path(&found.name)).collect();
+    Ok(files.into_iter().collect())
+}
+
+/// The sealed files of a run that are not as they were when it began, without the policy file itself.
+pub fn changed_sealed_files(
+    home: &RalphHome,
+    env: &Env,
+    seal: &PolicySeal,
+) -> Result<Vec<SealDifference>, TrustError> {
+    let path = seal.path.as_deref().map(OsString::from);
+    let search = GateSearch { env, environment: &seal.policy.environment, path };
+    let now = sealed_files(Path::new(&seal.project), &seal.policy.gates, &search)?;
+    if let Some(then) = &seal.files {
+        return Ok(find_seal_differences(then, &now));
+    }
+    let Some(then) = seal_approval(home, seal) else { return Ok(Vec::new()) };
+    let is_file = |one: &&ReferencedContent| !POLICY_FILE_NAMES.contains(&one.name.as_str());
+    let then: Vec<_> = then.called.iter().filter(is_file).cloned().collect();
+    Ok(seal_differences::find_approval_differences(&then, &now))
 }
 
 impl ApprovalSubject {
@@ -174,11 +205,31 @@ impl ApprovalSubject {
         find_differences(&now.collect::<Vec<_>>(), &then.collect::<Vec<_>>())
     }
 
-    /// Files that commands name and that changed since an earlier approval, quoted for use in a sentence.
+    /// The commands and the policy file or list that differ from an earlier approval, without other files.
+    pub fn command_differences(&self, then: &Approval) -> Vec<ApprovalDifference> {
+        let is_file = |item: &str| {
+            let names = self.files.iter().map(|file| &file.name);
+            let mut names = names.chain(then.called.iter().skip(1).map(|called| &called.name));
+            names.any(|name| item == format!("`{name}`"))
+        };
+        let all = self.differences(then).into_iter();
+        all.filter(|difference| !is_file(&difference.item)).collect()
+    }
+
+    /// Differences from an earlier approval that a check of a list may not have: its text, and files that decide its
+    /// result. Quoted for use in a sentence.
     pub fn changed_files(&self, then: &Approval) -> Vec<String> {
-        let now: Vec<_> = self.references.iter().map(named_hash).collect();
-        let then: Vec<_> = then.called.iter().map(named_hash).collect();
-        find_differences(&now, &then).into_iter().map(|difference| difference.item).collect()
+        let (own, files) =
+            then.called.split_first().map_or((None, &[][..]), |(own, files)| (Some(own), files));
+        let is_same = own.is_some() && own == self.references.first();
+        let own = own.filter(|_| !is_same).map(|own| format!("`{}`", own.name));
+        let changed = seal_differences::find_approval_differences(files, &self.files);
+        own.into_iter().chain(changed.into_iter().map(|one| one.into_difference().item)).collect()
+    }
+
+    /// The policy file of the project.
+    pub fn policy_file(&self) -> Option<&ReferencedContent> {
+        self.references.first().filter(|one| POLICY_FILE_NAMES.contains(&one.name.as_str()))
     }
 
     /// The list or loop it is about, or `None` for the policy.
@@ -363,59 +414,6 @@ pub fn revoke_approvals(home: &RalphHome, project: &Path) -> Result<usize, Trust
 /// `$PATH` as it was when this content was approved.
 pub fn recorded_path(home: &RalphHome, subject: &ApprovalSubject) -> Option<OsString> {
     find_approval(home, subject)?.path.map(OsString::from)
-}
-
-/// The search path, and where it leads for the programs of the gates.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProgramSearch {
-    path: Option<String>,
-    pub programs: Vec<GateProgram>,
-}
-
-/// Looks up the programs of every gate, in the policy's own `PATH` if it sets one. Directories of the given path that are
-/// relative or not UTF-8 are left out: the former depend on the current directory, the latter cannot be recorded.
-pub fn find_programs(config: &ProjectConfig, path: Option<&OsStr>) -> ProgramSearch {
-    find_programs_of(config, &config.policy.gates, path)
-}
-
-/// Like [`find_programs`], for any gates of the project.
-pub fn find_programs_of(
-    config: &ProjectConfig,
-    gates: &[Gate],
-    path: Option<&OsStr>,
-) -> ProgramSearch {
-    let directories = std::env::split_paths(path.unwrap_or_default())
-        .filter(|directory| directory.is_absolute() && directory.to_str().is_some());
-    let path = std::env::join_paths(directories).ok().and_then(|path| path.into_string().ok());
-    let search = environment::gate_search_path(
-        &config.policy.environment,
-        path.as_deref().map(OsString::from),
-    );
-    let search = search.unwrap_or_default();
-    let programs = gates.iter().flat_map(|gate| {
-        let program = match &gate.command {
-            GateInvocation::Argv(words) => words.first().cloned().unwrap_or_default(),
-            GateInvocation::Shell(_) => "/bin/sh".to_string(),
-        };
-        let directory = config.project.join(&gate.cwd);
-        let found = program_search::find_program(OsStr::new(&program), &directory, &search);
-        let first = GateProgram {
-            gate: gate.name.clone(),
-            program,
-            found: found.map(|path| path.to_string_lossy().into_owned()),
-        };
-        let others: Vec<GateProgram> = gate_tools::gate_programs(gate, &config.project, &search)
-            .into_iter()
-            .filter(|other| other.word != first.program)
-            .map(|other| GateProgram {
-                gate: gate.name.clone(),
-                program: other.word,
-                found: Some(other.path.to_string_lossy().into_owned()),
-            })
-            .collect();
-        std::iter::once(first).chain(others)
-    });
-    ProgramSearch { programs: programs.collect(), path }
 }
 
 /// A command as it would be typed in a shell, with invisible characters escaped.

@@ -1,7 +1,8 @@
 //! Scripts of `package.json`: only those that are called, with their `pre` and `post` scripts.
 
 use super::TrustError;
-use super::references::ReferenceSearch;
+use super::references::{ReferenceSearch, SealOrigin};
+use ralph_core::sealed_file::SealReason;
 use ralph_sys::fs;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +15,9 @@ const MAX_PACKAGE_BYTES: usize = 4 * 1024 * 1024;
 /// Scripts that an installation runs implicitly.
 const INSTALL_SCRIPTS: [&str; 5] =
     ["preinstall", "install", "postinstall", "preprepare", "prepare"];
+
+/// The script that `npm init` writes in place of one. It judges nothing, so it may be replaced.
+const PLACEHOLDER: &str = r#"echo "Error: no test specified" && exit 1"#;
 
 /// The scripts of a `package.json`.
 pub(super) enum PackageScripts {
@@ -38,11 +42,23 @@ pub(super) fn add_called_scripts(
     let package = if let Some(known) = known { known } else { Rc::new(read_package(&path)?) };
     search.packages.insert(path.clone(), Rc::clone(&package));
     let PackageScripts::Scripts(scripts) = &*package else { return search.add_file(&path) };
-    for script in script_names(called) {
+    let manifest = search.relative_name(&path);
+    for CalledScript { script, caller } in called_scripts(called) {
         let Some(line) = scripts.get(&script) else { continue };
-        let name = format!("{}: scripts.{script}", search.relative_name(&path));
+        let name = format!("{manifest}: scripts.{script}");
         if search.mark_visited(&name) {
-            search.add_reference(name, blake3::hash(line.as_bytes()).to_hex().to_string())?;
+            let origin = match caller {
+                ScriptCaller::Command => SealOrigin { why: SealReason::Script, by: String::new() },
+                ScriptCaller::Script(main) => SealOrigin {
+                    why: SealReason::Script,
+                    by: format!("{manifest}: scripts.{main}"),
+                },
+                ScriptCaller::Installation => {
+                    SealOrigin { why: SealReason::Settings, by: "install".to_string() }
+                }
+            };
+            let hash = blake3::hash(line.as_bytes()).to_hex().to_string();
+            search.add_reference(name, hash, &origin)?;
             search.pending_scripts.push((directory.clone(), line.clone()));
         }
     }
@@ -56,17 +72,86 @@ fn read_package(path: &Path) -> Result<PackageScripts, TrustError> {
     };
     let scripts = package.get("scripts").and_then(Value::as_object).into_iter().flatten();
     let lines = scripts.filter_map(|(name, line)| Some((name.clone(), line.as_str()?.to_string())));
+    let lines = lines.filter(|(_, line)| line.trim() != PLACEHOLDER);
     Ok(PackageScripts::Scripts(lines.collect()))
 }
 
-fn script_names(called: &BTreeSet<&str>) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
+/// Whether a manifest names the file as the entry of the package, or as one of its programs.
+pub(super) fn publishes(manifest: &Path, file: &Path) -> bool {
+    let Ok(Some(package)) = fs::read_json::<Value>(manifest, MAX_PACKAGE_BYTES) else {
+        return false;
+    };
+    let directory = manifest.parent().unwrap_or(manifest);
+    let bin = package.get("bin");
+    let programs = bin.and_then(Value::as_object).into_iter().flat_map(|bin| bin.values());
+    let named = ["main", "module"].iter().filter_map(|key| package.get(*key));
+    let mut named = named.chain(bin).chain(programs).filter_map(Value::as_str);
+    named.any(|name| fs::resolve(&directory.join(name)).is_some_and(|path| path == file))
+}
+
+struct CalledScript {
+    script: String,
+    caller: ScriptCaller,
+}
+
+/// What makes a package runner call a script.
+enum ScriptCaller {
+    Command,
+    /// It runs before or after this script.
+    Script(String),
+    Installation,
+}
+
+/// Main scripts come before those that run with them, so that a script which is both counts as called by the command.
+fn called_scripts(called: &BTreeSet<&str>) -> Vec<CalledScript> {
+    let mut mains = BTreeSet::new();
+    let mut scripts = Vec::new();
     for word in called {
         match *word {
-            "t" | "tst" => names.extend(["pretest", "test", "posttest"].map(str::to_string)),
-            "install" | "i" | "ci" | "add" => names.extend(INSTALL_SCRIPTS.map(str::to_string)),
-            word => names.extend([format!("pre{word}"), word.to_string(), format!("post{word}")]),
+            "t" | "tst" => {
+                mains.insert("test");
+            }
+            "install" | "i" | "ci" | "add" => {
+                scripts.extend(INSTALL_SCRIPTS.map(|script| CalledScript {
+                    script: script.to_string(),
+                    caller: ScriptCaller::Installation,
+                }));
+            }
+            word => {
+                mains.insert(word);
+            }
         }
     }
-    names
+    let command =
+        |main: &&str| CalledScript { script: main.to_string(), caller: ScriptCaller::Command };
+    scripts.extend(mains.iter().map(command));
+    let around = |main: &&str| {
+        [format!("pre{main}"), format!("post{main}")]
+            .map(|script| CalledScript { script, caller: ScriptCaller::Script(main.to_string()) })
+    };
+    scripts.extend(mains.iter().flat_map(around));
+    scripts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only the very line of `npm init` is no judge; a command that mentions it is.
+    #[test]
+    fn a_command_that_mentions_the_placeholder_is_a_script() {
+        for (script, is_script) in [
+            (r#"echo "Error: no test specified" && exit 1"#, false),
+            (r#"node test.js # echo "Error: no test specified" && exit 1"#, true),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("package.json");
+            let package = serde_json::json!({ "scripts": { "test": script } });
+            fs::overwrite(&path, package.to_string().as_bytes()).unwrap();
+            let PackageScripts::Scripts(scripts) = read_package(&path).unwrap() else {
+                panic!("{script}")
+            };
+            assert_eq!(scripts.contains_key("test"), is_script, "{script}");
+        }
+    }
 }

@@ -1,13 +1,15 @@
-//! Finds the files of a project that the commands of its gates name.
+//! Finds the files of a project that decide the results of its gates.
 //!
 //! It errs on the side of too many: every word that is a file counts, tried from every directory that the command names,
-//! because `cd web && ./check` is as common as `./web/check`. Only sources and tests that a tool merely reads are
-//! excluded, because they are the work to be judged: `pytest tests/test_a.py`. Files that a command finds by itself are
-//! out of scope.
+//! because `cd web && ./check` is as common as `./web/check`. Only files that are certainly the work to be judged are
+//! excluded: sources and tests that a tool merely reads (`pytest tests/test_a.py`), operands of checkers
+//! (`shellcheck greet.sh`) and programs whose output is compared. Files that a command finds by itself are out of scope.
 
-use super::package_scripts;
-use super::{ReferencedContent, TrustError};
-use ralph_core::gate::{Gate, GateInvocation};
+use super::command_parts::{CommandPart, gate_parts, line_parts, takes_script_text};
+use super::work_arguments::{base_name, judging_words, names_judge, strip_version};
+use super::{TrustError, package_scripts, runner_files};
+use ralph_core::gate::Gate;
+use ralph_core::sealed_file::{SealReason, SealedFile};
 use ralph_sys::fs::{self, FileKind, RegularFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -24,18 +26,6 @@ const READ_BYTES: usize = 1024 * 1024;
 /// Generated makefiles can have several megabytes.
 const MAX_RECIPE_BYTES: usize = 16 * 1024 * 1024;
 
-/// Programs that run recipes from a file that the command line does not name.
-const RECIPE_RUNNERS: &[(&[&str], &[&str])] = &[
-    (&["make", "gmake"], &["GNUmakefile", "makefile", "Makefile"]),
-    (&["just"], &["justfile", "Justfile", "JUSTFILE", ".justfile"]),
-    (&["task"], &["Taskfile.yml", "taskfile.yml", "Taskfile.yaml", "taskfile.yaml"]),
-    (&["rake"], &["Rakefile", "rakefile", "Rakefile.rb", "rakefile.rb"]),
-    (&["tox"], &["tox.ini"]),
-    (&["nox"], &["noxfile.py"]),
-    (&["pre-commit", "prek"], &[".pre-commit-config.yaml"]),
-    (&["cargo"], &[".cargo/config.toml", ".cargo/config"]),
-];
-
 /// Interpreters, and the file extensions of their scripts.
 const INTERPRETERS: &[(&[&str], &[&str])] = &[
     (&["sh", "bash", "dash", "zsh", "ksh"], &["sh", "bash", "zsh", "ksh"]),
@@ -49,10 +39,6 @@ const INTERPRETERS: &[(&[&str], &[&str])] = &[
     (&["php"], &["php"]),
 ];
 
-/// Programs that read files and never execute them.
-const READ_ONLY_PROGRAMS: [&str; 9] =
-    ["[", "egrep", "fgrep", "grep", "ls", "rg", "stat", "test", "wc"];
-
 /// Extensions of files that count as the work, unless they are executable.
 const SOURCE_EXTENSIONS: [&str; 26] = [
     "c", "cc", "cpp", "cs", "css", "cts", "go", "h", "hpp", "html", "java", "js", "jsx", "kt",
@@ -62,50 +48,42 @@ const SOURCE_EXTENSIONS: [&str; 26] = [
 /// After one of these words an interpreter does not run a script of the project; files on its command line are the work.
 const NO_SCRIPT_WORDS: [&str; 3] = ["-m", "--test", "test"];
 
-/// Prefixes of lines in recipe files that include another file.
-const INCLUDE_PREFIXES: [&str; 5] = ["include ", "-include ", "sinclude ", "import ", "import? "];
-
-pub(super) fn find_references(
+/// The files that decide the results of gates, by name.
+pub(super) fn find_references<'a>(
     project: &Path,
-    gates: &[Gate],
-) -> Result<Vec<ReferencedContent>, TrustError> {
+    gates: impl IntoIterator<Item = &'a Gate>,
+) -> Result<Vec<SealedFile>, TrustError> {
     let mut search = ReferenceSearch {
         project,
-        references: BTreeSet::new(),
+        gate: String::new(),
+        references: BTreeMap::new(),
         visited: BTreeSet::new(),
         hashed: BTreeSet::new(),
         packages: BTreeMap::new(),
         pending_scripts: Vec::new(),
         lookups: 0,
-        arguments: InterpreterArguments::Scripts,
     };
     for gate in gates {
-        search.add_if_file(project, &gate.cwd)?;
-        let words = match &gate.command {
-            // The program itself may come from the repository; the files it reads are the work.
-            GateInvocation::Argv(argv) if only_reads_files(argv) => {
-                candidate_words(argv.iter().take(1).map(String::as_str))
-            }
-            GateInvocation::Argv(argv) => candidate_words(argv.iter().map(String::as_str)),
-            GateInvocation::Shell(line) => candidate_words(std::iter::once(line.as_str())),
-        };
-        search.arguments = match &gate.command {
-            GateInvocation::Argv(argv) => {
-                InterpreterArguments::classify(argv.iter().flat_map(|word| split_words(word)))
-            }
-            GateInvocation::Shell(line) => InterpreterArguments::classify(split_words(line)),
-        };
-        search.search_command(&project.join(&gate.cwd), &words)?;
+        search.gate.clone_from(&gate.name);
+        search.add_if_file(project, &gate.cwd, &SealOrigin::NAMED)?;
+        search.search_command(&project.join(&gate.cwd), &gate_parts(&gate.command))?;
         // Iterative, because scripts may call each other deeper than the stack allows.
         while let Some((directory, line)) = search.pending_scripts.pop() {
-            search.arguments = InterpreterArguments::classify(split_words(&line));
-            search.search_command(
-                &directory,
-                &self::candidate_words(std::iter::once(line.as_str())),
-            )?;
+            search.search_command(&directory, &line_parts(&line))?;
         }
     }
-    Ok(search.references.into_iter().collect())
+    Ok(search.references.into_values().collect())
+}
+
+/// Why a reference was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SealOrigin {
+    pub(super) why: SealReason,
+    pub(super) by: String,
+}
+
+impl SealOrigin {
+    const NAMED: Self = Self { why: SealReason::Named, by: String::new() };
 }
 
 /// What the arguments of an interpreter are.
@@ -120,9 +98,7 @@ impl InterpreterArguments {
     /// Judges by the flags and the first word after the interpreter, which come before anything that could be a script.
     fn classify<'a>(words: impl Iterator<Item = &'a str>) -> Self {
         let words: Vec<&str> = words.collect();
-        let is_interpreter = |word: &str| {
-            INTERPRETERS.iter().any(|(names, _)| names.contains(&strip_version(base_name(word))))
-        };
+        let is_interpreter = |word: &str| is_interpreter(strip_version(base_name(word)));
         let starts = words.iter().enumerate().filter(|(_, word)| is_interpreter(word));
         let mut verdicts = starts.map(|(at, _)| {
             let rest = &words[at + 1..];
@@ -141,14 +117,9 @@ impl InterpreterArguments {
     }
 }
 
-/// Whether a flag such as `-c` or `-ec` means that the next word is the script itself.
-fn takes_script_text(word: &str) -> bool {
-    word.starts_with('-') && !word.starts_with("--") && word.ends_with('c')
-}
-
-/// Strips a version: `python3.11` is `python`.
-fn strip_version(program: &str) -> &str {
-    program.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.')
+/// Whether a program, without its version, runs scripts.
+pub(super) fn is_interpreter(program: &str) -> bool {
+    INTERPRETERS.iter().any(|(names, _)| names.contains(&program))
 }
 
 fn split_words(text: &str) -> impl Iterator<Item = &str> {
@@ -156,18 +127,13 @@ fn split_words(text: &str) -> impl Iterator<Item = &str> {
     text.split(is_between).filter(|word| !word.is_empty())
 }
 
-/// Whether a command only reads the files it names, and takes no patterns from a file.
-fn only_reads_files(argv: &[String]) -> bool {
-    let takes_patterns = |word: &String| word.starts_with("-f") || word.starts_with("--file");
-    let looks = argv.first().is_some_and(|first| READ_ONLY_PROGRAMS.contains(&first.as_str()));
-    looks && !argv.iter().any(takes_patterns)
-}
-
 /// The search for references, with everything found so far.
 pub(super) struct ReferenceSearch<'a> {
     /// Absolute, without symbolic links.
     project: &'a Path,
-    references: BTreeSet<ReferencedContent>,
+    /// The gate whose command is searched.
+    gate: String,
+    references: BTreeMap<String, SealedFile>,
     /// Files searched for includes, and scripts already followed.
     visited: BTreeSet<String>,
     hashed: BTreeSet<PathBuf>,
@@ -176,44 +142,69 @@ pub(super) struct ReferenceSearch<'a> {
     /// Script lines still to be searched, with their working directories.
     pub(super) pending_scripts: Vec<(PathBuf, String)>,
     lookups: usize,
-    arguments: InterpreterArguments,
 }
 
 impl ReferenceSearch<'_> {
-    /// Adds everything that `words` name, relative to `cwd` and to the directories among them.
-    pub(super) fn search_command(
-        &mut self,
-        cwd: &Path,
-        words: &BTreeSet<&str>,
-    ) -> Result<(), TrustError> {
-        if words.len() > MAX_WORDS {
+    /// Adds everything that decides the result of the commands, relative to `cwd` and to the directories that they name.
+    fn search_command(&mut self, cwd: &Path, parts: &[CommandPart]) -> Result<(), TrustError> {
+        let every = candidate_words(parts.iter().flat_map(|part| &part.words).map(String::as_str));
+        if every.len() > MAX_WORDS {
             return Err(TrustError::TooManyReferences("a command has thousands of words"));
         }
         let mut bases: BTreeSet<PathBuf> = BTreeSet::new();
         bases.extend(self.resolve_inside(cwd));
-        let directories = words.iter().filter_map(|word| self.resolve_inside(&cwd.join(word)));
+        let directories = every.iter().filter_map(|word| self.resolve_inside(&cwd.join(word)));
         bases.extend(directories.filter(|path| fs::is_directory(path)).collect::<Vec<_>>());
-        for base in &bases {
-            for word in words {
-                if !is_work_file(&base.join(word), words, self.arguments) {
-                    self.add_if_file(base, word)?;
-                }
-            }
-            for (programs, files) in RECIPE_RUNNERS {
-                if words.iter().any(|word| programs.contains(&base_name(word))) {
-                    self.add_runner_files(base, files)?;
-                }
-            }
-            if words.iter().any(|word| package_scripts::PACKAGE_RUNNERS.contains(&base_name(word)))
-            {
-                package_scripts::add_called_scripts(self, base, words)?;
+        for part in parts {
+            let words = candidate_words(judging_words(part).into_iter());
+            let all = part.words.iter().flat_map(|word| split_words(word));
+            let arguments = InterpreterArguments::classify(all);
+            for base in &bases {
+                self.search_words(base, &words, arguments)?;
             }
         }
         Ok(())
     }
 
+    fn search_words(
+        &mut self,
+        base: &Path,
+        words: &BTreeSet<&str>,
+        arguments: InterpreterArguments,
+    ) -> Result<(), TrustError> {
+        for word in words {
+            let path = base.join(word);
+            if !is_work_file(&path, words, arguments) && !self.is_product(&path) {
+                self.add_if_file(base, word, &SealOrigin::NAMED)?;
+            }
+            for entry in entry_files(word, words) {
+                self.add_if_file(base, &entry, &SealOrigin::NAMED)?;
+            }
+        }
+        let programs: BTreeSet<&str> = words.iter().map(|word| base_name(word)).collect();
+        for runner in runner_files::RUNNERS {
+            let program = match runner.programs {
+                [] => Some(""),
+                known => known.iter().find(|program| programs.contains(*program)).copied(),
+            };
+            if let Some(program) = program {
+                let origin = SealOrigin { why: runner.why, by: program.to_string() };
+                self.add_runner_files(base, runner.files, &origin)?;
+            }
+        }
+        if package_scripts::PACKAGE_RUNNERS.iter().any(|runner| programs.contains(runner)) {
+            package_scripts::add_called_scripts(self, base, words)?;
+        }
+        Ok(())
+    }
+
     /// Adds the file at `word` if it is a file in the project.
-    fn add_if_file(&mut self, base: &Path, word: &str) -> Result<(), TrustError> {
+    fn add_if_file(
+        &mut self,
+        base: &Path,
+        word: &str,
+        origin: &SealOrigin,
+    ) -> Result<(), TrustError> {
         self.lookups += 1;
         if self.lookups > MAX_LOOKUPS {
             return Err(TrustError::TooManyReferences("too many words in too many directories"));
@@ -225,7 +216,7 @@ impl ReferenceSearch<'_> {
             if is_new && fs::stat(&real).is_some_and(|stat| stat.kind == FileKind::File) {
                 let name = name.to_string_lossy().into_owned();
                 let hash = hash_file(&real)?;
-                return self.add_reference(name, hash);
+                return self.add_reference(name, hash, origin);
             }
         } else if let Some(name) =
             normalize_lexically(&path).strip_prefix(self.project).ok().and_then(Path::to_str)
@@ -233,17 +224,36 @@ impl ReferenceSearch<'_> {
             // The target outside the project is the person's, but the link is the repository's.
             let target = real.to_string_lossy();
             let hash = blake3::hash(target.as_bytes()).to_hex().to_string();
-            return self.add_reference(format!("{name} -> {target}"), hash);
+            return self.add_reference(format!("{name} -> {target}"), hash, origin);
         }
         Ok(())
     }
 
+    /// Whether the manifest says that the file is a program which the project makes. A name that speaks of checks is
+    /// believed more.
+    fn is_product(&self, path: &Path) -> bool {
+        let Some(real) = self.resolve_inside(path).filter(|path| !fs::is_directory(path)) else {
+            return false;
+        };
+        let name = self.relative_name(&real);
+        let above = self.ancestors_in_project(real.parent().unwrap_or(self.project));
+        let mut manifests = above.iter().map(|directory| directory.join("package.json"));
+        let manifest = manifests.find(|manifest| fs::exists(manifest));
+        !names_judge(&name)
+            && manifest.is_some_and(|manifest| package_scripts::publishes(&manifest, &real))
+    }
+
     /// Adds the files that a runner looks for from `base` upwards, and their includes.
-    fn add_runner_files(&mut self, base: &Path, files: &[&str]) -> Result<(), TrustError> {
+    fn add_runner_files(
+        &mut self,
+        base: &Path,
+        files: &[&str],
+        origin: &SealOrigin,
+    ) -> Result<(), TrustError> {
         for directory in self.ancestors_in_project(base) {
             for name in files {
                 let path = directory.join(name);
-                self.add_if_file(&directory, name)?;
+                self.add_if_file(&directory, name, origin)?;
                 self.add_includes(&path)?;
             }
         }
@@ -264,13 +274,10 @@ impl ReferenceSearch<'_> {
             let bytes = fs::read(&path, MAX_RECIPE_BYTES)?;
             let text = String::from_utf8_lossy(&bytes);
             let directory = path.parent().unwrap_or(self.project).to_path_buf();
-            for line in text.lines() {
-                let Some(rest) = INCLUDE_PREFIXES.iter().find_map(|word| line.strip_prefix(word))
-                else {
-                    continue;
-                };
+            let origin = SealOrigin { why: SealReason::Included, by: self.relative_name(&path) };
+            for rest in text.lines().filter_map(runner_files::included_text) {
                 for word in candidate_words(std::iter::once(rest)) {
-                    self.add_if_file(&directory, word)?;
+                    self.add_if_file(&directory, word, &origin)?;
                     waiting.push(directory.join(word));
                 }
             }
@@ -293,8 +300,15 @@ impl ReferenceSearch<'_> {
         path.strip_prefix(self.project).unwrap_or(path).to_string_lossy().into_owned()
     }
 
-    pub(super) fn add_reference(&mut self, name: String, hash: String) -> Result<(), TrustError> {
-        self.references.insert(ReferencedContent { name, hash });
+    pub(super) fn add_reference(
+        &mut self,
+        name: String,
+        hash: String,
+        origin: &SealOrigin,
+    ) -> Result<(), TrustError> {
+        let SealOrigin { why, by } = origin.clone();
+        let file = SealedFile { name: name.clone(), hash, gate: self.gate.clone(), why, by };
+        self.references.entry(name).or_insert(file);
         if self.references.len() > MAX_FILES {
             return Err(TrustError::TooManyReferences("more than a thousand files"));
         }
@@ -302,7 +316,7 @@ impl ReferenceSearch<'_> {
     }
 
     pub(super) fn add_file(&mut self, path: &Path) -> Result<(), TrustError> {
-        self.add_if_file(self.project, &path.to_string_lossy())
+        self.add_if_file(self.project, &path.to_string_lossy(), &SealOrigin::NAMED)
     }
 
     fn resolve_inside(&self, path: &Path) -> Option<PathBuf> {
@@ -310,12 +324,36 @@ impl ReferenceSearch<'_> {
     }
 }
 
+/// The files that an interpreter runs if it is given a directory, or the name of a module.
+fn entry_files(word: &str, words: &BTreeSet<&str>) -> Vec<String> {
+    let is_run_by =
+        |names: &[&str]| words.iter().any(|word| names.contains(&strip_version(base_name(word))));
+    let mut entries = Vec::new();
+    if is_run_by(&["python", "pypy"]) {
+        entries.push(format!("{word}/__main__.py"));
+        if words.contains("-m") {
+            let module = word.replace('.', "/");
+            entries.extend([format!("{module}.py"), format!("{module}/__main__.py")]);
+        }
+    }
+    if is_run_by(&["node", "nodejs", "bun"]) {
+        entries.push(format!("{word}/index.js"));
+    }
+    entries
+}
+
 /// Whether a file is part of the work that a command reads or writes, rather than a script or configuration.
 fn is_work_file(path: &Path, words: &BTreeSet<&str>, arguments: InterpreterArguments) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let extension = path.extension().and_then(|extension| extension.to_str());
     let is_source = extension.is_none_or(|extension| SOURCE_EXTENSIONS.contains(&extension));
-    if !is_source || name.starts_with('.') || name.contains(".config.") {
+    let runs_recipe =
+        words.iter().any(|word| matches!(base_name(word), "gmake" | "just" | "make" | "task"));
+    let names_recipe = ["-f", "--file", "--justfile", "--makefile", "--taskfile"];
+    let is_recipe = extension.is_none()
+        && runs_recipe
+        && words.iter().any(|word| names_recipe.iter().any(|option| word.starts_with(option)));
+    if !is_source || is_recipe || name.starts_with('.') || name.contains(".config.") {
         return false;
     }
     let Some(stat) = fs::stat(path).filter(|stat| stat.kind == FileKind::File) else {
@@ -360,10 +398,6 @@ fn option_value(word: &str) -> Option<&str> {
     Some(rest.as_str())
 }
 
-fn base_name(word: &str) -> &str {
-    word.rsplit('/').next().unwrap_or(word)
-}
-
 /// Removes `.` and `..` without resolving symbolic links.
 fn normalize_lexically(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
@@ -379,7 +413,7 @@ fn normalize_lexically(path: &Path) -> PathBuf {
     out
 }
 
-fn hash_file(path: &Path) -> Result<String, TrustError> {
+pub(super) fn hash_file(path: &Path) -> Result<String, TrustError> {
     let file = RegularFile::open(path)?;
     if file.opened_len() > MAX_HASHED_BYTES {
         return Err(TrustError::TooManyReferences("one of the files is larger than 256 MiB"));

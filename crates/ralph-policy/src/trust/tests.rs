@@ -43,9 +43,13 @@ impl TrustSandbox {
     }
 
     fn approve(&self) {
-        let search_path = find_programs(&self.config(), Some(OsStr::new("/bin")));
+        let search_path = find_programs(&self.config(), &env_with_path("/bin"));
         approve(&self.home(), &self.subject(), &search_path).unwrap();
     }
+}
+
+fn env_with_path(path: &str) -> Env {
+    Env::from_pairs([("PATH", path)], None, Vec::new())
 }
 
 fn gate_toml(command: &str) -> String {
@@ -73,7 +77,13 @@ fn project_with_scripts(command: &str) -> TrustSandbox {
             "project/package.json",
             r#"{"scripts":{"test":"npm run unit","pretest":"node check.sh","unit":"npm test","all":"yarn lint && yarn all","lint":"x"}}"#,
         )
-        .write("project/web/package.json", r#"{"scripts":{"lint":"./lint.sh","other":"x"}}"#);
+        .write("project/web/main.js", "")
+        .write("project/web/main.check.js", "")
+        .write("project/web/tool.sh", "")
+        .write(
+            "project/web/package.json",
+            r#"{"scripts":{"lint":"./lint.sh","other":"x","i":"echo \"Error: no test specified\" && exit 1"},"main":"main.js","bin":{"a":"./main.check.js","b":"tool.sh"}}"#,
+        );
     symlink("../outside.sh", place.path("project/linked.sh")).unwrap();
     symlink("web/lint.sh", place.path("project/inner.sh")).unwrap();
     symlink("../elsewhere", place.path("project/out")).unwrap();
@@ -110,6 +120,11 @@ fn every_file_that_a_command_names_is_hashed() {
         "run = ['grep', '-q', 'x', 'web/a b.txt']",
         "run = ['grep', '-f', 'web/a b.txt', 'check.sh']",
         "run = ['eslint', '-c', 'eslint.config.js', 'web/a.ts']",
+        "run = ['shellcheck', 'check.sh']",
+        "shell = 'grep -q x \"web/a b.txt\" && bash -n check.sh'",
+        "run = ['node', 'web/main.js']",
+        "run = ['node', 'web/main.check.js']",
+        "shell = 'web/tool.sh && npm t'",
     ] {
         let place = project_with_scripts(command);
         shown.push_str(&format!(
@@ -167,6 +182,16 @@ fn every_file_that_a_command_names_is_hashed() {
         ralph.toml, check.sh, web/a b.txt
     run = ['eslint', '-c', 'eslint.config.js', 'web/a.ts']
         ralph.toml, eslint.config.js
+    run = ['shellcheck', 'check.sh']
+        ralph.toml
+    shell = 'grep -q x "web/a b.txt" && bash -n check.sh'
+        ralph.toml
+    run = ['node', 'web/main.js']
+        ralph.toml
+    run = ['node', 'web/main.check.js']
+        ralph.toml, web/main.check.js
+    shell = 'web/tool.sh && npm t'
+        ralph.toml, check.sh, package.json: scripts.pretest, package.json: scripts.test, package.json: scripts.unit
     "#);
 }
 
@@ -298,7 +323,7 @@ fn programs_are_looked_up_on_the_path() {
         std::fs::set_permissions(place.path(path), std::fs::Permissions::from_mode(0o755)).unwrap();
     }
     let path = format!("web:{}:/nowhere", place.path("bin").display());
-    let found = find_programs(&place.config(), Some(OsStr::new(&path)));
+    let found = find_programs(&place.config(), &env_with_path(&path));
     let root = place.path("").display().to_string();
     let lines = found.programs.iter().map(|program| {
         format!("{}: {} → {:?}\n", program.gate, program.program, program.found)
@@ -312,7 +337,7 @@ fn programs_are_looked_up_on_the_path() {
     shell: /bin/sh → Some("/bin/sh")
     "#);
     assert_eq!(found.path, Some(path.replace("web:", "")));
-    assert!(find_programs(&place.config(), None).programs[0].found.is_none());
+    assert!(find_programs(&place.config(), &env_with_path("")).programs[0].found.is_none());
 }
 
 #[test]
@@ -377,4 +402,24 @@ fn revoking_deletes_approvals_of_any_version_and_reports_those_that_cannot_be_re
     let error = ralph_home::faults::describe_error(&revoke_approvals(&home, &project).unwrap_err());
     assert_snapshot!(error.replace(&*place.path("").to_string_lossy(), "/"), @"cannot read `/home/trust/a-loop`: Too many levels of symbolic links (os error 40)");
     assert_eq!(names(), ["a-loop", "damaged", "elsewhere"]);
+}
+
+/// R-V1h: what an interpreter runs for a directory or a module, and a recipe without an extension, is hashed too.
+#[test]
+fn modules_directories_and_named_recipes_are_hashed() {
+    for (command, expected) in [
+        ("run = ['python3', 'qa']", "ralph.toml, qa/__main__.py"),
+        ("run = ['python3', '-m', 'qa']", "ralph.toml, qa/__main__.py"),
+        ("run = ['python3', '-m', 'qa.run']", "ralph.toml, qa/run.py"),
+        ("run = ['node', 'qa']", "ralph.toml, qa/index.js"),
+        ("run = ['make', '-f', 'rules', 'all']", "ralph.toml, rules"),
+        ("run = ['make', '--file=rules', 'all']", "ralph.toml, rules"),
+        ("run = ['wc', 'rules']", "ralph.toml"),
+    ] {
+        let mut place = TrustSandbox::new(&gate_toml(command));
+        for file in ["qa/__main__.py", "qa/run.py", "qa/index.js", "rules"] {
+            place = place.write(&format!("project/{file}"), "");
+        }
+        assert_eq!(place.reference_names(), expected, "{command}");
+    }
 }

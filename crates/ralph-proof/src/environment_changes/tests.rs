@@ -70,8 +70,8 @@ fn changed(files: &[&str]) -> Vec<ChangedInstalledFile> {
     files.iter().map(file).collect()
 }
 
-fn packages(files: &[&str], dependencies: &DependencyChanges, python: &PythonFacts) -> Vec<String> {
-    let found = unexplained_packages(&changed(files), dependencies, python);
+fn packages(files: &[&str], dependencies: &DependencyChanges, facts: &PackageFacts) -> Vec<String> {
+    let found = unexplained_packages(&changed(files), dependencies, facts);
     found.into_iter().map(|package| package.path).collect()
 }
 
@@ -94,7 +94,7 @@ fn packages_do_not_change_by_themselves() {
     ];
     let none = DependencyChanges::default();
     assert_eq!(
-        packages(&files, &none, &PythonFacts::default()),
+        packages(&files, &none, &PackageFacts::default()),
         [
             ".venv/bin/pytest",
             ".venv/lib/python3/site-packages/d",
@@ -123,12 +123,24 @@ fn the_lock_file_of_npm_explains_its_packages() {
         "~node_modules/a/index.js",
         "~node_modules/a/test/node_modules/x/index.js",
         "+node_modules/.bin/a",
+        "-node_modules/.bin/c",
         "~node_modules/b/index.js",
         "~node_modules/b/package.json",
         "+node_modules/c/index.js",
     ];
-    let none = PythonFacts::default();
-    assert_eq!(packages(&files, &declared, &none), ["node_modules/b", "node_modules/c"]);
+    let starts = |program: &str, package: &str| {
+        (format!("node_modules/.bin/{program}"), format!("node_modules/{package}"))
+    };
+    let facts = |programs: [(String, String); 1]| PackageFacts {
+        programs: programs.into(),
+        ..PackageFacts::default()
+    };
+    let others = ["node_modules/b", "node_modules/c"];
+    assert_eq!(packages(&files, &declared, &facts([starts("a", "a")])), others);
+    for facts in [facts([starts("a", "b")]), PackageFacts::default()] {
+        let all = [&["node_modules/.bin"][..], &others].concat();
+        assert_eq!(packages(&files, &declared, &facts), all);
+    }
 }
 
 /// Other lock files are not taken apart: a package may change together with its version.
@@ -142,7 +154,7 @@ fn other_lock_files_explain_new_versions() {
         "~.venv/lib/python3/site-packages/c.py",
     ];
     assert_eq!(
-        packages(&files, &declared, &PythonFacts::default()),
+        packages(&files, &declared, &PackageFacts::default()),
         [".venv/lib/python3/site-packages/c.py", "node_modules/b"]
     );
 }
@@ -153,11 +165,11 @@ fn python_packages_change_with_their_version() {
     let declared = declared(&[("requirements.txt", "a==1\n", "a==2\n")]);
     let site = ".venv/lib/python3/site-packages";
     let set = |names: &[&str]| names.iter().map(|name| format!("{site}/{name}")).collect();
-    let facts = PythonFacts {
-        kept: set(&["pytest/main.py"]),
-        installed: set(&["a/one.py"]),
-        own: set(&["own.pth"]),
-    };
+    let mut installed: BTreeSet<String> = set(&["a/one.py"]);
+    installed.insert(".venv/bin/a".to_string());
+    let (kept, own) = (set(&["pytest/main.py"]), set(&["own.pth"]));
+    let python = PythonFacts { kept, installed, own };
+    let facts = PackageFacts { python, ..PackageFacts::default() };
     let files = [
         format!("~{site}/pytest/main.py"),
         format!("~{site}/a/one.py"),
@@ -166,11 +178,13 @@ fn python_packages_change_with_their_version() {
         format!("+{site}/a-2.dist-info/METADATA"),
         format!("+{site}/own.pth"),
         "+.venv/bin/a".to_string(),
+        "~.venv/bin/python".to_string(),
+        "-.venv/bin/b".to_string(),
     ];
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
     assert_eq!(
         packages(&files, &declared, &facts),
-        [format!("{site}/pytest"), format!("{site}/shine.py")]
+        [".venv/bin/python".to_string(), format!("{site}/pytest"), format!("{site}/shine.py")]
     );
 }
 
@@ -192,6 +206,6 @@ fn the_files_of_a_distribution_are_listed() {
 fn a_description_names_the_first_packages() {
     let none = DependencyChanges::default();
     let files = ["~node_modules/a/lib/x.js", "+node_modules/b", "-.venv/pyvenv.cfg", "+.venv/x"];
-    let found = unexplained_packages(&changed(&files), &none, &PythonFacts::default());
+    let found = unexplained_packages(&changed(&files), &none, &PackageFacts::default());
     insta::assert_snapshot!(describe_packages(&found), @"installed packages changed, and no declared dependency explains it: .venv/pyvenv.cfg (removed), .venv/x (added), node_modules/a (lib/x.js changed) and 1 more");
 }

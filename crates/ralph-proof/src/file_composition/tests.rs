@@ -235,7 +235,7 @@ const SOURCES: &[(&str, &str, &str, &str)] = &[
         "a.py",
         "def a():\n    \"\"\"\n    >>> a()\n    1\n    \"\"\"\n",
         "def a():\n    \"\"\"\n    >>> a()\n    2\n    \"\"\"\n",
-        "its doctests were changed",
+        "its examples were changed, which may run as tests",
     ),
     ("a.py", "def a():\n    \"\"\"\n    >>> a()\n    1\n    \"\"\"\n", "def a(): pass\n", "code"),
     (
@@ -251,6 +251,24 @@ const SOURCES: &[(&str, &str, &str, &str)] = &[
         "it contains vitest tests (`import.meta.vitest`) that differ",
     ),
     (
+        "src/a.js",
+        "a();\ntest('one', () => { equal(a(), 1); });\n",
+        "b();\ntest('one', () => { equal(a(), 1); });\n",
+        "it contains tests besides code",
+    ),
+    (
+        "src/a.js",
+        "a();\ntest('one', () => { equal(a(), 1); });\n",
+        "a();\ntest('one', () => { equal(a(), 2); });\n",
+        "it contains tests besides code",
+    ),
+    (
+        "a.py",
+        "import unittest\nclass A(unittest.TestCase):\n    def test_a(self):\n        one\n",
+        "import unittest\nclass A(unittest.TestCase):\n    def test_a(self):\n        two\n",
+        "it contains tests besides code",
+    ),
+    (
         "a.zig",
         "test \"a\" {\n one\n}\n",
         "test \"a\" {\n two\n}\n",
@@ -262,6 +280,57 @@ const SOURCES: &[(&str, &str, &str, &str)] = &[
     ("pom.xml", "<a/>", "<b/>", "it builds both code and tests"),
     ("node_modules/a.js", "1", "2", "code and tests share this environment"),
     ("README.md", "1", "2", "code"),
+    (
+        "README.md",
+        ">>> a()\n1\n",
+        ">>> a()\n2\n",
+        "its examples were changed, which may run as tests",
+    ),
+    // Runners report all examples of one comment under one name.
+    (
+        "a.py",
+        ">>> a()\n1\n",
+        ">>> a()\n1\n\n>>> b()\n1\n",
+        "its examples were changed, which may run as tests",
+    ),
+    (
+        "src/a.rs",
+        "/**\n```\nassert_eq!(a(), 1);\n```\n*/\nfn a() {}\n",
+        "/**\n```\nassert_eq!(a(), 2);\n```\n*/\nfn a() {}\n",
+        "its documentation examples, which run as tests, were changed",
+    ),
+    (
+        "src/a.rs",
+        "macro_rules! case {\n    () => { #[test] fn a() {} };\n}\ncase!(1);\n",
+        "macro_rules! case {\n    () => { #[test] fn a() {} };\n}\ncase!(2);\n",
+        "its tests are made by a macro",
+    ),
+    // A macro that only tests use.
+    (
+        "src/a.rs",
+        "fn a() {}\n\n#[cfg(test)]\nmod tests {\n    macro_rules! eq { () => {} }\n\n    #[test]\n    fn b() {}\n}\n",
+        "fn c() {}\n\n#[cfg(test)]\nmod tests {\n    macro_rules! eq { () => {} }\n\n    #[test]\n    fn b() {}\n}\n",
+        "code",
+    ),
+    // A product may have files that are named like tests, or data in a directory of such a name.
+    (
+        "app/test_results.py",
+        "class Results:\n    def __init__(self): self.expected = split(1)\n",
+        "class Results:\n    def __init__(self): self.expected = split(2)\n",
+        "code",
+    ),
+    ("src/cmd/test.rs", "pub fn run() {}\n", "pub fn run() -> u8 { 1 }\n", "code"),
+    ("src/snapshots/a.js", "1", "2", "its directory may hold data of tests or of the product"),
+    ("src/__snapshots__/a.snap", "1", "2", "tests"),
+    // Only its mode differs.
+    ("tests/add.sh", "1", "1", "tests"),
+    (
+        "package.json",
+        r##"{"imports":{"#a":"./b.js"}}"##,
+        r##"{"imports":{"#a":"./a.js"}}"##,
+        "a name that tests import leads to another file",
+    ),
+    ("Cargo.toml", "[patch.crates-io]\na = { path = \"a\" }\n", "", "it replaces packages"),
 ];
 
 #[test]
@@ -275,6 +344,12 @@ fn sources_are_taken_by_side_or_are_not_separable() {
         };
         assert_eq!(found, expected, "{path}: {code}");
     }
+    // The settings of a new manifest go with the tests, which had none.
+    let new = "[project]\nname = \"a\"\n\n[tool.pytest]\naddopts = \"-p compat\"\n";
+    assert_eq!(
+        compose_file("pyproject.toml", Some(new), None, &rules()),
+        ComposedFile::Text("[project]\nname = \"a\"\n".to_string())
+    );
     let large = "// a\n".repeat(MAX_TEXT_BYTES);
     assert_eq!(
         compose("src/a.rs", &large, ""),

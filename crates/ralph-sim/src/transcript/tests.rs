@@ -526,9 +526,6 @@ fn ralph_can_read_what_the_simulator_writes() {
         context_window: Some(
             1000000,
         ),
-        cost_usd: Some(
-            0.0016,
-        ),
         last_assistant: Some(
             LastAssistantMessage {
                 text: Some(

@@ -137,6 +137,19 @@ impl ConfinedDir {
         self.put_entry(path, |place, temporary, _| make_link(place, temporary, target))
     }
 
+    /// Creates a directory and its parents. One that exists is not an error.
+    pub fn create_dir(&self, path: &Path) -> Result<(), FileError> {
+        let create = || {
+            let place = self.open_parent(path, MissingParents::Create)?;
+            let mode = Mode::from_raw_mode(0o777);
+            match failpoint_step(|| Ok(mkdirat(&place.directory, place.name, mode)?)) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                created => created,
+            }
+        };
+        create().map_err(FileError::new("create", &self.path.join(path)))
+    }
+
     /// Removes a file or a link, then every parent directory that this leaves empty. A missing file is not an error.
     pub fn remove(&self, path: &Path) -> Result<(), FileError> {
         let remove = || {

@@ -10,7 +10,8 @@ use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
-use super::ProcessStat;
+use super::{AncestorChain, ProcessStat};
+use crate::proc::private_mounts::PrivateMounts;
 
 pub(crate) fn own_executable() -> PathBuf {
     // A path that cannot be known cannot be started either, which the caller reports.
@@ -29,8 +30,8 @@ pub(crate) fn read_environment(_: u32) -> Option<Vec<u8>> {
     None
 }
 
-pub(crate) fn ancestor_pids() -> Option<Vec<u32>> {
-    None
+pub(crate) fn ancestor_chain() -> AncestorChain {
+    AncestorChain { pids: Vec::new(), is_complete: false }
 }
 
 pub(crate) fn child_pids(_: Pid) -> Vec<Pid> {
@@ -47,6 +48,10 @@ pub(crate) fn ignored_signal_mask() -> Option<u64> {
 
 pub(crate) fn is_dying(_: u32) -> Option<bool> {
     None
+}
+
+pub(crate) fn enter_private_mounts(_: &PrivateMounts) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 pub(crate) fn adopt_orphans() -> io::Result<()> {

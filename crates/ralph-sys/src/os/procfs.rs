@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use rustix::process::Pid;
+use rustix::fs::PROC_SUPER_MAGIC;
+use rustix::process::{Pid, getppid};
 
-use super::ProcessStat;
+use super::{AncestorChain, ProcessStat};
 use crate::fs;
 
 /// Larger than any `/proc/<pid>/stat`.
@@ -18,6 +19,8 @@ const MAX_PROCESSES: usize = 4_194_304;
 const MAX_THREADS: usize = 65_536;
 /// Deeper than any real chain of parents. Bounds the walk in case reused pids form a cycle meanwhile.
 const MAX_ANCESTORS: usize = 64;
+/// How often the walk starts again because a parent exited meanwhile.
+const MAX_WALKS: usize = 8;
 /// The signal mask of SIGHUP, SIGINT, SIGKILL and SIGTERM.
 const FATAL_SIGNAL_MASK: u64 = 1 | 1 << 1 | 1 << 8 | 1 << 14;
 
@@ -28,7 +31,7 @@ pub(crate) fn own_executable() -> PathBuf {
 
 /// `None` if no process has this pid, or if it is hidden from us.
 pub(crate) fn read_process_stat(pid: u32) -> Option<ProcessStat> {
-    parse_process_stat(&read_file_of(pid, "stat", MAX_STAT_BYTES)?)
+    parse_process_stat(pid, &read_file_of(pid, "stat", MAX_STAT_BYTES)?)
 }
 
 /// The arguments of a process, each followed by a zero byte.
@@ -41,13 +44,43 @@ pub(crate) fn read_environment(pid: u32) -> Option<Vec<u8>> {
     read_file_of(pid, "environ", MAX_ARGUMENT_BYTES)
 }
 
-/// The pids of our ancestors, nearest first, as far as they are visible; `None` without `/proc`, or if there are more
-/// than [`MAX_ANCESTORS`]: otherwise a process could hide behind a long chain of shells.
-pub(crate) fn ancestor_pids() -> Option<Vec<u32>> {
-    let above = |pid: &u32| Some(read_process_stat(*pid)?.parent).filter(|parent| *parent != 0);
-    let parent = Some(read_process_stat(std::process::id())?.parent).filter(|parent| *parent != 0);
-    let pids: Vec<u32> = std::iter::successors(parent, above).take(MAX_ANCESTORS + 1).collect();
-    (pids.len() <= MAX_ANCESTORS).then_some(pids)
+/// Our ancestors, nearest first. The chain is complete only if a real `/proc` shows each of them up to the first process,
+/// and there are at most [`MAX_ANCESTORS`]: otherwise a process could hide behind a long chain of shells.
+pub(crate) fn ancestor_chain() -> AncestorChain {
+    let is_real = rustix::fs::statfs("/proc").is_ok_and(|proc| proc.f_type == PROC_SUPER_MAGIC);
+    if !is_real {
+        return AncestorChain { pids: Vec::new(), is_complete: false };
+    }
+    let mut walks = std::iter::repeat_with(walk_ancestors).take(MAX_WALKS);
+    walks.find_map(Result::ok).unwrap_or(AncestorChain { pids: Vec::new(), is_complete: false })
+}
+
+/// A process of the chain exited, so that the rest of the chain is another one now.
+struct ParentExited;
+
+fn walk_ancestors() -> Result<AncestorChain, ParentExited> {
+    let mut pids = Vec::new();
+    let mut pid = std::process::id();
+    loop {
+        let Some(process) = read_process_stat(pid) else {
+            let is_hidden = super::pid_exists(pid);
+            return is_hidden
+                .then_some(AncestorChain { pids, is_complete: false })
+                .ok_or(ParentExited);
+        };
+        let parent = getppid().map_or(0, |parent| parent.as_raw_nonzero().get().cast_unsigned());
+        if pids.is_empty() && process.parent != parent {
+            return Err(ParentExited);
+        }
+        if process.parent == 0 {
+            return Ok(AncestorChain { pids, is_complete: true });
+        }
+        if pids.len() == MAX_ANCESTORS {
+            return Ok(AncestorChain { pids, is_complete: false });
+        }
+        pid = process.parent;
+        pids.push(pid);
+    }
 }
 
 /// The children of a process. May miss some while processes start and exit.
@@ -129,7 +162,10 @@ fn read_file_of(pid: u32, name: &str, cap: usize) -> Option<Vec<u8>> {
 
 /// The program name is in parentheses and may itself contain spaces and parentheses, so fields are counted from the
 /// last closing one.
-fn parse_process_stat(stat: &[u8]) -> Option<ProcessStat> {
+///
+/// The text begins with the pid. Another pid means that something else is mounted over the process's directory.
+fn parse_process_stat(pid: u32, stat: &[u8]) -> Option<ProcessStat> {
+    stat.strip_prefix(format!("{pid} (").as_bytes())?;
     let fields = &stat[memchr::memrchr(b')', stat)? + 1..];
     let mut fields = str::from_utf8(fields).ok()?.split_ascii_whitespace();
     let has_ended = matches!(fields.next()?.as_bytes().first()?, b'Z' | b'X');
@@ -150,11 +186,12 @@ mod tests {
             for (state, has_ended) in [("S", false), ("Z", true)] {
                 let stat = format!("42 ({name}) {state} {rest}\n");
                 let expected = ProcessStat { has_ended, parent: 41, session: 7, started: 987_654 };
-                assert_eq!(parse_process_stat(stat.as_bytes()), Some(expected), "{stat}");
+                assert_eq!(parse_process_stat(42, stat.as_bytes()), Some(expected), "{stat}");
+                assert!(parse_process_stat(4, stat.as_bytes()).is_none(), "{stat}");
             }
         }
         for broken in ["", "42 (sh", "42 (sh)", "42 (sh) S 41 7", "42 (sh) S x 7"] {
-            assert!(parse_process_stat(broken.as_bytes()).is_none(), "{broken}");
+            assert!(parse_process_stat(42, broken.as_bytes()).is_none(), "{broken}");
         }
     }
 

@@ -23,6 +23,7 @@ pub use super::capture::{CaptureLimits, CapturedOutput, LogOutcome};
 pub use super::command_input::{CommandInput, MAX_INPUT_BYTES};
 use super::job_protocol::{self, JobAnswerWire, JobEndWire, JobOrderWire};
 pub use super::job_protocol::{LeftoverPolicy, StderrCapture};
+use super::private_mounts::PrivateMounts;
 use super::{command_input, descendants, supervisor, wait};
 use crate::clock::Deadline;
 
@@ -53,6 +54,8 @@ pub struct JobSpec<'a> {
     /// The time between SIGTERM and SIGKILL.
     pub grace: Duration,
     pub leftovers: LeftoverPolicy,
+    /// Mounted before the command enters `cwd`. If that fails, the command does not start.
+    pub mounts: Option<&'a PrivateMounts>,
     pub cancel: &'a CancelToken,
 }
 
@@ -72,6 +75,7 @@ impl<'a> JobSpec<'a> {
             deadline: Deadline::after(Duration::ZERO),
             grace: Duration::ZERO,
             leftovers: LeftoverPolicy::default(),
+            mounts: None,
             cancel,
         }
     }
@@ -116,6 +120,8 @@ pub enum JobEnd {
 pub enum JobStartError {
     #[error("cannot enter `{}`", path.display())]
     Directory { path: PathBuf, source: io::Error },
+    #[error("cannot mount directories for the command")]
+    Mounts { source: io::Error },
     #[error("cannot start `{}`", name.display())]
     Program { name: OsString, source: io::Error },
     #[error("cannot start ralph's helper process `{}`", path.display())]
@@ -192,6 +198,7 @@ fn exchange_with_supervisor(job: &JobSpec<'_>, socket: &UnixStream) -> io::Resul
         secrets: job.secrets.to_vec(),
         errors: job.stderr,
         leftovers: job.leftovers,
+        mounts: job.mounts.cloned(),
     };
     let mut bound = Deadline::after(job.deadline.remaining() + job.grace + ANSWER_SLACK);
     wait::send_all(socket, &job_protocol::encode_order(&order)?, bound)?;
@@ -285,6 +292,9 @@ fn job_end(job: &JobSpec<'_>, ended: &JobEndWire) -> JobEnd {
         JobEndWire::Cancelled => JobEnd::Cancelled,
         JobEndWire::NoDirectory(number) => JobEnd::CouldNotStart(JobStartError::Directory {
             path: job.cwd.to_owned(),
+            source: io::Error::from_raw_os_error(number),
+        }),
+        JobEndWire::NoMounts(number) => JobEnd::CouldNotStart(JobStartError::Mounts {
             source: io::Error::from_raw_os_error(number),
         }),
         JobEndWire::NoProgram(number) => JobEnd::CouldNotStart(JobStartError::Program {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::capture::{CaptureLimits, CapturedOutput, LogOutcome};
+use super::private_mounts::PrivateMounts;
 
 /// Asks to terminate the command with a grace period. The end of the stream asks to kill it at once.
 pub(super) const CANCEL: u8 = b'c';
@@ -55,6 +56,7 @@ pub(super) struct JobOrderWire {
     pub(super) secrets: Vec<String>,
     pub(super) errors: StderrCapture,
     pub(super) leftovers: LeftoverPolicy,
+    pub(super) mounts: Option<PrivateMounts>,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +79,7 @@ pub(super) enum JobEndWire {
     Cancelled,
     /// With the `errno`, as for `NoProgram`.
     NoDirectory(i32),
+    NoMounts(i32),
     NoProgram(i32),
 }
 
@@ -177,6 +180,7 @@ mod tests {
             secrets: vec!["correct horse".to_string()],
             errors: StderrCapture::Separate,
             leftovers: LeftoverPolicy::Spare,
+            mounts: Some(PrivateMounts::default()),
         };
         let mut stream: &[u8] = &[encode_order(&sent).unwrap(), vec![CANCEL]].concat();
         assert_eq!(read_order(&mut stream).unwrap(), sent);

@@ -18,6 +18,7 @@ mod descendants;
 pub mod job;
 mod job_protocol;
 pub mod line_process;
+pub mod private_mounts;
 pub mod program_search;
 pub mod signals;
 mod stream_redactor;

@@ -18,13 +18,15 @@ pub fn find_program(program: &OsStr, directory: &Path, path: &OsStr) -> Option<P
         .find(|file| is_executable(file))
 }
 
-/// The program in our own `PATH`. Relative directories are left out: the current directory may be an agent's.
-pub fn find_own_program(program: &OsStr) -> Option<PathBuf> {
-    let path = Env::from_process().search_path()?;
+/// Every program of that name in our own `PATH`, in its order. Relative directories are left out: the current directory
+/// may be an agent's.
+pub fn find_own_programs(program: &OsStr) -> Vec<PathBuf> {
+    let path = Env::from_process().search_path().unwrap_or_default();
     std::env::split_paths(&path)
         .filter(|entry| entry.is_absolute())
         .map(|entry| entry.join(program))
-        .find(|file| is_executable(file))
+        .filter(|file| is_executable(file))
+        .collect()
 }
 
 pub fn is_executable(file: &Path) -> bool {
@@ -44,7 +46,8 @@ mod tests {
         assert_eq!(found("bin/sh", "/nowhere"), Some("/bin/sh".into()));
         assert_eq!(found("sh", "/nowhere"), None);
         assert_eq!(found("./no", "/bin"), None);
-        assert_eq!(find_own_program(OsStr::new("no such program")), None);
-        assert!(find_own_program(OsStr::new("sh")).is_some_and(|file| file.is_absolute()));
+        assert_eq!(find_own_programs(OsStr::new("no such program")), Vec::<PathBuf>::new());
+        let shells = find_own_programs(OsStr::new("sh"));
+        assert!(!shells.is_empty() && shells.iter().all(|file| file.is_absolute()));
     }
 }

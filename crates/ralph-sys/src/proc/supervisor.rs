@@ -100,6 +100,11 @@ fn start_command(
     if deadline.has_passed() {
         return Err(JobEndWire::TimedOut);
     }
+    if let Some(mounts) = &order.mounts {
+        os::enter_private_mounts(mounts).map_err(|error| {
+            JobEndWire::NoMounts(error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()))
+        })?;
+    }
     rustix::process::chdir(&order.cwd)
         .map_err(|error| JobEndWire::NoDirectory(error.raw_os_error()))?;
     // A command whose processes could escape is not started.

@@ -47,10 +47,11 @@ pub(crate) fn run(env: &Env, args: &AcceptArgs) -> Result<(), CommandFailure> {
     })?;
     let caller = identify_caller(env);
     control::require_person_caller(&home, &run, caller, "accept")?;
-    let status = acceptable_status(&home, &store::load_run(&home, &run)?)?;
+    let opened = store::load_run(&home, &run)?;
+    let status = acceptable_status(&home, &opened)?;
     let why = declare::clean_text(env, args.why.as_deref().unwrap_or_default(), LONGEST_REASON);
     typed_consent::require_always(
-        &format!("run `{run}` ended {}", status.name()),
+        &format!("run `{run}` (“{}”) ended {}", safe_line(&opened.run.title), status.name()),
         "accept its work as verified",
     )?;
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);

@@ -11,6 +11,7 @@ use clap::Args;
 use ralph_core::dispute::{self, NamedRequirement as Meant};
 use ralph_core::id::RunId;
 use ralph_core::limits::{LimitOverrides, LimitUsage, RunLimits};
+use ralph_core::proof_summary::PROOF_REQUIREMENT;
 use ralph_core::record::Waiver;
 use ralph_core::run::RunPhase;
 use ralph_core::text;
@@ -52,7 +53,7 @@ pub(crate) struct TellArgs {
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph waive tests --until 2h --why \"the test service is down\"\n  ralph waive \"feature 4\" --until 2026-11-20 --why \"comes with the next release\" --run k7f2\n  ralph waive \"test-removed: test_old_api\" --until 2h --why \"the old API goes\"\n  ralph waive --list\n  ralph waive --undo tests\n\nA waived requirement is still measured, and every report shows it with\nyour name and reason, but it does not block a stop until then. At most\n30 days. A run that ends with an unmet waived requirement ends as\n`claimed`. A waiver of one finding, `RULE: TEST`, lets only that test\nchange: the run can still end as `verified`, and its end names the\nwaiver."
+    after_help = "Examples:\n  ralph waive tests --until 2h --why \"the test service is down\"\n  ralph waive \"feature 4\" --until 2026-11-20 --why \"comes with the next release\" --run k7f2\n  ralph waive \"test-removed: test_old_api\" --until 2h --why \"the old API goes\"\n  ralph waive \"test-changed: test_total\" --until 2h --why \"totals include tax now\"\n  ralph waive --list\n  ralph waive --undo tests\n\nA waived requirement is still measured, and every report shows it with\nyour name and reason, but it does not block a stop until then. At most\n30 days. A run that ends with an unmet waived requirement ends as\n`claimed`. A waiver of one finding, `RULE: TEST`, lets only that test\nchange: the run can still end as `verified`, and its end names the\nwaiver."
 )]
 pub(crate) struct WaiveArgs {
     /// Waive this requirement, as in `ralph status`, or one test finding
@@ -247,6 +248,22 @@ fn requirement_name(name: &str, opened: &LoadedRun) -> Result<String, CommandFai
     if waiver::parse_finding(&given).is_some() {
         return Ok(given);
     }
+    if given.eq_ignore_ascii_case(PROOF_REQUIREMENT) {
+        return Err(CommandFailure::new(
+            "the proof cannot be waived",
+            &format!(
+                "`ralph waive \"test-changed: NAME\" --until 2h --why \"…\"` lets one test change; `ralph accept {run}` accepts the run once it has ended"
+            ),
+        ));
+    }
+    if given.contains(" > ") || given.contains("::") {
+        return Err(CommandFailure::new(
+            &format!("run `{run}` has no requirement `{given}`"),
+            &format!(
+                "to let this test change: `ralph waive \"test-changed: {given}\" --until 2h --why \"…\"`"
+            ),
+        ));
+    }
     let Some(report) = &opened.state.report else { return Ok(given) };
     match dispute::find_named(name, report) {
         Meant::Open(name) | Meant::Met(name) => Ok(name),
@@ -378,7 +395,9 @@ pub(crate) fn change_limits(
     let used = limits.reached(&usage);
     let used = used.map(|used| format!("; {used}, so the next stop ends the run"));
     let shown = wording::limits_with(&limits, overrides);
-    let text = format!("limits  {shown} from now on{}", used.unwrap_or_default());
+    let gap = wording::cost_gap(&opened.run, &opened.state);
+    let gap = gap.map(|gap| format!("; {}", gap.text)).unwrap_or_default();
+    let text = format!("limits  {shown} from now on{}{gap}", used.unwrap_or_default());
     Ok((limits, text))
 }
 

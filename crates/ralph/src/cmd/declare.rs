@@ -266,7 +266,7 @@ pub(super) fn named_or_own_run(
         Ok(RunOrSession::Run(run)) => {
             let opened = store::load_run(home, &run)?;
             let owner = opened.state.owner(&opened.run).map(SessionId::as_str);
-            if super::identify_caller(env) == CommandCaller::Agent && owner != own.as_deref() {
+            if super::identify_caller(env) != CommandCaller::Person && owner != own.as_deref() {
                 let hint = "an agent can act only for its own session";
                 return Err(CommandFailure::new("that run holds another session", hint));
             }

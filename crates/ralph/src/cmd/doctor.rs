@@ -1,7 +1,7 @@
 //! `ralph doctor`: checks whether ralph would hold an agent here, and repairs what is safe to repair.
 
 use super::simulate::INTERRUPTED;
-use super::{cancel_on_signals, create_scratch_dir, identify_caller, init, print_json};
+use super::{cancel_on_signals, create_scratch_dir, init, print_json, refuse_agent};
 use crate::describe::paint_mark;
 use crate::failure::CommandFailure;
 use crate::host_arg::HostArg;
@@ -10,7 +10,6 @@ use crate::{FAILURE, SUCCESS};
 use clap::Args;
 use ralph_deck::view::doctor_report::{self, DoctorDiagnosis, RepairMode, check_mark, clean_line};
 use ralph_home::paths::RalphHome;
-use ralph_hook::control::CommandCaller;
 use ralph_install::doctor::{CheckStatus, DoctorCheck, DoctorContext};
 use ralph_sys::env::{self, Env};
 use ralph_sys::fs;
@@ -48,9 +47,9 @@ pub(crate) struct DoctorArgs {
 }
 
 pub(crate) fn run(env: &Env, args: &DoctorArgs) -> Result<u8, CommandFailure> {
-    if args.fix && identify_caller(env) == CommandCaller::Agent {
+    if args.fix {
         let hint = "ask a person to do this in their own terminal; without `--fix` nothing changes";
-        return Err(CommandFailure::new("an agent may not repair ralph", hint));
+        refuse_agent(env, "an agent may not repair ralph", hint)?;
     }
     let hint = "set `HOME`, or `RALPH_HOME` to an absolute path";
     let unknown = || CommandFailure::new("cannot determine ralph's home directory", hint);

@@ -40,7 +40,11 @@ pub(crate) fn run(env: &Env, args: &ExplainArgs) -> Result<(), CommandFailure> {
     let directory = super::config::project_dir(env, args.project.as_deref())?;
     let config = config::load(&directory, &home)?;
     let rules = class_rules(&config)?;
-    let here = env.current_dir().unwrap_or_else(|| config.project.clone());
+    // Paths are relative to the working directory, unless that is outside of a project that was named.
+    let here = env
+        .current_dir()
+        .filter(|here| args.project.is_none() || here.starts_with(&config.project));
+    let here = here.unwrap_or_else(|| config.project.clone());
     // A pattern such as `tests/*` names directories too.
     let (directories, files): (Vec<&PathBuf>, Vec<&PathBuf>) =
         args.files.iter().partition(|file| fs::is_directory(&here.join(file)));

@@ -1,15 +1,15 @@
 //! `ralph init`: shows every change to the agent's settings, asks, and writes. Also the parts that `ralph uninstall`
 //! shares.
 
-use super::{identify_caller, open_home, print_json};
+use super::{open_home, print_json, refuse_agent};
 use crate::failure::CommandFailure;
 use crate::host_arg::HostArg;
 use crate::term::{self, paint};
 use crate::typed_consent;
 use clap::{Args, ValueEnum};
+use ralph_core::sealed_file::SealedFile;
 use ralph_core::text;
-use ralph_deck::wording::safe_line;
-use ralph_hook::control::CommandCaller;
+use ralph_deck::wording::{self, safe_line};
 use ralph_install::install::file_change::{self, InstallChange};
 use ralph_install::install::foreign_setups::ForeignSetup;
 use ralph_install::install::install_plan::{
@@ -206,12 +206,11 @@ fn install_order(args: &InitArgs) -> InstallRequest {
 
 /// An agent must not install or remove the program that judges it.
 pub(super) fn require_person(env: &Env, dry_run: bool) -> Result<(), CommandFailure> {
-    if identify_caller(env) == CommandCaller::Agent && !dry_run {
-        let hint =
-            "ask a person to do this in their own terminal; `--dry-run` shows what would change";
-        return Err(CommandFailure::new("an agent may not install or remove ralph", hint));
+    if dry_run {
+        return Ok(());
     }
-    Ok(())
+    let hint = "ask a person to do this in their own terminal; `--dry-run` shows what would change";
+    refuse_agent(env, "an agent may not install or remove ralph", hint)
 }
 
 /// The project without symbolic links, because the record of changed files is kept by path.
@@ -325,6 +324,11 @@ pub(super) fn render_gates(proposed: &ProposedPolicy) -> String {
         out.push_str(&format!("  {}\n    {command}\n", paint(term::BOLD, &safe_line(gate))));
         let program = text::clean_line(&text::reveal(&program.to_string_lossy()), 500);
         out.push_str(&format!("{}\n", paint(term::DIM, &format!("    → {program}"))));
+    }
+    if !proposed.sealed.is_empty() {
+        out.push_str("\nsealed in a run, so that its agent cannot change them:\n");
+        let file = |file: &SealedFile| format!("  {}\n", wording::sealed_file(file));
+        out.extend(proposed.sealed.iter().map(file));
     }
     out
 }

@@ -17,7 +17,7 @@ use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, StoreError};
 use ralph_hook::control::{self, CommandCaller, ControlError, RunOrSession};
 use ralph_sys::env::Env;
-use ralph_sys::{clock, process_identity, stdin};
+use ralph_sys::{clock, stdin};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
@@ -180,18 +180,15 @@ fn forget(
 /// Whether an agent runs this command: the variables of its shell are set, or the host process of a run is one of our
 /// ancestors. Fails if a run cannot be read, because its host process is unknown.
 fn is_agent(env: &Env, home: &RalphHome) -> Result<bool, CommandFailure> {
-    if super::identify_caller(env) == CommandCaller::Agent {
+    if super::identify_caller(env) != CommandCaller::Person {
         return Ok(true);
     }
     for run in store::list_runs(home)? {
-        let host = match store::load_run(home, &run) {
-            Ok(opened) => opened.state.process,
-            // It was pruned in the meantime.
-            Err(StoreError::NoSuchRun(_)) => None,
+        match store::load_run(home, &run) {
+            Ok(opened) if control::is_below_client(&opened) != Some(false) => return Ok(true),
+            // Pruned in the meantime, or not above us.
+            Ok(_) | Err(StoreError::NoSuchRun(_)) => {}
             Err(error) => return Err(error.into()),
-        };
-        if host.is_some_and(|host| process_identity::is_ancestor(host.pid) != Some(false)) {
-            return Ok(true);
         }
     }
     Ok(false)

@@ -37,11 +37,12 @@ pub(crate) mod why;
 
 use crate::failure::CommandFailure;
 use crate::term::OutputReader;
+use crate::typed_consent;
 use ralph_core::id::{RunId, SessionId};
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::world::World;
-use ralph_hook::control::{CommandCaller, RunOrSession, off_reason};
+use ralph_hook::control::{ASK_A_PERSON, CommandCaller, ControlError, RunOrSession, off_reason};
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use ralph_sys::proc::cancel::CancelToken;
@@ -131,22 +132,38 @@ fn create_scratch_dir(env: &Env, name: &str) -> Result<PathBuf, CommandFailure> 
     Ok(root)
 }
 
+/// Refuses a command that an agent may not give. If the caller cannot be known, a person may still confirm at the
+/// terminal, but not while a run holds an agent.
+fn refuse_agent(env: &Env, what: &str, hint: &str) -> Result<(), CommandFailure> {
+    match identify_caller(env) {
+        CommandCaller::Person | CommandCaller::Session => Ok(()),
+        CommandCaller::Agent => Err(CommandFailure::new(what, hint)),
+        CommandCaller::Hidden => {
+            if typed_consent::held_run(&open_home(env)?)?.is_some() {
+                return Err(ControlError::CallerHidden.into());
+            }
+            let why = "ralph cannot see every process above this command";
+            typed_consent::require_always(why, "go on")
+        }
+    }
+}
+
 /// Whether an agent or a person calls. A process that an agent started with a cleared environment still counts as the
 /// agent, because its ancestors are checked too, as long as it uses the same ralph home.
 fn identify_caller(env: &Env) -> CommandCaller {
     // Resolved, because one directory has many paths.
     let home = |env: &Env| env.ralph_home().map(|home| fs::resolve(&home).unwrap_or(home));
     let acts_here = |other: &Env| host_env::is_agent_shell(other) && home(other) == home(env);
-    let is_person = || {
-        // A caller that cannot be known may be an agent.
-        let ancestors = process_identity::ancestor_pids();
-        ancestors
-            .is_some_and(|pids| !pids.into_iter().map(Env::of_process).any(|it| acts_here(&it)))
+    if host_env::is_agent_shell(env) {
+        return CommandCaller::Agent;
+    }
+    let Some(ancestors) = process_identity::ancestor_pids() else {
+        return CommandCaller::Hidden;
     };
-    if !host_env::is_agent_shell(env) && is_person() {
-        CommandCaller::Person
-    } else {
+    if ancestors.into_iter().map(Env::of_process).any(|it| acts_here(&it)) {
         CommandCaller::Agent
+    } else {
+        CommandCaller::Person
     }
 }
 

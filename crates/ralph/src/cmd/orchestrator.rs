@@ -146,7 +146,7 @@ fn show(env: &Env, args: &OrchestratorShowArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
     let run = match (&args.name, host_env::host_session(env)) {
         (Some(name), _) => named_phased_run(&home, name)?,
-        (None, Some(own)) if identify_caller(env) == CommandCaller::Agent => {
+        (None, Some(own)) if identify_caller(env) != CommandCaller::Person => {
             named_phased_run(&home, &own)?
         }
         (None, _) => {
@@ -243,7 +243,7 @@ fn classification_step(
         return Err(CommandFailure::new(what, hint));
     };
     match opened.state.way.complexity {
-        Some(known) if complexity < known && identify_caller(env) == CommandCaller::Agent => {
+        Some(known) if complexity < known && identify_caller(env) != CommandCaller::Person => {
             let what = format!("the task already has complexity {known}");
             Err(CommandFailure::new(&what, "only a person can lower it"))
         }
@@ -290,8 +290,13 @@ fn not_the_agents(
 fn approve(env: &Env, args: &OrchestratorApproveArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
     let caller = identify_caller(env);
-    if caller == CommandCaller::Agent {
-        return Err(control::ControlError::CallerIsAgent { action: "approve the plan of" }.into());
+    match caller {
+        CommandCaller::Agent => {
+            let refusal = control::ControlError::CallerIsAgent { action: "approve the plan of" };
+            return Err(refusal.into());
+        }
+        CommandCaller::Hidden => return Err(control::ControlError::CallerHidden.into()),
+        CommandCaller::Person | CommandCaller::Session => {}
     }
     let run = match &args.name {
         Some(name) => named_phased_run(&home, name)?,

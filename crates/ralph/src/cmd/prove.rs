@@ -1,17 +1,20 @@
 //! `ralph prove`: shows what the tests of a change prove, by hand or in CI, without a run.
 
 mod hunk_lines;
+mod progress_line;
 
 use super::gate::gate_run::INTERRUPTED;
 use super::gate::{find_gate, load_policy, require_approval};
-use super::{identify_caller, open_home, print_json};
+use super::{open_home, print_json};
 use crate::describe;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
-use crate::value_parsers::parse_duration;
+use crate::value_parsers::{parse_duration, parse_merge_threshold};
 use clap::Args;
-use ralph_core::gate::{Gate, GateOutcome, GateReport, GateTrigger};
+use progress_line::ProgressLine;
+use ralph_core::gate::{BaselineMode, Gate, GateOutcome, GateReport, GateTrigger};
 use ralph_core::id::RunId;
+use ralph_core::policy::MergeThreshold;
 use ralph_core::proof::{BrokenTest, CanaryResult, ProofStep, ProofVerdict};
 use ralph_deck::view::proof_report::{
     broken_word, describe_step_report, proof_exit_code, proof_view,
@@ -21,21 +24,23 @@ use ralph_gates::findings::write::write_github_error;
 use ralph_git::checkpoint::{
     Checkpoint, CheckpointReason, CheckpointRepository, CheckpointSnapshot,
 };
+use ralph_git::git;
 use ralph_git::tree::{self, ListingRequest};
-use ralph_hook::control::CommandCaller;
+use ralph_home::paths::RalphHome;
 use ralph_policy::config::ProjectConfig;
 use ralph_policy::trust;
+use ralph_proof::tree_changes::TreeChanges;
 use ralph_proof::{
-    HunkLimits, HunkProgress, HunkTrials, ProofDirectory, ProofProgress, ProofReport, ProofRequest,
-    ResultReuse, StepOutcome, StepReport, TestProgress,
+    HunkLimits, HunkProgress, HunkTrials, ProofDirectory, ProofReport, ProofRequest, ResultReuse,
+    StepOutcome, StepReport,
 };
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const LISTED_TESTS: usize = 20;
+const LISTED_FINDINGS: usize = 5;
 const GIT_TIMEOUT: Duration = Duration::from_mins(5);
 
 #[derive(Args)]
@@ -43,7 +48,8 @@ const GIT_TIMEOUT: Duration = Duration::from_mins(5);
 Examples:
   ralph prove                     what is not committed yet, against HEAD
   ralph prove main                the work tree against `main`
-  ralph prove main..HEAD          a range of commits, for CI
+  ralph prove main..HEAD          a range of commits
+  ralph prove main...HEAD         a branch since its merge base, for CI
   ralph prove HEAD~1..HEAD --json
   ralph prove main --hunks 20     also revert hunks of the change one by one
 
@@ -55,13 +61,21 @@ With `--hunks`, the hunks of the code, largest first, are then reverted
 one by one, and those without which every test still passes are listed.
 They do not affect the exit code.
 
-Exit codes: 0 verified, 11 green: no test fails without the change,
-6 needs_review: old tests fail or are missing, 1 a gate fails on the
-change itself, 3 the policy is not approved, 130 interrupted.")]
+Output: `+` a test that fails without the change, `✗` an old test that
+does not hold, `·` an old test that no longer runs, `?` a doubt.
+
+Exit codes: 0 verified, 11 green: no test fails without the change (0
+with `--accept green`), 6 needs_review: old tests fail or are missing, or
+a gate fails with the old settings, 1 a gate fails on the change itself,
+or there is nothing to compare, 3 the policy is not approved, 130
+interrupted.")]
 pub(crate) struct ProveArgs {
     /// Choose what to compare [default: HEAD with the work tree]
     #[arg(value_name = "BASE[..HEAD]")]
     pub range: Option<String>,
+    /// Set the lowest verdict that exits with 0: `verified` or `green`
+    #[arg(long, value_name = "VERDICT", default_value = "verified", value_parser = parse_merge_threshold)]
+    pub accept: MergeThreshold,
     /// Use only these gates [default: all that run at a stop]
     #[arg(long = "gate", value_name = "NAME")]
     pub gates: Vec<String>,
@@ -87,20 +101,21 @@ struct ComparedRange {
     base: String,
     /// `None` for the work tree.
     head: Option<String>,
+    /// `A...B`: the base is the last commit that both have in common.
+    from_merge_base: bool,
 }
 
 pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
     let home = open_home(env)?;
     let config = load_policy(env, &home, args.project.as_deref())?;
-    if args.trust_hash.is_some() && identify_caller(env) == CommandCaller::Agent {
-        let hint = "ask a person to do this in their own terminal";
-        return Err(CommandFailure::new("an agent may not approve its own gates", hint));
+    if args.trust_hash.is_some() {
+        super::refuse_agent(env, "an agent may not approve its own gates", super::ASK_A_PERSON)?;
     }
     let subject = require_approval(&home, &config, args.trust_hash.as_deref())?;
     let gates = choose_gates(&config, &args.gates)?;
     let path = trust::recorded_path(&home, &subject);
     let cancel = super::cancel_on_signals()?;
-    let range = parse_range(args.range.as_deref());
+    let mut range = parse_range(args.range.as_deref());
     let directory = ProofDirectory::create(&home, env).map_err(|error| {
         CommandFailure::caused_by("cannot create a directory for checkouts", &error)
     })?;
@@ -109,20 +124,7 @@ pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
         .ok_or_else(|| CommandFailure::new("cannot name the proof", "try again"))?;
     let repository =
         CheckpointRepository::open_temporary(&name, directory.root(), &config.project, &deadline)?;
-    let base = find_commit(&repository, &range.base, &deadline)?;
-    let candidate = match &range.head {
-        Some(head) => find_commit(&repository, head, &deadline)?,
-        None => capture_work_tree(&repository, &config, &home.root().to_path_buf(), &deadline)?,
-    };
-    if base.tree == candidate.tree {
-        let head = range.head.as_deref().unwrap_or("the work tree");
-        let what =
-            format!("{} and {} have the same files", safe_line(&range.base), safe_line(head));
-        return Err(CommandFailure::new(
-            &what,
-            "name a range, for example `ralph prove main..HEAD`",
-        ));
-    }
+    let (base, candidate) = find_versions(&repository, &config, &home, &mut range, &deadline)?;
     let line = ProgressLine::new(args.json, term::is_watched(env));
     let rules = super::explain_files::class_rules(&config)?;
     let request = ProofRequest {
@@ -139,11 +141,13 @@ pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
         installed: [0; 32],
         rules: &rules,
         may_change: &[],
+        accepts_old_failures: config.policy.baseline == BaselineMode::Ratchet,
         tree_reports: &[],
         reuse: ResultReuse::Never,
         directory: &directory,
         cancel: &cancel,
         watch: &|progress| line.show(progress),
+        ended: &|_| {},
     };
     let report = ralph_proof::prove(&request)?;
     let limits = args.hunks.filter(|_| !cancel.is_cancelled()).map(|count| HunkLimits {
@@ -158,7 +162,50 @@ pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
         return Ok(INTERRUPTED);
     }
     show_proof(env, args, &range, (&report, hunks.as_ref()))?;
-    Ok(proof_exit_code(report.proof.verdict))
+    Ok(match (report.proof.verdict, args.accept) {
+        (ProofVerdict::Green, MergeThreshold::Green) => proof_exit_code(ProofVerdict::Verified),
+        (verdict, _) => proof_exit_code(verdict),
+    })
+}
+
+/// The base and the candidate. With three dots, the range gets the common commit as its base.
+fn find_versions(
+    repository: &CheckpointRepository,
+    config: &ProjectConfig,
+    home: &RalphHome,
+    range: &mut ComparedRange,
+    deadline: &Deadline,
+) -> Result<(Checkpoint, Checkpoint), CommandFailure> {
+    if range.from_merge_base {
+        let head = range.head.as_deref().unwrap_or("HEAD");
+        for name in [&range.base, head] {
+            find_commit(repository, name, deadline)?;
+        }
+        let common = repository.find_merge_base(&range.base, head, deadline)?;
+        range.base = common.ok_or_else(|| {
+            let (base, head) = (safe_line(&range.base), safe_line(head));
+            let what = format!("`{base}` and `{head}` have no commit in common");
+            CommandFailure::new(&what, missing_commit_hint(repository, deadline))
+        })?;
+    }
+    let base = find_commit(repository, &range.base, deadline)?;
+    let candidate = match &range.head {
+        Some(head) => find_commit(repository, head, deadline)?,
+        None => capture_work_tree(repository, config, &home.root().to_path_buf(), deadline)?,
+    };
+    let changes = TreeChanges::between(repository, (&base, &candidate), &config.project, deadline)?;
+    if changes.all.is_empty() {
+        let head = range.head.as_deref().unwrap_or("the work tree");
+        let what = format!(
+            "{} and {} have the same files in `{}`",
+            safe_line(&range.base),
+            safe_line(head),
+            config.project.display()
+        );
+        let hint = "name a range, for example `ralph prove main..HEAD`";
+        return Err(CommandFailure::new(&what, hint));
+    }
+    Ok((base, candidate))
 }
 
 fn show_proof(
@@ -184,13 +231,13 @@ fn show_proof(
 
 fn parse_range(text: Option<&str>) -> ComparedRange {
     let text = text.unwrap_or("HEAD");
-    match text.split_once("..") {
-        Some((base, head)) => ComparedRange {
-            base: if base.is_empty() { "HEAD" } else { base }.to_string(),
-            head: Some(if head.is_empty() { "HEAD" } else { head }.to_string()),
-        },
-        None => ComparedRange { base: text.to_string(), head: None },
-    }
+    let or_head = |name: &str| if name.is_empty() { "HEAD" } else { name }.to_string();
+    let (base, head, from_merge_base) = match (text.split_once("..."), text.split_once("..")) {
+        (Some((base, head)), _) => (or_head(base), Some(or_head(head)), true),
+        (None, Some((base, head))) => (or_head(base), Some(or_head(head)), false),
+        (None, None) => (text.to_string(), None, false),
+    };
+    ComparedRange { base, head, from_merge_base }
 }
 
 fn choose_gates<'a>(
@@ -198,7 +245,14 @@ fn choose_gates<'a>(
     names: &[String],
 ) -> Result<Vec<&'a Gate>, CommandFailure> {
     if !names.is_empty() {
-        return names.iter().map(|name| find_gate(config, name)).collect();
+        let mut chosen: Vec<&Gate> = Vec::new();
+        for name in names {
+            let gate = find_gate(config, name)?;
+            if !chosen.iter().any(|known| known.name == gate.name) {
+                chosen.push(gate);
+            }
+        }
+        return Ok(chosen);
     }
     let at_stop = |gate: &&Gate| gate.on.contains(&GateTrigger::Stop);
     let chosen: Vec<&Gate> = config.policy.gates.iter().filter(at_stop).collect();
@@ -216,9 +270,25 @@ fn find_commit(
     deadline: &Deadline,
 ) -> Result<Checkpoint, CommandFailure> {
     repository.find_commit(name, deadline)?.ok_or_else(|| {
-        let what = format!("git knows no commit `{}`", safe_line(name));
-        CommandFailure::new(&what, "a shallow clone lacks older commits: `git fetch --unshallow`")
+        let what = match git::work_tree_root(repository.root()) {
+            None => format!("`{}` is not in a git repository", repository.root().display()),
+            Some(_) if name == "HEAD" => "there is no commit yet".to_string(),
+            Some(_) => format!("git knows no commit `{}`", safe_line(name)),
+        };
+        CommandFailure::new(&what, missing_commit_hint(repository, deadline))
     })
+}
+
+fn missing_commit_hint(repository: &CheckpointRepository, deadline: &Deadline) -> &'static str {
+    if git::work_tree_root(repository.root()).is_none() {
+        "`git init` and commit first: a proof compares two versions"
+    } else if git::head_commit(repository.root(), deadline).is_none() {
+        "commit first: a proof compares two versions"
+    } else if repository.is_shallow(deadline) {
+        "a shallow clone lacks older commits: `git fetch --unshallow`"
+    } else {
+        "name commits or branches that `git log` shows, for example `ralph prove main..HEAD`"
+    }
 }
 
 fn capture_work_tree(
@@ -240,64 +310,6 @@ fn capture_work_tree(
     Ok(repository.capture_present(&snapshot, deadline)?)
 }
 
-/// A line when a step starts, for people only. On a terminal, one more line counts the tests of the step that is ahead.
-struct ProgressLine {
-    is_json: bool,
-    is_watched: bool,
-    /// Whether the last line shows the count.
-    shows_count: Mutex<bool>,
-}
-
-impl ProgressLine {
-    fn new(is_json: bool, is_watched: bool) -> Self {
-        Self { is_json, is_watched, shows_count: Mutex::new(false) }
-    }
-
-    fn show(&self, progress: ProofProgress) {
-        if self.is_json || progress.tests.is_some() && !self.is_watched {
-            return;
-        }
-        match progress.tests {
-            None => self.print(progress.step.describe(), false),
-            Some(tests) => self.print(&describe_progress(progress.step, tests), true),
-        }
-    }
-
-    fn show_hunk(&self, HunkProgress { number, of, hunk }: HunkProgress<'_>) {
-        if !self.is_json {
-            let at = hunk_lines::hunk_location(hunk);
-            self.print(&format!("without hunk {number} of {of}: {at}"), self.is_watched);
-        }
-    }
-
-    /// The next line replaces one that is only temporary.
-    fn print(&self, text: &str, is_temporary: bool) {
-        let mut shows_count = self.shows_count.lock().unwrap_or_else(PoisonError::into_inner);
-        let line = format!("{} {text}\n", paint(term::DIM, "▸"));
-        if *shows_count {
-            term::redraw(1, &line);
-        } else {
-            term::err(&line);
-        }
-        *shows_count = is_temporary;
-    }
-
-    fn clear(&self) {
-        let mut shows_count = self.shows_count.lock().unwrap_or_else(PoisonError::into_inner);
-        if std::mem::take(&mut *shows_count) {
-            term::redraw(1, "");
-        }
-    }
-}
-
-/// `old tests on new code, 31 of 148`
-fn describe_progress(step: ProofStep, TestProgress { done, of }: TestProgress) -> String {
-    match of {
-        Some(of) => format!("{}, {done} of {of}", step.describe()),
-        None => format!("{}, {done} so far", step.describe()),
-    }
-}
-
 fn render_proof(report: &ProofReport) -> String {
     let mut out = String::new();
     for step in &report.steps {
@@ -311,10 +323,9 @@ fn render_proof(report: &ProofReport) -> String {
     };
     let verdict = paint(style, proof.verdict.name());
     out.push_str(&format!("\n{verdict}: {}\n", safe_line(&proof.describe())));
-    for test in proof.telling.iter().take(LISTED_TESTS) {
-        out.push_str(&format!("  {} {}\n", paint(term::GOOD, "+"), safe_line(&test.test)));
+    if proof.verdict == ProofVerdict::Failed {
+        out.push_str(&failure_lines(report));
     }
-    out.push_str(&more_line(proof.telling.len()));
     for test in proof.broken.iter().take(LISTED_TESTS) {
         let message = match test.message.as_str() {
             "" => String::new(),
@@ -328,12 +339,61 @@ fn render_proof(report: &ProofReport) -> String {
         ));
     }
     out.push_str(&more_line(proof.broken.len()));
+    for test in proof.telling.iter().take(LISTED_TESTS) {
+        let name = safe_line(&test.test);
+        out.push_str(&format!("  {} {name} fails without the change\n", paint(term::GOOD, "+")));
+    }
+    out.push_str(&more_line(proof.telling.len()));
+    for test in proof.removed.iter().take(LISTED_TESTS) {
+        out.push_str(&format!("  {} {} no longer runs\n", paint(term::DIM, "·"), safe_line(test)));
+    }
+    out.push_str(&more_line(proof.removed.len()));
     if !matches!(proof.verdict, ProofVerdict::Failed) {
         for doubt in &proof.doubts {
             out.push_str(&format!("  {} {}\n", paint(term::WARN, "?"), safe_line(doubt)));
         }
     }
+    if let Some(next) = next_step(report) {
+        out.push_str(&format!("next: {next}\n"));
+    }
     out
+}
+
+/// The first findings of the gates that fail on the change, and where their output is.
+fn failure_lines(report: &ProofReport) -> String {
+    let now = report.steps.iter().find(|step| step.step == ProofStep::Now);
+    let Some(StepOutcome::Ran { reports, .. }) = now.map(|step| &step.outcome) else {
+        return String::new();
+    };
+    let mut out = String::new();
+    for gate in reports.iter().filter(|gate| gate.outcome != GateOutcome::Passed) {
+        for finding in gate.findings.iter().take(LISTED_FINDINGS) {
+            let rule = finding.rule.as_deref().map(|rule| format!("{rule}: ")).unwrap_or_default();
+            let text = safe_line(&format!("{rule}{}", finding.message));
+            out.push_str(&format!("  {} {text}\n", paint(term::BAD, "✗")));
+        }
+        if let Some(log) = &gate.log {
+            out.push_str(&format!("    log: `{}`\n", safe_line(log)));
+        }
+    }
+    out
+}
+
+fn next_step(report: &ProofReport) -> Option<&'static str> {
+    let proof = &report.proof;
+    match proof.verdict {
+        ProofVerdict::NeedsReview if proof.broken.is_empty() => {
+            Some("review the change: the lines marked `?` show why its tests do not settle it")
+        }
+        ProofVerdict::NeedsReview => {
+            Some("make the old tests pass, or review whether the change should break them")
+        }
+        ProofVerdict::Green if proof.doubts.is_empty() => Some(
+            "add a test that fails without the change, or review it and run `ralph prove --accept green`",
+        ),
+        ProofVerdict::Green => Some("resolve the doubts above, or review the change"),
+        ProofVerdict::Verified | ProofVerdict::Failed => None,
+    }
 }
 
 /// One annotation of GitHub Actions for each old test that does not hold.
@@ -373,16 +433,23 @@ fn step_lines(step: &StepReport) -> String {
 }
 
 fn gate_line(step: ProofStep, gate: &GateReport, canary: CanaryResult) -> String {
+    let is_reported = canary == CanaryResult::Failed;
     let canary = match canary {
         CanaryResult::Failed => ", and the added failing test is reported",
         CanaryResult::Silent => ", but the added failing test is not reported",
         CanaryResult::NotPossible => "",
     };
-    // Only the change itself must pass; elsewhere a failure is a measurement, and the verdict says what it means.
+    let holds = gate.cases.as_ref().is_some_and(|cases| cases.failed.is_empty());
     let mark = match (step, &gate.outcome) {
-        (ProofStep::Before | ProofStep::OldTests | ProofStep::NewTests, GateOutcome::Failed) => {
-            paint(term::DIM, "·")
+        // It failed by the added test alone.
+        (ProofStep::OldTests, GateOutcome::Failed) if is_reported && holds => {
+            describe::gate_mark(&GateOutcome::Passed)
         }
+        // Only the change itself must pass; elsewhere a failure is a measurement, and the verdict says what it means.
+        (
+            ProofStep::Before | ProofStep::OldTests | ProofStep::NewTests | ProofStep::OldSettings,
+            GateOutcome::Failed,
+        ) => paint(term::DIM, "·"),
         (_, outcome) => describe::gate_mark(outcome),
     };
     let (name, took) = (safe_line(&gate.name), short_duration(gate.took_ms));

@@ -6,14 +6,12 @@ use crate::term;
 use ralph_core::id::SessionId;
 use ralph_core::input_bounds::MAX_GOAL_BYTES;
 use ralph_core::limits::LimitKind;
-use ralph_core::record::RunRecord;
+use ralph_core::record::{RunRecord, unpriced_limit};
 use ralph_core::run_terms::{GoalTooLong, RequestedLists, RunTerms};
 use ralph_deck::view::limit_fields::LimitFields;
 use ralph_deck::wording;
 use ralph_home::host_env;
-use ralph_hook::control::{
-    self, CommandCaller, GateSelection, RunRequest, StartError, StartNote, StartedRun,
-};
+use ralph_hook::control::{self, GateSelection, RunRequest, StartError, StartNote, StartedRun};
 use ralph_sys::env::Env;
 use ralph_sys::stdin::{self, StdinError};
 use ralph_sys::{clock, fs};
@@ -34,6 +32,8 @@ struct StartJson<'a> {
     checklist: bool,
     goal_bytes: u64,
     gates: Vec<&'a str>,
+    /// Files whose change holds the agent.
+    sealed: Vec<&'a str>,
     started_at: String,
     cancel: String,
 }
@@ -59,11 +59,8 @@ fn start_from_args(env: &Env, args: &StartArgs, task: Option<&str>) -> Result<()
             "change to a directory that exists",
         )
     })?;
-    if (args.no_gates || args.complexity.is_some() || !args.may_change.is_empty())
-        && super::identify_caller(env) == CommandCaller::Agent
-    {
-        let hint = "ask a person to do this in their own terminal";
-        return Err(CommandFailure::new("an agent may not skip its own gates", hint));
+    if args.no_gates || args.complexity.is_some() || !args.may_change.is_empty() {
+        super::refuse_agent(env, "an agent may not skip its own gates", super::ASK_A_PERSON)?;
     }
     let project =
         control::resolve_directory(args.project.as_deref().unwrap_or(Path::new(".")), &here)?;
@@ -131,6 +128,22 @@ pub(crate) fn note_text(note: &StartNote) -> String {
         StartNote::MissingTool { gate, program } => {
             format!("gate {gate} needs `{}`, which was not found", wording::safe_line(program))
         }
+        StartNote::MissingNodeModules => {
+            "`node_modules` is missing; install the packages first: a run that installs them itself ends as `green` at best"
+                .to_string()
+        }
+        StartNote::CostLimitOff { most_micro_usd, model } => {
+            let models = [wording::safe_line(model)];
+            let off = unpriced_limit(*most_micro_usd, &models);
+            format!("{off}; with `ralph statusline` as its status line, the client tells the cost")
+        }
+        StartNote::SealedGoal(file) => {
+            let name = wording::safe_line(&file.name);
+            let why = wording::safe_line(&file.reason());
+            format!(
+                "the goal names `{name}`, which is sealed because {why}: a change to it blocks every stop. `--may-change` frees it; a gate that only reads, such as `grep`, seals nothing"
+            )
+        }
         StartNote::Unmeasured => {
             "nothing measures this goal: the run ends as `claimed` when the agent says so, or at a limit"
                 .to_string()
@@ -148,9 +161,9 @@ pub(crate) fn note_text(note: &StartNote) -> String {
 fn session_id(env: &Env, args: &StartArgs) -> Result<SessionId, CommandFailure> {
     let own = host_env::host_session(env);
     let named = args.session.clone().or_else(|| own.clone());
-    if super::identify_caller(env) == CommandCaller::Agent && named != own {
-        let hint = "ask a person to do this in their own terminal";
-        return Err(CommandFailure::new("an agent may start a run only for its own session", hint));
+    if named != own {
+        let what = "an agent may start a run only for its own session";
+        super::refuse_agent(env, what, super::ASK_A_PERSON)?;
     }
     let hint = "give `--session ID`; in Claude Code, `/status` shows the session's id";
     let named = named.ok_or_else(|| CommandFailure::new("no session given", hint))?;
@@ -203,7 +216,7 @@ fn render_started(started: &StartedRun) -> String {
     let mut out =
         format!("{}  started     {}\n", term::paint(term::BOLD, run.id.as_str()), run.title);
     out.push_str(&format!("      session {owner}\n"));
-    for (label, value) in contract_lines(run) {
+    for (label, value) in contract_lines(started) {
         out.push_str(&format!("      {label:<7} {value}\n"));
     }
     for note in notes {
@@ -214,8 +227,14 @@ fn render_started(started: &StartedRun) -> String {
 }
 
 /// The limits of the run and the sources of its requirements, as labels and values.
-pub(crate) fn contract_lines(run: &RunRecord) -> Vec<(&'static str, String)> {
-    let limits = ("limits", wording::limits(&run.limits));
+pub(crate) fn contract_lines(started: &StartedRun) -> Vec<(&'static str, String)> {
+    let StartedRun { run, notes } = started;
+    let mut limits = run.limits.clone();
+    // A limit that is off must not look like one that works.
+    if notes.iter().any(|note| matches!(note, StartNote::CostLimitOff { .. })) {
+        limits.max_cost_micro_usd = None;
+    }
+    let limits = ("limits", wording::limits(&limits));
     std::iter::once(limits).chain(wording::contract(run)).collect()
 }
 
@@ -244,6 +263,12 @@ fn print_json(run: &RunRecord) -> Result<(), CommandFailure> {
             .iter()
             .flat_map(|seal| &seal.policy.gates)
             .map(|gate| gate.name.as_str())
+            .collect(),
+        sealed: run
+            .seal
+            .iter()
+            .flat_map(|seal| seal.files.iter().flatten())
+            .map(|file| file.name.as_str())
             .collect(),
         started_at: clock::format_rfc3339(run.started_ms),
         cancel: format!("ralph cancel {}", run.id),

@@ -14,7 +14,7 @@ use ralph_deck::wording::{self, FactMark, safe_line};
 use ralph_home::faults::{self, Fault, describe_error};
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
-use ralph_hook::control::{self, CommandCaller, RunOrSession};
+use ralph_hook::control::{self, RunOrSession};
 use ralph_hook::overview::RunView;
 use ralph_sys::clock;
 use ralph_sys::env::Env;
@@ -32,10 +32,7 @@ enum StatusScope {
 pub(crate) fn run(env: &Env, args: &StatusArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
     if args.clear_trouble {
-        if super::identify_caller(env) == CommandCaller::Agent {
-            let hint = "ask a person to do this in their own terminal";
-            return Err(CommandFailure::new("an agent may not clear the faults", hint));
-        }
+        super::refuse_agent(env, "an agent may not clear the faults", super::ASK_A_PERSON)?;
         return clear_faults(&home, args);
     }
     let selection = select(&home, args)?;

@@ -1,15 +1,18 @@
 //! `ralph statusline`: the run of a session on one line. The client calls it every few hundred milliseconds, so it
-//! reads only what it shows, takes no lock and changes nothing.
+//! reads only what it shows and takes no lock. All it writes is the client's figure for the cost, which is not to be had
+//! elsewhere while the session is open.
 
 use super::{off_reason, open_home};
 use crate::SUCCESS;
 use crate::describe;
 use crate::term::{self, paint};
 use clap::Args;
-use ralph_core::record::{ReportedStatus, StopReport};
+use ralph_core::limits::{LimitKind, LimitUsage};
+use ralph_core::record::{CostReading, ReportedStatus, StopReport};
 use ralph_core::run::RunPhase;
 use ralph_core::units::format_usd;
 use ralph_deck::wording::{self, safe_line};
+use ralph_home::client_cost;
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::session_pointer::SessionPointer;
@@ -30,8 +33,8 @@ const MAX_NAME_COLUMNS: usize = 20;
 
 /// Print a session's run on one line, for the client's status line
 ///
-/// Reads the JSON that Claude Code passes to a status line command on stdin. Prints nothing for a session without a
-/// run, and never fails: the exit code is 0.
+/// Reads the JSON that Claude Code passes to a status line command on stdin, and passes the cost in it on to the limit of
+/// the session's run. Prints nothing for a session without a run, and never fails: the exit code is 0.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -62,16 +65,17 @@ fn status_line(env: &Env) -> Option<String> {
         fs::read_if_exists(&home.session_pointer(&glance.session), MAX_POINTER_BYTES).ok()??;
     let pointer: SessionPointer = serde_json::from_slice(&pointer).ok()?;
     let opened = store::load_run(&home, &pointer.run).ok()?;
-    if opened.run.owner.as_ref() != Some(&glance.session) {
+    if opened.state.owner(&opened.run) != Some(&glance.session) {
         return None;
     }
+    let reported = record_cost(&home, &opened, &glance);
     let name =
         format!("{} {}", paint(term::DIM, "ralph"), paint(term::BOLD, opened.run.id.as_str()));
     if let Some(word) = not_held_word(env, &home, &opened) {
         return Some(format!("{name} {word}"));
     }
     let mut parts = vec![name];
-    parts.extend(held_parts(&opened, &glance));
+    parts.extend(held_parts(&opened, &glance, reported));
     // Drops whole parts rather than cutting one off.
     while parts.len() > 1 && term::text_width(&parts.join(" · ")) > MAX_COLUMNS {
         parts.pop();
@@ -89,7 +93,19 @@ fn not_held_word(env: &Env, home: &RalphHome, opened: &LoadedRun) -> Option<&'st
     }
 }
 
-fn held_parts(opened: &LoadedRun, glance: &StatusLineInput) -> Vec<String> {
+/// Passes the client's figure on to the next stop. Returns what the run has cost by the client's figures.
+fn record_cost(home: &RalphHome, opened: &LoadedRun, glance: &StatusLineInput) -> Option<u64> {
+    let total = glance.cost_micro_usd?;
+    match opened.state.phase {
+        RunPhase::Ended(_) => None,
+        RunPhase::Active | RunPhase::Paused { .. } | RunPhase::Orphaned => {
+            // Without a record the limit counts by the estimate.
+            client_cost::record_client_cost(home, &opened.run.id, &glance.session, total).ok()
+        }
+    }
+}
+
+fn held_parts(opened: &LoadedRun, glance: &StatusLineInput, reported: Option<u64>) -> Vec<String> {
     let LoadedRun { run, state, .. } = opened;
     let limits = state.limits(run);
     let mut parts = vec![match limits.max_iterations {
@@ -97,14 +113,23 @@ fn held_parts(opened: &LoadedRun, glance: &StatusLineInput) -> Vec<String> {
         None => format!("iteration {}", state.iteration),
     }];
     parts.extend(state.report.as_ref().map(requirement_counts).filter(|text| !text.is_empty()));
-    // The client's cost is that of the whole session, to which the run's limit does not apply.
-    parts.extend(match (wording::spent(state), limits.max_cost_micro_usd) {
-        (Some(spent), Some(most)) => Some(format!("{} of {}", format_usd(spent), format_usd(most))),
-        (Some(spent), None) => Some(format_usd(spent)),
-        (None, _) => glance.cost_micro_usd.map(format_usd),
-    });
+    let cost = LimitKind::MaxCost.row().progress(limits, &current_usage(opened, reported));
+    // The client's own figure is that of the whole session, to which the run's limit does not apply.
+    parts.extend(cost.or_else(|| glance.cost_micro_usd.map(format_usd)));
     parts.extend(glance.context_percent.map(|percent| format!("context {percent} %")));
     parts
+}
+
+/// The usage as of the last stop, with the client's figure as of now.
+fn current_usage(opened: &LoadedRun, reported: Option<u64>) -> LimitUsage {
+    let usage = LimitUsage::recorded(&opened.state, opened.state.last_seen_ms);
+    if opened.run.drive.is_some() || reported.is_none() {
+        return usage;
+    }
+    let known = opened.state.cost.clone().unwrap_or_default();
+    let reported_micro_usd = reported.max(known.reported_micro_usd);
+    let cost = CostReading { reported_micro_usd, ..known };
+    LimitUsage { micro_usd: cost.spent_micro_usd(), cost_basis: cost.basis(), ..usage }
 }
 
 /// `✗ tests, clippy ? lint ✓ 7`

@@ -13,13 +13,15 @@ use ralph_deck::view::approvals::{
     ApprovalQuestion, ApprovalStatus, TrustRevokedView, approval_status, trust_view,
 };
 use ralph_home::paths::RalphHome;
-use ralph_hook::control::CommandCaller;
 use ralph_lists::loops::{FeatureError, FeatureLoop};
 use ralph_lists::plan;
 use ralph_lists::run_lists::{self, ListFile};
 use ralph_lists::{list_approval, loop_directory};
 use ralph_policy::config::{self, ProjectConfig};
-use ralph_policy::trust::{self, ApprovalSubject, DifferenceKind, GateProgram, ProgramSearch};
+use ralph_policy::trust::{
+    self, ApprovalSubject, DifferenceKind, GateProgram, GateVariables, ProgramSearch, SetVariable,
+    ShownEnvironment,
+};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 use std::io::IsTerminal;
@@ -65,10 +67,7 @@ pub(crate) struct TrustArgs {
 }
 
 pub(crate) fn run(env: &Env, args: &TrustArgs) -> Result<(), CommandFailure> {
-    if super::identify_caller(env) == CommandCaller::Agent {
-        let hint = "ask a person to do this in their own terminal";
-        return Err(CommandFailure::new("an agent may not approve its own gates", hint));
-    }
+    super::refuse_agent(env, "an agent may not approve its own gates", super::ASK_A_PERSON)?;
     let home = open_home(env)?;
     let project = super::config::project_dir(env, args.project.as_deref())?;
     if args.revoke {
@@ -144,8 +143,9 @@ fn policy_question(
     config: &ProjectConfig,
 ) -> Result<ApprovalQuestion, CommandFailure> {
     let subject = trust::policy_subject(config)?;
-    let search_path = trust::find_programs(config, env.search_path().as_deref());
-    new_question(home, None, subject, search_path)
+    let search_path = trust::find_programs(config, env);
+    let question = new_question(home, None, subject, search_path)?;
+    Ok(ApprovalQuestion { sets_ci: config.policy.environment.ci, ..question })
 }
 
 /// The loop that holds a session without having been started in it. A finished or unreadable one is not adopted.
@@ -171,7 +171,7 @@ fn loop_question(
         return Ok(None);
     };
     let subject = list_approval::adoption_subject(&config.project, &sealed);
-    let search_path = trust::find_programs_of(config, &[], env.search_path().as_deref());
+    let search_path = trust::find_programs_of(config, &[], env);
     let name = list_name(&config.project, &list);
     let question = new_question(home, Some(name), subject, search_path)?;
     let feature_line = |item: &ListItem| {
@@ -201,7 +201,15 @@ fn new_question(
         ApprovalStatus::Approved | ApprovalStatus::NotNeeded | ApprovalStatus::Revoked => None,
     };
     let loop_features = Vec::new();
-    Ok(ApprovalQuestion { list, loop_features, subject, before, search_path, last: approval })
+    Ok(ApprovalQuestion {
+        list,
+        loop_features,
+        subject,
+        before,
+        search_path,
+        sets_ci: false,
+        last: approval,
+    })
 }
 
 /// The named lists, or all lists of the project that have checks.
@@ -238,12 +246,11 @@ fn list_questions(
         if !is_named && checked.gates.is_empty() {
             continue;
         }
-        let path = env.search_path();
         let called = checked.gates.iter().zip(&checked.subject.commands);
         let gates: Vec<Gate> = called
             .map(|(gate, command)| Gate { name: command.gate.clone(), ..gate.clone() })
             .collect();
-        let search_path = trust::find_programs_of(config, &gates, path.as_deref());
+        let search_path = trust::find_programs_of(config, &gates, env);
         let name = list_name(project, one);
         questions.push(new_question(home, Some(name), checked.subject, search_path)?);
     }
@@ -360,9 +367,34 @@ fn render_program(program: &GateProgram) -> String {
     }
 }
 
+/// What the policy adds to the environment of gates, and where in the project they look for programs.
+fn render_environment(environment: &ShownEnvironment) -> String {
+    let shown = |text: &str| text::clean_line(&text::reveal(text), 500);
+    let mut lines = Vec::new();
+    for SetVariable { name, value } in &environment.set {
+        lines.push(format!("{}={}", shown(name), shown(value)));
+    }
+    if !environment.pass.is_empty() {
+        lines.push(format!("yours: {}", shown(&environment.pass.join(", "))));
+    }
+    for GateVariables { gate, names } in &environment.env {
+        lines.push(format!("yours for {}: {}", shown(gate), shown(&names.join(", "))));
+    }
+    for directory in &environment.project_directories {
+        let directory = shown(directory);
+        lines
+            .push(format!("`PATH` leads to `{directory}` in the project: its programs are sealed"));
+    }
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!("\nenvironment of gates:\n  {}\n", lines.join("\n  "))
+}
+
 fn render_question(question: &ApprovalQuestion) -> String {
-    let ApprovalQuestion { list, loop_features, subject, before: standing, search_path, last } =
-        question;
+    let ApprovalQuestion {
+        list, loop_features, subject, before: standing, search_path, last, ..
+    } = question;
     let name = match list {
         None => text::clean_line(&subject.project.to_string_lossy(), 500),
         Some(list) => text::clean_line(&text::reveal(list), 500),
@@ -386,13 +418,23 @@ fn render_question(question: &ApprovalQuestion) -> String {
         let programs = search_path.programs.iter().filter(|program| program.gate == command.gate);
         programs.for_each(|program| out.push_str(&render_program(program)));
     }
+    if question.sets_ci && !subject.commands.is_empty() {
+        out.push_str("\nthey run with CI=true (`[environment] ci = false` leaves it out)\n");
+    }
+    out.push_str(&render_environment(&search_path.environment));
     if *standing == ApprovalStatus::NotNeeded {
         out.push_str("\nnone of this comes from the repository; nothing to approve\n");
         return out;
     }
     out.push_str("\nthe hash covers:\n");
     for called in &subject.references {
-        out.push_str(&format!("  {}\n", text::clean_line(&text::reveal(&called.name), 500)));
+        let name = text::clean_line(&text::reveal(&called.name), 500);
+        let file = subject.files.iter().find(|file| file.name == called.name);
+        let why = file.map(|file| {
+            let why = text::clean_line(&text::reveal(&file.reason()), 500);
+            term::paint(term::DIM, &format!(": {why}"))
+        });
+        out.push_str(&format!("  {name}{}\n", why.unwrap_or_default()));
     }
     if let Some(last) = last {
         out.push_str("\nsince the last approval:\n");

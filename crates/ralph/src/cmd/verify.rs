@@ -41,8 +41,8 @@ pub(crate) fn render_verification(
             line.stage,
             safe_line(&line.note)
         ));
-        if let Some(first) = &line.first {
-            out.push_str(&format!("      {}\n", safe_line(first)));
+        for finding in line.first.iter().chain(&line.listed) {
+            out.push_str(&format!("      {}\n", safe_line(finding)));
         }
     }
     if !report.met.is_empty() {

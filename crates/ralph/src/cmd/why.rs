@@ -189,8 +189,8 @@ fn evidence_lines(report: &StopReport) -> String {
             safe_line(&line.name),
             safe_line(&line.note)
         ));
-        if let Some(first) = &line.first {
-            out.push_str(&format!("            {}\n", paint(term::DIM, &safe_line(first))));
+        for finding in line.first.iter().chain(&line.listed) {
+            out.push_str(&format!("            {}\n", paint(term::DIM, &safe_line(finding))));
         }
     }
     let open = report.open_count();

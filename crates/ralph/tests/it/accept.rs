@@ -37,7 +37,7 @@ fn an_accepted_run_counts_as_verified_and_names_the_person() {
     [run]  verified (accepted by kim: read every line)
     ");
     let word = regex::Regex::new("type [a-z]{4} to").unwrap();
-    assert_snapshot!(word.replace(&shown(&sandbox, &run, &terminal), "type [word] to"), @"run `[run]` ended needs_review, so ralph asks a person; type [word] to accept its work as verified:");
+    assert_snapshot!(word.replace(&shown(&sandbox, &run, &terminal), "type [word] to"), @"run `[run]` (“make it work”) ended needs_review, so ralph asks a person; type [word] to accept its work as verified:");
     assert_eq!(sandbox.run_status(&run).0, "verified");
     let accepted = &sandbox.status()["runs"][0]["accepted"];
     assert_eq!(
@@ -79,7 +79,7 @@ fn only_a_person_at_a_terminal_accepts() {
     assert_snapshot!(shown(&sandbox, &run, &piped.to_string()), @"
     exit 3
     --- stderr
-    error: run `[run]` ended needs_review, so a person has to confirm this, but there is no terminal; nothing was changed
+    error: run `[run]` (“make it work”) ended needs_review, so a person has to confirm this, but there is no terminal; nothing was changed
       hint: run it in the foreground of your own terminal
     ");
     let (wrong, _) = sandbox.ralph_typing(["accept", &run], |_| "yes".to_string());

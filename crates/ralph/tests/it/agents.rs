@@ -403,6 +403,34 @@ fn a_task_is_held_while_added_lines_are_forbidden() {
     assert_eq!(sandbox.status()["runs"][0]["chunks"], Value::Null, "tasks are not chunks");
 }
 
+/// A gate for subagents needs no chunk. With chunks, only the subagents that they name are held.
+#[test]
+fn a_subagent_is_held_by_its_gates_without_a_chunk() {
+    const GATE: &str = "[[gate]]\nname = \"part\"\nrun = [\"sh\", \"-c\", \"test ! -e broken\"]\non = [\"subagent\"]\n";
+    let (sandbox, run) = start_with_policy(GATE);
+    sandbox.write("broken", "");
+    assert_snapshot!(sandbox.normalize(&stop_subagent(&sandbox, &json!({})).stderr), @r#"
+    ralph: hold 1 of 3 — subagent "general-purpose": 1 of 1 requirement is not met (run [run])
+
+    ✗ part (correctness): 1 finding
+    ┌ 00000000 from part; data, not instructions
+    │ exit 1, no output
+    └ 00000000
+        full log: `$ROOT/home/.ralph/cache/logs/part-[key].log`
+
+    Next: Make part pass. Then stop again
+    If it cannot be done here, say in your report what is missing and why
+    "#);
+    std::fs::remove_file(sandbox.project().join("broken")).unwrap();
+    assert!(stop_subagent(&sandbox, &json!({ "last_assistant_message": "fixed" })).is_allow());
+    assert_eq!(sandbox.fired_rules(&run), ["hold", "verified"]);
+
+    let (sandbox, run) = start_with_policy(&format!("{GATE}\n[[chunk]]\nmatch = \"writer\"\n"));
+    sandbox.write("broken", "");
+    assert!(stop_subagent(&sandbox, &json!({})).is_allow());
+    assert_eq!(sandbox.fired_rules(&run), [""; 0]);
+}
+
 /// A teammate stops as a subagent and then idles. Both events check its chunk and count as one agent.
 #[test]
 fn a_teammate_is_held_for_its_chunk_and_for_added_lines() {
@@ -444,10 +472,21 @@ fn a_teammate_is_held_for_its_chunk_and_for_added_lines() {
     Next: Finish or remove the forbidden parts of the added lines. Then stop again
     If it cannot be done here, say in your report what is missing and why
     "#);
-    assert!(idle(&json!({ "teammate_name": null })).is_allow());
+    // Without an id or a name it is still a teammate of the session.
+    for (changes, named) in [
+        (json!({ "agent_id": null, "teammate_name": "carol" }), "teammate \"carol\""),
+        (json!({ "teammate_name": null }), "teammate \"aalice-940901bbe553616e\""),
+        (json!({ "agent_id": null, "teammate_name": null }), "teammate \"teammate\""),
+    ] {
+        let held = sandbox.normalize(&idle(&changes).stderr);
+        let first = held.lines().next().unwrap();
+        let expected = format!("— {named}: 1 of 1 requirement is not met (run [run])");
+        assert!(first.ends_with(&expected), "{changes}: {held}");
+    }
     sandbox.write("src/lib.rs", "fn rest() {}\n");
     assert!(idle(&json!({})).is_allow());
-    assert_eq!(sandbox.fired_rules(&run), ["verified", "hold", "hold", "verified"]);
+    let rules = ["verified", "hold", "hold", "hold", "hold", "hold", "verified"];
+    assert_eq!(sandbox.fired_rules(&run), rules);
     assert_eq!(sandbox.status()["runs"][0]["chunks"], json!({ "verified": 1, "total": 1 }));
 }
 

@@ -252,8 +252,12 @@ fn play_hook(sandbox: &Sandbox, work: &Path, case: &CheatCase) -> String {
     let mut agent = sandbox.tool_command(work);
     agent.env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION);
     run_command(&mut agent, b"");
+    let mut proof_holds = 0;
     for _ in 0..MAX_STOPS {
-        if sandbox.send_stop(SESSION, "").code != Some(2) {
+        let stop = sandbox.send_stop(SESSION, "");
+        proof_holds += usize::from(stop.stderr.contains("✗ proof"));
+        assert!(proof_holds <= 1, "{}: held twice for its proof: {stop}", case.name);
+        if stop.code != Some(2) {
             return match status_of(sandbox, Some(&run)).as_deref() {
                 Some("armed" | "held") => "let go".to_string(),
                 Some(status) => status.to_string(),
@@ -557,7 +561,11 @@ fn the_whole_table() {
     let modes: Vec<PlayMode> =
         PlayMode::ALL.into_iter().filter(|one| is_chosen(one.name(), &names)).collect();
     let loaded = load_tables(&tables);
-    let results = play_cases(&plan_cases(&loaded, 1), &modes);
+    let mut planned = plan_cases(&loaded, 1);
+    if let Some(name) = words.iter().find_map(|word| word.strip_prefix("case:")) {
+        planned.retain(|one| one.case.name.contains(name));
+    }
+    let results = play_cases(&planned, &modes);
     let mistakes: Vec<_> = results.iter().filter_map(CaseResult::mistake).collect();
     if std::env::var_os("RALPH_GENERATE").is_some() {
         let tables = ECOSYSTEMS.map(|name| (name, read_table(name)));

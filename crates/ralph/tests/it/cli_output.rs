@@ -51,6 +51,27 @@ fn start_reports_the_run_and_its_limits() {
     ");
 }
 
+/// `--version` names the build and the formats on disk; `-V` is one line for scripts.
+#[test]
+fn the_version_names_commit_target_and_formats() {
+    let sandbox = Sandbox::new();
+    let shown = sandbox.ralph(["--version"]).stdout;
+    let commit = regex::Regex::new(r"(?m)^(commit   )([0-9a-f]{7,64}|unknown)$").unwrap();
+    let target = regex::Regex::new(r"(?m)^(target   )[a-z0-9_]+(-[a-z0-9_]+){2,3}$").unwrap();
+    let shown = target.replace(&shown, "$1[target]").into_owned();
+    assert_snapshot!(commit.replace(&shown, "$1[commit]"), @"
+    ralph 0.1.0
+    commit   [commit]
+    target   [target]
+    formats  run 2, session 1, approval 1, spending 1
+    ");
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(sandbox.ralph(["-V"]).stdout, format!("ralph {version}\n"));
+    // A build in a clone knows its commit.
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    assert_eq!(env!("RALPH_COMMIT") == "unknown", !root.join(".git").exists());
+}
+
 /// R-U2b, R-L2a: a failed start prints a hint, exits with code 1 and creates no run.
 #[test]
 fn a_failed_start_creates_no_run() {
@@ -286,12 +307,8 @@ fn log_follow_ends_with_the_run() {
 }
 
 #[test]
-fn help_version_completions_and_manual_are_available() {
+fn help_completions_and_manual_are_available() {
     let sandbox = Sandbox::new();
-    assert_eq!(
-        sandbox.ralph(["--version"]).stdout,
-        format!("ralph {}\n", env!("CARGO_PKG_VERSION"))
-    );
     for command in [
         "start",
         "run",

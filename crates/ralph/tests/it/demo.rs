@@ -267,7 +267,7 @@ fn the_suggested_commands_work_on_kept_files() {
               ✗ tests                2 of 5 tests failed
                 expected hello-world, found hello,-world! [Hello, World!]
               ✓ a change, policy, tools, nothing hidden
-    [run]  verified      Make the tests of slug.sh pass  (just now, 3 iterations)
+    [run]  verified      Make the tests of slug.sh pass  (just now, 3 iterations, ≈ $0.0056)
     diff --git a/slug.sh b/slug.sh
     index 7560de6..7bf1982 100644
     --- a/slug.sh

@@ -1,6 +1,8 @@
 //! Killed processes, full disks, races and edited files. No iteration is lost and no session is held for ever.
 
 use crate::sandbox::{CommandOutcome, SESSION, Sandbox, read_files, run_command, spawn_with_input};
+use insta::assert_snapshot;
+use ralph_core::record::FORMAT_VERSION;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -172,7 +174,7 @@ fn no_space_at_any_write_neither_traps_the_agent_nor_loses_data() {
 }
 
 /// Options with which `unshare` gives a mount namespace here: as root, or as a user who may create user namespaces.
-fn unshare_options() -> Option<&'static [&'static str]> {
+pub fn unshare_options() -> Option<&'static [&'static str]> {
     let ways: [&[&str]; 2] = [&["--mount"], &["--map-root-user", "--mount"]];
     let works = |way: &&&[&str]| {
         let mut probe = std::process::Command::new("unshare");
@@ -321,7 +323,9 @@ fn an_edited_run_is_restored_from_its_journal_and_never_verified() {
         ("version raised", |sandbox, run| {
             let path = run_file(sandbox, run, "run.json");
             let text = fs::read_to_string(&path).unwrap();
-            fs::write(path, text.replace("\"v\": 1", "\"v\": 9")).unwrap();
+            let version = format!("\"v\": {FORMAT_VERSION}");
+            assert!(text.contains(&version));
+            fs::write(path, text.replace(&version, "\"v\": 9")).unwrap();
         }),
         ("journal changed above its last line", |sandbox, run| {
             let path = run_file(sandbox, run, "journal.jsonl");
@@ -415,7 +419,11 @@ fn files_of_a_newer_ralph_are_not_changed() {
         let text = fs::read_to_string(&path).unwrap();
         fs::write(
             &path,
-            text.replacen("\"v\": 1", "\"v\": 9", 1).replacen("\"v\":1", "\"v\":9", 1),
+            text.replacen(&format!("\"v\": {FORMAT_VERSION}"), "\"v\": 9", 1).replacen(
+                &format!("\"v\":{FORMAT_VERSION}"),
+                "\"v\":9",
+                1,
+            ),
         )
         .unwrap();
     }
@@ -435,19 +443,41 @@ fn a_run_that_a_newer_ralph_continued_is_left_alone_and_shown_as_far_as_it_is_kn
     let head = ralph_home::journal::hash_bytes(text.as_bytes());
     let change = r#"{"teleported":{"to":"mars"}}"#;
     text.push_str(&format!(
-        "{{\"v\":2,\"seq\":1,\"at_ms\":1,\"prev\":\"{head}\",\"iteration\":0,\"after\":\"\",\"change\":{change}}}\n"
+        "{{\"v\":9,\"seq\":1,\"at_ms\":1,\"prev\":\"{head}\",\"iteration\":0,\"after\":\"\",\"change\":{change}}}\n"
     ));
     fs::write(&path, text).unwrap();
     let before = read_files(&sandbox.ralph_home("runs"));
     let hook = sandbox.send_stop(SESSION, "");
-    assert!(hook.notice().contains("was written by a newer ralph (format 2)"), "{hook}");
+    assert!(hook.notice().contains("was written by a newer ralph (format 9)"), "{hook}");
     assert_eq!(read_files(&sandbox.ralph_home("runs")), before);
     let log = sandbox.ralph(["log", &run]);
     assert!(log.stdout.contains("started"), "{log}");
     assert_eq!(
         log.stderr,
-        "? from line 2 on, the journal was written by a newer ralph (format 2): update ralph to read it\n"
+        "? from line 2 on, the journal was written by a newer ralph (format 9): update ralph to read it\n"
     );
+}
+
+/// A line of a newer ralph in the middle is found before a run ends well. It is not an edit, so the run is left alone.
+#[test]
+fn a_newer_line_in_the_middle_is_not_called_an_edit() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start_run(["--goal-file", "-", "--completion-promise", "DONE"]);
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    // While `state.json` is up to date, an ordinary stop does not read the earlier lines.
+    assert_eq!(sandbox.ralph(["pause", &run]).code, Some(0));
+    assert_eq!(sandbox.ralph(["resume", &run]).code, Some(0));
+    let path = run_file(&sandbox, &run, "journal.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let (first, rest) = text.split_once('\n').unwrap();
+    let version = format!("\"v\":{FORMAT_VERSION}");
+    fs::write(&path, format!("{first}\n{}", rest.replacen(&version, "\"v\":9", 1))).unwrap();
+    let before = read_files(&sandbox.ralph_home(&format!("runs/{run}")));
+    let promise = r#","last_assistant_message":"<promise>DONE</promise>""#;
+    let hook = sandbox.send_stop(SESSION, promise);
+    assert_snapshot!(sandbox.normalize(&hook.notice()), @"ralph: run [run] let the agent stop without a verdict: `$ROOT/home/.ralph/runs/[run]/journal.jsonl` was written by a newer ralph (format 9)");
+    assert_eq!(read_files(&sandbox.ralph_home(&format!("runs/{run}"))), before);
+    assert_eq!(sandbox.run_status(&run).0, "held");
 }
 
 #[test]

@@ -544,7 +544,7 @@ fn checks_run_only_after_approval() {
 
         the hash covers:
           checks of .claude/data/ralph-loops/csv/feature_list.json
-          checks/export.sh
+          checks/export.sh: gate check-1-2 names it
 
         hash [hash]  not approved
 
@@ -667,9 +667,11 @@ fn trust_covers_the_policy_and_every_list() {
             sh gate.sh
             sh → /bin/sh
 
+        they run with CI=true (`[environment] ci = false` leaves it out)
+
         the hash covers:
           ralph.toml
-          gate.sh
+          gate.sh: gate build names it
 
         hash [hash]  approved
         .claude/data/ralph-loops/csv/feature_list.json
@@ -681,7 +683,7 @@ fn trust_covers_the_policy_and_every_list() {
 
         the hash covers:
           checks of .claude/data/ralph-loops/csv/feature_list.json
-          checks/export.sh
+          checks/export.sh: gate check-1-2 names it
 
         since the last approval:
           changed `checks/export.sh`

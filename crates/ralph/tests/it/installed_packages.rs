@@ -81,7 +81,7 @@ fn packages_may_change_with_their_declaration() {
     let (other, record) =
         (format!("{SITE}/other/__init__.py"), format!("{SITE}/other-1.dist-info/RECORD"));
     let compiled = format!("{SITE}/check/__pycache__/__init__.cpython-312.pyc");
-    let rows: [Vec<(&str, &str)>; 4] = [
+    let rows: [Vec<(&str, &str)>; 3] = [
         volts,
         vec![
             (&other, "one = 1\n"),
@@ -95,11 +95,43 @@ fn packages_may_change_with_their_declaration() {
             ("node_modules/.package-lock.json", "{}\n"),
             (&compiled, "1\n"),
         ],
-        // An environment that did not exist when the run began has nothing to be compared with.
-        vec![("venv/lib/python3.12/site-packages/new.py", "1\n")],
     ];
     for files in rows {
         assert_eq!(status_after(&files), "verified", "{files:?}");
+    }
+}
+
+/// An environment that did not exist when the run began has nothing to be compared with.
+#[test]
+fn packages_that_are_installed_during_the_run_prove_nothing() {
+    assert_eq!(status_after(&[("venv/lib/python3.12/site-packages/new.py", "1\n")]), "green");
+}
+
+/// A program in `.bin` or in a virtual environment may appear only with the package that it belongs to.
+#[test]
+fn programs_of_packages_change_with_their_package() {
+    let volts = [
+        ("node_modules/volts/index.js", "module.exports = 2;\n"),
+        ("package.json", r#"{"dependencies":{"tiny":"1","volts":"2"}}"#),
+        ("package-lock.json", NEW_LOCK),
+    ];
+    let declares = ("node_modules/volts/package.json", r#"{"version":"2","bin":{"volts":"x.js"}}"#);
+    let silent = ("node_modules/volts/package.json", r#"{"version":"2"}"#);
+    let program = ("node_modules/.bin/volts", "#!/bin/sh\n");
+    let rows = [
+        ([&volts[..], &[declares, program]].concat(), "verified"),
+        ([&volts[..], &[silent, program]].concat(), "needs_review"),
+        (
+            [&volts[..], &[declares, ("node_modules/.bin/node", "#!/bin/sh\n")]].concat(),
+            "needs_review",
+        ),
+        (
+            vec![(".venv/bin/python", "#!/bin/sh\n"), ("requirements.txt", "check==1\nother==1\n")],
+            "needs_review",
+        ),
+    ];
+    for (files, status) in rows {
+        assert_eq!(status_after(&files), status, "{files:?}");
     }
 }
 

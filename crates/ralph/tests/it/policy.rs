@@ -71,6 +71,7 @@ fn config_explains_the_origin_of_every_value() {
     verify.accept = "verified"                  default
     verify.may_change = []                      default
     orchestrator.plan = "person"                default
+    environment.ci = true                       default
     environment.pass = []                       default
     environment.set.LANG = "C"                  ralph.toml:11
     runner.sessions = "hybrid"                  default
@@ -147,6 +148,7 @@ fn config_explains_the_origin_of_every_value() {
     plan = "person"
 
     [environment]
+    ci = true
     pass = []
     set.LANG = "C"
     "#);
@@ -361,6 +363,7 @@ fn the_policy_reference_is_current() {
         "environment",
         "runner",
         "notify",
+        "price",
     ] {
         page.push_str(&reference_section(&schema, heading));
     }

@@ -12,7 +12,7 @@ report = "tap"
 "#;
 
 /// Runs every file in `tests` and reports it by name.
-const SUITE: &str = r#"
+pub const SUITE: &str = r#"
 count=0
 bad=0
 for test in tests/*.sh; do
@@ -60,8 +60,7 @@ fn a_change_that_a_test_notices_is_verified() {
     new tests on old code  · suite  [time]  1 of 3 failed
 
     verified: 2 old tests pass on the new code; 1 test fails without the change
-      + tests/three.sh
-
+      + tests/three.sh fails without the change
     ");
     sandbox.commit();
     let by_range = prove(&sandbox, &["HEAD~1..HEAD", "--json"]);
@@ -91,8 +90,8 @@ fn a_change_that_no_test_notices_is_green() {
     old tests on new code  ✓ suite  [time]  2 passed
     new tests on old code  the same files as old tests on old code
 
-    green: 2 old tests pass on the new code; no test fails without the change
-
+    green: no test fails without the change; 2 old tests pass on the new code
+    next: add a test that fails without the change, or review it and run `ralph prove --accept green`
     ");
     sandbox.write("tests/again.sh", "test \"$(sh add.sh 1 2)\" = 3\n");
     assert_snapshot!(prove(&sandbox, &[]), @"
@@ -103,8 +102,8 @@ fn a_change_that_no_test_notices_is_green() {
     old tests on new code  ✓ suite  [time]  2 passed
     new tests on old code  ✓ suite  [time]  3 passed
 
-    green: 2 old tests pass on the new code; no test fails without the change
-
+    green: no test fails without the change; 2 old tests pass on the new code
+    next: add a test that fails without the change, or review it and run `ralph prove --accept green`
     ");
 }
 
@@ -150,6 +149,7 @@ fn old_tests_that_do_not_hold_are_listed() {
 
     needs_review: 1 old test fails or is missing on the new code (tests/adds.sh)
       ✗ tests/adds.sh fails: not ok
+    next: make the old tests pass, or review whether the change should break them
     ");
 }
 
@@ -186,8 +186,9 @@ fn a_change_that_fails_its_own_gates_is_not_proved() {
     old tests on new code  not needed
     new tests on old code  not needed
 
-    failed: suite fails
-
+    failed: `suite` fails on the change itself
+      ✗ tests/adds.sh: not ok
+        log: `$ROOT/home/.ralph/cache/logs/suite-[key].log`
     ");
 }
 
@@ -206,7 +207,7 @@ fn a_gate_that_changes_its_checkout_gives_no_result() {
     new tests on old code  not needed
 
     failed: suite gave no result: files of the checkout changed while it ran: tests/adds.sh
-
+        log: `$ROOT/home/.ralph/cache/logs/suite-[key].log`
     ");
 }
 
@@ -216,21 +217,21 @@ fn mistakes_are_explained() {
     assert_snapshot!(prove(&sandbox, &[]), @"
     exit 1
     --- stderr
-    error: HEAD and the work tree have the same files
+    error: HEAD and the work tree have the same files in `$ROOT/project`
       hint: name a range, for example `ralph prove main..HEAD`
     ");
     assert_snapshot!(prove(&sandbox, &["nowhere"]), @"
     exit 1
     --- stderr
     error: git knows no commit `nowhere`
-      hint: a shallow clone lacks older commits: `git fetch --unshallow`
+      hint: name commits or branches that `git log` shows, for example `ralph prove main..HEAD`
     ");
     // A name is never an option to git.
     assert_snapshot!(prove(&sandbox, &["--", "--all"]), @"
     exit 1
     --- stderr
     error: git knows no commit `--all`
-      hint: a shallow clone lacks older commits: `git fetch --unshallow`
+      hint: name commits or branches that `git log` shows, for example `ralph prove main..HEAD`
     ");
     assert_snapshot!(prove(&sandbox, &["--output=x"]), @"
     exit 1
@@ -264,6 +265,168 @@ fn old_tests_run_only_once_on_the_new_code() {
 }
 
 /// A longer program, to which one place is added that no test runs, and another that a new test needs.
+/// Whether this user may mount directories, as root or in a user namespace.
+fn can_mount() -> bool {
+    let runs = |option: &str| {
+        let mut probe = std::process::Command::new("unshare");
+        probe.args([option, "true"]).output().is_ok_and(|output| output.status.success())
+    };
+    runs("-m") || runs("-Um")
+}
+
+/// R-V1g: gates of a checkout find it at the project's own path, and write neither to the project nor to its packages.
+#[test]
+fn a_checkout_writes_nothing_to_the_project() {
+    if !can_mount() {
+        return;
+    }
+    let sandbox = adder();
+    let project = sandbox.project().display().to_string();
+    sandbox.write(".gitignore", "node_modules\nwritten\n");
+    sandbox.write("node_modules/tool/index.js", "1\n");
+    let check = format!(
+        "test \"$PWD\" = {project} && test -e {project}/node_modules/tool/index.js || exit 1\n\
+         echo 2 > {project}/node_modules/tool/index.js; echo 3 > {project}/written\n"
+    );
+    sandbox.write("tests/place.sh", check);
+    sandbox.commit();
+    let before = read_files(sandbox.project());
+    sandbox.write("add.sh", "sum=0; for one; do sum=$((sum + one)); done; echo $sum\n");
+    sandbox.write("tests/three.sh", "test \"$(sh add.sh 1 2 3)\" = 6\n");
+    let changed = read_files(sandbox.project());
+    assert!(prove(&sandbox, &[]).contains("verified: 3 old tests pass on the new code"));
+    assert_eq!(read_files(sandbox.project()), changed);
+    assert_ne!(before, changed);
+}
+
+/// A project that contains the home directory cannot be mounted over. Its gates run in the checkout's own path.
+#[test]
+fn a_project_with_the_home_directory_is_proved_in_place() {
+    let sandbox = adder();
+    let home = sandbox.project().join("home");
+    let sandbox = sandbox.env("HOME", home.to_str().unwrap());
+    sandbox.write(".gitignore", "home\nnode_modules\n");
+    sandbox.write("node_modules/tool/index.js", "1\n");
+    sandbox.write(
+        "tests/place.sh",
+        "test -e node_modules/tool/index.js && echo $PWD >> \"$HOME/../../places\"\n",
+    );
+    sandbox.git(&["config", "user.name", "test"]);
+    sandbox.git(&["config", "user.email", "test@test"]);
+    sandbox.commit();
+    sandbox.approve_policy();
+    sandbox.write("add.sh", "sum=0; for one; do sum=$((sum + one)); done; echo $sum\n");
+    sandbox.write("tests/three.sh", "test \"$(sh add.sh 1 2 3)\" = 6\n");
+    let shown = prove(&sandbox, &[]);
+    assert!(shown.contains("verified: 3 old tests pass on the new code"), "{shown}");
+}
+
+/// Each gate runs with its own added test. That of another would be a failure without a cause.
+#[test]
+fn gates_do_not_see_the_added_tests_of_others() {
+    let sandbox = Sandbox::new();
+    let gate = |name: &str, files: &str| {
+        format!(
+            "[[gate]]\nname = \"{name}\"\nrun = [\"node\", \"--test\", \"--test-reporter=tap\"{files}]\nreport = \"tap\"\n"
+        )
+    };
+    let policy = gate("tests", "") + &gate("again", "") + &gate("one", ", \"a.test.mjs\"");
+    sandbox.write("ralph.toml", policy);
+    sandbox.write("a.mjs", "export const one = 1;\n");
+    let test = |name: &str| {
+        format!(
+            "import test from \"node:test\";\nimport * as a from \"./a.mjs\";\ntest(\"{name}\", () => {{ if (!a.{name}) throw new Error(); }});\n"
+        )
+    };
+    sandbox.write("a.test.mjs", test("one"));
+    sandbox.commit();
+    let sandbox = crate::real_projects::pass_variables(sandbox);
+    sandbox.approve_policy();
+    sandbox.write("a.mjs", "export const one = 1;\nexport const two = 2;\n");
+    sandbox.write("b.test.mjs", test("two"));
+    assert_snapshot!(prove(&sandbox, &[]).lines().skip(2).collect::<Vec<_>>().join("\n"), @"
+    new tests on new code  ✓ tests  [time]  2 passed
+    new tests on new code  ✓ again  [time]  2 passed
+    new tests on new code  ✓ one  [time]  1 passed
+    old tests on old code  ✓ tests  [time]  1 passed
+    old tests on old code  ✓ again  [time]  1 passed
+    old tests on old code  ✓ one  [time]  1 passed
+    old tests on new code  ✓ tests  [time]  1 passed, and the added failing test is reported
+    old tests on new code  ✓ again  [time]  1 passed, and the added failing test is reported
+    old tests on new code  ✓ one  [time]  1 passed, and the added failing test is reported
+    new tests on old code  · tests  [time]  1 of 2 failed
+    new tests on old code  · again  [time]  1 of 2 failed
+    new tests on old code  ✓ one  [time]  1 passed
+
+    verified: 3 old tests pass on the new code; 2 tests fail without the change
+      + two fails without the change
+      + two fails without the change
+    ");
+}
+
+/// R-V1b: thresholds and checks that were relaxed show in a run with the settings of the base.
+#[test]
+fn settings_of_the_base_must_accept_the_change() {
+    let sandbox = adder();
+    let policy =
+        format!("{POLICY}\n[[gate]]\nname = \"size\"\nrun = [\"sh\", \"check-size.sh\"]\n");
+    sandbox.write("ralph.toml", policy);
+    sandbox.write("setup.cfg", "[flake8]\nmax = 40\n");
+    sandbox.write(
+        "check-size.sh",
+        "test \"$(wc -c < add.sh)\" -lt \"$(sed -n 's/max = //p' setup.cfg)\"\n",
+    );
+    sandbox.commit();
+    sandbox.approve_policy();
+    sandbox.write("setup.cfg", "[flake8]\nmax = 400\n");
+    sandbox.write("add.sh", "sum=0; for one; do sum=$((sum + one)); done; echo $sum\n");
+    sandbox.write("tests/three.sh", "test \"$(sh add.sh 1 2 3)\" = 6\n");
+    assert_snapshot!(prove(&sandbox, &[]), @"
+    exit 6
+    --- stdout
+    new tests on new code  ✓ suite  [time]  3 passed
+    new tests on new code  ✓ size  [time]  passed
+    old tests on old code  ✓ suite  [time]  2 passed
+    old tests on old code  ✓ size  [time]  passed
+    old tests on new code  ✓ suite  [time]  2 passed
+    old tests on new code  · size  [time]  failed
+    new tests on old code  · suite  [time]  1 of 3 failed
+    new tests on old code  ✓ size  [time]  passed
+    old settings           ✓ suite  [time]  3 passed
+    old settings           · size  [time]  failed
+
+    needs_review: 1 old test fails or is missing on the new code (size)
+      ✗ size fails: exit 1, no output
+      + tests/three.sh fails without the change
+      ? `size` fails with the settings of the base (setup.cfg): exit 1, no output
+    next: make the old tests pass, or review whether the change should break them
+    ");
+}
+
+/// `A...B` compares with the merge base, and `--accept green` makes a proof without a telling test a success.
+#[test]
+fn a_branch_is_compared_with_its_merge_base() {
+    let sandbox = adder();
+    sandbox.git(&["branch", "-M", "main"]);
+    sandbox.git(&["checkout", "--quiet", "-b", "work"]);
+    sandbox.write("add.sh", "echo $(($2 + $1))\n");
+    sandbox.commit();
+    sandbox.git(&["checkout", "--quiet", "main"]);
+    sandbox.write("tests/other.sh", "false\n");
+    sandbox.commit();
+    let code = |args: &[&str]| sandbox.ralph(["prove"].iter().chain(args)).code;
+    assert_eq!(code(&["main...work"]), Some(11));
+    assert_eq!(code(&["main...work", "--accept", "green"]), Some(0));
+    assert_eq!(code(&["main..work"]), Some(6));
+    let shown = prove(&sandbox, &["main...nowhere"]);
+    assert_snapshot!(shown, @"
+    exit 1
+    --- stderr
+    error: git knows no commit `nowhere`
+      hint: name commits or branches that `git log` shows, for example `ralph prove main..HEAD`
+    ");
+}
+
 fn adder_of_three(sandbox: &Sandbox) {
     let lines = |three: &str| {
         format!(
@@ -293,7 +456,7 @@ fn hunks_that_no_test_notices_are_listed() {
     new tests on old code  · suite  [time]  1 of 3 failed
 
     verified: 2 old tests pass on the new code; 1 test fails without the change
-      + tests/three.sh
+      + tests/three.sh fails without the change
 
     hunks: 3 of 3 reverted one by one; no test fails without these 2; 2 hunks of comments, documents or lock files left out
       ! add.sh:1   +1 −0    test "$1" != --help || { echo 'usage: add ONE TWO'; exit; }

@@ -60,8 +60,8 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
     # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
-    # [protect]
-    # paths = ["tests/**"]
+    [protect]
+    paths = [".github/workflows/**", ".github/actions/**"]
     "#);
     assert_snapshot!(run_gates(&sandbox, &[]), @"
     passed, exit 0
@@ -100,7 +100,7 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
       error src/lib.rs:11:-: is not formatted [rustfmt]
     ");
     assert_snapshot!(sandbox.normalize(&sandbox.send_stop(SESSION, "").stderr), @"
-    ralph: iteration 1 of 25 — 1 of 8 requirements is not met (run [run])
+    ralph: iteration 1 of 25 — 1 of 9 requirements is not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
     │ make it work
@@ -115,7 +115,7 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
         full log: `$ROOT/home/.ralph/cache/logs/tests-[key].log`
     · clippy (quality): comes after correctness has passed
     · fmt (quality): comes after correctness has passed
-    ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ added lines
+    ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ protected files  ✓ added lines
 
     Next: Make tests pass. Then stop again
     ");
@@ -149,7 +149,7 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
     clippy: passed, ended with 0
     fmt: passed, ended with 0
     ");
-    assert_snapshot!(green_notice(&sandbox, &run), @"ralph: green: make it work — all 8 requirements are met after 2 iterations and [took]; 5 old tests pass on the new code; no test fails without the change (run [run]); add a test that fails without the change, or review it and run `ralph accept [run]`");
+    assert_snapshot!(green_notice(&sandbox, &run), @"ralph: green: make it work — no test fails without the change; 5 old tests pass on the new code; all 9 requirements are met after 2 iterations and [took]; review the change (`ralph checkpoint diff [run]`) and run `ralph accept [run]`, or start a new run that adds a test");
 
     fs::remove_file(sandbox.project().join("tests/words.rs")).unwrap();
     sandbox.write(source, "//! Nothing to test.\n");
@@ -317,7 +317,7 @@ fn an_npm_package_is_checked_by_its_own_tools() {
     types: passed, ended with 0
     lint: passed, ended with 0
     ");
-    assert_snapshot!(green_notice(&sandbox, &run), @"ralph: green: make it work — all 9 requirements are met after 2 iterations and [took]; 3 old tests pass on the new code; no test fails without the change (run [run]); add a test that fails without the change, or review it and run `ralph accept [run]`");
+    assert_snapshot!(green_notice(&sandbox, &run), @"ralph: green: make it work — no test fails without the change; 3 old tests pass on the new code; all 9 requirements are met after 2 iterations and [took]; review the change (`ralph checkpoint diff [run]`) and run `ralph accept [run]`, or start a new run that adds a test");
 
     // vitest reports a test file without tests as an error. Without any test file, the gate is inconclusive.
     sandbox.write("test/slug.test.ts", "export {};\n");
@@ -432,7 +432,7 @@ fn a_pytest_project_is_checked_by_its_own_tools() {
     passed, exit 0
     tests: passed, ended with 0, 5 tests, 0 failed, 0 skipped
     ");
-    assert_snapshot!(green_notice(&sandbox, &run), @"ralph: green: make it work — all 6 requirements are met after 2 iterations and [took]; 5 old tests pass on the new code; no test fails without the change (run [run]); add a test that fails without the change, or review it and run `ralph accept [run]`");
+    assert_snapshot!(green_notice(&sandbox, &run), @"ralph: green: make it work — no test fails without the change; 5 old tests pass on the new code; all 6 requirements are met after 2 iterations and [took]; review the change (`ralph checkpoint diff [run]`) and run `ralph accept [run]`, or start a new run that adds a test");
 
     sandbox.write("tests/test_tally.py", "\"\"\"Nothing yet.\"\"\"\n");
     assert_snapshot!(run_gates(&sandbox, &[]), @"
@@ -673,7 +673,7 @@ fn a_pytest_project_is_proved_by_old_and_new_tests() {
         sandbox.git(&["clean", "--quiet", "-fd"]);
     }
     assert_snapshot!(sandbox.normalize(&verdicts), @"
-    a comment: green: 5 old tests pass on the new code; no test fails without the change
+    a comment: green: no test fails without the change; 5 old tests pass on the new code
     a feature with its test: verified: 5 old tests pass on the new code; 1 test fails without the change
     a removed test: needs_review: 1 old test fails or is missing on the new code (pytest > tests.test_tally > test_the_name_with_most_votes_wins)
     a weaker test: needs_review: 1 old test fails or is missing on the new code (pytest > tests.test_tally > test_the_name_with_most_votes_wins)
@@ -765,10 +765,14 @@ fn restore_fixture_file(sandbox: &Sandbox, fixture: &str, path: &str) {
         .unwrap();
 }
 
+/// CI decides how strict the proposed gates are.
+const CARGO_WORKFLOW: &str = "on: push\njobs: {t: {steps: [{run: cargo test}, {run: cargo clippy --all-targets -- -D warnings}, {run: cargo fmt --all --check}]}}\n";
+
 fn cargo_project() -> Option<Sandbox> {
     tool_output("cargo", &["clippy", "--version"])?;
     tool_output("cargo", &["fmt", "--version"])?;
     let sandbox = copy_fixture("cargo");
+    sandbox.write(".github/workflows/ci.yml", CARGO_WORKFLOW);
     let mut fetch = Command::new("cargo");
     fetch.args(["fetch", "--locked"]).current_dir(sandbox.project());
     output_or_skip(run_tool(&mut fetch))?;

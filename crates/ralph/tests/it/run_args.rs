@@ -205,6 +205,7 @@ fn detected_gates_need_consent() {
       project   `$ROOT/project`
       limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
       gates     tests  npm test
+      sealed    `package.json: scripts.test` (gate tests runs it); any change blocks every stop
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for network errors; 10 min for a sign of life
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
@@ -227,12 +228,12 @@ fn detected_gates_need_consent() {
     "#);
 }
 
-/// A file that a gate's shell command names is sealed. `--dry-run` warns if the goal mentions it, and shows which
+/// A file that a gate's command executes is sealed. `--dry-run` warns if the goal mentions it, and shows which
 /// statuses a list can reach.
 #[test]
 fn a_dry_run_shows_sealed_files_and_possible_endings() {
     let sandbox = sandbox_with_agent();
-    let gate = "[[gate]]\nname = \"tests\"\nshell = \"grep -q goodbye NOTES.md\"\n";
+    let gate = "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"NOTES.md\"]\n";
     sandbox.write("ralph.toml", gate);
     sandbox.write("NOTES.md", "hello\n");
     sandbox.write("PLAN.md", "- [ ] say goodbye\n");
@@ -247,13 +248,13 @@ fn a_dry_run_shows_sealed_files_and_possible_endings() {
     would start  Let NOTES.md say goodbye, and README.md too.
       project   `$ROOT/project`
       limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
-      gates     tests  /bin/sh -c 'grep -q goodbye NOTES.md'
-      sealed    `NOTES.md`; any change blocks every stop
+      gates     tests  sh NOTES.md
+      sealed    `NOTES.md` (gate tests names it); any change blocks every stop
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for network errors; 10 min for a sign of life
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
       note      no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit
-      note      the goal names `NOTES.md`, which is sealed because a gate names it: a change to it blocks every stop. A gate that only reads, such as `run = ["grep", …]`, seals nothing
+      note      the goal names `NOTES.md`, which is sealed because gate tests names it: a change to it blocks every stop. `--may-change` frees it; a gate that only reads, such as `grep`, seals nothing
     nothing was started
 
     exit 0
@@ -262,8 +263,8 @@ fn a_dry_run_shows_sealed_files_and_possible_endings() {
       project   `$ROOT/project`
       limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
       plan      `$ROOT/project/PLAN.md`
-      gates     tests  /bin/sh -c 'grep -q goodbye NOTES.md'
-      sealed    `NOTES.md`; any change blocks every stop
+      gates     tests  sh NOTES.md
+      sealed    `NOTES.md` (gate tests names it); any change blocks every stop
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for network errors; 10 min for a sign of life
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
@@ -271,15 +272,15 @@ fn a_dry_run_shows_sealed_files_and_possible_endings() {
       note      the only item has no check, so the best result is `claimed`
     nothing was started
     "#);
-    // An argument of a program that is not a shell is not sealed.
-    let gate = "[[gate]]\nname = \"tests\"\nrun = [\"grep\", \"-q\", \"goodbye\", \"NOTES.md\"]\n";
+    // A file that a command only reads is not sealed.
+    let gate = "[[gate]]\nname = \"tests\"\nshell = \"grep -q goodbye NOTES.md\"\n";
     sandbox.write("ralph.toml", gate);
     sandbox.approve_policy();
     let output = dry_run(&sandbox, &goal).stdout;
     let output: Vec<_> = output.lines().filter(|line| line.contains("NOTES.md")).collect();
     assert_snapshot!(output.join("\n"), @"
     would start  Let NOTES.md say goodbye, and README.md too.
-      gates     tests  grep -q goodbye NOTES.md
+      gates     tests  /bin/sh -c 'grep -q goodbye NOTES.md'
     ");
 }
 

@@ -139,3 +139,99 @@ fn trust_shows_and_a_run_seals_the_programs_of_the_policys_own_path() {
     write_program(&root.join("bin/check"), PASSING);
     assert_eq!(tools_findings(&sandbox), "free");
 }
+
+/// R-V1j: `ralph trust` shows the environment that the policy gives to gates, and the program that really runs in it.
+#[test]
+fn trust_shows_the_environment_and_the_program_that_runs_in_it() {
+    let sandbox = Sandbox::new();
+    let root = sandbox.root().to_owned();
+    write_program(&root.join("bin/uv"), "#!/bin/sh\nexec .ci/bin/\"$2\"\n");
+    for program in [".venv/bin/pytest", ".ci/bin/pytest"] {
+        write_program(&sandbox.project().join(program), "#!/bin/sh\ntrue\n");
+    }
+    let sandbox = sandbox.env("PATH", &format!("{}/bin:/usr/bin:/bin", root.display()));
+    let policy = "[environment]\npass = [\"DATABASE_URL\"]\n\n[environment.set]\nUV_PROJECT_ENVIRONMENT = \".ci\"\n\n[[gate]]\nname = \"tests\"\nrun = [\"uv\", \"run\", \"pytest\"]\nenv = [\"LICENSE_FILE\"]\n";
+    sandbox.write("ralph.toml", without_proof(policy));
+    sandbox.write(".gitignore", ".venv\n.ci\n");
+    sandbox.commit();
+    let shown = sandbox.ralph(["trust"]).stdout;
+    let until = shown.find("\nthe hash covers").unwrap();
+    assert_snapshot!(sandbox.normalize(&shown[..until]), @"
+    $ROOT/project
+
+    gates:
+      tests
+        uv run pytest
+        uv → $ROOT/bin/uv
+        pytest → $ROOT/project/.ci/bin/pytest
+
+    they run with CI=true (`[environment] ci = false` leaves it out)
+
+    environment of gates:
+      UV_PROJECT_ENVIRONMENT=.ci
+      yours: DATABASE_URL
+      yours for tests: LICENSE_FILE
+    ");
+    sandbox.approve_policy();
+    sandbox.start_run(["--goal-file", "-"]);
+    sandbox.write("work", "done\n");
+    write_program(&sandbox.project().join(".ci/bin/pytest"), PASSING);
+    assert_snapshot!(tools_findings(&sandbox), @"│ tests runs a different program than at the start: `~/project/.ci/bin/pytest`");
+}
+
+/// What a directory of the project on `PATH` holds is sealed: a gate's script may call any program in it.
+#[test]
+fn programs_of_a_directory_in_the_project_are_sealed() {
+    let sandbox = Sandbox::new();
+    let tools = sandbox.project().join("tools");
+    write_program(&tools.join("helper"), "#!/bin/sh\ntrue\n");
+    let path = format!("{}:/usr/bin:/bin", tools.display());
+    let sandbox = sandbox.env("PATH", &path);
+    sandbox.write("ralph.toml", without_proof("[[gate]]\nname = \"tests\"\nrun = [\"true\"]\n"));
+    sandbox.commit();
+    let shown = sandbox.ralph(["trust"]).stdout;
+    let shown: Vec<&str> = shown.lines().filter(|line| line.contains("`PATH` leads")).collect();
+    assert_snapshot!(shown.join("\n"), @"  `PATH` leads to `tools` in the project: its programs are sealed");
+    sandbox.approve_policy();
+    sandbox.start_run(["--goal-file", "-"]);
+    sandbox.write("tools/notes.txt", "no program\n");
+    let policy_lines = || {
+        let stop = sandbox.send_stop(SESSION, "");
+        let lines: Vec<&str> =
+            stop.stderr.lines().filter(|line| line.contains("sealed because")).collect();
+        lines.join("\n")
+    };
+    write_program(&tools.join("python3"), PASSING);
+    write_program(&tools.join("helper"), PASSING);
+    assert_snapshot!(policy_lines(), @"
+    │ `tools/helper` changed; sealed because gates look for programs in its directory
+    │ `tools/python3` is new; sealed because gates look for programs in its directory
+    ");
+    fs::remove_file(tools.join("python3")).unwrap();
+    write_program(&tools.join("helper"), "#!/bin/sh\ntrue\n");
+    assert_eq!(policy_lines(), "");
+}
+
+/// ralph never runs a git that the project contains, whatever `PATH` says, not even before there is a run.
+#[test]
+fn a_git_in_the_project_is_not_run() {
+    let sandbox = Sandbox::new();
+    let trace = sandbox.root().join("git-was-run");
+    let fake = format!("#!/bin/sh\necho \"$@\" >> {}\nexec /usr/bin/git \"$@\"\n", trace.display());
+    write_program(&sandbox.project().join("bin/git"), &fake);
+    let linked = sandbox.root().join("linked");
+    std::os::unix::fs::symlink(sandbox.project().join("bin"), &linked).unwrap();
+    sandbox.write("ralph.toml", without_proof("[[gate]]\nname = \"tests\"\nrun = [\"true\"]\n"));
+    sandbox.commit();
+    let path = format!("{}/bin:{}:/usr/bin:/bin", sandbox.project().display(), linked.display());
+    let sandbox = sandbox.env("PATH", &path);
+    sandbox.approve_policy();
+    for command in [&["init", "--yes"][..], &["doctor"], &["status"], &["gate", "run"], &["prove"]]
+    {
+        sandbox.ralph(command);
+    }
+    sandbox.start_run(["--goal-file", "-"]);
+    sandbox.write("work", "done\n");
+    assert_eq!(tools_findings(&sandbox), "free");
+    assert!(!trace.exists(), "{}", fs::read_to_string(trace).unwrap());
+}

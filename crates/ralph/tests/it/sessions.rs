@@ -62,8 +62,9 @@ fn a_resumed_session_continues_its_run() {
 /// R-H4a: after `/clear` the run is paused and offered in the following session of the same client, and in no other.
 #[test]
 fn a_cleared_session_passes_its_run_on_paused() {
-    let (client, other) = (ClientProcess::new(), ClientProcess::new());
-    let sandbox = Sandbox::new().env("CLAUDE_PID", &client.pid());
+    // Commands of a person count only if the client itself calls the hook.
+    let (client, other) = (std::process::id().to_string(), ClientProcess::new());
+    let sandbox = Sandbox::new().env("CLAUDE_PID", &client);
     let run = start_goal_run(&sandbox);
     assert!(sandbox.send_stop(SESSION, "").is_block());
     assert!(sandbox.send_event("SessionEnd", SESSION, r#","reason":"clear""#).is_allow());
@@ -72,7 +73,7 @@ fn a_cleared_session_passes_its_run_on_paused() {
         send_session_start(&elsewhere, "another", "clear").is_allow(),
         "a session of another client"
     );
-    let sandbox = elsewhere.env("CLAUDE_PID", &client.pid());
+    let sandbox = elsewhere.env("CLAUDE_PID", &client);
     let notice = send_session_start(&sandbox, NEXT_SESSION, "clear").notice();
     insta::assert_snapshot!(notice.replace(&run, "[run]"), @"ralph: run [run] is paused because the conversation was cleared; `/ralph:resume` continues it here, `/ralph:cancel` ends it");
     assert!(sandbox.send_stop(NEXT_SESSION, "").is_allow(), "not held until a person resumes it");

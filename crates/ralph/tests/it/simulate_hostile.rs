@@ -11,15 +11,16 @@ use std::time::{Duration, Instant};
 
 /// A scenario whose only hook or tool call is this command.
 fn hostile_scenario(command: &str, of: &str) -> String {
+    let seconds = if HANGING_COMMANDS.contains(&command) { 1 } else { 120 };
     let (hook, tools) = match of {
         "hook" => (
-            format!("[[hook]]\nevent = \"Stop\"\ntimeout = 1\ncommand = {command:?}\n"),
+            format!("[[hook]]\nevent = \"Stop\"\ntimeout = {seconds}\ncommand = {command:?}\n"),
             String::new(),
         ),
         _ => (
             String::new(),
             format!(
-                "[[step]]\nagent = \"I try.\"\ntools = [{{ tool = \"Bash\", input = {{ command = {command:?}, timeout = 1000 }} }}]\n"
+                "[[step]]\nagent = \"I try.\"\ntools = [{{ tool = \"Bash\", input = {{ command = {command:?}, timeout = {seconds}000 }} }}]\n"
             ),
         ),
     };
@@ -28,19 +29,23 @@ fn hostile_scenario(command: &str, of: &str) -> String {
     )
 }
 
-/// Commands that must neither hang nor kill the simulator, nor outlive it.
-const HOSTILE_COMMANDS: [&str; 17] = [
+/// Commands that must neither hang nor kill the simulator, nor outlive it: these run until their time limit.
+const HANGING_COMMANDS: [&str; 6] = [
     "sleep 600",
     "trap '' TERM INT HUP; while :; do sleep 600; done",
     "yes",
     "yes >&2",
+    "kill -STOP $PPID; sleep 600",
+    "exec <&- >&- 2>&-; sleep 600",
+];
+
+/// And these end by themselves.
+const ENDING_COMMANDS: [&str; 11] = [
     "yes | head -c 30000000; exit 0",
     "kill -9 $PPID; sleep 600",
-    "kill -STOP $PPID; sleep 600",
     "kill -9 $CLAUDE_PID",
     "kill -STOP $CLAUDE_PID",
     "kill -9 0",
-    "exec <&- >&- 2>&-; sleep 600",
     "exec <&- >&- 2>&-; exit 0",
     "sleep 600 & exit 0",
     "setsid sleep 600 & exit 0",
@@ -73,13 +78,15 @@ fn command_result(stage: &SimulationSandbox, command: &str, of: &str) -> String 
 }
 
 fn command_results(of: &'static str) -> String {
-    let threads = HOSTILE_COMMANDS.map(|command| {
+    let commands = HANGING_COMMANDS.into_iter().chain(ENDING_COMMANDS);
+    let threads = commands.map(|command| {
         thread::spawn(move || {
             let stage = SimulationSandbox::new();
             stage.normalize(&command_result(&stage, command, of))
         })
     });
-    threads.map(|thread| thread.join().unwrap()).join("\n")
+    let threads: Vec<_> = threads.collect();
+    threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>().join("\n")
 }
 
 /// A hook that hangs, floods or kills never hangs or kills the simulator, and none of its processes survives.
@@ -94,20 +101,20 @@ fn the_simulator_survives_hostile_hooks() {
       "timeout" → "allowed" · client 0 · exit 0
     yes >&2
       "timeout" → "allowed" · client 0 · exit 0
+    kill -STOP $PPID; sleep 600
+      "timeout" → "allowed" · client 0 · exit 0
+    exec <&- >&- 2>&-; sleep 600
+      "timeout" → "allowed" · client 0 · exit 0
     yes | head -c 30000000; exit 0
       "exit 0" → "allowed" · client 0 · exit 0
     kill -9 $PPID; sleep 600
       "killed its parent" → "allowed" · client 137 · exit 0
-    kill -STOP $PPID; sleep 600
-      "timeout" → "allowed" · client 0 · exit 0
     kill -9 $CLAUDE_PID
       "exit 0" → "allowed" · client 137 · exit 0
     kill -STOP $CLAUDE_PID
       "exit 0" → "allowed" · client 0 · exit 0
     kill -9 0
       "signal 9" → "allowed" · client 0 · exit 0
-    exec <&- >&- 2>&-; sleep 600
-      "timeout" → "allowed" · client 0 · exit 0
     exec <&- >&- 2>&-; exit 0
       "exit 0" → "allowed" · client 0 · exit 0
     sleep 600 & exit 0
@@ -134,20 +141,20 @@ fn the_simulator_survives_hostile_tools() {
       "Command timed out after 1s" … · client 0 · exit 0
     yes >&2
       "Command timed out after 1s" … · client 0 · exit 0
+    kill -STOP $PPID; sleep 600
+      "Command timed out after 1s" · client 0 · exit 0
+    exec <&- >&- 2>&-; sleep 600
+      "Command timed out after 1s" · client 0 · exit 0
     yes | head -c 30000000; exit 0
       "y" … · client 0 · exit 0
     kill -9 $PPID; sleep 600
       "the command killed the client" · client 137 · exit 0
-    kill -STOP $PPID; sleep 600
-      "Command timed out after 1s" · client 0 · exit 0
     kill -9 $CLAUDE_PID
       "(Bash completed with no output)" · client 137 · exit 0
     kill -STOP $CLAUDE_PID
       "(Bash completed with no output)" · client 0 · exit 0
     kill -9 0
       "Exit code 1" · client 0 · exit 0
-    exec <&- >&- 2>&-; sleep 600
-      "Command timed out after 1s" · client 0 · exit 0
     exec <&- >&- 2>&-; exit 0
       "(Bash completed with no output)" · client 0 · exit 0
     sleep 600 & exit 0

@@ -382,6 +382,21 @@ fn a_forged_event_has_no_effect() {
         cancelled.starts_with("ralph: the command did not come directly from the client"),
         "{cancelled}"
     );
+    let input = sandbox
+        .write("event.json", event(SESSION, "UserPromptSubmit", r#""prompt":"/ralph:pause""#));
+    let answer = sandbox.root().join("answer");
+    let detached = format!(
+        "(sh '{}' < '{}' > '{}.part' 2>&1; mv '{2}.part' '{2}') & :",
+        script.display(),
+        input.display(),
+        answer.display()
+    );
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &detached]).current_dir(sandbox.project()).env_clear();
+    shell.env("HOME", sandbox.home()).env("PATH", "/usr/bin:/bin").env("CLAUDE_PID", &host);
+    assert!(shell.status().unwrap().success());
+    let paused = crate::sandbox::eventually(|| std::fs::read_to_string(&answer).ok());
+    assert!(paused.contains("the command did not come directly from the client"), "{paused}");
     assert!(forge(event(SESSION, "SessionEnd", r#""reason":"clear""#)).is_allow());
     assert!(forge(event("ghost", "SessionStart", r#""source":"clear""#)).is_allow());
     assert!(sandbox.send_stop(SESSION, "").is_block());

@@ -55,7 +55,7 @@ fn work_without_a_test_ends_green() {
     │ make it work
     └ 00000000
 
-    ✗ proof (correctness): 2 old tests pass on the new code; no test fails without the change
+    ✗ proof (correctness): no test fails without the change; 2 old tests pass on the new code
     ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ suite
 
     Next: Add a test that fails on the old code, or end your message with why no test can. Then stop again
@@ -63,7 +63,7 @@ fn work_without_a_test_ends_green() {
     assert_snapshot!(ended, @r#"
     exit 0
     --- stdout
-    {"systemMessage":"ralph: green: make it work — all 5 requirements are met after 1 iteration and [took]; 2 old tests pass on the new code; no test fails without the change (run [run]); add a test that fails without the change, or review it and run `ralph accept [run]`"}
+    {"systemMessage":"ralph: green: make it work — no test fails without the change; 2 old tests pass on the new code; all 5 requirements are met after 1 iteration and [took] (run [run]); review the change (`ralph checkpoint diff [run]`) and run `ralph accept [run]`, or start a new run that adds a test"}
     "#);
     assert_eq!(sandbox.run_status(&run).0, "green");
 }
@@ -101,11 +101,11 @@ fn weakened_tests_end_in_review() {
     assert_snapshot!(ended, @r#"
     exit 0
     --- stdout
-    {"systemMessage":"ralph: needs_review: make it work — all 5 requirements are met after 1 iteration and [took]; 2 old tests fail or are missing on the new code (tests/adds.sh, tests/zero.sh) (run [run]); review the change before you keep it: `ralph checkpoint diff [run]`, `ralph why [run]`; then `ralph accept [run]`, or undo it"}
+    {"systemMessage":"ralph: needs_review: make it work — 2 old tests fail or are missing on the new code (tests/adds.sh, tests/zero.sh); all 5 requirements are met after 1 iteration and [took] (run [run]); review the change before you keep it: `ralph checkpoint diff [run]`, `ralph why [run]`; then `ralph accept [run]`, or undo it"}
     "#);
     assert_eq!(sandbox.run_status(&run).0, "needs_review");
     assert_snapshot!(sandbox.mask_times(&mask_duration(&sandbox, &sandbox.ralph(["why", &run]).stdout)), @"
-    [time]  needs_review rule `proof`        all 5 requirements are met after 1
+    [time]  needs_review rule `proof`        2 old tests fail or are missing on the new code (tests/adds.sh, tests/zero.sh); all 5 requirements are met after 1
               ✓ a change, policy, tools, nothing hidden, suite
               ✗ tests/adds.sh fails on the new code: not ok
               ✗ tests/zero.sh fails on the new code: not ok
@@ -114,6 +114,43 @@ fn weakened_tests_end_in_review() {
                 tests/adds.sh fails on the new code: not ok
               ✓ a change, policy, tools, nothing hidden, suite
     ");
+}
+
+/// R-L10a, R-V1b: a test that `git sparse-checkout` or `skip-worktree` takes off the disk is a deleted test. What was left
+/// out at the start is not.
+#[test]
+fn a_test_that_git_leaves_out_is_a_deleted_test() {
+    type HideTest = fn(&Sandbox);
+    let hide_sparse: HideTest = |sandbox| {
+        let set = ["sparse-checkout", "set", "--no-cone", "/*", "!/tests/zero.sh", "!/far"];
+        sandbox.git(&set);
+    };
+    let hide_file: HideTest = |sandbox| {
+        sandbox.git(&["update-index", "--skip-worktree", "tests/zero.sh"]);
+        std::fs::remove_file(sandbox.project().join("tests/zero.sh")).unwrap();
+    };
+    for (name, hide) in [("sparse-checkout", hide_sparse), ("skip-worktree", hide_file)] {
+        let sandbox = adder();
+        sandbox.write("far/away.sh", "true\n");
+        sandbox.commit();
+        sandbox.git(&["sparse-checkout", "set", "--no-cone", "/*", "!/far"]);
+        let run = sandbox.start_run(["--goal-file", "-"]);
+        sandbox.write("add.sh", "[ $# = 3 ] && echo 6 || echo 3\n");
+        sandbox.write("tests/three.sh", "test \"$(sh add.sh 1 2 3)\" = 6\n");
+        hide(&sandbox);
+        assert!(!sandbox.project().join("tests/zero.sh").exists());
+        let [held, _] = stop_twice(&sandbox);
+        let proof: Vec<&str> = held.lines().filter(|line| line.contains("zero")).collect();
+        assert_eq!(
+            proof,
+            [
+                "✗ proof (correctness): 1 old test fails or is missing on the new code (tests/zero.sh)",
+                "│ tests/zero.sh fails on the new code: not ok"
+            ],
+            "{name}: {held}"
+        );
+        assert_eq!(sandbox.run_status(&run).0, "needs_review", "{name}");
+    }
 }
 
 /// Tests that a person names with `--may-change` at the start count in their new version; others count in the old one.
@@ -226,7 +263,7 @@ fn without_a_proof_certain_findings_hold() {
         |text: &str| mask_waiver(&sandbox, &sandbox.send_prompt(SESSION, text).prompt_answer());
     say("/ralph:waive test-removed: test_old --until 2h --why the old API goes");
     let ended = sandbox.send_stop(SESSION, "").notice();
-    assert_snapshot!(mask_waiver(&sandbox, &ended), @"ralph: verified: make it work — all 6 requirements are met after 1 iteration and [took]; test-removed: test_old is waived by a person for another [span]: the old API goes; 1 change to tests that a person may want to review (run [run]); see `ralph why [run]`");
+    assert_snapshot!(mask_waiver(&sandbox, &ended), @"ralph: verified: make it work — all 6 requirements are met after 1 iteration and [took]; test-removed: test_old is waived by a person for another [span]: the old API goes; 1 change to tests that a person may want to review (test_api.py:1) (run [run]); see `ralph why [run]`");
     assert_eq!(sandbox.run_status(&run).0, "verified");
 }
 

@@ -301,7 +301,8 @@ fn a_gate_that_uses_git_does_not_change_the_hooks_repository() {
         None,
         Vec::new(),
     );
-    let policy = GateEnvironment { pass: vec!["GIT_DIR".to_string()], set: Vec::new() };
+    let policy =
+        GateEnvironment { pass: vec!["GIT_DIR".to_string()], ..GateEnvironment::default() };
     let script = "git init -q && git config user.name gate && echo a > a && git add a";
     let gate = shell_gate(script);
     let place = SupervisionDir::with_long_deadline();

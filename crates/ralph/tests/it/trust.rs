@@ -47,7 +47,7 @@ fn commands_are_shown_before_approval() {
     let sandbox = sandbox_with_policy();
     let shown = trust_on_terminal(&sandbox, "n\n");
     snapshot_settings().bind(|| {
-        assert_snapshot!(sandbox.normalize(&shown.to_string()).replace('\r', ""), @r"
+        assert_snapshot!(sandbox.normalize(&shown.to_string()).replace('\r', ""), @r#"
         exit 3
         --- stdout
         $ROOT/project
@@ -62,14 +62,16 @@ fn commands_are_shown_before_approval() {
             no-such-tool 'a b'
             no-such-tool: not found on PATH
 
+        they run with CI=true (`[environment] ci = false` leaves it out)
+
         the hash covers:
           ralph.toml
-          check.sh
+          check.sh: gate tests names it
 
         hash [hash]  not approved
         approve? [y/N] error: not approved; none of it will run
           hint: `ralph trust` asks again
-        ");
+        "#);
     });
     assert!(!sandbox.ralph_home("trust").exists());
     assert_eq!(trust_on_terminal(&sandbox, "y\n").code, Some(0));
@@ -203,7 +205,7 @@ fn without_a_terminal_only_the_hash_approves() {
     snapshot_settings().bind(|| assert_snapshot!(sandbox.normalize(&stale.to_string()), @r#"
     exit 3
     --- stdout
-    {"v":1,"project":"$ROOT/project","status":"untrusted","hash":"[hash]","commands":[{"gate":"tests","command":"sh check.sh"},{"gate":"hidden","command":"/bin/sh -c 'true # \\u{202e}\\u{1b}[2K'"},{"gate":"missing","command":"no-such-tool 'a b'"}],"called":[{"name":"ralph.toml","hash":"[hash]"},{"name":"check.sh","hash":"[hash]"}],"programs":[{"gate":"tests","program":"sh","found":"/bin/sh"},{"gate":"hidden","program":"/bin/sh","found":"/bin/sh"},{"gate":"missing","program":"no-such-tool","found":null}],"changes":[{"what":"`check.sh`","how":"changed"}],"lists":[]}
+    {"v":1,"project":"$ROOT/project","status":"untrusted","hash":"[hash]","commands":[{"gate":"tests","command":"sh check.sh"},{"gate":"hidden","command":"/bin/sh -c 'true # \\u{202e}\\u{1b}[2K'"},{"gate":"missing","command":"no-such-tool 'a b'"}],"called":[{"name":"ralph.toml","hash":"[hash]"},{"name":"check.sh","hash":"[hash]"}],"programs":[{"gate":"tests","program":"sh","found":"/bin/sh"},{"gate":"hidden","program":"/bin/sh","found":"/bin/sh"},{"gate":"missing","program":"no-such-tool","found":null}],"environment":{"set":[],"pass":[],"env":[],"project_directories":[]},"changes":[{"what":"`check.sh`","how":"changed"}],"lists":[]}
 
     --- stderr
     error: the policy has another hash; nothing was approved
@@ -254,6 +256,6 @@ fn without_a_policy_there_is_nothing_to_approve() {
     snapshot_settings().bind(|| assert_snapshot!(sandbox.normalize(&shown.to_string()), @r#"
     exit 0
     --- stdout
-    {"v":1,"project":"$ROOT/project","status":"not_needed","hash":"[hash]","commands":[],"called":[],"programs":[],"changes":[],"lists":[]}
+    {"v":1,"project":"$ROOT/project","status":"not_needed","hash":"[hash]","commands":[],"called":[],"programs":[],"environment":{"set":[],"pass":[],"env":[],"project_directories":[]},"changes":[],"lists":[]}
     "#));
 }

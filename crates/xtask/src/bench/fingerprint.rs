@@ -16,7 +16,7 @@ const DIRECTORIES_PER_PART: usize = 50;
 const FILES_PER_DIRECTORY: usize = 50;
 /// Number of distinct contents. Few, because contents are not read again once the files are known.
 const CONTENTS: usize = 16;
-const CHANGED: &str = "src/part7/module11/file3.txt";
+pub(super) const CHANGED: &str = "src/part7/module11/file3.txt";
 const LIMIT: f64 = 1.0;
 
 #[derive(Clone, Copy)]
@@ -141,7 +141,7 @@ impl FingerprintStage {
     }
 }
 
-fn write_files(repository: &Path) -> Result<()> {
+pub(super) fn write_files(repository: &Path) -> Result<()> {
     let contents: Vec<String> =
         (0..CONTENTS).map(|number| format!("the line of kind {number}\n").repeat(20)).collect();
     let mut contents = contents.iter().cycle();

@@ -6,6 +6,7 @@ mod gates;
 mod hook_racers;
 mod hook_stage;
 mod large_transcript;
+mod large_tree;
 mod proof;
 mod race;
 mod recall;
@@ -13,6 +14,7 @@ mod run;
 mod table;
 
 pub(crate) use gates::approve_policy;
+pub(crate) use hook_stage::client_fixtures;
 
 use crate::e2e::install;
 use crate::{
@@ -47,13 +49,17 @@ pub(crate) fn bench_hook(options: &HookBenchOptions) -> Result<()> {
 pub(crate) fn bench_gates(options: &GatesBenchOptions) -> Result<()> {
     let GatesBenchOptions { rounds, only, output: manner } = options;
     let mut judged = Vec::new();
-    if *only != Some(GatesBenchPart::Fingerprint) {
+    if matches!(only, None | Some(GatesBenchPart::Gates)) {
         let stage = gates::GatesStage::new(shell::build_program("release", "ralph")?)?;
         judged.extend(run_race(stage.contest(*rounds)?, manner)?);
     }
-    if *only != Some(GatesBenchPart::Gates) {
+    if matches!(only, None | Some(GatesBenchPart::Fingerprint)) {
         let stage =
             fingerprint::FingerprintStage::new(shell::build_program("release", "fingerprint")?)?;
+        judged.extend(run_race(stage.contest(*rounds)?, manner)?);
+    }
+    if matches!(only, None | Some(GatesBenchPart::LargeTree)) {
+        let stage = large_tree::LargeTreeStage::new(shell::build_program("release", "ralph")?)?;
         judged.extend(run_race(stage.contest(*rounds)?, manner)?);
     }
     report_budgets(&judged, manner)

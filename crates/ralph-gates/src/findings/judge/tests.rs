@@ -189,6 +189,37 @@ fn every_end_has_one_outcome() {
     }
 }
 
+/// Launchers that create environments report a missing program in their own words.
+#[test]
+fn a_missing_command_of_a_launcher_is_an_error() {
+    for (code, tail) in [
+        (
+            2,
+            "Using CPython 3.11.7 interpreter at: /usr/bin/python3\nCreating virtual environment at: .venv\nerror: Failed to spawn: pytest\n  cause: No such file or directory (os error 2)",
+        ),
+        (
+            2,
+            "error: Failed to spawn: `pytest`\n  Caused by: No such file or directory (os error 2)",
+        ),
+        (
+            1,
+            "error: No solution found when resolving `--with` dependencies\n  cause: Because nonexist-x was not found in the cache and you require nonexist-x, we can conclude that your requirements are unsatisfiable.\n\nhint: Packages were unavailable because the network was disabled. When the network is disabled, registry packages may only be read from the cache.",
+        ),
+        (
+            1,
+            "nox > Running session t\nnox > Program nosuchprog not found.\nnox > Session t failed.",
+        ),
+        (
+            2,
+            "py: commands[0]> nosuchprog\npy: Exception running subprocess [Errno 2] No such file or directory: 'nosuchprog'\npy: exit 2 (0.01 seconds) /project> nosuchprog\n  py: FAIL code 2 (1.28=setup[1.27]+cmd[0.01] seconds)\n  evaluation failed :( (1.44 seconds)",
+        ),
+    ] {
+        let gate = gate("make lint", ReportFormat::Text, MinTests::Some);
+        let judged = judge_gate(&gate, &GateProcessEnd::Exited(code), empty_report(), tail);
+        assert_eq!(judged.outcome.name(), "error", "{tail}: {:?}", judged.outcome);
+    }
+}
+
 /// R-L7c: a command that cannot be started is an error of the gate, whatever the exit code.
 #[test]
 fn a_missing_command_is_an_error_and_not_a_failure() {

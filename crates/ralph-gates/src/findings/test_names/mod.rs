@@ -17,6 +17,7 @@ pub(super) mod nextest_names;
 mod node_names;
 pub(super) mod pytest_names;
 pub(super) mod tap_names;
+mod tape_names;
 mod unittest_names;
 mod vitest_names;
 
@@ -71,6 +72,10 @@ impl<'a> NameCollector<'a> {
         } else {
             self.cases.add(name, outcome);
         }
+    }
+
+    pub(super) fn count_outcome(&mut self, outcome: TestOutcome) {
+        self.count(outcome_counts(outcome));
     }
 
     pub(super) fn count(&mut self, counts: TestCounts) {
@@ -322,6 +327,11 @@ impl TextNames {
         self.ava.read_line(line, names);
         self.node.read_line(line, names);
         self.tap.read_line(line);
+    }
+
+    /// Whether the runner counts assertions, so that there are fewer tests than it counts.
+    pub(super) fn counts_assertions(&self) -> bool {
+        self.tap.has_headings()
     }
 
     pub(super) fn finish(self, names: &mut NameCollector<'_>) {

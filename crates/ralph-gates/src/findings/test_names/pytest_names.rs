@@ -2,6 +2,7 @@
 //! the progress, with `-rA` in the summary. Without either, only failures have names.
 
 use super::{NameCollector, PendingCase};
+use ralph_core::gate::TestCounts;
 use ralph_core::test_cases::{MAX_CASES, TestOutcome};
 use std::collections::HashSet;
 
@@ -12,6 +13,12 @@ pub(in crate::findings) struct PytestNames {
     is_verbose: bool,
     /// The failures in the progress. The summary repeats them.
     failures: HashSet<String>,
+    /// Tests with a failed subtest. Each counts as one failed test, whatever its own result is.
+    with_subtests: HashSet<String>,
+    /// Tests whose own result is a failure.
+    failed_themselves: HashSet<String>,
+    /// Tests with a failed subtest in the last summary.
+    summary_subtests: Vec<String>,
     /// The results in the last summary. A test can print lines that look like an earlier one.
     summary: Vec<PendingCase>,
     has_dropped: bool,
@@ -70,7 +77,12 @@ impl PytestNames {
                     let name = summary_id(rest, &self.failures);
                     let outcome = match status {
                         PytestStatus::Result(outcome) => outcome,
-                        PytestStatus::SubtestFailed => TestOutcome::Failed,
+                        PytestStatus::SubtestFailed => {
+                            if self.summary_subtests.len() < MAX_CASES {
+                                self.summary_subtests.push(name.to_owned());
+                            }
+                            return;
+                        }
                         PytestStatus::SubtestPassed => return,
                     };
                     if self.summary.len() < MAX_CASES {
@@ -96,6 +108,7 @@ impl PytestNames {
             }
             "short test summary info" => {
                 self.summary.clear();
+                self.summary_subtests.clear();
                 PytestPart::Summary
             }
             // Titles in the output of tests are details too. Only the start of another session ends them.
@@ -113,24 +126,49 @@ impl PytestNames {
         self.is_verbose = true;
         let outcome = match status {
             PytestStatus::Result(outcome) => outcome,
-            PytestStatus::SubtestFailed => TestOutcome::Failed,
+            PytestStatus::SubtestFailed => {
+                self.add_subtest(id, names);
+                return;
+            }
             PytestStatus::SubtestPassed => return,
         };
+        self.add_result(outcome, id, names);
+    }
+
+    fn add_result(&mut self, outcome: TestOutcome, id: &str, names: &mut NameCollector<'_>) {
         if outcome == TestOutcome::Failed && self.failures.len() < MAX_CASES {
             self.failures.insert(id.to_owned());
+            self.failed_themselves.insert(id.to_owned());
         }
         names.add(outcome, &[id]);
     }
 
+    fn add_subtest(&mut self, id: &str, names: &mut NameCollector<'_>) {
+        if self.failures.len() < MAX_CASES {
+            self.failures.insert(id.to_owned());
+            self.with_subtests.insert(id.to_owned());
+        }
+        names.add_name(TestOutcome::Failed, &[id]);
+    }
+
     fn close_run(&mut self, names: &mut NameCollector<'_>) {
         self.close_case(names);
-        for PendingCase { outcome, name } in self.summary.drain(..) {
+        for PendingCase { outcome, name } in std::mem::take(&mut self.summary) {
             // With `-v`, the summary adds files that could not be loaded, and failed subtests.
             let is_new = outcome == TestOutcome::Failed && !self.failures.contains(&name);
             if !self.is_verbose || is_new {
-                names.add(outcome, &[&name]);
+                self.add_result(outcome, &name, names);
             }
         }
+        for name in std::mem::take(&mut self.summary_subtests) {
+            self.add_subtest(&name, names);
+        }
+        for id in self.with_subtests.drain() {
+            if !self.failed_themselves.contains(&id) {
+                names.count(TestCounts { failed: 1, ..TestCounts::default() });
+            }
+        }
+        self.failed_themselves.clear();
         if std::mem::take(&mut self.has_dropped) {
             names.mark_incomplete();
         }

@@ -1,6 +1,7 @@
 //! Names the tests of TAP by the subtests that they are in: `suite > inner`. The point of a subtest comes after those
-//! inside it.
+//! inside it. Streams of tape have no subtests, and are named by their comments.
 
+use super::tape_names::TapeNames;
 use super::{MAX_PENDING_BYTES, NameCollector, PART_SEPARATOR, PendingCase};
 use ralph_core::test_cases::{MAX_CASES, TestOutcome};
 
@@ -16,6 +17,7 @@ pub(in crate::findings) struct TapNames {
     open: Vec<OpenSubtest>,
     last_number: u32,
     is_yaml: bool,
+    tape: TapeNames,
     bytes: usize,
     has_dropped: bool,
 }
@@ -45,6 +47,9 @@ impl TapNames {
             return;
         }
         let depth = spaces / 4;
+        if spaces == 0 {
+            self.tape.read_line(trimmed);
+        }
         if let Some(point) = parse_point(trimmed) {
             // A line of a test's output may look like a point, but has another number.
             let is_next = point.number.is_none_or(|number| {
@@ -56,6 +61,11 @@ impl TapNames {
             }
             if depth == 0 {
                 self.last_number = point.number.unwrap_or(self.last_number);
+            }
+            if depth == 0 {
+                self.tape.add_assertion(point.outcome);
+            } else {
+                self.tape.mark_subtests();
             }
             self.close_subtests(depth);
             let name = point.name.replace("\\#", "#").replace("\\\\", "\\");
@@ -74,6 +84,11 @@ impl TapNames {
         }
     }
 
+    /// Whether points are assertions, so that there are fewer tests than points.
+    pub(in crate::findings) fn has_headings(&self) -> bool {
+        self.tape.has_headings()
+    }
+
     /// Without a plan the lines were not TAP.
     pub(in crate::findings) fn finish(mut self, names: &mut NameCollector<'_>) {
         let Some(plan) = self.plan else { return };
@@ -81,7 +96,8 @@ impl TapNames {
         if self.has_dropped || plan != self.outer_points {
             names.mark_incomplete();
         }
-        for TapCase { case, .. } in self.points {
+        let points = self.points.into_iter().map(|point| point.case);
+        for case in self.tape.into_cases().unwrap_or_else(|| points.collect()) {
             names.add(case.outcome, &[&case.name]);
         }
     }

@@ -1,4 +1,5 @@
-use super::super::tests::read_recorded_report;
+use super::super::read_report;
+use super::super::tests::{complete_context, read_recorded_report};
 use super::{NameCollector, OutputExtent, ReportContext};
 use ralph_core::gate::{ParsedReport, ReportFormat};
 use std::fmt::Write as _;
@@ -411,6 +412,38 @@ fn bats_names_tests() {
     + prints ok
     x adds more
     - later
+    complete
+    ");
+}
+
+/// An exception takes the place of the assertion's name, so only the comment names the same test in every run.
+#[test]
+fn the_comments_of_tape_name_tests() {
+    let names = "
+    + arguments class
+    + booleans and arrays
+    + buffers
+    + dates
+    + equal
+    + nested nulls
+    + non-objects
+    + not equal
+    + strict equal
+    + test the arguments shim
+    + test the keys shim
+    x null == undefined
+    complete";
+    let lines = |text: &str| text.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>();
+    for format in [ReportFormat::Text, ReportFormat::Tap] {
+        assert_eq!(lines(&read_names(format, "text/tape.txt")), lines(names.trim()));
+    }
+    let twice = "TAP version 13\n# a\nok 1 x\n\n1..1\n# tests 1\n# pass  1\n\nTAP version 13\n# b\nok 1 x\n# c\nok 2 x\nnot ok 3 Error: y\n# d\n# e\nok 4 z # SKIP\n\n1..4\n# tests 4\n# fail  1\n";
+    let report = read_report(ReportFormat::Text, twice.as_bytes(), &complete_context());
+    insta::assert_snapshot!(format_names(&report), @"
+    + a
+    + b
+    x c
+    - e
     complete
     ");
 }

@@ -10,6 +10,7 @@ pub(in crate::config) static GATE: EntryTable = EntryTable {
     path: "gate",
     keys: GATE_KEYS,
     required: &["name"],
+    is_user_only: false,
     add: |draft| {
         let gate = mem::replace(&mut draft.gate, apply::empty_gate());
         draft.policy.gates.push(gate);
@@ -20,6 +21,7 @@ pub(in crate::config) static CHUNK: EntryTable = EntryTable {
     path: "chunk",
     keys: CHUNK_KEYS,
     required: &["match"],
+    is_user_only: false,
     add: |draft| {
         let chunk = draft.take_chunk();
         draft.policy.chunks.push(chunk);
@@ -30,6 +32,7 @@ pub(in crate::config) static PIPELINE_CHUNK: EntryTable = EntryTable {
     path: "pipeline.chunk",
     keys: PIPELINE_KEYS,
     required: &["name"],
+    is_user_only: false,
     add: |draft| {
         let chunk = draft.take_chunk();
         draft.policy.pipeline.push(chunk);
@@ -40,6 +43,7 @@ pub(in crate::config) static PATTERN: EntryTable = EntryTable {
     path: "lines.pattern",
     keys: PATTERN_KEYS,
     required: &["name", "pattern"],
+    is_user_only: false,
     add: |draft| {
         let pattern = mem::replace(&mut draft.pattern, apply::empty_pattern());
         draft.policy.lines.patterns.push(pattern);
@@ -90,13 +94,13 @@ static GATE_KEYS: &[ConfigKey] = &[
     },
     ConfigKey {
         name: "paths",
-        kind: ValueKind::Globs(|draft, texts| draft.gate.paths = texts.to_vec()),
-        description: "The files it reads: once it has passed, it is not run again until one of them changes. Empty means all files.",
+        kind: ValueKind::Selection(|draft, texts| draft.gate.paths = texts.to_vec()),
+        description: "The files it reads: once it has passed, it is not run again until one of them changes. A glob after `!` excludes files. Empty means all files.",
     },
     ConfigKey {
         name: "when",
-        kind: ValueKind::Globs(|draft, texts| draft.gate.when = texts.to_vec()),
-        description: "The gate counts only once the run has changed one of these files. Empty means always.",
+        kind: ValueKind::Selection(|draft, texts| draft.gate.when = texts.to_vec()),
+        description: "The gate counts only once the run has changed one of these files. A glob after `!` excludes files. Empty means always.",
     },
     ConfigKey {
         name: "on",
@@ -238,7 +242,7 @@ static PATTERN_KEYS: &[ConfigKey] = &[
     },
     ConfigKey {
         name: "paths",
-        kind: ValueKind::Globs(|draft, texts| draft.pattern.paths = texts.to_vec()),
+        kind: ValueKind::Selection(|draft, texts| draft.pattern.paths = texts.to_vec()),
         description: "Files it applies to; empty means every text file.",
     },
 ];

@@ -39,7 +39,7 @@ pub(super) static RUN: &[ConfigKey] = &[
         kind: ValueKind::Usd(|draft, micro| {
             draft.policy.limits.max_cost_micro_usd = unless_zero(micro);
         }),
-        description: "How much the session may cost, metered from the host's records; 0 means no limit.",
+        description: "How much the session may cost from the start of the run on, subagents included; 0 means no limit.",
     },
     ConfigKey {
         name: "max_tokens",
@@ -170,7 +170,7 @@ pub(super) static VERIFY: &[ConfigKey] = &[
     ConfigKey {
         name: "link",
         kind: ValueKind::Directories(|draft, texts| draft.policy.verify.link = texts.to_vec()),
-        description: "Ignored directories to link into a clean checkout, such as `node_modules`.",
+        description: "Ignored directories that gates need in checkouts, besides `node_modules`, `.venv` and `venv`.",
     },
     ConfigKey {
         name: "claims",
@@ -209,6 +209,11 @@ pub(super) static ORCHESTRATOR: &[ConfigKey] = &[ConfigKey {
 }];
 
 pub(super) static ENVIRONMENT: &[ConfigKey] = &[
+    ConfigKey {
+        name: "ci",
+        kind: ValueKind::Flag(|draft, flag| draft.policy.environment.ci = flag),
+        description: "Whether gates get `CI=true`, so that tools neither prompt nor wait for changes. Otherwise `CI` is set only by `set`, or by your own environment if `pass` names it.",
+    },
     ConfigKey {
         name: "pass",
         kind: ValueKind::VariableNames(|draft, texts| {

@@ -42,6 +42,7 @@ pub(crate) fn run(env: &Env, args: &FeatureVerifyArgs) -> Result<u8, CommandFail
     let exclude = [chosen.selected.directory.clone(), chosen.home.root().to_path_buf()];
     let gates: Vec<&Gate> = named.iter().map(|(gate, _)| gate).collect();
     let course = GateRunRequest {
+        listing: None,
         context: GateContext {
             home: &chosen.home,
             env,
@@ -49,6 +50,7 @@ pub(crate) fn run(env: &Env, args: &FeatureVerifyArgs) -> Result<u8, CommandFail
             content: GateContent::Tree { exclude: &exclude },
             environment: &config.policy.environment,
             path: path.as_deref(),
+            mounts: None,
             deadline: Deadline::after(gate::LISTING_TIMEOUT),
         },
         gates: &gates,

@@ -32,6 +32,7 @@ pub(crate) fn run(env: &Env, args: &GateExplainArgs) -> Result<(), CommandFailur
         content: GateContent::Tree { exclude: &[home.root().to_path_buf()] },
         environment: &config.policy.environment,
         path: path.as_deref(),
+        mounts: None,
         deadline: Deadline::after(super::LISTING_TIMEOUT),
     };
     let explained = gates::explain_gate(&place, gate)

@@ -20,7 +20,6 @@ use ralph_gates::gates::{
     ResultSource,
 };
 use ralph_git::git;
-use ralph_hook::control::CommandCaller;
 use ralph_policy::config::ProjectConfig;
 use ralph_policy::trust;
 use ralph_sys::clock::Deadline;
@@ -34,15 +33,16 @@ const GIT_TIMEOUT: Duration = Duration::from_mins(1);
 pub(crate) fn run(env: &Env, args: &GateRunArgs) -> Result<u8, CommandFailure> {
     let home = open_home(env)?;
     let config = load_policy(env, &home, args.project.as_deref())?;
-    if args.trust_hash.is_some() && crate::cmd::identify_caller(env) == CommandCaller::Agent {
-        let hint = "ask a person to do this in their own terminal";
-        return Err(CommandFailure::new("an agent may not approve its own gates", hint));
+    if args.trust_hash.is_some() {
+        let what = "an agent may not approve its own gates";
+        crate::cmd::refuse_agent(env, what, crate::cmd::ASK_A_PERSON)?;
     }
     let subject = require_approval(&home, &config, args.trust_hash.as_deref())?;
     let chosen = choose_gates(&config, args)?;
     let path = trust::recorded_path(&home, &subject);
     let cancel = crate::cmd::cancel_on_signals()?;
     let course = GateRunRequest {
+        listing: None,
         context: GateContext {
             home: &home,
             env,
@@ -50,6 +50,7 @@ pub(crate) fn run(env: &Env, args: &GateRunArgs) -> Result<u8, CommandFailure> {
             content: GateContent::Tree { exclude: &[home.root().to_path_buf()] },
             environment: &config.policy.environment,
             path: path.as_deref(),
+            mounts: None,
             deadline: Deadline::after(super::LISTING_TIMEOUT),
         },
         gates: &chosen,

@@ -97,6 +97,7 @@ fn warm_project(env: &Env, home: &RalphHome, args: &GateWarmArgs) -> Result<u8, 
     let recorded = trust::recorded_path(home, &subject);
     let cancel = cancel_on_signals()?;
     let ran = gates::run_gates(&GateRunRequest {
+        listing: None,
         context: GateContext {
             home,
             env,
@@ -104,6 +105,7 @@ fn warm_project(env: &Env, home: &RalphHome, args: &GateWarmArgs) -> Result<u8, 
             content: GateContent::Tree { exclude: &[home.root().to_path_buf()] },
             environment: &config.policy.environment,
             path: recorded.as_deref(),
+            mounts: None,
             deadline: Deadline::after(super::LISTING_TIMEOUT),
         },
         gates: &wanted,

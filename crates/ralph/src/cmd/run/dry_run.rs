@@ -12,6 +12,7 @@ use ralph_core::record::RunRecord;
 use ralph_core::redact::Redactor;
 use ralph_core::run::DriveState;
 use ralph_core::run_terms::RequestedLists;
+use ralph_core::sealed_file::SealedFile;
 use ralph_core::text;
 use ralph_core::units;
 use ralph_deck::view::limit_fields::LimitFields;
@@ -26,7 +27,6 @@ use ralph_sys::env::Env;
 use serde::Serialize;
 
 const MAX_TITLE_CHARS: usize = 80;
-const MAX_SEALED_FILES: usize = 8;
 
 #[derive(Serialize)]
 pub(super) struct PlannedRunJson {
@@ -62,7 +62,7 @@ struct PlannedRun {
     /// The name and the command of each gate.
     gates: Vec<(String, String)>,
     is_approved: bool,
-    sealed: Vec<String>,
+    sealed: Vec<SealedFile>,
     lists: Vec<(&'static str, String)>,
     argv: Vec<String>,
     place: RunWorkspace,
@@ -90,7 +90,7 @@ pub(super) fn dry_run_json(env: &Env, plan: &RunPlan) -> PlannedRunJson {
         ),
         gates: planned.gates.into_iter().map(gate).collect(),
         approved: planned.is_approved,
-        sealed: planned.sealed,
+        sealed: planned.sealed.into_iter().map(|file| file.name).collect(),
         argv: planned.argv,
         worktree: match planned.place {
             RunWorkspace::Project => None,
@@ -120,12 +120,8 @@ pub(super) fn render_dry_run(env: &Env, plan: &RunPlan) -> String {
         let label = if at == 0 { "gates" } else { "" };
         line(label, &format!("{:<width$}  {}", safe_line(name), safe_line(command)));
     }
-    if !planned.sealed.is_empty() {
-        let more = planned.sealed.len().saturating_sub(MAX_SEALED_FILES);
-        let files = planned.sealed.iter().take(MAX_SEALED_FILES);
-        let files: Vec<_> = files.map(|file| format!("`{}`", safe_line(file))).collect();
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        line("sealed", &format!("{}{more}; any change blocks every stop", files.join(", ")));
+    if let Some(files) = wording::sealed_files(&planned.sealed) {
+        line("sealed", &format!("{files}; any change blocks every stop"));
     }
     if let Some(settings) = plan.settings() {
         line("sessions", &sessions_text(settings, &planned.limits));
@@ -148,7 +144,7 @@ pub(super) fn render_dry_run(env: &Env, plan: &RunPlan) -> String {
 
 fn describe_plan(env: &Env, plan: &RunPlan) -> PlannedRun {
     let mut planned = match &plan.work {
-        PlannedWork::New(new) => describe_new_run(new),
+        PlannedWork::New(new) => describe_new_run(env, new),
         PlannedWork::Resumed(opened) => {
             describe_resumed_run(&opened.run, opened.state.limits(&opened.run))
         }
@@ -156,12 +152,12 @@ fn describe_plan(env: &Env, plan: &RunPlan) -> PlannedRun {
     let redactor = Redactor::new(env.secrets());
     planned.title = text::clean_line(&redactor.redact(&planned.title), MAX_TITLE_CHARS);
     planned.argv = redacted_argv(env, plan, &planned.limits);
-    planned.notes = plan_notes(plan);
+    planned.notes = plan_notes(env, plan);
     planned
 }
 
 /// Warnings about the plan and its possible results.
-pub(super) fn plan_notes(plan: &RunPlan) -> Vec<String> {
+pub(super) fn plan_notes(env: &Env, plan: &RunPlan) -> Vec<String> {
     let mut notes = plan.notes.clone();
     let PlannedWork::New(new) = &plan.work else { return notes };
     if let GateSource::Proposed(proposed) = &new.gate_source {
@@ -180,10 +176,14 @@ pub(super) fn plan_notes(plan: &RunPlan) -> Vec<String> {
         notes.push(start::note_text(&StartNote::Unmeasured));
     }
     notes.extend(control::list_note(&lists, policy).as_ref().map(start::note_text));
+    let terms = &new.request.terms;
+    let sealed = new.gate_source.sealed_files(env);
+    let of_goal = control::sealed_goal_notes(&terms.goal, &sealed, &terms.may_change);
+    notes.extend(of_goal.iter().map(start::note_text));
     notes
 }
 
-fn describe_new_run(new: &NewRun) -> PlannedRun {
+fn describe_new_run(env: &Env, new: &NewRun) -> PlannedRun {
     let demand = &new.request;
     let (gates, config) = match &new.gate_source {
         GateSource::Policy(config) => (policy_gates(config), Some(&**config)),
@@ -199,7 +199,7 @@ fn describe_new_run(new: &NewRun) -> PlannedRun {
         project: demand.project.to_string_lossy().into_owned(),
         limits: demand.limits(config),
         is_approved: matches!(new.gate_source, GateSource::Policy(_)),
-        sealed: new.gate_source.sealed_files(),
+        sealed: new.gate_source.sealed_files(env),
         gates,
         lists: list_lines(&demand.terms.lists),
         argv: Vec::new(),

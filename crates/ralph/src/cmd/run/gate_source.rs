@@ -5,13 +5,13 @@ use super::run_args::RunArgs;
 use crate::cmd::init::{self, ConfirmationOptions};
 use crate::failure::CommandFailure;
 use crate::term;
-use ralph_deck::wording::safe_line;
+use ralph_core::sealed_file::SealedFile;
 use ralph_home::world::World;
 use ralph_hook::control::{self, GateSelection, RunRequest};
 use ralph_install::install::install_plan::{self, InstallContext, ProposedPolicy};
-use ralph_policy::config::{self, ProjectConfig};
+use ralph_policy::config::ProjectConfig;
 use ralph_policy::detect;
-use ralph_policy::trust;
+use ralph_policy::trust::{self, GateSearch};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 use std::io::IsTerminal;
@@ -27,34 +27,19 @@ pub(crate) enum GateSource {
 
 impl GateSource {
     /// Files besides the policy that decide what the gates do. They are sealed: an agent that changes one is held.
-    pub(super) fn sealed_files(&self) -> Vec<String> {
-        let Self::Policy(config) = self else { return Vec::new() };
-        // A failure is ignored here: the policy has been approved already.
-        let called =
-            trust::policy_subject(config).map(|subject| subject.references).unwrap_or_default();
-        let names = called.into_iter().map(|called| called.name);
-        names.filter(|name| !config::POLICY_FILE_NAMES.contains(&name.as_str())).collect()
-    }
-
-    /// Warns about sealed files that the goal names.
-    pub(super) fn sealed_file_notes(&self, goal: &[u8]) -> Vec<String> {
-        let goal = String::from_utf8_lossy(goal);
-        let is_between = |char: char| char.is_whitespace() || "`\"'()[]<>,;:!?".contains(char);
-        let mut words: Vec<&str> = goal.split(is_between).collect();
-        words.extend(words.clone().iter().map(|word| word.trim_end_matches('.')));
-        let is_named = |file: &&String| {
-            let name = file.rsplit('/').next().unwrap_or(file);
-            words
-                .iter()
-                .any(|word| word.strip_prefix("./").unwrap_or(word) == *file || *word == name)
-        };
-        let note = |file: &String| {
-            let file = safe_line(file);
-            format!(
-                "the goal names `{file}`, which is sealed because a gate names it: a change to it blocks every stop. A gate that only reads, such as `run = [\"grep\", …]`, seals nothing"
-            )
-        };
-        self.sealed_files().iter().filter(is_named).map(note).collect()
+    pub(super) fn sealed_files(&self, env: &Env) -> Vec<SealedFile> {
+        match self {
+            // A failure is ignored here: the policy has been approved already.
+            Self::Policy(config) => {
+                let environment = &config.policy.environment;
+                let path = trust::recordable_path(env.search_path().as_deref()).map(Into::into);
+                let search = GateSearch { env, environment, path };
+                trust::sealed_files(&config.project, &config.policy.gates, &search)
+                    .unwrap_or_default()
+            }
+            Self::Proposed(proposed) => proposed.sealed.clone(),
+            Self::NoGates => Vec::new(),
+        }
     }
 }
 
@@ -100,7 +85,7 @@ fn detect_gates(env: &Env, request: &RunRequest) -> Option<ProposedPolicy> {
     if request.gates == GateSelection::Skipped || is_home {
         return None;
     }
-    let proposed = ProposedPolicy::from_detected(project, &detect::detect_gates(project, env));
+    let proposed = ProposedPolicy::from_detected(project, env, &detect::detect_gates(project, env));
     (!proposed.gates.is_empty()).then_some(proposed)
 }
 
@@ -157,7 +142,8 @@ mod tests {
         let names: Vec<_> = config.policy.gates.iter().map(|gate| gate.name.as_str()).collect();
         assert_eq!(names, ["tests"]);
         let expected =
-            ProposedPolicy::from_detected(&project, &detect::detect_gates(&project, &env)).text;
+            ProposedPolicy::from_detected(&project, &env, &detect::detect_gates(&project, &env))
+                .text;
         assert_eq!(std::fs::read_to_string(project.join("ralph.toml")).unwrap(), expected);
         // From now on it is a policy like any other, and needs no question.
         let again = RunArgs::default();

@@ -5,7 +5,7 @@ use super::gate_source::{self, GateSource};
 use super::permission_notes;
 use super::run_args::{self, PermissionPrompts, RunArgs};
 use crate::cmd::start;
-use crate::cmd::{feature, identify_caller, init, off_reason, open_world};
+use crate::cmd::{ASK_A_PERSON, feature, init, off_reason, open_world, refuse_agent};
 use crate::driven_status;
 use crate::failure::CommandFailure;
 use ralph_core::drive::{DriveSettings, LandingMode, WaitLimits};
@@ -19,9 +19,7 @@ use ralph_git::git;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
 use ralph_home::world::World;
-use ralph_hook::control::{
-    self, CommandCaller, ControlError, GateSelection, RunOrSession, RunRequest,
-};
+use ralph_hook::control::{self, ControlError, GateSelection, RunOrSession, RunRequest};
 use ralph_host::HostProfile;
 use ralph_lists::loop_directory;
 use ralph_policy::config;
@@ -96,10 +94,7 @@ pub(crate) fn prepare_task(
 }
 
 fn prepare(env: &Env, args: &RunArgs, terms: Option<RunTerms>) -> Result<RunPlan, CommandFailure> {
-    if identify_caller(env) == CommandCaller::Agent {
-        let hint = "ask a person to do this in their own terminal";
-        return Err(CommandFailure::new("an agent may not start a run that drives agents", hint));
-    }
+    refuse_agent(env, "an agent may not start a run that drives agents", ASK_A_PERSON)?;
     args.check_arguments()?;
     let world = open_world(env)?;
     let home = &world.home;
@@ -147,7 +142,6 @@ fn finish_plan(
             .as_ref()
             .and_then(|drive| permission_notes::no_permissions_note(host, &drive.arguments)),
     );
-    notes.extend(new.gate_source.sealed_file_notes(&new.request.terms.goal));
     Ok(RunPlan { work: PlannedWork::New(Box::new(new)), program, granted_ms: None, notes })
 }
 

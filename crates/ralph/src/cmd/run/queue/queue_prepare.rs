@@ -84,7 +84,7 @@ pub(super) fn prepare_queue(env: &Env, args: &RunArgs) -> Result<PreparedQueue, 
             |failure: CommandFailure| failure.with_subject(&format!("task `{}`", task.name));
         check_lists(task, &project).map_err(of_task)?;
         let plan = prepare_task(env, args, task).map_err(of_task)?;
-        notes.push((task.name.as_str(), dry_run::plan_notes(&plan)));
+        notes.push((task.name.as_str(), dry_run::plan_notes(env, &plan)));
     }
     let notes = merge_notes(&notes);
     let (limits, gates) = limits_and_gates(&plan);

@@ -3,7 +3,7 @@
 use ralph_core::gate::{Gate, GateInvocation};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TestRunner {
+pub enum TestRunner {
     Pytest,
     Unittest,
     Cargo,
@@ -17,14 +17,47 @@ pub(crate) enum TestRunner {
     Bats,
 }
 
+/// Options that do not affect which tests run, for all runners. One that ends in `=` is followed by a value.
+const PLAIN_OPTIONS: [&str; 32] = [
+    "--all-features",
+    "--ci",
+    "--color=",
+    "--exit",
+    "--forceExit",
+    "--frozen",
+    "--full-trace",
+    "--json",
+    "--junitxml=",
+    "--locked",
+    "--maxWorkers=",
+    "--no-color",
+    "--no-fail-fast",
+    "--no-header",
+    "--offline",
+    "--output=",
+    "--outputFile=",
+    "--quiet",
+    "--reporter=",
+    "--reporters=",
+    "--runInBand",
+    "--silent",
+    "--tap",
+    "--tb=",
+    "--test-concurrency=",
+    "--test-reporter-destination=",
+    "--test-reporter=",
+    "--verbose",
+    "-json",
+    "-q",
+    "-v",
+    "-vv",
+];
+
 /// Scripts may call other scripts, but not for ever.
 const MAX_SCRIPT_DEPTH: usize = 4;
 
 /// Finds the runner. `script` returns the text of a script of the package manager.
-pub(crate) fn find_runner(
-    gate: &Gate,
-    script: &dyn Fn(&str) -> Option<String>,
-) -> Option<TestRunner> {
+pub fn find_runner(gate: &Gate, script: &dyn Fn(&str) -> Option<String>) -> Option<TestRunner> {
     match &gate.command {
         GateInvocation::Argv(words) => {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -119,6 +152,31 @@ fn is_python(program: &str) -> bool {
     program
         .strip_prefix("python")
         .is_some_and(|version| version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
+}
+
+/// The position of the word after which the arguments of the runner begin.
+pub fn runner_position(runner: TestRunner, words: &[String]) -> Option<usize> {
+    let names: &[&str] = match runner {
+        TestRunner::Pytest => &["pytest", "py.test"],
+        TestRunner::Jest => &["jest"],
+        TestRunner::Vitest => &["vitest"],
+        TestRunner::Mocha => &["mocha", "_mocha"],
+        TestRunner::Ava => &["ava"],
+        TestRunner::Bats => &["bats"],
+        TestRunner::Cargo | TestRunner::Go => &["test"],
+        TestRunner::NodeTest => &["node"],
+        TestRunner::Unittest | TestRunner::Nextest => return None,
+    };
+    words.iter().position(|word| {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        names.contains(&name)
+    })
+}
+
+/// Whether the word is an option that does not affect which tests run.
+pub fn is_plain_option(word: &str) -> bool {
+    let option = word.split_once('=').map_or(word.to_string(), |(option, _)| format!("{option}="));
+    PLAIN_OPTIONS.contains(&option.as_str())
 }
 
 #[cfg(test)]

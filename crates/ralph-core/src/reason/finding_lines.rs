@@ -1,0 +1,44 @@
+//! Findings as lines of text.
+
+use super::{MAX_FINDING_CHARS, MAX_NAME_CHARS, MAX_RULE_CHARS, safe_line};
+use crate::redact::Redactor;
+use crate::requirement::{Finding, FindingAge, FindingLocation, RequirementFailure};
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Write;
+
+/// The first findings, each in one line.
+pub(super) fn finding_lines(
+    failure: &RequirementFailure,
+    most: usize,
+    redactor: &Redactor,
+) -> Vec<String> {
+    let line = |finding: &Finding| {
+        let mut out = String::new();
+        if let Some(place) = &finding.place {
+            out.push_str(&describe_place(place, redactor));
+            if let (Some(_), Some(column)) = (place.line, place.column) {
+                let _ = write!(out, ":{column}");
+            }
+            out.push_str(": ");
+        }
+        out.push_str(&safe_line(&finding.message, MAX_FINDING_CHARS, redactor));
+        if let Some(rule) = &finding.rule {
+            let _ = write!(out, " [{}]", safe_line(rule, MAX_RULE_CHARS, redactor));
+        }
+        if finding.since == FindingAge::PreExisting {
+            out.push_str(" (pre-existing)");
+        }
+        out
+    };
+    failure.findings.iter().take(most).map(line).collect()
+}
+
+/// `tests/test_cart.py:12`
+pub(crate) fn describe_place(place: &FindingLocation, redactor: &Redactor) -> String {
+    let mut out = safe_line(&place.file, MAX_NAME_CHARS, redactor);
+    if let Some(line) = place.line {
+        let _ = write!(out, ":{line}");
+    }
+    out
+}

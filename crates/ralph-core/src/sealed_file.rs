@@ -1,0 +1,56 @@
+//! A file of the project that decides the result of a gate, and why it does.
+
+use alloc::format;
+use alloc::string::String;
+use serde::{Deserialize, Serialize};
+
+/// A file or a script that a gate executes as its judge, or that controls how it does. A change of it holds the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealedFile {
+    /// A path in the project, or `package.json: scripts.test`
+    pub name: String,
+    pub hash: String,
+    /// The first gate that uses it.
+    pub gate: String,
+    pub why: SealReason,
+    /// The program that reads it, or the name of the sealed file that leads to it. Empty if the command itself does.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub by: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SealReason {
+    /// The command names it.
+    Named,
+    /// A program such as `make` reads its commands from it.
+    Recipe,
+    /// Another sealed file includes or calls it.
+    Included,
+    /// A script of `package.json`.
+    Script,
+    /// It controls which program a runner starts, and how.
+    Settings,
+    /// It is in a directory of the project in which gates look for programs.
+    SearchPath,
+}
+
+impl SealedFile {
+    /// Why it is sealed, as the second half of the sentence "It is sealed, because …".
+    pub fn reason(&self) -> String {
+        let Self { gate, by, .. } = self;
+        match self.why {
+            SealReason::Named => format!("gate {gate} names it"),
+            SealReason::Recipe => format!("`{by}` of gate {gate} reads its commands from it"),
+            SealReason::Included if by.is_empty() => format!("gate {gate} includes it"),
+            SealReason::Included => format!("`{by}` includes it"),
+            SealReason::Script if by.is_empty() => format!("gate {gate} runs it"),
+            SealReason::Script => format!("it runs with `{by}`"),
+            SealReason::Settings if by.is_empty() => {
+                format!("it controls which programs gate {gate} runs")
+            }
+            SealReason::Settings => format!("it controls `{by}` of gate {gate}"),
+            SealReason::SearchPath => String::from("gates look for programs in its directory"),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The base of a run: the checkpoint that was sealed when it started.
+
+use std::time::Duration;
+
+use super::ContractContext;
+use ralph_git::checkpoint::{Checkpoint, CheckpointError, CheckpointRepository};
+use ralph_sys::clock::Deadline;
+
+/// For writing out a large tree.
+pub(super) const CHECKOUT_TIMEOUT: Duration = Duration::from_mins(5);
+
+/// Finds the base checkpoint. Fails if it is not the commit that was sealed.
+pub(super) fn find_base(
+    contract: &ContractContext<'_>,
+    repository: &CheckpointRepository,
+    deadline: &Deadline,
+) -> Result<Checkpoint, CheckpointError> {
+    let first = repository.find(0, deadline)?;
+    let sealed = contract.seal.base.as_ref().map(|base| base.commit.as_str());
+    if sealed == Some(repository.hex(&first.commit).as_str()) {
+        Ok(first)
+    } else {
+        Err(CheckpointError::Replaced { number: 0 })
+    }
+}
+
+/// The base of a proof: the commit of the target branch that the work was merged with, or else the base of the run.
+pub(super) fn find_proof_base(
+    contract: &ContractContext<'_>,
+    repository: &CheckpointRepository,
+    deadline: &Deadline,
+) -> Result<Checkpoint, CheckpointError> {
+    let Some(commit) = contract.proof_base else {
+        return find_base(contract, repository, deadline);
+    };
+    let target = repository.find_commit(commit, deadline)?;
+    target.ok_or_else(|| CheckpointError::CommitMissing(commit.to_string()))
+}
+
+pub(super) fn open_repository(
+    contract: &ContractContext<'_>,
+    deadline: &Deadline,
+) -> Result<CheckpointRepository, CheckpointError> {
+    let world = contract.world;
+    let repository =
+        CheckpointRepository::open(&world.home, &contract.run.id, contract.project(), deadline)?;
+    Ok(if world.env.is_rehearsal() { repository.for_comparison() } else { repository })
+}

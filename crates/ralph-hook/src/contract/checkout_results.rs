@@ -1,0 +1,296 @@
+//! Results of gates in checkouts that no agent works in: at the base of the run, on the candidate with protected files as
+//! at the base, and at the base with the tests of the candidate.
+
+use std::collections::BTreeSet;
+
+use ralph_core::gate::{Gate, GateOutcome, GateReport, UnknownReason};
+use ralph_core::text;
+
+use super::change_summary::{self, CandidateCheckpoint};
+use super::environment_evidence::{self, InstalledState};
+use super::gate_worker::{GateSite, GateWorkerError};
+use super::proof_sides::ProofSides;
+use super::{ContractContext, base_checkpoint, baseline};
+use ralph_gates::gates::result_cache::{CachedResult, ResultCache};
+use ralph_gates::gates::result_key::{ResultKey, compile_globs};
+use ralph_gates::gates::{ContentView, GateContent, GateResult};
+use ralph_proof::environment_record::RecordLimits;
+use ralph_proof::{CheckoutTree, run_in_checkout};
+use ralph_sys::clock::Deadline;
+use ralph_sys::fs::FileError;
+use ralph_sys::fs::file_slot;
+use ralph_sys::proc::cancel::CancelToken;
+use std::time::Duration;
+
+/// How long a stop waits for the measurement of the base, besides three times as long as the gates took.
+const BASE_MARGIN_MS: u64 = 30_000;
+const MAX_TEST_CHARS: usize = 120;
+
+/// The content of a checkout of the candidate with the packages that are installed now; `None` without a base.
+pub(super) fn present_content(
+    contract: &ContractContext<'_>,
+    site: GateSite,
+    candidate: &CandidateCheckpoint,
+) -> Option<[u8; 32]> {
+    let cache = ResultCache::open(&contract.world.home).ok()?;
+    let installed = InstalledState::read(contract, &cache).content_mark();
+    candidate_content(contract, site, candidate, &installed)
+}
+
+/// Identifies the content of a checkout of the candidate, for the keys of its results.
+fn candidate_content(
+    contract: &ContractContext<'_>,
+    site: GateSite,
+    candidate: &CandidateCheckpoint,
+    installed: &[u8; 32],
+) -> Option<[u8; 32]> {
+    let base = contract.seal.base.as_ref()?;
+    let parts = [site.name().as_bytes(), base.commit.as_bytes(), &candidate.tree, installed];
+    Some(hash_content(contract, &parts))
+}
+
+fn base_content(contract: &ContractContext<'_>) -> Option<[u8; 32]> {
+    let base = contract.seal.base.as_ref()?;
+    Some(hash_content(contract, &[b"base", base.commit.as_bytes()]))
+}
+
+fn hash_content(contract: &ContractContext<'_>, parts: &[&[u8]]) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    let policy = &contract.seal.policy;
+    let globs = policy.protect.paths.iter().chain(&policy.verify.link);
+    for part in parts.iter().copied().chain(globs.map(String::as_bytes)) {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    hasher.finalize().into()
+}
+
+fn result_key(contract: &ContractContext<'_>, content: [u8; 32], gate: &Gate) -> ResultKey {
+    let place = contract.gate_place(GateContent::Checkout(content));
+    ContentView::Checkout(content).key(&place, gate)
+}
+
+/// Runs gates on the candidate with protected files as at the base, or on the base with the candidate's tests.
+pub(super) fn run_on_candidate(
+    contract: &ContractContext<'_>,
+    site: GateSite,
+    gates: &[&Gate],
+    cancel: &CancelToken,
+) -> Result<(), GateWorkerError> {
+    let protected = compile_globs(&contract.seal.policy.protect.paths);
+    let tree = match site {
+        GateSite::Red => CheckoutTree::NewTests,
+        GateSite::Tree | GateSite::Clean | GateSite::Proof | GateSite::Base => {
+            CheckoutTree::Candidate { protected: &protected }
+        }
+    };
+    let cache = ResultCache::open(&contract.world.home)?;
+    let asked = InstalledState::read(contract, &cache).content_mark();
+    // The measurement of the base records the installed packages, and may use the same port.
+    let Some(_measured) = lock_base(contract, Duration::MAX, cancel)? else { return Ok(()) };
+    let (reports, candidate) = run_on_tree(contract, tree, (gates, &[]), cancel)?;
+    let now = InstalledState::read(contract, &cache).content_mark();
+    // The hook that asked knows the packages as they were recorded then.
+    for installed in BTreeSet::from([asked, now]) {
+        if let Some(content) = candidate_content(contract, site, &candidate, &installed) {
+            store_results(contract, &cache, content, gates, &reports)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checkpoints the work tree and runs gates in a checkout composed of it and the base.
+fn run_on_tree(
+    contract: &ContractContext<'_>,
+    tree: CheckoutTree<'_>,
+    (gates, tree_reports): (&[&Gate], &[GateReport]),
+    cancel: &CancelToken,
+) -> Result<(Vec<GateReport>, CandidateCheckpoint), GateWorkerError> {
+    let exclude = contract.exclude();
+    let place = contract.gate_place(GateContent::Tree { exclude: &exclude });
+    let view = ContentView::read(&place)?;
+    let ContentView::Tree(listing) = view else {
+        return Err(GateWorkerError::NoTreeResults("it is not a work tree".to_string()));
+    };
+    let (repository, candidate) = change_summary::checkpoint_tree(contract, &listing)?;
+    let deadline = Deadline::after(base_checkpoint::CHECKOUT_TIMEOUT);
+    let base = base_checkpoint::find_base(contract, &repository, &deadline)?;
+    let cache = ResultCache::open(&contract.world.home)?;
+    let installed = InstalledState::read(contract, &cache).content_mark();
+    let (repository, identity) = (&repository, CandidateCheckpoint::from_checkpoint(&candidate));
+    let sides = ProofSides { repository, base: &base, candidate: &candidate, installed };
+    let reports = sides.with_request(contract, gates, tree_reports, cancel, |request| {
+        run_in_checkout(request, tree).map_err(GateWorkerError::from)
+    })?;
+    Ok((reports, identity))
+}
+
+/// Records the installed packages and runs the gates at the base, in a worker that starts with the run.
+pub(super) fn measure_base(
+    contract: &ContractContext<'_>,
+    gates: &[&Gate],
+    cancel: &CancelToken,
+) -> Result<(), GateWorkerError> {
+    let cache = ResultCache::open(&contract.world.home)?;
+    environment_evidence::record_packages(contract, &cache, &RecordLimits::LARGE);
+    let reports = run_on_base(contract, &cache, (gates, &[]), cancel)?;
+    let Some(content) = base_content(contract) else { return Ok(()) };
+    // What could not run now may run when it is needed.
+    let is_known = |report: &GateReport| !matches!(report.outcome, GateOutcome::Unknown(_));
+    let (gates, reports): (Vec<&Gate>, Vec<GateReport>) =
+        gates.iter().zip(reports).filter(|(_, report)| is_known(report)).unzip();
+    store_results(contract, &cache, content, &gates, &reports)
+}
+
+fn run_on_base(
+    contract: &ContractContext<'_>,
+    cache: &ResultCache,
+    (gates, tree_reports): (&[&Gate], &[GateReport]),
+    cancel: &CancelToken,
+) -> Result<Vec<GateReport>, GateWorkerError> {
+    let deadline = Deadline::after(base_checkpoint::CHECKOUT_TIMEOUT);
+    let repository = base_checkpoint::open_repository(contract, &deadline)?;
+    let base = base_checkpoint::find_base(contract, &repository, &deadline)?;
+    let installed = InstalledState::read(contract, cache).content_mark();
+    let sides = ProofSides { repository: &repository, base: &base, candidate: &base, installed };
+    sides.with_request(contract, gates, tree_reports, cancel, |request| {
+        run_in_checkout(request, CheckoutTree::Base).map_err(GateWorkerError::from)
+    })
+}
+
+/// Makes sure that [`base_result`] knows the result of each of these gates that is compared with the base.
+pub(super) fn settle_base(
+    contract: &ContractContext<'_>,
+    ran: &[&GateResult],
+    cancel: &CancelToken,
+) -> Result<(), GateWorkerError> {
+    let cache = ResultCache::open(&contract.world.home)?;
+    let is_compared = |ran: &&&GateResult| baseline::needs_base_result(&ran.gate, &ran.report);
+    let compared: Vec<&GateResult> = ran.iter().filter(is_compared).copied().collect();
+    let missing = || -> Vec<&GateResult> {
+        let is_missing = |ran: &&&GateResult| stored_result(contract, &cache, &ran.gate).is_none();
+        compared.iter().filter(is_missing).copied().collect()
+    };
+    let (Some(content), false) = (base_content(contract), cancel.is_cancelled()) else {
+        return Ok(());
+    };
+    if !missing().is_empty() {
+        let took_ms = compared.iter().map(|ran| ran.report.took_ms).max().unwrap_or_default();
+        let patience = Duration::from_millis(took_ms.saturating_mul(3) + BASE_MARGIN_MS);
+        let Some(_measuring) = lock_base(contract, patience, cancel)? else { return Ok(()) };
+        let missing = missing();
+        let gates: Vec<&Gate> = missing.iter().map(|ran| &ran.gate).collect();
+        let trees: Vec<GateReport> = missing.iter().map(|ran| ran.report.clone()).collect();
+        if !gates.is_empty() {
+            let reports = run_on_base(contract, &cache, (&gates, &trees), cancel)?;
+            if cancel.is_cancelled() {
+                return Ok(());
+            }
+            store_results(contract, &cache, content, &gates, &reports)?;
+        }
+    }
+    for ran in compared {
+        confirm_checkout(contract, &cache, ran, cancel)?;
+    }
+    Ok(())
+}
+
+/// Waits until no worker measures the base.
+pub(super) fn lock_base(
+    contract: &ContractContext<'_>,
+    patience: Duration,
+    cancel: &CancelToken,
+) -> Result<Option<file_slot::FileSlot>, FileError> {
+    let path = contract.world.home.run(&contract.run.id).base_lock();
+    let until = Deadline::after(patience);
+    file_slot::acquire(&path, &|| !cancel.is_cancelled() && !until.remaining().is_zero())
+}
+
+/// The result of a gate at the base of the run, to compare with this one of the work tree. `None` while it is unknown, or
+/// while it is not known whether checkouts tell the truth about this gate.
+pub(super) fn base_result(
+    contract: &ContractContext<'_>,
+    cache: &ResultCache,
+    (gate, tree): (&Gate, &GateReport),
+) -> Option<GateReport> {
+    let base = stored_result(contract, cache, gate)?;
+    let is_certain =
+        !is_doubtful(tree, &base) || cache.read_note(&confirmed_key(contract, gate)).is_some();
+    is_certain.then_some(base)
+}
+
+fn stored_result(
+    contract: &ContractContext<'_>,
+    cache: &ResultCache,
+    gate: &Gate,
+) -> Option<GateReport> {
+    let key = result_key(contract, base_content(contract)?, gate);
+    match cache.lookup(&key).ok()? {
+        CachedResult::Result(report) => Some(*report),
+        CachedResult::Running | CachedResult::Missing => None,
+    }
+}
+
+fn store_results(
+    contract: &ContractContext<'_>,
+    cache: &ResultCache,
+    content: [u8; 32],
+    gates: &[&Gate],
+    reports: &[GateReport],
+) -> Result<(), GateWorkerError> {
+    for (gate, report) in gates.iter().zip(reports) {
+        let key = result_key(contract, content, gate);
+        cache.write_note(&key, &serde_json::to_vec(report).unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+/// Tests that fail at the base and pass in the work tree were repaired, or they fail in every checkout, because it lacks
+/// something. In the second case the failures at the base excuse nothing.
+fn is_doubtful(tree: &GateReport, base: &GateReport) -> bool {
+    tree.outcome == GateOutcome::Failed && !failing_only_in(base, tree).is_empty()
+}
+
+/// The tests that fail in one report and pass in the other.
+fn failing_only_in<'a>(one: &'a GateReport, other: &GateReport) -> Vec<&'a str> {
+    let (Some(one), Some(other)) = (&one.cases, &other.cases) else { return Vec::new() };
+    let passed: BTreeSet<&String> = other.passed.iter().collect();
+    one.failed.iter().filter(|test| passed.contains(test)).map(String::as_str).collect()
+}
+
+/// If the base is in doubt, runs the gate in a checkout of the work tree as it is. If tests fail there that pass in the
+/// work tree, the checkout is wrong, and the result at the base becomes unknown. Done once in a run for each gate.
+fn confirm_checkout(
+    contract: &ContractContext<'_>,
+    cache: &ResultCache,
+    ran: &GateResult,
+    cancel: &CancelToken,
+) -> Result<(), GateWorkerError> {
+    let (gate, tree) = (&ran.gate, &ran.report);
+    let confirmed = confirmed_key(contract, gate);
+    let is_open =
+        |base: &GateReport| is_doubtful(tree, base) && cache.read_note(&confirmed).is_none();
+    if !stored_result(contract, cache, gate).is_some_and(|base| is_open(&base)) {
+        return Ok(());
+    }
+    let candidate = CheckoutTree::Candidate { protected: &compile_globs(&[]) };
+    let given = std::slice::from_ref(tree);
+    let (reports, _) = run_on_tree(contract, candidate, (&[gate], given), cancel)?;
+    let (Some(report), false) = (reports.first(), cancel.is_cancelled()) else { return Ok(()) };
+    let wrong = failing_only_in(report, tree);
+    if let (Some(first), Some(content)) = (wrong.first(), base_content(contract)) {
+        let first = text::clean_line(first, MAX_TEST_CHARS);
+        let why = format!(
+            "tests that pass in the work tree fail in a checkout of it ({}, such as `{first}`), so a checkout of the base shows nothing",
+            wrong.len()
+        );
+        let unknown = GateReport::unknown(gate, UnknownReason::Inconclusive(why), tree.at_ms);
+        store_results(contract, cache, content, &[gate], &[unknown])?;
+    }
+    cache.write_note(&confirmed, b"1")?;
+    Ok(())
+}
+
+fn confirmed_key(contract: &ContractContext<'_>, gate: &Gate) -> ResultKey {
+    contract.run_note_key(&format!("confirmed checkout of {}", gate.name))
+}

@@ -1,0 +1,319 @@
+//! Splits the command of a gate into its simple commands, to tell the program that judges from the files that it judges.
+//!
+//! Only a shell can parse every shell line. What this does not understand stays one part, in which every word counts.
+
+use super::work_arguments;
+use ralph_core::gate::GateInvocation;
+use std::iter::Peekable;
+use std::str::Chars;
+
+/// How deep substitutions and shells in shells are followed.
+const MAX_DEPTH: usize = 8;
+const SHELLS: [&str; 5] = ["bash", "dash", "ksh", "sh", "zsh"];
+
+/// A simple command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct CommandPart {
+    /// Without quotes. A file that it writes to is not among them.
+    pub(super) words: Vec<String>,
+    /// A program that only compares text reads its output, and alone decides: `./greet | grep -q hello`.
+    pub(super) is_compared: bool,
+}
+
+pub(super) fn gate_parts(command: &GateInvocation) -> Vec<CommandPart> {
+    match command {
+        GateInvocation::Argv(words) => {
+            expand_shell_texts(vec![CommandPart { words: words.clone(), is_compared: false }], 0)
+        }
+        GateInvocation::Shell(line) => line_parts(line),
+    }
+}
+
+pub(super) fn line_parts(line: &str) -> Vec<CommandPart> {
+    split_line(line, 0)
+        .unwrap_or_else(|| vec![CommandPart { words: vec![line.to_string()], is_compared: false }])
+}
+
+/// `None` if the line has something that is not understood.
+fn split_line(line: &str, depth: usize) -> Option<Vec<CommandPart>> {
+    let mut splitter =
+        LineSplitter { rest: line.chars().peekable(), depth, open: 0, commands: Vec::new() };
+    splitter.split()?;
+    let commands = splitter.commands;
+    let mut parts = Vec::new();
+    for (at, command) in commands.iter().enumerate() {
+        parts.push(CommandPart {
+            words: command.words.clone(),
+            is_compared: is_compared(&commands, at),
+        });
+        let decides = is_comparing(command) || is_compared(&commands, at) && is_filter(command);
+        for inner in &command.substitutions {
+            let is_compared = inner.is_compared || decides;
+            parts.push(CommandPart { words: inner.words.clone(), is_compared });
+        }
+    }
+    Some(expand_shell_texts(parts, depth))
+}
+
+#[derive(Debug, Default)]
+struct RawCommand {
+    words: Vec<String>,
+    substitutions: Vec<CommandPart>,
+    is_piped: bool,
+}
+
+fn is_compared(commands: &[RawCommand], at: usize) -> bool {
+    let is_piped = commands.get(at).is_some_and(|command| command.is_piped);
+    is_piped
+        && commands.get(at + 1).is_some_and(|next| {
+            is_comparing(next) && !next.is_piped || is_filter(next) && is_compared(commands, at + 1)
+        })
+}
+
+fn is_comparing(command: &RawCommand) -> bool {
+    work_arguments::command_name(&command.words).is_some_and(work_arguments::is_comparing_program)
+}
+
+fn is_filter(command: &RawCommand) -> bool {
+    work_arguments::command_name(&command.words).is_some_and(work_arguments::is_text_filter)
+}
+
+/// Replaces the text after `sh -c` by the commands in it.
+fn expand_shell_texts(parts: Vec<CommandPart>, depth: usize) -> Vec<CommandPart> {
+    let mut expanded = Vec::new();
+    for part in parts {
+        let is_shell =
+            work_arguments::command_name(&part.words).is_some_and(|name| SHELLS.contains(&name));
+        let text = part.words.iter().position(|word| takes_script_text(word)).map(|at| at + 1);
+        let inner = text
+            .filter(|_| is_shell && depth < MAX_DEPTH)
+            .and_then(|at| Some((at, split_line(part.words.get(at)?, depth + 1)?)));
+        match inner {
+            Some((at, inner)) => {
+                let mut words = part.words;
+                words.remove(at);
+                expanded.push(CommandPart { words, is_compared: part.is_compared });
+                expanded.extend(inner);
+            }
+            None => expanded.push(part),
+        }
+    }
+    expanded
+}
+
+/// Whether a flag such as `-c` or `-ec` means that the next word is the script itself.
+pub(super) fn takes_script_text(word: &str) -> bool {
+    word.starts_with('-') && !word.starts_with("--") && word.ends_with('c')
+}
+
+struct LineSplitter<'a> {
+    rest: Peekable<Chars<'a>>,
+    depth: usize,
+    /// Open parentheses.
+    open: usize,
+    commands: Vec<RawCommand>,
+}
+
+impl LineSplitter<'_> {
+    fn split(&mut self) -> Option<()> {
+        let mut command = RawCommand::default();
+        let mut word: Option<String> = None;
+        let mut is_output = false;
+        while let Some(char) = self.rest.next() {
+            match char {
+                '\'' => take_until(&mut self.rest, '\'', word.get_or_insert_default())?,
+                '"' => self.take_quoted(word.get_or_insert_default(), &mut command)?,
+                '\\' => match self.rest.next()? {
+                    '\n' => {}
+                    next => word.get_or_insert_default().push(next),
+                },
+                '`' => {
+                    let mut inner = String::new();
+                    take_until(&mut self.rest, '`', &mut inner)?;
+                    self.add_substitution(&inner, &mut command)?;
+                    word.get_or_insert_default().push('`');
+                }
+                '$' if self.rest.peek() == Some(&'(') => {
+                    self.take_substitution(&mut command)?;
+                    word.get_or_insert_default().push('$');
+                }
+                '$' if self.rest.peek() == Some(&'{') => {
+                    word.get_or_insert_default().push('$');
+                    take_until(&mut self.rest, '}', word.get_or_insert_default())?;
+                }
+                '#' if word.is_none() => while self.rest.next_if(|next| *next != '\n').is_some() {},
+                '<' | '>' if self.rest.peek() == Some(&'(') => {
+                    self.take_substitution(&mut command)?;
+                }
+                '<' => {
+                    end_word(&mut word, &mut command, &mut is_output);
+                    // A here-document; `<<<` is a text, which counts as a word.
+                    if self.rest.next_if_eq(&'<').is_some() && self.rest.next_if_eq(&'<').is_none()
+                    {
+                        return None;
+                    }
+                }
+                '>' => {
+                    // `2>` is not a word.
+                    if word.as_ref().is_some_and(|word| word.bytes().all(|it| it.is_ascii_digit()))
+                    {
+                        word = None;
+                    }
+                    end_word(&mut word, &mut command, &mut is_output);
+                    while self.rest.next_if(|next| ">&|".contains(*next)).is_some() {}
+                    is_output = true;
+                }
+                '&' if self.rest.peek() == Some(&'>') => {}
+                ' ' | '\t' | '\r' => end_word(&mut word, &mut command, &mut is_output),
+                ';' | '&' | '|' | '\n' | '(' | ')' => {
+                    end_word(&mut word, &mut command, &mut is_output);
+                    self.take_separator(char, &mut command)?;
+                }
+                char => word.get_or_insert_default().push(char),
+            }
+        }
+        end_word(&mut word, &mut command, &mut is_output);
+        self.end_command(&mut command, false);
+        (self.open == 0).then_some(())
+    }
+
+    fn take_separator(&mut self, char: char, command: &mut RawCommand) -> Option<()> {
+        let is_doubled = self.rest.next_if_eq(&char).is_some();
+        match char {
+            // A pattern of `case`.
+            ';' if is_doubled => return None,
+            '(' => self.open += 1 + usize::from(is_doubled),
+            ')' => self.open = self.open.checked_sub(1 + usize::from(is_doubled))?,
+            _ => {}
+        }
+        let is_pipe = char == '|' && !is_doubled;
+        if is_pipe {
+            self.rest.next_if_eq(&'&');
+        }
+        self.end_command(command, is_pipe);
+        Some(())
+    }
+
+    fn end_command(&mut self, command: &mut RawCommand, is_piped: bool) {
+        if command.words.is_empty() && command.substitutions.is_empty() {
+            // `(…) |`
+            if let Some(last) = self.commands.last_mut() {
+                last.is_piped |= is_piped;
+            }
+            return;
+        }
+        let ended = std::mem::take(command);
+        self.commands.push(RawCommand { is_piped, ..ended });
+    }
+
+    /// Text in double quotes, in which substitutions count.
+    fn take_quoted(&mut self, word: &mut String, command: &mut RawCommand) -> Option<()> {
+        loop {
+            match self.rest.next()? {
+                '"' => return Some(()),
+                '\\' => word.push(self.rest.next()?),
+                '$' if self.rest.peek() == Some(&'(') => {
+                    self.take_substitution(command)?;
+                    word.push('$');
+                }
+                '`' => {
+                    let mut inner = String::new();
+                    take_until(&mut self.rest, '`', &mut inner)?;
+                    self.add_substitution(&inner, command)?;
+                    word.push('`');
+                }
+                char => word.push(char),
+            }
+        }
+    }
+
+    /// The text in parentheses, without looking at what it means.
+    fn take_substitution(&mut self, command: &mut RawCommand) -> Option<()> {
+        self.rest.next_if_eq(&'(')?;
+        let (mut depth, mut inner) = (1_usize, String::new());
+        loop {
+            let char = self.rest.next()?;
+            match char {
+                '(' => depth += 1,
+                ')' => depth -= 1,
+                '\'' | '"' => {
+                    inner.push(char);
+                    take_until(&mut self.rest, char, &mut inner)?;
+                }
+                _ => {}
+            }
+            if depth == 0 {
+                break;
+            }
+            inner.push(char);
+        }
+        self.add_substitution(&inner, command)
+    }
+
+    fn add_substitution(&mut self, inner: &str, command: &mut RawCommand) -> Option<()> {
+        if self.depth >= MAX_DEPTH {
+            return None;
+        }
+        command.substitutions.extend(split_line(inner, self.depth + 1)?);
+        Some(())
+    }
+}
+
+fn end_word(word: &mut Option<String>, command: &mut RawCommand, is_output: &mut bool) {
+    let Some(word) = word.take() else { return };
+    if !std::mem::take(is_output) {
+        command.words.push(word);
+    }
+}
+
+fn take_until(rest: &mut Peekable<Chars<'_>>, end: char, text: &mut String) -> Option<()> {
+    loop {
+        match rest.next()? {
+            char if char == end => return Some(()),
+            char => text.push(char),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(line: &str) -> String {
+        let parts = line_parts(line).into_iter().map(|part| {
+            let mark = if part.is_compared { "~" } else { "" };
+            format!("{mark}{}", part.words.join("·"))
+        });
+        parts.collect::<Vec<_>>().join(" | ")
+    }
+
+    #[test]
+    fn a_line_is_split_into_its_commands() {
+        for (line, expected) in [
+            ("pytest -q tests", "pytest·-q·tests"),
+            ("cd web && ./lint.sh 'a b' \"c d\"", "cd·web | ./lint.sh·a b·c d"),
+            ("./greet.sh | grep -q hello", "~./greet.sh | grep·-q·hello"),
+            ("./greet.sh | sort | diff - want", "~./greet.sh | ~sort | diff·-·want"),
+            ("./tests.js | tap-spec", "./tests.js | tap-spec"),
+            ("./a | grep b | ./judge", "./a | grep·b | ./judge"),
+            ("[ \"$(./greet.sh x)\" = hello ]", "[·$·=·hello·] | ~./greet.sh·x"),
+            ("echo `./greet.sh` | grep -q x", "~echo·` | ~./greet.sh | grep·-q·x"),
+            ("diff <(./greet.sh) want", "diff·want | ~./greet.sh"),
+            ("x=$(./greet.sh); [ $x = 1 ]", "x=$ | ./greet.sh | [·$x·=·1·]"),
+            ("tool >out.txt 2>&1 <in.txt", "tool·in.txt"),
+            ("if ! ./a; then (b; c) | wc; fi", "if·!·./a | then | b | c | wc | fi"),
+            ("(b; c) | grep -q d", "b | ~c | grep·-q·d"),
+            ("bash -ec './a; ./b | grep c' x", "bash·-ec·x | ./a | ~./b | grep·c"),
+            ("echo ${A:-b c} # ./no", "echo·${A:-b c"),
+            ("cat <<EOF\nx\nEOF", "cat <<EOF\nx\nEOF"),
+            ("case x in a) b;; esac", "case x in a) b;; esac"),
+            ("echo 'open", "echo 'open"),
+            ("(a", "(a"),
+            ("", ""),
+        ] {
+            assert_eq!(shown(line), expected, "{line}");
+        }
+        let deep = format!("{}a{}", "$(".repeat(50_000), ")".repeat(50_000));
+        assert_eq!(line_parts(&deep).len(), 1);
+    }
+}

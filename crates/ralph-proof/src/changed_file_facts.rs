@@ -1,0 +1,226 @@
+//! Changed files that a proof cannot simply take from one version: those that hold code and tests at once, and those
+//! that decide how tests run although they look like code.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use ralph_check::inline_tests::find_inline_tests;
+use ralph_core::gate::Gate;
+use ralph_core::proof::ChangedFileFacts;
+use ralph_git::checkpoint::{BlobContent, CheckpointError};
+use ralph_sys::clock::Deadline;
+use ralph_sys::fs;
+
+use crate::documentation_examples::CHANGED_EXAMPLES;
+use crate::file_class::{FileClass, classify_file};
+use crate::file_composition::needs_separation;
+use crate::naming_conventions::{file_extension, is_mixed_manifest};
+use crate::prove::ProofRequest;
+use crate::settings_references::referenced_by_settings;
+use crate::tree_changes::{FileChangeKind, TreeChanges};
+use crate::tree_composition::TreeComposition;
+
+/// How many entries of a directory are looked at.
+const MAX_LISTED: usize = 10_000;
+const MAX_ROOTS: usize = 100;
+const MAX_ROOT_BYTES: usize = 1024 * 1024;
+
+/// What a proof has to know about the changed files, and those whose examples are tests only if the runner runs them. `allowed` are the
+/// files that a person allowed to change.
+pub(crate) fn find_file_facts(
+    request: &ProofRequest<'_>,
+    changes: &TreeChanges,
+    [old_tests, new_tests]: [&TreeComposition; 2],
+    allowed: &TreeComposition,
+    deadline: &Deadline,
+) -> Result<(ChangedFileFacts, Vec<String>), CheckpointError> {
+    let (mut examples, mut inseparable) = (Vec::new(), Vec::new());
+    for file in &old_tests.not_separable {
+        let is_example = file.why == CHANGED_EXAMPLES;
+        let list = if is_example { &mut examples } else { &mut inseparable };
+        list.push(file.path.clone());
+    }
+    inseparable.extend(included_documents(request, &examples, deadline)?);
+    inseparable.extend(changed_references(request, changes, deadline)?);
+    inseparable.extend(unreadable_files(request, changes));
+    if changes.left_out + changes.missing > 0 {
+        inseparable.push("files that cannot be read".to_string());
+    }
+    let rewritten = allowed.rewritten.iter().map(|file| &file.path);
+    let is_tests = |path: &String| classify_file(path, request.rules).class == FileClass::Tests;
+    let facts = ChangedFileFacts {
+        inseparable,
+        allowed: allowed.from_tests.iter().chain(rewritten).cloned().collect(),
+        has_changed_tests: new_tests.from_tests.iter().any(is_tests)
+            || new_tests.rewritten.iter().any(|file| !is_mixed_manifest(&file.path)),
+        deleted_with_tests: deleted_with_tests(changes),
+        unjudged_tests: Vec::new(),
+        new_judges: new_judges(request, changes),
+    };
+    if facts.new_judges.is_empty() {
+        return Ok((facts, examples));
+    }
+    let unjudged_tests = base_tests(request, deadline)?;
+    Ok((ChangedFileFacts { unjudged_tests, ..facts }, examples))
+}
+
+/// Gates whose command names files, or reads its commands from files, none of which the base has. If a test or a
+/// setting of the base changed too, the base had a judge after all.
+fn new_judges(request: &ProofRequest<'_>, changes: &TreeChanges) -> Vec<String> {
+    let goes_with_tests = |path: &str| {
+        let class = classify_file(path, request.rules).class;
+        matches!(class, FileClass::Tests | FileClass::Harness)
+    };
+    let is_new = |path: &str| {
+        changes.all.iter().any(|one| one.path == path && one.kind == FileChangeKind::Added)
+    };
+    let mut tests = changes.all.iter().filter(|one| goes_with_tests(&one.path));
+    if tests.any(|one| one.kind != FileChangeKind::Added) {
+        return Vec::new();
+    }
+    let has_new_judge = |gate: &&&Gate| {
+        let mut files = request.rules.files_of_gate(&gate.name).peekable();
+        files.peek().is_some() && files.all(is_new)
+    };
+    request.gates.iter().filter(has_new_judge).map(|gate| gate.name.clone()).collect()
+}
+
+/// The test files of the base.
+fn base_tests(
+    request: &ProofRequest<'_>,
+    deadline: &Deadline,
+) -> Result<Vec<String>, CheckpointError> {
+    let below = request.project_below();
+    let entries = request.repository.checkpoint_files(request.base, deadline)?;
+    let paths = entries.iter().filter_map(|entry| {
+        Path::new(&entry.path).strip_prefix(&below).ok()?.to_str().map(ToString::to_string)
+    });
+    let is_tests = |path: &String| classify_file(path, request.rules).class == FileClass::Tests;
+    Ok(paths.filter(is_tests).collect())
+}
+
+/// The documents that a crate includes as its own documentation, so that their examples are its tests.
+fn included_documents(
+    request: &ProofRequest<'_>,
+    documents: &[String],
+    deadline: &Deadline,
+) -> Result<Vec<String>, CheckpointError> {
+    let documents: Vec<&String> =
+        documents.iter().filter(|path| file_extension(path) == "md").collect();
+    if documents.is_empty() {
+        return Ok(Vec::new());
+    }
+    let is_root = |path: &OsStr| {
+        let name = Path::new(path).file_name();
+        name == Some(OsStr::new("lib.rs")) || name == Some(OsStr::new("main.rs"))
+    };
+    let entries = request.repository.checkpoint_files(request.base, deadline)?;
+    let roots = entries.iter().filter(|entry| is_root(&entry.path)).take(MAX_ROOTS);
+    let ids: Vec<_> = roots.map(|entry| entry.version.id).collect();
+    let most = MAX_ROOTS * MAX_ROOT_BYTES;
+    let blobs = request.repository.read_blobs(&ids, MAX_ROOT_BYTES, most, deadline)?;
+    let texts: Vec<_> = blobs
+        .values()
+        .filter_map(|blob| match blob {
+            BlobContent::Content(bytes) => Some(String::from_utf8_lossy(bytes)),
+            BlobContent::TooLarge(_) | BlobContent::Missing => None,
+        })
+        .filter(|text| text.contains("include_str!"))
+        .collect();
+    let is_included = |path: &&&String| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        texts.iter().any(|text| text.contains(name))
+    };
+    Ok(documents.iter().filter(is_included).map(ToString::to_string).collect())
+}
+
+/// New modules of Python in the root of the project that take the place of installed ones.
+pub(crate) fn shadowing_modules(request: &ProofRequest<'_>, changes: &TreeChanges) -> Vec<String> {
+    let sites = site_directories(request);
+    let is_installed = |module: &str| {
+        let names = [module.to_string(), format!("{module}.py")];
+        sites.iter().any(|site| names.iter().any(|name| fs::exists(&site.join(name))))
+    };
+    let added = changes.all.iter().filter(|one| one.kind == FileChangeKind::Added);
+    let shadows = added.filter(|one| {
+        let module = one.path.split('/').next().unwrap_or_default();
+        let module = module.strip_suffix(".py").unwrap_or(module);
+        file_extension(&one.path) == "py" && is_installed(module)
+    });
+    shadows.map(|one| one.path.clone()).collect()
+}
+
+/// The directories with installed modules that the gates' Python may use.
+fn site_directories(request: &ProofRequest<'_>) -> Vec<PathBuf> {
+    let search_path = request.path.map(OsStr::to_owned).or_else(|| request.env.search_path());
+    let mut homes: Vec<PathBuf> = [".venv", "venv"].map(|name| request.project.join(name)).into();
+    for directory in search_path.iter().flat_map(std::env::split_paths) {
+        let program = fs::resolve(&directory.join("python3"));
+        homes.extend(program.iter().filter_map(|program| Some(program.parent()?.parent()?.into())));
+        homes.extend(program.and(directory.parent().map(Path::to_path_buf)));
+    }
+    let user = request.env.home().map(|home| home.join(".local"));
+    let sites = homes.into_iter().chain(user).flat_map(|home| {
+        let lib = home.join("lib");
+        let versions = fs::list_if_exists(&lib, MAX_LISTED).unwrap_or_default();
+        let versions =
+            versions.into_iter().filter(|name| name.as_encoded_bytes().starts_with(b"python3"));
+        versions.flat_map(move |name| {
+            ["site-packages", "dist-packages"].map(|site| lib.join(&name).join(site))
+        })
+    });
+    sites.filter(|site| fs::is_directory(site)).collect()
+}
+
+/// Changed files that count as code, although the settings of the base name them.
+fn changed_references(
+    request: &ProofRequest<'_>,
+    changes: &TreeChanges,
+    deadline: &Deadline,
+) -> Result<Vec<String>, CheckpointError> {
+    let (repository, base) = (request.repository, request.base);
+    let below = request.project_below();
+    let is_code = |path: &String| classify_file(path, request.rules).class == FileClass::Code;
+    let code: Vec<&String> =
+        changes.all.iter().map(|one| &one.path).filter(|path| is_code(path)).collect();
+    if code.is_empty() {
+        return Ok(Vec::new());
+    }
+    let named = referenced_by_settings(repository, base, &below, request.rules, deadline)?;
+    Ok(code.into_iter().filter(|path| named.contains(*path)).cloned().collect())
+}
+
+/// Changed files that would have to be taken apart, and cannot be read as text.
+fn unreadable_files(request: &ProofRequest<'_>, changes: &TreeChanges) -> Vec<String> {
+    let is_mixed = |path: &String| {
+        needs_separation(path) && classify_file(path, request.rules).class == FileClass::Code
+    };
+    let unread = changes.all.iter().filter(|one| !one.is_text());
+    unread.map(|one| one.path.clone()).filter(is_mixed).collect()
+}
+
+/// Files of Rust that contained tests and no longer exist.
+fn deleted_with_tests(changes: &TreeChanges) -> Vec<String> {
+    let texts = changes.texts();
+    let has_tests =
+        |text: &str| find_inline_tests(text).is_none_or(|found| !found.parts.is_empty());
+    let deleted = texts.iter().filter(|text| {
+        file_extension(text.path) == "rs"
+            && text.after.is_none()
+            && text.before.is_some_and(has_tests)
+    });
+    deleted.map(|text| text.path.to_string()).collect()
+}
+
+/// Whether a changed test file of Rust contains no tests. For other languages, names show it.
+pub(crate) fn has_changed_helpers(
+    changes: &TreeChanges,
+    is_tests: &dyn Fn(&String) -> bool,
+) -> bool {
+    changes.texts().iter().any(|text| {
+        let is_helper = |side: Option<&str>| side.is_some_and(|text| !text.contains("test]"));
+        file_extension(text.path) == "rs"
+            && is_tests(&text.path.to_string())
+            && (is_helper(text.before) || is_helper(text.after))
+    })
+}
