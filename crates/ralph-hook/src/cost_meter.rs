@@ -1,9 +1,11 @@
 //! Meters what a session costs from the token usage in its transcripts and those of its subagents.
 //!
-//! Every stop reads only what was appended since the last one. Where it stopped is in `meter.json`, which the journal
-//! seals with a digest: a file that is missing or was edited is replaced by reading the transcripts again from the start
-//! of the run. A session without a run is never metered.
+//! Every stop reads only what was appended since the last one, and the first stop only what was written since the run
+//! began. Where it stopped is in `meter.json`, which the journal seals with a digest: a file that is missing or was
+//! edited is replaced by reading the transcripts again from the start of the run. A session without a run is never
+//! metered.
 
+use crate::run_start_search::find_run_start;
 use crate::transcript_reader::resolve_transcript;
 use ralph_core::digest64::Digest64;
 use ralph_core::event::StopEvent;
@@ -197,6 +199,10 @@ impl SessionMeter {
                 continue;
             };
             transcript.follow_rewrite(&stat);
+            if transcript.offset == 0 {
+                let host = context.world.host;
+                transcript.offset = find_run_start(host, &path, stat.len, transcript.since_ms);
+            }
             while transcript.offset < stat.len && left > 0 {
                 let Ok(chunk) = tail::read_lines_from(&path, transcript.offset, MAX_CHUNK_BYTES)
                 else {

@@ -19,6 +19,7 @@ pub mod rehearsal;
 pub mod reminder;
 pub mod resume_session;
 pub mod run_output;
+mod run_start_search;
 pub mod runner;
 pub mod session_model;
 pub mod session_owner;
