@@ -1,21 +1,17 @@
 //! Creates checkpoints: turns a listing of the work tree into a tree and a commit with its own ref.
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStringExt;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::commit_message::{self, CheckpointRemarks};
-use super::plumbing::{
-    self, PlumbingCommand, PlumbingContext, index_info_record, mode_digits, mode_from_digits,
-    unexpected_git_output,
-};
-use super::resolve_objects::{self, ConversionCache, ResolveInput};
+use super::directory_trees::DirectoryTrees;
+use super::plumbing::{PlumbingCommand, PlumbingContext, unexpected_git_output};
+use super::resolve_objects::{ConversionCache, ObjectResolver};
 use super::{
     Checkpoint, CheckpointError, CheckpointReason, CheckpointRepository, RepositoryPurpose,
 };
-use crate::tree::{ObjectId, TreeEntry, TreeEntryMode, WorkTreeListing};
+use crate::tree::{ObjectId, WorkTreeListing};
 use ralph_sys::clock::{self, Deadline};
-use ralph_sys::fs;
 
 /// A checkpoint's commit is a few lines long, plus one for each filtered file.
 const MAX_COMMIT_BYTES: usize = 64 * 1024 * 1024;
@@ -44,30 +40,9 @@ pub enum CheckpointNovelty {
     Unchanged,
 }
 
-/// The entries of an index, sorted by path.
-#[derive(Default)]
-pub(super) struct StagedFiles(Vec<StagedFile>);
-
-struct StagedFile {
-    path: OsString,
-    mode: TreeEntryMode,
-    id: ObjectId,
-}
-
-impl StagedFiles {
-    pub(super) fn contains(&self, entry: &TreeEntry) -> bool {
-        self.has(&entry.path, entry.mode, entry.id)
-    }
-
-    fn has(&self, path: &OsStr, mode: TreeEntryMode, id: ObjectId) -> bool {
-        let found = self.0.binary_search_by(|staged| staged.path.as_os_str().cmp(path));
-        found.is_ok_and(|at| self.0[at].mode == mode && self.0[at].id == id)
-    }
-}
-
 /// A tree in the object store, not yet on a ref.
 pub(super) struct StoredTree {
-    pub tree: ObjectId,
+    pub trees: DirectoryTrees,
     pub remarks: CheckpointRemarks,
     pub changed_meanwhile: Vec<OsString>,
 }
@@ -87,9 +62,9 @@ impl CheckpointRepository {
     ) -> Result<CreatedCheckpoint, CheckpointError> {
         let _lock = self.lock_shadow(deadline)?;
         let last = self.list(deadline)?.pop();
-        let stored = self.store_tree(snapshot, deadline)?;
+        let stored = self.store_tree(snapshot, last.as_ref(), deadline)?;
         if let Some(last) = &last
-            && last.tree == stored.tree
+            && last.tree == stored.trees.root
             && self.read_remarks(last, deadline)? == stored.remarks
         {
             let checkpoint = last.clone();
@@ -101,7 +76,7 @@ impl CheckpointRepository {
         }
         let number = last.as_ref().map_or(0, |last| last.number.saturating_add(1));
         let at_ms = clock::now_ms() / 1000 * 1000;
-        let (tree, why) = (stored.tree, snapshot.reason.clone());
+        let (tree, why) = (stored.trees.root, snapshot.reason.clone());
         let mut checkpoint = Checkpoint { number, commit: tree, tree, at_ms, reason: why };
         let draft = CommitDraft {
             at: PlumbingContext::Shadow,
@@ -113,6 +88,7 @@ impl CheckpointRepository {
         let zero = self.format.zero_id();
         let update = ["update-ref", "--no-deref", &name, &commit, &zero];
         self.run_git(&PlumbingCommand::new(PlumbingContext::Refs, update), deadline)?;
+        self.save_known_trees(&stored.trees)?;
         Ok(CreatedCheckpoint {
             checkpoint,
             novelty: CheckpointNovelty::New,
@@ -127,8 +103,9 @@ impl CheckpointRepository {
         deadline: &Deadline,
     ) -> Result<Checkpoint, CheckpointError> {
         let _lock = self.lock_shadow(deadline)?;
-        let stored = self.store_tree(snapshot, deadline)?;
-        let (at_ms, tree) = (clock::now_ms() / 1000 * 1000, stored.tree);
+        let last = self.list(deadline)?.pop();
+        let stored = self.store_tree(snapshot, last.as_ref(), deadline)?;
+        let (at_ms, tree) = (clock::now_ms() / 1000 * 1000, stored.trees.root);
         let mut now = Checkpoint {
             number: u32::MAX,
             commit: tree,
@@ -197,10 +174,12 @@ impl CheckpointRepository {
         Ok(commit_message::parse_remarks(&self.run_git(&call, deadline)?))
     }
 
-    /// Updates the shadow's index to the listing and writes it as a tree. The caller must hold the lock.
+    /// Stores the files of the listing and their directories, except for those that the last checkpoint has. The caller
+    /// must hold the lock.
     fn store_tree(
         &self,
         snapshot: &CheckpointSnapshot<'_>,
+        last: Option<&Checkpoint>,
         deadline: &Deadline,
     ) -> Result<StoredTree, CheckpointError> {
         let listing = &*snapshot.listing.with_absent();
@@ -208,97 +187,18 @@ impl CheckpointRepository {
             let (listed, root) = (listing.root.clone(), self.root.clone());
             return Err(CheckpointError::WrongRoot { listed, root });
         }
-        let index = self.shadow.join("index");
-        plumbing::remove_index_lock(&index)?;
-        let previous = if let Some(previous) = self.read_shadow_index(deadline)? {
-            previous
-        } else {
-            fs::remove_file(&index)?;
-            StagedFiles::default()
-        };
-        let memory = ConversionCache::load(self);
-        let found = resolve_objects::resolve_objects(
-            self,
-            &ResolveInput { listing, previous: &previous, cache: memory },
-            deadline,
-        )?;
-        let is_wanted = |path: &OsStr| {
-            let at = listing.entries.binary_search_by(|entry| entry.path.as_os_str().cmp(path));
-            at.is_ok_and(|at| found.ids[at].is_some())
-        };
-        let zero = self.format.zero_id();
-        let mut input = Vec::new();
-        // Deletions come first, because a directory may replace a file, or a file a directory.
-        for staged in previous.0.iter().filter(|staged| !is_wanted(&staged.path)) {
-            input.extend(index_info_record("0", &zero, &staged.path));
-        }
-        for (entry, id) in listing.entries.iter().zip(&found.ids) {
-            let Some(id) = id else { continue };
-            if !previous.has(&entry.path, entry.mode, *id) {
-                input.extend(index_info_record(
-                    mode_digits(entry.mode),
-                    &self.hex(id),
-                    &entry.path,
-                ));
-            }
-        }
-        if !input.is_empty() {
-            let call = PlumbingCommand::new(
-                PlumbingContext::Shadow,
-                ["update-index", "-z", "--index-info"],
-            );
-            self.run_git(&call.with_input(&input), deadline)?;
-        }
-        // An object that is not in the store is one that a sparse checkout leaves out.
-        let output = self.run_git(
-            &PlumbingCommand::new(PlumbingContext::Shadow, ["write-tree", "--missing-ok"]),
-            deadline,
-        )?;
-        let tree = self
-            .format
-            .parse(output.trim_ascii_end())
-            .ok_or_else(|| unexpected_git_output("write-tree"))?;
+        let (entries, known) = (&*listing.entries, self.load_known_trees(last));
+        let mut resolver =
+            ObjectResolver::new(self, entries, &ConversionCache::load(self), deadline);
+        let build = |ids: &[_]| DirectoryTrees::build(self.format, entries, ids, &known);
+        let listed = build(&resolver.found.ids);
+        let new = self.find_new_files(&listed, entries, &known, deadline)?;
+        let trees = if resolver.resolve(new)? { build(&resolver.found.ids) } else { listed };
+        self.write_trees(&trees, deadline)?;
+        let found = resolver.found;
         found.cache.save(self)?;
         let remarks =
             CheckpointRemarks { filtered: found.filtered, excluded: snapshot.excluded.to_vec() };
-        Ok(StoredTree { tree, remarks, changed_meanwhile: found.changed_meanwhile })
-    }
-
-    /// The entries of the shadow's index, or `None` if it cannot be used. Without a ref, its objects may have been
-    /// garbage-collected.
-    fn read_shadow_index(
-        &self,
-        deadline: &Deadline,
-    ) -> Result<Option<StagedFiles>, CheckpointError> {
-        let prefix = self.ref_prefix();
-        let call = PlumbingCommand::new(
-            PlumbingContext::Refs,
-            ["for-each-ref", "--count=1", "--format=x", &prefix],
-        );
-        if self.run_git(&call, deadline)?.is_empty() {
-            return Ok(None);
-        }
-        let listed = match self.run_git(
-            &PlumbingCommand::new(PlumbingContext::Shadow, ["ls-files", "-s", "-z"]),
-            deadline,
-        ) {
-            Ok(listed) => listed,
-            Err(CheckpointError::Git { .. }) => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let records = listed.split(|byte| *byte == 0).filter(|record| !record.is_empty());
-        // Git sorts paths by their bytes, as the standard library does.
-        let files = records.map(|record| self.parse_staged_record(record));
-        Ok(files.collect::<Option<Vec<_>>>().map(StagedFiles))
-    }
-
-    /// Parses `100644 <id> 0<tab><path>`.
-    fn parse_staged_record(&self, record: &[u8]) -> Option<StagedFile> {
-        let tab = memchr::memchr(b'\t', record)?;
-        let mut fields = record.get(..tab)?.split(|byte| *byte == b' ');
-        let mode = mode_from_digits(fields.next()?)?;
-        let id = self.format.parse(fields.next()?)?;
-        let path = OsString::from_vec(record.get(tab + 1..)?.to_vec());
-        Some(StagedFile { path, mode, id })
+        Ok(StoredTree { trees, remarks, changed_meanwhile: found.changed_meanwhile })
     }
 }

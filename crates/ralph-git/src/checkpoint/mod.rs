@@ -13,6 +13,7 @@ mod checkout;
 mod commit_message;
 mod create_checkpoint;
 mod diff;
+mod directory_trees;
 mod plumbing;
 mod resolve_objects;
 mod restore;

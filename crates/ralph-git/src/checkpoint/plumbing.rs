@@ -217,27 +217,47 @@ impl CheckpointRepository {
                 PlumbingCommand::new(PlumbingContext::Shadow, arguments).with_input(&input);
             call.max_output = taken + count * MAX_BLOB_HEADER_BYTES;
             let output = self.run_git(&call, deadline)?;
-            self.parse_blobs(&output, &mut blobs)
-                .ok_or_else(|| unexpected_git_output("cat-file"))?;
+            let objects =
+                self.parse_objects(&output).ok_or_else(|| unexpected_git_output("cat-file"))?;
+            blobs.extend(objects.into_iter().map(|(id, bytes)| (id, BlobContent::Content(bytes))));
         }
         Ok(blobs)
     }
 
-    fn parse_blobs(
+    /// The content of the objects that exist, of any type.
+    pub(super) fn read_objects(
         &self,
-        mut output: &[u8],
-        blobs: &mut BTreeMap<ObjectId, BlobContent>,
-    ) -> Option<()> {
+        ids: &[ObjectId],
+        deadline: &Deadline,
+    ) -> Result<BTreeMap<ObjectId, Vec<u8>>, CheckpointError> {
+        if ids.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let input: Vec<u8> =
+            ids.iter().flat_map(|id| self.hex(id).into_bytes().into_iter().chain(*b"\n")).collect();
+        let arguments = ["cat-file", "--buffer", "--batch"];
+        let call = PlumbingCommand::new(PlumbingContext::Shadow, arguments).with_input(&input);
+        let output = self.run_git(&call, deadline)?;
+        self.parse_objects(&output).ok_or_else(|| unexpected_git_output("cat-file"))
+    }
+
+    /// Parses `<id> <type> <size>` and the content, or `<id> missing`.
+    fn parse_objects(&self, mut output: &[u8]) -> Option<BTreeMap<ObjectId, Vec<u8>>> {
+        let mut objects = BTreeMap::new();
         while !output.is_empty() {
             let end = memchr::memchr(b'\n', output)?;
             let (header, rest) = (output.get(..end)?, output.get(end + 1..)?);
             let mut fields = header.split(|byte| *byte == b' ');
             let id = self.format.parse(fields.next()?)?;
-            let size = usize::try_from(parse_number(fields.nth(1)?)?).ok()?;
-            blobs.insert(id, BlobContent::Content(rest.get(..size)?.to_vec()));
+            if fields.next()? == b"missing" {
+                output = rest;
+                continue;
+            }
+            let size = usize::try_from(parse_number(fields.next()?)?).ok()?;
+            objects.insert(id, rest.get(..size)?.to_vec());
             output = rest.get(size + 1..)?;
         }
-        Some(())
+        Some(objects)
     }
 }
 

@@ -10,23 +10,15 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::create_checkpoint::StagedFiles;
 use super::plumbing::{PlumbingCommand, PlumbingContext, quote_path, unexpected_git_output};
 use super::{CheckpointError, CheckpointRepository, CheckpointStore};
-use crate::tree::{ObjectId, TreeEntry, TreeEntryMode, WorkTreeListing};
+use crate::tree::{ObjectId, TreeEntry, TreeEntryMode};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::{self, Durability, FileError, FileKind, FileStat};
 
 const MAX_CACHE_BYTES: usize = 256 * 1024 * 1024;
 /// A file that changed this recently may change again without a new modification time.
 const SETTLED_NS: u64 = 2_000_000_000;
-
-pub(super) struct ResolveInput<'a> {
-    pub listing: &'a WorkTreeListing,
-    /// The entries of the shadow's index.
-    pub previous: &'a StagedFiles,
-    pub cache: ConversionCache,
-}
 
 pub(super) struct ResolvedObjects {
     /// The object with the bytes of each entry; `None` for an entry that is not stored.
@@ -69,38 +61,6 @@ enum StoredForm {
     Filtered,
 }
 
-pub(super) fn resolve_objects(
-    repository: &CheckpointRepository,
-    seen: &ResolveInput<'_>,
-    deadline: &Deadline,
-) -> Result<ResolvedObjects, CheckpointError> {
-    let entries = &seen.listing.entries;
-    let mut found = ResolvedObjects {
-        ids: vec![None; entries.len()],
-        filtered: BTreeSet::new(),
-        changed_meanwhile: Vec::new(),
-        cache: ConversionCache::default(),
-    };
-    let mut unknown = Vec::new();
-    for (at, entry) in entries.iter().enumerate() {
-        if let Some(remembered) = seen.cache.0.get(&entry.path) {
-            let stat = fs::stat_no_follow(&repository.root.join(&entry.path)).map(Into::into);
-            if remembered.listed == entry.id && stat == Some(remembered.stat) {
-                found.use_record(at, entry, *remembered);
-            } else {
-                unknown.push(at);
-            }
-        } else if entry.mode == TreeEntryMode::Repository || seen.previous.contains(entry) {
-            found.set(at, (entry.id.0 != [0; 32]).then_some(entry.id));
-        } else {
-            unknown.push(at);
-        }
-    }
-    let mut inquiry = ObjectResolver { repository, entries, deadline, found };
-    inquiry.resolve_unknown(&unknown)?;
-    Ok(inquiry.found)
-}
-
 impl ResolvedObjects {
     fn set(&mut self, at: usize, id: Option<ObjectId>) {
         if let Some(slot) = self.ids.get_mut(at) {
@@ -120,11 +80,13 @@ impl ResolvedObjects {
     }
 }
 
-struct ObjectResolver<'a> {
+pub(super) struct ObjectResolver<'a> {
     repository: &'a CheckpointRepository,
     entries: &'a [TreeEntry],
     deadline: &'a Deadline,
-    found: ResolvedObjects,
+    pub found: ResolvedObjects,
+    /// Files that have changed since their conversion was recorded.
+    changed: BTreeSet<usize>,
 }
 
 /// A file whose bytes have to be read.
@@ -136,7 +98,59 @@ struct FileToHash {
     is_stored: bool,
 }
 
-impl ObjectResolver<'_> {
+impl<'a> ObjectResolver<'a> {
+    /// Assumes that the object of each entry has its listed id, except where another one is recorded.
+    pub(super) fn new(
+        repository: &'a CheckpointRepository,
+        entries: &'a [TreeEntry],
+        recorded: &ConversionCache,
+        deadline: &'a Deadline,
+    ) -> Self {
+        let mut found = ResolvedObjects {
+            ids: Vec::with_capacity(entries.len()),
+            filtered: BTreeSet::new(),
+            changed_meanwhile: Vec::new(),
+            cache: ConversionCache::default(),
+        };
+        let mut changed = BTreeSet::new();
+        for (at, entry) in entries.iter().enumerate() {
+            let is_stored = entry.mode != TreeEntryMode::Repository || entry.id.0 != [0; 32];
+            found.ids.push(is_stored.then_some(entry.id));
+            if let Some(record) = recorded.0.get(&entry.path) {
+                let stat = fs::stat_no_follow(&repository.root.join(&entry.path)).map(Into::into);
+                if record.listed == entry.id && stat == Some(record.stat) {
+                    found.use_record(at, entry, *record);
+                } else {
+                    changed.insert(at);
+                }
+            }
+        }
+        Self { repository, entries, deadline, found, changed }
+    }
+
+    /// Finds the objects of files that the last checkpoint does not have, or not with their listed id, and stores them.
+    /// Returns whether any id differs from the assumed one.
+    pub(super) fn resolve(&mut self, new: Vec<usize>) -> Result<bool, CheckpointError> {
+        let mut unknown: BTreeSet<_> =
+            new.into_iter().chain(self.changed.iter().copied()).collect();
+        unknown.retain(|at| {
+            let entry = self.entries.get(*at);
+            let is_file = entry.is_some_and(|entry| entry.mode != TreeEntryMode::Repository);
+            // A conversion that is still recorded gave the entry its id.
+            let is_recorded =
+                entry.is_some_and(|entry| self.found.cache.0.contains_key(&entry.path));
+            is_file && !is_recorded
+        });
+        let assumed: Vec<_> =
+            unknown.iter().map(|at| (*at, self.found.ids.get(*at).copied())).collect();
+        for at in &unknown {
+            self.found.set(*at, None);
+        }
+        let unknown: Vec<_> = unknown.into_iter().collect();
+        self.resolve_unknown(&unknown)?;
+        Ok(assumed.iter().any(|(at, id)| self.found.ids.get(*at).copied() != *id))
+    }
+
     fn resolve_unknown(&mut self, unknown: &[usize]) -> Result<(), CheckpointError> {
         let entries = || unknown.iter().filter_map(|at| Some((*at, self.entries.get(*at)?)));
         let ids: Vec<_> = entries().map(|(_, entry)| entry.id).collect();

@@ -753,6 +753,47 @@ fn numbers_go_up_only_when_something_changed() {
     scene.git(&["fsck", "--strict"]);
 }
 
+/// The trees are those that git itself makes of the files, whatever order their names have, and a change stores nothing
+/// but what it changes. A record of the stored trees that is damaged, or that belongs to another checkpoint, only costs
+/// time.
+#[test]
+fn a_small_change_stores_only_its_own_directories() {
+    let scene = CheckpointScene::new();
+    for name in ["a.", "a.b", "a-b/c", "a.b2/x", "a/b", "a0/b", "b.", "b/c", "deep/er/est/file"] {
+        scene.write(name, name);
+    }
+    let tree_of_git = || {
+        scene.git(&["add", "--all"]);
+        let tree = scene.git(&["write-tree"]);
+        String::from_utf8(tree).unwrap().trim().to_owned()
+    };
+    let count_objects = || {
+        let objects = scene.git(&["count-objects"]);
+        let objects = String::from_utf8(objects).unwrap();
+        objects.split(' ').next().unwrap().parse::<usize>().unwrap()
+    };
+    let create = || {
+        let (before, checkpoint) = (count_objects(), scene.create());
+        let written = count_objects() - before;
+        assert_eq!(checkpoint.tree.hex(), tree_of_git());
+        written
+    };
+    create();
+    let known = scene.open().shadow.join("ralph-trees");
+    let older = fs::read(&known, 1 << 20).unwrap();
+    scene.write("deep/er/est/file", "changed");
+    // A file, its three directories, the root and the commit.
+    assert_eq!(create(), 6);
+    for (content, record) in [("older", older), ("damaged", b"x\0y".to_vec()), ("none", Vec::new())]
+    {
+        std::fs::write(&known, record).unwrap();
+        scene.write("deep/er/est/file", content);
+        assert_eq!(create(), 6, "{content}");
+    }
+    scene.remove("deep/er/est/file");
+    assert_eq!(create(), 2, "the root and the commit");
+}
+
 #[test]
 fn foreign_refs_are_not_checkpoints() {
     let scene = CheckpointScene::new();

@@ -44,6 +44,7 @@ use stat_cache::{StatCache, WalkExtent};
 use walk::{WalkFailure, WalkPlan};
 
 pub use absent_files::AbsentPaths;
+pub(crate) use object_id::hash_tree;
 pub(crate) use repository::may_configure_filters;
 
 const HASH_BATCH_BYTES: usize = 64 * 1024;
@@ -125,7 +126,7 @@ impl ObjectFormat {
     }
 
     /// Length of an id in bytes.
-    fn id_len(self) -> usize {
+    pub(crate) fn id_len(self) -> usize {
         match self {
             Self::Sha1 => 20,
             Self::Sha256 => 32,
@@ -165,7 +166,7 @@ impl ObjectId {
         if is_short { ObjectFormat::Sha1 } else { ObjectFormat::Sha256 }.hex(self)
     }
 
-    fn from_prefix(bytes: &[u8]) -> Self {
+    pub(crate) fn from_prefix(bytes: &[u8]) -> Self {
         let mut id = [0; 32];
         for (to, from) in id.iter_mut().zip(bytes) {
             *to = *from;

@@ -19,12 +19,12 @@ enum ObjectHasher {
 }
 
 impl ObjectHasher {
-    fn new_blob(format: ObjectFormat, len: u64) -> Self {
+    fn new(format: ObjectFormat, kind: &str, len: u64) -> Self {
         let mut hasher = match format {
             ObjectFormat::Sha1 => Self::Sha1(Box::default()),
             ObjectFormat::Sha256 => Self::Sha256(Box::default()),
         };
-        hasher.update(format!("blob {len}\0").as_bytes());
+        hasher.update(format!("{kind} {len}\0").as_bytes());
         hasher
     }
 
@@ -45,7 +45,15 @@ impl ObjectHasher {
 }
 
 pub(super) fn hash_blob(format: ObjectFormat, bytes: &[u8]) -> ObjectId {
-    let mut hasher = ObjectHasher::new_blob(format, bytes.len() as u64);
+    hash_object(format, "blob", bytes)
+}
+
+pub(crate) fn hash_tree(format: ObjectFormat, content: &[u8]) -> ObjectId {
+    hash_object(format, "tree", content)
+}
+
+fn hash_object(format: ObjectFormat, kind: &str, bytes: &[u8]) -> ObjectId {
+    let mut hasher = ObjectHasher::new(format, kind, bytes.len() as u64);
     hasher.update(bytes);
     hasher.finish()
 }
@@ -76,7 +84,7 @@ impl BlobReader {
         for _ in 0..MAX_ATTEMPTS {
             let len = file.metadata()?.len();
             file.rewind()?;
-            let hasher = ObjectHasher::new_blob(format, len);
+            let hasher = ObjectHasher::new(format, "blob", len);
             if let Some(id) = self.hash_in_chunks(file, hasher, len, deadline)? {
                 return Ok(id);
             }

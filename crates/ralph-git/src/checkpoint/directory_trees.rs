@@ -1,0 +1,264 @@
+//! Turns the files of a listing into git's tree objects without an index, which git would read and write as a whole for
+//! every checkpoint. The ids of all directories are computed here, and git stores only those that the last checkpoint
+//! lacks, so a small change costs little in a large work tree.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use super::plumbing::{
+    PlumbingCommand, PlumbingContext, mode_digits, mode_from_digits, unexpected_git_output,
+};
+use super::{Checkpoint, CheckpointError, CheckpointRepository};
+use crate::tree::{ObjectFormat, ObjectId, TreeEntry, TreeEntryMode, hash_tree};
+use ralph_sys::clock::Deadline;
+use ralph_sys::fs::{self, Durability, FileError};
+
+const MAX_KNOWN_BYTES: usize = 256 * 1024 * 1024;
+const DIRECTORY_MODE: &[u8] = b"40000";
+
+/// The directories of a work tree as git's tree objects.
+pub(super) struct DirectoryTrees {
+    pub root: ObjectId,
+    /// Subdirectories come before their parents.
+    directories: Vec<(Vec<u8>, ObjectId)>,
+    /// The content of the directories that are not known to be stored, in the same order.
+    unstored: Vec<UnstoredDirectory>,
+}
+
+struct UnstoredDirectory {
+    path: Vec<u8>,
+    id: ObjectId,
+    content: Vec<u8>,
+    /// The positions of its own files in the listing.
+    files: Vec<usize>,
+}
+
+/// A directory whose last entry has not been reached.
+#[derive(Default)]
+struct OpenDirectory {
+    path: Vec<u8>,
+    content: Vec<u8>,
+    files: Vec<usize>,
+}
+
+impl DirectoryTrees {
+    /// `entries` are sorted by path, which is also git's order in every directory. An entry without an id is left out.
+    pub(super) fn build(
+        format: ObjectFormat,
+        entries: &[TreeEntry],
+        ids: &[Option<ObjectId>],
+        known: &KnownTrees,
+    ) -> Self {
+        let root = ObjectId([0; 32]);
+        let mut trees = Self { root, directories: Vec::new(), unstored: Vec::new() };
+        let mut open = vec![OpenDirectory::default()];
+        for (at, (entry, id)) in entries.iter().zip(ids).enumerate() {
+            let Some(id) = id else { continue };
+            let path = entry.path.as_bytes();
+            while open.last().is_some_and(|directory| !directory.contains(path)) {
+                trees.close_last(format, &mut open, known);
+            }
+            let mut start = open.last().map_or(0, OpenDirectory::name_start);
+            while let Some(length) = memchr::memchr(b'/', &path[start..]) {
+                let path = path[..start + length].to_vec();
+                open.push(OpenDirectory { path, ..OpenDirectory::default() });
+                start += length + 1;
+            }
+            if let Some(directory) = open.last_mut() {
+                let mode = mode_digits(entry.mode).as_bytes();
+                append_line(&mut directory.content, mode, &path[start..], id, format);
+                directory.files.push(at);
+            }
+        }
+        while !open.is_empty() {
+            trees.close_last(format, &mut open, known);
+        }
+        trees
+    }
+
+    fn close_last(
+        &mut self,
+        format: ObjectFormat,
+        open: &mut Vec<OpenDirectory>,
+        known: &KnownTrees,
+    ) {
+        let Some(OpenDirectory { path, content, files }) = open.pop() else { return };
+        let id = hash_tree(format, &content);
+        match open.last_mut() {
+            Some(parent) => {
+                let name = &path[parent.name_start()..];
+                append_line(&mut parent.content, DIRECTORY_MODE, name, &id, format);
+            }
+            None => self.root = id,
+        }
+        if known.ids.get(&path) != Some(&id) {
+            self.unstored.push(UnstoredDirectory { path: path.clone(), id, content, files });
+        }
+        self.directories.push((path, id));
+    }
+}
+
+impl OpenDirectory {
+    fn contains(&self, path: &[u8]) -> bool {
+        let rest = path.strip_prefix(&*self.path);
+        rest.is_some_and(|rest| self.path.is_empty() || rest.first() == Some(&b'/'))
+    }
+
+    /// Where the names of its entries begin in their paths.
+    fn name_start(&self) -> usize {
+        if self.path.is_empty() { 0 } else { self.path.len() + 1 }
+    }
+}
+
+fn append_line(
+    content: &mut Vec<u8>,
+    mode: &[u8],
+    name: &[u8],
+    id: &ObjectId,
+    format: ObjectFormat,
+) {
+    content.extend_from_slice(mode);
+    content.push(b' ');
+    content.extend_from_slice(name);
+    content.push(0);
+    content.extend_from_slice(&id.0[..format.id_len()]);
+}
+
+/// The directories of the last checkpoint, which are in the store because a ref leads to them.
+#[derive(Default)]
+pub(super) struct KnownTrees {
+    ids: HashMap<Vec<u8>, ObjectId>,
+}
+
+impl CheckpointRepository {
+    /// Nothing is known if the file is missing, or belongs to another checkpoint than the last one.
+    pub(super) fn load_known_trees(&self, last: Option<&Checkpoint>) -> KnownTrees {
+        let read = |last: &Checkpoint| {
+            let bytes = fs::read(&self.known_trees_file(), MAX_KNOWN_BYTES).ok()?;
+            let records = bytes.split(|byte| *byte == 0).filter(|record| !record.is_empty());
+            let ids: HashMap<_, _> = records
+                .map(|record| {
+                    let (id, path) = record.split_at_checked(2 * self.format.id_len())?;
+                    Some((path.to_vec(), self.format.parse(id)?))
+                })
+                .collect::<Option<_>>()?;
+            (ids.get(&b""[..]) == Some(&last.tree)).then_some(KnownTrees { ids })
+        };
+        last.and_then(read).unwrap_or_default()
+    }
+
+    pub(super) fn save_known_trees(&self, trees: &DirectoryTrees) -> Result<(), FileError> {
+        let mut bytes = Vec::new();
+        for (path, id) in &trees.directories {
+            bytes.extend(self.hex(id).bytes());
+            bytes.extend(path);
+            bytes.push(0);
+        }
+        fs::replace(&self.known_trees_file(), &bytes, Durability::Cached)
+    }
+
+    fn known_trees_file(&self) -> PathBuf {
+        self.shadow.join("ralph-trees")
+    }
+
+    /// The positions of files in directories that are not stored, without those that the last checkpoint has too.
+    pub(super) fn find_new_files(
+        &self,
+        trees: &DirectoryTrees,
+        entries: &[TreeEntry],
+        known: &KnownTrees,
+        deadline: &Deadline,
+    ) -> Result<Vec<usize>, CheckpointError> {
+        let previous = |directory: &UnstoredDirectory| known.ids.get(&directory.path).copied();
+        let stored: Vec<_> = trees.unstored.iter().filter_map(previous).collect();
+        let contents = self.read_objects(&stored, deadline)?;
+        let mut found = Vec::new();
+        for directory in &trees.unstored {
+            let content = previous(directory).and_then(|id| contents.get(&id));
+            let lines = content.and_then(|content| parse_tree(content, self.format));
+            let lines = lines.unwrap_or_default();
+            found.extend(directory.files.iter().copied().filter(|at| {
+                entries.get(*at).is_some_and(|entry| {
+                    let line = lines.get(file_name(&entry.path));
+                    line != Some(&(entry.mode, entry.id))
+                })
+            }));
+        }
+        Ok(found)
+    }
+
+    /// Stores the directories that are not known to be stored.
+    pub(super) fn write_trees(
+        &self,
+        trees: &DirectoryTrees,
+        deadline: &Deadline,
+    ) -> Result<(), CheckpointError> {
+        let mut input = Vec::new();
+        for directory in &trees.unstored {
+            let lines = split_tree(&directory.content, self.format);
+            for line in lines.ok_or_else(|| unexpected_git_output("mktree"))? {
+                let kind = match line.mode {
+                    DIRECTORY_MODE => "tree",
+                    b"160000" => "commit",
+                    _ => "blob",
+                };
+                input.extend_from_slice(line.mode);
+                input.extend(format!(" {kind} {}\t", self.hex(&line.id)).bytes());
+                input.extend_from_slice(line.name);
+                input.push(0);
+            }
+            input.push(0);
+        }
+        if input.is_empty() {
+            return Ok(());
+        }
+        // An object that is not in the store is one that a sparse checkout leaves out.
+        let arguments = ["mktree", "-z", "--batch", "--missing"];
+        let call = PlumbingCommand::new(PlumbingContext::Shadow, arguments).with_input(&input);
+        let output = self.run_git(&call, deadline)?;
+        let written = output.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let written: Option<Vec<_>> = written.map(|line| self.format.parse(line)).collect();
+        let is_expected = written
+            .is_some_and(|ids| ids.iter().eq(trees.unstored.iter().map(|directory| &directory.id)));
+        if is_expected { Ok(()) } else { Err(unexpected_git_output("mktree")) }
+    }
+}
+
+/// One line of a tree object.
+struct TreeLine<'a> {
+    mode: &'a [u8],
+    name: &'a [u8],
+    id: ObjectId,
+}
+
+fn split_tree(mut content: &[u8], format: ObjectFormat) -> Option<Vec<TreeLine<'_>>> {
+    let mut lines = Vec::new();
+    while !content.is_empty() {
+        let (mode, rest) = content.split_at_checked(memchr::memchr(b' ', content)?)?;
+        let (name, rest) = rest.get(1..)?.split_at_checked(memchr::memchr(0, rest)? - 1)?;
+        let (id, rest) = rest.get(1..)?.split_at_checked(format.id_len())?;
+        lines.push(TreeLine { mode, name, id: ObjectId::from_prefix(id) });
+        content = rest;
+    }
+    Some(lines)
+}
+
+/// The files of a tree object, by name.
+fn parse_tree(
+    content: &[u8],
+    format: ObjectFormat,
+) -> Option<HashMap<&[u8], (TreeEntryMode, ObjectId)>> {
+    let lines = split_tree(content, format)?.into_iter();
+    Some(
+        lines
+            .filter_map(|line| Some((line.name, (mode_from_digits(line.mode)?, line.id))))
+            .collect(),
+    )
+}
+
+fn file_name(path: &OsStr) -> &[u8] {
+    let path = path.as_bytes();
+    memchr::memrchr(b'/', path).map_or(path, |at| &path[at + 1..])
+}
