@@ -122,7 +122,7 @@ pub(super) fn path_variable(environment: &[(OsString, OsString)]) -> &OsStr {
 mod tests {
     use super::*;
     use crate::gates::testing::sample_gate;
-    use ralph_git::tree::{ObjectId, TreeEntryMode};
+    use ralph_git::tree::{FingerprintMemo, ObjectId, TreeEntryMode};
     use std::path::PathBuf;
 
     fn listing(files: &[(&str, u8)]) -> WorkTreeListing {
@@ -134,7 +134,8 @@ mod tests {
                 id: ObjectId([*content; 32]),
             })
             .collect();
-        WorkTreeListing { root: PathBuf::from("/repo"), head: None, entries, absent: Vec::new() }
+        let (root, absent, memo) = (PathBuf::from("/repo"), Vec::new(), FingerprintMemo::default());
+        WorkTreeListing { root, head: None, entries, absent, memo }
     }
 
     #[test]

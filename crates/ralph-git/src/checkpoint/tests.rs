@@ -11,7 +11,7 @@ use std::time::Duration;
 use ralph_core::id::RunId;
 
 use super::*;
-use crate::tree::{TreeEntry, TreeEntryMode, WorkTreeListing};
+use crate::tree::{FingerprintMemo, TreeEntry, TreeEntryMode, WorkTreeListing};
 use ralph_sys::fs::FileKind;
 use ralph_sys::proc::testing::run_successfully;
 
@@ -237,7 +237,8 @@ fn list_with_git(root: &Path) -> WorkTreeListing {
     });
     let mut entries: Vec<_> = entries.collect();
     entries.sort_by(|one, other| one.path.cmp(&other.path));
-    WorkTreeListing { root: root.to_path_buf(), head: None, entries, absent: Vec::new() }
+    let (root, absent, memo) = (root.to_path_buf(), Vec::new(), FingerprintMemo::default());
+    WorkTreeListing { root, head: None, entries, absent, memo }
 }
 
 /// R-D1a: all tracked and untracked files are restored byte for byte, and so is the state before a restore.
@@ -625,6 +626,7 @@ fn a_hostile_configuration_runs_nothing() {
             head: None,
             entries: entries.collect(),
             absent: Vec::new(),
+            memo: FingerprintMemo::default(),
         }
     };
     std::fs::remove_file(&pwned).ok();

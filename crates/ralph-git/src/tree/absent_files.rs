@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::{TreeEntry, WorkTreeListing};
+use super::{FingerprintMemo, TreeEntry, WorkTreeListing};
 
 /// More than this cannot be recorded; then nothing that is left out counts as deleted.
 const MAX_RECORDED: usize = 5_000;
@@ -59,6 +59,7 @@ impl WorkTreeListing {
     /// Makes deletions of the files that are left out now and were not at an earlier time.
     pub fn delete_newly_absent(&mut self, then: &AbsentPaths) {
         self.absent.retain(|entry| then.contains(Path::new(&entry.path)));
+        self.memo = FingerprintMemo::default();
     }
 
     /// The same listing with the files that are left out among its entries, as in a commit.
@@ -69,12 +70,9 @@ impl WorkTreeListing {
         let mut entries: Vec<TreeEntry> =
             self.entries.iter().chain(&self.absent).cloned().collect();
         entries.sort_by(|one, other| one.path.cmp(&other.path));
-        Cow::Owned(Self {
-            root: self.root.clone(),
-            head: self.head.clone(),
-            entries,
-            absent: Vec::new(),
-        })
+        let (root, head) = (self.root.clone(), self.head.clone());
+        let memo = FingerprintMemo::default();
+        Cow::Owned(Self { root, head, entries, absent: Vec::new(), memo })
     }
 }
 
@@ -93,7 +91,8 @@ mod tests {
             paths.iter().map(entry).collect()
         };
         let (entries, absent) = (entries(on_disk), entries(absent));
-        WorkTreeListing { root: "/".into(), head: None, entries, absent }
+        let memo = FingerprintMemo::default();
+        WorkTreeListing { root: "/".into(), head: None, entries, absent, memo }
     }
 
     /// R-L10a: directories that are left out as a whole are recorded once.

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use super::{ObjectId, TreeEntry, TreeEntryMode, WorkTreeListing};
+use super::{FingerprintMemo, ObjectId, TreeEntry, TreeEntryMode, WorkTreeListing};
 
 const ID_BYTES: usize = 32;
 const MODES: [TreeEntryMode; 4] = [
@@ -41,7 +41,8 @@ impl WorkTreeListing {
         let (entries, rest) = split_entries(rest)?;
         let (absent, rest) = split_entries(rest)?;
         let root = OsString::from_vec(root.to_vec()).into();
-        rest.is_empty().then_some(Self { root, head, entries, absent })
+        let memo = FingerprintMemo::default();
+        rest.is_empty().then_some(Self { root, head, entries, absent, memo })
     }
 }
 
@@ -88,12 +89,14 @@ mod tests {
                 head: Some("0af".into()),
                 entries,
                 absent: vec![entry(b"x/y", TreeEntryMode::File, 3)],
+                memo: FingerprintMemo::default(),
             },
             WorkTreeListing {
                 root: "/".into(),
                 head: None,
                 entries: Vec::new(),
                 absent: Vec::new(),
+                memo: FingerprintMemo::default(),
             },
         ] {
             let bytes = listing.to_bytes();

@@ -30,6 +30,7 @@ mod walk_queue;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::thread;
 
 use crate::git;
@@ -82,7 +83,27 @@ pub struct WorkTreeListing {
     pub entries: Vec<TreeEntry>,
     /// Tracked files that a sparse checkout leaves out, with their ids in the index, sorted by path.
     pub absent: Vec<TreeEntry>,
+    /// One stop asks for the fingerprint many times.
+    pub memo: FingerprintMemo,
 }
+
+/// The fingerprint of a listing, once it was computed. A copy of the listing may be changed, so it starts without one.
+#[derive(Debug, Default)]
+pub struct FingerprintMemo(OnceLock<[u8; 32]>);
+
+impl Clone for FingerprintMemo {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl PartialEq for FingerprintMemo {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for FingerprintMemo {}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeEntry {
@@ -184,6 +205,10 @@ impl WorkTreeListing {
     /// Depends on paths, modes and contents only, not on commits. A file that is left out counts otherwise than the same
     /// file on disk, because gates cannot read it.
     pub fn fingerprint(&self) -> [u8; 32] {
+        *self.memo.0.get_or_init(|| self.compute_fingerprint())
+    }
+
+    fn compute_fingerprint(&self) -> [u8; 32] {
         let on_disk = fingerprint_entries(self.entries.iter());
         if self.absent.is_empty() {
             return on_disk;
@@ -275,7 +300,8 @@ fn list_work_tree_at(
             let found = assemble::assemble_entries(&mut walked.slots, walked.files);
             let head = repository.and_then(|repository| repository.read_head(survey.deadline));
             let (entries, absent) = (found.on_disk, found.absent);
-            Ok(WorkTreeListing { root: root.to_path_buf(), head, entries, absent })
+            let (root, memo) = (root.to_path_buf(), FingerprintMemo::default());
+            Ok(WorkTreeListing { root, head, entries, absent, memo })
         }
     }
 }

@@ -140,6 +140,7 @@ impl WrittenFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ralph_git::tree::FingerprintMemo;
 
     /// The trees before and after each run of gates.
     type GateRuns<'a> = &'a [(&'a str, &'a str)];
@@ -152,7 +153,8 @@ mod tests {
             id: ObjectId([word.as_bytes()[1]; 32]),
         };
         let entries = text.split_whitespace().map(entry).collect();
-        WorkTreeListing { root: "/".into(), head: None, entries, absent: Vec::new() }
+        let (absent, memo) = (Vec::new(), FingerprintMemo::default());
+        WorkTreeListing { root: "/".into(), head: None, entries, absent, memo }
     }
 
     /// R-V1e: what gates wrote is undone, in one or several runs of gates, and nothing else is.
