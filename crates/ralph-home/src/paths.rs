@@ -42,11 +42,21 @@ impl RalphHome {
     }
 
     /// The work tree of a run started with `--worktree`. It lies beside ralph's home, not in it, because no agent may
-    /// touch ralph's home and every listing of a work tree leaves it out.
+    /// touch ralph's home and every listing of a work tree leaves it out. It is not hidden, because some programs treat
+    /// files below a hidden directory differently: servers refuse to serve them, and test runners do not find them.
     pub fn worktree(&self, run: &RunId) -> PathBuf {
-        let mut name = self.0.file_name().unwrap_or_default().to_os_string();
-        name.push("-worktrees");
-        self.0.with_file_name(name).join(run.as_str())
+        let name = self.0.file_name().unwrap_or_default().to_string_lossy();
+        self.worktrees(name.trim_start_matches('.')).join(run.as_str())
+    }
+
+    /// Where the work trees of runs that an earlier version started are.
+    pub fn hidden_worktree(&self, run: &RunId) -> PathBuf {
+        let name = self.0.file_name().unwrap_or_default().to_string_lossy();
+        self.worktrees(&name).join(run.as_str())
+    }
+
+    fn worktrees(&self, name: &str) -> PathBuf {
+        self.0.with_file_name(format!("{name}-worktrees"))
     }
 
     /// Directory with the journals of sessions that are held by files of other tools, without a run.

@@ -39,11 +39,15 @@ impl<'a> OpenWorktree<'a> {
     ) -> Result<Self, WorktreeError> {
         let not_ours = || WorktreeError::NotRunWorktree(PathBuf::from(&worktree.path));
         let run = worktree.branch.strip_prefix(BRANCH_PREFIX).and_then(RunId::parse);
-        let place = home.worktree(&run.ok_or_else(not_ours)?);
-        let place = fs::resolve(&place).ok_or_else(not_ours)?;
+        let run = run.ok_or_else(not_ours)?;
         let path = fs::resolve(Path::new(&worktree.path)).ok_or_else(not_ours)?;
-        let name = path.strip_prefix(&place).ok().and_then(|below| below.components().next());
-        let root = place.join(name.ok_or_else(not_ours)?);
+        let places = [home.worktree(&run), home.hidden_worktree(&run)];
+        let root = places.into_iter().find_map(|place| {
+            let place = fs::resolve(&place)?;
+            let name = path.strip_prefix(&place).ok()?.components().next()?;
+            Some(place.join(name))
+        });
+        let root = root.ok_or_else(not_ours)?;
         let theirs = GitLocation::UserRepository(PathBuf::from(&worktree.from));
         let common = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
         let common = parse_path_line(&GitCommand::new(&theirs, deadline).run_checked(&common)?);

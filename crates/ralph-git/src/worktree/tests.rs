@@ -198,6 +198,24 @@ fn a_project_below_the_root_is_the_same_directory_in_the_work_tree() {
 }
 
 #[test]
+fn work_trees_are_not_hidden_and_hidden_ones_of_earlier_versions_open() {
+    let mut scene = WorktreeScene::with_commit();
+    scene.home = RalphHome::new(fs::resolve(scene.dir.path()).unwrap().join(".ralph"));
+    let mut worktree = scene.try_create("r").unwrap().worktree;
+    assert_eq!(scene.without_paths(&worktree.path), "/dir/ralph-worktrees/r/project");
+    let hidden = scene.home.hidden_worktree(&RunId::parse("r").unwrap());
+    std::fs::create_dir_all(&hidden).unwrap();
+    let hidden = hidden.join("project").to_str().unwrap().to_owned();
+    assert_eq!(scene.without_paths(&hidden), "/dir/.ralph-worktrees/r/project");
+    scene.git(&["worktree", "move", &worktree.path, &hidden]);
+    worktree.path = hidden;
+    let commit = scene.agent_writes(&worktree, "file", "made\n");
+    assert_eq!(branch_tip(&scene.home, &worktree, &test_deadline()).unwrap(), commit);
+    worktree.path = scene.project().to_str().unwrap().to_owned();
+    assert!(branch_tip(&scene.home, &worktree, &test_deadline()).is_err());
+}
+
+#[test]
 fn errors_in_creating_a_work_tree_have_hints() {
     let none = tempfile::tempdir().unwrap();
     let bare = tempfile::tempdir().unwrap();

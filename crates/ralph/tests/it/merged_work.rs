@@ -92,7 +92,7 @@ fn green_work_is_not_merged_by_default() {
       files   `add.sh`
       commits [commit] Add many numbers.
       saved   as checkpoint 1
-      tree    not merged: branch `ralph/[run]`, work tree `$ROOT/home/.ralph-worktrees/[run]/project`; `git -C $ROOT/home/.ralph-worktrees/[run]/project diff [commit]` shows it, `git -C $ROOT/project merge ralph/[run]` merges it
+      tree    not merged: branch `ralph/[run]`, work tree `$ROOT/home/ralph-worktrees/[run]/project`; `git -C $ROOT/home/ralph-worktrees/[run]/project diff [commit]` shows it, `git -C $ROOT/project merge ralph/[run]` merges it
     ");
 
     let sandbox = adder();
@@ -103,7 +103,7 @@ fn green_work_is_not_merged_by_default() {
     assert_snapshot!(normalize(&sandbox, &ended), @"
     exit 11
     --- stdout
-    ✗ sum  [run]  green $X no test fails without the change; 2 old tests pass on the new code; all 6 requirements are met after 1 iteration and [time]; the agent says: “It is done.”; not merged: branch `ralph/[run]`, work tree `$ROOT/home/.ralph-worktrees/[run]/project`; `git -C $ROOT/home/.ralph-worktrees/[run]/project diff [commit]` shows it, `git -C $ROOT/project merge ralph/[run]` merges it
+    ✗ sum  [run]  green $X no test fails without the change; 2 old tests pass on the new code; all 6 requirements are met after 1 iteration and [time]; the agent says: “It is done.”; not merged: branch `ralph/[run]`, work tree `$ROOT/home/ralph-worktrees/[run]/project`; `git -C $ROOT/home/ralph-worktrees/[run]/project diff [commit]` shows it, `git -C $ROOT/project merge ralph/[run]` merges it
 
     not done: queue.toml — 0 of 1 tasks landed, [time], $X
     next    `ralph run --resume [queue]` continues with what is left a run that has ended is not repeated: change the goal or limits of its task to start another

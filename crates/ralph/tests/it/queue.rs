@@ -224,7 +224,7 @@ fn a_conflict_keeps_the_work_and_other_tasks_land() {
     scene.write_queue(&[task_toml("x", ""), task_toml("y", "")].concat());
     let ended = scene.run_queue(&["--quiet", "--parallel", "2"]);
     assert_snapshot!(scene.normalize(&format!("{}exit {:?}", ended.stdout, ended.code)), @"
-    ✗ x  [run]  needs_human $X it conflicts with `main` in same; branch `ralph/[run]` and work tree `$ROOT/home/.ralph-worktrees/[run]/project` are kept; see `git -C $ROOT/project diff [commit]...ralph/[run]`
+    ✗ x  [run]  needs_human $X it conflicts with `main` in same; branch `ralph/[run]` and work tree `$ROOT/home/ralph-worktrees/[run]/project` are kept; see `git -C $ROOT/project diff [commit]...ralph/[run]`
     ✓ y  [run]  landed $X
 
     not done: queue.toml — 1 of 2 tasks landed, [time], $X
@@ -369,7 +369,7 @@ fn an_interrupted_queue_parks_the_active_task() {
     // A parked run needs a new runner, and it may work in another project than the current one.
     let advice = scene.sandbox.ralph(["doctor"]).stdout;
     let advice = advice.lines().skip_while(|line| !line.contains(" run ")).take(2);
-    assert_snapshot!(scene.normalize(&advice.collect::<Vec<_>>().join("\n")), @"· run         [run] (Write k., in `$ROOT/home/.ralph-worktrees/[run]/project`) is paused       → `ralph run --resume [run]`");
+    assert_snapshot!(scene.normalize(&advice.collect::<Vec<_>>().join("\n")), @"· run         [run] (Write k., in `$ROOT/home/ralph-worktrees/[run]/project`) is paused       → `ralph run --resume [run]`");
     let id = scene.queue_dir();
     let id = id.file_name().unwrap().to_str().unwrap();
     let refused = scene.sandbox.ralph(["run", "--resume", id, "--max-cost", "5"]);
@@ -619,7 +619,7 @@ fn a_queue_is_shown_with_its_runs() {
     exit 0
     --- stdout
     [run]  exhausted     Write long-one.  (just now, 1 iteration, $X)
-          not merged: branch `ralph/[run]`, work tree `$ROOT/home/.ralph-worktrees/[run]/project`; `git -C $ROOT/home/.ralph-worktrees/[run]/project diff [commit]` and `git -C $ROOT/home/.ralph-worktrees/[run]/project status` show it, `git -C $ROOT/project merge ralph/[run]` merges what is committed
+          not merged: branch `ralph/[run]`, work tree `$ROOT/home/ralph-worktrees/[run]/project`; `git -C $ROOT/home/ralph-worktrees/[run]/project diff [commit]` and `git -C $ROOT/home/ralph-worktrees/[run]/project status` show it, `git -C $ROOT/project merge ralph/[run]` merges what is committed
           ? the agent runs without permission prompts, as a person requested
     [run]  verified      Write a.  (just now, 0 iterations, $X)
           merged into `main` as [commit]

@@ -143,14 +143,14 @@ fn unlanded_work_is_located() {
     ✗ open    tests: 1 finding, 1 pre-existing
       files   `main.sh`
       saved   as checkpoint 1
-      tree    not merged: branch `ralph/$RUN`, work tree `$ROOT/home/.ralph-worktrees/$RUN/project`; 1 path not committed there: `git -C $ROOT/home/.ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/.ralph-worktrees/$RUN/project status` show it; commit it, then `git -C $ROOT/project merge ralph/$RUN`
+      tree    not merged: branch `ralph/$RUN`, work tree `$ROOT/home/ralph-worktrees/$RUN/project`; 1 path not committed there: `git -C $ROOT/home/ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/ralph-worktrees/$RUN/project status` show it; commit it, then `git -C $ROOT/project merge ralph/$RUN`
       next    `ralph why $RUN`
 
 
     $RUN  stuck         Let main.sh say goodbye.  (just now, 6 iterations over 2 sessions, [money])
-          not merged: branch `ralph/$RUN`, work tree `$ROOT/home/.ralph-worktrees/$RUN/project`; `git -C $ROOT/home/.ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/.ralph-worktrees/$RUN/project status` show it, `git -C $ROOT/project merge ralph/$RUN` merges what is committed
+          not merged: branch `ralph/$RUN`, work tree `$ROOT/home/ralph-worktrees/$RUN/project`; `git -C $ROOT/home/ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/ralph-worktrees/$RUN/project status` show it, `git -C $ROOT/project merge ralph/$RUN` merges what is committed
 
-    not merged: branch `ralph/$RUN`, work tree `$ROOT/home/.ralph-worktrees/$RUN/project`; `git -C $ROOT/home/.ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/.ralph-worktrees/$RUN/project status` show it, `git -C $ROOT/project merge ralph/$RUN` merges what is committed
+    not merged: branch `ralph/$RUN`, work tree `$ROOT/home/ralph-worktrees/$RUN/project`; `git -C $ROOT/home/ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/ralph-worktrees/$RUN/project status` show it, `git -C $ROOT/project merge ralph/$RUN` merges what is committed
     [time]  moved      session [id] takes over
     "));
 }
@@ -184,12 +184,12 @@ fn the_next_step_fits_the_ending() {
 
     exit 5
     --- stdout
-    needs_human: Let main.sh say goodbye. — it conflicts with `main` in main.sh; branch `ralph/$RUN` and work tree `$ROOT/home/.ralph-worktrees/$RUN/project` are kept; see `git -C $ROOT/project diff [id]...ralph/$RUN`, 0 iterations, [duration], [money]
+    needs_human: Let main.sh say goodbye. — it conflicts with `main` in main.sh; branch `ralph/$RUN` and work tree `$ROOT/home/ralph-worktrees/$RUN/project` are kept; see `git -C $ROOT/project diff [id]...ralph/$RUN`, 0 iterations, [duration], [money]
     ✓ met     a change, policy, tools, nothing hidden, tests, tests (clean checkout)
       files   `main.sh`
       commits [id] Let main.sh say goodbye.
       saved   as checkpoint 1
-      next    `git -C $ROOT/home/.ralph-worktrees/$RUN/project merge main`, resolve and commit there, then `ralph run --resume $RUN`
+      next    `git -C $ROOT/home/ralph-worktrees/$RUN/project merge main`, resolve and commit there, then `ralph run --resume $RUN`
     "));
 }
 

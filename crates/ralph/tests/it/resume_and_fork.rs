@@ -98,7 +98,7 @@ fn an_exhausted_run_continues_as_a_fork() {
     ✗ open    a change: the work tree has not changed since the run began
     ✗ open    tests: 1 finding, 1 pre-existing
       saved   as checkpoint 0
-      tree    not merged: branch `ralph/[run]`, work tree `$ROOT/home/.ralph-worktrees/[run]/project`; `git -C $ROOT/home/.ralph-worktrees/[run]/project diff [commit]` shows it, `git -C $ROOT/project merge ralph/[run]` merges it
+      tree    not merged: branch `ralph/[run]`, work tree `$ROOT/home/ralph-worktrees/[run]/project`; `git -C $ROOT/home/ralph-worktrees/[run]/project diff [commit]` shows it, `git -C $ROOT/project merge ralph/[run]` merges it
       next    `ralph run --fork [run]`
     ");
     let run = scene.run_id();
@@ -139,7 +139,7 @@ fn an_exhausted_run_continues_as_a_fork() {
     exit 0
     --- stdout
     would start  Let main.rs say goodbye.
-      project   `$ROOT/home/.ralph-worktrees/[run]/project`
+      project   `$ROOT/home/ralph-worktrees/[run]/project`
       limits    5 iterations · 8 h · $3 · stuck after 3 stops without progress
       gates     tests  grep -q goodbye main.rs
       sessions  a fresh one when the context is 80 % full
