@@ -10,7 +10,7 @@ use crate::transcript_reader::resolve_transcript;
 use ralph_core::digest64::Digest64;
 use ralph_core::event::StopEvent;
 use ralph_core::model_price::{CallUsage, PriceTable};
-use ralph_core::record::CostReading;
+use ralph_core::record::{CostReading, RunRecord};
 use ralph_core::run::RunState;
 use ralph_core::text;
 use ralph_home::client_cost;
@@ -22,6 +22,7 @@ use ralph_policy::{config, price_list};
 use ralph_sys::fs::{self, Durability, FileKind, FileStat};
 use ralph_sys::{clock, tail};
 use serde::{Deserialize, Serialize};
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -85,7 +86,9 @@ fn is_zero(count: &u64) -> bool {
 /// What a meter needs to know about the run.
 struct MeterContext<'a> {
     world: &'a World,
-    prices: PriceTable,
+    run: &'a RunRecord,
+    /// Parsed only if a call has to be priced.
+    prices: OnceCell<PriceTable>,
     /// When the run began, or moved to this session.
     since_ms: u64,
     /// Where the run's first transcript ended when the run began.
@@ -124,17 +127,24 @@ fn meter_digest(bytes: &[u8]) -> Digest64 {
 }
 
 impl<'a> MeterContext<'a> {
-    fn new(world: &'a World, opened: &LoadedRun) -> Self {
+    fn new(world: &'a World, opened: &'a LoadedRun) -> Self {
         let LoadedRun { run, state, .. } = opened;
-        let mut prices = price_list::price_table(&run.prices);
-        // Prices that were added since the start come last: they may price a model that had none, but cannot make
-        // another one cheaper.
-        if fs::exists(&world.home.user_config()) {
-            prices.prices.extend(config::load_prices(&world.home).unwrap_or_default());
-        }
         let first_offset = if state.moved_ms.is_none() { run.transcript_length } else { 0 };
         let since_ms = run.started_ms.max(state.moved_ms.unwrap_or(0));
-        Self { world, prices, since_ms, first_offset }
+        Self { world, run, prices: OnceCell::new(), since_ms, first_offset }
+    }
+
+    fn prices(&self) -> &PriceTable {
+        self.prices.get_or_init(|| {
+            let home = &self.world.home;
+            let mut prices = price_list::price_table(&self.run.prices);
+            // Prices that were added since the start come last: they may price a model that had none, but cannot make
+            // another one cheaper.
+            if fs::exists(&home.user_config()) {
+                prices.prices.extend(config::load_prices(home).unwrap_or_default());
+            }
+            prices
+        })
     }
 
     /// The meter of the last stop, or a new one if it cannot be continued.
@@ -145,7 +155,7 @@ impl<'a> MeterContext<'a> {
         let bytes = bytes.filter(|bytes| sealed == Some(meter_digest(bytes)));
         let meter: Option<SessionMeter> =
             bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let has_price = |model: &String| self.prices.find(model).is_some();
+        let has_price = |model: &String| self.prices().find(model).is_some();
         let is_current = |meter: &SessionMeter| {
             meter.v == METER_VERSION && !meter.unpriced.iter().any(has_price)
         };
@@ -280,7 +290,7 @@ impl MeteredTranscript {
 
 /// The price of a call. A model without one is noted, and its calls are free.
 fn price_call(context: &MeterContext<'_>, usage: &CallUsage, unpriced: &mut Vec<String>) -> u64 {
-    if let Some(nano_usd) = context.prices.nano_usd(usage) {
+    if let Some(nano_usd) = context.prices().nano_usd(usage) {
         return nano_usd;
     }
     let model = text::clean_line(&usage.model, MAX_MODEL_CHARS);
