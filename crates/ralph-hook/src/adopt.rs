@@ -211,12 +211,14 @@ fn seal_loop_policy(world: &World, run: &RunRecord, list: &SealedList) -> Option
     };
     let project = Path::new(&run.project);
     let policy =
-        contract::load_project_policy(&world.home, project).and_then(|policy| match policy {
-            // Checks of the list need a policy even if the project has none.
-            None if !list.seal.approval.is_empty() => {
-                contract::load_default_policy(&world.home, project).map(Some)
+        contract::load_project_policy(&world.home, &world.env, project).and_then(|policy| {
+            match policy {
+                // Checks of the list need a policy even if the project has none.
+                None if !list.seal.approval.is_empty() => {
+                    contract::load_default_policy(&world.home, &world.env, project).map(Some)
+                }
+                policy => Ok(policy),
             }
-            policy => Ok(policy),
         });
     let sealed = policy.and_then(|policy| {
         policy
@@ -313,7 +315,7 @@ impl LoopFiles {
     /// The policy's limits, or the defaults. The file may only lower the number of iterations. An unapproved policy
     /// sets no limits, because it may have come with the loop.
     fn limits(&self, world: &World, project: &Path) -> RunLimits {
-        let policy = contract::load_default_policy(&world.home, project).ok();
+        let policy = contract::load_default_policy(&world.home, &world.env, project).ok();
         let approved = policy.filter(|(_, subject)| trust::is_approved(&world.home, subject));
         let usual = approved.map_or(RunLimits::DEFAULT, |(config, _)| config.policy.limits);
         let iterations = self.iteration_limit();

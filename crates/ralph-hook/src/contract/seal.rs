@@ -59,6 +59,7 @@ pub struct SealRequest<'a> {
 /// The policy of a project; `None` if it has none.
 pub fn load_project_policy(
     home: &RalphHome,
+    env: &Env,
     project: &Path,
 ) -> Result<Option<(ProjectConfig, ApprovalSubject)>, SealError> {
     let config = config::load(&config::find_project(project), home)?;
@@ -66,17 +67,18 @@ pub fn load_project_policy(
     if config.file.is_none() && demands_nothing {
         return Ok(None);
     }
-    let subject = trust::policy_subject(&config)?;
+    let subject = trust::policy_subject(home, &config, env)?;
     Ok(Some((config, subject)))
 }
 
 /// The defaults for a project without a policy, which are enough to judge list checks.
 pub fn load_default_policy(
     home: &RalphHome,
+    env: &Env,
     project: &Path,
 ) -> Result<(ProjectConfig, ApprovalSubject), SealError> {
     let config = config::load(&config::find_project(project), home)?;
-    let subject = trust::policy_subject(&config)?;
+    let subject = trust::policy_subject(home, &config, env)?;
     Ok((config, subject))
 }
 
@@ -167,22 +169,24 @@ fn policy_requirement(contract: &ContractContext<'_>) -> Requirement {
     if contract.seal.hash.is_empty() && contract.seal.policy.gates.is_empty() {
         return contract_requirement("policy", RequirementStatus::Met(EvidenceKind::Measured), "");
     }
-    let (failure, approved) = match load_project_policy(home, contract.project()) {
-        Ok(now) => match find_policy_breach(contract, now.as_ref().map(|(_, subject)| subject)) {
-            None => {
-                let met = RequirementStatus::Met(EvidenceKind::Measured);
-                return contract_requirement("policy", met, "");
+    let (failure, approved) =
+        match load_project_policy(home, &contract.world.env, contract.project()) {
+            Ok(now) => match find_policy_breach(contract, now.as_ref().map(|(_, subject)| subject))
+            {
+                None => {
+                    let met = RequirementStatus::Met(EvidenceKind::Measured);
+                    return contract_requirement("policy", met, "");
+                }
+                Some(PolicyBreach { failure, is_approvable }) => {
+                    let is_approved = |(_, subject)| trust::is_approved(home, &subject);
+                    (failure, is_approvable && now.is_some_and(is_approved))
+                }
+            },
+            Err(error) => {
+                let why = format!("the policy can no longer be read: {}", describe_error(&error));
+                (RequirementFailure::new(why), false)
             }
-            Some(PolicyBreach { failure, is_approvable }) => {
-                let is_approved = |(_, subject)| trust::is_approved(home, &subject);
-                (failure, is_approvable && now.is_some_and(is_approved))
-            }
-        },
-        Err(error) => {
-            let why = format!("the policy can no longer be read: {}", describe_error(&error));
-            (RequirementFailure::new(why), false)
-        }
-    };
+        };
     let next = "Restore the policy and the scripts it calls";
     let mut changed = contract_requirement("policy", RequirementStatus::Unmet(failure), next);
     // A person who approved the new content knows about the change.
@@ -281,7 +285,7 @@ pub(super) fn find_unapproved_script(contract: &ContractContext<'_>) -> Option<S
     };
     changed.retain(|one| !may_change(contract, &one.name));
     let first = format!("`{}`", changed.first()?.name);
-    let is_approved_now = load_project_policy(home, contract.project())
+    let is_approved_now = load_project_policy(home, &contract.world.env, contract.project())
         .is_ok_and(|now| now.is_some_and(|(_, now)| trust::is_approved(home, &now)));
     let is_accepted = is_approved_now && changed.iter().all(|one| one.is_approvable);
     (!is_accepted).then_some(first)

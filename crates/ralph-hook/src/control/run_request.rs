@@ -17,6 +17,7 @@ use ralph_lists::loop_directory;
 use ralph_lists::run_lists::{self, ListFile, SealedList};
 use ralph_policy::config::{self, ProjectConfig};
 use ralph_policy::trust::{self, ApprovalSubject, TrustError};
+use ralph_sys::env::Env;
 use ralph_sys::fs;
 use std::path::{Path, PathBuf};
 
@@ -138,7 +139,7 @@ pub struct CheckedRequest {
 /// Resolves and checks a request without starting the run.
 pub fn check_request(world: &World, request: RunRequest) -> Result<CheckedRequest, StartError> {
     let request = resolve_lists(request)?;
-    let approved = approved_policy(&world.home, &request)?;
+    let approved = approved_policy(&world.home, &world.env, &request)?;
     check_promise(request.terms.promise.as_deref())?;
     check_may_change(&request.terms.may_change)?;
     run_terms::check_goal_length(&request.terms.goal)?;
@@ -164,7 +165,7 @@ pub fn check_request(world: &World, request: RunRequest) -> Result<CheckedReques
     for file in request.list_files() {
         lists.push(run_lists::seal_list(&project, &file).map_err(ControlError::from)?);
     }
-    let policy = choose_policy(&world.home, &request, (approved, &project), &lists)?;
+    let policy = choose_policy(&world.home, &world.env, &request, (approved, &project), &lists)?;
     let title = run_title(&request.terms, &Redactor::new(world.env.secrets()));
     let prices = config::load_prices(&world.home).map_err(SealError::from)?;
     Ok(CheckedRequest { request, title, limits, lists, prices, policy })
@@ -197,12 +198,14 @@ fn push_once(paths: &mut Vec<String>, found: &Path) {
 /// The approved policy of the project; `None` without gates. An unapproved policy is an error: the run does not start.
 pub fn approved_policy(
     home: &RalphHome,
+    env: &Env,
     request: &RunRequest,
 ) -> Result<Option<ApprovedPolicy>, StartError> {
     if request.gates == GateSelection::Skipped {
         return Ok(None);
     }
-    let Some((config, subject)) = contract::load_project_policy(home, &request.project)? else {
+    let Some((config, subject)) = contract::load_project_policy(home, env, &request.project)?
+    else {
         return Ok(None);
     };
     if !trust::is_approved(home, &subject) {
@@ -216,6 +219,7 @@ pub fn approved_policy(
 /// Fails if a person has not approved the checks of a list.
 fn choose_policy(
     home: &RalphHome,
+    env: &Env,
     request: &RunRequest,
     (approved, project): (Option<ApprovedPolicy>, &Path),
     lists: &[SealedList],
@@ -235,7 +239,7 @@ fn choose_policy(
     if approved.is_some() || !(has_checks || request.drive.is_some()) {
         return Ok(approved);
     }
-    let (mut config, subject) = contract::load_default_policy(home, &request.project)?;
+    let (mut config, subject) = contract::load_default_policy(home, env, &request.project)?;
     // The request names no policy, so its gates do not apply.
     config.policy.gates.clear();
     Ok(Some(ApprovedPolicy {

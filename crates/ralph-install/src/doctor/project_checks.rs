@@ -92,7 +92,7 @@ pub(super) fn check_project(
 
 fn check_approval(context: &DoctorContext<'_>, config: &ProjectConfig) -> Option<DoctorCheck> {
     const NAME: &str = "trust";
-    match trust::policy_subject(config) {
+    match trust::policy_subject(context.home, config, context.env) {
         Ok(subject) if !subject.needs_approval() => None,
         Ok(subject) if trust::is_approved(context.home, &subject) => {
             Some(DoctorCheck::good(NAME, "a person approved what the policy runs"))
@@ -116,7 +116,7 @@ fn check_tools(context: &DoctorContext<'_>, config: &ProjectConfig) -> Option<Do
     if config.policy.gates.is_empty() {
         return None;
     }
-    let subject = trust::policy_subject(config).ok();
+    let subject = trust::policy_subject(context.home, config, context.env).ok();
     let recorded = subject.and_then(|subject| trust::recorded_path(context.home, &subject));
     let path = recorded.or_else(|| context.env.search_path());
     let path = environment::gate_search_path(&config.policy.environment, path).unwrap_or_default();

@@ -286,7 +286,7 @@ fn survey_policy(
         notes: Vec::new(),
     };
     if config.file.is_some() {
-        let subject = trust::policy_subject(&config)?;
+        let subject = trust::policy_subject(context.home, &config, context.env)?;
         if !trust::is_approved(context.home, &subject) {
             let note = "the existing policy is not approved: `ralph trust` shows its commands";
             policy.notes.push(note.to_string());
@@ -358,7 +358,7 @@ pub fn approve_proposed(
     if config.file.as_ref().is_none_or(|file| *file.text != *proposed.text) {
         return Err(InstallError::Changed(proposed.path.clone()));
     }
-    let subject = trust::policy_subject(&config)?;
+    let subject = trust::policy_subject(context.home, &config, context.env)?;
     let search_path = trust::find_programs(&config, context.env);
     trust::approve(context.home, &subject, &search_path)?;
     Ok(())

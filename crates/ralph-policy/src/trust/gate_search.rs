@@ -155,10 +155,7 @@ fn project_directories(
         let name = directory.strip_prefix(&config.project).unwrap_or(directory).to_string_lossy();
         if name.is_empty() { ".".to_string() } else { name.into_owned() }
     };
-    directories_in_project(&config.project, gate, &search.variables(gate))
-        .iter()
-        .map(name)
-        .collect()
+    gate_directories(&config.project, gate, search).iter().map(name).collect()
 }
 
 fn path_variable(variables: &[(OsString, OsString)]) -> &OsStr {
@@ -166,21 +163,23 @@ fn path_variable(variables: &[(OsString, OsString)]) -> &OsStr {
     path.map_or(OsStr::new(""), |(_, value)| value)
 }
 
-/// The directories of the project in which a gate looks for programs, other than those of installed packages.
-fn directories_in_project(
-    project: &Path,
-    gate: &Gate,
-    variables: &[(OsString, OsString)],
-) -> Vec<PathBuf> {
-    let cwd = project.join(&gate.cwd);
+fn gate_directories(project: &Path, gate: &Gate, search: &GateSearch<'_>) -> Vec<PathBuf> {
+    let variables = search.variables(gate);
+    directories_in_project(project, &project.join(&gate.cwd), path_variable(&variables))
+}
+
+/// The directories of the project to which a search path leads, other than those of installed packages.
+fn directories_in_project(project: &Path, cwd: &Path, path: &OsStr) -> Vec<PathBuf> {
     let is_installed = |directory: &Path| {
         let inside = directory.strip_prefix(project).unwrap_or(directory);
         inside.iter().any(|part| INSTALLED_DIRECTORIES.iter().any(|name| part == *name))
     };
-    let entries = std::env::split_paths(path_variable(variables));
+    let entries = std::env::split_paths(path);
     let mut found: Vec<PathBuf> = Vec::new();
-    // A directory that does not exist yet is resolved when it does.
-    for directory in entries.filter_map(|entry| fs::resolve(&cwd.join(entry))) {
+    // A directory that does not exist yet counts too: programs may appear in it.
+    let resolve =
+        |path: PathBuf| fs::resolve(&path).unwrap_or(references::normalize_lexically(&path));
+    for directory in entries.map(|entry| resolve(cwd.join(entry))) {
         if directory.starts_with(project)
             && !is_installed(&directory)
             && !found.contains(&directory)
@@ -200,18 +199,49 @@ pub fn sealed_files(
     let required = || gates.iter().filter(|gate| gate.weight == RequirementWeight::Required);
     let mut files = references::find_references(project, required())?;
     for gate in required() {
-        for directory in directories_in_project(project, gate, &search.variables(gate)) {
-            add_programs(project, gate, &directory, &mut files)?;
+        for directory in gate_directories(project, gate, search) {
+            add_programs(project, &gate.name, &directory, &mut files)?;
         }
     }
     files.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(files)
 }
 
+/// Adds the directories of the project in which gates look for programs, and the programs in them. A directory without
+/// programs counts, so that the hash differs from that of a `PATH` which does not lead there.
+pub(super) fn add_searched_programs<'a>(
+    project: &Path,
+    gates: impl IntoIterator<Item = &'a Gate>,
+    search: &GateSearch<'_>,
+    files: &mut Vec<SealedFile>,
+) -> Result<(), TrustError> {
+    // The checks of lists run in the project itself, with the `PATH` of the policy.
+    let own_path = search.environment.set.iter().find(|(name, _)| name == PATH_VARIABLE);
+    let of_lists = own_path
+        .map(|(_, path)| (String::new(), directories_in_project(project, project, path.as_ref())));
+    let of_gates =
+        gates.into_iter().map(|gate| (gate.name.clone(), gate_directories(project, gate, search)));
+    for (gate, directories) in of_gates.chain(of_lists) {
+        for directory in directories {
+            add_programs(project, &gate, &directory, files)?;
+            let path = directory.strip_prefix(project).unwrap_or(&directory).to_string_lossy();
+            let path = if path.is_empty() { ".".into() } else { path };
+            let name = format!("{path}/ on PATH");
+            if files.iter().all(|file| file.name != name) {
+                let hash = blake3::hash(path.as_bytes()).to_hex().to_string();
+                let (gate, why, by) = (gate.clone(), SealReason::SearchPath, String::new());
+                files.push(SealedFile { name, hash, gate, why, by });
+            }
+        }
+    }
+    files.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(())
+}
+
 /// Adds every program in a directory: which of them a script calls is not known.
 fn add_programs(
     project: &Path,
-    gate: &Gate,
+    gate: &str,
     directory: &Path,
     files: &mut Vec<SealedFile>,
 ) -> Result<(), TrustError> {
@@ -230,7 +260,7 @@ fn add_programs(
             ));
         }
         let hash = references::hash_file(&path)?;
-        let (gate, why, by) = (gate.name.clone(), SealReason::SearchPath, String::new());
+        let (gate, why, by) = (gate.to_string(), SealReason::SearchPath, String::new());
         files.push(SealedFile { name, hash, gate, why, by });
     }
     Ok(())

@@ -124,9 +124,45 @@ pub enum TrustError {
     UnreadableApproval { path: PathBuf, why: String },
 }
 
-/// What a person has to approve before any gate of this policy runs.
-pub fn policy_subject(config: &ProjectConfig) -> Result<ApprovalSubject, TrustError> {
+/// What a person has to approve before any gate of this policy runs. The hash covers the programs of the project that
+/// the `PATH` of the gates leads to.
+pub fn policy_subject(
+    home: &RalphHome,
+    config: &ProjectConfig,
+    env: &Env,
+) -> Result<ApprovalSubject, TrustError> {
     let files = references::find_references(&config.project, &config.policy.gates)?;
+    let with_path = |path: Option<String>| {
+        let environment = &config.policy.environment;
+        let search = GateSearch { env, environment, path: path.map(OsString::from) };
+        subject_with_programs(config, &search, files.clone())
+    };
+    let own = with_path(recordable_path(env.search_path().as_deref()))?;
+    // Gates run with the `PATH` of the approval, so that one decides whether it covers the present content.
+    if let Some(approval) = find_approval(home, &own)
+        && with_path(approval.path)?.hash == own.hash
+    {
+        return Ok(own);
+    }
+    let mut approvals = project_approvals(home, &config.project)?;
+    approvals.retain(|approval| list_subjects::topic(&approval.called).is_none());
+    approvals.sort_by(|one, other| other.approved_at.cmp(&one.approved_at));
+    for approval in approvals {
+        let subject = with_path(approval.path)?;
+        if subject.hash == approval.hash {
+            return Ok(subject);
+        }
+    }
+    Ok(own)
+}
+
+fn subject_with_programs(
+    config: &ProjectConfig,
+    search: &GateSearch<'_>,
+    mut files: Vec<SealedFile>,
+) -> Result<ApprovalSubject, TrustError> {
+    let (project, gates) = (&config.project, &config.policy.gates);
+    gate_search::add_searched_programs(project, gates, search, &mut files)?;
     let mut called = referenced_contents(&files);
     if let Some(file) = &config.file {
         let name = file.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -378,9 +414,18 @@ fn write_approval(home: &RalphHome, project: &Path, approval: &Approval) -> Resu
 /// Copies the approvals of a project to a work tree of it, where the same content may run too. Returns their number.
 pub fn copy_approvals(home: &RalphHome, from: &Path, to: &Path) -> Result<usize, TrustError> {
     let approvals = project_approvals(home, from)?;
+    // A directory of the project on the `PATH` becomes that of the work tree, whose programs are the same.
+    let carry_directory = |directory: PathBuf| match directory.strip_prefix(from) {
+        Ok(inside) => to.join(inside),
+        Err(_) => directory,
+    };
     for approval in &approvals {
         let project = to.to_string_lossy().into_owned();
-        let carried = Approval { project, ..approval.clone() };
+        let path = approval.path.as_deref().and_then(|path| {
+            let directories = std::env::split_paths(path).map(carry_directory);
+            std::env::join_paths(directories).ok()?.into_string().ok()
+        });
+        let carried = Approval { project, path, ..approval.clone() };
         write_approval(home, to, &carried)?;
     }
     Ok(approvals.len())

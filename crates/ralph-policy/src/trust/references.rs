@@ -399,7 +399,7 @@ fn option_value(word: &str) -> Option<&str> {
 }
 
 /// Removes `.` and `..` without resolving symbolic links.
-fn normalize_lexically(path: &Path) -> PathBuf {
+pub(super) fn normalize_lexically(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
         match part {

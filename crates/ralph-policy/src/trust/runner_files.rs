@@ -39,6 +39,8 @@ pub(super) const RUNNERS: &[RunnerFiles] = &[
     settings(&["yarn"], &[".yarnrc.yml", ".yarnrc", ".npmrc"]),
     settings(&["bun", "bunx"], &["bunfig.toml", ".npmrc"]),
     settings(&["uv", "uvx"], &["uv.toml"]),
+    settings(&["poetry"], &["poetry.toml"]),
+    settings(&["go"], &["go.work"]),
     settings(&["bundle"], &[".bundle/config"]),
     settings(
         &["gradle", "gradlew"],
@@ -54,7 +56,19 @@ pub(super) const RUNNERS: &[RunnerFiles] = &[
         ],
     ),
     // Version managers start another program for the name of every tool, by these files.
-    settings(&[], &[".tool-versions", "mise.toml", ".mise.toml"]),
+    settings(
+        &[],
+        &[
+            ".tool-versions",
+            "mise.toml",
+            ".mise.toml",
+            ".python-version",
+            ".node-version",
+            ".nvmrc",
+            ".ruby-version",
+            ".java-version",
+        ],
+    ),
 ];
 
 /// Beginnings of lines that include another file, or name a program or module to run.

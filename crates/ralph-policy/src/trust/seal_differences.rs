@@ -73,7 +73,7 @@ fn compare_with(then: &BTreeMap<&str, &str>, now: &[SealedFile]) -> Vec<SealDiff
     found
 }
 
-/// The programs on a `PATH` are no part of an approval.
+/// The approval in force may be for another `PATH`, which does not lead to these programs.
 fn is_approvable(file: &SealedFile) -> bool {
     file.why != SealReason::SearchPath
 }

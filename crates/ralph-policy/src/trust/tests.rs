@@ -33,7 +33,11 @@ impl TrustSandbox {
     }
 
     fn subject(&self) -> ApprovalSubject {
-        policy_subject(&self.config()).unwrap()
+        self.subject_with("/bin").unwrap()
+    }
+
+    fn subject_with(&self, path: &str) -> Result<ApprovalSubject, TrustError> {
+        policy_subject(&self.home(), &self.config(), &env_with_path(path))
     }
 
     fn reference_names(&self) -> String {
@@ -252,8 +256,8 @@ fn the_same_content_elsewhere_is_not_approved() {
         .write("other/ralph.toml", &gate_toml("run = ['true']"));
     place.approve();
     let here = place.subject();
-    let there =
-        policy_subject(&config::load(&place.path("other"), &place.home()).unwrap()).unwrap();
+    let other = config::load(&place.path("other"), &place.home()).unwrap();
+    let there = policy_subject(&place.home(), &other, &env_with_path("/bin")).unwrap();
     assert_eq!(here.hash, there.hash);
     assert!(is_approved(&place.home(), &here) && !is_approved(&place.home(), &there));
 
@@ -359,12 +363,12 @@ fn displayed_commands_show_word_boundaries() {
 fn commands_with_too_many_references_are_rejected() {
     let words: Vec<_> = (0..6000).map(|word| format!("'{word}'")).collect();
     let place = TrustSandbox::new(&gate_toml(&format!("run = [{}]", words.join(","))));
-    assert!(matches!(policy_subject(&place.config()), Err(TrustError::TooManyReferences(_))));
+    assert!(matches!(place.subject_with("/bin"), Err(TrustError::TooManyReferences(_))));
     let scripts: Vec<_> =
         (0..5000).map(|at| format!("\"s{at}\":\"npm run s{}\"", at + 1)).collect();
     let place = TrustSandbox::new(&gate_toml("run = ['npm', 'run', 's0']"))
         .write("project/package.json", &format!("{{\"scripts\":{{{}}}}}", scripts.join(",")));
-    assert!(matches!(policy_subject(&place.config()), Err(TrustError::TooManyReferences(_))));
+    assert!(matches!(place.subject_with("/bin"), Err(TrustError::TooManyReferences(_))));
 }
 
 /// A recipe of more than a megabyte can include scripts too.
@@ -376,7 +380,7 @@ fn files_included_by_a_large_recipe_are_hashed() {
         .write("project/rules.mk", "");
     assert_eq!(place.reference_names(), "ralph.toml, Makefile, rules.mk");
     let place = place.write("project/Makefile", &"#".repeat(17 * 1024 * 1024));
-    let error = policy_subject(&place.config()).unwrap_err();
+    let error = place.subject_with("/bin").unwrap_err();
     let error = ralph_home::faults::describe_error(&error);
     assert_snapshot!(error.replace(&*place.path("").to_string_lossy(), "/"), @"cannot read `/project/Makefile`: it is larger than 16777216 bytes");
 }
@@ -422,4 +426,79 @@ fn modules_directories_and_named_recipes_are_hashed() {
         }
         assert_eq!(place.reference_names(), expected, "{command}");
     }
+}
+
+/// R-S3a: an approval covers the programs of the project that the `PATH` of gates leads to, whether the policy sets it or
+/// it was that of the person.
+#[test]
+fn programs_on_the_path_are_approved_too() {
+    let write_program = |place: &TrustSandbox, path: &str, text: &str| {
+        let path = place.path(path);
+        fs::create_private_dir(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let own = "[environment.set]\nPATH = './bin:/usr/bin'\n";
+    let gate = gate_toml("run = ['pytest']");
+    for (policy, is_own) in [(format!("{own}{gate}"), true), (own.to_string(), true), (gate, false)]
+    {
+        let place = TrustSandbox::new(&policy).write("project/bin/notes.txt", "");
+        write_program(&place, "project/bin/pytest", "exit 0");
+        let bin = place.path("project/bin");
+        let path = format!("{}:/bin", bin.display());
+        let person = if is_own { "/bin" } else { path.as_str() };
+        let subject = |path: &str| place.subject_with(path).unwrap();
+        let is_covered = |path: &str| is_approved(&place.home(), &subject(path));
+        let found = find_programs(&place.config(), &env_with_path(person));
+        approve(&place.home(), &subject(person), &found).unwrap();
+        let names: Vec<_> = subject(person).references.into_iter().map(|one| one.name).collect();
+        assert_eq!(names.join(", "), "ralph.toml, bin/ on PATH, bin/pytest", "{policy}");
+        // The `PATH` of another host does not matter, because gates run with that of the approval.
+        assert!(is_covered(person) && is_covered("/usr/bin"), "{policy}");
+
+        write_program(&place, "project/bin/pytest", "exit 1");
+        assert!(!is_covered(person) && !is_covered("/usr/bin"), "{policy}");
+        write_program(&place, "project/bin/pytest", "exit 0");
+        assert!(is_covered(person), "{policy}");
+        write_program(&place, "project/bin/python3", "exit 0");
+        assert!(!is_covered(person) && !is_covered("/usr/bin"), "{policy}");
+        std::fs::remove_dir_all(&bin).unwrap();
+        assert!(!is_covered(person) && !is_covered("/usr/bin"), "{policy}");
+    }
+}
+
+/// A directory on the `PATH` that did not exist when it was approved is searched once it does.
+#[test]
+fn programs_may_not_appear_in_a_missing_directory_of_the_path() {
+    let place = TrustSandbox::new(&gate_toml("run = ['pytest']"));
+    let path = format!("{}:/bin", place.path("project/bin").display());
+    let found = find_programs(&place.config(), &env_with_path(&path));
+    approve(&place.home(), &place.subject_with(&path).unwrap(), &found).unwrap();
+    let place = place.write("project/bin/pytest", "exit 0");
+    let program = place.path("project/bin/pytest");
+    std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    for path in [path.as_str(), "/bin"] {
+        assert!(!is_approved(&place.home(), &place.subject_with(path).unwrap()), "{path}");
+    }
+}
+
+/// A work tree has its own copy of the programs, which the `PATH` of a copied approval leads to.
+#[test]
+fn a_copied_approval_leads_to_the_programs_of_the_copy() {
+    let place = TrustSandbox::new(&gate_toml("run = ['pytest']"))
+        .write("copy/ralph.toml", &gate_toml("run = ['pytest']"));
+    for program in ["project/bin/pytest", "copy/bin/pytest"] {
+        let program = place.path(program);
+        fs::create_private_dir(program.parent().unwrap()).unwrap();
+        std::fs::write(&program, "exit 0").unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}:/bin", place.path("project/bin").display());
+    let found = find_programs(&place.config(), &env_with_path(&path));
+    approve(&place.home(), &place.subject_with(&path).unwrap(), &found).unwrap();
+    copy_approvals(&place.home(), &place.path("project"), &place.path("copy")).unwrap();
+    let copy = config::load(&place.path("copy"), &place.home()).unwrap();
+    let subject = policy_subject(&place.home(), &copy, &env_with_path(&path)).unwrap();
+    let path = recorded_path(&place.home(), &subject).unwrap();
+    assert_eq!(path.to_string_lossy(), format!("{}:/bin", place.path("copy/bin").display()));
 }

@@ -111,7 +111,7 @@ pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
     if args.trust_hash.is_some() {
         super::refuse_agent(env, "an agent may not approve its own gates", super::ASK_A_PERSON)?;
     }
-    let subject = require_approval(&home, &config, args.trust_hash.as_deref())?;
+    let subject = require_approval(env, &home, &config, args.trust_hash.as_deref())?;
     let gates = choose_gates(&config, &args.gates)?;
     let path = trust::recorded_path(&home, &subject);
     let cancel = super::cancel_on_signals()?;

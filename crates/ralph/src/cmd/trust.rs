@@ -142,7 +142,7 @@ fn policy_question(
     home: &RalphHome,
     config: &ProjectConfig,
 ) -> Result<ApprovalQuestion, CommandFailure> {
-    let subject = trust::policy_subject(config)?;
+    let subject = trust::policy_subject(home, config, env)?;
     let search_path = trust::find_programs(config, env);
     let question = new_question(home, None, subject, search_path)?;
     Ok(ApprovalQuestion { sets_ci: config.policy.environment.ci, ..question })
@@ -382,8 +382,9 @@ fn render_environment(environment: &ShownEnvironment) -> String {
     }
     for directory in &environment.project_directories {
         let directory = shown(directory);
-        lines
-            .push(format!("`PATH` leads to `{directory}` in the project: its programs are sealed"));
+        lines.push(format!(
+            "`PATH` leads to `{directory}` in the project: the hash covers its programs"
+        ));
     }
     if lines.is_empty() {
         return String::new();

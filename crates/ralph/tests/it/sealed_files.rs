@@ -141,7 +141,11 @@ fn a_change_of_the_judge_holds() {
         ("run = [\"yarn\", \"test\"]", ".yarnrc.yml"),
         ("run = [\"cargo\", \"test\"]", "rust-toolchain"),
         ("run = [\"cargo\", \"test\"]", "rust-toolchain.toml"),
+        ("run = [\"poetry\", \"run\", \"x\"]", "poetry.toml"),
+        ("run = [\"go\", \"test\", \"./...\"]", "go.work"),
         ("run = [\"true\"]", "mise.toml"),
+        ("run = [\"true\"]", ".python-version"),
+        ("run = [\"true\"]", ".nvmrc"),
     ] {
         let sandbox = project_with_gate(gate);
         write_program(&sandbox.project().join("check.sh"), "#!/bin/sh\necho ok\n");
@@ -183,9 +187,21 @@ fn a_change_of_the_judge_holds() {
     rust-toolchain.toml
     ✗ policy (correctness): `rust-toolchain.toml` changed since the run began; the sealed policy still applies
     │ `rust-toolchain.toml` is new; sealed because it controls `cargo` of gate tests
+    poetry.toml
+    ✗ policy (correctness): `poetry.toml` changed since the run began; the sealed policy still applies
+    │ `poetry.toml` is new; sealed because it controls `poetry` of gate tests
+    go.work
+    ✗ policy (correctness): `go.work` changed since the run began; the sealed policy still applies
+    │ `go.work` is new; sealed because it controls `go` of gate tests
     mise.toml
     ✗ policy (correctness): `mise.toml` changed since the run began; the sealed policy still applies
     │ `mise.toml` is new; sealed because it controls which programs gate tests runs
+    .python-version
+    ✗ policy (correctness): `.python-version` changed since the run began; the sealed policy still applies
+    │ `.python-version` is new; sealed because it controls which programs gate tests runs
+    .nvmrc
+    ✗ policy (correctness): `.nvmrc` changed since the run began; the sealed policy still applies
+    │ `.nvmrc` is new; sealed because it controls which programs gate tests runs
     ");
 }
 

@@ -191,7 +191,7 @@ fn programs_of_a_directory_in_the_project_are_sealed() {
     sandbox.commit();
     let shown = sandbox.ralph(["trust"]).stdout;
     let shown: Vec<&str> = shown.lines().filter(|line| line.contains("`PATH` leads")).collect();
-    assert_snapshot!(shown.join("\n"), @"  `PATH` leads to `tools` in the project: its programs are sealed");
+    assert_snapshot!(shown.join("\n"), @"  `PATH` leads to `tools` in the project: the hash covers its programs");
     sandbox.approve_policy();
     sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("tools/notes.txt", "no program\n");
@@ -207,9 +207,16 @@ fn programs_of_a_directory_in_the_project_are_sealed() {
     │ `tools/helper` changed; sealed because gates look for programs in its directory
     │ `tools/python3` is new; sealed because gates look for programs in its directory
     ");
+    let unapproved = sandbox.ralph(["gate", "run"]);
+    assert_snapshot!(format!("{:?}\n{}", unapproved.code, unapproved.stderr), @"
+    Some(3)
+    error: this policy is not approved, so nothing was run
+      hint: `ralph trust` shows what would run and asks for approval
+    ");
     fs::remove_file(tools.join("python3")).unwrap();
     write_program(&tools.join("helper"), "#!/bin/sh\ntrue\n");
     assert_eq!(policy_lines(), "");
+    assert_eq!(sandbox.ralph(["gate", "run"]).code, Some(0));
 }
 
 /// ralph never runs a git that the project contains, whatever `PATH` says, not even before there is a run.

@@ -81,9 +81,9 @@ impl HistoryReplay {
         self.check_out(&compared.parent)?;
         let proposed = self.propose_policy()?;
         let before = self.load_policy(&proposed)?;
-        let sealed = trust::policy_subject(&before)?.references;
+        let sealed = self.references(&before)?;
         self.check_out(&compared.commit)?;
-        let after = trust::policy_subject(&self.load_policy(&proposed)?)?.references;
+        let after = self.references(&self.load_policy(&proposed)?)?;
         let sides = (&base, &now);
         let changes =
             contract::read_changes(&before.policy, repository, sides, &before.project, &deadline)?;
@@ -132,6 +132,12 @@ impl HistoryReplay {
         disk::write_file(&self.project().join("ralph.toml"), proposed.as_bytes())?;
         let home = RalphHome::new(self.directory.path().join("home"));
         Ok(config::load(&self.project(), &home)?)
+    }
+
+    fn references(&self, config: &ProjectConfig) -> Result<Vec<ReferencedContent>> {
+        let home = RalphHome::new(self.directory.path().join("home"));
+        let env = Env::from_pairs([("PATH", "")], None, Vec::new());
+        Ok(trust::policy_subject(&home, config, &env)?.references)
     }
 
     fn check_out(&self, commit: &str) -> Result<()> {

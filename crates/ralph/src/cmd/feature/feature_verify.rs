@@ -6,6 +6,7 @@ use crate::cmd::gate;
 use crate::failure::CommandFailure;
 use crate::term;
 use ralph_core::gate::Gate;
+use ralph_core::policy::GateEnvironment;
 use ralph_core::source::work_list::{self, ListItem};
 use ralph_deck::view::feature_list::feature_id;
 use ralph_deck::view::gate_results::{gate_exit_code, reported_gate};
@@ -37,6 +38,10 @@ pub(crate) fn run(env: &Env, args: &FeatureVerifyArgs) -> Result<u8, CommandFail
         return Err(CommandFailure::untrusted(&what, &hint));
     }
     let config = config::load(&chosen.project, &chosen.home)?;
+    // The environment of the checks is that of the policy.
+    if config.policy.environment != GateEnvironment::default() {
+        gate::require_approval(env, &chosen.home, &config, None)?;
+    }
     let path = trust::recorded_path(&chosen.home, &checked.subject);
     let cancel = crate::cmd::cancel_on_signals()?;
     let exclude = [chosen.selected.directory.clone(), chosen.home.root().to_path_buf()];

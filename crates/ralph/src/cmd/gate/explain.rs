@@ -22,7 +22,7 @@ pub(crate) fn run(env: &Env, args: &GateExplainArgs) -> Result<(), CommandFailur
     let home = open_home(env)?;
     let config = load_policy(env, &home, args.project.as_deref())?;
     let gate = find_gate(&config, &args.name)?;
-    let subject = trust::policy_subject(&config)?;
+    let subject = trust::policy_subject(&home, &config, env)?;
     let is_approved = trust::is_approved(&home, &subject);
     let path = trust::recorded_path(&home, &subject);
     let place = GateContext {

@@ -37,7 +37,7 @@ pub(crate) fn run(env: &Env, args: &GateRunArgs) -> Result<u8, CommandFailure> {
         let what = "an agent may not approve its own gates";
         crate::cmd::refuse_agent(env, what, crate::cmd::ASK_A_PERSON)?;
     }
-    let subject = require_approval(&home, &config, args.trust_hash.as_deref())?;
+    let subject = require_approval(env, &home, &config, args.trust_hash.as_deref())?;
     let chosen = choose_gates(&config, args)?;
     let path = trust::recorded_path(&home, &subject);
     let cancel = crate::cmd::cancel_on_signals()?;

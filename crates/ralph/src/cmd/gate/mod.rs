@@ -44,11 +44,12 @@ pub(super) fn load_policy(
 
 /// The policy's commands, if a person approved exactly them or `hash` names them. No repository command may run before.
 pub(crate) fn require_approval(
+    env: &Env,
     home: &RalphHome,
     config: &ProjectConfig,
     hash: Option<&str>,
 ) -> Result<ApprovalSubject, CommandFailure> {
-    let subject = trust::policy_subject(config)?;
+    let subject = trust::policy_subject(home, config, env)?;
     if trust::is_approved(home, &subject) {
         return Ok(subject);
     }

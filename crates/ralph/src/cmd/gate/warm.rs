@@ -76,7 +76,7 @@ fn run_as_worker(
 /// Runs gates after an edit. Only one process at a time per project: a second one would run the same gates.
 fn warm_project(env: &Env, home: &RalphHome, args: &GateWarmArgs) -> Result<u8, CommandFailure> {
     let config = load_policy(env, home, args.project.as_deref())?;
-    let subject = require_approval(home, &config, None)?;
+    let subject = require_approval(env, home, &config, None)?;
     let path = home.warming_lock(&config.project);
     if let Some(parent) = path.parent() {
         fs::create_private_dir(parent)?;

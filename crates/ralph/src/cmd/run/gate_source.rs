@@ -49,7 +49,7 @@ pub(super) fn settle_gates(
     args: &RunArgs,
 ) -> Result<GateSource, CommandFailure> {
     let World { env, home, .. } = world;
-    if let Some(approved) = control::approved_policy(home, request)? {
+    if let Some(approved) = control::approved_policy(home, env, request)? {
         return Ok(GateSource::Policy(Box::new(approved.config)));
     }
     let Some(proposed) = detect_gates(env, request) else { return Ok(GateSource::NoGates) };
@@ -72,7 +72,7 @@ pub(super) fn settle_gates(
         ));
     }
     install_plan::approve_proposed(&context, &proposed)?;
-    let approved = control::approved_policy(home, request)?;
+    let approved = control::approved_policy(home, env, request)?;
     Ok(approved
         .map_or(GateSource::NoGates, |approved| GateSource::Policy(Box::new(approved.config))))
 }
