@@ -3,4 +3,5 @@
 pub mod environment;
 pub mod findings;
 pub mod gates;
+pub mod script_call;
 pub mod test_runner;

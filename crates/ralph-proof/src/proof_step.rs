@@ -28,6 +28,7 @@ use crate::prove::{ProofError, ProofProgress, ProofRequest, TestProgress, count_
 use crate::step_cache::{GateStepResult, StepCache};
 use crate::step_progress::watch_logs;
 use crate::test_selection::select_files;
+use ralph_gates::script_call::package_script;
 use ralph_gates::test_runner;
 
 /// For writing a large tree, and for listing it.
@@ -356,11 +357,6 @@ fn plan_canaries(
 
 fn in_directory(directory: &str, name: &str) -> String {
     if directory.is_empty() { name.to_string() } else { format!("{directory}/{name}") }
-}
-
-fn package_script(manifest: &str, name: &str) -> Option<String> {
-    let manifest: serde_json::Value = serde_json::from_str(manifest).ok()?;
-    Some(manifest.get("scripts")?.get(name)?.as_str()?.to_string())
 }
 
 /// Writes the canary without following any link of the checkout.

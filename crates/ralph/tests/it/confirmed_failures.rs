@@ -24,6 +24,31 @@ describe('a group', () => {
   it('is bad (2 * 2)', () => { fs.appendFileSync(process.env.RAN, 'bad '); assert.equal(2 * 2, 5); });
 });
 ";
+const OWN_NODE_TEST: &str = "const fs = require('node:fs');
+const assert = require('node:assert');
+const { describe, it } = require('node:test');
+describe('a group', () => {
+  it('is good (1 + 1)', () => { fs.appendFileSync(process.env.RAN, 'good '); });
+  it('is bad (2 * 2)', () => { fs.appendFileSync(process.env.RAN, 'bad '); assert.equal(2 * 2, 5); });
+});
+";
+const UNITTEST_TEST: &str = "import os
+import unittest
+
+
+def note(word):
+    with open(os.environ['RAN'], 'a') as file:
+        file.write(word + ' ')
+
+
+class GroupCase(unittest.TestCase):
+    def test_good(self):
+        note('good')
+
+    def test_bad(self):
+        note('bad')
+        self.assertEqual(2 * 2, 5)
+";
 const VITEST_TEST: &str = "import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 describe('a group', () => {
@@ -106,6 +131,33 @@ fn runner_projects() -> Option<Vec<RunnerProject>> {
             command: r#"["node_modules/.bin/mocha", "spec", "--reporter=tap"]"#,
             report: "tap",
             files: &[("spec/sum.js", NODE_TEST)],
+        },
+        RunnerProject {
+            name: "node",
+            packages: None,
+            command: r#"["node", "--test", "--test-reporter=junit", "--test-reporter-destination={report}"]"#,
+            report: "junit",
+            files: &[("sum.test.js", OWN_NODE_TEST)],
+        },
+        RunnerProject {
+            name: "npm test",
+            packages: None,
+            command: r#"["npm", "test"]"#,
+            report: "text",
+            files: &[
+                ("sum.test.js", OWN_NODE_TEST),
+                (
+                    "package.json",
+                    r#"{"scripts": {"test": "true && npm run unit", "unit": "node --test"}}"#,
+                ),
+            ],
+        },
+        RunnerProject {
+            name: "unittest",
+            packages: None,
+            command: r#"["python3", "-m", "unittest", "discover", "-s", "tests"]"#,
+            report: "text",
+            files: &[("tests/test_sum.py", UNITTEST_TEST)],
         },
         RunnerProject {
             name: "jest",
