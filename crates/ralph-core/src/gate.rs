@@ -40,6 +40,10 @@ pub struct Gate {
     /// older policies keep their seal and their cached results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<String>,
+    /// Globs of the files that its report consists of, relative to its directory. Only files that were written while it
+    /// ran count. Not serialised if empty, as `tests`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub report_files: Vec<String>,
     /// Whether it takes part in the proof of a run, see [`crate::proof`].
     #[serde(default = "default_proof", skip_serializing_if = "is_default_proof")]
     pub proof: bool,
@@ -73,6 +77,7 @@ impl Gate {
             rerun: RerunPolicy::default(),
             env: Vec::new(),
             tests: Vec::new(),
+            report_files: Vec::new(),
             proof: true,
         }
     }

@@ -4,9 +4,7 @@
 use super::failure_block::{FailureBlock, LocationPreference};
 use super::source_location::{self, RawLocation};
 use super::test_names::{GroupPath, NameCollector};
-use super::{
-    FindingCollector, FindingDraft, ReportContext, doubt_about_tests, doubtful_report, pytest,
-};
+use super::{FindingCollector, FindingDraft, ReportContext, doubt_about_tests, pytest};
 use quick_xml::Reader;
 use quick_xml::XmlVersion;
 use quick_xml::escape::resolve_predefined_entity;
@@ -36,7 +34,9 @@ struct JunitParser<'a> {
     tests: TestCounts,
     /// The number of failures in the suites' attributes, for writers that leave out the cases.
     claimed_failures: u32,
+    /// Whether the current document has a suite.
     has_suite: bool,
+    has_any_suite: bool,
     is_complete: bool,
 }
 
@@ -72,54 +72,22 @@ struct JunitFailure {
 }
 
 pub(super) fn read_junit(text: &str, context: &ReportContext<'_>) -> ParsedReport {
-    if text.trim().is_empty() {
-        return doubtful_report("the report is empty");
-    }
-    // A banner may precede the document.
-    let Some(start) =
-        ["<?xml", "<testsuites", "<testsuite"].iter().filter_map(|open| text.find(open)).min()
-    else {
-        return doubtful_report("the report is not JUnit");
-    };
-    let mut reader = Reader::from_str(text.get(start..).unwrap_or_default());
-    reader.config_mut().allow_dangling_amp = true;
     let mut found = FindingCollector::new(context);
     let mut course = JunitParser::new(context);
-    let error = loop {
-        match reader.read_event() {
-            Ok(Event::Start(element)) => {
-                course.depth += 1;
-                if course.depth > MAX_DEPTH {
-                    break Some("the report is nested too deeply");
-                }
-                course.open_element(&element);
-            }
-            Ok(Event::Empty(element)) => {
-                course.open_element(&element);
-                course.close_element(element.local_name().as_ref(), &mut found);
-            }
-            Ok(Event::End(element)) => {
-                course.close_element(element.local_name().as_ref(), &mut found);
-                course.depth = course.depth.saturating_sub(1);
-                course.is_complete |= course.depth == 0;
-            }
-            Ok(Event::Text(text)) => course.add_text(&text.xml10_content()),
-            Ok(Event::CData(text)) => course.add_text(&text.xml10_content()),
-            Ok(Event::GeneralRef(reference)) => match reference.resolve_char_ref() {
-                Ok(Some(char)) => course.add_text(char.encode_utf8(&mut [0; 4])),
-                Ok(None) | Err(_) => {
-                    course.add_text(resolve_predefined_entity(&reference).unwrap_or_default());
-                }
-            },
-            Ok(Event::Eof) => break None,
-            Ok(Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_)) => {}
-            Err(_) => break Some("the report cannot be parsed to its end"),
-        }
-        if course.is_complete {
-            break None;
-        }
-    };
-    course.into_report(found, error)
+    let doubt = course.read_document(text, &mut found);
+    course.into_report(found, doubt)
+}
+
+/// Reads documents that together are one report. A doubt about one of them is a doubt about the whole.
+pub(super) fn read_junit_files(files: &[Vec<u8>], context: &ReportContext<'_>) -> ParsedReport {
+    let mut found = FindingCollector::new(context);
+    let mut course = JunitParser::new(context);
+    let mut doubt = None;
+    for file in files {
+        let text = String::from_utf8_lossy(file);
+        doubt = doubt.or(course.read_document(&text, &mut found));
+    }
+    course.into_report(found, doubt)
 }
 
 impl<'a> JunitParser<'a> {
@@ -136,18 +104,83 @@ impl<'a> JunitParser<'a> {
             tests: TestCounts::default(),
             claimed_failures: 0,
             has_suite: false,
+            has_any_suite: false,
             is_complete: false,
+        }
+    }
+
+    /// Reads one document to its end. Returns a reason for doubt, if there is one.
+    fn read_document(
+        &mut self,
+        text: &str,
+        found: &mut FindingCollector<'_>,
+    ) -> Option<&'static str> {
+        if text.trim().is_empty() {
+            return Some("the report is empty");
+        }
+        // A banner may precede the document.
+        let Some(start) =
+            ["<?xml", "<testsuites", "<testsuite"].iter().filter_map(|open| text.find(open)).min()
+        else {
+            return Some("the report is not JUnit");
+        };
+        (self.depth, self.suite_depth) = (0, 0);
+        (self.case, self.failure) = (None, None);
+        (self.is_complete, self.has_suite) = (false, false);
+        let mut reader = Reader::from_str(text.get(start..).unwrap_or_default());
+        reader.config_mut().allow_dangling_amp = true;
+        while !self.is_complete {
+            match reader.read_event() {
+                Ok(Event::Start(element)) => {
+                    self.depth += 1;
+                    if self.depth > MAX_DEPTH {
+                        return Some("the report is nested too deeply");
+                    }
+                    self.open_element(&element);
+                }
+                Ok(Event::Empty(element)) => {
+                    self.open_element(&element);
+                    self.close_element(element.local_name().as_ref(), found);
+                }
+                Ok(Event::End(element)) => {
+                    self.close_element(element.local_name().as_ref(), found);
+                    self.depth = self.depth.saturating_sub(1);
+                    self.is_complete |= self.depth == 0;
+                }
+                Ok(Event::Text(text)) => self.add_text(&text.xml10_content()),
+                Ok(Event::CData(text)) => self.add_text(&text.xml10_content()),
+                Ok(Event::GeneralRef(reference)) => match reference.resolve_char_ref() {
+                    Ok(Some(char)) => self.add_text(char.encode_utf8(&mut [0; 4])),
+                    Ok(None) | Err(_) => {
+                        self.add_text(resolve_predefined_entity(&reference).unwrap_or_default());
+                    }
+                },
+                Ok(Event::Eof) => break,
+                Ok(Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_)) => {}
+                Err(_) => return Some("the report cannot be parsed to its end"),
+            }
+        }
+        if !self.has_suite {
+            Some("the report is not JUnit")
+        } else if !self.is_complete {
+            Some("the report is truncated")
+        } else {
+            None
         }
     }
 
     fn open_element(&mut self, element: &BytesStart<'_>) {
         match element.local_name().as_ref() {
             "testsuites" => {
-                self.has_suite = true;
-                self.stated_cases = number_attribute(element, "tests");
+                (self.has_suite, self.has_any_suite) = (true, true);
+                let stated = number_attribute(element, "tests").filter(|_| self.depth <= 1);
+                self.stated_cases = match (self.stated_cases, stated) {
+                    (Some(one), Some(other)) => Some(one.saturating_add(other)),
+                    (one, other) => one.or(other),
+                };
             }
             "testsuite" => {
-                self.has_suite = true;
+                (self.has_suite, self.has_any_suite) = (true, true);
                 self.suite = attribute(element, "name").unwrap_or_default();
                 self.suites.enter(self.suite_depth, &self.suite);
                 self.suite_depth += 1;
@@ -250,27 +283,18 @@ impl<'a> JunitParser<'a> {
         }
     }
 
-    fn into_report(mut self, found: FindingCollector<'_>, error: Option<&str>) -> ParsedReport {
-        let is_complete = self.is_complete || !self.has_suite;
+    fn into_report(mut self, found: FindingCollector<'_>, doubt: Option<&str>) -> ParsedReport {
         let cases = self.tests.run.saturating_add(self.tests.skipped);
         if cases == 0 && self.claimed_failures > 0 {
             self.tests.run = self.claimed_failures;
             self.tests.failed = self.claimed_failures;
         }
-        let doubt = if let Some(error) = error {
-            Some(error)
-        } else if !self.has_suite {
-            Some("the report is not JUnit")
-        } else if !is_complete {
-            Some("the report is truncated")
-        } else {
-            doubt_about_tests(self.tests)
-        };
+        let doubt = doubt.or_else(|| doubt_about_tests(self.tests));
         // Some writers state fewer cases than they list, which hides no test.
         if self.stated_cases.is_some_and(|stated| cases < stated) {
             self.names.mark_incomplete();
         }
-        let tests = self.has_suite.then_some(self.tests);
+        let tests = self.has_any_suite.then_some(self.tests);
         let cases = self.names.into_cases(tests, doubt);
         ParsedReport { cases, ..found.into_report(tests, doubt) }
     }

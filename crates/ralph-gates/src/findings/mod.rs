@@ -85,6 +85,10 @@ pub enum ReportFile<'a> {
     NoReportFile,
     Missing,
     Written(&'a [u8]),
+    /// Several files, of which each is a document of its own. Only `JUnit` has them.
+    Several(&'a [Vec<u8>]),
+    /// There are report files that could not be read, and why.
+    Unreadable(&'a str),
 }
 
 /// Parses a report or an output in the given format. Other text may surround it.
@@ -121,6 +125,11 @@ pub fn read_execution(
     let reading = match report {
         ReportFile::NoReportFile => read_report(format, output, context),
         ReportFile::Missing => doubtful_report("the report was not written"),
+        ReportFile::Unreadable(why) => doubtful_report(why),
+        ReportFile::Several(files) => {
+            let context = ReportContext { extent: OutputExtent::Complete, ..*context };
+            junit::read_junit_files(files, &context)
+        }
         // It is whole, even if the output is not.
         ReportFile::Written(bytes) => {
             let context = ReportContext { extent: OutputExtent::Complete, ..*context };

@@ -2,6 +2,7 @@
 //! confirmed by a second execution.
 
 use std::ffi::{CStr, OsStr, OsString};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,6 +15,7 @@ use ralph_core::gate::{
 use ralph_core::requirement::Finding;
 use ralph_core::test_cases::TestOutcome;
 
+use super::report_files::{self, ReportFiles};
 use super::rerun_selection::select_failed;
 use super::{GateEvent, GateRunRequest};
 use crate::findings::{
@@ -111,8 +113,10 @@ fn run_once(course: &GateRunRequest<'_>, gate: &Gate, log: &Path) -> GateReport 
     let directory = FreshDir::create(course.context.home.scratch(clock::nonce()));
     let result = directory.and_then(|directory| {
         let report = directory.path().join(OsStr::from_bytes(REPORT_FILE_NAME.to_bytes()));
+        let reports = note_report_files(course, gate);
         let finished = run_command(course, gate, log, &report);
-        let judged = read_result(course, gate, &ExecutionFiles { log, directory }, &finished)?;
+        let files = ExecutionFiles { log, directory, reports };
+        let judged = read_result(course, gate, &files, &finished)?;
         Ok((judged, finished))
     });
     match result {
@@ -166,6 +170,15 @@ struct ExecutionFiles<'a> {
     log: &'a Path,
     /// The directory of the report.
     directory: FreshDir,
+    /// The report files of a gate that has `report_files`.
+    reports: Option<io::Result<ReportFiles>>,
+}
+
+fn note_report_files(course: &GateRunRequest<'_>, gate: &Gate) -> Option<io::Result<ReportFiles>> {
+    let place = &course.context;
+    let directory = report_files::behind_mounts(place.project.join(&gate.cwd), place.mounts);
+    let has_files = !gate.report_files.is_empty();
+    has_files.then(|| ReportFiles::note_present(&directory, &gate.report_files))
 }
 
 fn run_command(course: &GateRunRequest<'_>, gate: &Gate, log: &Path, report: &Path) -> JobResult {
@@ -281,10 +294,17 @@ fn read_result(
     let written = has_report_placeholder(&gate.command)
         .then(|| files.directory.read_if_exists(REPORT_FILE_NAME, MAX_REPORT_BYTES))
         .transpose()?;
-    let report = match &written {
-        None => ReportFile::NoReportFile,
-        Some(None) => ReportFile::Missing,
-        Some(Some(bytes)) => ReportFile::Written(bytes),
+    let several = files.reports.as_ref().map(|reports| match reports {
+        Ok(reports) => reports.read_written(MAX_REPORT_BYTES).map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    });
+    let report = match (&written, &several) {
+        (_, Some(Err(why))) => ReportFile::Unreadable(why),
+        (_, Some(Ok(files))) if files.is_empty() => ReportFile::Missing,
+        (_, Some(Ok(files))) => ReportFile::Several(files),
+        (None, None) => ReportFile::NoReportFile,
+        (Some(None), None) => ReportFile::Missing,
+        (Some(Some(bytes)), None) => ReportFile::Written(bytes),
     };
     let reading: ParsedReport =
         findings::read_execution(gate.report, report, &output.bytes, &context);

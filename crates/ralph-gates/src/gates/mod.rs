@@ -7,6 +7,7 @@ mod execution;
 mod explanation;
 pub mod gate_history;
 pub mod gate_tools;
+mod report_files;
 mod rerun_selection;
 pub mod result_cache;
 pub mod result_key;

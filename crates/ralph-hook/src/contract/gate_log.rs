@@ -194,6 +194,7 @@ mod tests {
             rerun: RerunPolicy::default(),
             env: Vec::new(),
             tests: Vec::new(),
+            report_files: Vec::new(),
             proof: true,
         }
     }

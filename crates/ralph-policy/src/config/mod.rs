@@ -8,6 +8,7 @@ mod chunk_check;
 mod glob_check;
 mod keys;
 mod parse;
+mod report_check;
 mod schema;
 mod value;
 
@@ -307,6 +308,7 @@ impl MergedLayers {
             self.add_limits_problem(&invalid, sources, problems);
         }
         chunk_check::check_chunks(&self.entries, sources, problems);
+        report_check::check_report_files(&self.entries, sources, problems);
     }
 
     fn add_limits_problem(

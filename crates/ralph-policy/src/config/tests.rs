@@ -127,6 +127,9 @@ fn file_with(heading: &str, key: Option<&ConfigKey>) -> String {
     let name = key.map(|key| key.name);
     let beside: &[(&str, &str)] = match heading {
         "[[gate]]" if name == Some("shell") => &[("name", "\"a\"")],
+        "[[gate]]" if name == Some("report_files") => {
+            &[("name", "\"a\""), ("run", "[\"true\"]"), ("report", "\"junit\"")]
+        }
         "[[gate]]" => &[("name", "\"a\""), ("run", "[\"true\"]")],
         "[[chunk]]" => &[("match", "\"a\""), ("outputs", "[\"a\"]")],
         "[[pipeline.chunk]]" => &[("name", "\"a\"")],
@@ -704,6 +707,17 @@ set = { "A B" = "c", C = 3, D = "\u0000" }
          add the regular expression: `pattern = "console\\.log"`
     9: `lines.pattern.pattern` cannot be `"(((a{100}){100}){100})"`  ['(((a{100}){100}){100})']
          Compiled regex exceeds size limit of 1048576 bytes.
+    "#);
+}
+
+#[test]
+fn report_files_are_junit_and_the_only_report() {
+    let error = load_project("[[gate]]\nname = 'a'\nrun = ['mvn', 'test']\nreport_files = ['a/*.xml']\n[[gate]]\nname = 'b'\nrun = ['t', '--out={report}']\nreport = 'junit'\nreport_files = ['a/*.xml']\n").unwrap_err();
+    assert_snapshot!(format_problems(&error), @r#"
+    4: `report_files` are JUnit  [['a/*.xml']]
+         add `report = "junit"`
+    9: the command already names a report  [['a/*.xml']]
+         remove `report_files`, or the report's path
     "#);
 }
 

@@ -109,6 +109,12 @@ impl GateDraft {
         if format.counts_tests() { self.with_counted_tests() } else { self }
     }
 
+    /// The report consists of several files of `JUnit`.
+    pub(super) fn with_report_files(mut self, globs: &[&str]) -> Self {
+        self.gate.report_files = globs.iter().map(ToString::to_string).collect();
+        self.with_report(ReportFormat::Junit)
+    }
+
     /// Requires as many tests as at the start of a run.
     pub(super) fn with_counted_tests(mut self) -> Self {
         self.gate.min_tests = MinTests::Baseline;

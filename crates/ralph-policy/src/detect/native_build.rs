@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ralph_core::gate::GateInvocation;
+use ralph_core::gate::{GateInvocation, ReportFormat};
 
 use super::gate_draft::{GateAspect, GateDraft};
 use super::project_dir::{self, DetectionNotes, ProjectDir};
@@ -14,6 +14,7 @@ struct NativeBuild {
     marks: &'static [&'static str],
     canonical: &'static [&'static str],
     steps: &'static str,
+    report: ReportFormat,
 }
 
 const NATIVE_BUILDS: [NativeBuild; 2] = [
@@ -22,7 +23,8 @@ const NATIVE_BUILDS: [NativeBuild; 2] = [
         tools: &["cmake", "ctest"],
         marks: &["enable_testing", "include(CTest)", "add_test("],
         canonical: &["cmake", "ctest"],
-        steps: "cmake -S . -B \"$dir\" && cmake --build \"$dir\" && ctest --test-dir \"$dir\" --output-on-failure --no-tests=error",
+        steps: "cmake -S . -B \"$dir\" && cmake --build \"$dir\" && ctest --test-dir \"$dir\" --output-on-failure --no-tests=error --output-junit \"$RALPH_REPORT\"",
+        report: ReportFormat::Junit,
     },
     NativeBuild {
         file: "meson.build",
@@ -30,6 +32,7 @@ const NATIVE_BUILDS: [NativeBuild; 2] = [
         marks: &["test("],
         canonical: &["meson", "ninja"],
         steps: "meson setup \"$dir\" && meson test -C \"$dir\" --print-errorlogs",
+        report: ReportFormat::Text,
     },
 ];
 
@@ -54,6 +57,7 @@ pub(super) fn native_gates(place: &ProjectDir<'_>, notes: &mut DetectionNotes) -
         drafts.push(
             GateDraft::new(place, "tests", GateAspect::Test, GateInvocation::Shell(line))
                 .with_tool(place.find_tools(build.tools))
+                .with_report(build.report)
                 .covering(build.canonical)
                 .with_reason(&source, format!("`{source}` registers tests")),
         );

@@ -153,6 +153,11 @@ impl<'a> ProjectDir<'a> {
         self.names.iter().any(|known| known == name)
     }
 
+    /// Whether a path below this directory exists.
+    pub(super) fn has_path(&self, path: &str) -> bool {
+        fs::exists(&self.project.root.join(&self.cwd).join(path))
+    }
+
     /// Whether this directory or one above it in the project has an entry of that name.
     pub(super) fn is_here_or_above(&self, name: &str) -> bool {
         let above = Path::new(&self.cwd).ancestors();

@@ -124,6 +124,9 @@ fn render_gate(gate: &Gate) -> String {
     if gate.report != ReportFormat::Text {
         put("report", toml_string(gate.report.name()));
     }
+    if !gate.report_files.is_empty() {
+        put("report_files", toml_list(&gate.report_files));
+    }
     match gate.min_tests {
         MinTests::Some => {}
         MinTests::Baseline => put("min_tests", toml_string("baseline")),

@@ -484,7 +484,7 @@ fn native_builds_run_their_tests() {
     ];
     let tools = ["cmake", "ctest", "meson", "ninja", "sh"];
     assert_snapshot!(commands(&SampleProject::new(&tools, &files).survey()), @r#"
-    tests: dir=build && cmake -S . -B "$dir" && cmake --build "$dir" && ctest --test-dir "$dir" --output-on-failure --no-tests=error
+    tests: dir=build && cmake -S . -B "$dir" && cmake --build "$dir" && ctest --test-dir "$dir" --output-on-failure --no-tests=error --output-junit "$RALPH_REPORT"
     note: `sub/meson.build`: its tests are not covered
     "#);
     let plain = SampleProject::new(&tools, &[("CMakeLists.txt", "project(c C)\n")]).survey();
@@ -772,7 +772,11 @@ fn go_gates_are_inactive_without_go() {
 
 #[test]
 fn maven_and_gradle_need_java() {
-    let files = [("pom.xml", "<artifactId>maven-failsafe-plugin</artifactId>"), ("mvnw", "")];
+    let files = [
+        ("pom.xml", "<module> core </module><artifactId>maven-failsafe-plugin</artifactId>"),
+        ("mvnw", ""),
+        ("core/src/test/java/CartTest.java", ""),
+    ];
     assert_snapshot!(SampleProject::new(&["java", "sh"], &files).proposal(), @r#"
     # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
@@ -782,6 +786,9 @@ fn maven_and_gradle_need_java() {
     stage = "correctness"
     run = ["sh", "./mvnw", "-B", "-q", "verify"]
     timeout = "10m"
+    report = "junit"
+    report_files = ["**/target/surefire-reports/TEST-*.xml", "**/target/failsafe-reports/TEST-*.xml"]
+    min_tests = "baseline"
 
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
@@ -789,8 +796,6 @@ fn maven_and_gradle_need_java() {
     # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
     # [protect]
     # paths = ["tests/**"]
-
-    note: `pom.xml`: Maven writes one report per test class to `target/surefire-reports`; the gate reads Maven's output instead
     "#);
     let sample = SampleProject::new(&[], &[("build.gradle.kts", "")]);
     write_program(&sample.project().join("gradlew"));
@@ -814,6 +819,39 @@ fn maven_and_gradle_need_java() {
 
     missing: java for `tests`
     "#);
+}
+
+/// Reports can be expected only of a project with tests, and of tasks that write them each time.
+#[test]
+fn reports_of_maven_and_gradle_are_read_where_there_are_tests() {
+    let shown = |files: &[(&str, &str)]| {
+        let detected = SampleProject::new(&["java", "mvn", "gradle"], files).survey();
+        let gate = &detected.gates[0].gate;
+        format!("{} {}", gate.command_line(), gate.report_files.join(" ")).trim().to_string()
+    };
+    let test = ("src/test/java/CartTest.java", "");
+    for (files, expected) in [
+        (&[("pom.xml", "<project/>")][..], "mvn -B -q test"),
+        (&[("pom.xml", "<project/>"), test], "mvn -B -q test target/surefire-reports/TEST-*.xml"),
+        (&[("build.gradle", "")], "gradle test --console=plain"),
+        (
+            &[("build.gradle", ""), test],
+            "gradle cleanTest test --console=plain build/test-results/**/TEST-*.xml",
+        ),
+        (
+            &[("settings.gradle.kts", "include(\":app\")")],
+            "gradle cleanTest test --console=plain **/build/test-results/**/TEST-*.xml",
+        ),
+        (
+            &[
+                ("settings.gradle", "include ':app'"),
+                ("gradle/libs.versions.toml", "agp = { id = \"com.android.application\" }"),
+            ],
+            "gradle test --console=plain",
+        ),
+    ] {
+        assert_eq!(shown(files), expected);
+    }
 }
 
 #[test]

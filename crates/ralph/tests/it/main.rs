@@ -55,6 +55,7 @@ mod recall;
 mod recall_corpus;
 mod replay;
 mod report;
+mod report_files;
 mod repository_programs;
 mod resume_and_fork;
 mod run_args;

@@ -51,6 +51,7 @@ fn config_explains_the_origin_of_every_value() {
     gate.tests.min_complexity = 0               default
     gate.tests.required = true                  default
     gate.tests.report = "text"                  default
+    gate.tests.report_files = []                default
     gate.tests.min_tests = "some"               default
     gate.tests.rerun = "tests"                  default
     gate.tests.env = []                         default
@@ -116,6 +117,7 @@ fn config_explains_the_origin_of_every_value() {
     min_complexity = 0
     required = true
     report = "text"
+    report_files = []
     min_tests = "some"
     rerun = "tests"
     env = []

@@ -134,6 +134,11 @@ static GATE_KEYS: &[ConfigKey] = &[
         description: "The format of its report; with `none` only the exit code counts.",
     },
     ConfigKey {
+        name: "report_files",
+        kind: ValueKind::Globs(|draft, texts| draft.gate.report_files = texts.to_vec()),
+        description: "Instead of `{report}`, for runners that write one JUnit file per test class: globs relative to `cwd`. Only files that the gate wrote while it ran count.",
+    },
+    ConfigKey {
         name: "min_tests",
         kind: ValueKind::MinTests {
             count: |draft, count| draft.gate.min_tests = MinTests::AtLeast(count),

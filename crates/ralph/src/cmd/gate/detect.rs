@@ -63,6 +63,8 @@ struct ProposedGateJson<'a> {
     paths: &'a [String],
     required: bool,
     report: &'static str,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    report_files: &'a [String],
     min_tests: MinTests,
     why: &'a str,
     source: String,
@@ -205,6 +207,7 @@ fn gate_json(proposal: &ProposedGate) -> ProposedGateJson<'_> {
         paths: &gate.paths,
         required: gate.weight == RequirementWeight::Required,
         report: gate.report.name(),
+        report_files: &gate.report_files,
         min_tests: gate.min_tests,
         why: &proposal.why,
         source: proposal.source.display().to_string(),
