@@ -72,12 +72,12 @@ pub(super) fn read_facts(root: &ProjectDir<'_>, notes: &mut DetectionNotes) -> C
         for script in &workflow_scripts(&node) {
             facts.add_script(script);
         }
-        facts.add_variables(&file, &node);
+        facts.add_variables(&file, node.get("env"));
         for (_, job) in node.get("jobs").map(DataNode::entries).unwrap_or_default() {
-            facts.add_variables(&file, job);
+            facts.add_variables(&file, job.get("env"));
             let steps = job.get("steps").map(DataNode::items).unwrap_or_default();
             for step in steps.iter().filter(|step| step.get("run").is_some()) {
-                facts.add_variables(&file, step);
+                facts.add_variables(&file, step.get("env"));
             }
         }
     }
@@ -86,9 +86,49 @@ pub(super) fn read_facts(root: &ProjectDir<'_>, notes: &mut DetectionNotes) -> C
             for script in &read(&node) {
                 facts.add_script(script);
             }
+            match file {
+                ".gitlab-ci.yml" => add_gitlab_variables(&mut facts, file, &node),
+                ".circleci/config.yml" => add_circleci_variables(&mut facts, file, &node),
+                ".travis.yml" => add_travis_variables(&mut facts, file, &node),
+                _ => {}
+            }
         }
     }
     facts
+}
+
+fn add_gitlab_variables(facts: &mut CiFacts, file: &str, node: &DataNode) {
+    facts.add_variables(file, node.get("variables"));
+    for job in gitlab_jobs(node) {
+        facts.add_variables(file, job.get("variables"));
+    }
+}
+
+fn add_circleci_variables(facts: &mut CiFacts, file: &str, node: &DataNode) {
+    for (_, job) in node.get("jobs").map(DataNode::entries).unwrap_or_default() {
+        facts.add_variables(file, job.get("environment"));
+        let images = job.get("docker").map(DataNode::items).unwrap_or_default();
+        // The first image is the one that the steps run in.
+        facts.add_variables(file, images.first().and_then(|image| image.get("environment")));
+        let steps = job.get("steps").map(DataNode::items).unwrap_or_default();
+        for run in steps.iter().filter_map(|step| step.get("run")) {
+            facts.add_variables(file, run.get("environment"));
+        }
+    }
+}
+
+fn add_travis_variables(facts: &mut CiFacts, file: &str, node: &DataNode) {
+    let Some(env) = node.get("env") else { return };
+    let groups = ["global", "jobs", "matrix"].into_iter().filter_map(|name| env.get(name));
+    for group in std::iter::once(env).chain(groups) {
+        facts.add_variables(file, Some(group));
+        for line in group.texts() {
+            facts.add_assignments(file, line);
+        }
+        for item in group.items() {
+            facts.add_variables(file, Some(item));
+        }
+    }
 }
 
 type CiScriptReader = fn(&DataNode) -> Vec<CiScript<'_>>;
@@ -183,19 +223,20 @@ fn working_directory(node: &DataNode) -> Option<&str> {
     node.get("defaults")?.get("run")?.get("working-directory")?.text()
 }
 
-fn gitlab_scripts(node: &DataNode) -> Vec<CiScript<'_>> {
+/// The jobs that check a change.
+fn gitlab_jobs(node: &DataNode) -> impl Iterator<Item = &DataNode> {
     let jobs = node
         .entries()
         .iter()
         .filter(|(name, _)| !name.starts_with('.') && !GITLAB_NON_JOBS.contains(&name.as_str()));
-    jobs.map(|(_, job)| job)
-        .filter(|job| {
-            let stage = job.get("stage").and_then(DataNode::text).unwrap_or_default();
-            job.get("environment").is_none() && !matches!(stage, "deploy" | "release" | "publish")
-        })
-        .filter_map(|job| job.get("script"))
-        .map(join_lines)
-        .collect()
+    jobs.map(|(_, job)| job).filter(|job| {
+        let stage = job.get("stage").and_then(DataNode::text).unwrap_or_default();
+        job.get("environment").is_none() && !matches!(stage, "deploy" | "release" | "publish")
+    })
+}
+
+fn gitlab_scripts(node: &DataNode) -> Vec<CiScript<'_>> {
+    gitlab_jobs(node).filter_map(|job| job.get("script")).map(join_lines).collect()
 }
 
 /// Joins a list of commands into one script, because a `cd` affects the commands after it.

@@ -55,21 +55,38 @@ impl CiFacts {
         }
     }
 
-    /// Reads an `env` mapping. An expression such as `${{ matrix.tz }}` has no fixed value.
-    pub(super) fn add_variables(&mut self, source: &str, scope: &DataNode) {
-        for (name, value) in scope.get("env").map(DataNode::entries).unwrap_or_default() {
-            let Some(value) = value.text() else { continue };
-            let is_fixed = value.len() <= MAX_VALUE_BYTES
-                && !value.contains("${{")
-                && is_visible(value)
-                && IMPORTED_VARIABLES.contains(&name.as_str());
-            if is_fixed {
-                self.variables.push(CiVariable {
-                    name: name.clone(),
-                    value: value.to_string(),
-                    source: source.to_string(),
-                });
+    /// Reads a mapping of variables. An expression such as `${{ matrix.tz }}` or `$ZONE` has no fixed value.
+    pub(super) fn add_variables(&mut self, source: &str, mapping: Option<&DataNode>) {
+        for (name, value) in mapping.map(DataNode::entries).unwrap_or_default() {
+            if let Some(value) = value.text() {
+                self.add_variable(source, name, value);
             }
+        }
+    }
+
+    /// Reads variables as Travis has them: `TZ=UTC LANG=C`.
+    pub(super) fn add_assignments(&mut self, source: &str, line: &str) {
+        let quotes = ['"', '\''];
+        for (name, value) in line.split_whitespace().filter_map(|word| word.split_once('=')) {
+            let bare = value.trim_matches(quotes);
+            // A blank inside of quotes.
+            if !bare.contains(quotes) && value.starts_with(quotes) == value.ends_with(quotes) {
+                self.add_variable(source, name, bare);
+            }
+        }
+    }
+
+    fn add_variable(&mut self, source: &str, name: &str, value: &str) {
+        let is_fixed = value.len() <= MAX_VALUE_BYTES
+            && !value.contains('$')
+            && is_visible(value)
+            && IMPORTED_VARIABLES.contains(&name);
+        if is_fixed {
+            self.variables.push(CiVariable {
+                name: name.to_string(),
+                value: value.to_string(),
+                source: source.to_string(),
+            });
         }
     }
 

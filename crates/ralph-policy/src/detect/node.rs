@@ -119,7 +119,8 @@ pub(super) fn node_gates(place: &ProjectDir<'_>, notes: &mut DetectionNotes) -> 
     }
     package.drop_parts(&mut drafts);
     if node_workspace::is_workspace_root(place, &package.json) {
-        let more = node_workspace::recursive_gates(place, package.manager, &drafts, notes);
+        let more =
+            node_workspace::recursive_gates(place, package.manager, &package.json, &drafts, notes);
         drafts.extend(more);
     }
     let has =

@@ -34,6 +34,7 @@ pub(super) fn is_workspace_member(place: &ProjectDir<'_>, notes: &mut DetectionN
 pub(super) fn recursive_gates(
     place: &ProjectDir<'_>,
     manager: PackageManager,
+    json: &Value,
     own: &[GateDraft],
     notes: &mut DetectionNotes,
 ) -> Vec<GateDraft> {
@@ -47,7 +48,7 @@ pub(super) fn recursive_gates(
         if count == 0 || is_known {
             continue;
         }
-        let words = recursive_words(place, manager, script);
+        let words = recursive_words(manager, has_modern_yarn(place, json), script);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let label = match aspect {
             GateAspect::Test => "tests",
@@ -71,17 +72,26 @@ pub(super) fn recursive_gates(
     drafts
 }
 
-fn recursive_words(place: &ProjectDir<'_>, manager: PackageManager, script: &str) -> Vec<String> {
+fn recursive_words(manager: PackageManager, is_modern: bool, script: &str) -> Vec<String> {
     let words: &[&str] = match manager {
         PackageManager::Npm => &["npm", "run", script, "--workspaces", "--if-present"],
         PackageManager::Pnpm => &["pnpm", "-r", "--if-present", "run", script],
-        PackageManager::Yarn if place.has_entry(".yarnrc.yml") => {
+        PackageManager::Yarn if is_modern => {
             &["yarn", "workspaces", "foreach", "-A", "run", script]
         }
         PackageManager::Yarn => &["yarn", "workspaces", "run", script],
         PackageManager::Bun => &["bun", "run", "--filter", "*", script],
     };
     words.iter().map(ToString::to_string).collect()
+}
+
+/// Whether the project uses Yarn 2 or later, whose commands differ.
+fn has_modern_yarn(place: &ProjectDir<'_>, json: &Value) -> bool {
+    let named = json.get("packageManager").and_then(Value::as_str);
+    match named.and_then(|named| named.strip_prefix("yarn@")) {
+        Some(version) => !version.starts_with("0.") && !version.starts_with("1."),
+        None => place.has_entry(".yarnrc.yml"),
+    }
 }
 
 /// The names of the scripts of each package below.

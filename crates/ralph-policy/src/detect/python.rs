@@ -35,7 +35,7 @@ struct PythonProject<'a> {
     pyproject: toml::Table,
     setup_cfg: String,
     tox_ini: String,
-    /// The text of all files that list dependencies.
+    /// The text of all files that list dependencies, or install them for tests.
     dependencies: String,
     launcher: PythonLauncher,
 }
@@ -78,7 +78,10 @@ impl<'a> PythonProject<'a> {
         let tox_ini = text("tox.ini");
         let requirements = ["requirements.txt", "requirements-dev.txt", "dev-requirements.txt"];
         let listed: Vec<_> = requirements.into_iter().map(&mut text).collect();
-        let dependencies = [manifest.clone(), setup_cfg.clone(), listed.join("\n")].join("\n");
+        let noxfile = text("noxfile.py");
+        let listed = listed.join("\n");
+        let dependencies = [&manifest, &setup_cfg, &tox_ini, &noxfile, &listed];
+        let dependencies = dependencies.map(String::as_str).join("\n");
         let pyproject = manifest.parse::<toml::Table>().unwrap_or_else(|_| {
             notes.add(&format!("`{}` is not valid TOML", place.relative("pyproject.toml")));
             toml::Table::new()
@@ -214,7 +217,7 @@ impl<'a> PythonProject<'a> {
         let top: &[&str] = if directory.contains('/') { &["-t", "."] } else { &[] };
         let words = [&self.python_command()[..], &discover, top].concat();
         GateDraft::from_words(self.place, "tests", GateAspect::Test, &words)
-            .covering(&["unittest"])
+            .covering(&["unittest", "tox", "nox"])
             .with_reason(source, format!("`{source}` contains tests, and nothing mentions pytest"))
             .likely()
     }
@@ -311,7 +314,7 @@ impl<'a> PythonProject<'a> {
         let source = self.place.relative(file);
         Some(
             GateDraft::from_words(self.place, "tests", GateAspect::Test, &[program])
-                .covering(&[program])
+                .covering(&["pytest", "unittest", "tox", "nox"])
                 .with_reason(&source, format!("`{source}` sets up {program}")),
         )
     }

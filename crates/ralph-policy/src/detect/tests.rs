@@ -432,6 +432,19 @@ fn a_workspace_has_one_gate_for_each_script() {
     tests: pnpm -r --if-present run test
     lint: pnpm -r --if-present run lint
     ");
+    for (manager, more, expected) in [
+        ("yarn@4.0.0", None, "tests: yarn workspaces foreach -A run test"),
+        ("yarn@1.22.22", Some((".yarnrc.yml", "")), "tests: yarn workspaces run test"),
+        ("", Some((".yarnrc.yml", "")), "tests: yarn workspaces foreach -A run test"),
+        ("", None, "tests: yarn workspaces run test"),
+    ] {
+        let root = format!(r#"{{"packageManager": "{manager}", "workspaces": ["a"]}}"#);
+        let member = ("a/package.json", r#"{"scripts": {"test": "node t.js"}}"#);
+        let files: Vec<_> =
+            [("package.json", &*root), ("yarn.lock", ""), member].into_iter().chain(more).collect();
+        let detected = SampleProject::new(&["yarn"], &files).survey();
+        assert_eq!(commands(&detected), expected, "{manager}");
+    }
 }
 
 #[test]
@@ -465,6 +478,33 @@ fn gates_are_as_strict_as_ci() {
     note: CI does not run `cargo fmt`, so rustfmt is not proposed
     set TZ=UTC LANG=C.UTF-8
     ");
+    let variables = |file: &str, text: &str| {
+        let detected = SampleProject::new(&RUST, &[("Cargo.toml", PACKAGE), (file, text)]).survey();
+        let set: Vec<String> =
+            detected.variables.iter().map(|one| format!("{}={}", one.name, one.value)).collect();
+        set.join(" ")
+    };
+    for (file, text, expected) in [
+        (
+            ".gitlab-ci.yml",
+            "variables: {TZ: Asia/Tokyo, TOKEN: x, LC_ALL: $LOCALE}\ntest: {script: [cargo test], variables: {LANG: C}}\nout: {stage: deploy, script: [x], variables: {LANG: D}}\n",
+            "TZ=Asia/Tokyo LANG=C",
+        ),
+        (
+            ".circleci/config.yml",
+            "jobs: {a: {docker: [{image: x, environment: {LANG: C}}], environment: {TZ: Asia/Tokyo, TOKEN: x}, steps: [{run: {command: cargo test, environment: {NODE_ENV: test}}}]}}\n",
+            "TZ=Asia/Tokyo LANG=C NODE_ENV=test",
+        ),
+        (
+            ".travis.yml",
+            "env: {global: [TZ=Asia/Tokyo TOKEN=x, {secure: abc}, LANG=\"C\"], jobs: ['RUSTFLAGS=\"-D warnings\"']}\nscript: [cargo test]\n",
+            "TZ=Asia/Tokyo LANG=C",
+        ),
+        (".travis.yml", "env: [TZ=UTC, TZ=Asia/Tokyo]\nscript: [cargo test]\n", ""),
+        (".travis.yml", "env: TZ=UTC\nscript: [cargo test]\n", "TZ=UTC"),
+    ] {
+        assert_eq!(variables(file, text), expected, "{text}");
+    }
     assert_snapshot!(propose("on: push\njobs: {a: {steps: [{run: cargo test, env: {TZ: UTC}}, {run: cargo clippy}, {run: cargo fmt --check}]}, b: {steps: [{run: cargo test, env: {TZ: Asia/Tokyo}}]}}\n"), @"
     tests: cargo test
     clippy: cargo clippy --all-targets --message-format=json
@@ -681,6 +721,36 @@ fn python_tools_run_in_the_environment_of_the_project() {
 
     missing: .venv/bin/pytest for `tests`
     "#);
+}
+
+/// pytest runs as it is, whether tox or nox starts it or CI starts one of them: there is one gate for the tests.
+#[test]
+fn tests_of_tox_and_nox_are_those_of_pytest() {
+    let tests = ("tests/test_a.py", "def test_a(): pass\n");
+    let tox = ("tox.ini", "[testenv]\ndeps = pytest\ncommands = pytest\n");
+    let nox = ("noxfile.py", "def tests(session):\n    session.run('pytest')\n");
+    let ci = |run: &str| format!("on: push\njobs: {{a: {{steps: [{{run: {run}}}]}}}}\n");
+    let (tox_ci, nox_ci) = (ci("tox -e py"), ci("nox -s tests"));
+    let workflow = ".github/workflows/ci.yml";
+    let pytest = "tests: python3 -m pytest -q --junitxml={report}";
+    for (files, tools, expected) in [
+        (&[tests, tox][..], &["python3", "pytest", "tox"][..], pytest),
+        (&[tests, nox], &["python3", "pytest", "nox"], pytest),
+        (&[tests, tox, (workflow, &tox_ci)], &["python3", "pytest", "tox"], pytest),
+        (&[tests, nox, (workflow, &nox_ci)], &["python3", "pytest", "nox"], pytest),
+        (&[tests, tox, (workflow, &tox_ci)], &["python3", "tox"], "tests: tox"),
+        (
+            &[tests, ("setup.py", ""), (workflow, &tox_ci)],
+            &["python3", "tox"],
+            "tests: python3 -m unittest discover -s tests",
+        ),
+    ] {
+        let detected = SampleProject::new(tools, files).survey();
+        let gates = active_gates(&detected);
+        let shown: Vec<String> =
+            gates.iter().map(|gate| format!("{}: {}", gate.name, gate.command_line())).collect();
+        assert_eq!(shown.join("\n"), expected);
+    }
 }
 
 #[test]
