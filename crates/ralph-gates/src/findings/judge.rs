@@ -113,7 +113,8 @@ fn judge_failure(gate: &Gate, code: i32, mut reading: ParsedReport, tail: &str) 
     }
     if !has_run
         && !has_places
-        && let Some(why) = find_missing_command(tail)
+        && let Some(why) =
+            find_missing_command(tail).or_else(|| find_missing_entry(&gate.command, tail))
     {
         return error_outcome(&format!("exit {code}: {why}"), reading);
     }
@@ -220,12 +221,55 @@ fn find_missing_command(tail: &str) -> Option<&str> {
     tail.lines().rev().take(60).map(str::trim).find(|line| is_missing_command(line))
 }
 
+/// The line in which node or Deno reports that the file which they were to run is missing. A module that the work imports
+/// is named as the source names it, or with the place of the import.
+fn find_missing_entry<'t>(command: &GateInvocation, tail: &'t str) -> Option<&'t str> {
+    let words: Vec<&str> = match command {
+        GateInvocation::Argv(words) => words.iter().map(String::as_str).collect(),
+        GateInvocation::Shell(line) => line.split_whitespace().collect(),
+    };
+    let is_named = |path: &str| {
+        let mut files = words.iter().map(|word| word.strip_prefix("./").unwrap_or(word));
+        files.any(|file| {
+            let is_file = file.contains(['/', '.']) && !file.starts_with('-');
+            is_file && (path == file || path.ends_with(&format!("/{file}")))
+        })
+    };
+    let lines: Vec<&str> = tail.lines().map(str::trim).collect();
+    let last = lines.len().saturating_sub(60)..lines.len();
+    last.rev().find_map(|at| {
+        let line = lines[at];
+        let quoted = |start: &str, end: char| line.strip_prefix(start)?.split(end).next();
+        let node = || {
+            let path = quoted("Error: Cannot find module '", '\'')?;
+            let has_importer = lines[at..].iter().any(|line| line.starts_with("Require stack:"));
+            Some(path).filter(|path| path.starts_with('/') && !has_importer)
+        };
+        let deno = || {
+            let path = quoted("error: Module not found \"file://", '"')?;
+            let is_import = lines.get(at + 1).is_some_and(|next| next.starts_with("at "));
+            Some(path).filter(|_| !is_import)
+        };
+        node().or_else(deno).filter(|path| is_named(path)).map(|_| line)
+    })
+}
+
 /// How messages about a missing command begin.
-const MISSING_COMMAND_STARTS: [&str; 34] = [
+const MISSING_COMMAND_STARTS: [&str; 44] = [
     "error: Failed to spawn: ",
     "error: No interpreter found for ",
     "hint: Packages were unavailable because the network was disabled",
     "[PdmException]: Command '",
+    "[PdmUsageError]: Command '",
+    "CMake Error: The source directory ",
+    "CMake Error: CMake was unable to find a build program",
+    "No CMAKE_C_COMPILER could be found",
+    "No CMAKE_CXX_COMPILER could be found",
+    "error: Justfile does not contain recipe",
+    "error: No justfile found",
+    "mise ERROR No version is set for shim",
+    "mise ERROR no task ",
+    "No version is set for command ",
     "Command not found: ",
     "command not found: ",
     "Error: the command ",
@@ -295,6 +339,9 @@ fn is_missing_command(line: &str) -> bool {
                 || line.contains("is not installed for the custom toolchain")
         }
         "exec" => line.contains("executable file not found in $PATH"),
+        _ if line.contains("could not find python interpreter ") => {
+            line.starts_with("tox: error: ") || line.contains(" with spec(s): ")
+        }
         _ if line.starts_with("nox > Program ") => line.ends_with(" not found."),
         // tox: `py: Exception running subprocess [Errno 2] No such file or directory: 'pytest'`
         _ if line.contains(": Exception running subprocess [Errno 2] ") => true,

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ralph_core::gate::{
-    Gate, GateInvocation, GateOutcome, GateReport, MAX_FINDINGS, ParsedReport, RerunPolicy,
-    ResultStability, UnknownReason,
+    Gate, GateInvocation, GateOutcome, GateReport, MAX_FINDINGS, ParsedReport, ReportFormat,
+    RerunPolicy, ResultStability, UnknownReason,
 };
 
 use ralph_core::requirement::Finding;
@@ -306,8 +306,16 @@ fn read_result(
         (Some(None), None) => ReportFile::Missing,
         (Some(Some(bytes)), None) => ReportFile::Written(bytes),
     };
-    let reading: ParsedReport =
-        findings::read_execution(gate.report, report, &output.bytes, &context);
+    // These build the project before they test it. Without a report the build failed, and the output says why.
+    let may_build =
+        several.is_some() || matches!(gate.command, GateInvocation::Shell(_)) && written.is_some();
+    let (format, report) = match report {
+        ReportFile::Missing if may_build && !matches!(how, GateProcessEnd::Exited(0)) => {
+            (ReportFormat::Text, ReportFile::NoReportFile)
+        }
+        report => (gate.report, report),
+    };
+    let reading: ParsedReport = findings::read_execution(format, report, &output.bytes, &context);
     let tail = String::from_utf8_lossy(&finished.output.tail);
     Ok(findings::judge_gate(gate, &how, reading, &tail))
 }
@@ -315,7 +323,6 @@ fn read_result(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ralph_core::gate::ReportFormat;
 
     fn logged_output(log: Option<&str>, tail: &str, total: u64) -> LoggedOutput {
         let dir = tempfile::tempdir().unwrap();

@@ -711,6 +711,15 @@ set = { "A B" = "c", C = 3, D = "\u0000" }
 }
 
 #[test]
+fn directories_cannot_be_excluded() {
+    let error = load_project("[verify]\nlink = ['!a']\n").unwrap_err();
+    assert_snapshot!(format_problems(&error), @r#"
+    2: `verify.link` cannot be `"!a"`  ['!a']
+         it names directories, and `!` excludes none of them
+    "#);
+}
+
+#[test]
 fn report_files_are_junit_and_the_only_report() {
     let error = load_project("[[gate]]\nname = 'a'\nrun = ['mvn', 'test']\nreport_files = ['a/*.xml']\n[[gate]]\nname = 'b'\nrun = ['t', '--out={report}']\nreport = 'junit'\nreport_files = ['a/*.xml']\n").unwrap_err();
     assert_snapshot!(format_problems(&error), @r#"

@@ -236,6 +236,9 @@ fn parse_text(kind: &ValueKind, text: &str, span: Range<usize>) -> Result<String
         ValueKind::Regex(_) => check_regex(text).err(),
         ValueKind::Globs(_) => check_glob(text).err(),
         ValueKind::Selection(_) => check_selected_glob(text).err(),
+        ValueKind::Directories(_) if text.starts_with('!') => {
+            Some("it names directories, and `!` excludes none of them".to_string())
+        }
         ValueKind::Directory(_) | ValueKind::Directories(_) => {
             (!is_inside_project(text)).then(|| DIRECTORY_HINT.to_string())
         }

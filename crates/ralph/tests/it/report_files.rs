@@ -54,6 +54,8 @@ fn only_reports_that_the_gate_wrote_count() {
     // The reports of the run before are left over, and count no more than the other one.
     assert_snapshot!(rewrite("exit 0\n"), @r#""inconclusive" null "the report was not written" "#);
     assert_snapshot!(rewrite(&SUITE.replace("</testsuite>\"", "\"")), @r#""inconclusive" {"failed":0,"run":2,"skipped":0} "the report is truncated" "#);
+    // Nothing was built, so nothing was tested.
+    assert_snapshot!(rewrite("echo 'e: Cart.kt: unresolved reference'\nexit 1\n"), @r#""failed" null null null"#);
     sandbox.write("tests/zero.sh", "test \"$(sh add.sh 0 0)\" = 1\n");
     assert_snapshot!(rewrite(SUITE), @r#""failed" {"failed":1,"run":2,"skipped":0} null "shop.zero::works""#);
 }
