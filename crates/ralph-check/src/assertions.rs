@@ -335,8 +335,10 @@ fn is_trivial(source: &SourceText<'_>, at: usize, word: &str) -> bool {
     let same = is_literal(first) && first == second;
     let compared =
         first.split_once("==").is_some_and(|(one, other)| is_literal(one) && one == other);
-    same || compared
-        || (word == "expect" && is_literal(&squeezed) && is_compared_with_literal(source, at))
+    // A builder compares what it has fetched with the argument: `request(app).get("/").expect(200)`
+    let is_method = source.code.get(..at).is_some_and(|before| before.ends_with('.'));
+    let states_literal = word == "expect" && !is_method && is_literal(&squeezed);
+    same || compared || states_literal && is_compared_with_literal(source, at)
 }
 
 /// Whether everything that is called on `expect(…)` takes literals only: `.toBe(1)`, `.to.be.true`, but not
