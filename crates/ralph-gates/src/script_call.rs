@@ -53,8 +53,7 @@ fn parse_call(words: &[String]) -> Option<CalledScript<'_>> {
     let mut rest = rest.iter().map(String::as_str).skip_while(|word| QUIET_OPTIONS.contains(word));
     let name = match (manager, rest.next()?) {
         ("npm" | "pnpm" | "yarn" | "bun", "run" | "run-script") => rest.next()?,
-        ("npm" | "pnpm", "t" | "tst") => "test",
-        ("npm", "test") => "test",
+        ("npm", "t" | "tst" | "test") | ("pnpm", "t" | "tst") => "test",
         // `bun test` is a runner of its own.
         ("pnpm" | "yarn", name) => name,
         _ => return None,

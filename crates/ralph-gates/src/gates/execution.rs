@@ -309,11 +309,13 @@ fn read_result(
     // These build the project before they test it. Without a report the build failed, and the output says why.
     let may_build =
         several.is_some() || matches!(gate.command, GateInvocation::Shell(_)) && written.is_some();
-    let (format, report) = match report {
-        ReportFile::Missing if may_build && !matches!(how, GateProcessEnd::Exited(0)) => {
-            (ReportFormat::Text, ReportFile::NoReportFile)
-        }
-        report => (gate.report, report),
+    let is_untested = matches!(report, ReportFile::Missing)
+        && may_build
+        && !matches!(how, GateProcessEnd::Exited(0));
+    let (format, report) = if is_untested {
+        (ReportFormat::Text, ReportFile::NoReportFile)
+    } else {
+        (gate.report, report)
     };
     let reading: ParsedReport = findings::read_execution(format, report, &output.bytes, &context);
     let tail = String::from_utf8_lossy(&finished.output.tail);

@@ -36,12 +36,11 @@ pub(super) fn select_failed(gate: &Gate, cases: &TestCases, directory: &Path) ->
         package_script(std::str::from_utf8(&manifest).ok()?, name)
     };
     // A script may have the name of a runner.
-    let command = match find_script_call(words, &script) {
-        Some(script) => [script.call, select_in_script(&script.last_command, &titles)?].concat(),
-        None => {
-            let runner = find_runner(gate, &|_| None)?;
-            select_directly(runner, words, failed, &titles, directory)?
-        }
+    let command = if let Some(script) = find_script_call(words, &script) {
+        [script.call, select_in_script(&script.last_command, &titles)?].concat()
+    } else {
+        let runner = find_runner(gate, &|_| None)?;
+        select_directly(runner, words, failed, &titles, directory)?
     };
     // A selection has fewer tests than the gate must have.
     let min_tests = MinTests::Some;

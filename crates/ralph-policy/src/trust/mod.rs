@@ -8,12 +8,13 @@ mod command_parts;
 mod gate_search;
 mod list_subjects;
 mod package_scripts;
+mod policy_subject;
 mod references;
 mod runner_files;
 mod seal_differences;
 mod work_arguments;
 
-use crate::config::{POLICY_FILE_NAMES, ProjectConfig};
+use crate::config::POLICY_FILE_NAMES;
 use ralph_core::gate::{Gate, GateInvocation, shell_quote};
 use ralph_core::record::PolicySeal;
 use ralph_core::sealed_file::SealedFile;
@@ -33,6 +34,7 @@ pub use gate_search::{
     find_programs, find_programs_of, recordable_path, sealed_files,
 };
 pub use list_subjects::{checks_subject, loop_subject};
+pub use policy_subject::policy_subject;
 pub use seal_differences::{SealDifference, find_seal_differences};
 
 pub const APPROVAL_VERSION: u8 = 1;
@@ -122,66 +124,6 @@ pub enum TrustError {
     File(#[from] FileError),
     #[error("the approval `{}` cannot be read: {why}", path.display())]
     UnreadableApproval { path: PathBuf, why: String },
-}
-
-/// What a person has to approve before any gate of this policy runs. The hash covers the programs of the project that
-/// the `PATH` of the gates leads to.
-pub fn policy_subject(
-    home: &RalphHome,
-    config: &ProjectConfig,
-    env: &Env,
-) -> Result<ApprovalSubject, TrustError> {
-    let files = references::find_references(&config.project, &config.policy.gates)?;
-    let with_path = |path: Option<String>| {
-        let environment = &config.policy.environment;
-        let search = GateSearch { env, environment, path: path.map(OsString::from) };
-        subject_with_programs(config, &search, files.clone())
-    };
-    let own = with_path(recordable_path(env.search_path().as_deref()))?;
-    // Gates run with the `PATH` of the approval, so that one decides whether it covers the present content.
-    if let Some(approval) = find_approval(home, &own)
-        && with_path(approval.path)?.hash == own.hash
-    {
-        return Ok(own);
-    }
-    // Approvals that cannot be listed approve nothing.
-    let mut approvals = project_approvals(home, &config.project).unwrap_or_default();
-    approvals.retain(|approval| list_subjects::topic(&approval.called).is_none());
-    approvals.sort_by(|one, other| other.approved_at.cmp(&one.approved_at));
-    for approval in approvals {
-        let subject = with_path(approval.path)?;
-        if subject.hash == approval.hash {
-            return Ok(subject);
-        }
-    }
-    Ok(own)
-}
-
-fn subject_with_programs(
-    config: &ProjectConfig,
-    search: &GateSearch<'_>,
-    mut files: Vec<SealedFile>,
-) -> Result<ApprovalSubject, TrustError> {
-    let (project, gates) = (&config.project, &config.policy.gates);
-    gate_search::add_searched_programs(project, gates, search, &mut files)?;
-    let mut called = referenced_contents(&files);
-    if let Some(file) = &config.file {
-        let name = file.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let hash = blake3::hash(file.text.as_bytes()).to_hex().to_string();
-        called.retain(|called| called.name != name);
-        called.insert(0, ReferencedContent { name, hash });
-    }
-    let commands = config.policy.gates.iter().map(|gate| GateCommand {
-        gate: gate.name.clone(),
-        command: display_command(&gate.command),
-    });
-    Ok(ApprovalSubject {
-        project: config.project.clone(),
-        hash: hash_references(&called),
-        commands: commands.collect(),
-        references: called,
-        files,
-    })
 }
 
 fn referenced_contents(files: &[SealedFile]) -> Vec<ReferencedContent> {

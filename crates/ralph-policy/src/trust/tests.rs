@@ -1,5 +1,5 @@
 use super::*;
-use crate::config;
+use crate::config::{self, ProjectConfig};
 use insta::assert_snapshot;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -435,7 +435,7 @@ fn programs_on_the_path_are_approved_too() {
     let write_program = |place: &TrustSandbox, path: &str, text: &str| {
         let path = place.path(path);
         fs::create_private_dir(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, text).unwrap();
+        fs::replace(&path, text.as_bytes(), Durability::Cached).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     };
     let own = "[environment.set]\nPATH = './bin:/usr/bin'\n";
@@ -462,7 +462,8 @@ fn programs_on_the_path_are_approved_too() {
         assert!(is_covered(person), "{policy}");
         write_program(&place, "project/bin/python3", "exit 0");
         assert!(!is_covered(person) && !is_covered("/usr/bin"), "{policy}");
-        std::fs::remove_dir_all(&bin).unwrap();
+        fs::remove_file(&bin.join("pytest")).unwrap();
+        fs::remove_file(&bin.join("python3")).unwrap();
         assert!(!is_covered(person) && !is_covered("/usr/bin"), "{policy}");
     }
 }
@@ -490,7 +491,7 @@ fn a_copied_approval_leads_to_the_programs_of_the_copy() {
     for program in ["project/bin/pytest", "copy/bin/pytest"] {
         let program = place.path(program);
         fs::create_private_dir(program.parent().unwrap()).unwrap();
-        std::fs::write(&program, "exit 0").unwrap();
+        fs::replace(&program, b"exit 0", Durability::Cached).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
     let path = format!("{}:/bin", place.path("project/bin").display());

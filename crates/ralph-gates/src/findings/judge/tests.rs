@@ -213,10 +213,53 @@ fn a_missing_command_of_a_launcher_is_an_error() {
             2,
             "py: commands[0]> nosuchprog\npy: Exception running subprocess [Errno 2] No such file or directory: 'nosuchprog'\npy: exit 2 (0.01 seconds) /project> nosuchprog\n  py: FAIL code 2 (1.28=setup[1.27]+cmd[0.01] seconds)\n  evaluation failed :( (1.44 seconds)",
         ),
+        (1, "[PdmUsageError]: Command 'pytest' is not found in your PATH."),
+        (1, "error: Justfile does not contain recipe `test`."),
+        (1, "mise ERROR No version is set for shim: pytest\nSet a global default version"),
+        (1, "CMake Error: The source directory \"/project/x\" does not exist."),
+        (
+            1,
+            "CMake Error at CMakeLists.txt:1 (project):\n  No CMAKE_C_COMPILER could be found.\n\n  Tell CMake where to find the compiler",
+        ),
+        (1, "tox: error: could not find python interpreter matching any of the specs py312"),
+        (1, "py312: failed with could not find python interpreter with spec(s): py312"),
     ] {
         let gate = gate("make lint", ReportFormat::Text, MinTests::Some);
         let judged = judge_gate(&gate, &GateProcessEnd::Exited(code), empty_report(), tail);
         assert_eq!(judged.outcome.name(), "error", "{tail}: {:?}", judged.outcome);
+    }
+}
+
+/// Only the file that the gate names is the program; others are imports of the work.
+#[test]
+fn a_missing_entry_point_is_an_error() {
+    let missing = |path: &str, after: &str| {
+        format!(
+            "node:internal/modules/cjs/loader:1228\n  throw err;\n  ^\n\nError: Cannot find module '{path}'\n{after}    at Module._load\n  code: 'MODULE_NOT_FOUND'"
+        )
+    };
+    let program = "/project/node_modules/mocha/bin/mocha";
+    for (command, tail, expected) in [
+        ("node node_modules/mocha/bin/mocha", missing(program, ""), "error"),
+        ("node ./app.js", missing("/project/app.js", ""), "error"),
+        ("node app.js", missing("./cart", "Require stack:\n- /project/app.js\n"), "failed"),
+        ("node app.js", missing("/project/cart.js", ""), "failed"),
+        (
+            "node app.js",
+            missing("/project/app.js", "Require stack:\n- /project/tests/app.test.js\n"),
+            "failed",
+        ),
+        ("deno run test.ts", "error: Module not found \"file:///x/test.ts\".".into(), "error"),
+        (
+            "deno run test.ts",
+            "error: Module not found \"file:///x/test.ts\".\n    at file:///x/main.ts:1:8".into(),
+            "failed",
+        ),
+        ("deno test", "error: Module not found \"file:///x/test\".".into(), "failed"),
+    ] {
+        let gate = gate(command, ReportFormat::Text, MinTests::Some);
+        let judged = judge_gate(&gate, &GateProcessEnd::Exited(1), empty_report(), &tail);
+        assert_eq!(judged.outcome.name(), expected, "{command} {tail}: {:?}", judged.outcome);
     }
 }
 
@@ -270,49 +313,10 @@ fn a_missing_command_is_an_error_and_not_a_failure() {
         (2, "make: *** [Makefile:2: lint] Error 127"),
         (1, "exec: \"golangci-lint\": executable file not found in $PATH"),
         (2, "make: *** No rule to make target 'lint'.  Stop."),
-        (1, "[PdmUsageError]: Command 'pytest' is not found in your PATH."),
-        (1, "error: Justfile does not contain recipe `test`."),
-        (1, "mise ERROR No version is set for shim: pytest\nSet a global default version"),
-        (1, "CMake Error: The source directory \"/project/x\" does not exist."),
-        (
-            1,
-            "CMake Error at CMakeLists.txt:1 (project):\n  No CMAKE_C_COMPILER could be found.\n\n  Tell CMake where to find the compiler",
-        ),
-        (1, "tox: error: could not find python interpreter matching any of the specs py312"),
-        (1, "py312: failed with could not find python interpreter with spec(s): py312"),
     ] {
         let gate = gate("make lint", ReportFormat::Text, MinTests::Some);
         let judged = judge_gate(&gate, &GateProcessEnd::Exited(code), empty_report(), tail);
         assert_eq!(judged.outcome.name(), "error", "{tail}: {:?}", judged.outcome);
-    }
-    // Only the file that the gate names is the program; others are imports of the work.
-    let missing = |path: &str, after: &str| {
-        format!(
-            "node:internal/modules/cjs/loader:1228\n  throw err;\n  ^\n\nError: Cannot find module '{path}'\n{after}    at Module._load\n  code: 'MODULE_NOT_FOUND'"
-        )
-    };
-    let program = "/project/node_modules/mocha/bin/mocha";
-    for (command, tail, expected) in [
-        ("node node_modules/mocha/bin/mocha", missing(program, ""), "error"),
-        ("node ./app.js", missing("/project/app.js", ""), "error"),
-        ("node app.js", missing("./cart", "Require stack:\n- /project/app.js\n"), "failed"),
-        ("node app.js", missing("/project/cart.js", ""), "failed"),
-        (
-            "node app.js",
-            missing("/project/app.js", "Require stack:\n- /project/tests/app.test.js\n"),
-            "failed",
-        ),
-        ("deno run test.ts", "error: Module not found \"file:///x/test.ts\".".into(), "error"),
-        (
-            "deno run test.ts",
-            "error: Module not found \"file:///x/test.ts\".\n    at file:///x/main.ts:1:8".into(),
-            "failed",
-        ),
-        ("deno test", "error: Module not found \"file:///x/test\".".into(), "failed"),
-    ] {
-        let gate = gate(command, ReportFormat::Text, MinTests::Some);
-        let judged = judge_gate(&gate, &GateProcessEnd::Exited(1), empty_report(), &tail);
-        assert_eq!(judged.outcome.name(), expected, "{command} {tail}: {:?}", judged.outcome);
     }
     // The project's own tests may print the same.
     for (reading, tail) in [
