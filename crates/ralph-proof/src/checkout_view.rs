@@ -8,6 +8,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use ralph_core::proof::ProofStep;
 use ralph_sys::fs::{self, ConfinedDir};
 use ralph_sys::proc::private_mounts::{BindMount, OverlayMount, PrivateMounts};
 
@@ -53,6 +54,22 @@ impl CheckoutView {
         mounts.binds.push(BindMount { source: tree.to_owned(), at: root.to_owned() });
         Ok(Self { project: request.project.to_owned(), mounts: Some(mounts) })
     }
+}
+
+/// Mounts with which gates run in the project as it is, while nothing that they write reaches it. `None` where the system
+/// does not allow them.
+pub fn project_mounts(request: &ProofRequest<'_>) -> Result<Option<PrivateMounts>, ProofError> {
+    if !is_mounted(request) {
+        return Ok(None);
+    }
+    let root = request.repository.root();
+    let directories = request.directory.step(ProofStep::Before, root)?;
+    let overlay = OverlayMount {
+        original: root.to_owned(),
+        changes: directories.overlays,
+        at: root.to_owned(),
+    };
+    Ok(Some(PrivateMounts { overlays: vec![overlay], binds: Vec::new() }))
 }
 
 /// Whether checkouts are mounted in place of the work tree. What the gates need outside of it must stay visible.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ralph_core::gate::{Gate, GateOutcome, GateReport};
 use ralph_core::proof::{self, CanaryResult, GateProof, Proof};
-use ralph_gates::findings::label_findings;
+use ralph_gates::findings::{confirm_base, label_findings};
 
 use crate::proof_plan::ProofPlan;
 use crate::proof_step::{StepGate, StepResult, run_step};
@@ -23,6 +23,8 @@ pub(crate) struct FirstStep<'a> {
     pub now: StepResult,
     /// The positions of the gates that run tests. The other steps run only these.
     pub chosen: Vec<usize>,
+    /// The gates that fail as in the base.
+    pub accepted: Vec<&'a str>,
     /// Whether every gate just passed in the project itself.
     passed_in_tree: bool,
     /// Whether the old tests are the new ones, so that one run answers for both steps.
@@ -54,7 +56,7 @@ impl<'a> FirstStep<'a> {
         now.disregard_canaries(&gates, request);
         let runs_tests = |at: &usize| is_test_gate(needed[*at], &now.reports[*at]);
         let chosen = (0..needed.len()).filter(runs_tests).collect();
-        Ok(Self { gates, now, chosen, passed_in_tree, is_shared })
+        Ok(Self { gates, now, chosen, accepted: Vec::new(), passed_in_tree, is_shared })
     }
 
     /// The proof, if no other step is needed.
@@ -68,8 +70,11 @@ impl<'a> FirstStep<'a> {
             if report.outcome == GateOutcome::Passed {
                 continue;
             }
-            is_green &=
-                request.accepts_old_failures && fails_as_in_base(request, plan, gate, report)?;
+            if request.accepts_old_failures && fails_as_in_base(request, plan, gate, report)? {
+                self.accepted.push(&gate.gate.name);
+            } else {
+                is_green = false;
+            }
             // A linter that fails as before names no tests that could be compared.
             if report.cases.is_none() {
                 self.chosen.retain(|chosen| *chosen != at);
@@ -132,7 +137,8 @@ impl<'a> FirstStep<'a> {
     }
 }
 
-/// Whether only tests fail that fail in the base too, or, without names of tests, whether the base has all findings.
+/// Whether only tests fail that fail in the base too, or, without names of tests, whether the base has all findings. A
+/// failure of the base counts only if the project had it too while it was the base.
 fn fails_as_in_base(
     request: &ProofRequest<'_>,
     plan: &ProofPlan<'_>,
@@ -141,6 +147,10 @@ fn fails_as_in_base(
 ) -> Result<bool, ProofError> {
     let before = run_step(request, &plan.before, &[gate.whole()])?;
     let Some(before) = before.reports.first() else { return Ok(false) };
+    let before = match request.base_reports {
+        Some(_) => &confirm_base(before, request.base_report(gate.gate)),
+        None => before,
+    };
     Ok(match (&report.cases, &before.cases) {
         (Some(now), Some(before)) => {
             !now.failed.is_empty() && now.failed.iter().all(|test| before.failed.contains(test))

@@ -38,6 +38,7 @@ pub mod tree_changes;
 pub mod tree_composition;
 
 pub use checkout_run::{CheckoutTree, run_in_checkout};
+pub use checkout_view::project_mounts;
 pub use code_hunks::CodeHunk;
 pub use file_class::{ClassReason, ClassRules, Classification, FileClass, GateFile, classify_file};
 pub use file_composition::{ComposedFile, compose_file};

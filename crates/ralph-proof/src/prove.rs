@@ -64,6 +64,10 @@ pub struct ProofRequest<'a> {
     /// The results of these gates in the project itself, on the files of the candidate. A checkout in which a gate does
     /// not pass that passed there lacks something. Empty if they did not run there.
     pub tree_reports: &'a [GateReport],
+    /// The results of these gates in the project itself while it was the base, as far as they are known. Only failures
+    /// that are in them are old. `None` if the project is not the one that the base was: then old failures are accepted,
+    /// but the proof is at most [`ProofVerdict::Green`].
+    pub base_reports: Option<&'a [GateReport]>,
     pub reuse: ResultReuse,
     pub directory: &'a ProofDirectory,
     pub cancel: &'a CancelToken,
@@ -134,7 +138,7 @@ pub fn prove(request: &ProofRequest<'_>) -> Result<ProofReport, ProofError> {
     if let Some(result) = new_canaries {
         first.set_canaries(&result.canaries);
     }
-    let FirstStep { now, chosen, .. } = first;
+    let FirstStep { now, chosen, accepted, .. } = first;
     let measured = MeasuredSteps {
         chosen: &chosen,
         before: &before,
@@ -143,6 +147,13 @@ pub fn prove(request: &ProofRequest<'_>) -> Result<ProofReport, ProofError> {
         new_tests: new_tests.as_ref().unwrap_or(&before),
     };
     let mut proof = measured.evaluate(request, &plan, &gates);
+    if request.base_reports.is_none() && !accepted.is_empty() {
+        let gates = accepted.join(", ");
+        let why = format!(
+            "old failures of {gates} are accepted, but only a checkout of the base shows them"
+        );
+        proof.doubt(ProofVerdict::Green, why);
+    }
     if let Some(settings) = &settings {
         let (changed, now) = (&plan.changed_settings, &now.reports);
         let new_judges = &plan.file_facts.new_judges;
@@ -454,6 +465,11 @@ impl ProofRequest<'_> {
     pub(crate) fn project_below(&self) -> PathBuf {
         let below = self.project.strip_prefix(self.repository.root());
         below.map_or_else(|_| PathBuf::new(), Path::to_path_buf)
+    }
+
+    /// The result of a gate in the project while it was the base.
+    pub(crate) fn base_report(&self, gate: &Gate) -> Option<&GateReport> {
+        self.base_reports?.iter().find(|report| report.name == gate.name)
     }
 
     /// The result of a gate in the project, if it passed there.

@@ -163,6 +163,7 @@ impl SmallProject {
             may_change: &self.may_change,
             accepts_old_failures: false,
             tree_reports,
+            base_reports: None,
             reuse: ResultReuse::Cached,
             directory: &directory,
             cancel: &CancelToken::new().unwrap(),

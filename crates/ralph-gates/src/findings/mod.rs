@@ -30,7 +30,7 @@ mod unfinished_tests;
 mod unittest;
 pub mod write;
 
-pub use finding_age::label_findings;
+pub use finding_age::{confirm_base, label_findings};
 pub use judge::{GateJudgement, GateProcessEnd, judge_gate};
 pub use signature::finding_signature;
 

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use ralph_core::gate::{Gate, GateOutcome, GateReport, UnknownReason};
-use ralph_core::text;
+use ralph_core::gate::{Gate, GateOutcome, GateReport};
 
 use super::change_summary::{self, CandidateCheckpoint};
 use super::environment_evidence::{self, InstalledState};
 use super::gate_worker::{GateSite, GateWorkerError};
 use super::proof_sides::ProofSides;
-use super::{ContractContext, base_checkpoint, baseline};
+use super::{ContractContext, base_checkpoint, baseline, project_base};
+use ralph_gates::findings::confirm_base;
 use ralph_gates::gates::result_cache::{CachedResult, ResultCache};
 use ralph_gates::gates::result_key::{ResultKey, compile_globs};
 use ralph_gates::gates::{ContentView, GateContent, GateResult};
@@ -20,11 +20,11 @@ use ralph_sys::clock::Deadline;
 use ralph_sys::fs::FileError;
 use ralph_sys::fs::file_slot;
 use ralph_sys::proc::cancel::CancelToken;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a stop waits for the measurement of the base, besides three times as long as the gates took.
 const BASE_MARGIN_MS: u64 = 30_000;
-const MAX_TEST_CHARS: usize = 120;
 
 /// The content of a checkout of the candidate with the packages that are installed now; `None` without a base.
 pub(super) fn present_content(
@@ -88,7 +88,7 @@ pub(super) fn run_on_candidate(
     let asked = InstalledState::read(contract, &cache).content_mark();
     // The measurement of the base records the installed packages, and may use the same port.
     let Some(_measured) = lock_base(contract, Duration::MAX, cancel)? else { return Ok(()) };
-    let (reports, candidate) = run_on_tree(contract, tree, (gates, &[]), cancel)?;
+    let (reports, candidate) = run_on_tree(contract, tree, gates, cancel)?;
     let now = InstalledState::read(contract, &cache).content_mark();
     // The hook that asked knows the packages as they were recorded then.
     for installed in BTreeSet::from([asked, now]) {
@@ -103,7 +103,7 @@ pub(super) fn run_on_candidate(
 fn run_on_tree(
     contract: &ContractContext<'_>,
     tree: CheckoutTree<'_>,
-    (gates, tree_reports): (&[&Gate], &[GateReport]),
+    gates: &[&Gate],
     cancel: &CancelToken,
 ) -> Result<(Vec<GateReport>, CandidateCheckpoint), GateWorkerError> {
     let exclude = contract.exclude();
@@ -119,7 +119,7 @@ fn run_on_tree(
     let installed = InstalledState::read(contract, &cache).content_mark();
     let (repository, identity) = (&repository, CandidateCheckpoint::from_checkpoint(&candidate));
     let sides = ProofSides { repository, base: &base, candidate: &candidate, installed };
-    let reports = sides.with_request(contract, gates, tree_reports, cancel, |request| {
+    let reports = sides.with_request(contract, gates, &[], cancel, |request| {
         run_in_checkout(request, tree).map_err(GateWorkerError::from)
     })?;
     Ok((reports, identity))
@@ -129,10 +129,14 @@ fn run_on_tree(
 pub(super) fn measure_base(
     contract: &ContractContext<'_>,
     gates: &[&Gate],
-    cancel: &CancelToken,
+    cancel: &Arc<CancelToken>,
 ) -> Result<(), GateWorkerError> {
     let cache = ResultCache::open(&contract.world.home)?;
     environment_evidence::record_packages(contract, &cache, &RecordLimits::LARGE);
+    if project_base::is_needed(contract) {
+        // First, because the agent may change the project at any moment. Without a result, no failure is an old one.
+        drop(project_base::measure_project(contract, &cache, gates, cancel));
+    }
     let reports = run_on_base(contract, &cache, (gates, &[]), cancel)?;
     let Some(content) = base_content(contract) else { return Ok(()) };
     // What could not run now may run when it is needed.
@@ -189,9 +193,6 @@ pub(super) fn settle_base(
             store_results(contract, &cache, content, &gates, &reports)?;
         }
     }
-    for ran in compared {
-        confirm_checkout(contract, &cache, ran, cancel)?;
-    }
     Ok(())
 }
 
@@ -206,17 +207,19 @@ pub(super) fn lock_base(
     file_slot::acquire(&path, &|| !cancel.is_cancelled() && !until.remaining().is_zero())
 }
 
-/// The result of a gate at the base of the run, to compare with this one of the work tree. `None` while it is unknown, or
-/// while it is not known whether checkouts tell the truth about this gate.
+/// The result of a gate at the base of the run, to compare with this one of the work tree. `None` while it is unknown.
+/// If the comparison could excuse a failure, only those failures are in it that the project had too.
 pub(super) fn base_result(
     contract: &ContractContext<'_>,
     cache: &ResultCache,
     (gate, tree): (&Gate, &GateReport),
 ) -> Option<GateReport> {
     let base = stored_result(contract, cache, gate)?;
-    let is_certain =
-        !is_doubtful(tree, &base) || cache.read_note(&confirmed_key(contract, gate)).is_some();
-    is_certain.then_some(base)
+    if tree.outcome != GateOutcome::Failed || !project_base::is_needed(contract) {
+        return Some(base);
+    }
+    let project = project_base::project_result(contract, cache, gate);
+    Some(confirm_base(&base, project.as_ref()))
 }
 
 fn stored_result(
@@ -243,54 +246,4 @@ fn store_results(
         cache.write_note(&key, &serde_json::to_vec(report).unwrap_or_default())?;
     }
     Ok(())
-}
-
-/// Tests that fail at the base and pass in the work tree were repaired, or they fail in every checkout, because it lacks
-/// something. In the second case the failures at the base excuse nothing.
-fn is_doubtful(tree: &GateReport, base: &GateReport) -> bool {
-    tree.outcome == GateOutcome::Failed && !failing_only_in(base, tree).is_empty()
-}
-
-/// The tests that fail in one report and pass in the other.
-fn failing_only_in<'a>(one: &'a GateReport, other: &GateReport) -> Vec<&'a str> {
-    let (Some(one), Some(other)) = (&one.cases, &other.cases) else { return Vec::new() };
-    let passed: BTreeSet<&String> = other.passed.iter().collect();
-    one.failed.iter().filter(|test| passed.contains(test)).map(String::as_str).collect()
-}
-
-/// If the base is in doubt, runs the gate in a checkout of the work tree as it is. If tests fail there that pass in the
-/// work tree, the checkout is wrong, and the result at the base becomes unknown. Done once in a run for each gate.
-fn confirm_checkout(
-    contract: &ContractContext<'_>,
-    cache: &ResultCache,
-    ran: &GateResult,
-    cancel: &CancelToken,
-) -> Result<(), GateWorkerError> {
-    let (gate, tree) = (&ran.gate, &ran.report);
-    let confirmed = confirmed_key(contract, gate);
-    let is_open =
-        |base: &GateReport| is_doubtful(tree, base) && cache.read_note(&confirmed).is_none();
-    if !stored_result(contract, cache, gate).is_some_and(|base| is_open(&base)) {
-        return Ok(());
-    }
-    let candidate = CheckoutTree::Candidate { protected: &compile_globs(&[]) };
-    let given = std::slice::from_ref(tree);
-    let (reports, _) = run_on_tree(contract, candidate, (&[gate], given), cancel)?;
-    let (Some(report), false) = (reports.first(), cancel.is_cancelled()) else { return Ok(()) };
-    let wrong = failing_only_in(report, tree);
-    if let (Some(first), Some(content)) = (wrong.first(), base_content(contract)) {
-        let first = text::clean_line(first, MAX_TEST_CHARS);
-        let why = format!(
-            "tests that pass in the work tree fail in a checkout of it ({}, such as `{first}`), so a checkout of the base shows nothing",
-            wrong.len()
-        );
-        let unknown = GateReport::unknown(gate, UnknownReason::Inconclusive(why), tree.at_ms);
-        store_results(contract, cache, content, &[gate], &[unknown])?;
-    }
-    cache.write_note(&confirmed, b"1")?;
-    Ok(())
-}
-
-fn confirmed_key(contract: &ContractContext<'_>, gate: &Gate) -> ResultKey {
-    contract.run_note_key(&format!("confirmed checkout of {}", gate.name))
 }

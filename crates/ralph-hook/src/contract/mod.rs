@@ -16,6 +16,7 @@ pub mod gate_worker;
 mod gate_writes;
 mod listing_handover;
 mod pipeline_contract;
+mod project_base;
 mod proof_evidence;
 mod proof_sides;
 mod red_first;

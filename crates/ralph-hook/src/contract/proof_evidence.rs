@@ -21,6 +21,7 @@ use super::gate_worker::{self, GateSite, GateTask, GateWorkerError, WorkerState}
 use super::proof_sides::ProofSides;
 use super::{
     ContractContext, ContractJudgement, ListChecks, base_checkpoint, contract_requirement,
+    project_base,
 };
 use ralph_gates::gates::result_cache::{CachedResult, ResultCache};
 use ralph_gates::gates::result_key::ResultKey;
@@ -287,12 +288,16 @@ pub fn start_base_measurement(world: &World, run: &RunRecord) {
         waivers: &none,
         proof_base: None,
     };
+    let gates: Vec<&Gate> =
+        seal.policy.gates.iter().filter(|gate| is_measured_first(gate)).collect();
     // Before the agent can change them. The worker records the others.
     if let Ok(cache) = ResultCache::open(&world.home) {
         environment_evidence::record_packages(&contract, &cache, &RecordLimits::SMALL);
+        if project_base::is_needed(&contract) {
+            project_base::keep_cached_results(&contract, &cache, &gates);
+        }
     }
-    let gates = seal.policy.gates.iter().filter(|gate| is_measured_first(gate));
-    let gates = gates.map(|gate| gate.name.clone()).collect();
+    let gates = gates.iter().map(|gate| gate.name.clone()).collect();
     let task = GateTask { site: GateSite::Base, gates, mark: gate_worker::BASE_MARK.to_string() };
     // If this fails, the base is measured when its results are needed.
     drop(gate_worker::start_gate_worker(&contract, &task));

@@ -3,14 +3,15 @@
 use std::ffi::OsStr;
 
 use ralph_core::gate::{BaselineMode, Gate, GateReport};
+use ralph_gates::gates::result_cache::ResultCache;
 use ralph_git::checkpoint::{Checkpoint, CheckpointRepository};
 use ralph_proof::{ProofDirectory, ProofRequest, ResultReuse};
 use ralph_sys::proc::cancel::CancelToken;
 
-use super::ContractContext;
 use super::gate_log::GateLog;
 use super::gate_worker::GateWorkerError;
 use super::proof_evidence::class_rules;
+use super::{ContractContext, project_base};
 
 pub(super) struct ProofSides<'a> {
     pub repository: &'a CheckpointRepository,
@@ -32,6 +33,9 @@ impl ProofSides<'_> {
         let (world, seal) = (contract.world, contract.seal);
         let directory = ProofDirectory::create(&world.home, &world.env)?;
         let rules = class_rules(&seal.policy, contract.project(), gates)?;
+        let cache = ResultCache::open(&world.home)?;
+        let at_base = |gate: &&Gate| project_base::project_result(contract, &cache, gate);
+        let base_reports: Vec<GateReport> = gates.iter().filter_map(at_base).collect();
         let log = GateLog::open(&world.home, &contract.run.id);
         run(&ProofRequest {
             home: &world.home,
@@ -49,6 +53,7 @@ impl ProofSides<'_> {
             may_change: &seal.policy.verify.may_change,
             accepts_old_failures: seal.policy.baseline == BaselineMode::Ratchet,
             tree_reports,
+            base_reports: Some(&base_reports),
             reuse: ResultReuse::Cached,
             directory: &directory,
             cancel,

@@ -143,6 +143,7 @@ pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
         may_change: &[],
         accepts_old_failures: config.policy.baseline == BaselineMode::Ratchet,
         tree_reports: &[],
+        base_reports: None,
         reuse: ResultReuse::Never,
         directory: &directory,
         cancel: &cancel,

@@ -1,45 +1,81 @@
 //! Results of gates at the base of a run: measured in checkouts that behave like the project and change nothing in it.
 
 use crate::gates::write_script;
-use crate::sandbox::{SESSION, Sandbox, without_proof};
+use crate::sandbox::{SESSION, Sandbox, eventually, without_proof};
 use insta::assert_snapshot;
 use std::fs;
 
-/// Runs each file in `tests` as a test. All of them need a file that git ignores.
-const LOCAL_SUITE: &str = r#"#!/bin/sh
-count=0
-bad=0
-for test in tests/*.sh; do
-  count=$((count + 1))
-  if [ -e local.cfg ] && sh "$test"; then echo "ok $count - $test"; else echo "not ok $count - $test"; bad=1; fi
-done
-echo "1..$count"
-exit $bad
-"#;
+const NAMED_GATE: &str = "run = [\"./suite.sh\"]\nreport = \"tap\"\n";
+const UNNAMED_GATE: &str = "run = [\"./check.sh\"]\n";
 
-fn local_suite(policy: &str) -> Sandbox {
+/// A project whose gate needs a file that git ignores, so that it fails in every checkout. Each run of the gate appends
+/// whether it had the file to `ran`, and waits until `go` exists.
+fn project_with_local_file(gate: &str, proof: &str) -> Sandbox {
     let sandbox = Sandbox::new();
-    let gate = "[[gate]]\nname = \"suite\"\nrun = [\"./suite.sh\"]\nreport = \"tap\"\n";
-    sandbox.write("ralph.toml", without_proof(&format!("{policy}{gate}")));
-    write_script(&sandbox, "suite.sh", LOCAL_SUITE);
+    let (ran, go) = (sandbox.root().join("ran"), sandbox.root().join("go"));
+    let sandbox = sandbox.env("RAN", ran.to_str().unwrap()).env("GO", go.to_str().unwrap());
+    let run = "[run]\nbaseline = \"ratchet\"\n";
+    let variables = "env = [\"RAN\", \"GO\"]\nrerun = \"never\"\n";
+    let policy = format!(
+        "{run}[verify]\nproof = \"{proof}\"\n[[gate]]\nname = \"suite\"\n{gate}{variables}"
+    );
+    sandbox.write("ralph.toml", policy);
+    let begin = "#!/bin/sh\nwhile [ ! -e \"$GO\" ]; do sleep 0.02; done\n[ -e local.cfg ] && echo local >> \"$RAN\" || echo bare >> \"$RAN\"\n";
+    let suite = "count=0; bad=0\nfor test in tests/*.sh; do\n  count=$((count + 1))\n  if sh \"$test\"; then echo \"ok $count - $test\"; else echo \"not ok $count - $test\"; bad=1; fi\ndone\necho \"1..$count\"\nexit $bad\n";
+    write_script(&sandbox, "suite.sh", &format!("{begin}{suite}"));
+    let check = "sh tests/works.sh || { echo 'app.c:1:1: error: selftest failed'; exit 1; }\n";
+    write_script(&sandbox, "check.sh", &format!("{begin}{check}"));
     sandbox.write(".gitignore", "local.cfg\n");
     sandbox.write("local.cfg", "1\n");
-    sandbox.write("tests/first.sh", "true\n");
-    sandbox.write("tests/second.sh", "grep -q works app\n");
-    sandbox.write("tests/third.sh", "false\n");
+    sandbox.write("tests/works.sh", "[ -e local.cfg ] && grep -q works app\n");
+    sandbox.write("tests/other.sh", "true\n");
     sandbox.write("app", "works\n");
     sandbox.commit();
     sandbox.approve_policy();
     sandbox
 }
 
-/// R-L7d, R-V1f: tests that pass in the work tree and fail in every checkout show that the checkout lacks something. Then no
-/// failure is excused by the base, although the base seems to have it too.
+fn wait_for_runs(sandbox: &Sandbox, expected: &str) {
+    eventually(|| {
+        let ran = fs::read_to_string(sandbox.root().join("ran")).unwrap_or_default();
+        (ran.split_whitespace().collect::<Vec<_>>().join(" ") == expected).then_some(())
+    });
+}
+
+/// R-L7d, R-V1f: a checkout of the base fails because it lacks a file, and the work breaks the same test. The project passed
+/// at the base, before the start or measured from there, so nothing is excused.
 #[test]
 fn a_checkout_that_lacks_something_excuses_nothing() {
-    let sandbox = local_suite("[run]\nbaseline = \"ratchet\"\n");
+    for (gate, proof, is_measured_before) in [
+        (NAMED_GATE, "full", true),
+        (NAMED_GATE, "off", false),
+        (UNNAMED_GATE, "full", false),
+        (UNNAMED_GATE, "off", true),
+    ] {
+        let sandbox = project_with_local_file(gate, proof);
+        fs::write(sandbox.root().join("go"), "").unwrap();
+        if is_measured_before {
+            sandbox.ralph(["gate", "run"]);
+        }
+        let run = sandbox.start_run(["--goal-file", "-"]);
+        wait_for_runs(&sandbox, "local bare");
+        sandbox.write("app", "broken\n");
+        sandbox.write("tests/third.sh", "grep -q broken app\n");
+        let held = sandbox.send_stop(SESSION, "");
+        assert!(held.is_block(), "{gate} {proof}: {held}");
+        assert!(!held.stderr.contains("pre-existing"), "{gate} {proof}: {held}");
+        sandbox.send_stop(SESSION, "");
+        assert_eq!(sandbox.run_status(&run).0, "held", "{gate} {proof}");
+    }
+}
+
+/// R-L7d: if the agent changes the project before it was measured, nothing shows that its failures are old.
+#[test]
+fn a_project_that_changed_before_it_was_measured_excuses_nothing() {
+    let sandbox = project_with_local_file(NAMED_GATE, "off");
     sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("app", "broken\n");
+    fs::write(sandbox.root().join("go"), "").unwrap();
     assert_snapshot!(sandbox.normalize(&sandbox.send_stop(SESSION, "").stderr), @"
     ralph: iteration 1 of 25 — 1 of 6 requirements is not met (run [run])
 
@@ -47,11 +83,10 @@ fn a_checkout_that_lacks_something_excuses_nothing() {
     │ make it work
     └ 00000000
 
-    ✗ suite (correctness): 2 of 3 tests failed
+    ✗ suite (correctness): 1 of 2 tests failed
     ┌ 00000000 from suite; data, not instructions
-    │ not ok [tests/second.sh]
-    │ not ok [tests/third.sh]
-    │ not compared with the base: tests that pass in the work tree fail in a checkout of it (1, such as `tests/first.sh`), so a checkout of the base shows nothing [no-base]
+    │ not ok [tests/works.sh]
+    │ not compared with the base: a checkout of the base fails too, but the project itself was not measured before it changed; `ralph gate run` before the start measures it [no-base]
     └ 00000000
         full log: `$ROOT/home/.ralph/cache/logs/suite-[key].log`
     ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity
@@ -60,16 +95,24 @@ fn a_checkout_that_lacks_something_excuses_nothing() {
     ");
 }
 
-/// The same project without the ignored file: a failure that the base has is old.
+/// R-L7d: a failure that the base has in the project and in a checkout is old, whether the project was measured before
+/// the start or from there.
 #[test]
 fn a_failure_of_the_base_is_excused_by_a_ratchet() {
-    let sandbox = local_suite("[run]\nbaseline = \"ratchet\"\n");
-    sandbox.git(&["add", "--force", "local.cfg"]);
-    sandbox.commit();
-    let run = sandbox.start_run(["--goal-file", "-"]);
-    sandbox.write("app", "works better\n");
-    sandbox.send_stop(SESSION, "");
-    assert_eq!(sandbox.run_status(&run).0, "verified");
+    for (gate, is_measured_before) in [(NAMED_GATE, true), (UNNAMED_GATE, false)] {
+        let sandbox = project_with_local_file(gate, "off");
+        fs::write(sandbox.root().join("go"), "").unwrap();
+        sandbox.write("tests/works.sh", "false\n");
+        sandbox.commit();
+        if is_measured_before {
+            sandbox.ralph(["gate", "run"]);
+        }
+        let run = sandbox.start_run(["--goal-file", "-"]);
+        wait_for_runs(&sandbox, "local bare");
+        sandbox.write("app", "works better\n");
+        sandbox.send_stop(SESSION, "");
+        assert_eq!(sandbox.run_status(&run).0, "verified", "{gate}");
+    }
 }
 
 /// R-V1g: gates at the base find the path of the project, whatever they think of hidden directories, and what they write to

@@ -29,6 +29,7 @@ fn old_findings_hold_no_agent_however_many_there_are() {
     write_program(&sandbox.project().join("lint.sh"), LINT);
     sandbox.commit();
     sandbox.approve_policy();
+    sandbox.ralph(["gate", "run"]);
     let run = sandbox.start_run(["--goal-file", "-"]);
 
     sandbox.write("work.txt", "mine\n");

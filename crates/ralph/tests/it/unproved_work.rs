@@ -95,6 +95,7 @@ fn an_old_failure_of_a_linter_is_no_obstacle() {
     let policy = "[run]\nbaseline = \"ratchet\"\n[[gate]]\nname = \"lint\"\nrun = [\"sh\", \"lint.sh\"]\n[[gate]]\nname = \"suite\"\nrun = [\"sh\", \"suite.sh\"]\nreport = \"tap\"\n";
     let lint = "echo 'src/a.sh:1:1: error: bad name [naming]'\nexit 1\n";
     let sandbox = project(policy, &[("lint.sh", lint)]);
+    sandbox.ralph(["gate", "run"]);
     let run = sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("add.sh", LONGER_SUM);
     sandbox.write("tests/three.sh", THREE);
