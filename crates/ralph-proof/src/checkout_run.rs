@@ -23,10 +23,11 @@ pub enum CheckoutTree<'a> {
 }
 
 /// Runs the gates of the request, apart from those with a cached result. The reports are in the order of the gates. A
-/// gate that ran in the project gets at most three times as long as it took there.
+/// gate gets at most three times as long as `known_ms` says that it takes, and half a minute.
 pub fn run_in_checkout(
     request: &ProofRequest<'_>,
     tree: CheckoutTree<'_>,
+    known_ms: &dyn Fn(&Gate) -> Option<u64>,
 ) -> Result<Vec<GateReport>, ProofError> {
     let deadline = Deadline::after(CHECKOUT_TIMEOUT);
     let tree = match tree {
@@ -37,10 +38,7 @@ pub fn run_in_checkout(
         }
         CheckoutTree::NewTests => ProofPlan::new(request, &deadline)?.new_tests,
     };
-    let limit_ms = |gate: &Gate| {
-        let report = request.tree_reports.iter().find(|report| report.name == gate.name)?;
-        Some(step_limit_ms(report.took_ms))
-    };
+    let limit_ms = |gate: &Gate| known_ms(gate).map(step_limit_ms);
     let gates = step_gates(request.gates, |_| false);
     let gates: Vec<StepGate<'_>> =
         gates.into_iter().map(|gate| StepGate { limit_ms: limit_ms(gate.gate), ..gate }).collect();

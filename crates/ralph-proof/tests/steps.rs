@@ -186,7 +186,7 @@ impl SmallProject {
     }
 
     fn run_at(&self, tree: CheckoutTree<'_>) -> Vec<GateReport> {
-        self.with_request(&[], |request| run_in_checkout(request, tree).unwrap())
+        self.with_request(&[], |request| run_in_checkout(request, tree, &|_| None).unwrap())
     }
 
     /// The verdict, the steps that ran, those that share the result of another, and the tests.

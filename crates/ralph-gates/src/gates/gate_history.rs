@@ -25,6 +25,11 @@ impl GateHistory {
         self.0.get(gate).copied()
     }
 
+    /// How long it took in a checkout, where it may have to build everything.
+    pub fn expected_in_checkout_ms(&self, gate: &str) -> Option<u64> {
+        self.expected_ms(&checkout_name(gate))
+    }
+
     /// Of two concurrent writers, one loses its numbers, which is harmless.
     pub fn write(home: &RalphHome, project: &Path, took: impl IntoIterator<Item = (String, u64)>) {
         let mut history = Self::read(home, project);
@@ -39,6 +44,11 @@ impl GateHistory {
             drop(fs::replace(&path, &bytes, Durability::Cached));
         }
     }
+}
+
+/// The name under which durations in checkouts are recorded.
+pub(super) fn checkout_name(gate: &str) -> String {
+    format!("{gate} (checkout)")
 }
 
 #[cfg(test)]

@@ -182,7 +182,11 @@ pub fn run_gates(course: &GateRunRequest<'_>) -> Vec<GateResult> {
     let fresh = ran.iter().filter(|ran| {
         ran.source == ResultSource::Fresh && !matches!(ran.report.outcome, GateOutcome::Unknown(_))
     });
-    let took: Vec<_> = fresh.map(|ran| (ran.gate.name.clone(), ran.report.took_ms)).collect();
+    let name = |gate: &Gate| match course.context.content {
+        GateContent::Tree { .. } => gate.name.clone(),
+        GateContent::Checkout(_) => gate_history::checkout_name(&gate.name),
+    };
+    let took: Vec<_> = fresh.map(|ran| (name(&ran.gate), ran.report.took_ms)).collect();
     if !took.is_empty() {
         GateHistory::write(course.context.home, course.context.project, took);
         cache.remove_old();

@@ -2,29 +2,35 @@
 //! at the base, and at the base with the tests of the candidate.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use ralph_core::gate::{Gate, GateOutcome, GateReport};
+use ralph_core::gate::{BaselineMode, Gate, GateOutcome, GateReport, ResultStability};
 
 use super::change_summary::{self, CandidateCheckpoint};
 use super::environment_evidence::{self, InstalledState};
-use super::gate_worker::{GateSite, GateWorkerError};
+use super::gate_worker::{self, GateSite, GateWorkerError, WorkerState};
 use super::proof_sides::ProofSides;
 use super::{ContractContext, base_checkpoint, baseline, project_base};
 use ralph_gates::findings::confirm_base;
+use ralph_gates::gates::gate_history::GateHistory;
 use ralph_gates::gates::result_cache::{CachedResult, ResultCache};
 use ralph_gates::gates::result_key::{ResultKey, compile_globs};
 use ralph_gates::gates::{ContentView, GateContent, GateResult};
 use ralph_proof::environment_record::RecordLimits;
 use ralph_proof::{CheckoutTree, run_in_checkout};
-use ralph_sys::clock::Deadline;
+use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::FileError;
 use ralph_sys::fs::file_slot;
 use ralph_sys::proc::cancel::CancelToken;
-use std::sync::Arc;
-use std::time::Duration;
+use serde::{Deserialize, Serialize};
 
-/// How long a stop waits for the measurement of the base, besides three times as long as the gates took.
+/// How long a stop waits for the measurement of the base if it decides about a result, besides three times as long as the
+/// gates took.
 const BASE_MARGIN_MS: u64 = 30_000;
+/// How long it waits otherwise. Most bases are measured by then, and a hold need not wait for the others.
+const LABEL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The content of a checkout of the candidate with the packages that are installed now; `None` without a base.
 pub(super) fn present_content(
@@ -120,36 +126,82 @@ fn run_on_tree(
     let (repository, identity) = (&repository, CandidateCheckpoint::from_checkpoint(&candidate));
     let sides = ProofSides { repository, base: &base, candidate: &candidate, installed };
     let reports = sides.with_request(contract, gates, &[], cancel, |request| {
-        run_in_checkout(request, tree).map_err(GateWorkerError::from)
+        run_in_checkout(request, tree, &|_| None).map_err(GateWorkerError::from)
     })?;
     Ok((reports, identity))
 }
 
-/// Records the installed packages and runs the gates at the base, in a worker that starts with the run.
+/// Why the base is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BaseNeed {
+    /// The run starts. A gate that cannot run now may run when its result is needed.
+    Later,
+    /// A stop compares a result with it.
+    Stop,
+}
+
+/// Records the installed packages and runs the gates at the base, in a worker of its own.
 pub(super) fn measure_base(
     contract: &ContractContext<'_>,
     gates: &[&Gate],
+    need: BaseNeed,
     cancel: &Arc<CancelToken>,
 ) -> Result<(), GateWorkerError> {
+    let started_ms = clock::now_ms();
     let cache = ResultCache::open(&contract.world.home)?;
     environment_evidence::record_packages(contract, &cache, &RecordLimits::LARGE);
     if project_base::is_needed(contract) {
         // First, because the agent may change the project at any moment. Without a result, no failure is an old one.
         drop(project_base::measure_project(contract, &cache, gates, cancel));
     }
-    let reports = run_on_base(contract, &cache, (gates, &[]), cancel)?;
-    let Some(content) = base_content(contract) else { return Ok(()) };
-    // What could not run now may run when it is needed.
-    let is_known = |report: &GateReport| !matches!(report.outcome, GateOutcome::Unknown(_));
+    let is_missing = |gate: &&&Gate| stored_result(contract, &cache, gate).is_none();
+    let gates: Vec<&Gate> = gates.iter().filter(is_missing).copied().collect();
+    let (Some(content), false) = (base_content(contract), gates.is_empty()) else { return Ok(()) };
+    let reports = run_on_base(contract, &cache, &gates, need, cancel)?;
+    let is_kept = |report: &GateReport| {
+        need == BaseNeed::Stop || !matches!(report.outcome, GateOutcome::Unknown(_))
+    };
     let (gates, reports): (Vec<&Gate>, Vec<GateReport>) =
-        gates.iter().zip(reports).filter(|(_, report)| is_known(report)).unzip();
-    store_results(contract, &cache, content, &gates, &reports)
+        gates.iter().zip(reports).filter(|(_, report)| is_kept(report)).unzip();
+    if !cancel.is_cancelled() {
+        store_results(contract, &cache, content, &gates, &reports)?;
+    }
+    let times = MeasuredTimes { started_ms, ended_ms: clock::now_ms() };
+    cache.write_note(&times_key(contract), &serde_json::to_vec(&times).unwrap_or_default())?;
+    Ok(())
+}
+
+/// When the base was last measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct MeasuredTimes {
+    started_ms: u64,
+    ended_ms: u64,
+}
+
+fn times_key(contract: &ContractContext<'_>) -> ResultKey {
+    contract.run_note_key("times of the base")
+}
+
+/// Whether tests failed while the base was measured, which has ended since. They may have used the same port.
+pub(super) fn failed_beside_base(
+    contract: &ContractContext<'_>,
+    cache: &ResultCache,
+    report: &GateReport,
+) -> bool {
+    let ended_ms = report.at_ms.saturating_add(report.took_ms);
+    let times = || serde_json::from_slice(&cache.read_note(&times_key(contract))?).ok();
+    report.outcome == GateOutcome::Failed
+        && report.steadiness == ResultStability::Confirmed
+        && times().is_some_and(|times: MeasuredTimes| {
+            (times.started_ms..=times.ended_ms).contains(&ended_ms)
+        })
 }
 
 fn run_on_base(
     contract: &ContractContext<'_>,
     cache: &ResultCache,
-    (gates, tree_reports): (&[&Gate], &[GateReport]),
+    gates: &[&Gate],
+    need: BaseNeed,
     cancel: &CancelToken,
 ) -> Result<Vec<GateReport>, GateWorkerError> {
     let deadline = Deadline::after(base_checkpoint::CHECKOUT_TIMEOUT);
@@ -157,41 +209,76 @@ fn run_on_base(
     let base = base_checkpoint::find_base(contract, &repository, &deadline)?;
     let installed = InstalledState::read(contract, cache).content_mark();
     let sides = ProofSides { repository: &repository, base: &base, candidate: &base, installed };
-    sides.with_request(contract, gates, tree_reports, cancel, |request| {
-        run_in_checkout(request, CheckoutTree::Base).map_err(GateWorkerError::from)
+    let history = GateHistory::read(&contract.world.home, contract.project());
+    // In the project a gate may reuse what it built before, so its time there says little about a checkout. A stop does
+    // not wait longer all the same.
+    let known_ms = |gate: &Gate| {
+        let in_project = || history.expected_ms(&gate.name).filter(|_| need == BaseNeed::Stop);
+        history.expected_in_checkout_ms(&gate.name).or_else(in_project)
+    };
+    sides.with_request(contract, gates, &[], cancel, |request| {
+        run_in_checkout(request, CheckoutTree::Base, &known_ms).map_err(GateWorkerError::from)
     })
 }
 
-/// Makes sure that [`base_result`] knows the result of each of these gates that is compared with the base.
+/// How long one worker waits for the measurement of the base, for all of its gates together.
+#[derive(Debug, Default)]
+pub(super) struct BasePatience {
+    is_used_up: AtomicBool,
+}
+
+impl BasePatience {
+    fn deadline(&self, contract: &ContractContext<'_>, compared: &[&GateResult]) -> Deadline {
+        if self.is_used_up.load(Ordering::SeqCst) {
+            return Deadline::after(Duration::ZERO);
+        }
+        let took_ms = compared.iter().map(|ran| ran.report.took_ms).max().unwrap_or_default();
+        let decides = compared.iter().any(|ran| depends_on_base(contract, &ran.report));
+        Deadline::after(if decides { decision_patience(took_ms) } else { LABEL_PATIENCE })
+    }
+}
+
+/// How long a stop waits for the base of a gate that took this long, if the base decides about its result.
+fn decision_patience(took_ms: u64) -> Duration {
+    Duration::from_millis(took_ms.saturating_mul(3).saturating_add(BASE_MARGIN_MS))
+}
+
+/// Whether the base decides about the result. Otherwise it only says which failures are old.
+pub(super) fn depends_on_base(contract: &ContractContext<'_>, report: &GateReport) -> bool {
+    report.outcome != GateOutcome::Failed || contract.seal.policy.baseline == BaselineMode::Ratchet
+}
+
+/// Makes sure that [`base_result`] knows the result of each of these gates that is compared with the base, as far as it
+/// comes in time. The measurement continues in the background.
 pub(super) fn settle_base(
     contract: &ContractContext<'_>,
     ran: &[&GateResult],
+    patience: &BasePatience,
     cancel: &CancelToken,
 ) -> Result<(), GateWorkerError> {
     let cache = ResultCache::open(&contract.world.home)?;
     let is_compared = |ran: &&&GateResult| baseline::needs_base_result(&ran.gate, &ran.report);
     let compared: Vec<&GateResult> = ran.iter().filter(is_compared).copied().collect();
-    let missing = || -> Vec<&GateResult> {
+    let missing = || -> Vec<String> {
         let is_missing = |ran: &&&GateResult| stored_result(contract, &cache, &ran.gate).is_none();
-        compared.iter().filter(is_missing).copied().collect()
+        compared.iter().filter(is_missing).map(|ran| ran.gate.name.clone()).collect()
     };
-    let (Some(content), false) = (base_content(contract), cancel.is_cancelled()) else {
+    if contract.seal.base.is_none() || cancel.is_cancelled() || missing().is_empty() {
         return Ok(());
-    };
-    if !missing().is_empty() {
-        let took_ms = compared.iter().map(|ran| ran.report.took_ms).max().unwrap_or_default();
-        let patience = Duration::from_millis(took_ms.saturating_mul(3) + BASE_MARGIN_MS);
-        let Some(_measuring) = lock_base(contract, patience, cancel)? else { return Ok(()) };
-        let missing = missing();
-        let gates: Vec<&Gate> = missing.iter().map(|ran| &ran.gate).collect();
-        let trees: Vec<GateReport> = missing.iter().map(|ran| ran.report.clone()).collect();
-        if !gates.is_empty() {
-            let reports = run_on_base(contract, &cache, (&gates, &trees), cancel)?;
-            if cancel.is_cancelled() {
-                return Ok(());
-            }
-            store_results(contract, &cache, content, &gates, &reports)?;
+    }
+    let until = patience.deadline(contract, &compared);
+    let is_measured = match lock_base(contract, until.remaining(), cancel)? {
+        Some(lock) => {
+            drop(lock);
+            let gates = missing();
+            gates.is_empty()
+                || gate_worker::measure_needed_base(contract, gates, until, cancel)?
+                    == WorkerState::Done
         }
+        None => false,
+    };
+    if !is_measured {
+        patience.is_used_up.store(true, Ordering::SeqCst);
     }
     Ok(())
 }
@@ -246,4 +333,19 @@ fn store_results(
         cache.write_note(&key, &serde_json::to_vec(report).unwrap_or_default())?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A failure that counts in any case never waits as long as one that the base could excuse.
+    #[test]
+    fn a_stop_waits_for_the_base_three_times_as_long_as_its_gates_took() {
+        assert_eq!(
+            [0, 1_000, 600_000, u64::MAX].map(decision_patience),
+            [30_000, 33_000, 1_830_000, u64::MAX].map(Duration::from_millis)
+        );
+        assert!(LABEL_PATIENCE < decision_patience(0));
+    }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ralph_core::gate::BaselineMode;
-use ralph_core::gate::{Gate, GateOutcome, GateReport, ResultStability};
+use ralph_core::gate::{Gate, GateOutcome, GateReport, ResultStability, UnknownReason};
 use ralph_core::requirement::{
     PendingReason, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
     RequirementWeight,
@@ -112,6 +112,13 @@ pub(super) struct GateQuery<'a> {
     pub listing: Option<&'a WorkTreeListing>,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LookupTime {
+    /// Gates without a result can still run.
+    BeforeWorker,
+    AfterWorker,
+}
+
 /// Cached results, by the name of the gate.
 #[derive(Debug, Default)]
 pub(super) struct KnownGateResults(pub BTreeMap<String, CachedResult>);
@@ -121,7 +128,7 @@ impl GateQuery<'_> {
         &self,
         cache: &ResultCache,
     ) -> Result<(KnownGateResults, WorkerState), GatesNotRun> {
-        let (mut board, mark) = self.look_up(cache, self.listing)?;
+        let (mut board, mark) = self.look_up(cache, self.listing, LookupTime::BeforeWorker)?;
         let mut left = WorkerState::Done;
         let names = self.gates_to_run(cache, &board);
         if !names.is_empty() {
@@ -139,7 +146,10 @@ impl GateQuery<'_> {
             left = gate_worker::run_gate_worker(self.contract, &task, until)
                 .map_err(|error| describe_error(&error))?;
             let unchanged = self.listing.filter(|listing| handover.has_ended_with(listing));
-            let before = std::mem::replace(&mut board, self.look_up(cache, unchanged)?.0);
+            let before = std::mem::replace(
+                &mut board,
+                self.look_up(cache, unchanged, LookupTime::AfterWorker)?.0,
+            );
             board.keep_unknown(before);
         }
         Ok((board, left))
@@ -169,6 +179,7 @@ impl GateQuery<'_> {
         &self,
         cache: &ResultCache,
         known: Option<&WorkTreeListing>,
+        time: LookupTime,
     ) -> Result<(KnownGateResults, String), String> {
         let view = match known {
             Some(listing) => ContentView::Tree(Cow::Borrowed(listing)),
@@ -185,6 +196,13 @@ impl GateQuery<'_> {
                 && matches!(report.outcome, GateOutcome::Unknown(_))
             {
                 drop(cache.clear(&key, &|| false));
+            }
+            if let CachedResult::Result(report) = &known
+                && time == LookupTime::BeforeWorker
+                && checkout_results::failed_beside_base(self.contract, cache, report)
+            {
+                drop(cache.clear(&key, &|| false));
+                return Ok((gate.name.clone(), CachedResult::Missing));
             }
             Ok((gate.name.clone(), known))
         });
@@ -249,11 +267,21 @@ impl GateQuery<'_> {
         let base = self
             .is_compared_with_base(gate, report)
             .then(|| checkout_results::base_result(self.contract, cache, (gate, report)))
-            .flatten();
+            .flatten()
+            .or_else(|| self.unmeasured_base(gate, report));
         let policy = &self.contract.seal.policy;
         let proof = policy.verify.proof;
         let report = baseline::compare_with_base(gate, report.clone(), base.as_ref(), proof);
         gate.requirement(&report, policy.baseline)
+    }
+
+    /// Stands for the base of a failed gate while it is being measured.
+    fn unmeasured_base(&self, gate: &Gate, report: &GateReport) -> Option<GateReport> {
+        let is_expected = self.site == GateSite::Tree && self.contract.seal.base.is_some();
+        let why = "it is still being measured".to_string();
+        let unknown = UnknownReason::Inconclusive(why);
+        (is_expected && report.outcome == GateOutcome::Failed)
+            .then(|| GateReport::unknown(gate, unknown, report.at_ms))
     }
 
     fn requirements(
@@ -276,6 +304,7 @@ impl GateQuery<'_> {
                     }
                     (None, Some(CachedResult::Result(report)))
                         if left == WorkerState::Running
+                            && checkout_results::depends_on_base(self.contract, &report)
                             && self.lacks_base(cache, gate, &report) =>
                     {
                         running_requirement(gate, "being compared with the base")

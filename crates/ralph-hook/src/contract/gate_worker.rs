@@ -10,6 +10,7 @@ use ralph_core::gate::Gate;
 use ralph_core::id::RunId;
 use ralph_core::run::RunState;
 
+use super::checkout_results::{BaseNeed, BasePatience};
 use super::gate_log::GateLog;
 use super::listing_handover::ListingHandover;
 use super::{
@@ -40,6 +41,12 @@ const MAX_MARK_BYTES: usize = 256;
 const NO_TASK: &[u8] = b"none";
 /// The mark of the task that measures the base.
 pub(super) const BASE_MARK: &str = "base";
+/// The mark of the same task if a stop needs its results.
+pub(super) const NEEDED_BASE_MARK: &str = "base-needed";
+/// How long the second run of a failed gate waits for the measurement of the base, which may use the same port. If it
+/// takes longer, the gate runs again at the next stop.
+const CONFIRMATION_PATIENCE: Duration = Duration::from_secs(2);
+const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The gates that a worker runs, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,6 +147,27 @@ pub(super) fn start_gate_worker(
     spawn_gate_worker(contract, task)?.detach().map_err(GateWorkerError::Wait)
 }
 
+/// Measures the base for gates that a stop compares with it, in a worker of its own, and waits for it until the deadline.
+/// Then it continues in the background.
+pub(super) fn measure_needed_base(
+    contract: &ContractContext<'_>,
+    gates: Vec<String>,
+    until: Deadline,
+    cancel: &CancelToken,
+) -> Result<WorkerState, GateWorkerError> {
+    let task = GateTask { site: GateSite::Base, gates, mark: NEEDED_BASE_MARK.to_string() };
+    let mut worker = spawn_gate_worker(contract, &task)?;
+    while !until.has_passed() {
+        let next = Deadline::after(until.remaining().min(CANCEL_CHECK_INTERVAL));
+        let has_ended = worker.wait(next).map_err(GateWorkerError::Wait)?.is_some();
+        if has_ended || cancel.is_cancelled() {
+            return Ok(WorkerState::Done);
+        }
+    }
+    worker.detach().map_err(GateWorkerError::Wait)?;
+    Ok(WorkerState::Running)
+}
+
 fn spawn_gate_worker(
     contract: &ContractContext<'_>,
     task: &GateTask,
@@ -174,7 +202,7 @@ pub fn is_task_cancelled(home: &RalphHome, run: &RunId, mark: &str) -> bool {
     let task = fs::read_if_exists(&home.run(run).worker_task(), MAX_MARK_BYTES).ok().flatten();
     match task.as_deref() {
         Some(NO_TASK) | None => true,
-        Some(task) => mark != BASE_MARK && task != mark.as_bytes(),
+        Some(task) => ![BASE_MARK, NEEDED_BASE_MARK].contains(&mark) && task != mark.as_bytes(),
     }
 }
 
@@ -224,7 +252,10 @@ pub fn perform_task(
             checkout_results::run_on_candidate(&contract, task.site, &wanted, cancel)
         }
         GateSite::Proof => proof_evidence::make_proof(&contract, &wanted, cancel),
-        GateSite::Base => checkout_results::measure_base(&contract, &wanted, cancel),
+        GateSite::Base => {
+            let need = if task.mark == NEEDED_BASE_MARK { BaseNeed::Stop } else { BaseNeed::Later };
+            checkout_results::measure_base(&contract, &wanted, need, cancel)
+        }
     }
 }
 
@@ -240,12 +271,13 @@ fn run_in_tree(
     let log = GateLog::open(&contract.world.home, &contract.run.id);
     let handover = ListingHandover { contract, cache: &cache, mark };
     let listing = handover.take();
+    let patience = BasePatience::default();
     // Under a ratchet a stage passes if none of its failures are new, which takes a comparison with the base.
     let accepts = |ran: &GateResult| match contract.seal.policy.baseline {
         _ if contract.is_waived(&ran.gate.name) => true,
         BaselineMode::Ratchet if contract.is_of_policy(&ran.gate) => {
             // Without a result of the base, no failure is an old one.
-            drop(checkout_results::settle_base(contract, &[ran], cancel));
+            drop(checkout_results::settle_base(contract, &[ran], &patience, cancel));
             let base = checkout_results::base_result(contract, &cache, (&ran.gate, &ran.report));
             let (report, proof) = (ran.report.clone(), contract.seal.policy.verify.proof);
             let report = baseline::compare_with_base(&ran.gate, report, base.as_ref(), proof);
@@ -269,7 +301,7 @@ fn run_in_tree(
                 }
                 // The base is measured from the start of the run, and may use the same port.
                 GateEvent::Confirming(_) => {
-                    drop(checkout_results::lock_base(contract, Duration::MAX, cancel));
+                    drop(checkout_results::lock_base(contract, CONFIRMATION_PATIENCE, cancel));
                 }
                 GateEvent::Started(_) | GateEvent::Ended(_) => {}
             }
@@ -278,5 +310,5 @@ fn run_in_tree(
     });
     let compared: Vec<&GateResult> =
         ran.iter().filter(|ran| contract.is_of_policy(&ran.gate)).collect();
-    checkout_results::settle_base(contract, &compared, cancel)
+    checkout_results::settle_base(contract, &compared, &patience, cancel)
 }
