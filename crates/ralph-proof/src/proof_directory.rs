@@ -1,13 +1,15 @@
 //! The private directory of one proof: four checkouts, each with a home and a temporary directory of its own.
 //!
 //! Its path has no hidden component, because some programs treat files below one differently, and its name cannot be
-//! predicted. It is removed when the proof ends; what a killed process left behind is removed by the next proof.
+//! predicted. It is outside the work tree, of which checkouts are no part. It is removed when the proof ends; what a
+//! killed process left behind is removed by the next proof.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
 use ralph_core::proof::ProofStep;
 use ralph_core::record::ProcessIdentity;
+use ralph_git::git;
 use ralph_home::paths::RalphHome;
 use ralph_sys::clock;
 use ralph_sys::env::Env;
@@ -19,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 /// On disk rather than in memory, unlike `/tmp` on many systems.
 const DEFAULT_BASE: &str = "/var/tmp";
+const LAST_BASE: &str = "/tmp";
 const MAX_RECORDS: usize = 10_000;
 const MAX_RECORD_BYTES: usize = 64 * 1024;
 
@@ -49,10 +52,16 @@ struct ProofDirectoryRecord {
 }
 
 impl ProofDirectory {
-    pub fn create(home: &RalphHome, env: &Env) -> Result<Self, FileError> {
+    /// `project` is where the checkouts must not be: they would be part of the work tree.
+    pub fn create(home: &RalphHome, env: &Env, project: &Path) -> Result<Self, FileError> {
         remove_abandoned(home);
         let name = format!("{:016x}", clock::nonce());
-        let root = base_directory(env).join(&name);
+        let work_tree = git::work_tree_root(project).unwrap_or(project);
+        let Some(base) = base_directory(env, work_tree) else {
+            let why = "no directory for temporary files is outside the project; set `TMPDIR`";
+            return Err(FileError::refused(work_tree, why));
+        };
+        let root = base.join(&name);
         let record = home.proof_records().join(&name);
         let process = process_identity::identify_process(std::process::id());
         let process = process.unwrap_or(ProcessIdentity { pid: std::process::id(), started: 0 });
@@ -129,17 +138,69 @@ fn remove_abandoned(home: &RalphHome) {
     }
 }
 
-/// The first directory for temporary files without a hidden component.
-fn base_directory(env: &Env) -> PathBuf {
-    let wanted = env.temporary_dir();
-    let named = [wanted, PathBuf::from(DEFAULT_BASE)];
-    let usable = named.iter().filter(|path| !has_hidden_component(path));
-    let found =
-        usable.filter_map(|path| fs::resolve(path)).find(|path| !has_hidden_component(path));
-    found.unwrap_or_else(|| PathBuf::from("/tmp"))
+/// The first directory for temporary files outside the work tree, if possible without a hidden component.
+fn base_directory(env: &Env, work_tree: &Path) -> Option<PathBuf> {
+    let work_tree = fs::resolve(work_tree).unwrap_or_else(|| work_tree.to_owned());
+    let named = [env.temporary_dir(), PathBuf::from(DEFAULT_BASE), PathBuf::from(LAST_BASE)];
+    let is_usable = |path: &PathBuf| !has_hidden_component(path) && !path.starts_with(&work_tree);
+    named.iter().filter(|path| is_usable(path)).filter_map(|path| fs::resolve(path)).find(is_usable)
 }
 
 fn has_hidden_component(path: &Path) -> bool {
     let is_hidden = |part: Component<'_>| matches!(part, Component::Normal(name) if name.as_encoded_bytes().starts_with(b"."));
     path.components().any(is_hidden)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{MetadataExt, symlink};
+
+    /// R-V1g: a checkout has a plain path, outside the work tree, which only its owner can enter.
+    #[test]
+    fn checkouts_are_private_and_outside_the_work_tree() {
+        let directory = tempfile::Builder::new().prefix("plain").tempdir_in("/tmp").unwrap();
+        let root = fs::resolve(directory.path()).unwrap();
+        let work_tree = root.join("work");
+        for path in ["work/.git/HEAD", "work/project/tmp", "work/tmp", "temporary", ".hidden/tmp"] {
+            std::fs::create_dir_all(root.join(path)).unwrap();
+        }
+        symlink(root.join("work/tmp"), root.join("link")).unwrap();
+        symlink(root.join(".hidden/tmp"), root.join("plain")).unwrap();
+        let home = RalphHome::new(root.join("home"));
+        for (temporary, expected) in [
+            ("temporary", Some("temporary")),
+            ("work/project/tmp", None),
+            ("work/tmp", None),
+            ("work", None),
+            ("link", None),
+            (".hidden/tmp", None),
+            ("plain", None),
+            ("missing", None),
+        ] {
+            let value = root.join(temporary);
+            let pairs = [("TMPDIR", value.to_str().unwrap())];
+            let env = Env::from_pairs(pairs, None, Vec::new());
+            let created = ProofDirectory::create(&home, &env, &work_tree.join("project")).unwrap();
+            let expected = expected.map_or_else(
+                || fs::resolve(Path::new(DEFAULT_BASE)).unwrap(),
+                |path| root.join(path),
+            );
+            assert_eq!(created.root().parent(), Some(&*expected), "{temporary}");
+            let mode = std::fs::metadata(created.root()).unwrap().mode();
+            assert_eq!(mode & 0o777, 0o700, "{temporary}");
+            let step = created.step(ProofStep::Now, &work_tree).unwrap();
+            for path in [&step.tree, &step.home, &step.temporary, &step.build, &step.overlays] {
+                assert!(!has_hidden_component(path), "{}", path.display());
+                assert!(path.starts_with(created.root()), "{}", path.display());
+            }
+        }
+    }
+
+    /// Nothing is outside the root directory.
+    #[test]
+    fn a_project_that_contains_everything_has_no_checkouts() {
+        let env = Env::from_pairs([("TMPDIR", "/tmp")], None, Vec::new());
+        assert_eq!(base_directory(&env, Path::new("/")), None);
+    }
 }

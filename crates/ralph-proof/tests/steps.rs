@@ -138,7 +138,7 @@ impl SmallProject {
         let home = RalphHome::new(self.home.clone());
         let path = std::env::join_paths(["/usr/local/bin", "/usr/bin", "/bin"]).unwrap();
         let env = Env::from_pairs([("PATH", path)], None, Vec::new());
-        let directory = ProofDirectory::create(&home, &env).unwrap();
+        let directory = ProofDirectory::create(&home, &env, &self.path()).unwrap();
         let name = RunId::parse(&format!("p{:016x}", clock::nonce())).unwrap();
         let project = self.path();
         let repository =

@@ -31,7 +31,7 @@ impl ProofSides<'_> {
         run: impl FnOnce(&ProofRequest<'_>) -> Result<T, GateWorkerError>,
     ) -> Result<T, GateWorkerError> {
         let (world, seal) = (contract.world, contract.seal);
-        let directory = ProofDirectory::create(&world.home, &world.env)?;
+        let directory = ProofDirectory::create(&world.home, &world.env, contract.project())?;
         let rules = class_rules(&seal.policy, contract.project(), gates)?;
         let cache = ResultCache::open(&world.home)?;
         let at_base = |gate: &&Gate| project_base::project_result(contract, &cache, gate);

@@ -116,7 +116,7 @@ pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
     let path = trust::recorded_path(&home, &subject);
     let cancel = super::cancel_on_signals()?;
     let mut range = parse_range(args.range.as_deref());
-    let directory = ProofDirectory::create(&home, env).map_err(|error| {
+    let directory = ProofDirectory::create(&home, env, &config.project).map_err(|error| {
         CommandFailure::caused_by("cannot create a directory for checkouts", &error)
     })?;
     let deadline = Deadline::after(GIT_TIMEOUT);
