@@ -3,16 +3,19 @@
 //! Where the system allows it, the checkout is mounted in place of the project's work tree, for the gates alone, and the
 //! installed packages are copy-on-write views. Then every absolute path works as it does in the project: editable
 //! installations, scripts of virtual environments, packages of a workspace, settings. And nothing that a gate writes
-//! reaches the project. Elsewhere the gates run in the checkout's own path, with links to the installed packages.
+//! reaches the project. So are environments outside of the work tree. Elsewhere the gates run in the checkout's own path,
+//! with a copy of the installed packages.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use ralph_core::gate::Gate;
 use ralph_core::proof::ProofStep;
 use ralph_sys::fs::{self, ConfinedDir};
-use ralph_sys::proc::private_mounts::{BindMount, OverlayMount, PrivateMounts};
+use ralph_sys::proc::private_mounts::{self, BindMount, OverlayMount, PrivateMounts};
 
-use crate::installed_packages::{DEPENDENCY_DIRECTORIES, link_packages};
+use crate::environment_roots::{EnvironmentRoot, environment_roots};
+use crate::installed_packages::{CopyLimits, DEPENDENCY_DIRECTORIES, PackageCopy, copy_packages};
 use crate::proof_directory::StepDirectories;
 use crate::prove::{ProofError, ProofRequest};
 
@@ -22,6 +25,10 @@ pub(crate) struct CheckoutView {
     pub project: PathBuf,
     /// `None` if they run in the checkout's own path.
     pub mounts: Option<PrivateMounts>,
+    /// Installed packages that gates can change.
+    pub unprotected: Vec<EnvironmentRoot>,
+    /// Why no gate can run in it.
+    pub refusal: Option<String>,
 }
 
 impl CheckoutView {
@@ -31,45 +38,104 @@ impl CheckoutView {
         directories: &StepDirectories,
         tree: &Path,
     ) -> Result<Self, ProofError> {
-        let in_tree = tree.join(request.project_below());
-        if !is_mounted(request) {
-            let names = package_directories(request);
-            let names: Vec<&str> = names.iter().filter_map(|name| name.to_str()).collect();
-            link_packages(request.repository.root(), tree, &names)?;
-            return Ok(Self { project: in_tree, mounts: None });
-        }
         let root = request.repository.root();
+        if !is_mounted(request) {
+            let limits = CopyLimits::PACKAGES;
+            let copied = copy_packages(root, tree, &package_directories(request), limits)?;
+            return Ok(Self {
+                project: tree.join(request.project_below()),
+                mounts: None,
+                // Programs that know the absolute path of the project still find the originals.
+                unprotected: all_environments(request),
+                refusal: match copied {
+                    PackageCopy::Complete => None,
+                    PackageCopy::TooLarge(name) => Some(describe_refusal(&name)),
+                },
+            });
+        }
         let mut mounts = PrivateMounts::default();
-        for (number, name) in shared_directories(request).into_iter().enumerate() {
+        for name in shared_directories(request) {
             let Some(original) = fs::resolve(&root.join(&name)) else { continue };
             let inside = ConfinedDir::open(tree)?;
             // What the checkout contains itself stays.
             if fs::is_directory(&original) && inside.stat(&name)?.is_none() {
                 inside.create_dir(&name)?;
-                let changes = directories.overlays.join(number.to_string());
-                fs::create_private_dir(&changes)?;
-                mounts.overlays.push(OverlayMount { original, changes, at: tree.join(name) });
+                add_overlay(&mut mounts, directories, original, tree.join(name))?;
             }
         }
+        let unprotected = overlay_outside(request, directories, &mut mounts)?;
         mounts.binds.push(BindMount { source: tree.to_owned(), at: root.to_owned() });
-        Ok(Self { project: request.project.to_owned(), mounts: Some(mounts) })
+        let (project, mounts) = (request.project.to_owned(), Some(mounts));
+        Ok(Self { project, mounts, unprotected, refusal: None })
     }
+}
+
+fn describe_refusal(name: &Path) -> String {
+    let CopyLimits { files, bytes } = CopyLimits::PACKAGES;
+    format!(
+        "`{}` is too large to be copied into a checkout: more than {files} files or {} GiB",
+        name.display(),
+        bytes / (1024 * 1024 * 1024)
+    )
+}
+
+fn add_overlay(
+    mounts: &mut PrivateMounts,
+    directories: &StepDirectories,
+    original: PathBuf,
+    at: PathBuf,
+) -> Result<(), ProofError> {
+    let changes = directories.overlays.join(mounts.overlays.len().to_string());
+    fs::create_private_dir(&changes)?;
+    mounts.overlays.push(OverlayMount { original, changes, at });
+    Ok(())
+}
+
+fn all_environments(request: &ProofRequest<'_>) -> Vec<EnvironmentRoot> {
+    let gates: Vec<Gate> = request.gates.iter().map(|gate| (*gate).clone()).collect();
+    environment_roots(request.project, request.links, &gates, request.env, request.path)
+}
+
+/// Adds views of the environments outside of the work tree, and returns those that cannot have one.
+fn overlay_outside(
+    request: &ProofRequest<'_>,
+    directories: &StepDirectories,
+    mounts: &mut PrivateMounts,
+) -> Result<Vec<EnvironmentRoot>, ProofError> {
+    let root = request.repository.root();
+    let needed = [root, request.directory.root(), request.home.root()].map(resolve_or_keep);
+    let mut unprotected = Vec::new();
+    for environment in all_environments(request) {
+        let original = resolve_or_keep(&environment.path);
+        if original.starts_with(&needed[0]) {
+            continue;
+        }
+        let is_apart = !needed.iter().any(|path| path.starts_with(&original));
+        if is_apart && private_mounts::can_overlay(&original) {
+            add_overlay(mounts, directories, original.clone(), original)?;
+        } else {
+            unprotected.push(environment);
+        }
+    }
+    Ok(unprotected)
+}
+
+fn resolve_or_keep(path: &Path) -> PathBuf {
+    fs::resolve(path).unwrap_or_else(|| path.to_owned())
 }
 
 /// Mounts with which gates run in the project as it is, while nothing that they write reaches it. `None` where the system
 /// does not allow them.
 pub fn project_mounts(request: &ProofRequest<'_>) -> Result<Option<PrivateMounts>, ProofError> {
-    if !is_mounted(request) {
+    let root = request.repository.root();
+    if !is_mounted(request) || !private_mounts::can_overlay(root) {
         return Ok(None);
     }
-    let root = request.repository.root();
     let directories = request.directory.step(ProofStep::Before, root)?;
-    let overlay = OverlayMount {
-        original: root.to_owned(),
-        changes: directories.overlays,
-        at: root.to_owned(),
-    };
-    Ok(Some(PrivateMounts { overlays: vec![overlay], binds: Vec::new() }))
+    let mut mounts = PrivateMounts::default();
+    add_overlay(&mut mounts, &directories, root.to_owned(), root.to_owned())?;
+    overlay_outside(request, &directories, &mut mounts)?;
+    Ok(Some(mounts))
 }
 
 /// Whether checkouts are mounted in place of the work tree. What the gates need outside of it must stay visible.

@@ -2,17 +2,16 @@
 //! noticed. Only metadata is read to compare an unchanged environment with its record: programs cannot set the time of
 //! a file's last change.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ralph_core::gate::{Gate, GateInvocation};
-use ralph_sys::env::Env;
 use ralph_sys::fs::{self, FileKind, FileStat, RegularFile};
 use serde::{Deserialize, Serialize};
 
+use crate::environment_roots::{EnvironmentRoot, OTHER_DIRECTORIES};
 use crate::installed_packages::DEPENDENCY_DIRECTORIES;
 
 /// More files than this are not recorded, and those of even larger environments are not looked at.
@@ -34,9 +33,6 @@ const LINK: &str = "l";
 /// A link that leads to a directory of the project itself.
 const PROJECT_LINK: &str = "p";
 
-/// Directories with installed packages that are linked into checkouts only if the policy names them.
-const OTHER_DIRECTORIES: [&str; 6] =
-    ["vendor/bundle", "env", "site-packages", "__pypackages__", ".bundle", "bundle"];
 /// What tools keep in `node_modules` besides packages: caches, and the state of package managers.
 const NODE_STATE: [&str; 11] = [
     ".cache",
@@ -54,16 +50,6 @@ const NODE_STATE: [&str; 11] = [
 /// Compiled code and caches of Python, and lock files of its package managers.
 const PYTHON_STATE: [&str; 5] =
     ["__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".lock"];
-const PYTHON_MANIFESTS: [&str; 6] =
-    ["pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "Pipfile", "tox.ini"];
-
-/// A directory with installed packages.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct EnvironmentRoot {
-    /// Relative to the project, below the home directory as `~/…`, or absolute.
-    pub name: String,
-    pub path: PathBuf,
-}
 
 /// The files of all roots, grouped by directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,69 +84,6 @@ impl RecordLimits {
 /// The environment has too many files or bytes, or cannot be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnlistableEnvironment;
-
-/// Finds the environments that gates use. `links` are the directories that the policy links into checkouts.
-pub fn environment_roots(
-    project: &Path,
-    links: &[String],
-    gates: &[Gate],
-    env: &Env,
-) -> Vec<EnvironmentRoot> {
-    let is_installed = |name: &&str| {
-        let directories = DEPENDENCY_DIRECTORIES.iter().chain(&OTHER_DIRECTORIES);
-        directories.into_iter().any(|known| Path::new(name).ends_with(known))
-    };
-    let mut names: BTreeSet<String> =
-        links.iter().map(String::as_str).filter(is_installed).map(ToString::to_string).collect();
-    let working = gates.iter().map(|gate| gate.cwd.trim_start_matches("./")).chain([""]);
-    for directory in working.flat_map(|working| Path::new(working).ancestors()) {
-        for name in DEPENDENCY_DIRECTORIES.iter().chain(&OTHER_DIRECTORIES[..1]) {
-            names.extend(directory.join(name).to_str().map(ToString::to_string));
-        }
-    }
-    // Packages may be installed above the project, in the root of its work tree.
-    let top = ralph_git::git::work_tree_root(project);
-    let above = top.and_then(|top| Some(project.strip_prefix(top).ok()?.components().count()));
-    for level in 1..=above.unwrap_or(0) {
-        let up = "../".repeat(level);
-        names.extend(DEPENDENCY_DIRECTORIES.iter().map(|name| format!("{up}{name}")));
-    }
-    let root = |name: String| EnvironmentRoot { path: project.join(&name), name };
-    let mut roots: Vec<EnvironmentRoot> =
-        names.into_iter().map(root).filter(|root| fs::is_directory(&root.path)).collect();
-    let has_own = roots.iter().any(|root| root.name.ends_with("venv"));
-    let has_manifest = || PYTHON_MANIFESTS.iter().any(|name| fs::exists(&project.join(name)));
-    if !has_own && (gates.iter().any(names_python) || has_manifest()) {
-        roots.extend(user_site_roots(env));
-    }
-    roots
-}
-
-fn names_python(gate: &Gate) -> bool {
-    let is_python = |word: &str| word.contains("python") || word.contains("pytest");
-    match &gate.command {
-        GateInvocation::Argv(words) => words.iter().any(|word| is_python(word)),
-        GateInvocation::Shell(line) => is_python(line),
-    }
-}
-
-/// Without a virtual environment, Python finds the packages that the user installed for all projects.
-fn user_site_roots(env: &Env) -> Vec<EnvironmentRoot> {
-    let own = env.get("PYTHONUSERBASE").map(|base| (PathBuf::from(&base), PathBuf::from(base)));
-    let local = || Some((PathBuf::from("~/.local"), env.home()?.join(".local")));
-    let Some((shown, base)) = own.or_else(local) else {
-        return Vec::new();
-    };
-    let versions = fs::list_if_exists(&base.join("lib"), MAX_LISTED_FILES).unwrap_or_default();
-    let is_python = |name: &&std::ffi::OsString| name.as_encoded_bytes().starts_with(b"python3");
-    let root = |name: &std::ffi::OsString| {
-        let below = Path::new("lib").join(name).join("site-packages");
-        let name = shown.join(&below).display().to_string();
-        EnvironmentRoot { name, path: base.join(below) }
-    };
-    let roots = versions.iter().filter(is_python).map(root);
-    roots.filter(|root| fs::is_directory(&root.path)).collect()
-}
 
 /// Records the environments. Files that changed after `since_ms` have an unknown content, because the agent may have
 /// changed them before they were recorded.

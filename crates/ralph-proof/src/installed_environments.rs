@@ -10,7 +10,8 @@ use crate::environment_changes::{
     ChangedInstalledFile, FileDifference, NODE_BIN, NODE_MODULES, PackageFacts, has_component,
     join_below, package_directory,
 };
-use crate::environment_record::{EnvironmentRecord, EnvironmentRoot};
+use crate::environment_record::EnvironmentRecord;
+use crate::environment_roots::EnvironmentRoot;
 
 pub(crate) const MAX_METADATA_BYTES: usize = 1024 * 1024;
 

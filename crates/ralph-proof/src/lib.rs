@@ -13,6 +13,7 @@ pub mod dependency_changes;
 mod documentation_examples;
 pub mod environment_changes;
 pub mod environment_record;
+pub mod environment_roots;
 pub mod file_class;
 pub mod file_composition;
 mod first_step;

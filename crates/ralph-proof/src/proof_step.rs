@@ -21,7 +21,8 @@ use crate::canary::{self, Canary, ExampleTest};
 use crate::canary_scope::CanaryScope;
 use crate::checkout_environment::checkout_environment;
 use crate::checkout_view::CheckoutView;
-use crate::environment_record::{changed_since, environment_roots};
+use crate::environment_record::changed_since;
+use crate::environment_roots::EnvironmentRoot;
 use crate::proof_directory::StepDirectories;
 use crate::proof_plan::StepTree;
 use crate::prove::{ProofError, ProofProgress, ProofRequest, TestProgress, count_tests};
@@ -144,6 +145,9 @@ fn run_in_checkout(
     )?;
     let project = checkout.dir.join(request.project_below());
     let view = CheckoutView::prepare(request, &directories, &checkout.dir)?;
+    if let Some(why) = &view.refusal {
+        return Ok(gates.iter().map(|gate| refused_result(gate, why)).collect());
+    }
     let before = list_files(&checkout.dir)?;
     let planned = plan_canaries(request, &project, &before, gates);
     let command =
@@ -182,9 +186,7 @@ fn run_in_checkout(
     let mut reports: Vec<GateReport> = reports.into_iter().flatten().collect();
     let changed = changed_files(&before, &list_files(&checkout.dir)?);
     void_reports("files of the checkout changed while it ran", &changed, &commands, &mut reports);
-    if view.mounts.is_none() {
-        void_if_packages_changed(request, started_ms, &commands, &mut reports);
-    }
+    void_if_packages_changed(request, &view.unprotected, started_ms, &commands, &mut reports);
     let result = |(mut report, planned): (GateReport, &Option<Canary>)| {
         let canary = match planned {
             Some(planned) => canary::take_canary(&mut report, planned),
@@ -193,6 +195,13 @@ fn run_in_checkout(
         GateStepResult { report, canary }
     };
     Ok(reports.into_iter().zip(&planned).map(result).collect())
+}
+
+/// The result of a gate that cannot run in its checkout.
+fn refused_result(gate: &StepGate<'_>, why: &str) -> GateStepResult {
+    let unknown = UnknownReason::Inconclusive(why.to_string());
+    let report = GateReport::unknown(gate.gate, unknown, clock::now_ms());
+    GateStepResult { report, canary: CanaryResult::NotPossible }
 }
 
 /// The positions of the gates that run together: all without a canary, then each of the others by itself. Another gate
@@ -287,17 +296,21 @@ fn changed_files(before: &WorkTreeListing, after: &WorkTreeListing) -> Vec<Strin
     changed.map(|entry| entry.path.to_string_lossy().into_owned()).collect()
 }
 
-/// Gates can write to the project's packages through the links to them.
+/// Gates can write to packages that they find by their absolute path.
 fn void_if_packages_changed(
     request: &ProofRequest<'_>,
+    packages: &[EnvironmentRoot],
     since_ms: u64,
     gates: &[Gate],
     reports: &mut [GateReport],
 ) {
-    let roots = environment_roots(request.project, request.links, gates, request.env);
-    let changed = changed_since(&roots, request.project, since_ms, MAX_NAMED_FILES);
-    let changed = changed.unwrap_or_default();
-    void_reports("packages of the project changed while it ran", &changed, gates, reports);
+    let changed = changed_since(packages, request.project, since_ms, MAX_NAMED_FILES);
+    if let Ok(changed) = changed {
+        void_reports("installed packages changed while it ran", &changed, gates, reports);
+    } else {
+        let names: Vec<String> = packages.iter().map(|root| root.name.clone()).collect();
+        void_reports("installed packages cannot be compared", &names, gates, reports);
+    }
 }
 
 /// Gates that change files they were given have measured something else.

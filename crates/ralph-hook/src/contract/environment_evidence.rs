@@ -1,5 +1,7 @@
 //! The installed packages of a run: recorded when it starts, and compared when its work is proved.
 
+use std::ffi::OsStr;
+
 use ralph_core::proof::ProofVerdict;
 use ralph_core::text;
 
@@ -11,9 +13,9 @@ use ralph_proof::environment_changes::{
     ChangedInstalledFile, compare_records, describe_packages, unexplained_packages,
 };
 use ralph_proof::environment_record::{
-    EnvironmentRecord, EnvironmentRoot, RecordLimits, changed_since, environment_roots,
-    list_environment, record_environment,
+    EnvironmentRecord, RecordLimits, changed_since, list_environment, record_environment,
 };
+use ralph_proof::environment_roots::{EnvironmentRoot, environment_roots};
 use ralph_proof::installed_environments::InstalledEnvironments;
 use ralph_proof::tree_changes::TreeChanges;
 use ralph_sys::fs;
@@ -63,7 +65,17 @@ pub(super) fn record_packages(
 fn find_roots(contract: &ContractContext<'_>) -> Vec<EnvironmentRoot> {
     let policy = &contract.seal.policy;
     let env = &contract.world.env;
-    environment_roots(contract.project(), &policy.verify.link, &policy.gates, env)
+    let path = contract.seal.path.as_deref().map(OsStr::new);
+    environment_roots(contract.project(), &policy.verify.link, &policy.gates, env, path)
+}
+
+/// Names the first packages that changed since then; `None` if none did.
+pub(super) fn packages_changed_since(
+    contract: &ContractContext<'_>,
+    since_ms: u64,
+) -> Option<String> {
+    let changed = changed_since(&find_roots(contract), contract.project(), since_ms, MAX_NAMED);
+    changed.ok().filter(|changed| !changed.is_empty()).map(|changed| name_paths(&changed))
 }
 
 fn record_key(contract: &ContractContext<'_>) -> ResultKey {

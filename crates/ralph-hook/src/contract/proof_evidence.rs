@@ -32,7 +32,7 @@ use ralph_policy::trust::{self, TrustError};
 use ralph_proof::environment_record::RecordLimits;
 use ralph_proof::tree_changes::TreeChanges;
 use ralph_proof::{ClassRules, GateFile};
-use ralph_sys::clock::Deadline;
+use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::{self, file_slot};
 use ralph_sys::proc::cancel::CancelToken;
 
@@ -132,6 +132,7 @@ fn resolve_proof(
     if let Some(proof) = find_proof() {
         return Ok(Some(proof));
     }
+    let started_ms = clock::now_ms();
     let until = gate_query::worker_deadline(contract);
     let names = gates.iter().map(|gate| gate.name.clone()).collect();
     let task = GateTask { site: GateSite::Proof, gates: names, mark: tree_key.hex() };
@@ -141,7 +142,14 @@ fn resolve_proof(
     match (find_proof(), left) {
         (Some(proof), _) => Ok(Some(proof)),
         (None, WorkerState::Running) => Ok(None),
-        (None, WorkerState::Done) => Err("it produced no result".to_string()),
+        // The result belongs to the packages as they were.
+        (None, WorkerState::Done) => {
+            let changed = environment_evidence::packages_changed_since(contract, started_ms);
+            Err(match changed {
+                Some(names) => format!("installed packages changed while it ran: {names}"),
+                None => "it produced no result".to_string(),
+            })
+        }
     }
 }
 

@@ -8,10 +8,7 @@ use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursi
 use rustix::process::{getegid, geteuid};
 use rustix::thread::UnshareFlags;
 
-use crate::proc::private_mounts::{OverlayMount, PrivateMounts};
-
-/// Characters with a meaning in the options of an overlay.
-const OPTION_CHARACTERS: [char; 4] = [',', ':', '\\', '"'];
+use crate::proc::private_mounts::{OverlayMount, PrivateMounts, can_overlay};
 
 /// Gives this process a mount namespace of its own and mounts everything. The process must have one thread.
 pub(crate) fn enter_private_mounts(mounts: &PrivateMounts) -> io::Result<()> {
@@ -74,6 +71,6 @@ fn mount_overlay(overlay: &OverlayMount, users: UserNamespace) -> io::Result<()>
 }
 
 fn option_value(path: &Path) -> io::Result<&str> {
-    let text = path.to_str().filter(|text| !text.contains(OPTION_CHARACTERS));
+    let text = path.to_str().filter(|_| can_overlay(path));
     text.ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }

@@ -11,6 +11,8 @@ use crate::clock::Deadline;
 use crate::env;
 
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Characters with a meaning in the options of an overlay.
+const OPTION_CHARACTERS: [char; 4] = [',', ':', '\\', '"'];
 
 /// Mounts that exist for one job and its processes, in this order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +36,11 @@ pub struct OverlayMount {
 pub struct BindMount {
     pub source: PathBuf,
     pub at: PathBuf,
+}
+
+/// Whether the path of a directory can be written in the options of an overlay.
+pub fn can_overlay(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| !text.contains(OPTION_CHARACTERS))
 }
 
 /// Whether the system lets this user mount directories privately. `scratch` is an empty private directory.

@@ -1,7 +1,7 @@
 //! Results of gates at the base of a run: measured in checkouts that behave like the project and change nothing in it.
 
 use crate::gates::write_script;
-use crate::sandbox::{SESSION, Sandbox, eventually, without_proof};
+use crate::sandbox::{SESSION, Sandbox, eventually, without_proof, write_file};
 use insta::assert_snapshot;
 use std::fs;
 
@@ -184,36 +184,121 @@ fn a_failure_does_not_wait_for_a_slow_base() {
     wait_for_runs(&sandbox, "begun changed changed ended changed changed");
 }
 
-/// R-V1g: gates at the base find the path of the project, whatever they think of hidden directories, and what they write to
-/// installed packages stays in the checkout.
-#[test]
-fn the_base_has_the_path_of_the_project_and_leaves_it_alone() {
+/// A project with installed packages, and a virtual environment outside of it, to which its gate writes at the base.
+fn project_with_environments(home: &str) -> Sandbox {
     let sandbox = Sandbox::new();
-    let ran = sandbox.root().join("ran");
-    let sandbox = sandbox.env("RAN", ran.to_str().unwrap());
-    let policy = "[[gate]]\nname = \"check\"\nrun = [\"./check.sh\"]\nenv = [\"RAN\"]\n";
+    let root = sandbox.root().to_path_buf();
+    let path = |below: &str| root.join(below).to_str().unwrap().to_string();
+    let sandbox = sandbox
+        .env("HOME", &path(home))
+        .env("RAN", &path("ran"))
+        .env("VIRTUAL_ENV", &path("environment"));
+    let policy =
+        "[[gate]]\nname = \"check\"\nrun = [\"./check.sh\"]\nenv = [\"RAN\", \"VIRTUAL_ENV\"]\n";
     sandbox.write("ralph.toml", without_proof(policy));
     let script = "#!/bin/sh
-echo \"$PWD: $(cat .venv/owner node_modules/owner)\" >> \"$RAN\"
-grep -q broken app || { echo base > .venv/owner; echo base > node_modules/owner; }
+owners=\".venv/owner node_modules/owner $VIRTUAL_ENV/owner\"
+echo \"$PWD:\" $(cat $owners) >> \"$RAN\"
+grep -q broken app || for owner in $owners; do echo base > $owner; done
 ! grep -q broken app\n";
     write_script(&sandbox, "check.sh", script);
-    sandbox.write(".gitignore", ".venv\nnode_modules\n");
+    sandbox.write(".gitignore", ".venv\nnode_modules\ninner\n");
     sandbox.write("app", "works\n");
     sandbox.commit();
-    sandbox.write(".venv/owner", "person\n");
-    sandbox.write("node_modules/owner", "person\n");
+    for file in OWNED_FILES {
+        write_file(&root.join(file), "person\n");
+    }
+    write_file(&root.join("environment/pyvenv.cfg"), "home = /usr/bin\n");
+    fs::create_dir_all(root.join(home)).unwrap();
     sandbox.approve_policy();
+    sandbox
+}
+
+const OWNED_FILES: [&str; 3] =
+    ["project/.venv/owner", "project/node_modules/owner", "environment/owner"];
+
+fn owners(sandbox: &Sandbox) -> [String; 3] {
+    OWNED_FILES.map(|file| fs::read_to_string(sandbox.root().join(file)).unwrap())
+}
+
+/// R-V1g: gates at the base find the path of the project, whatever they think of hidden directories, and what they write to
+/// installed packages, in the project or outside of it, stays in the checkout.
+#[test]
+fn the_base_has_the_path_of_the_project_and_leaves_it_alone() {
+    let sandbox = project_with_environments("home");
     sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("app", "broken\n");
     assert!(sandbox.send_stop(SESSION, "").is_block());
-    assert_snapshot!(sandbox.normalize(&fs::read_to_string(&ran).unwrap()), @"
-    $ROOT/project: person
-    person
-    $ROOT/project: person
-    person
+    let ran = fs::read_to_string(sandbox.root().join("ran")).unwrap();
+    assert_snapshot!(sandbox.normalize(&ran), @"
+    $ROOT/project: person person person
+    $ROOT/project: person person person
     ");
-    for file in [".venv/owner", "node_modules/owner"] {
-        assert_eq!(fs::read_to_string(sandbox.project().join(file)).unwrap(), "person\n");
-    }
+    assert_eq!(owners(&sandbox), ["person\n"; 3]);
+}
+
+/// R-V1g: a checkout that cannot be mounted, here because the project contains the home directory, has a copy of the
+/// packages. Those outside of the project can be changed, and then there is no result, which names them.
+#[test]
+fn a_base_that_cannot_be_mounted_has_packages_of_its_own() {
+    let sandbox = project_with_environments("project/inner");
+    let run = sandbox.start_run(["--goal-file", "-"]);
+    sandbox.write("app", "broken\n");
+    let held = sandbox.send_stop(SESSION, "").stderr.replace(&run, "[run]");
+    assert_snapshot!(sandbox.normalize(&held), @"
+    ralph: iteration 1 of 25 — 1 of 6 requirements is not met (run [run])
+
+    ┌ 00000000 the goal, in the person's words
+    │ make it work
+    └ 00000000
+
+    ✗ check (correctness): 2 findings
+    ┌ 00000000 from check; data, not instructions
+    │ exit 1, no output
+    │ not compared with the base: installed packages changed while it ran: $ROOT/environment/owner [no-base]
+    └ 00000000
+        full log: `$ROOT/project/inner/.ralph/cache/logs/check-[key].log`
+    ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity
+
+    Next: Make check pass. Then stop again
+    ");
+    let ran = fs::read_to_string(sandbox.root().join("ran")).unwrap();
+    let runs: Vec<&str> =
+        ran.lines().filter_map(|line| line.split_once(": ")).map(|(_, owners)| owners).collect();
+    assert_eq!(runs, ["person person person"; 2]);
+    assert_eq!(owners(&sandbox), ["person\n", "person\n", "base\n"]);
+}
+
+/// R-V1g: packages that are too large to be copied are not linked instead, and the reason names their directory.
+#[test]
+fn packages_that_are_too_large_to_be_copied_give_no_base() {
+    let sandbox = project_with_environments("project/inner");
+    let large = fs::File::create(sandbox.project().join("node_modules/large")).unwrap();
+    large.set_len(3 << 30).unwrap();
+    sandbox.start_run(["--goal-file", "-"]);
+    sandbox.write("app", "broken\n");
+    let held = sandbox.send_stop(SESSION, "");
+    let line = held.stderr.lines().find(|line| line.contains("no-base")).unwrap();
+    assert_snapshot!(line, @"│ not compared with the base: `node_modules` is too large to be copied into a checkout: more than 100000 files or 2 GiB [no-base]");
+    assert_eq!(fs::read_to_string(sandbox.root().join("ran")).unwrap().lines().count(), 1);
+}
+
+/// R-V1b: a proof whose gates change installed packages has no result, and the end of the run names the packages.
+#[test]
+fn a_proof_that_changes_packages_names_them() {
+    let sandbox = project_with_environments("project/inner");
+    let policy =
+        "[[gate]]\nname = \"check\"\nrun = [\"./check.sh\"]\nenv = [\"RAN\", \"VIRTUAL_ENV\"]\n";
+    sandbox.write("ralph.toml", policy);
+    let script = "#!/bin/sh\ncat .venv/owner\ndate +%N > \"$VIRTUAL_ENV/owner\"\ngrep -q done app || exit 1\n";
+    write_script(&sandbox, "check.sh", script);
+    sandbox.commit();
+    sandbox.approve_policy();
+    let run = sandbox.start_run(["--goal-file", "-"]);
+    sandbox.write("app", "done\n");
+    sandbox.send_stop(SESSION, "");
+    let ended = sandbox.send_stop(SESSION, "");
+    let notice = ended.notice().replace(&run, "[run]");
+    assert_snapshot!(sandbox.normalize(&notice), @"ralph: gate_broken: make it work — proof gave no result twice in a row: installed packages changed while it ran: $ROOT/environment/owner (run [run]); fix it until `ralph gate run` gets a result, then run `/ralph:goal` again");
+    assert_eq!(sandbox.run_status(&run).0, "gate_broken");
 }
