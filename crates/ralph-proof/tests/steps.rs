@@ -18,6 +18,7 @@ use ralph_core::gate::{
 use ralph_core::id::RunId;
 use ralph_core::policy::{GateEnvironment, Policy};
 use ralph_core::proof::{CanaryResult, ProofStep};
+use ralph_core::requirement::Finding;
 use ralph_core::test_cases::TestCases;
 use ralph_gates::gates::result_key::compile_globs;
 use ralph_git::checkpoint::{Checkpoint, CheckpointRepository};
@@ -47,8 +48,9 @@ exit $bad
 
 type ProofCase = (&'static str, fn());
 
-const CASES: [ProofCase; 10] = [
+const CASES: [ProofCase; 11] = [
     ("packages of the project stay as they are", packages_of_the_project_stay_as_they_are),
+    ("old failures are those of the project", old_failures_are_those_of_the_project),
     ("gates run on single trees", gates_run_on_single_trees),
     ("results are cached by content", results_are_cached_by_content),
     ("an unknown result is not reused", an_unknown_result_is_not_reused),
@@ -259,6 +261,36 @@ fn packages_of_the_project_stay_as_they_are() {
         let tool = fs::read(&project.path().join("node_modules/tool"), 9).unwrap();
         let tool = String::from_utf8_lossy(tool.trim_ascii_end());
         assert_eq!(format!("{outcome}; node_modules/tool is {tool}"), expected);
+    }
+}
+
+/// R-L7d: a test that fails in a checkout of the base was red before only if it failed in the project too.
+fn old_failures_are_those_of_the_project() {
+    let project = SmallProject::new();
+    project.write("tests/old.sh", "test -e local\n");
+    project.commit();
+    project.write("add.sh", "sum=0; for one; do sum=$((sum + one)); done; echo $sum\n");
+    project.write("tests/three.sh", "test \"$(sh add.sh 1 2 3)\" = 6\n");
+    project.commit();
+    let report = |outcome: GateOutcome, failed: &[&str]| {
+        let failed: Vec<String> = failed.iter().map(ToString::to_string).collect();
+        let findings = failed.iter().map(|test| Finding::new(test.clone())).collect();
+        let cases = Some(TestCases { failed, is_complete: true, ..TestCases::default() });
+        GateReport { cases, findings, ..GateReport::new("suite", outcome, 0) }
+    };
+    for (in_project, expected) in [
+        (Some(vec![report(GateOutcome::Failed, &["tests/old.sh"])]), "verified"),
+        (Some(vec![report(GateOutcome::Failed, &["tests/zero.sh"])]), "failed"),
+        (Some(vec![report(GateOutcome::Passed, &[])]), "failed"),
+        (Some(Vec::new()), "failed"),
+        (None, "green"),
+    ] {
+        let verdict = project.with_request(&[], |request| {
+            let base_reports = in_project.as_deref();
+            let request = ProofRequest { accepts_old_failures: true, base_reports, ..*request };
+            prove(&request).unwrap().proof.verdict
+        });
+        assert_eq!(verdict.name(), expected, "{in_project:?}");
     }
 }
 

@@ -150,8 +150,9 @@ pub(super) fn measure_base(
     let started_ms = clock::now_ms();
     let cache = ResultCache::open(&contract.world.home)?;
     environment_evidence::record_packages(contract, &cache, &RecordLimits::LARGE);
-    if project_base::is_needed(contract) {
-        // First, because the agent may change the project at any moment. Without a result, no failure is an old one.
+    // First, because the agent may change the project at any moment. Only at the start: later it could restore the files of
+    // the base and change those that git ignores. Without a result, no failure is an old one.
+    if need == BaseNeed::Later && project_base::is_needed(contract) {
         drop(project_base::measure_project(contract, &cache, gates, cancel));
     }
     let is_missing = |gate: &&&Gate| stored_result(contract, &cache, gate).is_none();

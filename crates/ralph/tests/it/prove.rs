@@ -44,6 +44,31 @@ fn prove(sandbox: &Sandbox, args: &[&str]) -> String {
     Regex::new(r" +\d+\.\d s").unwrap().replace_all(shown, "  [time]").into_owned()
 }
 
+/// R-L7d: a ratchet accepts old failures, but only checkouts show them to a proof by hand, so it is at most `green`.
+#[test]
+fn old_failures_that_only_checkouts_show_are_in_doubt() {
+    let sandbox = adder();
+    sandbox.write("ralph.toml", format!("[run]\nbaseline = \"ratchet\"\n{POLICY}"));
+    sandbox.write("tests/old.sh", "false\n");
+    sandbox.approve_policy();
+    sandbox.commit();
+    sandbox.write("add.sh", "sum=0; for one; do sum=$((sum + one)); done; echo $sum\n");
+    sandbox.write("tests/three.sh", "test \"$(sh add.sh 1 2 3)\" = 6\n");
+    assert_snapshot!(prove(&sandbox, &[]), @"
+    exit 11
+    --- stdout
+    new tests on new code  ✗ suite  [time]  1 of 4 failed
+    old tests on old code  · suite  [time]  1 of 3 failed
+    old tests on new code  · suite  [time]  1 of 3 failed
+    new tests on old code  · suite  [time]  2 of 4 failed
+
+    green: old failures of suite are accepted, but only a checkout of the base shows them
+      + tests/three.sh fails without the change
+      ? old failures of suite are accepted, but only a checkout of the base shows them
+    next: resolve the doubts above, or review the change
+    ");
+}
+
 /// R-V1a: a change with a test that fails without it is verified, by the work tree and by a range of commits.
 #[test]
 fn a_change_that_a_test_notices_is_verified() {
