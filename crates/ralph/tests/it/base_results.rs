@@ -69,7 +69,8 @@ fn a_checkout_that_lacks_something_excuses_nothing() {
     }
 }
 
-/// R-L7d: if the agent changes the project before it was measured, nothing shows that its failures are old.
+/// R-L7d: if the agent changes the project before it was measured, nothing shows that its failures are old, and it cannot
+/// make up for that.
 #[test]
 fn a_project_that_changed_before_it_was_measured_excuses_nothing() {
     let sandbox = project_with_local_file(NAMED_GATE, "off");
@@ -93,6 +94,15 @@ fn a_project_that_changed_before_it_was_measured_excuses_nothing() {
 
     Next: Make suite pass. Then stop again
     ");
+    // A result that the agent makes later, with other ignored files, confirms nothing.
+    sandbox.write("app", "works\n");
+    fs::remove_file(sandbox.project().join("local.cfg")).unwrap();
+    assert_eq!(sandbox.ralph(["gate", "run"]).code, Some(1));
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    sandbox.write("local.cfg", "1\n");
+    sandbox.write("app", "broken\n");
+    let held = sandbox.send_stop(SESSION, "");
+    assert!(held.is_block() && !held.stderr.contains("pre-existing"), "{held}");
 }
 
 /// R-L7d: a failure that the base has in the project and in a checkout is old, whether the project was measured before
