@@ -37,6 +37,7 @@ mod test_selection;
 mod toml_merge;
 pub mod tree_changes;
 pub mod tree_composition;
+mod worktree_packages;
 
 pub use checkout_run::{CheckoutTree, run_in_checkout};
 pub use checkout_view::project_mounts;
@@ -54,3 +55,4 @@ pub use ralph_gates::gates::ResultReuse;
 pub use tree_composition::{
     InseparableFile, RewrittenFile, TreeComposition, TreeSides, compose_tree,
 };
+pub use worktree_packages::WorktreePackages;

@@ -14,9 +14,6 @@ use ralph_home::paths::RalphHome;
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs;
 
-/// Directories of installed dependencies, which git does not copy.
-const INSTALLED_DIRECTORIES: [&str; 3] = ["node_modules", ".venv", "venv"];
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreatedWorktree {
     pub worktree: RunWorktree,
@@ -147,13 +144,9 @@ fn creation_notes(project: &Path, worktree: &RunWorktree, deadline: &Deadline) -
         }
         GitState::Known(_) | GitState::NotARepository => {}
     }
-    let at = Path::new(&worktree.path);
-    for name in INSTALLED_DIRECTORIES {
-        if fs::is_directory(&project.join(name)) && !fs::exists(&at.join(name)) {
-            notes.push(format!("`{name}` is not in the work tree; install it there"));
-        }
-    }
-    if git::work_tree_root(at).is_some_and(|root| fs::exists(&root.join(".gitmodules"))) {
+    if git::work_tree_root(Path::new(&worktree.path))
+        .is_some_and(|root| fs::exists(&root.join(".gitmodules")))
+    {
         let command = "git submodule update --init --recursive";
         notes.push(format!("submodules are empty in the work tree; run `{command}` there"));
     }

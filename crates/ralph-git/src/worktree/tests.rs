@@ -279,17 +279,14 @@ fn a_failed_creation_leaves_nothing_behind() {
 #[test]
 fn differences_from_the_users_work_tree_are_noted() {
     let scene = WorktreeScene::with_commit();
-    scene.write(".gitignore", "node_modules\n");
     scene.write(".gitmodules", "[submodule \"x\"]\n\tpath = x\n\turl = ../x\n");
     scene.commit("more");
-    scene.write("node_modules/x", "");
     scene.write("a", "changed");
     scene.write("new", "new");
     scene.git(&["checkout", "--quiet", "--detach"]);
     let created = scene.try_create("r").unwrap();
     insta::assert_snapshot!(created.notes.join("\n"), @"
     2 uncommitted files are not in the work tree
-    `node_modules` is not in the work tree; install it there
     submodules are empty in the work tree; run `git submodule update --init --recursive` there
     `HEAD` is detached; the work stays on `ralph/r`
     ");

@@ -142,6 +142,20 @@ fn green_work_is_merged_if_a_person_accepts_green() {
     ");
 }
 
+/// The tests need a package that is installed in the project. Git does not check it out, and an agent that installs it
+/// again could not end `verified`.
+#[test]
+fn a_work_tree_has_the_packages_of_the_project() {
+    let sandbox = adder();
+    write_file(&sandbox.project().join(".git/info/exclude"), "node_modules\n");
+    write_file(&sandbox.project().join("node_modules/sum/index.js"), "");
+    let test = WORK_WITH_TEST.replace("'test \"", "'test -f node_modules/sum/index.js && test \"");
+    write_agent(&sandbox, &[&test]);
+    let ended = run_in_worktree(&sandbox, &[]);
+    assert!(is_merged(&sandbox), "{ended}");
+    assert!(read_target(&sandbox, "tests/three.sh").contains("node_modules/sum"), "{ended}");
+}
+
 /// R-V1a: `[verify] accept = "green"` does the same for every run of the project.
 #[test]
 fn green_work_is_merged_if_the_policy_accepts_green() {

@@ -17,11 +17,13 @@ use ralph_home::world::World;
 use ralph_hook::control::{self, RunRequest};
 use ralph_hook::runner;
 use ralph_hook::runner::RunnerStateError;
-use ralph_policy::trust;
+use ralph_policy::{config, trust};
+use ralph_proof::WorktreePackages;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
+use ralph_sys::fs;
 use ralph_sys::proc::signals;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Creating a work tree writes every file of the project once.
@@ -112,12 +114,12 @@ fn record_grant(env: &Env, run: &RunId, limit_ms: u64) -> Result<(), CommandFail
 }
 
 /// Notes about driven runs that are working in the same directory now.
-fn concurrent_run_notes(home: &RalphHome, project: &std::path::Path) -> Vec<String> {
+fn concurrent_run_notes(home: &RalphHome, project: &Path) -> Vec<String> {
     let runs = store::list_runs(home).unwrap_or_default();
     let driven = runs.into_iter().filter(|run| ralph_home::run_process::may_be_driven(home, run));
     let here = driven.filter(|run| {
         let opened = store::load_run(home, run);
-        opened.is_ok_and(|opened| std::path::Path::new(&opened.run.project) == project)
+        opened.is_ok_and(|opened| Path::new(&opened.run.project) == project)
     });
     let note =
         |run| format!("run {run} is working on the same files; `--worktree` keeps runs apart");
@@ -145,16 +147,32 @@ fn create_worktree(
     let path = PathBuf::from(&made.worktree.path);
     trust::copy_approvals(home, &demand.project, &path)
         .map_err(|error| CommandFailure::caused_by("cannot approve the work tree", &error))?;
+    let mut notes = made.notes;
+    notes.extend(copy_packages(home, &demand.project, &made.worktree)?);
     move_to_worktree(demand, &path);
     if let Some(drive) = &mut demand.drive {
         drive.worktree = Some(RunWorktree { then, checks_ms, ..made.worktree });
     }
     demand.id = Some(id);
-    Ok(made.notes)
+    Ok(notes)
+}
+
+/// Copies installed packages of the project to the work tree; returns notes about those that it lacks.
+fn copy_packages(
+    home: &RalphHome,
+    project: &Path,
+    worktree: &RunWorktree,
+) -> Result<Vec<String>, CommandFailure> {
+    let links = config::load(&config::find_project(project), home)?.policy.verify.link;
+    let (from, path) = (Path::new(&worktree.from), Path::new(&worktree.path));
+    let project = fs::resolve(project).unwrap_or_else(|| project.to_owned());
+    let below = project.strip_prefix(from).unwrap_or(Path::new(""));
+    let to = path.ancestors().nth(below.components().count()).unwrap_or(path);
+    Ok(WorktreePackages { from, to, below, links: &links }.copy())
 }
 
 /// Moves the project and the lists inside it to the work tree.
-fn move_to_worktree(demand: &mut RunRequest, to: &std::path::Path) {
+fn move_to_worktree(demand: &mut RunRequest, to: &Path) {
     let from = std::mem::replace(&mut demand.project, to.to_path_buf());
     let lists = &mut demand.terms.lists;
     for path in lists.features.iter_mut().chain(&mut lists.plans) {
