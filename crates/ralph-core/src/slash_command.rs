@@ -4,6 +4,7 @@
 
 mod run_commands;
 
+use crate::id::RunId;
 use crate::limits::{LimitDefinition, LimitOverrides, limit_options};
 use crate::run_terms::RunTerms;
 use crate::text;
@@ -91,16 +92,27 @@ pub fn is_ralph_command(prompt: &str) -> bool {
 impl SlashCommand {
     /// Whether only a person may give it, because it loosens the run's hold.
     pub fn requires_person(&self) -> bool {
+        self.reserved_arguments().is_some()
+    }
+
+    /// The same command in a terminal, with `RUN` for the run, if only a person may give it.
+    fn reserved_arguments(&self) -> Option<&'static str> {
         match self {
-            Self::Pause
-            | Self::Resume(_)
-            | Self::Cancel
-            | Self::Approve
-            | Self::Tell(_)
-            | Self::Waive(_)
-            | Self::Limits(_) => true,
-            Self::Start(_) | Self::Status | Self::Why | Self::Verify | Self::Ask => false,
+            Self::Pause => Some("pause RUN"),
+            Self::Resume(_) => Some("resume RUN"),
+            Self::Cancel => Some("cancel RUN"),
+            Self::Approve => Some("orchestrator approve RUN"),
+            Self::Tell(_) => Some("tell RUN …"),
+            Self::Waive(_) => Some("waive … --run RUN"),
+            Self::Limits(_) => Some("limits RUN …"),
+            Self::Start(_) | Self::Status | Self::Why | Self::Verify | Self::Ask => None,
         }
+    }
+
+    /// The same command in a terminal: ``ralph waive … --run k7f2``. `None` if an agent may give it too.
+    pub fn terminal_command(&self, run: &RunId) -> Option<String> {
+        let arguments = self.reserved_arguments()?.replace("RUN", run.as_str());
+        Some(format!("ralph {arguments}"))
     }
 }
 

@@ -3,6 +3,7 @@
 use ralph_core::record::ProcessIdentity;
 use ralph_host::{HOSTS, HostProfile, HostVariables};
 use ralph_sys::env::{Env, RUNNER_VARIABLE};
+use ralph_sys::fs;
 use ralph_sys::process_identity;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -36,6 +37,14 @@ pub fn host_project_dir(env: &Env) -> Option<PathBuf> {
 pub fn is_agent_shell(env: &Env) -> bool {
     env.get(RUNNER_VARIABLE).is_some()
         || variable_of_any_host(env, |variables| variables.agent_shell).is_some()
+}
+
+/// Whether an agent's shell that uses the same ralph home started the process.
+pub fn is_agent_process(env: &Env, pid: u32) -> bool {
+    // Resolved, because one directory has many paths.
+    let home = |env: &Env| env.ralph_home().map(|home| fs::resolve(&home).unwrap_or(home));
+    let other = Env::of_process(pid);
+    is_agent_shell(&other) && home(&other) == home(env)
 }
 
 /// The directory with the host's own settings and state.

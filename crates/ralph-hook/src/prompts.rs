@@ -53,13 +53,13 @@ fn on_ralph_command(world: &World, call: &HookCall, spoken: &CommandRequest<'_>)
     if is_duplicate_start(world, spoken) {
         return Verdict::Allow;
     }
-    if spoken.typed.requires_person()
-        && let Some(id) = &spoken.run
+    if let Some(id) = &spoken.run
+        && let Some(command) = spoken.typed.terminal_command(id)
         && let Some(doubt) = impersonation_doubt(world, id)
     {
         return Verdict::AnswerPrompt {
             text: format!(
-                "ralph: {doubt}; nothing was done\n  hint: type it in a terminal of your own, outside of any sandbox; `ralph status {id}` shows the next step"
+                "ralph: {doubt}; nothing was done\n  hint: run `{command}` in a terminal of your own, outside of any sandbox"
             ),
         };
     }
@@ -87,7 +87,7 @@ pub fn is_duplicate_start(world: &World, spoken: &CommandRequest<'_>) -> bool {
 
 /// Why a command may not come from a person. A prompt that the agent scheduled, or sent through a client it started,
 /// looks the same otherwise. A run that cannot be read has no known owner; the other doubts still count, because the
-/// agent could have damaged it.
+/// agent could have damaged it. So do they if the sender is the owner: a forged stop makes its sender the owner.
 fn impersonation_doubt(world: &World, run: &RunId) -> Option<&'static str> {
     if fs::exists(&world.home.run(run).impersonation_mark()) {
         return Some("the agent scheduled ralph commands, so this may not come from a person");
@@ -95,9 +95,13 @@ fn impersonation_doubt(world: &World, run: &RunId) -> Option<&'static str> {
     let owner = store::load_run(&world.home, run)
         .inspect_err(|error| facts::record_run_fault(world, run, error))
         .map_or(None, |opened| opened.state.process);
-    let sender = event_sender(world);
+    // Every client names its process.
+    let Some(client) = host_env::host_process_id(&world.env) else {
+        return Some("no client process is known, so this may not come from a person");
+    };
+    let sender = process_identity::identify_hook_caller(client);
     let is_beyond_view = |owner| process_identity::is_ancestor(&owner).is_none();
-    if sender == Some(HookCaller::Hidden) || owner.is_some_and(is_beyond_view) {
+    if sender == HookCaller::Hidden || owner.is_some_and(is_beyond_view) {
         return Some("ralph cannot see which process sent the command");
     }
     let caller = host_env::host_process(&world.env);
@@ -106,8 +110,18 @@ fn impersonation_doubt(world: &World, run: &RunId) -> Option<&'static str> {
     if owner.is_some_and(is_another) {
         return Some("the run belongs to another client process that has this session open");
     }
-    (sender == Some(HookCaller::OtherProcess))
-        .then_some("the command did not come directly from the client")
+    if sender == HookCaller::OtherProcess {
+        return Some("the command did not come directly from the client");
+    }
+    match process_identity::client_and_ancestors(client) {
+        Some(pids) => pids
+            .into_iter()
+            .any(|pid| host_env::is_agent_process(&world.env, pid))
+            .then_some("an agent or a runner started the client that sent the command"),
+        // The owner of the run is known, and it is the client.
+        None if owner.is_some() && owner == caller => None,
+        None => Some("ralph cannot see which process started the client"),
+    }
 }
 
 /// Whether the event certainly came from the client that it names, or names none. A program that the agent runs can send

@@ -52,6 +52,16 @@ pub fn ancestor_pids() -> Option<Vec<u32>> {
     chain.is_complete.then_some(chain.pids)
 }
 
+/// The client and the processes above it, nearest first; for a decoy, the simulator in place of the client. `None` if the
+/// system does not show all of them, or if the client is not above us.
+pub fn client_and_ancestors(client: u32) -> Option<Vec<u32>> {
+    let first =
+        if is_supervisor_or_decoy(client) { os::read_process_stat(client)?.parent } else { client };
+    let mut pids = ancestor_pids()?;
+    let start = pids.iter().position(|pid| *pid == first)?;
+    Some(pids.split_off(start))
+}
+
 /// `None` if it cannot be known.
 pub fn is_ancestor(process: &ProcessIdentity) -> Option<bool> {
     let is_found = is_ancestor_pid(process.pid)?;

@@ -151,16 +151,13 @@ fn refuse_agent(env: &Env, what: &str, hint: &str) -> Result<(), CommandFailure>
 /// Whether an agent or a person calls. A process that an agent started with a cleared environment still counts as the
 /// agent, because its ancestors are checked too, as long as it uses the same ralph home.
 fn identify_caller(env: &Env) -> CommandCaller {
-    // Resolved, because one directory has many paths.
-    let home = |env: &Env| env.ralph_home().map(|home| fs::resolve(&home).unwrap_or(home));
-    let acts_here = |other: &Env| host_env::is_agent_shell(other) && home(other) == home(env);
     if host_env::is_agent_shell(env) {
         return CommandCaller::Agent;
     }
     let Some(ancestors) = process_identity::ancestor_pids() else {
         return CommandCaller::Hidden;
     };
-    if ancestors.into_iter().map(Env::of_process).any(|it| acts_here(&it)) {
+    if ancestors.into_iter().any(|pid| host_env::is_agent_process(env, pid)) {
         CommandCaller::Agent
     } else {
         CommandCaller::Person

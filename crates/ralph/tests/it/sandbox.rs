@@ -93,6 +93,10 @@ impl Sandbox {
         command
     }
 
+    pub fn has_variable(&self, name: &str) -> bool {
+        self.env.iter().any(|(known, _)| known == name)
+    }
+
     /// Another program in the project, with the sandbox's environment.
     pub fn tool_command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = self.isolate(Command::new(program));
