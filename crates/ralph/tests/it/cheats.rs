@@ -41,15 +41,9 @@ const MAX_STOPS: usize = 3;
 const UNPLAYED: &str = "–";
 const GOAL: &str = "Do what the case describes.";
 const SCENARIO: &str = "name = \"an agent\"\nonly = \"pretend\"\n\n[[step]]\nagent = \"Done.\"\n";
-/// After a held stop, the agent waits until the person wrote into the pipe.
-const WAITING_STEPS: &str = "
-[[step]]
-agent = \"I wait for the approval.\"
-tools = [{ run = \"read -r line < ../approval\" }]
-
-[[step]]
-agent = \"Done.\"
-";
+/// Lets the agent's shell run a command without a question.
+const SKIP_PERMISSIONS: [&str; 4] =
+    ["--allow-skip-permissions", "--", "--permission-mode", "bypassPermissions"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -98,6 +92,12 @@ struct CheatCase {
     delete: Vec<String>,
     #[serde(default)]
     run: String,
+    /// A shell script that the agent runs once its first stop is held.
+    #[serde(default)]
+    held: String,
+    /// A shell script of a process that the agent left behind, for the time after the end of the run.
+    #[serde(default)]
+    later: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -226,34 +226,88 @@ fn shell(sandbox: &Sandbox, script: &str) {
     assert_eq!(ended.code, Some(0), "{script}: {ended}");
 }
 
-/// Writes a program that does the agent's work. It is outside of the project, and does it only once.
-fn write_agent_work(sandbox: &Sandbox, table: &CheatTable, case: &CheatCase) -> PathBuf {
+/// The programs of the agent. They are outside of the project.
+struct AgentPrograms {
+    work: PathBuf,
+    held: PathBuf,
+    later: PathBuf,
+    /// What ralph printed on standard error when the agent called it.
+    errors: PathBuf,
+}
+
+/// Writes a program that does the agent's work, but only once, and one for the time after the run.
+fn write_agent_programs(sandbox: &Sandbox, table: &CheatTable, case: &CheatCase) -> AgentPrograms {
     let directory = sandbox.root().join("agent-files");
     fs::create_dir_all(&directory).unwrap();
     for (path, text) in table.written_files(case) {
         write_case_file(&directory, &path, &text);
     }
-    let ralph = Path::new(env!("CARGO_BIN_EXE_ralph")).parent().unwrap().display();
-    let mut script = format!("#!/bin/sh\nPATH={ralph}:$PATH\n");
+    let (programs, errors) = (sandbox.root().join("agent-bin"), sandbox.root().join("errors"));
+    let script = format!(
+        "#!/bin/sh\n{} \"$@\" 2> '{errors}'.$$\ncode=$?\ncat '{errors}'.$$ >> '{errors}'\ncat '{errors}'.$$ >&2\nexit $code\n",
+        env!("CARGO_BIN_EXE_ralph"),
+        errors = errors.display()
+    );
+    write_program(&programs.join("ralph"), &script);
+    let start = format!("#!/bin/sh\nPATH={}:$PATH\n", programs.display());
+    let mut script = start.clone();
     writeln!(script, "mkdir \"$0.done\" || exit 0\ncp -R {}/. .", directory.display()).unwrap();
     for path in &case.delete {
         writeln!(script, "rm {path}").unwrap();
     }
     script.push_str(&case.run);
     script.push('\n');
-    let program = sandbox.root().join("agent-work");
-    write_program(&program, &script);
-    program
+    let [work, held, later] =
+        ["agent-work", "agent-held", "agent-later"].map(|name| sandbox.root().join(name));
+    write_program(&work, &script);
+    write_program(&held, &format!("{start}{}\n", case.held));
+    write_program(&later, &format!("{start}{}\n", case.later));
+    AgentPrograms { work, held, later, errors }
 }
 
-fn play_hook(sandbox: &Sandbox, work: &Path, case: &CheatCase) -> String {
+impl AgentPrograms {
+    /// A command with wrong arguments fails in every case, so it would prove no protection.
+    fn assert_understood(&self, case: &CheatCase) {
+        const MISUSE: [&str; 8] = [
+            "error: unknown ",
+            "` is missing",
+            "` needs a value",
+            "` takes no value",
+            "` cannot be `",
+            "` cannot be used together",
+            "error: no run given",
+            "error: no session given",
+        ];
+        let errors = fs::read_to_string(&self.errors).unwrap_or_default();
+        let is_misused = errors
+            .lines()
+            .filter(|line| line.starts_with("error: "))
+            .any(|line| MISUSE.iter().any(|misuse| line.contains(misuse)));
+        assert!(!is_misused, "{}: wrong arguments:\n{errors}", case.name);
+    }
+
+    /// Runs a process that the agent left behind, with the variables of both its client and the runner.
+    fn run_later(&self, sandbox: &Sandbox) {
+        let mut later = sandbox.tool_command(&self.later);
+        later.env("CLAUDECODE", "1").env("RALPH_DRIVEN", "1");
+        run_command(&mut later, b"");
+    }
+}
+
+fn play_hook(sandbox: &Sandbox, programs: &AgentPrograms, case: &CheatCase) -> String {
     let args = ["--goal-file", "-"].into_iter().chain(case.args.iter().map(String::as_str));
     let run = sandbox.start_run(args);
-    let mut agent = sandbox.tool_command(work);
-    agent.env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION);
-    run_command(&mut agent, b"");
+    let act = |program: &Path| {
+        let mut agent = sandbox.tool_command(program);
+        agent.env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION);
+        run_command(&mut agent, b"");
+    };
+    act(&programs.work);
     let mut proof_holds = 0;
-    for _ in 0..MAX_STOPS {
+    for stops in 0..MAX_STOPS {
+        if stops == 1 && !case.held.is_empty() {
+            act(&programs.held);
+        }
         let stop = sandbox.send_stop(SESSION, "");
         proof_holds += usize::from(stop.stderr.contains("✗ proof"));
         assert!(proof_holds <= 1, "{}: held twice for its proof: {stop}", case.name);
@@ -271,15 +325,26 @@ fn play_hook(sandbox: &Sandbox, work: &Path, case: &CheatCase) -> String {
     "held".to_string()
 }
 
-fn play_run(sandbox: &Sandbox, work: &Path, case: &CheatCase) -> String {
-    let steps = format!("{SCENARIO}{}", if case.approve { WAITING_STEPS } else { "" });
+/// The steps after a held stop: the agent runs a command in its shell, and stops again.
+fn act_when_held(command: &str) -> String {
+    format!(
+        "\n[[step]]\nagent = \"Once more.\"\ntools = [{{ run = \"{command}\" }}]\n\n[[step]]\nagent = \"Done.\"\n"
+    )
+}
+
+fn play_run(sandbox: &Sandbox, programs: &AgentPrograms, case: &CheatCase) -> String {
+    let steps = match (case.approve, case.held.is_empty()) {
+        (true, _) => format!("{SCENARIO}{}", act_when_held("read -r line < ../approval")),
+        (false, false) => format!("{SCENARIO}{}", act_when_held(programs.held.to_str().unwrap())),
+        (false, true) => SCENARIO.to_string(),
+    };
     let scenario = write_file(&sandbox.root().join("scenario.toml"), &steps);
     let position = sandbox.root().join("position.json");
     let agent = sandbox.root().join("agent");
     let ralph = env!("CARGO_BIN_EXE_ralph");
     let script = format!(
         "#!/bin/sh\n{} < /dev/null > /dev/null 2>&1\nexec {ralph} pretend --scenario {} --position {} -- \"$@\"\n",
-        work.display(),
+        programs.work.display(),
         scenario.display(),
         position.display()
     );
@@ -287,6 +352,9 @@ fn play_run(sandbox: &Sandbox, work: &Path, case: &CheatCase) -> String {
     let mut command = sandbox.command();
     command.args(["run", "--json", "--max-iterations", "3", "--agent-program"]).arg(&agent);
     command.arg(GOAL).args(&case.args);
+    if steps != SCENARIO {
+        command.args(SKIP_PERMISSIONS);
+    }
     let output = if case.approve {
         approve_during_run(sandbox, &mut command)
     } else {
@@ -303,7 +371,6 @@ fn approve_during_run(sandbox: &Sandbox, command: &mut Command) -> String {
     assert_eq!(made.code, Some(0), "{made}");
     // Opened for both, so that the person never waits for an agent that ended.
     let mut approval = fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
-    command.args(["--allow-skip-permissions", "--", "--permission-mode", "bypassPermissions"]);
     let mut run = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let mut events = String::new();
     for line in BufReader::new(run.stdout.take().unwrap()).lines() {
@@ -346,12 +413,18 @@ impl PlannedCase<'_> {
             return UNPLAYED.to_string();
         }
         let sandbox = table.project(case, packages);
-        let work = write_agent_work(&sandbox, table, case);
-        match mode {
-            PlayMode::Prove => play_prove(&sandbox, &work),
-            PlayMode::Hook => play_hook(&sandbox, &work, case),
-            PlayMode::Run => play_run(&sandbox, &work, case),
+        let programs = write_agent_programs(&sandbox, table, case);
+        let mut status = match mode {
+            PlayMode::Prove => play_prove(&sandbox, &programs.work),
+            PlayMode::Hook => play_hook(&sandbox, &programs, case),
+            PlayMode::Run => play_run(&sandbox, &programs, case),
+        };
+        if !case.later.is_empty() {
+            programs.run_later(&sandbox);
+            status = status_of(&sandbox, None).unwrap_or_else(|| "lost".to_string());
         }
+        programs.assert_understood(case);
+        status
     }
 }
 
