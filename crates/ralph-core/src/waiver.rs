@@ -42,6 +42,18 @@ pub fn blocks_end(requirement: &Requirement, waivers: &[Waiver], now_ms: u64) ->
     requirement.is_open() && find_waiver(&requirement.name, waivers, now_ms).is_none()
 }
 
+/// The unexpired waiver that keeps the run from `verified`. A required gate that passes counts too: while it is waived, no
+/// failure would have held the agent, and it is not confirmed in a clean checkout.
+pub fn weakening_waiver<'a>(
+    requirement: &Requirement,
+    waivers: &'a [Waiver],
+    now_ms: u64,
+) -> Option<&'a Waiver> {
+    let is_met = matches!(requirement.status, RequirementStatus::Met(_));
+    let counts = requirement.is_required() || !is_met;
+    counts.then(|| find_waiver(&requirement.name, waivers, now_ms)).flatten()
+}
+
 /// Turns waived requirements that are not met into advisory ones whose summary starts with the waiver.
 pub fn apply_waivers(
     requirements: &[Requirement],

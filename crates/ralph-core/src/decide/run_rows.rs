@@ -84,29 +84,27 @@ impl<'a> RunStop<'a> {
         }
     }
 
-    /// How many requirements are not met but waived by a person.
     fn waived_count(&self) -> usize {
         self.waived().count()
     }
 
     fn waived(&self) -> impl Iterator<Item = (&'a Requirement, &'a Waiver)> {
         let (waivers, now_ms) = (&self.state.waivers, self.case.facts.now_ms);
-        let open = self.evidence.requirements.iter();
-        let open = open.filter(|one| !matches!(one.status, RequirementStatus::Met(_)));
-        open.filter_map(move |one| Some((one, waiver::find_waiver(&one.name, waivers, now_ms)?)))
+        let all = self.evidence.requirements.iter();
+        all.filter_map(move |one| Some((one, waiver::weakening_waiver(one, waivers, now_ms)?)))
     }
 
-    /// ``lint is waived by kim for another 2 h: the service is down (and 1 more)``
-    fn describe_waived(&self) -> String {
+    /// ``, but lint is waived by kim for another 2 h: the service is down (and 1 more)``; empty without a waiver.
+    fn named_waivers(&self, conjunction: &str) -> String {
         let redactor = self.context.redactor;
         let mut all = self.waived().map(|(one, waiver)| {
             let how = waiver::describe_waiver(waiver, self.case.facts.now_ms);
             format!("{} is {}", reason::safe_name(one, redactor), redactor.redact(&how))
         });
-        let first = all.next().unwrap_or_default();
-        match all.count() {
-            0 => first,
-            more => format!("{first} (and {more} more)"),
+        match (all.next(), all.count()) {
+            (None, _) => String::new(),
+            (Some(first), 0) => format!("{conjunction}{first}"),
+            (Some(first), more) => format!("{conjunction}{first} (and {more} more)"),
         }
     }
 
@@ -209,25 +207,27 @@ fn all_met(stop: &RunStop<'_>) -> Option<StopDecision> {
         0 => String::new(),
         backed => format!(", {backed} of them by claims backed by passing gates"),
     };
-    let waived = stop.waived_suffix();
     let notes = format!("{}{}", stop.waived_findings_suffix(), stop.test_changes_suffix());
     Some(match (stop.state.tampered, claimed) {
         (true, _) => {
-            let because =
-                format!("{noun} met {how}{waived}, but ralph's own files were changed meanwhile");
+            let because = format!(
+                "{noun} met {how}{}, but ralph's own files were changed meanwhile",
+                stop.waived_suffix()
+            );
             stop.end(DecisionRule::Tampered, RunStatus::NeedsReview, because)
         }
         // With every requirement waived, nothing was measured.
         (false, 0) if count == 0 => {
-            let because = format!("no requirement is left {how}{waived}");
+            let because = format!("no requirement is left {how}{}", stop.named_waivers("; "));
             stop.end(DecisionRule::Claimed, RunStatus::Claimed, because)
         }
         (false, 0) if stop.waived_count() > 0 => {
-            let because = format!("{noun} met {how}{backed}, but {}", stop.describe_waived());
+            let because = format!("{noun} met {how}{backed}{}", stop.named_waivers(", but "));
             stop.end(DecisionRule::Claimed, RunStatus::Claimed, because)
         }
         (false, 0) => proof_rows::conclude_proof(stop, format!("{noun} met {how}{backed}{notes}")),
         (false, claimed) => {
+            let waived = stop.named_waivers(", and ");
             let because = if claimed == count {
                 format!("{noun} claimed to be met {how}; nothing measured it{waived}")
             } else {

@@ -9,7 +9,7 @@ use ralph_core::limits::RunLimits;
 use ralph_core::reason;
 use ralph_core::record::{Dispute, RunChange, RunRecord, StopReport, Waiver};
 use ralph_core::redact::Redactor;
-use ralph_core::requirement::{PendingReason, RequirementFailure, RequirementStatus};
+use ralph_core::requirement::{EvidenceKind, PendingReason, RequirementFailure, RequirementStatus};
 
 const HOUR: u64 = 3_600_000;
 
@@ -55,6 +55,23 @@ fn a_waived_requirement_is_reported_but_does_not_hold() {
     assert_snapshot!(test_run().change(waived("slow", 2)).stop(running), @"1  end claimed      rule claimed      0 charged  1 requirement is met after 0 iterations and 1 min, but slow is waived by kim for another 1 h 59 min: the service is down");
 }
 
+/// R-V1d: a waiver counts while it is in force, even if the gate passes, until a person revokes it. A waiver of an
+/// advisory requirement that is met excuses nothing.
+#[test]
+fn a_waived_requirement_that_is_met_ends_claimed() {
+    let green = || stop_at(1).met("tests").met("build");
+    let claim = |run: TestRun| run.change(waived("tests", 2)).stop(green().claimed("docs"));
+    assert_snapshot!(test_run().change(waived("tests", 2)).stop(green()), @"1  end claimed      rule claimed      0 charged  all 2 requirements are met after 0 iterations and 1 min, but tests is waived by kim for another 1 h 59 min: the service is down");
+    assert_snapshot!(claim(test_run()), @"1  end claimed      rule claimed      0 charged  all 3 requirements are met after 0 iterations and 1 min, 1 of them only by a claim, and tests is waived by kim for another 1 h 59 min: the service is down");
+    let both = test_run().change(waived("tests", 2)).change(waived("build", 1));
+    assert_snapshot!(both.stop(green()), @"1  end claimed      rule claimed      0 charged  all 2 requirements are met after 0 iterations and 1 min, but tests is waived by kim for another 1 h 59 min: the service is down (and 1 more)");
+    let revoked = RunChange::WaiverRevoked { requirement: "tests".into() };
+    assert_snapshot!(test_run().change(waived("tests", 2)).change(revoked).stop(green()), @"1  end verified     rule verified     0 charged  all 2 requirements are met after 0 iterations and 1 min");
+    assert_snapshot!(test_run().change(waived("tests", 2)).later(3 * HOUR).stop(green()), @"1  end verified     rule verified     0 charged  all 2 requirements are met after 0 iterations and 3 h 1 min");
+    let style = requirement("style", RequirementStatus::Met(EvidenceKind::Measured));
+    assert_snapshot!(test_run().change(waived("style", 2)).stop(green().require(advisory(style))), @"1  end verified     rule verified     0 charged  all 2 requirements are met after 0 iterations and 1 min");
+}
+
 #[test]
 fn a_waiver_expires() {
     let later = |hours: u64| test_run().change(waived("tests", 2)).later(hours * HOUR).stop(red());
@@ -67,7 +84,7 @@ fn a_waiver_expires() {
 /// A run that ends only because of waivers is not verified.
 #[test]
 fn a_run_with_everything_waived_ends_claimed() {
-    assert_snapshot!(test_run().change(waived("tests", 2)).stop(stop_at(1).unmet("tests")), @"1  end claimed      rule claimed      0 charged  no requirement is left after 0 iterations and 1 min, 1 waived by a person");
+    assert_snapshot!(test_run().change(waived("tests", 2)).stop(stop_at(1).unmet("tests")), @"1  end claimed      rule claimed      0 charged  no requirement is left after 0 iterations and 1 min; tests is waived by kim for another 1 h 59 min: the service is down");
     let limits = RunLimits { max_iterations: Some(1), ..RunLimits::DEFAULT };
     let both = || red().unmet("lint");
     let limited = TestRun::of(RunRecord { limits, ..run() }).change(waived("tests", 2));

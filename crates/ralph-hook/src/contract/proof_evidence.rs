@@ -13,6 +13,7 @@ use ralph_core::record::{PolicySeal, RunRecord};
 use ralph_core::requirement::{
     EvidenceKind, PendingReason, Requirement, RequirementStatus, RequirementWeight,
 };
+use ralph_core::waiver;
 
 use super::change_summary::{self, CandidateCheckpoint};
 use super::environment_evidence::{self, InstalledState};
@@ -95,7 +96,7 @@ fn is_needed(contract: &ContractContext<'_>, requirements: &[Requirement]) -> bo
         one.is_required() && one.status == RequirementStatus::Met(EvidenceKind::Claimed)
     };
     let is_waived = |one: &Requirement| {
-        !matches!(one.status, RequirementStatus::Met(_)) && contract.is_waived(&one.name)
+        waiver::weakening_waiver(one, contract.waivers, contract.world.arrived_ms).is_some()
     };
     let driver = contract.world.driven.map(|driven| driven.driver);
     contract.seal.policy.verify.proof != ProofMode::Off

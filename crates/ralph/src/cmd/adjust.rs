@@ -53,7 +53,7 @@ pub(crate) struct TellArgs {
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph waive tests --until 2h --why \"the test service is down\"\n  ralph waive \"feature 4\" --until 2026-11-20 --why \"comes with the next release\" --run k7f2\n  ralph waive \"test-removed: test_old_api\" --until 2h --why \"the old API goes\"\n  ralph waive \"test-changed: test_total\" --until 2h --why \"totals include tax now\"\n  ralph waive --list\n  ralph waive --undo tests\n\nA waived requirement is still measured, and every report shows it with\nyour name and reason, but it does not block a stop until then. At most\n30 days. A run that ends with an unmet waived requirement ends as\n`claimed`. A waiver of one finding, `RULE: TEST`, lets only that test\nchange: the run can still end as `verified`, and its end names the\nwaiver."
+    after_help = "Examples:\n  ralph waive tests --until 2h --why \"the test service is down\"\n  ralph waive \"feature 4\" --until 2026-11-20 --why \"comes with the next release\" --run k7f2\n  ralph waive \"test-removed: test_old_api\" --until 2h --why \"the old API goes\"\n  ralph waive \"test-changed: test_total\" --until 2h --why \"totals include tax now\"\n  ralph waive --list\n  ralph waive --undo tests\n\nA waived requirement is still measured, and every report shows it with\nyour name and reason, but it does not block a stop until then. At most\n30 days. A run that ends during a waiver ends as `claimed`, even if the\nrequirement is met: `--undo` withdraws the waiver. A waiver of one\nfinding, `RULE: TEST`, lets only that test change: the run can still\nend as `verified`, and its end names the waiver."
 )]
 pub(crate) struct WaiveArgs {
     /// Waive this requirement, as in `ralph status`, or one test finding

@@ -425,6 +425,19 @@ fn a_waiver_can_be_withdrawn() {
     assert_eq!(sandbox.status()["runs"][0]["waivers"], serde_json::Value::Null);
 }
 
+/// R-V1d: the end names the waiver, although the waived gate passes.
+#[test]
+fn a_waived_gate_that_passes_ends_claimed() {
+    let (sandbox, run) = start_with_two_gates();
+    sandbox.write("lint-passes", "");
+    sandbox.write("tests-pass", "");
+    let waive = "/ralph:waive tests --until 2h --why the service is down";
+    sandbox.send_prompt(SESSION, waive).prompt_answer();
+    let notice = sandbox.send_stop(SESSION, "").notice();
+    assert_snapshot!(crate::stop_proof::mask_waiver(&sandbox, &notice), @"ralph: claimed: make it work — all 6 requirements are met after 0 iterations and [took], but tests is waived by kim for another [span]: the service is down (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it");
+    assert_eq!(sandbox.run_status(&run).0, "claimed");
+}
+
 #[test]
 fn limits_can_be_changed_during_the_run() {
     let (sandbox, run) = start_with_two_gates();

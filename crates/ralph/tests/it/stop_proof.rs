@@ -12,7 +12,7 @@ fn mask_duration(sandbox: &Sandbox, text: &str) -> String {
     took.replace_all(&sandbox.normalize(text), "$1 and [took]").into_owned()
 }
 
-fn mask_waiver(sandbox: &Sandbox, text: &str) -> String {
+pub fn mask_waiver(sandbox: &Sandbox, text: &str) -> String {
     let left = Regex::new(r"for another [^:]+:").unwrap();
     left.replace_all(&mask_duration(sandbox, text), "for another [span]:").into_owned()
 }
