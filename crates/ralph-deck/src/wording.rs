@@ -17,6 +17,7 @@ use ralph_core::sealed_file::SealedFile;
 use ralph_core::text;
 use ralph_core::units;
 use ralph_core::waiver;
+use ralph_hook::contract::gate_log::{GateActivity, StepActivity};
 use ralph_hook::overview::{HeldSession, RunView};
 use ralph_install::doctor::protection::UnprotectedReason;
 use ralph_sys::clock;
@@ -204,6 +205,18 @@ pub fn view_standing(view: &RunView, unprotected: Option<&UnprotectedReason>) ->
     match unprotected {
         Some(_) => "unprotected",
         None => standing(&view.opened.state, view.phase),
+    }
+}
+
+/// `runs tests, lint`, or how far the proof is: `old tests on new code, 31 of 148`
+pub fn activity(activity: &GateActivity) -> String {
+    let GateActivity { gates, proof } = activity;
+    let steps =
+        proof.iter().map(|StepActivity { step, done, of }| step.describe_progress(*done, *of));
+    match (gates.as_slice(), proof.as_slice()) {
+        ([], []) => "prepares gates".to_string(),
+        ([], _) => steps.collect::<Vec<_>>().join("; "),
+        (gates, _) => format!("runs {}", safe_line(&gates.join(", "))),
     }
 }
 

@@ -127,7 +127,10 @@ fn run_in_checkout(
     tree: &StepTree<'_>,
     gates: &[StepGate<'_>],
 ) -> Result<Vec<GateStepResult>, ProofError> {
-    (request.watch)(ProofProgress { step: tree.step, tests: None });
+    let watch = |tests, has_ended| {
+        (request.watch)(ProofProgress { step: tree.step, tests, has_ended });
+    };
+    watch(None, false);
     // Before the checkout is written, because the times of files are some milliseconds behind the clock.
     let started_ms = clock::now_ms();
     let directories = request.directory.step(tree.step, request.repository.root())?;
@@ -167,7 +170,7 @@ fn run_in_checkout(
             let done = ended + done;
             // The canary, and tests that the earlier step did not have, are not expected.
             let tests = TestProgress { done, of: expected.filter(|of| *of >= done) };
-            (request.watch)(ProofProgress { step: tree.step, tests: Some(tests) });
+            watch(Some(tests), false);
         };
         let canary = batch.first().and_then(|at| planned[*at].as_ref());
         if let Some(canary) = canary {
@@ -183,6 +186,7 @@ fn run_in_checkout(
             reports[at] = Some(report);
         }
     }
+    watch(None, true);
     let mut reports: Vec<GateReport> = reports.into_iter().flatten().collect();
     let changed = changed_files(&before, &list_files(&checkout.dir)?);
     void_reports("files of the checkout changed while it ran", &changed, &commands, &mut reports);

@@ -71,7 +71,7 @@ pub struct ProofRequest<'a> {
     pub reuse: ResultReuse,
     pub directory: &'a ProofDirectory,
     pub cancel: &'a CancelToken,
-    /// Called when a step starts, and while its tests run.
+    /// Called when a step starts, while its tests run, and when it ends.
     pub watch: &'a (dyn Fn(ProofProgress) + Sync),
     /// Called when a gate has run in a checkout.
     pub ended: &'a (dyn Fn(&GateResult) + Sync),
@@ -81,8 +81,9 @@ pub struct ProofRequest<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProofProgress {
     pub step: ProofStep,
-    /// `None` when the step starts.
+    /// `None` when the step starts or ends.
     pub tests: Option<TestProgress>,
+    pub has_ended: bool,
 }
 
 /// How many tests of a step have ended.

@@ -1,5 +1,7 @@
 //! The runs of a proof.
 
+use alloc::format;
+use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -34,6 +36,15 @@ impl ProofStep {
             Self::OldTests => "old tests on new code",
             Self::NewTests => "new tests on old code",
             Self::OldSettings => "old settings",
+        }
+    }
+
+    /// `old tests on new code, 31 of 148`
+    pub fn describe_progress(self, done: Option<usize>, of: Option<usize>) -> String {
+        match (done, of) {
+            (Some(done), Some(of)) => format!("{}, {done} of {of}", self.describe()),
+            (Some(done), None) => format!("{}, {done} so far", self.describe()),
+            (None, _) => self.describe().into(),
         }
     }
 

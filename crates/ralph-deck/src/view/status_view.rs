@@ -17,6 +17,7 @@ use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::paths::RalphHome;
+use ralph_hook::contract::gate_log::{self, GateActivity, StepActivity};
 use ralph_hook::control::off_reason;
 use ralph_hook::overview::{self, HeldSession, RunView, UnreadableRun};
 use ralph_hook::phases::{self, PhaseProgress};
@@ -64,6 +65,8 @@ pub struct BoardRun {
     pub phases: Option<PhaseProgress>,
     /// The progress of the run's pipeline, if it has one.
     pub pipeline: Option<String>,
+    /// What its gates and its proof are at.
+    pub activity: Option<GateActivity>,
     /// What happened to the work tree of a driven run: see [`driven_run::worktree_outcome`].
     pub worktree_outcome: Option<String>,
 }
@@ -160,6 +163,9 @@ impl BoardRun {
             unprotected: unprotected.filter(|_| run.drive.is_none()),
             phases: (run.phases).then(|| phases::phase_progress(home, &view.opened)),
             pipeline: pipeline_chunks::pipeline_summary(home, &view.opened),
+            activity: (view.phase == RunPhase::Active)
+                .then(|| gate_log::read_activity(home, &run.id))
+                .flatten(),
             worktree_outcome,
             view,
         }
@@ -212,7 +218,7 @@ impl BoardRun {
 
     /// How far a run in progress is, and what it waits for.
     fn progress_lines(&self, now_ms: u64) -> Vec<Vec<MarkedText>> {
-        let Self { view, unprotected, pipeline, .. } = self;
+        let Self { view, unprotected, pipeline, activity, .. } = self;
         let (run, state) = (&view.opened.run, &view.opened.state);
         let then_ms = state.effective_now_ms(view.phase, now_ms);
         let mut lines = vec![vec![plain(wording::progress(run, state, then_ms))]];
@@ -223,10 +229,12 @@ impl BoardRun {
         }
         let has_no_news =
             state.delivery.is_none() && state.declared.is_none() && state.trouble.is_none();
+        lines.extend(activity.as_ref().map(|activity| vec![plain(wording::activity(activity))]));
         if let Some(report) = &state.report {
             lines.push(wording::report(report));
         } else if view.phase == RunPhase::Active
             && has_no_news
+            && activity.is_none()
             && unprotected.is_none()
             && run.drive.is_none()
         {
@@ -290,6 +298,9 @@ pub struct RunStatusView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_basis: Option<CostBasis>,
     pub context_tokens: Option<u64>,
+    /// Absent unless gates or a proof are running for a stop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub activity: Option<ActivityView<'a>>,
     /// Absent while no agent works on a chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunks: Option<ChunkCountView>,
@@ -319,6 +330,20 @@ pub struct RunStatusView<'a> {
     pub driven: Option<DrivenRunView<'a>>,
     pub started_at: String,
     pub last_seen_at: String,
+}
+
+/// The running gates, and the running steps of a proof.
+#[derive(Debug, Serialize)]
+pub struct ActivityView<'a> {
+    pub gates: &'a [String],
+    pub proof: Vec<StepActivityView>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct StepActivityView {
+    pub step: &'static str,
+    pub done: Option<usize>,
+    pub of: Option<usize>,
 }
 
 /// How many agents work on a chunk, and how many of them were verified at their last check.
@@ -354,6 +379,16 @@ fn held_session_view(held: &HeldSession) -> HeldSessionView<'_> {
         session: held.session.as_str(),
         last_decided_at: clock::format_rfc3339(held.last.at_ms),
     }
+}
+
+fn activity_view(activity: &GateActivity) -> ActivityView<'_> {
+    let step = |StepActivity { step, done, of }: &StepActivity| StepActivityView {
+        step: step.name(),
+        done: *done,
+        of: *of,
+    };
+    let proof = activity.proof.iter().map(step).collect();
+    ActivityView { gates: &activity.gates, proof }
 }
 
 fn unreadable_run_view(one: &UnreadableRun) -> UnreadableRunView<'_> {
@@ -395,6 +430,7 @@ fn run_status_view(one: &BoardRun, now_ms: u64) -> RunStatusView<'_> {
         ),
         cost_basis: state.cost.as_ref().map(CostReading::basis),
         context_tokens: state.observed.as_ref().and_then(|observed| observed.context_tokens),
+        activity: one.activity.as_ref().map(activity_view),
         chunks: (tally.all > 0)
             .then_some(ChunkCountView { verified: tally.verified, total: tally.all }),
         orchestrator: one.phases.as_ref().map(phase_progress_view),

@@ -86,6 +86,7 @@ pub(crate) fn emit_gate_progress(ctx: &mut RunContext<'_>, offset: u64) -> Resul
     let (entries, offset) = gate_log::read_gate_log(ctx.home, &ctx.run, offset)?;
     for progress in entries {
         ctx.emit(&match progress {
+            GateLogLine::Began | GateLogLine::ProofStepEnded { .. } => continue,
             GateLogLine::Billed { bill, .. } => {
                 charge_gate(ctx, bill)?;
                 continue;

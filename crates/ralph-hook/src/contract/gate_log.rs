@@ -9,12 +9,15 @@ use ralph_home::paths::RalphHome;
 use ralph_host::stream::StreamLine;
 use ralph_host::{HOSTS, HostProfile};
 use ralph_proof::ProofProgress;
+use ralph_sys::fs::file_slot::{self, SlotContent};
 use ralph_sys::fs::{self, Durability, FileError};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// The log is truncated beyond this size. One pass over the gates writes less.
 const MAX_LOG_BYTES: u64 = 1024 * 1024;
+/// How much of the end of the log [`read_activity`] reads, since a status line calls it often.
+const MAX_TAIL_BYTES: u64 = 64 * 1024;
 const MAX_BILL_BYTES: usize = 256 * 1024;
 /// A larger amount is not a bill.
 const MAX_BILL_MICRO_USD: u64 = 1_000_000_000_000_000;
@@ -23,6 +26,8 @@ const MAX_BILL_MICRO_USD: u64 = 1_000_000_000_000_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "at", rename_all = "snake_case")]
 pub enum GateLogLine {
+    /// A worker began: gates and steps of earlier ones no longer run.
+    Began,
     Started {
         gate: String,
     },
@@ -47,6 +52,24 @@ pub enum GateLogLine {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         of: Option<usize>,
     },
+    ProofStepEnded {
+        step: ProofStep,
+    },
+}
+
+/// The gates and the steps of the proof that a worker of the run is at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GateActivity {
+    pub gates: Vec<String>,
+    pub proof: Vec<StepActivity>,
+}
+
+/// How many tests of a step ended, of how many, as far as known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepActivity {
+    pub step: ProofStep,
+    pub done: Option<usize>,
+    pub of: Option<usize>,
 }
 
 /// The cost that the client reported for a gate.
@@ -70,6 +93,11 @@ impl<'a> GateLog<'a> {
             drop(fs::overwrite(&path, b""));
         }
         Self { home, run }
+    }
+
+    pub(super) fn record_begin(&self) {
+        // Without the line only the progress display is wrong.
+        drop(self.append_line(&GateLogLine::Began));
     }
 
     /// A line that cannot be written, or a bill that cannot be read, is a fault: the runner charges the bills in this
@@ -116,10 +144,15 @@ impl<'a> GateLog<'a> {
     }
 
     pub(super) fn record_proof(&self, progress: ProofProgress) {
-        let ProofProgress { step, tests } = progress;
+        let ProofProgress { step, tests, has_ended } = progress;
         let (done, of) = (tests.map(|tests| tests.done), tests.and_then(|tests| tests.of));
+        let line = if has_ended {
+            GateLogLine::ProofStepEnded { step }
+        } else {
+            GateLogLine::Proof { step, done, of }
+        };
         // Without the line only the progress display lags.
-        drop(self.append_line(&GateLogLine::Proof { step, done, of }));
+        drop(self.append_line(&line));
     }
 
     fn append_line(&self, progress: &GateLogLine) -> Result<(), FileError> {
@@ -171,11 +204,45 @@ pub fn read_gate_log(
     Ok((parsed.collect(), from.saturating_add(whole as u64)))
 }
 
+/// What a worker of the run does now; `None` if none runs. The base, which is measured in the background from the start,
+/// does not count.
+pub fn read_activity(home: &RalphHome, run: &RunId) -> Option<GateActivity> {
+    match file_slot::peek(&home.run(run).worker_lock(), 0) {
+        Ok(SlotContent::Held) => {}
+        Ok(SlotContent::Free(_)) | Err(_) => return None,
+    }
+    let length = fs::stat(&home.run(run).gates_log()).map_or(0, |stat| stat.len);
+    // An unreadable log shows nothing; the worker reports it.
+    let (lines, _) = read_gate_log(home, run, length.saturating_sub(MAX_TAIL_BYTES)).ok()?;
+    Some(lines.into_iter().fold(GateActivity::default(), GateActivity::after))
+}
+
+impl GateActivity {
+    fn after(mut self, line: GateLogLine) -> Self {
+        match line {
+            GateLogLine::Began => return Self::default(),
+            GateLogLine::Started { gate } => self.gates.push(gate),
+            GateLogLine::Ended { gate, .. } => self.gates.retain(|known| *known != gate),
+            GateLogLine::Proof { step, done, of } => {
+                let now = StepActivity { step, done, of };
+                match self.proof.iter_mut().find(|known| known.step == step) {
+                    Some(known) => *known = now,
+                    None => self.proof.push(now),
+                }
+            }
+            GateLogLine::ProofStepEnded { step } => self.proof.retain(|known| known.step != step),
+            GateLogLine::Billed { .. } => {}
+        }
+        self
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use ralph_core::gate::{GateTrigger, MinTests, ReportFormat, RerunPolicy};
     use ralph_core::requirement::{RequirementStage, RequirementWeight};
+    use ralph_proof::TestProgress;
 
     fn gate(program: &str) -> Gate {
         Gate {
@@ -226,6 +293,35 @@ mod tests {
         assert!(find_bill(&gate(HOSTS[0].program), log).is_err());
         assert_eq!(find_bill(&gate("make"), log).unwrap(), None);
         assert_eq!(find_bill(&gate(HOSTS[0].program), None).unwrap(), None);
+    }
+
+    /// A gate that was killed with its worker has no end in the log.
+    #[test]
+    fn only_the_present_worker_is_active() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = RalphHome::new(directory.path().to_path_buf());
+        let run = RunId::parse("abcd").unwrap();
+        fs::create_private_dir(home.run(&run).gates_log().parent().unwrap()).unwrap();
+        let log = GateLog::open(&home, &run);
+        log.record_begin();
+        log.record(GateEvent::Started(&gate("make")));
+        assert_eq!(read_activity(&home, &run), None);
+        let _working = file_slot::acquire(&home.run(&run).worker_lock(), &|| false).unwrap();
+        let is_running = |activity: GateActivity| activity.gates == ["judge"];
+        assert!(read_activity(&home, &run).is_some_and(is_running));
+        log.record_begin();
+        assert_eq!(read_activity(&home, &run), Some(GateActivity::default()));
+        let prove = |step, done| {
+            let tests = Some(TestProgress { done, of: Some(148) });
+            log.record_proof(ProofProgress { step, tests, has_ended: false });
+        };
+        prove(ProofStep::OldTests, 3);
+        prove(ProofStep::NewTests, 9);
+        prove(ProofStep::OldTests, 31);
+        let (step, tests, has_ended) = (ProofStep::NewTests, None, true);
+        log.record_proof(ProofProgress { step, tests, has_ended });
+        let old = StepActivity { step: ProofStep::OldTests, done: Some(31), of: Some(148) };
+        assert_eq!(read_activity(&home, &run).unwrap().proof, [old]);
     }
 
     #[test]

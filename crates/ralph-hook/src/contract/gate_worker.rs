@@ -238,6 +238,9 @@ pub fn perform_task(
     let Some(_working) = file_slot::acquire(&path, &|| !cancel.is_cancelled())? else {
         return Ok(());
     };
+    if task.site != GateSite::Base {
+        GateLog::open(&world.home, id).record_begin();
+    }
     let named = |gate: &&Gate| task.gates.contains(&gate.name);
     let is_check = |name: &String| !seal.policy.gates.iter().any(|gate| gate.name == *name);
     let checks = if task.gates.iter().any(is_check) {

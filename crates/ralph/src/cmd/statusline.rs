@@ -1,5 +1,5 @@
 //! `ralph statusline`: the run of a session on one line. The client calls it every few hundred milliseconds, so it
-//! reads only what it shows and takes no lock. All it writes is the client's figure for the cost, which is not to be had
+//! reads only what it shows and waits for no lock. All it writes is the client's figure for the cost, which is not to be had
 //! elsewhere while the session is open.
 
 use super::{off_reason, open_home};
@@ -17,6 +17,7 @@ use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::session_pointer::SessionPointer;
 use ralph_home::store::{self, LoadedRun};
+use ralph_hook::contract::gate_log;
 use ralph_hook::control;
 use ralph_host::status_line_input::StatusLineInput;
 use ralph_sys::clock::Deadline;
@@ -76,6 +77,10 @@ fn status_line(env: &Env) -> Option<String> {
     }
     let mut parts = vec![name];
     parts.extend(held_parts(&opened, &glance, reported));
+    if let Some(activity) = gate_log::read_activity(&home, &opened.run.id) {
+        // Before the figures of the last stop, which are dropped first.
+        parts.insert(2, wording::activity(&activity));
+    }
     // Drops whole parts rather than cutting one off.
     while parts.len() > 1 && term::text_width(&parts.join(" · ")) > MAX_COLUMNS {
         parts.pop();

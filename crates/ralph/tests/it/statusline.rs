@@ -1,8 +1,11 @@
 //! `ralph statusline`: the line that a client shows about the run of its session.
 
-use crate::sandbox::{CommandOutcome, SESSION, Sandbox, write_file};
+use crate::sandbox::{
+    CommandOutcome, SESSION, Sandbox, eventually, run_command, spawn_with_input, write_file,
+};
 use insta::assert_snapshot;
 use std::fs;
+use std::io::Write as _;
 
 const PROMISE_ARGS: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
 const PROMISE_MESSAGE: &str = r#","last_assistant_message":"<promise>DONE</promise>""#;
@@ -177,4 +180,61 @@ fn invalid_input_gets_no_output() {
     let before = sandbox.read_state();
     assert!(run_statusline(&sandbox, SESSION, CLIENT_FIELDS).is_allow());
     assert_eq!(sandbox.read_state(), before);
+}
+
+/// A stop can take minutes. Meanwhile `ralph status` and the status line show the running gate, then the running step of
+/// the proof.
+#[test]
+fn a_long_stop_shows_its_progress() {
+    let sandbox = Sandbox::new().env("NO_COLOR", "1");
+    let pipe = sandbox.root().join("pipe");
+    let made = run_command(sandbox.tool_command("mkfifo").arg(&pipe), b"");
+    assert_eq!(made.code, Some(0), "{made}");
+    // Waits for a line once the new code is there: in the project, and in two steps of the proof.
+    let wait = format!("test ! -e new.sh || read -r line < '{}'\n", pipe.display());
+    let suite = "for test in tests/*.sh; do sh \"$test\" && echo \"ok - $test\"; done; echo 1..2\n";
+    sandbox.write("suite.sh", suite);
+    sandbox.write("tests/a.sh", "true\n");
+    sandbox.write("tests/b.sh", &wait);
+    let gate = "[[gate]]\nname = \"suite\"\nrun = [\"sh\", \"suite.sh\"]\nreport = \"tap\"\n";
+    sandbox.write("ralph.toml", gate);
+    sandbox.commit();
+    sandbox.approve_policy();
+    let run = sandbox.start_run(["--goal-file", "-"]);
+    sandbox.write("new.sh", "echo new\n");
+    sandbox.write("tests/b.sh", format!("{wait}test -e new.sh\n"));
+    // Opened for both, so that no side waits for the other.
+    let mut release = fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
+    let mut hook = sandbox.command();
+    let event = sandbox.stop_event(SESSION, "");
+    let stop = spawn_with_input(hook.args(["hook", "claude"]), event.as_bytes());
+    let status = |wanted: &str| {
+        eventually(|| {
+            let shown = sandbox.ralph(["status", &run]).stdout;
+            shown.lines().any(|line| line.trim() == wanted).then(|| sandbox.mask_times(&shown))
+        })
+    };
+    assert_snapshot!(status("runs suite"), @"
+    [run]  armed         make it work
+          claude 5999882c · iteration 0 of 25 · [span] of 8 h
+          runs suite
+    ");
+    assert_snapshot!(status_line(&sandbox), @"ralph [run] · 0 of 25 · runs suite · $0 of $20 · context 41 %");
+    release.write_all(b"go on\n").unwrap();
+    assert_snapshot!(status("new tests on new code, 1 so far"), @"
+    [run]  armed         make it work
+          claude 5999882c · iteration 0 of 25 · [span] of 8 h
+          new tests on new code, 1 so far
+    ");
+    release.write_all(b"go on\n").unwrap();
+    assert_snapshot!(status("old tests on new code, 1 of 2"), @"
+    [run]  armed         make it work
+          claude 5999882c · iteration 0 of 25 · [span] of 8 h
+          old tests on new code, 1 of 2
+    ");
+    assert_snapshot!(status_line(&sandbox), @"ralph [run] · 0 of 25 · old tests on new code, 1 of 2 · $0 of $20 · context 41 %");
+    assert_snapshot!(sandbox.status()["runs"][0]["activity"], @"{\"gates\":[],\"proof\":[{\"done\":1,\"of\":2,\"step\":\"old-tests\"}]}");
+    release.write_all(b"go on\n").unwrap();
+    stop.wait_with_output().unwrap();
+    assert_eq!(sandbox.status()["runs"][0]["activity"], serde_json::Value::Null);
 }

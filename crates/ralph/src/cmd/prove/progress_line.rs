@@ -2,7 +2,6 @@
 
 use super::hunk_lines;
 use crate::term::{self, paint};
-use ralph_core::proof::ProofStep;
 use ralph_proof::{HunkProgress, ProofProgress, TestProgress};
 use std::sync::{Mutex, PoisonError};
 
@@ -20,12 +19,14 @@ impl ProgressLine {
     }
 
     pub(super) fn show(&self, progress: ProofProgress) {
-        if self.is_json || progress.tests.is_some() && !self.is_watched {
+        if self.is_json || progress.has_ended || progress.tests.is_some() && !self.is_watched {
             return;
         }
         match progress.tests {
             None => self.print(progress.step.describe(), false),
-            Some(tests) => self.print(&describe_progress(progress.step, tests), true),
+            Some(TestProgress { done, of }) => {
+                self.print(&progress.step.describe_progress(Some(done), of), true);
+            }
         }
     }
 
@@ -53,13 +54,5 @@ impl ProgressLine {
         if std::mem::take(&mut *shows_count) {
             term::redraw(1, "");
         }
-    }
-}
-
-/// `old tests on new code, 31 of 148`
-fn describe_progress(step: ProofStep, TestProgress { done, of }: TestProgress) -> String {
-    match of {
-        Some(of) => format!("{}, {done} of {of}", step.describe()),
-        None => format!("{}, {done} so far", step.describe()),
     }
 }
