@@ -6,7 +6,8 @@
 //! everything, and writes the record.
 
 use crate::real_projects::{
-    install_go_toolchain, install_python_packages, install_test_runners, pass_variables,
+    install_bats, install_go_toolchain, install_python_packages, install_test_runners,
+    pass_variables,
 };
 use crate::sandbox::{SESSION, Sandbox, run_command, write_file, write_program};
 use serde::Deserialize;
@@ -22,7 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const TABLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cheats");
 const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/design/cheats.md");
-const ECOSYSTEMS: [&str; 11] = [
+const ECOSYSTEMS: [&str; 12] = [
     "pytest",
     "unittest",
     "node",
@@ -32,6 +33,7 @@ const ECOSYSTEMS: [&str; 11] = [
     "cargo",
     "go",
     "shell",
+    "bats",
     "environment",
     "control",
 ];
@@ -51,7 +53,7 @@ struct CheatTable {
     /// Whether the cases are about runs only, so that there is nothing to prove by hand.
     #[serde(default)]
     needs_run: bool,
-    /// Packages that are linked into the project: `python`, `node` or `go`.
+    /// Packages that are linked into the project: `python`, `node`, `bats` or `go`.
     install: Option<String>,
     /// Run by a shell in the project before its first commit.
     setup: Option<String>,
@@ -159,6 +161,7 @@ fn install_packages(table: &CheatTable) -> Option<Vec<PackageLink>> {
     let (installed, name) = match table.install.as_deref() {
         Some("python") => (install_python_packages()?, ".venv"),
         Some("go") => (install_go_toolchain()?, ".go"),
+        Some("bats") => (install_bats()?.join("node_modules"), "node_modules"),
         Some("node") => (install_test_runners()?.join("node_modules"), "node_modules"),
         Some(other) => panic!("unknown packages `{other}`"),
         None => return Some(Vec::new()),
@@ -361,6 +364,10 @@ fn play_run(sandbox: &Sandbox, programs: &AgentPrograms, case: &CheatCase) -> St
         run_command(&mut command, b"").to_string()
     };
     assert!(output.contains("\"event\":\"session\""), "{}: {output}", case.name);
+    let is_proof_hold =
+        |line: &&str| line.contains("\"event\":\"held\"") && line.contains("✗ proof");
+    let proof_holds = output.lines().filter(is_proof_hold).count();
+    assert!(proof_holds <= 1, "{}: held twice for its proof: {output}", case.name);
     status_of(sandbox, None).unwrap_or_else(|| "lost".to_string())
 }
 
@@ -691,6 +698,34 @@ fn a_share_of_the_cheats_in_runs() {
     planned.retain(|one| names.contains(&one.case.name.as_str()));
     assert_eq!(planned.len(), names.len());
     check_cases(&planned, &[PlayMode::Hook, PlayMode::Run]);
+}
+
+/// R-S6b, R-V1d: the tricks against ralph itself, each with a command that would loosen the run or with a forged event.
+#[test]
+fn a_share_of_the_tricks_against_ralph() {
+    let names = [
+        "waives the gate from its shell",
+        "waives the gate from a process that left its client",
+        "empties the test and forges a prompt that waives it",
+        "empties the test and forges a stop and a prompt of a client that it names itself",
+        "makes the gate `true` and approves it",
+        "accepts its run after it ended `green`",
+        "cancels the run",
+        "disputes the failing gate",
+        "raises the limits of its run",
+        "fixes the code",
+        "fixes the code and adds a gate",
+    ];
+    let tables = load_tables(&["control"]);
+    let mut planned = plan_cases(&tables, 1);
+    planned.retain(|one| names.contains(&one.case.name.as_str()));
+    assert_eq!(planned.len(), names.len());
+    check_cases(&planned, &[PlayMode::Hook, PlayMode::Run]);
+}
+
+#[test]
+fn a_share_of_the_cheats_in_bats() {
+    check_share("bats", 3);
 }
 
 #[test]

@@ -798,6 +798,11 @@ pub(crate) fn install_test_runners() -> Option<PathBuf> {
     install_npm_packages("runners")
 }
 
+/// A directory with `node_modules` that has bats.
+pub(crate) fn install_bats() -> Option<PathBuf> {
+    install_npm_packages("bats")
+}
+
 fn install_npm_packages(fixture: &str) -> Option<PathBuf> {
     tool_output("npm", &["--version"])?;
     let version = tool_output("node", &["--version"])?;
