@@ -96,7 +96,7 @@ fn import_data(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// R-S5a: honest changes are held only where they touch protected files or the policy; certain cases stay held.
+    /// R-S5a, R-V1l: honest changes are held only where they touch protected files or the policy; certain cases stay held.
     #[test]
     fn the_sample_is_held_only_for_what_is_certain() {
         let sample = read_sample().unwrap();
