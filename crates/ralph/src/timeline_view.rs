@@ -1,6 +1,7 @@
 //! Renders the timeline of a simulated session as text, line by line, with a summary at the end.
 
 use crate::term::{BAD, BOLD, DIM, GOOD, WARN, paint};
+use ralph_core::proof::ProofStep;
 use ralph_core::text;
 use ralph_deck::wording::{safe_line, short_duration};
 use ralph_sim::mismatch::{ExpectationMismatch, TimelineCounts};
@@ -9,6 +10,7 @@ use ralph_sim::timeline::{
     AgentLane, HandlerResult, HookEffect, MessageRole, TimelineEnding, TimelineEntry, TimelineHook,
     TimelineMessage, TimelineReply, TimelineTool,
 };
+use serde::Deserialize as _;
 use serde_json::Value;
 
 /// How many characters of a text are shown on its line.
@@ -62,6 +64,12 @@ impl PathAliases {
             "said" | "note" | "tool_failed" | "question" => text("text").to_owned(),
             "tool" => format!("{} {}", text("name"), text("what")),
             "gate_ended" => format!("{} {}", text("name"), text("outcome")),
+            // One line for each step; its count of tests changes too often.
+            "proof_progress" if !event["done"].is_null() => return String::new(),
+            "proof_progress" => {
+                let step = ProofStep::deserialize(&event["step"]);
+                step.map_or_else(|_| text("step").to_owned(), |step| step.describe().to_owned())
+            }
             "let_go" => format!("{}: {}", text("rule"), text("because")),
             "trouble" => format!("{}: {}", text("class"), text("text")),
             "waiting" => format!("{}, until {}", text("why"), text("until")),
@@ -70,7 +78,11 @@ impl PathAliases {
             "ended" => format!("{}: {}", text("status"), text("because")),
             _ => format!("{}{}", text("because"), text("why")),
         };
-        labeled_line(&text("event").replace('_', " "), None, &self.short(&shown))
+        let label = match text("event") {
+            "proof_progress" => "proof".to_owned(),
+            event => event.replace('_', " "),
+        };
+        labeled_line(&label, None, &self.short(&shown))
     }
 
     /// One line without control characters, with scratch paths replaced.

@@ -413,16 +413,5 @@ fn named_or_only_run(home: &RalphHome, name: Option<&str>) -> Result<RunId, Comm
     if let Some(name) = name {
         return find_run(home, name);
     }
-    let (views, _) = overview::list_run_views(home)?;
-    let mut going = views.iter().filter(|view| !matches!(view.phase, RunPhase::Ended(_)));
-    match (going.next(), going.next()) {
-        (Some(one), None) => Ok(one.opened.run.id.clone()),
-        (None, _) => {
-            Err(CommandFailure::new("no run is in progress", "`ralph status --all` lists all runs"))
-        }
-        (Some(_), Some(_)) => Err(CommandFailure::new(
-            "more than one run is in progress",
-            "name one with `--run RUN`; `ralph status` lists them",
-        )),
-    }
+    super::only_run(home, "name one with `--run RUN`; `ralph status` lists them")
 }

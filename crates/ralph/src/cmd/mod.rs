@@ -39,10 +39,12 @@ use crate::failure::CommandFailure;
 use crate::term::OutputReader;
 use crate::typed_consent;
 use ralph_core::id::{RunId, SessionId};
+use ralph_core::run::RunPhase;
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::world::World;
 use ralph_hook::control::{ASK_A_PERSON, CommandCaller, ControlError, RunOrSession, off_reason};
+use ralph_hook::overview;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use ralph_sys::proc::cancel::CancelToken;
@@ -105,6 +107,19 @@ fn find_run(
     match find_named(home, name)? {
         RunOrSession::Run(run) => Ok(run),
         RunOrSession::Session(session) => Err(no_run(&session)),
+    }
+}
+
+/// The only run that has not ended. `hint` tells how to name one of several.
+fn only_run(home: &RalphHome, hint: &str) -> Result<RunId, CommandFailure> {
+    let (views, _) = overview::list_run_views(home)?;
+    let mut going = views.iter().filter(|view| !matches!(view.phase, RunPhase::Ended(_)));
+    match (going.next(), going.next()) {
+        (Some(one), None) => Ok(one.opened.run.id.clone()),
+        (None, _) => {
+            Err(CommandFailure::new("no run is in progress", "`ralph status --all` lists all runs"))
+        }
+        (Some(_), Some(_)) => Err(CommandFailure::new("more than one run is in progress", hint)),
     }
 }
 

@@ -195,8 +195,12 @@ fn a_slow_gate_continues_in_the_background() {
     Next: Wait for the gates with `ralph gate wait`
     Then stop again
     ");
+    // The command of the reason works as it stands, in a person's terminal too.
+    let waits = sandbox.ralph(["gate", "wait", "--timeout", "1ms"]);
+    assert_snapshot!(waits.stdout, @"gates are still running; wait again");
     fs::write(&go, "").unwrap();
     assert_eq!(sandbox.ralph(["gate", "wait", SESSION]).code, Some(0));
+    assert_eq!(sandbox.ralph(["gate", "wait"]).code, Some(0));
     assert!(sandbox.send_stop(SESSION, "").notice().contains("verified"));
     assert_eq!(execution_count(&sandbox), 1, "the background result was used");
 }

@@ -1214,3 +1214,14 @@ fn a_bare_client_option_does_not_consume_the_scenario() {
       hint: name another client with `--client=PROGRAM`
     ");
 }
+
+/// A step of the proof is one line with its description; the count of its tests is not shown.
+#[test]
+fn a_driven_scenario_shows_the_steps_of_the_proof() {
+    let scenario = Path::new(SCENARIO_DIR).join("run/too-early.toml");
+    let played = SimulationSandbox::new().simulate(&[scenario.to_str().unwrap()]);
+    let steps: BTreeSet<_> =
+        played.stdout.lines().filter_map(|line| line.trim_start().strip_prefix("proof")).collect();
+    assert!(steps.contains(" new tests on new code"), "{played}");
+    assert!(steps.iter().all(|step| step.contains(" on ")), "{played}");
+}

@@ -140,7 +140,7 @@ pub(crate) struct GateWarmArgs {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  ralph gate wait k7f2\n  ralph gate wait --timeout 30m")]
 pub(crate) struct GateWaitArgs {
-    /// Name the run or its session [default in an agent's shell: its own]
+    /// Name the run or its session [default: its own in an agent's shell, else the only one]
     #[arg(value_name = "RUN|SESSION")]
     pub name: Option<String>,
     /// Wait at most this long

@@ -3,7 +3,9 @@
 
 use super::gate_args::{GateWaitArgs, GateWarmArgs};
 use super::{load_policy, require_approval};
-use crate::cmd::{cancel_on_signals, cancel_on_signals_or, find_run, open_home, print_json};
+use crate::cmd::{
+    cancel_on_signals, cancel_on_signals_or, find_run, only_run, open_home, print_json,
+};
 use crate::failure::CommandFailure;
 use crate::{FAILURE, SUCCESS, term};
 use ralph_core::gate::{Gate, GateTrigger};
@@ -122,9 +124,12 @@ pub(crate) fn wait(env: &Env, args: &GateWaitArgs) -> Result<u8, CommandFailure>
     let home = open_home(env)?;
     let named = args.name.clone().or_else(|| host_env::host_session(env));
     let hint = "give a run or session; `ralph status` lists them";
-    let named = named.ok_or_else(|| CommandFailure::new("no run given", hint))?;
     let no_run = |_: &_| CommandFailure::new("no run holds this session", hint);
-    let run = find_run(&home, &named, no_run)?;
+    let run = match named {
+        Some(named) => find_run(&home, &named, no_run)?,
+        // The reason for a hold names this command, and a person may run it too.
+        None => only_run(&home, hint)?,
+    };
     let deadline = Deadline::after(Duration::from_millis(args.timeout));
     let path = home.run(&run).worker_lock();
     let cancel = cancel_on_signals()?;
